@@ -1,0 +1,13 @@
+#include "util/result.hpp"
+
+#include <cerrno>
+#include <system_error>
+
+namespace cudabpf {
+
+Error errno_error(std::string what, std::string hint) {
+  int saved = errno;
+  return Error{std::move(what) + ": " + std::generic_category().message(saved), std::move(hint)};
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,42 @@
+// Result<T>: a value, or an Error that says what happened and what to do. For what can fail in
+// normal use (a file that is missing, a kernel that refuses); exceptions are for broken invariants.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace cudabpf {
+
+struct Error {
+  std::string message;   // what happened, and to what
+  std::string hint = {}; // what the user can do about it; may be empty
+  int exit_code = 125;   // the process's exit status if this error ends it (docs: exit codes)
+};
+
+struct Unit {};
+
+template <typename T = Unit>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::move(value)) {}      // NOLINT: implicit on purpose
+  Result(Error error) : state_(std::move(error)) {}  // NOLINT: implicit on purpose
+
+  explicit operator bool() const { return state_.index() == 0; }
+  T& operator*() { return std::get<0>(state_); }
+  const T& operator*() const { return std::get<0>(state_); }
+  T* operator->() { return &std::get<0>(state_); }
+  const T* operator->() const { return &std::get<0>(state_); }
+  Error& error() { return std::get<1>(state_); }
+  const Error& error() const { return std::get<1>(state_); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+inline Result<> ok() { return Unit{}; }
+
+// "open /dev/x: Permission denied", from errno.
+Error errno_error(std::string what, std::string hint = {});
+
+}  // namespace cudabpf
