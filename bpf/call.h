@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A CUDA call's two records. One body serves every function: its plan says what to read. */
+#ifndef CUDABPF_CALL_H
+#define CUDABPF_CALL_H
+
+#include "emit.h"
+#include "process.h"
+
+#if defined(__TARGET_ARCH_x86)
+#define REGISTER_ARGS 6
+#define STACK_ARGS_AT 8 /* above the return address */
+#define RETURN_POPS 8   /* at the return, sp is past the return address */
+#elif defined(__TARGET_ARCH_arm64)
+#define REGISTER_ARGS 8
+#define STACK_ARGS_AT 0
+#define RETURN_POPS 0
+#endif
+
+/* Where a CUfunction and a CUkernel keep the pointer to their name. Userspace checks what is found
+ * there before it believes it. */
+const volatile __u32 handle_name_offset = 8;
+
+struct call_key {
+  __u32 tid;
+  __u32 sp;
+};
+struct out_pointers {
+  __u64 address[CB_MAX_OUTS];
+};
+/* Out-pointers between entry and return, for the functions that have some; launches have none. A
+ * thread killed in mid-call leaves its entry behind, hence LRU. */
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 16384);
+  __type(key, struct call_key);
+  __type(value, struct out_pointers);
+} pending_outs SEC(".maps");
+
+/* Which handles' names have been sent: a direct-mapped cache. A collision sends a name again. */
+__u64 names_sent[CB_NAME_SLOTS];
+__u32 names_epoch; /* raised when handles may be reused, which empties the cache */
+
+struct call_record {
+  struct cb_head head;
+  __u64 args[CB_MAX_ARGS];
+};
+struct rich_record {
+  struct cb_head head;
+  __u64 args[CB_MAX_ARGS];
+  __u8 extra[CB_SHORT_STRING];
+};
+struct long_record {
+  struct cb_head head;
+  __u64 args[CB_MAX_ARGS];
+  char string[CB_LONG_STRING];
+};
+CB_STATIC_ASSERT(CB_MAX_STRUCT <= CB_SHORT_STRING, "a struct or a string goes into `extra`");
+
+static __always_inline struct cb_plan plan_of(void* ctx) {
+  union {
+    __u64 cookie;
+    struct cb_plan plan;
+  } u = {.cookie = bpf_get_attach_cookie(ctx)};
+  return u.plan;
+}
+
+/* True if this thread's calls are recorded. A process that is not known yet may be adopted. */
+static __always_inline bool selected(struct ids ids) {
+  if (is_traced(ids.pid)) return true;
+  if (select_mode == SELECT_LISTED || !ids.pid) return false;
+  if (select_mode == SELECT_CGROUP && bpf_current_task_under_cgroup(&selected_cgroup, 0) != 1)
+    return false;
+  adopt_current(ids);
+  return true;
+}
+
+static __always_inline void read_args(struct pt_regs* ctx, __u64* args, __u32 nargs) {
+  args[0] = PT_REGS_PARM1(ctx);
+  args[1] = PT_REGS_PARM2(ctx);
+  args[2] = PT_REGS_PARM3(ctx);
+  args[3] = PT_REGS_PARM4(ctx);
+  args[4] = PT_REGS_PARM5(ctx);
+#if REGISTER_ARGS == 6
+  args[5] = ctx->r9;
+#else
+  args[5] = PT_REGS_PARM6(ctx);
+  args[6] = PT_REGS_PARM7(ctx);
+  args[7] = PT_REGS_PARM8(ctx);
+#endif
+  if (nargs > REGISTER_ARGS)
+    bpf_probe_read_user(args + REGISTER_ARGS, (CB_MAX_ARGS - REGISTER_ARGS) * sizeof(__u64),
+                        (void*)(PT_REGS_SP(ctx) + STACK_ARGS_AT));
+}
+
+static __always_inline void fill_entry(struct cb_head* head, struct pt_regs* ctx, struct ids ids,
+                                       struct cb_plan plan) {
+  fill_head(head, ids, CB_ENTRY);
+  head->sp = (__u32)PT_REGS_SP(ctx);
+  head->function = plan.function;
+  head->flags = 0;
+  head->nargs = plan.nargs;
+  head->struct_size = 0;
+  head->string_size = 0;
+  head->ts = bpf_ktime_get_ns();
+}
+
+/* The kernel's name, once for each handle: a launch whose handle was named before pays one load and
+ * one compare. */
+static __always_inline void send_name(struct ids ids, __u64 handle) {
+  __u64 key = (handle * 0x9e3779b97f4a7c15ULL) ^
+              ((((__u64)ids.pid << 32) | names_epoch) * 0xc2b2ae3d27d4eb4fULL);
+  __u64* slot = &names_sent[key >> 51 & (CB_NAME_SLOTS - 1)];
+  if (*slot == key) return;
+
+  struct {
+    struct cb_name name;
+    char string[CB_LONG_STRING];
+  }* record;
+  count(CB_ENTERED);
+  record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+  if (!record) {
+    dropped(ids.tid, CB_DROPPED_NAME);
+    return;
+  }
+  fill_head(&record->name.head, ids, CB_NAME);
+  record->name.head.ts = bpf_ktime_get_ns();
+  record->name.head.sp = 0;
+  record->name.head.function = 0;
+  record->name.head.flags = 0;
+  record->name.head.nargs = 0;
+  record->name.head.struct_size = 0;
+  record->name.head.string_size = 0;
+  record->name.handle = handle;
+  const char* at = 0;
+  long size = -1;
+  if (!bpf_probe_read_user(&at, sizeof(at), (void*)(handle + handle_name_offset)))
+    size = bpf_probe_read_user_str(record->string, sizeof(record->string), at);
+  if (size > 0) record->name.head.string_size = size;
+  if (size == sizeof(record->string)) record->name.head.flags = CB_STRING_CUT;
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  count(CB_EMITTED);
+  *slot = key;
+}
+
+/* Entry of a function whose arguments are plain words. */
+static __always_inline int plain_entry(struct pt_regs* ctx) {
+  struct ids ids = current_ids();
+  if (!selected(ids)) return 0;
+  struct cb_plan plan = plan_of(ctx);
+  struct call_record record;
+  __builtin_memset(&record, 0, sizeof(record));
+  __u32 nargs = plan.nargs <= CB_MAX_ARGS ? plan.nargs : CB_MAX_ARGS;
+  read_args(ctx, record.args, nargs);
+  fill_entry(&record.head, ctx, ids, plan);
+  emit(&record, sizeof(record.head) + nargs * sizeof(__u64), ids.tid, CB_DROPPED_ENTRY);
+  return 0;
+}
+
+static __always_inline void emit_with_long_string(struct rich_record* shorter,
+                                                  const void* string) {
+  struct long_record* record;
+  count(CB_ENTERED);
+  record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+  if (!record) {
+    dropped(shorter->head.tid, CB_DROPPED_ENTRY);
+    return;
+  }
+  record->head = shorter->head;
+  record->head.nargs = CB_MAX_ARGS; /* the string's place is fixed here */
+  __builtin_memcpy(record->args, shorter->args, sizeof(record->args));
+  long size = bpf_probe_read_user_str(record->string, sizeof(record->string), string);
+  if (size < 0) {
+    record->head.flags |= CB_READ_FAULT;
+    size = 0;
+  }
+  if (size == sizeof(record->string)) record->head.flags |= CB_STRING_CUT;
+  record->head.string_size = size;
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  count(CB_EMITTED);
+}
+
+/* Entry of a function with memory to read (a string, a struct, an array) or out-pointers to keep. */
+static __always_inline int rich_entry(struct pt_regs* ctx) {
+  struct ids ids = current_ids();
+  if (!selected(ids)) return 0;
+  struct cb_plan plan = plan_of(ctx);
+  struct rich_record record;
+  __builtin_memset(&record, 0, sizeof(record));
+  __u32 nargs = plan.nargs <= CB_MAX_ARGS ? plan.nargs : CB_MAX_ARGS;
+  read_args(ctx, record.args, nargs);
+
+  if (plan.out0 < CB_MAX_ARGS) {
+    struct call_key key = {ids.tid, (__u32)PT_REGS_SP(ctx)};
+    struct out_pointers outs = {{record.args[plan.out0], 0}};
+    if (plan.out1 < CB_MAX_ARGS) outs.address[1] = record.args[plan.out1];
+    bpf_map_update_elem(&pending_outs, &key, &outs, BPF_ANY);
+  }
+  if (plan.forgets_names) __sync_fetch_and_add(&names_epoch, 1);
+
+  __u64 extra = 0;
+  fill_entry(&record.head, ctx, ids, plan);
+  __u8* at = (__u8*)(record.args + nargs);
+  if (plan.struct_arg < CB_MAX_ARGS) {
+    extra = plan.struct_words * 8;
+    if (plan.count_arg < CB_MAX_ARGS) {
+      __u64 words = record.args[plan.count_arg];
+      if (words * 8 < extra) extra = words * 8;
+    }
+    if (extra > CB_MAX_STRUCT) extra = CB_MAX_STRUCT;
+    if (bpf_probe_read_user(at, extra, (void*)record.args[plan.struct_arg])) {
+      record.head.flags |= CB_READ_FAULT;
+      extra = 0;
+    }
+    record.head.struct_size = extra;
+  } else if (plan.string_arg < CB_MAX_ARGS) {
+    const void* string = (const void*)record.args[plan.string_arg];
+    long size = bpf_probe_read_user_str(at, CB_SHORT_STRING, string);
+    if (size == CB_SHORT_STRING) {
+      emit_with_long_string(&record, string);
+      return 0;
+    }
+    if (size < 0) {
+      record.head.flags |= CB_READ_FAULT;
+      size = 0;
+    }
+    extra = size & (CB_SHORT_STRING - 1);
+    record.head.string_size = extra;
+  }
+  emit(&record, sizeof(record.head) + nargs * sizeof(__u64) + extra, ids.tid, CB_DROPPED_ENTRY);
+  return 0;
+}
+
+/* Entry of a kernel launch: its kernel may need a name. */
+static __always_inline int launch_entry(struct pt_regs* ctx) {
+  struct ids ids = current_ids();
+  if (!selected(ids)) return 0;
+  struct cb_plan plan = plan_of(ctx);
+  struct {
+    struct call_record call;
+    __u8 config[64];
+  } record;
+  __builtin_memset(&record, 0, sizeof(record));
+  __u32 nargs = plan.nargs <= CB_MAX_ARGS ? plan.nargs : CB_MAX_ARGS;
+  read_args(ctx, record.call.args, nargs);
+  if (plan.handle_arg < 2) send_name(ids, record.call.args[plan.handle_arg]);
+  fill_entry(&record.call.head, ctx, ids, plan);
+  __u64 extra = 0;
+  if (plan.struct_arg < 2) {
+    extra = plan.struct_words * 8;
+    if (extra > sizeof(record.config)) extra = sizeof(record.config);
+    if (bpf_probe_read_user(record.call.args + nargs, extra,
+                            (void*)record.call.args[plan.struct_arg])) {
+      record.call.head.flags |= CB_READ_FAULT;
+      extra = 0;
+    }
+    record.call.head.struct_size = extra;
+  }
+  emit(&record, sizeof(struct cb_head) + nargs * sizeof(__u64) + extra, ids.tid, CB_DROPPED_ENTRY);
+  return 0;
+}
+
+static __always_inline void fill_return(struct cb_head* head, struct pt_regs* ctx, struct ids ids,
+                                        struct cb_plan plan) {
+  head->ts = bpf_ktime_get_ns();
+  fill_head(head, ids, CB_RETURN);
+  head->sp = (__u32)(PT_REGS_SP(ctx) - RETURN_POPS);
+  head->function = plan.function;
+  head->flags = 0;
+  head->result = (__s32)PT_REGS_RC(ctx);
+}
+
+static __always_inline int plain_return(struct pt_regs* ctx) {
+  struct ids ids = current_ids();
+  if (!is_traced(ids.pid)) return 0;
+  struct cb_head head;
+  fill_return(&head, ctx, ids, plan_of(ctx));
+  emit(&head, sizeof(head), ids.tid, CB_DROPPED_RETURN);
+  return 0;
+}
+
+static __always_inline long read_out(__u64* to, __u64 address, bool narrow) {
+  *to = 0;
+  return bpf_probe_read_user(to, narrow ? 4 : 8, (void*)address);
+}
+
+/* Return of a function with out-pointers. */
+static __always_inline int out_return(struct pt_regs* ctx) {
+  struct ids ids = current_ids();
+  if (!is_traced(ids.pid)) return 0;
+  struct cb_plan plan = plan_of(ctx);
+  struct {
+    struct cb_head head;
+    __u64 outs[CB_MAX_OUTS];
+  } record;
+  __builtin_memset(&record, 0, sizeof(record));
+  fill_return(&record.head, ctx, ids, plan);
+  struct call_key key = {ids.tid, record.head.sp};
+  struct out_pointers* outs = bpf_map_lookup_elem(&pending_outs, &key);
+  __u64 size = sizeof(record.head);
+  if (outs && record.head.result == 0) {
+    if (read_out(&record.outs[0], outs->address[0], plan.out0_narrow)) {
+      record.head.flags |= CB_READ_FAULT;
+    } else {
+      size += sizeof(__u64);
+      if (plan.out1 < CB_MAX_ARGS) {
+        if (read_out(&record.outs[1], outs->address[1], plan.out1_narrow))
+          record.head.flags |= CB_READ_FAULT;
+        else
+          size += sizeof(__u64);
+      }
+    }
+  }
+  if (outs) {
+    bpf_map_delete_elem(&pending_outs, &key);
+  } else {
+    record.head.flags |= CB_OUT_LOST;
+    count(CB_OUT_MISSED);
+  }
+  emit(&record, size, ids.tid, CB_DROPPED_RETURN);
+  return 0;
+}
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Every program cudabpf may load: thin sections over the bodies in call.h and process.h. The `?` keeps
+ * a section from loading until userspace switches it on. Call programs attach by uprobe_multi where
+ * the kernel has it (userspace sets the attach type), else one link a function. */
+#include "call.h"
+#include "process.h"
+
+SEC("?uprobe") int call_entry(struct pt_regs* ctx) { return plain_entry(ctx); }
+SEC("?uprobe") int call_rich_entry(struct pt_regs* ctx) { return rich_entry(ctx); }
+SEC("?uprobe") int call_launch_entry(struct pt_regs* ctx) { return launch_entry(ctx); }
+SEC("?uretprobe") int call_return(struct pt_regs* ctx) { return plain_return(ctx); }
+SEC("?uretprobe") int call_out_return(struct pt_regs* ctx) { return out_return(ctx); }
+
+SEC("?raw_tp/sched_process_fork")
+int BPF_PROG(process_fork, struct task_struct* parent, struct task_struct* child) {
+  return on_fork(parent, child);
+}
+SEC("?raw_tp/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct* task) { return on_exec(task); }
+SEC("?raw_tp/sched_process_exit")
+int BPF_PROG(process_exit, struct task_struct* task) { return on_exit(task); }
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

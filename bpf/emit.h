@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The ring, the counters, and who is traced: what every program shares. */
+#ifndef CUDABPF_EMIT_H
+#define CUDABPF_EMIT_H
+
+#include "vmlinux.h"
+/* after vmlinux.h, which stands in for the kernel's headers */
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "cudabpf/abi.h"
+
+/* Configuration, set between open and load. */
+enum { SELECT_LISTED = 0, SELECT_ALL = 1, SELECT_CGROUP = 2 };
+const volatile __u32 select_mode = SELECT_LISTED; /* whose calls are recorded */
+const volatile bool follow_children = true;
+/* cudabpf's own pid namespace where that is not the initial one; pids in records are its pids. */
+const volatile __u64 pidns_dev = 0;
+const volatile __u64 pidns_ino = 0;
+const volatile __u32 pidns_level = 0;
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 32 << 20); /* --ring-size sets it */
+} ring SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u32);
+} selected_cgroup SEC(".maps");
+
+/* Userspace reads and, for `traced`, writes these through the mapped .bss. */
+__u64 counters[CB_MAX_CPUS][CB_COUNTERS] __attribute__((aligned(64)));
+__u64 traced[CB_PID_LIMIT / 64]; /* a bit a process */
+__u32 drops[CB_DROP_SLOTS];
+
+struct ids {
+  __u32 pid;
+  __u32 tid;
+};
+
+static __always_inline void count(enum cb_counter counter) {
+  __u32 cpu = bpf_get_smp_processor_id() & (CB_MAX_CPUS - 1);
+  __sync_fetch_and_add(&counters[cpu][counter], 1);
+}
+
+static __always_inline bool is_traced(__u32 pid) {
+  return pid < CB_PID_LIMIT && (traced[pid / 64 & (CB_PID_LIMIT / 64 - 1)] >> (pid % 64) & 1);
+}
+
+static __always_inline void set_traced(__u32 pid) {
+  if (pid < CB_PID_LIMIT)
+    __sync_fetch_and_or(&traced[pid / 64 & (CB_PID_LIMIT / 64 - 1)], 1ULL << (pid % 64));
+}
+
+static __always_inline void clear_traced(__u32 pid) {
+  if (pid < CB_PID_LIMIT)
+    __sync_fetch_and_and(&traced[pid / 64 & (CB_PID_LIMIT / 64 - 1)], ~(1ULL << (pid % 64)));
+}
+
+static __always_inline struct ids current_ids(void) {
+  struct ids ids;
+  if (pidns_ino) {
+    struct bpf_pidns_info info = {};
+    /* A process outside our namespace has no pid there; it keeps pid 0 and is not traced. */
+    if (bpf_get_ns_current_pid_tgid(pidns_dev, pidns_ino, &info, sizeof(info)))
+      return (struct ids){0, 0};
+    ids.pid = info.tgid;
+    ids.tid = info.pid;
+    return ids;
+  }
+  __u64 both = bpf_get_current_pid_tgid();
+  ids.pid = both >> 32;
+  ids.tid = (__u32)both;
+  return ids;
+}
+
+static __always_inline __u32* drop_slot(__u32 tid) { return &drops[tid & (CB_DROP_SLOTS - 1)]; }
+
+static __always_inline void fill_head(struct cb_head* head, struct ids ids, __u8 kind) {
+  head->pid = ids.pid;
+  head->tid = ids.tid;
+  head->kind = kind;
+  head->drops = *drop_slot(ids.tid);
+}
+
+static __always_inline void dropped(__u32 tid, enum cb_counter reason) {
+  __sync_fetch_and_add(drop_slot(tid), 1);
+  count(reason);
+}
+
+/* Counts a record in, hands it to the ring, and counts what became of it. Nobody is woken: the
+ * reader polls, so that a traced thread never pays for a wake-up. */
+static __always_inline bool emit(void* record, __u64 size, __u32 tid, enum cb_counter reason) {
+  count(CB_ENTERED);
+  if (bpf_ringbuf_output(&ring, record, size, BPF_RB_NO_WAKEUP)) {
+    dropped(tid, reason);
+    return false;
+  }
+  count(CB_EMITTED);
+  return true;
+}
+
+#endif

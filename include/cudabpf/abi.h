@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the kernel side writes and userspace reads. Included by both; every width is fixed and every
+ * size asserted by both compilers, because a difference would be silent.
+ *
+ * A call makes two records, at entry and at return, and userspace pairs them by thread and stack
+ * pointer. So the hot path has no map to fill, to lose a pairing in, or to clean up.
+ */
+#ifndef CUDABPF_ABI_H
+#define CUDABPF_ABI_H
+
+#ifdef __cplusplus
+#include <linux/types.h>
+namespace cudabpf::abi {
+#define CB_STATIC_ASSERT static_assert
+#else
+#define CB_STATIC_ASSERT _Static_assert
+#endif
+
+enum cb_kind {
+  CB_ENTRY = 1,       /* a call began: cb_head, args, struct bytes, string bytes */
+  CB_RETURN = 2,      /* a call ended: cb_head, then the words it wrote through its out-pointers */
+  CB_NAME = 3,        /* a kernel's name, read from its handle: cb_name */
+  CB_START = 4,       /* first CUDA call of a process not yet known: cb_process */
+  CB_FORK = 5,        /* cb_process of the child; ppid is the parent */
+  CB_EXEC = 6,        /* cb_process */
+  CB_EXIT = 7,        /* the last thread of a process has gone: cb_process */
+  CB_THREAD_EXIT = 8, /* cb_head alone */
+};
+
+enum cb_flag {
+  CB_STRING_CUT = 1, /* the string was longer than the record holds */
+  CB_READ_FAULT = 2, /* memory that an argument points to could not be read */
+  CB_OUT_LOST = 4,   /* the out-pointer was not kept: attached in mid-call, or the map was full */
+};
+
+/* Every record begins so. */
+struct cb_head {
+  __u64 ts; /* CLOCK_MONOTONIC */
+  __u32 pid;
+  __u32 tid;
+  __u32 sp;       /* low half of the stack pointer at the call's entry: what pairs its two records */
+  __u32 drops;    /* records that this thread (by a hash of its id) has lost so far: where it differs
+                     between two records, something between them is missing */
+  __u16 function; /* index into the functions of the probe set */
+  __u8 kind;      /* enum cb_kind */
+  __u8 flags;     /* enum cb_flag */
+  union {
+    __s32 result; /* CB_RETURN: the CUresult */
+    struct {      /* CB_ENTRY: what follows the head */
+      __u8 nargs; /* words of 8 bytes */
+      __u8 struct_size;
+      __u16 string_size; /* the final NUL counted */
+    };
+  };
+};
+
+#define CB_MAX_ARGS 11 /* cuLaunchKernel has as many */
+#define CB_MAX_OUTS 2
+#define CB_MAX_STRUCT 200
+#define CB_SHORT_STRING 256 /* tried first; nearly all fit */
+#define CB_LONG_STRING 4096
+
+struct cb_name {
+  struct cb_head head; /* string_size bytes follow; none where the memory could not be read */
+  __u64 handle;
+};
+
+#define CB_COMM 16
+#define CB_CGROUP_NAME 128
+#define CB_CMDLINE 512
+struct cb_process {
+  struct cb_head head; /* result: the status as wait(2) gives it, for CB_EXIT */
+  __u32 ppid;
+  __u32 uid;
+  __u64 start_time; /* CLOCK_BOOTTIME */
+  __u64 cgroup_id;
+  __u32 ns_pid; /* the pid inside its own pid namespace */
+  __u32 cmdline_size;
+  char comm[CB_COMM];               /* ends at the first NUL; what follows is stale */
+  char cgroup_name[CB_CGROUP_NAME]; /* likewise; the leaf's name only */
+  char cmdline[CB_CMDLINE];         /* NUL-separated arguments, as far as they fit */
+};
+
+CB_STATIC_ASSERT(sizeof(struct cb_head) == 32, "cb_head");
+CB_STATIC_ASSERT(sizeof(struct cb_name) == 40, "cb_name");
+CB_STATIC_ASSERT(sizeof(struct cb_process) == 720, "cb_process");
+
+/* The plan of a function: what its programs read. It travels as the probe's cookie, so that the hot
+ * path looks nothing up. Arguments are numbered by their integer word: registers first, then stack. */
+#define CB_NO_ARG 15
+struct cb_plan {
+  __u64 function : 16;
+  __u64 nargs : 4;        /* words to record, at most CB_MAX_ARGS */
+  __u64 string_arg : 4;   /* a C string to read at entry */
+  __u64 struct_arg : 4;   /* a struct (or an array of words) to read at entry */
+  __u64 struct_words : 5; /* its size in words, at most CB_MAX_STRUCT / 8 */
+  __u64 count_arg : 4;    /* for an array: the argument that counts its words */
+  __u64 out0 : 4;         /* out-pointers to follow at return, if the call succeeded */
+  __u64 out1 : 4;
+  __u64 out0_narrow : 1; /* it points to 4 bytes, not 8 */
+  __u64 out1_narrow : 1;
+  __u64 handle_arg : 4;   /* the kernel that a launch launches */
+  __u64 forgets_names : 1; /* handles may be reused after this call */
+};
+CB_STATIC_ASSERT(sizeof(struct cb_plan) == 8, "cb_plan");
+
+/* Counters, a block per CPU: entered = emitted + the four drops. Kept with atomic adds, since a
+ * program on a uprobe may be preempted. */
+enum cb_counter {
+  CB_ENTERED,
+  CB_EMITTED,
+  CB_DROPPED_ENTRY,
+  CB_DROPPED_RETURN,
+  CB_DROPPED_PROCESS,
+  CB_DROPPED_NAME,
+  CB_OUT_MISSED, /* a return whose out-pointers could not be followed; the record itself is there */
+  CB_COUNTERS = 8,
+};
+#define CB_MAX_CPUS 1024 /* higher ones share, harmlessly */
+#define CB_PID_LIMIT 4194304
+#define CB_DROP_SLOTS 4096
+#define CB_NAME_SLOTS 8192
+
+#ifdef __cplusplus
+}  // namespace cudabpf::abi
+#endif
+#endif
