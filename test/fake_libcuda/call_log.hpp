@@ -1,0 +1,21 @@
+// Every call in full, in DIR/calls.PID.jsonl (FAKE_CUDA_LOG=DIR), one line a call, written when it
+// returns with one write(2): nothing is lost to exec, _exit or SIGKILL, and a call that hangs has
+// no line. README.md describes the fields.
+#pragma once
+
+#include "observe.hpp"
+
+namespace fake {
+
+struct FinishedCall {
+  const Symbol& symbol;
+  const uint64_t* words;
+  Status status;
+  bool nested;
+  uint64_t begin_ns, end_ns;
+};
+
+void log_call(const FinishedCall& call);
+void restart_call_log();  // after fork: the child's calls go to a file of its own
+
+}  // namespace fake

@@ -1,0 +1,175 @@
+// Device and host memory. A device address is only a number; freed addresses come back for a
+// request of the same size, as a tracer must expect.
+#include <cstdlib>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "behaviour.hpp"
+#include "objects.hpp"
+#include "settings.hpp"
+#include "state.hpp"
+
+namespace fake {
+namespace {
+
+constexpr uint64_t kPitch = 512;
+
+struct Block {
+  uint64_t size;
+  Handle context;
+};
+
+struct Memory {
+  std::map<DevicePtr, Block> blocks;
+  std::unordered_map<uint64_t, std::vector<DevicePtr>> freed;  // by size
+  uint64_t used = 0;
+  std::map<void*, uint64_t> host;  // allocated
+  std::map<void*, uint64_t> registered;
+};
+
+Memory& memory() {
+  static Memory* all = new Memory;
+  return *all;
+}
+
+Status allocate(DevicePtr* pointer, uint64_t size) {
+  if (!pointer || size == 0) return kInvalidValue;
+  const std::lock_guard lock(state_mutex());
+  if (!take_memory(size)) return kOutOfMemory;
+  std::vector<DevicePtr>& freed = memory().freed[size];
+  if (freed.empty()) {
+    *pointer = new_device_range(size);
+  } else {
+    *pointer = freed.back();
+    freed.pop_back();
+  }
+  memory().blocks[*pointer] = {size, current_context()};
+  return kSuccess;
+}
+
+void release(std::map<DevicePtr, Block>::iterator block) {
+  give_memory(block->second.size);
+  memory().freed[block->second.size].push_back(block->first);
+}
+
+Status free_device(DevicePtr pointer) {
+  if (pointer == 0) return kSuccess;
+  const std::lock_guard lock(state_mutex());
+  const auto block = memory().blocks.find(pointer);
+  if (block == memory().blocks.end()) return kInvalidValue;
+  release(block);
+  memory().blocks.erase(block);
+  return kSuccess;
+}
+
+}  // namespace
+
+bool take_memory(uint64_t size) {
+  if (size > settings().memory - memory().used) return false;
+  memory().used += size;
+  return true;
+}
+
+void give_memory(uint64_t size) { memory().used -= size; }
+
+uint64_t memory_in_use() { return memory().used; }
+
+void free_memory_of(Handle context) {
+  auto& blocks = memory().blocks;
+  for (auto block = blocks.begin(); block != blocks.end();) {
+    if (block->second.context != context) {
+      ++block;
+      continue;
+    }
+    release(block);
+    block = blocks.erase(block);
+  }
+}
+
+Status cuMemAlloc(DevicePtr* pointer, uint64_t size) { return allocate(pointer, size); }
+
+Status cuMemAllocManaged(DevicePtr* pointer, uint64_t size, uint32_t) {
+  return allocate(pointer, size);
+}
+
+Status cuMemAllocPitch(DevicePtr* pointer, uint64_t* pitch, uint64_t width, uint64_t height,
+                       uint32_t element_size) {
+  if (!pitch || (element_size != 4 && element_size != 8 && element_size != 16))
+    return kInvalidValue;
+  *pitch = (width + kPitch - 1) / kPitch * kPitch;
+  return allocate(pointer, *pitch * height);
+}
+
+Status cuMemAllocAsync(DevicePtr* pointer, uint64_t size, Handle) {
+  return allocate(pointer, size);
+}
+
+Status cuMemAllocFromPoolAsync(DevicePtr* pointer, uint64_t size, Handle pool, Handle) {
+  if (!pool) return kInvalidValue;
+  return allocate(pointer, size);
+}
+
+Status cuMemFree(DevicePtr pointer) { return free_device(pointer); }
+
+Status cuMemFreeAsync(DevicePtr pointer, Handle) {
+  if (pointer == 0) return kInvalidValue;
+  return free_device(pointer);
+}
+
+Status cuMemGetInfo(uint64_t* free, uint64_t* total) {
+  const std::lock_guard lock(state_mutex());
+  if (free) *free = settings().memory - memory().used;
+  if (total) *total = settings().memory;
+  return kSuccess;
+}
+
+Status cuMemGetAddressRange(DevicePtr* base, uint64_t* size, DevicePtr pointer) {
+  const std::lock_guard lock(state_mutex());
+  auto block = memory().blocks.upper_bound(pointer);
+  if (block == memory().blocks.begin()) return kNotFound;
+  --block;
+  if (pointer - block->first >= block->second.size) return kNotFound;
+  if (base) *base = block->first;
+  if (size) *size = block->second.size;
+  return kSuccess;
+}
+
+Status cuMemHostAlloc(void** pointer, uint64_t size, uint32_t) {
+  if (!pointer || size == 0) return kInvalidValue;
+  void* address = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+  if (!address) return kOutOfMemory;
+  const std::lock_guard lock(state_mutex());
+  memory().host[address] = size;
+  *pointer = address;
+  return kSuccess;
+}
+
+Status cuMemAllocHost(void** pointer, uint64_t size) { return cuMemHostAlloc(pointer, size, 0); }
+
+Status cuMemFreeHost(void* pointer) {
+  const std::lock_guard lock(state_mutex());
+  if (memory().host.erase(pointer) == 0) return kInvalidValue;
+  free(pointer);
+  return kSuccess;
+}
+
+Status cuMemHostRegister(void* pointer, uint64_t size, uint32_t) {
+  if (!pointer || size == 0) return kInvalidValue;
+  const std::lock_guard lock(state_mutex());
+  return memory().registered.emplace(pointer, size).second ? kSuccess
+                                                           : kHostMemoryAlreadyRegistered;
+}
+
+Status cuMemHostUnregister(void* pointer) {
+  const std::lock_guard lock(state_mutex());
+  return memory().registered.erase(pointer) ? kSuccess : kHostMemoryNotRegistered;
+}
+
+Status cuMemHostGetDevicePointer(DevicePtr* device_pointer, void* pointer, uint32_t) {
+  if (!device_pointer || !pointer) return kInvalidValue;
+  *device_pointer = reinterpret_cast<DevicePtr>(pointer);  // one address space, as on 64-bit Linux
+  return kSuccess;
+}
+
+}  // namespace fake

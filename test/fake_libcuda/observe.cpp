@@ -1,0 +1,86 @@
+#include "observe.hpp"
+
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "call_log.hpp"
+#include "counts.hpp"
+#include "objects.hpp"
+#include "settings.hpp"
+
+namespace fake {
+
+bool watching = false;
+
+namespace {
+
+thread_local int depth = 0;  // calls that this thread is inside
+
+uint64_t now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+// A sleep is too coarse for a few microseconds.
+void wait_until(uint64_t begin_ns, uint64_t nanoseconds) {
+  const uint64_t end = begin_ns + nanoseconds;
+  if (nanoseconds >= 50000) {
+    const timespec time = {static_cast<time_t>(end / 1000000000),
+                           static_cast<long>(end % 1000000000)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr) != 0) {
+    }
+  }
+  while (now() < end) {
+  }
+}
+
+bool applies(int rule_symbol, uint64_t at, int symbol, uint64_t nth) {
+  return rule_symbol == symbol && (at == kEveryCall || at == nth);
+}
+
+void before_fork() { state_mutex().lock(); }
+void after_fork_in_parent() { state_mutex().unlock(); }
+void after_fork_in_child() {
+  state_mutex().unlock();
+  depth = 0;
+  restart_counts();
+  restart_call_log();
+}
+
+__attribute__((constructor)) void start() {
+  watching = settings().need_watching();
+  if (watching) restart_counts();
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+}  // namespace
+
+Observed::Observed(int symbol, const uint64_t* words)
+    : symbol_(symbol), words_(words), begin_ns_(now()) {
+  ++depth;
+  const uint64_t nth = count_call(symbol);
+  for (const Hang& hang : settings().hangs) {
+    while (applies(hang.symbol, hang.at, symbol, nth)) pause();
+  }
+  for (const Delay& delay : settings().delays) {
+    if (delay.symbol == symbol) wait_until(begin_ns_, delay.nanoseconds);
+  }
+  for (const Failure& failure : settings().failures) {
+    if (applies(failure.symbol, failure.at, symbol, nth)) {
+      status_ = failure.status;
+      proceeds_ = false;
+    }
+  }
+}
+
+Status Observed::finish() {
+  if (!settings().log_directory.empty()) {
+    log_call({kSymbols[symbol_], words_, status_, depth > 1, begin_ns_, now()});
+  }
+  --depth;
+  return status_;
+}
+
+}  // namespace fake

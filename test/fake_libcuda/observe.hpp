@@ -1,0 +1,55 @@
+// What happens around every exported function when somebody watches: counting, logging, and the
+// delays, failures and hangs that a test asks for. With nobody watching a call skips all of it.
+#pragma once
+
+#include "types.hpp"
+
+namespace fake {
+
+// True if any FAKE_CUDA_… variable asks for something that a call has to do.
+extern bool watching;
+
+enum class Role : uint8_t { plain, out, string, structure, sizes, function };
+
+struct Argument {
+  Role role;
+  uint16_t bytes;  // of what a pointer points to, for out and structure
+};
+
+struct Symbol {
+  const char* name;
+  const char* api;  // without ABI revision and stream mode: what cuGetProcAddress is asked for
+  int since;        // the CUDA version that brought this revision
+  bool per_thread;  // _ptsz, _ptds
+  void* entry;
+  const Argument* arguments;  // the integer and pointer arguments
+  int argument_count;
+};
+
+extern const Symbol kSymbols[];
+extern const int kSymbolCount;
+
+// One call: made at its entry, finished before it returns.
+class Observed {
+ public:
+  Observed(int symbol, const uint64_t* words);
+  bool proceeds() const { return proceeds_; }  // false: the call was told to fail
+  void set_status(Status status) { status_ = status; }
+  Status finish();
+
+ private:
+  int symbol_;
+  const uint64_t* words_;
+  uint64_t begin_ns_ = 0;
+  Status status_ = kSuccess;
+  bool proceeds_ = true;
+};
+
+inline uint64_t word(uint8_t value) { return value; }
+inline uint64_t word(uint16_t value) { return value; }
+inline uint64_t word(uint32_t value) { return value; }
+inline uint64_t word(int32_t value) { return static_cast<uint32_t>(value); }
+inline uint64_t word(uint64_t value) { return value; }
+inline uint64_t word(const void* value) { return reinterpret_cast<uint64_t>(value); }
+
+}  // namespace fake

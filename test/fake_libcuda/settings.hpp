@@ -1,0 +1,51 @@
+// What the environment asks of the simulated driver. A variable that makes no sense ends the
+// process at once: a test with a misspelt function name must not pass.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "types.hpp"
+
+namespace fake {
+
+constexpr int kNameNowhere = -1;
+constexpr uint64_t kEveryCall = 0;
+
+struct Delay {
+  int symbol;
+  uint64_t nanoseconds;
+};
+
+struct Failure {
+  int symbol;
+  uint64_t at;  // the how manieth call, from 1, or kEveryCall
+  Status status;
+};
+
+struct Hang {
+  int symbol;
+  uint64_t at;
+};
+
+struct Settings {
+  std::string log_directory;      // FAKE_CUDA_LOG
+  std::string counts_directory;   // FAKE_CUDA_COUNTS
+  uint64_t memory = 16ULL << 30;  // FAKE_CUDA_MEMORY
+  int devices = 1;                // FAKE_CUDA_DEVICES
+  int name_offset = 8;            // FAKE_CUDA_NAME_OFFSET
+  bool nest = false;              // FAKE_CUDA_NEST
+  std::vector<Delay> delays;      // FAKE_CUDA_LATENCY
+  std::vector<Failure> failures;  // FAKE_CUDA_FAIL
+  std::vector<Hang> hangs;        // FAKE_CUDA_HANG
+
+  bool need_watching() const {
+    return !log_directory.empty() || !counts_directory.empty() || !delays.empty() ||
+           !failures.empty() || !hangs.empty();
+  }
+};
+
+const Settings& settings();
+
+}  // namespace fake

@@ -1,0 +1,21 @@
+// What parts of the simulated driver ask of each other. Hold state_mutex for all of it.
+#pragma once
+
+#include "types.hpp"
+
+namespace fake {
+
+Handle current_context();             // of this thread; null if none (needs no lock)
+void free_memory_of(Handle context);  // device memory goes away with its context
+void unload_modules_of(Handle context);
+
+bool take_memory(uint64_t size);  // false if the device has no more
+void give_memory(uint64_t size);
+uint64_t memory_in_use();
+
+Handle new_graph();
+void add_graph_node(Handle graph);
+// The graph that a stream is being captured into; null if none (takes the lock itself, if need be).
+Handle captured_graph(Handle stream);
+
+}  // namespace fake
