@@ -7,12 +7,13 @@
 namespace cudabpf {
 
 struct ContainerIdentity {
-  // "docker", "containerd", "cri-o", "podman", "lxc", "systemd-nspawn", or "kubernetes" where the
-  // path tells the pod but not who runs it. Empty: not in a container.
-  std::string runtime;
-  std::string id;    // 64 hex digits, or the name for lxc and systemd-nspawn
-  std::string pod;   // the Kubernetes pod's uid, with dashes
-  std::string unit;  // outside containers: the systemd service or scope ("ssh.service")
+  // "docker", "containerd", "cri-o", "podman", "lxc" or "systemd-nspawn"; "kubernetes" where the
+  // path tells the pod but not who runs it, "unknown" where it tells the id alone. Empty: not in a
+  // container.
+  std::string runtime = {};
+  std::string id = {};    // 64 hex digits, or the name for lxc and systemd-nspawn
+  std::string pod = {};   // the Kubernetes pod's uid
+  std::string unit = {};  // outside containers: the systemd service or scope ("ssh.service")
 
   bool in_container() const { return !runtime.empty(); }
   bool operator==(const ContainerIdentity&) const = default;

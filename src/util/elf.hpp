@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "util/fd.hpp"
@@ -40,46 +41,39 @@ class Image {
   const std::string& soname() const { return soname_; }      // empty if none
 
   // The functions that the dynamic symbol table exports and whose names begin with `prefix`, in
-  // the table's order. Two names, or two versions of a name, may share an offset.
+  // the table's order. Two names, or two versions of a name, may share an offset. Names that add
+  // up to more than the file come from no linker: the list ends there.
   std::vector<Function> functions(std::string_view prefix) const;
 
   // The first bytes of a function's code: fewer than `count` at the end of its segment.
   std::span<const std::byte> code(const Function& function, size_t count = 16) const;
 
  private:
+  friend class Parser;
   struct Segment {
-    uint32_t flags = 0;
-    uint64_t offset = 0, address = 0, size = 0;  // size: of the bytes in the file
+    uint64_t offset = 0, address = 0, size = 0;  // size: of what the file holds of it
+    bool executable = false;
   };
-  struct Table {
+  struct Extent {
     uint64_t offset = 0, size = 0;
   };
-  struct Header;
-  struct DynamicTags;
 
   explicit Image(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  bool contains(uint64_t offset, uint64_t size) const;
   template <typename T>
   bool read(uint64_t offset, T& out) const;
-  bool contains(uint64_t offset, uint64_t size) const;
-  std::string_view string_at(Table strings, uint64_t index) const;
-  bool to_offset(uint64_t address, uint64_t size, uint64_t& offset) const;
-  std::string read_segments(const Header& header);
-  std::string find_symbols_by_section(const Header& header);
-  std::string find_symbols_by_dynamic(const DynamicTags& tags);
-  DynamicTags read_dynamic() const;
-  uint64_t count_by_hash(uint64_t address) const;
-  uint64_t count_by_gnu_hash(uint64_t address) const;
-  void read_notes(Table notes, uint64_t alignment);
+  std::string_view string_at(uint64_t index) const;
+  const Segment* segment_of(uint64_t address) const;
 
   std::span<const std::byte> bytes_;
   Machine machine_ = Machine::x86_64;
   std::vector<Segment> segments_;  // PT_LOAD
-  Table dynamic_;
-  Table symbols_, strings_;
+  Extent symbols_, strings_;       // .dynsym and .dynstr; both lie inside the file
   std::string build_id_, soname_;
 };
 
-// A library's file, mapped into memory read-only, with its image.
+// A library's file, mapped into memory read-only, with its image. As with any mapped file, whoever
+// may cut it short in place may end this program with SIGBUS, and every program that uses it.
 class Library {
  public:
   static Result<Library> map(const Fd& fd, std::string_view file_name);
