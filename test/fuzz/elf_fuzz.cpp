@@ -1,0 +1,29 @@
+// Libraries come from any process's file system: none may make the reader crash, hang or swell.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "util/elf.hpp"
+
+using namespace cudabpf;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  auto bytes = std::as_bytes(std::span(data, size));
+  Result<elf::Image> image = elf::Image::parse(bytes, "fuzz");
+  if (!image) {
+    if (image.error().message.empty()) abort();
+    return 0;
+  }
+  if (image->build_id().size() > 128 || image->soname().size() > size) abort();
+  for (const char* prefix : {"", "cu"}) {
+    size_t name_bytes = 0;
+    for (const elf::Function& function : image->functions(prefix)) {
+      name_bytes += function.name.size();
+      // A uprobe goes to this offset, so it lies in the file and the code there can be read.
+      if (function.offset >= size || image->code(function).empty()) abort();
+      if (image->code(function).data() != bytes.data() + function.offset) abort();
+    }
+    if (name_bytes > size) abort();
+  }
+  return 0;
+}
