@@ -17,7 +17,7 @@ problems = [f"not exported: {name}" for name in sorted(wanted - found)]
 problems += [f"exported, but not in the table: {name}" for name in sorted(found - wanted)]
 if "[libcuda.so.1]" not in dynamic:
     problems.append("the SONAME is not libcuda.so.1")
-if len(wanted) != 682:
+if len(wanted) < 682:
     problems.append(f"the table has {len(wanted)} functions; driver 580 exports 682")
 print("\n".join(problems) or f"{len(found)} functions exported, as in the table")
 sys.exit(1 if problems else 0)

@@ -1,0 +1,168 @@
+// Makes exactly the driver calls that a script asks for, so that a test knows what a trace must
+// hold.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <iterator>
+#include <thread>
+
+#include "script.hpp"
+
+namespace workload {
+namespace {
+
+class Run {
+ public:
+  Run(const Driver& driver, std::vector<std::string> own_command)
+      : driver_(driver), own_command_(std::move(own_command)) {}
+
+  void all(const std::vector<Statement>& statements) {
+    for (const Statement& statement : statements) one(statement);
+  }
+
+  // For the threads and children that the script did not wait for.
+  void finish() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+    for (const pid_t child : children_) {
+      int status = 0;
+      waitpid(child, &status, 0);
+      if (WIFEXITED(status) && WEXITSTATUS(status) != 0) exit(WEXITSTATUS(status));
+    }
+    children_.clear();
+  }
+
+ private:
+  void one(const Statement& statement) {
+    const std::string& name = statement.tokens[0];
+    const Arguments arguments(statement, variables_);
+    if (name == "fails") {
+      expect(tail(statement, 2), static_cast<Status>(arguments.word(1)));
+    } else if (!control(name, statement, arguments)) {
+      expect(statement, kSuccess);
+    }
+  }
+
+  // Makes the call, which has to return this status.
+  void expect(const Statement& statement, Status wanted) {
+    Status status = kSuccess;
+    if (statement.tokens.empty() ||
+        !make_call(driver_, Arguments(statement, variables_), &status)) {
+      refuse(statement, "there is no such statement");
+    }
+    if (status == wanted) return;
+    fprintf(stderr, "fake_calls: %s returned %u, not %u\n", statement.tokens[0].c_str(), status,
+            wanted);
+    exit(1);
+  }
+
+  // The statements that are no driver calls; false if this is none of them.
+  bool control(const std::string& name, const Statement& statement, const Arguments& arguments) {
+    if (name == "loop") {
+      for (Word left = arguments.word(1); left > 0; --left) all(statement.block);
+    } else if (name == "thread") {
+      threads_.emplace_back([&statement, copy = Run(driver_, own_command_, variables_)]() mutable {
+        copy.all(statement.block);
+        copy.finish();
+      });
+    } else if (name == "fork") {
+      fork_child(statement);
+    } else if (name == "join" || name == "wait") {
+      finish();
+    } else if (name == "exec") {
+      exec(statement.block_text);
+    } else if (name == "sleep") {
+      sleep_us(arguments.word(1) * 1000);
+    } else if (name == "read") {  // until the test writes a line, or closes
+      for (char c = 0; read(STDIN_FILENO, &c, 1) == 1 && c != '\n';) {
+      }
+    } else if (name == "print") {
+      for (size_t i = 1; arguments.has(i); ++i) printf("%s%s", i > 1 ? " " : "", arguments.text(i));
+      printf("\n");
+      fflush(stdout);
+    } else if (name == "comm") {
+      prctl(PR_SET_NAME, arguments.text(1));
+    } else if (name == "exit") {
+      exit(static_cast<int>(arguments.word(1)));
+    } else if (name == "quit") {
+      _exit(static_cast<int>(arguments.word(1)));
+    } else if (name == "kill") {
+      kill(getpid(), static_cast<int>(arguments.word(1)));
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  Run(const Driver& driver, std::vector<std::string> own_command, Variables variables)
+      : driver_(driver), own_command_(std::move(own_command)), variables_(std::move(variables)) {}
+
+  void fork_child(const Statement& statement) {
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child != 0) {
+      children_.push_back(child);
+      return;
+    }
+    children_.clear();
+    all(statement.block);
+    finish();
+    exit(0);
+  }
+
+  // Replaces this program by itself with another script.
+  [[noreturn]] void exec(const std::string& script) {
+    std::vector<char*> command;
+    for (std::string& argument : own_command_) command.push_back(argument.data());
+    command.push_back(const_cast<char*>(script.c_str()));
+    command.push_back(nullptr);
+    execv("/proc/self/exe", command.data());
+    perror("fake_calls: exec");
+    exit(1);
+  }
+
+  static Statement tail(const Statement& statement, size_t from) {
+    Statement rest;
+    for (size_t i = from; i < statement.tokens.size(); ++i)
+      rest.tokens.push_back(statement.tokens[i]);
+    return rest;
+  }
+
+  const Driver& driver_;
+  std::vector<std::string> own_command_;  // without the script
+  Variables variables_;
+  std::vector<std::thread> threads_;
+  std::vector<pid_t> children_;
+};
+
+}  // namespace
+}  // namespace workload
+
+int main(int argc, char** argv) {
+  workload::DriverOptions options;
+  std::vector<std::string> scripts;
+  CLI::App app("Makes the driver calls of a script, given as arguments or on stdin");
+  app.add_option("--library,--libcuda", options.library, "the driver to load");
+  app.add_flag("--dlsym", options.use_dlsym, "find functions by dlsym");
+  app.add_flag("--per-thread-stream", options.per_thread, "use the _ptsz and _ptds functions");
+  app.add_option("script", scripts, "statements; each argument is a line");
+  CLI11_PARSE(app, argc, argv);
+  std::string text;
+  for (const std::string& script : scripts) text += script + "\n";
+  if (scripts.empty()) text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  const std::vector<workload::Statement> statements = workload::parse(text);
+  std::vector<std::string> own_command = {argv[0], "--library=" + options.library};
+  if (options.use_dlsym) own_command.push_back("--dlsym");
+  if (options.per_thread) own_command.push_back("--per-thread-stream");
+  const workload::Driver driver(options);
+  workload::Run run(driver, own_command);
+  run.all(statements);
+  run.finish();
+  return 0;
+}

@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""The simulated driver and the workloads do what their READMEs say.
+
+    test_fake.py FOLDER-OF-WORKLOADS LIBRARY NEWER-LIBRARY TEST…
+"""
+import ctypes
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WORKLOADS, LIBRARY, NEWER = sys.argv[1:4]
+LOOKUPS = {"cuGetProcAddress_v2": 105}  # the functions of functions.def
+OUT_OF_MEMORY, NOT_FOUND = 2, 500
+
+
+def run(program, *arguments, library=LIBRARY, timeout=60, **variables):
+    """Runs a workload with FAKE_CUDA_… variables; (finished process or None if it hung, records)."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("FAKE_CUDA_")}
+        environment.update({f"FAKE_CUDA_{k}": str(v) for k, v in variables.items()})
+        environment.update(FAKE_CUDA_LOG=folder, FAKE_CUDA_COUNTS=folder)
+        command = [f"{WORKLOADS}/{program}", "--library", library, *map(str, arguments)]
+        try:
+            done = subprocess.run(command, env=environment, timeout=timeout, text=True, check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        except subprocess.TimeoutExpired:
+            done = None
+        return done, read_records(folder)
+
+
+def read_records(folder):
+    """{pid: (counts by symbol, logged calls)}"""
+    records = {}
+    for path in glob.glob(f"{folder}/counts.*.tsv"):
+        pid = int(re.search(r"counts\.(\d+)\.tsv", path)[1])
+        with open(path, encoding="utf-8") as file:
+            counts = {k: int(v) for k, v in (line.split("\t") for line in file)}
+        log = f"{folder}/calls.{pid}.jsonl"
+        calls = []
+        if os.path.exists(log):
+            with open(log, encoding="utf-8") as file:
+                calls = [json.loads(line) for line in file]
+        records[pid] = ({k: v for k, v in counts.items() if v}, calls)
+    return records
+
+
+def only(records):
+    assert len(records) == 1, f"{len(records)} processes made calls"
+    return next(iter(records.values()))
+
+
+def tally(calls):
+    result = {}
+    for call in calls:
+        result[call["symbol"]] = result.get(call["symbol"], 0) + 1
+    return result
+
+
+def of(calls, symbol):
+    return [call for call in calls if call["symbol"] == symbol]
+
+
+def inference_counts(tokens=8, layers=4, weights=16, threads=1, api="kernel"):
+    """What README.md promises."""
+    launches = 5 * layers + 1
+    launch = {"ex": "cuLaunchKernelEx", "cooperative": "cuLaunchCooperativeKernel"}.get(
+        api, "cuLaunchKernel")
+    counts = dict(LOOKUPS)
+    counts.update({
+        "cuInit": 1, "cuDriverGetVersion": 1, "cuDeviceGetCount": 1, "cuDeviceGet": 1,
+        "cuDeviceGetName": 1, "cuDeviceGetAttribute": 3, "cuDeviceTotalMem_v2": 1,
+        "cuDevicePrimaryCtxRetain": 1, "cuCtxSetCurrent": 1 + threads, "cuModuleLoadData": 1,
+        "cuLibraryLoadData": 1, "cuLibraryGetKernel": 3, "cuModuleGetFunction": 3,
+        "cuKernelGetFunction": 1, "cuMemAlloc_v2": weights + 2 * threads,
+        "cuMemcpyHtoD_v2": weights, "cuStreamCreate": threads, "cuMemHostAlloc": threads,
+        "cuMemcpyHtoDAsync_v2": threads, "cuStreamSynchronize": threads * (tokens + 1),
+        "cuMemcpyDtoHAsync_v2": threads * tokens, "cuMemcpyDtoH_v2": threads,
+        "cuMemFreeHost": threads, "cuMemFree_v2": weights + 2 * threads,
+        "cuStreamDestroy_v2": threads, "cuLibraryUnload": 1, "cuModuleUnload": 1,
+        "cuDevicePrimaryCtxRelease_v2": 1, launch: threads * launches * (tokens + 1)})
+    if api == "graph":
+        counts.update({"cuLaunchKernel": threads * launches * 2, "cuGraphLaunch": threads * tokens,
+                       "cuStreamBeginCapture_v2": threads, "cuStreamEndCapture": threads,
+                       "cuGraphInstantiateWithFlags": threads, "cuGraphDestroy": threads,
+                       "cuGraphExecDestroy": threads})
+    return {k: v for k, v in counts.items() if v}
+
+
+class Fake(unittest.TestCase):
+    maxDiff = None
+
+    def check_records(self, counts, calls, expected):
+        self.assertEqual(counts, expected)
+        self.assertEqual(tally(calls), expected)
+
+    def test_inference(self):
+        for options in ({}, {"tokens": 0, "layers": 1, "weights": 0},
+                        {"tokens": 3, "threads": 3, "api": "ex"}, {"tokens": 2, "api": "cooperative"},
+                        {"tokens": 5, "threads": 2, "api": "graph"}):
+            arguments = [f"--{'launch-api' if k == 'api' else k}={v}" for k, v in options.items()]
+            done, records = run("fake_inference", *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            counts, calls = only(records)
+            self.check_records(counts, calls, inference_counts(**options))
+            self.assertEqual([call for call in calls if call["ret"]], [])
+            self.assertEqual(len({c["tid"] for c in of(calls, "cuStreamCreate")}),
+                             options.get("threads", 1))
+            names = {name for c in calls for name in c.get("kernels", []) if "Launch" in c["symbol"]}
+            self.assertEqual(len(names), 6)
+            self.assertEqual(max(len(name) for name in names), 700)
+            self.assertIn("_Z14fused_add_normPKfS0_Pfi", names)
+
+    def test_processes(self):
+        for way in ("--processes", "--spawn"):
+            done, records = run("fake_inference", way, 3, "--exit-code", 7)
+            self.assertEqual(done.returncode, 7)
+            self.assertEqual(len(records), 3)
+            for counts, calls in records.values():
+                self.check_records(counts, calls, inference_counts())
+
+    def test_killed(self):
+        done, records = run("fake_inference", "--kill-self", 9)
+        self.assertEqual(done.returncode, -9)
+        expected = inference_counts()
+        for name in ("cuLibraryUnload", "cuModuleUnload", "cuDevicePrimaryCtxRelease_v2"):
+            del expected[name]
+        expected["cuMemFree_v2"] -= 16
+        self.check_records(*only(records), expected)
+
+    def test_fork_and_exec(self):
+        done, records = run("fake_calls", "setup; malloc a 1; fork { free a }; wait; "
+                            "exec { setup; malloc b 2; quit 5 }")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertEqual(len(records), 2)
+        child = records[max(records)]
+        self.check_records(*child, {"cuMemFree_v2": 1})
+        twice = {"cuInit": 2, "cuDevicePrimaryCtxRetain": 2, "cuCtxSetCurrent": 2,
+                 "cuMemAlloc_v2": 2, "cuGetProcAddress_v2": 2 * LOOKUPS["cuGetProcAddress_v2"]}
+        self.check_records(*records[min(records)], twice)
+
+    def test_out_of_memory(self):
+        weight = 1 << 20
+        done, records = run("fake_inference", MEMORY=5 * weight)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2)\n")
+        statuses = [call["ret"] for call in of(only(records)[1], "cuMemAlloc_v2")]
+        self.assertEqual(statuses, [0, 0, 0, 0, OUT_OF_MEMORY])
+        done, _ = run("fake_calls", "setup; malloc a 1M; fails 2 malloc b 1; free a; malloc c 1M; "
+                      "reset; retain x; malloc d 1M", MEMORY=weight)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_free(self):
+        done, records = run("fake_calls", "setup; malloc a 4096; free 0; fails 1 free 77; free a; "
+                            "fails 1 free a; malloc b 4096; malloc c 4096; free b; free c")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        a, b, c = [call["outs"][0] for call in of(only(records)[1], "cuMemAlloc_v2")]
+        self.assertEqual(a, b)  # freed, so it may come back
+        self.assertNotEqual(b, c)
+
+    def test_hang(self):
+        done, records = run("fake_inference", timeout=1, HANG="cuStreamSynchronize@2")
+        self.assertIsNone(done)
+        counts, calls = only(records)
+        self.assertEqual(counts["cuStreamSynchronize"], 2)
+        self.assertEqual(len(of(calls, "cuStreamSynchronize")), 1)
+        self.assertNotIn("cuMemcpyDtoH_v2", counts)
+
+    def test_failure(self):
+        done, records = run("fake_calls", "setup; malloc a 1; malloc b 1; fails 719 malloc c 1; "
+                            "malloc d 1; fails 999 sync; fails 999 sync",
+                            FAIL="cuMemAlloc_v2=719@3,cuStreamSynchronize=999@*")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        failed = of(only(records)[1], "cuMemAlloc_v2")[2]
+        self.assertEqual((failed["ret"], failed["outs"]), (719, []))
+
+    def test_latency(self):
+        _, records = run("fake_calls", "setup; malloc a 1; sync",
+                         LATENCY="cuMemAlloc_v2=2000000,cuStreamSynchronize=20000")
+        calls = only(records)[1]
+        for symbol, least in (("cuMemAlloc_v2", 2000000), ("cuStreamSynchronize", 20000)):
+            call = of(calls, symbol)[0]
+            self.assertGreaterEqual(call["end_ns"] - call["begin_ns"], least)
+
+    def test_nested(self):
+        _, records = run("fake_calls", "setup; context c; malloc a 1", NEST=1)
+        order = [(c["symbol"], c["nested"]) for c in only(records)[1]][LOOKUPS["cuGetProcAddress_v2"]:]
+        nest = [("cuMemAlloc_v2", True), ("cuMemFree_v2", True)]
+        self.assertEqual(order, [("cuInit", False), *nest, ("cuDevicePrimaryCtxRetain", False),
+                                 ("cuCtxSetCurrent", False), *nest, ("cuCtxCreate_v4", False),
+                                 ("cuMemAlloc_v2", False)])
+
+    def test_handle_reuse(self):
+        done, records = run("fake_calls", "setup; module m; function f m first; function g m second; "
+                            "unload m; fails 400 launch f 1 1 1 1 1 1 0; module n; "
+                            "function h n third; launch f 1 1 1 1 1 1 0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        calls = only(records)[1]
+        first, second, third = [c["outs"][0] for c in of(calls, "cuModuleGetFunction")]
+        self.assertEqual(first, third)
+        self.assertNotEqual(first, second)
+        self.assertEqual([c["kernels"] for c in of(calls, "cuLaunchKernel")], [[None], ["third"]])
+
+    def test_arguments(self):
+        done, records = run("fake_calls", "setup; malloc a 4K; stream s; module m; function f m add; "
+                            "copy2d-async htod a host 32 4 s; copy-batch a a 16 32 48; "
+                            "launch f 1 2 3 4 5 6 7 s; launch-ex f 10 20 30 1 2 3 9 s; "
+                            "malloc-pitch p 1000 10; set16 a 0xfff5 8; set2d32 a 64 9 16 4; "
+                            "fails 500 function g m missing_one; fails 1 launch f 0 1 1 1 1 1 0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        calls = only(records)[1]
+        last = {call["symbol"]: call for call in calls if call["ret"] == 0}
+        a, stream = last["cuMemAlloc_v2"]["outs"][0], last["cuStreamCreate"]["outs"][0]
+        f = last["cuModuleGetFunction"]["outs"][0]
+        copy = last["cuMemcpy2DAsync_v2"]
+        self.assertEqual(copy["args"][1], stream)
+        words = copy["structs"][0]
+        self.assertEqual((words[2], words[6], words[9], words[11], words[13], words[14], words[15]),
+                         (1, 32, 2, a, 32, 32, 4))
+        self.assertEqual(last["cuMemcpyBatchAsync_v2"]["sizes"], [[16, 32, 48]])
+        self.assertEqual(last["cuLaunchKernel"]["args"], [f, 1, 2, 3, 4, 5, 6, 7, stream, 0, 0])
+        self.assertEqual(last["cuLaunchKernelEx"]["structs"][0][:5],
+                         [10 | 20 << 32, 30 | 1 << 32, 2 | 3 << 32, 9, stream])
+        self.assertEqual(last["cuMemAllocPitch_v2"]["outs"][1], 1024)
+        self.assertEqual(last["cuMemsetD16_v2"]["args"], [a, 0xfff5, 8])
+        self.assertEqual(last["cuMemsetD2D32_v2"]["args"], [a, 64, 9, 16, 4])
+
+    def test_newer(self):
+        script = "setup; raw cuFutureCall_v7 1 2 3; raw cuFutureQuery @v; raw cuFutureLaunchKernel 4"
+        done, records = run("fake_calls", script, library=NEWER)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        calls = only(records)[1]
+        self.assertEqual([c["args"] for c in of(calls, "cuFutureCall_v7")], [[1, 2, 3]])
+        self.assertEqual([c["outs"] for c in of(calls, "cuFutureQuery")], [[1]])
+        self.assertEqual(run("fake_calls", script)[0].returncode, 2)
+
+    def test_per_thread_stream(self):
+        for way in ([], ["--dlsym"]):
+            _, records = run("fake_calls", "--per-thread-stream", *way,
+                             "setup; malloc-async a 1; set8 a 0 1; sync")
+            counts = only(records)[0]
+            for symbol in ("cuMemAllocAsync_ptsz", "cuMemsetD8_v2_ptds", "cuStreamSynchronize_ptsz"):
+                self.assertEqual(counts.get(symbol), 1, symbol)
+
+    def test_proc_address(self):
+        driver = ctypes.CDLL(LIBRARY)
+
+        def look_up(name, version, flags=0):
+            entry, found = ctypes.c_void_p(), ctypes.c_int(-1)
+            status = driver.cuGetProcAddress_v2(name.encode(), ctypes.byref(entry), version,
+                                                ctypes.c_uint64(flags), ctypes.byref(found))
+            return status, entry.value, found.value
+
+        def address(symbol):
+            return ctypes.cast(getattr(driver, symbol), ctypes.c_void_p).value
+
+        for name, version, flags, symbol in (
+                ("cuMemAlloc", 3010, 0, "cuMemAlloc"), ("cuMemAlloc", 3020, 0, "cuMemAlloc_v2"),
+                ("cuCtxCreate", 11000, 0, "cuCtxCreate_v2"), ("cuCtxCreate", 13000, 0, "cuCtxCreate_v4"),
+                ("cuMemcpyHtoD", 13000, 2, "cuMemcpyHtoD_v2_ptds"),
+                ("cuLaunchKernel", 13000, 2, "cuLaunchKernel_ptsz"),
+                ("cuLaunchKernel", 13000, 0, "cuLaunchKernel"), ("cuInit", 13000, 2, "cuInit")):
+            self.assertEqual(look_up(name, version, flags), (0, address(symbol), 0), symbol)
+        self.assertEqual(look_up("cuNoSuchThing", 13000), (NOT_FOUND, None, 1))
+
+    def test_name_in_handle(self):
+        reader = ("import ctypes, sys; d = ctypes.CDLL(sys.argv[1]); m = ctypes.c_void_p();"
+                  "f = ctypes.c_void_p(); d.cuModuleLoadData(ctypes.byref(m), b'x');"
+                  "d.cuModuleGetFunction(ctypes.byref(f), m, b'add');"
+                  "w = (ctypes.c_uint64 * 8).from_address(f.value);"
+                  "print([ctypes.string_at(x).decode() if x > 1 << 40 and i else x"
+                  " for i, x in enumerate(w)][1:])")
+        for setting, words in (("8", ["add", 0, 0]), ("24", ["not_the_name", 0, "add"]),
+                               ("none", [7, 0, 0])):
+            done = subprocess.run([sys.executable, "-c", reader, LIBRARY], text=True, check=True,
+                                  env=dict(os.environ, FAKE_CUDA_NAME_OFFSET=setting),
+                                  stdout=subprocess.PIPE)
+            self.assertEqual(done.stdout.strip(), str(words + [0] * 4), setting)
+
+    def test_refuses_nonsense(self):
+        for variable, value in (("FAIL", "cuFoo=2@1"), ("FAIL", "cuInit=2"), ("MEMORY", "much"),
+                                ("NAME_OFFSET", "9"), ("HANG", "cuInit@0"), ("LATENCY", "cuInit")):
+            done, _ = run("fake_calls", "init", **{variable: value})
+            self.assertEqual(done.returncode, 2, variable)
+            self.assertIn("FAKE_CUDA_" + variable, done.stderr)
+        for script in ("walk", "free nothing", "loop 2 { init", "malloc a"):
+            self.assertEqual(run("fake_calls", script)[0].returncode, 2, script)
+
+    def test_storm(self):
+        done, records = run("fake_storm", "--count", 1000, "--threads", 2)
+        self.assertEqual(only(records)[0]["cuLaunchKernel"], 2000)
+        self.assertTrue(done.stdout.startswith("calls=2000 seconds="), done.stdout)
+        command = [f"{WORKLOADS}/fake_storm", "--library", LIBRARY]
+        output = subprocess.run([*command, "--rate", "2000", "--count", "200"], check=True, text=True,
+                                stdout=subprocess.PIPE).stdout
+        seconds = float(re.search(r"seconds=([\d.]+)", output)[1])
+        self.assertGreaterEqual(seconds, 199 / 2000)
+        best = min(float(re.search(r"ns_per_call=([\d.]+)", subprocess.run(
+            [*command, "--symbol", "cuCtxSynchronize", "--count", "2000000"], check=True, text=True,
+            stdout=subprocess.PIPE).stdout)[1]) for _ in range(5))
+        self.assertLess(best, 10, "a call that nobody watches costs too much to measure probes with")
+
+
+unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
