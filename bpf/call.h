@@ -20,25 +20,47 @@
  * there before it believes it. */
 const volatile __u32 handle_name_offset = 8;
 
-struct call_key {
-  __u32 tid;
-  __u32 sp;
-};
-struct out_pointers {
+/* Out-pointers between entry and return, for the functions that have some; launches have none. A
+ * small set-associative table: a hash map's update and delete would cost more than the records. A
+ * slot is claimed by its key, so no call can ever get another's pointers; where all ways are taken
+ * (threads killed in mid-call leave theirs behind) the call goes without, and says so. */
+#define OUT_SETS 4096
+#define OUT_WAYS 4
+struct out_slot {
+  __u64 key; /* 0: free */
   __u64 address[CB_MAX_OUTS];
 };
-/* Out-pointers between entry and return, for the functions that have some; launches have none. A
- * thread killed in mid-call leaves its entry behind, hence LRU. */
-struct {
-  __uint(type, BPF_MAP_TYPE_LRU_HASH);
-  __uint(max_entries, 16384);
-  __type(key, struct call_key);
-  __type(value, struct out_pointers);
-} pending_outs SEC(".maps");
+static struct out_slot pending_outs[OUT_SETS][OUT_WAYS];
 
 /* Which handles' names have been sent: a direct-mapped cache. A collision sends a name again. */
-__u64 names_sent[CB_NAME_SLOTS];
-__u32 names_epoch; /* raised when handles may be reused, which empties the cache */
+static __u64 names_sent[CB_NAME_SLOTS];
+static __u32 names_epoch; /* raised when handles may be reused, which empties the cache */
+
+static __always_inline __u64 call_key(__u32 tid, __u32 sp) { return (__u64)tid << 32 | sp; }
+
+static __always_inline struct out_slot* out_set(__u64 key) {
+  return pending_outs[key * 0x9e3779b97f4a7c15ULL >> 52 & (OUT_SETS - 1)];
+}
+
+static __always_inline void keep_outs(__u64 key, __u64 out0, __u64 out1) {
+  struct out_slot* set = out_set(key);
+  for (int way = 0; way < OUT_WAYS; way++) {
+    struct out_slot* slot = &set[way];
+    __u64 owner = slot->key;
+    if (owner == key || (!owner && !__sync_val_compare_and_swap(&slot->key, 0, key))) {
+      slot->address[0] = out0;
+      slot->address[1] = out1;
+      return;
+    }
+  }
+}
+
+static __always_inline struct out_slot* kept_outs(__u64 key) {
+  struct out_slot* set = out_set(key);
+  for (int way = 0; way < OUT_WAYS; way++)
+    if (set[way].key == key) return &set[way];
+  return 0;
+}
 
 struct call_record {
   struct cb_head head;
@@ -190,10 +212,8 @@ static __always_inline int rich_entry(struct pt_regs* ctx) {
   read_args(ctx, record.args, nargs);
 
   if (plan.out0 < CB_MAX_ARGS) {
-    struct call_key key = {ids.tid, (__u32)PT_REGS_SP(ctx)};
-    struct out_pointers outs = {{record.args[plan.out0], 0}};
-    if (plan.out1 < CB_MAX_ARGS) outs.address[1] = record.args[plan.out1];
-    bpf_map_update_elem(&pending_outs, &key, &outs, BPF_ANY);
+    keep_outs(call_key(ids.tid, (__u32)PT_REGS_SP(ctx)), record.args[plan.out0],
+              plan.out1 < CB_MAX_ARGS ? record.args[plan.out1] : 0);
   }
   if (plan.forgets_names) __sync_fetch_and_add(&names_epoch, 1);
 
@@ -294,8 +314,7 @@ static __always_inline int out_return(struct pt_regs* ctx) {
   } record;
   __builtin_memset(&record, 0, sizeof(record));
   fill_return(&record.head, ctx, ids, plan);
-  struct call_key key = {ids.tid, record.head.sp};
-  struct out_pointers* outs = bpf_map_lookup_elem(&pending_outs, &key);
+  struct out_slot* outs = kept_outs(call_key(ids.tid, record.head.sp));
   __u64 size = sizeof(record.head);
   if (outs && record.head.result == 0) {
     if (read_out(&record.outs[0], outs->address[0], plan.out0_narrow)) {
@@ -311,7 +330,7 @@ static __always_inline int out_return(struct pt_regs* ctx) {
     }
   }
   if (outs) {
-    bpf_map_delete_elem(&pending_outs, &key);
+    outs->key = 0;
   } else {
     record.head.flags |= CB_OUT_LOST;
     count(CB_OUT_MISSED);

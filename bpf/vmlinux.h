@@ -26,10 +26,8 @@ enum { false = 0, true = 1 };
 
 enum bpf_map_type {
   BPF_MAP_TYPE_CGROUP_ARRAY = 8,
-  BPF_MAP_TYPE_LRU_HASH = 9,
   BPF_MAP_TYPE_RINGBUF = 27,
 };
-enum { BPF_ANY = 0 };
 enum { BPF_RB_NO_WAKEUP = 1 };
 
 struct bpf_pidns_info {
