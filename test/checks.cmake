@@ -1,0 +1,22 @@
+# What is checked beyond the code's own tests: format, lint, the scripts, and the other presets. All are
+# ctest tests, so that one summary counts them. Exit status 77 means skipped, with the reason printed.
+
+# add_check(NAME LABEL TIMEOUT COMMAND...): a test that uses all CPUs itself
+function(add_check name label timeout)
+  add_test(NAME ${name} COMMAND ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
+endfunction()
+
+include(ProcessorCount)
+ProcessorCount(CPUS)
+
+add_check(check_format check 60 ${CMAKE_SOURCE_DIR}/scripts/check-format)
+add_check(check_tidy check 900 ${CMAKE_SOURCE_DIR}/scripts/check-tidy ${CMAKE_BINARY_DIR})
+add_check(apt_backports check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/apt-backports-test.sh)
+add_check(list_skipped check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-skipped-test.sh)
+foreach(preset asan fuzz static)
+  add_check(preset_${preset} ${preset} 900 ${CMAKE_SOURCE_DIR}/scripts/check-preset ${preset}
+            ${CMAKE_BINARY_DIR}-${preset})
+endforeach()
+set_tests_properties(check_tidy preset_asan preset_fuzz preset_static PROPERTIES PROCESSORS ${CPUS})
+set_tests_properties(preset_static PROPERTIES FIXTURES_SETUP static_binary)

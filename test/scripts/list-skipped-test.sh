@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# scripts/list-skipped on what ctest writes: reasons of shell tests and of Catch2's. Run by ctest.
+set -euo pipefail
+
+tool=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/list-skipped
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cat >"$work/ctest.xml" <<'XML'
+<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="(empty)" tests="5">
+	<testcase name="vm_6_1" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>
+		<system-out>looking
+SKIPPED: no kernel &lt;6.1&gt;
+</system-out></testcase>
+	<testcase name="ran" status="run"><system-out>SKIPPED: not this one</system-out></testcase>
+	<testcase name="failed" status="fail"><failure message=""/><system-out></system-out></testcase>
+	<testcase name="catch" status="notrun"><skipped message="SKIP_RETURN_CODE=4"/>
+		<system-out>x.cpp:3: SKIPPED:
+explicitly with message:
+  needs root
+
+test cases: 1 | 1 skipped
+</system-out></testcase>
+	<testcase name="silent" status="disabled"><system-out>Disabled</system-out></testcase>
+</testsuite>
+XML
+diff <("$tool" "$work/ctest.xml") - <<'EXPECTED'
+
+==== 3 SKIPPED: not run on this machine ====
+  catch
+      needs root
+  silent
+      no reason given
+  vm_6_1
+      no kernel <6.1>
+EXPECTED
+
+echo '<testsuite><testcase name="a" status="run"/></testsuite>' >"$work/ctest.xml"
+diff <("$tool" "$work/ctest.xml") /dev/null

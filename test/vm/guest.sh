@@ -1,0 +1,130 @@
+# What is checked in a virtual machine, on another kernel than the developer's. busybox sh, as root, in
+# /root; vm/CMakeLists.txt says which files are there.
+# usage: sh guest.sh multi|single    how this kernel is expected to take the probes: one uprobe_multi
+#                                    link for all functions (6.6 and later), or a link for each
+expected=$1
+export LD_LIBRARY_PATH=/root/lib
+failed=0
+
+check() { # check NAME COMMAND...: the command succeeds
+  name=$1
+  shift
+  if "$@" >/tmp/check 2>&1; then
+    echo "ok      $name"
+  else
+    echo "FAILED  $name"
+    sed 's/^/        /' /tmp/check
+    failed=1
+  fi
+}
+
+uptime_cs() { awk '{printf "%d\n", $1 * 100}' /proc/uptime; }
+
+# Every count in the driver's own record is the number of that function's lines in the trace, and the
+# trace has no function besides. What the record counts 0 of is not in the trace.
+same_counts() { # TRACE COUNTS
+  awk -v trace="$1" '
+    function field(name,  at, rest) {
+      at = index($0, "\"" name "\":\"")
+      if (!at) return ""
+      rest = substr($0, at + length(name) + 4)
+      return substr(rest, 1, index(rest, "\"") - 1)
+    }
+    FILENAME == trace {
+      if ($0 !~ /"id":/ || field("name") !~ /^cu/) next
+      symbol = field("symbol")
+      traced[symbol ? symbol : field("name")]++
+      next
+    }
+    { if ($2 + 0) made[$1] = $2 + 0 }
+    END {
+      for (symbol in made) {
+        total += made[symbol]
+        if (traced[symbol] + 0 != made[symbol]) {
+          printf "%s: called %d times, traced %d\n", symbol, made[symbol], traced[symbol]
+          wrong = 1
+        }
+      }
+      for (symbol in traced) if (!(symbol in made)) { printf "%s: traced %d, never called\n", symbol, traced[symbol]; wrong = 1 }
+      if (total < 100) { printf "only %d calls were made\n", total; wrong = 1 }
+      exit wrong
+    }' "$1" "$2"
+}
+
+complete() { # TRACE: begins and ends as it should, and nothing was lost
+  head -n 1 "$1" | grep -q '"type":"trace"' || { echo "no header in $1"; return 1; }
+  tail -n 1 "$1" | grep -q '"type":"end"' || { echo "no end in $1"; return 1; }
+  ! grep '"type":"lost"' "$1"
+}
+
+# The code of libcuda in process $1 as it is in memory: a probe stands there as a breakpoint.
+code_in_memory() {
+  range=$(awk '$2 == "r-xp" && $6 ~ /libcuda/ {print $1; exit}' "/proc/$1/maps")
+  start=$((0x${range%-*})) end=$((0x${range#*-}))
+  dd if="/proc/$1/mem" bs=4096 skip=$((start / 4096)) count=$(((end - start) / 4096)) 2>/dev/null | md5sum
+}
+
+echo "kernel $(uname -r)"
+
+# --- doctor says what this kernel can do
+check 'doctor succeeds' ./cudabpf doctor
+./cudabpf doctor >/tmp/doctor 2>&1
+if [ "$expected" = multi ]; then
+  check 'doctor finds uprobe_multi' grep -Eiq 'uprobe_multi.*(yes|ok|available)' /tmp/doctor
+else
+  check 'doctor misses uprobe_multi' grep -Eiq 'uprobe_multi.*(no|absent|missing)' /tmp/doctor
+fi
+
+# --- run: every call, exactly once
+export FAKE_CUDA_COUNTS=/tmp/counts
+mkdir -p $FAKE_CUDA_COUNTS
+status=0
+./cudabpf run --profile full -o /tmp/run.jsonl -- ./fake_inference --tokens 3 --print --exit-code 7 \
+  >/tmp/run.out 2>/tmp/run.err || status=$?
+check "the command's exit status is passed on" test $status -eq 7
+check "the command's output is untouched" grep -q 'ms\] done$' /tmp/run.out
+check 'the trace is complete' complete /tmp/run.jsonl
+check 'every call is traced once' same_counts /tmp/run.jsonl "$(ls $FAKE_CUDA_COUNTS/*.tsv)"
+if [ "$expected" = multi ]; then
+  check 'one link took the probes' grep -q '"attach":"uprobe_multi"' /tmp/run.jsonl
+else
+  check 'a link each took the probes' grep -q '"attach":"uprobe"' /tmp/run.jsonl
+fi
+check 'the summary reads the trace' ./cudabpf summary /tmp/run.jsonl
+unset FAKE_CUDA_COUNTS
+
+# --- attach to what runs already, then let go of it
+./fake_storm --rate 500 --seconds 60 >/tmp/storm.out 2>&1 &
+storm=$!
+sleep 1
+clean=$(code_in_memory $storm)
+./cudabpf attach --pid $storm -o /tmp/attach.jsonl >/tmp/attach.out 2>&1 &
+tracer=$!
+sleep 4
+check 'attached: probes stand in the code' test "$(code_in_memory $storm)" != "$clean"
+before=$(uptime_cs)
+kill -TERM $tracer # not INT: a shell starts what runs in the background with that ignored
+(sleep 20 && kill -KILL $tracer) 2>/dev/null &
+status=0
+wait $tracer || status=$?
+took=$(($(uptime_cs) - before))
+check "stopping succeeds, took $took cs" test $status -eq 0
+check 'stopping takes less than 3 s' test $took -lt 300
+check 'the attached trace is complete' complete /tmp/attach.jsonl
+check 'the attached trace has calls' grep -q '"name":"cu' /tmp/attach.jsonl
+check 'stopped: no probe is left behind' test "$(code_in_memory $storm)" = "$clean"
+
+# --- kill -9 leaves the program running and no probe behind
+./cudabpf attach --pid $storm -o /tmp/killed.jsonl >/tmp/killed.out 2>&1 &
+tracer=$!
+sleep 4
+kill -KILL $tracer
+wait $tracer 2>/dev/null
+sleep 1
+check 'killed: the program goes on' kill -0 $storm
+check 'killed: no probe is left behind' test "$(code_in_memory $storm)" = "$clean"
+check 'killed: what was written can be read' ./cudabpf summary /tmp/killed.jsonl
+kill $storm
+
+check 'the kernel has nothing to complain of' sh -c '! dmesg | grep -E "BUG:|WARNING:|Oops|general protection"'
+exit $failed
