@@ -137,7 +137,7 @@ static __always_inline void send_name(struct ids ids, __u64 handle) {
   struct {
     struct cb_name name;
     char string[CB_LONG_STRING];
-  }* record;
+  } * record;
   count(CB_ENTERED);
   record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
   if (!record) {
@@ -178,8 +178,7 @@ static __always_inline int plain_entry(struct pt_regs* ctx) {
   return 0;
 }
 
-static __always_inline void emit_with_long_string(struct rich_record* shorter,
-                                                  const void* string) {
+static __always_inline void emit_with_long_string(struct rich_record* shorter, const void* string) {
   struct long_record* record;
   count(CB_ENTERED);
   record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
@@ -201,7 +200,8 @@ static __always_inline void emit_with_long_string(struct rich_record* shorter,
   count(CB_EMITTED);
 }
 
-/* Entry of a function with memory to read (a string, a struct, an array) or out-pointers to keep. */
+/* Entry of a function with memory to read (a string, a struct, an array) or out-pointers to keep.
+ */
 static __always_inline int rich_entry(struct pt_regs* ctx) {
   struct ids ids = current_ids();
   if (!selected(ids)) return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Every program cudabpf may load: thin sections over the bodies in call.h and process.h. The `?` keeps
- * a section from loading until userspace switches it on. Call programs attach by uprobe_multi where
- * the kernel has it (userspace sets the attach type), else one link a function. */
+/* Every program cudabpf may load: thin sections over the bodies in call.h and process.h. The `?`
+ * keeps a section from loading until userspace switches it on. Call programs attach by uprobe_multi
+ * where the kernel has it (userspace sets the attach type), else one link a function. */
 #include "call.h"
 #include "process.h"
 

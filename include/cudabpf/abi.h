@@ -38,9 +38,9 @@ struct cb_head {
   __u64 ts; /* CLOCK_MONOTONIC */
   __u32 pid;
   __u32 tid;
-  __u32 sp;       /* low half of the stack pointer at the call's entry: what pairs its two records */
-  __u32 drops;    /* records that this thread (by a hash of its id) has lost so far: where it differs
-                     between two records, something between them is missing */
+  __u32 sp;    /* low half of the stack pointer at the call's entry: what pairs its two records */
+  __u32 drops; /* records that this thread (by a hash of its id) has lost so far: where it differs
+                  between two records, something between them is missing */
   __u16 function; /* index into the functions of the probe set */
   __u8 kind;      /* enum cb_kind */
   __u8 flags;     /* enum cb_flag */
@@ -86,7 +86,8 @@ CB_STATIC_ASSERT(sizeof(struct cb_name) == 40, "cb_name");
 CB_STATIC_ASSERT(sizeof(struct cb_process) == 720, "cb_process");
 
 /* The plan of a function: what its programs read. It travels as the probe's cookie, so that the hot
- * path looks nothing up. Arguments are numbered by their integer word: registers first, then stack. */
+ * path looks nothing up. Arguments are numbered by their integer word: registers first, then stack.
+ */
 #define CB_NO_ARG 15
 struct cb_plan {
   __u64 function : 16;
@@ -99,7 +100,7 @@ struct cb_plan {
   __u64 out1 : 4;
   __u64 out0_narrow : 1; /* it points to 4 bytes, not 8 */
   __u64 out1_narrow : 1;
-  __u64 handle_arg : 4;   /* the kernel that a launch launches */
+  __u64 handle_arg : 4;    /* the kernel that a launch launches */
   __u64 forgets_names : 1; /* handles may be reused after this call */
 };
 CB_STATIC_ASSERT(sizeof(struct cb_plan) == 8, "cb_plan");

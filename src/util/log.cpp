@@ -13,10 +13,14 @@ std::atomic<bool> g_quiet{false};
 
 constexpr std::string_view prefix(Level level) {
   switch (level) {
-    case Level::hint: return "hint: ";
-    case Level::warning: return "warning: ";
-    case Level::error: return "error: ";
-    case Level::bug: return "BUG: ";
+    case Level::hint:
+      return "hint: ";
+    case Level::warning:
+      return "warning: ";
+    case Level::error:
+      return "error: ";
+    case Level::bug:
+      return "BUG: ";
   }
   return "";
 }

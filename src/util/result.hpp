@@ -9,9 +9,9 @@
 namespace cudabpf {
 
 struct Error {
-  std::string message;   // what happened, and to what
-  std::string hint = {}; // what the user can do about it; may be empty
-  int exit_code = 125;   // the process's exit status if this error ends it (docs: exit codes)
+  std::string message;    // what happened, and to what
+  std::string hint = {};  // what the user can do about it; may be empty
+  int exit_code = 125;    // the process's exit status if this error ends it (docs: exit codes)
 };
 
 struct Unit {};

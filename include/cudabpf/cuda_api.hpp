@@ -1,0 +1,117 @@
+// The table of CUDA driver functions (cuda_api.tsv), as C++: what each exported function is, and
+// what each of its arguments means.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "cudabpf/abi.h"
+
+namespace cudabpf {
+
+enum class Profile : std::uint8_t { light, default_, full };
+std::optional<Profile> parse_profile(std::string_view name);
+std::string_view to_string(Profile profile);
+
+enum class Role : std::uint8_t {
+  // scalars
+  u8,
+  u16,
+  u32,
+  u64,
+  i32,
+  f32,
+  location,
+  // addresses
+  ptr,
+  ptr32,
+  hptr,
+  // handles, shown as hex; `device` is an ordinal
+  stream,
+  context,
+  module,
+  library,
+  function,
+  kernel,
+  event,
+  graph,
+  graph_exec,
+  node,
+  array,
+  pool,
+  mem_handle,
+  handle,
+  device,
+  // memory that is read
+  str,
+  in_struct,
+  // neither followed nor shown
+  hidden,
+};
+std::string_view to_string(Role role);  // as the table spells it
+
+// Structs that a call points to and cudabpf reads.
+enum class Struct : std::uint8_t {
+  none,
+  memcpy2d,
+  memcpy3d,
+  memcpy3d_peer,
+  launch_config,
+  launch_params,
+  alloc_prop,
+  pool_props,
+  kernel_node,
+  sizes,
+};
+
+struct Argument {
+  std::string_view name;
+  Role role;         // of the value, or of what the out-pointer points to
+  bool out;          // a pointer that the call writes through
+  Struct layout;     // for in_struct
+  std::int8_t word;  // which integer word of the call it is, on this architecture; -1: none
+};
+
+// How many bytes a call moves or reserves: a product of arguments, or a struct's or array's say.
+struct SizeRule {
+  enum class Kind : std::uint8_t { none, product, sum_of_array } kind = Kind::none;
+  std::int8_t argument = -1;
+  std::int8_t times = -1;  // a second argument, or -1
+  std::uint8_t unit = 1;
+};
+
+enum class NamesEffect : std::uint8_t { none, learn, forget };
+
+struct Function {
+  std::string_view symbol;
+  std::string_view name;
+  std::string_view type;
+  std::string_view op;
+  std::string_view kind;  // of memory; may be empty
+  Profile profile;        // the smallest that traces it
+  bool async;
+  NamesEffect names;
+  SizeRule size;
+  std::span<const Argument> arguments;
+
+  bool is_launch() const { return type == "kernel" && op == "launch"; }
+  // Under `light` a call whose return tells nothing new is recorded at its entry alone.
+  bool entry_is_enough() const;
+};
+
+std::span<const Function> cuda_functions();
+const Function* find_function(std::string_view symbol);
+
+// The plan that the probes of `function` carry. `id` is its index in the probe set.
+abi::cb_plan plan_for(const Function& function, std::uint16_t id);
+// The plan for a symbol that the table does not know: its raw register arguments.
+abi::cb_plan plan_for_unknown(std::uint16_t id);
+// A description of such a symbol; `symbol` must outlive it.
+Function unknown_function(std::string_view symbol);
+
+// "CUDA_ERROR_OUT_OF_MEMORY", or empty for a number that is not known.
+std::string_view cuda_error_name(int result);
+
+}  // namespace cudabpf

@@ -1,0 +1,123 @@
+// The typed events that every stage after decoding shares.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cudabpf/cuda_api.hpp"
+
+namespace cudabpf {
+
+enum class Loss : std::uint8_t {
+#define LOSS(id, name, severity, advice) id,
+#include "cudabpf/losses.def"
+#undef LOSS
+  count_
+};
+constexpr std::size_t LOSS_COUNT = static_cast<std::size_t>(Loss::count_);
+
+struct LossInfo {
+  std::string_view name;
+  bool degraded;  // the event is there, something about it is not
+  std::string_view advice;
+};
+const LossInfo& info(Loss loss);
+
+struct Dim3 {
+  std::uint32_t x = 0, y = 0, z = 0;
+};
+
+// A kernel's name as one process knows it.
+struct KernelName {
+  std::string mangled;
+  std::string full;          // demangled
+  std::string short_name;    // for tables
+  std::string json;          // `full` as a JSON string, quotes included: launches repeat it
+  bool from_handle = false;  // read from the handle, not learned from a call
+};
+
+// What a call's arguments say, in the terms of the trace. Absent means: this call has none, or it
+// could not be read.
+struct Details {
+  std::optional<std::uint64_t> size;
+  std::optional<std::uint64_t> ptr;
+  std::optional<std::uint64_t> dst;
+  std::optional<std::uint64_t> src;
+  std::optional<std::uint64_t> stream;
+  std::optional<std::uint64_t> handle;  // of the kernel, or of VMM memory
+  std::optional<std::int32_t> device;
+  bool has_dims = false;  // grid, block and shared are known
+  Dim3 grid, block;
+  std::uint32_t shared = 0;
+  std::string_view op;       // the function's, unless the arguments say more (HtoD of a 2D copy)
+  bool inferred_op = false;  // `op` comes from addresses known to be device memory
+};
+
+struct Call {
+  std::uint64_t id = 0;
+  std::uint64_t parent = 0;  // id of the call that this one was made inside of; 0: none
+  std::uint64_t ts = 0;      // ns since the trace began
+  std::uint64_t duration = 0;
+  std::uint32_t pid = 0;
+  std::uint32_t tid = 0;
+  const Function* function = nullptr;
+  std::int32_t result = 0;
+  bool has_return = false;   // duration and result are known
+  bool unfinished = false;   // it never returned: the thread or the trace ended inside it
+  bool return_lost = false;  // it returned, but that record was lost
+  bool entry_lost = false;   // only its return was seen: no arguments, no duration
+  bool read_fault = false;   // something that an argument points to could not be read
+  bool string_cut = false;
+  std::span<const std::uint64_t> words;  // integer argument words, as recorded
+  std::span<const std::uint64_t> outs;   // what the out-pointers hold, in argument order
+  std::string_view text;                 // the string argument, if there is one
+  bool has_text = false;
+  Details details;
+  const KernelName* kernel = nullptr;  // of a launch; null: not known
+};
+
+struct Process {
+  enum class Op : std::uint8_t { start, fork, exec, exit };
+  Op op = Op::start;
+  std::uint64_t ts = 0;
+  std::uint32_t pid = 0;
+  std::uint32_t ppid = 0;
+  std::uint32_t ns_pid = 0;  // inside its own pid namespace, where that differs
+  std::uint32_t uid = 0;
+  std::string comm;
+  std::string cmdline;
+  std::string exe;
+  std::string cgroup;
+  std::string container_runtime;  // "docker", …; empty: none
+  std::string container_id;
+  std::optional<int> exit_code;  // for exit
+  std::optional<int> signal;
+};
+
+// A libcuda, and what became of it.
+struct Library {
+  std::string path;
+  std::string build_id;
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint32_t functions = 0;  // probed
+  std::uint32_t skipped = 0;    // left out by the profile, --only or --exclude
+  std::uint32_t unknown = 0;    // probed, but not in the table
+  std::string error;            // why it is not traced; empty: it is
+  std::uint64_t ts = 0;         // when its probes were in place, if after the trace began
+};
+
+struct LossEvent {
+  Loss reason = Loss::ring_entry;
+  std::optional<std::uint64_t> count;  // absent: it cannot be known how many
+  std::uint64_t since = 0;  // the interval in which it happened, ns since the trace began
+  std::uint64_t until = 0;
+  std::string detail;  // which library, which file
+};
+
+}  // namespace cudabpf

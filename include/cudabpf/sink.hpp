@@ -1,0 +1,82 @@
+// Where events go. Every method is pure, so that no sink can forget losses.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cudabpf/event.hpp"
+
+namespace cudabpf {
+
+struct Feature {
+  enum class State : std::uint8_t { no, yes, unknown };
+  std::string name;
+  State state = State::unknown;
+  std::string why;
+  bool disabled = false;  // by --no-feature
+};
+
+struct Gpu {
+  int index = 0;
+  std::string name;
+  std::string uuid;
+  std::string bus_id;
+};
+
+// What is known when the trace begins.
+struct Session {
+  std::string version;
+  std::string host;
+  std::string kernel;
+  std::string arch;
+  std::string driver;  // the NVIDIA kernel driver's version; empty: none loaded
+  std::vector<Gpu> gpus;
+  std::string mode;  // run, attach, machine
+  std::vector<std::string> command;
+  std::vector<std::uint32_t> pids;
+  std::string profile;
+  bool returns = true;
+  bool follow = true;
+  std::uint64_t ring_size = 0;
+  std::uint64_t realtime_ns = 0;  // the three clocks at ts 0
+  std::uint64_t monotonic_ns = 0;
+  std::uint64_t boottime_ns = 0;
+  std::vector<Library> libraries;
+  std::vector<Feature> features;
+};
+
+// The books: entered = emitted + dropped, and received = emitted.
+struct Accounts {
+  std::uint64_t entered = 0;
+  std::uint64_t emitted = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t received = 0;
+};
+
+// What is known when it ends.
+struct Totals {
+  std::uint64_t duration_ns = 0;
+  std::uint64_t calls = 0;
+  std::uint64_t unfinished = 0;
+  Accounts accounts;
+  std::array<std::uint64_t, LOSS_COUNT> losses{};
+  std::optional<int> command_status;  // as a shell would give it
+  std::string reason;  // why it ended: command exited, interrupted, duration, targets gone
+};
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void begin(const Session& session) = 0;
+  virtual void call(const Call& call) = 0;
+  virtual void process(const Process& process) = 0;
+  virtual void library(const Library& library) = 0;  // one that appeared after begin()
+  virtual void lost(const LossEvent& loss) = 0;
+  // Called at every poll, so that buffered lines reach the file while nothing happens.
+  virtual void flush() = 0;
+  virtual void end(const Totals& totals) = 0;
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Turns include/cudabpf/cuda_api.tsv into the C++ table that src/decode/cuda_api.cpp includes.
+
+A mistake in the table is an error here, with its line, not a wrong trace later."""
+import re
+import sys
+
+SCALARS = {"u8", "u16", "u32", "u64", "i32", "f32", "location"}
+ADDRESSES = {"ptr", "ptr32", "hptr"}
+HANDLES = {"stream", "context", "module", "library", "function", "kernel", "event", "graph", "graph_exec",
+           "node", "array", "pool", "mem_handle", "handle", "device"}
+STRUCTS = {"memcpy2d", "memcpy3d", "memcpy3d_peer", "launch_config", "launch_params", "alloc_prop",
+           "pool_props", "kernel_node", "sizes"}
+VALUES = SCALARS | ADDRESSES | HANDLES
+PROFILES = {"light": "light", "default": "default_", "full": "full"}
+COLUMNS = ["symbol", "name", "type", "op", "profile", "args", "attrs"]
+
+
+class TableError(Exception):
+    pass
+
+
+def parse_role(role):
+    """-> (C++ role, is an out-pointer, struct, integer words on x86-64, integer words on arm64)"""
+    if role == "f32":
+        return "f32", False, "none", 0, 0  # floats travel in vector registers
+    if re.fullmatch(r"mem\d+", role):
+        return "hidden", False, "none", 0, 1  # x86-64: on the stack; arm64: a pointer to a copy
+    if role in ("addr", "outbuf"):
+        return "hidden", False, "none", 1, 1
+    if role == "str":
+        return "str", False, "none", 1, 1
+    if role.startswith("out.") and role[4:] in VALUES:
+        return role[4:], True, "none", 1, 1
+    if role.startswith("in.") and role[3:] in STRUCTS:
+        return "in_struct", False, role[3:], 1, 1
+    if role in VALUES:
+        return role, False, "none", 1, 1
+    raise TableError(f"unknown role '{role}'")
+
+
+def parse_size(expression, names):
+    """`N`, `N*2`, `Width*Height`, `Width*Height*4`, `sum(sizes,count)` -> a C++ SizeRule"""
+    def index(name):
+        if name not in names:
+            raise TableError(f"size: no argument '{name}'")
+        return names.index(name)
+
+    total = re.fullmatch(r"sum\((\w+),(\w+)\)", expression)
+    if total:
+        return f"{{SizeRule::Kind::sum_of_array, {index(total[1])}, {index(total[2])}, 1}}"
+    factors = expression.split("*")
+    unit = int(factors.pop()) if factors[-1].isdigit() else 1
+    if not 1 <= len(factors) <= 2:
+        raise TableError(f"size: cannot read '{expression}'")
+    second = index(factors[1]) if len(factors) == 2 else -1
+    return f"{{SizeRule::Kind::product, {index(factors[0])}, {second}, {unit}}}"
+
+
+def parse_row(row):
+    attrs = dict(part.partition("=")[::2] for part in row["attrs"].split())
+    unknown = set(attrs) - {"kind", "async", "size", "names"}
+    if unknown:
+        raise TableError(f"unknown attribute '{sorted(unknown)[0]}'")
+    if row["profile"] not in PROFILES:
+        raise TableError(f"unknown profile '{row['profile']}'")
+    arguments, names = [], []
+    words = {"x86": 0, "arm64": 0}
+    for part in filter(None, (p.strip() for p in row["args"].split(","))):
+        name, _, role = part.partition(":")
+        cpp_role, out, struct, x86, arm64 = parse_role(role)
+        place = {arch: words[arch] if used else -1 for arch, used in (("x86", x86), ("arm64", arm64))}
+        words["x86"] += x86
+        words["arm64"] += arm64
+        names.append(name)
+        arguments.append(f'{{"{name}", Role::{cpp_role}, {str(out).lower()}, Struct::{struct}, '
+                         f'WORD({place["x86"]}, {place["arm64"]})}}')
+    size = parse_size(attrs["size"], names) if "size" in attrs else "{}"
+    return arguments, (
+        f'"{row["symbol"]}", "{row["name"]}", "{row["type"]}", "{row["op"]}", "{attrs.get("kind", "")}", '
+        f'Profile::{PROFILES[row["profile"]]}, {str("async" in attrs).lower()}, '
+        f'NamesEffect::{attrs.get("names", "none")}, {size}')
+
+
+def main():
+    source, target = sys.argv[1:]
+    arguments, functions, seen = [], [], set()
+    header = None
+    for number, line in enumerate(open(source, encoding="utf-8"), 1):
+        line = line.rstrip("\n")
+        if not line or line.startswith("#"):
+            continue
+        cells = line.split("\t")
+        if header is None:
+            header = cells
+            if header != COLUMNS:
+                sys.exit(f"{source}:{number}: columns must be {COLUMNS}")
+            continue
+        row = dict(zip(COLUMNS, cells + [""] * (len(COLUMNS) - len(cells))))
+        try:
+            if len(cells) > len(COLUMNS):
+                raise TableError("too many columns")
+            if row["symbol"] in seen:
+                raise TableError(f"'{row['symbol']}' stands twice")
+            seen.add(row["symbol"])
+            own, rest = parse_row(row)
+        except TableError as error:
+            sys.exit(f"{source}:{number}: {error}")
+        span = f"{{ARGUMENTS + {len(arguments)}, {len(own)}}}" if own else "{}"
+        functions.append((row["symbol"], f"    {{{rest}, {span}}},"))
+        arguments += own
+    functions.sort()  # find_function() searches by bisection
+    with open(target, "w", encoding="utf-8") as out:
+        out.write("// Generated by scripts/gen-cuda-api.py from include/cudabpf/cuda_api.tsv.\n")
+        out.write("constexpr Argument ARGUMENTS[] = {\n")
+        out.writelines(f"    {argument},\n" for argument in arguments)
+        out.write("};\n\nconstexpr Function FUNCTIONS[] = {\n")
+        out.writelines(line + "\n" for _, line in functions)
+        out.write("};\n")
+
+
+if __name__ == "__main__":
+    main()
