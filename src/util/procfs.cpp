@@ -151,14 +151,14 @@ std::vector<Mapping> parse_maps(std::string_view text) {
   return mappings;
 }
 
-std::string Process::cmdline() const { return fmt::format("{}", fmt::join(args, " ")); }
+std::string ProcessIdentity::cmdline() const { return fmt::format("{}", fmt::join(args, " ")); }
 
 std::string Procfs::path(pid_t pid, std::string_view name) const {
   return fmt::format("{}/{}/{}", root_, pid, name);
 }
 
-Process Procfs::process(pid_t pid) const {
-  Process process;
+ProcessIdentity Procfs::process(pid_t pid) const {
+  ProcessIdentity process;
   process.pid = pid;
   Stat stat = parse_stat(read_file(path(pid, "stat")));
   process.ppid = stat.ppid;

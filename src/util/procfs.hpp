@@ -27,7 +27,7 @@ struct Mapping {
 std::optional<Mapping> parse_mapping(std::string_view line);
 std::vector<Mapping> parse_maps(std::string_view text);  // lines that do not parse are left out
 
-struct Process {
+struct ProcessIdentity {
   pid_t pid = 0;
   pid_t ppid = 0;
   std::string comm;
@@ -49,7 +49,7 @@ class Procfs {
  public:
   explicit Procfs(std::string root = "/proc") : root_(std::move(root)) {}
 
-  Process process(pid_t pid) const;
+  ProcessIdentity process(pid_t pid) const;
   bool exists(pid_t pid) const;
   std::vector<pid_t> pids() const;  // in ascending order, as all lists here
   std::vector<pid_t> children(pid_t pid) const;

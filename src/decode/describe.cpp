@@ -1,0 +1,243 @@
+#include "decode/describe.hpp"
+
+#include <cstring>
+
+namespace cudabpf {
+
+namespace {
+
+using Bytes = std::span<const std::byte>;
+using Words = std::span<const std::uint64_t>;
+
+template <typename T>
+T field(Bytes bytes, std::size_t offset) {
+  T value{};
+  if (offset + sizeof(T) <= bytes.size()) std::memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
+
+std::optional<std::uint64_t> word_of(const Argument& argument, Words words) {
+  if (argument.word < 0 || static_cast<std::size_t>(argument.word) >= words.size())
+    return std::nullopt;
+  return value_of(argument.role, words[static_cast<std::size_t>(argument.word)]);
+}
+
+// CUmemorytype: 1 host, 2 device, 3 array, 4 unified.
+char memory_letter(std::uint32_t type) {
+  switch (type) {
+    case 1:
+      return 'H';
+    case 2:
+      return 'D';
+    case 3:
+      return 'A';
+    default:
+      return 'U';
+  }
+}
+
+std::string_view direction(std::uint32_t source, std::uint32_t destination) {
+  constexpr std::string_view NAMES[] = {"HtoH", "HtoD", "HtoA", "DtoH", "DtoD",
+                                        "DtoA", "AtoH", "AtoD", "AtoA"};
+  const char wanted[] = {memory_letter(source), 't', 'o', memory_letter(destination)};
+  for (std::string_view name : NAMES)
+    if (name == std::string_view(wanted, sizeof(wanted))) return name;
+  return "unified";
+}
+
+struct CopyEnd {
+  std::uint32_t type;
+  std::uint64_t address;
+};
+
+// Where a copy struct holds an end's memory type; host, device and array follow at 8-byte steps.
+CopyEnd copy_end(Bytes bytes, std::size_t type_at) {
+  auto type = field<std::uint32_t>(bytes, type_at);
+  std::size_t host_at = type_at + 8;
+  std::size_t offset = type == 1 ? 0 : type == 3 ? 16 : 8;  // unified addresses stand in `device`
+  return {type, field<std::uint64_t>(bytes, host_at + offset)};
+}
+
+void describe_copy(Bytes bytes, std::size_t source_type_at, std::size_t destination_type_at,
+                   std::uint64_t size, bool peer, Details& details) {
+  CopyEnd source = copy_end(bytes, source_type_at);
+  CopyEnd destination = copy_end(bytes, destination_type_at);
+  details.src = source.address;
+  details.dst = destination.address;
+  details.size = size;
+  details.op = peer ? "peer" : direction(source.type, destination.type);
+}
+
+void describe_grid(Bytes bytes, std::size_t at, Details& details) {
+  details.grid = {field<std::uint32_t>(bytes, at), field<std::uint32_t>(bytes, at + 4),
+                  field<std::uint32_t>(bytes, at + 8)};
+  details.block = {field<std::uint32_t>(bytes, at + 12), field<std::uint32_t>(bytes, at + 16),
+                   field<std::uint32_t>(bytes, at + 20)};
+  details.shared = field<std::uint32_t>(bytes, at + 24);
+  details.has_dims = true;
+}
+
+// Offsets from the CUDA 13.0 headers (x86-64 and AArch64 agree).
+void describe_struct(Struct layout, Bytes bytes, Details& details) {
+  if (bytes.empty()) return;
+  switch (layout) {
+    case Struct::memcpy2d:
+      describe_copy(bytes, 16, 72,
+                    field<std::uint64_t>(bytes, 112) * field<std::uint64_t>(bytes, 120), false,
+                    details);
+      break;
+    case Struct::memcpy3d:
+    case Struct::memcpy3d_peer:
+      describe_copy(bytes, 32, 120,
+                    field<std::uint64_t>(bytes, 176) * field<std::uint64_t>(bytes, 184) *
+                        field<std::uint64_t>(bytes, 192),
+                    layout == Struct::memcpy3d_peer, details);
+      break;
+    case Struct::launch_config:
+      describe_grid(bytes, 0, details);
+      details.stream = field<std::uint64_t>(bytes, 32);
+      break;
+    case Struct::launch_params:
+      details.handle = field<std::uint64_t>(bytes, 0);
+      describe_grid(bytes, 8, details);
+      details.stream = field<std::uint64_t>(bytes, 40);
+      break;
+    case Struct::kernel_node: {
+      // `func`, or `kern` for a context-independent kernel
+      auto function = field<std::uint64_t>(bytes, 0);
+      details.handle = function ? function : field<std::uint64_t>(bytes, 56);
+      describe_grid(bytes, 8, details);
+      break;
+    }
+    case Struct::alloc_prop:
+    case Struct::pool_props:
+      details.device = field<std::int32_t>(bytes, 12);  // location.id
+      break;
+    case Struct::none:
+    case Struct::sizes:
+      break;
+  }
+}
+
+std::optional<std::uint64_t> sum_of_array(std::uint64_t count, Bytes bytes) {
+  if (count * sizeof(std::uint64_t) > bytes.size()) return std::nullopt;  // more than was read
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < count; i++) sum += field<std::uint64_t>(bytes, i * 8);
+  return sum;
+}
+
+std::optional<std::uint64_t> size_of(const Function& function, Words words, Bytes structure) {
+  const SizeRule& rule = function.size;
+  if (rule.kind == SizeRule::Kind::none) return std::nullopt;
+  const Argument& first = function.arguments[static_cast<std::size_t>(rule.argument)];
+  if (rule.kind == SizeRule::Kind::sum_of_array) {
+    auto count = word_of(function.arguments[static_cast<std::size_t>(rule.times)], words);
+    return count ? sum_of_array(*count, structure) : std::nullopt;
+  }
+  if (first.out) return std::nullopt;  // known at return
+  auto size = word_of(first, words);
+  if (size && rule.times >= 0) {
+    auto times = word_of(function.arguments[static_cast<std::size_t>(rule.times)], words);
+    if (!times) return std::nullopt;
+    *size *= *times;
+  }
+  return size ? std::optional(*size * rule.unit) : std::nullopt;
+}
+
+bool is_address(Role role) {
+  return role == Role::ptr || role == Role::ptr32 || role == Role::hptr;
+}
+
+// cuLaunchKernel and cuLaunchCooperativeKernel: function, grid, block, shared, stream, in order.
+void describe_launch_words(Words words, Details& details) {
+  auto dim = [&](std::size_t i) { return static_cast<std::uint32_t>(words[i]); };
+  details.grid = {dim(1), dim(2), dim(3)};
+  details.block = {dim(4), dim(5), dim(6)};
+  details.shared = dim(7);
+  details.stream = words[8];
+  details.has_dims = true;
+}
+
+// Copies name their destination first.
+void describe_addresses(const Function& function, Words words, Details& details) {
+  for (const Argument& argument : function.arguments) {
+    auto value = word_of(argument, words);
+    if (!value || argument.out) continue;
+    if (argument.role == Role::stream) details.stream = value;
+    if (argument.role == Role::device && !details.device)
+      details.device = static_cast<std::int32_t>(*value);
+    if (argument.role == Role::mem_handle) details.handle = value;
+    if (!is_address(argument.role)) continue;
+    if (function.type != "transfer") {
+      if (!details.ptr) details.ptr = value;
+    } else if (argument.name.starts_with("src")) {
+      details.src = value;
+    } else {
+      details.dst = value;
+    }
+  }
+}
+
+}  // namespace
+
+std::uint64_t value_of(Role role, std::uint64_t word) {
+  switch (role) {
+    case Role::u8:
+      return static_cast<std::uint8_t>(word);
+    case Role::u16:
+      return static_cast<std::uint16_t>(word);
+    case Role::u32:
+    case Role::ptr32:
+    case Role::i32:
+    case Role::device:
+      return static_cast<std::uint32_t>(word);
+    default:
+      return word;
+  }
+}
+
+Details describe_entry(const Function& function, Words words, Bytes structure) {
+  Details details;
+  details.op = function.op;
+  if (function.is_launch()) {
+    const auto& arguments = function.arguments;
+    for (const Argument& argument : arguments) {
+      if (argument.role == Role::function) details.handle = word_of(argument, words);
+      if (argument.role == Role::stream) details.stream = word_of(argument, words);
+    }
+    if (arguments.size() > 8 && words.size() > 8) {
+      describe_launch_words(words, details);
+      return details;
+    }
+  } else {
+    describe_addresses(function, words, details);
+    details.size = size_of(function, words, structure);
+  }
+  for (const Argument& argument : function.arguments)
+    if (argument.role == Role::in_struct) describe_struct(argument.layout, structure, details);
+  return details;
+}
+
+void describe_outs(const Function& function, Words words, Words outs, Details& details) {
+  if (function.type != "memory") return;
+  std::size_t next = 0;
+  std::optional<std::uint64_t> sizing_out;  // cuMemAllocPitch: the pitch
+  for (const Argument& argument : function.arguments) {
+    if (!argument.out || argument.role == Role::hidden) continue;
+    if (next >= outs.size()) break;
+    std::uint64_t value = value_of(argument.role, outs[next++]);
+    if (is_address(argument.role)) details.ptr = value;
+    if (argument.role == Role::mem_handle) details.handle = value;
+    const auto* rule_argument =
+        function.size.argument >= 0
+            ? &function.arguments[static_cast<std::size_t>(function.size.argument)]
+            : nullptr;
+    if (&argument == rule_argument) sizing_out = value;
+  }
+  if (sizing_out && function.size.times >= 0) {
+    auto times = word_of(function.arguments[static_cast<std::size_t>(function.size.times)], words);
+    if (times) details.size = *sizing_out * *times;
+  }
+}
+
+}  // namespace cudabpf

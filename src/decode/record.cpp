@@ -1,0 +1,85 @@
+#include "decode/record.hpp"
+
+#include <cstring>
+
+namespace cudabpf {
+
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+// A string as bpf_probe_read_user_str leaves it: `bytes` counts its NUL.
+std::string_view text_of(Bytes bytes) {
+  if (bytes.empty()) return {};
+  return fixed_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+std::optional<Record> parse_entry(Record record, Bytes rest) {
+  const auto& head = *record.head;
+  std::size_t words_size = head.nargs * sizeof(std::uint64_t);
+  if (head.nargs > CB_MAX_ARGS || head.struct_size > CB_MAX_STRUCT) return std::nullopt;
+  if (words_size + head.struct_size + head.string_size > rest.size()) return std::nullopt;
+  record.words = {reinterpret_cast<const std::uint64_t*>(rest.data()), head.nargs};
+  rest = rest.subspan(words_size);
+  record.structure = rest.first(head.struct_size);
+  record.has_text = head.string_size > 0;
+  record.text = text_of(rest.subspan(head.struct_size, head.string_size));
+  return record;
+}
+
+std::optional<Record> parse_return(Record record, Bytes rest) {
+  std::size_t count = rest.size() / sizeof(std::uint64_t);
+  if (count > CB_MAX_OUTS || rest.size() % sizeof(std::uint64_t)) return std::nullopt;
+  record.words = {reinterpret_cast<const std::uint64_t*>(rest.data()), count};
+  return record;
+}
+
+std::optional<Record> parse_name(Record record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_name)) return std::nullopt;
+  const auto* name = reinterpret_cast<const abi::cb_name*>(all.data());
+  Bytes rest = all.subspan(sizeof(abi::cb_name));
+  if (record.head->string_size > rest.size()) return std::nullopt;
+  record.handle = name->handle;
+  record.has_text = record.head->string_size > 0;
+  record.text = text_of(rest.first(record.head->string_size));
+  return record;
+}
+
+std::optional<Record> parse_process(Record record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_process)) return std::nullopt;
+  record.process = reinterpret_cast<const abi::cb_process*>(all.data());
+  if (record.process->cmdline_size > CB_CMDLINE) return std::nullopt;
+  return record;
+}
+
+}  // namespace
+
+std::string_view fixed_text(std::span<const char> field) {
+  return {field.data(), strnlen(field.data(), field.size())};
+}
+
+std::optional<Record> parse_record(Bytes bytes) {
+  if (bytes.size() < sizeof(abi::cb_head)) return std::nullopt;
+  Record record;
+  record.head = reinterpret_cast<const abi::cb_head*>(bytes.data());
+  Bytes rest = bytes.subspan(sizeof(abi::cb_head));
+  switch (record.head->kind) {
+    case abi::CB_ENTRY:
+      return parse_entry(record, rest);
+    case abi::CB_RETURN:
+      return parse_return(record, rest);
+    case abi::CB_NAME:
+      return parse_name(record, bytes);
+    case abi::CB_START:
+    case abi::CB_FORK:
+    case abi::CB_EXEC:
+    case abi::CB_EXIT:
+      return parse_process(record, bytes);
+    case abi::CB_THREAD_EXIT:
+      return record;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace cudabpf

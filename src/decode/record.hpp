@@ -1,0 +1,32 @@
+// Bytes from the kernel side, checked and taken apart. Nothing is copied: a Record looks into the
+// bytes it was parsed from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "cudabpf/abi.h"
+
+namespace cudabpf {
+
+struct Record {
+  const abi::cb_head* head = nullptr;
+  std::span<const std::uint64_t> words;  // entry: arguments; return: outs
+  std::span<const std::byte> structure;  // entry
+  std::string_view text;                 // entry: the string argument; name: the name
+  bool has_text = false;
+  std::uint64_t handle = 0;                  // name
+  const abi::cb_process* process = nullptr;  // start, fork, exec, exit
+};
+
+// Nothing if the bytes are no record: too short, an unknown kind, lengths that do not add up.
+// `bytes` must be aligned to 8, as the ring's records are.
+std::optional<Record> parse_record(std::span<const std::byte> bytes);
+
+// A fixed field that ends at its first NUL; what follows is stale.
+std::string_view fixed_text(std::span<const char> field);
+
+}  // namespace cudabpf
