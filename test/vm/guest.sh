@@ -1,3 +1,4 @@
+#!/bin/sh
 # What is checked in a virtual machine, on another kernel than the developer's. busybox sh, as root, in
 # /root; vm/CMakeLists.txt says which files are there.
 # usage: sh guest.sh multi|single    how this kernel is expected to take the probes: one uprobe_multi
