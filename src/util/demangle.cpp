@@ -8,11 +8,14 @@
 #include <memory>
 #include <vector>
 
+#include "util/itanium.hpp"
+
 namespace cudabpf {
 
 namespace {
 
 constexpr size_t kMaxMangled = 16 * 1024;
+constexpr size_t kMaxGrowth = 64 * 1024 * 1024;
 
 // Longest first, where one begins with another.
 constexpr std::array<std::string_view, 43> kOperators = {
@@ -269,12 +272,46 @@ class Signature {
   Part current_;
 };
 
+// The most that the C++ library's demangler could make of a name: each reference to an earlier part
+// ("S_", "T0_") may repeat all that stands before it.
+bool may_grow_beyond_bounds(std::string_view mangled) {
+  size_t bound = mangled.size();
+  for (size_t i = 0; i + 1 < mangled.size() && bound <= kMaxGrowth; i++) {
+    if (mangled[i] != 'S' && mangled[i] != 'T') continue;
+    size_t end = mangled.find_first_not_of("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", i + 1);
+    if (end != mangled.npos && mangled[end] == '_') bound *= 2;
+  }
+  return bound > kMaxGrowth;
+}
+
+// "_ZN2at6native3fooILi4EEEvi" -> "foo": the last plain name before template arguments or types.
+std::string short_mangled_name(std::string_view mangled) {
+  bool nested = mangled.starts_with("_ZN");
+  size_t at = mangled.find_first_not_of("NrVKL", 2);
+  if (mangled.substr(std::min(at, mangled.size())).starts_with("St")) at += 2;
+  std::string_view last = mangled;
+  while (at < mangled.size() && mangled[at] >= '0' && mangled[at] <= '9') {
+    size_t length = 0;
+    for (; at < mangled.size() && mangled[at] >= '0' && mangled[at] <= '9'; at++) {
+      length = std::min(length * 10 + static_cast<size_t>(mangled[at] - '0'), mangled.size());
+    }
+    if (length == 0 || length > mangled.size() - at) break;
+    last = mangled.substr(at, length);
+    at += length;
+    if (!nested) break;  // what follows are the parameters
+    if (at < mangled.size() && mangled[at] == 'L') at++;
+  }
+  return std::string(last);
+}
+
 }  // namespace
 
 std::string demangle(std::string_view mangled) {
   std::string name(mangled);
   // Without the prefix, the demangler would take a kernel called "i" for the type int.
   if (!name.starts_with("_Z") || name.size() > kMaxMangled) return name;
+  if (std::optional<std::string> full = itanium::demangle(name)) return *full;
+  if (may_grow_beyond_bounds(name)) return name;
   int status = 0;
   std::unique_ptr<char, decltype(&std::free)> full(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
@@ -282,6 +319,7 @@ std::string demangle(std::string_view mangled) {
 }
 
 std::string short_name(std::string_view full) {
+  if (full.starts_with("_Z")) return short_mangled_name(full);
   if (full.find_first_of("(<:") == full.npos) return std::string(full);
   std::string name = Signature(full).short_name();
   return name.empty() ? std::string(full) : name;

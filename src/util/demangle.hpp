@@ -6,12 +6,13 @@
 
 namespace cudabpf {
 
-// "_Z3fooi" -> "foo(int)". What is not mangled, or too long to be a name, comes back as it is.
+// "_Z3fooi" -> "foo(int)". What is not mangled, is too long to be a name, or was made to grow
+// without bound comes back as it is.
 std::string demangle(std::string_view mangled);
 
 // A demangled name as a table shows it: without return type, namespaces, template arguments and
-// parameters. "void at::native::foo<4, std::array<char*, 3ul> >(int)" -> "foo". What is not a C++
-// signature comes back whole.
+// parameters. "void at::native::foo<4, std::array<char*, 3ul> >(int)" -> "foo". Of a name that is
+// still mangled, the function's. What is not a C++ signature comes back whole.
 std::string short_name(std::string_view full);
 
 }  // namespace cudabpf

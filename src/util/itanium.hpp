@@ -10,9 +10,8 @@
 
 namespace cudabpf::itanium {
 
-// What c++filt prints. Nothing if the name is not a mangled function or variable, if it would grow
-// beyond 64 KiB, or if it uses what kernels' names do not: expressions, special names, vendor
-// types.
+// What c++filt prints. Nothing if the name is not a mangled function or variable, would grow beyond
+// 64 KiB, or uses what kernels' names do not: expressions, special names, vendor types.
 std::optional<std::string> demangle(std::string_view mangled);
 
 }  // namespace cudabpf::itanium

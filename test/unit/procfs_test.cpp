@@ -123,7 +123,7 @@ TEST_CASE("A process is read whole") {
   }
 
   Procfs procfs(proc.path());
-  Process process = procfs.process(42);
+  ProcessIdentity process = procfs.process(42);
   CHECK(process.pid == 42);
   CHECK(process.ppid == 40);
   CHECK(process.comm == "a) S 7 (b");
@@ -146,7 +146,7 @@ TEST_CASE("Whatever is missing of a process stays empty") {
   TemporaryFolder proc;
   Procfs procfs(proc.path());
   auto check_empty = [&](pid_t pid) {
-    Process process = procfs.process(pid);
+    ProcessIdentity process = procfs.process(pid);
     CHECK(process.pid == pid);
     CHECK(process.ppid == 0);
     CHECK(process.comm.empty());
@@ -234,7 +234,7 @@ TEST_CASE("Processes are listed, found by name and walked") {
 TEST_CASE("This process, as the real /proc has it") {
   if (!fs::exists("/proc/self/stat")) SKIP("no /proc here");
   Procfs procfs;
-  Process self = procfs.process(getpid());
+  ProcessIdentity self = procfs.process(getpid());
   CHECK(self.ppid == getppid());
   CHECK(self.uid == getuid());
   CHECK(self.exe == fs::read_symlink("/proc/self/exe"));
@@ -262,7 +262,7 @@ TEST_CASE("This process, as the real /proc has it") {
   // Dead but not waited for: no memory, no program, but still there.
   siginfo_t info;
   REQUIRE(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
-  Process zombie = procfs.process(child);
+  ProcessIdentity zombie = procfs.process(child);
   CHECK(zombie.ppid == getpid());
   CHECK(zombie.args.empty());
   CHECK(zombie.exe.empty());

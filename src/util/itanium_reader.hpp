@@ -1,0 +1,164 @@
+// The reader behind itanium::demangle; names are in itanium.cpp, types in itanium_types.cpp.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cudabpf::itanium {
+
+constexpr size_t kMaxText = 64 * 1024;         // of one name or type
+constexpr size_t kMaxMade = 32 * 1024 * 1024;  // of all together, with what is made on the way
+constexpr size_t kMaxTypes = 20'000;
+constexpr int kMaxDepth = 200;
+
+// What a code of the mangling stands for.
+struct Code {
+  std::string_view code, text;
+};
+
+// A type as text, with the place where a declarator goes: "int (*" ")(char)".
+struct Type {
+  enum Kind { plain, function, array, nothing };  // nothing: an empty pack
+
+  std::string left = {}, right = {};
+  Kind kind = plain;
+  // What T_ stands for depends on where it is read. What was made with it is kept with the scope
+  // that it belongs to; T_ itself also with its number, as it can be read anew.
+  int scope = 0;
+  std::optional<size_t> parameter = {};
+  bool of_element = false;  // made for one element of a pack: not what it would be for another
+
+  std::string text() const { return left + (kind == plain ? "" : " ") + right; }
+  size_t size() const { return left.size() + right.size(); }
+};
+
+struct Name {
+  std::string text = {};
+  std::string last = {};         // its last part, without template arguments
+  std::string qualifiers = {};   // " const" of a member function
+  bool template_args = false;    // it ends with some, so a function's return type follows
+  bool returns_nothing = false;  // a constructor, destructor or conversion has no return type
+};
+
+using Types = std::vector<Type>;
+
+struct Argument {
+  Types types = {};  // one, or as many as a pack has elements
+  bool pack = false;
+};
+
+// A pack expansion, which is read once for each element.
+struct Pack {
+  size_t element = 0, size = 0;
+  bool used = false;  // the size is known
+};
+
+std::string join(const Types& types);  // with commas
+
+// Reads the name from left to right and builds text as it goes. Whatever goes wrong sets failed_,
+// after which nothing is read any more.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+
+  std::optional<std::string> run();
+
+ private:
+  char peek(size_t ahead = 0) const {
+    return !failed_ && at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+  bool skip(std::string_view word) {
+    if (failed_ || !text_.substr(at_).starts_with(word)) return false;
+    at_ += word.size();
+    return true;
+  }
+  void fail() { failed_ = true; }
+  void expect(std::string_view word) {
+    if (!skip(word)) fail();
+  }
+  std::string_view skip_code(std::span<const Code> codes);
+  size_t number();
+  size_t index(bool base_36 = false);  // "_" is 0, "0_" is 1, "1_" is 2 and so on
+  std::string clone();                 // ".constprop.0", ".cold"
+
+  // For S_, S0_ and so on to refer to.
+  void keep(Type type) {
+    type.scope = depends_ ? scope_ : 0;
+    charge(type.size());
+    if (!failed_) kept_.push_back(std::move(type));
+  }
+  void keep(const Name& name) { keep(Type{name.text}); }
+  // Whatever is made is made of types and names, so these bound it all.
+  void charge(size_t size) {
+    made_bytes_ += size;
+    if (size > kMaxText || made_bytes_ > kMaxMade) fail();
+  }
+
+  // A function with its parameters, or a variable. Without its return type where it is but the
+  // scope of something local.
+  std::string encoding(bool is_scope = false);
+  Types types_until_end();
+
+  // `of_function`: its template arguments are what T_ in the function's type stands for.
+  Name name(bool of_function);
+  Name nested_name(bool of_function);
+  Name local_name(bool of_function);
+  void skip_discriminator();
+  Name unqualified_name(std::string_view scope);
+  std::string source_name();
+  void add_template_args(Name& name, bool of_function);
+  Argument template_argument();
+
+  // "Li4E" is 4, "Lm1E" 1ul, "LN2ns4EnumE2E" (ns::Enum)2. Functions are what no kernel is given.
+  Type literal();
+
+  // T_ of a pack stands for the element that the expansion around it is at.
+  Type template_parameter(size_t which);
+
+  // The pattern is read once for each element, and once if there is none.
+  Type pack_expansion();
+  Type substitution();
+  std::string read_qualifiers();
+  Type type();
+  Type plain_type();
+  Type named_type(std::string text);
+  Type qualified_type();
+
+  // A pointer or reference to a type: "int*", "int (*)(char)", "int (&) [4]".
+  static Type declared(std::string_view symbol, Type to);
+  Type function_type();
+  Type array_type();
+  Type member_pointer();
+
+  // Bounds the recursion: one on the stack of each function that others come back to.
+  class Nesting {
+   public:
+    explicit Nesting(Reader& reader) : reader_(reader) {
+      if (++reader_.depth_ > kMaxDepth) reader_.fail();
+    }
+    ~Nesting() { reader_.depth_--; }
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
+
+   private:
+    Reader& reader_;
+  };
+
+  std::string_view text_;
+  size_t at_ = 0;
+  bool failed_ = false;
+  int depth_ = 0;
+  size_t types_ = 0, made_bytes_ = 0;
+  Types kept_;                       // what S_, S0_, S1_... refer to
+  std::vector<Argument> arguments_;  // what T_, T0_... refer to
+  int scope_ = 1, scopes_ = 1;       // which arguments these are; how many there have been
+  bool depends_ = false;             // T_ is part of the type being read
+  Pack* pack_ = nullptr;             // the pack expansion being read
+  bool in_lambda_ = false;           // reading its parameters, whose T_ is an "auto"
+};
+
+}  // namespace cudabpf::itanium
