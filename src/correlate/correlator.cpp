@@ -1,0 +1,208 @@
+#include "correlate/correlator.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "decode/describe.hpp"
+
+namespace cudabpf {
+
+Correlator::Correlator(Sink& sink, FunctionOf function_of, Processes::Lookup lookup,
+                       Options options)
+    : sink_(sink),
+      function_of_(std::move(function_of)),
+      options_(std::move(options)),
+      processes_(sink, std::move(lookup)) {}
+
+std::uint64_t Correlator::since_begin(std::uint64_t ts) const {
+  return ts > options_.begin_ns ? ts - options_.begin_ns : 0;
+}
+
+void Correlator::on_record(const Record& record) {
+  switch (record.head->kind) {
+    case abi::CB_ENTRY: on_entry(record); break;
+    case abi::CB_RETURN: on_return(record); break;
+    case abi::CB_NAME:
+      if (record.has_text)
+        names_.read_from_handle(record.head->pid, record.handle, record.text);
+      break;
+    case abi::CB_THREAD_EXIT: end_thread(record.head->tid, Ending::unfinished); break;
+    default: on_process(record); break;
+  }
+}
+
+CallStack& Correlator::stack_of(std::uint32_t pid, std::uint32_t tid) {
+  if (last_stack_ && last_tid_ == tid && last_stack_->pid() == pid) return *last_stack_;
+  auto& stack = threads_[tid];
+  if (stack && stack->pid() != pid) {
+    // The id was reused and the exit of its first owner was not seen.
+    end_thread(tid, Ending::unfinished);
+    return stack_of(pid, tid);
+  }
+  if (!stack) stack = std::make_unique<CallStack>(pid);
+  last_tid_ = tid;
+  last_stack_ = stack.get();
+  return *stack;
+}
+
+void Correlator::fill_frame(Frame& frame, const Record& record, const Function& function) {
+  const abi::cb_head& head = *record.head;
+  frame.id = next_id_++;
+  frame.ts = head.ts;
+  frame.sp = head.sp;
+  frame.drops = head.drops;
+  frame.function = &function;
+  frame.read_fault = head.flags & abi::CB_READ_FAULT;
+  frame.string_cut = head.flags & abi::CB_STRING_CUT;
+  frame.nwords = static_cast<std::uint8_t>(record.words.size());
+  std::copy(record.words.begin(), record.words.end(), frame.words.begin());
+  frame.has_text = record.has_text;
+  if (record.has_text) frame.text.assign(record.text);
+  frame.details = describe_entry(function, record.words, record.structure);
+  frame.kernel = frame.details.handle ? names_.find(head.pid, *frame.details.handle) : nullptr;
+  if (frame.details.op == "unified") allocations_.infer_direction(head.pid, frame.details);
+}
+
+void Correlator::on_entry(const Record& record) {
+  const abi::cb_head& head = *record.head;
+  const Function* function = function_of_(head.function);
+  if (!function) {
+    bad_records_++;
+    return;
+  }
+  if (!processes_.known(head.pid)) processes_.announce(head.pid, since_begin(head.ts));
+  CallStack& stack = stack_of(head.pid, head.tid);
+  while (stack.top_is_stale(head.sp)) emit_top(stack, head.tid, Ending::return_lost);
+  fill_frame(stack.push(), record, *function);
+  if (options_.entry_only(*function)) emit_top(stack, head.tid, Ending::entry_only);
+}
+
+void Correlator::on_return(const Record& record) {
+  const abi::cb_head& head = *record.head;
+  const Function* function = function_of_(head.function);
+  if (!function) {
+    bad_records_++;
+    return;
+  }
+  if (!processes_.known(head.pid)) processes_.announce(head.pid, since_begin(head.ts));
+  CallStack& stack = stack_of(head.pid, head.tid);
+  int above = stack.frames_above(head.sp, function);
+  if (above < 0) {
+    emit_orphan(record, *function);
+    return;
+  }
+  for (; above > 0; above--) emit_top(stack, head.tid, Ending::return_lost);
+  if (pairing_is_certain(stack.top().drops, head.drops)) {
+    emit_top(stack, head.tid, Ending::returned, &record);
+  } else {
+    emit_top(stack, head.tid, Ending::return_lost);
+    emit_orphan(record, *function);
+  }
+}
+
+void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, const Record* ret) {
+  const Frame& frame = stack.top();  // popping only recycles it: it stays readable for the sink
+  Call call;
+  call.id = frame.id;
+  call.ts = since_begin(frame.ts);
+  call.pid = stack.pid();
+  call.tid = tid;
+  call.function = frame.function;
+  call.read_fault = frame.read_fault;
+  call.string_cut = frame.string_cut;
+  call.words = {frame.words.data(), frame.nwords};
+  call.text = frame.text;
+  call.has_text = frame.has_text;
+  call.details = frame.details;
+  call.kernel = frame.kernel;
+  call.unfinished = ending == Ending::unfinished;
+  call.return_lost = ending == Ending::return_lost;
+  if (ret) {
+    call.has_return = true;
+    call.result = ret->head->result;
+    call.duration = ret->head->ts - frame.ts;
+    call.outs = ret->words;
+    call.read_fault |= (ret->head->flags & abi::CB_READ_FAULT) != 0;
+    describe_outs(*frame.function, call.words, call.outs, call.details);
+    if (call.result == 0) {
+      if (frame.function->type == "memory")
+        allocations_.follow(call.pid, *frame.function, call.details);
+      if (frame.function->names != NamesEffect::none) learn_from(frame, call);
+    }
+  }
+  stack.pop();
+  call.parent = stack.depth() ? stack.top().id : 0;
+  calls_++;
+  if (call.unfinished) unfinished_++;
+  sink_.call(call);
+}
+
+void Correlator::emit_orphan(const Record& record, const Function& function) {
+  const abi::cb_head& head = *record.head;
+  CallStack& stack = stack_of(head.pid, head.tid);
+  Call call;
+  call.id = next_id_++;
+  call.parent = stack.depth() ? stack.top().id : 0;
+  call.ts = since_begin(head.ts);
+  call.pid = head.pid;
+  call.tid = head.tid;
+  call.function = &function;
+  call.result = head.result;
+  call.entry_lost = true;
+  call.details.op = function.op;
+  calls_++;
+  sink_.call(call);
+}
+
+void Correlator::learn_from(const Frame& frame, const Call& call) {
+  const Function& function = *frame.function;
+  auto word = [&](std::size_t i) { return i < frame.nwords ? frame.words[i] : 0; };
+  if (function.names == NamesEffect::forget) {
+    if (function.type == "module")
+      names_.owner_unloaded(call.pid, word(0));
+    else
+      names_.context_destroyed(call.pid);
+    return;
+  }
+  if (call.outs.empty()) return;
+  // (out handle, owner, name) or (out function, kernel)
+  if (frame.has_text && !frame.string_cut)
+    names_.learned(call.pid, call.outs[0], word(1), frame.text);
+  else if (!frame.has_text)
+    names_.learned_alias(call.pid, call.outs[0], word(1));
+}
+
+void Correlator::end_thread(std::uint32_t tid, Ending ending) {
+  auto at = threads_.find(tid);
+  if (at == threads_.end()) return;
+  while (at->second->depth()) emit_top(*at->second, tid, ending);
+  if (last_stack_ == at->second.get()) last_stack_ = nullptr;
+  threads_.erase(at);
+}
+
+void Correlator::on_process(const Record& record) {
+  const abi::cb_head& head = *record.head;
+  if (head.kind == abi::CB_EXIT) {
+    std::vector<std::uint32_t> tids;
+    for (const auto& [tid, stack] : threads_)
+      if (stack->pid() == head.pid) tids.push_back(tid);
+    std::sort(tids.begin(), tids.end());
+    for (std::uint32_t tid : tids) end_thread(tid, Ending::unfinished);
+  }
+  // An exec ends every other thread and leaves the old program's calls and handles behind.
+  if (head.kind == abi::CB_EXEC) end_thread(head.tid, Ending::unfinished);
+  if (head.kind == abi::CB_EXEC || head.kind == abi::CB_EXIT) {
+    names_.process_gone(head.pid);
+    allocations_.process_gone(head.pid);
+  }
+  processes_.on_record(record, since_begin(head.ts));
+}
+
+void Correlator::finish() {
+  std::vector<std::uint32_t> tids;
+  for (const auto& [tid, stack] : threads_) tids.push_back(tid);
+  std::sort(tids.begin(), tids.end());
+  for (std::uint32_t tid : tids) end_thread(tid, Ending::unfinished);
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,71 @@
+// Records in, events out: pairs entries with returns, nests calls, names kernels, follows memory and
+// processes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+#include "correlate/allocations.hpp"
+#include "correlate/call_stack.hpp"
+#include "correlate/kernel_names.hpp"
+#include "correlate/processes.hpp"
+#include "cudabpf/sink.hpp"
+#include "decode/record.hpp"
+
+namespace cudabpf {
+
+class Correlator {
+ public:
+  // The function that a probe's id stands for; null: no such probe.
+  using FunctionOf = std::function<const Function*(std::uint16_t id)>;
+
+  struct Options {
+    std::uint64_t begin_ns = 0;  // CLOCK_MONOTONIC at the trace's ts 0
+    // Calls of these functions are recorded at entry alone.
+    std::function<bool(const Function&)> entry_only = [](const Function&) { return false; };
+  };
+
+  Correlator(Sink& sink, FunctionOf function_of, Processes::Lookup lookup, Options options);
+
+  void on_record(const Record& record);
+  // Ends every call that is still open, as unfinished.
+  void finish();
+
+  Processes& processes() { return processes_; }
+  const KernelNames& kernel_names() const { return names_; }
+  std::uint64_t calls() const { return calls_; }
+  std::uint64_t unfinished() const { return unfinished_; }
+  std::uint64_t bad_records() const { return bad_records_; }
+
+ private:
+  enum class Ending { returned, return_lost, unfinished, entry_only };
+
+  void on_entry(const Record& record);
+  void on_return(const Record& record);
+  void on_process(const Record& record);
+  void fill_frame(Frame& frame, const Record& record, const Function& function);
+  void emit_top(CallStack& stack, std::uint32_t tid, Ending ending, const Record* ret = nullptr);
+  void emit_orphan(const Record& record, const Function& function);
+  void learn_from(const Frame& frame, const Call& call);
+  void end_thread(std::uint32_t tid, Ending ending);
+  CallStack& stack_of(std::uint32_t pid, std::uint32_t tid);
+  std::uint64_t since_begin(std::uint64_t ts) const;
+
+  Sink& sink_;
+  FunctionOf function_of_;
+  Options options_;
+  Processes processes_;
+  KernelNames names_;
+  Allocations allocations_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<CallStack>> threads_;
+  std::uint32_t last_tid_ = 0;  // most records come in runs of one thread
+  CallStack* last_stack_ = nullptr;
+  std::uint64_t next_id_ = 1;
+  std::uint64_t calls_ = 0;
+  std::uint64_t unfinished_ = 0;
+  std::uint64_t bad_records_ = 0;
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,91 @@
+#include "correlate/processes.hpp"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "util/container.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+std::string cmdline_of(const abi::cb_process& record) {
+  std::string line(record.cmdline, std::min<std::size_t>(record.cmdline_size, CB_CMDLINE));
+  while (!line.empty() && line.back() == '\0') line.pop_back();
+  std::replace(line.begin(), line.end(), '\0', ' ');
+  return line;
+}
+
+void fill_from_record(const abi::cb_process& record, Process& process) {
+  process.ppid = record.ppid;
+  process.uid = record.uid;
+  process.comm = fixed_text(record.comm);
+  process.cmdline = cmdline_of(record);
+  if (record.ns_pid != record.head.pid) process.ns_pid = record.ns_pid;
+  process.cgroup = fixed_text(record.cgroup_name);
+}
+
+// /proc knows more than the record (the whole command line, the whole cgroup path), but the record
+// was there at the time.
+void fill_from_proc(const ProcessIdentity& identity, Process& process) {
+  if (!identity.pid) return;
+  if (!process.ppid) process.ppid = static_cast<std::uint32_t>(identity.ppid);
+  if (process.comm.empty()) process.comm = identity.comm;
+  if (process.cmdline.empty() || process.cmdline.size() + 1 >= CB_CMDLINE)
+    process.cmdline = identity.cmdline();
+  process.exe = identity.exe;
+  if (identity.uid && !process.uid) process.uid = *identity.uid;
+  if (identity.ns_pids.size() > 1)
+    process.ns_pid = static_cast<std::uint32_t>(identity.ns_pids.back());
+  if (!identity.cgroup.empty()) process.cgroup = cgroup_path(identity.cgroup);
+}
+
+}  // namespace
+
+void Processes::on_record(const Record& record, std::uint64_t ts) {
+  std::uint32_t pid = record.head->pid;
+  switch (record.head->kind) {
+    case abi::CB_START: emit(Process::Op::start, pid, ts, record.process); break;
+    case abi::CB_FORK: emit(Process::Op::fork, pid, ts, record.process); break;
+    case abi::CB_EXEC:
+      // The command of `run` is first seen when it replaces cudabpf's own child.
+      emit(known(pid) ? Process::Op::exec : Process::Op::start, pid, ts, record.process);
+      break;
+    case abi::CB_EXIT:
+      emit(Process::Op::exit, pid, ts, record.process);
+      known_.erase(pid);
+      break;
+  }
+}
+
+void Processes::announce(std::uint32_t pid, std::uint64_t ts) {
+  if (!known(pid)) emit(Process::Op::start, pid, ts, nullptr);
+}
+
+void Processes::emit(Process::Op op, std::uint32_t pid, std::uint64_t ts,
+                     const abi::cb_process* record) {
+  known_.insert(pid);
+  Process process;
+  process.op = op;
+  process.ts = ts;
+  process.pid = pid;
+  if (record) fill_from_record(*record, process);
+  if (op == Process::Op::exit) {
+    int status = record->head.result;
+    if (WIFSIGNALED(status))
+      process.signal = WTERMSIG(status);
+    else
+      process.exit_code = WEXITSTATUS(status);
+  } else {
+    ProcessIdentity identity = lookup_(pid);
+    fill_from_proc(identity, process);
+    ContainerIdentity container =
+        identify_container(identity.cgroup.empty() ? process.cgroup : identity.cgroup);
+    process.container_runtime = container.runtime;
+    process.container_id = container.id;
+  }
+  sink_.process(process);
+}
+
+}  // namespace cudabpf

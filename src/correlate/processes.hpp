@@ -1,0 +1,35 @@
+// Who the traced processes are. The kernel side says when one starts, forks, execs and exits; /proc
+// says more, while the process lives.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <unordered_set>
+
+#include "cudabpf/sink.hpp"
+#include "decode/record.hpp"
+#include "util/procfs.hpp"
+
+namespace cudabpf {
+
+class Processes {
+ public:
+  using Lookup = std::function<ProcessIdentity(std::uint32_t pid)>;
+
+  Processes(Sink& sink, Lookup lookup) : sink_(sink), lookup_(std::move(lookup)) {}
+
+  void on_record(const Record& record, std::uint64_t ts);
+  // A process that is traced from now on, and that the kernel side will not announce.
+  void announce(std::uint32_t pid, std::uint64_t ts);
+  bool known(std::uint32_t pid) const { return known_.contains(pid); }
+  std::size_t alive() const { return known_.size(); }
+
+ private:
+  void emit(Process::Op op, std::uint32_t pid, std::uint64_t ts, const abi::cb_process* record);
+
+  Sink& sink_;
+  Lookup lookup_;
+  std::unordered_set<std::uint32_t> known_;
+};
+
+}  // namespace cudabpf
