@@ -14,8 +14,8 @@ namespace cudabpf {
 
 namespace {
 
-constexpr size_t kMaxMangled = 16 * 1024;
-constexpr size_t kMaxGrowth = 64 * 1024 * 1024;
+constexpr size_t kMaxMangled = 16u << 10;
+constexpr size_t kMaxGrowth = 64u << 20;
 
 // Longest first, where one begins with another.
 constexpr std::array<std::string_view, 43> kOperators = {
@@ -235,7 +235,7 @@ class Signature {
     for (size_t i = parts_.size() - 1; needs_scope && i-- > 0;) {
       // The call operator of a lambda says nothing beside the lambda.
       if (parts_[i].is_call() && i > 0 && parts_[i - 1].lambda) continue;
-      name = parts_[i].name + "::" + name;
+      name.insert(0, parts_[i].name + "::");
       needs_scope = parts_[i].lambda;
     }
     return name;

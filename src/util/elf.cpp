@@ -143,7 +143,7 @@ class Parser {
       return "truncated: program headers end beyond the file";
     }
     for (uint64_t i = 0; i < header_.e_phnum; i++) {
-      Elf64_Phdr segment;
+      Elf64_Phdr segment{};
       image_.read(header_.e_phoff + i * sizeof segment, segment);
       bool used = segment.p_type == PT_LOAD || segment.p_type == PT_DYNAMIC;
       if (used && !image_.contains(segment.p_offset, segment.p_filesz)) {
@@ -166,7 +166,7 @@ class Parser {
   void read_build_id(Image::Extent notes, uint64_t alignment) {
     auto align = [alignment](uint64_t n) { return (n + alignment - 1) / alignment * alignment; };
     uint64_t at = notes.offset, end = notes.offset + notes.size;
-    Elf64_Nhdr note;
+    Elf64_Nhdr note{};
     while (at + sizeof note <= end && image_.read(at, note)) {
       uint64_t name = at + sizeof note;
       uint64_t content = align(name - notes.offset + note.n_namesz) + notes.offset;
@@ -185,7 +185,7 @@ class Parser {
 
   void read_dynamic() {
     for (uint64_t i = 0; i < dynamic_.size / sizeof(Elf64_Dyn); i++) {
-      Elf64_Dyn entry;
+      Elf64_Dyn entry{};
       image_.read(dynamic_.offset + i * sizeof entry, entry);
       switch (entry.d_tag) {
         case DT_NULL:
@@ -237,7 +237,7 @@ class Parser {
     for (uint64_t i = 0; i < count; i++) {
       read_section(i, count, section);
       if (section.sh_type != SHT_DYNSYM) continue;
-      Elf64_Shdr strings;
+      Elf64_Shdr strings{};
       bool sound = section.sh_entsize == sizeof(Elf64_Sym) &&
                    image_.contains(section.sh_offset, section.sh_size) &&
                    read_section(section.sh_link, count, strings) && strings.sh_type == SHT_STRTAB &&
@@ -270,7 +270,7 @@ class Parser {
   uint64_t count_by_hash() const {
     struct {
       uint32_t buckets, chains;
-    } table;
+    } table{};
     std::optional<uint64_t> at = offset_of(tags_.hash);
     return at && image_.read(*at, table) ? table.chains : 0;
   }
@@ -278,7 +278,7 @@ class Parser {
   uint64_t count_by_gnu_hash() const {
     struct {
       uint32_t buckets, first_symbol, bloom_words, bloom_shift;
-    } table;
+    } table{};
     std::optional<uint64_t> at = offset_of(tags_.gnu_hash);
     if (!at || !image_.read(*at, table)) return 0;
     uint64_t buckets = *at + sizeof table + uint64_t{table.bloom_words} * sizeof(uint64_t);
@@ -293,7 +293,7 @@ class Parser {
     if (last < table.first_symbol) return table.first_symbol;  // it exports nothing
     // A bucket's symbols follow each other; the last one's hash has its lowest bit set.
     for (uint64_t symbol = last;; symbol++) {
-      uint32_t hash;
+      uint32_t hash = 0;
       if (!image_.read(chains + (symbol - table.first_symbol) * sizeof hash, hash)) return 0;
       if (hash & 1) return symbol + 1;
     }
@@ -322,7 +322,7 @@ Result<Image> Image::parse(std::span<const std::byte> bytes, std::string_view fi
   if (ident(EI_DATA) != ELFDATA2LSB) return refuse(fmt::format("a big-endian file{}", kReads));
 
   Image image(bytes);
-  Elf64_Ehdr header;
+  Elf64_Ehdr header{};
   if (!image.read(0, header)) return refuse("truncated: the ELF header is incomplete");
   switch (header.e_machine) {
     case EM_X86_64:
@@ -356,7 +356,7 @@ std::vector<Function> Image::functions(std::string_view prefix) const {
   std::vector<Function> found;
   uint64_t name_bytes = 0;
   for (uint64_t i = 0; i < symbols_.size / sizeof(Elf64_Sym); i++) {
-    Elf64_Sym symbol;
+    Elf64_Sym symbol{};
     read(symbols_.offset + i * sizeof symbol, symbol);
     unsigned type = ELF64_ST_TYPE(symbol.st_info), binding = ELF64_ST_BIND(symbol.st_info);
     unsigned visibility = ELF64_ST_VISIBILITY(symbol.st_other);

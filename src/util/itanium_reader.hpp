@@ -10,8 +10,8 @@
 
 namespace cudabpf::itanium {
 
-constexpr size_t kMaxText = 64 * 1024;         // of one name or type
-constexpr size_t kMaxMade = 32 * 1024 * 1024;  // of all together, with what is made on the way
+constexpr size_t kMaxText = 64u << 10;  // of one name or type
+constexpr size_t kMaxMade = 32u << 20;  // of all together, with what is made on the way
 constexpr size_t kMaxTypes = 20'000;
 constexpr int kMaxDepth = 200;
 

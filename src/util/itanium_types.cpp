@@ -21,6 +21,7 @@ constexpr Code kStandard[] = {
     {"Sa", "std::allocator"}, {"Sb", "std::basic_string"}, {"Ss", "std::string"},
     {"Si", "std::istream"},   {"So", "std::ostream"},      {"Sd", "std::iostream"},
 };
+constexpr Code kQualifiers[] = {{"r", " restrict"}, {"V", " volatile"}, {"K", " const"}};
 // The types whose literals are written with a suffix alone; of others, the type stands before.
 constexpr Code kSuffixes[] = {
     {"int", ""},         {"unsigned int", "u"},         {"long", "l"}, {"unsigned long", "ul"},
@@ -96,24 +97,23 @@ Type Reader::literal() {
 }
 
 Type Reader::template_parameter(size_t which) {
-  Type made = {.parameter = which};
   depends_ = true;
-  if (in_lambda_) {
-    made.left = fmt::format("auto:{}", which + 1);
-  } else if (which >= arguments_.size()) {
-    fail();
-  } else if (const Argument& argument = arguments_[which]; !argument.pack) {
-    made = argument.types[0];
+  if (in_lambda_) return {.left = fmt::format("auto:{}", which + 1), .parameter = which};
+  bool known = which < arguments_.size();
+  if (known && !arguments_[which].pack) {
+    Type made = arguments_[which].types[0];
     made.parameter = which;
-  } else if (!pack_ || (pack_->used && pack_->size != argument.types.size())) {
-    fail();
-  } else {
-    pack_->used = true;
-    pack_->size = argument.types.size();
-    if (pack_->size == 0) return {.kind = Type::nothing};
-    made = argument.types[pack_->element];
+    return made;
   }
-  return made;
+  size_t size = known ? arguments_[which].types.size() : 0;
+  if (!known || !pack_ || (pack_->used && pack_->size != size)) {
+    fail();
+    return {};
+  }
+  pack_->used = true;
+  pack_->size = size;
+  if (size == 0) return {.kind = Type::nothing};
+  return arguments_[which].types[pack_->element];
 }
 
 Type Reader::pack_expansion() {
@@ -154,17 +154,8 @@ Type Reader::substitution() {
 
 std::string Reader::read_qualifiers() {
   std::string qualifiers;
-  for (bool more = true; more;) {
-    more = true;
-    if (skip("r")) {
-      qualifiers = " restrict" + qualifiers;
-    } else if (skip("V")) {
-      qualifiers = " volatile" + qualifiers;
-    } else if (skip("K")) {
-      qualifiers = " const" + qualifiers;
-    } else {
-      more = false;
-    }
+  for (std::string_view text; !(text = skip_code(kQualifiers)).empty();) {
+    qualifiers.insert(0, text);
   }
   return qualifiers;
 }
