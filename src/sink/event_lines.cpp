@@ -1,0 +1,170 @@
+#include "sink/event_lines.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace cudabpf {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Text comes from traced programs and may hold any bytes.
+std::string line(const Json& object) {
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string_view name_of(Feature::State state) {
+  constexpr std::string_view NAMES[] = {"no", "yes", "unknown"};
+  return NAMES[static_cast<int>(state)];
+}
+
+std::string_view name_of(Process::Op op) {
+  constexpr std::string_view NAMES[] = {"start", "fork", "exec", "exit"};
+  return NAMES[static_cast<int>(op)];
+}
+
+void set_unless_empty(Json& object, const char* key, const std::string& text) {
+  if (!text.empty()) object[key] = text;
+}
+
+Json library_fields(const Library& library) {
+  Json fields = Json::object();
+  fields["path"] = library.path;
+  set_unless_empty(fields, "build_id", library.build_id);
+  fields["device"] = library.device;
+  fields["inode"] = library.inode;
+  fields["functions"] = library.functions;
+  fields["skipped"] = library.skipped;
+  fields["unknown"] = library.unknown;
+  set_unless_empty(fields, "error", library.error);
+  return fields;
+}
+
+Json losses_by_name(const Totals& totals) {
+  Json losses = Json::object();
+  for (std::size_t i = 0; i < LOSS_COUNT; i++)
+    if (totals.losses[i]) losses[std::string(info(static_cast<Loss>(i)).name)] = totals.losses[i];
+  return losses;
+}
+
+void set_totals(Json& object, const Totals& totals) {
+  object["duration_ns"] = totals.duration_ns;
+  object["calls"] = totals.calls;
+  object["unfinished"] = totals.unfinished;
+  object["losses"] = losses_by_name(totals);
+}
+
+Json accounts_of(const Totals& totals) {
+  return {{"entered", totals.accounts.entered},
+          {"emitted", totals.accounts.emitted},
+          {"dropped", totals.accounts.dropped},
+          {"received", totals.accounts.received}};
+}
+
+}  // namespace
+
+std::string header_line(const Session& session, const Part& part) {
+  Json out = {{"type", "trace"},
+              {"format", "cudabpf-trace"},
+              {"format_version", FORMAT_VERSION},
+              {"version", session.version}};
+  if (part.number) {
+    out["part"] = part.number;
+    out["since"] = part.since;
+  }
+  out["host"] = session.host;
+  out["kernel"] = session.kernel;
+  out["arch"] = session.arch;
+  out["driver"] = session.driver.empty() ? Json(nullptr) : Json(session.driver);
+  out["gpus"] = Json::array();
+  for (const Gpu& gpu : session.gpus)
+    out["gpus"].push_back(
+        {{"index", gpu.index}, {"name", gpu.name}, {"uuid", gpu.uuid}, {"bus_id", gpu.bus_id}});
+  out["mode"] = session.mode;
+  out["command"] = session.command;
+  out["pids"] = session.pids;
+  out["profile"] = session.profile;
+  out["returns"] = session.returns;
+  out["follow"] = session.follow;
+  out["ring_size"] = session.ring_size;
+  out["clocks"] = {{"realtime_ns", session.realtime_ns},
+                   {"monotonic_ns", session.monotonic_ns},
+                   {"boottime_ns", session.boottime_ns}};
+  out["libraries"] = Json::array();
+  for (const Library& library : session.libraries) {
+    Json fields = library_fields(library);
+    if (library.ts) fields["ts"] = library.ts;
+    out["libraries"].push_back(std::move(fields));
+  }
+  out["features"] = Json::array();
+  for (const Feature& feature : session.features) {
+    Json fields = {{"name", feature.name}, {"state", name_of(feature.state)}};
+    set_unless_empty(fields, "why", feature.why);
+    if (feature.disabled) fields["disabled"] = true;
+    out["features"].push_back(std::move(fields));
+  }
+  return line(out);
+}
+
+std::string process_line(const Process& process) {
+  Json out = {{"type", "process"},
+              {"op", name_of(process.op)},
+              {"ts", process.ts},
+              {"pid", process.pid},
+              {"ppid", process.ppid}};
+  if (process.ns_pid) out["ns_pid"] = process.ns_pid;
+  out["uid"] = process.uid;
+  out["comm"] = process.comm;
+  set_unless_empty(out, "cmdline", process.cmdline);
+  set_unless_empty(out, "exe", process.exe);
+  set_unless_empty(out, "cgroup", process.cgroup);
+  if (!process.container_runtime.empty())
+    out["container"] = {{"runtime", process.container_runtime}, {"id", process.container_id}};
+  if (process.exit_code) out["exit_code"] = *process.exit_code;
+  if (process.signal) out["signal"] = *process.signal;
+  return line(out);
+}
+
+std::string library_line(const Library& library) {
+  Json out = {{"type", "library"}, {"ts", library.ts}};
+  out.update(library_fields(library));
+  return line(out);
+}
+
+std::string lost_line(const LossEvent& loss) {
+  const LossInfo& what = info(loss.reason);
+  Json out = {{"type", "lost"},
+              {"ts", loss.until},
+              {"reason", what.name},
+              {"severity", what.degraded ? "degraded" : "lost"},
+              {"count", loss.count ? Json(*loss.count) : Json(nullptr)},
+              {"since", loss.since},
+              {"until", loss.until}};
+  set_unless_empty(out, "detail", loss.detail);
+  return line(out);
+}
+
+std::string end_line(const FileEnd& end) {
+  Json out = {{"type", "end"}, {"ts", end.part.since + end.totals.duration_ns}};
+  if (end.part.number) {
+    out["part"] = end.part.number;
+    out["last"] = end.last;
+  }
+  out["lines"] = end.lines;
+  set_totals(out, end.totals);
+  const Totals& whole = end.whole ? *end.whole : end.totals;
+  if (end.last) {
+    if (end.whole) {
+      Json& totals = out["whole"] = Json::object();
+      set_totals(totals, whole);
+    }
+    out["accounts"] = accounts_of(whole);
+    if (whole.command_status) out["command_status"] = *whole.command_status;
+    out["reason"] = whole.reason;
+  } else {
+    out["reason"] = "rotated";
+  }
+  return line(out);
+}
+
+}  // namespace cudabpf

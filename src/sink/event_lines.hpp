@@ -1,0 +1,35 @@
+// The lines of a trace that are not calls (docs/trace-format.md), newline included.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cudabpf/sink.hpp"
+
+namespace cudabpf {
+
+constexpr const char* FORMAT_VERSION = "1.0";
+
+// One file of a trace. Each has a header and an end of its own.
+struct Part {
+  unsigned number = 0;      // from 1; 0: the trace is not split
+  std::uint64_t since = 0;  // when it begins, ns since the trace began
+};
+
+// What a file's last line says.
+struct FileEnd {
+  Part part;
+  bool last = true;
+  Totals totals;                // of this file
+  std::optional<Totals> whole;  // of all files, in the last of several
+  std::uint64_t lines = 0;      // in this file, the header and this one included
+};
+
+std::string header_line(const Session& session, const Part& part);
+std::string process_line(const Process& process);
+std::string library_line(const Library& library);
+std::string lost_line(const LossEvent& loss);
+std::string end_line(const FileEnd& end);
+
+}  // namespace cudabpf

@@ -1,0 +1,146 @@
+#include "sink/jsonl.hpp"
+
+#include "util/clock.hpp"
+
+namespace cudabpf {
+
+namespace {
+// Lines reach the file at least so often, for those who watch it grow.
+constexpr std::uint64_t HAND_OVER_NS = 100'000'000;
+// What a file's last line takes at most.
+constexpr std::uint64_t END_SIZE = 2048;
+}  // namespace
+
+JsonlSink::JsonlSink(JsonlOptions options, std::unique_ptr<Output> output)
+    : options_(std::move(options)), output_(std::move(output)), block_(output_->take()) {}
+
+Result<std::unique_ptr<JsonlSink>> JsonlSink::open(JsonlOptions options) {
+  if (options.rotate_size && options.rotate_size < MIN_ROTATE_SIZE)
+    return Error{"--rotate-size is too small: a file of a trace takes at least 16 KiB"};
+  options.output.rotates = options.rotate_size || options.rotate_ns;
+  auto output = Output::open(options.output);
+  if (!output) return output.error();
+  return std::unique_ptr<JsonlSink>(new JsonlSink(std::move(options), std::move(*output)));
+}
+
+void JsonlSink::begin(const Session& session) {
+  session_ = session;
+  part_.number = options_.output.rotates ? 1 : 0;
+  std::string header = header_line(session_, part_);
+  bytes_in_part_ = header.size();
+  output_->start(std::move(header), part_, session.monotonic_ns);
+}
+
+void JsonlSink::call(const Call& call) {
+  char* at = room(call_line_.bound(call));
+  added(call_line_.write(at, call));
+  in_part_.calls++;
+  in_part_.unfinished += call.unfinished;
+}
+
+void JsonlSink::process(const Process& process) { add(process_line(process)); }
+
+void JsonlSink::library(const Library& library) {
+  add(library_line(library));
+  session_.libraries.push_back(library);
+}
+
+void JsonlSink::lost(const LossEvent& loss) {
+  add(lost_line(loss));
+  if (loss.count) in_part_.losses[static_cast<std::size_t>(loss.reason)] += *loss.count;
+}
+
+// Room for a line of `size` bytes at most, at the end of the block.
+char* JsonlSink::room(std::size_t size) {
+  if (block_.capacity - block_.size < size) {
+    hand_over();
+    if (block_.capacity < size) {  // a line that is larger than a block gets one of its own
+      block_.bytes = std::make_unique_for_overwrite<char[]>(size);
+      block_.capacity = size;
+    }
+  }
+  return block_.bytes.get() + block_.size;
+}
+
+// A line stands in the room that room() made.
+void JsonlSink::added(const char* end) {
+  const char* begin = block_.bytes.get() + block_.size;
+  auto size = static_cast<std::size_t>(end - begin);
+  if (options_.rotate_size && lines_in_part_ > 0) {
+    double stored = static_cast<double>(bytes_in_part_ + size) * output_->compression();
+    if (stored + END_SIZE > static_cast<double>(options_.rotate_size)) {
+      std::string line(begin, size);
+      return end_part(line);
+    }
+  }
+  block_.size += size;
+  block_.lines++;
+  lines_in_part_++;
+  bytes_in_part_ += size;
+}
+
+void JsonlSink::add(const std::string& line) {
+  char* at = room(line.size());
+  added(json::put(at, line));
+}
+
+void JsonlSink::hand_over() {
+  output_->put(std::move(block_));
+  block_ = output_->take();
+  handed_over_ns_ = now_ns(CLOCK_MONOTONIC);
+}
+
+// This file ends, and another begins with that line.
+void JsonlSink::end_part(std::string_view first_of_next) {
+  std::uint64_t now = since_start();
+  in_part_.duration_ns = now - part_.since;
+  auto turn = std::make_unique<Output::Block::FileEndsHere>();
+  turn->end.part = part_;
+  turn->end.last = false;
+  turn->end.totals = in_part_;
+  part_ = {part_.number + 1, now};
+  turn->next = part_;
+  turn->next_header = header_line(session_, part_);
+  in_part_ = {};
+  bytes_in_part_ = turn->next_header.size();
+  lines_in_part_ = 0;
+  block_.file_end = std::move(turn);
+  hand_over();
+  if (first_of_next.empty()) return;
+  json::put(room(first_of_next.size()), first_of_next);
+  block_.size += first_of_next.size();
+  block_.lines++;
+  lines_in_part_++;
+  bytes_in_part_ += first_of_next.size();
+}
+
+void JsonlSink::flush() {
+  if (options_.rotate_ns && since_start() - part_.since >= options_.rotate_ns) end_part({});
+  if (block_.lines && now_ns(CLOCK_MONOTONIC) - handed_over_ns_ >= HAND_OVER_NS) hand_over();
+}
+
+void JsonlSink::end(const Totals& totals) {
+  auto turn = std::make_unique<Output::Block::FileEndsHere>();
+  turn->end.part = part_;
+  turn->end.totals = totals;
+  if (part_.number > 1) {
+    in_part_.duration_ns = totals.duration_ns > part_.since ? totals.duration_ns - part_.since : 0;
+    turn->end.totals = in_part_;
+    turn->end.whole = totals;
+  }
+  block_.file_end = std::move(turn);
+  output_->put(std::move(block_));
+  output_->stop();
+}
+
+TraceWritten JsonlSink::written() const {
+  return {output_->path(),  output_->files(), output_->lines(),
+          output_->bytes(), output_->lost(),  output_->ended()};
+}
+
+std::uint64_t JsonlSink::since_start() const {
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+  return now > session_.monotonic_ns ? now - session_.monotonic_ns : 0;
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,71 @@
+// The trace: one JSON object a line (docs/trace-format.md).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "cudabpf/sink.hpp"
+#include "sink/call_line.hpp"
+#include "sink/json.hpp"
+#include "sink/output.hpp"
+#include "util/result.hpp"
+
+namespace cudabpf {
+
+struct JsonlOptions {
+  OutputOptions output;           // `rotates` follows from what is here
+  std::uint64_t rotate_size = 0;  // bytes; 0: never
+  std::uint64_t rotate_ns = 0;    // of time; 0: never
+};
+
+// What became of a trace.
+struct TraceWritten {
+  std::string path;  // of its last file; "-": stdout
+  unsigned files = 0;
+  std::uint64_t lines = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t lost = 0;  // events that could not be written
+  bool complete = false;   // its last line is there; if not, not even that could be written
+};
+
+class JsonlSink : public Sink {
+ public:
+  static constexpr std::uint64_t MIN_ROTATE_SIZE = 16 << 10;
+
+  // Opens the file: what can go wrong for a mistake of the user's goes wrong here.
+  static Result<std::unique_ptr<JsonlSink>> open(JsonlOptions options);
+
+  void begin(const Session& session) override;
+  void call(const Call& call) override;
+  void process(const Process& process) override;
+  void library(const Library& library) override;
+  void lost(const LossEvent& loss) override;
+  void flush() override;
+  void end(const Totals& totals) override;
+
+  std::uint64_t lost_lines() const { return output_->lost(); }  // so far
+  TraceWritten written() const;                                 // after end()
+
+ private:
+  JsonlSink(JsonlOptions options, std::unique_ptr<Output> output);
+
+  char* room(std::size_t size);
+  void added(const char* end);
+  void add(const std::string& line);
+  void hand_over();
+  void end_part(std::string_view first_of_next);
+  std::uint64_t since_start() const;
+
+  const JsonlOptions options_;
+  std::unique_ptr<Output> output_;
+  CallLine call_line_;
+  Session session_;  // with the libraries that came later: a new file's header lists them
+  Output::Block block_;
+  std::uint64_t handed_over_ns_ = 0;
+  Part part_;
+  Totals in_part_;
+  std::uint64_t lines_in_part_ = 0, bytes_in_part_ = 0;  // the header's counted in bytes alone
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,294 @@
+#include "sink/output.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "util/clock.hpp"
+#include "util/log.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+constexpr std::size_t BLOCK_SIZE = 1 << 20;
+constexpr unsigned MAX_BLOCKS = 16;
+constexpr std::uint64_t RETRY_NS = 1'000'000'000;
+constexpr auto FRAME_CHECK = std::chrono::milliseconds(250);
+
+std::uint64_t now() { return now_ns(CLOCK_MONOTONIC); }
+
+std::uint64_t count_lines(std::string_view bytes) {
+  return static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), '\n'));
+}
+
+// The writer gets no signals: they are the main thread's to handle, and SIGPIPE and SIGXFSZ, which
+// come to the thread that writes, must be errors and not the end. The process's dispositions stay
+// as they are: traced commands inherit them.
+std::thread start_without_signals(std::thread (*make)(Output*), Output* output) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread = make(output);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+std::string rotated_path(const std::string& path, unsigned part) {
+  std::filesystem::path name = std::filesystem::path(path).filename(), extension;
+  if (name.extension() == ".zst") {
+    extension = ".zst";
+    name = name.stem();
+  }
+  std::string numbered = fmt::format("{}.{:04}{}{}", name.stem().string(), part,
+                                     name.extension().string(), extension.string());
+  return std::filesystem::path(path).replace_filename(numbered);
+}
+
+Output::Output(OutputOptions options, bool compresses)
+    : options_(std::move(options)), compresses_(compresses) {}
+
+Output::~Output() { stop(); }
+
+Result<std::unique_ptr<Output>> Output::open(OutputOptions options) {
+  bool to_stream = options.path == "-" || options.stream >= 0;
+  if (to_stream && options.rotates)
+    return Error{"standard output cannot be rotated",
+                 "name a file with -o, or leave out --rotate-…"};
+  if (options.make_folder && !to_stream)
+    if (auto made = make_parent_folder(options.path, options.owner); !made) return made.error();
+  bool compresses = !to_stream && options.path.ends_with(".zst");
+  std::unique_ptr<Output> output(new Output(std::move(options), compresses));
+  if (output->options_.rotates) output->part_.number = 1;
+  if (auto opened = output->open_file(); !opened) return opened.error();
+  return output;
+}
+
+Result<> Output::open_file() {
+  if (options_.path == "-" || options_.stream >= 0) {
+    int fd = ::fcntl(options_.stream >= 0 ? options_.stream : STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) return errno_error("cannot write the trace to standard output");
+    path_ = std::string("-");  // g++ 12 takes the plain assignment for an overlapping copy
+    file_ = TraceFile::stream(Fd(fd));
+  } else {
+    path_ = part_.number ? rotated_path(options_.path, part_.number) : options_.path;
+    auto file = TraceFile::create(path_, options_.owner);
+    if (!file) return file.error();
+    file_ = std::move(*file);
+  }
+  files_++;
+  return ok();
+}
+
+void Output::start(std::string header, const Part& part, std::uint64_t trace_start_ns) {
+  header_ = std::move(header);
+  part_ = part;
+  trace_start_ns_ = trace_start_ns;
+  writer_ = start_without_signals(
+      [](Output* output) { return std::thread([output] { output->run(); }); }, this);
+}
+
+Output::Block Output::take() {
+  std::unique_lock lock(mutex_);
+  returned_.wait(lock, [&] { return !free_.empty() || made_ < MAX_BLOCKS; });
+  if (free_.empty()) {
+    made_++;
+    lock.unlock();
+    Block block;
+    block.bytes = std::make_unique_for_overwrite<char[]>(BLOCK_SIZE);
+    block.capacity = BLOCK_SIZE;
+    return block;
+  }
+  Block block = std::move(free_.back());
+  free_.pop_back();
+  return block;
+}
+
+void Output::put(Block block) {
+  {
+    std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(block));
+  }
+  put_.notify_one();
+}
+
+void Output::stop() {
+  if (!writer_.joinable()) return;
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  put_.notify_one();
+  writer_.join();
+}
+
+double Output::compression() const {
+  if (!compresses_) return 1;
+  std::uint64_t in = bytes_in_;
+  constexpr double USUAL = 0.1;  // until it is known
+  return in ? static_cast<double>(bytes_out_) / static_cast<double>(in) : USUAL;
+}
+
+void Output::run() {
+  ready(true);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    auto something = [&] { return !queue_.empty() || stopping_; };
+    if (frames_.open())
+      put_.wait_for(lock, FRAME_CHECK, something);
+    else
+      put_.wait(lock, something);
+    if (queue_.empty() && stopping_) break;
+    std::optional<Block> block;
+    if (!queue_.empty()) {
+      block = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    lock.unlock();
+    if (block) accept(*block);
+    if (frames_.due(now())) close_frame();
+    lock.lock();
+    if (block) {
+      block->size = 0;
+      block->lines = 0;
+      block->file_end.reset();
+      free_.push_back(std::move(*block));
+      returned_.notify_one();
+    }
+  }
+  lock.unlock();
+  close_frame();
+  if (file_ && !file_->finish()) lose(1);
+}
+
+void Output::accept(const Block& block) {
+  if (block.lines) {
+    std::string_view lines(block.bytes.get(), block.size);
+    if (compresses_) {
+      bytes_in_ += block.size;
+      frames_.add(lines, block.lines, now());
+    } else {
+      deliver(lines, block.lines, true);
+    }
+  }
+  if (block.file_end) end_file(*block.file_end);
+}
+
+void Output::close_frame() {
+  if (!frames_.open()) return;
+  Frames::Frame frame = frames_.close();
+  deliver(frame.bytes, frame.lines, false);
+}
+
+// Writes lines, or as many of them as can be, and counts the rest as lost.
+void Output::deliver(std::string_view bytes, std::uint64_t lines, bool divisible) {
+  if (!ready(false)) return lose(lines);
+  if (!divisible) {
+    if (file_->append_whole(bytes)) return wrote(bytes.size(), lines);
+    failed();
+    return lose(lines);
+  }
+  std::size_t done = file_->append_lines(bytes);
+  if (done == bytes.size()) return wrote(done, lines);
+  failed();
+  std::uint64_t left = count_lines(bytes.substr(done));
+  wrote(done, lines - left);
+  lose(left);
+}
+
+// True if lines can be written: the file is there, has its header, and knows of what is missing.
+bool Output::ready(bool at_once) {
+  if (closed_) return false;
+  if (file_ && header_.empty() && !gap_.count) return true;
+  if (!at_once && now() < retry_at_ns_) return false;
+  if (catch_up()) return true;
+  failed();
+  return false;
+}
+
+bool Output::catch_up() {
+  if (!file_ && !open_file()) return false;
+  if (!header_.empty() && !put_line(header_)) return false;
+  header_.clear();
+  if (!gap_.count) return true;
+  LossEvent loss;
+  loss.reason = Loss::output;
+  loss.count = gap_.count;
+  loss.since = gap_.since_ns;
+  loss.until = since_start();
+  if (!put_line(lost_line(loss))) return false;
+  gap_ = {};
+  return true;
+}
+
+bool Output::put_line(const std::string& line) {
+  std::string frame = compresses_ ? Frames::frame_of(line) : std::string();
+  const std::string& bytes = compresses_ ? frame : line;
+  if (!file_->append_whole(bytes)) return false;
+  wrote(bytes.size(), 1);
+  return true;
+}
+
+void Output::wrote(std::size_t bytes, std::uint64_t lines) {
+  bytes_out_ += bytes;
+  lines_ += lines;
+  lines_in_file_ += lines;
+}
+
+void Output::lose(std::uint64_t lines) {
+  if (!gap_.count) gap_.since_ns = since_start();
+  gap_.count += lines;
+  lost_ += lines;
+  lost_in_file_ += lines;
+}
+
+// Writing failed, errno tells why.
+void Output::failed() {
+  int why = errno;
+  retry_at_ns_ = now() + RETRY_NS;
+  closed_ = why == EPIPE;
+  if (warned_) return;
+  warned_ = true;
+  if (closed_)
+    log::warning("whoever read the trace from standard output has gone; the rest is lost");
+  else
+    log::warning("cannot write the trace to {}: {}. Calls are counted as lost until it works again",
+                 path_ == "-" ? "standard output" : path_, std::generic_category().message(why));
+}
+
+void Output::end_file(const Block::FileEndsHere& file_end) {
+  close_frame();
+  if (ready(true)) {
+    FileEnd end = file_end.end;
+    constexpr auto OUTPUT = static_cast<std::size_t>(Loss::output);
+    end.totals.losses[OUTPUT] += lost_in_file_;
+    if (end.whole) end.whole->losses[OUTPUT] += lost_;
+    end.lines = lines_in_file_ + 1;
+    ended_ = put_line(end_line(end)) && file_->finish();
+    if (!ended_) failed();
+  }
+  if (file_end.next_header.empty()) return;
+  file_.reset();
+  ended_ = false;
+  part_ = file_end.next;
+  header_ = file_end.next_header;
+  lines_in_file_ = lost_in_file_ = 0;
+  ready(true);
+  if (options_.keep && part_.number > options_.keep)
+    ::unlink(rotated_path(options_.path, part_.number - options_.keep).c_str());
+}
+
+std::uint64_t Output::since_start() const {
+  std::uint64_t at = now();
+  return at > trace_start_ns_ ? at - trace_start_ns_ : 0;
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,126 @@
+// Where a trace's lines go: a file, a row of files (rotation), a compressed file, or stdout. A
+// thread of its own writes, so that a slow disk does not hold up reading the ring; when it is far
+// behind, take() waits, the ring fills, and the loss is counted there: in one place.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sink/event_lines.hpp"
+#include "sink/frames.hpp"
+#include "sink/trace_file.hpp"
+#include "util/result.hpp"
+
+namespace cudabpf {
+
+struct OutputOptions {
+  std::string path;  // "-": stdout; ".zst" at its end: compressed
+  std::optional<Owner> owner;
+  bool make_folder = false;  // the path is cudabpf's own choice, its folder may be missing
+  bool rotates = false;
+  unsigned keep = 0;  // how many of the rotated files stay; 0: all
+  int stream = -1;    // write to this instead of `path`; stays the caller's
+};
+
+class Output {
+ public:
+  // Whole lines on their way.
+  struct Block {
+    std::unique_ptr<char[]> bytes;
+    std::size_t capacity = 0;
+    std::size_t size = 0;
+    std::uint64_t lines = 0;
+    struct FileEndsHere {
+      FileEnd end;              // without what the writer knows better: lines, losses of output
+      std::string next_header;  // of the file after it; empty: the trace ends
+      Part next;
+    };
+    std::unique_ptr<FileEndsHere> file_end;
+  };
+
+  static Result<std::unique_ptr<Output>> open(OutputOptions options);
+  ~Output();
+
+  // Begins writing. `trace_start_ns` is ts 0 on CLOCK_MONOTONIC.
+  void start(std::string header, const Part& part, std::uint64_t trace_start_ns);
+  Block take();  // an empty one; waits while too many are on their way
+  void put(Block block);
+  void stop();  // when all that was put is written or lost
+
+  bool compresses() const { return compresses_; }
+  // How much smaller lines get on their way to the file; 1 if they stay as they are.
+  double compression() const;
+
+  std::uint64_t lost() const { return lost_; }  // lines, so far
+
+  // After stop().
+  bool ended() const { return ended_; }           // the last line is in the file
+  std::uint64_t lines() const { return lines_; }  // in all files
+  std::uint64_t bytes() const { return bytes_out_; }
+  unsigned files() const { return files_; }
+  const std::string& path() const { return path_; }  // of the last file
+
+ private:
+  Output(OutputOptions options, bool compresses);
+
+  // What was not written since something last was.
+  struct Gap {
+    std::uint64_t count = 0;
+    std::uint64_t since_ns = 0;
+  };
+
+  Result<> open_file();
+  void run();
+  void accept(const Block& block);
+  void close_frame();
+  void deliver(std::string_view bytes, std::uint64_t lines, bool divisible);
+  bool ready(bool at_once);
+  bool catch_up();
+  bool put_line(const std::string& line);
+  void wrote(std::size_t bytes, std::uint64_t lines);
+  void lose(std::uint64_t lines);
+  void failed();
+  void end_file(const Block::FileEndsHere& file_end);
+  std::uint64_t since_start() const;
+
+  const OutputOptions options_;
+  const bool compresses_;
+  std::uint64_t trace_start_ns_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable put_, returned_;
+  std::deque<Block> queue_;
+  std::vector<Block> free_;
+  unsigned made_ = 0;
+  bool stopping_ = false;
+  std::thread writer_;
+
+  // The writer's own.
+  std::optional<TraceFile> file_;
+  Frames frames_;
+  std::string path_;
+  Part part_;
+  std::string header_;  // of this file; empty: written
+  Gap gap_;
+  std::uint64_t retry_at_ns_ = 0;  // 0: nothing is wrong
+  bool warned_ = false;
+  bool closed_ = false;  // nobody reads the pipe any more
+  bool ended_ = false;
+  std::uint64_t lines_in_file_ = 0, lost_in_file_ = 0;
+  std::uint64_t lines_ = 0;
+  unsigned files_ = 0;
+  std::atomic<std::uint64_t> lost_{0}, bytes_in_{0}, bytes_out_{0};
+};
+
+// "t.jsonl.zst", 2 -> "t.0002.jsonl.zst"
+std::string rotated_path(const std::string& path, unsigned part);
+
+}  // namespace cudabpf

@@ -1,0 +1,112 @@
+#include "sink/trace_file.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+namespace cudabpf {
+
+Result<TraceFile> TraceFile::create(const std::string& path, const std::optional<Owner>& owner) {
+  // A new inode each time: writing into an old one would follow a hard link that somebody planted.
+  constexpr int FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  Fd fd(::open(path.c_str(), FLAGS, 0644));
+  if (!fd && errno == EEXIST) {
+    struct stat there {};
+    if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+      return Error{"cannot write the trace to " + path + ": it is there and is not a regular file",
+                   "give another path with -o, or '-o -' for standard output"};
+    if (::unlink(path.c_str()) == 0) fd = Fd(::open(path.c_str(), FLAGS, 0644));
+  }
+  if (!fd)
+    return errno_error("cannot create the trace file " + path,
+                       "give a path that can be written with -o");
+  ::fchmod(fd.get(), 0644);  // whatever the umask: others read it, root may have written it
+  if (owner && ::fchown(fd.get(), owner->uid, owner->gid) != 0 && ::geteuid() == 0)
+    return errno_error("cannot give the trace file " + path + " to its owner");
+  return TraceFile(std::move(fd), true);
+}
+
+TraceFile TraceFile::stream(Fd fd) { return TraceFile(std::move(fd), false); }
+
+// As much of `bytes` as can be written; errno tells why it is not all.
+std::size_t TraceFile::write_some(std::string_view bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const char* from = bytes.data() + done;
+    std::size_t size = bytes.size() - done;
+    ssize_t written = can_cut_ ? ::pwrite(fd_.get(), from, size, static_cast<off_t>(size_ + done))
+                               : ::write(fd_.get(), from, size);
+    if (written > 0) {
+      done += static_cast<std::size_t>(written);
+    } else if (written < 0 && errno == EAGAIN) {  // a pipe whose reader is slow
+      pollfd wait{fd_.get(), POLLOUT, 0};
+      ::poll(&wait, 1, -1);
+    } else if (written == 0 || errno != EINTR) {
+      if (written == 0) errno = EIO;
+      break;
+    }
+  }
+  return done;
+}
+
+// The file ends after `size` more bytes. Where even cutting fails, the next write goes over the
+// rest.
+std::size_t TraceFile::keep(std::size_t size) {
+  int why = errno;
+  size_ += size;
+  if (can_cut_) [[maybe_unused]]
+    int cut = ::ftruncate(fd_.get(), static_cast<off_t>(size_));
+  errno = why;
+  return size;
+}
+
+std::size_t TraceFile::append_lines(std::string_view bytes) {
+  if (!finish()) return 0;
+  std::size_t done = write_some(bytes);
+  if (done == bytes.size()) {
+    size_ += done;
+    return done;
+  }
+  std::size_t whole = done ? bytes.rfind('\n', done - 1) + 1 : 0;  // npos + 1 is 0
+  if (!can_cut_ && done > whole) {
+    std::size_t end = bytes.find('\n', done) + 1;
+    rest_ = bytes.substr(done, end - done);
+    whole = end;
+  }
+  return keep(whole);
+}
+
+bool TraceFile::append_whole(std::string_view bytes) {
+  if (!can_cut_) return append_lines(bytes) == bytes.size();
+  if (write_some(bytes) == bytes.size()) {
+    size_ += bytes.size();
+    return true;
+  }
+  keep(0);
+  return false;
+}
+
+bool TraceFile::finish() {
+  std::size_t done = write_some(rest_);
+  rest_.erase(0, done);
+  return rest_.empty();
+}
+
+Result<> make_parent_folder(const std::string& path, const std::optional<Owner>& owner) {
+  std::string parent = std::filesystem::path(path).parent_path();
+  if (parent.empty()) return ok();
+  if (::mkdir(parent.c_str(), 0755) != 0) {
+    if (errno == EEXIST) return ok();
+    return errno_error("cannot create the folder " + parent + " for the trace",
+                       "name a file in a folder that is there with -o");
+  }
+  if (owner && ::lchown(parent.c_str(), owner->uid, owner->gid) != 0 && ::geteuid() == 0)
+    return errno_error("cannot give the folder " + parent + " to its owner");
+  return ok();
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,53 @@
+// The file that a trace goes to, or stdout. Lines in it are whole, whatever fails.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "util/fd.hpp"
+#include "util/result.hpp"
+
+namespace cudabpf {
+
+struct Owner {
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+class TraceFile {
+ public:
+  // Makes the file. One that is there is replaced if it is a regular file, and nothing else is
+  // touched: the writer may be root, and the folder anybody's.
+  static Result<TraceFile> create(const std::string& path, const std::optional<Owner>& owner);
+  // Writes to something that is open already and cannot be cut: a pipe, a terminal.
+  static TraceFile stream(Fd fd);
+
+  // Appends whole lines. Returns how many bytes, again of whole lines, are written for good: fewer
+  // than `bytes` has if writing failed, and then errno tells why.
+  std::size_t append_lines(std::string_view bytes);
+  // Appends all of `bytes` or nothing.
+  bool append_whole(std::string_view bytes);
+  // Writes what append_lines() on a stream left of a line. False: that line is cut for good.
+  bool finish();
+
+  std::uint64_t size() const { return size_; }
+
+ private:
+  TraceFile(Fd fd, bool can_cut) : fd_(std::move(fd)), can_cut_(can_cut) {}
+  std::size_t write_some(std::string_view bytes);
+  std::size_t keep(std::size_t size);
+
+  Fd fd_;
+  bool can_cut_;
+  std::uint64_t size_ = 0;  // of whole lines
+  std::string rest_;        // of a line that a stream took half of
+};
+
+// Makes the folder of `path`, and gives it to `owner`, if it is missing.
+Result<> make_parent_folder(const std::string& path, const std::optional<Owner>& owner);
+
+}  // namespace cudabpf
