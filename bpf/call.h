@@ -89,8 +89,8 @@ static __always_inline struct cb_plan plan_of(void* ctx) {
 /* True if this thread's calls are recorded. A process that is not known yet may be adopted. */
 static __always_inline bool selected(struct ids ids) {
   if (is_traced(ids.pid)) return true;
-  if (select_mode == SELECT_LISTED || !ids.pid) return false;
-  if (select_mode == SELECT_CGROUP && bpf_current_task_under_cgroup(&selected_cgroup, 0) != 1)
+  if (selection == CB_SELECT_LISTED || !ids.pid) return false;
+  if (selection == CB_SELECT_CGROUP && bpf_current_task_under_cgroup(&selected_cgroup, 0) != 1)
     return false;
   adopt_current(ids);
   return true;

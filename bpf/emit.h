@@ -12,13 +12,10 @@
 #include "cudabpf/abi.h"
 
 /* Configuration, set between open and load. */
-enum { SELECT_LISTED = 0, SELECT_ALL = 1, SELECT_CGROUP = 2 };
-const volatile __u32 select_mode = SELECT_LISTED; /* whose calls are recorded */
 const volatile bool follow_children = true;
 /* cudabpf's own pid namespace where that is not the initial one; pids in records are its pids. */
 const volatile __u64 pidns_dev = 0;
 const volatile __u64 pidns_ino = 0;
-const volatile __u32 pidns_level = 0;
 
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -32,7 +29,8 @@ struct {
   __type(value, __u32);
 } selected_cgroup SEC(".maps");
 
-/* Userspace reads and, for `traced`, writes these through the mapped .bss. */
+/* Userspace reads and writes these through the mapped .bss. */
+__u32 selection; /* enum cb_selection; set once every probe is in place */
 __u64 counters[CB_MAX_CPUS][CB_COUNTERS] __attribute__((aligned(64)));
 __u64 traced[CB_PID_LIMIT / 64]; /* a bit a process */
 __u32 drops[CB_DROP_SLOTS];

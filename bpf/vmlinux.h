@@ -54,8 +54,15 @@ struct pt_regs {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct ns_common {
+  unsigned int inum;
+};
+struct pid_namespace {
+  struct ns_common ns;
+};
 struct upid {
   int nr;
+  struct pid_namespace* ns;
 };
 struct pid {
   unsigned int level;

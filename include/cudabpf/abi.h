@@ -105,6 +105,13 @@ struct cb_plan {
 };
 CB_STATIC_ASSERT(sizeof(struct cb_plan) == 8, "cb_plan");
 
+/* Whose calls are recorded, besides those of processes already listed in `traced`. */
+enum cb_selection {
+  CB_SELECT_LISTED,
+  CB_SELECT_ALL,
+  CB_SELECT_CGROUP,
+};
+
 /* Counters, a block per CPU: entered = emitted + the four drops. Kept with atomic adds, since a
  * program on a uprobe may be preempted. */
 enum cb_counter {

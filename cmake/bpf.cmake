@@ -1,0 +1,52 @@
+# What runs in the kernel, and the program that loads it.
+find_program(CLANG NAMES clang clang-14 clang-15 clang-16 clang-17 clang-18 clang-19 REQUIRED)
+find_program(LLVM_STRIP NAMES llvm-strip llvm-strip-14 llvm-strip-18 llvm-strip-19 REQUIRED)
+# Ubuntu keeps bpftool in a folder named after the kernel.
+file(GLOB BPFTOOL_FOLDERS /usr/lib/linux-tools/* /usr/lib/linux-tools-*)
+find_program(BPFTOOL bpftool PATHS /usr/sbin /sbin ${BPFTOOL_FOLDERS} REQUIRED)
+find_package(CLI11 REQUIRED)
+pkg_check_modules(LIBBPF REQUIRED IMPORTED_TARGET libbpf>=1.3)
+
+# bpf_object(<arch>): compiles bpf/cudabpf.bpf.c for one architecture into generated/cudabpf.<arch>.o
+file(GLOB BPF_HEADERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bpf/*.h)
+function(bpf_object arch)
+  set(object ${GENERATED}/cudabpf.${arch}.o)
+  add_custom_command(
+    OUTPUT ${object}
+    COMMAND ${CLANG} -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror
+            -D__TARGET_ARCH_${arch} -I${CMAKE_SOURCE_DIR}/include -I${CMAKE_SOURCE_DIR}/bpf
+            -c ${CMAKE_SOURCE_DIR}/bpf/cudabpf.bpf.c -o ${object}
+    COMMAND ${LLVM_STRIP} -g ${object}
+    DEPENDS ${CMAKE_SOURCE_DIR}/bpf/cudabpf.bpf.c ${BPF_HEADERS}
+            ${CMAKE_SOURCE_DIR}/include/cudabpf/abi.h
+    COMMENT "BPF for ${arch}")
+endfunction()
+bpf_object(x86)
+bpf_object(arm64)
+add_custom_target(bpf_objects ALL DEPENDS ${GENERATED}/cudabpf.x86.o ${GENERATED}/cudabpf.arm64.o)
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(BPF_ARCH arm64)
+else()
+  set(BPF_ARCH x86)
+endif()
+add_custom_command(
+  OUTPUT ${GENERATED}/cudabpf.skel.h
+  COMMAND ${BPFTOOL} gen skeleton ${GENERATED}/cudabpf.${BPF_ARCH}.o name cudabpf_bpf
+          > ${GENERATED}/cudabpf.skel.h
+  DEPENDS ${GENERATED}/cudabpf.${BPF_ARCH}.o)
+add_custom_target(bpf_skeleton DEPENDS ${GENERATED}/cudabpf.skel.h)
+
+file(GLOB CLI_SOURCES CONFIGURE_DEPENDS src/collect/*.cpp src/cli/*.cpp)
+add_executable(cudabpf src/main.cpp ${CLI_SOURCES})
+add_dependencies(cudabpf bpf_skeleton generated_sources)
+target_include_directories(cudabpf SYSTEM PRIVATE ${GENERATED})
+target_link_libraries(cudabpf PRIVATE cudabpf_core CLI11::CLI11)
+if(CUDABPF_STATIC)
+  pkg_check_modules(LIBELF REQUIRED libelf)
+  target_link_options(cudabpf PRIVATE -static)
+  target_link_libraries(cudabpf PRIVATE ${LIBBPF_STATIC_LIBRARIES} ${ZSTD_STATIC_LIBRARIES})
+else()
+  target_link_libraries(cudabpf PRIVATE PkgConfig::LIBBPF)
+endif()
+set_target_properties(cudabpf PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})

@@ -1,0 +1,256 @@
+#include "collect/capture.hpp"
+
+#include <bpf/libbpf.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "collect/machine.hpp"
+#include "util/clock.hpp"
+#include "util/log.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+// The reader polls: a wake-up from the kernel would be paid by the traced thread. It looks often while
+// records come and rests while none do; the default ring holds some 0.3 s of the fastest caller.
+constexpr auto BUSY_PAUSE = std::chrono::milliseconds(1);
+constexpr auto IDLE_PAUSE = std::chrono::milliseconds(10);
+constexpr std::uint64_t LOSSES_EVERY_NS = 100'000'000;
+
+// Kernel counters and the losses they stand for.
+constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
+    {abi::CB_DROPPED_ENTRY, Loss::ring_entry},
+    {abi::CB_DROPPED_RETURN, Loss::ring_return},
+    {abi::CB_DROPPED_PROCESS, Loss::ring_process},
+    {abi::CB_DROPPED_NAME, Loss::ring_name},
+    {abi::CB_OUT_MISSED, Loss::out_pointer},
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Capture>> Capture::open(CaptureOptions options) {
+  if (auto permitted = check_permissions(); !permitted) return permitted.error();
+  if (auto supported = check_kernel(); !supported) return supported.error();
+  std::unique_ptr<Capture> capture(new Capture(std::move(options)));
+  auto features = Features::detect(capture->options_.disabled_features);
+  if (!features) return features.error();
+  capture->features_ = *features;
+
+  auto probes =
+      ProbeSet::load(*features, capture->options_.ring_size, capture->options_.follow_children);
+  if (!probes) return probes.error();
+  capture->probes_ = std::move(*probes);
+  if (features->has(feature::PROCESS_EVENTS))
+    if (auto attached = capture->probes_->attach_process_events(); !attached)
+      return attached.error();
+  // Watching begins before the search, so that no copy can slip in between.
+  if (features->has(feature::WATCH_MAPPINGS))
+    if (auto watch = MappingWatch::open()) capture->watch_.emplace(std::move(*watch));
+  for (const Feature& feature : features->list())
+    if (feature.state != Feature::State::yes && !feature.disabled)
+      log::hint("without {}: {}", feature.name, feature.why);
+  capture->attach_known_libraries();
+  return capture;
+}
+
+Capture::~Capture() {
+  if (reader_.joinable()) stop("failed", std::nullopt);
+  if (ring_) ring_buffer__free(ring_);
+}
+
+std::uint64_t Capture::now() const { return now_ns(CLOCK_MONOTONIC) - begin_ns_; }
+
+void Capture::attach_known_libraries() {
+  Procfs procfs;
+  std::vector<LibraryFile> files;
+  for (const std::string& path : options_.libraries)
+    if (auto file = open_library(path, path))
+      files.push_back(std::move(*file));
+    else
+      log::warning("--library {}: it cannot be read as a file", path);
+  for (auto& file : find_on_paths(options_.library_path)) files.push_back(std::move(file));
+  for (auto& file : find_mapped(procfs, procfs.pids())) files.push_back(std::move(file));
+  for (const LibraryFile& file : files)
+    if (!probes_->attached(file.id)) {
+      libraries_.push_back(probes_->attach(file, options_.filter, numbers_));
+      if (!libraries_.back().error.empty())
+        log::warning("{} is not traced: {}", file.path, libraries_.back().error);
+    }
+}
+
+void Capture::describe(Session& session) const {
+  describe_machine(session);
+  session.profile = to_string(options_.filter.profile);
+  session.returns = options_.filter.returns;
+  session.follow = options_.follow_children;
+  session.ring_size = options_.ring_size;
+  session.pids = options_.pids;
+  session.libraries = libraries_;
+  session.features = features_->list();
+}
+
+std::size_t Capture::libraries_attached() const {
+  return static_cast<std::size_t>(std::count_if(
+      libraries_.begin(), libraries_.end(), [](const Library& l) { return l.error.empty(); }));
+}
+
+void Capture::start(Sink& sink, Session session) {
+  sink_ = &sink;
+  begin_ns_ = session.monotonic_ns = now_ns(CLOCK_MONOTONIC);
+  session.realtime_ns = now_ns(CLOCK_REALTIME);
+  session.boottime_ns = now_ns(CLOCK_BOOTTIME);
+  Correlator::Options options;
+  options.begin_ns = begin_ns_;
+  options.entry_only = [this](const Function& f) { return options_.filter.entry_only(f); };
+  correlator_ = std::make_unique<Correlator>(
+      sink, [this](std::uint16_t id) { return numbers_.find(id); },
+      [](std::uint32_t pid) { return Procfs().process(static_cast<pid_t>(pid)); }, options);
+  sink.begin(session);
+  auto on_record = [](void* self, void* data, std::size_t size) {
+    auto& capture = *static_cast<Capture*>(self);
+    capture.received_++;
+    auto record = parse_record({static_cast<const std::byte*>(data), size});
+    if (record)
+      capture.correlator_->on_record(*record);
+    else
+      capture.reported_bad_++;
+    return 0;
+  };
+  ring_ = ring_buffer__new(bpf_map__fd(probes_->ring()), on_record, this, nullptr);
+  reader_ = std::thread([this] { read_loop(); });
+}
+
+void Capture::announce(std::uint32_t pid) {
+  std::lock_guard lock(notes_mutex_);
+  announced_.push_back(pid);
+}
+
+std::vector<int> Capture::watch_fds() const { return watch_ ? watch_->fds() : std::vector<int>{}; }
+
+void Capture::attach_new_libraries() {
+  if (!watch_) return;
+  std::uint64_t overruns = 0;
+  std::vector<MappedLibrary> mapped = watch_->read(overruns);
+  if (overruns) note_loss({Loss::watch_overrun, overruns, 0, now(), {}});
+  for (const MappedLibrary& library : mapped) attach_mapped(library);
+}
+
+void Capture::attach_mapped(const MappedLibrary& mapped) {
+  Procfs procfs;
+  auto file =
+      open_mapped(procfs, mapped.pid, mapped.address, mapped.address + mapped.length, mapped.path);
+  auto since = mapped.ts > begin_ns_ ? mapped.ts - begin_ns_ : 0;
+  if (!file) {
+    // The process is gone, or unmapped it again. A file that is traced already needs nothing.
+    if (auto by_name = open_library(mapped.path, mapped.path);
+        by_name && probes_->attached(by_name->id))
+      return;
+    note_loss({Loss::late_library, std::nullopt, since, now(),
+               fmt::format("{} mapped by pid {} was gone before it could be opened", mapped.path,
+                           mapped.pid)});
+    return;
+  }
+  if (probes_->attached(file->id)) return;
+  Library library = probes_->attach(*file, options_.filter, numbers_);
+  library.ts = now();
+  if (library.error.empty())
+    note_loss({Loss::late_library, std::nullopt, since, library.ts,
+               fmt::format("{} mapped by pid {}", mapped.path, mapped.pid)});
+  else
+    log::warning("{} is not traced: {}", library.path, library.error);
+  libraries_.push_back(library);
+  note_library(std::move(library));
+}
+
+void Capture::note_loss(LossEvent event) {
+  std::lock_guard lock(notes_mutex_);
+  noted_losses_.push_back(std::move(event));
+}
+
+void Capture::note_library(Library library) {
+  std::lock_guard lock(notes_mutex_);
+  noted_libraries_.push_back(std::move(library));
+}
+
+void Capture::deliver_notes() {
+  std::vector<LossEvent> losses;
+  std::vector<Library> libraries;
+  std::vector<std::uint32_t> announced;
+  {
+    std::lock_guard lock(notes_mutex_);
+    losses.swap(noted_losses_);
+    libraries.swap(noted_libraries_);
+    announced.swap(announced_);
+  }
+  for (std::uint32_t pid : announced) correlator_->processes().announce(pid, now());
+  for (const Library& library : libraries) sink_->library(library);
+  for (const LossEvent& loss : losses) {
+    losses_[static_cast<std::size_t>(loss.reason)] += loss.count.value_or(1);
+    sink_->lost(loss);
+  }
+}
+
+void Capture::report_losses() {
+  std::uint64_t until = now();
+  auto report = [&](Loss reason, std::uint64_t total) {
+    std::uint64_t& known = losses_[static_cast<std::size_t>(reason)];
+    if (total == known) return;
+    sink_->lost({reason, total - known, losses_read_at_, until, {}});
+    if (!info(reason).degraded) progress_.lost += total - known;
+    known = total;
+  };
+  for (auto [counter, reason] : KERNEL_LOSSES) report(reason, probes_->counter(counter));
+  report(Loss::bad_record, reported_bad_ + correlator_->bad_records());
+  losses_read_at_ = until;
+}
+
+void Capture::drain() {
+  ring_buffer__consume(ring_);
+  progress_.calls.store(correlator_->calls(), std::memory_order_relaxed);
+  progress_.processes.store(correlator_->processes().alive(), std::memory_order_relaxed);
+}
+
+void Capture::read_loop() {
+  std::uint64_t received_before = 0;
+  while (!stopping_) {
+    deliver_notes();
+    drain();
+    if (now() - losses_read_at_ >= LOSSES_EVERY_NS) {
+      report_losses();
+      sink_->flush();
+    }
+    bool busy = received_ != received_before;
+    received_before = received_;
+    std::this_thread::sleep_for(busy ? BUSY_PAUSE : IDLE_PAUSE);
+  }
+}
+
+Totals Capture::stop(std::string reason, std::optional<int> command_status) {
+  probes_->detach();
+  stopping_ = true;
+  if (reader_.joinable()) reader_.join();
+  deliver_notes();
+  drain();
+  correlator_->finish();
+  report_losses();
+  Totals totals;
+  totals.duration_ns = now();
+  totals.calls = correlator_->calls();
+  totals.unfinished = correlator_->unfinished();
+  totals.accounts.entered = probes_->counter(abi::CB_ENTERED);
+  totals.accounts.emitted = probes_->counter(abi::CB_EMITTED);
+  totals.accounts.received = received_;
+  for (auto [counter, loss] : KERNEL_LOSSES)
+    if (counter != abi::CB_OUT_MISSED) totals.accounts.dropped += probes_->counter(counter);
+  totals.losses = losses_;
+  totals.command_status = command_status;
+  totals.reason = std::move(reason);
+  sink_->end(totals);
+  return totals;
+}
+
+}  // namespace cudabpf

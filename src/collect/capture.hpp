@@ -1,0 +1,111 @@
+// One capture, from the probes to the last line: owns the programs, reads the ring in a thread of its
+// own, and keeps the books.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collect/features.hpp"
+#include "collect/functions.hpp"
+#include "collect/mapping_watch.hpp"
+#include "collect/probe_set.hpp"
+#include "correlate/correlator.hpp"
+#include "cudabpf/sink.hpp"
+
+struct ring_buffer;
+
+namespace cudabpf {
+
+struct CaptureOptions {
+  FunctionFilter filter;
+  std::uint64_t ring_size = 32 << 20;
+  bool follow_children = true;
+  std::vector<std::string> disabled_features;
+  std::vector<std::string> libraries;  // given by --library
+  std::string library_path;            // the LD_LIBRARY_PATH of what is traced
+  std::vector<std::uint32_t> pids;     // processes to trace that run already
+};
+
+// What the status line and the stop conditions look at, while the reader works.
+struct Progress {
+  std::atomic<std::uint64_t> calls{0};
+  std::atomic<std::uint64_t> lost{0};
+  std::atomic<std::uint64_t> processes{0};
+};
+
+class Capture {
+ public:
+  // Checks permissions and kernel, loads the programs, finds and probes every libcuda.
+  static Result<std::unique_ptr<Capture>> open(CaptureOptions options);
+  ~Capture();
+
+  // Fills in what the capture knows of the machine and itself.
+  void describe(Session& session) const;
+
+  // Starts the reader. From here on events reach `sink`, on the reader's thread.
+  void start(Sink& sink, Session session);
+
+  void select_process(std::uint32_t pid) { probes_->select_process(pid); }
+  Result<> select_cgroup(int fd) { return probes_->select_cgroup(fd); }
+  void select_all() { probes_->select_all(); }
+  // A selected process that runs already: its `process` line comes from /proc.
+  void announce(std::uint32_t pid);
+
+  // Descriptors that become readable when a library is mapped, and what to do then.
+  std::vector<int> watch_fds() const;
+  void attach_new_libraries();
+
+  // Detaches, drains the ring and ends the trace.
+  Totals stop(std::string reason, std::optional<int> command_status);
+
+  const Progress& progress() const { return progress_; }
+  std::size_t libraries_attached() const;
+
+ private:
+  explicit Capture(CaptureOptions options) : options_(std::move(options)) {}
+
+  void attach_known_libraries();
+  void attach_mapped(const MappedLibrary& mapped);
+  void read_loop();
+  void drain();
+  void report_losses();
+  void note_loss(LossEvent event);
+  void note_library(Library library);
+  void deliver_notes();
+  std::uint64_t now() const;  // ns since the trace began
+
+  CaptureOptions options_;
+  std::optional<Features> features_;
+  FunctionNumbers numbers_;
+  std::unique_ptr<ProbeSet> probes_;
+  std::optional<MappingWatch> watch_;
+  std::vector<Library> libraries_;
+  std::vector<FileId> unreadable_;  // reported once, not at every mapping
+
+  Sink* sink_ = nullptr;
+  std::uint64_t begin_ns_ = 0;
+  std::unique_ptr<Correlator> correlator_;
+  ring_buffer* ring_ = nullptr;
+  std::thread reader_;
+  std::atomic<bool> stopping_{false};
+  std::uint64_t received_ = 0;
+  std::uint64_t reported_bad_ = 0;
+  std::array<std::uint64_t, LOSS_COUNT> losses_{};
+  std::uint64_t losses_read_at_ = 0;
+
+  // From the attaching thread to the reader, which alone speaks to the sink.
+  std::mutex notes_mutex_;
+  std::vector<LossEvent> noted_losses_;
+  std::vector<Library> noted_libraries_;
+  std::vector<std::uint32_t> announced_;
+
+  Progress progress_;
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,18 @@
+// The process's exit statuses. `run` passes its command's own status on, so those that are cudabpf's
+// stand where a command's seldom are.
+#pragma once
+
+namespace cudabpf::exit_code {
+
+inline constexpr int OK = 0;
+inline constexpr int USAGE = 2;
+inline constexpr int NOT_PERMITTED = 120;
+inline constexpr int KERNEL_UNSUPPORTED = 121;
+inline constexpr int NO_TARGET = 123;
+inline constexpr int OUTPUT_FAILED = 124;
+inline constexpr int FAILED = 125;
+inline constexpr int CANNOT_EXECUTE = 126;
+inline constexpr int NOT_FOUND = 127;
+inline constexpr int SIGNAL_BASE = 128;  // + the signal's number
+
+}  // namespace cudabpf::exit_code

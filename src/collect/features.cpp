@@ -1,0 +1,168 @@
+#include "collect/features.hpp"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fmt/ranges.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+
+#include "collect/exit_codes.hpp"
+#include "collect/mapping_watch.hpp"
+#include "util/fd.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+using State = Feature::State;
+
+struct Finding {
+  State state;
+  std::string why;
+};
+
+int load_return_zero(bpf_prog_type type, bpf_attach_type attach_type) {
+  const bpf_insn program[] = {
+      {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
+      {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
+  };
+  LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = attach_type);
+  return bpf_prog_load(type, "cb_probe", "GPL", program, std::size(program), &options);
+}
+
+// Kernel commit 89ae89f53d20 ("bpf: Add multi uprobe link"), Linux 6.6. A link on the root folder
+// cannot be made; a kernel that knows such links says EBADF, one that does not says EINVAL.
+Finding try_uprobe_multi() {
+  Fd program(load_return_zero(BPF_PROG_TYPE_KPROBE, BPF_TRACE_UPROBE_MULTI));
+  if (!program) return {State::no, "this kernel has no uprobe_multi links (Linux 6.6 has)"};
+  unsigned long offset = 0;
+  LIBBPF_OPTS(bpf_link_create_opts, options);
+  options.uprobe_multi.path = "/";
+  options.uprobe_multi.offsets = &offset;
+  options.uprobe_multi.cnt = 1;
+  Fd link(bpf_link_create(program.get(), -1, BPF_TRACE_UPROBE_MULTI, &options));
+  if (!link && errno == EBADF) return {State::yes, "all functions in one call"};
+  return {State::no, fmt::format("the kernel refused a trial link: {}", std::strerror(errno))};
+}
+
+Finding try_process_events() {
+  Fd program(load_return_zero(BPF_PROG_TYPE_RAW_TRACEPOINT, bpf_attach_type{}));
+  if (!program)
+    return {State::no, fmt::format("raw tracepoints are refused: {}", std::strerror(errno))};
+  Fd link(bpf_raw_tracepoint_open("sched_process_fork", program.get()));
+  if (!link) return {State::no, fmt::format("sched_process_fork: {}", std::strerror(errno))};
+  return {State::yes, "fork, exec and exit by raw tracepoints"};
+}
+
+Finding try_mapping_watch() {
+  auto watch = MappingWatch::open();
+  if (watch) return {State::yes, "libraries mapped later are seen by perf mmap events"};
+  return {State::no, watch.error().message};
+}
+
+struct Trial {
+  const char* name;
+  std::function<Finding()> run;
+};
+
+const std::array<Trial, 3>& trials() {
+  static const std::array<Trial, 3> TRIALS = {{{feature::UPROBE_MULTI, try_uprobe_multi},
+                                               {feature::WATCH_MAPPINGS, try_mapping_watch},
+                                               {feature::PROCESS_EVENTS, try_process_events}}};
+  return TRIALS;
+}
+
+struct Capability {
+  int number;
+  const char* name;
+};
+// What loading programs, uprobes, perf events and other processes' /proc entries need.
+constexpr Capability NEEDED[] = {{CAP_BPF, "CAP_BPF"},
+                                 {CAP_PERFMON, "CAP_PERFMON"},
+                                 {CAP_SYS_PTRACE, "CAP_SYS_PTRACE"},
+                                 {CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH"}};
+
+bool holds(int capability, const std::array<__user_cap_data_struct, 2>& data) {
+  return data[static_cast<std::size_t>(capability / 32)].effective & (1u << (capability % 32));
+}
+
+}  // namespace
+
+std::vector<std::string> missing_capabilities() {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, 2> data{};
+  syscall(SYS_capget, &header, data.data());
+  std::vector<std::string> missing;
+  if (holds(CAP_SYS_ADMIN, data)) return missing;  // stands in for all of them
+  for (const Capability& needed : NEEDED)
+    if (!holds(needed.number, data)) missing.emplace_back(needed.name);
+  return missing;
+}
+
+Result<> check_permissions() {
+  auto missing = missing_capabilities();
+  if (missing.empty()) return ok();
+  return Error{fmt::format("tracing needs root, or these capabilities that this process lacks: {}",
+                           fmt::join(missing, ", ")),
+               "run it with sudo", exit_code::NOT_PERMITTED};
+}
+
+Result<> check_kernel() {
+  if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+    return Error{"this kernel has no BTF (/sys/kernel/btf/vmlinux is missing)",
+                 "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's, Ubuntu's and "
+                 "Fedora's are",
+                 exit_code::KERNEL_UNSUPPORTED};
+  Fd program(load_return_zero(BPF_PROG_TYPE_KPROBE, bpf_attach_type{}));
+  if (!program) {
+    int reason = errno;
+    return Error{fmt::format("the kernel refuses to load a BPF program: {}", std::strerror(reason)),
+                 reason == EPERM ? "a container, a lockdown or a seccomp filter forbids bpf(2); run "
+                                   "cudabpf on the host, or give the container CAP_BPF, "
+                                   "CAP_PERFMON and CAP_SYS_ADMIN"
+                                 : "cudabpf needs Linux 5.15 or later with CONFIG_BPF_SYSCALL and "
+                                   "CONFIG_UPROBE_EVENTS",
+                 reason == EPERM ? exit_code::NOT_PERMITTED : exit_code::KERNEL_UNSUPPORTED};
+  }
+  int ring = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "cb_probe", 0, 0, 4096, nullptr);
+  if (ring < 0)
+    return Error{fmt::format("the kernel has no BPF ring buffer: {}", std::strerror(errno)),
+                 "cudabpf needs Linux 5.15 or later", exit_code::KERNEL_UNSUPPORTED};
+  close(ring);
+  return ok();
+}
+
+Result<Features> Features::detect(const std::vector<std::string>& disabled) {
+  for (const std::string& name : disabled) {
+    bool known = std::any_of(trials().begin(), trials().end(),
+                             [&](const Trial& trial) { return name == trial.name; });
+    if (!known) {
+      std::vector<std::string> names;
+      for (const Trial& trial : trials()) names.emplace_back(trial.name);
+      return Error{fmt::format("--no-feature {}: there is no such feature", name),
+                   fmt::format("it is one of: {}", fmt::join(names, ", ")), exit_code::USAGE};
+    }
+  }
+  Features features;
+  for (const Trial& trial : trials()) {
+    bool off = std::find(disabled.begin(), disabled.end(), trial.name) != disabled.end();
+    Finding finding = off ? Finding{State::no, "turned off by --no-feature"} : trial.run();
+    features.features_.push_back({trial.name, finding.state, finding.why, off});
+  }
+  return features;
+}
+
+bool Features::has(std::string_view name) const {
+  for (const Feature& feature : features_)
+    if (feature.name == name) return feature.state == State::yes;
+  return false;
+}
+
+}  // namespace cudabpf

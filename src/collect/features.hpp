@@ -1,0 +1,39 @@
+// What this kernel lets cudabpf do, found out by trying, never from its version.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cudabpf/sink.hpp"
+#include "util/result.hpp"
+
+namespace cudabpf {
+
+// Names that --no-feature takes.
+namespace feature {
+inline constexpr const char* UPROBE_MULTI = "uprobe_multi";
+inline constexpr const char* WATCH_MAPPINGS = "watch_mappings";
+inline constexpr const char* PROCESS_EVENTS = "process_events";
+}  // namespace feature
+
+class Features {
+ public:
+  // Tries each feature that is not disabled. A name that does not exist is an error.
+  static Result<Features> detect(const std::vector<std::string>& disabled);
+
+  const std::vector<Feature>& list() const { return features_; }
+  bool has(std::string_view name) const;
+
+ private:
+  std::vector<Feature> features_;
+};
+
+// Can cudabpf trace here at all? The error says which capability or kernel option is missing.
+Result<> check_permissions();
+Result<> check_kernel();
+
+// The capabilities that tracing needs and this process lacks, by name.
+std::vector<std::string> missing_capabilities();
+
+}  // namespace cudabpf

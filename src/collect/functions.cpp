@@ -1,0 +1,44 @@
+#include "collect/functions.hpp"
+
+#include "util/glob.hpp"
+
+namespace cudabpf {
+
+bool FunctionFilter::selects(const Function& function) const {
+  auto matches = [&](const std::vector<std::string>& patterns) {
+    return glob_match_any(patterns, function.name) || glob_match_any(patterns, function.symbol);
+  };
+  if (matches(exclude)) return false;
+  // Whoever asks for a function by name gets it, whatever the profile.
+  if (!only.empty()) return matches(only);
+  return function.profile <= profile;
+}
+
+bool FunctionFilter::entry_only(const Function& function) const {
+  return !returns || (profile == Profile::light && function.entry_is_enough());
+}
+
+FunctionNumbers::Numbered FunctionNumbers::number(std::string_view symbol) {
+  auto table = cuda_functions();
+  if (const Function* known = find_function(symbol))
+    return {static_cast<std::uint16_t>(known - table.data()), known};
+  std::lock_guard lock(mutex_);
+  std::size_t at = 0;
+  while (at < unknown_.size() && unknown_[at].symbol != symbol) at++;
+  if (at == unknown_.size()) {
+    Unknown& added = unknown_.emplace_back();
+    added.symbol = symbol;
+    added.function = unknown_function(added.symbol);
+  }
+  return {static_cast<std::uint16_t>(table.size() + at), &unknown_[at].function};
+}
+
+const Function* FunctionNumbers::find(std::uint16_t id) const {
+  auto table = cuda_functions();
+  if (id < table.size()) return &table[id];
+  std::lock_guard lock(mutex_);
+  std::size_t at = id - table.size();
+  return at < unknown_.size() ? &unknown_[at].function : nullptr;
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,64 @@
+#include "collect/machine.hpp"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+namespace cudabpf {
+
+namespace {
+
+// "Model: \t\t NVIDIA H200" -> "NVIDIA H200"
+std::string value_of_line(const std::string& line) {
+  std::size_t at = line.find(':');
+  if (at == std::string::npos) return {};
+  at = line.find_first_not_of(" \t", at + 1);
+  return at == std::string::npos ? std::string() : line.substr(at);
+}
+
+}  // namespace
+
+Driver nvidia_driver() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string line;
+  std::getline(file, line);
+  std::smatch match;
+  if (!std::regex_search(line, match, std::regex(R"(\b(\d{3}\.\d+(\.\d+)?)\b)"))) return {};
+  bool open = line.find("Open Kernel Module") != std::string::npos;
+  return {match[1], open ? "open" : "proprietary"};
+}
+
+std::vector<Gpu> nvidia_gpus() {
+  std::vector<Gpu> gpus;
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", ignored)) {
+    Gpu gpu;
+    gpu.bus_id = entry.path().filename();
+    std::ifstream file(entry.path() / "information");
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("Model:")) gpu.name = value_of_line(line);
+      if (line.starts_with("GPU UUID:")) gpu.uuid = value_of_line(line);
+      if (line.starts_with("Device Minor:")) gpu.index = std::atoi(value_of_line(line).c_str());
+    }
+    gpus.push_back(std::move(gpu));
+  }
+  std::sort(gpus.begin(), gpus.end(), [](const Gpu& a, const Gpu& b) { return a.index < b.index; });
+  return gpus;
+}
+
+void describe_machine(Session& session) {
+  utsname name{};
+  uname(&name);
+  session.version = CUDABPF_VERSION;
+  session.host = name.nodename;
+  session.kernel = name.release;
+  session.arch = name.machine;
+  session.driver = nvidia_driver().version;
+  session.gpus = nvidia_gpus();
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,151 @@
+#include "collect/mapping_watch.hpp"
+
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "util/log.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+constexpr std::size_t PAGE = 4096;
+constexpr std::size_t DATA_SIZE = 64 * PAGE;  // a power of two, as perf wants
+
+// "0-3,8" as /sys/devices/system/cpu/online has it.
+std::vector<int> online_cpus() {
+  std::ifstream file("/sys/devices/system/cpu/online");
+  std::vector<int> cpus;
+  int first = 0;
+  while (file >> first) {
+    int last = first;
+    if (file.peek() == '-') {
+      file.ignore();
+      file >> last;
+    }
+    for (int cpu = first; cpu <= last; cpu++) cpus.push_back(cpu);
+    if (file.peek() == ',') file.ignore();
+  }
+  return cpus;
+}
+
+int open_event(int cpu) {
+  perf_event_attr attributes{};
+  attributes.size = sizeof(attributes);
+  attributes.type = PERF_TYPE_SOFTWARE;
+  attributes.config = PERF_COUNT_SW_DUMMY;
+  attributes.mmap = 1;
+  attributes.mmap2 = 1;
+  attributes.sample_id_all = 1;
+  attributes.sample_type = PERF_SAMPLE_TIME;
+  attributes.use_clockid = 1;
+  attributes.clockid = CLOCK_MONOTONIC;
+  attributes.watermark = 1;
+  attributes.wakeup_watermark = 1;
+  return static_cast<int>(
+      syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC));
+}
+
+struct Mmap2Record {
+  perf_event_header header;
+  std::uint32_t pid, tid;
+  std::uint64_t address, length, page_offset;
+  std::uint32_t major, minor;
+  std::uint64_t inode, inode_generation;
+  std::uint32_t protection, flags;
+  // then the file's name, NUL-padded to 8 bytes, then the time
+};
+
+struct LostRecord {
+  perf_event_header header;
+  std::uint64_t id, lost;
+};
+
+}  // namespace
+
+bool is_libcuda(std::string_view path) {
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  constexpr std::string_view STEM = "libcuda.so";
+  return name.starts_with(STEM) && (name.size() == STEM.size() || name[STEM.size()] == '.');
+}
+
+Result<MappingWatch> MappingWatch::open() {
+  MappingWatch watch;
+  for (int cpu : online_cpus()) {
+    Fd fd(open_event(cpu));
+    if (!fd) {
+      if (errno == ENODEV) continue;  // went offline meanwhile
+      return errno_error("perf_event_open for mmap events",
+                         "a libcuda that appears later will not be traced");
+    }
+    fcntl(fd.get(), F_SETFL, O_NONBLOCK);
+    void* memory = mmap(nullptr, PAGE + DATA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+    if (memory == MAP_FAILED) return errno_error("mmap of a perf buffer");
+    watch.buffers_.push_back({std::move(fd), memory});
+  }
+  return watch;
+}
+
+MappingWatch::~MappingWatch() {
+  for (Buffer& buffer : buffers_)
+    if (buffer.memory) munmap(buffer.memory, PAGE + DATA_SIZE);
+}
+
+std::vector<int> MappingWatch::fds() const {
+  std::vector<int> fds;
+  for (const Buffer& buffer : buffers_) fds.push_back(buffer.fd.get());
+  return fds;
+}
+
+void MappingWatch::read_buffer(void* memory, std::vector<MappedLibrary>& found,
+                               std::uint64_t& overruns) {
+  auto* page = static_cast<perf_event_mmap_page*>(memory);
+  const char* data = static_cast<const char*>(memory) + PAGE;
+  std::uint64_t head = std::atomic_ref(page->data_head).load(std::memory_order_acquire);
+  std::uint64_t tail = page->data_tail;
+  std::vector<char> record;
+  while (tail < head) {
+    perf_event_header header;
+    auto copy = [&](void* to, std::uint64_t from, std::size_t size) {
+      for (std::size_t i = 0; i < size; i++)
+        static_cast<char*>(to)[i] = data[(from + i) % DATA_SIZE];
+    };
+    copy(&header, tail, sizeof(header));
+    if (header.size < sizeof(header)) break;
+    record.resize(header.size);
+    copy(record.data(), tail, header.size);
+    tail += header.size;
+    if (header.type == PERF_RECORD_LOST && header.size >= sizeof(LostRecord)) {
+      LostRecord lost;
+      std::memcpy(&lost, record.data(), sizeof(lost));
+      overruns += lost.lost;
+    }
+    if (header.type != PERF_RECORD_MMAP2 || header.size <= sizeof(Mmap2Record) + 8) continue;
+    Mmap2Record mapped;
+    std::memcpy(&mapped, record.data(), sizeof(mapped));
+    std::size_t name_size = header.size - sizeof(mapped) - 8;
+    const char* name = record.data() + sizeof(mapped);
+    std::string_view path(name, strnlen(name, name_size));
+    if (!is_libcuda(path)) continue;
+    MappedLibrary library{0, mapped.pid, mapped.address, mapped.length, std::string(path)};
+    std::memcpy(&library.ts, record.data() + header.size - 8, 8);
+    found.push_back(std::move(library));
+  }
+  std::atomic_ref(page->data_tail).store(tail, std::memory_order_release);
+}
+
+std::vector<MappedLibrary> MappingWatch::read(std::uint64_t& overruns) {
+  std::vector<MappedLibrary> found;
+  for (Buffer& buffer : buffers_) read_buffer(buffer.memory, found, overruns);
+  return found;
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,289 @@
+#include "collect/probe_set.hpp"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "collect/exit_codes.hpp"
+#include "cudabpf.skel.h"
+#include "util/elf.hpp"
+#include "util/log.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+union Cookie {
+  abi::cb_plan plan;
+  std::uint64_t word;
+};
+
+// The last messages that libbpf had to say: shown when a load fails, and only then.
+std::string g_libbpf_messages;
+
+int keep_message(libbpf_print_level level, const char* format, va_list arguments) {
+  if (level == LIBBPF_DEBUG) return 0;
+  char line[1024];
+  vsnprintf(line, sizeof(line), format, arguments);
+  g_libbpf_messages += line;
+  return 0;
+}
+
+bool plan_reads_memory(const abi::cb_plan& plan) {
+  return plan.string_arg != CB_NO_ARG || plan.struct_arg != CB_NO_ARG || plan.out0 != CB_NO_ARG ||
+         plan.forgets_names;
+}
+
+bpf_program* entry_program(cudabpf_bpf* skeleton, const Function& function,
+                           const abi::cb_plan& plan) {
+  if (function.is_launch()) return skeleton->progs.call_launch_entry;
+  return plan_reads_memory(plan) ? skeleton->progs.call_rich_entry : skeleton->progs.call_entry;
+}
+
+bpf_program* return_program(cudabpf_bpf* skeleton, const abi::cb_plan& plan) {
+  return plan.out0 != CB_NO_ARG ? skeleton->progs.call_out_return : skeleton->progs.call_return;
+}
+
+// Single links need two files each.
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Closing a single link waits for a grace period; many that wait together share it.
+void destroy_links(std::vector<bpf_link*>& links) {
+  constexpr std::size_t MOST_THREADS = 64;
+  std::atomic<std::size_t> next{0};
+  auto work = [&] {
+    for (std::size_t i; (i = next++) < links.size();) bpf_link__destroy(links[i]);
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < std::min(MOST_THREADS, links.size()); i++) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  links.clear();
+}
+
+}  // namespace
+
+struct ProbeSet::Probe {
+  std::uint64_t offset;
+  Cookie cookie;
+  bpf_program* entry;
+  bpf_program* at_return;  // null: its entry is enough
+};
+
+Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, std::uint64_t ring_size,
+                                                 bool follow_children) {
+  libbpf_set_print(keep_message);
+  raise_file_limit();
+  cudabpf_bpf* skeleton = cudabpf_bpf__open();
+  if (!skeleton) return errno_error("opening the BPF programs");
+  std::unique_ptr<ProbeSet> set(new ProbeSet(skeleton, features.has(feature::UPROBE_MULTI)));
+
+  const auto& programs = skeleton->progs;
+  for (bpf_program* program : {programs.call_entry, programs.call_rich_entry,
+                               programs.call_launch_entry, programs.call_return,
+                               programs.call_out_return}) {
+    bpf_program__set_autoload(program, true);
+    if (set->multi_) bpf_program__set_expected_attach_type(program, BPF_TRACE_UPROBE_MULTI);
+  }
+  if (features.has(feature::PROCESS_EVENTS))
+    for (bpf_program* program :
+         {programs.process_fork, programs.process_exec, programs.process_exit})
+      bpf_program__set_autoload(program, true);
+
+  bpf_map__set_max_entries(skeleton->maps.ring, static_cast<std::uint32_t>(ring_size));
+  skeleton->rodata->follow_children = follow_children;
+  // In the initial pid namespace, whose inode number the kernel fixes, the plain helper serves.
+  constexpr ino_t INITIAL_PID_NAMESPACE = 0xeffffffc;
+  struct stat pid_namespace {};
+  if (stat("/proc/self/ns/pid", &pid_namespace) == 0 &&
+      pid_namespace.st_ino != INITIAL_PID_NAMESPACE) {
+    skeleton->rodata->pidns_dev = pid_namespace.st_dev;
+    skeleton->rodata->pidns_ino = pid_namespace.st_ino;
+  }
+
+  if (int error = cudabpf_bpf__load(skeleton)) {
+    std::string hint = error == -EPERM ? "run it with sudo, outside a container that forbids bpf(2)"
+                                       : "what the kernel said:\n" + g_libbpf_messages;
+    return Error{std::string("loading the BPF programs: ") + std::strerror(-error), hint,
+                 error == -EPERM ? exit_code::NOT_PERMITTED : exit_code::KERNEL_UNSUPPORTED};
+  }
+  return set;
+}
+
+ProbeSet::~ProbeSet() {
+  detach();
+  cudabpf_bpf__destroy(skeleton_);
+}
+
+bool ProbeSet::attached(FileId id) const {
+  return std::find(attached_.begin(), attached_.end(), id) != attached_.end();
+}
+
+std::vector<ProbeSet::Probe> ProbeSet::plan_probes(const LibraryFile& file,
+                                                   const FunctionFilter& filter,
+                                                   FunctionNumbers& numbers,
+                                                   Library& library) const {
+  std::map<std::uint64_t, FunctionNumbers::Numbered> by_offset;
+  auto mapped = elf::Library::map(file.fd, file.path);
+  if (!mapped) {
+    library.error = mapped.error().message;
+    return {};
+  }
+  const elf::Image& image = mapped->image();
+  library.build_id = image.build_id();
+  auto functions = image.functions("cu");
+  // By name, so that of two names for one address the newest ABI's (cuMemAlloc_v2) comes last and wins.
+  std::sort(functions.begin(), functions.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  for (const elf::Function& exported : functions) {
+    auto numbered = numbers.number(exported.name);
+    if (!filter.selects(*numbered.function)) {
+      library.skipped++;
+      continue;
+    }
+    auto [at, added] = by_offset.try_emplace(exported.offset, numbered);
+    if (!added && find_function(numbered.function->symbol)) at->second = numbered;
+  }
+  std::vector<Probe> probes;
+  for (const auto& [offset, numbered] : by_offset) {
+    bool known = find_function(numbered.function->symbol) != nullptr;
+    if (!known) library.unknown++;
+    Cookie cookie{.plan = known ? plan_for(*numbered.function, numbered.id)
+                                : plan_for_unknown(numbered.id)};
+    probes.push_back({offset, cookie, entry_program(skeleton_, *numbered.function, cookie.plan),
+                      filter.entry_only(*numbered.function)
+                          ? nullptr
+                          : return_program(skeleton_, cookie.plan)});
+  }
+  if (probes.empty() && library.error.empty())
+    library.error = functions.empty() ? "it exports no function whose name begins with cu"
+                                      : "the profile and patterns select none of its functions";
+  return probes;
+}
+
+std::string ProbeSet::attach_group(const LibraryFile& file, bpf_program* program, bool at_return,
+                                   const std::vector<Probe>& probes) {
+  std::string path = "/proc/self/fd/" + std::to_string(file.fd.get());
+  std::vector<unsigned long> offsets;
+  std::vector<__u64> cookies;
+  for (const Probe& probe : probes)
+    if ((at_return ? probe.at_return : probe.entry) == program) {
+      offsets.push_back(probe.offset);
+      cookies.push_back(probe.cookie.word);
+    }
+  if (offsets.empty()) return {};
+  auto& links = at_return ? return_links_ : entry_links_;
+  g_libbpf_messages.clear();
+  if (multi_) {
+    LIBBPF_OPTS(bpf_uprobe_multi_opts, options);
+    options.offsets = offsets.data();
+    options.cookies = cookies.data();
+    options.cnt = offsets.size();
+    options.retprobe = at_return;
+    bpf_link* link = bpf_program__attach_uprobe_multi(program, -1, path.c_str(), nullptr, &options);
+    if (!link) return std::string("attaching its probes: ") + std::strerror(errno);
+    links.push_back(link);
+    return {};
+  }
+  for (std::size_t i = 0; i < offsets.size(); i++) {
+    LIBBPF_OPTS(bpf_uprobe_opts, options);
+    options.bpf_cookie = cookies[i];
+    options.retprobe = at_return;
+    bpf_link* link = bpf_program__attach_uprobe_opts(program, -1, path.c_str(), offsets[i], &options);
+    if (!link) return std::string("attaching a probe: ") + std::strerror(errno);
+    links.push_back(link);
+  }
+  return {};
+}
+
+Library ProbeSet::attach(const LibraryFile& file, const FunctionFilter& filter,
+                         FunctionNumbers& numbers) {
+  Library library;
+  library.path = file.path;
+  library.device = file.id.device;
+  library.inode = file.id.inode;
+  attached_.push_back(file.id);
+  std::vector<Probe> probes = plan_probes(file, filter, numbers, library);
+  if (probes.empty()) return library;
+
+  std::size_t entries_before = entry_links_.size(), returns_before = return_links_.size();
+  const auto& programs = skeleton_->progs;
+  // Returns first: a call that begins in between is then at least seen to return.
+  for (bpf_program* program : {programs.call_return, programs.call_out_return})
+    if (library.error.empty()) library.error = attach_group(file, program, true, probes);
+  for (bpf_program* program :
+       {programs.call_rich_entry, programs.call_entry, programs.call_launch_entry})
+    if (library.error.empty()) library.error = attach_group(file, program, false, probes);
+  if (library.error.empty()) {
+    library.functions = static_cast<std::uint32_t>(probes.size());
+  } else {
+    // All or nothing: a library with some of its probes would look complete.
+    std::vector<bpf_link*> partial(entry_links_.begin() + static_cast<long>(entries_before),
+                                   entry_links_.end());
+    partial.insert(partial.end(), return_links_.begin() + static_cast<long>(returns_before),
+                   return_links_.end());
+    entry_links_.resize(entries_before);
+    return_links_.resize(returns_before);
+    destroy_links(partial);
+  }
+  return library;
+}
+
+Result<> ProbeSet::attach_process_events() {
+  for (bpf_program* program : {skeleton_->progs.process_fork, skeleton_->progs.process_exec,
+                               skeleton_->progs.process_exit}) {
+    bpf_link* link = bpf_program__attach(program);
+    if (!link) return errno_error("attaching to process events");
+    process_links_.push_back(link);
+  }
+  return ok();
+}
+
+void ProbeSet::select_process(std::uint32_t pid) {
+  if (pid >= CB_PID_LIMIT) return;
+  __atomic_fetch_or(&skeleton_->bss->traced[pid / 64], 1ULL << (pid % 64), __ATOMIC_SEQ_CST);
+}
+
+Result<> ProbeSet::select_cgroup(int cgroup_fd) {
+  std::uint32_t key = 0;
+  if (bpf_map__update_elem(skeleton_->maps.selected_cgroup, &key, sizeof(key), &cgroup_fd,
+                           sizeof(cgroup_fd), BPF_ANY))
+    return errno_error("selecting the cgroup",
+                       "it must be a folder of the unified (v2) hierarchy");
+  __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_CGROUP, __ATOMIC_SEQ_CST);
+  return ok();
+}
+
+void ProbeSet::select_all() {
+  __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_ALL, __ATOMIC_SEQ_CST);
+}
+
+void ProbeSet::detach() {
+  destroy_links(entry_links_);
+  destroy_links(return_links_);
+  destroy_links(process_links_);
+}
+
+bpf_map* ProbeSet::ring() const { return skeleton_->maps.ring; }
+
+std::uint64_t ProbeSet::counter(unsigned counter) const {
+  std::uint64_t sum = 0;
+  for (const auto& block : skeleton_->bss->counters)
+    sum += __atomic_load_n(&block[counter], __ATOMIC_RELAXED);
+  return sum;
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,64 @@
+// The programs in the kernel and the probes they hang on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collect/features.hpp"
+#include "collect/functions.hpp"
+#include "collect/libraries.hpp"
+#include "cudabpf/event.hpp"
+#include "util/result.hpp"
+
+struct bpf_link;
+struct bpf_map;
+struct bpf_program;
+struct cudabpf_bpf;
+
+namespace cudabpf {
+
+class ProbeSet {
+ public:
+  // Loads the programs. Nothing is traced until a library is attached and somebody is selected.
+  static Result<std::unique_ptr<ProbeSet>> load(const Features& features, std::uint64_t ring_size,
+                                                bool follow_children);
+  ~ProbeSet();
+  ProbeSet(const ProbeSet&) = delete;
+  ProbeSet& operator=(const ProbeSet&) = delete;
+
+  // Probes every selected function that `file` exports. The answer says how many, or why none.
+  Library attach(const LibraryFile& file, const FunctionFilter& filter, FunctionNumbers& numbers);
+  bool attached(FileId id) const;
+
+  Result<> attach_process_events();
+
+  void select_process(std::uint32_t pid);
+  Result<> select_cgroup(int cgroup_fd);
+  void select_all();
+
+  // Entries first, so that no call is seen to begin that will not be seen to end.
+  void detach();
+
+  bpf_map* ring() const;
+  // A counter of the kernel side, summed over CPUs.
+  std::uint64_t counter(unsigned counter) const;
+
+ private:
+  struct Probe;
+  ProbeSet(cudabpf_bpf* skeleton, bool multi) : skeleton_(skeleton), multi_(multi) {}
+  std::vector<Probe> plan_probes(const LibraryFile& file, const FunctionFilter& filter,
+                                 FunctionNumbers& numbers, Library& library) const;
+  std::string attach_group(const LibraryFile& file, bpf_program* program, bool at_return,
+                           const std::vector<Probe>& probes);
+
+  cudabpf_bpf* skeleton_;
+  bool multi_;
+  std::vector<FileId> attached_;
+  std::vector<bpf_link*> entry_links_;
+  std::vector<bpf_link*> return_links_;
+  std::vector<bpf_link*> process_links_;
+};
+
+}  // namespace cudabpf
