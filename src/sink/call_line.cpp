@@ -1,5 +1,7 @@
 #include "sink/call_line.hpp"
 
+#include <cmath>
+
 #include "sink/json.hpp"
 
 namespace cudabpf {
@@ -20,22 +22,23 @@ bool is_dimension(std::string_view name) {
          name == "sharedMemBytes";
 }
 
-// The argument that tells where memory is: what the call returned, else the first address.
-std::size_t address_of(const Function& function) {
-  std::size_t first = function.arguments.size();
-  for (std::size_t i = 0; i < function.arguments.size(); i++) {
-    const Argument& argument = function.arguments[i];
-    if (!is_address(argument.role)) continue;
-    if (argument.out) return i;
-    if (first == function.arguments.size()) first = i;
-  }
-  return first;
+// The place of the first or last argument that `is`; the number of arguments if there is none.
+template <typename Predicate>
+std::size_t place_of(const Function& function, bool last, Predicate is) {
+  std::size_t found = function.arguments.size();
+  for (std::size_t i = 0; i < function.arguments.size(); i++)
+    if (is(function.arguments[i]) && (last || found == function.arguments.size())) found = i;
+  return found;
 }
 
-bool is_first_of_role(const Function& function, std::size_t index) {
-  for (std::size_t i = 0; i < index; i++)
-    if (function.arguments[i].role == function.arguments[index].role) return false;
-  return true;
+// The argument that tells where memory is: what a memory call returned, else the first address.
+std::size_t address_of(const Function& function) {
+  auto is_result = [&](const Argument& a) {
+    return a.out && is_address(a.role) && function.type == "memory";
+  };
+  std::size_t result = place_of(function, true, is_result);
+  if (result < function.arguments.size()) return result;
+  return place_of(function, false, [](const Argument& a) { return !a.out && is_address(a.role); });
 }
 
 std::uint8_t fields_of(const Details& details) {
@@ -69,6 +72,13 @@ char* put_location(char* at, std::uint64_t value) {
   *at++ = '}';
   return at;
 }
+// JSON knows no infinity.
+char* put_float(char* at, std::uint64_t value) {
+  auto number = std::bit_cast<float>(static_cast<std::uint32_t>(value));
+  if (!std::isfinite(number)) return put(at, "null");
+  return std::to_chars(at, at + json::MAX_NUMBER, number).ptr;
+}
+
 constexpr std::size_t MAX_VALUE = 64;  // of any argument but a string
 
 char* put_value(char* at, Role role, std::uint64_t value) {
@@ -84,6 +94,8 @@ char* put_value(char* at, Role role, std::uint64_t value) {
     case Role::i32:
     case Role::device:
       return put_signed(at, static_cast<std::int32_t>(value));
+    case Role::f32:
+      return put_float(at, value);
     case Role::location:
       return put_location(at, value);
     case Role::ptr32:
@@ -143,15 +155,17 @@ std::uint8_t detail_filled_by(const Function& function, std::size_t index) {
     if (is_dimension(argument.name)) return DETAIL_DIMS;
     if (argument.role == Role::function || argument.role == Role::kernel) return DETAIL_HANDLE;
   }
-  if (argument.role == Role::stream && is_first_of_role(function, index)) return DETAIL_STREAM;
-  if (argument.role == Role::device && is_first_of_role(function, index)) return DETAIL_DEVICE;
-  if (function.type == "memory") {
-    if (argument.role == Role::mem_handle) return DETAIL_HANDLE;
+  auto is_input_of = [](Role role) {
+    return [role](const Argument& a) { return !a.out && a.role == role; };
+  };
+  if (place_of(function, true, is_input_of(Role::stream)) == index) return DETAIL_STREAM;
+  if (place_of(function, false, is_input_of(Role::device)) == index) return DETAIL_DEVICE;
+  if (argument.role == Role::mem_handle && (!argument.out || function.type == "memory"))
+    return DETAIL_HANDLE;
+  if (function.type != "transfer") {
     if (address_of(function) == index) return DETAIL_PTR;
-  }
-  if (function.type == "transfer" && is_address(argument.role)) {
-    if (argument.name.starts_with("dst")) return DETAIL_DST;
-    if (argument.name.starts_with("src")) return DETAIL_SRC;
+  } else if (!argument.out && is_address(argument.role)) {
+    return argument.name.starts_with("src") ? DETAIL_SRC : DETAIL_DST;
   }
   return 0;
 }
@@ -246,7 +260,7 @@ char* CallLine::write(char* at, const Call& call) {
   at = put_number(at, call.pid);
   at = put(at, ",\"tid\":");
   at = put_number(at, call.tid);
-  if (call.has_return) {
+  if (call.has_return || call.entry_lost) {
     at = put(at, ",\"ret\":");
     at = put_signed(at, call.result);
     if (call.result != 0) at = put_error(at, call.result);
