@@ -15,18 +15,17 @@ namespace cudabpf {
 
 namespace {
 
-// The reader polls: a wake-up from the kernel would be paid by the traced thread. It looks often while
-// records come and rests while none do; the default ring holds some 0.3 s of the fastest caller.
+// The reader polls: a wake-up from the kernel would be paid by the traced thread. It looks often
+// while records come and rests while none do; the default ring holds some 0.3 s of the fastest
+// caller.
 constexpr auto BUSY_PAUSE = std::chrono::milliseconds(1);
 constexpr auto IDLE_PAUSE = std::chrono::milliseconds(10);
 constexpr std::uint64_t LOSSES_EVERY_NS = 100'000'000;
 
 // Kernel counters and the losses they stand for.
 constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
-    {abi::CB_DROPPED_ENTRY, Loss::ring_entry},
-    {abi::CB_DROPPED_RETURN, Loss::ring_return},
-    {abi::CB_DROPPED_PROCESS, Loss::ring_process},
-    {abi::CB_DROPPED_NAME, Loss::ring_name},
+    {abi::CB_DROPPED_ENTRY, Loss::ring_entry},     {abi::CB_DROPPED_RETURN, Loss::ring_return},
+    {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
     {abi::CB_OUT_MISSED, Loss::out_pointer},
 };
 
@@ -94,8 +93,8 @@ void Capture::describe(Session& session) const {
 }
 
 std::size_t Capture::libraries_attached() const {
-  return static_cast<std::size_t>(std::count_if(
-      libraries_.begin(), libraries_.end(), [](const Library& l) { return l.error.empty(); }));
+  return static_cast<std::size_t>(std::count_if(libraries_.begin(), libraries_.end(),
+                                                [](const Library& l) { return l.error.empty(); }));
 }
 
 void Capture::start(Sink& sink, Session session) {

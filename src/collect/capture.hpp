@@ -1,5 +1,5 @@
-// One capture, from the probes to the last line: owns the programs, reads the ring in a thread of its
-// own, and keeps the books.
+// One capture, from the probes to the last line: owns the programs, reads the ring in a thread of
+// its own, and keeps the books.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The process's exit statuses. `run` passes its command's own status on, so those that are cudabpf's
-// stand where a command's seldom are.
+// The process's exit statuses. `run` passes its command's own status on, so those that are
+// cudabpf's stand where a command's seldom are.
 #pragma once
 
 namespace cudabpf::exit_code {

@@ -124,11 +124,12 @@ Result<> check_kernel() {
   if (!program) {
     int reason = errno;
     return Error{fmt::format("the kernel refuses to load a BPF program: {}", std::strerror(reason)),
-                 reason == EPERM ? "a container, a lockdown or a seccomp filter forbids bpf(2); run "
-                                   "cudabpf on the host, or give the container CAP_BPF, "
-                                   "CAP_PERFMON and CAP_SYS_ADMIN"
-                                 : "cudabpf needs Linux 5.15 or later with CONFIG_BPF_SYSCALL and "
-                                   "CONFIG_UPROBE_EVENTS",
+                 reason == EPERM
+                     ? "a container, a lockdown or a seccomp filter forbids bpf(2); run "
+                       "cudabpf on the host, or give the container CAP_BPF, "
+                       "CAP_PERFMON and CAP_SYS_ADMIN"
+                     : "cudabpf needs Linux 5.15 or later with CONFIG_BPF_SYSCALL and "
+                       "CONFIG_UPROBE_EVENTS",
                  reason == EPERM ? exit_code::NOT_PERMITTED : exit_code::KERNEL_UNSUPPORTED};
   }
   int ring = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "cb_probe", 0, 0, 4096, nullptr);

@@ -14,7 +14,7 @@ namespace cudabpf {
 
 struct FunctionFilter {
   Profile profile = Profile::default_;
-  std::vector<std::string> only;     // glob patterns of API or symbol names; empty: all
+  std::vector<std::string> only;  // glob patterns of API or symbol names; empty: all
   std::vector<std::string> exclude;
   bool returns = true;
 
@@ -22,8 +22,9 @@ struct FunctionFilter {
   bool entry_only(const Function& function) const;
 };
 
-// Numbers for functions: the table's own index, and beyond it one for each symbol that the table has
-// never seen. Symbols are added by the thread that attaches and read by the one that reads the ring.
+// Numbers for functions: the table's own index, and beyond it one for each symbol that the table
+// has never seen. Symbols are added by the thread that attaches and read by the one that reads the
+// ring.
 class FunctionNumbers {
  public:
   struct Numbered {

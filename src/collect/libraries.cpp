@@ -20,9 +20,15 @@ namespace fs = std::filesystem;
 
 // Folders that the linker knows without configuration, and where drivers are put beside them.
 constexpr const char* DEFAULT_FOLDERS[] = {
-    "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
-    "/usr/lib64",                "/lib64",                "/usr/lib",
-    "/lib",                      "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/lib64",
+    "/usr/lib",
+    "/lib",
+    "/usr/local/nvidia/lib64",
+    "/usr/lib/wsl/lib",
     "/run/opengl-driver/lib",
 };
 

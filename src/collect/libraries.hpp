@@ -1,5 +1,5 @@
-// Where copies of libcuda are: on the linker's paths, in LD_LIBRARY_PATH, and mapped by processes, each
-// in its own mount namespace.
+// Where copies of libcuda are: on the linker's paths, in LD_LIBRARY_PATH, and mapped by processes,
+// each in its own mount namespace.
 #pragma once
 
 #include <sys/types.h>
@@ -37,8 +37,8 @@ std::optional<LibraryFile> open_library(const std::string& path, const std::stri
 std::optional<LibraryFile> open_mapped(const Procfs& procfs, std::uint32_t pid, std::uint64_t start,
                                        std::uint64_t end, const std::string& path);
 
-// Copies of libcuda on the linker's configured folders, and in those of `library_path` (the value of
-// LD_LIBRARY_PATH), each file once.
+// Copies of libcuda on the linker's configured folders, and in those of `library_path` (the value
+// of LD_LIBRARY_PATH), each file once.
 std::vector<LibraryFile> find_on_paths(std::string_view library_path);
 
 // Copies mapped by any of `pids`.

@@ -29,8 +29,8 @@ class MappingWatch {
 
   std::vector<int> fds() const;  // readable when there is something to read
 
-  // Mappings of files named libcuda.so* since the last call; `overruns` counts those that the kernel
-  // could not queue.
+  // Mappings of files named libcuda.so* since the last call; `overruns` counts those that the
+  // kernel could not queue.
   std::vector<MappedLibrary> read(std::uint64_t& overruns);
 
  private:
@@ -39,8 +39,7 @@ class MappingWatch {
     void* memory = nullptr;
   };
   MappingWatch() = default;
-  static void read_buffer(void* memory, std::vector<MappedLibrary>& found,
-                          std::uint64_t& overruns);
+  static void read_buffer(void* memory, std::vector<MappedLibrary>& found, std::uint64_t& overruns);
 
   std::vector<Buffer> buffers_;
 };

@@ -92,9 +92,9 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, std::
   std::unique_ptr<ProbeSet> set(new ProbeSet(skeleton, features.has(feature::UPROBE_MULTI)));
 
   const auto& programs = skeleton->progs;
-  for (bpf_program* program : {programs.call_entry, programs.call_rich_entry,
-                               programs.call_launch_entry, programs.call_return,
-                               programs.call_out_return}) {
+  for (bpf_program* program :
+       {programs.call_entry, programs.call_rich_entry, programs.call_launch_entry,
+        programs.call_return, programs.call_out_return}) {
     bpf_program__set_autoload(program, true);
     if (set->multi_) bpf_program__set_expected_attach_type(program, BPF_TRACE_UPROBE_MULTI);
   }
@@ -145,7 +145,8 @@ std::vector<ProbeSet::Probe> ProbeSet::plan_probes(const LibraryFile& file,
   const elf::Image& image = mapped->image();
   library.build_id = image.build_id();
   auto functions = image.functions("cu");
-  // By name, so that of two names for one address the newest ABI's (cuMemAlloc_v2) comes last and wins.
+  // By name, so that of two names for one address the newest ABI's (cuMemAlloc_v2) comes last and
+  // wins.
   std::sort(functions.begin(), functions.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   for (const elf::Function& exported : functions) {
@@ -163,10 +164,9 @@ std::vector<ProbeSet::Probe> ProbeSet::plan_probes(const LibraryFile& file,
     if (!known) library.unknown++;
     Cookie cookie{.plan = known ? plan_for(*numbered.function, numbered.id)
                                 : plan_for_unknown(numbered.id)};
-    probes.push_back({offset, cookie, entry_program(skeleton_, *numbered.function, cookie.plan),
-                      filter.entry_only(*numbered.function)
-                          ? nullptr
-                          : return_program(skeleton_, cookie.plan)});
+    probes.push_back(
+        {offset, cookie, entry_program(skeleton_, *numbered.function, cookie.plan),
+         filter.entry_only(*numbered.function) ? nullptr : return_program(skeleton_, cookie.plan)});
   }
   if (probes.empty() && library.error.empty())
     library.error = functions.empty() ? "it exports no function whose name begins with cu"
@@ -202,7 +202,8 @@ std::string ProbeSet::attach_group(const LibraryFile& file, bpf_program* program
     LIBBPF_OPTS(bpf_uprobe_opts, options);
     options.bpf_cookie = cookies[i];
     options.retprobe = at_return;
-    bpf_link* link = bpf_program__attach_uprobe_opts(program, -1, path.c_str(), offsets[i], &options);
+    bpf_link* link =
+        bpf_program__attach_uprobe_opts(program, -1, path.c_str(), offsets[i], &options);
     if (!link) return std::string("attaching a probe: ") + std::strerror(errno);
     links.push_back(link);
   }
@@ -261,8 +262,7 @@ Result<> ProbeSet::select_cgroup(int cgroup_fd) {
   std::uint32_t key = 0;
   if (bpf_map__update_elem(skeleton_->maps.selected_cgroup, &key, sizeof(key), &cgroup_fd,
                            sizeof(cgroup_fd), BPF_ANY))
-    return errno_error("selecting the cgroup",
-                       "it must be a folder of the unified (v2) hierarchy");
+    return errno_error("selecting the cgroup", "it must be a folder of the unified (v2) hierarchy");
   __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_CGROUP, __ATOMIC_SEQ_CST);
   return ok();
 }

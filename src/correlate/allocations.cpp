@@ -8,8 +8,7 @@ void Allocations::follow(std::uint32_t pid, const Function& function, Details& d
   if (!details.ptr || (!adds && !removes)) return;
   if (adds) {
     if (details.size)
-      processes_[pid].insert_or_assign(*details.ptr,
-                                       Range{*details.size, function.kind == "host"});
+      processes_[pid].insert_or_assign(*details.ptr, Range{*details.size, function.kind == "host"});
     return;
   }
   auto process = processes_.find(pid);

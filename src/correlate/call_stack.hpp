@@ -1,9 +1,9 @@
 // Entries and returns of one thread, paired by stack pointer.
 //
-// A return belongs to the entry with the same stack pointer and function. That is exact as long as no
-// record between the two was lost; `drops`, the count of this thread's lost records, tells whether one
-// was. Where a pairing could be wrong, the two are reported apart: a missing duration is better than
-// a wrong one.
+// A return belongs to the entry with the same stack pointer and function. That is exact as long as
+// no record between the two was lost; `drops`, the count of this thread's lost records, tells
+// whether one was. Where a pairing could be wrong, the two are reported apart: a missing duration
+// is better than a wrong one.
 #pragma once
 
 #include <array>
@@ -46,8 +46,8 @@ class CallStack {
   }
   void pop() { depth_--; }
 
-  // Is the top frame one that cannot be live any more when the stack pointer is `sp` at a new entry?
-  // Stacks grow down, so a call made inside another has a lower one.
+  // Is the top frame one that cannot be live any more when the stack pointer is `sp` at a new
+  // entry? Stacks grow down, so a call made inside another has a lower one.
   bool top_is_stale(std::uint32_t sp) const {
     return depth_ > 0 && static_cast<std::int32_t>(top().sp - sp) <= 0;
   }

@@ -20,14 +20,21 @@ std::uint64_t Correlator::since_begin(std::uint64_t ts) const {
 
 void Correlator::on_record(const Record& record) {
   switch (record.head->kind) {
-    case abi::CB_ENTRY: on_entry(record); break;
-    case abi::CB_RETURN: on_return(record); break;
-    case abi::CB_NAME:
-      if (record.has_text)
-        names_.read_from_handle(record.head->pid, record.handle, record.text);
+    case abi::CB_ENTRY:
+      on_entry(record);
       break;
-    case abi::CB_THREAD_EXIT: end_thread(record.head->tid, Ending::unfinished); break;
-    default: on_process(record); break;
+    case abi::CB_RETURN:
+      on_return(record);
+      break;
+    case abi::CB_NAME:
+      if (record.has_text) names_.read_from_handle(record.head->pid, record.handle, record.text);
+      break;
+    case abi::CB_THREAD_EXIT:
+      end_thread(record.head->tid, Ending::unfinished);
+      break;
+    default:
+      on_process(record);
+      break;
   }
 }
 

@@ -1,5 +1,5 @@
-// Records in, events out: pairs entries with returns, nests calls, names kernels, follows memory and
-// processes.
+// Records in, events out: pairs entries with returns, nests calls, names kernels, follows memory
+// and processes.
 #pragma once
 
 #include <cstdint>

@@ -68,8 +68,8 @@ void KernelNames::read_from_handle(std::uint32_t pid, std::uint64_t handle, std:
 void KernelNames::owner_unloaded(std::uint32_t pid, std::uint64_t owner) {
   auto process = processes_.find(pid);
   if (process == processes_.end()) return;
-  // Handles read, not learned, have no known owner; a launch of one that is still valid sends its name
-  // again.
+  // Handles read, not learned, have no known owner; a launch of one that is still valid sends its
+  // name again.
   std::erase_if(process->second.handles, [&](const auto& item) {
     return !item.second.learned || item.second.owner == owner;
   });

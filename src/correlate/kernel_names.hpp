@@ -1,9 +1,10 @@
 // Which kernel a handle means, in each process.
 //
-// Names come from two sides: from the calls that resolve them (cuModuleGetFunction and its kin), and
-// from the handle itself, where the kernel side read the pointer that driver 580 keeps at offset 8.
-// The second side is only believed as far as the first has confirmed it, or, where there is nothing to
-// compare with, as far as it looks like a kernel's name: a wrong name is worse than none.
+// Names come from two sides: from the calls that resolve them (cuModuleGetFunction and its kin),
+// and from the handle itself, where the kernel side read the pointer that driver 580 keeps at
+// offset 8. The second side is only believed as far as the first has confirmed it, or, where there
+// is nothing to compare with, as far as it looks like a kernel's name: a wrong name is worse than
+// none.
 #pragma once
 
 #include <cstdint>

@@ -46,8 +46,12 @@ void fill_from_proc(const ProcessIdentity& identity, Process& process) {
 void Processes::on_record(const Record& record, std::uint64_t ts) {
   std::uint32_t pid = record.head->pid;
   switch (record.head->kind) {
-    case abi::CB_START: emit(Process::Op::start, pid, ts, record.process); break;
-    case abi::CB_FORK: emit(Process::Op::fork, pid, ts, record.process); break;
+    case abi::CB_START:
+      emit(Process::Op::start, pid, ts, record.process);
+      break;
+    case abi::CB_FORK:
+      emit(Process::Op::fork, pid, ts, record.process);
+      break;
     case abi::CB_EXEC:
       // The command of `run` is first seen when it replaces cudabpf's own child.
       emit(known(pid) ? Process::Op::exec : Process::Op::start, pid, ts, record.process);

@@ -1,0 +1,155 @@
+#include "cli/capture_flags.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <utility>
+
+#include "cli/invoker.hpp"
+#include "collect/exit_codes.hpp"
+#include "util/clock.hpp"
+#include "util/glob.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+// A number and a unit out of `units`; the first unit is what a bare number means.
+Result<std::uint64_t> parse_quantity(const std::string& text, const std::string& flag,
+                                     std::initializer_list<std::pair<const char*, double>> units,
+                                     const char* example) {
+  Error wrong{fmt::format("{} {}: not a quantity", flag, text),
+              fmt::format("give it as {}", example), exit_code::USAGE};
+  std::size_t used = 0;
+  double number = 0;
+  try {
+    number = std::stod(text, &used);
+  } catch (const std::exception&) {
+    return wrong;
+  }
+  std::string unit = text.substr(used);
+  for (const auto& [name, factor] : units) {
+    if (unit != name) continue;
+    double value = number * factor;
+    if (!std::isfinite(value) || value <= 0 || value > 9e18) return wrong;
+    return static_cast<std::uint64_t>(value);
+  }
+  return wrong;
+}
+
+constexpr std::uint64_t MIN_RING = 4096;
+constexpr std::uint64_t MAX_RING = 1ULL << 30;
+
+}  // namespace
+
+Result<std::uint64_t> parse_size(const std::string& text, const std::string& flag) {
+  constexpr double K = 1024;
+  return parse_quantity(text, flag,
+                        {{"", 1},
+                         {"K", K},
+                         {"k", K},
+                         {"KiB", K},
+                         {"M", K * K},
+                         {"m", K * K},
+                         {"MiB", K * K},
+                         {"G", K * K * K},
+                         {"g", K * K * K},
+                         {"GiB", K * K * K}},
+                        "64M, 512K or 1G");
+}
+
+Result<std::uint64_t> parse_duration(const std::string& text, const std::string& flag) {
+  return parse_quantity(
+      text, flag, {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}},
+      "30s, 15m, 2h or a number of seconds");
+}
+
+void CaptureFlags::add_to(CLI::App& app, bool can_follow) {
+  app.add_option("-o,--output", output,
+                 "The trace: a file, FILE.zst, or - for stdout "
+                 "[traces/trace_<timestamp>.jsonl]")
+      ->type_name("FILE");
+  app.add_option(
+         "--profile", profile,
+         "How much is traced. light: launches, copies, memory and synchronisation, at entry "
+         "alone where that is enough. default: everything but trivial getters. full: all")
+      ->type_name("light|default|full")
+      ->check(CLI::IsMember({"light", "default", "full"}))
+      ->capture_default_str();
+  app.add_option("--only", only, "Trace only functions that match one of these, comma-separated")
+      ->type_name("PATTERN");
+  app.add_option("--exclude", exclude, "Do not trace functions that match one of these")
+      ->type_name("PATTERN");
+  app.add_flag(
+      "--no-returns", no_returns,
+      "Record entries alone: half the cost, but no durations, results or returned addresses");
+  if (can_follow)
+    app.add_flag("--no-follow", no_follow, "Do not trace children that traced processes start");
+  app.add_option("--duration", duration, "Stop after this long (30s, 15m, 2h)")->type_name("TIME");
+  app.add_option("--ring-size", ring_size, "Memory between kernel and cudabpf, a power of two")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  app.add_option("--rotate-size", rotate_size, "Begin a new file when this one is so large")
+      ->type_name("SIZE");
+  app.add_option("--rotate-time", rotate_time, "Begin a new file after this long")
+      ->type_name("TIME");
+  app.add_option("--keep", keep, "Keep this many rotated files, and delete older ones [all]")
+      ->type_name("N");
+  app.add_option("--library", libraries, "Also trace this copy of libcuda, wherever it is")
+      ->type_name("FILE");
+  app.add_option("--no-feature", disabled_features,
+                 "Do without a kernel feature (`cudabpf doctor` lists them)")
+      ->type_name("NAME");
+  app.add_flag("-q,--quiet", quiet, "No status line, no hints, no summary");
+}
+
+Result<CaptureOptions> CaptureFlags::capture_options() const {
+  CaptureOptions options;
+  options.filter.profile = *parse_profile(profile);
+  options.filter.only = split_patterns(only);
+  options.filter.exclude = split_patterns(exclude);
+  options.filter.returns = !no_returns;
+  options.follow_children = !no_follow;
+  options.disabled_features = disabled_features;
+  options.libraries = libraries;
+  auto size = parse_size(ring_size, "--ring-size");
+  if (!size) return size.error();
+  if (*size < MIN_RING || *size > MAX_RING || (*size & (*size - 1)))
+    return Error{fmt::format("--ring-size {}: not a power of two from 4K to 1G", ring_size),
+                 "give it as 4M, 32M or 128M", exit_code::USAGE};
+  options.ring_size = *size;
+  return options;
+}
+
+Result<JsonlOptions> CaptureFlags::output_options() const {
+  JsonlOptions options;
+  options.output.path = output;
+  if (output.empty()) {
+    options.output.path = "traces/trace_" + file_timestamp(now_ns(CLOCK_REALTIME)) + ".jsonl";
+    options.output.make_folder = true;
+  }
+  options.output.owner = invoking_user_as_owner();
+  options.output.keep = keep;
+  if (!rotate_size.empty()) {
+    auto size = parse_size(rotate_size, "--rotate-size");
+    if (!size) return size.error();
+    options.rotate_size = *size;
+  }
+  if (!rotate_time.empty()) {
+    auto time = parse_duration(rotate_time, "--rotate-time");
+    if (!time) return time.error();
+    options.rotate_ns = *time;
+  }
+  if (keep && rotate_size.empty() && rotate_time.empty())
+    return Error{"--keep without --rotate-size or --rotate-time keeps nothing apart",
+                 "say when a new file begins", exit_code::USAGE};
+  return options;
+}
+
+Result<std::uint64_t> CaptureFlags::duration_ns() const {
+  if (duration.empty()) return std::uint64_t{0};
+  return parse_duration(duration, "--duration");
+}
+
+}  // namespace cudabpf::cli

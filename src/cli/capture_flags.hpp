@@ -1,0 +1,45 @@
+// The options that every way of capturing shares.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collect/capture.hpp"
+#include "sink/jsonl.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace cudabpf::cli {
+
+struct CaptureFlags {
+  std::string output;
+  std::string profile = "default";
+  std::string only;
+  std::string exclude;
+  std::string ring_size = "32M";
+  bool no_returns = false;
+  bool no_follow = false;
+  bool quiet = false;
+  std::vector<std::string> disabled_features;
+  std::vector<std::string> libraries;
+  std::string duration;
+  std::string rotate_size;
+  std::string rotate_time;
+  unsigned keep = 0;
+
+  void add_to(CLI::App& app, bool can_follow);
+
+  Result<CaptureOptions> capture_options() const;
+  Result<JsonlOptions> output_options() const;
+  Result<std::uint64_t> duration_ns() const;  // 0: no limit
+};
+
+// "64K", "32M", "1.5G" (1024-based), or plain bytes.
+Result<std::uint64_t> parse_size(const std::string& text, const std::string& flag);
+// "90", "90s", "500ms", "15m", "2h", "1d" -> ns.
+Result<std::uint64_t> parse_duration(const std::string& text, const std::string& flag);
+
+}  // namespace cudabpf::cli

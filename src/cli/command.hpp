@@ -1,0 +1,51 @@
+// The command that `run` starts: as the user who called sudo, held back until its probes are in
+// place.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/invoker.hpp"
+#include "util/fd.hpp"
+#include "util/result.hpp"
+
+namespace cudabpf::cli {
+
+class Command {
+ public:
+  struct Options {
+    std::vector<std::string> arguments;
+    std::vector<std::string> environment;
+    std::optional<User> user;  // nothing: as whoever cudabpf runs as
+  };
+
+  // Forks. The child waits.
+  static Result<Command> prepare(const Options& options);
+  Command(Command&&) = default;
+  Command& operator=(Command&&) = delete;
+  ~Command();  // a child that was never released is killed
+
+  pid_t pid() const { return pid_; }
+  int pidfd() const { return pidfd_.get(); }  // readable when it has ended
+
+  // Lets it become the command. The error says why it could not (not found, not executable).
+  Result<> release();
+
+  // Its status as a shell would give it, once it has ended; nothing while it runs.
+  std::optional<int> status();
+
+ private:
+  Command() = default;
+
+  pid_t pid_ = -1;
+  Fd pidfd_;
+  Fd go_;       // closing or writing it releases the child
+  Fd failure_;  // the child's errno, if exec failed
+  bool released_ = false;
+  std::optional<int> status_;
+};
+
+}  // namespace cudabpf::cli

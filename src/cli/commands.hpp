@@ -1,0 +1,28 @@
+// The subcommands. Each adds itself to the parser and, if it is the one asked for, sets the action.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "util/result.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace cudabpf::cli {
+
+// Does the work; the answer is the process's exit status.
+using Action = std::function<Result<int>()>;
+
+void add_machine(CLI::App& app, Action& action);
+void add_run(CLI::App& app, Action& action);
+void add_attach(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
+void add_functions(CLI::App& app, Action& action);
+void add_schema(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
+
+std::string footer();  // of --help: examples and exit statuses
+
+}  // namespace cudabpf::cli

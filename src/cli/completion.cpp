@@ -1,0 +1,80 @@
+// cudabpf completion: shell completion, made from the parser itself, so that it cannot fall behind.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "cli/commands.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+std::string options_of(const CLI::App& app) {
+  std::string words;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) words += " --" + name;
+    for (const std::string& name : option->get_snames()) words += " -" + name;
+  }
+  return words;
+}
+
+std::string subcommands_of(const CLI::App& app) {
+  std::string words;
+  for (const CLI::App* sub : app.get_subcommands({})) words += " " + sub->get_name();
+  return words;
+}
+
+// After `run … --` the words are the command's own.
+std::string bash_script(const CLI::App& app) {
+  std::string cases;
+  for (const CLI::App* sub : app.get_subcommands({}))
+    cases += fmt::format("    {}) words=\"{}\" ;;\n", sub->get_name(), options_of(*sub));
+  return fmt::format(R"__(# bash completion for cudabpf
+_cudabpf() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    if [[ ${{COMP_WORDS[i]}} == -- ]]; then
+      COMPREPLY=($(compgen -c -f -- "$current"))
+      return
+    fi
+  done
+  case $previous in
+    --profile) COMPREPLY=($(compgen -W "light default full" -- "$current")); return ;;
+    --no-feature) COMPREPLY=($(compgen -W "uprobe_multi watch_mappings process_events" -- "$current")); return ;;
+    -o|--output|--library) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --user) COMPREPLY=($(compgen -u -- "$current")); return ;;
+    -p|--pid) COMPREPLY=($(compgen -W "$(ls /proc | grep -E '^[0-9]+$')" -- "$current"));
+  return;
+  ;
+  esac case $ {
+    { COMP_WORDS[1] }
+  } in
+{}    *) words="{}{}" ;
+  ;
+  esac COMPREPLY = ($(compgen - W "$words" --"$current"))
+}
+}
+complete -F _cudabpf cudabpf
+)__",
+                     cases, subcommands_of(app), options_of(app));
+}
+
+}  // namespace
+
+void add_completion(CLI::App& app, Action& action) {
+  auto shell = std::make_shared<std::string>("bash");
+  CLI::App* sub = app.add_subcommand(
+      "completion", "Shell completion: source <(cudabpf completion); zsh: bashcompinit first");
+  sub->add_option("shell", *shell, "The shell")->check(CLI::IsMember({"bash", "zsh"}));
+  sub->callback([shell, &app, &action] {
+    action = [shell, &app] {
+      if (*shell == "zsh") fmt::print("autoload -U +X bashcompinit && bashcompinit\n");
+      fmt::print("{}", bash_script(app));
+      return 0;
+    };
+  });
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,25 @@
+// cudabpf schema: the trace format's document.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cli/commands.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+constexpr char TRACE_FORMAT[] =
+#include "trace_format.inc"
+    ;
+}  // namespace
+
+void add_schema(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("schema", "The trace format: every line's type and fields");
+  sub->callback([&action] {
+    action = [] {
+      std::fputs(TRACE_FORMAT, stdout);
+      return 0;
+    };
+  });
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,112 @@
+#include "cli/session.hpp"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "cli/signals.hpp"
+#include "collect/exit_codes.hpp"
+#include "sink/status.hpp"
+#include "sink/summary.hpp"
+#include "util/clock.hpp"
+#include "util/log.hpp"
+
+namespace cudabpf::cli {
+
+Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags& flags,
+                                                             CaptureOptions options) {
+  log::set_quiet(flags.quiet);
+  auto duration = flags.duration_ns();
+  if (!duration) return duration.error();
+  auto output = flags.output_options();
+  if (!output) return output.error();
+  std::unique_ptr<CaptureSession> session(new CaptureSession);
+  session->duration_ns_ = *duration;
+  session->quiet_ = flags.quiet;
+  auto capture = Capture::open(std::move(options));
+  if (!capture) return capture.error();
+  session->capture_ = std::move(*capture);
+  auto trace = JsonlSink::open(*output);
+  if (!trace) return trace.error();
+  session->trace_ = std::move(*trace);
+  session->sink_ =
+      std::make_unique<TeeSink>(std::vector<Sink*>{session->trace_.get(), &session->stats_});
+  if (session->capture_->libraries_attached() == 0)
+    log::warning(
+        "no libcuda was found on the linker's paths or mapped by any process; one that is mapped "
+        "from now on will be traced (name others with --library)");
+  return session;
+}
+
+void CaptureSession::begin(const std::string& mode, const std::vector<std::string>& command) {
+  Session session;
+  session.mode = mode;
+  session.command = command;
+  capture_->describe(session);
+  capture_->start(*sink_, std::move(session));
+}
+
+namespace {
+
+bool exists(std::uint32_t pid) { return kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM; }
+
+}  // namespace
+
+// Why the capture ended, in the words of the trace's `end` line.
+std::string CaptureSession::wait_for_end(const Until& until) {
+  Signals signals;
+  StatusLine status(capture_->progress(), quiet_);
+  std::vector<pollfd> polled{{signals.fd(), POLLIN, 0}};
+  for (int fd : capture_->watch_fds()) polled.push_back({fd, POLLIN, 0});
+  if (until.command) polled.push_back({until.command->pidfd(), POLLIN, 0});
+  std::uint64_t begin = now_ns(CLOCK_MONOTONIC);
+  bool waiting_for_command_to_stop = false;
+  bool told_of_children = false;
+
+  for (;;) {
+    constexpr int TICK_MS = 200;
+    bool command_ended = until.command && until.command->status();
+    if (command_ended) polled.back().fd = -1;
+    poll(polled.data(), polled.size(), TICK_MS);
+    capture_->attach_new_libraries();
+    status.update();
+
+    Signals::Got got = signals.read();
+    if (got.signal) {
+      bool command_has_it = until.command && got.from_terminal && got.signal == SIGINT &&
+                            !until.command->status() && !waiting_for_command_to_stop;
+      if (!command_has_it) return got.signal == SIGINT ? "interrupted" : "terminated";
+      waiting_for_command_to_stop = true;
+      log::hint("waiting for the command to end; Ctrl-C again ends the trace at once");
+    }
+    if (duration_ns_ && now_ns(CLOCK_MONOTONIC) - begin >= duration_ns_) return "duration";
+    if (until.command && until.command->status()) {
+      std::uint64_t others = capture_->progress().processes;
+      if (others == 0 || waiting_for_command_to_stop) return "command ended";
+      if (!told_of_children && command_ended) {
+        log::hint("the command has ended; {} of its children run on and are traced until Ctrl-C",
+                  others);
+        told_of_children = true;
+      }
+    }
+    if (!until.pids.empty() && capture_->progress().processes == 0 &&
+        std::none_of(until.pids.begin(), until.pids.end(), exists))
+      return "targets ended";
+  }
+}
+
+Result<int> CaptureSession::run_until(const Until& until) {
+  std::string reason = wait_for_end(until);
+  std::optional<int> command_status = until.command ? until.command->status() : std::nullopt;
+  Totals totals = capture_->stop(reason, command_status);
+  TraceWritten written = trace_->written();
+  if (!quiet_) print_summary(stats_, totals, written);
+  if (until.command && !command_status)
+    log::hint("the command (pid {}) runs on, untraced", until.command->pid());
+  if (command_status) return *command_status;
+  return written.complete && written.lost == 0 ? exit_code::OK : exit_code::OUTPUT_FAILED;
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,53 @@
+// A capture from its first line to its last, whatever is traced: the trace file, the status line,
+// the signals, the conditions that end it, the table at the end.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/capture_flags.hpp"
+#include "cli/command.hpp"
+#include "collect/capture.hpp"
+#include "sink/jsonl.hpp"
+#include "sink/stats.hpp"
+#include "sink/tee.hpp"
+
+namespace cudabpf::cli {
+
+class CaptureSession {
+ public:
+  // Opens the output and the probes: everything that can go wrong for a reason of the user's.
+  static Result<std::unique_ptr<CaptureSession>> open(const CaptureFlags& flags,
+                                                      CaptureOptions options);
+
+  // Writes the header and starts reading. Nobody is selected yet.
+  void begin(const std::string& mode, const std::vector<std::string>& command);
+
+  Capture& capture() { return *capture_; }
+
+  // When to end, besides signals and --duration.
+  struct Until {
+    Command* command = nullptr;       // it, and every traced child of it, has ended
+    std::vector<std::uint32_t> pids;  // all of these, and their traced children, have ended
+  };
+  // Runs until then, ends the trace and says what it found. The answer is the exit status.
+  Result<int> run_until(const Until& until);
+
+ private:
+  CaptureSession() = default;
+
+  std::string wait_for_end(const Until& until);
+  void report(const Totals& totals);
+
+  std::uint64_t duration_ns_ = 0;
+  bool quiet_ = false;
+  std::unique_ptr<JsonlSink> trace_;
+  StatsSink stats_;
+  std::unique_ptr<TeeSink> sink_;
+  std::unique_ptr<Capture> capture_;
+};
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,41 @@
+// Picks a subcommand. Each has a file of its own in src/cli/.
+#include <CLI/CLI.hpp>
+#include <csignal>
+
+#include "cli/commands.hpp"
+#include "collect/exit_codes.hpp"
+#include "util/log.hpp"
+
+int main(int argc, char** argv) {
+  using namespace cudabpf;
+  // A reader of our output that goes away is an error to handle, not a reason to die.
+  std::signal(SIGPIPE, SIG_IGN);
+
+  CLI::App app{
+      "cudabpf sees every CUDA driver call on this machine, from the kernel: nothing is linked,\n"
+      "preloaded or restarted. Without a subcommand it traces the whole machine until Ctrl-C."};
+  app.name("cudabpf");
+  app.set_version_flag("-V,--version", "cudabpf " CUDABPF_VERSION);
+  app.footer(cli::footer());
+  app.fallthrough(false);
+  app.require_subcommand(0, 1);
+
+  cli::Action action;
+  cli::add_machine(app, action);
+  cli::add_run(app, action);
+  cli::add_attach(app, action);
+  cli::add_doctor(app, action);
+  cli::add_functions(app, action);
+  cli::add_schema(app, action);
+  cli::add_completion(app, action);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? exit_code::OK : exit_code::USAGE;
+  }
+  Result<int> status = action();
+  if (status) return *status;
+  log::error(status.error());
+  return status.error().exit_code;
+}
