@@ -1,0 +1,52 @@
+// Keeps events in memory, for tests.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cudabpf/sink.hpp"
+
+namespace cudabpf {
+
+// A call with all that it refers to, except its function.
+struct CapturedCall : Call {
+  explicit CapturedCall(const Call& call)
+      : Call(call),
+        own_words(call.words.begin(), call.words.end()),
+        own_outs(call.outs.begin(), call.outs.end()),
+        own_text(call.text),
+        own_op(call.details.op) {
+    words = own_words;
+    outs = own_outs;
+    text = own_text;
+    details.op = own_op;
+    if (call.kernel) kernel = &own_kernel.emplace(*call.kernel);
+  }
+  CapturedCall(const CapturedCall&) = delete;
+  CapturedCall& operator=(const CapturedCall&) = delete;
+
+  std::vector<std::uint64_t> own_words, own_outs;
+  std::string own_text, own_op;
+  std::optional<KernelName> own_kernel;
+};
+
+struct CaptureSink : Sink {
+  void begin(const Session& s) override { session = s; }
+  void call(const Call& call) override { calls.emplace_back(call); }
+  void process(const Process& process) override { processes.push_back(process); }
+  void library(const Library& library) override { libraries.push_back(library); }
+  void lost(const LossEvent& loss) override { losses.push_back(loss); }
+  void flush() override {}
+  void end(const Totals& t) override { totals = t; }
+
+  std::optional<Session> session;
+  std::deque<CapturedCall> calls;
+  std::vector<Process> processes;
+  std::vector<Library> libraries;
+  std::vector<LossEvent> losses;
+  std::optional<Totals> totals;
+};
+
+}  // namespace cudabpf

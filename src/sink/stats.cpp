@@ -1,0 +1,163 @@
+#include "sink/stats.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cudabpf {
+
+namespace {
+
+// The answer of cuStreamQuery and cuEventQuery while work goes on: no error.
+constexpr std::int32_t NOT_READY = 600;
+
+enum class Effect : std::uint8_t { none, launch, transfer, alloc, free };
+
+Effect effect_of(const Function& function) {
+  if (function.is_launch()) return Effect::launch;
+  if (function.type == "transfer") return Effect::transfer;
+  if (function.type != "memory") return Effect::none;
+  return function.op == "alloc"  ? Effect::alloc
+         : function.op == "free" ? Effect::free
+                                 : Effect::none;
+}
+
+}  // namespace
+
+struct StatsSink::OfFunction {
+  explicit OfFunction(const Function& function)
+      : name(function.name),
+        effect(effect_of(function)),
+        kind(memory_kind(function.kind).value_or(MemoryKind::device)) {}
+
+  std::string name;
+  Effect effect;
+  MemoryKind kind;
+  std::uint64_t count = 0;
+  std::uint64_t errors = 0;
+  Durations durations;
+};
+
+StatsSink::StatsSink() : known_(cuda_functions().size()) {}
+StatsSink::~StatsSink() = default;
+
+StatsSink::OfFunction& StatsSink::of(const Function& function) {
+  auto table = cuda_functions();
+  bool known = &function >= table.data() && &function < table.data() + table.size();
+  auto& of =
+      known ? known_[static_cast<std::size_t>(&function - table.data())] : others_[&function];
+  if (!of) of = std::make_unique<OfFunction>(function);
+  return *of;
+}
+
+void StatsSink::call(const Call& call) {
+  OfFunction& of = this->of(*call.function);
+  count_++;
+  of.count++;
+  if (call.has_return && !call.entry_lost) of.durations.add(call.duration);
+  if ((call.has_return || call.entry_lost) && call.result != 0) return failed(call, of);
+  switch (of.effect) {
+    case Effect::none:
+      break;
+    case Effect::launch:
+      launched(call.kernel);
+      break;
+    case Effect::transfer:
+      moved(call);
+      break;
+    case Effect::alloc:
+      if (call.has_return) memory_.allocated(call.pid, of.kind, call.details);
+      break;
+    case Effect::free:
+      if (call.has_return) memory_.freed(call.pid, of.kind, call.details);
+      break;
+  }
+}
+
+void StatsSink::failed(const Call& call, OfFunction& of) {
+  if (call.result == NOT_READY) return;
+  of.errors++;
+  errors_[{call.function->name, call.result}]++;
+}
+
+void StatsSink::launched(const KernelName* name) {
+  std::size_t slot = (reinterpret_cast<std::uintptr_t>(name) >> 4) % recent_launches_.size();
+  Launched& recent = recent_launches_[slot];
+  std::string_view text = name ? std::string_view(name->short_name) : std::string_view();
+  if (recent.name != name || !recent.counter || recent.counter->first != text)
+    recent = {name, &*launches_.try_emplace(std::string(text)).first};
+  recent.counter->second++;
+}
+
+void StatsSink::moved(const Call& call) {
+  std::pair<std::string_view, bool> what(
+      call.details.op.empty() ? call.function->op : call.details.op, call.function->async);
+  if (!last_moved_ || last_moved_->first != what) last_moved_ = &*moved_.try_emplace(what).first;
+  last_moved_->second.count++;
+  last_moved_->second.bytes += call.details.size.value_or(0);
+}
+
+void StatsSink::process(const Process& process) {
+  switch (process.op) {
+    case Process::Op::start:
+    case Process::Op::fork:
+      memory_.process_gone(process.pid);  // of that pid's last owner, if its exit was lost
+      if (alive_.insert(process.pid).second) processes_++;
+      break;
+    case Process::Op::exec:
+      memory_.process_gone(process.pid);
+      if (alive_.insert(process.pid).second) processes_++;
+      break;
+    case Process::Op::exit:
+      memory_.process_gone(process.pid);
+      alive_.erase(process.pid);
+      break;
+  }
+}
+
+Stats StatsSink::stats() const {
+  Stats stats;
+  stats.count = count_;
+  stats.processes = processes_;
+  stats.memory = memory_.by_kind();
+
+  std::map<std::string_view, std::size_t> places;  // several symbols may be one API function
+  auto add = [&](const OfFunction* of) {
+    if (!of || !of->count) return;
+    auto [at, is_new] = places.try_emplace(of->name, stats.calls.size());
+    if (is_new) stats.calls.push_back({of->name, 0, 0, {}});
+    Stats::Calls& calls = stats.calls[at->second];
+    calls.count += of->count;
+    calls.errors += of->errors;
+    calls.durations.add(of->durations);
+  };
+  for (const auto& of : known_) add(of.get());
+  for (const auto& [function, of] : others_) add(of.get());
+  std::sort(stats.calls.begin(), stats.calls.end(), [](const auto& a, const auto& b) {
+    return std::tuple(b.durations.total(), b.count, std::string_view(a.name)) <
+           std::tuple(a.durations.total(), a.count, std::string_view(b.name));
+  });
+
+  for (const auto& [what, moved] : moved_)
+    stats.transfers.push_back({std::string(what.first), what.second, moved.count, moved.bytes});
+  std::stable_sort(stats.transfers.begin(), stats.transfers.end(),
+                   [](const auto& a, const auto& b) {
+                     return std::pair(a.bytes, a.count) > std::pair(b.bytes, b.count);
+                   });
+
+  for (const auto& [kernel, count] : launches_) stats.launches.push_back({kernel, count});
+  std::sort(stats.launches.begin(), stats.launches.end(), [](const auto& a, const auto& b) {
+    return std::tie(b.count, a.kernel) < std::tie(a.count, b.kernel);
+  });
+
+  for (const auto& [what, count] : errors_) {
+    std::string error(cuda_error_name(what.second));
+    if (error.empty()) error = fmt::format("unknown ({})", what.second);
+    stats.errors.push_back({std::string(what.first), std::move(error), count});
+  }
+  std::stable_sort(stats.errors.begin(), stats.errors.end(),
+                   [](const auto& a, const auto& b) { return a.count > b.count; });
+  return stats;
+}
+
+}  // namespace cudabpf

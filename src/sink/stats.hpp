@@ -1,0 +1,96 @@
+// Figures of a trace while it is taken: for the summary at its end.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "cudabpf/sink.hpp"
+#include "sink/durations.hpp"
+#include "sink/memory_held.hpp"
+
+namespace cudabpf {
+
+struct Stats {
+  struct Calls {  // of the functions of one API name
+    std::string name;
+    std::uint64_t count = 0;
+    std::uint64_t errors = 0;
+    Durations durations;  // of those that were seen to return
+  };
+  struct Transfers {
+    std::string op;
+    bool async = false;
+    std::uint64_t count = 0;
+    std::uint64_t bytes = 0;
+  };
+  struct Launches {
+    std::string kernel;  // its short name; empty: not known
+    std::uint64_t count = 0;
+  };
+  struct Errors {
+    std::string name;  // of the API function
+    std::string error;
+    std::uint64_t count = 0;
+  };
+
+  std::uint64_t count = 0;
+  std::uint64_t processes = 0;
+  std::vector<Calls> calls;          // the longest total first
+  std::vector<Transfers> transfers;  // the most bytes first
+  std::vector<Launches> launches;    // the most first
+  std::vector<Errors> errors;        // likewise
+  std::array<MemoryFigures, MEMORY_KINDS> memory{};
+};
+
+class StatsSink : public Sink {
+ public:
+  StatsSink();
+  ~StatsSink() override;
+
+  void begin(const Session&) override {}
+  void call(const Call& call) override;
+  void process(const Process& process) override;
+  void library(const Library&) override {}
+  void lost(const LossEvent&) override {}  // Totals has them all
+  void flush() override {}
+  void end(const Totals&) override {}
+
+  Stats stats() const;
+
+ private:
+  struct OfFunction;
+  struct Moved {
+    std::uint64_t count = 0, bytes = 0;
+  };
+  struct Launched {  // where a kernel's launches are counted; the name may be freed and its place
+    const KernelName* name = nullptr;  // reused, so the text is compared too
+    std::pair<const std::string, std::uint64_t>* counter = nullptr;
+  };
+
+  OfFunction& of(const Function& function);
+  void failed(const Call& call, OfFunction& of);
+  void launched(const KernelName* name);
+  void moved(const Call& call);
+
+  std::uint64_t count_ = 0;
+  std::vector<std::unique_ptr<OfFunction>> known_;  // by their place in the table
+  std::unordered_map<const Function*, std::unique_ptr<OfFunction>> others_;
+  std::map<std::pair<std::string_view, bool>, Moved> moved_;
+  std::pair<const std::pair<std::string_view, bool>, Moved>* last_moved_ = nullptr;
+  std::unordered_map<std::string, std::uint64_t> launches_;
+  std::array<Launched, 256> recent_launches_{};
+  std::map<std::pair<std::string_view, int>, std::uint64_t> errors_;
+  std::unordered_set<std::uint32_t> alive_;
+  std::uint64_t processes_ = 0;
+  MemoryHeld memory_;
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,214 @@
+#include "sink/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace cudabpf {
+
+namespace {
+
+constexpr unsigned MIN_WIDTH = 80, MAX_WIDTH = 110;
+constexpr unsigned COLUMN = 11;  // of figures
+constexpr std::size_t MAX_FUNCTIONS = 12, MAX_KERNELS = 8, MAX_TRANSFERS = 6, MAX_ERRORS = 8;
+
+std::string shortened(const std::string& text, std::size_t width) {
+  if (text.size() <= width) return text;
+  std::size_t end = width - 1;  // not within a UTF-8 character
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) end--;
+  return text.substr(0, end) + "…";
+}
+
+// Control characters in a kernel's name must not reach the terminal.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  return text;
+}
+
+// A word of a shell command line.
+std::string shell_word(const std::string& path) {
+  auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) ||
+           std::string_view("/._-+,:@%").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!path.empty() && std::all_of(path.begin(), path.end(), is_plain)) return path;
+  std::string word = "'";
+  for (char c : path) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+class Page {
+ public:
+  explicit Page(const Terminal& terminal)
+      : width_(std::clamp(terminal.width, MIN_WIDTH, MAX_WIDTH)), color_(terminal.color) {}
+
+  void line(std::string_view text) { (text_ += text) += '\n'; }
+  void heading(std::string_view name, std::initializer_list<std::string_view> columns = {}) {
+    columns_ = columns.size();
+    std::string text = fmt::format("{:<{}}", name, columns_ ? name_width() + 2 : 0);
+    for (auto column : columns) text += fmt::format("{:>{}}", column, COLUMN);
+    line(color_ ? fmt::format("\033[1m{}\033[0m", text) : text);
+  }
+  void row(const std::string& name, std::initializer_list<std::string> figures) {
+    text_ += fmt::format("  {:<{}}", shortened(printable(name), name_width() - 1), name_width());
+    for (const auto& figure : figures) text_ += fmt::format("{:>{}}", figure, COLUMN);
+    while (text_.back() == ' ') text_.pop_back();
+    text_ += '\n';
+  }
+  // Text that is broken between words, each line after `indent` blanks.
+  void paragraph(std::string_view text, std::size_t indent) {
+    while (!text.empty()) {
+      std::size_t size = text.size();
+      if (size > width_ - indent) {
+        size = text.rfind(' ', width_ - indent);
+        if (size == std::string_view::npos) size = width_ - indent;
+      }
+      line(std::string(indent, ' ') + std::string(text.substr(0, size)));
+      text.remove_prefix(size);
+      if (text.starts_with(' ')) text.remove_prefix(1);
+    }
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::size_t name_width() const { return width_ - 2 - columns_ * COLUMN; }
+
+  unsigned width_;
+  bool color_;
+  std::size_t columns_ = 0;
+  std::string text_;
+};
+
+std::string count_of(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", with_commas(count), count == 1 ? one : many);
+}
+
+std::string figure_or_blank(std::uint64_t count) { return count ? human_count(count) : ""; }
+
+void add_calls(Page& page, const std::vector<Stats::Calls>& all) {
+  page.heading("calls", {"count", "total", "mean", "p99", "errors"});
+  // One that is left out takes as much room as the line that says so.
+  std::size_t shown = all.size() <= MAX_FUNCTIONS + 1 ? all.size() : MAX_FUNCTIONS;
+  Stats::Calls rest;
+  for (std::size_t i = 0; i < all.size(); i++) {
+    const Stats::Calls& calls = all[i];
+    const Durations& times = calls.durations;
+    bool timed = times.count() > 0;
+    if (i < shown) {
+      page.row(calls.name,
+               {human_count(calls.count), timed ? human_time(times.total()) : "-",
+                timed ? human_time(times.mean()) : "-",
+                timed ? human_time(times.quantile(0.99)) : "-", figure_or_blank(calls.errors)});
+      continue;
+    }
+    rest.count += calls.count;
+    rest.errors += calls.errors;
+    rest.durations.add(times);
+  }
+  if (shown < all.size())
+    page.row(fmt::format("{} more functions", all.size() - shown),
+             {human_count(rest.count), human_time(rest.durations.total()), "", "",
+              figure_or_blank(rest.errors)});
+}
+
+void add_memory(Page& page, const Stats& stats) {
+  bool any = false;
+  for (std::size_t i = 0; i < MEMORY_KINDS; i++) {
+    const MemoryFigures& memory = stats.memory[i];
+    if (!memory.allocations) continue;
+    if (!any) page.heading("memory", {"allocs", "allocated", "freed", "peak", "held"});
+    any = true;
+    page.row(std::string(to_string(static_cast<MemoryKind>(i))),
+             {human_count(memory.allocations), human_bytes(memory.allocated),
+              human_bytes(memory.freed), human_bytes(memory.peak), human_bytes(memory.held)});
+  }
+}
+
+void add_transfers(Page& page, const std::vector<Stats::Transfers>& all) {
+  if (all.empty()) return;
+  page.heading("transfers", {"count", "bytes", "mean"});
+  for (std::size_t i = 0; i < std::min(all.size(), MAX_TRANSFERS); i++)
+    page.row(all[i].op + (all[i].async ? " async" : ""),
+             {human_count(all[i].count), human_bytes(all[i].bytes),
+              human_bytes(all[i].bytes / all[i].count)});
+}
+
+void add_kernels(Page& page, const std::vector<Stats::Launches>& all) {
+  if (all.empty()) return;
+  std::uint64_t total = 0;
+  for (const auto& launches : all) total += launches.count;
+  page.heading("kernels", {"launches", "share"});
+  std::size_t shown = all.size() <= MAX_KERNELS + 1 ? all.size() : MAX_KERNELS;
+  auto row = [&](const std::string& name, std::uint64_t count) {
+    double share = 100.0 * static_cast<double>(count) / static_cast<double>(total);
+    page.row(name, {human_count(count), fmt::format("{:.1f} %", share)});
+  };
+  std::uint64_t rest = total;
+  for (std::size_t i = 0; i < shown; i++) {
+    row(all[i].kernel.empty() ? "(name not known)" : all[i].kernel, all[i].count);
+    rest -= all[i].count;
+  }
+  if (rest) row(fmt::format("{} more kernels", all.size() - shown), rest);
+}
+
+void add_errors(Page& page, const std::vector<Stats::Errors>& all) {
+  if (all.empty()) return;
+  page.heading("errors", {"count"});
+  for (std::size_t i = 0; i < std::min(all.size(), MAX_ERRORS); i++)
+    page.row(fmt::format("{:<28} {}", all[i].name, all[i].error), {human_count(all[i].count)});
+}
+
+void add_losses(Page& page, const Totals& totals, std::uint64_t unwritten) {
+  bool any = false;
+  for (std::size_t i = 0; i < LOSS_COUNT; i++) {
+    auto reason = static_cast<Loss>(i);
+    std::uint64_t count = totals.losses[i] + (reason == Loss::output ? unwritten : 0);
+    if (!count) continue;
+    if (!any) page.heading("lost");
+    any = true;
+    page.line(fmt::format("  {} {}{}", with_commas(count), info(reason).name,
+                          info(reason).degraded ? " (events are there, but poorer)" : ""));
+    page.paragraph(info(reason).advice, 4);
+  }
+}
+
+void add_trace(Page& page, const Stats& stats, const TraceWritten& written) {
+  if (written.path == "-") return;
+  page.heading("trace");
+  page.line(
+      fmt::format("  {}  {}, {}{}{}", written.path, human_bytes(written.bytes),
+                  count_of(written.lines, "line", "lines"),
+                  written.files > 1 ? fmt::format(", the last of {} files", written.files) : "",
+                  written.complete ? "" : "; its end could not be written"));
+  std::string query = !stats.errors.empty()
+                          ? "select(.error) | {ts, name, error}"
+                          : "select(.duration_us > 1000) | {ts, name, duration_us}";
+  std::string file = shell_word(written.path);
+  page.heading("next");
+  page.line(written.path.ends_with(".zst") ? fmt::format("  zstd -dc {} | jq -c '{}'", file, query)
+                                           : fmt::format("  jq -c '{}' {}", query, file));
+  page.line("  cudabpf schema    what every field means");
+}
+
+}  // namespace
+
+std::string render_summary(const Stats& stats, const Totals& totals,
+                           const std::optional<TraceWritten>& written, const Terminal& terminal) {
+  Page page(terminal);
+  page.heading(fmt::format(
+      "{} of {} in {}{}", count_of(stats.count, "call", "calls"),
+      count_of(stats.processes, "process", "processes"), human_time(totals.duration_ns),
+      totals.unfinished ? fmt::format("; {} unfinished", with_commas(totals.unfinished)) : ""));
+  if (!stats.calls.empty()) add_calls(page, stats.calls);
+  add_memory(page, stats);
+  add_transfers(page, stats.transfers);
+  add_kernels(page, stats.launches);
+  add_errors(page, stats.errors);
+  add_losses(page, totals, written ? written->lost : 0);
+  if (written) add_trace(page, stats, *written);
+  return page.take();
+}
+
+}  // namespace cudabpf

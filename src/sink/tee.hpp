@@ -1,0 +1,41 @@
+// Several sinks as one.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "cudabpf/sink.hpp"
+
+namespace cudabpf {
+
+class TeeSink : public Sink {
+ public:
+  explicit TeeSink(std::vector<Sink*> sinks) : sinks_(std::move(sinks)) {}
+
+  void begin(const Session& session) override {
+    for (Sink* sink : sinks_) sink->begin(session);
+  }
+  void call(const Call& call) override {
+    for (Sink* sink : sinks_) sink->call(call);
+  }
+  void process(const Process& process) override {
+    for (Sink* sink : sinks_) sink->process(process);
+  }
+  void library(const Library& library) override {
+    for (Sink* sink : sinks_) sink->library(library);
+  }
+  void lost(const LossEvent& loss) override {
+    for (Sink* sink : sinks_) sink->lost(loss);
+  }
+  void flush() override {
+    for (Sink* sink : sinks_) sink->flush();
+  }
+  void end(const Totals& totals) override {
+    for (Sink* sink : sinks_) sink->end(totals);
+  }
+
+ private:
+  std::vector<Sink*> sinks_;
+};
+
+}  // namespace cudabpf

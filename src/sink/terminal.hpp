@@ -1,0 +1,23 @@
+// What is at the other end of a descriptor: how wide it is, whether it takes colour; and numbers as
+// people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cudabpf {
+
+struct Terminal {
+  bool is_terminal = false;
+  bool color = false;
+  unsigned width = 80;  // COLUMNS, or what the terminal says
+};
+Terminal terminal_of(int fd);
+
+std::string with_commas(std::uint64_t number);  // "1,204,331"
+std::string human_count(std::uint64_t number);  // the same, "1.20 G" where that grows too long
+std::string human_bytes(std::uint64_t bytes);   // "1.20 GiB"
+std::string human_time(std::uint64_t ns);       // "3.40 ms"
+std::string clock_time(std::uint64_t ns);       // "1:02:03", "02:03"
+
+}  // namespace cudabpf
