@@ -27,38 +27,37 @@ std::string subcommands_of(const CLI::App& app) {
 }
 
 // After `run … --` the words are the command's own.
-std::string bash_script(const CLI::App& app) {
-  std::string cases;
-  for (const CLI::App* sub : app.get_subcommands({}))
-    cases += fmt::format("    {}) words=\"{}\" ;;\n", sub->get_name(), options_of(*sub));
-  return fmt::format(R"__(# bash completion for cudabpf
-_cudabpf() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words i
+constexpr std::string_view BASH_BEGIN = R"__(# bash completion for cudabpf
+_cudabpf() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words i
   for ((i = 1; i < COMP_CWORD; i++)); do
-    if [[ ${{COMP_WORDS[i]}} == -- ]]; then
+    if [[ ${COMP_WORDS[i]} == -- ]]; then
       COMPREPLY=($(compgen -c -f -- "$current"))
       return
     fi
   done
   case $previous in
     --profile) COMPREPLY=($(compgen -W "light default full" -- "$current")); return ;;
-    --no-feature) COMPREPLY=($(compgen -W "uprobe_multi watch_mappings process_events" -- "$current")); return ;;
+    --no-feature)
+      COMPREPLY=($(compgen -W "uprobe_multi watch_mappings process_events" -- "$current")); return ;;
     -o|--output|--library) COMPREPLY=($(compgen -f -- "$current")); return ;;
     --user) COMPREPLY=($(compgen -u -- "$current")); return ;;
-    -p|--pid) COMPREPLY=($(compgen -W "$(ls /proc | grep -E '^[0-9]+$')" -- "$current"));
-  return;
-  ;
-  esac case $ {
-    { COMP_WORDS[1] }
-  } in
-{}    *) words="{}{}" ;
-  ;
-  esac COMPREPLY = ($(compgen - W "$words" --"$current"))
-}
+    -p|--pid) COMPREPLY=($(compgen -W "$(ls /proc | grep -E '^[0-9]+$')" -- "$current")); return ;;
+  esac
+  case ${COMP_WORDS[1]} in
+)__";
+constexpr std::string_view BASH_END = R"__(  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 complete -F _cudabpf cudabpf
-)__",
-                     cases, subcommands_of(app), options_of(app));
+)__";
+
+std::string bash_script(const CLI::App& app) {
+  std::string script(BASH_BEGIN);
+  for (const CLI::App* sub : app.get_subcommands({}))
+    script += fmt::format("    {}) words=\"{}\" ;;\n", sub->get_name(), options_of(*sub));
+  script += fmt::format("    *) words=\"{}{}\" ;;\n", subcommands_of(app), options_of(app));
+  return script += BASH_END;
 }
 
 }  // namespace

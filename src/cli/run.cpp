@@ -58,7 +58,6 @@ void add_run(CLI::App& app, Action& action) {
       ->required()
       ->type_name("CMD…");
   sub->positionals_at_end();
-  sub->usage("Usage: cudabpf run [OPTIONS] -- CMD [ARGUMENT…]");
   sub->footer(footer());
   sub->callback([flags, &action] { action = [flags] { return run(*flags); }; });
 }

@@ -8,7 +8,6 @@
 
 #include "cli/signals.hpp"
 #include "collect/exit_codes.hpp"
-#include "sink/status.hpp"
 #include "sink/summary.hpp"
 #include "util/clock.hpp"
 #include "util/log.hpp"
@@ -31,8 +30,10 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   auto trace = JsonlSink::open(*output);
   if (!trace) return trace.error();
   session->trace_ = std::move(*trace);
-  session->sink_ =
-      std::make_unique<TeeSink>(std::vector<Sink*>{session->trace_.get(), &session->stats_});
+  std::vector<Sink*> sinks{session->trace_.get(), &session->stats_};
+  if (!flags.quiet)
+    sinks.push_back((session->status_ = std::make_unique<StatusSink>(STDERR_FILENO)).get());
+  session->sink_ = std::make_unique<TeeSink>(std::move(sinks));
   if (session->capture_->libraries_attached() == 0)
     log::warning(
         "no libcuda was found on the linker's paths or mapped by any process; one that is mapped "
@@ -57,7 +58,6 @@ bool exists(std::uint32_t pid) { return kill(static_cast<pid_t>(pid), 0) == 0 ||
 // Why the capture ended, in the words of the trace's `end` line.
 std::string CaptureSession::wait_for_end(const Until& until) {
   Signals signals;
-  StatusLine status(capture_->progress(), quiet_);
   std::vector<pollfd> polled{{signals.fd(), POLLIN, 0}};
   for (int fd : capture_->watch_fds()) polled.push_back({fd, POLLIN, 0});
   if (until.command) polled.push_back({until.command->pidfd(), POLLIN, 0});
@@ -71,7 +71,6 @@ std::string CaptureSession::wait_for_end(const Until& until) {
     if (command_ended) polled.back().fd = -1;
     poll(polled.data(), polled.size(), TICK_MS);
     capture_->attach_new_libraries();
-    status.update();
 
     Signals::Got got = signals.read();
     if (got.signal) {
@@ -102,7 +101,11 @@ Result<int> CaptureSession::run_until(const Until& until) {
   std::optional<int> command_status = until.command ? until.command->status() : std::nullopt;
   Totals totals = capture_->stop(reason, command_status);
   TraceWritten written = trace_->written();
-  if (!quiet_) print_summary(stats_, totals, written);
+  if (!quiet_) {
+    status_.reset();  // its line must not stand in the summary
+    fmt::print(stderr, "{}", render_summary(stats_.stats(), totals, written,
+                                            terminal_of(STDERR_FILENO)));
+  }
   if (until.command && !command_status)
     log::hint("the command (pid {}) runs on, untraced", until.command->pid());
   if (command_status) return *command_status;

@@ -13,6 +13,7 @@
 #include "collect/capture.hpp"
 #include "sink/jsonl.hpp"
 #include "sink/stats.hpp"
+#include "sink/status.hpp"
 #include "sink/tee.hpp"
 
 namespace cudabpf::cli {
@@ -40,12 +41,12 @@ class CaptureSession {
   CaptureSession() = default;
 
   std::string wait_for_end(const Until& until);
-  void report(const Totals& totals);
 
   std::uint64_t duration_ns_ = 0;
   bool quiet_ = false;
   std::unique_ptr<JsonlSink> trace_;
   StatsSink stats_;
+  std::unique_ptr<StatusSink> status_;
   std::unique_ptr<TeeSink> sink_;
   std::unique_ptr<Capture> capture_;
 };
