@@ -31,14 +31,16 @@ std::size_t place_of(const Function& function, bool last, Predicate is) {
   return found;
 }
 
-// The argument that tells where memory is: what a memory call returned, else the first address.
-std::size_t address_of(const Function& function) {
-  auto is_result = [&](const Argument& a) {
-    return a.out && is_address(a.role) && function.type == "memory";
+// The argument that tells which memory a call is about: what a memory call returned, else what it
+// was given, the first or the last of several.
+template <typename Predicate>
+std::size_t memory_told_by(const Function& function, bool last, Predicate is) {
+  auto returned = [&](const Argument& a) {
+    return a.out && is(a.role) && function.type == "memory";
   };
-  std::size_t result = place_of(function, true, is_result);
+  std::size_t result = place_of(function, true, returned);
   if (result < function.arguments.size()) return result;
-  return place_of(function, false, [](const Argument& a) { return !a.out && is_address(a.role); });
+  return place_of(function, last, [&](const Argument& a) { return !a.out && is(a.role); });
 }
 
 std::uint8_t fields_of(const Details& details) {
@@ -160,10 +162,10 @@ std::uint8_t detail_filled_by(const Function& function, std::size_t index) {
   };
   if (place_of(function, true, is_input_of(Role::stream)) == index) return DETAIL_STREAM;
   if (place_of(function, false, is_input_of(Role::device)) == index) return DETAIL_DEVICE;
-  if (argument.role == Role::mem_handle && (!argument.out || function.type == "memory"))
-    return DETAIL_HANDLE;
+  auto is_memory_handle = [](Role role) { return role == Role::mem_handle; };
+  if (memory_told_by(function, true, is_memory_handle) == index) return DETAIL_HANDLE;
   if (function.type != "transfer") {
-    if (address_of(function) == index) return DETAIL_PTR;
+    if (memory_told_by(function, false, is_address) == index) return DETAIL_PTR;
   } else if (!argument.out && is_address(argument.role)) {
     return argument.name.starts_with("src") ? DETAIL_SRC : DETAIL_DST;
   }

@@ -44,6 +44,8 @@ class JsonlSink : public Sink {
   void flush() override;
   void end(const Totals& totals) override;
 
+  // Standard output was a pipe, and whoever read it has gone: all that comes is lost.
+  bool reader_gone() const { return output_->reader_gone(); }
   std::uint64_t lost_lines() const { return output_->lost(); }  // so far
   TraceWritten written() const;                                 // after end()
 

@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::size_t BLOCK_SIZE = 1 << 20;
 constexpr unsigned MAX_BLOCKS = 16;
-constexpr std::uint64_t RETRY_NS = 1'000'000'000;
 constexpr auto FRAME_CHECK = std::chrono::milliseconds(250);
 
 std::uint64_t now() { return now_ns(CLOCK_MONOTONIC); }
@@ -253,7 +252,7 @@ void Output::lose(std::uint64_t lines) {
 // Writing failed, errno tells why.
 void Output::failed() {
   int why = errno;
-  retry_at_ns_ = now() + RETRY_NS;
+  retry_at_ns_ = now() + options_.retry_ns;
   closed_ = why == EPIPE;
   if (warned_) return;
   warned_ = true;

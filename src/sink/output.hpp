@@ -26,8 +26,9 @@ struct OutputOptions {
   std::optional<Owner> owner;
   bool make_folder = false;  // the path is cudabpf's own choice, its folder may be missing
   bool rotates = false;
-  unsigned keep = 0;  // how many of the rotated files stay; 0: all
-  int stream = -1;    // write to this instead of `path`; stays the caller's
+  unsigned keep = 0;                       // how many of the rotated files stay; 0: all
+  std::uint64_t retry_ns = 1'000'000'000;  // after writing failed
+  int stream = -1;                         // write to this instead of `path`; stays the caller's
 };
 
 class Output {
@@ -60,6 +61,8 @@ class Output {
   double compression() const;
 
   std::uint64_t lost() const { return lost_; }  // lines, so far
+
+  bool reader_gone() const { return closed_; }  // nobody reads the pipe any more
 
   // After stop().
   bool ended() const { return ended_; }           // the last line is in the file
@@ -112,11 +115,11 @@ class Output {
   Gap gap_;
   std::uint64_t retry_at_ns_ = 0;  // 0: nothing is wrong
   bool warned_ = false;
-  bool closed_ = false;  // nobody reads the pipe any more
   bool ended_ = false;
   std::uint64_t lines_in_file_ = 0, lost_in_file_ = 0;
   std::uint64_t lines_ = 0;
   unsigned files_ = 0;
+  std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> lost_{0}, bytes_in_{0}, bytes_out_{0};
 };
 
