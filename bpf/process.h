@@ -46,7 +46,8 @@ static __noinline int send_process(struct task_struct* task, __u32 pid, __u32 ti
   record->cgroup_id = bpf_get_current_cgroup_id();
   record->ns_pid = innermost_pid(BPF_CORE_READ(task, group_leader));
   BPF_CORE_READ_STR_INTO(&record->comm, task, group_leader, comm);
-  BPF_CORE_READ_STR_INTO(&record->cgroup_name, task, cgroups, dfl_cgrp, kn, name);
+  bpf_probe_read_kernel_str(record->cgroup_name, sizeof(record->cgroup_name),
+                            BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, name));
   if (kind == CB_EXIT) {
     struct signal_struct* signal = BPF_CORE_READ(task, signal);
     __s32 group_code = BPF_CORE_READ(signal, group_exit_code);

@@ -76,6 +76,7 @@ void Processes::emit(Process::Op op, std::uint32_t pid, std::uint64_t ts,
   process.pid = pid;
   if (record) fill_from_record(*record, process);
   if (op == Process::Op::exit) {
+    process.cgroup.clear();  // a dying process may have left its cgroup already
     int status = record->head.result;
     if (WIFSIGNALED(status))
       process.signal = WTERMSIG(status);
