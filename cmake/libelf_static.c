@@ -1,0 +1,23 @@
+/* elfutils 0.192's static libelf, as Debian 12's backports and Debian 13 have it, calls four functions
+ * of its internal libeu and does not bring them. They are given here, weakly, so that a libelf.a that
+ * does bring them wins. cudabpf opens its one BPF object from one thread, so no lock is needed. */
+#define _GNU_SOURCE
+#include <search.h>
+
+struct search_tree {
+  void* root; /* then a lock, which nothing here touches */
+};
+typedef int (*compare_fn)(const void*, const void*);
+
+__attribute__((weak)) void eu_search_tree_init(struct search_tree* tree) { tree->root = 0; }
+__attribute__((weak)) void eu_search_tree_fini(struct search_tree* tree, void (*free_node)(void*)) {
+  tdestroy(tree->root, free_node);
+}
+__attribute__((weak)) void* eu_tsearch(const void* key, struct search_tree* tree,
+                                       compare_fn compare) {
+  return tsearch(key, &tree->root, compare);
+}
+__attribute__((weak)) void* eu_tdelete(const void* key, struct search_tree* tree,
+                                       compare_fn compare) {
+  return tdelete(key, &tree->root, compare);
+}
