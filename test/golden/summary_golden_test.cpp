@@ -1,0 +1,104 @@
+// The page at the end of a run, byte for byte.
+#include <catch2/catch_test_macros.hpp>
+
+#include "../unit/sample_calls.hpp"
+#include "golden.hpp"
+#include "sink/summary.hpp"
+
+using namespace cudabpf;
+
+namespace {
+
+void repeat(StatsSink& sink, SampleCall&& call, int times, std::uint64_t duration) {
+  for (int i = 0; i < times; i++) {
+    call.duration = duration + static_cast<std::uint64_t>(i % 100) * duration / 100;
+    if (!call.own_outs.empty())
+      call.details.ptr = 0x7f2a00000000u + static_cast<unsigned>(i) * 4096u;
+    sink.call(call);
+  }
+}
+
+void launches(StatsSink& sink, const std::string& kernel, int times) {
+  KernelName name = kernel_named(kernel, kernel);
+  SampleCall call("cuLaunchKernel", {1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0});
+  if (!kernel.empty()) call.kernel = &name;
+  for (int i = 0; i < times; i++) {
+    call.duration = 3000 + static_cast<std::uint64_t>(i % 50) * 100;
+    sink.call(call);
+  }
+}
+
+Stats an_inference() {
+  StatsSink sink;
+  Process process;
+  process.pid = 4242;
+  sink.process(process);
+  launches(sink, "vectorized_elementwise_kernel", 5200);
+  launches(sink, "ampere_fp16_s16816gemm_fp16_128x64_sliced1x2_ldg8_f2f_stages_64x5_tn", 2400);
+  for (int i = 0; i < 9; i++) launches(sink, "kernel_" + std::to_string(i) + "\n", 100 - i);
+  launches(sink, "", 12);
+  repeat(sink, SampleCall("cuMemcpyHtoDAsync_v2", {1, 2, 1 << 20, 0}), 500, 4000);
+  repeat(sink, SampleCall("cuMemcpyDtoH_v2", {1, 2, 2048}), 100, 18'000);
+  repeat(sink, SampleCall("cuMemAlloc_v2", {1, 4 << 20}, {1}), 40, 90'000);
+  sink.call(SampleCall("cuMemAllocHost_v2", {1, 1000}, {0x55550000}));
+  SampleCall failing("cuMemAlloc_v2", {1, std::uint64_t{1} << 40});
+  failing.fail(2);
+  sink.call(failing);
+  for (const char* symbol :
+       {"cuInit", "cuCtxSynchronize", "cuStreamSynchronize", "cuEventRecord", "cuEventSynchronize",
+        "cuStreamCreate", "cuEventCreate", "cuModuleLoadData", "cuModuleUnload", "cuGraphLaunch"})
+    repeat(sink, SampleCall(symbol), 10, 1000);
+  SampleCall entry_alone("cuMemsetD8Async", {1, 0, 4096, 0});
+  entry_alone.has_return = false;
+  sink.call(entry_alone);
+  return sink.stats();
+}
+
+}  // namespace
+
+TEST_CASE("A summary, byte for byte") {
+  Totals totals;
+  totals.duration_ns = 12'431'000'000;
+  totals.unfinished = 1;
+  totals.losses[static_cast<std::size_t>(Loss::ring_entry)] = 1203;
+  totals.losses[static_cast<std::size_t>(Loss::ring_name)] = 4;
+  TraceWritten written{"traces/trace_20261121T101500.jsonl", 1, 9800, 1'740'000, 0, true};
+  std::string text = render_summary(an_inference(), totals, written, Terminal{});
+  check_golden("summary.txt", text);
+  // No line is wider than the terminal, in characters.
+  std::size_t width = 0;
+  for (char c : text) {
+    if (c == '\n') {
+      CHECK(width <= 80);
+      width = 0;
+    } else if ((static_cast<unsigned char>(c) & 0xc0) != 0x80) {
+      width++;
+    }
+  }
+}
+
+TEST_CASE("A summary of nothing says so") {
+  CHECK(render_summary({}, {}, std::nullopt, Terminal{}) == "0 calls of 0 processes in 0 ns\n");
+}
+
+TEST_CASE("A summary says where the trace is and what to ask it") {
+  Terminal terminal;
+  auto shown = [&](const TraceWritten& written) {
+    return render_summary({}, {}, written, terminal).substr(31);
+  };
+  CHECK(shown({"-", 1, 2, 100, 0, true}) == "");
+  CHECK(shown({"t x.jsonl.zst", 3, 2, 100, 0, true}) ==
+        "trace\n  t x.jsonl.zst  100 B, 2 lines, the last of 3 files\n"
+        "next\n  zstd -dc 't x.jsonl.zst' | jq -c 'select(.duration_us > 1000) | {ts, name, "
+        "duration_us}'\n  cudabpf schema    what every field means\n");
+  std::string failed = shown({"t.jsonl", 1, 1, 100, 7, false});
+  CHECK(failed.starts_with("lost\n  7 output_failed\n    Events could not be written."));
+  CHECK(failed.find("  t.jsonl  100 B, 1 line; its end could not be written\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("Headings are bold on a terminal that takes colour") {
+  Terminal terminal{true, true, 200};
+  CHECK(render_summary({}, {}, std::nullopt, terminal) ==
+        "\033[1m0 calls of 0 processes in 0 ns\033[0m\n");
+}

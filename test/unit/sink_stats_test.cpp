@@ -1,0 +1,278 @@
+#include "sink/stats.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <random>
+
+#include "sample_calls.hpp"
+
+using namespace cudabpf;
+
+namespace {
+
+void make(StatsSink& sink, const char* symbol, std::uint64_t duration) {
+  SampleCall call(symbol);
+  call.duration = duration;
+  sink.call(call);
+}
+
+void alloc(StatsSink& sink, std::uint32_t pid, std::uint64_t ptr, std::uint64_t size,
+           const char* symbol = "cuMemAlloc_v2") {
+  SampleCall call(symbol, {1, size, 0}, {ptr});
+  call.pid = pid;
+  sink.call(call);
+}
+
+void free_it(StatsSink& sink, std::uint32_t pid, std::uint64_t ptr,
+             const char* symbol = "cuMemFree_v2") {
+  SampleCall call(symbol, {ptr});
+  call.pid = pid;
+  sink.call(call);
+}
+
+void happens(StatsSink& sink, Process::Op op, std::uint32_t pid) {
+  Process process;
+  process.op = op;
+  process.pid = pid;
+  sink.process(process);
+}
+
+const MemoryFigures& of(const Stats& stats, MemoryKind kind) {
+  return stats.memory[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace
+
+TEST_CASE("Quantiles are within two percent, at every size") {
+  std::mt19937_64 random(1);
+  for (unsigned bits = 1; bits <= 45; bits++) {
+    CAPTURE(bits);
+    Durations durations;
+    std::vector<std::uint64_t> all;
+    for (int i = 0; i < 1000; i++) {
+      all.push_back((std::uint64_t{1} << bits) + random() % (std::uint64_t{1} << bits));
+      durations.add(all.back());
+    }
+    std::sort(all.begin(), all.end());
+    for (double q : {0.5, 0.99}) {
+      auto exact = static_cast<double>(all[static_cast<std::size_t>(q * 1000)]);
+      auto found = static_cast<double>(durations.quantile(q));
+      CHECK(found >= exact * 0.98);
+      CHECK(found <= exact * 1.02);
+    }
+    CHECK(durations.max() == all.back());
+    CHECK(durations.quantile(1) == all.back());
+  }
+}
+
+TEST_CASE("Durations at their limits") {
+  Durations durations;
+  CHECK(durations.mean() == 0);
+  CHECK(durations.quantile(0.99) == 0);
+  durations.add(0);
+  CHECK(durations.quantile(0.5) == 0);
+  durations.add(~std::uint64_t{0} / 2);
+  CHECK(durations.max() == ~std::uint64_t{0} / 2);
+  CHECK(durations.count() == 2);
+  Durations more;
+  more.add(7);
+  more.add(durations);
+  CHECK(more.count() == 3);
+  CHECK(more.quantile(0.5) == 7);
+}
+
+TEST_CASE("Calls are counted by the API's name, the longest total first") {
+  StatsSink sink;
+  make(sink, "cuCtxSynchronize", 10'000);
+  make(sink, "cuMemsetD8_v2", 3000);
+  make(sink, "cuMemsetD8", 4000);
+  make(sink, "cuInit", 1);
+  SampleCall unfinished("cuInit");
+  unfinished.has_return = false;
+  unfinished.unfinished = true;
+  sink.call(unfinished);
+  Function unknown = unknown_function("cuNewThing");
+  Call call;
+  call.function = &unknown;
+  sink.call(call);
+
+  Stats stats = sink.stats();
+  CHECK(stats.count == 6);
+  REQUIRE(stats.calls.size() == 4);
+  CHECK(stats.calls[0].name == "cuCtxSynchronize");
+  CHECK(stats.calls[1].name == "cuMemsetD8");
+  CHECK(stats.calls[1].count == 2);
+  CHECK(stats.calls[1].durations.total() == 7000);
+  CHECK(stats.calls[1].durations.mean() == 3500);
+  CHECK(stats.calls[2].name == "cuInit");
+  CHECK(stats.calls[2].count == 2);
+  CHECK(stats.calls[2].durations.count() == 1);
+  CHECK(stats.calls[3].name == "cuNewThing");
+}
+
+TEST_CASE("Errors are counted by function and name; not ready is none") {
+  StatsSink sink;
+  auto fail = [&](const char* symbol, int with, int times) {
+    SampleCall call(symbol);
+    call.fail(with);
+    for (int i = 0; i < times; i++) sink.call(call);
+  };
+  fail("cuMemAlloc_v2", 2, 3);
+  fail("cuLaunchKernel", 700, 5);
+  fail("cuLaunchKernel", 4321, 1);
+  fail("cuStreamQuery", 600, 100);
+  Stats stats = sink.stats();
+  REQUIRE(stats.errors.size() == 3);
+  CHECK(stats.errors[0].name == "cuLaunchKernel");
+  CHECK(stats.errors[0].error == "CUDA_ERROR_ILLEGAL_ADDRESS");
+  CHECK(stats.errors[0].count == 5);
+  CHECK(stats.errors[1].error == "CUDA_ERROR_OUT_OF_MEMORY");
+  CHECK(stats.errors[2].error == "unknown (4321)");
+  for (const auto& calls : stats.calls) {
+    if (calls.name == "cuStreamQuery") CHECK(calls.errors == 0);
+    if (calls.name == "cuLaunchKernel") CHECK(calls.errors == 6);
+  }
+}
+
+TEST_CASE("Memory: what was allocated, freed and is held") {
+  StatsSink sink;
+  SECTION("of one process") {
+    alloc(sink, 1, 0x1000, 100);
+    alloc(sink, 1, 0x2000, 50);
+    free_it(sink, 1, 0x1000);
+    alloc(sink, 1, 0x3000, 20);
+    const Stats stats = sink.stats();
+    const MemoryFigures& device = of(stats, MemoryKind::device);
+    CHECK(device.allocations == 3);
+    CHECK(device.allocated == 170);
+    CHECK(device.frees == 1);
+    CHECK(device.freed == 100);
+    CHECK(device.held == 70);
+    CHECK(device.peak == 150);
+    CHECK(device.released == 0);
+  }
+  SECTION("a free finds what it frees by address and process") {
+    alloc(sink, 1, 0x1000, 100);
+    alloc(sink, 2, 0x1000, 7);
+    free_it(sink, 2, 0x1000);
+    free_it(sink, 2, 0x1000);  // again
+    free_it(sink, 1, 0);       // legal, frees nothing
+    free_it(sink, 3, 0x1000);  // of a process that is not known
+    const Stats stats = sink.stats();
+    CHECK(of(stats, MemoryKind::device).frees == 1);
+    CHECK(of(stats, MemoryKind::device).freed == 7);
+    CHECK(of(stats, MemoryKind::device).held == 100);
+  }
+  SECTION("cuMemFree frees managed memory too, as what it is") {
+    alloc(sink, 1, 0x1000, 64, "cuMemAllocManaged");
+    free_it(sink, 1, 0x1000);
+    const Stats stats = sink.stats();
+    CHECK(of(stats, MemoryKind::managed).freed == 64);
+    CHECK(of(stats, MemoryKind::managed).held == 0);
+    CHECK(of(stats, MemoryKind::device).frees == 0);
+  }
+  SECTION("VMM memory is known by its handle, which may equal an address") {
+    alloc(sink, 1, 0x1000, 10);
+    alloc(sink, 1, 0x1000, 4096, "cuMemCreate");
+    const Stats before = sink.stats();
+    CHECK(of(before, MemoryKind::vmm).held == 4096);
+    CHECK(of(before, MemoryKind::device).held == 10);
+    free_it(sink, 1, 0x1000, "cuMemRelease");
+    const Stats stats = sink.stats();
+    CHECK(of(stats, MemoryKind::vmm).held == 0);
+    CHECK(of(stats, MemoryKind::device).held == 10);
+  }
+  SECTION("failed calls change nothing") {
+    SampleCall failed("cuMemAlloc_v2", {1, 100});
+    failed.fail(2);
+    sink.call(failed);
+    alloc(sink, 4242, 0x1000, 100);
+    SampleCall not_freed("cuMemFree_v2", {0x1000});
+    not_freed.fail(1);
+    sink.call(not_freed);
+    const Stats stats = sink.stats();
+    CHECK(of(stats, MemoryKind::device).allocations == 1);
+    CHECK(of(stats, MemoryKind::device).held == 100);
+  }
+  SECTION("an address that is allocated again was freed unseen") {
+    alloc(sink, 1, 0x1000, 100);
+    alloc(sink, 1, 0x1000, 30);
+    const Stats stats = sink.stats();
+    CHECK(of(stats, MemoryKind::device).held == 30);
+    CHECK(of(stats, MemoryKind::device).peak == 100);
+  }
+  SECTION("it goes away with its process, by exit or exec, and a reused pid starts anew") {
+    for (auto op : {Process::Op::exit, Process::Op::exec, Process::Op::start}) {
+      StatsSink fresh;
+      happens(fresh, Process::Op::start, 1);
+      alloc(fresh, 1, 0x1000, 100);
+      alloc(fresh, 2, 0x1000, 9);
+      happens(fresh, op, 1);
+      const Stats stats = fresh.stats();
+      CHECK(of(stats, MemoryKind::device).held == 9);
+      CHECK(of(stats, MemoryKind::device).released == 100);
+      CHECK(of(stats, MemoryKind::device).freed == 0);
+    }
+  }
+}
+
+TEST_CASE("Transfers by direction and kind of call, the most bytes first") {
+  StatsSink sink;
+  sink.call(SampleCall("cuMemcpyHtoD_v2", {1, 2, 100}));
+  sink.call(SampleCall("cuMemcpyHtoDAsync_v2", {1, 2, 1000, 0}));
+  sink.call(SampleCall("cuMemcpyHtoDAsync_v2", {1, 2, 24, 0}));
+  SampleCall inferred("cuMemcpy", {1, 2, 5});
+  inferred.details.op = "HtoD";
+  sink.call(inferred);
+  SampleCall failed("cuMemcpyHtoD_v2", {1, 2, 1 << 20});
+  failed.fail(1);
+  sink.call(failed);
+  SampleCall entry_alone("cuMemcpyDtoHAsync_v2", {1, 2, 50, 0});  // as the light profile has it
+  entry_alone.has_return = false;
+  sink.call(entry_alone);
+  Stats stats = sink.stats();
+  REQUIRE(stats.transfers.size() == 3);
+  CHECK(stats.transfers[0].op == "HtoD");
+  CHECK(stats.transfers[0].async);
+  CHECK(stats.transfers[0].count == 2);
+  CHECK(stats.transfers[0].bytes == 1024);
+  CHECK(!stats.transfers[1].async);
+  CHECK(stats.transfers[1].count == 2);
+  CHECK(stats.transfers[1].bytes == 105);
+  CHECK(stats.transfers[2].op == "DtoH");
+  CHECK(stats.transfers[2].bytes == 50);
+}
+
+TEST_CASE("Launches by kernel, also where a name's memory is used for another") {
+  StatsSink sink;
+  KernelName name = kernel_named("gemm(int)", "gemm");
+  SampleCall launch("cuLaunchKernel", {1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0});
+  launch.kernel = &name;
+  sink.call(launch);
+  sink.call(launch);
+  name.short_name = "relu";
+  sink.call(launch);
+  launch.kernel = nullptr;
+  for (int i = 0; i < 4; i++) sink.call(launch);
+  launch.fail(700);  // launched nothing
+  sink.call(launch);
+  Stats stats = sink.stats();
+  REQUIRE(stats.launches.size() == 3);
+  CHECK(stats.launches[0].kernel.empty());
+  CHECK(stats.launches[0].count == 4);
+  CHECK(stats.launches[1].kernel == "gemm");
+  CHECK(stats.launches[1].count == 2);
+  CHECK(stats.launches[2].kernel == "relu");
+  CHECK(stats.launches[2].count == 1);
+}
+
+TEST_CASE("Processes are counted once each") {
+  StatsSink sink;
+  happens(sink, Process::Op::start, 1);
+  happens(sink, Process::Op::exec, 1);
+  happens(sink, Process::Op::fork, 2);
+  happens(sink, Process::Op::exec, 2);
+  happens(sink, Process::Op::exit, 2);
+  happens(sink, Process::Op::fork, 2);  // the pid again
+  CHECK(sink.stats().processes == 3);
+}
