@@ -99,7 +99,11 @@ std::vector<LibraryFile> find_on_paths(std::string_view library_path) {
     for (const auto& entry : fs::directory_iterator(folder, ignored))
       if (is_libcuda(entry.path().filename().native())) paths.push_back(entry.path());
     std::sort(paths.begin(), paths.end());
-    for (const std::string& path : paths) add_new(files, open_library(path, path));
+    for (const std::string& path : paths) {
+      // Shown by the file's own name, which tells the driver's version.
+      fs::path real = fs::canonical(path, ignored);
+      add_new(files, open_library(path, real.empty() ? path : real.native()));
+    }
   }
   return files;
 }

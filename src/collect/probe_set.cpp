@@ -14,6 +14,7 @@
 
 #include "collect/exit_codes.hpp"
 #include "cudabpf.skel.h"
+#include "util/clock.hpp"
 #include "util/elf.hpp"
 #include "util/log.hpp"
 
@@ -217,6 +218,7 @@ Library ProbeSet::attach(const LibraryFile& file, const FunctionFilter& filter,
   library.device = file.id.device;
   library.inode = file.id.inode;
   attached_.push_back(file.id);
+  std::uint64_t begin = now_ns(CLOCK_MONOTONIC);
   std::vector<Probe> probes = plan_probes(file, filter, numbers, library);
   if (probes.empty()) return library;
 
@@ -230,6 +232,7 @@ Library ProbeSet::attach(const LibraryFile& file, const FunctionFilter& filter,
     if (library.error.empty()) library.error = attach_group(file, program, false, probes);
   if (library.error.empty()) {
     library.functions = static_cast<std::uint32_t>(probes.size());
+    library.attach_ns = now_ns(CLOCK_MONOTONIC) - begin;
   } else {
     // All or nothing: a library with some of its probes would look complete.
     std::vector<bpf_link*> partial(entry_links_.begin() + static_cast<long>(entries_before),
