@@ -113,6 +113,7 @@ Result<CaptureOptions> CaptureFlags::capture_options() const {
   options.follow_children = !no_follow;
   options.disabled_features = disabled_features;
   options.libraries = libraries;
+  options.library_path = value_in(invoking_environment(Procfs()), "LD_LIBRARY_PATH");
   auto size = parse_size(ring_size, "--ring-size");
   if (!size) return size.error();
   if (*size < MIN_RING || *size > MAX_RING || (*size & (*size - 1)))

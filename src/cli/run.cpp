@@ -31,7 +31,6 @@ Result<int> run(const RunFlags& flags) {
   }
   auto options = flags.capture.capture_options();
   if (!options) return options.error();
-  options->library_path = value_in(command.environment, "LD_LIBRARY_PATH");
 
   // The child is forked before any thread starts, and waits.
   auto child = Command::prepare(command);

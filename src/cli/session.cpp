@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "cli/signals.hpp"
 #include "collect/exit_codes.hpp"
 #include "sink/summary.hpp"
 #include "util/clock.hpp"
@@ -57,8 +56,7 @@ bool exists(std::uint32_t pid) { return kill(static_cast<pid_t>(pid), 0) == 0 ||
 
 // Why the capture ended, in the words of the trace's `end` line.
 std::string CaptureSession::wait_for_end(const Until& until) {
-  Signals signals;
-  std::vector<pollfd> polled{{signals.fd(), POLLIN, 0}};
+  std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
   for (int fd : capture_->watch_fds()) polled.push_back({fd, POLLIN, 0});
   if (until.command) polled.push_back({until.command->pidfd(), POLLIN, 0});
   std::uint64_t begin = now_ns(CLOCK_MONOTONIC);
@@ -72,7 +70,7 @@ std::string CaptureSession::wait_for_end(const Until& until) {
     poll(polled.data(), polled.size(), TICK_MS);
     capture_->attach_new_libraries();
 
-    Signals::Got got = signals.read();
+    Signals::Got got = signals_.read();
     if (got.signal) {
       bool command_has_it = until.command && got.from_terminal && got.signal == SIGINT &&
                             !until.command->status() && !waiting_for_command_to_stop;

@@ -10,6 +10,7 @@
 
 #include "cli/capture_flags.hpp"
 #include "cli/command.hpp"
+#include "cli/signals.hpp"
 #include "collect/capture.hpp"
 #include "sink/jsonl.hpp"
 #include "sink/stats.hpp"
@@ -42,6 +43,7 @@ class CaptureSession {
 
   std::string wait_for_end(const Until& until);
 
+  Signals signals_;  // first: threads inherit what it blocks
   std::uint64_t duration_ns_ = 0;
   bool quiet_ = false;
   std::unique_ptr<JsonlSink> trace_;
