@@ -90,10 +90,28 @@ static __always_inline struct cb_plan plan_of(void* ctx) {
 static __always_inline bool selected(struct ids ids) {
   if (is_traced(ids.pid)) return true;
   if (selection == CB_SELECT_LISTED || !ids.pid) return false;
-  if (selection == CB_SELECT_CGROUP && bpf_current_task_under_cgroup(&selected_cgroup, 0) != 1)
+  if (selection == CB_SELECT_CGROUP &&
+      bpf_get_current_ancestor_cgroup_id(selected_cgroup_level) != selected_cgroup)
     return false;
   adopt_current(ids);
   return true;
+}
+
+/* Memory of the traced program. Pages that were never touched (a name in a library's read-only
+ * data) are not resident: the quick read fails there, and only a sleepable program may fault them
+ * in. */
+static __always_inline long read_user(void* to, __u32 size, const void* from) {
+  long error = bpf_probe_read_user(to, size, from);
+  if (error && can_sleep) error = bpf_copy_from_user(to, size, from);
+  return error;
+}
+
+static __always_inline long read_user_string(void* to, __u32 size, const char* from) {
+  long length = bpf_probe_read_user_str(to, size, from);
+  char touched;
+  if (length < 0 && can_sleep && !bpf_copy_from_user(&touched, 1, from))
+    length = bpf_probe_read_user_str(to, size, from);
+  return length;
 }
 
 static __always_inline void read_args(struct pt_regs* ctx, __u64* args, __u32 nargs) {
@@ -110,8 +128,8 @@ static __always_inline void read_args(struct pt_regs* ctx, __u64* args, __u32 na
   args[7] = PT_REGS_PARM8(ctx);
 #endif
   if (nargs > REGISTER_ARGS)
-    bpf_probe_read_user(args + REGISTER_ARGS, (CB_MAX_ARGS - REGISTER_ARGS) * sizeof(__u64),
-                        (void*)(PT_REGS_SP(ctx) + STACK_ARGS_AT));
+    read_user(args + REGISTER_ARGS, (CB_MAX_ARGS - REGISTER_ARGS) * sizeof(__u64),
+              (void*)(PT_REGS_SP(ctx) + STACK_ARGS_AT));
 }
 
 static __always_inline void fill_entry(struct cb_head* head, struct pt_regs* ctx, struct ids ids,
@@ -134,29 +152,26 @@ static __always_inline void send_name(struct ids ids, __u64 handle) {
   __u64* slot = &names_sent[key >> 51 & (CB_NAME_SLOTS - 1)];
   if (*slot == key) return;
 
+  const char* at = 0;
+  char first; /* faulted in before the ring's space is held */
+  bool readable = !read_user(&at, sizeof(at), (void*)(handle + handle_name_offset)) &&
+                  !read_user(&first, sizeof(first), at);
   struct {
     struct cb_name name;
     char string[CB_LONG_STRING];
-  } * record;
+  }* record;
   count(CB_ENTERED);
   record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
   if (!record) {
     dropped(ids.tid, CB_DROPPED_NAME);
     return;
   }
+  __builtin_memset(&record->name, 0, sizeof(record->name));
   fill_head(&record->name.head, ids, CB_NAME);
   record->name.head.ts = bpf_ktime_get_ns();
-  record->name.head.sp = 0;
-  record->name.head.function = 0;
-  record->name.head.flags = 0;
-  record->name.head.nargs = 0;
-  record->name.head.struct_size = 0;
-  record->name.head.string_size = 0;
   record->name.handle = handle;
-  const char* at = 0;
   long size = -1;
-  if (!bpf_probe_read_user(&at, sizeof(at), (void*)(handle + handle_name_offset)))
-    size = bpf_probe_read_user_str(record->string, sizeof(record->string), at);
+  if (readable) size = bpf_probe_read_user_str(record->string, sizeof(record->string), at);
   if (size > 0) record->name.head.string_size = size;
   if (size == sizeof(record->string)) record->name.head.flags = CB_STRING_CUT;
   bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
@@ -227,14 +242,14 @@ static __always_inline int rich_entry(struct pt_regs* ctx) {
       if (words * 8 < extra) extra = words * 8;
     }
     if (extra > CB_MAX_STRUCT) extra = CB_MAX_STRUCT;
-    if (bpf_probe_read_user(at, extra, (void*)record.args[plan.struct_arg])) {
+    if (read_user(at, extra, (void*)record.args[plan.struct_arg])) {
       record.head.flags |= CB_READ_FAULT;
       extra = 0;
     }
     record.head.struct_size = extra;
   } else if (plan.string_arg < CB_MAX_ARGS) {
     const void* string = (const void*)record.args[plan.string_arg];
-    long size = bpf_probe_read_user_str(at, CB_SHORT_STRING, string);
+    long size = read_user_string(at, CB_SHORT_STRING, string);
     if (size == CB_SHORT_STRING) {
       emit_with_long_string(&record, string);
       return 0;
@@ -268,8 +283,7 @@ static __always_inline int launch_entry(struct pt_regs* ctx) {
   if (plan.struct_arg < 2) {
     extra = plan.struct_words * 8;
     if (extra > sizeof(record.config)) extra = sizeof(record.config);
-    if (bpf_probe_read_user(record.call.args + nargs, extra,
-                            (void*)record.call.args[plan.struct_arg])) {
+    if (read_user(record.call.args + nargs, extra, (void*)record.call.args[plan.struct_arg])) {
       record.call.head.flags |= CB_READ_FAULT;
       extra = 0;
     }
@@ -300,7 +314,7 @@ static __always_inline int plain_return(struct pt_regs* ctx) {
 
 static __always_inline long read_out(__u64* to, __u64 address, bool narrow) {
   *to = 0;
-  return bpf_probe_read_user(to, narrow ? 4 : 8, (void*)address);
+  return read_user(to, narrow ? 4 : 8, (void*)address);
 }
 
 /* Return of a function with out-pointers. */

@@ -13,6 +13,8 @@
 
 /* Configuration, set between open and load. */
 const volatile bool follow_children = true;
+/* The call programs are loaded sleepable, so memory that is not resident can be faulted in. */
+const volatile bool can_sleep = false;
 /* cudabpf's own pid namespace where that is not the initial one; pids in records are its pids. */
 const volatile __u64 pidns_dev = 0;
 const volatile __u64 pidns_ino = 0;
@@ -22,15 +24,10 @@ struct {
   __uint(max_entries, 32 << 20); /* --ring-size sets it */
 } ring SEC(".maps");
 
-struct {
-  __uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
-  __uint(max_entries, 1);
-  __type(key, __u32);
-  __type(value, __u32);
-} selected_cgroup SEC(".maps");
-
 /* Userspace reads and writes these through the mapped .bss. */
-__u32 selection; /* enum cb_selection; set once every probe is in place */
+__u32 selection;       /* enum cb_selection; set once every probe is in place */
+__u64 selected_cgroup; /* its id, for CB_SELECT_CGROUP */
+__u32 selected_cgroup_level;
 __u64 counters[CB_MAX_CPUS][CB_COUNTERS] __attribute__((aligned(64)));
 __u64 traced[CB_PID_LIMIT / 64]; /* a bit a process */
 __u32 drops[CB_DROP_SLOTS];

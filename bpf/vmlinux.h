@@ -25,7 +25,6 @@ typedef _Bool bool;
 enum { false = 0, true = 1 };
 
 enum bpf_map_type {
-  BPF_MAP_TYPE_CGROUP_ARRAY = 8,
   BPF_MAP_TYPE_RINGBUF = 27,
 };
 enum { BPF_RB_NO_WAKEUP = 1 };

@@ -39,7 +39,7 @@ _cudabpf() {
   case $previous in
     --profile) COMPREPLY=($(compgen -W "light default full" -- "$current")); return ;;
     --no-feature)
-      COMPREPLY=($(compgen -W "uprobe_multi watch_mappings process_events" -- "$current")); return ;;
+      COMPREPLY=($(compgen -W "uprobe_multi sleepable watch_mappings process_events" -- "$current")); return ;;
     -o|--output|--library) COMPREPLY=($(compgen -f -- "$current")); return ;;
     --user) COMPREPLY=($(compgen -u -- "$current")); return ;;
     -p|--pid) COMPREPLY=($(compgen -W "$(ls /proc | grep -E '^[0-9]+$')" -- "$current")); return ;;

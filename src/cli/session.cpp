@@ -101,8 +101,8 @@ Result<int> CaptureSession::run_until(const Until& until) {
   TraceWritten written = trace_->written();
   if (!quiet_) {
     status_.reset();  // its line must not stand in the summary
-    fmt::print(stderr, "{}", render_summary(stats_.stats(), totals, written,
-                                            terminal_of(STDERR_FILENO)));
+    fmt::print(stderr, "{}",
+               render_summary(stats_.stats(), totals, written, terminal_of(STDERR_FILENO)));
   }
   if (until.command && !command_status)
     log::hint("the command (pid {}) runs on, untraced", until.command->pid());

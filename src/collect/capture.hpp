@@ -52,7 +52,7 @@ class Capture {
   void start(Sink& sink, Session session);
 
   void select_process(std::uint32_t pid) { probes_->select_process(pid); }
-  Result<> select_cgroup(int fd) { return probes_->select_cgroup(fd); }
+  void select_cgroup(std::uint64_t id, std::uint32_t level) { probes_->select_cgroup(id, level); }
   void select_all() { probes_->select_all(); }
   // A selected process that runs already: its `process` line comes from /proc.
   void announce(std::uint32_t pid);

@@ -28,12 +28,13 @@ struct Finding {
   std::string why;
 };
 
-int load_return_zero(bpf_prog_type type, bpf_attach_type attach_type) {
+int load_return_zero(bpf_prog_type type, bpf_attach_type attach_type, std::uint32_t flags = 0) {
   const bpf_insn program[] = {
       {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
       {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
   };
-  LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = attach_type);
+  LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = attach_type,
+              .prog_flags = flags);
   return bpf_prog_load(type, "cb_probe", "GPL", program, std::size(program), &options);
 }
 
@@ -50,6 +51,13 @@ Finding try_uprobe_multi() {
   Fd link(bpf_link_create(program.get(), -1, BPF_TRACE_UPROBE_MULTI, &options));
   if (!link && errno == EBADF) return {State::yes, "all functions in one call"};
   return {State::no, fmt::format("the kernel refused a trial link: {}", std::strerror(errno))};
+}
+
+// Kernel commit 8c7dcb84e3b7 ("bpf: implement sleepable uprobes by chaining gps"), Linux 6.0.
+Finding try_sleepable() {
+  Fd program(load_return_zero(BPF_PROG_TYPE_KPROBE, bpf_attach_type{}, BPF_F_SLEEPABLE));
+  if (program) return {State::yes, "arguments in memory that is not resident are read too"};
+  return {State::no, "this kernel has no sleepable uprobes (Linux 6.0 has)"};
 }
 
 Finding try_process_events() {
@@ -72,8 +80,9 @@ struct Trial {
   std::function<Finding()> run;
 };
 
-const std::array<Trial, 3>& trials() {
-  static const std::array<Trial, 3> TRIALS = {{{feature::UPROBE_MULTI, try_uprobe_multi},
+const std::array<Trial, 4>& trials() {
+  static const std::array<Trial, 4> TRIALS = {{{feature::UPROBE_MULTI, try_uprobe_multi},
+                                               {feature::SLEEPABLE, try_sleepable},
                                                {feature::WATCH_MAPPINGS, try_mapping_watch},
                                                {feature::PROCESS_EVENTS, try_process_events}}};
   return TRIALS;

@@ -13,6 +13,7 @@ namespace cudabpf {
 // Names that --no-feature takes.
 namespace feature {
 inline constexpr const char* UPROBE_MULTI = "uprobe_multi";
+inline constexpr const char* SLEEPABLE = "sleepable";
 inline constexpr const char* WATCH_MAPPINGS = "watch_mappings";
 inline constexpr const char* PROCESS_EVENTS = "process_events";
 }  // namespace feature

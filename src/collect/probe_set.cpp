@@ -98,6 +98,8 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, std::
         programs.call_return, programs.call_out_return}) {
     bpf_program__set_autoload(program, true);
     if (set->multi_) bpf_program__set_expected_attach_type(program, BPF_TRACE_UPROBE_MULTI);
+    if (features.has(feature::SLEEPABLE))
+      bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
   }
   if (features.has(feature::PROCESS_EVENTS))
     for (bpf_program* program :
@@ -106,6 +108,7 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, std::
 
   bpf_map__set_max_entries(skeleton->maps.ring, static_cast<std::uint32_t>(ring_size));
   skeleton->rodata->follow_children = follow_children;
+  skeleton->rodata->can_sleep = features.has(feature::SLEEPABLE);
   // In the initial pid namespace, whose inode number the kernel fixes, the plain helper serves.
   constexpr ino_t INITIAL_PID_NAMESPACE = 0xeffffffc;
   struct stat pid_namespace {};
@@ -261,13 +264,10 @@ void ProbeSet::select_process(std::uint32_t pid) {
   __atomic_fetch_or(&skeleton_->bss->traced[pid / 64], 1ULL << (pid % 64), __ATOMIC_SEQ_CST);
 }
 
-Result<> ProbeSet::select_cgroup(int cgroup_fd) {
-  std::uint32_t key = 0;
-  if (bpf_map__update_elem(skeleton_->maps.selected_cgroup, &key, sizeof(key), &cgroup_fd,
-                           sizeof(cgroup_fd), BPF_ANY))
-    return errno_error("selecting the cgroup", "it must be a folder of the unified (v2) hierarchy");
+void ProbeSet::select_cgroup(std::uint64_t id, std::uint32_t level) {
+  skeleton_->bss->selected_cgroup = id;
+  skeleton_->bss->selected_cgroup_level = level;
   __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_CGROUP, __ATOMIC_SEQ_CST);
-  return ok();
 }
 
 void ProbeSet::select_all() {

@@ -35,7 +35,8 @@ class ProbeSet {
   Result<> attach_process_events();
 
   void select_process(std::uint32_t pid);
-  Result<> select_cgroup(int cgroup_fd);
+  // By its id in the unified (v2) hierarchy, and how deep it lies under the root.
+  void select_cgroup(std::uint64_t id, std::uint32_t level);
   void select_all();
 
   // Entries first, so that no call is seen to begin that will not be seen to end.

@@ -1,0 +1,135 @@
+#include "cli/targets.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "collect/exit_codes.hpp"
+#include "util/container.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+void add_pid(Targets& targets, pid_t pid) {
+  auto number = static_cast<std::uint32_t>(pid);
+  if (std::find(targets.pids.begin(), targets.pids.end(), number) == targets.pids.end())
+    targets.pids.push_back(number);
+}
+
+Result<> add_by_pid(const std::vector<std::uint32_t>& pids, const Procfs& procfs,
+                    Targets& targets) {
+  for (std::uint32_t pid : pids) {
+    if (!procfs.exists(static_cast<pid_t>(pid)))
+      return Error{fmt::format("--pid {}: there is no such process", pid),
+                   "`pgrep -a python` or `nvidia-smi` lists candidates", exit_code::NO_TARGET};
+    add_pid(targets, static_cast<pid_t>(pid));
+  }
+  return ok();
+}
+
+Result<> add_by_name(const std::vector<std::string>& names, const Procfs& procfs,
+                     Targets& targets) {
+  // Not this process, nor the sudo that started it: their command lines hold the name as well.
+  std::vector<pid_t> ours = procfs.ancestors(getpid());
+  ours.push_back(getpid());
+  for (const std::string& name : names) {
+    auto found = procfs.find_by_name(name);
+    std::erase_if(
+        found, [&](pid_t pid) { return std::find(ours.begin(), ours.end(), pid) != ours.end(); });
+    if (found.empty())
+      return Error{fmt::format("--name {}: no process of that name runs", name),
+                   "the name is that of the program (python3.11), not of its script",
+                   exit_code::NO_TARGET};
+    for (pid_t pid : found) add_pid(targets, pid);
+  }
+  return ok();
+}
+
+// Where the unified hierarchy is mounted: /sys/fs/cgroup, or beside v1 in a folder of its own.
+std::string unified_mount() {
+  std::ifstream mounts("/proc/self/mounts");
+  for (std::string device, folder, type, rest; mounts >> device >> folder >> type;) {
+    std::getline(mounts, rest);
+    if (type == "cgroup2") return folder;
+  }
+  return {};
+}
+
+// The process's path in the unified hierarchy, from the text of /proc/PID/cgroup.
+std::string unified_path(const std::string& text) {
+  constexpr std::string_view PREFIX = "0::";
+  std::size_t at = text.starts_with(PREFIX) ? 0 : text.find("\n0::");
+  if (at == std::string::npos) return {};
+  at = text.find("0::", at) + PREFIX.size();
+  return text.substr(at, text.find('\n', at) - at);
+}
+
+std::optional<CgroupFolder> unified_folder(const std::string& path) {
+  struct stat status {};
+  if (path.size() < 2 || stat((unified_mount() + path).c_str(), &status) != 0) return std::nullopt;
+  return CgroupFolder{status.st_ino,
+                      static_cast<std::uint32_t>(std::count(path.begin(), path.end(), '/'))};
+}
+
+bool is_inside(const std::string& path, const std::string& folder) {
+  return path == folder || path.starts_with(folder + "/");
+}
+
+// The path of a cgroup as a user may give it: as /proc/PID/cgroup has it, or as a folder.
+std::string without_mount(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  std::string mount = unified_mount();
+  return !mount.empty() && is_inside(path, mount) ? path.substr(mount.size()) : path;
+}
+
+Result<> add_by_cgroup(const std::string& given, const Procfs& procfs, Targets& targets) {
+  std::string wanted = without_mount(given);
+  targets.cgroup = unified_folder(wanted);
+  for (pid_t pid : procfs.pids()) {
+    std::string text = procfs.process(pid).cgroup;
+    if (is_inside(unified_path(text), wanted) || is_inside(std::string(cgroup_path(text)), wanted))
+      add_pid(targets, pid);
+  }
+  if (targets.cgroup || !targets.pids.empty()) return ok();
+  return Error{fmt::format("--container {}: there is no such cgroup", given),
+               "`cat /proc/PID/cgroup` tells a process's", exit_code::NO_TARGET};
+}
+
+Result<> add_by_container(const std::string& id, const Procfs& procfs, Targets& targets) {
+  for (pid_t pid : procfs.pids()) {
+    std::string text = procfs.process(pid).cgroup;
+    ContainerIdentity container = identify_container(text);
+    if (!container.in_container() || !container.id.starts_with(id)) continue;
+    add_pid(targets, pid);
+    std::string path = unified_path(text);
+    std::size_t at = path.find(container.id);
+    if (!targets.cgroup && at != std::string::npos)  // a process may sit deeper in its container
+      targets.cgroup = unified_folder(path.substr(0, path.find('/', at)));
+  }
+  if (!targets.pids.empty()) return ok();
+  return Error{fmt::format("--container {}: no process runs in such a container", id),
+               "give the beginning of the id that `docker ps --no-trunc` or `crictl ps` shows, or "
+               "the path of a cgroup",
+               exit_code::NO_TARGET};
+}
+
+}  // namespace
+
+Result<Targets> find_targets(const TargetFlags& flags, const Procfs& procfs) {
+  Targets targets;
+  if (auto added = add_by_pid(flags.pids, procfs, targets); !added) return added.error();
+  if (auto added = add_by_name(flags.names, procfs, targets); !added) return added.error();
+  if (!flags.container.empty()) {
+    bool by_path = flags.container.starts_with('/');
+    auto added = by_path ? add_by_cgroup(flags.container, procfs, targets)
+                         : add_by_container(flags.container, procfs, targets);
+    if (!added) return added.error();
+  }
+  return targets;
+}
+
+}  // namespace cudabpf::cli

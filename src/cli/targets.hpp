@@ -1,0 +1,36 @@
+// Whom `attach` attaches to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "util/procfs.hpp"
+#include "util/result.hpp"
+
+namespace cudabpf::cli {
+
+struct TargetFlags {
+  std::vector<std::uint32_t> pids;
+  std::vector<std::string> names;
+  std::string container;
+
+  bool empty() const { return pids.empty() && names.empty() && container.empty(); }
+};
+
+// A folder of the unified (v2) cgroup hierarchy, as the kernel side compares it.
+struct CgroupFolder {
+  std::uint64_t id = 0;
+  std::uint32_t level = 0;  // how deep under the root
+};
+
+struct Targets {
+  std::vector<std::uint32_t> pids;     // that run now
+  std::optional<CgroupFolder> cgroup;  // whoever is in it, now or later
+};
+
+// The error tells what was not found and how to find it.
+Result<Targets> find_targets(const TargetFlags& flags, const Procfs& procfs);
+
+}  // namespace cudabpf::cli
