@@ -42,18 +42,24 @@ static __always_inline void count(enum cb_counter counter) {
   __sync_fetch_and_add(&counters[cpu][counter], 1);
 }
 
+static __always_inline __u64* traced_word(__u32 pid) {
+  __u32 at = pid / 64;
+  /* The compiler knows the pid to be in range and would drop the mask, without which older verifiers
+   * do not know it. */
+  asm volatile("" : "+r"(at));
+  return &traced[at & (CB_PID_LIMIT / 64 - 1)];
+}
+
 static __always_inline bool is_traced(__u32 pid) {
-  return pid < CB_PID_LIMIT && (traced[pid / 64 & (CB_PID_LIMIT / 64 - 1)] >> (pid % 64) & 1);
+  return pid < CB_PID_LIMIT && (*traced_word(pid) >> (pid % 64) & 1);
 }
 
 static __always_inline void set_traced(__u32 pid) {
-  if (pid < CB_PID_LIMIT)
-    __sync_fetch_and_or(&traced[pid / 64 & (CB_PID_LIMIT / 64 - 1)], 1ULL << (pid % 64));
+  if (pid < CB_PID_LIMIT) __sync_fetch_and_or(traced_word(pid), 1ULL << (pid % 64));
 }
 
 static __always_inline void clear_traced(__u32 pid) {
-  if (pid < CB_PID_LIMIT)
-    __sync_fetch_and_and(&traced[pid / 64 & (CB_PID_LIMIT / 64 - 1)], ~(1ULL << (pid % 64)));
+  if (pid < CB_PID_LIMIT) __sync_fetch_and_and(traced_word(pid), ~(1ULL << (pid % 64)));
 }
 
 static __always_inline struct ids current_ids(void) {

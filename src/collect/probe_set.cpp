@@ -32,9 +32,18 @@ std::string g_libbpf_messages;
 
 int keep_message(libbpf_print_level level, const char* format, va_list arguments) {
   if (level == LIBBPF_DEBUG) return 0;
-  char line[1024];
-  vsnprintf(line, sizeof(line), format, arguments);
-  g_libbpf_messages += line;
+  va_list again;
+  va_copy(again, arguments);
+  int length = vsnprintf(nullptr, 0, format, again);
+  va_end(again);
+  std::string message(static_cast<std::size_t>(std::max(length, 0)) + 1, '\0');
+  vsnprintf(message.data(), message.size(), format, arguments);
+  message.pop_back();
+  g_libbpf_messages += message;
+  // A verifier's log is long; what it refused stands at its end.
+  constexpr std::size_t KEEP = 3000;
+  if (g_libbpf_messages.size() > KEEP)
+    g_libbpf_messages.erase(0, g_libbpf_messages.find('\n', g_libbpf_messages.size() - KEEP) + 1);
   return 0;
 }
 
