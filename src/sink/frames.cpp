@@ -32,6 +32,7 @@ void Frames::compress(std::string_view bytes, ZSTD_EndDirective directive) {
 void Frames::add(std::string_view lines, std::uint64_t count, std::uint64_t now_ns) {
   if (!open()) since_ns_ = now_ns;
   lines_ += count;
+  size_ += lines.size();
   compress(lines, ZSTD_e_continue);
 }
 
@@ -41,9 +42,9 @@ bool Frames::due(std::uint64_t now_ns) const {
 
 Frames::Frame Frames::close() {
   compress({}, ZSTD_e_end);
-  Frame frame{std::move(bytes_), lines_};
+  Frame frame{std::move(bytes_), lines_, size_};
   bytes_.clear();
-  lines_ = 0;
+  lines_ = size_ = 0;
   return frame;
 }
 

@@ -22,6 +22,7 @@ class Frames {
   struct Frame {
     std::string bytes;
     std::uint64_t lines = 0;
+    std::uint64_t size = 0;  // of the lines
   };
   Frame close();  // the open frame, complete
 
@@ -35,7 +36,7 @@ class Frames {
   };
   std::unique_ptr<ZSTD_CCtx, Free> context_;
   std::string bytes_;
-  std::uint64_t lines_ = 0;
+  std::uint64_t lines_ = 0, size_ = 0;
   std::uint64_t since_ns_ = 0;
 };
 

@@ -53,7 +53,10 @@ std::string rotated_path(const std::string& path, unsigned part) {
 }
 
 Output::Output(OutputOptions options, bool compresses)
-    : options_(std::move(options)), compresses_(compresses) {}
+    : options_(std::move(options)), compresses_(compresses) {
+  constexpr double USUAL = 0.1;  // until it is known
+  if (compresses_) compression_ = USUAL;
+}
 
 Output::~Output() { stop(); }
 
@@ -129,13 +132,6 @@ void Output::stop() {
   writer_.join();
 }
 
-double Output::compression() const {
-  if (!compresses_) return 1;
-  std::uint64_t in = bytes_in_;
-  constexpr double USUAL = 0.1;  // until it is known
-  return in ? static_cast<double>(bytes_out_) / static_cast<double>(in) : USUAL;
-}
-
 void Output::run() {
   ready(true);
   std::unique_lock lock(mutex_);
@@ -172,7 +168,6 @@ void Output::accept(const Block& block) {
   if (block.lines) {
     std::string_view lines(block.bytes.get(), block.size);
     if (compresses_) {
-      bytes_in_ += block.size;
       frames_.add(lines, block.lines, now());
     } else {
       deliver(lines, block.lines, true);
@@ -184,6 +179,9 @@ void Output::accept(const Block& block) {
 void Output::close_frame() {
   if (!frames_.open()) return;
   Frames::Frame frame = frames_.close();
+  framed_in_ += frame.size;
+  framed_out_ += frame.bytes.size();
+  compression_ = static_cast<double>(framed_out_) / static_cast<double>(framed_in_);
   deliver(frame.bytes, frame.lines, false);
 }
 

@@ -57,8 +57,8 @@ class Output {
   void stop();  // when all that was put is written or lost
 
   bool compresses() const { return compresses_; }
-  // How much smaller lines get on their way to the file; 1 if they stay as they are.
-  double compression() const;
+  // How large lines are in the file, to what they were; 1 if they stay as they are.
+  double compression() const { return compression_; }
 
   std::uint64_t lost() const { return lost_; }  // lines, so far
 
@@ -120,7 +120,9 @@ class Output {
   std::uint64_t lines_ = 0;
   unsigned files_ = 0;
   std::atomic<bool> closed_{false};
-  std::atomic<std::uint64_t> lost_{0}, bytes_in_{0}, bytes_out_{0};
+  std::atomic<std::uint64_t> lost_{0};
+  std::uint64_t bytes_out_ = 0, framed_in_ = 0, framed_out_ = 0;
+  std::atomic<double> compression_{1};
 };
 
 // "t.jsonl.zst", 2 -> "t.0002.jsonl.zst"

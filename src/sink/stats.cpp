@@ -97,22 +97,14 @@ void StatsSink::moved(const Call& call) {
   last_moved_->second.bytes += call.details.size.value_or(0);
 }
 
+// What a process held goes away with it, and with the program that it ran; where its exit was lost,
+// when its pid is used again.
 void StatsSink::process(const Process& process) {
-  switch (process.op) {
-    case Process::Op::start:
-    case Process::Op::fork:
-      memory_.process_gone(process.pid);  // of that pid's last owner, if its exit was lost
-      if (alive_.insert(process.pid).second) processes_++;
-      break;
-    case Process::Op::exec:
-      memory_.process_gone(process.pid);
-      if (alive_.insert(process.pid).second) processes_++;
-      break;
-    case Process::Op::exit:
-      memory_.process_gone(process.pid);
-      alive_.erase(process.pid);
-      break;
-  }
+  memory_.process_gone(process.pid);
+  if (process.op == Process::Op::exit)
+    alive_.erase(process.pid);
+  else if (alive_.insert(process.pid).second)
+    processes_++;
 }
 
 Stats StatsSink::stats() const {

@@ -83,7 +83,8 @@ TEST_CASE("By size: each file is a trace of its own, and no larger") {
   sink->end(totals);
 
   auto names = files_in(folder.path());
-  REQUIRE(names.size() >= 3);
+  // How small lines get is known once some are compressed: the first files are guessed at.
+  REQUIRE(names.size() >= (compressed ? 2 : 3));
   CHECK(sink->written().files == names.size());
   CHECK(sink->written().complete);
   CHECK(sink->written().path == folder.path() / names.back());
