@@ -144,6 +144,14 @@ static __always_inline void fill_entry(struct cb_head* head, struct pt_regs* ctx
   head->ts = bpf_ktime_get_ns();
 }
 
+/* True if `size` bytes were all that a record holds, and the string went on after them. */
+static __always_inline bool was_cut(long size, const char* string) {
+  char next = 1;
+  if (size != CB_LONG_STRING) return false;
+  bpf_probe_read_user(&next, sizeof(next), string + CB_LONG_STRING - 1);
+  return next != 0;
+}
+
 /* The kernel's name, once for each handle: a launch whose handle was named before pays one load and
  * one compare. */
 static __always_inline void send_name(struct ids ids, __u64 handle) {
@@ -173,7 +181,7 @@ static __always_inline void send_name(struct ids ids, __u64 handle) {
   long size = -1;
   if (readable) size = bpf_probe_read_user_str(record->string, sizeof(record->string), at);
   if (size > 0) record->name.head.string_size = size;
-  if (size == sizeof(record->string)) record->name.head.flags = CB_STRING_CUT;
+  if (was_cut(size, at)) record->name.head.flags = CB_STRING_CUT;
   bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
   count(CB_EMITTED);
   *slot = key;
@@ -209,7 +217,7 @@ static __always_inline void emit_with_long_string(struct rich_record* shorter, c
     record->head.flags |= CB_READ_FAULT;
     size = 0;
   }
-  if (size == sizeof(record->string)) record->head.flags |= CB_STRING_CUT;
+  if (was_cut(size, string)) record->head.flags |= CB_STRING_CUT;
   record->head.string_size = size;
   bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
   count(CB_EMITTED);

@@ -1,0 +1,300 @@
+"""What a call's line must say, from the simulated driver's record of that call and the table of functions.
+
+Written from docs/trace-format.md, not from the program: where the two disagree, a test fails.
+"""
+import collections
+import re
+import struct
+import subprocess
+
+from harness import TABLE
+
+RECORDED_WORDS = 11
+RECORDED_OUTS = 2
+STRING_LIMIT = 4095
+STRUCT_LIMIT = 200
+SIGNED = {"i32", "device"}
+NARROW = {"u8": 8, "u16": 16, "u32": 32, "i32": 32, "device": 32, "ptr32": 32}
+ADDRESSES = {"ptr", "ptr32", "hptr"}
+NUMBERS = {"u8", "u16", "u32", "u64", "i32", "device"}
+LOCATIONS = ["invalid", "device", "host", "host_numa", "host_numa_current"]
+MEMORY_LETTER = {1: "H", 2: "D", 3: "A"}
+DIMENSIONS = re.compile(r"gridDim|blockDim|grid_|sharedMemBytes")
+ERRORS = {1: "CUDA_ERROR_INVALID_VALUE", 2: "CUDA_ERROR_OUT_OF_MEMORY", 100: "CUDA_ERROR_NO_DEVICE",
+          400: "CUDA_ERROR_INVALID_HANDLE", 500: "CUDA_ERROR_NOT_FOUND", 600: "CUDA_ERROR_NOT_READY",
+          700: "CUDA_ERROR_ILLEGAL_ADDRESS", 719: "CUDA_ERROR_LAUNCH_FAILED", 999: "CUDA_ERROR_UNKNOWN",
+          4242: "unknown (4242)"}
+
+Function = collections.namedtuple("Function", "symbol name type op profile arguments attrs")
+
+
+def read_table():
+    functions = {}
+    with open(TABLE, encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file if line.strip() and not line.startswith("#")]
+    for row in rows[1:]:
+        symbol, name, kind, operation, profile, arguments, attrs = row + [""] * (7 - len(row))
+        pairs = [tuple(part.strip().split(":")) for part in arguments.split(",") if part.strip()]
+        attributes = dict(part.partition("=")[::2] for part in attrs.split())
+        functions[symbol] = Function(symbol, name, kind, operation, profile, pairs, attributes)
+    return functions
+
+
+FUNCTIONS = read_table()
+_demangled = {}  # a test may add names that c++filt is not up to
+
+
+def add_demangled(mangled, demangled):
+    _demangled[mangled] = demangled
+
+
+def demangle(name):
+    if len(name) > STRING_LIMIT:  # longer than what is read of it
+        return name[:STRING_LIMIT] + "…"
+    if name not in _demangled:
+        done = subprocess.run(["c++filt"], input=name + "\n", text=True, check=True, stdout=subprocess.PIPE)
+        _demangled[name] = done.stdout.rstrip("\n")
+    return _demangled[name]
+
+
+def render(role, value):
+    """A value as it stands in `args`."""
+    if role == "f32":
+        return struct.unpack("f", struct.pack("I", value))[0]
+    if role in NARROW:
+        value &= (1 << NARROW[role]) - 1
+    if role in SIGNED and value >= 1 << 31:
+        value -= 1 << 32
+    if role == "location":
+        number = value >> 32
+        return {"type": LOCATIONS[value & 0xffffffff], "id": number - (1 << 32) if number >> 31 else number}
+    return value if role in NUMBERS else hex(value)
+
+
+class Expectation:
+    """Follows one process's calls in the order in which they returned."""
+
+    def __init__(self):
+        self.sizes = {}  # of memory that is held, by address
+        self.names = {}  # of kernels, by handle
+
+    def line(self, call):
+        """(fields, arguments): `arguments` may each stand in `args` or be told by a field."""
+        function = FUNCTIONS[call["symbol"]]
+        self.read_words(function, call)
+        fields = {"type": function.type, "op": function.op, "name": function.name, "ret": call["ret"],
+                  "tid": call["tid"]}
+        if function.name != function.symbol:
+            fields["symbol"] = function.symbol
+        if call["ret"]:
+            fields["error"] = ERRORS[call["ret"]]
+        if "kind" in function.attrs:
+            fields["kind"] = function.attrs["kind"]
+        if "async" in function.attrs:
+            fields["async"] = True
+        self.add_fields(function, call, fields)
+        self.add_struct(function, call, fields)
+        if function.type == "memory" and call["ret"] == 0:
+            self.follow(function, fields)
+        if function.attrs.get("names") == "learn" and call["ret"] == 0:
+            handle = hex(call["outs"][0])
+            self.names[handle] = call["strings"][0] if "strings" in call else self.names.get(hex(call["args"][1]))
+        return fields, self.shown
+
+    def read_words(self, function, call):
+        """Every argument's value by name: what went in, what came out, what is shown."""
+        words, outs, strings = iter(call["args"]), iter(call["outs"]), iter(call.get("strings", []))
+        self.values, self.outs, self.shown = {}, {}, {}
+        word, out_number, text_shown = 0, 0, False
+        for name, role in function.arguments:
+            if role == "f32" or re.fullmatch(r"mem\d+", role):
+                continue
+            value = next(words)
+            recorded = word < RECORDED_WORDS
+            word += 1
+            if role.startswith("out."):
+                out = next(outs, None)
+                if recorded and out_number < RECORDED_OUTS and out is not None:
+                    self.outs[name] = out
+                    self.shown[name] = render(role[4:], out)
+                out_number += 1
+            elif role == "str":
+                text = next(strings)
+                if recorded and not text_shown and text is not None:
+                    self.shown[name] = text[:STRING_LIMIT]
+                text_shown = True
+            elif role not in ("addr", "outbuf") and not role.startswith("in.") and recorded:
+                self.values[name] = value
+                self.shown[name] = render(role, value)
+
+    def inputs(self, function, roles):
+        return [self.values[name] for name, role in function.arguments if role in roles and name in self.values]
+
+    def add_fields(self, function, call, fields):
+        launch = function.type == "kernel" and function.op == "launch"
+        for field, roles in (("stream", {"stream"}), ("device", {"device"}), ("handle", {"mem_handle"})):
+            found = self.inputs(function, roles)
+            if found:
+                fields[field] = render(field, found[-1]) if field != "device" else render("device", found[0])
+        addresses = self.inputs(function, ADDRESSES)
+        if function.type == "transfer":
+            for name, role in function.arguments:
+                if role in ADDRESSES and name in self.values:
+                    fields["src" if name.startswith("src") else "dst"] = hex(self.values[name])
+        elif addresses and not launch:
+            fields["ptr"] = hex(addresses[0])
+        if function.type == "memory":
+            for name, role in function.arguments:
+                if role[4:] in ADDRESSES and name in self.outs:
+                    fields["ptr"] = hex(self.outs[name])
+                if role == "out.mem_handle" and name in self.outs:
+                    fields["handle"] = hex(self.outs[name])
+        size = self.size(function.attrs.get("size"), call)
+        if size is not None:
+            fields["size"] = size
+        if launch:
+            self.add_launch(function, call, fields)
+
+    def size(self, rule, call):
+        if not rule:
+            return None
+        if rule == "sum(sizes,count)":
+            sizes = call["sizes"][0]
+            return sum(sizes) if len(sizes) * 8 <= STRUCT_LIMIT else None
+        size = 1
+        for factor in rule.split("*"):
+            value = int(factor) if factor.isdigit() else self.values.get(factor, self.outs.get(factor))
+            if value is None:
+                return None
+            size *= value
+        return size
+
+    def add_launch(self, function, call, fields):
+        handles = self.inputs(function, {"function"})
+        if handles:
+            fields["handle"] = hex(handles[0])
+        dims = [self.values[name] for name, _ in function.arguments if name in self.values and DIMENSIONS.match(name)]
+        if len(dims) == 7:
+            fields.update(grid=dims[0:3], block=dims[3:6], shared=dims[6])
+        if call.get("kernels", [None])[0]:
+            fields["kernel"] = demangle(call["kernels"][0])
+
+    def add_struct(self, function, call, fields):
+        layouts = [role[3:] for _, role in function.arguments if role.startswith("in.") and role != "in.sizes"]
+        if not layouts or not call.get("structs") or call["structs"][0] is None:
+            return
+        words = call["structs"][0]
+        if layouts[0].startswith("memcpy"):
+            self.add_copy(layouts[0], words, fields)
+        elif layouts[0] in ("alloc_prop", "pool_props"):
+            fields["device"] = render("device", words[1] >> 32)
+        elif layouts[0] == "launch_config":
+            self.add_grid(words, 0, fields)
+            fields["shared"] = words[3] & 0xffffffff
+            fields["stream"] = hex(words[4])
+        elif layouts[0] == "kernel_node":
+            fields["handle"] = hex(words[0] or words[7])
+            self.add_grid(words, 1, fields)
+            fields["shared"] = words[4] & 0xffffffff
+            if self.names.get(fields["handle"]):
+                fields["kernel"] = demangle(self.names[fields["handle"]])
+
+    @staticmethod
+    def add_grid(words, at, fields):
+        halves = [half for word in words[at:at + 3] for half in (word & 0xffffffff, word >> 32)]
+        fields.update(grid=halves[:3], block=halves[3:])
+
+    @staticmethod
+    def add_copy(layout, words, fields):
+        source, destination = (2, 9) if layout == "memcpy2d" else (4, 15)
+        letters = []
+        for key, at in (("src", source), ("dst", destination)):
+            kind = words[at] & 0xffffffff
+            fields[key] = hex(words[at + {1: 1, 3: 3}.get(kind, 2)])
+            letters.append(MEMORY_LETTER.get(kind))
+        sizes = words[14:16] if layout == "memcpy2d" else words[22:25]
+        fields["size"] = 1
+        for size in sizes:
+            fields["size"] *= size
+        if layout == "memcpy3d_peer":
+            fields["op"] = "peer"
+        else:
+            fields["op"] = "to".join(letters) if all(letters) else "unified"
+
+    def follow(self, function, fields):
+        """A free tells what was allocated at its address."""
+        if function.op in ("alloc", "map", "register") and "size" in fields and "ptr" in fields:
+            self.sizes[fields["ptr"]] = fields["size"]
+        elif function.op in ("free", "unmap", "unregister") and fields.get("ptr") in self.sizes:
+            fields.setdefault("size", self.sizes[fields["ptr"]])
+            del self.sizes[fields["ptr"]]
+
+
+TOLD_BY = ("size", "ptr", "dst", "src", "stream", "handle", "device", "shared")
+
+
+def same(told, value):
+    if isinstance(value, float):  # it was a float: seven digits tell it
+        return struct.pack("f", told) == struct.pack("f", value)
+    return told == value
+
+
+def told_by_size(name, line, call):
+    """`size` is so many times the argument."""
+    rule = FUNCTIONS[call["symbol"]].attrs.get("size", "")
+    return "size" in line and re.fullmatch(rf"{name}(\*\d+)?", rule)
+
+
+def brief(wrong):
+    """A name of 4,000 characters tells nobody anything."""
+    return [re.sub(r"(\w{60})\w{40,}", r"\1~", text) for text in wrong]
+
+
+def differences(line, call, expectation, pid, clock):
+    """What is wrong with a call's line: [] if nothing."""
+    fields, arguments = expectation.line(call)
+    wrong = []
+    told = {k: v for k, v in line.items() if k not in ("id", "ts", "duration_us", "args", "parent", "text_cut", "inferred")}
+    if line.get("inferred") and fields["op"] == "unified":
+        fields["op"] = line["op"]
+    if told != {**fields, "pid": pid}:
+        wrong.append(f"fields {told}, not {fields}")
+    cut = any(len(text) > STRING_LIMIT for text in call.get("strings", []) if text)
+    if line.get("text_cut", False) != cut:
+        wrong.append("text_cut")
+    in_fields = [line[key] for key in TOLD_BY if key in line] + line.get("grid", []) + line.get("block", [])
+    for name, value in arguments.items():
+        if name in line.get("args", {}):
+            if not same(line["args"][name], value):
+                wrong.append(f"args.{name} is {line['args'][name]}, not {value}")
+        elif value not in in_fields and not told_by_size(name, line, call):
+            wrong.append(f"args.{name} is missing: {value}")
+    if set(line.get("args", {})) - set(arguments):
+        wrong.append(f"args {line['args']}, of which only {arguments} were given")
+    begin = clock + line["ts"]
+    end = begin + round(line["duration_us"] * 1000)
+    if not begin <= call["begin_ns"] <= call["end_ns"] <= end:
+        wrong.append(f"it ran from {call['begin_ns']} to {call['end_ns']}, not {begin} to {end}")
+    return [f"{call['symbol']}: {text}" for text in wrong]
+
+
+def check_calls(test, trace, symbols=None):
+    """Every line of every thread, in order, against the driver's record."""
+    for pid, record in test.records().items():
+        expectation = Expectation()
+        calls = [call for call in record.calls if symbols is None or call["symbol"] in symbols]
+        lines = [line for line in trace.calls if line["pid"] == pid]
+        by_thread = collections.defaultdict(lambda: ([], []))
+        for call in calls:
+            by_thread[call["tid"]][0].append(call)
+        for line in lines:
+            by_thread[line["tid"]][1].append(line)
+        wrong = []
+        for of_thread, told in by_thread.values():
+            test.assertEqual([c["symbol"] for c in of_thread], [l.get("symbol", l["name"]) for l in told])
+        # In the order of the record: memory that one thread allocated another may free.
+        places = {tid: iter(told) for tid, (_, told) in by_thread.items()}
+        clock = trace.header["clocks"]["monotonic_ns"]
+        for call in calls:
+            wrong += differences(next(places[call["tid"]]), call, expectation, pid, clock)
+        test.assertEqual(brief(wrong), [])

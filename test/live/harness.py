@@ -1,0 +1,297 @@
+"""Runs the real cudabpf on the simulated driver, and holds its trace against the driver's own record.
+
+CUDABPF_BUILD names the build folder. A test module ends with harness.main(), and is called with the names of
+its tests. Exit status 77: skipped, with the reason printed.
+"""
+import collections
+import contextlib
+import ctypes
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BUILD = os.environ.get("CUDABPF_BUILD", "build")
+CUDABPF = f"{BUILD}/cudabpf"
+LIBRARY = f"{BUILD}/test/fake_libcuda/libcuda.so.1"
+NEWER = f"{BUILD}/test/fake_libcuda/newer/libcuda.so.1"
+WORKLOADS = f"{BUILD}/test/workloads"
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/cudabpf/cuda_api.tsv")
+LOOKUP = "cuGetProcAddress_v2"  # each workload begins by looking its functions up
+PATIENCE = 30  # seconds for anything that must happen
+PROFILES = ("light", "default", "full")
+
+
+def profile_symbols(profile):
+    """What the program itself says that a profile traces."""
+    command = [CUDABPF, "functions", "--profile", profile, "--json"]
+    lines = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.splitlines()
+    return {json.loads(line)["symbol"] for line in lines}
+
+
+def wait_for(condition, what, seconds=PATIENCE):
+    """The condition's value, as soon as it is true."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"after {seconds} s: not {what}")
+
+
+class Record:
+    """What the simulated driver wrote down of one process."""
+
+    def __init__(self, folder, pid):
+        self.pid = pid
+        with open(f"{folder}/counts.{pid}.tsv", encoding="utf-8") as file:
+            counts = {symbol: int(count) for symbol, count in (line.split("\t") for line in file)}
+        self.counts = {symbol: count for symbol, count in counts.items() if count}
+        path = f"{folder}/calls.{pid}.jsonl"
+        self.calls = []
+        if os.path.exists(path):
+            with open(path, encoding="utf-8", errors="surrogateescape") as file:
+                self.calls = [json.loads(line) for line in file if line.endswith("\n")]
+
+
+def records(folder):
+    pids = [int(re.search(r"counts\.(\d+)\.tsv", path)[1]) for path in glob.glob(f"{folder}/counts.*.tsv")]
+    return {pid: Record(folder, pid) for pid in pids}
+
+
+def merge(counts):
+    return sum((collections.Counter(c) for c in counts), collections.Counter())
+
+
+class Trace:
+    """A trace file's lines, by what they are."""
+
+    def __init__(self, text, whole=True):
+        lines = text.split("\n")
+        self.cut = lines.pop()  # what stands after the last newline
+        self.lines = [json.loads(line) for line in lines]
+        self.header = self.lines[0]
+        self.end = self.lines[-1] if self.lines[-1]["type"] == "end" else None
+        self.calls = [line for line in self.lines if "id" in line]
+        self.processes = self.of("process")
+        self.lost = self.of("lost")
+        self.libraries = self.of("library")
+        if whole:
+            assert self.cut == "" and self.header["type"] == "trace" and self.end, lines[-1:]
+
+    def of(self, kind):
+        return [line for line in self.lines if line["type"] == kind and "id" not in line]
+
+    def named(self, symbol):
+        return [call for call in self.calls if symbol_of(call) == symbol]
+
+    def counts(self, *pids):
+        """{symbol: lines} of all processes, or of these."""
+        return collections.Counter(symbol_of(c) for c in self.calls if not pids or c["pid"] in pids)
+
+    def process(self, operation, pid):
+        return [p for p in self.processes if p["op"] == operation and p["pid"] == pid]
+
+
+def symbol_of(call):
+    return call.get("symbol", call["name"])
+
+
+class Program:
+    """A program that runs beside the test, and is gone when the test is."""
+
+    def __init__(self, command, env=None, **options):
+        options.setdefault("stdin", subprocess.DEVNULL)
+        self.errors = tempfile.TemporaryFile("w+")  # pylint: disable=consider-using-with
+        options.setdefault("stderr", self.errors)
+        self.process = subprocess.Popen(list(map(str, command)), env=env, **options)  # pylint: disable=consider-using-with
+        self.pid = self.process.pid
+
+    def stderr(self):
+        self.errors.seek(0)
+        return self.errors.read()
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self, seconds=PATIENCE):
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.process.args} still runs after {seconds} s:\n{self.stderr()}") from None
+
+    def tell(self, text="\n"):
+        self.process.stdin.write(text.encode())
+        self.process.stdin.flush()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        self.errors.close()
+
+
+class LiveTest(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="cudabpf-live-")
+        os.chmod(self.folder, 0o777)
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.path = f"{self.folder}/trace.jsonl"
+        self.record_folder = f"{self.folder}/record"
+        os.mkdir(self.record_folder)
+        os.chmod(self.record_folder, 0o777)
+
+    # --- starting
+
+    def environment(self, **fake):
+        """The test's own, with FAKE_CUDA_… variables: LATENCY="…", LOG=None for none."""
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("FAKE_CUDA_", "SUDO_"))}
+        env.pop("LD_LIBRARY_PATH", None)
+        settings = {"COUNTS": self.record_folder, "LOG": self.record_folder, **fake}
+        env.update({f"FAKE_CUDA_{k}": str(v) for k, v in settings.items() if v is not None})
+        return env
+
+    def start(self, command, **options):
+        options.setdefault("env", self.environment())
+        program = Program(command, **options)
+        self.addCleanup(program.kill)
+        return program
+
+    def start_cudabpf(self, *arguments, output=None, **options):
+        """Once it traces: the trace has its header."""
+        output = output or self.path
+        program = self.start([CUDABPF, *arguments], **options)
+
+        def traces():
+            assert program.process.poll() is None, program.stderr()
+            return os.path.exists(output) and os.path.getsize(output)
+        wait_for(traces, f"a header in {output}")
+        return program
+
+    def run_cudabpf(self, *arguments, timeout=60, **options):
+        """Runs it to its end."""
+        options.setdefault("env", self.environment())
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run([CUDABPF, *map(str, arguments)], timeout=timeout, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+    def script(self, script, *flags, fake=None, status=0, workload=(), library=LIBRARY, output=None):
+        """Traces fake_calls with this script, all functions unless flags say otherwise."""
+        command = [f"{WORKLOADS}/fake_calls", "--library", library, *workload, script]
+        return self.traced(command, "--library", library, *flags, fake=fake, status=status, output=output)
+
+    def traced(self, command, *flags, fake=None, status=0, output=None):
+        flags = list(flags)
+        if not {"--profile", "--only"} & set(flags):
+            flags += ["--profile", "full"]
+        output = output or self.path
+        done = self.run_cudabpf("run", "-o", output, *flags, "--", *command,
+                                env=self.environment(**(fake or {})))
+        self.stderr = done.stderr.decode()
+        self.assertEqual(done.returncode, status, self.stderr)
+        return self.read(output)
+
+    # --- comparing
+
+    def read(self, path=None, whole=True):
+        with open(path or self.path, encoding="utf-8") as file:
+            return Trace(file.read(), whole)
+
+    def records(self):
+        return records(self.record_folder)
+
+    def record(self):
+        """Of the only process that made calls."""
+        found = self.records()
+        self.assertEqual(len(found), 1, "processes that made calls")
+        return next(iter(found.values()))
+
+    def check_accounts(self, trace):
+        accounts = trace.end["accounts"]
+        self.assertEqual(accounts["entered"], accounts["emitted"] + accounts["dropped"])
+        self.assertEqual(accounts["received"], accounts["emitted"])
+        self.assertEqual(trace.end["calls"], len(trace.calls))
+        self.assertEqual(trace.end["lines"], len(trace.lines))
+        ids = [call["id"] for call in trace.calls]
+        self.assertEqual(len(ids), len(set(ids)))
+
+    def check_law(self, trace):
+        """The books balance and nothing is missing."""
+        self.check_accounts(trace)
+        self.assertEqual(trace.end["accounts"]["dropped"], 0)
+        self.assertEqual(trace.end["losses"], {})
+        self.assertEqual(trace.lost, [])
+        flags = {"unfinished", "return_lost", "entry_lost", "read_fault"}
+        self.assertEqual([call for call in trace.calls if flags & set(call)], [])
+
+    def check_counts(self, trace, symbols=None):
+        """Each call of each process has one line, if it is of these functions, and there is no other."""
+        found = self.records()
+        for pid, record in found.items():
+            counts = {k: v for k, v in record.counts.items() if symbols is None or k in symbols}
+            self.assertEqual(dict(trace.counts(pid)), counts, f"pid {pid}")
+        self.assertEqual({call["pid"] for call in trace.calls} - set(found), set())
+
+    def check_whole(self, trace, symbols=None):
+        self.check_law(trace)
+        self.check_counts(trace, symbols)
+
+
+def nothing_left_behind():
+    """No BPF program or link of ours is in the kernel."""
+    def names(kind):
+        text = subprocess.run(["bpftool", kind, "list", "-j"], check=True, stdout=subprocess.PIPE).stdout
+        return json.loads(text or "[]")
+    ours = {"call_entry", "call_rich_entry", "call_launch_entr", "call_launch_entry", "call_return",
+            "call_out_return", "process_fork", "process_exec", "process_exit"}
+    programs = [p for p in names("prog") if p.get("name") in ours]
+    ids = {p["id"] for p in programs}
+    return not programs and not [link for link in names("link") if link.get("prog_id") in ids]
+
+
+def skip(reason):
+    print(f"SKIPPED: {reason}")
+    sys.exit(77)
+
+
+def check_machine():
+    """Root, and a kernel that takes BPF programs."""
+    if os.geteuid() != 0:
+        skip("live tests load BPF programs, which takes root")
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([CUDABPF, "run", "-q", "-o", f"{folder}/t.jsonl", "--", "true"], check=False,
+                              text=True, stderr=subprocess.PIPE)
+    if done.returncode in (120, 121):
+        skip(f"this machine takes no BPF programs: {done.stderr.strip()}")
+
+
+class Skipping(unittest.TextTestResult):
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        print(f"SKIPPED: {reason}")
+
+
+def main():
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # orphans of killed programs come to us, not to init
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    check_machine()
+    names = sys.argv[1:]
+    program = unittest.main(argv=[sys.argv[0], *names], exit=False,
+                            testRunner=unittest.TextTestRunner(resultclass=Skipping))
+    result = program.result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(77 if result.testsRun and len(result.skipped) == result.testsRun else 0)
