@@ -1,6 +1,6 @@
 // Picks a subcommand. Each has a file of its own in src/cli/.
 #include <CLI/CLI.hpp>
-#include <csignal>
+#include <system_error>
 
 #include "cli/commands.hpp"
 #include "collect/exit_codes.hpp"
@@ -8,13 +8,15 @@
 
 int main(int argc, char** argv) {
   using namespace cudabpf;
-  // A reader of our output that goes away is an error to handle, not a reason to die.
-  std::signal(SIGPIPE, SIG_IGN);
-
   CLI::App app{
       "cudabpf sees every CUDA driver call on this machine, from the kernel: nothing is linked,\n"
       "preloaded or restarted. Without a subcommand it traces the whole machine until Ctrl-C."};
   app.name("cudabpf");
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return std::string("cudabpf: error: ") + error.what() +
+           "\ncudabpf: error:   `cudabpf --help`, or --help after a subcommand, says what there "
+           "is\n";
+  });
   app.set_version_flag("-V,--version", "cudabpf " CUDABPF_VERSION);
   app.footer(cli::footer());
   app.fallthrough(false);
@@ -34,8 +36,13 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? exit_code::OK : exit_code::USAGE;
   }
-  Result<int> status = action();
-  if (status) return *status;
-  log::error(status.error());
-  return status.error().exit_code;
+  try {
+    Result<int> status = action();
+    if (status) return *status;
+    log::error(status.error());
+    return status.error().exit_code;
+  } catch (const std::system_error& error) {  // standard output is full or gone
+    log::error({error.what(), {}, exit_code::FAILED});
+    return exit_code::FAILED;
+  }
 }

@@ -45,10 +45,10 @@ void add_attach(CLI::App& app, Action& action) {
   auto flags = std::make_shared<AttachFlags>();
   CLI::App* sub = app.add_subcommand("attach", "Trace processes that run already");
   sub->add_option("-p,--pid", flags->targets.pids, "These processes")
-      ->type_name("PID…")
+      ->type_name("PID")
       ->delimiter(',');
   sub->add_option("-n,--name", flags->targets.names, "Processes of this program")
-      ->type_name("NAME…");
+      ->type_name("NAME");
   sub->add_option("--container", flags->targets.container,
                   "The processes of a container: its id or name, or the path of a cgroup")
       ->type_name("ID|CGROUP");

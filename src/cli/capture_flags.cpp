@@ -67,23 +67,27 @@ Result<std::uint64_t> parse_duration(const std::string& text, const std::string&
 
 void CaptureFlags::add_to(CLI::App& app, bool can_follow) {
   app.add_option("-o,--output", output,
-                 "The trace: a file, FILE.zst, or - for stdout "
+                 "The trace: a file, FILE.zst, or - for stdout\n"
                  "[traces/trace_<timestamp>.jsonl]")
       ->type_name("FILE");
-  app.add_option(
-         "--profile", profile,
-         "How much is traced. light: launches, copies, memory and synchronisation, at entry "
-         "alone where that is enough. default: everything but trivial getters. full: all")
+  app.add_option("--profile", profile,
+                 "How much is traced.\n"
+                 "light: launches, copies, memory, synchronisation;\n"
+                 "  at entry alone where that is enough\n"
+                 "default: everything but trivial getters\n"
+                 "full: all")
       ->type_name("light|default|full")
-      ->check(CLI::IsMember({"light", "default", "full"}))
+      ->check(CLI::IsMember({"light", "default", "full"}).description(""))
       ->capture_default_str();
-  app.add_option("--only", only, "Trace only functions that match one of these, comma-separated")
+  app.add_option("--only", only,
+                 "Trace only functions that match one of these:\n"
+                 "names with * and ?, comma-separated; case counts")
       ->type_name("PATTERN");
   app.add_option("--exclude", exclude, "Do not trace functions that match one of these")
       ->type_name("PATTERN");
-  app.add_flag(
-      "--no-returns", no_returns,
-      "Record entries alone: half the cost, but no durations, results or returned addresses");
+  app.add_flag("--no-returns", no_returns,
+               "Record entries alone: half the cost, but no durations,\n"
+               "results or returned addresses");
   if (can_follow)
     app.add_flag("--no-follow", no_follow, "Do not trace children that traced processes start");
   app.add_option("--duration", duration, "Stop after this long (30s, 15m, 2h)")->type_name("TIME");

@@ -66,7 +66,9 @@ void add_completion(CLI::App& app, Action& action) {
   auto shell = std::make_shared<std::string>("bash");
   CLI::App* sub = app.add_subcommand(
       "completion", "Shell completion: source <(cudabpf completion); zsh: bashcompinit first");
-  sub->add_option("shell", *shell, "The shell")->check(CLI::IsMember({"bash", "zsh"}));
+  sub->add_option("shell", *shell, "The shell")
+      ->type_name("bash|zsh")
+      ->check(CLI::IsMember({"bash", "zsh"}).description(""));
   sub->callback([shell, &app, &action] {
     action = [shell, &app] {
       if (*shell == "zsh") fmt::print("autoload -U +X bashcompinit && bashcompinit\n");

@@ -175,8 +175,11 @@ int doctor(bool json) {
     if (!finding.advice.empty()) fmt::print("{:<24} {:<15} → {}\n", "", "", finding.advice);
   }
   if (!json)
-    fmt::print("\n{}\n", can_trace ? "cudabpf can trace here." : "cudabpf cannot trace here.");
-  return can_trace ? exit_code::OK : exit_code::KERNEL_UNSUPPORTED;
+    fmt::print("\n{}\n", can_trace             ? "cudabpf can trace here."
+                         : check_permissions() ? "cudabpf cannot trace here."
+                                               : "cudabpf cannot trace here without root.");
+  if (can_trace) return exit_code::OK;
+  return check_permissions() ? exit_code::KERNEL_UNSUPPORTED : exit_code::NOT_PERMITTED;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cudabpf/cuda_api.hpp"
 #include "util/glob.hpp"
+#include "util/log.hpp"
 
 namespace cudabpf::cli {
 
@@ -58,6 +59,7 @@ int print_functions(const FunctionsFlags& flags) {
                  to_string(function.profile), signature(function));
   }
   if (!flags.json) fmt::print("{} functions\n", count);
+  if (count == 0) log::hint("a pattern is of the whole name, and case counts: '*Launch*'");
   return 0;
 }
 
@@ -69,8 +71,9 @@ void add_functions(CLI::App& app, Action& action) {
       app.add_subcommand("functions", "The table of CUDA functions: what each is and what is read");
   sub->add_option("--profile", flags->profile, "Only those that this profile traces [full]")
       ->type_name("light|default|full")
-      ->check(CLI::IsMember({"light", "default", "full"}));
-  sub->add_option("--match", flags->match, "Only those whose name matches")->type_name("PATTERN");
+      ->check(CLI::IsMember({"light", "default", "full"}).description(""));
+  sub->add_option("--match", flags->match, "Only those whose name matches; case counts")
+      ->type_name("PATTERN");
   sub->add_flag("--json", flags->json, "One JSON object a line");
   sub->callback([flags, &action] { action = [flags] { return print_functions(*flags); }; });
 }

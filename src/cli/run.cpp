@@ -55,7 +55,7 @@ void add_run(CLI::App& app, Action& action) {
   sub->add_flag("--as-root", flags->as_root, "Start the command as root")->excludes(user);
   sub->add_option("command", flags->command, "The command and its arguments, after --")
       ->required()
-      ->type_name("CMD…");
+      ->type_name("CMD");
   sub->positionals_at_end();
   sub->footer(footer());
   sub->callback([flags, &action] { action = [flags] { return run(*flags); }; });

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
 
 #include "collect/exit_codes.hpp"
 #include "sink/summary.hpp"
@@ -16,6 +18,8 @@ namespace cudabpf::cli {
 Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags& flags,
                                                              CaptureOptions options) {
   log::set_quiet(flags.quiet);
+  // A reader of the trace that goes away is an error to handle, not a reason to die.
+  std::signal(SIGPIPE, SIG_IGN);
   auto duration = flags.duration_ns();
   if (!duration) return duration.error();
   auto output = flags.output_options();
@@ -101,8 +105,8 @@ Result<int> CaptureSession::run_until(const Until& until) {
   TraceWritten written = trace_->written();
   if (!quiet_) {
     status_.reset();  // its line must not stand in the summary
-    fmt::print(stderr, "{}",
-               render_summary(stats_.stats(), totals, written, terminal_of(STDERR_FILENO)));
+    auto summary = render_summary(stats_.stats(), totals, written, terminal_of(STDERR_FILENO));
+    std::fputs(summary.c_str(), stderr);
   }
   if (until.command && !command_status)
     log::hint("the command (pid {}) runs on, untraced", until.command->pid());
