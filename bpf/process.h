@@ -74,9 +74,10 @@ static __always_inline void adopt_current(struct ids ids) {
 static __always_inline int on_fork(struct task_struct* parent, struct task_struct* child) {
   __u32 parent_pid = pid_here(BPF_CORE_READ(parent, group_leader));
   if (!is_traced(parent_pid)) return 0;
+  if (!follow_children) return 0; /* nobody would tell of its end either */
   if (BPF_CORE_READ(child, group_leader) != child) return 0; /* a thread */
   __u32 pid = pid_here(child);
-  if (follow_children) set_traced(pid);
+  set_traced(pid);
   send_process(child, pid, pid, CB_FORK);
   return 0;
 }
