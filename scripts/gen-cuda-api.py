@@ -13,6 +13,7 @@ STRUCTS = {"memcpy2d", "memcpy3d", "memcpy3d_peer", "launch_config", "launch_par
            "pool_props", "kernel_node", "sizes"}
 VALUES = SCALARS | ADDRESSES | HANDLES
 PROFILES = {"light": "light", "default": "default_", "full": "full"}
+NAMES_EFFECTS = {"none", "learn", "forget"}
 COLUMNS = ["symbol", "name", "type", "op", "profile", "args", "attrs"]
 
 
@@ -51,7 +52,7 @@ def parse_size(expression, names):
         return f"{{SizeRule::Kind::sum_of_array, {index(total[1])}, {index(total[2])}, 1}}"
     factors = expression.split("*")
     unit = int(factors.pop()) if factors[-1].isdigit() else 1
-    if not 1 <= len(factors) <= 2:
+    if not 1 <= len(factors) <= 2 or not 1 <= unit <= 255:
         raise TableError(f"size: cannot read '{expression}'")
     second = index(factors[1]) if len(factors) == 2 else -1
     return f"{{SizeRule::Kind::product, {index(factors[0])}, {second}, {unit}}}"
@@ -64,12 +65,16 @@ def parse_row(row):
         raise TableError(f"unknown attribute '{sorted(unknown)[0]}'")
     if row["profile"] not in PROFILES:
         raise TableError(f"unknown profile '{row['profile']}'")
+    if attrs.get("names", "none") not in NAMES_EFFECTS:
+        raise TableError(f"unknown names '{attrs['names']}'")
     arguments, names = [], []
     words = {"x86": 0, "arm64": 0}
     for part in filter(None, (p.strip() for p in row["args"].split(","))):
         name, _, role = part.partition(":")
         cpp_role, out, struct, x86, arm64 = parse_role(role)
         place = {arch: words[arch] if used else -1 for arch, used in (("x86", x86), ("arm64", arm64))}
+        if name in names:
+            raise TableError(f"two arguments '{name}'")
         words["x86"] += x86
         words["arm64"] += arm64
         names.append(name)
@@ -100,6 +105,8 @@ def main():
         try:
             if len(cells) > len(COLUMNS):
                 raise TableError("too many columns")
+            if len(cells) < 5 or not all(cells[:5]):
+                raise TableError("too few columns: symbol, name, type, op and profile are needed")
             if row["symbol"] in seen:
                 raise TableError(f"'{row['symbol']}' stands twice")
             seen.add(row["symbol"])

@@ -66,6 +66,9 @@ enum class Struct : std::uint8_t {
   sizes,
 };
 
+// What is read of one, in words of 8 bytes; of `sizes`, an array, at most.
+unsigned struct_words(Struct layout);
+
 struct Argument {
   std::string_view name;
   Role role;         // of the value, or of what the out-pointer points to

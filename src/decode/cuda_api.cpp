@@ -28,14 +28,9 @@ constexpr StructSize STRUCT_SIZES[] = {
     {Struct::sizes, 200 / 8},
 };
 
-unsigned struct_words(Struct layout) {
-  for (const auto& entry : STRUCT_SIZES)
-    if (entry.layout == layout) return entry.words;
-  return 0;
-}
-
 bool narrow(Role role) {
-  return role == Role::u32 || role == Role::i32 || role == Role::device || role == Role::ptr32;
+  return role == Role::u32 || role == Role::i32 || role == Role::f32 || role == Role::device ||
+         role == Role::ptr32;
 }
 
 constexpr std::string_view ROLE_NAMES[] = {
@@ -56,6 +51,12 @@ std::optional<Profile> parse_profile(std::string_view name) {
 std::string_view to_string(Profile profile) {
   constexpr std::string_view NAMES[] = {"light", "default", "full"};
   return NAMES[static_cast<int>(profile)];
+}
+
+unsigned struct_words(Struct layout) {
+  for (const auto& entry : STRUCT_SIZES)
+    if (entry.layout == layout) return entry.words;
+  return 0;
 }
 
 std::string_view to_string(Role role) { return ROLE_NAMES[static_cast<int>(role)]; }

@@ -1,6 +1,7 @@
 #include "decode/describe.hpp"
 
 #include <cstring>
+#include <initializer_list>
 
 namespace cudabpf {
 
@@ -22,27 +23,24 @@ std::optional<std::uint64_t> word_of(const Argument& argument, Words words) {
   return value_of(argument.role, words[static_cast<std::size_t>(argument.word)]);
 }
 
-// CUmemorytype: 1 host, 2 device, 3 array, 4 unified.
-char memory_letter(std::uint32_t type) {
-  switch (type) {
-    case 1:
-      return 'H';
-    case 2:
-      return 'D';
-    case 3:
-      return 'A';
-    default:
-      return 'U';
-  }
+// nothing: the product is more than 64 bits hold, so an argument is not what it seems.
+std::optional<std::uint64_t> product(std::initializer_list<std::uint64_t> factors) {
+  std::uint64_t result = 1;
+  for (std::uint64_t factor : factors)
+    if (__builtin_mul_overflow(result, factor, &result)) return std::nullopt;
+  return result;
 }
 
+// CUmemorytype
+constexpr std::uint32_t HOST = 1, DEVICE = 2, ARRAY = 3, UNIFIED = 4;
+
+// Empty: one side says which it is and the other does not, or one is no memory type.
 std::string_view direction(std::uint32_t source, std::uint32_t destination) {
-  constexpr std::string_view NAMES[] = {"HtoH", "HtoD", "HtoA", "DtoH", "DtoD",
-                                        "DtoA", "AtoH", "AtoD", "AtoA"};
-  const char wanted[] = {memory_letter(source), 't', 'o', memory_letter(destination)};
-  for (std::string_view name : NAMES)
-    if (name == std::string_view(wanted, sizeof(wanted))) return name;
-  return "unified";
+  constexpr std::string_view NAMES[3][3] = {
+      {"HtoH", "HtoD", "HtoA"}, {"DtoH", "DtoD", "DtoA"}, {"AtoH", "AtoD", "AtoA"}};
+  if (source == UNIFIED && destination == UNIFIED) return "unified";
+  if (source < HOST || source > ARRAY || destination < HOST || destination > ARRAY) return {};
+  return NAMES[source - HOST][destination - HOST];
 }
 
 struct CopyEnd {
@@ -54,18 +52,23 @@ struct CopyEnd {
 CopyEnd copy_end(Bytes bytes, std::size_t type_at) {
   auto type = field<std::uint32_t>(bytes, type_at);
   std::size_t host_at = type_at + 8;
-  std::size_t offset = type == 1 ? 0 : type == 3 ? 16 : 8;  // unified addresses stand in `device`
+  std::size_t offset = type == HOST    ? 0
+                       : type == ARRAY ? 16
+                                       : 8;  // unified addresses stand in `device`
   return {type, field<std::uint64_t>(bytes, host_at + offset)};
 }
 
 void describe_copy(Bytes bytes, std::size_t source_type_at, std::size_t destination_type_at,
-                   std::uint64_t size, bool peer, Details& details) {
+                   std::optional<std::uint64_t> size, const Function& function, Details& details) {
   CopyEnd source = copy_end(bytes, source_type_at);
   CopyEnd destination = copy_end(bytes, destination_type_at);
   details.src = source.address;
   details.dst = destination.address;
   details.size = size;
-  details.op = peer ? "peer" : direction(source.type, destination.type);
+  // A graph's node only says what the graph will copy; a peer copy is one whatever its types.
+  if (function.type != "transfer" || function.op == "peer") return;
+  auto op = direction(source.type, destination.type);
+  if (!op.empty()) details.op = op;
 }
 
 void describe_grid(Bytes bytes, std::size_t at, Details& details) {
@@ -78,20 +81,20 @@ void describe_grid(Bytes bytes, std::size_t at, Details& details) {
 }
 
 // Offsets from the CUDA 13.0 headers (x86-64 and AArch64 agree).
-void describe_struct(Struct layout, Bytes bytes, Details& details) {
-  if (bytes.empty()) return;
+void describe_struct(const Function& function, Struct layout, Bytes bytes, Details& details) {
+  if (bytes.size() < 8 * struct_words(layout)) return;
   switch (layout) {
     case Struct::memcpy2d:
       describe_copy(bytes, 16, 72,
-                    field<std::uint64_t>(bytes, 112) * field<std::uint64_t>(bytes, 120), false,
-                    details);
+                    product({field<std::uint64_t>(bytes, 112), field<std::uint64_t>(bytes, 120)}),
+                    function, details);
       break;
     case Struct::memcpy3d:
     case Struct::memcpy3d_peer:
       describe_copy(bytes, 32, 120,
-                    field<std::uint64_t>(bytes, 176) * field<std::uint64_t>(bytes, 184) *
-                        field<std::uint64_t>(bytes, 192),
-                    layout == Struct::memcpy3d_peer, details);
+                    product({field<std::uint64_t>(bytes, 176), field<std::uint64_t>(bytes, 184),
+                             field<std::uint64_t>(bytes, 192)}),
+                    function, details);
       break;
     case Struct::launch_config:
       describe_grid(bytes, 0, details);
@@ -111,7 +114,8 @@ void describe_struct(Struct layout, Bytes bytes, Details& details) {
     }
     case Struct::alloc_prop:
     case Struct::pool_props:
-      details.device = field<std::int32_t>(bytes, 12);  // location.id
+      // location.type and .id; other types' ids are of NUMA nodes
+      if (field<std::int32_t>(bytes, 8) == 1) details.device = field<std::int32_t>(bytes, 12);
       break;
     case Struct::none:
     case Struct::sizes:
@@ -120,9 +124,10 @@ void describe_struct(Struct layout, Bytes bytes, Details& details) {
 }
 
 std::optional<std::uint64_t> sum_of_array(std::uint64_t count, Bytes bytes) {
-  if (count * sizeof(std::uint64_t) > bytes.size()) return std::nullopt;  // more than was read
+  if (count > bytes.size() / sizeof(std::uint64_t)) return std::nullopt;  // more than was read
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < count; i++) sum += field<std::uint64_t>(bytes, i * 8);
+  for (std::size_t i = 0; i < count; i++)
+    if (__builtin_add_overflow(sum, field<std::uint64_t>(bytes, i * 8), &sum)) return std::nullopt;
   return sum;
 }
 
@@ -136,12 +141,10 @@ std::optional<std::uint64_t> size_of(const Function& function, Words words, Byte
   }
   if (first.out) return std::nullopt;  // known at return
   auto size = word_of(first, words);
-  if (size && rule.times >= 0) {
-    auto times = word_of(function.arguments[static_cast<std::size_t>(rule.times)], words);
-    if (!times) return std::nullopt;
-    *size *= *times;
-  }
-  return size ? std::optional(*size * rule.unit) : std::nullopt;
+  std::optional<std::uint64_t> times = 1;
+  if (rule.times >= 0)
+    times = word_of(function.arguments[static_cast<std::size_t>(rule.times)], words);
+  return size && times ? product({*size, *times, rule.unit}) : std::nullopt;
 }
 
 bool is_address(Role role) {
@@ -214,7 +217,8 @@ Details describe_entry(const Function& function, Words words, Bytes structure) {
     details.size = size_of(function, words, structure);
   }
   for (const Argument& argument : function.arguments)
-    if (argument.role == Role::in_struct) describe_struct(argument.layout, structure, details);
+    if (argument.role == Role::in_struct)
+      describe_struct(function, argument.layout, structure, details);
   return details;
 }
 
@@ -236,7 +240,7 @@ void describe_outs(const Function& function, Words words, Words outs, Details& d
   }
   if (sizing_out && function.size.times >= 0) {
     auto times = word_of(function.arguments[static_cast<std::size_t>(function.size.times)], words);
-    if (times) details.size = *sizing_out * *times;
+    if (times) details.size = product({*sizing_out, *times});
   }
 }
 
