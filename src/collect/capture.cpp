@@ -104,6 +104,7 @@ void Capture::start(Sink& sink, Session session) {
   session.boottime_ns = now_ns(CLOCK_BOOTTIME);
   Correlator::Options options;
   options.begin_ns = begin_ns_;
+  options.begin_boottime_ns = session.boottime_ns;
   options.entry_only = [this](const Function& f) { return options_.filter.entry_only(f); };
   correlator_ = std::make_unique<Correlator>(
       sink, [this](std::uint16_t id) { return numbers_.find(id); },

@@ -2,15 +2,16 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <map>
-#include <thread>
+#include <optional>
 
 #include "collect/exit_codes.hpp"
 #include "cudabpf.skel.h"
@@ -70,19 +71,35 @@ void raise_file_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Closing a single link waits for a grace period; many that wait together share it.
 void destroy_links(std::vector<bpf_link*>& links) {
-  constexpr std::size_t MOST_THREADS = 64;
-  std::atomic<std::size_t> next{0};
-  auto work = [&] {
-    for (std::size_t i; (i = next++) < links.size();) bpf_link__destroy(links[i]);
-  };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < std::min(MOST_THREADS, links.size()); i++) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+  for (bpf_link* link : links) bpf_link__destroy(link);
   links.clear();
 }
+
+// The last close of a single link waits for grace periods, one link after the other: a thousand
+// take most of a minute. So a child keeps every descriptor until this process has closed its own,
+// and then closes them by exiting, while nobody waits. It holds no terminal and no pipe of ours.
+class SlowClosing {
+ public:
+  SlowClosing() {
+    int parent_closed[2];
+    if (pipe2(parent_closed, O_CLOEXEC) != 0) return;
+    if (fork() == 0) {
+      setsid();
+      prctl(PR_SET_NAME, "cudabpf-closing");
+      for (int stdio : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(stdio);
+      close(parent_closed[1]);
+      char end;
+      [[maybe_unused]] ssize_t got = read(parent_closed[0], &end, 1);
+      _exit(0);
+    }
+    close(parent_closed[0]);
+    until_closed_ = Fd(parent_closed[1]);
+  }
+
+ private:
+  Fd until_closed_;
+};
 
 }  // namespace
 
@@ -284,6 +301,13 @@ void ProbeSet::select_all() {
 }
 
 void ProbeSet::detach() {
+  std::optional<SlowClosing> slow_closing;
+  if (!multi_ && !entry_links_.empty()) {
+    slow_closing.emplace();
+    // Until the last is closed the probes still fire; they find nobody selected.
+    __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_LISTED, __ATOMIC_SEQ_CST);
+    for (auto& word : skeleton_->bss->traced) __atomic_store_n(&word, 0, __ATOMIC_SEQ_CST);
+  }
   destroy_links(entry_links_);
   destroy_links(return_links_);
   destroy_links(process_links_);

@@ -39,7 +39,8 @@ class ProbeSet {
   void select_cgroup(std::uint64_t id, std::uint32_t level);
   void select_all();
 
-  // Entries first, so that no call is seen to begin that will not be seen to end.
+  // Entries first, so that no call is seen to begin that will not be seen to end. Single links may
+  // stand, recording nothing, for up to a minute after this returns.
   void detach();
 
   bpf_map* ring() const;
