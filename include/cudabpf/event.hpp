@@ -67,11 +67,12 @@ struct Call {
   std::uint32_t tid = 0;
   const Function* function = nullptr;
   std::int32_t result = 0;
-  bool has_return = false;   // duration and result are known
-  bool unfinished = false;   // it never returned: the thread or the trace ended inside it
-  bool return_lost = false;  // it returned, but that record was lost
-  bool entry_lost = false;   // only its return was seen: no arguments, no duration
-  bool read_fault = false;   // something that an argument points to could not be read
+  bool has_return = false;  // duration and result are known
+  bool unfinished = false;  // it never returned: the thread or the trace ended inside it
+  // It has ended, but its return was not seen: that record was lost, or longjmp left the call.
+  bool return_lost = false;
+  bool entry_lost = false;  // only its return was seen: no arguments, no duration
+  bool read_fault = false;  // something that an argument points to could not be read
   bool string_cut = false;
   std::span<const std::uint64_t> words;  // integer argument words, as recorded
   std::span<const std::uint64_t> outs;   // what the out-pointers hold, in argument order

@@ -1,42 +1,117 @@
 #include "correlate/allocations.hpp"
 
+#include <algorithm>
+
 namespace cudabpf {
 
-void Allocations::follow(std::uint32_t pid, const Function& function, Details& details) {
-  bool adds = function.op == "alloc" || function.op == "map" || function.op == "register";
-  bool removes = function.op == "free" || function.op == "unmap" || function.op == "unregister";
-  if (!details.ptr || (!adds && !removes)) return;
-  if (adds) {
-    if (details.size)
-      processes_[pid].insert_or_assign(*details.ptr, Range{*details.size, function.kind == "host"});
-    return;
-  }
-  auto process = processes_.find(pid);
-  if (process == processes_.end()) return;
-  auto range = process->second.find(*details.ptr);
-  if (range == process->second.end()) return;
-  if (!details.size) details.size = range->second.size;
-  process->second.erase(range);
+namespace {
+
+bool adds(const Function& function) {
+  return function.op == "alloc" || function.op == "map" || function.op == "register";
 }
 
-const Allocations::Range* Allocations::range_at(const Ranges& ranges, std::uint64_t address) {
+bool removes(const Function& function) {
+  return function.op == "free" || function.op == "unmap" || function.op == "unregister";
+}
+
+}  // namespace
+
+void Allocations::follow(std::uint32_t pid, const Function& function, Details& details) {
+  if (!details.ptr) return;
+  if (adds(function)) {
+    Ranges& ranges = processes_[pid].ranges;
+    // What lay here before is gone, even if that was not seen.
+    erase_overlapping(ranges, *details.ptr, details.size.value_or(1));
+    Side side = function.kind == "host"      ? Side::host
+                : function.kind == "managed" ? Side::either
+                                             : Side::device;
+    if (details.size.value_or(0)) ranges.insert_or_assign(*details.ptr, Range{*details.size, side});
+  } else if (removes(function)) {
+    auto process = processes_.find(pid);
+    if (process == processes_.end()) return;
+    Ranges& ranges = process->second.ranges;
+    auto range = ranges.find(*details.ptr);
+    if (details.size) {  // an unmap: it says how much, and may end several mappings at once
+      erase_overlapping(ranges, *details.ptr, *details.size);
+    } else if (range != ranges.end()) {
+      details.size = range->second.size;
+      ranges.erase(range);
+    }
+  }
+}
+
+void Allocations::follow_addresses(std::uint32_t pid, const Function& function,
+                                   std::span<const std::uint64_t> outs) {
+  const auto& arguments = function.arguments;
+  auto returns_address = [](const Argument& a) {
+    return a.out && (a.role == Role::ptr || a.role == Role::ptr32 || a.role == Role::hptr);
+  };
+  if (std::none_of(arguments.begin(), arguments.end(), returns_address)) return;
+  OfProcess& process = processes_[pid];
+  // Address and size, as cuModuleGetGlobal returns them. cuLibraryGetManaged's may be on either
+  // side; of any other address it is not known how far the memory behind it reaches.
+  bool sized = outs.size() == 2 && arguments.size() >= 2 && returns_address(arguments[0]) &&
+               arguments[1].out && arguments[0].role != Role::hptr;
+  if (!sized) {
+    process.all_seen = false;
+  } else if (outs[1]) {
+    bool managed = function.name == "cuLibraryGetManaged";
+    erase_overlapping(process.ranges, outs[0], outs[1]);
+    process.ranges[outs[0]] = Range{outs[1], managed ? Side::either : Side::device};
+  }
+}
+
+Allocations::Ranges::const_iterator Allocations::range_at(const Ranges& ranges,
+                                                          std::uint64_t address) {
   auto after = ranges.upper_bound(address);
-  if (after == ranges.begin()) return nullptr;
-  const auto& [start, range] = *std::prev(after);
-  return address - start < range.size ? &range : nullptr;
+  if (after == ranges.begin()) return ranges.end();
+  auto range = std::prev(after);
+  return address - range->first < range->second.size ? range : ranges.end();
+}
+
+void Allocations::erase_overlapping(Ranges& ranges, std::uint64_t address, std::uint64_t size) {
+  if (auto around = range_at(ranges, address); around != ranges.end()) ranges.erase(around);
+  auto at = ranges.lower_bound(address);
+  while (at != ranges.end() && at->first - address < size) at = ranges.erase(at);
+}
+
+std::optional<Allocations::Side> Allocations::side_of(const OfProcess& process,
+                                                      std::uint64_t address) {
+  auto range = range_at(process.ranges, address);
+  if (range == process.ranges.end())
+    return process.all_seen ? std::optional(Side::host) : std::nullopt;
+  if (range->second.doubtful) return std::nullopt;
+  return range->second.side;
 }
 
 void Allocations::infer_direction(std::uint32_t pid, Details& details) const {
   auto process = processes_.find(pid);
   if (process == processes_.end() || !details.dst || !details.src) return;
-  const Range* to = range_at(process->second, *details.dst);
-  const Range* from = range_at(process->second, *details.src);
-  if (!to && !from) return;
-  // What was never seen allocated is taken for ordinary host memory.
-  bool to_device = to && !to->host;
-  bool from_device = from && !from->host;
+  const Ranges& ranges = process->second.ranges;
+  if (range_at(ranges, *details.dst) == ranges.end() &&
+      range_at(ranges, *details.src) == ranges.end())
+    return;  // it may be memory that a graph allocated, which no call returns
+  auto to = side_of(process->second, *details.dst);
+  auto from = side_of(process->second, *details.src);
+  if (!to || !from || *to == Side::either || *from == Side::either) return;
+  bool to_device = *to == Side::device;
+  bool from_device = *from == Side::device;
   details.op = to_device ? (from_device ? "DtoD" : "HtoD") : (from_device ? "DtoH" : "HtoH");
   details.inferred_op = true;
+}
+
+void Allocations::context_destroyed(std::uint32_t pid) {
+  auto process = processes_.find(pid);
+  if (process == processes_.end()) return;
+  for (auto& [address, range] : process->second.ranges) range.doubtful = true;
+}
+
+void Allocations::perhaps_freed(std::uint32_t pid, const Function& function,
+                                const Details& details) {
+  auto process = processes_.find(pid);
+  if (process == processes_.end() || !details.ptr || !removes(function)) return;
+  auto range = process->second.ranges.find(*details.ptr);
+  if (range != process->second.ranges.end()) range->second.doubtful = true;
 }
 
 }  // namespace cudabpf

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -16,21 +17,42 @@ class Allocations {
  public:
   // Follows a memory call that succeeded, and completes its details (the size of a free).
   void follow(std::uint32_t pid, const Function& function, Details& details);
+  // Follows any other call that succeeded and returned addresses (cuModuleGetGlobal).
+  void follow_addresses(std::uint32_t pid, const Function& function,
+                        std::span<const std::uint64_t> outs);
+
   // Finds the direction of a copy between addresses that may be on either side. Leaves it alone
-  // where neither address is known.
+  // where that cannot be known.
   void infer_direction(std::uint32_t pid, Details& details) const;
+
+  // A process began under the trace's eyes: what was never seen allocated is ordinary memory.
+  void process_began(std::uint32_t pid) { processes_[pid].all_seen = true; }
+  // Some call of the process is missing from the trace, so allocations may be as well.
+  void calls_lost(std::uint32_t pid) { processes_[pid].all_seen = false; }
+  // What was allocated may be gone: a context was destroyed, or a free has not been seen to return.
+  void context_destroyed(std::uint32_t pid);
+  void perhaps_freed(std::uint32_t pid, const Function& function, const Details& details);
   void process_gone(std::uint32_t pid) { processes_.erase(pid); }
 
  private:
+  enum class Side : std::uint8_t { host, device, either };  // either: managed memory
   struct Range {
     std::uint64_t size;
-    bool host;
+    Side side;
+    // May be gone. If it is freed after all, it was not.
+    bool doubtful = false;
   };
   using Ranges = std::map<std::uint64_t, Range>;
+  struct OfProcess {
+    Ranges ranges;
+    bool all_seen = false;
+  };
 
-  static const Range* range_at(const Ranges& ranges, std::uint64_t address);
+  static Ranges::const_iterator range_at(const Ranges& ranges, std::uint64_t address);
+  static void erase_overlapping(Ranges& ranges, std::uint64_t address, std::uint64_t size);
+  static std::optional<Side> side_of(const OfProcess& process, std::uint64_t address);
 
-  std::unordered_map<std::uint32_t, Ranges> processes_;
+  std::unordered_map<std::uint32_t, OfProcess> processes_;
 };
 
 }  // namespace cudabpf

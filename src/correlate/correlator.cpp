@@ -27,10 +27,12 @@ void Correlator::on_record(const Record& record) {
       on_return(record);
       break;
     case abi::CB_NAME:
-      if (record.has_text) names_.read_from_handle(record.head->pid, record.handle, record.text);
+      names_.read_from_handle(record.head->pid, record.handle,
+                              {record.text, (record.head->flags & abi::CB_STRING_CUT) != 0},
+                              record.head->ts);
       break;
     case abi::CB_THREAD_EXIT:
-      end_thread(record.head->tid, Ending::unfinished);
+      end_thread(record.head->tid);
       break;
     default:
       on_process(record);
@@ -43,7 +45,7 @@ CallStack& Correlator::stack_of(std::uint32_t pid, std::uint32_t tid) {
   auto& stack = threads_[tid];
   if (stack && stack->pid() != pid) {
     // The id was reused and the exit of its first owner was not seen.
-    end_thread(tid, Ending::unfinished);
+    end_thread(tid);
     return stack_of(pid, tid);
   }
   if (!stack) stack = std::make_unique<CallStack>(pid);
@@ -52,12 +54,19 @@ CallStack& Correlator::stack_of(std::uint32_t pid, std::uint32_t tid) {
   return *stack;
 }
 
+// Of an entry or a return.
+CallStack& Correlator::stack_for(const Record& record) {
+  const abi::cb_head& head = *record.head;
+  if (!processes_.known(head.pid)) processes_.announce(head.pid, since_begin(head.ts));
+  CallStack& stack = stack_of(head.pid, head.tid);
+  if (!stack.same_drops(head.drops)) allocations_.calls_lost(head.pid);
+  return stack;
+}
+
 void Correlator::fill_frame(Frame& frame, const Record& record, const Function& function) {
   const abi::cb_head& head = *record.head;
   frame.id = next_id_++;
   frame.ts = head.ts;
-  frame.sp = head.sp;
-  frame.drops = head.drops;
   frame.function = &function;
   frame.read_fault = head.flags & abi::CB_READ_FAULT;
   frame.string_cut = head.flags & abi::CB_STRING_CUT;
@@ -66,7 +75,9 @@ void Correlator::fill_frame(Frame& frame, const Record& record, const Function& 
   frame.has_text = record.has_text;
   if (record.has_text) frame.text.assign(record.text);
   frame.details = describe_entry(function, record.words, record.structure);
-  frame.kernel = frame.details.handle ? names_.find(head.pid, *frame.details.handle) : nullptr;
+  // Other handles are of memory.
+  bool of_kernel = frame.details.handle && (function.type == "kernel" || function.type == "graph");
+  frame.kernel = of_kernel ? names_.find(head.pid, *frame.details.handle) : nullptr;
   if (frame.details.op == "unified") allocations_.infer_direction(head.pid, frame.details);
 }
 
@@ -77,10 +88,9 @@ void Correlator::on_entry(const Record& record) {
     bad_records_++;
     return;
   }
-  if (!processes_.known(head.pid)) processes_.announce(head.pid, since_begin(head.ts));
-  CallStack& stack = stack_of(head.pid, head.tid);
-  while (stack.top_is_stale(head.sp)) emit_top(stack, head.tid, Ending::return_lost);
-  fill_frame(stack.push(), record, *function);
+  CallStack& stack = stack_for(record);
+  while (stack.top_is_stale(head.sp, head.drops)) emit_top(stack, head.tid, Ending::return_lost);
+  fill_frame(stack.push(head.sp, head.drops), record, *function);
   if (options_.entry_only(*function)) emit_top(stack, head.tid, Ending::entry_only);
 }
 
@@ -91,15 +101,15 @@ void Correlator::on_return(const Record& record) {
     bad_records_++;
     return;
   }
-  if (!processes_.known(head.pid)) processes_.announce(head.pid, since_begin(head.ts));
-  CallStack& stack = stack_of(head.pid, head.tid);
+  CallStack& stack = stack_for(record);
   int above = stack.frames_above(head.sp, function);
   if (above < 0) {
+    while (stack.top_is_over(head.sp)) emit_top(stack, head.tid, Ending::return_lost);
     emit_orphan(record, *function);
     return;
   }
   for (; above > 0; above--) emit_top(stack, head.tid, Ending::return_lost);
-  if (pairing_is_certain(stack.top().drops, head.drops)) {
+  if (nothing_lost_between(stack.top().drops, head.drops)) {
     emit_top(stack, head.tid, Ending::returned, &record);
   } else {
     emit_top(stack, head.tid, Ending::return_lost);
@@ -111,6 +121,7 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
   const Frame& frame = stack.top();  // popping only recycles it: it stays readable for the sink
   Call call;
   call.id = frame.id;
+  call.parent = frame.parent;
   call.ts = since_begin(frame.ts);
   call.pid = stack.pid();
   call.tid = tid;
@@ -131,77 +142,112 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
     call.outs = ret->words;
     call.read_fault |= (ret->head->flags & abi::CB_READ_FAULT) != 0;
     describe_outs(*frame.function, call.words, call.outs, call.details);
-    if (call.result == 0) {
-      if (frame.function->type == "memory")
-        allocations_.follow(call.pid, *frame.function, call.details);
-      if (frame.function->names != NamesEffect::none) learn_from(frame, call);
-    }
   }
+  follow_memory(call, call.details);
+  if (frame.function->names != NamesEffect::none) follow_names(frame, call);
   stack.pop();
-  call.parent = stack.depth() ? stack.top().id : 0;
   calls_++;
   if (call.unfinished) unfinished_++;
   sink_.call(call);
 }
 
+// Only a return: what the call was given is not known, what it returned is.
 void Correlator::emit_orphan(const Record& record, const Function& function) {
   const abi::cb_head& head = *record.head;
-  CallStack& stack = stack_of(head.pid, head.tid);
   Call call;
   call.id = next_id_++;
-  call.parent = stack.depth() ? stack.top().id : 0;
   call.ts = since_begin(head.ts);
   call.pid = head.pid;
   call.tid = head.tid;
   call.function = &function;
   call.result = head.result;
   call.entry_lost = true;
+  call.read_fault = head.flags & abi::CB_READ_FAULT;
+  call.outs = record.words;
   call.details.op = function.op;
+  describe_outs(function, {}, call.outs, call.details);
+  allocations_.calls_lost(head.pid);
+  if (call.result == 0) {
+    if (function.type == "memory") allocations_.follow(head.pid, function, call.details);
+    if (function.names == NamesEffect::learn && !call.outs.empty())
+      names_.forget_handle(head.pid, call.outs[0]);
+    if (function.names == NamesEffect::forget) {
+      names_.forget_handles(head.pid);
+      allocations_.context_destroyed(head.pid);
+    }
+  }
   calls_++;
   sink_.call(call);
 }
 
-void Correlator::learn_from(const Frame& frame, const Call& call) {
+void Correlator::follow_memory(const Call& call, Details& details) {
+  const Function& function = *call.function;
+  if (!call.has_return) {
+    if (function.type == "memory") allocations_.perhaps_freed(call.pid, function, details);
+    if (call.return_lost) allocations_.calls_lost(call.pid);
+  } else if (call.result == 0) {
+    if (function.type == "memory")
+      allocations_.follow(call.pid, function, details);
+    else if (!call.outs.empty())
+      allocations_.follow_addresses(call.pid, function, call.outs);
+  }
+}
+
+// Where it is not known whether the call succeeded, names are forgotten as if it had: one is read
+// again at the next launch.
+void Correlator::follow_names(const Frame& frame, const Call& call) {
+  if (call.result != 0) return;
   const Function& function = *frame.function;
   auto word = [&](std::size_t i) { return i < frame.nwords ? frame.words[i] : 0; };
   if (function.names == NamesEffect::forget) {
-    if (function.type == "module")
-      names_.owner_unloaded(call.pid, word(0));
-    else
-      names_.context_destroyed(call.pid);
+    if (function.type == "module") {
+      names_.owner_unloaded(call.pid, word(0), frame.ts);
+    } else {
+      names_.context_destroyed(call.pid, frame.ts);
+      allocations_.context_destroyed(call.pid);
+    }
     return;
   }
   if (call.outs.empty()) return;
-  // (out handle, owner, name) or (out function, kernel)
-  if (frame.has_text && !frame.string_cut)
-    names_.learned(call.pid, call.outs[0], word(1), frame.text);
+  // (out handle, module or library, name) or (out function, kernel)
+  std::uint64_t ts = frame.ts + call.duration;
+  if (function.arguments.size() < 3)
+    names_.learned_alias(call.pid, call.outs[0], word(1), ts);
   else if (!frame.has_text)
-    names_.learned_alias(call.pid, call.outs[0], word(1));
+    names_.forget_handle(call.pid, call.outs[0]);
+  else
+    names_.learned(call.pid, call.outs[0], {word(1), function.arguments[0].role == Role::function},
+                   {frame.text, frame.string_cut}, ts);
 }
 
-void Correlator::end_thread(std::uint32_t tid, Ending ending) {
+void Correlator::end_thread(std::uint32_t tid) {
   auto at = threads_.find(tid);
   if (at == threads_.end()) return;
-  while (at->second->depth()) emit_top(*at->second, tid, ending);
+  while (at->second->depth()) emit_top(*at->second, tid, Ending::unfinished);
   if (last_stack_ == at->second.get()) last_stack_ = nullptr;
   threads_.erase(at);
 }
 
+// Ends a process's calls, and forgets what it knew.
+void Correlator::end_process(std::uint32_t pid) {
+  std::vector<std::uint32_t> tids;
+  for (const auto& [tid, stack] : threads_)
+    if (stack->pid() == pid) tids.push_back(tid);
+  std::sort(tids.begin(), tids.end());
+  for (std::uint32_t tid : tids) end_thread(tid);
+  names_.process_gone(pid);
+  allocations_.process_gone(pid);
+}
+
 void Correlator::on_process(const Record& record) {
   const abi::cb_head& head = *record.head;
-  if (head.kind == abi::CB_EXIT) {
-    std::vector<std::uint32_t> tids;
-    for (const auto& [tid, stack] : threads_)
-      if (stack->pid() == head.pid) tids.push_back(tid);
-    std::sort(tids.begin(), tids.end());
-    for (std::uint32_t tid : tids) end_thread(tid, Ending::unfinished);
-  }
-  // An exec ends every other thread and leaves the old program's calls and handles behind.
-  if (head.kind == abi::CB_EXEC) end_thread(head.tid, Ending::unfinished);
-  if (head.kind == abi::CB_EXEC || head.kind == abi::CB_EXIT) {
-    names_.process_gone(head.pid);
-    allocations_.process_gone(head.pid);
-  }
+  if (processes_.is_repeated(record)) return;
+  // An exec ends every other thread and leaves the old program's calls and handles behind; a fork
+  // or a start may be of a pid whose last owner's exit was lost.
+  end_process(head.pid);
+  bool from_its_beginning = head.kind == abi::CB_FORK || head.kind == abi::CB_EXEC ||
+                            record.process->start_time >= options_.begin_boottime_ns;
+  if (head.kind != abi::CB_EXIT && from_its_beginning) allocations_.process_began(head.pid);
   processes_.on_record(record, since_begin(head.ts));
 }
 
@@ -209,7 +255,7 @@ void Correlator::finish() {
   std::vector<std::uint32_t> tids;
   for (const auto& [tid, stack] : threads_) tids.push_back(tid);
   std::sort(tids.begin(), tids.end());
-  for (std::uint32_t tid : tids) end_thread(tid, Ending::unfinished);
+  for (std::uint32_t tid : tids) end_thread(tid);
 }
 
 }  // namespace cudabpf

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <unordered_map>
 
@@ -23,6 +24,8 @@ class Correlator {
 
   struct Options {
     std::uint64_t begin_ns = 0;  // CLOCK_MONOTONIC at the trace's ts 0
+    // CLOCK_BOOTTIME then. Of a process that began later, no call is missing.
+    std::uint64_t begin_boottime_ns = std::numeric_limits<std::uint64_t>::max();
     // Calls of these functions are recorded at entry alone.
     std::function<bool(const Function&)> entry_only = [](const Function&) { return false; };
   };
@@ -45,11 +48,14 @@ class Correlator {
   void on_entry(const Record& record);
   void on_return(const Record& record);
   void on_process(const Record& record);
+  CallStack& stack_for(const Record& record);
   void fill_frame(Frame& frame, const Record& record, const Function& function);
   void emit_top(CallStack& stack, std::uint32_t tid, Ending ending, const Record* ret = nullptr);
   void emit_orphan(const Record& record, const Function& function);
-  void learn_from(const Frame& frame, const Call& call);
-  void end_thread(std::uint32_t tid, Ending ending);
+  void follow_memory(const Call& call, Details& details);
+  void follow_names(const Frame& frame, const Call& call);
+  void end_thread(std::uint32_t tid);
+  void end_process(std::uint32_t pid);
   CallStack& stack_of(std::uint32_t pid, std::uint32_t tid);
   std::uint64_t since_begin(std::uint64_t ts) const;
 

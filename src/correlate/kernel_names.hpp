@@ -19,16 +19,34 @@ namespace cudabpf {
 
 class KernelNames {
  public:
-  // A call resolved `name` to `handle`. `owner` is the module or library; 0 for a function that
-  // belongs to a kernel's context.
-  void learned(std::uint32_t pid, std::uint64_t handle, std::uint64_t owner, std::string_view name);
-  // A call turned one handle into another of the same kernel (cuKernelGetFunction).
-  void learned_alias(std::uint32_t pid, std::uint64_t handle, std::uint64_t of);
-  // The kernel side read `name` from `handle`.
-  void read_from_handle(std::uint32_t pid, std::uint64_t handle, std::string_view name);
+  // What a handle belongs to, and so when it may be reused: a CUfunction goes with its module and
+  // its context, a CUkernel with its library.
+  struct Owner {
+    std::uint64_t handle = 0;  // the module or library
+    bool in_context = false;
+  };
 
-  void owner_unloaded(std::uint32_t pid, std::uint64_t owner);
-  void context_destroyed(std::uint32_t pid);
+  // A name as a record holds it. Of one that was cut only the beginning is known.
+  struct ReadName {
+    std::string_view text;
+    bool cut = false;
+  };
+
+  // A call resolved `name` to `handle` at `ts` (as all times here, the records').
+  void learned(std::uint32_t pid, std::uint64_t handle, Owner owner, ReadName name,
+               std::uint64_t ts);
+  // A call turned a kernel's handle into that of a function in the current context.
+  void learned_alias(std::uint32_t pid, std::uint64_t handle, std::uint64_t of, std::uint64_t ts);
+  // The kernel side read `name` from `handle`; empty: there was nothing to read.
+  void read_from_handle(std::uint32_t pid, std::uint64_t handle, ReadName name, std::uint64_t ts);
+
+  // A handle means a kernel whose name is not known.
+  void forget_handle(std::uint32_t pid, std::uint64_t handle);
+  // What was known before `began`, when the call that ended it began, may be reused. What was
+  // learned since, by other threads, is true of what came after.
+  void owner_unloaded(std::uint32_t pid, std::uint64_t owner, std::uint64_t began);
+  void context_destroyed(std::uint32_t pid, std::uint64_t began);
+  void forget_handles(std::uint32_t pid);  // one of the two, not known which
   void process_gone(std::uint32_t pid) { processes_.erase(pid); }
 
   const KernelName* find(std::uint32_t pid, std::uint64_t handle) const;
@@ -40,9 +58,9 @@ class KernelNames {
  private:
   struct Entry {
     const KernelName* name = nullptr;
-    std::uint64_t owner = 0;
+    Owner owner;
     bool learned = false;
-    bool dies_with_context = false;
+    std::uint64_t ts = 0;
   };
   struct ProcessNames {
     std::unordered_map<std::uint64_t, Entry> handles;
@@ -50,7 +68,7 @@ class KernelNames {
     std::uint64_t contradicted = 0;
   };
 
-  const KernelName* intern(std::string_view mangled, bool from_handle);
+  const KernelName* intern(ReadName name, bool from_handle);
   bool trusts_handles(const ProcessNames& process) const;
 
   std::unordered_map<std::uint32_t, ProcessNames> processes_;

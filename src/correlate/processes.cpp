@@ -26,15 +26,24 @@ void fill_from_record(const abi::cb_process& record, Process& process) {
   process.cgroup = fixed_text(record.cgroup_name);
 }
 
+// /proc tells start times to the clock tick. 0: not known.
+bool may_be_same_start(std::uint64_t a, std::uint64_t b) {
+  constexpr std::uint64_t TICK = 10'000'000;
+  return a == 0 || b == 0 || a / TICK == b / TICK;
+}
+
 // /proc knows more than the record (the whole command line, the whole cgroup path), but the record
 // was there at the time.
 void fill_from_proc(const ProcessIdentity& identity, Process& process) {
   if (!identity.pid) return;
   if (!process.ppid) process.ppid = static_cast<std::uint32_t>(identity.ppid);
+  bool same_program = process.comm.empty() || process.comm == identity.comm;
   if (process.comm.empty()) process.comm = identity.comm;
-  if (process.cmdline.empty() || process.cmdline.size() + 1 >= CB_CMDLINE)
-    process.cmdline = identity.cmdline();
-  process.exe = identity.exe;
+  if (same_program) {
+    if (process.cmdline.empty() || process.cmdline.size() + 1 >= CB_CMDLINE)
+      process.cmdline = identity.cmdline();
+    process.exe = identity.exe;
+  }
   if (identity.uid && !process.uid) process.uid = *identity.uid;
   if (identity.ns_pids.size() > 1)
     process.ns_pid = static_cast<std::uint32_t>(identity.ns_pids.back());
@@ -42,6 +51,17 @@ void fill_from_proc(const ProcessIdentity& identity, Process& process) {
 }
 
 }  // namespace
+
+bool Processes::is_repeated(const Record& record) const {
+  const abi::cb_process& process = *record.process;
+  std::uint32_t pid = record.head->pid;
+  if (record.head->kind == abi::CB_START) {
+    auto began = known_.find(pid);
+    return began != known_.end() && may_be_same_start(began->second, process.start_time);
+  }
+  return record.head->kind == abi::CB_EXIT && !known(pid) && pid == last_gone_ &&
+         process.start_time == last_gone_began_;
+}
 
 void Processes::on_record(const Record& record, std::uint64_t ts) {
   std::uint32_t pid = record.head->pid;
@@ -59,6 +79,8 @@ void Processes::on_record(const Record& record, std::uint64_t ts) {
     case abi::CB_EXIT:
       emit(Process::Op::exit, pid, ts, record.process);
       known_.erase(pid);
+      last_gone_ = pid;
+      last_gone_began_ = record.process->start_time;
       break;
   }
 }
@@ -69,7 +91,6 @@ void Processes::announce(std::uint32_t pid, std::uint64_t ts) {
 
 void Processes::emit(Process::Op op, std::uint32_t pid, std::uint64_t ts,
                      const abi::cb_process* record) {
-  known_.insert(pid);
   Process process;
   process.op = op;
   process.ts = ts;
@@ -84,6 +105,9 @@ void Processes::emit(Process::Op op, std::uint32_t pid, std::uint64_t ts,
       process.exit_code = WEXITSTATUS(status);
   } else {
     ProcessIdentity identity = lookup_(pid);
+    if (record && !may_be_same_start(identity.start_ns, record->start_time))
+      identity = {};  // of a later process with the same pid
+    known_[pid] = record ? record->start_time : identity.start_ns;
     fill_from_proc(identity, process);
     ContainerIdentity container =
         identify_container(identity.cgroup.empty() ? process.cgroup : identity.cgroup);

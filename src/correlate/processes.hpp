@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "cudabpf/sink.hpp"
 #include "decode/record.hpp"
@@ -19,6 +19,8 @@ class Processes {
   Processes(Sink& sink, Lookup lookup) : sink_(sink), lookup_(std::move(lookup)) {}
 
   void on_record(const Record& record, std::uint64_t ts);
+  // Is there nothing new in this record? Two threads may tell of one process's start or exit.
+  bool is_repeated(const Record& record) const;
   // A process that is traced from now on, and that the kernel side will not announce.
   void announce(std::uint32_t pid, std::uint64_t ts);
   bool known(std::uint32_t pid) const { return known_.contains(pid); }
@@ -29,7 +31,11 @@ class Processes {
 
   Sink& sink_;
   Lookup lookup_;
-  std::unordered_set<std::uint32_t> known_;
+  // When each began, on CLOCK_BOOTTIME in ns; 0 where that could not be known. Tells a process from
+  // an earlier one with its pid.
+  std::unordered_map<std::uint32_t, std::uint64_t> known_;
+  std::uint32_t last_gone_ = 0;
+  std::uint64_t last_gone_began_ = 0;
 };
 
 }  // namespace cudabpf

@@ -1,0 +1,203 @@
+#include "correlate/allocations.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "correlating.hpp"
+
+using namespace cudabpf;
+using namespace samples;
+
+namespace {
+
+constexpr std::uint64_t DEVICE_AT = 0x7f00'0000'0000, HOST_AT = 0x7e00'0000'0000;
+
+void alloc(Correlating& c, std::uint64_t ptr, std::uint64_t size,
+           const char* symbol = "cuMemAlloc_v2") {
+  c.call({}, symbol, {1, size, 0}, {ptr});
+}
+
+// The size that a free of `ptr` is told to have had; 0: none.
+std::uint64_t freed(Correlating& c, std::uint64_t ptr, const char* symbol = "cuMemFree_v2",
+                    int result = 0) {
+  c.call({}, symbol, {ptr}, {}, result);
+  return c.last().details.size.value_or(0);
+}
+
+std::string direction(Correlating& c, std::uint64_t dst, std::uint64_t src) {
+  c.call({}, "cuMemcpy", {dst, src, 16});
+  CHECK(c.last().details.dst == dst);
+  CHECK(c.last().details.src == src);
+  return c.last().own_op + (c.last().details.inferred_op ? " inferred" : "");
+}
+
+}  // namespace
+
+TEST_CASE("A free has the size of what it frees") {
+  Correlating c;
+  alloc(c, DEVICE_AT, 4096);
+  alloc(c, DEVICE_AT + 4096, 100, "cuMemAllocAsync");
+  alloc(c, HOST_AT, 64, "cuMemHostAlloc");
+  CHECK(freed(c, DEVICE_AT) == 4096);
+  CHECK(freed(c, DEVICE_AT) == 0);  // once
+  CHECK(freed(c, DEVICE_AT + 4096, "cuMemFreeAsync") == 100);
+  CHECK(freed(c, HOST_AT, "cuMemFreeHost") == 64);
+  CHECK(freed(c, DEVICE_AT + 9999) == 0);
+}
+
+TEST_CASE("A free that failed freed nothing, and one of nothing is legal") {
+  Correlating c;
+  alloc(c, DEVICE_AT, 4096);
+  CHECK(freed(c, DEVICE_AT, "cuMemFree_v2", 201) == 0);
+  CHECK(freed(c, 0) == 0);
+  CHECK(freed(c, DEVICE_AT + 8) == 0);  // an address inside is no allocation's
+  CHECK(freed(c, DEVICE_AT) == 4096);
+}
+
+TEST_CASE("An allocation that failed holds nothing") {
+  Correlating c;
+  c.call({}, "cuMemAlloc_v2", {1, 4096}, {}, 2);
+  c.call({}, "cuMemAlloc_v2", {1, 4096}, {DEVICE_AT}, 2);
+  CHECK(freed(c, DEVICE_AT) == 0);
+}
+
+TEST_CASE("Processes have memory of their own, until they exit") {
+  Correlating c;
+  alloc(c, DEVICE_AT, 4096);
+  c.call({.pid = 200, .tid = 200}, "cuMemFree_v2", {DEVICE_AT});
+  CHECK_FALSE(c.last().details.size);
+  c.feed(process({}, abi::CB_EXIT));
+  CHECK(freed(c, DEVICE_AT) == 0);
+}
+
+TEST_CASE("Host memory that is registered, and unregistered") {
+  Correlating c;
+  c.call({}, "cuMemHostRegister_v2", {HOST_AT, 64, 0});
+  CHECK(freed(c, HOST_AT, "cuMemHostUnregister") == 64);
+}
+
+TEST_CASE("An unmap may end several mappings at once") {
+  Correlating c;
+  for (std::uint64_t i = 0; i < 4; i++)
+    c.call({}, "cuMemMap", {DEVICE_AT + i * 4096, 4096, 0, 7, 0});
+  c.call({}, "cuMemUnmap", {DEVICE_AT + 4096, 8192});
+  CHECK(c.last().details.size == 8192);
+  alloc(c, HOST_AT, 64, "cuMemHostAlloc");
+  CHECK(direction(c, DEVICE_AT, HOST_AT) == "HtoD inferred");
+  CHECK(direction(c, DEVICE_AT + 4096, HOST_AT) == "unified");
+  CHECK(direction(c, DEVICE_AT + 8192, HOST_AT) == "unified");
+  CHECK(direction(c, DEVICE_AT + 12288, HOST_AT) == "HtoD inferred");
+}
+
+TEST_CASE("A new allocation shows that what lay there is gone") {
+  Correlating c;
+  alloc(c, DEVICE_AT + 4096, 4096);
+  alloc(c, DEVICE_AT, 65536);  // that one's free was not seen
+  CHECK(freed(c, DEVICE_AT + 4096) == 0);
+  alloc(c, DEVICE_AT + 512, 512);  // and this one's
+  CHECK(freed(c, DEVICE_AT) == 0);
+  CHECK(freed(c, DEVICE_AT + 512) == 512);
+  // Of an allocation whose entry was lost, the size is not known, but the address is.
+  alloc(c, DEVICE_AT, 4096);
+  c.feed(returned({.drops = 1}, "cuMemAlloc_v2", 0, {DEVICE_AT}));
+  c.call({.drops = 1}, "cuMemFree_v2", {DEVICE_AT});
+  CHECK_FALSE(c.last().details.size);
+}
+
+TEST_CASE("Directions between addresses that are known") {
+  Correlating c;
+  alloc(c, DEVICE_AT, 4096);
+  alloc(c, HOST_AT, 4096, "cuMemHostAlloc");
+  CHECK(direction(c, DEVICE_AT, HOST_AT) == "HtoD inferred");
+  CHECK(direction(c, HOST_AT, DEVICE_AT) == "DtoH inferred");
+  CHECK(direction(c, DEVICE_AT, DEVICE_AT + 2048) == "DtoD inferred");
+  CHECK(direction(c, HOST_AT, HOST_AT + 4095) == "HtoH inferred");
+  CHECK(direction(c, HOST_AT, HOST_AT + 4096) == "unified");
+  CHECK(direction(c, HOST_AT - 1, HOST_AT) == "unified");
+  // The call itself says it better.
+  c.call({}, "cuMemcpyHtoD_v2", {DEVICE_AT, DEVICE_AT, 16});
+  CHECK(c.last().own_op == "HtoD");
+  CHECK_FALSE(c.last().details.inferred_op);
+}
+
+TEST_CASE("Managed memory may be on either side") {
+  Correlating c;
+  c.feed(process({}, abi::CB_EXEC));
+  alloc(c, DEVICE_AT, 4096, "cuMemAllocManaged");
+  alloc(c, DEVICE_AT + 4096, 4096);
+  CHECK(direction(c, DEVICE_AT, DEVICE_AT + 4096) == "unified");
+  CHECK(direction(c, DEVICE_AT + 4096, DEVICE_AT) == "unified");
+}
+
+TEST_CASE("What was never seen allocated is ordinary memory, if all was seen") {
+  SECTION("of a process that the trace has followed from its beginning") {
+    Correlating c({.begin_boottime_ns = 1000});
+    SECTION("a fork") { c.feed(process({}, abi::CB_FORK)); }
+    SECTION("an exec") { c.feed(process({}, abi::CB_EXEC)); }
+    SECTION("one that began after the trace") {
+      auto start = process({}, abi::CB_START);
+      start.as<abi::cb_process>().start_time = 1000;
+      c.feed(start);
+    }
+    alloc(c, DEVICE_AT, 4096);
+    CHECK(direction(c, DEVICE_AT, HOST_AT) == "HtoD inferred");
+    CHECK(direction(c, HOST_AT, DEVICE_AT) == "DtoH inferred");
+    // A graph may have allocated them.
+    CHECK(direction(c, HOST_AT, HOST_AT + 64) == "unified");
+  }
+  SECTION("not of one that was there before") {
+    Correlating c({.begin_boottime_ns = 1000});
+    SECTION("and makes its first call") {
+      auto start = process({}, abi::CB_START);
+      start.as<abi::cb_process>().start_time = 999;
+      c.feed(start);
+    }
+    SECTION("or was listed") {}
+    alloc(c, DEVICE_AT, 4096);
+    CHECK(direction(c, DEVICE_AT, HOST_AT) == "unified");
+  }
+  SECTION("not after a loss") {
+    Correlating c;
+    c.feed(process({}, abi::CB_EXEC));
+    alloc(c, DEVICE_AT, 4096);
+    c.call({.drops = 1}, "cuMemcpy", {DEVICE_AT, HOST_AT, 16});
+    CHECK(c.last().own_op == "unified");
+    c.call({.drops = 1}, "cuMemcpy", {DEVICE_AT, HOST_AT, 16});
+    CHECK(c.last().own_op == "unified");
+  }
+  SECTION("not after memory came from elsewhere") {
+    Correlating c;
+    c.feed(process({}, abi::CB_EXEC));
+    alloc(c, DEVICE_AT, 4096);
+    c.call({}, "cuIpcOpenMemHandle_v2", {1, 0}, {HOST_AT});
+    CHECK(direction(c, DEVICE_AT, HOST_AT) == "unified");
+  }
+}
+
+TEST_CASE("Addresses that other calls return with their size are known too") {
+  Correlating c;
+  c.feed(process({}, abi::CB_EXEC));
+  c.call({}, "cuModuleGetGlobal_v2", {1, 2, 3, 4}, {DEVICE_AT, 256}, 0, "table");
+  CHECK(direction(c, DEVICE_AT + 255, HOST_AT) == "HtoD inferred");
+  c.call({}, "cuLibraryGetManaged", {1, 2, 3, 4}, {DEVICE_AT, 256}, 0, "table");
+  CHECK(direction(c, DEVICE_AT, HOST_AT) == "unified");
+}
+
+TEST_CASE("After a context's end nothing is sure, but what is freed was there") {
+  Correlating c;
+  c.feed(process({}, abi::CB_EXEC));
+  alloc(c, DEVICE_AT, 4096);
+  c.call({}, "cuDevicePrimaryCtxRelease_v2", {0});
+  CHECK(direction(c, DEVICE_AT, HOST_AT) == "unified");
+  CHECK(freed(c, DEVICE_AT) == 4096);
+}
+
+TEST_CASE("A free that has not been seen to return may have freed") {
+  Correlating c;
+  alloc(c, DEVICE_AT, 4096);
+  alloc(c, HOST_AT, 4096, "cuMemHostAlloc");
+  c.feed(entry({.ts = 10}, "cuMemFree_v2", {DEVICE_AT}));
+  c.call({.ts = 20, .drops = 1}, "cuInit", {0});
+  REQUIRE(c.sink.calls[2].return_lost);
+  c.call({.drops = 1}, "cuMemcpy", {DEVICE_AT, HOST_AT, 16});
+  CHECK(c.last().own_op == "unified");
+}

@@ -1,0 +1,92 @@
+#include "correlate/call_stack.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace cudabpf;
+
+namespace {
+
+const Function* some(const char* symbol) { return find_function(symbol); }
+
+Frame& push(CallStack& stack, std::uint64_t id, std::uint32_t sp, std::uint32_t drops = 0,
+            const char* symbol = "cuInit") {
+  Frame& frame = stack.push(sp, drops);
+  frame.id = id;
+  frame.function = some(symbol);
+  return frame;
+}
+
+}  // namespace
+
+TEST_CASE("Nothing is lost where the count stands still") {
+  CHECK(nothing_lost_between(0, 0));
+  CHECK(nothing_lost_between(0xffffffff, 0xffffffff));
+  CHECK_FALSE(nothing_lost_between(0, 1));
+  CHECK_FALSE(nothing_lost_between(0xffffffff, 0));
+}
+
+TEST_CASE("A call made inside another has a lower stack pointer") {
+  CallStack stack(1);
+  CHECK_FALSE(stack.top_is_stale(0x1000, 0));
+  push(stack, 1, 0x1000);
+  CHECK_FALSE(stack.top_is_stale(0xff0, 0));
+  CHECK(stack.top_is_stale(0x1010, 0));
+  CHECK(push(stack, 2, 0xff0).parent == 1);
+  CHECK(push(stack, 3, 0xf00).parent == 2);
+  CHECK(stack.depth() == 3);
+  CHECK(stack.frames_above(0x1000, some("cuInit")) == 2);
+  CHECK(stack.frames_above(0xf00, some("cuInit")) == 0);
+  CHECK(stack.frames_above(0x1000, some("cuCtxSynchronize")) == -1);
+  CHECK(stack.frames_above(0x1008, some("cuInit")) == -1);
+}
+
+TEST_CASE("Stack pointers are compared around the wrap of their low halves") {
+  CallStack stack(1);
+  push(stack, 1, 0x00000100);
+  CHECK_FALSE(stack.top_is_stale(0xfffffff0, 0));  // lower, in the 4 GiB before
+  CHECK(push(stack, 2, 0xfffffff0).parent == 1);
+  CHECK(stack.top_is_stale(0x00000100, 1));
+  CHECK(stack.top_is_over(0x00000100));
+  CHECK_FALSE(stack.top_is_over(0xffffff00));
+}
+
+TEST_CASE("Two calls with one stack pointer are a jump from the first to the second, once") {
+  CallStack stack(1);
+  push(stack, 1, 0x1000);
+  CHECK_FALSE(stack.top_is_stale(0x1000, 0));
+  CHECK(push(stack, 2, 0x1000).parent == 1);
+  CHECK(stack.top_is_stale(0x1000, 0));  // a third would be a new call from the same place
+  stack.pop();
+  CHECK(stack.top_is_stale(0x1000, 0));  // as would be a second after the second has returned
+  CHECK_FALSE(stack.top_is_stale(0xff0, 0));
+  stack.pop();
+  push(stack, 3, 0x1000);
+  CHECK(stack.top_is_stale(0x1000, 1));  // the first's return may have been lost
+}
+
+TEST_CASE("After a loss no parent is certain") {
+  CallStack stack(1);
+  push(stack, 1, 0x1000, 5);
+  CHECK(push(stack, 2, 0xff0, 6).parent == 0);
+  CHECK(push(stack, 3, 0xfe0, 6).parent == 2);
+}
+
+TEST_CASE("Frames are used again, with nothing left of what they were") {
+  CallStack stack(1);
+  push(stack, 1, 0x1000);
+  push(stack, 2, 0x1000);
+  stack.pop();
+  stack.pop();
+  CHECK(stack.depth() == 0);
+  Frame& again = push(stack, 3, 0x2000);
+  CHECK(again.parent == 0);
+  CHECK_FALSE(again.jumped);
+  CHECK(stack.depth() == 1);
+}
+
+TEST_CASE("A stack notes when its thread has lost records") {
+  CallStack stack(1);
+  CHECK(stack.same_drops(0));
+  CHECK_FALSE(stack.same_drops(2));
+  CHECK(stack.same_drops(2));
+}

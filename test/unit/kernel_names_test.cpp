@@ -1,0 +1,251 @@
+#include "correlate/kernel_names.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <string>
+
+#include "correlating.hpp"
+
+using namespace cudabpf;
+using namespace samples;
+
+namespace {
+
+constexpr std::uint32_t PID = 100;
+constexpr KernelNames::Owner MODULE{.handle = 0xa00, .in_context = true};
+constexpr KernelNames::Owner LIBRARY{.handle = 0xb00, .in_context = false};
+
+// A name and where it comes from; empty: none.
+std::string name_of(const KernelNames& names, std::uint64_t handle, std::uint32_t pid = PID) {
+  const KernelName* name = names.find(pid, handle);
+  if (!name) return "";
+  return name->full + (name->from_handle ? " from handle" : "");
+}
+
+const std::vector<std::uint64_t> LAUNCH = {0x5500, 1, 1, 1, 1, 1, 1, 0, 0};
+
+std::string launched(Correlating& c, std::uint64_t ts, Head head = {}) {
+  head.ts = ts;
+  c.call(head, "cuLaunchKernel", LAUNCH);
+  const KernelName* name = c.last().kernel;
+  return name ? name->full + (name->from_handle ? " from handle" : "") : "";
+}
+
+}  // namespace
+
+TEST_CASE("Names that calls resolve") {
+  KernelNames names;
+  CHECK(name_of(names, 1).empty());
+  names.learned(PID, 1, MODULE, {"_Z4axpyPfi"}, 10);
+  const KernelName* name = names.find(PID, 1);
+  REQUIRE(name);
+  CHECK(name->mangled == "_Z4axpyPfi");
+  CHECK(name->full == "axpy(float*, int)");
+  CHECK(name->short_name == "axpy");
+  CHECK(name->json == "\"axpy(float*, int)\"");
+  CHECK_FALSE(name->from_handle);
+  CHECK(name_of(names, 2).empty());
+  CHECK(name_of(names, 1, 101).empty());
+
+  names.learned(101, 1, MODULE, {"other"}, 10);  // the same handle in another process
+  CHECK(name_of(names, 1) == "axpy(float*, int)");
+  CHECK(name_of(names, 1, 101) == "other");
+  names.process_gone(PID);
+  CHECK(name_of(names, 1).empty());
+  CHECK(name_of(names, 1, 101) == "other");
+  names.learned(101, 1, MODULE, {"newer"}, 11);
+  CHECK(name_of(names, 1, 101) == "newer");
+}
+
+TEST_CASE("A name longer than what is read of it is its beginning") {
+  KernelNames names;
+  names.learned(PID, 1, MODULE, {"_Z4axpyPfi", true}, 10);
+  CHECK(names.find(PID, 1)->full == "_Z4axpyPfi…");
+  names.read_from_handle(PID, 1, {"_Z4axpyPfi", true}, 11);
+  CHECK(names.confirmed() == 1);
+  names.read_from_handle(PID, 1, {"_Z4axpyPfi"}, 11);
+  CHECK(names.contradicted() == 1);
+}
+
+TEST_CASE("Names read from handles") {
+  KernelNames names;
+  names.read_from_handle(PID, 1, {"_Z4axpyPfi"}, 10);
+  CHECK(name_of(names, 1) == "axpy(float*, int) from handle");
+  SECTION("must look like one") {
+    for (auto wrong : {"", "two words", "9lives", "\x01\x02", "caf\xc3\xa9"}) {
+      names.read_from_handle(PID, 2, {wrong}, 10);
+      CHECK(name_of(names, 2).empty());
+    }
+    names.read_from_handle(PID, 1, {"two words"}, 11);  // and so the handle is another's now
+    CHECK(name_of(names, 1).empty());
+  }
+  SECTION("yield to learned ones") {
+    names.learned(PID, 1, MODULE, {"learned"}, 12);
+    CHECK(name_of(names, 1) == "learned");
+    names.read_from_handle(PID, 1, {"learned"}, 13);
+    CHECK(name_of(names, 1) == "learned");
+    CHECK(names.confirmed() == 1);
+    CHECK(names.contradicted() == 0);
+    names.read_from_handle(PID, 1, {""}, 14);  // says nothing
+    CHECK(names.contradicted() == 0);
+  }
+  SECTION("are believed no more in a process where one was wrong") {
+    names.learned(PID, 2, MODULE, {"right"}, 12);
+    names.read_from_handle(PID, 2, {"wrong"}, 13);
+    CHECK(names.contradicted() == 1);
+    CHECK(name_of(names, 2) == "right");
+    CHECK(name_of(names, 1).empty());
+    names.read_from_handle(PID, 2, {"right"}, 14);
+    CHECK(name_of(names, 1).empty());
+  }
+  SECTION("nor in one that has not confirmed any, while another contradicts") {
+    names.read_from_handle(102, 1, {"plain"}, 10);
+    names.learned(102, 2, MODULE, {"right"}, 11);
+    names.read_from_handle(102, 2, {"right"}, 12);
+    names.learned(101, 2, MODULE, {"right"}, 12);
+    names.read_from_handle(101, 2, {"wrong"}, 13);
+    CHECK(name_of(names, 1).empty());
+    CHECK(name_of(names, 1, 102) == "plain from handle");
+  }
+}
+
+TEST_CASE("Unloading a module or library forgets its kernels, and all that may be its") {
+  KernelNames names;
+  names.learned(PID, 1, MODULE, {"mine"}, 10);
+  names.learned(PID, 2, {.handle = 0xa01, .in_context = true}, {"another"}, 10);
+  names.read_from_handle(PID, 3, {"read"}, 10);
+  names.learned(101, 1, MODULE, {"elsewhere"}, 10);
+  names.owner_unloaded(PID, 0xa00, 20);
+  CHECK(name_of(names, 1).empty());
+  CHECK(name_of(names, 2) == "another");
+  CHECK(name_of(names, 3).empty());
+  CHECK(name_of(names, 1, 101) == "elsewhere");
+  names.owner_unloaded(999, 0xa00, 20);  // a process that nothing is known of
+}
+
+TEST_CASE("What other threads learn while an unload runs stays") {
+  KernelNames names;
+  names.read_from_handle(PID, 1, {"before"}, 10);
+  names.read_from_handle(PID, 2, {"during"}, 21);
+  names.learned(PID, 3, MODULE, {"reused"}, 22);  // even the module's handle is used again
+  names.owner_unloaded(PID, 0xa00, 20);
+  CHECK(name_of(names, 1).empty());
+  CHECK(name_of(names, 2) == "during from handle");
+  CHECK(name_of(names, 3) == "reused");
+  names.context_destroyed(PID, 21);
+  CHECK(name_of(names, 2) == "during from handle");
+  names.context_destroyed(PID, 30);
+  CHECK(name_of(names, 2).empty());
+}
+
+TEST_CASE("A context takes functions with it, not a library's kernels") {
+  KernelNames names;
+  names.learned(PID, 1, MODULE, {"function"}, 10);
+  names.learned(PID, 2, LIBRARY, {"kernel"}, 10);
+  names.learned_alias(PID, 3, 2, 11);
+  CHECK(name_of(names, 3) == "kernel");
+  names.context_destroyed(PID, 20);
+  CHECK(name_of(names, 1).empty());
+  CHECK(name_of(names, 2) == "kernel");
+  CHECK(name_of(names, 3).empty());
+  names.learned_alias(PID, 3, 2, 21);
+  names.owner_unloaded(PID, 0xb00, 30);
+  CHECK(name_of(names, 2).empty());
+  CHECK(name_of(names, 3).empty());
+}
+
+TEST_CASE("An alias of what is not known makes its handle unknown") {
+  KernelNames names;
+  names.learned(PID, 3, MODULE, {"old"}, 10);
+  names.learned_alias(PID, 3, 77, 11);
+  CHECK(name_of(names, 3).empty());
+  names.read_from_handle(PID, 5, {"read"}, 12);
+  names.learned_alias(PID, 6, 5, 13);
+  CHECK(name_of(names, 6) == "read from handle");
+}
+
+TEST_CASE("What a kernel's linker name may look like") {
+  for (auto good : {"a", "_Z3foov", "axpy.cold", "$ptx%1", "f@@v"})
+    CHECK(plausible_kernel_name(good));
+  for (auto bad : {"", "1a", "a b", "a\n", "a(int)", "a\xff"})
+    CHECK_FALSE(plausible_kernel_name(bad));
+}
+
+TEST_CASE("Launches are named by the calls that resolved their handles") {
+  Correlating c;
+  CHECK(launched(c, 5).empty());
+  c.call({.ts = 10}, "cuModuleGetFunction", {1, 0xa00, 3}, {0x5500}, 0, "_Z4axpyPfi");
+  CHECK(launched(c, 200) == "axpy(float*, int)");
+  CHECK(launched(c, 210, {.pid = 101, .tid = 300}).empty());
+
+  SECTION("a call that failed resolves nothing") {
+    c.call({.ts = 300}, "cuModuleGetFunction", {1, 0xa00, 3}, {}, 500, "missing");
+    CHECK(launched(c, 400) == "axpy(float*, int)");
+  }
+  SECTION("until their module is unloaded") {
+    c.call({.ts = 300}, "cuModuleUnload", {0xa01});
+    CHECK(launched(c, 400) == "axpy(float*, int)");
+    c.call({.ts = 500}, "cuModuleUnload", {0xa00}, {}, 1);
+    CHECK(launched(c, 600) == "axpy(float*, int)");
+    c.call({.ts = 700}, "cuModuleUnload", {0xa00});
+    CHECK(launched(c, 800).empty());
+    c.call({.ts = 900}, "cuModuleGetFunction", {1, 0xa00, 3}, {0x5500}, 0, "reused");
+    CHECK(launched(c, 1100) == "reused");
+  }
+  SECTION("or their context destroyed") {
+    c.call({.ts = 300}, "cuCtxDestroy_v2", {0x1});
+    CHECK(launched(c, 400).empty());
+  }
+  SECTION("or an unload's return was lost, so that it may have been") {
+    c.feed(entry({.ts = 300}, "cuModuleUnload", {0xa00}));
+    CHECK(launched(c, 400, {.drops = 1}).empty());
+  }
+  SECTION("or an unload's entry was lost: then any may be gone") {
+    c.feed(returned({.ts = 300, .drops = 1}, "cuLibraryUnload"));
+    CHECK(launched(c, 400, {.drops = 1}).empty());
+  }
+  SECTION("or the handle came back with a name that was not seen") {
+    SECTION("since the entry was lost") {
+      c.feed(returned({.ts = 300, .drops = 1}, "cuModuleGetFunction", 0, {0x5500}));
+    }
+    SECTION("since the name could not be read") {
+      c.call({.ts = 300}, "cuModuleGetFunction", {1, 0xa00, 3}, {0x5500});
+    }
+    CHECK(launched(c, 500, {.drops = 1}).empty());
+  }
+  SECTION("or the process runs another program") {
+    c.feed(process({.ts = 300}, abi::CB_EXEC));
+    CHECK(launched(c, 400).empty());
+  }
+}
+
+TEST_CASE("Launches of a library's kernels, by kernel and by function") {
+  Correlating c;
+  c.call({.ts = 10}, "cuLibraryGetKernel", {1, 0xb00, 3}, {0x4400}, 0, "kern");
+  c.call({.ts = 200}, "cuKernelGetFunction", {1, 0x4400}, {0x5500});
+  CHECK(launched(c, 400) == "kern");
+  c.call({.ts = 500}, "cuDevicePrimaryCtxReset_v2", {0});
+  CHECK(launched(c, 700).empty());
+  c.call({.ts = 800}, "cuKernelGetFunction", {1, 0x4400}, {0x5500});
+  CHECK(launched(c, 1000) == "kern");
+  c.call({.ts = 1100}, "cuLibraryUnload", {0xb00});
+  CHECK(launched(c, 1300).empty());
+}
+
+TEST_CASE("Launches are named by their handle where nothing else is known") {
+  Correlating c;
+  c.feed(name({.ts = 10}, 0x5500, "_Z4axpyPfi"));
+  CHECK(launched(c, 20) == "axpy(float*, int) from handle");
+  c.feed(name({.ts = 30}, 0x5500, ""));
+  CHECK(launched(c, 40).empty());
+  c.feed(name({.ts = 50, .flags = abi::CB_STRING_CUT}, 0x5500, "_Z4axpy"));
+  CHECK(launched(c, 60) == "_Z4axpy… from handle");
+  CHECK(c.sink.processes.size() == 1);
+}
+
+TEST_CASE("A handle of memory is no kernel's, whatever its number") {
+  Correlating c;
+  c.call({.ts = 10}, "cuModuleGetFunction", {1, 0xa00, 3}, {0x5500}, 0, "kern");
+  c.call({.ts = 20}, "cuMemMap", {0x7000, 4096, 0, 0x5500, 0});
+  CHECK(c.last().details.handle == 0x5500);
+  CHECK(c.last().kernel == nullptr);
+}
