@@ -1,3 +1,37 @@
-# `cmake --install` and the .deb: the program, its manual, completion and unit.
+# `cmake --install` and the .deb: the program, its manual, completion, unit and documents.
 include(GNUInstallDirs)
 install(TARGETS cudabpf RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
+install(FILES packaging/cudabpf.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES packaging/cudabpf.service DESTINATION lib/systemd/system)
+install(FILES README.md CHANGELOG.md LICENSE LICENSE-BPF packaging/copyright
+        DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+
+# The completion is made by the program from its own options, so the program must run here.
+if(NOT CMAKE_CROSSCOMPILING)
+  set(COMPLETION ${GENERATED}/completion/cudabpf)
+  add_custom_command(
+    OUTPUT ${COMPLETION}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${GENERATED}/completion
+    COMMAND cudabpf completion bash > ${COMPLETION}
+    DEPENDS cudabpf
+    VERBATIM)
+  add_custom_target(completion ALL DEPENDS ${COMPLETION})
+  install(FILES ${COMPLETION} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+endif()
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME cudabpf)
+set(CPACK_PACKAGE_CONTACT "cudabpf maintainers <maintainers@cudabpf.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "trace every CUDA driver call from the kernel, with eBPF")
+set(CPACK_PACKAGE_DESCRIPTION
+    "cudabpf records the CUDA driver calls of a command, of running processes or of the whole
+machine as JSON lines. Programs are neither changed nor restarted: the probes are eBPF programs
+on the functions of libcuda.so. It needs Linux 5.15 or later with BTF, and root.")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "jq, zstd")
+include(CPack)
