@@ -32,7 +32,7 @@ std::optional<std::uint64_t> product(std::initializer_list<std::uint64_t> factor
 }
 
 // CUmemorytype
-constexpr std::uint32_t HOST = 1, DEVICE = 2, ARRAY = 3, UNIFIED = 4;
+constexpr std::uint32_t HOST = 1, ARRAY = 3, UNIFIED = 4;  // DEVICE is 2
 
 // Empty: one side says which it is and the other does not, or one is no memory type.
 std::string_view direction(std::uint32_t source, std::uint32_t destination) {

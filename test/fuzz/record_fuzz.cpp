@@ -1,0 +1,85 @@
+// Records come from the kernel side, but what stands in them comes from traced programs: no
+// sequence of them may make decoding or correlating crash, hang or swell, or a line that is not
+// JSON.
+//
+// The input is records one after another, each behind two bytes that tell its size.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "correlate/correlator.hpp"
+#include "sink/call_line.hpp"
+#include "sink/event_lines.hpp"
+
+using namespace cudabpf;
+
+namespace {
+
+struct CheckedLines : Sink {
+  void begin(const Session&) override {}
+  void call(const Call& call) override {
+    if (call.has_return + call.entry_lost + call.return_lost + call.unfinished > 1) abort();
+    if (call.id == 0 || call.parent == call.id) abort();
+    std::size_t bound = lines.bound(call);
+    line.resize(bound);
+    char* end = lines.write(line.data(), call);
+    if (end > line.data() + bound) abort();
+    check({line.data(), end});
+  }
+  void process(const Process& process) override { check(process_line(process)); }
+  void library(const Library&) override {}
+  void lost(const LossEvent&) override {}
+  void flush() override {}
+  void end(const Totals&) override {}
+
+  static void check(std::string_view text) {
+    if (!text.ends_with('\n')) abort();
+    text.remove_suffix(1);
+    if (text.find('\n') != text.npos || !nlohmann::json::accept(text)) abort();
+  }
+
+  CallLine lines;
+  std::vector<char> line;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const Function unknown = unknown_function("cuFromTheFuture");
+  CheckedLines sink;
+  auto table = cuda_functions();
+  auto function_of = [&](std::uint16_t id) {
+    return id < table.size() ? &table[id] : id == table.size() ? &unknown : nullptr;
+  };
+  Correlator correlator(
+      sink, function_of, [](std::uint32_t) { return ProcessIdentity(); },
+      {.begin_ns = 1000, .entry_only = [](const Function& f) { return f.op == "set"; }});
+  std::uint64_t entries = 0, returns = 0;
+  while (size >= 2) {
+    std::uint16_t length;
+    std::memcpy(&length, data, 2);
+    data += 2;
+    size -= 2;
+    length = static_cast<std::uint16_t>(std::min<size_t>(length, size));
+    std::vector<std::uint64_t> aligned((length + 7) / 8);
+    if (length) std::memcpy(aligned.data(), data, length);
+    data += length;
+    size -= length;
+    auto bytes = std::as_bytes(std::span(aligned)).first(length);
+    if (auto record = parse_record(bytes)) {
+      correlator.on_record(*record);
+      bool known = function_of(record->head->function) != nullptr;
+      entries += known && record->head->kind == abi::CB_ENTRY;
+      returns += known && record->head->kind == abi::CB_RETURN;
+    }
+  }
+  correlator.finish();
+  // Every entry is in the trace, and no call without an entry or a return.
+  if (correlator.calls() < entries || correlator.calls() > entries + returns) abort();
+  return 0;
+}
