@@ -4,6 +4,14 @@
 # usage: sh guest.sh multi|single    how this kernel is expected to take the probes: one uprobe_multi
 #                                    link for all functions (6.6 and later), or a link for each
 expected=$1
+# Taking one link away waits for the kernel's other CPUs, 25 ms each here, one after the other: where each
+# function has its own, fewer functions are attached, and the probes may stand, idle, for a while after
+# cudabpf has stopped.
+if [ "$expected" = multi ]; then
+  profile=default clean_limit_s=2
+else
+  profile=light clean_limit_s=60
+fi
 export LD_LIBRARY_PATH=/root/lib
 failed=0
 
@@ -37,7 +45,7 @@ same_counts() { # TRACE COUNTS
       traced[symbol ? symbol : field("name")]++
       next
     }
-    { if ($2 + 0) made[$1] = $2 + 0 }
+    { sub(/^0+/, "", $2); if ($2) made[$1] = $2 + 0 } # busybox takes a leading 0 for octal
     END {
       for (symbol in made) {
         total += made[symbol]
@@ -63,6 +71,17 @@ code_in_memory() {
   range=$(awk '$2 == "r-xp" && $6 ~ /libcuda/ {print $1; exit}' "/proc/$1/maps")
   start=$((0x${range%-*})) end=$((0x${range#*-}))
   dd if="/proc/$1/mem" bs=4096 skip=$((start / 4096)) count=$(((end - start) / 4096)) 2>/dev/null | md5sum
+}
+
+# While single links are being closed, others are not attached.
+wait_for_closing() { while grep -qs '^cudabpf-closing' /proc/[0-9]*/comm; do sleep 1; done; }
+
+no_probe_is_left() {
+  for _ in $(seq $clean_limit_s); do
+    [ "$(code_in_memory $storm)" = "$clean" ] && return
+    sleep 1
+  done
+  return 1
 }
 
 echo "kernel $(uname -r)"
@@ -94,17 +113,18 @@ fi
 unset FAKE_CUDA_COUNTS
 
 # --- attach to what runs already, then let go of it
-./fake_storm --rate 500 --seconds 60 >/tmp/storm.out 2>&1 &
+wait_for_closing
+./fake_storm --rate 500 --seconds 180 >/tmp/storm.out 2>&1 &
 storm=$!
 sleep 1
 clean=$(code_in_memory $storm)
-./cudabpf attach --pid $storm -o /tmp/attach.jsonl >/tmp/attach.out 2>&1 &
+./cudabpf attach --profile $profile --pid $storm -o /tmp/attach.jsonl >/tmp/attach.out 2>&1 &
 tracer=$!
 sleep 4
 check 'attached: probes stand in the code' test "$(code_in_memory $storm)" != "$clean"
 before=$(uptime_cs)
 kill -TERM $tracer # not INT: a shell starts what runs in the background with that ignored
-(sleep 20 && kill -KILL $tracer) 2>/dev/null &
+(sleep 60 && kill -KILL $tracer) 2>/dev/null &
 status=0
 wait $tracer || status=$?
 took=$(($(uptime_cs) - before))
@@ -112,17 +132,18 @@ check "stopping succeeds, took $took cs" test $status -eq 0
 check 'stopping takes less than 3 s' test $took -lt 300
 check 'the attached trace is complete' complete /tmp/attach.jsonl
 check 'the attached trace has calls' grep -q '"name":"cu' /tmp/attach.jsonl
-check 'stopped: no probe is left behind' test "$(code_in_memory $storm)" = "$clean"
+check 'stopped: no probe is left behind' no_probe_is_left
 
 # --- kill -9 leaves the program running and no probe behind
-./cudabpf attach --pid $storm -o /tmp/killed.jsonl >/tmp/killed.out 2>&1 &
+wait_for_closing
+./cudabpf attach --profile $profile --pid $storm -o /tmp/killed.jsonl >/tmp/killed.out 2>&1 &
 tracer=$!
 sleep 4
 kill -KILL $tracer
 wait $tracer 2>/dev/null
 sleep 1
 check 'killed: the program goes on' kill -0 $storm
-check 'killed: no probe is left behind' test "$(code_in_memory $storm)" = "$clean"
+check 'killed: no probe is left behind' no_probe_is_left
 check 'killed: what was seen before is in the trace' grep -q '"name":"cu' /tmp/killed.jsonl
 kill $storm
 
