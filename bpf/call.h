@@ -167,7 +167,7 @@ static __always_inline void send_name(struct ids ids, __u64 handle) {
   struct {
     struct cb_name name;
     char string[CB_LONG_STRING];
-  }* record;
+  } * record;
   count(CB_ENTERED);
   record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
   if (!record) {

@@ -1,6 +1,7 @@
-/* elfutils 0.192's static libelf, as Debian 12's backports and Debian 13 have it, calls four functions
- * of its internal libeu and does not bring them. They are given here, weakly, so that a libelf.a that
- * does bring them wins. cudabpf opens its one BPF object from one thread, so no lock is needed. */
+/* elfutils 0.192's static libelf, as Debian 12's backports and Debian 13 have it, calls four
+ * functions of its internal libeu and does not bring them. They are given here, weakly, so that a
+ * libelf.a that does bring them wins. cudabpf opens its one BPF object from one thread, so no lock
+ * is needed. */
 #define _GNU_SOURCE
 #include <search.h>
 

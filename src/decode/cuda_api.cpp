@@ -103,7 +103,7 @@ abi::cb_plan plan_for(const Function& function, std::uint16_t id) {
     }
   }
   if (function.size.kind == SizeRule::Kind::sum_of_array)
-    plan.count_arg = static_cast<unsigned>(
+    plan.count_arg = static_cast<std::uint8_t>(
         function.arguments[static_cast<std::size_t>(function.size.times)].word);
   plan.nargs = nargs;
   return plan;

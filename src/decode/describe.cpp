@@ -82,7 +82,7 @@ void describe_grid(Bytes bytes, std::size_t at, Details& details) {
 
 // Offsets from the CUDA 13.0 headers (x86-64 and AArch64 agree).
 void describe_struct(const Function& function, Struct layout, Bytes bytes, Details& details) {
-  if (bytes.size() < 8 * struct_words(layout)) return;
+  if (bytes.size() < sizeof(std::uint64_t) * struct_words(layout)) return;
   switch (layout) {
     case Struct::memcpy2d:
       describe_copy(bytes, 16, 72,

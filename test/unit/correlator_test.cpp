@@ -318,7 +318,7 @@ class Thread {
 
  private:
   double chance() { return std::uniform_real_distribution<>(0, 1)(random_); }
-  bool send(RecordBytes record) {
+  bool send(const RecordBytes& record) {
     // Losses come in bursts, as when the ring is full.
     if (burst_ > 0 ? burst_-- > 0 : chance() < loss_) {
       if (burst_ == 0 && chance() < 0.3) burst_ = static_cast<int>(random_() % 6);

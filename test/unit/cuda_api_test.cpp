@@ -117,7 +117,7 @@ TEST_CASE("Every plan stays inside its function") {
     for (const Argument& a : f.arguments) {
       if (a.word < 0) continue;
       CHECK(a.word > last);
-      last = a.word;
+      last = int{a.word};
       if (a.role != Role::hidden && a.word < CB_MAX_ARGS) CHECK(a.word < plan.nargs);
     }
     CHECK(static_cast<int>(plan.nargs) <= last + 1);
