@@ -40,15 +40,18 @@ void Correlator::on_record(const Record& record) {
   }
 }
 
-CallStack& Correlator::stack_of(std::uint32_t pid, std::uint32_t tid) {
+CallStack& Correlator::stack_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t ts) {
   if (last_stack_ && last_tid_ == tid && last_stack_->pid() == pid) return *last_stack_;
   auto& stack = threads_[tid];
   if (stack && stack->pid() != pid) {
     // The id was reused and the exit of its first owner was not seen.
     end_thread(tid);
-    return stack_of(pid, tid);
+    return stack_of(pid, tid, ts);
   }
-  if (!stack) stack = std::make_unique<CallStack>(pid);
+  if (!stack) {
+    stack = std::make_unique<CallStack>(pid);
+    if (!processes_.known(pid)) processes_.announce(pid, since_begin(ts));
+  }
   last_tid_ = tid;
   last_stack_ = stack.get();
   return *stack;
@@ -57,8 +60,7 @@ CallStack& Correlator::stack_of(std::uint32_t pid, std::uint32_t tid) {
 // Of an entry or a return.
 CallStack& Correlator::stack_for(const Record& record) {
   const abi::cb_head& head = *record.head;
-  if (!processes_.known(head.pid)) processes_.announce(head.pid, since_begin(head.ts));
-  CallStack& stack = stack_of(head.pid, head.tid);
+  CallStack& stack = stack_of(head.pid, head.tid, head.ts);
   if (!stack.same_drops(head.drops)) allocations_.calls_lost(head.pid);
   return stack;
 }
@@ -249,6 +251,14 @@ void Correlator::on_process(const Record& record) {
                             record.process->start_time >= options_.begin_boottime_ns;
   if (head.kind != abi::CB_EXIT && from_its_beginning) allocations_.process_began(head.pid);
   processes_.on_record(record, since_begin(head.ts));
+}
+
+void Correlator::forget_processes(const std::function<bool(std::uint32_t pid)>& gone) {
+  for (std::uint32_t pid : processes_.pids()) {
+    if (!gone(pid)) continue;
+    end_process(pid);
+    processes_.forget(pid);
+  }
 }
 
 void Correlator::finish() {

@@ -33,6 +33,8 @@ class Correlator {
   Correlator(Sink& sink, FunctionOf function_of, Processes::Lookup lookup, Options options);
 
   void on_record(const Record& record);
+  // Lets go of processes whose exits were not told: those that are `gone`.
+  void forget_processes(const std::function<bool(std::uint32_t pid)>& gone);
   // Ends every call that is still open, as unfinished.
   void finish();
 
@@ -56,7 +58,7 @@ class Correlator {
   void follow_names(const Frame& frame, const Call& call);
   void end_thread(std::uint32_t tid);
   void end_process(std::uint32_t pid);
-  CallStack& stack_of(std::uint32_t pid, std::uint32_t tid);
+  CallStack& stack_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t ts);
   std::uint64_t since_begin(std::uint64_t ts) const;
 
   Sink& sink_;

@@ -85,6 +85,12 @@ void Processes::on_record(const Record& record, std::uint64_t ts) {
   }
 }
 
+std::vector<std::uint32_t> Processes::pids() const {
+  std::vector<std::uint32_t> pids;
+  for (const auto& [pid, began] : known_) pids.push_back(pid);
+  return pids;
+}
+
 void Processes::announce(std::uint32_t pid, std::uint64_t ts) {
   if (!known(pid)) emit(Process::Op::start, pid, ts, nullptr);
 }
@@ -96,7 +102,7 @@ void Processes::emit(Process::Op op, std::uint32_t pid, std::uint64_t ts,
   process.ts = ts;
   process.pid = pid;
   if (record) fill_from_record(*record, process);
-  if (op == Process::Op::exit) {
+  if (record && op == Process::Op::exit) {
     process.cgroup.clear();  // a dying process may have left its cgroup already
     int status = record->head.result;
     if (WIFSIGNALED(status))

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <unordered_map>
+#include <vector>
 
 #include "cudabpf/sink.hpp"
 #include "decode/record.hpp"
@@ -25,6 +26,9 @@ class Processes {
   void announce(std::uint32_t pid, std::uint64_t ts);
   bool known(std::uint32_t pid) const { return known_.contains(pid); }
   std::size_t alive() const { return known_.size(); }
+  std::vector<std::uint32_t> pids() const;
+  // One whose exit was not told.
+  void forget(std::uint32_t pid) { known_.erase(pid); }
 
  private:
   void emit(Process::Op op, std::uint32_t pid, std::uint64_t ts, const abi::cb_process* record);

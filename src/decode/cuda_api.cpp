@@ -83,7 +83,7 @@ abi::cb_plan plan_for(const Function& function, std::uint16_t id) {
   unsigned nargs = 0;
   for (const Argument& argument : function.arguments) {
     if (argument.word < 0 || argument.word >= CB_MAX_ARGS) continue;
-    auto word = static_cast<unsigned>(argument.word);
+    unsigned word = static_cast<std::uint8_t>(argument.word);
     if (argument.role != Role::hidden) nargs = word + 1;
     if (argument.out) {
       if (plan.out0 == CB_NO_ARG) {

@@ -47,7 +47,7 @@ void send(benchmark::State& state, const std::vector<samples::RecordBytes>& befo
       [](std::uint32_t) { return ProcessIdentity(); }, {});
   for (const auto& record : before) correlator.on_record(*record.parse());
   std::uint64_t calls_before = correlator.calls();
-  for (auto _ : state)
+  while (state.KeepRunning())
     for (const auto& record : records) correlator.on_record(*record.parse());
   auto calls = static_cast<double>(correlator.calls() - calls_before);
   state.counters["one_call"] =
@@ -105,7 +105,7 @@ void copy_without_line(benchmark::State& state) { send<NoLines>(state, {}, copie
 
 void parse_alone(benchmark::State& state) {
   auto records = launches(true);
-  for (auto _ : state)
+  while (state.KeepRunning())
     for (const auto& record : records) benchmark::DoNotOptimize(record.parse());
   state.counters["one_call"] =
       benchmark::Counter(static_cast<double>(state.iterations()) * THREADS * RUN,

@@ -1,5 +1,7 @@
 #include "decode/describe.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch_test_macros.hpp>
 #include <string>
 #include <vector>
@@ -108,7 +110,7 @@ TEST_CASE("Launches by arguments") {
 
 TEST_CASE("Launches by struct") {
   StructBytes config(56);
-  for (std::uint32_t i = 0; i < 7; i++) config.set(4 * i, i + 1);
+  for (std::uint32_t i = 0; i < 7; i++) config.set(std::size_t{4} * i, i + 1);
   config.set<std::uint64_t>(32, 88);
   CHECK(text(entry_of("cuLaunchKernelEx", {1, 9}, config)) ==
         "launch stream=88 handle=9 1x2x3 4x5x6 shared=7");
@@ -117,7 +119,7 @@ TEST_CASE("Launches by struct") {
 
   StructBytes params(56);
   params.set<std::uint64_t>(0, 9).set<std::uint64_t>(40, 66);
-  for (std::uint32_t i = 0; i < 7; i++) params.set(8 + 4 * i, i + 1);
+  for (std::uint32_t i = 0; i < 7; i++) params.set(8 + std::size_t{4} * i, i + 1);
   CHECK(text(entry_of("cuLaunchCooperativeKernelMultiDevice", {1, 1, 0}, params)) ==
         "launch stream=66 handle=9 1x2x3 4x5x6 shared=7");
 }
@@ -125,7 +127,7 @@ TEST_CASE("Launches by struct") {
 TEST_CASE("A graph's nodes say what they will do, and stay nodes") {
   StructBytes node(72);
   node.set<std::uint64_t>(56, 10);
-  for (std::uint32_t i = 0; i < 7; i++) node.set(8 + 4 * i, i + 1);
+  for (std::uint32_t i = 0; i < 7; i++) node.set(8 + std::size_t{4} * i, i + 1);
   CHECK(text(entry_of("cuGraphAddKernelNode_v2", {1, 2, 3, 4, 5}, node)) ==
         "add_node handle=10 1x2x3 4x5x6 shared=7");
   node.set<std::uint64_t>(0, 9);  // a function goes before a context-independent kernel
@@ -154,10 +156,11 @@ TEST_CASE("Copies by struct, in every direction") {
   for (std::uint32_t from = HOST; from <= ARRAY; from++)
     for (std::uint32_t to = HOST; to <= ARRAY; to++) {
       std::string op = {letters[from - 1], 't', 'o', letters[to - 1]};
-      auto ends = " dst=" + std::to_string(19 + to) + " src=" + std::to_string(9 + from);
-      CHECK(text(entry_of("cuMemcpy2D_v2", {1}, copy2d(from, to, 6, 7))) == op + " size=42" + ends);
+      auto ends = fmt::format(" dst={} src={}", 19 + to, 9 + from);
+      CHECK(text(entry_of("cuMemcpy2D_v2", {1}, copy2d(from, to, 6, 7))) ==
+            fmt::format("{} size=42{}", op, ends));
       CHECK(text(entry_of("cuMemcpy3DAsync_v2", {1, 5}, copy3d(from, to))) ==
-            op + " size=105" + ends + " stream=5");
+            fmt::format("{} size=105{} stream=5", op, ends));
       CHECK(text(entry_of("cuMemcpy3DPeer", {1}, copy3d(from, to))) == "peer size=105" + ends);
     }
   // Unified addresses stand where the device's do.
