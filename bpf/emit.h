@@ -29,7 +29,8 @@ __u32 selection;       /* enum cb_selection; set once every probe is in place */
 __u64 selected_cgroup; /* its id, for CB_SELECT_CGROUP */
 __u32 selected_cgroup_level;
 __u64 counters[CB_MAX_CPUS][CB_COUNTERS] __attribute__((aligned(64)));
-__u64 traced[CB_PID_LIMIT / 64]; /* a bit a process */
+__u64 traced[CB_PID_LIMIT / 64];      /* a bit a process */
+__u64 once_traced[CB_PID_LIMIT / 64]; /* the same, and never cleared */
 __u32 drops[CB_DROP_SLOTS];
 
 struct ids {
@@ -42,24 +43,26 @@ static __always_inline void count(enum cb_counter counter) {
   __sync_fetch_and_add(&counters[cpu][counter], 1);
 }
 
-static __always_inline __u64* traced_word(__u32 pid) {
+static __always_inline __u64* word_of(__u64* bits, __u32 pid) {
   __u32 at = pid / 64;
-  /* The compiler knows the pid to be in range and would drop the mask, without which older verifiers
-   * do not know it. */
+  /* The compiler knows the pid to be in range and would drop the mask, without which older
+   * verifiers do not know it. */
   asm volatile("" : "+r"(at));
-  return &traced[at & (CB_PID_LIMIT / 64 - 1)];
+  return &bits[at & (CB_PID_LIMIT / 64 - 1)];
 }
 
 static __always_inline bool is_traced(__u32 pid) {
-  return pid < CB_PID_LIMIT && (*traced_word(pid) >> (pid % 64) & 1);
+  return pid < CB_PID_LIMIT && (*word_of(traced, pid) >> (pid % 64) & 1);
 }
 
 static __always_inline void set_traced(__u32 pid) {
-  if (pid < CB_PID_LIMIT) __sync_fetch_and_or(traced_word(pid), 1ULL << (pid % 64));
+  if (pid >= CB_PID_LIMIT) return;
+  __sync_fetch_and_or(word_of(traced, pid), 1ULL << (pid % 64));
+  __sync_fetch_and_or(word_of(once_traced, pid), 1ULL << (pid % 64));
 }
 
 static __always_inline void clear_traced(__u32 pid) {
-  if (pid < CB_PID_LIMIT) __sync_fetch_and_and(traced_word(pid), ~(1ULL << (pid % 64)));
+  if (pid < CB_PID_LIMIT) __sync_fetch_and_and(word_of(traced, pid), ~(1ULL << (pid % 64)));
 }
 
 static __always_inline struct ids current_ids(void) {

@@ -25,17 +25,15 @@ Result<int> attach(const AttachFlags& flags) {
 
   auto session = CaptureSession::open(flags.capture, *options);
   if (!session) return session.error();
-  (*session)->begin("attach", {});
-  Capture& capture = (*session)->capture();
-  for (std::uint32_t pid : targets->pids) {
-    capture.announce(pid);
-    capture.select_process(pid);
-  }
+  (*session)->begin("attach", {}, [&](Capture& capture) {
+    for (std::uint32_t pid : targets->pids) {
+      capture.announce(pid);
+      capture.select_process(pid);
+    }
+    if (targets->cgroup) capture.select_cgroup(targets->cgroup->id, targets->cgroup->level);
+  });
   CaptureSession::Until until{.command = nullptr, .pids = targets->pids};
-  if (targets->cgroup) {
-    capture.select_cgroup(targets->cgroup->id, targets->cgroup->level);
-    until.pids.clear();  // whoever enters the container later is traced too
-  }
+  if (targets->cgroup) until.pids.clear();  // whoever enters the container later is traced too
   return (*session)->run_until(until);
 }
 

@@ -18,8 +18,7 @@ Result<int> trace_machine(const CaptureFlags& flags) {
   if (!options) return options.error();
   auto session = CaptureSession::open(flags, *options);
   if (!session) return session.error();
-  (*session)->begin("machine", {});
-  (*session)->capture().select_all();
+  (*session)->begin("machine", {}, [](Capture& capture) { capture.select_all(); });
   return (*session)->run_until({});
 }
 

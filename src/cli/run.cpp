@@ -37,8 +37,9 @@ Result<int> run(const RunFlags& flags) {
   if (!child) return child.error();
   auto session = CaptureSession::open(flags.capture, *options);
   if (!session) return session.error();
-  (*session)->begin("run", flags.command);
-  (*session)->capture().select_process(static_cast<std::uint32_t>(child->pid()));
+  (*session)->begin("run", flags.command, [&](Capture& capture) {
+    capture.select_process(static_cast<std::uint32_t>(child->pid()));
+  });
   if (auto released = child->release(); !released) return released.error();
   return (*session)->run_until({.command = &*child, .pids = {}});
 }

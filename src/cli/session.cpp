@@ -44,19 +44,15 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   return session;
 }
 
-void CaptureSession::begin(const std::string& mode, const std::vector<std::string>& command) {
+void CaptureSession::begin(const std::string& mode, const std::vector<std::string>& command,
+                           const std::function<void(Capture&)>& select) {
   Session session;
   session.mode = mode;
   session.command = command;
   capture_->describe(session);
+  select(*capture_);
   capture_->start(*sink_, std::move(session));
 }
-
-namespace {
-
-bool exists(std::uint32_t pid) { return kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM; }
-
-}  // namespace
 
 // Why the capture ended, in the words of the trace's `end` line.
 std::string CaptureSession::wait_for_end(const Until& until) {
@@ -93,7 +89,8 @@ std::string CaptureSession::wait_for_end(const Until& until) {
       }
     }
     if (!until.pids.empty() && capture_->progress().processes == 0 &&
-        std::none_of(until.pids.begin(), until.pids.end(), exists))
+        std::none_of(until.pids.begin(), until.pids.end(),
+                     [this](std::uint32_t pid) { return capture_->is_alive(pid); }))
       return "targets ended";
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,10 +26,10 @@ class CaptureSession {
   static Result<std::unique_ptr<CaptureSession>> open(const CaptureFlags& flags,
                                                       CaptureOptions options);
 
-  // Writes the header and starts reading. Nobody is selected yet.
-  void begin(const std::string& mode, const std::vector<std::string>& command);
-
-  Capture& capture() { return *capture_; }
+  // Selects whom to trace, then writes the header and starts reading: who sees the header knows
+  // that tracing has begun.
+  void begin(const std::string& mode, const std::vector<std::string>& command,
+             const std::function<void(Capture&)>& select);
 
   // When to end, besides signals and --duration.
   struct Until {

@@ -2,6 +2,7 @@
 
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -81,7 +82,7 @@ void Capture::attach_known_libraries() {
     }
 }
 
-void Capture::describe(Session& session) const {
+void Capture::describe(Session& session) {
   describe_machine(session);
   session.profile = to_string(options_.filter.profile);
   session.returns = options_.filter.returns;
@@ -90,6 +91,9 @@ void Capture::describe(Session& session) const {
   session.pids = options_.pids;
   session.libraries = libraries_;
   session.features = features_->list();
+  begin_ns_ = session.monotonic_ns = now_ns(CLOCK_MONOTONIC);
+  session.realtime_ns = now_ns(CLOCK_REALTIME);
+  session.boottime_ns = now_ns(CLOCK_BOOTTIME);
 }
 
 std::size_t Capture::libraries_attached() const {
@@ -99,9 +103,6 @@ std::size_t Capture::libraries_attached() const {
 
 void Capture::start(Sink& sink, Session session) {
   sink_ = &sink;
-  begin_ns_ = session.monotonic_ns = now_ns(CLOCK_MONOTONIC);
-  session.realtime_ns = now_ns(CLOCK_REALTIME);
-  session.boottime_ns = now_ns(CLOCK_BOOTTIME);
   Correlator::Options options;
   options.begin_ns = begin_ns_;
   options.begin_boottime_ns = session.boottime_ns;
@@ -140,6 +141,7 @@ void Capture::attach_new_libraries() {
 }
 
 void Capture::attach_mapped(const MappedLibrary& mapped) {
+  if (!probes_->was_selected(mapped.pid)) return;
   Procfs procfs;
   auto file =
       open_mapped(procfs, mapped.pid, mapped.address, mapped.address + mapped.length, mapped.path);
@@ -208,6 +210,17 @@ void Capture::report_losses() {
   losses_read_at_ = until;
 }
 
+bool Capture::is_alive(std::uint32_t pid) const {
+  bool exists = kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM;
+  return exists && (!features_->has(feature::PROCESS_EVENTS) || probes_->is_traced(pid));
+}
+
+// Whoever waits for a process's end must not wait for a record that was lost.
+void Capture::forget_processes() {
+  if (!features_->has(feature::PROCESS_EVENTS) || probes_->counter(abi::CB_DROPPED_PROCESS))
+    correlator_->forget_processes([this](std::uint32_t pid) { return !is_alive(pid); });
+}
+
 void Capture::drain() {
   ring_buffer__consume(ring_);
   progress_.calls.store(correlator_->calls(), std::memory_order_relaxed);
@@ -221,6 +234,7 @@ void Capture::read_loop() {
     drain();
     if (now() - losses_read_at_ >= LOSSES_EVERY_NS) {
       report_losses();
+      forget_processes();
       sink_->flush();
     }
     bool busy = received_ != received_before;

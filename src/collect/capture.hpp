@@ -45,10 +45,11 @@ class Capture {
   static Result<std::unique_ptr<Capture>> open(CaptureOptions options);
   ~Capture();
 
-  // Fills in what the capture knows of the machine and itself.
-  void describe(Session& session) const;
+  // Fills in what the capture knows of the machine and itself. The trace's ts 0 is now.
+  void describe(Session& session);
 
-  // Starts the reader. From here on events reach `sink`, on the reader's thread.
+  // Writes the header and starts the reader. From here on events reach `sink`, on the reader's
+  // thread. What is selected before is traced from then on: it waits in the ring.
   void start(Sink& sink, Session session);
 
   void select_process(std::uint32_t pid) { probes_->select_process(pid); }
@@ -64,6 +65,9 @@ class Capture {
   // Detaches, drains the ring and ends the trace.
   Totals stop(std::string reason, std::optional<int> command_status);
 
+  // A traced process that has not ended.
+  bool is_alive(std::uint32_t pid) const;
+
   const Progress& progress() const { return progress_; }
   std::size_t libraries_attached() const;
 
@@ -75,6 +79,7 @@ class Capture {
   void read_loop();
   void drain();
   void report_losses();
+  void forget_processes();
   void note_loss(LossEvent event);
   void note_library(Library library);
   void deliver_notes();

@@ -287,7 +287,21 @@ Result<> ProbeSet::attach_process_events() {
 
 void ProbeSet::select_process(std::uint32_t pid) {
   if (pid >= CB_PID_LIMIT) return;
-  __atomic_fetch_or(&skeleton_->bss->traced[pid / 64], 1ULL << (pid % 64), __ATOMIC_SEQ_CST);
+  for (auto* bits : {skeleton_->bss->once_traced, skeleton_->bss->traced})
+    __atomic_fetch_or(&bits[pid / 64], 1ULL << (pid % 64), __ATOMIC_SEQ_CST);
+}
+
+bool ProbeSet::is_traced(std::uint32_t pid) const {
+  return pid < CB_PID_LIMIT &&
+         (__atomic_load_n(&skeleton_->bss->traced[pid / 64], __ATOMIC_SEQ_CST) >> (pid % 64) & 1);
+}
+
+bool ProbeSet::was_selected(std::uint32_t pid) const {
+  if (__atomic_load_n(&skeleton_->bss->selection, __ATOMIC_SEQ_CST) != abi::CB_SELECT_LISTED)
+    return true;
+  return pid < CB_PID_LIMIT &&
+         (__atomic_load_n(&skeleton_->bss->once_traced[pid / 64], __ATOMIC_SEQ_CST) >> (pid % 64) &
+          1);
 }
 
 void ProbeSet::select_cgroup(std::uint64_t id, std::uint32_t level) {

@@ -38,6 +38,9 @@ class ProbeSet {
   // By its id in the unified (v2) hierarchy, and how deep it lies under the root.
   void select_cgroup(std::uint64_t id, std::uint32_t level);
   void select_all();
+  bool is_traced(std::uint32_t pid) const;  // selected, and has not ended
+  // It may have been selected at some time; true also of a later process with its pid.
+  bool was_selected(std::uint32_t pid) const;
 
   // Entries first, so that no call is seen to begin that will not be seen to end. Single links may
   // stand, recording nothing, for up to a minute after this returns.

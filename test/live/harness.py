@@ -171,7 +171,7 @@ class LiveTest(unittest.TestCase):
         return program
 
     def start_cudabpf(self, *arguments, output=None, **options):
-        """Once it traces: the trace has its header."""
+        """Once it traces, which the header says."""
         output = output or self.path
         program = self.start([CUDABPF, *arguments], **options)
 
