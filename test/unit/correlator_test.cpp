@@ -274,6 +274,20 @@ TEST_CASE("Ids that are used again after an exit was not seen belong to the new 
   }
 }
 
+TEST_CASE("A process that is gone without its exit being told is let go") {
+  Correlating c;
+  c.feed(entry({.ts = 10}, "cuInit", {0}));
+  c.feed(entry({.ts = 10, .pid = 200, .tid = 200}, "cuInit", {0}));
+  c.call({.ts = 20, .tid = 101}, "cuMemAlloc_v2", {1, 64}, {0x7000});
+  c.correlator.forget_processes([](std::uint32_t pid) { return pid == 100; });
+  CHECK(c.calls() == "3 cuMemAlloc_v2 took 100\n1 cuInit unfinished\n");
+  CHECK_FALSE(c.correlator.processes().known(100));
+  CHECK(c.correlator.processes().pids() == std::vector<std::uint32_t>{200});
+  c.call({.ts = 300}, "cuMemFree_v2", {0x7000});  // of a new process with its pid
+  CHECK_FALSE(c.last().details.size);
+  CHECK(c.sink.processes.size() == 3);
+}
+
 TEST_CASE("A child does not know its parent's handles") {
   Correlating c;
   c.call({.ts = 20}, "cuModuleGetFunction", {1, 2, 3}, {0x5500}, 0, "kern");
