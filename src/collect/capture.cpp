@@ -121,6 +121,7 @@ void Capture::start(Sink& sink, Session session) {
       capture.reported_bad_++;
     return 0;
   };
+  deliver_notes();  // who was announced may be gone in a moment
   ring_ = ring_buffer__new(bpf_map__fd(probes_->ring()), on_record, this, nullptr);
   reader_ = std::thread([this] { read_loop(); });
 }

@@ -51,15 +51,18 @@ class Record:
     """What the simulated driver wrote down of one process."""
 
     def __init__(self, folder, pid):
-        self.pid = pid
+        self.pid, self.folder = pid, folder
         with open(f"{folder}/counts.{pid}.tsv", encoding="utf-8") as file:
             counts = {symbol: int(count) for symbol, count in (line.split("\t") for line in file)}
         self.counts = {symbol: count for symbol, count in counts.items() if count}
-        path = f"{folder}/calls.{pid}.jsonl"
-        self.calls = []
-        if os.path.exists(path):
-            with open(path, encoding="utf-8", errors="surrogateescape") as file:
-                self.calls = [json.loads(line) for line in file if line.endswith("\n")]
+
+    @property
+    def calls(self):
+        path = f"{self.folder}/calls.{self.pid}.jsonl"
+        if not os.path.exists(path):
+            return []
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
 
 
 def records(folder):
