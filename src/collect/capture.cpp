@@ -206,9 +206,15 @@ void Capture::report_losses() {
     if (!info(reason).degraded) progress_.lost += total - known;
     known = total;
   };
-  for (auto [counter, reason] : KERNEL_LOSSES) report(reason, probes_->counter(counter));
+  for (auto [counter, reason] : KERNEL_LOSSES)
+    report(reason, counter == abi::CB_OUT_MISSED ? out_missed() : probes_->counter(counter));
   report(Loss::bad_record, reported_bad_ + correlator_->bad_records());
   losses_read_at_ = until;
+}
+
+// While probes go, returns are seen whose entries were not: they are none of the trace's.
+std::uint64_t Capture::out_missed() const {
+  return std::min(probes_->counter(abi::CB_OUT_MISSED), most_out_missed_.load());
 }
 
 bool Capture::is_alive(std::uint32_t pid) const {
@@ -245,6 +251,8 @@ void Capture::read_loop() {
 }
 
 Totals Capture::stop(std::string reason, std::optional<int> command_status) {
+  correlator_->stop_at(now_ns(CLOCK_MONOTONIC));
+  most_out_missed_ = out_missed();
   probes_->detach();
   stopping_ = true;
   if (reader_.joinable()) reader_.join();

@@ -156,6 +156,7 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
 // Only a return: what the call was given is not known, what it returned is.
 void Correlator::emit_orphan(const Record& record, const Function& function) {
   const abi::cb_head& head = *record.head;
+  if (head.ts >= stopped_ns_) return;
   Call call;
   call.id = next_id_++;
   call.ts = since_begin(head.ts);

@@ -2,6 +2,7 @@
 // and processes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -35,6 +36,9 @@ class Correlator {
   void on_record(const Record& record);
   // Lets go of processes whose exits were not told: those that are `gone`.
   void forget_processes(const std::function<bool(std::uint32_t pid)>& gone);
+  // Probes go from now on, those of entries first: a return whose entry was not seen is none of the
+  // trace's. May be called while another thread handles records.
+  void stop_at(std::uint64_t monotonic_ns) { stopped_ns_ = monotonic_ns; }
   // Ends every call that is still open, as unfinished.
   void finish();
 
@@ -70,6 +74,7 @@ class Correlator {
   std::unordered_map<std::uint32_t, std::unique_ptr<CallStack>> threads_;
   std::uint32_t last_tid_ = 0;  // most records come in runs of one thread
   CallStack* last_stack_ = nullptr;
+  std::atomic<std::uint64_t> stopped_ns_{std::numeric_limits<std::uint64_t>::max()};
   std::uint64_t next_id_ = 1;
   std::uint64_t calls_ = 0;
   std::uint64_t unfinished_ = 0;
