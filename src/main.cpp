@@ -1,13 +1,15 @@
 // Picks a subcommand. Each has a file of its own in src/cli/.
 #include <CLI/CLI.hpp>
-#include <system_error>
+#include <cstdio>
+#include <exception>
 
 #include "cli/commands.hpp"
 #include "collect/exit_codes.hpp"
 #include "util/log.hpp"
 
-int main(int argc, char** argv) {
-  using namespace cudabpf;
+namespace cudabpf {
+
+static int run(int argc, char** argv) {
   CLI::App app{
       "cudabpf sees every CUDA driver call on this machine, from the kernel: nothing is linked,\n"
       "preloaded or restarted. Without a subcommand it traces the whole machine until Ctrl-C."};
@@ -36,13 +38,19 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? exit_code::OK : exit_code::USAGE;
   }
+  Result<int> status = action();
+  if (status) return *status;
+  log::error(status.error());
+  return status.error().exit_code;
+}
+
+}  // namespace cudabpf
+
+int main(int argc, char** argv) {
   try {
-    Result<int> status = action();
-    if (status) return *status;
-    log::error(status.error());
-    return status.error().exit_code;
-  } catch (const std::system_error& error) {  // standard output is full or gone
-    log::error({error.what(), {}, exit_code::FAILED});
-    return exit_code::FAILED;
+    return cudabpf::run(argc, argv);
+  } catch (const std::exception& error) {  // out of memory, or standard output is full or gone
+    std::fprintf(stderr, "cudabpf: error: %s\n", error.what());
+    return cudabpf::exit_code::FAILED;
   }
 }

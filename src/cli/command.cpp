@@ -18,9 +18,9 @@ namespace cudabpf::cli {
 
 namespace {
 
-std::vector<char*> pointers(const std::vector<std::string>& strings) {
+std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> result;
-  for (const std::string& string : strings) result.push_back(const_cast<char*>(string.c_str()));
+  for (std::string& string : strings) result.push_back(string.data());
   result.push_back(nullptr);
   return result;
 }
@@ -34,7 +34,7 @@ std::string search_path(const std::string& program, const std::vector<std::strin
   for (std::size_t at = 0; at <= path.size();) {
     std::size_t end = std::min(path.find(':', at), path.size());
     std::string folder = end == at ? "." : path.substr(at, end - at);
-    std::string candidate = folder + "/" + program;
+    std::string candidate = fmt::format("{}/{}", folder, program);
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
     if (found.empty() && access(candidate.c_str(), F_OK) == 0) found = candidate;
     at = end + 1;
@@ -58,8 +58,9 @@ Result<Command> Command::prepare(const Options& options) {
                  "give its path, or put its folder on PATH", exit_code::NOT_FOUND};
   int go[2], failure[2];
   if (pipe2(go, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) return errno_error("pipe");
-  auto arguments = pointers(options.arguments);
-  auto environment = pointers(options.environment);
+  Options given = options;
+  auto arguments = pointers(given.arguments);
+  auto environment = pointers(given.environment);
 
   Command command;
   command.pid_ = fork();

@@ -51,7 +51,7 @@ void CaptureSession::begin(const std::string& mode, const std::vector<std::strin
   session.command = command;
   capture_->describe(session);
   select(*capture_);
-  capture_->start(*sink_, std::move(session));
+  capture_->start(*sink_, session);
 }
 
 // Why the capture ended, in the words of the trace's `end` line.
@@ -80,17 +80,17 @@ std::string CaptureSession::wait_for_end(const Until& until) {
     }
     if (duration_ns_ && now_ns(CLOCK_MONOTONIC) - begin >= duration_ns_) return "duration";
     if (until.command && until.command->status()) {
-      std::uint64_t others = capture_->progress().processes;
-      if (others == 0 || waiting_for_command_to_stop) return "command ended";
-      if (!told_of_children && command_ended) {
+      if (waiting_for_command_to_stop || capture_->all_ended()) return "command ended";
+      if (!told_of_children && capture_->progress().processes) {
         log::hint("the command has ended; {} of its children run on and are traced until Ctrl-C",
-                  others);
+                  capture_->progress().processes.load());
         told_of_children = true;
       }
     }
     if (!until.pids.empty() && capture_->progress().processes == 0 &&
         std::none_of(until.pids.begin(), until.pids.end(),
-                     [this](std::uint32_t pid) { return capture_->is_alive(pid); }))
+                     [this](std::uint32_t pid) { return capture_->is_alive(pid); }) &&
+        capture_->all_ended())
       return "targets ended";
   }
 }

@@ -101,7 +101,7 @@ std::size_t Capture::libraries_attached() const {
                                                 [](const Library& l) { return l.error.empty(); }));
 }
 
-void Capture::start(Sink& sink, Session session) {
+void Capture::start(Sink& sink, const Session& session) {
   sink_ = &sink;
   Correlator::Options options;
   options.begin_ns = begin_ns_;
@@ -222,6 +222,17 @@ bool Capture::is_alive(std::uint32_t pid) const {
   return exists && (!features_->has(feature::PROCESS_EVENTS) || probes_->is_traced(pid));
 }
 
+bool Capture::all_ended() const {
+  constexpr auto PATIENCE = std::chrono::seconds(1);  // the reader may wait for a slow disk
+  auto give_up = std::chrono::steady_clock::now() + PATIENCE;
+  // The drain that is under way may have passed the last record; the one after it has not.
+  for (std::uint64_t wanted = progress_.drains + 2; progress_.drains < wanted;) {
+    if (std::chrono::steady_clock::now() > give_up) return false;
+    std::this_thread::sleep_for(BUSY_PAUSE);
+  }
+  return progress_.processes == 0;
+}
+
 // Whoever waits for a process's end must not wait for a record that was lost.
 void Capture::forget_processes() {
   if (!features_->has(feature::PROCESS_EVENTS) || probes_->counter(abi::CB_DROPPED_PROCESS))
@@ -232,6 +243,7 @@ void Capture::drain() {
   ring_buffer__consume(ring_);
   progress_.calls.store(correlator_->calls(), std::memory_order_relaxed);
   progress_.processes.store(correlator_->processes().alive(), std::memory_order_relaxed);
+  progress_.drains.fetch_add(1, std::memory_order_release);
 }
 
 void Capture::read_loop() {
@@ -251,7 +263,8 @@ void Capture::read_loop() {
 }
 
 Totals Capture::stop(std::string reason, std::optional<int> command_status) {
-  correlator_->stop_at(now_ns(CLOCK_MONOTONIC));
+  std::uint64_t duration_ns = now();
+  correlator_->stop_at(begin_ns_ + duration_ns);
   most_out_missed_ = out_missed();
   probes_->detach();
   stopping_ = true;
@@ -261,7 +274,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   correlator_->finish();
   report_losses();
   Totals totals;
-  totals.duration_ns = now();
+  totals.duration_ns = duration_ns;
   totals.calls = correlator_->calls();
   totals.unfinished = correlator_->unfinished();
   totals.accounts.entered = probes_->counter(abi::CB_ENTERED);

@@ -38,6 +38,7 @@ struct Progress {
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> lost{0};
   std::atomic<std::uint64_t> processes{0};
+  std::atomic<std::uint64_t> drains{0};  // how often the ring was emptied
 };
 
 class Capture {
@@ -51,7 +52,7 @@ class Capture {
 
   // Writes the header and starts the reader. From here on events reach `sink`, on the reader's
   // thread. What is selected before is traced from then on: it waits in the ring.
-  void start(Sink& sink, Session session);
+  void start(Sink& sink, const Session& session);
 
   void select_process(std::uint32_t pid) { probes_->select_process(pid); }
   void select_cgroup(std::uint64_t id, std::uint32_t level) { probes_->select_cgroup(id, level); }
@@ -68,6 +69,8 @@ class Capture {
 
   // A traced process that has not ended.
   bool is_alive(std::uint32_t pid) const;
+  // No traced process runs, by records that include all from before this call.
+  bool all_ended() const;
 
   const Progress& progress() const { return progress_; }
   std::size_t libraries_attached() const;
@@ -93,7 +96,6 @@ class Capture {
   std::unique_ptr<ProbeSet> probes_;
   std::optional<MappingWatch> watch_;
   std::vector<Library> libraries_;
-  std::vector<FileId> unreadable_;  // reported once, not at every mapping
 
   Sink* sink_ = nullptr;
   std::uint64_t begin_ns_ = 0;

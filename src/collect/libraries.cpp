@@ -41,7 +41,7 @@ void read_linker_config(const std::string& file, std::vector<std::string>& folde
     line.erase(line.find_last_not_of(" \t") + 1);
     if (line.starts_with("include")) {
       std::string pattern = line.substr(std::min(line.find_first_not_of(" \t", 7), line.size()));
-      if (!pattern.starts_with('/')) pattern = "/etc/" + pattern;
+      if (!pattern.starts_with('/')) pattern.insert(0, "/etc/");
       glob_t matches{};
       if (glob(pattern.c_str(), 0, nullptr, &matches) == 0)
         for (std::size_t i = 0; i < matches.gl_pathc; i++)

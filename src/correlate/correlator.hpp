@@ -36,8 +36,8 @@ class Correlator {
   void on_record(const Record& record);
   // Lets go of processes whose exits were not told: those that are `gone`.
   void forget_processes(const std::function<bool(std::uint32_t pid)>& gone);
-  // Probes go from now on, those of entries first: a return whose entry was not seen is none of the
-  // trace's. May be called while another thread handles records.
+  // Probes go one after the other from now on: of what begins later only a part is seen, so none of
+  // it is the trace's. May be called while another thread handles records.
   void stop_at(std::uint64_t monotonic_ns) { stopped_ns_ = monotonic_ns; }
   // Ends every call that is still open, as unfinished.
   void finish();

@@ -251,6 +251,23 @@ TEST_CASE("What is open when a thread, a process or the trace ends is unfinished
     if (call.unfinished) CHECK_FALSE(call.has_return);
 }
 
+TEST_CASE("What begins after the trace was stopped is none of its own") {
+  Correlating c;
+  c.feed(entry({.ts = 10, .sp = 0x1000}, "cuInit", {0}));
+  c.feed(entry({.ts = 10, .tid = 101}, "cuInit", {0}));
+  c.correlator.stop_at(100);
+  c.feed(entry({.ts = 99, .sp = 0xf00}, "cuCtxSynchronize"));  // was on its way
+  c.feed(returned({.ts = 110, .sp = 0xf00}, "cuCtxSynchronize"));
+  c.feed(entry({.ts = 100, .sp = 0xf00}, "cuCtxGetDevice", {0}));
+  c.feed(returned({.ts = 111, .sp = 0xf00}, "cuCtxGetDevice"));
+  c.feed(returned({.ts = 112, .tid = 102}, "cuCtxGetDevice"));  // its entry was not seen
+  c.feed(process({.ts = 113, .pid = 200, .tid = 200}, abi::CB_FORK));
+  c.feed(returned({.ts = 120, .sp = 0x1000}, "cuInit"));
+  c.correlator.finish();
+  CHECK(c.calls() == "3 cuCtxSynchronize in 1 took 11\n1 cuInit took 110\n2 cuInit unfinished\n");
+  CHECK_FALSE(c.correlator.processes().known(200));
+}
+
 TEST_CASE("Ids that are used again after an exit was not seen belong to the new owner") {
   Correlating c;
   SECTION("a thread's, in another process") {
