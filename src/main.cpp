@@ -4,7 +4,7 @@
 #include <exception>
 
 #include "cli/commands.hpp"
-#include "collect/exit_codes.hpp"
+#include "util/exit_codes.hpp"
 #include "util/log.hpp"
 
 namespace cudabpf {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "cli/invoker.hpp"
-#include "collect/exit_codes.hpp"
 #include "util/clock.hpp"
+#include "util/exit_codes.hpp"
 #include "util/glob.hpp"
 
 namespace cudabpf::cli {
@@ -132,7 +132,7 @@ Result<JsonlOptions> CaptureFlags::output_options() const {
   options.output.path = output;
   if (output.empty()) {
     options.output.path = "traces/trace_" + file_timestamp(now_ns(CLOCK_REALTIME)) + ".jsonl";
-    options.output.make_folder = true;
+    options.output.own_choice = true;
   }
   options.output.owner = invoking_user_as_owner();
   options.output.keep = keep;

@@ -12,7 +12,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "collect/exit_codes.hpp"
+#include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
 
@@ -20,6 +20,7 @@ namespace {
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> result;
+  result.reserve(strings.size() + 1);
   for (std::string& string : strings) result.push_back(string.data());
   result.push_back(nullptr);
   return result;

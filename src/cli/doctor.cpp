@@ -11,12 +11,12 @@
 
 #include "cli/commands.hpp"
 #include "cli/invoker.hpp"
-#include "collect/exit_codes.hpp"
 #include "collect/features.hpp"
 #include "collect/functions.hpp"
 #include "collect/libraries.hpp"
 #include "collect/machine.hpp"
 #include "util/elf.hpp"
+#include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
 

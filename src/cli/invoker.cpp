@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "collect/exit_codes.hpp"
+#include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
 

@@ -7,7 +7,7 @@
 #include "cli/capture_flags.hpp"
 #include "cli/commands.hpp"
 #include "cli/session.hpp"
-#include "collect/exit_codes.hpp"
+#include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
 

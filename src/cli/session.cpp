@@ -8,9 +8,9 @@
 #include <csignal>
 #include <cstdio>
 
-#include "collect/exit_codes.hpp"
 #include "sink/summary.hpp"
 #include "util/clock.hpp"
+#include "util/exit_codes.hpp"
 #include "util/log.hpp"
 
 namespace cudabpf::cli {
@@ -78,6 +78,8 @@ std::string CaptureSession::wait_for_end(const Until& until) {
       waiting_for_command_to_stop = true;
       log::hint("waiting for the command to end; Ctrl-C again ends the trace at once");
     }
+    // A command runs on, and its end is waited for; nobody else's end would be.
+    if (trace_->reader_gone() && !until.command) return "reader gone";
     if (duration_ns_ && now_ns(CLOCK_MONOTONIC) - begin >= duration_ns_) return "duration";
     if (until.command && until.command->status()) {
       if (waiting_for_command_to_stop || capture_->all_ended()) return "command ended";

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <fstream>
 
-#include "collect/exit_codes.hpp"
 #include "util/container.hpp"
+#include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
 

@@ -5,7 +5,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "collect/machine.hpp"
@@ -30,6 +32,16 @@ constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
     {abi::CB_OUT_MISSED, Loss::out_pointer},
 };
 
+Error refusal_of_probes(int reason) {
+  bool forbidden = reason == EPERM || reason == EACCES;
+  return {fmt::format("the kernel refuses to attach uprobes: {}", std::strerror(reason)),
+          forbidden
+              ? "run it as root; of capabilities, CAP_SYS_ADMIN is needed besides CAP_BPF and "
+                "CAP_PERFMON on kernels before 6.6 and where kernel.perf_event_paranoid is 3"
+              : "`cudabpf doctor` tells what this kernel lacks",
+          forbidden ? exit_code::NOT_PERMITTED : exit_code::KERNEL_UNSUPPORTED};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Capture>> Capture::open(CaptureOptions options) {
@@ -53,7 +65,7 @@ Result<std::unique_ptr<Capture>> Capture::open(CaptureOptions options) {
   for (const Feature& feature : features->list())
     if (feature.state != Feature::State::yes && !feature.disabled)
       log::hint("without {}: {}", feature.name, feature.why);
-  capture->attach_known_libraries();
+  if (auto attached = capture->attach_known_libraries(); !attached) return attached.error();
   return capture;
 }
 
@@ -64,14 +76,16 @@ Capture::~Capture() {
 
 std::uint64_t Capture::now() const { return now_ns(CLOCK_MONOTONIC) - begin_ns_; }
 
-void Capture::attach_known_libraries() {
+Result<> Capture::attach_known_libraries() {
   Procfs procfs;
   std::vector<LibraryFile> files;
-  for (const std::string& path : options_.libraries)
-    if (auto file = open_library(path, path))
-      files.push_back(std::move(*file));
-    else
-      log::warning("--library {}: it cannot be read as a file", path);
+  for (const std::string& path : options_.libraries) {
+    auto file = open_library(path, path);
+    if (!file)
+      return Error{fmt::format("--library {}: there is no such file, or it cannot be read", path),
+                   "`cudabpf doctor` lists those that are found without it", exit_code::NO_TARGET};
+    files.push_back(std::move(*file));
+  }
   for (auto& file : find_on_paths(options_.library_path)) files.push_back(std::move(file));
   for (auto& file : find_mapped(procfs, procfs.pids())) files.push_back(std::move(file));
   for (const LibraryFile& file : files)
@@ -80,6 +94,10 @@ void Capture::attach_known_libraries() {
       if (!libraries_.back().error.empty())
         log::warning("{} is not traced: {}", file.path, libraries_.back().error);
     }
+  // Files that are no libcuda are left out; a kernel that takes no probe will take none later.
+  if (int refused = probes_->refused(); refused && libraries_attached() == 0)
+    return refusal_of_probes(refused);
+  return ok();
 }
 
 void Capture::describe(Session& session) {

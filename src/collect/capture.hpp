@@ -78,7 +78,7 @@ class Capture {
  private:
   explicit Capture(CaptureOptions options) : options_(std::move(options)) {}
 
-  void attach_known_libraries();
+  Result<> attach_known_libraries();
   void attach_mapped(const MappedLibrary& mapped);
   void read_loop();
   void drain();

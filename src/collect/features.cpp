@@ -13,8 +13,8 @@
 #include <cstring>
 #include <functional>
 
-#include "collect/exit_codes.hpp"
 #include "collect/mapping_watch.hpp"
+#include "util/exit_codes.hpp"
 #include "util/fd.hpp"
 
 namespace cudabpf {

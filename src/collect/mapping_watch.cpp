@@ -83,8 +83,10 @@ Result<MappingWatch> MappingWatch::open() {
     Fd fd(open_event(cpu));
     if (!fd) {
       if (errno == ENODEV) continue;  // went offline meanwhile
-      return errno_error("perf_event_open for mmap events",
-                         "a libcuda that appears later will not be traced");
+      bool forbidden = errno == EACCES || errno == EPERM;
+      Error error = errno_error("perf_event_open for mmap events");
+      if (forbidden) error.message += " (CAP_SYS_ADMIN is missing)";
+      return error;
     }
     fcntl(fd.get(), F_SETFL, O_NONBLOCK);
     void* memory = mmap(nullptr, PAGE + DATA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);

@@ -13,10 +13,10 @@
 #include <map>
 #include <optional>
 
-#include "collect/exit_codes.hpp"
 #include "cudabpf.skel.h"
 #include "util/clock.hpp"
 #include "util/elf.hpp"
+#include "util/exit_codes.hpp"
 #include "util/log.hpp"
 
 namespace cudabpf {
@@ -204,6 +204,11 @@ std::vector<ProbeSet::Probe> ProbeSet::plan_probes(const LibraryFile& file,
   return probes;
 }
 
+std::string ProbeSet::refusal() {
+  refused_ = errno;
+  return std::string("the kernel refuses its probes: ") + std::strerror(refused_);
+}
+
 std::string ProbeSet::attach_group(const LibraryFile& file, bpf_program* program, bool at_return,
                                    const std::vector<Probe>& probes) {
   std::string path = "/proc/self/fd/" + std::to_string(file.fd.get());
@@ -224,7 +229,7 @@ std::string ProbeSet::attach_group(const LibraryFile& file, bpf_program* program
     options.cnt = offsets.size();
     options.retprobe = at_return;
     bpf_link* link = bpf_program__attach_uprobe_multi(program, -1, path.c_str(), nullptr, &options);
-    if (!link) return std::string("attaching its probes: ") + std::strerror(errno);
+    if (!link) return refusal();
     links.push_back(link);
     return {};
   }
@@ -234,7 +239,7 @@ std::string ProbeSet::attach_group(const LibraryFile& file, bpf_program* program
     options.retprobe = at_return;
     bpf_link* link =
         bpf_program__attach_uprobe_opts(program, -1, path.c_str(), offsets[i], &options);
-    if (!link) return std::string("attaching a probe: ") + std::strerror(errno);
+    if (!link) return refusal();
     links.push_back(link);
   }
   return {};

@@ -31,6 +31,8 @@ class ProbeSet {
   // Probes every selected function that `file` exports. The answer says how many, or why none.
   Library attach(const LibraryFile& file, const FunctionFilter& filter, FunctionNumbers& numbers);
   bool attached(FileId id) const;
+  // Why the kernel last refused a probe, as errno; 0: it never did.
+  int refused() const { return refused_; }
 
   Result<> attach_process_events();
 
@@ -55,11 +57,13 @@ class ProbeSet {
   ProbeSet(cudabpf_bpf* skeleton, bool multi) : skeleton_(skeleton), multi_(multi) {}
   std::vector<Probe> plan_probes(const LibraryFile& file, const FunctionFilter& filter,
                                  FunctionNumbers& numbers, Library& library) const;
+  std::string refusal();  // remembers errno
   std::string attach_group(const LibraryFile& file, bpf_program* program, bool at_return,
                            const std::vector<Probe>& probes);
 
   cudabpf_bpf* skeleton_;
   bool multi_;
+  int refused_ = 0;
   std::vector<FileId> attached_;
   std::vector<bpf_link*> entry_links_;
   std::vector<bpf_link*> return_links_;

@@ -54,7 +54,7 @@ void Allocations::follow_addresses(std::uint32_t pid, const Function& function,
                arguments[1].out && arguments[0].role != Role::hptr;
   if (!sized) {
     process.all_seen = false;
-  } else if (outs[1]) {
+  } else if (outs[0] && outs[1]) {
     bool managed = function.name == "cuLibraryGetManaged";
     erase_overlapping(process.ranges, outs[0], outs[1]);
     process.ranges[outs[0]] = Range{outs[1], managed ? Side::either : Side::device};

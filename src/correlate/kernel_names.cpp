@@ -4,7 +4,7 @@
 #include <cctype>
 
 #include "util/demangle.hpp"
-#include "util/json_text.hpp"
+#include "util/json.hpp"
 
 namespace cudabpf {
 
@@ -29,7 +29,7 @@ const KernelName* KernelNames::intern(ReadName name, bool from_handle) {
     slot = std::make_unique<KernelName>();
     slot->full = name.cut ? mangled : demangle(mangled);
     slot->short_name = short_name(slot->full);
-    append_json_string(slot->json, slot->full);
+    slot->json = json::quoted(slot->full);
     slot->from_handle = from_handle;
     slot->mangled = std::move(mangled);
   }

@@ -17,10 +17,21 @@ T field(Bytes bytes, std::size_t offset) {
   return value;
 }
 
-std::optional<std::uint64_t> word_of(const Argument& argument, Words words) {
+std::optional<std::uint64_t> word_at(const Argument& argument, Words words) {
   if (argument.word < 0 || static_cast<std::size_t>(argument.word) >= words.size())
     return std::nullopt;
-  return value_of(argument.role, words[static_cast<std::size_t>(argument.word)]);
+  return words[static_cast<std::size_t>(argument.word)];
+}
+
+std::optional<std::uint64_t> word_of(const Argument& argument, Words words) {
+  auto word = word_at(argument, words);
+  if (word) word = value_of(argument.role, *word);
+  return word;
+}
+
+// An out-pointer that asked for nothing.
+bool was_null(const Argument& argument, Words words) {
+  return word_at(argument, words) == std::uint64_t{0};
 }
 
 // nothing: the product is more than 64 bits hold, so an argument is not what it seems.
@@ -230,6 +241,7 @@ void describe_outs(const Function& function, Words words, Words outs, Details& d
     if (!argument.out || argument.role == Role::hidden) continue;
     if (next >= outs.size()) break;
     std::uint64_t value = value_of(argument.role, outs[next++]);
+    if (was_null(argument, words)) continue;
     if (is_address(argument.role)) details.ptr = value;
     if (argument.role == Role::mem_handle) details.handle = value;
     const auto* rule_argument =

@@ -13,7 +13,8 @@ namespace cudabpf {
 Details describe_entry(const Function& function, std::span<const std::uint64_t> words,
                        std::span<const std::byte> structure);
 
-// Adds what the call returned through its out-pointers (none if it failed).
+// Adds what the call returned through its out-pointers (none if it failed). What a null pointer
+// stands for is no value.
 void describe_outs(const Function& function, std::span<const std::uint64_t> words,
                    std::span<const std::uint64_t> outs, Details& details);
 

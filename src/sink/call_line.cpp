@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "sink/json.hpp"
+#include "util/json.hpp"
 
 namespace cudabpf {
 
@@ -179,6 +179,7 @@ struct CallLine::FunctionText {
     Role role;
     enum class From : std::uint8_t { word, out, text } from;
     std::uint8_t place;   // which word, or which out-pointer
+    std::uint8_t word;    // of an out-pointer too
     std::uint8_t detail;  // shown only where Details has not this field
   };
 
@@ -220,7 +221,7 @@ CallLine::FunctionText::FunctionText(const Function& function)
       from = From::text;
     }
     arguments.push_back({json::quoted(argument.name) + ":", argument.role, from, place,
-                         detail_filled_by(function, i)});
+                         static_cast<std::uint8_t>(argument.word), detail_filled_by(function, i)});
     bound += arguments.back().key.size() + MAX_VALUE;
   }
 }
@@ -320,7 +321,11 @@ char* CallLine::write_arguments(char* at, const Call& call, const FunctionText& 
   for (const auto& argument : text.arguments) {
     if (argument.detail & told) continue;
     if (argument.from == From::word && argument.place >= call.words.size()) continue;
-    if (argument.from == From::out && argument.place >= call.outs.size()) continue;
+    if (argument.from == From::out) {
+      if (argument.place >= call.outs.size()) continue;
+      bool was_null = argument.word < call.words.size() && !call.words[argument.word];
+      if (was_null) continue;  // and asked for nothing
+    }
     if (argument.from == From::text && !call.has_text) continue;
     at = put(at, any ? "," : ",\"args\":{");
     any = true;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace cudabpf {
 
@@ -15,6 +16,7 @@ class Durations {
     count_++;
     total_ += ns;
     if (ns > max_) max_ = ns;
+    if (ns < min_) min_ = ns;
     buckets_[bucket_of(ns)]++;
   }
 
@@ -22,6 +24,7 @@ class Durations {
     count_ += other.count_;
     total_ += other.total_;
     max_ = std::max(max_, other.max_);
+    min_ = std::min(min_, other.min_);
     for (std::size_t i = 0; i < BUCKETS; i++) buckets_[i] += other.buckets_[i];
   }
 
@@ -33,9 +36,10 @@ class Durations {
   // The duration that the part `q` (0 to 1) of all are not longer than.
   std::uint64_t quantile(double q) const {
     auto rank = static_cast<std::uint64_t>(q * static_cast<double>(count_));
+    if (rank + 1 >= count_) return max_;
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < BUCKETS; i++)
-      if ((seen += buckets_[i]) > rank) return std::min(middle_of(i), max_);
+      if ((seen += buckets_[i]) > rank) return std::clamp(middle_of(i), min_, max_);
     return max_;
   }
 
@@ -60,6 +64,7 @@ class Durations {
   }
 
   std::uint64_t count_ = 0, total_ = 0, max_ = 0;
+  std::uint64_t min_ = std::numeric_limits<std::uint64_t>::max();
   std::array<std::uint64_t, BUCKETS> buckets_{};
 };
 

@@ -16,7 +16,9 @@ JsonlSink::JsonlSink(JsonlOptions options, std::unique_ptr<Output> output)
 
 Result<std::unique_ptr<JsonlSink>> JsonlSink::open(JsonlOptions options) {
   if (options.rotate_size && options.rotate_size < MIN_ROTATE_SIZE)
-    return Error{"--rotate-size is too small: a file of a trace takes at least 16 KiB"};
+    return Error{"--rotate-size is too small: a file of a trace takes at least 16 KiB",
+                 {},
+                 exit_code::USAGE};
   options.output.rotates = options.rotate_size || options.rotate_ns;
   auto output = Output::open(options.output);
   if (!output) return output.error();

@@ -7,8 +7,8 @@
 
 #include "cudabpf/sink.hpp"
 #include "sink/call_line.hpp"
-#include "sink/json.hpp"
 #include "sink/output.hpp"
+#include "util/json.hpp"
 #include "util/result.hpp"
 
 namespace cudabpf {

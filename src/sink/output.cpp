@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <system_error>
 
@@ -27,6 +28,17 @@ std::uint64_t count_lines(std::string_view bytes) {
   return static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), '\n'));
 }
 
+// "t.jsonl.zst", "-2" -> "t-2.jsonl.zst"
+std::string with_infix(const std::string& path, const std::string& infix) {
+  std::filesystem::path name = std::filesystem::path(path).filename(), extension;
+  if (name.extension() == ".zst") {
+    extension = ".zst";
+    name = name.stem();
+  }
+  return std::filesystem::path(path).replace_filename(
+      name.stem().string() + infix + name.extension().string() + extension.string());
+}
+
 // The writer gets no signals: they are the main thread's to handle, and SIGPIPE and SIGXFSZ, which
 // come to the thread that writes, must be errors and not the end. The process's dispositions stay
 // as they are: traced commands inherit them.
@@ -41,15 +53,26 @@ std::thread start_without_signals(std::thread (*make)(Output*), Output* output) 
 
 }  // namespace
 
-std::string rotated_path(const std::string& path, unsigned part) {
-  std::filesystem::path name = std::filesystem::path(path).filename(), extension;
-  if (name.extension() == ".zst") {
-    extension = ".zst";
-    name = name.stem();
+std::string rotated_path(const std::string& path, unsigned number) {
+  return with_infix(path, fmt::format(".{:04}", number));
+}
+
+std::vector<unsigned> rotated_numbers(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::vector<unsigned> numbers;
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(folder.empty() ? "." : folder, ignored)) {
+    std::string name = entry.path().filename();
+    // What is not the number stands as it would with any: look at every run of digits after a dot.
+    for (std::size_t dot = name.find('.'); dot != std::string::npos;
+         dot = name.find('.', dot + 1)) {
+      unsigned number = 0;
+      std::from_chars(name.data() + dot + 1, name.data() + name.size(), number);
+      if (number && folder / name == rotated_path(path, number)) numbers.push_back(number);
+    }
   }
-  std::string numbered = fmt::format("{}.{:04}{}{}", name.stem().string(), part,
-                                     name.extension().string(), extension.string());
-  return std::filesystem::path(path).replace_filename(numbered);
+  return numbers;
 }
 
 Output::Output(OutputOptions options, bool compresses)
@@ -64,12 +87,16 @@ Result<std::unique_ptr<Output>> Output::open(OutputOptions options) {
   bool to_stream = options.path == "-" || options.stream >= 0;
   if (to_stream && options.rotates)
     return Error{"standard output cannot be rotated",
-                 "name a file with -o, or leave out --rotate-…"};
-  if (options.make_folder && !to_stream)
+                 "name a file with -o, or leave out --rotate-…", exit_code::USAGE};
+  if (options.own_choice && !to_stream)
     if (auto made = make_parent_folder(options.path, options.owner); !made) return made.error();
   bool compresses = !to_stream && options.path.ends_with(".zst");
   std::unique_ptr<Output> output(new Output(std::move(options), compresses));
-  if (output->options_.rotates) output->part_.number = 1;
+  if (output->options_.rotates) {
+    output->part_.number = 1;
+    for (unsigned number : rotated_numbers(output->options_.path))
+      output->taken_ = std::max(output->taken_, number);
+  }
   if (auto opened = output->open_file(); !opened) return opened.error();
   return output;
 }
@@ -81,13 +108,34 @@ Result<> Output::open_file() {
     path_ = std::string("-");  // g++ 12 takes the plain assignment for an overlapping copy
     file_ = TraceFile::stream(Fd(fd));
   } else {
-    path_ = part_.number ? rotated_path(options_.path, part_.number) : options_.path;
-    auto file = TraceFile::create(path_, options_.owner);
-    if (!file) return file.error();
-    file_ = std::move(*file);
+    // What a user names is replaced; what cudabpf names or numbers never is.
+    bool may_replace = !options_.rotates && !options_.own_choice;
+    while (!file_) {
+      path_ = file_path();
+      auto file = TraceFile::create(path_, options_.owner, may_replace);
+      if (file)
+        file_ = std::move(*file);
+      else if (may_replace || ::access(path_.c_str(), F_OK) != 0)
+        return file.error();
+      else
+        taken_++;
+    }
+    delete_old();
   }
   files_++;
   return ok();
+}
+
+std::string Output::file_path() const {
+  if (part_.number) return rotated_path(options_.path, taken_ + part_.number);
+  return taken_ ? with_infix(options_.path, fmt::format("-{}", taken_ + 1)) : options_.path;
+}
+
+void Output::delete_old() const {
+  if (!options_.keep) return;
+  for (unsigned number : rotated_numbers(options_.path))
+    if (number + options_.keep <= taken_ + part_.number)
+      ::unlink(rotated_path(options_.path, number).c_str());
 }
 
 void Output::start(std::string header, const Part& part, std::uint64_t trace_start_ns) {
@@ -279,8 +327,6 @@ void Output::end_file(const Block::FileEndsHere& file_end) {
   header_ = file_end.next_header;
   lines_in_file_ = lost_in_file_ = 0;
   ready(true);
-  if (options_.keep && part_.number > options_.keep)
-    ::unlink(rotated_path(options_.path, part_.number - options_.keep).c_str());
 }
 
 std::uint64_t Output::since_start() const {

@@ -24,9 +24,10 @@ namespace cudabpf {
 struct OutputOptions {
   std::string path;  // "-": stdout; ".zst" at its end: compressed
   std::optional<Owner> owner;
-  bool make_folder = false;  // the path is cudabpf's own choice, its folder may be missing
+  // The path is cudabpf's own: its folder is made, and a file that is there gets a neighbour.
+  bool own_choice = false;
   bool rotates = false;
-  unsigned keep = 0;                       // how many of the rotated files stay; 0: all
+  unsigned keep = 0;  // how many of the rotated files stay, those of earlier traces too; 0: all
   std::uint64_t retry_ns = 1'000'000'000;  // after writing failed
   int stream = -1;                         // write to this instead of `path`; stays the caller's
 };
@@ -81,6 +82,8 @@ class Output {
   };
 
   Result<> open_file();
+  std::string file_path() const;
+  void delete_old() const;
   void run();
   void accept(const Block& block);
   void close_frame();
@@ -110,6 +113,7 @@ class Output {
   std::optional<TraceFile> file_;
   Frames frames_;
   std::string path_;
+  unsigned taken_ = 0;  // so many names that the trace's files would have had are others'
   Part part_;
   std::string header_;  // of this file; empty: written
   Gap gap_;
@@ -126,6 +130,8 @@ class Output {
 };
 
 // "t.jsonl.zst", 2 -> "t.0002.jsonl.zst"
-std::string rotated_path(const std::string& path, unsigned part);
+std::string rotated_path(const std::string& path, unsigned number);
+// The numbers of those that are there.
+std::vector<unsigned> rotated_numbers(const std::string& path);
 
 }  // namespace cudabpf

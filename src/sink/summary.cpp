@@ -174,6 +174,15 @@ void add_losses(Page& page, const Totals& totals, std::uint64_t unwritten) {
   }
 }
 
+// One that finds something.
+std::string suggested_query(const Stats& stats) {
+  if (!stats.errors.empty()) return "select(.error) | {ts, name, error}";
+  std::uint64_t longest = 0;
+  for (const Stats::Calls& calls : stats.calls) longest = std::max(longest, calls.durations.max());
+  if (!longest) return "select(.type == \"process\") | {ts, op, pid, cmdline}";
+  return fmt::format("select(.duration_us > {}) | {{ts, name, duration_us}}", longest / 2 / 1000);
+}
+
 void add_trace(Page& page, const Stats& stats, const TraceWritten& written) {
   if (written.path == "-") return;
   page.heading("trace");
@@ -182,9 +191,7 @@ void add_trace(Page& page, const Stats& stats, const TraceWritten& written) {
                   count_of(written.lines, "line", "lines"),
                   written.files > 1 ? fmt::format(", the last of {} files", written.files) : "",
                   written.complete ? "" : "; its end could not be written"));
-  std::string query = !stats.errors.empty()
-                          ? "select(.error) | {ts, name, error}"
-                          : "select(.duration_us > 1000) | {ts, name, duration_us}";
+  std::string query = suggested_query(stats);
   std::string file = shell_word(written.path);
   page.heading("next");
   page.line(written.path.ends_with(".zst") ? fmt::format("  zstd -dc {} | jq -c '{}'", file, query)

@@ -10,7 +10,8 @@
 
 namespace cudabpf {
 
-Result<TraceFile> TraceFile::create(const std::string& path, const std::optional<Owner>& owner) {
+Result<TraceFile> TraceFile::create(const std::string& path, const std::optional<Owner>& owner,
+                                    bool may_replace) {
   // A new inode each time: writing into an old one would follow a hard link that somebody planted.
   constexpr int FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   Fd fd(::open(path.c_str(), FLAGS, 0644));
@@ -18,15 +19,17 @@ Result<TraceFile> TraceFile::create(const std::string& path, const std::optional
     struct stat there {};
     if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
       return Error{"cannot write the trace to " + path + ": it is there and is not a regular file",
-                   "give another path with -o, or '-o -' for standard output"};
-    if (::unlink(path.c_str()) == 0) fd = Fd(::open(path.c_str(), FLAGS, 0644));
+                   "give another path with -o, or '-o -' for standard output",
+                   exit_code::OUTPUT_FAILED};
+    if (may_replace && ::unlink(path.c_str()) == 0) fd = Fd(::open(path.c_str(), FLAGS, 0644));
   }
   if (!fd)
     return errno_error("cannot create the trace file " + path,
-                       "give a path that can be written with -o");
+                       "give a path that can be written with -o", exit_code::OUTPUT_FAILED);
   ::fchmod(fd.get(), 0644);  // whatever the umask: others read it, root may have written it
   if (owner && ::fchown(fd.get(), owner->uid, owner->gid) != 0 && ::geteuid() == 0)
-    return errno_error("cannot give the trace file " + path + " to its owner");
+    return errno_error("cannot give the trace file " + path + " to its owner", {},
+                       exit_code::OUTPUT_FAILED);
   return TraceFile(std::move(fd), true);
 }
 
@@ -102,10 +105,11 @@ Result<> make_parent_folder(const std::string& path, const std::optional<Owner>&
   if (::mkdir(parent.c_str(), 0755) != 0) {
     if (errno == EEXIST) return ok();
     return errno_error("cannot create the folder " + parent + " for the trace",
-                       "name a file in a folder that is there with -o");
+                       "name a file in a folder that is there with -o", exit_code::OUTPUT_FAILED);
   }
   if (owner && ::lchown(parent.c_str(), owner->uid, owner->gid) != 0 && ::geteuid() == 0)
-    return errno_error("cannot give the folder " + parent + " to its owner");
+    return errno_error("cannot give the folder " + parent + " to its owner", {},
+                       exit_code::OUTPUT_FAILED);
   return ok();
 }
 

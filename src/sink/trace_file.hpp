@@ -20,9 +20,10 @@ struct Owner {
 
 class TraceFile {
  public:
-  // Makes the file. One that is there is replaced if it is a regular file, and nothing else is
-  // touched: the writer may be root, and the folder anybody's.
-  static Result<TraceFile> create(const std::string& path, const std::optional<Owner>& owner);
+  // Makes the file. One that is there is replaced, if it may be and is a regular file; nothing else
+  // is touched: the writer may be root, and the folder anybody's.
+  static Result<TraceFile> create(const std::string& path, const std::optional<Owner>& owner,
+                                  bool may_replace);
   // Writes to something that is open already and cannot be cut: a pipe, a terminal.
   static TraceFile stream(Fd fd);
 

@@ -6,12 +6,14 @@
 #include <utility>
 #include <variant>
 
+#include "util/exit_codes.hpp"
+
 namespace cudabpf {
 
 struct Error {
-  std::string message;    // what happened, and to what
-  std::string hint = {};  // what the user can do about it; may be empty
-  int exit_code = 125;    // the process's exit status if this error ends it (docs: exit codes)
+  std::string message;                // what happened, and to what
+  std::string hint = {};              // what the user can do about it; may be empty
+  int exit_code = exit_code::FAILED;  // the process's exit status if this error ends it
 };
 
 struct Unit {};
@@ -37,6 +39,6 @@ class [[nodiscard]] Result {
 inline Result<> ok() { return Unit{}; }
 
 // "open /dev/x: Permission denied", from errno.
-Error errno_error(std::string what, std::string hint = {});
+Error errno_error(std::string what, std::string hint = {}, int exit_code = exit_code::FAILED);
 
 }  // namespace cudabpf

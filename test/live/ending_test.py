@@ -1,6 +1,7 @@
 """However a trace ends, the traced program goes on, the trace can be read, and no probe stays behind."""
 import fcntl
 import os
+import shlex
 import signal
 import termios
 import time
@@ -160,7 +161,7 @@ class Live(harness.LiveTest):
 
     def test_children_outlive(self):
         """The command ends, its child runs on: it is traced until it ends, too."""
-        calls = f"{WORKLOADS}/fake_calls --library {LIBRARY}"
+        calls = shlex.join([f"{WORKLOADS}/fake_calls", "--library", LIBRARY])
         trace = self.traced(["sh", "-c", f"{calls} 'setup; sleep 700; malloc a 1' & exit 5"], "--library", LIBRARY,
                             status=5)
         self.check_whole(trace)

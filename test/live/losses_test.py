@@ -1,6 +1,7 @@
 """What cannot be traced is counted, to the last call; what hangs is shown."""
 import collections
 import os
+import shlex
 import signal
 
 import harness
@@ -81,7 +82,8 @@ class Live(harness.LiveTest):
 
     def test_dropped_processes(self):
         """A run ends where even the ends of processes were lost."""
-        storm = f"{WORKLOADS}/fake_storm --library {LIBRARY} --symbol cuCtxSynchronize --count 100000"
+        storm = shlex.join([f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--symbol", "cuCtxSynchronize",
+                            "--count", "100000"])
         noise = f"{storm} & " * 3
         command = ["sh", "-c", f"{noise} for i in $(seq 60); do sh -c true; done; wait"]
         trace = self.traced(command, "--library", LIBRARY, "--ring-size", "4K", fake={"LOG": None})
@@ -148,6 +150,15 @@ class Live(harness.LiveTest):
         self.assertEqual((call["error"], call["read_fault"]), ("CUDA_ERROR_INVALID_VALUE", True))
         self.assertNotIn("name", call["args"])
         self.assertEqual([c for c in trace.calls if "read_fault" in c], [call])
+
+    def test_null_out_pointers(self):
+        """They are allowed, and ask for nothing: neither a fault nor a value."""
+        trace = self.script("setup; malloc a 4K; raw cuMemGetAddressRange_v2 0 @s a; "
+                            "raw cuMemGetAddressRange_v2 @p 0 a; raw cuMemGetAddressRange_v2 0 0 a")
+        self.check_whole(trace)
+        address = trace.named("cuMemAlloc_v2")[0]["ptr"]
+        self.assertEqual([call.get("args") for call in trace.named("cuMemGetAddressRange_v2")],
+                         [{"psize": 4096}, {"pbase": address}, None])
 
 
 if __name__ == "__main__":

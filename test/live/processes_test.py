@@ -1,5 +1,6 @@
 """Threads and processes: who made each call, and nobody's calls lost or told twice."""
 import collections
+import shlex
 
 import harness
 from expected import check_calls
@@ -73,7 +74,7 @@ class Live(harness.LiveTest):
 
     def test_exec_of_a_shell(self):
         """A shell that starts two programs, one after the other and in the background."""
-        calls = f"{WORKLOADS}/fake_calls --library {harness.LIBRARY}"
+        calls = shlex.join([f"{WORKLOADS}/fake_calls", "--library", harness.LIBRARY])
         shell = f"{calls} 'setup; malloc a 1' & {calls} 'setup; malloc a 2'; wait; exec {calls} 'setup; malloc a 3'"
         trace = self.traced(["sh", "-c", shell], "--library", harness.LIBRARY)
         self.check_whole(trace)

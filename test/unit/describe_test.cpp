@@ -227,6 +227,11 @@ TEST_CASE("Memory: what was asked for, and what came") {
         "set size=1000 ptr=50 stream=4");
 }
 
+TEST_CASE("A null out-pointer asks for nothing") {
+  CHECK(text(call_of("cuMemAlloc_v2", {1, 64}, {0x7000})) == "alloc size=64 ptr=28672");
+  CHECK(text(call_of("cuMemAlloc_v2", {0, 64}, {0})) == "alloc size=64");
+}
+
 TEST_CASE("Virtual memory: handles, and the device where the location is one") {
   StructBytes prop(32);
   prop.set<std::int32_t>(8, 1).set<std::int32_t>(12, 3);

@@ -105,6 +105,10 @@ TEST_CASE("Arguments that no field tells stand under args, in their own width") 
     elapsed.own_outs[0] = 0x7f800000;  // infinity
     CHECK(parsed(elapsed)["args"]["pMilliseconds"].is_null());
   }
+  SECTION("null out-pointers") {
+    SampleCall range("cuMemGetAddressRange_v2", {0, 2, 0x7f00}, {0, 4096});
+    CHECK(parsed(range)["args"] == nlohmann::json({{"psize", 4096}}));
+  }
   SECTION("locations") {
     SampleCall call("cuMemPrefetchAsync_v2", {0x7f00, 4096, (std::uint64_t{3} << 32) | 1, 0, 0});
     CHECK(parsed(call)["args"]["location"] == nlohmann::json({{"type", "device"}, {"id", 3}}));

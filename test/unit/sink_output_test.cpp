@@ -233,7 +233,7 @@ TEST_CASE("Where a trace may be written") {
     options.output.path = folder.path() / "traces" / "t.jsonl";
     CHECK(refused() ==
           "cannot create the trace file " + options.output.path + ": No such file or directory");
-    options.output.make_folder = true;
+    options.output.own_choice = true;
     options.output.owner = Owner{::getuid(), ::getgid()};
     REQUIRE(JsonlSink::open(options));
     CHECK(fs::exists(options.output.path));
@@ -245,12 +245,26 @@ TEST_CASE("Where a trace may be written") {
   }
 }
 
+TEST_CASE("A name of cudabpf's own choice never replaces a file") {
+  TemporaryFolder folder;
+  JsonlOptions options;
+  options.output.path = folder.path() / "t.jsonl";
+  options.output.own_choice = true;
+  std::vector<std::unique_ptr<JsonlSink>> at_once;
+  for (const char* name : {"t.jsonl", "t-2.jsonl", "t-3.jsonl"}) {
+    auto sink = JsonlSink::open(options);
+    REQUIRE(sink);
+    CHECK((*sink)->written().path == folder.path() / name);
+    at_once.push_back(std::move(*sink));
+  }
+}
+
 TEST_CASE("The file belongs to its owner") {
   if (::geteuid() != 0) SKIP("only root may give files away");
   TemporaryFolder folder;
   JsonlOptions options;
   options.output.path = folder.path() / "traces" / "t.jsonl";
-  options.output.make_folder = true;
+  options.output.own_choice = true;
   options.output.owner = Owner{12345, 23456};
   REQUIRE(JsonlSink::open(options));
   for (const std::string& path : {options.output.path, (folder.path() / "traces").string()}) {

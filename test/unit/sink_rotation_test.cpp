@@ -2,6 +2,7 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "sample_calls.hpp"
@@ -146,6 +147,28 @@ TEST_CASE("Only so many files are kept") {
   CHECK(files_in(folder.path()) == expected);
 }
 
+TEST_CASE(
+    "A later trace of that name goes on where the earlier one ended, and keeps so many in all") {
+  TemporaryFolder folder;
+  std::string name = GENERATE("t.jsonl", "t.0009.jsonl.zst");
+  CAPTURE(name);
+  JsonlOptions options;
+  options.output.path = folder.path() / name;
+  options.rotate_size = 1 << 20;
+  for (const char* other : {"u.0007.jsonl", "t.jsonl", "t.0x.jsonl", "t.12.jsonl"})
+    std::ofstream(folder.path() / other) << "of others";
+  auto others = files_in(folder.path());
+  for (unsigned number = 1; number <= 3; number++) {
+    auto sink = open_sink(options);
+    CHECK(sink->written().path == folder.path() / rotated_path(name, number));
+  }
+  options.output.keep = 2;
+  open_sink(options)->begin(session_now());
+  for (unsigned number : {3, 4}) others.push_back(rotated_path(name, number));
+  std::sort(others.begin(), others.end());
+  CHECK(files_in(folder.path()) == others);
+}
+
 TEST_CASE("By time, also while nothing happens") {
   TemporaryFolder folder;
   JsonlOptions options;
@@ -195,4 +218,5 @@ TEST_CASE("A file too small for a trace is refused") {
   REQUIRE(!sink);
   CHECK(sink.error().message ==
         "--rotate-size is too small: a file of a trace takes at least 16 KiB");
+  CHECK(sink.error().exit_code == exit_code::USAGE);
 }

@@ -81,6 +81,17 @@ TEST_CASE("Durations at their limits") {
   CHECK(more.quantile(0.5) == 7);
 }
 
+TEST_CASE("A quantile lies between the shortest and the longest, and one call's is its own") {
+  Durations durations;
+  for (std::uint64_t ns : {1'234'567, 1'234'567, 1'234'567}) {
+    durations.add(ns);
+    for (double q : {0.0, 0.5, 0.99}) CHECK(durations.quantile(q) == 1'234'567);
+  }
+  Durations more;
+  more.add(durations);
+  CHECK(more.quantile(0.5) == 1'234'567);
+}
+
 TEST_CASE("Calls are counted by the API's name, the longest total first") {
   StatsSink sink;
   make(sink, "cuCtxSynchronize", 10'000);

@@ -1,4 +1,4 @@
-#include "sink/json.hpp"
+#include "util/json.hpp"
 
 namespace cudabpf::json {
 
