@@ -272,7 +272,7 @@ class Fake(unittest.TestCase):
                   "f = ctypes.c_void_p(); d.cuModuleLoadData(ctypes.byref(m), b'x');"
                   "d.cuModuleGetFunction(ctypes.byref(f), m, b'add');"
                   "w = (ctypes.c_uint64 * 8).from_address(f.value);"
-                  "print([ctypes.string_at(x).decode() if x > 1 << 40 and i else x"
+                  "print([ctypes.string_at(x).decode() if x > 4096 and i else x"
                   " for i, x in enumerate(w)][1:])")
         for setting, words in (("8", ["add", 0, 0]), ("24", ["not_the_name", 0, "add"]),
                                ("none", [7, 0, 0])):
