@@ -3,13 +3,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 
 #include "util/exit_codes.hpp"
@@ -64,15 +62,12 @@ Result<Command> Command::prepare(const Options& options) {
   auto environment = pointers(given.environment);
 
   Command command;
+  command.program_ = program;
   command.pid_ = fork();
   if (command.pid_ < 0) return errno_error("starting the command");
   if (command.pid_ == 0) {
-    // Only what is safe between fork and exec. The mask and SIGPIPE are ours; the command's were
-    // the caller's.
-    signal(SIGPIPE, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
+    // Only what is safe between fork and exec. Signals are as the caller left them: cudabpf blocks
+    // and ignores its own later, in the parent.
     close(go[1]);
     char byte;
     if (read(go[0], &byte, 1) != 1) _exit(exit_code::FAILED);  // cudabpf gave up
@@ -110,10 +105,12 @@ Result<> Command::release() {
   failure_.reset();
   if (got != sizeof(error)) return ok();  // the pipe closed on exec: it runs
   bool missing = error == ENOENT;
-  return Error{
-      fmt::format("cannot execute the command: {}", std::strerror(error)),
-      missing ? "a script's interpreter (its first line) may be missing" : "check its permissions",
-      missing ? exit_code::NOT_FOUND : exit_code::CANNOT_EXECUTE};
+  bool file_is_there = access(program_.c_str(), F_OK) == 0;
+  return Error{fmt::format("cannot execute {}: {}", program_, std::strerror(error)),
+               !missing        ? "check its permissions, and those of its folders"
+               : file_is_there ? "the interpreter that its first line names is missing"
+                               : "give its path, or put its folder on PATH",
+               missing ? exit_code::NOT_FOUND : exit_code::CANNOT_EXECUTE};
 }
 
 std::optional<int> Command::status() {

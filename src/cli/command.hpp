@@ -40,6 +40,7 @@ class Command {
  private:
   Command() = default;
 
+  std::string program_;
   pid_t pid_ = -1;
   Fd pidfd_;
   Fd go_;       // closing or writing it releases the child

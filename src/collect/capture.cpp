@@ -272,7 +272,8 @@ void Capture::read_loop() {
     if (now() - losses_read_at_ >= LOSSES_EVERY_NS) {
       report_losses();
       forget_processes();
-      sink_->flush();
+      // Once the trace ends no file of it may begin, though its last records still come.
+      if (!ending_) sink_->flush();
     }
     bool busy = received_ != received_before;
     received_before = received_;
@@ -282,6 +283,7 @@ void Capture::read_loop() {
 
 Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   std::uint64_t duration_ns = now();
+  ending_ = true;
   correlator_->stop_at(begin_ns_ + duration_ns);
   most_out_missed_ = out_missed();
   probes_->detach();

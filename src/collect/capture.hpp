@@ -102,7 +102,8 @@ class Capture {
   std::unique_ptr<Correlator> correlator_;
   ring_buffer* ring_ = nullptr;
   std::thread reader_;
-  std::atomic<bool> stopping_{false};
+  std::atomic<bool> ending_{false};    // the trace's last moment is known
+  std::atomic<bool> stopping_{false};  // nothing more will come
   std::uint64_t received_ = 0;
   std::uint64_t reported_bad_ = 0;
   std::array<std::uint64_t, LOSS_COUNT> losses_{};

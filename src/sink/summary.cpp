@@ -186,11 +186,11 @@ std::string suggested_query(const Stats& stats) {
 void add_trace(Page& page, const Stats& stats, const TraceWritten& written) {
   if (written.path == "-") return;
   page.heading("trace");
-  page.line(
-      fmt::format("  {}  {}, {}{}{}", written.path, human_bytes(written.bytes),
-                  count_of(written.lines, "line", "lines"),
-                  written.files > 1 ? fmt::format(", the last of {} files", written.files) : "",
-                  written.complete ? "" : "; its end could not be written"));
+  page.line(fmt::format(
+      "  {}  {}{}, {}{}", written.path,
+      written.files > 1 ? fmt::format("the last of {} files; in all: ", written.files) : "",
+      human_bytes(written.bytes), count_of(written.lines, "line", "lines"),
+      written.complete ? "" : "; its end could not be written"));
   std::string query = suggested_query(stats);
   std::string file = shell_word(written.path);
   page.heading("next");

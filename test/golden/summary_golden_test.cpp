@@ -88,7 +88,7 @@ TEST_CASE("A summary says where the trace is and what to ask it") {
   };
   CHECK(shown({"-", 1, 2, 100, 0, true}) == "");
   CHECK(shown({"t x.jsonl.zst", 3, 2, 100, 0, true}) ==
-        "trace\n  t x.jsonl.zst  100 B, 2 lines, the last of 3 files\n"
+        "trace\n  t x.jsonl.zst  the last of 3 files; in all: 100 B, 2 lines\n"
         "next\n  zstd -dc 't x.jsonl.zst' | jq -c 'select(.type == \"process\") | {ts, op, "
         "pid, cmdline}'\n  cudabpf schema    what every field means\n");
   Stats stats;

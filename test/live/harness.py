@@ -18,7 +18,7 @@ import tempfile
 import time
 import unittest
 
-BUILD = os.environ.get("CUDABPF_BUILD", "build")
+BUILD = os.path.abspath(os.environ.get("CUDABPF_BUILD", "build"))
 CUDABPF = f"{BUILD}/cudabpf"
 LIBRARY = f"{BUILD}/test/fake_libcuda/libcuda.so.1"
 NEWER = f"{BUILD}/test/fake_libcuda/newer/libcuda.so.1"

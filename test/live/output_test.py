@@ -1,0 +1,532 @@
+"""The trace as output: where it goes, what is in the way there, and what cudabpf says on stderr."""
+import collections
+import contextlib
+import ctypes
+import fcntl
+import glob
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import stat
+import struct
+import subprocess
+import termios
+import time
+
+import harness
+from harness import CUDABPF, LIBRARY, WORKLOADS, Trace, wait_for
+
+CLONE_NEWNS = 0x20000
+SCRIPT = "setup; malloc a 4K; htod a host 4K; free a"
+
+
+def calls(script):
+    return [f"{WORKLOADS}/fake_calls", "--library", LIBRARY, script]
+
+
+def launches(count, rate):
+    return [f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--count", str(count), "--rate", str(rate)]
+
+
+class Live(harness.LiveTest):
+    def start_tracing(self, path, command, *flags, **options):
+        """Full, so that the driver's count is the trace's."""
+        return self.start_cudabpf("run", "-o", path, "--profile", "full", "--library", LIBRARY, *flags, "--", *command,
+                                  output=path, **options)
+
+    def start_attached(self, path, pid, *flags, **options):
+        return self.start_cudabpf("attach", "--pid", str(pid), "-o", path, "--profile", "full", "--library", LIBRARY,
+                                  *flags, output=path, **options)
+
+    def start_stream(self, subcommand, *arguments, **options):
+        """With a trace on stdout, which nobody reads so far."""
+        return self.start([CUDABPF, subcommand, "-o", "-", "--profile", "full", "--library", LIBRARY, *arguments],
+                          stdout=subprocess.PIPE, **options)
+
+    def zstd(self, path, cut=False):
+        """What is in the file; in one that was cut off, in its whole frames."""
+        if not shutil.which("zstd"):
+            self.skipTest("zstd is not installed")
+        done = subprocess.run(["zstd", "-dcq", path], check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if not cut:
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+        return done.stdout.decode()
+
+    def text(self, path):
+        """What is in the file so far."""
+        if path.endswith(".zst"):
+            return self.zstd(path, cut=True)
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
+    def total(self):
+        """Calls that the driver got so far."""
+        return sum(sum(record.counts.values()) for record in self.records().values())
+
+    def ended(self, pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                return file.read().rpartition(")")[2].split()[0] in "ZX"
+        return True
+
+    def end(self, pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: self.ended(pid), f"end of {pid}")
+
+    # --- to a file
+
+    def test_file(self):
+        """A relative name, and one that is there: replaced, and readable for all."""
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write("what was there\n" * 10000)
+        done = self.run_cudabpf("run", "-o", "trace.jsonl", "--profile", "full", "--", *calls(SCRIPT), cwd=self.folder,
+                                env=dict(self.environment(), LD_LIBRARY_PATH=os.path.dirname(os.path.abspath(LIBRARY))),
+                                preexec_fn=lambda: os.umask(0o077))
+        self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr)
+        self.check_whole(self.read())
+        self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o644)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["record", "trace.jsonl"])
+
+    def test_compressed(self):
+        path = f"{self.path}.zst"
+        done = self.run_cudabpf("run", "-o", path, "--profile", "full", "--library", LIBRARY, "--", *launches(3000, 0))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = self.zstd(path)
+        self.assertLess(os.path.getsize(path), len(text) / 3)
+        trace = Trace(text)
+        self.check_whole(trace)
+        self.assertEqual(len(trace.named("cuLaunchKernel")), 3000)
+        self.assertIn(f"zstd -dc {path} | jq", done.stderr.decode())
+
+    def test_not_to_be_written(self):
+        """Nothing is started, and whatever has the name stays as it is."""
+        os.mkdir(f"{self.folder}/folder")
+        os.mkfifo(f"{self.folder}/fifo")
+        os.mknod(f"{self.folder}/null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        with open(f"{self.folder}/kept", "w", encoding="utf-8") as file:
+            file.write("kept\n")
+        os.symlink("kept", f"{self.folder}/link")
+        os.symlink("nothing", f"{self.folder}/dangling")
+        before = {name: os.lstat(f"{self.folder}/{name}").st_ino for name in os.listdir(self.folder)}
+        for path in ("folder", "fifo", "null", "link", "dangling", "no/folder/trace.jsonl", "kept/trace.jsonl",
+                     "/sys/trace.jsonl", "folder/"):
+            done = self.run_cudabpf("run", "-o", path, "--only", "cuInit", "--library", LIBRARY, "--", "touch", "ran",
+                                    cwd=self.folder)
+            self.assertEqual((done.returncode, done.stdout), (124, b""), f"{path}: {done.stderr}")
+            self.assertIn(path, done.stderr.decode())
+            self.assertIn("with -o", done.stderr.decode())
+        after = {name: os.lstat(f"{self.folder}/{name}").st_ino for name in os.listdir(self.folder)}
+        self.assertEqual(after, before)
+        self.assertEqual(self.text(f"{self.folder}/kept"), "kept\n")
+
+    def test_hard_link(self):
+        """Not written through: the other name keeps what it has."""
+        other = f"{self.folder}/other"
+        with open(other, "w", encoding="utf-8") as file:
+            file.write("kept\n")
+        os.link(other, self.path)
+        self.check_whole(self.script(SCRIPT))
+        self.assertEqual(self.text(other), "kept\n")
+        self.assertNotEqual(os.stat(other).st_ino, os.stat(self.path).st_ino)
+
+    def test_default_path(self):
+        """traces/trace_TIMESTAMP.jsonl in the current folder, by local time; one that is there is not touched."""
+        env = dict(self.environment(), TZ="XXX-05:45")
+
+        def stamp(at):
+            return time.strftime("trace_%Y%m%dT%H%M%S.jsonl", time.gmtime(at + 5 * 3600 + 45 * 60))
+
+        def run():
+            done = self.run_cudabpf("run", "--profile", "full", "--library", LIBRARY, "--", *calls(SCRIPT), env=env,
+                                    cwd=self.folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return set(os.listdir(f"{self.folder}/traces")), done.stderr.decode()
+
+        before = int(time.time())
+        names, text = run()
+        name, = names
+        self.assertIn(name, {stamp(at) for at in range(before, int(time.time()) + 1)})
+        self.assertIn(f"traces/{name}  ", text)
+        self.check_whole(self.read(f"{self.folder}/traces/{name}"))
+        now = int(time.time())
+        taken = {stamp(at) for at in range(now, now + 60)} | {name}
+        for other in taken:
+            with open(f"{self.folder}/traces/{other}", "w", encoding="utf-8") as file:
+                file.write("kept\n")
+        names, text = run()
+        name, = names - taken
+        self.assertIn(f"traces/{name}  ", text)
+        self.assertEqual({self.text(f"{self.folder}/traces/{other}") for other in taken}, {"kept\n"})
+        self.assertIsNotNone(self.read(f"{self.folder}/traces/{name}").end)
+
+    # --- to stdout
+
+    def test_stdout(self):
+        """Nothing but the trace; what is said goes to stderr."""
+        for quiet in ([], ["-q"]):
+            done = self.run_cudabpf("run", "-o", "-", *quiet, "--profile", "full", "--library", LIBRARY, "--",
+                                    *calls(SCRIPT))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.check_law(trace := Trace(done.stdout.decode()))
+            self.assertEqual(len(trace.named("cuMemAlloc_v2")), 1)
+            if quiet:
+                self.assertEqual(done.stderr, b"")
+            else:
+                self.assertIn(f"{len(trace.calls)} calls of 1 process in ", done.stderr.decode())
+                self.assertNotIn("jq", done.stderr.decode())
+
+    def test_stdout_of_the_command(self):
+        """It writes there too: its lines stay whole, and those of the trace can be told apart."""
+        done = self.run_cudabpf("run", "-o", "-", "--only", "cuMem*", "--library", LIBRARY, "--",
+                                *calls(f"print one; {SCRIPT}; sleep 300; print two"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.decode().splitlines(keepends=True)
+        self.assertEqual([line for line in lines if not line.startswith("{")], ["one\n", "two\n"])
+        trace = Trace("".join(line for line in lines if line.startswith("{")))
+        self.check_law(trace)
+        self.assertEqual(dict(trace.counts()), {"cuMemAlloc_v2": 1, "cuMemcpyHtoD_v2": 1, "cuMemFree_v2": 1})
+
+    def test_stdout_of_attach(self):
+        """Lines come while the target runs, not at its end."""
+        target = self.start(calls(f"{SCRIPT}; read; {SCRIPT}; read"), stdin=subprocess.PIPE)
+        wait_for(lambda: self.total() and self.record().counts.get("cuMemFree_v2"), "calling")
+        before = self.total()
+        tracer = self.start_stream("attach", "--pid", str(target.pid))
+        text = tracer.process.stdout.readline()
+        self.assertEqual(json.loads(text)["mode"], "attach")
+        target.tell()
+        while b"cuMemFree" not in text:
+            line = tracer.process.stdout.readline()
+            self.assertTrue(line, tracer.stderr())
+            text += line
+        self.assertIsNone(target.process.poll())
+        target.tell()
+        text += tracer.process.stdout.read()
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        trace = Trace(text.decode())
+        self.check_law(trace)
+        self.assertEqual(len(trace.calls), self.total() - before)
+
+    def test_reader_goes(self):
+        """The command runs on as if nothing were, and its status is cudabpf's."""
+        tracer = self.start_stream("run", "--", *calls("setup; loop 50 { sync; sleep 10 }; exit 3"))
+        self.assertEqual(json.loads(tracer.process.stdout.readline())["type"], "trace")
+        tracer.process.stdout.close()
+        self.assertEqual(tracer.wait(), 3, tracer.stderr())
+        self.assertEqual(self.record().counts["cuStreamSynchronize"], 50)
+        self.assertEqual(tracer.stderr().count("warning"), 1)
+        self.assertIn("has gone", tracer.stderr())
+        self.assertIn("output_failed", tracer.stderr())
+
+    def test_reader_of_attach_goes(self):
+        """Then nothing is left to do: cudabpf ends, and the target does not."""
+        target = self.start(calls("setup; loop 10000 { sync; sleep 5 }"))
+        wait_for(lambda: self.total() > 10, "calling")
+        tracer = self.start_stream("attach", "--pid", str(target.pid))
+        self.assertEqual(json.loads(tracer.process.stdout.readline())["type"], "trace")
+        tracer.process.stdout.close()
+        self.assertEqual(tracer.wait(), 124, tracer.stderr())
+        self.assertIn("has gone", tracer.stderr())
+        before = self.total()
+        wait_for(lambda: self.total() > before + 10, "going on")
+        self.assertIsNone(target.process.poll())
+
+    def test_slow_reader(self):
+        """Does not hold up the traced program; what it does not read at once it gets later."""
+        command = ["sh", "-c", 'exec "$@" >/dev/null', "sh", *launches(20000, 0)]
+        tracer = self.start_stream("run", "--", *command, env=self.environment(LOG=None))
+        wait_for(lambda: self.total() and self.ended(self.record().pid), "the target's end")
+        self.assertEqual(self.record().counts["cuLaunchKernel"], 20000)
+        self.assertIsNone(tracer.process.poll())
+        trace = Trace(tracer.process.stdout.read().decode())
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        self.check_whole(trace)
+
+    # --- what is in the way
+
+    def small_disk(self):
+        """A file system of a megabyte, which goes with this process: nobody else sees it."""
+        folder = f"{self.folder}/disk"
+        os.mkdir(folder)
+        if ctypes.CDLL(None).unshare(CLONE_NEWNS):
+            self.skipTest("this machine allows no mount namespace")
+        for command in (["--make-rprivate", "/"], ["-t", "tmpfs", "-o", "size=1M", "cudabpf-test", folder]):
+            done = subprocess.run(["mount", *command], check=False, stderr=subprocess.PIPE, text=True)
+            if done.returncode:
+                self.skipTest(f"this machine mounts no tmpfs: {done.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", folder], check=False)
+        return folder
+
+    def fill(self, folder):
+        with open(f"{folder}/ballast", "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(512))
+
+    def check_full(self, name, room_returns):
+        """The disk fills up after a few lines. The target does not notice, and what is missing is counted."""
+        folder = self.small_disk()
+        path = f"{folder}/{name}"
+        command = calls("setup; read; loop 2000 { sync }; read; loop 50 { query }; exit 3")
+        tracer = self.start_tracing(path, command, stdin=subprocess.PIPE)
+        wait_for(lambda: "cuCtxSetCurrent" in self.text(path), "lines in the file")
+        self.fill(folder)
+        tracer.tell()
+        wait_for(lambda: "cannot write" in tracer.stderr(), "told that the disk is full")
+        wait_for(lambda: self.record().counts.get("cuStreamSynchronize") == 2000, "going on")
+        if room_returns:
+            os.unlink(f"{folder}/ballast")
+            time.sleep(1.2)  # cudabpf tries again after a second
+        tracer.tell()
+        self.assertEqual(tracer.wait(), 3, tracer.stderr())
+        text = self.zstd(path) if name.endswith(".zst") else self.text(path)
+        trace = Trace(text, whole=room_returns)
+        self.assertEqual(trace.cut, "")
+        self.assertEqual(tracer.stderr().count("warning"), 1, tracer.stderr())
+        self.assertIn("No space left", tracer.stderr())
+        told, = re.findall(r"^  ([\d,]+) output_failed", tracer.stderr(), re.M)
+        self.assertLessEqual(trace.counts(), collections.Counter(self.record().counts))
+        return trace, int(told.replace(",", "")), tracer.stderr()
+
+    def check_room_returned(self, name):
+        trace, told, _ = self.check_full(name, True)
+        lost = sum(line["count"] for line in trace.lost)
+        self.assertEqual({line["reason"] for line in trace.lost}, {"output_failed"})
+        self.assertGreater(lost, 100)
+        self.assertEqual((trace.end["losses"], told), ({"output_failed": lost}, lost))
+        self.assertEqual(len(trace.calls) + lost, self.total())
+        self.assertEqual(trace.counts()["cuStreamQuery"], 50)
+        self.assertEqual((trace.end["lines"], trace.end["calls"]), (len(trace.lines), self.total()))
+        accounts = trace.end["accounts"]
+        self.assertEqual((accounts["dropped"], accounts["received"]), (0, accounts["entered"]))
+        for line in trace.lost:
+            self.assertTrue(0 < line["since"] <= line["until"] == line["ts"])
+        self.assertEqual(trace.end["command_status"], 3)
+
+    def test_full_disk(self):
+        trace, told, stderr = self.check_full("trace.jsonl", False)
+        self.assertIsNone(trace.end)
+        self.assertIn("its end could not be written", stderr)
+        # Besides calls, the line of the process's exit is missing.
+        self.assertIn(self.total() - len(trace.calls), (told - 1, told))
+
+    def test_room_again(self):
+        self.check_room_returned("trace.jsonl")
+
+    def test_room_again_compressed(self):
+        self.check_room_returned("trace.jsonl.zst")
+
+    def test_file_size_limit(self):
+        """No signal ends cudabpf; its status says that the trace is not whole."""
+        target = self.start(calls("read; setup; loop 500 { sync }; read"), stdin=subprocess.PIPE)
+        tracer = self.start_attached(self.path, target.pid)
+        resource.prlimit(tracer.pid, resource.RLIMIT_FSIZE, (20000, 20000))
+        target.tell()
+        wait_for(lambda: "File too large" in tracer.stderr(), "told of the limit")
+        target.tell()
+        self.assertEqual(target.wait(), 0)
+        self.assertEqual(tracer.wait(), 124, tracer.stderr())
+        trace = self.read(whole=False)
+        self.assertEqual((trace.end, trace.cut), (None, ""))
+        self.assertTrue(19000 < os.path.getsize(self.path) <= 20000)
+        self.assertEqual(self.record().counts["cuStreamSynchronize"], 500)
+
+    def check_killed(self, path):
+        """Killed in the middle: what is there can be read, and it is not old."""
+        tracer = self.start_tracing(path, launches(60000, 2000))
+
+        def seen():
+            text = self.text(path)
+            return Trace(text, whole=False).named("cuLaunchKernel") if text.count("\n") > 1 else []
+        wait_for(lambda: len(seen()) > 100, "launches in the file")
+        pid = self.record().pid
+        self.addCleanup(self.end, pid)
+        before = self.record().counts["cuLaunchKernel"]
+        wait_for(lambda: len(seen()) > before, "those that were made by now, too")
+        tracer.signal(signal.SIGKILL)
+        tracer.wait()
+        made = self.record().counts["cuLaunchKernel"]
+        self.assertLess(made, 60000)
+        wait_for(lambda: self.record().counts["cuLaunchKernel"] > made, "going on")
+        self.end(pid)
+        trace = Trace(self.text(path), whole=False)
+        self.assertIsNone(trace.end)
+        self.assertEqual(trace.header["type"], "trace")
+        self.assertGreater(len(trace.named("cuLaunchKernel")), before)
+        self.assertEqual({call["ret"] for call in trace.calls}, {0})
+        return trace
+
+    def test_killed(self):
+        self.check_killed(self.path)
+
+    def test_killed_compressed(self):
+        self.assertEqual(self.check_killed(f"{self.path}.zst").cut, "")  # frames hold whole lines
+
+    # --- rotation
+
+    def rotated(self, *flags, name="trace.jsonl", command):
+        """The files of a rotated trace, in order, each of which is a trace of its own: [(path, trace)]."""
+        done = self.run_cudabpf("run", "-o", f"{self.folder}/{name}", *flags, "--profile", "full", "--library", LIBRARY,
+                                "--", *command)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.stderr = done.stderr.decode()
+        self.assertFalse(os.path.exists(f"{self.folder}/{name}"))
+        suffix = name.partition(".")[2]
+        paths = sorted(glob.glob(f"{self.folder}/trace.[0-9]*"))
+        for path in paths:
+            self.assertRegex(path, rf"/trace\.\d{{4}}\.{suffix}$")
+        return [(path, Trace(self.zstd(path) if name.endswith(".zst") else self.text(path))) for path in paths]
+
+    def check_parts(self, parts, first=1):
+        """Each is whole by itself, and together they are the whole trace from part `first` on."""
+        ids, begin = [], parts[0][1].header["since"]
+        for number, (path, trace) in enumerate(parts, first):
+            end, last = trace.end, (path, trace) == parts[-1]
+            self.assertEqual((trace.header["part"], end["part"], end["last"]), (number, number, last))
+            self.assertEqual((end["lines"], end["calls"]), (len(trace.lines), len(trace.calls)))
+            self.assertEqual((end["losses"], trace.lost), ({}, []))
+            self.assertEqual(end["reason"], "command ended" if last else "rotated")
+            self.assertEqual(("whole" in end, "accounts" in end), (last, last))
+            self.assertEqual(trace.header["libraries"][0]["path"], parts[0][1].header["libraries"][0]["path"])
+            self.assertEqual(trace.header["clocks"], parts[0][1].header["clocks"])
+            self.assertEqual(trace.header["since"], begin)
+            begin = end["ts"]
+            ids += [call["id"] for call in trace.calls]
+        self.assertEqual(len(ids), len(set(ids)))
+        whole = parts[-1][1].end["whole"]
+        self.assertEqual((whole["calls"], whole["unfinished"], whole["losses"]), (self.total(), 0, {}))
+        accounts = parts[-1][1].end["accounts"]
+        self.assertEqual((accounts["dropped"], accounts["received"]), (0, accounts["entered"]))
+
+    def check_all_there(self, parts):
+        self.check_parts(parts)
+        self.assertEqual(parts[0][1].header["since"], 0)
+        counts = harness.merge(trace.counts() for _, trace in parts)
+        self.assertEqual(dict(counts), self.record().counts)
+        self.assertEqual(sum(trace.end["calls"] for _, trace in parts), self.total())
+        self.assertEqual([p["op"] for _, trace in parts for p in trace.processes], ["start", "exit"])
+        self.assertIn(f"the last of {len(parts)} files", self.stderr)
+
+    def test_rotate_size(self):
+        parts = self.rotated("--rotate-size", "64K", command=launches(2000, 0))
+        self.check_all_there(parts)
+        sizes = [os.path.getsize(path) for path, _ in parts]
+        self.assertGreater(len(sizes), 5)
+        self.assertLessEqual(max(sizes), 65536)
+        self.assertGreater(min(sizes[:-1]), 60000)
+
+    def test_rotate_size_compressed(self):
+        """By the size on the disk, about: it is known once a frame is compressed."""
+        parts = self.rotated("--rotate-size", "32K", name="trace.jsonl.zst", command=launches(10000, 10000))
+        self.check_all_there(parts)
+        sizes = [os.path.getsize(path) for path, _ in parts]
+        self.assertGreater(len(sizes), 3)
+        self.assertLess(max(sizes), 2 * 32768)
+
+    def test_rotate_time(self):
+        parts = self.rotated("--rotate-time", "200ms", command=launches(800, 1000))
+        self.check_all_there(parts)
+        times = [trace.end["duration_ns"] for _, trace in parts]
+        self.assertGreaterEqual(len(parts), 3)
+        self.assertGreaterEqual(min(times[:-1]), 200_000_000)
+        self.assertLessEqual(sum(times), parts[-1][1].end["whole"]["duration_ns"])  # none begins after the end
+        self.assertGreater(min(len(trace.calls) for _, trace in parts[:-1]), 0)
+
+    def test_keep(self):
+        """The newest stay. A trace after this one goes on counting files, and these are then the old ones."""
+        parts = self.rotated("--rotate-size", "32K", "--keep", "2", command=launches(1000, 0))
+        self.assertEqual(len(parts), 2)
+        first = parts[0][1].header["part"]
+        self.assertGreater(first, 3)
+        self.check_parts(parts, first)
+        numbers = [int(path.split(".")[-2]) for path, _ in parts]
+        self.assertEqual(numbers, [first, first + 1])
+        self.assertLess(sum(len(trace.calls) for _, trace in parts), self.total())
+        kept = self.text(parts[1][0])
+        again = self.rotated("--rotate-size", "1M", "--keep", "2", command=calls(SCRIPT))
+        self.assertEqual([int(path.split(".")[-2]) for path, _ in again], [numbers[1], numbers[1] + 1])
+        self.assertEqual(self.text(again[0][0]), kept)
+        self.assertEqual((again[1][1].header["part"], again[1][1].end["last"]), (1, True))
+
+    def test_rotated_into_nothing(self):
+        """Other files than those of the trace are nobody's to delete, or to write to."""
+        others = ("trace.0001.jsonl.zst", "trace.1.jsonl", "trace.00001.jsonl", "trace.x0001.jsonl", "other.0001.jsonl",
+                  "trace.jsonl.0001")
+        for other in others:
+            with open(f"{self.folder}/{other}", "w", encoding="utf-8") as file:
+                file.write("kept\n")
+        self.run_cudabpf("run", "-o", self.path, "--rotate-size", "16K", "--keep", "1", "--library", LIBRARY, "--",
+                         *launches(300, 0))
+        for other in others:
+            with open(f"{self.folder}/{other}", encoding="utf-8") as file:
+                self.assertEqual(file.read(), "kept\n", other)
+        self.assertEqual(len(set(os.listdir(self.folder)) - {"record", *others}), 1)
+
+    def test_rotation_usage(self):
+        for flags in (["--rotate-size", "1K"], ["--rotate-size", "x"], ["--rotate-time", "0"], ["--keep", "3"],
+                      ["-o", "-", "--rotate-size", "1M"], ["-o", "-", "--rotate-time", "1s"]):
+            output = [] if "-o" in flags else ["-o", self.path]
+            done = self.run_cudabpf("run", *output, *flags, "--only", "cuInit", "--library", LIBRARY, "--", "touch",
+                                    f"{self.folder}/ran")
+            self.assertEqual((done.returncode, done.stdout), (2, b""), f"{flags}: {done.stderr}")
+            self.assertEqual(os.listdir(self.folder), ["record"])
+
+    # --- what it says
+
+    def test_summary(self):
+        """Its figures are those of the trace, and the command that it suggests works."""
+        path = f"{self.folder}/it's a trace.jsonl"
+        trace = self.script(f"{SCRIPT}; module m; function f m my_kernel; loop 1200 {{ launch f 1 1 1 32 1 1 0 }}; "
+                            "fails 2 malloc b 1T", output=path)
+        self.check_law(trace)
+        self.assertTrue(self.stderr.startswith(f"{len(trace.calls):,} calls of 1 process in "), self.stderr)
+        for row in (r"cuLaunchKernel +1,200( +[\d.]+ .?s){3}", r"cuMemAlloc +2 .* 1", r"device +1( +4\.00 KiB){3} +0 B",
+                    r"HtoD +1 +4\.00 KiB +4\.00 KiB", r"my_kernel +1,200 +100\.0 %",
+                    r"cuMemAlloc +CUDA_ERROR_OUT_OF_MEMORY +1",
+                    rf"{re.escape(path)}  [\d.]+ KiB, {len(trace.lines):,} lines"):
+            self.assertRegex(self.stderr, rf"(?m)^  {row}$")
+        self.assertNotRegex(self.stderr, r"[\r\x1b]|lost|warning")
+        if not shutil.which("jq"):
+            self.skipTest("jq is not installed")
+        suggested = self.stderr.split("\nnext\n")[1].splitlines()[0]
+        found = subprocess.run(suggested, shell=True, check=True, stdout=subprocess.PIPE).stdout.splitlines()
+        self.assertEqual([json.loads(line)["name"] for line in found], ["cuMemAlloc"])
+
+    def on_terminal(self, *flags, **variables):
+        """What cudabpf writes to a terminal while it traces for half a second and more."""
+        primary, replica = os.openpty()
+        self.addCleanup(os.close, primary)
+        fcntl.ioctl(replica, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        env = dict(self.environment(), TERM="xterm", **variables)
+        env.pop("COLUMNS", None)
+        program = self.start([CUDABPF, "run", "-o", self.path, "--library", LIBRARY, *flags, "--",
+                              *calls("setup; loop 60 { sync; sleep 10 }")], env=env, stderr=replica)
+        os.close(replica)
+        text = b""
+        with contextlib.suppress(OSError):  # when nobody has the other end any more
+            while piece := os.read(primary, 65536):
+                text += piece
+        self.assertEqual(program.wait(), 0, text)
+        return text.decode()
+
+    def test_status_line(self):
+        """On a terminal, and it is gone when the summary comes."""
+        text = self.on_terminal(NO_COLOR="")
+        status = r"\rcudabpf  \d\d:\d\d  ([\d,]+) calls  [\d,]+/s  [01] process(?:es)?  0 lost\x1b\[K"
+        shown = [int(count) for count in re.findall(status, text)]
+        self.assertGreater(len(shown), 1)
+        self.assertEqual(shown, sorted(shown))
+        self.assertGreater(shown[-1], 0)
+        begin, _, summary = text.rpartition("\r\x1b[K")
+        self.assertRegex(summary, r"^\x1b\[1m[\d,]+ calls of 1 process in ")
+        self.assertEqual(re.sub(status, "", begin), "")
+
+    def test_no_status_line(self):
+        self.assertEqual(self.on_terminal("-q"), "")
+
+
+if __name__ == "__main__":
+    harness.main()
