@@ -65,15 +65,35 @@ static __always_inline void clear_traced(__u32 pid) {
   if (pid < CB_PID_LIMIT) __sync_fetch_and_and(word_of(traced, pid), ~(1ULL << (pid % 64)));
 }
 
+#define PID_NAMESPACE_DEPTH 8 /* the kernel allows 32; container runtimes nest two or three */
+
+/* The task's pid as cudabpf's own pid namespace numbers it; 0 where it has none there. */
+static __noinline __u32 pid_here(struct task_struct* task) {
+  if (!pidns_ino) return BPF_CORE_READ(task, pid);
+  struct pid* pid = BPF_CORE_READ(task, thread_pid);
+  __u32 level = BPF_CORE_READ(pid, level);
+  for (__u32 i = 0; i < PID_NAMESPACE_DEPTH && i <= level; i++) {
+    struct upid number = {};
+    bpf_core_read(&number, sizeof(number), &pid->numbers[i]);
+    if (BPF_CORE_READ(number.ns, ns.inum) == pidns_ino) return number.nr;
+  }
+  return 0;
+}
+
 static __always_inline struct ids current_ids(void) {
   struct ids ids;
   if (pidns_ino) {
     struct bpf_pidns_info info = {};
-    /* A process outside our namespace has no pid there; it keeps pid 0 and is not traced. */
-    if (bpf_get_ns_current_pid_tgid(pidns_dev, pidns_ino, &info, sizeof(info)))
-      return (struct ids){0, 0};
-    ids.pid = info.tgid;
-    ids.tid = info.pid;
+    if (!bpf_get_ns_current_pid_tgid(pidns_dev, pidns_ino, &info, sizeof(info))) {
+      ids.pid = info.tgid;
+      ids.tid = info.pid;
+    } else {
+      /* In a namespace inside ours. Outside of it a process has no pid here: it keeps 0, and is
+       * not traced. */
+      struct task_struct* task = (struct task_struct*)bpf_get_current_task();
+      ids.pid = pid_here(BPF_CORE_READ(task, group_leader));
+      ids.tid = pid_here(task);
+    }
     return ids;
   }
   __u64 both = bpf_get_current_pid_tgid();

@@ -5,21 +5,6 @@
 
 #include "emit.h"
 
-#define PID_NAMESPACE_DEPTH 8 /* the kernel allows 32; container runtimes nest two or three */
-
-/* The task's pid as cudabpf's own pid namespace numbers it; 0 where it has none there. */
-static __always_inline __u32 pid_here(struct task_struct* task) {
-  if (!pidns_ino) return BPF_CORE_READ(task, pid);
-  struct pid* pid = BPF_CORE_READ(task, thread_pid);
-  __u32 level = BPF_CORE_READ(pid, level);
-  for (__u32 i = 0; i < PID_NAMESPACE_DEPTH && i <= level; i++) {
-    struct upid number = {};
-    bpf_core_read(&number, sizeof(number), &pid->numbers[i]);
-    if (BPF_CORE_READ(number.ns, ns.inum) == pidns_ino) return number.nr;
-  }
-  return 0;
-}
-
 static __always_inline __u32 innermost_pid(struct task_struct* task) {
   struct pid* pid = BPF_CORE_READ(task, thread_pid);
   __u32 level = BPF_CORE_READ(pid, level);

@@ -30,7 +30,7 @@ Result<int> attach(const AttachFlags& flags) {
       capture.announce(pid);
       capture.select_process(pid);
     }
-    if (targets->cgroup) capture.select_cgroup(targets->cgroup->id, targets->cgroup->level);
+    if (targets->cgroup) capture.select_cgroup(*targets->cgroup);
   });
   CaptureSession::Until until{.command = nullptr, .pids = targets->pids};
   if (targets->cgroup) until.pids.clear();  // whoever enters the container later is traced too
@@ -48,7 +48,7 @@ void add_attach(CLI::App& app, Action& action) {
   sub->add_option("-n,--name", flags->targets.names, "Processes of this program")
       ->type_name("NAME");
   sub->add_option("--container", flags->targets.container,
-                  "The processes of a container: its id or name, or the path of a cgroup")
+                  "The processes of a container: the beginning of its id, or\nthe path of a cgroup")
       ->type_name("ID|CGROUP");
   flags->capture.add_to(*sub, true);
   sub->footer(footer());

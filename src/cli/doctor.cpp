@@ -90,9 +90,9 @@ void check_features(std::vector<Finding>& findings) {
 }
 
 Finding check_library(const LibraryFile& file) {
-  auto mapped = elf::Library::map(file.fd, file.path);
+  auto mapped = elf::Library::map(file.fd);
   if (!mapped)
-    return {"libcuda", Verdict::no, mapped.error().message,
+    return {"libcuda", Verdict::no, file.path + ": " + mapped.error().message,
             "it is left out; reinstall the driver if programs should use this copy"};
   FunctionNumbers numbers;
   std::size_t counts[3] = {0, 0, 0}, unknown = 0, slow = 0;
@@ -125,7 +125,7 @@ void check_libraries(std::vector<Finding>& findings) {
   auto files = find_on_paths(value_in(invoking_environment(procfs), "LD_LIBRARY_PATH"));
   for (auto& file : find_mapped(procfs, procfs.pids())) {
     bool known = std::any_of(files.begin(), files.end(),
-                             [&](const LibraryFile& other) { return other.id == file.id; });
+                             [&](const LibraryFile& other) { return other.id.same_file(file.id); });
     if (!known) files.push_back(std::move(file));
   }
   if (files.empty())

@@ -59,31 +59,18 @@ std::string unified_mount() {
   return {};
 }
 
-// The process's path in the unified hierarchy, from the text of /proc/PID/cgroup.
-std::string unified_path(const std::string& text) {
-  constexpr std::string_view PREFIX = "0::";
-  std::size_t at = text.starts_with(PREFIX) ? 0 : text.find("\n0::");
-  if (at == std::string::npos) return {};
-  at = text.find("0::", at) + PREFIX.size();
-  return text.substr(at, text.find('\n', at) - at);
-}
-
 std::optional<CgroupFolder> unified_folder(const std::string& path) {
   struct stat status {};
   if (path.size() < 2 || stat((unified_mount() + path).c_str(), &status) != 0) return std::nullopt;
   return CgroupFolder{status.st_ino,
-                      static_cast<std::uint32_t>(std::count(path.begin(), path.end(), '/'))};
-}
-
-bool is_inside(const std::string& path, const std::string& folder) {
-  return path == folder || path.starts_with(folder + "/");
+                      static_cast<std::uint32_t>(std::count(path.begin(), path.end(), '/')), path};
 }
 
 // The path of a cgroup as a user may give it: as /proc/PID/cgroup has it, or as a folder.
 std::string without_mount(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   std::string mount = unified_mount();
-  return !mount.empty() && is_inside(path, mount) ? path.substr(mount.size()) : path;
+  return !mount.empty() && is_inside_cgroup(path, mount) ? path.substr(mount.size()) : path;
 }
 
 Result<> add_by_cgroup(const std::string& given, const Procfs& procfs, Targets& targets) {
@@ -91,7 +78,8 @@ Result<> add_by_cgroup(const std::string& given, const Procfs& procfs, Targets& 
   targets.cgroup = unified_folder(wanted);
   for (pid_t pid : procfs.pids()) {
     std::string text = procfs.process(pid).cgroup;
-    if (is_inside(unified_path(text), wanted) || is_inside(std::string(cgroup_path(text)), wanted))
+    if (is_inside_cgroup(unified_cgroup_path(text), wanted) ||
+        is_inside_cgroup(cgroup_path(text), wanted))
       add_pid(targets, pid);
   }
   if (targets.cgroup || !targets.pids.empty()) return ok();
@@ -100,12 +88,18 @@ Result<> add_by_cgroup(const std::string& given, const Procfs& procfs, Targets& 
 }
 
 Result<> add_by_container(const std::string& id, const Procfs& procfs, Targets& targets) {
+  std::string found;
   for (pid_t pid : procfs.pids()) {
     std::string text = procfs.process(pid).cgroup;
     ContainerIdentity container = identify_container(text);
     if (!container.in_container() || !container.id.starts_with(id)) continue;
+    if (found.empty()) found = container.id;
+    if (found != container.id)
+      return Error{fmt::format("--container {}: more than one begins so, {} and {}", id, found,
+                               container.id),
+                   "give more of the id", exit_code::NO_TARGET};
     add_pid(targets, pid);
-    std::string path = unified_path(text);
+    std::string path(unified_cgroup_path(text));
     std::size_t at = path.find(container.id);
     if (!targets.cgroup && at != std::string::npos)  // a process may sit deeper in its container
       targets.cgroup = unified_folder(path.substr(0, path.find('/', at)));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collect/probe_set.hpp"
 #include "util/procfs.hpp"
 #include "util/result.hpp"
 
@@ -17,12 +18,6 @@ struct TargetFlags {
   std::string container;
 
   bool empty() const { return pids.empty() && names.empty() && container.empty(); }
-};
-
-// A folder of the unified (v2) cgroup hierarchy, as the kernel side compares it.
-struct CgroupFolder {
-  std::uint64_t id = 0;
-  std::uint32_t level = 0;  // how deep under the root
 };
 
 struct Targets {

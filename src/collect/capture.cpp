@@ -88,16 +88,25 @@ Result<> Capture::attach_known_libraries() {
   }
   for (auto& file : find_on_paths(options_.library_path)) files.push_back(std::move(file));
   for (auto& file : find_mapped(procfs, procfs.pids())) files.push_back(std::move(file));
-  for (const LibraryFile& file : files)
-    if (!probes_->attached(file.id)) {
-      libraries_.push_back(probes_->attach(file, options_.filter, numbers_));
-      if (!libraries_.back().error.empty())
-        log::warning("{} is not traced: {}", file.path, libraries_.back().error);
-    }
+  attach_all(files);
+  // Attaching takes long where each function has a link: more may have been mapped meanwhile than
+  // the watch could keep.
+  std::uint64_t overruns = 0;
+  if (watch_) mapped_early_ = watch_->read(overruns);
+  if (overruns) attach_all(find_mapped(procfs, procfs.pids()));
   // Files that are no libcuda are left out; a kernel that takes no probe will take none later.
   if (int refused = probes_->refused(); refused && libraries_attached() == 0)
     return refusal_of_probes(refused);
   return ok();
+}
+
+void Capture::attach_all(const std::vector<LibraryFile>& files) {
+  for (const LibraryFile& file : files) {
+    if (probes_->attached(file.id)) continue;
+    libraries_.push_back(probes_->attach(file, options_.filter, numbers_));
+    if (!libraries_.back().error.empty())
+      log::warning("{} is not traced: {}", file.path, libraries_.back().error);
+  }
 }
 
 void Capture::describe(Session& session) {
@@ -156,20 +165,23 @@ void Capture::attach_new_libraries() {
   std::uint64_t overruns = 0;
   std::vector<MappedLibrary> mapped = watch_->read(overruns);
   if (overruns) note_loss({Loss::watch_overrun, overruns, 0, now(), {}});
+  for (const MappedLibrary& library : std::exchange(mapped_early_, {})) attach_mapped(library);
   for (const MappedLibrary& library : mapped) attach_mapped(library);
 }
 
 void Capture::attach_mapped(const MappedLibrary& mapped) {
-  if (!probes_->was_selected(mapped.pid)) return;
+  // Pid 0: it is outside cudabpf's own pid namespace.
+  if (!mapped.pid || !probes_->was_selected(mapped.pid)) return;
   Procfs procfs;
   auto file =
       open_mapped(procfs, mapped.pid, mapped.address, mapped.address + mapped.length, mapped.path);
   auto since = mapped.ts > begin_ns_ ? mapped.ts - begin_ns_ : 0;
   if (!file) {
-    // The process is gone, or unmapped it again. A file that is traced already needs nothing.
-    if (auto by_name = open_library(mapped.path, mapped.path);
-        by_name && probes_->attached(by_name->id))
-      return;
+    // The process is gone, or unmapped it again. The same name may be another file's here.
+    file = open_library(mapped.path, mapped.path);
+    if (file && !file->id.is_mapped_as(mapped.device, mapped.inode)) file.reset();
+  }
+  if (!file) {
     note_loss({Loss::late_library, std::nullopt, since, now(),
                fmt::format("{} mapped by pid {} was gone before it could be opened", mapped.path,
                            mapped.pid)});

@@ -55,7 +55,7 @@ class Capture {
   void start(Sink& sink, const Session& session);
 
   void select_process(std::uint32_t pid) { probes_->select_process(pid); }
-  void select_cgroup(std::uint64_t id, std::uint32_t level) { probes_->select_cgroup(id, level); }
+  void select_cgroup(const CgroupFolder& folder) { probes_->select_cgroup(folder); }
   void select_all() { probes_->select_all(); }
   // A selected process that runs already: its `process` line comes from /proc.
   void announce(std::uint32_t pid);
@@ -79,6 +79,7 @@ class Capture {
   explicit Capture(CaptureOptions options) : options_(std::move(options)) {}
 
   Result<> attach_known_libraries();
+  void attach_all(const std::vector<LibraryFile>& files);
   void attach_mapped(const MappedLibrary& mapped);
   void read_loop();
   void drain();
@@ -95,6 +96,7 @@ class Capture {
   FunctionNumbers numbers_;
   std::unique_ptr<ProbeSet> probes_;
   std::optional<MappingWatch> watch_;
+  std::vector<MappedLibrary> mapped_early_;  // while the known ones were being attached
   std::vector<Library> libraries_;
 
   Sink* sink_ = nullptr;

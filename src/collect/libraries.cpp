@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <glob.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -68,7 +67,7 @@ std::vector<std::string> linker_folders(std::string_view library_path) {
 void add_new(std::vector<LibraryFile>& files, std::optional<LibraryFile> file) {
   if (!file) return;
   bool known = std::any_of(files.begin(), files.end(),
-                           [&](const LibraryFile& other) { return other.id == file->id; });
+                           [&](const LibraryFile& other) { return other.id.same_file(file->id); });
   if (!known) files.push_back(std::move(*file));
 }
 
@@ -77,9 +76,9 @@ void add_new(std::vector<LibraryFile>& files, std::optional<LibraryFile> file) {
 std::optional<LibraryFile> open_library(const std::string& path, const std::string& shown_as) {
   // Not O_NOFOLLOW: libcuda.so.1 is mostly a link. O_NONBLOCK, lest a named pipe hold us.
   Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat status {};
-  if (!fd || fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return LibraryFile{std::move(fd), {status.st_dev, status.st_ino}, shown_as};
+  auto id = FileId::of(fd.get());
+  if (!id) return std::nullopt;
+  return LibraryFile{std::move(fd), *id, shown_as};
 }
 
 std::optional<LibraryFile> open_mapped(const Procfs& procfs, std::uint32_t pid, std::uint64_t start,

@@ -10,18 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "util/file_id.hpp"
 #include "util/fd.hpp"
 #include "util/procfs.hpp"
 #include "util/result.hpp"
 
 namespace cudabpf {
-
-// What tells two names of one file from two files.
-struct FileId {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  bool operator==(const FileId&) const = default;
-};
 
 // An open library, and the name to show for it.
 struct LibraryFile {

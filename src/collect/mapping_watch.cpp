@@ -4,6 +4,7 @@
 #include <linux/perf_event.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
 #include <atomic>
@@ -137,7 +138,13 @@ void MappingWatch::read_buffer(void* memory, std::vector<MappedLibrary>& found,
     const char* name = record.data() + sizeof(mapped);
     std::string_view path(name, strnlen(name, name_size));
     if (!is_libcuda(path)) continue;
-    MappedLibrary library{0, mapped.pid, mapped.address, mapped.length, std::string(path)};
+    MappedLibrary library;
+    library.pid = mapped.pid;
+    library.address = mapped.address;
+    library.length = mapped.length;
+    library.device = makedev(mapped.major, mapped.minor);
+    library.inode = mapped.inode;
+    library.path = path;
     std::memcpy(&library.ts, record.data() + header.size - 8, 8);
     found.push_back(std::move(library));
   }

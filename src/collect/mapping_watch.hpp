@@ -16,6 +16,8 @@ struct MappedLibrary {
   std::uint32_t pid = 0;
   std::uint64_t address = 0;
   std::uint64_t length = 0;
+  std::uint64_t device = 0;  // of the file itself, whatever lies over it
+  std::uint64_t inode = 0;
   std::string path;  // as the process's own mount namespace names it
 };
 

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,9 +16,11 @@
 
 #include "cudabpf.skel.h"
 #include "util/clock.hpp"
+#include "util/container.hpp"
 #include "util/elf.hpp"
 #include "util/exit_codes.hpp"
 #include "util/log.hpp"
+#include "util/procfs.hpp"
 
 namespace cudabpf {
 
@@ -78,7 +81,7 @@ void destroy_links(std::vector<bpf_link*>& links) {
 
 // The last close of a single link waits for grace periods, one link after the other: a thousand
 // take most of a minute. So a child keeps every descriptor until this process has closed its own,
-// and then closes them by exiting, while nobody waits. It holds no terminal and no pipe of ours.
+// and then closes them while nobody waits. It holds no terminal and no pipe of ours.
 class SlowClosing {
  public:
   SlowClosing() {
@@ -91,6 +94,7 @@ class SlowClosing {
       close(parent_closed[1]);
       char end;
       [[maybe_unused]] ssize_t got = read(parent_closed[0], &end, 1);
+      close_all();
       _exit(0);
     }
     close(parent_closed[0]);
@@ -98,6 +102,24 @@ class SlowClosing {
   }
 
  private:
+  // The kernel can be told to hurry grace periods; it is a setting of the whole machine, so it is
+  // put back. Where it cannot be told, closing takes its time.
+  static void close_all() {
+    constexpr const char* HURRY = "/sys/kernel/rcu_expedited";
+    bool hurries = write_byte(HURRY, '1', '0');
+    syscall(SYS_close_range, 0, ~0U, 0);
+    if (hurries) write_byte(HURRY, '0', '1');
+  }
+
+  // Writes `value` to a file of one byte where it is `before` so far. After a fork: no allocation.
+  static bool write_byte(const char* path, char value, char before) {
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    char now = 0;
+    bool done = fd >= 0 && read(fd, &now, 1) == 1 && now == before && pwrite(fd, &value, 1, 0) == 1;
+    close(fd);
+    return done;
+  }
+
   Fd until_closed_;
 };
 
@@ -158,8 +180,9 @@ ProbeSet::~ProbeSet() {
   cudabpf_bpf__destroy(skeleton_);
 }
 
-bool ProbeSet::attached(FileId id) const {
-  return std::find(attached_.begin(), attached_.end(), id) != attached_.end();
+bool ProbeSet::attached(const FileId& id) const {
+  return std::any_of(attached_.begin(), attached_.end(),
+                     [&](const FileId& known) { return known.same_file(id); });
 }
 
 std::vector<ProbeSet::Probe> ProbeSet::plan_probes(const LibraryFile& file,
@@ -167,7 +190,7 @@ std::vector<ProbeSet::Probe> ProbeSet::plan_probes(const LibraryFile& file,
                                                    FunctionNumbers& numbers,
                                                    Library& library) const {
   std::map<std::uint64_t, FunctionNumbers::Numbered> by_offset;
-  auto mapped = elf::Library::map(file.fd, file.path);
+  auto mapped = elf::Library::map(file.fd);
   if (!mapped) {
     library.error = mapped.error().message;
     return {};
@@ -302,16 +325,21 @@ bool ProbeSet::is_traced(std::uint32_t pid) const {
 }
 
 bool ProbeSet::was_selected(std::uint32_t pid) const {
-  if (__atomic_load_n(&skeleton_->bss->selection, __ATOMIC_SEQ_CST) != abi::CB_SELECT_LISTED)
+  auto selection = __atomic_load_n(&skeleton_->bss->selection, __ATOMIC_SEQ_CST);
+  if (selection == abi::CB_SELECT_ALL) return true;
+  const auto* once_traced = skeleton_->bss->once_traced;
+  if (pid < CB_PID_LIMIT &&
+      (__atomic_load_n(&once_traced[pid / 64], __ATOMIC_SEQ_CST) >> (pid % 64) & 1))
     return true;
-  return pid < CB_PID_LIMIT &&
-         (__atomic_load_n(&skeleton_->bss->once_traced[pid / 64], __ATOMIC_SEQ_CST) >> (pid % 64) &
-          1);
+  if (selection == abi::CB_SELECT_LISTED) return false;
+  std::string cgroup = Procfs().process(static_cast<pid_t>(pid)).cgroup;
+  return cgroup.empty() || is_inside_cgroup(unified_cgroup_path(cgroup), cgroup_path_);
 }
 
-void ProbeSet::select_cgroup(std::uint64_t id, std::uint32_t level) {
-  skeleton_->bss->selected_cgroup = id;
-  skeleton_->bss->selected_cgroup_level = level;
+void ProbeSet::select_cgroup(const CgroupFolder& folder) {
+  skeleton_->bss->selected_cgroup = folder.id;
+  skeleton_->bss->selected_cgroup_level = folder.level;
+  cgroup_path_ = folder.path;
   __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_CGROUP, __ATOMIC_SEQ_CST);
 }
 

@@ -19,6 +19,13 @@ struct cudabpf_bpf;
 
 namespace cudabpf {
 
+// A folder of the unified (v2) cgroup hierarchy.
+struct CgroupFolder {
+  std::uint64_t id = 0;     // as the kernel side compares it
+  std::uint32_t level = 0;  // how deep under the root
+  std::string path;         // as /proc/PID/cgroup has it
+};
+
 class ProbeSet {
  public:
   // Loads the programs. Nothing is traced until a library is attached and somebody is selected.
@@ -30,15 +37,14 @@ class ProbeSet {
 
   // Probes every selected function that `file` exports. The answer says how many, or why none.
   Library attach(const LibraryFile& file, const FunctionFilter& filter, FunctionNumbers& numbers);
-  bool attached(FileId id) const;
+  bool attached(const FileId& id) const;
   // Why the kernel last refused a probe, as errno; 0: it never did.
   int refused() const { return refused_; }
 
   Result<> attach_process_events();
 
   void select_process(std::uint32_t pid);
-  // By its id in the unified (v2) hierarchy, and how deep it lies under the root.
-  void select_cgroup(std::uint64_t id, std::uint32_t level);
+  void select_cgroup(const CgroupFolder& folder);
   void select_all();
   bool is_traced(std::uint32_t pid) const;  // selected, and has not ended
   // It may have been selected at some time; true also of a later process with its pid.
@@ -64,6 +70,7 @@ class ProbeSet {
   cudabpf_bpf* skeleton_;
   bool multi_;
   int refused_ = 0;
+  std::string cgroup_path_;  // of the selected one
   std::vector<FileId> attached_;
   std::vector<bpf_link*> entry_links_;
   std::vector<bpf_link*> return_links_;

@@ -224,13 +224,22 @@ ContainerIdentity identify_container(std::string_view cgroup) {
 }
 
 std::string_view cgroup_path(std::string_view cgroup) {
-  std::string_view unified, longest;
+  std::string_view unified = unified_cgroup_path(cgroup), longest;
   for (std::string_view text : split(cgroup, '\n')) {
     Line line = parse_line(text);
-    if (line.unified) unified = line.path;
     if (line.path.size() > longest.size()) longest = line.path;
   }
   return unified.size() > 1 ? unified : longest;
+}
+
+std::string_view unified_cgroup_path(std::string_view cgroup) {
+  for (std::string_view text : split(cgroup, '\n'))
+    if (Line line = parse_line(text); line.unified) return line.path;
+  return {};
+}
+
+bool is_inside_cgroup(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
 }  // namespace cudabpf

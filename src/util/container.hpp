@@ -24,5 +24,8 @@ ContainerIdentity identify_container(std::string_view cgroup);
 
 // The path that stands for the process in a trace: of v2 if there is one, else the longest of v1.
 std::string_view cgroup_path(std::string_view cgroup);
+// The path in the unified (v2) hierarchy; empty if there is none.
+std::string_view unified_cgroup_path(std::string_view cgroup);
+bool is_inside_cgroup(std::string_view path, std::string_view folder);
 
 }  // namespace cudabpf

@@ -53,7 +53,7 @@ std::string_view guess_kind(std::span<const std::byte> bytes) {
   bool printable = std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return c >= 0x20 || c == '\n' || c == '\t' || c == '\r';
   });
-  if (!printable) return "not an ELF file";
+  if (!printable) return {};
   for (std::string_view word : {"GROUP", "INPUT", "OUTPUT_FORMAT"}) {
     if (text.find(word) != text.npos) return "a linker script";
   }
@@ -305,13 +305,13 @@ class Parser {
   DynamicTags tags_;
 };
 
-Result<Image> Image::parse(std::span<const std::byte> bytes, std::string_view file_name) {
-  auto refuse = [file_name](std::string_view what, std::string hint = {}) {
-    return Error{fmt::format("{}: {}", file_name, what), std::move(hint)};
+Result<Image> Image::parse(std::span<const std::byte> bytes) {
+  auto refuse = [](std::string what, std::string hint = {}) {
+    return Error{std::move(what), std::move(hint)};
   };
   if (!text_of(bytes).starts_with(ELFMAG)) {
     std::string_view kind = guess_kind(bytes);
-    return refuse(fmt::format("{}, not a library", kind),
+    return refuse(kind.empty() ? "not an ELF file" : fmt::format("{}, not a library", kind),
                   kind == "a linker script" ? "name the library that the script names" : "");
   }
   if (bytes.size() < EI_NIDENT) return refuse("truncated: the ELF header is incomplete");
@@ -388,18 +388,18 @@ std::span<const std::byte> Image::code(const Function& function, size_t count) c
   return bytes_.subspan(segment->offset + at, std::min<uint64_t>(count, segment->size - at));
 }
 
-Result<Library> Library::map(const Fd& fd, std::string_view file_name) {
+Result<Library> Library::map(const Fd& fd) {
   struct stat status;
-  if (fstat(fd.get(), &status) != 0) return errno_error(fmt::format("read {}", file_name));
-  if (!S_ISREG(status.st_mode)) return Error{fmt::format("{}: not a regular file", file_name)};
+  if (fstat(fd.get(), &status) != 0) return errno_error("reading it");
+  if (!S_ISREG(status.st_mode)) return Error{"not a regular file"};
   std::span<const std::byte> mapping;
   if (status.st_size > 0) {  // an empty file cannot be mapped; Image says what is wrong with it
     auto size = static_cast<size_t>(status.st_size);
     void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-    if (address == MAP_FAILED) return errno_error(fmt::format("map {}", file_name));
+    if (address == MAP_FAILED) return errno_error("mapping it");
     mapping = {static_cast<const std::byte*>(address), size};
   }
-  Result<Image> image = Image::parse(mapping, file_name);
+  Result<Image> image = Image::parse(mapping);
   if (!image) {
     if (!mapping.empty()) munmap(const_cast<std::byte*>(mapping.data()), mapping.size());
     return image.error();

@@ -32,9 +32,8 @@ struct Function {
 // A 64-bit little-endian executable or shared library. Keeps a view: the bytes must outlive it.
 class Image {
  public:
-  // Refuses everything else with a message that begins with the file's name ("libcuda.so.1") and
-  // says what the file seems to be.
-  static Result<Image> parse(std::span<const std::byte> bytes, std::string_view file_name);
+  // Refuses everything else with a message that says what the file seems to be.
+  static Result<Image> parse(std::span<const std::byte> bytes);
 
   Machine machine() const { return machine_; }
   const std::string& build_id() const { return build_id_; }  // lower-case hex; empty if none
@@ -76,7 +75,7 @@ class Image {
 // may cut it short in place may end this program with SIGBUS, and every program that uses it.
 class Library {
  public:
-  static Result<Library> map(const Fd& fd, std::string_view file_name);
+  static Result<Library> map(const Fd& fd);
   Library(Library&& other) noexcept;
   Library& operator=(Library&& other) noexcept;
   Library(const Library&) = delete;

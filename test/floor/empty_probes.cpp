@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   }
   std::set<std::string> symbols(arguments.begin() + 1, separator);
   cudabpf::Fd fd(open(argv[1], O_RDONLY | O_CLOEXEC));
-  auto library = cudabpf::elf::Library::map(fd, argv[1]);
+  auto library = cudabpf::elf::Library::map(fd);
   if (!library) {
     std::fprintf(stderr, "empty_probes: %s\n", library.error().message.c_str());
     return 1;

@@ -9,7 +9,7 @@ using namespace cudabpf;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto bytes = std::as_bytes(std::span(data, size));
-  Result<elf::Image> image = elf::Image::parse(bytes, "fuzz");
+  Result<elf::Image> image = elf::Image::parse(bytes);
   if (!image) {
     if (image.error().message.empty()) abort();
     return 0;

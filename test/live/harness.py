@@ -235,7 +235,7 @@ class LiveTest(unittest.TestCase):
         """The books balance and nothing is missing."""
         self.check_accounts(trace)
         self.assertEqual(trace.end["accounts"]["dropped"], 0)
-        self.assertEqual(trace.end["losses"], {})
+        self.assertEqual(trace.end["losses"], {}, trace.lost)
         self.assertEqual(trace.lost, [])
         flags = {"unfinished", "return_lost", "entry_lost", "read_fault"}
         self.assertEqual([call for call in trace.calls if flags & set(call)], [])

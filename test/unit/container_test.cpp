@@ -173,3 +173,13 @@ TEST_CASE("cgroup v1 and hybrid have a line a hierarchy") {
     CHECK(cgroup_path("/a/b") == "/a/b");
   }
 }
+
+TEST_CASE("The unified hierarchy's path, and what lies inside a folder of it") {
+  CHECK(unified_cgroup_path("12:pids:/a\n0::/b/c\n") == "/b/c");
+  CHECK(unified_cgroup_path("12:pids:/a\n").empty());
+  CHECK(unified_cgroup_path("").empty());
+  CHECK(is_inside_cgroup("/b/c", "/b"));
+  CHECK(is_inside_cgroup("/b", "/b"));
+  CHECK_FALSE(is_inside_cgroup("/bc", "/b"));
+  CHECK_FALSE(is_inside_cgroup("/", "/b"));
+}

@@ -190,13 +190,13 @@ const std::vector<Symbol> kTwo = {{"cuInit", Fixture::kCodeAddress},
                                   {"cuMemAlloc_v2", Fixture::kCodeAddress + 0x20}};
 
 elf::Image parse(const Bytes& bytes) {
-  Result<elf::Image> image = elf::Image::parse(bytes, "lib.so");
+  Result<elf::Image> image = elf::Image::parse(bytes);
   INFO((image ? "" : image.error().message));
   REQUIRE(image);
   return *image;
 }
 std::string refusal(const Bytes& bytes) {
-  Result<elf::Image> image = elf::Image::parse(bytes, "lib.so");
+  Result<elf::Image> image = elf::Image::parse(bytes);
   return image ? "accepted" : image.error().message;
 }
 std::string refusal(std::string_view text) {
@@ -334,19 +334,19 @@ TEST_CASE("An AArch64 library, and a program, are read as well") {
 }
 
 TEST_CASE("Whatever is no library is refused by what it seems to be") {
-  CHECK(refusal("") == "lib.so: an empty file, not a library");
+  CHECK(refusal("") == "an empty file, not a library");
   CHECK(refusal("/* GNU ld script */\nGROUP ( /lib/libc.so.6 )\n") ==
-        "lib.so: a linker script, not a library");
-  CHECK(refusal("INPUT(-lncurses)\n") == "lib.so: a linker script, not a library");
-  CHECK(refusal("hello\n") == "lib.so: a text file, not a library");
-  CHECK(refusal("#!/bin/sh\n") == "lib.so: a script, not a library");
-  CHECK(refusal("!<arch>\nx") == "lib.so: a static archive (.a), not a library");
-  CHECK(refusal("\x1f\x8b\x08") == "lib.so: a compressed file (gzip), not a library");
-  CHECK(refusal("PK\x03\x04zz") == "lib.so: a zip archive, not a library");
-  CHECK(refusal("MZ\x90") == "lib.so: a Windows file, not a library");
-  CHECK(refusal("\x01\x02\x03") == "lib.so: not an ELF file, not a library");
+        "a linker script, not a library");
+  CHECK(refusal("INPUT(-lncurses)\n") == "a linker script, not a library");
+  CHECK(refusal("hello\n") == "a text file, not a library");
+  CHECK(refusal("#!/bin/sh\n") == "a script, not a library");
+  CHECK(refusal("!<arch>\nx") == "a static archive (.a), not a library");
+  CHECK(refusal("\x1f\x8b\x08") == "a compressed file (gzip), not a library");
+  CHECK(refusal("PK\x03\x04zz") == "a zip archive, not a library");
+  CHECK(refusal("MZ\x90") == "a Windows file, not a library");
+  CHECK(refusal("\x01\x02\x03") == "not an ELF file");
   CHECK(refusal("\x7f"
-                "ELF") == "lib.so: truncated: the ELF header is incomplete");
+                "ELF") == "truncated: the ELF header is incomplete");
 
   auto changed = [](auto change) {
     Fixture fixture(kTwo);
@@ -354,21 +354,19 @@ TEST_CASE("Whatever is no library is refused by what it seems to be") {
     return refusal(fixture.bytes);
   };
   CHECK(changed([](Elf64_Ehdr& head) { head.e_ident[EI_CLASS] = ELFCLASS32; }) ==
-        "lib.so: a 32-bit library; only 64-bit little-endian ELF files can be traced");
+        "a 32-bit library; only 64-bit little-endian ELF files can be traced");
   CHECK(changed([](Elf64_Ehdr& head) { head.e_ident[EI_CLASS] = 9; }) ==
-        "lib.so: corrupt: its ELF class is neither 32 nor 64-bit");
+        "corrupt: its ELF class is neither 32 nor 64-bit");
   CHECK(changed([](Elf64_Ehdr& head) { head.e_ident[EI_DATA] = ELFDATA2MSB; }) ==
-        "lib.so: a big-endian file; only 64-bit little-endian ELF files can be traced");
+        "a big-endian file; only 64-bit little-endian ELF files can be traced");
   CHECK(changed([](Elf64_Ehdr& head) { head.e_machine = EM_RISCV; }) ==
-        "lib.so: made for RISC-V, not for x86-64 or AArch64");
+        "made for RISC-V, not for x86-64 or AArch64");
   CHECK(changed([](Elf64_Ehdr& head) { head.e_machine = 9999; }) ==
-        "lib.so: made for machine 9999, not for x86-64 or AArch64");
+        "made for machine 9999, not for x86-64 or AArch64");
   CHECK(changed([](Elf64_Ehdr& head) { head.e_type = ET_REL; }) ==
-        "lib.so: an object file (.o), not a library");
-  CHECK(changed([](Elf64_Ehdr& head) { head.e_type = ET_CORE; }) ==
-        "lib.so: a core dump, not a library");
-  CHECK(changed([](Elf64_Ehdr& head) { head.e_type = 77; }) ==
-        "lib.so: neither a library nor a program");
+        "an object file (.o), not a library");
+  CHECK(changed([](Elf64_Ehdr& head) { head.e_type = ET_CORE; }) == "a core dump, not a library");
+  CHECK(changed([](Elf64_Ehdr& head) { head.e_type = 77; }) == "neither a library nor a program");
 }
 
 TEST_CASE("A truncated library is refused, wherever it is cut") {
@@ -376,7 +374,7 @@ TEST_CASE("A truncated library is refused, wherever it is cut") {
   for (size_t size = 4; size < fixture.code + Fixture::kCodeSize; size++) {
     CAPTURE(size);
     Bytes cut(fixture.bytes.begin(), fixture.bytes.begin() + static_cast<ptrdiff_t>(size));
-    CHECK(refusal(cut).starts_with("lib.so: truncated: "));
+    CHECK(refusal(cut).starts_with("truncated: "));
   }
   // Section headers are the last, and not needed; but without them and the dynamic section too...
   Bytes cut(fixture.bytes.begin(),
@@ -384,7 +382,7 @@ TEST_CASE("A truncated library is refused, wherever it is cut") {
   CHECK(names(parse(cut).functions("cu")) == Names{"cuInit", "cuMemAlloc_v2"});
   at<Elf64_Phdr>(cut, fixture.dynamic_segment).p_type = PT_NULL;
   CHECK(refusal(cut) ==
-        "lib.so: truncated: section headers end beyond the file, and its dynamic section names no "
+        "truncated: section headers end beyond the file, and its dynamic section names no "
         "symbols either");
 }
 
@@ -448,7 +446,7 @@ TEST_CASE("A dynamic section that leads nowhere is refused") {
     at<uint32_t>(fixture.bytes, fixture.hash + 4) = 0xffffffff;
   }
   CHECK(refusal(fixture.bytes) ==
-        "lib.so: stripped of its section headers, and its dynamic section names no symbols either");
+        "stripped of its section headers, and its dynamic section names no symbols either");
 }
 
 TEST_CASE("A library without exports has no functions, and is fine") {
@@ -511,9 +509,9 @@ TEST_CASE("Too many segments are refused") {
   header(bytes).e_phoff = bytes.size();
   header(bytes).e_phnum = 300;
   for (int i = 0; i < 300; i++) append(bytes, code);
-  CHECK(refusal(bytes) == "lib.so: corrupt: too many segments");
+  CHECK(refusal(bytes) == "corrupt: too many segments");
   header(bytes).e_phoff = ~uint64_t{0} - 100;
-  CHECK(refusal(bytes) == "lib.so: truncated: program headers end beyond the file");
+  CHECK(refusal(bytes) == "truncated: program headers end beyond the file");
 }
 
 TEST_CASE("A file is mapped, and what cannot be is refused") {
@@ -525,7 +523,7 @@ TEST_CASE("A file is mapped, and what cannot be is refused") {
     return Fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
   };
 
-  Result<elf::Library> mapped = elf::Library::map(open_file(path), "lib.so");
+  Result<elf::Library> mapped = elf::Library::map(open_file(path));
   REQUIRE(mapped);
   elf::Library library = std::move(*mapped);
   fs::remove(path);
@@ -534,14 +532,14 @@ TEST_CASE("A file is mapped, and what cannot be is refused") {
   CHECK(library.image().functions("cu").size() == 2);
 
   auto refused = [&](const fs::path& file) {
-    Result<elf::Library> result = elf::Library::map(open_file(file), "lib.so");
+    Result<elf::Library> result = elf::Library::map(open_file(file));
     return result ? "accepted" : result.error().message;
   };
-  CHECK(refused(folder.write("empty", "")) == "lib.so: an empty file, not a library");
-  CHECK(refused(folder.write("text", "INPUT(x)")) == "lib.so: a linker script, not a library");
-  CHECK(refused(folder.path()) == "lib.so: not a regular file");
-  CHECK(refused("/dev/null") == "lib.so: not a regular file");
-  CHECK(refused(folder.path() / "missing") == "read lib.so: Bad file descriptor");
+  CHECK(refused(folder.write("empty", "")) == "an empty file, not a library");
+  CHECK(refused(folder.write("text", "INPUT(x)")) == "a linker script, not a library");
+  CHECK(refused(folder.path()) == "not a regular file");
+  CHECK(refused("/dev/null") == "not a regular file");
+  CHECK(refused(folder.path() / "missing") == "reading it: Bad file descriptor");
 }
 
 TEST_CASE("Real libraries read as readelf reads them, with section headers and without") {
@@ -597,7 +595,7 @@ TEST_CASE("Offsets are those at which the kernel mapped the code") {
   std::string path = mapped_library("libc.so");
   if (path.empty()) SKIP("this program is linked statically: no libc.so is mapped");
   Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  Result<elf::Library> library = elf::Library::map(fd, path);
+  Result<elf::Library> library = elf::Library::map(fd);
   REQUIRE(library);
   // The C library's own function, where a sanitizer's stands before it.
   void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);

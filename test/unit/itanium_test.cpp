@@ -207,8 +207,7 @@ TEST_CASE("All functions of the C++ library have the names that it gives them it
     if (mapping.path.find("/libstdc++.so") != std::string::npos) path = mapping.path;
   }
   if (path.empty()) SKIP("this program is linked statically: no libstdc++.so is mapped");
-  Result<elf::Library> library =
-      elf::Library::map(Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path);
+  Result<elf::Library> library = elf::Library::map(Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)));
   REQUIRE(library);
   size_t read = 0;
   for (const elf::Function& function : library->image().functions("_Z")) {

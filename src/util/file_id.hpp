@@ -1,0 +1,28 @@
+// What tells two names of one file from two files.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace cudabpf {
+
+struct FileId {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  // On overlayfs and btrfs the device is not that of the file beneath, where the kernel's probes
+  // hang and its mmap events point: one file has several devices there.
+  bool device_varies = false;
+  std::uint64_t size = 0;
+  std::int64_t modified_ns = 0;
+  std::int64_t changed_ns = 0;
+
+  static std::optional<FileId> of(int fd);  // nothing for what is not a regular file
+
+  bool same_file(const FileId& other) const;
+  // The kernel's mmap event names this file so.
+  bool is_mapped_as(std::uint64_t mapped_device, std::uint64_t mapped_inode) const;
+};
+
+}  // namespace cudabpf
