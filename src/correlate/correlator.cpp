@@ -85,7 +85,7 @@ void Correlator::fill_frame(Frame& frame, const Record& record, const Function& 
 
 void Correlator::on_entry(const Record& record) {
   const abi::cb_head& head = *record.head;
-  if (head.ts >= stopped_ns_) return;
+  if (head.ts > stopped_ns_) return;
   const Function* function = function_of_(head.function);
   if (!function) {
     bad_records_++;
@@ -157,7 +157,7 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
 // Only a return: what the call was given is not known, what it returned is.
 void Correlator::emit_orphan(const Record& record, const Function& function) {
   const abi::cb_head& head = *record.head;
-  if (head.ts >= stopped_ns_) return;
+  if (head.ts > stopped_ns_) return;
   Call call;
   call.id = next_id_++;
   call.ts = since_begin(head.ts);
@@ -245,7 +245,7 @@ void Correlator::end_process(std::uint32_t pid) {
 
 void Correlator::on_process(const Record& record) {
   const abi::cb_head& head = *record.head;
-  if (head.ts >= stopped_ns_) return;
+  if (head.ts > stopped_ns_) return;
   if (processes_.is_repeated(record)) return;
   // An exec ends every other thread and leaves the old program's calls and handles behind; a fork
   // or a start may be of a pid whose last owner's exit was lost.

@@ -255,7 +255,7 @@ TEST_CASE("What begins after the trace was stopped is none of its own") {
   Correlating c;
   c.feed(entry({.ts = 10, .sp = 0x1000}, "cuInit", {0}));
   c.feed(entry({.ts = 10, .tid = 101}, "cuInit", {0}));
-  c.correlator.stop_at(100);
+  c.correlator.stop_at(99);
   c.feed(entry({.ts = 99, .sp = 0xf00}, "cuCtxSynchronize"));  // was on its way
   c.feed(returned({.ts = 110, .sp = 0xf00}, "cuCtxSynchronize"));
   c.feed(entry({.ts = 100, .sp = 0xf00}, "cuCtxGetDevice", {0}));
