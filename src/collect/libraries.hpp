@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "util/file_id.hpp"
 #include "util/fd.hpp"
+#include "util/file_id.hpp"
 #include "util/procfs.hpp"
 #include "util/result.hpp"
 
