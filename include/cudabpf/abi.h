@@ -25,12 +25,16 @@ enum cb_kind {
   CB_EXEC = 6,        /* cb_process */
   CB_EXIT = 7,        /* the last thread of a process has gone: cb_process */
   CB_THREAD_EXIT = 8, /* cb_head alone */
+  CB_DRIVER = 9,      /* an operation on one of the NVIDIA driver's devices began: cb_driver */
+  CB_DRIVER_RETURN = 10, /* it ended: cb_driver_return */
 };
 
 enum cb_flag {
-  CB_STRING_CUT = 1, /* the string was longer than the record holds */
-  CB_READ_FAULT = 2, /* memory that an argument points to could not be read */
-  CB_OUT_LOST = 4,   /* the out-pointer was not kept: attached in mid-call, or the map was full */
+  CB_STRING_CUT = 1,   /* the string was longer than the record holds */
+  CB_READ_FAULT = 2,   /* memory that an argument points to could not be read */
+  CB_OUT_LOST = 4,     /* the out-pointer was not kept: attached in mid-call, or the map was full */
+  CB_INDIRECT = 8,     /* an ioctl through NV_ESC_IOCTL_XFER_CMD: `inner` and `inner_size` hold */
+  CB_STATUS_READ = 16, /* `status` holds */
 };
 
 /* Every record begins so. */
@@ -80,6 +84,51 @@ struct cb_process {
   char cgroup_name[CB_CGROUP_NAME]; /* likewise; the leaf's name only */
   char cmdline[CB_CMDLINE];         /* NUL-separated arguments, as far as they fit */
 };
+
+/* What is asked of the driver; in cb_head.function. */
+enum cb_driver_op {
+  CB_IOCTL = 1,
+  CB_OPEN = 2,
+  CB_CLOSE = 3,
+  CB_MMAP = 4,
+  CB_POLL = 5,
+};
+
+/* The head's struct_size bytes of the ioctl's struct follow, then its string_size bytes of the
+ * parameters that the struct points to. */
+struct cb_driver {
+  struct cb_head head;
+  __u32 device;   /* major << 20 | minor, as the kernel has it */
+  __u32 command;  /* of an ioctl */
+  __u64 argument; /* ioctl: the address of its struct; mmap: the length; poll: the timeout in ms */
+  __u32 inner;    /* CB_INDIRECT: the real escape's number */
+  __u32 inner_size; /* and the size of its struct */
+};
+
+/* The head's struct_size bytes of the ioctl's struct follow, as the driver left it. */
+struct cb_driver_return {
+  struct cb_head head;
+  __s64 result; /* of the system call */
+  __u32 status; /* CB_STATUS_READ: one that lies farther in the struct than CB_MAX_STRUCT */
+  __u32 reserved;
+};
+
+CB_STATIC_ASSERT(sizeof(struct cb_driver) == 56, "cb_driver");
+CB_STATIC_ASSERT(sizeof(struct cb_driver_return) == 48, "cb_driver_return");
+
+/* What the kernel side must know of an ioctl to read its struct. Escapes are found by their number,
+ * UVM's by their command, of which 0x3000000N stands at CB_UVM_SPECIAL + N. */
+struct cb_ioctl_plan {
+  __u16 size;          /* of the struct; 0: the ioctl's number tells */
+  __u16 status_at;     /* where a status lies that is farther than CB_MAX_STRUCT; 0: nowhere */
+  __u8 follow_at;      /* where a pointer to parameters lies; 0: there is none */
+  __u8 follow_size_at; /* where their size lies, in 4 bytes; 0: not told, read what can be */
+  __u16 follow_max;    /* read no more of them than this, at most CB_MAX_PARAMS */
+};
+#define CB_IOCTL_PLANS 256
+#define CB_UVM_SPECIAL 252
+#define CB_MAX_PARAMS 256
+CB_STATIC_ASSERT(sizeof(struct cb_ioctl_plan) == 8, "cb_ioctl_plan");
 
 CB_STATIC_ASSERT(sizeof(struct cb_head) == 32, "cb_head");
 CB_STATIC_ASSERT(sizeof(struct cb_name) == 40, "cb_name");
