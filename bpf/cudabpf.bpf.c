@@ -3,6 +3,7 @@
  * keeps a section from loading until userspace switches it on. Call programs attach by uprobe_multi
  * where the kernel has it (userspace sets the attach type), else one link a function. */
 #include "call.h"
+#include "driver.h"
 #include "process.h"
 
 SEC("?uprobe") int call_entry(struct pt_regs* ctx) { return plain_entry(ctx); }
@@ -10,6 +11,29 @@ SEC("?uprobe") int call_rich_entry(struct pt_regs* ctx) { return rich_entry(ctx)
 SEC("?uprobe") int call_launch_entry(struct pt_regs* ctx) { return launch_entry(ctx); }
 SEC("?uretprobe") int call_return(struct pt_regs* ctx) { return plain_return(ctx); }
 SEC("?uretprobe") int call_out_return(struct pt_regs* ctx) { return out_return(ctx); }
+
+/* System calls. A program may read no more arguments than its tracepoint has. */
+SEC("?tracepoint") int driver_ioctl(struct trace_event_raw_sys_enter* ctx) {
+  return system_call_begins((struct driver_request){
+      .op = CB_IOCTL, .fd = ctx->args[0], .command = ctx->args[1], .argument = ctx->args[2]});
+}
+SEC("?tracepoint") int driver_open(struct trace_event_raw_sys_enter* ctx) {
+  return system_call_begins((struct driver_request){.op = CB_OPEN});
+}
+SEC("?tracepoint") int driver_close(struct trace_event_raw_sys_enter* ctx) {
+  return system_call_begins((struct driver_request){.op = CB_CLOSE, .fd = ctx->args[0]});
+}
+SEC("?tracepoint") int driver_mmap(struct trace_event_raw_sys_enter* ctx) {
+  return system_call_begins(
+      (struct driver_request){.op = CB_MMAP, .fd = ctx->args[4], .argument = ctx->args[1]});
+}
+SEC("?tracepoint") int driver_poll(struct trace_event_raw_sys_enter* ctx) {
+  return system_call_begins(
+      (struct driver_request){.op = CB_POLL, .argument = ctx->args[0], .count = ctx->args[1]});
+}
+SEC("?tracepoint") int driver_exit(struct trace_event_raw_sys_exit* ctx) {
+  return system_call_ends(ctx);
+}
 
 SEC("?raw_tp/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct* parent, struct task_struct* child) {

@@ -94,6 +94,19 @@ typedef struct {
 struct cred {
   kuid_t uid;
 };
+struct inode {
+  u32 i_rdev;
+};
+struct file {
+  struct inode* f_inode;
+};
+struct fdtable {
+  unsigned int max_fds;
+  struct file** fd;
+};
+struct files_struct {
+  struct fdtable* fdt;
+};
 struct task_struct {
   int pid;
   int tgid;
@@ -107,6 +120,14 @@ struct task_struct {
   struct mm_struct* mm;
   struct css_set* cgroups;
   const struct cred* real_cred;
+  struct files_struct* files;
+};
+
+struct trace_event_raw_sys_enter {
+  unsigned long args[6];
+};
+struct trace_event_raw_sys_exit {
+  long ret;
 };
 
 #pragma clang attribute pop

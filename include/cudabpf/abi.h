@@ -94,27 +94,28 @@ enum cb_driver_op {
   CB_POLL = 5,
 };
 
-/* The head's struct_size bytes of the ioctl's struct follow, then its string_size bytes of the
- * parameters that the struct points to. */
+#define CB_MAX_PARAMS 256
 struct cb_driver {
   struct cb_head head;
   __u32 device;   /* major << 20 | minor, as the kernel has it */
   __u32 command;  /* of an ioctl */
   __u64 argument; /* ioctl: the address of its struct; mmap: the length; poll: the timeout in ms */
   __u32 inner;    /* CB_INDIRECT: the real escape's number */
-  __u32 inner_size; /* and the size of its struct */
+  __u32 inner_size;               /* and the size of its struct */
+  __u8 structure[CB_MAX_STRUCT];  /* the ioctl's; the head's struct_size bytes of it are read */
+  __u8 parameters[CB_MAX_PARAMS]; /* that the struct points to; the head's string_size bytes */
 };
 
-/* The head's struct_size bytes of the ioctl's struct follow, as the driver left it. */
 struct cb_driver_return {
   struct cb_head head;
   __s64 result; /* of the system call */
   __u32 status; /* CB_STATUS_READ: one that lies farther in the struct than CB_MAX_STRUCT */
   __u32 reserved;
+  __u8 structure[CB_MAX_STRUCT]; /* as the driver left it; the head's struct_size bytes of it */
 };
 
-CB_STATIC_ASSERT(sizeof(struct cb_driver) == 56, "cb_driver");
-CB_STATIC_ASSERT(sizeof(struct cb_driver_return) == 48, "cb_driver_return");
+CB_STATIC_ASSERT(sizeof(struct cb_driver) == 512, "cb_driver");
+CB_STATIC_ASSERT(sizeof(struct cb_driver_return) == 248, "cb_driver_return");
 
 /* What the kernel side must know of an ioctl to read its struct. Escapes are found by their number,
  * UVM's by their command, of which 0x3000000N stands at CB_UVM_SPECIAL + N. */
@@ -127,8 +128,21 @@ struct cb_ioctl_plan {
 };
 #define CB_IOCTL_PLANS 256
 #define CB_UVM_SPECIAL 252
-#define CB_MAX_PARAMS 256
 CB_STATIC_ASSERT(sizeof(struct cb_ioctl_plan) == 8, "cb_ioctl_plan");
+
+enum cb_driver_node {
+  CB_NODE_NONE,
+  CB_NODE_RM,    /* nvidiactl and the GPUs: escapes */
+  CB_NODE_UVM,   /* nvidia-uvm */
+  CB_NODE_OTHER, /* modeset, caps */
+};
+/* A device is the driver's if (its number & mask) == device. */
+struct cb_driver_device {
+  __u32 device;
+  __u32 mask;
+  __u32 node; /* CB_NODE_NONE: the list ends here */
+};
+#define CB_DRIVER_DEVICES 16
 
 CB_STATIC_ASSERT(sizeof(struct cb_head) == 32, "cb_head");
 CB_STATIC_ASSERT(sizeof(struct cb_name) == 40, "cb_name");
@@ -161,7 +175,7 @@ enum cb_selection {
   CB_SELECT_CGROUP,
 };
 
-/* Counters, a block per CPU: entered = emitted + the four drops. Kept with atomic adds, since a
+/* Counters, a block per CPU: entered = emitted + the five drops. Kept with atomic adds, since a
  * program on a uprobe may be preempted. */
 enum cb_counter {
   CB_ENTERED,
@@ -170,6 +184,7 @@ enum cb_counter {
   CB_DROPPED_RETURN,
   CB_DROPPED_PROCESS,
   CB_DROPPED_NAME,
+  CB_DROPPED_DRIVER,
   CB_OUT_MISSED, /* a return whose out-pointers could not be followed; the record itself is there */
   CB_COUNTERS = 8,
 };

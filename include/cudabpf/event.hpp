@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cudabpf/cuda_api.hpp"
+#include "cudabpf/driver.hpp"
 
 namespace cudabpf {
 
@@ -80,7 +81,34 @@ struct Call {
   bool has_text = false;
   Details details;
   const KernelName* kernel = nullptr;  // of a launch; null: not known
+  std::uint32_t ioctls = 0;            // that the driver made on this thread meanwhile, and the
+  std::uint64_t ioctl_time = 0;        // time they took; calls inside this one included
 };
+
+// An operation on one of the driver's devices.
+struct DriverCall {
+  enum class Op : std::uint8_t { ioctl = 1, open, close, mmap, poll };
+  Op op = Op::ioctl;
+  std::uint64_t call = 0;  // id of the CUDA call that it was made inside of; 0: none
+  std::uint64_t ts = 0;
+  std::uint64_t duration = 0;
+  std::uint32_t pid = 0;
+  std::uint32_t tid = 0;
+  std::string_view device;  // "nvidiactl"
+  bool has_return = false;  // duration and result are known
+  bool unfinished = false;
+  bool return_lost = false;
+  bool read_fault = false;
+  std::int64_t result = 0;              // of the system call, negative for an errno
+  std::uint64_t length = 0;             // of a mapping
+  IoctlDetails details;                 // of an ioctl
+  std::optional<std::uint32_t> status;  // the driver's own
+};
+
+constexpr std::string_view to_string(DriverCall::Op op) {
+  constexpr std::string_view NAMES[] = {"", "ioctl", "open", "close", "mmap", "poll"};
+  return NAMES[static_cast<std::size_t>(op)];
+}
 
 struct Process {
   enum class Op : std::uint8_t { start, fork, exec, exit };

@@ -39,6 +39,7 @@ struct Session {
   std::string profile;
   bool returns = true;
   bool follow = true;
+  bool driver_traced = false;  // --kernel
   std::uint64_t ring_size = 0;
   std::uint64_t realtime_ns = 0;  // the three clocks at ts 0
   std::uint64_t monotonic_ns = 0;
@@ -60,6 +61,7 @@ struct Totals {
   std::uint64_t duration_ns = 0;
   std::uint64_t calls = 0;
   std::uint64_t unfinished = 0;
+  std::uint64_t driver_calls = 0;
   Accounts accounts;
   std::array<std::uint64_t, LOSS_COUNT> losses{};
   std::optional<int> command_status;  // as a shell would give it
@@ -71,6 +73,7 @@ class Sink {
   virtual ~Sink() = default;
   virtual void begin(const Session& session) = 0;
   virtual void call(const Call& call) = 0;
+  virtual void driver_call(const DriverCall& call) = 0;
   virtual void process(const Process& process) = 0;
   virtual void library(const Library& library) = 0;  // one that appeared after begin()
   virtual void lost(const LossEvent& loss) = 0;

@@ -85,6 +85,9 @@ void CaptureFlags::add_to(CLI::App& app, bool can_follow) {
       ->type_name("PATTERN");
   app.add_option("--exclude", exclude, "Do not trace functions that match one of these")
       ->type_name("PATTERN");
+  app.add_flag("--kernel", kernel,
+               "Trace what is asked of the NVIDIA driver, too: its ioctls, decoded,\n"
+               "each with the CUDA call that it served");
   app.add_flag("--no-returns", no_returns,
                "Record entries alone: half the cost, but no durations,\n"
                "results or returned addresses");
@@ -115,6 +118,7 @@ Result<CaptureOptions> CaptureFlags::capture_options() const {
   options.filter.exclude = split_patterns(exclude);
   options.filter.returns = !no_returns;
   options.follow_children = !no_follow;
+  options.driver = kernel;
   options.disabled_features = disabled_features;
   options.libraries = libraries;
   options.library_path = value_in(invoking_environment(Procfs()), "LD_LIBRARY_PATH");

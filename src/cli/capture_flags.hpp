@@ -20,6 +20,7 @@ struct CaptureFlags {
   std::string only;
   std::string exclude;
   std::string ring_size = "32M";
+  bool kernel = false;
   bool no_returns = false;
   bool no_follow = false;
   bool quiet = false;

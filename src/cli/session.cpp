@@ -69,6 +69,7 @@ std::string CaptureSession::wait_for_end(const Until& until) {
     if (command_ended) polled.back().fd = -1;
     poll(polled.data(), polled.size(), TICK_MS);
     capture_->attach_new_libraries();
+    capture_->renew_driver_devices();
 
     Signals::Got got = signals_.read();
     if (got.signal) {

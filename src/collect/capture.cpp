@@ -29,7 +29,7 @@ constexpr std::uint64_t LOSSES_EVERY_NS = 100'000'000;
 constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
     {abi::CB_DROPPED_ENTRY, Loss::ring_entry},     {abi::CB_DROPPED_RETURN, Loss::ring_return},
     {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
-    {abi::CB_OUT_MISSED, Loss::out_pointer},
+    {abi::CB_DROPPED_DRIVER, Loss::ring_driver},   {abi::CB_OUT_MISSED, Loss::out_pointer},
 };
 
 Error refusal_of_probes(int reason) {
@@ -52,13 +52,24 @@ Result<std::unique_ptr<Capture>> Capture::open(CaptureOptions options) {
   if (!features) return features.error();
   capture->features_ = *features;
 
-  auto probes =
-      ProbeSet::load(*features, capture->options_.ring_size, capture->options_.follow_children);
+  auto probes = ProbeSet::load(
+      *features,
+      {capture->options_.ring_size, capture->options_.follow_children, capture->options_.driver});
   if (!probes) return probes.error();
   capture->probes_ = std::move(*probes);
   if (features->has(feature::PROCESS_EVENTS))
     if (auto attached = capture->probes_->attach_process_events(); !attached)
       return attached.error();
+  if (capture->options_.driver) {
+    if (!features->has(feature::SYSCALL_TRACEPOINTS))
+      return Error{"--kernel: this kernel has no way to see ioctls that cudabpf knows",
+                   "it needs CONFIG_FTRACE_SYSCALLS; `cudabpf doctor` tells more",
+                   exit_code::KERNEL_UNSUPPORTED};
+    capture->devices_ = DriverDevices::of_this_machine();
+    auto version = DriverVersion::parse(nvidia_driver().version);
+    if (auto attached = capture->probes_->attach_driver(capture->devices_, version); !attached)
+      return attached.error();
+  }
   // Watching begins before the search, so that no copy can slip in between.
   if (features->has(feature::WATCH_MAPPINGS))
     if (auto watch = MappingWatch::open()) capture->watch_.emplace(std::move(*watch));
@@ -114,6 +125,7 @@ void Capture::describe(Session& session) {
   session.profile = to_string(options_.filter.profile);
   session.returns = options_.filter.returns;
   session.follow = options_.follow_children;
+  session.driver_traced = options_.driver;
   session.ring_size = options_.ring_size;
   session.pids = options_.pids;
   session.libraries = libraries_;
@@ -133,6 +145,8 @@ void Capture::start(Sink& sink, const Session& session) {
   Correlator::Options options;
   options.begin_ns = begin_ns_;
   options.begin_boottime_ns = session.boottime_ns;
+  options.driver_device = [this](std::uint32_t number) { return driver_device(number); };
+  options.driver_version = DriverVersion::parse(session.driver);
   options.entry_only = [this](const Function& f) { return options_.filter.entry_only(f); };
   correlator_ = std::make_unique<Correlator>(
       sink, [this](std::uint16_t id) { return numbers_.find(id); },
@@ -167,6 +181,20 @@ void Capture::attach_new_libraries() {
   if (overruns) note_loss({Loss::watch_overrun, overruns, 0, now(), {}});
   for (const MappedLibrary& library : std::exchange(mapped_early_, {})) attach_mapped(library);
   for (const MappedLibrary& library : mapped) attach_mapped(library);
+}
+
+DriverDevice Capture::driver_device(std::uint32_t number) {
+  std::lock_guard lock(devices_mutex_);
+  return {devices_.node(number), devices_.name(number)};
+}
+
+void Capture::renew_driver_devices() {
+  if (!options_.driver) return;
+  DriverDevices now = DriverDevices::of_this_machine();
+  std::lock_guard lock(devices_mutex_);
+  if (now == devices_) return;
+  devices_ = std::move(now);
+  probes_->set_driver_devices(devices_);
 }
 
 void Capture::attach_mapped(const MappedLibrary& mapped) {
@@ -309,6 +337,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   totals.duration_ns = duration_ns;
   totals.calls = correlator_->calls();
   totals.unfinished = correlator_->unfinished();
+  totals.driver_calls = correlator_->driver_calls();
   totals.accounts.entered = probes_->counter(abi::CB_ENTERED);
   totals.accounts.emitted = probes_->counter(abi::CB_EMITTED);
   totals.accounts.received = received_;

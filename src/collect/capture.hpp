@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "collect/driver_devices.hpp"
 #include "collect/features.hpp"
 #include "collect/functions.hpp"
 #include "collect/mapping_watch.hpp"
@@ -27,6 +28,7 @@ struct CaptureOptions {
   FunctionFilter filter;
   std::uint64_t ring_size = 32 << 20;
   bool follow_children = true;
+  bool driver = false;  // trace what is asked of the NVIDIA driver
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;  // given by --library
   std::string library_path;            // the LD_LIBRARY_PATH of what is traced
@@ -63,6 +65,8 @@ class Capture {
   // Descriptors that become readable when a library is mapped, and what to do then.
   std::vector<int> watch_fds() const;
   void attach_new_libraries();
+  // Modules of the driver that were loaded since have device numbers of their own.
+  void renew_driver_devices();
 
   // Detaches, drains the ring and ends the trace.
   Totals stop(std::string reason, std::optional<int> command_status);
@@ -79,6 +83,7 @@ class Capture {
   explicit Capture(CaptureOptions options) : options_(std::move(options)) {}
 
   Result<> attach_known_libraries();
+  DriverDevice driver_device(std::uint32_t number);
   void attach_all(const std::vector<LibraryFile>& files);
   void attach_mapped(const MappedLibrary& mapped);
   void read_loop();
@@ -96,6 +101,8 @@ class Capture {
   FunctionNumbers numbers_;
   std::unique_ptr<ProbeSet> probes_;
   std::optional<MappingWatch> watch_;
+  DriverDevices devices_;
+  std::mutex devices_mutex_;                 // of `devices_`, which the main thread renews
   std::vector<MappedLibrary> mapped_early_;  // while the known ones were being attached
   std::vector<Library> libraries_;
 

@@ -14,6 +14,7 @@
 #include <functional>
 
 #include "collect/mapping_watch.hpp"
+#include "collect/tracepoints.hpp"
 #include "util/exit_codes.hpp"
 #include "util/fd.hpp"
 
@@ -75,16 +76,25 @@ Finding try_mapping_watch() {
   return {State::no, watch.error().message};
 }
 
+// What is asked of the driver is seen at its system calls.
+Finding try_syscall_tracepoints() {
+  auto id = tracepoint_id("syscalls", "sys_enter_ioctl");
+  if (id) return {State::yes, "ioctls are seen as system calls (with --kernel)"};
+  return {State::no, id.error().message};
+}
+
 struct Trial {
   const char* name;
   std::function<Finding()> run;
 };
 
-const std::array<Trial, 4>& trials() {
-  static const std::array<Trial, 4> TRIALS = {{{feature::UPROBE_MULTI, try_uprobe_multi},
-                                               {feature::SLEEPABLE, try_sleepable},
-                                               {feature::WATCH_MAPPINGS, try_mapping_watch},
-                                               {feature::PROCESS_EVENTS, try_process_events}}};
+const std::array<Trial, 5>& trials() {
+  static const std::array<Trial, 5> TRIALS = {
+      {{feature::UPROBE_MULTI, try_uprobe_multi},
+       {feature::SLEEPABLE, try_sleepable},
+       {feature::WATCH_MAPPINGS, try_mapping_watch},
+       {feature::PROCESS_EVENTS, try_process_events},
+       {feature::SYSCALL_TRACEPOINTS, try_syscall_tracepoints}}};
   return TRIALS;
 }
 

@@ -14,13 +14,18 @@
 #include <map>
 #include <optional>
 
-#include "cudabpf.skel.h"
+#include "collect/tracepoints.hpp"
 #include "util/clock.hpp"
 #include "util/container.hpp"
 #include "util/elf.hpp"
 #include "util/exit_codes.hpp"
 #include "util/log.hpp"
 #include "util/procfs.hpp"
+
+// The skeleton's data has the contract's types, outside any namespace.
+using cudabpf::abi::cb_driver_device;
+using cudabpf::abi::cb_ioctl_plan;
+#include "cudabpf.skel.h"
 
 namespace cudabpf {
 
@@ -132,8 +137,7 @@ struct ProbeSet::Probe {
   bpf_program* at_return;  // null: its entry is enough
 };
 
-Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, std::uint64_t ring_size,
-                                                 bool follow_children) {
+Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const Options& options) {
   libbpf_set_print(keep_message);
   raise_file_limit();
   cudabpf_bpf* skeleton = cudabpf_bpf__open();
@@ -149,13 +153,17 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, std::
     if (features.has(feature::SLEEPABLE))
       bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
   }
+  if (options.driver)
+    for (bpf_program* program : {programs.driver_ioctl, programs.driver_open, programs.driver_close,
+                                 programs.driver_mmap, programs.driver_poll, programs.driver_exit})
+      bpf_program__set_autoload(program, true);
   if (features.has(feature::PROCESS_EVENTS))
     for (bpf_program* program :
          {programs.process_fork, programs.process_exec, programs.process_exit})
       bpf_program__set_autoload(program, true);
 
-  bpf_map__set_max_entries(skeleton->maps.ring, static_cast<std::uint32_t>(ring_size));
-  skeleton->rodata->follow_children = follow_children;
+  bpf_map__set_max_entries(skeleton->maps.ring, static_cast<std::uint32_t>(options.ring_size));
+  skeleton->rodata->follow_children = options.follow_children;
   skeleton->rodata->can_sleep = features.has(feature::SLEEPABLE);
   // In the initial pid namespace, whose inode number the kernel fixes, the plain helper serves.
   constexpr ino_t INITIAL_PID_NAMESPACE = 0xeffffffc;
@@ -313,6 +321,34 @@ Result<> ProbeSet::attach_process_events() {
   return ok();
 }
 
+Result<> ProbeSet::attach_driver(const DriverDevices& devices, const DriverVersion& version) {
+  for (unsigned number = 0; number < CB_IOCTL_PLANS; number++) {
+    auto narrow = static_cast<std::uint8_t>(number);
+    skeleton_->bss->escape_plans[number] = escape_plan(narrow, version);
+    skeleton_->bss->uvm_plans[number] = uvm_plan(narrow, version);
+  }
+  set_driver_devices(devices);
+  const auto& programs = skeleton_->progs;
+  const std::pair<const char*, bpf_program*> system_calls[] = {
+      {"ioctl", programs.driver_ioctl}, {"openat", programs.driver_open},
+      {"close", programs.driver_close}, {"mmap", programs.driver_mmap},
+      {"ppoll", programs.driver_poll},  {"poll", programs.driver_poll}};
+  for (auto [name, program] : system_calls)
+    for (bool at_exit : {true, false}) {
+      auto link = attach_tracepoint(at_exit ? programs.driver_exit : program, "syscalls",
+                                    std::string(at_exit ? "sys_exit_" : "sys_enter_") + name);
+      if (!link && errno == ENOENT && program == programs.driver_poll) continue;  // arm64: no poll
+      if (!link) return link.error();
+      driver_links_.push_back(*link);
+    }
+  return ok();
+}
+
+void ProbeSet::set_driver_devices(const DriverDevices& devices) {
+  auto list = devices.for_kernel_side();
+  std::copy(list.begin(), list.end(), skeleton_->bss->driver_devices);
+}
+
 void ProbeSet::select_process(std::uint32_t pid) {
   if (pid >= CB_PID_LIMIT) return;
   for (auto* bits : {skeleton_->bss->once_traced, skeleton_->bss->traced})
@@ -357,6 +393,7 @@ void ProbeSet::detach() {
   }
   destroy_links(entry_links_);
   destroy_links(return_links_);
+  destroy_links(driver_links_);
   destroy_links(process_links_);
 }
 

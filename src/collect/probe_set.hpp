@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "collect/driver_devices.hpp"
 #include "collect/features.hpp"
 #include "collect/functions.hpp"
 #include "collect/libraries.hpp"
 #include "cudabpf/event.hpp"
+#include "decode/driver.hpp"
 #include "util/result.hpp"
 
 struct bpf_link;
@@ -29,8 +31,12 @@ struct CgroupFolder {
 class ProbeSet {
  public:
   // Loads the programs. Nothing is traced until a library is attached and somebody is selected.
-  static Result<std::unique_ptr<ProbeSet>> load(const Features& features, std::uint64_t ring_size,
-                                                bool follow_children);
+  struct Options {
+    std::uint64_t ring_size = 32 << 20;
+    bool follow_children = true;
+    bool driver = false;  // programs that watch the driver, too
+  };
+  static Result<std::unique_ptr<ProbeSet>> load(const Features& features, const Options& options);
   ~ProbeSet();
   ProbeSet(const ProbeSet&) = delete;
   ProbeSet& operator=(const ProbeSet&) = delete;
@@ -42,6 +48,9 @@ class ProbeSet {
   int refused() const { return refused_; }
 
   Result<> attach_process_events();
+  // Traces what is asked of the NVIDIA driver.
+  Result<> attach_driver(const DriverDevices& devices, const DriverVersion& version);
+  void set_driver_devices(const DriverDevices& devices);
 
   void select_process(std::uint32_t pid);
   void select_cgroup(const CgroupFolder& folder);
@@ -75,6 +84,7 @@ class ProbeSet {
   std::vector<bpf_link*> entry_links_;
   std::vector<bpf_link*> return_links_;
   std::vector<bpf_link*> process_links_;
+  std::vector<bpf_link*> driver_links_;
 };
 
 }  // namespace cudabpf

@@ -31,6 +31,8 @@ struct Frame {
   std::string text;
   Details details;
   const KernelName* kernel = nullptr;
+  std::uint32_t ioctls = 0;
+  std::uint64_t ioctl_time = 0;
 };
 
 // Has a thread lost no record between two of its records?
@@ -72,6 +74,8 @@ class CallStack {
     frame.drops = drops;
     frame.parent = 0;
     frame.jumped = false;
+    frame.ioctls = 0;
+    frame.ioctl_time = 0;
     if (depth_ > 1) {
       Frame& below = frames_[depth_ - 2];
       // After a loss it is not known whether the frame below is still live.
@@ -80,7 +84,19 @@ class CallStack {
     }
     return frame;
   }
-  void pop() { depth_--; }
+  // What the driver was asked for inside a call was asked for inside those around it, too.
+  void pop() {
+    const Frame& gone = frames_[--depth_];
+    if (!gone.parent || !gone.ioctls) return;
+    frames_[depth_ - 1].ioctls += gone.ioctls;
+    frames_[depth_ - 1].ioctl_time += gone.ioctl_time;
+  }
+  // An ioctl was made inside the call with this id, if it is still the innermost.
+  void ioctl_made(std::uint64_t id, std::uint64_t time) {
+    if (depth_ == 0 || top().id != id) return;
+    frames_[depth_ - 1].ioctls++;
+    frames_[depth_ - 1].ioctl_time += time;
+  }
 
   // How many frames lie above the one that a return with `sp` of `function` ends; -1: none does.
   int frames_above(std::uint32_t sp, const Function* function) const {

@@ -12,7 +12,9 @@ Correlator::Correlator(Sink& sink, FunctionOf function_of, Processes::Lookup loo
     : sink_(sink),
       function_of_(std::move(function_of)),
       options_(std::move(options)),
-      processes_(sink, std::move(lookup)) {}
+      processes_(sink, std::move(lookup)),
+      driver_calls_(options_.driver_device, options_.driver_version,
+                    [this](const DriverCall& call) { emit_driver(call); }) {}
 
 std::uint64_t Correlator::since_begin(std::uint64_t ts) const {
   return ts > options_.begin_ns ? ts - options_.begin_ns : 0;
@@ -30,6 +32,10 @@ void Correlator::on_record(const Record& record) {
       names_.read_from_handle(record.head->pid, record.handle,
                               {record.text, (record.head->flags & abi::CB_STRING_CUT) != 0},
                               record.head->ts);
+      break;
+    case abi::CB_DRIVER:
+    case abi::CB_DRIVER_RETURN:
+      on_driver(record);
       break;
     case abi::CB_THREAD_EXIT:
       end_thread(record.head->tid);
@@ -136,6 +142,8 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
   call.has_text = frame.has_text;
   call.details = frame.details;
   call.kernel = frame.kernel;
+  call.ioctls = frame.ioctls;
+  call.ioctl_time = frame.ioctl_time;
   call.unfinished = ending == Ending::unfinished;
   call.return_lost = ending == Ending::return_lost;
   if (ret) {
@@ -224,7 +232,29 @@ void Correlator::follow_names(const Frame& frame, const Call& call) {
                    {frame.text, frame.string_cut}, ts);
 }
 
+// An operation belongs to the call that its thread is in.
+void Correlator::on_driver(const Record& record) {
+  const abi::cb_head& head = *record.head;
+  std::uint64_t ts = since_begin(head.ts);
+  if (head.kind == abi::CB_DRIVER_RETURN) return driver_calls_.ends(record, ts);
+  if (head.ts > stopped_ns_) return;
+  auto stack = threads_.find(head.tid);
+  bool in_call =
+      stack != threads_.end() && stack->second->pid() == head.pid && stack->second->depth() > 0;
+  if (!processes_.known(head.pid)) processes_.announce(head.pid, ts);
+  driver_calls_.begins(record, ts, in_call ? stack->second->top().id : 0);
+}
+
+void Correlator::emit_driver(const DriverCall& call) {
+  if (call.op == DriverCall::Op::ioctl && call.call)
+    if (auto stack = threads_.find(call.tid); stack != threads_.end())
+      stack->second->ioctl_made(call.call, call.duration);
+  driver_calls_total_++;
+  sink_.driver_call(call);
+}
+
 void Correlator::end_thread(std::uint32_t tid) {
+  driver_calls_.thread_gone(tid);
   auto at = threads_.find(tid);
   if (at == threads_.end()) return;
   while (at->second->depth()) emit_top(*at->second, tid, Ending::unfinished);
@@ -239,6 +269,7 @@ void Correlator::end_process(std::uint32_t pid) {
     if (stack->pid() == pid) tids.push_back(tid);
   std::sort(tids.begin(), tids.end());
   for (std::uint32_t tid : tids) end_thread(tid);
+  for (std::uint32_t tid : driver_calls_.threads_of(pid)) driver_calls_.thread_gone(tid);
   names_.process_gone(pid);
   allocations_.process_gone(pid);
 }
@@ -269,6 +300,7 @@ void Correlator::finish() {
   for (const auto& [tid, stack] : threads_) tids.push_back(tid);
   std::sort(tids.begin(), tids.end());
   for (std::uint32_t tid : tids) end_thread(tid);
+  for (std::uint32_t tid : driver_calls_.threads_of(0)) driver_calls_.thread_gone(tid);
 }
 
 }  // namespace cudabpf

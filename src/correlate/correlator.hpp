@@ -11,6 +11,7 @@
 
 #include "correlate/allocations.hpp"
 #include "correlate/call_stack.hpp"
+#include "correlate/driver_calls.hpp"
 #include "correlate/kernel_names.hpp"
 #include "correlate/processes.hpp"
 #include "cudabpf/sink.hpp"
@@ -29,6 +30,9 @@ class Correlator {
     std::uint64_t begin_boottime_ns = std::numeric_limits<std::uint64_t>::max();
     // Calls of these functions are recorded at entry alone.
     std::function<bool(const Function&)> entry_only = [](const Function&) { return false; };
+    // The NVIDIA driver, where what is asked of it is traced.
+    DriverCalls::DeviceOf driver_device = [](std::uint32_t) { return DriverDevice(); };
+    DriverVersion driver_version = {};
   };
 
   Correlator(Sink& sink, FunctionOf function_of, Processes::Lookup lookup, Options options);
@@ -47,6 +51,7 @@ class Correlator {
   std::uint64_t calls() const { return calls_; }
   std::uint64_t unfinished() const { return unfinished_; }
   std::uint64_t bad_records() const { return bad_records_; }
+  std::uint64_t driver_calls() const { return driver_calls_total_; }
 
  private:
   enum class Ending { returned, return_lost, unfinished, entry_only };
@@ -54,6 +59,8 @@ class Correlator {
   void on_entry(const Record& record);
   void on_return(const Record& record);
   void on_process(const Record& record);
+  void on_driver(const Record& record);
+  void emit_driver(const DriverCall& call);
   CallStack& stack_for(const Record& record);
   void fill_frame(Frame& frame, const Record& record, const Function& function);
   void emit_top(CallStack& stack, std::uint32_t tid, Ending ending, const Record* ret = nullptr);
@@ -71,6 +78,7 @@ class Correlator {
   Processes processes_;
   KernelNames names_;
   Allocations allocations_;
+  DriverCalls driver_calls_;
   std::unordered_map<std::uint32_t, std::unique_ptr<CallStack>> threads_;
   std::uint32_t last_tid_ = 0;  // most records come in runs of one thread
   CallStack* last_stack_ = nullptr;
@@ -79,6 +87,7 @@ class Correlator {
   std::uint64_t calls_ = 0;
   std::uint64_t unfinished_ = 0;
   std::uint64_t bad_records_ = 0;
+  std::uint64_t driver_calls_total_ = 0;
 };
 
 }  // namespace cudabpf

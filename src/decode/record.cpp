@@ -52,6 +52,25 @@ std::optional<Record> parse_process(Record record, Bytes all) {
   return record;
 }
 
+std::optional<Record> parse_driver(Record record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_driver)) return std::nullopt;
+  record.driver = reinterpret_cast<const abi::cb_driver*>(all.data());
+  const auto& head = *record.head;
+  if (head.struct_size > CB_MAX_STRUCT || head.string_size > CB_MAX_PARAMS) return std::nullopt;
+  record.structure = std::as_bytes(std::span(record.driver->structure)).first(head.struct_size);
+  record.parameters = std::as_bytes(std::span(record.driver->parameters)).first(head.string_size);
+  return record;
+}
+
+std::optional<Record> parse_driver_return(Record record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_driver_return)) return std::nullopt;
+  record.driver_return = reinterpret_cast<const abi::cb_driver_return*>(all.data());
+  if (record.head->struct_size > CB_MAX_STRUCT) return std::nullopt;
+  record.structure =
+      std::as_bytes(std::span(record.driver_return->structure)).first(record.head->struct_size);
+  return record;
+}
+
 }  // namespace
 
 std::string_view fixed_text(std::span<const char> field) {
@@ -77,6 +96,10 @@ std::optional<Record> parse_record(Bytes bytes) {
       return parse_process(record, bytes);
     case abi::CB_THREAD_EXIT:
       return record;
+    case abi::CB_DRIVER:
+      return parse_driver(record, bytes);
+    case abi::CB_DRIVER_RETURN:
+      return parse_driver_return(record, bytes);
     default:
       return std::nullopt;
   }

@@ -15,11 +15,14 @@ namespace cudabpf {
 struct Record {
   const abi::cb_head* head = nullptr;
   std::span<const std::uint64_t> words;  // entry: arguments; return: outs
-  std::span<const std::byte> structure;  // entry
+  std::span<const std::byte> structure;  // entry; driver, at both ends
   std::string_view text;                 // entry: the string argument; name: the name
   bool has_text = false;
   std::uint64_t handle = 0;                  // name
   const abi::cb_process* process = nullptr;  // start, fork, exec, exit
+  const abi::cb_driver* driver = nullptr;
+  const abi::cb_driver_return* driver_return = nullptr;
+  std::span<const std::byte> parameters;  // driver: what `structure` points to
 };
 
 // Nothing if the bytes are no record: too short, an unknown kind, lengths that do not add up.

@@ -274,6 +274,12 @@ char* CallLine::write(char* at, const Call& call) {
   }
   at = write_details(at, call, text);
   at = write_arguments(at, call, text);
+  if (call.ioctls) {
+    at = put(at, ",\"ioctls\":");
+    at = put_number(at, call.ioctls);
+    at = put(at, ",\"ioctl_us\":");
+    at = json::put_microseconds(at, call.ioctl_time);
+  }
   at = put_flags(at, call);
   return put(at, "}\n");
 }

@@ -35,6 +35,7 @@ struct CapturedCall : Call {
 struct CaptureSink : Sink {
   void begin(const Session& s) override { session = s; }
   void call(const Call& call) override { calls.emplace_back(call); }
+  void driver_call(const DriverCall& call) override { driver_calls.push_back(call); }
   void process(const Process& process) override { processes.push_back(process); }
   void library(const Library& library) override { libraries.push_back(library); }
   void lost(const LossEvent& loss) override { losses.push_back(loss); }
@@ -43,6 +44,7 @@ struct CaptureSink : Sink {
 
   std::optional<Session> session;
   std::deque<CapturedCall> calls;
+  std::vector<DriverCall> driver_calls;
   std::vector<Process> processes;
   std::vector<Library> libraries;
   std::vector<LossEvent> losses;

@@ -1,6 +1,12 @@
 #include "sink/event_lines.hpp"
 
+#include <fmt/format.h>
+
+#include <cstring>
 #include <nlohmann/json.hpp>
+
+#include "decode/driver.hpp"
+#include "util/json.hpp"
 
 namespace cudabpf {
 
@@ -25,6 +31,46 @@ std::string_view name_of(Process::Op op) {
 
 void set_unless_empty(Json& object, const char* key, const std::string& text) {
   if (!text.empty()) object[key] = text;
+}
+
+// A name, or where the tables know none, its number.
+std::string name_or_number(std::string_view name, std::uint64_t number) {
+  return name.empty() ? fmt::format("{:#x}", number) : std::string(name);
+}
+
+// The fields of a line, in order, by hand: a JSON library would not write 1.120.
+class Fields {
+ public:
+  void text(std::string_view key, std::string_view value) { add(key, json::quoted(value)); }
+  void number(std::string_view key, std::uint64_t value) { add(key, fmt::to_string(value)); }
+  void signed_number(std::string_view key, std::int64_t value) { add(key, fmt::to_string(value)); }
+  void hex(std::string_view key, std::uint64_t value) { add(key, fmt::format("\"{:#x}\"", value)); }
+  void microseconds(std::string_view key, std::uint64_t ns) {
+    add(key, fmt::format("{}.{:03}", ns / 1000, ns % 1000));
+  }
+  void flag(std::string_view key, bool set) {
+    if (set) add(key, "true");
+  }
+  std::string line() const { return "{" + text_ + "}\n"; }
+
+ private:
+  void add(std::string_view key, std::string_view value) {
+    text_ += fmt::format("{}\"{}\":{}", text_.empty() ? "" : ",", key, value);
+  }
+  std::string text_;
+};
+
+void set_ioctl(Fields& out, const IoctlDetails& details) {
+  if (details.control) out.text("control", name_or_number(details.control_name, *details.control));
+  if (details.klass) out.text("class", name_or_number(details.class_name, *details.klass));
+  out.text("group", to_string(details.group));
+  if (details.size) out.number("size", *details.size);
+  if (details.base) out.hex("base", *details.base);
+  if (details.client) out.hex("client", *details.client);
+  if (details.parent) out.hex("parent_object", *details.parent);
+  if (details.object) out.hex("object", *details.object);
+  if (details.value) out.number(details.value_name, *details.value);
+  out.flag("firmware", details.privileged_firmware);
 }
 
 Json library_fields(const Library& library) {
@@ -52,6 +98,7 @@ void set_totals(Json& object, const Totals& totals) {
   object["duration_ns"] = totals.duration_ns;
   object["calls"] = totals.calls;
   object["unfinished"] = totals.unfinished;
+  if (totals.driver_calls) object["driver_calls"] = totals.driver_calls;
   object["losses"] = losses_by_name(totals);
 }
 
@@ -87,6 +134,7 @@ std::string header_line(const Session& session, const Part& part) {
   out["profile"] = session.profile;
   out["returns"] = session.returns;
   out["follow"] = session.follow;
+  out["driver_traced"] = session.driver_traced;
   out["ring_size"] = session.ring_size;
   out["clocks"] = {{"realtime_ns", session.realtime_ns},
                    {"monotonic_ns", session.monotonic_ns},
@@ -105,6 +153,34 @@ std::string header_line(const Session& session, const Part& part) {
     out["features"].push_back(std::move(fields));
   }
   return line(out);
+}
+
+std::string driver_line(const DriverCall& call) {
+  bool is_ioctl = call.op == DriverCall::Op::ioctl;
+  Fields out;
+  out.text("type", "kernel");
+  out.text("op", to_string(call.op));
+  out.text("name", is_ioctl ? name_or_number(call.details.name, call.details.number)
+                            : std::string(to_string(call.op)));
+  out.number("ts", call.ts);
+  if (call.has_return) out.microseconds("duration_us", call.duration);
+  out.number("pid", call.pid);
+  out.number("tid", call.tid);
+  if (call.has_return) {
+    out.signed_number("ret", call.result);
+    const char* error = call.result < 0 ? strerrorname_np(static_cast<int>(-call.result)) : nullptr;
+    if (error) out.text("error", error);
+  }
+  if (call.call) out.number("call", call.call);
+  out.text("device", call.device);
+  if (is_ioctl) set_ioctl(out, call.details);
+  if (call.status)
+    out.text("status", name_or_number(driver_status_name(*call.status), *call.status));
+  if (call.length) out.number("size", call.length);
+  out.flag("unfinished", call.unfinished);
+  out.flag("return_lost", call.return_lost);
+  out.flag("read_fault", call.read_fault);
+  return out.line();
 }
 
 std::string process_line(const Process& process) {

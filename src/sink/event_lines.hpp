@@ -9,7 +9,7 @@
 
 namespace cudabpf {
 
-constexpr const char* FORMAT_VERSION = "1.0";
+constexpr const char* FORMAT_VERSION = "1.1";
 
 // One file of a trace. Each has a header and an end of its own.
 struct Part {
@@ -27,6 +27,7 @@ struct FileEnd {
 };
 
 std::string header_line(const Session& session, const Part& part);
+std::string driver_line(const DriverCall& call);
 std::string process_line(const Process& process);
 std::string library_line(const Library& library);
 std::string lost_line(const LossEvent& loss);

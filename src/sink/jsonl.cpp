@@ -40,6 +40,11 @@ void JsonlSink::call(const Call& call) {
   in_part_.unfinished += call.unfinished;
 }
 
+void JsonlSink::driver_call(const DriverCall& call) {
+  add(driver_line(call));
+  in_part_.driver_calls++;
+}
+
 void JsonlSink::process(const Process& process) { add(process_line(process)); }
 
 void JsonlSink::library(const Library& library) {

@@ -55,6 +55,12 @@ void StatsSink::call(const Call& call) {
   count_++;
   of.count++;
   if (call.has_return && !call.entry_lost) of.durations.add(call.duration);
+  if (call.ioctls) {
+    Stats::Caller& caller = driver_callers_[call.function->name];
+    caller.calls++;
+    caller.ioctls += call.ioctls;
+    caller.time += call.ioctl_time;
+  }
   if ((call.has_return || call.entry_lost) && call.result != 0) return failed(call, of);
   switch (of.effect) {
     case Effect::none:
@@ -95,6 +101,26 @@ void StatsSink::moved(const Call& call) {
   if (!last_moved_ || last_moved_->first != what) last_moved_ = &*moved_.try_emplace(what).first;
   last_moved_->second.count++;
   last_moved_->second.bytes += call.details.size.value_or(0);
+}
+
+void StatsSink::driver_call(const DriverCall& call) {
+  auto add = [&](std::map<std::string, Stats::Driver>& figures, std::string name) {
+    Stats::Driver& of = figures[name];
+    if (of.name.empty()) of.name = std::move(name);
+    of.count++;
+    of.failed += call.result < 0 || call.status.value_or(0) != 0;
+    if (call.has_return) of.durations.add(call.duration);
+  };
+  if (call.op != DriverCall::Op::ioctl) return add(driver_groups_, std::string(to_string(call.op)));
+  const IoctlDetails& details = call.details;
+  add(driver_groups_, std::string(to_string(details.group)));
+  auto text = [](std::string_view name, std::uint64_t number) {
+    return name.empty() ? fmt::format("{:#x}", number) : std::string(name);
+  };
+  std::string name = text(details.name, details.number);
+  if (details.control) name = text(details.control_name, *details.control);
+  if (details.klass) name = "alloc " + text(details.class_name, *details.klass);
+  add(ioctls_, std::move(name));
 }
 
 // What a process held goes away with it, and with the program that it ran; where its exit was lost,
@@ -141,6 +167,20 @@ Stats StatsSink::stats() const {
   std::sort(stats.launches.begin(), stats.launches.end(), [](const auto& a, const auto& b) {
     return std::tie(b.count, a.kernel) < std::tie(a.count, b.kernel);
   });
+
+  for (const auto& [name, of] : driver_groups_) stats.driver_groups.push_back(of);
+  std::stable_sort(
+      stats.driver_groups.begin(), stats.driver_groups.end(),
+      [](const auto& a, const auto& b) { return a.durations.total() > b.durations.total(); });
+  for (const auto& [name, of] : ioctls_) stats.ioctls.push_back(of);
+  std::stable_sort(stats.ioctls.begin(), stats.ioctls.end(),
+                   [](const auto& a, const auto& b) { return a.count > b.count; });
+  for (const auto& [name, caller] : driver_callers_) {
+    stats.driver_callers.push_back(caller);
+    stats.driver_callers.back().name = name;
+  }
+  std::stable_sort(stats.driver_callers.begin(), stats.driver_callers.end(),
+                   [](const auto& a, const auto& b) { return a.time > b.time; });
 
   for (const auto& [what, count] : errors_) {
     std::string error(cuda_error_name(what.second));

@@ -41,6 +41,19 @@ struct Stats {
     std::uint64_t count = 0;
   };
 
+  struct Driver {  // what was asked of the driver: a group of ioctls, another operation
+    std::string name;
+    std::uint64_t count = 0;
+    std::uint64_t failed = 0;
+    Durations durations;
+  };
+  struct Caller {  // a CUDA function that made ioctls
+    std::string name;
+    std::uint64_t calls = 0;  // of it that made any
+    std::uint64_t ioctls = 0;
+    std::uint64_t time = 0;
+  };
+
   std::uint64_t count = 0;
   std::uint64_t processes = 0;
   std::vector<Calls> calls;          // the longest total first
@@ -48,6 +61,9 @@ struct Stats {
   std::vector<Launches> launches;    // the most first
   std::vector<Errors> errors;        // likewise
   std::array<MemoryFigures, MEMORY_KINDS> memory{};
+  std::vector<Driver> driver_groups;   // the longest total first
+  std::vector<Driver> ioctls;          // by control, class or name; the most first
+  std::vector<Caller> driver_callers;  // the most time first
 };
 
 class StatsSink : public Sink {
@@ -57,6 +73,7 @@ class StatsSink : public Sink {
 
   void begin(const Session&) override {}
   void call(const Call& call) override;
+  void driver_call(const DriverCall& call) override;
   void process(const Process& process) override;
   void library(const Library&) override {}
   void lost(const LossEvent&) override {}  // Totals has them all
@@ -91,6 +108,8 @@ class StatsSink : public Sink {
   std::unordered_set<std::uint32_t> alive_;
   std::uint64_t processes_ = 0;
   MemoryHeld memory_;
+  std::map<std::string, Stats::Driver> driver_groups_, ioctls_;
+  std::map<std::string_view, Stats::Caller> driver_callers_;
 };
 
 }  // namespace cudabpf

@@ -11,6 +11,7 @@ namespace {
 
 constexpr unsigned MIN_WIDTH = 80, MAX_WIDTH = 110;
 constexpr unsigned COLUMN = 11;  // of figures
+constexpr std::size_t MAX_DRIVER = 10;
 constexpr std::size_t MAX_FUNCTIONS = 12, MAX_KERNELS = 8, MAX_TRANSFERS = 6, MAX_ERRORS = 8;
 
 std::string shortened(const std::string& text, std::size_t width) {
@@ -153,6 +154,26 @@ void add_kernels(Page& page, const std::vector<Stats::Launches>& all) {
   if (rest) row(fmt::format("{} more kernels", all.size() - shown), rest);
 }
 
+void add_driver(Page& page, const Stats& stats) {
+  if (!stats.driver_groups.empty())
+    page.heading("asked of the driver", {"count", "total", "mean", "p99", "failed"});
+  for (const auto& of : stats.driver_groups)
+    page.row(of.name, {human_count(of.count), human_time(of.durations.total()),
+                       human_time(of.durations.mean()), human_time(of.durations.quantile(0.99)),
+                       figure_or_blank(of.failed)});
+  if (!stats.ioctls.empty()) page.heading("most often", {"count", "total", "failed"});
+  for (std::size_t i = 0; i < std::min(stats.ioctls.size(), MAX_DRIVER); i++)
+    page.row(stats.ioctls[i].name,
+             {human_count(stats.ioctls[i].count), human_time(stats.ioctls[i].durations.total()),
+              figure_or_blank(stats.ioctls[i].failed)});
+  if (!stats.driver_callers.empty()) page.heading("by", {"calls", "ioctls", "in them"});
+  for (std::size_t i = 0; i < std::min(stats.driver_callers.size(), MAX_DRIVER); i++) {
+    const Stats::Caller& caller = stats.driver_callers[i];
+    page.row(caller.name,
+             {human_count(caller.calls), human_count(caller.ioctls), human_time(caller.time)});
+  }
+}
+
 void add_errors(Page& page, const std::vector<Stats::Errors>& all) {
   if (all.empty()) return;
   page.heading("errors", {"count"});
@@ -212,6 +233,7 @@ std::string render_summary(const Stats& stats, const Totals& totals,
   add_memory(page, stats);
   add_transfers(page, stats.transfers);
   add_kernels(page, stats.launches);
+  add_driver(page, stats);
   add_errors(page, stats.errors);
   add_losses(page, totals, written ? written->lost : 0);
   if (written) add_trace(page, stats, *written);

@@ -18,6 +18,9 @@ class TeeSink : public Sink {
   void call(const Call& call) override {
     for (Sink* sink : sinks_) sink->call(call);
   }
+  void driver_call(const DriverCall& call) override {
+    for (Sink* sink : sinks_) sink->driver_call(call);
+  }
   void process(const Process& process) override {
     for (Sink* sink : sinks_) sink->process(process);
   }

@@ -15,12 +15,12 @@ TEST_CASE("Every loss has a name of its own and advice") {
     CHECK(loss.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string_view::npos);
     CHECK(loss.advice.ends_with('.'));
   }
-  CHECK(LOSS_COUNT == 9);
+  CHECK(LOSS_COUNT == 10);
 }
 
 TEST_CASE("Losses are graded, and the first stand in the kernel side's order") {
-  for (auto loss : {Loss::ring_entry, Loss::ring_return, Loss::ring_process, Loss::late_library,
-                    Loss::output, Loss::bad_record, Loss::watch_overrun})
+  for (auto loss : {Loss::ring_entry, Loss::ring_return, Loss::ring_process, Loss::ring_driver,
+                    Loss::late_library, Loss::output, Loss::bad_record, Loss::watch_overrun})
     CHECK_FALSE(info(loss).degraded);
   for (auto loss : {Loss::ring_name, Loss::out_pointer}) CHECK(info(loss).degraded);
   auto counter = [](Loss loss) { return static_cast<int>(loss) + abi::CB_DROPPED_ENTRY; };
@@ -28,5 +28,6 @@ TEST_CASE("Losses are graded, and the first stand in the kernel side's order") {
   CHECK(counter(Loss::ring_return) == abi::CB_DROPPED_RETURN);
   CHECK(counter(Loss::ring_process) == abi::CB_DROPPED_PROCESS);
   CHECK(counter(Loss::ring_name) == abi::CB_DROPPED_NAME);
+  CHECK(counter(Loss::ring_driver) == abi::CB_DROPPED_DRIVER);
   CHECK(info(Loss::ring_return).name == "ring_full_return");
 }

@@ -104,6 +104,37 @@ TEST_CASE("Processes and threads have their own records") {
   CHECK(record->process == nullptr);
 }
 
+TEST_CASE("Operations on the driver's devices come with the bytes that could be read") {
+  StructBytes structure(32), parameters(8);
+  structure.set<std::uint32_t>(8, 0x20800101);
+  auto bytes = driver_begins({}, abi::CB_IOCTL, 7, 0xc020462a, structure, parameters);
+  auto record = bytes.parse();
+  REQUIRE(record);
+  REQUIRE(record->driver);
+  CHECK(record->driver->command == 0xc020462a);
+  CHECK(record->structure.size() == 32);
+  CHECK(record->parameters.size() == 8);
+  CHECK(record->structure[8] == std::byte{0x01});
+  for (std::size_t size = 0; size < sizeof(abi::cb_driver); size++)
+    CHECK_FALSE(parse_record(bytes.bytes().first(size)));
+  bytes.head().struct_size = CB_MAX_STRUCT + 1;
+  CHECK_FALSE(bytes.parse());
+  bytes.head().struct_size = 0;
+  bytes.head().string_size = CB_MAX_PARAMS + 1;
+  CHECK_FALSE(bytes.parse());
+
+  auto ends = driver_ends({}, abi::CB_IOCTL, -22, structure);
+  record = ends.parse();
+  REQUIRE(record);
+  REQUIRE(record->driver_return);
+  CHECK(record->driver_return->result == -22);
+  CHECK(record->structure.size() == 32);
+  for (std::size_t size = 0; size < sizeof(abi::cb_driver_return); size++)
+    CHECK_FALSE(parse_record(ends.bytes().first(size)));
+  ends.head().struct_size = CB_MAX_STRUCT + 1;
+  CHECK_FALSE(ends.parse());
+}
+
 TEST_CASE("Bytes that are no record are refused") {
   SECTION("too short for a head") {
     auto bytes = entry({}, 0);
@@ -115,7 +146,7 @@ TEST_CASE("Bytes that are no record are refused") {
     for (int kind = 0; kind < 256; kind++) {
       bytes.head().kind = static_cast<std::uint8_t>(kind);
       CAPTURE(kind);
-      CHECK(bytes.parse().has_value() == (kind >= abi::CB_ENTRY && kind <= abi::CB_THREAD_EXIT &&
+      CHECK(bytes.parse().has_value() == (kind >= abi::CB_ENTRY && kind <= abi::CB_DRIVER_RETURN &&
                                           kind != abi::CB_RETURN));  // that has too many words
     }
   }

@@ -1,6 +1,7 @@
 // Records as the kernel side writes them, for the tests of decoding and correlating.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -123,6 +124,37 @@ inline RecordBytes process(const Head& head, cudabpf::abi::cb_kind kind) {
   RecordBytes record =
       with_head(head, static_cast<std::uint8_t>(kind), sizeof(cudabpf::abi::cb_process));
   record.as<cudabpf::abi::cb_process>().ns_pid = head.pid;
+  return record;
+}
+
+inline RecordBytes driver_begins(const Head& head, cudabpf::abi::cb_driver_op op,
+                                 std::uint32_t device, std::uint32_t command = 0,
+                                 std::span<const std::byte> structure = {},
+                                 std::span<const std::byte> parameters = {}) {
+  RecordBytes record = with_head(head, cudabpf::abi::CB_DRIVER, sizeof(cudabpf::abi::cb_driver));
+  record.head().function = static_cast<std::uint16_t>(op);
+  record.head().struct_size = static_cast<std::uint8_t>(structure.size());
+  record.head().string_size = static_cast<std::uint16_t>(parameters.size());
+  auto& driver = record.as<cudabpf::abi::cb_driver>();
+  driver.device = device;
+  driver.command = command;
+  std::copy(structure.begin(), structure.end(),
+            std::as_writable_bytes(std::span(driver.structure)).begin());
+  std::copy(parameters.begin(), parameters.end(),
+            std::as_writable_bytes(std::span(driver.parameters)).begin());
+  return record;
+}
+
+inline RecordBytes driver_ends(const Head& head, cudabpf::abi::cb_driver_op op,
+                               std::int64_t result = 0, std::span<const std::byte> structure = {}) {
+  RecordBytes record =
+      with_head(head, cudabpf::abi::CB_DRIVER_RETURN, sizeof(cudabpf::abi::cb_driver_return));
+  record.head().function = static_cast<std::uint16_t>(op);
+  record.head().struct_size = static_cast<std::uint8_t>(structure.size());
+  auto& driver = record.as<cudabpf::abi::cb_driver_return>();
+  driver.result = result;
+  std::copy(structure.begin(), structure.end(),
+            std::as_writable_bytes(std::span(driver.structure)).begin());
   return record;
 }
 

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What is asked of the NVIDIA driver: operations on its devices, each with a record at its begin
+ * and one at its end. One body serves every way in which the kernel lets us see them. */
+#ifndef CUDABPF_DRIVER_H
+#define CUDABPF_DRIVER_H
+
+#include "call.h"
+
+/* Which devices are the driver's: (device & mask) == number. Majors are given out when modules
+ * load, so userspace may change these at any time. */
+struct cb_driver_device driver_devices[CB_DRIVER_DEVICES];
+struct cb_ioctl_plan escape_plans[CB_IOCTL_PLANS];
+struct cb_ioctl_plan uvm_plans[CB_IOCTL_PLANS];
+
+/* Operations under way: what their end needs to know. A thread has one at a time. */
+#define OPERATION_SETS 2048
+#define OPERATION_WAYS 4
+struct operation {
+  __u32 owner; /* a thread's id; 0: free */
+  __u8 op;     /* enum cb_driver_op */
+  __u8 recorded;
+  __u16 status_at;
+  __u64 argument;
+  __u64 ts;
+  __u32 size;
+};
+static struct operation operations[OPERATION_SETS][OPERATION_WAYS];
+
+static __always_inline struct operation* operation_set(__u32 tid) {
+  return operations[tid * 0x9e3779b1u >> 21 & (OPERATION_SETS - 1)];
+}
+
+static __always_inline struct operation* claim_operation(__u32 tid) {
+  struct operation* set = operation_set(tid);
+  for (int way = 0; way < OPERATION_WAYS; way++)
+    if (set[way].owner == tid ||
+        (!set[way].owner && !__sync_val_compare_and_swap(&set[way].owner, 0, tid)))
+      return &set[way];
+  return 0; /* threads that were killed inside the driver have left theirs behind */
+}
+
+static __always_inline struct operation* operation_of(__u32 tid) {
+  struct operation* set = operation_set(tid);
+  for (int way = 0; way < OPERATION_WAYS; way++)
+    if (set[way].owner == tid) return &set[way];
+  return 0;
+}
+
+/* The device that a descriptor of the current process is of; 0: none. */
+static __always_inline __u32 device_of(__u32 fd) {
+  struct task_struct* task = bpf_get_current_task_btf();
+  struct fdtable* table = task->files->fdt;
+  if (fd >= table->max_fds) return 0;
+  struct file* file = 0;
+  struct inode* inode = 0;
+  __u32 device = 0;
+  bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
+  bpf_probe_read_kernel(&inode, sizeof(inode), &file->f_inode);
+  bpf_probe_read_kernel(&device, sizeof(device), &inode->i_rdev);
+  return device;
+}
+
+/* enum cb_driver_node; CB_NODE_NONE: the device is not the driver's. */
+static __always_inline __u32 node_of(__u32 device) {
+  if (!device) return CB_NODE_NONE;
+  for (int i = 0; i < CB_DRIVER_DEVICES; i++) {
+    struct cb_driver_device* known = &driver_devices[i];
+    if (known->node == CB_NODE_NONE) break;
+    if ((device & known->mask) == known->device) return known->node;
+  }
+  return CB_NODE_NONE;
+}
+
+static __always_inline bool may_be_selected(struct ids ids) {
+  return is_traced(ids.pid) || (selection != CB_SELECT_LISTED && ids.pid);
+}
+
+static __always_inline struct cb_ioctl_plan* plan_of_ioctl(__u32 node, __u32 command) {
+  if (node == CB_NODE_RM) return &escape_plans[command & (CB_IOCTL_PLANS - 1)];
+  __u32 index = command;
+  if (command >> 28 == 3) index = CB_UVM_SPECIAL + (command & 3);
+  if (index >= CB_IOCTL_PLANS) return 0;
+  return &uvm_plans[index & (CB_IOCTL_PLANS - 1)];
+}
+
+#define XFER_ESCAPE \
+  211 /* NV_ESC_IOCTL_XFER_CMD: the escape's number, its size and its struct's address */
+#define XFER_MAX_SIZE 16384
+
+/* What the struct points to. Where its size is not told, a part may be all that can be read. */
+static __always_inline void read_parameters(struct cb_driver* record, struct cb_ioctl_plan* plan,
+                                            __u64 argument) {
+  __u64 from = 0;
+  __u32 size = plan->follow_max;
+  bool told = plan->follow_size_at;
+  if (bpf_probe_read_user(&from, sizeof(from), (void*)(argument + plan->follow_at)) || !from)
+    return;
+  if (told) {
+    __u32 given = 0;
+    bpf_probe_read_user(&given, sizeof(given), (void*)(argument + plan->follow_size_at));
+    if (given < size) size = given;
+  }
+  if (!size) return;
+  if (size > CB_MAX_PARAMS) size = CB_MAX_PARAMS;
+  if (!bpf_probe_read_user(record->parameters, size, (void*)from)) {
+    record->head.string_size = size;
+  } else if (told) {
+    record->head.flags |= CB_READ_FAULT;
+  } else if (!bpf_probe_read_user(record->parameters, 8, (void*)from)) {
+    record->head.string_size = 8;
+  }
+}
+
+static __always_inline void read_ioctl(struct cb_driver* record, struct operation* operation,
+                                       __u32 node) {
+  __u64 argument = record->argument;
+  __u32 command = record->command, size = command >> 16 & 0x3fff;
+  if (node == CB_NODE_RM && (command & 0xff) == XFER_ESCAPE) {
+    struct {
+      __u32 number, size;
+      __u64 at;
+    } xfer = {};
+    if (bpf_probe_read_user(&xfer, sizeof(xfer), (void*)argument)) {
+      record->head.flags |= CB_READ_FAULT;
+    } else {
+      record->head.flags |= CB_INDIRECT;
+      record->inner = command = xfer.number;
+      record->inner_size = size = xfer.size;
+      argument = xfer.at;
+      if (size > XFER_MAX_SIZE) size = 0; /* the driver refuses it */
+    }
+  }
+  struct cb_ioctl_plan* plan = plan_of_ioctl(node, command);
+  if (node != CB_NODE_RM) size = 0;
+  if (plan && plan->size) size = plan->size;
+  if (!size) return;
+  if (operation) {
+    operation->argument = argument;
+    operation->size = size;
+    operation->status_at = plan ? plan->status_at : 0;
+  }
+  if (size > CB_MAX_STRUCT) size = CB_MAX_STRUCT;
+  if (bpf_probe_read_user(record->structure, size, (void*)argument)) {
+    record->head.flags |= CB_READ_FAULT;
+    return;
+  }
+  record->head.struct_size = size;
+  if (plan && plan->follow_at) read_parameters(record, plan, argument);
+}
+
+/* An operation begins, or began at `ts` if that is given. */
+static __always_inline void operation_begins(struct ids ids, __u32 device, __u32 node, __u32 op,
+                                             __u32 command, __u64 argument, __u64 ts) {
+  count(CB_ENTERED);
+  struct cb_driver* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+  if (!record) {
+    dropped(ids.tid, CB_DROPPED_DRIVER);
+    return;
+  }
+  fill_head(&record->head, ids, CB_DRIVER);
+  record->head.ts = ts ? ts : bpf_ktime_get_ns();
+  record->head.sp = 0;
+  record->head.function = op;
+  record->head.flags = 0;
+  record->head.nargs = 0;
+  record->head.struct_size = 0;
+  record->head.string_size = 0;
+  record->device = device;
+  record->command = command;
+  record->argument = argument;
+  record->inner = record->inner_size = 0;
+  struct operation* operation = claim_operation(ids.tid);
+  if (operation) {
+    operation->op = op;
+    operation->recorded = true;
+    operation->size = 0;
+  } else {
+    record->head.flags |= CB_OUT_LOST;
+  }
+  if (op == CB_IOCTL) read_ioctl(record, operation, node);
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  count(CB_EMITTED);
+}
+
+static __always_inline void operation_ends(struct ids ids, struct operation* operation,
+                                           __s64 result) {
+  count(CB_ENTERED);
+  struct cb_driver_return* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+  if (!record) {
+    dropped(ids.tid, CB_DROPPED_DRIVER);
+    return;
+  }
+  fill_head(&record->head, ids, CB_DRIVER_RETURN);
+  record->head.ts = bpf_ktime_get_ns();
+  record->head.sp = 0;
+  record->head.function = operation->op;
+  record->head.flags = 0;
+  record->head.nargs = 0;
+  record->head.struct_size = 0;
+  record->head.string_size = 0;
+  record->result = result;
+  record->status = record->reserved = 0;
+  __u32 size = operation->size;
+  if (size && !result) {
+    if (size > CB_MAX_STRUCT) size = CB_MAX_STRUCT;
+    if (bpf_probe_read_user(record->structure, size, (void*)operation->argument))
+      record->head.flags |= CB_READ_FAULT;
+    else
+      record->head.struct_size = size;
+    if (operation->status_at &&
+        !bpf_probe_read_user(&record->status, sizeof(record->status),
+                             (void*)(operation->argument + operation->status_at)))
+      record->head.flags |= CB_STATUS_READ;
+  }
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  count(CB_EMITTED);
+}
+
+/* --- seen as system calls */
+
+/* The first of the driver's devices among those that are waited for. */
+#define POLLED_AT_MOST 8
+static __always_inline __u32 polled_device(const void* fds, __u64 count_of_fds) {
+  for (__u32 i = 0; i < POLLED_AT_MOST && i < count_of_fds; i++) {
+    __u32 fd = 0;
+    if (bpf_probe_read_user(&fd, sizeof(fd), fds + i * 8)) return 0;
+    __u32 device = device_of(fd);
+    if (node_of(device)) return device;
+  }
+  return 0;
+}
+
+struct driver_request {
+  __u32 op; /* enum cb_driver_op */
+  __u32 fd;
+  __u32 command;
+  __u64 argument;
+  __u64 count; /* of poll's descriptors */
+};
+
+static __always_inline int system_call_begins(struct driver_request request) {
+  struct ids ids = current_ids();
+  if (!may_be_selected(ids)) return 0;
+  if (request.op == CB_OPEN) {
+    /* Of what device is known when it is open. */
+    struct operation* operation = claim_operation(ids.tid);
+    if (!operation) return 0;
+    operation->op = CB_OPEN;
+    operation->recorded = false;
+    operation->size = 0;
+    operation->ts = bpf_ktime_get_ns();
+    return 0;
+  }
+  __u32 device = request.op == CB_POLL ? polled_device((void*)request.argument, request.count)
+                                       : device_of(request.fd);
+  __u32 node = node_of(device);
+  if (!node || !selected(ids)) return 0;
+  operation_begins(ids, device, node, request.op, request.command, request.argument, 0);
+  return 0;
+}
+
+static __always_inline int system_call_ends(struct trace_event_raw_sys_exit* ctx) {
+  struct ids ids = current_ids();
+  if (!may_be_selected(ids)) return 0;
+  struct operation* operation = operation_of(ids.tid);
+  if (!operation) return 0;
+  __s64 result = ctx->ret;
+  if (!operation->recorded) {
+    __u32 device = result >= 0 ? device_of(result) : 0;
+    __u32 node = node_of(device);
+    if (node && selected(ids)) operation_begins(ids, device, node, CB_OPEN, 0, 0, operation->ts);
+  }
+  /* What a descriptor or an address is called says nothing of the driver. */
+  if ((operation->op == CB_OPEN || operation->op == CB_MMAP) && (result >= 0 || result < -4095))
+    result = 0;
+  if (operation->recorded) operation_ends(ids, operation, result);
+  operation->owner = 0;
+  return 0;
+}
+
+#endif

@@ -1,0 +1,41 @@
+// The NVIDIA driver's device numbers and what they are called. The first major is fixed, the others
+// are given out when a module loads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cudabpf/abi.h"
+#include "cudabpf/driver.hpp"
+
+namespace cudabpf {
+
+class DriverDevices {
+ public:
+  // From the text of /proc/devices. `others` names devices that stand for the driver's, as
+  // "1:3=nvidiactl,1:5=nvidia-uvm": for tests, and for nodes under other numbers.
+  static DriverDevices parse(std::string_view proc_devices, std::string_view others);
+  static DriverDevices of_this_machine();
+
+  DriverNode node(std::uint32_t device) const;
+  std::string name(std::uint32_t device) const;  // "nvidia0"; empty: not one of them
+
+  // As the kernel side wants them, the last one empty.
+  std::vector<abi::cb_driver_device> for_kernel_side() const;
+  bool operator==(const DriverDevices&) const = default;
+
+ private:
+  struct Entry {
+    std::uint32_t device = 0, mask = 0;
+    DriverNode node = DriverNode::other;
+    std::string name;  // empty: its minor tells
+    bool operator==(const Entry&) const = default;
+  };
+  const Entry* find(std::uint32_t device) const;
+
+  std::vector<Entry> entries_;
+};
+
+}  // namespace cudabpf

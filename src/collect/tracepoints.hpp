@@ -1,0 +1,21 @@
+// The kernel's tracepoints by name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "util/result.hpp"
+
+struct bpf_link;
+struct bpf_program;
+
+namespace cudabpf {
+
+// The number of a tracepoint ("syscalls", "sys_enter_ioctl"), also where tracefs is not mounted.
+Result<std::uint64_t> tracepoint_id(const std::string& category, const std::string& name);
+
+// Attaches to every hit of it.
+Result<bpf_link*> attach_tracepoint(bpf_program* program, const std::string& category,
+                                    const std::string& name);
+
+}  // namespace cudabpf

@@ -1,0 +1,93 @@
+#include "correlate/driver_calls.hpp"
+
+#include <algorithm>
+
+namespace cudabpf {
+
+namespace {
+
+std::vector<std::byte> copy_of(std::span<const std::byte> bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+const DriverDevice& DriverCalls::device(std::uint32_t number) {
+  DriverDevice& known = devices_[number];
+  // A module that loads later gives its numbers then.
+  if (known.name.empty()) known = device_of_(number);
+  return known;
+}
+
+void DriverCalls::begins(const Record& record, std::uint64_t ts, std::uint64_t call) {
+  const abi::cb_head& head = *record.head;
+  give_up(head.tid, false);
+  Open& open = open_[head.tid];
+  open = {};
+  open.drops = head.drops;
+  DriverCall& event = open.call;
+  event.op = static_cast<DriverCall::Op>(head.function);
+  event.call = call;
+  event.ts = ts;
+  event.pid = head.pid;
+  event.tid = head.tid;
+  event.read_fault = head.flags & abi::CB_READ_FAULT;
+  const DriverDevice& device = this->device(record.driver->device);
+  event.device = device.name;
+  if (event.op == DriverCall::Op::mmap) event.length = record.driver->argument;
+  if (event.op == DriverCall::Op::ioctl) {
+    open.structure = copy_of(record.structure);
+    open.parameters = copy_of(record.parameters);
+    open.words.node = device.node;
+    open.words.command = record.driver->command;
+    if (head.flags & abi::CB_INDIRECT) {
+      open.words.inner = record.driver->inner;
+      open.words.inner_size = record.driver->inner_size;
+    }
+    open.words.structure = open.structure;
+    open.words.parameters = open.parameters;
+    event.details = describe_ioctl(open.words, version_);
+  }
+  if (head.flags & abi::CB_OUT_LOST) give_up(head.tid, false);
+}
+
+void DriverCalls::ends(const Record& record, std::uint64_t ts) {
+  const abi::cb_head& head = *record.head;
+  auto at = open_.find(head.tid);
+  if (at == open_.end()) return;  // its begin was lost, and is counted there
+  Open& open = at->second;
+  DriverCall& event = open.call;
+  bool same = event.pid == head.pid && static_cast<std::uint16_t>(event.op) == head.function;
+  if (!same || open.drops != head.drops) return give_up(head.tid, false);
+  event.has_return = true;
+  event.duration = ts > event.ts ? ts - event.ts : 0;
+  event.result = record.driver_return->result;
+  event.read_fault |= (head.flags & abi::CB_READ_FAULT) != 0;
+  if (event.op == DriverCall::Op::ioctl && event.result == 0) {
+    event.status = describe_ioctl_return(open.words, record.structure, version_, event.details);
+    if (head.flags & abi::CB_STATUS_READ) event.status = record.driver_return->status;
+  }
+  emit_(event);
+  open_.erase(at);
+}
+
+void DriverCalls::give_up(std::uint32_t tid, bool unfinished) {
+  auto at = open_.find(tid);
+  if (at == open_.end()) return;
+  at->second.call.unfinished = unfinished;
+  at->second.call.return_lost = !unfinished;
+  emit_(at->second.call);
+  open_.erase(at);
+}
+
+void DriverCalls::thread_gone(std::uint32_t tid) { give_up(tid, true); }
+
+std::vector<std::uint32_t> DriverCalls::threads_of(std::uint32_t pid) const {
+  std::vector<std::uint32_t> tids;
+  for (const auto& [tid, open] : open_)
+    if (!pid || open.call.pid == pid) tids.push_back(tid);
+  std::sort(tids.begin(), tids.end());
+  return tids;
+}
+
+}  // namespace cudabpf

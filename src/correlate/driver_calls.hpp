@@ -1,0 +1,57 @@
+// What threads ask of the NVIDIA driver: each operation's two records made one event. A thread is
+// in one operation at a time, so there is nothing to nest.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cudabpf/event.hpp"
+#include "decode/driver.hpp"
+#include "decode/record.hpp"
+
+namespace cudabpf {
+
+// A device by its number.
+struct DriverDevice {
+  DriverNode node = DriverNode::other;
+  std::string name;
+};
+
+class DriverCalls {
+ public:
+  using DeviceOf = std::function<DriverDevice(std::uint32_t number)>;
+  using Emit = std::function<void(const DriverCall&)>;
+
+  DriverCalls(DeviceOf device_of, DriverVersion version, Emit emit)
+      : device_of_(std::move(device_of)), version_(version), emit_(std::move(emit)) {}
+
+  // `ts` is the record's, since the trace began; `call` the CUDA call that is open on its thread.
+  void begins(const Record& record, std::uint64_t ts, std::uint64_t call);
+  void ends(const Record& record, std::uint64_t ts);
+  void thread_gone(std::uint32_t tid);
+  // Threads in an operation of this process, or of all (0).
+  std::vector<std::uint32_t> threads_of(std::uint32_t pid) const;
+
+ private:
+  struct Open {
+    DriverCall call;
+    IoctlWords words;
+    std::vector<std::byte> structure, parameters;  // what `words` looks into
+    std::uint32_t drops = 0;
+  };
+  void give_up(std::uint32_t tid, bool unfinished);
+  const DriverDevice& device(std::uint32_t number);
+
+  DeviceOf device_of_;
+  DriverVersion version_;
+  Emit emit_;
+  std::unordered_map<std::uint32_t, DriverDevice> devices_;
+  std::unordered_map<std::uint32_t, Open> open_;  // by thread
+};
+
+}  // namespace cudabpf

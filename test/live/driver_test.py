@@ -1,0 +1,121 @@
+"""What is asked of the driver, seen at its system calls: devices that any machine has stand in for it here."""
+import os
+import sys
+
+import harness
+from harness import CUDABPF
+
+DEVICES = "1:3=nvidiactl,1:5=nvidia-uvm"  # /dev/null and /dev/zero, where an ioctl fails with ENOTTY
+ASK = """
+import ctypes, mmap, os, select, struct, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+def ioctl(fd, command, argument): return libc.ioctl(fd, ctypes.c_ulong(command), argument)
+ctl = os.open("/dev/null", os.O_RDWR)
+uvm = os.open("/dev/zero", os.O_RDWR)
+control = struct.pack("IIIIQII", 0xc1d00001, 0x5c000002, 0xa06c0101, 0, 0, 0, 0)
+ioctl(ctl, 0xc020462a, control)
+ioctl(ctl, 0xc02046ee, control)
+inner = ctypes.create_string_buffer(control)
+ioctl(ctl, 0xc01046d3, struct.pack("IIQ", 0x2a, 32, ctypes.addressof(inner)))
+ioctl(ctl, 0xc020462a, None)
+ioctl(uvm, 73, struct.pack("QQII", 0x7f0000000000, 4096, 0, 0))
+other = os.open("/dev/full", os.O_RDWR)
+ioctl(other, 0xc020462a, control)
+mmap.mmap(uvm, 8192).close()
+poll = select.poll(); poll.register(uvm); poll.poll(10)
+thread = threading.Thread(target=lambda: ioctl(uvm, 0x30000001, bytes(16))); thread.start(); thread.join()
+os.close(uvm)
+os.close(other)
+"""
+
+
+class Live(harness.LiveTest):
+    def asked(self, *flags):
+        env = dict(self.environment(), CUDABPF_DEVICES=DEVICES)
+        done = self.run_cudabpf("run", "-q", "-o", self.path, "--kernel", *flags, "--", os.path.realpath(sys.executable),
+                                "-c", ASK, env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        trace = self.read()
+        self.check_accounts(trace)
+        asked = [line for line in trace.lines if line["type"] == "kernel"]
+        self.assertEqual(trace.end["driver_calls"], len(asked))
+        return trace, asked
+
+    def test_operations(self):
+        """Every operation on the devices, decoded, and none on others."""
+        trace, asked = self.asked()
+        self.check_law(trace)
+        # The interpreter's own start opens neither; what it does with its standard input is none of this.
+        first = next(i for i, line in enumerate(asked) if line["op"] == "ioctl" and line["name"].startswith("NV_ESC"))
+        opens = [line for line in asked[:first] if line["op"] == "open"]
+        self.assertEqual([line["device"] for line in opens[-2:]], ["nvidiactl", "nvidia-uvm"])
+        ioctls = [line for line in asked[first:] if line["op"] == "ioctl"]
+        told = [(line["name"], line.get("control"), line["device"], line.get("error")) for line in ioctls]
+        self.assertEqual(told, [
+            ("NV_ESC_RM_CONTROL", "NVA06C_CTRL_CMD_GPFIFO_SCHEDULE", "nvidiactl", "ENOTTY"),
+            ("0xee", None, "nvidiactl", "ENOTTY"),
+            ("NV_ESC_RM_CONTROL", "NVA06C_CTRL_CMD_GPFIFO_SCHEDULE", "nvidiactl", "ENOTTY"),
+            ("NV_ESC_RM_CONTROL", None, "nvidiactl", "ENOTTY"),
+            ("UVM_CREATE_EXTERNAL_RANGE", None, "nvidia-uvm", "ENOTTY"), ("UVM_INITIALIZE", None, "nvidia-uvm", "ENOTTY")])
+        self.assertEqual({line["group"] for line in (ioctls[0], ioctls[2])}, {"scheduling"})
+        self.assertEqual((ioctls[0]["client"], ioctls[0]["object"]), ("0xc1d00001", "0x5c000002"))
+        self.assertEqual([i for i, line in enumerate(ioctls) if "read_fault" in line], [3])
+        self.assertEqual((ioctls[4]["base"], ioctls[4]["size"]), ("0x7f0000000000", 4096))
+        self.assertNotEqual(ioctls[5]["tid"], ioctls[5]["pid"])
+        self.assertFalse([line for line in asked if "call" in line or "status" in line])
+        others = [(line["op"], line.get("size"), line["ret"]) for line in asked[first:] if line["op"] != "ioctl"]
+        self.assertIn(("mmap", 8192, 0), others)
+        self.assertIn(("poll", None, 1), others)
+        self.assertIn(("close", None, 0), others)
+        self.assertTrue(all(line["duration_us"] > 0 for line in asked))
+
+    def test_not_asked_for(self):
+        """Without --kernel there are none."""
+        done = self.run_cudabpf("run", "-q", "-o", self.path, "--", os.path.realpath(sys.executable), "-c", ASK,
+                                env=dict(self.environment(), CUDABPF_DEVICES=DEVICES))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([line for line in self.read().lines if line["type"] == "kernel"], [])
+
+    def test_machine(self):
+        """All processes that ask, each announced; those that do not are not there."""
+        env = dict(self.environment(), CUDABPF_DEVICES="1:7=nvidiactl")  # /dev/full
+        tracer = self.start_cudabpf("--kernel", "-o", self.path, env=env)
+        asker = self.start([os.path.realpath(sys.executable), "-c", ASK])
+        self.assertEqual(asker.wait(), 0, asker.stderr())
+        self.run_cudabpf("doctor")
+        tracer.signal(2)
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        trace = self.read()
+        self.check_law(trace)
+        asked = [line for line in trace.lines if line["type"] == "kernel" and line["pid"] == asker.pid]
+        self.assertEqual([line["op"] for line in asked], ["open", "ioctl", "close"])
+        self.assertEqual([p["op"] for p in trace.processes if p["pid"] == asker.pid], ["start", "exit"])
+
+    def test_without_tracepoints(self):
+        done = self.run_cudabpf("run", "-o", self.path, "--kernel", "--no-feature", "syscall_tracepoints", "--", "true")
+        self.assertEqual(done.returncode, 121, done.stderr)
+        self.assertIn("--kernel", done.stderr.decode())
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_losses(self):
+        """A ring too small: what is lost is counted, to the last."""
+        ask = ASK[:ASK.index("ioctl(ctl, 0xc020462a")] + "for i in range(20000): ioctl(ctl, 0xc020462a, control)"
+        done = self.run_cudabpf("run", "-q", "-o", self.path, "--kernel", "--ring-size", "4K", "--",
+                                os.path.realpath(sys.executable), "-c", ask,
+                                env=dict(self.environment(), CUDABPF_DEVICES=DEVICES))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        trace = self.read()
+        self.check_accounts(trace)
+        lost = trace.end["losses"].get("ring_full_driver", 0)
+        self.assertGreater(lost, 0)
+        self.assertEqual(sum(line["count"] for line in trace.lost if line["reason"] == "ring_full_driver"), lost)
+        asked = [line for line in trace.lines if line["type"] == "kernel" and line["op"] == "ioctl"]
+        whole = [line for line in asked if "ret" in line]
+        # An ioctl whose begin was lost has one record less: its end is not waited for.
+        self.assertLess(len(asked), 20000)
+        self.assertGreaterEqual(len(asked) + lost, 20000)
+        self.assertTrue(all(line["return_lost"] for line in asked if line not in whole))
+
+
+if __name__ == "__main__":
+    harness.main()

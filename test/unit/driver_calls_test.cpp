@@ -1,0 +1,186 @@
+#include "correlate/driver_calls.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "correlating.hpp"
+#include "sink/event_lines.hpp"
+
+using namespace cudabpf;
+using namespace samples;
+
+namespace {
+
+constexpr std::uint32_t CTL = 195 << 20 | 255, UVM = 238 << 20;
+constexpr std::uint32_t RM_CONTROL = 0xc020462a, RM_ALLOC = 0xc030462b;
+
+Correlator::Options watching() {
+  Correlator::Options options;
+  options.driver_version = DriverVersion::parse("580.159.04");
+  options.driver_device = [](std::uint32_t number) {
+    if (number == CTL) return DriverDevice{DriverNode::ctl, "nvidiactl"};
+    if (number == UVM) return DriverDevice{DriverNode::uvm, "nvidia-uvm"};
+    return DriverDevice{};
+  };
+  return options;
+}
+
+StructBytes control(std::uint32_t command, std::uint32_t status = 0) {
+  StructBytes bytes(32);
+  bytes.set<std::uint32_t>(0, 0xc1d00001).set<std::uint32_t>(4, 0x5c000002);
+  bytes.set(8, command).set(28, status);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("An ioctl belongs to the call that its thread is in") {
+  Correlating c(watching());
+  c.feed(entry({.ts = 10, .sp = 0x1000}, "cuInit", {0}));
+  c.feed(driver_begins({.ts = 20}, abi::CB_IOCTL, CTL, RM_CONTROL, control(0x20800101)));
+  c.feed(driver_ends({.ts = 50}, abi::CB_IOCTL, 0, control(0x20800101, 0x56)));
+  c.feed(driver_begins({.ts = 55, .tid = 101}, abi::CB_IOCTL, UVM, 0x30000001));
+  c.feed(driver_ends({.ts = 60, .tid = 101}, abi::CB_IOCTL));
+  c.feed(entry({.ts = 70, .sp = 0xf00}, "cuCtxSynchronize"));
+  c.feed(driver_begins({.ts = 72}, abi::CB_IOCTL, CTL, RM_CONTROL, control(0x20800101)));
+  c.feed(driver_ends({.ts = 73}, abi::CB_IOCTL, 0, control(0x20800101)));
+  c.feed(driver_begins({.ts = 74}, abi::CB_MMAP, CTL));
+  c.feed(driver_ends({.ts = 75}, abi::CB_MMAP));
+  c.feed(returned({.ts = 80, .sp = 0xf00}, "cuCtxSynchronize"));
+  c.feed(returned({.ts = 90, .sp = 0x1000}, "cuInit"));
+  c.feed(driver_begins({.ts = 95}, abi::CB_CLOSE, CTL));
+  c.feed(driver_ends({.ts = 96}, abi::CB_CLOSE));
+
+  const auto& made = c.sink.driver_calls;
+  REQUIRE(made.size() == 5);
+  CHECK(made[0].call == 1);
+  CHECK(made[0].ts == 20);
+  CHECK(made[0].duration == 30);
+  CHECK(made[0].device == "nvidiactl");
+  CHECK(made[0].details.name == "NV_ESC_RM_CONTROL");
+  CHECK(made[0].details.control == 0x20800101);
+  CHECK(made[0].details.client == 0xc1d00001);
+  CHECK(made[0].status == 0x56);
+  CHECK(made[1].call == 0);  // another thread's
+  CHECK(made[1].tid == 101);
+  CHECK(made[1].details.name == "UVM_INITIALIZE");
+  CHECK(made[2].call == 2);
+  CHECK(made[3].op == DriverCall::Op::mmap);
+  CHECK(made[3].call == 2);
+  CHECK(made[4].call == 0);
+  CHECK(c.correlator.driver_calls() == 5);
+  // What was asked for inside a call was asked for inside those around it; a mapping is no ioctl.
+  REQUIRE(c.sink.calls.size() == 2);
+  CHECK(c.sink.calls[0].ioctls == 1);
+  CHECK(c.sink.calls[0].ioctl_time == 1);
+  CHECK(c.sink.calls[1].ioctls == 2);
+  CHECK(c.sink.calls[1].ioctl_time == 31);
+  c.call({.ts = 100}, "cuInit");
+  CHECK(c.last().ioctls == 0);
+}
+
+TEST_CASE("What the driver returned is told only where it is known") {
+  Correlating c(watching());
+  StructBytes alloc(48);
+  alloc.set<std::uint32_t>(0, 1).set<std::uint32_t>(12, 0x40);
+  SECTION("an ioctl that the kernel refused has no status") {
+    c.feed(driver_begins({}, abi::CB_IOCTL, CTL, RM_ALLOC, alloc));
+    c.feed(driver_ends({.ts = 5}, abi::CB_IOCTL, -22));
+    CHECK(c.sink.driver_calls.at(0).result == -22);
+    CHECK_FALSE(c.sink.driver_calls.at(0).status);
+    CHECK(driver_line(c.sink.driver_calls[0]).find(R"("ret":-22,"error":"EINVAL")") !=
+          std::string::npos);
+  }
+  SECTION("the new object's handle is what the driver made it") {
+    StructBytes after = alloc;
+    after.set<std::uint32_t>(8, 0x5c000009);
+    c.feed(driver_begins({}, abi::CB_IOCTL, CTL, RM_ALLOC, alloc));
+    c.feed(driver_ends({.ts = 5}, abi::CB_IOCTL, 0, after));
+    CHECK(c.sink.driver_calls.at(0).details.object == 0x5c000009);
+    CHECK(c.sink.driver_calls.at(0).status == 0);
+  }
+  SECTION("a return whose begin was lost is nothing") {
+    c.feed(driver_ends({.ts = 5}, abi::CB_IOCTL));
+    CHECK(c.sink.driver_calls.empty());
+  }
+  SECTION("a begin whose return was lost") {
+    c.feed(driver_begins({.ts = 1}, abi::CB_IOCTL, CTL, RM_ALLOC, alloc));
+    c.feed(driver_begins({.ts = 9, .drops = 1}, abi::CB_IOCTL, CTL, RM_ALLOC, alloc));
+    REQUIRE(c.sink.driver_calls.size() == 1);
+    CHECK(c.sink.driver_calls[0].return_lost);
+    c.feed(driver_ends({.ts = 20, .drops = 3}, abi::CB_IOCTL));  // of another ioctl, maybe
+    REQUIRE(c.sink.driver_calls.size() == 2);
+    CHECK(c.sink.driver_calls[1].return_lost);
+    CHECK_FALSE(c.sink.driver_calls[1].has_return);
+  }
+  SECTION("one that never returns shows where a thread hangs") {
+    c.feed(entry({.ts = 1}, "cuInit", {0}));
+    c.feed(driver_begins({.ts = 2}, abi::CB_IOCTL, CTL, RM_ALLOC, alloc));
+    c.correlator.finish();
+    REQUIRE(c.sink.driver_calls.size() == 1);
+    CHECK(c.sink.driver_calls[0].unfinished);
+    CHECK(c.sink.driver_calls[0].call == 1);
+    CHECK(c.last().unfinished);
+  }
+  SECTION("a thread or a process that ends in one") {
+    c.feed(driver_begins({.ts = 2}, abi::CB_IOCTL, CTL, RM_ALLOC, alloc));
+    c.feed(driver_begins({.ts = 2, .tid = 101}, abi::CB_IOCTL, CTL, RM_ALLOC, alloc));
+    c.feed(thread_exit({.ts = 3}));
+    CHECK(c.sink.driver_calls.size() == 1);
+    c.feed(process({.ts = 4}, abi::CB_EXIT));
+    CHECK(c.sink.driver_calls.size() == 2);
+    CHECK(c.sink.driver_calls[1].unfinished);
+  }
+  SECTION("what begins after the end") {
+    c.correlator.stop_at(10);
+    c.feed(driver_begins({.ts = 11}, abi::CB_IOCTL, CTL, RM_ALLOC, alloc));
+    c.feed(driver_ends({.ts = 12}, abi::CB_IOCTL));
+    CHECK(c.sink.driver_calls.empty());
+  }
+}
+
+TEST_CASE("A process that only asks the driver is announced, once") {
+  Correlating c(watching());
+  c.feed(driver_begins({.ts = 2}, abi::CB_OPEN, CTL));
+  c.feed(driver_ends({.ts = 3}, abi::CB_OPEN));
+  c.feed(driver_begins({.ts = 4}, abi::CB_CLOSE, CTL));
+  c.feed(driver_ends({.ts = 5}, abi::CB_CLOSE));
+  CHECK(c.sink.processes.size() == 1);
+  CHECK(c.sink.driver_calls.size() == 2);
+}
+
+TEST_CASE("Lines of what the driver was asked") {
+  DriverCall call;
+  call.ts = 1000;
+  call.duration = 2345;
+  call.pid = call.tid = 7;
+  call.call = 3;
+  call.device = "nvidiactl";
+  call.has_return = true;
+  call.details.number = 0x2a;
+  call.details.name = "NV_ESC_RM_CONTROL";
+  call.details.control = 0x20800101;
+  call.details.control_name = "NV2080_CTRL_CMD_GPU_GET_INFO";
+  call.details.group = DriverGroup::query;
+  call.details.client = 0xc1d00001;
+  call.status = 0x56;
+  CHECK(driver_line(call) ==
+        R"({"type":"kernel","op":"ioctl","name":"NV_ESC_RM_CONTROL","ts":1000,"duration_us":2.345,)"
+        R"("pid":7,"tid":7,"ret":0,"call":3,"device":"nvidiactl",)"
+        R"("control":"NV2080_CTRL_CMD_GPU_GET_INFO","group":"query","client":"0xc1d00001",)"
+        R"("status":"NV_ERR_NOT_SUPPORTED"})"
+        "\n");
+  // What the tables do not know is given as a number, never dropped.
+  call.details = {};
+  call.details.number = 0xee;
+  call.status = 0xabcdef;
+  CHECK(driver_line(call).find(R"("name":"0xee")") != std::string::npos);
+  CHECK(driver_line(call).find(R"("status":"0xabcdef")") != std::string::npos);
+  call = {};
+  call.op = DriverCall::Op::mmap;
+  call.device = "nvidia0";
+  call.length = 4096;
+  call.unfinished = true;
+  CHECK(driver_line(call) == R"({"type":"kernel","op":"mmap","name":"mmap","ts":0,"pid":0,"tid":0,)"
+                             R"("device":"nvidia0","size":4096,"unfinished":true})"
+                             "\n");
+}
