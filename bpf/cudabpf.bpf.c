@@ -35,6 +35,12 @@ SEC("?tracepoint") int driver_exit(struct trace_event_raw_sys_exit* ctx) {
   return system_call_ends(ctx);
 }
 
+/* The driver's own functions; the cookie tells the operation. */
+SEC("?kprobe") int driver_function(struct pt_regs* ctx) {
+  return function_begins(ctx, bpf_get_attach_cookie(ctx));
+}
+SEC("?kretprobe") int driver_function_return(struct pt_regs* ctx) { return function_ends(ctx); }
+
 SEC("?raw_tp/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct* parent, struct task_struct* child) {
   return on_fork(parent, child);

@@ -278,4 +278,60 @@ static __always_inline int system_call_ends(struct trace_event_raw_sys_exit* ctx
   return 0;
 }
 
+/* --- seen at the driver's own functions, so that nobody else pays */
+
+static __always_inline __u32 device_of_file(struct file* file) {
+  return BPF_CORE_READ(file, f_inode, i_rdev);
+}
+
+/* What poll(2) was given: its arguments stand in the registers that it was entered with. */
+static __always_inline __u32 device_of_poll(struct pt_regs* at) {
+  struct pt_regs entered;
+  if (bpf_probe_read_kernel(&entered, sizeof(entered), at)) return 0;
+  return polled_device((void*)PT_REGS_PARM1(&entered), PT_REGS_PARM2(&entered));
+}
+
+static __always_inline int function_begins(struct pt_regs* ctx, __u32 op) {
+  struct ids ids = current_ids();
+  if (!may_be_selected(ids)) return 0;
+  __u32 device = 0, command = 0;
+  __u64 argument = 0;
+  switch (op) {
+    case CB_IOCTL: /* (file, command, argument) */
+      device = device_of_file((struct file*)PT_REGS_PARM1(ctx));
+      command = PT_REGS_PARM2(ctx);
+      argument = PT_REGS_PARM3(ctx);
+      break;
+    case CB_MMAP: { /* (file, area) */
+      struct vm_area_struct* area = (struct vm_area_struct*)PT_REGS_PARM2(ctx);
+      device = device_of_file((struct file*)PT_REGS_PARM1(ctx));
+      argument = BPF_CORE_READ(area, vm_end) - BPF_CORE_READ(area, vm_start);
+      break;
+    }
+    case CB_OPEN: /* (inode, file) */
+    case CB_CLOSE:
+      device = BPF_CORE_READ((struct inode*)PT_REGS_PARM1(ctx), i_rdev);
+      break;
+    case CB_POLL:
+      device = device_of_poll((struct pt_regs*)PT_REGS_PARM1(ctx));
+      break;
+  }
+  __u32 node = node_of(device);
+  if (!node || !selected(ids)) return 0;
+  operation_begins(ids, device, node, op, command, argument, 0);
+  return 0;
+}
+
+static __always_inline int function_ends(struct pt_regs* ctx) {
+  struct ids ids = current_ids();
+  if (!may_be_selected(ids)) return 0;
+  struct operation* operation = operation_of(ids.tid);
+  if (!operation) return 0;
+  __s64 result = PT_REGS_RC(ctx);
+  if (operation->op != CB_IOCTL && operation->op != CB_POLL) result = (__s32)result;
+  operation_ends(ids, operation, result);
+  operation->owner = 0;
+  return 0;
+}
+
 #endif

@@ -100,6 +100,10 @@ struct inode {
 struct file {
   struct inode* f_inode;
 };
+struct vm_area_struct {
+  unsigned long vm_start;
+  unsigned long vm_end;
+};
 struct fdtable {
   unsigned int max_fds;
   struct file** fd;

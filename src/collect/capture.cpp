@@ -61,13 +61,14 @@ Result<std::unique_ptr<Capture>> Capture::open(CaptureOptions options) {
     if (auto attached = capture->probes_->attach_process_events(); !attached)
       return attached.error();
   if (capture->options_.driver) {
-    if (!features->has(feature::SYSCALL_TRACEPOINTS))
+    if (!features->has(feature::DRIVER_KPROBES) && !features->has(feature::SYSCALL_TRACEPOINTS))
       return Error{"--kernel: this kernel has no way to see ioctls that cudabpf knows",
                    "it needs CONFIG_FTRACE_SYSCALLS; `cudabpf doctor` tells more",
                    exit_code::KERNEL_UNSUPPORTED};
-    capture->devices_ = DriverDevices::of_this_machine();
+    capture->devices_ = nvidia_devices();
     auto version = DriverVersion::parse(nvidia_driver().version);
-    if (auto attached = capture->probes_->attach_driver(capture->devices_, version); !attached)
+    if (auto attached = capture->probes_->attach_driver(*features, capture->devices_, version);
+        !attached)
       return attached.error();
   }
   // Watching begins before the search, so that no copy can slip in between.
@@ -190,7 +191,7 @@ DriverDevice Capture::driver_device(std::uint32_t number) {
 
 void Capture::renew_driver_devices() {
   if (!options_.driver) return;
-  DriverDevices now = DriverDevices::of_this_machine();
+  DriverDevices now = nvidia_devices();
   std::lock_guard lock(devices_mutex_);
   if (now == devices_) return;
   devices_ = std::move(now);

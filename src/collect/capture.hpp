@@ -12,13 +12,13 @@
 #include <thread>
 #include <vector>
 
-#include "collect/driver_devices.hpp"
 #include "collect/features.hpp"
 #include "collect/functions.hpp"
 #include "collect/mapping_watch.hpp"
 #include "collect/probe_set.hpp"
 #include "correlate/correlator.hpp"
 #include "cudabpf/sink.hpp"
+#include "decode/driver_devices.hpp"
 
 struct ring_buffer;
 

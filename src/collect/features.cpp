@@ -13,6 +13,7 @@
 #include <cstring>
 #include <functional>
 
+#include "collect/driver_functions.hpp"
 #include "collect/mapping_watch.hpp"
 #include "collect/tracepoints.hpp"
 #include "util/exit_codes.hpp"
@@ -76,7 +77,20 @@ Finding try_mapping_watch() {
   return {State::no, watch.error().message};
 }
 
-// What is asked of the driver is seen at its system calls.
+// What is asked of the driver is seen at its own functions, where kprobes are to be had. Both of
+// its modules must be there: one that loads later would not be seen.
+Finding try_driver_kprobes() {
+  if (access("/sys/bus/event_source/devices/kprobe/type", R_OK) != 0)
+    return {State::no, "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)"};
+  auto functions = driver_functions();
+  if (functions.empty())
+    return {State::no,
+            "nvidia and nvidia-uvm are not both loaded, or their functions are not "
+            "those that are known"};
+  return {State::yes, fmt::format("{} functions of the driver (with --kernel)", functions.size())};
+}
+
+// Else it is seen at its system calls.
 Finding try_syscall_tracepoints() {
   auto id = tracepoint_id("syscalls", "sys_enter_ioctl");
   if (id) return {State::yes, "ioctls are seen as system calls (with --kernel)"};
@@ -88,12 +102,13 @@ struct Trial {
   std::function<Finding()> run;
 };
 
-const std::array<Trial, 5>& trials() {
-  static const std::array<Trial, 5> TRIALS = {
+const std::array<Trial, 6>& trials() {
+  static const std::array<Trial, 6> TRIALS = {
       {{feature::UPROBE_MULTI, try_uprobe_multi},
        {feature::SLEEPABLE, try_sleepable},
        {feature::WATCH_MAPPINGS, try_mapping_watch},
        {feature::PROCESS_EVENTS, try_process_events},
+       {feature::DRIVER_KPROBES, try_driver_kprobes},
        {feature::SYSCALL_TRACEPOINTS, try_syscall_tracepoints}}};
   return TRIALS;
 }

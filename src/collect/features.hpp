@@ -16,6 +16,7 @@ inline constexpr const char* UPROBE_MULTI = "uprobe_multi";
 inline constexpr const char* SLEEPABLE = "sleepable";
 inline constexpr const char* WATCH_MAPPINGS = "watch_mappings";
 inline constexpr const char* PROCESS_EVENTS = "process_events";
+inline constexpr const char* DRIVER_KPROBES = "driver_kprobes";
 inline constexpr const char* SYSCALL_TRACEPOINTS = "syscall_tracepoints";
 }  // namespace feature
 

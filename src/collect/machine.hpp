@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cudabpf/sink.hpp"
+#include "decode/driver_devices.hpp"
 
 namespace cudabpf {
 
@@ -14,6 +15,8 @@ struct Driver {
   std::string flavour;
 };
 Driver nvidia_driver();
+// Its devices' numbers now. CUDABPF_DEVICES may name others (DriverDevices::parse).
+DriverDevices nvidia_devices();
 std::vector<Gpu> nvidia_gpus();
 
 }  // namespace cudabpf

@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 
+#include "collect/driver_functions.hpp"
 #include "collect/tracepoints.hpp"
 #include "util/clock.hpp"
 #include "util/container.hpp"
@@ -153,7 +154,10 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const
     if (features.has(feature::SLEEPABLE))
       bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
   }
-  if (options.driver)
+  if (options.driver && features.has(feature::DRIVER_KPROBES))
+    for (bpf_program* program : {programs.driver_function, programs.driver_function_return})
+      bpf_program__set_autoload(program, true);
+  else if (options.driver)
     for (bpf_program* program : {programs.driver_ioctl, programs.driver_open, programs.driver_close,
                                  programs.driver_mmap, programs.driver_poll, programs.driver_exit})
       bpf_program__set_autoload(program, true);
@@ -321,13 +325,36 @@ Result<> ProbeSet::attach_process_events() {
   return ok();
 }
 
-Result<> ProbeSet::attach_driver(const DriverDevices& devices, const DriverVersion& version) {
+Result<> ProbeSet::attach_driver(const Features& features, const DriverDevices& devices,
+                                 const DriverVersion& version) {
   for (unsigned number = 0; number < CB_IOCTL_PLANS; number++) {
     auto narrow = static_cast<std::uint8_t>(number);
     skeleton_->bss->escape_plans[number] = escape_plan(narrow, version);
     skeleton_->bss->uvm_plans[number] = uvm_plan(narrow, version);
   }
   set_driver_devices(devices);
+  return features.has(feature::DRIVER_KPROBES) ? attach_driver_functions()
+                                               : attach_driver_system_calls();
+}
+
+Result<> ProbeSet::attach_driver_functions() {
+  for (const DriverFunction& function : driver_functions()) {
+    LIBBPF_OPTS(bpf_kprobe_opts, options);
+    options.bpf_cookie = function.op;
+    // Returns first: an operation that begins in between is then at least seen to end.
+    for (bool at_return : {true, false}) {
+      options.retprobe = at_return;
+      bpf_link* link = bpf_program__attach_kprobe_opts(
+          at_return ? skeleton_->progs.driver_function_return : skeleton_->progs.driver_function,
+          function.symbol.c_str(), &options);
+      if (!link) return errno_error("attaching to the kernel's function " + function.symbol);
+      driver_links_.push_back(link);
+    }
+  }
+  return ok();
+}
+
+Result<> ProbeSet::attach_driver_system_calls() {
   const auto& programs = skeleton_->progs;
   const std::pair<const char*, bpf_program*> system_calls[] = {
       {"ioctl", programs.driver_ioctl}, {"openat", programs.driver_open},

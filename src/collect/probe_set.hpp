@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "collect/driver_devices.hpp"
 #include "collect/features.hpp"
 #include "collect/functions.hpp"
 #include "collect/libraries.hpp"
 #include "cudabpf/event.hpp"
 #include "decode/driver.hpp"
+#include "decode/driver_devices.hpp"
 #include "util/result.hpp"
 
 struct bpf_link;
@@ -49,7 +49,8 @@ class ProbeSet {
 
   Result<> attach_process_events();
   // Traces what is asked of the NVIDIA driver.
-  Result<> attach_driver(const DriverDevices& devices, const DriverVersion& version);
+  Result<> attach_driver(const Features& features, const DriverDevices& devices,
+                         const DriverVersion& version);
   void set_driver_devices(const DriverDevices& devices);
 
   void select_process(std::uint32_t pid);
@@ -73,6 +74,8 @@ class ProbeSet {
   std::vector<Probe> plan_probes(const LibraryFile& file, const FunctionFilter& filter,
                                  FunctionNumbers& numbers, Library& library) const;
   std::string refusal();  // remembers errno
+  Result<> attach_driver_functions();
+  Result<> attach_driver_system_calls();
   std::string attach_group(const LibraryFile& file, bpf_program* program, bool at_return,
                            const std::vector<Probe>& probes);
 

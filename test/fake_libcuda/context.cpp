@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "behaviour.hpp"
+#include "driver.hpp"
 #include "objects.hpp"
 #include "settings.hpp"
 #include "state.hpp"
@@ -51,10 +52,12 @@ Status create(Handle* context, int32_t device) {
   if (const Status bad = cuDeviceGetCount(&count)) return bad;
   if (!is_device(device)) return kInvalidDevice;
   nest();
+  const Handle made = new_handle();
+  if (const Status bad = driver_create_context(made, device)) return bad;
   const std::lock_guard lock(state_mutex());
-  *context = new_handle();
-  contexts().live[*context] = device;
-  stack.push_back(*context);
+  *context = made;
+  contexts().live[made] = device;
+  stack.push_back(made);
   return kSuccess;
 }
 
@@ -68,29 +71,53 @@ Status cuDevicePrimaryCtxRetain(Handle* context, int32_t device) {
   if (const Status bad = cuDeviceGetCount(&count)) return bad;
   if (!is_device(device)) return kInvalidDevice;
   nest();
-  const std::lock_guard lock(state_mutex());
-  Handle& primary = contexts().primary[device];
-  if (!primary) primary = new_handle();
-  contexts().live[primary] = device;
-  ++contexts().retained[device];
+  Handle primary = nullptr;
+  bool first = false;
+  {
+    const std::lock_guard lock(state_mutex());
+    Handle& known = contexts().primary[device];
+    if (!known) known = new_handle();
+    primary = known;
+    contexts().live[primary] = device;
+    first = contexts().retained[device]++ == 0;
+  }
+  if (first) {
+    if (const Status bad = driver_create_context(primary, device)) {
+      const std::lock_guard lock(state_mutex());
+      if (--contexts().retained[device] == 0) destroy(primary);
+      return bad;
+    }
+  }
   *context = primary;
   return kSuccess;
 }
 
 Status cuDevicePrimaryCtxRelease(int32_t device) {
   if (!is_device(device)) return kInvalidDevice;
-  const std::lock_guard lock(state_mutex());
-  int& retained = contexts().retained[device];
-  if (retained == 0) return kInvalidContext;
-  if (--retained == 0) destroy(contexts().primary[device]);
+  Handle primary = nullptr;
+  {
+    const std::lock_guard lock(state_mutex());
+    int& retained = contexts().retained[device];
+    if (retained == 0) return kInvalidContext;
+    if (--retained > 0) return kSuccess;
+    primary = contexts().primary[device];
+    destroy(primary);
+  }
+  driver_destroy_context(primary);
   return kSuccess;
 }
 
 Status cuDevicePrimaryCtxReset(int32_t device) {
   if (!is_device(device)) return kInvalidDevice;
-  const std::lock_guard lock(state_mutex());
-  if (contexts().retained[device] > 0) destroy(contexts().primary[device]);
-  contexts().retained[device] = 0;
+  Handle primary = nullptr;
+  {
+    const std::lock_guard lock(state_mutex());
+    if (contexts().retained[device] == 0) return kSuccess;
+    contexts().retained[device] = 0;
+    primary = contexts().primary[device];
+    destroy(primary);
+  }
+  driver_destroy_context(primary);
   return kSuccess;
 }
 
@@ -110,10 +137,13 @@ Status cuCtxCreate(Handle* context, void*, uint32_t, int32_t device) {
 }
 
 Status cuCtxDestroy(Handle context) {
-  const std::lock_guard lock(state_mutex());
-  if (!contexts().live.contains(context)) return kInvalidContext;
-  destroy(context);
+  {
+    const std::lock_guard lock(state_mutex());
+    if (!contexts().live.contains(context)) return kInvalidContext;
+    destroy(context);
+  }
   if (!stack.empty() && stack.back() == context) stack.pop_back();
+  driver_destroy_context(context);
   return kSuccess;
 }
 

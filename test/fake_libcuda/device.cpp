@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "behaviour.hpp"
+#include "driver.hpp"
 #include "settings.hpp"
 
 namespace fake {
@@ -74,6 +75,7 @@ Status find_error(uint32_t error, void* out, const char* ErrorText::*field) {
 
 Status cuInit(uint32_t flags) {
   if (flags != 0) return kInvalidValue;
+  if (const Status bad = driver_init()) return bad;
   initialized = true;
   return kSuccess;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "behaviour.hpp"
+#include "driver.hpp"
 #include "objects.hpp"
 #include "settings.hpp"
 #include "state.hpp"
@@ -53,14 +54,28 @@ void release(std::map<DevicePtr, Block>::iterator block) {
   memory().freed[block->second.size].push_back(block->first);
 }
 
-Status free_device(DevicePtr pointer) {
-  if (pointer == 0) return kSuccess;
+Status forget_device(DevicePtr pointer) {
   const std::lock_guard lock(state_mutex());
   const auto block = memory().blocks.find(pointer);
   if (block == memory().blocks.end()) return kInvalidValue;
   release(block);
   memory().blocks.erase(block);
   return kSuccess;
+}
+
+// First the driver gives it up: once it is forgotten its address may be someone else's.
+Status free_device(DevicePtr pointer) {
+  if (pointer == 0) return kSuccess;
+  driver_free(pointer);
+  return forget_device(pointer);
+}
+
+// A block of its own, not one out of a pool.
+Status allocate_own(DevicePtr* pointer, uint64_t size) {
+  if (const Status bad = allocate(pointer, size)) return bad;
+  const Status status = driver_allocate(*pointer, size);
+  if (status != kSuccess) forget_device(*pointer);
+  return status;
 }
 
 }  // namespace
@@ -87,7 +102,7 @@ void free_memory_of(Handle context) {
   }
 }
 
-Status cuMemAlloc(DevicePtr* pointer, uint64_t size) { return allocate(pointer, size); }
+Status cuMemAlloc(DevicePtr* pointer, uint64_t size) { return allocate_own(pointer, size); }
 
 Status cuMemAllocManaged(DevicePtr* pointer, uint64_t size, uint32_t) {
   return allocate(pointer, size);
@@ -98,7 +113,7 @@ Status cuMemAllocPitch(DevicePtr* pointer, uint64_t* pitch, uint64_t width, uint
   if (!pitch || (element_size != 4 && element_size != 8 && element_size != 16))
     return kInvalidValue;
   *pitch = (width + kPitch - 1) / kPitch * kPitch;
-  return allocate(pointer, *pitch * height);
+  return allocate_own(pointer, *pitch * height);
 }
 
 Status cuMemAllocAsync(DevicePtr* pointer, uint64_t size, Handle) {
@@ -139,6 +154,10 @@ Status cuMemHostAlloc(void** pointer, uint64_t size, uint32_t) {
   if (!pointer || size == 0) return kInvalidValue;
   void* address = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
   if (!address) return kOutOfMemory;
+  if (const Status bad = driver_pin(address, size)) {
+    free(address);
+    return bad;
+  }
   const std::lock_guard lock(state_mutex());
   memory().host[address] = size;
   *pointer = address;
@@ -148,8 +167,11 @@ Status cuMemHostAlloc(void** pointer, uint64_t size, uint32_t) {
 Status cuMemAllocHost(void** pointer, uint64_t size) { return cuMemHostAlloc(pointer, size, 0); }
 
 Status cuMemFreeHost(void* pointer) {
-  const std::lock_guard lock(state_mutex());
-  if (memory().host.erase(pointer) == 0) return kInvalidValue;
+  {
+    const std::lock_guard lock(state_mutex());
+    if (memory().host.erase(pointer) == 0) return kInvalidValue;
+  }
+  driver_unpin(pointer);
   free(pointer);
   return kSuccess;
 }

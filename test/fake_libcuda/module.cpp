@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "behaviour.hpp"
+#include "driver.hpp"
 #include "objects.hpp"
 #include "state.hpp"
 
@@ -33,9 +34,11 @@ bool is_missing(const char* name) { return std::string_view(name).starts_with("m
 
 Status load(std::map<Handle, Image>& into, Handle* handle, const void* image) {
   if (!handle || !image) return kInvalidValue;
+  const Handle loaded = new_handle();
+  if (const Status bad = driver_load(loaded)) return bad;
   const std::lock_guard lock(state_mutex());
-  *handle = new_handle();
-  into[*handle] = {current_context(), {}};
+  *handle = loaded;
+  into[loaded] = {current_context(), {}};
   return kSuccess;
 }
 
@@ -58,11 +61,14 @@ void drop(const Image& image) {
 }
 
 Status unload(std::map<Handle, Image>& from, Handle handle) {
-  const std::lock_guard lock(state_mutex());
-  const auto image = from.find(handle);
-  if (image == from.end()) return kInvalidHandle;
-  drop(image->second);
-  from.erase(image);
+  {
+    const std::lock_guard lock(state_mutex());
+    const auto image = from.find(handle);
+    if (image == from.end()) return kInvalidHandle;
+    drop(image->second);
+    from.erase(image);
+  }
+  driver_unload(handle);
   return kSuccess;
 }
 

@@ -6,6 +6,8 @@
 
 #include "call_log.hpp"
 #include "counts.hpp"
+#include "driver.hpp"
+#include "nodes.hpp"
 #include "objects.hpp"
 #include "settings.hpp"
 
@@ -16,6 +18,8 @@ bool watching = false;
 namespace {
 
 thread_local int depth = 0;  // calls that this thread is inside
+thread_local uint64_t made = 0;
+thread_local CurrentCall current = {nullptr, 0};
 
 uint64_t now() {
   timespec time;
@@ -45,8 +49,12 @@ void after_fork_in_parent() { state_mutex().unlock(); }
 void after_fork_in_child() {
   state_mutex().unlock();
   depth = 0;
+  made = 0;
+  current = {nullptr, 0};
   restart_counts();
   restart_call_log();
+  restart_node_record();
+  driver_forget();
 }
 
 __attribute__((constructor)) void start() {
@@ -57,9 +65,12 @@ __attribute__((constructor)) void start() {
 
 }  // namespace
 
+CurrentCall current_call() { return current; }
+
 Observed::Observed(int symbol, const uint64_t* words)
-    : symbol_(symbol), words_(words), begin_ns_(now()) {
+    : symbol_(symbol), words_(words), begin_ns_(now()), outer_(current) {
   ++depth;
+  current = {kSymbols[symbol].name, ++made};
   const uint64_t nth = count_call(symbol);
   for (const Hang& hang : settings().hangs) {
     while (applies(hang.symbol, hang.at, symbol, nth)) pause();
@@ -80,6 +91,7 @@ Status Observed::finish() {
     log_call({kSymbols[symbol_], words_, status_, depth > 1, begin_ns_, now()});
   }
   --depth;
+  current = outer_;
   return status_;
 }
 

@@ -29,6 +29,16 @@ struct Symbol {
 extern const Symbol kSymbols[];
 extern const int kSymbolCount;
 
+// The call that a thread is inside of: the innermost, and the how manieth of that thread it is,
+// from
+// 1. Known only where somebody watches.
+struct CurrentCall {
+  const char* symbol;  // null outside of all calls
+  uint64_t number;
+};
+
+CurrentCall current_call();
+
 // One call: made at its entry, finished before it returns.
 class Observed {
  public:
@@ -41,6 +51,7 @@ class Observed {
   int symbol_;
   const uint64_t* words_;
   uint64_t begin_ns_ = 0;
+  CurrentCall outer_;
   Status status_ = kSuccess;
   bool proceeds_ = true;
 };

@@ -85,6 +85,49 @@ void read_rules(Settings& settings) {
   });
 }
 
+bool is_driver_node(std::string_view name) {
+  if (name == "nvidiactl" || name == "nvidia-uvm") return true;
+  const std::string_view prefix = "nvidia", digits = "0123456789";
+  return name.starts_with(prefix) && name.size() > prefix.size() &&
+         name.find_first_not_of(digits, prefix.size()) == name.npos;
+}
+
+void read_driver(Settings& settings) {
+  const char* variable = "FAKE_CUDA_DRIVER";
+  const char* value = value_of(variable);
+  if (!value || strcmp(value, "0") == 0) return;
+  settings.driver = true;
+  if (strcmp(value, "1") != 0) {
+    for_each_part(variable, [&](std::string_view part) {
+      const size_t equals = part.find('=');
+      const std::string_view name = part.substr(0, equals);
+      if (equals == part.npos || !is_driver_node(name)) {
+        refuse(variable, part, "1, or a list of nvidiactl=PATH, nvidia0=PATH, nvidia-uvm=PATH");
+      }
+      settings.driver_paths[std::string(name)] = part.substr(equals + 1);
+    });
+  }
+}
+
+void read_driver_statuses(Settings& settings) {
+  for_each_part("FAKE_CUDA_DRIVER_STATUS", [&](std::string_view part) {
+    const char* name = "FAKE_CUDA_DRIVER_STATUS";
+    const size_t equals = part.find('='), slash = part.find('/');
+    if (equals == part.npos) refuse(name, part, "[uvm:]NUMBER[/CONTROL-OR-CLASS]=STATUS");
+    DriverStatus rule = {};
+    rule.status = static_cast<uint32_t>(number(name, part.substr(equals + 1)));
+    std::string_view about = part.substr(0, equals);
+    if (slash < equals) {
+      rule.subject = static_cast<uint32_t>(number(name, about.substr(slash + 1)));
+      about = about.substr(0, slash);
+    }
+    rule.uvm = about.starts_with("uvm:");
+    if (rule.uvm) about.remove_prefix(4);
+    rule.number = static_cast<uint32_t>(number(name, about));
+    settings.driver_statuses.push_back(rule);
+  });
+}
+
 Settings* read() {
   auto* result = new Settings;  // leaked: calls may come after exit() has begun
   if (const char* value = value_of("FAKE_CUDA_LOG")) result->log_directory = value;
@@ -104,6 +147,8 @@ Settings* read() {
     }
     result->name_offset = nowhere ? kNameNowhere : static_cast<int>(offset);
   }
+  read_driver(*result);
+  read_driver_statuses(*result);
   read_rules(*result);
   return result;
 }

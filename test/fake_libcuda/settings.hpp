@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,20 +31,30 @@ struct Hang {
   uint64_t at;
 };
 
+struct DriverStatus {  // what an ioctl is answered where no driver is there to answer
+  bool uvm;
+  uint32_t number;
+  std::optional<uint32_t> subject;  // a control, or a class
+  uint32_t status;
+};
+
 struct Settings {
-  std::string log_directory;      // FAKE_CUDA_LOG
-  std::string counts_directory;   // FAKE_CUDA_COUNTS
-  uint64_t memory = 16ULL << 30;  // FAKE_CUDA_MEMORY
-  int devices = 1;                // FAKE_CUDA_DEVICES
-  int name_offset = 8;            // FAKE_CUDA_NAME_OFFSET
-  bool nest = false;              // FAKE_CUDA_NEST
-  std::vector<Delay> delays;      // FAKE_CUDA_LATENCY
-  std::vector<Failure> failures;  // FAKE_CUDA_FAIL
-  std::vector<Hang> hangs;        // FAKE_CUDA_HANG
+  std::string log_directory;                        // FAKE_CUDA_LOG
+  std::string counts_directory;                     // FAKE_CUDA_COUNTS
+  uint64_t memory = 16ULL << 30;                    // FAKE_CUDA_MEMORY
+  int devices = 1;                                  // FAKE_CUDA_DEVICES
+  int name_offset = 8;                              // FAKE_CUDA_NAME_OFFSET
+  bool nest = false;                                // FAKE_CUDA_NEST
+  bool driver = false;                              // FAKE_CUDA_DRIVER
+  std::map<std::string, std::string> driver_paths;  // likewise; empty: the devices themselves
+  std::vector<DriverStatus> driver_statuses;        // FAKE_CUDA_DRIVER_STATUS
+  std::vector<Delay> delays;                        // FAKE_CUDA_LATENCY
+  std::vector<Failure> failures;                    // FAKE_CUDA_FAIL
+  std::vector<Hang> hangs;                          // FAKE_CUDA_HANG
 
   bool need_watching() const {
     return !log_directory.empty() || !counts_directory.empty() || !delays.empty() ||
-           !failures.empty() || !hangs.empty();
+           !failures.empty() || !hangs.empty() || driver;
   }
 };
 

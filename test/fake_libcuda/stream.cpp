@@ -7,6 +7,7 @@
 #include <set>
 
 #include "behaviour.hpp"
+#include "driver.hpp"
 #include "objects.hpp"
 #include "state.hpp"
 
@@ -48,8 +49,10 @@ Handle captured_graph(Handle stream) {
 
 Status cuStreamCreate(Handle* stream, uint32_t) {
   if (!stream) return kInvalidValue;
+  const Handle made = new_handle();
+  if (const Status bad = driver_create_stream(made)) return bad;
   const std::lock_guard lock(state_mutex());
-  streams().live.insert(*stream = new_handle());
+  streams().live.insert(*stream = made);
   return kSuccess;
 }
 
@@ -58,9 +61,12 @@ Status cuStreamCreateWithPriority(Handle* stream, uint32_t flags, int32_t) {
 }
 
 Status cuStreamDestroy(Handle stream) {
-  const std::lock_guard lock(state_mutex());
-  if (streams().live.erase(stream) == 0) return kInvalidHandle;
-  if (streams().capturing.erase(stream)) --captures;
+  {
+    const std::lock_guard lock(state_mutex());
+    if (streams().live.erase(stream) == 0) return kInvalidHandle;
+    if (streams().capturing.erase(stream)) --captures;
+  }
+  driver_destroy_stream(stream);
   return kSuccess;
 }
 

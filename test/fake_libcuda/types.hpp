@@ -19,6 +19,7 @@ enum : Status {
   kInvalidValue = 1,
   kOutOfMemory = 2,
   kNotInitialized = 3,
+  kNoDevice = 100,
   kInvalidDevice = 101,
   kInvalidContext = 201,
   kContextAlreadyInUse = 216,
@@ -28,6 +29,7 @@ enum : Status {
   kHostMemoryAlreadyRegistered = 712,
   kHostMemoryNotRegistered = 713,
   kStreamCaptureUnsupported = 900,
+  kUnknown = 999,
 };
 
 struct LaunchConfig {  // CUlaunchConfig

@@ -4,6 +4,7 @@
     test_fake.py FOLDER-OF-WORKLOADS LIBRARY NEWER-LIBRARY TEST…
 """
 import ctypes
+import errno
 import glob
 import json
 import os
@@ -16,10 +17,13 @@ import unittest
 WORKLOADS, LIBRARY, NEWER = sys.argv[1:4]
 LOOKUPS = {"cuGetProcAddress_v2": 105}  # the functions of functions.def
 OUT_OF_MEMORY, NOT_FOUND = 2, 500
+STANDING_IN = "nvidiactl=/dev/null,nvidia0=/dev/zero,nvidia-uvm=/dev/full"  # for the kernel driver's devices
 
 
-def run(program, *arguments, library=LIBRARY, timeout=60, **variables):
-    """Runs a workload with FAKE_CUDA_… variables; (finished process or None if it hung, records)."""
+def run(program, *arguments, library=LIBRARY, timeout=60, operations=None, **variables):
+    """Runs a workload with FAKE_CUDA_… variables; (finished process or None if it hung, records).
+
+    What it did to the kernel driver's devices is added to the list of operations."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("FAKE_CUDA_")}
         environment.update({f"FAKE_CUDA_{k}": str(v) for k, v in variables.items()})
@@ -30,6 +34,10 @@ def run(program, *arguments, library=LIBRARY, timeout=60, **variables):
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         except subprocess.TimeoutExpired:
             done = None
+        if operations is not None:
+            for path in glob.glob(f"{folder}/ioctls.*.jsonl"):
+                with open(path, encoding="utf-8") as file:
+                    operations += [json.loads(line) for line in file]
         return done, read_records(folder)
 
 
@@ -281,9 +289,67 @@ class Fake(unittest.TestCase):
                                   stdout=subprocess.PIPE)
             self.assertEqual(done.stdout.strip(), str(words + [0] * 4), setting)
 
+    def test_driver(self):
+        operations = []
+        done, records = run("fake_inference", "--threads", 2, operations=operations, DRIVER=STANDING_IN)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        counts, calls = only(records)
+        self.check_records(counts, calls, inference_counts(threads=2))  # the calls are as they were
+        by_thread = {}
+        for call in calls:  # on one thread, in the order of their returns as of their entries
+            by_thread.setdefault(call["tid"], []).append(call)
+        inside = [operation for operation in operations if "call" in operation]
+        for operation in inside:
+            call = by_thread[operation["tid"]][operation["call"] - 1]
+            self.assertEqual(call["symbol"], operation["symbol"])
+            self.assertLessEqual(call["begin_ns"], operation["begin_ns"])
+            self.assertLessEqual(operation["begin_ns"], operation["end_ns"])
+            self.assertLessEqual(operation["end_ns"], call["end_ns"])
+        self.assertEqual({operation["symbol"] for operation in inside}, {
+            "cuInit", "cuDevicePrimaryCtxRetain", "cuModuleLoadData", "cuLibraryLoadData", "cuMemAlloc_v2",
+            "cuMemHostAlloc", "cuStreamCreate", "cuStreamDestroy_v2", "cuMemFreeHost", "cuMemFree_v2",
+            "cuLibraryUnload", "cuModuleUnload", "cuDevicePrimaryCtxRelease_v2"})
+        outside = [operation for operation in operations if "call" not in operation]
+        self.assertEqual([o["op"] for o in outside], ["open", "ioctl", "poll", "ioctl"])
+        self.assertEqual(len({o["tid"] for o in outside} | set(by_thread)), len(by_thread) + 1)
+
+    def test_driver_memory(self):
+        operations = []
+        done, _ = run("fake_calls", "setup; malloc a 3M; malloc b 4K; free b; free a; host-alloc h 64K; "
+                      "free-host h; malloc c 1G", operations=operations, DRIVER=STANDING_IN)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        indirect = [o for o in operations if o.get("indirect")]
+        self.assertEqual([(o["nr"], o["control"], o["timeslice_us"]) for o in indirect],
+                         [(0x2a, 0xa06c0103, 2000)])
+        seen = {symbol: [o for o in operations if o.get("symbol") == symbol]
+                for symbol in ("cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostAlloc", "cuMemFreeHost")}
+        numbers = {symbol: [o["nr"] for o in found] for symbol, found in seen.items()}
+        self.assertEqual(numbers, {"cuMemAlloc_v2": [0x2b, 73, 33] * 2, "cuMemFree_v2": [34, 0x29],
+                                   "cuMemHostAlloc": [0x27, 73, 33], "cuMemFreeHost": [34, 0x29]})
+        made, freed = seen["cuMemAlloc_v2"], seen["cuMemFree_v2"]
+        self.assertEqual([o["size"] for o in made], [3 << 20] * 3 + [1 << 30] * 3)
+        self.assertEqual((made[0]["class"], made[0]["device"], made[0]["cmd"]), (0x40, "nvidiactl", 0xc030462b))
+        self.assertEqual((made[1]["base"], made[2]["base"], made[2]["object"]),
+                         (freed[0]["base"], freed[0]["base"], made[0]["object"]))
+        self.assertEqual((freed[0]["size"], freed[1]["object"]), (3 << 20, made[0]["object"]))
+        self.assertEqual(seen["cuMemHostAlloc"][0]["device"], "nvidia0")
+
+    def test_driver_failures(self):
+        operations = []
+        done, _ = run("fake_calls", "setup; fails 2 malloc a 4M; malloc b 4K", operations=operations,
+                      DRIVER=STANDING_IN, DRIVER_STATUS="0x2b/0x40=0x51,uvm:25=0x1f")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({(o["nr"], o["status"]) for o in operations if o.get("status")}, {(0x2b, 0x51), (25, 0x1f)})
+        missing = STANDING_IN.replace("/dev/full", "/nowhere")
+        done, _ = run("fake_calls", "fails 100 init", operations=operations, DRIVER=missing)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(operations[-2]["result"], -errno.ENOENT)  # then what was opened is closed
+
     def test_refuses_nonsense(self):
         for variable, value in (("FAIL", "cuFoo=2@1"), ("FAIL", "cuInit=2"), ("MEMORY", "much"),
-                                ("NAME_OFFSET", "9"), ("HANG", "cuInit@0"), ("LATENCY", "cuInit")):
+                                ("NAME_OFFSET", "9"), ("HANG", "cuInit@0"), ("LATENCY", "cuInit"),
+                                ("DRIVER", "yes"), ("DRIVER", "nvidia=/dev/null"), ("DRIVER_STATUS", "0x2a"),
+                                ("DRIVER_STATUS", "0x2a/x=1")):
             done, _ = run("fake_calls", "init", **{variable: value})
             self.assertEqual(done.returncode, 2, variable)
             self.assertIn("FAKE_CUDA_" + variable, done.stderr)

@@ -17,7 +17,6 @@ class DriverDevices {
   // From the text of /proc/devices. `others` names devices that stand for the driver's, as
   // "1:3=nvidiactl,1:5=nvidia-uvm": for tests, and for nodes under other numbers.
   static DriverDevices parse(std::string_view proc_devices, std::string_view others);
-  static DriverDevices of_this_machine();
 
   DriverNode node(std::uint32_t device) const;
   std::string name(std::uint32_t device) const;  // "nvidia0"; empty: not one of them

@@ -1,11 +1,9 @@
-#include "collect/driver_devices.hpp"
+#include "decode/driver_devices.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
+#include <cstdio>
 #include <sstream>
 
 namespace cudabpf {
@@ -85,13 +83,6 @@ DriverDevices DriverDevices::parse(std::string_view proc_devices, std::string_vi
   constexpr std::size_t ROOM = CB_DRIVER_DEVICES - 1;
   if (devices.entries_.size() > ROOM) devices.entries_.resize(ROOM);
   return devices;
-}
-
-DriverDevices DriverDevices::of_this_machine() {
-  std::ifstream file("/proc/devices");
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  const char* others = std::getenv("CUDABPF_DEVICES");
-  return parse(text, others ? others : "");
 }
 
 const DriverDevices::Entry* DriverDevices::find(std::uint32_t device) const {

@@ -1,0 +1,127 @@
+#include "resources.hpp"
+
+#include <atomic>
+#include <memory>
+
+namespace fake {
+namespace {
+
+template <typename T>
+uint32_t allocate(const Parent& parent, uint32_t klass, uint32_t& object, T& asked,
+                  Subject subject) {
+  if (nodes_pretend() && !asked.object) asked.object = new_object_handle();
+  subject.number = nvos::kAlloc;
+  subject.klass = klass;
+  subject.client = parent.client;
+  subject.parent = parent.object;
+  Ioctl made(parent.node, subject, &asked, sizeof asked, &asked.status);
+  made.subject.object = object = asked.object;
+  return made.status();
+}
+
+uint32_t choose(uint32_t klass) { return klass == nvos::kClient ? 0 : new_object_handle(); }
+
+}  // namespace
+
+uint32_t new_object_handle() {
+  static std::atomic<uint32_t> next{0x5c000001};
+  return next.fetch_add(1);
+}
+
+uint32_t allocate_small(const Parent& parent, uint32_t klass, uint32_t& object, void* parameters,
+                        uint32_t size) {
+  nvos::Alloc21 asked = {};
+  asked.root = parent.client;
+  asked.parent = parent.object;
+  asked.object = choose(klass);
+  asked.klass = klass;
+  asked.parameters = reinterpret_cast<uint64_t>(parameters);
+  asked.parameters_size = size;
+  return allocate(parent, klass, object, asked, {});
+}
+
+uint32_t allocate_object(const Parent& parent, uint32_t klass, uint32_t& object, void* parameters,
+                         uint32_t size) {
+  nvos::Alloc64 asked = {};
+  asked.root = parent.client;
+  asked.parent = parent.object;
+  asked.object = choose(klass);
+  asked.klass = klass;
+  asked.parameters = reinterpret_cast<uint64_t>(parameters);
+  asked.parameters_size = size;
+  Subject subject;
+  if (klass == nvos::kVideoMemory || klass == nvos::kSystemMemory) {
+    subject.size = static_cast<const nvos::MemoryParams*>(parameters)->size;
+  }
+  return allocate(parent, klass, object, asked, subject);
+}
+
+uint32_t allocate_memory(const Parent& parent, uint32_t klass, uint32_t& object, uint64_t bytes,
+                         uint32_t va_space) {
+  nvos::MemoryParams parameters = {};
+  parameters.owner = parent.client;
+  parameters.attributes = 0x18000000;
+  parameters.size = bytes;
+  parameters.alignment = 4096;
+  parameters.va_space = va_space;
+  return allocate_object(parent, klass, object, &parameters, sizeof parameters);
+}
+
+// Memory that a program has already.
+uint32_t describe_memory(const Parent& parent, uint32_t& object, void* address, uint64_t bytes) {
+  nvos::AllocMemory asked = {};
+  asked.root = parent.client;
+  asked.parent = parent.object;
+  asked.object = object = new_object_handle();
+  asked.klass = nvos::kOsDescriptor;
+  asked.memory = reinterpret_cast<uint64_t>(address);
+  asked.limit = bytes - 1;
+  asked.fd = -1;
+  Subject subject;
+  subject.klass = asked.klass;
+  subject.client = parent.client;
+  subject.parent = parent.object;
+  subject.object = object;
+  subject.size = bytes;
+  subject.base = asked.memory;
+  return escape(parent.node, nvos::kAllocMemory, asked, subject);
+}
+
+uint32_t free_object(const Parent& parent, uint32_t object) {
+  nvos::Free asked = {parent.client, parent.object, object, 0};
+  Subject subject;
+  subject.client = parent.client;
+  subject.parent = parent.object;
+  subject.object = object;
+  return escape(parent.node, nvos::kFree, asked, subject);
+}
+
+uint32_t map_for_gpu(const Node& uvm, const Parent& memory, const nvos::Uuid& gpu, uint64_t base,
+                     uint64_t bytes) {
+  Subject subject;
+  subject.base = base;
+  subject.size = bytes;
+  nvos::UvmRange range = {base, bytes, 0, 0};
+  if (const uint32_t bad = uvm_ioctl(uvm, nvos::kUvmCreateRange, range, subject)) return bad;
+  const auto asked = std::make_unique<nvos::UvmMapExternal>();
+  asked->base = base;
+  asked->length = bytes;
+  asked->gpus[0].gpu = gpu;
+  asked->gpu_count = 1;
+  asked->fd = memory.node.fd;
+  asked->client = memory.client;
+  asked->memory = memory.object;
+  subject.client = memory.client;
+  subject.object = memory.object;
+  return uvm_ioctl(uvm, nvos::kUvmMapExternal, *asked, subject);
+}
+
+uint32_t unmap_for_gpu(const Node& uvm, uint64_t base, uint64_t bytes) {
+  Subject subject;
+  subject.base = base;
+  subject.size = bytes;
+  nvos::UvmRange range = {base, bytes, 0, 0};
+  return uvm_ioctl(uvm, nvos::kUvmFree, range, subject);
+}
+
+}  // namespace fake

@@ -1,0 +1,66 @@
+// The kernel driver's objects, by its ioctls: allocated, controlled, mapped, freed. Each function
+// makes one ioctl, unless it says otherwise, and returns the driver's status.
+#pragma once
+
+#include <cstdint>
+
+#include "nodes.hpp"
+#include "nvos.hpp"
+
+namespace fake {
+
+// The structs that have a status, and those that have none.
+template <typename T>
+uint32_t* status_of(T& structure) {
+  if constexpr (requires { structure.status; }) return &structure.status;
+  return nullptr;
+}
+
+template <typename T>
+uint32_t escape(const Node& node, uint32_t number, T& structure, Subject subject = {}) {
+  subject.number = number;
+  return Ioctl(node, subject, &structure, sizeof structure, status_of(structure)).status();
+}
+
+template <typename T>
+uint32_t uvm_ioctl(const Node& node, uint32_t number, T& structure, Subject subject = {}) {
+  subject.uvm = true;
+  return escape(node, number, structure, subject);
+}
+
+// Handles are the caller's to choose, but for a client's.
+uint32_t new_object_handle();
+
+// A place among objects: what a new one belongs to.
+struct Parent {
+  const Node& node;
+  uint32_t client, object;
+};
+
+// Of a client, too: with a parent of zeros.
+uint32_t allocate_small(const Parent& parent, uint32_t klass, uint32_t& object,
+                        void* parameters = nullptr, uint32_t size = 0);  // by NVOS21
+uint32_t allocate_object(const Parent& parent, uint32_t klass, uint32_t& object, void* parameters,
+                         uint32_t size);  // by NVOS64
+uint32_t allocate_memory(const Parent& parent, uint32_t klass, uint32_t& object, uint64_t bytes,
+                         uint32_t va_space);
+uint32_t describe_memory(const Parent& parent, uint32_t& object, void* address, uint64_t bytes);
+uint32_t free_object(const Parent& parent, uint32_t object);
+
+template <typename T>
+uint32_t control(const Parent& of, uint32_t command, T& parameters, Subject subject = {}) {
+  nvos::Control asked = {
+      of.client,         of.object, command, 0, reinterpret_cast<uint64_t>(&parameters),
+      sizeof parameters, 0};
+  subject.control = command;
+  subject.client = of.client;
+  subject.object = of.object;
+  return escape(of.node, nvos::kControl, asked, subject);
+}
+
+// The addresses of the GPU where memory is to be seen: two ioctls.
+uint32_t map_for_gpu(const Node& uvm, const Parent& memory, const nvos::Uuid& gpu, uint64_t base,
+                     uint64_t bytes);
+uint32_t unmap_for_gpu(const Node& uvm, uint64_t base, uint64_t bytes);
+
+}  // namespace fake

@@ -1,0 +1,264 @@
+#!/bin/sh
+# What is checked of the NVIDIA driver's ioctls in a virtual machine, where stand-ins for its modules can
+# be loaded. busybox sh, as root, in /root; vm/CMakeLists.txt says which files are there.
+# usage: sh kernel_guest.sh [KIND...]    of the folders in driver/: plain, frontend, btf; all if none is named
+export LD_LIBRARY_PATH=/root/lib
+STAND_IN=/sys/kernel/debug/nvidia_stand_in
+failed=0
+
+check() { # check NAME COMMAND...: the command succeeds
+  name=$1
+  shift
+  if "$@" >/tmp/check 2>&1; then
+    echo "ok      $kind: $name"
+  else
+    echo "FAILED  $kind: $name"
+    sed 's/^/        /' /tmp/check
+    failed=1
+  fi
+}
+
+load() { # KIND: the modules, and the nodes that the real driver's user-space part makes
+  insmod "driver/$1/nvidia.ko" && insmod "driver/$1/nvidia-uvm.ko" || return 1
+  uvm=$(awk '$2 == "nvidia-uvm" {print $1}' /proc/devices)
+  mknod /dev/nvidiactl c 195 255
+  mknod /dev/nvidia-modeset c 195 254
+  mknod /dev/nvidia0 c 195 0
+  mknod /dev/nvidia-uvm c "$uvm" 0
+  mknod /dev/nvidia-uvm-tools c "$uvm" 1
+  grep '\[nvidia' /proc/kallsyms >/tmp/symbols # reading all of it takes a second
+}
+
+unload() {
+  rm /dev/nvidia*
+  rmmod nvidia_uvm && rmmod nvidia
+}
+
+tell() { printf '%s\n' "$@" >$STAND_IN/control; }
+
+# Runs a program on the simulated libcuda; its record is then in $truth.
+run() { # PROGRAM ARGUMENT...
+  rm -rf /tmp/record
+  mkdir /tmp/record
+  tell reset
+  FAKE_CUDA_DRIVER=1 FAKE_CUDA_COUNTS=/tmp/record "$@" >/tmp/run.out 2>&1
+  status=$?
+  truth=$(echo /tmp/record/ioctls.*.jsonl)
+  return $status
+}
+
+# awk's functions for a line of the library's record.
+FIELDS='
+  function field(name,  at, rest) {
+    at = index($0, "\"" name "\":")
+    if (!at) return ""
+    rest = substr($0, at + length(name) + 3)
+    sub(/[,}].*/, "", rest)
+    gsub(/"/, "", rest)
+    return rest
+  }
+  function hex(value,  digits) { # numbers that do not fit into an int
+    value += 0
+    if (!value) return "0x0"
+    for (; value; value = int(value / 16)) digits = substr("0123456789abcdef", value % 16 + 1, 1) digits
+    return "0x" digits
+  }'
+
+# The library's record, counted as the modules count: device, operation, number, control or class.
+counts_of() { # RECORD...
+  awk "$FIELDS"'
+    {
+      key = field("device") "\t" field("op")
+      if (field("op") == "ioctl") {
+        subject = field("control") field("class")
+        key = key "\t" hex(field("nr")) "\t" hex(subject)
+      } else {
+        key = key "\t-\t-"
+      }
+      if (field("op") == "open" && field("result") < 0) next
+      count[key]++
+    }
+    END { for (key in count) print key "\t" count[key] }' "$@" | sort
+}
+
+# What the modules got is what the library says that it did, but for what is closed when a process ends,
+# and pages that are touched.
+same_counts() { # RECORD...
+  counts_of "$@" | grep -v '	close	' >/tmp/did
+  sort $STAND_IN/counts | grep -vE '	(close|fault)	' >/tmp/got
+  test -s /tmp/did && diff /tmp/did /tmp/got
+}
+
+all_closed() { # each open file of each device is closed again
+  awk '$2 == "open" {open[$1] = $5} $2 == "close" {open[$1] -= $5}
+       END {for (node in open) if (open[node]) {print node, open[node]; bad = 1} exit bad}' $STAND_IN/counts
+}
+
+all_statuses_are() { # STATUS RECORD...: in each ioctl's struct that has one, and the system calls' results are 0
+  wanted=$1
+  shift
+  awk "$FIELDS"'
+    field("op") != "ioctl" {next}
+    field("result") != 0 || (field("status") != "" && field("status") != '"$wanted"') {print; bad = 1}
+    END {exit bad}' "$@"
+}
+
+has_line() { # RECORD PATTERN...: a line that has all of them
+  record=$1
+  shift
+  cp "$record" /tmp/lines
+  for pattern; do
+    grep -- "$pattern" /tmp/lines >/tmp/fewer || { echo "no line with $*"; return 1; }
+    mv /tmp/fewer /tmp/lines
+  done
+}
+
+took_at_least() { # NANOSECONDS RECORD PATTERN: of the one operation
+  grep -- "$3" "$2" | awk "$FIELDS"'
+    {took = field("end_ns") - field("begin_ns"); if (took > most) most = took}
+    END {print most; exit most < '"$1"'}'
+}
+
+tells_of_xid() {
+  trace=/sys/kernel/tracing
+  echo 1 >$trace/events/nvidia/nvidia_dev_xid/enable || return 1
+  tell 'xid 79 GPU has fallen off the bus.'
+  echo 0 >$trace/events/nvidia/nvidia_dev_xid/enable
+  grep 'nvidia_dev_xid: Xid 79 on 0000:0a:00.0: GPU has fallen off the bus' $trace/trace
+}
+
+# The functions that a tracer attaches to are there, and can be probed.
+probes() { # FUNCTION...
+  for function; do
+    grep -q " $function	" /tmp/symbols || { echo "no $function"; return 1; }
+    echo "p:$function $function" >>/sys/kernel/tracing/kprobe_events || { echo "no probe on $function"; return 1; }
+  done
+  echo >/sys/kernel/tracing/kprobe_events
+}
+
+# Traces a program, and of its calls those that ask the driver, for single links are slow to close; its record is
+# then in $truth, and its trace in $trace.
+trace_run() { # FLAG... -- PROGRAM ARGUMENT...
+  rm -rf /tmp/record
+  mkdir /tmp/record
+  trace=/tmp/trace.jsonl
+  FAKE_CUDA_DRIVER=1 FAKE_CUDA_COUNTS=/tmp/record ./cudabpf run -q --kernel --only $askers -o $trace "$@" >/tmp/run.out 2>&1 ||
+    { cat /tmp/run.out; return 1; }
+  truth=$(echo /tmp/record/ioctls.*.jsonl)
+}
+
+# Each operation by its device, what it is, the results and the CUDA call that it was made in, as the trace has it ...
+operations_of_trace() { # TRACE
+  awk "$FIELDS"'
+    FNR == NR {
+      if (field("id") != "") calls[field("id")] = field("symbol") != "" ? field("symbol") : field("name")
+      next
+    }
+    field("type") == "kernel" && field("op") ~ /^(ioctl|open|mmap|poll|close)$/ {
+      print field("device") "\t" field("op") "\t" field("ret") "\t" field("status") "\t" calls[field("call")]
+    }' "$1" "$1" | sort
+}
+
+# ... and as the library wrote it down.
+operations_of_record() { # RECORD...
+  awk "$FIELDS"'
+    BEGIN { name[0] = "NV_OK"; name[81] = "NV_ERR_NO_MEMORY"; name[86] = "NV_ERR_NOT_SUPPORTED" }
+    {
+      op = field("op"); result = field("result"); status = field("status")
+      if ((op == "open" || op == "mmap") && result >= 0) result = 0
+      status = status == "" || result != 0 ? "" : name[status + 0]
+      print field("device") "\t" op "\t" result "\t" status "\t" field("symbol")
+    }' "$@" | sort
+}
+
+# Each operation of the record has one line in the trace, and there is no other.
+same_trace() { # TRACE RECORD...
+  complete=$(tail -n 1 "$1")
+  case $complete in *'"losses":{}'*) ;; *) echo "$complete"; return 1 ;; esac
+  operations_of_trace "$1" >/tmp/traced
+  shift
+  operations_of_record "$@" >/tmp/did
+  test -s /tmp/did && diff /tmp/did /tmp/traced
+}
+
+# What a trace tells of the driver, but for what differs from run to run.
+told() { # TRACE
+  grep '"type":"kernel"' "$1" | grep -v '"op":"launch"' |
+    sed -E 's/"(ts|pid|tid|call)":[0-9]+,?//g; s/"duration_us":[0-9.]+,?//; s/"(base|client|parent_object|object)":"[^"]*",?//g' | sort
+}
+
+echo "kernel $(uname -r)"
+# shellcheck disable=SC2046 # a word each
+[ $# -gt 0 ] || set -- $(ls driver)
+for kind; do
+  check 'the modules are loaded' load "$kind"
+  if [ "$kind" = frontend ]; then
+    entries='nvidia_frontend_unlocked_ioctl nvidia_frontend_open nvidia_frontend_close nvidia_frontend_mmap nvidia_frontend_poll'
+    check 'the newer name is not there' sh -c '! grep -q " nvidia_unlocked_ioctl" /tmp/symbols'
+  else
+    entries='nvidia_unlocked_ioctl nvidia_open nvidia_close nvidia_mmap nvidia_poll'
+    check 'the older name is not there' sh -c '! grep -q " nvidia_frontend_unlocked_ioctl" /tmp/symbols'
+    check 'the version is told' grep -q 'Open Kernel Module for x86_64  580.159.04' /proc/driver/nvidia/version
+  fi
+  # shellcheck disable=SC2086 # names, each a word
+  check 'its functions can be probed' probes $entries uvm_unlocked_ioctl_entry uvm_open_entry \
+    uvm_release_entry uvm_mmap_entry uvm_vm_fault_entry
+  if [ "$kind" = btf ]; then
+    check 'the modules have BTF' test -s /sys/kernel/btf/nvidia -a -s /sys/kernel/btf/nvidia_uvm
+  else
+    check 'the modules have no BTF' test ! -e /sys/kernel/btf/nvidia
+  fi
+
+  # --- an inference: what the modules counted is what the library did
+  check 'an inference runs' run ./fake_inference --tokens 2 --threads 2
+  check 'its operations are counted' same_counts "$truth"
+  askers=$(awk "$FIELDS"' field("symbol") != "" {print field("symbol")}' "$truth" | sort -u | tr '\n' ,)
+  check 'all is answered with success' all_statuses_are 0 "$truth"
+  check 'all is closed' all_closed
+  check 'a page fault of unified memory' grep -q '^nvidia-uvm	fault	' $STAND_IN/counts
+  check 'one went through XFER_CMD' has_line "$truth" '"nr":42,"indirect":1,"control":2691432707'
+  check 'some belong to no call' has_line "$truth" '"op":"ioctl"' '"nr":206' '"result":0,"tid"'
+  check 'two processes run at once' run ./fake_inference --tokens 1 --processes 2
+  # shellcheck disable=SC2086 # a name each
+  check 'their operations are counted' same_counts $truth
+
+  # --- traced: at the driver's own functions where they can be probed, and at the system calls
+  for ways in kprobes system_calls; do
+    without=''
+    [ $ways = kprobes ] || without='--no-feature driver_kprobes'
+    # shellcheck disable=SC2086 # words
+    check "$ways: an inference is traced" trace_run $without -- ./fake_inference --tokens 2 --threads 2
+    # shellcheck disable=SC2086 # a name each
+    check "$ways: each operation is in the trace" same_trace $trace $truth
+    check "$ways: a name for each control" sh -c "grep -q NVA06C_CTRL_CMD_GPFIFO_SCHEDULE $trace && ! grep -q '\"control\":\"0x' $trace"
+    told $trace >/tmp/told.$ways
+    tell 'answer nr 0x2a control 0x20801803 status 0x56 delay 3000'
+    # shellcheck disable=SC2086 # words
+    check "$ways: a delayed control is traced" trace_run $without -- ./fake_calls 'setup'
+    # shellcheck disable=SC2086 # a name each
+    check "$ways: with its status" same_trace $trace $truth
+    check "$ways: with its time" sh -c "grep NV_ERR_NOT_SUPPORTED $trace | grep -qE '\"duration_us\":([3-9]|[1-9][0-9])[0-9]{3}\\.'"
+    tell forget
+  done
+  check 'both ways tell the same' diff /tmp/told.kprobes /tmp/told.system_calls
+  check 'the ways were those' sh -c 'test -s /tmp/told.kprobes && ./cudabpf doctor | grep -qE "driver_kprobes +yes"'
+
+  # --- answers as told
+  tell 'answer nr 0x2b class 0x40 status 0x51 times 1' 'answer uvm 33 delay 20000' \
+    'answer nr 0x2a control 0x20801803 status 0x56 delay 3000'
+  check 'a failed allocation is out of memory' run ./fake_calls 'setup; fails 2 malloc a 4M; malloc b 4M; free b'
+  check 'a status of an allocation' has_line "$truth" '"class":64' '"size":4194304' '"status":81' cuMemAlloc_v2
+  check 'a status of a control' has_line "$truth" '"control":545265667' '"status":86' '"result":0'
+  check 'a delayed escape' took_at_least 3000000 "$truth" '"control":545265667'
+  check 'a delayed ioctl of UVM' took_at_least 20000000 "$truth" '"nr":33'
+  tell forget 'answer nr 0xd2 errno 22'
+  run ./fake_calls 'setup'
+  check 'a failed system call' has_line "$truth" '"nr":210' '"result":-22'
+  tell forget
+  check 'an Xid is told' tells_of_xid
+  check 'the modules are unloaded' unload
+done
+
+kind=kernel
+check 'nothing to complain of' sh -c '! dmesg | grep -E "BUG:|WARNING:|Oops|general protection"'
+exit $failed
