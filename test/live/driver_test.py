@@ -1,11 +1,31 @@
 """What is asked of the driver, seen at its system calls: devices that any machine has stand in for it here."""
+import collections
+import glob
+import json
 import os
 import sys
 
 import harness
-from harness import CUDABPF
+from harness import CUDABPF, LIBRARY, WORKLOADS
 
-DEVICES = "1:3=nvidiactl,1:5=nvidia-uvm"  # /dev/null and /dev/zero, where an ioctl fails with ENOTTY
+TABLES = os.path.join(os.path.dirname(harness.TABLE), "driver")
+
+DEVICES = "1:3=nvidiactl,1:5=nvidia-uvm,1:7=nvidia0"  # /dev/null, zero and full, where an ioctl fails with ENOTTY
+FAKE_DRIVER = "nvidiactl=/dev/null,nvidia-uvm=/dev/zero,nvidia0=/dev/full"
+NAMES = {"nr": "escapes", "uvm": "uvm", "control": "controls", "class": "classes"}
+
+
+def newest_names(table):
+    """{number: name} for a driver that is not known."""
+    names = {}
+    with open(f"{TABLES}/{table}.tsv", encoding="utf-8") as file:
+        lines = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
+    until = lines[0].index("until")
+    for row in lines[1:]:
+        if row[until] == "-" or int(row[0], 16) not in names:
+            names[int(row[0], 16)] = row[1]
+    return names
+
 ASK = """
 import ctypes, mmap, os, select, struct, sys, threading
 libc = ctypes.CDLL(None, use_errno=True)
@@ -19,7 +39,7 @@ inner = ctypes.create_string_buffer(control)
 ioctl(ctl, 0xc01046d3, struct.pack("IIQ", 0x2a, 32, ctypes.addressof(inner)))
 ioctl(ctl, 0xc020462a, None)
 ioctl(uvm, 73, struct.pack("QQII", 0x7f0000000000, 4096, 0, 0))
-other = os.open("/dev/full", os.O_RDWR)
+other = os.open("/dev/urandom", os.O_RDWR)
 ioctl(other, 0xc020462a, control)
 mmap.mmap(uvm, 8192).close()
 poll = select.poll(); poll.register(uvm); poll.poll(10)
@@ -69,6 +89,57 @@ class Live(harness.LiveTest):
         self.assertIn(("close", None, 0), others)
         self.assertTrue(all(line["duration_us"] > 0 for line in asked))
 
+    def check_told(self, trace, told_of):
+        """Each operation that the simulated driver wrote down has one line, inside the same call, and no other has."""
+        names = {kind: newest_names(table) for kind, table in NAMES.items()}
+        calls = {call["id"]: call for call in trace.calls}
+        wanted, told = collections.Counter(), collections.Counter()
+        for path in glob.glob(f"{self.record_folder}/ioctls.*.jsonl"):
+            with open(path, encoding="utf-8") as file:
+                for line in map(json.loads, file):
+                    name = line["op"]
+                    if name == "ioctl":
+                        name = names["uvm" if line["device"] == "nvidia-uvm" else "nr"][line["nr"]]
+                    result = line["result"] if line["op"] in ("ioctl", "poll") or line["result"] < 0 else 0
+                    wanted[(line["tid"], line["device"], line["op"], name, names["control"].get(line.get("control")),
+                            names["class"].get(line.get("class")), result, line.get("symbol"))] += 1
+        pids = {record.pid for record in told_of}
+        for line in trace.lines:
+            if line["type"] != "kernel" or line["op"] == "launch" or line["pid"] not in pids:
+                continue
+            call = calls[line["call"]] if "call" in line else None
+            if call:
+                self.assertEqual((call["pid"], call["tid"]), (line["pid"], line["tid"]))
+                self.assertLessEqual(call["ts"], line["ts"])
+                self.assertLessEqual(line["ts"] + line["duration_us"] * 1000, call["ts"] + call["duration_us"] * 1000 + 1)
+            told[(line["tid"], line["device"], line["op"], line["name"], line.get("control"), line.get("class"), line["ret"],
+                  call and harness.symbol_of(call))] += 1
+        # What the program opens for itself (its output) is not the driver's.
+        self.assertEqual(wanted - told, collections.Counter())
+        self.assertEqual({key for key in told - wanted if key[2] == "ioctl" or key[7]}, set())
+        return wanted
+
+    def test_inference(self):
+        """Each ioctl of the simulated driver, with the call that it was made in, and what each call made of them."""
+        env = dict(self.environment(DRIVER=FAKE_DRIVER), CUDABPF_DEVICES=DEVICES)
+        done = self.run_cudabpf("run", "-q", "--kernel", "--profile", "full", "-o", self.path, "--library", LIBRARY, "--",
+                                f"{WORKLOADS}/fake_inference", "--library", LIBRARY, "--tokens", "3", "--threads", "2",
+                                "--processes", "2", env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        trace = self.read()
+        self.check_whole(trace)
+        wanted = self.check_told(trace, self.records().values())
+        self.assertGreater(sum(wanted.values()), 200)
+        made = collections.Counter(line["call"] for line in trace.lines if line["type"] == "kernel" and
+                                   line["op"] == "ioctl" and "call" in line)
+        for call in trace.calls:
+            if call["op"] == "launch":
+                self.assertNotIn("ioctls", call)
+            if not any(other.get("parent") == call["id"] for other in trace.calls):
+                self.assertEqual(call.get("ioctls", 0), made[call["id"]], call)
+                if "ioctls" in call:
+                    self.assertLess(call["ioctl_us"], call["duration_us"])
+
     def test_not_asked_for(self):
         """Without --kernel there are none."""
         done = self.run_cudabpf("run", "-q", "-o", self.path, "--", os.path.realpath(sys.executable), "-c", ASK,
@@ -78,7 +149,7 @@ class Live(harness.LiveTest):
 
     def test_machine(self):
         """All processes that ask, each announced; those that do not are not there."""
-        env = dict(self.environment(), CUDABPF_DEVICES="1:7=nvidiactl")  # /dev/full
+        env = dict(self.environment(), CUDABPF_DEVICES="1:9=nvidiactl")  # /dev/urandom
         tracer = self.start_cudabpf("--kernel", "-o", self.path, env=env)
         asker = self.start([os.path.realpath(sys.executable), "-c", ASK])
         self.assertEqual(asker.wait(), 0, asker.stderr())
