@@ -1,5 +1,8 @@
 // The smallest CUDA program with everything in it: memory, copies both ways, launches, synchronisation.
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #define CHECK(call)                                                                \
@@ -16,7 +19,8 @@ __global__ void add(const float* a, const float* b, float* sum, int count) {
   if (i < count) sum[i] = a[i] + b[i];
 }
 
-int main() {
+// vector_add [MILLISECONDS]: with a number it launches one more kernel each 10 ms for so long.
+int main(int argc, char** argv) {
   const int count = 1 << 20;
   const size_t bytes = count * sizeof(float);
   std::vector<float> host(count, 1.5f);
@@ -28,6 +32,10 @@ int main() {
   CHECK(cudaMemcpy(b, host.data(), bytes, cudaMemcpyHostToDevice));
   for (int round = 0; round < 16; ++round) add<<<(count + 255) / 256, 256>>>(a, b, sum, count);
   CHECK(cudaGetLastError());
+  for (int left = argc > 1 ? atoi(argv[1]) : 0; left > 0; left -= 10) {
+    usleep(10000);
+    add<<<(count + 255) / 256, 256>>>(a, b, sum, count);
+  }
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaMemcpy(host.data(), sum, bytes, cudaMemcpyDeviceToHost));
   CHECK(cudaFree(a));
