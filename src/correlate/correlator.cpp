@@ -269,7 +269,7 @@ void Correlator::end_process(std::uint32_t pid) {
     if (stack->pid() == pid) tids.push_back(tid);
   std::sort(tids.begin(), tids.end());
   for (std::uint32_t tid : tids) end_thread(tid);
-  for (std::uint32_t tid : driver_calls_.threads_of(pid)) driver_calls_.thread_gone(tid);
+  driver_calls_.process_gone(pid);
   names_.process_gone(pid);
   allocations_.process_gone(pid);
 }

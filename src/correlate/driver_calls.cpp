@@ -47,6 +47,7 @@ void DriverCalls::begins(const Record& record, std::uint64_t ts, std::uint64_t c
     open.words.structure = open.structure;
     open.words.parameters = open.parameters;
     event.details = describe_ioctl(open.words, version_);
+    objects_.describe_free(event.details);
   }
   if (head.flags & abi::CB_OUT_LOST) give_up(head.tid, false);
 }
@@ -66,6 +67,7 @@ void DriverCalls::ends(const Record& record, std::uint64_t ts) {
   if (event.op == DriverCall::Op::ioctl && event.result == 0) {
     event.status = describe_ioctl_return(open.words, record.structure, version_, event.details);
     if (head.flags & abi::CB_STATUS_READ) event.status = record.driver_return->status;
+    if (event.status == 0u) objects_.follow(event.pid, event.details);
   }
   emit_(event);
   open_.erase(at);
@@ -81,6 +83,11 @@ void DriverCalls::give_up(std::uint32_t tid, bool unfinished) {
 }
 
 void DriverCalls::thread_gone(std::uint32_t tid) { give_up(tid, true); }
+
+void DriverCalls::process_gone(std::uint32_t pid) {
+  for (std::uint32_t tid : threads_of(pid)) thread_gone(tid);
+  objects_.process_gone(pid);
+}
 
 std::vector<std::uint32_t> DriverCalls::threads_of(std::uint32_t pid) const {
   std::vector<std::uint32_t> tids;

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "correlate/driver_objects.hpp"
 #include "cudabpf/event.hpp"
 #include "decode/driver.hpp"
 #include "decode/record.hpp"
@@ -34,6 +35,7 @@ class DriverCalls {
   void begins(const Record& record, std::uint64_t ts, std::uint64_t call);
   void ends(const Record& record, std::uint64_t ts);
   void thread_gone(std::uint32_t tid);
+  void process_gone(std::uint32_t pid);
   // Threads in an operation of this process, or of all (0).
   std::vector<std::uint32_t> threads_of(std::uint32_t pid) const;
 
@@ -52,6 +54,7 @@ class DriverCalls {
   Emit emit_;
   std::unordered_map<std::uint32_t, DriverDevice> devices_;
   std::unordered_map<std::uint32_t, Open> open_;  // by thread
+  DriverObjects objects_;
 };
 
 }  // namespace cudabpf

@@ -119,7 +119,9 @@ void StatsSink::driver_call(const DriverCall& call) {
   };
   std::string name = text(details.name, details.number);
   if (details.control) name = text(details.control_name, *details.control);
-  if (details.klass) name = "alloc " + text(details.class_name, *details.klass);
+  if (details.klass)
+    name = (details.name == "NV_ESC_RM_FREE" ? "free " : "alloc ") +
+           text(details.class_name, *details.klass);
   add(ioctls_, std::move(name));
 }
 

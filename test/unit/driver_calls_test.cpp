@@ -138,6 +138,53 @@ TEST_CASE("What the driver returned is told only where it is known") {
   }
 }
 
+TEST_CASE("A free tells what it frees, where its allocation was seen") {
+  Correlating c(watching());
+  constexpr std::uint32_t RM_FREE = 0xc0104629;
+  std::uint64_t ts = 0;
+  auto alloc = [&](std::uint32_t client, std::uint32_t object, std::uint32_t klass,
+                   std::uint32_t status = 0) {
+    StructBytes bytes(48);
+    bytes.set(0, client).set(8, object).set(12, klass).set(40, status);
+    c.feed(driver_begins({.ts = ++ts}, abi::CB_IOCTL, CTL, RM_ALLOC, bytes));
+    c.feed(driver_ends({.ts = ++ts}, abi::CB_IOCTL, 0, bytes));
+  };
+  auto freed = [&](std::uint32_t client, std::uint32_t object) {
+    StructBytes bytes(16);
+    bytes.set(0, client).set(8, object);
+    c.feed(driver_begins({.ts = ++ts}, abi::CB_IOCTL, CTL, RM_FREE, bytes));
+    c.feed(driver_ends({.ts = ++ts}, abi::CB_IOCTL, 0, bytes));
+    return c.sink.driver_calls.back().details;
+  };
+  alloc(0, 0xc1, 0x41);
+  alloc(0xc1, 0x5c01, 0x40);
+  alloc(0xc1, 0x5c02, 0xc86f);
+  alloc(0xc2, 0x5c01, 0x80);
+  SECTION("each handle of each client") {
+    CHECK(freed(0xc1, 0x5c01).class_name == "NV01_MEMORY_LOCAL_USER");
+    CHECK(freed(0xc2, 0x5c01).class_name == "NV01_DEVICE_0");
+    CHECK(c.sink.driver_calls.back().details.group == DriverGroup::channel);
+    CHECK(freed(0xc1, 0x5c02).class_name == "HOPPER_CHANNEL_GPFIFO_A");
+  }
+  SECTION("once") {
+    freed(0xc1, 0x5c01);
+    CHECK_FALSE(freed(0xc1, 0x5c01).klass);
+  }
+  SECTION("with a client goes all that it has") {
+    CHECK(freed(0xc1, 0xc1).class_name == "NV01_ROOT_CLIENT");
+    CHECK_FALSE(freed(0xc1, 0x5c01).klass);
+    CHECK(freed(0xc2, 0x5c01).klass);
+  }
+  SECTION("what was not made is not freed") {
+    alloc(0xc1, 0x5c09, 0x40, 0x51);
+    CHECK_FALSE(freed(0xc1, 0x5c09).klass);
+  }
+  SECTION("a process takes its own along") {
+    c.feed(process({.ts = ++ts}, abi::CB_EXIT));
+    CHECK_FALSE(freed(0xc1, 0x5c01).klass);
+  }
+}
+
 TEST_CASE("A process that only asks the driver is announced, once") {
   Correlating c(watching());
   c.feed(driver_begins({.ts = 2}, abi::CB_OPEN, CTL));
