@@ -1,0 +1,10 @@
+// The kernel side's programs and data, as bpftool makes them for C. It names the contract's types,
+// outside any namespace.
+#pragma once
+
+#include "cudabpf/abi.h"
+
+using cudabpf::abi::cb_driver_device;  // NOLINT(misc-unused-using-decls): for what follows
+using cudabpf::abi::cb_ioctl_plan;     // NOLINT(misc-unused-using-decls): for what follows
+
+#include "cudabpf.skel.h"
