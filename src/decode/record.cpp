@@ -52,8 +52,11 @@ std::optional<Record> parse_process(Record record, Bytes all) {
   return record;
 }
 
+bool is_driver_op(std::uint16_t op) { return op >= abi::CB_IOCTL && op <= abi::CB_POLL; }
+
 std::optional<Record> parse_driver(Record record, Bytes all) {
-  if (all.size() < sizeof(abi::cb_driver)) return std::nullopt;
+  if (all.size() < sizeof(abi::cb_driver) || !is_driver_op(record.head->function))
+    return std::nullopt;
   record.driver = reinterpret_cast<const abi::cb_driver*>(all.data());
   const auto& head = *record.head;
   if (head.struct_size > CB_MAX_STRUCT || head.string_size > CB_MAX_PARAMS) return std::nullopt;
@@ -63,7 +66,8 @@ std::optional<Record> parse_driver(Record record, Bytes all) {
 }
 
 std::optional<Record> parse_driver_return(Record record, Bytes all) {
-  if (all.size() < sizeof(abi::cb_driver_return)) return std::nullopt;
+  if (all.size() < sizeof(abi::cb_driver_return) || !is_driver_op(record.head->function))
+    return std::nullopt;
   record.driver_return = reinterpret_cast<const abi::cb_driver_return*>(all.data());
   if (record.head->struct_size > CB_MAX_STRUCT) return std::nullopt;
   record.structure =

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -30,6 +31,10 @@ struct CheckedLines : Sink {
     char* end = lines.write(line.data(), call);
     if (end > line.data() + bound) abort();
     check({line.data(), end});
+  }
+  void driver_call(const DriverCall& call) override {
+    if (call.has_return + call.return_lost + call.unfinished != 1) abort();
+    check(driver_line(call));
   }
   void process(const Process& process) override { check(process_line(process)); }
   void library(const Library&) override {}
@@ -56,10 +61,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto function_of = [&](std::uint16_t id) {
     return id < table.size() ? &table[id] : id == table.size() ? &unknown : nullptr;
   };
+  Correlator::Options options;
+  options.begin_ns = 1000;
+  options.entry_only = [](const Function& f) { return f.op == "set"; };
+  options.driver_device = [](std::uint32_t number) {
+    constexpr DriverNode NODES[] = {DriverNode::ctl, DriverNode::uvm, DriverNode::other};
+    return DriverDevice{NODES[number % std::size(NODES)], "device"};
+  };
+  options.driver_version = DriverVersion::parse("580.159.04");
   Correlator correlator(
-      sink, function_of, [](std::uint32_t) { return ProcessIdentity(); },
-      {.begin_ns = 1000, .entry_only = [](const Function& f) { return f.op == "set"; }});
-  std::uint64_t entries = 0, returns = 0;
+      sink, function_of, [](std::uint32_t) { return ProcessIdentity(); }, options);
+  std::uint64_t entries = 0, returns = 0, asked = 0;
   while (size >= 2) {
     std::uint16_t length;
     std::memcpy(&length, data, 2);
@@ -76,10 +88,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       bool known = function_of(record->head->function) != nullptr;
       entries += known && record->head->kind == abi::CB_ENTRY;
       returns += known && record->head->kind == abi::CB_RETURN;
+      asked += record->head->kind == abi::CB_DRIVER;
     }
   }
   correlator.finish();
   // Every entry is in the trace, and no call without an entry or a return.
   if (correlator.calls() < entries || correlator.calls() > entries + returns) abort();
+  if (correlator.driver_calls() != asked) abort();
   return 0;
 }

@@ -133,6 +133,11 @@ TEST_CASE("Operations on the driver's devices come with the bytes that could be 
     CHECK_FALSE(parse_record(ends.bytes().first(size)));
   ends.head().struct_size = CB_MAX_STRUCT + 1;
   CHECK_FALSE(ends.parse());
+  for (int op : {0, abi::CB_POLL + 1, 0xffff}) {
+    auto unknown = driver_begins({}, static_cast<abi::cb_driver_op>(op), 7);
+    CHECK_FALSE(unknown.parse());
+    CHECK_FALSE(driver_ends({}, static_cast<abi::cb_driver_op>(op)).parse());
+  }
 }
 
 TEST_CASE("Bytes that are no record are refused") {
@@ -143,6 +148,7 @@ TEST_CASE("Bytes that are no record are refused") {
   }
   SECTION("unknown kinds") {
     auto bytes = with_head({}, 0, sizeof(abi::cb_process));
+    bytes.head().function = abi::CB_IOCTL;
     for (int kind = 0; kind < 256; kind++) {
       bytes.head().kind = static_cast<std::uint8_t>(kind);
       CAPTURE(kind);
