@@ -75,7 +75,8 @@ Result<std::unique_ptr<Capture>> Capture::open(CaptureOptions options) {
   if (features->has(feature::WATCH_MAPPINGS))
     if (auto watch = MappingWatch::open()) capture->watch_.emplace(std::move(*watch));
   for (const Feature& feature : features->list())
-    if (feature.state != Feature::State::yes && !feature.disabled)
+    if (feature.state != Feature::State::yes && !feature.disabled &&
+        (capture->options_.driver || !feature::is_of_driver(feature.name)))
       log::hint("without {}: {}", feature.name, feature.why);
   if (auto attached = capture->attach_known_libraries(); !attached) return attached.error();
   return capture;

@@ -18,6 +18,10 @@ inline constexpr const char* WATCH_MAPPINGS = "watch_mappings";
 inline constexpr const char* PROCESS_EVENTS = "process_events";
 inline constexpr const char* DRIVER_KPROBES = "driver_kprobes";
 inline constexpr const char* SYSCALL_TRACEPOINTS = "syscall_tracepoints";
+// Only --kernel needs these.
+inline bool is_of_driver(std::string_view name) {
+  return name == DRIVER_KPROBES || name == SYSCALL_TRACEPOINTS;
+}
 }  // namespace feature
 
 class Features {
