@@ -148,6 +148,18 @@ static __always_inline void read_ioctl(struct cb_driver* record, struct operatio
   if (plan && plan->follow_at) read_parameters(record, plan, argument);
 }
 
+static __always_inline void fill_driver_head(struct cb_head* head, struct ids ids, __u8 kind,
+                                             __u32 op, __u64 ts) {
+  fill_head(head, ids, kind);
+  head->ts = ts;
+  head->sp = 0;
+  head->function = op;
+  head->flags = 0;
+  head->nargs = 0;
+  head->struct_size = 0;
+  head->string_size = 0;
+}
+
 /* An operation begins, or began at `ts` if that is given. */
 static __always_inline void operation_begins(struct ids ids, __u32 device, __u32 node, __u32 op,
                                              __u32 command, __u64 argument, __u64 ts) {
@@ -157,14 +169,7 @@ static __always_inline void operation_begins(struct ids ids, __u32 device, __u32
     dropped(ids.tid, CB_DROPPED_DRIVER);
     return;
   }
-  fill_head(&record->head, ids, CB_DRIVER);
-  record->head.ts = ts ? ts : bpf_ktime_get_ns();
-  record->head.sp = 0;
-  record->head.function = op;
-  record->head.flags = 0;
-  record->head.nargs = 0;
-  record->head.struct_size = 0;
-  record->head.string_size = 0;
+  fill_driver_head(&record->head, ids, CB_DRIVER, op, ts ? ts : bpf_ktime_get_ns());
   record->device = device;
   record->command = command;
   record->argument = argument;
@@ -190,14 +195,7 @@ static __always_inline void operation_ends(struct ids ids, struct operation* ope
     dropped(ids.tid, CB_DROPPED_DRIVER);
     return;
   }
-  fill_head(&record->head, ids, CB_DRIVER_RETURN);
-  record->head.ts = bpf_ktime_get_ns();
-  record->head.sp = 0;
-  record->head.function = operation->op;
-  record->head.flags = 0;
-  record->head.nargs = 0;
-  record->head.struct_size = 0;
-  record->head.string_size = 0;
+  fill_driver_head(&record->head, ids, CB_DRIVER_RETURN, operation->op, bpf_ktime_get_ns());
   record->result = result;
   record->status = record->reserved = 0;
   __u32 size = operation->size;

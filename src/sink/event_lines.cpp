@@ -33,11 +33,6 @@ void set_unless_empty(Json& object, const char* key, const std::string& text) {
   if (!text.empty()) object[key] = text;
 }
 
-// A name, or where the tables know none, its number.
-std::string name_or_number(std::string_view name, std::uint64_t number) {
-  return name.empty() ? fmt::format("{:#x}", number) : std::string(name);
-}
-
 // The fields of a line, in order, by hand: a JSON library would not write 1.120.
 class Fields {
  public:
@@ -110,6 +105,10 @@ Json accounts_of(const Totals& totals) {
 }
 
 }  // namespace
+
+std::string name_or_number(std::string_view name, std::uint64_t number) {
+  return name.empty() ? fmt::format("{:#x}", number) : std::string(name);
+}
 
 std::string header_line(const Session& session, const Part& part) {
   Json out = {{"type", "trace"},

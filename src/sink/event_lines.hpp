@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "cudabpf/sink.hpp"
 
@@ -25,6 +26,9 @@ struct FileEnd {
   std::optional<Totals> whole;  // of all files, in the last of several
   std::uint64_t lines = 0;      // in this file, the header and this one included
 };
+
+// A name, or where the driver's tables know none, its number.
+std::string name_or_number(std::string_view name, std::uint64_t number);
 
 std::string header_line(const Session& session, const Part& part);
 std::string driver_line(const DriverCall& call);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sink/event_lines.hpp"
+
 namespace cudabpf {
 
 namespace {
@@ -114,14 +116,11 @@ void StatsSink::driver_call(const DriverCall& call) {
   if (call.op != DriverCall::Op::ioctl) return add(driver_groups_, std::string(to_string(call.op)));
   const IoctlDetails& details = call.details;
   add(driver_groups_, std::string(to_string(details.group)));
-  auto text = [](std::string_view name, std::uint64_t number) {
-    return name.empty() ? fmt::format("{:#x}", number) : std::string(name);
-  };
-  std::string name = text(details.name, details.number);
-  if (details.control) name = text(details.control_name, *details.control);
+  std::string name = name_or_number(details.name, details.number);
+  if (details.control) name = name_or_number(details.control_name, *details.control);
   if (details.klass)
     name = (details.name == "NV_ESC_RM_FREE" ? "free " : "alloc ") +
-           text(details.class_name, *details.klass);
+           name_or_number(details.class_name, *details.klass);
   add(ioctls_, std::move(name));
 }
 
