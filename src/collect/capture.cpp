@@ -24,6 +24,7 @@ namespace {
 constexpr auto BUSY_PAUSE = std::chrono::milliseconds(1);
 constexpr auto IDLE_PAUSE = std::chrono::milliseconds(10);
 constexpr std::uint64_t LOSSES_EVERY_NS = 100'000'000;
+constexpr std::uint64_t DEVICES_EVERY_NS = 100'000'000;
 
 // Kernel counters and the losses they stand for.
 constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
@@ -191,11 +192,13 @@ DriverDevice Capture::driver_device(std::uint32_t number) {
 }
 
 void Capture::renew_driver_devices() {
-  if (!options_.driver) return;
-  DriverDevices now = nvidia_devices();
+  // The main thread wakes at every mapping on the machine; modules load seldom.
+  if (!options_.driver || now() - devices_read_at_ < DEVICES_EVERY_NS) return;
+  devices_read_at_ = now();
+  DriverDevices renewed = nvidia_devices();
   std::lock_guard lock(devices_mutex_);
-  if (now == devices_) return;
-  devices_ = std::move(now);
+  if (renewed == devices_) return;
+  devices_ = std::move(renewed);
   probes_->set_driver_devices(devices_);
 }
 

@@ -102,6 +102,7 @@ class Capture {
   std::unique_ptr<ProbeSet> probes_;
   std::optional<MappingWatch> watch_;
   DriverDevices devices_;
+  std::uint64_t devices_read_at_ = 0;
   std::mutex devices_mutex_;                 // of `devices_`, which the main thread renews
   std::vector<MappedLibrary> mapped_early_;  // while the known ones were being attached
   std::vector<Library> libraries_;
