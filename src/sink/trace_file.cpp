@@ -26,7 +26,6 @@ Result<TraceFile> TraceFile::create(const std::string& path, const std::optional
   if (!fd)
     return errno_error("cannot create the trace file " + path,
                        "give a path that can be written with -o", exit_code::OUTPUT_FAILED);
-  ::fchmod(fd.get(), 0644);  // whatever the umask: others read it, root may have written it
   if (owner && ::fchown(fd.get(), owner->uid, owner->gid) != 0 && ::geteuid() == 0)
     return errno_error("cannot give the trace file " + path + " to its owner", {},
                        exit_code::OUTPUT_FAILED);

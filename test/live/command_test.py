@@ -4,7 +4,7 @@ import os
 import pwd
 import shutil
 import signal
-import stat
+
 import subprocess
 import sys
 
@@ -203,10 +203,6 @@ class Live(harness.LiveTest):
             self.assertRegex(done.stderr.decode(), r"CAP_BPF.*CAP_PERFMON")
             self.assertIn("sudo", done.stderr.decode())
         self.assertEqual(os.listdir(self.folder), ["record"])
-
-    def test_file_mode(self):
-        self.run_command("true", preexec_fn=lambda: os.umask(0o077))
-        self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o644)
 
     def test_waits_for_nobody(self):
         """A command that leaves its streams open in the background does not keep cudabpf from ending."""

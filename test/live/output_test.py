@@ -80,15 +80,15 @@ class Live(harness.LiveTest):
     # --- to a file
 
     def test_file(self):
-        """A relative name, and one that is there: replaced, and readable for all."""
+        """A relative name, and one that is there: replaced, and readable for whom the umask says."""
         with open(self.path, "w", encoding="utf-8") as file:
             file.write("what was there\n" * 10000)
         done = self.run_cudabpf("run", "-o", "trace.jsonl", "--profile", "full", "--", *calls(SCRIPT), cwd=self.folder,
                                 env=dict(self.environment(), LD_LIBRARY_PATH=os.path.dirname(os.path.abspath(LIBRARY))),
-                                preexec_fn=lambda: os.umask(0o077))
+                                preexec_fn=lambda: os.umask(0o027))
         self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr)
         self.check_whole(self.read())
-        self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o644)
+        self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o640)
         self.assertEqual(sorted(os.listdir(self.folder)), ["record", "trace.jsonl"])
 
     def test_compressed(self):

@@ -206,11 +206,11 @@ TEST_CASE("Where a trace may be written") {
     CHECK(file_text(folder.path() / "other") == "old\n");
     CHECK(file_text(path).empty());
   }
-  SECTION("others may read it, whatever the umask") {
-    mode_t before = ::umask(0077);
+  SECTION("the umask says who may read it: a trace names command lines") {
+    mode_t before = ::umask(0027);
     REQUIRE(JsonlSink::open(options));
     ::umask(before);
-    CHECK(fs::status(path).permissions() == static_cast<fs::perms>(0644));
+    CHECK(fs::status(path).permissions() == static_cast<fs::perms>(0640));
   }
   SECTION("a symbolic link is not followed") {
     folder.write("target", "precious\n");

@@ -1,0 +1,62 @@
+#!/bin/bash
+# What an administrator does with the unit, run by the systemd of a container: start it, let programs
+# call the driver, kill it, rotate, stop it. What is left lies in /check and /var/log/cudabpf.
+set -u
+cd /check || exit
+
+log_folder=/var/log/cudabpf
+failed() {
+  echo "$*"
+  systemctl status --no-pager --full cudabpf
+  exit 1
+}
+wait_for() { # SECONDS COMMAND...
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    ((SECONDS < end)) || failed "not so in time: $*"
+    sleep 0.1
+  done
+}
+tracing() { # as many files as this, the newest of them begun
+  local files=("$log_folder"/trace.*.jsonl.zst)
+  ((${#files[@]} >= $1)) && [[ -s ${files[-1]} ]]
+}
+work() { # the record of its calls goes to /check/NAME
+  mkdir "$1"
+  FAKE_CUDA_COUNTS=$PWD/$1 /check/fake_calls --library /usr/local/lib/libcuda.so.1 'setup; loop 100 { sync }' ||
+    failed "the workload failed beside the unit"
+}
+written() { # how often the newest trace has this
+  local files=("$log_folder"/trace.*.jsonl.zst)
+  [[ $(zstd -dcq "${files[-1]}" 2>&1 | grep -c "$2") == "$1" ]]
+}
+pid_of() { systemctl show --property MainPID --value cudabpf; }
+
+ldconfig
+systemctl start cudabpf || failed "systemctl start failed"
+wait_for 30 tracing 1
+work first
+wait_for 10 written 100 '"name":"cuStreamSynchronize"'
+
+killed=$(pid_of)
+kill -KILL "$killed"
+wait_for 30 tracing 2
+[[ $(pid_of) != "$killed" ]] || failed "not started again"
+work second
+
+systemctl show --property ActiveState,NRestarts cudabpf >restarted
+systemctl stop cudabpf || failed "systemctl stop failed"
+systemctl show --property Result,ExecMainStatus cudabpf >stopped
+stat --format '%a %U' "$log_folder" "$log_folder"/* >owners
+
+# Wrong options are not tried again and again.
+mkdir -p /run/systemd/system/cudabpf.service.d
+printf '[Service]\nExecStart=\nExecStart=/usr/sbin/cudabpf --no-such-option\n' \
+  >/run/systemd/system/cudabpf.service.d/wrong.conf
+systemctl daemon-reload
+systemctl start cudabpf
+wait_for 10 systemctl --quiet is-failed cudabpf
+systemctl show --property Result,ExecMainStatus,NRestarts cudabpf >refused
+journalctl --no-pager --output cat --unit cudabpf >journal
+echo yes >passed

@@ -1,0 +1,108 @@
+"""The systemd unit, under a systemd: one that boots in a container, on this machine's own files."""
+import os
+import shutil
+import subprocess
+
+import harness
+from harness import BUILD, LIBRARY, WORKLOADS
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCENARIO_UNIT = """[Unit]
+Description=What the test does with cudabpf.service
+[Service]
+Type=oneshot
+ExecStart=/bin/bash /check/service_scenario.sh
+StandardOutput=file:/check/log
+StandardError=file:/check/log
+TimeoutStartSec=100
+ExecStopPost=systemctl --no-block --force poweroff
+"""
+
+
+class Live(harness.LiveTest):
+    def container(self):
+        """A root that is this machine's, with cudabpf installed, whose changes are the test's own."""
+        for tool in ("systemd-nspawn", "/lib/systemd/systemd"):
+            if not shutil.which(tool):
+                self.skipTest(f"{tool} not found: it boots a systemd to try the unit under")
+        for name in ("changes", "work", "root", "check"):
+            os.mkdir(f"{self.folder}/{name}")
+        root = f"{self.folder}/root"
+        layers = f"lowerdir=/,upperdir={self.folder}/changes,workdir={self.folder}/work"
+        done = subprocess.run(["mount", "-t", "overlay", "-o", layers, "overlay", root], check=False,
+                              stderr=subprocess.PIPE, text=True)
+        if done.returncode:
+            self.skipTest(f"no overlay of this machine's root can be mounted: {done.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", root], check=True)
+
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", "/usr"], check=True, stdout=subprocess.DEVNULL,
+                       env={**os.environ, "DESTDIR": root})
+        shutil.copy(LIBRARY, f"{root}/usr/local/lib/libcuda.so.1")
+        for path in (f"{WORKLOADS}/fake_calls", f"{HERE}/service_scenario.sh"):
+            shutil.copy(path, f"{self.folder}/check")
+        # Ten seconds from a failure to the next start are for administrators, not for tests.
+        drop_in = f"{root}/etc/systemd/system/cudabpf.service.d"
+        os.makedirs(drop_in)
+        with open(f"{drop_in}/soon.conf", "w", encoding="utf-8") as file:
+            file.write("[Service]\nRestartSec=100ms\n")
+        with open(f"{root}/etc/systemd/system/scenario.service", "w", encoding="utf-8") as file:
+            file.write(SCENARIO_UNIT)
+        return root
+
+    def boot(self, root):
+        # Without a machined or a systemd to tell of it; bpf() is not for containers by default.
+        command = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe",
+                   f"--machine=cudabpf-{os.getpid()}", "--link-journal=no", "--capability=all",
+                   "--system-call-filter=bpf perf_event_open", "--private-network",
+                   f"--bind={self.folder}/check:/check", "-D", root, "--boot", "systemd.unit=scenario.service"]
+        done = subprocess.run(command, check=False, timeout=110, stdin=subprocess.DEVNULL, text=True,
+                              errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if not os.path.exists(self.check("log")):
+            self.skipTest(f"no systemd boots in a container here: {done.stdout[-2000:]}")
+        self.assertTrue(os.path.exists(self.check("passed")), self.result("log") + done.stdout[-2000:])
+
+    def check(self, name):
+        return f"{self.folder}/check/{name}"
+
+    def result(self, name):
+        with open(self.check(name), encoding="utf-8") as file:
+            return file.read()
+
+    def state(self, name):
+        return dict(line.split("=", 1) for line in self.result(name).splitlines())
+
+    def test_unit_traces_under_systemd(self):
+        root = self.container()
+        self.boot(root)
+
+        # Killed, it was started again; told to stop, it ended in order; refused, it stayed down.
+        self.assertEqual(self.state("restarted"), {"ActiveState": "active", "NRestarts": "1"})
+        self.assertEqual(self.state("stopped"), {"Result": "success", "ExecMainStatus": "0"})
+        self.assertEqual(self.state("refused"), {"Result": "exit-code", "ExecMainStatus": "2", "NRestarts": "0"})
+        journal = self.result("journal")
+        self.assertIn("--no-such-option", journal)
+
+        # One file of each life, none overwritten, for root alone.
+        folder = f"{root}/var/log/cudabpf"
+        names = sorted(os.listdir(folder))
+        self.assertEqual(names, ["trace.0001.jsonl.zst", "trace.0002.jsonl.zst"], journal)
+        self.assertEqual(self.result("owners").split("\n")[:-1], ["750 root", "640 root", "640 root"])
+
+        # The first was cut off by SIGKILL after all of its calls; the second has its end.
+        for name, record, whole in (("trace.0001", "first", False), ("trace.0002", "second", True)):
+            text = subprocess.run(["zstd", "-dcq", f"{folder}/{name}.jsonl.zst"], check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+            with open(self.path, "w", encoding="utf-8") as file:
+                file.write(text)
+            trace = self.read(whole=whole)
+            self.record_folder = self.check(record)
+            if whole:
+                self.check_law(trace)
+            profile = harness.profile_symbols("default")
+            made = harness.merge(r.counts for r in self.records().values())
+            self.assertGreater(made["cuStreamSynchronize"], 99)
+            self.assertEqual(dict(trace.counts()), {k: v for k, v in made.items() if k in profile})
+
+
+if __name__ == "__main__":
+    harness.main()
