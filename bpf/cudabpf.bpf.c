@@ -37,9 +37,25 @@ SEC("?tracepoint") int driver_exit(struct trace_event_raw_sys_exit* ctx) {
 
 /* The driver's own functions; the cookie tells the operation. */
 SEC("?kprobe") int driver_function(struct pt_regs* ctx) {
-  return function_begins(ctx, bpf_get_attach_cookie(ctx));
+  struct driver_arguments with = {{PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx)}};
+  return function_begins(with, bpf_get_attach_cookie(ctx));
 }
-SEC("?kretprobe") int driver_function_return(struct pt_regs* ctx) { return function_ends(ctx); }
+SEC("?kretprobe") int driver_function_return(struct pt_regs* ctx) {
+  return function_ends(PT_REGS_RC(ctx), bpf_get_attach_cookie(ctx));
+}
+/* The same where the kernel knows the functions' types. Userspace loads a copy for each. */
+SEC("?fentry") int driver_function_entered(__u64* ctx) {
+  struct driver_arguments with = {};
+  for (int i = 0; i < 3; i++) bpf_get_func_arg(ctx, i, &with.word[i]); /* as many as it has */
+  return function_begins(with, bpf_get_attach_cookie(ctx));
+}
+SEC("?fexit") int driver_function_left(__u64* ctx) {
+  __u64 result = 0;
+  bpf_get_func_ret(ctx, &result);
+  return function_ends(result, bpf_get_attach_cookie(ctx));
+}
+
+SEC("?tracepoint") int driver_xid(void* ctx) { return xid_told(ctx); }
 
 SEC("?raw_tp/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct* parent, struct task_struct* child) {

@@ -12,11 +12,15 @@ struct cb_driver_device driver_devices[CB_DRIVER_DEVICES];
 struct cb_ioctl_plan escape_plans[CB_IOCTL_PLANS];
 struct cb_ioctl_plan uvm_plans[CB_IOCTL_PLANS];
 
-/* Operations under way: what their end needs to know. A thread has one at a time. */
+/* Where userspace has found the fields of the driver's tracepoint. */
+struct cb_xid_layout xid_layout;
+
+/* Operations under way: what their end needs to know. A thread has one at a time, and may fault
+ * inside it. */
 #define OPERATION_SETS 2048
 #define OPERATION_WAYS 4
 struct operation {
-  __u32 owner; /* a thread's id; 0: free */
+  __u32 owner; /* owner_of() it; 0: free */
   __u8 op;     /* enum cb_driver_op */
   __u8 recorded;
   __u16 status_at;
@@ -26,23 +30,28 @@ struct operation {
 };
 static struct operation operations[OPERATION_SETS][OPERATION_WAYS];
 
-static __always_inline struct operation* operation_set(__u32 tid) {
-  return operations[tid * 0x9e3779b1u >> 21 & (OPERATION_SETS - 1)];
+/* Thread ids have 22 bits. */
+static __always_inline __u32 owner_of(__u32 tid, __u32 op) {
+  return op < CB_FAULT ? tid : tid | op << 24;
 }
 
-static __always_inline struct operation* claim_operation(__u32 tid) {
-  struct operation* set = operation_set(tid);
+static __always_inline struct operation* operation_set(__u32 owner) {
+  return operations[owner * 0x9e3779b1u >> 21 & (OPERATION_SETS - 1)];
+}
+
+static __always_inline struct operation* claim_operation(__u32 owner) {
+  struct operation* set = operation_set(owner);
   for (int way = 0; way < OPERATION_WAYS; way++)
-    if (set[way].owner == tid ||
-        (!set[way].owner && !__sync_val_compare_and_swap(&set[way].owner, 0, tid)))
+    if (set[way].owner == owner ||
+        (!set[way].owner && !__sync_val_compare_and_swap(&set[way].owner, 0, owner)))
       return &set[way];
   return 0; /* threads that were killed inside the driver have left theirs behind */
 }
 
-static __always_inline struct operation* operation_of(__u32 tid) {
-  struct operation* set = operation_set(tid);
+static __always_inline struct operation* operation_of(__u32 owner) {
+  struct operation* set = operation_set(owner);
   for (int way = 0; way < OPERATION_WAYS; way++)
-    if (set[way].owner == tid) return &set[way];
+    if (set[way].owner == owner) return &set[way];
   return 0;
 }
 
@@ -174,7 +183,7 @@ static __always_inline void operation_begins(struct ids ids, __u32 device, __u32
   record->command = command;
   record->argument = argument;
   record->inner = record->inner_size = 0;
-  struct operation* operation = claim_operation(ids.tid);
+  struct operation* operation = claim_operation(owner_of(ids.tid, op));
   if (operation) {
     operation->op = op;
     operation->recorded = true;
@@ -283,36 +292,84 @@ static __always_inline __u32 device_of_file(struct file* file) {
 }
 
 /* What poll(2) was given: its arguments stand in the registers that it was entered with. */
-static __always_inline __u32 device_of_poll(struct pt_regs* at) {
+static __always_inline __u32 device_of_poll(const void* at) {
   struct pt_regs entered;
   if (bpf_probe_read_kernel(&entered, sizeof(entered), at)) return 0;
   return polled_device((void*)PT_REGS_PARM1(&entered), PT_REGS_PARM2(&entered));
 }
 
-static __always_inline int function_begins(struct pt_regs* ctx, __u32 op) {
+/* Interrupts are not any process's. They are recorded when they end, in one record. */
+static __always_inline __u32 interrupt_owner(__u32 op) {
+  __u32 worker = op == CB_ISR ? bpf_get_smp_processor_id() : (__u32)bpf_get_current_pid_tgid();
+  return owner_of(worker, op);
+}
+
+static __always_inline int interrupt_begins(__u32 op) {
+  if (selection != CB_SELECT_ALL) return 0;
+  __u32 owner = interrupt_owner(op);
+  if (operation_of(owner)) return 0; /* one handler calls another */
+  struct operation* operation = claim_operation(owner);
+  if (operation) operation->ts = bpf_ktime_get_ns();
+  return 0;
+}
+
+static __always_inline int interrupt_ends(__u32 op) {
+  struct operation* operation = operation_of(interrupt_owner(op));
+  if (!operation) return 0;
+  struct ids nobody = {.pid = 0, .tid = bpf_get_smp_processor_id()};
+  count(CB_ENTERED);
+  struct cb_interrupt* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+  if (record) {
+    fill_driver_head(&record->head, nobody, CB_INTERRUPT, op, bpf_ktime_get_ns());
+    record->began = operation->ts;
+    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+    count(CB_EMITTED);
+  } else {
+    dropped(nobody.tid, CB_DROPPED_DRIVER);
+  }
+  operation->owner = 0;
+  return 0;
+}
+
+/* What a function of the driver was called with. */
+struct driver_arguments {
+  __u64 word[3];
+};
+
+static __always_inline int function_begins(struct driver_arguments with, __u32 op) {
+  if (op >= CB_ISR) return interrupt_begins(op);
   struct ids ids = current_ids();
   if (!may_be_selected(ids)) return 0;
   __u32 device = 0, command = 0;
   __u64 argument = 0;
   switch (op) {
     case CB_IOCTL: /* (file, command, argument) */
-      device = device_of_file((struct file*)PT_REGS_PARM1(ctx));
-      command = PT_REGS_PARM2(ctx);
-      argument = PT_REGS_PARM3(ctx);
+      device = device_of_file((struct file*)with.word[0]);
+      command = with.word[1];
+      argument = with.word[2];
       break;
     case CB_MMAP: { /* (file, area) */
-      struct vm_area_struct* area = (struct vm_area_struct*)PT_REGS_PARM2(ctx);
-      device = device_of_file((struct file*)PT_REGS_PARM1(ctx));
+      struct vm_area_struct* area = (struct vm_area_struct*)with.word[1];
+      device = device_of_file((struct file*)with.word[0]);
       argument = BPF_CORE_READ(area, vm_end) - BPF_CORE_READ(area, vm_start);
       break;
     }
     case CB_OPEN: /* (inode, file) */
-    case CB_CLOSE:
-      device = BPF_CORE_READ((struct inode*)PT_REGS_PARM1(ctx), i_rdev);
+    case CB_CLOSE: {
+      struct inode* inode = (struct inode*)with.word[0];
+      device = BPF_CORE_READ(inode, i_rdev);
       break;
+    }
     case CB_POLL:
-      device = device_of_poll((struct pt_regs*)PT_REGS_PARM1(ctx));
+      device = device_of_poll((const void*)with.word[0]);
       break;
+    case CB_FAULT: {
+      struct vm_fault* fault = (struct vm_fault*)with.word[0];
+      device = device_of_file(BPF_CORE_READ(fault, vma, vm_file));
+      command = BPF_CORE_READ(fault, flags) & FAULT_FLAG_WRITE;
+      argument = BPF_CORE_READ(fault, address);
+      break;
+    }
   }
   __u32 node = node_of(device);
   if (!node || !selected(ids)) return 0;
@@ -320,15 +377,44 @@ static __always_inline int function_begins(struct pt_regs* ctx, __u32 op) {
   return 0;
 }
 
-static __always_inline int function_ends(struct pt_regs* ctx) {
+static __always_inline int function_ends(__s64 result, __u32 op) {
+  if (op >= CB_ISR) return interrupt_ends(op);
   struct ids ids = current_ids();
   if (!may_be_selected(ids)) return 0;
-  struct operation* operation = operation_of(ids.tid);
+  struct operation* operation = operation_of(owner_of(ids.tid, op));
   if (!operation) return 0;
-  __s64 result = PT_REGS_RC(ctx);
-  if (operation->op != CB_IOCTL && operation->op != CB_POLL) result = (__s32)result;
+  if (op != CB_IOCTL && op != CB_POLL) result = (__s32)result;
   operation_ends(ids, operation, result);
   operation->owner = 0;
+  return 0;
+}
+
+/* --- seen at the driver's tracepoint */
+
+/* A string of a tracepoint lies where the low half of its field tells. */
+static __always_inline void read_tracepoint_string(char* to, __u32 size, const void* event,
+                                                   __u16 field_at) {
+  __u32 where = 0;
+  to[0] = 0;
+  if (bpf_probe_read_kernel(&where, sizeof(where), event + field_at)) return;
+  bpf_probe_read_kernel_str(to, size, event + (where & 0xffff));
+}
+
+static __always_inline int xid_told(const void* event) {
+  struct ids ids = current_ids();
+  count(CB_ENTERED);
+  struct cb_xid* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+  if (!record) {
+    dropped(ids.tid, CB_DROPPED_DRIVER);
+    return 0;
+  }
+  fill_driver_head(&record->head, ids, CB_XID, 0, bpf_ktime_get_ns());
+  record->number = record->reserved = 0;
+  bpf_probe_read_kernel(&record->number, sizeof(record->number), event + xid_layout.number_at);
+  read_tracepoint_string(record->device, sizeof(record->device), event, xid_layout.device_at);
+  read_tracepoint_string(record->message, sizeof(record->message), event, xid_layout.message_at);
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  count(CB_EMITTED);
   return 0;
 }
 

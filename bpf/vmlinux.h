@@ -103,6 +103,15 @@ struct file {
 struct vm_area_struct {
   unsigned long vm_start;
   unsigned long vm_end;
+  struct file* vm_file;
+};
+enum fault_flag {
+  FAULT_FLAG_WRITE = 1,
+};
+struct vm_fault {
+  struct vm_area_struct* vma;
+  unsigned long address;
+  enum fault_flag flags;
 };
 struct fdtable {
   unsigned int max_fds;

@@ -27,6 +27,8 @@ enum cb_kind {
   CB_THREAD_EXIT = 8, /* cb_head alone */
   CB_DRIVER = 9,      /* an operation on one of the NVIDIA driver's devices began: cb_driver */
   CB_DRIVER_RETURN = 10, /* it ended: cb_driver_return */
+  CB_INTERRUPT = 11,     /* the driver has done work for no process: cb_interrupt */
+  CB_XID = 12,           /* the driver tells of a GPU's error: cb_xid */
 };
 
 enum cb_flag {
@@ -92,16 +94,21 @@ enum cb_driver_op {
   CB_CLOSE = 3,
   CB_MMAP = 4,
   CB_POLL = 5,
+  CB_FAULT = 6, /* a page of one of its mappings was touched and is not there */
+  /* From here on no process asks. */
+  CB_ISR = 7,         /* an interrupt, at once */
+  CB_BOTTOM_HALF = 8, /* and in its thread */
+  CB_GPU_FAULTS = 9,  /* pages that a GPU has touched are brought to it */
 };
 
 #define CB_MAX_PARAMS 256
 struct cb_driver {
   struct cb_head head;
-  __u32 device;   /* major << 20 | minor, as the kernel has it */
-  __u32 command;  /* of an ioctl */
-  __u64 argument; /* ioctl: the address of its struct; mmap: the length; poll: the timeout in ms */
-  __u32 inner;    /* CB_INDIRECT: the real escape's number */
-  __u32 inner_size;               /* and the size of its struct */
+  __u32 device;     /* major << 20 | minor, as the kernel has it */
+  __u32 command;    /* of an ioctl; a fault: 1 if the page is to be written */
+  __u64 argument;   /* ioctl: the address of its struct; mmap: the length; fault: the address */
+  __u32 inner;      /* CB_INDIRECT: the real escape's number */
+  __u32 inner_size; /* and the size of its struct */
   __u8 structure[CB_MAX_STRUCT];  /* the ioctl's; the head's struct_size bytes of it are read */
   __u8 parameters[CB_MAX_PARAMS]; /* that the struct points to; the head's string_size bytes */
 };
@@ -114,6 +121,21 @@ struct cb_driver_return {
   __u8 structure[CB_MAX_STRUCT]; /* as the driver left it; the head's struct_size bytes of it */
 };
 
+struct cb_interrupt {
+  struct cb_head head; /* ts: when it ended; tid: the CPU, pid: 0 */
+  __u64 began;
+};
+
+struct cb_xid {
+  struct cb_head head; /* of whoever was running; the message may name another process */
+  __u32 number;
+  __u32 reserved;
+  char device[32];   /* a PCI address; ends at the first NUL */
+  char message[248]; /* likewise */
+};
+
+CB_STATIC_ASSERT(sizeof(struct cb_interrupt) == 40, "cb_interrupt");
+CB_STATIC_ASSERT(sizeof(struct cb_xid) == 320, "cb_xid");
 CB_STATIC_ASSERT(sizeof(struct cb_driver) == 512, "cb_driver");
 CB_STATIC_ASSERT(sizeof(struct cb_driver_return) == 248, "cb_driver_return");
 
@@ -143,6 +165,11 @@ struct cb_driver_device {
   __u32 node; /* CB_NODE_NONE: the list ends here */
 };
 #define CB_DRIVER_DEVICES 16
+
+/* Where the fields of the tracepoint nvidia:nvidia_dev_xid lie. */
+struct cb_xid_layout {
+  __u16 device_at, number_at, message_at;
+};
 
 CB_STATIC_ASSERT(sizeof(struct cb_head) == 32, "cb_head");
 CB_STATIC_ASSERT(sizeof(struct cb_name) == 40, "cb_name");

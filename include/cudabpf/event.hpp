@@ -85,9 +85,20 @@ struct Call {
   std::uint64_t ioctl_time = 0;        // time they took; calls inside this one included
 };
 
-// An operation on one of the driver's devices.
+// An operation on one of the driver's devices; or, from `isr` on, what the driver did for no
+// process.
 struct DriverCall {
-  enum class Op : std::uint8_t { ioctl = 1, open, close, mmap, poll };
+  enum class Op : std::uint8_t {
+    ioctl = 1,
+    open,
+    close,
+    mmap,
+    poll,
+    fault,        // a page of one of its mappings was touched
+    isr,          // an interrupt, at once
+    bottom_half,  // and in its thread
+    gpu_faults,   // pages that a GPU has touched are brought to it
+  };
   Op op = Op::ioctl;
   std::uint64_t call = 0;  // id of the CUDA call that it was made inside of; 0: none
   std::uint64_t ts = 0;
@@ -101,14 +112,31 @@ struct DriverCall {
   bool read_fault = false;
   std::int64_t result = 0;              // of the system call, negative for an errno
   std::uint64_t length = 0;             // of a mapping
+  std::uint64_t address = 0;            // of a fault
+  bool to_write = false;                // likewise
+  std::uint32_t cpu = 0;                // where an interrupt was handled
   IoctlDetails details;                 // of an ioctl
   std::optional<std::uint32_t> status;  // the driver's own
 };
 
+constexpr bool is_interrupt(DriverCall::Op op) { return op >= DriverCall::Op::isr; }
+
 constexpr std::string_view to_string(DriverCall::Op op) {
-  constexpr std::string_view NAMES[] = {"", "ioctl", "open", "close", "mmap", "poll"};
+  constexpr std::string_view NAMES[] = {"",     "ioctl", "open", "close",       "mmap",
+                                        "poll", "fault", "isr",  "bottom_half", "gpu_faults"};
   return NAMES[static_cast<std::size_t>(op)];
 }
+
+// What the driver tells of a GPU's error.
+struct GpuError {
+  std::uint64_t ts = 0;
+  std::uint32_t xid = 0;
+  std::string_view meaning;          // empty: the number is not known
+  std::string device;                // its PCI address
+  std::optional<std::uint32_t> pid;  // of the process that the message names, and its name
+  std::string comm;
+  std::string message;
+};
 
 struct Process {
   enum class Op : std::uint8_t { start, fork, exec, exit };

@@ -40,6 +40,7 @@ struct Session {
   bool returns = true;
   bool follow = true;
   bool driver_traced = false;  // --kernel
+  std::string driver_way;      // the feature by which that is done
   std::uint64_t ring_size = 0;
   std::uint64_t realtime_ns = 0;  // the three clocks at ts 0
   std::uint64_t monotonic_ns = 0;
@@ -74,6 +75,7 @@ class Sink {
   virtual void begin(const Session& session) = 0;
   virtual void call(const Call& call) = 0;
   virtual void driver_call(const DriverCall& call) = 0;
+  virtual void gpu_error(const GpuError& error) = 0;
   virtual void process(const Process& process) = 0;
   virtual void library(const Library& library) = 0;  // one that appeared after begin()
   virtual void lost(const LossEvent& loss) = 0;

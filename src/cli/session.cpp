@@ -56,20 +56,20 @@ void CaptureSession::begin(const std::string& mode, const std::vector<std::strin
 
 // Why the capture ended, in the words of the trace's `end` line.
 std::string CaptureSession::wait_for_end(const Until& until) {
-  std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
-  for (int fd : capture_->watch_fds()) polled.push_back({fd, POLLIN, 0});
-  if (until.command) polled.push_back({until.command->pidfd(), POLLIN, 0});
   std::uint64_t begin = now_ns(CLOCK_MONOTONIC);
   bool waiting_for_command_to_stop = false;
   bool told_of_children = false;
 
   for (;;) {
     constexpr int TICK_MS = 200;
-    bool command_ended = until.command && until.command->status();
-    if (command_ended) polled.back().fd = -1;
+    std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
+    for (int fd : capture_->watch_fds()) polled.push_back({fd, POLLIN, 0});
+    if (until.command && !until.command->status())
+      polled.push_back({until.command->pidfd(), POLLIN, 0});
     poll(polled.data(), polled.size(), TICK_MS);
     capture_->attach_new_libraries();
-    capture_->renew_driver_devices();
+    capture_->follow_driver();
+    capture_->read_gpu_errors();
 
     Signals::Got got = signals_.read();
     if (got.signal) {

@@ -24,7 +24,6 @@ namespace {
 constexpr auto BUSY_PAUSE = std::chrono::milliseconds(1);
 constexpr auto IDLE_PAUSE = std::chrono::milliseconds(10);
 constexpr std::uint64_t LOSSES_EVERY_NS = 100'000'000;
-constexpr std::uint64_t DEVICES_EVERY_NS = 100'000'000;
 
 // Kernel counters and the losses they stand for.
 constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
@@ -49,7 +48,7 @@ Result<std::unique_ptr<Capture>> Capture::open(CaptureOptions options) {
   if (auto permitted = check_permissions(); !permitted) return permitted.error();
   if (auto supported = check_kernel(); !supported) return supported.error();
   std::unique_ptr<Capture> capture(new Capture(std::move(options)));
-  auto features = Features::detect(capture->options_.disabled_features);
+  auto features = Features::detect(capture->options_.disabled_features, capture->options_.driver);
   if (!features) return features.error();
   capture->features_ = *features;
 
@@ -61,23 +60,14 @@ Result<std::unique_ptr<Capture>> Capture::open(CaptureOptions options) {
   if (features->has(feature::PROCESS_EVENTS))
     if (auto attached = capture->probes_->attach_process_events(); !attached)
       return attached.error();
-  if (capture->options_.driver) {
-    if (!features->has(feature::DRIVER_KPROBES) && !features->has(feature::SYSCALL_TRACEPOINTS))
-      return Error{"--kernel: this kernel has no way to see ioctls that cudabpf knows",
-                   "it needs CONFIG_FTRACE_SYSCALLS; `cudabpf doctor` tells more",
-                   exit_code::KERNEL_UNSUPPORTED};
-    capture->devices_ = nvidia_devices();
-    auto version = DriverVersion::parse(nvidia_driver().version);
-    if (auto attached = capture->probes_->attach_driver(*features, capture->devices_, version);
-        !attached)
-      return attached.error();
-  }
+  if (capture->options_.driver)
+    if (auto attached = capture->attach_driver(); !attached) return attached.error();
   // Watching begins before the search, so that no copy can slip in between.
   if (features->has(feature::WATCH_MAPPINGS))
     if (auto watch = MappingWatch::open()) capture->watch_.emplace(std::move(*watch));
   for (const Feature& feature : features->list())
     if (feature.state != Feature::State::yes && !feature.disabled &&
-        (capture->options_.driver || !feature::is_of_driver(feature.name)))
+        !feature::is_of_driver(feature.name))  // of those one will do
       log::hint("without {}: {}", feature.name, feature.why);
   if (auto attached = capture->attach_known_libraries(); !attached) return attached.error();
   return capture;
@@ -129,6 +119,7 @@ void Capture::describe(Session& session) {
   session.returns = options_.filter.returns;
   session.follow = options_.follow_children;
   session.driver_traced = options_.driver;
+  session.driver_way = driver_way_;
   session.ring_size = options_.ring_size;
   session.pids = options_.pids;
   session.libraries = libraries_;
@@ -175,7 +166,11 @@ void Capture::announce(std::uint32_t pid) {
   announced_.push_back(pid);
 }
 
-std::vector<int> Capture::watch_fds() const { return watch_ ? watch_->fds() : std::vector<int>{}; }
+std::vector<int> Capture::watch_fds() const {
+  std::vector<int> fds = watch_ ? watch_->fds() : std::vector<int>{};
+  if (kernel_log_) fds.push_back(kernel_log_->fd());
+  return fds;
+}
 
 void Capture::attach_new_libraries() {
   if (!watch_) return;
@@ -184,22 +179,6 @@ void Capture::attach_new_libraries() {
   if (overruns) note_loss({Loss::watch_overrun, overruns, 0, now(), {}});
   for (const MappedLibrary& library : std::exchange(mapped_early_, {})) attach_mapped(library);
   for (const MappedLibrary& library : mapped) attach_mapped(library);
-}
-
-DriverDevice Capture::driver_device(std::uint32_t number) {
-  std::lock_guard lock(devices_mutex_);
-  return {devices_.node(number), devices_.name(number)};
-}
-
-void Capture::renew_driver_devices() {
-  // The main thread wakes at every mapping on the machine; modules load seldom.
-  if (!options_.driver || now() - devices_read_at_ < DEVICES_EVERY_NS) return;
-  devices_read_at_ = now();
-  DriverDevices renewed = nvidia_devices();
-  std::lock_guard lock(devices_mutex_);
-  if (renewed == devices_) return;
-  devices_ = std::move(renewed);
-  probes_->set_driver_devices(devices_);
 }
 
 void Capture::attach_mapped(const MappedLibrary& mapped) {
@@ -246,12 +225,16 @@ void Capture::deliver_notes() {
   std::vector<LossEvent> losses;
   std::vector<Library> libraries;
   std::vector<std::uint32_t> announced;
+  std::vector<GpuError> errors;
   {
     std::lock_guard lock(notes_mutex_);
     losses.swap(noted_losses_);
     libraries.swap(noted_libraries_);
     announced.swap(announced_);
+    errors.swap(noted_errors_);
+    if (noted_version_) correlator_->driver_is(*std::exchange(noted_version_, std::nullopt));
   }
+  for (const GpuError& error : errors) sink_->gpu_error(error);
   for (std::uint32_t pid : announced) correlator_->processes().announce(pid, now());
   for (const Library& library : libraries) sink_->library(library);
   for (const LossEvent& loss : losses) {
@@ -271,6 +254,7 @@ void Capture::report_losses() {
   };
   for (auto [counter, reason] : KERNEL_LOSSES)
     report(reason, counter == abi::CB_OUT_MISSED ? out_missed() : probes_->counter(counter));
+  report(Loss::driver_return, correlator_->driver_returns_missed());
   report(Loss::bad_record, reported_bad_ + correlator_->bad_records());
   losses_read_at_ = until;
 }
@@ -328,6 +312,7 @@ void Capture::read_loop() {
 
 Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   std::uint64_t duration_ns = now();
+  read_gpu_errors();
   ending_ = true;
   correlator_->stop_at(begin_ns_ + duration_ns);
   most_out_missed_ = out_missed();

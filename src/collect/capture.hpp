@@ -14,6 +14,7 @@
 
 #include "collect/features.hpp"
 #include "collect/functions.hpp"
+#include "collect/kernel_log.hpp"
 #include "collect/mapping_watch.hpp"
 #include "collect/probe_set.hpp"
 #include "correlate/correlator.hpp"
@@ -65,8 +66,9 @@ class Capture {
   // Descriptors that become readable when a library is mapped, and what to do then.
   std::vector<int> watch_fds() const;
   void attach_new_libraries();
-  // Modules of the driver that were loaded since have device numbers of their own.
-  void renew_driver_devices();
+  // Modules of the driver that were loaded since have device numbers and functions of their own.
+  void follow_driver();
+  void read_gpu_errors();
 
   // Detaches, drains the ring and ends the trace.
   Totals stop(std::string reason, std::optional<int> command_status);
@@ -83,6 +85,8 @@ class Capture {
   explicit Capture(CaptureOptions options) : options_(std::move(options)) {}
 
   Result<> attach_known_libraries();
+  Result<> attach_driver();
+  void watch_gpu_errors();
   DriverDevice driver_device(std::uint32_t number);
   void attach_all(const std::vector<LibraryFile>& files);
   void attach_mapped(const MappedLibrary& mapped);
@@ -101,9 +105,12 @@ class Capture {
   FunctionNumbers numbers_;
   std::unique_ptr<ProbeSet> probes_;
   std::optional<MappingWatch> watch_;
+  std::string driver_way_;  // the feature by which the driver is traced
+  std::vector<std::uint64_t> driver_modules_;
   DriverDevices devices_;
-  std::uint64_t devices_read_at_ = 0;
-  std::mutex devices_mutex_;                 // of `devices_`, which the main thread renews
+  std::uint64_t driver_seen_at_ = 0;
+  std::mutex devices_mutex_;  // of `devices_`, which the main thread renews
+  std::optional<KernelLog> kernel_log_;
   std::vector<MappedLibrary> mapped_early_;  // while the known ones were being attached
   std::vector<Library> libraries_;
 
@@ -125,6 +132,8 @@ class Capture {
   std::vector<LossEvent> noted_losses_;
   std::vector<Library> noted_libraries_;
   std::vector<std::uint32_t> announced_;
+  std::vector<GpuError> noted_errors_;
+  std::optional<DriverVersion> noted_version_;
 
   Progress progress_;
 };

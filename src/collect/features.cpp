@@ -14,6 +14,7 @@
 #include <functional>
 
 #include "collect/driver_functions.hpp"
+#include "collect/kernel_btf.hpp"
 #include "collect/mapping_watch.hpp"
 #include "collect/tracepoints.hpp"
 #include "util/exit_codes.hpp"
@@ -77,24 +78,62 @@ Finding try_mapping_watch() {
   return {State::no, watch.error().message};
 }
 
-// What is asked of the driver is seen at its own functions, where kprobes are to be had. Both of
-// its modules must be there: one that loads later would not be seen.
+constexpr const char* NO_FUNCTIONS =
+    "nvidia and nvidia-uvm are not both loaded, or their functions are not those that are known";
+
+// What is asked of the driver is seen at its own functions, best where the kernel knows their types
+// (cookies there: kernel commit 2fcc82411e74, Linux 5.19). Both of its modules must be there: one
+// that loads later would not be seen.
+Finding try_driver_fentry() {
+  auto functions = driver_functions();
+  if (functions.empty()) return {State::no, NO_FUNCTIONS};
+  KernelBtf btf;
+  auto function = btf.find(functions.front().module, functions.front().name);
+  if (!function) return {State::no, function.error().message};
+  const bpf_insn program[] = {
+      {.code = BPF_JMP | BPF_CALL,
+       .dst_reg = 0,
+       .src_reg = 0,
+       .off = 0,
+       .imm = BPF_FUNC_get_attach_cookie},
+      {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
+      {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
+  };
+  LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_FENTRY);
+  options.attach_btf_id = function->id;
+  options.attach_btf_obj_fd = static_cast<std::uint32_t>(function->object);
+  Fd loaded(bpf_prog_load(BPF_PROG_TYPE_TRACING, "cb_probe", "GPL", program, std::size(program),
+                          &options));
+  if (!loaded)
+    return {State::no, fmt::format("the kernel refuses such programs: {}", std::strerror(errno))};
+  LIBBPF_OPTS(bpf_link_create_opts, link_options);
+  link_options.tracing.cookie = 1;
+  Fd link(bpf_link_create(loaded.get(), 0, BPF_TRACE_FENTRY, &link_options));
+  if (!link)
+    return {State::no, fmt::format("the kernel refused a trial link: {}", std::strerror(errno))};
+  return {State::yes, fmt::format("{} functions of the driver", functions.size())};
+}
+
+// Else by kprobes.
 Finding try_driver_kprobes() {
   if (access("/sys/bus/event_source/devices/kprobe/type", R_OK) != 0)
     return {State::no, "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)"};
   auto functions = driver_functions();
-  if (functions.empty())
-    return {State::no,
-            "nvidia and nvidia-uvm are not both loaded, or their functions are not "
-            "those that are known"};
-  return {State::yes, fmt::format("{} functions of the driver (with --kernel)", functions.size())};
+  if (functions.empty()) return {State::no, NO_FUNCTIONS};
+  return {State::yes, fmt::format("{} functions of the driver", functions.size())};
 }
 
 // Else it is seen at its system calls.
 Finding try_syscall_tracepoints() {
   auto id = tracepoint_id("syscalls", "sys_enter_ioctl");
-  if (id) return {State::yes, "ioctls are seen as system calls (with --kernel)"};
+  if (id) return {State::yes, "what is asked of the driver is seen as system calls"};
   return {State::no, id.error().message};
+}
+
+Finding try_xid_tracepoint() {
+  auto fields = tracepoint_fields("nvidia", "nvidia_dev_xid");
+  if (fields) return {State::yes, "errors of GPUs are told by the driver"};
+  return {State::no, fields.error().message + "; they are read from the kernel's log"};
 }
 
 struct Trial {
@@ -102,14 +141,16 @@ struct Trial {
   std::function<Finding()> run;
 };
 
-const std::array<Trial, 6>& trials() {
-  static const std::array<Trial, 6> TRIALS = {
+const std::array<Trial, 8>& trials() {
+  static const std::array<Trial, 8> TRIALS = {
       {{feature::UPROBE_MULTI, try_uprobe_multi},
        {feature::SLEEPABLE, try_sleepable},
        {feature::WATCH_MAPPINGS, try_mapping_watch},
        {feature::PROCESS_EVENTS, try_process_events},
+       {feature::DRIVER_FENTRY, try_driver_fentry},
        {feature::DRIVER_KPROBES, try_driver_kprobes},
-       {feature::SYSCALL_TRACEPOINTS, try_syscall_tracepoints}}};
+       {feature::SYSCALL_TRACEPOINTS, try_syscall_tracepoints},
+       {feature::XID_TRACEPOINT, try_xid_tracepoint}}};
   return TRIALS;
 }
 
@@ -174,7 +215,7 @@ Result<> check_kernel() {
   return ok();
 }
 
-Result<Features> Features::detect(const std::vector<std::string>& disabled) {
+Result<Features> Features::detect(const std::vector<std::string>& disabled, bool driver) {
   for (const std::string& name : disabled) {
     bool known = std::any_of(trials().begin(), trials().end(),
                              [&](const Trial& trial) { return name == trial.name; });
@@ -188,7 +229,10 @@ Result<Features> Features::detect(const std::vector<std::string>& disabled) {
   Features features;
   for (const Trial& trial : trials()) {
     bool off = std::find(disabled.begin(), disabled.end(), trial.name) != disabled.end();
-    Finding finding = off ? Finding{State::no, "turned off by --no-feature"} : trial.run();
+    Finding finding = off ? Finding{State::no, "turned off by --no-feature"}
+                      : driver || !feature::is_of_driver(trial.name)
+                          ? trial.run()
+                          : Finding{State::unknown, "only --kernel takes it"};
     features.features_.push_back({trial.name, finding.state, finding.why, off});
   }
   return features;

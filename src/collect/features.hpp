@@ -16,18 +16,22 @@ inline constexpr const char* UPROBE_MULTI = "uprobe_multi";
 inline constexpr const char* SLEEPABLE = "sleepable";
 inline constexpr const char* WATCH_MAPPINGS = "watch_mappings";
 inline constexpr const char* PROCESS_EVENTS = "process_events";
+inline constexpr const char* DRIVER_FENTRY = "driver_fentry";
 inline constexpr const char* DRIVER_KPROBES = "driver_kprobes";
 inline constexpr const char* SYSCALL_TRACEPOINTS = "syscall_tracepoints";
+inline constexpr const char* XID_TRACEPOINT = "xid_tracepoint";
 // Only --kernel needs these.
 inline bool is_of_driver(std::string_view name) {
-  return name == DRIVER_KPROBES || name == SYSCALL_TRACEPOINTS;
+  return name == DRIVER_FENTRY || name == DRIVER_KPROBES || name == SYSCALL_TRACEPOINTS ||
+         name == XID_TRACEPOINT;
 }
 }  // namespace feature
 
 class Features {
  public:
-  // Tries each feature that is not disabled. A name that does not exist is an error.
-  static Result<Features> detect(const std::vector<std::string>& disabled);
+  // Tries each feature that is not disabled, those of the driver only if `driver` is asked for. A
+  // name that does not exist is an error.
+  static Result<Features> detect(const std::vector<std::string>& disabled, bool driver);
 
   const std::vector<Feature>& list() const { return features_; }
   bool has(std::string_view name) const;

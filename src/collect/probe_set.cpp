@@ -148,13 +148,10 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const
     if (features.has(feature::SLEEPABLE))
       bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
   }
-  if (options.driver && features.has(feature::DRIVER_KPROBES))
-    for (bpf_program* program : {programs.driver_function, programs.driver_function_return})
-      bpf_program__set_autoload(program, true);
-  else if (options.driver)
-    for (bpf_program* program : {programs.driver_ioctl, programs.driver_open, programs.driver_close,
-                                 programs.driver_mmap, programs.driver_poll, programs.driver_exit})
-      bpf_program__set_autoload(program, true);
+  if (options.driver) {
+    DriverProbes::choose_programs(*skeleton, features);
+    set->driver_.emplace(*skeleton);
+  }
   if (features.has(feature::PROCESS_EVENTS))
     for (bpf_program* program :
          {programs.process_fork, programs.process_exec, programs.process_exit})
@@ -363,7 +360,7 @@ void ProbeSet::detach() {
   }
   destroy_links(entry_links_);
   destroy_links(return_links_);
-  destroy_links(driver_links_);
+  if (driver_) driver_->detach();
   destroy_links(process_links_);
 }
 

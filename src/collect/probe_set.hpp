@@ -3,15 +3,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "collect/driver_probes.hpp"
 #include "collect/features.hpp"
 #include "collect/functions.hpp"
 #include "collect/libraries.hpp"
 #include "cudabpf/event.hpp"
-#include "decode/driver.hpp"
-#include "decode/driver_devices.hpp"
 #include "util/result.hpp"
 
 struct bpf_link;
@@ -48,10 +48,8 @@ class ProbeSet {
   int refused() const { return refused_; }
 
   Result<> attach_process_events();
-  // Traces what is asked of the NVIDIA driver.
-  Result<> attach_driver(const Features& features, const DriverDevices& devices,
-                         const DriverVersion& version);
-  void set_driver_devices(const DriverDevices& devices);
+  // Where Options asked for them.
+  DriverProbes& driver() { return *driver_; }
 
   void select_process(std::uint32_t pid);
   void select_cgroup(const CgroupFolder& folder);
@@ -74,8 +72,6 @@ class ProbeSet {
   std::vector<Probe> plan_probes(const LibraryFile& file, const FunctionFilter& filter,
                                  FunctionNumbers& numbers, Library& library) const;
   std::string refusal();  // remembers errno
-  Result<> attach_driver_functions();
-  Result<> attach_driver_system_calls();
   std::string attach_group(const LibraryFile& file, bpf_program* program, bool at_return,
                            const std::vector<Probe>& probes);
 
@@ -87,7 +83,7 @@ class ProbeSet {
   std::vector<bpf_link*> entry_links_;
   std::vector<bpf_link*> return_links_;
   std::vector<bpf_link*> process_links_;
-  std::vector<bpf_link*> driver_links_;
+  std::optional<DriverProbes> driver_;
 };
 
 }  // namespace cudabpf

@@ -23,23 +23,47 @@ Fd detached_tracefs() {
   return Fd(fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
 }
 
-Fd open_id(const std::string& category, const std::string& name) {
-  std::string path = fmt::format("events/{}/{}/id", category, name);
+Fd open_file(const std::string& path) {
   for (const char* folder : {"/sys/kernel/tracing/", "/sys/kernel/debug/tracing/"})
-    if (Fd id(open((folder + path).c_str(), O_RDONLY | O_CLOEXEC)); id) return id;
+    if (Fd file(open((folder + path).c_str(), O_RDONLY | O_CLOEXEC)); file) return file;
   static const Fd OWN = detached_tracefs();
   if (!OWN) return {};
   return Fd(openat(OWN.get(), path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
+// What tracefs has on a tracepoint in the file `what`.
+Result<std::string> read_file(const std::string& category, const std::string& name,
+                              const char* what) {
+  Fd file = open_file(fmt::format("events/{}/{}/{}", category, name, what));
+  char text[4096];
+  ssize_t size = file ? read(file.get(), text, sizeof(text)) : -1;
+  if (size <= 0) return errno_error(fmt::format("tracepoint {}:{}", category, name));
+  return std::string(text, static_cast<std::size_t>(size));
+}
+
 }  // namespace
 
 Result<std::uint64_t> tracepoint_id(const std::string& category, const std::string& name) {
-  Fd file = open_id(category, name);
-  char text[32] = {};
-  if (!file || read(file.get(), text, sizeof(text) - 1) <= 0)
-    return errno_error(fmt::format("tracepoint {}:{}", category, name));
-  return std::strtoull(text, nullptr, 10);
+  auto text = read_file(category, name, "id");
+  if (!text) return text.error();
+  return std::strtoull(text->c_str(), nullptr, 10);
+}
+
+// "\tfield:__data_loc char[] dev;\toffset:8;\tsize:4;\tsigned:0;"
+Result<std::map<std::string, std::uint16_t>> tracepoint_fields(const std::string& category,
+                                                               const std::string& name) {
+  auto text = read_file(category, name, "format");
+  if (!text) return text.error();
+  std::map<std::string, std::uint16_t> fields;
+  constexpr std::string_view FIELD = "\tfield:", OFFSET = ";\toffset:";
+  for (std::size_t at = 0; (at = text->find(FIELD, at)) != text->npos; at++) {
+    std::size_t end = text->find(OFFSET, at);
+    if (end == text->npos) break;
+    std::size_t begin = text->rfind(' ', end) + 1;
+    auto offset = std::strtoul(text->c_str() + end + OFFSET.size(), nullptr, 10);
+    fields[text->substr(begin, end - begin)] = static_cast<std::uint16_t>(offset);
+  }
+  return fields;
 }
 
 Result<bpf_link*> attach_tracepoint(bpf_program* program, const std::string& category,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "decode/describe.hpp"
+#include "decode/xid.hpp"
 
 namespace cudabpf {
 
@@ -36,6 +37,14 @@ void Correlator::on_record(const Record& record) {
     case abi::CB_DRIVER:
     case abi::CB_DRIVER_RETURN:
       on_driver(record);
+      break;
+    case abi::CB_INTERRUPT:
+      if (record.head->ts <= stopped_ns_)
+        driver_calls_.interrupted(record, since_begin(record.interrupt->began),
+                                  since_begin(record.head->ts));
+      break;
+    case abi::CB_XID:
+      on_xid(record);
       break;
     case abi::CB_THREAD_EXIT:
       end_thread(record.head->tid);
@@ -243,6 +252,14 @@ void Correlator::on_driver(const Record& record) {
       stack != threads_.end() && stack->second->pid() == head.pid && stack->second->depth() > 0;
   if (!processes_.known(head.pid)) processes_.announce(head.pid, ts);
   driver_calls_.begins(record, ts, in_call ? stack->second->top().id : 0);
+}
+
+void Correlator::on_xid(const Record& record) {
+  if (record.head->ts > stopped_ns_) return;
+  GpuError error = describe_xid(record.xid->number, fixed_text(record.xid->device),
+                                fixed_text(record.xid->message));
+  error.ts = since_begin(record.head->ts);
+  sink_.gpu_error(error);
 }
 
 void Correlator::emit_driver(const DriverCall& call) {

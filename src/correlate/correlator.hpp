@@ -45,6 +45,8 @@ class Correlator {
   void stop_at(std::uint64_t monotonic_ns) { stopped_ns_ = monotonic_ns; }
   // Ends every call that is still open, as unfinished.
   void finish();
+  // A driver that was loaded while tracing.
+  void driver_is(const DriverVersion& version) { driver_calls_.driver_is(version); }
 
   Processes& processes() { return processes_; }
   const KernelNames& kernel_names() const { return names_; }
@@ -52,6 +54,7 @@ class Correlator {
   std::uint64_t unfinished() const { return unfinished_; }
   std::uint64_t bad_records() const { return bad_records_; }
   std::uint64_t driver_calls() const { return driver_calls_total_; }
+  std::uint64_t driver_returns_missed() const { return driver_calls_.returns_missed(); }
 
  private:
   enum class Ending { returned, return_lost, unfinished, entry_only };
@@ -60,6 +63,7 @@ class Correlator {
   void on_return(const Record& record);
   void on_process(const Record& record);
   void on_driver(const Record& record);
+  void on_xid(const Record& record);
   void emit_driver(const DriverCall& call);
   CallStack& stack_for(const Record& record);
   void fill_frame(Frame& frame, const Record& record, const Function& function);

@@ -21,8 +21,12 @@ const DriverDevice& DriverCalls::device(std::uint32_t number) {
 
 void DriverCalls::begins(const Record& record, std::uint64_t ts, std::uint64_t call) {
   const abi::cb_head& head = *record.head;
-  give_up(head.tid, false);
-  Open& open = open_[head.tid];
+  // Where nothing was lost in between, the kernel has not told of the last one's end.
+  Key key = key_of(head);
+  if (auto last = open_.find(key); last != open_.end() && last->second.drops == head.drops)
+    returns_missed_++;
+  give_up(key, false);
+  Open& open = open_[key];
   open = {};
   open.drops = head.drops;
   DriverCall& event = open.call;
@@ -35,6 +39,10 @@ void DriverCalls::begins(const Record& record, std::uint64_t ts, std::uint64_t c
   const DriverDevice& device = this->device(record.driver->device);
   event.device = device.name;
   if (event.op == DriverCall::Op::mmap) event.length = record.driver->argument;
+  if (event.op == DriverCall::Op::fault) {
+    event.address = record.driver->argument;
+    event.to_write = record.driver->command != 0;
+  }
   if (event.op == DriverCall::Op::ioctl) {
     open.structure = copy_of(record.structure);
     open.parameters = copy_of(record.parameters);
@@ -49,17 +57,20 @@ void DriverCalls::begins(const Record& record, std::uint64_t ts, std::uint64_t c
     event.details = describe_ioctl(open.words, version_);
     objects_.describe_free(event.details);
   }
-  if (head.flags & abi::CB_OUT_LOST) give_up(head.tid, false);
+  if (head.flags & abi::CB_OUT_LOST) {
+    returns_missed_++;
+    give_up(key, false);
+  }
 }
 
 void DriverCalls::ends(const Record& record, std::uint64_t ts) {
   const abi::cb_head& head = *record.head;
-  auto at = open_.find(head.tid);
+  auto at = open_.find(key_of(head));
   if (at == open_.end()) return;  // its begin was lost, and is counted there
   Open& open = at->second;
   DriverCall& event = open.call;
   bool same = event.pid == head.pid && static_cast<std::uint16_t>(event.op) == head.function;
-  if (!same || open.drops != head.drops) return give_up(head.tid, false);
+  if (!same || open.drops != head.drops) return give_up(at->first, false);
   event.has_return = true;
   event.duration = ts > event.ts ? ts - event.ts : 0;
   event.result = record.driver_return->result;
@@ -73,8 +84,18 @@ void DriverCalls::ends(const Record& record, std::uint64_t ts) {
   open_.erase(at);
 }
 
-void DriverCalls::give_up(std::uint32_t tid, bool unfinished) {
-  auto at = open_.find(tid);
+void DriverCalls::interrupted(const Record& record, std::uint64_t began, std::uint64_t ended) {
+  DriverCall event;
+  event.op = static_cast<DriverCall::Op>(record.head->function);
+  event.ts = began;
+  event.duration = ended > began ? ended - began : 0;
+  event.has_return = true;
+  event.cpu = record.head->tid;
+  emit_(event);
+}
+
+void DriverCalls::give_up(Key key, bool unfinished) {
+  auto at = open_.find(key);
   if (at == open_.end()) return;
   at->second.call.unfinished = unfinished;
   at->second.call.return_lost = !unfinished;
@@ -82,7 +103,9 @@ void DriverCalls::give_up(std::uint32_t tid, bool unfinished) {
   open_.erase(at);
 }
 
-void DriverCalls::thread_gone(std::uint32_t tid) { give_up(tid, true); }
+void DriverCalls::thread_gone(std::uint32_t tid) {
+  for (bool fault : {true, false}) give_up({tid, fault}, true);
+}
 
 void DriverCalls::process_gone(std::uint32_t pid) {
   for (std::uint32_t tid : threads_of(pid)) thread_gone(tid);
@@ -91,8 +114,8 @@ void DriverCalls::process_gone(std::uint32_t pid) {
 
 std::vector<std::uint32_t> DriverCalls::threads_of(std::uint32_t pid) const {
   std::vector<std::uint32_t> tids;
-  for (const auto& [tid, open] : open_)
-    if (!pid || open.call.pid == pid) tids.push_back(tid);
+  for (const auto& [key, open] : open_)
+    if (!pid || open.call.pid == pid) tids.push_back(key.first);
   std::sort(tids.begin(), tids.end());
   return tids;
 }

@@ -1,5 +1,5 @@
 // What threads ask of the NVIDIA driver: each operation's two records made one event. A thread is
-// in one operation at a time, so there is nothing to nest.
+// in one operation at a time, and may fault inside it.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "correlate/driver_objects.hpp"
@@ -34,26 +35,38 @@ class DriverCalls {
   // `ts` is the record's, since the trace began; `call` the CUDA call that is open on its thread.
   void begins(const Record& record, std::uint64_t ts, std::uint64_t call);
   void ends(const Record& record, std::uint64_t ts);
+  // An interrupt, which has one record.
+  void interrupted(const Record& record, std::uint64_t began, std::uint64_t ended);
+  void driver_is(const DriverVersion& version) { version_ = version; }
   void thread_gone(std::uint32_t tid);
   void process_gone(std::uint32_t pid);
   // Threads in an operation of this process, or of all (0).
   std::vector<std::uint32_t> threads_of(std::uint32_t pid) const;
+  // Operations whose end the kernel side was not told of.
+  std::uint64_t returns_missed() const { return returns_missed_; }
 
  private:
+  // A thread, and whether it is its fault or its other operation.
+  using Key = std::pair<std::uint32_t, bool>;
+  struct Hash {
+    std::size_t operator()(const Key& key) const { return key.first * 2UL + key.second; }
+  };
+  static Key key_of(const abi::cb_head& head) { return {head.tid, head.function == abi::CB_FAULT}; }
   struct Open {
     DriverCall call;
     IoctlWords words;
     std::vector<std::byte> structure, parameters;  // what `words` looks into
     std::uint32_t drops = 0;
   };
-  void give_up(std::uint32_t tid, bool unfinished);
+  void give_up(Key key, bool unfinished);
   const DriverDevice& device(std::uint32_t number);
 
   DeviceOf device_of_;
   DriverVersion version_;
   Emit emit_;
   std::unordered_map<std::uint32_t, DriverDevice> devices_;
-  std::unordered_map<std::uint32_t, Open> open_;  // by thread
+  std::unordered_map<Key, Open, Hash> open_;
+  std::uint64_t returns_missed_ = 0;
   DriverObjects objects_;
 };
 

@@ -52,7 +52,7 @@ std::optional<Record> parse_process(Record record, Bytes all) {
   return record;
 }
 
-bool is_driver_op(std::uint16_t op) { return op >= abi::CB_IOCTL && op <= abi::CB_POLL; }
+bool is_driver_op(std::uint16_t op) { return op >= abi::CB_IOCTL && op <= abi::CB_FAULT; }
 
 std::optional<Record> parse_driver(Record record, Bytes all) {
   if (all.size() < sizeof(abi::cb_driver) || !is_driver_op(record.head->function))
@@ -72,6 +72,20 @@ std::optional<Record> parse_driver_return(Record record, Bytes all) {
   if (record.head->struct_size > CB_MAX_STRUCT) return std::nullopt;
   record.structure =
       std::as_bytes(std::span(record.driver_return->structure)).first(record.head->struct_size);
+  return record;
+}
+
+std::optional<Record> parse_interrupt(Record record, Bytes all) {
+  std::uint16_t op = record.head->function;
+  if (all.size() < sizeof(abi::cb_interrupt) || op < abi::CB_ISR || op > abi::CB_GPU_FAULTS)
+    return std::nullopt;
+  record.interrupt = reinterpret_cast<const abi::cb_interrupt*>(all.data());
+  return record;
+}
+
+std::optional<Record> parse_xid_record(Record record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_xid)) return std::nullopt;
+  record.xid = reinterpret_cast<const abi::cb_xid*>(all.data());
   return record;
 }
 
@@ -104,6 +118,10 @@ std::optional<Record> parse_record(Bytes bytes) {
       return parse_driver(record, bytes);
     case abi::CB_DRIVER_RETURN:
       return parse_driver_return(record, bytes);
+    case abi::CB_INTERRUPT:
+      return parse_interrupt(record, bytes);
+    case abi::CB_XID:
+      return parse_xid_record(record, bytes);
     default:
       return std::nullopt;
   }

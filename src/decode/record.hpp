@@ -22,6 +22,8 @@ struct Record {
   const abi::cb_process* process = nullptr;  // start, fork, exec, exit
   const abi::cb_driver* driver = nullptr;
   const abi::cb_driver_return* driver_return = nullptr;
+  const abi::cb_interrupt* interrupt = nullptr;
+  const abi::cb_xid* xid = nullptr;
   std::span<const std::byte> parameters;  // driver: what `structure` points to
 };
 

@@ -36,6 +36,7 @@ struct CaptureSink : Sink {
   void begin(const Session& s) override { session = s; }
   void call(const Call& call) override { calls.emplace_back(call); }
   void driver_call(const DriverCall& call) override { driver_calls.push_back(call); }
+  void gpu_error(const GpuError& error) override { gpu_errors.push_back(error); }
   void process(const Process& process) override { processes.push_back(process); }
   void library(const Library& library) override { libraries.push_back(library); }
   void lost(const LossEvent& loss) override { losses.push_back(loss); }
@@ -45,6 +46,7 @@ struct CaptureSink : Sink {
   std::optional<Session> session;
   std::deque<CapturedCall> calls;
   std::vector<DriverCall> driver_calls;
+  std::vector<GpuError> gpu_errors;
   std::vector<Process> processes;
   std::vector<Library> libraries;
   std::vector<LossEvent> losses;

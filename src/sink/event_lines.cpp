@@ -68,6 +68,20 @@ void set_ioctl(Fields& out, const IoctlDetails& details) {
   out.flag("firmware", details.privileged_firmware);
 }
 
+std::string_view system_error(std::int64_t result) {
+  const char* name = result < 0 ? strerrorname_np(static_cast<int>(-result)) : nullptr;
+  return name ? name : "";
+}
+
+// What a page fault's handler returns: bits, of which these are failures (enum vm_fault_reason).
+std::string_view fault_error(std::int64_t result) {
+  constexpr std::pair<int, const char*> FAILURES[] = {
+      {1, "VM_FAULT_OOM"}, {2, "VM_FAULT_SIGBUS"}, {0x40, "VM_FAULT_SIGSEGV"}};
+  for (auto [bit, name] : FAILURES)
+    if (result & bit) return name;
+  return {};
+}
+
 Json library_fields(const Library& library) {
   Json fields = Json::object();
   fields["path"] = library.path;
@@ -134,6 +148,7 @@ std::string header_line(const Session& session, const Part& part) {
   out["returns"] = session.returns;
   out["follow"] = session.follow;
   out["driver_traced"] = session.driver_traced;
+  set_unless_empty(out, "driver_way", session.driver_way);
   out["ring_size"] = session.ring_size;
   out["clocks"] = {{"realtime_ns", session.realtime_ns},
                    {"monotonic_ns", session.monotonic_ns},
@@ -156,23 +171,32 @@ std::string header_line(const Session& session, const Part& part) {
 
 std::string driver_line(const DriverCall& call) {
   bool is_ioctl = call.op == DriverCall::Op::ioctl;
+  bool is_fault = call.op == DriverCall::Op::fault;
+  std::string name(to_string(call.op));
   Fields out;
   out.text("type", "kernel");
-  out.text("op", to_string(call.op));
-  out.text("name", is_ioctl ? name_or_number(call.details.name, call.details.number)
-                            : std::string(to_string(call.op)));
+  out.text("op", is_interrupt(call.op) ? "interrupt" : name);
+  out.text("name", is_ioctl ? name_or_number(call.details.name, call.details.number) : name);
   out.number("ts", call.ts);
   if (call.has_return) out.microseconds("duration_us", call.duration);
+  if (is_interrupt(call.op)) {
+    out.number("cpu", call.cpu);
+    return out.line();
+  }
   out.number("pid", call.pid);
   out.number("tid", call.tid);
   if (call.has_return) {
     out.signed_number("ret", call.result);
-    const char* error = call.result < 0 ? strerrorname_np(static_cast<int>(-call.result)) : nullptr;
-    if (error) out.text("error", error);
+    std::string_view error = is_fault ? fault_error(call.result) : system_error(call.result);
+    if (!error.empty()) out.text("error", error);
   }
   if (call.call) out.number("call", call.call);
   out.text("device", call.device);
   if (is_ioctl) set_ioctl(out, call.details);
+  if (is_fault) {
+    out.hex("address", call.address);
+    out.text("access", call.to_write ? "write" : "read");
+  }
   if (call.status)
     out.text("status", name_or_number(driver_status_name(*call.status), *call.status));
   if (call.length) out.number("size", call.length);
@@ -180,6 +204,20 @@ std::string driver_line(const DriverCall& call) {
   out.flag("return_lost", call.return_lost);
   out.flag("read_fault", call.read_fault);
   return out.line();
+}
+
+std::string error_line(const GpuError& error) {
+  Json out = {{"type", "error"},
+              {"op", "xid"},
+              {"name", fmt::format("Xid {}", error.xid)},
+              {"ts", error.ts},
+              {"xid", error.xid}};
+  set_unless_empty(out, "meaning", std::string(error.meaning));
+  out["device"] = error.device;
+  if (error.pid) out["pid"] = *error.pid;
+  set_unless_empty(out, "comm", error.comm);
+  out["message"] = error.message;
+  return line(out);
 }
 
 std::string process_line(const Process& process) {

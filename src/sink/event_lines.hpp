@@ -32,6 +32,7 @@ std::string name_or_number(std::string_view name, std::uint64_t number);
 
 std::string header_line(const Session& session, const Part& part);
 std::string driver_line(const DriverCall& call);
+std::string error_line(const GpuError& error);
 std::string process_line(const Process& process);
 std::string library_line(const Library& library);
 std::string lost_line(const LossEvent& loss);

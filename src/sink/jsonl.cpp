@@ -40,6 +40,8 @@ void JsonlSink::call(const Call& call) {
   in_part_.unfinished += call.unfinished;
 }
 
+void JsonlSink::gpu_error(const GpuError& error) { add(error_line(error)); }
+
 void JsonlSink::driver_call(const DriverCall& call) {
   add(driver_line(call));
   in_part_.driver_calls++;

@@ -39,6 +39,7 @@ class JsonlSink : public Sink {
   void begin(const Session& session) override;
   void call(const Call& call) override;
   void driver_call(const DriverCall& call) override;
+  void gpu_error(const GpuError& error) override;
   void process(const Process& process) override;
   void library(const Library& library) override;
   void lost(const LossEvent& loss) override;

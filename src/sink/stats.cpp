@@ -124,6 +124,14 @@ void StatsSink::driver_call(const DriverCall& call) {
   add(ioctls_, std::move(name));
 }
 
+void StatsSink::gpu_error(const GpuError& error) {
+  Stats::Xid& xid = xids_[{error.xid, error.device}];
+  xid.number = error.xid;
+  xid.meaning = error.meaning;
+  xid.device = error.device;
+  xid.count++;
+}
+
 // What a process held goes away with it, and with the program that it ran; where its exit was lost,
 // when its pid is used again.
 void StatsSink::process(const Process& process) {
@@ -176,6 +184,7 @@ Stats StatsSink::stats() const {
   for (const auto& [name, of] : ioctls_) stats.ioctls.push_back(of);
   std::stable_sort(stats.ioctls.begin(), stats.ioctls.end(),
                    [](const auto& a, const auto& b) { return a.count > b.count; });
+  for (const auto& [what, xid] : xids_) stats.xids.push_back(xid);
   for (const auto& [name, caller] : driver_callers_) {
     stats.driver_callers.push_back(caller);
     stats.driver_callers.back().name = name;

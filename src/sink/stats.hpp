@@ -64,6 +64,12 @@ struct Stats {
   std::vector<Driver> driver_groups;   // the longest total first
   std::vector<Driver> ioctls;          // by control, class or name; the most first
   std::vector<Caller> driver_callers;  // the most time first
+  struct Xid {
+    std::uint32_t number = 0;
+    std::string meaning, device;
+    std::uint64_t count = 0;
+  };
+  std::vector<Xid> xids;
 };
 
 class StatsSink : public Sink {
@@ -74,6 +80,7 @@ class StatsSink : public Sink {
   void begin(const Session&) override {}
   void call(const Call& call) override;
   void driver_call(const DriverCall& call) override;
+  void gpu_error(const GpuError& error) override;
   void process(const Process& process) override;
   void library(const Library&) override {}
   void lost(const LossEvent&) override {}  // Totals has them all
@@ -110,6 +117,7 @@ class StatsSink : public Sink {
   MemoryHeld memory_;
   std::map<std::string, Stats::Driver> driver_groups_, ioctls_;
   std::map<std::string_view, Stats::Caller> driver_callers_;
+  std::map<std::pair<std::uint32_t, std::string>, Stats::Xid> xids_;
 };
 
 }  // namespace cudabpf

@@ -181,6 +181,15 @@ void add_errors(Page& page, const std::vector<Stats::Errors>& all) {
     page.row(fmt::format("{:<28} {}", all[i].name, all[i].error), {human_count(all[i].count)});
 }
 
+void add_gpu_errors(Page& page, const std::vector<Stats::Xid>& all) {
+  if (all.empty()) return;
+  page.heading("GPU errors", {"count"});
+  for (const Stats::Xid& xid : all)
+    page.row(fmt::format("Xid {} on {}", xid.number, xid.device), {human_count(xid.count)});
+  for (const Stats::Xid& xid : all)
+    if (!xid.meaning.empty()) page.paragraph(fmt::format("{}: {}", xid.number, xid.meaning), 4);
+}
+
 void add_losses(Page& page, const Totals& totals, std::uint64_t unwritten) {
   bool any = false;
   for (std::size_t i = 0; i < LOSS_COUNT; i++) {
@@ -235,6 +244,7 @@ std::string render_summary(const Stats& stats, const Totals& totals,
   add_kernels(page, stats.launches);
   add_driver(page, stats);
   add_errors(page, stats.errors);
+  add_gpu_errors(page, stats.xids);
   add_losses(page, totals, written ? written->lost : 0);
   if (written) add_trace(page, stats, *written);
   return page.take();

@@ -21,6 +21,9 @@ class TeeSink : public Sink {
   void driver_call(const DriverCall& call) override {
     for (Sink* sink : sinks_) sink->driver_call(call);
   }
+  void gpu_error(const GpuError& error) override {
+    for (Sink* sink : sinks_) sink->gpu_error(error);
+  }
   void process(const Process& process) override {
     for (Sink* sink : sinks_) sink->process(process);
   }

@@ -1,5 +1,7 @@
 #include "util/kernel_symbols.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -35,6 +37,11 @@ KernelSymbols KernelSymbols::parse(std::string_view text, const std::vector<std:
 }
 
 KernelSymbols KernelSymbols::of_modules(const std::vector<std::string>& modules) {
+  // Reading all of it takes a while.
+  if (std::none_of(modules.begin(), modules.end(), [](const std::string& module) {
+        return access(("/sys/module/" + module).c_str(), F_OK) == 0;
+      }))
+    return {};
   std::ifstream file("/proc/kallsyms");
   std::string text{std::istreambuf_iterator<char>(file), {}};
   return parse(text, modules);
@@ -47,7 +54,7 @@ std::optional<std::string> KernelSymbols::find(std::string_view module,
       for (const Symbol& symbol : symbols_)
         if (symbol.module == module &&
             (renamed ? is_renamed(symbol.name, name) : symbol.name == name))
-          return symbol.module + ":" + symbol.name;
+          return symbol.name;
   return std::nullopt;
 }
 

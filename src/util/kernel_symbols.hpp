@@ -14,8 +14,8 @@ class KernelSymbols {
   static KernelSymbols parse(std::string_view text, const std::vector<std::string>& modules);
   static KernelSymbols of_modules(const std::vector<std::string>& modules);
 
-  // "module:function", for the first of `names` that the module has: as it is, or as the compiler
-  // may have renamed it with its signature changed in nothing that matters (".isra.0",
+  // For the first of `names` that the module has, how it is called there: as it is, or as the
+  // compiler may have renamed it with its signature changed in nothing that matters (".isra.0",
   // ".constprop.0").
   std::optional<std::string> find(std::string_view module,
                                   const std::vector<std::string>& names) const;

@@ -20,6 +20,7 @@ struct LineSink : Sink {
     benchmark::DoNotOptimize(line.bound(call));
     bytes += static_cast<std::size_t>(line.write(buffer->data(), call) - buffer->data());
   }
+  void gpu_error(const GpuError&) override {}
   void driver_call(const DriverCall&) override {}
   void process(const Process&) override {}
   void library(const Library&) override {}

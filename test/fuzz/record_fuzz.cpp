@@ -32,6 +32,7 @@ struct CheckedLines : Sink {
     if (end > line.data() + bound) abort();
     check({line.data(), end});
   }
+  void gpu_error(const GpuError&) override {}
   void driver_call(const DriverCall& call) override {
     if (call.has_return + call.return_lost + call.unfinished != 1) abort();
     check(driver_line(call));

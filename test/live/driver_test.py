@@ -163,6 +163,29 @@ class Live(harness.LiveTest):
         self.assertEqual([line["op"] for line in asked], ["open", "ioctl", "close"])
         self.assertEqual([p["op"] for p in trace.processes if p["pid"] == asker.pid], ["start", "exit"])
 
+    def test_gpu_errors_of_the_log(self):
+        """What the kernel's log tells while tracing, and nothing of before and after."""
+        def log(number):
+            try:
+                with open("/dev/kmsg", "w", encoding="utf-8") as kmsg:
+                    kmsg.write(f"NVRM: Xid (PCI:0000:3b:00): {number}, pid=4321, name=python3, Ch 00000008\n")
+            except OSError as error:
+                self.skipTest(f"the kernel's log cannot be written to: {error}")
+        log(13)
+        tracer = self.start_cudabpf("--kernel", "-o", self.path)
+        log(31)
+        log(79)
+        tracer.signal(2)
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        log(43)
+        trace = self.read()
+        self.check_law(trace)
+        errors = [line for line in trace.lines if line["type"] == "error"]
+        self.assertEqual([(e["op"], e["xid"], e["pid"], e["comm"], e["device"]) for e in errors],
+                         [("xid", number, 4321, "python3", "0000:3b:00") for number in (31, 79)])
+        self.assertTrue(all(0 < e["ts"] < trace.end["ts"] and e["meaning"] for e in errors), errors)
+        self.assertRegex(tracer.stderr(), r"GPU errors[\s\S]*Xid 79 on 0000:3b:00 +1")
+
     def test_without_tracepoints(self):
         done = self.run_cudabpf("run", "-o", self.path, "--kernel", "--no-feature", "syscall_tracepoints", "--", "true")
         self.assertEqual(done.returncode, 121, done.stderr)

@@ -9,8 +9,8 @@ import harness
 from expected import FUNCTIONS, check_calls
 from harness import LIBRARY, WORKLOADS, nothing_left_behind, wait_for
 
-FEATURES = ("uprobe_multi", "sleepable", "watch_mappings", "process_events", "driver_kprobes",
-            "syscall_tracepoints")
+FEATURES = ("uprobe_multi", "sleepable", "watch_mappings", "process_events", "driver_fentry",
+            "driver_kprobes", "syscall_tracepoints", "xid_tracepoint")
 # Single links take long to close: so few functions.
 TRACED = {"cuInit", "cuModuleLoadData", "cuModuleGetFunction", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpyHtoD_v2",
           "cuMemsetD8_v2", "cuLaunchKernel", "cuStreamSynchronize"}

@@ -63,6 +63,13 @@ static int obey(char* line) {
   if (!*word) return 0;
   if (!strcmp(word, "answer") && rest) return stand_in_add_rule(rest);
   if (!strcmp(word, "xid") && rest) return fire_xid(rest);
+  if (!strcmp(word, "interrupt") && rest) {
+    u32 times;
+
+    if (kstrtou32(rest, 0, &times)) return -EINVAL;
+    stand_in_interrupt(times);
+    return 0;
+  }
   if (!strcmp(word, "forget")) {
     stand_in_forget_rules();
     return 0;

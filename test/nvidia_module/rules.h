@@ -34,6 +34,8 @@ int stand_in_add_rule(char* text); /* what follows the word "answer" */
 void stand_in_forget_rules(void);
 void stand_in_reset_counts(void);
 
+void stand_in_interrupt(u32 times);
+
 int stand_in_information_start(void);
 void stand_in_information_stop(void);
 

@@ -231,3 +231,73 @@ TEST_CASE("Lines of what the driver was asked") {
                              R"("device":"nvidia0","size":4096,"unfinished":true})"
                              "\n");
 }
+
+TEST_CASE("A thread may fault inside an operation") {
+  Correlating c(watching());
+  c.feed(entry({.ts = 10, .sp = 0x1000}, "cuInit", {0}));
+  c.feed(driver_begins({.ts = 20}, abi::CB_IOCTL, CTL, RM_CONTROL, control(0x20800101)));
+  auto fault = driver_begins({.ts = 30}, abi::CB_FAULT, UVM, 1);
+  fault.as<abi::cb_driver>().argument = 0x7f0000001000;
+  c.feed(fault);
+  c.feed(driver_ends({.ts = 35}, abi::CB_FAULT, 0x100));
+  c.feed(driver_ends({.ts = 50}, abi::CB_IOCTL, 0, control(0x20800101)));
+  c.feed(driver_begins({.ts = 60}, abi::CB_FAULT, UVM));
+  c.feed(driver_ends({.ts = 61}, abi::CB_FAULT, 2));
+  c.feed(driver_begins({.ts = 70}, abi::CB_FAULT, UVM));
+  c.feed(thread_exit({.ts = 80}));
+
+  const auto& made = c.sink.driver_calls;
+  REQUIRE(made.size() == 4);
+  CHECK(
+      driver_line(made[0]) ==
+      R"({"type":"kernel","op":"fault","name":"fault","ts":30,"duration_us":0.005,"pid":100,"tid":100,)"
+      R"("ret":256,"call":1,"device":"nvidia-uvm","address":"0x7f0000001000","access":"write"})"
+      "\n");
+  CHECK(made[1].op == DriverCall::Op::ioctl);
+  CHECK(made[1].duration == 30);
+  CHECK(driver_line(made[2]).find(R"("ret":2,"error":"VM_FAULT_SIGBUS")") != std::string::npos);
+  CHECK(driver_line(made[2]).find(R"("access":"read")") != std::string::npos);
+  CHECK(made[3].unfinished);
+  CHECK(c.correlator.driver_returns_missed() == 0);
+  REQUIRE(c.sink.calls.size() == 1);
+  CHECK(c.sink.calls[0].ioctls == 1);
+}
+
+TEST_CASE("Interrupts are nobody's") {
+  Correlating c(watching());
+  c.feed(interrupted({.ts = 2500, .pid = 0, .tid = 3}, abi::CB_ISR, 1200));
+  c.feed(interrupted({.ts = 3000, .pid = 0, .tid = 3}, abi::CB_GPU_FAULTS, 4000));
+  REQUIRE(c.sink.driver_calls.size() == 2);
+  CHECK(driver_line(c.sink.driver_calls[0]) ==
+        R"({"type":"kernel","op":"interrupt","name":"isr","ts":1200,"duration_us":1.300,"cpu":3})"
+        "\n");
+  CHECK(c.sink.driver_calls[1].duration == 0);  // clocks of CPUs that differ
+  CHECK(c.sink.processes.empty());
+  CHECK(c.correlator.driver_calls() == 2);
+}
+
+TEST_CASE("What the kernel does not tell of an operation's end is counted") {
+  Correlating c(watching());
+  c.feed(driver_begins({.ts = 20}, abi::CB_POLL, CTL));
+  c.feed(driver_begins({.ts = 30}, abi::CB_POLL, CTL));  // nothing lost: the probe was not hit
+  c.feed(driver_ends({.ts = 40}, abi::CB_POLL));
+  CHECK(c.correlator.driver_returns_missed() == 1);
+  c.feed(driver_begins({.ts = 50}, abi::CB_POLL, CTL));
+  c.feed(driver_begins({.ts = 60, .drops = 1}, abi::CB_POLL, CTL));  // its record was, and counted
+  CHECK(c.correlator.driver_returns_missed() == 1);
+  auto unwatched = driver_begins({.ts = 70, .drops = 1}, abi::CB_IOCTL, UVM, 1);
+  unwatched.head().flags = abi::CB_OUT_LOST;
+  c.feed(unwatched);
+  REQUIRE(c.sink.driver_calls.size() == 5);
+  CHECK(c.sink.driver_calls[0].return_lost);
+  CHECK(c.sink.driver_calls[4].return_lost);
+  CHECK(c.correlator.driver_returns_missed() == 3);
+}
+
+TEST_CASE("A GPU's error comes with its time") {
+  Correlating c(watching());
+  c.feed(xid({.ts = 12}, 79, "0000:0a:00.0", "pid=5, name=x, off the bus"));
+  REQUIRE(c.sink.gpu_errors.size() == 1);
+  CHECK(c.sink.gpu_errors[0].ts == 12);
+  CHECK(c.sink.gpu_errors[0].pid == 5);
+}

@@ -17,12 +17,12 @@ TEST_CASE("Functions of modules, by the names that compilers give them") {
       "garbage\n\tT [nvidia]\n"
       "ffffffffc0a1b440 t nvidia_poll\t[nvidia]",
       {"nvidia", "nvidia_uvm"});
-  CHECK(symbols.find("nvidia", {"nvidia_unlocked_ioctl"}) == "nvidia:nvidia_unlocked_ioctl");
+  CHECK(symbols.find("nvidia", {"nvidia_unlocked_ioctl"}) == "nvidia_unlocked_ioctl");
   CHECK(symbols.find("nvidia", {"nvidia_frontend_unlocked_ioctl", "nvidia_unlocked_ioctl"}) ==
-        "nvidia:nvidia_unlocked_ioctl");
-  CHECK(symbols.find("nvidia", {"nvidia_close"}) == "nvidia:nvidia_close.isra.0");
-  CHECK(symbols.find("nvidia_uvm", {"uvm_open_entry"}) == "nvidia_uvm:uvm_open_entry.constprop.0");
-  CHECK(symbols.find("nvidia", {"nvidia_poll"}) == "nvidia:nvidia_poll");
+        "nvidia_unlocked_ioctl");
+  CHECK(symbols.find("nvidia", {"nvidia_close"}) == "nvidia_close.isra.0");
+  CHECK(symbols.find("nvidia_uvm", {"uvm_open_entry"}) == "uvm_open_entry.constprop.0");
+  CHECK(symbols.find("nvidia", {"nvidia_poll"}) == "nvidia_poll");
   CHECK_FALSE(symbols.find("nvidia", {"nvidia_open"}));  // no function
   CHECK_FALSE(symbols.find("nvidia", {"nvidia_mmap"}));  // only pieces of it
   CHECK_FALSE(symbols.find("other", {"nvidia_unlocked_ioctl"}));

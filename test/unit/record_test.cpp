@@ -133,11 +133,32 @@ TEST_CASE("Operations on the driver's devices come with the bytes that could be 
     CHECK_FALSE(parse_record(ends.bytes().first(size)));
   ends.head().struct_size = CB_MAX_STRUCT + 1;
   CHECK_FALSE(ends.parse());
-  for (int op : {0, abi::CB_POLL + 1, 0xffff}) {
+  for (int op : {0, abi::CB_FAULT + 1, 0xffff}) {
     auto unknown = driver_begins({}, static_cast<abi::cb_driver_op>(op), 7);
     CHECK_FALSE(unknown.parse());
     CHECK_FALSE(driver_ends({}, static_cast<abi::cb_driver_op>(op)).parse());
   }
+}
+
+TEST_CASE("Interrupts and errors of GPUs have records of their own") {
+  auto handled = interrupted({.ts = 30, .tid = 3}, abi::CB_BOTTOM_HALF, 10);
+  auto record = handled.parse();
+  REQUIRE(record);
+  REQUIRE(record->interrupt);
+  CHECK(record->interrupt->began == 10);
+  for (std::size_t size = 0; size < sizeof(abi::cb_interrupt); size++)
+    CHECK_FALSE(parse_record(handled.bytes().first(size)));
+  for (int op : {0, static_cast<int>(abi::CB_FAULT), abi::CB_GPU_FAULTS + 1})
+    CHECK_FALSE(interrupted({}, static_cast<abi::cb_driver_op>(op), 0).parse());
+
+  auto told = xid({.ts = 5}, 79, "0000:0a:00.0", "off the bus");
+  record = told.parse();
+  REQUIRE(record);
+  REQUIRE(record->xid);
+  CHECK(record->xid->number == 79);
+  CHECK(fixed_text(record->xid->message) == "off the bus");
+  for (std::size_t size = 0; size < sizeof(abi::cb_xid); size++)
+    CHECK_FALSE(parse_record(told.bytes().first(size)));
 }
 
 TEST_CASE("Bytes that are no record are refused") {
@@ -152,8 +173,9 @@ TEST_CASE("Bytes that are no record are refused") {
     for (int kind = 0; kind < 256; kind++) {
       bytes.head().kind = static_cast<std::uint8_t>(kind);
       CAPTURE(kind);
-      CHECK(bytes.parse().has_value() == (kind >= abi::CB_ENTRY && kind <= abi::CB_DRIVER_RETURN &&
-                                          kind != abi::CB_RETURN));  // that has too many words
+      CHECK(bytes.parse().has_value() == (kind >= abi::CB_ENTRY && kind <= abi::CB_XID &&
+                                          kind != abi::CB_INTERRUPT &&  // no such operation
+                                          kind != abi::CB_RETURN));     // that has too many words
     }
   }
   SECTION("more words, struct or string than a record may hold, or than this one does") {

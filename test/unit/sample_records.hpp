@@ -158,6 +158,25 @@ inline RecordBytes driver_ends(const Head& head, cudabpf::abi::cb_driver_op op,
   return record;
 }
 
+inline RecordBytes interrupted(const Head& head, cudabpf::abi::cb_driver_op op,
+                               std::uint64_t began) {
+  RecordBytes record =
+      with_head(head, cudabpf::abi::CB_INTERRUPT, sizeof(cudabpf::abi::cb_interrupt));
+  record.head().function = static_cast<std::uint16_t>(op);
+  record.as<cudabpf::abi::cb_interrupt>().began = began;
+  return record;
+}
+
+inline RecordBytes xid(const Head& head, std::uint32_t number, std::string_view device,
+                       std::string_view message) {
+  RecordBytes record = with_head(head, cudabpf::abi::CB_XID, sizeof(cudabpf::abi::cb_xid));
+  auto& told = record.as<cudabpf::abi::cb_xid>();
+  told.number = number;
+  std::copy(device.begin(), device.end(), told.device);
+  std::copy(message.begin(), message.end(), told.message);
+  return record;
+}
+
 inline RecordBytes thread_exit(const Head& head) {
   return with_head(head, cudabpf::abi::CB_THREAD_EXIT, sizeof(cudabpf::abi::cb_head));
 }

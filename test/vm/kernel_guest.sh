@@ -131,7 +131,7 @@ tells_of_xid() {
 probes() { # FUNCTION...
   for function; do
     grep -q " $function	" /tmp/symbols || { echo "no $function"; return 1; }
-    echo "p:$function $function" >>/sys/kernel/tracing/kprobe_events || { echo "no probe on $function"; return 1; }
+    echo "p:probe$(echo "$function" | tr -d .) $function" >>/sys/kernel/tracing/kprobe_events || { echo "no probe on $function"; return 1; }
   done
   echo >/sys/kernel/tracing/kprobe_events
 }
@@ -142,6 +142,7 @@ trace_run() { # FLAG... -- PROGRAM ARGUMENT...
   rm -rf /tmp/record
   mkdir /tmp/record
   trace=/tmp/trace.jsonl
+  tell reset
   FAKE_CUDA_DRIVER=1 FAKE_CUDA_COUNTS=/tmp/record ./cudabpf run -q --kernel --only $askers -o $trace "$@" >/tmp/run.out 2>&1 ||
     { cat /tmp/run.out; return 1; }
   truth=$(echo /tmp/record/ioctls.*.jsonl)
@@ -184,7 +185,55 @@ same_trace() { # TRACE RECORD...
 # What a trace tells of the driver, but for what differs from run to run.
 told() { # TRACE
   grep '"type":"kernel"' "$1" | grep -v '"op":"launch"' |
-    sed -E 's/"(ts|pid|tid|call)":[0-9]+,?//g; s/"duration_us":[0-9.]+,?//; s/"(base|client|parent_object|object)":"[^"]*",?//g' | sort
+    grep -vE '"op":"(fault|interrupt)"' | sed -E 's/"(ts|pid|tid|call)":[0-9]+,?//g; s/"duration_us":[0-9.]+,?//; s/"(base|client|parent_object|object)":"[^"]*",?//g' | sort
+}
+
+# What was touched: the doorbell and the semaphore pool of each context, in a call.
+same_faults() { # TRACE
+  grep '"op":"fault"' "$1" >/tmp/lines
+  test "$(grep -c '^nvidia.*	fault	' $STAND_IN/counts)" -gt 0 || return 1
+  counted=$(awk '$2 == "fault" {sum += $5} END {print sum + 0}' $STAND_IN/counts)
+  uvm=$(grep -c '"device":"nvidia-uvm"' /tmp/lines)
+  [ "$uvm" = "$counted" ] || { echo "$uvm faults of nvidia-uvm traced, $counted made"; return 1; }
+  if grep -v '"duration_us":[0-9.]*,"pid":[0-9]*,"tid":[0-9]*,"ret":0,"call":[0-9]*,.*"address":"0x[0-9a-f]*000","access":"write"' /tmp/lines; then return 1; fi
+}
+
+# Traces the machine while something happens.
+trace_machine() { # EVENT FLAG...
+  trace=/tmp/machine.jsonl event=$1
+  shift
+  rm -f $trace
+  ./cudabpf -q --kernel --only cuInit -o $trace "$@" >/tmp/run.out 2>&1 &
+  tracer=$!
+  until [ -s $trace ]; do
+    kill -0 $tracer || { cat /tmp/run.out; return 1; }
+    sleep 0.2
+  done
+  $event
+  kill -INT $tracer
+  wait $tracer || { cat /tmp/run.out; return 1; }
+}
+
+interrupts_and_xid() { tell 'interrupt 3' 'xid 79 pid=4242, name=python, GPU has fallen off the bus.'; }
+xid_in_log() { echo 'NVRM: Xid (PCI:0000:0a:00): 31, pid=4243, name=python, Ch 00000008' >/dev/kmsg; }
+
+same_interrupts() { # TRACE COUNT
+  awk "$FIELDS"'
+    field("op") == "interrupt" {
+      count[field("name")]++
+      if (field("duration_us") < 190 || field("cpu") == "" || field("pid") != "") {print; bad = 1}
+    }
+    END {
+      print count["isr"] + 0, count["bottom_half"] + 0
+      exit bad || count["isr"] != '"$2"' || count["bottom_half"] != '"$2"'
+    }' "$1"
+}
+
+all_same() { # FILE...
+  first=$1
+  shift
+  for file; do diff "$first" "$file" || return 1; done
+  test -s "$first"
 }
 
 echo "kernel $(uname -r)"
@@ -202,7 +251,7 @@ for kind; do
   fi
   # shellcheck disable=SC2086 # names, each a word
   check 'its functions can be probed' probes $entries uvm_unlocked_ioctl_entry uvm_open_entry \
-    uvm_release_entry uvm_mmap_entry uvm_vm_fault_entry
+    uvm_release_entry.isra.0 uvm_mmap_entry uvm_vm_fault_entry
   if [ "$kind" = btf ]; then
     check 'the modules have BTF' test -s /sys/kernel/btf/nvidia -a -s /sys/kernel/btf/nvidia_uvm
   else
@@ -222,26 +271,37 @@ for kind; do
   # shellcheck disable=SC2086 # a name each
   check 'their operations are counted' same_counts $truth
 
-  # --- traced: at the driver's own functions where they can be probed, and at the system calls
-  for ways in kprobes system_calls; do
-    without=''
-    [ $ways = kprobes ] || without='--no-feature driver_kprobes'
+  # --- traced: at the driver's own functions, in each way that this kernel has, and at the system calls
+  ways='driver_kprobes syscall_tracepoints'
+  [ "$kind" != btf ] || ways="driver_fentry $ways"
+  without=''
+  for way in $ways; do
     # shellcheck disable=SC2086 # words
-    check "$ways: an inference is traced" trace_run $without -- ./fake_inference --tokens 2 --threads 2
+    check "$way: an inference is traced" trace_run $without -- ./fake_inference --tokens 2 --threads 2
+    check "$way: that is the way" sh -c "head -n 1 $trace | grep -q '\"driver_way\":\"$way\"'"
     # shellcheck disable=SC2086 # a name each
-    check "$ways: each operation is in the trace" same_trace $trace $truth
-    check "$ways: a name for each control" sh -c "grep -q NVA06C_CTRL_CMD_GPFIFO_SCHEDULE $trace && ! grep -q '\"control\":\"0x' $trace"
-    told $trace >/tmp/told.$ways
+    check "$way: each operation is in the trace" same_trace $trace $truth
+    check "$way: a name for each control" sh -c "grep -q NVA06C_CTRL_CMD_GPFIFO_SCHEDULE $trace && ! grep -q '\"control\":\"0x' $trace"
+    [ $way = syscall_tracepoints ] || check "$way: faults, in the calls that touched the pages" same_faults $trace
+    told $trace >/tmp/told.$way
     tell 'answer nr 0x2a control 0x20801803 status 0x56 delay 3000'
     # shellcheck disable=SC2086 # words
-    check "$ways: a delayed control is traced" trace_run $without -- ./fake_calls 'setup'
+    check "$way: a delayed control is traced" trace_run $without -- ./fake_calls 'setup'
     # shellcheck disable=SC2086 # a name each
-    check "$ways: with its status" same_trace $trace $truth
-    check "$ways: with its time" sh -c "grep NV_ERR_NOT_SUPPORTED $trace | grep -qE '\"duration_us\":([3-9]|[1-9][0-9])[0-9]{3}\\.'"
+    check "$way: with its status" same_trace $trace $truth
+    check "$way: with its time" sh -c "grep NV_ERR_NOT_SUPPORTED $trace | grep -qE '\"duration_us\":([3-9]|[1-9][0-9])[0-9]{3}\\.'"
     tell forget
+    # shellcheck disable=SC2086 # words
+    check "$way: the whole machine" trace_machine interrupts_and_xid $without
+    [ $way = syscall_tracepoints ] || check "$way: interrupts, at once and later" same_interrupts $trace 3
+    check "$way: an Xid, by the tracepoint" has_line $trace '"type":"error"' '"xid":79,"meaning":"' '"device":"0000:0a:00.0"' \
+      '"pid":4242,"comm":"python"' 'GPU has fallen off the bus'
+    without="$without --no-feature $way"
   done
-  check 'both ways tell the same' diff /tmp/told.kprobes /tmp/told.system_calls
-  check 'the ways were those' sh -c 'test -s /tmp/told.kprobes && ./cudabpf doctor | grep -qE "driver_kprobes +yes"'
+  # shellcheck disable=SC2046,SC2086 # a file each
+  check 'all ways tell the same' all_same $(printf '/tmp/told.%s ' $ways)
+  check 'the whole machine, without the tracepoint' trace_machine xid_in_log --no-feature xid_tracepoint
+  check 'an Xid, by the log' has_line $trace '"type":"error"' '"xid":31' '"device":"0000:0a:00"' '"pid":4243'
 
   # --- answers as told
   tell 'answer nr 0x2b class 0x40 status 0x51 times 1' 'answer uvm 33 delay 20000' \

@@ -1,0 +1,89 @@
+// What a capture does about the NVIDIA driver.
+#include <algorithm>
+#include <utility>
+
+#include "collect/capture.hpp"
+#include "collect/driver_functions.hpp"
+#include "collect/machine.hpp"
+#include "util/log.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+constexpr std::uint64_t LOOK_EVERY_NS = 100'000'000;
+
+}  // namespace
+
+Result<> Capture::attach_driver() {
+  driver_modules_ = driver_modules();
+  devices_ = nvidia_devices();
+  probes_->driver().set_devices(devices_);
+  auto way = probes_->driver().attach(*features_, DriverVersion::parse(nvidia_driver().version));
+  if (!way) return way.error();
+  driver_way_ = *way;
+  watch_gpu_errors();
+  return ok();
+}
+
+// By the driver's tracepoint where it has one, else by the kernel's log.
+void Capture::watch_gpu_errors() {
+  const auto& disabled = options_.disabled_features;
+  bool off = std::find(disabled.begin(), disabled.end(), feature::XID_TRACEPOINT) != disabled.end();
+  if (!off && probes_->driver().attach_xid()) {
+    kernel_log_.reset();
+    return;
+  }
+  if (kernel_log_) return;
+  auto log = KernelLog::open();
+  if (log)
+    kernel_log_.emplace(std::move(*log));
+  else
+    log::hint("errors of GPUs are not seen: {}", log.error().message);
+}
+
+DriverDevice Capture::driver_device(std::uint32_t number) {
+  std::lock_guard lock(devices_mutex_);
+  return {devices_.node(number), devices_.name(number)};
+}
+
+void Capture::follow_driver() {
+  // The main thread wakes at every mapping on the machine; modules load seldom.
+  if (!options_.driver || now() - driver_seen_at_ < LOOK_EVERY_NS) return;
+  std::uint64_t since = std::exchange(driver_seen_at_, now());
+  if (DriverDevices renewed = nvidia_devices(); renewed != devices_) {
+    std::lock_guard lock(devices_mutex_);
+    devices_ = std::move(renewed);
+    probes_->driver().set_devices(devices_);
+  }
+  std::vector<std::uint64_t> before = std::exchange(driver_modules_, driver_modules());
+  bool loaded = false;
+  for (std::size_t i = 0; i < before.size(); i++)
+    loaded |= driver_modules_[i] != 0 && driver_modules_[i] != before[i];
+  if (!loaded) return;
+  // Probes on functions go with their module; system calls stay.
+  auto version = DriverVersion::parse(nvidia_driver().version);
+  if (driver_way_ != feature::SYSCALL_TRACEPOINTS) {
+    probes_->driver().detach();
+    if (auto way = probes_->driver().attach(*features_, version); way)
+      driver_way_ = *way;
+    else
+      log::warning("the driver is no longer traced: {}", way.error().message);
+  }
+  watch_gpu_errors();
+  note_loss({Loss::late_driver, std::nullopt, since, now(), {}});
+  std::lock_guard lock(notes_mutex_);
+  noted_version_ = version;
+}
+
+void Capture::read_gpu_errors() {
+  if (!kernel_log_) return;
+  auto errors = kernel_log_->read_errors();
+  std::lock_guard lock(notes_mutex_);
+  for (GpuError& error : errors) {
+    error.ts = now();
+    noted_errors_.push_back(std::move(error));
+  }
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,187 @@
+#include "collect/driver_probes.hpp"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "collect/driver_functions.hpp"
+#include "collect/kernel_btf.hpp"
+#include "collect/skeleton.hpp"
+#include "collect/tracepoints.hpp"
+#include "util/log.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+// A copy of a loaded program for another function: one is loaded for one function alone.
+Result<Fd> attach_copy(const bpf_program* program, const KernelBtf::Function& function,
+                       bpf_attach_type type, std::uint64_t cookie) {
+  LIBBPF_OPTS(bpf_prog_load_opts, load, .expected_attach_type = type);
+  load.attach_btf_obj_fd = static_cast<std::uint32_t>(function.object);
+  load.attach_btf_id = function.id;
+  Fd copy(bpf_prog_load(BPF_PROG_TYPE_TRACING, bpf_program__name(program), "Dual BSD/GPL",
+                        bpf_program__insns(program), bpf_program__insn_cnt(program), &load));
+  if (!copy) return errno_error("loading a program");
+  LIBBPF_OPTS(bpf_link_create_opts, link);
+  link.tracing.cookie = cookie;
+  Fd linked(bpf_link_create(copy.get(), 0, type, &link));
+  if (!linked) return errno_error("attaching");
+  return linked;
+}
+
+}  // namespace
+
+void DriverProbes::choose_programs(cudabpf_bpf& skeleton, const Features& features) {
+  const auto& programs = skeleton.progs;
+  auto choose = [](std::initializer_list<bpf_program*> chosen) {
+    for (bpf_program* program : chosen) bpf_program__set_autoload(program, true);
+  };
+  choose({programs.driver_xid});
+  if (features.has(feature::DRIVER_FENTRY)) {
+    // What is loaded with the others is only what copies are made of; it needs some function.
+    std::string some = driver_functions().front().name;
+    auto copied = {programs.driver_function_entered, programs.driver_function_left};
+    if (std::all_of(copied.begin(), copied.end(), [&](bpf_program* program) {
+          return bpf_program__set_attach_target(program, 0, some.c_str()) == 0;
+        }))
+      choose(copied);
+  }
+  if (features.has(feature::DRIVER_KPROBES))
+    choose({programs.driver_function, programs.driver_function_return});
+  if (features.has(feature::SYSCALL_TRACEPOINTS))
+    choose({programs.driver_ioctl, programs.driver_open, programs.driver_close,
+            programs.driver_mmap, programs.driver_poll, programs.driver_exit});
+}
+
+Result<std::string> DriverProbes::attach(const Features& features, const DriverVersion& version) {
+  for (unsigned number = 0; number < CB_IOCTL_PLANS; number++) {
+    auto narrow = static_cast<std::uint8_t>(number);
+    skeleton_.bss->escape_plans[number] = escape_plan(narrow, version);
+    skeleton_.bss->uvm_plans[number] = uvm_plan(narrow, version);
+  }
+  Error failure{"--kernel: this kernel has no way to see ioctls that cudabpf knows",
+                "it needs CONFIG_FTRACE_SYSCALLS; `cudabpf doctor` tells more",
+                exit_code::KERNEL_UNSUPPORTED};
+  for (const char* way :
+       {feature::DRIVER_FENTRY, feature::DRIVER_KPROBES, feature::SYSCALL_TRACEPOINTS}) {
+    if (!features.has(way)) continue;
+    Result<> attached = way == feature::DRIVER_FENTRY    ? attach_by_fentry(features)
+                        : way == feature::DRIVER_KPROBES ? attach_by_kprobes(features)
+                                                         : attach_system_calls(SystemCalls::all);
+    if (attached) return std::string(way);
+    log::hint("without {}: {}", way, attached.error().message);
+    failure = attached.error();
+    detach();
+  }
+  return failure;
+}
+
+// Compilers change some functions so that their types are not known any more: those take kprobes.
+Result<> DriverProbes::attach_by_fentry(const Features& features) {
+  auto functions = driver_functions();
+  if (functions.empty()) return Error{"the driver's functions are not there", {}};
+  for (const std::string& name : poll_functions()) functions.push_back({"", name, abi::CB_POLL});
+  KernelBtf btf;
+  for (const DriverFunction& function : functions) {
+    auto attached = attach_fentry(btf, function);
+    if (!attached && features.has(feature::DRIVER_KPROBES)) attached = attach_kprobe(function);
+    if (!attached && function.needed)
+      return Error{function.name + ": " + attached.error().message, {}};
+  }
+  return ok();
+}
+
+// The kernel watches no more returns at once than twice its CPUs, which threads that wait in poll()
+// would use up: polls are seen as system calls.
+Result<> DriverProbes::attach_by_kprobes(const Features& features) {
+  auto functions = driver_functions();
+  if (functions.empty()) return Error{"the driver's functions are not there", {}};
+  for (const DriverFunction& function : functions)
+    if (auto attached = attach_kprobe(function); !attached && function.needed)
+      return Error{function.name + ": " + attached.error().message, {}};
+  if (features.has(feature::SYSCALL_TRACEPOINTS)) return attach_system_calls(SystemCalls::polls);
+  return ok();
+}
+
+// Returns first, here and below: an operation that begins in between is then at least seen to end.
+Result<> DriverProbes::attach_fentry(KernelBtf& btf, const DriverFunction& function) {
+  auto type = btf.find(function.module, function.name);
+  if (!type) return type.error();
+  const auto& programs = skeleton_.progs;
+  auto at_return = attach_copy(programs.driver_function_left, *type, BPF_TRACE_FEXIT, function.op);
+  if (!at_return) return at_return.error();
+  auto at_entry =
+      attach_copy(programs.driver_function_entered, *type, BPF_TRACE_FENTRY, function.op);
+  if (!at_entry) return at_entry.error();
+  fentry_links_.push_back(std::move(*at_return));
+  fentry_links_.push_back(std::move(*at_entry));
+  return ok();
+}
+
+Result<> DriverProbes::attach_kprobe(const DriverFunction& function) {
+  const auto& programs = skeleton_.progs;
+  LIBBPF_OPTS(bpf_kprobe_opts, options);
+  options.bpf_cookie = function.op;
+  std::string symbol =
+      function.module.empty() ? function.name : function.module + ":" + function.name;
+  for (bool at_return : {true, false}) {
+    options.retprobe = at_return;
+    bpf_link* link = bpf_program__attach_kprobe_opts(
+        at_return ? programs.driver_function_return : programs.driver_function, symbol.c_str(),
+        &options);
+    if (!link) return errno_error("attaching a kprobe");
+    links_.push_back(link);
+  }
+  return ok();
+}
+
+Result<> DriverProbes::attach_system_calls(SystemCalls which) {
+  const auto& programs = skeleton_.progs;
+  const std::pair<const char*, bpf_program*> system_calls[] = {
+      {"ioctl", programs.driver_ioctl}, {"openat", programs.driver_open},
+      {"close", programs.driver_close}, {"mmap", programs.driver_mmap},
+      {"ppoll", programs.driver_poll},  {"poll", programs.driver_poll}};
+  for (auto [name, program] : system_calls) {
+    bool polls = program == programs.driver_poll;
+    if (which == SystemCalls::polls && !polls) continue;
+    for (bool at_exit : {true, false}) {
+      auto link = attach_tracepoint(at_exit ? programs.driver_exit : program, "syscalls",
+                                    std::string(at_exit ? "sys_exit_" : "sys_enter_") + name);
+      if (!link && errno == ENOENT && polls) continue;  // arm64: no poll
+      if (!link) return link.error();
+      links_.push_back(*link);
+    }
+  }
+  return ok();
+}
+
+Result<> DriverProbes::attach_xid() {
+  if (xid_link_) return ok();
+  auto format = tracepoint_fields("nvidia", "nvidia_dev_xid");
+  if (!format) return format.error();
+  auto& layout = skeleton_.bss->xid_layout;
+  layout = {(*format)["dev"], (*format)["error_code"], (*format)["msg"]};
+  if (!layout.device_at || !layout.number_at || !layout.message_at)
+    return Error{"the tracepoint nvidia:nvidia_dev_xid has other fields than are known", {}};
+  auto link = attach_tracepoint(skeleton_.progs.driver_xid, "nvidia", "nvidia_dev_xid");
+  if (!link) return link.error();
+  xid_link_ = *link;
+  return ok();
+}
+
+void DriverProbes::set_devices(const DriverDevices& devices) {
+  auto list = devices.for_kernel_side();
+  std::copy(list.begin(), list.end(), skeleton_.bss->driver_devices);
+}
+
+void DriverProbes::detach() {
+  for (bpf_link* link : std::exchange(links_, {})) bpf_link__destroy(link);
+  fentry_links_.clear();
+  bpf_link__destroy(std::exchange(xid_link_, nullptr));
+}
+
+}  // namespace cudabpf

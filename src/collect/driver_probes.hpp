@@ -1,0 +1,53 @@
+// The probes on what is asked of the NVIDIA driver.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collect/features.hpp"
+#include "decode/driver.hpp"
+#include "decode/driver_devices.hpp"
+#include "util/fd.hpp"
+#include "util/result.hpp"
+
+struct bpf_link;
+struct bpf_program;
+struct cudabpf_bpf;
+
+namespace cudabpf {
+
+class KernelBtf;
+struct DriverFunction;
+
+class DriverProbes {
+ public:
+  explicit DriverProbes(cudabpf_bpf& skeleton) : skeleton_(skeleton) {}
+  ~DriverProbes() { detach(); }
+  DriverProbes(const DriverProbes&) = delete;
+  DriverProbes& operator=(const DriverProbes&) = delete;
+
+  // Marks the programs that attaching takes; the skeleton is not loaded yet.
+  static void choose_programs(cudabpf_bpf& skeleton, const Features& features);
+
+  // In the first of the ways that `features` has and that works; the answer is its name.
+  Result<std::string> attach(const Features& features, const DriverVersion& version);
+  // The driver's own word on errors of GPUs. It may not have one.
+  Result<> attach_xid();
+  void set_devices(const DriverDevices& devices);
+  void detach();
+
+ private:
+  Result<> attach_by_fentry(const Features& features);
+  Result<> attach_by_kprobes(const Features& features);
+  enum class SystemCalls { all, polls };
+  Result<> attach_system_calls(SystemCalls which);
+  Result<> attach_fentry(KernelBtf& btf, const DriverFunction& function);
+  Result<> attach_kprobe(const DriverFunction& function);
+
+  cudabpf_bpf& skeleton_;
+  std::vector<bpf_link*> links_;
+  std::vector<Fd> fentry_links_;  // that libbpf knows nothing of
+  bpf_link* xid_link_ = nullptr;
+};
+
+}  // namespace cudabpf

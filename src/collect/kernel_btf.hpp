@@ -1,0 +1,45 @@
+// The kernel's own account of its functions' types, which programs at a function's entry and exit
+// (fentry, fexit) are checked against.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "util/fd.hpp"
+#include "util/result.hpp"
+
+struct btf;
+
+namespace cudabpf {
+
+class KernelBtf {
+ public:
+  KernelBtf();
+  ~KernelBtf();
+  KernelBtf(KernelBtf&&) = delete;
+
+  struct Function {
+    int object;  // a descriptor of the module's BTF; 0: it is the kernel's own
+    std::uint32_t id;
+  };
+  // Of a module, or of the kernel itself (no name). The descriptor is this object's.
+  Result<Function> find(const std::string& module, const std::string& name);
+
+ private:
+  struct Free {
+    void operator()(btf* types) const;
+  };
+  using Types = std::unique_ptr<btf, Free>;
+  struct Module {
+    Fd object;
+    Types types;
+  };
+  Result<const Module*> module(const std::string& name);
+
+  Types kernel_;
+  std::map<std::string, Module> modules_;
+};
+
+}  // namespace cudabpf
