@@ -19,7 +19,8 @@ Result<> Capture::attach_driver() {
   driver_modules_ = driver_modules();
   devices_ = nvidia_devices();
   probes_->driver().set_devices(devices_);
-  auto way = probes_->driver().attach(*features_, DriverVersion::parse(nvidia_driver().version));
+  probes_->driver().set_version(DriverVersion::parse(nvidia_driver().version));
+  auto way = probes_->driver().attach(*features_);
   if (!way) return way.error();
   driver_way_ = *way;
   watch_gpu_errors();
@@ -63,9 +64,10 @@ void Capture::follow_driver() {
   if (!loaded) return;
   // Probes on functions go with their module; system calls stay.
   auto version = DriverVersion::parse(nvidia_driver().version);
+  probes_->driver().set_version(version);
   if (driver_way_ != feature::SYSCALL_TRACEPOINTS) {
     probes_->driver().detach();
-    if (auto way = probes_->driver().attach(*features_, version); way)
+    if (auto way = probes_->driver().attach(*features_); way)
       driver_way_ = *way;
     else
       log::warning("the driver is no longer traced: {}", way.error().message);

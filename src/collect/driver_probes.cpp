@@ -57,12 +57,15 @@ void DriverProbes::choose_programs(cudabpf_bpf& skeleton, const Features& featur
             programs.driver_mmap, programs.driver_poll, programs.driver_exit});
 }
 
-Result<std::string> DriverProbes::attach(const Features& features, const DriverVersion& version) {
+void DriverProbes::set_version(const DriverVersion& version) {
   for (unsigned number = 0; number < CB_IOCTL_PLANS; number++) {
     auto narrow = static_cast<std::uint8_t>(number);
     skeleton_.bss->escape_plans[number] = escape_plan(narrow, version);
     skeleton_.bss->uvm_plans[number] = uvm_plan(narrow, version);
   }
+}
+
+Result<std::string> DriverProbes::attach(const Features& features) {
   Error failure{"--kernel: this kernel has no way to see ioctls that cudabpf knows",
                 "it needs CONFIG_FTRACE_SYSCALLS; `cudabpf doctor` tells more",
                 exit_code::KERNEL_UNSUPPORTED};
@@ -180,6 +183,10 @@ void DriverProbes::set_devices(const DriverDevices& devices) {
 
 void DriverProbes::detach() {
   for (bpf_link* link : std::exchange(links_, {})) bpf_link__destroy(link);
+  release_modules();
+}
+
+void DriverProbes::release_modules() {
   fentry_links_.clear();
   bpf_link__destroy(std::exchange(xid_link_, nullptr));
 }

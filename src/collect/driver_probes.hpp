@@ -30,11 +30,15 @@ class DriverProbes {
   static void choose_programs(cudabpf_bpf& skeleton, const Features& features);
 
   // In the first of the ways that `features` has and that works; the answer is its name.
-  Result<std::string> attach(const Features& features, const DriverVersion& version);
+  Result<std::string> attach(const Features& features);
+  // How ioctls are read depends on it.
+  void set_version(const DriverVersion& version);
   // The driver's own word on errors of GPUs. It may not have one.
   Result<> attach_xid();
   void set_devices(const DriverDevices& devices);
   void detach();
+  // Takes away those probes that keep the driver's modules from being unloaded.
+  void release_modules();
 
  private:
   Result<> attach_by_fentry(const Features& features);

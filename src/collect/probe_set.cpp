@@ -351,6 +351,7 @@ void ProbeSet::select_all() {
 }
 
 void ProbeSet::detach() {
+  if (driver_) driver_->release_modules();
   std::optional<SlowClosing> slow_closing;
   if (!multi_ && !entry_links_.empty()) {
     slow_closing.emplace();

@@ -173,13 +173,17 @@ operations_of_record() { # RECORD...
 }
 
 # Each operation of the record has one line in the trace, and there is no other.
-same_trace() { # TRACE RECORD...
-  complete=$(tail -n 1 "$1")
-  case $complete in *'"losses":{}'*) ;; *) echo "$complete"; return 1 ;; esac
+same_operations() { # TRACE RECORD...
   operations_of_trace "$1" >/tmp/traced
   shift
   operations_of_record "$@" >/tmp/did
   test -s /tmp/did && diff /tmp/did /tmp/traced
+}
+
+same_trace() { # TRACE RECORD...
+  complete=$(tail -n 1 "$1")
+  case $complete in *'"losses":{}'*) ;; *) echo "$complete"; return 1 ;; esac
+  same_operations "$@"
 }
 
 # What a trace tells of the driver, but for what differs from run to run.
@@ -203,7 +207,7 @@ trace_machine() { # EVENT FLAG...
   trace=/tmp/machine.jsonl event=$1
   shift
   rm -f $trace
-  ./cudabpf -q --kernel --only cuInit -o $trace "$@" >/tmp/run.out 2>&1 &
+  ./cudabpf -q --kernel --only $askers -o $trace "$@" >/tmp/run.out 2>&1 &
   tracer=$!
   until [ -s $trace ]; do
     kill -0 $tracer || { cat /tmp/run.out; return 1; }
@@ -214,6 +218,7 @@ trace_machine() { # EVENT FLAG...
   wait $tracer || { cat /tmp/run.out; return 1; }
 }
 
+load_and_run() { load "$kind" && sleep 1 && run ./fake_calls 'setup; malloc a 4M; free a'; }
 interrupts_and_xid() { tell 'interrupt 3' 'xid 79 pid=4242, name=python, GPU has fallen off the bus.'; }
 xid_in_log() { echo 'NVRM: Xid (PCI:0000:0a:00): 31, pid=4243, name=python, Ch 00000008' >/dev/kmsg; }
 
@@ -317,6 +322,13 @@ for kind; do
   tell forget
   check 'an Xid is told' tells_of_xid
   check 'the modules are unloaded' unload
+
+  # --- a driver that is loaded while the machine is traced
+  check 'loaded while traced' trace_machine load_and_run
+  # shellcheck disable=SC2086 # a name each
+  check 'all that comes after is traced' same_operations $trace $truth
+  check 'what may be missing is said' has_line $trace '"type":"lost"' '"reason":"late_driver"'
+  check 'what is loaded late is unloaded' unload
 done
 
 kind=kernel
