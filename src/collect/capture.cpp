@@ -234,7 +234,7 @@ void Capture::deliver_notes() {
     errors.swap(noted_errors_);
     if (noted_version_) correlator_->driver_is(*std::exchange(noted_version_, std::nullopt));
   }
-  for (const GpuError& error : errors) sink_->gpu_error(error);
+  for (GpuError& error : errors) correlator_->gpu_error_logged(std::move(error));
   for (std::uint32_t pid : announced) correlator_->processes().announce(pid, now());
   for (const Library& library : libraries) sink_->library(library);
   for (const LossEvent& loss : losses) {
@@ -301,6 +301,7 @@ void Capture::read_loop() {
     if (now() - losses_read_at_ >= LOSSES_EVERY_NS) {
       report_losses();
       forget_processes();
+      correlator_->settle_gpu_errors(now());
       // Once the trace ends no file of it may begin, though its last records still come.
       if (!ending_) sink_->flush();
     }
@@ -311,8 +312,8 @@ void Capture::read_loop() {
 }
 
 Totals Capture::stop(std::string reason, std::optional<int> command_status) {
-  std::uint64_t duration_ns = now();
   read_gpu_errors();
+  std::uint64_t duration_ns = now();
   ending_ = true;
   correlator_->stop_at(begin_ns_ + duration_ns);
   most_out_missed_ = out_missed();

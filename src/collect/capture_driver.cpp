@@ -27,19 +27,16 @@ Result<> Capture::attach_driver() {
   return ok();
 }
 
-// By the driver's tracepoint where it has one, else by the kernel's log.
+// The driver's tracepoint tells when, the kernel's log whose process it was: either will do.
 void Capture::watch_gpu_errors() {
   const auto& disabled = options_.disabled_features;
   bool off = std::find(disabled.begin(), disabled.end(), feature::XID_TRACEPOINT) != disabled.end();
-  if (!off && probes_->driver().attach_xid()) {
-    kernel_log_.reset();
-    return;
-  }
+  bool traced = !off && probes_->driver().attach_xid();
   if (kernel_log_) return;
   auto log = KernelLog::open();
   if (log)
     kernel_log_.emplace(std::move(*log));
-  else
+  else if (!traced)
     log::hint("errors of GPUs are not seen: {}", log.error().message);
 }
 

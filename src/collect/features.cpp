@@ -132,8 +132,8 @@ Finding try_syscall_tracepoints() {
 
 Finding try_xid_tracepoint() {
   auto fields = tracepoint_fields("nvidia", "nvidia_dev_xid");
-  if (fields) return {State::yes, "errors of GPUs are told by the driver"};
-  return {State::no, fields.error().message + "; they are read from the kernel's log"};
+  if (fields) return {State::yes, "errors of GPUs are told at once"};
+  return {State::no, fields.error().message + "; errors of GPUs are read from the kernel's log alone"};
 }
 
 struct Trial {

@@ -1,4 +1,4 @@
-// The kernel's log, where the NVIDIA driver tells of GPUs' errors if it has no tracepoint for them.
+// The kernel's log, where the NVIDIA driver tells of GPUs' errors.
 #pragma once
 
 #include <vector>

@@ -15,7 +15,8 @@ Correlator::Correlator(Sink& sink, FunctionOf function_of, Processes::Lookup loo
       options_(std::move(options)),
       processes_(sink, std::move(lookup)),
       driver_calls_(options_.driver_device, options_.driver_version,
-                    [this](const DriverCall& call) { emit_driver(call); }) {}
+                    [this](const DriverCall& call) { emit_driver(call); }),
+      gpu_errors_([this](const GpuError& error) { sink_.gpu_error(error); }) {}
 
 std::uint64_t Correlator::since_begin(std::uint64_t ts) const {
   return ts > options_.begin_ns ? ts - options_.begin_ns : 0;
@@ -259,7 +260,7 @@ void Correlator::on_xid(const Record& record) {
   GpuError error = describe_xid(record.xid->number, fixed_text(record.xid->device),
                                 fixed_text(record.xid->message));
   error.ts = since_begin(record.head->ts);
-  sink_.gpu_error(error);
+  gpu_errors_.traced(std::move(error));
 }
 
 void Correlator::emit_driver(const DriverCall& call) {
@@ -313,6 +314,7 @@ void Correlator::forget_processes(const std::function<bool(std::uint32_t pid)>& 
 }
 
 void Correlator::finish() {
+  gpu_errors_.settle();
   std::vector<std::uint32_t> tids;
   for (const auto& [tid, stack] : threads_) tids.push_back(tid);
   std::sort(tids.begin(), tids.end());

@@ -12,6 +12,7 @@
 #include "correlate/allocations.hpp"
 #include "correlate/call_stack.hpp"
 #include "correlate/driver_calls.hpp"
+#include "correlate/gpu_errors.hpp"
 #include "correlate/kernel_names.hpp"
 #include "correlate/processes.hpp"
 #include "cudabpf/sink.hpp"
@@ -45,6 +46,9 @@ class Correlator {
   void stop_at(std::uint64_t monotonic_ns) { stopped_ns_ = monotonic_ns; }
   // Ends every call that is still open, as unfinished.
   void finish();
+  // What the kernel's log tells of an error of a GPU.
+  void gpu_error_logged(GpuError error) { gpu_errors_.logged(std::move(error)); }
+  void settle_gpu_errors(std::uint64_t now) { gpu_errors_.settle(now); }
   // A driver that was loaded while tracing.
   void driver_is(const DriverVersion& version) { driver_calls_.driver_is(version); }
 
@@ -83,6 +87,7 @@ class Correlator {
   KernelNames names_;
   Allocations allocations_;
   DriverCalls driver_calls_;
+  GpuErrors gpu_errors_;
   std::unordered_map<std::uint32_t, std::unique_ptr<CallStack>> threads_;
   std::uint32_t last_tid_ = 0;  // most records come in runs of one thread
   CallStack* last_stack_ = nullptr;

@@ -9,12 +9,13 @@ namespace cudabpf {
 
 namespace {
 
-// What follows `key` up to a comma, without quotes; empty if there is none, or it is "<unknown>".
-std::string_view value_of(std::string_view message, std::string_view key) {
-  std::size_t at = message.find(key);
-  if (at == message.npos) return {};
-  std::string_view value = message.substr(at + key.size());
-  value = value.substr(0, value.find(','));
+// Takes "key=value, " from the front of a message; the value without quotes, empty if there is none
+// or it is "<unknown>".
+std::string_view take_value(std::string_view& message, std::string_view key) {
+  if (!message.starts_with(key)) return {};
+  std::string_view value = message.substr(key.size());
+  value = value.substr(0, value.find(", "));
+  message.remove_prefix(std::min(key.size() + value.size() + 2, message.size()));
   if (value.starts_with('\'')) value.remove_prefix(1);
   if (value.ends_with('\'')) value.remove_suffix(1);
   return value.starts_with('<') ? std::string_view{} : value;
@@ -41,9 +42,9 @@ GpuError describe_xid(std::uint32_t number, std::string_view device, std::string
   error.device = device;
   while (!message.empty() && (message.back() == '\n' || message.back() == ' '))
     message.remove_suffix(1);
+  error.pid = number_in(take_value(message, "pid="));
+  error.comm = take_value(message, "name=");
   error.message = message;
-  error.pid = number_in(value_of(message, "pid="));
-  error.comm = value_of(message, "name=");
   return error;
 }
 

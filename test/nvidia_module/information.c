@@ -46,13 +46,20 @@ static int show_gpu(struct seq_file* file, void* unused) {
   return 0;
 }
 
-/* xid NUMBER TEXT */
+/* xid NUMBER TEXT: as it is into the log; the tracepoint tells nothing of the process, with which it begins. */
 static int fire_xid(char* text) {
   const char* number_text = strsep(&text, " \t");
   u32 number;
 
   if (!number_text || kstrtou32(number_text, 0, &number)) return -EINVAL;
-  trace_nvidia_dev_xid(gpu, number, text ? text : "");
+  if (!text) text = "";
+  pr_err("NVRM: Xid (PCI:0000:0a:00): %u, %s\n", number, text);
+  if (!strncmp(text, "pid=", 4) && strstr(text, ", name=")) {
+    char* rest = strstr(strstr(text, ", name=") + 1, ", ");
+
+    if (rest) text = rest + 2;
+  }
+  trace_nvidia_dev_xid(gpu, number, text);
   return 0;
 }
 

@@ -297,6 +297,7 @@ TEST_CASE("What the kernel does not tell of an operation's end is counted") {
 TEST_CASE("A GPU's error comes with its time") {
   Correlating c(watching());
   c.feed(xid({.ts = 12}, 79, "0000:0a:00.0", "pid=5, name=x, off the bus"));
+  c.correlator.finish();
   REQUIRE(c.sink.gpu_errors.size() == 1);
   CHECK(c.sink.gpu_errors[0].ts == 12);
   CHECK(c.sink.gpu_errors[0].pid == 5);

@@ -220,7 +220,6 @@ trace_machine() { # EVENT FLAG...
 
 load_and_run() { load "$kind" && sleep 1 && run ./fake_calls 'setup; malloc a 4M; free a'; }
 interrupts_and_xid() { tell 'interrupt 3' 'xid 79 pid=4242, name=python, GPU has fallen off the bus.'; }
-xid_in_log() { echo 'NVRM: Xid (PCI:0000:0a:00): 31, pid=4243, name=python, Ch 00000008' >/dev/kmsg; }
 
 same_interrupts() { # TRACE COUNT
   awk "$FIELDS"'
@@ -299,14 +298,15 @@ for kind; do
     # shellcheck disable=SC2086 # words
     check "$way: the whole machine" trace_machine interrupts_and_xid $without
     [ $way = syscall_tracepoints ] || check "$way: interrupts, at once and later" same_interrupts $trace 3
-    check "$way: an Xid, by the tracepoint" has_line $trace '"type":"error"' '"xid":79,"meaning":"' '"device":"0000:0a:00.0"' \
-      '"pid":4242,"comm":"python"' 'GPU has fallen off the bus'
+    check "$way: an Xid, by the tracepoint and the log" has_line $trace '"type":"error"' '"xid":79,"meaning":"' '"device":"0000:0a:00.0"' \
+      '"pid":4242,"comm":"python"' '"message":"GPU has fallen off the bus."'
+    check "$way: told once" test "$(grep -c '"type":"error"' $trace)" = 1
     without="$without --no-feature $way"
   done
   # shellcheck disable=SC2046,SC2086 # a file each
   check 'all ways tell the same' all_same $(printf '/tmp/told.%s ' $ways)
-  check 'the whole machine, without the tracepoint' trace_machine xid_in_log --no-feature xid_tracepoint
-  check 'an Xid, by the log' has_line $trace '"type":"error"' '"xid":31' '"device":"0000:0a:00"' '"pid":4243'
+  check 'the whole machine, without the tracepoint' trace_machine interrupts_and_xid --no-feature xid_tracepoint
+  check 'an Xid, by the log' has_line $trace '"type":"error"' '"xid":79' '"device":"0000:0a:00",' '"pid":4242'
 
   # --- answers as told
   tell 'answer nr 0x2b class 0x40 status 0x51 times 1' 'answer uvm 33 delay 20000' \
