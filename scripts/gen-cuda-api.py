@@ -5,6 +5,8 @@ A mistake in the table is an error here, with its line, not a wrong trace later.
 import re
 import sys
 
+from tables import TableError, read_rows
+
 SCALARS = {"u8", "u16", "u32", "u64", "i32", "f32", "location"}
 ADDRESSES = {"ptr", "ptr32", "hptr"}
 HANDLES = {"stream", "context", "module", "library", "function", "kernel", "event", "graph", "graph_exec",
@@ -15,10 +17,6 @@ VALUES = SCALARS | ADDRESSES | HANDLES
 PROFILES = {"light": "light", "default": "default_", "full": "full"}
 NAMES_EFFECTS = {"none", "learn", "forget"}
 COLUMNS = ["symbol", "name", "type", "op", "profile", "args", "attrs"]
-
-
-class TableError(Exception):
-    pass
 
 
 def parse_role(role):
@@ -87,34 +85,25 @@ def parse_row(row):
         f'NamesEffect::{attrs.get("names", "none")}, {size}')
 
 
+def parse_cells(cells, seen):
+    """-> (symbol, the C++ of its arguments, and of the rest); `seen` has the symbols before it"""
+    if len(cells) > len(COLUMNS):
+        raise TableError("too many columns")
+    if len(cells) < 5 or not all(cells[:5]):
+        raise TableError("too few columns: symbol, name, type, op and profile are needed")
+    row = dict(zip(COLUMNS, cells + [""] * (len(COLUMNS) - len(cells))))
+    if row["symbol"] in seen:
+        raise TableError(f"'{row['symbol']}' stands twice")
+    seen.add(row["symbol"])
+    return row["symbol"], *parse_row(row)
+
+
 def main():
     source, target = sys.argv[1:]
     arguments, functions, seen = [], [], set()
-    header = None
-    for number, line in enumerate(open(source, encoding="utf-8"), 1):
-        line = line.rstrip("\n")
-        if not line or line.startswith("#"):
-            continue
-        cells = line.split("\t")
-        if header is None:
-            header = cells
-            if header != COLUMNS:
-                sys.exit(f"{source}:{number}: columns must be {COLUMNS}")
-            continue
-        row = dict(zip(COLUMNS, cells + [""] * (len(COLUMNS) - len(cells))))
-        try:
-            if len(cells) > len(COLUMNS):
-                raise TableError("too many columns")
-            if len(cells) < 5 or not all(cells[:5]):
-                raise TableError("too few columns: symbol, name, type, op and profile are needed")
-            if row["symbol"] in seen:
-                raise TableError(f"'{row['symbol']}' stands twice")
-            seen.add(row["symbol"])
-            own, rest = parse_row(row)
-        except TableError as error:
-            sys.exit(f"{source}:{number}: {error}")
+    for symbol, own, rest in read_rows(source, COLUMNS, lambda cells, _: parse_cells(cells, seen)):
         span = f"{{ARGUMENTS + {len(arguments)}, {len(own)}}}" if own else "{}"
-        functions.append((row["symbol"], f"    {{{rest}, {span}}},"))
+        functions.append((symbol, f"    {{{rest}, {span}}},"))
         arguments += own
     functions.sort()  # find_function() searches by bisection
     with open(target, "w", encoding="utf-8") as out:

@@ -5,6 +5,8 @@ A mistake in a table is an error here, with its line, not a wrong trace later.""
 import re
 import sys
 
+from tables import TableError, read_rows
+
 GROUPS = {"scheduling", "channel", "memory", "event", "peer", "query", "power", "other"}
 HANDLES = ["client", "parent", "object"]
 FIELDS = HANDLES + ["control", "class", "length", "base", "status"]  # as struct Layout has them
@@ -21,10 +23,6 @@ COLUMNS = {
     "xid": ["number", "meaning"],
 }
 ALWAYS = (1 << 16, 0, 0)  # what `until` is where a row holds to this day; later than any version
-
-
-class TableError(Exception):
-    pass
 
 
 def parse_integer(text, what, limit):
@@ -135,31 +133,23 @@ def parse_row(table, row, number, others):
             f'{cpp_version(since)}, {cpp_version(until)}}}, {rest}}},')
 
 
+def parse_cells(table, cells, line_number, seen):
+    """-> (number, since, line number, the text of the C++ row); `seen` has the rows before it, by number"""
+    columns = COLUMNS[table]
+    if len(cells) != len(columns) or not all(cells):
+        raise TableError(f"{len(columns)} columns are needed, none of them empty")
+    row = dict(zip(columns, cells), line=line_number)
+    number = parse_integer(cells[0], "number", 0xFF if table == "escapes" else 0xFFFFFFFF)
+    others = seen.setdefault(number, [])
+    text = parse_row(table, row, number, others)
+    others.append(row)
+    return number, row.get("range", ((0, 0, 0),))[0], line_number, text
+
+
 def read_table(folder, table):
     """-> the C++ rows, sorted by number and version as the search by bisection needs them"""
-    source = f"{folder}/{table}.tsv"
-    rows, seen, header = [], {}, None
-    for line_number, line in enumerate(open(source, encoding="utf-8"), 1):
-        line = line.rstrip("\n")
-        if not line or line.startswith("#"):
-            continue
-        cells = line.split("\t")
-        if header is None:
-            header = cells
-            if header != COLUMNS[table]:
-                sys.exit(f"{source}:{line_number}: columns must be {COLUMNS[table]}")
-            continue
-        try:
-            if len(cells) != len(header) or not all(cells):
-                raise TableError(f"{len(header)} columns are needed, none of them empty")
-            row = dict(zip(header, cells), line=line_number)
-            number = parse_integer(cells[0], "number", 0xFF if table == "escapes" else 0xFFFFFFFF)
-            others = seen.setdefault(number, [])
-            text = parse_row(table, row, number, others)
-            others.append(row)
-            rows.append((number, row.get("range", ((0, 0, 0),))[0], line_number, text))
-        except TableError as error:
-            sys.exit(f"{source}:{line_number}: {error}")
+    source, seen = f"{folder}/{table}.tsv", {}
+    rows = read_rows(source, COLUMNS[table], lambda cells, line: parse_cells(table, cells, line, seen))
     if not rows:
         sys.exit(f"{source}: no rows")
     return [text for *_, text in sorted(rows)]

@@ -258,8 +258,8 @@ Generated generate(const std::string& rows,
   TemporaryFolder folder;
   std::string in = folder.write("in.tsv", "# a comment\n" + header + rows);
   std::string out = folder.path() / "out.inc", err = folder.path() / "err";
-  std::string command = std::string("python3 '") + TEST_DIR + "/../scripts/gen-cuda-api.py' " + in +
-                        " " + out + " 2>" + err;
+  std::string command = std::string("python3 -B '") + TEST_DIR + "/../scripts/gen-cuda-api.py' " +
+                        in + " " + out + " 2>" + err;
   int status = std::system(command.c_str());
   return {WEXITSTATUS(status), contents(err), contents(out)};
 }

@@ -311,9 +311,9 @@ Generated generate(const std::string& name, const std::string& line, bool alone 
   std::string text = (alone ? "" : contents(changed)) + line + "\n";
   std::ofstream(changed) << text;
   auto out = folder.path() / "out.inc", err = folder.path() / "err";
-  std::string command = std::string("python3 '") + TEST_DIR + "/../scripts/gen-driver-tables.py' " +
-                        (folder.path() / "driver").string() + " " + out.string() + " 2>" +
-                        err.string();
+  std::string command = std::string("python3 -B '") + TEST_DIR +
+                        "/../scripts/gen-driver-tables.py' " + (folder.path() / "driver").string() +
+                        " " + out.string() + " 2>" + err.string();
   int status = std::system(command.c_str());
   std::string message = contents(err);
   std::string number = ":" + std::to_string(std::count(text.begin(), text.end(), '\n')) + ":";
