@@ -43,12 +43,12 @@ Status start_gpu(int index) {
 
   nvos::DeviceParams parameters = {};
   parameters.device = static_cast<uint32_t>(index);
-  uint32_t bad = allocate_small(driver->under(driver->client), nvos::kDevice, gpu.device,
-                                &parameters, sizeof parameters);
+  uint32_t bad = allocate_object<nvos::Alloc21>(driver->under(driver->client), nvos::kDevice,
+                                                gpu.device, &parameters, sizeof parameters);
   if (bad) return failure(bad);
   uint32_t subdevice = 0;
-  bad = allocate_small(driver->under(gpu.device), nvos::kSubdevice, gpu.subdevice, &subdevice,
-                       sizeof subdevice);
+  bad = allocate_object<nvos::Alloc21>(driver->under(gpu.device), nvos::kSubdevice, gpu.subdevice,
+                                       &subdevice, sizeof subdevice);
   if (bad) return failure(bad);
   unsigned char answer[64] = {};
   for (const uint32_t command :
@@ -68,7 +68,8 @@ Status start() {
   driver->ctl = open_node("nvidiactl");
   if (!driver->ctl.is_open()) return kNoDevice;
   ask_for_version();
-  if (const uint32_t bad = allocate_small({driver->ctl, 0, 0}, nvos::kClient, driver->client)) {
+  if (const uint32_t bad =
+          allocate_object<nvos::Alloc21>({driver->ctl, 0, 0}, nvos::kClient, driver->client)) {
     return failure(bad);
   }
   unsigned char ids[128] = {};

@@ -4,57 +4,38 @@
 #include <memory>
 
 namespace fake {
-namespace {
-
-template <typename T>
-uint32_t allocate(const Parent& parent, uint32_t klass, uint32_t& object, T& asked,
-                  Subject subject) {
-  if (nodes_pretend() && !asked.object) asked.object = new_object_handle();
-  subject.number = nvos::kAlloc;
-  subject.klass = klass;
-  subject.client = parent.client;
-  subject.parent = parent.object;
-  Ioctl made(parent.node, subject, &asked, sizeof asked, &asked.status);
-  made.subject.object = object = asked.object;
-  return made.status();
-}
-
-uint32_t choose(uint32_t klass) { return klass == nvos::kClient ? 0 : new_object_handle(); }
-
-}  // namespace
 
 uint32_t new_object_handle() {
   static std::atomic<uint32_t> next{0x5c000001};
   return next.fetch_add(1);
 }
 
-uint32_t allocate_small(const Parent& parent, uint32_t klass, uint32_t& object, void* parameters,
-                        uint32_t size) {
-  nvos::Alloc21 asked = {};
-  asked.root = parent.client;
-  asked.parent = parent.object;
-  asked.object = choose(klass);
-  asked.klass = klass;
-  asked.parameters = reinterpret_cast<uint64_t>(parameters);
-  asked.parameters_size = size;
-  return allocate(parent, klass, object, asked, {});
-}
-
+template <typename Asked>
 uint32_t allocate_object(const Parent& parent, uint32_t klass, uint32_t& object, void* parameters,
                          uint32_t size) {
-  nvos::Alloc64 asked = {};
+  Asked asked = {};
   asked.root = parent.client;
   asked.parent = parent.object;
-  asked.object = choose(klass);
+  if (klass != nvos::kClient || nodes_pretend()) asked.object = new_object_handle();
   asked.klass = klass;
   asked.parameters = reinterpret_cast<uint64_t>(parameters);
   asked.parameters_size = size;
   Subject subject;
+  subject.number = nvos::kAlloc;
+  subject.klass = klass;
+  subject.client = parent.client;
+  subject.parent = parent.object;
   if (klass == nvos::kVideoMemory || klass == nvos::kSystemMemory) {
     subject.size = static_cast<const nvos::MemoryParams*>(parameters)->size;
   }
-  return allocate(parent, klass, object, asked, subject);
+  Ioctl made(parent.node, subject, &asked, sizeof asked, &asked.status);
+  made.subject.object = object = asked.object;
+  return made.status();
 }
+template uint32_t allocate_object<nvos::Alloc21>(const Parent&, uint32_t, uint32_t&, void*,
+                                                 uint32_t);
+template uint32_t allocate_object<nvos::Alloc64>(const Parent&, uint32_t, uint32_t&, void*,
+                                                 uint32_t);
 
 uint32_t allocate_memory(const Parent& parent, uint32_t klass, uint32_t& object, uint64_t bytes,
                          uint32_t va_space) {

@@ -37,11 +37,10 @@ struct Parent {
   uint32_t client, object;
 };
 
-// Of a client, too: with a parent of zeros.
-uint32_t allocate_small(const Parent& parent, uint32_t klass, uint32_t& object,
-                        void* parameters = nullptr, uint32_t size = 0);  // by NVOS21
-uint32_t allocate_object(const Parent& parent, uint32_t klass, uint32_t& object, void* parameters,
-                         uint32_t size);  // by NVOS64
+// By NVOS64 or NVOS21, the driver's two structs for it. Of a client, too: with a parent of zeros.
+template <typename Asked = nvos::Alloc64>
+uint32_t allocate_object(const Parent& parent, uint32_t klass, uint32_t& object,
+                         void* parameters = nullptr, uint32_t size = 0);
 uint32_t allocate_memory(const Parent& parent, uint32_t klass, uint32_t& object, uint64_t bytes,
                          uint32_t va_space);
 uint32_t describe_memory(const Parent& parent, uint32_t& object, void* address, uint64_t bytes);
