@@ -1,0 +1,210 @@
+// A small ELF library, byte by byte, of which a test can break any; and what is read of it.
+#pragma once
+
+#include <elf.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "util/elf.hpp"
+
+namespace sample_library {
+
+using namespace cudabpf;
+
+using Bytes = std::vector<std::byte>;
+
+template <typename T>
+T& at(Bytes& bytes, size_t offset) {
+  REQUIRE(offset + sizeof(T) <= bytes.size());
+  return *reinterpret_cast<T*>(bytes.data() + offset);
+}
+inline Elf64_Ehdr& header(Bytes& bytes) { return at<Elf64_Ehdr>(bytes, 0); }
+
+template <typename T>
+size_t append(Bytes& bytes, const T& value) {
+  size_t offset = bytes.size();
+  auto raw = reinterpret_cast<const std::byte*>(&value);
+  bytes.insert(bytes.end(), raw, raw + sizeof(T));
+  return offset;
+}
+inline size_t append_text(Bytes& bytes, std::string_view text) {
+  size_t offset = bytes.size();
+  auto raw = reinterpret_cast<const std::byte*>(text.data());
+  bytes.insert(bytes.end(), raw, raw + text.size());
+  return offset;
+}
+
+struct Symbol {
+  std::string name;
+  uint64_t value;
+  uint64_t size = 16;
+  unsigned type = STT_FUNC, binding = STB_GLOBAL, visibility = STV_DEFAULT;
+  uint16_t section = 7;
+};
+
+// A small library. Its segments lie at addresses that are not their offsets, as in real ones.
+struct Fixture {
+  static constexpr uint64_t kDataAddress = 0x40000, kCodeAddress = 0x80000, kCodeSize = 0x100;
+
+  Bytes bytes;
+  size_t load_data, load_code, dynamic_segment, note_segment;  // program headers
+  size_t symbols, strings, hash, gnu_hash, dynamic, note, code, sections;
+  size_t symbol_count, strings_size;
+
+  explicit Fixture(const std::vector<Symbol>& exported, bool with_gnu_hash = true) {
+    append(bytes, Elf64_Ehdr{});
+    load_data = append(bytes, Elf64_Phdr{});
+    load_code = append(bytes, Elf64_Phdr{});
+    dynamic_segment = append(bytes, Elf64_Phdr{});
+    note_segment = append(bytes, Elf64_Phdr{});
+
+    std::string names("\0libfixture.so.1\0", 17);
+    symbols = append(bytes, Elf64_Sym{});
+    for (const Symbol& symbol : exported) {
+      Elf64_Sym raw{};
+      raw.st_name = static_cast<uint32_t>(names.size());
+      raw.st_value = symbol.value;
+      raw.st_size = symbol.size;
+      raw.st_info = static_cast<unsigned char>(ELF64_ST_INFO(symbol.binding, symbol.type));
+      raw.st_other = static_cast<unsigned char>(symbol.visibility);
+      raw.st_shndx = symbol.section;
+      append(bytes, raw);
+      names += symbol.name + '\0';
+    }
+    symbol_count = exported.size() + 1;
+    strings = append_text(bytes, names);
+    strings_size = names.size();
+    bytes.resize((bytes.size() + 7) / 8 * 8);
+
+    hash = append(bytes, uint32_t{1});                   // buckets
+    append(bytes, static_cast<uint32_t>(symbol_count));  // chains, one a symbol
+    for (size_t i = 0; i <= symbol_count; i++) append(bytes, uint32_t{0});
+    bytes.resize((bytes.size() + 7) / 8 * 8);
+    // Two buckets: the second begins at symbol 2, where there are two.
+    uint32_t second = symbol_count > 2 ? 2 : 0;
+    gnu_hash = append(bytes, uint32_t{2});
+    append(bytes, uint32_t{1});  // the first symbol that is hashed
+    append(bytes, uint32_t{1});  // bloom words
+    append(bytes, uint32_t{6});
+    append(bytes, uint64_t{0});
+    append(bytes, uint32_t{symbol_count > 1 ? 1u : 0u});
+    append(bytes, second);
+    for (size_t i = 1; i < symbol_count; i++) {
+      bool last = i + 1 == symbol_count || i + 1 == second;
+      append(bytes, static_cast<uint32_t>(0x1234560 | (last ? 1 : 0)));
+    }
+    bytes.resize((bytes.size() + 7) / 8 * 8);
+
+    dynamic = bytes.size();
+    auto tag = [&](int64_t name, uint64_t value) {
+      Elf64_Dyn entry{};
+      entry.d_tag = name;
+      entry.d_un.d_val = value;
+      append(bytes, entry);
+    };
+    tag(DT_SONAME, 1);
+    tag(with_gnu_hash ? DT_GNU_HASH : DT_HASH, kDataAddress + (with_gnu_hash ? gnu_hash : hash));
+    tag(DT_STRTAB, kDataAddress + strings);
+    tag(DT_SYMTAB, kDataAddress + symbols);
+    tag(DT_STRSZ, strings_size);
+    tag(DT_NULL, 0);
+    tag(DT_SONAME, 5);  // behind the end: not read
+    size_t dynamic_size = bytes.size() - dynamic;
+
+    note = append(bytes, Elf64_Nhdr{4, 4, NT_GNU_ABI_TAG});
+    append_text(bytes, std::string_view("GNU\0abcd", 8));
+    append(bytes, Elf64_Nhdr{4, 5, NT_GNU_BUILD_ID});
+    append_text(bytes, std::string_view("GNU\0\x00\x1f\xab\xcd\xef\0\0\0", 12));
+    size_t note_size = bytes.size() - note;
+
+    code = bytes.size();
+    for (size_t i = 0; i < kCodeSize; i++) bytes.push_back(static_cast<std::byte>(i));
+
+    bytes.resize((bytes.size() + 7) / 8 * 8);
+    sections = append(bytes, Elf64_Shdr{});
+    auto section = [&](uint32_t type, size_t offset, size_t size, uint32_t link, size_t entry) {
+      Elf64_Shdr raw{};
+      raw.sh_type = type;
+      raw.sh_offset = offset;
+      raw.sh_size = size;
+      raw.sh_link = link;
+      raw.sh_entsize = entry;
+      append(bytes, raw);
+    };
+    section(SHT_PROGBITS, code, kCodeSize, 0, 0);
+    section(SHT_DYNSYM, symbols, symbol_count * sizeof(Elf64_Sym), 3, sizeof(Elf64_Sym));
+    section(SHT_STRTAB, strings, strings_size, 0, 0);
+
+    auto segment = [&](size_t where, uint32_t type, uint32_t flags, size_t offset, uint64_t address,
+                       size_t size, uint64_t align) {
+      Elf64_Phdr raw{};
+      raw.p_type = type;
+      raw.p_flags = flags;
+      raw.p_offset = offset;
+      raw.p_vaddr = address;
+      raw.p_filesz = raw.p_memsz = size;
+      raw.p_align = align;
+      at<Elf64_Phdr>(bytes, where) = raw;
+    };
+    segment(load_data, PT_LOAD, PF_R, 0, kDataAddress, note, 0x1000);
+    segment(load_code, PT_LOAD, PF_R | PF_X, code, kCodeAddress, kCodeSize, 0x1000);
+    segment(dynamic_segment, PT_DYNAMIC, PF_R, dynamic, kDataAddress + dynamic, dynamic_size, 8);
+    segment(note_segment, PT_NOTE, PF_R, note, 0, note_size, 4);
+
+    Elf64_Ehdr& head = header(bytes);
+    std::memcpy(head.e_ident, ELFMAG, SELFMAG);
+    head.e_ident[EI_CLASS] = ELFCLASS64;
+    head.e_ident[EI_DATA] = ELFDATA2LSB;
+    head.e_ident[EI_VERSION] = EV_CURRENT;
+    head.e_type = ET_DYN;
+    head.e_machine = EM_X86_64;
+    head.e_phoff = sizeof(Elf64_Ehdr);
+    head.e_phentsize = sizeof(Elf64_Phdr);
+    head.e_phnum = 4;
+    head.e_shoff = sections;
+    head.e_shentsize = sizeof(Elf64_Shdr);
+    head.e_shnum = 4;
+  }
+
+  void remove_section_headers() {
+    header(bytes).e_shoff = 0;
+    header(bytes).e_shnum = 0;
+  }
+  Elf64_Dyn& tag(size_t index) { return at<Elf64_Dyn>(bytes, dynamic + index * sizeof(Elf64_Dyn)); }
+  Elf64_Shdr& section(size_t index) {
+    return at<Elf64_Shdr>(bytes, sections + index * sizeof(Elf64_Shdr));
+  }
+};
+
+inline const std::vector<Symbol> kTwo = {{"cuInit", Fixture::kCodeAddress},
+                                         {"cuMemAlloc_v2", Fixture::kCodeAddress + 0x20}};
+
+inline elf::Image parse(const Bytes& bytes) {
+  Result<elf::Image> image = elf::Image::parse(bytes);
+  INFO((image ? "" : image.error().message));
+  REQUIRE(image);
+  return *image;
+}
+inline std::string refusal(const Bytes& bytes) {
+  Result<elf::Image> image = elf::Image::parse(bytes);
+  return image ? "accepted" : image.error().message;
+}
+inline std::string refusal(std::string_view text) {
+  Bytes bytes;
+  append_text(bytes, text);
+  return refusal(bytes);
+}
+inline std::vector<std::string> names(const std::vector<elf::Function>& functions) {
+  std::vector<std::string> found;
+  for (const elf::Function& function : functions) found.push_back(function.name);
+  return found;
+}
+using Names = std::vector<std::string>;
+
+}  // namespace sample_library
