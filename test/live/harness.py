@@ -47,6 +47,23 @@ def wait_for(condition, what, seconds=PATIENCE):
     raise AssertionError(f"after {seconds} s: not {what}")
 
 
+def calls(script):
+    """A command that makes them."""
+    return [f"{WORKLOADS}/fake_calls", "--library", LIBRARY, script]
+
+
+def launches(count, rate):
+    return [f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--count", str(count), "--rate", str(rate)]
+
+
+def ended(pid):
+    """Gone, or a zombie."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] in "ZX"
+    return True
+
+
 class Record:
     """What the simulated driver wrote down of one process."""
 
@@ -221,6 +238,10 @@ class LiveTest(unittest.TestCase):
         found = self.records()
         self.assertEqual(len(found), 1, "processes that made calls")
         return next(iter(found.values()))
+
+    def total(self):
+        """Calls that the driver got so far."""
+        return sum(sum(record.counts.values()) for record in self.records().values())
 
     def check_accounts(self, trace):
         accounts = trace.end["accounts"]

@@ -1,0 +1,162 @@
+"""What cudabpf says: the trace on stdout, its summary on stderr, and the status line on a terminal."""
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import termios
+
+import harness
+from harness import CUDABPF, LIBRARY, Trace, calls, ended, launches, wait_for
+
+SCRIPT = "setup; malloc a 4K; htod a host 4K; free a"
+
+
+class Live(harness.LiveTest):
+    def start_stream(self, subcommand, *arguments, **options):
+        """With a trace on stdout, which nobody reads so far."""
+        return self.start([CUDABPF, subcommand, "-o", "-", "--profile", "full", "--library", LIBRARY, *arguments],
+                          stdout=subprocess.PIPE, **options)
+
+    # --- to stdout
+
+    def test_stdout(self):
+        """Nothing but the trace; what is said goes to stderr."""
+        for quiet in ([], ["-q"]):
+            done = self.run_cudabpf("run", "-o", "-", *quiet, "--profile", "full", "--library", LIBRARY, "--",
+                                    *calls(SCRIPT))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.check_law(trace := Trace(done.stdout.decode()))
+            self.assertEqual(len(trace.named("cuMemAlloc_v2")), 1)
+            if quiet:
+                self.assertEqual(done.stderr, b"")
+            else:
+                self.assertIn(f"{len(trace.calls)} calls of 1 process in ", done.stderr.decode())
+                self.assertNotIn("jq", done.stderr.decode())
+
+    def test_stdout_of_the_command(self):
+        """It writes there too: its lines stay whole, and those of the trace can be told apart."""
+        done = self.run_cudabpf("run", "-o", "-", "--only", "cuMem*", "--library", LIBRARY, "--",
+                                *calls(f"print one; {SCRIPT}; sleep 300; print two"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.decode().splitlines(keepends=True)
+        self.assertEqual([line for line in lines if not line.startswith("{")], ["one\n", "two\n"])
+        trace = Trace("".join(line for line in lines if line.startswith("{")))
+        self.check_law(trace)
+        self.assertEqual(dict(trace.counts()), {"cuMemAlloc_v2": 1, "cuMemcpyHtoD_v2": 1, "cuMemFree_v2": 1})
+
+    def test_stdout_of_attach(self):
+        """Lines come while the target runs, not at its end."""
+        target = self.start(calls(f"{SCRIPT}; read; {SCRIPT}; read"), stdin=subprocess.PIPE)
+        wait_for(lambda: self.total() and self.record().counts.get("cuMemFree_v2"), "calling")
+        before = self.total()
+        tracer = self.start_stream("attach", "--pid", str(target.pid))
+        text = tracer.process.stdout.readline()
+        self.assertEqual(json.loads(text)["mode"], "attach")
+        target.tell()
+        while b"cuMemFree" not in text:
+            line = tracer.process.stdout.readline()
+            self.assertTrue(line, tracer.stderr())
+            text += line
+        self.assertIsNone(target.process.poll())
+        target.tell()
+        text += tracer.process.stdout.read()
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        trace = Trace(text.decode())
+        self.check_law(trace)
+        self.assertEqual(len(trace.calls), self.total() - before)
+
+    def test_reader_goes(self):
+        """The command runs on as if nothing were, and its status is cudabpf's."""
+        tracer = self.start_stream("run", "--", *calls("setup; loop 50 { sync; sleep 10 }; exit 3"))
+        self.assertEqual(json.loads(tracer.process.stdout.readline())["type"], "trace")
+        tracer.process.stdout.close()
+        self.assertEqual(tracer.wait(), 3, tracer.stderr())
+        self.assertEqual(self.record().counts["cuStreamSynchronize"], 50)
+        self.assertEqual(tracer.stderr().count("warning"), 1)
+        self.assertIn("has gone", tracer.stderr())
+        self.assertIn("output_failed", tracer.stderr())
+
+    def test_reader_of_attach_goes(self):
+        """Then nothing is left to do: cudabpf ends, and the target does not."""
+        target = self.start(calls("setup; loop 10000 { sync; sleep 5 }"))
+        wait_for(lambda: self.total() > 10, "calling")
+        tracer = self.start_stream("attach", "--pid", str(target.pid))
+        self.assertEqual(json.loads(tracer.process.stdout.readline())["type"], "trace")
+        tracer.process.stdout.close()
+        self.assertEqual(tracer.wait(), 124, tracer.stderr())
+        self.assertIn("has gone", tracer.stderr())
+        before = self.total()
+        wait_for(lambda: self.total() > before + 10, "going on")
+        self.assertIsNone(target.process.poll())
+
+    def test_slow_reader(self):
+        """Does not hold up the traced program; what it does not read at once it gets later."""
+        command = ["sh", "-c", 'exec "$@" >/dev/null', "sh", *launches(20000, 0)]
+        tracer = self.start_stream("run", "--", *command, env=self.environment(LOG=None))
+        wait_for(lambda: self.total() and ended(self.record().pid), "the target's end")
+        self.assertEqual(self.record().counts["cuLaunchKernel"], 20000)
+        self.assertIsNone(tracer.process.poll())
+        trace = Trace(tracer.process.stdout.read().decode())
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        self.check_whole(trace)
+
+    # --- to stderr
+
+    def test_summary(self):
+        """Its figures are those of the trace, and the command that it suggests works."""
+        path = f"{self.folder}/it's a trace.jsonl"
+        trace = self.script(f"{SCRIPT}; module m; function f m my_kernel; loop 1200 {{ launch f 1 1 1 32 1 1 0 }}; "
+                            "fails 2 malloc b 1T", output=path)
+        self.check_law(trace)
+        self.assertTrue(self.stderr.startswith(f"{len(trace.calls):,} calls of 1 process in "), self.stderr)
+        for row in (r"cuLaunchKernel +1,200( +[\d.]+ .?s){3}", r"cuMemAlloc +2 .* 1", r"device +1( +4\.00 KiB){3} +0 B",
+                    r"HtoD +1 +4\.00 KiB +4\.00 KiB", r"my_kernel +1,200 +100\.0 %",
+                    r"cuMemAlloc +CUDA_ERROR_OUT_OF_MEMORY +1",
+                    rf"{re.escape(path)}  [\d.]+ KiB, {len(trace.lines):,} lines"):
+            self.assertRegex(self.stderr, rf"(?m)^  {row}$")
+        self.assertNotRegex(self.stderr, r"[\r\x1b]|lost|warning")
+        if not shutil.which("jq"):
+            self.skipTest("jq is not installed")
+        suggested = self.stderr.split("\nnext\n")[1].splitlines()[0]
+        found = subprocess.run(suggested, shell=True, check=True, stdout=subprocess.PIPE).stdout.splitlines()
+        self.assertEqual([json.loads(line)["name"] for line in found], ["cuMemAlloc"])
+
+    def on_terminal(self, *flags, **variables):
+        """What cudabpf writes to a terminal while it traces for half a second and more."""
+        primary, replica = os.openpty()
+        self.addCleanup(os.close, primary)
+        fcntl.ioctl(replica, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        env = dict(self.environment(), TERM="xterm", **variables)
+        env.pop("COLUMNS", None)
+        program = self.start([CUDABPF, "run", "-o", self.path, "--library", LIBRARY, *flags, "--",
+                              *calls("setup; loop 60 { sync; sleep 10 }")], env=env, stderr=replica)
+        os.close(replica)
+        text = b""
+        with contextlib.suppress(OSError):  # when nobody has the other end any more
+            while piece := os.read(primary, 65536):
+                text += piece
+        self.assertEqual(program.wait(), 0, text)
+        return text.decode()
+
+    def test_status_line(self):
+        """On a terminal, and it is gone when the summary comes."""
+        text = self.on_terminal(NO_COLOR="")
+        status = r"\rcudabpf  \d\d:\d\d  ([\d,]+) calls  [\d,]+/s  [01] process(?:es)?  0 lost\x1b\[K"
+        shown = [int(count) for count in re.findall(status, text)]
+        self.assertGreater(len(shown), 1)
+        self.assertEqual(shown, sorted(shown))
+        self.assertGreater(shown[-1], 0)
+        begin, _, summary = text.rpartition("\r\x1b[K")
+        self.assertRegex(summary, r"^\x1b\[1m[\d,]+ calls of 1 process in ")
+        self.assertEqual(re.sub(status, "", begin), "")
+
+    def test_no_status_line(self):
+        self.assertEqual(self.on_terminal("-q"), "")
+
+
+if __name__ == "__main__":
+    harness.main()
