@@ -2,21 +2,9 @@
 # What is checked of the NVIDIA driver's ioctls in a virtual machine, where stand-ins for its modules can
 # be loaded. busybox sh, as root, in /root; vm/CMakeLists.txt says which files are there.
 # usage: sh kernel_guest.sh [KIND...]    of the folders in driver/: plain, frontend, btf; all if none is named
-export LD_LIBRARY_PATH=/root/lib
+# shellcheck source-path=SCRIPTDIR
+. ./check.sh
 STAND_IN=/sys/kernel/debug/nvidia_stand_in
-failed=0
-
-check() { # check NAME COMMAND...: the command succeeds
-  name=$1
-  shift
-  if "$@" >/tmp/check 2>&1; then
-    echo "ok      $kind: $name"
-  else
-    echo "FAILED  $kind: $name"
-    sed 's/^/        /' /tmp/check
-    failed=1
-  fi
-}
 
 load() { # KIND: the modules, and the nodes that the real driver's user-space part makes
   insmod "driver/$1/nvidia.ko" && insmod "driver/$1/nvidia-uvm.ko" || return 1
@@ -331,6 +319,4 @@ for kind; do
   check 'what is loaded late is unloaded' unload
 done
 
-kind=kernel
-check 'nothing to complain of' sh -c '! dmesg | grep -E "BUG:|WARNING:|Oops|general protection"'
-exit $failed
+finish
