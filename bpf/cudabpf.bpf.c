@@ -32,7 +32,7 @@ SEC("?tracepoint") int driver_poll(struct trace_event_raw_sys_enter* ctx) {
       (struct driver_request){.op = CB_POLL, .argument = ctx->args[0], .count = ctx->args[1]});
 }
 SEC("?tracepoint") int driver_exit(struct trace_event_raw_sys_exit* ctx) {
-  return system_call_ends(ctx);
+  return system_call_ends(ctx, bpf_get_attach_cookie(ctx));
 }
 
 /* The driver's own functions; the cookie tells the operation. */

@@ -5,6 +5,7 @@
 #define CUDABPF_DRIVER_H
 
 #include "call.h"
+#include "operations.h"
 
 /* Which devices are the driver's: (device & mask) == number. Majors are given out when modules
  * load, so userspace may change these at any time. */
@@ -14,46 +15,6 @@ struct cb_ioctl_plan uvm_plans[CB_IOCTL_PLANS];
 
 /* Where userspace has found the fields of the driver's tracepoint. */
 struct cb_xid_layout xid_layout;
-
-/* Operations under way: what their end needs to know. A thread has one at a time, and may fault
- * inside it. */
-#define OPERATION_SETS 2048
-#define OPERATION_WAYS 4
-struct operation {
-  __u32 owner; /* owner_of() it; 0: free */
-  __u8 op;     /* enum cb_driver_op */
-  __u8 recorded;
-  __u16 status_at;
-  __u64 argument;
-  __u64 ts;
-  __u32 size;
-};
-static struct operation operations[OPERATION_SETS][OPERATION_WAYS];
-
-/* Thread ids have 22 bits. */
-static __always_inline __u32 owner_of(__u32 tid, __u32 op) {
-  return op < CB_FAULT ? tid : tid | op << 24;
-}
-
-static __always_inline struct operation* operation_set(__u32 owner) {
-  return operations[owner * 0x9e3779b1u >> 21 & (OPERATION_SETS - 1)];
-}
-
-static __always_inline struct operation* claim_operation(__u32 owner) {
-  struct operation* set = operation_set(owner);
-  for (int way = 0; way < OPERATION_WAYS; way++)
-    if (set[way].owner == owner ||
-        (!set[way].owner && !__sync_val_compare_and_swap(&set[way].owner, 0, owner)))
-      return &set[way];
-  return 0; /* threads that were killed inside the driver have left theirs behind */
-}
-
-static __always_inline struct operation* operation_of(__u32 owner) {
-  struct operation* set = operation_set(owner);
-  for (int way = 0; way < OPERATION_WAYS; way++)
-    if (set[way].owner == owner) return &set[way];
-  return 0;
-}
 
 /* The device that a descriptor of the current process is of; 0: none. */
 static __always_inline __u32 device_of(__u32 fd) {
@@ -80,8 +41,12 @@ static __always_inline __u32 node_of(__u32 device) {
   return CB_NODE_NONE;
 }
 
+/* What a process has left open is closed for it after its exit has been told: nobody asks. */
+#define PF_EXITING 4
+
 static __always_inline bool may_be_selected(struct ids ids) {
-  return is_traced(ids.pid) || (selection != CB_SELECT_LISTED && ids.pid);
+  if (!is_traced(ids.pid) && (selection == CB_SELECT_LISTED || !ids.pid)) return false;
+  return !(bpf_get_current_task_btf()->flags & PF_EXITING);
 }
 
 static __always_inline struct cb_ioctl_plan* plan_of_ioctl(__u32 node, __u32 command) {
@@ -251,7 +216,11 @@ static __always_inline int system_call_begins(struct driver_request request) {
   if (request.op == CB_OPEN) {
     /* Of what device is known when it is open. */
     struct operation* operation = claim_operation(ids.tid);
-    if (!operation) return 0;
+    if (!operation) {
+      count(CB_ENTERED);
+      dropped(ids.tid, CB_DROPPED_DRIVER);
+      return 0;
+    }
     operation->op = CB_OPEN;
     operation->recorded = false;
     operation->size = 0;
@@ -266,11 +235,11 @@ static __always_inline int system_call_begins(struct driver_request request) {
   return 0;
 }
 
-static __always_inline int system_call_ends(struct trace_event_raw_sys_exit* ctx) {
+static __always_inline int system_call_ends(struct trace_event_raw_sys_exit* ctx, __u32 op) {
   struct ids ids = current_ids();
   if (!may_be_selected(ids)) return 0;
   struct operation* operation = operation_of(ids.tid);
-  if (!operation) return 0;
+  if (!operation || operation->op != op) return 0; /* another's, whose end was not seen */
   __s64 result = ctx->ret;
   if (!operation->recorded) {
     __u32 device = result >= 0 ? device_of(result) : 0;
@@ -298,36 +267,49 @@ static __always_inline __u32 device_of_poll(const void* at) {
   return polled_device((void*)PT_REGS_PARM1(&entered), PT_REGS_PARM2(&entered));
 }
 
-/* Interrupts are not any process's. They are recorded when they end, in one record. */
+/* Interrupts are not any process's. They are recorded when they end, in one record. Known by the
+ * thread that they interrupt or run in; idle ones all are thread 0. */
 static __always_inline __u32 interrupt_owner(__u32 op) {
-  __u32 worker = op == CB_ISR ? bpf_get_smp_processor_id() : (__u32)bpf_get_current_pid_tgid();
-  return owner_of(worker, op);
+  __u32 tid = (__u32)bpf_get_current_pid_tgid();
+  return owner_of(tid ? tid : bpf_get_smp_processor_id() | 1 << 22, op);
 }
+
+/* One handler calls another, at once. A begin that is older than that was never seen to end. */
+#define NESTED_NS 100000000ULL
 
 static __always_inline int interrupt_begins(__u32 op) {
   if (selection != CB_SELECT_ALL) return 0;
+  __u64 now = bpf_ktime_get_ns();
   __u32 owner = interrupt_owner(op);
-  if (operation_of(owner)) return 0; /* one handler calls another */
-  struct operation* operation = claim_operation(owner);
-  if (operation) operation->ts = bpf_ktime_get_ns();
+  struct operation* operation = operation_of(owner);
+  if (operation && now - operation->ts < NESTED_NS) return 0;
+  if (!operation) operation = claim_operation(owner);
+  if (operation) {
+    operation->ts = now;
+  } else {
+    count(CB_ENTERED);
+    dropped(0, CB_DROPPED_DRIVER);
+  }
   return 0;
 }
 
 static __always_inline int interrupt_ends(__u32 op) {
   struct operation* operation = operation_of(interrupt_owner(op));
   if (!operation) return 0;
+  __u64 began = operation->ts;
+  operation->owner = 0;
+  if (selection != CB_SELECT_ALL) return 0;
   struct ids nobody = {.pid = 0, .tid = bpf_get_smp_processor_id()};
   count(CB_ENTERED);
   struct cb_interrupt* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
-  if (record) {
-    fill_driver_head(&record->head, nobody, CB_INTERRUPT, op, bpf_ktime_get_ns());
-    record->began = operation->ts;
-    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-    count(CB_EMITTED);
-  } else {
+  if (!record) {
     dropped(nobody.tid, CB_DROPPED_DRIVER);
+    return 0;
   }
-  operation->owner = 0;
+  fill_driver_head(&record->head, nobody, CB_INTERRUPT, op, bpf_ktime_get_ns());
+  record->began = began;
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  count(CB_EMITTED);
   return 0;
 }
 
@@ -382,7 +364,7 @@ static __always_inline int function_ends(__s64 result, __u32 op) {
   struct ids ids = current_ids();
   if (!may_be_selected(ids)) return 0;
   struct operation* operation = operation_of(owner_of(ids.tid, op));
-  if (!operation) return 0;
+  if (!operation || operation->op != op) return 0; /* another's, whose end was not seen */
   if (op != CB_IOCTL && op != CB_POLL) result = (__s32)result;
   operation_ends(ids, operation, result);
   operation->owner = 0;
@@ -392,12 +374,12 @@ static __always_inline int function_ends(__s64 result, __u32 op) {
 /* --- seen at the driver's tracepoint */
 
 /* A string of a tracepoint lies where the low half of its field tells. */
-static __always_inline void read_tracepoint_string(char* to, __u32 size, const void* event,
+static __always_inline long read_tracepoint_string(char* to, __u32 size, const void* event,
                                                    __u16 field_at) {
   __u32 where = 0;
   to[0] = 0;
-  if (bpf_probe_read_kernel(&where, sizeof(where), event + field_at)) return;
-  bpf_probe_read_kernel_str(to, size, event + (where & 0xffff));
+  if (bpf_probe_read_kernel(&where, sizeof(where), event + field_at)) return 0;
+  return bpf_probe_read_kernel_str(to, size, event + (where & 0xffff));
 }
 
 static __always_inline int xid_told(const void* event) {
@@ -412,7 +394,9 @@ static __always_inline int xid_told(const void* event) {
   record->number = record->reserved = 0;
   bpf_probe_read_kernel(&record->number, sizeof(record->number), event + xid_layout.number_at);
   read_tracepoint_string(record->device, sizeof(record->device), event, xid_layout.device_at);
-  read_tracepoint_string(record->message, sizeof(record->message), event, xid_layout.message_at);
+  if (read_tracepoint_string(record->message, sizeof(record->message), event,
+                             xid_layout.message_at) == sizeof(record->message))
+    record->head.flags |= CB_STRING_CUT; /* or it just fits */
   bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
   count(CB_EMITTED);
   return 0;

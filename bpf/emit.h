@@ -13,6 +13,7 @@
 
 /* Configuration, set between open and load. */
 const volatile bool follow_children = true;
+const volatile bool driver_traced;
 /* The call programs are loaded sleepable, so memory that is not resident can be faulted in. */
 const volatile bool can_sleep = false;
 /* cudabpf's own pid namespace where that is not the initial one; pids in records are its pids. */

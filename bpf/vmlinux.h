@@ -121,6 +121,7 @@ struct files_struct {
   struct fdtable* fdt;
 };
 struct task_struct {
+  unsigned int flags;
   int pid;
   int tgid;
   int exit_code;

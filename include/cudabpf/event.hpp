@@ -105,7 +105,7 @@ struct DriverCall {
   std::uint64_t duration = 0;
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
-  std::string_view device;  // "nvidiactl"
+  std::string device;       // "nvidiactl"
   bool has_return = false;  // duration and result are known
   bool unfinished = false;
   bool return_lost = false;
@@ -136,6 +136,7 @@ struct GpuError {
   std::optional<std::uint32_t> pid;  // of the process that the message names, and its name
   std::string comm;
   std::string message;
+  bool message_cut = false;
 };
 
 struct Process {

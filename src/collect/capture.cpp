@@ -254,6 +254,7 @@ void Capture::report_losses() {
   };
   for (auto [counter, reason] : KERNEL_LOSSES)
     report(reason, counter == abi::CB_OUT_MISSED ? out_missed() : probes_->counter(counter));
+  if (options_.driver) report(Loss::driver_skipped, probes_->driver().skipped());
   report(Loss::driver_return, correlator_->driver_returns_missed());
   report(Loss::bad_record, reported_bad_ + correlator_->bad_records());
   losses_read_at_ = until;

@@ -67,7 +67,8 @@ void Capture::follow_driver() {
     if (auto way = probes_->driver().attach(*features_); way)
       driver_way_ = *way;
     else
-      log::warning("the driver is no longer traced: {}", way.error().message);
+      note_loss({Loss::late_driver, std::nullopt, since, now(),
+                 "it is no longer traced: " + way.error().message});
   }
   watch_gpu_errors();
   note_loss({Loss::late_driver, std::nullopt, since, now(), {}});
@@ -77,7 +78,9 @@ void Capture::follow_driver() {
 
 void Capture::read_gpu_errors() {
   if (!kernel_log_) return;
-  auto errors = kernel_log_->read_errors();
+  std::uint64_t overruns = 0;
+  auto errors = kernel_log_->read_errors(overruns);
+  if (overruns) note_loss({Loss::log_overrun, std::nullopt, driver_seen_at_, now(), {}});
   std::lock_guard lock(notes_mutex_);
   for (GpuError& error : errors) {
     error.ts = now();

@@ -17,20 +17,12 @@ namespace cudabpf {
 
 namespace {
 
-// A copy of a loaded program for another function: one is loaded for one function alone.
-Result<Fd> attach_copy(const bpf_program* program, const KernelBtf::Function& function,
-                       bpf_attach_type type, std::uint64_t cookie) {
-  LIBBPF_OPTS(bpf_prog_load_opts, load, .expected_attach_type = type);
-  load.attach_btf_obj_fd = static_cast<std::uint32_t>(function.object);
-  load.attach_btf_id = function.id;
-  Fd copy(bpf_prog_load(BPF_PROG_TYPE_TRACING, bpf_program__name(program), "Dual BSD/GPL",
-                        bpf_program__insns(program), bpf_program__insn_cnt(program), &load));
-  if (!copy) return errno_error("loading a program");
-  LIBBPF_OPTS(bpf_link_create_opts, link);
-  link.tracing.cookie = cookie;
-  Fd linked(bpf_link_create(copy.get(), 0, type, &link));
-  if (!linked) return errno_error("attaching");
-  return linked;
+// How often the kernel has not run a program, because it or another ran on that CPU already.
+std::uint64_t skipped_runs(int program) {
+  bpf_prog_info information{};
+  std::uint32_t size = sizeof(information);
+  if (program < 0 || bpf_obj_get_info_by_fd(program, &information, &size) != 0) return 0;
+  return information.recursion_misses;
 }
 
 }  // namespace
@@ -115,13 +107,23 @@ Result<> DriverProbes::attach_fentry(KernelBtf& btf, const DriverFunction& funct
   auto type = btf.find(function.module, function.name);
   if (!type) return type.error();
   const auto& programs = skeleton_.progs;
-  auto at_return = attach_copy(programs.driver_function_left, *type, BPF_TRACE_FEXIT, function.op);
-  if (!at_return) return at_return.error();
-  auto at_entry =
-      attach_copy(programs.driver_function_entered, *type, BPF_TRACE_FENTRY, function.op);
-  if (!at_entry) return at_entry.error();
-  fentry_links_.push_back(std::move(*at_return));
-  fentry_links_.push_back(std::move(*at_entry));
+  for (auto [program, attach_type] : {std::pair{programs.driver_function_left, BPF_TRACE_FEXIT},
+                                      {programs.driver_function_entered, BPF_TRACE_FENTRY}}) {
+    // One that is loaded is for one function alone: the others take copies.
+    LIBBPF_OPTS(bpf_prog_load_opts, load, .expected_attach_type = attach_type);
+    load.attach_btf_obj_fd = static_cast<std::uint32_t>(type->object);
+    load.attach_btf_id = type->id;
+    Copy copy;
+    copy.program =
+        Fd(bpf_prog_load(BPF_PROG_TYPE_TRACING, bpf_program__name(program), "Dual BSD/GPL",
+                         bpf_program__insns(program), bpf_program__insn_cnt(program), &load));
+    if (!copy.program) return errno_error("loading a program");
+    LIBBPF_OPTS(bpf_link_create_opts, link);
+    link.tracing.cookie = function.op;
+    copy.link = Fd(bpf_link_create(copy.program.get(), 0, attach_type, &link));
+    if (!copy.link) return errno_error("attaching a program");
+    copies_.push_back(std::move(copy));
+  }
   return ok();
 }
 
@@ -144,16 +146,22 @@ Result<> DriverProbes::attach_kprobe(const DriverFunction& function) {
 
 Result<> DriverProbes::attach_system_calls(SystemCalls which) {
   const auto& programs = skeleton_.progs;
-  const std::pair<const char*, bpf_program*> system_calls[] = {
-      {"ioctl", programs.driver_ioctl}, {"openat", programs.driver_open},
-      {"close", programs.driver_close}, {"mmap", programs.driver_mmap},
-      {"ppoll", programs.driver_poll},  {"poll", programs.driver_poll}};
-  for (auto [name, program] : system_calls) {
-    bool polls = program == programs.driver_poll;
+  const struct {
+    const char* name;
+    bpf_program* program;
+    abi::cb_driver_op op;
+  } system_calls[] = {{"ioctl", programs.driver_ioctl, abi::CB_IOCTL},
+                      {"openat", programs.driver_open, abi::CB_OPEN},
+                      {"close", programs.driver_close, abi::CB_CLOSE},
+                      {"mmap", programs.driver_mmap, abi::CB_MMAP},
+                      {"ppoll", programs.driver_poll, abi::CB_POLL},
+                      {"poll", programs.driver_poll, abi::CB_POLL}};
+  for (const auto& [name, program, op] : system_calls) {
+    bool polls = op == abi::CB_POLL;
     if (which == SystemCalls::polls && !polls) continue;
     for (bool at_exit : {true, false}) {
       auto link = attach_tracepoint(at_exit ? programs.driver_exit : program, "syscalls",
-                                    std::string(at_exit ? "sys_exit_" : "sys_enter_") + name);
+                                    std::string(at_exit ? "sys_exit_" : "sys_enter_") + name, op);
       if (!link && errno == ENOENT && polls) continue;  // arm64: no poll
       if (!link) return link.error();
       links_.push_back(*link);
@@ -170,10 +178,22 @@ Result<> DriverProbes::attach_xid() {
   layout = {(*format)["dev"], (*format)["error_code"], (*format)["msg"]};
   if (!layout.device_at || !layout.number_at || !layout.message_at)
     return Error{"the tracepoint nvidia:nvidia_dev_xid has other fields than are known", {}};
-  auto link = attach_tracepoint(skeleton_.progs.driver_xid, "nvidia", "nvidia_dev_xid");
+  auto link = attach_tracepoint(skeleton_.progs.driver_xid, "nvidia", "nvidia_dev_xid", 0);
   if (!link) return link.error();
   xid_link_ = *link;
   return ok();
+}
+
+std::uint64_t DriverProbes::skipped() const {
+  const auto& programs = skeleton_.progs;
+  std::uint64_t sum = skipped_before_;
+  for (bpf_program* program :
+       {programs.driver_function, programs.driver_function_return, programs.driver_ioctl,
+        programs.driver_open, programs.driver_close, programs.driver_mmap, programs.driver_poll,
+        programs.driver_exit, programs.driver_xid})
+    sum += skipped_runs(bpf_program__fd(program));
+  for (const Copy& copy : copies_) sum += skipped_runs(copy.program.get());
+  return sum;
 }
 
 void DriverProbes::set_devices(const DriverDevices& devices) {
@@ -182,12 +202,15 @@ void DriverProbes::set_devices(const DriverDevices& devices) {
 }
 
 void DriverProbes::detach() {
-  for (bpf_link* link : std::exchange(links_, {})) bpf_link__destroy(link);
   release_modules();
+  for (; !links_.empty(); links_.pop_back()) bpf_link__destroy(links_.back());
 }
 
+// What was attached last goes first: entries before their returns.
 void DriverProbes::release_modules() {
-  fentry_links_.clear();
+  for (std::size_t i = copies_.size(); i-- > 0;) copies_[i].link.reset();
+  for (const Copy& copy : copies_) skipped_before_ += skipped_runs(copy.program.get());
+  copies_.clear();
   bpf_link__destroy(std::exchange(xid_link_, nullptr));
 }
 

@@ -35,6 +35,8 @@ class DriverProbes {
   void set_version(const DriverVersion& version);
   // The driver's own word on errors of GPUs. It may not have one.
   Result<> attach_xid();
+  // How often the kernel did not run a program where it should have.
+  std::uint64_t skipped() const;
   void set_devices(const DriverDevices& devices);
   void detach();
   // Takes away those probes that keep the driver's modules from being unloaded.
@@ -50,7 +52,11 @@ class DriverProbes {
 
   cudabpf_bpf& skeleton_;
   std::vector<bpf_link*> links_;
-  std::vector<Fd> fentry_links_;  // that libbpf knows nothing of
+  struct Copy {  // of a program, for one function; libbpf knows nothing of it
+    Fd program, link;
+  };
+  std::vector<Copy> copies_;
+  std::uint64_t skipped_before_ = 0;  // by copies that are gone
   bpf_link* xid_link_ = nullptr;
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 
 #include "collect/driver_functions.hpp"
 #include "collect/kernel_btf.hpp"
+#include "collect/kernel_files.hpp"
 #include "collect/mapping_watch.hpp"
 #include "collect/tracepoints.hpp"
 #include "util/exit_codes.hpp"
@@ -78,6 +80,17 @@ Finding try_mapping_watch() {
   return {State::no, watch.error().message};
 }
 
+// Does this kernel take the CPU from a thread that is inside it? "none voluntary (full) lazy",
+// where that can be chosen; else its name tells.
+bool preempts_itself() {
+  auto model = read_debugfs("sched/preempt");
+  if (model)
+    return model->find("(none)") == model->npos && model->find("(voluntary)") == model->npos;
+  utsname name{};
+  return uname(&name) != 0 ||
+         std::string_view(name.version).find("PREEMPT") != std::string_view::npos;
+}
+
 constexpr const char* NO_FUNCTIONS =
     "nvidia and nvidia-uvm are not both loaded, or their functions are not those that are known";
 
@@ -87,6 +100,10 @@ constexpr const char* NO_FUNCTIONS =
 Finding try_driver_fentry() {
   auto functions = driver_functions();
   if (functions.empty()) return {State::no, NO_FUNCTIONS};
+  // On each CPU such a program runs once at a time: who preempts it, and calls the function, is not
+  // seen. Kprobes are not preempted.
+  if (preempts_itself())
+    return {State::no, "this kernel preempts itself, and would miss some of what happens at once"};
   KernelBtf btf;
   auto function = btf.find(functions.front().module, functions.front().name);
   if (!function) return {State::no, function.error().message};
@@ -133,7 +150,8 @@ Finding try_syscall_tracepoints() {
 Finding try_xid_tracepoint() {
   auto fields = tracepoint_fields("nvidia", "nvidia_dev_xid");
   if (fields) return {State::yes, "errors of GPUs are told at once"};
-  return {State::no, fields.error().message + "; errors of GPUs are read from the kernel's log alone"};
+  return {State::no,
+          fields.error().message + "; errors of GPUs are read from the kernel's log alone"};
 }
 
 struct Trial {

@@ -56,10 +56,16 @@ Result<KernelBtf::Function> KernelBtf::find(const std::string& module, const std
     function.object = (*found)->object.get();
     types = (*found)->types.get();
   }
-  int id = btf__find_by_name_kind(types, name.c_str(), BTF_KIND_FUNC);
-  if (id < 0) return Error{fmt::format("BTF has no function {}", name), {}};
-  function.id = static_cast<std::uint32_t>(id);
-  return function;
+  // A module's own: what it builds on comes first, and has functions of its own.
+  for (std::uint32_t id = module.empty() ? 1 : btf__type_cnt(kernel_.get());
+       id < btf__type_cnt(types); id++) {
+    const btf_type* type = btf__type_by_id(types, id);
+    if (btf_is_func(type) && name == btf__name_by_offset(types, type->name_off)) {
+      function.id = id;
+      return function;
+    }
+  }
+  return Error{fmt::format("BTF has no function {}", name), {}};
 }
 
 }  // namespace cudabpf

@@ -15,12 +15,16 @@ Result<KernelLog> KernelLog::open() {
   return KernelLog(std::move(fd));
 }
 
-std::vector<GpuError> KernelLog::read_errors() {
+std::vector<GpuError> KernelLog::read_errors(std::uint64_t& overruns) {
   std::vector<GpuError> errors;
   char record[8192];  // "6,1234,5678901,-;text\n", then lines that begin with a blank
   for (;;) {
     ssize_t size = ::read(fd_.get(), record, sizeof(record));
-    if (size < 0 && (errno == EPIPE || errno == EINTR)) continue;  // the oldest were overwritten
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EPIPE) {  // reading goes on at the oldest that is there
+      overruns++;
+      continue;
+    }
     if (size <= 0) return errors;
     std::string_view line(record, static_cast<std::size_t>(size));
     line = line.substr(0, line.find('\n'));

@@ -1,6 +1,7 @@
 // The kernel's log, where the NVIDIA driver tells of GPUs' errors.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "cudabpf/event.hpp"
@@ -15,7 +16,8 @@ class KernelLog {
   static Result<KernelLog> open();
 
   int fd() const { return fd_.get(); }  // readable when there is more
-  std::vector<GpuError> read_errors();
+  // `overruns` is raised where lines were overwritten before they were read.
+  std::vector<GpuError> read_errors(std::uint64_t& overruns);
 
  private:
   explicit KernelLog(Fd fd) : fd_(std::move(fd)) {}

@@ -1,44 +1,26 @@
 #include "collect/tracepoints.hpp"
 
 #include <bpf/libbpf.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/perf_event.h>
-#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
+#include "collect/kernel_files.hpp"
 #include "util/fd.hpp"
 
 namespace cudabpf {
 
 namespace {
 
-// A tracefs of our own, visible to nobody else, where no other is mounted.
-Fd detached_tracefs() {
-  Fd context(fsopen("tracefs", FSOPEN_CLOEXEC));
-  if (!context || fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) return {};
-  return Fd(fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
-}
-
-Fd open_file(const std::string& path) {
-  for (const char* folder : {"/sys/kernel/tracing/", "/sys/kernel/debug/tracing/"})
-    if (Fd file(open((folder + path).c_str(), O_RDONLY | O_CLOEXEC)); file) return file;
-  static const Fd OWN = detached_tracefs();
-  if (!OWN) return {};
-  return Fd(openat(OWN.get(), path.c_str(), O_RDONLY | O_CLOEXEC));
-}
-
 // What tracefs has on a tracepoint in the file `what`.
 Result<std::string> read_file(const std::string& category, const std::string& name,
                               const char* what) {
-  Fd file = open_file(fmt::format("events/{}/{}/{}", category, name, what));
-  char text[4096];
-  ssize_t size = file ? read(file.get(), text, sizeof(text)) : -1;
-  if (size <= 0) return errno_error(fmt::format("tracepoint {}:{}", category, name));
-  return std::string(text, static_cast<std::size_t>(size));
+  auto text = read_tracefs(fmt::format("events/{}/{}/{}", category, name, what));
+  if (!text) return errno_error(fmt::format("tracepoint {}:{}", category, name));
+  return text;
 }
 
 }  // namespace
@@ -67,7 +49,7 @@ Result<std::map<std::string, std::uint16_t>> tracepoint_fields(const std::string
 }
 
 Result<bpf_link*> attach_tracepoint(bpf_program* program, const std::string& category,
-                                    const std::string& name) {
+                                    const std::string& name, std::uint64_t cookie) {
   auto id = tracepoint_id(category, name);
   if (!id) return id.error();
   perf_event_attr attributes{};
@@ -78,7 +60,8 @@ Result<bpf_link*> attach_tracepoint(bpf_program* program, const std::string& cat
   Fd event(
       static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, 0, -1, PERF_FLAG_FD_CLOEXEC)));
   if (!event) return errno_error(fmt::format("opening the tracepoint {}:{}", category, name));
-  bpf_link* link = bpf_program__attach_perf_event(program, event.get());
+  LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = cookie);
+  bpf_link* link = bpf_program__attach_perf_event_opts(program, event.get(), &options);
   if (!link) return errno_error(fmt::format("attaching to the tracepoint {}:{}", category, name));
   event.release();  // the link's now
   return link;

@@ -19,8 +19,8 @@ Result<std::uint64_t> tracepoint_id(const std::string& category, const std::stri
 Result<std::map<std::string, std::uint16_t>> tracepoint_fields(const std::string& category,
                                                                const std::string& name);
 
-// Attaches to every hit of it.
+// Attaches to every hit of it; the cookie is the program's.
 Result<bpf_link*> attach_tracepoint(bpf_program* program, const std::string& category,
-                                    const std::string& name);
+                                    const std::string& name, std::uint64_t cookie);
 
 }  // namespace cudabpf

@@ -260,6 +260,7 @@ void Correlator::on_xid(const Record& record) {
   GpuError error = describe_xid(record.xid->number, fixed_text(record.xid->device),
                                 fixed_text(record.xid->message));
   error.ts = since_begin(record.head->ts);
+  error.message_cut = record.head->flags & abi::CB_STRING_CUT;
   gpu_errors_.traced(std::move(error));
 }
 

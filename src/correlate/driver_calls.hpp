@@ -37,7 +37,10 @@ class DriverCalls {
   void ends(const Record& record, std::uint64_t ts);
   // An interrupt, which has one record.
   void interrupted(const Record& record, std::uint64_t began, std::uint64_t ended);
-  void driver_is(const DriverVersion& version) { version_ = version; }
+  void driver_is(const DriverVersion& version) {
+    version_ = version;
+    devices_.clear();  // numbers are given out anew
+  }
   void thread_gone(std::uint32_t tid);
   void process_gone(std::uint32_t pid);
   // Threads in an operation of this process, or of all (0).

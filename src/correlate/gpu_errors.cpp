@@ -19,6 +19,7 @@ GpuError joined(GpuError traced, const GpuError& logged) {
   traced.pid = logged.pid;
   traced.comm = logged.comm;
   traced.message = logged.message;
+  traced.message_cut = false;
   return traced;
 }
 

@@ -217,6 +217,7 @@ std::string error_line(const GpuError& error) {
   if (error.pid) out["pid"] = *error.pid;
   set_unless_empty(out, "comm", error.comm);
   out["message"] = error.message;
+  if (error.message_cut) out["text_cut"] = true;
   return line(out);
 }
 

@@ -213,7 +213,7 @@ same_interrupts() { # TRACE COUNT
   awk "$FIELDS"'
     field("op") == "interrupt" {
       count[field("name")]++
-      if (field("duration_us") < 190 || field("cpu") == "" || field("pid") != "") {print; bad = 1}
+      if (field("duration_us") < 100 || field("cpu") == "" || field("pid") != "") {print; bad = 1}
     }
     END {
       print count["isr"] + 0, count["bottom_half"] + 0
