@@ -16,15 +16,21 @@ struct cb_ioctl_plan uvm_plans[CB_IOCTL_PLANS];
 /* Where userspace has found the fields of the driver's tracepoint. */
 struct cb_xid_layout xid_layout;
 
+extern void* bpf_rdonly_cast(const void* object, __u32 type) __ksym __weak;
+
 /* The device that a descriptor of the current process is of; 0: none. */
 static __always_inline __u32 device_of(__u32 fd) {
   struct task_struct* task = bpf_get_current_task_btf();
   struct fdtable* table = task->files->fdt;
   if (fd >= table->max_fds) return 0;
   struct file* file = 0;
+  bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
+  if (bpf_ksym_exists(bpf_rdonly_cast)) { /* a read of its own takes less than a helper */
+    struct file* typed = bpf_rdonly_cast(file, bpf_core_type_id_kernel(struct file));
+    return typed->f_inode->i_rdev;
+  }
   struct inode* inode = 0;
   __u32 device = 0;
-  bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
   bpf_probe_read_kernel(&inode, sizeof(inode), &file->f_inode);
   bpf_probe_read_kernel(&device, sizeof(device), &inode->i_rdev);
   return device;
@@ -148,7 +154,7 @@ static __always_inline void operation_begins(struct ids ids, __u32 device, __u32
   record->command = command;
   record->argument = argument;
   record->inner = record->inner_size = 0;
-  struct operation* operation = claim_operation(owner_of(ids.tid, op));
+  struct operation* operation = claim_operation(owner_of(op));
   if (operation) {
     operation->op = op;
     operation->recorded = true;
@@ -210,12 +216,14 @@ struct driver_request {
   __u64 count; /* of poll's descriptors */
 };
 
+/* Most system calls are not of the driver's devices: what is cheap is looked at first. */
 static __always_inline int system_call_begins(struct driver_request request) {
-  struct ids ids = current_ids();
-  if (!may_be_selected(ids)) return 0;
+  if (selection == CB_SELECT_LISTED && !is_traced(current_ids().pid)) return 0;
   if (request.op == CB_OPEN) {
     /* Of what device is known when it is open. */
-    struct operation* operation = claim_operation(ids.tid);
+    struct ids ids = current_ids();
+    if (!may_be_selected(ids)) return 0;
+    struct operation* operation = claim_operation(owner_of(CB_OPEN));
     if (!operation) {
       count(CB_ENTERED);
       dropped(ids.tid, CB_DROPPED_DRIVER);
@@ -230,16 +238,21 @@ static __always_inline int system_call_begins(struct driver_request request) {
   __u32 device = request.op == CB_POLL ? polled_device((void*)request.argument, request.count)
                                        : device_of(request.fd);
   __u32 node = node_of(device);
-  if (!node || !selected(ids)) return 0;
+  if (!node) return 0;
+  struct ids ids = current_ids();
+  if (!may_be_selected(ids) || !selected(ids)) return 0;
   operation_begins(ids, device, node, request.op, request.command, request.argument, 0);
   return 0;
 }
 
 static __always_inline int system_call_ends(struct trace_event_raw_sys_exit* ctx, __u32 op) {
-  struct ids ids = current_ids();
-  if (!may_be_selected(ids)) return 0;
-  struct operation* operation = operation_of(ids.tid);
+  struct operation* operation = operation_of(owner_of(op));
   if (!operation || operation->op != op) return 0; /* another's, whose end was not seen */
+  struct ids ids = current_ids();
+  if (!may_be_selected(ids)) {
+    operation->owner = 0;
+    return 0;
+  }
   __s64 result = ctx->ret;
   if (!operation->recorded) {
     __u32 device = result >= 0 ? device_of(result) : 0;
@@ -267,12 +280,7 @@ static __always_inline __u32 device_of_poll(const void* at) {
   return polled_device((void*)PT_REGS_PARM1(&entered), PT_REGS_PARM2(&entered));
 }
 
-/* Interrupts are not any process's. They are recorded when they end, in one record. Known by the
- * thread that they interrupt or run in; idle ones all are thread 0. */
-static __always_inline __u32 interrupt_owner(__u32 op) {
-  __u32 tid = (__u32)bpf_get_current_pid_tgid();
-  return owner_of(tid ? tid : bpf_get_smp_processor_id() | 1 << 22, op);
-}
+/* Interrupts are not any process's. They are recorded when they end, in one record. */
 
 /* One handler calls another, at once. A begin that is older than that was never seen to end. */
 #define NESTED_NS 100000000ULL
@@ -280,7 +288,7 @@ static __always_inline __u32 interrupt_owner(__u32 op) {
 static __always_inline int interrupt_begins(__u32 op) {
   if (selection != CB_SELECT_ALL) return 0;
   __u64 now = bpf_ktime_get_ns();
-  __u32 owner = interrupt_owner(op);
+  __u32 owner = owner_of(op);
   struct operation* operation = operation_of(owner);
   if (operation && now - operation->ts < NESTED_NS) return 0;
   if (!operation) operation = claim_operation(owner);
@@ -294,7 +302,7 @@ static __always_inline int interrupt_begins(__u32 op) {
 }
 
 static __always_inline int interrupt_ends(__u32 op) {
-  struct operation* operation = operation_of(interrupt_owner(op));
+  struct operation* operation = operation_of(owner_of(op));
   if (!operation) return 0;
   __u64 began = operation->ts;
   operation->owner = 0;
@@ -363,7 +371,7 @@ static __always_inline int function_ends(__s64 result, __u32 op) {
   if (op >= CB_ISR) return interrupt_ends(op);
   struct ids ids = current_ids();
   if (!may_be_selected(ids)) return 0;
-  struct operation* operation = operation_of(owner_of(ids.tid, op));
+  struct operation* operation = operation_of(owner_of(op));
   if (!operation || operation->op != op) return 0; /* another's, whose end was not seen */
   if (op != CB_IOCTL && op != CB_POLL) result = (__s32)result;
   operation_ends(ids, operation, result);

@@ -19,9 +19,12 @@ struct operation {
 };
 static struct operation operations[OPERATION_SETS][OPERATION_WAYS];
 
-/* Thread ids have 22 bits. */
-static __always_inline __u32 owner_of(__u32 tid, __u32 op) {
-  return op < CB_FAULT ? tid : tid | op << 24;
+/* Who is in such an operation: this thread, by its id in all of the machine, which has 22 bits.
+ * Idle threads, which interrupts may find, all are thread 0. */
+static __always_inline __u32 owner_of(__u32 op) {
+  __u32 tid = (__u32)bpf_get_current_pid_tgid();
+  if (op < CB_FAULT) return tid;
+  return (tid ? tid : bpf_get_smp_processor_id() | 1 << 22) | op << 24;
 }
 
 static __always_inline struct operation* operation_set(__u32 owner) {
@@ -45,9 +48,9 @@ static __always_inline struct operation* operation_of(__u32 owner) {
 }
 
 /* A thread that has ended leaves nothing behind, if it was killed inside the driver. */
-static __always_inline void forget_operations(__u32 tid) {
+static __always_inline void forget_operations(void) {
   for (__u32 op = CB_FAULT - 1; op <= CB_FAULT; op++) {
-    struct operation* operation = operation_of(owner_of(tid, op));
+    struct operation* operation = operation_of(owner_of(op));
     if (operation) operation->owner = 0;
   }
 }

@@ -76,7 +76,7 @@ static __always_inline int on_exec(struct task_struct* task) {
 
 static __always_inline int on_exit(struct task_struct* task) {
   struct ids ids = current_ids();
-  if (driver_traced) forget_operations(ids.tid);
+  if (driver_traced) forget_operations();
   if (!is_traced(ids.pid)) return 0;
   if (BPF_CORE_READ(task, signal, live.counter) == 0) {
     send_process(task, ids.pid, ids.tid, CB_EXIT);
