@@ -46,7 +46,8 @@ static int show_gpu(struct seq_file* file, void* unused) {
   return 0;
 }
 
-/* xid NUMBER TEXT: as it is into the log; the tracepoint tells nothing of the process, with which it begins. */
+/* xid NUMBER TEXT: as it is into the log; the tracepoint tells nothing of the process, with which
+ * it begins. */
 static int fire_xid(char* text) {
   const char* number_text = strsep(&text, " \t");
   u32 number;
