@@ -108,6 +108,9 @@ void CaptureFlags::add_to(CLI::App& app, bool can_follow) {
   app.add_option("--no-feature", disabled_features,
                  "Do without a kernel feature (`cudabpf doctor` lists them)")
       ->type_name("NAME");
+  app.add_flag("--live", live,
+               "Show what happens on stderr, a line each, instead of the status line;\n"
+               "where it is more than can be read, a part. The trace has all");
   app.add_flag("-q,--quiet", quiet, "No status line, no hints, no summary");
 }
 

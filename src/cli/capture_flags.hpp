@@ -24,6 +24,7 @@ struct CaptureFlags {
   bool no_returns = false;
   bool no_follow = false;
   bool quiet = false;
+  bool live = false;
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;
   std::string duration;

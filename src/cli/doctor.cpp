@@ -87,6 +87,10 @@ void check_features(std::vector<Finding>& findings) {
       advice = "children are not followed, and processes' ends are not seen";
     findings.push_back({"feature " + feature.name, verdict, feature.why, advice});
   }
+  const char* way = features->driver_way();
+  findings.push_back({"--kernel", way ? Verdict::yes : Verdict::no,
+                      way ? std::string("by ") + way : "no way to see what is asked of the driver",
+                      way ? "" : "it takes a kernel with CONFIG_FTRACE_SYSCALLS"});
 }
 
 Finding check_library(const LibraryFile& file) {

@@ -15,6 +15,12 @@
 
 namespace cudabpf::cli {
 
+namespace {
+
+void write_to_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+}  // namespace
+
 Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags& flags,
                                                              CaptureOptions options) {
   log::set_quiet(flags.quiet);
@@ -34,7 +40,9 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   if (!trace) return trace.error();
   session->trace_ = std::move(*trace);
   std::vector<Sink*> sinks{session->trace_.get(), &session->stats_};
-  if (!flags.quiet)
+  if (flags.live)
+    sinks.push_back((session->live_ = std::make_unique<LiveSink>(write_to_stderr)).get());
+  else if (!flags.quiet)
     sinks.push_back((session->status_ = std::make_unique<StatusSink>(STDERR_FILENO)).get());
   session->sink_ = std::make_unique<TeeSink>(std::move(sinks));
   if (session->capture_->libraries_attached() == 0)

@@ -14,6 +14,7 @@
 #include "cli/signals.hpp"
 #include "collect/capture.hpp"
 #include "sink/jsonl.hpp"
+#include "sink/live.hpp"
 #include "sink/stats.hpp"
 #include "sink/status.hpp"
 #include "sink/tee.hpp"
@@ -50,6 +51,7 @@ class CaptureSession {
   std::unique_ptr<JsonlSink> trace_;
   StatsSink stats_;
   std::unique_ptr<StatusSink> status_;
+  std::unique_ptr<LiveSink> live_;
   std::unique_ptr<TeeSink> sink_;
   std::unique_ptr<Capture> capture_;
 };

@@ -61,8 +61,7 @@ Result<std::string> DriverProbes::attach(const Features& features) {
   Error failure{"--kernel: this kernel has no way to see ioctls that cudabpf knows",
                 "it needs CONFIG_FTRACE_SYSCALLS; `cudabpf doctor` tells more",
                 exit_code::KERNEL_UNSUPPORTED};
-  for (const char* way :
-       {feature::DRIVER_FENTRY, feature::DRIVER_KPROBES, feature::SYSCALL_TRACEPOINTS}) {
+  for (const char* way : feature::DRIVER_WAYS) {
     if (!features.has(way)) continue;
     Result<> attached = way == feature::DRIVER_FENTRY    ? attach_by_fentry(features)
                         : way == feature::DRIVER_KPROBES ? attach_by_kprobes(features)

@@ -262,4 +262,10 @@ bool Features::has(std::string_view name) const {
   return false;
 }
 
+const char* Features::driver_way() const {
+  for (const char* way : feature::DRIVER_WAYS)
+    if (has(way)) return way;
+  return nullptr;
+}
+
 }  // namespace cudabpf

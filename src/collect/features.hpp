@@ -20,6 +20,8 @@ inline constexpr const char* DRIVER_FENTRY = "driver_fentry";
 inline constexpr const char* DRIVER_KPROBES = "driver_kprobes";
 inline constexpr const char* SYSCALL_TRACEPOINTS = "syscall_tracepoints";
 inline constexpr const char* XID_TRACEPOINT = "xid_tracepoint";
+// The ways of tracing the driver, the best first.
+inline constexpr const char* DRIVER_WAYS[] = {DRIVER_FENTRY, DRIVER_KPROBES, SYSCALL_TRACEPOINTS};
 // Only --kernel needs these.
 inline bool is_of_driver(std::string_view name) {
   return name == DRIVER_FENTRY || name == DRIVER_KPROBES || name == SYSCALL_TRACEPOINTS ||
@@ -35,6 +37,8 @@ class Features {
 
   const std::vector<Feature>& list() const { return features_; }
   bool has(std::string_view name) const;
+  // The first feature by which the driver is to be traced; null: there is none.
+  const char* driver_way() const;
 
  private:
   std::vector<Feature> features_;

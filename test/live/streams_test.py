@@ -23,6 +23,18 @@ class Live(harness.LiveTest):
 
     # --- to stdout
 
+    def test_live(self):
+        """A line each on stderr, in place of the status line, and no byte of it on the command's stdout."""
+        done = self.run_cudabpf("run", "--live", "-o", self.path, "--library", LIBRARY, "--", *calls("setup; malloc a 4M"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = done.stderr.decode()
+        for line in (r"fake_calls/\d+ +is traced: .*fake_calls", r"fake_calls/\d+ +cuMemAlloc 4\.00 MiB  [\d.]+ .s\n",
+                     r"fake_calls/\d+ +exits with 0\n"):
+            self.assertRegex(text, line)
+        self.assertEqual(text.count("  cuMemAlloc 4.00 MiB"), 1)
+        self.assertEqual(done.stdout, b"")
+        self.check_law(self.read())
+
     def test_stdout(self):
         """Nothing but the trace; what is said goes to stderr."""
         for quiet in ([], ["-q"]):
