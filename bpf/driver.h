@@ -280,9 +280,8 @@ static __always_inline __u32 device_of_poll(const void* at) {
   return polled_device((void*)PT_REGS_PARM1(&entered), PT_REGS_PARM2(&entered));
 }
 
-/* Interrupts are not any process's. They are recorded when they end, in one record. */
-
-/* One handler calls another, at once. A begin that is older than that was never seen to end. */
+/* Interrupts are not any process's. They are recorded when they end, in one record. One handler
+ * calls another, at once: a begin that is older than that was never seen to end. */
 #define NESTED_NS 100000000ULL
 
 static __always_inline int interrupt_begins(__u32 op) {

@@ -62,16 +62,16 @@ void Capture::follow_driver() {
   // Probes on functions go with their module; system calls stay.
   auto version = DriverVersion::parse(nvidia_driver().version);
   probes_->driver().set_version(version);
+  std::string detail;
   if (driver_way_ != feature::SYSCALL_TRACEPOINTS) {
     probes_->driver().detach();
     if (auto way = probes_->driver().attach(*features_); way)
       driver_way_ = *way;
     else
-      note_loss({Loss::late_driver, std::nullopt, since, now(),
-                 "it is no longer traced: " + way.error().message});
+      detail = "it is no longer traced: " + way.error().message;
   }
   watch_gpu_errors();
-  note_loss({Loss::late_driver, std::nullopt, since, now(), {}});
+  note_loss({Loss::late_driver, std::nullopt, since, now(), std::move(detail)});
   std::lock_guard lock(notes_mutex_);
   noted_version_ = version;
 }

@@ -2,7 +2,8 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "util/kernel_symbols.hpp"
 
@@ -68,9 +69,7 @@ const std::vector<Wanted>& wanted() {
   return WANTED;
 }
 
-}  // namespace
-
-std::vector<DriverFunction> driver_functions() {
+std::vector<DriverFunction> find_functions() {
   KernelSymbols symbols = KernelSymbols::of_modules({std::begin(MODULES), std::end(MODULES)});
   bool front_end = symbols.find("nvidia", {"nvidia_frontend_open"}).has_value();
   std::vector<DriverFunction> functions;
@@ -83,6 +82,18 @@ std::vector<DriverFunction> driver_functions() {
       return {};
   }
   return functions;
+}
+
+}  // namespace
+
+const std::vector<DriverFunction>& driver_functions() {
+  static std::vector<std::uint64_t> known_of;
+  static std::vector<DriverFunction> known;
+  if (auto modules = driver_modules(); modules != known_of) {
+    known_of = std::move(modules);
+    known = find_functions();
+  }
+  return known;
 }
 
 std::vector<std::string> poll_functions() {

@@ -16,8 +16,10 @@ struct DriverFunction {
   bool needed = true;  // without it something that is asked would not be seen
 };
 
-// As this kernel has them; none unless the driver's modules have all that is needed.
-std::vector<DriverFunction> driver_functions();
+// As this kernel has them; none unless the driver's modules have all that is needed. Looked for
+// once, and again when a module has been loaded: the kernel's list of symbols is long. For one
+// thread.
+const std::vector<DriverFunction>& driver_functions();
 
 // The kernel's own functions behind poll(2) and ppoll(2).
 std::vector<std::string> poll_functions();

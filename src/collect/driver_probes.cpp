@@ -92,7 +92,7 @@ Result<> DriverProbes::attach_by_fentry(const Features& features) {
 // The kernel watches no more returns at once than twice its CPUs, which threads that wait in poll()
 // would use up: polls are seen as system calls.
 Result<> DriverProbes::attach_by_kprobes(const Features& features) {
-  auto functions = driver_functions();
+  const auto& functions = driver_functions();
   if (functions.empty()) return Error{"the driver's functions are not there", {}};
   for (const DriverFunction& function : functions)
     if (auto attached = attach_kprobe(function); !attached && function.needed)

@@ -98,7 +98,7 @@ constexpr const char* NO_FUNCTIONS =
 // (cookies there: kernel commit 2fcc82411e74, Linux 5.19). Both of its modules must be there: one
 // that loads later would not be seen.
 Finding try_driver_fentry() {
-  auto functions = driver_functions();
+  const auto& functions = driver_functions();
   if (functions.empty()) return {State::no, NO_FUNCTIONS};
   // On each CPU such a program runs once at a time: who preempts it, and calls the function, is not
   // seen. Kprobes are not preempted.
@@ -135,7 +135,7 @@ Finding try_driver_fentry() {
 Finding try_driver_kprobes() {
   if (access("/sys/bus/event_source/devices/kprobe/type", R_OK) != 0)
     return {State::no, "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)"};
-  auto functions = driver_functions();
+  const auto& functions = driver_functions();
   if (functions.empty()) return {State::no, NO_FUNCTIONS};
   return {State::yes, fmt::format("{} functions of the driver", functions.size())};
 }
