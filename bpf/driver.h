@@ -140,16 +140,31 @@ static __always_inline void fill_driver_head(struct cb_head* head, struct ids id
   head->string_size = 0;
 }
 
+/* A record in the ring, counted in, with nothing but its head filled; 0: there is no room, which is
+ * counted. What is begun is submitted. */
+static __always_inline void* begin_record(__u64 size, struct ids ids, __u8 kind, __u32 op,
+                                          __u64 ts) {
+  count(CB_ENTERED);
+  struct cb_head* head = bpf_ringbuf_reserve(&ring, size, 0);
+  if (!head) {
+    dropped(ids.tid, CB_DROPPED_DRIVER);
+    return 0;
+  }
+  fill_driver_head(head, ids, kind, op, ts);
+  return head;
+}
+
+static __always_inline void submit_record(void* record) {
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  count(CB_EMITTED);
+}
+
 /* An operation begins, or began at `ts` if that is given. */
 static __always_inline void operation_begins(struct ids ids, __u32 device, __u32 node, __u32 op,
                                              __u32 command, __u64 argument, __u64 ts) {
-  count(CB_ENTERED);
-  struct cb_driver* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
-  if (!record) {
-    dropped(ids.tid, CB_DROPPED_DRIVER);
-    return;
-  }
-  fill_driver_head(&record->head, ids, CB_DRIVER, op, ts ? ts : bpf_ktime_get_ns());
+  struct cb_driver* record =
+      begin_record(sizeof(*record), ids, CB_DRIVER, op, ts ? ts : bpf_ktime_get_ns());
+  if (!record) return;
   record->device = device;
   record->command = command;
   record->argument = argument;
@@ -163,19 +178,14 @@ static __always_inline void operation_begins(struct ids ids, __u32 device, __u32
     record->head.flags |= CB_OUT_LOST;
   }
   if (op == CB_IOCTL) read_ioctl(record, operation, node);
-  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-  count(CB_EMITTED);
+  submit_record(record);
 }
 
 static __always_inline void operation_ends(struct ids ids, struct operation* operation,
                                            __s64 result) {
-  count(CB_ENTERED);
-  struct cb_driver_return* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
-  if (!record) {
-    dropped(ids.tid, CB_DROPPED_DRIVER);
-    return;
-  }
-  fill_driver_head(&record->head, ids, CB_DRIVER_RETURN, operation->op, bpf_ktime_get_ns());
+  struct cb_driver_return* record =
+      begin_record(sizeof(*record), ids, CB_DRIVER_RETURN, operation->op, bpf_ktime_get_ns());
+  if (!record) return;
   record->result = result;
   record->status = record->reserved = 0;
   __u32 size = operation->size;
@@ -190,8 +200,7 @@ static __always_inline void operation_ends(struct ids ids, struct operation* ope
                              (void*)(operation->argument + operation->status_at)))
       record->head.flags |= CB_STATUS_READ;
   }
-  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-  count(CB_EMITTED);
+  submit_record(record);
 }
 
 /* --- seen as system calls */
@@ -307,16 +316,11 @@ static __always_inline int interrupt_ends(__u32 op) {
   operation->owner = 0;
   if (selection != CB_SELECT_ALL) return 0;
   struct ids nobody = {.pid = 0, .tid = bpf_get_smp_processor_id()};
-  count(CB_ENTERED);
-  struct cb_interrupt* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
-  if (!record) {
-    dropped(nobody.tid, CB_DROPPED_DRIVER);
-    return 0;
-  }
-  fill_driver_head(&record->head, nobody, CB_INTERRUPT, op, bpf_ktime_get_ns());
+  struct cb_interrupt* record =
+      begin_record(sizeof(*record), nobody, CB_INTERRUPT, op, bpf_ktime_get_ns());
+  if (!record) return 0;
   record->began = began;
-  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-  count(CB_EMITTED);
+  submit_record(record);
   return 0;
 }
 
@@ -390,22 +394,16 @@ static __always_inline long read_tracepoint_string(char* to, __u32 size, const v
 }
 
 static __always_inline int xid_told(const void* event) {
-  struct ids ids = current_ids();
-  count(CB_ENTERED);
-  struct cb_xid* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
-  if (!record) {
-    dropped(ids.tid, CB_DROPPED_DRIVER);
-    return 0;
-  }
-  fill_driver_head(&record->head, ids, CB_XID, 0, bpf_ktime_get_ns());
+  struct cb_xid* record =
+      begin_record(sizeof(*record), current_ids(), CB_XID, 0, bpf_ktime_get_ns());
+  if (!record) return 0;
   record->number = record->reserved = 0;
   bpf_probe_read_kernel(&record->number, sizeof(record->number), event + xid_layout.number_at);
   read_tracepoint_string(record->device, sizeof(record->device), event, xid_layout.device_at);
   if (read_tracepoint_string(record->message, sizeof(record->message), event,
                              xid_layout.message_at) == sizeof(record->message))
     record->head.flags |= CB_STRING_CUT; /* or it just fits */
-  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-  count(CB_EMITTED);
+  submit_record(record);
   return 0;
 }
 

@@ -47,12 +47,15 @@ static __always_inline struct operation* operation_of(__u32 owner) {
   return 0;
 }
 
+static __always_inline void forget_operation(__u32 owner) {
+  struct operation* operation = operation_of(owner);
+  if (operation) operation->owner = 0;
+}
+
 /* A thread that has ended leaves nothing behind, if it was killed inside the driver. */
 static __always_inline void forget_operations(void) {
-  for (__u32 op = CB_FAULT - 1; op <= CB_FAULT; op++) {
-    struct operation* operation = operation_of(owner_of(op));
-    if (operation) operation->owner = 0;
-  }
+  forget_operation(owner_of(CB_FAULT));
+  forget_operation(owner_of(CB_IOCTL)); /* and every other */
 }
 
 #endif

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <string>
 
 #include "cli/commands.hpp"
 #include "util/exit_codes.hpp"
@@ -9,13 +10,21 @@
 
 namespace cudabpf {
 
+// What stands where nothing is known of that name; the parser's own text would list it backwards.
+static std::string what_is_wrong(const CLI::App& app, const CLI::Error& error) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error))
+    for (const std::string& argument : app.remaining(true))
+      if (argument != "--") return "unknown argument " + argument;
+  return error.what();
+}
+
 static int run(int argc, char** argv) {
   CLI::App app{
       "cudabpf sees every CUDA driver call on this machine, from the kernel: nothing is linked,\n"
       "preloaded or restarted. Without a subcommand it traces the whole machine until Ctrl-C."};
   app.name("cudabpf");
-  app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return std::string("cudabpf: error: ") + error.what() +
+  app.failure_message([](const CLI::App* app, const CLI::Error& error) {
+    return "cudabpf: error: " + what_is_wrong(*app, error) +
            "\ncudabpf: error:   `cudabpf --help`, or --help after a subcommand, says what there "
            "is\n";
   });

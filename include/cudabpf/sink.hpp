@@ -57,12 +57,28 @@ struct Accounts {
   std::uint64_t received = 0;
 };
 
+// Of what there are how many.
+struct EventCounts {
+  std::uint64_t calls = 0;
+  std::uint64_t unfinished = 0;  // of the calls
+  std::uint64_t driver_calls = 0;
+  std::uint64_t read_faults = 0;  // of both
+
+  void add(const Call& call) {
+    calls++;
+    unfinished += call.unfinished;
+    read_faults += call.read_fault;
+  }
+  void add(const DriverCall& call) {
+    driver_calls++;
+    read_faults += call.read_fault;
+  }
+};
+
 // What is known when it ends.
 struct Totals {
   std::uint64_t duration_ns = 0;
-  std::uint64_t calls = 0;
-  std::uint64_t unfinished = 0;
-  std::uint64_t driver_calls = 0;
+  EventCounts counts;
   Accounts accounts;
   std::array<std::uint64_t, LOSS_COUNT> losses{};
   std::optional<int> command_status;  // as a shell would give it

@@ -289,7 +289,7 @@ void Capture::forget_processes() {
 
 void Capture::drain() {
   ring_buffer__consume(ring_);
-  progress_.calls.store(correlator_->calls(), std::memory_order_relaxed);
+  progress_.calls.store(correlator_->counts().calls, std::memory_order_relaxed);
   progress_.processes.store(correlator_->processes().alive(), std::memory_order_relaxed);
   progress_.drains.fetch_add(1, std::memory_order_release);
 }
@@ -327,9 +327,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   report_losses();
   Totals totals;
   totals.duration_ns = duration_ns;
-  totals.calls = correlator_->calls();
-  totals.unfinished = correlator_->unfinished();
-  totals.driver_calls = correlator_->driver_calls();
+  totals.counts = correlator_->counts();
   totals.accounts.entered = probes_->counter(abi::CB_ENTERED);
   totals.accounts.emitted = probes_->counter(abi::CB_EMITTED);
   totals.accounts.received = received_;

@@ -167,8 +167,7 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
   follow_memory(call, call.details);
   if (frame.function->names != NamesEffect::none) follow_names(frame, call);
   stack.pop();
-  calls_++;
-  if (call.unfinished) unfinished_++;
+  counts_.add(call);
   sink_.call(call);
 }
 
@@ -198,7 +197,7 @@ void Correlator::emit_orphan(const Record& record, const Function& function) {
       allocations_.context_destroyed(head.pid);
     }
   }
-  calls_++;
+  counts_.add(call);
   sink_.call(call);
 }
 
@@ -268,7 +267,7 @@ void Correlator::emit_driver(const DriverCall& call) {
   if (call.op == DriverCall::Op::ioctl && call.call)
     if (auto stack = threads_.find(call.tid); stack != threads_.end())
       stack->second->ioctl_made(call.call, call.duration);
-  driver_calls_total_++;
+  counts_.add(call);
   sink_.driver_call(call);
 }
 

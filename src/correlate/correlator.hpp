@@ -54,10 +54,8 @@ class Correlator {
 
   Processes& processes() { return processes_; }
   const KernelNames& kernel_names() const { return names_; }
-  std::uint64_t calls() const { return calls_; }
-  std::uint64_t unfinished() const { return unfinished_; }
+  const EventCounts& counts() const { return counts_; }
   std::uint64_t bad_records() const { return bad_records_; }
-  std::uint64_t driver_calls() const { return driver_calls_total_; }
   std::uint64_t driver_returns_missed() const { return driver_calls_.returns_missed(); }
 
  private:
@@ -93,10 +91,8 @@ class Correlator {
   CallStack* last_stack_ = nullptr;
   std::atomic<std::uint64_t> stopped_ns_{std::numeric_limits<std::uint64_t>::max()};
   std::uint64_t next_id_ = 1;
-  std::uint64_t calls_ = 0;
-  std::uint64_t unfinished_ = 0;
+  EventCounts counts_;
   std::uint64_t bad_records_ = 0;
-  std::uint64_t driver_calls_total_ = 0;
 };
 
 }  // namespace cudabpf

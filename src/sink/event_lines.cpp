@@ -105,9 +105,11 @@ Json losses_by_name(const Totals& totals) {
 
 void set_totals(Json& object, const Totals& totals) {
   object["duration_ns"] = totals.duration_ns;
-  object["calls"] = totals.calls;
-  object["unfinished"] = totals.unfinished;
-  if (totals.driver_calls) object["driver_calls"] = totals.driver_calls;
+  const EventCounts& counts = totals.counts;
+  object["calls"] = counts.calls;
+  object["unfinished"] = counts.unfinished;
+  if (counts.driver_calls) object["driver_calls"] = counts.driver_calls;
+  if (counts.read_faults) object["read_faults"] = counts.read_faults;
   object["losses"] = losses_by_name(totals);
 }
 

@@ -36,15 +36,14 @@ void JsonlSink::begin(const Session& session) {
 void JsonlSink::call(const Call& call) {
   char* at = room(call_line_.bound(call));
   added(call_line_.write(at, call));
-  in_part_.calls++;
-  in_part_.unfinished += call.unfinished;
+  in_part_.counts.add(call);
 }
 
 void JsonlSink::gpu_error(const GpuError& error) { add(error_line(error)); }
 
 void JsonlSink::driver_call(const DriverCall& call) {
   add(driver_line(call));
-  in_part_.driver_calls++;
+  in_part_.counts.add(call);
 }
 
 void JsonlSink::process(const Process& process) { add(process_line(process)); }

@@ -234,10 +234,11 @@ void add_trace(Page& page, const Stats& stats, const TraceWritten& written) {
 std::string render_summary(const Stats& stats, const Totals& totals,
                            const std::optional<TraceWritten>& written, const Terminal& terminal) {
   Page page(terminal);
+  const EventCounts& counts = totals.counts;
   page.heading(fmt::format(
       "{} of {} in {}{}", count_of(stats.count, "call", "calls"),
       count_of(stats.processes, "process", "processes"), human_time(totals.duration_ns),
-      totals.unfinished ? fmt::format("; {} unfinished", with_commas(totals.unfinished)) : ""));
+      counts.unfinished ? fmt::format("; {} unfinished", with_commas(counts.unfinished)) : ""));
   if (!stats.calls.empty()) add_calls(page, stats.calls);
   add_memory(page, stats);
   add_transfers(page, stats.transfers);
@@ -245,6 +246,11 @@ std::string render_summary(const Stats& stats, const Totals& totals,
   add_driver(page, stats);
   add_errors(page, stats.errors);
   add_gpu_errors(page, stats.xids);
+  if (counts.read_faults) {
+    page.heading("not readable");
+    page.line(fmt::format("  {} with pointers to what could not be read: \"read_fault\" marks them",
+                          count_of(counts.read_faults, "event", "events")));
+  }
   add_losses(page, totals, written ? written->lost : 0);
   if (written) add_trace(page, stats, *written);
   return page.take();

@@ -48,10 +48,10 @@ void send(benchmark::State& state, const std::vector<samples::RecordBytes>& befo
       sink, [&](std::uint16_t id) { return id < functions.size() ? &functions[id] : nullptr; },
       [](std::uint32_t) { return ProcessIdentity(); }, {});
   for (const auto& record : before) correlator.on_record(*record.parse());
-  std::uint64_t calls_before = correlator.calls();
+  std::uint64_t calls_before = correlator.counts().calls;
   while (state.KeepRunning())
     for (const auto& record : records) correlator.on_record(*record.parse());
-  auto calls = static_cast<double>(correlator.calls() - calls_before);
+  auto calls = static_cast<double>(correlator.counts().calls - calls_before);
   state.counters["one_call"] =
       benchmark::Counter(calls, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }

@@ -94,7 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   correlator.finish();
   // Every entry is in the trace, and no call without an entry or a return.
-  if (correlator.calls() < entries || correlator.calls() > entries + returns) abort();
-  if (correlator.driver_calls() != asked) abort();
+  if (correlator.counts().calls < entries || correlator.counts().calls > entries + returns) abort();
+  if (correlator.counts().driver_calls != asked) abort();
   return 0;
 }

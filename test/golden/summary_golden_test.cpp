@@ -59,7 +59,7 @@ Stats an_inference() {
 TEST_CASE("A summary, byte for byte") {
   Totals totals;
   totals.duration_ns = 12'431'000'000;
-  totals.unfinished = 1;
+  totals.counts.unfinished = 1;
   totals.losses[static_cast<std::size_t>(Loss::ring_entry)] = 1203;
   totals.losses[static_cast<std::size_t>(Loss::ring_name)] = 4;
   TraceWritten written{"traces/trace_20261121T101500.jsonl", 1, 9800, 1'740'000, 0, true};

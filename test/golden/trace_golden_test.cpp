@@ -163,8 +163,8 @@ std::string write_trace(const std::string& path) {
   sink.lost({Loss::ring_name, 2, 0, 3000, ""});
   Totals totals;
   totals.duration_ns = 52'000'000;
-  totals.calls = 16;
-  totals.unfinished = 1;
+  totals.counts.calls = 16;
+  totals.counts.unfinished = 1;
   totals.accounts = {40, 38, 2, 38};
   totals.losses[static_cast<std::size_t>(Loss::ring_entry)] = 120;
   totals.losses[static_cast<std::size_t>(Loss::ring_name)] = 2;

@@ -80,6 +80,7 @@ class Live(harness.LiveTest):
         self.assertEqual({line["group"] for line in (ioctls[0], ioctls[2])}, {"scheduling"})
         self.assertEqual((ioctls[0]["client"], ioctls[0]["object"]), ("0xc1d00001", "0x5c000002"))
         self.assertEqual([i for i, line in enumerate(ioctls) if "read_fault" in line], [3])
+        self.assertEqual(trace.end["read_faults"], 1)
         self.assertEqual((ioctls[4]["base"], ioctls[4]["size"]), ("0x7f0000000000", 4096))
         self.assertNotEqual(ioctls[5]["tid"], ioctls[5]["pid"])
         self.assertFalse([line for line in asked if "call" in line or "status" in line])

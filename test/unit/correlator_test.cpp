@@ -38,8 +38,8 @@ TEST_CASE("An entry and its return are one call") {
   CHECK_FALSE(call.read_fault);
   c.correlator.finish();
   CHECK(c.sink.calls.size() == 1);
-  CHECK(c.correlator.calls() == 1);
-  CHECK(c.correlator.unfinished() == 0);
+  CHECK(c.correlator.counts().calls == 1);
+  CHECK(c.correlator.counts().unfinished == 0);
   CHECK(c.correlator.bad_records() == 0);
 }
 
@@ -243,7 +243,7 @@ TEST_CASE("What is open when a thread, a process or the trace ends is unfinished
     CHECK(c.calls() ==
           "2 cuCtxSynchronize in 1 unfinished\n1 cuInit unfinished\n3 cuInit unfinished\n"
           "4 cuInit unfinished\n");
-    CHECK(c.correlator.unfinished() == 4);
+    CHECK(c.correlator.counts().unfinished == 4);
     c.correlator.finish();
     CHECK(c.sink.calls.size() == 4);
   }

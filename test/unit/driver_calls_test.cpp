@@ -67,7 +67,7 @@ TEST_CASE("An ioctl belongs to the call that its thread is in") {
   CHECK(made[3].op == DriverCall::Op::mmap);
   CHECK(made[3].call == 2);
   CHECK(made[4].call == 0);
-  CHECK(c.correlator.driver_calls() == 5);
+  CHECK(c.correlator.counts().driver_calls == 5);
   // What was asked for inside a call was asked for inside those around it; a mapping is no ioctl.
   REQUIRE(c.sink.calls.size() == 2);
   CHECK(c.sink.calls[0].ioctls == 1);
@@ -273,7 +273,7 @@ TEST_CASE("Interrupts are nobody's") {
         "\n");
   CHECK(c.sink.driver_calls[1].duration == 0);  // clocks of CPUs that differ
   CHECK(c.sink.processes.empty());
-  CHECK(c.correlator.driver_calls() == 2);
+  CHECK(c.correlator.counts().driver_calls == 2);
 }
 
 TEST_CASE("What the kernel does not tell of an operation's end is counted") {

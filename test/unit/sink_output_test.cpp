@@ -61,7 +61,7 @@ void make_calls(JsonlSink& sink, std::uint64_t first, std::uint64_t count) {
 
 Totals totals_of(std::uint64_t calls) {
   Totals totals;
-  totals.calls = calls;
+  totals.counts.calls = calls;
   totals.reason = "command ended";
   return totals;
 }

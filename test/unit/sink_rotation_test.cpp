@@ -76,7 +76,7 @@ TEST_CASE("By size: each file is a trace of its own, and no larger") {
   sink->lost(loss);
   make_calls(*sink, count / 2 + 1, count / 2);
   Totals totals;
-  totals.calls = count;
+  totals.counts.calls = count;
   totals.duration_ns = now_ns(CLOCK_MONOTONIC);
   totals.accounts = {10, 9, 1, 9};
   totals.losses[static_cast<std::size_t>(Loss::ring_entry)] = 5;
@@ -182,7 +182,7 @@ TEST_CASE("By time, also while nothing happens") {
   make_calls(*sink, 2, 1);
   Totals totals;
   totals.duration_ns = 60'000'000;
-  totals.calls = 2;
+  totals.counts.calls = 2;
   sink->end(totals);
   CHECK(files_in(folder.path()) == std::vector<std::string>{"t.0001.jsonl", "t.0002.jsonl"});
   auto first = trace_lines(file_text(folder.path() / "t.0001.jsonl"));
