@@ -23,6 +23,9 @@ void add_functions(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
+// Those that read a trace.
+void add_calls(CLI::App& app, Action& action);
+
 std::string footer();  // of --help: examples and exit statuses
 
 }  // namespace cudabpf::cli

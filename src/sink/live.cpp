@@ -6,7 +6,7 @@
 
 #include "decode/driver.hpp"
 #include "sink/event_lines.hpp"
-#include "sink/terminal.hpp"
+#include "util/terminal.hpp"
 
 namespace cudabpf {
 

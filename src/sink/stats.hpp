@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cudabpf/sink.hpp"
-#include "sink/durations.hpp"
+#include "util/durations.hpp"
 #include "sink/memory_held.hpp"
 
 namespace cudabpf {

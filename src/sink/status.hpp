@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cudabpf/sink.hpp"
-#include "sink/terminal.hpp"
+#include "util/terminal.hpp"
 
 namespace cudabpf {
 

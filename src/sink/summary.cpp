@@ -5,28 +5,14 @@
 #include <algorithm>
 #include <cctype>
 
+#include "util/page.hpp"
+
 namespace cudabpf {
 
 namespace {
 
-constexpr unsigned MIN_WIDTH = 80, MAX_WIDTH = 110;
-constexpr unsigned COLUMN = 11;  // of figures
 constexpr std::size_t MAX_DRIVER = 10;
 constexpr std::size_t MAX_FUNCTIONS = 12, MAX_KERNELS = 8, MAX_TRANSFERS = 6, MAX_ERRORS = 8;
-
-std::string shortened(const std::string& text, std::size_t width) {
-  if (text.size() <= width) return text;
-  std::size_t end = width - 1;  // not within a UTF-8 character
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) end--;
-  return text.substr(0, end) + "…";
-}
-
-// Control characters in a kernel's name must not reach the terminal.
-std::string printable(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
-  return text;
-}
 
 // A word of a shell command line.
 std::string shell_word(const std::string& path) {
@@ -39,54 +25,6 @@ std::string shell_word(const std::string& path) {
   for (char c : path) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return word + "'";
 }
-
-class Page {
- public:
-  explicit Page(const Terminal& terminal)
-      : width_(std::clamp(terminal.width, MIN_WIDTH, MAX_WIDTH)), color_(terminal.color) {}
-
-  void line(std::string_view text) { (text_ += text) += '\n'; }
-  void heading(std::string_view name, std::initializer_list<std::string_view> columns = {}) {
-    columns_ = columns.size();
-    std::string text = fmt::format("{:<{}}", name, columns_ ? name_width() + 2 : 0);
-    for (auto column : columns) text += fmt::format("{:>{}}", column, COLUMN);
-    line(color_ ? fmt::format("\033[1m{}\033[0m", text) : text);
-  }
-  void row(const std::string& name, std::initializer_list<std::string> figures) {
-    text_ += fmt::format("  {:<{}}", shortened(printable(name), name_width() - 1), name_width());
-    for (const auto& figure : figures) text_ += fmt::format("{:>{}}", figure, COLUMN);
-    while (text_.back() == ' ') text_.pop_back();
-    text_ += '\n';
-  }
-  // Text that is broken between words, each line after `indent` blanks.
-  void paragraph(std::string_view text, std::size_t indent) {
-    while (!text.empty()) {
-      std::size_t size = text.size();
-      if (size > width_ - indent) {
-        size = text.rfind(' ', width_ - indent);
-        if (size == std::string_view::npos) size = width_ - indent;
-      }
-      line(std::string(indent, ' ') + std::string(text.substr(0, size)));
-      text.remove_prefix(size);
-      if (text.starts_with(' ')) text.remove_prefix(1);
-    }
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::size_t name_width() const { return width_ - 2 - columns_ * COLUMN; }
-
-  unsigned width_;
-  bool color_;
-  std::size_t columns_ = 0;
-  std::string text_;
-};
-
-std::string count_of(std::uint64_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", with_commas(count), count == 1 ? one : many);
-}
-
-std::string figure_or_blank(std::uint64_t count) { return count ? human_count(count) : ""; }
 
 void add_calls(Page& page, const std::vector<Stats::Calls>& all) {
   page.heading("calls", {"count", "total", "mean", "p99", "errors"});

@@ -7,7 +7,7 @@
 #include "cudabpf/sink.hpp"
 #include "sink/jsonl.hpp"
 #include "sink/stats.hpp"
-#include "sink/terminal.hpp"
+#include "util/terminal.hpp"
 
 namespace cudabpf {
 

@@ -1,4 +1,4 @@
-#include "sink/terminal.hpp"
+#include "util/terminal.hpp"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>

@@ -1,4 +1,4 @@
-#include "sink/terminal.hpp"
+#include "util/terminal.hpp"
 
 #include <fcntl.h>
 #include <stdlib.h>

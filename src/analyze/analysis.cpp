@@ -1,0 +1,84 @@
+#include "analyze/analysis.hpp"
+
+#include <fmt/format.h>
+
+namespace cudabpf::analyze {
+
+namespace {
+
+const LossInfo* known_loss(std::string_view reason) {
+  for (std::size_t i = 0; i < LOSS_COUNT; i++)
+    if (const LossInfo& loss = info(static_cast<Loss>(i)); loss.name == reason) return &loss;
+  return nullptr;
+}
+
+}  // namespace
+
+Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses) {
+  Line line;
+  for (;;) {
+    auto more = reader.next(line);
+    if (!more) return more.error();
+    if (!*more) break;
+    for (Analysis* analysis : analyses) analysis->line(line);
+  }
+  for (Analysis* analysis : analyses) analysis->finish(reader.facts());
+  return ok();
+}
+
+Json facts_json(const TraceFacts& facts) {
+  Json losses = Json::object();
+  for (const auto& [reason, loss] : facts.losses) {
+    losses[reason] = {{"severity", loss.degraded ? "degraded" : "lost"}, {"count", loss.count}};
+    if (loss.uncounted) losses[reason]["uncounted"] = true;
+  }
+  return {{"files", facts.paths},
+          {"lines", facts.lines},
+          {"bytes", facts.bytes},
+          {"duration_us", microseconds(facts.duration())},
+          {"complete", facts.cut_off.empty() && facts.missing.empty() && !facts.malformed},
+          {"losses", losses},
+          {"cut_off", facts.cut_off},
+          {"missing", facts.missing},
+          {"malformed", facts.malformed},
+          {"malformed_at", facts.first_malformed},
+          {"unknown", facts.unknown}};
+}
+
+void add_facts(Page& page, const TraceFacts& facts) {
+  if (!facts.losses.empty()) page.heading("lost");
+  for (const auto& [reason, loss] : facts.losses) {
+    std::string count = loss.count ? with_commas(loss.count) : "";
+    if (loss.uncounted) count += count.empty() ? "an unknown number of" : " and more";
+    page.line(fmt::format("  {} {}{}", count, printable(reason),
+                          loss.degraded ? " (events are there, but poorer)" : ""));
+    if (const LossInfo* known = known_loss(reason)) page.paragraph(known->advice, 4);
+  }
+  if (facts.cut_off.empty() && facts.missing.empty() && !facts.malformed && !facts.unknown) return;
+  page.heading("not all of a trace");
+  for (const auto& file : facts.cut_off) page.line("  cut off: " + printable(file));
+  for (const auto& part : facts.missing) page.line("  not given: " + part + " of a rotated trace");
+  if (facts.malformed) {
+    std::string where;
+    for (const auto& at : facts.first_malformed) where += (where.empty() ? "" : ", ") + at;
+    page.line(fmt::format("  {} could not be read: {}{}",
+                          count_of(facts.malformed, "line", "lines"), printable(where),
+                          facts.malformed > facts.first_malformed.size() ? ", …" : ""));
+  }
+  if (facts.unknown)
+    page.line(fmt::format("  {} of types that this version does not know",
+                          count_of(facts.unknown, "line", "lines")));
+}
+
+std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", number); }
+double microseconds(std::uint64_t ns) { return static_cast<double>(ns) / 1000; }
+
+double share(std::uint64_t part, std::uint64_t whole) {
+  return whole ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+  return fmt::format("{:.1f} %", share(part, whole));
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,182 @@
+#include "analyze/calls.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+namespace cudabpf::analyze {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Calls::By>, 6> BY = {{
+    {"function", Calls::By::function},
+    {"pid", Calls::By::pid},
+    {"tid", Calls::By::tid},
+    {"stream", Calls::By::stream},
+    {"kernel", Calls::By::kernel},
+    {"container", Calls::By::container},
+}};
+
+bool longer(const Calls::Figures& a, const Calls::Figures& b) {
+  return std::tuple(b.durations.total(), b.count, std::string_view(a.name)) <
+         std::tuple(a.durations.total(), a.count, std::string_view(b.name));
+}
+
+Json figures_json(const Calls::Figures& figures) {
+  const Durations& times = figures.durations;
+  Json json = {{"count", figures.count},
+               {"errors", figures.errors},
+               {"timed", times.count()},
+               {"total_us", microseconds(times.total())}};
+  if (times.count()) {
+    json["mean_us"] = microseconds(times.mean());
+    for (auto [name, part] : {std::pair{"p50_us", 0.5}, {"p95_us", 0.95}, {"p99_us", 0.99}})
+      json[name] = microseconds(times.quantile(part));
+    json["max_us"] = microseconds(times.max());
+  }
+  if (figures.ioctls) json["ioctls"] = figures.ioctls;
+  return json;
+}
+
+void add_row(Page& page, const Calls::Figures& figures) {
+  const Durations& times = figures.durations;
+  auto time = [&](std::uint64_t ns) { return times.count() ? human_time(ns) : std::string("-"); };
+  page.row(figures.name,
+           {human_count(figures.count), time(times.total()), time(times.mean()),
+            time(times.quantile(0.5)), time(times.quantile(0.95)), time(times.quantile(0.99)),
+            time(times.max()), figure_or_blank(figures.errors)});
+}
+
+}  // namespace
+
+std::optional<Calls::By> Calls::by(std::string_view name) {
+  for (auto [known, by] : BY)
+    if (known == name) return by;
+  return std::nullopt;
+}
+
+void Calls::line(const Line& line) {
+  if (line.kind == LineKind::process && by_ == By::container) containers_.process(line);
+  if (line.kind != LineKind::call) return;
+  Key key = key_of(line);
+  if (!last_group_ || key != last_key_) {
+    last_key_ = key;
+    if (!groups_.contains(key) && groups_.size() >= MAX_GROUPS) key = OTHERS;
+    last_group_ = &groups_[key];
+  }
+  Counting& counting = (*last_group_)[line.name.id];
+  counting.count++;
+  counting.errors += line.failed();
+  counting.ioctls += line.ioctls;
+  if (line.has(Field::duration)) counting.durations.add(line.duration);
+}
+
+Calls::Key Calls::key_of(const Line& line) const {
+  switch (by_) {
+    case By::function:
+      return {};
+    case By::pid:
+      return {line.pid, 0};
+    case By::tid:
+      return {line.pid, line.tid};
+    case By::stream:  // two processes may have the same handle
+      return line.has(Field::stream) ? Key{line.pid, line.stream + 1} : Key{};
+    case By::kernel:
+      return {0, line.kernel.id};
+    case By::container:
+      return {0, containers_.of(line.pid).id};
+  }
+  return {};
+}
+
+std::string Calls::name_of(const Key& key) const {
+  if (key == OTHERS) return "(others)";
+  Name name{static_cast<std::uint32_t>(key.what)};
+  switch (by_) {
+    case By::function:
+      return {};
+    case By::pid:
+      return fmt::format("process {}", key.pid);
+    case By::tid:
+      return fmt::format("thread {} of process {}", key.what, key.pid);
+    case By::stream:
+      return key.what ? fmt::format("stream {:#x} of process {}", key.what - 1, key.pid)
+                      : "(no stream)";
+    case By::kernel:
+      return name ? std::string(names_.text(name)) : "(no kernel)";
+    case By::container:
+      return std::string(names_.text(name));
+  }
+  return {};
+}
+
+std::vector<Calls::Group> Calls::groups() const {
+  std::vector<Group> groups;
+  for (const auto& [key, functions] : groups_) {
+    Group group;
+    group.name = group.all.name = name_of(key);
+    for (const auto& [name, counting] : functions) {
+      group.functions.push_back({std::string(names_.text({name})), counting.count, counting.errors,
+                                 counting.ioctls, counting.durations});
+      group.all.count += counting.count;
+      group.all.errors += counting.errors;
+      group.all.ioctls += counting.ioctls;
+      group.all.durations.add(counting.durations);
+    }
+    std::sort(group.functions.begin(), group.functions.end(), longer);
+    groups.push_back(std::move(group));
+  }
+  std::sort(groups.begin(), groups.end(),
+            [](const Group& a, const Group& b) { return longer(a.all, b.all); });
+  return groups;
+}
+
+Json calls_json(const std::vector<Calls::Group>& groups, Calls::By by) {
+  auto functions_of = [](const Calls::Group& group) {
+    Json functions = Json::array();
+    for (const Calls::Figures& figures : group.functions) {
+      Json json = {{"name", figures.name}};
+      json.update(figures_json(figures));
+      functions.push_back(std::move(json));
+    }
+    return functions;
+  };
+  if (by == Calls::By::function)
+    return groups.empty() ? Json::array() : functions_of(groups.front());
+  Json json = Json::array();
+  for (const Calls::Group& group : groups) {
+    Json one = {{"group", group.name}};
+    one.update(figures_json(group.all));
+    one["functions"] = functions_of(group);
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+void add_calls(Page& page, const std::vector<Calls::Group>& groups, std::size_t at_most) {
+  for (const Calls::Group& group : groups) {
+    page.heading(group.name.empty() ? "calls" : printable(group.name),
+                 {"count", "total", "mean", "p50", "p95", "p99", "max", "errors"});
+    std::size_t shown = group.functions.size() <= at_most + 1 ? group.functions.size() : at_most;
+    for (std::size_t i = 0; i < shown; i++) add_row(page, group.functions[i]);
+    if (shown < group.functions.size()) {
+      Calls::Figures rest;
+      rest.name = fmt::format("{} more functions", group.functions.size() - shown);
+      for (std::size_t i = shown; i < group.functions.size(); i++) {
+        rest.count += group.functions[i].count;
+        rest.errors += group.functions[i].errors;
+        rest.durations.add(group.functions[i].durations);
+      }
+      add_row(page, rest);
+    }
+    if (group.functions.size() > 1) {
+      Calls::Figures all = group.all;
+      all.name = "all";
+      add_row(page, all);
+    }
+  }
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,21 @@
+#include "analyze/containers.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace cudabpf::analyze {
+
+void Containers::process(const Line& line) {
+  auto process = nlohmann::json::parse(line.text, nullptr, false);
+  if (!process.is_object() || process.value("op", "") == "exit") return;
+  auto container = process.find("container");
+  if (container == process.end() || !container->is_object()) return;
+  std::string id = container->value("id", ""), runtime = container->value("runtime", "");
+  by_pid_[line.pid] = names_.add(runtime + " " + id.substr(0, 12));
+}
+
+Name Containers::of(std::uint32_t pid) const {
+  auto at = by_pid_.find(pid);
+  return at == by_pid_.end() ? none_ : at->second;
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,97 @@
+// One line of a trace, as analyses see it. docs/trace-format.md says what the fields mean.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "analyze/names.hpp"
+
+namespace cudabpf::analyze {
+
+enum class LineKind : std::uint8_t {
+  other,  // of a type that a newer version has
+  header,
+  end,
+  call,       // of a CUDA function
+  driver,     // an operation on one of the driver's devices
+  interrupt,  // what the driver did for no process
+  gpu_error,
+  process,
+  library,
+  lost,
+};
+
+// Which fields a line has. Names say whether they are there themselves.
+enum class Field : std::uint8_t {
+  id,
+  parent,
+  call,
+  ts,
+  duration,
+  pid,
+  tid,
+  ppid,
+  ret,
+  size,
+  ptr,
+  dst,
+  src,
+  stream,
+  handle,
+  ordinal,
+  grid,
+  block,
+  shared,
+  ioctls,
+  count,
+  xid,
+};
+
+struct Line {
+  std::uint64_t number = 0;  // in the file, from 1
+  std::string_view text;     // all of it; it and `args` are valid until the next line is read
+  LineKind kind = LineKind::other;
+
+  Name type, op, name;
+  Name symbol;  // where it differs from `name`
+  Name error;   // CUDA_ERROR_OUT_OF_MEMORY, EINVAL
+  Name memory;  // `kind` of memory
+  Name kernel;
+  Name device;  // of the driver: "nvidiactl"; of a GPU's error its PCI address
+  Name control, object_class, group, status;  // of an ioctl
+  Name comm;
+  Name reason, severity;  // of a loss
+
+  std::uint32_t present = 0;  // a bit a Field
+  std::uint64_t id = 0, parent = 0, call = 0;
+  std::uint64_t ts = 0, duration = 0;  // ns
+  std::uint32_t pid = 0, tid = 0, ppid = 0;
+  std::int64_t ret = 0;
+  std::uint64_t size = 0, ptr = 0, dst = 0, src = 0, stream = 0, handle = 0;
+  std::int64_t ordinal = 0;  // of the device that a call names
+  std::array<std::uint32_t, 3> grid{}, block{};
+  std::uint32_t shared = 0;
+  std::uint32_t ioctls = 0;
+  std::uint64_t ioctl_time = 0;  // ns
+  std::uint64_t count = 0;       // of a loss
+  std::uint32_t xid = 0;
+
+  bool async = false;
+  bool unfinished = false, return_lost = false, entry_lost = false, read_fault = false;
+  bool inferred = false;
+  bool kernel_from_handle = false;
+
+  std::string_view args;  // as it stands in the line: an object, or empty
+
+  bool has(Field field) const { return present >> static_cast<unsigned>(field) & 1; }
+  void set(Field field) { present |= 1U << static_cast<unsigned>(field); }
+  std::uint64_t end() const { return ts + duration; }
+  // It returned, and with an error. The answer of a query that work goes on is none.
+  bool failed() const {
+    constexpr std::int64_t NOT_READY = 600;
+    return kind == LineKind::call ? ret != 0 && ret != NOT_READY : ret < 0;
+  }
+};
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,272 @@
+#include "analyze/line_parser.hpp"
+
+#include <simdjson.h>
+
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+namespace cudabpf::analyze {
+
+namespace ondemand = simdjson::ondemand;
+
+struct LineParser::Json {
+  ondemand::parser parser;
+};
+
+namespace {
+
+static_assert(LineParser::PADDING >= simdjson::SIMDJSON_PADDING);
+
+using Value = ondemand::value;
+
+// A key's first eight bytes as a number, which a switch can tell apart.
+constexpr std::uint64_t packed(std::string_view key) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < key.size() && i < 8; i++)
+    bytes |= std::uint64_t{static_cast<unsigned char>(key[i])} << (8 * i);
+  return bytes;
+}
+
+std::string_view token_of(Value& value) {
+  std::string_view token = value.raw_json_token();
+  while (!token.empty() && token.back() <= ' ') token.remove_suffix(1);
+  return token;
+}
+
+bool is_nothing(Value& value) { return token_of(value) == "null"; }
+
+template <typename Number>
+bool whole(Value& value, Number& number) {
+  std::string_view token = token_of(value);
+  auto [end, bad] = std::from_chars(token.data(), token.data() + token.size(), number);
+  return bad == std::errc() && end == token.data() + token.size();
+}
+
+// Microseconds with three decimals are nanoseconds: no floating point comes between.
+bool microseconds(Value& value, std::uint64_t& ns) {
+  std::string_view token = token_of(value);
+  std::size_t point = token.find('.');
+  std::uint64_t whole = 0, part = 0;
+  auto digits = [](std::string_view text, std::uint64_t& number) {
+    auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return bad == std::errc() && end == text.data() + text.size();
+  };
+  if (point != std::string_view::npos && token.size() == point + 4 &&
+      digits(token.substr(0, point), whole) && digits(token.substr(point + 1), part) &&
+      whole < std::numeric_limits<std::uint64_t>::max() / 2000) {
+    ns = whole * 1000 + part;
+    return true;
+  }
+  double other = 0;  // somebody else's writer
+  if (value.get_double().get(other) || !(other >= 0) || other > 9e15) return false;
+  ns = static_cast<std::uint64_t>(other * 1000 + 0.5);
+  return true;
+}
+
+// An address is a string in hexadecimal; a plain number is taken too.
+bool address(Value& value, std::uint64_t& number) {
+  std::string_view token = token_of(value);
+  if (token.size() > 4 && token.starts_with("\"0x") && token.back() == '"') {
+    auto [end, bad] =
+        std::from_chars(token.data() + 3, token.data() + token.size() - 1, number, 16);
+    return bad == std::errc() && end == token.data() + token.size() - 1;
+  }
+  return whole(value, number);
+}
+
+// The end has a number of that name.
+bool truth(Value& value, bool& flag) {
+  flag = token_of(value) == "true";
+  return true;
+}
+
+bool dimensions(Value& value, std::array<std::uint32_t, 3>& to) {
+  ondemand::array array;
+  if (value.get_array().get(array)) return false;
+  std::size_t count = 0;
+  for (auto element : array) {
+    std::uint64_t number = 0;
+    if (count == 3 || element.get_uint64().get(number) ||
+        number > std::numeric_limits<std::uint32_t>::max())
+      return false;
+    to[count++] = static_cast<std::uint32_t>(number);
+  }
+  return count == 3;
+}
+
+}  // namespace
+
+LineParser::LineParser() : json_(std::make_unique<Json>()) {
+  words_ = {names_.add("trace"),   names_.add("end"),      names_.add("process"),
+            names_.add("library"), names_.add("lost"),     names_.add("error"),
+            names_.add("kernel"),  names_.add("interrupt")};
+}
+LineParser::~LineParser() = default;
+LineParser::LineParser(LineParser&&) noexcept = default;
+LineParser& LineParser::operator=(LineParser&&) noexcept = default;
+
+bool LineParser::parse(std::string_view text, Line& line) {
+  std::uint64_t number = line.number;
+  line = {};
+  line.number = number;
+  line.text = text;
+  ondemand::document document;
+  ondemand::object object;
+  if (json_->parser.iterate(text.data(), text.size(), text.size() + PADDING).get(document) ||
+      document.get_object().get(object))
+    return false;
+  for (auto result : object) {
+    ondemand::field found;
+    if (std::move(result).get(found)) return false;
+    const char* raw = found.key().raw();
+    // Keys with escapes are none of ours; the padding makes eight bytes readable.
+    const void* quote = std::memchr(raw, '"', static_cast<std::size_t>(text.end() - raw));
+    if (!quote) return false;
+    std::string_view key(raw, static_cast<std::size_t>(static_cast<const char*>(quote) - raw));
+    Value value = found.value();
+    if (!field(key, &value, line)) return false;
+  }
+  if (!document.current_location().error()) return false;  // something comes after it
+  line.kind = kind_of(line);
+  return true;
+}
+
+// A field of a type that it should not have makes the line a bad one; null stands for nothing, and
+// fields that are not known are passed over.
+bool LineParser::field(std::string_view key, void* of, Line& line) {
+  Value& value = *static_cast<Value*>(of);
+  auto name = [&](Name& to) {
+    std::string_view text;
+    if (value.get_string().get(text)) return is_nothing(value);
+    to = names_.add(text);
+    return true;
+  };
+  auto as = [&](std::string_view wanted, Field present, auto read, auto& to) {
+    if (key != wanted) return true;
+    if (!read(value, to)) return is_nothing(value);
+    line.set(present);
+    return true;
+  };
+  auto flag = [&](std::string_view wanted, bool& to) { return key != wanted || truth(value, to); };
+  auto text_of = [&](std::string_view wanted, Name& to) { return key != wanted || name(to); };
+  constexpr auto WIDE = [](Value& v, std::uint64_t& to) { return whole(v, to); };
+  constexpr auto NARROW = [](Value& v, std::uint32_t& to) { return whole(v, to); };
+  constexpr auto SIGNED = [](Value& v, auto& to) { return whole(v, to); };
+
+  switch (packed(key)) {
+    case packed("id"):
+      return as("id", Field::id, WIDE, line.id);
+    case packed("type"):
+      return text_of("type", line.type);
+    case packed("op"):
+      return text_of("op", line.op);
+    case packed("name"):
+      return text_of("name", line.name);
+    case packed("symbol"):
+      return text_of("symbol", line.symbol);
+    case packed("ts"):
+      return as("ts", Field::ts, WIDE, line.ts);
+    case packed("duration_us"):
+      return as("duration_us", Field::duration, microseconds, line.duration);
+    case packed("pid"):
+      return as("pid", Field::pid, NARROW, line.pid);
+    case packed("tid"):
+      return as("tid", Field::tid, NARROW, line.tid);
+    case packed("ppid"):
+      return as("ppid", Field::ppid, NARROW, line.ppid);
+    case packed("ret"):
+      return as("ret", Field::ret, SIGNED, line.ret);
+    case packed("error"):
+      return text_of("error", line.error);
+    case packed("parent"):
+      return as("parent", Field::parent, WIDE, line.parent);
+    case packed("call"):
+      return as("call", Field::call, WIDE, line.call);
+    case packed("size"):
+      return as("size", Field::size, WIDE, line.size);
+    case packed("ptr"):
+      return as("ptr", Field::ptr, address, line.ptr);
+    case packed("kind"):
+      return text_of("kind", line.memory);
+    case packed("dst"):
+      return as("dst", Field::dst, address, line.dst);
+    case packed("src"):
+      return as("src", Field::src, address, line.src);
+    case packed("stream"):
+      return as("stream", Field::stream, address, line.stream);
+    case packed("async"):
+      return flag("async", line.async);
+    case packed("kernel"):
+      return text_of("kernel", line.kernel);
+    case packed("kernel_from"):
+      line.kernel_from_handle = key == "kernel_from";
+      return true;
+    case packed("grid"):
+      return as("grid", Field::grid, dimensions, line.grid);
+    case packed("block"):
+      return as("block", Field::block, dimensions, line.block);
+    case packed("shared"):
+      return as("shared", Field::shared, NARROW, line.shared);
+    case packed("handle"):
+      return as("handle", Field::handle, address, line.handle);
+    case packed("device"):
+      if (token_of(value).starts_with('"')) return text_of("device", line.device);
+      return as("device", Field::ordinal, SIGNED, line.ordinal);
+    case packed("ioctls"):
+      return as("ioctls", Field::ioctls, NARROW, line.ioctls);
+    case packed("ioctl_us"):
+      return microseconds(value, line.ioctl_time);
+    case packed("control"):
+      return text_of("control", line.control);
+    case packed("class"):
+      return text_of("class", line.object_class);
+    case packed("group"):
+      return text_of("group", line.group);
+    case packed("status"):
+      return text_of("status", line.status);
+    case packed("comm"):
+      return text_of("comm", line.comm);
+    case packed("reason"):
+      return text_of("reason", line.reason);
+    case packed("severity"):
+      return text_of("severity", line.severity);
+    case packed("count"):
+      return as("count", Field::count, WIDE, line.count);
+    case packed("xid"):
+      return as("xid", Field::xid, NARROW, line.xid);
+    case packed("unfinished"):
+      return flag("unfinished", line.unfinished);
+    case packed("return_lost"):
+      return flag("return_lost", line.return_lost);
+    case packed("entry_lost"):
+      return flag("entry_lost", line.entry_lost);
+    case packed("read_fault"):
+      return flag("read_fault", line.read_fault);
+    case packed("inferred"):
+      return flag("inferred", line.inferred);
+    case packed("args"): {
+      ondemand::object object;
+      if (key != "args") return true;
+      return !value.get_object().get(object) && !object.raw_json().get(line.args);
+    }
+    default:
+      return true;
+  }
+}
+
+LineKind LineParser::kind_of(const Line& line) const {
+  if (line.has(Field::id)) return LineKind::call;
+  if (line.type == words_.kernel)
+    return line.op == words_.interrupt ? LineKind::interrupt : LineKind::driver;
+  if (line.type == words_.trace) return LineKind::header;
+  if (line.type == words_.end) return LineKind::end;
+  if (line.type == words_.process) return LineKind::process;
+  if (line.type == words_.library) return LineKind::library;
+  if (line.type == words_.lost) return LineKind::lost;
+  if (line.type == words_.error) return LineKind::gpu_error;
+  return LineKind::other;
+}
+
+}  // namespace cudabpf::analyze

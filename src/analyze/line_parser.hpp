@@ -1,0 +1,41 @@
+// The text of a line to its fields.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "analyze/line.hpp"
+
+namespace cudabpf::analyze {
+
+class LineParser {
+ public:
+  // Behind a line's end this much memory must be readable.
+  static constexpr std::size_t PADDING = 64;
+
+  LineParser();
+  ~LineParser();
+  LineParser(LineParser&&) noexcept;
+  LineParser& operator=(LineParser&&) noexcept;
+
+  // False: it is not a JSON object, or one whose fields have other types than they should.
+  bool parse(std::string_view text, Line& line);
+
+  Names& names() { return names_; }
+  const Names& names() const { return names_; }
+
+ private:
+  struct Json;
+  struct Words {  // names that tell a line's kind
+    Name trace, end, process, library, lost, error, kernel, interrupt;
+  };
+
+  bool field(std::string_view key, void* value, Line& line);
+  LineKind kind_of(const Line& line) const;
+
+  Names names_;
+  Words words_;
+  std::unique_ptr<Json> json_;
+};
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,178 @@
+#include "analyze/trace_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace cudabpf::analyze {
+
+namespace {
+
+constexpr std::size_t MALFORMED_TOLD = 5;
+constexpr std::size_t HEADER_MAX = std::size_t{16} << 20;
+
+std::uint64_t number_in(const nlohmann::json& object, const char* key) {
+  auto at = object.find(key);
+  return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
+}
+
+}  // namespace
+
+std::uint64_t TraceFacts::duration() const {
+  if (!end) return last_ts;
+  auto whole = end->find("whole");
+  std::uint64_t told =
+      number_in(whole != end->end() && whole->is_object() ? *whole : *end, "duration_ns");
+  return std::max(told, last_ts);
+}
+
+Result<std::unique_ptr<TraceReader>> TraceReader::open(std::vector<std::string> paths,
+                                                       Progress progress) {
+  std::unique_ptr<TraceReader> reader(new TraceReader(std::move(paths), std::move(progress)));
+  if (auto opened = reader->open_next(); !opened) return opened.error();
+  return reader;
+}
+
+TraceReader::TraceReader(std::vector<std::string> paths, Progress progress)
+    : progress_(std::move(progress)) {
+  facts_.paths = std::move(paths);
+}
+
+Result<> TraceReader::open_next() {
+  const std::string& path = facts_.paths[file_++];
+  auto source = TraceSource::open(path);
+  if (!source) return source.error();
+  source_ = std::move(*source);
+  block_ = {};
+  at_ = 0;
+  number_ = 0;
+  ended_ = half_line_ = false;
+  losses_here_.clear();
+  if (!source_->next(block_) || !block_.size)
+    return Error{
+        fmt::format("{}: is no trace: {}", path,
+                    source_->broken().empty() ? "there is nothing in it" : source_->broken()),
+        {}};
+  std::string_view first(block_.bytes.get(), block_.size);
+  return take_header(first.substr(0, std::min(first.find('\n'), HEADER_MAX)));
+}
+
+Result<> TraceReader::take_header(std::string_view text) {
+  const std::string& path = facts_.paths[file_ - 1];
+  auto header = nlohmann::json::parse(text, nullptr, false);
+  if (!header.is_object() || header.value("format", nlohmann::json()) != "cudabpf-trace") {
+    bool ours = header.is_object() && header.contains("type") && header.contains("ts");
+    return Error{fmt::format("{}: is no trace; {}", path,
+                             ours                 ? "its first line, the header, is missing"
+                             : header.is_object() ? "it seems to be JSON of something else"
+                                                  : "its first line is no header"),
+                 "a trace is what `cudabpf run`, `attach` or `cudabpf` writes"};
+  }
+  auto told = header.value("format_version", nlohmann::json());
+  std::string version = told.is_string() ? told.get<std::string>() : "";
+  if (!version.starts_with("1."))
+    return Error{fmt::format("{}: is a trace of format {}; this cudabpf reads 1.x", path,
+                             version.empty() ? "without a version" : version),
+                 "a newer cudabpf reads it"};
+  std::uint64_t part = number_in(header, "part");
+  if (file_ == 1) facts_.header = std::move(header);
+  if (part > 1 && part_ + 1 != part)
+    facts_.missing.push_back(part_ + 2 >= part
+                                 ? fmt::format("part {}", part - 1)
+                                 : fmt::format("parts {} to {}", part_ + 1, part - 1));
+  part_ = part;
+  return ok();
+}
+
+Result<bool> TraceReader::next(Line& line) {
+  for (;;) {
+    if (at_ >= block_.size) {
+      if (progress_) progress_(source_->read(), source_->file_size());
+      if (!source_->next(block_)) {
+        end_file();
+        if (file_ == facts_.paths.size()) {
+          progress_ = {};
+          return false;
+        }
+        if (auto opened = open_next(); !opened) return opened.error();
+      }
+      at_ = 0;
+      continue;
+    }
+    const char* begin = block_.bytes.get() + at_;
+    const void* newline = std::memchr(begin, '\n', block_.size - at_);
+    std::size_t size = newline ? static_cast<std::size_t>(static_cast<const char*>(newline) - begin)
+                               : block_.size - at_;
+    at_ += size + 1;
+    number_++;
+    if (!size) continue;
+    line.number = number_;
+    bool good = parser_.parse({begin, size}, line);
+    if (!newline && !good) {  // it was being written
+      half_line_ = true;
+      continue;
+    }
+    facts_.lines++;
+    facts_.bytes += size + 1;
+    if (!good) {
+      malformed();
+      continue;
+    }
+    note(line);
+    return true;
+  }
+}
+
+void TraceReader::malformed() {
+  if (facts_.malformed++ < MALFORMED_TOLD)
+    facts_.first_malformed.push_back(fmt::format("{}:{}", facts_.paths[file_ - 1], number_));
+}
+
+void TraceReader::note(const Line& line) {
+  if (line.kind != LineKind::header && line.kind != LineKind::end)
+    facts_.last_ts = std::max(facts_.last_ts, line.end());
+  switch (line.kind) {
+    case LineKind::other:
+      facts_.unknown++;
+      break;
+    case LineKind::lost: {
+      auto& loss = losses_here_[std::string(names().text(line.reason))];
+      loss.degraded = names().text(line.severity) == "degraded";
+      loss.count += line.count;
+      loss.uncounted |= !line.has(Field::count);
+      break;
+    }
+    case LineKind::end: {
+      auto end = nlohmann::json::parse(line.text, nullptr, false);
+      if (!end.is_object()) break;
+      ended_ = true;
+      auto last = end.find("last");
+      if (last == end.end() || *last == true) facts_.end = std::move(end);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+// What the lines of a file tell of losses; its end only sums that up.
+void TraceReader::end_file() {
+  const std::string& path = facts_.paths[file_ - 1];
+  for (const auto& [reason, here] : losses_here_) {
+    auto& loss = facts_.losses[reason];
+    loss.degraded = here.degraded;
+    loss.count += here.count;
+    loss.uncounted |= here.uncounted;
+  }
+  if (!source_->broken().empty())
+    facts_.cut_off.push_back(fmt::format("{}: {}", path, source_->broken()));
+  else if (half_line_)
+    facts_.cut_off.push_back(fmt::format("{}: it ends within line {}", path, number_));
+  else if (!ended_)
+    facts_.cut_off.push_back(path + ": it has no end");
+  if (part_ && file_ == facts_.paths.size() && ended_ && !facts_.end)
+    facts_.missing.push_back(fmt::format("what comes after part {}", part_));
+}
+
+}  // namespace cudabpf::analyze

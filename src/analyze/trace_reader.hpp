@@ -1,0 +1,79 @@
+// A trace, line by line: from one file, or from the files of a rotated one in their order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyze/line_parser.hpp"
+#include "analyze/trace_source.hpp"
+
+namespace cudabpf::analyze {
+
+// What is to be known of a trace beside its events, once all is read.
+struct TraceFacts {
+  struct Loss {
+    bool degraded = false;
+    std::uint64_t count = 0;
+    bool uncounted = false;  // and some of which it is not known how many
+  };
+
+  std::vector<std::string> paths;
+  nlohmann::json header;                     // of the first file
+  std::optional<nlohmann::json> end;         // of the last; none: it was cut off
+  std::uint64_t lines = 0;                   // whole ones, also those that could not be read
+  std::uint64_t bytes = 0;                   // of them
+  std::uint64_t malformed = 0;               // lines that are no JSON objects of the trace's form
+  std::vector<std::string> first_malformed;  // where they are: "trace.jsonl:17"
+  std::uint64_t unknown = 0;                 // lines of types that this version does not know
+  std::vector<std::string> cut_off;          // files that end without an end, and in what way
+  std::vector<std::string> missing;          // files of a rotated trace that were not given
+  std::map<std::string, Loss> losses;        // by reason
+  std::uint64_t last_ts = 0;
+
+  std::uint64_t duration() const;  // ns: as the end says, or as far as was seen
+};
+
+class TraceReader {
+ public:
+  using Progress = std::function<void(std::uint64_t read, std::uint64_t size)>;
+
+  static Result<std::unique_ptr<TraceReader>> open(std::vector<std::string> paths,
+                                                   Progress progress = {});
+
+  // False: there are no more. What could not be read is counted, and passed over.
+  Result<bool> next(Line& line);
+
+  Names& names() { return parser_.names(); }
+  const Names& names() const { return parser_.names(); }
+  const TraceFacts& facts() const { return facts_; }
+
+ private:
+  TraceReader(std::vector<std::string> paths, Progress progress);
+
+  Result<> open_next();
+  Result<> take_header(std::string_view text);
+  void end_file();
+  void note(const Line& line);
+  void malformed();
+
+  LineParser parser_;
+  TraceFacts facts_;
+  Progress progress_;
+  std::size_t file_ = 0;  // how many were opened
+  std::unique_ptr<TraceSource> source_;
+  TraceSource::Block block_;
+  std::size_t at_ = 0;
+  std::uint64_t number_ = 0;
+  bool ended_ = false;                                   // this file has its end
+  bool half_line_ = false;                               // and ends within a line
+  std::uint64_t part_ = 0;                               // of the file read last; 0: not rotated
+  std::map<std::string, TraceFacts::Loss> losses_here_;  // of this file, as its lines tell
+};
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,88 @@
+#include "cli/trace_command.hpp"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+
+#include "util/log.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+constexpr unsigned WIDEST = 160;
+constexpr std::chrono::milliseconds SOON(500), OFTEN(100);
+
+// How far a long read is, on one line that goes away again.
+class ProgressBar {
+ public:
+  ProgressBar() : next_(std::chrono::steady_clock::now() + SOON) {}
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+  ~ProgressBar() { clear(); }
+
+  void show(std::uint64_t read, std::uint64_t size) {
+    auto now = std::chrono::steady_clock::now();
+    if (now < next_) return;
+    next_ = now + OFTEN;
+    shown_ = true;
+    if (!size) {
+      fmt::print(stderr, "\r\033[Kreading: {}", human_bytes(read));
+    } else {
+      constexpr std::size_t CELLS = 40;
+      std::size_t full = std::min<std::size_t>(CELLS, read * CELLS / size);
+      fmt::print(stderr, "\r\033[Kreading: {:3} % [{}{}] {}", read * 100 / size,
+                 std::string(full, '#'), std::string(CELLS - full, ' '), human_bytes(size));
+    }
+    std::fflush(stderr);
+  }
+
+ private:
+  void clear() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+    shown_ = false;
+  }
+
+  std::chrono::steady_clock::time_point next_;
+  bool shown_ = false;
+};
+
+}  // namespace
+
+void add_trace_flags(CLI::App& sub, TraceFlags& flags) {
+  sub.add_option("trace", flags.paths,
+                 "The trace, plain or .zst; of a rotated one all files in order; -: from stdin")
+      ->type_name("TRACE")
+      ->required();
+  sub.add_flag("--json", flags.json, "One JSON object, for programs");
+}
+
+Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths) {
+  analyze::TraceReader::Progress progress;
+  if (terminal_of(STDERR_FILENO).is_terminal)
+    progress = [bar = std::make_shared<ProgressBar>()](std::uint64_t read, std::uint64_t size) {
+      bar->show(read, size);
+    };
+  return analyze::TraceReader::open(paths, std::move(progress));
+}
+
+void print_json(const analyze::Json& answer, const analyze::TraceFacts& facts) {
+  analyze::Json whole = {{"trace", analyze::facts_json(facts)}};
+  whole.update(answer);
+  // A name may hold a cut character where a trace was made by something else.
+  fmt::print("{}\n", whole.dump(2, ' ', false, analyze::Json::error_handler_t::replace));
+}
+
+void print_page(Page page, const analyze::TraceFacts& facts) {
+  analyze::add_facts(page, facts);
+  fmt::print("{}", page.take());
+}
+
+Page page_for_stdout() {
+  Terminal terminal = terminal_of(STDOUT_FILENO);
+  if (!terminal.is_terminal && !std::getenv("COLUMNS")) terminal.width = WIDEST;
+  return Page(terminal, WIDEST);
+}
+
+}  // namespace cudabpf::cli

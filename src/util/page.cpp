@@ -1,0 +1,64 @@
+#include "util/page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cudabpf {
+
+namespace {
+constexpr unsigned COLUMN = 11;  // of figures
+}  // namespace
+
+std::string shortened(const std::string& text, std::size_t width) {
+  if (text.size() <= width) return text;
+  std::size_t end = width - 1;  // not within a UTF-8 character
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) end--;
+  return text.substr(0, end) + "…";
+}
+
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  return text;
+}
+
+std::string count_of(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", with_commas(count), count == 1 ? one : many);
+}
+
+std::string figure_or_blank(std::uint64_t count) { return count ? human_count(count) : ""; }
+
+Page::Page(const Terminal& terminal, unsigned max_width)
+    : width_(std::clamp(terminal.width, MIN_WIDTH, max_width)), color_(terminal.color) {}
+
+std::size_t Page::name_width() const { return width_ - 2 - columns_ * COLUMN; }
+
+void Page::heading(std::string_view name, std::span<const std::string_view> columns) {
+  columns_ = columns.size();
+  std::string text = fmt::format("{:<{}}", name, columns_ ? name_width() + 2 : 0);
+  for (auto column : columns) text += fmt::format("{:>{}}", column, COLUMN);
+  line(color_ ? fmt::format("\033[1m{}\033[0m", text) : text);
+}
+
+void Page::row(const std::string& name, std::span<const std::string> figures) {
+  text_ += fmt::format("  {:<{}}", shortened(printable(name), name_width() - 1), name_width());
+  for (const auto& figure : figures) text_ += fmt::format("{:>{}}", figure, COLUMN);
+  while (text_.back() == ' ') text_.pop_back();
+  text_ += '\n';
+}
+
+void Page::paragraph(std::string_view text, std::size_t indent) {
+  while (!text.empty()) {
+    std::size_t size = text.size();
+    if (size > width_ - indent) {
+      size = text.rfind(' ', width_ - indent);
+      if (size == std::string_view::npos) size = width_ - indent;
+    }
+    line(std::string(indent, ' ') + std::string(text.substr(0, size)));
+    text.remove_prefix(size);
+    if (text.starts_with(' ')) text.remove_prefix(1);
+  }
+}
+
+}  // namespace cudabpf

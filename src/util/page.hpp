@@ -1,0 +1,53 @@
+// Tables and paragraphs for a terminal: names to the left, figures to the right.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "util/terminal.hpp"
+
+namespace cudabpf {
+
+class Page {
+ public:
+  static constexpr unsigned MIN_WIDTH = 80, MAX_WIDTH = 110;
+
+  explicit Page(const Terminal& terminal, unsigned max_width = MAX_WIDTH);
+
+  void line(std::string_view text) { (text_ += text) += '\n'; }
+  void blank() { text_ += '\n'; }
+  void heading(std::string_view name, std::span<const std::string_view> columns);
+  void heading(std::string_view name, std::initializer_list<std::string_view> columns = {}) {
+    heading(name, std::span(columns.begin(), columns.size()));
+  }
+  // What is too long for its place is cut.
+  void row(const std::string& name, std::span<const std::string> figures);
+  void row(const std::string& name, std::initializer_list<std::string> figures) {
+    row(name, std::span(figures.begin(), figures.size()));
+  }
+  // Text that is broken between words, each line after `indent` blanks.
+  void paragraph(std::string_view text, std::size_t indent);
+
+  unsigned width() const { return width_; }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::size_t name_width() const;
+
+  unsigned width_;
+  bool color_;
+  std::size_t columns_ = 0;
+  std::string text_;
+};
+
+// At most `width` bytes of it, with "…" where it is cut.
+std::string shortened(const std::string& text, std::size_t width);
+// Control characters in a kernel's name must not reach the terminal.
+std::string printable(std::string text);
+std::string count_of(std::uint64_t count, std::string_view one, std::string_view many);
+std::string figure_or_blank(std::uint64_t count);
+
+}  // namespace cudabpf
