@@ -1,0 +1,162 @@
+#include "analyze/line_parser.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <string>
+
+using namespace cudabpf::analyze;
+
+namespace {
+
+// A parser and the line that it read last.
+struct Parsing {
+  LineParser parser;
+  Line line;
+  std::string padded;
+
+  bool parse(const std::string& text) {
+    padded = text + std::string(LineParser::PADDING, 'x');
+    return parser.parse({padded.data(), text.size()}, line);
+  }
+  std::string_view text(Name name) const { return parser.names().text(name); }
+};
+
+const std::string LAUNCH =
+    R"t({"id":9,"type":"kernel","op":"launch","name":"cuLaunchKernel","ts":41000122,)t"
+    R"t("duration_us":3.871,"pid":4242,"tid":4243,"ret":0,"stream":"0x7f2a40000000",)t"
+    R"t("async":true,"kernel":"add(\"x\")","kernel_from":"handle","grid":[4096,2,1],)t"
+    R"t("block":[256,1,1],"shared":48,"handle":"0x55d0c8a1e2f0","ioctls":2,)t"
+    R"t("ioctl_us":1.250,"args":{"a":[1,{"b":"}"}]},"parent":7})t";
+
+}  // namespace
+
+TEST_CASE("Fields of a launch") {
+  Parsing p;
+  REQUIRE(p.parse(LAUNCH));
+  CHECK(p.line.kind == LineKind::call);
+  CHECK(p.line.id == 9);
+  CHECK(p.line.parent == 7);
+  CHECK(p.text(p.line.type) == "kernel");
+  CHECK(p.text(p.line.op) == "launch");
+  CHECK(p.text(p.line.name) == "cuLaunchKernel");
+  CHECK(p.line.ts == 41000122);
+  CHECK(p.line.duration == 3871);
+  CHECK(p.line.end() == 41003993);
+  CHECK(p.line.pid == 4242);
+  CHECK(p.line.tid == 4243);
+  CHECK(p.line.has(Field::ret));
+  CHECK(p.line.stream == 0x7f2a40000000);
+  CHECK(p.line.async);
+  CHECK(p.text(p.line.kernel) == "add(\"x\")");
+  CHECK(p.line.kernel_from_handle);
+  CHECK(p.line.grid == std::array<std::uint32_t, 3>{4096, 2, 1});
+  CHECK(p.line.block == std::array<std::uint32_t, 3>{256, 1, 1});
+  CHECK(p.line.shared == 48);
+  CHECK(p.line.handle == 0x55d0c8a1e2f0);
+  CHECK(p.line.ioctls == 2);
+  CHECK(p.line.ioctl_time == 1250);
+  CHECK(p.line.args == R"({"a":[1,{"b":"}"}]})");
+  CHECK_FALSE(p.line.has(Field::size));
+  CHECK_FALSE(p.line.failed());
+}
+
+TEST_CASE("What a field's absence says") {
+  Parsing p;
+  REQUIRE(p.parse(R"({"id":1,"type":"memory","ts":5,"unfinished":true,"size":null})"));
+  CHECK(p.line.unfinished);
+  CHECK_FALSE(p.line.has(Field::duration));
+  CHECK_FALSE(p.line.has(Field::size));
+  CHECK_FALSE(p.line.name);
+  CHECK(p.line.args.empty());
+}
+
+TEST_CASE("Numbers stay exact") {
+  Parsing p;
+  REQUIRE(p.parse(R"({"id":18446744073709551615,"duration_us":9007199254740993.125,"size":7})"));
+  CHECK(p.line.id == 18446744073709551615U);
+  CHECK(p.line.duration == 9007199254740993125U);
+  REQUIRE(p.parse(R"({"id":1,"duration_us":2})"));  // not as cudabpf writes it
+  CHECK(p.line.duration == 2000);
+  REQUIRE(p.parse(R"({"id":1,"duration_us":0.0015})"));
+  CHECK(p.line.duration == 2);
+}
+
+TEST_CASE("Which kind of line it is") {
+  Parsing p;
+  auto kind = [&](const std::string& text) {
+    REQUIRE(p.parse(text));
+    return p.line.kind;
+  };
+  CHECK(kind(R"({"type":"trace","format":"cudabpf-trace"})") == LineKind::header);
+  CHECK(kind(R"({"type":"end","unfinished":3,"losses":{}})") == LineKind::end);
+  CHECK(kind(R"({"type":"process","op":"exit","pid":1})") == LineKind::process);
+  CHECK(kind(R"({"type":"library","device":18446744073709551,"error":"gone"})") ==
+        LineKind::library);
+  CHECK(kind(R"({"type":"lost","reason":"ring_full_entry","count":null})") == LineKind::lost);
+  CHECK(kind(R"({"type":"error","op":"xid","xid":79,"device":"0000:3b:00.0"})") ==
+        LineKind::gpu_error);
+  CHECK(kind(R"({"type":"kernel","op":"ioctl","ret":-22,"device":"nvidiactl"})") ==
+        LineKind::driver);
+  CHECK(p.line.failed());
+  CHECK(kind(R"({"type":"kernel","op":"interrupt","name":"isr"})") == LineKind::interrupt);
+  CHECK(kind(R"({"type":"weather","op":"rain"})") == LineKind::other);
+}
+
+TEST_CASE("A query that work goes on has not failed") {
+  Parsing p;
+  REQUIRE(p.parse(R"({"id":1,"type":"query","ret":600})"));
+  CHECK_FALSE(p.line.failed());
+  REQUIRE(p.parse(R"({"id":1,"type":"query","ret":2})"));
+  CHECK(p.line.failed());
+}
+
+TEST_CASE("Lines that are none") {
+  Parsing p;
+  for (const char* text : {"",
+                           " ",
+                           "x",
+                           "{",
+                           "}",
+                           "[]",
+                           "1",
+                           "null",
+                           R"("id")",
+                           R"({"id":1)",
+                           R"({"id":1}})",
+                           R"({"id":1} 2)",
+                           R"({"id":})",
+                           R"({"id" 1})",
+                           R"({"id":1 "ts":2})",
+                           R"({"id":"one"})",
+                           R"({"id":-1})",
+                           R"({"id":1.5})",
+                           R"({"ts":18446744073709551616})",
+                           R"({"pid":4294967296})",
+                           R"({"name":7})",
+                           R"({"stream":"0xg"})",
+                           R"({"stream":"7f"})",
+                           R"({"grid":[1,2]})",
+                           R"({"grid":[1,2,3,4]})",
+                           R"({"grid":[1,2,-3]})",
+                           R"({"grid":7})",
+                           R"({"duration_us":"1"})",
+                           R"({"duration_us":-1.000})",
+                           R"({"args":7})",
+                           "{\"name\":\"\xff\"}",
+                           R"({"name":"a)"}) {
+    INFO(text);
+    CHECK_FALSE(p.parse(text));
+  }
+}
+
+TEST_CASE("Names are kept once") {
+  Names names;
+  Name first = names.add("cuInit");
+  CHECK(first);
+  CHECK_FALSE(names.add(""));
+  CHECK(names.add("cuMemAlloc") != first);
+  CHECK(names.add(std::string("cu") + "Init") == first);
+  for (int i = 0; i < 5000; i++) names.add("name " + std::to_string(i));
+  CHECK(names.add("cuInit") == first);
+  CHECK(names.text(names.add("name 4321")) == "name 4321");
+  CHECK(names.text(names.add(std::string(1 << 20, 'k'))).size() == 1 << 20);
+}

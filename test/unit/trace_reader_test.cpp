@@ -1,0 +1,202 @@
+#include "analyze/trace_reader.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "sink/frames.hpp"
+#include "temporary_folder.hpp"
+
+using namespace cudabpf;
+using namespace cudabpf::analyze;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const std::string HEADER = R"({"type":"trace","format":"cudabpf-trace","format_version":"1.1"})"
+                           "\n";
+const std::string END = R"({"type":"end","ts":900,"duration_ns":900,"calls":2})"
+                        "\n";
+
+std::string call(int id) {
+  return R"({"id":)" + std::to_string(id) + R"(,"type":"init","name":"cuInit","ts":)" +
+         std::to_string(id * 10) + R"(,"duration_us":0.005})" + "\n";
+}
+
+struct Read {
+  TraceFacts facts;
+  std::vector<std::uint64_t> ids;  // of the calls
+};
+
+Read read(const std::vector<std::string>& paths) {
+  auto reader = TraceReader::open(paths);
+  if (!reader) FAIL(reader.error().message);
+  Read read;
+  Line line;
+  for (;;) {
+    auto more = (*reader)->next(line);
+    if (!more) FAIL(more.error().message);
+    if (!*more) break;
+    if (line.kind == LineKind::call) read.ids.push_back(line.id);
+  }
+  read.facts = (*reader)->facts();
+  return read;
+}
+
+std::string refusal(const std::string& path) {
+  auto reader = TraceReader::open({path});
+  return reader ? "none" : reader.error().message;
+}
+
+using Ids = std::vector<std::uint64_t>;
+
+}  // namespace
+
+TEST_CASE("A whole trace, plain and compressed") {
+  TemporaryFolder folder;
+  std::string text = HEADER + call(1) + call(2) + END;
+  for (const auto& path :
+       {folder.write("t.jsonl", text), folder.write("t.jsonl.zst", Frames::frame_of(text)),
+        folder.write("no-ending", Frames::frame_of(HEADER) + Frames::frame_of(call(1) + call(2)) +
+                                      Frames::frame_of(END))}) {
+    Read whole = read({path.string()});
+    CHECK(whole.ids == Ids{1, 2});
+    CHECK(whole.facts.lines == 4);
+    CHECK(whole.facts.bytes == text.size());
+    CHECK(whole.facts.end);
+    CHECK(whole.facts.cut_off.empty());
+    CHECK(whole.facts.duration() == 900);
+    CHECK(whole.facts.header["format_version"] == "1.1");
+  }
+}
+
+TEST_CASE("More lines than a block has, and lines longer than one") {
+  TemporaryFolder folder;
+  std::string text = HEADER;
+  Ids ids;
+  for (int id = 1; id <= 40'000; id++) {
+    text += call(id);
+    ids.push_back(static_cast<std::uint64_t>(id));
+  }
+  text += R"({"type":"process","op":"start","pid":1,"cmdline":")" + std::string(3 << 20, 'x') +
+          "\"}\n" + call(40'001);
+  ids.push_back(40'001);
+  CHECK(read({folder.write("t.jsonl", text + END)}).ids == ids);
+  CHECK(read({folder.write("t.zst", Frames::frame_of(text + END))}).ids == ids);
+}
+
+TEST_CASE("A trace that was cut off") {
+  TemporaryFolder folder;
+  SECTION("between lines") {
+    Read cut = read({folder.write("t", HEADER + call(1))});
+    CHECK(cut.ids == Ids{1});
+    REQUIRE(cut.facts.cut_off.size() == 1);
+    CHECK_THAT(cut.facts.cut_off[0], ContainsSubstring("it has no end"));
+    CHECK(cut.facts.duration() == 15);  // as far as was seen
+  }
+  SECTION("within a line") {
+    std::string text = HEADER + call(1) + call(2);
+    for (std::size_t less = 2; less < call(2).size(); less++) {
+      Read cut = read({folder.write("t", text.substr(0, text.size() - less))});
+      CHECK(cut.ids == Ids{1});
+      CHECK(cut.facts.malformed == 0);
+      REQUIRE(cut.facts.cut_off.size() == 1);
+      CHECK_THAT(cut.facts.cut_off[0], ContainsSubstring("it ends within line 3"));
+    }
+  }
+  SECTION("where only the newline is missing") {
+    Read cut = read({folder.write("t", HEADER + call(1) + END.substr(0, END.size() - 1))});
+    CHECK(cut.ids == Ids{1});
+    CHECK(cut.facts.cut_off.empty());
+  }
+  SECTION("within a compressed frame") {
+    std::string frame = Frames::frame_of(call(2) + call(3));
+    std::string path =
+        folder.write("t", Frames::frame_of(HEADER + call(1)) + frame.substr(0, frame.size() - 3));
+    Read cut = read({path});
+    REQUIRE(!cut.ids.empty());
+    CHECK(cut.ids[0] == 1);
+    REQUIRE(cut.facts.cut_off.size() == 1);
+    CHECK_THAT(cut.facts.cut_off[0], ContainsSubstring("within a compressed frame"));
+  }
+}
+
+TEST_CASE("What cannot be read is counted, and where it was is told") {
+  TemporaryFolder folder;
+  Read read_of = read({folder.write(
+      "t", HEADER + call(1) + "{\"id\":\n\n" + call(2) + "not JSON\n" + call(3) +
+               R"({"type":"weather","op":"rain","degrees":[1,{"a":2}]})" + "\n" + END)});
+  CHECK(read_of.ids == Ids{1, 2, 3});
+  CHECK(read_of.facts.malformed == 2);
+  CHECK(read_of.facts.unknown == 1);
+  std::string path = (folder.path() / "t").string();
+  CHECK(read_of.facts.first_malformed == std::vector{path + ":3", path + ":6"});
+}
+
+TEST_CASE("Losses are those that the lines tell") {
+  TemporaryFolder folder;
+  auto lost = [](const std::string& reason, const std::string& count) {
+    return R"({"type":"lost","reason":")" + reason + R"(","severity":"lost","count":)" + count +
+           "}\n";
+  };
+  auto losses =
+      read({folder.write("t", HEADER + lost("ring_full_entry", "7") + lost("ring_full_entry", "5") +
+                                  lost("late_library", "null"))})
+          .facts.losses;
+  CHECK(losses.size() == 2);
+  CHECK(losses["ring_full_entry"].count == 12);
+  CHECK_FALSE(losses["ring_full_entry"].uncounted);
+  CHECK(losses["late_library"].uncounted);
+}
+
+TEST_CASE("What is no trace is refused, with what it seems to be") {
+  TemporaryFolder folder;
+  auto refused = [&](const std::string& text) { return refusal(folder.write("file", text)); };
+  CHECK_THAT(refused(""), ContainsSubstring("is empty"));
+  CHECK_THAT(refused("hello\n"), ContainsSubstring("text"));
+  CHECK_THAT(refused("\x1f\x8b\x08"), ContainsSubstring("gzip"));
+  CHECK_THAT(refused("\x7f"
+                     "ELF\x02"),
+             ContainsSubstring("a program"));
+  CHECK_THAT(refused("SQLite format 3\0"), ContainsSubstring("nsys"));
+  CHECK_THAT(refused(std::string("\0\1\2", 3)), ContainsSubstring("binary"));
+  CHECK_THAT(refused(R"({"traceEvents":[]})"), ContainsSubstring("Chrome trace"));
+  CHECK_THAT(refused("{\"a\":1}\n"), ContainsSubstring("JSON of something else"));
+  CHECK_THAT(refused("{\"type\":\"dog\"}\n"), ContainsSubstring("JSON of something else"));
+  CHECK_THAT(refused(call(1)), ContainsSubstring("header, is missing"));
+  CHECK_THAT(refused(Frames::frame_of("hello\n")), ContainsSubstring("is no trace"));
+  CHECK_THAT(refused("\x28\xb5\x2f\xfdx"), ContainsSubstring("is no trace"));
+  CHECK_THAT(refusal(folder.path()), ContainsSubstring("is a folder"));
+  CHECK_THAT(refusal(folder.path() / "none"), ContainsSubstring("No such file"));
+  CHECK_THAT(refused(R"({"type":"trace","format":"cudabpf-trace","format_version":"2.0"})"),
+             ContainsSubstring("format 2.0; this cudabpf reads 1.x"));
+  CHECK(refused(R"({"type":"trace","format":"cudabpf-trace","format_version":"1.99"})") == "none");
+}
+
+TEST_CASE("The files of a rotated trace are one") {
+  TemporaryFolder folder;
+  auto part = [&](int number, const std::string& calls, bool last) {
+    std::string text =
+        R"({"type":"trace","format":"cudabpf-trace","format_version":"1.1","part":)" +
+        std::to_string(number) + "}\n" + calls + R"({"type":"end","part":)" +
+        std::to_string(number) + R"(,"last":)" + (last ? "true" : "false") +
+        R"(,"duration_ns":30,"whole":{"duration_ns":70}})" + "\n";
+    return folder.write("t." + std::to_string(number), text).string();
+  };
+  std::string one = part(1, call(1), false), two = part(2, call(2), false),
+              three = part(3, call(3), true);
+  SECTION("all") {
+    Read all = read({one, two, three});
+    CHECK(all.ids == Ids{1, 2, 3});
+    CHECK(all.facts.missing.empty());
+    CHECK(all.facts.duration() == 70);
+  }
+  SECTION("not the first") {
+    CHECK(read({three}).facts.missing == std::vector<std::string>{"parts 1 to 2"});
+  }
+  SECTION("not the second") {
+    CHECK(read({one, three}).facts.missing == std::vector<std::string>{"part 2"});
+  }
+  SECTION("not the last") {
+    CHECK(read({one, two}).facts.missing == std::vector<std::string>{"what comes after part 2"});
+  }
+}
