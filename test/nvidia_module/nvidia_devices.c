@@ -2,7 +2,7 @@
 /* A stand-in for nvidia.ko, for tests without a GPU: the devices, the functions that a tracer can
  * attach to, by their names and signatures, and ioctls that are counted and answered as told.
  *
- * Up to 535 the devices belong to a "frontend", whose functions call the module's own. Built with
+ * Up to 535 the devices belong to a "frontend", whose functions call the modules' own. Built with
  * FRONTEND defined this is such a driver.
  */
 #include <linux/cdev.h>
@@ -14,9 +14,8 @@
 #include <linux/uaccess.h>
 
 #include "escapes.h"
+#include "frontend.h"
 #include "rules.h"
-
-#define MAJOR_NUMBER 195
 
 struct opened {
   int node;
@@ -28,19 +27,15 @@ static int node_of(const struct file* file) {
   return ((const struct opened*)file->private_data)->node;
 }
 
-static int do_open(struct file* file, int node) {
+static noinline int nvidia_open(struct inode* inode, struct file* file) {
   struct opened* opened = kzalloc(sizeof(*opened), GFP_KERNEL);
 
   if (!opened) return -ENOMEM;
-  opened->node = node;
+  opened->node = iminor(inode);
   init_waitqueue_head(&opened->waiting);
   file->private_data = opened;
-  stand_in_count(node, OP_OPEN, 0, 0);
+  stand_in_count(opened->node, OP_OPEN, 0, 0);
   return 0;
-}
-
-static noinline int nvidia_open(struct inode* inode, struct file* file) {
-  return do_open(file, iminor(inode));
 }
 
 static noinline int nvidia_close(struct inode* inode, struct file* file) {
@@ -127,44 +122,70 @@ static noinline int nvidia_ioctl(struct inode* inode, struct file* file, unsigne
   return do_ioctl(file, cmd, arg);
 }
 
-/* What a module gives to the frontend: the calls go through it, so that all these functions stay.
- */
-struct nvidia_module {
-  int (*open)(struct inode* inode, struct file* file);
-  int (*close)(struct inode* inode, struct file* file);
-  int (*mmap)(struct file* file, struct vm_area_struct* area);
-  int (*ioctl)(struct inode* inode, struct file* file, unsigned int cmd, unsigned long arg);
-  unsigned int (*poll)(struct file* file, poll_table* wait);
-};
-static struct nvidia_module registered = {nvidia_open, nvidia_close, nvidia_mmap, nvidia_ioctl,
-                                          nvidia_poll};
-static struct nvidia_module* volatile driver = &registered;
+static struct nvidia_module nvidia = {
+    THIS_MODULE, 0, nvidia_open, nvidia_close, nvidia_mmap, nvidia_ioctl, nvidia_poll};
+static struct nvidia_module* modules[2] = {&nvidia}; /* by instance */
+static DEFINE_MUTEX(modules_lock);
 
+static struct nvidia_module* module_of(const struct inode* inode) {
+  return READ_ONCE(modules[iminor(inode) == NODE_MODESET]);
+}
+
+int nvidia_register_module(struct nvidia_module* module) {
+  mutex_lock(&modules_lock);
+  WRITE_ONCE(modules[module->instance], module);
+  mutex_unlock(&modules_lock);
+  return 0;
+}
+EXPORT_SYMBOL_GPL(nvidia_register_module);
+
+void nvidia_unregister_module(struct nvidia_module* module) {
+  mutex_lock(&modules_lock);
+  WRITE_ONCE(modules[module->instance], NULL);
+  mutex_unlock(&modules_lock);
+}
+EXPORT_SYMBOL_GPL(nvidia_unregister_module);
+
+/* What is open keeps its module, so that the others always find it. */
 int nvidia_frontend_open(struct inode* inode, struct file* file);
 noinline int nvidia_frontend_open(struct inode* inode, struct file* file) {
-  return driver->open(inode, file);
+  struct nvidia_module* module;
+  int result = -ENODEV;
+
+  mutex_lock(&modules_lock);
+  module = module_of(inode);
+  if (module && try_module_get(module->owner)) {
+    result = module->open(inode, file);
+    if (result) module_put(module->owner);
+  }
+  mutex_unlock(&modules_lock);
+  return result;
 }
 
 int nvidia_frontend_close(struct inode* inode, struct file* file);
 noinline int nvidia_frontend_close(struct inode* inode, struct file* file) {
-  return driver->close(inode, file);
+  struct nvidia_module* module = module_of(inode);
+  int result = module->close(inode, file);
+
+  module_put(module->owner);
+  return result;
 }
 
 unsigned int nvidia_frontend_poll(struct file* file, poll_table* wait);
 noinline unsigned int nvidia_frontend_poll(struct file* file, poll_table* wait) {
-  return driver->poll(file, wait);
+  return module_of(file_inode(file))->poll(file, wait);
 }
 
 int nvidia_frontend_mmap(struct file* file, struct vm_area_struct* area);
 noinline int nvidia_frontend_mmap(struct file* file, struct vm_area_struct* area) {
-  return driver->mmap(file, area);
+  return module_of(file_inode(file))->mmap(file, area);
 }
 
 int nvidia_frontend_ioctl(struct inode* inode, struct file* file, unsigned int cmd,
                           unsigned long arg);
 noinline int nvidia_frontend_ioctl(struct inode* inode, struct file* file, unsigned int cmd,
                                    unsigned long arg) {
-  return driver->ioctl(inode, file, cmd, arg);
+  return module_of(inode)->ioctl(inode, file, cmd, arg);
 }
 
 long nvidia_frontend_unlocked_ioctl(struct file* file, unsigned int cmd, unsigned long arg);
@@ -192,42 +213,18 @@ static const struct file_operations operations = {
     .compat_ioctl = ENTRY(unlocked_ioctl),
 };
 
-static noinline int nvkms_open(struct inode* inode, struct file* file) {
-  return do_open(file, NODE_MODESET);
-}
-
-static noinline int nvkms_close(struct inode* inode, struct file* file) {
-  return nvidia_close(inode, file);
-}
-
-static noinline long nvkms_unlocked_ioctl(struct file* file, unsigned int cmd, unsigned long arg) {
-  stand_in_count(NODE_MODESET, OP_IOCTL, _IOC_NR(cmd), 0);
-  return stand_in_reply(NODE_MODESET, _IOC_NR(cmd), 0).result;
-}
-
-static const struct file_operations modeset_operations = {
-    .owner = THIS_MODULE,
-    .open = nvkms_open,
-    .release = nvkms_close,
-    .unlocked_ioctl = nvkms_unlocked_ioctl,
-    .compat_ioctl = nvkms_unlocked_ioctl,
-};
-
 /* What /proc/devices says of them. */
 static struct region {
   int first, count;
   const char* name;
-  const struct file_operations* operations;
   struct cdev device;
 } regions[] = {
 #ifdef FRONTEND
-    {0, NODE_MODESET, "nvidia-frontend", &operations},
-    {NODE_CTL, 1, "nvidia-frontend", &operations},
+    {0, NODE_CTL + 1, "nvidia-frontend"},
 #else
-    {0, NODE_LAST_GPU + 1, "nvidia", &operations},
-    {NODE_CTL, 1, "nvidiactl", &operations},
+    {0, NODE_LAST_GPU + 1, "nvidia"},
+    {NODE_CTL, 1, "nvidiactl"},
 #endif
-    {NODE_MODESET, 1, "nvidia-modeset", &modeset_operations},
 };
 
 static void remove_regions(int count) {
@@ -242,7 +239,7 @@ static int add_region(struct region* region) {
   int bad = register_chrdev_region(first, region->count, region->name);
 
   if (bad) return bad;
-  cdev_init(&region->device, region->operations);
+  cdev_init(&region->device, &operations);
   region->device.owner = THIS_MODULE;
   bad = cdev_add(&region->device, first, region->count);
   if (bad) unregister_chrdev_region(first, region->count);

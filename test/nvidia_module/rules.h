@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What both modules share: who was asked what is counted, and what is answered can be told. */
+/* What the modules share: who was asked what is counted, and what is answered can be told. */
 #ifndef NVIDIA_STAND_IN_RULES_H
 #define NVIDIA_STAND_IN_RULES_H
 
 #include <linux/types.h>
 
-/* Devices of major 195 are known by their minor; UVM's come after all of those. */
+#define MAJOR_NUMBER 195
+
+/* Devices of that major are known by their minor; UVM's come after all of those. */
 enum {
   NODE_LAST_GPU = 247,
   NODE_MODESET = 254,

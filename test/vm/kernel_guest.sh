@@ -7,7 +7,7 @@
 STAND_IN=/sys/kernel/debug/nvidia_stand_in
 
 load() { # KIND: the modules, and the nodes that the real driver's user-space part makes
-  insmod "driver/$1/nvidia.ko" && insmod "driver/$1/nvidia-uvm.ko" || return 1
+  insmod "driver/$1/nvidia.ko" && insmod "driver/$1/nvidia-uvm.ko" && insmod "driver/$1/nvidia-modeset.ko" || return 1
   uvm=$(awk '$2 == "nvidia-uvm" {print $1}' /proc/devices)
   mknod /dev/nvidiactl c 195 255
   mknod /dev/nvidia-modeset c 195 254
@@ -19,7 +19,7 @@ load() { # KIND: the modules, and the nodes that the real driver's user-space pa
 
 unload() {
   rm /dev/nvidia*
-  rmmod nvidia_uvm && rmmod nvidia
+  rmmod nvidia_modeset && rmmod nvidia_uvm && rmmod nvidia
 }
 
 tell() { printf '%s\n' "$@" >$STAND_IN/control; }
@@ -143,6 +143,7 @@ operations_of_trace() { # TRACE
       if (field("id") != "") calls[field("id")] = field("symbol") != "" ? field("symbol") : field("name")
       next
     }
+    field("device") == "nvidia-modeset" {next} # the library does not use it
     field("type") == "kernel" && field("op") ~ /^(ioctl|open|mmap|poll|close)$/ {
       print field("device") "\t" field("op") "\t" field("ret") "\t" field("status") "\t" calls[field("call")]
     }' "$1" "$1" | sort
@@ -168,10 +169,22 @@ same_operations() { # TRACE RECORD...
   test -s /tmp/did && diff /tmp/did /tmp/traced
 }
 
-same_trace() { # TRACE RECORD...
+nothing_lost() { # TRACE
   complete=$(tail -n 1 "$1")
   case $complete in *'"losses":{}'*) ;; *) echo "$complete"; return 1 ;; esac
-  same_operations "$@"
+}
+
+same_trace() { # TRACE RECORD...
+  nothing_lost "$1" && same_operations "$@"
+}
+
+# What the trace has of a device is what its module counted, each operation with its end.
+same_as_counted() { # TRACE DEVICE
+  awk "$FIELDS"'
+    field("device") == "'"$2"'" && field("duration_us") != "" && field("ret") == 0 {count[field("op")]++}
+    END {for (op in count) print op "\t" count[op]}' "$1" | sort >/tmp/traced
+  awk '$1 == "'"$2"'" {count[$2] += $5} END {for (op in count) print op "\t" count[op]}' $STAND_IN/counts | sort >/tmp/got
+  test -s /tmp/got && diff /tmp/got /tmp/traced
 }
 
 # What a trace tells of the driver, but for what differs from run to run.
@@ -206,7 +219,8 @@ trace_machine() { # EVENT FLAG...
   wait $tracer || { cat /tmp/run.out; return 1; }
 }
 
-load_and_run() { load "$kind" && sleep 1 && run ./fake_calls 'setup; malloc a 4M; free a'; }
+modes='open d /dev/nvidia-modeset; ioctl d 0xc0106d00; ioctl d 0xc0106d00; close d'
+load_and_run() { load "$kind" && sleep 1 && run ./fake_calls "setup; malloc a 4M; free a; $modes"; }
 interrupts_and_xid() { tell 'interrupt 3' 'xid 79 pid=4242, name=python, GPU has fallen off the bus.'; }
 
 same_interrupts() { # TRACE COUNT
@@ -235,17 +249,18 @@ for kind; do
   check 'the modules are loaded' load "$kind"
   if [ "$kind" = frontend ]; then
     entries='nvidia_frontend_unlocked_ioctl nvidia_frontend_open nvidia_frontend_close nvidia_frontend_mmap nvidia_frontend_poll'
-    check 'the newer name is not there' sh -c '! grep -q " nvidia_unlocked_ioctl" /tmp/symbols'
+    entries="$entries nvkms_ioctl"
+    check 'the newer name is not there' sh -c '! grep -qE " (nvidia|nvkms)_unlocked_ioctl" /tmp/symbols'
   else
-    entries='nvidia_unlocked_ioctl nvidia_open nvidia_close nvidia_mmap nvidia_poll'
+    entries='nvidia_unlocked_ioctl nvidia_open nvidia_close nvidia_mmap nvidia_poll nvkms_unlocked_ioctl'
     check 'the older name is not there' sh -c '! grep -q " nvidia_frontend_unlocked_ioctl" /tmp/symbols'
     check 'the version is told' grep -q 'Open Kernel Module for x86_64  580.159.04' /proc/driver/nvidia/version
   fi
   # shellcheck disable=SC2086 # names, each a word
-  check 'its functions can be probed' probes $entries uvm_unlocked_ioctl_entry uvm_open_entry \
-    uvm_release_entry.isra.0 uvm_mmap_entry uvm_vm_fault_entry
+  check 'its functions can be probed' probes $entries nvkms_open nvkms_close \
+    uvm_unlocked_ioctl_entry uvm_open_entry uvm_release_entry.isra.0 uvm_mmap_entry uvm_vm_fault_entry
   if [ "$kind" = btf ]; then
-    check 'the modules have BTF' test -s /sys/kernel/btf/nvidia -a -s /sys/kernel/btf/nvidia_uvm
+    check 'the modules have BTF' test -s /sys/kernel/btf/nvidia -a -s /sys/kernel/btf/nvidia_uvm -a -s /sys/kernel/btf/nvidia_modeset
   else
     check 'the modules have no BTF' test ! -e /sys/kernel/btf/nvidia
   fi
@@ -284,6 +299,10 @@ for kind; do
     check "$way: with its time" sh -c "grep NV_ERR_NOT_SUPPORTED $trace | grep -qE '\"duration_us\":([3-9]|[1-9][0-9])[0-9]{3}\\.'"
     tell forget
     # shellcheck disable=SC2086 # words
+    check "$way: mode setting is traced" trace_run $without -- ./fake_calls "$modes"
+    check "$way: each operation of it" same_as_counted $trace nvidia-modeset
+    check "$way: nothing of it is lost" nothing_lost $trace
+    # shellcheck disable=SC2086 # words
     check "$way: the whole machine" trace_machine interrupts_and_xid $without
     [ $way = syscall_tracepoints ] || check "$way: interrupts, at once and later" same_interrupts $trace 3
     check "$way: an Xid, by the tracepoint and the log" has_line $trace '"type":"error"' '"xid":79,"meaning":"' '"device":"0000:0a:00.0"' \
@@ -315,6 +334,7 @@ for kind; do
   check 'loaded while traced' trace_machine load_and_run
   # shellcheck disable=SC2086 # a name each
   check 'all that comes after is traced' same_operations $trace $truth
+  check 'of mode setting too' same_as_counted $trace nvidia-modeset
   check 'what may be missing is said' has_line $trace '"type":"lost"' '"reason":"late_driver"'
   check 'what is loaded late is unloaded' unload
 done

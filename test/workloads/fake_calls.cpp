@@ -1,16 +1,21 @@
 // Makes exactly the driver calls that a script asks for, so that a test knows what a trace must
 // hold.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <iterator>
 #include <thread>
+#include <vector>
 
 #include "script.hpp"
 
@@ -79,6 +84,12 @@ class Run {
       exec(statement.block_text);
     } else if (name == "sleep") {
       sleep_us(arguments.word(1) * 1000);
+    } else if (name == "open") {
+      *arguments.out(1) = static_cast<Word>(succeeds(statement, ::open(arguments.text(2), O_RDWR)));
+    } else if (name == "ioctl") {
+      make_ioctl(statement, static_cast<int>(arguments.word(1)), arguments.word(2));
+    } else if (name == "close") {
+      succeeds(statement, ::close(static_cast<int>(arguments.word(1))));
     } else if (name == "read") {  // until the test writes a line, or closes
       for (char c = 0; read(STDIN_FILENO, &c, 1) == 1 && c != '\n';) {
       }
@@ -102,6 +113,18 @@ class Run {
 
   Run(const Driver& driver, std::vector<std::string> own_command, Variables variables)
       : driver_(driver), own_command_(std::move(own_command)), variables_(std::move(variables)) {}
+
+  static int succeeds(const Statement& statement, int result) {
+    if (result >= 0) return result;
+    fprintf(stderr, "fake_calls: %s: %s\n", statement.tokens[0].c_str(), strerror(errno));
+    exit(1);
+  }
+
+  // With a struct of zeros, of the size that stands in the request.
+  static void make_ioctl(const Statement& statement, int descriptor, Word request) {
+    std::vector<char> structure(_IOC_SIZE(request) + 1);
+    succeeds(statement, ioctl(descriptor, request, structure.data()));
+  }
 
   void fork_child(const Statement& statement) {
     fflush(stdout);
