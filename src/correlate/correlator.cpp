@@ -48,6 +48,7 @@ void Correlator::on_record(const Record& record) {
       on_xid(record);
       break;
     case abi::CB_THREAD_EXIT:
+      if (record.head->ts <= stopped_ns_) driver_calls_.thread_ended(*record.head);
       end_thread(record.head->tid);
       break;
     default:
@@ -296,6 +297,7 @@ void Correlator::on_process(const Record& record) {
   const abi::cb_head& head = *record.head;
   if (head.ts > stopped_ns_) return;
   if (processes_.is_repeated(record)) return;
+  if (head.kind == abi::CB_EXIT) driver_calls_.thread_ended(head);
   // An exec ends every other thread and leaves the old program's calls and handles behind; a fork
   // or a start may be of a pid whose last owner's exit was lost.
   end_process(head.pid);

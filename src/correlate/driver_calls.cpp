@@ -103,6 +103,16 @@ void DriverCalls::give_up(Key key, bool unfinished) {
   open_.erase(at);
 }
 
+// Threads come out of the driver before they end, also those that are killed in it.
+void DriverCalls::thread_ended(const abi::cb_head& head) {
+  for (bool fault : {true, false}) {
+    Key key{head.tid, fault};
+    if (auto last = open_.find(key); last != open_.end() && last->second.drops == head.drops)
+      returns_missed_++;
+    give_up(key, false);
+  }
+}
+
 void DriverCalls::thread_gone(std::uint32_t tid) {
   for (bool fault : {true, false}) give_up({tid, fault}, true);
 }

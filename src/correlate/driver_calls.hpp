@@ -41,6 +41,9 @@ class DriverCalls {
     version_ = version;
     devices_.clear();  // numbers are given out anew
   }
+  // A thread has ended, as its last record says.
+  void thread_ended(const abi::cb_head& head);
+  // Nothing more of this thread will be told.
   void thread_gone(std::uint32_t tid);
   void process_gone(std::uint32_t pid);
   // Threads in an operation of this process, or of all (0).

@@ -121,14 +121,19 @@ TEST_CASE("What the driver returned is told only where it is known") {
     CHECK(c.sink.driver_calls[0].call == 1);
     CHECK(c.last().unfinished);
   }
-  SECTION("a thread or a process that ends in one") {
+  SECTION("a thread that ends after the trace") {
     c.feed(driver_begins({.ts = 2}, abi::CB_IOCTL, CTL, RM_ALLOC, alloc));
+    c.correlator.stop_at(10);
+    c.feed(thread_exit({.ts = 11}));
+    REQUIRE(c.sink.driver_calls.size() == 1);
+    CHECK(c.sink.driver_calls[0].unfinished);
+    CHECK(c.correlator.driver_returns_missed() == 0);
+  }
+  SECTION("a process whose threads' ends were lost") {
     c.feed(driver_begins({.ts = 2, .tid = 101}, abi::CB_IOCTL, CTL, RM_ALLOC, alloc));
-    c.feed(thread_exit({.ts = 3}));
-    CHECK(c.sink.driver_calls.size() == 1);
     c.feed(process({.ts = 4}, abi::CB_EXIT));
-    CHECK(c.sink.driver_calls.size() == 2);
-    CHECK(c.sink.driver_calls[1].unfinished);
+    REQUIRE(c.sink.driver_calls.size() == 1);
+    CHECK(c.sink.driver_calls[0].unfinished);
   }
   SECTION("what begins after the end") {
     c.correlator.stop_at(10);
@@ -257,8 +262,8 @@ TEST_CASE("A thread may fault inside an operation") {
   CHECK(made[1].duration == 30);
   CHECK(driver_line(made[2]).find(R"("ret":2,"error":"VM_FAULT_SIGBUS")") != std::string::npos);
   CHECK(driver_line(made[2]).find(R"("access":"read")") != std::string::npos);
-  CHECK(made[3].unfinished);
-  CHECK(c.correlator.driver_returns_missed() == 0);
+  CHECK(made[3].return_lost);
+  CHECK(c.correlator.driver_returns_missed() == 1);
   REQUIRE(c.sink.calls.size() == 1);
   CHECK(c.sink.calls[0].ioctls == 1);
 }
@@ -292,6 +297,23 @@ TEST_CASE("What the kernel does not tell of an operation's end is counted") {
   CHECK(c.sink.driver_calls[0].return_lost);
   CHECK(c.sink.driver_calls[4].return_lost);
   CHECK(c.correlator.driver_returns_missed() == 3);
+}
+
+TEST_CASE("A thread that ends has come out of the driver") {
+  Correlating c(watching());
+  c.feed(driver_begins({.ts = 2}, abi::CB_IOCTL, CTL, RM_CONTROL, control(0x20800101)));
+  c.feed(driver_begins({.ts = 2, .tid = 101}, abi::CB_IOCTL, UVM, 1));
+  c.feed(driver_begins({.ts = 2, .tid = 102}, abi::CB_IOCTL, UVM, 1));
+  c.feed(thread_exit({.ts = 3, .tid = 101}));
+  c.feed(thread_exit({.ts = 3, .tid = 102, .drops = 1}));  // a record was lost, and counted
+  CHECK(c.correlator.driver_returns_missed() == 1);
+  c.feed(process({.ts = 4}, abi::CB_EXIT));
+  CHECK(c.correlator.driver_returns_missed() == 2);
+  REQUIRE(c.sink.driver_calls.size() == 3);
+  for (const DriverCall& call : c.sink.driver_calls) {
+    CHECK(call.return_lost);
+    CHECK_FALSE(call.unfinished);
+  }
 }
 
 TEST_CASE("A GPU's error comes with its time") {
