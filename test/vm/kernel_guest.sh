@@ -220,6 +220,41 @@ trace_machine() { # EVENT FLAG...
 }
 
 modes='open d /dev/nvidia-modeset; ioctl d 0xc0106d00; ioctl d 0xc0106d00; close d'
+# Each of 16 threads is held up in its first ioctl, and makes two more, one of them the same.
+held_up='answer nr 0x29 status 0x56 delay 500000 times 16'
+crowd="open d /dev/nvidiactl; $(for _ in $(seq 16); do echo 'thread { ioctl d 0xc0104629; ioctl d 0xc00846d6; ioctl d 0xc0104629 }'; done); wait"
+
+# Every operation of the crowd is in the trace once. Its end is its own, or is lost, and then counted.
+same_crowd() { # TRACE
+  awk "$FIELDS"'
+    field("op") != "ioctl" || field("device") != "nvidiactl" {next}
+    {
+      nth = ++ioctls[field("tid")]
+      first = nth == 1
+      lost += missed = field("return_lost") == "true"
+      us = field("duration_us") + 0
+      status = field("status")
+      if (first) held_up_lost += missed
+      if (field("name") != (nth == 2 ? "NV_ESC_SYS_PARAMS" : "NV_ESC_RM_FREE")) bad = 1
+      if (missed) bad = bad || field("duration_us") != "" || field("ret") != "" || status != ""
+      else if (first) bad = bad || us < 490000 || status != "NV_ERR_NOT_SUPPORTED"
+      else bad = bad || us > 250000 || field("ret") != 0 || status != (nth == 2 ? "" : "NV_OK")
+      if (bad && !told++) print
+    }
+    END {
+      for (tid in ioctls) {threads++; if (ioctls[tid] != 3) bad = 1}
+      counted = field("driver_return") + 0 # by the last line
+      print threads, "threads;", lost + 0, "ends lost,", held_up_lost + 0, "of those held up;", counted, "counted"
+      exit bad || threads != 16 || counted != lost + 0
+    }' "$1"
+}
+
+# A process is killed while one of its threads waits in the driver.
+held='answer nr 0xd6 delay 60000000'
+killed_inside() { # FLAG...
+  ! trace_run "$@" -- ./fake_calls 'open d /dev/nvidiactl; thread { ioctl d 0xc00846d6 }; sleep 500; kill 9'
+}
+
 load_and_run() { load "$kind" && sleep 1 && run ./fake_calls "setup; malloc a 4M; free a; $modes"; }
 interrupts_and_xid() { tell 'interrupt 3' 'xid 79 pid=4242, name=python, GPU has fallen off the bus.'; }
 
@@ -302,6 +337,21 @@ for kind; do
     check "$way: mode setting is traced" trace_run $without -- ./fake_calls "$modes"
     check "$way: each operation of it" same_as_counted $trace nvidia-modeset
     check "$way: nothing of it is lost" nothing_lost $trace
+    tell "$held_up"
+    # shellcheck disable=SC2086 # words
+    check "$way: many threads inside at once are traced" trace_run $without -- ./fake_calls "$crowd"
+    check "$way: no operation has the end of another" same_crowd $trace
+    if [ $way = driver_kprobes ]; then
+      check "$way: ends that the kernel does not watch are told of" has_line $trace '"type":"lost"' '"reason":"driver_return"'
+    else
+      check "$way: nothing of them is lost" nothing_lost $trace
+    fi
+    tell "$held"
+    # shellcheck disable=SC2086 # words
+    check "$way: a process is killed inside" killed_inside $without
+    check "$way: its ioctl ends" has_line $trace '"name":"NV_ESC_SYS_PARAMS"' '"duration_us":' '"ret":-4,"error":"EINTR"'
+    check "$way: nothing of that is lost" nothing_lost $trace
+    tell forget
     # shellcheck disable=SC2086 # words
     check "$way: the whole machine" trace_machine interrupts_and_xid $without
     [ $way = syscall_tracepoints ] || check "$way: interrupts, at once and later" same_interrupts $trace 3
