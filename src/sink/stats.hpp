@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "cudabpf/sink.hpp"
-#include "util/durations.hpp"
 #include "sink/memory_held.hpp"
+#include "util/durations.hpp"
 
 namespace cudabpf {
 
