@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -61,7 +62,7 @@ bool microseconds(Value& value, std::uint64_t& ns) {
   }
   double other = 0;  // somebody else's writer
   if (value.get_double().get(other) || !(other >= 0) || other > 9e15) return false;
-  ns = static_cast<std::uint64_t>(other * 1000 + 0.5);
+  ns = static_cast<std::uint64_t>(std::llround(other * 1000));
   return true;
 }
 

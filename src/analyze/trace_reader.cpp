@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 namespace cudabpf::analyze {
 
@@ -18,14 +19,6 @@ std::uint64_t number_in(const nlohmann::json& object, const char* key) {
 }
 
 }  // namespace
-
-std::uint64_t TraceFacts::duration() const {
-  if (!end) return last_ts;
-  auto whole = end->find("whole");
-  std::uint64_t told =
-      number_in(whole != end->end() && whole->is_object() ? *whole : *end, "duration_ns");
-  return std::max(told, last_ts);
-}
 
 Result<std::unique_ptr<TraceReader>> TraceReader::open(std::vector<std::string> paths,
                                                        Progress progress) {
@@ -76,7 +69,7 @@ Result<> TraceReader::take_header(std::string_view text) {
                              version.empty() ? "without a version" : version),
                  "a newer cudabpf reads it"};
   std::uint64_t part = number_in(header, "part");
-  if (file_ == 1) facts_.header = std::move(header);
+  if (file_ == 1) facts_.header = text;
   if (part > 1 && part_ + 1 != part)
     facts_.missing.push_back(part_ + 2 >= part
                                  ? fmt::format("part {}", part - 1)
@@ -148,7 +141,11 @@ void TraceReader::note(const Line& line) {
       if (!end.is_object()) break;
       ended_ = true;
       auto last = end.find("last");
-      if (last == end.end() || *last == true) facts_.end = std::move(end);
+      if (last != end.end() && *last != true) break;
+      facts_.end = line.text;
+      auto whole = end.find("whole");
+      facts_.told_duration =
+          number_in(whole != end.end() && whole->is_object() ? *whole : end, "duration_ns");
       break;
     }
     default:
@@ -171,7 +168,7 @@ void TraceReader::end_file() {
     facts_.cut_off.push_back(fmt::format("{}: it ends within line {}", path, number_));
   else if (!ended_)
     facts_.cut_off.push_back(path + ": it has no end");
-  if (part_ && file_ == facts_.paths.size() && ended_ && !facts_.end)
+  if (part_ && file_ == facts_.paths.size() && ended_ && facts_.end.empty())
     facts_.missing.push_back(fmt::format("what comes after part {}", part_));
 }
 

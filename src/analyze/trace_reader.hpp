@@ -1,12 +1,11 @@
 // A trace, line by line: from one file, or from the files of a rotated one in their order.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +23,9 @@ struct TraceFacts {
   };
 
   std::vector<std::string> paths;
-  nlohmann::json header;                     // of the first file
-  std::optional<nlohmann::json> end;         // of the last; none: it was cut off
+  std::string header;                        // the line, of the first file
+  std::string end;                           // the line, of the last; empty: it was cut off
+  std::uint64_t told_duration = 0;           // ns, by the end
   std::uint64_t lines = 0;                   // whole ones, also those that could not be read
   std::uint64_t bytes = 0;                   // of them
   std::uint64_t malformed = 0;               // lines that are no JSON objects of the trace's form
@@ -36,7 +36,8 @@ struct TraceFacts {
   std::map<std::string, Loss> losses;        // by reason
   std::uint64_t last_ts = 0;
 
-  std::uint64_t duration() const;  // ns: as the end says, or as far as was seen
+  // ns: as the end says, or as far as was seen.
+  std::uint64_t duration() const { return std::max(told_duration, last_ts); }
 };
 
 class TraceReader {

@@ -53,11 +53,11 @@ void LiveSink::add(std::uint64_t ts, std::string_view who, std::string_view what
 
 void LiveSink::call(const Call& call) {
   std::string what(call.function->name);
-  if (call.kernel) what += " " + call.kernel->short_name;
+  if (call.kernel) what += fmt::format(" {}", call.kernel->short_name);
   if (call.details.has_dims)
     what +=
         fmt::format(" <<<{}, {}>>>", dimensions(call.details.grid), dimensions(call.details.block));
-  if (call.details.size) what += " " + human_bytes(*call.details.size);
+  if (call.details.size) what += fmt::format(" {}", human_bytes(*call.details.size));
   if (call.has_text && !call.kernel) what += fmt::format(" \"{}\"", call.text.substr(0, 60));
   what += ending(call.has_return, call.unfinished, call.duration);
   if (call.ioctls)
@@ -65,7 +65,8 @@ void LiveSink::call(const Call& call) {
                         human_time(call.ioctl_time));
   if (call.has_return && call.result != 0) {
     std::string_view error = cuda_error_name(call.result);
-    what += "  " + (error.empty() ? fmt::to_string(call.result) : std::string(error));
+    what += "  ";
+    what += error.empty() ? fmt::to_string(call.result) : std::string(error);
   }
   add(call.ts, name_of(call.pid), what);
 }
@@ -73,19 +74,20 @@ void LiveSink::call(const Call& call) {
 void LiveSink::driver_call(const DriverCall& call) {
   if (is_interrupt(call.op))
     return add(call.ts, fmt::format("cpu {}", call.cpu),
-               std::string(to_string(call.op)) + "  " + human_time(call.duration));
+               fmt::format("{}  {}", to_string(call.op), human_time(call.duration)));
   const IoctlDetails& details = call.details;
   std::string what = call.call ? "  " : "";  // inside a CUDA call
   what += call.op == DriverCall::Op::ioctl ? name_or_number(details.name, details.number)
                                            : std::string(to_string(call.op));
-  if (details.control) what += " " + name_or_number(details.control_name, *details.control);
-  if (details.klass) what += " " + name_or_number(details.class_name, *details.klass);
-  if (details.size) what += " " + human_bytes(*details.size);
+  if (details.control)
+    what += fmt::format(" {}", name_or_number(details.control_name, *details.control));
+  if (details.klass) what += fmt::format(" {}", name_or_number(details.class_name, *details.klass));
+  if (details.size) what += fmt::format(" {}", human_bytes(*details.size));
   what += " on " + call.device + ending(call.has_return, call.unfinished, call.duration);
   if (call.has_return && call.result < 0)
     what += fmt::format("  {}", strerrordesc_np(static_cast<int>(-call.result)));
   if (call.status && *call.status)
-    what += "  " + name_or_number(driver_status_name(*call.status), *call.status);
+    what += fmt::format("  {}", name_or_number(driver_status_name(*call.status), *call.status));
   add(call.ts, name_of(call.pid), what);
 }
 
