@@ -157,7 +157,7 @@ TEST_CASE("What is no trace is refused, with what it seems to be") {
   CHECK_THAT(refused("\x7f"
                      "ELF\x02"),
              ContainsSubstring("a program"));
-  CHECK_THAT(refused("SQLite format 3\0"), ContainsSubstring("nsys"));
+  CHECK_THAT(refused("SQLite format 3"), ContainsSubstring("nsys"));
   CHECK_THAT(refused(std::string("\0\1\2", 3)), ContainsSubstring("binary"));
   CHECK_THAT(refused(R"({"traceEvents":[]})"), ContainsSubstring("Chrome trace"));
   CHECK_THAT(refused("{\"a\":1}\n"), ContainsSubstring("JSON of something else"));
