@@ -116,5 +116,10 @@ Function unknown_function(std::string_view symbol);
 
 // "CUDA_ERROR_OUT_OF_MEMORY", or empty for a number that is not known.
 std::string_view cuda_error_name(int result);
+// The answer of a query that work goes on still is no error.
+constexpr bool is_cuda_failure(std::int64_t result) {
+  constexpr std::int64_t NOT_READY = 600;
+  return result != 0 && result != NOT_READY;
+}
 
 }  // namespace cudabpf

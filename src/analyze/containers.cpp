@@ -8,7 +8,10 @@ void Containers::process(const Line& line) {
   auto process = nlohmann::json::parse(line.text, nullptr, false);
   if (!process.is_object() || process.value("op", "") == "exit") return;
   auto container = process.find("container");
-  if (container == process.end() || !container->is_object()) return;
+  if (container == process.end() || !container->is_object()) {
+    by_pid_.erase(line.pid);  // another process had that pid
+    return;
+  }
   std::string id = container->value("id", ""), runtime = container->value("runtime", "");
   by_pid_[line.pid] = names_.add(runtime + " " + id.substr(0, 12));
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "analyze/names.hpp"
+#include "cudabpf/cuda_api.hpp"
 
 namespace cudabpf::analyze {
 
@@ -87,11 +88,8 @@ struct Line {
   bool has(Field field) const { return present >> static_cast<unsigned>(field) & 1; }
   void set(Field field) { present |= 1U << static_cast<unsigned>(field); }
   std::uint64_t end() const { return ts + duration; }
-  // It returned, and with an error. The answer of a query that work goes on is none.
-  bool failed() const {
-    constexpr std::int64_t NOT_READY = 600;
-    return kind == LineKind::call ? ret != 0 && ret != NOT_READY : ret < 0;
-  }
+  // It returned, and with an error.
+  bool failed() const { return kind == LineKind::call ? is_cuda_failure(ret) : ret < 0; }
 };
 
 }  // namespace cudabpf::analyze

@@ -38,24 +38,24 @@ std::string_view token_of(Value& value) {
 
 bool is_nothing(Value& value) { return token_of(value) == "null"; }
 
+// All of the text is that number.
 template <typename Number>
-bool whole(Value& value, Number& number) {
-  std::string_view token = token_of(value);
-  auto [end, bad] = std::from_chars(token.data(), token.data() + token.size(), number);
-  return bad == std::errc() && end == token.data() + token.size();
+bool read_number(std::string_view text, Number& number, int base = 10) {
+  auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return bad == std::errc() && end == text.data() + text.size();
 }
+
+constexpr auto WHOLE = [](Value& value, auto& number) {
+  return read_number(token_of(value), number);
+};
 
 // Microseconds with three decimals are nanoseconds: no floating point comes between.
 bool microseconds(Value& value, std::uint64_t& ns) {
   std::string_view token = token_of(value);
   std::size_t point = token.find('.');
   std::uint64_t whole = 0, part = 0;
-  auto digits = [](std::string_view text, std::uint64_t& number) {
-    auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return bad == std::errc() && end == text.data() + text.size();
-  };
   if (point != std::string_view::npos && token.size() == point + 4 &&
-      digits(token.substr(0, point), whole) && digits(token.substr(point + 1), part) &&
+      read_number(token.substr(0, point), whole) && read_number(token.substr(point + 1), part) &&
       whole < std::numeric_limits<std::uint64_t>::max() / 2000) {
     ns = whole * 1000 + part;
     return true;
@@ -69,12 +69,9 @@ bool microseconds(Value& value, std::uint64_t& ns) {
 // An address is a string in hexadecimal; a plain number is taken too.
 bool address(Value& value, std::uint64_t& number) {
   std::string_view token = token_of(value);
-  if (token.size() > 4 && token.starts_with("\"0x") && token.back() == '"') {
-    auto [end, bad] =
-        std::from_chars(token.data() + 3, token.data() + token.size() - 1, number, 16);
-    return bad == std::errc() && end == token.data() + token.size() - 1;
-  }
-  return whole(value, number);
+  if (token.size() > 4 && token.starts_with("\"0x") && token.back() == '"')
+    return read_number(token.substr(3, token.size() - 4), number, 16);
+  return WHOLE(value, number);
 }
 
 // The end has a number of that name.
@@ -152,13 +149,10 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
   };
   auto flag = [&](std::string_view wanted, bool& to) { return key != wanted || truth(value, to); };
   auto text_of = [&](std::string_view wanted, Name& to) { return key != wanted || name(to); };
-  constexpr auto WIDE = [](Value& v, std::uint64_t& to) { return whole(v, to); };
-  constexpr auto NARROW = [](Value& v, std::uint32_t& to) { return whole(v, to); };
-  constexpr auto SIGNED = [](Value& v, auto& to) { return whole(v, to); };
 
   switch (packed(key)) {
     case packed("id"):
-      return as("id", Field::id, WIDE, line.id);
+      return as("id", Field::id, WHOLE, line.id);
     case packed("type"):
       return text_of("type", line.type);
     case packed("op"):
@@ -168,25 +162,25 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
     case packed("symbol"):
       return text_of("symbol", line.symbol);
     case packed("ts"):
-      return as("ts", Field::ts, WIDE, line.ts);
+      return as("ts", Field::ts, WHOLE, line.ts);
     case packed("duration_us"):
       return as("duration_us", Field::duration, microseconds, line.duration);
     case packed("pid"):
-      return as("pid", Field::pid, NARROW, line.pid);
+      return as("pid", Field::pid, WHOLE, line.pid);
     case packed("tid"):
-      return as("tid", Field::tid, NARROW, line.tid);
+      return as("tid", Field::tid, WHOLE, line.tid);
     case packed("ppid"):
-      return as("ppid", Field::ppid, NARROW, line.ppid);
+      return as("ppid", Field::ppid, WHOLE, line.ppid);
     case packed("ret"):
-      return as("ret", Field::ret, SIGNED, line.ret);
+      return as("ret", Field::ret, WHOLE, line.ret);
     case packed("error"):
       return text_of("error", line.error);
     case packed("parent"):
-      return as("parent", Field::parent, WIDE, line.parent);
+      return as("parent", Field::parent, WHOLE, line.parent);
     case packed("call"):
-      return as("call", Field::call, WIDE, line.call);
+      return as("call", Field::call, WHOLE, line.call);
     case packed("size"):
-      return as("size", Field::size, WIDE, line.size);
+      return as("size", Field::size, WHOLE, line.size);
     case packed("ptr"):
       return as("ptr", Field::ptr, address, line.ptr);
     case packed("kind"):
@@ -209,14 +203,14 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
     case packed("block"):
       return as("block", Field::block, dimensions, line.block);
     case packed("shared"):
-      return as("shared", Field::shared, NARROW, line.shared);
+      return as("shared", Field::shared, WHOLE, line.shared);
     case packed("handle"):
       return as("handle", Field::handle, address, line.handle);
     case packed("device"):
       if (token_of(value).starts_with('"')) return text_of("device", line.device);
-      return as("device", Field::ordinal, SIGNED, line.ordinal);
+      return as("device", Field::ordinal, WHOLE, line.ordinal);
     case packed("ioctls"):
-      return as("ioctls", Field::ioctls, NARROW, line.ioctls);
+      return as("ioctls", Field::ioctls, WHOLE, line.ioctls);
     case packed("ioctl_us"):
       return microseconds(value, line.ioctl_time);
     case packed("control"):
@@ -234,9 +228,9 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
     case packed("severity"):
       return text_of("severity", line.severity);
     case packed("count"):
-      return as("count", Field::count, WIDE, line.count);
+      return as("count", Field::count, WHOLE, line.count);
     case packed("xid"):
-      return as("xid", Field::xid, NARROW, line.xid);
+      return as("xid", Field::xid, WHOLE, line.xid);
     case packed("unfinished"):
       return flag("unfinished", line.unfinished);
     case packed("return_lost"):

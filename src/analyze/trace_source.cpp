@@ -77,10 +77,9 @@ Result<std::unique_ptr<TraceSource>> TraceSource::open(const std::string& path) 
   if (head.empty())
     return Error{path + ": is empty", "capture may have been cut off before it began"};
   bool compressed = head.starts_with(ZSTD_MAGIC);
-  if (!compressed && !head.starts_with("{\""))
-    return Error{path + ": is no trace; it seems to be " + what_begins(head), {}};
   // What a trace begins with; a compressed one's head is seen by whoever reads its lines.
-  if (!compressed && head.find("\"type\":") == std::string::npos)
+  bool seems_trace = head.starts_with("{\"") && head.find("\"type\":") != std::string::npos;
+  if (!compressed && !seems_trace)
     return Error{path + ": is no trace; it seems to be " + what_begins(head), {}};
   auto known_size = S_ISREG(file.st_mode) ? static_cast<std::uint64_t>(file.st_size) : 0;
   std::unique_ptr<TraceSource> source(new TraceSource(std::move(fd), known_size, compressed));

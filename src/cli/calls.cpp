@@ -21,15 +21,12 @@ Result<int> print_calls(const CallsFlags& flags) {
   if (!reader) return reader.error();
   auto by = *analyze::Calls::by(flags.by);
   analyze::Calls calls((*reader)->names(), by);
-  if (auto read = analyze::analyze(**reader, {&calls}); !read) return read.error();
-  if (flags.json) {
-    print_json({{"calls", analyze::calls_json(calls.groups(), by)}}, (*reader)->facts());
-  } else {
-    Page page = page_for_stdout();
-    analyze::add_calls(page, calls.groups(), flags.top);
-    print_page(std::move(page), (*reader)->facts());
-  }
-  return 0;
+  return answer(flags, **reader, {&calls},
+                {.json =
+                     [&] {
+                       return analyze::Json{{"calls", analyze::calls_json(calls.groups(), by)}};
+                     },
+                 .page = [&](Page& page) { analyze::add_calls(page, calls.groups(), flags.top); }});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cli/trace_command.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -48,6 +49,13 @@ class ProgressBar {
   bool shown_ = false;
 };
 
+// As wide as the terminal; for a file, wider than most.
+Page page_for_stdout() {
+  Terminal terminal = terminal_of(STDOUT_FILENO);
+  if (!terminal.is_terminal && !std::getenv("COLUMNS")) terminal.width = WIDEST;
+  return Page(terminal, WIDEST);
+}
+
 }  // namespace
 
 void add_trace_flags(CLI::App& sub, TraceFlags& flags) {
@@ -67,22 +75,21 @@ Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::
   return analyze::TraceReader::open(paths, std::move(progress));
 }
 
-void print_json(const analyze::Json& answer, const analyze::TraceFacts& facts) {
-  analyze::Json whole = {{"trace", analyze::facts_json(facts)}};
-  whole.update(answer);
-  // A name may hold a cut character where a trace was made by something else.
-  fmt::print("{}\n", whole.dump(2, ' ', false, analyze::Json::error_handler_t::replace));
-}
-
-void print_page(Page page, const analyze::TraceFacts& facts) {
-  analyze::add_facts(page, facts);
-  fmt::print("{}", page.take());
-}
-
-Page page_for_stdout() {
-  Terminal terminal = terminal_of(STDOUT_FILENO);
-  if (!terminal.is_terminal && !std::getenv("COLUMNS")) terminal.width = WIDEST;
-  return Page(terminal, WIDEST);
+Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
+                   std::initializer_list<analyze::Analysis*> analyses, const Answer& answer) {
+  if (auto read = analyze::analyze(reader, analyses); !read) return read.error();
+  if (flags.json) {
+    analyze::Json whole = {{"trace", analyze::facts_json(reader.facts())}};
+    whole.update(answer.json());
+    // A name may hold a cut character where a trace was made by something else.
+    fmt::print("{}\n", whole.dump(2, ' ', false, analyze::Json::error_handler_t::replace));
+  } else {
+    Page page = page_for_stdout();
+    answer.page(page);
+    analyze::add_facts(page, reader.facts());
+    fmt::print("{}", page.take());
+  }
+  return 0;
 }
 
 }  // namespace cudabpf::cli

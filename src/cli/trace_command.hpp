@@ -1,9 +1,8 @@
 // What the subcommands that read traces have in common.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <cstdio>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,11 +27,13 @@ void add_trace_flags(CLI::App& sub, TraceFlags& flags);
 // Opens it; a bar on stderr shows how far it is read, if that is a terminal and takes longer.
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths);
 
-// An answer that is an object in JSON, with what is to be said of the trace; or a page for people.
-void print_json(const analyze::Json& answer, const analyze::TraceFacts& facts);
-void print_page(Page page, const analyze::TraceFacts& facts);
-
-// A page for standard output: as wide as the terminal, wider than it for a file.
-Page page_for_stdout();
+// Shows the analyses the whole trace, and prints their answer: an object in JSON or a page for
+// people, with what is to be said of the trace.
+struct Answer {
+  std::function<analyze::Json()> json;
+  std::function<void(Page&)> page;
+};
+Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
+                   std::initializer_list<analyze::Analysis*> analyses, const Answer& answer);
 
 }  // namespace cudabpf::cli

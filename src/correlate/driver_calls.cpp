@@ -23,9 +23,7 @@ void DriverCalls::begins(const Record& record, std::uint64_t ts, std::uint64_t c
   const abi::cb_head& head = *record.head;
   // Where nothing was lost in between, the kernel has not told of the last one's end.
   Key key = key_of(head);
-  if (auto last = open_.find(key); last != open_.end() && last->second.drops == head.drops)
-    returns_missed_++;
-  give_up(key, false);
+  miss_end(key, head.drops);
   Open& open = open_[key];
   open = {};
   open.drops = head.drops;
@@ -94,6 +92,13 @@ void DriverCalls::interrupted(const Record& record, std::uint64_t began, std::ui
   emit_(event);
 }
 
+// What is still open must have ended. Records that were dropped meanwhile are counted elsewhere.
+void DriverCalls::miss_end(Key key, std::uint32_t drops) {
+  auto last = open_.find(key);
+  if (last != open_.end() && last->second.drops == drops) returns_missed_++;
+  give_up(key, false);
+}
+
 void DriverCalls::give_up(Key key, bool unfinished) {
   auto at = open_.find(key);
   if (at == open_.end()) return;
@@ -105,12 +110,7 @@ void DriverCalls::give_up(Key key, bool unfinished) {
 
 // Threads come out of the driver before they end, also those that are killed in it.
 void DriverCalls::thread_ended(const abi::cb_head& head) {
-  for (bool fault : {true, false}) {
-    Key key{head.tid, fault};
-    if (auto last = open_.find(key); last != open_.end() && last->second.drops == head.drops)
-      returns_missed_++;
-    give_up(key, false);
-  }
+  for (bool fault : {true, false}) miss_end({head.tid, fault}, head.drops);
 }
 
 void DriverCalls::thread_gone(std::uint32_t tid) {

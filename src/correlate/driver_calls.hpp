@@ -64,6 +64,7 @@ class DriverCalls {
     std::vector<std::byte> structure, parameters;  // what `words` looks into
     std::uint32_t drops = 0;
   };
+  void miss_end(Key key, std::uint32_t drops);
   void give_up(Key key, bool unfinished);
   const DriverDevice& device(std::uint32_t number);
 

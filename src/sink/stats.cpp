@@ -10,9 +10,6 @@ namespace cudabpf {
 
 namespace {
 
-// The answer of cuStreamQuery and cuEventQuery while work goes on: no error.
-constexpr std::int32_t NOT_READY = 600;
-
 enum class Effect : std::uint8_t { none, launch, transfer, alloc, free };
 
 Effect effect_of(const Function& function) {
@@ -83,7 +80,7 @@ void StatsSink::call(const Call& call) {
 }
 
 void StatsSink::failed(const Call& call, OfFunction& of) {
-  if (call.result == NOT_READY) return;
+  if (!is_cuda_failure(call.result)) return;
   of.errors++;
   errors_[{call.function->name, call.result}]++;
 }
