@@ -1,12 +1,11 @@
 #include "sink/memory_held.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace cudabpf {
 
 namespace {
-
-constexpr std::string_view NAMES[MEMORY_KINDS] = {"device", "async", "managed", "host", "vmm"};
 
 // VMM memory is known by a handle, which may be any number: kept apart from addresses, whose top
 // bit is never set.
@@ -17,14 +16,6 @@ std::optional<std::uint64_t> key_of(MemoryKind kind, const Details& details) {
 }
 
 }  // namespace
-
-std::string_view to_string(MemoryKind kind) { return NAMES[static_cast<std::size_t>(kind)]; }
-
-std::optional<MemoryKind> memory_kind(std::string_view name) {
-  const auto* at = std::find(std::begin(NAMES), std::end(NAMES), name);
-  if (at == std::end(NAMES)) return std::nullopt;
-  return static_cast<MemoryKind>(at - std::begin(NAMES));
-}
 
 void MemoryHeld::allocated(std::uint32_t pid, MemoryKind kind, const Details& details) {
   auto key = key_of(kind, details);

@@ -3,18 +3,12 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
-#include <string_view>
 #include <unordered_map>
 
 #include "cudabpf/event.hpp"
+#include "cudabpf/memory_kind.hpp"
 
 namespace cudabpf {
-
-enum class MemoryKind : std::uint8_t { device, async, managed, host, vmm };
-constexpr std::size_t MEMORY_KINDS = 5;
-std::string_view to_string(MemoryKind kind);  // as the table of functions spells it
-std::optional<MemoryKind> memory_kind(std::string_view name);
 
 struct MemoryFigures {
   std::uint64_t allocations = 0, allocated = 0;  // calls, bytes
