@@ -1,0 +1,238 @@
+#include "analyze/live_memory.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <vector>
+
+#include "analyzing.hpp"
+
+using namespace cudabpf;
+using namespace cudabpf::analyze;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+// What a listener is told, in words.
+class Told : public LiveMemory::Listener {
+ public:
+  void allocated(const LiveMemory::Block& block) override {
+    told.push_back("+" + std::to_string(block.size) + " " + std::string(to_string(block.kind)));
+    last = block;
+  }
+  void ended(const LiveMemory::Block& block, std::uint64_t ts, LiveMemory::Ended how) override {
+    constexpr std::string_view HOW[] = {"freed", "replaced", "with context", "with process"};
+    told.push_back("-" + std::to_string(block.size) + " " +
+                   std::string(HOW[static_cast<int>(how)]) + " at " + std::to_string(ts));
+  }
+  void freed_unknown(const Line& free) override {
+    told.push_back("unknown " + hexadecimal(free.ptr));
+  }
+
+  Lines told;
+  LiveMemory::Block last;
+};
+
+struct Trace {
+  std::string text;
+  int ids = 0;
+  int pid = 1, tid = 1;
+  std::uint64_t now = 0;  // µs; every call takes one, and one lies between two
+
+  // `rest`: "name":"cuMemAlloc",…
+  Trace& call(const std::string& type, const std::string& op, const std::string& rest,
+              int ret = 0) {
+    text += R"({"id":)" + std::to_string(++ids) + R"(,"type":")" + type + R"(","op":")" + op +
+            R"(","ts":)" + std::to_string(now * 1000) + R"(,"duration_us":1.000,"pid":)" +
+            std::to_string(pid) + R"(,"tid":)" + std::to_string(tid) + R"(,"ret":)" +
+            std::to_string(ret) + "," + rest + "}\n";
+    now += 2;
+    return *this;
+  }
+  Trace& alloc(int size, const std::string& at, const std::string& kind = "device") {
+    return call("memory", "alloc",
+                R"("name":"cuMemAlloc","size":)" + std::to_string(size) + R"(,"ptr":")" + at +
+                    R"(","kind":")" + kind + "\"");
+  }
+  Trace& free(const std::string& at, const std::string& kind = "device", int ret = 0) {
+    return call("memory", "free",
+                R"("name":"cuMemFree","ptr":")" + at + R"(","kind":")" + kind + "\"", ret);
+  }
+  Trace& vmm(const std::string& op, const std::string& name, const std::string& rest) {
+    return call("memory", op, R"("name":")" + name + R"(","kind":"vmm",)" + rest);
+  }
+  Trace& context(const std::string& name, const std::string& rest) {
+    return call("context", "any", R"("name":")" + name + "\"," + rest);
+  }
+  Trace& line(const std::string& json) {
+    text += json + "\n";
+    return *this;
+  }
+  Trace& process(const std::string& op) {
+    return line(R"({"type":"process","op":")" + op + R"(","ts":)" + std::to_string(now * 1000) +
+                R"(,"pid":)" + std::to_string(pid) + "}");
+  }
+
+  Told tell() const {
+    Told told;
+    LineParser parser;
+    LiveMemory live(parser.names(), told);
+    each_line(parser, text, [&](const Line& line) { live.line(line); });
+    return told;
+  }
+  Lines told() const { return tell().told; }
+};
+
+}  // namespace
+
+TEST_CASE("Memory lives from its allocation's return to its free's") {
+  Trace trace;
+  trace.now = 10;
+  trace.alloc(100, "0xa0").free("0xa0");
+  Told told = trace.tell();
+  CHECK(told.told == Lines{"+100 device", "-100 freed at 13000"});
+  CHECK(told.last.since == 11'000);
+  CHECK(told.last.address == 0xa0);
+  CHECK(told.last.call == 1);
+  CHECK(told.last.context == 0);
+}
+
+TEST_CASE("Frees by other functions, of nothing, and of what is not known") {
+  Trace trace;
+  trace.alloc(1, "0xa0", "managed").free("0xa0");
+  trace.alloc(2, "0xb0", "async").free("0xb0", "device");
+  trace.free("0x0").free("0xc0");
+  trace.alloc(3, "0xd0").free("0xd0").free("0xd0");
+  CHECK(trace.told() == Lines{"+1 managed", "-1 freed at 3000", "+2 async", "-2 freed at 7000",
+                              "unknown 0xc0", "+3 device", "-3 freed at 15000", "unknown 0xd0"});
+}
+
+TEST_CASE("Calls that failed or were not seen to return do nothing") {
+  Trace trace;
+  trace.call("memory", "alloc", R"("name":"cuMemAlloc","size":9,"kind":"device")", 2);
+  trace.line(R"({"id":90,"type":"memory","op":"alloc","name":"cuMemAlloc","ts":1,"pid":1,"tid":1,)"
+             R"("size":9,"kind":"device","unfinished":true})");
+  trace.alloc(5, "0xa0").free("0xa0", "device", 1);
+  trace.line(R"({"id":91,"type":"memory","op":"free","name":"cuMemFree","ts":1,"pid":1,"tid":1,)"
+             R"("ptr":"0xa0","kind":"device","return_lost":true})");
+  CHECK(trace.told() == Lines{"+5 device"});
+}
+
+TEST_CASE("An address that is allocated anew was freed unseen") {
+  Trace trace;
+  trace.alloc(5, "0xa0").alloc(6, "0xa0").free("0xa0");
+  CHECK(trace.told() == Lines{"+5 device", "-5 replaced at 3000", "+6 device", "-6 freed at 5000"});
+}
+
+TEST_CASE("A free that returns after another thread has got the same address") {
+  Trace trace;
+  trace.alloc(5, "0xa0").alloc(6, "0xa0");  // the latter returns at 3 µs
+  trace.line(R"({"id":90,"type":"memory","op":"free","name":"cuMemFree","ts":2500,)"
+             R"("duration_us":9.000,"pid":1,"tid":2,"ret":0,"ptr":"0xa0","kind":"device"})");
+  CHECK(trace.told() == Lines{"+5 device", "-5 replaced at 3000", "+6 device"});
+}
+
+TEST_CASE("A call that makes another of the same memory is one") {
+  Trace trace;
+  auto nested = [&](const std::string& op, const std::string& rest) {
+    trace.call("memory", op, rest + R"(,"parent":)" + std::to_string(trace.ids + 2));
+    trace.call("memory", op, rest);
+  };
+  nested("alloc", R"("name":"cuMemAllocHost","size":7,"ptr":"0xa0","kind":"host")");
+  nested("free", R"("name":"cuMemFreeHost","ptr":"0xa0","kind":"host")");
+  CHECK(trace.told() == Lines{"+7 host", "-7 freed at 5000"});
+}
+
+TEST_CASE("VMM memory is there as long as its handle or a mapping of it is") {
+  Trace trace;
+  trace.vmm("alloc", "cuMemCreate", R"("size":64,"handle":"0xa0")");
+  trace.alloc(5, "0xa0");  // its handle is no address
+  SECTION("the handle goes last") {
+    trace.vmm("map", "cuMemMap", R"("size":64,"ptr":"0x1000","handle":"0xa0")");
+    trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x1000")");
+    trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
+    CHECK(trace.told() == Lines{"+64 vmm", "+5 device", "-64 freed at 9000"});
+  }
+  SECTION("the mappings go last, both with one call") {
+    trace.vmm("map", "cuMemMap", R"("size":32,"ptr":"0x1000","handle":"0xa0")");
+    trace.vmm("map", "cuMemMap", R"("size":32,"ptr":"0x1020","handle":"0xa0")");
+    trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
+    CHECK(trace.told() == Lines{"+64 vmm", "+5 device"});
+    trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x1000")");
+    CHECK(trace.told() == Lines{"+64 vmm", "+5 device", "-64 freed at 11000"});
+  }
+  SECTION("the handle is had twice") {
+    trace.call("memory", "vmm", R"("name":"cuMemRetainAllocationHandle","handle":"0xa0")");
+    trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
+    CHECK(trace.told() == Lines{"+64 vmm", "+5 device"});
+    trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
+    CHECK(trace.told() == Lines{"+64 vmm", "+5 device", "-64 freed at 9000"});
+  }
+}
+
+TEST_CASE("Memory goes away with its context") {
+  Trace trace;
+  trace.context("cuCtxCreate", R"("device":0,"args":{"pctx":"0x77","flags":0})");
+  trace.alloc(1, "0xa0").alloc(2, "0xb0", "async");
+  trace.context("cuCtxCreate", R"("device":0,"args":{"pctx":"0x88","flags":0})");
+  trace.alloc(3, "0xc0");
+  trace.context("cuCtxPopCurrent", R"("args":{"pctx":"0x88"})");
+  trace.alloc(4, "0xd0", "host");
+  trace.tid = 2;
+  trace.alloc(5, "0xe0");  // which context this thread uses is not known
+  trace.context("cuCtxSetCurrent", R"("args":{"ctx":"0x77"})");
+  trace.alloc(6, "0xf0");
+  Lines before = trace.told();
+  trace.context("cuCtxDestroy", R"("args":{"ctx":"0x77"})");
+  Lines told = trace.told();
+  CHECK(Lines(told.begin() + static_cast<std::ptrdiff_t>(before.size()), told.end()) ==
+        Lines{"-1 with context at 21000", "-4 with context at 21000", "-6 with context at 21000"});
+  trace.tid = 1;
+  trace.alloc(7, "0xaa").context("cuCtxDestroy", R"("args":{"ctx":"0x77"})");
+  CHECK(trace.told().back() == "+7 device");
+}
+
+TEST_CASE("A primary context goes away with its last user, or by a reset") {
+  auto release = [](const std::string& begin) {
+    Trace trace;
+    trace.line(begin);
+    trace.context("cuDevicePrimaryCtxRetain", R"("device":0,"args":{"pctx":"0x77"})");
+    trace.context("cuDevicePrimaryCtxRetain", R"("device":0,"args":{"pctx":"0x77"})");
+    trace.context("cuCtxSetCurrent", R"("args":{"ctx":"0x77"})").alloc(1, "0xa0");
+    trace.context("cuDevicePrimaryCtxRelease", R"("device":0)");
+    CHECK(trace.told() == Lines{"+1 device"});
+    trace.context("cuDevicePrimaryCtxRelease", R"("device":1)");
+    CHECK(trace.told() == Lines{"+1 device"});
+    trace.context("cuDevicePrimaryCtxRelease", R"("device":0)");
+    return trace;
+  };
+  const Lines GONE = {"+1 device", "-1 with context at 13000"};
+  CHECK(release(R"({"type":"trace","mode":"run"})").told() == GONE);
+  CHECK(release(R"({"type":"process","op":"fork","ts":0,"pid":1})").told() == GONE);
+  // Others may have retained it before the trace began.
+  Trace attached = release(R"({"type":"trace","mode":"attach"})");
+  CHECK(attached.told() == Lines{"+1 device"});
+  attached.context("cuDevicePrimaryCtxReset", R"("device":0)");
+  CHECK(attached.told() == Lines{"+1 device", "-1 with context at 15000"});
+}
+
+TEST_CASE("Memory goes away with its process, and is nobody else's") {
+  Trace trace;
+  trace.alloc(1, "0xa0");
+  trace.pid = 2;
+  trace.alloc(2, "0xa0").free("0xb0").process("exit");
+  trace.alloc(3, "0xa0").process("exec");
+  trace.pid = 1;
+  trace.process("start");  // its exit was lost, and its pid is used again
+  trace.free("0xa0");
+  CHECK(trace.told() == Lines{"+1 device", "+2 device", "unknown 0xb0", "-2 with process at 6000",
+                              "+3 device", "-3 with process at 8000", "-1 with process at 8000",
+                              "unknown 0xa0"});
+}
+
+TEST_CASE("Where an allocation's entry was lost, its size is not known") {
+  Trace trace;
+  trace.alloc(5, "0xa0");
+  trace.call("memory", "alloc",
+             R"("name":"cuMemAlloc","ptr":"0xa0","kind":"device","entry_lost":true)");
+  CHECK(trace.told() == Lines{"+5 device", "-5 replaced at 3000"});
+}
