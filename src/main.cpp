@@ -41,6 +41,7 @@ static int run(int argc, char** argv) {
   cli::add_functions(app, action);
   cli::add_schema(app, action);
   cli::add_calls(app, action);
+  cli::add_memory(app, action);
   cli::add_completion(app, action);
 
   try {

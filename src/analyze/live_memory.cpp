@@ -10,7 +10,7 @@ namespace {
 // Many blocks that end at once are told in the order in which they were allocated.
 void in_order(std::vector<LiveMemory::Block>& blocks) {
   std::sort(blocks.begin(), blocks.end(),
-            [](const auto& a, const auto& b) { return a.call < b.call; });
+            [](const auto& a, const auto& b) { return a.number < b.number; });
 }
 
 // Stream-ordered memory belongs to a pool of the device, VMM memory to the process.
@@ -91,6 +91,7 @@ void LiveMemory::allocated(Process& process, std::uint64_t key, const Line& call
               .size = call.size,
               .since = call.end(),
               .call = call.id,
+              .number = ++allocations_,
               .context = contexts_.current(call.pid, call.tid)};
   process.blocks.emplace(key, Held{block});
   listener_.allocated(block);

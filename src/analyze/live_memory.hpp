@@ -23,6 +23,7 @@ class LiveMemory {
     std::uint64_t size = 0;
     std::uint64_t since = 0;    // ns: when the allocation returned
     std::uint64_t call = 0;     // its id
+    std::uint64_t number = 0;   // of the allocations that succeeded, from 1, as their lines stand
     std::uint64_t context = 0;  // current on that thread; 0: not known
   };
   enum class Ended : std::uint8_t {
@@ -94,6 +95,7 @@ class LiveMemory {
   Listener& listener_;
   Contexts contexts_;
   std::unordered_map<std::uint32_t, Process> processes_;
+  std::uint64_t allocations_ = 0;
   std::array<Nested, 16> nested_{};
   std::size_t next_nested_ = 0;
 };

@@ -25,6 +25,7 @@ void add_completion(CLI::App& app, Action& action);
 
 // Those that read a trace.
 void add_calls(CLI::App& app, Action& action);
+void add_memory(CLI::App& app, Action& action);
 
 std::string footer();  // of --help: examples and exit statuses
 

@@ -92,4 +92,12 @@ Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
   return 0;
 }
 
+Result<int> write_picture(const std::string& path, const std::string& picture) {
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  if (!file) return errno_error(path);
+  bool written = std::fwrite(picture.data(), 1, picture.size(), file) == picture.size();
+  if (std::fclose(file) != 0 || !written) return errno_error(path);
+  return 0;
+}
+
 }  // namespace cudabpf::cli

@@ -36,4 +36,7 @@ struct Answer {
 Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
                    std::initializer_list<analyze::Analysis*> analyses, const Answer& answer);
 
+// Into a file of that name, which is made anew; the exit status.
+Result<int> write_picture(const std::string& path, const std::string& picture);
+
 }  // namespace cudabpf::cli

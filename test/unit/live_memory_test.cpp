@@ -32,55 +32,14 @@ class Told : public LiveMemory::Listener {
   LiveMemory::Block last;
 };
 
-struct Trace {
-  std::string text;
-  int ids = 0;
-  int pid = 1, tid = 1;
-  std::uint64_t now = 0;  // µs; every call takes one, and one lies between two
-
-  // `rest`: "name":"cuMemAlloc",…
-  Trace& call(const std::string& type, const std::string& op, const std::string& rest,
-              int ret = 0) {
-    text += R"({"id":)" + std::to_string(++ids) + R"(,"type":")" + type + R"(","op":")" + op +
-            R"(","ts":)" + std::to_string(now * 1000) + R"(,"duration_us":1.000,"pid":)" +
-            std::to_string(pid) + R"(,"tid":)" + std::to_string(tid) + R"(,"ret":)" +
-            std::to_string(ret) + "," + rest + "}\n";
-    now += 2;
-    return *this;
-  }
-  Trace& alloc(int size, const std::string& at, const std::string& kind = "device") {
-    return call("memory", "alloc",
-                R"("name":"cuMemAlloc","size":)" + std::to_string(size) + R"(,"ptr":")" + at +
-                    R"(","kind":")" + kind + "\"");
-  }
-  Trace& free(const std::string& at, const std::string& kind = "device", int ret = 0) {
-    return call("memory", "free",
-                R"("name":"cuMemFree","ptr":")" + at + R"(","kind":")" + kind + "\"", ret);
-  }
-  Trace& vmm(const std::string& op, const std::string& name, const std::string& rest) {
-    return call("memory", op, R"("name":")" + name + R"(","kind":"vmm",)" + rest);
-  }
-  Trace& context(const std::string& name, const std::string& rest) {
-    return call("context", "any", R"("name":")" + name + "\"," + rest);
-  }
-  Trace& line(const std::string& json) {
-    text += json + "\n";
-    return *this;
-  }
-  Trace& process(const std::string& op) {
-    return line(R"({"type":"process","op":")" + op + R"(","ts":)" + std::to_string(now * 1000) +
-                R"(,"pid":)" + std::to_string(pid) + "}");
-  }
-
-  Told tell() const {
-    Told told;
-    LineParser parser;
-    LiveMemory live(parser.names(), told);
-    each_line(parser, text, [&](const Line& line) { live.line(line); });
-    return told;
-  }
-  Lines told() const { return tell().told; }
-};
+Told tell(const Trace& trace) {
+  Told told;
+  LineParser parser;
+  LiveMemory live(parser.names(), told);
+  each_line(parser, trace.text, [&](const Line& line) { live.line(line); });
+  return told;
+}
+Lines told(const Trace& trace) { return tell(trace).told; }
 
 }  // namespace
 
@@ -88,12 +47,12 @@ TEST_CASE("Memory lives from its allocation's return to its free's") {
   Trace trace;
   trace.now = 10;
   trace.alloc(100, "0xa0").free("0xa0");
-  Told told = trace.tell();
-  CHECK(told.told == Lines{"+100 device", "-100 freed at 13000"});
-  CHECK(told.last.since == 11'000);
-  CHECK(told.last.address == 0xa0);
-  CHECK(told.last.call == 1);
-  CHECK(told.last.context == 0);
+  Told heard = tell(trace);
+  CHECK(heard.told == Lines{"+100 device", "-100 freed at 13000"});
+  CHECK(heard.last.since == 11'000);
+  CHECK(heard.last.address == 0xa0);
+  CHECK(heard.last.call == 1);
+  CHECK(heard.last.context == 0);
 }
 
 TEST_CASE("Frees by other functions, of nothing, and of what is not known") {
@@ -102,8 +61,8 @@ TEST_CASE("Frees by other functions, of nothing, and of what is not known") {
   trace.alloc(2, "0xb0", "async").free("0xb0", "device");
   trace.free("0x0").free("0xc0");
   trace.alloc(3, "0xd0").free("0xd0").free("0xd0");
-  CHECK(trace.told() == Lines{"+1 managed", "-1 freed at 3000", "+2 async", "-2 freed at 7000",
-                              "unknown 0xc0", "+3 device", "-3 freed at 15000", "unknown 0xd0"});
+  CHECK(told(trace) == Lines{"+1 managed", "-1 freed at 3000", "+2 async", "-2 freed at 7000",
+                             "unknown 0xc0", "+3 device", "-3 freed at 15000", "unknown 0xd0"});
 }
 
 TEST_CASE("Calls that failed or were not seen to return do nothing") {
@@ -114,13 +73,13 @@ TEST_CASE("Calls that failed or were not seen to return do nothing") {
   trace.alloc(5, "0xa0").free("0xa0", "device", 1);
   trace.line(R"({"id":91,"type":"memory","op":"free","name":"cuMemFree","ts":1,"pid":1,"tid":1,)"
              R"("ptr":"0xa0","kind":"device","return_lost":true})");
-  CHECK(trace.told() == Lines{"+5 device"});
+  CHECK(told(trace) == Lines{"+5 device"});
 }
 
 TEST_CASE("An address that is allocated anew was freed unseen") {
   Trace trace;
   trace.alloc(5, "0xa0").alloc(6, "0xa0").free("0xa0");
-  CHECK(trace.told() == Lines{"+5 device", "-5 replaced at 3000", "+6 device", "-6 freed at 5000"});
+  CHECK(told(trace) == Lines{"+5 device", "-5 replaced at 3000", "+6 device", "-6 freed at 5000"});
 }
 
 TEST_CASE("A free that returns after another thread has got the same address") {
@@ -128,7 +87,7 @@ TEST_CASE("A free that returns after another thread has got the same address") {
   trace.alloc(5, "0xa0").alloc(6, "0xa0");  // the latter returns at 3 µs
   trace.line(R"({"id":90,"type":"memory","op":"free","name":"cuMemFree","ts":2500,)"
              R"("duration_us":9.000,"pid":1,"tid":2,"ret":0,"ptr":"0xa0","kind":"device"})");
-  CHECK(trace.told() == Lines{"+5 device", "-5 replaced at 3000", "+6 device"});
+  CHECK(told(trace) == Lines{"+5 device", "-5 replaced at 3000", "+6 device"});
 }
 
 TEST_CASE("A call that makes another of the same memory is one") {
@@ -139,7 +98,7 @@ TEST_CASE("A call that makes another of the same memory is one") {
   };
   nested("alloc", R"("name":"cuMemAllocHost","size":7,"ptr":"0xa0","kind":"host")");
   nested("free", R"("name":"cuMemFreeHost","ptr":"0xa0","kind":"host")");
-  CHECK(trace.told() == Lines{"+7 host", "-7 freed at 5000"});
+  CHECK(told(trace) == Lines{"+7 host", "-7 freed at 5000"});
 }
 
 TEST_CASE("VMM memory is there as long as its handle or a mapping of it is") {
@@ -150,22 +109,22 @@ TEST_CASE("VMM memory is there as long as its handle or a mapping of it is") {
     trace.vmm("map", "cuMemMap", R"("size":64,"ptr":"0x1000","handle":"0xa0")");
     trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x1000")");
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
-    CHECK(trace.told() == Lines{"+64 vmm", "+5 device", "-64 freed at 9000"});
+    CHECK(told(trace) == Lines{"+64 vmm", "+5 device", "-64 freed at 9000"});
   }
   SECTION("the mappings go last, both with one call") {
     trace.vmm("map", "cuMemMap", R"("size":32,"ptr":"0x1000","handle":"0xa0")");
     trace.vmm("map", "cuMemMap", R"("size":32,"ptr":"0x1020","handle":"0xa0")");
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
-    CHECK(trace.told() == Lines{"+64 vmm", "+5 device"});
+    CHECK(told(trace) == Lines{"+64 vmm", "+5 device"});
     trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x1000")");
-    CHECK(trace.told() == Lines{"+64 vmm", "+5 device", "-64 freed at 11000"});
+    CHECK(told(trace) == Lines{"+64 vmm", "+5 device", "-64 freed at 11000"});
   }
   SECTION("the handle is had twice") {
     trace.call("memory", "vmm", R"("name":"cuMemRetainAllocationHandle","handle":"0xa0")");
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
-    CHECK(trace.told() == Lines{"+64 vmm", "+5 device"});
+    CHECK(told(trace) == Lines{"+64 vmm", "+5 device"});
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
-    CHECK(trace.told() == Lines{"+64 vmm", "+5 device", "-64 freed at 9000"});
+    CHECK(told(trace) == Lines{"+64 vmm", "+5 device", "-64 freed at 9000"});
   }
 }
 
@@ -181,14 +140,14 @@ TEST_CASE("Memory goes away with its context") {
   trace.alloc(5, "0xe0");  // which context this thread uses is not known
   trace.context("cuCtxSetCurrent", R"("args":{"ctx":"0x77"})");
   trace.alloc(6, "0xf0");
-  Lines before = trace.told();
+  Lines before = told(trace);
   trace.context("cuCtxDestroy", R"("args":{"ctx":"0x77"})");
-  Lines told = trace.told();
-  CHECK(Lines(told.begin() + static_cast<std::ptrdiff_t>(before.size()), told.end()) ==
+  Lines all = told(trace);
+  CHECK(Lines(all.begin() + static_cast<std::ptrdiff_t>(before.size()), all.end()) ==
         Lines{"-1 with context at 21000", "-4 with context at 21000", "-6 with context at 21000"});
   trace.tid = 1;
   trace.alloc(7, "0xaa").context("cuCtxDestroy", R"("args":{"ctx":"0x77"})");
-  CHECK(trace.told().back() == "+7 device");
+  CHECK(told(trace).back() == "+7 device");
 }
 
 TEST_CASE("A primary context goes away with its last user, or by a reset") {
@@ -199,20 +158,20 @@ TEST_CASE("A primary context goes away with its last user, or by a reset") {
     trace.context("cuDevicePrimaryCtxRetain", R"("device":0,"args":{"pctx":"0x77"})");
     trace.context("cuCtxSetCurrent", R"("args":{"ctx":"0x77"})").alloc(1, "0xa0");
     trace.context("cuDevicePrimaryCtxRelease", R"("device":0)");
-    CHECK(trace.told() == Lines{"+1 device"});
+    CHECK(told(trace) == Lines{"+1 device"});
     trace.context("cuDevicePrimaryCtxRelease", R"("device":1)");
-    CHECK(trace.told() == Lines{"+1 device"});
+    CHECK(told(trace) == Lines{"+1 device"});
     trace.context("cuDevicePrimaryCtxRelease", R"("device":0)");
     return trace;
   };
   const Lines GONE = {"+1 device", "-1 with context at 13000"};
-  CHECK(release(R"({"type":"trace","mode":"run"})").told() == GONE);
-  CHECK(release(R"({"type":"process","op":"fork","ts":0,"pid":1})").told() == GONE);
+  CHECK(told(release(R"({"type":"trace","mode":"run"})")) == GONE);
+  CHECK(told(release(R"({"type":"process","op":"fork","ts":0,"pid":1})")) == GONE);
   // Others may have retained it before the trace began.
   Trace attached = release(R"({"type":"trace","mode":"attach"})");
-  CHECK(attached.told() == Lines{"+1 device"});
+  CHECK(told(attached) == Lines{"+1 device"});
   attached.context("cuDevicePrimaryCtxReset", R"("device":0)");
-  CHECK(attached.told() == Lines{"+1 device", "-1 with context at 15000"});
+  CHECK(told(attached) == Lines{"+1 device", "-1 with context at 15000"});
 }
 
 TEST_CASE("Memory goes away with its process, and is nobody else's") {
@@ -224,9 +183,9 @@ TEST_CASE("Memory goes away with its process, and is nobody else's") {
   trace.pid = 1;
   trace.process("start");  // its exit was lost, and its pid is used again
   trace.free("0xa0");
-  CHECK(trace.told() == Lines{"+1 device", "+2 device", "unknown 0xb0", "-2 with process at 6000",
-                              "+3 device", "-3 with process at 8000", "-1 with process at 8000",
-                              "unknown 0xa0"});
+  CHECK(told(trace) == Lines{"+1 device", "+2 device", "unknown 0xb0", "-2 with process at 6000",
+                             "+3 device", "-3 with process at 8000", "-1 with process at 8000",
+                             "unknown 0xa0"});
 }
 
 TEST_CASE("Where an allocation's entry was lost, its size is not known") {
@@ -234,5 +193,5 @@ TEST_CASE("Where an allocation's entry was lost, its size is not known") {
   trace.alloc(5, "0xa0");
   trace.call("memory", "alloc",
              R"("name":"cuMemAlloc","ptr":"0xa0","kind":"device","entry_lost":true)");
-  CHECK(trace.told() == Lines{"+5 device", "-5 replaced at 3000"});
+  CHECK(told(trace) == Lines{"+5 device", "-5 replaced at 3000"});
 }

@@ -1,0 +1,217 @@
+#include "analyze/memory.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace cudabpf::analyze {
+
+namespace {
+
+bool larger(const Memory::NeverFreed& a, const Memory::NeverFreed& b) {
+  return std::tuple(a.block.size, b.block.number) > std::tuple(b.block.size, a.block.number);
+}
+
+std::uint64_t until(std::uint64_t since, std::uint64_t ts) { return ts > since ? ts - since : 0; }
+
+}  // namespace
+
+void Memory::Level::set(const ByKind& held) {
+  Level now;
+  now.most = now.last = held;
+  for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
+    now.sums[static_cast<std::size_t>(side_of(static_cast<MemoryKind>(kind)))] += held[kind];
+  now.touched = true;
+  merge(now);
+}
+
+void Memory::Level::merge(const Level& next) {
+  if (!next.touched) return;
+  for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
+    auto side = static_cast<std::size_t>(side_of(static_cast<MemoryKind>(kind)));
+    if (!touched || next.sums[side] >= sums[side]) most[kind] = next.most[kind];
+  }
+  for (std::size_t side = 0; side < SIDES; side++)
+    sums[side] = std::max(sums[side], next.sums[side]);
+  last = next.last;
+  touched = true;
+}
+
+Memory::Memory(Names& names)
+    : names_(names),
+      live_(names, *this),
+      exit_(names.add("exit")),
+      memory_(names.add("memory")),
+      alloc_(names.add("alloc")) {}
+
+void Memory::line(const Line& line) {
+  live_.line(line);
+  if (line.type == memory_ && line.op == alloc_ && !line.has(Field::ret)) not_returned_++;
+  if (line.kind != LineKind::process) return;
+  if (line.op == exit_) {
+    comms_.erase(line.pid);
+    holder_by_pid_.erase(line.pid);
+    return;
+  }
+  comms_[line.pid] = line.comm;
+  if (auto at = holder_by_pid_.find(line.pid); at != holder_by_pid_.end())
+    if (Holder& holder = holders_[at->second]; holder.pid) holder.comm = line.comm;
+}
+
+Memory::Holder& Memory::holder_of(std::uint32_t pid) {
+  auto [at, is_new] = holder_by_pid_.try_emplace(pid, holders_.size());
+  if (!is_new) return holders_[at->second];
+  if (holders_.size() > MAX_HOLDERS) {
+    at->second = MAX_HOLDERS;
+    return holders_[MAX_HOLDERS];
+  }
+  Holder& holder = holders_.emplace_back();
+  if (at->second == MAX_HOLDERS) return holder;  // of all others
+  holder.pid = pid;
+  if (auto comm = comms_.find(pid); comm != comms_.end()) holder.comm = comm->second;
+  return holder;
+}
+
+void Memory::add(Holder& holder, const Block& block) {
+  auto kind = static_cast<std::size_t>(block.kind);
+  Figures& figures = holder.kinds[kind];
+  figures.allocations++;
+  figures.allocated += block.size;
+  figures.held += block.size;
+  figures.peak = std::max(figures.peak, figures.held);
+  holder.peaks[static_cast<std::size_t>(side_of(block.kind))].allocated(block);
+  holder.held[kind] += block.size;
+  holder.curve.at(block.since).set(holder.held);
+}
+
+void Memory::drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how) {
+  auto kind = static_cast<std::size_t>(block.kind);
+  Figures& figures = holder.kinds[kind];
+  figures.held -= block.size;
+  switch (how) {
+    case Ended::freed:
+      figures.frees++;
+      figures.freed += block.size;
+      break;
+    case Ended::replaced:
+      figures.replaced += block.size;
+      break;
+    case Ended::with_context:
+      figures.with_context += block.size;
+      break;
+    case Ended::with_process:
+      figures.with_process += block.size;
+      break;
+  }
+  holder.peaks[static_cast<std::size_t>(side_of(block.kind))].ended(block);
+  holder.held[kind] -= block.size;
+  holder.curve.at(ts).set(holder.held);
+}
+
+Memory::Churn& Memory::churn_of(std::uint64_t size) {
+  auto at = churn_.find(size);
+  if (at != churn_.end()) return at->second;
+  if (churn_.size() >= MAX_SIZES) size = 0;
+  Churn& churn = churn_[size];
+  churn.size = size;
+  return churn;
+}
+
+void Memory::allocated(const Block& block) {
+  add(all_, block);
+  add(holder_of(block.pid), block);
+  Churn& churn = churn_of(block.size);
+  churn.allocations++;
+  if (churn.last_pid == block.pid && block.since - churn.last_freed < SOON) churn.again++;
+  if (block.number == 1) first_allocation_ = block.since;
+  last_allocation_ = block.since;
+}
+
+void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
+  drop(all_, block, ts, how);
+  drop(holder_of(block.pid), block, ts, how);
+  if (how == Ended::freed) {
+    Churn& churn = churn_of(block.size);
+    churn.frees++;
+    churn.lifetimes.add(until(block.since, ts));
+    churn.last_freed = ts;
+    churn.last_pid = block.pid;
+  } else if (how != Ended::replaced) {
+    keep_never_freed({block, true, how, until(block.since, ts)});
+  }
+}
+
+void Memory::freed_unknown(const Line& free) {
+  unknown_free_count_++;
+  if (unknown_frees_.size() < KEPT_UNKNOWN)
+    unknown_frees_.push_back(
+        {free.name, free.pid, free.has(Field::ptr) ? free.ptr : free.handle, free.ts, free.id});
+}
+
+// As a heap whose top is the smallest.
+void Memory::keep_never_freed(const NeverFreed& block) {
+  never_freed_blocks_++;
+  never_freed_bytes_ += block.block.size;
+  if (never_freed_.size() == KEPT_NEVER_FREED) {
+    if (!larger(block, never_freed_.front())) return;
+    std::pop_heap(never_freed_.begin(), never_freed_.end(), larger);
+    never_freed_.pop_back();
+  }
+  never_freed_.push_back(block);
+  std::push_heap(never_freed_.begin(), never_freed_.end(), larger);
+}
+
+void Memory::finish(const TraceFacts& facts) {
+  duration_ = facts.duration();
+  live_.each([&](const Block& block) {
+    keep_never_freed({block, false, Ended::with_process, until(block.since, duration_)});
+  });
+  std::sort(never_freed_.begin(), never_freed_.end(), larger);
+  find_holders();
+  std::sort(holders_.begin(), holders_.end(), [](const Holder& a, const Holder& b) {
+    return std::tuple(b.peaks[0].bytes(), b.peaks[1].bytes(), a.pid) <
+           std::tuple(a.peaks[0].bytes(), a.peaks[1].bytes(), b.pid);
+  });
+}
+
+void Memory::find_holders() {
+  std::vector<std::array<std::vector<Block>, SIDES>> live(holders_.size());
+  live_.each([&](const Block& block) {
+    live[holder_by_pid_.at(block.pid)][static_cast<std::size_t>(side_of(block.kind))].push_back(
+        block);
+  });
+  for (std::size_t i = 0; i < holders_.size(); i++)
+    for (std::size_t side = 0; side < SIDES; side++)
+      holders_[i].at_peak[side] = holders_[i].peaks[side].holders(live[i][side]);
+}
+
+std::vector<Memory::Churn> Memory::churn() const {
+  std::vector<Churn> sizes;
+  for (const auto& [size, churn] : churn_)
+    if (churn.allocations > 1 && churn.frees) sizes.push_back(churn);
+  std::sort(sizes.begin(), sizes.end(), [](const Churn& a, const Churn& b) {
+    return std::tuple(b.frees, b.allocations, a.size) < std::tuple(a.frees, a.allocations, b.size);
+  });
+  return sizes;
+}
+
+std::vector<Memory::Level> Memory::columns(const Curve& curve, std::size_t count) const {
+  std::vector<Level> columns(count);
+  Level before;
+  before.set({});
+  for (std::size_t column = 0; column < count; column++) {
+    auto time_at = [&](std::size_t at) {
+      return duration_ / count * at + duration_ % count * at / count;
+    };
+    Level& level = columns[column];
+    level.set(before.last);
+    std::size_t end = time_at(column + 1) / curve.width() + (column + 1 == count);
+    std::size_t at = time_at(column) / curve.width();
+    for (end = std::max(end, at + 1); at < std::min(end, curve.size()); at++)
+      level.merge(curve[at]);
+    before = level;
+  }
+  return columns;
+}
+
+}  // namespace cudabpf::analyze

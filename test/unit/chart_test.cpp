@@ -1,0 +1,37 @@
+#include "util/chart.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <limits>
+
+using namespace cudabpf;
+using Numbers = std::vector<std::uint64_t>;
+
+TEST_CASE("A curve of characters") {
+  CHECK(spark(Numbers{0, 1, 50, 100}, 100) == " ▁▄█");
+  CHECK(spark(Numbers{0, 0}, 0) == "  ");
+  CHECK(tall_spark(Numbers{25, 50, 75, 100}, 100, 2) == std::vector<std::string>{"  ▄█", "▄███"});
+}
+
+TEST_CASE("Marks are round, and no more than asked for") {
+  CHECK(time_marks(0, 1'000'000, 5) == Numbers{0, 500'000, 1'000'000});
+  CHECK(time_marks(1'300, 2'900, 4) == Numbers{1'500, 2'000, 2'500});
+  CHECK(time_marks(5, 5, 4) == Numbers{5});
+  CHECK(byte_marks(100 << 20, 4) == Numbers{0, 32 << 20, 64 << 20, 96 << 20});
+  constexpr auto MOST = std::numeric_limits<std::uint64_t>::max();
+  CHECK(time_marks(0, MOST, 5).size() <= 6);
+  CHECK(byte_marks(MOST, 3).size() <= 4);
+}
+
+TEST_CASE("A mark's time has the digits that matter") {
+  CHECK(mark_time(0, 5) == "0");
+  CHECK(mark_time(1'500'000'000, 500'000'000) == "1.5 s");
+  CHECK(mark_time(2'000'000'000, 1'000'000'000) == "2 s");
+  CHECK(mark_time(200'000, 100'000) == "200 µs");
+  CHECK(mark_time(3'000'050'000, 50'000) == "3.00005 s");
+}
+
+TEST_CASE("An axis has its marks where their times are") {
+  TextAxis axis = time_axis(0, 40'000'000, 40);
+  CHECK(axis.line == "┴───────────────────┴──────────────────┴");
+  CHECK(axis.labels == "0                   20 ms");
+}
