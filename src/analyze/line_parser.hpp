@@ -1,6 +1,7 @@
 // The text of a line to its fields.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string_view>
 
@@ -35,6 +36,7 @@ class LineParser {
 
   Names names_;
   Words words_;
+  std::array<Name, 1024> recent_{};  // by what their raw text holds
   std::unique_ptr<Json> json_;
 };
 

@@ -59,6 +59,35 @@ TEST_CASE("Fields of a launch") {
   CHECK_FALSE(p.line.failed());
 }
 
+TEST_CASE("Names are told apart by their text, however it is escaped") {
+  Parsing p;
+  auto name = [&](const std::string& json) {
+    REQUIRE(p.parse(R"({"name":)" + json + R"(,"op":"launch"})"));
+    CHECK(p.text(p.line.op) == "launch");
+    return p.line.name;
+  };
+  for (int round = 0; round < 2; round++) {  // new ones, and known ones
+    CHECK(p.text(name(R"("a\\nb")")) == "a\\nb");
+    CHECK(p.text(name(R"("a\nb")")) == "a\nb");
+    CHECK(p.text(name(R"("x")")) == "x");
+    CHECK(p.text(name(R"("x\"")")) == "x\"");
+    CHECK_FALSE(name(R"("")"));
+    CHECK_FALSE(name("null"));
+    CHECK(name(R"("\u0063uInit")") == name(R"("cuInit")"));
+    CHECK(name(R"( "cuInit" )") == name(R"("cuInit")"));
+  }
+}
+
+TEST_CASE("Keys of any length, also at a line's end") {
+  Parsing p;
+  REQUIRE(
+      p.parse(R"({"":1,"i":2,"id":3,"kernel_":4,"kernel_fro":5,"kernel_from_handle":6,"k\"":7})"));
+  CHECK(p.line.id == 3);
+  CHECK_FALSE(p.line.kernel_from_handle);
+  REQUIRE(p.parse(R"({"kernel_from":1,"a":1})"));
+  CHECK(p.line.kernel_from_handle);
+}
+
 TEST_CASE("What a field's absence says") {
   Parsing p;
   REQUIRE(p.parse(R"({"id":1,"type":"memory","ts":5,"unfinished":true,"size":null})"));
