@@ -174,7 +174,7 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
     Name& recent = recent_[slot_of(raw) % recent_.size()];
     if (!raw.empty() && names_.text(recent) == raw) {
       to = recent;
-      return true;
+      return !value.get_raw_json_string().error();  // passed as if it had been read
     }
     if (value.get_string().get(text)) return is_nothing(value);
     to = names_.add(text);
@@ -284,7 +284,8 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
     case packed("args"): {
       ondemand::object object;
       if (key != "args") return true;
-      return !value.get_object().get(object) && !object.raw_json().get(line.args);
+      if (value.get_object().get(object)) return is_nothing(value);
+      return !object.raw_json().get(line.args);
     }
     default:
       return true;

@@ -11,7 +11,7 @@ namespace cudabpf::analyze {
 
 class LineParser {
  public:
-  // Behind a line's end this much memory must be readable.
+  // Behind a line's end this much memory must be readable; it begins with a newline.
   static constexpr std::size_t PADDING = 64;
 
   LineParser();

@@ -217,6 +217,8 @@ bool TraceSource::hand_over(bool at_end) {
     filling_.size = rest;
   }
   block.size = whole;
+  // What is read of the padding must not depend on what the memory held before.
+  std::memset(block.bytes.get() + whole, '\n', LineParser::PADDING);
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return ready_.size() < BLOCKS_AHEAD || unwanted_; });
   ready_.push_back(std::move(block));

@@ -14,7 +14,7 @@ struct Parsing {
   std::string padded;
 
   bool parse(const std::string& text) {
-    padded = text + std::string(LineParser::PADDING, 'x');
+    padded = text + "\n" + std::string(LineParser::PADDING - 1, 'x');
     return parser.parse({padded.data(), text.size()}, line);
   }
   std::string_view text(Name name) const { return parser.names().text(name); }
@@ -78,6 +78,15 @@ TEST_CASE("Names are told apart by their text, however it is escaped") {
   }
 }
 
+TEST_CASE("A line is as bad when its name is known") {
+  Parsing p;
+  CHECK(p.parse(R"({"name":"cuInit"})"));
+  for (int time = 0; time < 2; time++) {
+    CHECK_FALSE(p.parse(R"({"name":"cuInit":7})"));
+    CHECK_FALSE(p.parse(R"({"name":"cuInit" 7})"));
+  }
+}
+
 TEST_CASE("Keys of any length, also at a line's end") {
   Parsing p;
   REQUIRE(
@@ -90,7 +99,7 @@ TEST_CASE("Keys of any length, also at a line's end") {
 
 TEST_CASE("What a field's absence says") {
   Parsing p;
-  REQUIRE(p.parse(R"({"id":1,"type":"memory","ts":5,"unfinished":true,"size":null})"));
+  REQUIRE(p.parse(R"({"id":1,"type":"memory","ts":5,"unfinished":true,"size":null,"args":null})"));
   CHECK(p.line.unfinished);
   CHECK_FALSE(p.line.has(Field::duration));
   CHECK_FALSE(p.line.has(Field::size));
@@ -161,6 +170,8 @@ TEST_CASE("Lines that are none") {
                            R"({"ts":18446744073709551616})",
                            R"({"pid":4294967296})",
                            R"({"name":7})",
+                           R"({"name":"a":7})",
+                           R"({"name":"cuInit"} {})",
                            R"({"stream":"0xg"})",
                            R"({"stream":"7f"})",
                            R"({"grid":[1,2]})",

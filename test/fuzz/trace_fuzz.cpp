@@ -1,0 +1,220 @@
+// Traces come from other machines, and the names in them from any program: no file may make the
+// reader crash, hang or swell, lose a line without a word, or tell what does not stand there.
+//
+// The input: a byte that says what is done with the others. 0: each line alone to the parser;
+// 1: files of a rotated trace, with a byte 0x1e between them; 2: lines behind a header, which must
+// be read alike plain and compressed; 3: and across the end of a block.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyze/line_parser.hpp"
+#include "analyze/trace_reader.hpp"
+#include "sink/frames.hpp"
+#include "util/fd.hpp"
+
+using namespace cudabpf;
+using namespace cudabpf::analyze;
+
+namespace {
+
+constexpr std::size_t BLOCK = std::size_t{1} << 20;  // as TraceSource reads them
+
+void require(bool holds) {
+  if (!holds) abort();
+}
+
+// What JSON without escapes says of a field must be what the line says, if it says anything.
+void check_values(const Line& line) {
+  if (line.text.find('\\') != line.text.npos) return;
+  auto json = nlohmann::json::parse(line.text, nullptr, false);
+  if (!json.is_object()) return;
+  auto same = [&](const char* key, Field field, std::uint64_t value) {
+    auto at = json.find(key);
+    if (at == json.end()) {
+      require(!line.has(field));
+    } else if (at->is_number_unsigned()) {
+      require(line.has(field) && *at == value);
+    }
+  };
+  same("id", Field::id, line.id);
+  same("ts", Field::ts, line.ts);
+  same("pid", Field::pid, line.pid);
+  same("size", Field::size, line.size);
+  auto args = json.find("args");
+  if (args != json.end() && args->is_object())
+    require(nlohmann::json::parse(line.args, nullptr, false) == *args);
+}
+
+void check(const Line& line, const Names& names) {
+  if (!line.args.empty()) {
+    require(line.args.data() >= line.text.data() &&
+            line.args.data() + line.args.size() <= line.text.data() + line.text.size());
+    require(line.args.front() == '{' && line.args.back() == '}');
+  }
+  for (Name name : {line.type, line.op, line.name, line.symbol, line.error, line.memory,
+                    line.kernel, line.device, line.control, line.object_class, line.group,
+                    line.status, line.comm, line.reason, line.severity})
+    require(name.id < names.size());
+  require((line.kind == LineKind::call) == line.has(Field::id));
+  for (auto [value, field] : {std::pair{line.duration, Field::duration},
+                              {line.ptr, Field::ptr},
+                              {line.stream, Field::stream},
+                              {line.count, Field::count}})
+    require(line.has(field) || !value);
+  check_values(line);
+}
+
+bool alike(const Line& a, const Line& b) {
+  return a.number == b.number && a.text == b.text && a.kind == b.kind && a.name == b.name &&
+         a.kernel == b.kernel && a.present == b.present && a.id == b.id && a.ts == b.ts &&
+         a.duration == b.duration && a.grid == b.grid && a.args == b.args;
+}
+
+void parse_lines(std::string_view text) {
+  LineParser parser;
+  while (!text.empty()) {
+    std::string_view one = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    // In memory of its own, so that a read behind its padding is seen. What the padding holds says
+    // nothing.
+    std::vector<char> bytes(one.begin(), one.end());
+    Line lines[2];
+    bool good[2];
+    for (int time = 0; time < 2; time++) {
+      bytes.resize(one.size());
+      bytes.push_back('\n');
+      bytes.resize(one.size() + LineParser::PADDING, time ? '"' : '}');
+      bytes.shrink_to_fit();
+      good[time] = parser.parse({bytes.data(), one.size()}, lines[time]);
+      if (good[time]) check(lines[time], parser.names());
+      lines[time].text = lines[time].args = {};
+    }
+    require(good[0] == good[1]);
+    if (good[0]) require(alike(lines[0], lines[1]));
+  }
+}
+
+// A file in memory, which has a path.
+class File {
+ public:
+  explicit File(std::string_view bytes) : fd_(::memfd_create("trace", MFD_CLOEXEC)) {
+    require(::write(fd_.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_.get()); }
+
+ private:
+  Fd fd_;
+};
+
+struct Read {
+  bool refused = false;
+  std::vector<std::uint64_t> numbers, ids;  // of the lines that could be read
+  std::vector<std::string> texts;
+  TraceFacts facts;
+};
+
+Read read(const std::vector<std::string>& paths) {
+  Read read;
+  auto reader = TraceReader::open(paths);
+  Line line;
+  while (reader) {
+    auto more = (*reader)->next(line);
+    if (!more) {  // a later file is none of a trace
+      require(!more.error().message.empty() && paths.size() > 1);
+      read.refused = true;
+      break;
+    }
+    if (!*more) break;
+    check(line, (*reader)->names());
+    read.numbers.push_back(line.number);
+    read.ids.push_back(line.id);
+    read.texts.emplace_back(line.text);
+  }
+  if (!reader) {
+    require(!reader.error().message.empty());
+    read.refused = true;
+    return read;
+  }
+  const TraceFacts& facts = read.facts = (*reader)->facts();
+  require(facts.lines == read.texts.size() + facts.malformed);
+  require(facts.first_malformed.size() <= facts.malformed);
+  require(facts.first_malformed.empty() == (facts.malformed == 0));
+  require(facts.unknown <= read.texts.size() && facts.cut_off.size() <= paths.size());
+  return read;
+}
+
+void read_files(std::string_view bytes) {
+  std::vector<File> files;
+  std::vector<std::string> paths;
+  do {
+    std::string_view one = bytes.substr(0, bytes.find('\x1e'));
+    bytes.remove_prefix(std::min(bytes.size(), one.size() + 1));
+    files.emplace_back(one);
+    paths.push_back(files.back().path());
+  } while (!bytes.empty() && files.size() < 4);
+  read(paths);
+}
+
+// Every line that is not empty was read, counted as bad, or is the half of one that the file ends
+// with.
+void check_complete(const Read& read, std::string_view text) {
+  std::uint64_t number = 0, lines = 0;
+  std::size_t at = 0;
+  bool half = false;
+  while (!text.empty()) {
+    number++;
+    std::string_view one = text.substr(0, text.find('\n'));
+    half = one.size() == text.size() && !one.empty();
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    lines += !one.empty();
+    if (at < read.numbers.size() && read.numbers[at] == number) require(read.texts[at++] == one);
+  }
+  require(at == read.numbers.size());
+  require(read.facts.lines == lines || (half && read.facts.lines == lines - 1));
+  require(read.facts.lines == lines || read.facts.cut_off.size() == 1);
+}
+
+void read_alike(std::string_view bytes, bool across) {
+  const std::string header = R"({"type":"trace","format":"cudabpf-trace","format_version":"1.1"})"
+                             "\n";
+  std::string text = std::string(header).append(bytes);
+  Read plain = read({File(text).path()});
+  require(!plain.refused);
+  check_complete(plain, text);
+
+  std::string other = header;
+  if (across) other += std::string(BLOCK - 64 - bytes.size() / 2, 'x') + "\n";  // a bad line
+  other.append(bytes);
+  Read again = read({File(across ? other : Frames::frame_of(other)).path()});
+  for (std::size_t i = 1; across && i < again.numbers.size(); i++) again.numbers[i]--;
+  require(again.texts == plain.texts && again.ids == plain.ids && again.numbers == plain.numbers);
+  require(again.facts.malformed == plain.facts.malformed + across);
+  require(again.facts.cut_off.size() == plain.facts.cut_off.size());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (!size) return 0;
+  std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0] % 4) {
+    case 0:
+      parse_lines(bytes);
+      break;
+    case 1:
+      read_files(bytes);
+      break;
+    default:
+      read_alike(bytes, data[0] % 4 == 3);
+  }
+  return 0;
+}
