@@ -15,6 +15,11 @@ add_check(check_shell check 60 ${CMAKE_SOURCE_DIR}/scripts/check-shell)
 add_check(check_tidy check 900 ${CMAKE_SOURCE_DIR}/scripts/check-tidy ${CMAKE_BINARY_DIR})
 add_check(apt_backports check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/apt-backports-test.sh)
 add_check(check_docs check 60 ${CMAKE_SOURCE_DIR}/scripts/check-docs $<TARGET_FILE:cudabpf>)
+file(GLOB RECORDED ${CMAKE_SOURCE_DIR}/traces/*.zst)
+add_check(questions check 120 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/questions.py
+          $<TARGET_FILE:cudabpf> ${CMAKE_CURRENT_SOURCE_DIR}/golden/trace.jsonl ${RECORDED})
+add_check(visualize_pipeline check 60
+          ${CMAKE_CURRENT_SOURCE_DIR}/scripts/visualize-pipeline-test.sh $<TARGET_FILE:cudabpf>)
 add_check(package package 120 ${CMAKE_SOURCE_DIR}/scripts/check-package ${CMAKE_BINARY_DIR})
 add_check(list_skipped check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-skipped-test.sh)
 foreach(preset asan fuzz static)
