@@ -11,7 +11,6 @@ namespace cudabpf::analyze {
 namespace {
 
 constexpr std::size_t MALFORMED_TOLD = 5;
-constexpr std::size_t HEADER_MAX = std::size_t{16} << 20;
 
 std::uint64_t number_in(const nlohmann::json& object, const char* key) {
   auto at = object.find(key);
@@ -48,7 +47,7 @@ Result<> TraceReader::open_next() {
                     source_->broken().empty() ? "there is nothing in it" : source_->broken()),
         {}};
   std::string_view first(block_.bytes.get(), block_.size);
-  return take_header(first.substr(0, std::min(first.find('\n'), HEADER_MAX)));
+  return take_header(first.substr(0, first.find('\n')));
 }
 
 Result<> TraceReader::take_header(std::string_view text) {

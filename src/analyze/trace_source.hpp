@@ -18,6 +18,9 @@ namespace cudabpf::analyze {
 
 class TraceSource {
  public:
+  // No line of a trace comes near: a longer one must not take all memory.
+  static constexpr std::size_t MAX_LINE = std::size_t{16} << 20;
+
   // "-": standard input. Refuses what cannot be a trace, and says what it seems to be.
   static Result<std::unique_ptr<TraceSource>> open(const std::string& path);
   ~TraceSource();

@@ -84,6 +84,23 @@ TEST_CASE("More lines than a block has, and lines longer than one") {
   CHECK(read({folder.write("t.zst", Frames::frame_of(text + END))}).ids == ids);
 }
 
+TEST_CASE("A line without end is a bad one, and takes no more memory than the longest") {
+  TemporaryFolder folder;
+  std::string text = HEADER + call(1) + R"({"id":2,"name":")" +
+                     std::string(TraceSource::MAX_LINE * 2, 'x') + "\"}\n" + call(3) + END;
+  for (const auto& path :
+       {folder.write("t", text), folder.write("t.zst", Frames::frame_of(text))}) {
+    Read long_line = read({path.string()});
+    CHECK(long_line.ids == Ids{1, 3});
+    CHECK(long_line.facts.malformed == 1);
+    CHECK(long_line.facts.bytes < TraceSource::MAX_LINE + (2 << 20));
+    CHECK(long_line.facts.first_malformed == std::vector{path.string() + ":3"});
+  }
+  std::string longest = R"({"id":2,"name":")";
+  longest += std::string(TraceSource::MAX_LINE - longest.size() - 2, 'x') + "\"}";
+  CHECK(read({folder.write("t", HEADER + call(1) + longest + "\n" + END)}).ids == Ids{1, 2});
+}
+
 TEST_CASE("A trace that was cut off") {
   TemporaryFolder folder;
   SECTION("between lines") {
