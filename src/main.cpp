@@ -40,8 +40,10 @@ static int run(int argc, char** argv) {
   cli::add_doctor(app, action);
   cli::add_functions(app, action);
   cli::add_schema(app, action);
+  cli::add_summary(app, action);
   cli::add_calls(app, action);
   cli::add_memory(app, action);
+  cli::add_gaps(app, action);
   cli::add_completion(app, action);
 
   try {

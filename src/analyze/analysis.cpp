@@ -73,6 +73,10 @@ void add_facts(Page& page, const TraceFacts& facts) {
 std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", number); }
 double microseconds(std::uint64_t ns) { return static_cast<double>(ns) / 1000; }
 
+std::string seconds(std::uint64_t ns) {
+  return fmt::format("{}.{:06}", ns / 1'000'000'000, ns / 1000 % 1'000'000);
+}
+
 double share(std::uint64_t part, std::uint64_t whole) {
   return whole ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
 }

@@ -33,6 +33,8 @@ void add_facts(Page& page, const TraceFacts& facts);
 std::string hexadecimal(std::uint64_t number);
 // Microseconds, as traces have durations.
 double microseconds(std::uint64_t ns);
+// "10.652314": since the trace began, as --from takes it.
+std::string seconds(std::uint64_t ns);
 double share(std::uint64_t part, std::uint64_t whole);  // in percent; of nothing 0
 std::string percent(std::uint64_t part, std::uint64_t whole);
 

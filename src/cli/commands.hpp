@@ -24,8 +24,10 @@ void add_schema(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 // Those that read a trace.
+void add_summary(CLI::App& app, Action& action);
 void add_calls(CLI::App& app, Action& action);
 void add_memory(CLI::App& app, Action& action);
+void add_gaps(CLI::App& app, Action& action);
 
 std::string footer();  // of --help: examples and exit statuses
 

@@ -7,7 +7,10 @@
 namespace cudabpf {
 
 namespace {
-constexpr unsigned COLUMN = 11;  // of figures
+constexpr unsigned COLUMN = 11;   // of figures
+constexpr std::size_t TERM = 18;  // what is behind a word begins there
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 }  // namespace
 
 std::string shortened(const std::string& text, std::size_t width) {
@@ -48,11 +51,19 @@ void Page::row(const std::string& name, std::span<const std::string> figures) {
   text_ += '\n';
 }
 
+void Page::term(std::string_view word, std::string_view text) {
+  std::size_t begin = text_.size();
+  paragraph(printable(std::string(text)), TERM);
+  text_.replace(begin, TERM, fmt::format("  {:<{}}", word, TERM - 2));
+}
+
 void Page::paragraph(std::string_view text, std::size_t indent) {
   while (!text.empty()) {
     std::size_t size = text.size();
     if (size > width_ - indent) {
       size = text.rfind(' ', width_ - indent);
+      while (size != std::string_view::npos && size && is_digit(text[size - 1]))  // "3 ms"
+        size = text.rfind(' ', size - 1);
       if (size == std::string_view::npos) size = width_ - indent;
     }
     line(std::string(indent, ' ') + std::string(text.substr(0, size)));

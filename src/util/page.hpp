@@ -30,6 +30,8 @@ class Page {
   }
   // Text that is broken between words, each line after `indent` blanks.
   void paragraph(std::string_view text, std::size_t indent);
+  // A paragraph behind a word that says what it is about.
+  void term(std::string_view word, std::string_view text);
 
   unsigned width() const { return width_; }
   std::string take() { return std::move(text_); }

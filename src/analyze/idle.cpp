@@ -1,0 +1,274 @@
+#include "analyze/idle.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace cudabpf::analyze {
+
+namespace {
+
+bool longer(const Gap& a, const Gap& b) { return a.time() > b.time(); }
+
+// The handle that a call of an event names in its arguments; 0: none.
+std::uint64_t event_of(const Line& line) {
+  constexpr std::string_view KEY = "\"hEvent\":\"0x";
+  std::size_t at = line.args.find(KEY);
+  if (at == std::string_view::npos) return 0;
+  std::string_view digits = line.args.substr(at + KEY.size());
+  std::uint64_t handle = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), handle, 16);
+  return handle;
+}
+
+}  // namespace
+
+Gap::Gap(const Line& line)
+    : pid(line.pid), tid(line.tid), begin(line.end()), after(line.id), after_name(line.name) {}
+
+std::uint64_t Gap::spend(const Line& line) {
+  if (line.tid != tid || line.end() <= begin) return 0;
+  std::uint64_t time = line.end() - std::max(line.ts, begin);
+  in_calls += time;
+  if (time > longest) {
+    longest = time;
+    longest_call = line.name;
+  }
+  return time;
+}
+
+void Gap::close(const Line& line) {
+  end = std::max(line.ts, begin);
+  until = line.id;
+  until_name = line.name;
+  in_calls = std::min(in_calls, time());
+}
+
+void LongestGaps::add(const Gap& gap) {
+  if (!at_most_ || (heap_.size() == at_most_ && !longer(gap, heap_.front()))) return;
+  if (heap_.size() == at_most_) {
+    std::pop_heap(heap_.begin(), heap_.end(), longer);
+    heap_.pop_back();
+  }
+  heap_.push_back(gap);
+  std::push_heap(heap_.begin(), heap_.end(), longer);
+}
+
+std::vector<Gap> LongestGaps::take() {
+  std::sort(heap_.begin(), heap_.end(), longer);
+  return std::move(heap_);
+}
+
+Idle::Idle(Names& names, std::size_t at_most)
+    : names_(names),
+      work_of_(names),
+      event_(names.add("event")),
+      stream_(names.add("stream")),
+      record_(names.add("record")),
+      query_(names.add("query")),
+      destroy_(names.add("destroy")),
+      ctx_(names.add("ctx")),
+      exit_(names.add("exit")),
+      longest_idle_(at_most),
+      longest_between_(at_most) {}
+
+void Idle::line(const Line& line) {
+  if (line.kind == LineKind::call && !line.has(Field::parent)) {
+    Process& process = processes_[line.pid];
+    process.figures.pid = line.pid;
+    call(line, process);
+  } else if (line.kind == LineKind::process && line.op == exit_) {
+    auto at = processes_.find(line.pid);
+    if (at == processes_.end()) return;
+    close(at->second);
+    processes_.erase(at);
+  }
+}
+
+void Idle::call(const Line& line, Process& process) {
+  Work kind = work_of_(line);
+  if (gives_work(kind) && !line.failed()) return work(line, kind, process);
+  if (process.is_idle)
+    process.figures.meanwhile[line.name.id] += process.gap.spend(line);
+  else if (process.launched)
+    process.between.spend(line);
+  bool about_event = line.type == event_, about_stream = line.type == stream_;
+  if (about_event && line.op == record_ && process.events.size() < MAX_EVENTS) {
+    process.events[event_of(line)] = {line.stream, line.ts};
+  } else if (kind == Work::wait) {
+    process.launched = false;
+    if (!line.has(Field::duration)) process.figures.untimed_waits++;
+    if (line.has(Field::duration) && !line.failed()) done(line, process);
+  } else if ((about_event || about_stream) && line.op == query_) {
+    if (line.has(Field::ret) && line.ret == 0) done(line, process);
+  } else if (about_stream && line.op == destroy_) {
+    process.pending.erase(line.stream);
+  }
+}
+
+void Idle::work(const Line& line, Work kind, Process& process) {
+  OfProcess& figures = process.figures;
+  if (!figures.first_work) figures.first_work = line.ts;
+  figures.last_work = std::max(figures.last_work, line.end());
+  if (process.is_idle) {
+    Gap& gap = process.gap;
+    gap.close(line);
+    figures.idle.add(gap.time());
+    figures.in_calls += gap.in_calls;
+    longest_idle_.add(gap);
+    process.is_idle = false;
+  }
+  if (kind == Work::launch) {
+    if (process.launched && line.ts > process.between.begin) {
+      process.between.close(line);
+      figures.between.add(process.between.time());
+      longest_between_.add(process.between);
+    }
+    process.launched = true;
+    process.between = Gap(line);
+  }
+  bool returns_when_done = (kind == Work::to_host || kind == Work::to_device) && !line.async;
+  if (!returns_when_done) {
+    process.pending[line.stream] = line.ts;
+    return;
+  }
+  process.launched = false;
+  done(line, process);
+}
+
+// What a wait, a copy that waits or a query that says so has seen the end of.
+void Idle::done(const Line& line, Process& process) {
+  auto& pending = process.pending;
+  auto finish = [&](std::uint64_t stream, std::uint64_t until) {
+    auto at = pending.find(stream);  // another thread may have given it more meanwhile
+    if (at != pending.end() && at->second <= until) pending.erase(at);
+  };
+  if (line.op == ctx_) {
+    std::erase_if(pending, [&](const auto& stream) { return stream.second <= line.ts; });
+  } else if (line.op == event_ || line.type == event_) {
+    auto event = process.events.find(event_of(line));
+    if (event != process.events.end()) finish(event->second.stream, event->second.ts);
+  } else {
+    finish(line.stream, line.ts);
+  }
+  perhaps_idle(line, process);
+}
+
+void Idle::perhaps_idle(const Line& line, Process& process) {
+  if (!process.pending.empty() || process.is_idle || !process.figures.first_work) return;
+  process.is_idle = true;
+  process.gap = Gap(line);
+}
+
+void Idle::close(Process& process) { done_.push_back(std::move(process.figures)); }
+
+void Idle::finish(const TraceFacts&) {
+  for (auto& [pid, process] : processes_) close(process);
+  processes_.clear();
+  std::erase_if(done_, [](const OfProcess& process) { return !process.first_work; });
+  std::sort(done_.begin(), done_.end(), [](const OfProcess& a, const OfProcess& b) {
+    return std::pair(b.idle.total(), a.pid) < std::pair(a.idle.total(), b.pid);
+  });
+  idle_ = longest_idle_.take();
+  between_ = longest_between_.take();
+}
+
+namespace {
+
+Json times_json(const Durations& times) {
+  Json json = {{"count", times.count()}, {"total_us", microseconds(times.total())}};
+  if (!times.count()) return json;
+  json["mean_us"] = microseconds(times.mean());
+  json["p50_us"] = microseconds(times.quantile(0.5));
+  json["p99_us"] = microseconds(times.quantile(0.99));
+  json["max_us"] = microseconds(times.max());
+  return json;
+}
+
+Json gap_json(const Gap& gap, const Names& names) {
+  Json json = {{"begin_us", microseconds(gap.begin)},
+               {"time_us", microseconds(gap.time())},
+               {"pid", gap.pid},
+               {"tid", gap.tid},
+               {"after", {{"id", gap.after}, {"name", names.text(gap.after_name)}}},
+               {"until", {{"id", gap.until}, {"name", names.text(gap.until_name)}}},
+               {"in_calls_us", microseconds(gap.in_calls)}};
+  if (gap.longest_call)
+    json["longest_call"] = {{"name", names.text(gap.longest_call)},
+                            {"time_us", microseconds(gap.longest)}};
+  return json;
+}
+
+// "87 % outside CUDA; cuMemAlloc 40 µs"
+std::string meanwhile(const Gap& gap, const Names& names) {
+  std::string text = percent(gap.time() - gap.in_calls, gap.time()) + " outside CUDA";
+  if (gap.longest_call)
+    text += fmt::format("; {} {}", names.text(gap.longest_call), human_time(gap.longest));
+  return text;
+}
+
+void add_gaps(Page& page, std::string_view heading, const std::vector<Gap>& gaps,
+              const Names& names) {
+  if (!gaps.empty()) page.heading(heading, {"time"});
+  for (const Gap& gap : gaps)
+    page.row(fmt::format("at {} s  {} → {}: {}", seconds(gap.begin), names.text(gap.after_name),
+                         names.text(gap.until_name), meanwhile(gap, names)),
+             {human_time(gap.time())});
+}
+
+}  // namespace
+
+Json idle_json(const Idle& idle) {
+  const Names& names = idle.names();
+  Json processes = Json::array(), longest = Json::array(), between = Json::array();
+  for (const auto& process : idle.processes()) {
+    Json meanwhile = Json::object();
+    for (auto [name, time] : process.meanwhile)
+      meanwhile[std::string(names.text({name}))] = microseconds(time);
+    processes.push_back({{"pid", process.pid},
+                         {"first_work_us", microseconds(process.first_work)},
+                         {"last_work_us", microseconds(process.last_work)},
+                         {"idle", times_json(process.idle)},
+                         {"idle_in_calls_us", microseconds(process.in_calls)},
+                         {"idle_in_calls", meanwhile},
+                         {"between_launches", times_json(process.between)},
+                         {"untimed_waits", process.untimed_waits}});
+  }
+  for (const Gap& gap : idle.longest_idle()) longest.push_back(gap_json(gap, names));
+  for (const Gap& gap : idle.longest_between()) between.push_back(gap_json(gap, names));
+  return {{"processes", processes}, {"longest_idle", longest}, {"longest_between", between}};
+}
+
+void add_idle(Page& page, const Idle& idle) {
+  page.heading("GPU probably idle", {"share", "total", "times", "p50", "p99", "longest"});
+  for (const auto& process : idle.processes()) {
+    const Durations& times = process.idle;
+    page.row(
+        fmt::format("process {}, of {}", process.pid,
+                    human_time(process.last_work - process.first_work)),
+        {percent(times.total(), process.last_work - process.first_work), human_time(times.total()),
+         human_count(times.count()), human_time(times.quantile(0.5)),
+         human_time(times.quantile(0.99)), human_time(times.max())});
+    page.row("  of it outside CUDA calls",
+             {percent(times.total() - process.in_calls, times.total()),
+              human_time(times.total() - process.in_calls), "", "", "", ""});
+  }
+  if (idle.processes().empty()) page.line("  nothing was launched or copied");
+  for (const auto& process : idle.processes())
+    if (process.untimed_waits)
+      page.paragraph(fmt::format("{} of process {} have no return in this trace: when the GPU was "
+                                 "idle after them is not known",
+                                 count_of(process.untimed_waits, "wait", "waits"), process.pid),
+                     2);
+  add_gaps(page, "longest idle", idle.longest_idle(), idle.names());
+  page.heading("between launches", {"total", "times", "p50", "p99", "longest"});
+  for (const auto& process : idle.processes())
+    page.row(fmt::format("process {}", process.pid),
+             {human_time(process.between.total()), human_count(process.between.count()),
+              human_time(process.between.quantile(0.5)), human_time(process.between.quantile(0.99)),
+              human_time(process.between.max())});
+  add_gaps(page, "longest between launches", idle.longest_between(), idle.names());
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,168 @@
+#include "analyze/phases.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cudabpf::analyze {
+
+namespace {
+
+struct Moment {
+  std::uint64_t ts = 0;
+  Spent spent;
+};
+
+// When the last of the weights was on the GPU: the last large copy before the work begins.
+Moment weights_there(const ThreadWork& thread, std::uint64_t work_begins) {
+  Moment there;
+  for (std::size_t i = 0; i < thread.segments.size(); i++) {
+    const Segment& segment = thread.segments[i];
+    if (segment.begin > work_begins) break;
+    std::uint64_t at = segment.last_large_to_device;
+    if (!at || at > work_begins) continue;
+    there.ts = at;
+    there.spent = i + 1 < thread.segments.size() ? thread.segments[i + 1].before : thread.all;
+  }
+  return there;
+}
+
+// Windows in their order; what some of their calls took goes to phases of its own.
+class Division {
+ public:
+  enum class Takes : std::uint8_t { code, all };  // out of a window: code, or also copies and waits
+
+  explicit Division(std::uint64_t begin) { from_.ts = begin; }
+
+  Phase window(std::string name, Moment to, Takes takes, std::string note = {}) {
+    to.ts = std::max(to.ts, from_.ts);
+    Spent spent = to.spent - from_.spent;
+    if (takes == Takes::code) spent.to_device = spent.to_host = spent.waiting = 0;
+    apart_.module += spent.module;
+    apart_.to_device += spent.to_device;
+    apart_.to_host += spent.to_host;
+    apart_.waiting += spent.waiting;
+    std::uint64_t length = to.ts - from_.ts;
+    std::uint64_t out = spent.module + spent.to_device + spent.to_host + spent.waiting;
+    Phase phase{std::move(name), true, length - std::min(out, length), spent.calls, from_.ts, to.ts,
+                std::move(note)};
+    from_ = to;
+    return phase;
+  }
+
+  const Spent& apart() const { return apart_; }
+
+ private:
+  Moment from_;
+  Spent apart_;
+};
+
+Phase not_seen(std::string name, std::string why) {
+  Phase phase;
+  phase.name = std::move(name);
+  phase.note = std::move(why);
+  return phase;
+}
+
+Phase of_calls(std::string name, std::uint64_t time, std::string_view which) {
+  Phase phase = not_seen(std::move(name), time ? fmt::format("in {}", which)
+                                               : fmt::format("no {} that took time", which));
+  phase.seen = time > 0;
+  phase.time = time;
+  return phase;
+}
+
+std::string times_text(const Iterations& iterations) {
+  const Durations& times = iterations.times;
+  std::string text = count_of(iterations.count - iterations.warm_up, "iteration", "iterations");
+  if (!times.count()) return text;
+  return text + fmt::format(": mean {}, p50 {}, p99 {}", human_time(times.mean()),
+                            human_time(times.quantile(0.5)), human_time(times.quantile(0.99)));
+}
+
+}  // namespace
+
+Phases find_phases(const ThreadWork& thread, const Iterations& iterations,
+                   std::uint64_t trace_end) {
+  using Takes = Division::Takes;
+  Phases found;
+  found.begin = std::min(thread.process_began, thread.first_call);
+  found.end = std::max(thread.process_ended ? thread.process_ended : trace_end, thread.last_end);
+  bool repeats = iterations.found != Iterations::Found::none;
+  bool set_up_seen = thread.at_set_up.calls > 0;
+  Moment set_up{thread.set_up ? thread.set_up : thread.last_end,
+                thread.set_up ? thread.at_set_up : thread.all};
+  Moment worked{thread.segments.empty() ? set_up.ts : thread.segments.back().end, thread.all};
+  Moment weights = weights_there(thread, repeats ? iterations.begin : worked.ts);
+  if (weights.ts) found.loading_calls = weights.spent.calls - set_up.spent.calls;
+
+  Division division(found.begin);
+  Phase before = division.window("before the first call", {thread.first_call, {}}, Takes::code);
+  Phase initialisation = division.window("initialisation", set_up, Takes::code);
+  Phase loading =
+      not_seen("weight loading", "no copy of 64 KiB or more to the GPU before the work");
+  if (weights.ts)
+    loading = division.window("weight loading", weights, Takes::code,
+                              fmt::format("{} until the last large copy to the GPU",
+                                          count_of(found.loading_calls, "call", "calls")));
+  Phase warm_up, inference;
+  if (repeats) {
+    warm_up = division.window(
+        "warm-up", {iterations.warm, iterations.at_warm}, Takes::all,
+        iterations.warm_up
+            ? "with " + count_of(iterations.warm_up, "slow iteration", "slow iterations")
+            : std::string("before the first iteration; none was slow"));
+    inference = division.window("inference", {iterations.end, iterations.at_end}, Takes::all,
+                                times_text(iterations));
+  } else {
+    warm_up = not_seen("warm-up", "no repeating sequence of launches was found");
+    inference = division.window("work", worked, Takes::all,
+                                "no repeating sequence of launches was found: no iterations");
+  }
+  Phase clean_up = division.window("clean-up", {found.end, thread.all}, Takes::all);
+  if (!set_up_seen)
+    initialisation = not_seen("initialisation", "before the trace, or by another thread");
+
+  const Spent& apart = division.apart();
+  found.phases = {
+      std::move(before),
+      std::move(initialisation),
+      std::move(loading),
+      of_calls("input transfer", apart.to_device, "copies to the GPU afterwards"),
+      of_calls("modules and compiling", apart.module, "calls that load, link or look up code"),
+      std::move(warm_up),
+      std::move(inference),
+      of_calls("synchronisation", apart.waiting, "calls that wait for the GPU"),
+      of_calls("output transfer", apart.to_host, "copies from the GPU"),
+      std::move(clean_up)};
+  return found;
+}
+
+Json phases_json(const Phases& phases) {
+  Json json = Json::array();
+  for (const Phase& phase : phases.phases) {
+    Json one = {{"name", phase.name}, {"seen", phase.seen}};
+    if (phase.seen) {
+      one["time_us"] = microseconds(phase.time);
+      one["share"] = share(phase.time, phases.end - phases.begin);
+    }
+    if (phase.end) {
+      one["begin_us"] = microseconds(phase.begin);
+      one["end_us"] = microseconds(phase.end);
+      one["calls"] = phase.calls;
+    }
+    if (!phase.note.empty()) one["note"] = phase.note;
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+void add_phases(Page& page, const Phases& phases) {
+  page.heading("phases", {"time", "share"});
+  for (const Phase& phase : phases.phases)
+    page.row(phase.note.empty() ? phase.name : fmt::format("{:<23} {}", phase.name, phase.note),
+             {phase.seen ? human_time(phase.time) : "-",
+              phase.seen ? percent(phase.time, phases.end - phases.begin) : ""});
+}
+
+}  // namespace cudabpf::analyze

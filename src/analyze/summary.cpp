@@ -1,0 +1,414 @@
+#include "analyze/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cudabpf::analyze {
+
+namespace {
+
+using ByName = std::map<std::string, Totals::Times>;
+
+std::string text_in(const Json& object, const char* key) {
+  auto at = object.find(key);
+  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+std::vector<std::pair<std::string, Totals::Times>> longest_first(const ByName& times) {
+  std::vector<std::pair<std::string, Totals::Times>> sorted(times.begin(), times.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::pair(b.second.time, b.second.count) < std::pair(a.second.time, a.second.count);
+  });
+  return sorted;
+}
+
+Totals::Times sum_of(const ByName& times) {
+  Totals::Times sum;
+  for (const auto& [name, one] : times) {
+    sum.count += one.count;
+    sum.time += one.time;
+    sum.bytes += one.bytes;
+    sum.failed += one.failed;
+  }
+  return sum;
+}
+
+// "a 12 ms in 3, b 4 ms in 1, and 2 others"
+std::string listed(const ByName& times, std::size_t at_most) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& [name, one] : longest_first(times)) {
+    if (shown == at_most) break;
+    text += fmt::format("{}{} {} in {}", shown++ ? ", " : "", name, human_time(one.time),
+                        with_commas(one.count));
+  }
+  if (shown < times.size()) text += ", and " + count_of(times.size() - shown, "other", "others");
+  return text;
+}
+
+Json by_name_json(const ByName& times) {
+  Json json = Json::object();
+  for (const auto& [name, one] : longest_first(times)) {
+    json[name] = {{"count", one.count}, {"time_us", microseconds(one.time)}};
+    if (one.bytes) json[name]["bytes"] = one.bytes;
+    if (one.failed) json[name]["failed"] = one.failed;
+  }
+  return json;
+}
+
+Json slowest_json(const Slowest& slowest, const Names& names) {
+  Json json = Json::array();
+  for (const Slow& slow : slowest.all()) {
+    Json one = {{"name", names.text(slow.name)},
+                {"duration_us", microseconds(slow.duration)},
+                {"ts", slow.ts},
+                {"pid", slow.pid},
+                {"tid", slow.tid}};
+    if (slow.id) one["id"] = slow.id;
+    if (slow.what) one["what"] = names.text(slow.what);
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+}  // namespace
+
+Summary::Summary(Names& names, std::uint32_t pid)
+    : names_(names),
+      totals_(names),
+      threads_(names),
+      idle_(names, GAPS),
+      memory_(names),
+      pid_(pid) {}
+
+void Summary::line(const Line& line) {
+  totals_.line(line);
+  threads_.line(line);
+  idle_.line(line);
+  memory_.line(line);
+}
+
+void Summary::finish(const TraceFacts& facts) {
+  totals_.finish(facts);
+  threads_.finish(facts);
+  idle_.finish(facts);
+  memory_.finish(facts);
+  header_ = Json::parse(facts.header, nullptr, false);
+  duration_ = facts.duration();
+  for (const ThreadWork& thread : threads_.threads()) {  // the busiest first
+    if (!thread_ && (!pid_ || thread.pid == pid_)) thread_ = &thread;
+    auto at = std::find_if(processes_.begin(), processes_.end(),
+                           [&](const OfProcess& other) { return other.pid == thread.pid; });
+    if (at == processes_.end()) at = processes_.insert(at, {thread.pid, thread.comm});
+    at->threads++;
+    at->calls += thread.all.calls;
+    at->launches += thread.launches;
+    at->waiting += thread.all.waiting;
+  }
+  if (!thread_) return;
+  iterations_ = find_iterations(*thread_);
+  phases_ = find_phases(*thread_, iterations_, duration_);
+}
+
+void Summary::add_to(Page& page) const {
+  add_head(page);
+  if (processes_.size() > 1) add_processes(page);
+  if (thread_) {
+    add_phases(page, phases_);
+    add_answers(page);
+    add_slowest(page);
+  }
+  add_errors(page);
+}
+
+void Summary::add_head(Page& page) const {
+  page.heading(fmt::format(
+      "{} of {} in {}{}", count_of(totals_.calls, "call", "calls"),
+      count_of(processes_.size(), "process", "processes"), human_time(duration_),
+      totals_.unfinished ? fmt::format("; {} did not return", with_commas(totals_.unfinished))
+                         : ""));
+  std::string what = text_in(header_, "mode");
+  if (auto command = header_.find("command"); command != header_.end() && command->is_array()) {
+    what.clear();
+    for (const Json& word : *command)
+      if (word.is_string()) what += (what.empty() ? "" : " ") + word.get<std::string>();
+  }
+  page.line("  " + shortened(printable(what), page.width() - 2));
+  std::string machine = text_in(header_, "host");
+  if (auto gpus = header_.find("gpus"); gpus != header_.end() && gpus->is_array())
+    for (const Json& gpu : *gpus) machine += ", " + text_in(gpu, "name");
+  if (std::string driver = text_in(header_, "driver"); !driver.empty())
+    machine += ", driver " + driver;
+  machine += ", profile " + text_in(header_, "profile");
+  page.line("  " + shortened(printable(machine), page.width() - 2));
+  if (!thread_) {
+    if (pid_) page.line(fmt::format("  No call of process {} is in this trace.", pid_));
+    return;
+  }
+  const ThreadWork& main = *thread_;
+  std::uint64_t others =
+      totals_.launches - totals_.recorded_launches + totals_.graph_launches - main.launches;
+  page.paragraph(
+      fmt::format("Phases and iterations are of thread {} of process {}, which launches most{}.",
+                  main.tid, main.pid,
+                  others ? fmt::format("; others launch {}", with_commas(others)) : ""),
+      2);
+}
+
+void Summary::add_processes(Page& page) const {
+  constexpr std::size_t SHOWN = 6;
+  page.heading("processes", {"threads", "calls", "launches", "waiting"});
+  for (std::size_t i = 0; i < std::min(SHOWN, processes_.size()); i++) {
+    const OfProcess& process = processes_[i];
+    page.row(fmt::format("{} {}", process.pid, names_.text(process.comm)),
+             {human_count(process.threads), human_count(process.calls),
+              human_count(process.launches), human_time(process.waiting)});
+  }
+  if (processes_.size() > SHOWN)
+    page.line(fmt::format("  {} more: --json has them all", processes_.size() - SHOWN));
+}
+
+void Summary::add_answers(Page& page) const {
+  page.heading("answers");
+  page.term("loading", phases_.loading_calls
+                           ? count_of(phases_.loading_calls, "CUDA call", "CUDA calls") +
+                                 " from the first allocation to the last of the weights"
+                           : "no weights were seen to be loaded");
+  page.term("each iteration", iterations_answer());
+  page.term("compute", compute_answer());
+  page.term("transfer", transfer_answer());
+  page.term("GPU idle", idle_answer());
+  page.term("blocked", blocked_answer());
+  page.term("memory", memory_answer());
+  page.term("driver", driver_answer());
+  page.term("scheduler", scheduler_answer());
+}
+
+std::string Summary::iterations_answer() const {
+  if (iterations_.found == Iterations::Found::none)
+    return "no sequence of launches repeats at least three times";
+  std::string text = count_of(iterations_.launches, "launch", "launches");
+  if (iterations_.fewest != iterations_.most)
+    text +=
+        fmt::format(" ({} to {})", with_commas(iterations_.fewest), with_commas(iterations_.most));
+  text += fmt::format("; {} found ", count_of(iterations_.count, "iteration", "iterations"));
+  text += iterations_.found == Iterations::Found::between_waits
+              ? "between waits for the GPU"
+              : "in a row, without a wait: times are those of asking for them";
+  if (iterations_.times.count())
+    text += fmt::format(", {} of the time waiting",
+                        percent(iterations_.waiting, iterations_.times.total()));
+  if (iterations_.pauses)
+    text += fmt::format("; {} between them", count_of(iterations_.pauses, "pause", "pauses"));
+  return text;
+}
+
+std::string Summary::compute_answer() const {
+  Totals::Times waits = sum_of(totals_.waits);
+  std::string text = fmt::format("{} launching {}", human_time(totals_.launching.time),
+                                 count_of(totals_.launches, "kernel", "kernels"));
+  if (totals_.recorded_launches)
+    text += fmt::format(" ({} of them into graphs)", with_commas(totals_.recorded_launches));
+  if (totals_.graph_launches)
+    text += fmt::format(" and {}, whose kernels are not counted",
+                        count_of(totals_.graph_launches, "graph", "graphs"));
+  return text + fmt::format("; {} waiting for the GPU", human_time(waits.time));
+}
+
+std::string Summary::transfer_answer() const {
+  if (totals_.transfers.empty()) return "nothing was copied";
+  std::string text;
+  for (const auto& [direction, one] : longest_first(totals_.transfers))
+    text += fmt::format("{}{} {} in {}, {}", text.empty() ? "" : "; ", direction,
+                        human_bytes(one.bytes), count_of(one.count, "call", "calls"),
+                        human_time(one.time));
+  return text;
+}
+
+std::string Summary::idle_answer() const {
+  std::string text;
+  for (const auto& process : idle_.processes()) {
+    if (!text.empty()) text += "; ";
+    if (idle_.processes().size() > 1) text += fmt::format("process {}: ", process.pid);
+    text += fmt::format("probably {} of {} from first to last work, in {}",
+                        percent(process.idle.total(), process.last_work - process.first_work),
+                        human_time(process.last_work - process.first_work),
+                        count_of(process.idle.count(), "gap", "gaps"));
+  }
+  std::string_view before = "; the longest: ";
+  for (const Gap& gap : idle_.longest_idle()) {
+    text += fmt::format("{}{} at {} s, {} of it outside CUDA", before, human_time(gap.time()),
+                        seconds(gap.begin), percent(gap.time() - gap.in_calls, gap.time()));
+    before = "; ";
+  }
+  return text.empty() ? "nothing was launched or copied" : text;
+}
+
+std::string Summary::blocked_answer() const {
+  Totals::Times all = sum_of(totals_.waits);
+  if (!all.count) return "nothing waited for the GPU";
+  return fmt::format("{} in calls that wait for the GPU: {}", human_time(all.time),
+                     listed(totals_.waits, 3));
+}
+
+// "GPU 354 MiB at most, at 10.9 s: process 769 (cuMemAlloc 354 MiB); 0 B at the end"
+std::string Summary::memory_answer() const {
+  std::string text;
+  for (auto side : {Memory::Side::gpu, Memory::Side::host}) {
+    auto index = static_cast<std::size_t>(side);
+    const MemoryPeak& peak = memory_.all().peaks[index];
+    if (!peak.bytes()) continue;
+    text += fmt::format("{}{} {} at most, at {} s:", text.empty() ? "" : "; ",
+                        side == Memory::Side::gpu ? "GPU" : "pinned host memory",
+                        human_bytes(peak.bytes()), seconds(peak.ts()));
+    const auto& processes = memory_.processes();
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, processes.size()); i++) {
+      const Memory::Holder& holder = processes[i];
+      if (!holder.peaks[index].bytes()) continue;
+      std::map<std::string, std::uint64_t> by_function;
+      for (const auto& group : holder.at_peak[index].groups)
+        by_function[std::string(names_.text(group.function))] += group.bytes;
+      text += fmt::format("{} process {} had", i ? "," : "", holder.pid);
+      for (const auto& [function, bytes] : by_function)
+        text += fmt::format(" {} by {}", human_bytes(bytes), function);
+    }
+    std::uint64_t held = 0;
+    for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
+      if (Memory::side_of(static_cast<MemoryKind>(kind)) == side) held += memory_.all().held[kind];
+    text += fmt::format("; {} held at the end", human_bytes(held));
+  }
+  if (text.empty()) return "nothing was allocated";
+  if (memory_.never_freed_bytes())
+    text += fmt::format("; {} in {} never freed", human_bytes(memory_.never_freed_bytes()),
+                        count_of(memory_.never_freed_blocks(), "block was", "blocks were"));
+  return text;
+}
+
+std::string Summary::driver_answer() const {
+  if (!totals_.driver_calls) {
+    auto traced = header_.find("driver_traced");
+    bool was = traced != header_.end() && *traced == true;
+    return was ? "nothing was asked of it" : "not traced; --kernel does";
+  }
+  return fmt::format("{}: {}", count_of(totals_.driver_calls, "operation", "operations"),
+                     listed(totals_.groups, 6));
+}
+
+std::string Summary::scheduler_answer() const {
+  if (!totals_.driver_calls) return "seen with --kernel only";
+  Totals::Times all = sum_of(totals_.scheduling);
+  if (!all.count) return "no ioctl was about scheduling";
+  std::string when = fmt::format("from {} s to {} s", seconds(totals_.first_scheduling),
+                                 seconds(totals_.last_scheduling));
+  if (totals_.first_launch)
+    when +=
+        fmt::format(", {} after the first launch",
+                    totals_.scheduling_after_launch ? with_commas(totals_.scheduling_after_launch)
+                                                    : std::string("none"));
+  return fmt::format("{}, {}: {}", count_of(all.count, "ioctl", "ioctls"), when,
+                     listed(totals_.scheduling, 3));
+}
+
+void Summary::add_slowest(Page& page) const {
+  if (totals_.slowest.all().empty()) return;
+  page.heading("slowest calls", {"time"});
+  constexpr std::size_t SHOWN = 5;
+  for (std::size_t i = 0; i < std::min(SHOWN, totals_.slowest.all().size()); i++) {
+    const Slow& slow = totals_.slowest.all()[i];
+    std::string text = fmt::format("at {} s  {}", seconds(slow.ts), names_.text(slow.name));
+    if (slow.what) text += fmt::format("  {}", names_.text(slow.what));
+    page.row(text, {human_time(slow.duration)});
+  }
+}
+
+void Summary::add_errors(Page& page) const {
+  if (totals_.xids)
+    page.line(fmt::format("{}: `cudabpf errors` tells them",
+                          count_of(totals_.xids, "error of a GPU", "errors of GPUs")));
+  if (totals_.failures.empty()) return;
+  page.heading("errors", {"count"});
+  constexpr std::size_t SHOWN = 5;
+  for (std::size_t i = 0; i < std::min(SHOWN, totals_.failures.size()); i++) {
+    const Totals::Failure& failure = totals_.failures[i];
+    page.row(fmt::format("{:<28} {}", names_.text(failure.name), names_.text(failure.error)),
+             {human_count(failure.count)});
+  }
+  if (totals_.failures.size() > SHOWN)
+    page.line(fmt::format("  {} more kinds: `cudabpf errors` tells them",
+                          totals_.failures.size() - SHOWN));
+}
+
+Json Summary::iterations_json() const {
+  if (iterations_.found == Iterations::Found::none) return nullptr;
+  const Durations& times = iterations_.times;
+  Json json = {{"found", iterations_.found == Iterations::Found::between_waits ? "between_waits"
+                                                                               : "within_a_wait"},
+               {"count", iterations_.count},
+               {"warm_up", iterations_.warm_up},
+               {"pauses", iterations_.pauses},
+               {"launches", iterations_.launches},
+               {"fewest_launches", iterations_.fewest},
+               {"most_launches", iterations_.most},
+               {"begin_us", microseconds(iterations_.begin)},
+               {"warm_us", microseconds(iterations_.warm)},
+               {"end_us", microseconds(iterations_.end)},
+               {"timed", times.count()}};
+  if (times.count()) {
+    json["mean_us"] = microseconds(times.mean());
+    json["p50_us"] = microseconds(times.quantile(0.5));
+    json["p99_us"] = microseconds(times.quantile(0.99));
+    json["waiting_us"] = microseconds(iterations_.waiting);
+  }
+  return json;
+}
+
+Json Summary::json() const {
+  Json processes = Json::array();
+  for (const OfProcess& process : processes_)
+    processes.push_back({{"pid", process.pid},
+                         {"comm", names_.text(process.comm)},
+                         {"threads", process.threads},
+                         {"calls", process.calls},
+                         {"launches", process.launches},
+                         {"waiting_us", microseconds(process.waiting)}});
+  Json errors = Json::array();
+  for (const Totals::Failure& failure : totals_.failures)
+    errors.push_back({{"name", names_.text(failure.name)},
+                      {"error", names_.text(failure.error)},
+                      {"count", failure.count},
+                      {"first_ts", failure.first_ts}});
+  Json summary = {{"calls", totals_.calls},
+                  {"unfinished", totals_.unfinished},
+                  {"processes", processes},
+                  {"duration_us", microseconds(duration_)},
+                  {"lines_by_type", totals_.lines_by_type},
+                  {"lines_by_name", totals_.lines_by_name},
+                  {"launches", totals_.launches},
+                  {"recorded_launches", totals_.recorded_launches},
+                  {"graph_launches", totals_.graph_launches},
+                  {"launching_us", microseconds(totals_.launching.time)},
+                  {"allocations",
+                   {{"count", totals_.allocations.count},
+                    {"bytes", totals_.allocations.bytes},
+                    {"failed", totals_.allocations.failed}}},
+                  {"transfers", by_name_json(totals_.transfers)},
+                  {"waits", by_name_json(totals_.waits)},
+                  {"loading_calls", phases_.loading_calls},
+                  {"iterations", iterations_json()},
+                  {"phases", phases_json(phases_)},
+                  {"gaps", idle_json(idle_)},
+                  {"memory", memory_json(memory_)},
+                  {"driver_calls", totals_.driver_calls},
+                  {"driver_groups", by_name_json(totals_.groups)},
+                  {"scheduling", by_name_json(totals_.scheduling)},
+                  {"scheduling_after_first_launch", totals_.scheduling_after_launch},
+                  {"slowest", slowest_json(totals_.slowest, names_)},
+                  {"slowest_of_driver", slowest_json(totals_.slowest_of_driver, names_)},
+                  {"errors", errors},
+                  {"gpu_errors", totals_.xids}};
+  if (thread_) summary["thread"] = {{"pid", thread_->pid}, {"tid", thread_->tid}};
+  return {{"summary", summary}};
+}
+
+}  // namespace cudabpf::analyze

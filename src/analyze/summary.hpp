@@ -1,0 +1,64 @@
+// One screen that answers what people ask of a trace first.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analyze/idle.hpp"
+#include "analyze/iterations.hpp"
+#include "analyze/memory.hpp"
+#include "analyze/phases.hpp"
+#include "analyze/thread_work.hpp"
+#include "analyze/totals.hpp"
+
+namespace cudabpf::analyze {
+
+class Summary : public Analysis {
+ public:
+  // Phases and iterations are those of the process `pid`; 0: of the one that launches most.
+  Summary(Names& names, std::uint32_t pid);
+
+  void line(const Line& line) override;
+  void finish(const TraceFacts& facts) override;
+
+  Json json() const;
+  void add_to(Page& page) const;
+
+ private:
+  static constexpr std::size_t GAPS = 3;  // the longest that are told
+
+  void add_head(Page& page) const;
+  void add_processes(Page& page) const;
+  void add_answers(Page& page) const;
+  void add_slowest(Page& page) const;
+  void add_errors(Page& page) const;
+  std::string iterations_answer() const;
+  std::string compute_answer() const;
+  std::string transfer_answer() const;
+  std::string idle_answer() const;
+  std::string blocked_answer() const;
+  std::string memory_answer() const;
+  std::string driver_answer() const;
+  std::string scheduler_answer() const;
+  Json iterations_json() const;
+
+  Names& names_;
+  Totals totals_;
+  ThreadsAtWork threads_;
+  Idle idle_;
+  Memory memory_;
+  Json header_;
+  struct OfProcess {
+    std::uint32_t pid = 0;
+    Name comm;
+    std::uint64_t threads = 0, calls = 0, launches = 0, waiting = 0;
+  };
+  std::uint32_t pid_;
+  const ThreadWork* thread_ = nullptr;
+  std::uint64_t duration_ = 0;
+  std::vector<OfProcess> processes_;  // the one that launches most first
+  Iterations iterations_;
+  Phases phases_;
+};
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,125 @@
+#include "analyze/totals.hpp"
+
+#include <algorithm>
+
+namespace cudabpf::analyze {
+
+namespace {
+
+void add_to(Totals::Times& times, const Line& line) {
+  times.count++;
+  times.time += line.duration;
+  times.bytes += line.size;
+  times.failed += line.failed();
+}
+
+void count_in(std::vector<std::uint64_t>& counts, Name name) {
+  if (name.id >= counts.size()) counts.resize(name.id + std::size_t{1});
+  counts[name.id]++;
+}
+
+}  // namespace
+
+void Slowest::insert(const Line& line) {
+  Slow slow{line.duration,
+            line.ts,
+            line.id,
+            line.pid,
+            line.tid,
+            line.name,
+            line.kernel    ? line.kernel
+            : line.control ? line.control
+                           : line.object_class};
+  auto after = std::find_if(all_.begin(), all_.end(),
+                            [&](const Slow& other) { return other.duration < slow.duration; });
+  all_.insert(after, slow);
+  if (all_.size() > COUNT) all_.pop_back();
+  if (all_.size() == COUNT) least_ = all_.back().duration;
+}
+
+Totals::Totals(Names& names)
+    : names_(names),
+      work_of_(names),
+      kernel_(names.add("kernel")),
+      launch_(names.add("launch")),
+      alloc_(names.add("alloc")),
+      scheduling_(names.add("scheduling")),
+      ioctl_(names.add("ioctl")) {}
+
+void Totals::line(const Line& line) {
+  count_in(type_counts_, line.type);
+  count_in(name_counts_, line.name);
+  if (line.kind == LineKind::call) call(line);
+  if (line.kind == LineKind::driver) driver(line);
+  xids += line.kind == LineKind::gpu_error;
+}
+
+void Totals::call(const Line& line) {
+  calls++;
+  unfinished += line.unfinished;
+  if (line.has(Field::duration)) slowest.add(line);
+  if (line.failed()) {
+    Failure& failure = failures_[std::uint64_t{line.name.id} << 32 | line.error.id];
+    if (!failure.count++) failure = {line.name, line.error, 1, line.ts};
+  }
+  Work work = work_of_(line);
+  switch (work) {
+    case Work::recorded:
+      if (line.type != kernel_ || line.op != launch_) break;
+      launches++;
+      recorded_launches++;
+      break;
+    case Work::launch:
+      (line.type == kernel_ ? launches : graph_launches)++;
+      add_to(launching, line);
+      if (!first_launch) first_launch = line.ts;
+      break;
+    case Work::to_device:
+    case Work::to_host:
+    case Work::copy:
+      add_to(transfers_[line.op.id], line);
+      break;
+    case Work::wait:
+      add_to(waits_[line.name.id], line);
+      break;
+    case Work::memory:
+      if (line.op == alloc_) add_to(allocations, line);
+      break;
+    default:
+      break;
+  }
+}
+
+void Totals::driver(const Line& line) {
+  driver_calls++;
+  if (line.has(Field::duration)) slowest_of_driver.add(line);
+  add_to(groups_[line.op == ioctl_ ? line.group.id : line.op.id], line);
+  if (line.group != scheduling_) return;
+  add_to(scheduling_by_command_[line.control ? line.control.id : line.name.id], line);
+  if (!first_scheduling) first_scheduling = line.ts;
+  last_scheduling = line.ts;
+  scheduling_after_launch += first_launch != 0;
+}
+
+void Totals::finish(const TraceFacts&) {
+  for (std::uint32_t id = 1; id < type_counts_.size(); id++)
+    if (type_counts_[id]) lines_by_type[std::string(names_.text({id}))] = type_counts_[id];
+  for (std::uint32_t id = 1; id < name_counts_.size(); id++)
+    if (name_counts_[id]) lines_by_name[std::string(names_.text({id}))] = name_counts_[id];
+  transfers = named(transfers_);
+  waits = named(waits_);
+  groups = named(groups_);
+  scheduling = named(scheduling_by_command_);
+  for (const auto& [key, failure] : failures_) failures.push_back(failure);
+  std::sort(failures.begin(), failures.end(), [](const Failure& a, const Failure& b) {
+    return std::tuple(b.count, a.first_ts, a.name.id) < std::tuple(a.count, b.first_ts, b.name.id);
+  });
+}
+
+std::map<std::string, Totals::Times> Totals::named(const ByName& times) const {
+  std::map<std::string, Times> named;
+  for (const auto& [name, figures] : times) named[std::string(names_.text({name}))] = figures;
+  return named;
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,89 @@
+// What lines of a trace add up to: counts by type and name, the slowest calls, transfers, what was
+// asked of the driver and when its scheduler was involved, errors.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/analysis.hpp"
+#include "analyze/work.hpp"
+#include "util/durations.hpp"
+
+namespace cudabpf::analyze {
+
+// A call or an operation of the driver that took long.
+struct Slow {
+  std::uint64_t duration = 0, ts = 0, id = 0;  // id 0: it is no call
+  std::uint32_t pid = 0, tid = 0;
+  Name name, what;  // its kernel or its command, if it has one
+};
+
+// The few that took longest, as they come.
+class Slowest {
+ public:
+  static constexpr std::size_t COUNT = 10;
+
+  void add(const Line& line) {
+    if (line.duration > least_) insert(line);
+  }
+  const std::vector<Slow>& all() const { return all_; }  // the longest first
+
+ private:
+  void insert(const Line& line);
+
+  std::uint64_t least_ = 0;
+  std::vector<Slow> all_;
+};
+
+class Totals : public Analysis {
+ public:
+  struct Times {
+    std::uint64_t count = 0, time = 0;  // ns
+    std::uint64_t bytes = 0;
+    std::uint64_t failed = 0;
+  };
+  struct Failure {
+    Name name, error;
+    std::uint64_t count = 0, first_ts = 0;
+  };
+
+  explicit Totals(Names& names);
+
+  void line(const Line& line) override;
+  void finish(const TraceFacts& facts) override;
+
+  std::uint64_t calls = 0, launches = 0, recorded_launches = 0, graph_launches = 0, unfinished = 0;
+  std::uint64_t driver_calls = 0;
+  std::map<std::string, std::uint64_t> lines_by_type, lines_by_name;
+  std::map<std::string, Times> transfers;   // by direction
+  std::map<std::string, Times> waits;       // by function
+  std::map<std::string, Times> groups;      // of what was asked of the driver
+  std::map<std::string, Times> scheduling;  // its commands
+  Times launching, allocations;
+  std::uint64_t first_scheduling = 0, last_scheduling = 0, first_launch = 0;
+  std::uint64_t scheduling_after_launch = 0;
+  Slowest slowest, slowest_of_driver;
+  std::vector<Failure> failures;  // the most frequent first
+  std::uint64_t xids = 0;
+
+ private:
+  void call(const Line& line);
+  void driver(const Line& line);
+
+  // Texts are looked up once, at the end.
+  using ByName = std::unordered_map<std::uint32_t, Times>;
+  std::map<std::string, Times> named(const ByName& times) const;
+
+  const Names& names_;
+  WorkOf work_of_;
+  Name kernel_, launch_, alloc_, scheduling_, ioctl_;
+  std::vector<std::uint64_t> type_counts_, name_counts_;  // by the name's number
+  ByName transfers_, waits_, groups_, scheduling_by_command_;
+  std::unordered_map<std::uint64_t, Failure> failures_;  // by name and error
+};
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,51 @@
+// What a call is to the GPU: the few kinds that analyses of a program's course tell apart.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analyze/line.hpp"
+
+namespace cudabpf::analyze {
+
+enum class Work : std::uint8_t {
+  other,      // queries, events, streams
+  recorded,   // what a thread adds to a graph, for later, while it captures a stream
+  setup,      // init, devices, contexts
+  module,     // code is loaded, compiled, looked up
+  memory,     // allocated, freed, mapped
+  launch,     // of a kernel or a graph
+  set,        // memory is filled by the GPU
+  to_device,  // copies
+  to_host,
+  copy,  // elsewhere, or where is not known
+  wait,  // for the GPU
+};
+
+class WorkOf {
+ public:
+  explicit WorkOf(Names& names);
+
+  // Of a line that is a call; of each in its turn.
+  Work operator()(const Line& line);
+
+ private:
+  Work of(const Line& line) const;
+  Work of_transfer(Name op) const;
+  void capture(const Line& line);
+
+  Name init_, device_, context_, module_, memory_, transfer_, kernel_, graph_, sync_;
+  Name stream_capture_, end_capture_, begin_capture_, begin_capture_to_graph_;
+  Name launch_, set_, host_to_device_, host_to_array_, device_to_host_, array_to_host_;
+  std::vector<std::uint64_t> capturing_;  // threads
+};
+
+// It returns when what was asked of the GPU before is done, in a stream or in all.
+inline bool waits(Work work, const Line& line) {
+  return work == Work::wait || (work == Work::to_host && !line.async);
+}
+
+// The GPU has something to do after it.
+inline bool gives_work(Work work) { return work >= Work::launch && work <= Work::copy; }
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,36 @@
+// cudabpf gaps: when the GPU was probably idle, and what the program did meanwhile.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "analyze/idle.hpp"
+#include "cli/commands.hpp"
+#include "cli/trace_command.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+struct GapsFlags : TraceFlags {
+  std::size_t top = 10;
+};
+
+Result<int> print_gaps(const GapsFlags& flags) {
+  auto reader = open_trace(flags.paths);
+  if (!reader) return reader.error();
+  analyze::Idle idle((*reader)->names(), flags.top);
+  return answer(flags, **reader, {&idle},
+                {.json = [&] { return analyze::idle_json(idle); },
+                 .page = [&](Page& page) { analyze::add_idle(page, idle); }});
+}
+
+}  // namespace
+
+void add_gaps(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<GapsFlags>();
+  CLI::App* sub = app.add_subcommand("gaps", "Of a trace: when the GPU was probably idle, and why");
+  add_trace_flags(*sub, *flags);
+  sub->add_option("--top", flags->top, "At most so many of the longest")->capture_default_str();
+  sub->callback([flags, &action] { action = [flags] { return print_gaps(*flags); }; });
+}
+
+}  // namespace cudabpf::cli
