@@ -35,8 +35,7 @@ bool same_class(const Segment& a, const Segment& b) {
 // Segments of the class that launches most, in the order of time.
 std::vector<std::size_t> heaviest_class(const std::vector<Segment>& segments) {
   std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < segments.size(); i++)
-    if (segments[i].launches) order.push_back(i);
+  for (std::size_t i = 0; i < segments.size(); i++) order.push_back(i);
   auto key = [&](std::size_t i) {
     const Segment& segment = segments[i];
     return std::tuple(segment.first.id, segment.last.id, segment.launches, i);
@@ -66,21 +65,20 @@ std::vector<Lap> laps_between_waits(const ThreadWork& thread) {
     std::size_t here = members[i];
     std::size_t next = i + 1 < members.size() ? members[i + 1] : here + 1;
     Lap lap;
-    lap.begin = segments[here].first_launch;
-    lap.before = segments[here].before;
+    lap.begin = segments[here].begin.ts;
+    lap.before = segments[here].begin.spent;
     lap.launches = segments[here].launches;
     lap.to_next = i + 1 < members.size();
     for (std::size_t between = here + 1; between < next; between++) {
       if (segments[between].launches > lap.launches) {  // other work, such as another prompt's
         lap.to_next = false;
-        next = here + 1;
         break;
       }
       lap.launches += segments[between].launches;
     }
-    lap.end = lap.to_next ? segments[next].first_launch : segments[here].end;
+    lap.end = lap.to_next ? segments[next].begin.ts : segments[here].end.ts;
     if (!lap.to_next) lap.launches = segments[here].launches;
-    lap.after = next < segments.size() ? segments[next].before : thread.all;
+    lap.after = lap.to_next ? segments[next].begin.spent : segments[here].end.spent;
     laps.push_back(lap);
   }
   return laps;
@@ -124,8 +122,8 @@ std::size_t end_before(std::span<const Launch> launches, std::size_t end, std::s
 std::vector<Lap> laps_within(const ThreadWork& thread) {
   std::span<const Launch> launches = thread.longest;
   std::size_t period = 0;
-  // What comes after the last one, such as the sum of all, may be a kernel or two.
-  for (std::size_t after = 0; !period && after <= 2 && after < launches.size(); after++) {
+  // After the last one may come one more kernel, such as the sum of all.
+  for (std::size_t after = 0; !period && after <= 1 && after < launches.size(); after++) {
     launches = std::span(thread.longest).first(thread.longest.size() - after);
     period = period_at_end(launches);
   }
@@ -212,9 +210,9 @@ Iterations find_iterations(const ThreadWork& thread) {
   found.end = laps.back().end;
   found.at_end = laps.back().after;
   if (is_within) {
-    found.at_begin = thread.segments[thread.longest_segment].before;
-    bool is_last = thread.longest_segment + 1 == thread.segments.size();
-    found.at_end = is_last ? thread.all : thread.segments[thread.longest_segment + 1].before;
+    const Segment& segment = thread.segments[thread.longest_segment];
+    found.at_begin = segment.begin.spent;
+    found.at_end = segment.end.spent;
     found.at_warm = found.at_end;  // code is loaded while it warms up
   }
   return found;

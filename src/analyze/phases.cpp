@@ -8,22 +8,11 @@ namespace cudabpf::analyze {
 
 namespace {
 
-struct Moment {
-  std::uint64_t ts = 0;
-  Spent spent;
-};
-
 // When the last of the weights was on the GPU: the last large copy before the work begins.
 Moment weights_there(const ThreadWork& thread, std::uint64_t work_begins) {
   Moment there;
-  for (std::size_t i = 0; i < thread.segments.size(); i++) {
-    const Segment& segment = thread.segments[i];
-    if (segment.begin > work_begins) break;
-    std::uint64_t at = segment.last_large_to_device;
-    if (!at || at > work_begins) continue;
-    there.ts = at;
-    there.spent = i + 1 < thread.segments.size() ? thread.segments[i + 1].before : thread.all;
-  }
+  for (const Moment& copy : thread.large_copies)
+    if (copy.ts <= work_begins) there = copy;
   return there;
 }
 
@@ -89,10 +78,9 @@ Phases find_phases(const ThreadWork& thread, const Iterations& iterations,
   found.begin = std::min(thread.process_began, thread.first_call);
   found.end = std::max(thread.process_ended ? thread.process_ended : trace_end, thread.last_end);
   bool repeats = iterations.found != Iterations::Found::none;
-  bool set_up_seen = thread.at_set_up.calls > 0;
-  Moment set_up{thread.set_up ? thread.set_up : thread.last_end,
-                thread.set_up ? thread.at_set_up : thread.all};
-  Moment worked{thread.segments.empty() ? set_up.ts : thread.segments.back().end, thread.all};
+  Moment set_up = thread.set_up.ts ? thread.set_up : Moment{thread.last_end, thread.all};
+  Moment worked{thread.segments.empty() ? thread.last_end : thread.segments.back().end.ts,
+                thread.all};
   Moment weights = weights_there(thread, repeats ? iterations.begin : worked.ts);
   if (weights.ts) found.loading_calls = weights.spent.calls - set_up.spent.calls;
 
@@ -120,7 +108,7 @@ Phases find_phases(const ThreadWork& thread, const Iterations& iterations,
                                 "no repeating sequence of launches was found: no iterations");
   }
   Phase clean_up = division.window("clean-up", {found.end, thread.all}, Takes::all);
-  if (!set_up_seen)
+  if (!set_up.spent.calls)
     initialisation = not_seen("initialisation", "before the trace, or by another thread");
 
   const Spent& apart = division.apart();

@@ -199,6 +199,9 @@ std::string Summary::iterations_answer() const {
   if (iterations_.times.count())
     text += fmt::format(", {} of the time waiting",
                         percent(iterations_.waiting, iterations_.times.total()));
+  if (thread_->segments_left_out)
+    text += fmt::format("; only the first {} waits are looked at",
+                        with_commas(ThreadsAtWork::MAX_SEGMENTS));
   if (iterations_.pauses)
     text += fmt::format("; {} between them", count_of(iterations_.pauses, "pause", "pauses"));
   return text;

@@ -6,8 +6,8 @@
 namespace cudabpf::analyze {
 
 Spent Spent::operator-(const Spent& before) const {
-  return {calls - before.calls,     module - before.module,   to_device - before.to_device,
-          to_host - before.to_host, waiting - before.waiting, launching - before.launching};
+  return {calls - before.calls, module - before.module, to_device - before.to_device,
+          to_host - before.to_host, waiting - before.waiting};
 }
 
 ThreadsAtWork::Open& ThreadsAtWork::thread(const Line& line) {
@@ -39,18 +39,10 @@ void ThreadsAtWork::line(const Line& line) {
   work.last_end = std::max(work.last_end, line.end());
   if (line.has(Field::parent)) return;  // its time is in the other's
   Work kind = work_of_(line);
-  if (!work.set_up && kind != Work::setup && kind != Work::other) {
-    work.set_up = line.ts;
-    work.at_set_up = work.all;
-  }
-  Segment& segment = open.segment;
-  if (!open.in_segment) {
-    open.in_segment = true;
-    segment = {};
-    segment.begin = line.ts;
-    segment.before = work.all;
-  }
-  segment.end = std::max(segment.end, line.end());
+  if (!work.set_up.ts && kind != Work::setup && kind != Work::other)
+    work.set_up = {line.ts, work.all};
+  open.segment.end.ts = std::max(open.segment.end.ts, line.end());
+  if (kind == Work::launch) launched(line, open);
   Spent& all = work.all;
   all.calls++;
   switch (kind) {
@@ -59,8 +51,7 @@ void ThreadsAtWork::line(const Line& line) {
       break;
     case Work::to_device:
       all.to_device += line.duration;
-      segment.largest_to_device = std::max(segment.largest_to_device, line.size);
-      if (line.size >= LARGE) segment.last_large_to_device = line.end();
+      if (line.size >= LARGE) copied(line, open);
       break;
     case Work::to_host:
       all.to_host += line.duration;
@@ -68,31 +59,43 @@ void ThreadsAtWork::line(const Line& line) {
     case Work::wait:
       all.waiting += line.duration;
       break;
-    case Work::launch:
-      all.launching += line.duration;
-      work.launches++;
-      if (!segment.launches++) {
-        segment.first = line.kernel;
-        segment.first_launch = line.ts;
-      }
-      segment.last = line.kernel;
-      if (!open.keeps_launches) break;
-      if (open.launches.size() == 2 * MAX_LAUNCHES)
-        open.launches.erase(open.launches.begin(), open.launches.begin() + MAX_LAUNCHES);
-      open.launches.push_back({line.ts, line.kernel});
-      break;
     default:
       break;
   }
   if (waits(kind, line)) close_segment(open);
 }
 
+void ThreadsAtWork::copied(const Line& line, Open& open) {
+  auto& copies = open.work.large_copies;
+  Moment now{line.end(), open.work.all};
+  if (open.copied_since_launch)
+    copies.back() = now;
+  else if (copies.size() < MAX_COPIES)
+    copies.push_back(now);
+  open.copied_since_launch = !copies.empty() && copies.back().ts == now.ts;
+}
+
+void ThreadsAtWork::launched(const Line& line, Open& open) {
+  Segment& segment = open.segment;
+  open.work.launches++;
+  open.copied_since_launch = false;
+  if (!segment.launches++) {
+    segment.first = line.kernel;
+    segment.begin = {line.ts, open.work.all};
+  }
+  segment.last = line.kernel;
+  if (!open.keeps_launches) return;
+  if (open.launches.size() == 2 * MAX_LAUNCHES)
+    open.launches.erase(open.launches.begin(), open.launches.begin() + MAX_LAUNCHES);
+  open.launches.push_back({line.ts, line.kernel});
+}
+
 void ThreadsAtWork::close_segment(Open& open) {
-  if (!open.in_segment) return;
-  open.in_segment = false;
+  Segment segment = open.segment;
+  open.segment = {};
+  if (!segment.launches) return;
+  segment.end.spent = open.work.all;
   ThreadWork& work = open.work;
-  const Segment& segment = open.segment;
-  if (!segment.launches && !segment.largest_to_device) return;  // another wait, for nothing new
   if (segments_ == MAX_SEGMENTS) {
     work.segments_left_out = true;
   } else {

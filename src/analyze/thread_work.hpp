@@ -14,20 +14,22 @@ namespace cudabpf::analyze {
 // Of a thread up to some moment; times in ns, of calls that were not made inside others.
 struct Spent {
   std::uint64_t calls = 0;
-  std::uint64_t module = 0, to_device = 0, to_host = 0, waiting = 0, launching = 0;
+  std::uint64_t module = 0, to_device = 0, to_host = 0, waiting = 0;
 
   Spent operator-(const Spent& before) const;
 };
 
+struct Moment {
+  std::uint64_t ts = 0;
+  Spent spent;  // until then
+};
+
+// One in which something was launched.
 struct Segment {
-  std::uint64_t begin = 0;         // of its first call
-  std::uint64_t first_launch = 0;  // 0: nothing was launched
-  std::uint64_t end = 0;           // of the wait that ends it, or of its last call
+  Moment begin;  // its first launch
+  Moment end;    // of the wait that ends it, or of its last call
   std::uint32_t launches = 0;
-  Name first, last;                        // kernels
-  std::uint64_t largest_to_device = 0;     // bytes of a copy
-  std::uint64_t last_large_to_device = 0;  // when the last such ended
-  Spent before;                            // at its begin
+  Name first, last;  // kernels
 };
 
 struct Launch {
@@ -41,11 +43,13 @@ struct ThreadWork {
   std::uint64_t process_began = 0;  // 0: before the trace
   std::uint64_t process_ended = 0;  // 0: after it
   std::uint64_t first_call = 0, last_end = 0;
-  std::uint64_t set_up = 0;  // when the first call came that is no setup; 0: none did
-  Spent at_set_up, all;
+  Moment set_up;  // when the first call came that is no setup; ts 0: none did
+  Spent all;
   std::uint64_t launches = 0;
   std::vector<Segment> segments;
   bool segments_left_out = false;
+  // When large copies to the device ended: of a row without a launch between, the last.
+  std::vector<Moment> large_copies;
   // Of the segment with the most launches, the last of them.
   std::vector<Launch> longest;
   std::size_t longest_segment = 0;
@@ -55,6 +59,7 @@ class ThreadsAtWork : public Analysis {
  public:
   // A copy to the device that is this large brings weights.
   static constexpr std::uint64_t LARGE = std::uint64_t{64} << 10;
+  static constexpr std::size_t MAX_SEGMENTS = 1 << 20;  // of all threads: 112 MB
 
   explicit ThreadsAtWork(Names& names)
       : work_of_(names), fork_(names.add("fork")), exit_(names.add("exit")) {}
@@ -65,20 +70,22 @@ class ThreadsAtWork : public Analysis {
   const std::vector<ThreadWork>& threads() const { return done_; }  // the busiest first
 
  private:
-  static constexpr std::size_t MAX_SEGMENTS = 1 << 20;  // in all: 100 MB
+  static constexpr std::size_t MAX_COPIES = 1 << 12;
   static constexpr std::size_t MAX_LAUNCHES = 1 << 15;  // that are kept of a segment
   static constexpr std::size_t MAX_SEQUENCES = 64;      // threads of which they are
 
   struct Open {
     ThreadWork work;
     Segment segment;
-    bool in_segment = false;
+    bool copied_since_launch = false;
     bool keeps_launches = false;
     std::vector<Launch> launches;
   };
 
   Open& thread(const Line& line);
   void process(const Line& line);
+  void copied(const Line& line, Open& open);
+  void launched(const Line& line, Open& open);
   void close_segment(Open& open);
   void close(Open& open, std::uint64_t process_ended);
 

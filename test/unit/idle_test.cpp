@@ -1,0 +1,198 @@
+#include "analyze/idle.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "sample_program.hpp"
+
+using namespace cudabpf;
+using namespace cudabpf::analyze;
+
+namespace {
+
+struct Answer {
+  std::vector<Idle::OfProcess> processes;
+  std::vector<Gap> idle, between;
+  std::string until;  // the name of the call that ended the longest
+};
+
+Answer answer_of(const SampleProgram& program) {
+  LineParser parser;
+  Idle idle(parser.names(), 3);
+  program.show_to(parser, idle);
+  Answer answer{idle.processes(), idle.longest_idle(), idle.longest_between(), {}};
+  if (!answer.idle.empty()) answer.until = parser.names().text(answer.idle[0].until_name);
+  return answer;
+}
+
+std::uint64_t idle_time(const SampleProgram& program) {
+  Answer answer = answer_of(program);
+  return answer.processes.empty() ? 0 : answer.processes[0].idle.total();
+}
+
+void event(SampleProgram& program, std::string_view op, std::string_view name,
+           const std::string& more = {}) {
+  program.call(op == "wait" ? "sync" : "event", op == "wait" ? "event" : op, name, 5,
+               R"(,"args":{"hEvent":"0xe1"})" + more);
+}
+
+}  // namespace
+
+TEST_CASE("From a wait's return to the next launch the GPU was idle") {
+  SampleProgram program;
+  program.init(1000);  // before the first work nothing is idle
+  program.launch("a");
+  program.wait();
+  program.pause(300);
+  program.launch("b");
+  program.pause(50);  // it may be at work on b
+  program.launch("c");
+  program.wait();
+  program.pause(10'000);  // there is no next
+  Answer answer = answer_of(program);
+  REQUIRE(answer.processes.size() == 1);
+  CHECK(answer.processes[0].idle.total() == 300);
+  CHECK(answer.processes[0].idle.count() == 1);
+  CHECK(answer.processes[0].between.total() == 50);
+  CHECK(answer.processes[0].first_work == 2000);
+  CHECK(answer.until == "cuLaunchKernel");
+  REQUIRE(answer.idle.size() == 1);
+  CHECK(answer.idle[0].begin == 2020);
+  CHECK(answer.idle[0].after == 3);
+  CHECK(answer.idle[0].until == 4);
+  REQUIRE(answer.between.size() == 1);
+  CHECK(answer.between[0].time() == 50);
+}
+
+TEST_CASE("What the thread did meanwhile is told") {
+  SampleProgram program;
+  program.launch("a");
+  program.wait();
+  program.pause(100);
+  program.alloc(60);
+  program.load_code(700);
+  program.pause(40);
+  program.launch("b");
+  Answer answer = answer_of(program);
+  REQUIRE(answer.idle.size() == 1);
+  CHECK(answer.idle[0].time() == 900);
+  CHECK(answer.idle[0].in_calls == 760);
+  CHECK(answer.idle[0].longest == 700);
+  CHECK(answer.processes[0].in_calls == 760);
+  CHECK(answer.processes[0].meanwhile.size() == 2);
+}
+
+TEST_CASE("A wait for one stream leaves the others at work") {
+  SampleProgram program;
+  program.launch("a", 10, "0x1");
+  program.launch("b", 10, "0x2");
+  program.wait(10, "0x1");
+  program.pause(500);
+  program.launch("c", 10, "0x1");
+  CHECK(idle_time(program) == 0);
+  program.wait(10, "0x1");
+  program.wait(10, "0x2");
+  program.pause(70);
+  program.launch("d", 10, "0x1");
+  CHECK(idle_time(program) == 70);
+  program.call("sync", "ctx", "cuCtxSynchronize", 10);
+  program.pause(30);
+  program.launch("e", 10, "0x3");
+  CHECK(idle_time(program) == 100);
+}
+
+TEST_CASE("What another thread asked for during a wait is still to be done") {
+  SampleProgram program;
+  program.launch("a");
+  std::uint64_t begin = program.now;
+  program.pause(50);
+  program.tid = 8;
+  program.launch("b");
+  program.tid = 7;
+  std::uint64_t end = program.now + 100;
+  program.now = begin;
+  program.wait(end - begin);
+  program.pause(300);
+  program.launch("c");
+  CHECK(idle_time(program) == 0);
+}
+
+TEST_CASE("Copies that wait end an idle time and begin the next") {
+  SampleProgram program;
+  program.launch("a");
+  program.to_host(64, 40);
+  program.pause(100);
+  program.to_device(64, 40);
+  program.pause(200);
+  program.launch("b");
+  Answer answer = answer_of(program);
+  CHECK(answer.processes[0].idle.count() == 2);
+  CHECK(answer.processes[0].idle.total() == 300);
+}
+
+TEST_CASE("Events tell that their stream is done, if nothing came after them") {
+  SampleProgram program;
+  program.launch("a", 10, "0x1");
+  event(program, "record", "cuEventRecord", R"(,"stream":"0x1")");
+  event(program, "wait", "cuEventSynchronize");
+  program.pause(80);
+  program.launch("b", 10, "0x1");
+  CHECK(idle_time(program) == 80);
+  event(program, "record", "cuEventRecord", R"(,"stream":"0x1")");
+  program.launch("c", 10, "0x1");
+  event(program, "wait", "cuEventSynchronize");
+  program.pause(500);
+  program.launch("d", 10, "0x1");
+  CHECK(idle_time(program) == 80);
+  event(program, "record", "cuEventRecord", R"(,"stream":"0x1")");
+  event(program, "query", "cuEventQuery");
+  program.pause(20);
+  program.launch("e", 10, "0x1");
+  CHECK(idle_time(program) == 100);
+}
+
+TEST_CASE("Failed and unfinished waits, and those without a return, tell nothing") {
+  SampleProgram program;
+  program.launch("a");
+  program.line(
+      R"({"id":90,"type":"sync","op":"stream","name":"cuStreamSynchronize","ts":1020,"duration_us":0.010,"pid":7,"tid":7,"ret":700,"error":"CUDA_ERROR_ILLEGAL_ADDRESS","stream":"0x0"})");
+  program.line(
+      R"({"id":91,"type":"sync","op":"stream","name":"cuStreamSynchronize","ts":1040,"pid":7,"tid":7,"stream":"0x0","unfinished":true})");
+  program.pause(500);
+  program.launch("b");
+  Answer answer = answer_of(program);
+  CHECK(answer.processes[0].idle.count() == 0);
+  CHECK(answer.processes[0].untimed_waits == 1);
+}
+
+TEST_CASE("Processes are apart, the most idle first, and a pid that is used again is another") {
+  SampleProgram program;
+  for (std::uint32_t pid : {7, 8, 7}) {
+    program.pid = program.tid = pid;
+    program.launch("a");
+    program.wait();
+    program.pause(pid * 100);
+    program.launch("b");
+    program.process("exit");
+  }
+  Answer answer = answer_of(program);
+  REQUIRE(answer.processes.size() == 3);
+  CHECK(answer.processes[0].pid == 8);
+  CHECK(answer.processes[0].idle.total() == 800);
+  CHECK(answer.processes[1].idle.total() == 700);
+  CHECK(answer.processes[2].idle.total() == 700);
+}
+
+TEST_CASE("Only the longest are kept") {
+  SampleProgram program;
+  for (std::uint64_t i : {5, 1, 4, 2, 3}) {
+    program.launch("a");
+    program.wait();
+    program.pause(i * 10);
+  }
+  program.launch("a");
+  Answer answer = answer_of(program);
+  REQUIRE(answer.idle.size() == 3);
+  CHECK(answer.idle[0].time() == 50);
+  CHECK(answer.idle[1].time() == 40);
+  CHECK(answer.idle[2].time() == 30);
+}

@@ -1,0 +1,287 @@
+#include "analyze/iterations.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "analyze/phases.hpp"
+#include "sample_program.hpp"
+
+using namespace cudabpf;
+using namespace cudabpf::analyze;
+
+namespace {
+
+using Found = Iterations::Found;
+
+std::vector<ThreadWork> threads_of(const SampleProgram& program) {
+  LineParser parser;
+  ThreadsAtWork threads(parser.names());
+  program.show_to(parser, threads);
+  return threads.threads();
+}
+
+Iterations iterations_of(const SampleProgram& program) {
+  auto threads = threads_of(program);
+  REQUIRE(!threads.empty());
+  return find_iterations(threads.front());
+}
+
+// Of a model with layers, each of three kernels.
+void token(SampleProgram& program, int layers, std::uint64_t ns = 10) {
+  program.launch("embed", ns);
+  for (int layer = 0; layer < layers; layer++)
+    for (auto kernel : {"norm", "multiply", "add"}) program.launch(kernel, ns);
+  program.launch("scores", ns);
+  program.launch("argmax", ns);
+}
+
+}  // namespace
+
+TEST_CASE("Iterations between waits: count, launches, times from start to start") {
+  SampleProgram program;
+  for (int i = 0; i < 5; i++) {
+    token(program, 4);  // 15 launches, 150 ns
+    program.wait(30);
+    program.pause(20);
+  }
+  Iterations found = iterations_of(program);
+  CHECK(found.found == Found::between_waits);
+  CHECK(found.count == 5);
+  CHECK(found.warm_up == 0);
+  CHECK(found.launches == 15);
+  CHECK(found.fewest == 15);
+  CHECK(found.most == 15);
+  CHECK(found.times.count() == 4);  // nothing comes after the last
+  CHECK(found.times.total() == 800);
+  CHECK(found.waiting == 120);
+  CHECK(found.begin == 1000);
+  CHECK(found.end == 1980);
+}
+
+TEST_CASE("Smaller work between two iterations is part of the first") {
+  SampleProgram program;
+  for (int i = 0; i < 4; i++) {
+    token(program, 4);
+    program.wait();
+    program.launch("sample");
+    program.wait();
+  }
+  Iterations found = iterations_of(program);
+  CHECK(found.count == 4);
+  CHECK(found.launches == 16);
+  CHECK(found.fewest == 15);  // the last, of which the end is not known
+  CHECK(found.times.total() == 3 * 180);
+}
+
+TEST_CASE("Heavier work and pauses end a row, and are in no time") {
+  SampleProgram program;
+  for (int request = 0; request < 3; request++) {
+    for (int i = 0; i < 40; i++) program.launch("prompt");
+    program.wait();
+    for (int i = 0; i < 5; i++) {
+      token(program, 4);
+      program.wait();
+    }
+    if (request == 1) program.pause(100'000);
+  }
+  Iterations found = iterations_of(program);
+  CHECK(found.count == 15);
+  CHECK(found.times.count() == 12);
+  CHECK(found.times.max() == 160);
+  CHECK(found.pauses == 0);  // the pause comes before heavier work
+
+  SampleProgram server;
+  for (int i = 0; i < 10; i++) {
+    token(server, 4);
+    server.wait();
+    if (i == 4) server.pause(100'000);
+  }
+  found = iterations_of(server);
+  CHECK(found.pauses == 1);
+  CHECK(found.times.count() == 8);
+  CHECK(found.times.max() == 160);
+}
+
+TEST_CASE("Iterations may differ by a twentieth of their launches, or by two") {
+  SampleProgram program;
+  for (int i = 0; i < 6; i++) {
+    program.launch("first");
+    for (int j = 0; j < 100 + i; j++) program.launch("middle");
+    program.launch("last");
+    program.wait();
+  }
+  Iterations found = iterations_of(program);
+  CHECK(found.count == 6);
+  CHECK(found.fewest == 102);
+  CHECK(found.most == 107);
+  CHECK(found.launches == 105);
+}
+
+TEST_CASE("The first ones that load code or are slow are warm-up") {
+  SampleProgram program;
+  for (int i = 0; i < 8; i++) {
+    token(program, 4);
+    if (i == 0) program.load_code(5000);
+    if (i == 1) program.pause(200);
+    if (i == 5) program.pause(200);  // slow, but not at the beginning
+    program.wait();
+  }
+  Iterations found = iterations_of(program);
+  CHECK(found.count == 8);
+  CHECK(found.warm_up == 2);
+  CHECK(found.times.count() == 5);
+  CHECK(found.times.max() == 360);
+}
+
+TEST_CASE("Iterations without a wait are the row of kernels that the end repeats, not its layers") {
+  SampleProgram program;
+  program.launch("prepare");
+  for (int i = 0; i < 6; i++) token(program, 12);  // 39 launches
+  program.launch("sum");
+  program.wait();
+  Iterations found = iterations_of(program);
+  CHECK(found.found == Found::within_a_wait);
+  CHECK(found.count == 6);
+  CHECK(found.launches == 39);
+  CHECK(found.times.count() == 5);
+  CHECK(found.times.quantile(0.5) == 390);
+}
+
+TEST_CASE("Iterations without a wait may grow with their sequence") {
+  SampleProgram program;
+  for (int i = 0; i < 9; i++) token(program, i < 4 ? 10 : 12);
+  program.wait();
+  Iterations found = iterations_of(program);
+  CHECK(found.found == Found::within_a_wait);
+  CHECK(found.count == 9);
+  CHECK(found.fewest == 33);
+  CHECK(found.most == 39);
+}
+
+TEST_CASE("The layers of one token, and one kernel over and over, are no iterations") {
+  SampleProgram one_token;
+  token(one_token, 48);
+  one_token.wait();
+  CHECK(iterations_of(one_token).found == Found::none);
+  SampleProgram storm;
+  for (int i = 0; i < 1000; i++) storm.launch("storm");
+  CHECK(iterations_of(storm).found == Found::none);
+  SampleProgram two;
+  for (int i = 0; i < 2; i++) {
+    token(two, 4);
+    two.wait();
+  }
+  CHECK(iterations_of(two).found == Found::none);
+  SampleProgram nothing;
+  nothing.init(100);
+  CHECK(iterations_of(nothing).found == Found::none);
+}
+
+TEST_CASE("What is recorded into a graph is launched with the graph, not before") {
+  SampleProgram program;
+  program.call("graph", "stream_capture", "cuStreamBeginCapture", 5, R"(,"stream":"0x0")");
+  token(program, 48);
+  program.call("graph", "stream_capture", "cuStreamEndCapture", 5, R"(,"stream":"0x0")");
+  for (int i = 0; i < 5; i++) {
+    program.call("graph", "launch", "cuGraphLaunch", 10, R"(,"stream":"0x0","async":true)");
+    program.wait();
+  }
+  Iterations found = iterations_of(program);
+  CHECK(found.found == Found::between_waits);
+  CHECK(found.count == 5);
+  CHECK(found.launches == 1);
+}
+
+TEST_CASE("Threads are apart, the one that launches most comes first, and a process ends them") {
+  SampleProgram program;
+  program.process("fork");
+  for (int i = 0; i < 4; i++) {
+    program.tid = 7;
+    token(program, 2);
+    program.tid = 8;
+    program.launch("other");
+    program.tid = 7;
+    program.wait();
+  }
+  program.process("exit");
+  program.process("fork");  // the pid is used again
+  program.launch("later");
+  auto threads = threads_of(program);
+  REQUIRE(threads.size() == 3);
+  CHECK(threads[0].tid == 7);
+  CHECK(threads[0].launches == 36);
+  CHECK(threads[0].process_began == 1000);
+  CHECK(threads[0].process_ended > 0);
+  CHECK(find_iterations(threads[0]).count == 4);
+  CHECK(threads[1].tid == 8);
+  CHECK(threads[1].launches == 4);
+  CHECK(threads[2].tid == 7);
+  CHECK(threads[2].launches == 1);
+  CHECK(threads[2].process_ended == 0);
+  CHECK(threads[2].process_began == threads[0].process_ended);
+}
+
+namespace {
+
+const Phase& phase(const Phases& phases, std::string_view name) {
+  for (const Phase& one : phases.phases)
+    if (one.name == name) return one;
+  FAIL("no phase " << name);
+  return phases.phases.front();
+}
+
+}  // namespace
+
+TEST_CASE("Phases follow one another, and their times are the whole time") {
+  SampleProgram program;
+  program.process("start");
+  program.pause(500);
+  program.init(1000);
+  program.alloc(50);
+  program.to_device(1 << 20, 400);
+  program.pause(300);
+  program.to_device(1 << 20, 400);
+  program.to_device(16, 20);  // the input
+  for (int i = 0; i < 6; i++) {
+    token(program, 4);
+    if (i == 0) program.load_code(5000);
+    program.wait(40);
+  }
+  program.to_host(64, 30);
+  program.pause(200);
+  program.process("exit");
+  auto threads = threads_of(program);
+  REQUIRE(threads.size() == 1);
+  Iterations iterations = find_iterations(threads[0]);
+  Phases phases = find_phases(threads[0], iterations, program.now + 12345);
+
+  CHECK(phases.begin == 1000);
+  CHECK(phases.end == program.now);
+  CHECK(phases.loading_calls == 3);
+  CHECK(phase(phases, "before the first call").time == 500);
+  CHECK(phase(phases, "initialisation").time == 1000);
+  CHECK(phase(phases, "weight loading").time == 1150);
+  CHECK(phase(phases, "input transfer").time == 20);
+  CHECK(phase(phases, "modules and compiling").time == 5000);
+  CHECK(phase(phases, "warm-up").time == 150);
+  CHECK(phase(phases, "inference").time == 5 * 150);
+  CHECK(phase(phases, "synchronisation").time == 6 * 40);
+  CHECK(phase(phases, "output transfer").time == 30);
+  CHECK(phase(phases, "clean-up").time == 200);
+  std::uint64_t sum = 0;
+  for (const Phase& one : phases.phases) sum += one.time;
+  CHECK(sum == phases.end - phases.begin);
+}
+
+TEST_CASE("Where the trace does not show a phase, that is said") {
+  SampleProgram program;  // attached to late
+  for (int i = 0; i < 50; i++) program.launch("storm");
+  auto threads = threads_of(program);
+  Phases phases = find_phases(threads[0], find_iterations(threads[0]), program.now);
+  for (auto name : {"initialisation", "weight loading", "warm-up", "output transfer"}) {
+    CAPTURE(name);
+    CHECK_FALSE(phase(phases, name).seen);
+    CHECK_FALSE(phase(phases, name).note.empty());
+  }
+  CHECK(phase(phases, "work").time == 500);
+  CHECK(phases.loading_calls == 0);
+}
