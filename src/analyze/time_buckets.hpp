@@ -2,6 +2,7 @@
 // neighbours are merged, and each bucket stands for twice the time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -13,13 +14,25 @@ template <typename Bucket>
 class TimeBuckets {
  public:
   // Between half of this many and all of them are used.
-  static constexpr std::size_t MOST = 1024;
+  static constexpr std::size_t MOST = 2048;
 
   Bucket& at(std::uint64_t ns) {
     while (ns >> shift_ >= MOST) halve();
     std::size_t index = ns >> shift_;
     if (index >= buckets_.size()) buckets_.resize(index + 1);
     return buckets_[index];
+  }
+
+  // Shows each bucket that [begin, end) lies in how much of that it has.
+  template <typename Add>
+  void spread(std::uint64_t begin, std::uint64_t end, Add&& add) {
+    if (begin >= end) return;
+    at(end - 1);
+    for (std::size_t i = begin >> shift_; begin < end; i++) {
+      std::uint64_t until = std::min(end, begin_of(i + 1));
+      add(buckets_[i], until - begin);
+      begin = until;
+    }
   }
 
   std::size_t size() const { return buckets_.size(); }
@@ -39,7 +52,7 @@ class TimeBuckets {
     shift_++;
   }
 
-  unsigned shift_ = 10;  // about a microsecond
+  unsigned shift_ = 0;
   std::vector<Bucket> buckets_;
 };
 

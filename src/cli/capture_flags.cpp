@@ -60,9 +60,17 @@ Result<std::uint64_t> parse_size(const std::string& text, const std::string& fla
 }
 
 Result<std::uint64_t> parse_duration(const std::string& text, const std::string& flag) {
-  return parse_quantity(
-      text, flag, {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}},
-      "30s, 15m, 2h or a number of seconds");
+  return parse_quantity(text, flag,
+                        {{"", 1e9},
+                         {"s", 1e9},
+                         {"ms", 1e6},
+                         {"us", 1e3},
+                         {"µs", 1e3},
+                         {"ns", 1},
+                         {"m", 60e9},
+                         {"h", 3600e9},
+                         {"d", 86400e9}},
+                        "30s, 15m, 2h or a number of seconds");
 }
 
 void CaptureFlags::add_to(CLI::App& app, bool can_follow) {

@@ -28,6 +28,7 @@ void add_summary(CLI::App& app, Action& action);
 void add_calls(CLI::App& app, Action& action);
 void add_memory(CLI::App& app, Action& action);
 void add_gaps(CLI::App& app, Action& action);
+void add_timeline(CLI::App& app, Action& action);
 
 std::string footer();  // of --help: examples and exit statuses
 

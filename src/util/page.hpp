@@ -34,6 +34,7 @@ class Page {
   void term(std::string_view word, std::string_view text);
 
   unsigned width() const { return width_; }
+  bool color() const { return color_; }
   std::string take() { return std::move(text_); }
 
  private:

@@ -1,0 +1,70 @@
+// cudabpf timeline: what each thread did when, as a picture.
+#include "analyze/timeline.hpp"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/capture_flags.hpp"
+#include "cli/commands.hpp"
+#include "cli/trace_command.hpp"
+#include "util/exit_codes.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+struct TimelineFlags : TraceFlags {
+  std::string from, to, svg;
+};
+
+Result<analyze::Timeline::Window> window_of(const TimelineFlags& flags) {
+  analyze::Timeline::Window window;
+  if (!flags.from.empty() && flags.from != "0") {
+    auto from = parse_duration(flags.from, "--from");
+    if (!from) return from.error();
+    window.from = *from;
+  }
+  if (!flags.to.empty()) {
+    auto to = parse_duration(flags.to, "--to");
+    if (!to) return to.error();
+    window.to = *to;
+  }
+  if (window.to <= window.from)
+    return Error{"--to is not after --from", "both are times since the trace began",
+                 exit_code::USAGE};
+  return window;
+}
+
+Result<int> print_timeline(const TimelineFlags& flags) {
+  auto window = window_of(flags);
+  if (!window) return window.error();
+  auto reader = open_trace(flags.paths);
+  if (!reader) return reader.error();
+  analyze::Timeline timeline((*reader)->names(), *window, !flags.svg.empty());
+  auto status = answer(flags, **reader, {&timeline},
+                       {.json =
+                            [&] {
+                              return analyze::Json{{"timeline", analyze::timeline_json(timeline)}};
+                            },
+                        .page = [&](Page& page) { analyze::add_timeline(page, timeline); }});
+  if (!status || flags.svg.empty()) return status;
+  return write_picture(flags.svg,
+                       analyze::timeline_svg(timeline, "CUDA calls: " + flags.paths.front()));
+}
+
+}  // namespace
+
+void add_timeline(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<TimelineFlags>();
+  CLI::App* sub =
+      app.add_subcommand("timeline", "Of a trace: what each thread and stream did when, drawn");
+  add_trace_flags(*sub, *flags);
+  sub->add_option("--from", flags->from, "Begin there (1.5s, 200ms, 12us, or seconds)")
+      ->type_name("TIME");
+  sub->add_option("--to", flags->to, "End there")->type_name("TIME");
+  sub->add_option("--svg", flags->svg, "Draw it into this file as well, for any browser")
+      ->type_name("FILE");
+  sub->callback([flags, &action] { action = [flags] { return print_timeline(*flags); }; });
+}
+
+}  // namespace cudabpf::cli
