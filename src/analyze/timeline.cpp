@@ -97,6 +97,12 @@ void Timeline::call(const Line& line) {
     thread->buckets.spread(begin, end, [&](Busy& bucket, std::uint64_t ns) {
       bucket.time[static_cast<std::size_t>(category)] += ns;
     });
+    if (thread->last && begin > thread->last_end && begin - thread->last_end > thread->gap.time)
+      thread->gap = {thread->last_end, begin - thread->last_end, thread->last, line.name};
+    if (end >= thread->last_end) {
+      thread->last_end = end;
+      thread->last = line.name;
+    }
   }
   Busy& bucket = thread->buckets.at(begin);
   // A call without a duration is there, but takes no time that is known.

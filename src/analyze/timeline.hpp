@@ -36,9 +36,17 @@ class Timeline : public Analysis {
     void merge(const Enqueued& next) { count += next.count; }
   };
 
+  // Between two calls that a thread made one after the other.
+  struct Gap {
+    std::uint64_t begin = 0, time = 0;  // ns
+    Name after, before;
+  };
   struct Thread {
     std::uint32_t tid = 0;
     Busy all;
+    Gap gap;  // the longest
+    std::uint64_t last_end = 0;
+    Name last;  // the call that ended then
     TimeBuckets<Busy> buckets;
     TimelineBars::Lane bars;
   };

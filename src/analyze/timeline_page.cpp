@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
+#include <set>
 
 #include "analyze/timeline.hpp"
 #include "util/chart.hpp"
@@ -14,12 +14,13 @@ namespace cudabpf::analyze {
 namespace {
 
 constexpr std::size_t LABEL_WIDTH = 25;
-constexpr std::size_t THREADS_SHOWN = 32, STREAMS_SHOWN = 16;
+constexpr std::size_t THREADS_SHOWN = 32, STREAMS_SHOWN = 16, GAPS_SHOWN = 5;
 constexpr std::size_t JSON_COLUMNS = 256;
 
 std::string process_name(const Timeline& timeline, const Timeline::Process& process) {
-  return fmt::format("process {} {}", process.pid,
-                     printable(std::string(timeline.names().text(process.comm))));
+  std::string name = fmt::format("process {}", process.pid);
+  if (process.comm) name += " " + printable(std::string(timeline.names().text(process.comm)));
+  return name;
 }
 
 // Characters with their colours; equal ones in a row are switched on once.
@@ -123,6 +124,23 @@ void add_time_axis(Page& page, const Timeline& timeline, std::size_t label) {
   page.line(std::string(label, ' ') + axis.labels);
 }
 
+// The longest time without a call of each thread, of those that have one.
+void add_gaps(Page& page, const Timeline& timeline) {
+  std::vector<const Timeline::Thread*> threads;
+  for (std::size_t i = 0; i < timeline.threads(); i++)
+    if (timeline.thread(i).gap.time) threads.push_back(&timeline.thread(i));
+  if (threads.empty()) return;
+  std::stable_sort(threads.begin(), threads.end(),
+                   [](const auto* a, const auto* b) { return a->gap.time > b->gap.time; });
+  page.heading("longest gap between calls", {"time", "from"});
+  for (std::size_t i = 0; i < std::min(threads.size(), GAPS_SHOWN); i++) {
+    const Timeline::Gap& gap = threads[i]->gap;
+    page.row(fmt::format("thread {}: {} to {}", threads[i]->tid, timeline.names().text(gap.after),
+                         timeline.names().text(gap.before)),
+             {human_time(gap.time), human_time(timeline.from() + gap.begin)});
+  }
+}
+
 void add_lanes(Page& page, const Timeline& timeline) {
   std::size_t threads = 0, streams = 0, of_streams = 0;
   for (const auto& process : timeline.processes()) {
@@ -146,6 +164,7 @@ void add_lanes(Page& page, const Timeline& timeline) {
                           count_of(timeline.threads() - threads, "more thread", "more threads"),
                           count_of(of_streams - streams, "more stream", "more streams")));
   add_legend(page);
+  add_gaps(page, timeline);
 }
 
 // --- a line a call
@@ -157,35 +176,29 @@ struct Placed {
 
 // Each call, and below it what happened inside of it, in the order of their begins.
 std::vector<Placed> placed(const std::vector<Timeline::Piece>& pieces) {
-  std::multimap<std::uint64_t, const Timeline::Piece*> inside;  // by the call that it is in
-  std::map<std::uint64_t, const Timeline::Piece*> calls;
-  std::vector<const Timeline::Piece*> order;
+  using Piece = const Timeline::Piece*;
+  std::vector<Piece> order;
+  std::set<std::uint64_t> calls;
+  std::map<std::uint64_t, std::vector<Piece>> inside;  // by the call that it is in
   for (const auto& piece : pieces) {
     order.push_back(&piece);
-    if (piece.id) calls[piece.id] = &piece;
+    if (piece.id) calls.insert(piece.id);
   }
   std::stable_sort(order.begin(), order.end(),
-                   [](const auto* a, const auto* b) { return a->begin < b->begin; });
-  std::vector<Placed> to_place;
-  for (auto at = order.rbegin(); at != order.rend(); ++at) {
-    // A trace could say that two calls are inside each other: only what came later is in one.
-    auto around = calls.find((*at)->inside);
-    bool is_inside = around != calls.end() && around->second->begin <= (*at)->begin &&
-                     (!(*at)->id || around->first < (*at)->id);
-    if (is_inside)
-      inside.emplace((*at)->inside, *at);
-    else
-      to_place.push_back({*at, 0});
-  }
+                   [](Piece a, Piece b) { return a->begin < b->begin; });
+  for (Piece piece : order)
+    if (calls.contains(piece->inside)) inside[piece->inside].push_back(piece);
   std::vector<Placed> placed;
-  while (!to_place.empty()) {
-    Placed next = to_place.back();
-    to_place.pop_back();
-    placed.push_back(next);
-    if (!next.piece->id) continue;
-    auto [begin, end] = inside.equal_range(next.piece->id);
-    for (; begin != end; ++begin) to_place.push_back({begin->second, next.depth + 1});
-  }
+  std::set<Piece> done;
+  auto place = [&](auto& self, Piece piece, std::size_t depth) -> void {
+    if (!done.insert(piece).second) return;
+    placed.push_back({piece, depth});
+    if (!piece->id) return;
+    for (Piece within : inside[piece->id]) self(self, within, depth + 1);
+  };
+  for (Piece piece : order)
+    if (!calls.contains(piece->inside)) place(place, piece, 0);
+  for (Piece piece : order) place(place, piece, 0);  // calls that say to be inside of each other
   return placed;
 }
 
@@ -209,7 +222,7 @@ void add_piece(Page& page, const Timeline& timeline, const Placed& placed, std::
   painter.put(bar, look_of(piece.category).escape);
   std::size_t drawn = std::max<std::size_t>(std::min(end, width), begin + 1);
   std::string time = piece.category == Category::unfinished ? "unfinished"
-                     : piece.timed                          ? human_time(piece.end - piece.begin)
+                     : piece.timed                          ? human_time(piece.duration)
                                                             : "?";
   page.line(fmt::format("{:<{}}{}{}{}{:>{}}", name, label, std::string(begin, ' '), painter.take(),
                         std::string(width - drawn, ' '), time, TIME_WIDTH));
@@ -247,6 +260,11 @@ Json thread_json(const Timeline& timeline, const Timeline::Thread& thread) {
                {"launches", thread.all.launches},
                {"busy_us", microseconds(thread.all.total())},
                {"columns", {{"busy_us", busy}}}};
+  if (thread.gap.time)
+    json["longest_gap"] = {{"from_us", microseconds(timeline.from() + thread.gap.begin)},
+                           {"time_us", microseconds(thread.gap.time)},
+                           {"after", timeline.names().text(thread.gap.after)},
+                           {"before", timeline.names().text(thread.gap.before)}};
   if (thread.all.launches)
     json["columns"]["launches"] = row_json(columns, [](const auto& c) { return c.launches; });
   if (thread.all.ioctls)
