@@ -47,6 +47,7 @@ enum class Field : std::uint8_t {
   ioctls,
   count,
   xid,
+  cpu,
 };
 
 struct Line {
@@ -77,6 +78,7 @@ struct Line {
   std::uint64_t ioctl_time = 0;  // ns
   std::uint64_t count = 0;       // of a loss
   std::uint32_t xid = 0;
+  std::uint32_t cpu = 0;  // of an interrupt
 
   bool async = false;
   bool unfinished = false, return_lost = false, entry_lost = false, read_fault = false;

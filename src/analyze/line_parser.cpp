@@ -270,6 +270,8 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
       return as("count", Field::count, WHOLE, line.count);
     case packed("xid"):
       return as("xid", Field::xid, WHOLE, line.xid);
+    case packed("cpu"):
+      return as("cpu", Field::cpu, WHOLE, line.cpu);
     case packed("unfinished"):
       return flag("unfinished", line.unfinished);
     case packed("return_lost"):

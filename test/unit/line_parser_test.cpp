@@ -135,7 +135,9 @@ TEST_CASE("Which kind of line it is") {
   CHECK(kind(R"({"type":"kernel","op":"ioctl","ret":-22,"device":"nvidiactl"})") ==
         LineKind::driver);
   CHECK(p.line.failed());
-  CHECK(kind(R"({"type":"kernel","op":"interrupt","name":"isr"})") == LineKind::interrupt);
+  CHECK(kind(R"({"type":"kernel","op":"interrupt","name":"isr","cpu":3})") == LineKind::interrupt);
+  CHECK(p.line.has(Field::cpu));
+  CHECK(p.line.cpu == 3);
   CHECK(kind(R"({"type":"weather","op":"rain"})") == LineKind::other);
 }
 
