@@ -6,6 +6,8 @@
 #include <array>
 #include <tuple>
 
+#include "util/table.hpp"
+
 namespace cudabpf::analyze {
 
 namespace {
@@ -40,13 +42,13 @@ Json figures_json(const Calls::Figures& figures) {
   return json;
 }
 
-void add_row(Page& page, const Calls::Figures& figures) {
+std::vector<std::string> cells_of(const Calls::Figures& figures) {
   const Durations& times = figures.durations;
   auto time = [&](std::uint64_t ns) { return times.count() ? human_time(ns) : std::string("-"); };
-  page.row(figures.name,
-           {human_count(figures.count), time(times.total()), time(times.mean()),
-            time(times.quantile(0.5)), time(times.quantile(0.95)), time(times.quantile(0.99)),
-            time(times.max()), figure_or_blank(figures.errors)});
+  return {human_count(figures.count), time(times.total()),
+          time(times.mean()),         time(times.quantile(0.5)),
+          time(times.quantile(0.95)), time(times.quantile(0.99)),
+          time(times.max()),          figure_or_blank(figures.errors)};
 }
 
 }  // namespace
@@ -120,10 +122,7 @@ std::vector<Calls::Group> Calls::groups() const {
     for (const auto& [name, counting] : functions) {
       group.functions.push_back({std::string(names_.text({name})), counting.count, counting.errors,
                                  counting.ioctls, counting.durations});
-      group.all.count += counting.count;
-      group.all.errors += counting.errors;
-      group.all.ioctls += counting.ioctls;
-      group.all.durations.add(counting.durations);
+      group.all.add(group.functions.back());
     }
     std::sort(group.functions.begin(), group.functions.end(), longer);
     groups.push_back(std::move(group));
@@ -157,25 +156,17 @@ Json calls_json(const std::vector<Calls::Group>& groups, Calls::By by) {
 
 void add_calls(Page& page, const std::vector<Calls::Group>& groups, std::size_t at_most) {
   for (const Calls::Group& group : groups) {
-    page.heading(group.name.empty() ? "calls" : printable(group.name),
-                 {"count", "total", "mean", "p50", "p95", "p99", "max", "errors"});
-    std::size_t shown = group.functions.size() <= at_most + 1 ? group.functions.size() : at_most;
-    for (std::size_t i = 0; i < shown; i++) add_row(page, group.functions[i]);
-    if (shown < group.functions.size()) {
-      Calls::Figures rest;
-      rest.name = fmt::format("{} more functions", group.functions.size() - shown);
-      for (std::size_t i = shown; i < group.functions.size(); i++) {
-        rest.count += group.functions[i].count;
-        rest.errors += group.functions[i].errors;
-        rest.durations.add(group.functions[i].durations);
-      }
-      add_row(page, rest);
-    }
-    if (group.functions.size() > 1) {
-      Calls::Figures all = group.all;
-      all.name = "all";
-      add_row(page, all);
-    }
+    Table table(group.name.empty() ? "calls" : printable(group.name), {{"count"},
+                                                                       {"total"},
+                                                                       {"mean", 1},
+                                                                       {"p50", 1},
+                                                                       {"p95", 3},
+                                                                       {"p99", 2},
+                                                                       {"max", 1},
+                                                                       {"errors"}});
+    add_rows(table, group.functions, at_most, "functions", cells_of);
+    if (group.functions.size() > 1) table.row("all", cells_of(group.all));
+    table.add_to(page);
   }
 }
 

@@ -26,6 +26,13 @@ class Calls : public Analysis {
     std::uint64_t errors = 0;
     std::uint64_t ioctls = 0;
     Durations durations;  // of those that were seen to return
+
+    void add(const Figures& other) {
+      count += other.count;
+      errors += other.errors;
+      ioctls += other.ioctls;
+      durations.add(other.durations);
+    }
   };
   struct Group {
     std::string name;  // "process 4242"; empty: the whole trace

@@ -1,0 +1,79 @@
+#include "util/table.hpp"
+
+#include <algorithm>
+
+namespace cudabpf {
+
+namespace {
+
+constexpr std::size_t INDENT = 2, GAP = 2;
+constexpr std::size_t NAME_MIN = 26;  // what a name needs before a column goes for it
+
+// Characters, which is what takes room; UTF-8 has more bytes.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+std::string padded(const std::string& text, std::size_t width, bool to_left) {
+  std::string blanks(width - std::min(width, width_of(text)), ' ');
+  return to_left ? text + blanks : blanks + text;
+}
+
+void add_line(std::string& line, const std::string& cell, std::size_t width, bool to_left) {
+  line += std::string(GAP, ' ') + padded(cell, width, to_left);
+}
+
+std::string without_blanks_at_end(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+}  // namespace
+
+void Table::row(std::string name, std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = printable(std::move(cell));
+  cells.resize(columns_.size());
+  rows_.push_back({printable(std::move(name)), std::move(cells)});
+}
+
+void Table::add_to(Page& page) const {
+  std::size_t longest = width_of(title_) > INDENT ? width_of(title_) - INDENT : 0;
+  for (const Row& row : rows_) longest = std::max(longest, width_of(row.name));
+  std::vector<std::size_t> widths(columns_.size());  // 0: left out
+  std::size_t taken = INDENT;
+  for (std::size_t i = 0; i < columns_.size(); i++) {
+    for (const Row& row : rows_) widths[i] = std::max(widths[i], width_of(row.cells[i]));
+    if (!widths[i]) continue;
+    widths[i] = std::max(widths[i], width_of(columns_[i].name));
+    taken += widths[i] + GAP;
+  }
+  std::size_t needed = std::min(longest, NAME_MIN);
+  while (taken + needed > page.width()) {
+    std::size_t least = columns_.size();
+    for (std::size_t i = 0; i < columns_.size(); i++)
+      if (widths[i] && columns_[i].spare &&
+          (least == columns_.size() || columns_[i].spare >= columns_[least].spare))
+        least = i;
+    if (least == columns_.size()) break;
+    taken -= widths[least] + GAP;
+    widths[least] = 0;
+  }
+  std::size_t room = page.width() > taken ? page.width() - taken : 0;
+  std::size_t name_width = std::min(longest, std::max(room, needed));
+
+  std::string head = padded(title_, name_width + INDENT, true);
+  for (std::size_t i = 0; i < columns_.size(); i++)
+    if (widths[i]) add_line(head, std::string(columns_[i].name), widths[i], columns_[i].text);
+  page.heading(without_blanks_at_end(head));
+  for (const Row& row : rows_) {
+    std::string line =
+        std::string(INDENT, ' ') + padded(shortened(row.name, name_width), name_width, true);
+    for (std::size_t i = 0; i < columns_.size(); i++)
+      if (widths[i]) add_line(line, row.cells[i], widths[i], columns_[i].text);
+    page.line(without_blanks_at_end(line));
+  }
+}
+
+}  // namespace cudabpf

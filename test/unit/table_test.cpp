@@ -1,0 +1,70 @@
+#include "util/table.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace cudabpf;
+
+namespace {
+
+Page page_of(unsigned width) { return Page({.width = width}, 160); }
+
+struct Item {
+  std::string name;
+  std::uint64_t count = 0;
+  void add(const Item& other) { count += other.count; }
+};
+
+}  // namespace
+
+TEST_CASE("A table is as wide as what is in it") {
+  Table table("fruit", {{"count"}, {"colour", 0, true}, {"none"}});
+  table.row("apple", {"1,000", "red", ""});
+  table.row("fig", {"7", "µ", ""});
+  Page page = page_of(80);
+  table.add_to(page);
+  CHECK(page.take() ==
+        "fruit    count  colour\n"
+        "  apple  1,000  red\n"
+        "  fig        7  µ\n");
+}
+
+TEST_CASE("A narrow page has fewer columns, and names of a readable length") {
+  Table table("t", {{"kept"}, {"first to go", 2}, {"second to go", 1}});
+  table.row(std::string(40, 'n'),
+            {std::string(20, '1'), std::string(20, '2'), std::string(20, '3')});
+  auto at = [&](unsigned width) {
+    Page page = page_of(width);
+    table.add_to(page);
+    return page.take();
+  };
+  CHECK(at(120).find("first to go") != std::string::npos);
+  std::string narrow = at(80);
+  CHECK(narrow.find("first to go") == std::string::npos);
+  CHECK(narrow.find("second to go") != std::string::npos);
+  CHECK(narrow.find("n…  ") != std::string::npos);
+  CHECK(narrow.find("kept") != std::string::npos);
+}
+
+TEST_CASE("What a trace's text holds does not reach the terminal") {
+  Table table("t", {{"what", 0, true}});
+  table.row("a\033[2J", {"b\n"});
+  Page page = page_of(80);
+  table.add_to(page);
+  CHECK(page.take() == "t        what\n  a?[2J  b?\n");
+}
+
+TEST_CASE("What is too much for a table is one row") {
+  auto rows = [](std::size_t at_most) {
+    std::vector<Item> items = {{"a", 5}, {"b", 4}, {"c", 3}, {"d", 2}};
+    Table table("t", {{"count"}});
+    add_rows(table, items, at_most, "letters",
+             [](const Item& item) { return std::vector{std::to_string(item.count)}; });
+    Page page = page_of(80);
+    table.add_to(page);
+    return page.take();
+  };
+  CHECK(rows(2) ==
+        "t                 count\n  a                   5\n  b                   4\n"
+        "  2 more letters      5\n");
+  CHECK(rows(3) == "t    count\n  a      5\n  b      4\n  c      3\n  d      2\n");
+}
