@@ -1,0 +1,26 @@
+// What a kernel does, as far as its name tells. The names are those of the libraries that most
+// programs take their kernels from; what is not known is `other`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace cudabpf::analyze {
+
+enum class KernelClass : std::uint8_t {
+  copy_set,         // moves or fills: copies, casts, transposes, gathers, scatters
+  matrix_multiply,  // also with a vector; convolutions, which are carried out as such
+  attention,
+  normalisation,  // layer, batch, RMS norm; softmax
+  elementwise,    // each element by itself: activations, rotary embeddings, random numbers
+  reduction,      // many to few, and scans
+  collective,     // between GPUs
+  other,
+};
+constexpr std::size_t KERNEL_CLASSES = 8;
+
+std::string_view to_string(KernelClass kernel_class);  // "matrix multiply"
+KernelClass class_of_kernel(std::string_view name);    // demangled, or as the symbol is
+
+}  // namespace cudabpf::analyze
