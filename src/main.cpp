@@ -45,6 +45,7 @@ static int run(int argc, char** argv) {
   cli::add_memory(app, action);
   cli::add_gaps(app, action);
   cli::add_timeline(app, action);
+  cli::add_kernels(app, action);
   cli::add_completion(app, action);
 
   try {

@@ -29,6 +29,7 @@ void add_calls(CLI::App& app, Action& action);
 void add_memory(CLI::App& app, Action& action);
 void add_gaps(CLI::App& app, Action& action);
 void add_timeline(CLI::App& app, Action& action);
+void add_kernels(CLI::App& app, Action& action);
 
 std::string footer();  // of --help: examples and exit statuses
 

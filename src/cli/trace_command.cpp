@@ -49,14 +49,27 @@ class ProgressBar {
   bool shown_ = false;
 };
 
-// As wide as the terminal; for a file, wider than most.
-Page page_for_stdout() {
-  Terminal terminal = terminal_of(STDOUT_FILENO);
+Page page_for(int fd) {
+  Terminal terminal = terminal_of(fd);
   if (!terminal.is_terminal && !std::getenv("COLUMNS")) terminal.width = WIDEST;
   return Page(terminal, WIDEST);
 }
 
 }  // namespace
+
+Page page_for_stdout() { return page_for(STDOUT_FILENO); }
+
+void print_json(const analyze::Json& json, bool on_one_line) {
+  // A name may hold a cut character where a trace was made by something else.
+  fmt::print("{}\n",
+             json.dump(on_one_line ? -1 : 2, ' ', false, analyze::Json::error_handler_t::replace));
+}
+
+void say_what_is_missing(const analyze::TraceFacts& facts) {
+  Page page = page_for(STDERR_FILENO);
+  analyze::add_facts(page, facts);
+  fmt::print(stderr, "{}", page.take());
+}
 
 void add_trace_flags(CLI::App& sub, TraceFlags& flags) {
   sub.add_option("trace", flags.paths,
@@ -81,8 +94,7 @@ Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
   if (flags.json) {
     analyze::Json whole = {{"trace", analyze::facts_json(reader.facts())}};
     whole.update(answer.json());
-    // A name may hold a cut character where a trace was made by something else.
-    fmt::print("{}\n", whole.dump(2, ' ', false, analyze::Json::error_handler_t::replace));
+    print_json(whole);
   } else {
     Page page = page_for_stdout();
     answer.page(page);

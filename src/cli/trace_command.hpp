@@ -27,6 +27,12 @@ void add_trace_flags(CLI::App& sub, TraceFlags& flags);
 // Opens it; a bar on stderr shows how far it is read, if that is a terminal and takes longer.
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths);
 
+// As wide as the terminal; for a file, wider than most.
+Page page_for_stdout();
+void print_json(const analyze::Json& json, bool on_one_line = false);
+// On stderr, for answers whose form has no place for it.
+void say_what_is_missing(const analyze::TraceFacts& facts);
+
 // Shows the analyses the whole trace, and prints their answer: an object in JSON or a page for
 // people, with what is to be said of the trace.
 struct Answer {

@@ -83,15 +83,24 @@ class Signature {
   explicit Signature(std::string_view text) : text_(text) {}
 
   // Empty if the text is no signature.
-  std::string short_name() {
-    while (at_ < text_.size() && !done_) {
-      if (!step()) return {};
-    }
-    finish_part();
-    return parts_.empty() ? std::string{} : compose() + clones();
+  std::string short_name() { return read() ? compose() + clones() : std::string{}; }
+
+  // Of the name's last part, without the brackets.
+  std::string_view template_args() {
+    if (!read() || parts_.back().template_args.size() < 2) return {};
+    std::string_view args = parts_.back().template_args;
+    return args.substr(1, args.size() - 2);
   }
 
  private:
+  bool read() {
+    while (at_ < text_.size() && !done_) {
+      if (!step()) return false;
+    }
+    finish_part();
+    return !parts_.empty();
+  }
+
   bool starts(std::string_view word) const { return text_.substr(at_).starts_with(word); }
 
   bool step() {
@@ -323,6 +332,28 @@ std::string short_name(std::string_view full) {
   if (full.find_first_of("(<:") == full.npos) return std::string(full);
   std::string name = Signature(full).short_name();
   return name.empty() ? std::string(full) : name;
+}
+
+std::vector<std::string_view> template_arguments(std::string_view full) {
+  std::vector<std::string_view> arguments;
+  std::string_view rest = Signature(full).template_args();
+  size_t begin = 0;
+  for (size_t i = 0; i < rest.size(); i++) {
+    char c = rest[i];
+    if (c == ',') {
+      arguments.push_back(rest.substr(begin, i - begin));
+      begin = i + 1;
+      while (begin < rest.size() && rest[begin] == ' ') begin++;
+    } else if (c == '(' || c == '{' || c == '[' || (c == '<' && i > 0 && is_word(rest[i - 1]))) {
+      size_t end = end_of_bracket(rest, i);
+      if (end == rest.npos) break;
+      i = end - 1;
+    }
+  }
+  std::string_view last = rest.substr(begin);
+  while (last.ends_with(' ')) last.remove_suffix(1);
+  if (!last.empty()) arguments.push_back(last);
+  return arguments;
 }
 
 }  // namespace cudabpf

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cudabpf {
 
@@ -14,5 +15,8 @@ std::string demangle(std::string_view mangled);
 // parameters. "void at::native::foo<4, std::array<char*, 3ul> >(int)" -> "foo". Of a name that is
 // still mangled, the function's. What is not a C++ signature comes back whole.
 std::string short_name(std::string_view full);
+
+// "void foo<4, std::array<char*, 3ul> >(int)" -> "4", "std::array<char*, 3ul>".
+std::vector<std::string_view> template_arguments(std::string_view full);
 
 }  // namespace cudabpf

@@ -7,7 +7,6 @@ namespace cudabpf {
 namespace {
 
 constexpr std::size_t INDENT = 2, GAP = 2;
-constexpr std::size_t NAME_MIN = 26;  // what a name needs before a column goes for it
 
 // Characters, which is what takes room; UTF-8 has more bytes.
 std::size_t width_of(std::string_view text) {
@@ -23,6 +22,24 @@ std::string padded(const std::string& text, std::size_t width, bool to_left) {
 
 void add_line(std::string& line, const std::string& cell, std::size_t width, bool to_left) {
   line += std::string(GAP, ' ') + padded(cell, width, to_left);
+}
+
+std::string cut_in_the_middle(const std::string& text, std::size_t width) {
+  if (text.size() <= width) return text;
+  std::size_t end = text.size() - width / 3;
+  while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) end++;
+  return shortened(text, width - (text.size() - end)) + text.substr(end);
+}
+
+// What names differ in is often their end, or, where there are template arguments, those.
+std::string cut_name(const std::string& name, std::size_t width) {
+  constexpr std::size_t FUNCTION_ROOM = 12;
+  std::size_t arguments = name.find('<');
+  if (name.size() <= width || arguments == std::string::npos || width < 2 * FUNCTION_ROOM)
+    return cut_in_the_middle(name, width);
+  std::size_t room = std::max(FUNCTION_ROOM, width - std::min(width, name.size() - arguments));
+  std::string function = shortened(name.substr(0, arguments), room);
+  return function + shortened(name.substr(arguments), width - width_of(function));
 }
 
 std::string without_blanks_at_end(std::string line) {
@@ -49,7 +66,7 @@ void Table::add_to(Page& page) const {
     widths[i] = std::max(widths[i], width_of(columns_[i].name));
     taken += widths[i] + GAP;
   }
-  std::size_t needed = std::min(longest, NAME_MIN);
+  std::size_t needed = std::min(longest, name_room_);
   while (taken + needed > page.width()) {
     std::size_t least = columns_.size();
     for (std::size_t i = 0; i < columns_.size(); i++)
@@ -69,7 +86,7 @@ void Table::add_to(Page& page) const {
   page.heading(without_blanks_at_end(head));
   for (const Row& row : rows_) {
     std::string line =
-        std::string(INDENT, ' ') + padded(shortened(row.name, name_width), name_width, true);
+        std::string(INDENT, ' ') + padded(cut_name(row.name, name_width), name_width, true);
     for (std::size_t i = 0; i < columns_.size(); i++)
       if (widths[i]) add_line(line, row.cells[i], widths[i], columns_[i].text);
     page.line(without_blanks_at_end(line));

@@ -20,8 +20,9 @@ class Table {
     bool text = false;   // to the left
   };
 
-  Table(std::string title, std::vector<Column> columns)
-      : title_(std::move(title)), columns_(std::move(columns)) {}
+  // A column is left out rather than that names have less room than `name_room`.
+  Table(std::string title, std::vector<Column> columns, std::size_t name_room = 26)
+      : title_(std::move(title)), columns_(std::move(columns)), name_room_(name_room) {}
 
   // As many cells as there are columns. A column whose cells are all empty is not shown.
   void row(std::string name, std::vector<std::string> cells);
@@ -36,6 +37,7 @@ class Table {
 
   std::string title_;
   std::vector<Column> columns_;
+  std::size_t name_room_;
   std::vector<Row> rows_;
 };
 

@@ -41,8 +41,25 @@ TEST_CASE("A narrow page has fewer columns, and names of a readable length") {
   std::string narrow = at(80);
   CHECK(narrow.find("first to go") == std::string::npos);
   CHECK(narrow.find("second to go") != std::string::npos);
-  CHECK(narrow.find("n…  ") != std::string::npos);
+  CHECK(narrow.find("nn…nn") != std::string::npos);
   CHECK(narrow.find("kept") != std::string::npos);
+}
+
+TEST_CASE("Of a long name its beginning and its end stay, or its template arguments") {
+  auto cut = [](const std::string& name) {
+    Table table("t", {{"", 0, true}});
+    table.row(name, {std::string(50, 'x')});
+    Page page = page_of(80);
+    table.add_to(page);
+    std::string text = page.take();
+    std::size_t begin = text.find('\n') + 3;
+    return text.substr(begin, text.find(' ', begin) - begin);
+  };
+  CHECK(cut("a_name_of_26_characters_is") == "a_name_of_26_characters_is");
+  CHECK(cut("sm80_xmma_gemm_f32f32_execute_kernel_cublas") == "sm80_xmma_gemm_f3…l_cublas");
+  CHECK(cut("vectorized_elementwise_kernel<add>") == "vectorized_elementwi…<add>");
+  CHECK(cut("vectorized_elementwise_kernel<launch_clamp_scalar>") == "vectorized_…<launch_clamp…");
+  CHECK(cut(std::string(20, 'a') + "äöüäöüäöüäöü") == std::string(17, 'a') + "…üäöü");
 }
 
 TEST_CASE("What a trace's text holds does not reach the terminal") {

@@ -1,0 +1,46 @@
+#include "analyze/telling_names.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using cudabpf::analyze::telling_names;
+using Names = std::vector<std::string>;
+
+TEST_CASE("A name that no other kernel has needs no template arguments") {
+  CHECK(telling_names({"void at::native::foo<4, float>(int)", "bar(float*)", "_Z3bazi"}) ==
+        Names{"foo", "bar", "baz"});
+  CHECK(telling_names({}).empty());
+}
+
+TEST_CASE("Kernels of one function are told by what they differ in") {
+  CHECK(telling_names({"void n::each<4, n::Add<float>, std::array<char*, 3ul> >(int)",
+                       "void n::each<8, n::Mul<float>, std::array<char*, 2ul> >(int)",
+                       "void n::other<4>(int)"}) == Names{"each<Add>", "each<Mul>", "other"});
+  SECTION("by numbers, where there is nothing else") {
+    CHECK(telling_names({"void gemm<float, 128, 8>(P)", "void gemm<float, 128, 6>(P)"}) ==
+          Names{"gemm<8>", "gemm<6>"});
+  }
+  SECTION("by more than one, those that need it") {
+    CHECK(telling_names({"void k<n::A, 1>(P)", "void k<n::A, 2>(P)", "void k<n::B, 1>(P)"}) ==
+          Names{"k<A, 1>", "k<A, 2>", "k<B>"});
+  }
+  SECTION("by arguments of arguments") {
+    CHECK(telling_names({"void reduce<512, n::Op<float, n::Max<float> > >(int)",
+                         "void reduce<512, n::Op<float, n::Sum<float> > >(int)"}) ==
+          Names{"reduce<Max>", "reduce<Sum>"});
+  }
+  SECTION("by the function that a lambda stands in") {
+    CHECK(
+        telling_names(
+            {"void each<n::clamp(n::T&)::{lambda()#1}::operator()() const::{lambda(float)#1}>(int)",
+             "void each<n::Add<float> >(int)"}) == Names{"each<clamp>", "each<Add>"});
+  }
+}
+
+TEST_CASE("A function that is called kernel is told by where it is") {
+  CHECK(telling_names({"std::enable_if<!(false), void>::type internal::gemvx::kernel<int>(P<int>)",
+                       "kernel(int)"}) == Names{"gemvx::kernel", "kernel"});
+}
+
+TEST_CASE("Names that are no signatures are told as they are") {
+  CHECK(telling_names({"a<", "a<", ">>((", ""}) == Names{"a<", "a<", ">>((", ""});
+}
