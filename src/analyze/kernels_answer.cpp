@@ -145,7 +145,6 @@ void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t
     return;
   }
   add_classes(page, kernels);
-  page.blank();
   bool folded = by == Kernels::By::name;
   constexpr std::size_t NAME_ROOM = 36;
   Table table("kernels",

@@ -91,7 +91,22 @@ struct Line {
   void set(Field field) { present |= 1U << static_cast<unsigned>(field); }
   std::uint64_t end() const { return ts + duration; }
   // It returned, and with an error.
-  bool failed() const { return kind == LineKind::call ? is_cuda_failure(ret) : ret < 0; }
+  bool failed() const {
+    return kind == LineKind::call ? is_cuda_failure(ret) : error || (ret < 0 && !was_restarted());
+  }
+
+ private:
+  // A signal came, and the kernel makes the system call again: these never reach a program.
+  bool was_restarted() const {
+    constexpr int ERESTARTSYS = 512, ERESTART_RESTARTBLOCK = 516;
+    return ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK;
+  }
 };
+
+// An operation on the driver's devices was refused: by the kernel, or by the driver, whose own
+// status is apart from the system call's result.
+inline bool refused(const Line& line, Name nv_ok) {
+  return line.failed() || (line.status && line.status != nv_ok);
+}
 
 }  // namespace cudabpf::analyze

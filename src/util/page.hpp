@@ -35,6 +35,7 @@ class Page {
 
   unsigned width() const { return width_; }
   bool color() const { return color_; }
+  bool empty() const { return text_.empty(); }
   std::string take() { return std::move(text_); }
 
  private:

@@ -80,6 +80,7 @@ void Table::add_to(Page& page) const {
   std::size_t room = page.width() > taken ? page.width() - taken : 0;
   std::size_t name_width = std::min(longest, std::max(room, needed));
 
+  if (!page.empty()) page.blank();
   std::string head = padded(title_, name_width + INDENT, true);
   for (std::size_t i = 0; i < columns_.size(); i++)
     if (widths[i]) add_line(head, std::string(columns_[i].name), widths[i], columns_[i].text);

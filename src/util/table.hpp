@@ -27,6 +27,7 @@ class Table {
   // As many cells as there are columns. A column whose cells are all empty is not shown.
   void row(std::string name, std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
+  // After an empty line, unless the page begins with it.
   void add_to(Page& page) const;
 
  private:

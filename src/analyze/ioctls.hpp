@@ -1,0 +1,86 @@
+// What the driver was asked for: ioctls by their command, their group and the CUDA call that they
+// served, and all else that was done with its devices.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/analysis.hpp"
+#include "util/durations.hpp"
+
+namespace cudabpf::analyze {
+
+class Ioctls : public Analysis {
+ public:
+  struct Figures {
+    std::string name;
+    std::uint64_t count = 0, ioctls = 0;
+    std::uint64_t failed = 0;
+    Durations durations;
+    std::uint64_t calls = 0;      // of CUDA that asked for something
+    std::uint64_t of_calls = 0;   // all calls of that function
+    std::uint64_t call_time = 0;  // ns, of those that asked
+
+    void add(const Figures& other);
+  };
+
+  // Each with the longest total first.
+  struct Answer {
+    bool traced = false;  // the trace was to have these
+    std::string way;      // by which feature
+    std::vector<Figures> operations;
+    std::vector<Figures> groups, commands;  // of ioctls
+    std::vector<Figures> calls;             // by the CUDA function that they served
+    std::vector<Figures> outside;           // of any traced call, by process
+    std::vector<Figures> devices, processes;
+  };
+
+  explicit Ioctls(Names& names);
+
+  void line(const Line& line) override;
+  void finish(const TraceFacts& facts) override;
+  Answer answer() const;
+
+ private:
+  // So many kinds of operations are kept apart; those that come later are one.
+  static constexpr std::size_t MAX_KINDS = 1 << 16;
+  static constexpr std::size_t MAX_OPEN_CALLS = 1 << 16;
+
+  struct Kind {
+    Name op, name, detail, group, device, comm;
+    std::uint32_t pid = 0;
+    bool in_call = false;
+    bool operator==(const Kind&) const = default;
+  };
+  struct KindHash {
+    std::size_t operator()(const Kind& kind) const;
+  };
+
+  void operation(const Line& line);
+  void call(const Line& line);
+  void count(Figures& figures, const Line& line) const;
+  template <typename NameOf>
+  std::vector<Figures> fold(NameOf name_of) const;
+
+  Names& names_;
+  struct {
+    Name ioctl, nv_ok, exit, calls_lost;
+  } words_;
+  std::unordered_map<Kind, Figures, KindHash> kinds_;
+  // Of calls whose lines have not come: what they ask for stands before them.
+  std::unordered_map<std::uint64_t, Figures> open_;
+  std::unordered_map<std::uint32_t, Figures> functions_;  // by their name
+  std::vector<std::uint64_t> calls_of_;                   // by a function's name
+  std::unordered_map<std::uint32_t, Name> comms_;         // by pid
+  bool traced_ = false;
+  std::string way_;
+};
+
+enum class IoctlsBy : std::uint8_t { everything, command, group, call, device, process };
+
+Json ioctls_json(const Ioctls::Answer& answer);
+void add_ioctls(Page& page, const Ioctls::Answer& answer, IoctlsBy by, std::size_t at_most);
+
+}  // namespace cudabpf::analyze
