@@ -46,7 +46,10 @@ Json facts_json(const TraceFacts& facts) {
 }
 
 void add_facts(Page& page, const TraceFacts& facts) {
-  if (!facts.losses.empty()) page.heading("lost");
+  if (!facts.losses.empty()) {
+    if (!page.empty()) page.blank();
+    page.heading("lost");
+  }
   for (const auto& [reason, loss] : facts.losses) {
     std::string count = loss.count ? with_commas(loss.count) : "";
     if (loss.uncounted) count += count.empty() ? "an unknown number of" : " and more";
@@ -55,6 +58,7 @@ void add_facts(Page& page, const TraceFacts& facts) {
     if (const LossInfo* known = known_loss(reason)) page.paragraph(known->advice, 4);
   }
   if (facts.cut_off.empty() && facts.missing.empty() && !facts.malformed && !facts.unknown) return;
+  if (!page.empty()) page.blank();
   page.heading("not all of a trace");
   for (const auto& file : facts.cut_off) page.line("  cut off: " + printable(file));
   for (const auto& part : facts.missing) page.line("  not given: " + part + " of a rotated trace");

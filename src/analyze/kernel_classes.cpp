@@ -65,6 +65,7 @@ constexpr Rule RULES[] = {
     {"layernorm", "", normalisation},
     {"rms_norm", "", normalisation},
     {"rmsnorm", "", normalisation},
+    {"add_norm", "", normalisation},
     {"groupnorm", "", normalisation},
     {"group_norm", "", normalisation},
     {"rowwisemoments", "", normalisation},

@@ -1,0 +1,244 @@
+// What is said of what went wrong.
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <set>
+
+#include "analyze/errors.hpp"
+#include "util/table.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+// What an error's name does not tell. "": of any function.
+struct Meaning {
+  std::string_view error, function, text;
+};
+constexpr std::string_view STICKY =
+    "a kernel that was launched before failed, not this call; every later call in its context "
+    "fails with it";
+constexpr std::array<Meaning, 16> MEANINGS = {{
+    {"CUDA_ERROR_DEINITIALIZED", "",
+     "the driver had shut down already: usual while a program ends"},
+    {"CUDA_ERROR_INVALID_VALUE", "cuPointerGetAttribute",
+     "usual: so programs find out that memory is not CUDA's"},
+    {"CUDA_ERROR_INVALID_VALUE", "cuPointerGetAttributes",
+     "usual: so programs find out that memory is not CUDA's"},
+    {"CUDA_ERROR_NOT_FOUND", "cuGetProcAddress",
+     "usual: a program asks for a function that this driver does not have"},
+    {"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "", "harmless: it was enabled before"},
+    {"CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", "", "harmless: it was registered before"},
+    {"CUDA_ERROR_NO_DEVICE", "", "there is no GPU, or CUDA_VISIBLE_DEVICES hides it"},
+    {"CUDA_ERROR_ILLEGAL_ADDRESS", "", STICKY},
+    {"CUDA_ERROR_MISALIGNED_ADDRESS", "", STICKY},
+    {"CUDA_ERROR_ILLEGAL_INSTRUCTION", "", STICKY},
+    {"CUDA_ERROR_INVALID_ADDRESS_SPACE", "", STICKY},
+    {"CUDA_ERROR_INVALID_PC", "", STICKY},
+    {"CUDA_ERROR_HARDWARE_STACK_ERROR", "", STICKY},
+    {"CUDA_ERROR_LAUNCH_FAILED", "", STICKY},
+    {"CUDA_ERROR_LAUNCH_TIMEOUT", "", STICKY},
+    {"CUDA_ERROR_ASSERT", "", STICKY},
+}};
+
+std::string_view meaning_of(const Errors::Failure& failure) {
+  for (const Meaning& meaning : MEANINGS)
+    if (meaning.error == failure.error &&
+        (meaning.function.empty() || meaning.function == failure.name))
+      return meaning.text;
+  return {};
+}
+
+std::string who(std::uint32_t pid, std::uint32_t tid) {
+  return pid == tid || !tid ? fmt::format("{}", pid) : fmt::format("{}/{}", pid, tid);
+}
+
+std::string how_it_ended(const Errors::Exit& exit) {
+  if (!exit.signal) return fmt::format("exit status {}", exit.code);
+  const char* name = ::sigabbrev_np(static_cast<int>(exit.signal));
+  return name ? fmt::format("signal {} (SIG{})", exit.signal, name)
+              : fmt::format("signal {}", exit.signal);
+}
+
+std::string call_text(const std::optional<Errors::LastCall>& call, const Names& names) {
+  if (!call) return "";
+  std::string text(names.text(call->name));
+  if (call->error) text += " " + std::string(names.text(call->error));
+  if (call->unfinished) text += ", inside it";
+  return text;
+}
+
+Json failure_json(const Errors::Failure& failure) {
+  Json example = {{"ts", failure.example.ts}};
+  if (failure.example.id) example["id"] = failure.example.id;
+  if (failure.example.pid) example["pid"] = failure.example.pid;
+  if (failure.example.tid) example["tid"] = failure.example.tid;
+  if (!failure.example.text.empty()) example["text"] = failure.example.text;
+  Json json = {{"what", failure.name},      {"error", failure.error},  {"count", failure.count},
+               {"first_ts", failure.first}, {"last_ts", failure.last}, {"example", example}};
+  if (std::string_view meaning = meaning_of(failure); !meaning.empty()) json["meaning"] = meaning;
+  return json;
+}
+
+Json open_json(const Errors::Open& open) {
+  Json json = {{"what", open.what}, {"ts", open.ts},   {"open_us", microseconds(open.open_for)},
+               {"pid", open.pid},   {"tid", open.tid}, {"process_ended", open.process_ended}};
+  if (open.id) json["id"] = open.id;
+  if (open.parent) json[open.id ? "parent" : "call"] = open.parent;
+  if (!open.args.empty()) json["args"] = open.args;
+  return json;
+}
+
+Json exit_json(const Errors::Exit& exit, const Names& names) {
+  auto call = [&](const std::optional<Errors::LastCall>& of) {
+    if (!of) return Json();
+    Json json = {{"id", of->id}, {"name", names.text(of->name)}, {"ts", of->ts}};
+    if (of->error) json["error"] = names.text(of->error);
+    if (of->unfinished) json["unfinished"] = true;
+    return json;
+  };
+  Json json = {{"pid", exit.pid}, {"comm", exit.comm}, {"ts", exit.ts}};
+  if (exit.signal)
+    json["signal"] = exit.signal;
+  else
+    json["exit_code"] = exit.code;
+  json["last_call"] = call(exit.last_call);
+  json["last_failure"] = call(exit.last_failure);
+  return json;
+}
+
+constexpr std::size_t EXAMPLE_WIDTH = 44;
+
+void add_failures(Page& page, std::string title, const std::vector<Errors::Failure>& failures,
+                  std::size_t at_most) {
+  if (failures.empty()) return;
+  Table table(std::move(title), {{"error", 0, true},
+                                 {"count"},
+                                 {"first", 2},
+                                 {"last", 3},
+                                 {"by", 4, true},
+                                 {"for example", 5, true}});
+  add_rows(table, failures, at_most, "kinds",
+           [](const Errors::Failure& failure) -> std::vector<std::string> {
+             const Errors::Example& example = failure.example;
+             std::string id = example.id ? fmt::format("id {} ", example.id) : "";
+             return {failure.error,
+                     human_count(failure.count),
+                     human_time(failure.first),
+                     failure.count > 1 ? human_time(failure.last) : "",
+                     example.pid ? who(example.pid, example.tid) : "",
+                     shortened(id + example.text, EXAMPLE_WIDTH)};
+           });
+  table.add_to(page);
+  std::set<std::string_view> told;
+  for (const Errors::Failure& failure : failures)
+    if (std::string_view meaning = meaning_of(failure);
+        !meaning.empty() && told.insert(meaning).second)
+      page.paragraph(fmt::format("{}: {}.", failure.error, meaning), 4);
+}
+
+void add_open(Page& page, const Errors::Answer& answer, std::size_t at_most) {
+  if (answer.open.empty()) return;
+  Table table("did not return", {{"open for"},
+                                 {"since"},
+                                 {"by", 0, true},
+                                 {"until", 1, true},
+                                 {"inside", 2, true},
+                                 {"arguments", 3, true}});
+  std::size_t shown = std::min(answer.open.size(), at_most);
+  for (std::size_t i = 0; i < shown; i++) {
+    const Errors::Open& open = answer.open[i];
+    table.row(open.what, {human_time(open.open_for), human_time(open.ts), who(open.pid, open.tid),
+                          open.process_ended ? "its process ended" : "the trace ended",
+                          open.parent ? fmt::format("call {}", open.parent) : "",
+                          shortened(open.args, EXAMPLE_WIDTH)});
+  }
+  if (shown < answer.open.size()) table.row(fmt::format("{} more", answer.open.size() - shown), {});
+  table.add_to(page);
+}
+
+void add_exits(Page& page, const std::vector<Errors::Exit>& exits, const Names& names,
+               std::size_t at_most) {
+  if (exits.empty()) return;
+  Table table("processes that ended badly",
+              {{"how", 0, true}, {"when"}, {"last call", 1, true}, {"last failure", 2, true}});
+  std::size_t shown = std::min(exits.size(), at_most);
+  for (std::size_t i = 0; i < shown; i++) {
+    const Errors::Exit& exit = exits[i];
+    table.row(fmt::format("{} ({})", exit.comm, exit.pid),
+              {how_it_ended(exit), human_time(exit.ts), call_text(exit.last_call, names),
+               call_text(exit.last_failure, names)});
+  }
+  if (shown < exits.size()) table.row(fmt::format("{} more", exits.size() - shown), {});
+  table.add_to(page);
+}
+
+void add_events(Page& page, const Errors::Answer& answer) {
+  if (answer.events.empty()) return;
+  Table table("one by one", {{"at"}, {"error", 0, true}, {"by", 2, true}, {"id", 1}});
+  for (const Errors::Event& event : answer.events)
+    table.row(event.what,
+              {human_time(event.ts), event.error, event.pid ? who(event.pid, event.tid) : "",
+               event.id ? std::to_string(event.id) : ""});
+  table.add_to(page);
+  if (answer.events_left_out)
+    page.line(fmt::format("  {} more", with_commas(answer.events_left_out)));
+}
+
+}  // namespace
+
+Json errors_json(const Errors::Answer& answer, const Names& names) {
+  auto list = [](const auto& all, auto to_json) {
+    Json json = Json::array();
+    for (const auto& one : all) json.push_back(to_json(one));
+    return json;
+  };
+  Json json = {{"calls", answer.calls},
+               {"failed_calls", answer.failed_calls},
+               {"without_result", answer.without_result},
+               {"failed_operations", answer.failed_operations},
+               {"unfinished_calls", answer.calls_open},
+               {"failures", list(answer.failures, failure_json)},
+               {"operations", list(answer.refusals, failure_json)},
+               {"gpu_errors", list(answer.gpu_errors, failure_json)},
+               {"unfinished", list(answer.open, open_json)},
+               {"read_faults", list(answer.read_faults, failure_json)},
+               {"processes", list(answer.exits, [&](const Errors::Exit& exit) {
+                  return exit_json(exit, names);
+                })}};
+  if (!answer.events.empty()) {
+    json["events"] = list(answer.events, [](const Errors::Event& event) {
+      return Json{{"ts", event.ts},   {"what", event.what}, {"error", event.error},
+                  {"pid", event.pid}, {"tid", event.tid},   {"id", event.id}};
+    });
+    json["events_left_out"] = answer.events_left_out;
+  }
+  return json;
+}
+
+void add_errors(Page& page, const Errors::Answer& answer, const Names& names, std::size_t at_most) {
+  std::uint64_t told = answer.calls - std::min(answer.calls, answer.without_result);
+  std::uint64_t unknown =
+      answer.without_result - std::min(answer.without_result, answer.calls_open);
+  if (!answer.calls) page.line("The trace has no calls.");
+  if (told)
+    page.line(fmt::format("{} of {} failed.",
+                          answer.failed_calls ? with_commas(answer.failed_calls) : "None",
+                          count_of(told, "call", "calls")));
+  if (unknown)
+    page.paragraph(
+        fmt::format(
+            "Whether {} failed is not known: the trace does not have what they returned.",
+            told ? count_of(unknown, "other", "others") : count_of(unknown, "call", "calls")),
+        0);
+  add_failures(page, "calls that failed", answer.failures, at_most);
+  add_open(page, answer, at_most);
+  add_failures(page, "refused by the driver", answer.refusals, at_most);
+  add_failures(page, "errors of GPUs", answer.gpu_errors, at_most);
+  add_exits(page, answer.exits, names, at_most);
+  add_failures(page, "recorded without what they point to", answer.read_faults, at_most);
+  add_events(page, answer);
+}
+
+}  // namespace cudabpf::analyze
