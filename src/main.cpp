@@ -48,6 +48,7 @@ static int run(int argc, char** argv) {
   cli::add_kernels(app, action);
   cli::add_ioctls(app, action);
   cli::add_errors(app, action);
+  cli::add_diff(app, action);
   cli::add_completion(app, action);
 
   try {

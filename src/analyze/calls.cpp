@@ -158,11 +158,11 @@ void add_calls(Page& page, const std::vector<Calls::Group>& groups, std::size_t 
   for (const Calls::Group& group : groups) {
     Table table(group.name.empty() ? "calls" : printable(group.name), {{"count"},
                                                                        {"total"},
-                                                                       {"mean", 1},
+                                                                       {"mean", 3},
                                                                        {"p50", 1},
-                                                                       {"p95", 3},
-                                                                       {"p99", 2},
-                                                                       {"max", 1},
+                                                                       {"p95", 5},
+                                                                       {"p99", 4},
+                                                                       {"max", 2},
                                                                        {"errors"}});
     add_rows(table, group.functions, at_most, "functions", cells_of);
     if (group.functions.size() > 1) table.row("all", cells_of(group.all));

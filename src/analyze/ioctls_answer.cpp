@@ -37,7 +37,7 @@ void add_section(Page& page, std::string title, const std::vector<Figures>& all,
   if (all.empty()) return;
   constexpr std::size_t NAME_ROOM = 36;  // commands have long names
   Table table(std::move(title),
-              {{"count"}, {"total"}, {"mean", 3}, {"p50", 1}, {"p99", 2}, {"max", 1}, {"failed"}},
+              {{"count"}, {"total"}, {"mean", 4}, {"p50", 1}, {"p99", 3}, {"max", 2}, {"failed"}},
               NAME_ROOM);
   add_rows(table, all, at_most, plural, cells_of);
   table.add_to(page);

@@ -32,6 +32,7 @@ void add_timeline(CLI::App& app, Action& action);
 void add_kernels(CLI::App& app, Action& action);
 void add_ioctls(CLI::App& app, Action& action);
 void add_errors(CLI::App& app, Action& action);
+void add_diff(CLI::App& app, Action& action);
 
 std::string footer();  // of --help: examples and exit statuses
 

@@ -68,14 +68,15 @@ void Table::add_to(Page& page) const {
   }
   std::size_t needed = std::min(longest, name_room_);
   while (taken + needed > page.width()) {
-    std::size_t least = columns_.size();
+    unsigned most_spare = 0;
     for (std::size_t i = 0; i < columns_.size(); i++)
-      if (widths[i] && columns_[i].spare &&
-          (least == columns_.size() || columns_[i].spare >= columns_[least].spare))
-        least = i;
-    if (least == columns_.size()) break;
-    taken -= widths[least] + GAP;
-    widths[least] = 0;
+      if (widths[i]) most_spare = std::max(most_spare, columns_[i].spare);
+    if (!most_spare) break;
+    for (std::size_t i = 0; i < columns_.size(); i++) {
+      if (!widths[i] || columns_[i].spare != most_spare) continue;
+      taken -= widths[i] + GAP;
+      widths[i] = 0;
+    }
   }
   std::size_t room = page.width() > taken ? page.width() - taken : 0;
   std::size_t name_width = std::min(longest, std::max(room, needed));

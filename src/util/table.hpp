@@ -16,8 +16,9 @@ class Table {
  public:
   struct Column {
     std::string_view name;
-    unsigned spare = 0;  // what can be done without most goes first; 0: stays
-    bool text = false;   // to the left
+    // Those that can be spared most go first, all of the same number together; 0: stays.
+    unsigned spare = 0;
+    bool text = false;  // to the left
   };
 
   // A column is left out rather than that names have less room than `name_room`.
