@@ -7,6 +7,7 @@
 namespace cudabpf {
 
 namespace {
+constexpr std::size_t MIN_NAME = 21;
 constexpr unsigned COLUMN = 11;   // of figures
 constexpr std::size_t TERM = 18;  // what is behind a word begins there
 
@@ -35,7 +36,10 @@ std::string figure_or_blank(std::uint64_t count) { return count ? human_count(co
 Page::Page(const Terminal& terminal, unsigned max_width)
     : width_(std::clamp(terminal.width, MIN_WIDTH, max_width)), color_(terminal.color) {}
 
-std::size_t Page::name_width() const { return width_ - 2 - columns_ * COLUMN; }
+std::size_t Page::name_width() const {
+  std::size_t others = 2 + columns_ * COLUMN;
+  return std::max(MIN_NAME, width_ > others ? width_ - others : 0);
+}
 
 void Page::heading(std::string_view name, std::span<const std::string_view> columns) {
   columns_ = columns.size();

@@ -16,7 +16,7 @@ void each_line(LineParser& parser, const std::string& text, Each&& each) {
   std::uint64_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string one = text.substr(at, end - at) + std::string(LineParser::PADDING, '\0');
+    std::string one = text.substr(at, end - at) + std::string(LineParser::PADDING, '\n');
     at = end + 1;
     CAPTURE(one);
     line.number = ++number;

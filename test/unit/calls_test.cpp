@@ -1,0 +1,80 @@
+#include "analyze/calls.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <sstream>
+
+#include "analyzing.hpp"
+
+using namespace cudabpf;
+using namespace cudabpf::analyze;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const std::string TRACE =
+    R"({"id":1,"type":"sync","op":"ctx","name":"cuCtxSynchronize","ts":10,"duration_us":2.000,"pid":7,"tid":7,"ret":0}
+{"id":2,"type":"memory","op":"alloc","name":"cuMemAlloc","ts":20,"duration_us":4.000,"pid":7,"tid":8,"ret":0,"size":9}
+{"id":3,"type":"memory","op":"alloc","name":"cuMemAlloc","ts":30,"duration_us":8.000,"pid":8,"tid":8,"ret":2,"error":"CUDA_ERROR_OUT_OF_MEMORY","size":9}
+{"id":4,"type":"memory","op":"alloc","name":"cuMemAlloc","ts":40,"pid":8,"tid":8,"size":9,"unfinished":true}
+)";
+
+std::string page_of(unsigned width, const std::vector<Calls::Group>& groups) {
+  Terminal terminal;
+  terminal.width = width;
+  Page page(terminal, 160);
+  add_calls(page, groups, 40);
+  return page.take();
+}
+
+std::vector<Calls::Group> groups_of(Calls::By by) {
+  LineParser parser;
+  Calls calls(parser.names(), by);
+  each_line(parser, TRACE, [&](const Line& line) { calls.line(line); });
+  return calls.groups();
+}
+
+}  // namespace
+
+TEST_CASE("Calls of each function, the longest first") {
+  Json json = calls_json(groups_of(Calls::By::function), Calls::By::function);
+  REQUIRE(json.size() == 2);
+  CHECK(json[0]["name"] == "cuMemAlloc");
+  CHECK(json[0]["count"] == 3);
+  CHECK(json[0]["errors"] == 1);
+  CHECK(json[0]["timed"] == 2);  // one has not returned
+  CHECK(json[0]["total_us"] == 12);
+  CHECK(json[0]["mean_us"] == 6);
+  CHECK(json[0]["max_us"] == 8);
+  CHECK(json[1]["name"] == "cuCtxSynchronize");
+  CHECK(json[1]["count"] == 1);
+}
+
+TEST_CASE("Calls apart for each process, and each thread of it") {
+  Json processes = calls_json(groups_of(Calls::By::pid), Calls::By::pid);
+  REQUIRE(processes.size() == 2);
+  CHECK(processes[0]["group"] == "process 8");
+  CHECK(processes[0]["total_us"] == 8);
+  CHECK(processes[1]["group"] == "process 7");
+  CHECK(processes[1]["count"] == 2);
+  CHECK(processes[1]["functions"].size() == 2);
+  CHECK(groups_of(Calls::By::tid).size() == 3);  // two processes have a thread 8
+}
+
+TEST_CASE("A table of calls has as many columns as the terminal has room for") {
+  auto groups = groups_of(Calls::By::function);
+  for (unsigned width = 0; width < 170; width++) {
+    std::istringstream page(page_of(width, groups));
+    for (std::string line; std::getline(page, line);) {
+      CAPTURE(width, line);
+      auto shown =
+          std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; });
+      CHECK(shown <= std::max(width, 80U));
+    }
+  }
+  CHECK_THAT(page_of(80, groups),
+             ContainsSubstring("count      total       mean        p99     errors\n"));
+  CHECK_THAT(page_of(160, groups),
+             ContainsSubstring("mean        p50        p95        p99        max"));
+}
