@@ -66,7 +66,7 @@ void Kernels::line(const Line& line) {
     if (line.type == words_.graph) totals_.graphs++;
   } else if (line.type == words_.graph && line.has(Field::stream) && !line.failed()) {
     if (line.name == words_.begin_capture || line.name == words_.begin_capture_to_graph) {
-      if (capturing_.size() < MAX_STREAMS) capturing_[stream_of(line)] = true;
+      if (capturing_.size() < MAX_STREAMS) capturing_.insert(stream_of(line));
     } else if (line.name == words_.end_capture) {
       capturing_.erase(stream_of(line));
     }
@@ -102,6 +102,7 @@ std::size_t Kernels::place_of(const Line& line) {
   if (is_new) {
     figures_.emplace_back();
     figures_.back().launch = launch;
+    figures_.back().configurations = 1;
   }
   return at->second;
 }
@@ -127,7 +128,7 @@ void Kernels::gap(const Line& line, std::size_t place) {
 
 void Kernels::process_gone(std::uint32_t pid) {
   std::erase_if(streams_, [&](const auto& stream) { return stream.first.pid == pid; });
-  std::erase_if(capturing_, [&](const auto& stream) { return stream.first.pid == pid; });
+  std::erase_if(capturing_, [&](const Stream& stream) { return stream.pid == pid; });
 }
 
 std::vector<Kernels::Figures> Kernels::figures(By by) const {

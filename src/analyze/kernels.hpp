@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "analyze/analysis.hpp"
@@ -30,7 +31,7 @@ class Kernels : public Analysis {
     std::string_view full;  // empty: not known
     KernelClass kernel_class = KernelClass::other;
     Launch launch;
-    std::uint64_t configurations = 1;
+    std::uint64_t configurations = 0;
     std::uint64_t count = 0, failed = 0;
     std::uint64_t first = ~std::uint64_t{0}, last = 0;  // ts
     Durations calls;                                    // of the launching calls, on the CPU
@@ -104,7 +105,7 @@ class Kernels : public Analysis {
   std::vector<Figures> figures_;
   std::unordered_map<Launch, std::size_t, LaunchHash> places_;
   std::unordered_map<Stream, Last, StreamHash> streams_;
-  std::unordered_map<Stream, bool, StreamHash> capturing_;
+  std::unordered_set<Stream, StreamHash> capturing_;
   Totals totals_;
 };
 

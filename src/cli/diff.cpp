@@ -53,15 +53,13 @@ Result<int> print_diff(const DiffFlags& flags) {
   page.line("A: " + printable(flags.a));
   page.line("B: " + printable(flags.b));
   add_difference(page, difference, flags.top);
+  fmt::print("{}", page.take());
   for (auto [name, of] : {std::pair{"A", &*a}, {"B", &*b}}) {
     Page missing = page_for_stdout();
     analyze::add_facts(missing, of->reader->facts());
     if (missing.empty()) continue;
-    page.blank();
-    page.line(fmt::format("Of {}:", name));
-    page.line(missing.take());
+    fmt::print("\nof {}:\n{}", name, missing.take());
   }
-  fmt::print("{}", page.take());
   return 0;
 }
 
