@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "util/table.hpp"
+
 namespace cudabpf::analyze {
 
 namespace {
@@ -200,21 +202,33 @@ Json gap_json(const Gap& gap, const Names& names) {
   return json;
 }
 
-// "87 % outside CUDA; cuMemAlloc 40 µs"
-std::string meanwhile(const Gap& gap, const Names& names) {
-  std::string text = percent(gap.time() - gap.in_calls, gap.time()) + " outside CUDA";
-  if (gap.longest_call)
-    text += fmt::format("; {} {}", names.text(gap.longest_call), human_time(gap.longest));
-  return text;
+void add_gaps(Page& page, std::string title, const std::vector<Gap>& gaps, const Names& names) {
+  Table table(std::move(title),
+              {{"at"}, {"time"}, {"outside CUDA"}, {"longest call", 2, true}, {"", 2}});
+  for (const Gap& gap : gaps)
+    table.row(
+        fmt::format("{} to {}", names.text(gap.after_name), names.text(gap.until_name)),
+        {seconds(gap.begin) + " s", human_time(gap.time()),
+         percent(gap.time() - gap.in_calls, gap.time()), std::string(names.text(gap.longest_call)),
+         gap.longest ? human_time(gap.longest) : ""});
+  if (!table.empty()) table.add_to(page);
 }
 
-void add_gaps(Page& page, std::string_view heading, const std::vector<Gap>& gaps,
-              const Names& names) {
-  if (!gaps.empty()) page.heading(heading, {"time"});
-  for (const Gap& gap : gaps)
-    page.row(fmt::format("at {} s  {} → {}: {}", seconds(gap.begin), names.text(gap.after_name),
-                         names.text(gap.until_name), meanwhile(gap, names)),
-             {human_time(gap.time())});
+// Of how long from its first work to its last each process spent so.
+void add_times(Page& page, std::string title, const Idle& idle,
+               const Durations& (*times_of)(const Idle::OfProcess&)) {
+  Table table(std::move(title),
+              {{"share"}, {"total"}, {"times"}, {"p50", 1}, {"p99", 2}, {"longest"}});
+  for (const auto& process : idle.processes()) {
+    const Durations& times = times_of(process);
+    if (!times.count()) continue;
+    table.row(
+        fmt::format("process {}", process.pid),
+        {percent(times.total(), process.last_work - process.first_work), human_time(times.total()),
+         human_count(times.count()), human_time(times.quantile(0.5)),
+         human_time(times.quantile(0.99)), human_time(times.max())});
+  }
+  if (!table.empty()) table.add_to(page);
 }
 
 }  // namespace
@@ -241,33 +255,29 @@ Json idle_json(const Idle& idle) {
 }
 
 void add_idle(Page& page, const Idle& idle) {
-  page.heading("GPU probably idle", {"share", "total", "times", "p50", "p99", "longest"});
+  add_times(page, "GPU probably idle", idle,
+            [](const Idle::OfProcess& process) -> const Durations& { return process.idle; });
   for (const auto& process : idle.processes()) {
-    const Durations& times = process.idle;
-    page.row(
-        fmt::format("process {}, of {}", process.pid,
-                    human_time(process.last_work - process.first_work)),
-        {percent(times.total(), process.last_work - process.first_work), human_time(times.total()),
-         human_count(times.count()), human_time(times.quantile(0.5)),
-         human_time(times.quantile(0.99)), human_time(times.max())});
-    page.row("  of it outside CUDA calls",
-             {percent(times.total() - process.in_calls, times.total()),
-              human_time(times.total() - process.in_calls), "", "", "", ""});
-  }
-  if (idle.processes().empty()) page.line("  nothing was launched or copied");
-  for (const auto& process : idle.processes())
+    if (process.idle.count())
+      page.paragraph(
+          fmt::format("Process {} was outside CUDA calls for {} of it.", process.pid,
+                      percent(process.idle.total() - process.in_calls, process.idle.total())),
+          2);
+    else
+      page.paragraph(fmt::format("The GPU was never seen to be idle for process {}: something was "
+                                 "pending all the time.",
+                                 process.pid),
+                     2);
     if (process.untimed_waits)
-      page.paragraph(fmt::format("{} of process {} have no return in this trace: when the GPU was "
-                                 "idle after them is not known",
+      page.paragraph(fmt::format("{} of process {} have no return in this trace: whether the GPU "
+                                 "was idle after them is not known.",
                                  count_of(process.untimed_waits, "wait", "waits"), process.pid),
                      2);
+  }
+  if (idle.processes().empty()) page.line("Nothing was launched or copied.");
   add_gaps(page, "longest idle", idle.longest_idle(), idle.names());
-  page.heading("between launches", {"total", "times", "p50", "p99", "longest"});
-  for (const auto& process : idle.processes())
-    page.row(fmt::format("process {}", process.pid),
-             {human_time(process.between.total()), human_count(process.between.count()),
-              human_time(process.between.quantile(0.5)), human_time(process.between.quantile(0.99)),
-              human_time(process.between.max())});
+  add_times(page, "between launches", idle,
+            [](const Idle::OfProcess& process) -> const Durations& { return process.between; });
   add_gaps(page, "longest between launches", idle.longest_between(), idle.names());
 }
 

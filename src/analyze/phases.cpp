@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "util/table.hpp"
+
 namespace cudabpf::analyze {
 
 namespace {
@@ -53,20 +55,19 @@ Phase not_seen(std::string name, std::string why) {
   return phase;
 }
 
-Phase of_calls(std::string name, std::uint64_t time, std::string_view which) {
-  Phase phase = not_seen(std::move(name), time ? fmt::format("in {}", which)
-                                               : fmt::format("no {} that took time", which));
-  phase.seen = time > 0;
+Phase of_calls(std::string name, std::uint64_t time) {
+  Phase phase = not_seen(std::move(name), "no such call");
+  if (!time) return phase;
+  phase.seen = true;
   phase.time = time;
+  phase.note.clear();
   return phase;
 }
 
 std::string times_text(const Iterations& iterations) {
-  const Durations& times = iterations.times;
   std::string text = count_of(iterations.count - iterations.warm_up, "iteration", "iterations");
-  if (!times.count()) return text;
-  return text + fmt::format(": mean {}, p50 {}, p99 {}", human_time(times.mean()),
-                            human_time(times.quantile(0.5)), human_time(times.quantile(0.99)));
+  if (!iterations.times.count()) return text;
+  return text + fmt::format(" of {}", human_time(iterations.times.quantile(0.5)));
 }
 
 }  // namespace
@@ -87,42 +88,37 @@ Phases find_phases(const ThreadWork& thread, const Iterations& iterations,
   Division division(found.begin);
   Phase before = division.window("before the first call", {thread.first_call, {}}, Takes::code);
   Phase initialisation = division.window("initialisation", set_up, Takes::code);
-  Phase loading =
-      not_seen("weight loading", "no copy of 64 KiB or more to the GPU before the work");
+  Phase loading = not_seen("weight loading", "no large copy to the GPU");
   if (weights.ts)
     loading = division.window("weight loading", weights, Takes::code,
-                              fmt::format("{} until the last large copy to the GPU",
-                                          count_of(found.loading_calls, "call", "calls")));
-  Phase warm_up, inference;
+                              count_of(found.loading_calls, "call", "calls"));
+  constexpr const char* NOTHING = "no launches repeat";
+  Phase warm_up = not_seen("warm-up", NOTHING), inference;
   if (repeats) {
     warm_up = division.window(
         "warm-up", {iterations.warm, iterations.at_warm}, Takes::all,
-        iterations.warm_up
-            ? "with " + count_of(iterations.warm_up, "slow iteration", "slow iterations")
-            : std::string("before the first iteration; none was slow"));
+        iterations.warm_up ? count_of(iterations.warm_up, "slow iteration", "slow iterations")
+                           : std::string("no slow iteration"));
     inference = division.window("inference", {iterations.end, iterations.at_end}, Takes::all,
                                 times_text(iterations));
   } else {
-    warm_up = not_seen("warm-up", "no repeating sequence of launches was found");
-    inference = division.window("work", worked, Takes::all,
-                                "no repeating sequence of launches was found: no iterations");
+    inference = division.window("work", worked, Takes::all, NOTHING);
   }
   Phase clean_up = division.window("clean-up", {found.end, thread.all}, Takes::all);
   if (!set_up.spent.calls)
-    initialisation = not_seen("initialisation", "before the trace, or by another thread");
+    initialisation = not_seen("initialisation", "not here: earlier, or elsewhere");
 
   const Spent& apart = division.apart();
-  found.phases = {
-      std::move(before),
-      std::move(initialisation),
-      std::move(loading),
-      of_calls("input transfer", apart.to_device, "copies to the GPU afterwards"),
-      of_calls("modules and compiling", apart.module, "calls that load, link or look up code"),
-      std::move(warm_up),
-      std::move(inference),
-      of_calls("synchronisation", apart.waiting, "calls that wait for the GPU"),
-      of_calls("output transfer", apart.to_host, "copies from the GPU"),
-      std::move(clean_up)};
+  found.phases = {std::move(before),
+                  std::move(initialisation),
+                  std::move(loading),
+                  of_calls("input transfer", apart.to_device),
+                  of_calls("modules and compiling", apart.module),
+                  std::move(warm_up),
+                  std::move(inference),
+                  of_calls("synchronisation", apart.waiting),
+                  of_calls("output transfer", apart.to_host),
+                  std::move(clean_up)};
   return found;
 }
 
@@ -146,11 +142,12 @@ Json phases_json(const Phases& phases) {
 }
 
 void add_phases(Page& page, const Phases& phases) {
-  page.heading("phases", {"time", "share"});
+  Table table("phases", {{"time"}, {"share"}, {"", 1, true}});
   for (const Phase& phase : phases.phases)
-    page.row(phase.note.empty() ? phase.name : fmt::format("{:<23} {}", phase.name, phase.note),
-             {phase.seen ? human_time(phase.time) : "-",
-              phase.seen ? percent(phase.time, phases.end - phases.begin) : ""});
+    table.row(phase.name,
+              {phase.seen ? human_time(phase.time) : "-",
+               phase.seen ? percent(phase.time, phases.end - phases.begin) : "", phase.note});
+  table.add_to(page);
 }
 
 }  // namespace cudabpf::analyze

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "util/table.hpp"
+
 namespace cudabpf::analyze {
 
 namespace {
@@ -158,18 +160,20 @@ void Summary::add_head(Page& page) const {
 
 void Summary::add_processes(Page& page) const {
   constexpr std::size_t SHOWN = 6;
-  page.heading("processes", {"threads", "calls", "launches", "waiting"});
+  Table table("processes", {{"threads", 1}, {"calls"}, {"launches"}, {"waiting"}});
   for (std::size_t i = 0; i < std::min(SHOWN, processes_.size()); i++) {
     const OfProcess& process = processes_[i];
-    page.row(fmt::format("{} {}", process.pid, names_.text(process.comm)),
-             {human_count(process.threads), human_count(process.calls),
-              human_count(process.launches), human_time(process.waiting)});
+    table.row(fmt::format("{} {}", process.pid, names_.text(process.comm)),
+              {human_count(process.threads), human_count(process.calls),
+               human_count(process.launches), human_time(process.waiting)});
   }
+  table.add_to(page);
   if (processes_.size() > SHOWN)
     page.line(fmt::format("  {} more: --json has them all", processes_.size() - SHOWN));
 }
 
 void Summary::add_answers(Page& page) const {
+  page.blank();
   page.heading("answers");
   page.term("loading", phases_.loading_calls
                            ? count_of(phases_.loading_calls, "CUDA call", "CUDA calls") +
@@ -192,6 +196,9 @@ std::string Summary::iterations_answer() const {
   if (iterations_.fewest != iterations_.most)
     text +=
         fmt::format(" ({} to {})", with_commas(iterations_.fewest), with_commas(iterations_.most));
+  if (const Durations& times = iterations_.times; times.count())
+    text += fmt::format(", {} (mean; p50 {}, p99 {})", human_time(times.mean()),
+                        human_time(times.quantile(0.5)), human_time(times.quantile(0.99)));
   text += fmt::format("; {} found ", count_of(iterations_.count, "iteration", "iterations"));
   text += iterations_.found == Iterations::Found::between_waits
               ? "between waits for the GPU"
@@ -314,32 +321,27 @@ std::string Summary::scheduler_answer() const {
 }
 
 void Summary::add_slowest(Page& page) const {
-  if (totals_.slowest.all().empty()) return;
-  page.heading("slowest calls", {"time"});
   constexpr std::size_t SHOWN = 5;
-  for (std::size_t i = 0; i < std::min(SHOWN, totals_.slowest.all().size()); i++) {
-    const Slow& slow = totals_.slowest.all()[i];
-    std::string text = fmt::format("at {} s  {}", seconds(slow.ts), names_.text(slow.name));
-    if (slow.what) text += fmt::format("  {}", names_.text(slow.what));
-    page.row(text, {human_time(slow.duration)});
-  }
+  const auto& slowest = totals_.slowest.all();
+  Table table("slowest calls", {{"at", 1}, {"time"}, {"", 2, true}}, 20);
+  for (std::size_t i = 0; i < std::min(SHOWN, slowest.size()); i++)
+    table.row(std::string(names_.text(slowest[i].name)),
+              {seconds(slowest[i].ts) + " s", human_time(slowest[i].duration),
+               shortened(std::string(names_.text(slowest[i].what)), 40)});
+  if (!table.empty()) table.add_to(page);
 }
 
 void Summary::add_errors(Page& page) const {
-  if (totals_.xids)
-    page.line(fmt::format("{}: `cudabpf errors` tells them",
-                          count_of(totals_.xids, "error of a GPU", "errors of GPUs")));
-  if (totals_.failures.empty()) return;
-  page.heading("errors", {"count"});
   constexpr std::size_t SHOWN = 5;
-  for (std::size_t i = 0; i < std::min(SHOWN, totals_.failures.size()); i++) {
-    const Totals::Failure& failure = totals_.failures[i];
-    page.row(fmt::format("{:<28} {}", names_.text(failure.name), names_.text(failure.error)),
-             {human_count(failure.count)});
-  }
-  if (totals_.failures.size() > SHOWN)
-    page.line(fmt::format("  {} more kinds: `cudabpf errors` tells them",
-                          totals_.failures.size() - SHOWN));
+  const auto& failures = totals_.failures;
+  Table table("errors", {{"error", 0, true}, {"count"}});
+  for (std::size_t i = 0; i < std::min(SHOWN, failures.size()); i++)
+    table.row(std::string(names_.text(failures[i].name)),
+              {std::string(names_.text(failures[i].error)), human_count(failures[i].count)});
+  if (totals_.xids) table.row("GPU", {"Xid", human_count(totals_.xids)});
+  if (table.empty()) return;
+  table.add_to(page);
+  if (failures.size() > SHOWN || totals_.xids) page.line("  `cudabpf errors` tells more.");
 }
 
 Json Summary::iterations_json() const {

@@ -1,0 +1,74 @@
+"""What the subcommands that read traces answer of the recorded traces, compared with test/golden/answers/, byte for byte.
+usage: answers.py CUDABPF   UPDATE_GOLDEN=1 rewrites the files instead: read the difference before you commit it."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+EXPECTED = ROOT / "test/golden/answers"
+GPT2, TRANSFORMER, VECTOR_ADD = (f"traces/h200-{name}.jsonl.zst" for name in ("gpt2", "transformer", "vector-add"))
+ANSWERS = {
+    "summary-gpt2": ["summary", GPT2],
+    "summary-transformer": ["summary", TRANSFORMER],
+    "summary-vector-add": ["summary", VECTOR_ADD],
+    "timeline-gpt2": ["timeline", GPT2],
+    "timeline-closer": ["timeline", GPT2, "--from", "10.9s", "--to", "11s"],
+    "kernels": ["kernels", TRANSFORMER],
+    "memory": ["memory", GPT2],
+    "gaps": ["gaps", TRANSFORMER],
+    "calls": ["calls", TRANSFORMER],
+    "calls-by-stream": ["calls", "--by", "stream", "--top", "5", GPT2],
+    "ioctls": ["ioctls", VECTOR_ADD],
+    "errors": ["errors", GPT2],
+    "diff": ["diff", VECTOR_ADD, TRANSFORMER],
+}
+cudabpf = ""  # pylint: disable=invalid-name
+
+
+def answer(arguments, **environment):
+    done = subprocess.run([cudabpf, *arguments], cwd=ROOT, env={"PATH": os.environ["PATH"], **environment},
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 0 and not done.stderr, (arguments, done.returncode, done.stderr)
+    return done.stdout
+
+
+class Answers(unittest.TestCase):
+    maxDiff = None
+
+    def test_text(self):
+        for name, arguments in ANSWERS.items():
+            with self.subTest(name):
+                told, file = answer(arguments, COLUMNS="100"), EXPECTED / f"{name}.txt"
+                if os.environ.get("UPDATE_GOLDEN"):
+                    file.write_bytes(told)
+                self.assertEqual(told.decode().splitlines(), file.read_text(encoding="utf-8").splitlines())
+
+    def test_width(self):
+        """What is wider than the terminal is a word that cannot be broken."""
+        for name, arguments in ANSWERS.items():
+            for width in (80, 160):
+                for line in answer(arguments, COLUMNS=str(width)).decode().splitlines():
+                    with self.subTest(name, width=width):
+                        self.assertLessEqual(len(line), width)
+
+    def test_json(self):
+        for name, arguments in ANSWERS.items():
+            with self.subTest(name):
+                told = json.loads(answer([*arguments, "--json"]))
+                self.assertEqual(len(told), len(told.keys()))
+                if arguments[0] != "diff":
+                    self.assertTrue(told["trace"]["complete"])
+                    self.assertEqual(told["trace"]["losses"], {})
+
+    def test_files_are_used(self):
+        self.assertEqual({file.stem for file in EXPECTED.iterdir()}, set(ANSWERS))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    cudabpf = os.path.abspath(sys.argv.pop())
+    unittest.main()
