@@ -234,7 +234,7 @@ void add_pieces(Page& page, const Timeline& timeline) {
   for (const auto& piece : timeline.pieces()) by_thread[{piece.pid, piece.tid}].push_back(piece);
   for (const auto& [thread, pieces] : by_thread) {
     auto process = std::find_if(timeline.processes().begin(), timeline.processes().end(),
-                                [&](const auto& one) { return one.pid == thread.first; });
+                                [pid = thread.first](const auto& one) { return one.pid == pid; });
     page.heading(fmt::format("{}, thread {}", process_name(timeline, *process), thread.second));
     for (const Placed& one : placed(pieces)) add_piece(page, timeline, one, label);
   }

@@ -27,7 +27,6 @@ class Gantt {
 
   std::string draw() {
     draw_legend();
-    std::size_t threads = 0;
     for (const auto& process : timeline_.processes()) {
       if (process.threads.empty()) continue;
       y_ += HEADING;
@@ -36,7 +35,6 @@ class Gantt {
                 13);
       for (std::size_t index : process.threads) draw_thread(timeline_.thread(index));
       for (std::size_t index : process.streams) draw_stream(timeline_.stream(index));
-      threads += process.threads.size();
     }
     draw_axis();
     return svg_.take();
