@@ -68,11 +68,19 @@ void Calls::line(const Line& line) {
     if (!groups_.contains(key) && groups_.size() >= MAX_GROUPS) key = OTHERS;
     last_group_ = &groups_[key];
   }
-  Counting& counting = (*last_group_)[line.name.id];
+  Counting& counting = counting_of(line.name);
   counting.count++;
   counting.errors += line.failed();
   counting.ioctls += line.ioctls;
   if (line.has(Field::duration)) counting.durations.add(line.duration);
+}
+
+Calls::Counting& Calls::counting_of(Name function) {
+  auto at = last_group_->find(function.id);
+  if (at != last_group_->end()) return at->second;
+  if (counted_ >= MAX_COUNTED) return (*last_group_)[others_.id];
+  counted_++;
+  return (*last_group_)[function.id];
 }
 
 Calls::Key Calls::key_of(const Line& line) const {

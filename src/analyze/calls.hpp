@@ -40,7 +40,8 @@ class Calls : public Analysis {
     std::vector<Figures> functions;  // the longest total first
   };
 
-  Calls(Names& names, By by) : names_(names), containers_(names), by_(by) {}
+  Calls(Names& names, By by)
+      : names_(names), others_(names.add("(others)")), containers_(names), by_(by) {}
 
   void line(const Line& line) override;
   std::vector<Group> groups() const;  // the longest total first
@@ -48,6 +49,8 @@ class Calls : public Analysis {
  private:
   // So many groups are kept apart; the calls of those that come later are in one.
   static constexpr std::size_t MAX_GROUPS = 4096;
+  // And so many functions, of all groups together: a histogram takes up to 11 kB.
+  static constexpr std::size_t MAX_COUNTED = 1 << 14;
 
   struct Key {
     std::uint32_t pid = 0;
@@ -67,13 +70,17 @@ class Calls : public Analysis {
     Durations durations;
   };
 
+  Counting& counting_of(Name function);  // in the group of the last call
+
   Names& names_;
+  Name others_;
   Containers containers_;
   By by_;
   using Functions = std::unordered_map<std::uint32_t, Counting>;  // by their name
   std::unordered_map<Key, Functions, Hash> groups_;
   Key last_key_;
   Functions* last_group_ = nullptr;
+  std::size_t counted_ = 0;
 };
 
 Json calls_json(const std::vector<Calls::Group>& groups, Calls::By by);
