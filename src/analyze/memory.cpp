@@ -122,7 +122,9 @@ void Memory::allocated(const Block& block) {
   add(holder_of(block.pid), block);
   Churn& churn = churn_of(block.size);
   churn.allocations++;
-  if (churn.last_pid == block.pid && block.since - churn.last_freed < SOON) churn.again++;
+  bool one_size = churn.size == block.size;
+  if (one_size && churn.last_pid == block.pid && block.since - churn.last_freed < SOON)
+    churn.again++;
   if (block.number == 1) first_allocation_ = block.since;
   last_allocation_ = block.since;
 }
@@ -137,7 +139,8 @@ void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
     churn.last_freed = ts;
     churn.last_pid = block.pid;
   } else if (how != Ended::replaced) {
-    keep_never_freed({block, true, how, until(block.since, ts)});
+    Fate fate = how == Ended::with_context ? Fate::with_context : Fate::with_process;
+    keep_never_freed({block, fate, until(block.since, ts)});
   }
 }
 
@@ -164,7 +167,7 @@ void Memory::keep_never_freed(const NeverFreed& block) {
 void Memory::finish(const TraceFacts& facts) {
   duration_ = facts.duration();
   live_.each([&](const Block& block) {
-    keep_never_freed({block, false, Ended::with_process, until(block.since, duration_)});
+    keep_never_freed({block, Fate::still_held, until(block.since, duration_)});
   });
   std::sort(never_freed_.begin(), never_freed_.end(), larger);
   find_holders();
@@ -190,7 +193,7 @@ std::vector<Memory::Churn> Memory::churn() const {
   for (const auto& [size, churn] : churn_)
     if (churn.allocations > 1 && churn.frees) sizes.push_back(churn);
   std::sort(sizes.begin(), sizes.end(), [](const Churn& a, const Churn& b) {
-    return std::tuple(b.frees, b.allocations, a.size) < std::tuple(a.frees, a.allocations, b.size);
+    return std::tuple(!a.size, b.frees, a.size) < std::tuple(!b.size, a.frees, b.size);
   });
   return sizes;
 }

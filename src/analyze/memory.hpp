@@ -55,10 +55,11 @@ class Memory : public Analysis, private LiveMemory::Listener {
     Curve curve;
   };
 
+  // How a block that was never freed came to its end.
+  enum class Fate : std::uint8_t { still_held, with_context, with_process };
   struct NeverFreed {
     Block block;
-    bool ended = false;
-    Ended how = Ended::with_process;
+    Fate how = Fate::still_held;
     std::uint64_t age = 0;  // ns: until then, or until the trace's end
   };
   struct UnknownFree {
@@ -90,7 +91,8 @@ class Memory : public Analysis, private LiveMemory::Listener {
   std::uint64_t never_freed_bytes() const { return never_freed_bytes_; }
   const std::vector<UnknownFree>& unknown_frees() const { return unknown_frees_; }  // the first
   std::uint64_t unknown_free_count() const { return unknown_free_count_; }
-  std::vector<Churn> churn() const;  // those that were turned over; the most often first
+  std::vector<Churn> churn()
+      const;  // of sizes that were turned over; most often first, other sizes last
   // From the first allocation to the last.
   std::uint64_t allocating_time() const { return last_allocation_ - first_allocation_; }
   std::uint64_t duration() const { return duration_; }
@@ -132,6 +134,9 @@ class Memory : public Analysis, private LiveMemory::Listener {
   std::uint64_t duration_ = 0, not_returned_ = 0;
 };
 
+std::string_view to_string(Memory::Fate fate);
+// "4242 python"; printable.
+std::string name_of(const Memory& memory, const Memory::Holder& holder);
 Json memory_json(const Memory& memory);
 void add_memory(Page& page, const Memory& memory, std::size_t at_most);
 // The curve as a picture, by kind, of all processes and of each.

@@ -33,9 +33,7 @@ std::vector<Panel> panels_of(const Memory& memory) {
   };
   if (memory.processes().size() > 1) add(memory.all(), "all processes");
   for (const auto& holder : memory.processes())
-    add(holder, holder.pid
-                    ? fmt::format("process {} {}", holder.pid, memory.names().text(holder.comm))
-                    : "all other processes");
+    add(holder, (holder.pid ? "process " : "") + name_of(memory, holder));
   return panels;
 }
 

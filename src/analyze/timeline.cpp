@@ -66,7 +66,8 @@ void Timeline::line(const Line& line) {
 }
 
 void Timeline::finish(const TraceFacts& facts) {
-  window_.to = std::max(std::min(window_.to, facts.duration()), window_.from + 1);
+  duration_ = facts.duration();
+  window_.to = std::max(std::min(window_.to, duration_), window_.from + 1);
   while (bars_.more_than_drawn()) bars_.merge(threads_);
 }
 

@@ -79,6 +79,7 @@ class Timeline : public Analysis {
   void finish(const TraceFacts& facts) override;
 
   const Names& names() const { return names_; }
+  std::uint64_t trace_duration() const { return duration_; }
   std::uint64_t from() const { return window_.from; }
   std::uint64_t to() const { return window_.to; }  // known when all lines were seen
   const std::vector<Process>& processes() const { return processes_; }
@@ -127,7 +128,7 @@ class Timeline : public Analysis {
   TimelineBars bars_;
   std::vector<Category> categories_;  // by the name of the type
   Name kernel_, graph_, launch_, ioctl_, exec_, exit_;
-  std::uint64_t last_seen_ = 0;
+  std::uint64_t last_seen_ = 0, duration_ = 0;
 
   std::vector<Process> processes_;
   std::vector<Thread> threads_;
@@ -142,6 +143,8 @@ class Timeline : public Analysis {
   bool many_ = false;
 };
 
+// "process 4242 python"; printable.
+std::string name_of(const Timeline& timeline, const Timeline::Process& process);
 Json timeline_json(const Timeline& timeline);
 void add_timeline(Page& page, const Timeline& timeline);
 std::string timeline_svg(const Timeline& timeline, std::string_view title);

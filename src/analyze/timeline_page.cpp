@@ -7,6 +7,7 @@
 
 #include "analyze/timeline.hpp"
 #include "util/chart.hpp"
+#include "util/table.hpp"
 #include "util/terminal.hpp"
 
 namespace cudabpf::analyze {
@@ -15,13 +16,6 @@ namespace {
 
 constexpr std::size_t LABEL_WIDTH = 25;
 constexpr std::size_t THREADS_SHOWN = 32, STREAMS_SHOWN = 16, GAPS_SHOWN = 5;
-constexpr std::size_t JSON_COLUMNS = 256;
-
-std::string process_name(const Timeline& timeline, const Timeline::Process& process) {
-  std::string name = fmt::format("process {}", process.pid);
-  if (process.comm) name += " " + printable(std::string(timeline.names().text(process.comm)));
-  return name;
-}
 
 // Characters with their colours; equal ones in a row are switched on once.
 class Painter {
@@ -132,13 +126,14 @@ void add_gaps(Page& page, const Timeline& timeline) {
   if (threads.empty()) return;
   std::stable_sort(threads.begin(), threads.end(),
                    [](const auto* a, const auto* b) { return a->gap.time > b->gap.time; });
-  page.heading("longest gap between calls", {"time", "from"});
+  Table table("longest gap between calls", {{"time"}, {"from"}});
   for (std::size_t i = 0; i < std::min(threads.size(), GAPS_SHOWN); i++) {
     const Timeline::Gap& gap = threads[i]->gap;
-    page.row(fmt::format("thread {}: {} to {}", threads[i]->tid, timeline.names().text(gap.after),
-                         timeline.names().text(gap.before)),
-             {human_time(gap.time), human_time(timeline.from() + gap.begin)});
+    table.row(fmt::format("thread {}: {} to {}", threads[i]->tid, timeline.names().text(gap.after),
+                          timeline.names().text(gap.before)),
+              {human_time(gap.time), human_time(timeline.from() + gap.begin)});
   }
+  table.add_to(page);
 }
 
 void add_lanes(Page& page, const Timeline& timeline) {
@@ -146,7 +141,8 @@ void add_lanes(Page& page, const Timeline& timeline) {
   for (const auto& process : timeline.processes()) {
     of_streams += process.streams.size();
     if (process.threads.empty() || threads == THREADS_SHOWN) continue;
-    page.heading(process_name(timeline, process));
+    if (!page.empty()) page.blank();
+    page.heading(name_of(timeline, process));
     for (std::size_t index : process.threads)
       if (threads < THREADS_SHOWN) {
         add_thread(page, timeline, timeline.thread(index));
@@ -235,73 +231,25 @@ void add_pieces(Page& page, const Timeline& timeline) {
   for (const auto& [thread, pieces] : by_thread) {
     auto process = std::find_if(timeline.processes().begin(), timeline.processes().end(),
                                 [pid = thread.first](const auto& one) { return one.pid == pid; });
-    page.heading(fmt::format("{}, thread {}", process_name(timeline, *process), thread.second));
+    if (!page.empty()) page.blank();
+    page.heading(fmt::format("{}, thread {}", name_of(timeline, *process), thread.second));
     for (const Placed& one : placed(pieces)) add_piece(page, timeline, one, label);
   }
   add_time_axis(page, timeline, label);
 }
 
-template <typename Value>
-Json row_json(const std::vector<Timeline::Busy>& columns, Value&& value) {
-  Json row = Json::array();
-  for (const auto& column : columns) row.push_back(value(column));
-  return row;
-}
-
-Json thread_json(const Timeline& timeline, const Timeline::Thread& thread) {
-  auto columns = timeline.columns(thread, JSON_COLUMNS);
-  Json busy = Json::object();
-  for (std::size_t i = 0; i < CATEGORIES; i++)
-    if (std::any_of(columns.begin(), columns.end(), [&](const auto& c) { return c.time[i] > 0; }))
-      busy[std::string(look_of(static_cast<Category>(i)).name)] =
-          row_json(columns, [&](const auto& column) { return microseconds(column.time[i]); });
-  Json json = {{"tid", thread.tid},
-               {"calls", thread.all.calls},
-               {"launches", thread.all.launches},
-               {"busy_us", microseconds(thread.all.total())},
-               {"columns", {{"busy_us", busy}}}};
-  if (thread.gap.time)
-    json["longest_gap"] = {{"from_us", microseconds(timeline.from() + thread.gap.begin)},
-                           {"time_us", microseconds(thread.gap.time)},
-                           {"after", timeline.names().text(thread.gap.after)},
-                           {"before", timeline.names().text(thread.gap.before)}};
-  if (thread.all.launches)
-    json["columns"]["launches"] = row_json(columns, [](const auto& c) { return c.launches; });
-  if (thread.all.ioctls)
-    json["columns"]["ioctls"] = row_json(columns, [](const auto& c) { return c.ioctls; });
-  return json;
-}
-
 }  // namespace
 
-Json timeline_json(const Timeline& timeline) {
-  Json processes = Json::array();
-  for (const auto& process : timeline.processes()) {
-    if (process.threads.empty()) continue;
-    Json threads = Json::array(), streams = Json::array();
-    for (std::size_t index : process.threads)
-      threads.push_back(thread_json(timeline, timeline.thread(index)));
-    for (std::size_t index : process.streams) {
-      const auto& stream = timeline.stream(index);
-      streams.push_back({{"stream", hexadecimal(stream.handle)},
-                         {"enqueued", stream.enqueued},
-                         {"columns", timeline.columns(stream, JSON_COLUMNS)}});
-    }
-    processes.push_back({{"pid", process.pid},
-                         {"comm", timeline.names().text(process.comm)},
-                         {"threads", threads},
-                         {"streams", streams}});
-  }
-  return {{"from_us", microseconds(timeline.from())},
-          {"to_us", microseconds(timeline.to())},
-          {"step_us", microseconds(timeline.to() - timeline.from()) / JSON_COLUMNS},
-          {"processes", processes},
-          {"calls_of_more_threads", timeline.left_out_of_threads()},
-          {"calls_of_more_streams", timeline.left_out_of_streams()}};
+std::string name_of(const Timeline& timeline, const Timeline::Process& process) {
+  std::string name = fmt::format("process {}", process.pid);
+  if (process.comm) name += " " + printable(std::string(timeline.names().text(process.comm)));
+  return name;
 }
 
 void add_timeline(Page& page, const Timeline& timeline) {
-  if (!timeline.threads())
+  if (timeline.from() >= timeline.trace_duration() && timeline.from())
+    page.line(fmt::format("The trace ends at {}.", human_time(timeline.trace_duration())));
+  else if (!timeline.threads())
     page.line(fmt::format("No calls between {} and {}.", human_time(timeline.from()),
                           human_time(timeline.to())));
   else if (timeline.pieces().empty())

@@ -30,9 +30,7 @@ class Gantt {
     for (const auto& process : timeline_.processes()) {
       if (process.threads.empty()) continue;
       y_ += HEADING;
-      svg_.text(10, y_ - 6,
-                fmt::format("process {} {}", process.pid, timeline_.names().text(process.comm)),
-                13);
+      svg_.text(10, y_ - 6, name_of(timeline_, process), 13);
       for (std::size_t index : process.threads) draw_thread(timeline_.thread(index));
       for (std::size_t index : process.streams) draw_stream(timeline_.stream(index));
     }

@@ -70,7 +70,7 @@ Result<std::uint64_t> parse_duration(const std::string& text, const std::string&
                          {"m", 60e9},
                          {"h", 3600e9},
                          {"d", 86400e9}},
-                        "30s, 15m, 2h or a number of seconds");
+                        "200ms, 30s, 15m, 2h or a number of seconds");
 }
 
 void CaptureFlags::add_to(CLI::App& app, bool can_follow) {
