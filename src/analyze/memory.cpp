@@ -178,14 +178,20 @@ void Memory::finish(const TraceFacts& facts) {
 }
 
 void Memory::find_holders() {
-  std::vector<std::array<std::vector<Block>, SIDES>> live(holders_.size());
+  using Live = std::array<std::vector<Block>, SIDES>;
+  std::vector<Live> live(holders_.size());
+  Live all;
   live_.each([&](const Block& block) {
-    live[holder_by_pid_.at(block.pid)][static_cast<std::size_t>(side_of(block.kind))].push_back(
-        block);
+    auto side = static_cast<std::size_t>(side_of(block.kind));
+    all[side].push_back(block);
+    live[holder_by_pid_.at(block.pid)][side].push_back(block);
   });
-  for (std::size_t i = 0; i < holders_.size(); i++)
+  auto find = [](Holder& holder, const Live& live) {
     for (std::size_t side = 0; side < SIDES; side++)
-      holders_[i].at_peak[side] = holders_[i].peaks[side].holders(live[i][side]);
+      holder.at_peak[side] = holder.peaks[side].holders(live[side]);
+  };
+  find(all_, all);
+  for (std::size_t i = 0; i < holders_.size(); i++) find(holders_[i], live[i]);
 }
 
 std::vector<Memory::Churn> Memory::churn() const {

@@ -21,7 +21,6 @@ Json peak_json(const Memory& memory, const Memory::Holder& holder, Memory::Side 
   auto side = static_cast<std::size_t>(of);
   const MemoryPeak& peak = holder.peaks[side];
   Json json = {{"bytes", peak.bytes()}, {"ts", peak.ts()}};
-  if (&holder == &memory.all()) return json;
   const auto& holders = holder.at_peak[side];
   json["blocks"] = holders.blocks;
   json["groups"] = Json::array();

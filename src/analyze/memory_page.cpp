@@ -199,6 +199,8 @@ void add_churn(Page& page, const Memory& memory, std::size_t at_most) {
   if (sizes.size() > at_most)
     table.row(fmt::format("{} more sizes", with_commas(sizes.size() - at_most)), {});
   table.add_to(page);
+  if (std::none_of(sizes.begin(), sizes.end(), [](const auto& size) { return size.again > 0; }))
+    return;
   page.paragraph(fmt::format("again soon: allocated within {} after memory of that size was freed.",
                              human_time(Memory::SOON)),
                  2);

@@ -58,8 +58,7 @@ std::string lane_of(const std::vector<Timeline::Busy>& columns, std::uint64_t co
 }
 
 void add_row(Page& page, const std::string& label, const std::string& cells) {
-  std::string row = fmt::format("{:<{}}{}", label, LABEL_WIDTH, cells);
-  page.line(row.substr(0, row.find_last_not_of(' ') + 1));
+  page.line(fmt::format("{:<{}}{}", label, LABEL_WIDTH, cells));
 }
 
 template <typename Count>

@@ -17,7 +17,10 @@ class Page {
 
   explicit Page(const Terminal& terminal, unsigned max_width = MAX_WIDTH);
 
-  void line(std::string_view text) { (text_ += text) += '\n'; }
+  // Blanks at its end are left out.
+  void line(std::string_view text) {
+    (text_ += text.substr(0, text.find_last_not_of(' ') + 1)) += '\n';
+  }
   void blank() { text_ += '\n'; }
   void heading(std::string_view name, std::span<const std::string_view> columns);
   void heading(std::string_view name, std::initializer_list<std::string_view> columns = {}) {

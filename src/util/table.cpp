@@ -42,11 +42,6 @@ std::string cut_name(const std::string& name, std::size_t width) {
   return function + shortened(name.substr(arguments), width - width_of(function));
 }
 
-std::string without_blanks_at_end(std::string line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line;
-}
-
 }  // namespace
 
 void Table::row(std::string name, std::vector<std::string> cells) {
@@ -85,13 +80,13 @@ void Table::add_to(Page& page) const {
   std::string head = padded(title_, name_width + INDENT, true);
   for (std::size_t i = 0; i < columns_.size(); i++)
     if (widths[i]) add_line(head, std::string(columns_[i].name), widths[i], columns_[i].text);
-  page.heading(without_blanks_at_end(head));
+  page.heading(head.substr(0, head.find_last_not_of(' ') + 1));
   for (const Row& row : rows_) {
     std::string line =
         std::string(INDENT, ' ') + padded(cut_name(row.name, name_width), name_width, true);
     for (std::size_t i = 0; i < columns_.size(); i++)
       if (widths[i]) add_line(line, row.cells[i], widths[i], columns_[i].text);
-    page.line(without_blanks_at_end(line));
+    page.line(line);
   }
 }
 

@@ -68,6 +68,7 @@ TEST_CASE("Memory of each process and kind, and what was left at the end") {
   CHECK(two["kinds"]["device"]["ended_with_process"] == 70);
   CHECK(two["kinds"]["device"]["held"] == 0);
   CHECK(json["all"]["peak"]["gpu"]["bytes"] == 150);
+  CHECK(json["all"]["peak"]["gpu"]["blocks"] == 2);
   CHECK(json["all"]["kinds"]["device"]["peak"] == 100);
   CHECK_THAT(analyzed.page(), ContainsSubstring("2 two device"));
 }
