@@ -1,6 +1,7 @@
 #include "analyze/analysis.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace cudabpf::analyze {
 

@@ -2,7 +2,7 @@
 // in which calls ended; memory must not grow with their number.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <initializer_list>
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "analyze/errors.hpp"

@@ -1,5 +1,6 @@
 // What is said of what a trace's programs asked the driver for.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "analyze/ioctls.hpp"
 #include "util/table.hpp"

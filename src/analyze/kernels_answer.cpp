@@ -1,5 +1,6 @@
 // What is said of a trace's kernels.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "analyze/kernels.hpp"
 #include "util/table.hpp"

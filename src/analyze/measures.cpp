@@ -1,6 +1,7 @@
 #include "analyze/measures.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace cudabpf::analyze {
 

@@ -1,5 +1,7 @@
 #include "analyze/memory.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace cudabpf::analyze {
 
 namespace {

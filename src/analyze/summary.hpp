@@ -1,6 +1,7 @@
 // One screen that answers what people ask of a trace first.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // cudabpf gaps: when the GPU was probably idle, and what the program did meanwhile.
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "analyze/idle.hpp"
 #include "cli/commands.hpp"

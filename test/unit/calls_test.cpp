@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "analyzing.hpp"

@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <nlohmann/json.hpp>
 
 #include "trace_text.hpp"
 
@@ -105,7 +106,7 @@ TEST_CASE("Operations of a call that has no line are its own") {
   CHECK(answer.outside.empty());
 }
 
-TEST_CASE("A pid that is used again is another process") {
+TEST_CASE("A process that has a pid anew is another one") {
   auto process = [](const std::string& op, const std::string& comm) {
     return R"({"type":"process","op":")" + op + R"(","ts":1,"pid":7,"comm":")" + comm + "\"}\n";
   };
