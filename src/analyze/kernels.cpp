@@ -165,6 +165,7 @@ void Kernels::name(std::vector<Figures>& all) const {
       names.push_back(names_.text(one.launch.kernel));
   std::vector<std::string> telling = telling_names(names);
   std::vector<KernelClass> classes;
+  classes.reserve(names.size());
   for (std::string_view name : names) classes.push_back(class_of_kernel(name));
   for (Figures& one : all) {
     std::size_t place = places[one.launch.kernel.id];

@@ -24,7 +24,7 @@ std::string without_scopes(std::string_view argument) {
   return is_type ? short_name(argument) : std::string(argument);
 }
 
-std::string without_lambdas(std::string name) {
+std::string without_lambdas(const std::string& name) {
   std::size_t lambda = name.find("::{lambda");
   return lambda ? name.substr(0, lambda) : name;
 }

@@ -35,6 +35,7 @@ std::string call(int id, const std::string& name, int us) {
 // "name count ioctls failed total"
 std::vector<std::string> told(const std::vector<Ioctls::Figures>& all) {
   std::vector<std::string> told;
+  told.reserve(all.size());
   for (const auto& of : all)
     told.push_back(of.name + " " + std::to_string(of.count) + " " + std::to_string(of.ioctls) +
                    " " + std::to_string(of.failed) + " " +

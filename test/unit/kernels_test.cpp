@@ -19,7 +19,7 @@ struct Launched {
   std::string stream = "0x0";
   std::string duration = "0.100";  // µs; empty: not known
   int pid = 1, tid = 1;
-  std::string more = "";
+  std::string more = {};
 };
 
 std::string line_of(const Launched& launch) {
@@ -50,6 +50,7 @@ std::vector<std::uint64_t> gaps(const std::string& lines) {
   std::vector<std::uint64_t> gaps;
   auto all = kernels.figures(Kernels::By::configuration);
   std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  gaps.reserve(all.size());
   for (const auto& of : all) gaps.push_back(of.gaps.count() ? of.gaps.total() : ~std::uint64_t{0});
   return gaps;
 }
