@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "analyze/memory.hpp"
 #include "util/chart.hpp"
@@ -60,6 +61,7 @@ void add_sparks(Page& page, const Memory& memory) {
     for (std::size_t at = 0; at < MEMORY_KINDS; at++) {
       if (!holder.kinds[at].allocations) continue;
       std::vector<std::uint64_t> levels;
+      levels.reserve(columns.size());
       for (const auto& column : columns) levels.push_back(column.most[at]);
       std::string kind(MEMORY_KIND_NAMES[at]);
       std::string label =
@@ -181,7 +183,7 @@ std::string rate_of(const Memory& memory) {
       static_cast<double>(allocations) * 1e9 / static_cast<double>(memory.allocating_time());
   return fmt::format("{}, {}/s", text,
                      rate < 10 ? fmt::format("{:.1f}", rate)
-                               : human_count(static_cast<std::uint64_t>(rate + 0.5)));
+                               : human_count(static_cast<std::uint64_t>(std::llround(rate))));
 }
 
 void add_churn(Page& page, const Memory& memory, std::size_t at_most) {

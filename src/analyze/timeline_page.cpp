@@ -65,6 +65,7 @@ template <typename Count>
 void add_density(Page& page, const std::vector<Timeline::Busy>& columns, std::string_view name,
                  Count&& count) {
   std::vector<std::uint64_t> counts;
+  counts.reserve(columns.size());
   for (const auto& busy : columns) counts.push_back(count(busy));
   std::uint64_t most = *std::max_element(counts.begin(), counts.end());
   if (!most) return;

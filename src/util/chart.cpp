@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <iterator>
 
 #include "util/terminal.hpp"
@@ -19,7 +20,7 @@ constexpr std::array<std::string_view, 9> EIGHTHS = {" ", "▁", "▂", "▃", "
 std::size_t filled(std::uint64_t value, std::uint64_t most, std::size_t steps) {
   if (!value || !most) return 0;
   double part = static_cast<double>(value) / static_cast<double>(most);
-  auto full = static_cast<std::size_t>(part * static_cast<double>(steps) + 0.5);
+  auto full = static_cast<std::size_t>(std::llround(part * static_cast<double>(steps)));
   return std::clamp<std::size_t>(full, 1, steps);
 }
 
