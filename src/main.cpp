@@ -49,6 +49,7 @@ static int run(int argc, char** argv) {
   cli::add_ioctls(app, action);
   cli::add_errors(app, action);
   cli::add_diff(app, action);
+  cli::add_export(app, action);
   cli::add_completion(app, action);
 
   try {

@@ -75,6 +75,17 @@ void add_facts(Page& page, const TraceFacts& facts) {
                           count_of(facts.unknown, "line", "lines")));
 }
 
+TraceClocks clocks_in(std::string_view header) {
+  Json json = Json::parse(header, nullptr, false);
+  Json clocks = json.is_object() ? json.value("clocks", Json()) : Json();
+  auto clock = [&](const char* name) {
+    auto at = clocks.find(name);
+    bool known = at != clocks.end() && at->is_number_unsigned();
+    return known ? at->get<std::uint64_t>() : 0;
+  };
+  return {clock("realtime_ns"), clock("monotonic_ns"), clock("boottime_ns")};
+}
+
 std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", number); }
 double microseconds(std::uint64_t ns) { return static_cast<double>(ns) / 1000; }
 

@@ -29,6 +29,12 @@ Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses)
 Json facts_json(const TraceFacts& facts);
 void add_facts(Page& page, const TraceFacts& facts);
 
+// ns, at ts 0; what the header does not tell is 0.
+struct TraceClocks {
+  std::uint64_t realtime = 0, monotonic = 0, boottime = 0;
+};
+TraceClocks clocks_in(std::string_view header);
+
 // "0x7f2a40000000", as traces have addresses.
 std::string hexadecimal(std::uint64_t number);
 // Microseconds, as traces have durations.

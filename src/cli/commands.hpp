@@ -33,6 +33,7 @@ void add_kernels(CLI::App& app, Action& action);
 void add_ioctls(CLI::App& app, Action& action);
 void add_errors(CLI::App& app, Action& action);
 void add_diff(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
 
 std::string footer();  // of --help: examples and exit statuses
 

@@ -38,6 +38,7 @@ _cudabpf() {
   done
   case $previous in
     --profile) COMPREPLY=($(compgen -W "light default full" -- "$current")); return ;;
+    --format) COMPREPLY=($(compgen -W "chrome perfetto csv alnair all" -- "$current")); return ;;
     --no-feature)
       COMPREPLY=($(compgen -W "uprobe_multi sleepable watch_mappings process_events" -- "$current")); return ;;
     -o|--output|--library) COMPREPLY=($(compgen -f -- "$current")); return ;;

@@ -47,16 +47,16 @@ Result<int> print_diff(const DiffFlags& flags) {
     analyze::Json whole = {{"a", analyze::facts_json(a->reader->facts())},
                            {"b", analyze::facts_json(b->reader->facts())}};
     whole.update(difference_json(difference));
-    print_json(whole);
+    print_json(whole, stdout);
     return 0;
   }
-  Page page = page_for_stdout();
+  Page page = page_for(stdout);
   page.line("A: " + printable(flags.a));
   page.line("B: " + printable(flags.b));
   add_difference(page, difference, flags.top);
   fmt::print("{}", page.take());
   for (auto [name, of] : {std::pair{"A", &*a}, {"B", &*b}}) {
-    Page missing = page_for_stdout();
+    Page missing = page_for(stdout);
     analyze::add_facts(missing, of->reader->facts());
     if (missing.empty()) continue;
     fmt::print("\nof {}:\n{}", name, missing.take());

@@ -31,7 +31,7 @@ Result<int> print_kernels(const KernelsFlags& flags) {
                    .page = [&](Page& page) { add_kernels(page, kernels, by, flags.top); }});
   if (auto read = analyze::analyze(**reader, {&kernels}); !read) return read.error();
   for (const auto& figures : kernels.figures(by))
-    print_json(kernel_json(figures, kernels.totals().launches), true);
+    print_json(kernel_json(figures, kernels.totals().launches), stdout, true);
   say_what_is_missing((*reader)->facts());
   return 0;
 }

@@ -50,24 +50,22 @@ class ProgressBar {
   bool shown_ = false;
 };
 
-Page page_for(int fd) {
-  Terminal terminal = terminal_of(fd);
+}  // namespace
+
+Page page_for(std::FILE* to) {
+  Terminal terminal = terminal_of(::fileno(to));
   if (!terminal.is_terminal && !std::getenv("COLUMNS")) terminal.width = WIDEST;
   return Page(terminal, WIDEST);
 }
 
-}  // namespace
-
-Page page_for_stdout() { return page_for(STDOUT_FILENO); }
-
-void print_json(const analyze::Json& json, bool on_one_line) {
+void print_json(const analyze::Json& json, std::FILE* to, bool on_one_line) {
   // A name may hold a cut character where a trace was made by something else.
-  fmt::print("{}\n",
+  fmt::print(to, "{}\n",
              json.dump(on_one_line ? -1 : 2, ' ', false, analyze::Json::error_handler_t::replace));
 }
 
 void say_what_is_missing(const analyze::TraceFacts& facts) {
-  Page page = page_for(STDERR_FILENO);
+  Page page = page_for(stderr);
   analyze::add_facts(page, facts);
   fmt::print(stderr, "{}", page.take());
 }
@@ -92,17 +90,22 @@ Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::
 Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
                    std::initializer_list<analyze::Analysis*> analyses, const Answer& answer) {
   if (auto read = analyze::analyze(reader, analyses); !read) return read.error();
-  if (flags.json) {
-    analyze::Json whole = {{"trace", analyze::facts_json(reader.facts())}};
-    whole.update(answer.json());
-    print_json(whole);
-  } else {
-    Page page = page_for_stdout();
-    answer.page(page);
-    analyze::add_facts(page, reader.facts());
-    fmt::print("{}", page.take());
-  }
+  print_answer(flags, reader.facts(), answer, stdout);
   return 0;
+}
+
+void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, const Answer& answer,
+                  std::FILE* to) {
+  if (flags.json) {
+    analyze::Json whole = {{"trace", analyze::facts_json(facts)}};
+    whole.update(answer.json());
+    print_json(whole, to);
+  } else {
+    Page page = page_for(to);
+    answer.page(page);
+    analyze::add_facts(page, facts);
+    fmt::print(to, "{}", page.take());
+  }
 }
 
 Result<int> write_picture(const std::string& path, const std::string& picture) {

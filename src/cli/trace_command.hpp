@@ -1,6 +1,7 @@
 // What the subcommands that read traces have in common.
 #pragma once
 
+#include <cstdio>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -28,8 +29,8 @@ void add_trace_flags(CLI::App& sub, TraceFlags& flags);
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths);
 
 // As wide as the terminal; for a file, wider than most.
-Page page_for_stdout();
-void print_json(const analyze::Json& json, bool on_one_line = false);
+Page page_for(std::FILE* to);
+void print_json(const analyze::Json& json, std::FILE* to, bool on_one_line = false);
 // On stderr, for answers whose form has no place for it.
 void say_what_is_missing(const analyze::TraceFacts& facts);
 
@@ -41,6 +42,9 @@ struct Answer {
 };
 Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
                    std::initializer_list<analyze::Analysis*> analyses, const Answer& answer);
+// The second half of that, for a trace that was read.
+void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, const Answer& answer,
+                  std::FILE* to);
 
 // Into a file of that name, which is made anew; the exit status.
 Result<int> write_picture(const std::string& path, const std::string& picture);

@@ -18,17 +18,16 @@ Result<TraceFile> TraceFile::create(const std::string& path, const std::optional
   if (!fd && errno == EEXIST) {
     struct stat there {};
     if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
-      return Error{"cannot write the trace to " + path + ": it is there and is not a regular file",
+      return Error{"cannot write to " + path + ": it is there and is not a regular file",
                    "give another path with -o, or '-o -' for standard output",
                    exit_code::OUTPUT_FAILED};
     if (may_replace && ::unlink(path.c_str()) == 0) fd = Fd(::open(path.c_str(), FLAGS, 0644));
   }
   if (!fd)
-    return errno_error("cannot create the trace file " + path,
-                       "give a path that can be written with -o", exit_code::OUTPUT_FAILED);
-  if (owner && ::fchown(fd.get(), owner->uid, owner->gid) != 0 && ::geteuid() == 0)
-    return errno_error("cannot give the trace file " + path + " to its owner", {},
+    return errno_error("cannot create " + path, "give a path that can be written with -o",
                        exit_code::OUTPUT_FAILED);
+  if (owner && ::fchown(fd.get(), owner->uid, owner->gid) != 0 && ::geteuid() == 0)
+    return errno_error("cannot give " + path + " to its owner", {}, exit_code::OUTPUT_FAILED);
   return TraceFile(std::move(fd), true);
 }
 

@@ -1,0 +1,134 @@
+#include "cli/export_files.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "cli/invoker.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+// "traces/t.0001.jsonl.zst" -> "t"
+std::string name_of_trace(const std::string& path) {
+  if (path == "-") return "trace";
+  std::string name = std::filesystem::path(path).filename();
+  for (std::string_view ending : {".zst", ".jsonl"})
+    if (name.size() > ending.size() && name.ends_with(ending))
+      name.resize(name.size() - ending.size());
+  constexpr std::size_t PART = 5;  // ".0001", of a rotated trace
+  std::size_t end = name.size() > PART ? name.size() - PART : name.size();
+  bool rotated = end < name.size() && name[end] == '.' &&
+                 name.find_first_not_of("0123456789", end + 1) == std::string::npos;
+  return rotated ? name.substr(0, end) : name;
+}
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+}  // namespace
+
+ExportFiles::ExportFiles(std::string output, std::vector<std::string> trace)
+    : output_(std::move(output)), trace_(std::move(trace)), name_(name_of_trace(trace_.front())) {}
+
+bool ExportFiles::is_folder() const {
+  std::error_code ignored;
+  return std::filesystem::is_directory(output_, ignored);
+}
+
+bool ExportFiles::is_trace(const std::string& path) const {
+  return std::any_of(trace_.begin(), trace_.end(), [&](const std::string& file) {
+    std::error_code ignored;
+    return std::filesystem::equivalent(file, path, ignored);
+  });
+}
+
+std::string ExportFiles::chosen(const std::string& ending, unsigned attempt) const {
+  std::string name = attempt == 1 ? fmt::format("{}.{}", name_, ending)
+                                  : fmt::format("{}-{}.{}", name_, attempt, ending);
+  return output_.empty() ? name : (std::filesystem::path(output_) / name).string();
+}
+
+Result<> ExportFiles::make_folder() {
+  if (output_.empty()) return ok();
+  return make_parent_folder(std::filesystem::path(output_) / name_, invoking_user_as_owner());
+}
+
+Result<analyze::ByteStream*> ExportFiles::add(const std::string& ending) {
+  if (!output_.empty() && !is_folder()) return open(output_, true);
+  for (unsigned attempt = 1;; attempt++) {
+    std::string path = chosen(ending, attempt);
+    auto stream = open(path, false);
+    if (stream || !exists(path)) return stream;
+  }
+}
+
+Result<std::vector<analyze::ByteStream*>> ExportFiles::add_folder(
+    const std::string& ending, const std::vector<std::string>& names) {
+  std::string folder = output_;
+  if (folder.empty() || !files_.empty()) {
+    for (unsigned attempt = 1; exists(folder = chosen(ending, attempt));) attempt++;
+    new_folder_ = folder;
+  }
+  std::vector<analyze::ByteStream*> streams;
+  for (const std::string& name : names) {
+    std::string path = std::filesystem::path(folder) / name;
+    if (auto made = make_parent_folder(path, invoking_user_as_owner()); !made) return made.error();
+    auto stream = open(path, true);
+    if (!stream) return stream.error();
+    streams.push_back(*stream);
+  }
+  return streams;
+}
+
+Result<analyze::ByteStream*> ExportFiles::open(const std::string& path, bool may_replace) {
+  if (may_replace && is_trace(path))
+    return Error{path + " is the trace itself", "give another path with -o", exit_code::USAGE};
+  auto file = to_stdout() ? Result<TraceFile>(TraceFile::stream(Fd(::dup(STDOUT_FILENO))))
+                          : TraceFile::create(path, invoking_user_as_owner(), may_replace);
+  if (!file) return file.error();
+  auto& added =
+      files_.emplace_back(std::make_unique<Open>(Open{path, std::move(*file), 0, nullptr}));
+  added->stream =
+      std::make_unique<analyze::ByteStream>([open = added.get()](std::string_view bytes) {
+        if (open->file.append_whole(bytes)) return true;
+        open->error = errno;
+        return false;
+      });
+  return added->stream.get();
+}
+
+std::optional<Error> ExportFiles::failure() const {
+  auto failed = std::find_if(files_.begin(), files_.end(),
+                             [](const auto& file) { return file->stream->failed(); });
+  if (failed == files_.end()) return std::nullopt;
+  return Error{
+      fmt::format("cannot write {}: {}", to_stdout() ? "to standard output" : (*failed)->path,
+                  std::strerror((*failed)->error)),
+      to_stdout() ? "what came out of it is not whole" : "it is taken away again",
+      exit_code::OUTPUT_FAILED};
+}
+
+void ExportFiles::discard() {
+  if (to_stdout()) return;
+  for (auto& file : files_) ::unlink(file->path.c_str());
+  if (!new_folder_.empty()) ::rmdir(new_folder_.c_str());
+}
+
+Result<> ExportFiles::finish() {
+  for (auto& file : files_) file->stream->flush();
+  if (auto why = failure()) return *why;
+  return ok();
+}
+
+std::vector<ExportFiles::File> ExportFiles::files() const {
+  std::vector<File> files;
+  for (const auto& file : files_) files.push_back({file->path, file->stream.get()});
+  return files;
+}
+
+}  // namespace cudabpf::cli

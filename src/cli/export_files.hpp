@@ -1,0 +1,64 @@
+// The files that an export goes to: where they are, and that they are written whole.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyze/byte_stream.hpp"
+#include "sink/trace_file.hpp"
+#include "util/result.hpp"
+
+namespace cudabpf::cli {
+
+class ExportFiles {
+ public:
+  struct File {
+    std::string path;
+    analyze::ByteStream* stream;
+  };
+
+  // `output` is what the user asked for; empty: files go into the current folder. They get the
+  // trace's name.
+  ExportFiles(std::string output, std::vector<std::string> trace);
+
+  bool to_stdout() const { return output_ == "-"; }
+
+  // TRACE.ENDING, or what the user named. A file that the user named is replaced; one that only
+  // has the name that cudabpf would choose is left, and the new one is TRACE-2.ENDING.
+  Result<analyze::ByteStream*> add(const std::string& ending);
+  // Both in a folder TRACE.ENDING, or in the one that the user named.
+  Result<std::vector<analyze::ByteStream*>> add_folder(const std::string& ending,
+                                                       const std::vector<std::string>& names);
+  // The user named a folder for all of them.
+  Result<> make_folder();
+
+  // Takes away what is not whole.
+  void discard();
+  // Why something could not be written.
+  std::optional<Error> failure() const;
+  Result<> finish();
+  std::vector<File> files() const;
+
+ private:
+  struct Open {
+    std::string path;
+    TraceFile file;
+    int error = 0;  // errno, of the first write that failed
+    std::unique_ptr<analyze::ByteStream> stream;
+  };
+
+  Result<analyze::ByteStream*> open(const std::string& path, bool may_replace);
+  std::string chosen(const std::string& ending, unsigned attempt) const;
+  bool is_folder() const;
+  bool is_trace(const std::string& path) const;
+
+  std::string output_;
+  std::vector<std::string> trace_;  // its files
+  std::string name_;                // of the trace, without what its kind adds
+  std::string new_folder_;          // that was made for some of them
+  std::vector<std::unique_ptr<Open>> files_;
+};
+
+}  // namespace cudabpf::cli

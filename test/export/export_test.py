@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""What cudabpf export writes says what the trace's lines say, as other programs read it.
+
+CUDABPF_BUILD names the build folder. Exit status 77: skipped, with the reason printed.
+"""
+import collections
+import csv
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import readers
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CUDABPF = os.path.join(os.path.abspath(os.environ.get("CUDABPF_BUILD", "build")), "cudabpf")
+SCHEMA = f"{HERE}/perfetto.proto"
+HANDMADE = f"{HERE}/trace.jsonl"
+RECORDED = sorted(glob.glob(f"{HERE}/../../traces/*.jsonl.zst"))
+BOOTTIME = 50309459874  # at ts 0 of the one made by hand
+
+
+def needs(program):
+    if not shutil.which(program):
+        raise unittest.SkipTest(f"no {program}; scripts/setup installs it")
+
+
+def lines_of(path):
+    if path.endswith(".zst"):
+        needs("zstd")
+        text = subprocess.run(["zstd", "-dc", path], check=True, stdout=subprocess.PIPE).stdout.decode()
+    else:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    return [json.loads(line, parse_float=str) for line in text.splitlines()]
+
+
+def duration(line):
+    return readers.nanoseconds(line["duration_us"])
+
+
+def is_driver(line):
+    return line["type"] == "kernel" and "id" not in line and line["op"] != "interrupt"
+
+
+class Export(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def export(self, trace, *flags, status=0):
+        """What it printed."""
+        result = subprocess.run([CUDABPF, "export", trace, *flags], cwd=self.folder, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result
+
+    def chrome(self, trace):
+        self.export(trace, "--format", "chrome", "-o", "t.json")
+        return readers.read_chrome(f"{self.folder}/t.json")
+
+    def perfetto(self, trace, *flags):
+        needs("protoc")
+        self.export(trace, "--format", "perfetto", "-o", "t.perfetto-trace", *flags)
+        return readers.read_perfetto(f"{self.folder}/t.perfetto-trace", SCHEMA)
+
+    # --- the same questions to both pictures
+
+    def check_calls(self, picture, lines, zero):
+        calls = {line["id"]: line for line in lines if "id" in line}
+        drawn = picture.by_id()
+        self.assertEqual(sorted(drawn), sorted(id for id, line in calls.items()
+                                               if "duration_us" in line or "unfinished" in line))
+        for id, line in calls.items():
+            self.check_call(line, drawn, picture, zero)
+
+    def check_call(self, line, drawn, picture, zero):
+        id = line["id"]
+        if id not in drawn:
+            marks = [mark for mark in picture.marks if mark[3].get("id") == id and mark[0].kind == "thread"]
+            self.assertEqual([(mark[1], mark[2]) for mark in marks], [(line["name"], zero + line["ts"])])
+            return
+        slice, details = drawn[id], drawn[id].details
+        grid, ptr = details.get("grid"), details.get("ptr")
+        told = {"id": id, "name": slice.name, "begin": slice.begin, "end": slice.end, "tid": slice.track.tid,
+                "type": slice.category, "parent": slice.parent and slice.parent.details["id"],
+                "grid": json.loads(f"[{grid}]") if isinstance(grid, str) else grid,
+                "ptr": hex(ptr) if isinstance(ptr, int) else ptr}
+        told.update((field, details.get(field)) for field in ("kernel", "error", "size", "kind"))
+        end = zero + line["ts"] + duration(line) if "duration_us" in line else None
+        wanted = {field: line.get(field) for field in told}
+        wanted.update(begin=zero + line["ts"], end=end)
+        self.assertEqual(told, wanted)
+
+    def check_driver(self, picture, lines, zero):
+        wanted = collections.Counter(
+            (line["name"], line["pid"], zero + line["ts"], zero + line["ts"] + duration(line), line.get("call"),
+             line.get("control"), line.get("class"), line.get("device"))
+            for line in lines if is_driver(line))
+        callers = {flow: slice.details["id"] for slice in picture.slices for flow in slice.flows_out}
+        drawn = collections.Counter()
+        for slice in picture.slices:
+            if slice.track.kind == "driver":
+                self.assertIsNone(slice.parent)
+                caller = callers[slice.flows_in[0]] if slice.flows_in else None
+                drawn[slice.name, slice.track.pid, slice.begin, slice.end, caller, slice.details.get("control"),
+                      slice.details.get("class"), slice.details.get("device")] += 1
+        self.assertEqual(drawn, wanted)
+
+    def check_enqueued(self, picture, lines, zero):
+        wanted = collections.Counter(
+            (line["pid"], line["stream"], line.get("kernel", line["name"]), zero + line["ts"])
+            for line in lines if line.get("async") and "stream" in line and "error" not in line)
+        drawn = collections.Counter((track.pid, track.name.split(" ")[1], name, ts)
+                                    for track, name, ts, _ in picture.marks if track.kind == "stream")
+        self.assertEqual(drawn, wanted)
+
+    def check(self, picture, lines, zero):
+        self.check_calls(picture, lines, zero)
+        self.check_driver(picture, lines, zero)
+        self.check_enqueued(picture, lines, zero)
+
+    def check_handmade(self, picture, zero, second):
+        """`second`: how the process with a pid that another had is known."""
+        process = "python"
+        held = picture.counters[100, process, "memory held: device"]
+        self.assertEqual(held, [(zero + 31000, 4096), (zero + 25001000, 0)])
+        self.assertEqual(picture.counters[100, process, "memory held: host"],
+                         [(zero + 33000, 1000), (zero + 26000000, 0)])
+        self.assertEqual(picture.counters[100, process, "launches/s"], [(zero, 200), (zero + 10000000, 0)])
+        self.assertEqual(picture.counters[200, 'wor"k<e>r', "launches/s"], [(zero, 100), (zero + 10000000, 0)])
+        self.assertEqual(len(picture.counters), 4)
+        calls = picture.by_id()
+        self.assertEqual(calls[18].track.process, 'wor"k<e>r')
+        self.assertEqual(calls[18].track.pid, 200)
+        self.assertEqual((calls[19].track.process, calls[19].track.pid), second)
+        machine = {(track.name, name, ts) for track, name, ts, _ in picture.marks if track.kind == "machine"}
+        self.assertEqual(machine, {("GPU errors", "Xid 79", zero + 47000),
+                                   ("what is missing", "lost: ring_full_entry", zero + 48000)})
+        details = {name: details for track, name, _, details in picture.marks if track.kind == "machine"}
+        self.assertEqual(details["lost: ring_full_entry"], {"count": "120"})
+        self.assertEqual(details["Xid 79"]["meaning"], "the GPU has fallen off the bus")
+        interrupts = {(slice.track.name, slice.begin, slice.end) for slice in picture.slices
+                      if slice.track.kind == "machine"}
+        self.assertEqual(interrupts, {("interrupts: isr, CPU 3", zero + 46000, zero + 46500),
+                                      ("interrupts: isr, CPU 1", zero + 46100, zero + 46700),
+                                      ("interrupts: bottom_half, CPU 3", zero + 46050, zero + 46850)})
+        states = {mark[3]["id"]: mark[3]["state"] for mark in picture.marks if "state" in mark[3]}
+        self.assertEqual(states, {15: "return_lost", 16: "entry_lost"})
+        self.assertEqual(calls[18].details["state"], "unfinished")
+
+    # --- tests
+
+    def test_chrome_handmade(self):
+        lines = lines_of(HANDMADE)
+        picture, trace = self.chrome(HANDMADE)
+        self.check(picture, lines, 0)
+        self.check_handmade(picture, 0, ("second (another process 200)", 10000200))
+        self.assertEqual(trace["otherData"]["losses"]["ring_full_entry"]["count"], 120)
+
+    def test_chrome_recorded(self):
+        for trace in RECORDED:
+            picture, _ = self.chrome(trace)
+            self.check(picture, lines_of(trace), 0)
+
+    def test_perfetto_handmade(self):
+        lines = lines_of(HANDMADE)
+        for flags in ((), ("--plain",)):
+            picture, packets = self.perfetto(HANDMADE, *flags)
+            self.check(picture, lines, BOOTTIME)
+            self.check_handmade(picture, BOOTTIME, ("second", 200))
+            clocks = {clock["clock_id"][0]: clock["timestamp"][0]
+                      for clock in packets[0]["clock_snapshot"][0]["clocks"]}
+            self.assertEqual(clocks, {1: 1795271709582810872, 3: 50309459758, 6: BOOTTIME})
+
+    def test_perfetto_recorded(self):
+        for trace in RECORDED:
+            picture, _ = self.perfetto(trace)
+            lines = lines_of(trace)
+            self.check(picture, lines, lines[0]["clocks"]["boottime_ns"])
+
+    def test_perfetto_is_small(self):
+        for trace in RECORDED:
+            needs("zstd")
+            size = len(subprocess.run(["zstd", "-dc", trace], check=True, stdout=subprocess.PIPE).stdout)
+            self.export(trace, "--format", "perfetto", "-o", "t.perfetto-trace")
+            self.assertLess(os.path.getsize(f"{self.folder}/t.perfetto-trace"), size / 5)
+
+    def test_csv(self):
+        for trace in (HANDMADE, *RECORDED):
+            self.export(trace, "--format", "csv", "-o", "t.csv")
+            with open(f"{self.folder}/t.csv", encoding="utf-8", newline="") as file:
+                rows = list(csv.DictReader(file, strict=True))
+            lines = [line for line in lines_of(trace) if line["type"] not in ("trace", "end", "process", "library")]
+            self.assertEqual(len(rows), len(lines))
+            for row, line in zip(rows, lines):
+                self.check_row(row, line)
+
+    def check_row(self, row, line):
+        self.assertNotIn(None, row)
+        same = ("id", "type", "op", "symbol", "pid", "tid", "ret", "error", "parent", "call", "size", "kind", "ptr",
+                "dst", "src", "stream", "shared", "handle", "device", "control", "class", "group", "status", "ioctls",
+                "count")
+        for field in same:
+            self.assertEqual(row[field], str(line.get(field, "")), field)
+        self.assertEqual(row["name"], line.get("reason", line.get("name")))
+        self.assertEqual(row["kernel"], line.get("kernel", "").replace("\a", "?"))
+        self.assertEqual(row["ts_ns"], str(line["ts"]))
+        self.assertEqual(row["duration_ns"], str(duration(line)) if "duration_us" in line else "")
+        self.assertEqual(row["async"], "true" if line.get("async") else "")
+        for field in ("grid", "block"):
+            self.assertEqual(row[field], "x".join(map(str, line.get(field, []))))
+        if "args" in line:
+            self.assertEqual(json.loads(row["args"], parse_float=str), line["args"])
+
+    def test_alnair(self):
+        self.export(HANDMADE, "--format", "alnair")
+        with open(f"{self.folder}/trace.alnair/metrics.log", encoding="utf-8") as file:
+            metrics = file.read().splitlines()
+        # The host's memory is none of the device's, and all of that was freed.
+        self.assertEqual(metrics[0], "name:mem_used,count:0")
+        self.assertIn("name:cuLaunchKernel,count:4,burst:5", metrics)
+        self.assertIn("name:cuCtxSynchronize,count:1,burst:0", metrics)
+        with open(f"{self.folder}/trace.alnair/timeline.log", encoding="utf-8") as file:
+            timeline = file.read().splitlines()
+        for line in timeline:
+            self.assertRegex(line, r"^name:\w+, start:\d+, burst:\d+, bytes:\d+, kind:(-1|[0-4])$")
+        start = 1795271709582810872
+        self.assertIn(f"name:cuMemcpyHtoDAsync, start:{start + 36000}, burst:1, bytes:4096, kind:1", timeline)
+        self.assertIn(f"name:cuInit, start:{start + 1000}, burst:3, bytes:0, kind:-1", timeline)
+        timed = [line for line in lines_of(HANDMADE) if "id" in line and "duration_us" in line]
+        self.assertEqual([re.match(r"name:(\w+)", line)[1] for line in timeline], [line["name"] for line in timed])
+
+    def test_names_of_files(self):
+        for _ in range(2):
+            self.export(HANDMADE, "--format", "csv")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["trace-2.csv", "trace.csv"])
+        os.mkdir(f"{self.folder}/here")
+        self.export(HANDMADE, "--format", "csv", "-o", "here")
+        self.export(HANDMADE, "--format", "all", "-o", "new")
+        self.assertEqual(os.listdir(f"{self.folder}/here"), ["trace.csv"])
+        self.assertEqual(sorted(os.listdir(f"{self.folder}/new")),
+                         ["trace.alnair", "trace.chrome.json", "trace.csv", "trace.perfetto-trace"])
+        told = json.loads(self.export(HANDMADE, "--format", "csv", "--json", "-o", "trace.csv").stdout)
+        size = os.path.getsize(f"{self.folder}/trace.csv")
+        self.assertEqual(told["files"], [{"path": "trace.csv", "bytes": size}])
+        with open(f"{self.folder}/trace.csv", encoding="utf-8") as file:
+            written = file.read()
+        result = self.export(HANDMADE, "--format", "csv", "-o", "-")
+        self.assertEqual(result.stdout, written)
+        self.assertIn("ring_full_entry", result.stderr)
+        self.export(HANDMADE, "--format", "alnair", "-o", "-", status=2)
+        self.export(HANDMADE, "--format", "csv", "-o", "nowhere/t.csv", status=124)
+        shutil.copy(HANDMADE, f"{self.folder}/own.jsonl")
+        self.assertIn("is the trace itself", self.export("own.jsonl", "-o", "./own.jsonl", status=2).stderr)
+        self.assertEqual(lines_of(f"{self.folder}/own.jsonl"), lines_of(HANDMADE))
+
+    def test_trace_that_ends_in_an_error(self):
+        self.export(HANDMADE, "nothing", "--format", "all", status=125)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_full_disk(self):
+        for format in ("chrome", "perfetto", "csv"):
+            with open("/dev/full", "wb") as full:
+                result = subprocess.run([CUDABPF, "export", RECORDED[0], "--format", format, "-o", "-"],
+                                        stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual(result.returncode, 124)
+            self.assertIn("No space left on device", result.stderr)
+
+    def test_cut_off(self):
+        with open(HANDMADE, encoding="utf-8") as file:
+            text = file.read()
+        with open(f"{self.folder}/cut.jsonl", "w", encoding="utf-8") as file:
+            file.write(text[:text.index('{"id":6')])  # its parents are not there
+        picture, _ = self.chrome("cut.jsonl")
+        self.assertIn(("what is missing", "the trace was cut off", 19000),
+                      [(track.name, name, ts) for track, name, ts, _ in picture.marks])
+        calls = picture.by_id()
+        self.assertEqual(sorted(calls), [1, 3, 4, 5])
+        self.assertEqual(calls[5].parent, calls[3])
+
+
+if __name__ == "__main__":
+    program = unittest.main(exit=False)
+    if not program.result.wasSuccessful():
+        sys.exit(1)
+    for _, reason in program.result.skipped:
+        print(f"SKIPPED: {reason}")
+    sys.exit(77 if program.result.skipped else 0)
