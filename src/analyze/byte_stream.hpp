@@ -26,6 +26,7 @@ class ByteStream {
   void wrote(const char* end) { size_ = static_cast<std::size_t>(end - bytes_.get()); }
 
   void text(std::string_view text) {
+    if (text.empty()) return;  // it may be nowhere
     char* at = room(text.size());
     std::memcpy(at, text.data(), text.size());
     size_ += text.size();
