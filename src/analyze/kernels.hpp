@@ -69,7 +69,7 @@ class Kernels : public Analysis {
 
  private:
   // So many configurations are kept apart; what comes later is one without a name.
-  static constexpr std::size_t MAX_CONFIGURATIONS = std::size_t{1} << 17;
+  static constexpr std::size_t MAX_CONFIGURATIONS = std::size_t{1} << 15;
   static constexpr std::size_t MAX_STREAMS = 4096;
 
   struct LaunchHash {

@@ -1,6 +1,7 @@
 #include "analyze/totals.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace cudabpf::analyze {
 
@@ -9,7 +10,8 @@ namespace {
 void add_to(Totals::Times& times, const Line& line) {
   times.count++;
   times.time += line.duration;
-  times.bytes += line.size;
+  if (line.size <= std::numeric_limits<std::uint64_t>::max() - times.bytes)  // one may ask for all
+    times.bytes += line.size;
   times.failed += line.failed();
 }
 

@@ -22,8 +22,13 @@ std::string shortened(const std::string& text, std::size_t width) {
 }
 
 std::string printable(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  for (std::size_t i = 0; i < text.size(); i++) {
+    auto c = static_cast<unsigned char>(text[i]);
+    if (c < ' ' || c == 0x7f) text[i] = '?';
+    // U+0080 to U+009F, of which some terminals take one for an escape.
+    bool is_c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (is_c1) text.replace(i, 2, "?");
+  }
   return text;
 }
 
