@@ -22,6 +22,7 @@ add_check(answers check 120 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}
           $<TARGET_FILE:cudabpf>)
 add_check(visualize_pipeline check 60
           ${CMAKE_CURRENT_SOURCE_DIR}/scripts/visualize-pipeline-test.sh $<TARGET_FILE:cudabpf>)
+add_check(run_trace check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/run-trace-test.sh)
 add_check(package package 120 ${CMAKE_SOURCE_DIR}/scripts/check-package ${CMAKE_BINARY_DIR})
 add_check(list_skipped check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-skipped-test.sh)
 foreach(preset asan fuzz static)

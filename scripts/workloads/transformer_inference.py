@@ -9,7 +9,9 @@ import argparse
 import os
 import socket
 import sys
-import time
+import zlib
+
+from stages import Stages, spread
 
 # Sizes of known architectures, for random weights: nothing is downloaded for them.
 ARCHITECTURES = {
@@ -20,21 +22,6 @@ ARCHITECTURES = {
     "gpt2-tiny": {"n_layer": 2, "n_head": 2, "n_embd": 128},
 }
 VOCABULARY = 50257  # of GPT-2
-
-
-class Stages:
-    """Prints what a stage took once it is over."""
-
-    def __init__(self):
-        self.began = self.last = time.perf_counter()
-
-    def done(self, name, detail=""):
-        now = time.perf_counter()
-        print(f"{name:<16} {1e3 * (now - self.last):10.2f} ms   {detail}".rstrip(), flush=True)
-        self.last = now
-
-    def total(self):
-        print(f"{'all':<16} {1e3 * (time.perf_counter() - self.began):10.2f} ms", flush=True)
 
 
 def arguments():
@@ -81,10 +68,6 @@ def random_model(args, dtype):
     return GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, **ARCHITECTURES[args.model])).to(dtype)
 
 
-def percentile(values, part):
-    return sorted(values)[min(len(values) - 1, int(part * len(values)))]
-
-
 def generate(model, tokens, count):
     """-> the sequences, and the seconds of each token: each is read back, as who serves it would"""
     import torch
@@ -92,12 +75,11 @@ def generate(model, tokens, count):
     past, fed, seconds, made = None, tokens, [], []
     with torch.inference_mode():
         for _ in range(count):
-            began = time.perf_counter()
-            output = model(fed, past_key_values=past, use_cache=True)
-            past = output.past_key_values
-            fed = output.logits[:, -1].argmax(-1, keepdim=True)
-            made.append(fed[:, 0].tolist())
-            seconds.append(time.perf_counter() - began)
+            with Stages.timed(seconds):
+                output = model(fed, past_key_values=past, use_cache=True)
+                past = output.past_key_values
+                fed = output.logits[:, -1].argmax(-1, keepdim=True)
+                made.append(fed[:, 0].tolist())
     return made, seconds
 
 
@@ -134,7 +116,7 @@ def main():
     if tokenizer:
         ids = tokenizer(args.prompt, return_tensors="pt").input_ids
     else:  # a number a word: the values do not matter to the GPU
-        ids = torch.tensor([[hash(word) % VOCABULARY for word in args.prompt.split()]])
+        ids = torch.tensor([[zlib.crc32(word.encode()) % VOCABULARY for word in args.prompt.split()]])
     tokens = ids.repeat(args.batch, 1).to(device)
     torch.cuda.synchronize()
     stages.done("input", f"{args.batch} x {ids.shape[1]} tokens")
@@ -146,10 +128,7 @@ def main():
     stages.done("inference", f"{args.tokens} tokens, {args.tokens * args.batch / sum(seconds):.1f} tokens/s")
     print(f"  first token {1e3 * seconds[0]:.2f} ms (the prompt)")
     if len(seconds) > 1:
-        rest = seconds[1:]
-        mean = sum(rest) / len(rest)
-        print(f"  each token  {1e3 * mean:.2f} ms mean, {1e3 * percentile(rest, 0.5):.2f} p50, "
-              f"{1e3 * percentile(rest, 0.99):.2f} p99")
+        print(f"  each token  {spread(seconds[1:])}")
 
     result = torch.tensor(made, device=device).T.contiguous().cpu()
     stages.done("output", f"{result.numel()} numbers")

@@ -50,6 +50,16 @@ std::string listed(const ByName& times, std::size_t at_most) {
   return text;
 }
 
+// "; the longest: 7.72 s at 2.897963 s, 99.7 % of it outside CUDA"
+std::string longest_text(const std::vector<Gap>& gaps) {
+  std::string text;
+  for (const Gap& gap : gaps)
+    text += fmt::format("{}{} at {} s, {} of it outside CUDA",
+                        text.empty() ? "; the longest: " : "; ", human_time(gap.time()),
+                        seconds(gap.begin), percent(gap.time() - gap.in_calls, gap.time()));
+  return text;
+}
+
 Json by_name_json(const ByName& times) {
   Json json = Json::object();
   for (const auto& [name, one] : longest_first(times)) {
@@ -184,6 +194,7 @@ void Summary::add_answers(Page& page) const {
   page.term("compute", compute_answer());
   page.term("transfer", transfer_answer());
   page.term("GPU idle", idle_answer());
+  page.term("launch gaps", between_answer());
   page.term("blocked", blocked_answer());
   page.term("memory", memory_answer());
   page.term("driver", driver_answer());
@@ -237,23 +248,38 @@ std::string Summary::transfer_answer() const {
   return text;
 }
 
-std::string Summary::idle_answer() const {
+std::string Summary::of_processes(
+    const std::function<std::string(const Idle::OfProcess&)>& text_of) const {
+  constexpr std::size_t TOLD = 3;
+  const auto& processes = idle_.processes();
   std::string text;
-  for (const auto& process : idle_.processes()) {
-    if (!text.empty()) text += "; ";
-    if (idle_.processes().size() > 1) text += fmt::format("process {}: ", process.pid);
-    text += fmt::format("probably {} of {} from first to last work, in {}",
-                        percent(process.idle.total(), process.last_work - process.first_work),
-                        human_time(process.last_work - process.first_work),
-                        count_of(process.idle.count(), "gap", "gaps"));
+  for (std::size_t i = 0; i < std::min(TOLD, processes.size()); i++) {
+    text += i ? "; " : "";
+    if (processes.size() > 1) text += fmt::format("process {}: ", processes[i].pid);
+    text += text_of(processes[i]);
   }
-  std::string_view before = "; the longest: ";
-  for (const Gap& gap : idle_.longest_idle()) {
-    text += fmt::format("{}{} at {} s, {} of it outside CUDA", before, human_time(gap.time()),
-                        seconds(gap.begin), percent(gap.time() - gap.in_calls, gap.time()));
-    before = "; ";
-  }
+  if (processes.size() > TOLD)
+    text += "; " + count_of(processes.size() - TOLD, "other process", "other processes");
   return text.empty() ? "nothing was launched or copied" : text;
+}
+
+std::string Summary::idle_answer() const {
+  return of_processes([](const Idle::OfProcess& process) {
+           return fmt::format("probably {} of {} from first to last work, in {}",
+                              percent(process.idle.total(), process.last_work - process.first_work),
+                              human_time(process.last_work - process.first_work),
+                              count_of(process.idle.count(), "gap", "gaps"));
+         }) +
+         longest_text(idle_.longest_idle());
+}
+
+std::string Summary::between_answer() const {
+  return of_processes([](const Idle::OfProcess& process) {
+           return fmt::format("{} (p50 {}) between launches, while nothing was waited for",
+                              human_time(process.between.total()),
+                              human_time(process.between.quantile(0.5)));
+         }) +
+         longest_text(idle_.longest_between());
 }
 
 std::string Summary::blocked_answer() const {

@@ -1,6 +1,7 @@
 // One screen that answers what people ask of a trace first.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -36,7 +37,10 @@ class Summary : public Analysis {
   std::string iterations_answer() const;
   std::string compute_answer() const;
   std::string transfer_answer() const;
+  // Of the most idle ones.
+  std::string of_processes(const std::function<std::string(const Idle::OfProcess&)>& text_of) const;
   std::string idle_answer() const;
+  std::string between_answer() const;
   std::string blocked_answer() const;
   std::string memory_answer() const;
   std::string driver_answer() const;

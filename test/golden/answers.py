@@ -9,9 +9,11 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 EXPECTED = ROOT / "test/golden/answers"
-GPT2, TRANSFORMER, VECTOR_ADD = (f"traces/h200-{name}.jsonl.zst" for name in ("gpt2", "transformer", "vector-add"))
+GPT2, SIMPLE, TRANSFORMER, VECTOR_ADD = (
+    f"traces/h200-{name}.jsonl.zst" for name in ("gpt2", "simple-inference", "transformer", "vector-add"))
 ANSWERS = {
     "summary-gpt2": ["summary", GPT2],
+    "summary-simple": ["summary", SIMPLE],
     "summary-transformer": ["summary", TRANSFORMER],
     "summary-vector-add": ["summary", VECTOR_ADD],
     "timeline-gpt2": ["timeline", GPT2],

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# scripts/run_trace.sh: what it asks of cudabpf, and how it ends. Run by ctest.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+# A checkout whose cudabpf says what it was asked.
+mkdir -p "$work/a checkout/scripts" "$work/a checkout/build"
+tool=$work/a\ checkout/scripts/run_trace.sh
+cp "$root/scripts/run_trace.sh" "$tool"
+cat >"$work/a checkout/build/cudabpf" <<'STUB'
+#!/bin/sh
+printf '%s|' "$@"
+exit 7
+STUB
+chmod +x "$work/a checkout/build/cudabpf"
+if ((EUID != 0)); then # no password is wanted here
+  printf '#!/bin/sh\nexec "$@"\n' >"$work/sudo"
+  chmod +x "$work/sudo"
+  PATH=$work:$PATH
+fi
+
+# asked EXPECTED ARGUMENT...
+asked() {
+  local expected=$1 status=0 told
+  shift
+  told=$("$tool" "$@") || status=$?
+  [[ $told == "$expected" ]] || fail "$* asks for $told, not $expected"
+  ((status == 7)) || fail "$* ends with $status"
+}
+
+asked 'run|--|python|a b.py|--kernel|' python 'a b.py' --kernel
+asked 'run|--kernel|--|true|' --kernel true
+asked 'run|--kernel|--|--odd|' --kernel -- --odd
+
+for wrong in '' '--kernel' '--nonsense true'; do
+  status=0
+  # shellcheck disable=SC2086  # words
+  "$tool" $wrong >"$work/out" 2>"$work/err" || status=$?
+  ((status == 2)) || fail "'$wrong' ends with $status"
+  [[ -s $work/err && ! -s $work/out ]] || fail "'$wrong' says nothing on stderr"
+done
+"$tool" --help | grep -q 'usage: scripts/run_trace.sh' || fail "--help"
+rm "$work/a checkout/build/cudabpf"
+status=0
+PATH=/usr/bin:/bin "$tool" true 2>"$work/err" || status=$?
+if [[ ! -x /usr/bin/cudabpf ]]; then
+  ((status == 2)) && grep -q 'there is no cudabpf' "$work/err" || fail "without cudabpf it ends with $status"
+fi
+echo "run_trace.sh asks as it should"
