@@ -58,6 +58,10 @@ static int run(int argc, char** argv) {
     return app.exit(error) == 0 ? exit_code::OK : exit_code::USAGE;
   }
   Result<int> status = action();
+  if (status && std::fflush(stdout) != 0) {
+    log::error(errno_error("cannot write to standard output", {}, exit_code::OUTPUT_FAILED));
+    return exit_code::OUTPUT_FAILED;
+  }
   if (status) return *status;
   log::error(status.error());
   return status.error().exit_code;

@@ -28,6 +28,7 @@ struct LossInfo {
   std::string_view advice;
 };
 const LossInfo& info(Loss loss);
+const LossInfo* find_loss(std::string_view name);  // null: this version does not know it
 
 struct Dim3 {
   std::uint32_t x = 0, y = 0, z = 0;

@@ -5,16 +5,6 @@
 
 namespace cudabpf::analyze {
 
-namespace {
-
-const LossInfo* known_loss(std::string_view reason) {
-  for (std::size_t i = 0; i < LOSS_COUNT; i++)
-    if (const LossInfo& loss = info(static_cast<Loss>(i)); loss.name == reason) return &loss;
-  return nullptr;
-}
-
-}  // namespace
-
 Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses) {
   Line line;
   for (;;) {
@@ -56,7 +46,7 @@ void add_facts(Page& page, const TraceFacts& facts) {
     if (loss.uncounted) count += count.empty() ? "an unknown number of" : " and more";
     page.line(fmt::format("  {} {}{}", count, printable(reason),
                           loss.degraded ? " (events are there, but poorer)" : ""));
-    if (const LossInfo* known = known_loss(reason)) page.paragraph(known->advice, 4);
+    if (const LossInfo* known = find_loss(reason)) page.paragraph(known->advice, 4);
   }
   if (facts.cut_off.empty() && facts.missing.empty() && !facts.malformed && !facts.unknown) return;
   if (!page.empty()) page.blank();
@@ -90,7 +80,7 @@ std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", numb
 double microseconds(std::uint64_t ns) { return static_cast<double>(ns) / 1000; }
 
 std::string seconds(std::uint64_t ns) {
-  return fmt::format("{}.{:06}", ns / 1'000'000'000, ns / 1000 % 1'000'000);
+  return fmt::format("{}.{:06} s", ns / 1'000'000'000, ns / 1000 % 1'000'000);
 }
 
 double share(std::uint64_t part, std::uint64_t whole) {

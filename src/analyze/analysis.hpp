@@ -39,7 +39,7 @@ TraceClocks clocks_in(std::string_view header);
 std::string hexadecimal(std::uint64_t number);
 // Microseconds, as traces have durations.
 double microseconds(std::uint64_t ns);
-// "10.652314": since the trace began, as --from takes it.
+// "10.652314 s": since the trace began, as exact as --from takes it.
 std::string seconds(std::uint64_t ns);
 double share(std::uint64_t part, std::uint64_t whole);  // in percent; of nothing 0
 std::string percent(std::uint64_t part, std::uint64_t whole);

@@ -1,19 +1,19 @@
 #include "analyze/containers.hpp"
 
-#include <nlohmann/json.hpp>
+#include "analyze/json_text.hpp"
 
 namespace cudabpf::analyze {
 
 void Containers::process(const Line& line) {
   auto process = nlohmann::json::parse(line.text, nullptr, false);
-  if (!process.is_object() || process.value("op", "") == "exit") return;
+  if (!process.is_object() || text_in(process, "op") == "exit") return;
   auto container = process.find("container");
   if (container == process.end() || !container->is_object()) {
     by_pid_.erase(line.pid);  // another process had that pid
     return;
   }
-  std::string id = container->value("id", ""), runtime = container->value("runtime", "");
-  by_pid_[line.pid] = names_.add(runtime + " " + id.substr(0, 12));
+  by_pid_[line.pid] =
+      names_.add(text_in(*container, "runtime") + " " + text_in(*container, "id").substr(0, 12));
 }
 
 Name Containers::of(std::uint32_t pid) const {

@@ -7,6 +7,8 @@
 #include <set>
 #include <tuple>
 
+#include "analyze/json_text.hpp"
+
 #include "analyze/telling_names.hpp"
 
 namespace cudabpf::analyze {
@@ -33,7 +35,7 @@ std::string text_of(const Json& header, const char* key) {
   std::string text;
   if (!at->is_array()) return text;
   for (const Json& element : *at) {
-    std::string one = element.is_object() ? element.value("name", "") : "";
+    std::string one = text_in(element, "name");
     if (element.is_string()) one = element.get<std::string>();
     text += (text.empty() ? "" : " ") + one;
   }

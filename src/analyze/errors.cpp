@@ -3,19 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
+
+#include "analyze/json_text.hpp"
 
 namespace cudabpf::analyze {
 
 namespace {
 
 constexpr std::size_t TEXT_KEPT = 400;  // of arguments, and of the driver's words
-
-std::string text_in(const nlohmann::json& object, const char* key) {
-  auto at = object.find(key);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
-}
 
 std::optional<std::int64_t> number_in(const nlohmann::json& object, const char* key) {
   auto at = object.find(key);

@@ -126,8 +126,8 @@ void add_failures(Page& page, std::string title, const std::vector<Errors::Failu
              std::string id = example.id ? fmt::format("id {} ", example.id) : "";
              return {failure.error,
                      human_count(failure.count),
-                     human_time(failure.first),
-                     failure.count > 1 ? human_time(failure.last) : "",
+                     seconds(failure.first),
+                     failure.count > 1 ? seconds(failure.last) : "",
                      example.pid ? who(example.pid, example.tid) : "",
                      shortened(id + example.text, EXAMPLE_WIDTH)};
            });
@@ -150,7 +150,7 @@ void add_open(Page& page, const Errors::Answer& answer, std::size_t at_most) {
   std::size_t shown = std::min(answer.open.size(), at_most);
   for (std::size_t i = 0; i < shown; i++) {
     const Errors::Open& open = answer.open[i];
-    table.row(open.what, {human_time(open.open_for), human_time(open.ts), who(open.pid, open.tid),
+    table.row(open.what, {human_time(open.open_for), seconds(open.ts), who(open.pid, open.tid),
                           open.process_ended ? "its process ended" : "the trace ended",
                           open.parent ? fmt::format("call {}", open.parent) : "",
                           shortened(open.args, EXAMPLE_WIDTH)});
@@ -168,7 +168,7 @@ void add_exits(Page& page, const std::vector<Errors::Exit>& exits, const Names& 
   for (std::size_t i = 0; i < shown; i++) {
     const Errors::Exit& exit = exits[i];
     table.row(fmt::format("{} ({})", exit.comm, exit.pid),
-              {how_it_ended(exit), human_time(exit.ts), call_text(exit.last_call, names),
+              {how_it_ended(exit), seconds(exit.ts), call_text(exit.last_call, names),
                call_text(exit.last_failure, names)});
   }
   if (shown < exits.size()) table.row(fmt::format("{} more", exits.size() - shown), {});
@@ -180,7 +180,7 @@ void add_events(Page& page, const Errors::Answer& answer) {
   Table table("one by one", {{"at"}, {"error", 0, true}, {"by", 2, true}, {"id", 1}});
   for (const Errors::Event& event : answer.events)
     table.row(event.what,
-              {human_time(event.ts), event.error, event.pid ? who(event.pid, event.tid) : "",
+              {seconds(event.ts), event.error, event.pid ? who(event.pid, event.tid) : "",
                event.id ? std::to_string(event.id) : ""});
   table.add_to(page);
   if (answer.events_left_out)

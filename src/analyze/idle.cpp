@@ -25,6 +25,13 @@ std::uint64_t event_of(const Line& line) {
   return handle;
 }
 
+// Two names of one stream, and one name of a stream that each thread has.
+std::uint64_t stream_of(const Line& line) {
+  constexpr std::uint64_t LEGACY = 1, PER_THREAD = 2;
+  if (line.stream == PER_THREAD) return std::uint64_t{1} << 63 | line.tid;
+  return line.stream == LEGACY ? 0 : line.stream;
+}
+
 }  // namespace
 
 Gap::Gap(const Line& line)
@@ -73,6 +80,7 @@ Idle::Idle(Names& names, std::size_t at_most)
       destroy_(names.add("destroy")),
       ctx_(names.add("ctx")),
       exit_(names.add("exit")),
+      fork_(names.add("fork")),
       longest_idle_(at_most),
       longest_between_(at_most) {}
 
@@ -81,7 +89,7 @@ void Idle::line(const Line& line) {
     Process& process = processes_[line.pid];
     process.figures.pid = line.pid;
     call(line, process);
-  } else if (line.kind == LineKind::process && line.op == exit_) {
+  } else if (line.kind == LineKind::process && (line.op == exit_ || line.op == fork_)) {
     auto at = processes_.find(line.pid);
     if (at == processes_.end()) return;
     close(at->second);
@@ -92,21 +100,24 @@ void Idle::line(const Line& line) {
 void Idle::call(const Line& line, Process& process) {
   Work kind = work_of_(line);
   if (gives_work(kind) && !line.failed()) return work(line, kind, process);
-  if (process.is_idle)
-    process.figures.meanwhile[line.name.id] += process.gap.spend(line);
-  else if (process.launched)
+  if (process.is_idle) {
+    if (std::uint64_t time = process.gap.spend(line)) process.meanwhile[line.name.id] += time;
+  } else if (process.launched) {
     process.between.spend(line);
+  }
   bool about_event = line.type == event_, about_stream = line.type == stream_;
-  if (about_event && line.op == record_ && process.events.size() < MAX_EVENTS) {
-    process.events[event_of(line)] = {line.stream, line.ts};
+  if (about_event && line.op == record_) {
+    if (!line.failed()) recorded(line, process);
+  } else if (about_event && line.op == destroy_) {
+    process.events.erase(event_of(line));
   } else if (kind == Work::wait) {
     process.launched = false;
     if (!line.has(Field::duration)) process.figures.untimed_waits++;
     if (line.has(Field::duration) && !line.failed()) done(line, process);
   } else if ((about_event || about_stream) && line.op == query_) {
     if (line.has(Field::ret) && line.ret == 0) done(line, process);
-  } else if (about_stream && line.op == destroy_) {
-    process.pending.erase(line.stream);
+  } else if (about_stream && line.op == destroy_ && !line.failed()) {
+    process.pending.erase(stream_of(line));
   }
 }
 
@@ -119,6 +130,7 @@ void Idle::work(const Line& line, Work kind, Process& process) {
     gap.close(line);
     figures.idle.add(gap.time());
     figures.in_calls += gap.in_calls;
+    for (auto [name, time] : process.meanwhile) figures.meanwhile[name] += time;
     longest_idle_.add(gap);
     process.is_idle = false;
   }
@@ -133,10 +145,16 @@ void Idle::work(const Line& line, Work kind, Process& process) {
   }
   bool returns_when_done = (kind == Work::to_host || kind == Work::to_device) && !line.async;
   if (!returns_when_done) {
-    process.pending[line.stream] = line.ts;
+    // One that is under way when a wait begins may come after what is waited for.
+    std::uint64_t& given = process.pending[stream_of(line)];
+    given = std::max(given, line.end());
     return;
   }
   process.launched = false;
+  if (!line.has(Field::duration)) {
+    figures.untimed_waits++;
+    return;
+  }
   done(line, process);
 }
 
@@ -153,7 +171,7 @@ void Idle::done(const Line& line, Process& process) {
     auto event = process.events.find(event_of(line));
     if (event != process.events.end()) finish(event->second.stream, event->second.ts);
   } else {
-    finish(line.stream, line.ts);
+    finish(stream_of(line), line.ts);
   }
   perhaps_idle(line, process);
 }
@@ -161,7 +179,15 @@ void Idle::done(const Line& line, Process& process) {
 void Idle::perhaps_idle(const Line& line, Process& process) {
   if (!process.pending.empty() || process.is_idle || !process.figures.first_work) return;
   process.is_idle = true;
+  process.launched = false;
   process.gap = Gap(line);
+  process.meanwhile.clear();
+}
+
+void Idle::recorded(const Line& line, Process& process) {
+  std::uint64_t event = event_of(line);
+  if (process.events.size() < MAX_EVENTS || process.events.contains(event))
+    process.events[event] = {stream_of(line), line.ts};
 }
 
 void Idle::close(Process& process) { done_.push_back(std::move(process.figures)); }
@@ -203,15 +229,17 @@ Json gap_json(const Gap& gap, const Names& names) {
   return json;
 }
 
-void add_gaps(Page& page, std::string title, const std::vector<Gap>& gaps, const Names& names) {
-  Table table(std::move(title),
-              {{"at"}, {"time"}, {"outside CUDA"}, {"longest call", 2, true}, {"", 2}});
+void add_gaps(Page& page, std::string title, const std::vector<Gap>& gaps, const Names& names,
+              bool several_processes) {
+  Table table(
+      std::move(title),
+      {{"at"}, {"time"}, {"outside CUDA"}, {"process"}, {"longest call", 2, true}, {"", 2}});
   for (const Gap& gap : gaps)
     table.row(
         fmt::format("{} to {}", names.text(gap.after_name), names.text(gap.until_name)),
-        {seconds(gap.begin) + " s", human_time(gap.time()),
-         percent(gap.time() - gap.in_calls, gap.time()), std::string(names.text(gap.longest_call)),
-         gap.longest ? human_time(gap.longest) : ""});
+        {seconds(gap.begin), human_time(gap.time()), percent(gap.time() - gap.in_calls, gap.time()),
+         several_processes ? std::to_string(gap.pid) : "",
+         std::string(names.text(gap.longest_call)), gap.longest ? human_time(gap.longest) : ""});
   if (!table.empty()) table.add_to(page);
 }
 
@@ -256,6 +284,7 @@ Json idle_json(const Idle& idle) {
 }
 
 void add_idle(Page& page, const Idle& idle) {
+  bool several = idle.processes().size() > 1;
   add_times(page, "GPU probably idle", idle,
             [](const Idle::OfProcess& process) -> const Durations& { return process.idle; });
   for (const auto& process : idle.processes()) {
@@ -276,10 +305,10 @@ void add_idle(Page& page, const Idle& idle) {
                      2);
   }
   if (idle.processes().empty()) page.line("Nothing was launched or copied.");
-  add_gaps(page, "longest idle", idle.longest_idle(), idle.names());
+  add_gaps(page, "longest idle", idle.longest_idle(), idle.names(), several);
   add_times(page, "between launches", idle,
             [](const Idle::OfProcess& process) -> const Durations& { return process.between; });
-  add_gaps(page, "longest between launches", idle.longest_between(), idle.names());
+  add_gaps(page, "longest between launches", idle.longest_between(), idle.names(), several);
 }
 
 }  // namespace cudabpf::analyze

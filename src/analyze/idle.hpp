@@ -77,20 +77,22 @@ class Idle : public Analysis {
     std::unordered_map<std::uint64_t, std::uint64_t> pending;  // streams: when work was given last
     std::unordered_map<std::uint64_t, Recorded> events;
     bool is_idle = false;
-    Gap gap;                // that goes on, if it is idle
-    bool launched = false;  // and waited for nothing since
-    Gap between;            // that goes on since
+    Gap gap;                                                     // that goes on, if it is idle
+    std::unordered_map<std::uint32_t, std::uint64_t> meanwhile;  // in it, by function
+    bool launched = false;                                       // and waited for nothing since
+    Gap between;                                                 // that goes on since
   };
 
   void call(const Line& line, Process& process);
   void work(const Line& line, Work kind, Process& process);
   void done(const Line& line, Process& process);
+  static void recorded(const Line& line, Process& process);
   void perhaps_idle(const Line& line, Process& process);
   void close(Process& process);
 
   Names& names_;
   WorkOf work_of_;
-  Name event_, stream_, record_, query_, destroy_, ctx_, exit_;
+  Name event_, stream_, record_, query_, destroy_, ctx_, exit_, fork_;
   std::unordered_map<std::uint32_t, Process> processes_;
   LongestGaps longest_idle_, longest_between_;
   std::vector<OfProcess> done_;

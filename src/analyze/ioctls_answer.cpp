@@ -129,8 +129,8 @@ void add_ioctls(Page& page, const Ioctls::Answer& answer, IoctlsBy by, std::size
         "interrupts are not in the trace.",
         2);
   page.paragraph(
-      "A kernel launch in a running program asks for nothing: it writes to memory that "
-      "the GPU reads.",
+      "A kernel launch asks for nothing, but where it loads code first: it writes to memory that "
+      "the GPU reads. Polls wait for the driver.",
       2);
 }
 

@@ -47,7 +47,7 @@ std::vector<std::size_t> heaviest_class(const std::vector<Segment>& segments) {
   for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     std::uint64_t launched = 0;
     do launched += segments[order[end++]].launches;
-    while (end < order.size() && same_class(segments[order[end - 1]], segments[order[end]]));
+    while (end < order.size() && same_class(segments[order[begin]], segments[order[end]]));
     if (end - begin < AT_LEAST || launched <= most) continue;
     most = launched;
     best = std::span(order).subspan(begin, end - begin);
@@ -70,7 +70,8 @@ std::vector<Lap> laps_between_waits(const ThreadWork& thread) {
     lap.launches = segments[here].launches;
     lap.to_next = i + 1 < members.size();
     for (std::size_t between = here + 1; between < next; between++) {
-      if (segments[between].launches > lap.launches) {  // other work, such as another prompt's
+      if (segments[between].launches >
+          segments[here].launches) {  // other work, such as another prompt's
         lap.to_next = false;
         break;
       }
@@ -136,9 +137,12 @@ std::vector<Lap> laps_within(const ThreadWork& thread) {
     length = is_first ? length : end - begin;
     begin = end - length;
     Lap lap;
-    lap.begin = launches[begin].ts;
+    lap.begin = launches[begin].at.ts;
+    lap.before = launches[begin].at.spent;
     lap.to_next = end < launches.size();
-    lap.end = lap.to_next ? launches[end].ts : launches.back().ts;
+    const Moment& over = lap.to_next ? launches[end].at : launches.back().at;
+    lap.end = over.ts;
+    lap.after = over.spent;
     lap.launches = length;
     laps.push_back(lap);
     if (is_first) break;
@@ -198,6 +202,7 @@ Iterations find_iterations(const ThreadWork& thread) {
     }
     found.times.add(lap.time());
     found.waiting += (lap.after - lap.before).waiting;
+    found.in_calls += (lap.after - lap.before).in_calls;
   }
   found.fewest = *std::min_element(launches.begin(), launches.end());
   found.most = *std::max_element(launches.begin(), launches.end());
@@ -209,12 +214,6 @@ Iterations find_iterations(const ThreadWork& thread) {
   found.at_warm = warm.before;
   found.end = laps.back().end;
   found.at_end = laps.back().after;
-  if (is_within) {
-    const Segment& segment = thread.segments[thread.longest_segment];
-    found.at_begin = segment.begin.spent;
-    found.at_end = segment.end.spent;
-    found.at_warm = found.at_end;  // code is loaded while it warms up
-  }
   return found;
 }
 

@@ -160,7 +160,8 @@ bool LineParser::parse(std::string_view text, Line& line) {
   }
   if (!document.current_location().error()) return false;  // something comes after it
   line.kind = kind_of(line);
-  return true;
+  constexpr std::uint64_t LATEST = std::numeric_limits<std::int64_t>::max();
+  return line.ts <= LATEST && line.duration <= LATEST - line.ts;  // end() does not wrap around
 }
 
 // A field of a type that it should not have makes the line a bad one; null stands for nothing, and

@@ -79,7 +79,7 @@ void add_curves(Page& page, const Memory& memory) {
     page.blank();
     page.heading(fmt::format("{} held{}, at most {} at {}", name,
                              memory.processes().size() > 1 ? " by all processes" : "",
-                             human_bytes(peak.bytes()), human_time(peak.ts())));
+                             human_bytes(peak.bytes()), seconds(peak.ts())));
     add_curve(page, memory, memory.all(), side);
     add_axis(page, memory);
   }
@@ -123,8 +123,7 @@ void add_peak(Page& page, const Memory& memory, const Memory::Holder& holder, st
   page.blank();
   page.heading(fmt::format("{}{} at its peak: {} of {}, at {}", holder.pid ? "process " : "",
                            name_of(memory, holder), human_bytes(peak.bytes()),
-                           side == GPU ? "GPU memory" : "pinned host memory",
-                           human_time(peak.ts())));
+                           side == GPU ? "GPU memory" : "pinned host memory", seconds(peak.ts())));
   Table groups("  what held it", {{"blocks"}, {"bytes"}, {"share"}});
   add_groups(groups, memory, holders, peak.bytes());
   groups.add_to(page);

@@ -57,7 +57,7 @@ Phase not_seen(std::string name, std::string why) {
 }
 
 Phase of_calls(std::string name, std::uint64_t time) {
-  Phase phase = not_seen(std::move(name), "no such call");
+  Phase phase = not_seen(std::move(name), "no time recorded");
   if (!time) return phase;
   phase.seen = true;
   phase.time = time;
@@ -68,7 +68,7 @@ Phase of_calls(std::string name, std::uint64_t time) {
 std::string times_text(const Iterations& iterations) {
   std::string text = count_of(iterations.count - iterations.warm_up, "iteration", "iterations");
   if (!iterations.times.count()) return text;
-  return text + fmt::format(" of {}", human_time(iterations.times.quantile(0.5)));
+  return text + fmt::format(", p50 {}", human_time(iterations.times.quantile(0.5)));
 }
 
 }  // namespace
@@ -81,8 +81,8 @@ Phases find_phases(const ThreadWork& thread, const Iterations& iterations,
   found.end = std::max(thread.process_ended ? thread.process_ended : trace_end, thread.last_end);
   bool repeats = iterations.found != Iterations::Found::none;
   Moment set_up = thread.set_up.ts ? thread.set_up : Moment{thread.last_end, thread.all};
-  Moment worked{thread.segments.empty() ? thread.last_end : thread.segments.back().end.ts,
-                thread.all};
+  Moment worked =
+      thread.segments.empty() ? Moment{thread.last_end, thread.all} : thread.segments.back().end;
   Moment weights = weights_there(thread, repeats ? iterations.begin : worked.ts);
   if (weights.ts) found.loading_calls = weights.spent.calls - set_up.spent.calls;
 
@@ -93,7 +93,7 @@ Phases find_phases(const ThreadWork& thread, const Iterations& iterations,
   if (weights.ts)
     loading = division.window("weight loading", weights, Takes::code,
                               count_of(found.loading_calls, "call", "calls"));
-  constexpr const char* NOTHING = "no launches repeat";
+  constexpr const char* NOTHING = "no sequence repeats";
   Phase warm_up = not_seen("warm-up", NOTHING), inference;
   if (repeats) {
     warm_up = division.window(

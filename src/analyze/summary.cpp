@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analyze/json_text.hpp"
 #include "util/table.hpp"
 
 namespace cudabpf::analyze {
@@ -12,11 +13,6 @@ namespace cudabpf::analyze {
 namespace {
 
 using ByName = std::map<std::string, Totals::Times>;
-
-std::string text_in(const Json& object, const char* key) {
-  auto at = object.find(key);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
-}
 
 std::vector<std::pair<std::string, Totals::Times>> longest_first(const ByName& times) {
   std::vector<std::pair<std::string, Totals::Times>> sorted(times.begin(), times.end());
@@ -30,11 +26,16 @@ Totals::Times sum_of(const ByName& times) {
   Totals::Times sum;
   for (const auto& [name, one] : times) {
     sum.count += one.count;
+    sum.timed += one.timed;
     sum.time += one.time;
     sum.bytes += one.bytes;
     sum.failed += one.failed;
   }
   return sum;
+}
+
+std::string time_text(const Totals::Times& times) {
+  return times.count && !times.timed ? "an unknown time" : human_time(times.time);
 }
 
 // "a 12 ms in 3, b 4 ms in 1, and 2 others"
@@ -43,7 +44,7 @@ std::string listed(const ByName& times, std::size_t at_most) {
   std::size_t shown = 0;
   for (const auto& [name, one] : longest_first(times)) {
     if (shown == at_most) break;
-    text += fmt::format("{}{} {} in {}", shown++ ? ", " : "", name, human_time(one.time),
+    text += fmt::format("{}{} {} in {}", shown++ ? ", " : "", name, time_text(one),
                         with_commas(one.count));
   }
   if (shown < times.size()) text += ", and " + count_of(times.size() - shown, "other", "others");
@@ -54,7 +55,7 @@ std::string listed(const ByName& times, std::size_t at_most) {
 std::string longest_text(const std::vector<Gap>& gaps) {
   std::string text;
   for (const Gap& gap : gaps)
-    text += fmt::format("{}{} at {} s, {} of it outside CUDA",
+    text += fmt::format("{}{} at {}, {} of it outside CUDA",
                         text.empty() ? "; the longest: " : "; ", human_time(gap.time()),
                         seconds(gap.begin), percent(gap.time() - gap.in_calls, gap.time()));
   return text;
@@ -109,15 +110,16 @@ void Summary::finish(const TraceFacts& facts) {
   memory_.finish(facts);
   header_ = Json::parse(facts.header, nullptr, false);
   duration_ = facts.duration();
+  std::unordered_map<std::uint32_t, std::size_t> places;
   for (const ThreadWork& thread : threads_.threads()) {  // the busiest first
     if (!thread_ && (!pid_ || thread.pid == pid_)) thread_ = &thread;
-    auto at = std::find_if(processes_.begin(), processes_.end(),
-                           [&](const OfProcess& other) { return other.pid == thread.pid; });
-    if (at == processes_.end()) at = processes_.insert(at, {thread.pid, thread.comm});
-    at->threads++;
-    at->calls += thread.all.calls;
-    at->launches += thread.launches;
-    at->waiting += thread.all.waiting;
+    auto [at, is_new] = places.try_emplace(thread.pid, processes_.size());
+    if (is_new) processes_.push_back({thread.pid, thread.comm});
+    OfProcess& process = processes_[at->second];
+    process.threads++;
+    process.calls += thread.all.calls;
+    process.launches += thread.launches;
+    process.waiting += thread.all.waiting;
   }
   if (!thread_) return;
   iterations_ = find_iterations(*thread_);
@@ -155,16 +157,20 @@ void Summary::add_head(Page& page) const {
     machine += ", driver " + driver;
   machine += ", profile " + text_in(header_, "profile");
   page.line("  " + shortened(printable(machine), page.width() - 2));
+  if (totals_.untimed > totals_.unfinished)
+    page.paragraph(
+        fmt::format("{} of the calls have no duration in this trace: they are in no time "
+                    "and no share below.",
+                    percent(totals_.untimed, totals_.calls)),
+        2);
   if (!thread_) {
     if (pid_) page.line(fmt::format("  No call of process {} is in this trace.", pid_));
     return;
   }
-  const ThreadWork& main = *thread_;
-  std::uint64_t others =
-      totals_.launches - totals_.recorded_launches + totals_.graph_launches - main.launches;
+  std::uint64_t others = totals_.launched() - thread_->launches;
   page.paragraph(
-      fmt::format("Phases and iterations are of thread {} of process {}, which launches most{}.",
-                  main.tid, main.pid,
+      fmt::format("Phases and iterations are of thread {} of process {}, which launches most{}{}.",
+                  thread_->tid, thread_->pid, pid_ ? " of it" : "",
                   others ? fmt::format("; others launch {}", with_commas(others)) : ""),
       2);
 }
@@ -203,7 +209,7 @@ void Summary::add_answers(Page& page) const {
 
 std::string Summary::iterations_answer() const {
   if (iterations_.found == Iterations::Found::none)
-    return "no sequence of launches repeats at least three times";
+    return "no sequence of different kernels repeats at least three times";
   std::string text = count_of(iterations_.launches, "launch", "launches");
   if (iterations_.fewest != iterations_.most)
     text +=
@@ -216,7 +222,8 @@ std::string Summary::iterations_answer() const {
               ? "between waits for the GPU"
               : "in a row, without a wait: times are those of asking for them";
   if (iterations_.times.count())
-    text += fmt::format(", {} of the time waiting",
+    text += fmt::format(", {} of the time in CUDA calls, {} waiting for the GPU",
+                        percent(iterations_.in_calls, iterations_.times.total()),
                         percent(iterations_.waiting, iterations_.times.total()));
   if (thread_->segments_left_out)
     text += fmt::format("; only the first {} waits are looked at",
@@ -228,23 +235,23 @@ std::string Summary::iterations_answer() const {
 
 std::string Summary::compute_answer() const {
   Totals::Times waits = sum_of(totals_.waits);
-  std::string text = fmt::format("{} launching {}", human_time(totals_.launching.time),
+  std::string text = fmt::format("{} launching {}", time_text(totals_.launching),
                                  count_of(totals_.launches, "kernel", "kernels"));
   if (totals_.recorded_launches)
     text += fmt::format(" ({} of them into graphs)", with_commas(totals_.recorded_launches));
   if (totals_.graph_launches)
     text += fmt::format(" and {}, whose kernels are not counted",
                         count_of(totals_.graph_launches, "graph", "graphs"));
-  return text + fmt::format("; {} waiting for the GPU", human_time(waits.time));
+  return text + fmt::format("; {} waiting for the GPU", time_text(waits));
 }
 
 std::string Summary::transfer_answer() const {
   if (totals_.transfers.empty()) return "nothing was copied";
   std::string text;
   for (const auto& [direction, one] : longest_first(totals_.transfers))
-    text += fmt::format("{}{} {} in {}, {}", text.empty() ? "" : "; ", direction,
-                        human_bytes(one.bytes), count_of(one.count, "call", "calls"),
-                        human_time(one.time));
+    text +=
+        fmt::format("{}{} {} in {}, {}", text.empty() ? "" : "; ", direction,
+                    human_bytes(one.bytes), count_of(one.count, "call", "calls"), time_text(one));
   return text;
 }
 
@@ -285,39 +292,40 @@ std::string Summary::between_answer() const {
 std::string Summary::blocked_answer() const {
   Totals::Times all = sum_of(totals_.waits);
   if (!all.count) return "nothing waited for the GPU";
-  return fmt::format("{} in calls that wait for the GPU: {}", human_time(all.time),
+  return fmt::format("{} in calls that wait for the GPU: {}", time_text(all),
                      listed(totals_.waits, 3));
 }
 
-// "GPU 354 MiB at most, at 10.9 s: process 769 (cuMemAlloc 354 MiB); 0 B at the end"
+// "GPU 354 MiB at most, at 10.9 s: 354 MiB by cuMemAlloc; 0 B held at the end"
 std::string Summary::memory_answer() const {
   std::string text;
   for (auto side : {Memory::Side::gpu, Memory::Side::host}) {
     auto index = static_cast<std::size_t>(side);
     const MemoryPeak& peak = memory_.all().peaks[index];
     if (!peak.bytes()) continue;
-    text += fmt::format("{}{} {} at most, at {} s:", text.empty() ? "" : "; ",
-                        side == Memory::Side::gpu ? "GPU" : "pinned host memory",
-                        human_bytes(peak.bytes()), seconds(peak.ts()));
-    const auto& processes = memory_.processes();
-    for (std::size_t i = 0; i < std::min<std::size_t>(2, processes.size()); i++) {
-      const Memory::Holder& holder = processes[i];
-      if (!holder.peaks[index].bytes()) continue;
-      std::map<std::string, std::uint64_t> by_function;
-      for (const auto& group : holder.at_peak[index].groups)
-        by_function[std::string(names_.text(group.function))] += group.bytes;
-      text += fmt::format("{} process {} had", i ? "," : "", holder.pid);
-      for (const auto& [function, bytes] : by_function)
-        text += fmt::format(" {} by {}", human_bytes(bytes), function);
-    }
+    std::map<std::string, std::uint64_t> by_function;
+    for (const auto& group : memory_.all().at_peak[index].groups)
+      by_function[std::string(names_.text(group.function))] += group.bytes;
+    std::string who;
+    for (const auto& [function, bytes] : by_function)
+      who += fmt::format("{} {} by {}", who.empty() ? ":" : ",", human_bytes(bytes), function);
     std::uint64_t held = 0;
     for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
       if (Memory::side_of(static_cast<MemoryKind>(kind)) == side) held += memory_.all().held[kind];
-    text += fmt::format("; {} held at the end", human_bytes(held));
+    text += fmt::format("{}{} {} at most, at {}{}; {} held at the end", text.empty() ? "" : "; ",
+                        side == Memory::Side::gpu ? "GPU" : "pinned host memory",
+                        human_bytes(peak.bytes()), seconds(peak.ts()), who, human_bytes(held));
   }
+  const auto& processes = memory_.processes();  // the highest peak first
+  if (processes.size() > 1 && processes.front().pid)
+    text += fmt::format("; most by process {}", processes.front().pid);
+  if (text.empty() && memory_.not_returned())
+    return count_of(memory_.not_returned(), "allocation was", "allocations were") +
+           " not seen to return: what is held is not known";
   if (text.empty()) return "nothing was allocated";
   if (memory_.never_freed_bytes())
-    text += fmt::format("; {} in {} never freed", human_bytes(memory_.never_freed_bytes()),
+    text += fmt::format("; {} in {} held until the process or the trace ended",
+                        human_bytes(memory_.never_freed_bytes()),
                         count_of(memory_.never_freed_blocks(), "block was", "blocks were"));
   return text;
 }
@@ -336,7 +344,7 @@ std::string Summary::scheduler_answer() const {
   if (!totals_.driver_calls) return "seen with --kernel only";
   Totals::Times all = sum_of(totals_.scheduling);
   if (!all.count) return "no ioctl was about scheduling";
-  std::string when = fmt::format("from {} s to {} s", seconds(totals_.first_scheduling),
+  std::string when = fmt::format("from {} to {}", seconds(totals_.first_scheduling),
                                  seconds(totals_.last_scheduling));
   if (totals_.first_launch)
     when +=
@@ -350,10 +358,11 @@ std::string Summary::scheduler_answer() const {
 void Summary::add_slowest(Page& page) const {
   constexpr std::size_t SHOWN = 5;
   const auto& slowest = totals_.slowest.all();
-  Table table("slowest calls", {{"at", 1}, {"time"}, {"", 2, true}}, 20);
+  Table table("slowest calls", {{"at", 1}, {"time"}, {"process", 1}, {"", 2, true}}, 20);
   for (std::size_t i = 0; i < std::min(SHOWN, slowest.size()); i++)
     table.row(std::string(names_.text(slowest[i].name)),
-              {seconds(slowest[i].ts) + " s", human_time(slowest[i].duration),
+              {seconds(slowest[i].ts), human_time(slowest[i].duration),
+               processes_.size() > 1 ? std::to_string(slowest[i].pid) : "",
                shortened(std::string(names_.text(slowest[i].what)), 40)});
   if (!table.empty()) table.add_to(page);
 }
@@ -390,6 +399,7 @@ Json Summary::iterations_json() const {
     json["mean_us"] = microseconds(times.mean());
     json["p50_us"] = microseconds(times.quantile(0.5));
     json["p99_us"] = microseconds(times.quantile(0.99));
+    json["in_calls_us"] = microseconds(iterations_.in_calls);
     json["waiting_us"] = microseconds(iterations_.waiting);
   }
   return json;

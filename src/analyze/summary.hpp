@@ -23,6 +23,8 @@ class Summary : public Analysis {
   void line(const Line& line) override;
   void finish(const TraceFacts& facts) override;
 
+  // Whether there are phases and iterations to tell of.
+  bool found_thread() const { return thread_ != nullptr; }
   Json json() const;
   void add_to(Page& page) const;
 

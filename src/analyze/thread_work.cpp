@@ -5,9 +5,12 @@
 
 namespace cudabpf::analyze {
 
+// A line whose call was given up late tells of a moment that others have passed.
 Spent Spent::operator-(const Spent& before) const {
-  return {calls - before.calls, module - before.module, to_device - before.to_device,
-          to_host - before.to_host, waiting - before.waiting};
+  auto less = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
+  return {less(calls, before.calls),     less(in_calls, before.in_calls),
+          less(module, before.module),   less(to_device, before.to_device),
+          less(to_host, before.to_host), less(waiting, before.waiting)};
 }
 
 ThreadsAtWork::Open& ThreadsAtWork::thread(const Line& line) {
@@ -25,7 +28,6 @@ ThreadsAtWork::Open& ThreadsAtWork::thread(const Line& line) {
       work.process_began = known->second.began;
       work.comm = known->second.comm;
     }
-    last_->keeps_launches = sequences_++ < MAX_SEQUENCES;
   }
   return *last_;
 }
@@ -45,13 +47,14 @@ void ThreadsAtWork::line(const Line& line) {
   if (kind == Work::launch) launched(line, open);
   Spent& all = work.all;
   all.calls++;
+  all.in_calls += line.duration;
   switch (kind) {
     case Work::module:
       all.module += line.duration;
       break;
     case Work::to_device:
       all.to_device += line.duration;
-      if (line.size >= LARGE) copied(line, open);
+      if (line.size >= LARGE && line.has(Field::duration)) copied(line, open);
       break;
     case Work::to_host:
       all.to_host += line.duration;
@@ -77,7 +80,7 @@ void ThreadsAtWork::copied(const Line& line, Open& open) {
 
 void ThreadsAtWork::launched(const Line& line, Open& open) {
   Segment& segment = open.segment;
-  open.work.launches++;
+  if (!open.work.launches++) open.keeps_launches = sequences_ < MAX_SEQUENCES && ++sequences_;
   open.copied_since_launch = false;
   if (!segment.launches++) {
     segment.first = line.kernel;
@@ -87,7 +90,7 @@ void ThreadsAtWork::launched(const Line& line, Open& open) {
   if (!open.keeps_launches) return;
   if (open.launches.size() == 2 * MAX_LAUNCHES)
     open.launches.erase(open.launches.begin(), open.launches.begin() + MAX_LAUNCHES);
-  open.launches.push_back({line.ts, line.kernel});
+  open.launches.push_back({{line.ts, open.work.all}, line.kernel});
 }
 
 void ThreadsAtWork::close_segment(Open& open) {
@@ -100,8 +103,9 @@ void ThreadsAtWork::close_segment(Open& open) {
     work.segments_left_out = true;
   } else {
     segments_++;
-    if (open.launches.size() > work.longest.size()) {
+    if (segment.launches > work.longest_launches) {
       work.longest.swap(open.launches);
+      work.longest_launches = segment.launches;
       work.longest_segment = work.segments.size();
     }
     work.segments.push_back(segment);
@@ -110,22 +114,21 @@ void ThreadsAtWork::close_segment(Open& open) {
 }
 
 void ThreadsAtWork::process(const Line& line) {
-  if (line.op == exit_) {
+  if (line.op == exit_ || line.op == fork_) {  // of one whose exit was not seen, then
     for (auto at = open_.lower_bound({line.pid, 0});
          at != open_.end() && at->first.first == line.pid; at = open_.erase(at))
       close(at->second, line.ts);
     known_.erase(line.pid);
     last_ = nullptr;
-  } else {
-    Known& known = known_.try_emplace(line.pid, Known{line.ts, {}}).first->second;
-    if (line.op == fork_) known.began = line.ts;  // the pid's former process did not end in sight
-    known.comm = line.comm;
   }
+  if (line.op != exit_)
+    known_.try_emplace(line.pid, Known{line.ts, {}}).first->second.comm = line.comm;
 }
 
 void ThreadsAtWork::close(Open& open, std::uint64_t process_ended) {
   close_segment(open);
   open.work.process_ended = process_ended;
+  sequences_ -= open.keeps_launches;
   done_.push_back(std::move(open.work));
 }
 

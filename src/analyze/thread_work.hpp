@@ -14,6 +14,7 @@ namespace cudabpf::analyze {
 // Of a thread up to some moment; times in ns, of calls that were not made inside others.
 struct Spent {
   std::uint64_t calls = 0;
+  std::uint64_t in_calls = 0;  // all of them
   std::uint64_t module = 0, to_device = 0, to_host = 0, waiting = 0;
 
   Spent operator-(const Spent& before) const;
@@ -33,7 +34,7 @@ struct Segment {
 };
 
 struct Launch {
-  std::uint64_t ts;
+  Moment at;
   Name kernel;
 };
 
@@ -53,13 +54,14 @@ struct ThreadWork {
   // Of the segment with the most launches, the last of them.
   std::vector<Launch> longest;
   std::size_t longest_segment = 0;
+  std::uint32_t longest_launches = 0;
 };
 
 class ThreadsAtWork : public Analysis {
  public:
   // A copy to the device that is this large brings weights.
   static constexpr std::uint64_t LARGE = std::uint64_t{64} << 10;
-  static constexpr std::size_t MAX_SEGMENTS = 1 << 20;  // of all threads: 112 MB
+  static constexpr std::size_t MAX_SEGMENTS = 1 << 20;  // of all threads: 128 MB
 
   explicit ThreadsAtWork(Names& names)
       : work_of_(names), fork_(names.add("fork")), exit_(names.add("exit")) {}
@@ -72,7 +74,7 @@ class ThreadsAtWork : public Analysis {
  private:
   static constexpr std::size_t MAX_COPIES = 1 << 12;
   static constexpr std::size_t MAX_LAUNCHES = 1 << 15;  // that are kept of a segment
-  static constexpr std::size_t MAX_SEQUENCES = 64;      // threads of which they are
+  static constexpr std::size_t MAX_SEQUENCES = 16;      // threads of which they are
 
   struct Open {
     ThreadWork work;

@@ -9,10 +9,11 @@ namespace {
 
 void add_to(Totals::Times& times, const Line& line) {
   times.count++;
-  times.time += line.duration;
-  if (line.size <= std::numeric_limits<std::uint64_t>::max() - times.bytes)  // one may ask for all
-    times.bytes += line.size;
   times.failed += line.failed();
+  if (line.failed()) return;  // it moved nothing
+  times.timed += line.has(Field::duration);
+  times.time += line.duration;
+  times.bytes += line.size;
 }
 
 void count_in(std::vector<std::uint64_t>& counts, Name name) {
@@ -44,6 +45,7 @@ Totals::Totals(Names& names)
       work_of_(names),
       kernel_(names.add("kernel")),
       launch_(names.add("launch")),
+      memory_(names.add("memory")),
       alloc_(names.add("alloc")),
       scheduling_(names.add("scheduling")),
       ioctl_(names.add("ioctl")) {}
@@ -59,22 +61,31 @@ void Totals::line(const Line& line) {
 void Totals::call(const Line& line) {
   calls++;
   unfinished += line.unfinished;
+  untimed += !line.has(Field::duration);
   if (line.has(Field::duration)) slowest.add(line);
   if (line.failed()) {
     Failure& failure = failures_[std::uint64_t{line.name.id} << 32 | line.error.id];
     if (!failure.count++) failure = {line.name, line.error, 1, line.ts};
   }
-  Work work = work_of_(line);
-  switch (work) {
+  bool is_launch = line.type == kernel_ && line.op == launch_;
+  launches += is_launch;
+  bool is_nested = line.has(Field::parent);  // its work and time are the other's
+  nested_launches += is_launch && is_nested;
+  if (line.type == memory_ && line.op == alloc_) {
+    allocations.count++;
+    allocations.failed += line.failed();
+    if (line.size <= std::numeric_limits<std::uint64_t>::max() - allocations.bytes)
+      allocations.bytes += line.size;  // one may ask for all
+  }
+  if (is_nested) return;
+  switch (work_of_(line)) {
     case Work::recorded:
-      if (line.type != kernel_ || line.op != launch_) break;
-      launches++;
-      recorded_launches++;
+      recorded_launches += is_launch;
       break;
     case Work::launch:
-      (line.type == kernel_ ? launches : graph_launches)++;
+      graph_launches += !is_launch;
       add_to(launching, line);
-      if (!first_launch) first_launch = line.ts;
+      first_launch = std::min(first_launch ? first_launch : line.ts, line.ts);
       break;
     case Work::to_device:
     case Work::to_host:
@@ -83,9 +94,6 @@ void Totals::call(const Line& line) {
       break;
     case Work::wait:
       add_to(waits_[line.name.id], line);
-      break;
-    case Work::memory:
-      if (line.op == alloc_) add_to(allocations, line);
       break;
     default:
       break;
@@ -98,9 +106,8 @@ void Totals::driver(const Line& line) {
   add_to(groups_[line.op == ioctl_ ? line.group.id : line.op.id], line);
   if (line.group != scheduling_) return;
   add_to(scheduling_by_command_[line.control ? line.control.id : line.name.id], line);
-  if (!first_scheduling) first_scheduling = line.ts;
-  last_scheduling = line.ts;
-  scheduling_after_launch += first_launch != 0;
+  if (scheduling_times_.size() < MAX_SCHEDULING) scheduling_times_.push_back(line.ts);
+  last_scheduling = std::max(last_scheduling, line.ts);
 }
 
 void Totals::finish(const TraceFacts&) {
@@ -108,6 +115,11 @@ void Totals::finish(const TraceFacts&) {
     if (type_counts_[id]) lines_by_type[std::string(names_.text({id}))] = type_counts_[id];
   for (std::uint32_t id = 1; id < name_counts_.size(); id++)
     if (name_counts_[id]) lines_by_name[std::string(names_.text({id}))] = name_counts_[id];
+  std::sort(scheduling_times_.begin(), scheduling_times_.end());
+  if (!scheduling_times_.empty()) first_scheduling = scheduling_times_.front();
+  auto after = std::upper_bound(scheduling_times_.begin(), scheduling_times_.end(), first_launch);
+  if (first_launch)
+    scheduling_after_launch = static_cast<std::uint64_t>(scheduling_times_.end() - after);
   transfers = named(transfers_);
   waits = named(waits_);
   groups = named(groups_);

@@ -42,7 +42,8 @@ class Slowest {
 class Totals : public Analysis {
  public:
   struct Times {
-    std::uint64_t count = 0, time = 0;  // ns
+    std::uint64_t count = 0;
+    std::uint64_t timed = 0, time = 0;  // those of which it is known, and how long they took (ns)
     std::uint64_t bytes = 0;
     std::uint64_t failed = 0;
   };
@@ -56,8 +57,14 @@ class Totals : public Analysis {
   void line(const Line& line) override;
   void finish(const TraceFacts& facts) override;
 
-  std::uint64_t calls = 0, launches = 0, recorded_launches = 0, graph_launches = 0, unfinished = 0;
+  std::uint64_t calls = 0, launches = 0, recorded_launches = 0, graph_launches = 0, unfinished = 0,
+                untimed = 0;
+  std::uint64_t nested_launches = 0;  // made inside of other calls
   std::uint64_t driver_calls = 0;
+  // Those that gave the GPU work, each once.
+  std::uint64_t launched() const {
+    return launches - nested_launches - recorded_launches + graph_launches;
+  }
   std::map<std::string, std::uint64_t> lines_by_type, lines_by_name;
   std::map<std::string, Times> transfers;   // by direction
   std::map<std::string, Times> waits;       // by function
@@ -73,6 +80,8 @@ class Totals : public Analysis {
  private:
   void call(const Line& line);
   void driver(const Line& line);
+  static constexpr std::size_t MAX_SCHEDULING = 1 << 12;  // whose times are kept
+  std::vector<std::uint64_t> scheduling_times_;
 
   // Texts are looked up once, at the end.
   using ByName = std::unordered_map<std::uint32_t, Times>;
@@ -80,7 +89,7 @@ class Totals : public Analysis {
 
   const Names& names_;
   WorkOf work_of_;
-  Name kernel_, launch_, alloc_, scheduling_, ioctl_;
+  Name kernel_, launch_, memory_, alloc_, scheduling_, ioctl_;
   std::vector<std::uint64_t> type_counts_, name_counts_;  // by the name's number
   ByName transfers_, waits_, groups_, scheduling_by_command_;
   std::unordered_map<std::uint64_t, Failure> failures_;  // by name and error

@@ -6,6 +6,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "cudabpf/event.hpp"
+#include "util/exit_codes.hpp"
+
 namespace cudabpf::analyze {
 
 namespace {
@@ -15,6 +18,11 @@ constexpr std::size_t MALFORMED_TOLD = 5;
 std::uint64_t number_in(const nlohmann::json& object, const char* key) {
   auto at = object.find(key);
   return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
+}
+
+bool is_degraded(std::string_view reason) {
+  const LossInfo* known = find_loss(reason);
+  return known && known->degraded;
 }
 
 }  // namespace
@@ -68,6 +76,17 @@ Result<> TraceReader::take_header(std::string_view text) {
                              version.empty() ? "without a version" : version),
                  "a newer cudabpf reads it"};
   std::uint64_t part = number_in(header, "part");
+  std::string clocks = header.value("clocks", nlohmann::json()).dump();
+  if (file_ > 1 && (clocks != clocks_ || part <= part_)) {
+    const std::string& before = facts_.paths[file_ - 2];
+    return Error{clocks != clocks_ ? fmt::format("{} is of another trace than {}", path, before)
+                 : part && part_ && part != part_
+                     ? fmt::format("{} is part {} of the trace, and {} is part {}", path, part,
+                                   before, part_)
+                     : fmt::format("{} is the same part of the trace as {}", path, before),
+                 "give the files of one trace, in their order", exit_code::USAGE};
+  }
+  clocks_ = clocks;
   if (file_ == 1) facts_.header = text;
   if (part > 1 && part_ + 1 != part)
     facts_.missing.push_back(part_ + 2 >= part
@@ -139,6 +158,7 @@ void TraceReader::note(const Line& line) {
       auto end = nlohmann::json::parse(line.text, nullptr, false);
       if (!end.is_object()) break;
       ended_ = true;
+      note_losses(end);
       auto last = end.find("last");
       if (last != end.end() && *last != true) break;
       facts_.end = line.text;
@@ -152,7 +172,19 @@ void TraceReader::note(const Line& line) {
   }
 }
 
-// What the lines of a file tell of losses; its end only sums that up.
+// The lines of a file tell of losses, and its end sums that up: more, where one of the lines is
+// missing.
+void TraceReader::note_losses(const nlohmann::json& end) {
+  auto losses = end.find("losses");
+  if (losses == end.end() || !losses->is_object()) return;
+  for (const auto& [reason, count] : losses->items()) {
+    if (!count.is_number_unsigned() || !count.get<std::uint64_t>()) continue;
+    auto [loss, is_new] = losses_here_.try_emplace(reason);
+    if (is_new) loss->second.degraded = is_degraded(reason);
+    loss->second.count = std::max(loss->second.count, count.get<std::uint64_t>());
+  }
+}
+
 void TraceReader::end_file() {
   const std::string& path = facts_.paths[file_ - 1];
   for (const auto& [reason, here] : losses_here_) {

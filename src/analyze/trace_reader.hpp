@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,7 @@ class TraceReader {
   Result<> take_header(std::string_view text);
   void end_file();
   void note(const Line& line);
+  void note_losses(const nlohmann::json& end);
   void malformed();
 
   LineParser parser_;
@@ -73,6 +75,7 @@ class TraceReader {
   std::uint64_t number_ = 0;
   bool ended_ = false;                                   // this file has its end
   bool half_line_ = false;                               // and ends within a line
+  std::string clocks_;                                   // of the first file
   std::uint64_t part_ = 0;                               // of the file read last; 0: not rotated
   std::map<std::string, TraceFacts::Loss> losses_here_;  // of this file, as its lines tell
 };

@@ -4,12 +4,6 @@
 
 namespace cudabpf::analyze {
 
-namespace {
-
-std::uint64_t thread_of(const Line& line) { return std::uint64_t{line.pid} << 32 | line.tid; }
-
-}  // namespace
-
 WorkOf::WorkOf(Names& names)
     : init_(names.add("init")),
       device_(names.add("device")),
@@ -35,15 +29,23 @@ Work WorkOf::operator()(const Line& line) {
   if (line.op == stream_capture_) capture(line);
   Work work = of(line);
   if (capturing_.empty() || !gives_work(work)) return work;
-  auto thread = std::find(capturing_.begin(), capturing_.end(), thread_of(line));
-  return thread == capturing_.end() ? work : Work::recorded;
+  bool captured =
+      std::find(capturing_.begin(), capturing_.end(), stream_of(line)) != capturing_.end();
+  return captured ? Work::recorded : work;
 }
 
+WorkOf::Stream WorkOf::stream_of(const Line& line) {
+  constexpr std::uint64_t PER_THREAD = 2;
+  return {line.pid, line.stream == PER_THREAD ? line.tid : 0, line.stream};
+}
+
+// A capture is over when it was to be ended, also where that says that it had failed.
 void WorkOf::capture(const Line& line) {
-  if (line.failed()) return;
+  constexpr std::size_t AT_ONCE = 256;  // more are none of a real program
   bool begins = line.name == begin_capture_ || line.name == begin_capture_to_graph_;
-  if (begins || line.name == end_capture_) std::erase(capturing_, thread_of(line));
-  if (begins) capturing_.push_back(thread_of(line));
+  if (begins || line.name == end_capture_) std::erase(capturing_, stream_of(line));
+  if (begins && !line.failed() && capturing_.size() < AT_ONCE)
+    capturing_.push_back(stream_of(line));
 }
 
 Work WorkOf::of(const Line& line) const {

@@ -34,10 +34,17 @@ class WorkOf {
   Work of_transfer(Name op) const;
   void capture(const Line& line);
 
+  struct Stream {
+    std::uint32_t pid, tid;  // of the default stream that each thread has; else 0
+    std::uint64_t handle;
+    bool operator==(const Stream&) const = default;
+  };
+  static Stream stream_of(const Line& line);
+
   Name init_, device_, context_, module_, memory_, transfer_, kernel_, graph_, sync_;
   Name stream_capture_, end_capture_, begin_capture_, begin_capture_to_graph_;
   Name launch_, set_, host_to_device_, host_to_array_, device_to_host_, array_to_host_;
-  std::vector<std::uint64_t> capturing_;  // threads
+  std::vector<Stream> capturing_;
 };
 
 // It returns when what was asked of the GPU before is done, in a stream or in all.

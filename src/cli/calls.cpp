@@ -41,7 +41,7 @@ void add_calls(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"function", "pid", "tid", "stream", "kernel", "container"})
                   .description(""))
       ->capture_default_str();
-  sub->add_option("--top", flags->top, "At most so many functions of each")->capture_default_str();
+  add_top(*sub, flags->top, "At most so many functions of each");
   sub->callback([flags, &action] { action = [flags] { return print_calls(*flags); }; });
 }
 

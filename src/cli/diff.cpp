@@ -78,7 +78,7 @@ void add_diff(CLI::App& app, Action& action) {
       ->type_name("name|configuration")
       ->check(CLI::IsMember({"name", "configuration"}).description(""))
       ->capture_default_str();
-  sub->add_option("--top", flags->top, "At most so many rows of each")->capture_default_str();
+  add_top(*sub, flags->top, "At most so many rows of each");
   sub->callback([flags, &action] { action = [flags] { return print_diff(*flags); }; });
 }
 

@@ -34,7 +34,7 @@ void add_errors(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("errors", "Of a trace: what failed, and what did not return");
   add_trace_flags(*sub, *flags);
   sub->add_flag("--all", flags->all, "Each one, too, in the order in which they began");
-  sub->add_option("--top", flags->top, "At most so many rows of each")->capture_default_str();
+  add_top(*sub, flags->top, "At most so many rows of each");
   sub->callback([flags, &action] { action = [flags] { return print_errors(*flags); }; });
 }
 

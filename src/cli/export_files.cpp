@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "cli/invoker.hpp"
+#include "cli/trace_command.hpp"
 
 namespace cudabpf::cli {
 
@@ -38,13 +39,6 @@ ExportFiles::ExportFiles(std::string output, std::vector<std::string> trace)
 bool ExportFiles::is_folder() const {
   std::error_code ignored;
   return std::filesystem::is_directory(output_, ignored);
-}
-
-bool ExportFiles::is_trace(const std::string& path) const {
-  return std::any_of(trace_.begin(), trace_.end(), [&](const std::string& file) {
-    std::error_code ignored;
-    return std::filesystem::equivalent(file, path, ignored);
-  });
 }
 
 std::string ExportFiles::chosen(const std::string& ending, unsigned attempt) const {
@@ -86,8 +80,8 @@ Result<std::vector<analyze::ByteStream*>> ExportFiles::add_folder(
 }
 
 Result<analyze::ByteStream*> ExportFiles::open(const std::string& path, bool may_replace) {
-  if (may_replace && is_trace(path))
-    return Error{path + " is the trace itself", "give another path with -o", exit_code::USAGE};
+  if (may_replace)
+    if (auto free = is_no_trace(path, trace_); !free) return free.error();
   auto file = to_stdout() ? Result<TraceFile>(TraceFile::stream(Fd(::dup(STDOUT_FILENO))))
                           : TraceFile::create(path, invoking_user_as_owner(), may_replace);
   if (!file) return file.error();

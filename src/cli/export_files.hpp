@@ -52,7 +52,6 @@ class ExportFiles {
   Result<analyze::ByteStream*> open(const std::string& path, bool may_replace);
   std::string chosen(const std::string& ending, unsigned attempt) const;
   bool is_folder() const;
-  bool is_trace(const std::string& path) const;
 
   std::string output_;
   std::vector<std::string> trace_;  // its files

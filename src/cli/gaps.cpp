@@ -30,7 +30,7 @@ void add_gaps(CLI::App& app, Action& action) {
   auto flags = std::make_shared<GapsFlags>();
   CLI::App* sub = app.add_subcommand("gaps", "Of a trace: when the GPU was probably idle, and why");
   add_trace_flags(*sub, *flags);
-  sub->add_option("--top", flags->top, "At most so many of the longest")->capture_default_str();
+  add_top(*sub, flags->top, "At most so many of the longest");
   sub->callback([flags, &action] { action = [flags] { return print_gaps(*flags); }; });
 }
 

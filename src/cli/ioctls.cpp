@@ -44,7 +44,7 @@ void add_ioctls(CLI::App& app, Action& action) {
   sub->add_option("--by", flags->by, "Only this table")
       ->type_name("command|group|call|device|process")
       ->check(CLI::IsMember(BY).description(""));
-  sub->add_option("--top", flags->top, "At most so many rows of each")->capture_default_str();
+  add_top(*sub, flags->top, "At most so many rows of each");
   sub->callback([flags, &action] { action = [flags] { return print_ioctls(*flags); }; });
 }
 

@@ -48,7 +48,7 @@ void add_kernels(CLI::App& app, Action& action) {
       ->type_name("configuration|name")
       ->check(CLI::IsMember({"configuration", "name"}).description(""))
       ->capture_default_str();
-  sub->add_option("--top", flags->top, "At most so many kernels")->capture_default_str();
+  add_top(*sub, flags->top, "At most so many kernels");
   sub->callback([flags, &action] { action = [flags] { return print_kernels(*flags); }; });
 }
 

@@ -18,6 +18,7 @@ struct MemoryFlags : TraceFlags {
 };
 
 Result<int> print_memory(const MemoryFlags& flags) {
+  if (auto free = is_no_trace(flags.svg, flags.paths); !free) return free.error();
   auto reader = open_trace(flags.paths);
   if (!reader) return reader.error();
   analyze::Memory memory((*reader)->names());
@@ -41,8 +42,7 @@ void add_memory(CLI::App& app, Action& action) {
   add_trace_flags(*sub, *flags);
   sub->add_option("--svg", flags->svg, "Draw it into this file as well, for any browser")
       ->type_name("FILE");
-  sub->add_option("--top", flags->top, "At most so many blocks, and sizes of blocks")
-      ->capture_default_str();
+  add_top(*sub, flags->top, "At most so many blocks, and sizes of blocks");
   sub->callback([flags, &action] { action = [flags] { return print_memory(*flags); }; });
 }
 

@@ -1,11 +1,14 @@
 // cudabpf summary: one screen that answers what people ask of a trace first.
 #include "analyze/summary.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/commands.hpp"
 #include "cli/trace_command.hpp"
+#include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
 
@@ -19,9 +22,13 @@ Result<int> print_summary(const SummaryFlags& flags) {
   auto reader = open_trace(flags.paths);
   if (!reader) return reader.error();
   analyze::Summary summary((*reader)->names(), flags.pid);
-  return answer(
+  auto status = answer(
       flags, **reader, {&summary},
       {.json = [&] { return summary.json(); }, .page = [&](Page& page) { summary.add_to(page); }});
+  if (status && flags.pid && !summary.found_thread())
+    return Error{fmt::format("no call of process {} is in the trace", flags.pid),
+                 "without --pid the summary tells which processes there are", exit_code::NO_TARGET};
+  return status;
 }
 
 }  // namespace
@@ -33,7 +40,8 @@ void add_summary(CLI::App& app, Action& action) {
   add_trace_flags(*sub, *flags);
   sub->add_option("--pid", flags->pid,
                   "Phases and iterations of this process, not of the one that launches most")
-      ->type_name("PID");
+      ->type_name("PID")
+      ->check(CLI::PositiveNumber.description(""));
   sub->callback([flags, &action] { action = [flags] { return print_summary(*flags); }; });
 }
 

@@ -39,6 +39,7 @@ Result<analyze::Timeline::Window> window_of(const TimelineFlags& flags) {
 Result<int> print_timeline(const TimelineFlags& flags) {
   auto window = window_of(flags);
   if (!window) return window.error();
+  if (auto free = is_no_trace(flags.svg, flags.paths); !free) return free.error();
   auto reader = open_trace(flags.paths);
   if (!reader) return reader.error();
   analyze::Timeline timeline((*reader)->names(), *window, !flags.svg.empty());

@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "util/exit_codes.hpp"
 #include "util/log.hpp"
 
 namespace cudabpf::cli {
@@ -108,12 +110,33 @@ void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, con
   }
 }
 
+Result<> is_no_trace(const std::string& path, const std::vector<std::string>& traces) {
+  for (const std::string& trace : traces) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(trace, path, ignored))
+      return Error{path + " is the trace itself", "give another path", exit_code::USAGE};
+  }
+  return ok();
+}
+
 Result<int> write_picture(const std::string& path, const std::string& picture) {
+  auto failed = [&] {
+    return errno_error("cannot write the picture to " + path, "give a path that can be written",
+                       exit_code::OUTPUT_FAILED);
+  };
   std::FILE* file = std::fopen(path.c_str(), "w");
-  if (!file) return errno_error(path);
+  if (!file) return failed();
   bool written = std::fwrite(picture.data(), 1, picture.size(), file) == picture.size();
-  if (std::fclose(file) != 0 || !written) return errno_error(path);
+  if (std::fclose(file) != 0 || !written) return failed();
   return 0;
+}
+
+void add_top(CLI::App& sub, std::size_t& top, const std::string& help) {
+  constexpr std::size_t MOST = 1'000'000;
+  sub.add_option("--top", top, help)
+      ->type_name("N")
+      ->check(CLI::Range(std::size_t{0}, MOST).description(""))
+      ->capture_default_str();
 }
 
 }  // namespace cudabpf::cli

@@ -46,7 +46,12 @@ Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
 void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, const Answer& answer,
                   std::FILE* to);
 
+// Whether a file of that name can be written without a trace being lost by that.
+Result<> is_no_trace(const std::string& path, const std::vector<std::string>& traces);
 // Into a file of that name, which is made anew; the exit status.
 Result<int> write_picture(const std::string& path, const std::string& picture);
+
+// --top, for tables that tell of the first.
+void add_top(CLI::App& sub, std::size_t& top, const std::string& help);
 
 }  // namespace cudabpf::cli

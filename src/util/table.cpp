@@ -77,7 +77,7 @@ void Table::add_to(Page& page) const {
   std::size_t name_width = std::min(longest, std::max(room, needed));
 
   if (!page.empty()) page.blank();
-  std::string head = padded(title_, name_width + INDENT, true);
+  std::string head = padded(cut_name(title_, name_width + INDENT), name_width + INDENT, true);
   for (std::size_t i = 0; i < columns_.size(); i++)
     if (widths[i]) add_line(head, std::string(columns_[i].name), widths[i], columns_[i].text);
   page.heading(head.substr(0, head.find_last_not_of(' ') + 1));

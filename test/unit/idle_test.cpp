@@ -196,3 +196,79 @@ TEST_CASE("Only the longest are kept") {
   CHECK(answer.idle[1].time() == 40);
   CHECK(answer.idle[2].time() == 30);
 }
+
+TEST_CASE("The default stream that each thread has is another for each") {
+  SampleProgram program;
+  program.tid = 8;
+  program.launch("a", 10, "0x2");
+  program.tid = 7;
+  program.launch("b", 10, "0x2");
+  program.wait(10, "0x2");
+  program.pause(500);
+  program.launch("c", 10, "0x2");
+  CHECK(idle_time(program) == 0);
+  SampleProgram legacy;
+  legacy.launch("a", 10, "0x0");
+  legacy.wait(10, "0x1");
+  legacy.pause(40);
+  legacy.launch("b", 10, "0x0");
+  CHECK(idle_time(legacy) == 40);
+}
+
+TEST_CASE("A launch that was under way when a wait began is still to be done") {
+  SampleProgram program;
+  program.tid = 8;
+  program.launch("a", 100);  // from 1000 to 1100
+  program.tid = 7;
+  program.now = 1050;
+  program.wait(100);
+  program.pause(600);
+  program.launch("b");
+  CHECK(idle_time(program) == 0);
+}
+
+TEST_CASE("A time is idle or between launches, not both") {
+  SampleProgram program;
+  program.launch("a");
+  program.call("stream", "query", "cuStreamQuery", 5, R"(,"stream":"0x0")");
+  program.pause(300);
+  program.launch("b");
+  Answer answer = answer_of(program);
+  CHECK(answer.processes[0].idle.total() == 300);
+  CHECK(answer.processes[0].between.count() == 0);
+}
+
+TEST_CASE("What was called after the last work was in no idle time") {
+  SampleProgram program;
+  program.launch("a");
+  program.wait();
+  program.pause(20);
+  program.launch("b");
+  program.wait();
+  program.load_code(9000);
+  Answer answer = answer_of(program);
+  CHECK(answer.processes[0].meanwhile.empty());
+}
+
+TEST_CASE("A copy that was not seen to return tells nothing, and failed records are none") {
+  SampleProgram program;
+  program.launch("a");
+  program.line(
+      R"({"id":90,"type":"transfer","op":"DtoH","name":"cuMemcpyDtoH","ts":1020,"pid":7,"tid":7,"size":8,"return_lost":true})");
+  program.pause(500);
+  program.launch("b");
+  Answer answer = answer_of(program);
+  CHECK(answer.processes[0].idle.count() == 0);
+  CHECK(answer.processes[0].untimed_waits == 1);
+}
+
+TEST_CASE("Events that were destroyed make room, and known ones are recorded anew") {
+  SampleProgram program;
+  program.launch("a", 10, "0x5");
+  event(program, "record", "cuEventRecord", R"(,"stream":"0x5")");
+  event(program, "destroy", "cuEventDestroy");
+  event(program, "wait", "cuEventSynchronize");  // of another event by now
+  program.pause(100);
+  program.launch("b", 10, "0x5");
+  CHECK(idle_time(program) == 0);
+}

@@ -285,3 +285,126 @@ TEST_CASE("Where the trace does not show a phase, that is said") {
   CHECK(phase(phases, "work").time == 500);
   CHECK(phases.loading_calls == 0);
 }
+
+namespace {
+
+std::uint64_t time_of_all(const Phases& phases) {
+  std::uint64_t sum = 0;
+  for (const Phase& one : phases.phases) sum += one.time;
+  return sum;
+}
+
+Phases phases_of(const SampleProgram& program) {
+  auto threads = threads_of(program);
+  REQUIRE(!threads.empty());
+  return find_phases(threads[0], find_iterations(threads[0]), program.now);
+}
+
+}  // namespace
+
+TEST_CASE("Phases are the whole time without iterations, and with those inside of one wait") {
+  SampleProgram once;
+  once.init(100);
+  once.alloc(10);
+  once.load_code(200);
+  once.launch("add");
+  once.wait(30);
+  once.to_host(64, 500);
+  once.load_code(300);
+  Phases phases = phases_of(once);
+  CHECK(time_of_all(phases) == phases.end - phases.begin);
+  CHECK(phase(phases, "work").time == 20);
+  CHECK(phase(phases, "output transfer").time == 500);
+
+  SampleProgram row;
+  for (int i = 0; i < 8; i++) {
+    token(row, 4);
+    if (i == 0 || i == 5) row.load_code(5000);
+  }
+  row.wait(70'000);
+  phases = phases_of(row);
+  CHECK(time_of_all(phases) == phases.end - phases.begin);
+  CHECK(phase(phases, "modules and compiling").time == 10'000);
+  CHECK(phase(phases, "warm-up").time == 150);
+  CHECK(phase(phases, "synchronisation").time == 70'000);
+}
+
+TEST_CASE("A copy whose return was lost does not turn phases back") {
+  SampleProgram program;
+  program.init(100);
+  for (int i = 0; i < 5; i++) {
+    token(program, 4);
+    program.wait(40);
+  }
+  program.line(
+      R"({"id":99,"type":"transfer","op":"HtoD","name":"cuMemcpyHtoD","ts":1100,"pid":7,"tid":7,"size":1048576,"return_lost":true})");
+  Phases phases = phases_of(program);
+  CHECK(time_of_all(phases) == phases.end - phases.begin);
+  for (const Phase& one : phases.phases) CHECK(one.calls < 1000);
+  CHECK(phase(phases, "synchronisation").time == 200);
+}
+
+TEST_CASE("The segment that launches most is looked at, however many of it are kept") {
+  SampleProgram program;
+  for (int i = 0; i < 50'000; i++) program.launch(i % 5000 ? "a" : "b");
+  program.wait();
+  for (int i = 0; i < 6'000; i++) token(program, 3);  // 72,000
+  program.wait();
+  Iterations found = iterations_of(program);
+  CHECK(found.found == Found::within_a_wait);
+  CHECK(found.launches == 12);
+}
+
+TEST_CASE("What ends a row is heavier than an iteration, not than all that was between") {
+  SampleProgram program;
+  for (int i = 0; i < 4; i++) {
+    for (auto kernel : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"})
+      program.launch(kernel);
+    program.wait();
+    for (int j = 0; j < 3; j++) {
+      for (auto kernel : {"x", "y", "z"}) program.launch(kernel);
+      program.wait();
+    }
+    for (int j = 0; i == 1 && j < 14; j++) program.launch("other");
+    if (i == 1) program.wait();
+  }
+  Iterations found = iterations_of(program);
+  CHECK(found.count == 4);
+  CHECK(found.most == 21);
+  CHECK(found.times.count() == 2);
+}
+
+TEST_CASE("A class does not grow from neighbour to neighbour") {
+  SampleProgram program;
+  for (int launches = 2; launches < 60; launches += 2) {
+    program.launch("first");
+    for (int i = 2; i < launches; i++) program.launch("middle");
+    program.launch("last");
+    program.wait();
+  }
+  CHECK(iterations_of(program).found == Found::none);
+}
+
+TEST_CASE("A capture that failed is over, and one stream's is not another's") {
+  SampleProgram program;
+  program.call("graph", "stream_capture", "cuStreamBeginCapture", 5, R"(,"stream":"0x5")");
+  program.launch("recorded", 10, "0x5");
+  program.launch("run", 10, "0x6");
+  program.line(
+      R"({"id":99,"type":"graph","op":"stream_capture","name":"cuStreamEndCapture","ts":1040,"duration_us":0.005,"pid":7,"tid":7,"ret":901,"error":"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED","stream":"0x5"})");
+  program.launch("run", 10, "0x5");
+  CHECK(threads_of(program)[0].launches == 2);
+}
+
+TEST_CASE("A fork of a known pid is another process, though its exit was not seen") {
+  SampleProgram program;
+  program.process("fork");
+  program.launch("a");
+  program.pause(1000);
+  program.process("fork");
+  program.launch("b");
+  auto threads = threads_of(program);
+  REQUIRE(threads.size() == 2);
+  CHECK(threads[0].launches == 1);
+  CHECK(threads[1].launches == 1);
+}

@@ -107,6 +107,13 @@ TEST_CASE("What a field's absence says") {
   CHECK(p.line.args.empty());
 }
 
+TEST_CASE("A time that ends after all that can be told makes a line a bad one") {
+  Parsing p;
+  CHECK(p.parse(R"({"ts":9223372036854775000,"duration_us":0.807})"));
+  CHECK_FALSE(p.parse(R"({"ts":9223372036854775000,"duration_us":0.808})"));
+  CHECK_FALSE(p.parse(R"({"ts":18446744073709549616,"duration_us":1.000})"));
+}
+
 TEST_CASE("Numbers stay exact") {
   Parsing p;
   REQUIRE(p.parse(R"({"id":18446744073709551615,"duration_us":9007199254740993.125,"size":7})"));

@@ -217,3 +217,48 @@ TEST_CASE("The files of a rotated trace are one") {
     CHECK(read({one, two}).facts.missing == std::vector<std::string>{"what comes after part 2"});
   }
 }
+
+namespace {
+
+std::string part(int number, int realtime) {
+  return R"({"type":"trace","format":"cudabpf-trace","format_version":"1.1","part":)" +
+         std::to_string(number) + R"(,"clocks":{"realtime_ns":)" + std::to_string(realtime) +
+         "}}\n" + call(number) + END;
+}
+
+std::string refusal_of_all(const std::vector<std::string>& paths) {
+  auto reader = TraceReader::open(paths);
+  Line line;
+  for (;;) {
+    auto more = (*reader)->next(line);
+    if (!more) return more.error().message;
+    if (!*more) return "none";
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Files of several traces, or in another order, are refused") {
+  TemporaryFolder folder;
+  std::string one = folder.write("1", part(1, 5)), two = folder.write("2", part(2, 5));
+  std::string other = folder.write("other", part(2, 6));
+  CHECK(refusal_of_all({one, two}) == "none");
+  CHECK_THAT(refusal_of_all({two, one}), ContainsSubstring("/1 is part 1 of the trace, and "));
+  CHECK_THAT(refusal_of_all({one, other}), ContainsSubstring("/other is of another trace than"));
+  CHECK_THAT(refusal_of_all({one, one}), ContainsSubstring("/1 is the same part of the trace as"));
+}
+
+TEST_CASE("Losses that only the end tells are told") {
+  TemporaryFolder folder;
+  std::string lost =
+      R"({"type":"lost","ts":5,"reason":"ring_full_entry","severity":"lost","count":3})"
+      "\n";
+  std::string end = R"({"type":"end","ts":9,"losses":{"ring_full_entry":8,"out_pointer":2}})"
+                    "\n";
+  auto facts = read({folder.write("t", HEADER + lost + end)}).facts;
+  REQUIRE(facts.losses.size() == 2);
+  CHECK(facts.losses["ring_full_entry"].count == 8);
+  CHECK_FALSE(facts.losses["ring_full_entry"].degraded);
+  CHECK(facts.losses["out_pointer"].count == 2);
+  CHECK(facts.losses["out_pointer"].degraded);
+}
