@@ -162,8 +162,7 @@ void add_trace(Page& page, const Stats& stats, const TraceWritten& written) {
   std::string query = suggested_query(stats);
   std::string file = shell_word(written.path);
   page.heading("next");
-  if (written.files <= 1)
-    page.line(fmt::format("  cudabpf summary {}", file));
+  if (written.files <= 1) page.line(fmt::format("  cudabpf summary {}", file));
   page.line(written.path.ends_with(".zst") ? fmt::format("  zstd -dc {} | jq -c '{}'", file, query)
                                            : fmt::format("  jq -c '{}' {}", query, file));
   page.line("  cudabpf schema    what every field means");
