@@ -1,9 +1,8 @@
 #include "analyze/contexts.hpp"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <system_error>
+
+#include "analyze/handles.hpp"
 
 namespace cudabpf::analyze {
 
@@ -11,17 +10,6 @@ namespace {
 
 // So deep no program nests contexts; one that only pushes must not take all memory.
 constexpr std::size_t MAX_DEPTH = 64;
-
-// An argument that is a handle; 0: it is not there. Quotes within strings are escaped, so that the
-// key cannot be found inside one.
-std::uint64_t handle_in(std::string_view args, std::string_view name) {
-  std::string key = "\"" + std::string(name) + "\":\"0x";
-  std::size_t at = args.find(key);
-  std::uint64_t handle = 0;
-  if (at != std::string_view::npos)
-    std::from_chars(args.data() + at + key.size(), args.data() + args.size(), handle, 16);
-  return handle;
-}
 
 }  // namespace
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "analyze/handles.hpp"
 #include "util/table.hpp"
 
 namespace cudabpf::analyze {
@@ -14,22 +14,13 @@ namespace {
 
 bool longer(const Gap& a, const Gap& b) { return a.time() > b.time(); }
 
-// The handle that a call of an event names in its arguments; 0: none.
-std::uint64_t event_of(const Line& line) {
-  constexpr std::string_view KEY = "\"hEvent\":\"0x";
-  std::size_t at = line.args.find(KEY);
-  if (at == std::string_view::npos) return 0;
-  std::string_view digits = line.args.substr(at + KEY.size());
-  std::uint64_t handle = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), handle, 16);
-  return handle;
-}
+// 0: it names none.
+std::uint64_t event_of(const Line& line) { return handle_in(line.args, "hEvent"); }
 
 // Two names of one stream, and one name of a stream that each thread has.
 std::uint64_t stream_of(const Line& line) {
-  constexpr std::uint64_t LEGACY = 1, PER_THREAD = 2;
-  if (line.stream == PER_THREAD) return std::uint64_t{1} << 63 | line.tid;
-  return line.stream == LEGACY ? 0 : line.stream;
+  if (line.stream == PER_THREAD_STREAM) return std::uint64_t{1} << 63 | line.tid;
+  return line.stream == LEGACY_STREAM ? 0 : line.stream;
 }
 
 }  // namespace

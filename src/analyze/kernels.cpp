@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <tuple>
 
+#include "analyze/handles.hpp"
 #include "analyze/telling_names.hpp"
 
 namespace cudabpf::analyze {
-
-namespace {
-
-constexpr std::uint64_t PER_THREAD_STREAM = 2;
-
-}  // namespace
 
 Kernels::Kernels(Names& names) : names_(names) {
   words_ = {names.add("kernel"),

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analyze/handles.hpp"
+
 namespace cudabpf::analyze {
 
 namespace {
 
 using Shape = TrackWriter::Shape;
-
-constexpr std::uint64_t PER_THREAD = 2;  // the default stream that each thread has one of
 
 // Beyond any pid of Linux: a pid that comes again is told apart by a multiple of this.
 constexpr std::uint32_t ANOTHER_PROCESS = 10'000'000;
@@ -160,7 +160,7 @@ void Tracks::process_line(const Line& line) {
 }
 
 void Tracks::enqueued(Process& process, const Line& call) {
-  bool of_thread = call.stream == PER_THREAD;
+  bool of_thread = call.stream == PER_THREAD_STREAM;
   std::uint64_t key = of_thread ? std::uint64_t{1} << 63 | call.tid : call.stream;
   if (process.streams.size() >= MAX_TRACKS) process.streams.clear();
   Track& stream = process.streams[key];

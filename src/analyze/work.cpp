@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analyze/handles.hpp"
+
 namespace cudabpf::analyze {
 
 WorkOf::WorkOf(Names& names)
@@ -35,8 +37,7 @@ Work WorkOf::operator()(const Line& line) {
 }
 
 WorkOf::Stream WorkOf::stream_of(const Line& line) {
-  constexpr std::uint64_t PER_THREAD = 2;
-  return {line.pid, line.stream == PER_THREAD ? line.tid : 0, line.stream};
+  return {line.pid, line.stream == PER_THREAD_STREAM ? line.tid : 0, line.stream};
 }
 
 // A capture is over when it was to be ended, also where that says that it had failed.
