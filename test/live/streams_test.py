@@ -119,7 +119,7 @@ class Live(harness.LiveTest):
     # --- to stderr
 
     def test_summary(self):
-        """Its figures are those of the trace, and the command that it suggests works."""
+        """Its figures are those of the trace, and the commands that it suggests work."""
         path = f"{self.folder}/it's a trace.jsonl"
         trace = self.script(f"{SCRIPT}; module m; function f m my_kernel; loop 1200 {{ launch f 1 1 1 32 1 1 0 }}; "
                             "fails 2 malloc b 1T", output=path)
@@ -131,11 +131,18 @@ class Live(harness.LiveTest):
                     rf"{re.escape(path)}  [\d.]+ KiB, {len(trace.lines):,} lines"):
             self.assertRegex(self.stderr, rf"(?m)^  {row}$")
         self.assertNotRegex(self.stderr, r"[\r\x1b]|lost|warning")
+        summary, query, schema = self.stderr.split("\nnext\n")[1].splitlines()[:3]
+        self.assertIn(f"{len(trace.calls):,} calls of 1 process in ", self.suggested(summary))
+        self.assertIn("duration_us", self.suggested(schema.split("    ")[0]))
         if not shutil.which("jq"):
             self.skipTest("jq is not installed")
-        suggested = self.stderr.split("\nnext\n")[1].splitlines()[0]
-        found = subprocess.run(suggested, shell=True, check=True, stdout=subprocess.PIPE).stdout.splitlines()
-        self.assertEqual([json.loads(line)["name"] for line in found], ["cuMemAlloc"])
+        self.assertEqual([json.loads(line)["name"] for line in self.suggested(query).splitlines()], ["cuMemAlloc"])
+
+    def suggested(self, command):
+        """What a command that cudabpf suggests prints, where cudabpf is installed."""
+        folder = os.path.dirname(CUDABPF)
+        return subprocess.run(command, shell=True, check=True, stdout=subprocess.PIPE, text=True,
+                              env=dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}")).stdout
 
     def on_terminal(self, *flags, **variables):
         """What cudabpf writes to a terminal while it traces for half a second and more."""
