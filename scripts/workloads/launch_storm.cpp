@@ -1,0 +1,64 @@
+// launch_storm [--launches N] [--streams N] [--threads N] [--processes N]: launches as fast as it can a kernel that
+// does nothing: N times on each thread of each process, over its streams in turn. Prints what a launch took.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+#include "driver.hpp"
+
+namespace {
+
+constexpr int WARM_UP = 1000, BEFORE_WAITING = 512;  // fewer than fit into the queue, which would block
+
+void launch_all(const Device& device, long launches, long streams) {
+  device.use();
+  CUfunction nothing = device.kernel("nothing");
+  std::vector<CUstream> all(static_cast<std::size_t>(streams));
+  for (auto& stream : all) CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  auto some = [&](long count) {
+    double spent = 0;
+    while (count > 0) {
+      double begin = now();
+      for (long i = 0; i < BEFORE_WAITING && count > 0; i++, count--)
+        CHECK(cuLaunchKernel(nothing, 1, 1, 1, 32, 1, 1, 0, all[static_cast<std::size_t>(count % streams)], nullptr, nullptr));
+      spent += now() - begin;
+      for (auto stream : all) CHECK(cuStreamSynchronize(stream));
+    }
+    return spent;
+  };
+  some(WARM_UP);
+  std::printf("us_per_launch=%.4f\n", some(launches) * 1e6 / static_cast<double>(launches));
+  for (auto stream : all) CHECK(cuStreamDestroy(stream));
+}
+
+void one_process(long launches, long streams, long threads) {
+  Device device;
+  std::vector<std::thread> others;
+  for (long i = 1; i < threads; i++) others.emplace_back([&] { launch_all(device, launches, streams); });
+  launch_all(device, launches, streams);
+  for (auto& thread : others) thread.join();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  long launches = option(argc, argv, "--launches", 200'000), streams = option(argc, argv, "--streams", 1);
+  long threads = option(argc, argv, "--threads", 1), processes = option(argc, argv, "--processes", 1);
+  if (launches < 1 || streams < 1 || threads < 1 || processes < 1) {
+    std::fprintf(stderr, "usage: launch_storm [--launches N] [--streams N] [--threads N] [--processes N]\n");
+    return 2;
+  }
+  // CUDA does not outlive a fork: each child begins anew.
+  for (long i = 1; i < processes; i++) {
+    if (fork() == 0) {
+      one_process(launches, streams, threads);
+      return 0;
+    }
+  }
+  one_process(launches, streams, threads);
+  int status = 0, failed = 0;
+  while (wait(&status) > 0) failed |= status;
+  return failed ? 1 : 0;
+}

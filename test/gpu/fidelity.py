@@ -1,0 +1,151 @@
+"""Holds what cudabpf recorded of a process against what CUPTI's callbacks saw of the same run."""
+import collections
+import glob
+import json
+import re
+import subprocess
+
+LAUNCH = ("kernel", "grid", "block", "shared", "stream")
+COPY = ("op", "size", "stream")
+NOT_TOLD = {"cuGetExportTable": "CUPTI has no callback for it"}
+
+
+def read_truth(prefix):
+    """{pid: lines} of the files that cupti_truth.cpp wrote."""
+    truth = {}
+    for path in glob.glob(f"{glob.escape(prefix)}.*"):
+        with open(path, encoding="utf-8") as file:
+            truth[int(path.rpartition(".")[2])] = [json.loads(line) for line in file]
+    return truth
+
+
+def demangled(names):
+    """By c++filt, which knows nothing of cudabpf."""
+    names = sorted(names)
+    done = subprocess.run(["c++filt"], input="\n".join(names), stdout=subprocess.PIPE, text=True, check=True)
+    return dict(zip(names, done.stdout.split("\n")))
+
+
+def symbol(call):
+    return call.get("symbol", call["name"])
+
+
+class Comparison:
+    """Of one process. `causes` counts what only one of them has and why; `wrong` lists what nothing explains.
+
+    `untraced`: functions that cudabpf was not to trace. `partial`: cudabpf came later, or went earlier."""
+
+    def __init__(self, header, calls, truth, untraced=(), partial=False):
+        zero = header["clocks"]["monotonic_ns"]
+        for call in calls:
+            call["at"] = call["ts"] + zero
+            call["end"] = call["at"] + round(call.get("duration_us", 0) * 1000)
+        self.calls = sorted(calls, key=lambda call: call["at"])
+        self.seen = [line for line in truth if "failed" not in line]
+        self.failures = [line for line in truth if "failed" in line]
+        self.causes, self.wrong = collections.Counter(), []
+        self.compared = collections.Counter()
+        if not self.calls or not self.seen:
+            self.wrong.append(f"{len(self.calls)} calls, {len(self.seen)} by CUPTI")
+            return
+        for name in sorted({line["name"] for line in self.seen if line["name"] in untraced}):
+            self.causes[f"{name}: not of this profile"] = sum(line["name"] == name for line in self.seen)
+        self.seen = [line for line in self.seen if line["name"] not in untraced]
+        self.failures = [line for line in self.failures if line["name"] not in untraced]
+        if partial:
+            self.cut_to_attached()
+        self.leave_out_unseen()
+        self.compare_counts()
+        self.compare_in_order("launches", LAUNCH, lambda line: "kernel" in line)
+        self.compare_in_order("copies", COPY, lambda line: "op" in line and "size" in line)
+        self.compare_in_order("sizes", ("size",), lambda line: "op" not in line and "size" in line)
+        self.compare_failures()
+
+    def cut_to_attached(self):
+        """What CUPTI saw on each thread from cudabpf's first call there to its last."""
+        first, last = {}, {}
+        for call in self.calls:
+            if "entry_lost" not in call:
+                first.setdefault(call["tid"], call["at"])
+                last[call["tid"]] = call["end"]
+        inside = [line for line in self.seen if first.get(line["tid"], line["ts"] + 1) <= line["ts"] <= last[line["tid"]]]
+        self.causes["cudabpf was not attached"] += len(self.seen) - len(inside)
+        self.seen = inside
+        self.failures = [line for line in self.failures
+                         if first.get(line["tid"], line["ts"] + 1) <= line["ts"] <= last[line["tid"]]]
+
+    def leave_out_unseen(self):
+        """CUPTI comes while cuInit runs, and goes while the process ends. Its callback is inside the call."""
+        first, last = self.seen[0]["ts"], self.seen[-1]["ts"]
+        kept = []
+        for call in self.calls:
+            name = symbol(call)
+            if name in NOT_TOLD:
+                self.causes[f"{name}: {NOT_TOLD[name]}"] += 1
+            elif "entry_lost" in call:
+                self.causes[f"{name}: begun before cudabpf was attached"] += 1
+            elif call["end"] < first:
+                self.causes[f"{name}: before CUPTI's first callback"] += 1
+            elif call["at"] > last:
+                self.causes[f"{name}: after CUPTI's last callback"] += 1
+            elif "parent" in call:
+                self.causes[f"{name}: called by the driver inside another, which CUPTI does not tell"] += 1
+            else:
+                kept.append(call)
+        self.calls = kept
+
+    def compare_counts(self):
+        ours = collections.Counter(symbol(call) for call in self.calls)
+        theirs = collections.Counter(line["name"] for line in self.seen)
+        self.compared["functions"], self.compared["calls"] = len(theirs), sum(theirs.values())
+        for name in sorted(ours.keys() | theirs.keys()):
+            if ours[name] != theirs[name]:
+                self.wrong.append(f"{name}: {ours[name]} by cudabpf, {theirs[name]} by CUPTI")
+
+    def by_thread(self, lines, key, fields, choose):
+        found = collections.defaultdict(list)
+        for line in lines:
+            if choose(line):
+                found[line["tid"]].append((key(line), *[line.get(field) for field in fields]))
+        return found
+
+    def compare_in_order(self, what, fields, choose):
+        """Thread by thread, call by call."""
+        theirs = self.by_thread(self.seen, lambda line: line["name"], fields, choose)
+        names = {name for name, *_ in (row for rows in theirs.values() for row in rows)}
+        ours = self.by_thread(self.calls, symbol, fields, lambda call: symbol(call) in names)
+        if what == "launches":
+            plain = demangled({row[1] for rows in theirs.values() for row in rows})
+            theirs = {tid: [(row[0], plain[row[1]], *row[2:]) for row in rows] for tid, rows in theirs.items()}
+        for tid in sorted(ours.keys() | theirs.keys()):
+            mine, other = ours.get(tid, []), theirs.get(tid, [])
+            differing = [(a, b) for a, b in zip(mine, other) if a != b]
+            if len(mine) != len(other):
+                self.wrong.append(f"{what} of thread {tid}: {len(mine)} by cudabpf, {len(other)} by CUPTI")
+            for a, b in differing[:3]:
+                self.wrong.append(f"{what}: cudabpf {a}, CUPTI {b}")
+            if len(differing) > 3:
+                self.wrong.append(f"{what}: and {len(differing) - 3} more of thread {tid}")
+            self.compared[what] += len(other)
+
+    def compare_failures(self):
+        ours = collections.Counter((symbol(call), call["ret"]) for call in self.calls if call.get("ret"))
+        theirs = collections.Counter((line["name"], line["failed"]) for line in self.failures)
+        self.compared["failures"] = sum(theirs.values())
+        if ours != theirs:
+            self.wrong.append(f"failures: {dict(ours - theirs)} by cudabpf alone, {dict(theirs - ours)} by CUPTI alone")
+
+
+def compare(lines, truth, untraced=(), partial=False):
+    """[(pid, Comparison)] of each process that either saw."""
+    calls = collections.defaultdict(list)
+    for line in lines:
+        if "id" in line:
+            calls[line["pid"]].append(line)
+    return [(pid, Comparison(lines[0], calls.get(pid, []), truth.get(pid, []), untraced, partial))
+            for pid in sorted(calls.keys() | truth.keys())]
+
+
+def summary(comparison):
+    told = ", ".join(f"{count:,} {what}" for what, count in comparison.compared.items() if count)
+    return re.sub(r"^$", "nothing", told)

@@ -1,0 +1,36 @@
+"""What the GPU's tests and benchmarks both need: the toolkit's CUPTI, PyTorch, the table of functions."""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TABLE = os.path.join(HERE, "../../include/cudabpf/cuda_api.tsv")
+
+
+def sees_gpu(modules):
+    """Whether Python has them, and PyTorch a GPU."""
+    probe = f"import sys, {modules}; sys.exit(not torch.cuda.is_available())"
+    return subprocess.run([sys.executable, "-c", probe], check=False, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def functions_of(profile):
+    """Those that this profile traces and no smaller one."""
+    with open(TABLE, encoding="utf-8") as file:
+        rows = [line.split("\t") for line in file if not line.startswith("#")]
+    return {row[0] for row in rows if row[4] == profile}
+
+
+def build_cupti_library(name, folder):
+    """-> the library of NAME.cpp, to be injected by CUDA_INJECTION64_PATH; None where the toolkit has no CUPTI"""
+    toolkit = os.path.dirname(os.path.dirname(os.path.realpath(shutil.which("nvcc"))))
+    for root in (f"{toolkit}/extras/CUPTI", toolkit, *glob.glob(f"{toolkit}/targets/*")):
+        libraries = glob.glob(f"{root}/lib*/libcupti.so")
+        if os.path.exists(f"{root}/include/cupti.h") and libraries:
+            built, where = f"{folder}/lib{name}.so", os.path.dirname(libraries[0])
+            subprocess.run(["g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", f"-I{root}/include",
+                            f"-I{toolkit}/include", "-o", built, f"{HERE}/{name}.cpp", f"-L{where}", f"-Wl,-rpath,{where}",
+                            "-lcupti"], check=True)
+            return built
+    return None
