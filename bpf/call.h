@@ -353,12 +353,10 @@ static __always_inline int out_return(struct pt_regs* ctx) {
       }
     }
   }
-  if (outs) {
+  if (outs)
     outs->key = 0;
-  } else {
+  else
     record.head.flags |= CB_OUT_LOST;
-    count(CB_OUT_MISSED);
-  }
   emit(&record, size, ids.tid, CB_DROPPED_RETURN);
   return 0;
 }

@@ -212,7 +212,6 @@ enum cb_counter {
   CB_DROPPED_PROCESS,
   CB_DROPPED_NAME,
   CB_DROPPED_DRIVER,
-  CB_OUT_MISSED, /* a return whose out-pointers could not be followed; the record itself is there */
   CB_COUNTERS = 8,
 };
 #define CB_MAX_CPUS 1024 /* higher ones share, harmlessly */

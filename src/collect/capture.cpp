@@ -29,7 +29,7 @@ constexpr std::uint64_t LOSSES_EVERY_NS = 100'000'000;
 constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
     {abi::CB_DROPPED_ENTRY, Loss::ring_entry},     {abi::CB_DROPPED_RETURN, Loss::ring_return},
     {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
-    {abi::CB_DROPPED_DRIVER, Loss::ring_driver},   {abi::CB_OUT_MISSED, Loss::out_pointer},
+    {abi::CB_DROPPED_DRIVER, Loss::ring_driver},
 };
 
 Error refusal_of_probes(int reason) {
@@ -252,17 +252,12 @@ void Capture::report_losses() {
     if (!info(reason).degraded) progress_.lost += total - known;
     known = total;
   };
-  for (auto [counter, reason] : KERNEL_LOSSES)
-    report(reason, counter == abi::CB_OUT_MISSED ? out_missed() : probes_->counter(counter));
+  for (auto [counter, reason] : KERNEL_LOSSES) report(reason, probes_->counter(counter));
+  report(Loss::out_pointer, correlator_->outs_missed());
   if (options_.driver) report(Loss::driver_skipped, probes_->driver().skipped());
   report(Loss::driver_return, correlator_->driver_returns_missed());
   report(Loss::bad_record, reported_bad_ + correlator_->bad_records());
   losses_read_at_ = until;
-}
-
-// While probes go, returns are seen whose entries were not: they are none of the trace's.
-std::uint64_t Capture::out_missed() const {
-  return std::min(probes_->counter(abi::CB_OUT_MISSED), most_out_missed_.load());
 }
 
 bool Capture::is_alive(std::uint32_t pid) const {
@@ -317,7 +312,6 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   std::uint64_t duration_ns = now();
   ending_ = true;
   correlator_->stop_at(begin_ns_ + duration_ns);
-  most_out_missed_ = out_missed();
   probes_->detach();
   stopping_ = true;
   if (reader_.joinable()) reader_.join();
@@ -331,8 +325,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   totals.accounts.entered = probes_->counter(abi::CB_ENTERED);
   totals.accounts.emitted = probes_->counter(abi::CB_EMITTED);
   totals.accounts.received = received_;
-  for (auto [counter, loss] : KERNEL_LOSSES)
-    if (counter != abi::CB_OUT_MISSED) totals.accounts.dropped += probes_->counter(counter);
+  for (auto [counter, loss] : KERNEL_LOSSES) totals.accounts.dropped += probes_->counter(counter);
   totals.losses = losses_;
   totals.command_status = command_status;
   totals.reason = std::move(reason);

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -94,7 +93,6 @@ class Capture {
   void drain();
   void report_losses();
   void forget_processes();
-  std::uint64_t out_missed() const;
   void note_loss(LossEvent event);
   void note_library(Library library);
   void deliver_notes();
@@ -125,7 +123,6 @@ class Capture {
   std::uint64_t reported_bad_ = 0;
   std::array<std::uint64_t, LOSS_COUNT> losses_{};
   std::uint64_t losses_read_at_ = 0;
-  std::atomic<std::uint64_t> most_out_missed_{std::numeric_limits<std::uint64_t>::max()};
 
   // From the attaching thread to the reader, which alone speaks to the sink.
   std::mutex notes_mutex_;

@@ -129,6 +129,7 @@ void Correlator::on_return(const Record& record) {
     return;
   }
   for (; above > 0; above--) emit_top(stack, head.tid, Ending::return_lost);
+  if (head.flags & abi::CB_OUT_LOST) outs_missed_++;
   if (nothing_lost_between(stack.top().drops, head.drops)) {
     emit_top(stack, head.tid, Ending::returned, &record);
   } else {

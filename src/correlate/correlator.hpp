@@ -56,6 +56,8 @@ class Correlator {
   const KernelNames& kernel_names() const { return names_; }
   const EventCounts& counts() const { return counts_; }
   std::uint64_t bad_records() const { return bad_records_; }
+  // Calls whose beginning was seen and what they returned through pointers was not.
+  std::uint64_t outs_missed() const { return outs_missed_; }
   std::uint64_t driver_returns_missed() const { return driver_calls_.returns_missed(); }
 
  private:
@@ -93,6 +95,7 @@ class Correlator {
   std::uint64_t next_id_ = 1;
   EventCounts counts_;
   std::uint64_t bad_records_ = 0;
+  std::uint64_t outs_missed_ = 0;
 };
 
 }  // namespace cudabpf

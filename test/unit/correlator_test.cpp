@@ -316,6 +316,21 @@ TEST_CASE("A child does not know its parent's handles") {
   CHECK(c.last().kernel->full == "kern");
 }
 
+TEST_CASE("Out-pointers that were not kept are missed where the call's beginning was seen") {
+  Correlating c;
+  auto lost = returned({.ts = 20}, "cuMemAlloc_v2");
+  lost.head().flags = abi::CB_OUT_LOST;
+  c.feed(lost);  // of a call that began before there were probes
+  REQUIRE(c.sink.calls.size() == 1);
+  CHECK(c.last().entry_lost);
+  CHECK(c.correlator.outs_missed() == 0);
+  c.feed(entry({.ts = 30}, "cuMemAlloc_v2", {0x10, 4096}));
+  lost.head().ts = 40;
+  c.feed(lost);
+  CHECK_FALSE(c.last().entry_lost);
+  CHECK(c.correlator.outs_missed() == 1);
+}
+
 TEST_CASE("Numbers that no probe has are counted, and change nothing") {
   Correlating c;
   c.feed(entry({}, std::uint16_t{60000}, {1}));
