@@ -1,4 +1,4 @@
-# What is checked beyond the code's own tests: format, lint, the scripts, and the other presets. All are
+# What is checked beyond the code's own tests: format, lint, the scripts, the other builds. All are
 # ctest tests, so that one summary counts them. Exit status 77 means skipped, with the reason printed.
 
 # add_check(NAME LABEL TIMEOUT COMMAND...): a test that uses all CPUs itself
@@ -25,9 +25,10 @@ add_check(visualize_pipeline check 60
 add_check(run_trace check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/run-trace-test.sh)
 add_check(package package 120 ${CMAKE_SOURCE_DIR}/scripts/check-package ${CMAKE_BINARY_DIR})
 add_check(list_skipped check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-skipped-test.sh)
-foreach(preset asan fuzz static)
+add_check(static_binary static 300 ${CMAKE_SOURCE_DIR}/scripts/check-static ${CMAKE_BINARY_DIR})
+set_tests_properties(static_binary PROPERTIES FIXTURES_SETUP static_binary)
+foreach(preset asan fuzz)
   add_check(preset_${preset} ${preset} 900 ${CMAKE_SOURCE_DIR}/scripts/check-preset ${preset}
             ${CMAKE_BINARY_DIR}-${preset})
 endforeach()
-set_tests_properties(check_tidy preset_asan preset_fuzz preset_static PROPERTIES PROCESSORS ${CPUS})
-set_tests_properties(preset_static PROPERTIES FIXTURES_SETUP static_binary)
+set_tests_properties(check_tidy preset_asan preset_fuzz PROPERTIES PROCESSORS ${CPUS})

@@ -1,0 +1,23 @@
+# cudabpf-static: the program once more, of the same objects, as one file to copy to any machine. No part of
+# `all`: cmake --build build --target cudabpf-static
+find_library(SIMDJSON_STATIC libsimdjson.a)
+if(NOT SIMDJSON_STATIC)
+  set(SIMDJSON_STATIC ${CMAKE_BINARY_DIR}/static/libsimdjson.a)
+  add_custom_command(
+    OUTPUT ${SIMDJSON_STATIC}
+    COMMAND ${CMAKE_SOURCE_DIR}/scripts/static-simdjson ${CMAKE_BINARY_DIR}/static
+    COMMENT "A static libsimdjson, which distributions have as a shared library alone")
+endif()
+add_custom_target(static_simdjson DEPENDS ${SIMDJSON_STATIC})
+
+set(STATIC_PARTS ${CMAKE_SOURCE_DIR}/cmake) # what static libraries of distributions lack
+add_executable(cudabpf-static EXCLUDE_FROM_ALL
+               $<TARGET_OBJECTS:cudabpf> $<TARGET_OBJECTS:cudabpf_core>
+               ${STATIC_PARTS}/fmt_static.cpp ${STATIC_PARTS}/libelf_static.c)
+add_dependencies(cudabpf-static static_simdjson)
+set_source_files_properties(${STATIC_PARTS}/fmt_static.cpp
+                            PROPERTIES COMPILE_OPTIONS -fkeep-inline-functions)
+target_link_options(cudabpf-static PRIVATE -static -s)
+target_link_libraries(cudabpf-static PRIVATE fmt::fmt-header-only ${SIMDJSON_STATIC}
+                      ${LIBBPF_STATIC_LIBRARIES} ${ZSTD_STATIC_LIBRARIES} ${ZLIB_STATIC_LIBRARIES}
+                      Threads::Threads)
