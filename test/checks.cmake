@@ -27,8 +27,5 @@ add_check(package package 120 ${CMAKE_SOURCE_DIR}/scripts/check-package ${CMAKE_
 add_check(list_skipped check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-skipped-test.sh)
 add_check(static_binary static 300 ${CMAKE_SOURCE_DIR}/scripts/check-static ${CMAKE_BINARY_DIR})
 set_tests_properties(static_binary PROPERTIES FIXTURES_SETUP static_binary)
-foreach(preset asan fuzz)
-  add_check(preset_${preset} ${preset} 900 ${CMAKE_SOURCE_DIR}/scripts/check-preset ${preset}
-            ${CMAKE_BINARY_DIR}-${preset})
-endforeach()
-set_tests_properties(check_tidy preset_asan preset_fuzz PROPERTIES PROCESSORS ${CPUS})
+add_check(sanitizers sanitizers 900 ${CMAKE_SOURCE_DIR}/scripts/check-sanitizers ${CMAKE_BINARY_DIR}-sanitize)
+set_tests_properties(check_tidy sanitizers PROPERTIES PROCESSORS ${CPUS})

@@ -127,12 +127,12 @@ inline RecordBytes process(const Head& head, cudabpf::abi::cb_kind kind) {
   return record;
 }
 
-inline RecordBytes driver_begins(const Head& head, cudabpf::abi::cb_driver_op op,
-                                 std::uint32_t device, std::uint32_t command = 0,
+inline RecordBytes driver_begins(const Head& head, std::uint16_t op, std::uint32_t device,
+                                 std::uint32_t command = 0,
                                  std::span<const std::byte> structure = {},
                                  std::span<const std::byte> parameters = {}) {
   RecordBytes record = with_head(head, cudabpf::abi::CB_DRIVER, sizeof(cudabpf::abi::cb_driver));
-  record.head().function = static_cast<std::uint16_t>(op);
+  record.head().function = op;
   record.head().struct_size = static_cast<std::uint8_t>(structure.size());
   record.head().string_size = static_cast<std::uint16_t>(parameters.size());
   auto& driver = record.as<cudabpf::abi::cb_driver>();
@@ -145,11 +145,11 @@ inline RecordBytes driver_begins(const Head& head, cudabpf::abi::cb_driver_op op
   return record;
 }
 
-inline RecordBytes driver_ends(const Head& head, cudabpf::abi::cb_driver_op op,
-                               std::int64_t result = 0, std::span<const std::byte> structure = {}) {
+inline RecordBytes driver_ends(const Head& head, std::uint16_t op, std::int64_t result = 0,
+                               std::span<const std::byte> structure = {}) {
   RecordBytes record =
       with_head(head, cudabpf::abi::CB_DRIVER_RETURN, sizeof(cudabpf::abi::cb_driver_return));
-  record.head().function = static_cast<std::uint16_t>(op);
+  record.head().function = op;
   record.head().struct_size = static_cast<std::uint8_t>(structure.size());
   auto& driver = record.as<cudabpf::abi::cb_driver_return>();
   driver.result = result;
@@ -158,11 +158,10 @@ inline RecordBytes driver_ends(const Head& head, cudabpf::abi::cb_driver_op op,
   return record;
 }
 
-inline RecordBytes interrupted(const Head& head, cudabpf::abi::cb_driver_op op,
-                               std::uint64_t began) {
+inline RecordBytes interrupted(const Head& head, std::uint16_t op, std::uint64_t began) {
   RecordBytes record =
       with_head(head, cudabpf::abi::CB_INTERRUPT, sizeof(cudabpf::abi::cb_interrupt));
-  record.head().function = static_cast<std::uint16_t>(op);
+  record.head().function = op;
   record.as<cudabpf::abi::cb_interrupt>().began = began;
   return record;
 }
