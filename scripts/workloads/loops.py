@@ -80,6 +80,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(LOOPS), help="loops, with commas between them; default: all")
     parser.add_argument("--rounds", type=int, default=3, help="of each loop, after one to warm up; default: 3")
+    parser.add_argument("--part", type=float, default=1, help="of a round's iterations, for shorter ones; default: 1")
     parser.add_argument("--profiler", choices=("cuda", "both"), help="under torch.profiler, of CUDA or of the CPU too")
     args = parser.parse_args()
     unknown = set(args.only.split(",")) - LOOPS.keys()
@@ -90,6 +91,7 @@ def main():
             step, count = LOOPS[name]()
             for _ in range(count // 4):
                 step()
+            count = max(1, int(count * args.part))
             for _ in range(args.rounds):
                 with profiler(args.profiler) if args.profiler else contextlib.nullcontext():
                     torch.cuda.synchronize()

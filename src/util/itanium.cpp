@@ -163,6 +163,7 @@ Name Reader::local_name(bool of_function) {
   std::vector<Argument> outer_arguments = std::exchange(arguments_, {});
   int outer_scope = std::exchange(scope_, ++scopes_);
   bool outer_lambda = std::exchange(in_lambda_, false);
+  bool outer_depends = depends_;
   Pack* outer_pack = std::exchange(pack_, nullptr);
   expect("Z");
   std::string scope = encoding(true);
@@ -178,6 +179,7 @@ Name Reader::local_name(bool of_function) {
   if (!of_function) {
     arguments_ = std::move(outer_arguments);
     scope_ = outer_scope;
+    depends_ = outer_depends;
   }
   in_lambda_ = outer_lambda;
   pack_ = outer_pack;

@@ -137,13 +137,14 @@ class Comparison:
 
 
 def compare(lines, truth, untraced=(), partial=False):
-    """[(pid, Comparison)] of each process that either saw."""
+    """[(pid, Comparison)] of each process that either saw, but for those that never called cuInit: there is no CUPTI in them."""
     calls = collections.defaultdict(list)
     for line in lines:
         if "id" in line:
             calls[line["pid"]].append(line)
+    initialised = {pid for pid, made in calls.items() if partial or any(call["name"] == "cuInit" for call in made)}
     return [(pid, Comparison(lines[0], calls.get(pid, []), truth.get(pid, []), untraced, partial))
-            for pid in sorted(calls.keys() | truth.keys())]
+            for pid in sorted(initialised | truth.keys())]
 
 
 def summary(comparison):
