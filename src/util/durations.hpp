@@ -1,5 +1,5 @@
-// Durations as a histogram: quantiles within 1.6 %, a few nanoseconds to add one, and memory for
-// the range that they lie in alone.
+// Durations as a histogram: quantiles within 1.6 %, a few nanoseconds to add one, and memory for as
+// many as differ alone: a trace may have tens of thousands of histograms with a few values each.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class Durations {
     total_ += ns;
     if (ns > max_) max_ = ns;
     if (ns < min_) min_ = ns;
-    at(bucket_of(ns))++;
+    count(bucket_of(ns), 1);
   }
 
   void add(const Durations& other) {
@@ -26,22 +26,30 @@ class Durations {
     total_ += other.total_;
     max_ = std::max(max_, other.max_);
     min_ = std::min(min_, other.min_);
-    for (std::size_t i = 0; i < other.buckets_.size(); i++)
-      if (other.buckets_[i]) at(other.first_ + i) += other.buckets_[i];
+    for (const Bucket& bucket : other.buckets_)
+      if (bucket.count) count(bucket.number, bucket.count);
   }
 
   std::uint64_t count() const { return count_; }
   std::uint64_t total() const { return total_; }
   std::uint64_t max() const { return max_; }
   std::uint64_t mean() const { return count_ ? total_ / count_ : 0; }
+  // Bytes, beside the object itself.
+  std::size_t memory() const { return buckets_.capacity() * sizeof(Bucket); }
 
   // The duration that the part `q` (0 to 1) of all are not longer than.
   std::uint64_t quantile(double q) const {
     auto rank = static_cast<std::uint64_t>(q * static_cast<double>(count_));
     if (rank + 1 >= count_) return max_;
+    std::vector<Bucket> sorted;
+    sorted.reserve(used_);
+    for (const Bucket& bucket : buckets_)
+      if (bucket.count) sorted.push_back(bucket);
+    std::sort(sorted.begin(), sorted.end(),
+              [](const Bucket& a, const Bucket& b) { return a.number < b.number; });
     std::uint64_t seen = 0;
-    for (std::size_t i = 0; i < buckets_.size(); i++)
-      if ((seen += buckets_[i]) > rank) return std::clamp(middle_of(first_ + i), min_, max_);
+    for (const Bucket& bucket : sorted)
+      if ((seen += bucket.count) > rank) return std::clamp(middle_of(bucket.number), min_, max_);
     return max_;
   }
 
@@ -52,27 +60,48 @@ class Durations {
   static constexpr unsigned MAX_BITS = 46;  // 19 hours; longer ones share the last bucket
   static constexpr std::size_t BUCKETS = (MAX_BITS - STEP_BITS + 1) * STEPS;
 
+  struct Bucket {
+    std::uint64_t number : 11;
+    std::uint64_t count : 53;  // 0: nothing is here
+  };
+  static_assert(BUCKETS <= std::size_t{1} << 11);
+
   static std::size_t bucket_of(std::uint64_t ns) {
     if (ns < STEPS) return ns;
     if (ns >> MAX_BITS) return BUCKETS - 1;
     auto shift = static_cast<unsigned>(std::bit_width(ns)) - STEP_BITS - 1;
     return shift * STEPS + (ns >> shift);
   }
-  std::uint64_t& at(std::size_t bucket) {
-    std::size_t place = bucket - first_;  // far beyond the end, if it comes before the first
-    if (place >= buckets_.size()) [[unlikely]] {
-      widen(bucket);
-      place = bucket - first_;
+
+  void count(std::size_t number, std::uint64_t more) {
+    Bucket* bucket = buckets_.empty() ? nullptr : &place_of(number);
+    if (!bucket || !bucket->count) [[unlikely]] {
+      if (is_full()) grow();
+      bucket = &place_of(number);
+      bucket->number = number;
+      used_++;
     }
+    bucket->count += more;
+  }
+
+  // Where it is, or where it goes: at its number's last bits, or behind that.
+  Bucket& place_of(std::size_t number) {
+    std::size_t place = number & mask_;
+    while (buckets_[place].count && buckets_[place].number != number) place = (place + 1) & mask_;
     return buckets_[place];
   }
-  void widen(std::size_t bucket) {
-    std::size_t begin = bucket / STEPS * STEPS, end = begin + STEPS;
-    if (buckets_.empty()) first_ = begin;
-    std::size_t first = std::min(first_, begin);
-    buckets_.insert(buckets_.begin(), first_ - first, 0);
-    first_ = first;
-    if (end > first_ + buckets_.size()) buckets_.resize(end - first_);
+
+  // A table for all buckets has each at its own number, and room for every one.
+  bool is_full() const {
+    return used_ >= buckets_.size() - buckets_.size() / 4 && buckets_.size() < BUCKETS;
+  }
+  void grow() {
+    std::size_t size = std::max<std::size_t>(4, 2 * buckets_.size());
+    std::vector<Bucket> old(std::min(size, BUCKETS));
+    old.swap(buckets_);
+    mask_ = size - 1;
+    for (const Bucket& bucket : old)
+      if (bucket.count) place_of(bucket.number) = bucket;
   }
 
   static std::uint64_t middle_of(std::size_t bucket) {
@@ -84,8 +113,8 @@ class Durations {
 
   std::uint64_t count_ = 0, total_ = 0, max_ = 0;
   std::uint64_t min_ = std::numeric_limits<std::uint64_t>::max();
-  std::size_t first_ = 0;               // bucket that buckets_ begins with
-  std::vector<std::uint64_t> buckets_;  // those of whole doublings
+  std::size_t used_ = 0, mask_ = 0;
+  std::vector<Bucket> buckets_;  // a hash table
 };
 
 }  // namespace cudabpf

@@ -92,6 +92,22 @@ TEST_CASE("A quantile lies between the shortest and the longest, and one call's 
   CHECK(more.quantile(0.5) == 1'234'567);
 }
 
+TEST_CASE("A histogram takes memory for the durations that differ alone") {
+  Durations two, many;
+  for (int i = 0; i < 1000; i++)
+    for (std::uint64_t ns : {std::uint64_t{1}, std::uint64_t{1} << 45}) two.add(ns);
+  CHECK(two.memory() <= 64);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100'000; i++) many.add(random() >> random() % 64);
+  CHECK(many.memory() <= 11'000);
+  // Added in another order, they are the same.
+  Durations one, other;
+  one.add(two), one.add(many);
+  other.add(many), other.add(two);
+  for (double q : {0.0, 0.01, 0.5, 0.9, 0.999}) CHECK(one.quantile(q) == other.quantile(q));
+  CHECK(one.count() == 102'000);
+}
+
 TEST_CASE("Calls are counted by the API's name, the longest total first") {
   StatsSink sink;
   make(sink, "cuCtxSynchronize", 10'000);
