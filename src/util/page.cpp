@@ -12,23 +12,35 @@ constexpr unsigned COLUMN = 11;   // of figures
 constexpr std::size_t TERM = 18;  // what is behind a word begins there
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 }  // namespace
 
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
+std::size_t bytes_of(std::string_view text, std::size_t count) {
+  std::size_t bytes = 0;
+  for (; bytes < text.size(); bytes++)
+    if (begins_character(text[bytes]) && !count--) break;
+  return bytes;
+}
+
 std::string shortened(const std::string& text, std::size_t width) {
-  if (text.size() <= width) return text;
-  std::size_t end = width - 1;  // not within a UTF-8 character
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) end--;
-  return text.substr(0, end) + "…";
+  if (bytes_of(text, width) == text.size()) return text;
+  return text.substr(0, bytes_of(text, width ? width - 1 : 0)) + "…";
 }
 
 std::string printable(std::string text) {
+  std::size_t size = 0;
   for (std::size_t i = 0; i < text.size(); i++) {
     auto c = static_cast<unsigned char>(text[i]);
-    if (c < ' ' || c == 0x7f) text[i] = '?';
     // U+0080 to U+009F, of which some terminals take one for an escape.
     bool is_c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    if (is_c1) text.replace(i, 2, "?");
+    text[size++] = c < ' ' || c == 0x7f || is_c1 ? '?' : text[i];
+    i += is_c1;
   }
+  text.resize(size);
   return text;
 }
 
@@ -68,12 +80,12 @@ void Page::term(std::string_view word, std::string_view text) {
 
 void Page::paragraph(std::string_view text, std::size_t indent) {
   while (!text.empty()) {
-    std::size_t size = text.size();
-    if (size > width_ - indent) {
-      size = text.rfind(' ', width_ - indent);
+    std::size_t fitting = bytes_of(text, width_ - indent), size = fitting;
+    if (size < text.size()) {
+      size = text.rfind(' ', fitting);
       while (size != std::string_view::npos && size && is_digit(text[size - 1]))  // "3 ms"
         size = text.rfind(' ', size - 1);
-      if (size == std::string_view::npos) size = width_ - indent;
+      if (size == std::string_view::npos) size = fitting;
     }
     line(std::string(indent, ' ') + std::string(text.substr(0, size)));
     text.remove_prefix(size);

@@ -50,7 +50,11 @@ class Page {
   std::string text_;
 };
 
-// At most `width` bytes of it, with "…" where it is cut.
+// Characters, which is what takes room; UTF-8 has more bytes.
+std::size_t width_of(std::string_view text);
+// How many bytes the first `count` characters have.
+std::size_t bytes_of(std::string_view text, std::size_t count);
+// At most `width` characters of it, with "…" where it is cut.
 std::string shortened(const std::string& text, std::size_t width);
 // Control characters in a kernel's name must not reach the terminal.
 std::string printable(std::string text);

@@ -8,13 +8,6 @@ namespace {
 
 constexpr std::size_t INDENT = 2, GAP = 2;
 
-// Characters, which is what takes room; UTF-8 has more bytes.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
-}
-
 std::string padded(const std::string& text, std::size_t width, bool to_left) {
   std::string blanks(width - std::min(width, width_of(text)), ' ');
   return to_left ? text + blanks : blanks + text;
@@ -25,19 +18,19 @@ void add_line(std::string& line, const std::string& cell, std::size_t width, boo
 }
 
 std::string cut_in_the_middle(const std::string& text, std::size_t width) {
-  if (text.size() <= width) return text;
-  std::size_t end = text.size() - width / 3;
-  while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) end++;
-  return shortened(text, width - (text.size() - end)) + text.substr(end);
+  std::size_t all = width_of(text), end = width / 3;
+  if (all <= width) return text;
+  return shortened(text, width - end) + text.substr(bytes_of(text, all - end));
 }
 
 // What names differ in is often their end, or, where there are template arguments, those.
 std::string cut_name(const std::string& name, std::size_t width) {
   constexpr std::size_t FUNCTION_ROOM = 12;
   std::size_t arguments = name.find('<');
-  if (name.size() <= width || arguments == std::string::npos || width < 2 * FUNCTION_ROOM)
+  if (width_of(name) <= width || arguments == std::string::npos || width < 2 * FUNCTION_ROOM)
     return cut_in_the_middle(name, width);
-  std::size_t room = std::max(FUNCTION_ROOM, width - std::min(width, name.size() - arguments));
+  std::size_t of_arguments = width_of(std::string_view(name).substr(arguments));
+  std::size_t room = std::max(FUNCTION_ROOM, width - std::min(width, of_arguments));
   std::string function = shortened(name.substr(0, arguments), room);
   return function + shortened(name.substr(arguments), width - width_of(function));
 }

@@ -28,4 +28,13 @@ TEST_CASE("A paragraph is broken between words, but not between a number and its
         "  word            " + std::string(58, 'x') + "\n                  30 ms that it took\n");
   page.paragraph(std::string(100, 'x'), 2);
   CHECK(page.take() == "  " + std::string(78, 'x') + "\n  " + std::string(22, 'x') + "\n");
+  page.paragraph(std::string(77, 'x') + "ééé", 2);
+  CHECK(page.take() == "  " + std::string(77, 'x') + "é\n  éé\n");
+}
+
+TEST_CASE("A long text of control characters is as quickly printable as another") {
+  constexpr std::size_t MANY = 4 << 20;
+  std::string text;
+  for (std::size_t i = 0; i < MANY; i++) text += "\xc2\x85";
+  CHECK(printable(text) == std::string(MANY, '?'));
 }

@@ -60,7 +60,7 @@ TEST_CASE("Of a long name its beginning and its end stay, or its template argume
   CHECK(cut("sm80_xmma_gemm_f32f32_execute_kernel_cublas") == "sm80_xmma_gemm_f3…l_cublas");
   CHECK(cut("vectorized_elementwise_kernel<add>") == "vectorized_elementwi…<add>");
   CHECK(cut("vectorized_elementwise_kernel<launch_clamp_scalar>") == "vectorized_…<launch_clamp…");
-  CHECK(cut(std::string(20, 'a') + "äöüäöüäöüäöü") == std::string(17, 'a') + "…üäöü");
+  CHECK(cut(std::string(20, 'a') + "äöüäöüäöüäöü") == std::string(17, 'a') + "…öüäöüäöü");
 }
 
 TEST_CASE("What a trace's text holds does not reach the terminal") {
