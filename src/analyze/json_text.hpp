@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace cudabpf::analyze {
 
@@ -12,6 +13,27 @@ std::string text_in(const Json& object, const char* key) {
   if (!object.is_object()) return {};
   auto at = object.find(key);
   return at != object.end() && at->is_string() ? at->template get<std::string>() : std::string();
+}
+
+// Nothing in a trace nests so deep. What is made of a text that does is copied, compared and
+// written by functions that call themselves: the stack would not last.
+inline bool nests_too_deep(std::string_view json) {
+  constexpr std::size_t MOST = 64;
+  std::size_t depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < json.size(); i++) {
+    char c = json[i];
+    if (c == '"')
+      quoted = !quoted;
+    else if (quoted)
+      i += c == '\\';
+    else if (c == '{' || c == '[')
+      depth++;
+    else if ((c == '}' || c == ']') && depth)
+      depth--;
+    if (depth > MOST) return true;
+  }
+  return false;
 }
 
 }  // namespace cudabpf::analyze

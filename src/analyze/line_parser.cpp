@@ -9,6 +9,8 @@
 #include <limits>
 #include <optional>
 
+#include "analyze/json_text.hpp"
+
 namespace cudabpf::analyze {
 
 namespace ondemand = simdjson::ondemand;
@@ -70,6 +72,11 @@ std::size_t slot_of(std::string_view raw) {
   return (first * 0x9e3779b97f4a7c15 + middle * 0xff51afd7ed558ccd +
           raw.size() * 0xc2b2ae3d27d4eb4f) >>
          48;
+}
+
+// The many; of all others the text is read once more, by whoever wants what else is in it.
+bool is_event(LineKind kind) {
+  return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt;
 }
 
 bool is_nothing(Value& value) { return token_of(value) == "null"; }
@@ -160,6 +167,7 @@ bool LineParser::parse(std::string_view text, Line& line) {
   }
   if (!document.current_location().error()) return false;  // something comes after it
   line.kind = kind_of(line);
+  if (!is_event(line.kind) && nests_too_deep(text)) return false;
   constexpr std::uint64_t LATEST = std::numeric_limits<std::int64_t>::max();
   return line.ts <= LATEST && line.duration <= LATEST - line.ts;  // end() does not wrap around
 }

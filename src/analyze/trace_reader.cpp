@@ -6,6 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "analyze/json_text.hpp"
 #include "cudabpf/event.hpp"
 #include "util/exit_codes.hpp"
 
@@ -14,6 +15,9 @@ namespace cudabpf::analyze {
 namespace {
 
 constexpr std::size_t MALFORMED_TOLD = 5;
+// There are a dozen; those that come after so many are one.
+constexpr std::size_t MAX_REASONS = 100;
+constexpr const char* OTHER_REASONS = "(other reasons)";
 
 std::uint64_t number_in(const nlohmann::json& object, const char* key) {
   auto at = object.find(key);
@@ -60,7 +64,8 @@ Result<> TraceReader::open_next() {
 
 Result<> TraceReader::take_header(std::string_view text) {
   const std::string& path = facts_.paths[file_ - 1];
-  auto header = nlohmann::json::parse(text, nullptr, false);
+  nlohmann::json header;
+  if (!nests_too_deep(text)) header = nlohmann::json::parse(text, nullptr, false);
   if (!header.is_object() || header.value("format", nlohmann::json()) != "cudabpf-trace") {
     bool ours = header.is_object() && header.contains("type") && header.contains("ts");
     return Error{fmt::format("{}: is no trace; {}", path,
@@ -148,8 +153,9 @@ void TraceReader::note(const Line& line) {
       facts_.unknown++;
       break;
     case LineKind::lost: {
-      auto& loss = losses_here_[std::string(names().text(line.reason))];
-      loss.degraded = names().text(line.severity) == "degraded";
+      TraceFacts::Loss* known = loss_of(names().text(line.reason));
+      TraceFacts::Loss& loss = known ? *known : losses_here_[OTHER_REASONS];
+      loss.degraded = known && names().text(line.severity) == "degraded";
       loss.count += line.count;
       loss.uncounted |= !line.has(Field::count);
       break;
@@ -172,17 +178,31 @@ void TraceReader::note(const Line& line) {
   }
 }
 
+TraceFacts::Loss* TraceReader::loss_of(std::string_view reason) {
+  auto known = losses_here_.find(std::string(reason));
+  if (known != losses_here_.end()) return &known->second;
+  if (losses_here_.size() >= MAX_REASONS) return nullptr;
+  auto& loss = losses_here_[std::string(reason)];
+  loss.degraded = is_degraded(reason);
+  return &loss;
+}
+
 // The lines of a file tell of losses, and its end sums that up: more, where one of the lines is
 // missing.
 void TraceReader::note_losses(const nlohmann::json& end) {
   auto losses = end.find("losses");
   if (losses == end.end() || !losses->is_object()) return;
+  std::uint64_t others = 0;
   for (const auto& [reason, count] : losses->items()) {
     if (!count.is_number_unsigned() || !count.get<std::uint64_t>()) continue;
-    auto [loss, is_new] = losses_here_.try_emplace(reason);
-    if (is_new) loss->second.degraded = is_degraded(reason);
-    loss->second.count = std::max(loss->second.count, count.get<std::uint64_t>());
+    if (TraceFacts::Loss* loss = loss_of(reason))
+      loss->count = std::max(loss->count, count.get<std::uint64_t>());
+    else
+      others += count.get<std::uint64_t>();
   }
+  if (!others) return;
+  TraceFacts::Loss& loss = losses_here_[OTHER_REASONS];
+  loss.count = std::max(loss.count, others);
 }
 
 void TraceReader::end_file() {

@@ -62,6 +62,7 @@ class TraceReader {
   Result<> take_header(std::string_view text);
   void end_file();
   void note(const Line& line);
+  TraceFacts::Loss* loss_of(std::string_view reason);  // in this file; null: there are too many
   void note_losses(const nlohmann::json& end);
   void malformed();
 

@@ -262,3 +262,38 @@ TEST_CASE("Losses that only the end tells are told") {
   CHECK(facts.losses["out_pointer"].count == 2);
   CHECK(facts.losses["out_pointer"].degraded);
 }
+
+TEST_CASE("Losses for more reasons than there are, are one") {
+  TemporaryFolder folder;
+  std::string lines, losses;
+  constexpr int REASONS = 150;
+  for (int i = 0; i < REASONS; i++) {
+    std::string reason = "\"reason" + std::to_string(i) + "\"";
+    lines +=
+        R"({"type":"lost","ts":5,"reason":)" + reason + R"(,"severity":"lost","count":3})" + "\n";
+    losses += (i ? "," : "") + reason + ":4";
+  }
+  auto facts = read({folder.write("t", HEADER + lines + R"({"type":"end","ts":9,"losses":{)" +
+                                           losses + "}}\n")})
+                   .facts;
+  CHECK(facts.losses.size() == 101);
+  CHECK(facts.losses["(other reasons)"].count == 50 * 4);
+  std::uint64_t all = 0;
+  for (const auto& [reason, loss] : facts.losses) all += loss.count;
+  CHECK(all == REASONS * 4);
+}
+
+TEST_CASE("What nests deeper than any trace is no trace, or no line of one") {
+  TemporaryFolder folder;
+  constexpr std::size_t DEEP = 1'000'000;
+  std::string deep = std::string(DEEP, '[') + std::string(DEEP, ']');
+  std::string header = HEADER.substr(0, HEADER.rfind('}')) + ",\"clocks\":" + deep + "}\n";
+  auto refused = TraceReader::open({folder.write("h", header + END)});
+  REQUIRE(!refused);
+  CHECK_THAT(refused.error().message, ContainsSubstring("is no trace"));
+  Read cut = read({folder.write(
+      "t", HEADER + R"({"type":"process","op":"start","pid":1,"ts":1,"container":)" + deep + "}\n" +
+               R"({"id":1,"ts":1,"args":{"a":"[[)" + std::string(200, '[') + "\"}}\n" + END)});
+  CHECK(cut.facts.malformed == 1);
+  CHECK(cut.ids == Ids{1});
+}
