@@ -12,13 +12,13 @@ void Containers::process(const Line& line) {
     by_pid_.erase(line.pid);  // another process had that pid
     return;
   }
-  by_pid_[line.pid] =
-      names_.add(text_in(*container, "runtime") + " " + text_in(*container, "id").substr(0, 12));
+  by_pid_.set(line.pid, names_.add(text_in(*container, "runtime") + " " +
+                                   text_in(*container, "id").substr(0, 12)));
 }
 
 Name Containers::of(std::uint32_t pid) const {
-  auto at = by_pid_.find(pid);
-  return at == by_pid_.end() ? none_ : at->second;
+  if (Name container = by_pid_.of(pid)) return container;
+  return by_pid_.full() ? not_known_ : none_;
 }
 
 }  // namespace cudabpf::analyze

@@ -28,9 +28,9 @@ Contexts::Contexts(Names& names)
 
 std::uint64_t Contexts::follow(const Line& call) {
   if (!call.has(Field::ret) || call.failed()) return 0;
-  auto [at, is_new] = processes_.try_emplace(call.pid);
-  Process& process = at->second;
-  if (is_new) process.seen_begin = all_seen_begin_;
+  Process* known = process_of(call.pid);
+  if (!known) return 0;
+  Process& process = *known;
   if (call.name == words_.create) {
     push(process, call.tid, handle_in(call.args, "pctx"));
   } else if (call.name == words_.set_current) {
@@ -45,16 +45,18 @@ std::uint64_t Contexts::follow(const Line& call) {
   } else if (!call.has(Field::ordinal)) {
     return 0;
   } else if (call.name == words_.retain) {
-    Primary& primary = process.primaries[call.ordinal];
-    primary.context = handle_in(call.args, "pctx");
-    primary.users++;
-  } else if (call.name == words_.release || call.name == words_.reset) {
-    Primary& primary = process.primaries[call.ordinal];
-    if (call.name == words_.release) {
-      if (primary.users) primary.users--;
-      if (primary.users || !process.seen_begin) return 0;
+    if (Primary* primary = entry(process.primaries, call.ordinal, MAX_OF_PROCESS)) {
+      primary->context = handle_in(call.args, "pctx");
+      primary->users++;
     }
-    return gone(process, primary.context);
+  } else if (call.name == words_.release || call.name == words_.reset) {
+    auto primary = process.primaries.find(call.ordinal);
+    if (primary == process.primaries.end()) return 0;
+    if (call.name == words_.release) {
+      if (primary->second.users) primary->second.users--;
+      if (primary->second.users || !process.seen_begin) return 0;
+    }
+    return gone(process, primary->second.context);
   }
   return 0;
 }
@@ -72,21 +74,47 @@ void Contexts::header(const Line& line) {
 }
 
 void Contexts::process(const Line& line) {
-  processes_.erase(line.pid);
+  forget(line.pid);
   if (line.op == words_.exit) return;
-  processes_[line.pid].seen_begin =
-      all_seen_begin_ || line.op == words_.fork || line.op == words_.exec;
+  if (Process* process = process_of(line.pid))
+    process->seen_begin = all_seen_begin_ || line.op == words_.fork || line.op == words_.exec;
+}
+
+Contexts::Process* Contexts::process_of(std::uint32_t pid) {
+  auto known = processes_.find(pid);
+  if (known != processes_.end()) return &known->second;
+  Process* is_new = entry(processes_, pid, MAX_KEPT);
+  if (is_new) is_new->seen_begin = all_seen_begin_;
+  return is_new;
+}
+
+void Contexts::forget(std::uint32_t pid) {
+  auto known = processes_.find(pid);
+  if (known == processes_.end()) return;
+  kept_ -= 1 + known->second.stacks.size() + known->second.primaries.size();
+  processes_.erase(known);
+}
+
+template <typename Map>
+typename Map::mapped_type* Contexts::entry(Map& map, typename Map::key_type key, std::size_t most) {
+  auto known = map.find(key);
+  if (known != map.end()) return &known->second;
+  if (map.size() >= most || kept_ >= MAX_KEPT) return nullptr;
+  kept_++;
+  return &map[key];
 }
 
 void Contexts::push(Process& process, std::uint32_t tid, std::uint64_t context) {
-  auto& stack = process.stacks[tid];
   if (!context) return;
-  if (stack.size() == MAX_DEPTH) stack.erase(stack.begin());
-  stack.push_back(context);
+  auto* stack = entry(process.stacks, tid, MAX_OF_PROCESS);
+  if (!stack) return;
+  if (stack->size() == MAX_DEPTH) stack->erase(stack->begin());
+  stack->push_back(context);
 }
 
 void Contexts::pop(Process& process, std::uint32_t tid) {
-  if (auto& stack = process.stacks[tid]; !stack.empty()) stack.pop_back();
+  auto stack = process.stacks.find(tid);
+  if (stack != process.stacks.end() && !stack->second.empty()) stack->second.pop_back();
 }
 
 // On other threads than its destroyer's it would stay current, and fail every call.

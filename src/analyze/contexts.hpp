@@ -33,16 +33,25 @@ class Contexts {
     std::unordered_map<std::int64_t, Primary> primaries;                   // by device
     bool seen_begin = false;  // so that no user of a primary context was there before the trace
   };
+  // What is followed at most, of a process and of all; a context beyond that is not known.
+  static constexpr std::size_t MAX_OF_PROCESS = 4096, MAX_KEPT = 1 << 16;
+
   struct Words {
     Name create, destroy, set_current, push, pop, retain, release, reset, fork, exec, exit;
   };
 
-  static void push(Process& process, std::uint32_t tid, std::uint64_t context);
+  Process* process_of(std::uint32_t pid);  // null: there are too many
+  void forget(std::uint32_t pid);
+  // The map's entry; null: it is not there, and one too many.
+  template <typename Map>
+  typename Map::mapped_type* entry(Map& map, typename Map::key_type key, std::size_t most);
+  void push(Process& process, std::uint32_t tid, std::uint64_t context);
   static void pop(Process& process, std::uint32_t tid);
   static std::uint64_t gone(Process& process, std::uint64_t context);
 
   Words words_;
   std::unordered_map<std::uint32_t, Process> processes_;
+  std::size_t kept_ = 0;  // processes, stacks and primaries
   bool all_seen_begin_ = false;
 };
 

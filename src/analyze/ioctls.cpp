@@ -21,7 +21,7 @@ void sort(std::vector<Ioctls::Figures>& all) {
 
 Ioctls::Ioctls(Names& names) : names_(names) {
   words_ = {names.add("ioctl"), names.add("NV_OK"), names.add("exit"),
-            names.add("(calls without a line)")};
+            names.add("(calls without a line)"), names.add("(others)")};
 }
 
 void Ioctls::Figures::add(const Figures& other) {
@@ -35,8 +35,8 @@ void Ioctls::Figures::add(const Figures& other) {
 }
 
 std::size_t Ioctls::KindHash::operator()(const Kind& kind) const {
-  std::uint64_t hash = std::uint64_t{kind.pid} << 1 | (kind.in_call ? 1 : 0);
-  for (Name name : {kind.op, kind.name, kind.detail, kind.group, kind.device, kind.comm}) {
+  std::uint64_t hash = kind.of_process ? 1 : 0;
+  for (Name name : {kind.op, kind.name, kind.detail, kind.group, kind.device}) {
     hash = (hash ^ name.id) * 0x9e3779b97f4a7c15;
     hash ^= hash >> 32;
   }
@@ -54,7 +54,7 @@ void Ioctls::line(const Line& line) {
       if (line.op == words_.exit)
         comms_.erase(line.pid);
       else if (line.comm)
-        comms_[line.pid] = line.comm;
+        comms_.set(line.pid, line.comm);
       return;
     default:
       return;
@@ -62,21 +62,37 @@ void Ioctls::line(const Line& line) {
 }
 
 void Ioctls::operation(const Line& line) {
-  Kind kind{line.op,
-            line.name,
-            line.control ? line.control : line.object_class,
-            line.group,
-            line.device,
-            {},
-            line.pid,
-            line.has(Field::call)};
-  if (auto comm = comms_.find(line.pid); comm != comms_.end()) kind.comm = comm->second;
-  if (kinds_.size() >= MAX_KINDS && !kinds_.contains(kind)) kind = {};
-  count(kinds_[kind], line);
+  count(of_kind(line), line);
+  if (line.pid) {
+    OfProcess& process = of_process(line);
+    count(process.all, line);
+    if (!line.has(Field::call)) count(process.outside, line);
+  }
   if (!line.has(Field::call)) return;
-  std::uint64_t call = line.call;
-  if (open_.size() >= MAX_OPEN_CALLS && !open_.contains(call)) call = 0;
-  count(open_[call], line);
+  if (open_.size() >= MAX_OPEN_CALLS && !open_.contains(line.call)) close_calls();
+  count(open_[line.call], line);
+}
+
+Ioctls::Figures& Ioctls::of_kind(const Line& line) {
+  Name detail = line.control ? line.control : line.object_class;
+  Kind kind{line.op, line.name, detail, line.group, line.device, line.pid != 0};
+  if (kinds_.size() >= MAX_KINDS && !kinds_.contains(kind)) {
+    not_kept_apart_.kinds++;
+    // What it has, so that no list leaves it out; but ioctls have lists of their own.
+    if (kind.op != words_.ioctl) kind.op = words_.others;
+    for (Name* name : {&kind.name, &kind.detail, &kind.group, &kind.device})
+      if (*name) *name = words_.others;
+  }
+  return kinds_[kind];
+}
+
+Ioctls::OfProcess& Ioctls::of_process(const Line& line) {
+  Process process{comms_.of(line.pid), line.pid};
+  if (processes_.size() >= MAX_PROCESSES && !processes_.contains(process)) {
+    not_kept_apart_.processes++;
+    process = {};
+  }
+  return processes_[process];
 }
 
 void Ioctls::count(Figures& figures, const Line& line) const {
@@ -87,20 +103,34 @@ void Ioctls::count(Figures& figures, const Line& line) const {
 }
 
 void Ioctls::call(const Line& line) {
-  if (line.name.id >= calls_of_.size()) calls_of_.resize(names_.size());
-  calls_of_[line.name.id]++;
+  if (line.name.id >= functions_.size()) functions_.resize(names_.size());
+  functions_[line.name.id].calls++;
   if (open_.empty()) return;
   auto asked = open_.find(line.id);
   if (asked == open_.end()) return;
   asked->second.calls = 1;
   asked->second.call_time = line.duration;
-  functions_[line.name.id].add(asked->second);
+  functions_[line.name.id].asked = true;
+  add_function(line.name, asked->second);
   open_.erase(asked);
 }
 
-void Ioctls::finish(const TraceFacts& facts) {
-  for (const auto& [call, asked] : open_) functions_[words_.calls_lost.id].add(asked);
+void Ioctls::add_function(Name function, const Figures& asked) {
+  if (asked_.size() >= MAX_FUNCTIONS && !asked_.contains(function.id)) {
+    not_kept_apart_.functions += asked.count;
+    function = words_.others;
+  }
+  asked_[function.id].add(asked);
+}
+
+// Their lines are missing, but for a few that would still come.
+void Ioctls::close_calls() {
+  for (const auto& [call, asked] : open_) add_function(words_.calls_lost, asked);
   open_.clear();
+}
+
+void Ioctls::finish(const TraceFacts& facts) {
+  close_calls();
   auto header = nlohmann::json::parse(facts.header, nullptr, false);
   if (!header.is_object()) return;
   traced_ = header.value("driver_traced", Json()) == true;
@@ -124,37 +154,52 @@ std::vector<Ioctls::Figures> Ioctls::fold(NameOf name_of) const {
 
 Ioctls::Answer Ioctls::answer() const {
   auto text = [&](Name name) { return std::string(names_.text(name)); };
-  auto is_interrupt = [](const Kind& kind) { return kind.op && !kind.device && !kind.pid; };
-  auto process = [&](const Kind& kind) {
-    if (!kind.pid) return std::string();
-    return fmt::format("{} ({})", kind.comm ? text(kind.comm) : "process", kind.pid);
-  };
   Answer answer;
   answer.traced = traced_;
   answer.way = way_;
+  answer.not_kept_apart = not_kept_apart_;
   answer.operations = fold([&](const Kind& kind) {
-    if (!kind.op) return std::string("(too many to be kept apart)");
-    return is_interrupt(kind) ? fmt::format("{}: {}", text(kind.op), text(kind.name))
-                              : text(kind.op);
+    bool is_interrupt = !kind.device && !kind.of_process;
+    return is_interrupt ? fmt::format("{}: {}", text(kind.op), text(kind.name)) : text(kind.op);
   });
   answer.groups = fold([&](const Kind& kind) { return text(kind.group); });
   answer.commands = fold([&](const Kind& kind) {
     if (kind.op != words_.ioctl) return std::string();
-    if (!kind.detail) return text(kind.name);
+    if (!kind.detail || kind.name == words_.others) return text(kind.name);
     return text(kind.name) == "NV_ESC_RM_CONTROL" ? text(kind.detail)
                                                   : text(kind.name) + " " + text(kind.detail);
   });
   answer.devices = fold([&](const Kind& kind) { return text(kind.device); });
-  answer.processes = fold(process);
-  answer.outside =
-      fold([&](const Kind& kind) { return kind.in_call ? std::string() : process(kind); });
-  for (const auto& [name, figures] : functions_) {
-    answer.calls.push_back(figures);
-    answer.calls.back().name = text({name});
-    if (name < calls_of_.size()) answer.calls.back().of_calls = calls_of_[name];
+  add_functions(answer);
+  add_processes(answer);
+  return answer;
+}
+
+void Ioctls::add_functions(Answer& answer) const {
+  std::uint64_t others = 0;  // calls
+  for (std::uint32_t id = 0; id < functions_.size(); id++)
+    if (functions_[id].asked && !asked_.contains(id)) others += functions_[id].calls;
+  for (const auto& [name, figures] : asked_) {
+    Figures& of = answer.calls.emplace_back(figures);
+    of.name = names_.text({name});
+    if (name == words_.others.id)
+      of.of_calls = others;
+    else if (name < functions_.size())
+      of.of_calls = functions_[name].calls;
   }
   sort(answer.calls);
-  return answer;
+}
+
+void Ioctls::add_processes(Answer& answer) const {
+  for (const auto& [process, figures] : processes_) {
+    std::string_view comm = process.comm ? names_.text(process.comm) : "process";
+    std::string name = process.pid ? fmt::format("{} ({})", comm, process.pid)
+                                   : std::string(names_.text(words_.others));
+    answer.processes.emplace_back(figures.all).name = name;
+    if (figures.outside.count) answer.outside.emplace_back(figures.outside).name = name;
+  }
+  sort(answer.processes);
+  sort(answer.outside);
 }
 
 }  // namespace cudabpf::analyze

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
+#include "analyze/by_pid.hpp"
 #include "util/durations.hpp"
 
 namespace cudabpf::analyze {
@@ -26,6 +27,11 @@ class Ioctls : public Analysis {
     void add(const Figures& other);
   };
 
+  // Operations that are among the "(others)" of an answer.
+  struct NotKeptApart {
+    std::uint64_t kinds = 0, processes = 0, functions = 0;
+  };
+
   // Each with the longest total first.
   struct Answer {
     bool traced = false;  // the trace was to have these
@@ -35,6 +41,7 @@ class Ioctls : public Analysis {
     std::vector<Figures> calls;             // by the CUDA function that they served
     std::vector<Figures> outside;           // of any traced call, by process
     std::vector<Figures> devices, processes;
+    NotKeptApart not_kept_apart;
   };
 
   explicit Ioctls(Names& names);
@@ -44,36 +51,60 @@ class Ioctls : public Analysis {
   Answer answer() const;
 
  private:
-  // So many kinds of operations are kept apart; those that come later are one.
-  static constexpr std::size_t MAX_KINDS = 1 << 16;
-  static constexpr std::size_t MAX_OPEN_CALLS = 1 << 16;
+  // So many of each are kept apart; those that come later are one.
+  static constexpr std::size_t MAX_KINDS = 4096, MAX_PROCESSES = 4096, MAX_FUNCTIONS = 4096;
+  static constexpr std::size_t MAX_OPEN_CALLS = 1 << 14;
 
   struct Kind {
-    Name op, name, detail, group, device, comm;
-    std::uint32_t pid = 0;
-    bool in_call = false;
+    Name op, name, detail, group, device;
+    bool of_process = false;
     bool operator==(const Kind&) const = default;
   };
   struct KindHash {
     std::size_t operator()(const Kind& kind) const;
   };
+  struct Process {
+    Name comm;
+    std::uint32_t pid = 0;
+    bool operator==(const Process&) const = default;
+  };
+  struct ProcessHash {
+    std::size_t operator()(const Process& process) const {
+      return (std::uint64_t{process.comm.id} << 32 | process.pid) * 0x9e3779b97f4a7c15;
+    }
+  };
+  struct OfProcess {
+    Figures all, outside;  // of any call
+  };
+  struct Function {
+    std::uint64_t calls = 0;
+    bool asked = false;  // for something
+  };
 
   void operation(const Line& line);
   void call(const Line& line);
   void count(Figures& figures, const Line& line) const;
+  Figures& of_kind(const Line& line);
+  OfProcess& of_process(const Line& line);
+  void add_function(Name function, const Figures& asked);
+  void close_calls();
   template <typename NameOf>
   std::vector<Figures> fold(NameOf name_of) const;
+  void add_functions(Answer& answer) const;
+  void add_processes(Answer& answer) const;
 
   Names& names_;
   struct {
-    Name ioctl, nv_ok, exit, calls_lost;
+    Name ioctl, nv_ok, exit, calls_lost, others;
   } words_;
   std::unordered_map<Kind, Figures, KindHash> kinds_;
+  std::unordered_map<Process, OfProcess, ProcessHash> processes_;
   // Of calls whose lines have not come: what they ask for stands before them.
   std::unordered_map<std::uint64_t, Figures> open_;
-  std::unordered_map<std::uint32_t, Figures> functions_;  // by their name
-  std::vector<std::uint64_t> calls_of_;                   // by a function's name
-  std::unordered_map<std::uint32_t, Name> comms_;         // by pid
+  std::unordered_map<std::uint32_t, Figures> asked_;  // by the function's name
+  std::vector<Function> functions_;                   // by their name
+  ByPid comms_;
+  NotKeptApart not_kept_apart_;
   bool traced_ = false;
   std::string way_;
 };

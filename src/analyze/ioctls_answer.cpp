@@ -72,6 +72,21 @@ void add_calls(Page& page, const std::vector<Figures>& all, std::size_t at_most)
   table.add_to(page);
 }
 
+// What stands in a row of others, and is in no other row.
+void add_not_kept_apart(Page& page, const Ioctls::NotKeptApart& not_kept) {
+  std::string parts;
+  auto add = [&](std::uint64_t count, std::string_view what) {
+    if (!count) return;
+    parts += fmt::format("{}{} of {}", parts.empty() ? "" : ", ",
+                         count_of(count, "operation", "operations"), what);
+  };
+  add(not_kept.kinds, "more kinds");
+  add(not_kept.processes, "more processes");
+  add(not_kept.functions, "more functions");
+  if (!parts.empty())
+    page.paragraph(fmt::format("Too many to be kept apart, and told as (others): {}.", parts), 2);
+}
+
 bool has_operation(const Ioctls::Answer& answer, std::string_view prefix) {
   for (const Figures& of : answer.operations)
     if (of.name.starts_with(prefix)) return true;
@@ -90,6 +105,9 @@ Json ioctls_json(const Ioctls::Answer& answer) {
                {"groups", list(answer.groups)},   {"commands", list(answer.commands)},
                {"calls", list(answer.calls)},     {"outside_of_calls", list(answer.outside)},
                {"devices", list(answer.devices)}, {"processes", list(answer.processes)}};
+  json["not_kept_apart"] = {{"of_kinds", answer.not_kept_apart.kinds},
+                            {"of_processes", answer.not_kept_apart.processes},
+                            {"of_functions", answer.not_kept_apart.functions}};
   for (std::size_t i = 0; i < answer.calls.size(); i++) {
     json["calls"][i]["calls"] = answer.calls[i].of_calls;
     json["calls"][i]["calls_that_asked"] = answer.calls[i].calls;
@@ -121,6 +139,7 @@ void add_ioctls(Page& page, const Ioctls::Answer& answer, IoctlsBy by, std::size
     add_section(page, "by process", answer.processes, at_most, "processes");
 
   page.blank();
+  add_not_kept_apart(page, answer.not_kept_apart);
   if (has_operation(answer, "poll"))
     page.paragraph("A poll waits: its time is not the driver's work.", 2);
   if (answer.way == "syscall_tracepoints")

@@ -53,22 +53,23 @@ void Memory::line(const Line& line) {
     holder_by_pid_.erase(line.pid);
     return;
   }
-  comms_[line.pid] = line.comm;
+  comms_.set(line.pid, line.comm);
   if (auto at = holder_by_pid_.find(line.pid); at != holder_by_pid_.end())
-    if (Holder& holder = holders_[at->second]; holder.pid) holder.comm = line.comm;
+    holders_[at->second].comm = line.comm;
+}
+
+std::size_t Memory::place_of(std::uint32_t pid) const {
+  auto at = holder_by_pid_.find(pid);
+  return at == holder_by_pid_.end() ? MAX_HOLDERS : at->second;
 }
 
 Memory::Holder& Memory::holder_of(std::uint32_t pid) {
-  auto [at, is_new] = holder_by_pid_.try_emplace(pid, holders_.size());
-  if (!is_new) return holders_[at->second];
-  if (holders_.size() > MAX_HOLDERS) {
-    at->second = MAX_HOLDERS;
-    return holders_[MAX_HOLDERS];
-  }
+  if (std::size_t place = place_of(pid); place < holders_.size()) return holders_[place];
   Holder& holder = holders_.emplace_back();
-  if (at->second == MAX_HOLDERS) return holder;  // of all others
+  if (holders_.size() > MAX_HOLDERS) return holder;  // of all others
+  holder_by_pid_[pid] = holders_.size() - 1;
   holder.pid = pid;
-  if (auto comm = comms_.find(pid); comm != comms_.end()) holder.comm = comm->second;
+  holder.comm = comms_.of(pid);
   return holder;
 }
 
@@ -184,7 +185,7 @@ void Memory::find_holders() {
   live_.each([&](const Block& block) {
     auto side = static_cast<std::size_t>(side_of(block.kind));
     all[side].push_back(block);
-    live[holder_by_pid_.at(block.pid)][side].push_back(block);
+    live[place_of(block.pid)][side].push_back(block);
   });
   auto find = [](Holder& holder, const Live& live) {
     for (std::size_t side = 0; side < SIDES; side++)

@@ -34,23 +34,26 @@ class NestedCalls {
   // Gives them back, and holds none any more: begin(), then those inside of it, then end().
   template <typename Begin, typename End>
   void give(Begin&& begin, End&& end) {
-    for (std::size_t call : outermost_) give(call, begin, end);
+    // Calls nest as deep as a trace says: what is begun is on a stack of its own.
+    std::vector<std::size_t> next(outermost_.rbegin(), outermost_.rend()), begun;
+    while (!next.empty()) {
+      std::size_t call = next.back();
+      if (!begun.empty() && begun.back() == call) {  // all those inside of it were given
+        end(held_[call]);
+        begun.pop_back();
+        next.pop_back();
+        continue;
+      }
+      begin(held_[call]);
+      begun.push_back(call);
+      for (std::size_t after = call; after > held_[call].first; after = held_[after - 1].first)
+        next.push_back(after - 1);
+    }
     outermost_.clear();
     held_.clear();
   }
 
  private:
-  template <typename Begin, typename End>
-  void give(std::size_t call, Begin& begin, End& end) {
-    const Held& held = held_[call];
-    begin(held);
-    std::vector<std::size_t> inside;  // the last first
-    for (std::size_t next = call; next > held.first; next = held_[next - 1].first)
-      inside.push_back(next - 1);
-    for (auto one = inside.rbegin(); one != inside.rend(); ++one) give(*one, begin, end);
-    end(held);
-  }
-
   std::vector<Held> held_;              // as their lines came
   std::vector<std::size_t> outermost_;  // those of them that no other that is held made
 };

@@ -169,13 +169,13 @@ void PerfettoTrace::track(const Track& track) {
   switch (track.kind) {
     case Track::Kind::process:
       of.number(track_descriptor::PROCESS_PID, track.pid);
-      if (!track.name.empty()) of.text(track_descriptor::PROCESS_NAME, track.name);
+      if (!track.name.empty()) of.text(track_descriptor::PROCESS_NAME, fitting(track.name));
       descriptor.message(track_descriptor::PROCESS, of);
       break;
     case Track::Kind::thread:
       of.number(track_descriptor::THREAD_PID, track.pid);
       of.number(track_descriptor::THREAD_TID, track.tid);
-      if (!track.name.empty()) of.text(track_descriptor::THREAD_NAME, track.name);
+      if (!track.name.empty()) of.text(track_descriptor::THREAD_NAME, fitting(track.name));
       descriptor.message(track_descriptor::THREAD, of);
       break;
     case Track::Kind::counter:
@@ -184,7 +184,7 @@ void PerfettoTrace::track(const Track& track) {
       descriptor.message(track_descriptor::COUNTER, of);
       [[fallthrough]];
     default:
-      descriptor.text(track_descriptor::NAME, track.name);
+      descriptor.text(track_descriptor::NAME, fitting(track.name));
   }
   packet_.message(packet::TRACK_DESCRIPTOR, descriptor);
   put_packet();
@@ -220,7 +220,7 @@ void PerfettoTrace::counter(const Track& counter, std::uint64_t ts, std::uint64_
 
 void PerfettoTrace::note(const Track& track, std::uint64_t ts, std::string_view name, Facts facts) {
   start_event(track_event::INSTANT, track);
-  event_.text(track_event::NAME, name);
+  event_.text(track_event::NAME, fitting(name));
   for (const auto& [fact, what] : facts) {
     if (what.empty()) continue;
     annotation_.clear();

@@ -150,7 +150,11 @@ void Timeline::process(const Line& line) {
     process_by_pid_.erase(known);
     last_thread_ = nullptr;
   }
-  if (line.op != exit_ && line.comm) process_of(line.pid).comm = line.comm;
+  if (line.op == exit_) return comms_.erase(line.pid);
+  if (!line.comm) return;
+  comms_.set(line.pid, line.comm);
+  known = process_by_pid_.find(line.pid);
+  if (known != process_by_pid_.end()) processes_[known->second].comm = line.comm;
 }
 
 void Timeline::keep_piece(const Line& line, Category category, std::uint64_t begin,
@@ -175,7 +179,7 @@ Category Timeline::category_of(const Line& line) {
 
 Timeline::Process& Timeline::process_of(std::uint32_t pid) {
   auto [at, is_new] = process_by_pid_.try_emplace(pid, processes_.size());
-  if (is_new) processes_.push_back({pid, {}, {}, {}});
+  if (is_new) processes_.push_back({pid, comms_.of(pid), {}, {}});
   return processes_[at->second];
 }
 

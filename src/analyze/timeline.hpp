@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
+#include "analyze/by_pid.hpp"
 #include "analyze/time_buckets.hpp"
 #include "analyze/timeline_bars.hpp"
 
@@ -130,7 +131,8 @@ class Timeline : public Analysis {
   Name kernel_, graph_, launch_, ioctl_, exec_, exit_;
   std::uint64_t last_seen_ = 0, duration_ = 0;
 
-  std::vector<Process> processes_;
+  ByPid comms_;
+  std::vector<Process> processes_;  // that have a thread or a stream
   std::vector<Thread> threads_;
   std::vector<Stream> streams_;
   std::unordered_map<std::uint32_t, std::size_t> process_by_pid_;

@@ -259,6 +259,9 @@ void add_timeline(Page& page, const Timeline& timeline) {
   if (timeline.left_out_of_threads())
     page.line(fmt::format("  {} of more threads than can be kept apart are left out",
                           count_of(timeline.left_out_of_threads(), "call", "calls")));
+  if (timeline.left_out_of_streams())
+    page.line(fmt::format("  {} on more streams than can be kept apart are left out of their rows",
+                          count_of(timeline.left_out_of_streams(), "call", "calls")));
 }
 
 }  // namespace cudabpf::analyze

@@ -36,6 +36,7 @@ void Tracks::line(const Line& line) {
       for (TrackWriter* writer : writers_) writer->start(clocks_in(line.text));
     begun_ = true;
   }
+  if (kept_ >= MAX_TRACKS) begin_anew(line.ts);
   live_.line(line);
   switch (line.kind) {
     case LineKind::call:
@@ -58,9 +59,10 @@ void Tracks::line(const Line& line) {
 void Tracks::finish(const TraceFacts& facts) {
   for (auto& [pid, process] : processes_) close(process);
   for (const std::string& why : facts.cut_off)
-    for (TrackWriter* writer : writers_)
-      writer->note(machine_track("what is missing"), facts.last_ts, "the trace was cut off",
-                   {{"why", why}});
+    missing(facts.last_ts, "the trace was cut off", "why", why);
+  if (flows_left_out_)
+    missing(facts.last_ts, "arrows that were too many at once", "count",
+            fmt::format("{}", flows_left_out_));
   for (TrackWriter* writer : writers_) writer->finish(facts);
 }
 
@@ -69,13 +71,15 @@ void Tracks::call(const Line& line) {
   Thread& thread = this->thread(process, line.tid);
   std::vector<std::uint64_t> flows;
   // Calls that began later and have not come by now were inside of this one, and are missing.
+  flows_kept_ -= thread.flows.size();
   for (; !thread.flows.empty() && thread.flows.back().call >= line.id; thread.flows.pop_back())
     if (thread.flows.back().call == line.id) flows.push_back(thread.flows.back().id);
+  bool outermost = !line.has(Field::parent);
+  if (outermost) thread.flows.clear();  // what is left is of calls whose lines are missing
+  flows_kept_ += thread.flows.size() + flows.size();
   thread.nested.hold(line, std::move(flows));
   held_++;
-  bool outermost = !line.has(Field::parent);
   if (outermost || held_ >= MAX_HELD) give_nested(thread);
-  if (outermost) thread.flows.clear();  // what is left is of calls whose lines are missing
   if (line.async && line.has(Field::stream) && !line.failed()) enqueued(process, line);
   if (line.type == words_.kernel && line.op == words_.launch && !line.failed())
     launched(process, line.end());
@@ -86,6 +90,7 @@ void Tracks::give_nested(Thread& thread) {
   bool endless = false;
   auto begin = [&](const NestedCalls::Held& held) {
     endless |= shape_of(held.line) == Shape::endless;
+    flows_kept_ -= held.flows.size();
     for (TrackWriter* writer : writers_)
       writer->begin(thread.track, held.line, shape_of(held.line), {.begin = held.flows});
   };
@@ -104,8 +109,11 @@ void Tracks::driver(const Line& line) {
     announce(thread.driver, Track::Kind::driver, &process, &thread.track,
              fmt::format("driver, thread {}", line.tid));
   TrackWriter::Flows flows;
-  if (line.has(Field::call) && thread.flows.size() < MAX_FLOWS) {
+  if (line.has(Field::call) && flows_kept_ >= MAX_FLOWS) {
+    flows_left_out_++;
+  } else if (line.has(Field::call)) {
     thread.flows.push_back({line.call, ++flows_});
+    flows_kept_++;
     flows = {.end = flows_, .caller = &thread.track};
   }
   Shape shape = shape_of(line);
@@ -143,16 +151,21 @@ void Tracks::gpu_error(const Line& line) {
 void Tracks::lost(const Line& line) {
   std::string count = line.has(Field::count) ? fmt::format("{}", line.count) : "not known";
   std::string name = fmt::format("{}: {}", names_.text(line.severity), names_.text(line.reason));
-  for (TrackWriter* writer : writers_)
-    writer->note(machine_track("what is missing"), line.ts, name, {{"count", count}});
+  missing(line.ts, name, "count", count);
+}
+
+void Tracks::missing(std::uint64_t ts, std::string_view what, std::string_view fact,
+                     std::string how) {
+  Track& track = machine_track("what is missing");
+  for (TrackWriter* writer : writers_) writer->note(track, ts, what, {{fact, how}});
 }
 
 void Tracks::process_line(const Line& line) {
   if (line.op != words_.start) forget(line.pid);  // another program, or another process
   if (line.op == words_.exit)
     comms_.erase(line.pid);
-  else if (line.comm && (comms_.size() < MAX_TRACKS || comms_.contains(line.pid)))
-    comms_[line.pid] = line.comm;
+  else if (line.comm)
+    comms_.set(line.pid, line.comm);
   auto known = processes_.find(line.pid);
   if (known == processes_.end()) return;
   known->second.track.name = process_name(line.pid);
@@ -162,9 +175,10 @@ void Tracks::process_line(const Line& line) {
 void Tracks::enqueued(Process& process, const Line& call) {
   bool of_thread = call.stream == PER_THREAD_STREAM;
   std::uint64_t key = of_thread ? std::uint64_t{1} << 63 | call.tid : call.stream;
-  if (process.streams.size() >= MAX_TRACKS) process.streams.clear();
-  Track& stream = process.streams[key];
-  if (!stream.id)
+  auto [at, is_new] = process.streams.try_emplace(key);
+  Track& stream = at->second;
+  kept_ += is_new;
+  if (is_new)
     announce(stream, Track::Kind::stream, &process, &process.track,
              of_thread ? fmt::format("stream {:#x} of thread {}", call.stream, call.tid)
                        : fmt::format("stream {:#x}", call.stream));
@@ -175,11 +189,8 @@ Tracks::Process& Tracks::process(std::uint32_t pid) {
   if (last_process_ && last_process_->track.pid == pid) return *last_process_;
   auto at = processes_.find(pid);
   if (at == processes_.end()) {
-    if (processes_.size() >= MAX_TRACKS) {
-      for (auto& [other, process] : processes_) close(process);
-      processes_.clear();
-    }
     at = processes_.try_emplace(pid).first;
+    kept_++;
     Track& track = at->second.track;
     track.pid = pid;
     std::uint32_t before = again_.contains(pid) ? again_[pid] : 0;
@@ -192,15 +203,12 @@ Tracks::Process& Tracks::process(std::uint32_t pid) {
 }
 
 Tracks::Thread& Tracks::thread(Process& process, std::uint32_t tid) {
-  auto at = process.threads.find(tid);
+  auto [at, is_new] = process.threads.try_emplace(tid);
+  Thread& thread = at->second;
+  kept_ += is_new;
   // Nothing can come after a call that has no end, but on a track of its own: of a thread that got
   // the same tid.
-  if (at != process.threads.end() && at->second.track.id) return at->second;
-  if (process.threads.size() >= MAX_TRACKS) {
-    for (auto& [other, thread] : process.threads) give_nested(thread);
-    process.threads.clear();
-  }
-  Thread& thread = process.threads[tid];
+  if (thread.track.id) return thread;
   thread.track.tid = tid;
   bool main = tid == process.track.pid;
   announce(thread.track, Track::Kind::thread, &process, &process.track,
@@ -210,7 +218,11 @@ Tracks::Thread& Tracks::thread(Process& process, std::uint32_t tid) {
 
 // What is not written yet of it.
 void Tracks::close(Process& process) {
-  for (auto& [tid, thread] : process.threads) give_nested(thread);
+  for (auto& [tid, thread] : process.threads) {
+    give_nested(thread);
+    flows_kept_ -= thread.flows.size();
+    thread.flows.clear();
+  }
   count_launches(process, ~std::uint64_t{0});
   for (Counter& counter : process.memory) write(counter);
   write(process.launches);
@@ -221,7 +233,13 @@ void Tracks::forget(std::uint32_t pid) {
   if (at == processes_.end()) return;
   close(at->second);
   last_process_ = nullptr;
+  kept_ -= 1 + at->second.threads.size() + at->second.streams.size();
   processes_.erase(at);
+}
+
+void Tracks::begin_anew(std::uint64_t ts) {
+  while (!processes_.empty()) forget(processes_.begin()->first);
+  missing(ts, "more tracks than are kept apart", "so", "all of them begin anew, counters from 0");
 }
 
 void Tracks::announce(Track& track, Track::Kind kind, const Process* process, const Track* parent,
@@ -245,8 +263,7 @@ Track& Tracks::machine_track(const std::string& name) {
 }
 
 std::string Tracks::process_name(std::uint32_t pid) const {
-  auto comm = comms_.find(pid);
-  return comm == comms_.end() ? "" : std::string(names_.text(comm->second));
+  return std::string(names_.text(comms_.of(pid)));
 }
 
 }  // namespace cudabpf::analyze

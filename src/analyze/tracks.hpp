@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
+#include "analyze/by_pid.hpp"
 #include "analyze/live_memory.hpp"
 #include "analyze/nested_calls.hpp"
 
@@ -70,8 +71,8 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   static constexpr std::uint64_t SECOND_NS = 1'000'000'000;
   // What is kept at most of what a trace may have any number of.
   static constexpr std::size_t MAX_HELD = 1 << 14;    // nested calls
-  static constexpr std::size_t MAX_FLOWS = 1 << 14;   // that have begun, of a thread
-  static constexpr std::size_t MAX_TRACKS = 1 << 16;  // of a process; then they begin anew
+  static constexpr std::size_t MAX_FLOWS = 1 << 16;   // that have begun; others have no arrow
+  static constexpr std::size_t MAX_TRACKS = 1 << 16;  // then all begin anew
 
   struct Counter {
     Track track;
@@ -118,6 +119,8 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   Thread& thread(Process& process, std::uint32_t tid);
   void close(Process& process);
   void forget(std::uint32_t pid);
+  void begin_anew(std::uint64_t ts);
+  void missing(std::uint64_t ts, std::string_view what, std::string_view fact, std::string how);
   void announce(Track& track, Track::Kind kind, const Process* process, const Track* parent,
                 std::string name);
   Track& machine_track(const std::string& name);
@@ -133,12 +136,14 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   Words words_;
   std::unordered_map<std::uint32_t, Process> processes_;
   Process* last_process_ = nullptr;
-  std::unordered_map<std::uint32_t, Name> comms_;           // by pid
+  ByPid comms_;
   std::unordered_map<std::uint32_t, std::uint32_t> again_;  // pids that were others' before
   std::map<std::string, Track> machine_;                    // by name
   std::uint32_t tracks_ = 0;
-  std::uint64_t flows_ = 0;
-  std::size_t held_ = 0;  // nested calls, of all threads
+  std::uint64_t flows_ = 0, flows_left_out_ = 0;
+  std::size_t kept_ = 0;        // processes, threads and streams
+  std::size_t flows_kept_ = 0;  // of all threads
+  std::size_t held_ = 0;        // nested calls, of all threads
   bool begun_ = false;
 };
 

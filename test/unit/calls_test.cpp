@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "analyzing.hpp"
@@ -81,6 +82,23 @@ TEST_CASE("Calls of more functions than any driver has are counted together") {
     CHECK(group.functions[0].name == "(others)");
     CHECK(group.functions[0].count == (FUNCTIONS - APART) / 2);
   }
+}
+
+TEST_CASE("Of more processes than a machine has the container is not known") {
+  LineParser parser;
+  Calls calls(parser.names(), Calls::By::container);
+  std::string text;
+  constexpr int PROCESSES = 70'000;
+  for (int pid = 1; pid <= PROCESSES; pid++)
+    text += R"({"type":"process","op":"start","ts":1,"pid":)" + std::to_string(pid) +
+            R"(,"container":{"runtime":"docker","id":"8f2b"}})" + "\n";
+  for (int pid : {1, PROCESSES})
+    text += R"({"id":1,"name":"f","ts":1,"duration_us":1.000,"pid":)" + std::to_string(pid) + "}\n";
+  each_line(parser, text, [&](const Line& line) { calls.line(line); });
+  auto groups = calls.groups();
+  REQUIRE(groups.size() == 2);
+  std::set<std::string> names = {groups[0].name, groups[1].name};
+  CHECK(names == std::set<std::string>{"docker 8f2b", "(not known)"});
 }
 
 TEST_CASE("A table of calls has as many columns as the terminal has room for") {

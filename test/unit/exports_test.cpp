@@ -219,6 +219,16 @@ TEST_CASE("A name that is too long for Perfetto's reader is cut between characte
   CHECK(nlohmann::json::accept('"' + text.substr(text.find("xé"), (16 << 10) - 1) + '"'));
 }
 
+TEST_CASE("Names of processes and of losses are cut as well") {
+  std::string name(400'000, 'x');
+  std::string text = perfetto(
+      R"({"type":"process","op":"start","ts":1,"pid":7,"comm":")" + name + "\"}\n" +
+          R"({"id":9,"type":"init","name":"c","ts":100,"pid":7,"tid":7})" + "\n" +
+          R"({"type":"lost","ts":5,"severity":"lost","reason":")" + name + "\",\"count\":1}",
+      PerfettoTrace::Packets::plain);
+  CHECK(text.size() < 4 * (16 << 10));
+}
+
 TEST_CASE("A stream whose writing failed takes all, and keeps nothing") {
   std::size_t asked = 0;
   ByteStream stream([&](std::string_view) { return ++asked < 2; });

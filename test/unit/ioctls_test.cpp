@@ -117,6 +117,51 @@ TEST_CASE("A process that has a pid anew is another one") {
                  .processes) == Told{"b (7) 2 0 0 2", "a (7) 1 0 0 1"});
 }
 
+TEST_CASE(
+    "What is too much to be kept apart is told as others, and nothing is missing in the sums") {
+  constexpr std::uint64_t MANY = 5000, APART = 4096;
+  std::string lines;
+  for (std::uint64_t i = 1; i <= MANY; i++) {
+    std::string n = std::to_string(i);
+    lines += R"({"type":"kernel","op":"ioctl","name":"c)" + n + R"(","ts":1,"duration_us":1.000,)" +
+             R"("pid":)" + n + R"(,"tid":1,"ret":0,"call":)" + n + R"(,"group":"g)" + n + "\"}\n" +
+             R"({"type":"kernel","op":"poll","name":"poll","ts":1,"duration_us":1.000,"pid":)" + n +
+             R"(,"tid":1,"ret":0,"device":"d)" + n + "\"}\n" + R"({"id":)" + n +
+             R"(,"type":"init","name":"f)" + n + R"(","ts":1,"pid":1,"tid":1,"ret":0})" + "\n";
+  }
+  Ioctls::Answer answer = answer_of(lines);
+  auto sum = [](const std::vector<Ioctls::Figures>& all) {
+    Ioctls::Figures sum;
+    for (const auto& of : all) sum.add(of);
+    return sum;
+  };
+  CHECK(sum(answer.operations).count == 2 * MANY);
+  for (const auto* list :
+       {&answer.groups, &answer.commands, &answer.calls, &answer.devices, &answer.outside}) {
+    CHECK(sum(*list).count == MANY);
+    CHECK(sum(*list).durations.count() == MANY);
+    CHECK(list->size() <= APART + 1);
+    CHECK(list->front().name == "(others)");
+  }
+  CHECK(sum(answer.processes).count == 2 * MANY);
+  CHECK(sum(answer.calls).of_calls == MANY);
+  CHECK(answer.not_kept_apart.kinds == 2 * MANY - APART);
+  CHECK(answer.not_kept_apart.processes == 2 * (MANY - APART));
+  CHECK(answer.not_kept_apart.functions == MANY - APART);
+  CHECK(ioctls_json(answer)["not_kept_apart"]["of_functions"] == MANY - APART);
+  CHECK_THAT(page_text([&](Page& page) { add_ioctls(page, answer, IoctlsBy::call, 5); }),
+             ContainsSubstring("5,904 operations of more kinds"));
+}
+
+TEST_CASE("Calls whose lines are missing do not take the place of those that come") {
+  constexpr int MANY = 20'000;
+  std::string lines;
+  for (int i = 1; i <= MANY; i++)
+    lines += operation("ioctl", "a", 1, R"("ret":0,"call":)" + std::to_string(i));
+  Ioctls::Answer answer = answer_of(lines + call(MANY, "cuInit", 9));
+  CHECK(told(answer.calls) == Told{"(calls without a line) 19999 19999 0 19999", "cuInit 1 1 0 1"});
+}
+
 TEST_CASE("A trace without the driver says how to have it") {
   auto page_of = [](const std::string& header) {
     Ioctls::Answer answer = answer_of(call(1, "cuInit", 5), header);

@@ -74,6 +74,25 @@ TEST_CASE("Memory of each process and kind, and what was left at the end") {
   CHECK_THAT(analyzed.page(), ContainsSubstring("2 two device"));
 }
 
+TEST_CASE("Processes that are too many to be kept apart are one, and free what they held") {
+  Trace trace;
+  constexpr int PROCESSES = 300, APART = 256;
+  for (int pid = 1; pid <= PROCESSES; pid++) start(trace, pid, "p").alloc(100, "0x10");
+  for (int pid = 1; pid <= PROCESSES; pid += 2) {
+    trace.pid = pid;
+    trace.free("0x10");
+  }
+  Analyzed analyzed(trace);
+  const auto& processes = analyzed.memory.processes();
+  REQUIRE(processes.size() == APART + 1);
+  std::uint64_t held = 0;
+  for (const auto& holder : processes) {
+    held += holder.held[0];
+    if (!holder.pid) CHECK(holder.held[0] == (PROCESSES - APART) / 2 * 100);
+  }
+  CHECK(held == PROCESSES / 2 * 100);
+}
+
 TEST_CASE("What held the peak, though it was freed later") {
   Trace trace;
   trace.alloc(1000, "0xa0").free("0xa0");               // not at the peak

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <string>
 #include <vector>
@@ -130,6 +131,54 @@ TEST_CASE("More nested calls than are held") {
   for (int id = 2; id < MANY; id++) text += call(id, "inner", inside(1, 5, 6));
   Drawn drawn = draw(text + call(1, "outer", took(5, 6)));
   CHECK(drawn.events.size() == 2 * (MANY - 1));
+}
+
+TEST_CASE("Calls may nest as deep as a trace says") {
+  std::string text;
+  constexpr int DEEP = 16'000;
+  for (int id = DEEP; id > 1; id--) text += call(id, "inner", inside(id - 1, 5, 6));
+  Drawn drawn = draw(text + call(1, "outer", took(5, 6)));
+  REQUIRE(drawn.events.size() == 2 * DEEP);
+  CHECK(drawn.events[0] == "2 begin outer at 5");
+  CHECK(drawn.events[DEEP - 1] == "2 begin inner at 5");
+  CHECK(drawn.events[DEEP] == "2 end inner at 6");
+  CHECK(drawn.events.back() == "2 end outer at 6");
+}
+
+TEST_CASE("Tracks that are too many begin anew, and that is told") {
+  std::string text;
+  constexpr int MANY = 70'000;
+  for (int tid = 1; tid <= MANY; tid++) text += call(tid, "c", took(5, 6), tid);
+  Drawn drawn = draw(text + call(MANY + 1, "c", took(7, 8), 1));
+  // A begin and an end of each call, and what is told.
+  CHECK(drawn.events.size() == 2 * (MANY + 1) + 1);
+  CHECK(std::count(drawn.events.begin(), drawn.events.end(),
+                   "what is missing: more tracks than are kept apart at 5, so all of them begin "
+                   "anew, counters from 0") == 1);
+  // The process and a thread come twice.
+  CHECK(drawn.tracks.size() == MANY + 1 + 2 + 1);
+}
+
+TEST_CASE("Arrows that are too many at once are counted") {
+  std::string text;
+  constexpr int MANY = 70'000, KEPT = 1 << 16;
+  for (int i = 0; i < MANY; i++)
+    text += fmt::format(
+        R"({{"type":"kernel","op":"ioctl","name":"i","ts":5,"pid":7,"tid":{},"call":{}}})"
+        "\n",
+        i % 50, i + 1);
+  TraceFacts facts;
+  facts.last_ts = 9;
+  CHECK(draw(text, facts).events.back() ==
+        fmt::format("what is missing: arrows that were too many at once at 9, count {}",
+                    MANY - KEPT));
+  // What has its call makes room again.
+  std::string one = R"({"type":"kernel","op":"ioctl","name":"i","ts":5,"pid":7,"tid":7,"call":1})"
+                    "\n" +
+                    call(1, "c", took(5, 6));
+  std::string all;
+  for (int i = 0; i < MANY; i++) all += one;
+  CHECK(draw(all).events.back() == "2 end c at 6");
 }
 
 TEST_CASE("Calls without a duration are points, or have no end") {
