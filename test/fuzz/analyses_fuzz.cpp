@@ -1,5 +1,6 @@
 // What stands in a trace comes from any program, and may have been written by anybody: no lines
-// may make an analysis crash, hang or swell, or bring control characters to the terminal.
+// may make an analysis or an export crash, hang or swell, or bring control characters to the
+// terminal.
 //
 // The input: a byte that says which analysis is asked, one for the terminal's width, and the lines
 // of a trace.
@@ -14,7 +15,10 @@
 #include <string_view>
 #include <vector>
 
+#include "analyze/alnair_logs.hpp"
 #include "analyze/calls.hpp"
+#include "analyze/chrome_trace.hpp"
+#include "analyze/csv_table.hpp"
 #include "analyze/difference.hpp"
 #include "analyze/errors.hpp"
 #include "analyze/idle.hpp"
@@ -22,8 +26,10 @@
 #include "analyze/kernels.hpp"
 #include "analyze/line_parser.hpp"
 #include "analyze/memory.hpp"
+#include "analyze/perfetto_trace.hpp"
 #include "analyze/summary.hpp"
 #include "analyze/timeline.hpp"
+#include "analyze/tracks.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
@@ -41,6 +47,64 @@ Asked asked(std::unique_ptr<Kind> analysis, auto json_of, auto show) {
   const Kind& asked = *analysis;
   return {std::move(analysis), [&asked, json_of] { return json_of(asked); },
           [&asked, show](Page& page) { show(page, asked); }};
+}
+
+void check_text(std::string_view text) {
+  for (char c : text)
+    if ((static_cast<unsigned char>(c) < ' ' && c != '\n') || c == '\x7f') abort();
+}
+
+void check_json(std::string_view text) {
+  if (!Json::accept(text)) abort();
+}
+
+// One of the formats that a trace is exported to, and what has been written of it.
+struct Export : Analysis {
+  std::string bytes, more;
+  ByteStream out{[this](std::string_view piece) { return bytes.append(piece), true; }};
+  ByteStream other{[this](std::string_view piece) { return more.append(piece), true; }};
+  std::unique_ptr<TrackWriter> writer;  // of a timeline
+  std::unique_ptr<Analysis> format;
+
+  void line(const Line& line) override { format->line(line); }
+  void finish(const TraceFacts& facts) override {
+    format->finish(facts);
+    out.flush();
+    other.flush();
+  }
+};
+
+Asked asked_export(std::unique_ptr<Export> format, void (*check)(std::string_view)) {
+  return asked(
+      std::move(format),
+      [check](const Export& done) {
+        if (check) check(done.bytes), check(done.more);
+        return Json(done.bytes.size() + done.more.size());
+      },
+      [](Page&, const Export&) {});
+}
+
+void add_exports(std::vector<Asked>& all, Names& names) {
+  using Packets = PerfettoTrace::Packets;
+  auto add_timeline = [&](auto make_writer, void (*check)(std::string_view)) {
+    auto one = std::make_unique<Export>();
+    one->writer = make_writer(one->out);
+    one->format = std::make_unique<Tracks>(names, std::vector{one->writer.get()});
+    one->other.text("{}");
+    all.push_back(asked_export(std::move(one), check));
+  };
+  add_timeline([&](ByteStream& out) { return std::make_unique<ChromeTrace>(names, out); },
+               check_json);
+  for (auto packets : {Packets::deflated, Packets::plain})
+    add_timeline(
+        [&](ByteStream& out) { return std::make_unique<PerfettoTrace>(names, out, packets); },
+        nullptr);
+  auto table = std::make_unique<Export>();
+  table->format = std::make_unique<CsvTable>(names, table->out);
+  all.push_back(asked_export(std::move(table), check_text));
+  auto logs = std::make_unique<Export>();
+  logs->format = std::make_unique<AlnairLogs>(names, logs->out, logs->other);
+  all.push_back(asked_export(std::move(logs), check_text));
 }
 
 std::vector<Asked> all_analyses(Names& names) {
@@ -96,12 +160,16 @@ std::vector<Asked> all_analyses(Names& names) {
         return json;
       },
       [](Page& page, const Memory& memory) { add_memory(page, memory, 9); }));
+  add_exports(all, names);
   return all;
 }
 
-void check_page(std::string_view page) {
-  for (char c : page)
-    if ((static_cast<unsigned char>(c) < ' ' && c != '\n') || c == '\x7f') abort();
+// As the reader of a trace takes it from the end.
+std::uint64_t told_duration(const Line& end) {
+  auto json = Json::parse(end.text, nullptr, false);
+  if (!json.is_object()) return 0;
+  auto told = json.find("duration_ns");
+  return told != json.end() && told->is_number_unsigned() ? told->get<std::uint64_t>() : 0;
 }
 
 }  // namespace
@@ -116,23 +184,28 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto all = all_analyses(parser.names());
   Asked& asked = all[data[0] % all.size()];
   TraceFacts facts;
-  while (!text.empty()) {
-    std::string one(text.substr(0, text.find('\n')));
-    text.remove_prefix(std::min(text.size(), one.size() + 1));
+  auto show = [&](std::string one) {
     std::size_t length = one.size();
     one.append(LineParser::PADDING, '\n');
     Line line;
     line.number = ++facts.lines;
-    if (!parser.parse({one.data(), length}, line)) continue;
+    if (!parser.parse({one.data(), length}, line)) return;
     if (line.kind == LineKind::header) facts.header = line.text;
+    if (line.kind == LineKind::end) facts.told_duration = told_duration(line);
     facts.last_ts = std::max(facts.last_ts, line.end());
     asked.analysis->line(line);
+  };
+  if (!text.starts_with(R"({"type":"trace")")) show(R"({"type":"trace"})");  // there always is one
+  while (!text.empty()) {
+    std::string one(text.substr(0, text.find('\n')));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    show(std::move(one));
   }
   asked.analysis->finish(facts);
   std::string json = asked.json().dump(-1, ' ', false, Json::error_handler_t::replace);
   if (json.empty() || !Json::accept(json)) abort();
   Page page(terminal);
   asked.page(page);
-  check_page(page.take());
+  check_text(page.take());
   return 0;
 }
