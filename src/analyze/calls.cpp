@@ -87,19 +87,19 @@ Calls::Counting& Calls::counting_of(Name function) {
 Calls::Key Calls::key_of(const Line& line) const {
   switch (by_) {
     case By::function:
-      return {};
+      return NONE;
     case By::pid:
       return {line.pid, 0};
     case By::tid:
       return {line.pid, line.tid};
     case By::stream:  // two processes may have the same handle
-      return line.has(Field::stream) ? Key{line.pid, line.stream + 1} : Key{};
+      return line.has(Field::stream) ? Key{line.pid, line.stream} : NONE;
     case By::kernel:
       return {0, line.kernel.id};
     case By::container:
       return {0, containers_.of(line.pid).id};
   }
-  return {};
+  return NONE;
 }
 
 std::string Calls::name_of(const Key& key) const {
@@ -113,8 +113,8 @@ std::string Calls::name_of(const Key& key) const {
     case By::tid:
       return fmt::format("thread {} of process {}", key.what, key.pid);
     case By::stream:
-      return key.what ? fmt::format("stream {:#x} of process {}", key.what - 1, key.pid)
-                      : "(no stream)";
+      return key.known ? fmt::format("stream {:#x} of process {}", key.what, key.pid)
+                       : "(no stream)";
     case By::kernel:
       return name ? std::string(names_.text(name)) : "(no kernel)";
     case By::container:

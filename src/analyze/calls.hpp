@@ -55,12 +55,13 @@ class Calls : public Analysis {
   struct Key {
     std::uint32_t pid = 0;
     std::uint64_t what = 0;  // a thread, a stream, a name
+    bool known = true;       // a handle may be any number
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Key& key) const { return key.what * 0x9e3779b97f4a7c15 ^ key.pid; }
   };
-  static constexpr Key OTHERS = {0, ~std::uint64_t{0}};
+  static constexpr Key NONE = {0, 0, false}, OTHERS = {0, 1, false};
 
   Key key_of(const Line& line) const;
   std::string name_of(const Key& key) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analyze/line_details.hpp"
+#include "util/page.hpp"
 
 namespace cudabpf::analyze {
 
@@ -18,8 +19,6 @@ bool is_row(LineKind kind) {
   return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt ||
          kind == LineKind::gpu_error || kind == LineKind::lost;
 }
-
-bool is_control(char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }
 
 }  // namespace
 
@@ -72,14 +71,15 @@ void CsvTable::line(const Line& line) {
 
 // Control characters would break lines in two, or reach a terminal: "?" stands for each.
 void CsvTable::text(std::string_view text) {
-  bool plain = std::none_of(text.begin(), text.end(),
-                            [](char c) { return c == ',' || c == '"' || is_control(c); });
+  bool plain = std::all_of(text.begin(), text.end(),
+                           [](char c) { return c >= ' ' && c < 0x7f && c != ',' && c != '"'; });
   if (plain) return out_.text(text);
-  char* at = out_.room(2 + 2 * text.size());
+  std::string clean = printable(std::string(text));
+  char* at = out_.room(2 + 2 * clean.size());
   *at++ = '"';
-  for (char c : text) {
+  for (char c : clean) {
     if (c == '"') *at++ = '"';
-    *at++ = is_control(c) ? '?' : c;
+    *at++ = c;
   }
   *at++ = '"';
   out_.wrote(at);

@@ -124,3 +124,21 @@ TEST_CASE("A table of calls has as many columns as the terminal has room for") {
   CHECK(heading(160) ==
         Words{"calls", "count", "total", "mean", "p50", "p95", "p99", "max", "errors"});
 }
+
+TEST_CASE("Any number may be a stream's handle") {
+  auto launch = [](const std::string& more) {
+    return R"({"id":1,"type":"kernel","op":"launch","name":"cuLaunchKernel","ts":1,"duration_us":1.000,)"
+           R"("pid":7,"tid":7)" +
+           more + "}\n";
+  };
+  LineParser parser;
+  Calls calls(parser.names(), Calls::By::stream);
+  each_line(parser,
+            launch("") + launch(R"(,"stream":"0x0")") + launch(R"(,"stream":"0xffffffffffffffff")"),
+            [&](const Line& line) { calls.line(line); });
+  std::vector<std::string> names;
+  for (const auto& group : calls.groups()) names.push_back(group.name);
+  std::sort(names.begin(), names.end());
+  CHECK(names == std::vector<std::string>{"(no stream)", "stream 0x0 of process 7",
+                                          "stream 0xffffffffffffffff of process 7"});
+}

@@ -109,6 +109,9 @@ TEST_CASE("Rows of a table") {
         "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,"
         "\"{\"\"x\"\":\"\"y,\\\"\"z\\\"\"\"\"}\"\n");
   CHECK(csv(R"({"type":"process","op":"exit","pid":7,"ts":1})") == columns + "\n");
+  // U+009B begins an escape on some terminals; other letters stay.
+  text = csv(R"({"type":"lost","reason":"a\u009b31m \u00e9","ts":1,"count":2})");
+  CHECK(text.substr(columns.size() + 1).starts_with(",lost,,\"a?31m \xc3\xa9\",,1,"));
 }
 
 TEST_CASE("Copies as Alnair's profiler tells them") {
