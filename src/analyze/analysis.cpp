@@ -26,6 +26,8 @@ Json facts_json(const TraceFacts& facts) {
   return {{"files", facts.paths},
           {"lines", facts.lines},
           {"bytes", facts.bytes},
+          {"calls", facts.calls},
+          {"operations", facts.operations},
           {"duration_us", microseconds(facts.duration())},
           {"complete", facts.cut_off.empty() && facts.missing.empty() && !facts.malformed},
           {"losses", losses},

@@ -55,15 +55,17 @@ Result<> TraceReader::open_next() {
   losses_here_.clear();
   if (!source_->next(block_) || !block_.size)
     return Error{
-        fmt::format("{}: is no trace: {}", path,
+        fmt::format("{}: is no trace: {}", input_name(path),
                     source_->broken().empty() ? "there is nothing in it" : source_->broken()),
         {}};
   std::string_view first(block_.bytes.get(), block_.size);
-  return take_header(first.substr(0, first.find('\n')));
+  at_ = preamble(first);
+  number_ = static_cast<std::uint64_t>(std::count(first.begin(), first.begin() + at_, '\n'));
+  return take_header(first.substr(at_, first.find('\n', at_) - at_));
 }
 
 Result<> TraceReader::take_header(std::string_view text) {
-  const std::string& path = facts_.paths[file_ - 1];
+  std::string path = input_name(facts_.paths[file_ - 1]);
   nlohmann::json header;
   if (!nests_too_deep(text)) header = nlohmann::json::parse(text, nullptr, false);
   if (!header.is_object() || header.value("format", nlohmann::json()) != "cudabpf-trace") {
@@ -83,7 +85,7 @@ Result<> TraceReader::take_header(std::string_view text) {
   std::uint64_t part = number_in(header, "part");
   std::string clocks = header.value("clocks", nlohmann::json()).dump();
   if (file_ > 1 && (clocks != clocks_ || part <= part_)) {
-    const std::string& before = facts_.paths[file_ - 2];
+    std::string before = input_name(facts_.paths[file_ - 2]);
     return Error{clocks != clocks_ ? fmt::format("{} is of another trace than {}", path, before)
                  : part && part_ && part != part_
                      ? fmt::format("{} is part {} of the trace, and {} is part {}", path, part,
@@ -105,15 +107,14 @@ Result<bool> TraceReader::next(Line& line) {
   for (;;) {
     if (at_ >= block_.size) {
       if (progress_) progress_(source_->read(), source_->file_size());
-      if (!source_->next(block_)) {
-        end_file();
-        if (file_ == facts_.paths.size()) {
-          progress_ = {};
-          return false;
-        }
-        if (auto opened = open_next(); !opened) return opened.error();
-      }
       at_ = 0;
+      if (source_->next(block_)) continue;
+      end_file();
+      if (file_ == facts_.paths.size()) {
+        progress_ = {};
+        return false;
+      }
+      if (auto opened = open_next(); !opened) return opened.error();
       continue;
     }
     const char* begin = block_.bytes.get() + at_;
@@ -142,12 +143,15 @@ Result<bool> TraceReader::next(Line& line) {
 
 void TraceReader::malformed() {
   if (facts_.malformed++ < MALFORMED_TOLD)
-    facts_.first_malformed.push_back(fmt::format("{}:{}", facts_.paths[file_ - 1], number_));
+    facts_.first_malformed.push_back(
+        fmt::format("{}:{}", input_name(facts_.paths[file_ - 1]), number_));
 }
 
 void TraceReader::note(const Line& line) {
   if (line.kind != LineKind::header && line.kind != LineKind::end)
     facts_.last_ts = std::max(facts_.last_ts, line.end());
+  facts_.calls += line.kind == LineKind::call;
+  facts_.operations += line.kind == LineKind::driver;
   switch (line.kind) {
     case LineKind::other:
       facts_.unknown++;
@@ -206,7 +210,7 @@ void TraceReader::note_losses(const nlohmann::json& end) {
 }
 
 void TraceReader::end_file() {
-  const std::string& path = facts_.paths[file_ - 1];
+  std::string path = input_name(facts_.paths[file_ - 1]);
   for (const auto& [reason, here] : losses_here_) {
     auto& loss = facts_.losses[reason];
     loss.degraded = here.degraded;

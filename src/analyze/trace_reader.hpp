@@ -31,10 +31,12 @@ struct TraceFacts {
   std::uint64_t bytes = 0;                   // of them
   std::uint64_t malformed = 0;               // lines that are no JSON objects of the trace's form
   std::vector<std::string> first_malformed;  // where they are: "trace.jsonl:17"
-  std::uint64_t unknown = 0;                 // lines of types that this version does not know
-  std::vector<std::string> cut_off;          // files that end without an end, and in what way
-  std::vector<std::string> missing;          // files of a rotated trace that were not given
-  std::map<std::string, Loss> losses;        // by reason
+  std::uint64_t calls = 0;
+  std::uint64_t operations = 0;        // on the driver
+  std::uint64_t unknown = 0;           // lines of types that this version does not know
+  std::vector<std::string> cut_off;    // files that end without an end, and in what way
+  std::vector<std::string> missing;    // files of a rotated trace that were not given
+  std::map<std::string, Loss> losses;  // by reason
   std::uint64_t last_ts = 0;
 
   // ns: as the end says, or as far as was seen.

@@ -43,6 +43,8 @@ std::string what_begins(std::string_view head) {
       {"%PDF", "a PDF"},
       {"<", "XML or HTML"},
       {"#!", "a script"},
+      {"\xff\xfe", "text in UTF-16: make it UTF-8 first"},
+      {"\xfe\xff", "text in UTF-16: make it UTF-8 first"},
   };
   for (auto [begin, what] : KNOWN)
     if (head.starts_with(begin)) return std::string(what);
@@ -52,35 +54,46 @@ std::string what_begins(std::string_view head) {
   bool binary = std::any_of(head.begin(), head.begin() + static_cast<std::ptrdiff_t>(bytes),
                             [](char c) { return static_cast<unsigned char>(c) < 9; });
   if (binary) return "binary data";
+  if (head.empty()) return "blank lines";
   return head.starts_with("{") ? "JSON of something else" : "text";
 }
 
 }  // namespace
 
+std::size_t preamble(std::string_view text) {
+  constexpr std::string_view BYTE_ORDER_MARK = "\xef\xbb\xbf";
+  std::size_t size = text.starts_with(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.size() : 0;
+  return std::min(text.find_first_not_of(" \t\r\n", size), text.size());
+}
+
+std::string input_name(const std::string& path) { return path == "-" ? "standard input" : path; }
+
 Result<std::unique_ptr<TraceSource>> TraceSource::open(const std::string& path) {
+  std::string name = input_name(path);
   Fd fd(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd)
-    return errno_error(path,
+    return errno_error(name,
                        errno == EACCES ? "a trace belongs to the user who took it" : std::string());
   struct stat file {};
-  if (::fstat(fd.get(), &file) != 0) return errno_error(path);
-  if (S_ISDIR(file.st_mode)) return Error{path + ": is a folder", "name the trace in it"};
+  if (::fstat(fd.get(), &file) != 0) return errno_error(name);
+  if (S_ISDIR(file.st_mode)) return Error{name + ": is a folder", "name the trace in it"};
   std::string head(4096, '\0');
   std::size_t size = 0;
   while (size < head.size()) {
     ssize_t got = read_some(fd.get(), head.data() + size, head.size() - size);
-    if (got < 0) return errno_error(path);
+    if (got < 0) return errno_error(name);
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
   head.resize(size);
   if (head.empty())
-    return Error{path + ": is empty", "capture may have been cut off before it began"};
+    return Error{name + ": is empty", "capture may have been cut off before it began"};
   bool compressed = head.starts_with(ZSTD_MAGIC);
   // What a trace begins with; a compressed one's head is seen by whoever reads its lines.
-  bool seems_trace = head.starts_with("{\"") && head.find("\"type\":") != std::string::npos;
+  std::string_view begin = std::string_view(head).substr(preamble(head));
+  bool seems_trace = begin.starts_with("{\"") && begin.find("\"type\":") != begin.npos;
   if (!compressed && !seems_trace)
-    return Error{path + ": is no trace; it seems to be " + what_begins(head), {}};
+    return Error{name + ": is no trace; it seems to be " + what_begins(begin), {}};
   auto known_size = S_ISREG(file.st_mode) ? static_cast<std::uint64_t>(file.st_size) : 0;
   std::unique_ptr<TraceSource> source(new TraceSource(std::move(fd), known_size, compressed));
   source->head_ = std::move(head);

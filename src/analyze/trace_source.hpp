@@ -16,6 +16,12 @@
 
 namespace cudabpf::analyze {
 
+// How many bytes stand before a trace's first line that editors put there: a byte order mark, blank
+// lines.
+std::size_t preamble(std::string_view text);
+// What a trace's path is called in texts: "standard input" for "-".
+std::string input_name(const std::string& path);
+
 class TraceSource {
  public:
   // No line of a trace comes near: a longer one must not take all memory.

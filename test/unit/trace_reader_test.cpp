@@ -297,3 +297,29 @@ TEST_CASE("What nests deeper than any trace is no trace, or no line of one") {
   CHECK(cut.facts.malformed == 1);
   CHECK(cut.ids == Ids{1});
 }
+
+TEST_CASE("What an editor puts before the first line is passed over") {
+  TemporaryFolder folder;
+  for (std::string before : {"\xef\xbb\xbf", "\n\r\n", "\xef\xbb\xbf\n \n"}) {
+    Read all = read({folder.write("t.jsonl", before + HEADER + call(1) + "bad\n" + END)});
+    CHECK(all.ids == Ids{1});
+    CHECK(all.facts.malformed == 1);
+    CHECK(all.facts.header == HEADER.substr(0, HEADER.size() - 1));
+    auto line = std::count(before.begin(), before.end(), '\n') + 3;
+    CHECK(all.facts.first_malformed.front().ends_with(":" + std::to_string(line)));
+    CHECK(read({folder.write("t.zst", Frames::frame_of(before + HEADER + call(1) + END))}).ids ==
+          Ids{1});
+  }
+  CHECK_THAT(refusal(folder.write("a", std::string("\xff\xfe{\0", 4))),
+             ContainsSubstring("UTF-16"));
+  CHECK_THAT(refusal(folder.write("b", "\n\n")), ContainsSubstring("blank lines"));
+}
+
+TEST_CASE("How many calls and operations there are") {
+  TemporaryFolder folder;
+  std::string ioctl = R"({"type":"kernel","op":"ioctl","name":"X","ts":1,"duration_us":1.0})"
+                      "\n";
+  TraceFacts facts = read({folder.write("t", HEADER + call(1) + ioctl + ioctl + END)}).facts;
+  CHECK(facts.calls == 1);
+  CHECK(facts.operations == 2);
+}
