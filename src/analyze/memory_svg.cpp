@@ -53,7 +53,8 @@ void draw_axes(Svg& svg, const Memory& memory, double top, std::uint64_t most) {
   for (std::uint64_t mark : marks) {
     double x = x_of(memory, mark);
     svg.line(x, bottom, x, bottom + 5, "#222222");
-    svg.text(x, bottom + 18, mark_time(mark, step), 11, Svg::Anchor::middle);
+    std::string time = mark_time(mark, step);
+    svg.text(x, bottom + 18, time, 11, svg.fitting(x, time, 11));
   }
 }
 

@@ -130,7 +130,8 @@ class Gantt {
     for (std::uint64_t mark : marks) {
       double x = x_of(mark - timeline_.from());
       svg_.line(x, TOP, x, y_ + 8, "#d0d0d0", 0.5);
-      svg_.text(x, y_ + 22, mark_time(mark, step), 11, Svg::Anchor::middle);
+      std::string time = mark_time(mark, step);
+      svg_.text(x, y_ + 22, time, 11, svg_.fitting(x, time, 11));
     }
   }
 

@@ -51,7 +51,28 @@ std::string count_of(std::uint64_t count, std::string_view one, std::string_view
 std::string figure_or_blank(std::uint64_t count) { return count ? human_count(count) : ""; }
 
 Page::Page(const Terminal& terminal, unsigned max_width)
-    : width_(std::clamp(terminal.width, MIN_WIDTH, max_width)), color_(terminal.color) {}
+    : width_(std::clamp(terminal.width, MIN_WIDTH, max_width)),
+      max_width_(max_width),
+      color_(terminal.color) {}
+
+void Page::leave_out(std::string_view column) {
+  if (!column.empty() && std::find(left_out_.begin(), left_out_.end(), column) == left_out_.end())
+    left_out_.emplace_back(column);
+}
+
+void Page::say_left_out() {
+  if (left_out_.empty()) return;
+  std::string text = "left out for want of room:";
+  for (const std::string& column : left_out_)
+    text += (&column == &left_out_.front() ? " " : ", ") + column;
+  if (width_ < max_width_)
+    text += fmt::format("; a wider terminal or COLUMNS={} shows more, --json all", max_width_);
+  else
+    text += "; --json has all";
+  blank();
+  paragraph(text, 2);
+  left_out_.clear();
+}
 
 std::size_t Page::name_width() const {
   std::size_t others = 2 + columns_ * COLUMN;

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "util/terminal.hpp"
 
@@ -36,6 +37,11 @@ class Page {
   // A paragraph behind a word that says what it is about.
   void term(std::string_view word, std::string_view text);
 
+  // A table had no room for that column.
+  void leave_out(std::string_view column);
+  // Which those were, and how to see them.
+  void say_left_out();
+
   unsigned width() const { return width_; }
   bool color() const { return color_; }
   bool empty() const { return text_.empty(); }
@@ -44,10 +50,11 @@ class Page {
  private:
   std::size_t name_width() const;
 
-  unsigned width_;
+  unsigned width_, max_width_;
   bool color_;
   std::size_t columns_ = 0;
   std::string text_;
+  std::vector<std::string> left_out_;  // names of columns, in the order in which they were missed
 };
 
 // Characters, which is what takes room; UTF-8 has more bytes.

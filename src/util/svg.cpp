@@ -6,7 +6,7 @@
 
 namespace cudabpf {
 
-Svg::Svg(double width, double height, std::string_view title) {
+Svg::Svg(double width, double height, std::string_view title) : width_(width) {
   fmt::format_to(std::back_inserter(text_),
                  "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
@@ -61,6 +61,11 @@ void Svg::end(std::string_view element, std::string_view tooltip) {
   else
     fmt::format_to(std::back_inserter(text_), "><title>{}</title></{}>\n", escaped(tooltip),
                    element);
+}
+
+Svg::Anchor Svg::fitting(double x, std::string_view text, double size) const {
+  double half = 0.3 * size * static_cast<double>(text.size());
+  return x + half > width_ ? Anchor::end : x < half ? Anchor::start : Anchor::middle;
 }
 
 std::string Svg::take() {

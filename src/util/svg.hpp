@@ -24,6 +24,9 @@ class Svg {
   void text(double x, double y, std::string_view text, double size = 12,
             Anchor anchor = Anchor::start, std::string_view fill = "#222222");
 
+  // How so long a text is anchored at `x` without being cut off at the edge of the picture.
+  Anchor fitting(double x, std::string_view text, double size) const;
+
   std::string take();
 
   // Text of anybody's making as XML takes it.
@@ -32,6 +35,7 @@ class Svg {
  private:
   void end(std::string_view element, std::string_view tooltip);
 
+  double width_;
   std::string text_;
 };
 

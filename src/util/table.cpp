@@ -64,6 +64,7 @@ void Table::add_to(Page& page) const {
       if (!widths[i] || columns_[i].spare != most_spare) continue;
       taken -= widths[i] + GAP;
       widths[i] = 0;
+      page.leave_out(columns_[i].name);
     }
   }
   std::size_t room = page.width() > taken ? page.width() - taken : 0;

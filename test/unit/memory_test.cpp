@@ -211,3 +211,10 @@ TEST_CASE("A picture with names of anybody's making") {
   CHECK_THAT(svg, ContainsSubstring("&lt;b&gt;&amp;&quot;?") && ContainsSubstring("a&lt;b"));
   CHECK(Svg::escaped("\xef\xbf\xbf\x7fµ") == "??µ");
 }
+
+TEST_CASE("A label at the edge of a picture is not cut off") {
+  Svg svg(100, 10, "t");
+  CHECK(svg.fitting(50, "1.5 s", 11) == Svg::Anchor::middle);
+  CHECK(svg.fitting(95, "1.5 s", 11) == Svg::Anchor::end);
+  CHECK(svg.fitting(3, "1.5 s", 11) == Svg::Anchor::start);
+}

@@ -87,3 +87,19 @@ TEST_CASE("What is too much for a table is one row") {
         "  2 more letters      5\n");
   CHECK(rows(3) == "t    count\n  a      5\n  b      4\n  c      3\n  d      2\n");
 }
+
+TEST_CASE("Columns that had no room are told, once") {
+  Page page = page_of(80);
+  for (int i = 0; i < 2; i++) {
+    Table table("t", {{"kept"}, {"gone", 1}, {"empty", 2}});
+    table.row("name", {std::string(60, 'x'), std::string(30, 'x'), ""});
+    table.add_to(page);
+  }
+  page.take();
+  page.say_left_out();
+  std::string told = page.take();
+  CHECK(told.find("left out for want of room: gone; ") != std::string::npos);
+  CHECK(told.find("empty") == std::string::npos);
+  page.say_left_out();
+  CHECK(page.take().empty());
+}
