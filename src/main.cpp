@@ -10,24 +10,13 @@
 
 namespace cudabpf {
 
-// What stands where nothing is known of that name; the parser's own text would list it backwards.
-static std::string what_is_wrong(const CLI::App& app, const CLI::Error& error) {
-  if (dynamic_cast<const CLI::ExtrasError*>(&error))
-    for (const std::string& argument : app.remaining(true))
-      if (argument != "--") return "unknown argument " + argument;
-  return error.what();
-}
-
 static int run(int argc, char** argv) {
   CLI::App app{
       "cudabpf sees every CUDA driver call on this machine, from the kernel: nothing is linked,\n"
       "preloaded or restarted. Without a subcommand it traces the whole machine until Ctrl-C."};
   app.name("cudabpf");
-  app.failure_message([](const CLI::App* app, const CLI::Error& error) {
-    return "cudabpf: error: " + what_is_wrong(*app, error) +
-           "\ncudabpf: error:   `cudabpf --help`, or --help after a subcommand, says what there "
-           "is\n";
-  });
+  app.failure_message(
+      [](const CLI::App* app, const CLI::Error& error) { return cli::usage_error(*app, error); });
   app.set_version_flag("-V,--version", "cudabpf " CUDABPF_VERSION);
   app.footer(cli::footer());
   app.fallthrough(false);
@@ -73,7 +62,9 @@ int main(int argc, char** argv) {
   try {
     return cudabpf::run(argc, argv);
   } catch (const std::exception& error) {  // out of memory, or standard output is full or gone
-    std::fprintf(stderr, "cudabpf: error: %s\n", error.what());
-    return cudabpf::exit_code::FAILED;
+    bool not_written = std::ferror(stdout) != 0;
+    std::fprintf(stderr, "cudabpf: error: %s%s\n",
+                 not_written ? "standard output could not be written: " : "", error.what());
+    return not_written ? cudabpf::exit_code::OUTPUT_FAILED : cudabpf::exit_code::FAILED;
   }
 }

@@ -14,20 +14,28 @@ namespace {
 
 struct CallsFlags : TraceFlags {
   std::string by = "function";
-  std::size_t top = 40;
+  Top top{40};
 };
+
+analyze::Json json_of(const std::vector<analyze::Calls::Group>& groups, analyze::Calls::By by,
+                      const Top& top) {
+  analyze::Json json = {{"calls", analyze::calls_json(groups, by)}};
+  if (by == analyze::Calls::By::function)
+    top.cut(json, {"calls"});
+  else
+    for (analyze::Json& group : json["calls"]) top.cut(group, {"functions"});
+  return json;
+}
 
 Result<int> print_calls(const CallsFlags& flags) {
   auto reader = open_trace(flags.paths);
   if (!reader) return reader.error();
   auto by = *analyze::Calls::by(flags.by);
   analyze::Calls calls((*reader)->names(), by);
-  return answer(flags, **reader, {&calls},
-                {.json =
-                     [&] {
-                       return analyze::Json{{"calls", analyze::calls_json(calls.groups(), by)}};
-                     },
-                 .page = [&](Page& page) { analyze::add_calls(page, calls.groups(), flags.top); }});
+  return answer(
+      flags, **reader, {&calls},
+      {.json = [&] { return json_of(calls.groups(), by, flags.top); },
+       .page = [&](Page& page) { analyze::add_calls(page, calls.groups(), flags.top.rows); }});
 }
 
 }  // namespace
@@ -35,7 +43,9 @@ Result<int> print_calls(const CallsFlags& flags) {
 void add_calls(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CallsFlags>();
   CLI::App* sub = app.add_subcommand("calls", "Of a trace: each CUDA function's count and times");
-  add_trace_flags(*sub, *flags);
+  add_trace_flags(*sub, *flags,
+                  {"calls trace.jsonl", "calls --by stream --top 5 trace.jsonl",
+                   "calls --json trace.jsonl | jq '.calls[0]'"});
   sub->add_option("--by", flags->by, "Apart for each process, thread, …")
       ->type_name("function|pid|tid|stream|kernel|container")
       ->check(CLI::IsMember({"function", "pid", "tid", "stream", "kernel", "container"})

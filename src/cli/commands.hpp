@@ -8,7 +8,8 @@
 
 namespace CLI {
 class App;
-}
+class Error;
+}  // namespace CLI
 
 namespace cudabpf::cli {
 
@@ -36,5 +37,7 @@ void add_diff(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 
 std::string footer();  // of --help: examples and exit statuses
+// Why the command line was refused, and what may have been meant.
+std::string usage_error(const CLI::App& app, const CLI::Error& error);
 
 }  // namespace cudabpf::cli

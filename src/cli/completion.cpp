@@ -50,7 +50,7 @@ _cudabpf() {
 constexpr std::string_view BASH_END = R"__(  esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
-complete -F _cudabpf cudabpf
+complete -o default -F _cudabpf cudabpf
 )__";
 
 std::string bash_script(const CLI::App& app) {

@@ -14,7 +14,7 @@ namespace {
 
 struct ErrorsFlags : TraceFlags {
   bool all = false;
-  std::size_t top = 20;
+  Top top{20};
 };
 
 Result<int> print_errors(const ErrorsFlags& flags) {
@@ -22,9 +22,16 @@ Result<int> print_errors(const ErrorsFlags& flags) {
   if (!reader) return reader.error();
   const analyze::Names& names = (*reader)->names();
   analyze::Errors errors((*reader)->names(), flags.all);
-  return answer(flags, **reader, {&errors},
-                {.json = [&] { return analyze::errors_json(errors.answer(), names); },
-                 .page = [&](Page& page) { add_errors(page, errors.answer(), names, flags.top); }});
+  return answer(
+      flags, **reader, {&errors},
+      {.json =
+           [&] {
+             analyze::Json json = analyze::errors_json(errors.answer(), names);
+             flags.top.cut(json, {"gpu_errors", "failures", "unfinished", "operations", "processes",
+                                  "read_faults"});
+             return json;
+           },
+       .page = [&](Page& page) { add_errors(page, errors.answer(), names, flags.top.rows); }});
 }
 
 }  // namespace
@@ -32,7 +39,7 @@ Result<int> print_errors(const ErrorsFlags& flags) {
 void add_errors(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ErrorsFlags>();
   CLI::App* sub = app.add_subcommand("errors", "Of a trace: what failed, and what did not return");
-  add_trace_flags(*sub, *flags);
+  add_trace_flags(*sub, *flags, {"errors trace.jsonl", "errors --all trace.jsonl"});
   sub->add_flag("--all", flags->all, "Each one, too, in the order in which they began");
   add_top(*sub, flags->top, "At most so many rows of each");
   sub->callback([flags, &action] { action = [flags] { return print_errors(*flags); }; });

@@ -1,9 +1,11 @@
 // cudabpf export: a trace in the formats of other programs.
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "analyze/alnair_logs.hpp"
 #include "analyze/chrome_trace.hpp"
@@ -13,6 +15,7 @@
 #include "cli/commands.hpp"
 #include "cli/export_files.hpp"
 #include "cli/trace_command.hpp"
+#include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
 
@@ -71,7 +74,17 @@ Result<Writers> make_writers(const ExportFlags& flags, ExportFiles& files, analy
   return writers;
 }
 
-// As analyze(), but a full disk ends it.
+// Ctrl-C and its like: what is not whole must not stay. A second one ends it at once.
+volatile std::sig_atomic_t g_signal = 0;
+
+void notice_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int signal) { g_signal = signal; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+}
+
+// As analyze(), but a full disk ends it, and so does a signal.
 Result<> read_all(analyze::TraceReader& reader, const Writers& writers, ExportFiles& files) {
   analyze::Line line;
   for (;;) {
@@ -80,6 +93,9 @@ Result<> read_all(analyze::TraceReader& reader, const Writers& writers, ExportFi
     if (!*more) break;
     for (const auto& analysis : writers.analyses) analysis->line(line);
     if (auto why = files.failure()) return *why;
+    if (g_signal)
+      return Error{"interrupted", "what was written is taken away again",
+                   exit_code::SIGNAL_BASE + g_signal};
   }
   for (const auto& analysis : writers.analyses) analysis->finish(reader.facts());
   return files.finish();
@@ -87,9 +103,7 @@ Result<> read_all(analyze::TraceReader& reader, const Writers& writers, ExportFi
 
 void add_files(Page& page, const ExportFiles& files) {
   page.heading("written");
-  for (const auto& file : files.files())
-    page.line(fmt::format("  {:>10}  {}", human_bytes(file.stream->size()),
-                          files.to_stdout() ? "to standard output" : printable(file.path)));
+  for (const auto& file : files.files()) add_written(page, file.path, file.stream->size());
 }
 
 analyze::Json files_json(const ExportFiles& files) {
@@ -99,19 +113,34 @@ analyze::Json files_json(const ExportFiles& files) {
   return {{"files", json}};
 }
 
-Result<int> export_trace(const ExportFlags& flags) {
-  ExportFiles files(flags.output, flags.paths);
+// What makes no sense together.
+Result<> check_flags(const ExportFlags& flags, const ExportFiles& files) {
   bool one_file = flags.format != "all" && flags.format != "alnair";
+  bool perfetto = flags.format == "perfetto";
   if (files.to_stdout() && !one_file)
     return Error{
         "--format " + flags.format + " is several files: they cannot go to standard output",
         "name a folder with --output", exit_code::USAGE};
+  if (files.to_stdout() && perfetto && ::isatty(STDOUT_FILENO) == 1)
+    return Error{"--format perfetto is binary: it does not go to a terminal",
+                 "name a file with --output, or pipe it to a program", exit_code::USAGE};
+  if (flags.plain && !perfetto && flags.format != "all")
+    return Error{"--plain is of --format perfetto, not of " + flags.format,
+                 "leave it out, or give --format perfetto", exit_code::USAGE};
+  return ok();
+}
+
+Result<int> export_trace(const ExportFlags& flags) {
+  ExportFiles files(flags.output, flags.paths);
+  if (auto fit = check_flags(flags, files); !fit) return fit.error();
   auto reader = open_trace(flags.paths);
   if (!reader) return reader.error();
+  notice_signals();
   auto writers = make_writers(flags, files, (*reader)->names());
   auto done = writers ? read_all(**reader, *writers, files) : writers.error();
   if (!done) {
     files.discard();
+    if (g_signal) ::raise(g_signal);  // the shell is to know that it was that
     return done.error();
   }
   print_answer(flags, (*reader)->facts(),
@@ -126,7 +155,10 @@ Result<int> export_trace(const ExportFlags& flags) {
 void add_export(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ExportFlags>();
   CLI::App* sub = app.add_subcommand("export", "Of a trace: the same for other programs");
-  add_trace_flags(*sub, *flags);
+  add_trace_flags(
+      *sub, *flags,
+      {"export trace.jsonl --format perfetto           for ui.perfetto.dev",
+       "export trace.jsonl --format csv -o - | head", "export trace.jsonl --format all -o folder"});
   sub->add_option("--format", flags->format, "Which program it is for")
       ->type_name("chrome|perfetto|csv|alnair|all")
       ->check(CLI::IsMember({"chrome", "perfetto", "csv", "alnair", "all"}).description(""))

@@ -41,9 +41,8 @@ bool ExportFiles::is_folder() const {
   return std::filesystem::is_directory(output_, ignored);
 }
 
-std::string ExportFiles::chosen(const std::string& ending, unsigned attempt) const {
-  std::string name = attempt == 1 ? fmt::format("{}.{}", name_, ending)
-                                  : fmt::format("{}-{}.{}", name_, attempt, ending);
+std::string ExportFiles::chosen(const std::string& ending) const {
+  std::string name = fmt::format("{}.{}", name_, ending);
   return output_.empty() ? name : (std::filesystem::path(output_) / name).string();
 }
 
@@ -53,37 +52,28 @@ Result<> ExportFiles::make_folder() {
 }
 
 Result<analyze::ByteStream*> ExportFiles::add(const std::string& ending) {
-  if (!output_.empty() && !is_folder()) return open(output_, true);
-  for (unsigned attempt = 1;; attempt++) {
-    std::string path = chosen(ending, attempt);
-    auto stream = open(path, false);
-    if (stream || !exists(path)) return stream;
-  }
+  return open(output_.empty() || is_folder() ? chosen(ending) : output_);
 }
 
 Result<std::vector<analyze::ByteStream*>> ExportFiles::add_folder(
     const std::string& ending, const std::vector<std::string>& names) {
-  std::string folder = output_;
-  if (folder.empty() || !files_.empty()) {
-    for (unsigned attempt = 1; exists(folder = chosen(ending, attempt));) attempt++;
-    new_folder_ = folder;
-  }
+  std::string folder = output_.empty() || !files_.empty() ? chosen(ending) : output_;
+  if (!exists(folder)) new_folder_ = folder;
   std::vector<analyze::ByteStream*> streams;
   for (const std::string& name : names) {
     std::string path = std::filesystem::path(folder) / name;
     if (auto made = make_parent_folder(path, invoking_user_as_owner()); !made) return made.error();
-    auto stream = open(path, true);
+    auto stream = open(path);
     if (!stream) return stream.error();
     streams.push_back(*stream);
   }
   return streams;
 }
 
-Result<analyze::ByteStream*> ExportFiles::open(const std::string& path, bool may_replace) {
-  if (may_replace)
-    if (auto free = is_no_trace(path, trace_); !free) return free.error();
+Result<analyze::ByteStream*> ExportFiles::open(const std::string& path) {
+  if (auto free = is_no_trace(path, trace_); !free) return free.error();
   auto file = to_stdout() ? Result<TraceFile>(TraceFile::stream(Fd(::dup(STDOUT_FILENO))))
-                          : TraceFile::create(path, invoking_user_as_owner(), may_replace);
+                          : TraceFile::create(path, invoking_user_as_owner(), true);
   if (!file) return file.error();
   auto& added =
       files_.emplace_back(std::make_unique<Open>(Open{path, std::move(*file), 0, nullptr}));

@@ -25,8 +25,8 @@ class ExportFiles {
 
   bool to_stdout() const { return output_ == "-"; }
 
-  // TRACE.ENDING, or what the user named. A file that the user named is replaced; one that only
-  // has the name that cudabpf would choose is left, and the new one is TRACE-2.ENDING.
+  // What the user named, or TRACE.ENDING, in the folder that the user named. As with traces, a file
+  // that is there is replaced.
   Result<analyze::ByteStream*> add(const std::string& ending);
   // Both in a folder TRACE.ENDING, or in the one that the user named.
   Result<std::vector<analyze::ByteStream*>> add_folder(const std::string& ending,
@@ -49,8 +49,8 @@ class ExportFiles {
     std::unique_ptr<analyze::ByteStream> stream;
   };
 
-  Result<analyze::ByteStream*> open(const std::string& path, bool may_replace);
-  std::string chosen(const std::string& ending, unsigned attempt) const;
+  Result<analyze::ByteStream*> open(const std::string& path);
+  std::string chosen(const std::string& ending) const;
   bool is_folder() const;
 
   std::string output_;

@@ -22,7 +22,7 @@ const std::map<std::string, IoctlsBy> BY = {
 
 struct IoctlsFlags : TraceFlags {
   std::string by;
-  std::size_t top = 20;
+  Top top{20};
 };
 
 Result<int> print_ioctls(const IoctlsFlags& flags) {
@@ -30,9 +30,16 @@ Result<int> print_ioctls(const IoctlsFlags& flags) {
   if (!reader) return reader.error();
   IoctlsBy by = flags.by.empty() ? IoctlsBy::everything : BY.at(flags.by);
   analyze::Ioctls ioctls((*reader)->names());
-  return answer(flags, **reader, {&ioctls},
-                {.json = [&] { return analyze::ioctls_json(ioctls.answer()); },
-                 .page = [&](Page& page) { add_ioctls(page, ioctls.answer(), by, flags.top); }});
+  return answer(
+      flags, **reader, {&ioctls},
+      {.json =
+           [&] {
+             analyze::Json json = analyze::ioctls_json(ioctls.answer());
+             flags.top.cut(json, {"operations", "groups", "commands", "calls", "outside_of_calls",
+                                  "devices", "processes"});
+             return json;
+           },
+       .page = [&](Page& page) { add_ioctls(page, ioctls.answer(), by, flags.top.rows); }});
 }
 
 }  // namespace
@@ -40,7 +47,9 @@ Result<int> print_ioctls(const IoctlsFlags& flags) {
 void add_ioctls(CLI::App& app, Action& action) {
   auto flags = std::make_shared<IoctlsFlags>();
   CLI::App* sub = app.add_subcommand("ioctls", "Of a trace: what the driver was asked for");
-  add_trace_flags(*sub, *flags);
+  add_trace_flags(*sub, *flags,
+                  {"ioctls trace.jsonl              of a trace taken with --kernel",
+                   "ioctls --by call trace.jsonl"});
   sub->add_option("--by", flags->by, "Only this table")
       ->type_name("command|group|call|device|process")
       ->check(CLI::IsMember(BY).description(""));

@@ -16,7 +16,7 @@ namespace {
 
 struct KernelsFlags : TraceFlags {
   std::string by = "configuration";
-  std::size_t top = 30;
+  Top top{30};
   bool jsonl = false;
 };
 
@@ -27,10 +27,17 @@ Result<int> print_kernels(const KernelsFlags& flags) {
   analyze::Kernels kernels((*reader)->names());
   if (!flags.jsonl)
     return answer(flags, **reader, {&kernels},
-                  {.json = [&] { return analyze::kernels_json(kernels, by); },
-                   .page = [&](Page& page) { add_kernels(page, kernels, by, flags.top); }});
+                  {.json =
+                       [&] {
+                         analyze::Json json = analyze::kernels_json(kernels, by);
+                         flags.top.cut(json, {"kernels"});
+                         return json;
+                       },
+                   .page = [&](Page& page) { add_kernels(page, kernels, by, flags.top.rows); }});
   if (auto read = analyze::analyze(**reader, {&kernels}); !read) return read.error();
-  for (const auto& figures : kernels.figures(by))
+  auto all = kernels.figures(by);
+  if (flags.top.option->count()) all.resize(std::min(all.size(), flags.top.rows));
+  for (const auto& figures : all)
     print_json(kernel_json(figures, kernels.totals().launches), stdout, true);
   say_what_is_missing((*reader)->facts());
   return 0;
@@ -41,7 +48,9 @@ Result<int> print_kernels(const KernelsFlags& flags) {
 void add_kernels(CLI::App& app, Action& action) {
   auto flags = std::make_shared<KernelsFlags>();
   CLI::App* sub = app.add_subcommand("kernels", "Of a trace: which kernels were launched, and how");
-  add_trace_flags(*sub, *flags);
+  add_trace_flags(*sub, *flags,
+                  {"kernels trace.jsonl", "kernels --by name trace.jsonl",
+                   "kernels --jsonl trace.jsonl | jq -r .kernel"});
   sub->add_flag("--jsonl", flags->jsonl, "One JSON object a line, for each kernel; no totals")
       ->excludes("--json");
   sub->add_option("--by", flags->by, "Apart for each launch configuration, or each name")

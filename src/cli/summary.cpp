@@ -37,7 +37,10 @@ void add_summary(CLI::App& app, Action& action) {
   auto flags = std::make_shared<SummaryFlags>();
   CLI::App* sub = app.add_subcommand(
       "summary", "Of a trace: phases, iterations, idle times, memory, the driver, on one screen");
-  add_trace_flags(*sub, *flags);
+  add_trace_flags(
+      *sub, *flags,
+      {"summary trace.jsonl", "summary --pid 4242 machine.jsonl.zst     one of several processes",
+       "summary t.0001.jsonl t.0002.jsonl        a rotated trace"});
   sub->add_option("--pid", flags->pid,
                   "Phases and iterations of this process, not of the one that launches most")
       ->type_name("PID")

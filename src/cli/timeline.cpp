@@ -43,15 +43,22 @@ Result<int> print_timeline(const TimelineFlags& flags) {
   auto reader = open_trace(flags.paths);
   if (!reader) return reader.error();
   analyze::Timeline timeline((*reader)->names(), *window, !flags.svg.empty());
-  auto status = answer(flags, **reader, {&timeline},
-                       {.json =
-                            [&] {
-                              return analyze::Json{{"timeline", analyze::timeline_json(timeline)}};
-                            },
-                        .page = [&](Page& page) { analyze::add_timeline(page, timeline); }});
-  if (!status || flags.svg.empty()) return status;
-  return write_picture(flags.svg,
-                       analyze::timeline_svg(timeline, "CUDA calls: " + flags.paths.front()));
+  if (auto read = analyze::analyze(**reader, {&timeline}); !read) return read.error();
+  const analyze::TraceFacts& facts = (*reader)->facts();
+  if (window->from && window->from >= facts.duration())
+    return Error{"--from is not before the end of the trace",
+                 "it ends at " + analyze::seconds(facts.duration()), exit_code::USAGE};
+  print_answer(flags, facts,
+               {.json =
+                    [&] {
+                      return analyze::Json{{"timeline", analyze::timeline_json(timeline)}};
+                    },
+                .page = [&](Page& page) { analyze::add_timeline(page, timeline); }},
+               beside_picture(flags.svg));
+  if (flags.svg.empty()) return 0;
+  return write_picture(
+      flags.svg,
+      analyze::timeline_svg(timeline, "CUDA calls: " + analyze::input_name(flags.paths.front())));
 }
 
 }  // namespace
@@ -60,11 +67,13 @@ void add_timeline(CLI::App& app, Action& action) {
   auto flags = std::make_shared<TimelineFlags>();
   CLI::App* sub =
       app.add_subcommand("timeline", "Of a trace: what each thread and stream did when, drawn");
-  add_trace_flags(*sub, *flags);
+  add_trace_flags(*sub, *flags,
+                  {"timeline trace.jsonl", "timeline --from 1.5s --to 1.6s trace.jsonl",
+                   "timeline --svg - trace.jsonl > timeline.svg"});
   sub->add_option("--from", flags->from, "Begin there (1.5s, 200ms, 12us, or seconds)")
       ->type_name("TIME");
   sub->add_option("--to", flags->to, "End there")->type_name("TIME");
-  sub->add_option("--svg", flags->svg, "Draw it into this file as well, for any browser")
+  sub->add_option("--svg", flags->svg, "Draw it into this file as well, for any browser; -: stdout")
       ->type_name("FILE");
   sub->callback([flags, &action] { action = [flags] { return print_timeline(*flags); }; });
 }

@@ -72,7 +72,19 @@ void say_what_is_missing(const analyze::TraceFacts& facts) {
   fmt::print(stderr, "{}", page.take());
 }
 
-void add_trace_flags(CLI::App& sub, TraceFlags& flags) {
+void add_reading_footer(CLI::App& sub, std::initializer_list<const char*> examples) {
+  using namespace exit_code;
+  std::string text = "Examples:\n";
+  for (const char* example : examples) text += fmt::format("  cudabpf {}\n", example);
+  sub.footer(text + fmt::format("\nExit status: {} done, whatever the trace tells; {} wrong usage; "
+                                "{} no such process in the trace;\n{} what was asked for could not "
+                                "be written whole; {} the trace could not be read.",
+                                OK, USAGE, NO_TARGET, OUTPUT_FAILED, FAILED));
+}
+
+void add_trace_flags(CLI::App& sub, TraceFlags& flags,
+                     std::initializer_list<const char*> examples) {
+  add_reading_footer(sub, examples);
   sub.add_option("trace", flags.paths,
                  "The trace, plain or .zst; of a rotated one all files in order; -: from stdin")
       ->type_name("TRACE")
@@ -104,7 +116,14 @@ void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, con
     print_json(whole, to);
   } else {
     Page page = page_for(to);
+    if (!facts.calls)
+      page.line("The trace holds no calls" +
+                (facts.operations
+                     ? ", only " + count_of(facts.operations, "operation", "operations") +
+                           " on the driver."
+                     : "."));
     answer.page(page);
+    page.say_left_out();
     analyze::add_facts(page, facts);
     fmt::print(to, "{}", page.take());
   }
@@ -119,24 +138,50 @@ Result<> is_no_trace(const std::string& path, const std::vector<std::string>& tr
   return ok();
 }
 
+std::FILE* beside_picture(const std::string& path) { return path == "-" ? stderr : stdout; }
+
+void add_written(Page& page, const std::string& path, std::uint64_t bytes) {
+  page.line(fmt::format("  {:>10}  {}", human_bytes(bytes),
+                        path == "-" ? "to standard output" : printable(path)));
+}
+
 Result<int> write_picture(const std::string& path, const std::string& picture) {
+  bool to_stdout = path == "-";
   auto failed = [&] {
-    return errno_error("cannot write the picture to " + path, "give a path that can be written",
-                       exit_code::OUTPUT_FAILED);
+    return errno_error(
+        "cannot write the picture to " + (to_stdout ? "standard output" : path),
+        to_stdout ? "what came out of it is not whole" : "give a path that can be written",
+        exit_code::OUTPUT_FAILED);
   };
-  std::FILE* file = std::fopen(path.c_str(), "w");
+  std::FILE* file = to_stdout ? stdout : std::fopen(path.c_str(), "w");
   if (!file) return failed();
   bool written = std::fwrite(picture.data(), 1, picture.size(), file) == picture.size();
-  if (std::fclose(file) != 0 || !written) return failed();
+  if ((to_stdout ? std::fflush(file) : std::fclose(file)) != 0 || !written) return failed();
+  Page page = page_for(stderr);
+  page.heading("written");
+  add_written(page, path, picture.size());
+  fmt::print(stderr, "{}", page.take());
   return 0;
 }
 
-void add_top(CLI::App& sub, std::size_t& top, const std::string& help) {
+void Top::cut(analyze::Json& object, std::initializer_list<const char*> lists) const {
+  if (!option || !option->count()) return;
+  for (const char* name : lists) {
+    auto& list = object[name].get_ref<analyze::Json::array_t&>();
+    if (list.size() <= rows) continue;
+    std::uint64_t left_out = list.size() - rows;
+    list.resize(rows);
+    analyze::Json& told = object[std::string(name) + "_left_out"];  // moves the lists
+    told = left_out + (told.is_null() ? 0 : told.get<std::uint64_t>());
+  }
+}
+
+void add_top(CLI::App& sub, Top& top, const std::string& help) {
   constexpr std::size_t MOST = 1'000'000;
-  sub.add_option("--top", top, help)
-      ->type_name("N")
-      ->check(CLI::Range(std::size_t{0}, MOST).description(""))
-      ->capture_default_str();
+  top.option = sub.add_option("--top", top.rows, help)
+                   ->type_name("N")
+                   ->check(CLI::Range(std::size_t{0}, MOST).description(""))
+                   ->capture_default_str();
 }
 
 }  // namespace cudabpf::cli

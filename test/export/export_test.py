@@ -240,9 +240,13 @@ class Export(unittest.TestCase):
         self.assertEqual([re.match(r"name:(\w+)", line)[1] for line in timeline], [line["name"] for line in timed])
 
     def test_names_of_files(self):
-        for _ in range(2):
-            self.export(HANDMADE, "--format", "csv")
-        self.assertEqual(sorted(os.listdir(self.folder)), ["trace-2.csv", "trace.csv"])
+        with open(f"{self.folder}/trace.csv", "w", encoding="utf-8") as old:
+            old.write("of another time")
+        self.export(HANDMADE, "--format", "csv")
+        self.assertEqual(os.listdir(self.folder), ["trace.csv"])
+        os.mkdir(f"{self.folder}/trace.alnair")
+        self.export(HANDMADE, "--format", "alnair")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["trace.alnair", "trace.csv"])
         os.mkdir(f"{self.folder}/here")
         self.export(HANDMADE, "--format", "csv", "-o", "here")
         self.export(HANDMADE, "--format", "all", "-o", "new")
