@@ -25,8 +25,7 @@ Name detail_of(const Line& line) { return line.control ? line.control : line.obj
 }  // namespace
 
 Errors::Errors(Names& names, bool all) : names_(names), all_(all) {
-  words_ = {names.add("NV_OK"), names.add("exit"), names.add("did not return"),
-            names.add("memory could not be read"), names.add("process ended")};
+  words_ = {names.add("NV_OK"), names.add("exit"), names.add("memory could not be read")};
 }
 
 std::size_t Errors::KindHash::operator()(const Kind& kind) const {
@@ -75,7 +74,7 @@ void Errors::call(const Line& line) {
   answer_.failed_calls++;
   seen.last_failure = seen.last;
   note(failures_, {line.name, {}, line.error, line.error ? 0 : line.ret}, line);
-  event(line, line.name, line.error);
+  event(line, line.name, error_text(line.error, line.ret));
 }
 
 void Errors::operation(const Line& line) {
@@ -86,7 +85,7 @@ void Errors::operation(const Line& line) {
   answer_.failed_operations++;
   Name error = line.failed() ? line.error : line.status;
   note(refusals_, {line.name, detail_of(line), error, error ? 0 : line.ret}, line);
-  event(line, what, error);
+  event(line, what, error_text(error, line.ret));
 }
 
 void Errors::gpu_error(const Line& line) {
@@ -94,14 +93,14 @@ void Errors::gpu_error(const Line& line) {
   bool is_new = !gpu_errors_.contains(kind);
   note(gpu_errors_, kind, line);
   auto error = nlohmann::json::parse(line.text, nullptr, false);
-  if (!error.is_object()) return;
   std::string meaning = text_in(error, "meaning");
+  if (meaning.empty()) meaning = "of unknown meaning";
   if (is_new && gpu_errors_.contains(kind)) {
     Failure& failure = gpu_errors_[kind];
     failure.error = meaning;
     failure.example.text = text_in(error, "message").substr(0, TEXT_KEPT);
   }
-  event(line, line.name, names_.add(meaning));
+  event(line, line.name, meaning);
 }
 
 void Errors::exit(const Line& line) {
@@ -125,9 +124,10 @@ void Errors::exit(const Line& line) {
       if (seen->second.last_failure.name) exit.last_failure = seen->second.last_failure;
     }
     if (exit.code || exit.signal) {
-      std::string how = exit.signal ? fmt::format("signal {}", exit.signal)
-                                    : fmt::format("exit status {}", exit.code);
-      event(line, words_.ended, names_.add(how));
+      event(line, line.comm,
+            exit.signal ? fmt::format("ended by signal {}", exit.signal)
+                        : fmt::format("exit status {}", exit.code));
+      answer_.bad_exits++;
       if (answer_.exits.size() < MAX_EXITS) answer_.exits.push_back(std::move(exit));
     }
   }
@@ -145,7 +145,8 @@ void Errors::note(Failures& failures, const Kind& kind, const Line& line) {
 }
 
 void Errors::open(const Line& line, Name what) {
-  event(line, what, words_.unfinished);
+  event(line, what, "did not return");
+  answer_.all_open++;
   if (answer_.open.size() >= MAX_OPEN) return;
   bool is_call = line.kind == LineKind::call;
   answer_.open.push_back({line.id, is_call ? line.parent : line.call,
@@ -153,16 +154,18 @@ void Errors::open(const Line& line, Name what) {
                           std::string(line.args.substr(0, TEXT_KEPT))});
 }
 
-void Errors::event(const Line& line, Name what, Name error) {
+std::string Errors::error_text(Name error, std::int64_t ret) const {
+  return error ? std::string(names_.text(error)) : fmt::format("result {}", ret);
+}
+
+void Errors::event(const Line& line, Name what, std::string error) {
   if (!all_) return;
   if (answer_.events.size() >= MAX_EVENTS) {
     answer_.events_left_out++;
     return;
   }
-  answer_.events.push_back(
-      {line.ts, line.kind == LineKind::call ? line.id : line.call, line.pid, line.tid,
-       std::string(names_.text(what)),
-       error ? std::string(names_.text(error)) : fmt::format("result {}", line.ret)});
+  answer_.events.push_back({line.ts, line.kind == LineKind::call ? line.id : line.call, line.pid,
+                            line.tid, std::string(names_.text(what)), std::move(error)});
 }
 
 void Errors::finish(const TraceFacts& facts) {
@@ -184,10 +187,11 @@ std::vector<Errors::Failure> Errors::sorted(const Failures& failures) const {
     if (kind.detail) one.name += " " + std::string(names_.text(kind.detail));
     if (kind.error) one.error = names_.text(kind.error);
     if (kind.number) one.error = fmt::format("result {}", kind.number);
+    one.weight = meaning_of(one.name, one.error).weight;
   }
   std::sort(all.begin(), all.end(), [](const Failure& a, const Failure& b) {
-    return std::tie(b.count, a.first, a.name, a.error) <
-           std::tie(a.count, b.first, b.name, b.error);
+    return std::tie(a.weight, b.count, a.first, a.name, a.error) <
+           std::tie(b.weight, a.count, b.first, b.name, b.error);
   });
   return all;
 }
@@ -195,6 +199,8 @@ std::vector<Errors::Failure> Errors::sorted(const Failures& failures) const {
 Errors::Answer Errors::answer() const {
   Answer answer = answer_;
   answer.failures = sorted(failures_);
+  for (const Failure& failure : answer.failures)
+    if (failure.weight == Weight::usual) answer.usual_failures += failure.count;
   answer.refusals = sorted(refusals_);
   answer.gpu_errors = sorted(gpu_errors_);
   answer.read_faults = sorted(read_faults_);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
+#include "analyze/error_meanings.hpp"
 
 namespace cudabpf::analyze {
 
@@ -27,6 +28,7 @@ class Errors : public Analysis {
     std::uint64_t count = 0;
     std::uint64_t first = ~std::uint64_t{0}, last = 0;  // ts
     Example example;                                    // the first that the trace has
+    Weight weight = Weight::failure;
 
     void add(const Failure& other);
   };
@@ -61,9 +63,12 @@ class Errors : public Analysis {
   struct Answer {
     std::uint64_t calls = 0, failed_calls = 0, failed_operations = 0;
     std::uint64_t without_result = 0;  // calls of which it is not known whether they failed
-    std::uint64_t calls_open = 0;      // all, also those that are not in the list
-    std::vector<Failure> failures;     // of calls; the most frequent first
-    std::vector<Failure> refusals;     // of operations on the driver's devices
+    std::uint64_t usual_failures = 0;  // of the calls that failed: as sound programs' do
+    std::uint64_t calls_open = 0;
+    std::uint64_t all_open = 0;     // these and operations, also those that are not in the list
+    std::uint64_t bad_exits = 0;    // likewise
+    std::vector<Failure> failures;  // of calls; the gravest first, then the most frequent
+    std::vector<Failure> refusals;  // of operations on the driver's devices
     std::vector<Failure> gpu_errors;
     std::vector<Failure> read_faults;
     std::vector<Open> open;  // the longest first
@@ -106,13 +111,14 @@ class Errors : public Analysis {
   void exit(const Line& line);
   void note(Failures& failures, const Kind& kind, const Line& line);
   void open(const Line& line, Name what);
-  void event(const Line& line, Name what, Name error);
+  void event(const Line& line, Name what, std::string error);
+  std::string error_text(Name error, std::int64_t ret) const;
   std::vector<Failure> sorted(const Failures& failures) const;
 
   Names& names_;
   bool all_;
   struct {
-    Name nv_ok, exit, unfinished, read_fault, ended;
+    Name nv_ok, exit, read_fault;
   } words_;
   Answer answer_;
   Failures failures_, refusals_, gpu_errors_, read_faults_;

@@ -13,44 +13,6 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// What an error's name does not tell. "": of any function.
-struct Meaning {
-  std::string_view error, function, text;
-};
-constexpr std::string_view STICKY =
-    "a kernel that was launched before failed, not this call; every later call in its context "
-    "fails with it";
-constexpr std::array<Meaning, 16> MEANINGS = {{
-    {"CUDA_ERROR_DEINITIALIZED", "",
-     "the driver had shut down already: usual while a program ends"},
-    {"CUDA_ERROR_INVALID_VALUE", "cuPointerGetAttribute",
-     "usual: so programs find out that memory is not CUDA's"},
-    {"CUDA_ERROR_INVALID_VALUE", "cuPointerGetAttributes",
-     "usual: so programs find out that memory is not CUDA's"},
-    {"CUDA_ERROR_NOT_FOUND", "cuGetProcAddress",
-     "usual: a program asks for a function that this driver does not have"},
-    {"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "", "harmless: it was enabled before"},
-    {"CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", "", "harmless: it was registered before"},
-    {"CUDA_ERROR_NO_DEVICE", "", "there is no GPU, or CUDA_VISIBLE_DEVICES hides it"},
-    {"CUDA_ERROR_ILLEGAL_ADDRESS", "", STICKY},
-    {"CUDA_ERROR_MISALIGNED_ADDRESS", "", STICKY},
-    {"CUDA_ERROR_ILLEGAL_INSTRUCTION", "", STICKY},
-    {"CUDA_ERROR_INVALID_ADDRESS_SPACE", "", STICKY},
-    {"CUDA_ERROR_INVALID_PC", "", STICKY},
-    {"CUDA_ERROR_HARDWARE_STACK_ERROR", "", STICKY},
-    {"CUDA_ERROR_LAUNCH_FAILED", "", STICKY},
-    {"CUDA_ERROR_LAUNCH_TIMEOUT", "", STICKY},
-    {"CUDA_ERROR_ASSERT", "", STICKY},
-}};
-
-std::string_view meaning_of(const Errors::Failure& failure) {
-  for (const Meaning& meaning : MEANINGS)
-    if (meaning.error == failure.error &&
-        (meaning.function.empty() || meaning.function == failure.name))
-      return meaning.text;
-  return {};
-}
-
 std::string who(std::uint32_t pid, std::uint32_t tid) {
   return pid == tid || !tid ? fmt::format("{}", pid) : fmt::format("{}/{}", pid, tid);
 }
@@ -78,7 +40,8 @@ Json failure_json(const Errors::Failure& failure) {
   if (!failure.example.text.empty()) example["text"] = failure.example.text;
   Json json = {{"what", failure.name},      {"error", failure.error},  {"count", failure.count},
                {"first_ts", failure.first}, {"last_ts", failure.last}, {"example", example}};
-  if (std::string_view meaning = meaning_of(failure); !meaning.empty()) json["meaning"] = meaning;
+  if (auto meaning = meaning_of(failure.name, failure.error).text; !meaning.empty())
+    json["meaning"] = meaning;
   return json;
 }
 
@@ -119,7 +82,7 @@ void add_failures(Page& page, std::string title, const std::vector<Errors::Failu
                                  {"first", 2},
                                  {"last", 3},
                                  {"by", 4, true},
-                                 {"for example", 5, true}});
+                                 {"example", 5, true}});
   add_rows(table, failures, at_most, "kinds",
            [](const Errors::Failure& failure) -> std::vector<std::string> {
              const Errors::Example& example = failure.example;
@@ -134,9 +97,24 @@ void add_failures(Page& page, std::string title, const std::vector<Errors::Failu
   table.add_to(page);
   std::set<std::string_view> told;
   for (const Errors::Failure& failure : failures)
-    if (std::string_view meaning = meaning_of(failure);
+    if (auto meaning = meaning_of(failure.name, failure.error).text;
         !meaning.empty() && told.insert(meaning).second)
       page.paragraph(fmt::format("{}: {}.", failure.error, meaning), 4);
+}
+
+std::vector<Errors::Failure> of_weight(const std::vector<Errors::Failure>& all, Weight weight) {
+  std::vector<Errors::Failure> some;
+  for (const Errors::Failure& failure : all)
+    if (failure.weight == weight) some.push_back(failure);
+  return some;
+}
+
+// ", 16 of them as is usual, told last"
+std::string usual_text(const Errors::Answer& answer) {
+  if (!answer.usual_failures) return "";
+  if (answer.usual_failures == answer.failed_calls) return ", all as is usual";
+  return fmt::format(", {} of them as is usual: those stand last",
+                     with_commas(answer.usual_failures));
 }
 
 void add_open(Page& page, const Errors::Answer& answer, std::size_t at_most) {
@@ -155,12 +133,13 @@ void add_open(Page& page, const Errors::Answer& answer, std::size_t at_most) {
                           open.parent ? fmt::format("call {}", open.parent) : "",
                           shortened(open.args, EXAMPLE_WIDTH)});
   }
-  if (shown < answer.open.size()) table.row(fmt::format("{} more", answer.open.size() - shown), {});
+  if (shown < answer.all_open)
+    table.row(fmt::format("{} more", with_commas(answer.all_open - shown)), {});
   table.add_to(page);
 }
 
-void add_exits(Page& page, const std::vector<Errors::Exit>& exits, const Names& names,
-               std::size_t at_most) {
+void add_exits(Page& page, const Errors::Answer& answer, const Names& names, std::size_t at_most) {
+  const auto& exits = answer.exits;
   if (exits.empty()) return;
   Table table("processes that ended badly",
               {{"how", 0, true}, {"when"}, {"last call", 1, true}, {"last failure", 2, true}});
@@ -171,7 +150,8 @@ void add_exits(Page& page, const std::vector<Errors::Exit>& exits, const Names& 
               {how_it_ended(exit), seconds(exit.ts), call_text(exit.last_call, names),
                call_text(exit.last_failure, names)});
   }
-  if (shown < exits.size()) table.row(fmt::format("{} more", exits.size() - shown), {});
+  if (shown < answer.bad_exits)
+    table.row(fmt::format("{} more", with_commas(answer.bad_exits - shown)), {});
   table.add_to(page);
 }
 
@@ -197,10 +177,16 @@ Json errors_json(const Errors::Answer& answer, const Names& names) {
   };
   Json json = {{"calls", answer.calls},
                {"failed_calls", answer.failed_calls},
+               {"usual_failures", answer.usual_failures},
                {"without_result", answer.without_result},
                {"failed_operations", answer.failed_operations},
                {"unfinished_calls", answer.calls_open},
-               {"failures", list(answer.failures, failure_json)},
+               {"failures", list(answer.failures,
+                                 [](const Errors::Failure& failure) {
+                                   Json one = failure_json(failure);
+                                   one["weight"] = to_string(failure.weight);
+                                   return one;
+                                 })},
                {"operations", list(answer.refusals, failure_json)},
                {"gpu_errors", list(answer.gpu_errors, failure_json)},
                {"unfinished", list(answer.open, open_json)},
@@ -208,6 +194,10 @@ Json errors_json(const Errors::Answer& answer, const Names& names) {
                {"processes", list(answer.exits, [&](const Errors::Exit& exit) {
                   return exit_json(exit, names);
                 })}};
+  if (answer.all_open > answer.open.size())
+    json["unfinished_left_out"] = answer.all_open - answer.open.size();
+  if (answer.bad_exits > answer.exits.size())
+    json["processes_left_out"] = answer.bad_exits - answer.exits.size();
   if (!answer.events.empty()) {
     json["events"] = list(answer.events, [](const Errors::Event& event) {
       return Json{{"ts", event.ts},   {"what", event.what}, {"error", event.error},
@@ -222,23 +212,27 @@ void add_errors(Page& page, const Errors::Answer& answer, const Names& names, st
   std::uint64_t told = answer.calls - std::min(answer.calls, answer.without_result);
   std::uint64_t unknown =
       answer.without_result - std::min(answer.without_result, answer.calls_open);
-  if (!answer.calls) page.line("The trace has no calls.");
   if (told)
-    page.line(fmt::format("{} of {} failed.",
+    page.line(fmt::format("{} of {} failed{}.",
                           answer.failed_calls ? with_commas(answer.failed_calls) : "None",
-                          count_of(told, "call", "calls")));
+                          count_of(told, "call", "calls"), usual_text(answer)));
   if (unknown)
     page.paragraph(
         fmt::format(
             "Whether {} failed is not known: the trace does not have what they returned.",
             told ? count_of(unknown, "other", "others") : count_of(unknown, "call", "calls")),
         0);
-  add_failures(page, "calls that failed", answer.failures, at_most);
-  add_open(page, answer, at_most);
-  add_failures(page, "refused by the driver", answer.refusals, at_most);
+  // The gravest first.
   add_failures(page, "errors of GPUs", answer.gpu_errors, at_most);
-  add_exits(page, answer.exits, names, at_most);
+  add_failures(page, "calls that failed: later ones fail, too",
+               of_weight(answer.failures, Weight::grave), at_most);
+  add_failures(page, "calls that failed", of_weight(answer.failures, Weight::failure), at_most);
+  add_open(page, answer, at_most);
+  add_exits(page, answer, names, at_most);
+  add_failures(page, "refused by the driver", answer.refusals, at_most);
   add_failures(page, "recorded without what they point to", answer.read_faults, at_most);
+  add_failures(page, "calls that failed, as is usual", of_weight(answer.failures, Weight::usual),
+               at_most);
   add_events(page, answer);
 }
 

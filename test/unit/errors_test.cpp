@@ -48,7 +48,8 @@ TEST_CASE("Calls that failed, each kind with how often and when") {
   CHECK(of.answer.calls == 6);
   CHECK(of.answer.failed_calls == 5);
   REQUIRE(of.answer.failures.size() == 3);
-  const Errors::Failure& first = of.answer.failures[0];
+  CHECK(of.answer.failures[0].error == "CUDA_ERROR_ILLEGAL_ADDRESS");
+  const Errors::Failure& first = of.answer.failures[1];
   CHECK(first.name == "cuMemAlloc");
   CHECK(first.error == "CUDA_ERROR_OUT_OF_MEMORY");
   CHECK(first.count == 3);
@@ -61,7 +62,7 @@ TEST_CASE("Calls that failed, each kind with how often and when") {
   CHECK(of.answer.failures[2].error == "result 77777");
   CHECK_THAT(of.page, ContainsSubstring("5 of 6 calls failed."));
   CHECK_THAT(of.page, ContainsSubstring("a kernel that was launched before failed"));
-  CHECK(of.json["failures"][0]["example"]["id"] == 2);
+  CHECK(of.json["failures"][1]["example"]["id"] == 2);
   CHECK(of.answer.events.empty());
 }
 
@@ -145,7 +146,6 @@ TEST_CASE("What the driver refused, and errors of GPUs") {
   CHECK(of.answer.gpu_errors[0].error == "the GPU has fallen off the bus");
   CHECK(of.answer.gpu_errors[0].count == 2);
   CHECK(of.page.find('\033') == std::string::npos);
-  CHECK_THAT(of.page, ContainsSubstring("The trace has no calls."));
 }
 
 TEST_CASE("Where results are not recorded it is not said that nothing failed") {
@@ -175,4 +175,58 @@ TEST_CASE("What could not be read is told by function") {
   REQUIRE(of.answer.read_faults.size() == 1);
   CHECK(of.answer.read_faults[0].count == 2);
   CHECK(of.answer.failed_calls == 0);
+}
+
+TEST_CASE("The gravest stands first, what is usual last") {
+  auto failed = [](int id, const std::string& name, const std::string& error) {
+    return call(id, name, id,
+                R"(,"duration_us":1.000,"ret":1,"error":"CUDA_ERROR_)" + error + "\"");
+  };
+  Told of = told(
+      failed(1, "cuLibraryUnload", "DEINITIALIZED") +
+      failed(2, "cuLibraryUnload", "DEINITIALIZED") +
+      failed(3, "cuLibraryUnload", "DEINITIALIZED") + failed(4, "cuMemAlloc", "OUT_OF_MEMORY") +
+      failed(5, "cuMemAlloc", "OUT_OF_MEMORY") + failed(6, "cuCtxSynchronize", "ILLEGAL_ADDRESS"));
+  std::vector<std::string> order;
+  for (const Json& failure : of.json["failures"])
+    order.push_back(failure["error"].get<std::string>().substr(11) + " " +
+                    failure["weight"].get<std::string>());
+  CHECK(order == std::vector<std::string>{"ILLEGAL_ADDRESS grave", "OUT_OF_MEMORY failure",
+                                          "DEINITIALIZED usual"});
+  CHECK(of.json["usual_failures"] == 3);
+  CHECK(of.page.starts_with("6 of 6 calls failed, 3 of them as is usual: those stand last.\n"));
+  CHECK(of.page.find("ILLEGAL_ADDRESS") < of.page.find("OUT_OF_MEMORY"));
+  CHECK(of.page.find("OUT_OF_MEMORY") < of.page.find("DEINITIALIZED"));
+  CHECK(of.page.find("calls that failed, as is usual") > of.page.find("OUT_OF_MEMORY"));
+}
+
+TEST_CASE("Errors of GPUs stand before all, one by one too") {
+  auto xid = [](const std::string& more) {
+    return R"({"type":"error","op":"xid","name":"Xid 79","ts":60,"xid":79,"device":"0000:3b")" +
+           more + "}\n";
+  };
+  Told of = told(call(1, "cuMemAlloc", 1, NO_MEMORY) + xid(R"(,"meaning":"it is gone")") +
+                     xid(R"(,"meaning":null,"message":"x")"),
+                 true);
+  CHECK(of.page.find("errors of GPUs") < of.page.find("calls that failed"));
+  REQUIRE(of.answer.events.size() == 3);
+  CHECK(of.answer.events[1].what == "Xid 79");
+  CHECK(of.answer.events[1].error == "it is gone");
+  CHECK(of.answer.events[2].error == "of unknown meaning");
+}
+
+TEST_CASE("What is not told one by one is counted") {
+  constexpr int MANY = 1200;
+  std::string lines;
+  for (int i = 1; i <= MANY; i++)
+    lines += call(i, "cuCtxSynchronize", i, R"(,"unfinished":true)", i) +
+             R"({"type":"process","op":"exit","ts":5000,"pid":)" + std::to_string(i) +
+             R"(,"comm":"a","signal":9})" + "\n";
+  Told of = told(lines);
+  CHECK(of.answer.exits.size() == 1000);
+  CHECK(of.answer.bad_exits == MANY);
+  CHECK(of.json["processes_left_out"] == 200);
+  CHECK(of.answer.all_open == MANY);
+  CHECK(of.json["unfinished_left_out"] == 200);
+  CHECK_THAT(of.page, ContainsSubstring("1,190 more"));
 }
