@@ -18,6 +18,8 @@ add_check(check_docs check 60 ${CMAKE_SOURCE_DIR}/scripts/check-docs $<TARGET_FI
 file(GLOB RECORDED ${CMAKE_SOURCE_DIR}/traces/*.zst)
 add_check(questions check 120 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/questions.py
           $<TARGET_FILE:cudabpf> ${CMAKE_CURRENT_SOURCE_DIR}/golden/trace.jsonl ${RECORDED})
+add_check(reading check 120 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/reading.py
+          $<TARGET_FILE:cudabpf>)
 add_check(answers check 120 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/golden/answers.py
           $<TARGET_FILE:cudabpf>)
 add_check(visualize_pipeline check 60

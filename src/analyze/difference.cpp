@@ -25,6 +25,17 @@ double standard_error(const Durations& times) {
   return 0.93 * spread / std::sqrt(static_cast<double>(times.count()));
 }
 
+std::uint64_t millionths(std::uint64_t part, std::uint64_t whole) {
+  return static_cast<std::uint64_t>(std::llround(share(part, whole) * 10'000));
+}
+
+bool same(const Difference::Total& total) { return total.a == total.b && total.in_a == total.in_b; }
+
+bool same(const Durations& a, const Durations& b) {
+  return a.count() == b.count() && a.total() == b.total() && a.max() == b.max() &&
+         a.quantile(0.5) == b.quantile(0.5) && a.quantile(0.99) == b.quantile(0.99);
+}
+
 std::uint64_t distance(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; }
 
 std::string text_of(const Json& header, const char* key) {
@@ -115,7 +126,64 @@ std::vector<Difference::Total> totals(const Measures& a, const Measures& b) {
   }
   for (auto& [name, total] : more) all.push_back(std::move(total));
   add("operations on the driver", Unit::count, operations(a), operations(b));
-  add("processes that ended badly", Unit::count, errors_a.exits.size(), errors_b.exits.size());
+  add("processes that ended badly", Unit::count, errors_a.bad_exits, errors_b.bad_exits);
+  const Course &course_a = a.course(), &course_b = b.course();
+  if (course_a.working() || course_b.working())
+    all.push_back({"GPU probably idle, of the time at work", Unit::share,
+                   millionths(course_a.idle(), course_a.working()),
+                   millionths(course_b.idle(), course_b.working()), course_a.working() > 0,
+                   course_b.working() > 0});
+  return all;
+}
+
+std::vector<Difference::Total> iterations(const Iterations& a, const Iterations& b) {
+  std::vector<Difference::Total> all;
+  bool in_a = a.found != Iterations::Found::none, in_b = b.found != Iterations::Found::none;
+  if (!in_a && !in_b) return all;
+  auto add = [&](std::string name, Unit unit, auto value) {
+    all.push_back({std::move(name), unit, value(a), value(b), in_a, in_b});
+  };
+  using Of = const Iterations&;
+  add("found", Unit::count, [](Of of) { return of.count; });
+  add("launches of each", Unit::count, [](Of of) { return of.launches; });
+  in_a = a.times.count() > 0;
+  in_b = b.times.count() > 0;
+  if (!in_a && !in_b) return all;
+  add("mean", Unit::time, [](Of of) { return of.times.mean(); });
+  add("p50", Unit::time, [](Of of) { return of.times.quantile(0.5); });
+  all.back().judgement = judge(a.times, b.times);
+  add("p99", Unit::time, [](Of of) { return of.times.quantile(0.99); });
+  add("in CUDA calls", Unit::share,
+      [](Of of) { return millionths(of.in_calls, of.times.total()); });
+  add("waiting for the GPU", Unit::share,
+      [](Of of) { return millionths(of.waiting, of.times.total()); });
+  return all;
+}
+
+std::vector<std::string> on_iterations(const Iterations& a, const Iterations& b) {
+  std::vector<std::string> notes;
+  for (auto [name, of] : {std::pair{"A", &a}, {"B", &b}})
+    if (of->found == Iterations::Found::within_a_wait)
+      notes.push_back(std::string(name) +
+                      " does not wait after each: its times are those of asking for them");
+  return notes;
+}
+
+// In their order; what only B has stands after what B has before it.
+std::vector<Difference::Total> phases(const Phases& a, const Phases& b) {
+  std::vector<Difference::Total> all;
+  for (const Phases* of : {&a, &b}) {
+    auto next = all.begin();
+    for (const Phase& phase : of->phases) {
+      if (!phase.seen) continue;
+      auto at = std::find_if(all.begin(), all.end(),
+                             [&](const auto& total) { return total.name == phase.name; });
+      if (at == all.end()) at = all.insert(next, {phase.name, Unit::time, 0, 0, false, false});
+      (of == &a ? at->a : at->b) = phase.time;
+      (of == &a ? at->in_a : at->in_b) = true;
+      next = at + 1;
+    }
+  }
   return all;
 }
 
@@ -212,6 +280,19 @@ Judgement judge(const Durations& a, const Durations& b) {
   return judgement;
 }
 
+bool Difference::none() const {
+  auto all_same = [](const std::vector<Total>& all) {
+    return std::all_of(all.begin(), all.end(), [](const Total& of) { return same(of); });
+  };
+  auto all_alike = [](const std::vector<Timed>& all) {
+    return std::all_of(all.begin(), all.end(), [](const Timed& of) {
+      return of.count_a == of.count_b && same(of.a, of.b);
+    });
+  };
+  return settings.empty() && kernels.empty() && failures.empty() && all_same(totals) &&
+         all_same(iterations) && all_same(phases) && all_alike(functions) && all_alike(ioctls);
+}
+
 std::string_view to_string(Judgement::Verdict verdict) {
   constexpr std::string_view NAMES[] = {"not timed", "too few", "same", "slower", "faster"};
   return NAMES[static_cast<std::size_t>(verdict)];
@@ -229,6 +310,9 @@ Difference difference(const Measures& a, const Measures& b, Kernels::By by) {
   Difference difference;
   difference.settings = settings(a.header(), b.header());
   difference.totals = totals(a, b);
+  difference.iterations = iterations(a.course().iterations(), b.course().iterations());
+  difference.on_iterations = on_iterations(a.course().iterations(), b.course().iterations());
+  difference.phases = phases(a.course().phases(), b.course().phases());
   difference.functions = timed(a.functions(), b.functions());
   auto ioctls_a = a.ioctls(), ioctls_b = b.ioctls();
   if (!ioctls_a.groups.empty() && !ioctls_b.groups.empty())

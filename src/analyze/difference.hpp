@@ -30,11 +30,13 @@ struct Difference {
     std::string what, a, b;
     std::string_view so;  // what follows for the comparison; may be empty
   };
-  enum class Unit : std::uint8_t { count, time, bytes };
+  enum class Unit : std::uint8_t { count, time, bytes, share };  // in millionths
   struct Total {
     std::string name;
     Unit unit = Unit::count;
     std::uint64_t a = 0, b = 0;
+    bool in_a = true, in_b = true;  // that trace has such a thing
+    Judgement judgement = {};       // of medians
   };
   // Of a function, of a group of ioctls.
   struct Timed {
@@ -67,11 +69,16 @@ struct Difference {
 
   std::vector<Setting> settings;
   std::vector<Total> totals;
-  std::vector<Timed> functions;   // the largest change of the total first
-  std::vector<Timed> ioctls;      // by group; none, unless both traces have them
+  std::vector<Total> iterations;  // of the thread that launches most; none, if neither has any
+  std::vector<std::string> on_iterations;  // what is to be known to compare them
+  std::vector<Total> phases;               // of that thread
+  std::vector<Timed> functions;            // the largest change of the total first
+  std::vector<Timed> ioctls;               // by group; none, unless both traces have them
   std::vector<Kernel> kernels;    // those launched more or less often; the largest change first
   std::vector<Failure> failures;  // those that are more or fewer
   bool by_configuration = false;
+
+  bool none() const;  // of what is compared, nothing differs
 };
 
 Difference difference(const Measures& a, const Measures& b, Kernels::By by);

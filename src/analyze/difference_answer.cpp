@@ -24,8 +24,21 @@ std::string figure(Difference::Unit unit, std::uint64_t value) {
       return human_time(value);
     case Difference::Unit::bytes:
       return human_bytes(value);
+    case Difference::Unit::share:
+      return fmt::format("{:.1f} %", static_cast<double>(value) / 10'000);
   }
   return {};
+}
+
+std::string_view to_string(Difference::Unit unit) {
+  constexpr std::string_view NAMES[] = {"count", "us", "bytes", "percent"};
+  return NAMES[static_cast<std::size_t>(unit)];
+}
+
+Json figure_json(Difference::Unit unit, std::uint64_t value) {
+  if (unit == Difference::Unit::time) return microseconds(value);
+  if (unit == Difference::Unit::share) return static_cast<double>(value) / 10'000;
+  return value;
 }
 
 std::string signed_percent(double percent) {
@@ -42,11 +55,6 @@ std::string change(std::uint64_t a, std::uint64_t b) {
   return std::abs(percent) < TELLABLE ? "≈" : signed_percent(percent);
 }
 
-std::string signed_time(std::int64_t ns) {
-  if (!ns) return "=";
-  return (ns < 0 ? "-" : "+") + human_time(static_cast<std::uint64_t>(std::llabs(ns)));
-}
-
 std::string judged(const Judgement& judgement) {
   switch (judgement.verdict) {
     case Verdict::not_timed:
@@ -60,6 +68,43 @@ std::string judged(const Judgement& judgement) {
       return signed_percent(judgement.change);
   }
   return {};
+}
+
+std::string change(const Difference::Total& of) {
+  if (!of.in_a || !of.in_b) return of.in_a ? "gone" : "new";
+  if (of.judgement.verdict != Verdict::not_timed) return judged(of.judgement);
+  if (of.unit != Difference::Unit::share) return change(of.a, of.b);
+  constexpr double TELLABLE = 0.05;
+  double points = (static_cast<double>(of.b) - static_cast<double>(of.a)) / 10'000;
+  if (of.a == of.b) return "=";
+  return std::abs(points) < TELLABLE ? "≈" : fmt::format("{:+.1f} points", points);
+}
+
+void add_totals(Page& page, std::string title, const std::vector<Difference::Total>& all) {
+  if (all.empty()) return;
+  Table table(std::move(title), {{"A"}, {"B"}, {"change"}});
+  for (const auto& of : all)
+    table.row(of.name, {of.in_a ? figure(of.unit, of.a) : "-",
+                        of.in_b ? figure(of.unit, of.b) : "-", change(of)});
+  table.add_to(page);
+}
+
+Json totals_json(const std::vector<Difference::Total>& all) {
+  Json json = Json::array();
+  for (const auto& of : all) {
+    json.push_back({{"name", of.name},
+                    {"unit", to_string(of.unit)},
+                    {"a", of.in_a ? figure_json(of.unit, of.a) : Json()},
+                    {"b", of.in_b ? figure_json(of.unit, of.b) : Json()}});
+    if (of.judgement.verdict != Verdict::not_timed)
+      json.back()["verdict"] = to_string(of.judgement.verdict);
+  }
+  return json;
+}
+
+std::string signed_time(std::int64_t ns) {
+  if (!ns) return "=";
+  return (ns < 0 ? "-" : "+") + human_time(static_cast<std::uint64_t>(std::llabs(ns)));
 }
 
 std::string time_or_blank(const Durations& times, std::uint64_t ns) {
@@ -200,18 +245,12 @@ Json timed_json(const std::vector<Timed>& all) {
 }  // namespace
 
 Json difference_json(const Difference& difference) {
-  Json json = {{"settings", Json::array()}, {"totals", Json::array()}};
+  Json json = {{"same", difference.none()}, {"settings", Json::array()}};
   for (const auto& of : difference.settings)
     json["settings"].push_back({{"what", of.what}, {"a", of.a}, {"b", of.b}, {"so", of.so}});
-  for (const auto& of : difference.totals) {
-    bool is_time = of.unit == Difference::Unit::time;
-    auto value = [&](std::uint64_t number) {
-      return is_time ? Json(microseconds(number)) : Json(number);
-    };
-    std::string_view unit = is_time ? "us" : of.unit == Difference::Unit::bytes ? "bytes" : "count";
-    json["totals"].push_back(
-        {{"name", of.name}, {"unit", unit}, {"a", value(of.a)}, {"b", value(of.b)}});
-  }
+  json["totals"] = totals_json(difference.totals);
+  json["iterations"] = totals_json(difference.iterations);
+  json["phases"] = totals_json(difference.phases);
   json["functions"] = timed_json(difference.functions);
   json["kernels"] = Json::array();
   for (const auto& of : difference.kernels) {
@@ -234,11 +273,21 @@ Json difference_json(const Difference& difference) {
 }
 
 void add_difference(Page& page, const Difference& difference, std::size_t at_most) {
+  bool none = difference.none();
+  if (none) {
+    page.blank();
+    page.paragraph(
+        fmt::format("No difference: settings, totals, iterations, phases, {} with their counts and "
+                    "times, kernels and failures are the same in both.",
+                    count_of(difference.functions.size(), "function", "functions")),
+        0);
+  }
   add_settings(page, difference.settings);
-  Table totals("totals", {{"A"}, {"B"}, {"change"}});
-  for (const auto& of : difference.totals)
-    totals.row(of.name, {figure(of.unit, of.a), figure(of.unit, of.b), change(of.a, of.b)});
-  totals.add_to(page);
+  add_totals(page, "totals", difference.totals);
+  if (none) return;
+  add_totals(page, "iterations", difference.iterations);
+  for (const std::string& note : difference.on_iterations) page.paragraph(note + ".", 4);
+  add_totals(page, "phases", difference.phases);
   const auto& functions = difference.functions;
   add_timed(page, "functions", those(functions, [](auto& of) { return of.count_a && of.count_b; }),
             at_most, "functions");
@@ -251,11 +300,13 @@ void add_difference(Page& page, const Difference& difference, std::size_t at_mos
   add_timed(page, "ioctls by group", difference.ioctls, at_most, "groups");
   page.blank();
   page.paragraph(
-      fmt::format("A median (p50) is said to have changed where it is more than {:.0f} % off, and "
-                  "by {:.0f} standard errors of what so many calls differ by chance; of fewer than "
-                  "{} calls nothing is said. \"=\": no more than that. What two runs differ in "
-                  "anyway, only more runs tell.",
-                  100 * Judgement::MIN_CHANGE, Judgement::STANDARD_ERRORS, Judgement::MIN_CALLS),
+      fmt::format(
+          "A median (p50) is said to have changed where it is more than {:.0f} % off, and "
+          "by {:.0f} standard errors of what so many calls differ by chance: \"=\" is no "
+          "more than that, and \"too few\" fewer than {} calls. Elsewhere \"=\" is the same "
+          "figure, and \"≈\" one that differs by less than 0.05 %. What two runs differ in "
+          "anyway, only more runs tell.",
+          100 * Judgement::MIN_CHANGE, Judgement::STANDARD_ERRORS, Judgement::MIN_CALLS),
       2);
 }
 

@@ -12,6 +12,7 @@ Measures::Measures(Names& names)
       kernels_(names),
       ioctls_(names),
       errors_(names, false),
+      course_(names),
       memory_(names, *this) {}
 
 void Measures::line(const Line& line) {
@@ -19,6 +20,7 @@ void Measures::line(const Line& line) {
   kernels_.line(line);
   ioctls_.line(line);
   errors_.line(line);
+  course_.line(line);
   memory_.line(line);
   if (line.kind != LineKind::call || line.type != transfer_ || line.failed()) return;
   Transfers& transfers = transfers_[line.op.id];
@@ -29,6 +31,7 @@ void Measures::line(const Line& line) {
 void Measures::finish(const TraceFacts& facts) {
   ioctls_.finish(facts);
   errors_.finish(facts);
+  course_.finish(facts);
   facts_ = facts;
   header_ = Json::parse(facts.header, nullptr, false);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyze/calls.hpp"
+#include "analyze/course.hpp"
 #include "analyze/errors.hpp"
 #include "analyze/ioctls.hpp"
 #include "analyze/kernels.hpp"
@@ -36,6 +37,7 @@ class Measures : public Analysis, private LiveMemory::Listener {
   const Json& header() const { return header_; }
   std::vector<Calls::Figures> functions() const;
   const Kernels& kernels() const { return kernels_; }
+  const Course& course() const { return course_; }
   Ioctls::Answer ioctls() const { return ioctls_.answer(); }
   Errors::Answer errors() const { return errors_.answer(); }
   std::vector<Transfers> transfers() const;
@@ -56,6 +58,7 @@ class Measures : public Analysis, private LiveMemory::Listener {
   Kernels kernels_;
   Ioctls ioctls_;
   Errors errors_;
+  Course course_;
   LiveMemory memory_;
   std::map<std::uint32_t, Transfers> transfers_;  // by their op
   std::array<Held, MEMORY_KINDS> held_{};

@@ -206,3 +206,75 @@ TEST_CASE("What was not taken alike is said first") {
   CHECK_THAT(compared.page, ContainsSubstring("only one of the profiles traces"));
   CHECK(compare("", "").difference.settings.empty());
 }
+
+namespace {
+
+// So many tokens of two kernels and a wait, each of them `us` long.
+std::string tokens(int count, int us, int launches = 2) {
+  std::string text;
+  auto line = [&](int at, const std::string& fields, int duration) {
+    static int id = 100'000;
+    text += R"({"id":)" + std::to_string(++id) + R"(,"ts":)" + std::to_string(at * 1000) +
+            R"(,"pid":7,"tid":7,"duration_us":)" + std::to_string(duration) + R"(.000,"ret":0,)" +
+            fields + "}\n";
+  };
+  for (int i = 0; i < count; i++) {
+    int at = 10 + i * us;
+    for (int j = 0; j < launches; j++)
+      line(at + j * 10,
+           R"("type":"kernel","op":"launch","name":"cuLaunchKernel","stream":"0x0","kernel":")" +
+               std::string(j ? "b" : "a") + R"(","grid":[1,1,1],"block":[1,1,1],"shared":0)",
+           2);
+    line(at + launches * 10, R"("type":"sync","op":"ctx","name":"cuCtxSynchronize")", 5);
+  }
+  return text;
+}
+
+const Difference::Total& one(const std::vector<Difference::Total>& all, std::string_view name) {
+  for (const auto& of : all)
+    if (of.name == name) return of;
+  FAIL("no " << name);
+  return all.front();
+}
+
+}  // namespace
+
+TEST_CASE("Iterations, phases and idle times are compared") {
+  Compared compared = compare(tokens(40, 100), tokens(40, 200, 3));
+  const Difference& difference = compared.difference;
+  CHECK(one(difference.iterations, "found").a == 40);
+  CHECK(one(difference.iterations, "launches of each").a == 2);
+  CHECK(one(difference.iterations, "launches of each").b == 3);
+  const auto& p50 = one(difference.iterations, "p50");
+  CHECK(p50.judgement.verdict == Verdict::slower);
+  CHECK(p50.judgement.change > 95);
+  CHECK(one(difference.iterations, "p99").b > 190'000);
+  CHECK(one(difference.phases, "inference").b > one(difference.phases, "inference").a);
+  const auto& idle = one(difference.totals, "GPU probably idle, of the time at work");
+  CHECK(idle.b > idle.a);
+  CHECK(idle.b < 1'000'000);
+  CHECK_THAT(compared.page, ContainsSubstring("iterations") && ContainsSubstring(" points"));
+  CHECK(compared.json["same"] == false);
+  SECTION("also where one of the traces has none") {
+    Compared with_none = compare(tokens(40, 100), timed("cuInit", 5));
+    const auto& mean = one(with_none.difference.iterations, "mean");
+    CHECK(mean.in_a);
+    CHECK_FALSE(mean.in_b);
+    CHECK(with_none.json["iterations"][0]["b"].is_null());
+    CHECK_THAT(with_none.page, ContainsSubstring("gone"));
+  }
+}
+
+TEST_CASE("That nothing differs is said") {
+  std::string calls = tokens(5, 100) + timed("cuInit", 7);
+  Compared alike = compare(calls, calls);
+  CHECK(alike.difference.none());
+  CHECK(alike.json["same"] == true);
+  CHECK_THAT(alike.page, ContainsSubstring("No difference"));
+  CHECK(alike.page.find("Δ") == std::string::npos);
+  // As many calls that take as long in all, but not each of them.
+  CHECK_FALSE(
+      compare(timed("cuInit", 7) + timed("cuInit", 9), timed("cuInit", 8) + timed("cuInit", 8))
+          .difference.none());
+  CHECK_FALSE(compare(calls, calls, R"(,"host":"a")", R"(,"host":"b")").difference.none());
+}

@@ -1,0 +1,167 @@
+"""What a person meets at the command line of the subcommands that read traces: texts, exit statuses, files.
+usage: reading.py CUDABPF"""
+import json
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TRACE = ROOT / "test/export/trace.jsonl"
+READERS = ("summary", "calls", "kernels", "gaps", "ioctls", "memory", "timeline", "errors")
+HEADER = '{"type":"trace","format":"cudabpf-trace","format_version":"1.1"}\n'
+cudabpf = ""  # pylint: disable=invalid-name
+
+
+def call(number, name="cuInit", fields=""):
+    return (f'{{"id":{number},"type":"init","op":"init","name":"{name}","ts":{number * 1000},"duration_us":1.000,'
+            f'"pid":7,"tid":7,"ret":0{fields}}}\n')
+
+
+class Reading(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "t.jsonl").write_bytes(TRACE.read_bytes())
+
+    def ask(self, *arguments, status=0, **options):
+        """What it printed; the second is what it said on standard error."""
+        done = subprocess.run([cudabpf, *arguments], cwd=self.folder, env={"PATH": os.environ["PATH"]}, text=True,
+                              stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, check=False,
+                              **options)
+        self.assertEqual(done.returncode, status, (arguments, done.stderr))
+        return done.stdout, done.stderr
+
+    def test_mistyped(self):
+        for arguments, meant in ((["sumary", "t.jsonl"], "summary"), (["calls", "--tpo", "3", "t.jsonl"], "--top"),
+                                 (["export", "--formt=csv", "t.jsonl"], "--format"), (["--kernal"], "--kernel")):
+            _, said = self.ask(*arguments, status=2)
+            self.assertIn(f"did you mean {meant}?", said)
+        self.assertIn("`cudabpf summary t.jsonl` reads a trace", self.ask("t.jsonl", status=2)[1])
+        self.assertIn("--help", self.ask("quite-another-thing", status=2)[1])
+
+    def test_help_is_of_reading(self):
+        for subcommand in (*READERS, "diff", "export"):
+            told, _ = self.ask(subcommand, "--help")
+            self.assertIn(f"\n  cudabpf {subcommand} ", told)
+            self.assertNotIn("sudo", told)
+
+    def test_standard_input_has_a_name(self):
+        for text, said in ((HEADER, ""), ("", "standard input: is empty"), ("hello", "standard input: is no trace"),
+                           ("\n\n", "standard input: is no trace"), (HEADER + call(1), "")):
+            printed, error = self.ask("errors", "-", input=text, status=125 if said else 0)
+            self.assertIn(said, error)
+            if not said:
+                self.assertIn("cut off: standard input: it has no end", printed)
+        self.assertIn("CUDA calls: standard input", self.ask("timeline", "--svg", "-", "-", input=HEADER + call(1))[0])
+
+    def test_header_alone(self):
+        (self.folder / "t.jsonl").write_text(HEADER, encoding="utf-8")
+        for subcommand in READERS:
+            self.assertTrue(self.ask(subcommand, "t.jsonl")[0].startswith("The trace holds no calls."), subcommand)
+            self.assertEqual(json.loads(self.ask(subcommand, "t.jsonl", "--json")[0])["trace"]["calls"], 0)
+        self.assertIn("A holds no calls.", self.ask("diff", "t.jsonl", "t.jsonl")[0])
+        told, _ = self.ask("export", "t.jsonl")
+        self.assertIn("The trace holds no calls.", told)
+        self.assertIn("t.chrome.json", told)
+
+    def test_pictures(self):
+        for subcommand in ("timeline", "memory"):
+            page, said = self.ask(subcommand, "t.jsonl", "--svg", "out.svg")
+            picture = (self.folder / "out.svg").read_text(encoding="utf-8")
+            self.assertEqual(page, self.ask(subcommand, "t.jsonl")[0])
+            self.assertRegex(said, r"written\n +[\d.]+ \w+  out.svg\n")
+            told, said = self.ask(subcommand, "t.jsonl", "--svg", "-")
+            self.assertEqual(told, picture)
+            self.assertTrue(said.startswith(page))
+            self.assertFalse((self.folder / "-").exists())
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                self.ask(subcommand, "t.jsonl", "--svg", "-", stdout=full, status=124)
+
+    def test_window_beyond_the_end(self):
+        told, said = self.ask("timeline", "t.jsonl", "--from", "1h", status=2)
+        self.assertEqual(told, "")
+        self.assertIn("--from is not before the end of the trace", said)
+        self.ask("timeline", "t.jsonl", "--from", "10us", "--to", "2h")
+
+    def test_top_of_json(self):
+        text = HEADER + "".join(call(i, f"cuFunction{i}", ',"error":"E"') for i in range(1, 6))
+        (self.folder / "t.jsonl").write_text(text.replace('"ret":0', '"ret":1'), encoding="utf-8")
+        for subcommand, name in (("calls", "calls"), ("errors", "failures")):
+            self.assertEqual(len(json.loads(self.ask(subcommand, "--json", "t.jsonl")[0])[name]), 5)
+            told = json.loads(self.ask(subcommand, "--json", "--top", "2", "t.jsonl")[0])
+            self.assertEqual((len(told[name]), told[f"{name}_left_out"]), (2, 3))
+        (self.folder / "none.jsonl").write_text(HEADER, encoding="utf-8")
+        told = json.loads(self.ask("diff", "--json", "--top", "1", "t.jsonl", "none.jsonl")[0])
+        self.assertEqual((len(told["functions"]), told["functions_left_out"]), (1, 4))
+        grouped = json.loads(self.ask("calls", "--json", "--top", "2", "--by", "tid", "t.jsonl")[0])["calls"]
+        self.assertEqual([len(group["functions"]) for group in grouped], [2])
+
+    def test_several_files_a_side(self):
+        def part(name, number, calls):
+            header, end = HEADER.replace("}", f',"part":{number}}}'), f'{{"type":"end","last":{json.dumps(number == 2)}}}\n'
+            (self.folder / name).write_text(header + calls + end, encoding="utf-8")
+        part("a.1", 1, call(1) + call(2))
+        part("a.2", 2, call(3))
+        part("b.1", 1, call(1))
+        part("b.2", 2, call(2) + call(3))
+        told = json.loads(self.ask("diff", "a.1", "a.2", "--to", "b.1", "b.2", "--json")[0])
+        self.assertEqual([told[side]["files"] for side in "ab"], [["a.1", "a.2"], ["b.1", "b.2"]])
+        self.assertTrue(told["same"])
+        self.assertIn("two traces, not 3", self.ask("diff", "a.1", "a.2", "b.1", status=2)[1])
+        self.assertIn("not two", self.ask("diff", "-", "-", status=2, input="")[1])
+
+    def test_left_out_columns_are_told(self):
+        gpt2 = ROOT / "traces/h200-gpt2.jsonl.zst"
+        def told(width):
+            return subprocess.run([cudabpf, "calls", gpt2], env={"COLUMNS": str(width)}, check=True, text=True,
+                                  stdout=subprocess.PIPE).stdout
+        self.assertIn("left out for want of room: p95, p99", told(80))
+        self.assertNotIn("left out", told(160))
+
+    def test_export_flags(self):
+        self.assertIn("--plain is of --format perfetto", self.ask("export", "t.jsonl", "--plain", status=2)[1])
+        self.ask("export", "t.jsonl", "--plain", "--format", "perfetto", "-o", "t.pb")
+        ours, theirs = pty.openpty()
+        _, said = self.ask("export", "t.jsonl", "--format", "perfetto", "-o", "-", stdout=theirs, status=2)
+        self.assertIn("binary", said)
+        self.ask("export", "t.jsonl", "--format", "csv", "-o", "-", stdout=theirs)
+        os.close(ours)
+        os.close(theirs)
+
+    def test_full_disk(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            for subcommand in READERS:
+                for flags in ([], ["--json"]):
+                    _, said = self.ask(subcommand, "t.jsonl", *flags, stdout=full, status=124)
+                    self.assertIn("standard output", said)
+            self.ask("diff", "t.jsonl", "t.jsonl", "--json", stdout=full, status=124)
+
+    def test_interrupted_export_leaves_nothing(self):
+        read, write = os.pipe()
+        with subprocess.Popen([cudabpf, "export", "-", "--format", "all", "-o", "out"], cwd=self.folder, stdin=read,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+            os.close(read)
+            os.write(write, HEADER.encode())
+            while not (self.folder / "out/trace.alnair/timeline.log").exists():
+                self.assertIsNone(program.poll())
+                os.write(write, (call(1) * 500).encode())  # nothing is read before a block is full
+            program.send_signal(signal.SIGINT)
+            os.write(write, (call(2) * 200).encode())
+            os.close(write)
+            self.assertEqual(program.wait(), -signal.SIGINT)
+        self.assertEqual(os.listdir(self.folder / "out"), [])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    cudabpf = os.path.abspath(sys.argv.pop())
+    unittest.main()
