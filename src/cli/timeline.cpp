@@ -20,16 +20,15 @@ struct TimelineFlags : TraceFlags {
 
 Result<analyze::Timeline::Window> window_of(const TimelineFlags& flags) {
   analyze::Timeline::Window window;
-  if (!flags.from.empty() && flags.from != "0") {
-    auto from = parse_duration(flags.from, "--from");
-    if (!from) return from.error();
-    window.from = *from;
-  }
-  if (!flags.to.empty()) {
-    auto to = parse_duration(flags.to, "--to");
-    if (!to) return to.error();
-    window.to = *to;
-  }
+  auto take = [](const std::string& text, const char* flag, std::uint64_t& time) -> Result<> {
+    if (text.empty()) return ok();
+    auto told = text == "0" ? Result<std::uint64_t>(std::uint64_t{0}) : parse_duration(text, flag);
+    if (!told) return told.error();
+    time = *told;
+    return ok();
+  };
+  if (auto from = take(flags.from, "--from", window.from); !from) return from.error();
+  if (auto to = take(flags.to, "--to", window.to); !to) return to.error();
   if (window.to <= window.from)
     return Error{"--to is not after --from", "both are times since the trace began",
                  exit_code::USAGE};

@@ -48,7 +48,10 @@ std::string usage_error(const CLI::App& app, const CLI::Error& error) {
     what = "unknown argument " + argument;
     hint = hint_for(app, argument);
   }
-  if (hint.empty()) hint = "`cudabpf --help`, or --help after a subcommand, says what there is";
+  auto given = app.get_subcommands();
+  if (hint.empty())
+    hint = given.empty() ? "`cudabpf --help`, or --help after a subcommand, says what there is"
+                         : "`cudabpf " + given.front()->get_name() + " --help` says what there is";
   return "cudabpf: error: " + what + "\ncudabpf: error:   " + hint + "\n";
 }
 

@@ -45,7 +45,8 @@ class Reading(unittest.TestCase):
             _, said = self.ask(*arguments, status=2)
             self.assertIn(f"did you mean {meant}?", said)
         self.assertIn("`cudabpf summary t.jsonl` reads a trace", self.ask("t.jsonl", status=2)[1])
-        self.assertIn("--help", self.ask("quite-another-thing", status=2)[1])
+        self.assertIn("`cudabpf --help`", self.ask("quite-another-thing", status=2)[1])
+        self.assertIn("`cudabpf calls --help` says", self.ask("calls", status=2)[1])
 
     def test_help_is_of_reading(self):
         for subcommand in (*READERS, "diff", "export"):
@@ -90,6 +91,7 @@ class Reading(unittest.TestCase):
         self.assertEqual(told, "")
         self.assertIn("--from is not before the end of the trace", said)
         self.ask("timeline", "t.jsonl", "--from", "10us", "--to", "2h")
+        self.assertIn("--to is not after --from", self.ask("timeline", "t.jsonl", "--to", "0", status=2)[1])
 
     def test_top_of_json(self):
         text = HEADER + "".join(call(i, f"cuFunction{i}", ',"error":"E"') for i in range(1, 6))
