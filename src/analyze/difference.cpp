@@ -26,7 +26,8 @@ double standard_error(const Durations& times) {
 }
 
 std::uint64_t millionths(std::uint64_t part, std::uint64_t whole) {
-  return static_cast<std::uint64_t>(std::llround(share(part, whole) * 10'000));
+  // A trace may say that more was spent in calls than there was time.
+  return static_cast<std::uint64_t>(std::llround(share(std::min(part, whole), whole) * 10'000));
 }
 
 bool same(const Difference::Total& total) { return total.a == total.b && total.in_a == total.in_b; }
