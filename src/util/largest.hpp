@@ -1,0 +1,45 @@
+// The largest few of many, as they come.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace cudabpf {
+
+// Larger: whether one of two stands before the other.
+template <typename T, typename Larger>
+class Largest {
+ public:
+  explicit Largest(std::size_t at_most, Larger larger = {})
+      : at_most_(at_most), larger_(std::move(larger)) {}
+
+  // Gives back what there is no room for: this one, or a smaller one that was kept.
+  std::optional<T> add(T one) {
+    std::optional<T> left;
+    if (heap_.size() == at_most_) {
+      if (!at_most_ || !larger_(one, heap_.front())) return one;
+      std::pop_heap(heap_.begin(), heap_.end(), larger_);
+      left = std::move(heap_.back());
+      heap_.pop_back();
+    }
+    heap_.push_back(std::move(one));
+    std::push_heap(heap_.begin(), heap_.end(), larger_);
+    return left;
+  }
+
+  // The largest first. Nothing is kept any more.
+  std::vector<T> take() {
+    std::sort(heap_.begin(), heap_.end(), larger_);
+    return std::exchange(heap_, {});
+  }
+
+ private:
+  std::size_t at_most_;
+  Larger larger_;
+  std::vector<T> heap_;  // the smallest is at the front
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,18 @@
+#include "util/largest.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <functional>
+
+using namespace cudabpf;
+
+TEST_CASE("The largest few are kept, and what has no room is given back") {
+  Largest<int, std::greater<>> largest(2);
+  CHECK_FALSE(largest.add(5));
+  CHECK_FALSE(largest.add(1));
+  CHECK(largest.add(3) == 1);
+  CHECK(largest.add(3) == 3);
+  CHECK(largest.take() == std::vector{5, 3});
+  CHECK(largest.take().empty());
+  Largest<int, std::greater<>> none(0);
+  CHECK(none.add(7) == 7);
+}
