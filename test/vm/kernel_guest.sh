@@ -219,6 +219,7 @@ all_same() { # FILE...
 echo "kernel $(uname -r)"
 # shellcheck disable=SC2046 # a word each
 [ $# -gt 0 ] || set -- $(ls driver)
+checked=''
 for kind; do
   check 'the modules are loaded' load "$kind"
   if [ "$kind" = frontend ]; then
@@ -257,28 +258,28 @@ for kind; do
   [ "$kind" != btf ] || ways="driver_fentry $ways"
   without=''
   for way in $ways; do
+    flags=$without
+    without="$without --no-feature $way"
+    # An inference with a control that is delayed and fails, and mode setting.
+    tell 'answer nr 0x2a control 0x20801803 status 0x56 delay 3000'
     # shellcheck disable=SC2086 # words
-    check "$way: an inference is traced" trace_run $without -- ./fake_inference --tokens 2 --threads 2
+    check "$way: an inference is traced" trace_run $flags -- sh -c "./fake_inference --tokens 2 --threads 2 && ./fake_calls '$modes'"
+    tell forget
     check "$way: that is the way" sh -c "head -n 1 $trace | grep -q '\"driver_way\":\"$way\"'"
     # shellcheck disable=SC2086 # a name each
     check "$way: each operation is in the trace" same_trace $trace $truth
     check "$way: a name for each control" sh -c "grep -q NVA06C_CTRL_CMD_GPFIFO_SCHEDULE $trace && ! grep -q '\"control\":\"0x' $trace"
     [ $way = syscall_tracepoints ] || check "$way: faults, in the calls that touched the pages" same_faults $trace
+    check "$way: a delayed control, with its status and time" sh -c \
+      "grep NV_ERR_NOT_SUPPORTED $trace | grep -qE '\"duration_us\":([3-9]|[1-9][0-9])[0-9]{3}\\.'"
+    check "$way: each operation of mode setting" same_as_counted $trace nvidia-modeset
     told $trace >/tmp/told.$way
-    tell 'answer nr 0x2a control 0x20801803 status 0x56 delay 3000'
-    # shellcheck disable=SC2086 # words
-    check "$way: a delayed control is traced" trace_run $without -- ./fake_calls 'setup'
-    # shellcheck disable=SC2086 # a name each
-    check "$way: with its status" same_trace $trace $truth
-    check "$way: with its time" sh -c "grep NV_ERR_NOT_SUPPORTED $trace | grep -qE '\"duration_us\":([3-9]|[1-9][0-9])[0-9]{3}\\.'"
-    tell forget
-    # shellcheck disable=SC2086 # words
-    check "$way: mode setting is traced" trace_run $without -- ./fake_calls "$modes"
-    check "$way: each operation of it" same_as_counted $trace nvidia-modeset
-    check "$way: nothing of it is lost" nothing_lost $trace
+    # What does not depend on the modules' kind is checked once.
+    case $checked in *$way*) continue ;; esac
+    checked="$checked $way"
     tell "$held_up"
     # shellcheck disable=SC2086 # words
-    check "$way: many threads inside at once are traced" trace_run $without -- ./fake_calls "$crowd"
+    check "$way: many threads inside at once are traced" trace_run $flags -- ./fake_calls "$crowd"
     check "$way: no operation has the end of another" same_crowd $trace
     if [ $way = driver_kprobes ]; then
       check "$way: ends that the kernel does not watch are told of" has_line $trace '"type":"lost"' '"reason":"driver_return"'
@@ -287,17 +288,16 @@ for kind; do
     fi
     tell "$held"
     # shellcheck disable=SC2086 # words
-    check "$way: a process is killed inside" killed_inside $without
+    check "$way: a process is killed inside" killed_inside $flags
     check "$way: its ioctl ends" has_line $trace '"name":"NV_ESC_SYS_PARAMS"' '"duration_us":' '"ret":-4,"error":"EINTR"'
     check "$way: nothing of that is lost" nothing_lost $trace
     tell forget
     # shellcheck disable=SC2086 # words
-    check "$way: the whole machine" trace_machine interrupts_and_xid $without
+    check "$way: the whole machine" trace_machine interrupts_and_xid $flags
     [ $way = syscall_tracepoints ] || check "$way: interrupts, at once and later" same_interrupts $trace 3
     check "$way: an Xid, by the tracepoint and the log" has_line $trace '"type":"error"' '"xid":79,"meaning":"' '"device":"0000:0a:00.0"' \
       '"pid":4242,"comm":"python"' '"message":"GPU has fallen off the bus."'
     check "$way: told once" test "$(grep -c '"type":"error"' $trace)" = 1
-    without="$without --no-feature $way"
   done
   # shellcheck disable=SC2046,SC2086 # a file each
   check 'all ways tell the same' all_same $(printf '/tmp/told.%s ' $ways)
