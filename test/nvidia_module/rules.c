@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "rules.h"
 
-#include <linux/delay.h>
 #include <linux/errno.h>
+#include <linux/hrtimer.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/sched.h>
@@ -61,6 +61,7 @@ EXPORT_SYMBOL_GPL(stand_in_count);
 struct reply stand_in_reply(int node, u32 number, u32 subject) {
   struct reply reply = {0, 0};
   u32 delay_us = 0;
+  ktime_t delay;
   int i;
 
   spin_lock(&lock);
@@ -79,11 +80,13 @@ struct reply stand_in_reply(int node, u32 number, u32 subject) {
     break;
   }
   spin_unlock(&lock);
-  /* The one is exact, the other lets a process be killed in an ioctl. */
-  if (delay_us < 20000)
-    fsleep(delay_us);
-  else if (schedule_timeout_killable(usecs_to_jiffies(delay_us)))
-    reply.result = -EINTR;
+  /* A process may be killed meanwhile. The kernel's ticks, which may be late, have no part in it.
+   */
+  if (delay_us) {
+    delay = ns_to_ktime((u64)delay_us * NSEC_PER_USEC);
+    set_current_state(TASK_KILLABLE);
+    if (schedule_hrtimeout(&delay, HRTIMER_MODE_REL)) reply.result = -EINTR;
+  }
   return reply;
 }
 EXPORT_SYMBOL_GPL(stand_in_reply);

@@ -159,8 +159,8 @@ trace_machine() { # EVENT FLAG...
 }
 
 modes='open d /dev/nvidia-modeset; ioctl d 0xc0106d00; ioctl d 0xc0106d00; close d'
-# Each of 16 threads is held up in its first ioctl, and makes two more, one of them the same.
-held_up='answer nr 0x29 status 0x56 delay 500000 times 16'
+# Each of 16 threads is held up in its first ioctl, until all are there, and makes two more, one of them the same.
+held_up='answer nr 0x29 status 0x56 delay 2000000 times 16'
 crowd="open d /dev/nvidiactl; $(for _ in $(seq 16); do echo 'thread { ioctl d 0xc0104629; ioctl d 0xc00846d6; ioctl d 0xc0104629 }'; done); wait"
 
 # Every operation of the crowd is in the trace once. Its end is its own, or is lost, and then counted.
@@ -176,7 +176,7 @@ same_crowd() { # TRACE
       if (first) held_up_lost += missed
       if (field("name") != (nth == 2 ? "NV_ESC_SYS_PARAMS" : "NV_ESC_RM_FREE")) bad = 1
       if (missed) bad = bad || field("duration_us") != "" || field("ret") != "" || status != ""
-      else if (first) bad = bad || us < 490000 || status != "NV_ERR_NOT_SUPPORTED"
+      else if (first) bad = bad || us < 1990000 || status != "NV_ERR_NOT_SUPPORTED"
       else bad = bad || us > 250000 || field("ret") != 0 || status != (nth == 2 ? "" : "NV_OK")
       if (bad && !told++) print
     }
