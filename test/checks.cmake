@@ -1,7 +1,7 @@
 # What is checked beyond the code's own tests: format, lint, the scripts, the other builds. All are
 # ctest tests, so that one summary counts them. Exit status 77 means skipped, with the reason printed.
 
-# add_check(NAME LABEL TIMEOUT COMMAND...): a test that uses all CPUs itself
+# add_check(NAME LABEL TIMEOUT COMMAND...)
 function(add_check name label timeout)
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
@@ -29,5 +29,7 @@ add_check(package package 120 ${CMAKE_SOURCE_DIR}/scripts/check-package ${CMAKE_
 add_check(list_skipped check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-skipped-test.sh)
 add_check(static_binary static 300 ${CMAKE_SOURCE_DIR}/scripts/check-static ${CMAKE_BINARY_DIR})
 set_tests_properties(static_binary PROPERTIES FIXTURES_SETUP static_binary)
-add_check(sanitizers sanitizers 900 ${CMAKE_SOURCE_DIR}/scripts/check-sanitizers ${CMAKE_BINARY_DIR}-sanitize)
-set_tests_properties(check_tidy sanitizers PROPERTIES PROCESSORS ${CPUS})
+add_check(sanitizers sanitizers 1200 ${CMAKE_SOURCE_DIR}/scripts/check-sanitizers ${CMAKE_BINARY_DIR}-sanitize)
+# Those that use all CPUs themselves come first: later they would wait until everything else is through. Then live
+# tests, which take turns, and the virtual machines beside them.
+set_tests_properties(static_binary check_tidy sanitizers PROPERTIES PROCESSORS ${CPUS} COST 1000)
