@@ -105,6 +105,13 @@ class Reading(unittest.TestCase):
         self.assertEqual((len(told["functions"]), told["functions_left_out"]), (1, 4))
         grouped = json.loads(self.ask("calls", "--json", "--top", "2", "--by", "tid", "t.jsonl")[0])["calls"]
         self.assertEqual([len(group["functions"]) for group in grouped], [2])
+        trace = ROOT / "traces/h200-simple-inference.jsonl.zst"
+        for subcommand, path in (("kernels", ["kernels"]), ("ioctls", ["commands"]), ("gaps", ["longest_idle"]),
+                                 ("memory", ["memory", "never_freed", "largest"])):
+            told = json.loads(self.ask(subcommand, "--json", "--top", "1", trace)[0])
+            for name in path:
+                told = told[name]
+            self.assertEqual(len(told), 1, subcommand)
 
     def test_several_files_a_side(self):
         def part(name, number, calls):
