@@ -35,7 +35,8 @@ Json facts_json(const TraceFacts& facts) {
           {"missing", facts.missing},
           {"malformed", facts.malformed},
           {"malformed_at", facts.first_malformed},
-          {"unknown", facts.unknown}};
+          {"unknown", facts.unknown},
+          {"processes_put_away", facts.put_away}};
 }
 
 void add_facts(Page& page, const TraceFacts& facts) {
@@ -50,7 +51,9 @@ void add_facts(Page& page, const TraceFacts& facts) {
                           loss.degraded ? " (events are there, but poorer)" : ""));
     if (const LossInfo* known = find_loss(reason)) page.paragraph(known->advice, 4);
   }
-  if (facts.cut_off.empty() && facts.missing.empty() && !facts.malformed && !facts.unknown) return;
+  if (facts.cut_off.empty() && facts.missing.empty() && !facts.malformed && !facts.unknown &&
+      !facts.put_away)
+    return;
   if (!page.empty()) page.blank();
   page.heading("not all of a trace");
   for (const auto& file : facts.cut_off) page.line("  cut off: " + printable(file));
@@ -65,6 +68,12 @@ void add_facts(Page& page, const TraceFacts& facts) {
   if (facts.unknown)
     page.line(fmt::format("  {} of types that this version does not know",
                           count_of(facts.unknown, "line", "lines")));
+  if (facts.put_away)
+    page.paragraph(
+        fmt::format("Of more than {} processes at once, {} that were quiet for longest were taken "
+                    "to be gone; where they come again, they are others.",
+                    with_commas(Processes::MOST), with_commas(facts.put_away)),
+        2);
 }
 
 TraceClocks clocks_in(std::string_view header) {

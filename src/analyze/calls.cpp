@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "analyze/processes.hpp"
 #include "util/table.hpp"
 
 namespace cudabpf::analyze {
@@ -61,13 +62,17 @@ std::optional<Calls::By> Calls::by(std::string_view name) {
 }
 
 void Calls::line(const Line& line) {
-  if (line.kind == LineKind::process && by_ == By::container) containers_.process(line);
   if (line.kind != LineKind::call) return;
   Key key = key_of(line);
   if (!last_group_ || key != last_key_) {
     last_key_ = key;
-    if (!groups_.contains(key) && groups_.size() >= MAX_GROUPS) key = OTHERS;
-    last_group_ = &groups_[key];
+    auto at = groups_.find(key);
+    if (at == groups_.end()) {
+      bool too_many = groups_.size() >= MAX_GROUPS;
+      at = groups_.try_emplace(too_many ? OTHERS : key).first;
+      at->second.name = too_many ? "(others)" : name_of(line);
+    }
+    last_group_ = &at->second.functions;
   }
   Counting& counting = counting_of(line.name);
   counting.count++;
@@ -87,48 +92,54 @@ Calls::Counting& Calls::counting_of(Name function) {
 Calls::Key Calls::key_of(const Line& line) const {
   switch (by_) {
     case By::function:
-      return NONE;
+      return {};
     case By::pid:
-      return {line.pid, 0};
+      return {line.process->number, 0, {}};
     case By::tid:
-      return {line.pid, line.tid};
-    case By::stream:  // two processes may have the same handle
-      return line.has(Field::stream) ? Key{line.pid, line.stream} : NONE;
+      return {line.process->number, line.tid, {}};
+    case By::stream: {  // the default streams of all contexts are one
+      if (!line.has(Field::stream)) return {};
+      Key key{0, 0, stream_of(line)};
+      key.stream->context = 0;
+      return key;
+    }
     case By::kernel:
-      return {0, line.kernel.id};
+      return {0, line.kernel.id, {}};
     case By::container:
-      return {0, containers_.of(line.pid).id};
+      return {line.process->told ? 0U : 1U, line.process->container.id, {}};
   }
-  return NONE;
+  return {};
 }
 
-std::string Calls::name_of(const Key& key) const {
-  if (key == OTHERS) return "(others)";
-  Name name{static_cast<std::uint32_t>(key.what)};
+std::string Calls::name_of(const Line& line) const {
   switch (by_) {
     case By::function:
       return {};
     case By::pid:
-      return fmt::format("process {}", key.pid);
+      return fmt::format("process {}", line.pid);
     case By::tid:
-      return fmt::format("thread {} of process {}", key.what, key.pid);
-    case By::stream:
-      return key.known ? fmt::format("stream {:#x} of process {}", key.what, key.pid)
-                       : "(no stream)";
+      return fmt::format("thread {} of process {}", line.tid, line.pid);
+    case By::stream: {
+      if (!line.has(Field::stream)) return "(no stream)";
+      StreamKey stream = stream_of(line);
+      std::string thread = stream.tid ? fmt::format(" of thread {}", stream.tid) : "";
+      return fmt::format("stream {:#x}{} of process {}", stream.handle, thread, line.pid);
+    }
     case By::kernel:
-      return name ? std::string(names_.text(name)) : "(no kernel)";
+      return line.kernel ? std::string(names_.text(line.kernel)) : "(no kernel)";
     case By::container:
-      return std::string(names_.text(name));
+      if (line.process->container) return std::string(names_.text(line.process->container));
+      return line.process->told ? "(no container)" : "(not known)";
   }
   return {};
 }
 
 std::vector<Calls::Group> Calls::groups() const {
   std::vector<Group> groups;
-  for (const auto& [key, functions] : groups_) {
+  for (const auto& [key, counted] : groups_) {
     Group group;
-    group.name = group.all.name = name_of(key);
-    for (const auto& [name, counting] : functions) {
+    group.name = group.all.name = counted.name;
+    for (const auto& [name, counting] : counted.functions) {
       group.functions.push_back({std::string(names_.text({name})), counting.count, counting.errors,
                                  counting.ioctls, counting.durations});
       group.all.add(group.functions.back());

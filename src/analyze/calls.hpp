@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/containers.hpp"
+#include "analyze/streams.hpp"
 #include "util/durations.hpp"
 
 namespace cudabpf::analyze {
@@ -40,8 +40,7 @@ class Calls : public Analysis {
     std::vector<Figures> functions;  // the longest total first
   };
 
-  Calls(Names& names, By by)
-      : names_(names), others_(names.add("(others)")), containers_(names), by_(by) {}
+  Calls(Names& names, By by) : names_(names), others_(names.add("(others)")), by_(by) {}
 
   void line(const Line& line) override;
   std::vector<Group> groups() const;  // the longest total first
@@ -53,18 +52,20 @@ class Calls : public Analysis {
   static constexpr std::size_t MAX_COUNTED = 1 << 14;
 
   struct Key {
-    std::uint32_t pid = 0;
-    std::uint64_t what = 0;  // a thread, a stream, a name
-    bool known = true;       // a handle may be any number
+    std::uint64_t process = 0;  // its number
+    std::uint64_t what = 0;     // a thread, a name
+    std::optional<StreamKey> stream;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
-    std::size_t operator()(const Key& key) const { return key.what * 0x9e3779b97f4a7c15 ^ key.pid; }
+    std::size_t operator()(const Key& key) const {
+      return mixed(mixed(key.process, key.what), key.stream ? StreamHash()(*key.stream) : 0);
+    }
   };
-  static constexpr Key NONE = {0, 0, false}, OTHERS = {0, 1, false};
+  static constexpr Key OTHERS = {0, ~std::uint64_t{0}, {}};
 
   Key key_of(const Line& line) const;
-  std::string name_of(const Key& key) const;
+  std::string name_of(const Line& line) const;  // of the group that it belongs to
 
   struct Counting {
     std::uint64_t count = 0, errors = 0, ioctls = 0;
@@ -75,10 +76,13 @@ class Calls : public Analysis {
 
   Names& names_;
   Name others_;
-  Containers containers_;
   By by_;
   using Functions = std::unordered_map<std::uint32_t, Counting>;  // by their name
-  std::unordered_map<Key, Functions, Hash> groups_;
+  struct Counted {
+    std::string name;
+    Functions functions;
+  };
+  std::unordered_map<Key, Counted, Hash> groups_;
   Key last_key_;
   Functions* last_group_ = nullptr;
   std::size_t counted_ = 0;

@@ -1,8 +1,9 @@
 #include "analyze/contexts.hpp"
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
 #include "analyze/handles.hpp"
+#include "analyze/processes.hpp"
 
 namespace cudabpf::analyze {
 
@@ -10,27 +11,38 @@ namespace {
 
 // So deep no program nests contexts; one that only pushes must not take all memory.
 constexpr std::size_t MAX_DEPTH = 64;
+// Nor has a machine so many GPUs.
+constexpr std::size_t MAX_DEVICES = 1024;
 
 }  // namespace
 
 Contexts::Contexts(Names& names)
-    : words_{names.add("cuCtxCreate"),
+    : words_{names.add("context"),
+             names.add("cuCtxCreate"),
              names.add("cuCtxDestroy"),
              names.add("cuCtxSetCurrent"),
              names.add("cuCtxPushCurrent"),
              names.add("cuCtxPopCurrent"),
              names.add("cuDevicePrimaryCtxRetain"),
              names.add("cuDevicePrimaryCtxRelease"),
-             names.add("cuDevicePrimaryCtxReset"),
-             names.add("fork"),
-             names.add("exec"),
-             names.add("exit")} {}
+             names.add("cuDevicePrimaryCtxReset")} {}
 
-std::uint64_t Contexts::follow(const Line& call) {
-  if (!call.has(Field::ret) || call.failed()) return 0;
-  Process* known = process_of(call.pid);
-  if (!known) return 0;
-  Process& process = *known;
+void Contexts::follow(Line& line) {
+  if (!processes_.empty()) each_emptied(line, [this](std::uint64_t process) { forget(process); });
+  if (line.kind != LineKind::call) return;
+  line.context = current(line);
+  if (line.type != words_.context || !line.has(Field::ret) || line.failed()) return;
+  line.context_gone = change(line);
+  if (line.context_gone) {
+    auto& destroyed = processes_[line.process->number].destroyed;
+    if (destroyed.size() < MOST_DESTROYED) destroyed.insert(line.context_gone);
+  }
+  last_process_ = 0;
+}
+
+// The context that the call destroys; 0: none.
+std::uint64_t Contexts::change(const Line& call) {
+  OfProcess& process = processes_[call.process->number];
   if (call.name == words_.create) {
     push(process, call.tid, handle_in(call.args, "pctx"));
   } else if (call.name == words_.set_current) {
@@ -41,86 +53,75 @@ std::uint64_t Contexts::follow(const Line& call) {
   } else if (call.name == words_.pop) {
     pop(process, call.tid);
   } else if (call.name == words_.destroy) {
-    return gone(process, handle_in(call.args, "ctx"));
-  } else if (!call.has(Field::ordinal)) {
+    std::uint64_t context = handle_in(call.args, "ctx");
+    if (call.context == context) pop(process, call.tid);
+    return context;
+  }
+  if (!call.has(Field::ordinal) ||
+      (process.primaries.size() >= MAX_DEVICES && !process.primaries.contains(call.ordinal)))
     return 0;
-  } else if (call.name == words_.retain) {
-    if (Primary* primary = entry(process.primaries, call.ordinal, MAX_OF_PROCESS)) {
-      primary->context = handle_in(call.args, "pctx");
-      primary->users++;
-    }
+  if (call.name == words_.retain) {
+    Primary& primary = process.primaries[call.ordinal];
+    primary.context = handle_in(call.args, "pctx");
+    primary.users++;
+    process.destroyed.erase(primary.context);
   } else if (call.name == words_.release || call.name == words_.reset) {
-    auto primary = process.primaries.find(call.ordinal);
-    if (primary == process.primaries.end()) return 0;
+    Primary& primary = process.primaries[call.ordinal];
     if (call.name == words_.release) {
-      if (primary->second.users) primary->second.users--;
-      if (primary->second.users || !process.seen_begin) return 0;
+      if (primary.users) primary.users--;
+      if (primary.users || !call.process->seen_begin) return 0;
     }
-    return gone(process, primary->second.context);
+    return primary.context;
   }
   return 0;
 }
 
-std::uint64_t Contexts::current(std::uint32_t pid, std::uint32_t tid) const {
-  auto process = processes_.find(pid);
+// 0: it is not known.
+std::uint64_t Contexts::current(const Line& call) {
+  std::uint64_t number = call.process->number;
+  if (number == last_process_ && call.tid == last_tid_) return last_current_;
+  last_process_ = number;
+  last_tid_ = call.tid;
+  last_current_ = 0;
+  auto process = processes_.find(number);
   if (process == processes_.end()) return 0;
-  auto stack = process->second.stacks.find(tid);
-  return stack == process->second.stacks.end() || stack->second.empty() ? 0 : stack->second.back();
+  auto stack = process->second.stacks.find(call.tid);
+  if (stack != process->second.stacks.end() && !stack->second.empty() &&
+      !process->second.destroyed.contains(stack->second.back()))
+    last_current_ = stack->second.back();
+  return last_current_;
 }
 
-void Contexts::header(const Line& line) {
-  auto header = nlohmann::json::parse(line.text, nullptr, false);
-  all_seen_begin_ = header.is_object() && header.value("mode", nlohmann::json()) == "run";
+// Threads end unseen: where there are too many, all begin anew as unknown.
+Contexts::Stack& Contexts::stack(OfProcess& process, std::uint32_t tid) {
+  auto at = process.stacks.find(tid);
+  if (at != process.stacks.end()) return at->second;
+  if (stacks_ >= MOST_THREADS) {
+    for (auto& [number, other] : processes_) other.stacks.clear();
+    stacks_ = 0;
+  }
+  stacks_++;
+  return process.stacks[tid];
 }
 
-void Contexts::process(const Line& line) {
-  forget(line.pid);
-  if (line.op == words_.exit) return;
-  if (Process* process = process_of(line.pid))
-    process->seen_begin = all_seen_begin_ || line.op == words_.fork || line.op == words_.exec;
-}
-
-Contexts::Process* Contexts::process_of(std::uint32_t pid) {
-  auto known = processes_.find(pid);
-  if (known != processes_.end()) return &known->second;
-  Process* is_new = entry(processes_, pid, MAX_KEPT);
-  if (is_new) is_new->seen_begin = all_seen_begin_;
-  return is_new;
-}
-
-void Contexts::forget(std::uint32_t pid) {
-  auto known = processes_.find(pid);
-  if (known == processes_.end()) return;
-  kept_ -= 1 + known->second.stacks.size() + known->second.primaries.size();
-  processes_.erase(known);
-}
-
-template <typename Map>
-typename Map::mapped_type* Contexts::entry(Map& map, typename Map::key_type key, std::size_t most) {
-  auto known = map.find(key);
-  if (known != map.end()) return &known->second;
-  if (map.size() >= most || kept_ >= MAX_KEPT) return nullptr;
-  kept_++;
-  return &map[key];
-}
-
-void Contexts::push(Process& process, std::uint32_t tid, std::uint64_t context) {
+void Contexts::push(OfProcess& process, std::uint32_t tid, std::uint64_t context) {
   if (!context) return;
-  auto* stack = entry(process.stacks, tid, MAX_OF_PROCESS);
-  if (!stack) return;
-  if (stack->size() == MAX_DEPTH) stack->erase(stack->begin());
-  stack->push_back(context);
+  process.destroyed.erase(context);  // it is another by now
+  Stack& stack = this->stack(process, tid);
+  if (stack.size() == MAX_DEPTH) stack.erase(stack.begin());
+  stack.push_back(context);
 }
 
-void Contexts::pop(Process& process, std::uint32_t tid) {
-  auto stack = process.stacks.find(tid);
-  if (stack != process.stacks.end() && !stack->second.empty()) stack->second.pop_back();
+void Contexts::pop(OfProcess& process, std::uint32_t tid) {
+  if (Stack& stack = this->stack(process, tid); !stack.empty()) stack.pop_back();
 }
 
-// On other threads than its destroyer's it would stay current, and fail every call.
-std::uint64_t Contexts::gone(Process& process, std::uint64_t context) {
-  for (auto& [tid, stack] : process.stacks) std::erase(stack, context);
-  return context;
+void Contexts::forget(std::uint64_t process) {
+  last_process_ = 0;
+  auto at = processes_.find(process);
+  if (at == processes_.end()) return;
+  stacks_ -= at->second.stacks.size();
+  processes_.erase(at);
 }
 
 }  // namespace cudabpf::analyze

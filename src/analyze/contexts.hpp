@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "analyze/line.hpp"
@@ -13,46 +14,42 @@ class Contexts {
  public:
   explicit Contexts(Names& names);
 
-  // Follows a call of the type "context"; the context that it destroyed, 0: none.
-  std::uint64_t follow(const Line& call);
-  // 0: it is not known.
-  std::uint64_t current(std::uint32_t pid, std::uint32_t tid) const;
-
-  void header(const Line& line);
-  // A process began, became another program or ended.
-  void process(const Line& line);
+  // Says of a call which context is current on its thread, and which one it destroys.
+  void follow(Line& line);
 
  private:
+  static constexpr std::size_t MOST_THREADS = 1 << 15;    // of all processes
+  static constexpr std::size_t MOST_DESTROYED = 1 << 12;  // of one
+  using Stack = std::vector<std::uint64_t>;
+
   // A context that several users share; it goes away with the last of them.
   struct Primary {
     std::uint64_t context = 0;
     std::uint64_t users = 0;
   };
-  struct Process {
-    std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> stacks;  // by thread
-    std::unordered_map<std::int64_t, Primary> primaries;                   // by device
-    bool seen_begin = false;  // so that no user of a primary context was there before the trace
+  struct OfProcess {
+    std::unordered_map<std::uint32_t, Stack> stacks;      // by thread
+    std::unordered_map<std::int64_t, Primary> primaries;  // by device
+    // That threads may still have on their stacks: every call that needs one fails.
+    std::unordered_set<std::uint64_t> destroyed;
   };
-  // What is followed at most, of a process and of all; a context beyond that is not known.
-  static constexpr std::size_t MAX_OF_PROCESS = 4096, MAX_KEPT = 1 << 16;
-
   struct Words {
-    Name create, destroy, set_current, push, pop, retain, release, reset, fork, exec, exit;
+    Name context, create, destroy, set_current, push, pop, retain, release, reset;
   };
 
-  Process* process_of(std::uint32_t pid);  // null: there are too many
-  void forget(std::uint32_t pid);
-  // The map's entry; null: it is not there, and one too many.
-  template <typename Map>
-  typename Map::mapped_type* entry(Map& map, typename Map::key_type key, std::size_t most);
-  void push(Process& process, std::uint32_t tid, std::uint64_t context);
-  static void pop(Process& process, std::uint32_t tid);
-  static std::uint64_t gone(Process& process, std::uint64_t context);
+  std::uint64_t current(const Line& call);
+  std::uint64_t change(const Line& call);
+  Stack& stack(OfProcess& process, std::uint32_t tid);
+  void push(OfProcess& process, std::uint32_t tid, std::uint64_t context);
+  void pop(OfProcess& process, std::uint32_t tid);
+  void forget(std::uint64_t process);
 
   Words words_;
-  std::unordered_map<std::uint32_t, Process> processes_;
-  std::size_t kept_ = 0;  // processes, stacks and primaries
-  bool all_seen_begin_ = false;
+  std::unordered_map<std::uint64_t, OfProcess> processes_;  // by their numbers
+  std::size_t stacks_ = 0;                                  // of all processes
+  std::uint64_t last_process_ = 0;
+  std::uint32_t last_tid_ = 0;
+  std::uint64_t last_current_ = 0;  // on that thread of that process
 };
 
 }  // namespace cudabpf::analyze

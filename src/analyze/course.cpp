@@ -3,13 +3,13 @@
 namespace cudabpf::analyze {
 
 void Course::line(const Line& line) {
-  threads_.line(line);
   idle_.line(line);
+  threads_.line(line);
 }
 
 void Course::finish(const TraceFacts& facts) {
-  threads_.finish(facts);
   idle_.finish(facts);
+  threads_.finish(facts);
   if (threads_.threads().empty()) return;
   const ThreadWork& busiest = threads_.threads().front();
   iterations_ = find_iterations(busiest);

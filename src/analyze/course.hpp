@@ -11,7 +11,7 @@ namespace cudabpf::analyze {
 
 class Course : public Analysis {
  public:
-  explicit Course(Names& names) : threads_(names), idle_(names, 0) {}
+  explicit Course(Names& names) : idle_(names, 0), threads_(0, names, idle_) {}
 
   void line(const Line& line) override;
   void finish(const TraceFacts& facts) override;
@@ -23,8 +23,8 @@ class Course : public Analysis {
   std::uint64_t working() const { return working_; }
 
  private:
-  ThreadsAtWork threads_;
   Idle idle_;
+  ThreadsAtWork threads_;
   Iterations iterations_;
   Phases phases_;
   std::uint64_t idle_time_ = 0, working_ = 0;

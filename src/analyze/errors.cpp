@@ -6,6 +6,8 @@
 #include <tuple>
 
 #include "analyze/json_text.hpp"
+#include "analyze/processes.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -30,10 +32,7 @@ Errors::Errors(Names& names, bool all) : names_(names), all_(all) {
 
 std::size_t Errors::KindHash::operator()(const Kind& kind) const {
   std::uint64_t hash = static_cast<std::uint64_t>(kind.number);
-  for (Name name : {kind.name, kind.detail, kind.error}) {
-    hash = (hash ^ name.id) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 32;
-  }
+  for (Name name : {kind.name, kind.detail, kind.error}) hash = mixed(hash, name.id);
   return hash;
 }
 
@@ -46,24 +45,27 @@ void Errors::Failure::add(const Failure& other) {
 void Errors::line(const Line& line) {
   switch (line.kind) {
     case LineKind::call:
-      return call(line);
+      call(line);
+      break;
     case LineKind::driver:
-      return operation(line);
+      operation(line);
+      break;
     case LineKind::gpu_error:
-      return gpu_error(line);
+      gpu_error(line);
+      break;
     case LineKind::process:
       if (line.op == words_.exit) exit(line);
-      return;
+      break;
     default:
-      return;
+      break;
   }
+  for (const Process* gone : line.gone) processes_.erase(gone->number);
 }
 
 void Errors::call(const Line& line) {
   answer_.calls++;
   if (!line.has(Field::ret)) answer_.without_result++;
-  if (processes_.size() >= MAX_PROCESSES) processes_.clear();
-  Seen& seen = processes_[line.pid];
+  Seen& seen = processes_[line.process->number];
   seen.last = {line.id, line.ts, line.name, line.error, line.unfinished};
   if (line.read_fault) note(read_faults_, {line.name, {}, words_.read_fault}, line);
   if (line.unfinished) {
@@ -104,7 +106,7 @@ void Errors::gpu_error(const Line& line) {
 }
 
 void Errors::exit(const Line& line) {
-  auto seen = processes_.find(line.pid);
+  auto seen = processes_.find(line.process->number);
   for (Open& open : answer_.open) {  // calls that it ended in stand before its exit
     if (open.pid != line.pid || open.process_ended) continue;
     open.process_ended = true;
@@ -131,7 +133,6 @@ void Errors::exit(const Line& line) {
       if (answer_.exits.size() < MAX_EXITS) answer_.exits.push_back(std::move(exit));
     }
   }
-  if (seen != processes_.end()) processes_.erase(seen);
 }
 
 void Errors::note(Failures& failures, const Kind& kind, const Line& line) {

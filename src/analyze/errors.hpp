@@ -90,7 +90,6 @@ class Errors : public Analysis {
   static constexpr std::size_t MAX_EXITS = 1000;
   static constexpr std::size_t MAX_EVENTS = 100'000;
   static constexpr std::size_t MAX_KINDS = 10'000;
-  static constexpr std::size_t MAX_PROCESSES = 1 << 16;
 
   struct Kind {
     Name name, detail, error;
@@ -122,7 +121,7 @@ class Errors : public Analysis {
   } words_;
   Answer answer_;
   Failures failures_, refusals_, gpu_errors_, read_faults_;
-  std::unordered_map<std::uint32_t, Seen> processes_;  // by pid
+  std::unordered_map<std::uint64_t, Seen> processes_;  // by their numbers
 };
 
 Json errors_json(const Errors::Answer& answer, const Names& names);

@@ -6,10 +6,6 @@
 
 namespace cudabpf::analyze {
 
-// Streams that are named by these numbers in every process.
-inline constexpr std::uint64_t LEGACY_STREAM = 1;      // the default stream by its other name
-inline constexpr std::uint64_t PER_THREAD_STREAM = 2;  // the default stream that each thread has
-
 // An argument that is a handle; 0: it is not there. Quotes within strings are escaped, so that the
 // key cannot be found inside one.
 std::uint64_t handle_in(std::string_view args, std::string_view name);

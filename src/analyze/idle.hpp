@@ -10,50 +10,27 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
+#include "analyze/gap.hpp"
+#include "analyze/streams.hpp"
 #include "analyze/work.hpp"
 #include "util/durations.hpp"
 
 namespace cudabpf::analyze {
 
-// A time in which a process gave the GPU nothing to do, and the calls before and after it.
-struct Gap {
-  std::uint32_t pid = 0, tid = 0;    // the thread that began it
-  std::uint64_t begin = 0, end = 0;  // ns
-  std::uint64_t after = 0, until = 0;
-  Name after_name, until_name;
-  std::uint64_t in_calls = 0;  // ns of it that this thread was in CUDA calls
-  Name longest_call;           // of them
-  std::uint64_t longest = 0;
-
-  Gap() = default;
-  explicit Gap(const Line& after);  // begins when it returns
-  std::uint64_t time() const { return end - begin; }
-  // Its thread makes a call meanwhile; answers how much of the gap that takes.
-  std::uint64_t spend(const Line& call);
-  void close(const Line& until);
-};
-
-// The longest of many.
-class LongestGaps {
- public:
-  explicit LongestGaps(std::size_t at_most) : at_most_(at_most) {}
-  void add(const Gap& gap);
-  std::vector<Gap> take();  // the longest first
-
- private:
-  std::size_t at_most_;
-  std::vector<Gap> heap_;  // the shortest is at the front
-};
-
 class Idle : public Analysis {
  public:
   struct OfProcess {
     std::uint32_t pid = 0;
-    std::uint64_t first_work = 0, last_work = 0;  // it could be idle between them
-    Durations idle, between;                      // idle times; times between launches
-    std::uint64_t in_calls = 0;                   // of the idle time
+    std::uint64_t first_work = 0, last_work = 0;
+    std::uint64_t working_time = 0;  // from first to last work: it could be idle between them
+    Durations idle, between;         // idle times; times between launches
+    std::uint64_t in_calls = 0;      // of the idle time
+    std::uint64_t untimed = 0;       // calls in it of which it is not known how long they took
     std::unordered_map<std::uint32_t, std::uint64_t> meanwhile;  // ns by function
     std::uint64_t untimed_waits = 0;  // of which it is not known when they returned
+    bool lost_track = false;          // it gave work to more streams than are followed
+
+    void add(const OfProcess& other);
   };
 
   Idle(Names& names, std::size_t at_most);
@@ -61,45 +38,72 @@ class Idle : public Analysis {
   void line(const Line& line) override;
   void finish(const TraceFacts& facts) override;
 
-  const std::vector<OfProcess>& processes() const { return done_; }     // the most idle first
+  const std::vector<OfProcess>& processes() const { return done_; }  // the most idle first
+  // Those that are not among them, together.
+  const OfProcess& others() const { return others_; }
+  std::uint64_t other_processes() const { return other_processes_; }
   const std::vector<Gap>& longest_idle() const { return idle_; }        // the longest first
   const std::vector<Gap>& longest_between() const { return between_; }  // launches, likewise
   const Names& names() const { return names_; }
+  // Of the process that made the last call, up to that.
+  std::uint64_t idle_until_now() const { return until_now_; }
 
  private:
-  static constexpr std::size_t MAX_EVENTS = 1 << 16;  // that are remembered of a process
+  static constexpr std::size_t KEPT = 256;             // processes
+  static constexpr std::size_t MAX_STREAMS = 1 << 12;  // that a process has work pending in
+  static constexpr std::size_t MAX_EVENTS = 1 << 17;   // that are remembered of all processes
 
-  struct Recorded {
-    std::uint64_t stream, ts;
+  struct Given {  // to a stream, last
+    std::uint64_t ts = 0;
+    std::uint64_t context = 0;  // 0: not known
   };
-  struct Process {
+  struct Recorded {
+    StreamKey stream;
+    std::uint64_t ts = 0;
+  };
+  struct Followed {  // a process
     OfProcess figures;
-    std::unordered_map<std::uint64_t, std::uint64_t> pending;  // streams: when work was given last
-    std::unordered_map<std::uint64_t, Recorded> events;
+    std::unordered_map<StreamKey, Given, StreamHash> pending;
+    std::unordered_map<std::uint64_t, Recorded> events;  // by handle
     bool is_idle = false;
     Gap gap;                                                     // that goes on, if it is idle
     std::unordered_map<std::uint32_t, std::uint64_t> meanwhile;  // in it, by function
     bool launched = false;                                       // and waited for nothing since
     Gap between;                                                 // that goes on since
   };
+  struct MoreIdle {
+    bool operator()(const OfProcess& a, const OfProcess& b) const {
+      return std::pair(b.idle.total(), a.pid) < std::pair(a.idle.total(), b.pid);
+    }
+  };
 
-  void call(const Line& line, Process& process);
-  void work(const Line& line, Work kind, Process& process);
-  void done(const Line& line, Process& process);
-  static void recorded(const Line& line, Process& process);
-  void perhaps_idle(const Line& line, Process& process);
-  void close(Process& process);
+  Followed& followed(const Line& line);
+  void call(const Line& line, Followed& process);
+  void work(const Line& line, Work kind, Followed& process);
+  void done(const Line& line, Followed& process);
+  void recorded(const Line& line, Followed& process);
+  void destroyed(const Line& line, Followed& process);
+  void perhaps_idle(const Line& line, Followed& process);
+  void empty(Followed& process);
+  void close(OfProcess& figures);
 
   Names& names_;
   WorkOf work_of_;
-  Name event_, stream_, record_, query_, destroy_, ctx_, exit_, fork_;
-  std::unordered_map<std::uint32_t, Process> processes_;
+  Name event_, stream_, record_, query_, destroy_, ctx_;
+  std::unordered_map<std::uint64_t, Followed> processes_;  // by their numbers
+  std::uint64_t last_number_ = 0;
+  Followed* last_ = nullptr;
+  std::size_t events_ = 0;  // of all processes
+  std::uint64_t until_now_ = 0;
   LongestGaps longest_idle_, longest_between_;
+  Largest<OfProcess, MoreIdle> closed_{KEPT};
   std::vector<OfProcess> done_;
+  OfProcess others_;
+  std::uint64_t other_processes_ = 0;
   std::vector<Gap> idle_, between_;
 };
 
 Json idle_json(const Idle& idle);
-void add_idle(Page& page, const Idle& idle);
+void add_idle(Page& page, const Idle& idle, std::size_t at_most);
 
 }  // namespace cudabpf::analyze

@@ -6,6 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "analyze/processes.hpp"
+#include "util/hash.hpp"
+
 namespace cudabpf::analyze {
 
 namespace {
@@ -20,8 +23,8 @@ void sort(std::vector<Ioctls::Figures>& all) {
 }  // namespace
 
 Ioctls::Ioctls(Names& names) : names_(names) {
-  words_ = {names.add("ioctl"), names.add("NV_OK"), names.add("exit"),
-            names.add("(calls without a line)"), names.add("(others)")};
+  words_ = {names.add("ioctl"), names.add("NV_OK"), names.add("(calls without a line)"),
+            names.add("(others)")};
 }
 
 void Ioctls::Figures::add(const Figures& other) {
@@ -36,10 +39,8 @@ void Ioctls::Figures::add(const Figures& other) {
 
 std::size_t Ioctls::KindHash::operator()(const Kind& kind) const {
   std::uint64_t hash = kind.of_process ? 1 : 0;
-  for (Name name : {kind.op, kind.name, kind.detail, kind.group, kind.device}) {
-    hash = (hash ^ name.id) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 32;
-  }
+  for (Name name : {kind.op, kind.name, kind.detail, kind.group, kind.device})
+    hash = mixed(hash, name.id);
   return hash;
 }
 
@@ -50,12 +51,6 @@ void Ioctls::line(const Line& line) {
       return operation(line);
     case LineKind::call:
       return call(line);
-    case LineKind::process:
-      if (line.op == words_.exit)
-        comms_.erase(line.pid);
-      else if (line.comm)
-        comms_.set(line.pid, line.comm);
-      return;
     default:
       return;
   }
@@ -87,7 +82,7 @@ Ioctls::Figures& Ioctls::of_kind(const Line& line) {
 }
 
 Ioctls::OfProcess& Ioctls::of_process(const Line& line) {
-  Process process{comms_.of(line.pid), line.pid};
+  Process process{line.process->comm, line.pid};
   if (processes_.size() >= MAX_PROCESSES && !processes_.contains(process)) {
     not_kept_apart_.processes++;
     process = {};

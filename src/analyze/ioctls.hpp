@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/by_pid.hpp"
 #include "util/durations.hpp"
 
 namespace cudabpf::analyze {
@@ -95,7 +94,7 @@ class Ioctls : public Analysis {
 
   Names& names_;
   struct {
-    Name ioctl, nv_ok, exit, calls_lost, others;
+    Name ioctl, nv_ok, calls_lost, others;
   } words_;
   std::unordered_map<Kind, Figures, KindHash> kinds_;
   std::unordered_map<Process, OfProcess, ProcessHash> processes_;
@@ -103,7 +102,6 @@ class Ioctls : public Analysis {
   std::unordered_map<std::uint64_t, Figures> open_;
   std::unordered_map<std::uint32_t, Figures> asked_;  // by the function's name
   std::vector<Function> functions_;                   // by their name
-  ByPid comms_;
   NotKeptApart not_kept_apart_;
   bool traced_ = false;
   std::string way_;

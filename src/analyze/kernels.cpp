@@ -3,20 +3,16 @@
 #include <algorithm>
 #include <tuple>
 
-#include "analyze/handles.hpp"
+#include "analyze/processes.hpp"
 #include "analyze/telling_names.hpp"
+#include "analyze/work.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
 Kernels::Kernels(Names& names) : names_(names) {
-  words_ = {names.add("kernel"),
-            names.add("graph"),
-            names.add("launch"),
-            names.add("exit"),
-            names.add("lost"),
-            names.add("cuStreamBeginCapture"),
-            names.add("cuStreamBeginCaptureToGraph"),
-            names.add("cuStreamEndCapture")};
+  words_ = {names.add("kernel"), names.add("graph"),  names.add("launch"),
+            names.add("lost"),   names.add("stream"), names.add("destroy")};
 }
 
 void Kernels::Figures::add(const Figures& other) {
@@ -37,42 +33,44 @@ void Kernels::OfClass::add(const OfClass& other) {
 }
 
 std::size_t Kernels::LaunchHash::operator()(const Launch& launch) const {
-  std::uint64_t hash = launch.handle ^ launch.kernel.id;
-  auto mix = [&](std::uint64_t more) {
-    hash = (hash ^ more) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 32;
-  };
-  for (std::size_t i = 0; i < 3; i++) mix(std::uint64_t{launch.grid[i]} << 32 | launch.block[i]);
-  mix(launch.shared);
-  return hash;
-}
-
-Kernels::Stream Kernels::stream_of(const Line& line) {
-  return {line.pid, line.stream == PER_THREAD_STREAM ? line.tid : 0, line.stream};
+  std::uint64_t hash = mixed(launch.handle, launch.kernel.id);
+  for (std::size_t i = 0; i < 3; i++)
+    hash = mixed(hash, std::uint64_t{launch.grid[i]} << 32 | launch.block[i]);
+  return mixed(hash, launch.shared);
 }
 
 void Kernels::line(const Line& line) {
-  if (line.kind == LineKind::process && line.op == words_.exit) return process_gone(line.pid);
   // What is missing may have been a launch: no gap reaches across that.
   if (line.kind == LineKind::lost && line.severity == words_.lost) return streams_.clear();
-  if (line.kind != LineKind::call) return;
-  if (line.op == words_.launch) {
-    if (line.type == words_.kernel) launch(line);
-    if (line.type == words_.graph) totals_.graphs++;
-  } else if (line.type == words_.graph && line.has(Field::stream) && !line.failed()) {
-    if (line.name == words_.begin_capture || line.name == words_.begin_capture_to_graph) {
-      if (capturing_.size() < MAX_STREAMS) capturing_.insert(stream_of(line));
-    } else if (line.name == words_.end_capture) {
-      capturing_.erase(stream_of(line));
-    }
+  if (!streams_.empty()) forget_streams(line);
+  if (line.kind != LineKind::call || line.op != words_.launch) return;
+  if (!is_counted(line)) {
+    totals_.nested++;
+    return;
   }
+  if (line.type == words_.kernel) launch(line);
+  if (line.type == words_.graph && !line.recorded) totals_.graphs++;
+}
+
+// A stream that gets the handle of one that is gone has nothing to do with it.
+void Kernels::forget_streams(const Line& line) {
+  each_emptied(line, [this](std::uint64_t process) {
+    std::erase_if(streams_, [=](const auto& stream) { return stream.first.process == process; });
+  });
+  if (line.type == words_.stream && line.op == words_.destroy && !line.failed())
+    streams_.erase(stream_of(line));
+  if (line.context_gone)
+    std::erase_if(streams_, [&](const auto& stream) {
+      return stream.first.process == line.process->number &&
+             stream.first.context == line.context_gone;
+    });
 }
 
 void Kernels::launch(const Line& line) {
   totals_.launches++;
   if (!line.kernel) totals_.unnamed++;
   if (!line.has(Field::duration)) totals_.without_return++;
-  if (!capturing_.empty() && capturing_.contains(stream_of(line))) totals_.captured++;
+  if (line.recorded) totals_.captured++;
   std::size_t place = place_of(line);
   Figures& figures = figures_[place];
   figures.count++;
@@ -82,7 +80,7 @@ void Kernels::launch(const Line& line) {
   if (line.failed()) {
     figures.failed++;
     totals_.failed++;
-  } else if (line.has(Field::stream)) {
+  } else if (line.has(Field::stream) && !line.recorded) {
     gap(line, place);
   }
 }
@@ -103,7 +101,7 @@ std::size_t Kernels::place_of(const Line& line) {
 }
 
 void Kernels::gap(const Line& line, std::size_t place) {
-  Stream stream = stream_of(line);
+  StreamKey stream = stream_of(line);
   auto last = streams_.find(stream);
   if (last != streams_.end()) {
     std::uint64_t end = last->second.end;  // another thread's launch may have overlapped
@@ -119,11 +117,6 @@ void Kernels::gap(const Line& line, std::size_t place) {
     if (streams_.size() >= MAX_STREAMS) streams_.clear();
     streams_[stream] = {place, line.end()};
   }
-}
-
-void Kernels::process_gone(std::uint32_t pid) {
-  std::erase_if(streams_, [&](const auto& stream) { return stream.first.pid == pid; });
-  std::erase_if(capturing_, [&](const Stream& stream) { return stream.pid == pid; });
 }
 
 std::vector<Kernels::Figures> Kernels::figures(By by) const {

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "analyze/analysis.hpp"
 #include "analyze/kernel_classes.hpp"
+#include "analyze/streams.hpp"
 #include "util/durations.hpp"
 
 namespace cudabpf::analyze {
@@ -51,6 +51,7 @@ class Kernels : public Analysis {
   struct Totals {
     std::uint64_t launches = 0, failed = 0;
     std::uint64_t unnamed = 0;
+    std::uint64_t nested = 0;    // made inside of other calls, and counted as those
     std::uint64_t captured = 0;  // while their stream was: they went into a graph
     std::uint64_t graphs = 0;    // launches of graphs, whose kernels nothing tells
     std::uint64_t without_return = 0;
@@ -75,37 +76,24 @@ class Kernels : public Analysis {
   struct LaunchHash {
     std::size_t operator()(const Launch& launch) const;
   };
-  struct Stream {
-    std::uint32_t pid = 0;
-    std::uint32_t tid = 0;  // of the default stream that each thread has of its own
-    std::uint64_t handle = 0;
-    bool operator==(const Stream&) const = default;
-  };
-  struct StreamHash {
-    std::size_t operator()(const Stream& stream) const {
-      return stream.handle * 0x9e3779b97f4a7c15 ^ (std::uint64_t{stream.tid} << 32 | stream.pid);
-    }
-  };
   struct Last {
     std::size_t figures;
     std::uint64_t end;
   };
 
-  static Stream stream_of(const Line& line);
   void launch(const Line& line);
   std::size_t place_of(const Line& line);
   void gap(const Line& line, std::size_t place);
-  void process_gone(std::uint32_t pid);
+  void forget_streams(const Line& line);
   void name(std::vector<Figures>& all) const;
 
   Names& names_;
   struct {
-    Name kernel, graph, launch, exit, lost, begin_capture, begin_capture_to_graph, end_capture;
+    Name kernel, graph, launch, lost, stream, destroy;
   } words_;
   std::vector<Figures> figures_;
   std::unordered_map<Launch, std::size_t, LaunchHash> places_;
-  std::unordered_map<Stream, Last, StreamHash> streams_;
-  std::unordered_set<Stream, StreamHash> capturing_;
+  std::unordered_map<StreamKey, Last, StreamHash> streams_;
   Totals totals_;
 };
 

@@ -36,13 +36,10 @@ Json times_json(const Durations& times) {
 }
 
 Json totals_json(const Kernels::Totals& totals) {
-  return {{"count", totals.launches},
-          {"failed", totals.failed},
-          {"unnamed", totals.unnamed},
-          {"without_return", totals.without_return},
-          {"captured", totals.captured},
-          {"graph_launches", totals.graphs},
-          {"not_kept_apart", totals.not_kept_apart}};
+  return {{"count", totals.launches},        {"failed", totals.failed},
+          {"unnamed", totals.unnamed},       {"without_return", totals.without_return},
+          {"nested", totals.nested},         {"captured", totals.captured},
+          {"graph_launches", totals.graphs}, {"not_kept_apart", totals.not_kept_apart}};
 }
 
 // What the figures do not say by themselves.
@@ -59,6 +56,9 @@ void add_notes(Page& page, const Kernels::Totals& totals) {
         fmt::format("{} while the stream was captured, and went into a graph instead of being "
                     "run.",
                     count_of(totals.captured, "launch was made", "launches were made")));
+  if (totals.nested)
+    note(fmt::format("{} inside of another call, and counted as that.",
+                     count_of(totals.nested, "launch was made", "launches were made")));
   if (totals.unnamed)
     note(fmt::format("{} of kernels whose name is not known.",
                      count_of(totals.unnamed, "launch", "launches")));

@@ -3,12 +3,15 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "analyze/names.hpp"
 #include "cudabpf/cuda_api.hpp"
 
 namespace cudabpf::analyze {
+
+struct Process;
 
 enum class LineKind : std::uint8_t {
   other,  // of a type that a newer version has
@@ -86,6 +89,15 @@ struct Line {
   bool kernel_from_handle = false;
 
   std::string_view args;  // as it stands in the line: an object, or empty
+
+  // What follows from the lines before it: see Circumstances.
+  const Process* process = nullptr;      // of a call, of an operation, of a process
+  std::span<const Process* const> gone;  // processes that are over with this line
+  bool new_program = false;              // its process is another program from here on
+  bool default_is_threads = false;       // its default stream is that of its thread
+  bool recorded = false;                 // its stream is captured: it goes into a graph
+  std::uint64_t context = 0;             // current on its thread; 0: not known
+  std::uint64_t context_gone = 0;        // that it destroyed; 0: none
 
   bool has(Field field) const { return present >> static_cast<unsigned>(field) & 1; }
   void set(Field field) { present |= 1U << static_cast<unsigned>(field); }

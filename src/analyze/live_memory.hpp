@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
-#include "analyze/contexts.hpp"
 #include "analyze/line.hpp"
 #include "cudabpf/memory_kind.hpp"
 
@@ -16,6 +18,7 @@ namespace cudabpf::analyze {
 class LiveMemory {
  public:
   struct Block {
+    std::uint64_t process = 0;       // the number of whose it is
     std::uint32_t pid = 0, tid = 0;  // who allocated it
     MemoryKind kind = MemoryKind::device;
     Name function;
@@ -51,13 +54,13 @@ class LiveMemory {
   // What is live now, in no order.
   template <typename Visitor>
   void each(Visitor&& visit) const {
-    for (const auto& [pid, process] : processes_)
+    for (const auto& [number, process] : processes_)
       for (const auto& [key, held] : process.blocks) visit(held.block);
   }
 
  private:
-  // VMM memory is known by a handle, which may be any number: kept apart from addresses, whose top
-  // bit is never set.
+  // Of VMM memory, which is known by a handle: any number, which may be used again while the memory
+  // is still mapped. Addresses never have the top bit.
   static constexpr std::uint64_t HANDLE = std::uint64_t{1} << 63;
 
   // VMM memory is there as long as its handle, or one mapping of it, is.
@@ -65,39 +68,47 @@ class LiveMemory {
     Block block;
     std::uint32_t handles = 1, mappings = 0;
   };
-  struct Process {
-    std::unordered_map<std::uint64_t, Held> blocks;  // by address or handle
-    std::map<std::uint64_t, std::uint64_t>
-        mappings;  // of VMM memory: address, and key of the block
+  struct OfProcess {
+    // By address; VMM memory by HANDLE and the block's number.
+    std::unordered_map<std::uint64_t, Held> blocks;
+    std::unordered_map<std::uint64_t, std::uint64_t> handles;  // that are had: the block's key
+    std::map<std::uint64_t, std::uint64_t> mappings;           // by address: the block's key
+    // The keys of what goes away with each context.
+    std::unordered_map<std::uint64_t, std::unordered_set<std::uint64_t>> of_context;
   };
+  using Thread = std::pair<std::uint64_t, std::uint32_t>;  // its process's number
   // A call that stands inside of another, and may be what that does.
   struct Nested {
-    std::uint64_t parent = 0, key = 0;
+    std::uint64_t parent = 0, what = 0;
   };
+  // Kept at most of those whose outer call has not come: of a thread, and threads.
+  static constexpr std::size_t MAX_NESTED = 16, MAX_NESTING = 4096;
 
+  void call(const Line& call);
   void memory(const Line& call);
-  void allocated(Process& process, std::uint64_t key, const Line& call);
-  void freed(Process& process, std::uint64_t key, const Line& call);
-  void mapped(Process& process, const Line& call);
-  void unmapped(Process& process, const Line& call);
-  void end_if_unused(Process& process, std::uint64_t key, std::uint64_t ts);
-  void context_gone(std::uint32_t pid, std::uint64_t context, std::uint64_t ts);
-  void process_gone(std::uint32_t pid, std::uint64_t ts);
+  void allocated(OfProcess& process, const Line& call, bool vmm);
+  void freed(OfProcess& process, const Line& call, bool vmm);
+  static void retained(OfProcess& process, const Line& call);
+  void mapped(OfProcess& process, const Line& call);
+  void unmapped(OfProcess& process, const Line& call);
+  void end_if_unused(OfProcess& process, std::uint64_t key, std::uint64_t ts, Ended how);
+  static Block take(OfProcess& process, std::uint64_t key);
+  void context_gone(std::uint64_t process, std::uint64_t context, std::uint64_t ts);
+  void process_gone(std::uint64_t process, std::uint64_t ts);
 
   MemoryKind kind_of(Name kind) const;
-  bool was_done_inside(const Line& call, std::uint64_t key);
+  bool was_done_inside(const Line& call, std::uint64_t what) const;
+  void note_nested(const Line& call, std::uint64_t what);
 
   struct Words {
-    Name memory, context, alloc, free, map, unmap, retain;
+    Name memory, alloc, free, map, unmap, retain;
     std::array<Name, MEMORY_KINDS> kinds;
   };
   Words words_;
   Listener& listener_;
-  Contexts contexts_;
-  std::unordered_map<std::uint32_t, Process> processes_;
+  std::unordered_map<std::uint64_t, OfProcess> processes_;  // by their numbers
   std::uint64_t allocations_ = 0;
-  std::array<Nested, 16> nested_{};
-  std::size_t next_nested_ = 0;
+  std::map<Thread, std::vector<Nested>> nested_;
 };
 
 }  // namespace cudabpf::analyze

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analyze/work.hpp"
+
 namespace cudabpf::analyze {
 
 Measures::Measures(Names& names)
@@ -22,7 +24,9 @@ void Measures::line(const Line& line) {
   errors_.line(line);
   course_.line(line);
   memory_.line(line);
-  if (line.kind != LineKind::call || line.type != transfer_ || line.failed()) return;
+  if (line.kind != LineKind::call || line.type != transfer_ || line.failed() || !is_counted(line) ||
+      line.recorded)
+    return;
   Transfers& transfers = transfers_[line.op.id];
   transfers.count++;
   transfers.bytes += line.size;

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "analyze/processes.hpp"
+
 namespace cudabpf::analyze {
 
 namespace {
@@ -40,36 +42,30 @@ void Memory::Level::merge(const Level& next) {
 Memory::Memory(Names& names)
     : names_(names),
       live_(names, *this),
-      exit_(names.add("exit")),
       memory_(names.add("memory")),
       alloc_(names.add("alloc")) {}
 
 void Memory::line(const Line& line) {
+  comm_ = line.process ? line.process->comm : Name{};
   live_.line(line);
   if (line.type == memory_ && line.op == alloc_ && !line.has(Field::ret)) not_returned_++;
+  for (const Process* gone : line.gone) holder_by_process_.erase(gone->number);
   if (line.kind != LineKind::process) return;
-  if (line.op == exit_) {
-    comms_.erase(line.pid);
-    holder_by_pid_.erase(line.pid);
-    return;
+  if (auto at = holder_by_process_.find(line.process->number); at != holder_by_process_.end())
+    if (Holder& holder = holders_[at->second]; holder.pid) holder.comm = comm_;
+}
+
+Memory::Holder& Memory::holder_of(const Block& block) {
+  auto [at, is_new] = holder_by_process_.try_emplace(block.process, holders_.size());
+  if (!is_new) return holders_[at->second];
+  if (holders_.size() > MAX_HOLDERS) {
+    at->second = MAX_HOLDERS;
+    return holders_[MAX_HOLDERS];
   }
-  comms_.set(line.pid, line.comm);
-  if (auto at = holder_by_pid_.find(line.pid); at != holder_by_pid_.end())
-    holders_[at->second].comm = line.comm;
-}
-
-std::size_t Memory::place_of(std::uint32_t pid) const {
-  auto at = holder_by_pid_.find(pid);
-  return at == holder_by_pid_.end() ? MAX_HOLDERS : at->second;
-}
-
-Memory::Holder& Memory::holder_of(std::uint32_t pid) {
-  if (std::size_t place = place_of(pid); place < holders_.size()) return holders_[place];
   Holder& holder = holders_.emplace_back();
-  if (holders_.size() > MAX_HOLDERS) return holder;  // of all others
-  holder_by_pid_[pid] = holders_.size() - 1;
-  holder.pid = pid;
-  holder.comm = comms_.of(pid);
+  if (at->second == MAX_HOLDERS) return holder;  // of all others
+  holder.pid = block.pid;
+  holder.comm = comm_;
   return holder;
 }
 
@@ -120,7 +116,7 @@ Memory::Churn& Memory::churn_of(std::uint64_t size) {
 
 void Memory::allocated(const Block& block) {
   add(all_, block);
-  add(holder_of(block.pid), block);
+  add(holder_of(block), block);
   Churn& churn = churn_of(block.size);
   churn.allocations++;
   bool one_size = churn.size == block.size;
@@ -132,7 +128,7 @@ void Memory::allocated(const Block& block) {
 
 void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
   drop(all_, block, ts, how);
-  drop(holder_of(block.pid), block, ts, how);
+  drop(holder_of(block), block, ts, how);
   if (how == Ended::freed) {
     Churn& churn = churn_of(block.size);
     churn.frees++;
@@ -185,7 +181,7 @@ void Memory::find_holders() {
   live_.each([&](const Block& block) {
     auto side = static_cast<std::size_t>(side_of(block.kind));
     all[side].push_back(block);
-    live[place_of(block.pid)][side].push_back(block);
+    live[holder_by_process_.at(block.process)][side].push_back(block);
   });
   auto find = [](Holder& holder, const Live& live) {
     for (std::size_t side = 0; side < SIDES; side++)

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/by_pid.hpp"
 #include "analyze/live_memory.hpp"
 #include "analyze/memory_peak.hpp"
 #include "analyze/time_buckets.hpp"
@@ -112,8 +111,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   void ended(const Block& block, std::uint64_t ts, Ended how) override;
   void freed_unknown(const Line& free) override;
 
-  Holder& holder_of(std::uint32_t pid);
-  std::size_t place_of(std::uint32_t pid) const;  // of its holder
+  Holder& holder_of(const Block& block);
   void find_holders();
   static void add(Holder& holder, const Block& block);
   static void drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how);
@@ -122,11 +120,11 @@ class Memory : public Analysis, private LiveMemory::Listener {
 
   Names& names_;
   LiveMemory live_;
-  Name exit_, memory_, alloc_;
+  Name memory_, alloc_;
   Holder all_;
   std::vector<Holder> holders_;
-  std::unordered_map<std::uint32_t, std::size_t> holder_by_pid_;  // but of the others
-  ByPid comms_;
+  std::unordered_map<std::uint64_t, std::size_t> holder_by_process_;  // by its number
+  Name comm_;                                       // of the process whose line it is
   std::unordered_map<std::uint64_t, Churn> churn_;  // by size
   std::vector<NeverFreed> never_freed_;
   std::uint64_t never_freed_blocks_ = 0, never_freed_bytes_ = 0;

@@ -48,22 +48,21 @@ class Summary : public Analysis {
   std::string driver_answer() const;
   std::string scheduler_answer() const;
   Json iterations_json() const;
+  std::uint64_t processes() const {
+    return threads_.processes().size() + threads_.other_processes();
+  }
+  std::uint64_t inference_time() const;
+  std::uint64_t inference_idle() const;  // of its process
 
   Names& names_;
   Totals totals_;
-  ThreadsAtWork threads_;
   Idle idle_;
+  ThreadsAtWork threads_;
   Memory memory_;
   Json header_;
-  struct OfProcess {
-    std::uint32_t pid = 0;
-    Name comm;
-    std::uint64_t threads = 0, calls = 0, launches = 0, waiting = 0;
-  };
   std::uint32_t pid_;
   const ThreadWork* thread_ = nullptr;
   std::uint64_t duration_ = 0;
-  std::vector<OfProcess> processes_;  // the one that launches most first
   Iterations iterations_;
   Phases phases_;
 };

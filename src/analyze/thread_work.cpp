@@ -1,71 +1,120 @@
 #include "analyze/thread_work.hpp"
 
 #include <algorithm>
-#include <limits>
+
+#include "analyze/processes.hpp"
 
 namespace cudabpf::analyze {
+
+void Spent::add(Work kind, std::uint64_t time) {
+  in_calls += time;
+  switch (kind) {
+    case Work::module:
+      module += time;
+      break;
+    case Work::to_device:
+      to_device += time;
+      break;
+    case Work::to_host:
+      to_host += time;
+      break;
+    case Work::wait:
+      waiting += time;
+      break;
+    default:
+      break;
+  }
+}
 
 // A line whose call was given up late tells of a moment that others have passed.
 Spent Spent::operator-(const Spent& before) const {
   auto less = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
   return {less(calls, before.calls),     less(in_calls, before.in_calls),
           less(module, before.module),   less(to_device, before.to_device),
-          less(to_host, before.to_host), less(waiting, before.waiting)};
+          less(to_host, before.to_host), less(waiting, before.waiting),
+          less(idle, before.idle)};
+}
+
+void ProcessWork::add(const ProcessWork& other) {
+  threads += other.threads;
+  calls += other.calls;
+  launches += other.launches;
+  waiting += other.waiting;
 }
 
 ThreadsAtWork::Open& ThreadsAtWork::thread(const Line& line) {
-  std::pair key(line.pid, line.tid);
+  Key key(line.process->number, line.tid);
   if (last_ && key == last_key_) return *last_;
-  auto [at, is_new] = open_.try_emplace(key);
-  last_key_ = key;
-  last_ = &at->second;
-  if (is_new) {
-    ThreadWork& work = last_->work;
+  auto at = open_.find(key);
+  if (at == open_.end()) {
+    if (open_.size() >= MAX_THREADS) put_quiet_away();
+    at = open_.try_emplace(key).first;
+    ThreadWork& work = at->second.work;
     work.pid = line.pid;
     work.tid = line.tid;
     work.first_call = line.ts;
-    if (auto known = known_.find(line.pid); known != known_.end()) {
-      work.process_began = known->second.began;
-      work.comm = known->second.comm;
-    }
+    work.process_began = line.process->began;
+    ProcessWork& process = open_processes_[key.first];
+    process.pid = line.pid;
+    process.comm = line.process->comm;
   }
-  return *last_;
+  last_key_ = key;
+  return *(last_ = &at->second);
 }
 
 void ThreadsAtWork::line(const Line& line) {
-  if (line.kind == LineKind::process) return process(line);
-  if (line.kind != LineKind::call) return;
+  if (line.kind == LineKind::process) process(line);
+  if (line.kind == LineKind::call) call(line);
+  for (const Process* gone : line.gone) {
+    bool seen = gone->pid == line.pid;  // else it was only quiet for long
+    close_process(gone->number, seen ? line.ts : 0);
+  }
+}
+
+void ThreadsAtWork::process(const Line& line) {
+  std::uint64_t number = line.process->number;
+  if (auto known = open_processes_.find(number); known != open_processes_.end())
+    known->second.comm = line.process->comm;
+  if (!line.new_program) return;
+  for (auto at = open_.lower_bound({number, 0}); at != open_.end() && at->first.first == number;
+       ++at) {
+    settle(at->second, line.ts);
+    close_segment(at->second);
+  }
+}
+
+void ThreadsAtWork::call(const Line& line) {
   Open& open = thread(line);
   ThreadWork& work = open.work;
   work.first_call = std::min(work.first_call, line.ts);
   work.last_end = std::max(work.last_end, line.end());
-  if (line.has(Field::parent)) return;  // its time is in the other's
+  if (!is_counted(line)) return;
   Work kind = work_of_(line);
-  if (!work.set_up.ts && kind != Work::setup && kind != Work::other)
-    work.set_up = {line.ts, work.all};
+  Spent& all = work.all;
+  all.idle = idle_.idle_until_now();
+  if (!work.set_up.ts && kind != Work::setup && kind != Work::other) work.set_up = {line.ts, all};
   open.segment.end.ts = std::max(open.segment.end.ts, line.end());
   if (kind == Work::launch) launched(line, open);
-  Spent& all = work.all;
   all.calls++;
-  all.in_calls += line.duration;
-  switch (kind) {
-    case Work::module:
-      all.module += line.duration;
-      break;
-    case Work::to_device:
-      all.to_device += line.duration;
-      if (line.size >= LARGE && line.has(Field::duration)) copied(line, open);
-      break;
-    case Work::to_host:
-      all.to_host += line.duration;
-      break;
-    case Work::wait:
-      all.waiting += line.duration;
-      break;
-    default:
-      break;
-  }
+  all.add(kind, line.duration);
+  if (kind == Work::to_device && line.size >= LARGE && line.has(Field::duration))
+    copied(line, open);
+  if (line.unfinished)
+    open.unfinished = {line.ts, kind};
+  else if (line.ts > open.unfinished.ts)
+    open.unfinished = {};
   if (waits(kind, line)) close_segment(open);
+}
+
+// The last call of a thread may not have returned when all ended: until then it was in it.
+void ThreadsAtWork::settle(Open& open, std::uint64_t end) {
+  std::uint64_t since = open.unfinished.ts;
+  if (since && end > since) {
+    open.work.all.add(open.unfinished.kind, end - since);
+    open.work.last_end = std::max(open.work.last_end, end);
+    if (open.segment.launches) open.segment.end.ts = open.work.last_end;
+  }
+  open.unfinished = {};
 }
 
 void ThreadsAtWork::copied(const Line& line, Open& open) {
@@ -113,32 +162,59 @@ void ThreadsAtWork::close_segment(Open& open) {
   open.launches.clear();
 }
 
-void ThreadsAtWork::process(const Line& line) {
-  if (line.op == exit_ || line.op == fork_) {  // of one whose exit was not seen, then
-    for (auto at = open_.lower_bound({line.pid, 0});
-         at != open_.end() && at->first.first == line.pid; at = open_.erase(at))
-      close(at->second, line.ts);
-    known_.erase(line.pid);
-    last_ = nullptr;
-  }
-  if (line.op != exit_)
-    known_.try_emplace(line.pid, Known{line.ts, {}}).first->second.comm = line.comm;
-}
-
-void ThreadsAtWork::close(Open& open, std::uint64_t process_ended) {
+ThreadsAtWork::Threads::iterator ThreadsAtWork::close(Threads::iterator thread, std::uint64_t end) {
+  Open& open = thread->second;
+  settle(open, end);
   close_segment(open);
-  open.work.process_ended = process_ended;
+  ThreadWork& work = open.work;
   sequences_ -= open.keeps_launches;
-  done_.push_back(std::move(open.work));
+  ProcessWork& process = open_processes_[thread->first.first];
+  process.add({work.pid, {}, 1, work.all.calls, work.launches, work.all.waiting});
+  std::optional<ThreadWork> left;
+  if (pid_ && work.pid != pid_)
+    left = std::move(work);
+  else
+    left = closed_.add(std::move(work));
+  if (left) segments_ -= left->segments.size();
+  last_ = nullptr;
+  return open_.erase(thread);
 }
 
-void ThreadsAtWork::finish(const TraceFacts&) {
-  for (auto& [key, open] : open_) close(open, 0);
-  open_.clear();
-  last_ = nullptr;
-  std::sort(done_.begin(), done_.end(), [](const ThreadWork& a, const ThreadWork& b) {
-    return std::pair(a.launches, a.all.calls) > std::pair(b.launches, b.all.calls);
-  });
+// 0: when it ended, or whether, is not known.
+void ThreadsAtWork::close_process(std::uint64_t number, std::uint64_t end) {
+  for (auto at = open_.lower_bound({number, 0}); at != open_.end() && at->first.first == number;) {
+    at->second.work.process_ended = end;
+    at = close(at, end);
+  }
+  auto process = open_processes_.extract(number);
+  if (process.empty()) return;
+  if (auto left = closed_processes_.add(process.mapped())) {
+    others_.add(*left);
+    other_processes_++;
+  }
+}
+
+// Half of them, so that it is not done often.
+void ThreadsAtWork::put_quiet_away() {
+  std::vector<std::uint64_t> ends;
+  for (const auto& [key, open] : open_) ends.push_back(open.work.last_end);
+  auto middle = ends.begin() + static_cast<std::ptrdiff_t>(ends.size() / 2);
+  std::nth_element(ends.begin(), middle, ends.end());
+  for (auto at = open_.begin(); at != open_.end();) {
+    if (at->second.work.last_end > *middle) {
+      ++at;
+    } else {
+      at = close(at, 0);
+      put_away_++;
+    }
+  }
+}
+
+void ThreadsAtWork::finish(const TraceFacts& facts) {
+  for (auto at = open_.begin(); at != open_.end();) at = close(at, facts.duration());
+  while (!open_processes_.empty()) close_process(open_processes_.begin()->first, 0);
+  threads_ = closed_.take();
+  processes_ = closed_processes_.take();
 }
 
 }  // namespace cudabpf::analyze

@@ -1,7 +1,12 @@
 #include "analyze/timeline.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
+
+#include "analyze/processes.hpp"
+#include "analyze/work.hpp"
 
 namespace cudabpf::analyze {
 
@@ -39,7 +44,6 @@ Timeline::Timeline(Names& names, Window window, bool with_bars)
       graph_(names.add("graph")),
       launch_(names.add("launch")),
       ioctl_(names.add("ioctl")),
-      exec_(names.add("exec")),
       exit_(names.add("exit")) {
   for (auto [type, category] : CATEGORY_OF_TYPE) {
     Name name = names.add(type);
@@ -56,12 +60,10 @@ void Timeline::line(const Line& line) {
     case LineKind::driver:
       driver(line);
       break;
-    case LineKind::process:
-      process(line);
-      break;
     default:
       break;
   }
+  process(line);
   if (line.kind != LineKind::end) last_seen_ = std::max(last_seen_, line.end());
 }
 
@@ -88,10 +90,10 @@ void Timeline::call(const Line& line) {
   std::uint64_t begin = line.ts, end = line.unfinished ? last_seen_ : line.end();
   if (!clip(begin, end)) return;
   keep_piece(line, category, begin, end);
-  Thread* thread = thread_of(line.pid, line.tid);
+  Thread* thread = thread_of(line);
   if (!thread) return;
-  bool nested = line.has(Field::parent);
-  bool launch = line.op == launch_ && (line.type == kernel_ || line.type == graph_);
+  bool nested = !is_counted(line);
+  bool launch = !nested && line.op == launch_ && (line.type == kernel_ || line.type == graph_);
   if (!nested) {
     auto& all = thread->all.time[static_cast<std::size_t>(category)];
     all += end - begin;
@@ -112,8 +114,8 @@ void Timeline::call(const Line& line) {
   bucket.launches += launch;
   thread->all.calls++;
   thread->all.launches += launch;
-  if (line.has(Field::stream))
-    if (Stream* stream = stream_of(line.pid, line.stream)) {
+  if (line.has(Field::stream) && !nested)
+    if (Stream* stream = stream_of(line)) {
       stream->enqueued++;
       stream->buckets.at(begin).count++;
     }
@@ -127,7 +129,7 @@ void Timeline::driver(const Line& line) {
   std::uint64_t begin = line.ts, end = line.unfinished ? last_seen_ : line.end();
   if (!clip(begin, end)) return;
   keep_piece(line, Category::driver, begin, end);
-  Thread* thread = thread_of(line.pid, line.tid);
+  Thread* thread = thread_of(line);
   if (!thread) return;
   if (line.op == ioctl_) {
     thread->all.ioctls++;
@@ -141,20 +143,16 @@ void Timeline::driver(const Line& line) {
 }
 
 void Timeline::process(const Line& line) {
-  bool same = line.op == exec_ || line.op == exit_;
-  auto known = process_by_pid_.find(line.pid);
-  if (!same && known != process_by_pid_.end()) {  // another had that pid before
-    auto of_pid = [&](const auto& entry) { return entry.first.pid == line.pid; };
-    std::erase_if(thread_by_key_, of_pid);
-    std::erase_if(stream_by_key_, of_pid);
-    process_by_pid_.erase(known);
+  for (const analyze::Process* gone : line.gone) {
+    auto of_process = [=](const auto& entry) { return entry.first.process == gone->number; };
+    std::erase_if(thread_by_key_, of_process);
+    std::erase_if(stream_by_key_, of_process);
+    process_by_number_.erase(gone->number);
     last_thread_ = nullptr;
   }
-  if (line.op == exit_) return comms_.erase(line.pid);
-  if (!line.comm) return;
-  comms_.set(line.pid, line.comm);
-  known = process_by_pid_.find(line.pid);
-  if (known != process_by_pid_.end()) processes_[known->second].comm = line.comm;
+  if (line.kind != LineKind::process || line.op == exit_ || !line.comm) return;
+  auto known = process_by_number_.find(line.process->number);
+  if (known != process_by_number_.end()) processes_[known->second].comm = line.comm;
 }
 
 void Timeline::keep_piece(const Line& line, Category category, std::uint64_t begin,
@@ -177,14 +175,14 @@ Category Timeline::category_of(const Line& line) {
   return line.type.id < categories_.size() ? categories_[line.type.id] : Category::other;
 }
 
-Timeline::Process& Timeline::process_of(std::uint32_t pid) {
-  auto [at, is_new] = process_by_pid_.try_emplace(pid, processes_.size());
-  if (is_new) processes_.push_back({pid, comms_.of(pid), {}, {}});
+Timeline::Process& Timeline::process_of(const Line& line) {
+  auto [at, is_new] = process_by_number_.try_emplace(line.process->number, processes_.size());
+  if (is_new) processes_.push_back({line.pid, line.process->comm, {}, {}});
   return processes_[at->second];
 }
 
-Timeline::Thread* Timeline::thread_of(std::uint32_t pid, std::uint32_t tid) {
-  Key key{pid, tid};
+Timeline::Thread* Timeline::thread_of(const Line& line) {
+  Key key{line.process->number, line.tid};
   if (last_thread_ && key == last_key_) return last_thread_;
   auto at = thread_by_key_.find(key);
   if (at == thread_by_key_.end()) {
@@ -192,26 +190,34 @@ Timeline::Thread* Timeline::thread_of(std::uint32_t pid, std::uint32_t tid) {
       left_out_of_threads_++;
       return nullptr;
     }
-    process_of(pid).threads.push_back(threads_.size());
+    process_of(line).threads.push_back(threads_.size());
     at = thread_by_key_.emplace(key, threads_.size()).first;
-    threads_.emplace_back().tid = tid;
+    threads_.emplace_back().tid = line.tid;
   }
   last_key_ = key;
   return last_thread_ = &threads_[at->second];
 }
 
-Timeline::Stream* Timeline::stream_of(std::uint32_t pid, std::uint64_t handle) {
-  auto at = stream_by_key_.find({pid, handle});
+// The default streams of all contexts are one.
+Timeline::Stream* Timeline::stream_of(const Line& line) {
+  StreamKey key = analyze::stream_of(line);
+  key.context = 0;
+  auto at = stream_by_key_.find(key);
   if (at == stream_by_key_.end()) {
     if (streams_.size() == MAX_STREAMS) {
       left_out_of_streams_++;
       return nullptr;
     }
-    process_of(pid).streams.push_back(streams_.size());
-    at = stream_by_key_.emplace(Key{pid, handle}, streams_.size()).first;
-    streams_.emplace_back().handle = handle;
+    process_of(line).streams.push_back(streams_.size());
+    at = stream_by_key_.emplace(key, streams_.size()).first;
+    streams_.push_back({key.handle, key.tid, 0, {}});
   }
   return &streams_[at->second];
+}
+
+std::string name_of(const Timeline::Stream& stream) {
+  return stream.tid ? fmt::format("stream {:#x}, {}", stream.handle, stream.tid)
+                    : fmt::format("stream {:#x}", stream.handle);
 }
 
 // A bucket goes to the column that its middle lies in.

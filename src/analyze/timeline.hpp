@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/by_pid.hpp"
+#include "analyze/streams.hpp"
 #include "analyze/time_buckets.hpp"
 #include "analyze/timeline_bars.hpp"
 
@@ -53,6 +53,7 @@ class Timeline : public Analysis {
   };
   struct Stream {
     std::uint64_t handle = 0;
+    std::uint32_t tid = 0;  // of the default stream that each thread has; else 0
     std::uint64_t enqueued = 0;
     TimeBuckets<Enqueued> buckets;
   };
@@ -102,13 +103,13 @@ class Timeline : public Analysis {
   // So many are kept apart; what comes after them is only counted.
   static constexpr std::size_t MAX_THREADS = 256, MAX_STREAMS = 64;
 
-  struct Key {
-    std::uint32_t pid = 0;
-    std::uint64_t of = 0;  // thread or stream
+  struct Key {                  // of a thread
+    std::uint64_t process = 0;  // its number
+    std::uint32_t tid = 0;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
-    std::size_t operator()(const Key& key) const { return key.of * 0x9e3779b97f4a7c15 ^ key.pid; }
+    std::size_t operator()(const Key& key) const { return mixed(key.process, key.tid); }
   };
 
   void call(const Line& line);
@@ -117,9 +118,9 @@ class Timeline : public Analysis {
   bool clip(std::uint64_t& begin, std::uint64_t& end) const;
   void keep_piece(const Line& line, Category category, std::uint64_t begin, std::uint64_t end);
   Category category_of(const Line& line);
-  Process& process_of(std::uint32_t pid);
-  Thread* thread_of(std::uint32_t pid, std::uint32_t tid);
-  Stream* stream_of(std::uint32_t pid, std::uint64_t handle);
+  Process& process_of(const Line& line);
+  Thread* thread_of(const Line& line);
+  Stream* stream_of(const Line& line);
   template <typename Bucket>
   std::vector<Bucket> columns_of(const TimeBuckets<Bucket>& buckets, std::size_t count) const;
 
@@ -128,15 +129,15 @@ class Timeline : public Analysis {
   bool with_bars_;
   TimelineBars bars_;
   std::vector<Category> categories_;  // by the name of the type
-  Name kernel_, graph_, launch_, ioctl_, exec_, exit_;
+  Name kernel_, graph_, launch_, ioctl_, exit_;
   std::uint64_t last_seen_ = 0, duration_ = 0;
 
-  ByPid comms_;
   std::vector<Process> processes_;  // that have a thread or a stream
   std::vector<Thread> threads_;
   std::vector<Stream> streams_;
-  std::unordered_map<std::uint32_t, std::size_t> process_by_pid_;
-  std::unordered_map<Key, std::size_t, Hash> thread_by_key_, stream_by_key_;
+  std::unordered_map<std::uint64_t, std::size_t> process_by_number_;
+  std::unordered_map<Key, std::size_t, Hash> thread_by_key_;
+  std::unordered_map<StreamKey, std::size_t, StreamHash> stream_by_key_;
   std::uint64_t left_out_of_threads_ = 0, left_out_of_streams_ = 0;
   Key last_key_;
   Thread* last_thread_ = nullptr;
@@ -145,6 +146,7 @@ class Timeline : public Analysis {
   bool many_ = false;
 };
 
+std::string name_of(const Timeline::Stream& stream);  // "stream 0x7f…"
 // "process 4242 python"; printable.
 std::string name_of(const Timeline& timeline, const Timeline::Process& process);
 Json timeline_json(const Timeline& timeline);

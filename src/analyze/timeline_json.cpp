@@ -54,6 +54,7 @@ Json timeline_json(const Timeline& timeline) {
       streams.push_back({{"stream", hexadecimal(stream.handle)},
                          {"enqueued", stream.enqueued},
                          {"columns", timeline.columns(stream, COLUMNS)}});
+      if (stream.tid) streams.back()["tid"] = stream.tid;
     }
     processes.push_back({{"pid", process.pid},
                          {"comm", timeline.names().text(process.comm)},

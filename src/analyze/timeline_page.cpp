@@ -85,7 +85,7 @@ void add_thread(Page& page, const Timeline& timeline, const Timeline::Thread& th
 
 void add_stream(Page& page, const Timeline& timeline, const Timeline::Stream& stream) {
   auto counts = timeline.columns(stream, page.width() - LABEL_WIDTH);
-  add_row(page, fmt::format("  stream {:#x}", stream.handle),
+  add_row(page, "  " + name_of(stream),
           spark(counts, *std::max_element(counts.begin(), counts.end())));
 }
 

@@ -91,7 +91,7 @@ class Gantt {
 
   // How many calls put something on it, as a curve.
   void draw_stream(const Timeline::Stream& stream) {
-    svg_.text(LEFT - 8, y_ + 12, fmt::format("stream {:#x}", stream.handle), 11, Svg::Anchor::end);
+    svg_.text(LEFT - 8, y_ + 12, name_of(stream), 11, Svg::Anchor::end);
     constexpr std::size_t COLUMNS = static_cast<std::size_t>(WIDTH) / 2;
     auto counts = timeline_.columns(stream, COLUMNS);
     std::uint64_t most = *std::max_element(counts.begin(), counts.end());

@@ -69,7 +69,7 @@ void Totals::call(const Line& line) {
   }
   bool is_launch = line.type == kernel_ && line.op == launch_;
   launches += is_launch;
-  bool is_nested = line.has(Field::parent);  // its work and time are the other's
+  bool is_nested = !is_counted(line);
   nested_launches += is_launch && is_nested;
   if (line.type == memory_ && line.op == alloc_) {
     allocations.count++;

@@ -137,6 +137,8 @@ Result<bool> TraceReader::next(Line& line) {
       continue;
     }
     note(line);
+    circumstances_.fill_in(line);
+    facts_.put_away = circumstances_.processes().put_away();
     return true;
   }
 }

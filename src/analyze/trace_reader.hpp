@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/circumstances.hpp"
 #include "analyze/line_parser.hpp"
 #include "analyze/trace_source.hpp"
 
@@ -37,6 +38,7 @@ struct TraceFacts {
   std::vector<std::string> cut_off;    // files that end without an end, and in what way
   std::vector<std::string> missing;    // files of a rotated trace that were not given
   std::map<std::string, Loss> losses;  // by reason
+  std::uint64_t put_away = 0;          // processes that may have been taken for gone wrongly
   std::uint64_t last_ts = 0;
 
   // ns: as the end says, or as far as was seen.
@@ -69,6 +71,7 @@ class TraceReader {
   void malformed();
 
   LineParser parser_;
+  Circumstances circumstances_{parser_.names()};
   TraceFacts facts_;
   Progress progress_;
   std::size_t file_ = 0;  // how many were opened

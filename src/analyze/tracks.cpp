@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analyze/handles.hpp"
+#include "analyze/work.hpp"
 
 namespace cudabpf::analyze {
 
@@ -28,7 +28,7 @@ Tracks::Tracks(Names& names, std::vector<TrackWriter*> writers)
     : names_(names),
       writers_(std::move(writers)),
       live_(names, *this),
-      words_{names.add("kernel"), names.add("launch"), names.add("start"), names.add("exit")} {}
+      words_{names.add("kernel"), names.add("launch")} {}
 
 void Tracks::line(const Line& line) {
   if (line.kind == LineKind::header) {
@@ -37,7 +37,10 @@ void Tracks::line(const Line& line) {
     begun_ = true;
   }
   if (kept_ >= MAX_TRACKS) begin_anew(line.ts);
+  of_line_ = line.process;
   live_.line(line);
+  for (const analyze::Process* gone : line.gone) forget(gone->pid);
+  if (line.new_program) forget(line.pid);  // another picture, too
   switch (line.kind) {
     case LineKind::call:
       return call(line);
@@ -50,7 +53,7 @@ void Tracks::line(const Line& line) {
     case LineKind::lost:
       return lost(line);
     case LineKind::process:
-      return process_line(line);
+      return named(line.pid);
     default:
       return;
   }
@@ -80,9 +83,9 @@ void Tracks::call(const Line& line) {
   thread.nested.hold(line, std::move(flows));
   held_++;
   if (outermost || held_ >= MAX_HELD) give_nested(thread);
-  if (line.async && line.has(Field::stream) && !line.failed()) enqueued(process, line);
-  if (line.type == words_.kernel && line.op == words_.launch && !line.failed())
-    launched(process, line.end());
+  if (line.failed() || !is_counted(line)) return;
+  if (line.async && line.has(Field::stream)) enqueued(process, line);
+  if (line.type == words_.kernel && line.op == words_.launch) launched(process, line.end());
 }
 
 void Tracks::give_nested(Thread& thread) {
@@ -160,28 +163,25 @@ void Tracks::missing(std::uint64_t ts, std::string_view what, std::string_view f
   for (TrackWriter* writer : writers_) writer->note(track, ts, what, {{fact, how}});
 }
 
-void Tracks::process_line(const Line& line) {
-  if (line.op != words_.start) forget(line.pid);  // another program, or another process
-  if (line.op == words_.exit)
-    comms_.erase(line.pid);
-  else if (line.comm)
-    comms_.set(line.pid, line.comm);
-  auto known = processes_.find(line.pid);
+// What it is called may be told after it was first seen.
+void Tracks::named(std::uint32_t pid) {
+  auto known = processes_.find(pid);
   if (known == processes_.end()) return;
-  known->second.track.name = process_name(line.pid);
+  known->second.track.name = process_name(pid);
   for (TrackWriter* writer : writers_) writer->track(known->second.track);
 }
 
+// The default streams of all contexts are on one track.
 void Tracks::enqueued(Process& process, const Line& call) {
-  bool of_thread = call.stream == PER_THREAD_STREAM;
-  std::uint64_t key = of_thread ? std::uint64_t{1} << 63 | call.tid : call.stream;
+  StreamKey key = stream_of(call);
+  key.context = 0;
   auto [at, is_new] = process.streams.try_emplace(key);
   Track& stream = at->second;
   kept_ += is_new;
   if (is_new)
     announce(stream, Track::Kind::stream, &process, &process.track,
-             of_thread ? fmt::format("stream {:#x} of thread {}", call.stream, call.tid)
-                       : fmt::format("stream {:#x}", call.stream));
+             key.tid ? fmt::format("stream {:#x} of thread {}", key.handle, key.tid)
+                     : fmt::format("stream {:#x}", key.handle));
   for (TrackWriter* writer : writers_) writer->enqueued(stream, call);
 }
 
@@ -263,7 +263,8 @@ Track& Tracks::machine_track(const std::string& name) {
 }
 
 std::string Tracks::process_name(std::uint32_t pid) const {
-  return std::string(names_.text(comms_.of(pid)));
+  bool is_its = of_line_ && of_line_->pid == pid;
+  return is_its ? std::string(names_.text(of_line_->comm)) : "";
 }
 
 }  // namespace cudabpf::analyze

@@ -14,9 +14,10 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/by_pid.hpp"
 #include "analyze/live_memory.hpp"
 #include "analyze/nested_calls.hpp"
+#include "analyze/processes.hpp"
+#include "analyze/streams.hpp"
 
 namespace cudabpf::analyze {
 
@@ -46,7 +47,7 @@ class TrackWriter {
 
   virtual ~TrackWriter() = default;
   virtual void start(const TraceClocks& clocks) = 0;
-  // Before anything is on it; a second time where its name has become known.
+  // Before anything is on it.
   virtual void track(const Track& track) = 0;
   virtual void begin(const Track& track, const Line& line, Shape shape, const Flows& flows) = 0;
   virtual void end(const Track& track, const Line& line) = 0;  // of a slice
@@ -90,7 +91,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   struct Process {
     Track track;
     std::unordered_map<std::uint32_t, Thread> threads;
-    std::unordered_map<std::uint64_t, Track> streams;
+    std::unordered_map<StreamKey, Track, StreamHash> streams;
     std::array<Counter, MEMORY_KINDS> memory;
     Counter launches;
     std::uint64_t counted = 0, counted_from = 0;  // launches since then
@@ -101,7 +102,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void interrupt(const Line& line);
   void gpu_error(const Line& line);
   void lost(const Line& line);
-  void process_line(const Line& line);
+  void named(std::uint32_t pid);
 
   void give_nested(Thread& thread);
   void enqueued(Process& process, const Line& call);
@@ -127,7 +128,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   std::string process_name(std::uint32_t pid) const;
 
   struct Words {
-    Name kernel, launch, start, exit;
+    Name kernel, launch;
   };
 
   Names& names_;
@@ -136,7 +137,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   Words words_;
   std::unordered_map<std::uint32_t, Process> processes_;
   Process* last_process_ = nullptr;
-  ByPid comms_;
+  const analyze::Process* of_line_ = nullptr;
   std::unordered_map<std::uint32_t, std::uint32_t> again_;  // pids that were others' before
   std::map<std::string, Track> machine_;                    // by name
   std::uint32_t tracks_ = 0;

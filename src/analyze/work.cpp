@@ -1,9 +1,5 @@
 #include "analyze/work.hpp"
 
-#include <algorithm>
-
-#include "analyze/handles.hpp"
-
 namespace cudabpf::analyze {
 
 WorkOf::WorkOf(Names& names)
@@ -16,10 +12,6 @@ WorkOf::WorkOf(Names& names)
       kernel_(names.add("kernel")),
       graph_(names.add("graph")),
       sync_(names.add("sync")),
-      stream_capture_(names.add("stream_capture")),
-      end_capture_(names.add("cuStreamEndCapture")),
-      begin_capture_(names.add("cuStreamBeginCapture")),
-      begin_capture_to_graph_(names.add("cuStreamBeginCaptureToGraph")),
       launch_(names.add("launch")),
       set_(names.add("set")),
       host_to_device_(names.add("HtoD")),
@@ -27,26 +19,9 @@ WorkOf::WorkOf(Names& names)
       device_to_host_(names.add("DtoH")),
       array_to_host_(names.add("AtoH")) {}
 
-Work WorkOf::operator()(const Line& line) {
-  if (line.op == stream_capture_) capture(line);
+Work WorkOf::operator()(const Line& line) const {
   Work work = of(line);
-  if (capturing_.empty() || !gives_work(work)) return work;
-  bool captured =
-      std::find(capturing_.begin(), capturing_.end(), stream_of(line)) != capturing_.end();
-  return captured ? Work::recorded : work;
-}
-
-WorkOf::Stream WorkOf::stream_of(const Line& line) {
-  return {line.pid, line.stream == PER_THREAD_STREAM ? line.tid : 0, line.stream};
-}
-
-// A capture is over when it was to be ended, also where that says that it had failed.
-void WorkOf::capture(const Line& line) {
-  constexpr std::size_t AT_ONCE = 256;  // more are none of a real program
-  bool begins = line.name == begin_capture_ || line.name == begin_capture_to_graph_;
-  if (begins || line.name == end_capture_) std::erase(capturing_, stream_of(line));
-  if (begins && !line.failed() && capturing_.size() < AT_ONCE)
-    capturing_.push_back(stream_of(line));
+  return line.recorded && gives_work(work) ? Work::recorded : work;
 }
 
 Work WorkOf::of(const Line& line) const {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "analyze/line.hpp"
 
@@ -26,31 +25,25 @@ class WorkOf {
  public:
   explicit WorkOf(Names& names);
 
-  // Of a line that is a call; of each in its turn.
-  Work operator()(const Line& line);
+  // Of a line that is a call.
+  Work operator()(const Line& line) const;
 
  private:
   Work of(const Line& line) const;
   Work of_transfer(Name op) const;
-  void capture(const Line& line);
-
-  struct Stream {
-    std::uint32_t pid, tid;  // of the default stream that each thread has; else 0
-    std::uint64_t handle;
-    bool operator==(const Stream&) const = default;
-  };
-  static Stream stream_of(const Line& line);
 
   Name init_, device_, context_, module_, memory_, transfer_, kernel_, graph_, sync_;
-  Name stream_capture_, end_capture_, begin_capture_, begin_capture_to_graph_;
   Name launch_, set_, host_to_device_, host_to_array_, device_to_host_, array_to_host_;
-  std::vector<Stream> capturing_;
 };
 
 // It returns when what was asked of the GPU before is done, in a stream or in all.
 inline bool waits(Work work, const Line& line) {
   return work == Work::wait || (work == Work::to_host && !line.async);
 }
+
+// A call that stands inside of another is a part of it: work and time are counted once, as those of
+// the outermost.
+inline bool is_counted(const Line& call) { return !call.has(Field::parent); }
 
 // The GPU has something to do after it.
 inline bool gives_work(Work work) { return work >= Work::launch && work <= Work::copy; }

@@ -21,7 +21,7 @@ Result<int> print_gaps(const GapsFlags& flags) {
   analyze::Idle idle((*reader)->names(), flags.top.rows);
   return answer(flags, **reader, {&idle},
                 {.json = [&] { return analyze::idle_json(idle); },
-                 .page = [&](Page& page) { analyze::add_idle(page, idle); }});
+                 .page = [&](Page& page) { analyze::add_idle(page, idle, flags.top.rows); }});
 }
 
 }  // namespace

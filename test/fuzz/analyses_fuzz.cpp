@@ -18,6 +18,7 @@
 #include "analyze/alnair_logs.hpp"
 #include "analyze/calls.hpp"
 #include "analyze/chrome_trace.hpp"
+#include "analyze/circumstances.hpp"
 #include "analyze/csv_table.hpp"
 #include "analyze/difference.hpp"
 #include "analyze/errors.hpp"
@@ -118,7 +119,8 @@ std::vector<Asked> all_analyses(Names& names) {
   all.push_back(asked(
       std::make_unique<Summary>(names, 0), [](const Summary& summary) { return summary.json(); },
       [](Page& page, const Summary& summary) { summary.add_to(page); }));
-  all.push_back(asked(std::make_unique<Idle>(names, 9), idle_json, add_idle));
+  all.push_back(asked(std::make_unique<Idle>(names, 9), idle_json,
+                      [](Page& page, const Idle& idle) { add_idle(page, idle, 9); }));
   all.push_back(asked(
       std::make_unique<Ioctls>(names),
       [](const Ioctls& ioctls) { return ioctls_json(ioctls.answer()); },
@@ -181,6 +183,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
 
   LineParser parser;
+  Circumstances circumstances(parser.names());
   auto all = all_analyses(parser.names());
   Asked& asked = all[data[0] % all.size()];
   TraceFacts facts;
@@ -193,6 +196,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (line.kind == LineKind::header) facts.header = line.text;
     if (line.kind == LineKind::end) facts.told_duration = told_duration(line);
     facts.last_ts = std::max(facts.last_ts, line.end());
+    circumstances.fill_in(line);
     asked.analysis->line(line);
   };
   if (!text.starts_with(R"({"type":"trace")")) show(R"({"type":"trace"})");  // there always is one

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "analyze/analysis.hpp"
+#include "analyze/circumstances.hpp"
 #include "analyze/line_parser.hpp"
 
 namespace cudabpf::analyze {
@@ -13,6 +14,7 @@ namespace cudabpf::analyze {
 template <typename Each>
 void each_line(LineParser& parser, const std::string& text, Each&& each) {
   Line line;
+  Circumstances circumstances(parser.names());
   std::uint64_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = std::min(text.find('\n', at), text.size());
@@ -21,6 +23,7 @@ void each_line(LineParser& parser, const std::string& text, Each&& each) {
     CAPTURE(one);
     line.number = ++number;
     REQUIRE(parser.parse({one.data(), one.size() - LineParser::PADDING}, line));
+    circumstances.fill_in(line);
     each(line);
   }
 }

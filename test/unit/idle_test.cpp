@@ -272,3 +272,123 @@ TEST_CASE("Events that were destroyed make room, and known ones are recorded ane
   program.launch("b", 10, "0x5");
   CHECK(idle_time(program) == 0);
 }
+
+namespace {
+
+void set_context(SampleProgram& program, std::string_view context) {
+  program.call("context", "set_current", "cuCtxSetCurrent", 5,
+               fmt::format(R"(,"args":{{"ctx":"{}"}})", context));
+}
+
+}  // namespace
+
+TEST_CASE("A wait for a context leaves the work of others") {
+  SampleProgram program;
+  auto wait = [&](const std::string& more) {
+    program.call("sync", "ctx", "cuCtxSynchronize", 10, more);
+  };
+  set_context(program, "0xc1");
+  program.launch("a", 10, "0x7");
+  program.tid = 8;
+  set_context(program, "0xc2");
+  program.launch("b", 10, "0x8");
+  wait("");
+  program.pause(500);
+  program.launch("c", 10, "0x8");
+  CHECK(idle_time(program) == 0);
+  wait("");
+  wait(R"(,"args":{"ctx":"0xc1"})");
+  program.pause(70);
+  program.launch("d", 10, "0x8");
+  CHECK(idle_time(program) == 70);
+  program.tid = 9;  // what is current here is not known
+  wait("");
+  program.pause(30);
+  program.launch("e", 10, "0x8");
+  CHECK(idle_time(program) == 100);
+}
+
+TEST_CASE("Each GPU has a default stream") {
+  SampleProgram program;
+  set_context(program, "0xc1");
+  program.launch("a");
+  set_context(program, "0xc2");
+  program.launch("b");
+  program.wait();
+  program.pause(500);
+  program.launch("c");
+  CHECK(idle_time(program) == 0);
+  program.call("context", "destroy", "cuCtxDestroy", 5, R"(,"args":{"ctx":"0xc1"})");
+  program.wait();
+  program.pause(40);
+  program.launch("d");
+  CHECK(idle_time(program) == 40);
+}
+
+TEST_CASE("A program that becomes another has left nothing pending") {
+  SampleProgram program;
+  program.process("start");
+  program.launch("a", 10, "0x7");
+  program.process("exec");
+  program.launch("b", 10, "0x8");
+  program.wait(10, "0x8");
+  program.pause(40);
+  program.launch("c", 10, "0x8");
+  CHECK(idle_time(program) == 40);
+}
+
+TEST_CASE("What was outside of calls is not told where it is not known how long they took") {
+  SampleProgram program;
+  program.launch("a");
+  program.wait();
+  program.alloc(60);
+  SECTION("of none") {
+    program.launch("b");
+    CHECK(outside_calls(answer_of(program).idle[0]) == "0.0 %");
+  }
+  SECTION("of one") {
+    program.line(
+        R"({"id":90,"type":"memory","op":"free","name":"cuMemFree","ts":1090,"pid":7,"tid":7,"return_lost":true})");
+    program.pause(40);
+    program.launch("b");
+    Answer answer = answer_of(program);
+    CHECK(answer.idle[0].untimed == 1);
+    CHECK(answer.processes[0].untimed == 1);
+    CHECK(outside_calls(answer.idle[0]) == "at most 40.0 %");
+  }
+  CHECK(outside_calls(100, 0, 3) == "not known");
+}
+
+TEST_CASE("Work in more streams than are followed is not taken to be done") {
+  SampleProgram program;
+  constexpr int STREAMS = 5000;
+  for (int stream = 0; stream < STREAMS; stream++)
+    program.launch("a", 10, fmt::format("{:#x}", 16 + stream));
+  for (int stream = 0; stream < STREAMS; stream++)
+    program.wait(10, fmt::format("{:#x}", 16 + stream));
+  program.pause(500);
+  program.launch("b", 10, "0x10");
+  Answer answer = answer_of(program);
+  CHECK(answer.processes[0].idle.count() == 0);
+  CHECK(answer.processes[0].lost_track);
+}
+
+TEST_CASE("The most idle processes are told one by one, and the others together") {
+  SampleProgram program;
+  constexpr std::uint32_t PROCESSES = 300;
+  for (std::uint32_t pid = 1; pid <= PROCESSES; pid++) {
+    program.pid = program.tid = pid;
+    program.launch("a");
+    program.wait();
+    program.pause(pid);
+    program.launch("b");
+  }
+  LineParser parser;
+  Idle idle(parser.names(), 3);
+  program.show_to(parser, idle);
+  REQUIRE(idle.processes().size() == 256);
+  CHECK(idle.processes().front().pid == PROCESSES);
+  CHECK(idle.other_processes() == 44);
+  CHECK(idle.others().idle.total() == 44 * 45 / 2);
+  CHECK(idle.others().working_time == 44 * 30 + 44 * 45 / 2);
+}

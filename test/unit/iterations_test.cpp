@@ -14,7 +14,8 @@ using Found = Iterations::Found;
 
 std::vector<ThreadWork> threads_of(const SampleProgram& program) {
   LineParser parser;
-  ThreadsAtWork threads(parser.names());
+  Idle idle(parser.names(), 0);
+  ThreadsAtWork threads(0, parser.names(), idle);
   program.show_to(parser, threads);
   return threads.threads();
 }
@@ -407,4 +408,117 @@ TEST_CASE("A fork of a known pid is another process, though its exit was not see
   REQUIRE(threads.size() == 2);
   CHECK(threads[0].launches == 1);
   CHECK(threads[1].launches == 1);
+}
+
+TEST_CASE("A call that does not return is what it was, to the end of its process or the trace") {
+  SampleProgram program;
+  for (int i = 0; i < 5; i++) {
+    token(program, 4);
+    program.wait(30);
+  }
+  std::string hangs = R"({"id":99,"type":"sync","op":"ctx","name":"cuCtxSynchronize","ts":)" +
+                      std::to_string(program.now) + R"(,"pid":7,"tid":7,"unfinished":true})";
+  std::uint64_t since = program.now;
+  SECTION("its process ends") {
+    program.line(hangs);
+    program.pause(10'000);
+    program.process("exit");
+    CHECK(phase(phases_of(program), "synchronisation").time == 5 * 30 + 10'000);
+  }
+  SECTION("the trace ends") {
+    program.line(hangs);
+    program.pause(5'000);
+    program.tid = 8;  // goes on
+    program.launch("other");
+    LineParser parser;
+    Idle idle(parser.names(), 0);
+    ThreadsAtWork threads(0, parser.names(), idle);
+    each_line(parser, program.text(), [&](const Line& line) { threads.line(line); });
+    TraceFacts facts;
+    facts.last_ts = program.now;
+    threads.finish(facts);
+    const ThreadWork& work = threads.threads().front();
+    Phases phases = find_phases(work, find_iterations(work), program.now);
+    CHECK(phase(phases, "synchronisation").time == 5 * 30 + program.now - since);
+    CHECK(phase(phases, "clean-up").time == 0);
+  }
+  SECTION("it was left in another way, and the thread goes on") {
+    program.line(hangs);
+    program.pause(10'000);
+    program.alloc(10);
+    program.process("exit");
+    CHECK(phase(phases_of(program), "synchronisation").time == 5 * 30);
+  }
+}
+
+TEST_CASE("How long the GPU was idle is known of any part of the time") {
+  SampleProgram program;
+  program.launch("prepare");
+  program.wait();
+  program.pause(70'000);  // before the iterations
+  for (int i = 0; i < 5; i++) {
+    token(program, 4);
+    program.wait(30);
+    program.pause(20);
+  }
+  program.pause(9'000);
+  program.launch("after");
+  LineParser parser;
+  Idle idle(parser.names(), 0);
+  ThreadsAtWork threads(0, parser.names(), idle);
+  each_line(parser, program.text(), [&](const Line& line) {
+    idle.line(line);
+    threads.line(line);
+  });
+  threads.finish({});
+  Iterations found = find_iterations(threads.threads().front());
+  CHECK(found.count == 5);
+  CHECK(found.end - found.warm == 4 * 200 + 180);
+  CHECK((found.at_end - found.at_warm).idle == 4 * 20);
+  CHECK(found.at_warm.idle == 70'000);
+}
+
+TEST_CASE("The busiest threads and processes are told one by one, and of others the sums") {
+  SampleProgram program;
+  constexpr std::uint32_t PROCESSES = 1100;
+  for (std::uint32_t pid = 1; pid <= PROCESSES; pid++) {
+    program.pid = program.tid = pid;
+    program.process("fork");
+    program.launch("a");
+    if (pid % 2) program.launch("b");
+    if (pid % 3 == 0) program.process("exit");
+  }
+  LineParser parser;
+  Idle idle(parser.names(), 0);
+  ThreadsAtWork threads(0, parser.names(), idle);
+  program.show_to(parser, threads);
+  CHECK(threads.threads().size() == 8);
+  CHECK(threads.threads().front().launches == 2);
+  REQUIRE(threads.processes().size() == 1024);
+  CHECK(threads.processes()[549].launches == 2);
+  CHECK(threads.processes()[550].launches == 1);
+  CHECK(parser.names().text(threads.processes()[0].comm) == "sample");
+  CHECK(threads.other_processes() == 76);
+  CHECK(threads.others().launches == 76);
+  CHECK(threads.others().threads == 76);
+
+  ThreadsAtWork of_one(1000, parser.names(), idle);
+  program.show_to(parser, of_one);
+  REQUIRE(of_one.threads().size() == 1);
+  CHECK(of_one.threads().front().pid == 1000);
+  CHECK(of_one.processes().size() == 1024);
+}
+
+TEST_CASE("Threads that were quiet for longest make room") {
+  SampleProgram program;
+  constexpr std::uint32_t THREADS = (1 << 14) + 1;
+  for (program.tid = 1; program.tid <= THREADS; program.tid++) program.launch("a");
+  LineParser parser;
+  Idle idle(parser.names(), 0);
+  ThreadsAtWork threads(0, parser.names(), idle);
+  program.show_to(parser, threads);
+  CHECK(threads.put_away() == (1 << 13) + 1);
+  REQUIRE(threads.processes().size() == 1);
+  CHECK(threads.processes()[0].threads == THREADS);
+  CHECK(threads.processes()[0].launches == THREADS);
 }

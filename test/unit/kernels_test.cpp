@@ -147,6 +147,31 @@ TEST_CASE("A gap is from a launch's return to the next launch on its stream") {
                        "\n";
     CHECK(gaps(line_of(named("a", 0)) + exit + line_of(named("c", 500))) == Gaps{NONE, NONE});
   }
+  SECTION("nor from one stream to the next that has its handle") {
+    auto destroy = [](int ret) {
+      return R"({"id":9,"type":"stream","op":"destroy","name":"cuStreamDestroy","ts":300,)"
+             R"("duration_us":0.001,"pid":1,"tid":1,"ret":)" +
+             std::to_string(ret) + R"(,"stream":"0x7"})" + "\n";
+    };
+    std::string first = line_of(named("a", 0, "0x7")), second = line_of(named("b", 500, "0x7"));
+    CHECK(gaps(first + destroy(0) + second) == Gaps{NONE, NONE});
+    CHECK(gaps(first + destroy(400) + second) == Gaps{400, NONE});
+  }
+  SECTION("the default stream is one by both of its names") {
+    CHECK(gaps(lines_of({named("a", 0, "0x0"), named("b", 500, "0x1")})) == Gaps{400, NONE});
+  }
+}
+
+TEST_CASE("A launch inside of another is the same one") {
+  TraceText trace(lines_of({{.ts = 110, .name = "a", .more = R"(,"parent":77)"},
+                            {.ts = 100, .name = "b", .duration = "0.300"}}));
+  Kernels kernels(trace.names());
+  trace.show(kernels);
+  CHECK(kernels.totals().launches == 1);
+  CHECK(kernels.totals().nested == 1);
+  auto all = kernels.figures(Kernels::By::name);
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].name == "b");
 }
 
 TEST_CASE("What launches do not tell is said") {

@@ -101,6 +101,42 @@ TEST_CASE("A call that makes another of the same memory is one") {
   CHECK(told(trace) == Lines{"+7 host", "-7 freed at 5000"});
 }
 
+TEST_CASE("Calls inside of others are told from those of other threads") {
+  Trace trace;
+  constexpr int THREADS = 20;
+  auto alloc = [&](int id, int thread, const std::string& more) {
+    std::string address = "0x" + std::to_string(100 + thread);
+    trace.line(R"({"id":)" + std::to_string(id) +
+               R"(,"type":"memory","op":"alloc","name":"cuMemAlloc","ts":1000,)"
+               R"("duration_us":1.000,"pid":1,"tid":)" +
+               std::to_string(thread) + R"(,"ret":0,"size":8,"ptr":")" + address +
+               R"(","kind":"device")" + more + "}");
+  };
+  for (int thread = 1; thread <= THREADS; thread++)
+    alloc(100 + thread, thread, R"(,"parent":)" + std::to_string(200 + thread));
+  for (int thread = 1; thread <= THREADS; thread++) alloc(200 + thread, thread, "");
+  CHECK(told(trace) == Lines(THREADS, "+8 device"));
+}
+
+TEST_CASE("A handle that is used again while what it was is still mapped") {
+  Trace trace;
+  trace.vmm("alloc", "cuMemCreate", R"("size":64,"handle":"0xa0")");
+  trace.vmm("map", "cuMemMap", R"("size":64,"ptr":"0x1000","handle":"0xa0")");
+  SECTION("its release was seen") {
+    trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
+    trace.vmm("alloc", "cuMemCreate", R"("size":32,"handle":"0xa0")");
+    trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
+    CHECK(told(trace) == Lines{"+64 vmm", "+32 vmm", "-32 freed at 9000"});
+  }
+  SECTION("its release was not seen") {
+    trace.vmm("alloc", "cuMemCreate", R"("size":32,"handle":"0xa0")");
+    trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x1000")");
+    trace.vmm("alloc", "cuMemCreate", R"("size":16,"handle":"0xa0")");
+    CHECK(told(trace) ==
+          Lines{"+64 vmm", "+32 vmm", "-64 freed at 7000", "-32 replaced at 9000", "+16 vmm"});
+  }
+}
+
 TEST_CASE("VMM memory is there as long as its handle or a mapping of it is") {
   Trace trace;
   trace.vmm("alloc", "cuMemCreate", R"("size":64,"handle":"0xa0")");
@@ -194,4 +230,24 @@ TEST_CASE("Where an allocation's entry was lost, its size is not known") {
   trace.call("memory", "alloc",
              R"("name":"cuMemAlloc","ptr":"0xa0","kind":"device","entry_lost":true)");
   CHECK(told(trace) == Lines{"+5 device", "-5 replaced at 3000"});
+}
+
+TEST_CASE("However much is mapped and held, what ends is found at once") {
+  constexpr int MANY = 20'000;
+  auto hex = [](int number) { return "0x" + std::to_string(100'000 + number); };
+  Trace trace;
+  trace.vmm("alloc", "cuMemCreate", R"("size":64,"handle":"0xa0")");
+  trace.context("cuCtxSetCurrent", R"("args":{"ctx":"0x77"})");
+  for (int i = 0; i < MANY; i++) {
+    trace.vmm("map", "cuMemMap", R"("size":1,"handle":"0xa0","ptr":")" + hex(i) + "\"");
+    trace.alloc(1, hex(i));
+  }
+  trace.tid = 2;
+  for (int i = 0; i < MANY; i++) {
+    std::string context = hex(i);
+    trace.context("cuCtxSetCurrent", R"("args":{"ctx":")" + context + R"("})");
+    trace.alloc(1, "0x50").alloc(1, "0x50");
+    trace.context("cuCtxDestroy", R"("args":{"ctx":")" + context + R"("})");
+  }
+  CHECK(told(trace).size() == 1 + MANY * 5);
 }

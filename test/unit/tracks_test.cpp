@@ -218,12 +218,6 @@ TEST_CASE("A pid that comes again is another process; an exec is another program
                               "4<3 7/7 as 10000007 two"});
 }
 
-TEST_CASE("A process whose name comes late") {
-  Drawn drawn = draw(call(1, "a", took(1, 2)) +
-                     R"({"type":"process","op":"start","ts":3,"pid":7,"comm":"late"})");
-  CHECK(drawn.tracks == Lines{"1<0 7/0 as 7 ", "2<1 7/7 as 7 ", "1<0 7/0 as 7 late"});
-}
-
 TEST_CASE("Launches a second, of each process") {
   Drawn drawn = draw(launch(1, 1'000'000) + launch(2, 9'999'999) + launch(3, 10'000'000) +
                      launch(4, 5'000'000, 8) + launch(5, 40'000'000));

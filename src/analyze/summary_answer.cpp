@@ -1,0 +1,448 @@
+// What is said of a whole trace on one screen.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "analyze/json_text.hpp"
+#include "analyze/summary.hpp"
+#include "util/table.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+using ByName = std::map<std::string, Totals::Times>;
+
+std::vector<std::pair<std::string, Totals::Times>> longest_first(const ByName& times) {
+  std::vector<std::pair<std::string, Totals::Times>> sorted(times.begin(), times.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::pair(b.second.time, b.second.count) < std::pair(a.second.time, a.second.count);
+  });
+  return sorted;
+}
+
+Totals::Times sum_of(const ByName& times) {
+  Totals::Times sum;
+  for (const auto& [name, one] : times) {
+    sum.count += one.count;
+    sum.timed += one.timed;
+    sum.time += one.time;
+    sum.bytes += one.bytes;
+    sum.failed += one.failed;
+  }
+  return sum;
+}
+
+std::string time_text(const Totals::Times& times) {
+  return times.count && !times.timed ? "an unknown time" : human_time(times.time);
+}
+
+// "a 12 ms in 3, b 4 ms in 1, and 2 others"
+std::string listed(const ByName& times, std::size_t at_most) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& [name, one] : longest_first(times)) {
+    if (shown == at_most) break;
+    text += fmt::format("{}{} {} in {}", shown++ ? ", " : "", name, time_text(one),
+                        with_commas(one.count));
+    if (std::uint64_t untimed = one.count - one.failed - one.timed; untimed && one.timed)
+      text += fmt::format(" ({} of unknown time)", with_commas(untimed));
+  }
+  if (shown < times.size()) text += ", and " + count_of(times.size() - shown, "other", "others");
+  return text;
+}
+
+// "; the longest: 7.72 s at 2.897963 s, 99.7 % of it outside CUDA"
+std::string longest_text(const std::vector<Gap>& gaps) {
+  std::string text;
+  for (const Gap& gap : gaps)
+    text +=
+        fmt::format("{}{} at {}, {} of it outside CUDA", text.empty() ? "; the longest: " : "; ",
+                    human_time(gap.time()), seconds(gap.begin), outside_calls(gap));
+  return text;
+}
+
+Json by_name_json(const ByName& times) {
+  Json json = Json::object();
+  for (const auto& [name, one] : longest_first(times)) {
+    json[name] = {{"count", one.count}, {"time_us", microseconds(one.time)}};
+    if (one.bytes) json[name]["bytes"] = one.bytes;
+    if (one.failed) json[name]["failed"] = one.failed;
+  }
+  return json;
+}
+
+Json slowest_json(const Slowest& slowest, const Names& names) {
+  Json json = Json::array();
+  for (const Slow& slow : slowest.all()) {
+    Json one = {{"name", names.text(slow.name)},
+                {"duration_us", microseconds(slow.duration)},
+                {"ts", slow.ts},
+                {"pid", slow.pid},
+                {"tid", slow.tid}};
+    if (slow.id) one["id"] = slow.id;
+    if (slow.what) one["what"] = names.text(slow.what);
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+}  // namespace
+
+void Summary::add_to(Page& page) const {
+  add_head(page);
+  if (processes() > 1) add_processes(page);
+  if (thread_) {
+    add_phases(page, phases_);
+    add_answers(page);
+    add_slowest(page);
+  }
+  add_errors(page);
+}
+
+void Summary::add_head(Page& page) const {
+  page.heading(fmt::format("{} of {} in {}{}", count_of(totals_.calls, "call", "calls"),
+                           count_of(processes(), "process", "processes"), human_time(duration_),
+                           totals_.unfinished
+                               ? fmt::format("; {} did not return", with_commas(totals_.unfinished))
+                               : ""));
+  std::string what = text_in(header_, "mode");
+  if (auto command = header_.find("command"); command != header_.end() && command->is_array()) {
+    what.clear();
+    for (const Json& word : *command)
+      if (word.is_string()) what += (what.empty() ? "" : " ") + word.get<std::string>();
+  }
+  page.line("  " + shortened(printable(what), page.width() - 2));
+  std::string machine = text_in(header_, "host");
+  if (auto gpus = header_.find("gpus"); gpus != header_.end() && gpus->is_array())
+    for (const Json& gpu : *gpus) machine += ", " + text_in(gpu, "name");
+  if (std::string driver = text_in(header_, "driver"); !driver.empty())
+    machine += ", driver " + driver;
+  machine += ", profile " + text_in(header_, "profile");
+  page.line("  " + shortened(printable(machine), page.width() - 2));
+  if (totals_.untimed > totals_.unfinished)
+    page.paragraph(
+        fmt::format("{} of the calls have no duration in this trace: they are in no time "
+                    "and no share below.",
+                    percent(totals_.untimed, totals_.calls)),
+        2);
+  if (!thread_) {
+    if (pid_) page.line(fmt::format("  No call of process {} is in this trace.", pid_));
+    return;
+  }
+  std::uint64_t others = totals_.launched() - thread_->launches;
+  page.paragraph(
+      fmt::format("Phases and iterations are of thread {} of process {}, which launches most{}{}.",
+                  thread_->tid, thread_->pid, pid_ ? " of it" : "",
+                  others ? fmt::format("; others launch {}", with_commas(others)) : ""),
+      2);
+}
+
+void Summary::add_processes(Page& page) const {
+  constexpr std::size_t SHOWN = 6;
+  Table table("processes", {{"threads", 1}, {"calls"}, {"launches"}, {"waiting"}});
+  auto row = [&](std::string name, const ProcessWork& process) {
+    table.row(std::move(name), {human_count(process.threads), human_count(process.calls),
+                                human_count(process.launches), human_time(process.waiting)});
+  };
+  const auto& processes = threads_.processes();
+  ProcessWork others = threads_.others();
+  for (std::size_t i = 0; i < processes.size(); i++)
+    if (i < SHOWN)
+      row(fmt::format("{} {}", processes[i].pid, names_.text(processes[i].comm)), processes[i]);
+    else
+      others.add(processes[i]);
+  if (this->processes() > SHOWN)
+    row(count_of(this->processes() - SHOWN, "other", "others"), others);
+  table.add_to(page);
+  if (threads_.put_away())
+    page.paragraph(
+        fmt::format("Of more than {} threads at once, {} that were quiet for longest were taken to "
+                    "have ended; where they come again, they are others.",
+                    with_commas(ThreadsAtWork::MAX_THREADS), with_commas(threads_.put_away())),
+        2);
+}
+
+void Summary::add_answers(Page& page) const {
+  page.blank();
+  page.heading("answers");
+  page.term("loading", phases_.loading_calls
+                           ? count_of(phases_.loading_calls, "CUDA call", "CUDA calls") +
+                                 " from the first allocation to the last of the weights"
+                           : "no weights were seen to be loaded");
+  page.term("each iteration", iterations_answer());
+  page.term("compute", compute_answer());
+  page.term("transfer", transfer_answer());
+  page.term("GPU idle", idle_answer());
+  page.term("launch gaps", between_answer());
+  page.term("blocked", blocked_answer());
+  page.term("memory", memory_answer());
+  page.term("driver", driver_answer());
+  page.term("scheduler", scheduler_answer());
+}
+
+std::string Summary::iterations_answer() const {
+  if (iterations_.found == Iterations::Found::none)
+    return "no sequence of different kernels repeats at least three times";
+  std::string text = count_of(iterations_.launches, "launch", "launches");
+  if (iterations_.fewest != iterations_.most)
+    text +=
+        fmt::format(" ({} to {})", with_commas(iterations_.fewest), with_commas(iterations_.most));
+  if (const Durations& times = iterations_.times; times.count())
+    text += fmt::format(", {} (mean; p50 {}, p99 {})", human_time(times.mean()),
+                        human_time(times.quantile(0.5)), human_time(times.quantile(0.99)));
+  text += fmt::format("; {} found ", count_of(iterations_.count, "iteration", "iterations"));
+  text += iterations_.found == Iterations::Found::between_waits
+              ? "between waits for the GPU"
+              : "in a row, without a wait: times are those of asking for them";
+  if (iterations_.times.count())
+    text += fmt::format(", {} of the time in CUDA calls, {} waiting for the GPU",
+                        percent(iterations_.in_calls, iterations_.times.total()),
+                        percent(iterations_.waiting, iterations_.times.total()));
+  if (thread_->segments_left_out)
+    text += fmt::format("; only the first {} waits are looked at",
+                        with_commas(ThreadsAtWork::MAX_SEGMENTS));
+  if (iterations_.pauses)
+    text += fmt::format("; {} between them", count_of(iterations_.pauses, "pause", "pauses"));
+  return text;
+}
+
+std::string Summary::compute_answer() const {
+  Totals::Times waits = sum_of(totals_.waits);
+  std::string text =
+      fmt::format("{} launching {}", time_text(totals_.launching),
+                  count_of(totals_.launches - totals_.nested_launches, "kernel", "kernels"));
+  if (totals_.recorded_launches)
+    text += fmt::format(" ({} of them into graphs)", with_commas(totals_.recorded_launches));
+  if (totals_.graph_launches)
+    text += fmt::format(" and {}, whose kernels are not counted",
+                        count_of(totals_.graph_launches, "graph", "graphs"));
+  return text + fmt::format("; {} waiting for the GPU", time_text(waits));
+}
+
+std::string Summary::transfer_answer() const {
+  if (totals_.transfers.empty()) return "nothing was copied";
+  std::string text;
+  for (const auto& [direction, one] : longest_first(totals_.transfers))
+    text +=
+        fmt::format("{}{} {} in {}, {}", text.empty() ? "" : "; ", direction,
+                    human_bytes(one.bytes), count_of(one.count, "call", "calls"), time_text(one));
+  return text;
+}
+
+std::string Summary::of_processes(
+    const std::function<std::string(const Idle::OfProcess&)>& text_of) const {
+  constexpr std::size_t TOLD = 3;
+  const auto& processes = idle_.processes();
+  std::string text;
+  for (std::size_t i = 0; i < std::min(TOLD, processes.size()); i++) {
+    text += i ? "; " : "";
+    if (processes.size() > 1) text += fmt::format("process {}: ", processes[i].pid);
+    text += text_of(processes[i]);
+  }
+  std::uint64_t all = processes.size() + idle_.other_processes();
+  if (all > TOLD) text += "; " + count_of(all - TOLD, "other process", "other processes");
+  return text.empty() ? "nothing was launched or copied" : text;
+}
+
+std::string Summary::idle_answer() const {
+  std::string text;
+  if (std::uint64_t time = inference_time())
+    text = fmt::format("probably {} of the {} of inference; ", percent(inference_idle(), time),
+                       human_time(time));
+  text += of_processes([](const Idle::OfProcess& process) {
+    return fmt::format("probably {} of {} from first to last work, in {}",
+                       percent(process.idle.total(), process.working_time),
+                       human_time(process.working_time),
+                       count_of(process.idle.count(), "gap", "gaps"));
+  });
+  return text + longest_text(idle_.longest_idle());
+}
+
+std::string Summary::between_answer() const {
+  return of_processes([](const Idle::OfProcess& process) {
+           return fmt::format("{} (p50 {}) between launches, while nothing was waited for",
+                              human_time(process.between.total()),
+                              human_time(process.between.quantile(0.5)));
+         }) +
+         longest_text(idle_.longest_between());
+}
+
+std::string Summary::blocked_answer() const {
+  Totals::Times all = sum_of(totals_.waits);
+  if (!all.count) return "nothing waited for the GPU";
+  return fmt::format("{} in calls that wait for the GPU: {}", time_text(all),
+                     listed(totals_.waits, 3));
+}
+
+// "GPU 354 MiB at most, at 10.9 s: 354 MiB by cuMemAlloc; 0 B held at the end"
+std::string Summary::memory_answer() const {
+  std::string text;
+  for (auto side : {Memory::Side::gpu, Memory::Side::host}) {
+    auto index = static_cast<std::size_t>(side);
+    const MemoryPeak& peak = memory_.all().peaks[index];
+    if (!peak.bytes()) continue;
+    std::map<std::string, std::uint64_t> by_function;
+    for (const auto& group : memory_.all().at_peak[index].groups)
+      by_function[std::string(names_.text(group.function))] += group.bytes;
+    std::string who;
+    for (const auto& [function, bytes] : by_function)
+      who += fmt::format("{} {} by {}", who.empty() ? ":" : ",", human_bytes(bytes), function);
+    std::uint64_t held = 0;
+    for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
+      if (Memory::side_of(static_cast<MemoryKind>(kind)) == side) held += memory_.all().held[kind];
+    text += fmt::format("{}{} {} at most, at {}{}; {} held at the end", text.empty() ? "" : "; ",
+                        side == Memory::Side::gpu ? "GPU" : "pinned host memory",
+                        human_bytes(peak.bytes()), seconds(peak.ts()), who, human_bytes(held));
+  }
+  const auto& processes = memory_.processes();  // the highest peak first
+  if (processes.size() > 1 && processes.front().pid)
+    text += fmt::format("; most by process {}", processes.front().pid);
+  if (text.empty() && memory_.not_returned())
+    return count_of(memory_.not_returned(), "allocation was", "allocations were") +
+           " not seen to return: what is held is not known";
+  if (text.empty()) return "nothing was allocated";
+  if (memory_.never_freed_bytes())
+    text += fmt::format("; {} in {} held until the process or the trace ended",
+                        human_bytes(memory_.never_freed_bytes()),
+                        count_of(memory_.never_freed_blocks(), "block was", "blocks were"));
+  return text;
+}
+
+std::string Summary::driver_answer() const {
+  if (!totals_.driver_calls) {
+    auto traced = header_.find("driver_traced");
+    bool was = traced != header_.end() && *traced == true;
+    return was ? "nothing was asked of it" : "not traced; --kernel does";
+  }
+  return fmt::format("{}: {}", count_of(totals_.driver_calls, "operation", "operations"),
+                     listed(totals_.groups, 6));
+}
+
+std::string Summary::scheduler_answer() const {
+  if (!totals_.driver_calls) return "seen with --kernel only";
+  Totals::Times all = sum_of(totals_.scheduling);
+  if (!all.count) return "no ioctl was about scheduling";
+  std::string when = fmt::format("from {} to {}", seconds(totals_.first_scheduling),
+                                 seconds(totals_.last_scheduling));
+  if (totals_.first_launch)
+    when +=
+        fmt::format(", {} after the first launch",
+                    totals_.scheduling_after_launch ? with_commas(totals_.scheduling_after_launch)
+                                                    : std::string("none"));
+  return fmt::format("{}, {}: {}", count_of(all.count, "ioctl", "ioctls"), when,
+                     listed(totals_.scheduling, 3));
+}
+
+void Summary::add_slowest(Page& page) const {
+  constexpr std::size_t SHOWN = 5;
+  const auto& slowest = totals_.slowest.all();
+  Table table("slowest calls", {{"at", 1}, {"time"}, {"process", 1}, {"", 2, true}}, 20);
+  for (std::size_t i = 0; i < std::min(SHOWN, slowest.size()); i++)
+    table.row(std::string(names_.text(slowest[i].name)),
+              {seconds(slowest[i].ts), human_time(slowest[i].duration),
+               processes() > 1 ? std::to_string(slowest[i].pid) : "",
+               shortened(std::string(names_.text(slowest[i].what)), 40)});
+  if (!table.empty()) table.add_to(page);
+}
+
+void Summary::add_errors(Page& page) const {
+  constexpr std::size_t SHOWN = 5;
+  const auto& failures = totals_.failures;
+  Table table("errors", {{"error", 0, true}, {"count"}});
+  for (std::size_t i = 0; i < std::min(SHOWN, failures.size()); i++)
+    table.row(std::string(names_.text(failures[i].name)),
+              {std::string(names_.text(failures[i].error)), human_count(failures[i].count)});
+  if (totals_.xids) table.row("GPU", {"Xid", human_count(totals_.xids)});
+  if (table.empty()) return;
+  table.add_to(page);
+  if (failures.size() > SHOWN || totals_.xids) page.line("  `cudabpf errors` tells more.");
+}
+
+Json Summary::iterations_json() const {
+  if (iterations_.found == Iterations::Found::none) return nullptr;
+  const Durations& times = iterations_.times;
+  Json json = {{"found", iterations_.found == Iterations::Found::between_waits ? "between_waits"
+                                                                               : "within_a_wait"},
+               {"count", iterations_.count},
+               {"warm_up", iterations_.warm_up},
+               {"pauses", iterations_.pauses},
+               {"launches", iterations_.launches},
+               {"fewest_launches", iterations_.fewest},
+               {"most_launches", iterations_.most},
+               {"begin_us", microseconds(iterations_.begin)},
+               {"warm_us", microseconds(iterations_.warm)},
+               {"end_us", microseconds(iterations_.end)},
+               {"timed", times.count()}};
+  if (times.count()) {
+    json["mean_us"] = microseconds(times.mean());
+    json["p50_us"] = microseconds(times.quantile(0.5));
+    json["p99_us"] = microseconds(times.quantile(0.99));
+    json["in_calls_us"] = microseconds(iterations_.in_calls);
+    json["waiting_us"] = microseconds(iterations_.waiting);
+  }
+  return json;
+}
+
+Json Summary::json() const {
+  auto process_json = [](const ProcessWork& process) -> Json {
+    return {{"threads", process.threads},
+            {"calls", process.calls},
+            {"launches", process.launches},
+            {"waiting_us", microseconds(process.waiting)}};
+  };
+  Json processes = Json::array(), others = process_json(threads_.others());
+  others["count"] = threads_.other_processes();
+  for (const ProcessWork& process : threads_.processes()) {
+    processes.push_back({{"pid", process.pid}, {"comm", names_.text(process.comm)}});
+    processes.back().update(process_json(process));
+  }
+  Json errors = Json::array();
+  for (const Totals::Failure& failure : totals_.failures)
+    errors.push_back({{"name", names_.text(failure.name)},
+                      {"error", names_.text(failure.error)},
+                      {"count", failure.count},
+                      {"first_ts", failure.first_ts}});
+  Json summary = {{"calls", totals_.calls},
+                  {"unfinished", totals_.unfinished},
+                  {"processes", processes},
+                  {"other_processes", others},
+                  {"threads_put_away", threads_.put_away()},
+                  {"duration_us", microseconds(duration_)},
+                  {"lines_by_type", totals_.lines_by_type},
+                  {"lines_by_name", totals_.lines_by_name},
+                  {"launches", totals_.launches},
+                  {"nested_launches", totals_.nested_launches},
+                  {"recorded_launches", totals_.recorded_launches},
+                  {"graph_launches", totals_.graph_launches},
+                  {"launching_us", microseconds(totals_.launching.time)},
+                  {"allocations",
+                   {{"count", totals_.allocations.count},
+                    {"bytes", totals_.allocations.bytes},
+                    {"failed", totals_.allocations.failed}}},
+                  {"transfers", by_name_json(totals_.transfers)},
+                  {"waits", by_name_json(totals_.waits)},
+                  {"loading_calls", phases_.loading_calls},
+                  {"iterations", iterations_json()},
+                  {"phases", phases_json(phases_)},
+                  {"gaps", idle_json(idle_)},
+                  {"inference_idle",
+                   {{"time_us", microseconds(inference_time())},
+                    {"idle_us", microseconds(inference_idle())},
+                    {"share", share(inference_idle(), inference_time())}}},
+                  {"memory", memory_json(memory_)},
+                  {"driver_calls", totals_.driver_calls},
+                  {"driver_groups", by_name_json(totals_.groups)},
+                  {"scheduling", by_name_json(totals_.scheduling)},
+                  {"scheduling_after_first_launch", totals_.scheduling_after_launch},
+                  {"slowest", slowest_json(totals_.slowest, names_)},
+                  {"slowest_of_driver", slowest_json(totals_.slowest_of_driver, names_)},
+                  {"errors", errors},
+                  {"gpu_errors", totals_.xids}};
+  if (thread_) summary["thread"] = {{"pid", thread_->pid}, {"tid", thread_->tid}};
+  return {{"summary", summary}};
+}
+
+}  // namespace cudabpf::analyze
