@@ -16,7 +16,8 @@ Captures::Captures(Names& names)
       wait_event_(names.add("wait_event")) {}
 
 void Captures::follow(Line& line) {
-  if (!streams_.empty()) each_emptied(line, [this](std::uint64_t process) { forget(process); });
+  erase_emptied(line, streams_, [](const auto& stream) { return stream.first.process; });
+  erase_emptied(line, events_, [](const auto& event) { return event.first.first; });
   if (line.kind != LineKind::call) return;
   if (line.op == stream_capture_) {
     if (line.name == begin_ || line.name == begin_to_graph_)
@@ -58,11 +59,6 @@ void Captures::end(const Line& call) {
   std::uint64_t capture = at->second;
   std::erase_if(streams_, [=](const auto& stream) { return stream.second == capture; });
   std::erase_if(events_, [=](const auto& event) { return event.second == capture; });
-}
-
-void Captures::forget(std::uint64_t process) {
-  std::erase_if(streams_, [=](const auto& stream) { return stream.first.process == process; });
-  std::erase_if(events_, [=](const auto& event) { return event.first.first == process; });
 }
 
 }  // namespace cudabpf::analyze

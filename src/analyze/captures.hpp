@@ -23,7 +23,6 @@ class Captures {
 
   void begin(const Line& call);
   void end(const Line& call);
-  void forget(std::uint64_t process);
 
   Name stream_capture_, begin_, begin_to_graph_, end_;
   Name event_, record_, destroy_, wait_event_;

@@ -54,9 +54,7 @@ void Kernels::line(const Line& line) {
 
 // A stream that gets the handle of one that is gone has nothing to do with it.
 void Kernels::forget_streams(const Line& line) {
-  each_emptied(line, [this](std::uint64_t process) {
-    std::erase_if(streams_, [=](const auto& stream) { return stream.first.process == process; });
-  });
+  erase_emptied(line, streams_, [](const auto& stream) { return stream.first.process; });
   if (line.type == words_.stream && line.op == words_.destroy && !line.failed())
     streams_.erase(stream_of(line));
   if (line.context_gone)

@@ -10,10 +10,6 @@ namespace cudabpf::analyze {
 
 namespace {
 
-bool larger(const Memory::NeverFreed& a, const Memory::NeverFreed& b) {
-  return std::tuple(a.block.size, b.block.number) > std::tuple(b.block.size, a.block.number);
-}
-
 std::uint64_t until(std::uint64_t since, std::uint64_t ts) { return ts > since ? ts - since : 0; }
 
 }  // namespace
@@ -148,17 +144,10 @@ void Memory::freed_unknown(const Line& free) {
         {free.name, free.pid, free.has(Field::ptr) ? free.ptr : free.handle, free.ts, free.id});
 }
 
-// As a heap whose top is the smallest.
 void Memory::keep_never_freed(const NeverFreed& block) {
   never_freed_blocks_++;
   never_freed_bytes_ += block.block.size;
-  if (never_freed_.size() == KEPT_NEVER_FREED) {
-    if (!larger(block, never_freed_.front())) return;
-    std::pop_heap(never_freed_.begin(), never_freed_.end(), larger);
-    never_freed_.pop_back();
-  }
-  never_freed_.push_back(block);
-  std::push_heap(never_freed_.begin(), never_freed_.end(), larger);
+  largest_never_freed_.add(block);
 }
 
 void Memory::finish(const TraceFacts& facts) {
@@ -166,7 +155,7 @@ void Memory::finish(const TraceFacts& facts) {
   live_.each([&](const Block& block) {
     keep_never_freed({block, Fate::still_held, until(block.since, duration_)});
   });
-  std::sort(never_freed_.begin(), never_freed_.end(), larger);
+  never_freed_ = largest_never_freed_.take();
   find_holders();
   std::sort(holders_.begin(), holders_.end(), [](const Holder& a, const Holder& b) {
     return std::tuple(b.peaks[0].bytes(), b.peaks[1].bytes(), a.pid) <

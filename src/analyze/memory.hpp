@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "analyze/memory_peak.hpp"
 #include "analyze/time_buckets.hpp"
 #include "util/durations.hpp"
+#include "util/largest.hpp"
 
 namespace cudabpf::analyze {
 
@@ -117,6 +119,11 @@ class Memory : public Analysis, private LiveMemory::Listener {
   static void drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how);
   Churn& churn_of(std::uint64_t size);
   void keep_never_freed(const NeverFreed& block);
+  struct Larger {
+    bool operator()(const NeverFreed& a, const NeverFreed& b) const {
+      return std::tuple(a.block.size, b.block.number) > std::tuple(b.block.size, a.block.number);
+    }
+  };
 
   Names& names_;
   LiveMemory live_;
@@ -126,6 +133,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   std::unordered_map<std::uint64_t, std::size_t> holder_by_process_;  // by its number
   Name comm_;                                       // of the process whose line it is
   std::unordered_map<std::uint64_t, Churn> churn_;  // by size
+  Largest<NeverFreed, Larger> largest_never_freed_{KEPT_NEVER_FREED};
   std::vector<NeverFreed> never_freed_;
   std::uint64_t never_freed_blocks_ = 0, never_freed_bytes_ = 0;
   std::vector<UnknownFree> unknown_frees_;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "analyze/line.hpp"
@@ -61,6 +62,15 @@ template <typename Forget>
 void each_emptied(const Line& line, Forget&& forget) {
   if (line.new_program) forget(line.process->number);
   for (const Process* gone : line.gone) forget(gone->number);
+}
+
+// Forgets what they had: all entries of a table whose process, by its number, is one of them.
+template <typename Table, typename ProcessOf>
+void erase_emptied(const Line& line, Table& table, ProcessOf&& process_of) {
+  if (table.empty() || (!line.new_program && line.gone.empty())) return;
+  std::unordered_set<std::uint64_t> emptied;
+  each_emptied(line, [&](std::uint64_t process) { emptied.insert(process); });
+  std::erase_if(table, [&](const auto& entry) { return emptied.contains(process_of(entry)); });
 }
 
 }  // namespace cudabpf::analyze

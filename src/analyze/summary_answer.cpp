@@ -74,9 +74,9 @@ Json by_name_json(const ByName& times) {
   return json;
 }
 
-Json slowest_json(const Slowest& slowest, const Names& names) {
+Json slowest_json(const std::vector<Slow>& slowest, const Names& names) {
   Json json = Json::array();
-  for (const Slow& slow : slowest.all()) {
+  for (const Slow& slow : slowest) {
     Json one = {{"name", names.text(slow.name)},
                 {"duration_us", microseconds(slow.duration)},
                 {"ts", slow.ts},
@@ -338,7 +338,7 @@ std::string Summary::scheduler_answer() const {
 
 void Summary::add_slowest(Page& page) const {
   constexpr std::size_t SHOWN = 5;
-  const auto& slowest = totals_.slowest.all();
+  const auto& slowest = totals_.slowest;
   Table table("slowest calls", {{"at", 1}, {"time"}, {"process", 1}, {"", 2, true}}, 20);
   for (std::size_t i = 0; i < std::min(SHOWN, slowest.size()); i++)
     table.row(std::string(names_.text(slowest[i].name)),

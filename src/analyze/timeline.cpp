@@ -143,12 +143,12 @@ void Timeline::driver(const Line& line) {
 }
 
 void Timeline::process(const Line& line) {
+  if (!line.gone.empty()) last_thread_ = nullptr;
   for (const analyze::Process* gone : line.gone) {
     auto of_process = [=](const auto& entry) { return entry.first.process == gone->number; };
     std::erase_if(thread_by_key_, of_process);
     std::erase_if(stream_by_key_, of_process);
     process_by_number_.erase(gone->number);
-    last_thread_ = nullptr;
   }
   if (line.kind != LineKind::process || line.op == exit_ || !line.comm) return;
   auto known = process_by_number_.find(line.process->number);

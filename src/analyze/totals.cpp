@@ -23,23 +23,6 @@ void count_in(std::vector<std::uint64_t>& counts, Name name) {
 
 }  // namespace
 
-void Slowest::insert(const Line& line) {
-  Slow slow{line.duration,
-            line.ts,
-            line.id,
-            line.pid,
-            line.tid,
-            line.name,
-            line.kernel    ? line.kernel
-            : line.control ? line.control
-                           : line.object_class};
-  auto after = std::find_if(all_.begin(), all_.end(),
-                            [&](const Slow& other) { return other.duration < slow.duration; });
-  all_.insert(after, slow);
-  if (all_.size() > COUNT) all_.pop_back();
-  if (all_.size() == COUNT) least_ = all_.back().duration;
-}
-
 Totals::Totals(Names& names)
     : names_(names),
       work_of_(names),
@@ -62,7 +45,7 @@ void Totals::call(const Line& line) {
   calls++;
   unfinished += line.unfinished;
   untimed += !line.has(Field::duration);
-  if (line.has(Field::duration)) slowest.add(line);
+  note_slow(slow_calls_, line);
   if (line.failed()) {
     Failure& failure = failures_[std::uint64_t{line.name.id} << 32 | line.error.id];
     if (!failure.count++) failure = {line.name, line.error, 1, line.ts};
@@ -100,9 +83,16 @@ void Totals::call(const Line& line) {
   }
 }
 
+void Totals::note_slow(Slowest& slowest, const Line& line) {
+  const Slow* least = slowest.least();
+  if (!line.has(Field::duration) || line.duration <= (least ? least->duration : 0)) return;
+  Name what = line.kernel ? line.kernel : line.control ? line.control : line.object_class;
+  slowest.add({line.duration, line.ts, line.id, line.pid, line.tid, line.name, what});
+}
+
 void Totals::driver(const Line& line) {
   driver_calls++;
-  if (line.has(Field::duration)) slowest_of_driver.add(line);
+  note_slow(slow_driver_calls_, line);
   add_to(groups_[line.op == ioctl_ ? line.group.id : line.op.id], line);
   if (line.group != scheduling_) return;
   add_to(scheduling_by_command_[line.control ? line.control.id : line.name.id], line);
@@ -111,6 +101,8 @@ void Totals::driver(const Line& line) {
 }
 
 void Totals::finish(const TraceFacts&) {
+  slowest = slow_calls_.take();
+  slowest_of_driver = slow_driver_calls_.take();
   for (std::uint32_t id = 1; id < type_counts_.size(); id++)
     if (type_counts_[id]) lines_by_type[std::string(names_.text({id}))] = type_counts_[id];
   for (std::uint32_t id = 1; id < name_counts_.size(); id++)

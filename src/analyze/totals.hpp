@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
 #include "analyze/analysis.hpp"
 #include "analyze/work.hpp"
 #include "util/durations.hpp"
+#include "util/largest.hpp"
 
 namespace cudabpf::analyze {
 
@@ -22,21 +24,10 @@ struct Slow {
   Name name, what;  // its kernel or its command, if it has one
 };
 
-// The few that took longest, as they come.
-class Slowest {
- public:
-  static constexpr std::size_t COUNT = 10;
-
-  void add(const Line& line) {
-    if (line.duration > least_) insert(line);
+struct Slower {
+  bool operator()(const Slow& a, const Slow& b) const {
+    return std::tuple(a.duration, b.ts) > std::tuple(b.duration, a.ts);
   }
-  const std::vector<Slow>& all() const { return all_; }  // the longest first
-
- private:
-  void insert(const Line& line);
-
-  std::uint64_t least_ = 0;
-  std::vector<Slow> all_;
 };
 
 class Totals : public Analysis {
@@ -73,19 +64,25 @@ class Totals : public Analysis {
   Times launching, allocations;
   std::uint64_t first_scheduling = 0, last_scheduling = 0, first_launch = 0;
   std::uint64_t scheduling_after_launch = 0;
-  Slowest slowest, slowest_of_driver;
-  std::vector<Failure> failures;  // the most frequent first
+  std::vector<Slow> slowest, slowest_of_driver;  // the few that took longest, the longest first
+  std::vector<Failure> failures;                 // the most frequent first
   std::uint64_t xids = 0;
 
  private:
+  static constexpr std::size_t SLOWEST = 10;
+  using Slowest = Largest<Slow, Slower>;
+
   void call(const Line& line);
   void driver(const Line& line);
+  static void note_slow(Slowest& slowest, const Line& line);
   static constexpr std::size_t MAX_SCHEDULING = 1 << 12;  // whose times are kept
   std::vector<std::uint64_t> scheduling_times_;
 
   // Texts are looked up once, at the end.
   using ByName = std::unordered_map<std::uint32_t, Times>;
   std::map<std::string, Times> named(const ByName& times) const;
+
+  Slowest slow_calls_{SLOWEST}, slow_driver_calls_{SLOWEST};
 
   const Names& names_;
   WorkOf work_of_;

@@ -30,6 +30,9 @@ class Largest {
     return left;
   }
 
+  // The smallest of them; null while there is room for any.
+  const T* least() const { return at_most_ && heap_.size() == at_most_ ? &heap_.front() : nullptr; }
+
   // The largest first. Nothing is kept any more.
   std::vector<T> take() {
     std::sort(heap_.begin(), heap_.end(), larger_);

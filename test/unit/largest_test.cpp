@@ -8,7 +8,10 @@ using namespace cudabpf;
 TEST_CASE("The largest few are kept, and what has no room is given back") {
   Largest<int, std::greater<>> largest(2);
   CHECK_FALSE(largest.add(5));
+  CHECK(largest.least() == nullptr);
   CHECK_FALSE(largest.add(1));
+  REQUIRE(largest.least() != nullptr);
+  CHECK(*largest.least() == 1);
   CHECK(largest.add(3) == 1);
   CHECK(largest.add(3) == 3);
   CHECK(largest.take() == std::vector{5, 3});
