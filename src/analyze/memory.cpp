@@ -46,7 +46,7 @@ void Memory::line(const Line& line) {
   live_.line(line);
   if (line.type == memory_ && line.op == alloc_ && !line.has(Field::ret)) not_returned_++;
   for (const Process* gone : line.gone) holder_by_process_.erase(gone->number);
-  if (line.kind != LineKind::process) return;
+  if (line.kind != LineKind::process || !line.process) return;
   if (auto at = holder_by_process_.find(line.process->number); at != holder_by_process_.end())
     if (Holder& holder = holders_[at->second]; holder.pid) holder.comm = comm_;
 }
