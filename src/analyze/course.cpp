@@ -17,7 +17,7 @@ void Course::finish(const TraceFacts& facts) {
   for (const Idle::OfProcess& process : idle_.processes())
     if (process.pid == busiest.pid && !working_) {
       idle_time_ = process.idle.total();
-      working_ = process.last_work - process.first_work;
+      working_ = process.working_time;
     }
 }
 
