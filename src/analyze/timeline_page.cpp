@@ -126,12 +126,12 @@ void add_gaps(Page& page, const Timeline& timeline) {
   if (threads.empty()) return;
   std::stable_sort(threads.begin(), threads.end(),
                    [](const auto* a, const auto* b) { return a->gap.time > b->gap.time; });
-  Table table("longest gap between calls", {{"time"}, {"from"}});
+  Table table("longest gap between calls", {{"at"}, {"time"}});
   for (std::size_t i = 0; i < std::min(threads.size(), GAPS_SHOWN); i++) {
     const Timeline::Gap& gap = threads[i]->gap;
     table.row(fmt::format("thread {}: {} to {}", threads[i]->tid, timeline.names().text(gap.after),
                           timeline.names().text(gap.before)),
-              {human_time(gap.time), human_time(timeline.from() + gap.begin)});
+              {seconds(timeline.from() + gap.begin), human_time(gap.time)});
   }
   table.add_to(page);
 }
@@ -248,10 +248,10 @@ std::string name_of(const Timeline& timeline, const Timeline::Process& process) 
 
 void add_timeline(Page& page, const Timeline& timeline) {
   if (timeline.from() >= timeline.trace_duration() && timeline.from())
-    page.line(fmt::format("The trace ends at {}.", human_time(timeline.trace_duration())));
+    page.line(fmt::format("The trace ends at {}.", seconds(timeline.trace_duration())));
   else if (!timeline.threads())
-    page.line(fmt::format("No calls between {} and {}.", human_time(timeline.from()),
-                          human_time(timeline.to())));
+    page.line(
+        fmt::format("No calls between {} and {}.", seconds(timeline.from()), seconds(timeline.to())));
   else if (timeline.pieces().empty())
     add_lanes(page, timeline);
   else
