@@ -1,5 +1,6 @@
-// allocations [--rounds N]: memory of every kind is taken and given back, in storms: device, pitched, pinned, managed,
-// stream-ordered, from a pool of its own, registered, and physical memory mapped at addresses reserved before.
+// allocations [--rounds N]: memory of every kind is taken and given back, in storms: device,
+// pitched, pinned, managed, stream-ordered, from a pool of its own, registered, and physical memory
+// mapped at addresses reserved before.
 #include <vector>
 
 #include "driver.hpp"

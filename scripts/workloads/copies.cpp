@@ -1,4 +1,5 @@
-// copies [--rounds N] [--bytes N]: every kind of copy, and of filling memory, in every direction, at once and queued.
+// copies [--rounds N] [--bytes N]: every kind of copy, and of filling memory, in every direction,
+// at once and queued.
 #include <vector>
 
 #include "driver.hpp"
@@ -112,7 +113,8 @@ void fill(Memory& m) {
 int main(int argc, char** argv) {
   long rounds = option(argc, argv, "--rounds", 4), bytes = option(argc, argv, "--bytes", 65536);
   if (rounds < 1 || bytes < 1024 || bytes > 65536 || bytes % 1024) {
-    std::fprintf(stderr, "usage: copies [--rounds N] [--bytes N: of 1024 to 65536, in steps of 1024]\n");
+    std::fprintf(stderr,
+                 "usage: copies [--rounds N] [--bytes N: of 1024 to 65536, in steps of 1024]\n");
     return 2;
   }
   Device device;

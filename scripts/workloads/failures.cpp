@@ -1,7 +1,8 @@
 // failures memory|fault|hang [--seconds N]: a program that goes wrong.
 //   memory  asks for more than any GPU has, again and again
 //   fault   a kernel writes where nothing is; every call after it fails
-//   hang    a kernel does not end; with --seconds it does after N, else the program waits until it is killed
+//   hang    a kernel does not end; with --seconds it does after N, else the program waits until it
+//   is killed
 // Its status is 0 if it went wrong as it should.
 #include <thread>
 
@@ -34,10 +35,11 @@ int hang(const Device& device, long seconds) {
   void* arguments[] = {&flag};
   CHECK(cuLaunchKernel(device.kernel("wait"), 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr));
   std::thread releasing;
-  if (seconds) releasing = std::thread([=] {
-    std::this_thread::sleep_for(std::chrono::seconds(seconds));
-    *released = 1;
-  });
+  if (seconds)
+    releasing = std::thread([=] {
+      std::this_thread::sleep_for(std::chrono::seconds(seconds));
+      *released = 1;
+    });
   CHECK(cuStreamSynchronize(nullptr));
   if (releasing.joinable()) releasing.join();
   CHECK(cuMemFreeHost(shared));

@@ -1,5 +1,5 @@
-// graphs [--replays N] [--nodes N]: a graph captured from a stream and one put together node by node, each launched
-// N times. Prints what a launch of the captured one took.
+// graphs [--replays N] [--nodes N]: a graph captured from a stream and one put together node by
+// node, each launched N times. Prints what a launch of the captured one took.
 #include <initializer_list>
 
 #include "driver.hpp"
@@ -21,7 +21,8 @@ double replay(CUgraphExec graph, CUstream stream, long replays) {
 CUgraph captured(CUstream stream, CUfunction bump, void** arguments, long nodes) {
   CUgraph graph = nullptr;
   CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-  for (long i = 0; i < nodes; i++) CHECK(cuLaunchKernel(bump, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr));
+  for (long i = 0; i < nodes; i++)
+    CHECK(cuLaunchKernel(bump, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr));
   CHECK(cuStreamEndCapture(stream, &graph));
   return graph;
 }
@@ -61,7 +62,8 @@ int main(int argc, char** argv) {
   CUstream stream = nullptr;
   CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   for (bool capture : {false, true}) {
-    CUgraph graph = capture ? captured(stream, bump, arguments, nodes) : assembled(bump, arguments, nodes);
+    CUgraph graph =
+        capture ? captured(stream, bump, arguments, nodes) : assembled(bump, arguments, nodes);
     CUgraphExec ready = nullptr;
     CHECK(cuGraphInstantiateWithFlags(&ready, graph, 0));
     double spent = replay(ready, stream, replays);

@@ -1,5 +1,6 @@
-// launch_storm [--launches N] [--streams N] [--threads N] [--processes N]: launches as fast as it can a kernel that
-// does nothing: N times on each thread of each process, over its streams in turn. Prints what a launch took.
+// launch_storm [--launches N] [--streams N] [--threads N] [--processes N]: launches as fast as it
+// can a kernel that does nothing: N times on each thread of each process, over its streams in turn.
+// Prints what a launch took.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,7 +11,8 @@
 
 namespace {
 
-constexpr int WARM_UP = 1000, BEFORE_WAITING = 512;  // fewer than fit into the queue, which would block
+constexpr int WARM_UP = 1000,
+              BEFORE_WAITING = 512;  // fewer than fit into the queue, which would block
 
 void launch_all(const Device& device, long launches, long streams) {
   device.use();
@@ -22,7 +24,8 @@ void launch_all(const Device& device, long launches, long streams) {
     while (count > 0) {
       double begin = now();
       for (long i = 0; i < BEFORE_WAITING && count > 0; i++, count--)
-        CHECK(cuLaunchKernel(nothing, 1, 1, 1, 32, 1, 1, 0, all[static_cast<std::size_t>(count % streams)], nullptr, nullptr));
+        CHECK(cuLaunchKernel(nothing, 1, 1, 1, 32, 1, 1, 0,
+                             all[static_cast<std::size_t>(count % streams)], nullptr, nullptr));
       spent += now() - begin;
       for (auto stream : all) CHECK(cuStreamSynchronize(stream));
     }
@@ -36,7 +39,8 @@ void launch_all(const Device& device, long launches, long streams) {
 void one_process(long launches, long streams, long threads) {
   Device device;
   std::vector<std::thread> others;
-  for (long i = 1; i < threads; i++) others.emplace_back([&] { launch_all(device, launches, streams); });
+  for (long i = 1; i < threads; i++)
+    others.emplace_back([&] { launch_all(device, launches, streams); });
   launch_all(device, launches, streams);
   for (auto& thread : others) thread.join();
 }
@@ -44,10 +48,13 @@ void one_process(long launches, long streams, long threads) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  long launches = option(argc, argv, "--launches", 200'000), streams = option(argc, argv, "--streams", 1);
-  long threads = option(argc, argv, "--threads", 1), processes = option(argc, argv, "--processes", 1);
+  long launches = option(argc, argv, "--launches", 200'000),
+       streams = option(argc, argv, "--streams", 1);
+  long threads = option(argc, argv, "--threads", 1),
+       processes = option(argc, argv, "--processes", 1);
   if (launches < 1 || streams < 1 || threads < 1 || processes < 1) {
-    std::fprintf(stderr, "usage: launch_storm [--launches N] [--streams N] [--threads N] [--processes N]\n");
+    std::fprintf(
+        stderr, "usage: launch_storm [--launches N] [--streams N] [--threads N] [--processes N]\n");
     return 2;
   }
   // CUDA does not outlive a fork: each child begins anew.

@@ -250,8 +250,8 @@ void add_timeline(Page& page, const Timeline& timeline) {
   if (timeline.from() >= timeline.trace_duration() && timeline.from())
     page.line(fmt::format("The trace ends at {}.", seconds(timeline.trace_duration())));
   else if (!timeline.threads())
-    page.line(
-        fmt::format("No calls between {} and {}.", seconds(timeline.from()), seconds(timeline.to())));
+    page.line(fmt::format("No calls between {} and {}.", seconds(timeline.from()),
+                          seconds(timeline.to())));
   else if (timeline.pieces().empty())
     add_lanes(page, timeline);
   else

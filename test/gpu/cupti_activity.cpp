@@ -1,6 +1,6 @@
-// What tools built on CUPTI do to a program: every driver and runtime call, kernel and copy becomes a record,
-// which is counted and thrown away. Loaded by libcuda itself where CUDA_INJECTION64_PATH names it. The program's
-// stderr gets one line at its end: how many records there were.
+// What tools built on CUPTI do to a program: every driver and runtime call, kernel and copy becomes
+// a record, which is counted and thrown away. Loaded by libcuda itself where CUDA_INJECTION64_PATH
+// names it. The program's stderr gets one line at its end: how many records there were.
 #include <cupti.h>
 
 #include <atomic>
@@ -19,7 +19,8 @@ void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t*
   *at_most = 0;  // as many as fit
 }
 
-void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t, std::size_t filled) {
+void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
+                          std::size_t, std::size_t filled) {
   CUpti_Activity* record = nullptr;
   while (cuptiActivityGetNextRecord(buffer, filled, &record) == CUPTI_SUCCESS) records++;
   std::size_t lost = 0;
@@ -37,8 +38,8 @@ void finish() {
 
 extern "C" int InitializeInjection() {
   cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
-  for (auto kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_DRIVER,
-                    CUPTI_ACTIVITY_KIND_RUNTIME}) {
+  for (auto kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                    CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_RUNTIME}) {
     if (cuptiActivityEnable(kind) != CUPTI_SUCCESS) {
       std::fprintf(stderr, "cupti_activity: kind %d cannot be enabled\n", kind);
       std::abort();

@@ -1,6 +1,7 @@
-// What NVIDIA's own callback API saw of a process's driver calls, for cudabpf's record to be held against.
-// libcuda loads this library into every process that has CUDA_INJECTION64_PATH set, while it initialises:
-// calls before that are not seen. Each process writes a line a call, as it begins, to $CUPTI_TRUTH.PID.
+// What NVIDIA's own callback API saw of a process's driver calls, for cudabpf's record to be held
+// against. libcuda loads this library into every process that has CUDA_INJECTION64_PATH set, while
+// it initialises: calls before that are not seen. Each process writes a line a call, as it begins,
+// to $CUPTI_TRUTH.PID.
 #include <cuda.h>
 #include <cupti.h>
 #include <fcntl.h>
@@ -17,15 +18,15 @@ namespace {
 
 int truth = -1;
 
-// One line, put together on the stack and written whole: threads do not mix theirs, and nothing is lost when
-// the process is killed.
+// One line, put together on the stack and written whole: threads do not mix theirs, and nothing is
+// lost when the process is killed.
 class Line {
  public:
   Line(const CUpti_CallbackData& call) {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    add("{\"ts\":%lld,\"tid\":%ld,\"name\":\"%s\"", now.tv_sec * 1000000000LL + now.tv_nsec, syscall(SYS_gettid),
-        call.functionName);
+    add("{\"ts\":%lld,\"tid\":%ld,\"name\":\"%s\"", now.tv_sec * 1000000000LL + now.tv_nsec,
+        syscall(SYS_gettid), call.functionName);
   }
   ~Line() {
     add("}\n");
@@ -42,13 +43,18 @@ class Line {
     length_ += static_cast<std::size_t>(more);
     if (length_ >= sizeof text_) std::abort();  // a name longer than any is no truth
   }
-  void stream(CUstream stream) { add(",\"stream\":\"0x%" PRIxPTR "\"", reinterpret_cast<std::uintptr_t>(stream)); }
+  void stream(CUstream stream) {
+    add(",\"stream\":\"0x%" PRIxPTR "\"", reinterpret_cast<std::uintptr_t>(stream));
+  }
   void size(std::size_t bytes) { add(",\"size\":%zu", bytes); }
-  void transfer(const char* direction, std::size_t bytes) { add(",\"op\":\"%s\",\"size\":%zu", direction, bytes); }
+  void transfer(const char* direction, std::size_t bytes) {
+    add(",\"op\":\"%s\",\"size\":%zu", direction, bytes);
+  }
   template <typename Shape>
   void launch(const char* kernel, const Shape& shape, CUstream stream_of) {
-    add(",\"kernel\":\"%s\",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"shared\":%u", kernel ? kernel : "", shape.gridDimX,
-        shape.gridDimY, shape.gridDimZ, shape.blockDimX, shape.blockDimY, shape.blockDimZ, shape.sharedMemBytes);
+    add(",\"kernel\":\"%s\",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"shared\":%u",
+        kernel ? kernel : "", shape.gridDimX, shape.gridDimY, shape.gridDimZ, shape.blockDimX,
+        shape.blockDimY, shape.blockDimZ, shape.sharedMemBytes);
     stream(stream_of);
   }
 
@@ -59,10 +65,14 @@ class Line {
 
 char letter(CUmemorytype type) {
   switch (type) {
-    case CU_MEMORYTYPE_HOST: return 'H';
-    case CU_MEMORYTYPE_DEVICE: return 'D';
-    case CU_MEMORYTYPE_ARRAY: return 'A';
-    default: return 'U';  // unified
+    case CU_MEMORYTYPE_HOST:
+      return 'H';
+    case CU_MEMORYTYPE_DEVICE:
+      return 'D';
+    case CU_MEMORYTYPE_ARRAY:
+      return 'A';
+    default:
+      return 'U';  // unified
   }
 }
 
@@ -75,13 +85,14 @@ void add_copy(Line& line, const Copy& copy, std::size_t depth) {
 // What the call was given, where it is a launch, a copy, or an allocation.
 void add_arguments(Line& line, CUpti_CallbackId id, const CUpti_CallbackData& call) {
   const void* given = call.functionParams;
-#define CALL(function, ...)                                          \
-  case CUPTI_DRIVER_TRACE_CBID_##function: {                         \
-    const auto& p = *static_cast<const function##_params*>(given);   \
-    __VA_ARGS__;                                                     \
-    break;                                                           \
+#define CALL(function, ...)                                        \
+  case CUPTI_DRIVER_TRACE_CBID_##function: {                       \
+    const auto& p = *static_cast<const function##_params*>(given); \
+    __VA_ARGS__;                                                   \
+    break;                                                         \
   }
-#define TWICE(function, suffix, ...) CALL(function, __VA_ARGS__) CALL(function##_##suffix, __VA_ARGS__)
+#define TWICE(function, suffix, ...) \
+  CALL(function, __VA_ARGS__) CALL(function##_##suffix, __VA_ARGS__)
   switch (id) {
     TWICE(cuLaunchKernel, ptsz, line.launch(call.symbolName, p, p.hStream))
     TWICE(cuLaunchCooperativeKernel, ptsz, line.launch(call.symbolName, p, p.hStream))
@@ -108,7 +119,8 @@ void add_arguments(Line& line, CUpti_CallbackId id, const CUpti_CallbackData& ca
     TWICE(cuMemcpy2DUnaligned_v2, ptds, add_copy(line, *p.pCopy, 1))
     TWICE(cuMemcpy3D_v2, ptds, add_copy(line, *p.pCopy, p.pCopy->Depth))
     TWICE(cuMemcpy2DAsync_v2, ptsz, add_copy(line, *p.pCopy, 1); line.stream(p.hStream))
-    TWICE(cuMemcpy3DAsync_v2, ptsz, add_copy(line, *p.pCopy, p.pCopy->Depth); line.stream(p.hStream))
+    TWICE(cuMemcpy3DAsync_v2, ptsz, add_copy(line, *p.pCopy, p.pCopy->Depth);
+          line.stream(p.hStream))
 
     TWICE(cuMemsetD8_v2, ptds, line.size(p.N))
     TWICE(cuMemsetD16_v2, ptds, line.size(p.N * 2))
@@ -130,7 +142,8 @@ void add_arguments(Line& line, CUpti_CallbackId id, const CUpti_CallbackData& ca
     CALL(cuMemUnmap, line.size(p.size))
     TWICE(cuMemAllocAsync, ptsz, line.size(p.bytesize); line.stream(p.hStream))
     TWICE(cuMemAllocFromPoolAsync, ptsz, line.size(p.bytesize); line.stream(p.hStream))
-    default: break;
+    default:
+      break;
   }
 #undef TWICE
 #undef CALL
@@ -141,7 +154,8 @@ void CUPTIAPI called(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const voi
   if (call.callbackSite == CUPTI_API_ENTER) {
     Line line(call);
     add_arguments(line, id, call);
-  } else if (auto result = *static_cast<const CUresult*>(call.functionReturnValue); result != CUDA_SUCCESS) {
+  } else if (auto result = *static_cast<const CUresult*>(call.functionReturnValue);
+             result != CUDA_SUCCESS) {
     Line line(call);
     line.add(",\"failed\":%d", result);
   }
@@ -170,6 +184,7 @@ extern "C" int InitializeInjection() {
   }
   static CUpti_SubscriberHandle subscriber;
   must(cuptiSubscribe(&subscriber, called, nullptr), "subscribing");
-  must(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API), "enabling the driver's callbacks");
+  must(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API),
+       "enabling the driver's callbacks");
   return 1;
 }

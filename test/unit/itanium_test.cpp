@@ -95,12 +95,17 @@ TEST_CASE("Names are demangled as the C++ library demangles them") {
            "align8x"
            "xEEvNT_6ParamsE",
            "_Z3fooIZ3barIiEvT_EUlvE_EvS1_",
-           // PyTorch's randn(): what is local to a template names in another what is local to a third.
+           // PyTorch's randn(): what is local to a template names in another what is local to a
+           // third.
            "_ZN2at6native54_GLOBAL__N__d8ceb000_21_DistributionNormal_cu_0c5b6e8543distribution_"
-           "elementwise_grid_stride_kernelIfLi4EZNS0_9templates4cuda20normal_and_transformIN3c104HalfEf"
-           "PNS_17CUDAGeneratorImplEZZZNS4_13normal_kernelIS9_EEvRKNS_10TensorBaseEddT_ENKUlvE_clEvENKU"
-           "lvE1_clEvEUlfE_EEvRNS_18TensorIteratorBaseET1_T2_EUlP24curandStatePhilox4_32_10E0_ZNS1_27di"
-           "stribution_nullary_kernelIS7_f6float4S9_SO_SH_EEvSJ_SL_RKT3_T4_EUlifE_EEvlNS_15PhiloxCudaSt"
+           "elementwise_grid_stride_kernelIfLi4EZNS0_9templates4cuda20normal_and_"
+           "transformIN3c104HalfEf"
+           "PNS_17CUDAGeneratorImplEZZZNS4_13normal_kernelIS9_EEvRKNS_10TensorBaseEddT_ENKUlvE_"
+           "clEvENKU"
+           "lvE1_clEvEUlfE_EEvRNS_18TensorIteratorBaseET1_T2_EUlP24curandStatePhilox4_32_10E0_ZNS1_"
+           "27di"
+           "stribution_nullary_kernelIS7_f6float4S9_SO_SH_EEvSJ_SL_RKT3_T4_EUlifE_EEvlNS_"
+           "15PhiloxCudaSt"
            "ateESK_SL_",
        }) {
     CAPTURE(mangled);
