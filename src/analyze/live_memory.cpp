@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "analyze/handles.hpp"
 #include "analyze/processes.hpp"
 
 namespace cudabpf::analyze {
@@ -28,6 +29,7 @@ LiveMemory::LiveMemory(Names& names, Listener& listener)
              .free = names.add("free"),
              .map = names.add("map"),
              .unmap = names.add("unmap"),
+             .import = names.add("cuMemImportFromShareableHandle"),
              .retain = names.add("cuMemRetainAllocationHandle"),
              .kinds = {}},
       listener_(listener) {
@@ -41,6 +43,8 @@ void LiveMemory::line(const Line& line) {
 
 void LiveMemory::call(const Line& call) {
   if (call.type == words_.memory) memory(call);
+  if (call.name == words_.import && call.has(Field::ret) && !call.failed())
+    imported(processes_[call.process->number], call);
   if (call.context_gone) context_gone(call.process->number, call.context_gone, call.end());
   bool outermost = !call.has(Field::parent);
   if (outermost && !nested_.empty()) nested_.erase({call.process->number, call.tid});
@@ -95,6 +99,7 @@ void LiveMemory::allocated(OfProcess& process, const Line& call, bool vmm) {
   if (vmm) {
     key = HANDLE | block.number;
     process.handles[call.handle] = key;
+    process.imported.erase(call.handle);  // its last release was not seen
   }
   process.blocks.emplace(key, Held{block});
   if (block.context && goes_with_context(block.kind)) process.of_context[block.context].insert(key);
@@ -110,7 +115,11 @@ void LiveMemory::freed(OfProcess& process, const Line& call, bool vmm) {
   }
   auto at = process.blocks.find(key);
   if (at == process.blocks.end()) {
-    listener_.freed_unknown(call);
+    auto foreign = vmm ? process.imported.find(call.handle) : process.imported.end();
+    if (foreign == process.imported.end())
+      listener_.freed_unknown(call);
+    else if (!--foreign->second)
+      process.imported.erase(foreign);
     return;
   }
   // Nobody can free what has not been returned yet: this free returned after another thread had
@@ -121,9 +130,22 @@ void LiveMemory::freed(OfProcess& process, const Line& call, bool vmm) {
   end_if_unused(process, key, call.end(), Ended::freed);
 }
 
+// A process's own memory comes back to it under the handle that it has.
+void LiveMemory::imported(OfProcess& process, const Line& call) {
+  std::uint64_t handle = handle_in(call.args, "handle");
+  auto own = process.handles.find(handle);
+  if (own != process.handles.end())
+    process.blocks.at(own->second).handles++;
+  else if (handle)
+    process.imported[handle]++;
+}
+
 void LiveMemory::retained(OfProcess& process, const Line& call) {
   auto handle = process.handles.find(call.handle);
-  if (handle != process.handles.end()) process.blocks.at(handle->second).handles++;
+  if (handle != process.handles.end())
+    process.blocks.at(handle->second).handles++;
+  else if (auto foreign = process.imported.find(call.handle); foreign != process.imported.end())
+    foreign->second++;
 }
 
 void LiveMemory::mapped(OfProcess& process, const Line& call) {

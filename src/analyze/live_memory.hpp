@@ -73,6 +73,8 @@ class LiveMemory {
     std::unordered_map<std::uint64_t, Held> blocks;
     std::unordered_map<std::uint64_t, std::uint64_t> handles;  // that are had: the block's key
     std::map<std::uint64_t, std::uint64_t> mappings;           // by address: the block's key
+    // Handles of memory that another process allocated: how often each is had.
+    std::unordered_map<std::uint64_t, std::uint32_t> imported;
     // The keys of what goes away with each context.
     std::unordered_map<std::uint64_t, std::unordered_set<std::uint64_t>> of_context;
   };
@@ -88,6 +90,7 @@ class LiveMemory {
   void memory(const Line& call);
   void allocated(OfProcess& process, const Line& call, bool vmm);
   void freed(OfProcess& process, const Line& call, bool vmm);
+  static void imported(OfProcess& process, const Line& call);
   static void retained(OfProcess& process, const Line& call);
   void mapped(OfProcess& process, const Line& call);
   void unmapped(OfProcess& process, const Line& call);
@@ -101,7 +104,7 @@ class LiveMemory {
   void note_nested(const Line& call, std::uint64_t what);
 
   struct Words {
-    Name memory, alloc, free, map, unmap, retain;
+    Name memory, alloc, free, map, unmap, import, retain;
     std::array<Name, MEMORY_KINDS> kinds;
   };
   Words words_;

@@ -167,8 +167,9 @@ void add_unknown_frees(Page& page, const Memory& memory) {
     table.row(fmt::format("{} more", with_commas(count - UNKNOWN_SHOWN)), {});
   table.add_to(page);
   page.paragraph(
-      "What they freed was allocated before the trace began, came from another process or was "
-      "allocated by a graph; or its allocation was lost.",
+      "What they freed was allocated or imported before the trace began, or allocated by a graph; "
+      "or "
+      "its allocation was lost.",
       2);
 }
 

@@ -9,17 +9,20 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 EXPECTED = ROOT / "test/golden/answers"
-GPT2, SIMPLE, TRANSFORMER, VECTOR_ADD = (
-    f"traces/h200-{name}.jsonl.zst" for name in ("gpt2", "simple-inference", "transformer", "vector-add"))
+GPT2, SIMPLE, TRANSFORMER, TWO_GPUS, VECTOR_ADD = (
+    f"traces/h200-{name}.jsonl.zst" for name in ("gpt2", "simple-inference", "transformer", "two-gpus", "vector-add"))
 ANSWERS = {
     "summary-gpt2": ["summary", GPT2],
     "summary-simple": ["summary", SIMPLE],
     "summary-transformer": ["summary", TRANSFORMER],
+    "summary-two-gpus": ["summary", TWO_GPUS],
     "summary-vector-add": ["summary", VECTOR_ADD],
     "timeline-gpt2": ["timeline", GPT2],
     "timeline-closer": ["timeline", GPT2, "--from", "10.9s", "--to", "11s"],
     "kernels": ["kernels", TRANSFORMER],
+    "kernels-by-name": ["kernels", "--by", "name", TWO_GPUS],
     "memory": ["memory", GPT2],
+    "memory-two-gpus": ["memory", TWO_GPUS],
     "gaps": ["gaps", TRANSFORMER],
     "calls": ["calls", TRANSFORMER],
     "calls-by-stream": ["calls", "--by", "stream", "--top", "5", GPT2],

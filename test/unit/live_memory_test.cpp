@@ -137,6 +137,31 @@ TEST_CASE("A handle that is used again while what it was is still mapped") {
   }
 }
 
+TEST_CASE("Memory that another process allocated is none of this one's, and its release known") {
+  Trace trace;
+  std::string import = R"("name":"cuMemImportFromShareableHandle","args":{"handle":"0xa0"})";
+  trace.call("ipc", "shareable_handle", import, 1);
+  trace.call("ipc", "shareable_handle", import);
+  trace.vmm("map", "cuMemMap", R"("size":64,"ptr":"0x1000","handle":"0xa0")");
+  trace.call("memory", "vmm", R"("name":"cuMemRetainAllocationHandle","handle":"0xa0")");
+  trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
+  trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x1000")");
+  trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
+  CHECK(told(trace).empty());
+  SECTION("it is not had any more") {
+    trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
+    CHECK(told(trace) == Lines{"unknown 0x0"});
+  }
+  SECTION("a process imports what it has itself") {
+    trace.vmm("alloc", "cuMemCreate", R"("size":64,"handle":"0xa0")");
+    trace.call("ipc", "shareable_handle", import);
+    trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
+    CHECK(told(trace) == Lines{"+64 vmm"});
+    trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
+    CHECK(told(trace).back() == "-64 freed at 21000");
+  }
+}
+
 TEST_CASE("VMM memory is there as long as its handle or a mapping of it is") {
   Trace trace;
   trace.vmm("alloc", "cuMemCreate", R"("size":64,"handle":"0xa0")");
