@@ -128,4 +128,13 @@ std::map<std::string, Totals::Times> Totals::named(const ByName& times) const {
   return named;
 }
 
+std::vector<std::pair<std::string, Totals::Times>> longest_first(
+    const std::map<std::string, Totals::Times>& times) {
+  std::vector<std::pair<std::string, Totals::Times>> sorted(times.begin(), times.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::pair(b.second.time, b.second.count) < std::pair(a.second.time, a.second.count);
+  });
+  return sorted;
+}
+
 }  // namespace cudabpf::analyze

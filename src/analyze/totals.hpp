@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "analyze/analysis.hpp"
@@ -91,5 +92,8 @@ class Totals : public Analysis {
   ByName transfers_, waits_, groups_, scheduling_by_command_;
   std::unordered_map<std::uint64_t, Failure> failures_;  // by name and error
 };
+
+std::vector<std::pair<std::string, Totals::Times>> longest_first(
+    const std::map<std::string, Totals::Times>& times);
 
 }  // namespace cudabpf::analyze

@@ -1,4 +1,3 @@
-// What is said of a whole trace on one screen.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,14 +13,6 @@ namespace cudabpf::analyze {
 namespace {
 
 using ByName = std::map<std::string, Totals::Times>;
-
-std::vector<std::pair<std::string, Totals::Times>> longest_first(const ByName& times) {
-  std::vector<std::pair<std::string, Totals::Times>> sorted(times.begin(), times.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    return std::pair(b.second.time, b.second.count) < std::pair(a.second.time, a.second.count);
-  });
-  return sorted;
-}
 
 Totals::Times sum_of(const ByName& times) {
   Totals::Times sum;
@@ -62,31 +53,6 @@ std::string longest_text(const std::vector<Gap>& gaps) {
         fmt::format("{}{} at {}, {} of it outside CUDA", text.empty() ? "; the longest: " : "; ",
                     human_time(gap.time()), seconds(gap.begin), outside_calls(gap));
   return text;
-}
-
-Json by_name_json(const ByName& times) {
-  Json json = Json::object();
-  for (const auto& [name, one] : longest_first(times)) {
-    json[name] = {{"count", one.count}, {"time_us", microseconds(one.time)}};
-    if (one.bytes) json[name]["bytes"] = one.bytes;
-    if (one.failed) json[name]["failed"] = one.failed;
-  }
-  return json;
-}
-
-Json slowest_json(const std::vector<Slow>& slowest, const Names& names) {
-  Json json = Json::array();
-  for (const Slow& slow : slowest) {
-    Json one = {{"name", names.text(slow.name)},
-                {"duration_us", microseconds(slow.duration)},
-                {"ts", slow.ts},
-                {"pid", slow.pid},
-                {"tid", slow.tid}};
-    if (slow.id) one["id"] = slow.id;
-    if (slow.what) one["what"] = names.text(slow.what);
-    json.push_back(std::move(one));
-  }
-  return json;
 }
 
 }  // namespace
@@ -359,90 +325,6 @@ void Summary::add_errors(Page& page) const {
   if (table.empty()) return;
   table.add_to(page);
   if (failures.size() > SHOWN || totals_.xids) page.line("  `cudabpf errors` tells more.");
-}
-
-Json Summary::iterations_json() const {
-  if (iterations_.found == Iterations::Found::none) return nullptr;
-  const Durations& times = iterations_.times;
-  Json json = {{"found", iterations_.found == Iterations::Found::between_waits ? "between_waits"
-                                                                               : "within_a_wait"},
-               {"count", iterations_.count},
-               {"warm_up", iterations_.warm_up},
-               {"pauses", iterations_.pauses},
-               {"launches", iterations_.launches},
-               {"fewest_launches", iterations_.fewest},
-               {"most_launches", iterations_.most},
-               {"begin_us", microseconds(iterations_.begin)},
-               {"warm_us", microseconds(iterations_.warm)},
-               {"end_us", microseconds(iterations_.end)},
-               {"timed", times.count()}};
-  if (times.count()) {
-    json["mean_us"] = microseconds(times.mean());
-    json["p50_us"] = microseconds(times.quantile(0.5));
-    json["p99_us"] = microseconds(times.quantile(0.99));
-    json["in_calls_us"] = microseconds(iterations_.in_calls);
-    json["waiting_us"] = microseconds(iterations_.waiting);
-  }
-  return json;
-}
-
-Json Summary::json() const {
-  auto process_json = [](const ProcessWork& process) -> Json {
-    return {{"threads", process.threads},
-            {"calls", process.calls},
-            {"launches", process.launches},
-            {"waiting_us", microseconds(process.waiting)}};
-  };
-  Json processes = Json::array(), others = process_json(threads_.others());
-  others["count"] = threads_.other_processes();
-  for (const ProcessWork& process : threads_.processes()) {
-    processes.push_back({{"pid", process.pid}, {"comm", names_.text(process.comm)}});
-    processes.back().update(process_json(process));
-  }
-  Json errors = Json::array();
-  for (const Totals::Failure& failure : totals_.failures)
-    errors.push_back({{"name", names_.text(failure.name)},
-                      {"error", names_.text(failure.error)},
-                      {"count", failure.count},
-                      {"first_ts", failure.first_ts}});
-  Json summary = {{"calls", totals_.calls},
-                  {"unfinished", totals_.unfinished},
-                  {"processes", processes},
-                  {"other_processes", others},
-                  {"threads_put_away", threads_.put_away()},
-                  {"duration_us", microseconds(duration_)},
-                  {"lines_by_type", totals_.lines_by_type},
-                  {"lines_by_name", totals_.lines_by_name},
-                  {"launches", totals_.launches},
-                  {"nested_launches", totals_.nested_launches},
-                  {"recorded_launches", totals_.recorded_launches},
-                  {"graph_launches", totals_.graph_launches},
-                  {"launching_us", microseconds(totals_.launching.time)},
-                  {"allocations",
-                   {{"count", totals_.allocations.count},
-                    {"bytes", totals_.allocations.bytes},
-                    {"failed", totals_.allocations.failed}}},
-                  {"transfers", by_name_json(totals_.transfers)},
-                  {"waits", by_name_json(totals_.waits)},
-                  {"loading_calls", phases_.loading_calls},
-                  {"iterations", iterations_json()},
-                  {"phases", phases_json(phases_)},
-                  {"gaps", idle_json(idle_)},
-                  {"inference_idle",
-                   {{"time_us", microseconds(inference_time())},
-                    {"idle_us", microseconds(inference_idle())},
-                    {"share", share(inference_idle(), inference_time())}}},
-                  {"memory", memory_json(memory_)},
-                  {"driver_calls", totals_.driver_calls},
-                  {"driver_groups", by_name_json(totals_.groups)},
-                  {"scheduling", by_name_json(totals_.scheduling)},
-                  {"scheduling_after_first_launch", totals_.scheduling_after_launch},
-                  {"slowest", slowest_json(totals_.slowest, names_)},
-                  {"slowest_of_driver", slowest_json(totals_.slowest_of_driver, names_)},
-                  {"errors", errors},
-                  {"gpu_errors", totals_.xids}};
-  if (thread_) summary["thread"] = {{"pid", thread_->pid}, {"tid", thread_->tid}};
-  return {{"summary", summary}};
 }
 
 }  // namespace cudabpf::analyze
