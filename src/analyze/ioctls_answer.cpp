@@ -149,7 +149,7 @@ void add_ioctls(Page& page, const Ioctls::Answer& answer, IoctlsBy by, std::size
         2);
   page.paragraph(
       "A kernel launch asks for nothing, but where it loads code first: it writes to memory that "
-      "the GPU reads. Polls wait for the driver.",
+      "the GPU reads.",
       2);
 }
 
