@@ -118,6 +118,12 @@ struct DriverCall {
   std::uint32_t cpu = 0;                // where an interrupt was handled
   IoctlDetails details;                 // of an ioctl
   std::optional<std::uint32_t> status;  // the driver's own
+
+  // The errno that the result is; 0: it is none.
+  int error() const {
+    constexpr std::int64_t MOST = 4095;
+    return result < 0 && result >= -MOST ? static_cast<int>(-result) : 0;
+  }
 };
 
 constexpr bool is_interrupt(DriverCall::Op op) { return op >= DriverCall::Op::isr; }

@@ -68,8 +68,8 @@ void set_ioctl(Fields& out, const IoctlDetails& details) {
   out.flag("firmware", details.privileged_firmware);
 }
 
-std::string_view system_error(std::int64_t result) {
-  const char* name = result < 0 ? strerrorname_np(static_cast<int>(-result)) : nullptr;
+std::string_view system_error(const DriverCall& call) {
+  const char* name = call.error() ? strerrorname_np(call.error()) : nullptr;
   return name ? name : "";
 }
 
@@ -189,7 +189,7 @@ std::string driver_line(const DriverCall& call) {
   out.number("tid", call.tid);
   if (call.has_return) {
     out.signed_number("ret", call.result);
-    std::string_view error = is_fault ? fault_error(call.result) : system_error(call.result);
+    std::string_view error = is_fault ? fault_error(call.result) : system_error(call);
     if (!error.empty()) out.text("error", error);
   }
   if (call.call) out.number("call", call.call);

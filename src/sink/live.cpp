@@ -84,8 +84,8 @@ void LiveSink::driver_call(const DriverCall& call) {
   if (details.klass) what += fmt::format(" {}", name_or_number(details.class_name, *details.klass));
   if (details.size) what += fmt::format(" {}", human_bytes(*details.size));
   what += " on " + call.device + ending(call.has_return, call.unfinished, call.duration);
-  if (call.has_return && call.result < 0)
-    what += fmt::format("  {}", strerrordesc_np(static_cast<int>(-call.result)));
+  if (const char* error = call.has_return && call.error() ? strerrordesc_np(call.error()) : nullptr)
+    what += fmt::format("  {}", error);
   if (call.status && *call.status)
     what += fmt::format("  {}", name_or_number(driver_status_name(*call.status), *call.status));
   add(call.ts, name_of(call.pid), what);

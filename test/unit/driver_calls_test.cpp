@@ -1,6 +1,9 @@
 #include "correlate/driver_calls.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch_test_macros.hpp>
+#include <limits>
 
 #include "correlating.hpp"
 #include "sink/event_lines.hpp"
@@ -227,6 +230,11 @@ TEST_CASE("Lines of what the driver was asked") {
   call.status = 0xabcdef;
   CHECK(driver_line(call).find(R"("name":"0xee")") != std::string::npos);
   CHECK(driver_line(call).find(R"("status":"0xabcdef")") != std::string::npos);
+  for (std::int64_t result : {std::numeric_limits<std::int64_t>::min(), std::int64_t{-4096}}) {
+    call.result = result;  // no error that the kernel has
+    CHECK(driver_line(call).find(fmt::format(R"("ret":{})", result)) != std::string::npos);
+    CHECK(driver_line(call).find(R"("error")") == std::string::npos);
+  }
   call = {};
   call.op = DriverCall::Op::mmap;
   call.device = "nvidia0";
