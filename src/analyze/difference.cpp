@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "analyze/json_text.hpp"
-
 #include "analyze/telling_names.hpp"
 
 namespace cudabpf::analyze {

@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "analyze/processes.hpp"
-#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 

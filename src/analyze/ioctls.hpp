@@ -9,6 +9,7 @@
 
 #include "analyze/analysis.hpp"
 #include "util/durations.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -69,7 +70,7 @@ class Ioctls : public Analysis {
   };
   struct ProcessHash {
     std::size_t operator()(const Process& process) const {
-      return (std::uint64_t{process.comm.id} << 32 | process.pid) * 0x9e3779b97f4a7c15;
+      return mixed(process.comm.id, process.pid);
     }
   };
   struct OfProcess {

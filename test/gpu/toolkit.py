@@ -9,6 +9,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TABLE = os.path.join(HERE, "../../include/cudabpf/cuda_api.tsv")
 
 
+def require(script, *programs):
+    """Ends the script where it cannot run: without root, or without one of its own programs or of CUDA's."""
+    if os.geteuid() != 0:
+        sys.exit(f"{script}: tracing takes root: run it with sudo")
+    for tool, why in (*programs, ("nvcc", "it comes with the CUDA toolkit"), ("nvidia-smi", "it comes with the driver")):
+        if not shutil.which(tool):
+            print(f"SKIPPED: {tool} was not found: {why}")
+            sys.exit(77)
+
+
 def sees_gpu(modules):
     """Whether Python has them, and PyTorch a GPU."""
     probe = f"import sys, {modules}; sys.exit(not torch.cuda.is_available())"
