@@ -53,11 +53,12 @@ std::uint64_t packed_at(std::string_view key) {
   return key.size() < 8 ? bytes & ((std::uint64_t{1} << 8 * key.size()) - 1) : bytes;
 }
 
-std::string_view token_of(Value& value) {
-  std::string_view token = value.raw_json_token();
-  while (!token.empty() && static_cast<unsigned char>(token.back()) <= ' ') token.remove_suffix(1);
-  return token;
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
+  return text;
 }
+
+std::string_view token_of(Value& value) { return trimmed(value.raw_json_token()); }
 
 std::string_view inside_quotes(std::string_view token) {
   bool quoted = token.size() >= 2 && token.front() == '"' && token.back() == '"';
@@ -295,7 +296,9 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
       ondemand::object object;
       if (key != "args") return true;
       if (value.get_object().get(object)) return is_nothing(value);
-      return !object.raw_json().get(line.args);
+      if (object.raw_json().get(line.args)) return false;
+      line.args = trimmed(line.args);
+      return line.args.ends_with('}');  // of {9, simdjson takes {9 for an object
     }
     default:
       return true;

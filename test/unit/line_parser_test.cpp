@@ -55,6 +55,8 @@ TEST_CASE("Fields of a launch") {
   CHECK(p.line.ioctls == 2);
   CHECK(p.line.ioctl_time == 1250);
   CHECK(p.line.args == R"({"a":[1,{"b":"}"}]})");
+  REQUIRE(p.parse(R"({"id":1,"args":{"a":1} , "ts":5})"));
+  CHECK(p.line.args == R"({"a":1})");
   CHECK_FALSE(p.line.has(Field::size));
   CHECK_FALSE(p.line.failed());
 }
@@ -191,6 +193,7 @@ TEST_CASE("Lines that are none") {
                            R"({"duration_us":"1"})",
                            R"({"duration_us":-1.000})",
                            R"({"args":7})",
+                           R"({"args":{7,"losses":{}})",
                            "{\"name\":\"\xff\"}",
                            R"({"name":"a)"}) {
     INFO(text);
