@@ -78,7 +78,7 @@ CallStack& Correlator::stack_of(std::uint32_t pid, std::uint32_t tid, std::uint6
 CallStack& Correlator::stack_for(const Record& record) {
   const abi::cb_head& head = *record.head;
   CallStack& stack = stack_of(head.pid, head.tid, head.ts);
-  if (!stack.same_drops(head.drops)) allocations_.calls_lost(head.pid);
+  if (!stack.same_drops(head.drops)) calls_lost(head.pid);
   return stack;
 }
 
@@ -166,6 +166,9 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
     call.read_fault |= (ret->head->flags & abi::CB_READ_FAULT) != 0;
     describe_outs(*frame.function, call.words, call.outs, call.details);
   }
+  if (!call.details.device && Contexts::concerned(*frame.function))
+    call.details.device = contexts_.device_of(call.pid, tid);
+  contexts_.follow(call);
   follow_memory(call, call.details);
   if (frame.function->names != NamesEffect::none) follow_names(frame, call);
   stack.pop();
@@ -189,7 +192,7 @@ void Correlator::emit_orphan(const Record& record, const Function& function) {
   call.outs = record.words;
   call.details.op = function.op;
   describe_outs(function, {}, call.outs, call.details);
-  allocations_.calls_lost(head.pid);
+  calls_lost(head.pid);
   if (call.result == 0) {
     if (function.type == "memory") allocations_.follow(head.pid, function, call.details);
     if (function.names == NamesEffect::learn && !call.outs.empty())
@@ -203,11 +206,17 @@ void Correlator::emit_orphan(const Record& record, const Function& function) {
   sink_.call(call);
 }
 
+// Something is missing: what was concluded of the process's calls may be wrong.
+void Correlator::calls_lost(std::uint32_t pid) {
+  allocations_.calls_lost(pid);
+  contexts_.calls_lost(pid);
+}
+
 void Correlator::follow_memory(const Call& call, Details& details) {
   const Function& function = *call.function;
   if (!call.has_return) {
     if (function.type == "memory") allocations_.perhaps_freed(call.pid, function, details);
-    if (call.return_lost) allocations_.calls_lost(call.pid);
+    if (call.return_lost) calls_lost(call.pid);
   } else if (call.result == 0) {
     if (function.type == "memory")
       allocations_.follow(call.pid, function, details);
@@ -278,6 +287,7 @@ void Correlator::end_thread(std::uint32_t tid) {
   auto at = threads_.find(tid);
   if (at == threads_.end()) return;
   while (at->second->depth()) emit_top(*at->second, tid, Ending::unfinished);
+  contexts_.thread_gone(at->second->pid(), tid);
   if (last_stack_ == at->second.get()) last_stack_ = nullptr;
   threads_.erase(at);
 }
@@ -292,6 +302,7 @@ void Correlator::end_process(std::uint32_t pid) {
   driver_calls_.process_gone(pid);
   names_.process_gone(pid);
   allocations_.process_gone(pid);
+  contexts_.process_gone(pid);
 }
 
 void Correlator::on_process(const Record& record) {

@@ -11,6 +11,7 @@
 
 #include "correlate/allocations.hpp"
 #include "correlate/call_stack.hpp"
+#include "correlate/contexts.hpp"
 #include "correlate/driver_calls.hpp"
 #include "correlate/gpu_errors.hpp"
 #include "correlate/kernel_names.hpp"
@@ -73,6 +74,7 @@ class Correlator {
   void fill_frame(Frame& frame, const Record& record, const Function& function);
   void emit_top(CallStack& stack, std::uint32_t tid, Ending ending, const Record* ret = nullptr);
   void emit_orphan(const Record& record, const Function& function);
+  void calls_lost(std::uint32_t pid);
   void follow_memory(const Call& call, Details& details);
   void follow_names(const Frame& frame, const Call& call);
   void end_thread(std::uint32_t tid);
@@ -86,6 +88,7 @@ class Correlator {
   Processes processes_;
   KernelNames names_;
   Allocations allocations_;
+  Contexts contexts_;
   DriverCalls driver_calls_;
   GpuErrors gpu_errors_;
   std::unordered_map<std::uint32_t, std::unique_ptr<CallStack>> threads_;

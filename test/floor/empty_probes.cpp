@@ -1,5 +1,5 @@
-// empty_probes LIBRARY SYMBOL… -- CMD…: runs CMD while empty BPF programs hang on the entry and the
-// return of each SYMBOL (`all`: of every function whose name begins with cu).
+// empty_probes [--entry-alone] LIBRARY SYMBOL… -- CMD…: runs CMD while empty BPF programs hang on
+// the entry and the return of each SYMBOL (`all`: of every function whose name begins with cu).
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
@@ -32,10 +32,12 @@ bool attach(bpf_program* program, const char* library, const std::vector<unsigne
 }  // namespace
 
 int main(int argc, char** argv) {
+  bool entry_alone = argc > 1 && std::strcmp(argv[1], "--entry-alone") == 0;
+  if (entry_alone) argv++, argc--;
   std::vector<std::string> arguments(argv + 1, argv + argc);
   auto separator = std::find(arguments.begin(), arguments.end(), "--");
   if (arguments.size() < 4 || separator == arguments.end()) {
-    std::fprintf(stderr, "usage: empty_probes LIBRARY SYMBOL… -- CMD…\n");
+    std::fprintf(stderr, "usage: empty_probes [--entry-alone] LIBRARY SYMBOL… -- CMD…\n");
     return 2;
   }
   std::set<std::string> symbols(arguments.begin() + 1, separator);
@@ -60,7 +62,7 @@ int main(int argc, char** argv) {
   }
   std::vector<unsigned long> list(offsets.begin(), offsets.end());
   if (floor_bpf__load(skeleton) || !attach(skeleton->progs.floor_entry, argv[1], list, false) ||
-      !attach(skeleton->progs.floor_return, argv[1], list, true))
+      (!entry_alone && !attach(skeleton->progs.floor_return, argv[1], list, true)))
     return 1;
 
   pid_t child = fork();

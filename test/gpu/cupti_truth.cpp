@@ -46,6 +46,11 @@ class Line {
   void stream(CUstream stream) {
     add(",\"stream\":\"0x%" PRIxPTR "\"", reinterpret_cast<std::uintptr_t>(stream));
   }
+  void device_of(CUcontext context) {
+    std::uint32_t device = 0;
+    if (context && cuptiGetDeviceId(context, &device) == CUPTI_SUCCESS)
+      add(",\"device\":%u", device);
+  }
   void size(std::size_t bytes) { add(",\"size\":%zu", bytes); }
   void transfer(const char* direction, std::size_t bytes) {
     add(",\"op\":\"%s\",\"size\":%zu", direction, bytes);
@@ -153,6 +158,7 @@ void CUPTIAPI called(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const voi
   const auto& call = *static_cast<const CUpti_CallbackData*>(data);
   if (call.callbackSite == CUPTI_API_ENTER) {
     Line line(call);
+    line.device_of(call.context);
     add_arguments(line, id, call);
   } else if (auto result = *static_cast<const CUresult*>(call.functionReturnValue);
              result != CUDA_SUCCESS) {

@@ -20,7 +20,7 @@ struct Options {
   DriverOptions driver;
   std::string symbol = "cuLaunchKernel", arguments;
   double seconds = 0, rate = 0;
-  uint64_t count = 0;
+  uint64_t count = 0, touch = 0;
   int threads = 1;
 };
 
@@ -137,8 +137,25 @@ uint64_t run_paced(const Call& call, uint64_t count, double calls_per_ns) {
   return made;
 }
 
+// As a program does that works on its data between calls: what a call needs has left the caches.
+// Adds the calls' own time to `busy_ns`.
+uint64_t run_cold(const Call& call, uint64_t count, uint64_t touch, uint64_t& busy_ns) {
+  constexpr size_t kCacheLine = 64;
+  std::vector<char> data(touch);
+  uint64_t made = 0;
+  while (made < count && !stop.load(std::memory_order_relaxed)) {
+    for (size_t at = 0; at < touch; at += kCacheLine) data[at]++;
+    const uint64_t begin = monotonic_ns();
+    call();
+    busy_ns += monotonic_ns() - begin;
+    ++made;
+  }
+  return made;
+}
+
 struct Result {
   uint64_t calls = 0, begin_ns = 0, end_ns = 0;
+  uint64_t busy_ns = 0;  // in calls
 };
 
 Result storm(const Options& options, const Driver& driver, const Objects& objects,
@@ -149,9 +166,14 @@ Result storm(const Options& options, const Driver& driver, const Objects& object
   Result result;
   result.begin_ns = monotonic_ns();
   const double calls_per_ns = options.rate / options.threads / 1e9;
-  result.calls =
-      options.rate > 0 ? run_paced(call, count, calls_per_ns) : run_flat_out(call, count);
+  if (options.touch)
+    result.calls = run_cold(call, count, options.touch, result.busy_ns);
+  else if (options.rate > 0)
+    result.calls = run_paced(call, count, calls_per_ns);
+  else
+    result.calls = run_flat_out(call, count);
   result.end_ns = monotonic_ns();
+  if (!options.touch) result.busy_ns = result.end_ns - result.begin_ns;
   return result;
 }
 
@@ -159,7 +181,7 @@ void report(const std::vector<Result>& results) {
   uint64_t calls = 0, busy_ns = 0, begin = UINT64_MAX, end = 0;
   for (const Result& result : results) {
     calls += result.calls;
-    busy_ns += result.end_ns - result.begin_ns;
+    busy_ns += result.busy_ns;
     begin = std::min(begin, result.begin_ns);
     end = std::max(end, result.end_ns);
   }
@@ -207,6 +229,8 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "how long");
   app.add_option("--count", options.count, "how many calls, in each thread");
   app.add_option("--rate", options.rate, "calls a second, all threads together");
+  app.add_option("--touch", options.touch,
+                 "bytes of memory to touch between calls, whose time does not count");
   app.add_option("--threads", options.threads)->check(CLI::Range(1, 1024));
   CLI11_PARSE(app, argc, argv);
   if (options.seconds <= 0 && options.count == 0) options.seconds = 1;

@@ -365,6 +365,11 @@ class Fake(unittest.TestCase):
                                 stdout=subprocess.PIPE).stdout
         seconds = float(re.search(r"seconds=([\d.]+)", output)[1])
         self.assertGreaterEqual(seconds, 199 / 2000)
+        cold = subprocess.run([*command, "--count", "100", "--touch", str(4 << 20)], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+        took = {name: float(value) for name, value in re.findall(r"(calls|seconds|ns_per_call)=([\d.]+)", cold)}
+        self.assertEqual(took["calls"], 100)
+        self.assertLess(took["ns_per_call"] * 100 / 1e9, took["seconds"] / 4, "what lies between calls was timed")
         best = min(float(re.search(r"ns_per_call=([\d.]+)", subprocess.run(
             [*command, "--symbol", "cuCtxSynchronize", "--count", "2000000"], check=True, text=True,
             stdout=subprocess.PIPE).stdout)[1]) for _ in range(5))

@@ -1,0 +1,126 @@
+// The device of a call that names none.
+#include <catch2/catch_test_macros.hpp>
+
+#include "correlating.hpp"
+
+using namespace cudabpf;
+using namespace samples;
+
+namespace {
+
+constexpr std::uint64_t A = 0xa000, B = 0xb000;
+
+struct Devices : Correlating {
+  // Of a launch by that thread; -1: it is not known.
+  int of_launch(std::uint32_t tid = 100) {
+    call({.tid = tid}, "cuLaunchKernel", {1, 2, 3, 4, 5, 6, 7, 8, 9});
+    return last().details.device.value_or(-1);
+  }
+  void retain(int device, std::uint64_t context, int result = 0) {
+    call({}, "cuDevicePrimaryCtxRetain", {0x1, static_cast<std::uint64_t>(device)}, {context},
+         result);
+  }
+  void make_current(std::uint64_t context, std::uint32_t tid = 100, int result = 0) {
+    call({.tid = tid}, "cuCtxSetCurrent", {context}, {}, result);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("A call works on the device of the context that its thread made current") {
+  Devices c;
+  CHECK(c.of_launch() == -1);
+  c.retain(0, A);
+  c.retain(1, B);
+  CHECK(c.of_launch() == -1);
+  c.make_current(A);
+  CHECK(c.of_launch() == 0);
+  CHECK(c.of_launch(101) == -1);
+  c.make_current(B, 101);
+  CHECK(c.of_launch(101) == 1);
+  CHECK(c.of_launch() == 0);
+  c.make_current(B);
+  CHECK(c.of_launch() == 1);
+  c.make_current(0);
+  CHECK(c.of_launch() == -1);
+}
+
+TEST_CASE("Contexts are pushed and popped, made and destroyed") {
+  Devices c;
+  c.call({}, "cuCtxCreate_v2", {0x1, 0, 1}, {A});
+  CHECK(c.of_launch() == 1);
+  c.call({}, "cuCtxCreate_v4", {0x1, 0, 0, 2}, {B});
+  CHECK(c.of_launch() == 2);
+  c.call({}, "cuCtxPopCurrent_v2", {0x1}, {B});
+  CHECK(c.of_launch() == 1);
+  c.call({}, "cuCtxPushCurrent_v2", {B});
+  CHECK(c.of_launch() == 2);
+  c.call({}, "cuCtxDestroy_v2", {B});
+  CHECK(c.of_launch() == 1);
+  c.make_current(B);  // another one by now
+  CHECK(c.of_launch() == -1);
+  c.call({}, "cuCtxDestroy_v2", {A});
+  CHECK(c.of_launch() == -1);
+}
+
+TEST_CASE("A green context has the device that it was made for") {
+  Devices c;
+  c.call({}, "cuGreenCtxCreate", {0x1, 0x2, 1, 0}, {0x9000});
+  c.call({}, "cuCtxFromGreenCtx", {0x1, 0x9000}, {A});
+  c.make_current(A);
+  CHECK(c.of_launch() == 1);
+}
+
+TEST_CASE("What failed, or is missing, makes no device current") {
+  Devices c;
+  c.retain(0, A);
+  c.make_current(A);
+  SECTION("a failure") {
+    c.retain(1, B, 2);
+    c.make_current(B, 100, 201);
+    CHECK(c.of_launch() == 0);
+    c.make_current(B);
+    CHECK(c.of_launch() == -1);
+  }
+  SECTION("a loss") {
+    c.call({.drops = 1}, "cuCtxSynchronize");
+    c.call({.drops = 1}, "cuCtxSynchronize");
+    CHECK_FALSE(c.last().details.device);
+  }
+  SECTION("a thread's end, a process's end") {
+    c.make_current(A, 101);
+    c.feed(thread_exit({.tid = 101}));
+    CHECK(c.of_launch(101) == -1);
+    CHECK(c.of_launch() == 0);
+    c.feed(process({}, abi::CB_EXIT));
+    CHECK(c.of_launch() == -1);
+  }
+}
+
+TEST_CASE("Without returns nothing tells which context is current") {
+  Correlating c({.entry_only = [](const Function&) { return true; }});
+  c.feed(entry({}, "cuDevicePrimaryCtxRetain", {0x1, 0}));
+  c.feed(entry({}, "cuCtxSetCurrent", {A}));
+  c.feed(entry({}, "cuLaunchKernel", {1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  CHECK_FALSE(c.last().details.device);
+}
+
+TEST_CASE("Only calls that work on the current device are said to") {
+  Devices c;
+  c.retain(1, A);
+  c.make_current(A);
+  auto device = [&](const char* symbol, std::vector<std::uint64_t> words) {
+    c.call({}, symbol, words, {0x7000});
+    return c.last().details.device.value_or(-1);
+  };
+  CHECK(device("cuMemAlloc_v2", {0x1, 64}) == 1);
+  CHECK(device("cuMemsetD8_v2", {0x7000, 0, 64}) == 1);
+  CHECK(device("cuMemcpyHtoD_v2", {0x7000, 0x1, 64}) == 1);
+  CHECK(device("cuCtxSynchronize", {}) == 1);
+  CHECK(device("cuStreamSynchronize", {0}) == 1);
+  CHECK(device("cuGraphLaunch", {1, 0}) == 1);
+  CHECK(device("cuMemFree_v2", {0x7000}) == -1);
+  CHECK(device("cuMemHostAlloc", {0x1, 64, 0}) == -1);
+  CHECK(device("cuModuleUnload", {0x1}) == -1);
+  CHECK(device("cuDevicePrimaryCtxRelease_v2", {0}) == 0);  // it names its own
+}
