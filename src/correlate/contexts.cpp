@@ -8,12 +8,12 @@ namespace {
 constexpr std::size_t MAX_CONTEXTS = 4096;
 constexpr std::size_t MAX_DEPTH = 64;
 
-void push(auto& stack, auto current) {
+void push(std::vector<std::uint64_t>& stack, std::uint64_t context) {
   if (stack.size() == MAX_DEPTH) stack.erase(stack.begin());
-  stack.push_back(current);
+  stack.push_back(context);
 }
 
-void pop(auto& stack) {
+void pop(std::vector<std::uint64_t>& stack) {
   if (!stack.empty()) stack.pop_back();
 }
 
@@ -29,6 +29,11 @@ bool Contexts::concerned(const Function& function) {
   return function.op == "set" || (function.op == "alloc" && of_device);
 }
 
+Contexts::Device Contexts::known(const OfProcess& process, std::uint64_t context) {
+  auto device = process.devices.find(context);
+  return device == process.devices.end() ? Device() : Device(device->second);
+}
+
 void Contexts::look_up(std::uint32_t pid, std::uint32_t tid) {
   last_pid_ = pid;
   last_tid_ = tid;
@@ -37,7 +42,7 @@ void Contexts::look_up(std::uint32_t pid, std::uint32_t tid) {
   if (process == processes_.end()) return;
   auto stack = process->second.current.find(tid);
   if (stack == process->second.current.end() || stack->second.empty()) return;
-  last_device_ = stack->second.back().device;
+  last_device_ = known(process->second, stack->second.back());
 }
 
 void Contexts::follow(const Call& call) {
@@ -55,35 +60,28 @@ void Contexts::change(OfProcess& process, const Call& call) {
   std::uint64_t given = call.words.empty() ? 0 : call.words[0];
   std::uint64_t made = call.outs.empty() ? 0 : call.outs[0];
   auto& stack = process.current[call.tid];
-  auto known = [&](std::uint64_t context) {
-    auto device = process.devices.find(context);
-    return device == process.devices.end() ? Device() : Device(device->second);
-  };
-  auto learn = [&](std::uint64_t context, Device device) {
-    if (!context) return;
+  auto learn = [&](Device device) {
+    process.devices.erase(made);  // another one may have had its address
     if (process.devices.size() >= MAX_CONTEXTS) process.devices.clear();
-    if (device)
-      process.devices[context] = *device;
-    else
-      process.devices.erase(context);
+    if (made && device) process.devices[made] = *device;
   };
 
   if (name == "cuCtxCreate") {
-    learn(made, call.details.device);
-    push(stack, Current{made, call.details.device});
+    learn(call.details.device);
+    push(stack, made);
   } else if (name == "cuDevicePrimaryCtxRetain" || name == "cuGreenCtxCreate") {
-    learn(made, call.details.device);
+    learn(call.details.device);
   } else if (name == "cuCtxFromGreenCtx") {
-    learn(made, known(call.words.size() > 1 ? call.words[1] : 0));
+    learn(known(process, call.words.size() > 1 ? call.words[1] : 0));
   } else if (name == "cuCtxSetCurrent") {
     pop(stack);
-    if (given) push(stack, Current{given, known(given)});
+    if (given) push(stack, given);
   } else if (name == "cuCtxPushCurrent") {
-    push(stack, Current{given, known(given)});
+    push(stack, given);
   } else if (name == "cuCtxPopCurrent") {
     pop(stack);
   } else if (name == "cuCtxDestroy") {
-    if (!stack.empty() && stack.back().context == given) pop(stack);
+    if (!stack.empty() && stack.back() == given) pop(stack);
     process.devices.erase(given);
   }
 }

@@ -30,17 +30,16 @@ class Contexts {
   void process_gone(std::uint32_t pid);
 
  private:
-  struct Current {
-    std::uint64_t context;
-    Device device;
-  };
   struct OfProcess {
-    std::unordered_map<std::uint64_t, std::int32_t> devices;          // by context
-    std::unordered_map<std::uint32_t, std::vector<Current>> current;  // by thread; the last counts
+    std::unordered_map<std::uint64_t, std::int32_t> devices;  // by context
+    // The contexts of each thread, of which the last is current. The runtime makes one current
+    // before it says of which device it is.
+    std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> current;
   };
 
   void look_up(std::uint32_t pid, std::uint32_t tid);
-  void change(OfProcess& process, const Call& call);
+  static void change(OfProcess& process, const Call& call);
+  static Device known(const OfProcess& process, std::uint64_t context);
 
   std::unordered_map<std::uint32_t, OfProcess> processes_;
   std::uint32_t last_pid_ = 0;  // most calls come in runs of one thread

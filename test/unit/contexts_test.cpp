@@ -45,6 +45,14 @@ TEST_CASE("A call works on the device of the context that its thread made curren
   CHECK(c.of_launch() == -1);
 }
 
+TEST_CASE("A context may be made current before it is told whose it is") {
+  Devices c;
+  c.make_current(A);
+  CHECK(c.of_launch() == -1);
+  c.retain(1, A);
+  CHECK(c.of_launch() == 1);
+}
+
 TEST_CASE("Contexts are pushed and popped, made and destroyed") {
   Devices c;
   c.call({}, "cuCtxCreate_v2", {0x1, 0, 1}, {A});
