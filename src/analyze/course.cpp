@@ -11,14 +11,11 @@ void Course::finish(const TraceFacts& facts) {
   idle_.finish(facts);
   threads_.finish(facts);
   if (threads_.threads().empty()) return;
-  const ThreadWork& busiest = threads_.threads().front();
-  iterations_ = find_iterations(busiest);
-  phases_ = find_phases(busiest, iterations_, facts.duration());
+  thread_ = &threads_.threads().front();
+  iterations_ = find_iterations(*thread_);
+  phases_ = find_phases(*thread_, iterations_, facts.duration());
   for (const Idle::OfProcess& process : idle_.processes())
-    if (process.pid == busiest.pid && !working_) {
-      idle_time_ = process.idle.total();
-      working_ = process.working_time;
-    }
+    if (process.number == thread_->process) process_ = &process;
 }
 
 }  // namespace cudabpf::analyze

@@ -1,5 +1,5 @@
-// The course of a run, to be compared with another's: the iterations and phases of the thread that
-// launches most, and how long its process left the GPU idle.
+// The course of a run: the iterations and phases of the thread that launches most, and how long its
+// process left the GPU idle.
 #pragma once
 
 #include "analyze/idle.hpp"
@@ -11,23 +11,27 @@ namespace cudabpf::analyze {
 
 class Course : public Analysis {
  public:
-  explicit Course(Names& names) : idle_(names, 0), threads_(0, names, idle_) {}
+  // The thread is one of the process `pid`; 0: of any. Of idle times the longest `gaps` are kept.
+  Course(Names& names, std::uint32_t pid, std::size_t gaps)
+      : idle_(names, gaps), threads_(pid, names, idle_) {}
 
   void line(const Line& line) override;
   void finish(const TraceFacts& facts) override;
 
+  const Idle& idle() const { return idle_; }
+  const ThreadsAtWork& threads() const { return threads_; }
+  const ThreadWork* thread() const { return thread_; }         // null: there is none
+  const Idle::OfProcess* process() const { return process_; }  // likewise; the thread's
   const Iterations& iterations() const { return iterations_; }
   const Phases& phases() const { return phases_; }
-  // ns; of the time from its first work to its last. Both 0: it had none.
-  std::uint64_t idle() const { return idle_time_; }
-  std::uint64_t working() const { return working_; }
 
  private:
   Idle idle_;
   ThreadsAtWork threads_;
+  const ThreadWork* thread_ = nullptr;
+  const Idle::OfProcess* process_ = nullptr;
   Iterations iterations_;
   Phases phases_;
-  std::uint64_t idle_time_ = 0, working_ = 0;
 };
 
 }  // namespace cudabpf::analyze

@@ -127,12 +127,15 @@ std::vector<Difference::Total> totals(const Measures& a, const Measures& b) {
   for (auto& [name, total] : more) all.push_back(std::move(total));
   add("operations on the driver", Unit::count, operations(a), operations(b));
   add("processes that ended badly", Unit::count, errors_a.bad_exits, errors_b.bad_exits);
-  const Course &course_a = a.course(), &course_b = b.course();
-  if (course_a.working() || course_b.working())
-    all.push_back({"GPU probably idle, of the time at work", Unit::share,
-                   millionths(course_a.idle(), course_a.working()),
-                   millionths(course_b.idle(), course_b.working()), course_a.working() > 0,
-                   course_b.working() > 0});
+  auto working = [](const Measures& of) {
+    return of.course().process() ? of.course().process()->working_time : 0;
+  };
+  auto idle_share = [&](const Measures& of) {
+    return working(of) ? millionths(of.course().process()->idle.total(), working(of)) : 0;
+  };
+  if (working(a) || working(b))
+    all.push_back({"GPU probably idle, of the time at work", Unit::share, idle_share(a),
+                   idle_share(b), working(a) > 0, working(b) > 0});
   return all;
 }
 

@@ -65,6 +65,7 @@ Idle::Followed& Idle::followed(const Line& line) {
   if (last_ && number == last_number_) return *last_;
   last_number_ = number;
   last_ = &processes_[number];
+  last_->figures.number = line.process->number;
   last_->figures.pid = line.pid;
   return *last_;
 }

@@ -20,6 +20,7 @@ namespace cudabpf::analyze {
 class Idle : public Analysis {
  public:
   struct OfProcess {
+    std::uint64_t number = 0;  // of the process, in the trace: pids are used again
     std::uint32_t pid = 0;
     std::uint64_t first_work = 0, last_work = 0;
     std::uint64_t working_time = 0;  // from first to last work: it could be idle between them

@@ -14,7 +14,7 @@ Measures::Measures(Names& names)
       kernels_(names),
       ioctls_(names),
       errors_(names, false),
-      course_(names),
+      course_(names, 0, 0),
       memory_(names, *this) {}
 
 void Measures::line(const Line& line) {

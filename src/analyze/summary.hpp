@@ -6,11 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "analyze/idle.hpp"
-#include "analyze/iterations.hpp"
+#include "analyze/course.hpp"
 #include "analyze/memory.hpp"
-#include "analyze/phases.hpp"
-#include "analyze/thread_work.hpp"
 #include "analyze/totals.hpp"
 
 namespace cudabpf::analyze {
@@ -24,7 +21,7 @@ class Summary : public Analysis {
   void finish(const TraceFacts& facts) override;
 
   // Whether there are phases and iterations to tell of.
-  bool found_thread() const { return thread_ != nullptr; }
+  bool found_thread() const { return course_.thread() != nullptr; }
   Json json() const;
   void add_to(Page& page) const;
 
@@ -49,22 +46,18 @@ class Summary : public Analysis {
   std::string scheduler_answer() const;
   Json iterations_json() const;
   std::uint64_t processes() const {
-    return threads_.processes().size() + threads_.other_processes();
+    return course_.threads().processes().size() + course_.threads().other_processes();
   }
   std::uint64_t inference_time() const;
   std::uint64_t inference_idle() const;  // of its process
 
   Names& names_;
   Totals totals_;
-  Idle idle_;
-  ThreadsAtWork threads_;
+  Course course_;
   Memory memory_;
   Json header_;
   std::uint32_t pid_;
-  const ThreadWork* thread_ = nullptr;
   std::uint64_t duration_ = 0;
-  Iterations iterations_;
-  Phases phases_;
 };
 
 }  // namespace cudabpf::analyze

@@ -35,26 +35,27 @@ Json slowest_json(const std::vector<Slow>& slowest, const Names& names) {
 }  // namespace
 
 Json Summary::iterations_json() const {
-  if (iterations_.found == Iterations::Found::none) return nullptr;
-  const Durations& times = iterations_.times;
-  Json json = {{"found", iterations_.found == Iterations::Found::between_waits ? "between_waits"
-                                                                               : "within_a_wait"},
-               {"count", iterations_.count},
-               {"warm_up", iterations_.warm_up},
-               {"pauses", iterations_.pauses},
-               {"launches", iterations_.launches},
-               {"fewest_launches", iterations_.fewest},
-               {"most_launches", iterations_.most},
-               {"begin_us", microseconds(iterations_.begin)},
-               {"warm_us", microseconds(iterations_.warm)},
-               {"end_us", microseconds(iterations_.end)},
+  const Iterations& iterations = course_.iterations();
+  if (iterations.found == Iterations::Found::none) return nullptr;
+  const Durations& times = iterations.times;
+  Json json = {{"found", iterations.found == Iterations::Found::between_waits ? "between_waits"
+                                                                              : "within_a_wait"},
+               {"count", iterations.count},
+               {"warm_up", iterations.warm_up},
+               {"pauses", iterations.pauses},
+               {"launches", iterations.launches},
+               {"fewest_launches", iterations.fewest},
+               {"most_launches", iterations.most},
+               {"begin_us", microseconds(iterations.begin)},
+               {"warm_us", microseconds(iterations.warm)},
+               {"end_us", microseconds(iterations.end)},
                {"timed", times.count()}};
   if (times.count()) {
     json["mean_us"] = microseconds(times.mean());
     json["p50_us"] = microseconds(times.quantile(0.5));
     json["p99_us"] = microseconds(times.quantile(0.99));
-    json["in_calls_us"] = microseconds(iterations_.in_calls);
-    json["waiting_us"] = microseconds(iterations_.waiting);
+    json["in_calls_us"] = microseconds(iterations.in_calls);
+    json["waiting_us"] = microseconds(iterations.waiting);
   }
   return json;
 }
@@ -66,9 +67,9 @@ Json Summary::json() const {
             {"launches", process.launches},
             {"waiting_us", microseconds(process.waiting)}};
   };
-  Json processes = Json::array(), others = process_json(threads_.others());
-  others["count"] = threads_.other_processes();
-  for (const ProcessWork& process : threads_.processes()) {
+  Json processes = Json::array(), others = process_json(course_.threads().others());
+  others["count"] = course_.threads().other_processes();
+  for (const ProcessWork& process : course_.threads().processes()) {
     processes.push_back({{"pid", process.pid}, {"comm", names_.text(process.comm)}});
     processes.back().update(process_json(process));
   }
@@ -82,7 +83,7 @@ Json Summary::json() const {
                   {"unfinished", totals_.unfinished},
                   {"processes", processes},
                   {"other_processes", others},
-                  {"threads_put_away", threads_.put_away()},
+                  {"threads_put_away", course_.threads().put_away()},
                   {"duration_us", microseconds(duration_)},
                   {"lines_by_type", totals_.lines_by_type},
                   {"lines_by_name", totals_.lines_by_name},
@@ -97,10 +98,10 @@ Json Summary::json() const {
                     {"failed", totals_.allocations.failed}}},
                   {"transfers", by_name_json(totals_.transfers)},
                   {"waits", by_name_json(totals_.waits)},
-                  {"loading_calls", phases_.loading_calls},
+                  {"loading_calls", course_.phases().loading_calls},
                   {"iterations", iterations_json()},
-                  {"phases", phases_json(phases_)},
-                  {"gaps", idle_json(idle_)},
+                  {"phases", phases_json(course_.phases())},
+                  {"gaps", idle_json(course_.idle())},
                   {"inference_idle",
                    {{"time_us", microseconds(inference_time())},
                     {"idle_us", microseconds(inference_idle())},
@@ -114,7 +115,8 @@ Json Summary::json() const {
                   {"slowest_of_driver", slowest_json(totals_.slowest_of_driver, names_)},
                   {"errors", errors},
                   {"gpu_errors", totals_.xids}};
-  if (thread_) summary["thread"] = {{"pid", thread_->pid}, {"tid", thread_->tid}};
+  if (course_.thread())
+    summary["thread"] = {{"pid", course_.thread()->pid}, {"tid", course_.thread()->tid}};
   return {{"summary", summary}};
 }
 

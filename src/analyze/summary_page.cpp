@@ -60,8 +60,8 @@ std::string longest_text(const std::vector<Gap>& gaps) {
 void Summary::add_to(Page& page) const {
   add_head(page);
   if (processes() > 1) add_processes(page);
-  if (thread_) {
-    add_phases(page, phases_);
+  if (course_.thread()) {
+    add_phases(page, course_.phases());
     add_answers(page);
     add_slowest(page);
   }
@@ -94,14 +94,14 @@ void Summary::add_head(Page& page) const {
                     "and no share below.",
                     percent(totals_.untimed, totals_.calls)),
         2);
-  if (!thread_) {
+  if (!course_.thread()) {
     if (pid_) page.line(fmt::format("  No call of process {} is in this trace.", pid_));
     return;
   }
-  std::uint64_t others = totals_.launched() - thread_->launches;
+  std::uint64_t others = totals_.launched() - course_.thread()->launches;
   page.paragraph(
       fmt::format("Phases and iterations are of thread {} of process {}, which launches most{}{}.",
-                  thread_->tid, thread_->pid, pid_ ? " of it" : "",
+                  course_.thread()->tid, course_.thread()->pid, pid_ ? " of it" : "",
                   others ? fmt::format("; others launch {}", with_commas(others)) : ""),
       2);
 }
@@ -113,8 +113,8 @@ void Summary::add_processes(Page& page) const {
     table.row(std::move(name), {human_count(process.threads), human_count(process.calls),
                                 human_count(process.launches), human_time(process.waiting)});
   };
-  const auto& processes = threads_.processes();
-  ProcessWork others = threads_.others();
+  const auto& processes = course_.threads().processes();
+  ProcessWork others = course_.threads().others();
   for (std::size_t i = 0; i < processes.size(); i++)
     if (i < SHOWN)
       row(fmt::format("{} {}", processes[i].pid, names_.text(processes[i].comm)), processes[i]);
@@ -123,19 +123,20 @@ void Summary::add_processes(Page& page) const {
   if (this->processes() > SHOWN)
     row(count_of(this->processes() - SHOWN, "other", "others"), others);
   table.add_to(page);
-  if (threads_.put_away())
+  if (course_.threads().put_away())
     page.paragraph(
         fmt::format("Of more than {} threads at once, {} that were quiet for longest were taken to "
                     "have ended; where they come again, they are others.",
-                    with_commas(ThreadsAtWork::MAX_THREADS), with_commas(threads_.put_away())),
+                    with_commas(ThreadsAtWork::MAX_THREADS),
+                    with_commas(course_.threads().put_away())),
         2);
 }
 
 void Summary::add_answers(Page& page) const {
   page.blank();
   page.heading("answers");
-  page.term("loading", phases_.loading_calls
-                           ? count_of(phases_.loading_calls, "CUDA call", "CUDA calls") +
+  page.term("loading", course_.phases().loading_calls
+                           ? count_of(course_.phases().loading_calls, "CUDA call", "CUDA calls") +
                                  " from the first allocation to the last of the weights"
                            : "no weights were seen to be loaded");
   page.term("each iteration", iterations_answer());
@@ -150,28 +151,29 @@ void Summary::add_answers(Page& page) const {
 }
 
 std::string Summary::iterations_answer() const {
-  if (iterations_.found == Iterations::Found::none)
+  const Iterations& iterations = course_.iterations();
+  if (iterations.found == Iterations::Found::none)
     return "no sequence of different kernels repeats at least three times";
-  std::string text = count_of(iterations_.launches, "launch", "launches");
-  if (iterations_.fewest != iterations_.most)
+  std::string text = count_of(iterations.launches, "launch", "launches");
+  if (iterations.fewest != iterations.most)
     text +=
-        fmt::format(" ({} to {})", with_commas(iterations_.fewest), with_commas(iterations_.most));
-  if (const Durations& times = iterations_.times; times.count())
+        fmt::format(" ({} to {})", with_commas(iterations.fewest), with_commas(iterations.most));
+  if (const Durations& times = iterations.times; times.count())
     text += fmt::format(", {} (mean; p50 {}, p99 {})", human_time(times.mean()),
                         human_time(times.quantile(0.5)), human_time(times.quantile(0.99)));
-  text += fmt::format("; {} found ", count_of(iterations_.count, "iteration", "iterations"));
-  text += iterations_.found == Iterations::Found::between_waits
+  text += fmt::format("; {} found ", count_of(iterations.count, "iteration", "iterations"));
+  text += iterations.found == Iterations::Found::between_waits
               ? "between waits for the GPU"
               : "in a row, without a wait: times are those of asking for them";
-  if (iterations_.times.count())
+  if (iterations.times.count())
     text += fmt::format(", {} of the time in CUDA calls, {} waiting for the GPU",
-                        percent(iterations_.in_calls, iterations_.times.total()),
-                        percent(iterations_.waiting, iterations_.times.total()));
-  if (thread_->segments_left_out)
+                        percent(iterations.in_calls, iterations.times.total()),
+                        percent(iterations.waiting, iterations.times.total()));
+  if (course_.thread()->segments_left_out)
     text += fmt::format("; only the first {} waits are looked at",
                         with_commas(ThreadsAtWork::MAX_SEGMENTS));
-  if (iterations_.pauses)
-    text += fmt::format("; {} between them", count_of(iterations_.pauses, "pause", "pauses"));
+  if (iterations.pauses)
+    text += fmt::format("; {} between them", count_of(iterations.pauses, "pause", "pauses"));
   return text;
 }
 
@@ -201,14 +203,14 @@ std::string Summary::transfer_answer() const {
 std::string Summary::of_processes(
     const std::function<std::string(const Idle::OfProcess&)>& text_of) const {
   constexpr std::size_t TOLD = 3;
-  const auto& processes = idle_.processes();
+  const auto& processes = course_.idle().processes();
   std::string text;
   for (std::size_t i = 0; i < std::min(TOLD, processes.size()); i++) {
     text += i ? "; " : "";
     if (processes.size() > 1) text += fmt::format("process {}: ", processes[i].pid);
     text += text_of(processes[i]);
   }
-  std::uint64_t all = processes.size() + idle_.other_processes();
+  std::uint64_t all = processes.size() + course_.idle().other_processes();
   if (all > TOLD) text += "; " + count_of(all - TOLD, "other process", "other processes");
   return text.empty() ? "nothing was launched or copied" : text;
 }
@@ -224,7 +226,7 @@ std::string Summary::idle_answer() const {
                        human_time(process.working_time),
                        count_of(process.idle.count(), "gap", "gaps"));
   });
-  return text + longest_text(idle_.longest_idle());
+  return text + longest_text(course_.idle().longest_idle());
 }
 
 std::string Summary::between_answer() const {
@@ -233,7 +235,7 @@ std::string Summary::between_answer() const {
                               human_time(process.between.total()),
                               human_time(process.between.quantile(0.5)));
          }) +
-         longest_text(idle_.longest_between());
+         longest_text(course_.idle().longest_between());
 }
 
 std::string Summary::blocked_answer() const {

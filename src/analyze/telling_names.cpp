@@ -9,7 +9,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-constexpr int DEEPEST = 4;             // arguments of arguments
+constexpr int DEEPEST = 4;                // arguments of arguments
 constexpr std::size_t LONGEST = 1 << 14;  // of a name that somebody made; real ones reach 5,000
 
 using Texts = std::vector<std::string_view>;

@@ -50,6 +50,7 @@ ThreadsAtWork::Open& ThreadsAtWork::thread(const Line& line) {
     if (open_.size() >= MAX_THREADS) put_quiet_away();
     at = open_.try_emplace(key).first;
     ThreadWork& work = at->second.work;
+    work.process = line.process->number;
     work.pid = line.pid;
     work.tid = line.tid;
     work.first_call = line.ts;

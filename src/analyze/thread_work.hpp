@@ -46,6 +46,7 @@ struct Launch {
 };
 
 struct ThreadWork {
+  std::uint64_t process = 0;  // its number in the trace: pids are used again
   std::uint32_t pid = 0, tid = 0;
   std::uint64_t process_began = 0;  // 0: before the trace
   std::uint64_t process_ended = 0;  // 0: after it
