@@ -14,10 +14,11 @@ namespace cudabpf::analyze {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Calls::By>, 6> BY = {{
+constexpr std::array<std::pair<std::string_view, Calls::By>, 7> BY = {{
     {"function", Calls::By::function},
     {"pid", Calls::By::pid},
     {"tid", Calls::By::tid},
+    {"device", Calls::By::device},
     {"stream", Calls::By::stream},
     {"kernel", Calls::By::kernel},
     {"container", Calls::By::container},
@@ -97,6 +98,9 @@ Calls::Key Calls::key_of(const Line& line) const {
       return {line.process->number, 0, {}};
     case By::tid:
       return {line.process->number, line.tid, {}};
+    case By::device:  // each process numbers those that it sees
+      if (!line.has(Field::ordinal)) return {};
+      return {line.process->number, static_cast<std::uint64_t>(line.ordinal), {}};
     case By::stream: {  // the default streams of all contexts are one
       if (!line.has(Field::stream)) return {};
       Key key{0, 0, stream_of(line)};
@@ -119,6 +123,9 @@ std::string Calls::name_of(const Line& line) const {
       return fmt::format("process {}", line.pid);
     case By::tid:
       return fmt::format("thread {} of process {}", line.tid, line.pid);
+    case By::device:
+      if (!line.has(Field::ordinal)) return "(no device told)";
+      return fmt::format("device {} of process {}", line.ordinal, line.pid);
     case By::stream: {
       if (!line.has(Field::stream)) return "(no stream)";
       StreamKey stream = stream_of(line);

@@ -1,5 +1,5 @@
 // How often each CUDA function was called, and how long that took; of the whole trace, or apart for
-// each process, thread, stream, kernel or container.
+// each process, thread, device, stream, kernel or container.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace cudabpf::analyze {
 
 class Calls : public Analysis {
  public:
-  enum class By : std::uint8_t { function, pid, tid, stream, kernel, container };
+  enum class By : std::uint8_t { function, pid, tid, device, stream, kernel, container };
   static std::optional<By> by(std::string_view name);
 
   struct Figures {

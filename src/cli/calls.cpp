@@ -47,8 +47,8 @@ void add_calls(CLI::App& app, Action& action) {
                   {"calls trace.jsonl", "calls --by stream --top 5 trace.jsonl",
                    "calls --json trace.jsonl | jq '.calls[0]'"});
   sub->add_option("--by", flags->by, "Apart for each process, thread, …")
-      ->type_name("function|pid|tid|stream|kernel|container")
-      ->check(CLI::IsMember({"function", "pid", "tid", "stream", "kernel", "container"})
+      ->type_name("function|pid|tid|device|stream|kernel|container")
+      ->check(CLI::IsMember({"function", "pid", "tid", "device", "stream", "kernel", "container"})
                   .description(""))
       ->capture_default_str();
   add_top(*sub, flags->top, "At most so many functions of each");

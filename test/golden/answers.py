@@ -25,6 +25,7 @@ ANSWERS = {
     "memory-two-gpus": ["memory", TWO_GPUS],
     "gaps": ["gaps", TRANSFORMER],
     "calls": ["calls", TRANSFORMER],
+    "calls-by-device": ["calls", "--by", "device", "--top", "4", TWO_GPUS],
     "calls-by-stream": ["calls", "--by", "stream", "--top", "5", GPT2],
     "ioctls": ["ioctls", VECTOR_ADD],
     "errors": ["errors", GPT2],

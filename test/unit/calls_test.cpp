@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -141,4 +142,24 @@ TEST_CASE("Any number may be a stream's handle") {
   std::sort(names.begin(), names.end());
   CHECK(names == std::vector<std::string>{"(no stream)", "stream 0x0 of process 7",
                                           "stream 0xffffffffffffffff of process 7"});
+}
+
+TEST_CASE("Each process numbers its own devices") {
+  auto launch = [](int pid, const std::string& more) {
+    return R"({"id":1,"type":"kernel","op":"launch","name":"cuLaunchKernel","ts":1,"duration_us":1.000,)"
+           R"("tid":7,"pid":)" +
+           std::to_string(pid) + more + "}\n";
+  };
+  LineParser parser;
+  Calls calls(parser.names(), Calls::By::device);
+  each_line(parser,
+            launch(7, "") + launch(7, R"(,"device":0)") + launch(7, R"(,"device":1)") +
+                launch(8, R"(,"device":0)") + launch(8, R"(,"device":0)"),
+            [&](const Line& line) { calls.line(line); });
+  std::map<std::string, std::uint64_t> counts;
+  for (const auto& group : calls.groups()) counts[group.name] = group.all.count;
+  CHECK(counts == std::map<std::string, std::uint64_t>{{"(no device told)", 1},
+                                                       {"device 0 of process 7", 1},
+                                                       {"device 1 of process 7", 1},
+                                                       {"device 0 of process 8", 2}});
 }
