@@ -12,6 +12,7 @@
 
 #include "objects.hpp"
 #include "settings.hpp"
+#include "state.hpp"
 
 namespace fake {
 namespace {
@@ -127,6 +128,10 @@ std::string line_of(const FinishedCall& call) {
     else
       line += "null";
   });
+  if (auto device = current_device()) {
+    line += ",\"device\":";
+    append(line, static_cast<uint64_t>(*device));
+  }
   line += call.nested ? ",\"nested\":true" : ",\"nested\":false";
   line += ",\"begin_ns\":";
   append(line, call.begin_ns);

@@ -1,4 +1,5 @@
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "behaviour.hpp"
@@ -15,7 +16,8 @@ namespace fake {
 namespace {
 
 struct Contexts {
-  std::map<Handle, int32_t> live;  // and the device of each
+  std::map<Handle, int32_t> live;   // and the device of each
+  std::map<Handle, int32_t> known;  // likewise, with primary ones that nobody retains any more
   std::map<int32_t, Handle> primary;
   std::map<int32_t, int> retained;
 };
@@ -56,7 +58,7 @@ Status create(Handle* context, int32_t device) {
   if (const Status bad = driver_create_context(made, device)) return bad;
   const std::lock_guard lock(state_mutex());
   *context = made;
-  contexts().live[made] = device;
+  contexts().live[made] = contexts().known[made] = device;
   stack.push_back(made);
   return kSuccess;
 }
@@ -64,6 +66,12 @@ Status create(Handle* context, int32_t device) {
 }  // namespace
 
 Handle current_context() { return stack.empty() ? nullptr : stack.back(); }
+
+std::optional<int32_t> current_device() {
+  const std::lock_guard lock(state_mutex());
+  const auto found = contexts().known.find(current_context());
+  return found == contexts().known.end() ? std::nullopt : std::optional(found->second);
+}
 
 Status cuDevicePrimaryCtxRetain(Handle* context, int32_t device) {
   if (!context) return kInvalidValue;
@@ -78,7 +86,7 @@ Status cuDevicePrimaryCtxRetain(Handle* context, int32_t device) {
     Handle& known = contexts().primary[device];
     if (!known) known = new_handle();
     primary = known;
-    contexts().live[primary] = device;
+    contexts().live[primary] = contexts().known[primary] = device;
     first = contexts().retained[device]++ == 0;
   }
   if (first) {
@@ -141,6 +149,7 @@ Status cuCtxDestroy(Handle context) {
     const std::lock_guard lock(state_mutex());
     if (!contexts().live.contains(context)) return kInvalidContext;
     destroy(context);
+    contexts().known.erase(context);
   }
   if (!stack.empty() && stack.back() == context) stack.pop_back();
   driver_destroy_context(context);

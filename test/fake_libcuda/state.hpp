@@ -1,12 +1,15 @@
 // What parts of the simulated driver ask of each other. Hold state_mutex for all of it.
 #pragma once
 
+#include <optional>
+
 #include "types.hpp"
 
 namespace fake {
 
-Handle current_context();             // of this thread; null if none (needs no lock)
-void free_memory_of(Handle context);  // device memory goes away with its context
+Handle current_context();                 // of this thread; null if none (needs no lock)
+std::optional<int32_t> current_device();  // of that context; takes the lock
+void free_memory_of(Handle context);      // device memory goes away with its context
 void unload_modules_of(Handle context);
 
 bool take_memory(uint64_t size);  // false if the device has no more

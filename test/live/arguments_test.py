@@ -52,6 +52,15 @@ class Live(harness.LiveTest):
         self.assertEqual(len(self.records()), len(FAMILIES) + 1)
         self.check(trace)
 
+    def test_devices(self):
+        """Calls that name no device are on that of the context that their thread made current."""
+        trace = self.script("setup; raw cuDevicePrimaryCtxRetain @other 1; malloc a 4K; current other; malloc b 4K; "
+                            "htod b host 64; thread { current ctx; malloc c 4K; sync }; wait; "
+                            "raw cuCtxCreate_v2 @third 0 2; malloc d 4K; push ctx; malloc e 4K; pop x; malloc f 4K; "
+                            "pop x; malloc g 4K; set8 g 1 64; sync-context", fake={"DEVICES": 3})
+        self.check(trace)
+        self.assertEqual([line.get("device") for line in trace.calls if line["name"] == "cuMemAlloc"], [0, 1, 0, 2, 0, 2, 1])
+
     def test_per_thread_stream(self):
         script = "; ".join(f"fork {{ {FAMILIES[name]} }}; wait" for name in
                            ("async_memory", "copies", "copies_2d", "copies_3d", "fills", "launches",

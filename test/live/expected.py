@@ -71,12 +71,24 @@ def render(role, value):
     return value if role in NUMBERS else hex(value)
 
 
+MAKE_CURRENT = {"cuCtxCreate", "cuCtxSetCurrent", "cuCtxPushCurrent"}
+
+
+def works_on_current_device(function):
+    """Without naming it."""
+    if function.type == "memory":
+        return function.op == "set" or (function.op == "alloc" and function.attrs.get("kind") in ("device", "async", "managed"))
+    return function.type in ("transfer", "sync") or (function.type in ("kernel", "graph") and function.op == "launch")
+
+
 class Expectation:
     """Follows one process's calls in the order in which they returned."""
 
     def __init__(self):
         self.sizes = {}  # of memory that is held, by address
         self.names = {}  # of kernels, by handle
+        self.current = set()  # threads that have made a context current
+        self.devices = set()  # that calls have named contexts of
 
     def line(self, call):
         """(fields, arguments): `arguments` may each stand in `args` or be told by a field."""
@@ -94,6 +106,7 @@ class Expectation:
             fields["async"] = True
         self.add_fields(function, call, fields)
         self.add_struct(function, call, fields)
+        self.add_device(function, call, fields)
         if function.type == "memory" and call["ret"] == 0:
             self.follow(function, fields)
         if function.attrs.get("names") == "learn" and call["ret"] == 0:
@@ -154,6 +167,16 @@ class Expectation:
             fields["size"] = size
         if launch:
             self.add_launch(function, call, fields)
+
+    def add_device(self, function, call, fields):
+        """The driver's word on which it is; whether a trace can know it depends on what calls have told."""
+        if function.type == "context" and call["ret"] == 0:
+            if function.name in MAKE_CURRENT:
+                self.current.add(call["tid"])
+            if "device" in fields:
+                self.devices.add(fields["device"])
+        elif works_on_current_device(function) and call["tid"] in self.current and call.get("device") in self.devices:
+            fields.setdefault("device", call["device"])
 
     def size(self, rule, call):
         if not rule:
