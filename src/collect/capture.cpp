@@ -142,6 +142,10 @@ void Capture::start(Sink& sink, const Session& session) {
   options.driver_device = [this](std::uint32_t number) { return driver_device(number); };
   options.driver_version = DriverVersion::parse(session.driver);
   options.entry_only = [this](const Function& f) { return options_.filter.entry_only(f); };
+  auto functions = cuda_functions();
+  options.devices_told = std::all_of(functions.begin(), functions.end(), [&](const Function& f) {
+    return !Contexts::follows(f) || (options_.filter.selects(f) && !options_.filter.entry_only(f));
+  });
   correlator_ = std::make_unique<Correlator>(
       sink, [this](std::uint16_t id) { return numbers_.find(id); },
       [](std::uint32_t pid) { return Procfs().process(static_cast<pid_t>(pid)); }, options);

@@ -5,7 +5,7 @@ namespace cudabpf {
 namespace {
 
 // No program has so many; one that only makes them must not take all memory.
-constexpr std::size_t MAX_CONTEXTS = 4096;
+constexpr std::size_t MAX_KNOWN = 1 << 16;
 constexpr std::size_t MAX_DEPTH = 64;
 
 void push(std::vector<std::uint64_t>& stack, std::uint64_t context) {
@@ -17,16 +17,44 @@ void pop(std::vector<std::uint64_t>& stack) {
   if (!stack.empty()) stack.pop_back();
 }
 
+bool is_any_of(std::string_view name, auto... names) { return ((name == names) || ...); }
+
+bool has_role(const Function& function, Role role) {
+  for (const Argument& argument : function.arguments)
+    if (argument.role == role && !argument.out) return true;
+  return false;
+}
+
+// Pinned and physical memory belong to no context; what is freed, waited for by an event, taken
+// from a pool or copied between peers may be another's.
+bool works_on_one_device(const Function& function) {
+  if (function.type == "transfer") return function.op != "peer";
+  if (function.type == "sync") return function.op != "event";
+  if (function.type == "kernel" || function.type == "graph") return function.op == "launch";
+  if (function.type != "memory" || has_role(function, Role::pool)) return false;
+  return function.op == "set" ||
+         (function.op == "alloc" && is_any_of(function.kind, "device", "async", "managed"));
+}
+
+// One of a newer driver's, which the table does not have.
+bool may_change_contexts(const Function& function) {
+  return function.type == "other" &&
+         (function.name.starts_with("cuCtx") || function.name.starts_with("cuGreenCtx") ||
+          function.name.starts_with("cuDevicePrimaryCtx"));
+}
+
+bool makes_stream(const Function& function) {
+  return function.type == "stream" && function.op == "create";
+}
+
 }  // namespace
 
-// Pinned and physical memory belong to no context, and what is freed may be another's.
-bool Contexts::concerned(const Function& function) {
-  if (function.type == "transfer" || function.type == "sync") return true;
-  if (function.type == "kernel" || function.type == "graph") return function.op == "launch";
-  if (function.type != "memory") return false;
-  bool of_device =
-      function.kind == "device" || function.kind == "async" || function.kind == "managed";
-  return function.op == "set" || (function.op == "alloc" && of_device);
+bool Contexts::follows(const Function& function) {
+  return makes_stream(function) ||
+         is_any_of(function.name, "cuCtxCreate", "cuGLCtxCreate", "cuVDPAUCtxCreate",
+                   "cuDevicePrimaryCtxRetain", "cuGreenCtxCreate", "cuCtxFromGreenCtx",
+                   "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxDestroy",
+                   "cuCtxDetach");
 }
 
 Contexts::Device Contexts::known(const OfProcess& process, std::uint64_t context) {
@@ -34,22 +62,40 @@ Contexts::Device Contexts::known(const OfProcess& process, std::uint64_t context
   return device == process.devices.end() ? Device() : Device(device->second);
 }
 
-void Contexts::look_up(std::uint32_t pid, std::uint32_t tid) {
+Contexts::Device Contexts::current(std::uint32_t pid, std::uint32_t tid) {
+  if (pid == last_pid_ && tid == last_tid_) return last_device_;
   last_pid_ = pid;
   last_tid_ = tid;
   last_device_.reset();
   auto process = processes_.find(pid);
-  if (process == processes_.end()) return;
+  if (process == processes_.end()) return last_device_;
   auto stack = process->second.current.find(tid);
-  if (stack == process->second.current.end() || stack->second.empty()) return;
+  if (stack == process->second.current.end() || stack->second.empty()) return last_device_;
   last_device_ = known(process->second, stack->second.back());
+  return last_device_;
+}
+
+Contexts::Device Contexts::device_of(std::uint32_t pid, std::uint32_t tid, const Function& function,
+                                     std::span<const std::uint64_t> words, const Details& details) {
+  if (!works_on_one_device(function)) return {};
+  auto of = [&](std::uint64_t handle) {
+    auto process = processes_.find(pid);
+    return process == processes_.end() ? Device() : known(process->second, handle);
+  };
+  constexpr std::uint64_t LAST_DEFAULT_STREAM = 2;
+  if (details.stream && *details.stream > LAST_DEFAULT_STREAM) return of(*details.stream);
+  if (has_role(function, Role::context)) return words.empty() ? Device() : of(words[0]);
+  return current(pid, tid);
 }
 
 void Contexts::follow(const Call& call) {
-  if (call.function->type != "context") return;
+  const Function& function = *call.function;
+  if (may_change_contexts(function)) return process_gone(call.pid);
+  if (!follows(function)) return;
   last_pid_ = 0;
   OfProcess& process = processes_[call.pid];
-  if (!call.has_return)
+  bool may_have_failed_before = is_any_of(function.name, "cuCtxDestroy", "cuCtxDetach");
+  if (!call.has_return || (call.result != 0 && may_have_failed_before))
     process.current.erase(call.tid);  // whether it changed something is not known
   else if (call.result == 0)
     change(process, call);
@@ -59,14 +105,18 @@ void Contexts::change(OfProcess& process, const Call& call) {
   std::string_view name = call.function->name;
   std::uint64_t given = call.words.empty() ? 0 : call.words[0];
   std::uint64_t made = call.outs.empty() ? 0 : call.outs[0];
+  Device current_device = makes_stream(*call.function) ? current(call.pid, call.tid) : Device();
   auto& stack = process.current[call.tid];
   auto learn = [&](Device device) {
     process.devices.erase(made);  // another one may have had its address
-    if (process.devices.size() >= MAX_CONTEXTS) process.devices.clear();
+    if (process.devices.size() >= MAX_KNOWN) process.devices.clear();
     if (made && device) process.devices[made] = *device;
   };
 
-  if (name == "cuCtxCreate") {
+  if (makes_stream(*call.function)) {
+    bool green = name == "cuGreenCtxStreamCreate";
+    learn(green ? known(process, call.words.size() > 1 ? call.words[1] : 0) : current_device);
+  } else if (is_any_of(name, "cuCtxCreate", "cuGLCtxCreate", "cuVDPAUCtxCreate")) {
     learn(call.details.device);
     push(stack, made);
   } else if (name == "cuDevicePrimaryCtxRetain" || name == "cuGreenCtxCreate") {
@@ -82,6 +132,9 @@ void Contexts::change(OfProcess& process, const Call& call) {
     pop(stack);
   } else if (name == "cuCtxDestroy") {
     if (!stack.empty() && stack.back() == given) pop(stack);
+    process.devices.erase(given);
+  } else if (name == "cuCtxDetach") {  // destroys it, if nobody else is attached to it
+    stack.clear();
     process.devices.erase(given);
   }
 }

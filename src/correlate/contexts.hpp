@@ -1,9 +1,11 @@
-// Which device a thread's work goes to: that of the context current on it, as far as its calls
-// tell. After a loss nothing is known until they tell again: none is better than the wrong one.
+// Which device a call works on that names none: that of its stream, or of the context current on
+// its thread, as far as earlier calls tell. After a loss nothing is known until they tell again:
+// none is better than the wrong one.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -15,12 +17,11 @@ class Contexts {
  public:
   using Device = std::optional<std::int32_t>;
 
-  // Does the function work on the current context's device, without naming it?
-  static bool concerned(const Function& function);
-  Device device_of(std::uint32_t pid, std::uint32_t tid) {
-    if (pid != last_pid_ || tid != last_tid_) look_up(pid, tid);
-    return last_device_;
-  }
+  // Must its calls be seen, with their results, for any device to be known?
+  static bool follows(const Function& function);
+  // Of a call as it begins.
+  Device device_of(std::uint32_t pid, std::uint32_t tid, const Function& function,
+                   std::span<const std::uint64_t> words, const Details& details);
   // Follows a call that has ended.
   void follow(const Call& call);
 
@@ -31,14 +32,14 @@ class Contexts {
 
  private:
   struct OfProcess {
-    std::unordered_map<std::uint64_t, std::int32_t> devices;  // by context
+    std::unordered_map<std::uint64_t, std::int32_t> devices;  // by context, or by stream
     // The contexts of each thread, of which the last is current. The runtime makes one current
     // before it says of which device it is.
     std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> current;
   };
 
-  void look_up(std::uint32_t pid, std::uint32_t tid);
-  static void change(OfProcess& process, const Call& call);
+  Device current(std::uint32_t pid, std::uint32_t tid);
+  void change(OfProcess& process, const Call& call);
   static Device known(const OfProcess& process, std::uint64_t context);
 
   std::unordered_map<std::uint32_t, OfProcess> processes_;

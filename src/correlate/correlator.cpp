@@ -94,6 +94,9 @@ void Correlator::fill_frame(Frame& frame, const Record& record, const Function& 
   frame.has_text = record.has_text;
   if (record.has_text) frame.text.assign(record.text);
   frame.details = describe_entry(function, record.words, record.structure);
+  if (!frame.details.device && options_.devices_told)
+    frame.details.device =
+        contexts_.device_of(head.pid, head.tid, function, record.words, frame.details);
   // Other handles are of memory.
   bool of_kernel = frame.details.handle && (function.type == "kernel" || function.type == "graph");
   frame.kernel = of_kernel ? names_.find(head.pid, *frame.details.handle) : nullptr;
@@ -166,8 +169,6 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
     call.read_fault |= (ret->head->flags & abi::CB_READ_FAULT) != 0;
     describe_outs(*frame.function, call.words, call.outs, call.details);
   }
-  if (!call.details.device && Contexts::concerned(*frame.function))
-    call.details.device = contexts_.device_of(call.pid, tid);
   contexts_.follow(call);
   follow_memory(call, call.details);
   if (frame.function->names != NamesEffect::none) follow_names(frame, call);

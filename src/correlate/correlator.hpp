@@ -32,6 +32,8 @@ class Correlator {
     std::uint64_t begin_boottime_ns = std::numeric_limits<std::uint64_t>::max();
     // Calls of these functions are recorded at entry alone.
     std::function<bool(const Function&)> entry_only = [](const Function&) { return false; };
+    // All calls that Contexts follows are traced, with their results.
+    bool devices_told = true;
     // The NVIDIA driver, where what is asked of it is traced.
     DriverCalls::DeviceOf driver_device = [](std::uint32_t) { return DriverDevice(); };
     DriverVersion driver_version = {};

@@ -72,19 +72,26 @@ def render(role, value):
 
 
 MAKE_CURRENT = {"cuCtxCreate", "cuCtxSetCurrent", "cuCtxPushCurrent"}
+TELL_DEVICES = MAKE_CURRENT | {"cuDevicePrimaryCtxRetain", "cuCtxPopCurrent", "cuCtxDestroy", "cuCtxDetach", "cuStreamCreate"}
 
 
-def works_on_current_device(function):
+def works_on_one_device(function):
     """Without naming it."""
     if function.type == "memory":
-        return function.op == "set" or (function.op == "alloc" and function.attrs.get("kind") in ("device", "async", "managed"))
-    return function.type in ("transfer", "sync") or (function.type in ("kernel", "graph") and function.op == "launch")
+        return "pool" not in {role for _, role in function.arguments} and (
+            function.op == "set" or (function.op == "alloc" and function.attrs.get("kind") in ("device", "async", "managed")))
+    if function.type in ("kernel", "graph"):
+        return function.op == "launch"
+    return (function.type, function.op) not in {("sync", "event"), ("transfer", "peer")} and function.type in ("transfer", "sync")
 
 
 class Expectation:
     """Follows one process's calls in the order in which they returned."""
 
-    def __init__(self):
+    def __init__(self, symbols=None):
+        names = None if symbols is None else {FUNCTIONS[symbol].name for symbol in symbols if symbol in FUNCTIONS}
+        self.devices_told = names is None or TELL_DEVICES <= names
+        self.streams, self.contexts = {}, {}  # the device of each
         self.sizes = {}  # of memory that is held, by address
         self.names = {}  # of kernels, by handle
         self.current = set()  # threads that have made a context current
@@ -173,10 +180,21 @@ class Expectation:
         if function.type == "context" and call["ret"] == 0:
             if function.name in MAKE_CURRENT:
                 self.current.add(call["tid"])
+            if "device" in fields and call["outs"]:
+                self.contexts[call["outs"][0]] = fields["device"]
             if "device" in fields:
                 self.devices.add(fields["device"])
-        elif works_on_current_device(function) and call["tid"] in self.current and call.get("device") in self.devices:
-            fields.setdefault("device", call["device"])
+        current = call.get("device") if call["tid"] in self.current and call.get("device") in self.devices else None
+        if function.type == "stream" and function.op == "create" and call["ret"] == 0:
+            self.streams[hex(call["outs"][0])] = current
+        if not works_on_one_device(function) or not self.devices_told:
+            return
+        stream = fields.get("stream", "0x0")
+        device = current if int(stream, 16) <= 2 else self.streams.get(stream)
+        if "context" in {role for _, role in function.arguments}:
+            device = None if call["args"][0] not in self.contexts else self.contexts[call["args"][0]]
+        if device is not None:
+            fields.setdefault("device", device)
 
     def size(self, rule, call):
         if not rule:
@@ -304,7 +322,7 @@ def differences(line, call, expectation, pid, clock):
 def check_calls(test, trace, symbols=None):
     """Every line of every thread, in order, against the driver's record."""
     for pid, record in test.records().items():
-        expectation = Expectation()
+        expectation = Expectation(symbols)
         calls = [call for call in record.calls if symbols is None or call["symbol"] in symbols]
         lines = [line for line in trace.calls if line["pid"] == pid]
         by_thread = collections.defaultdict(lambda: ([], []))

@@ -13,7 +13,7 @@ constexpr std::uint64_t A = 0xa000, B = 0xb000;
 struct Devices : Correlating {
   // Of a launch by that thread; -1: it is not known.
   int of_launch(std::uint32_t tid = 100) {
-    call({.tid = tid}, "cuLaunchKernel", {1, 2, 3, 4, 5, 6, 7, 8, 9});
+    call({.tid = tid}, "cuLaunchKernel", {1, 2, 3, 4, 5, 6, 7, 8, 0});
     return last().details.device.value_or(-1);
   }
   void retain(int device, std::uint64_t context, int result = 0) {
@@ -109,7 +109,7 @@ TEST_CASE("Without returns nothing tells which context is current") {
   Correlating c({.entry_only = [](const Function&) { return true; }});
   c.feed(entry({}, "cuDevicePrimaryCtxRetain", {0x1, 0}));
   c.feed(entry({}, "cuCtxSetCurrent", {A}));
-  c.feed(entry({}, "cuLaunchKernel", {1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  c.feed(entry({}, "cuLaunchKernel", {1, 2, 3, 4, 5, 6, 7, 8, 0}));
   CHECK_FALSE(c.last().details.device);
 }
 
@@ -125,10 +125,75 @@ TEST_CASE("Only calls that work on the current device are said to") {
   CHECK(device("cuMemsetD8_v2", {0x7000, 0, 64}) == 1);
   CHECK(device("cuMemcpyHtoD_v2", {0x7000, 0x1, 64}) == 1);
   CHECK(device("cuCtxSynchronize", {}) == 1);
+  CHECK(device("cuCtxSynchronize_v2", {A}) == 1);
+  CHECK(device("cuCtxSynchronize_v2", {B}) == -1);
   CHECK(device("cuStreamSynchronize", {0}) == 1);
+  CHECK(device("cuStreamSynchronize", {0x55}) == -1);  // it may be another context's
+  CHECK(device("cuEventSynchronize", {0x56}) == -1);
+  CHECK(device("cuMemAllocFromPoolAsync", {0x1, 64, 0x57, 0}) == -1);
+  CHECK(device("cuMemcpyPeer", {0x7000, A, 0x8000, B, 64}) == -1);
   CHECK(device("cuGraphLaunch", {1, 0}) == 1);
   CHECK(device("cuMemFree_v2", {0x7000}) == -1);
   CHECK(device("cuMemHostAlloc", {0x1, 64, 0}) == -1);
   CHECK(device("cuModuleUnload", {0x1}) == -1);
   CHECK(device("cuDevicePrimaryCtxRelease_v2", {0}) == 0);  // it names its own
+}
+
+TEST_CASE("A stream has the device of the context in which it was made") {
+  Devices c;
+  c.retain(0, A);
+  c.retain(1, B);
+  c.make_current(B);
+  c.call({}, "cuStreamCreate", {0x1, 0}, {0x5500});
+  c.make_current(A);
+  c.call({}, "cuMemcpyHtoDAsync_v2", {0x7000, 0x1, 64, 0x5500});
+  CHECK(c.last().details.device == 1);
+  c.call({}, "cuMemcpyHtoDAsync_v2", {0x7000, 0x1, 64, 0});
+  CHECK(c.last().details.device == 0);
+  c.call({}, "cuGreenCtxCreate", {0x1, 0x2, 1, 0}, {0x9000});
+  c.call({}, "cuGreenCtxStreamCreate", {0x1, 0x9000, 0, 0}, {0x5600});
+  c.call({}, "cuStreamSynchronize", {0x5600});
+  CHECK(c.last().details.device == 1);
+  c.make_current(0);
+  c.call({}, "cuStreamCreate", {0x1, 0}, {0x5500});  // in a context that is not known
+  c.call({}, "cuStreamSynchronize", {0x5500});
+  CHECK_FALSE(c.last().details.device);
+}
+
+TEST_CASE("Calls that may have changed what is current leave nothing known") {
+  Devices c;
+  c.retain(0, A);
+  c.make_current(A);
+  SECTION("a destruction that reports an earlier failure") {
+    c.call({}, "cuCtxCreate_v2", {0x1, 0, 1}, {B});
+    c.call({}, "cuCtxDestroy_v2", {B}, {}, 700);
+    CHECK(c.of_launch() == -1);
+  }
+  SECTION("a detachment") {
+    c.call({}, "cuCtxDetach", {A});
+    CHECK(c.of_launch() == -1);
+  }
+  SECTION("OpenGL's own way to make one") {
+    c.call({}, "cuGLCtxCreate_v2", {0x1, 0, 1}, {B});
+    CHECK(c.of_launch() == 1);
+  }
+}
+
+TEST_CASE("The device is that of a call's beginning") {
+  Devices c;
+  c.retain(0, A);
+  c.retain(1, B);
+  c.make_current(A);
+  c.feed(entry({.ts = 10, .sp = 0x2000}, "cuLaunchKernel", {1, 2, 3, 4, 5, 6, 7, 8, 0}));
+  c.call({.ts = 20, .sp = 0x1000}, "cuCtxSetCurrent", {B});
+  c.feed(returned({.ts = 200, .sp = 0x2000}, "cuLaunchKernel"));
+  CHECK(c.last().details.device == 0);
+  CHECK(c.of_launch() == 1);
+}
+
+TEST_CASE("Where the calls that tell are not all traced, no device is told") {
+  Correlating c({.devices_told = false});
+  c.call({}, "cuCtxCreate_v2", {0x1, 0, 1}, {A});
+  c.call({}, "cuLaunchKernel", {1, 2, 3, 4, 5, 6, 7, 8, 0});
+  CHECK_FALSE(c.last().details.device);
 }
