@@ -50,11 +50,12 @@ bool makes_stream(const Function& function) {
 }  // namespace
 
 bool Contexts::follows(const Function& function) {
-  return makes_stream(function) ||
-         is_any_of(function.name, "cuCtxCreate", "cuGLCtxCreate", "cuVDPAUCtxCreate",
-                   "cuDevicePrimaryCtxRetain", "cuGreenCtxCreate", "cuCtxFromGreenCtx",
-                   "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxDestroy",
-                   "cuCtxDetach");
+  if (makes_stream(function)) return true;
+  bool may = function.type == "context" || function.type == "graphics";  // launches end here
+  return may && is_any_of(function.name, "cuCtxCreate", "cuGLCtxCreate", "cuVDPAUCtxCreate",
+                          "cuDevicePrimaryCtxRetain", "cuGreenCtxCreate", "cuCtxFromGreenCtx",
+                          "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxDestroy",
+                          "cuCtxDetach");
 }
 
 Contexts::Device Contexts::known(const OfProcess& process, std::uint64_t context) {
