@@ -1,4 +1,5 @@
 """What the GPU's tests and benchmarks both need: the toolkit's CUPTI, PyTorch, the table of functions."""
+import argparse
 import glob
 import os
 import shutil
@@ -17,6 +18,15 @@ def require(script, *programs):
         if not shutil.which(tool):
             print(f"SKIPPED: {tool} was not found: {why}")
             sys.exit(77)
+
+
+def some_of(parts):
+    """The type of an option that takes some of these, comma-separated."""
+    def chosen(text):
+        if not set(text.split(",")) <= set(parts):
+            raise argparse.ArgumentTypeError(f"takes of {', '.join(parts)}, comma-separated")
+        return text.split(",")
+    return chosen
 
 
 def sees_gpu(modules):
