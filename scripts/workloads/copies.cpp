@@ -1,5 +1,5 @@
 // copies [--rounds N] [--bytes N]: every kind of copy, and of filling memory, in every direction,
-// at once and queued.
+// at once and queued; at the end once to a second GPU and back, where there is one.
 #include <vector>
 
 #include "driver.hpp"
@@ -108,6 +108,34 @@ void fill(Memory& m) {
   CHECK(cuStreamSynchronize(m.stream));
 }
 
+// Copies that say that they are between GPUs, and those that only have such addresses.
+void to_another_gpu(Memory& m, const Device& device) {
+  int gpus = 0, reachable = 0;
+  CHECK(cuDeviceGetCount(&gpus));
+  if (gpus < 2) return;
+  std::size_t n = m.bytes;
+  CUdevice other;
+  CUcontext context;
+  CUdeviceptr there;
+  CHECK(cuDeviceGet(&other, device.number() == 0 ? 1 : 0));
+  CHECK(cuDevicePrimaryCtxRetain(&context, other));
+  CHECK(cuCtxSetCurrent(context));
+  CHECK(cuMemAlloc(&there, n));
+  device.use();
+  CHECK(cuMemcpyPeer(there, context, m.a, device.context(), n));
+  CHECK(cuMemcpyPeerAsync(m.a, device.context(), there, context, n, m.stream));
+  CHECK(cuDeviceCanAccessPeer(&reachable, device.number(), other));
+  if (reachable) CHECK(cuCtxEnablePeerAccess(context, 0));
+  CHECK(cuMemcpyDtoDAsync(there, m.a, n, m.stream));
+  CHECK(cuMemcpy(m.a, there, n));
+  CHECK(cuStreamSynchronize(m.stream));
+  if (reachable) CHECK(cuCtxDisablePeerAccess(context));
+  CHECK(cuCtxSetCurrent(context));
+  CHECK(cuMemFree(there));
+  device.use();
+  CHECK(cuDevicePrimaryCtxRelease(other));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -125,4 +153,5 @@ int main(int argc, char** argv) {
     blocks(memory);
     fill(memory);
   }
+  to_another_gpu(memory, device);
 }

@@ -44,6 +44,8 @@ enum class Field : std::uint8_t {
   stream,
   handle,
   ordinal,
+  src_device,
+  dst_device,
   grid,
   block,
   shared,
@@ -74,7 +76,8 @@ struct Line {
   std::uint32_t pid = 0, tid = 0, ppid = 0;
   std::int64_t ret = 0;
   std::uint64_t size = 0, ptr = 0, dst = 0, src = 0, stream = 0, handle = 0;
-  std::int64_t ordinal = 0;  // of the device that a call names
+  std::int64_t ordinal = 0;                     // of the device that a call names
+  std::int64_t src_device = 0, dst_device = 0;  // of a copy between GPUs
   std::array<std::uint32_t, 3> grid{}, block{};
   std::uint32_t shared = 0;
   std::uint32_t ioctls = 0;

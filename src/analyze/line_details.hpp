@@ -23,6 +23,8 @@ enum class Detail : std::uint8_t {
   block,
   shared,
   device,
+  src_device,
+  dst_device,
   control,
   object_class,
   status,
@@ -31,9 +33,10 @@ enum class Detail : std::uint8_t {
   id,
 };
 // By which name: as in the trace.
-constexpr std::array<std::string_view, 19> DETAILS = {
-    "error", "ret",    "size",   "kind",    "ptr",   "dst",    "src",    "stream", "kernel", "grid",
-    "block", "shared", "device", "control", "class", "status", "ioctls", "state",  "id"};
+constexpr std::array<std::string_view, 21> DETAILS = {
+    "error",      "ret",     "size",  "kind",   "ptr",    "dst",    "src",
+    "stream",     "kernel",  "grid",  "block",  "shared", "device", "src_device",
+    "dst_device", "control", "class", "status", "ioctls", "state",  "id"};
 
 // How it ended, where that is not known; empty: it is.
 constexpr std::string_view state_of(const Line& line) {
@@ -62,6 +65,8 @@ void details_of(const Line& line, const Names& names, Out&& out) {
   if (line.shared) out.number(Detail::shared, line.shared);
   if (line.has(Field::ordinal)) out.number(Detail::device, line.ordinal);
   if (line.device) out.name(Detail::device, line.device);
+  if (line.has(Field::src_device)) out.number(Detail::src_device, line.src_device);
+  if (line.has(Field::dst_device)) out.number(Detail::dst_device, line.dst_device);
   if (line.control) out.name(Detail::control, line.control);
   if (line.object_class) out.name(Detail::object_class, line.object_class);
   if (line.status && names.text(line.status) != "NV_OK") out.name(Detail::status, line.status);

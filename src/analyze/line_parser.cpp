@@ -258,6 +258,10 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
     case packed("device"):
       if (token_of(value).starts_with('"')) return text_of("device", line.device);
       return as("device", Field::ordinal, WHOLE, line.ordinal);
+    case packed("src_device"):
+      return as("src_device", Field::src_device, WHOLE, line.src_device);
+    case packed("dst_device"):
+      return as("dst_device", Field::dst_device, WHOLE, line.dst_device);
     case packed("ioctls"):
       return as("ioctls", Field::ioctls, WHOLE, line.ioctls);
     case packed("ioctl_us"):

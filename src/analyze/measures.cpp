@@ -27,7 +27,7 @@ void Measures::line(const Line& line) {
   if (line.kind != LineKind::call || line.type != transfer_ || line.failed() || !is_counted(line) ||
       line.recorded)
     return;
-  Transfers& transfers = transfers_[line.op.id];
+  Transfers& transfers = transfers_[direction_of(line, names_).id];
   transfers.count++;
   transfers.bytes += line.size;
 }
@@ -57,9 +57,9 @@ std::vector<Calls::Figures> Measures::functions() const {
 
 std::vector<Measures::Transfers> Measures::transfers() const {
   std::vector<Transfers> all;
-  for (const auto& [op, transfers] : transfers_) {
+  for (const auto& [direction, transfers] : transfers_) {
     all.push_back(transfers);
-    all.back().name = names_.text({op});
+    all.back().name = names_.text({direction});
   }
   return all;
 }

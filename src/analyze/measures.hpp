@@ -60,7 +60,7 @@ class Measures : public Analysis, private LiveMemory::Listener {
   Errors errors_;
   Course course_;
   LiveMemory memory_;
-  std::map<std::uint32_t, Transfers> transfers_;  // by their op
+  std::map<std::uint32_t, Transfers> transfers_;  // by direction
   std::array<Held, MEMORY_KINDS> held_{};
   TraceFacts facts_;
   Json header_;

@@ -73,7 +73,7 @@ void Totals::call(const Line& line) {
     case Work::to_device:
     case Work::to_host:
     case Work::copy:
-      add_to(transfers_[line.op.id], line);
+      add_to(transfers_[direction_of(line, names_).id], line);
       break;
     case Work::wait:
       add_to(waits_[line.name.id], line);

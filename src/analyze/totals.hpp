@@ -85,7 +85,7 @@ class Totals : public Analysis {
 
   Slowest slow_calls_{SLOWEST}, slow_driver_calls_{SLOWEST};
 
-  const Names& names_;
+  Names& names_;
   WorkOf work_of_;
   Name kernel_, launch_, memory_, alloc_, scheduling_, ioctl_;
   std::vector<std::uint64_t> type_counts_, name_counts_;  // by the name's number

@@ -1,5 +1,7 @@
 #include "analyze/work.hpp"
 
+#include <fmt/format.h>
+
 namespace cudabpf::analyze {
 
 WorkOf::WorkOf(Names& names)
@@ -39,6 +41,13 @@ Work WorkOf::of_transfer(Name op) const {
   if (op == host_to_device_ || op == host_to_array_) return Work::to_device;
   if (op == device_to_host_ || op == array_to_host_) return Work::to_host;
   return Work::copy;
+}
+
+Name direction_of(const Line& copy, Names& names) {
+  if (!copy.has(Field::src_device) || !copy.has(Field::dst_device) ||
+      copy.src_device == copy.dst_device)
+    return copy.op;
+  return names.add(fmt::format("GPU {} to GPU {}", copy.src_device, copy.dst_device));
 }
 
 }  // namespace cudabpf::analyze

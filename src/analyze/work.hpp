@@ -45,6 +45,9 @@ inline bool waits(Work work, const Line& line) {
 // the outermost.
 inline bool is_counted(const Line& call) { return !call.has(Field::parent); }
 
+// Which way a copy went: its `op`, or from which GPU to which.
+Name direction_of(const Line& copy, Names& names);
+
 // The GPU has something to do after it.
 inline bool gives_work(Work work) { return work >= Work::launch && work <= Work::copy; }
 

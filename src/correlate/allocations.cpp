@@ -16,16 +16,39 @@ bool removes(const Function& function) {
 
 }  // namespace
 
+void Allocations::add(OfProcess& process, const Function& function, const Details& details) {
+  // What lay here before is gone, even if that was not seen.
+  erase_overlapping(process.ranges, *details.ptr, details.size.value_or(1));
+  if (!details.size.value_or(0)) return;
+  Range range{.size = *details.size, .losses = process.losses};
+  if (function.kind == "host") {
+    range.side = Side::host;
+  } else if (function.kind == "managed") {
+    range.side = Side::either;
+  } else if (details.device) {
+    range.device = details.device;
+  } else if (details.handle) {
+    auto device = process.device_of_handle.find(*details.handle);
+    if (device != process.device_of_handle.end()) range.device = device->second;
+  }
+  process.ranges.insert_or_assign(*details.ptr, range);
+}
+
+void Allocations::follow_handle(OfProcess& process, const Function& function,
+                                const Details& details) {
+  if (adds(function) && details.device)
+    process.device_of_handle[*details.handle] = *details.device;
+  else if (adds(function) || removes(function))
+    process.device_of_handle.erase(*details.handle);
+}
+
 void Allocations::follow(std::uint32_t pid, const Function& function, Details& details) {
-  if (!details.ptr) return;
+  if (!details.ptr) {
+    if (details.handle) follow_handle(processes_[pid], function, details);
+    return;
+  }
   if (adds(function)) {
-    Ranges& ranges = processes_[pid].ranges;
-    // What lay here before is gone, even if that was not seen.
-    erase_overlapping(ranges, *details.ptr, details.size.value_or(1));
-    Side side = function.kind == "host"      ? Side::host
-                : function.kind == "managed" ? Side::either
-                                             : Side::device;
-    if (details.size.value_or(0)) ranges.insert_or_assign(*details.ptr, Range{*details.size, side});
+    add(processes_[pid], function, details);
   } else if (removes(function)) {
     auto process = processes_.find(pid);
     if (process == processes_.end()) return;
@@ -57,7 +80,7 @@ void Allocations::follow_addresses(std::uint32_t pid, const Function& function,
   } else if (outs[0] && outs[1]) {
     bool managed = function.name == "cuLibraryGetManaged";
     erase_overlapping(process.ranges, outs[0], outs[1]);
-    process.ranges[outs[0]] = Range{outs[1], managed ? Side::either : Side::device};
+    process.ranges[outs[0]] = Range{.size = outs[1], .side = managed ? Side::either : Side::device};
   }
 }
 
@@ -98,6 +121,32 @@ void Allocations::infer_direction(std::uint32_t pid, Details& details) const {
   bool from_device = *from == Side::device;
   details.op = to_device ? (from_device ? "DtoD" : "HtoD") : (from_device ? "DtoH" : "HtoH");
   details.inferred_op = true;
+}
+
+std::optional<std::int32_t> Allocations::device_at(const OfProcess& process,
+                                                   std::uint64_t address) {
+  auto range = range_at(process.ranges, address);
+  bool sure = range != process.ranges.end() && !range->second.doubtful &&
+              range->second.losses == process.losses;
+  return sure ? range->second.device : std::nullopt;
+}
+
+void Allocations::find_devices(std::uint32_t pid, const Function& function,
+                               Details& details) const {
+  if (!details.dst || !details.src) return;
+  auto process = processes_.find(pid);
+  if (process == processes_.end()) return;
+  auto to = device_at(process->second, *details.dst);
+  auto from = device_at(process->second, *details.src);
+  if (!to || !from || (function.op != "peer" && to == from)) return;
+  details.dst_device = to;
+  details.src_device = from;
+}
+
+void Allocations::calls_lost(std::uint32_t pid) {
+  processes_[pid].all_seen = false;
+  processes_[pid].losses++;
+  processes_[pid].device_of_handle.clear();
 }
 
 void Allocations::context_destroyed(std::uint32_t pid) {

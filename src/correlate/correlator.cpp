@@ -101,6 +101,7 @@ void Correlator::fill_frame(Frame& frame, const Record& record, const Function& 
   bool of_kernel = frame.details.handle && (function.type == "kernel" || function.type == "graph");
   frame.kernel = of_kernel ? names_.find(head.pid, *frame.details.handle) : nullptr;
   if (frame.details.op == "unified") allocations_.infer_direction(head.pid, frame.details);
+  if (function.type == "transfer") allocations_.find_devices(head.pid, function, frame.details);
 }
 
 void Correlator::on_entry(const Record& record) {

@@ -317,6 +317,12 @@ char* CallLine::write_details(char* at, const Call& call, const FunctionText& te
     at = put(at, ",\"device\":");
     at = put_signed(at, *details.device);
   }
+  if (details.src_device && details.dst_device) {
+    at = put(at, ",\"src_device\":");
+    at = put_signed(at, *details.src_device);
+    at = put(at, ",\"dst_device\":");
+    at = put_signed(at, *details.dst_device);
+  }
   return at;
 }
 

@@ -61,6 +61,18 @@ class Live(harness.LiveTest):
         self.check(trace)
         self.assertEqual([line.get("device") for line in trace.calls if line["name"] == "cuMemAlloc"], [0, 1, 0, 2, 0, 2, 1])
 
+    def test_copies_between_devices(self):
+        """By the addresses: a copy need not say that it goes to another GPU."""
+        trace = self.script("setup; raw cuDevicePrimaryCtxRetain @other 1; stream s; malloc a 4K; malloc-managed m 4K; reserve r 4M; "
+                            "create h 2M; map r 2M h; current other; malloc b 4K; malloc-async c 4K; dtod a b 100; dtod b c 100; "
+                            "copy c a 8; dtod-async b r 16 s; peer b other a ctx 2K; peer b other c other 1K; dtod b m 64; "
+                            "htod b host 64; copy3d-peer dtod a b 2 3 4 ctx other; copy2d dtod b a 3 5; unmap r 2M; dtod b r 16; "
+                            "free a; dtod b a 8", fake={"DEVICES": 2})
+        self.check(trace)
+        ends = [(line.get("src_device"), line.get("dst_device")) for line in trace.calls if line["type"] == "transfer"]
+        self.assertEqual(ends, [(1, 0), (None, None), (0, 1), (0, 1), (0, 1), (1, 1), (None, None), (None, None), (1, 0),
+                                (0, 1), (None, None), (None, None)])
+
     def test_per_thread_stream(self):
         script = "; ".join(f"fork {{ {FAMILIES[name]} }}; wait" for name in
                            ("async_memory", "copies", "copies_2d", "copies_3d", "fills", "launches",

@@ -93,6 +93,8 @@ class Expectation:
         self.devices_told = names is None or TELL_DEVICES <= names
         self.streams, self.contexts = {}, {}  # the device of each
         self.sizes = {}  # of memory that is held, by address
+        self.lies_on = {}  # the device of each, where a trace can know it
+        self.handles = {}  # the device of physical memory
         self.names = {}  # of kernels, by handle
         self.current = set()  # threads that have made a context current
         self.devices = set()  # that calls have named contexts of
@@ -114,8 +116,11 @@ class Expectation:
         self.add_fields(function, call, fields)
         self.add_struct(function, call, fields)
         self.add_device(function, call, fields)
+        if function.type == "transfer":
+            self.add_devices_of_ends(function, fields)
         if function.type == "memory" and call["ret"] == 0:
             self.follow(function, fields)
+            self.follow_devices(function, fields)
         if function.attrs.get("names") == "learn" and call["ret"] == 0:
             handle = hex(call["outs"][0])
             self.names[handle] = call["strings"][0] if "strings" in call else self.names.get(hex(call["args"][1]))
@@ -196,6 +201,18 @@ class Expectation:
         if device is not None:
             fields.setdefault("device", device)
 
+    def device_at(self, address):
+        for start, device in self.lies_on.items():
+            if 0 <= int(address, 16) - int(start, 16) < self.sizes.get(start, 0):
+                return device
+        return None
+
+    def add_devices_of_ends(self, function, fields):
+        ends = {f"{end}_device": self.device_at(fields[end]) for end in ("src", "dst") if end in fields}
+        known = set(ends.values())
+        if len(ends) == 2 and None not in known and (len(known) == 2 or function.op == "peer"):
+            fields.update(ends)
+
     def size(self, rule, call):
         if not rule:
             return None
@@ -269,6 +286,14 @@ class Expectation:
         elif function.op in ("free", "unmap", "unregister") and fields.get("ptr") in self.sizes:
             fields.setdefault("size", self.sizes[fields["ptr"]])
             del self.sizes[fields["ptr"]]
+
+
+    def follow_devices(self, function, fields):
+        kind, handle, at = function.attrs.get("kind"), fields.get("handle"), fields.get("ptr")
+        if handle and not at and function.op in ("alloc", "free"):
+            self.handles[handle] = fields.get("device")
+        elif at in self.sizes and function.op in ("alloc", "map"):
+            self.lies_on[at] = fields.get("device", self.handles.get(handle)) if kind not in ("host", "managed") else None
 
 
 TOLD_BY = ("size", "ptr", "dst", "src", "stream", "handle", "device", "shared")

@@ -172,12 +172,17 @@ TEST_CASE("Transfers, memory, errors and ioctls") {
   };
   std::string failure = call("init", "init", "cuInit",
                              R"(,"duration_us":1.000,"ret":100,"error":"CUDA_ERROR_NO_DEVICE")");
-  std::string a = transfer(5) + transfer(6) + transfer(7, 1) + memory("alloc", "0x10") +
-                  memory("free", "0x10") + memory("alloc", "0x10") + ioctl("memory");
+  std::string to_other_gpu =
+      call("transfer", "DtoD", "cuMemcpyDtoD",
+           R"(,"duration_us":1.000,"ret":0,"size":9,"src_device":1,"dst_device":0)");
+  std::string a = to_other_gpu + transfer(5) + transfer(6) + transfer(7, 1) +
+                  memory("alloc", "0x10") + memory("free", "0x10") + memory("alloc", "0x10") +
+                  ioctl("memory");
   std::string b = memory("alloc", "0x10") + memory("alloc", "0x20") + failure + failure;
   Compared compared = compare(a, b);
   CHECK(total(compared.difference, "transfers HtoD") == Both{2, 0});
   CHECK(total(compared.difference, "transfers HtoD, bytes") == Both{11, 0});
+  CHECK(total(compared.difference, "transfers GPU 1 to GPU 0, bytes") == Both{9, 0});
   CHECK(total(compared.difference, "memory at its peak, device") == Both{1000, 2000});
   CHECK(total(compared.difference, "operations on the driver") == Both{1, 0});
   CHECK(total(compared.difference, "calls that failed") == Both{1, 2});

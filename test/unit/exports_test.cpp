@@ -162,9 +162,9 @@ TEST_CASE("A call for Perfetto") {
                R"("pid":7,"tid":7,"ret":0})",
                PerfettoTrace::Packets::plain);
   // timestamp 150, NEEDS_STATE, a slice that begins on track 2 with name 1, category 1 and the
-  // annotation 19 (id) 9, sequence 1; interned in the same packet.
+  // annotation 21 (id) 9, sequence 1; interned in the same packet.
   std::string begin =
-      "\x40\x96\x01\x68\x02\x5a\x0e\x48\x01\x58\x02\x50\x01\x18\x01\x22\x04\x08\x13\x18\x09\x50\x01"
+      "\x40\x96\x01\x68\x02\x5a\x0e\x48\x01\x58\x02\x50\x01\x18\x01\x22\x04\x08\x15\x18\x09\x50\x01"
       "\x62\x16\x12\x0a\x08\x01\x12\x06"
       "cuInit\x0a\x08\x08\x01\x12\x04"
       "init";

@@ -65,6 +65,23 @@ TEST_CASE("Work inside of other calls, and waits of unknown time") {
   CHECK_THAT(summed.page, ContainsSubstring("cuStreamSynchronize 10 ns in 2 (1 of unknown time)"));
 }
 
+TEST_CASE("Copies between GPUs are told by these, whatever the call says that it is") {
+  SampleProgram program;
+  auto copy = [&](const char* op, const std::string& more) {
+    program.call("transfer", op, "cuMemcpy", 1, R"(,"size":1024)" + more);
+  };
+  copy("DtoD", R"(,"src_device":0,"dst_device":1)");
+  copy("peer", R"(,"src_device":0,"dst_device":1)");
+  copy("peer", R"(,"src_device":1,"dst_device":1)");
+  copy("peer", R"(,"src_device":1)");
+  copy("DtoD", "");
+  Summed summed(program);
+  CHECK(summed.json["transfers"]["GPU 0 to GPU 1"]["count"] == 2);
+  CHECK(summed.json["transfers"]["peer"]["count"] == 2);
+  CHECK(summed.json["transfers"]["DtoD"]["count"] == 1);
+  CHECK_THAT(summed.page, ContainsSubstring("GPU 0 to GPU 1 2.00 KiB in 2 calls"));
+}
+
 TEST_CASE("Of many processes the busiest are told, and the others together") {
   SampleProgram program;
   for (program.pid = 1; program.pid <= 9; program.pid++) program.launch("a");
