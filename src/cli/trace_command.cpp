@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -18,6 +19,20 @@ namespace {
 constexpr unsigned WIDEST = 160;
 constexpr std::chrono::milliseconds SOON(500), OFTEN(100);
 
+constexpr std::string_view ERASE = "\r\033[K";
+
+// Ctrl-C leaves no half of a line on the terminal. Who has a handler of his own erases it himself.
+void erase_when_interrupted() {
+  struct sigaction now {};
+  if (::sigaction(SIGINT, nullptr, &now) || now.sa_handler != SIG_DFL) return;
+  now.sa_handler = [](int signal) {
+    [[maybe_unused]] auto written = ::write(STDERR_FILENO, ERASE.data(), ERASE.size());
+    ::raise(signal);  // which ends the program as if nobody had looked
+  };
+  now.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+  ::sigaction(SIGINT, &now, nullptr);
+}
+
 // How far a long read is, on one line that goes away again.
 class ProgressBar {
  public:
@@ -30,13 +45,14 @@ class ProgressBar {
     auto now = std::chrono::steady_clock::now();
     if (now < next_) return;
     next_ = now + OFTEN;
+    if (!shown_) erase_when_interrupted();
     shown_ = true;
     if (!size) {
-      fmt::print(stderr, "\r\033[Kreading: {}", human_bytes(read));
+      fmt::print(stderr, "{}reading: {}", ERASE, human_bytes(read));
     } else {
       constexpr std::size_t CELLS = 40;
       std::size_t full = std::min<std::size_t>(CELLS, read * CELLS / size);
-      fmt::print(stderr, "\r\033[Kreading: {:3} % [{}{}] {}", read * 100 / size,
+      fmt::print(stderr, "{}reading: {:3} % [{}{}] {}", ERASE, read * 100 / size,
                  std::string(full, '#'), std::string(CELLS - full, ' '), human_bytes(size));
     }
     std::fflush(stderr);
@@ -44,7 +60,7 @@ class ProgressBar {
 
  private:
   void clear() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
+    if (shown_) fmt::print(stderr, "{}", ERASE);
     shown_ = false;
   }
 

@@ -1,13 +1,16 @@
 """What a person meets at the command line of the subcommands that read traces: texts, exit statuses, files.
 usage: reading.py CUDABPF"""
+import contextlib
 import json
 import os
 import pathlib
 import pty
+import select
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -144,6 +147,28 @@ class Reading(unittest.TestCase):
         self.ask("export", "t.jsonl", "--format", "csv", "-o", "-", stdout=theirs)
         os.close(ours)
         os.close(theirs)
+
+    def test_interrupted(self):
+        """The line that tells how far it is goes with it."""
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([cudabpf, "calls", "-"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=theirs) as reading:
+            said, begin = b"", time.monotonic()
+            reading.stdin.write(HEADER.encode())
+            while b"reading: " not in said and time.monotonic() < begin + 30:
+                reading.stdin.write("".join(call(number) for number in range(1, 2000)).encode())
+                reading.stdin.flush()
+                if select.select([ours], [], [], 0)[0]:
+                    said += os.read(ours, 4096)
+            reading.send_signal(signal.SIGINT)
+            self.assertEqual(reading.wait(), -signal.SIGINT)
+            while select.select([ours], [], [], 0)[0]:
+                said += os.read(ours, 4096)
+            with contextlib.suppress(BrokenPipeError):
+                reading.stdin.close()
+        os.close(ours)
+        os.close(theirs)
+        self.assertIn(b"reading: ", said)
+        self.assertTrue(said.endswith(b"\r\x1b[K"), said[-80:])
 
     def test_full_disk(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
