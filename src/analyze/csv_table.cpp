@@ -12,8 +12,9 @@ namespace {
 // By the names of the trace's fields; times are in nanoseconds, and `name` of a loss is its reason.
 constexpr std::string_view COLUMNS =
     "id,type,op,name,symbol,ts_ns,duration_ns,pid,tid,ret,error,state,parent,call,size,kind,ptr,"
-    "dst,src,stream,async,kernel,grid,block,shared,handle,device,control,class,group,status,ioctls,"
-    "ioctl_ns,count,args\n";
+    "dst,src,stream,async,kernel,grid,block,shared,handle,device,src_device,dst_device,control,"
+    "class,"
+    "group,status,ioctls,ioctl_ns,count,args\n";
 
 bool is_row(LineKind kind) {
   return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt ||
@@ -58,6 +59,8 @@ void CsvTable::line(const Line& line) {
     name(line.device), next();
   else
     number(line, Field::ordinal, line.ordinal);
+  number(line, Field::src_device, line.src_device);
+  number(line, Field::dst_device, line.dst_device);
   name(line.control), next();
   name(line.object_class), next();
   name(line.group), next();

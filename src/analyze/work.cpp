@@ -1,6 +1,6 @@
 #include "analyze/work.hpp"
 
-#include <fmt/format.h>
+#include "util/terminal.hpp"
 
 namespace cudabpf::analyze {
 
@@ -47,7 +47,7 @@ Name direction_of(const Line& copy, Names& names) {
   if (!copy.has(Field::src_device) || !copy.has(Field::dst_device) ||
       copy.src_device == copy.dst_device)
     return copy.op;
-  return names.add(fmt::format("GPU {} to GPU {}", copy.src_device, copy.dst_device));
+  return names.add(between_gpus(copy.src_device, copy.dst_device));
 }
 
 }  // namespace cudabpf::analyze

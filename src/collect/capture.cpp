@@ -143,9 +143,13 @@ void Capture::start(Sink& sink, const Session& session) {
   options.driver_version = DriverVersion::parse(session.driver);
   options.entry_only = [this](const Function& f) { return options_.filter.entry_only(f); };
   auto functions = cuda_functions();
-  options.devices_told = std::all_of(functions.begin(), functions.end(), [&](const Function& f) {
-    return !Contexts::follows(f) || (options_.filter.selects(f) && !options_.filter.entry_only(f));
-  });
+  auto all_returns_of = [&](bool (*follows)(const Function&)) {
+    return std::all_of(functions.begin(), functions.end(), [&](const Function& f) {
+      return !follows(f) || (options_.filter.selects(f) && !options_.filter.entry_only(f));
+    });
+  };
+  options.devices_told = all_returns_of(Contexts::follows);
+  options.ends_told = options.devices_told && all_returns_of(Allocations::follows);
   correlator_ = std::make_unique<Correlator>(
       sink, [this](std::uint16_t id) { return numbers_.find(id); },
       [](std::uint32_t pid) { return Procfs().process(static_cast<pid_t>(pid)); }, options);

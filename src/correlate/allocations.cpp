@@ -14,7 +14,31 @@ bool removes(const Function& function) {
   return function.op == "free" || function.op == "unmap" || function.op == "unregister";
 }
 
+bool is_address(const Argument& a) {
+  return a.role == Role::ptr || a.role == Role::ptr32 || a.role == Role::hptr;
+}
+
+bool returns_handle(const Function& function) {
+  const auto& arguments = function.arguments;
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [](const Argument& a) { return a.out && a.role == Role::mem_handle; });
+}
+
+// It gives memory that another call, or another process, has made an address here.
+bool opens(const Function& function) {
+  return function.type == "ipc" || function.type == "graphics";
+}
+
+// No program has so many handles; one that only makes them must not take all memory.
+constexpr std::size_t MAX_HANDLES = 1 << 16;
+
 }  // namespace
+
+bool Allocations::follows(const Function& function) {
+  if (function.type == "memory")
+    return adds(function) || removes(function) || returns_handle(function);
+  return opens(function) || (function.type == "context" && function.names == NamesEffect::forget);
+}
 
 void Allocations::add(OfProcess& process, const Function& function, const Details& details) {
   // What lay here before is gone, even if that was not seen.
@@ -36,10 +60,12 @@ void Allocations::add(OfProcess& process, const Function& function, const Detail
 
 void Allocations::follow_handle(OfProcess& process, const Function& function,
                                 const Details& details) {
-  if (adds(function) && details.device)
-    process.device_of_handle[*details.handle] = *details.device;
-  else if (adds(function) || removes(function))
-    process.device_of_handle.erase(*details.handle);
+  auto& devices = process.device_of_handle;
+  if (adds(function) || removes(function) || returns_handle(function))
+    devices.erase(*details.handle);
+  if (!adds(function) || !details.device) return;
+  if (devices.size() >= MAX_HANDLES) devices.clear();
+  devices[*details.handle] = *details.device;
 }
 
 void Allocations::follow(std::uint32_t pid, const Function& function, Details& details) {
@@ -66,9 +92,8 @@ void Allocations::follow(std::uint32_t pid, const Function& function, Details& d
 void Allocations::follow_addresses(std::uint32_t pid, const Function& function,
                                    std::span<const std::uint64_t> outs) {
   const auto& arguments = function.arguments;
-  auto returns_address = [](const Argument& a) {
-    return a.out && (a.role == Role::ptr || a.role == Role::ptr32 || a.role == Role::hptr);
-  };
+  if (opens(function) && returns_handle(function)) processes_[pid].device_of_handle.erase(outs[0]);
+  auto returns_address = [](const Argument& a) { return a.out && is_address(a); };
   if (std::none_of(arguments.begin(), arguments.end(), returns_address)) return;
   OfProcess& process = processes_[pid];
   // Address and size, as cuModuleGetGlobal returns them. cuLibraryGetManaged's may be on either
@@ -77,6 +102,10 @@ void Allocations::follow_addresses(std::uint32_t pid, const Function& function,
                arguments[1].out && arguments[0].role != Role::hptr;
   if (!sized) {
     process.all_seen = false;
+    if (opens(function)) erase_overlapping(process.ranges, outs[0], 1);
+  } else if (function.type == "query" &&
+             range_at(process.ranges, outs[0]) != process.ranges.end()) {
+    return;  // it tells of what is known
   } else if (outs[0] && outs[1]) {
     bool managed = function.name == "cuLibraryGetManaged";
     erase_overlapping(process.ranges, outs[0], outs[1]);
@@ -123,22 +152,31 @@ void Allocations::infer_direction(std::uint32_t pid, Details& details) const {
   details.inferred_op = true;
 }
 
-std::optional<std::int32_t> Allocations::device_at(const OfProcess& process,
-                                                   std::uint64_t address) {
+std::optional<std::int32_t> Allocations::device_of(const OfProcess& process, std::uint64_t address,
+                                                   std::uint64_t size) {
   auto range = range_at(process.ranges, address);
-  bool sure = range != process.ranges.end() && !range->second.doubtful &&
-              range->second.losses == process.losses;
-  return sure ? range->second.device : std::nullopt;
+  if (range == process.ranges.end()) return {};
+  auto device = range->second.device;
+  while (!range->second.doubtful && range->second.losses == process.losses &&
+         range->second.device == device) {
+    std::uint64_t end = range->first + range->second.size;
+    if (size <= end - address) return device;
+    range++;  // mappings may stand side by side, each of other memory
+    if (range == process.ranges.end() || range->first != end) break;
+  }
+  return {};
 }
 
 void Allocations::find_devices(std::uint32_t pid, const Function& function,
                                Details& details) const {
-  if (!details.dst || !details.src) return;
+  if (!details.dst || !details.src || !details.size) return;
+  if (function.size.kind == SizeRule::Kind::none) return;
   auto process = processes_.find(pid);
   if (process == processes_.end()) return;
-  auto to = device_at(process->second, *details.dst);
-  auto from = device_at(process->second, *details.src);
-  if (!to || !from || (function.op != "peer" && to == from)) return;
+  auto to = device_of(process->second, *details.dst, *details.size);
+  if (!to) return;
+  auto from = device_of(process->second, *details.src, *details.size);
+  if (!from || (function.op != "peer" && to == from)) return;
   details.dst_device = to;
   details.src_device = from;
 }

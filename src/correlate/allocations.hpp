@@ -24,7 +24,10 @@ class Allocations {
   // Finds the direction of a copy between addresses that may be on either side. Leaves it alone
   // where that cannot be known.
   void infer_direction(std::uint32_t pid, Details& details) const;
-  // Of a copy between two GPUs, and of any that names two contexts: on which GPU its ends lie.
+  // Whether what find_devices() tells depends on seeing this function's calls return.
+  static bool follows(const Function& function);
+  // Of a copy between two GPUs, and of any that names two contexts: on which GPU its ends lie. Of
+  // one whose rows a struct describes it is not told: it may reach over more than its bytes.
   void find_devices(std::uint32_t pid, const Function& function, Details& details) const;
 
   // A process began under the trace's eyes: what was never seen allocated is ordinary memory.
@@ -57,7 +60,9 @@ class Allocations {
 
   static Ranges::const_iterator range_at(const Ranges& ranges, std::uint64_t address);
   static void erase_overlapping(Ranges& ranges, std::uint64_t address, std::uint64_t size);
-  static std::optional<std::int32_t> device_at(const OfProcess& process, std::uint64_t address);
+  // Of all of so many bytes.
+  static std::optional<std::int32_t> device_of(const OfProcess& process, std::uint64_t address,
+                                               std::uint64_t size);
   static void add(OfProcess& process, const Function& function, const Details& details);
   static void follow_handle(OfProcess& process, const Function& function, const Details& details);
   static std::optional<Side> side_of(const OfProcess& process, std::uint64_t address);

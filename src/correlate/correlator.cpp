@@ -49,7 +49,7 @@ void Correlator::on_record(const Record& record) {
       break;
     case abi::CB_THREAD_EXIT:
       if (record.head->ts <= stopped_ns_) driver_calls_.thread_ended(*record.head);
-      end_thread(record.head->tid);
+      on_thread_exit(*record.head);
       break;
     default:
       on_process(record);
@@ -101,7 +101,8 @@ void Correlator::fill_frame(Frame& frame, const Record& record, const Function& 
   bool of_kernel = frame.details.handle && (function.type == "kernel" || function.type == "graph");
   frame.kernel = of_kernel ? names_.find(head.pid, *frame.details.handle) : nullptr;
   if (frame.details.op == "unified") allocations_.infer_direction(head.pid, frame.details);
-  if (function.type == "transfer") allocations_.find_devices(head.pid, function, frame.details);
+  if (options_.ends_told && function.type == "transfer")
+    allocations_.find_devices(head.pid, function, frame.details);
 }
 
 void Correlator::on_entry(const Record& record) {
@@ -133,7 +134,10 @@ void Correlator::on_return(const Record& record) {
     return;
   }
   for (; above > 0; above--) emit_top(stack, head.tid, Ending::return_lost);
-  if (head.flags & abi::CB_OUT_LOST) outs_missed_++;
+  if (head.flags & abi::CB_OUT_LOST) {
+    outs_missed_++;
+    calls_lost(head.pid);  // as good as: nobody knows what it returned
+  }
   if (nothing_lost_between(stack.top().drops, head.drops)) {
     emit_top(stack, head.tid, Ending::returned, &record);
   } else {
@@ -292,6 +296,13 @@ void Correlator::end_thread(std::uint32_t tid) {
   contexts_.thread_gone(at->second->pid(), tid);
   if (last_stack_ == at->second.get()) last_stack_ = nullptr;
   threads_.erase(at);
+}
+
+void Correlator::on_thread_exit(const abi::cb_head& head) {
+  auto stack = threads_.find(head.tid);
+  bool known = stack != threads_.end() && stack->second->pid() == head.pid;
+  if (known && !stack->second->same_drops(head.drops)) calls_lost(head.pid);
+  end_thread(head.tid);
 }
 
 // Ends a process's calls, and forgets what it knew.

@@ -34,6 +34,8 @@ class Correlator {
     std::function<bool(const Function&)> entry_only = [](const Function&) { return false; };
     // All calls that Contexts follows are traced, with their results.
     bool devices_told = true;
+    // And all that Allocations follows.
+    bool ends_told = true;
     // The NVIDIA driver, where what is asked of it is traced.
     DriverCalls::DeviceOf driver_device = [](std::uint32_t) { return DriverDevice(); };
     DriverVersion driver_version = {};
@@ -79,6 +81,7 @@ class Correlator {
   void calls_lost(std::uint32_t pid);
   void follow_memory(const Call& call, Details& details);
   void follow_names(const Frame& frame, const Call& call);
+  void on_thread_exit(const abi::cb_head& head);
   void end_thread(std::uint32_t tid);
   void end_process(std::uint32_t pid);
   CallStack& stack_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t ts);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sink/event_lines.hpp"
+#include "util/terminal.hpp"
 
 namespace cudabpf {
 
@@ -95,11 +96,14 @@ void StatsSink::launched(const KernelName* name) {
 }
 
 void StatsSink::moved(const Call& call) {
-  std::pair<std::string_view, bool> what(
-      call.details.op.empty() ? call.function->op : call.details.op, call.function->async);
+  const Details& details = call.details;
+  std::pair<std::string, bool> what(details.op.empty() ? call.function->op : details.op,
+                                    call.function->async);
+  if (details.src_device && details.src_device != details.dst_device)
+    what.first = between_gpus(*details.src_device, *details.dst_device);
   if (!last_moved_ || last_moved_->first != what) last_moved_ = &*moved_.try_emplace(what).first;
   last_moved_->second.count++;
-  last_moved_->second.bytes += call.details.size.value_or(0);
+  last_moved_->second.bytes += details.size.value_or(0);
 }
 
 void StatsSink::driver_call(const DriverCall& call) {
@@ -163,7 +167,7 @@ Stats StatsSink::stats() const {
   });
 
   for (const auto& [what, moved] : moved_)
-    stats.transfers.push_back({std::string(what.first), what.second, moved.count, moved.bytes});
+    stats.transfers.push_back({what.first, what.second, moved.count, moved.bytes});
   std::stable_sort(stats.transfers.begin(), stats.transfers.end(),
                    [](const auto& a, const auto& b) {
                      return std::pair(a.bytes, a.count) > std::pair(b.bytes, b.count);

@@ -107,8 +107,8 @@ class StatsSink : public Sink {
   std::uint64_t count_ = 0;
   std::vector<std::unique_ptr<OfFunction>> known_;  // by their place in the table
   std::unordered_map<const Function*, std::unique_ptr<OfFunction>> others_;
-  std::map<std::pair<std::string_view, bool>, Moved> moved_;
-  std::pair<const std::pair<std::string_view, bool>, Moved>* last_moved_ = nullptr;
+  std::map<std::pair<std::string, bool>, Moved> moved_;
+  std::pair<const std::pair<std::string, bool>, Moved>* last_moved_ = nullptr;
   std::unordered_map<std::string, std::uint64_t> launches_;
   std::array<Launched, 256> recent_launches_{};
   std::map<std::pair<std::string_view, int>, std::uint64_t> errors_;

@@ -17,7 +17,8 @@ Terminal terminal_of(int fd);
 std::string with_commas(std::uint64_t number);  // "1,204,331"
 std::string human_count(std::uint64_t number);  // the same, "1.20 G" where that grows too long
 std::string human_bytes(std::uint64_t bytes);   // "1.20 GiB"
-std::string human_time(std::uint64_t ns);       // "3.40 ms"
-std::string clock_time(std::uint64_t ns);       // "1:02:03", "02:03"
+std::string between_gpus(std::int64_t source, std::int64_t destination);  // of a copy
+std::string human_time(std::uint64_t ns);                                 // "3.40 ms"
+std::string clock_time(std::uint64_t ns);                                 // "1:02:03", "02:03"
 
 }  // namespace cudabpf

@@ -94,7 +94,7 @@ class Export(unittest.TestCase):
                 "type": slice.category, "parent": slice.parent and slice.parent.details["id"],
                 "grid": json.loads(f"[{grid}]") if isinstance(grid, str) else grid,
                 "ptr": hex(ptr) if isinstance(ptr, int) else ptr}
-        told.update((field, details.get(field)) for field in ("kernel", "error", "size", "kind"))
+        told.update((field, details.get(field)) for field in ("kernel", "error", "size", "kind", "src_device", "dst_device"))
         end = zero + line["ts"] + duration(line) if "duration_us" in line else None
         wanted = {field: line.get(field) for field in told}
         wanted.update(begin=zero + line["ts"], end=end)
@@ -207,7 +207,7 @@ class Export(unittest.TestCase):
     def check_row(self, row, line):
         self.assertNotIn(None, row)
         same = ("id", "type", "op", "symbol", "pid", "tid", "ret", "error", "parent", "call", "size", "kind", "ptr",
-                "dst", "src", "stream", "shared", "handle", "device", "control", "class", "group", "status", "ioctls",
+                "dst", "src", "stream", "shared", "handle", "device", "src_device", "dst_device", "control", "class", "group", "status", "ioctls",
                 "count")
         for field in same:
             self.assertEqual(row[field], str(line.get(field, "")), field)

@@ -70,8 +70,12 @@ class Live(harness.LiveTest):
                             "free a; dtod b a 8", fake={"DEVICES": 2})
         self.check(trace)
         ends = [(line.get("src_device"), line.get("dst_device")) for line in trace.calls if line["type"] == "transfer"]
-        self.assertEqual(ends, [(1, 0), (None, None), (0, 1), (0, 1), (0, 1), (1, 1), (None, None), (None, None), (1, 0),
-                                (0, 1), (None, None), (None, None)])
+        self.assertEqual(ends, [(1, 0), (None, None), (0, 1), (0, 1), (0, 1), (1, 1)] + [(None, None)] * 6)
+
+    def test_copies_where_frees_are_left_out(self):
+        trace = self.script("setup; raw cuDevicePrimaryCtxRetain @other 1; malloc a 4K; current other; malloc b 4K; dtod a b 100",
+                            "--exclude", "cuMemFree*", fake={"DEVICES": 2})
+        self.assertEqual([(line["device"], "src_device" in line) for line in trace.calls if line["op"] == "DtoD"], [(1, False)])
 
     def test_per_thread_stream(self):
         script = "; ".join(f"fork {{ {FAMILIES[name]} }}; wait" for name in

@@ -201,14 +201,21 @@ class Expectation:
         if device is not None:
             fields.setdefault("device", device)
 
-    def device_at(self, address):
-        for start, device in self.lies_on.items():
-            if 0 <= int(address, 16) - int(start, 16) < self.sizes.get(start, 0):
-                return device
-        return None
+    def device_of(self, address, size):
+        """Of every byte."""
+        address, devices = int(address, 16), set()
+        while size > 0:
+            start = next((at for at in self.lies_on if 0 <= address - int(at, 16) < self.sizes.get(at, 0)), None)
+            devices.add(self.lies_on.get(start))
+            if start is None:
+                break
+            left = int(start, 16) + self.sizes[start] - address
+            address, size = address + left, size - left
+        return devices.pop() if len(devices) == 1 else None
 
     def add_devices_of_ends(self, function, fields):
-        ends = {f"{end}_device": self.device_at(fields[end]) for end in ("src", "dst") if end in fields}
+        plain = "size" in function.attrs  # of rows that a struct describes it is not told
+        ends = {f"{end}_device": self.device_of(fields[end], fields["size"]) for end in ("src", "dst") if end in fields and plain}
         known = set(ends.values())
         if len(ends) == 2 and None not in known and (len(known) == 2 or function.op == "peer"):
             fields.update(ends)

@@ -67,12 +67,40 @@ constexpr std::uint64_t OTHER_AT = DEVICE_AT + (1 << 20);
 TEST_CASE("A copy between two GPUs tells which they are") {
   TwoDevices c;
   CHECK(c.copied(OTHER_AT, DEVICE_AT) == "0 to 1");
-  CHECK(c.copied(DEVICE_AT + 4095, OTHER_AT + 1, "cuMemcpy") == "1 to 0");
+  CHECK(c.copied(DEVICE_AT + 4080, OTHER_AT + 1, "cuMemcpy") == "1 to 0");
   CHECK(c.last().own_op == "DtoD");
   CHECK(c.copied(DEVICE_AT, DEVICE_AT + 64).empty());
   CHECK(c.copied(OTHER_AT, HOST_AT, "cuMemcpyHtoD_v2").empty());
   c.call({}, "cuMemcpyPeer", {OTHER_AT, CONTEXTS[1], OTHER_AT + 64, CONTEXTS[1], 16});
   CHECK(c.ends() == "1 to 1");  // it says itself that it may be one
+  c.call({}, "cuMemGetAddressRange_v2", {1, 1, DEVICE_AT}, {DEVICE_AT, 4096});
+  CHECK(c.copied(OTHER_AT, DEVICE_AT) == "0 to 1");
+}
+
+TEST_CASE("All of a copy lies where it is said to") {
+  TwoDevices c;
+  auto copied = [&](std::uint64_t src, std::uint64_t size) {
+    c.call({}, "cuMemcpyDtoD_v2", {OTHER_AT, src, size});
+    return c.ends();
+  };
+  c.call({}, "cuCtxSetCurrent", {CONTEXTS[0]});
+  alloc(c, DEVICE_AT + 4096, 4096);  // side by side with what lies there, and on the same GPU
+  c.call({}, "cuCtxSetCurrent", {CONTEXTS[1]});
+  alloc(c, DEVICE_AT + 8192, 4096);  // and this is not
+  alloc(c, OTHER_AT, 1 << 16);
+  CHECK(copied(DEVICE_AT, 8192) == "0 to 1");
+  CHECK(copied(DEVICE_AT + 1, 8192).empty());
+  CHECK(copied(DEVICE_AT + 8191, 1) == "0 to 1");
+  CHECK(copied(DEVICE_AT + 8192, 4097).empty());
+}
+
+TEST_CASE("Where calls that allocate or free are left out, no ends are told") {
+  CHECK(Allocations::follows(*find_function("cuMemFreeAsync")));
+  CHECK(Allocations::follows(*find_function("cuDevicePrimaryCtxReset_v2")));
+  CHECK(Allocations::follows(*find_function("cuMemImportFromShareableHandle")));
+  CHECK_FALSE(Allocations::follows(*find_function("cuMemcpy")));
+  for (const Function& function : cuda_functions())
+    CHECK((!Allocations::follows(function) || function.profile <= Profile::default_));
 }
 
 TEST_CASE("Where memory may be gone, or be anywhere, no GPU is told") {
@@ -82,6 +110,17 @@ TEST_CASE("Where memory may be gone, or be anywhere, no GPU is told") {
   SECTION("managed") { alloc(c, DEVICE_AT, 4096, "cuMemAllocManaged"); }
   SECTION("of a pool") { c.call({}, "cuMemAllocFromPoolAsync", {1, 4096, 0x9, 0}, {DEVICE_AT}); }
   SECTION("calls are missing") { c.feed(entry({.drops = 1}, "cuCtxSynchronize")); }
+  SECTION("a thread ended after its last calls were lost") {
+    c.call({.tid = 101}, "cuCtxSynchronize");
+    c.feed(thread_exit({.tid = 101, .drops = 1}));
+  }
+  SECTION("what a call returned was lost") {
+    c.feed(entry({}, "cuMemAlloc_v2", {1, 64}));
+    c.feed(returned({.ts = 100, .flags = abi::CB_OUT_LOST}, "cuMemAlloc_v2"));
+  }
+  SECTION("another process's, at that address") {
+    c.call({}, "cuIpcOpenMemHandle_v2", {1, 0}, {DEVICE_AT});
+  }
   CHECK(c.copied(OTHER_AT, DEVICE_AT).empty());
 }
 
@@ -101,7 +140,6 @@ TEST_CASE("Mapped memory lies where its physical memory does") {
     CHECK(c.copied(OTHER_AT, MAPPED_AT).empty());
   }
   SECTION("of a handle that is another's by now") {
-    c.call({}, "cuMemRelease", {HANDLE});
     c.call({}, "cuMemImportFromShareableHandle", {1, 5, 1}, {HANDLE});
     map();
     CHECK(c.copied(OTHER_AT, MAPPED_AT).empty());

@@ -106,7 +106,7 @@ TEST_CASE("Rows of a table") {
   CHECK(columns.starts_with("id,type,op,name,symbol,ts_ns,duration_ns,pid,tid,ret,"));
   CHECK(text.substr(columns.size() + 1) ==
         "1,kernel,launch,cuLaunchKernel,,1234567,3007,7,8,0,,,,,,,,,,0x0,true,"
-        "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,"
+        "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,,,"
         "\"{\"\"x\"\":\"\"y,\\\"\"z\\\"\"\"\"}\"\n");
   CHECK(csv(R"({"type":"process","op":"exit","pid":7,"ts":1})") == columns + "\n");
   // U+009B begins an escape on some terminals; other letters stay.

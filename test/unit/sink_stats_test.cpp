@@ -43,6 +43,20 @@ const MemoryFigures& of(const Stats& stats, MemoryKind kind) {
 
 }  // namespace
 
+TEST_CASE("Copies between GPUs are told by these") {
+  StatsSink sink;
+  SampleCall call("cuMemcpyDtoDAsync_v2", {1, 2, 64, 0});
+  sink.call(call);
+  call.details.src_device = 1;
+  call.details.dst_device = 0;
+  sink.call(call);
+  Stats stats = sink.stats();
+  REQUIRE(stats.transfers.size() == 2);
+  CHECK(stats.transfers[0].bytes == stats.transfers[1].bytes);
+  CHECK(std::count_if(stats.transfers.begin(), stats.transfers.end(),
+                      [](const auto& one) { return one.op == "GPU 1 to GPU 0"; }) == 1);
+}
+
 TEST_CASE("Quantiles are within two percent, at every size") {
   std::mt19937_64 random(1);
   for (unsigned bits = 1; bits <= 45; bits++) {
