@@ -50,6 +50,10 @@ enum class Role : std::uint8_t {
   // neither followed nor shown
   hidden,
 };
+
+constexpr bool is_address(Role role) {
+  return role == Role::ptr || role == Role::ptr32 || role == Role::hptr;
+}
 std::string_view to_string(Role role);  // as the table spells it
 
 // Structs that a call points to and cudabpf reads.

@@ -14,10 +14,6 @@ bool removes(const Function& function) {
   return function.op == "free" || function.op == "unmap" || function.op == "unregister";
 }
 
-bool is_address(const Argument& a) {
-  return a.role == Role::ptr || a.role == Role::ptr32 || a.role == Role::hptr;
-}
-
 bool returns_handle(const Function& function) {
   const auto& arguments = function.arguments;
   return std::any_of(arguments.begin(), arguments.end(),
@@ -93,7 +89,7 @@ void Allocations::follow_addresses(std::uint32_t pid, const Function& function,
                                    std::span<const std::uint64_t> outs) {
   const auto& arguments = function.arguments;
   if (opens(function) && returns_handle(function)) processes_[pid].device_of_handle.erase(outs[0]);
-  auto returns_address = [](const Argument& a) { return a.out && is_address(a); };
+  auto returns_address = [](const Argument& a) { return a.out && is_address(a.role); };
   if (std::none_of(arguments.begin(), arguments.end(), returns_address)) return;
   OfProcess& process = processes_[pid];
   // Address and size, as cuModuleGetGlobal returns them. cuLibraryGetManaged's may be on either

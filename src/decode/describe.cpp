@@ -158,10 +158,6 @@ std::optional<std::uint64_t> size_of(const Function& function, Words words, Byte
   return size && times ? product({*size, *times, rule.unit}) : std::nullopt;
 }
 
-bool is_address(Role role) {
-  return role == Role::ptr || role == Role::ptr32 || role == Role::hptr;
-}
-
 // cuLaunchKernel and cuLaunchCooperativeKernel: function, grid, block, shared, stream, in order.
 void describe_launch_words(Words words, Details& details) {
   auto dim = [&](std::size_t i) { return static_cast<std::uint32_t>(words[i]); };

@@ -13,10 +13,6 @@ using json::put_signed;
 
 namespace {
 
-bool is_address(Role role) {
-  return role == Role::ptr || role == Role::ptr32 || role == Role::hptr;
-}
-
 bool is_dimension(std::string_view name) {
   return name.starts_with("gridDim") || name.starts_with("blockDim") || name.starts_with("grid_") ||
          name == "sharedMemBytes";
