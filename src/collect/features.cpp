@@ -15,6 +15,7 @@
 #include <functional>
 
 #include "collect/driver_functions.hpp"
+#include "collect/kernel_abi.hpp"
 #include "collect/kernel_btf.hpp"
 #include "collect/kernel_files.hpp"
 #include "collect/mapping_watch.hpp"
@@ -46,14 +47,14 @@ int load_return_zero(bpf_prog_type type, bpf_attach_type attach_type, std::uint3
 // Kernel commit 89ae89f53d20 ("bpf: Add multi uprobe link"), Linux 6.6. A link on the root folder
 // cannot be made; a kernel that knows such links says EBADF, one that does not says EINVAL.
 Finding try_uprobe_multi() {
-  Fd program(load_return_zero(BPF_PROG_TYPE_KPROBE, BPF_TRACE_UPROBE_MULTI));
+  Fd program(load_return_zero(BPF_PROG_TYPE_KPROBE, ATTACH_UPROBE_MULTI));
   if (!program) return {State::no, "this kernel has no uprobe_multi links (Linux 6.6 has)"};
   unsigned long offset = 0;
   LIBBPF_OPTS(bpf_link_create_opts, options);
   options.uprobe_multi.path = "/";
   options.uprobe_multi.offsets = &offset;
   options.uprobe_multi.cnt = 1;
-  Fd link(bpf_link_create(program.get(), -1, BPF_TRACE_UPROBE_MULTI, &options));
+  Fd link(bpf_link_create(program.get(), -1, ATTACH_UPROBE_MULTI, &options));
   if (!link && errno == EBADF) return {State::yes, "all functions in one call"};
   return {State::no, fmt::format("the kernel refused a trial link: {}", std::strerror(errno))};
 }

@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 
+#include "collect/kernel_abi.hpp"
 #include "collect/skeleton.hpp"
 #include "util/clock.hpp"
 #include "util/container.hpp"
@@ -144,7 +145,7 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const
        {programs.call_entry, programs.call_rich_entry, programs.call_launch_entry,
         programs.call_return, programs.call_out_return}) {
     bpf_program__set_autoload(program, true);
-    if (set->multi_) bpf_program__set_expected_attach_type(program, BPF_TRACE_UPROBE_MULTI);
+    if (set->multi_) bpf_program__set_expected_attach_type(program, ATTACH_UPROBE_MULTI);
     if (features.has(feature::SLEEPABLE))
       bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
   }
