@@ -34,7 +34,13 @@ static struct out_slot pending_outs[OUT_SETS][OUT_WAYS];
 
 /* Which handles' names have been sent: a direct-mapped cache. A collision sends a name again. */
 static __u64 names_sent[CB_NAME_SLOTS];
-static __u32 names_epoch; /* raised when handles may be reused, which empties the cache */
+/* Raised when a process's handles may be reused, which empties the cache of its names. Processes
+ * whose pids meet here share one, harmlessly. */
+static __u32 names_epochs[CB_NAME_EPOCHS];
+
+static __always_inline __u32* names_epoch(__u32 pid) {
+  return &names_epochs[pid & (CB_NAME_EPOCHS - 1)];
+}
 
 static __always_inline __u64 call_key(__u32 tid, __u32 sp) { return (__u64)tid << 32 | sp; }
 
@@ -114,7 +120,8 @@ static __always_inline long read_user_string(void* to, __u32 size, const char* f
   return length;
 }
 
-static __always_inline void read_args(struct pt_regs* ctx, __u64* args, __u32 nargs) {
+/* How many words are read: where the stack cannot be, those in registers alone. */
+static __always_inline __u32 read_args(struct pt_regs* ctx, __u64* args, __u32 nargs) {
   args[0] = PT_REGS_PARM1(ctx);
   args[1] = PT_REGS_PARM2(ctx);
   args[2] = PT_REGS_PARM3(ctx);
@@ -127,18 +134,20 @@ static __always_inline void read_args(struct pt_regs* ctx, __u64* args, __u32 na
   args[6] = PT_REGS_PARM7(ctx);
   args[7] = PT_REGS_PARM8(ctx);
 #endif
-  if (nargs > REGISTER_ARGS)
-    read_user(args + REGISTER_ARGS, (CB_MAX_ARGS - REGISTER_ARGS) * sizeof(__u64),
-              (void*)(PT_REGS_SP(ctx) + STACK_ARGS_AT));
+  if (nargs > REGISTER_ARGS &&
+      read_user(args + REGISTER_ARGS, (CB_MAX_ARGS - REGISTER_ARGS) * sizeof(__u64),
+                (void*)(PT_REGS_SP(ctx) + STACK_ARGS_AT)))
+    return REGISTER_ARGS;
+  return nargs;
 }
 
 static __always_inline void fill_entry(struct cb_head* head, struct pt_regs* ctx, struct ids ids,
-                                       struct cb_plan plan) {
+                                       struct cb_plan plan, __u32 nargs) {
   fill_head(head, ids, CB_ENTRY);
   head->sp = (__u32)PT_REGS_SP(ctx);
   head->function = plan.function;
-  head->flags = 0;
-  head->nargs = plan.nargs;
+  head->flags = nargs < plan.nargs ? CB_READ_FAULT : 0;
+  head->nargs = nargs;
   head->struct_size = 0;
   head->string_size = 0;
   head->ts = bpf_ktime_get_ns();
@@ -156,7 +165,7 @@ static __always_inline bool was_cut(long size, const char* string) {
  * one compare. */
 static __always_inline void send_name(struct ids ids, __u64 handle) {
   __u64 key = (handle * 0x9e3779b97f4a7c15ULL) ^
-              ((((__u64)ids.pid << 32) | names_epoch) * 0xc2b2ae3d27d4eb4fULL);
+              ((((__u64)ids.pid << 32) | *names_epoch(ids.pid)) * 0xc2b2ae3d27d4eb4fULL);
   __u64* slot = &names_sent[key >> 51 & (CB_NAME_SLOTS - 1)];
   if (*slot == key) return;
 
@@ -187,18 +196,21 @@ static __always_inline void send_name(struct ids ids, __u64 handle) {
   *slot = key;
 }
 
+/* The bodies for entries answer whether the call's return is to be seen: one that is not recorded
+ * needs none. */
+
 /* Entry of a function whose arguments are plain words. */
-static __always_inline int plain_entry(struct pt_regs* ctx) {
+static __always_inline bool plain_entry(struct pt_regs* ctx) {
   struct ids ids = current_ids();
-  if (!selected(ids)) return 0;
+  if (!selected(ids)) return false;
   struct cb_plan plan = plan_of(ctx);
   struct call_record record;
   __builtin_memset(&record, 0, sizeof(record));
   __u32 nargs = plan.nargs <= CB_MAX_ARGS ? plan.nargs : CB_MAX_ARGS;
-  read_args(ctx, record.args, nargs);
-  fill_entry(&record.head, ctx, ids, plan);
+  nargs = read_args(ctx, record.args, nargs);
+  fill_entry(&record.head, ctx, ids, plan, nargs);
   emit(&record, sizeof(record.head) + nargs * sizeof(__u64), ids.tid, CB_DROPPED_ENTRY);
-  return 0;
+  return !plan.entry_only;
 }
 
 static __always_inline void emit_with_long_string(struct rich_record* shorter, const void* string) {
@@ -225,23 +237,23 @@ static __always_inline void emit_with_long_string(struct rich_record* shorter, c
 
 /* Entry of a function with memory to read (a string, a struct, an array) or out-pointers to keep.
  */
-static __always_inline int rich_entry(struct pt_regs* ctx) {
+static __always_inline bool rich_entry(struct pt_regs* ctx) {
   struct ids ids = current_ids();
-  if (!selected(ids)) return 0;
+  if (!selected(ids)) return false;
   struct cb_plan plan = plan_of(ctx);
   struct rich_record record;
   __builtin_memset(&record, 0, sizeof(record));
   __u32 nargs = plan.nargs <= CB_MAX_ARGS ? plan.nargs : CB_MAX_ARGS;
-  read_args(ctx, record.args, nargs);
+  nargs = read_args(ctx, record.args, nargs);
 
   if (plan.out0 < CB_MAX_ARGS) {
     keep_outs(call_key(ids.tid, (__u32)PT_REGS_SP(ctx)), record.args[plan.out0],
               plan.out1 < CB_MAX_ARGS ? record.args[plan.out1] : 0);
   }
-  if (plan.forgets_names) __sync_fetch_and_add(&names_epoch, 1);
+  if (plan.forgets_names) __sync_fetch_and_add(names_epoch(ids.pid), 1);
 
   __u64 extra = 0;
-  fill_entry(&record.head, ctx, ids, plan);
+  fill_entry(&record.head, ctx, ids, plan, nargs);
   __u8* at = (__u8*)(record.args + nargs);
   if (plan.struct_arg < CB_MAX_ARGS) {
     extra = plan.struct_words * 8;
@@ -258,9 +270,10 @@ static __always_inline int rich_entry(struct pt_regs* ctx) {
   } else if (plan.string_arg < CB_MAX_ARGS) {
     const void* string = (const void*)record.args[plan.string_arg];
     long size = read_user_string(at, CB_SHORT_STRING, string);
+    if (nargs < plan.nargs && size == CB_SHORT_STRING) size = -1; /* a longer record has all */
     if (size == CB_SHORT_STRING) {
       emit_with_long_string(&record, string);
-      return 0;
+      return !plan.entry_only;
     }
     if (size < 0) {
       record.head.flags |= CB_READ_FAULT;
@@ -270,13 +283,13 @@ static __always_inline int rich_entry(struct pt_regs* ctx) {
     record.head.string_size = extra;
   }
   emit(&record, sizeof(record.head) + nargs * sizeof(__u64) + extra, ids.tid, CB_DROPPED_ENTRY);
-  return 0;
+  return !plan.entry_only;
 }
 
 /* Entry of a kernel launch: its kernel may need a name. */
-static __always_inline int launch_entry(struct pt_regs* ctx) {
+static __always_inline bool launch_entry(struct pt_regs* ctx) {
   struct ids ids = current_ids();
-  if (!selected(ids)) return 0;
+  if (!selected(ids)) return false;
   struct cb_plan plan = plan_of(ctx);
   struct {
     struct call_record call;
@@ -284,9 +297,9 @@ static __always_inline int launch_entry(struct pt_regs* ctx) {
   } record;
   __builtin_memset(&record, 0, sizeof(record));
   __u32 nargs = plan.nargs <= CB_MAX_ARGS ? plan.nargs : CB_MAX_ARGS;
-  read_args(ctx, record.call.args, nargs);
+  nargs = read_args(ctx, record.call.args, nargs);
   if (plan.handle_arg < 2) send_name(ids, record.call.args[plan.handle_arg]);
-  fill_entry(&record.call.head, ctx, ids, plan);
+  fill_entry(&record.call.head, ctx, ids, plan, nargs);
   __u64 extra = 0;
   if (plan.struct_arg < 2) {
     extra = plan.struct_words * 8;
@@ -298,7 +311,7 @@ static __always_inline int launch_entry(struct pt_regs* ctx) {
     record.call.head.struct_size = extra;
   }
   emit(&record, sizeof(struct cb_head) + nargs * sizeof(__u64) + extra, ids.tid, CB_DROPPED_ENTRY);
-  return 0;
+  return !plan.entry_only;
 }
 
 static __always_inline void fill_return(struct cb_head* head, struct pt_regs* ctx, struct ids ids,

@@ -1,14 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Every program cudabpf may load: thin sections over the bodies in call.h and process.h. The `?`
- * keeps a section from loading until userspace switches it on. Call programs attach by uprobe_multi
- * where the kernel has it (userspace sets the attach type), else one link a function. */
+ * keeps a section from loading until userspace switches it on, and says what attach type it has. */
 #include "call.h"
 #include "driver.h"
 #include "process.h"
 
-SEC("?uprobe") int call_entry(struct pt_regs* ctx) { return plain_entry(ctx); }
-SEC("?uprobe") int call_rich_entry(struct pt_regs* ctx) { return rich_entry(ctx); }
-SEC("?uprobe") int call_launch_entry(struct pt_regs* ctx) { return launch_entry(ctx); }
+/* Calls, by sessions: one program at both ends, and where its entry answers 1 the kernel does not
+ * watch the return at all. So a process that is not traced pays for an entry alone. */
+extern bool bpf_session_is_return(void) __ksym __weak;
+
+SEC("?uprobe") int call_session(struct pt_regs* ctx) {
+  return bpf_session_is_return() ? plain_return(ctx) : !plain_entry(ctx);
+}
+SEC("?uprobe") int call_rich_session(struct pt_regs* ctx) {
+  if (!bpf_session_is_return()) return !rich_entry(ctx);
+  return plan_of(ctx).out0 < CB_MAX_ARGS ? out_return(ctx) : plain_return(ctx);
+}
+SEC("?uprobe") int call_launch_session(struct pt_regs* ctx) {
+  return bpf_session_is_return() ? plain_return(ctx) : !launch_entry(ctx);
+}
+
+/* The same where the kernel has no sessions: by uprobe_multi, else by one link a function. */
+SEC("?uprobe") int call_entry(struct pt_regs* ctx) { return plain_entry(ctx), 0; }
+SEC("?uprobe") int call_rich_entry(struct pt_regs* ctx) { return rich_entry(ctx), 0; }
+SEC("?uprobe") int call_launch_entry(struct pt_regs* ctx) { return launch_entry(ctx), 0; }
 SEC("?uretprobe") int call_return(struct pt_regs* ctx) { return plain_return(ctx); }
 SEC("?uretprobe") int call_out_return(struct pt_regs* ctx) { return out_return(ctx); }
 

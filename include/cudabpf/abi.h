@@ -192,6 +192,7 @@ struct cb_plan {
   __u64 out1_narrow : 1;
   __u64 handle_arg : 4;    /* the kernel that a launch launches */
   __u64 forgets_names : 1; /* handles may be reused after this call */
+  __u64 entry_only : 1;    /* no record of its return is wanted */
 };
 CB_STATIC_ASSERT(sizeof(struct cb_plan) == 8, "cb_plan");
 
@@ -218,6 +219,7 @@ enum cb_counter {
 #define CB_PID_LIMIT 4194304
 #define CB_DROP_SLOTS 4096
 #define CB_NAME_SLOTS 8192
+#define CB_NAME_EPOCHS 8192
 
 #ifdef __cplusplus
 }  // namespace cudabpf::abi

@@ -1,6 +1,7 @@
 // cudabpf attach: traces processes that run already.
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <set>
 
 #include "cli/capture_flags.hpp"
 #include "cli/commands.hpp"
@@ -16,22 +17,46 @@ struct AttachFlags {
   TargetFlags targets;
 };
 
+// Selects these processes, and those that descend from them already. Who is selected first is
+// followed from then on, so none slips through between the two.
+void select_with_descendants(Capture& capture, const std::vector<std::uint32_t>& pids,
+                             bool descendants) {
+  std::set<std::uint32_t> selected;
+  for (std::vector<std::uint32_t> next = pids; !next.empty();) {
+    for (std::uint32_t pid : next) {
+      capture.announce(pid);
+      capture.select_process(pid);
+      selected.insert(pid);
+    }
+    next.clear();
+    if (!descendants) return;
+    for (auto [pid, parent] : Procfs().parents())
+      if (auto child = static_cast<std::uint32_t>(pid);
+          selected.contains(static_cast<std::uint32_t>(parent)) && !selected.contains(child))
+        next.push_back(child);
+  }
+}
+
 Result<int> attach(const AttachFlags& flags) {
   auto targets = find_targets(flags.targets, Procfs());
   if (!targets) return targets.error();
   auto options = flags.capture.capture_options();
   if (!options) return options.error();
   options->pids = targets->pids;
+  if (!options->follow_children) {
+    targets->cgroup.reset();  // who enters it later was not there to be named
+    // Each function asks every one of its probes' processes whether it is meant.
+    constexpr std::size_t FEW = 8;
+    if (targets->pids.size() <= FEW) options->only_in = targets->pids;
+  }
 
   auto session = CaptureSession::open(flags.capture, *options);
   if (!session) return session.error();
-  (*session)->begin("attach", {}, [&](Capture& capture) {
-    for (std::uint32_t pid : targets->pids) {
-      capture.announce(pid);
-      capture.select_process(pid);
-    }
+  auto begun = (*session)->begin("attach", {}, [&](Capture& capture) {
+    select_with_descendants(capture, targets->pids, options->follow_children);
     if (targets->cgroup) capture.select_cgroup(*targets->cgroup);
   });
+  if (!begun) return begun.error();
   CaptureSession::Until until{.command = nullptr, .pids = targets->pids};
   if (targets->cgroup) until.pids.clear();  // whoever enters the container later is traced too
   return (*session)->run_until(until);

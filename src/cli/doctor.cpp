@@ -73,7 +73,7 @@ void check_features(std::vector<Finding>& findings) {
                         "run `sudo cudabpf doctor`"});
     return;
   }
-  auto features = Features::detect({}, true);
+  auto features = Features::detect({}, {.driver = true, .one_process = true});
   for (const Feature& feature : features->list()) {
     Verdict verdict = feature.state == Feature::State::yes  ? Verdict::yes
                       : feature.state == Feature::State::no ? Verdict::no

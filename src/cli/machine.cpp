@@ -18,7 +18,8 @@ Result<int> trace_machine(const CaptureFlags& flags) {
   if (!options) return options.error();
   auto session = CaptureSession::open(flags, *options);
   if (!session) return session.error();
-  (*session)->begin("machine", {}, [](Capture& capture) { capture.select_all(); });
+  auto begun = (*session)->begin("machine", {}, [](Capture& capture) { capture.select_all(); });
+  if (!begun) return begun.error();
   return (*session)->run_until({});
 }
 

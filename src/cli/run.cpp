@@ -35,11 +35,13 @@ Result<int> run(const RunFlags& flags) {
   // The child is forked before any thread starts, and waits.
   auto child = Command::prepare(command);
   if (!child) return child.error();
+  auto pid = static_cast<std::uint32_t>(child->pid());
+  if (!options->follow_children) options->only_in = {pid};
   auto session = CaptureSession::open(flags.capture, *options);
   if (!session) return session.error();
-  (*session)->begin("run", flags.command, [&](Capture& capture) {
-    capture.select_process(static_cast<std::uint32_t>(child->pid()));
-  });
+  auto begun = (*session)->begin("run", flags.command,
+                                 [&](Capture& capture) { capture.select_process(pid); });
+  if (!begun) return begun.error();
   if (auto released = child->release(); !released) return released.error();
   return (*session)->run_until({.command = &*child, .pids = {}});
 }

@@ -52,14 +52,14 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   return session;
 }
 
-void CaptureSession::begin(const std::string& mode, const std::vector<std::string>& command,
-                           const std::function<void(Capture&)>& select) {
+Result<> CaptureSession::begin(const std::string& mode, const std::vector<std::string>& command,
+                               const std::function<void(Capture&)>& select) {
   Session session;
   session.mode = mode;
   session.command = command;
   capture_->describe(session);
   select(*capture_);
-  capture_->start(*sink_, session);
+  return capture_->start(*sink_, session);
 }
 
 // Why the capture ended, in the words of the trace's `end` line.

@@ -29,8 +29,8 @@ class CaptureSession {
 
   // Selects whom to trace, then writes the header and starts reading: who sees the header knows
   // that tracing has begun.
-  void begin(const std::string& mode, const std::vector<std::string>& command,
-             const std::function<void(Capture&)>& select);
+  Result<> begin(const std::string& mode, const std::vector<std::string>& command,
+                 const std::function<void(Capture&)>& select);
 
   // When to end, besides signals and --duration.
   struct Until {

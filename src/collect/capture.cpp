@@ -18,11 +18,12 @@ namespace cudabpf {
 
 namespace {
 
-// The reader polls: a wake-up from the kernel would be paid by the traced thread. It looks often
-// while records come and rests while none do; the default ring holds some 0.3 s of the fastest
-// caller.
-constexpr auto BUSY_PAUSE = std::chrono::milliseconds(1);
-constexpr auto IDLE_PAUSE = std::chrono::milliseconds(10);
+// The reader polls: a wake-up from the kernel would be paid by the traced thread. It rests as long
+// as the ring can bear it, since each look costs it more than some hundred records do; it comes
+// back soon where a look has found much.
+constexpr auto SHORT_PAUSE = std::chrono::milliseconds(1);
+constexpr auto LONG_PAUSE = std::chrono::milliseconds(10);
+constexpr unsigned MUCH = 32;  // that part of the ring
 constexpr std::uint64_t LOSSES_EVERY_NS = 100'000'000;
 
 // Kernel counters and the losses they stand for.
@@ -48,13 +49,15 @@ Result<std::unique_ptr<Capture>> Capture::open(CaptureOptions options) {
   if (auto permitted = check_permissions(); !permitted) return permitted.error();
   if (auto supported = check_kernel(); !supported) return supported.error();
   std::unique_ptr<Capture> capture(new Capture(std::move(options)));
-  auto features = Features::detect(capture->options_.disabled_features, capture->options_.driver);
+  auto features = Features::detect(
+      capture->options_.disabled_features,
+      {.driver = capture->options_.driver, .one_process = !capture->options_.only_in.empty()});
   if (!features) return features.error();
   capture->features_ = *features;
 
-  auto probes = ProbeSet::load(
-      *features,
-      {capture->options_.ring_size, capture->options_.follow_children, capture->options_.driver});
+  auto probes =
+      ProbeSet::load(*features, {capture->options_.ring_size, capture->options_.follow_children,
+                                 capture->options_.driver, capture->options_.only_in});
   if (!probes) return probes.error();
   capture->probes_ = std::move(*probes);
   if (features->has(feature::PROCESS_EVENTS))
@@ -66,8 +69,9 @@ Result<std::unique_ptr<Capture>> Capture::open(CaptureOptions options) {
   if (features->has(feature::WATCH_MAPPINGS))
     if (auto watch = MappingWatch::open()) capture->watch_.emplace(std::move(*watch));
   for (const Feature& feature : features->list())
-    if (feature.state != Feature::State::yes && !feature.disabled &&
-        !feature::is_of_driver(feature.name))  // of those one will do
+    if (feature.state == Feature::State::no && !feature.disabled &&
+        feature.name != feature::UPROBE_SESSION &&  // the trace is the same
+        !feature::is_of_driver(feature.name))       // one of those will do
       log::hint("without {}: {}", feature.name, feature.why);
   if (auto attached = capture->attach_known_libraries(); !attached) return attached.error();
   return capture;
@@ -134,7 +138,7 @@ std::size_t Capture::libraries_attached() const {
                                                 [](const Library& l) { return l.error.empty(); }));
 }
 
-void Capture::start(Sink& sink, const Session& session) {
+Result<> Capture::start(Sink& sink, const Session& session) {
   sink_ = &sink;
   Correlator::Options options;
   options.begin_ns = begin_ns_;
@@ -153,7 +157,6 @@ void Capture::start(Sink& sink, const Session& session) {
   correlator_ = std::make_unique<Correlator>(
       sink, [this](std::uint16_t id) { return numbers_.find(id); },
       [](std::uint32_t pid) { return Procfs().process(static_cast<pid_t>(pid)); }, options);
-  sink.begin(session);
   auto on_record = [](void* self, void* data, std::size_t size) {
     auto& capture = *static_cast<Capture*>(self);
     capture.received_++;
@@ -164,9 +167,12 @@ void Capture::start(Sink& sink, const Session& session) {
       capture.reported_bad_++;
     return 0;
   };
-  deliver_notes();  // who was announced may be gone in a moment
   ring_ = ring_buffer__new(bpf_map__fd(probes_->ring()), on_record, this, nullptr);
+  if (!ring_) return errno_error("mapping the ring buffer", "give a smaller --ring-size");
+  sink.begin(session);
+  deliver_notes();  // who was announced may be gone in a moment
   reader_ = std::thread([this] { read_loop(); });
+  return ok();
 }
 
 void Capture::announce(std::uint32_t pid) {
@@ -262,7 +268,7 @@ void Capture::report_losses() {
   };
   for (auto [counter, reason] : KERNEL_LOSSES) report(reason, probes_->counter(counter));
   report(Loss::out_pointer, correlator_->outs_missed());
-  if (options_.driver) report(Loss::driver_skipped, probes_->driver().skipped());
+  report(Loss::driver_skipped, driver_skipped_);
   report(Loss::driver_return, correlator_->driver_returns_missed());
   report(Loss::bad_record, reported_bad_ + correlator_->bad_records());
   losses_read_at_ = until;
@@ -279,7 +285,8 @@ bool Capture::all_ended() const {
   // The drain that is under way may have passed the last record; the one after it has not.
   for (std::uint64_t wanted = progress_.drains + 2; progress_.drains < wanted;) {
     if (std::chrono::steady_clock::now() > give_up) return false;
-    std::this_thread::sleep_for(BUSY_PAUSE);
+    wake_reader();
+    std::this_thread::sleep_for(SHORT_PAUSE);
   }
   return progress_.processes == 0;
 }
@@ -290,18 +297,20 @@ void Capture::forget_processes() {
     correlator_->forget_processes([this](std::uint32_t pid) { return !is_alive(pid); });
 }
 
-void Capture::drain() {
+// True if there was much to read.
+bool Capture::drain() {
+  bool much = ring__avail_data_size(ring_buffer__ring(ring_, 0)) > options_.ring_size / MUCH;
   ring_buffer__consume(ring_);
   progress_.calls.store(correlator_->counts().calls, std::memory_order_relaxed);
   progress_.processes.store(correlator_->processes().alive(), std::memory_order_relaxed);
   progress_.drains.fetch_add(1, std::memory_order_release);
+  return much;
 }
 
 void Capture::read_loop() {
-  std::uint64_t received_before = 0;
   while (!stopping_) {
     deliver_notes();
-    drain();
+    bool much = drain();
     if (now() - losses_read_at_ >= LOSSES_EVERY_NS) {
       report_losses();
       forget_processes();
@@ -309,10 +318,22 @@ void Capture::read_loop() {
       // Once the trace ends no file of it may begin, though its last records still come.
       if (!ending_) sink_->flush();
     }
-    bool busy = received_ != received_before;
-    received_before = received_;
-    std::this_thread::sleep_for(busy ? BUSY_PAUSE : IDLE_PAUSE);
+    pause(much ? SHORT_PAUSE : LONG_PAUSE);
   }
+}
+
+void Capture::pause(std::chrono::milliseconds time) {
+  std::unique_lock lock(wake_mutex_);
+  wake_.wait_for(lock, time, [this] { return woken_; });
+  woken_ = false;
+}
+
+void Capture::wake_reader() const {
+  {
+    std::lock_guard lock(wake_mutex_);
+    woken_ = true;
+  }
+  wake_.notify_one();
 }
 
 Totals Capture::stop(std::string reason, std::optional<int> command_status) {
@@ -321,7 +342,9 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   ending_ = true;
   correlator_->stop_at(begin_ns_ + duration_ns);
   probes_->detach();
+  if (options_.driver) driver_skipped_ = probes_->driver().skipped();
   stopping_ = true;
+  wake_reader();
   if (reader_.joinable()) reader_.join();
   deliver_notes();
   drain();

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -33,6 +35,8 @@ struct CaptureOptions {
   std::vector<std::string> libraries;  // given by --library
   std::string library_path;            // the LD_LIBRARY_PATH of what is traced
   std::vector<std::uint32_t> pids;     // processes to trace that run already
+  // Nobody but these is to be traced, so nobody else is to pay; empty: it is not known who will be.
+  std::vector<std::uint32_t> only_in;
 };
 
 // What the status line and the stop conditions look at, while the reader works.
@@ -54,7 +58,7 @@ class Capture {
 
   // Writes the header and starts the reader. From here on events reach `sink`, on the reader's
   // thread. What is selected before is traced from then on: it waits in the ring.
-  void start(Sink& sink, const Session& session);
+  Result<> start(Sink& sink, const Session& session);
 
   void select_process(std::uint32_t pid) { probes_->select_process(pid); }
   void select_cgroup(const CgroupFolder& folder) { probes_->select_cgroup(folder); }
@@ -90,7 +94,9 @@ class Capture {
   void attach_all(const std::vector<LibraryFile>& files);
   void attach_mapped(const MappedLibrary& mapped);
   void read_loop();
-  void drain();
+  bool drain();
+  void pause(std::chrono::milliseconds time);
+  void wake_reader() const;
   void report_losses();
   void forget_processes();
   void note_loss(LossEvent event);
@@ -119,6 +125,12 @@ class Capture {
   std::thread reader_;
   std::atomic<bool> ending_{false};    // the trace's last moment is known
   std::atomic<bool> stopping_{false};  // nothing more will come
+  // The main thread's probes on the driver have missed so many; it alone may ask them.
+  std::atomic<std::uint64_t> driver_skipped_{0};
+  // Ends the reader's pause.
+  mutable std::mutex wake_mutex_;
+  mutable std::condition_variable wake_;
+  mutable bool woken_ = false;
   std::uint64_t received_ = 0;
   std::uint64_t reported_bad_ = 0;
   std::array<std::uint64_t, LOSS_COUNT> losses_{};

@@ -49,6 +49,7 @@ void Capture::follow_driver() {
   // The main thread wakes at every mapping on the machine; modules load seldom.
   if (!options_.driver || now() - driver_seen_at_ < LOOK_EVERY_NS) return;
   std::uint64_t since = std::exchange(driver_seen_at_, now());
+  driver_skipped_ = probes_->driver().skipped();
   if (DriverDevices renewed = nvidia_devices(); renewed != devices_) {
     std::lock_guard lock(devices_mutex_);
     devices_ = std::move(renewed);

@@ -15,11 +15,11 @@
 #include <functional>
 
 #include "collect/driver_functions.hpp"
-#include "collect/kernel_abi.hpp"
 #include "collect/kernel_btf.hpp"
 #include "collect/kernel_files.hpp"
 #include "collect/mapping_watch.hpp"
 #include "collect/tracepoints.hpp"
+#include "collect/uprobe_multi.hpp"
 #include "util/exit_codes.hpp"
 #include "util/fd.hpp"
 
@@ -44,19 +44,26 @@ int load_return_zero(bpf_prog_type type, bpf_attach_type attach_type, std::uint3
   return bpf_prog_load(type, "cb_probe", "GPL", program, std::size(program), &options);
 }
 
-// Kernel commit 89ae89f53d20 ("bpf: Add multi uprobe link"), Linux 6.6. A link on the root folder
-// cannot be made; a kernel that knows such links says EBADF, one that does not says EINVAL.
+// Kernel commit 89ae89f53d20 ("bpf: Add multi uprobe link"), Linux 6.6.
 Finding try_uprobe_multi() {
   Fd program(load_return_zero(BPF_PROG_TYPE_KPROBE, ATTACH_UPROBE_MULTI));
-  if (!program) return {State::no, "this kernel has no uprobe_multi links (Linux 6.6 has)"};
-  unsigned long offset = 0;
-  LIBBPF_OPTS(bpf_link_create_opts, options);
-  options.uprobe_multi.path = "/";
-  options.uprobe_multi.offsets = &offset;
-  options.uprobe_multi.cnt = 1;
-  Fd link(bpf_link_create(program.get(), -1, ATTACH_UPROBE_MULTI, &options));
-  if (!link && errno == EBADF) return {State::yes, "all functions in one call"};
-  return {State::no, fmt::format("the kernel refused a trial link: {}", std::strerror(errno))};
+  if (program && kernel_links_uprobes(program.get(), UprobeEnd::entry))
+    return {State::yes, "all functions in one call"};
+  return {State::no, "this kernel has no uprobe_multi links (Linux 6.6 has)"};
+}
+
+// Kernel commit d920179b3d48 ("bpf: Add support for uprobe multi session attach"), Linux 6.13.
+Finding try_uprobe_session() {
+  Fd program(load_return_zero(BPF_PROG_TYPE_KPROBE, ATTACH_UPROBE_SESSION));
+  if (program && kernel_links_uprobes(program.get(), UprobeEnd::both))
+    return {State::yes, "processes that are not traced pay for no returns"};
+  return {State::no, "this kernel has no uprobe sessions (Linux 6.13 has)"};
+}
+
+Finding try_uprobe_process() {
+  if (links_see_all_threads())
+    return {State::yes, "with --no-follow no other process gets a probe"};
+  return {State::no, "this kernel has no probes for one process (Linux 6.11 has)"};
 }
 
 // Kernel commit 8c7dcb84e3b7 ("bpf: implement sleepable uprobes by chaining gps"), Linux 6.0.
@@ -160,9 +167,11 @@ struct Trial {
   std::function<Finding()> run;
 };
 
-const std::array<Trial, 8>& trials() {
-  static const std::array<Trial, 8> TRIALS = {
+const std::array<Trial, 10>& trials() {
+  static const std::array<Trial, 10> TRIALS = {
       {{feature::UPROBE_MULTI, try_uprobe_multi},
+       {feature::UPROBE_SESSION, try_uprobe_session},
+       {feature::UPROBE_PROCESS, try_uprobe_process},
        {feature::SLEEPABLE, try_sleepable},
        {feature::WATCH_MAPPINGS, try_mapping_watch},
        {feature::PROCESS_EVENTS, try_process_events},
@@ -234,7 +243,7 @@ Result<> check_kernel() {
   return ok();
 }
 
-Result<Features> Features::detect(const std::vector<std::string>& disabled, bool driver) {
+Result<Features> Features::detect(const std::vector<std::string>& disabled, const Wanted& wanted) {
   for (const std::string& name : disabled) {
     bool known = std::any_of(trials().begin(), trials().end(),
                              [&](const Trial& trial) { return name == trial.name; });
@@ -245,13 +254,19 @@ Result<Features> Features::detect(const std::vector<std::string>& disabled, bool
                    fmt::format("it is one of: {}", fmt::join(names, ", ")), exit_code::USAGE};
     }
   }
+  auto find = [&](const Trial& trial) -> Finding {
+    if (std::find(disabled.begin(), disabled.end(), trial.name) != disabled.end())
+      return {State::no, "turned off by --no-feature"};
+    if (!wanted.driver && feature::is_of_driver(trial.name))
+      return {State::unknown, "only --kernel takes it"};
+    if (!wanted.one_process && std::string_view(trial.name) == feature::UPROBE_PROCESS)
+      return {State::unknown, "only --no-follow takes it"};
+    return trial.run();
+  };
   Features features;
   for (const Trial& trial : trials()) {
     bool off = std::find(disabled.begin(), disabled.end(), trial.name) != disabled.end();
-    Finding finding = off ? Finding{State::no, "turned off by --no-feature"}
-                      : driver || !feature::is_of_driver(trial.name)
-                          ? trial.run()
-                          : Finding{State::unknown, "only --kernel takes it"};
+    Finding finding = find(trial);
     features.features_.push_back({trial.name, finding.state, finding.why, off});
   }
   return features;

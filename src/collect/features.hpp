@@ -13,6 +13,8 @@ namespace cudabpf {
 // Names that --no-feature takes.
 namespace feature {
 inline constexpr const char* UPROBE_MULTI = "uprobe_multi";
+inline constexpr const char* UPROBE_SESSION = "uprobe_session";
+inline constexpr const char* UPROBE_PROCESS = "uprobe_process";
 inline constexpr const char* SLEEPABLE = "sleepable";
 inline constexpr const char* WATCH_MAPPINGS = "watch_mappings";
 inline constexpr const char* PROCESS_EVENTS = "process_events";
@@ -31,9 +33,13 @@ inline bool is_of_driver(std::string_view name) {
 
 class Features {
  public:
-  // Tries each feature that is not disabled, those of the driver only if `driver` is asked for. A
-  // name that does not exist is an error.
-  static Result<Features> detect(const std::vector<std::string>& disabled, bool driver);
+  // What is asked for beside what every trace takes.
+  struct Wanted {
+    bool driver = false;       // --kernel
+    bool one_process = false;  // probes in some processes alone
+  };
+  // Tries each feature that is wanted and not disabled. A name that does not exist is an error.
+  static Result<Features> detect(const std::vector<std::string>& disabled, const Wanted& wanted);
 
   const std::vector<Feature>& list() const { return features_; }
   bool has(std::string_view name) const;

@@ -5,9 +5,22 @@
 
 #include <linux/bpf.h>
 
+#include <cstdint>
+
 namespace cudabpf {
 
 // Kernel commit 89ae89f53d20, Linux 6.6.
 inline constexpr auto ATTACH_UPROBE_MULTI = static_cast<bpf_attach_type>(48);
+inline constexpr std::uint32_t UPROBE_MULTI_AT_RETURN = 1;
+// Kernel commit d920179b3d48, Linux 6.13.
+inline constexpr auto ATTACH_UPROBE_SESSION = static_cast<bpf_attach_type>(57);
+
+// The part of bpf_attr that creates a uprobe_multi link.
+struct UprobeMultiAttributes {
+  std::uint32_t program, target, type, flags;
+  std::uint64_t path, offsets, semaphores, cookies;  // addresses
+  std::uint32_t count, multi_flags, pid, reserved;
+};
+static_assert(sizeof(UprobeMultiAttributes) == 64);
 
 }  // namespace cudabpf

@@ -14,7 +14,6 @@
 #include <map>
 #include <optional>
 
-#include "collect/kernel_abi.hpp"
 #include "collect/skeleton.hpp"
 #include "util/clock.hpp"
 #include "util/container.hpp"
@@ -57,27 +56,12 @@ bool plan_reads_memory(const abi::cb_plan& plan) {
          plan.forgets_names;
 }
 
-bpf_program* entry_program(cudabpf_bpf* skeleton, const Function& function,
-                           const abi::cb_plan& plan) {
-  if (function.is_launch()) return skeleton->progs.call_launch_entry;
-  return plan_reads_memory(plan) ? skeleton->progs.call_rich_entry : skeleton->progs.call_entry;
-}
-
-bpf_program* return_program(cudabpf_bpf* skeleton, const abi::cb_plan& plan) {
-  return plan.out0 != CB_NO_ARG ? skeleton->progs.call_out_return : skeleton->progs.call_return;
-}
-
 // Single links need two files each.
 void raise_file_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-void destroy_links(std::vector<bpf_link*>& links) {
-  for (bpf_link* link : links) bpf_link__destroy(link);
-  links.clear();
 }
 
 // The last close of a single link waits for grace periods, one link after the other: a thousand
@@ -127,25 +111,56 @@ class SlowClosing {
 }  // namespace
 
 struct ProbeSet::Probe {
+  enum class Reads : std::uint8_t { words, memory, launch };  // what its entry reads
   std::uint64_t offset;
   Cookie cookie;
-  bpf_program* entry;
-  bpf_program* at_return;  // null: its entry is enough
+  Reads reads;
 };
+
+bpf_program* ProbeSet::entry_program(const Probe& probe) const {
+  const auto& programs = skeleton_->progs;
+  bool session = way_ == Way::session;
+  switch (probe.reads) {
+    case Probe::Reads::words:
+      return session ? programs.call_session : programs.call_entry;
+    case Probe::Reads::memory:
+      return session ? programs.call_rich_session : programs.call_rich_entry;
+    case Probe::Reads::launch:
+      return session ? programs.call_launch_session : programs.call_launch_entry;
+  }
+  return nullptr;
+}
+
+bpf_program* ProbeSet::return_program(const Probe& probe) const {
+  if (way_ == Way::session || probe.cookie.plan.entry_only) return nullptr;
+  const auto& programs = skeleton_->progs;
+  return probe.cookie.plan.out0 != CB_NO_ARG ? programs.call_out_return : programs.call_return;
+}
 
 Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const Options& options) {
   libbpf_set_print(keep_message);
   raise_file_limit();
   cudabpf_bpf* skeleton = cudabpf_bpf__open();
   if (!skeleton) return errno_error("opening the BPF programs");
-  std::unique_ptr<ProbeSet> set(new ProbeSet(skeleton, features.has(feature::UPROBE_MULTI)));
+  Way way = !features.has(feature::UPROBE_MULTI)    ? Way::single_links
+            : features.has(feature::UPROBE_SESSION) ? Way::session
+                                                    : Way::multi;
+  std::unique_ptr<ProbeSet> set(new ProbeSet(
+      skeleton, way,
+      features.has(feature::UPROBE_PROCESS) ? options.only_in : std::vector<std::uint32_t>{}));
 
   const auto& programs = skeleton->progs;
-  for (bpf_program* program :
-       {programs.call_entry, programs.call_rich_entry, programs.call_launch_entry,
-        programs.call_return, programs.call_out_return}) {
+  auto of_calls =
+      way == Way::session
+          ? std::vector{programs.call_session, programs.call_rich_session,
+                        programs.call_launch_session}
+          : std::vector{programs.call_entry, programs.call_rich_entry, programs.call_launch_entry,
+                        programs.call_return, programs.call_out_return};
+  for (bpf_program* program : of_calls) {
     bpf_program__set_autoload(program, true);
-    if (set->multi_) bpf_program__set_expected_attach_type(program, ATTACH_UPROBE_MULTI);
+    if (way != Way::single_links)
+      bpf_program__set_expected_attach_type(
+          program, attach_type_of(way == Way::session ? UprobeEnd::both : UprobeEnd::entry));
     if (features.has(feature::SLEEPABLE))
       bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
   }
@@ -187,7 +202,7 @@ ProbeSet::~ProbeSet() {
 
 bool ProbeSet::attached(const FileId& id) const {
   return std::any_of(attached_.begin(), attached_.end(),
-                     [&](const FileId& known) { return known.same_file(id); });
+                     [&](const Attached& known) { return known.file.same_file(id); });
 }
 
 std::vector<ProbeSet::Probe> ProbeSet::plan_probes(const LibraryFile& file,
@@ -222,9 +237,11 @@ std::vector<ProbeSet::Probe> ProbeSet::plan_probes(const LibraryFile& file,
     if (!known) library.unknown++;
     Cookie cookie{.plan = known ? plan_for(*numbered.function, numbered.id)
                                 : plan_for_unknown(numbered.id)};
-    probes.push_back(
-        {offset, cookie, entry_program(skeleton_, *numbered.function, cookie.plan),
-         filter.entry_only(*numbered.function) ? nullptr : return_program(skeleton_, cookie.plan)});
+    cookie.plan.entry_only = filter.entry_only(*numbered.function);
+    probes.push_back({offset, cookie,
+                      numbered.function->is_launch()   ? Probe::Reads::launch
+                      : plan_reads_memory(cookie.plan) ? Probe::Reads::memory
+                                                       : Probe::Reads::words});
   }
   if (probes.empty() && library.error.empty())
     library.error = functions.empty() ? "it exports no function whose name begins with cu"
@@ -237,40 +254,56 @@ std::string ProbeSet::refusal() {
   return std::string("the kernel refuses its probes: ") + std::strerror(refused_);
 }
 
-std::string ProbeSet::attach_group(const LibraryFile& file, bpf_program* program, bool at_return,
-                                   const std::vector<Probe>& probes) {
+// A program on these places, in every process or in each that it is to be in.
+std::string ProbeSet::hang_program(const LibraryFile& file, bpf_program* program, UprobeEnd end,
+                                   const UprobePlaces& places, std::vector<Link>& links) {
   std::string path = "/proc/self/fd/" + std::to_string(file.fd.get());
-  std::vector<unsigned long> offsets;
-  std::vector<__u64> cookies;
-  for (const Probe& probe : probes)
-    if ((at_return ? probe.at_return : probe.entry) == program) {
-      offsets.push_back(probe.offset);
-      cookies.push_back(probe.cookie.word);
-    }
-  if (offsets.empty()) return {};
-  auto& links = at_return ? return_links_ : entry_links_;
   g_libbpf_messages.clear();
-  if (multi_) {
-    LIBBPF_OPTS(bpf_uprobe_multi_opts, options);
-    options.offsets = offsets.data();
-    options.cookies = cookies.data();
-    options.cnt = offsets.size();
-    options.retprobe = at_return;
-    bpf_link* link = bpf_program__attach_uprobe_multi(program, -1, path.c_str(), nullptr, &options);
-    if (!link) return refusal();
-    links.push_back(link);
+  if (way_ == Way::single_links) {
+    for (std::size_t i = 0; i < places.offsets.size(); i++) {
+      LIBBPF_OPTS(bpf_uprobe_opts, options);
+      options.bpf_cookie = places.cookies[i];
+      options.retprobe = end == UprobeEnd::at_return;
+      Link link(
+          bpf_program__attach_uprobe_opts(program, -1, path.c_str(), places.offsets[i], &options));
+      if (!link) return refusal();
+      links.push_back(std::move(link));
+    }
     return {};
   }
-  for (std::size_t i = 0; i < offsets.size(); i++) {
-    LIBBPF_OPTS(bpf_uprobe_opts, options);
-    options.bpf_cookie = cookies[i];
-    options.retprobe = at_return;
-    bpf_link* link =
-        bpf_program__attach_uprobe_opts(program, -1, path.c_str(), offsets[i], &options);
+  constexpr std::uint32_t EVERY_PROCESS = 0;
+  for (std::uint32_t pid : only_in_.empty() ? std::vector{EVERY_PROCESS} : only_in_) {
+    Link link(link_uprobes(bpf_program__fd(program), path, end, places, pid));
+    if (!link && pid && errno == ESRCH) continue;  // it has ended
     if (!link) return refusal();
-    links.push_back(link);
+    links.push_back(std::move(link));
   }
   return {};
+}
+
+std::string ProbeSet::hang(const LibraryFile& file, const std::vector<Probe>& probes,
+                           Attached& attached) {
+  std::map<bpf_program*, UprobePlaces> entries, returns;
+  auto add = [](std::map<bpf_program*, UprobePlaces>& programs, bpf_program* program,
+                const Probe& probe) {
+    if (!program) return;
+    programs[program].offsets.push_back(probe.offset);
+    programs[program].cookies.push_back(probe.cookie.word);
+  };
+  for (const Probe& probe : probes) {
+    add(entries, entry_program(probe), probe);
+    add(returns, return_program(probe), probe);
+  }
+  std::string error;
+  // Returns first: a call that begins in between is then at least seen to return.
+  for (const auto& [program, places] : returns)
+    if (error.empty())
+      error = hang_program(file, program, UprobeEnd::at_return, places, attached.returns);
+  for (const auto& [program, places] : entries)
+    if (error.empty())
+      error = hang_program(file, program, way_ == Way::session ? UprobeEnd::both : UprobeEnd::entry,
+                           places, attached.entries);
+  return error;
 }
 
 Library ProbeSet::attach(const LibraryFile& file, const FunctionFilter& filter,
@@ -279,31 +312,18 @@ Library ProbeSet::attach(const LibraryFile& file, const FunctionFilter& filter,
   library.path = file.path;
   library.device = file.id.device;
   library.inode = file.id.inode;
-  attached_.push_back(file.id);
+  Attached& attached = attached_.emplace_back(file.id);
   std::uint64_t begin = now_ns(CLOCK_MONOTONIC);
   std::vector<Probe> probes = plan_probes(file, filter, numbers, library);
   if (probes.empty()) return library;
-
-  std::size_t entries_before = entry_links_.size(), returns_before = return_links_.size();
-  const auto& programs = skeleton_->progs;
-  // Returns first: a call that begins in between is then at least seen to return.
-  for (bpf_program* program : {programs.call_return, programs.call_out_return})
-    if (library.error.empty()) library.error = attach_group(file, program, true, probes);
-  for (bpf_program* program :
-       {programs.call_rich_entry, programs.call_entry, programs.call_launch_entry})
-    if (library.error.empty()) library.error = attach_group(file, program, false, probes);
+  library.error = hang(file, probes, attached);
   if (library.error.empty()) {
     library.functions = static_cast<std::uint32_t>(probes.size());
     library.attach_ns = now_ns(CLOCK_MONOTONIC) - begin;
   } else {
     // All or nothing: a library with some of its probes would look complete.
-    std::vector<bpf_link*> partial(entry_links_.begin() + static_cast<long>(entries_before),
-                                   entry_links_.end());
-    partial.insert(partial.end(), return_links_.begin() + static_cast<long>(returns_before),
-                   return_links_.end());
-    entry_links_.resize(entries_before);
-    return_links_.resize(returns_before);
-    destroy_links(partial);
+    attached.entries.clear();
+    attached.returns.clear();
   }
   return library;
 }
@@ -311,9 +331,9 @@ Library ProbeSet::attach(const LibraryFile& file, const FunctionFilter& filter,
 Result<> ProbeSet::attach_process_events() {
   for (bpf_program* program : {skeleton_->progs.process_fork, skeleton_->progs.process_exec,
                                skeleton_->progs.process_exit}) {
-    bpf_link* link = bpf_program__attach(program);
+    Link link(bpf_program__attach(program));
     if (!link) return errno_error("attaching to process events");
-    process_links_.push_back(link);
+    process_links_.push_back(std::move(link));
   }
   return ok();
 }
@@ -355,16 +375,16 @@ void ProbeSet::select_all() {
 void ProbeSet::detach() {
   if (driver_) driver_->release_modules();
   std::optional<SlowClosing> slow_closing;
-  if (!multi_ && !entry_links_.empty()) {
+  if (way_ == Way::single_links && !attached_.empty()) {
     slow_closing.emplace();
     // Until the last is closed the probes still fire; they find nobody selected.
     __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_LISTED, __ATOMIC_SEQ_CST);
     for (auto& word : skeleton_->bss->traced) __atomic_store_n(&word, 0, __ATOMIC_SEQ_CST);
   }
-  destroy_links(entry_links_);
-  destroy_links(return_links_);
+  for (Attached& library : attached_) library.entries.clear();
+  for (Attached& library : attached_) library.returns.clear();
   if (driver_) driver_->detach();
-  destroy_links(process_links_);
+  process_links_.clear();
 }
 
 bpf_map* ProbeSet::ring() const { return skeleton_->maps.ring; }

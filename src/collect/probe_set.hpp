@@ -11,10 +11,11 @@
 #include "collect/features.hpp"
 #include "collect/functions.hpp"
 #include "collect/libraries.hpp"
+#include "collect/link.hpp"
+#include "collect/uprobe_multi.hpp"
 #include "cudabpf/event.hpp"
 #include "util/result.hpp"
 
-struct bpf_link;
 struct bpf_map;
 struct bpf_program;
 struct cudabpf_bpf;
@@ -35,6 +36,8 @@ class ProbeSet {
     std::uint64_t ring_size = 32 << 20;
     bool follow_children = true;
     bool driver = false;  // programs that watch the driver, too
+    // Probes in these processes alone; empty: in each that uses the library.
+    std::vector<std::uint32_t> only_in;
   };
   static Result<std::unique_ptr<ProbeSet>> load(const Features& features, const Options& options);
   ~ProbeSet();
@@ -68,21 +71,32 @@ class ProbeSet {
 
  private:
   struct Probe;
-  ProbeSet(cudabpf_bpf* skeleton, bool multi) : skeleton_(skeleton), multi_(multi) {}
+  struct Attached {
+    FileId file;
+    std::vector<Link> entries, returns;
+  };
+  // How programs hang on functions: one link for each, one for all at entry and one at return, or
+  // one for both.
+  enum class Way : std::uint8_t { single_links, multi, session };
+
+  ProbeSet(cudabpf_bpf* skeleton, Way way, std::vector<std::uint32_t> only_in)
+      : skeleton_(skeleton), way_(way), only_in_(std::move(only_in)) {}
   std::vector<Probe> plan_probes(const LibraryFile& file, const FunctionFilter& filter,
                                  FunctionNumbers& numbers, Library& library) const;
-  std::string refusal();  // remembers errno
-  std::string attach_group(const LibraryFile& file, bpf_program* program, bool at_return,
-                           const std::vector<Probe>& probes);
+  bpf_program* entry_program(const Probe& probe) const;
+  bpf_program* return_program(const Probe& probe) const;  // null: there is none
+  std::string refusal();                                  // remembers errno
+  std::string hang(const LibraryFile& file, const std::vector<Probe>& probes, Attached& attached);
+  std::string hang_program(const LibraryFile& file, bpf_program* program, UprobeEnd end,
+                           const UprobePlaces& places, std::vector<Link>& links);
 
   cudabpf_bpf* skeleton_;
-  bool multi_;
+  const Way way_;
+  const std::vector<std::uint32_t> only_in_;
   int refused_ = 0;
   std::string cgroup_path_;  // of the selected one
-  std::vector<FileId> attached_;
-  std::vector<bpf_link*> entry_links_;
-  std::vector<bpf_link*> return_links_;
-  std::vector<bpf_link*> process_links_;
+  std::vector<Attached> attached_;
+  std::vector<Link> process_links_;
   std::optional<DriverProbes> driver_;
 };
 

@@ -196,12 +196,10 @@ std::vector<pid_t> Procfs::pids() const { return numbered_entries(root_); }
 
 std::vector<pid_t> Procfs::threads(pid_t pid) const { return numbered_entries(path(pid, "task")); }
 
-std::vector<pid_t> Procfs::children(pid_t pid) const {
+std::vector<std::pair<pid_t, pid_t>> Procfs::parents() const {
   // task/TID/children is quicker, but not in every kernel, and lists one thread's children only.
-  std::vector<pid_t> found;
-  for (pid_t other : pids()) {
-    if (parse_stat(read_file(path(other, "stat"))).ppid == pid) found.push_back(other);
-  }
+  std::vector<std::pair<pid_t, pid_t>> found;
+  for (pid_t pid : pids()) found.emplace_back(pid, parse_stat(read_file(path(pid, "stat"))).ppid);
   return found;
 }
 

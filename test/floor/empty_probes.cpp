@@ -1,5 +1,6 @@
-// empty_probes [--entry-alone] LIBRARY SYMBOL… -- CMD…: runs CMD while empty BPF programs hang on
-// the entry and the return of each SYMBOL (`all`: of every function whose name begins with cu).
+// empty_probes [--entry-alone|--session] LIBRARY SYMBOL… -- CMD…: runs CMD while empty BPF programs
+// hang on the entry and the return of each SYMBOL (`all`: of every function whose name begins with
+// cu).
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
@@ -13,18 +14,17 @@
 #include <string>
 #include <vector>
 
+#include "collect/uprobe_multi.hpp"
 #include "floor.skel.h"
 #include "util/elf.hpp"
 
 namespace {
 
-bool attach(bpf_program* program, const char* library, const std::vector<unsigned long>& offsets,
-            bool at_return) {
-  LIBBPF_OPTS(bpf_uprobe_multi_opts, options);
-  options.offsets = offsets.data();
-  options.cnt = offsets.size();
-  options.retprobe = at_return;
-  if (bpf_program__attach_uprobe_multi(program, -1, library, nullptr, &options)) return true;
+bool attach(bpf_program* program, const char* library, const cudabpf::UprobePlaces& places,
+            cudabpf::UprobeEnd end) {
+  static std::vector<cudabpf::Fd> links;
+  links.push_back(cudabpf::link_uprobes(bpf_program__fd(program), library, end, places));
+  if (links.back()) return true;
   std::fprintf(stderr, "empty_probes: attaching to %s: %s\n", library, std::strerror(errno));
   return false;
 }
@@ -33,11 +33,12 @@ bool attach(bpf_program* program, const char* library, const std::vector<unsigne
 
 int main(int argc, char** argv) {
   bool entry_alone = argc > 1 && std::strcmp(argv[1], "--entry-alone") == 0;
-  if (entry_alone) argv++, argc--;
+  bool session = argc > 1 && std::strcmp(argv[1], "--session") == 0;
+  if (entry_alone || session) argv++, argc--;
   std::vector<std::string> arguments(argv + 1, argv + argc);
   auto separator = std::find(arguments.begin(), arguments.end(), "--");
   if (arguments.size() < 4 || separator == arguments.end()) {
-    std::fprintf(stderr, "usage: empty_probes [--entry-alone] LIBRARY SYMBOL… -- CMD…\n");
+    std::fprintf(stderr, "usage: empty_probes [--entry-alone|--session] LIBRARY SYMBOL… -- CMD…\n");
     return 2;
   }
   std::set<std::string> symbols(arguments.begin() + 1, separator);
@@ -55,15 +56,21 @@ int main(int argc, char** argv) {
     return 1;
   }
 
+  using enum cudabpf::UprobeEnd;
   floor_bpf* skeleton = floor_bpf__open();
-  for (bpf_program* program : {skeleton->progs.floor_entry, skeleton->progs.floor_return}) {
+  const auto& programs = skeleton->progs;
+  std::vector<std::pair<bpf_program*, cudabpf::UprobeEnd>> chosen{
+      {programs.floor_entry, entry}, {programs.floor_return, at_return}};
+  if (entry_alone) chosen.pop_back();
+  if (session) chosen = {{programs.floor_session, both}};
+  for (auto [program, end] : chosen) {
     bpf_program__set_autoload(program, true);
-    bpf_program__set_expected_attach_type(program, BPF_TRACE_UPROBE_MULTI);
+    bpf_program__set_expected_attach_type(program, cudabpf::attach_type_of(end));
   }
-  std::vector<unsigned long> list(offsets.begin(), offsets.end());
-  if (floor_bpf__load(skeleton) || !attach(skeleton->progs.floor_entry, argv[1], list, false) ||
-      (!entry_alone && !attach(skeleton->progs.floor_return, argv[1], list, true)))
-    return 1;
+  if (floor_bpf__load(skeleton)) return 1;
+  cudabpf::UprobePlaces places{{offsets.begin(), offsets.end()}, {}};
+  for (auto [program, end] : chosen)
+    if (!attach(program, argv[1], places, end)) return 1;
 
   pid_t child = fork();
   if (child == 0) {

@@ -163,7 +163,6 @@ TEST_CASE("Whatever is missing of a process stays empty") {
     CHECK(procfs.maps(pid).empty());
     CHECK(procfs.environment(pid).empty());
     CHECK(procfs.ancestors(pid).empty());
-    CHECK(procfs.children(pid).empty());
   };
   SECTION("no such process") {
     check_empty(42);
@@ -208,9 +207,8 @@ TEST_CASE("Processes are listed, found by name and walked") {
   Procfs procfs(proc.path());
   using Pids = std::vector<pid_t>;
   CHECK(procfs.pids() == Pids{1, 2, 30, 100, 101, 102});
-  CHECK(procfs.children(30) == Pids{101, 102});
-  CHECK(procfs.children(1) == Pids{100});
-  CHECK(procfs.children(101).empty());
+  CHECK(procfs.parents() == std::vector<std::pair<pid_t, pid_t>>{
+                                {1, 0}, {2, 0}, {30, 100}, {100, 1}, {101, 30}, {102, 30}});
   CHECK(procfs.ancestors(101) == Pids{30, 100, 1});
   CHECK(procfs.ancestors(1).empty());
   CHECK(procfs.find_by_name("cudabpf") == Pids{30});
@@ -253,8 +251,8 @@ TEST_CASE("This process, as the real /proc has it") {
     pause();
     _exit(0);
   }
-  std::vector<pid_t> children = procfs.children(getpid());
-  CHECK(std::find(children.begin(), children.end(), child) != children.end());
+  auto parents = procfs.parents();
+  CHECK(std::find(parents.begin(), parents.end(), std::pair(child, getpid())) != parents.end());
   std::vector<pid_t> ancestors = procfs.ancestors(child);
   REQUIRE_FALSE(ancestors.empty());
   CHECK(ancestors.front() == getpid());
