@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <thread>
 
 #include "collect/skeleton.hpp"
 #include "util/clock.hpp"
@@ -107,6 +108,17 @@ class SlowClosing {
 
   Fd until_closed_;
 };
+
+}  // namespace
+
+namespace {
+
+// Each close waits for grace periods of the kernel; those that are closed at once share theirs.
+void close_together(std::vector<Link> links) {
+  std::vector<std::thread> closing;
+  for (Link& link : links) closing.emplace_back([closed = std::move(link)] {});
+  for (std::thread& thread : closing) thread.join();
+}
 
 }  // namespace
 
@@ -381,8 +393,13 @@ void ProbeSet::detach() {
     __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_LISTED, __ATOMIC_SEQ_CST);
     for (auto& word : skeleton_->bss->traced) __atomic_store_n(&word, 0, __ATOMIC_SEQ_CST);
   }
-  for (Attached& library : attached_) library.entries.clear();
-  for (Attached& library : attached_) library.returns.clear();
+  for (std::vector<Link> Attached::*links : {&Attached::entries, &Attached::returns}) {
+    std::vector<Link> all;
+    for (Attached& library : attached_)
+      std::move((library.*links).begin(), (library.*links).end(), std::back_inserter(all));
+    for (Attached& library : attached_) (library.*links).clear();
+    if (way_ != Way::single_links) close_together(std::move(all));
+  }
   if (driver_) driver_->detach();
   process_links_.clear();
 }
