@@ -39,13 +39,13 @@ static __u64 names_sent[CB_NAME_SLOTS];
 static __u32 names_epochs[CB_NAME_EPOCHS];
 
 static __always_inline __u32* names_epoch(__u32 pid) {
-  return &names_epochs[pid & (CB_NAME_EPOCHS - 1)];
+  return &names_epochs[index_of(pid, CB_NAME_EPOCHS)];
 }
 
 static __always_inline __u64 call_key(__u32 tid, __u32 sp) { return (__u64)tid << 32 | sp; }
 
 static __always_inline struct out_slot* out_set(__u64 key) {
-  return pending_outs[key * 0x9e3779b97f4a7c15ULL >> 52 & (OUT_SETS - 1)];
+  return pending_outs[index_of(key * 0x9e3779b97f4a7c15ULL >> 52, OUT_SETS)];
 }
 
 static __always_inline void keep_outs(__u64 key, __u64 out0, __u64 out1) {
@@ -105,14 +105,15 @@ static __always_inline bool selected(struct ids ids) {
 
 /* Memory of the traced program. Pages that were never touched (a name in a library's read-only
  * data) are not resident: the quick read fails there, and only a sleepable program may fault them
- * in. */
-static __always_inline long read_user(void* to, __u32 size, const void* from) {
+ * in. The size is a constant or at_most() something: of half a register that a compiler puts aside
+ * for the second read, the verifier forgets the bound. */
+static __always_inline long read_user(void* to, __u64 size, const void* from) {
   long error = bpf_probe_read_user(to, size, from);
   if (error && can_sleep) error = bpf_copy_from_user(to, size, from);
   return error;
 }
 
-static __always_inline long read_user_string(void* to, __u32 size, const char* from) {
+static __always_inline long read_user_string(void* to, __u64 size, const char* from) {
   long length = bpf_probe_read_user_str(to, size, from);
   char touched;
   if (length < 0 && can_sleep && !bpf_copy_from_user(&touched, 1, from))
@@ -121,7 +122,7 @@ static __always_inline long read_user_string(void* to, __u32 size, const char* f
 }
 
 /* How many words are read: where the stack cannot be, those in registers alone. */
-static __always_inline __u32 read_args(struct pt_regs* ctx, __u64* args, __u32 nargs) {
+static __always_inline __u64 read_args(struct pt_regs* ctx, __u64* args, __u64 nargs) {
   args[0] = PT_REGS_PARM1(ctx);
   args[1] = PT_REGS_PARM2(ctx);
   args[2] = PT_REGS_PARM3(ctx);
@@ -142,7 +143,7 @@ static __always_inline __u32 read_args(struct pt_regs* ctx, __u64* args, __u32 n
 }
 
 static __always_inline void fill_entry(struct cb_head* head, struct pt_regs* ctx, struct ids ids,
-                                       struct cb_plan plan, __u32 nargs) {
+                                       struct cb_plan plan, __u64 nargs) {
   fill_head(head, ids, CB_ENTRY);
   head->sp = (__u32)PT_REGS_SP(ctx);
   head->function = plan.function;
@@ -166,7 +167,7 @@ static __always_inline bool was_cut(long size, const char* string) {
 static __always_inline void send_name(struct ids ids, __u64 handle) {
   __u64 key = (handle * 0x9e3779b97f4a7c15ULL) ^
               ((((__u64)ids.pid << 32) | *names_epoch(ids.pid)) * 0xc2b2ae3d27d4eb4fULL);
-  __u64* slot = &names_sent[key >> 51 & (CB_NAME_SLOTS - 1)];
+  __u64* slot = &names_sent[index_of(key >> 51, CB_NAME_SLOTS)];
   if (*slot == key) return;
 
   const char* at = 0;
@@ -206,8 +207,7 @@ static __always_inline bool plain_entry(struct pt_regs* ctx) {
   struct cb_plan plan = plan_of(ctx);
   struct call_record record;
   __builtin_memset(&record, 0, sizeof(record));
-  __u32 nargs = plan.nargs <= CB_MAX_ARGS ? plan.nargs : CB_MAX_ARGS;
-  nargs = read_args(ctx, record.args, nargs);
+  __u64 nargs = at_most(read_args(ctx, record.args, plan.nargs), CB_MAX_ARGS);
   fill_entry(&record.head, ctx, ids, plan, nargs);
   emit(&record, sizeof(record.head) + nargs * sizeof(__u64), ids.tid, CB_DROPPED_ENTRY);
   return !plan.entry_only;
@@ -243,12 +243,12 @@ static __always_inline bool rich_entry(struct pt_regs* ctx) {
   struct cb_plan plan = plan_of(ctx);
   struct rich_record record;
   __builtin_memset(&record, 0, sizeof(record));
-  __u32 nargs = plan.nargs <= CB_MAX_ARGS ? plan.nargs : CB_MAX_ARGS;
-  nargs = read_args(ctx, record.args, nargs);
+  __u64 nargs = at_most(read_args(ctx, record.args, plan.nargs), CB_MAX_ARGS);
 
   if (plan.out0 < CB_MAX_ARGS) {
-    keep_outs(call_key(ids.tid, (__u32)PT_REGS_SP(ctx)), record.args[plan.out0],
-              plan.out1 < CB_MAX_ARGS ? record.args[plan.out1] : 0);
+    keep_outs(call_key(ids.tid, (__u32)PT_REGS_SP(ctx)),
+              record.args[at_most(plan.out0, CB_MAX_ARGS - 1)],
+              plan.out1 < CB_MAX_ARGS ? record.args[at_most(plan.out1, CB_MAX_ARGS - 1)] : 0);
   }
   if (plan.forgets_names) __sync_fetch_and_add(names_epoch(ids.pid), 1);
 
@@ -258,17 +258,17 @@ static __always_inline bool rich_entry(struct pt_regs* ctx) {
   if (plan.struct_arg < CB_MAX_ARGS) {
     extra = plan.struct_words * 8;
     if (plan.count_arg < CB_MAX_ARGS) {
-      __u64 words = record.args[plan.count_arg];
+      __u64 words = record.args[at_most(plan.count_arg, CB_MAX_ARGS - 1)];
       if (words * 8 < extra) extra = words * 8;
     }
-    if (extra > CB_MAX_STRUCT) extra = CB_MAX_STRUCT;
-    if (read_user(at, extra, (void*)record.args[plan.struct_arg])) {
+    extra = at_most(extra, CB_MAX_STRUCT);
+    if (read_user(at, extra, (void*)record.args[at_most(plan.struct_arg, CB_MAX_ARGS - 1)])) {
       record.head.flags |= CB_READ_FAULT;
       extra = 0;
     }
     record.head.struct_size = extra;
   } else if (plan.string_arg < CB_MAX_ARGS) {
-    const void* string = (const void*)record.args[plan.string_arg];
+    const void* string = (const void*)record.args[at_most(plan.string_arg, CB_MAX_ARGS - 1)];
     long size = read_user_string(at, CB_SHORT_STRING, string);
     if (nargs < plan.nargs && size == CB_SHORT_STRING) size = -1; /* a longer record has all */
     if (size == CB_SHORT_STRING) {
@@ -279,7 +279,7 @@ static __always_inline bool rich_entry(struct pt_regs* ctx) {
       record.head.flags |= CB_READ_FAULT;
       size = 0;
     }
-    extra = size & (CB_SHORT_STRING - 1);
+    extra = at_most(size, CB_SHORT_STRING - 1);
     record.head.string_size = extra;
   }
   emit(&record, sizeof(record.head) + nargs * sizeof(__u64) + extra, ids.tid, CB_DROPPED_ENTRY);
@@ -296,15 +296,14 @@ static __always_inline bool launch_entry(struct pt_regs* ctx) {
     __u8 config[64];
   } record;
   __builtin_memset(&record, 0, sizeof(record));
-  __u32 nargs = plan.nargs <= CB_MAX_ARGS ? plan.nargs : CB_MAX_ARGS;
-  nargs = read_args(ctx, record.call.args, nargs);
-  if (plan.handle_arg < 2) send_name(ids, record.call.args[plan.handle_arg]);
+  __u64 nargs = at_most(read_args(ctx, record.call.args, plan.nargs), CB_MAX_ARGS);
+  if (plan.handle_arg < 2) send_name(ids, record.call.args[at_most(plan.handle_arg, 1)]);
   fill_entry(&record.call.head, ctx, ids, plan, nargs);
   __u64 extra = 0;
   if (plan.struct_arg < 2) {
-    extra = plan.struct_words * 8;
-    if (extra > sizeof(record.config)) extra = sizeof(record.config);
-    if (read_user(record.call.args + nargs, extra, (void*)record.call.args[plan.struct_arg])) {
+    extra = at_most(plan.struct_words * 8, sizeof(record.config));
+    if (read_user(record.call.args + nargs, extra,
+                  (void*)record.call.args[at_most(plan.struct_arg, 1)])) {
       record.call.head.flags |= CB_READ_FAULT;
       extra = 0;
     }
@@ -337,7 +336,7 @@ static __always_inline int plain_return(struct pt_regs* ctx) {
 static __always_inline long read_out(__u64* to, __u64 address, bool narrow) {
   *to = 0;
   if (!address) return 0;
-  return read_user(to, narrow ? 4 : 8, (void*)address);
+  return read_user(to, at_most(narrow ? 4 : 8, 8), (void*)address);
 }
 
 /* Return of a function with out-pointers. */

@@ -56,11 +56,11 @@ static __always_inline bool may_be_selected(struct ids ids) {
 }
 
 static __always_inline struct cb_ioctl_plan* plan_of_ioctl(__u32 node, __u32 command) {
-  if (node == CB_NODE_RM) return &escape_plans[command & (CB_IOCTL_PLANS - 1)];
+  if (node == CB_NODE_RM) return &escape_plans[index_of(command, CB_IOCTL_PLANS)];
   __u32 index = command;
   if (command >> 28 == 3) index = CB_UVM_SPECIAL + (command & 3);
   if (index >= CB_IOCTL_PLANS) return 0;
-  return &uvm_plans[index & (CB_IOCTL_PLANS - 1)];
+  return &uvm_plans[index_of(index, CB_IOCTL_PLANS)];
 }
 
 #define XFER_ESCAPE \
@@ -71,7 +71,7 @@ static __always_inline struct cb_ioctl_plan* plan_of_ioctl(__u32 node, __u32 com
 static __always_inline void read_parameters(struct cb_driver* record, struct cb_ioctl_plan* plan,
                                             __u64 argument) {
   __u64 from = 0;
-  __u32 size = plan->follow_max;
+  __u64 size = plan->follow_max;
   bool told = plan->follow_size_at;
   if (bpf_probe_read_user(&from, sizeof(from), (void*)(argument + plan->follow_at)) || !from)
     return;
@@ -81,7 +81,7 @@ static __always_inline void read_parameters(struct cb_driver* record, struct cb_
     if (given < size) size = given;
   }
   if (!size) return;
-  if (size > CB_MAX_PARAMS) size = CB_MAX_PARAMS;
+  size = at_most(size, CB_MAX_PARAMS);
   if (!bpf_probe_read_user(record->parameters, size, (void*)from)) {
     record->head.string_size = size;
   } else if (told) {
@@ -119,12 +119,12 @@ static __always_inline void read_ioctl(struct cb_driver* record, struct operatio
     operation->size = size;
     operation->status_at = plan ? plan->status_at : 0;
   }
-  if (size > CB_MAX_STRUCT) size = CB_MAX_STRUCT;
-  if (bpf_probe_read_user(record->structure, size, (void*)argument)) {
+  __u64 read = at_most(size, CB_MAX_STRUCT);
+  if (bpf_probe_read_user(record->structure, read, (void*)argument)) {
     record->head.flags |= CB_READ_FAULT;
     return;
   }
-  record->head.struct_size = size;
+  record->head.struct_size = read;
   if (plan && plan->follow_at) read_parameters(record, plan, argument);
 }
 
@@ -188,9 +188,8 @@ static __always_inline void operation_ends(struct ids ids, struct operation* ope
   if (!record) return;
   record->result = result;
   record->status = record->reserved = 0;
-  __u32 size = operation->size;
+  __u64 size = at_most(operation->size, CB_MAX_STRUCT);
   if (size && !result) {
-    if (size > CB_MAX_STRUCT) size = CB_MAX_STRUCT;
     if (bpf_probe_read_user(record->structure, size, (void*)operation->argument))
       record->head.flags |= CB_READ_FAULT;
     else

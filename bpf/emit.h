@@ -9,6 +9,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "bounds.h"
 #include "cudabpf/abi.h"
 
 /* Configuration, set between open and load. */
@@ -40,16 +41,12 @@ struct ids {
 };
 
 static __always_inline void count(enum cb_counter counter) {
-  __u32 cpu = bpf_get_smp_processor_id() & (CB_MAX_CPUS - 1);
+  __u64 cpu = index_of(bpf_get_smp_processor_id(), CB_MAX_CPUS);
   __sync_fetch_and_add(&counters[cpu][counter], 1);
 }
 
 static __always_inline __u64* word_of(__u64* bits, __u32 pid) {
-  __u32 at = pid / 64;
-  /* The compiler knows the pid to be in range and would drop the mask, without which older
-   * verifiers do not know it. */
-  asm volatile("" : "+r"(at));
-  return &bits[at & (CB_PID_LIMIT / 64 - 1)];
+  return &bits[index_of(pid / 64, CB_PID_LIMIT / 64)];
 }
 
 static __always_inline bool is_traced(__u32 pid) {
@@ -103,7 +100,7 @@ static __always_inline struct ids current_ids(void) {
   return ids;
 }
 
-static __always_inline __u32* drop_slot(__u32 tid) { return &drops[tid & (CB_DROP_SLOTS - 1)]; }
+static __always_inline __u32* drop_slot(__u32 tid) { return &drops[index_of(tid, CB_DROP_SLOTS)]; }
 
 static __always_inline void fill_head(struct cb_head* head, struct ids ids, __u8 kind) {
   head->pid = ids.pid;

@@ -28,7 +28,7 @@ static __always_inline __u32 owner_of(__u32 op) {
 }
 
 static __always_inline struct operation* operation_set(__u32 owner) {
-  return operations[owner * 0x9e3779b1u >> 21 & (OPERATION_SETS - 1)];
+  return operations[index_of(owner * 0x9e3779b1u >> 21, OPERATION_SETS)];
 }
 
 static __always_inline struct operation* claim_operation(__u32 owner) {

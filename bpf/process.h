@@ -41,8 +41,7 @@ static __noinline int send_process(struct task_struct* task, __u32 pid, __u32 ti
   }
   if (kind == CB_START || kind == CB_EXEC) {
     unsigned long start = BPF_CORE_READ(task, mm, arg_start);
-    __u64 size = BPF_CORE_READ(task, mm, arg_end) - start;
-    if (size > CB_CMDLINE) size = CB_CMDLINE;
+    __u64 size = at_most(BPF_CORE_READ(task, mm, arg_end) - start, CB_CMDLINE);
     if (size && !bpf_probe_read_user(record->cmdline, size, (void*)start))
       record->cmdline_size = size;
   }

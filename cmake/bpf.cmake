@@ -7,22 +7,21 @@ find_program(BPFTOOL bpftool PATHS /usr/sbin /sbin ${BPFTOOL_FOLDERS} REQUIRED)
 find_package(CLI11 REQUIRED)
 pkg_check_modules(LIBBPF REQUIRED IMPORTED_TARGET libbpf>=1.3)
 
-# bpf_object(<arch>): compiles bpf/cudabpf.bpf.c for one architecture into generated/cudabpf.<arch>.o
+# bpf_object(OBJECT ARCH CLANG): compiles bpf/cudabpf.bpf.c for one architecture
 file(GLOB BPF_HEADERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bpf/*.h)
-function(bpf_object arch)
-  set(object ${GENERATED}/cudabpf.${arch}.o)
+function(bpf_object object arch clang)
   add_custom_command(
     OUTPUT ${object}
-    COMMAND ${CLANG} -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror
+    COMMAND ${clang} -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror
             -D__TARGET_ARCH_${arch} -I${CMAKE_SOURCE_DIR}/include -I${CMAKE_SOURCE_DIR}/bpf
             -c ${CMAKE_SOURCE_DIR}/bpf/cudabpf.bpf.c -o ${object}
     COMMAND ${LLVM_STRIP} -g ${object}
     DEPENDS ${CMAKE_SOURCE_DIR}/bpf/cudabpf.bpf.c ${BPF_HEADERS}
             ${CMAKE_SOURCE_DIR}/include/cudabpf/abi.h
-    COMMENT "BPF for ${arch}")
+    COMMENT "BPF for ${arch}, by ${clang}")
 endfunction()
-bpf_object(x86)
-bpf_object(arm64)
+bpf_object(${GENERATED}/cudabpf.x86.o x86 ${CLANG})
+bpf_object(${GENERATED}/cudabpf.arm64.o arm64 ${CLANG})
 add_custom_target(bpf_objects ALL DEPENDS ${GENERATED}/cudabpf.x86.o ${GENERATED}/cudabpf.arm64.o)
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")

@@ -63,7 +63,7 @@ struct cb_head {
 #define CB_MAX_ARGS 11 /* cuLaunchKernel has as many */
 #define CB_MAX_OUTS 2
 #define CB_MAX_STRUCT 200
-#define CB_SHORT_STRING 256 /* tried first; nearly all fit */
+#define CB_SHORT_STRING 208 /* tried first; nearly all fit. The BPF stack is small */
 #define CB_LONG_STRING 4096
 
 struct cb_name {
