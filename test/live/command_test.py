@@ -7,6 +7,7 @@ import signal
 
 import subprocess
 import sys
+import tempfile
 
 import harness
 from harness import CUDABPF, LIBRARY, WORKLOADS, wait_for
@@ -129,6 +130,13 @@ class Live(harness.LiveTest):
 
     # --- as another user
 
+    def program_for_all(self):
+        """cudabpf where every user may run it: a checkout may lie in a home that is its owner's alone."""
+        folder = tempfile.mkdtemp(prefix="cudabpf-program-")
+        self.addCleanup(shutil.rmtree, folder)
+        os.chmod(folder, 0o755)
+        return shutil.copy(CUDABPF, folder)
+
     def sudo(self, *arguments, env=None, user="nobody"):
         """A user's `sudo cudabpf …`: sudo is called by that user, and takes its environment away."""
         if not shutil.which("sudo"):
@@ -141,7 +149,7 @@ class Live(harness.LiveTest):
         begin = 'mount --bind "$0" /etc/sudoers && exec setpriv --reuid "$1" --regid "$2" --clear-groups "${@:3}"'
         account = pwd.getpwnam(user)
         return subprocess.run(["unshare", "--mount", "bash", "-c", begin, rules, str(account.pw_uid),
-                               str(account.pw_gid), "sudo", "-n", os.path.abspath(CUDABPF), *arguments], check=False,
+                               str(account.pw_gid), "sudo", "-n", self.program_for_all(), *arguments], check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
                               env=self.environment() if env is None else env, cwd=self.folder, timeout=60)
 
@@ -195,9 +203,10 @@ class Live(harness.LiveTest):
 
     def test_not_root(self):
         """Says which capabilities it lacks, and starts nothing."""
+        program = self.program_for_all()
         for arguments in (["run", "-o", f"{self.folder}/t", "--", "touch", f"{self.folder}/ran"],
                           ["attach", "--pid", "1"], ["--duration", "1s"]):
-            done = subprocess.run([CUDABPF, *arguments], check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            done = subprocess.run([program, *arguments], check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   user=NOBODY.pw_uid, group=NOBODY.pw_gid, extra_groups=[], cwd=self.folder)
             self.assertEqual(done.returncode, 120, done.stderr)
             self.assertRegex(done.stderr.decode(), r"CAP_BPF.*CAP_PERFMON")

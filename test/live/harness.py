@@ -23,6 +23,7 @@ CUDABPF = f"{BUILD}/cudabpf"
 LIBRARY = f"{BUILD}/test/fake_libcuda/libcuda.so.1"
 NEWER = f"{BUILD}/test/fake_libcuda/newer/libcuda.so.1"
 WORKLOADS = f"{BUILD}/test/workloads"
+BPFTOOL = os.environ.get("BPFTOOL", "bpftool")  # ctest gives the one that was built with
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/cudabpf/cuda_api.tsv")
 LOOKUP = "cuGetProcAddress_v2"  # each workload begins by looking its functions up
 PATIENCE = 30  # seconds for anything that must happen
@@ -277,7 +278,7 @@ class LiveTest(unittest.TestCase):
 def nothing_left_behind():
     """No BPF program or link of ours is in the kernel."""
     def names(kind):
-        text = subprocess.run(["bpftool", kind, "list", "-j"], check=True, stdout=subprocess.PIPE).stdout
+        text = subprocess.run([BPFTOOL, kind, "list", "-j"], check=True, stdout=subprocess.PIPE).stdout
         return json.loads(text or "[]")
     ours = {"call_entry", "call_rich_entry", "call_launch_entr", "call_launch_entry", "call_return",
             "call_out_return", "process_fork", "process_exec", "process_exit"}

@@ -190,7 +190,6 @@ TEST_CASE("Every recorded argument of every function stands in its line exactly 
     CAPTURE(function.symbol);
     std::vector<std::uint64_t> words, outs;
     std::map<std::string, std::string> expected;  // value as JSON -> argument
-    std::size_t structs = 0;
     const SizeRule& size = function.size;
     for (const Argument& argument : function.arguments) {
       if (argument.word < 0 || argument.word >= CB_MAX_ARGS) continue;
@@ -198,7 +197,6 @@ TEST_CASE("Every recorded argument of every function stands in its line exactly 
       while (words.size() <= place) words.push_back(101 + words.size());
       if (argument.out && outs.size() == CB_MAX_OUTS) continue;
       if (argument.out) outs.push_back(201 + outs.size());
-      if (argument.role == Role::in_struct) structs++;
       if (argument.role == Role::hidden || argument.role == Role::in_struct ||
           argument.role == Role::str || argument.role == Role::f32)
         continue;
