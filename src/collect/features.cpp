@@ -46,16 +46,13 @@ int load_return_zero(bpf_prog_type type, bpf_attach_type attach_type, std::uint3
 
 // Kernel commit 89ae89f53d20 ("bpf: Add multi uprobe link"), Linux 6.6.
 Finding try_uprobe_multi() {
-  Fd program(load_return_zero(BPF_PROG_TYPE_KPROBE, ATTACH_UPROBE_MULTI));
-  if (program && kernel_links_uprobes(program.get(), UprobeEnd::entry))
-    return {State::yes, "all functions in one call"};
+  if (kernel_links_uprobes(UprobeEnd::entry)) return {State::yes, "all functions in one call"};
   return {State::no, "this kernel has no uprobe_multi links (Linux 6.6 has)"};
 }
 
 // Kernel commit d920179b3d48 ("bpf: Add support for uprobe multi session attach"), Linux 6.13.
 Finding try_uprobe_session() {
-  Fd program(load_return_zero(BPF_PROG_TYPE_KPROBE, ATTACH_UPROBE_SESSION));
-  if (program && kernel_links_uprobes(program.get(), UprobeEnd::both))
+  if (kernel_links_uprobes(UprobeEnd::both))
     return {State::yes, "processes that are not traced pay for no returns"};
   return {State::no, "this kernel has no uprobe sessions (Linux 6.13 has)"};
 }

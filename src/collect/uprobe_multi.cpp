@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <iterator>
 #include <optional>
+#include <span>
 #include <thread>
 
 namespace cudabpf {
@@ -32,10 +32,26 @@ Fd link_uprobes(int program, const std::string& path, UprobeEnd end, const Uprob
   return Fd(static_cast<int>(syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof(attributes))));
 }
 
+namespace {
+
+Fd load(std::span<const bpf_insn> program, bpf_attach_type type) {
+  LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = type);
+  return Fd(bpf_prog_load(BPF_PROG_TYPE_KPROBE, "cb_trial", "GPL", program.data(), program.size(),
+                          &options));
+}
+
+}  // namespace
+
 // On the root folder no link can be made: a kernel that knows them says EBADF, one that does not
 // says EINVAL.
-bool kernel_links_uprobes(int program, UprobeEnd end) {
-  Fd link = link_uprobes(program, "/", end, {{0}, {}});
+bool kernel_links_uprobes(UprobeEnd end) {
+  const bpf_insn nothing[] = {
+      {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
+      {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
+  };
+  Fd program = load(nothing, attach_type_of(end));
+  if (!program) return false;
+  Fd link = link_uprobes(program.get(), "/", end, {{0}, {}});
   return !link && errno == EBADF;
 }
 
@@ -84,9 +100,7 @@ bool links_see_all_threads() {
       {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
       {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
   };
-  LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = ATTACH_UPROBE_MULTI);
-  Fd program(bpf_prog_load(BPF_PROG_TYPE_KPROBE, "cb_trial", "GPL", count_up, std::size(count_up),
-                           &options));
+  Fd program = load(count_up, ATTACH_UPROBE_MULTI);
   auto offset = offset_in_file(reinterpret_cast<std::uintptr_t>(&tried_function));
   if (!map || !program || !offset) return false;
   Fd link = link_uprobes(program.get(), "/proc/self/exe", UprobeEnd::entry, {{*offset}, {}},

@@ -25,7 +25,7 @@ Fd link_uprobes(int program, const std::string& path, UprobeEnd end, const Uprob
 bpf_attach_type attach_type_of(UprobeEnd end);
 
 // Whether the kernel knows such links, found out by asking for one that cannot be.
-bool kernel_links_uprobes(int program, UprobeEnd end);
+bool kernel_links_uprobes(UprobeEnd end);
 
 // Whether a link for this process sees the calls of each of its threads. Links for a process used
 // to be for one thread of it (kernel commits 46ba0e49b642 and 900f362e2062, Linux 6.10 and 6.11).

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collect/kernel_abi.hpp"
+#include "collect/uprobe_multi.hpp"
 
 namespace {
 
@@ -36,6 +36,7 @@ struct Way {
 
 constexpr auto SINGLE = bpf_attach_type{};
 constexpr auto MULTI = cudabpf::ATTACH_UPROBE_MULTI;
+constexpr auto SESSION = cudabpf::ATTACH_UPROBE_SESSION;
 constexpr std::size_t FEWEST_WAYS = 2;  // the first ones: each line of a program is in one of them
 constexpr Way WAYS[] = {
     {"single links", SINGLE, false, false},
@@ -44,6 +45,9 @@ constexpr Way WAYS[] = {
     {"uprobe_multi", MULTI, false, false},
     {"uprobe_multi, sleepable", MULTI, true, false},
     {"uprobe_multi, sleepable, in a pid namespace", MULTI, true, true},
+    {"sessions", SESSION, false, false},
+    {"sessions, sleepable", SESSION, true, false},
+    {"sessions, sleepable, in a pid namespace", SESSION, true, true},
 };
 
 struct CloseObject {
@@ -65,6 +69,10 @@ int keep_message(libbpf_print_level level, const char* format, va_list arguments
 bool is_call(const bpf_program* program) {
   std::string_view section = bpf_program__section_name(program);
   return section.find("uprobe") != section.npos || section.find("uretprobe") != section.npos;
+}
+
+bool is_session(const bpf_program* program) {
+  return std::string_view(bpf_program__name(program)).ends_with("_session");
 }
 
 bool is_of_types(const bpf_program* program) {  // fentry and fexit know their functions' types
@@ -133,6 +141,12 @@ bool kernel_takes(bpf_prog_type type, bpf_attach_type attach_type, std::uint32_t
   return loaded >= 0;
 }
 
+bool kernel_takes_calls(const Way& way) {
+  if (way.attach_type != SESSION)
+    return kernel_takes(BPF_PROG_TYPE_KPROBE, way.attach_type, way.sleepable ? BPF_F_SLEEPABLE : 0);
+  return cudabpf::kernel_links_uprobes(cudabpf::UprobeEnd::both);
+}
+
 std::string last_lines(const std::string& text) {
   constexpr std::size_t KEEP = 2000;
   return text.size() <= KEEP ? text : "…" + text.substr(text.find('\n', text.size() - KEEP));
@@ -193,7 +207,7 @@ int main(int argc, char** argv) {
 
   int failures = 0, ways = 0;
   for (const Way& way : wanted_ways) {
-    if (!kernel_takes(BPF_PROG_TYPE_KPROBE, way.attach_type, way.sleepable ? BPF_F_SLEEPABLE : 0)) {
+    if (!kernel_takes_calls(way)) {
       printf("without %s: this kernel takes none\n", way.name);
       continue;
     }
@@ -202,7 +216,8 @@ int main(int argc, char** argv) {
     bool others = way.attach_type == SINGLE && way.sleepable == way.pid_namespace;
     for (const char* object : objects)
       failures += load(object, way, [&](const bpf_program* program) {
-        return is_call(program) || (others && (typed || !is_of_types(program)));
+        if (is_call(program)) return is_session(program) == (way.attach_type == SESSION);
+        return others && (typed || !is_of_types(program));
       });
   }
   printf("%zu objects in %d ways: %d failures\n", objects.size(), ways, failures);
