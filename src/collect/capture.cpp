@@ -146,14 +146,8 @@ Result<> Capture::start(Sink& sink, const Session& session) {
   options.driver_device = [this](std::uint32_t number) { return driver_device(number); };
   options.driver_version = DriverVersion::parse(session.driver);
   options.entry_only = [this](const Function& f) { return options_.filter.entry_only(f); };
-  auto functions = cuda_functions();
-  auto all_returns_of = [&](bool (*follows)(const Function&)) {
-    return std::all_of(functions.begin(), functions.end(), [&](const Function& f) {
-      return !follows(f) || (options_.filter.selects(f) && !options_.filter.entry_only(f));
-    });
-  };
-  options.devices_told = all_returns_of(Contexts::follows);
-  options.ends_told = options.devices_told && all_returns_of(Allocations::follows);
+  options.coverage = Coverage::of([this](const Function& f) { return options_.filter.records(f); });
+  options.drops_of = [this](std::uint32_t tid) { return probes_->drops(tid); };
   correlator_ = std::make_unique<Correlator>(
       sink, [this](std::uint16_t id) { return numbers_.find(id); },
       [](std::uint32_t pid) { return Procfs().process(static_cast<pid_t>(pid)); }, options);
@@ -271,6 +265,14 @@ void Capture::report_losses() {
   report(Loss::driver_skipped, driver_skipped_);
   report(Loss::driver_return, correlator_->driver_returns_missed());
   report(Loss::bad_record, reported_bad_ + correlator_->bad_records());
+  for (std::size_t i = 0; i < TABLES; i++) {
+    auto table = static_cast<Table>(i);
+    std::uint64_t left_out = correlator_->bounds().all_left_out(table);
+    if (left_out == tables_told_[i]) continue;
+    note_loss({Loss::table_full, left_out - tables_told_[i], losses_read_at_, until,
+               std::string(to_string(table))});
+    tables_told_[i] = left_out;
+  }
   losses_read_at_ = until;
 }
 
@@ -350,6 +352,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   drain();
   correlator_->finish();
   report_losses();
+  deliver_notes();
   Totals totals;
   totals.duration_ns = duration_ns;
   totals.counts = correlator_->counts();
@@ -358,6 +361,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   totals.accounts.received = received_;
   for (auto [counter, loss] : KERNEL_LOSSES) totals.accounts.dropped += probes_->counter(counter);
   totals.losses = losses_;
+  totals.memory = correlator_->memory();
   totals.command_status = command_status;
   totals.reason = std::move(reason);
   sink_->end(totals);

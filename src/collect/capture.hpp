@@ -134,6 +134,7 @@ class Capture {
   std::uint64_t received_ = 0;
   std::uint64_t reported_bad_ = 0;
   std::array<std::uint64_t, LOSS_COUNT> losses_{};
+  std::array<std::uint64_t, TABLES> tables_told_{};  // left out of each, as told so far
   std::uint64_t losses_read_at_ = 0;
 
   // From the attaching thread to the reader, which alone speaks to the sink.

@@ -1,5 +1,7 @@
 #include "collect/functions.hpp"
 
+#include <algorithm>
+
 #include "util/glob.hpp"
 
 namespace cudabpf {
@@ -16,6 +18,16 @@ bool FunctionFilter::selects(const Function& function) const {
 
 bool FunctionFilter::entry_only(const Function& function) const {
   return !returns || (profile == Profile::light && function.entry_is_enough());
+}
+
+Recorded FunctionFilter::records(const Function& function) const {
+  if (selects(function)) return entry_only(function) ? Recorded::entry : Recorded::whole;
+  if (function.names != NamesEffect::forget) return Recorded::no;
+  auto functions = cuda_functions();
+  bool names = std::any_of(functions.begin(), functions.end(), [&](const Function& other) {
+    return (other.type == "kernel" || other.type == "graph") && selects(other);
+  });
+  return names ? Recorded::silently : Recorded::no;
 }
 
 FunctionNumbers::Numbered FunctionNumbers::number(std::string_view symbol) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "correlate/coverage.hpp"
 #include "cudabpf/cuda_api.hpp"
 
 namespace cudabpf {
@@ -20,6 +21,8 @@ struct FunctionFilter {
 
   bool selects(const Function& function) const;
   bool entry_only(const Function& function) const;
+  // Where kernels are named, what makes their handles those of others is recorded in any case.
+  Recorded records(const Function& function) const;
 };
 
 // Numbers for functions: the table's own index, and beyond it one for each symbol that the table

@@ -236,25 +236,28 @@ std::vector<ProbeSet::Probe> ProbeSet::plan_probes(const LibraryFile& file,
             [](const auto& a, const auto& b) { return a.name < b.name; });
   for (const elf::Function& exported : functions) {
     auto numbered = numbers.number(exported.name);
-    if (!filter.selects(*numbered.function)) {
-      library.skipped++;
-      continue;
-    }
+    Recorded recorded = filter.records(*numbered.function);
+    if (recorded <= Recorded::silently) library.skipped++;
+    if (recorded == Recorded::no) continue;
     auto [at, added] = by_offset.try_emplace(exported.offset, numbered);
-    if (!added && find_function(numbered.function->symbol)) at->second = numbered;
+    bool hides = recorded == Recorded::silently && filter.selects(*at->second.function);
+    if (!added && !hides && find_function(numbered.function->symbol)) at->second = numbered;
   }
   std::vector<Probe> probes;
   for (const auto& [offset, numbered] : by_offset) {
     bool known = find_function(numbered.function->symbol) != nullptr;
+    Recorded recorded = filter.records(*numbered.function);
+    library.functions += recorded != Recorded::silently;
     if (!known) library.unknown++;
     Cookie cookie{.plan = known ? plan_for(*numbered.function, numbered.id)
                                 : plan_for_unknown(numbered.id)};
-    cookie.plan.entry_only = filter.entry_only(*numbered.function);
+    cookie.plan.entry_only = recorded != Recorded::whole;
     probes.push_back({offset, cookie,
                       numbered.function->is_launch()   ? Probe::Reads::launch
                       : plan_reads_memory(cookie.plan) ? Probe::Reads::memory
                                                        : Probe::Reads::words});
   }
+  if (!library.functions) probes.clear();
   if (probes.empty() && library.error.empty())
     library.error = functions.empty() ? "it exports no function whose name begins with cu"
                                       : "the profile and patterns select none of its functions";
@@ -330,10 +333,10 @@ Library ProbeSet::attach(const LibraryFile& file, const FunctionFilter& filter,
   if (probes.empty()) return library;
   library.error = hang(file, probes, attached);
   if (library.error.empty()) {
-    library.functions = static_cast<std::uint32_t>(probes.size());
     library.attach_ns = now_ns(CLOCK_MONOTONIC) - begin;
   } else {
     // All or nothing: a library with some of its probes would look complete.
+    library.functions = 0;
     attached.entries.clear();
     attached.returns.clear();
   }
@@ -402,6 +405,10 @@ void ProbeSet::detach() {
   }
   if (driver_) driver_->detach();
   process_links_.clear();
+}
+
+std::uint32_t ProbeSet::drops(std::uint32_t tid) const {
+  return __atomic_load_n(&skeleton_->bss->drops[tid & (CB_DROP_SLOTS - 1)], __ATOMIC_RELAXED);
 }
 
 bpf_map* ProbeSet::ring() const { return skeleton_->maps.ring; }

@@ -68,6 +68,8 @@ class ProbeSet {
   bpf_map* ring() const;
   // A counter of the kernel side, summed over CPUs.
   std::uint64_t counter(unsigned counter) const;
+  // How many records a thread has lost so far, as the next one of it would say.
+  std::uint32_t drops(std::uint32_t tid) const;
 
  private:
   struct Probe;

@@ -1,6 +1,7 @@
 #include "correlate/allocations.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace cudabpf {
 
@@ -20,48 +21,125 @@ bool returns_handle(const Function& function) {
                      [](const Argument& a) { return a.out && a.role == Role::mem_handle; });
 }
 
+bool returns_address(const Argument& argument) { return argument.out && is_address(argument.role); }
+
+bool returns_addresses(const Function& function) {
+  const auto& arguments = function.arguments;
+  return std::any_of(arguments.begin(), arguments.end(), returns_address);
+}
+
 // It gives memory that another call, or another process, has made an address here.
 bool opens(const Function& function) {
   return function.type == "ipc" || function.type == "graphics";
 }
 
-// No program has so many handles; one that only makes them must not take all memory.
-constexpr std::size_t MAX_HANDLES = 1 << 16;
+bool destroys_context(const Function& function) {
+  return function.type == "context" && function.names == NamesEffect::forget;
+}
+
+constexpr std::uint32_t ALL_LOST = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
 bool Allocations::follows(const Function& function) {
   if (function.type == "memory")
     return adds(function) || removes(function) || returns_handle(function);
-  return opens(function) || (function.type == "context" && function.names == NamesEffect::forget);
+  // Queries tell of what is known.
+  return opens(function) || destroys_context(function) ||
+         (function.type != "query" && returns_addresses(function));
 }
 
-void Allocations::add(OfProcess& process, const Function& function, const Details& details) {
-  // What lay here before is gone, even if that was not seen.
-  erase_overlapping(process.ranges, *details.ptr, details.size.value_or(1));
-  if (!details.size.value_or(0)) return;
-  Range range{.size = *details.size, .losses = process.losses};
-  if (function.kind == "host") {
-    range.side = Side::host;
-  } else if (function.kind == "managed") {
-    range.side = Side::either;
-  } else if (details.device) {
-    range.device = details.device;
-  } else if (details.handle) {
-    auto device = process.device_of_handle.find(*details.handle);
-    if (device != process.device_of_handle.end()) range.device = device->second;
+bool Allocations::frees(const Function& function) {
+  return (function.type == "memory" && removes(function)) || destroys_context(function);
+}
+
+// It is not there any more.
+void Allocations::drop(const Block& block) {
+  kept_--;
+  if (auto kind = block.kind()) figures(*kind).held -= block.size;
+}
+
+// What lay here before is gone, even if that was not seen.
+void Allocations::forget(Blocks& blocks, std::uint64_t address, std::uint64_t size) {
+  blocks.erase_overlapping(address, size, [this](const Block& block) { drop(block); });
+}
+
+// Where there is no room for one more, the process that has most pays for it.
+bool Allocations::make_room(OfProcess& process) {
+  if (bounds_.has_room(Table::memory, kept_)) return true;
+  OfProcess& most = largest_of(processes_);
+  process.all_seen = most.all_seen = false;
+  bounds_.left_out(Table::memory, &most == &process ? 1 : most.size());
+  if (&most == &process) return false;
+  for (Blocks* blocks : {&most.blocks, &most.handles}) {
+    blocks->each([this](const Block& block) { drop(block); });
+    *blocks = {};
   }
-  process.ranges.insert_or_assign(*details.ptr, range);
+  return true;
+}
+
+Block Allocations::block_of(OfProcess& process, const Function& function, const Details& details) {
+  Block block{.size = *details.size, .losses = process.losses};
+  if (function.op == "alloc")
+    block.counted_as =
+        static_cast<std::uint8_t>(memory_kind(function.kind).value_or(MemoryKind::device));
+  if (function.kind == "host") {
+    block.side = Block::Side::host;
+  } else if (function.kind == "managed") {
+    block.side = Block::Side::either;
+  } else if (details.device) {
+    bool fits = *details.device >= 0 && *details.device < std::numeric_limits<std::int16_t>::max();
+    if (fits) block.device = static_cast<std::int16_t>(*details.device);
+  } else if (details.handle) {
+    const Block* of = process.handles.at(*details.handle);
+    if (of && is_certain(process, *of)) block.device = of->device;
+  }
+  return block;
+}
+
+void Allocations::keep(OfProcess& process, Blocks& blocks, const Block& block) {
+  auto kind = block.kind();
+  if (kind) {
+    figures(*kind).allocations++;
+    figures(*kind).allocated += block.size;
+  }
+  if (!make_room(process)) return;
+  blocks.insert(block);
+  kept_++;
+  if (!kind) return;
+  figures(*kind).held += block.size;
+  figures(*kind).peak = std::max(figures(*kind).peak, figures(*kind).held);
+}
+
+void Allocations::free(OfProcess& process, Blocks& blocks, std::uint64_t address, Details* told) {
+  const Block* block = blocks.at(address);
+  if (!block) return;
+  if (told && seen_.frees && block->losses == process.losses) told->size = block->size;
+  if (auto kind = block->kind()) {
+    figures(*kind).frees++;
+    figures(*kind).freed += block->size;
+  }
+  drop(*block);
+  blocks.erase(address);
 }
 
 void Allocations::follow_handle(OfProcess& process, const Function& function,
                                 const Details& details) {
-  auto& devices = process.device_of_handle;
-  if (adds(function) || removes(function) || returns_handle(function))
-    devices.erase(*details.handle);
-  if (!adds(function) || !details.device) return;
-  if (devices.size() >= MAX_HANDLES) devices.clear();
-  devices[*details.handle] = *details.device;
+  std::uint64_t handle = *details.handle;
+  if (adds(function)) {
+    if (const Block* before = process.handles.at(handle)) {  // its last release was not seen
+      drop(*before);
+      process.handles.erase(handle);
+    }
+    if (!details.size) return;
+    Block block = block_of(process, function, details);
+    block.address = handle;
+    keep(process, process.handles, block);
+  } else if (removes(function)) {
+    free(process, process.handles, handle, nullptr);
+  } else if (returns_handle(function)) {
+    if (Block* block = process.handles.at(handle)) block->device = Block::NO_DEVICE;
+  }
 }
 
 void Allocations::follow(std::uint32_t pid, const Function& function, Details& details) {
@@ -70,27 +148,29 @@ void Allocations::follow(std::uint32_t pid, const Function& function, Details& d
     return;
   }
   if (adds(function)) {
-    add(processes_[pid], function, details);
+    OfProcess& process = processes_[pid];
+    forget(process.blocks, *details.ptr, details.size.value_or(1));
+    if (!details.size.value_or(0)) return;
+    Block block = block_of(process, function, details);
+    block.address = *details.ptr;
+    keep(process, process.blocks, block);
   } else if (removes(function)) {
     auto process = processes_.find(pid);
     if (process == processes_.end()) return;
-    Ranges& ranges = process->second.ranges;
-    auto range = ranges.find(*details.ptr);
-    if (details.size) {  // an unmap: it says how much, and may end several mappings at once
-      erase_overlapping(ranges, *details.ptr, *details.size);
-    } else if (range != ranges.end()) {
-      details.size = range->second.size;
-      ranges.erase(range);
-    }
+    Blocks& blocks = process->second.blocks;
+    if (details.size)  // an unmap: it says how much, and may end several mappings at once
+      forget(blocks, *details.ptr, *details.size);
+    else
+      free(process->second, blocks, *details.ptr, &details);
   }
 }
 
 void Allocations::follow_addresses(std::uint32_t pid, const Function& function,
                                    std::span<const std::uint64_t> outs) {
   const auto& arguments = function.arguments;
-  if (opens(function) && returns_handle(function)) processes_[pid].device_of_handle.erase(outs[0]);
-  auto returns_address = [](const Argument& a) { return a.out && is_address(a.role); };
-  if (std::none_of(arguments.begin(), arguments.end(), returns_address)) return;
+  if (opens(function) && returns_handle(function))
+    if (Block* block = processes_[pid].handles.at(outs[0])) block->device = Block::NO_DEVICE;
+  if (!returns_addresses(function)) return;
   OfProcess& process = processes_[pid];
   // Address and size, as cuModuleGetGlobal returns them. cuLibraryGetManaged's may be on either
   // side; of any other address it is not known how far the memory behind it reaches.
@@ -98,49 +178,38 @@ void Allocations::follow_addresses(std::uint32_t pid, const Function& function,
                arguments[1].out && arguments[0].role != Role::hptr;
   if (!sized) {
     process.all_seen = false;
-    if (opens(function)) erase_overlapping(process.ranges, outs[0], 1);
-  } else if (function.type == "query" &&
-             range_at(process.ranges, outs[0]) != process.ranges.end()) {
+    if (opens(function)) forget(process.blocks, outs[0], 1);
+  } else if (function.type == "query" && process.blocks.containing(outs[0])) {
     return;  // it tells of what is known
   } else if (outs[0] && outs[1]) {
     bool managed = function.name == "cuLibraryGetManaged";
-    erase_overlapping(process.ranges, outs[0], outs[1]);
-    process.ranges[outs[0]] = Range{.size = outs[1], .side = managed ? Side::either : Side::device};
+    forget(process.blocks, outs[0], outs[1]);
+    Block block{.address = outs[0], .size = outs[1], .losses = process.losses};
+    if (managed) block.side = Block::Side::either;
+    keep(process, process.blocks, block);
   }
 }
 
-Allocations::Ranges::const_iterator Allocations::range_at(const Ranges& ranges,
-                                                          std::uint64_t address) {
-  auto after = ranges.upper_bound(address);
-  if (after == ranges.begin()) return ranges.end();
-  auto range = std::prev(after);
-  return address - range->first < range->second.size ? range : ranges.end();
+bool Allocations::is_certain(const OfProcess& process, const Block& block) {
+  return !block.doubtful && block.losses == process.losses && process.losses != ALL_LOST;
 }
 
-void Allocations::erase_overlapping(Ranges& ranges, std::uint64_t address, std::uint64_t size) {
-  if (auto around = range_at(ranges, address); around != ranges.end()) ranges.erase(around);
-  auto at = ranges.lower_bound(address);
-  while (at != ranges.end() && at->first - address < size) at = ranges.erase(at);
-}
-
-std::optional<Allocations::Side> Allocations::side_of(const OfProcess& process,
-                                                      std::uint64_t address) {
-  auto range = range_at(process.ranges, address);
-  if (range == process.ranges.end())
-    return process.all_seen ? std::optional(Side::host) : std::nullopt;
-  if (range->second.doubtful) return std::nullopt;
-  return range->second.side;
+std::optional<Block::Side> Allocations::side_of(const OfProcess& process, std::uint64_t address) {
+  const Block* block = process.blocks.containing(address);
+  if (!block) return process.all_seen ? std::optional(Block::Side::host) : std::nullopt;
+  if (!is_certain(process, *block)) return std::nullopt;
+  return block->side;
 }
 
 void Allocations::infer_direction(std::uint32_t pid, Details& details) const {
-  auto process = processes_.find(pid);
-  if (process == processes_.end() || !details.dst || !details.src) return;
-  const Ranges& ranges = process->second.ranges;
-  if (range_at(ranges, *details.dst) == ranges.end() &&
-      range_at(ranges, *details.src) == ranges.end())
+  auto of = processes_.find(pid);
+  if (!seen_.frees || of == processes_.end() || !details.dst || !details.src) return;
+  const OfProcess& process = of->second;
+  if (!process.blocks.containing(*details.dst) && !process.blocks.containing(*details.src))
     return;  // it may be memory that a graph allocated, which no call returns
-  auto to = side_of(process->second, *details.dst);
-  auto from = side_of(process->second, *details.src);
+  using Side = Block::Side;
+  auto to = side_of(process, *details.dst);
+  auto from = side_of(process, *details.src);
   if (!to || !from || *to == Side::either || *from == Side::either) return;
   bool to_device = *to == Side::device;
   bool from_device = *from == Side::device;
@@ -150,15 +219,15 @@ void Allocations::infer_direction(std::uint32_t pid, Details& details) const {
 
 std::optional<std::int32_t> Allocations::device_of(const OfProcess& process, std::uint64_t address,
                                                    std::uint64_t size) {
-  auto range = range_at(process.ranges, address);
-  if (range == process.ranges.end()) return {};
-  auto device = range->second.device;
-  while (!range->second.doubtful && range->second.losses == process.losses &&
-         range->second.device == device) {
-    std::uint64_t end = range->first + range->second.size;
+  const Block* block = process.blocks.containing(address);
+  if (!block || block->device == Block::NO_DEVICE) return {};
+  std::int16_t device = block->device;
+  while (block && is_certain(process, *block) && block->device == device) {
+    std::uint64_t end = block->address + block->size;
     if (size <= end - address) return device;
-    range++;  // mappings may stand side by side, each of other memory
-    if (range == process.ranges.end() || range->first != end) break;
+    if (end <= block->address) break;  // no memory reaches so far
+    block =
+        process.blocks.containing(end);  // mappings may stand side by side, each of other memory
   }
   return {};
 }
@@ -178,23 +247,33 @@ void Allocations::find_devices(std::uint32_t pid, const Function& function,
 }
 
 void Allocations::calls_lost(std::uint32_t pid) {
-  processes_[pid].all_seen = false;
-  processes_[pid].losses++;
-  processes_[pid].device_of_handle.clear();
+  OfProcess& process = processes_[pid];
+  process.all_seen = false;
+  if (process.losses != ALL_LOST) process.losses++;
 }
 
 void Allocations::context_destroyed(std::uint32_t pid) {
   auto process = processes_.find(pid);
   if (process == processes_.end()) return;
-  for (auto& [address, range] : process->second.ranges) range.doubtful = true;
+  process->second.blocks.each([](Block& block) { block.doubtful = true; });
 }
 
 void Allocations::perhaps_freed(std::uint32_t pid, const Function& function,
                                 const Details& details) {
   auto process = processes_.find(pid);
   if (process == processes_.end() || !details.ptr || !removes(function)) return;
-  auto range = process->second.ranges.find(*details.ptr);
-  if (range != process->second.ranges.end()) range->second.doubtful = true;
+  if (Block* block = process->second.blocks.at(*details.ptr)) block->doubtful = true;
+}
+
+void Allocations::process_gone(std::uint32_t pid) {
+  auto process = processes_.find(pid);
+  if (process == processes_.end()) return;
+  for (Blocks* blocks : {&process->second.blocks, &process->second.handles})
+    blocks->each([this](const Block& block) {
+      if (auto kind = block.kind()) figures(*kind).released += block.size;
+      drop(block);
+    });
+  processes_.erase(process);
 }
 
 }  // namespace cudabpf

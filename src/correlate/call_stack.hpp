@@ -4,12 +4,17 @@
 // no record between the two was lost; `drops`, the count of this thread's lost records, tells
 // whether one was. Where a pairing or a parent could be wrong, it is not made: a missing duration
 // is better than a wrong one.
+//
+// Stacks grow down, so a call made inside another has a lower stack pointer, unless it is made on
+// another stack: by a signal's handler that has one of its own. Where a call begins above an open
+// one, either that is so or longjmp has left the open one. It may return still, so it is kept; but
+// it is no parent until it has been seen to be live.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <string>
-#include <vector>
 
 #include "cudabpf/event.hpp"
 
@@ -23,6 +28,7 @@ struct Frame {
   std::uint32_t drops = 0;
   const Function* function = nullptr;
   bool jumped = false;  // one of two calls with one stack pointer: the first jumped to the second
+  bool passed = false;  // a call began above it, with nothing lost: it may have been left
   bool read_fault = false;
   bool string_cut = false;
   bool has_text = false;
@@ -55,47 +61,87 @@ class CallStack {
     return same;
   }
 
-  // Is the top frame one that cannot be live any more when a call begins? Stacks grow down, so a
-  // call made inside another has a lower stack pointer. It has the same one only where a function
-  // ends in a jump to another (a tail call; both return, the second first), and then at once and
-  // with nothing lost between.
-  bool top_is_stale(std::uint32_t sp, std::uint32_t drops) const {
-    if (depth_ == 0 || is_below(sp, top().sp)) return false;
-    return top().sp != sp || top().jumped || !nothing_lost_between(top().drops, drops);
+  // How many frames, from the top, cannot be live any more when a call begins at `sp`? Where
+  // records were lost, those that are not around it. Else those with its stack pointer, and what is
+  // above them: two live calls share one only where a function ends in a jump to another (a tail
+  // call; both return, the second first), and then at once.
+  std::size_t over_at_entry(std::uint32_t sp, std::uint32_t drops) const {
+    std::size_t over = 0;
+    for (; over < depth_; over++) {
+      const Frame& frame = from_top(over);
+      if (is_below(sp, frame.sp) || nothing_lost_between(frame.drops, drops)) break;
+    }
+    for (std::size_t i = over; i < depth_; i++) {
+      const Frame& frame = from_top(i);
+      bool jumps = i == 0 && !frame.jumped && !frame.passed;
+      if (frame.sp == sp && !jumps) over = i + 1;
+    }
+    return over;
   }
-  // Is it one that cannot be live any more when a call that began at `sp` has returned?
+  // Is the top frame one that cannot be live any more when a call that began at `sp` has returned?
   bool top_is_over(std::uint32_t sp) const { return depth_ > 0 && !is_below(sp, top().sp); }
 
-  // A new frame on top. It is recycled, so its text keeps its memory.
+  // A call begins at `sp`. Are there open ones that it passes, which may have been left?
+  bool pass(std::uint32_t sp) {
+    bool any = false;
+    for (std::size_t i = 0; i < depth_; i++) {
+      Frame& frame = from_top(i);
+      if (frame.passed || !is_below(frame.sp, sp)) continue;
+      any = frame.passed = true;
+    }
+    return any;
+  }
+  // A new frame on top. It is recycled, so a short text keeps its memory.
   Frame& push(std::uint32_t sp, std::uint32_t drops) {
+    Frame* parent = nullptr;
+    for (std::size_t i = 0; i < depth_ && !parent; i++)
+      if (!from_top(i).passed) parent = &from_top(i);
     if (depth_ == frames_.size()) frames_.emplace_back();
     Frame& frame = frames_[depth_++];
     frame.sp = sp;
     frame.drops = drops;
-    frame.parent = 0;
-    frame.jumped = false;
+    // After a loss it is not known whether the frame below is still live.
+    frame.parent = parent && nothing_lost_between(parent->drops, drops) ? parent->id : 0;
+    frame.passed = false;
+    frame.jumped = parent && parent->sp == sp;
+    if (frame.jumped) parent->jumped = true;
     frame.ioctls = 0;
     frame.ioctl_time = 0;
-    if (depth_ > 1) {
-      Frame& below = frames_[depth_ - 2];
-      // After a loss it is not known whether the frame below is still live.
-      if (nothing_lost_between(below.drops, drops)) frame.parent = below.id;
-      if (below.sp == sp) frame.jumped = below.jumped = true;
-    }
     return frame;
   }
   // What the driver was asked for inside a call was asked for inside those around it, too.
   void pop() {
-    const Frame& gone = frames_[--depth_];
-    if (!gone.parent || !gone.ioctls) return;
-    frames_[depth_ - 1].ioctls += gone.ioctls;
-    frames_[depth_ - 1].ioctl_time += gone.ioctl_time;
+    Frame& gone = frames_[--depth_];
+    if (gone.text.capacity() > KEPT_TEXT) gone.text = std::string();
+    Frame* parent = gone.parent ? find(gone.parent) : nullptr;
+    if (parent) {
+      parent->ioctls += gone.ioctls;
+      parent->ioctl_time += gone.ioctl_time;
+    }
+    while (frames_.size() > depth_ + KEPT_FRAMES) frames_.pop_back();
+  }
+  // The top frame has returned, so it was live, and so were those that it was made inside of.
+  void top_returned() {
+    for (Frame* frame = find(top().parent); frame && frame->passed; frame = find(frame->parent))
+      frame->passed = false;
+  }
+  // The innermost call that is known to be open; null: there is none.
+  const Frame* innermost() const {
+    for (std::size_t i = 0; i < depth_; i++)
+      if (!from_top(i).passed) return &from_top(i);
+    return nullptr;
   }
   // An ioctl was made inside the call with this id, if it is still the innermost.
   void ioctl_made(std::uint64_t id, std::uint64_t time) {
-    if (depth_ == 0 || top().id != id) return;
-    frames_[depth_ - 1].ioctls++;
-    frames_[depth_ - 1].ioctl_time += time;
+    const Frame* inner = innermost();
+    if (!inner || inner->id != id) return;
+    Frame* call = find(id);
+    call->ioctls++;
+    call->ioctl_time += time;
+  }
+  template <typename Visit>
+  void each(Visit&& visit) const {
+    for (std::size_t i = 0; i < depth_; i++) visit(frames_[i]);
   }
 
   // How many frames lie above the one that a return with `sp` of `function` ends; -1: none does.
@@ -107,6 +153,16 @@ class CallStack {
   }
 
  private:
+  static constexpr std::size_t KEPT_FRAMES = 2, KEPT_TEXT = 256;
+
+  Frame& from_top(std::size_t i) { return frames_[depth_ - 1 - i]; }
+  const Frame& from_top(std::size_t i) const { return frames_[depth_ - 1 - i]; }
+  Frame* find(std::uint64_t id) {
+    for (std::size_t i = 0; i < depth_; i++)
+      if (from_top(i).id == id) return &from_top(i);
+    return nullptr;
+  }
+
   // Only the low halves are known, so they are compared around the wrap.
   static bool is_below(std::uint32_t a, std::uint32_t b) {
     return static_cast<std::int32_t>(b - a) > 0;
@@ -115,7 +171,7 @@ class CallStack {
   std::uint32_t pid_;
   std::uint32_t drops_ = 0;
   std::size_t depth_ = 0;
-  std::vector<Frame> frames_;
+  std::deque<Frame> frames_;  // a frame stays where it is
 };
 
 }  // namespace cudabpf

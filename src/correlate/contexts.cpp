@@ -4,9 +4,7 @@ namespace cudabpf {
 
 namespace {
 
-// No program has so many; one that only makes them must not take all memory.
-constexpr std::size_t MAX_KNOWN = 1 << 16;
-constexpr std::size_t MAX_DEPTH = 64;
+constexpr std::size_t MAX_DEPTH = 16;  // of a thread's contexts; of more, the last ones are known
 
 void push(std::vector<std::uint64_t>& stack, std::uint64_t context) {
   if (stack.size() == MAX_DEPTH) stack.erase(stack.begin());
@@ -94,12 +92,23 @@ void Contexts::follow(const Call& call) {
   if (may_change_contexts(function)) return process_gone(call.pid);
   if (!follows(function)) return;
   last_pid_ = 0;
+  make_room();
   OfProcess& process = processes_[call.pid];
+  std::size_t before = process.size();
   bool may_have_failed_before = is_any_of(function.name, "cuCtxDestroy", "cuCtxDetach");
   if (!call.has_return || (call.result != 0 && may_have_failed_before))
     process.current.erase(call.tid);  // whether it changed something is not known
   else if (call.result == 0)
     change(process, call);
+  kept_ += process.size() - before;
+}
+
+void Contexts::make_room() {
+  if (bounds_.has_room(Table::contexts, kept_)) return;
+  OfProcess& most = largest_of(processes_);
+  bounds_.left_out(Table::contexts, most.size());
+  kept_ -= most.size();
+  most = {};
 }
 
 void Contexts::change(OfProcess& process, const Call& call) {
@@ -110,7 +119,6 @@ void Contexts::change(OfProcess& process, const Call& call) {
   auto& stack = process.current[call.tid];
   auto learn = [&](Device device) {
     process.devices.erase(made);  // another one may have had its address
-    if (process.devices.size() >= MAX_KNOWN) process.devices.clear();
     if (made && device) process.devices[made] = *device;
   };
 
@@ -143,12 +151,15 @@ void Contexts::change(OfProcess& process, const Call& call) {
 void Contexts::thread_gone(std::uint32_t pid, std::uint32_t tid) {
   last_pid_ = 0;
   auto process = processes_.find(pid);
-  if (process != processes_.end()) process->second.current.erase(tid);
+  if (process != processes_.end()) kept_ -= process->second.current.erase(tid);
 }
 
 void Contexts::process_gone(std::uint32_t pid) {
   last_pid_ = 0;
-  processes_.erase(pid);
+  auto process = processes_.find(pid);
+  if (process == processes_.end()) return;
+  kept_ -= process->second.size();
+  processes_.erase(process);
 }
 
 }  // namespace cudabpf

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "correlate/bounds.hpp"
 #include "cudabpf/event.hpp"
 
 namespace cudabpf {
@@ -16,6 +17,8 @@ namespace cudabpf {
 class Contexts {
  public:
   using Device = std::optional<std::int32_t>;
+
+  explicit Contexts(Bounds& bounds) : bounds_(bounds) {}
 
   // Must its calls be seen, with their results, for any device to be known?
   static bool follows(const Function& function);
@@ -36,13 +39,17 @@ class Contexts {
     // The contexts of each thread, of which the last is current. The runtime makes one current
     // before it says of which device it is.
     std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> current;
+    std::size_t size() const { return devices.size() + current.size(); }
   };
 
   Device current(std::uint32_t pid, std::uint32_t tid);
   void change(OfProcess& process, const Call& call);
+  void make_room();
   static Device known(const OfProcess& process, std::uint64_t context);
 
+  Bounds& bounds_;
   std::unordered_map<std::uint32_t, OfProcess> processes_;
+  std::size_t kept_ = 0;        // devices and threads, of all processes
   std::uint32_t last_pid_ = 0;  // most calls come in runs of one thread
   std::uint32_t last_tid_ = 0;
   Device last_device_;

@@ -13,8 +13,12 @@ Correlator::Correlator(Sink& sink, FunctionOf function_of, Processes::Lookup loo
     : sink_(sink),
       function_of_(std::move(function_of)),
       options_(std::move(options)),
+      bounds_(options_.limits),
       processes_(sink, std::move(lookup)),
-      driver_calls_(options_.driver_device, options_.driver_version,
+      names_(bounds_),
+      allocations_(options_.coverage.memory, bounds_),
+      contexts_(bounds_),
+      driver_calls_(options_.driver_device, options_.driver_version, bounds_,
                     [this](const DriverCall& call) { emit_driver(call); }),
       gpu_errors_([this](const GpuError& error) { sink_.gpu_error(error); }) {}
 
@@ -31,6 +35,7 @@ void Correlator::on_record(const Record& record) {
       on_return(record);
       break;
     case abi::CB_NAME:
+      make_room_for_names();
       names_.read_from_handle(record.head->pid, record.handle,
                               {record.text, (record.head->flags & abi::CB_STRING_CUT) != 0},
                               record.head->ts);
@@ -59,6 +64,8 @@ void Correlator::on_record(const Record& record) {
 
 CallStack& Correlator::stack_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t ts) {
   if (last_stack_ && last_tid_ == tid && last_stack_->pid() == pid) return *last_stack_;
+  if (!bounds_.has_room(Table::threads, threads_.size()) && !threads_.contains(tid))
+    make_room_for_threads();
   auto& stack = threads_[tid];
   if (stack && stack->pid() != pid) {
     // The id was reused and the exit of its first owner was not seen.
@@ -94,14 +101,14 @@ void Correlator::fill_frame(Frame& frame, const Record& record, const Function& 
   frame.has_text = record.has_text;
   if (record.has_text) frame.text.assign(record.text);
   frame.details = describe_entry(function, record.words, record.structure);
-  if (!frame.details.device && options_.devices_told)
+  if (!frame.details.device && options_.coverage.devices)
     frame.details.device =
         contexts_.device_of(head.pid, head.tid, function, record.words, frame.details);
   // Other handles are of memory.
   bool of_kernel = frame.details.handle && (function.type == "kernel" || function.type == "graph");
   frame.kernel = of_kernel ? names_.find(head.pid, *frame.details.handle) : nullptr;
   if (frame.details.op == "unified") allocations_.infer_direction(head.pid, frame.details);
-  if (options_.ends_told && function.type == "transfer")
+  if (options_.coverage.ends() && function.type == "transfer")
     allocations_.find_devices(head.pid, function, frame.details);
 }
 
@@ -114,9 +121,22 @@ void Correlator::on_entry(const Record& record) {
     return;
   }
   CallStack& stack = stack_for(record);
-  while (stack.top_is_stale(head.sp, head.drops)) emit_top(stack, head.tid, Ending::return_lost);
+  for (std::size_t over = stack.over_at_entry(head.sp, head.drops); over > 0; over--)
+    emit_top(stack, head.tid, Ending::return_lost);
+  constexpr std::size_t MAX_DEPTH = 64;
+  if (stack.depth() &&
+      (stack.depth() == MAX_DEPTH || !bounds_.has_room(Table::open_calls, open_calls_))) {
+    bounds_.left_out(Table::open_calls, stack.depth());
+    end_calls(stack, head.tid);
+  }
+  // What it passes may never be seen to return, and nobody knows what came of that.
+  if (stack.pass(head.sp)) calls_lost(head.pid);
+  open_calls_++;
   fill_frame(stack.push(head.sp, head.drops), record, *function);
-  if (options_.entry_only(*function)) emit_top(stack, head.tid, Ending::entry_only);
+  if (is_silent(*function))
+    emit_top(stack, head.tid, Ending::silent);
+  else if (options_.entry_only(*function))
+    emit_top(stack, head.tid, Ending::entry_only);
 }
 
 void Correlator::on_return(const Record& record) {
@@ -139,6 +159,7 @@ void Correlator::on_return(const Record& record) {
     calls_lost(head.pid);  // as good as: nobody knows what it returned
   }
   if (nothing_lost_between(stack.top().drops, head.drops)) {
+    stack.top_returned();
     emit_top(stack, head.tid, Ending::returned, &record);
   } else {
     emit_top(stack, head.tid, Ending::return_lost);
@@ -147,7 +168,7 @@ void Correlator::on_return(const Record& record) {
 }
 
 void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, const Record* ret) {
-  const Frame& frame = stack.top();  // popping only recycles it: it stays readable for the sink
+  const Frame& frame = stack.top();
   Call call;
   call.id = frame.id;
   call.parent = frame.parent;
@@ -177,9 +198,23 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
   contexts_.follow(call);
   follow_memory(call, call.details);
   if (frame.function->names != NamesEffect::none) follow_names(frame, call);
+  if (ending != Ending::silent) {
+    counts_.add(call);
+    sink_.call(call);
+  }
   stack.pop();
-  counts_.add(call);
-  sink_.call(call);
+  open_calls_--;
+}
+
+// Nothing is known of their ends: they are let go of.
+void Correlator::end_calls(CallStack& stack, std::uint32_t tid) {
+  while (stack.depth()) emit_top(stack, tid, Ending::return_lost);
+}
+
+bool Correlator::is_silent(const Function& function) const {
+  const auto& silent = options_.coverage.silent;
+  return function.names == NamesEffect::forget &&
+         std::find(silent.begin(), silent.end(), &function) != silent.end();
 }
 
 // Only a return: what the call was given is not known, what it returned is.
@@ -247,6 +282,7 @@ void Correlator::follow_names(const Frame& frame, const Call& call) {
     return;
   }
   if (call.outs.empty()) return;
+  make_room_for_names();
   // (out handle, module or library, name) or (out function, kernel)
   std::uint64_t ts = frame.ts + call.duration;
   if (function.arguments.size() < 3)
@@ -265,10 +301,10 @@ void Correlator::on_driver(const Record& record) {
   if (head.kind == abi::CB_DRIVER_RETURN) return driver_calls_.ends(record, ts);
   if (head.ts > stopped_ns_) return;
   auto stack = threads_.find(head.tid);
-  bool in_call =
-      stack != threads_.end() && stack->second->pid() == head.pid && stack->second->depth() > 0;
+  bool known = stack != threads_.end() && stack->second->pid() == head.pid;
+  const Frame* call = known ? stack->second->innermost() : nullptr;
   if (!processes_.known(head.pid)) processes_.announce(head.pid, ts);
-  driver_calls_.begins(record, ts, in_call ? stack->second->top().id : 0);
+  driver_calls_.begins(record, ts, call ? call->id : 0);
 }
 
 void Correlator::on_xid(const Record& record) {
@@ -288,13 +324,21 @@ void Correlator::emit_driver(const DriverCall& call) {
   sink_.driver_call(call);
 }
 
-void Correlator::end_thread(std::uint32_t tid) {
+// The thread has ended, or the trace has. A call that it was in has not returned; or that has been
+// lost, where any record of the thread was since it began.
+void Correlator::end_thread(std::uint32_t tid, std::optional<std::uint32_t> drops) {
   driver_calls_.thread_gone(tid);
   auto at = threads_.find(tid);
   if (at == threads_.end()) return;
-  while (at->second->depth()) emit_top(*at->second, tid, Ending::unfinished);
-  contexts_.thread_gone(at->second->pid(), tid);
-  if (last_stack_ == at->second.get()) last_stack_ = nullptr;
+  CallStack& stack = *at->second;
+  if (!drops && options_.drops_of && stack.depth()) drops = options_.drops_of(tid);
+  while (stack.depth()) {
+    const Frame& frame = stack.top();
+    bool seen = nothing_lost_between(frame.drops, drops.value_or(frame.drops)) && !frame.passed;
+    emit_top(stack, tid, seen ? Ending::unfinished : Ending::return_lost);
+  }
+  contexts_.thread_gone(stack.pid(), tid);
+  if (last_stack_ == &stack) last_stack_ = nullptr;
   threads_.erase(at);
 }
 
@@ -302,16 +346,39 @@ void Correlator::on_thread_exit(const abi::cb_head& head) {
   auto stack = threads_.find(head.tid);
   bool known = stack != threads_.end() && stack->second->pid() == head.pid;
   if (known && !stack->second->same_drops(head.drops)) calls_lost(head.pid);
-  end_thread(head.tid);
+  contexts_.thread_gone(head.pid, head.tid);
+  end_thread(head.tid, head.drops);
+}
+
+// Threads that are in no call need no stack. Where too many are in one, those are let go of, too.
+void Correlator::make_room_for_threads() {
+  last_stack_ = nullptr;
+  auto is_idle = [](const auto& item) { return item.second->depth() == 0; };
+  std::erase_if(threads_, is_idle);
+  if (bounds_.has_room(Table::threads, 2 * threads_.size())) return;
+  for (auto& [tid, stack] : threads_) {
+    bounds_.left_out(Table::threads);
+    end_calls(*stack, tid);
+  }
+  threads_.clear();
+}
+
+void Correlator::make_room_for_names() {
+  if (!names_.want_room()) return;
+  std::unordered_set<const KernelName*> used;
+  for (const auto& [tid, stack] : threads_)
+    stack->each([&](const Frame& frame) { used.insert(frame.kernel); });
+  names_.forget_unused(used);
 }
 
 // Ends a process's calls, and forgets what it knew.
-void Correlator::end_process(std::uint32_t pid) {
+void Correlator::end_process(std::uint32_t pid, LastThread last) {
   std::vector<std::uint32_t> tids;
   for (const auto& [tid, stack] : threads_)
     if (stack->pid() == pid) tids.push_back(tid);
   std::sort(tids.begin(), tids.end());
-  for (std::uint32_t tid : tids) end_thread(tid);
+  for (std::uint32_t tid : tids)
+    end_thread(tid, last.tid == tid ? std::optional(last.drops) : std::nullopt);
   driver_calls_.process_gone(pid);
   names_.process_gone(pid);
   allocations_.process_gone(pid);
@@ -325,7 +392,8 @@ void Correlator::on_process(const Record& record) {
   if (head.kind == abi::CB_EXIT) driver_calls_.thread_ended(head);
   // An exec ends every other thread and leaves the old program's calls and handles behind; a fork
   // or a start may be of a pid whose last owner's exit was lost.
-  end_process(head.pid);
+  end_process(head.pid,
+              head.kind == abi::CB_EXIT ? LastThread{head.tid, head.drops} : LastThread{});
   bool from_its_beginning = head.kind == abi::CB_FORK || head.kind == abi::CB_EXEC ||
                             record.process->start_time >= options_.begin_boottime_ns;
   if (head.kind != abi::CB_EXIT && from_its_beginning) allocations_.process_began(head.pid);
@@ -335,7 +403,7 @@ void Correlator::on_process(const Record& record) {
 void Correlator::forget_processes(const std::function<bool(std::uint32_t pid)>& gone) {
   for (std::uint32_t pid : processes_.pids()) {
     if (!gone(pid)) continue;
-    end_process(pid);
+    end_process(pid, {});
     processes_.forget(pid);
   }
 }

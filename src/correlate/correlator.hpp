@@ -7,11 +7,15 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "correlate/allocations.hpp"
+#include "correlate/bounds.hpp"
 #include "correlate/call_stack.hpp"
 #include "correlate/contexts.hpp"
+#include "correlate/coverage.hpp"
 #include "correlate/driver_calls.hpp"
 #include "correlate/gpu_errors.hpp"
 #include "correlate/kernel_names.hpp"
@@ -32,10 +36,11 @@ class Correlator {
     std::uint64_t begin_boottime_ns = std::numeric_limits<std::uint64_t>::max();
     // Calls of these functions are recorded at entry alone.
     std::function<bool(const Function&)> entry_only = [](const Function&) { return false; };
-    // All calls that Contexts follows are traced, with their results.
-    bool devices_told = true;
-    // And all that Allocations follows.
-    bool ends_told = true;
+    // What may be concluded from the calls that are recorded.
+    Coverage coverage = {};
+    Limits limits = {};
+    // How many records the thread has lost by now; empty: it cannot be asked.
+    std::function<std::uint32_t(std::uint32_t tid)> drops_of = {};
     // The NVIDIA driver, where what is asked of it is traced.
     DriverCalls::DeviceOf driver_device = [](std::uint32_t) { return DriverDevice(); };
     DriverVersion driver_version = {};
@@ -64,9 +69,11 @@ class Correlator {
   // Calls whose beginning was seen and what they returned through pointers was not.
   std::uint64_t outs_missed() const { return outs_missed_; }
   std::uint64_t driver_returns_missed() const { return driver_calls_.returns_missed(); }
+  const MemoryByKind& memory() const { return allocations_.figures(); }
+  const Bounds& bounds() const { return bounds_; }
 
  private:
-  enum class Ending { returned, return_lost, unfinished, entry_only };
+  enum class Ending { returned, return_lost, unfinished, entry_only, silent };
 
   void on_entry(const Record& record);
   void on_return(const Record& record);
@@ -82,14 +89,22 @@ class Correlator {
   void follow_memory(const Call& call, Details& details);
   void follow_names(const Frame& frame, const Call& call);
   void on_thread_exit(const abi::cb_head& head);
-  void end_thread(std::uint32_t tid);
-  void end_process(std::uint32_t pid);
+  void end_thread(std::uint32_t tid, std::optional<std::uint32_t> drops = {});
+  void end_calls(CallStack& stack, std::uint32_t tid);
+  void make_room_for_threads();
+  void make_room_for_names();
+  bool is_silent(const Function& function) const;
+  struct LastThread {  // of a process that has ended, and how many records that had lost
+    std::uint32_t tid = 0, drops = 0;
+  };
+  void end_process(std::uint32_t pid, LastThread last);
   CallStack& stack_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t ts);
   std::uint64_t since_begin(std::uint64_t ts) const;
 
   Sink& sink_;
   FunctionOf function_of_;
   Options options_;
+  Bounds bounds_;
   Processes processes_;
   KernelNames names_;
   Allocations allocations_;
@@ -99,6 +114,7 @@ class Correlator {
   std::unordered_map<std::uint32_t, std::unique_ptr<CallStack>> threads_;
   std::uint32_t last_tid_ = 0;  // most records come in runs of one thread
   CallStack* last_stack_ = nullptr;
+  std::size_t open_calls_ = 0;  // of all threads
   std::atomic<std::uint64_t> stopped_ns_{std::numeric_limits<std::uint64_t>::max()};
   std::uint64_t next_id_ = 1;
   EventCounts counts_;

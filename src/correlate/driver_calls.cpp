@@ -13,6 +13,8 @@ std::vector<std::byte> copy_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 const DriverDevice& DriverCalls::device(std::uint32_t number) {
+  constexpr std::size_t MOST = 4096;  // the kernel knows a few dozen
+  if (devices_.size() >= MOST && !devices_.contains(number)) devices_.clear();
   DriverDevice& known = devices_[number];
   // A module that loads later gives its numbers then.
   if (known.name.empty()) known = device_of_(number);
@@ -24,6 +26,7 @@ void DriverCalls::begins(const Record& record, std::uint64_t ts, std::uint64_t c
   // Where nothing was lost in between, the kernel has not told of the last one's end.
   Key key = key_of(head);
   miss_end(key, head.drops);
+  make_room();
   Open& open = open_[key];
   open = {};
   open.drops = head.drops;
@@ -106,6 +109,13 @@ void DriverCalls::give_up(Key key, bool unfinished) {
   at->second.call.return_lost = !unfinished;
   emit_(at->second.call);
   open_.erase(at);
+}
+
+// Nothing is known of the ends of those that are open.
+void DriverCalls::make_room() {
+  if (bounds_.has_room(Table::open_operations, open_.size())) return;
+  bounds_.left_out(Table::open_operations, open_.size());
+  while (!open_.empty()) give_up(open_.begin()->first, false);
 }
 
 // Threads come out of the driver before they end, also those that are killed in it.

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "correlate/bounds.hpp"
 #include "correlate/driver_objects.hpp"
 #include "cudabpf/event.hpp"
 #include "decode/driver.hpp"
@@ -29,8 +30,12 @@ class DriverCalls {
   using DeviceOf = std::function<DriverDevice(std::uint32_t number)>;
   using Emit = std::function<void(const DriverCall&)>;
 
-  DriverCalls(DeviceOf device_of, DriverVersion version, Emit emit)
-      : device_of_(std::move(device_of)), version_(version), emit_(std::move(emit)) {}
+  DriverCalls(DeviceOf device_of, DriverVersion version, Bounds& bounds, Emit emit)
+      : device_of_(std::move(device_of)),
+        version_(version),
+        emit_(std::move(emit)),
+        bounds_(bounds),
+        objects_(bounds) {}
 
   // `ts` is the record's, since the trace began; `call` the CUDA call that is open on its thread.
   void begins(const Record& record, std::uint64_t ts, std::uint64_t call);
@@ -66,6 +71,7 @@ class DriverCalls {
   };
   void miss_end(Key key, std::uint32_t drops);
   void give_up(Key key, bool unfinished);
+  void make_room();
   const DriverDevice& device(std::uint32_t number);
 
   DeviceOf device_of_;
@@ -74,6 +80,7 @@ class DriverCalls {
   std::unordered_map<std::uint32_t, DriverDevice> devices_;
   std::unordered_map<Key, Open, Hash> open_;
   std::uint64_t returns_missed_ = 0;
+  Bounds& bounds_;
   DriverObjects objects_;
 };
 

@@ -6,12 +6,15 @@
 #include <string_view>
 #include <utility>
 
+#include "correlate/bounds.hpp"
 #include "cudabpf/driver.hpp"
 
 namespace cudabpf {
 
 class DriverObjects {
  public:
+  explicit DriverObjects(Bounds& bounds) : bounds_(bounds) {}
+
   // An ioctl of this process that the driver has carried out.
   void follow(std::uint32_t pid, const IoctlDetails& done);
   // Adds to a free what it frees, if that is known.
@@ -25,6 +28,7 @@ class DriverObjects {
     std::string_view class_name;
     DriverGroup group = DriverGroup::other;
   };
+  Bounds& bounds_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Object> objects_;  // by client and handle
 };
 

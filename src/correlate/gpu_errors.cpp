@@ -8,6 +8,7 @@ namespace {
 
 // The log is read within milliseconds of the line.
 constexpr std::uint64_t PATIENCE_NS = 500'000'000;
+constexpr std::size_t MOST = 1024;  // waiting; there are a few in a trace
 
 // The log leaves out the PCI function; the tracepoint's record may cut the message.
 bool is_same(const GpuError& traced, const GpuError& logged) {
@@ -28,7 +29,7 @@ GpuError joined(GpuError traced, const GpuError& logged) {
 void GpuErrors::traced(GpuError error) {
   auto other = std::find_if(logged_.begin(), logged_.end(),
                             [&](const GpuError& logged) { return is_same(error, logged); });
-  if (other == logged_.end()) return traced_.push_back(std::move(error));
+  if (other == logged_.end()) return wait(traced_, std::move(error));
   emit_(joined(std::move(error), *other));
   logged_.erase(other);
 }
@@ -36,9 +37,14 @@ void GpuErrors::traced(GpuError error) {
 void GpuErrors::logged(GpuError error) {
   auto other = std::find_if(traced_.begin(), traced_.end(),
                             [&](const GpuError& traced) { return is_same(traced, error); });
-  if (other == traced_.end()) return logged_.push_back(std::move(error));
+  if (other == traced_.end()) return wait(logged_, std::move(error));
   emit_(joined(std::move(*other), error));
   traced_.erase(other);
+}
+
+void GpuErrors::wait(std::vector<GpuError>& errors, GpuError error) {
+  if (errors.size() >= MOST) settle();
+  errors.push_back(std::move(error));
 }
 
 void GpuErrors::settle(std::uint64_t now) {

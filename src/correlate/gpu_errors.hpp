@@ -22,6 +22,8 @@ class GpuErrors {
   void settle(std::uint64_t now = std::numeric_limits<std::uint64_t>::max());
 
  private:
+  void wait(std::vector<GpuError>& errors, GpuError error);
+
   Emit emit_;
   std::vector<GpuError> traced_, logged_;  // whose other half has not come
 };

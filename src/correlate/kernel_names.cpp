@@ -20,39 +20,102 @@ namespace {
 std::string shown(KernelNames::ReadName name) {
   return std::string(name.text) + (name.cut ? "…" : "");
 }
+
+// Looking for what is not used takes long: not for each name that comes.
+constexpr std::uint64_t REFUSED_AT_ONCE = 4096;
+
+std::size_t bytes_of(const KernelName& name) {
+  return sizeof(name) + name.mangled.capacity() + name.full.capacity() +
+         name.short_name.capacity() + name.json.capacity();
+}
 }  // namespace
 
+bool KernelNames::want_room() const {
+  return refused_ % REFUSED_AT_ONCE == 0 &&
+         !(bounds_.has_room(Table::kernel_names, names_[0].size() + names_[1].size()) &&
+           bounds_.has_room(Table::name_bytes, name_bytes_));
+}
+
+void KernelNames::forget_unused(const std::unordered_set<const KernelName*>& used) {
+  std::unordered_set<const KernelName*> known = used;
+  for (const auto& [pid, process] : processes_)
+    for (const auto& [handle, entry] : process.handles) known.insert(entry.name);
+  for (auto& names : names_)
+    std::erase_if(names, [&](const auto& item) {
+      if (known.contains(item.second.get())) return false;
+      name_bytes_ -= bytes_of(*item.second);
+      return true;
+    });
+  refused_ = 0;
+}
+
+// Null: there is no room for it.
 const KernelName* KernelNames::intern(ReadName name, bool from_handle) {
   std::string mangled = shown(name);
-  auto& slot = names_[from_handle][mangled];
-  if (!slot) {
-    slot = std::make_unique<KernelName>();
-    slot->full = name.cut ? mangled : demangle(mangled);
-    slot->short_name = short_name(slot->full);
-    slot->json = json::quoted(slot->full);
-    slot->from_handle = from_handle;
-    slot->mangled = std::move(mangled);
+  auto& names = names_[from_handle];
+  if (auto known = names.find(mangled); known != names.end()) return known->second.get();
+  for (auto [table, used] : {std::pair(Table::kernel_names, names_[0].size() + names_[1].size()),
+                             {Table::name_bytes, name_bytes_}}) {
+    if (bounds_.has_room(table, used)) continue;
+    refused_++;
+    bounds_.left_out(table);
+    return nullptr;
   }
-  return slot.get();
+  auto made = std::make_unique<KernelName>();
+  made->full = name.cut ? mangled : demangle(mangled);
+  made->short_name = short_name(made->full);
+  made->json = json::quoted(made->full);
+  made->from_handle = from_handle;
+  made->mangled = std::move(mangled);
+  name_bytes_ += bytes_of(*made);
+  std::string_view key = made->mangled;
+  return names.emplace(key, std::move(made)).first->second.get();
+}
+
+// Without a name the handle is not known either.
+void KernelNames::keep(ProcessNames& process, std::uint64_t handle, const Entry& entry) {
+  forget(process, handle);
+  if (!entry.name) return;
+  if (!bounds_.has_room(Table::kernel_handles, handles_)) {
+    ProcessNames& most = largest_of(processes_);
+    bounds_.left_out(Table::kernel_handles, &most == &process ? 1 : most.size());
+    if (&most == &process) return;
+    forget_if(most, [](const auto&) { return true; });
+  }
+  process.handles.emplace(handle, entry);
+  handles_++;
+}
+
+void KernelNames::forget(ProcessNames& process, std::uint64_t handle) {
+  handles_ -= process.handles.erase(handle);
+}
+
+template <typename Gone>
+void KernelNames::forget_if(ProcessNames& process, Gone&& gone) {
+  handles_ -= std::erase_if(process.handles, gone);
+}
+
+void KernelNames::process_gone(std::uint32_t pid) {
+  auto process = processes_.find(pid);
+  if (process == processes_.end()) return;
+  handles_ -= process->second.size();
+  processes_.erase(process);
 }
 
 void KernelNames::learned(std::uint32_t pid, std::uint64_t handle, Owner owner, ReadName name,
                           std::uint64_t ts) {
-  processes_[pid].handles[handle] = {intern(name, false), owner, true, ts};
+  keep(processes_[pid], handle, {intern(name, false), owner, true, ts});
 }
 
 void KernelNames::learned_alias(std::uint32_t pid, std::uint64_t handle, std::uint64_t of,
                                 std::uint64_t ts) {
-  auto& handles = processes_[pid].handles;
-  auto known = handles.find(of);
-  if (known == handles.end()) {
-    handles.erase(handle);
-    return;
-  }
+  ProcessNames& process = processes_[pid];
+  auto known = process.handles.find(of);
+  if (known == process.handles.end()) return forget(process, handle);
   Entry entry = known->second;
   entry.owner.in_context = true;
   entry.ts = ts;
-  handles[handle] = entry;
+  keep(process, handle, entry);
 }
 
 bool KernelNames::trusts_handles(const ProcessNames& process) const {
@@ -75,21 +138,21 @@ void KernelNames::read_from_handle(std::uint32_t pid, std::uint64_t handle, Read
   }
   if (plausible_kernel_name(name.text))
     // Of what owner is not known: any that goes may be it.
-    process.handles[handle] = {intern(name, true), {0, true}, false, ts};
-  else if (known != process.handles.end())
-    process.handles.erase(known);
+    keep(process, handle, {intern(name, true), {0, true}, false, ts});
+  else
+    forget(process, handle);
 }
 
 void KernelNames::forget_handle(std::uint32_t pid, std::uint64_t handle) {
   auto process = processes_.find(pid);
-  if (process != processes_.end()) process->second.handles.erase(handle);
+  if (process != processes_.end()) forget(process->second, handle);
 }
 
 void KernelNames::owner_unloaded(std::uint32_t pid, std::uint64_t owner, std::uint64_t began) {
   auto process = processes_.find(pid);
   if (process == processes_.end()) return;
   // A launch of a handle that is still valid sends its name again.
-  std::erase_if(process->second.handles, [&](const auto& item) {
+  forget_if(process->second, [&](const auto& item) {
     const Entry& entry = item.second;
     return entry.ts < began && (!entry.learned || entry.owner.handle == owner);
   });
@@ -98,14 +161,14 @@ void KernelNames::owner_unloaded(std::uint32_t pid, std::uint64_t owner, std::ui
 void KernelNames::context_destroyed(std::uint32_t pid, std::uint64_t began) {
   auto process = processes_.find(pid);
   if (process == processes_.end()) return;
-  std::erase_if(process->second.handles, [&](const auto& item) {
+  forget_if(process->second, [&](const auto& item) {
     return item.second.ts < began && item.second.owner.in_context;
   });
 }
 
 void KernelNames::forget_handles(std::uint32_t pid) {
   auto process = processes_.find(pid);
-  if (process != processes_.end()) process->second.handles.clear();
+  if (process != processes_.end()) forget_if(process->second, [](const auto&) { return true; });
 }
 
 const KernelName* KernelNames::find(std::uint32_t pid, std::uint64_t handle) const {

@@ -12,13 +12,17 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "correlate/bounds.hpp"
 #include "cudabpf/event.hpp"
 
 namespace cudabpf {
 
 class KernelNames {
  public:
+  explicit KernelNames(Bounds& bounds) : bounds_(bounds) {}
+
   // What a handle belongs to, and so when it may be reused: a CUfunction goes with its module and
   // its context, a CUkernel with its library.
   struct Owner {
@@ -47,7 +51,12 @@ class KernelNames {
   void owner_unloaded(std::uint32_t pid, std::uint64_t owner, std::uint64_t began);
   void context_destroyed(std::uint32_t pid, std::uint64_t began);
   void forget_handles(std::uint32_t pid);  // one of the two, not known which
-  void process_gone(std::uint32_t pid) { processes_.erase(pid); }
+  void process_gone(std::uint32_t pid);
+
+  // There are as many names as are kept: those that no handle has and nobody uses may go. A name
+  // for which there is no room then is not known.
+  bool want_room() const;
+  void forget_unused(const std::unordered_set<const KernelName*>& used);
 
   const KernelName* find(std::uint32_t pid, std::uint64_t handle) const;
 
@@ -66,14 +75,24 @@ class KernelNames {
     std::unordered_map<std::uint64_t, Entry> handles;
     std::uint64_t confirmed = 0;
     std::uint64_t contradicted = 0;
+    std::size_t size() const { return handles.size(); }
   };
 
   const KernelName* intern(ReadName name, bool from_handle);
+  void keep(ProcessNames& process, std::uint64_t handle, const Entry& entry);
+  void forget(ProcessNames& process, std::uint64_t handle);
+  template <typename Gone>
+  void forget_if(ProcessNames& process, Gone&& gone);
   bool trusts_handles(const ProcessNames& process) const;
 
   std::unordered_map<std::uint32_t, ProcessNames> processes_;
-  // Launches repeat few names many times: each is demangled and quoted once. Two maps, by source.
-  std::unordered_map<std::string, std::unique_ptr<KernelName>> names_[2];
+  std::size_t handles_ = 0;  // of all processes
+  // Launches repeat few names many times: each is demangled and quoted once. Two maps, by source;
+  // the keys are the names' own texts.
+  std::unordered_map<std::string_view, std::unique_ptr<KernelName>> names_[2];
+  std::size_t name_bytes_ = 0;
+  std::uint64_t refused_ = 0;  // names, since those that were not used have gone
+  Bounds& bounds_;
   std::uint64_t confirmed_ = 0;
   std::uint64_t contradicted_ = 0;
 };

@@ -98,6 +98,8 @@ void LiveSink::gpu_error(const GpuError& error) {
 
 void LiveSink::process(const Process& process) {
   using Op = Process::Op;
+  constexpr std::size_t MOST_NAMES = 1 << 16;  // of processes whose exits were lost
+  if (names_.size() >= MOST_NAMES) names_.clear();
   names_[process.pid] = process.comm;
   std::string program = (process.cmdline.empty() ? process.comm : process.cmdline).substr(0, 80);
   std::string what = process.op == Op::start  ? "is traced: " + program

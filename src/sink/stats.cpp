@@ -11,28 +11,39 @@ namespace cudabpf {
 
 namespace {
 
-enum class Effect : std::uint8_t { none, launch, transfer, alloc, free };
+enum class Effect : std::uint8_t { none, launch, transfer };
 
 Effect effect_of(const Function& function) {
   if (function.is_launch()) return Effect::launch;
-  if (function.type == "transfer") return Effect::transfer;
-  if (function.type != "memory") return Effect::none;
-  return function.op == "alloc"  ? Effect::alloc
-         : function.op == "free" ? Effect::free
-                                 : Effect::none;
+  return function.type == "transfer" ? Effect::transfer : Effect::none;
+}
+
+// What a summary tells apart. Of what comes on top, the sums are one: programs give names, results
+// and functions as they like.
+constexpr std::size_t MOST_KERNELS = 4096, MOST_OTHERS = 1024;
+constexpr const char* OTHERS = "(others)";
+
+// The place of `key`, or that of all others where there are too many.
+template <typename Map>
+auto& place_of(Map& map, typename Map::key_type key, std::size_t most,
+               const typename Map::key_type& others) {
+  if (map.size() >= most && !map.contains(key)) key = others;
+  return *map.try_emplace(std::move(key)).first;
+}
+
+const Function& other_functions() {
+  static const Function others = unknown_function(OTHERS);
+  return others;
 }
 
 }  // namespace
 
 struct StatsSink::OfFunction {
   explicit OfFunction(const Function& function)
-      : name(function.name),
-        effect(effect_of(function)),
-        kind(memory_kind(function.kind).value_or(MemoryKind::device)) {}
+      : name(function.name), effect(effect_of(function)) {}
 
   std::string name;
   Effect effect;
-  MemoryKind kind;
   std::uint64_t count = 0;
   std::uint64_t errors = 0;
   Durations durations;
@@ -44,9 +55,13 @@ StatsSink::~StatsSink() = default;
 StatsSink::OfFunction& StatsSink::of(const Function& function) {
   auto table = cuda_functions();
   bool known = &function >= table.data() && &function < table.data() + table.size();
-  auto& of =
-      known ? known_[static_cast<std::size_t>(&function - table.data())] : others_[&function];
-  if (!of) of = std::make_unique<OfFunction>(function);
+  if (known) {
+    auto& of = known_[static_cast<std::size_t>(&function - table.data())];
+    if (!of) of = std::make_unique<OfFunction>(function);
+    return *of;
+  }
+  auto& [which, of] = place_of(others_, &function, MOST_OTHERS, &other_functions());
+  if (!of) of = std::make_unique<OfFunction>(*which);
   return *of;
 }
 
@@ -56,7 +71,8 @@ void StatsSink::call(const Call& call) {
   of.count++;
   if (call.has_return && !call.entry_lost) of.durations.add(call.duration);
   if (call.ioctls) {
-    Stats::Caller& caller = driver_callers_[call.function->name];
+    Stats::Caller& caller =
+        place_of(driver_callers_, call.function->name, MOST_OTHERS, OTHERS).second;
     caller.calls++;
     caller.ioctls += call.ioctls;
     caller.time += call.ioctl_time;
@@ -71,19 +87,14 @@ void StatsSink::call(const Call& call) {
     case Effect::transfer:
       moved(call);
       break;
-    case Effect::alloc:
-      if (call.has_return) memory_.allocated(call.pid, of.kind, call.details);
-      break;
-    case Effect::free:
-      if (call.has_return) memory_.freed(call.pid, of.kind, call.details);
-      break;
   }
 }
 
 void StatsSink::failed(const Call& call, OfFunction& of) {
   if (!is_cuda_failure(call.result)) return;
   of.errors++;
-  errors_[{call.function->name, call.result}]++;
+  std::string_view name = of.name;
+  place_of(errors_, {name, call.result}, MOST_OTHERS, {name, std::nullopt}).second++;
 }
 
 void StatsSink::launched(const KernelName* name) {
@@ -91,7 +102,7 @@ void StatsSink::launched(const KernelName* name) {
   Launched& recent = recent_launches_[slot];
   std::string_view text = name ? std::string_view(name->short_name) : std::string_view();
   if (recent.name != name || !recent.counter || recent.counter->first != text)
-    recent = {name, &*launches_.try_emplace(std::string(text)).first};
+    recent = {name, &place_of(launches_, std::string(text), MOST_KERNELS, OTHERS)};
   recent.counter->second++;
 }
 
@@ -101,15 +112,16 @@ void StatsSink::moved(const Call& call) {
                                     call.function->async);
   if (details.src_device && details.src_device != details.dst_device)
     what.first = between_gpus(*details.src_device, *details.dst_device);
-  if (!last_moved_ || last_moved_->first != what) last_moved_ = &*moved_.try_emplace(what).first;
+  if (!last_moved_ || last_moved_->first != what)
+    last_moved_ = &place_of(moved_, what, MOST_OTHERS, {OTHERS, call.function->async});
   last_moved_->second.count++;
   last_moved_->second.bytes += details.size.value_or(0);
 }
 
 void StatsSink::driver_call(const DriverCall& call) {
   auto add = [&](std::map<std::string, Stats::Driver>& figures, std::string name) {
-    Stats::Driver& of = figures[name];
-    if (of.name.empty()) of.name = std::move(name);
+    auto& [known_as, of] = place_of(figures, std::move(name), MOST_OTHERS, OTHERS);
+    if (of.name.empty()) of.name = known_as;
     of.count++;
     of.failed += call.result < 0 || call.status.value_or(0) != 0;
     if (call.has_return) of.durations.add(call.duration);
@@ -126,28 +138,21 @@ void StatsSink::driver_call(const DriverCall& call) {
 }
 
 void StatsSink::gpu_error(const GpuError& error) {
-  Stats::Xid& xid = xids_[{error.xid, error.device}];
-  xid.number = error.xid;
-  xid.meaning = error.meaning;
-  xid.device = error.device;
+  auto& [what, xid] = place_of(xids_, {error.xid, error.device}, MOST_OTHERS, {0, OTHERS});
+  std::tie(xid.number, xid.device) = what;
+  if (what.second != OTHERS) xid.meaning = error.meaning;
   xid.count++;
 }
 
-// What a process held goes away with it, and with the program that it ran; where its exit was lost,
-// when its pid is used again.
 void StatsSink::process(const Process& process) {
-  memory_.process_gone(process.pid);
-  if (process.op == Process::Op::exit)
-    alive_.erase(process.pid);
-  else if (alive_.insert(process.pid).second)
-    processes_++;
+  processes_ += process.op == Process::Op::start || process.op == Process::Op::fork;
 }
 
 Stats StatsSink::stats() const {
   Stats stats;
   stats.count = count_;
   stats.processes = processes_;
-  stats.memory = memory_.by_kind();
+  stats.memory = memory_;
 
   std::map<std::string_view, std::size_t> places;  // several symbols may be one API function
   auto add = [&](const OfFunction* of) {
@@ -194,8 +199,8 @@ Stats StatsSink::stats() const {
                    [](const auto& a, const auto& b) { return a.time > b.time; });
 
   for (const auto& [what, count] : errors_) {
-    std::string error(cuda_error_name(what.second));
-    if (error.empty()) error = fmt::format("unknown ({})", what.second);
+    std::string error(what.second ? cuda_error_name(*what.second) : OTHERS);
+    if (error.empty()) error = fmt::format("unknown ({})", *what.second);
     stats.errors.push_back({std::string(what.first), std::move(error), count});
   }
   std::stable_sort(stats.errors.begin(), stats.errors.end(),

@@ -5,15 +5,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "cudabpf/sink.hpp"
-#include "sink/memory_held.hpp"
 #include "util/durations.hpp"
 
 namespace cudabpf {
@@ -60,7 +59,7 @@ struct Stats {
   std::vector<Transfers> transfers;  // the most bytes first
   std::vector<Launches> launches;    // the most first
   std::vector<Errors> errors;        // likewise
-  std::array<MemoryFigures, MEMORY_KINDS> memory{};
+  MemoryByKind memory{};
   std::vector<Driver> driver_groups;   // the longest total first
   std::vector<Driver> ioctls;          // by control, class or name; the most first
   std::vector<Caller> driver_callers;  // the most time first
@@ -85,7 +84,7 @@ class StatsSink : public Sink {
   void library(const Library&) override {}
   void lost(const LossEvent&) override {}  // Totals has them all
   void flush() override {}
-  void end(const Totals&) override {}
+  void end(const Totals& totals) override { memory_ = totals.memory; }
 
   Stats stats() const;
 
@@ -111,10 +110,9 @@ class StatsSink : public Sink {
   std::pair<const std::pair<std::string, bool>, Moved>* last_moved_ = nullptr;
   std::unordered_map<std::string, std::uint64_t> launches_;
   std::array<Launched, 256> recent_launches_{};
-  std::map<std::pair<std::string_view, int>, std::uint64_t> errors_;
-  std::unordered_set<std::uint32_t> alive_;
+  std::map<std::pair<std::string_view, std::optional<int>>, std::uint64_t> errors_;
   std::uint64_t processes_ = 0;
-  MemoryHeld memory_;
+  MemoryByKind memory_{};
   std::map<std::string, Stats::Driver> driver_groups_, ioctls_;
   std::map<std::string_view, Stats::Caller> driver_callers_;
   std::map<std::pair<std::uint32_t, std::string>, Stats::Xid> xids_;

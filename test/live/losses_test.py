@@ -61,6 +61,13 @@ class Live(harness.LiveTest):
         self.assertGreater(losses["ring_full_entry"] + losses["ring_full_return"], 1000)
         self.assertIn("--ring-size", self.stderr)
 
+    def test_dropped_hangs_are_none(self):
+        """A call whose return was lost did not hang, though its thread ended before another record came."""
+        trace = self.storm("cuCtxSynchronize", count=2000, threads=40, ring="8K")
+        kinds, losses = self.check_reconciles(trace, "cuCtxSynchronize")
+        self.assertGreater(losses["ring_full_return"], 0)
+        self.assertEqual((kinds["unfinished"], trace.end["unfinished"]), (0, 0))
+
     def test_dropped_launches(self):
         """No launch is paired with another's return: all of them are alike but for their time."""
         trace = self.storm("cuLaunchKernel")

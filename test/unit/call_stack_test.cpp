@@ -27,10 +27,10 @@ TEST_CASE("Nothing is lost where the count stands still") {
 
 TEST_CASE("A call made inside another has a lower stack pointer") {
   CallStack stack(1);
-  CHECK_FALSE(stack.top_is_stale(0x1000, 0));
+  CHECK(stack.over_at_entry(0x1000, 0) == 0);
   push(stack, 1, 0x1000);
-  CHECK_FALSE(stack.top_is_stale(0xff0, 0));
-  CHECK(stack.top_is_stale(0x1010, 0));
+  CHECK(stack.over_at_entry(0xff0, 0) == 0);
+  CHECK(stack.over_at_entry(0x1010, 1) == 1);
   CHECK(push(stack, 2, 0xff0).parent == 1);
   CHECK(push(stack, 3, 0xf00).parent == 2);
   CHECK(stack.depth() == 3);
@@ -43,9 +43,9 @@ TEST_CASE("A call made inside another has a lower stack pointer") {
 TEST_CASE("Stack pointers are compared around the wrap of their low halves") {
   CallStack stack(1);
   push(stack, 1, 0x00000100);
-  CHECK_FALSE(stack.top_is_stale(0xfffffff0, 0));  // lower, in the 4 GiB before
+  CHECK(stack.over_at_entry(0xfffffff0, 0) == 0);  // lower, in the 4 GiB before
   CHECK(push(stack, 2, 0xfffffff0).parent == 1);
-  CHECK(stack.top_is_stale(0x00000100, 1));
+  CHECK(stack.over_at_entry(0x00000100, 1) > 0);
   CHECK(stack.top_is_over(0x00000100));
   CHECK_FALSE(stack.top_is_over(0xffffff00));
 }
@@ -53,15 +53,15 @@ TEST_CASE("Stack pointers are compared around the wrap of their low halves") {
 TEST_CASE("Two calls with one stack pointer are a jump from the first to the second, once") {
   CallStack stack(1);
   push(stack, 1, 0x1000);
-  CHECK_FALSE(stack.top_is_stale(0x1000, 0));
+  CHECK(stack.over_at_entry(0x1000, 0) == 0);
   CHECK(push(stack, 2, 0x1000).parent == 1);
-  CHECK(stack.top_is_stale(0x1000, 0));  // a third would be a new call from the same place
+  CHECK(stack.over_at_entry(0x1000, 0) > 0);  // a third would be a new call from the same place
   stack.pop();
-  CHECK(stack.top_is_stale(0x1000, 0));  // as would be a second after the second has returned
-  CHECK_FALSE(stack.top_is_stale(0xff0, 0));
+  CHECK(stack.over_at_entry(0x1000, 0) > 0);  // as would be a second after the second has returned
+  CHECK(stack.over_at_entry(0xff0, 0) == 0);
   stack.pop();
   push(stack, 3, 0x1000);
-  CHECK(stack.top_is_stale(0x1000, 1));  // the first's return may have been lost
+  CHECK(stack.over_at_entry(0x1000, 1) > 0);  // the first's return may have been lost
 }
 
 TEST_CASE("After a loss no parent is certain") {
@@ -89,4 +89,38 @@ TEST_CASE("A stack notes when its thread has lost records") {
   CHECK(stack.same_drops(0));
   CHECK_FALSE(stack.same_drops(2));
   CHECK(stack.same_drops(2));
+}
+
+TEST_CASE("A call that begins above an open one may be on another stack: neither is the other's") {
+  CallStack stack(1);
+  push(stack, 1, 0x2000);
+  push(stack, 2, 0x1000);
+  CHECK(stack.over_at_entry(0x5000, 0) == 0);
+  CHECK(stack.pass(0x5000));
+  CHECK_FALSE(stack.pass(0x5000));  // once
+  CHECK(push(stack, 3, 0x5000).parent == 0);
+  CHECK(stack.innermost()->id == 3);
+  CHECK(push(stack, 4, 0x4f00).parent == 3);
+  stack.pop();
+  stack.pop();
+  CHECK(stack.innermost() == nullptr);  // the others may have been left
+  CHECK(push(stack, 5, 0xf00).parent == 0);
+  stack.pop();
+  CHECK(stack.frames_above(0x1000, some("cuInit")) == 0);
+  stack.top_returned();
+  stack.pop();
+  CHECK(stack.innermost()->id == 1);  // what was inside of it has returned
+  CHECK(push(stack, 6, 0x1000).parent == 1);
+}
+
+TEST_CASE("A call from the place of one that was passed shows that it has been left") {
+  CallStack stack(1);
+  push(stack, 1, 0x2000);
+  push(stack, 2, 0x1000);
+  stack.pass(0x5000);
+  push(stack, 3, 0x5000);
+  CHECK(stack.over_at_entry(0x1000, 0) == 2);
+  stack.pop();
+  CHECK(stack.over_at_entry(0x1000, 0) == 1);
+  CHECK(stack.over_at_entry(0x2000, 0) == 2);
 }

@@ -192,8 +192,29 @@ TEST_CASE("The device is that of a call's beginning") {
 }
 
 TEST_CASE("Where the calls that tell are not all traced, no device is told") {
-  Correlating c({.devices_told = false});
+  Correlating c({.coverage = {.devices = false}});
   c.call({}, "cuCtxCreate_v2", {0x1, 0, 1}, {A});
   c.call({}, "cuLaunchKernel", {1, 2, 3, 4, 5, 6, 7, 8, 0});
   CHECK_FALSE(c.last().details.device);
+}
+
+TEST_CASE("Contexts and streams that never end do not take all memory, and no device is wrong") {
+  Limits limits;
+  limits.of(Table::contexts) = 100;
+  Correlating c({.limits = limits});
+  auto make_current = [&](std::uint64_t context, std::uint64_t device) {
+    c.call({}, "cuDevicePrimaryCtxRetain", {1, device}, {context});
+    c.call({}, "cuCtxSetCurrent", {context});
+  };
+  auto device = [&](std::uint64_t stream) {
+    c.call({}, "cuStreamSynchronize", {stream});
+    return c.last().details.device.value_or(-1);
+  };
+  make_current(0xc0, 3);
+  for (std::uint64_t i = 0; i < 1000; i++) c.call({}, "cuStreamCreate", {1, 0}, {0x1000 + i});
+  CHECK(c.correlator.bounds().all_left_out(Table::contexts) >= 100);
+  CHECK(device(0x1000) == -1);
+  make_current(0xc0, 3);
+  c.call({}, "cuStreamCreate", {1, 0}, {0x1000});
+  CHECK(device(0x1000) == 3);
 }

@@ -33,7 +33,8 @@ std::string launched(Correlating& c, std::uint64_t ts, Head head = {}) {
 }  // namespace
 
 TEST_CASE("Names that calls resolve") {
-  KernelNames names;
+  Bounds bounds{Limits{}};
+  KernelNames names(bounds);
   CHECK(name_of(names, 1).empty());
   names.learned(PID, 1, MODULE, {"_Z4axpyPfi"}, 10);
   const KernelName* name = names.find(PID, 1);
@@ -57,7 +58,8 @@ TEST_CASE("Names that calls resolve") {
 }
 
 TEST_CASE("A name longer than what is read of it is its beginning") {
-  KernelNames names;
+  Bounds bounds{Limits{}};
+  KernelNames names(bounds);
   names.learned(PID, 1, MODULE, {"_Z4axpyPfi", true}, 10);
   CHECK(names.find(PID, 1)->full == "_Z4axpyPfi…");
   names.read_from_handle(PID, 1, {"_Z4axpyPfi", true}, 11);
@@ -67,7 +69,8 @@ TEST_CASE("A name longer than what is read of it is its beginning") {
 }
 
 TEST_CASE("Names read from handles") {
-  KernelNames names;
+  Bounds bounds{Limits{}};
+  KernelNames names(bounds);
   names.read_from_handle(PID, 1, {"_Z4axpyPfi"}, 10);
   CHECK(name_of(names, 1) == "axpy(float*, int) from handle");
   SECTION("must look like one") {
@@ -109,7 +112,8 @@ TEST_CASE("Names read from handles") {
 }
 
 TEST_CASE("Unloading a module or library forgets its kernels, and all that may be its") {
-  KernelNames names;
+  Bounds bounds{Limits{}};
+  KernelNames names(bounds);
   names.learned(PID, 1, MODULE, {"mine"}, 10);
   names.learned(PID, 2, {.handle = 0xa01, .in_context = true}, {"another"}, 10);
   names.read_from_handle(PID, 3, {"read"}, 10);
@@ -123,7 +127,8 @@ TEST_CASE("Unloading a module or library forgets its kernels, and all that may b
 }
 
 TEST_CASE("What other threads learn while an unload runs stays") {
-  KernelNames names;
+  Bounds bounds{Limits{}};
+  KernelNames names(bounds);
   names.read_from_handle(PID, 1, {"before"}, 10);
   names.read_from_handle(PID, 2, {"during"}, 21);
   names.learned(PID, 3, MODULE, {"reused"}, 22);  // even the module's handle is used again
@@ -138,7 +143,8 @@ TEST_CASE("What other threads learn while an unload runs stays") {
 }
 
 TEST_CASE("A context takes functions with it, not a library's kernels") {
-  KernelNames names;
+  Bounds bounds{Limits{}};
+  KernelNames names(bounds);
   names.learned(PID, 1, MODULE, {"function"}, 10);
   names.learned(PID, 2, LIBRARY, {"kernel"}, 10);
   names.learned_alias(PID, 3, 2, 11);
@@ -154,7 +160,8 @@ TEST_CASE("A context takes functions with it, not a library's kernels") {
 }
 
 TEST_CASE("An alias of what is not known makes its handle unknown") {
-  KernelNames names;
+  Bounds bounds{Limits{}};
+  KernelNames names(bounds);
   names.learned(PID, 3, MODULE, {"old"}, 10);
   names.learned_alias(PID, 3, 77, 11);
   CHECK(name_of(names, 3).empty());
@@ -248,4 +255,71 @@ TEST_CASE("A handle of memory is no kernel's, whatever its number") {
   c.call({.ts = 20}, "cuMemMap", {0x7000, 4096, 0, 0x5500, 0});
   CHECK(c.last().details.handle == 0x5500);
   CHECK(c.last().kernel == nullptr);
+}
+
+TEST_CASE("Names that no handle has any more make room for others, and those in use stay") {
+  Limits limits;
+  limits.of(Table::kernel_names) = 4;
+  Correlating c({.limits = limits});
+  auto resolve = [&](std::uint64_t handle, const char* name, std::uint64_t module = 0xa00) {
+    c.call({.ts = 100}, "cuModuleGetFunction", {0x1, module, 0x2}, {handle}, 0, name);
+  };
+  auto launched = [&](std::uint64_t handle) {
+    c.call({.ts = 5000}, "cuLaunchKernel", {handle, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0});
+    return c.last().kernel ? c.last().kernel->full : "";
+  };
+  for (std::uint64_t i = 1; i <= 4; i++) resolve(i, ("k" + std::to_string(i)).c_str());
+  // A launch that is open while its name's handle goes.
+  c.feed(entry({.ts = 200, .tid = 101}, "cuLaunchKernel", {1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0}));
+  SECTION("there is no room") {
+    resolve(5, "k5");
+    CHECK(launched(5).empty());
+    resolve(1, "k6");  // what it was is not true any more
+    CHECK(launched(1).empty());
+    CHECK(launched(2) == "k2");
+    CHECK(c.correlator.bounds().all_left_out(Table::kernel_names) == 2);
+  }
+  SECTION("and again there is") {
+    c.call({.ts = 1000}, "cuModuleUnload", {0xa00});
+    for (std::uint64_t i = 5; i <= 7; i++) resolve(i, ("k" + std::to_string(i)).c_str(), 0xa01);
+    CHECK(launched(5) == "k5");
+    CHECK(launched(7) == "k7");
+    CHECK(launched(2).empty());
+    CHECK(c.correlator.bounds().all_left_out(Table::kernel_names) == 0);
+  }
+  c.feed(returned({.ts = 300, .tid = 101}, "cuLaunchKernel"));
+  REQUIRE(c.last().kernel);
+  CHECK(c.last().kernel->full == "k1");
+}
+
+TEST_CASE("Names are bounded in bytes, too") {
+  Limits limits;
+  limits.of(Table::name_bytes) = 10'000;
+  Bounds bounds(limits);
+  KernelNames names(bounds);
+  for (std::uint64_t i = 0; i < 100; i++)
+    names.learned(PID, i, MODULE, {std::string(1000, 'x') + std::to_string(i)}, 1);
+  CHECK(names.find(PID, 0));
+  CHECK_FALSE(names.find(PID, 99));
+  CHECK(bounds.all_left_out(Table::name_bytes) > 90);
+}
+
+TEST_CASE("Of kernels' handles the process that has most loses its own") {
+  Limits limits;
+  limits.of(Table::kernel_handles) = 10;
+  Bounds bounds(limits);
+  KernelNames names(bounds);
+  for (std::uint64_t i = 0; i < 10; i++) names.learned(PID, i, MODULE, {"many"}, 1);
+  names.learned(PID, 11, MODULE, {"many"}, 1);  // it has most itself: what it knew is true still
+  CHECK_FALSE(names.find(PID, 11));
+  CHECK(name_of(names, 9) == "many");
+  names.learned(PID + 1, 1, MODULE, {"other"}, 1);
+  CHECK(name_of(names, 1, PID + 1) == "other");
+  CHECK_FALSE(names.find(PID, 9));
+  CHECK(bounds.all_left_out(Table::kernel_handles) == 11);
+  names.learned(PID, 11, MODULE, {"many"}, 1);  // there is room again
+  CHECK(name_of(names, 11) == "many");
+  names.process_gone(PID + 1);
+  for (std::uint64_t i = 0; i < 10; i++) names.learned(PID, i + 11, MODULE, {"many"}, 1);
+  CHECK(bounds.all_left_out(Table::kernel_handles) == 11);
 }

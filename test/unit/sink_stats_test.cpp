@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <memory>
 #include <random>
 
 #include "sample_calls.hpp"
@@ -16,29 +17,11 @@ void make(StatsSink& sink, const char* symbol, std::uint64_t duration) {
   sink.call(call);
 }
 
-void alloc(StatsSink& sink, std::uint32_t pid, std::uint64_t ptr, std::uint64_t size,
-           const char* symbol = "cuMemAlloc_v2") {
-  SampleCall call(symbol, {1, size, 0}, {ptr});
-  call.pid = pid;
-  sink.call(call);
-}
-
-void free_it(StatsSink& sink, std::uint32_t pid, std::uint64_t ptr,
-             const char* symbol = "cuMemFree_v2") {
-  SampleCall call(symbol, {ptr});
-  call.pid = pid;
-  sink.call(call);
-}
-
 void happens(StatsSink& sink, Process::Op op, std::uint32_t pid) {
   Process process;
   process.op = op;
   process.pid = pid;
   sink.process(process);
-}
-
-const MemoryFigures& of(const Stats& stats, MemoryKind kind) {
-  return stats.memory[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace
@@ -175,88 +158,6 @@ TEST_CASE("Errors are counted by function and name; not ready is none") {
   }
 }
 
-TEST_CASE("Memory: what was allocated, freed and is held") {
-  StatsSink sink;
-  SECTION("of one process") {
-    alloc(sink, 1, 0x1000, 100);
-    alloc(sink, 1, 0x2000, 50);
-    free_it(sink, 1, 0x1000);
-    alloc(sink, 1, 0x3000, 20);
-    const Stats stats = sink.stats();
-    const MemoryFigures& device = of(stats, MemoryKind::device);
-    CHECK(device.allocations == 3);
-    CHECK(device.allocated == 170);
-    CHECK(device.frees == 1);
-    CHECK(device.freed == 100);
-    CHECK(device.held == 70);
-    CHECK(device.peak == 150);
-    CHECK(device.released == 0);
-  }
-  SECTION("a free finds what it frees by address and process") {
-    alloc(sink, 1, 0x1000, 100);
-    alloc(sink, 2, 0x1000, 7);
-    free_it(sink, 2, 0x1000);
-    free_it(sink, 2, 0x1000);  // again
-    free_it(sink, 1, 0);       // legal, frees nothing
-    free_it(sink, 3, 0x1000);  // of a process that is not known
-    const Stats stats = sink.stats();
-    CHECK(of(stats, MemoryKind::device).frees == 1);
-    CHECK(of(stats, MemoryKind::device).freed == 7);
-    CHECK(of(stats, MemoryKind::device).held == 100);
-  }
-  SECTION("cuMemFree frees managed memory too, as what it is") {
-    alloc(sink, 1, 0x1000, 64, "cuMemAllocManaged");
-    free_it(sink, 1, 0x1000);
-    const Stats stats = sink.stats();
-    CHECK(of(stats, MemoryKind::managed).freed == 64);
-    CHECK(of(stats, MemoryKind::managed).held == 0);
-    CHECK(of(stats, MemoryKind::device).frees == 0);
-  }
-  SECTION("VMM memory is known by its handle, which may equal an address") {
-    alloc(sink, 1, 0x1000, 10);
-    alloc(sink, 1, 0x1000, 4096, "cuMemCreate");
-    const Stats before = sink.stats();
-    CHECK(of(before, MemoryKind::vmm).held == 4096);
-    CHECK(of(before, MemoryKind::device).held == 10);
-    free_it(sink, 1, 0x1000, "cuMemRelease");
-    const Stats stats = sink.stats();
-    CHECK(of(stats, MemoryKind::vmm).held == 0);
-    CHECK(of(stats, MemoryKind::device).held == 10);
-  }
-  SECTION("failed calls change nothing") {
-    SampleCall failed("cuMemAlloc_v2", {1, 100});
-    failed.fail(2);
-    sink.call(failed);
-    alloc(sink, 4242, 0x1000, 100);
-    SampleCall not_freed("cuMemFree_v2", {0x1000});
-    not_freed.fail(1);
-    sink.call(not_freed);
-    const Stats stats = sink.stats();
-    CHECK(of(stats, MemoryKind::device).allocations == 1);
-    CHECK(of(stats, MemoryKind::device).held == 100);
-  }
-  SECTION("an address that is allocated again was freed unseen") {
-    alloc(sink, 1, 0x1000, 100);
-    alloc(sink, 1, 0x1000, 30);
-    const Stats stats = sink.stats();
-    CHECK(of(stats, MemoryKind::device).held == 30);
-    CHECK(of(stats, MemoryKind::device).peak == 100);
-  }
-  SECTION("it goes away with its process, by exit or exec, and a reused pid starts anew") {
-    for (auto op : {Process::Op::exit, Process::Op::exec, Process::Op::start}) {
-      StatsSink fresh;
-      happens(fresh, Process::Op::start, 1);
-      alloc(fresh, 1, 0x1000, 100);
-      alloc(fresh, 2, 0x1000, 9);
-      happens(fresh, op, 1);
-      const Stats stats = fresh.stats();
-      CHECK(of(stats, MemoryKind::device).held == 9);
-      CHECK(of(stats, MemoryKind::device).released == 100);
-      CHECK(of(stats, MemoryKind::device).freed == 0);
-    }
-  }
-}
-
 TEST_CASE("Transfers by direction and kind of call, the most bytes first") {
   StatsSink sink;
   sink.call(SampleCall("cuMemcpyHtoD_v2", {1, 2, 100}));
@@ -316,4 +217,57 @@ TEST_CASE("Processes are counted once each") {
   happens(sink, Process::Op::exit, 2);
   happens(sink, Process::Op::fork, 2);  // the pid again
   CHECK(sink.stats().processes == 3);
+}
+
+TEST_CASE("What programs make up is told apart up to a limit, and added up beyond") {
+  StatsSink sink;
+  for (int i = 0; i < 10'000; i++) {
+    SampleCall failing("cuInit", {0});
+    failing.fail(100'000 + i);
+    sink.call(failing);
+    KernelName name = kernel_named("kernel_" + std::to_string(i), "kernel_" + std::to_string(i));
+    SampleCall launch("cuLaunchKernel", {1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0});
+    launch.kernel = &name;
+    sink.call(launch);
+    SampleCall copy("cuMemcpyDtoD_v2", {1, 2, 64});
+    copy.details.src_device = 0;
+    copy.details.dst_device = i + 1;
+    sink.call(copy);
+    DriverCall operation;
+    operation.op = DriverCall::Op::ioctl;
+    operation.details.number = static_cast<std::uint32_t>(i);
+    sink.driver_call(operation);
+    GpuError error;
+    error.xid = 13;
+    error.device = std::to_string(i);
+    sink.gpu_error(error);
+  }
+  std::vector<std::unique_ptr<Function>> unknown;
+  for (int i = 0; i < 2000; i++) {
+    unknown.push_back(std::make_unique<Function>(unknown_function("cuNew")));
+    SampleCall call("cuInit", {0});
+    call.function = unknown.back().get();
+    call.ioctls = 1;
+    sink.call(call);
+  }
+  Stats stats = sink.stats();
+  auto all = [](const auto& rows) {
+    std::uint64_t sum = 0;
+    for (const auto& row : rows) sum += row.count;
+    return sum;
+  };
+  CHECK(stats.errors.size() == 1025);
+  CHECK(all(stats.errors) == 10'000);
+  CHECK(stats.errors[0].error == "(others)");
+  CHECK(stats.errors[0].name == "cuInit");
+  CHECK(stats.launches.size() == 4097);
+  CHECK(all(stats.launches) == 10'000);
+  CHECK(stats.launches[0].kernel == "(others)");
+  CHECK(stats.transfers.size() == 1025);
+  CHECK(all(stats.transfers) == 10'000);
+  CHECK(stats.ioctls.size() == 1025);
+  CHECK(all(stats.ioctls) == 10'000);
+  CHECK(stats.xids.size() == 1025);
+  CHECK(all(stats.xids) == 10'000);
+  CHECK(all(stats.calls) == 32'000);
 }

@@ -1,0 +1,76 @@
+// Blocks of memory, ordered by address. A process may have a million: they lie side by side in
+// chunks, so that one takes 24 bytes, and 64 at most where chunks are half empty.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cudabpf/memory_kind.hpp"
+
+namespace cudabpf {
+
+struct Block {
+  enum class Side : std::uint8_t { host, device, either };  // either: managed memory
+  static constexpr std::int16_t NO_DEVICE = -1;
+
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  std::uint32_t losses = 0;  // of the process, before it was allocated
+  std::int16_t device = NO_DEVICE;
+  std::optional<MemoryKind> kind() const {
+    return counted_as < MEMORY_KINDS ? std::optional(static_cast<MemoryKind>(counted_as))
+                                     : std::nullopt;
+  }
+  std::uint8_t counted_as = MEMORY_KINDS;  // a MemoryKind; MEMORY_KINDS: no figure has it
+  Side side : 2 = Side::device;
+  bool doubtful : 1 = false;  // may be gone; if it is freed after all, it was not
+};
+static_assert(sizeof(Block) == 24);
+
+class Blocks {
+ public:
+  // The one that an address lies in, or that begins there; null: there is none.
+  const Block* containing(std::uint64_t address) const;
+  Block* at(std::uint64_t address);
+  std::size_t size() const { return size_; }
+  std::size_t bytes() const;  // that they take
+
+  // Nothing overlaps it.
+  void insert(const Block& block);
+  void erase(std::uint64_t address);
+  // Removes what overlaps so many bytes from there, and shows each to `gone`.
+  template <typename Gone>
+  void erase_overlapping(std::uint64_t address, std::uint64_t size, Gone&& gone) {
+    while (const Block* block = overlapping(address, size)) {
+      gone(*block);
+      erase(block->address);
+    }
+  }
+  template <typename Visit>
+  void each(Visit&& visit) {
+    for (auto& chunk : chunks_)
+      for (Block& block : chunk) visit(block);
+  }
+
+ private:
+  static constexpr std::size_t CHUNK = 256;
+  using Chunk = std::vector<Block>;
+  struct Place {
+    std::size_t chunk, index;
+  };
+
+  // Of the last one that begins at or before the address.
+  std::optional<Place> place_of(std::uint64_t address) const;
+  const Block* overlapping(std::uint64_t address, std::uint64_t size) const;
+  void split(std::size_t chunk, bool at_end);
+  void join(std::size_t left);
+
+  std::vector<Chunk> chunks_;          // none is empty
+  std::vector<std::uint64_t> firsts_;  // address in each: what is searched lies side by side
+  std::size_t size_ = 0;
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,73 @@
+#include "correlate/coverage.hpp"
+
+#include <algorithm>
+
+#include "correlate/contexts.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+bool all_are(const RecordedOf& recorded, Recorded at_least, bool (*concerned)(const Function&)) {
+  auto functions = cuda_functions();
+  return std::all_of(functions.begin(), functions.end(), [&](const Function& function) {
+    return !concerned(function) || recorded(function) >= at_least;
+  });
+}
+
+bool launches(const Function& function) {
+  return (function.type == "kernel" || function.type == "graph") && function.op == "launch";
+}
+bool copies(const Function& function) { return function.type == "transfer"; }
+bool waits(const Function& function) { return function.type == "sync"; }
+bool allocates(const Function& function) {
+  return function.type == "memory" && function.op == "alloc";
+}
+bool frees(const Function& function) { return function.type == "memory" && function.op == "free"; }
+// Physical memory, which other functions free than addresses.
+bool has_handle(const Function& function) { return function.kind == "vmm"; }
+
+// What no call in the trace allocates needs no free.
+bool all_frees_are_whole(const RecordedOf& recorded) {
+  auto functions = cuda_functions();
+  auto any = [&](auto is) { return std::any_of(functions.begin(), functions.end(), is); };
+  for (bool handle : {false, true}) {
+    bool allocated = any([&](const Function& function) {
+      return allocates(function) && has_handle(function) == handle &&
+             recorded(function) == Recorded::whole;
+    });
+    bool not_seen_freed = any([&](const Function& function) {
+      return frees(function) && has_handle(function) == handle &&
+             recorded(function) != Recorded::whole;
+    });
+    if (allocated && not_seen_freed) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Coverage Coverage::of(const RecordedOf& recorded) {
+  Coverage coverage;
+  coverage.devices = all_are(recorded, Recorded::whole, Contexts::follows);
+  coverage.memory.all = all_are(recorded, Recorded::whole, Allocations::follows);
+  coverage.memory.frees = all_are(recorded, Recorded::silently, Allocations::frees);
+  for (const Function& function : cuda_functions())
+    if (recorded(function) == Recorded::silently) coverage.silent.push_back(&function);
+  return coverage;
+}
+
+std::vector<std::string> kinds_left_out(const RecordedOf& recorded) {
+  std::vector<std::string> kinds;
+  auto add_unless = [&](bool all, const char* kind) {
+    if (!all) kinds.emplace_back(kind);
+  };
+  add_unless(all_are(recorded, Recorded::entry, launches), "launches");
+  add_unless(all_are(recorded, Recorded::entry, copies), "copies");
+  add_unless(all_are(recorded, Recorded::whole, waits), "waits");
+  add_unless(all_are(recorded, Recorded::whole, allocates), "allocations");
+  add_unless(all_frees_are_whole(recorded), "frees");
+  return kinds;
+}
+
+}  // namespace cudabpf
