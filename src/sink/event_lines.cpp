@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "decode/driver.hpp"
 #include "util/json.hpp"
@@ -14,8 +15,43 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Text comes from traced programs and may hold any bytes.
-std::string line(const Json& object) {
+// Text comes from traced programs: it may be megabytes. Of one text, and of a list's in all, a line
+// holds so much; readers refuse lines that are too long.
+constexpr std::size_t MAX_TEXT = 4096, MAX_LIST = 64 << 10;
+constexpr const char* CUT = "…";
+
+bool cut_text(std::string& text, std::size_t most) {
+  if (text.size() <= most) return false;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) most--;
+  text.resize(most);
+  text += CUT;
+  return true;
+}
+
+// True if something was.
+bool cut_texts(Json& value) {
+  bool cut = false;
+  if (value.is_string()) return cut_text(value.get_ref<std::string&>(), MAX_TEXT);
+  if (value.is_array()) {
+    std::size_t size = 0;
+    for (auto at = value.begin(); at != value.end(); ++at) {
+      if (!at->is_string()) continue;
+      size += at->get_ref<const std::string&>().size() + 1;
+      if (size <= MAX_LIST) continue;
+      value.erase(at, value.end());
+      value.push_back(CUT);
+      cut = true;
+      break;
+    }
+  }
+  if (value.is_structured())
+    for (auto& part : value) cut |= cut_texts(part);
+  return cut;
+}
+
+// Text may hold any bytes, too.
+std::string line(Json object) {
+  if (cut_texts(object)) object["text_cut"] = true;
   return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -168,7 +204,7 @@ std::string header_line(const Session& session, const Part& part) {
     if (feature.disabled) fields["disabled"] = true;
     out["features"].push_back(std::move(fields));
   }
-  return line(out);
+  return line(std::move(out));
 }
 
 std::string driver_line(const DriverCall& call) {
@@ -220,7 +256,7 @@ std::string error_line(const GpuError& error) {
   set_unless_empty(out, "comm", error.comm);
   out["message"] = error.message;
   if (error.message_cut) out["text_cut"] = true;
-  return line(out);
+  return line(std::move(out));
 }
 
 std::string process_line(const Process& process) {
@@ -239,13 +275,13 @@ std::string process_line(const Process& process) {
     out["container"] = {{"runtime", process.container_runtime}, {"id", process.container_id}};
   if (process.exit_code) out["exit_code"] = *process.exit_code;
   if (process.signal) out["signal"] = *process.signal;
-  return line(out);
+  return line(std::move(out));
 }
 
 std::string library_line(const Library& library) {
   Json out = {{"type", "library"}, {"ts", library.ts}};
   out.update(library_fields(library));
-  return line(out);
+  return line(std::move(out));
 }
 
 std::string lost_line(const LossEvent& loss) {
@@ -258,7 +294,7 @@ std::string lost_line(const LossEvent& loss) {
               {"since", loss.since},
               {"until", loss.until}};
   set_unless_empty(out, "detail", loss.detail);
-  return line(out);
+  return line(std::move(out));
 }
 
 std::string end_line(const FileEnd& end) {
@@ -281,7 +317,7 @@ std::string end_line(const FileEnd& end) {
   } else {
     out["reason"] = "rotated";
   }
-  return line(out);
+  return line(std::move(out));
 }
 
 }  // namespace cudabpf

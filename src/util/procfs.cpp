@@ -17,18 +17,21 @@ namespace cudabpf {
 
 namespace {
 
-constexpr size_t kMaxFile = 64u << 20;  // the maps of a process with half a million mappings
+constexpr size_t kMaxFile = 64u << 20;       // the maps of a process with half a million mappings
+constexpr size_t kMaxArguments = 16u << 10;  // more of a command line than anybody reads
+constexpr size_t kMaxCgroup = 64u << 10;
 constexpr std::string_view kDeleted = " (deleted)";
 
-std::string read_file(const std::string& path) {
+std::string read_file(const std::string& path, size_t most = kMaxFile) {
   Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
   if (!fd) return text;
   char buffer[16384];
   ssize_t got;
-  while (text.size() < kMaxFile && (got = read(fd.get(), buffer, sizeof buffer)) > 0) {
+  while (text.size() < most && (got = read(fd.get(), buffer, sizeof buffer)) > 0) {
     text.append(buffer, static_cast<size_t>(got));
   }
+  if (text.size() > most) text.resize(most);
   return text;
 }
 
@@ -166,7 +169,7 @@ ProcessIdentity Procfs::process(pid_t pid) const {
   static const auto ticks_per_second = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
   process.start_ns = stat.start_ticks * (1'000'000'000 / ticks_per_second);
 
-  process.args = split_strings(read_file(path(pid, "cmdline")));
+  process.args = split_strings(read_file(path(pid, "cmdline"), kMaxArguments));
   std::string exe = read_link(path(pid, "exe"));
   std::string_view exe_path = exe;
   process.exe_deleted = strip_deleted(exe_path);
@@ -181,7 +184,7 @@ ProcessIdentity Procfs::process(pid_t pid) const {
     if (parse_number(take(pids, '\t'), inner)) process.ns_pids.push_back(inner);
   }
 
-  process.cgroup = read_file(path(pid, "cgroup"));
+  process.cgroup = read_file(path(pid, "cgroup"), kMaxCgroup);
   std::string mount = read_link(path(pid, "ns/mnt"));  // "mnt:[4026531840]"
   std::string_view inode = mount;
   take(inode, '[');
@@ -227,7 +230,7 @@ std::vector<pid_t> Procfs::find_by_name(std::string_view name) const {
     std::string exe = read_link(path(pid, "exe"));
     std::string_view exe_path = exe;
     strip_deleted(exe_path);
-    std::string cmdline = read_file(path(pid, "cmdline"));
+    std::string cmdline = read_file(path(pid, "cmdline"), kMaxArguments);
     std::string_view args = cmdline;
     if (parse_stat(read_file(path(pid, "stat"))).comm == name || base_name(exe_path) == name ||
         base_name(take(args, '\0')) == name) {

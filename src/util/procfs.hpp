@@ -32,8 +32,8 @@ struct ProcessIdentity {
   pid_t pid = 0;
   pid_t ppid = 0;
   std::string comm;
-  std::vector<std::string> args;
-  std::string exe;  // as the process's own mount namespace names it
+  std::vector<std::string> args;  // as far as 16 KiB of them reach
+  std::string exe;                // as the process's own mount namespace names it
   bool exe_deleted = false;
   std::optional<uid_t> uid;    // the real one
   std::vector<pid_t> ns_pids;  // outermost pid namespace first; more than one in a container

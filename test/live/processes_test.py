@@ -51,6 +51,18 @@ class Live(harness.LiveTest):
         sizes = {call["pid"]: call["size"] for call in trace.named("cuMemAlloc_v2")}
         self.assertEqual(sizes[grandchild["pid"]], 3072)
 
+    def test_long_arguments(self):
+        """Nobody's lines are longer than readers take, and what is cut says so."""
+        arguments = [chr(1) * 100_000] * 15
+        trace = self.traced(["sh", "-c", "for i in 1 2 3; do sh -c true; done", *arguments])
+        self.check_law(trace)
+        with open(self.path, encoding="utf-8") as file:
+            self.assertLess(max(map(len, file)), 100_000)
+        self.assertIs(trace.header["text_cut"], True)
+        started = trace.process("start", trace.processes[0]["pid"])[0]
+        self.assertTrue(started["cmdline"].endswith("…"))
+        self.assertIs(started["text_cut"], True)
+
     def test_spawn(self):
         """posix_spawn, as Python's subprocess uses it."""
         for way in ("--spawn", "--processes"):
