@@ -38,6 +38,9 @@ struct Session {
   std::vector<std::string> command;
   std::vector<std::uint32_t> pids;
   std::string profile;
+  std::vector<std::string> only;  // patterns of functions; empty: the profile decides
+  std::vector<std::string> exclude;
+  std::vector<std::string> left_out;  // kinds of calls of which some are not recorded
   bool returns = true;
   bool follow = true;
   bool driver_traced = false;  // --kernel

@@ -1,6 +1,7 @@
 #include "analyze/analysis.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace cudabpf::analyze {
@@ -17,6 +18,37 @@ Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses)
   return ok();
 }
 
+namespace {
+
+// What cannot be told where calls of a kind are left out.
+struct LeftOut {
+  std::string_view kind, consequence;
+};
+constexpr LeftOut LEFT_OUT[] = {
+    {"launches", "what is told of kernels, iterations and idle times is of the others alone"},
+    {"copies", "what is told of them is of the others alone"},
+    {"waits", "when the GPU was idle and what was waited for is not known"},
+    {"allocations", "how much memory was held is not known"},
+    {"frees", "how long memory was held, and what was never freed, is not known"},
+};
+
+void add_left_out(Page& page, const TraceFacts& facts) {
+  if (facts.left_out.empty()) return;
+  if (!page.empty()) page.blank();
+  page.heading("not traced");
+  for (const std::string& kind : facts.left_out) {
+    const auto* known = std::find_if(std::begin(LEFT_OUT), std::end(LEFT_OUT),
+                                     [&](const LeftOut& one) { return one.kind == kind; });
+    page.paragraph(
+        known == std::end(LEFT_OUT)
+            ? fmt::format("Not all {}.", printable(kind))
+            : fmt::format("Not all {}, or not their results: {}.", kind, known->consequence),
+        2);
+  }
+}
+
+}  // namespace
+
 Json facts_json(const TraceFacts& facts) {
   Json losses = Json::object();
   for (const auto& [reason, loss] : facts.losses) {
@@ -31,6 +63,7 @@ Json facts_json(const TraceFacts& facts) {
           {"duration_us", microseconds(facts.duration())},
           {"complete", facts.cut_off.empty() && facts.missing.empty() && !facts.malformed},
           {"losses", losses},
+          {"left_out", facts.left_out},
           {"cut_off", facts.cut_off},
           {"missing", facts.missing},
           {"malformed", facts.malformed},
@@ -40,6 +73,7 @@ Json facts_json(const TraceFacts& facts) {
 }
 
 void add_facts(Page& page, const TraceFacts& facts) {
+  add_left_out(page, facts);
   if (!facts.losses.empty()) {
     if (!page.empty()) page.blank();
     page.heading("lost");

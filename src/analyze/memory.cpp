@@ -152,6 +152,7 @@ void Memory::keep_never_freed(const NeverFreed& block) {
 
 void Memory::finish(const TraceFacts& facts) {
   duration_ = facts.duration();
+  frees_left_out_ = facts.leaves_out("frees");
   live_.each([&](const Block& block) {
     keep_never_freed({block, Fate::still_held, until(block.since, duration_)});
   });

@@ -88,6 +88,8 @@ class Memory : public Analysis, private LiveMemory::Listener {
   const Holder& all() const { return all_; }
   // The highest peak first. Where there are more than MAX_HOLDERS, one without a pid is the others.
   const std::vector<Holder>& processes() const { return holders_; }
+  // Not all frees are in the trace: nobody knows what was never freed.
+  bool frees_left_out() const { return frees_left_out_; }
   const std::vector<NeverFreed>& never_freed() const { return never_freed_; }  // the largest first
   std::uint64_t never_freed_blocks() const { return never_freed_blocks_; }
   std::uint64_t never_freed_bytes() const { return never_freed_bytes_; }
@@ -140,6 +142,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   std::uint64_t unknown_free_count_ = 0;
   std::uint64_t first_allocation_ = 0, last_allocation_ = 0;
   std::uint64_t duration_ = 0, not_returned_ = 0;
+  bool frees_left_out_ = false;
 };
 
 std::string_view to_string(Memory::Fate fate);

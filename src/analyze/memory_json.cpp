@@ -96,10 +96,10 @@ Json memory_json(const Memory& memory) {
   return {
       {"all", holder_json(memory, memory.all())},
       {"processes", processes},
-      {"never_freed",
-       {{"blocks", memory.never_freed_blocks()},
-        {"bytes", memory.never_freed_bytes()},
-        {"largest", never_freed}}},
+      {"never_freed", memory.frees_left_out() ? Json()
+                                              : Json{{"blocks", memory.never_freed_blocks()},
+                                                     {"bytes", memory.never_freed_bytes()},
+                                                     {"largest", never_freed}}},
       {"frees_without_allocation", {{"count", memory.unknown_free_count()}, {"first", unknown}}},
       {"churn", churn},
       {"allocations_not_seen_to_return", memory.not_returned()}};

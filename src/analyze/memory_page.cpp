@@ -140,7 +140,7 @@ void add_peak(Page& page, const Memory& memory, const Memory::Holder& holder, st
 
 void add_never_freed(Page& page, const Memory& memory, std::size_t at_most) {
   std::uint64_t blocks = memory.never_freed_blocks(), bytes = memory.never_freed_bytes();
-  if (!blocks) return;
+  if (!blocks || memory.frees_left_out()) return;
   Table table("never freed", {{"size"}, {"age"}, {"call"}, {"process", 1}, {"ended with"}});
   for (const auto& one : memory.never_freed()) {
     if (!at_most-- && blocks > 1) break;

@@ -24,6 +24,18 @@ std::uint64_t number_in(const nlohmann::json& object, const char* key) {
   return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
 }
 
+// Of a list of texts, which somebody else may have written; at most as many as there can be.
+std::vector<std::string> texts_in(const nlohmann::json& object, const char* key) {
+  constexpr std::size_t MOST = 16, LONGEST = 64;
+  std::vector<std::string> texts;
+  auto at = object.find(key);
+  if (at == object.end() || !at->is_array()) return texts;
+  for (const auto& text : *at)
+    if (text.is_string() && texts.size() < MOST)
+      texts.push_back(text.get_ref<const std::string&>().substr(0, LONGEST));
+  return texts;
+}
+
 bool is_degraded(std::string_view reason) {
   const LossInfo* known = find_loss(reason);
   return known && known->degraded;
@@ -94,7 +106,10 @@ Result<> TraceReader::take_header(std::string_view text) {
                  "give the files of one trace, in their order", exit_code::USAGE};
   }
   clocks_ = clocks;
-  if (file_ == 1) facts_.header = text;
+  if (file_ == 1) {
+    facts_.header = text;
+    facts_.left_out = texts_in(header, "left_out");
+  }
   if (part > 1 && part_ + 1 != part)
     facts_.missing.push_back(part_ + 2 >= part
                                  ? fmt::format("part {}", part - 1)

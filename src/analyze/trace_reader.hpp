@@ -27,6 +27,7 @@ struct TraceFacts {
   std::vector<std::string> paths;
   std::string header;                        // the line, of the first file
   std::string end;                           // the line, of the last; empty: it was cut off
+  std::vector<std::string> left_out;         // kinds of calls that it does not have all of
   std::uint64_t told_duration = 0;           // ns, by the end
   std::uint64_t lines = 0;                   // whole ones, also those that could not be read
   std::uint64_t bytes = 0;                   // of them
@@ -41,6 +42,9 @@ struct TraceFacts {
   std::uint64_t put_away = 0;          // processes that may have been taken for gone wrongly
   std::uint64_t last_ts = 0;
 
+  bool leaves_out(std::string_view kind) const {
+    return std::find(left_out.begin(), left_out.end(), kind) != left_out.end();
+  }
   // ns: as the end says, or as far as was seen.
   std::uint64_t duration() const { return std::max(told_duration, last_ts); }
 };

@@ -120,6 +120,10 @@ void Capture::attach_all(const std::vector<LibraryFile>& files) {
 void Capture::describe(Session& session) {
   describe_machine(session);
   session.profile = to_string(options_.filter.profile);
+  session.only = options_.filter.only;
+  session.exclude = options_.filter.exclude;
+  session.left_out =
+      kinds_left_out([this](const Function& f) { return options_.filter.records(f); });
   session.returns = options_.filter.returns;
   session.follow = options_.follow_children;
   session.driver_traced = options_.driver;

@@ -183,6 +183,9 @@ std::string header_line(const Session& session, const Part& part) {
   out["command"] = session.command;
   out["pids"] = session.pids;
   out["profile"] = session.profile;
+  if (!session.only.empty()) out["only"] = session.only;
+  if (!session.exclude.empty()) out["exclude"] = session.exclude;
+  out["left_out"] = session.left_out;
   out["returns"] = session.returns;
   out["follow"] = session.follow;
   out["driver_traced"] = session.driver_traced;

@@ -24,6 +24,9 @@ Session a_session() {
   session.mode = "run";
   session.command = {"python", "serve.py", "--name", "a \"b\" \xff"};
   session.profile = "default";
+  session.only = {"cuMem*", "cuLaunchKernel"};
+  session.exclude = {"cuMemFree"};
+  session.left_out = {"copies", "waits", "frees"};
   session.ring_size = 32 << 20;
   session.realtime_ns = 1'795'000'000'000'000'001;
   session.monotonic_ns = 5'000'000'000;

@@ -70,6 +70,41 @@ class Live(harness.LiveTest):
         self.check_selection(trace, symbols)
         self.assertEqual(set(trace.counts()), {"cuMemAlloc_v2", "cuMemFree_v2", "cuMemGetInfo_v2"})
 
+    def test_left_out(self):
+        """The header says what was asked for, and what kinds of calls are not all there."""
+        header = self.script("setup", "--only", "cuMemAlloc,cuLaunch*", "--exclude", "cuLaunchKernelEx").header
+        self.assertEqual((header["only"], header["exclude"]), (["cuMemAlloc", "cuLaunch*"], ["cuLaunchKernelEx"]))
+        self.assertEqual(header["left_out"], ["launches", "copies", "waits", "allocations", "frees"])
+        header = self.script("setup").header
+        self.assertEqual((header.get("only"), header.get("exclude"), header["left_out"]), (None, None, []))
+
+    def test_names_of_reused_handles(self):
+        """A handle is another kernel's after its module has gone, whether that call is traced or not."""
+        script = ("setup; module m; function f m alpha; launch f 1 1 1 1 1 1 0; unload m; "
+                  "module n; function g n beta; launch g 1 1 1 1 1 1 0")
+        for flags in (["--only", "cuLaunchKernel"], ["--only", "*Launch*"],
+                      ["--only", "cuLaunchKernel,cuModuleGetFunction"],
+                      ["--no-returns", "--exclude", "cuModule*"], ["--exclude", "cuModuleUnload"]):
+            with self.subTest(flags):
+                self.setUp()
+                trace = self.script(script, *flags)
+                self.check_law(trace)
+                launches = trace.named("cuLaunchKernel")
+                self.assertEqual(launches[0]["handle"], launches[1]["handle"])
+                self.assertEqual([launch["kernel"] for launch in launches], ["alpha", "beta"])
+                self.assertEqual(trace.named("cuModuleUnload"), [])
+
+    def test_directions_need_all_of_memory(self):
+        """Where allocations are not traced, what they returned is not taken for the host's."""
+        script = "setup; malloc a 4K; malloc-async b 4K; copy a b 64; copy b a 64; copy a host 64; free a"
+        for flags, ops in (([], ["DtoD", "DtoD", "HtoD"]), (["--exclude", "cuMemAllocAsync"], ["unified"] * 3),
+                           (["--only", "cuMemcpy,cuMemAlloc"], ["unified"] * 3),
+                           (["--exclude", "cuMemFree"], ["unified"] * 3)):
+            with self.subTest(flags):
+                self.setUp()
+                trace = self.script(script, *flags)
+                self.assertEqual([call["op"] for call in trace.named("cuMemcpy")], ops)
+
     def test_nothing_selected(self):
         trace = self.script("setup", "--only", "cuNoSuchFunction")
         self.assertEqual((trace.calls, trace.end["accounts"]["dropped"]), ([], 0))

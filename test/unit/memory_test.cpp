@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyzing.hpp"
+#include "trace_text.hpp"
 #include "util/svg.hpp"
 
 using namespace cudabpf;
@@ -217,4 +218,24 @@ TEST_CASE("A label at the edge of a picture is not cut off") {
   CHECK(svg.fitting(50, "1.5 s", 11) == Svg::Anchor::middle);
   CHECK(svg.fitting(95, "1.5 s", 11) == Svg::Anchor::end);
   CHECK(svg.fitting(3, "1.5 s", 11) == Svg::Anchor::start);
+}
+
+TEST_CASE("Where frees are left out of a trace, nobody says what was never freed") {
+  for (bool left_out : {false, true}) {
+    Trace trace;
+    trace.alloc(7, "0xa0");
+    TraceText text(trace.text, left_out ? R"(,"left_out":["frees","magic"])" : "");
+    Memory memory(text.names());
+    text.show(memory);
+    std::string page = page_text([&](Page& page) {
+      add_memory(page, memory, 10);
+      add_facts(page, text.facts());
+    });
+    CHECK(memory_json(memory)["never_freed"].is_null() == left_out);
+    CHECK((page.find("never freed\n") == std::string::npos) == left_out);
+    CHECK((page.find("Not all frees, or not their results: how long memory was held, and what was "
+                     "never freed") != std::string::npos) == left_out);
+    CHECK((page.find("Not all magic.") != std::string::npos) == left_out);
+    CHECK(facts_json(text.facts())["left_out"].size() == (left_out ? 2 : 0));
+  }
 }
