@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <regex>
 
 namespace cudabpf {
@@ -31,13 +30,6 @@ Driver nvidia_driver() {
   if (!std::regex_search(line, match, std::regex(R"(\b(\d{3}\.\d+(\.\d+)?)\b)"))) return {};
   bool open = line.find("Open Kernel Module") != std::string::npos;
   return {match[1], open ? "open" : "proprietary"};
-}
-
-DriverDevices nvidia_devices() {
-  std::ifstream file("/proc/devices");
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  const char* others = std::getenv("CUDABPF_DEVICES");
-  return DriverDevices::parse(text, others ? others : "");
 }
 
 std::vector<Gpu> nvidia_gpus() {

@@ -15,7 +15,7 @@ struct Driver {
   std::string flavour;
 };
 Driver nvidia_driver();
-// Its devices' numbers now. CUDABPF_DEVICES may name others (DriverDevices::parse).
+// Its devices' numbers now.
 DriverDevices nvidia_devices();
 std::vector<Gpu> nvidia_gpus();
 

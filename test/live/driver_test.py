@@ -6,7 +6,7 @@ import os
 import sys
 
 import harness
-from harness import CUDABPF, LIBRARY, WORKLOADS
+from harness import BUILD, LIBRARY, WORKLOADS
 
 TABLES = os.path.join(os.path.dirname(harness.TABLE), "driver")
 
@@ -50,6 +50,8 @@ os.close(other)
 
 
 class Live(harness.LiveTest):
+    program = f"{BUILD}/test/live/cudabpf"  # where CUDABPF_DEVICES names the driver's
+
     def asked(self, *flags):
         env = dict(self.environment(), CUDABPF_DEVICES=DEVICES)
         done = self.run_cudabpf("run", "-q", "-o", self.path, "--kernel", *flags, "--", os.path.realpath(sys.executable),

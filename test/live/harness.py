@@ -165,6 +165,7 @@ class Program:
 
 class LiveTest(unittest.TestCase):
     maxDiff = None
+    program = CUDABPF
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="cudabpf-live-")
@@ -194,7 +195,7 @@ class LiveTest(unittest.TestCase):
     def start_cudabpf(self, *arguments, output=None, **options):
         """Once it traces, which the header says."""
         output = output or self.path
-        program = self.start([CUDABPF, *arguments], **options)
+        program = self.start([self.program, *arguments], **options)
 
         def traces():
             assert program.process.poll() is None, program.stderr()
@@ -206,7 +207,7 @@ class LiveTest(unittest.TestCase):
         """Runs it to its end."""
         options.setdefault("env", self.environment())
         options.setdefault("stdin", subprocess.DEVNULL)
-        return subprocess.run([CUDABPF, *map(str, arguments)], timeout=timeout, check=False,
+        return subprocess.run([self.program, *map(str, arguments)], timeout=timeout, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
     def script(self, script, *flags, fake=None, status=0, workload=(), library=LIBRARY, output=None):
