@@ -80,7 +80,7 @@ class SlowClosing {
       close(parent_closed[1]);
       char end;
       [[maybe_unused]] ssize_t got = read(parent_closed[0], &end, 1);
-      close_all();
+      syscall(SYS_close_range, 0, ~0U, 0);
       _exit(0);
     }
     close(parent_closed[0]);
@@ -88,24 +88,6 @@ class SlowClosing {
   }
 
  private:
-  // The kernel can be told to hurry grace periods; it is a setting of the whole machine, so it is
-  // put back. Where it cannot be told, closing takes its time.
-  static void close_all() {
-    constexpr const char* HURRY = "/sys/kernel/rcu_expedited";
-    bool hurries = write_byte(HURRY, '1', '0');
-    syscall(SYS_close_range, 0, ~0U, 0);
-    if (hurries) write_byte(HURRY, '0', '1');
-  }
-
-  // Writes `value` to a file of one byte where it is `before` so far. After a fork: no allocation.
-  static bool write_byte(const char* path, char value, char before) {
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    char now = 0;
-    bool done = fd >= 0 && read(fd, &now, 1) == 1 && now == before && pwrite(fd, &value, 1, 0) == 1;
-    close(fd);
-    return done;
-  }
-
   Fd until_closed_;
 };
 

@@ -62,7 +62,7 @@ class ProbeSet {
   bool was_selected(std::uint32_t pid) const;
 
   // Entries first, so that no call is seen to begin that will not be seen to end. Single links may
-  // stand, recording nothing, for up to a minute after this returns.
+  // stand, recording nothing, for a minute or two after this returns.
   void detach();
 
   bpf_map* ring() const;
