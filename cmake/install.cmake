@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 install(TARGETS cudabpf RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
 install(FILES packaging/cudabpf.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES packaging/cudabpf.service DESTINATION lib/systemd/system)
-install(FILES README.md CHANGELOG.md LICENSE LICENSE-BPF packaging/copyright
+install(FILES README.md CHANGELOG.md SECURITY.md LICENSE LICENSE-BPF packaging/copyright
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 

@@ -1,6 +1,7 @@
 #include "analyze/trace_source.hpp"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "analyze/line_parser.hpp"
+#include "util/privileges.hpp"
 
 namespace cudabpf::analyze {
 
@@ -70,7 +72,11 @@ std::string input_name(const std::string& path) { return path == "-" ? "standard
 
 Result<std::unique_ptr<TraceSource>> TraceSource::open(const std::string& path) {
   std::string name = input_name(path);
-  Fd fd(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Fd fd;
+  {
+    privileges::Raised others({CAP_DAC_READ_SEARCH});
+    fd = Fd(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  }
   if (!fd)
     return errno_error(name,
                        errno == EACCES ? "a trace belongs to the user who took it" : std::string());

@@ -132,7 +132,7 @@ Result<CaptureOptions> CaptureFlags::capture_options() const {
   options.driver = kernel;
   options.disabled_features = disabled_features;
   options.libraries = libraries;
-  options.library_path = value_in(invoking_environment(Procfs()), "LD_LIBRARY_PATH");
+  options.library_path = value_in(caller().environment, "LD_LIBRARY_PATH");
   auto size = parse_size(ring_size, "--ring-size");
   if (!size) return size.error();
   if (*size < MIN_RING || *size > MAX_RING || (*size & (*size - 1)))
@@ -149,7 +149,6 @@ Result<JsonlOptions> CaptureFlags::output_options() const {
     options.output.path = "traces/trace_" + file_timestamp(now_ns(CLOCK_REALTIME)) + ".jsonl";
     options.output.own_choice = true;
   }
-  options.output.owner = invoking_user_as_owner();
   options.output.keep = keep;
   if (!rotate_size.empty()) {
     auto size = parse_size(rotate_size, "--rotate-size");

@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <grp.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,13 +41,6 @@ std::string search_path(const std::string& program, const std::vector<std::strin
   return found;
 }
 
-bool become(const User& user) {
-  if (user.name.empty() ? setgroups(1, &user.gid) != 0
-                        : initgroups(user.name.c_str(), user.gid) != 0)
-    return false;
-  return setgid(user.gid) == 0 && setuid(user.uid) == 0;
-}
-
 }  // namespace
 
 Result<Command> Command::prepare(const Options& options) {
@@ -72,7 +65,9 @@ Result<Command> Command::prepare(const Options& options) {
     char byte;
     if (read(go[0], &byte, 1) != 1) _exit(exit_code::FAILED);  // cudabpf gave up
     int error = 0;
-    if (options.user && !become(*options.user))
+    // Ambient capabilities are for tracing; those of the program's file go by themselves.
+    if (geteuid() != 0) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    if (options.user && !privileges::become(*options.user))
       error = errno;
     else
       execve(program.c_str(), arguments.data(), environment.data());
@@ -97,7 +92,8 @@ Command::~Command() {
 
 Result<> Command::release() {
   released_ = true;
-  if (write(go_.get(), "g", 1) != 1) return errno_error("releasing the command");
+  // It may have been killed while it waited: its status tells.
+  if (write(go_.get(), "g", 1) != 1 && errno != EPIPE) return errno_error("releasing the command");
   int error = 0;
   ssize_t got;
   do got = read(failure_.get(), &error, sizeof(error));

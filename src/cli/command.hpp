@@ -19,7 +19,7 @@ class Command {
   struct Options {
     std::vector<std::string> arguments;
     std::vector<std::string> environment;
-    std::optional<User> user;  // nothing: as whoever cudabpf runs as
+    std::optional<User> user;  // nothing: as whoever cudabpf was started as
   };
 
   // Forks. The child waits.

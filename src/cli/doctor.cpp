@@ -17,6 +17,7 @@
 #include "collect/machine.hpp"
 #include "util/elf.hpp"
 #include "util/exit_codes.hpp"
+#include "util/privileges.hpp"
 
 namespace cudabpf::cli {
 
@@ -67,6 +68,16 @@ void check_system(std::vector<Finding>& findings) {
   findings.push_back({"libbpf", Verdict::yes, libbpf_version_string(), {}});
 }
 
+// What stays when tracing has begun.
+void check_kept(std::vector<Finding>& findings, const Features& features) {
+  Capabilities held = privileges::permitted();
+  for (const KeptCapability& capability : kept_capabilities(features, true)) {
+    bool has = held.has(capability.number);
+    findings.push_back({std::string("keeps ") + capability.name, has ? Verdict::yes : Verdict::no,
+                        capability.why, has ? "" : "this process does not have it"});
+  }
+}
+
 void check_features(std::vector<Finding>& findings) {
   if (!check_permissions()) {
     findings.push_back({"features", Verdict::unknown, "they are found out by trying",
@@ -87,6 +98,7 @@ void check_features(std::vector<Finding>& findings) {
       advice = "children are not followed, and processes' ends are not seen";
     findings.push_back({"feature " + feature.name, verdict, feature.why, advice});
   }
+  check_kept(findings, *features);
   const char* way = features->driver_way();
   findings.push_back({"--kernel", way ? Verdict::yes : Verdict::no,
                       way ? std::string("by ") + way : "no way to see what is asked of the driver",
@@ -126,7 +138,7 @@ Finding check_library(const LibraryFile& file) {
 
 void check_libraries(std::vector<Finding>& findings) {
   Procfs procfs;
-  auto files = find_on_paths(value_in(invoking_environment(procfs), "LD_LIBRARY_PATH"));
+  auto files = find_on_paths(value_in(caller().environment, "LD_LIBRARY_PATH"));
   for (auto& file : find_mapped(procfs, procfs.pids())) {
     bool known = std::any_of(files.begin(), files.end(),
                              [&](const LibraryFile& other) { return other.id.same_file(file.id); });

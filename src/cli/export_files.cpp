@@ -8,7 +8,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "cli/invoker.hpp"
 #include "cli/trace_command.hpp"
 
 namespace cudabpf::cli {
@@ -48,7 +47,7 @@ std::string ExportFiles::chosen(const std::string& ending) const {
 
 Result<> ExportFiles::make_folder() {
   if (output_.empty()) return ok();
-  return make_parent_folder(std::filesystem::path(output_) / name_, invoking_user_as_owner());
+  return make_parent_folder(std::filesystem::path(output_) / name_);
 }
 
 Result<analyze::ByteStream*> ExportFiles::add(const std::string& ending) {
@@ -62,7 +61,7 @@ Result<std::vector<analyze::ByteStream*>> ExportFiles::add_folder(
   std::vector<analyze::ByteStream*> streams;
   for (const std::string& name : names) {
     std::string path = std::filesystem::path(folder) / name;
-    if (auto made = make_parent_folder(path, invoking_user_as_owner()); !made) return made.error();
+    if (auto made = make_parent_folder(path); !made) return made.error();
     auto stream = open(path);
     if (!stream) return stream.error();
     streams.push_back(*stream);
@@ -73,7 +72,7 @@ Result<std::vector<analyze::ByteStream*>> ExportFiles::add_folder(
 Result<analyze::ByteStream*> ExportFiles::open(const std::string& path) {
   if (auto free = is_no_trace(path, trace_); !free) return free.error();
   auto file = to_stdout() ? Result<TraceFile>(TraceFile::stream(Fd(::dup(STDOUT_FILENO))))
-                          : TraceFile::create(path, invoking_user_as_owner(), true);
+                          : TraceFile::create(path, true);
   if (!file) return file.error();
   auto& added =
       files_.emplace_back(std::make_unique<Open>(Open{path, std::move(*file), 0, nullptr}));
@@ -93,13 +92,13 @@ std::optional<Error> ExportFiles::failure() const {
   return Error{
       fmt::format("cannot write {}: {}", to_stdout() ? "to standard output" : (*failed)->path,
                   std::strerror((*failed)->error)),
-      to_stdout() ? "what came out of it is not whole" : "it is taken away again",
+      (*failed)->file.is_stream() ? "what came out of it is not whole" : "it is taken away again",
       exit_code::OUTPUT_FAILED};
 }
 
 void ExportFiles::discard() {
-  if (to_stdout()) return;
-  for (auto& file : files_) ::unlink(file->path.c_str());
+  for (auto& file : files_)
+    if (!file->file.is_stream()) ::unlink(file->path.c_str());
   if (!new_folder_.empty()) ::rmdir(new_folder_.c_str());
 }
 

@@ -1,11 +1,12 @@
 #include "cli/invoker.hpp"
 
+#include <grp.h>
 #include <pwd.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 
 #include "util/exit_codes.hpp"
 
@@ -13,9 +14,7 @@ namespace cudabpf::cli {
 
 namespace {
 
-std::optional<unsigned> number(const char* text) {
-  if (!text) return std::nullopt;
-  std::string_view digits(text);
+std::optional<unsigned> number(std::string_view digits) {
   unsigned value = 0;
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
@@ -31,57 +30,93 @@ bool set_by_sudo(const std::string& name) {
          std::find(std::begin(NAMES), std::end(NAMES), name) != std::end(NAMES);
 }
 
-std::vector<std::string> own_environment() {
-  std::vector<std::string> environment;
-  for (char** variable = environ; *variable; variable++) environment.emplace_back(*variable);
-  return environment;
+// What a sudo tells the command that it starts of itself.
+constexpr const char* TOLD_BY_SUDO[] = {"SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND"};
+
+bool told_the_same(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return std::all_of(std::begin(TOLD_BY_SUDO), std::end(TOLD_BY_SUDO),
+                     [&](const char* name) { return value_in(a, name) == value_in(b, name); });
+}
+
+User user_of(uid_t uid, gid_t gid, std::string name) {
+  User user{uid, gid, std::move(name), {gid}};
+  int count = 0;
+  getgrouplist(user.name.c_str(), gid, nullptr, &count);
+  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(count, 0)));
+  if (getgrouplist(user.name.c_str(), gid, groups.data(), &count) > 0) user.groups = groups;
+  return user;
+}
+
+// The user's environment, with what was given to sudo as well: `sudo NAME=value cudabpf`.
+std::vector<std::string> joined(std::vector<std::string> users,
+                                const std::vector<std::string>& own) {
+  for (const std::string& variable : own) {
+    std::string name = name_of(variable);
+    if (set_by_sudo(name)) continue;
+    std::erase_if(users, [&](const std::string& v) { return name_of(v) == name; });
+    users.push_back(variable);
+  }
+  return users;
+}
+
+Caller find_caller(const Procfs& procfs) {
+  Caller caller{std::nullopt, own_environment()};
+  const std::vector<std::string> own = caller.environment;
+  auto uid = number(value_in(own, "SUDO_UID"));
+  auto gid = number(value_in(own, "SUDO_GID"));
+  if (!uid || !gid || geteuid() != 0) return caller;
+  // Up to the sudo that has this process's variables from that user. Who became root by it may have
+  // called another sudo since, or become somebody else who then became root in another way: what is
+  // left of the first call is no concern of theirs.
+  bool of_this_call = true;
+  for (pid_t ancestor : procfs.ancestors(getpid())) {
+    ProcessIdentity process = procfs.process(ancestor);
+    bool theirs = process.uid == *uid;
+    if (process.comm == "sudo" && theirs) {
+      auto users = procfs.environment(ancestor);
+      if (of_this_call && !users.empty()) caller.environment = joined(std::move(users), own);
+      break;
+    }
+    if (process.uid && *process.uid != 0) {
+      if (!theirs) return caller;
+      break;  // a sudo that did not stay
+    }
+    of_this_call &= told_the_same(procfs.environment(ancestor), own);
+  }
+  if (*uid != 0) caller.user = user_of(*uid, *gid, value_in(own, "SUDO_USER"));
+  return caller;
 }
 
 }  // namespace
 
-std::optional<User> invoking_user() {
-  auto uid = number(std::getenv("SUDO_UID"));
-  auto gid = number(std::getenv("SUDO_GID"));
-  if (!uid || !gid || geteuid() != 0) return std::nullopt;
-  const char* name = std::getenv("SUDO_USER");
-  return User{*uid, *gid, name ? name : ""};
+const Caller& caller() {
+  static const Caller CALLER = find_caller(Procfs());
+  return CALLER;
 }
 
-std::optional<Owner> invoking_user_as_owner() {
-  auto user = invoking_user();
-  if (!user) return std::nullopt;
-  return Owner{user->uid, user->gid};
+// The dynamic linker takes LD_LIBRARY_PATH and others away from a program that has capabilities of
+// its file; they are a command's all the same, and the kernel has kept them.
+std::vector<std::string> own_environment() {
+  std::vector<std::string> environment;
+  if (getauxval(AT_SECURE)) environment = Procfs().environment(getpid());
+  if (environment.empty())
+    for (char** variable = environ; *variable; variable++) environment.emplace_back(*variable);
+  return environment;
 }
 
 Result<User> find_user(const std::string& name) {
-  auto uid = number(name.c_str());
+  auto uid = number(name);
   const passwd* entry = uid ? getpwuid(*uid) : getpwnam(name.c_str());
   if (!entry)
     return Error{"--user " + name + ": there is no such user", "give a login name or a uid",
                  exit_code::USAGE};
-  return User{entry->pw_uid, entry->pw_gid, entry->pw_name};
+  return user_of(entry->pw_uid, entry->pw_gid, entry->pw_name);
 }
 
 std::string value_in(const std::vector<std::string>& environment, const std::string& name) {
   for (const std::string& variable : environment)
     if (variable.starts_with(name + "=")) return variable.substr(name.size() + 1);
   return {};
-}
-
-std::vector<std::string> invoking_environment(const Procfs& procfs) {
-  std::vector<std::string> own = own_environment();
-  if (!invoking_user()) return own;
-  std::vector<std::string> environment;
-  for (pid_t ancestor : procfs.ancestors(getpid()))
-    if (procfs.process(ancestor).comm == "sudo") environment = procfs.environment(ancestor);
-  if (environment.empty()) return own;
-  for (const std::string& variable : own) {
-    std::string name = name_of(variable);
-    if (set_by_sudo(name)) continue;
-    std::erase_if(environment, [&](const std::string& v) { return name_of(v) == name; });
-    environment.push_back(variable);
-  }
-  return environment;
 }
 
 }  // namespace cudabpf::cli

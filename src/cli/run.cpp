@@ -21,16 +21,19 @@ struct RunFlags {
 Result<int> run(const RunFlags& flags) {
   Command::Options command;
   command.arguments = flags.command;
-  command.environment = invoking_environment(Procfs());
+  command.user = caller().user;
+  if (flags.as_root) command.user.reset();
   if (!flags.user.empty()) {
     auto user = find_user(flags.user);
     if (!user) return user.error();
     command.user = *user;
-  } else if (!flags.as_root) {
-    command.user = invoking_user();
   }
+  // One user's PATH and LD_PRELOAD are nothing for another, least of all for root.
+  bool own = !caller().user || (command.user && command.user->uid == caller().user->uid);
+  command.environment = own ? caller().environment : own_environment();
   auto options = flags.capture.capture_options();
   if (!options) return options.error();
+  options->library_path = value_in(command.environment, "LD_LIBRARY_PATH");
 
   // The child is forked before any thread starts, and waits.
   auto child = Command::prepare(command);

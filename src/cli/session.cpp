@@ -8,10 +8,12 @@
 #include <csignal>
 #include <cstdio>
 
+#include "cli/invoker.hpp"
 #include "sink/summary.hpp"
 #include "util/clock.hpp"
 #include "util/exit_codes.hpp"
 #include "util/log.hpp"
+#include "util/privileges.hpp"
 
 namespace cudabpf::cli {
 
@@ -36,6 +38,9 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   auto capture = Capture::open(std::move(options));
   if (!capture) return capture.error();
   session->capture_ = std::move(*capture);
+  // From here on this process is its caller: files are made with the caller's own rights.
+  if (auto dropped = privileges::drop(caller().user, session->capture_->needs()); !dropped)
+    return dropped.error();
   auto trace = JsonlSink::open(*output);
   if (!trace) return trace.error();
   session->trace_ = std::move(*trace);

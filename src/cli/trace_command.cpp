@@ -1,6 +1,7 @@
 #include "cli/trace_command.hpp"
 
 #include <fmt/format.h>
+#include <linux/capability.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -9,8 +10,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/invoker.hpp"
 #include "util/exit_codes.hpp"
 #include "util/log.hpp"
+#include "util/privileges.hpp"
 
 namespace cudabpf::cli {
 
@@ -68,6 +71,15 @@ class ProgressBar {
   bool shown_ = false;
 };
 
+// Through sudo, traces of others may be opened; but they are not interpreted as root, and what
+// comes of them are the caller's files. Who has capabilities of the program's file reads his own
+// traces.
+Result<> become_reader() {
+  if (geteuid() != 0) return privileges::drop(std::nullopt, {});
+  if (!caller().user) return ok();
+  return privileges::drop(caller().user, {CAP_DAC_READ_SEARCH});
+}
+
 }  // namespace
 
 Page page_for(std::FILE* to) {
@@ -109,6 +121,8 @@ void add_trace_flags(CLI::App& sub, TraceFlags& flags,
 }
 
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths) {
+  static const Result<> READY = become_reader();
+  if (!READY) return READY.error();
   analyze::TraceReader::Progress progress;
   if (terminal_of(STDERR_FILENO).is_terminal)
     progress = [bar = std::make_shared<ProgressBar>()](std::uint64_t read, std::uint64_t size) {

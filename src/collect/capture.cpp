@@ -2,6 +2,7 @@
 
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
+#include <linux/capability.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -117,6 +118,13 @@ void Capture::attach_all(const std::vector<LibraryFile>& files) {
   }
 }
 
+Capabilities Capture::needs() const {
+  Capabilities needed;
+  for (const KeptCapability& capability : kept_capabilities(*features_, options_.driver))
+    needed = needed | Capabilities{capability.number};
+  return needed;
+}
+
 void Capture::describe(Session& session) {
   describe_machine(session);
   session.profile = to_string(options_.filter.profile);
@@ -154,7 +162,11 @@ Result<> Capture::start(Sink& sink, const Session& session) {
   options.drops_of = [this](std::uint32_t tid) { return probes_->drops(tid); };
   correlator_ = std::make_unique<Correlator>(
       sink, [this](std::uint16_t id) { return numbers_.find(id); },
-      [](std::uint32_t pid) { return Procfs().process(static_cast<pid_t>(pid)); }, options);
+      [](std::uint32_t pid) {
+        privileges::Raised looking({CAP_SYS_PTRACE});
+        return Procfs().process(static_cast<pid_t>(pid));
+      },
+      options);
   auto on_record = [](void* self, void* data, std::size_t size) {
     auto& capture = *static_cast<Capture*>(self);
     capture.received_++;
@@ -165,7 +177,10 @@ Result<> Capture::start(Sink& sink, const Session& session) {
       capture.reported_bad_++;
     return 0;
   };
-  ring_ = ring_buffer__new(bpf_map__fd(probes_->ring()), on_record, this, nullptr);
+  {
+    privileges::Raised rights({CAP_BPF});
+    ring_ = ring_buffer__new(bpf_map__fd(probes_->ring()), on_record, this, nullptr);
+  }
   if (!ring_) return errno_error("mapping the ring buffer", "give a smaller --ring-size");
   sink.begin(session);
   deliver_notes();  // who was announced may be gone in a moment
@@ -189,6 +204,8 @@ void Capture::attach_new_libraries() {
   std::uint64_t overruns = 0;
   std::vector<MappedLibrary> mapped = watch_->read(overruns);
   if (overruns) note_loss({Loss::watch_overrun, overruns, 0, now(), {}});
+  if (mapped.empty() && mapped_early_.empty()) return;
+  privileges::Raised rights(needs());
   for (const MappedLibrary& library : std::exchange(mapped_early_, {})) attach_mapped(library);
   for (const MappedLibrary& library : mapped) attach_mapped(library);
 }
@@ -314,6 +331,7 @@ bool Capture::drain() {
 }
 
 void Capture::read_loop() {
+  privileges::keep_only({CAP_SYS_PTRACE});
   while (!stopping_) {
     deliver_notes();
     bool much = drain();

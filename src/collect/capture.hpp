@@ -21,6 +21,7 @@
 #include "correlate/correlator.hpp"
 #include "cudabpf/sink.hpp"
 #include "decode/driver_devices.hpp"
+#include "util/privileges.hpp"
 
 struct ring_buffer;
 
@@ -52,6 +53,10 @@ class Capture {
   // Checks permissions and kernel, loads the programs, finds and probes every libcuda.
   static Result<std::unique_ptr<Capture>> open(CaptureOptions options);
   ~Capture();
+
+  // What it takes from now on to follow libraries, the driver and processes. The process may give
+  // up everything else: what takes more is done.
+  Capabilities needs() const;
 
   // Fills in what the capture knows of the machine and itself. The trace's ts 0 is now.
   void describe(Session& session);

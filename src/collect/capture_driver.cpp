@@ -60,6 +60,7 @@ void Capture::follow_driver() {
   for (std::size_t i = 0; i < before.size(); i++)
     loaded |= driver_modules_[i] != 0 && driver_modules_[i] != before[i];
   if (!loaded) return;
+  privileges::Raised rights(needs());
   // Probes on functions go with their module; system calls stay.
   auto version = DriverVersion::parse(nvidia_driver().version);
   probes_->driver().set_version(version);

@@ -2,6 +2,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <linux/capability.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include "collect/skeleton.hpp"
 #include "collect/tracepoints.hpp"
 #include "util/log.hpp"
+#include "util/privileges.hpp"
 
 namespace cudabpf {
 
@@ -21,6 +23,7 @@ namespace {
 std::uint64_t skipped_runs(int program) {
   bpf_prog_info information{};
   std::uint32_t size = sizeof(information);
+  privileges::Raised rights({CAP_BPF});  // which it takes before Linux 5.19
   if (program < 0 || bpf_obj_get_info_by_fd(program, &information, &size) != 0) return 0;
   return information.recursion_misses;
 }

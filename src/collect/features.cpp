@@ -4,7 +4,6 @@
 #include <bpf/libbpf.h>
 #include <fmt/ranges.h>
 #include <linux/capability.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "collect/uprobe_multi.hpp"
 #include "util/exit_codes.hpp"
 #include "util/fd.hpp"
+#include "util/privileges.hpp"
 
 namespace cudabpf {
 
@@ -179,31 +179,36 @@ const std::array<Trial, 10>& trials() {
   return TRIALS;
 }
 
-struct Capability {
-  int number;
-  const char* name;
+// Whoever wants to trace needs the first of them; all are of use to who has them.
+constexpr KeptCapability CAPABILITIES[] = {
+    {CAP_BPF, "CAP_BPF", "probes in libraries that are mapped later"},
+    {CAP_PERFMON, "CAP_PERFMON", "probes in libraries that are mapped later"},
+    {CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "/proc of other users' processes: what they run and map"},
+    {CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "libraries in folders that are not everybody's"},
+    {CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", "libraries that were deleted while mapped"},
+    {CAP_SYS_ADMIN, "CAP_SYS_ADMIN",
+     "probes in libraries that are mapped later, without uprobe_multi; with --kernel, in a driver "
+     "that is loaded anew"},
 };
-// What loading programs, uprobes, perf events and other processes' /proc entries need.
-constexpr Capability NEEDED[] = {{CAP_BPF, "CAP_BPF"},
-                                 {CAP_PERFMON, "CAP_PERFMON"},
-                                 {CAP_SYS_PTRACE, "CAP_SYS_PTRACE"},
-                                 {CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH"}};
-
-bool holds(int capability, const std::array<__user_cap_data_struct, 2>& data) {
-  return data[static_cast<std::size_t>(capability / 32)].effective & (1u << (capability % 32));
-}
+constexpr std::size_t NEEDED = 4;
 
 }  // namespace
 
 std::vector<std::string> missing_capabilities() {
-  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
-  std::array<__user_cap_data_struct, 2> data{};
-  syscall(SYS_capget, &header, data.data());
+  Capabilities held = privileges::effective();
   std::vector<std::string> missing;
-  if (holds(CAP_SYS_ADMIN, data)) return missing;  // stands in for all of them
-  for (const Capability& needed : NEEDED)
-    if (!holds(needed.number, data)) missing.emplace_back(needed.name);
+  if (held.has(CAP_SYS_ADMIN)) return missing;  // stands in for all of them
+  for (std::size_t i = 0; i < NEEDED; i++)
+    if (!held.has(CAPABILITIES[i].number)) missing.emplace_back(CAPABILITIES[i].name);
   return missing;
+}
+
+std::vector<KeptCapability> kept_capabilities(const Features& features, bool driver) {
+  bool admin = driver || !features.has(feature::UPROBE_MULTI);
+  std::vector<KeptCapability> kept;
+  for (const KeptCapability& capability : CAPABILITIES)
+    if (admin || capability.number != CAP_SYS_ADMIN) kept.push_back(capability);
+  return kept;
 }
 
 Result<> check_permissions() {

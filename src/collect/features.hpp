@@ -57,4 +57,12 @@ Result<> check_kernel();
 // The capabilities that tracing needs and this process lacks, by name.
 std::vector<std::string> missing_capabilities();
 
+// One that is kept while tracing goes on.
+struct KeptCapability {
+  int number;
+  const char* name;
+  const char* why;
+};
+std::vector<KeptCapability> kept_capabilities(const Features& features, bool driver);
+
 }  // namespace cudabpf

@@ -13,6 +13,7 @@
 
 #include "util/clock.hpp"
 #include "util/log.hpp"
+#include "util/privileges.hpp"
 
 namespace cudabpf {
 
@@ -89,7 +90,7 @@ Result<std::unique_ptr<Output>> Output::open(OutputOptions options) {
     return Error{"standard output cannot be rotated",
                  "name a file with -o, or leave out --rotate-…", exit_code::USAGE};
   if (options.own_choice && !to_stream)
-    if (auto made = make_parent_folder(options.path, options.owner); !made) return made.error();
+    if (auto made = make_parent_folder(options.path); !made) return made.error();
   bool compresses = !to_stream && options.path.ends_with(".zst");
   std::unique_ptr<Output> output(new Output(std::move(options), compresses));
   if (output->options_.rotates) {
@@ -112,7 +113,7 @@ Result<> Output::open_file() {
     bool may_replace = !options_.rotates && !options_.own_choice;
     while (!file_) {
       path_ = file_path();
-      auto file = TraceFile::create(path_, options_.owner, may_replace);
+      auto file = TraceFile::create(path_, may_replace);
       if (file)
         file_ = std::move(*file);
       else if (may_replace || ::access(path_.c_str(), F_OK) != 0)
@@ -181,6 +182,7 @@ void Output::stop() {
 }
 
 void Output::run() {
+  privileges::keep_only(privileges::own_rights());
   ready(true);
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -23,7 +23,6 @@ namespace cudabpf {
 
 struct OutputOptions {
   std::string path;  // "-": stdout; ".zst" at its end: compressed
-  std::optional<Owner> owner;
   // The path is cudabpf's own: its folder is made, and a file that is there gets a neighbour.
   bool own_choice = false;
   bool rotates = false;

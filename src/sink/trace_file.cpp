@@ -6,12 +6,38 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
+#include <optional>
 
 namespace cudabpf {
 
-Result<TraceFile> TraceFile::create(const std::string& path, const std::optional<Owner>& owner,
-                                    bool may_replace) {
+namespace {
+
+// "/dev/fd/63" -> 63. Opening the path would ask for rights to what it stands for, which a user
+// need not have (a pipe of somebody else's), and would open a file a second time, at its begin.
+std::optional<int> descriptor_named(std::string_view path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    int number = -1;
+    const char* end = path.data() + path.size();
+    auto read = std::from_chars(path.data() + folder.size(), end, number);
+    if (read.ec == std::errc() && read.ptr == end && number >= 0) return number;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<TraceFile> TraceFile::create(const std::string& path, bool may_replace) {
+  if (auto named = descriptor_named(path)) {
+    Fd fd(::fcntl(*named, F_DUPFD_CLOEXEC, 0));
+    if (fd) return stream(std::move(fd));
+    return errno_error("cannot write to " + path, "sudo closes what its caller has open above 2",
+                       exit_code::OUTPUT_FAILED);
+  }
   // A new inode each time: writing into an old one would follow a hard link that somebody planted.
   constexpr int FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   Fd fd(::open(path.c_str(), FLAGS, 0644));
@@ -26,8 +52,6 @@ Result<TraceFile> TraceFile::create(const std::string& path, const std::optional
   if (!fd)
     return errno_error("cannot create " + path, "give a path that can be written with -o",
                        exit_code::OUTPUT_FAILED);
-  if (owner && ::fchown(fd.get(), owner->uid, owner->gid) != 0 && ::geteuid() == 0)
-    return errno_error("cannot give " + path + " to its owner", {}, exit_code::OUTPUT_FAILED);
   return TraceFile(std::move(fd), true);
 }
 
@@ -97,17 +121,17 @@ bool TraceFile::finish() {
   return rest_.empty();
 }
 
-Result<> make_parent_folder(const std::string& path, const std::optional<Owner>& owner) {
+Result<> make_parent_folder(const std::string& path) {
   std::string parent = std::filesystem::path(path).parent_path();
-  if (parent.empty()) return ok();
-  if (::mkdir(parent.c_str(), 0755) != 0) {
-    if (errno == EEXIST) return ok();
+  if (parent.empty() || ::mkdir(parent.c_str(), 0755) == 0) return ok();
+  if (errno != EEXIST)
     return errno_error("cannot create the folder " + parent + " for the trace",
                        "name a file in a folder that is there with -o", exit_code::OUTPUT_FAILED);
-  }
-  if (owner && ::lchown(parent.c_str(), owner->uid, owner->gid) != 0 && ::geteuid() == 0)
-    return errno_error("cannot give the folder " + parent + " to its owner", {},
-                       exit_code::OUTPUT_FAILED);
+  struct stat there {};
+  if (::geteuid() == 0 && ::lstat(parent.c_str(), &there) == 0 && S_ISLNK(there.st_mode) &&
+      there.st_uid != 0)
+    return Error{parent + " is a link that another user made: root does not follow it",
+                 "name a file with -o", exit_code::OUTPUT_FAILED};
   return ok();
 }
 

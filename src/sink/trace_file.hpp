@@ -1,10 +1,7 @@
 // The file that a trace goes to, or stdout. Lines in it are whole, whatever fails.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,17 +10,12 @@
 
 namespace cudabpf {
 
-struct Owner {
-  uid_t uid = 0;
-  gid_t gid = 0;
-};
-
 class TraceFile {
  public:
   // Makes the file. One that is there is replaced, if it may be and is a regular file; nothing else
-  // is touched: the writer may be root, and the folder anybody's.
-  static Result<TraceFile> create(const std::string& path, const std::optional<Owner>& owner,
-                                  bool may_replace);
+  // is touched: the writer may be root, and the folder anybody's. /dev/stdout and /dev/fd/N are
+  // what this process has open there.
+  static Result<TraceFile> create(const std::string& path, bool may_replace);
   // Writes to something that is open already and cannot be cut: a pipe, a terminal.
   static TraceFile stream(Fd fd);
 
@@ -36,6 +28,7 @@ class TraceFile {
   bool finish();
 
   std::uint64_t size() const { return size_; }
+  bool is_stream() const { return !can_cut_; }
 
  private:
   TraceFile(Fd fd, bool can_cut) : fd_(std::move(fd)), can_cut_(can_cut) {}
@@ -48,7 +41,7 @@ class TraceFile {
   std::string rest_;        // of a line that a stream took half of
 };
 
-// Makes the folder of `path`, and gives it to `owner`, if it is missing.
-Result<> make_parent_folder(const std::string& path, const std::optional<Owner>& owner);
+// Makes the folder of `path` if it is missing. Root follows no link there that somebody else made.
+Result<> make_parent_folder(const std::string& path);
 
 }  // namespace cudabpf

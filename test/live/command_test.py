@@ -1,18 +1,17 @@
 """The traced command is as it would be without cudabpf: its status, its streams, its user, its environment."""
 import json
 import os
-import pwd
 import shutil
 import signal
 
 import subprocess
 import sys
-import tempfile
 
+import callers
 import harness
+from callers import NOBODY
 from harness import CUDABPF, LIBRARY, WORKLOADS, wait_for
 
-NOBODY = pwd.getpwnam("nobody")
 # Everything that a program may inherit, as JSON.
 INHERITED = """
 import json, os, resource, signal, sys
@@ -27,7 +26,7 @@ print(json.dumps({
 """
 
 
-class Live(harness.LiveTest):
+class Live(callers.CalledTest):
     def run_command(self, *command, flags=(), **options):
         """With a library, whose lack would be a warning, and hardly any probes: they take time."""
         return self.run_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--only", "cuInit", *flags, "--",
@@ -130,29 +129,6 @@ class Live(harness.LiveTest):
 
     # --- as another user
 
-    def program_for_all(self):
-        """cudabpf where every user may run it: a checkout may lie in a home that is its owner's alone."""
-        folder = tempfile.mkdtemp(prefix="cudabpf-program-")
-        self.addCleanup(shutil.rmtree, folder)
-        os.chmod(folder, 0o755)
-        return shutil.copy(CUDABPF, folder)
-
-    def sudo(self, *arguments, env=None, user="nobody"):
-        """A user's `sudo cudabpf …`: sudo is called by that user, and takes its environment away."""
-        if not shutil.which("sudo"):
-            self.skipTest("sudo is not installed")
-        rules = f"{self.folder}/sudoers"
-        with open(rules, "w", encoding="utf-8") as file:
-            file.write(f'Defaults secure_path="/usr/sbin:/usr/bin:/sbin:/bin"\n{user} ALL=(ALL) NOPASSWD: ALL\n')
-        os.chmod(rules, 0o440)
-        # Only these processes see the rules, and nothing is left of them, however the test ends.
-        begin = 'mount --bind "$0" /etc/sudoers && exec setpriv --reuid "$1" --regid "$2" --clear-groups "${@:3}"'
-        account = pwd.getpwnam(user)
-        return subprocess.run(["unshare", "--mount", "bash", "-c", begin, rules, str(account.pw_uid),
-                               str(account.pw_gid), "sudo", "-n", self.program_for_all(), *arguments], check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                              env=self.environment() if env is None else env, cwd=self.folder, timeout=60)
-
     def test_sudo(self):
         """The command runs as who called sudo, in that user's environment; the trace is that user's."""
         venv = f"{self.folder}/venv"
@@ -211,7 +187,23 @@ class Live(harness.LiveTest):
             self.assertEqual(done.returncode, 120, done.stderr)
             self.assertRegex(done.stderr.decode(), r"CAP_BPF.*CAP_PERFMON")
             self.assertIn("sudo", done.stderr.decode())
-        self.assertEqual(os.listdir(self.folder), ["record"])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["for-all", "record"])
+
+    def test_killed_before_it_begins(self):
+        """While its probes are put in place: its status is the signal's, and the trace is in order."""
+        tracer = self.start([CUDABPF, "run", "-o", self.path, "--profile", "full", "--library", LIBRARY,
+                             "--no-feature", "uprobe_multi", "--", "touch", f"{self.folder}/ran"])
+        children = f"/proc/{tracer.pid}/task/{tracer.pid}/children"
+
+        def child():
+            with open(children, encoding="utf-8") as file:
+                return file.read().split()
+        os.kill(int(wait_for(child, "a child")[0]), signal.SIGKILL)
+        self.assertEqual(tracer.wait(60), 128 + signal.SIGKILL, tracer.stderr())
+        self.assertFalse(os.path.exists(f"{self.folder}/ran"))
+        trace = self.read()
+        self.check_law(trace)
+        self.assertEqual((trace.end["reason"], trace.end["command_status"]), ("command ended", 128 + signal.SIGKILL))
 
     def test_waits_for_nobody(self):
         """A command that leaves its streams open in the background does not keep cudabpf from ending."""

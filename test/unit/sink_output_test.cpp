@@ -232,7 +232,6 @@ TEST_CASE("Where a trace may be written") {
     options.output.path = folder.path() / "traces" / "t.jsonl";
     CHECK(refused() == "cannot create " + options.output.path + ": No such file or directory");
     options.output.own_choice = true;
-    options.output.owner = Owner{::getuid(), ::getgid()};
     REQUIRE(JsonlSink::open(options));
     CHECK(fs::exists(options.output.path));
   }
@@ -257,20 +256,36 @@ TEST_CASE("A name of cudabpf's own choice never replaces a file") {
   }
 }
 
-TEST_CASE("The file belongs to its owner") {
-  if (::geteuid() != 0) SKIP("only root may give files away");
+TEST_CASE("Root does not follow a link to a folder that somebody else made") {
+  if (::geteuid() != 0) SKIP("only root is somebody else than the owner here");
   TemporaryFolder folder;
+  fs::create_directory(folder.path() / "target");
+  folder.link("traces", "target");
   JsonlOptions options;
   options.output.path = folder.path() / "traces" / "t.jsonl";
   options.output.own_choice = true;
-  options.output.owner = Owner{12345, 23456};
-  REQUIRE(JsonlSink::open(options));
-  for (const std::string& path : {options.output.path, (folder.path() / "traces").string()}) {
-    struct stat got {};
-    REQUIRE(::stat(path.c_str(), &got) == 0);
-    CHECK(got.st_uid == 12345);
-    CHECK(got.st_gid == 23456);
+  std::string link = folder.path() / "traces";
+  REQUIRE(::lchown(link.c_str(), 12345, 23456) == 0);
+  CHECK(!JsonlSink::open(options));
+  CHECK(fs::is_empty(folder.path() / "target"));
+  REQUIRE(::lchown(link.c_str(), 0, 0) == 0);
+  CHECK(JsonlSink::open(options));
+}
+
+TEST_CASE("A path that names what is open is written to as it stands") {
+  TemporaryFolder folder;
+  folder.write("t", "before\n");
+  Fd file(::open((folder.path() / "t").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  REQUIRE(file);
+  for (const char* folder_of : {"/dev/fd/", "/proc/self/fd/"}) {
+    auto opened = TraceFile::create(folder_of + std::to_string(file.get()), true);
+    REQUIRE(opened);
+    CHECK(opened->is_stream());
+    CHECK(opened->append_whole("line\n"));
   }
+  CHECK(file_text(folder.path() / "t") == "before\nline\nline\n");
+  for (const char* none : {"/dev/fd/-1", "/dev/fd/", "/dev/fd/999999", "/dev/fd/1x"})
+    CHECK(!TraceFile::create(none, true));
 }
 
 TEST_CASE("Nothing can be written: all is counted, and the trace is known to be incomplete") {
