@@ -44,11 +44,12 @@ kill -KILL "$killed"
 wait_for 30 tracing 2
 [[ $(pid_of) != "$killed" ]] || failed "not started again"
 work second
+grep -hE '^(Uid|CapEff|CapPrm|CapBnd|NoNewPrivs):' "/proc/$(pid_of)/status" >rights
 
 systemctl show --property ActiveState,NRestarts cudabpf >restarted
 systemctl stop cudabpf || failed "systemctl stop failed"
 systemctl show --property Result,ExecMainStatus cudabpf >stopped
-stat --format '%a %U' "$log_folder" "$log_folder"/* >owners
+stat --format '%a %u' "$log_folder/" "$log_folder"/* >owners
 
 # Wrong options are not tried again and again.
 mkdir -p /run/systemd/system/cudabpf.service.d

@@ -1,5 +1,6 @@
 """The systemd unit, under a systemd: one that boots in a container, on this machine's own files."""
 import os
+import re
 import shutil
 import subprocess
 
@@ -7,6 +8,8 @@ import harness
 from harness import BUILD, LIBRARY, WORKLOADS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_PERFMON, CAP_BPF, CAP_CHECKPOINT_RESTORE
+LATE_LIBRARY = 1 << 2 | 1 << 19 | 1 << 38 | 1 << 39 | 1 << 40
 SCENARIO_UNIT = """[Unit]
 Description=What the test does with cudabpf.service
 [Service]
@@ -82,11 +85,19 @@ class Live(harness.LiveTest):
         journal = self.result("journal")
         self.assertIn("--no-such-option", journal)
 
-        # One file of each life, none overwritten, for root alone.
-        folder = f"{root}/var/log/cudabpf"
+        # A user of its own, with nothing in effect, and set aside what a late library takes.
+        rights = dict(line.split(":\t") for line in self.result("rights").splitlines())
+        user = rights["Uid"].split("\t")[0]
+        self.assertEqual(rights["Uid"], "\t".join([user] * 4))
+        self.assertGreater(int(user), 60000, "of those that systemd gives to a dynamic user")
+        self.assertEqual((rights["CapEff"], rights["NoNewPrivs"]), ("0" * 16, "1"))
+        self.assertEqual(int(rights["CapPrm"], 16), LATE_LIBRARY)
+
+        # One file of each life, none overwritten, for nobody else.
+        folder = f"{root}/var/log/private/cudabpf"
         names = sorted(os.listdir(folder))
         self.assertEqual(names, ["trace.0001.jsonl.zst", "trace.0002.jsonl.zst"], journal)
-        self.assertEqual(self.result("owners").split("\n")[:-1], ["750 root", "640 root", "640 root"])
+        self.assertEqual(self.result("owners").split("\n")[:-1], [f"750 {user}", f"600 {user}", f"600 {user}"])
 
         # The first was cut off by SIGKILL after all of its calls; the second has its end.
         for name, record, whole in (("trace.0001", "first", False), ("trace.0002", "second", True)):
@@ -102,6 +113,21 @@ class Live(harness.LiveTest):
             made = harness.merge(r.counts for r in self.records().values())
             self.assertGreater(made["cuStreamSynchronize"], 99)
             self.assertEqual(dict(trace.counts()), {k: v for k, v in made.items() if k in profile})
+            self.assertEqual({(p["uid"], p["exe"]) for p in trace.processes if p["op"] == "start"},
+                             {(0, "/check/fake_calls")})
+
+    def test_unit_is_confined(self):
+        """By systemd's own reckoning, in which 10 is root with everything."""
+        unit = f"{HERE}/../../packaging/cudabpf.service"
+        if not shutil.which("systemd-analyze"):
+            self.skipTest("systemd-analyze not found: install systemd")
+        done = subprocess.run(["systemd-analyze", "security", "--no-pager", "--offline=true", unit], check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if "--offline" in done.stderr:
+            self.skipTest("systemd-analyze here reckons nothing from a file: it takes systemd 250")
+        exposure = re.search(r"Overall exposure level for cudabpf.service: ([0-9.]+)", done.stdout)
+        self.assertTrue(exposure, done.stdout + done.stderr)
+        self.assertLess(float(exposure[1]), 3.0, done.stdout)
 
 
 if __name__ == "__main__":
