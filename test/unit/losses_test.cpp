@@ -15,7 +15,7 @@ TEST_CASE("Every loss has a name of its own and advice") {
     CHECK(loss.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string_view::npos);
     CHECK(loss.advice.ends_with('.'));
   }
-  CHECK(LOSS_COUNT == 14);
+  CHECK(LOSS_COUNT == 15);
 }
 
 TEST_CASE("Losses are graded, and the first stand in the kernel side's order") {
@@ -23,7 +23,7 @@ TEST_CASE("Losses are graded, and the first stand in the kernel side's order") {
                     Loss::late_library, Loss::late_driver, Loss::driver_skipped, Loss::log_overrun,
                     Loss::output, Loss::bad_record, Loss::watch_overrun})
     CHECK_FALSE(info(loss).degraded);
-  for (auto loss : {Loss::ring_name, Loss::out_pointer, Loss::driver_return})
+  for (auto loss : {Loss::ring_name, Loss::out_pointer, Loss::driver_return, Loss::table_full})
     CHECK(info(loss).degraded);
   auto counter = [](Loss loss) { return static_cast<int>(loss) + abi::CB_DROPPED_ENTRY; };
   CHECK(counter(Loss::ring_entry) == abi::CB_DROPPED_ENTRY);
