@@ -46,7 +46,10 @@ void KernelNames::forget_unused(const std::unordered_set<const KernelName*>& use
       name_bytes_ -= bytes_of(*item.second);
       return true;
     });
-  refused_ = 0;
+  // Where few could go, the next search would find few again.
+  bool emptier = bounds_.has_room(Table::kernel_names, 2 * (names_[0].size() + names_[1].size())) &&
+                 bounds_.has_room(Table::name_bytes, 2 * name_bytes_);
+  refused_ = emptier ? 0 : 1;
 }
 
 // Null: there is no room for it.

@@ -323,3 +323,26 @@ TEST_CASE("Of kernels' handles the process that has most loses its own") {
   for (std::uint64_t i = 0; i < 10; i++) names.learned(PID, i + 11, MODULE, {"many"}, 1);
   CHECK(bounds.all_left_out(Table::kernel_handles) == 11);
 }
+
+TEST_CASE("What is unused is looked for again only after many names were refused") {
+  Limits limits;
+  limits.of(Table::kernel_names) = 2;
+  Bounds bounds(limits);
+  KernelNames names(bounds);
+  names.learned(PID, 1, MODULE, {"one"}, 1);
+  CHECK_FALSE(names.want_room());
+  names.learned(PID, 2, MODULE, {"two"}, 1);
+  CHECK(names.want_room());
+  names.forget_unused({});
+  CHECK_FALSE(names.want_room());
+  names.learned(PID, 1, MODULE, {"two"}, 1);  // one that is known needs no room
+  CHECK(name_of(names, 1) == "two");
+  for (std::uint64_t i = 0; i < 4095; i++) {
+    CHECK_FALSE(names.want_room());
+    names.learned(PID, 3, MODULE, {"three"}, 1);
+  }
+  CHECK(names.want_room());
+  names.forget_unused({});
+  names.learned(PID, 3, MODULE, {"three"}, 1);
+  CHECK(name_of(names, 3) == "three");
+}
