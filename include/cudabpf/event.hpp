@@ -176,6 +176,7 @@ struct Library {
   std::uint32_t functions = 0;  // probed
   std::uint32_t skipped = 0;    // left out by the profile, --only or --exclude
   std::uint32_t unknown = 0;    // probed, but not in the table
+  std::uint32_t left_out = 0;   // not probed: there are too many, or their names are none
   std::uint64_t attach_ns = 0;  // how long putting its probes in place took
   std::string error;            // why it is not traced; empty: it is
   std::uint64_t ts = 0;         // when its probes were in place, if after the trace began

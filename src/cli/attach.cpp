@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/session.hpp"
 #include "cli/targets.hpp"
+#include "util/log.hpp"
 
 namespace cudabpf::cli {
 
@@ -40,6 +41,12 @@ void select_with_descendants(Capture& capture, const std::vector<std::uint32_t>&
 Result<int> attach(const AttachFlags& flags) {
   auto targets = find_targets(flags.targets, Procfs());
   if (!targets) return targets.error();
+  for (std::uint32_t pid : targets->pids)
+    if (pid_t tracer = Procfs().tracer(static_cast<pid_t>(pid)))
+      log::warning(
+          "process {} is debugged by process {}: a breakpoint set or deleted at a traced function "
+          "may kill it, and is not hit while it is traced",
+          pid, tracer);
   auto options = flags.capture.capture_options();
   if (!options) return options.error();
   options->pids = targets->pids;

@@ -12,10 +12,10 @@
 #include "cli/commands.hpp"
 #include "cli/invoker.hpp"
 #include "collect/features.hpp"
-#include "collect/functions.hpp"
 #include "collect/libraries.hpp"
+#include "collect/library_functions.hpp"
 #include "collect/machine.hpp"
-#include "util/elf.hpp"
+#include "util/elf_reader.hpp"
 #include "util/exit_codes.hpp"
 #include "util/privileges.hpp"
 
@@ -105,39 +105,40 @@ void check_features(std::vector<Finding>& findings) {
                       way ? "" : "it takes a kernel with CONFIG_FTRACE_SYSCALLS"});
 }
 
-Finding check_library(const LibraryFile& file) {
-  auto mapped = elf::Library::map(file.fd);
-  if (!mapped)
-    return {"libcuda", Verdict::no, file.path + ": " + mapped.error().message,
+Finding check_library(const LibraryFile& file, const elf::Reader& reader) {
+  elf::Wanted wanted = LIBRARY_CONTENTS;
+  wanted.prologues = true;
+  auto contents = reader.read(file.fd, wanted);
+  if (!contents)
+    return {"libcuda", Verdict::no, file.path + ": " + contents.error().message,
             "it is left out; reinstall the driver if programs should use this copy"};
-  FunctionNumbers numbers;
-  std::size_t counts[3] = {0, 0, 0}, unknown = 0, slow = 0;
-  auto functions = mapped->image().functions("cu");
-  for (const auto& exported : functions) {
+  if (std::string why = why_no_libcuda(*contents, file.named); !why.empty())
+    return {"libcuda", Verdict::no, file.path + ": " + why,
+            "it is a stub or another library; nothing of it is traced"};
+  std::size_t counts[3] = {0, 0, 0}, unknown = 0, functions = 0;
+  for (const auto& exported : contents->functions) {
+    if (!is_driver_function(exported.name)) continue;
     const Function* known = find_function(exported.name);
+    functions++;
     if (!known) unknown++;
     counts[static_cast<int>(known ? known->profile : Profile::default_)]++;
-    auto code = mapped->image().code(exported, 1);
-    constexpr std::byte PUSH_RBP{0x55};
-    if (mapped->image().machine() == elf::Machine::x86_64 && !code.empty() && code[0] != PUSH_RBP)
-      slow++;
   }
-  std::string what =
-      fmt::format("{}: {} functions (light {}, default {}, full {})", file.path, functions.size(),
-                  counts[0], counts[0] + counts[1], functions.size());
+  std::string what = fmt::format("{}: {} functions (light {}, default {}, full {})", file.path,
+                                 functions, counts[0], counts[0] + counts[1], functions);
   if (unknown) what += fmt::format(", {} not in the table", unknown);
-  if (slow)
-    what +=
-        fmt::format(", {} begin with an instruction that the kernel may have to single-step", slow);
-  if (functions.empty())
-    return {"libcuda", Verdict::no,
-            file.path + ": it exports no function whose name begins with cu",
-            "it is a stub or another library; nothing of it is traced"};
+  if (contents->other_prologues)
+    what += fmt::format(", {} begin with an instruction that the kernel may have to single-step",
+                        contents->other_prologues);
   return {"libcuda", Verdict::yes, what, {}};
 }
 
 void check_libraries(std::vector<Finding>& findings) {
   Procfs procfs;
+  auto reader = elf::Reader::start();
+  if (!reader) {
+    findings.push_back({"libcuda", Verdict::unknown, reader.error().message, reader.error().hint});
+    return;
+  }
   auto files = find_on_paths(value_in(caller().environment, "LD_LIBRARY_PATH"));
   for (auto& file : find_mapped(procfs, procfs.pids())) {
     bool known = std::any_of(files.begin(), files.end(),
@@ -148,7 +149,17 @@ void check_libraries(std::vector<Finding>& findings) {
     findings.push_back({"libcuda", Verdict::no, "none on the linker's paths, none mapped",
                         "install the NVIDIA driver, or set LD_LIBRARY_PATH to where libcuda.so.1 "
                         "is; containers bring their own, which is seen when it is mapped"});
-  for (const LibraryFile& file : files) findings.push_back(check_library(file));
+  for (const LibraryFile& file : files) findings.push_back(check_library(file, *reader));
+  for (const MappedLibrary& mapped : mapped_libraries(procfs, procfs.pids())) {
+    auto pid = static_cast<pid_t>(mapped.pid);
+    pid_t tracer = procfs.tracer(pid);
+    bool told = !findings.empty() && findings.back().subject == fmt::format("process {}", pid);
+    if (tracer && !told)
+      findings.push_back({fmt::format("process {}", pid), Verdict::no,
+                          fmt::format("it uses libcuda and is debugged by process {}", tracer),
+                          "a breakpoint of the debugger's and a probe at one address do not go "
+                          "together: end one before the other begins"});
+  }
 }
 
 void check_driver(std::vector<Finding>& findings) {

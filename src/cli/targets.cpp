@@ -26,6 +26,11 @@ Result<> add_by_pid(const std::vector<std::uint32_t>& pids, const Procfs& procfs
     if (!procfs.exists(static_cast<pid_t>(pid)))
       return Error{fmt::format("--pid {}: there is no such process", pid),
                    "`pgrep -a python` or `nvidia-smi` lists candidates", exit_code::NO_TARGET};
+    pid_t process = procfs.process_of(static_cast<pid_t>(pid));
+    if (process && process != static_cast<pid_t>(pid))
+      return Error{fmt::format("--pid {}: it is a thread of process {}", pid, process),
+                   fmt::format("threads are traced with their process: --pid {}", process),
+                   exit_code::NO_TARGET};
     add_pid(targets, static_cast<pid_t>(pid));
   }
   return ok();

@@ -34,21 +34,13 @@ constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
     {abi::CB_DROPPED_DRIVER, Loss::ring_driver},
 };
 
-Error refusal_of_probes(int reason) {
-  bool forbidden = reason == EPERM || reason == EACCES;
-  return {fmt::format("the kernel refuses to attach uprobes: {}", std::strerror(reason)),
-          forbidden
-              ? "run it as root; of capabilities, CAP_SYS_ADMIN is needed besides CAP_BPF and "
-                "CAP_PERFMON on kernels before 6.6 and where kernel.perf_event_paranoid is 3"
-              : "`cudabpf doctor` tells what this kernel lacks",
-          forbidden ? exit_code::NOT_PERMITTED : exit_code::KERNEL_UNSUPPORTED};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Capture>> Capture::open(CaptureOptions options) {
   if (auto permitted = check_permissions(); !permitted) return permitted.error();
   if (auto supported = check_kernel(); !supported) return supported.error();
+  auto reader = elf::Reader::start();
+  if (!reader) return reader.error();
   std::unique_ptr<Capture> capture(new Capture(std::move(options)));
   auto features = Features::detect(
       capture->options_.disabled_features,
@@ -66,15 +58,17 @@ Result<std::unique_ptr<Capture>> Capture::open(CaptureOptions options) {
       return attached.error();
   if (capture->options_.driver)
     if (auto attached = capture->attach_driver(); !attached) return attached.error();
-  // Watching begins before the search, so that no copy can slip in between.
-  if (features->has(feature::WATCH_MAPPINGS))
-    if (auto watch = MappingWatch::open()) capture->watch_.emplace(std::move(*watch));
+  capture->libraries_.emplace(
+      std::move(*reader), *capture->probes_, capture->numbers_,
+      TracedLibraries::Options{capture->options_.filter, capture->options_.libraries,
+                               capture->options_.library_path,
+                               features->has(feature::WATCH_MAPPINGS)});
   for (const Feature& feature : features->list())
     if (feature.state == Feature::State::no && !feature.disabled &&
         feature.name != feature::UPROBE_SESSION &&  // the trace is the same
         !feature::is_of_driver(feature.name))       // one of those will do
       log::hint("without {}: {}", feature.name, feature.why);
-  if (auto attached = capture->attach_known_libraries(); !attached) return attached.error();
+  if (auto attached = capture->libraries_->attach_known(); !attached) return attached.error();
   return capture;
 }
 
@@ -84,39 +78,6 @@ Capture::~Capture() {
 }
 
 std::uint64_t Capture::now() const { return now_ns(CLOCK_MONOTONIC) - begin_ns_; }
-
-Result<> Capture::attach_known_libraries() {
-  Procfs procfs;
-  std::vector<LibraryFile> files;
-  for (const std::string& path : options_.libraries) {
-    auto file = open_library(path, path);
-    if (!file)
-      return Error{fmt::format("--library {}: there is no such file, or it cannot be read", path),
-                   "`cudabpf doctor` lists those that are found without it", exit_code::NO_TARGET};
-    files.push_back(std::move(*file));
-  }
-  for (auto& file : find_on_paths(options_.library_path)) files.push_back(std::move(file));
-  for (auto& file : find_mapped(procfs, procfs.pids())) files.push_back(std::move(file));
-  attach_all(files);
-  // Attaching takes long where each function has a link: more may have been mapped meanwhile than
-  // the watch could keep.
-  std::uint64_t overruns = 0;
-  if (watch_) mapped_early_ = watch_->read(overruns);
-  if (overruns) attach_all(find_mapped(procfs, procfs.pids()));
-  // Files that are no libcuda are left out; a kernel that takes no probe will take none later.
-  if (int refused = probes_->refused(); refused && libraries_attached() == 0)
-    return refusal_of_probes(refused);
-  return ok();
-}
-
-void Capture::attach_all(const std::vector<LibraryFile>& files) {
-  for (const LibraryFile& file : files) {
-    if (probes_->attached(file.id)) continue;
-    libraries_.push_back(probes_->attach(file, options_.filter, numbers_));
-    if (!libraries_.back().error.empty())
-      log::warning("{} is not traced: {}", file.path, libraries_.back().error);
-  }
-}
 
 Capabilities Capture::needs() const {
   Capabilities needed;
@@ -138,16 +99,12 @@ void Capture::describe(Session& session) {
   session.driver_way = driver_way_;
   session.ring_size = options_.ring_size;
   session.pids = options_.pids;
-  session.libraries = libraries_;
+  session.libraries = libraries_->all();
   session.features = features_->list();
   begin_ns_ = session.monotonic_ns = now_ns(CLOCK_MONOTONIC);
+  libraries_->begin(begin_ns_);
   session.realtime_ns = now_ns(CLOCK_REALTIME);
   session.boottime_ns = now_ns(CLOCK_BOOTTIME);
-}
-
-std::size_t Capture::libraries_attached() const {
-  return static_cast<std::size_t>(std::count_if(libraries_.begin(), libraries_.end(),
-                                                [](const Library& l) { return l.error.empty(); }));
 }
 
 Result<> Capture::start(Sink& sink, const Session& session) {
@@ -194,60 +151,25 @@ void Capture::announce(std::uint32_t pid) {
 }
 
 std::vector<int> Capture::watch_fds() const {
-  std::vector<int> fds = watch_ ? watch_->fds() : std::vector<int>{};
+  std::vector<int> fds = libraries_->watch_fds();
   if (kernel_log_) fds.push_back(kernel_log_->fd());
   return fds;
 }
 
 void Capture::attach_new_libraries() {
-  if (!watch_) return;
-  std::uint64_t overruns = 0;
-  std::vector<MappedLibrary> mapped = watch_->read(overruns);
-  if (overruns) note_loss({Loss::watch_overrun, overruns, 0, now(), {}});
-  if (mapped.empty() && mapped_early_.empty()) return;
   privileges::Raised rights(needs());
-  for (const MappedLibrary& library : std::exchange(mapped_early_, {})) attach_mapped(library);
-  for (const MappedLibrary& library : mapped) attach_mapped(library);
+  note(libraries_->look());
 }
 
-void Capture::attach_mapped(const MappedLibrary& mapped) {
-  // Pid 0: it is outside cudabpf's own pid namespace.
-  if (!mapped.pid || !probes_->was_selected(mapped.pid)) return;
-  Procfs procfs;
-  auto file =
-      open_mapped(procfs, mapped.pid, mapped.address, mapped.address + mapped.length, mapped.path);
-  auto since = mapped.ts > begin_ns_ ? mapped.ts - begin_ns_ : 0;
-  if (!file) {
-    // The process is gone, or unmapped it again. The same name may be another file's here.
-    file = open_library(mapped.path, mapped.path);
-    if (file && !file->id.is_mapped_as(mapped.device, mapped.inode)) file.reset();
-  }
-  if (!file) {
-    note_loss({Loss::late_library, std::nullopt, since, now(),
-               fmt::format("{} mapped by pid {} was gone before it could be opened", mapped.path,
-                           mapped.pid)});
-    return;
-  }
-  if (probes_->attached(file->id)) return;
-  Library library = probes_->attach(*file, options_.filter, numbers_);
-  library.ts = now();
-  if (library.error.empty())
-    note_loss({Loss::late_library, std::nullopt, since, library.ts,
-               fmt::format("{} mapped by pid {}", mapped.path, mapped.pid)});
-  else
-    log::warning("{} is not traced: {}", library.path, library.error);
-  libraries_.push_back(library);
-  note_library(std::move(library));
+void Capture::note(TracedLibraries::News news) {
+  std::lock_guard lock(notes_mutex_);
+  for (Library& library : news.libraries) noted_libraries_.push_back(std::move(library));
+  for (LossEvent& loss : news.losses) noted_losses_.push_back(std::move(loss));
 }
 
 void Capture::note_loss(LossEvent event) {
   std::lock_guard lock(notes_mutex_);
   noted_losses_.push_back(std::move(event));
-}
-
-void Capture::note_library(Library library) {
-  std::lock_guard lock(notes_mutex_);
-  noted_libraries_.push_back(std::move(library));
 }
 
 void Capture::deliver_notes() {
@@ -362,6 +284,7 @@ void Capture::wake_reader() const {
 
 Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   read_gpu_errors();
+  note(libraries_->finish());
   std::uint64_t duration_ns = now();
   ending_ = true;
   correlator_->stop_at(begin_ns_ + duration_ns);

@@ -16,8 +16,8 @@
 #include "collect/features.hpp"
 #include "collect/functions.hpp"
 #include "collect/kernel_log.hpp"
-#include "collect/mapping_watch.hpp"
 #include "collect/probe_set.hpp"
+#include "collect/traced_libraries.hpp"
 #include "correlate/correlator.hpp"
 #include "cudabpf/sink.hpp"
 #include "decode/driver_devices.hpp"
@@ -87,17 +87,14 @@ class Capture {
   bool all_ended() const;
 
   const Progress& progress() const { return progress_; }
-  std::size_t libraries_attached() const;
+  std::size_t libraries_attached() const { return libraries_->attached(); }
 
  private:
   explicit Capture(CaptureOptions options) : options_(std::move(options)) {}
 
-  Result<> attach_known_libraries();
   Result<> attach_driver();
   void watch_gpu_errors();
   DriverDevice driver_device(std::uint32_t number);
-  void attach_all(const std::vector<LibraryFile>& files);
-  void attach_mapped(const MappedLibrary& mapped);
   void read_loop();
   bool drain();
   void pause(std::chrono::milliseconds time);
@@ -105,7 +102,7 @@ class Capture {
   void report_losses();
   void forget_processes();
   void note_loss(LossEvent event);
-  void note_library(Library library);
+  void note(TracedLibraries::News news);
   void deliver_notes();
   std::uint64_t now() const;  // ns since the trace began
 
@@ -113,15 +110,13 @@ class Capture {
   std::optional<Features> features_;
   FunctionNumbers numbers_;
   std::unique_ptr<ProbeSet> probes_;
-  std::optional<MappingWatch> watch_;
+  std::optional<TracedLibraries> libraries_;
   std::string driver_way_;  // the feature by which the driver is traced
   std::vector<std::uint64_t> driver_modules_;
   DriverDevices devices_;
   std::uint64_t driver_seen_at_ = 0;
   std::mutex devices_mutex_;  // of `devices_`, which the main thread renews
   std::optional<KernelLog> kernel_log_;
-  std::vector<MappedLibrary> mapped_early_;  // while the known ones were being attached
-  std::vector<Library> libraries_;
 
   Sink* sink_ = nullptr;
   std::uint64_t begin_ns_ = 0;

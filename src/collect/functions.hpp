@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "correlate/coverage.hpp"
@@ -26,15 +28,15 @@ struct FunctionFilter {
 };
 
 // Numbers for functions: the table's own index, and beyond it one for each symbol that the table
-// has never seen. Symbols are added by the thread that attaches and read by the one that reads the
-// ring.
+// has never seen, as far as 16 bits go. Symbols are added by the thread that attaches and read by
+// the one that reads the ring.
 class FunctionNumbers {
  public:
   struct Numbered {
     std::uint16_t id;
     const Function* function;
   };
-  Numbered number(std::string_view symbol);
+  std::optional<Numbered> number(std::string_view symbol);  // nothing: all are given away
   const Function* find(std::uint16_t id) const;
 
  private:
@@ -43,7 +45,8 @@ class FunctionNumbers {
     Function function;
   };
   mutable std::mutex mutex_;
-  std::deque<Unknown> unknown_;  // addresses stay
+  std::deque<Unknown> unknown_;                                    // addresses stay
+  std::unordered_map<std::string_view, std::uint16_t> by_symbol_;  // of `unknown_`
 };
 
 }  // namespace cudabpf

@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <glob.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <set>
-
-#include "collect/mapping_watch.hpp"
 
 namespace cudabpf {
 
@@ -71,23 +71,54 @@ void add_new(std::vector<LibraryFile>& files, std::optional<LibraryFile> file) {
   if (!known) files.push_back(std::move(*file));
 }
 
-}  // namespace
-
-std::optional<LibraryFile> open_library(const std::string& path, const std::string& shown_as) {
-  // Not O_NOFOLLOW: libcuda.so.1 is mostly a link. O_NONBLOCK, lest a named pipe hold us.
-  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  auto id = FileId::of(fd.get());
+// O_PATH found it: to open a pipe may block, and to open a device may do things.
+std::optional<LibraryFile> open_found(const Fd& found, const std::string& shown_as) {
+  auto id = FileId::of(found.get());
   if (!id) return std::nullopt;
-  return LibraryFile{std::move(fd), *id, shown_as};
+  Fd fd(open(fmt::format("/proc/self/fd/{}", found.get()).c_str(),
+             O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return std::nullopt;
+  return LibraryFile{.fd = std::move(fd), .id = *id, .path = shown_as};
 }
 
-std::optional<LibraryFile> open_mapped(const Procfs& procfs, std::uint32_t pid, std::uint64_t start,
-                                       std::uint64_t end, const std::string& path) {
-  auto process = static_cast<pid_t>(pid);
-  auto by_mapping =
-      open_library(procfs.path(process, fmt::format("map_files/{:x}-{:x}", start, end)), path);
-  if (by_mapping) return by_mapping;
-  return open_library(procfs.path(process, "root" + path), path);
+// A path as whoever has this root would find it. Its links lead nowhere else.
+Fd open_inside(const std::string& root, const std::string& path) {
+  Fd folder(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  return Fd(static_cast<int>(syscall(SYS_openat2, folder.get(), path.c_str(), &how, sizeof how)));
+}
+
+}  // namespace
+
+bool is_libcuda(std::string_view path) {
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  constexpr std::string_view STEM = "libcuda.so";
+  return name.starts_with(STEM) && (name.size() == STEM.size() || name[STEM.size()] == '.');
+}
+
+std::optional<LibraryFile> open_library(const std::string& path, const std::string& shown_as) {
+  // Not O_NOFOLLOW: libcuda.so.1 is mostly a link.
+  return open_found(Fd(open(path.c_str(), O_PATH | O_CLOEXEC)), shown_as);
+}
+
+std::optional<LibraryFile> open_mapped(const Procfs& procfs, const MappedLibrary& mapped) {
+  // Where a process's main thread has ended, its other threads still have its files.
+  std::vector<pid_t> tids = procfs.threads(static_cast<pid_t>(mapped.pid));
+  tids.insert(tids.begin(), static_cast<pid_t>(mapped.pid));
+  constexpr std::size_t ENOUGH = 4;
+  if (tids.size() > ENOUGH) tids.resize(ENOUGH);
+  std::string range =
+      fmt::format("map_files/{:x}-{:x}", mapped.address, mapped.address + mapped.length);
+  for (pid_t tid : tids)
+    if (auto file = open_library(procfs.path(tid, range), mapped.path)) return file;
+  for (pid_t tid : tids) {
+    auto file = open_found(open_inside(procfs.path(tid, "root"), mapped.path), mapped.path);
+    // The name may be another file's by now.
+    if (file && file->id.is_mapped_as(mapped.device, mapped.inode)) return file;
+  }
+  return std::nullopt;
 }
 
 std::vector<LibraryFile> find_on_paths(std::string_view library_path) {
@@ -107,13 +138,24 @@ std::vector<LibraryFile> find_on_paths(std::string_view library_path) {
   return files;
 }
 
-std::vector<LibraryFile> find_mapped(const Procfs& procfs, const std::vector<pid_t>& pids) {
-  std::vector<LibraryFile> files;
+std::vector<MappedLibrary> mapped_libraries(const Procfs& procfs, const std::vector<pid_t>& pids) {
+  std::vector<MappedLibrary> found;
   for (pid_t pid : pids)
     for (const Mapping& mapping : procfs.maps(pid))
       if (mapping.executable() && is_libcuda(mapping.path))
-        add_new(files, open_mapped(procfs, static_cast<std::uint32_t>(pid), mapping.start,
-                                   mapping.end, mapping.path));
+        found.push_back({.pid = static_cast<std::uint32_t>(pid),
+                         .address = mapping.start,
+                         .length = mapping.end - mapping.start,
+                         .device = makedev(mapping.major, mapping.minor),
+                         .inode = mapping.inode,
+                         .path = mapping.path});
+  return found;
+}
+
+std::vector<LibraryFile> find_mapped(const Procfs& procfs, const std::vector<pid_t>& pids) {
+  std::vector<LibraryFile> files;
+  for (const MappedLibrary& mapped : mapped_libraries(procfs, pids))
+    add_new(files, open_mapped(procfs, mapped));
   return files;
 }
 

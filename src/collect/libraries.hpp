@@ -17,25 +17,40 @@
 
 namespace cudabpf {
 
+// "libcuda.so", "libcuda.so.1", "libcuda.so.580.159.04", with or without a folder.
+bool is_libcuda(std::string_view path);
+
 // An open library, and the name to show for it.
 struct LibraryFile {
   Fd fd;
   FileId id;
   std::string path;
+  bool named = false;  // by the user: it is a libcuda whatever it is called
+};
+
+// A library as a process has mapped it.
+struct MappedLibrary {
+  std::uint64_t ts = 0;  // CLOCK_MONOTONIC, when it was mapped; 0: before that was watched
+  std::uint32_t pid = 0;
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;
+  std::uint64_t device = 0;  // as the kernel tells it of mappings: see FileId
+  std::uint64_t inode = 0;
+  std::string path;  // as the process's own mount namespace names it
 };
 
 // Opens a path as this process sees it.
 std::optional<LibraryFile> open_library(const std::string& path, const std::string& shown_as);
 
-// Opens what `pid` has mapped at [start, end): the very file, whatever became of its name.
-std::optional<LibraryFile> open_mapped(const Procfs& procfs, std::uint32_t pid, std::uint64_t start,
-                                       std::uint64_t end, const std::string& path);
+// Opens what a process has mapped: the very file, whatever became of its name.
+std::optional<LibraryFile> open_mapped(const Procfs& procfs, const MappedLibrary& mapped);
 
 // Copies of libcuda on the linker's configured folders, and in those of `library_path` (the value
 // of LD_LIBRARY_PATH), each file once.
 std::vector<LibraryFile> find_on_paths(std::string_view library_path);
 
-// Copies mapped by any of `pids`.
+// Copies mapped by any of `pids`: each mapping, and each file once.
+std::vector<MappedLibrary> mapped_libraries(const Procfs& procfs, const std::vector<pid_t>& pids);
 std::vector<LibraryFile> find_mapped(const Procfs& procfs, const std::vector<pid_t>& pids);
 
 }  // namespace cudabpf

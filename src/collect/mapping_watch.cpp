@@ -7,11 +7,12 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
+#include "util/cpu_list.hpp"
 #include "util/log.hpp"
 
 namespace cudabpf {
@@ -20,23 +21,6 @@ namespace {
 
 constexpr std::size_t PAGE = 4096;
 constexpr std::size_t DATA_SIZE = 64 * PAGE;  // a power of two, as perf wants
-
-// "0-3,8" as /sys/devices/system/cpu/online has it.
-std::vector<int> online_cpus() {
-  std::ifstream file("/sys/devices/system/cpu/online");
-  std::vector<int> cpus;
-  int first = 0;
-  while (file >> first) {
-    int last = first;
-    if (file.peek() == '-') {
-      file.ignore();
-      file >> last;
-    }
-    for (int cpu = first; cpu <= last; cpu++) cpus.push_back(cpu);
-    if (file.peek() == ',') file.ignore();
-  }
-  return cpus;
-}
 
 int open_event(int cpu) {
   perf_event_attr attributes{};
@@ -72,29 +56,50 @@ struct LostRecord {
 
 }  // namespace
 
-bool is_libcuda(std::string_view path) {
-  std::string_view name = path.substr(path.rfind('/') + 1);
-  constexpr std::string_view STEM = "libcuda.so";
-  return name.starts_with(STEM) && (name.size() == STEM.size() || name[STEM.size()] == '.');
-}
-
 Result<MappingWatch> MappingWatch::open() {
   MappingWatch watch;
-  for (int cpu : online_cpus()) {
-    Fd fd(open_event(cpu));
-    if (!fd) {
-      if (errno == ENODEV) continue;  // went offline meanwhile
-      bool forbidden = errno == EACCES || errno == EPERM;
-      Error error = errno_error("perf_event_open for mmap events");
-      if (forbidden) error.message += " (CAP_SYS_ADMIN is missing)";
-      return error;
-    }
-    fcntl(fd.get(), F_SETFL, O_NONBLOCK);
-    void* memory = mmap(nullptr, PAGE + DATA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-    if (memory == MAP_FAILED) return errno_error("mmap of a perf buffer");
-    watch.buffers_.push_back({std::move(fd), memory});
-  }
+  for (int cpu : online_cpus())
+    if (auto watched = watch.watch(cpu); !watched) return watched.error();
   return watch;
+}
+
+Result<> MappingWatch::watch(int cpu) {
+  Fd fd(open_event(cpu));
+  if (!fd) {
+    if (errno == ENODEV) return ok();  // went offline meanwhile
+    bool forbidden = errno == EACCES || errno == EPERM;
+    Error error = errno_error("perf_event_open for mmap events");
+    if (forbidden) error.message += " (CAP_SYS_ADMIN is missing)";
+    return error;
+  }
+  fcntl(fd.get(), F_SETFL, O_NONBLOCK);
+  void* memory = mmap(nullptr, PAGE + DATA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (memory == MAP_FAILED) return errno_error("mmap of a perf buffer");
+  buffers_.push_back({cpu, std::move(fd), memory});
+  return ok();
+}
+
+std::size_t MappingWatch::renew() {
+  std::vector<int> online = online_cpus();
+  // The kernel takes the event from a CPU that goes, and gives none to the one that comes back.
+  std::erase_if(buffers_, [&](Buffer& buffer) {
+    bool gone = std::find(online.begin(), online.end(), buffer.cpu) == online.end();
+    if (gone && buffer.memory) munmap(buffer.memory, PAGE + DATA_SIZE);
+    return gone;
+  });
+  std::size_t came = 0;
+  for (int cpu : online) {
+    bool watched = std::any_of(buffers_.begin(), buffers_.end(),
+                               [cpu](const Buffer& buffer) { return buffer.cpu == cpu; });
+    if (watched) continue;
+    came++;
+    auto begun = this->watch(cpu);
+    if (begun) continue;
+    log::warning("a libcuda that is first mapped on CPU {} is not noticed: {}", cpu,
+                 begun.error().message);
+    buffers_.push_back({cpu, Fd(), nullptr});  // not tried again
+  }
+  return came;
 }
 
 MappingWatch::~MappingWatch() {
@@ -122,7 +127,11 @@ void MappingWatch::read_buffer(void* memory, std::vector<MappedLibrary>& found,
         static_cast<char*>(to)[i] = data[(from + i) % DATA_SIZE];
     };
     copy(&header, tail, sizeof(header));
-    if (header.size < sizeof(header)) break;
+    if (header.size < sizeof(header) || header.size > head - tail) {  // no kernel writes that
+      overruns++;
+      tail = head;
+      break;
+    }
     record.resize(header.size);
     copy(record.data(), tail, header.size);
     tail += header.size;
@@ -137,6 +146,10 @@ void MappingWatch::read_buffer(void* memory, std::vector<MappedLibrary>& found,
     std::size_t name_size = header.size - sizeof(mapped) - 8;
     const char* name = record.data() + sizeof(mapped);
     std::string_view path(name, strnlen(name, name_size));
+    // A path that is too long, or could not be made.
+    if (path == "//toolong" || path == "//enomem") overruns++;
+    constexpr std::string_view DELETED = " (deleted)";
+    if (path.ends_with(DELETED)) path.remove_suffix(DELETED.size());
     if (!is_libcuda(path)) continue;
     MappedLibrary library;
     library.pid = mapped.pid;
@@ -153,7 +166,8 @@ void MappingWatch::read_buffer(void* memory, std::vector<MappedLibrary>& found,
 
 std::vector<MappedLibrary> MappingWatch::read(std::uint64_t& overruns) {
   std::vector<MappedLibrary> found;
-  for (Buffer& buffer : buffers_) read_buffer(buffer.memory, found, overruns);
+  for (Buffer& buffer : buffers_)
+    if (buffer.memory) read_buffer(buffer.memory, found, overruns);
   return found;
 }
 

@@ -3,23 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "collect/libraries.hpp"
 #include "util/fd.hpp"
 #include "util/result.hpp"
 
 namespace cudabpf {
-
-struct MappedLibrary {
-  std::uint64_t ts = 0;  // CLOCK_MONOTONIC, when it was mapped
-  std::uint32_t pid = 0;
-  std::uint64_t address = 0;
-  std::uint64_t length = 0;
-  std::uint64_t device = 0;  // of the file itself, whatever lies over it
-  std::uint64_t inode = 0;
-  std::string path;  // as the process's own mount namespace names it
-};
 
 class MappingWatch {
  public:
@@ -31,22 +21,25 @@ class MappingWatch {
 
   std::vector<int> fds() const;  // readable when there is something to read
 
+  // Watches CPUs that have come online since, too, and no longer those that went. The answer: how
+  // many came, on which something may have been mapped unseen.
+  std::size_t renew();
+
   // Mappings of files named libcuda.so* since the last call; `overruns` counts those that the
-  // kernel could not queue.
+  // kernel could not queue or name.
   std::vector<MappedLibrary> read(std::uint64_t& overruns);
 
  private:
   struct Buffer {
+    int cpu;
     Fd fd;
-    void* memory = nullptr;
+    void* memory = nullptr;  // null: it cannot be watched
   };
   MappingWatch() = default;
+  Result<> watch(int cpu);
   static void read_buffer(void* memory, std::vector<MappedLibrary>& found, std::uint64_t& overruns);
 
   std::vector<Buffer> buffers_;
 };
-
-// "libcuda.so", "libcuda.so.1", "libcuda.so.580.159.04", with or without a folder.
-bool is_libcuda(std::string_view path);
 
 }  // namespace cudabpf

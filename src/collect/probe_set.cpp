@@ -10,15 +10,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <optional>
 #include <thread>
 
 #include "collect/skeleton.hpp"
-#include "util/clock.hpp"
 #include "util/container.hpp"
-#include "util/elf.hpp"
 #include "util/exit_codes.hpp"
 #include "util/log.hpp"
 #include "util/procfs.hpp"
@@ -26,11 +25,6 @@
 namespace cudabpf {
 
 namespace {
-
-union Cookie {
-  abi::cb_plan plan;
-  std::uint64_t word;
-};
 
 // The last messages that libbpf had to say: shown when a load fails, and only then.
 std::string g_libbpf_messages;
@@ -104,31 +98,19 @@ void close_together(std::vector<Link> links) {
 
 }  // namespace
 
-struct ProbeSet::Probe {
-  enum class Reads : std::uint8_t { words, memory, launch };  // what its entry reads
-  std::uint64_t offset;
-  Cookie cookie;
-  Reads reads;
-};
-
-bpf_program* ProbeSet::entry_program(const Probe& probe) const {
+bpf_program* ProbeSet::entry_program(const PlannedProbe& probe) const {
   const auto& programs = skeleton_->progs;
   bool session = way_ == Way::session;
-  switch (probe.reads) {
-    case Probe::Reads::words:
-      return session ? programs.call_session : programs.call_entry;
-    case Probe::Reads::memory:
-      return session ? programs.call_rich_session : programs.call_rich_entry;
-    case Probe::Reads::launch:
-      return session ? programs.call_launch_session : programs.call_launch_entry;
-  }
-  return nullptr;
+  if (probe.launch) return session ? programs.call_launch_session : programs.call_launch_entry;
+  if (plan_reads_memory(probe.plan))
+    return session ? programs.call_rich_session : programs.call_rich_entry;
+  return session ? programs.call_session : programs.call_entry;
 }
 
-bpf_program* ProbeSet::return_program(const Probe& probe) const {
-  if (way_ == Way::session || probe.cookie.plan.entry_only) return nullptr;
+bpf_program* ProbeSet::return_program(const PlannedProbe& probe) const {
+  if (way_ == Way::session || probe.plan.entry_only) return nullptr;
   const auto& programs = skeleton_->progs;
-  return probe.cookie.plan.out0 != CB_NO_ARG ? programs.call_out_return : programs.call_return;
+  return probe.plan.out0 != CB_NO_ARG ? programs.call_out_return : programs.call_return;
 }
 
 Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const Options& options) {
@@ -194,58 +176,6 @@ ProbeSet::~ProbeSet() {
   cudabpf_bpf__destroy(skeleton_);
 }
 
-bool ProbeSet::attached(const FileId& id) const {
-  return std::any_of(attached_.begin(), attached_.end(),
-                     [&](const Attached& known) { return known.file.same_file(id); });
-}
-
-std::vector<ProbeSet::Probe> ProbeSet::plan_probes(const LibraryFile& file,
-                                                   const FunctionFilter& filter,
-                                                   FunctionNumbers& numbers,
-                                                   Library& library) const {
-  std::map<std::uint64_t, FunctionNumbers::Numbered> by_offset;
-  auto mapped = elf::Library::map(file.fd);
-  if (!mapped) {
-    library.error = mapped.error().message;
-    return {};
-  }
-  const elf::Image& image = mapped->image();
-  library.build_id = image.build_id();
-  auto functions = image.functions("cu");
-  // By name, so that of two names for one address the newest ABI's (cuMemAlloc_v2) comes last and
-  // wins.
-  std::sort(functions.begin(), functions.end(),
-            [](const auto& a, const auto& b) { return a.name < b.name; });
-  for (const elf::Function& exported : functions) {
-    auto numbered = numbers.number(exported.name);
-    Recorded recorded = filter.records(*numbered.function);
-    if (recorded <= Recorded::silently) library.skipped++;
-    if (recorded == Recorded::no) continue;
-    auto [at, added] = by_offset.try_emplace(exported.offset, numbered);
-    bool hides = recorded == Recorded::silently && filter.selects(*at->second.function);
-    if (!added && !hides && find_function(numbered.function->symbol)) at->second = numbered;
-  }
-  std::vector<Probe> probes;
-  for (const auto& [offset, numbered] : by_offset) {
-    bool known = find_function(numbered.function->symbol) != nullptr;
-    Recorded recorded = filter.records(*numbered.function);
-    library.functions += recorded != Recorded::silently;
-    if (!known) library.unknown++;
-    Cookie cookie{.plan = known ? plan_for(*numbered.function, numbered.id)
-                                : plan_for_unknown(numbered.id)};
-    cookie.plan.entry_only = recorded != Recorded::whole;
-    probes.push_back({offset, cookie,
-                      numbered.function->is_launch()   ? Probe::Reads::launch
-                      : plan_reads_memory(cookie.plan) ? Probe::Reads::memory
-                                                       : Probe::Reads::words});
-  }
-  if (!library.functions) probes.clear();
-  if (probes.empty() && library.error.empty())
-    library.error = functions.empty() ? "it exports no function whose name begins with cu"
-                                      : "the profile and patterns select none of its functions";
-  return probes;
-}
-
 std::string ProbeSet::refusal() {
   refused_ = errno;
   return std::string("the kernel refuses its probes: ") + std::strerror(refused_);
@@ -278,16 +208,16 @@ std::string ProbeSet::hang_program(const LibraryFile& file, bpf_program* program
   return {};
 }
 
-std::string ProbeSet::hang(const LibraryFile& file, const std::vector<Probe>& probes,
+std::string ProbeSet::hang(const LibraryFile& file, const std::vector<PlannedProbe>& probes,
                            Attached& attached) {
   std::map<bpf_program*, UprobePlaces> entries, returns;
   auto add = [](std::map<bpf_program*, UprobePlaces>& programs, bpf_program* program,
-                const Probe& probe) {
+                const PlannedProbe& probe) {
     if (!program) return;
     programs[program].offsets.push_back(probe.offset);
-    programs[program].cookies.push_back(probe.cookie.word);
+    programs[program].cookies.push_back(std::bit_cast<std::uint64_t>(probe.plan));
   };
-  for (const Probe& probe : probes) {
+  for (const PlannedProbe& probe : probes) {
     add(entries, entry_program(probe), probe);
     add(returns, return_program(probe), probe);
   }
@@ -303,26 +233,22 @@ std::string ProbeSet::hang(const LibraryFile& file, const std::vector<Probe>& pr
   return error;
 }
 
-Library ProbeSet::attach(const LibraryFile& file, const FunctionFilter& filter,
-                         FunctionNumbers& numbers) {
-  Library library;
-  library.path = file.path;
-  library.device = file.id.device;
-  library.inode = file.id.inode;
-  Attached& attached = attached_.emplace_back(file.id);
-  std::uint64_t begin = now_ns(CLOCK_MONOTONIC);
-  std::vector<Probe> probes = plan_probes(file, filter, numbers, library);
-  if (probes.empty()) return library;
-  library.error = hang(file, probes, attached);
-  if (library.error.empty()) {
-    library.attach_ns = now_ns(CLOCK_MONOTONIC) - begin;
-  } else {
-    // All or nothing: a library with some of its probes would look complete.
-    library.functions = 0;
-    attached.entries.clear();
-    attached.returns.clear();
-  }
-  return library;
+Result<ProbeSet::Attachment> ProbeSet::attach(const LibraryFile& file,
+                                              const std::vector<PlannedProbe>& probes) {
+  Attachment attachment = attached_.size();
+  std::string error = hang(file, probes, attached_.emplace_back());
+  if (error.empty()) return attachment;
+  // All or nothing: a library with some of its probes would look complete.
+  withdraw(attachment);
+  return Error{error};
+}
+
+void ProbeSet::withdraw(Attachment attachment) {
+  Attached& library = attached_[attachment];
+  std::optional<SlowClosing> slow_closing;
+  if (way_ == Way::single_links && !library.entries.empty()) slow_closing.emplace();
+  library.entries.clear();
+  library.returns.clear();
 }
 
 Result<> ProbeSet::attach_process_events() {

@@ -9,11 +9,10 @@
 
 #include "collect/driver_probes.hpp"
 #include "collect/features.hpp"
-#include "collect/functions.hpp"
 #include "collect/libraries.hpp"
+#include "collect/library_functions.hpp"
 #include "collect/link.hpp"
 #include "collect/uprobe_multi.hpp"
-#include "cudabpf/event.hpp"
 #include "util/result.hpp"
 
 struct bpf_map;
@@ -44,9 +43,10 @@ class ProbeSet {
   ProbeSet(const ProbeSet&) = delete;
   ProbeSet& operator=(const ProbeSet&) = delete;
 
-  // Probes every selected function that `file` exports. The answer says how many, or why none.
-  Library attach(const LibraryFile& file, const FunctionFilter& filter, FunctionNumbers& numbers);
-  bool attached(const FileId& id) const;
+  // Puts these probes into a library, all or none.
+  using Attachment = std::size_t;  // which library's they are
+  Result<Attachment> attach(const LibraryFile& file, const std::vector<PlannedProbe>& probes);
+  void withdraw(Attachment attachment);
   // Why the kernel last refused a probe, as errno; 0: it never did.
   int refused() const { return refused_; }
 
@@ -72,9 +72,7 @@ class ProbeSet {
   std::uint32_t drops(std::uint32_t tid) const;
 
  private:
-  struct Probe;
   struct Attached {
-    FileId file;
     std::vector<Link> entries, returns;
   };
   // How programs hang on functions: one link for each, one for all at entry and one at return, or
@@ -83,12 +81,11 @@ class ProbeSet {
 
   ProbeSet(cudabpf_bpf* skeleton, Way way, std::vector<std::uint32_t> only_in)
       : skeleton_(skeleton), way_(way), only_in_(std::move(only_in)) {}
-  std::vector<Probe> plan_probes(const LibraryFile& file, const FunctionFilter& filter,
-                                 FunctionNumbers& numbers, Library& library) const;
-  bpf_program* entry_program(const Probe& probe) const;
-  bpf_program* return_program(const Probe& probe) const;  // null: there is none
-  std::string refusal();                                  // remembers errno
-  std::string hang(const LibraryFile& file, const std::vector<Probe>& probes, Attached& attached);
+  bpf_program* entry_program(const PlannedProbe& probe) const;
+  bpf_program* return_program(const PlannedProbe& probe) const;  // null: there is none
+  std::string refusal();                                         // remembers errno
+  std::string hang(const LibraryFile& file, const std::vector<PlannedProbe>& probes,
+                   Attached& attached);
   std::string hang_program(const LibraryFile& file, bpf_program* program, UprobeEnd end,
                            const UprobePlaces& places, std::vector<Link>& links);
 

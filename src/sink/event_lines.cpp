@@ -127,6 +127,7 @@ Json library_fields(const Library& library) {
   fields["functions"] = library.functions;
   fields["skipped"] = library.skipped;
   fields["unknown"] = library.unknown;
+  if (library.left_out) fields["left_out"] = library.left_out;
   if (library.attach_ns) fields["attach_us"] = library.attach_ns / 1000;
   set_unless_empty(fields, "error", library.error);
   return fields;

@@ -2,31 +2,34 @@
 
 #include <elf.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 namespace cudabpf::elf {
 
 namespace {
 
-// No linker makes a library with more; without a limit, a hostile one makes each look-up long.
+// No linker makes a library with more; without limits, a hostile one makes each look-up long.
 constexpr size_t kMaxSegments = 256;
 constexpr size_t kMaxName = 4096;
 constexpr size_t kMaxBuildId = 64;
+constexpr uint64_t kMaxNotes = 64 << 10;
+constexpr uint64_t kMaxDynamic = 4096;
+constexpr uint64_t kMaxSections = 64 << 10;
+constexpr uint64_t kMaxSymbols = 256 << 10;
+constexpr uint64_t kMaxStrings = 32 << 20;
+constexpr uint64_t kMaxNames = 16 << 20;  // of all functions, in bytes
 
+constexpr std::string_view kGnu("GNU\0", 4);
 constexpr std::string_view kReads = "; only 64-bit little-endian ELF files can be traced";
 
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// What a file that is not ELF seems to be.
-std::string_view guess_kind(std::span<const std::byte> bytes) {
+// What a file that begins with this and is not ELF seems to be.
+std::string_view guess_kind(std::string_view text) {
   struct Magic {
     std::string_view start, kind;
   };
@@ -44,12 +47,10 @@ std::string_view guess_kind(std::span<const std::byte> bytes) {
             "a compressed file (xz)"},
       Magic{"PK\x03\x04", "a zip archive"},
   };
-  std::string_view text = text_of(bytes);
   if (text.empty()) return "an empty file";
   for (const Magic& magic : kMagics) {
     if (text.starts_with(magic.start)) return magic.kind;
   }
-  text = text.substr(0, 4096);
   bool printable = std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return c >= 0x20 || c == '\n' || c == '\t' || c == '\r';
   });
@@ -88,21 +89,25 @@ std::string_view name_of(Machine machine) {
 }
 
 bool Image::contains(uint64_t offset, uint64_t size) const {
-  return offset <= bytes_.size() && size <= bytes_.size() - offset;
+  return offset <= source_->size() && size <= source_->size() - offset;
 }
 
 template <typename T>
 bool Image::read(uint64_t offset, T& out) const {
-  if (!contains(offset, sizeof(T))) return false;
-  std::memcpy(&out, bytes_.data() + offset, sizeof(T));
-  return true;
+  return source_->read(offset, std::as_writable_bytes(std::span(&out, 1)));
+}
+
+std::string Image::read_text(uint64_t offset, uint64_t size) const {
+  if (!contains(offset, size)) return {};
+  std::string text(size, '\0');
+  return source_->read(offset, std::as_writable_bytes(std::span(text))) ? text : std::string{};
 }
 
 // Empty if there is none that ends within the table.
 std::string_view Image::string_at(uint64_t index) const {
-  if (index >= strings_.size) return {};
-  std::string_view rest = text_of(bytes_).substr(strings_.offset + index, strings_.size - index);
-  size_t end = rest.substr(0, kMaxName + 1).find('\0');
+  if (index >= strings_.size()) return {};
+  std::string_view rest = std::string_view(strings_).substr(index, kMaxName + 1);
+  size_t end = rest.find('\0');
   return end == rest.npos ? std::string_view{} : rest.substr(0, end);
 }
 
@@ -128,6 +133,12 @@ class Parser {
     if (!sections.empty() && !find_symbols_by_dynamic()) {
       return sections + ", and its dynamic section names no symbols either";
     }
+    if (symbols_.size / sizeof(Elf64_Sym) > kMaxSymbols || strings_.size > kMaxStrings)
+      return "it has more symbols than any libcuda";
+    image_.symbols_ = image_.read_text(symbols_.offset, symbols_.size);
+    image_.strings_ = image_.read_text(strings_.offset, strings_.size);
+    if (image_.symbols_.size() != symbols_.size || image_.strings_.size() != strings_.size)
+      return "truncated: it was cut short while it was read";
     if (tags_.soname) image_.soname_ = image_.string_at(*tags_.soname);
     return {};
   }
@@ -142,6 +153,7 @@ class Parser {
         !image_.contains(header_.e_phoff, uint64_t{header_.e_phnum} * sizeof(Elf64_Phdr))) {
       return "truncated: program headers end beyond the file";
     }
+    if (header_.e_phnum > kMaxSegments) return "corrupt: too many segments";
     for (uint64_t i = 0; i < header_.e_phnum; i++) {
       Elf64_Phdr segment{};
       image_.read(header_.e_phoff + i * sizeof segment, segment);
@@ -150,43 +162,41 @@ class Parser {
         return "truncated: its segments end beyond the file";
       }
       if (segment.p_type == PT_LOAD) {
-        if (image_.segments_.size() == kMaxSegments) return "corrupt: too many segments";
         image_.segments_.push_back(
             {segment.p_offset, segment.p_vaddr, segment.p_filesz, (segment.p_flags & PF_X) != 0});
       } else if (segment.p_type == PT_DYNAMIC) {
         dynamic_ = {segment.p_offset, segment.p_filesz};
       } else if (segment.p_type == PT_NOTE && image_.build_id_.empty() &&
                  image_.contains(segment.p_offset, segment.p_filesz)) {
-        read_build_id({segment.p_offset, segment.p_filesz}, segment.p_align == 8 ? 8 : 4);
+        read_build_id(image_.read_text(segment.p_offset, std::min(segment.p_filesz, kMaxNotes)),
+                      segment.p_align == 8 ? 8 : 4);
       }
     }
     return {};
   }
 
-  void read_build_id(Image::Extent notes, uint64_t alignment) {
+  void read_build_id(std::string_view notes, uint64_t alignment) {
     auto align = [alignment](uint64_t n) { return (n + alignment - 1) / alignment * alignment; };
-    uint64_t at = notes.offset, end = notes.offset + notes.size;
     Elf64_Nhdr note{};
-    while (at + sizeof note <= end && image_.read(at, note)) {
+    for (uint64_t at = 0; at + sizeof note <= notes.size();) {
+      std::memcpy(&note, notes.data() + at, sizeof note);
       uint64_t name = at + sizeof note;
-      uint64_t content = align(name - notes.offset + note.n_namesz) + notes.offset;
-      if (content + note.n_descsz > end) return;
-      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-          text_of(image_.bytes_).substr(name, 4) == std::string_view("GNU\0", 4) &&
+      uint64_t content = align(name + note.n_namesz);
+      if (content + note.n_descsz > notes.size()) return;
+      if (note.n_type == NT_GNU_BUILD_ID && notes.substr(name, note.n_namesz) == kGnu &&
           note.n_descsz <= kMaxBuildId) {
-        for (std::byte byte : image_.bytes_.subspan(content, note.n_descsz)) {
-          image_.build_id_ += fmt::format("{:02x}", static_cast<unsigned>(byte));
-        }
+        for (unsigned char byte : notes.substr(content, note.n_descsz))
+          image_.build_id_ += fmt::format("{:02x}", byte);
         return;
       }
-      at = align(content - notes.offset + note.n_descsz) + notes.offset;
+      at = align(content + note.n_descsz);
     }
   }
 
   void read_dynamic() {
-    for (uint64_t i = 0; i < dynamic_.size / sizeof(Elf64_Dyn); i++) {
+    for (uint64_t i = 0; i < std::min(dynamic_.size / sizeof(Elf64_Dyn), kMaxDynamic); i++) {
       Elf64_Dyn entry{};
-      image_.read(dynamic_.offset + i * sizeof entry, entry);
+      if (!image_.read(dynamic_.offset + i * sizeof entry, entry)) return;
       switch (entry.d_tag) {
         case DT_NULL:
           return;
@@ -230,13 +240,12 @@ class Parser {
     // The header counts 16 bits of sections; beyond that, the first section's size is the count.
     uint64_t count = header_.e_shnum;
     if (count == 0 && image_.read(header_.e_shoff, section)) count = section.sh_size;
-    if (header_.e_shentsize != sizeof section || count > image_.bytes_.size() / sizeof section ||
+    if (header_.e_shentsize != sizeof section || count > kMaxSections ||
         !image_.contains(header_.e_shoff, count * sizeof section)) {
       return "truncated: section headers end beyond the file";
     }
     for (uint64_t i = 0; i < count; i++) {
-      read_section(i, count, section);
-      if (section.sh_type != SHT_DYNSYM) continue;
+      if (!read_section(i, count, section) || section.sh_type != SHT_DYNSYM) continue;
       Elf64_Shdr strings{};
       bool sound = section.sh_entsize == sizeof(Elf64_Sym) &&
                    image_.contains(section.sh_offset, section.sh_size) &&
@@ -245,8 +254,8 @@ class Parser {
       // Where the loader looks elsewhere, it is right and the section headers are not.
       std::optional<uint64_t> loaded = offset_of(tags_.symbols);
       if (!sound || (loaded && *loaded != section.sh_offset)) return "corrupt section headers";
-      image_.symbols_ = {section.sh_offset, section.sh_size};
-      image_.strings_ = {strings.sh_offset, strings.sh_size};
+      symbols_ = {section.sh_offset, section.sh_size / sizeof(Elf64_Sym) * sizeof(Elf64_Sym)};
+      strings_ = {strings.sh_offset, strings.sh_size};
       return {};
     }
     return "without a dynamic symbol table (a static program, or a separate debug file)";
@@ -261,8 +270,8 @@ class Parser {
     uint64_t strings_size = tags_.strings_size.value_or(0);
     if (count == 0 || !image_.contains(*symbols, size)) return false;
     if (!image_.contains(*strings, strings_size)) return false;
-    image_.symbols_ = {*symbols, size};
-    image_.strings_ = {*strings, strings_size};
+    symbols_ = {*symbols, size};
+    strings_ = {*strings, strings_size};
     return true;
   }
 
@@ -283,16 +292,18 @@ class Parser {
     if (!at || !image_.read(*at, table)) return 0;
     uint64_t buckets = *at + sizeof table + uint64_t{table.bloom_words} * sizeof(uint64_t);
     uint64_t chains = buckets + uint64_t{table.buckets} * sizeof(uint32_t);
-    if (!image_.contains(buckets, chains - buckets)) return 0;
+    if (table.buckets > kMaxSymbols || !image_.contains(buckets, chains - buckets)) return 0;
     uint32_t last = 0;
     for (uint64_t bucket = buckets; bucket < chains; bucket += sizeof last) {
       uint32_t symbol = 0;
-      image_.read(bucket, symbol);
+      if (!image_.read(bucket, symbol)) return 0;
       last = std::max(last, symbol);
     }
     if (last < table.first_symbol) return table.first_symbol;  // it exports nothing
+    if (last > kMaxSymbols) return last;                       // which is refused
     // A bucket's symbols follow each other; the last one's hash has its lowest bit set.
     for (uint64_t symbol = last;; symbol++) {
+      if (symbol > kMaxSymbols) return symbol;
       uint32_t hash = 0;
       if (!image_.read(chains + (symbol - table.first_symbol) * sizeof hash, hash)) return 0;
       if (hash & 1) return symbol + 1;
@@ -301,27 +312,29 @@ class Parser {
 
   Image& image_;
   const Elf64_Ehdr& header_;
-  Image::Extent dynamic_;
+  Image::Extent dynamic_, symbols_, strings_;
   DynamicTags tags_;
 };
 
-Result<Image> Image::parse(std::span<const std::byte> bytes) {
+Result<Image> Image::parse(std::shared_ptr<const Source> source) {
   auto refuse = [](std::string what, std::string hint = {}) {
     return Error{std::move(what), std::move(hint)};
   };
-  if (!text_of(bytes).starts_with(ELFMAG)) {
-    std::string_view kind = guess_kind(bytes);
+  Image image(std::move(source));
+  constexpr uint64_t kStart = 4096;  // enough to guess by
+  std::string start = image.read_text(0, std::min(image.source_->size(), kStart));
+  if (!start.starts_with(ELFMAG)) {
+    std::string_view kind = guess_kind(start);
     return refuse(kind.empty() ? "not an ELF file" : fmt::format("{}, not a library", kind),
                   kind == "a linker script" ? "name the library that the script names" : "");
   }
-  if (bytes.size() < EI_NIDENT) return refuse("truncated: the ELF header is incomplete");
-  auto ident = [bytes](size_t index) { return std::to_integer<unsigned>(bytes[index]); };
+  if (start.size() < EI_NIDENT) return refuse("truncated: the ELF header is incomplete");
+  auto ident = [&start](size_t index) { return static_cast<unsigned char>(start[index]); };
   if (ident(EI_CLASS) == ELFCLASS32) return refuse(fmt::format("a 32-bit library{}", kReads));
   if (ident(EI_CLASS) != ELFCLASS64)
     return refuse("corrupt: its ELF class is neither 32 nor 64-bit");
   if (ident(EI_DATA) != ELFDATA2LSB) return refuse(fmt::format("a big-endian file{}", kReads));
 
-  Image image(bytes);
   Elf64_Ehdr header{};
   if (!image.read(0, header)) return refuse("truncated: the ELF header is incomplete");
   switch (header.e_machine) {
@@ -352,12 +365,19 @@ Result<Image> Image::parse(std::span<const std::byte> bytes) {
   return image;
 }
 
-std::vector<Function> Image::functions(std::string_view prefix) const {
+Result<Image> Image::open(const Fd& fd) {
+  struct stat status;
+  if (fstat(fd.get(), &status) != 0) return errno_error("reading it");
+  if (!S_ISREG(status.st_mode)) return Error{"not a regular file"};
+  return parse(bytes_of_file(fd.get(), static_cast<uint64_t>(status.st_size)));
+}
+
+std::vector<Function> Image::functions(std::string_view prefix, uint64_t* left_out) const {
   std::vector<Function> found;
-  uint64_t name_bytes = 0;
-  for (uint64_t i = 0; i < symbols_.size / sizeof(Elf64_Sym); i++) {
+  uint64_t names_left = std::min(source_->size(), kMaxNames);
+  for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols_.size(); at += sizeof(Elf64_Sym)) {
     Elf64_Sym symbol{};
-    read(symbols_.offset + i * sizeof symbol, symbol);
+    std::memcpy(&symbol, symbols_.data() + at, sizeof symbol);
     unsigned type = ELF64_ST_TYPE(symbol.st_info), binding = ELF64_ST_BIND(symbol.st_info);
     unsigned visibility = ELF64_ST_VISIBILITY(symbol.st_other);
     if (type != STT_FUNC && type != STT_GNU_IFUNC) continue;
@@ -369,8 +389,12 @@ std::vector<Function> Image::functions(std::string_view prefix) const {
     if (name.empty() || !name.starts_with(prefix)) continue;
     const Segment* segment = segment_of(symbol.st_value);
     if (!segment || !segment->executable) continue;
-    name_bytes += name.size();
-    if (name_bytes > bytes_.size()) break;
+    if (name.size() > names_left) {
+      names_left = 0;
+      if (left_out) ++*left_out;
+      continue;
+    }
+    names_left -= name.size();
     found.push_back({.name = std::string(name),
                      .address = symbol.st_value,
                      .offset = segment->offset + (symbol.st_value - segment->address),
@@ -381,43 +405,13 @@ std::vector<Function> Image::functions(std::string_view prefix) const {
   return found;
 }
 
-std::span<const std::byte> Image::code(const Function& function, size_t count) const {
+std::vector<std::byte> Image::code(const Function& function, size_t count) const {
   const Segment* segment = segment_of(function.address);
   if (!segment) return {};
   uint64_t at = function.address - segment->address;
-  return bytes_.subspan(segment->offset + at, std::min<uint64_t>(count, segment->size - at));
-}
-
-Result<Library> Library::map(const Fd& fd) {
-  struct stat status;
-  if (fstat(fd.get(), &status) != 0) return errno_error("reading it");
-  if (!S_ISREG(status.st_mode)) return Error{"not a regular file"};
-  std::span<const std::byte> mapping;
-  if (status.st_size > 0) {  // an empty file cannot be mapped; Image says what is wrong with it
-    auto size = static_cast<size_t>(status.st_size);
-    void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-    if (address == MAP_FAILED) return errno_error("mapping it");
-    mapping = {static_cast<const std::byte*>(address), size};
-  }
-  Result<Image> image = Image::parse(mapping);
-  if (!image) {
-    if (!mapping.empty()) munmap(const_cast<std::byte*>(mapping.data()), mapping.size());
-    return image.error();
-  }
-  return Library(mapping, std::move(*image));
-}
-
-Library::Library(Library&& other) noexcept
-    : mapping_(std::exchange(other.mapping_, {})), image_(std::move(other.image_)) {}
-
-Library& Library::operator=(Library&& other) noexcept {
-  std::swap(mapping_, other.mapping_);
-  std::swap(image_, other.image_);
-  return *this;
-}
-
-Library::~Library() {
-  if (!mapping_.empty()) munmap(const_cast<std::byte*>(mapping_.data()), mapping_.size());
+  std::vector<std::byte> code(std::min<uint64_t>(count, segment->size - at));
+  if (!source_->read(segment->offset + at, code)) return {};
+  return code;
 }
 
 }  // namespace cudabpf::elf

@@ -41,6 +41,14 @@ bool FileId::same_file(const FileId& other) const {
          modified_ns == other.modified_ns && changed_ns == other.changed_ns;
 }
 
+bool FileId::same_content(const FileId& other) const {
+  return size == other.size && modified_ns == other.modified_ns;
+}
+
+bool FileId::untouched_since(const FileId& other) const {
+  return same_file(other) && same_content(other) && changed_ns == other.changed_ns;
+}
+
 bool FileId::is_mapped_as(std::uint64_t mapped_device, std::uint64_t mapped_inode) const {
   return without_layer(inode) == without_layer(mapped_inode) &&
          (device == mapped_device || device_varies);

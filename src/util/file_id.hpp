@@ -20,7 +20,11 @@ struct FileId {
 
   static std::optional<FileId> of(int fd);  // nothing for what is not a regular file
 
+  // By the numbers; see util/first_page.hpp for what they do not tell of a file on overlayfs.
   bool same_file(const FileId& other) const;
+  bool same_content(const FileId& other) const;  // it was not written to between the two
+  // Nothing at all was done to it, and its inode did not become another file's.
+  bool untouched_since(const FileId& other) const;
   // The kernel's mmap event names this file so.
   bool is_mapped_as(std::uint64_t mapped_device, std::uint64_t mapped_inode) const;
 };

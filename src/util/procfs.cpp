@@ -216,7 +216,26 @@ std::vector<pid_t> Procfs::ancestors(pid_t pid) const {
 }
 
 std::vector<Mapping> Procfs::maps(pid_t pid) const {
-  return parse_maps(read_file(path(pid, "maps")));
+  auto mappings = parse_maps(read_file(path(pid, "maps")));
+  if (!mappings.empty()) return mappings;
+  // A main thread that has ended has no memory; those that run on have all of it.
+  for (pid_t tid : threads(pid)) {
+    if (tid == pid) continue;
+    mappings = parse_maps(read_file(path(pid, fmt::format("task/{}/maps", tid))));
+    if (!mappings.empty()) break;
+  }
+  return mappings;
+}
+
+pid_t Procfs::process_of(pid_t tid) const { return status_pid(tid, "Tgid"); }
+
+pid_t Procfs::tracer(pid_t pid) const { return status_pid(pid, "TracerPid"); }
+
+pid_t Procfs::status_pid(pid_t pid, std::string_view field) const {
+  std::string status = read_file(path(pid, "status"));
+  pid_t value = 0;
+  parse_number(status_field(status, field), value);
+  return value;
 }
 
 std::vector<std::string> Procfs::environment(pid_t pid) const {

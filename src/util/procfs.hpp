@@ -56,7 +56,10 @@ class Procfs {
   std::vector<std::pair<pid_t, pid_t>> parents() const;  // of each process its parent
   std::vector<pid_t> ancestors(pid_t pid) const;  // the parent first, then its parent, up to init
   std::vector<pid_t> threads(pid_t pid) const;
-  std::vector<Mapping> maps(pid_t pid) const;
+  std::vector<Mapping> maps(pid_t pid) const;  // also where its main thread has ended
+  // The process that a thread, or a process, belongs to; 0: there is none.
+  pid_t process_of(pid_t tid) const;
+  pid_t tracer(pid_t pid) const;                          // the debugger that has it; 0: none
   std::vector<std::string> environment(pid_t pid) const;  // "NAME=value" each
 
   // Processes whose comm, or the last part of whose exe or argv[0], is `name`.
@@ -66,6 +69,8 @@ class Procfs {
   std::string path(pid_t pid, std::string_view name) const;
 
  private:
+  pid_t status_pid(pid_t pid, std::string_view field) const;
+
   std::string root_;
 };
 

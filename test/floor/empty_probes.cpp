@@ -43,13 +43,13 @@ int main(int argc, char** argv) {
   }
   std::set<std::string> symbols(arguments.begin() + 1, separator);
   cudabpf::Fd fd(open(argv[1], O_RDONLY | O_CLOEXEC));
-  auto library = cudabpf::elf::Library::map(fd);
+  auto library = cudabpf::elf::Image::open(fd);
   if (!library) {
     std::fprintf(stderr, "empty_probes: %s\n", library.error().message.c_str());
     return 1;
   }
   std::set<unsigned long> offsets;
-  for (const auto& function : library->image().functions("cu"))
+  for (const auto& function : library->functions("cu"))
     if (symbols.contains("all") || symbols.contains(function.name)) offsets.insert(function.offset);
   if (offsets.empty()) {
     std::fprintf(stderr, "empty_probes: %s has none of these functions\n", argv[1]);

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #include "util/elf.hpp"
 
@@ -9,7 +10,7 @@ using namespace cudabpf;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto bytes = std::as_bytes(std::span(data, size));
-  Result<elf::Image> image = elf::Image::parse(bytes);
+  Result<elf::Image> image = elf::Image::parse(elf::bytes_in_memory(bytes));
   if (!image) {
     if (image.error().message.empty()) abort();
     return 0;
@@ -20,8 +21,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const elf::Function& function : image->functions(prefix)) {
       name_bytes += function.name.size();
       // A uprobe goes to this offset, so it lies in the file and the code there can be read.
-      if (function.offset >= size || image->code(function).empty()) abort();
-      if (image->code(function).data() != bytes.data() + function.offset) abort();
+      if (function.offset >= size) abort();
+      auto code = image->code(function);
+      if (code.empty() || code.size() > size - function.offset) abort();
+      if (std::memcmp(code.data(), data + function.offset, code.size()) != 0) abort();
     }
     if (name_bytes > size) abort();
   }

@@ -52,3 +52,21 @@ TEST_CASE("One file may have several devices, where filesystems lie over each ot
   above.changed_ns++;  // a copy, made when it was written to
   CHECK_FALSE(above.same_file(below));
 }
+
+TEST_CASE("A file that was written to, or whose inode is another's now, is told from what it was") {
+  TemporaryFolder folder;
+  auto path = folder.write("file", "one");
+  FileId before = id_of(path);
+  CHECK(id_of(path).untouched_since(before));
+  FileId changed = before;
+  changed.changed_ns++;
+  CHECK(changed.same_content(before));
+  CHECK_FALSE(changed.untouched_since(before));
+  changed = before;
+  changed.modified_ns++;
+  CHECK(changed.same_file(before));
+  CHECK_FALSE(changed.same_content(before));
+  changed = before;
+  changed.size++;
+  CHECK_FALSE(changed.same_content(before));
+}

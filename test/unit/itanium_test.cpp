@@ -219,10 +219,11 @@ TEST_CASE("All functions of the C++ library have the names that it gives them it
     if (mapping.path.find("/libstdc++.so") != std::string::npos) path = mapping.path;
   }
   if (path.empty()) SKIP("this program is linked statically: no libstdc++.so is mapped");
-  Result<elf::Library> library = elf::Library::map(Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)));
+  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Result<elf::Image> library = elf::Image::open(fd);
   REQUIRE(library);
   size_t read = 0;
-  for (const elf::Function& function : library->image().functions("_Z")) {
+  for (const elf::Function& function : library->functions("_Z")) {
     const std::string& name = function.name;
     // Only in constructors and destructors, the library spells out std::string and the streams.
     bool abbreviated =

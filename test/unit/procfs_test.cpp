@@ -295,3 +295,27 @@ TEST_CASE("Odd names of mapped files come back through the real /proc") {
     munmap(address, 4096);
   }
 }
+
+TEST_CASE("A process whose main thread has ended is read through another") {
+  TemporaryFolder folder;
+  const char* line = "1000-2000 r-xp 00000000 fe:01 7 /lib/libcuda.so.1\n";
+  folder.write("42/maps", "");
+  folder.write("42/task/42/maps", "");
+  folder.write("42/task/43/maps", line);
+  Procfs procfs(folder.path());
+  auto maps = procfs.maps(42);
+  REQUIRE(maps.size() == 1);
+  CHECK(maps[0].path == "/lib/libcuda.so.1");
+  CHECK(procfs.maps(99).empty());
+}
+
+TEST_CASE("A thread's process and a process's debugger are known") {
+  TemporaryFolder folder;
+  folder.write("43/status", "Name:\tx\nTgid:\t42\nPid:\t43\nTracerPid:\t7\n");
+  Procfs procfs(folder.path());
+  CHECK(procfs.process_of(43) == 42);
+  CHECK(procfs.tracer(43) == 7);
+  CHECK(procfs.process_of(44) == 0);
+  CHECK(procfs.tracer(44) == 0);
+  CHECK(Procfs().process_of(getpid()) == getpid());
+}

@@ -186,13 +186,13 @@ inline const std::vector<Symbol> kTwo = {{"cuInit", Fixture::kCodeAddress},
                                          {"cuMemAlloc_v2", Fixture::kCodeAddress + 0x20}};
 
 inline elf::Image parse(const Bytes& bytes) {
-  Result<elf::Image> image = elf::Image::parse(bytes);
+  Result<elf::Image> image = elf::Image::parse(elf::bytes_in_memory(bytes));
   INFO((image ? "" : image.error().message));
   REQUIRE(image);
   return *image;
 }
 inline std::string refusal(const Bytes& bytes) {
-  Result<elf::Image> image = elf::Image::parse(bytes);
+  Result<elf::Image> image = elf::Image::parse(elf::bytes_in_memory(bytes));
   return image ? "accepted" : image.error().message;
 }
 inline std::string refusal(std::string_view text) {

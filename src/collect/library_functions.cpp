@@ -1,0 +1,89 @@
+#include "collect/library_functions.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "collect/libraries.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+// A driver newer than the table has a few dozen functions more. Without a limit a file made for it
+// would take all numbers, and all time.
+constexpr std::uint32_t MOST_UNKNOWN = 1024;
+
+}  // namespace
+
+bool is_driver_function(std::string_view name) {
+  bool named_so = name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z';
+  return named_so || find_function(name);
+}
+
+std::string why_no_libcuda(const elf::Contents& contents, bool named) {
+  const auto& functions = contents.functions;
+  auto exports = [&](auto condition) {
+    return std::any_of(functions.begin(), functions.end(),
+                       [&](const elf::Function& f) { return condition(f.name); });
+  };
+  if (functions.empty()) return "it exports no function whose name begins with cu";
+  if (named) {
+    bool any = exports([](std::string_view name) { return find_function(name) != nullptr; });
+    return any ? "" : "it exports no function of the driver API";
+  }
+  constexpr const char* NAME_IT = " (name it with --library if it is to be traced)";
+  if (!exports([](std::string_view name) { return name == "cuInit"; }))
+    return std::string("it is no libcuda: it does not export cuInit") + NAME_IT;
+  if (!is_libcuda(contents.soname))
+    return std::string("it is no libcuda: its SONAME is another") + NAME_IT;
+  return {};
+}
+
+std::vector<PlannedProbe> plan_probes(const elf::Contents& contents, bool named,
+                                      const FunctionFilter& filter, FunctionNumbers& numbers,
+                                      Library& library) {
+  library.build_id = contents.build_id;
+  library.error = why_no_libcuda(contents, named);
+  if (!library.error.empty()) return {};
+  library.left_out = static_cast<std::uint32_t>(contents.left_out);
+  auto functions = contents.functions;
+  std::erase_if(functions, [](const auto& f) { return !is_driver_function(f.name); });
+  // By name, so that of two names for one address the newest ABI's (cuMemAlloc_v2) comes last and
+  // wins.
+  std::sort(functions.begin(), functions.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::map<std::uint64_t, FunctionNumbers::Numbered> by_offset;
+  std::uint32_t unknown = 0;
+  for (const elf::Function& exported : functions) {
+    const Function* known = find_function(exported.name);
+    Recorded recorded = filter.records(known ? *known : unknown_function(exported.name));
+    if (recorded <= Recorded::silently) library.skipped++;
+    if (recorded == Recorded::no) continue;
+    std::optional<FunctionNumbers::Numbered> numbered;
+    if (known || unknown++ < MOST_UNKNOWN) numbered = numbers.number(exported.name);
+    if (!numbered) {
+      library.left_out++;
+      continue;
+    }
+    auto [at, added] = by_offset.try_emplace(exported.offset, *numbered);
+    bool hides = recorded == Recorded::silently && filter.selects(*at->second.function);
+    if (!added && !hides && known) at->second = *numbered;
+  }
+  std::vector<PlannedProbe> probes;
+  for (const auto& [offset, numbered] : by_offset) {
+    const Function& function = *numbered.function;
+    bool known = find_function(function.symbol) != nullptr;
+    if (!known) library.unknown++;
+    Recorded recorded = filter.records(function);
+    library.functions += recorded != Recorded::silently;
+    PlannedProbe probe{offset,
+                       known ? plan_for(function, numbered.id) : plan_for_unknown(numbered.id),
+                       function.is_launch()};
+    probe.plan.entry_only = recorded != Recorded::whole;
+    probes.push_back(probe);
+  }
+  if (!library.functions) library.error = "the profile and patterns select none of its functions";
+  return probes;
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,12 @@
+// Lists of CPUs as /sys/devices/system/cpu/online has them: "0-3,8".
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace cudabpf {
+
+std::vector<int> parse_cpu_list(std::string_view text);  // as far as it makes sense
+std::vector<int> online_cpus();
+
+}  // namespace cudabpf
