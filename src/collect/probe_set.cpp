@@ -60,7 +60,7 @@ void raise_file_limit() {
 }
 
 // The last close of a single link waits for grace periods, one link after the other: a thousand
-// take most of a minute. So a child keeps every descriptor until this process has closed its own,
+// take a minute or two. So a child keeps every descriptor until this process has closed its own,
 // and then closes them while nobody waits. It holds no terminal and no pipe of ours.
 class SlowClosing {
  public:
