@@ -1,12 +1,16 @@
 #include "cli/capture_flags.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
 #include "cli/invoker.hpp"
+#include "cudabpf/abi.h"
 #include "util/clock.hpp"
 #include "util/exit_codes.hpp"
 #include "util/glob.hpp"
@@ -38,8 +42,16 @@ Result<std::uint64_t> parse_quantity(const std::string& text, const std::string&
   return wrong;
 }
 
-constexpr std::uint64_t MIN_RING = 4096;
 constexpr std::uint64_t MAX_RING = 1ULL << 30;
+
+// A ring in which the largest record fits, with the head that the kernel puts before it: a call
+// with the longest string that is read. In a smaller one no long string would ever come.
+std::uint64_t min_ring() {
+  constexpr std::uint64_t RING_HEAD = 8, WORD = 8;
+  constexpr std::uint64_t LARGEST =
+      RING_HEAD + sizeof(abi::cb_head) + CB_MAX_ARGS * WORD + CB_LONG_STRING;
+  return std::max<std::uint64_t>(std::bit_ceil(LARGEST), ::sysconf(_SC_PAGESIZE));
+}
 
 }  // namespace
 
@@ -135,8 +147,12 @@ Result<CaptureOptions> CaptureFlags::capture_options() const {
   options.library_path = value_in(caller().environment, "LD_LIBRARY_PATH");
   auto size = parse_size(ring_size, "--ring-size");
   if (!size) return size.error();
-  if (*size < MIN_RING || *size > MAX_RING || (*size & (*size - 1)))
-    return Error{fmt::format("--ring-size {}: not a power of two from 4K to 1G", ring_size),
+  if (*size < min_ring())
+    return Error{fmt::format("--ring-size {}: the largest records would never fit", ring_size),
+                 fmt::format("the least is {}K; 4M, 32M or 128M lose less", min_ring() / 1024),
+                 exit_code::USAGE};
+  if (*size > MAX_RING || !std::has_single_bit(*size))
+    return Error{fmt::format("--ring-size {}: not a power of two up to 1G", ring_size),
                  "give it as 4M, 32M or 128M", exit_code::USAGE};
   options.ring_size = *size;
   return options;

@@ -198,7 +198,7 @@ class Live(harness.LiveTest):
     def test_losses(self):
         """A ring too small: what is lost is counted, to the last."""
         ask = ASK[:ASK.index("ioctl(ctl, 0xc020462a")] + "for i in range(20000): ioctl(ctl, 0xc020462a, control)"
-        done = self.run_cudabpf("run", "-q", "-o", self.path, "--kernel", "--ring-size", "4K", "--",
+        done = self.run_cudabpf("run", "-q", "-o", self.path, "--kernel", "--ring-size", "8K", "--",
                                 os.path.realpath(sys.executable), "-c", ask,
                                 env=dict(self.environment(), CUDABPF_DEVICES=DEVICES))
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -12,7 +12,7 @@ RETURNED = {"pctx", "device", "module", "hfunc"}  # through pointers, by what th
 
 
 class Live(harness.LiveTest):
-    def storm(self, symbol, *flags, count=200000, threads=2, ring="4K"):
+    def storm(self, symbol, *flags, count=200000, threads=2, ring="8K"):
         command = [f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--symbol", symbol, "--count", count,
                    "--threads", threads]
         return self.traced(list(map(str, command)), "--library", LIBRARY, "--ring-size", ring, *flags,
@@ -95,7 +95,7 @@ class Live(harness.LiveTest):
                             "--count", "100000"])
         noise = f"{storm} & " * 3
         command = ["sh", "-c", f"{noise} for i in $(seq 60); do sh -c true; done; wait"]
-        trace = self.traced(command, "--library", LIBRARY, "--ring-size", "4K", fake={"LOG": None})
+        trace = self.traced(command, "--library", LIBRARY, "--ring-size", "8K", fake={"LOG": None})
         losses = self.check_losses(trace)
         self.assertGreater(losses["ring_full_process"], 0)
 
