@@ -81,7 +81,8 @@ void add_facts(Page& page, const TraceFacts& facts) {
   for (const auto& [reason, loss] : facts.losses) {
     std::string count = loss.count ? with_commas(loss.count) : "";
     if (loss.uncounted) count += count.empty() ? "an unknown number of" : " and more";
-    page.line(fmt::format("  {} {}{}", count, printable(reason),
+    constexpr std::size_t REASON = 24;  // those that are known are shorter
+    page.line(fmt::format("  {} {}{}", count, shortened(reason, REASON),
                           loss.degraded ? " (events are there, but poorer)" : ""));
     if (const LossInfo* known = find_loss(reason)) page.paragraph(known->advice, 4);
   }

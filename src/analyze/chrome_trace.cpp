@@ -66,7 +66,8 @@ void ChromeTrace::start(const TraceClocks&) { out_.text("{\"traceEvents\":["); }
 
 void ChromeTrace::finish(const TraceFacts& facts) {
   out_.text("\n],\"displayTimeUnit\":\"ns\",\"otherData\":");
-  out_.text(facts_json(facts).dump(-1, ' ', false, Json::error_handler_t::replace));
+  out_.text(json::without_invisible(
+      facts_json(facts).dump(-1, ' ', false, Json::error_handler_t::replace)));
   out_.text("}\n");
 }
 

@@ -58,7 +58,7 @@ std::string lane_of(const std::vector<Timeline::Busy>& columns, std::uint64_t co
 }
 
 void add_row(Page& page, const std::string& label, const std::string& cells) {
-  page.line(fmt::format("{:<{}}{}", label, LABEL_WIDTH, cells));
+  page.painted(fmt::format("{:<{}}{}", printable(label), LABEL_WIDTH, cells));
 }
 
 template <typename Count>
@@ -104,7 +104,7 @@ void add_legend(Page& page) {
     painter.put({&look.letter, 1}, fmt::format("7;{}", look.escape));
     painter.put(fmt::format(" {}", look.name), "");
   }
-  page.line(painter.take());
+  page.painted(painter.take());
   page.paragraph(
       "The type of call that took most of a column; small letters: calls took less than half of "
       "it. Blank: no call. %: of the time in calls. ≤: how many the tallest column stands for. A "
@@ -220,8 +220,8 @@ void add_piece(Page& page, const Timeline& timeline, const Placed& placed, std::
   std::string time = piece.category == Category::unfinished ? "unfinished"
                      : piece.timed                          ? human_time(piece.duration)
                                                             : "?";
-  page.line(fmt::format("{:<{}}{}{}{}{:>{}}", name, label, std::string(begin, ' '), painter.take(),
-                        std::string(width - drawn, ' '), time, TIME_WIDTH));
+  page.painted(fmt::format("{:<{}}{}{}{}{:>{}}", name, label, std::string(begin, ' '),
+                           painter.take(), std::string(width - drawn, ' '), time, TIME_WIDTH));
 }
 
 void add_pieces(Page& page, const Timeline& timeline) {

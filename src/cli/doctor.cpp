@@ -17,6 +17,8 @@
 #include "collect/machine.hpp"
 #include "util/elf_reader.hpp"
 #include "util/exit_codes.hpp"
+#include "util/json.hpp"
+#include "util/printable.hpp"
 #include "util/privileges.hpp"
 
 namespace cudabpf::cli {
@@ -195,11 +197,14 @@ int doctor(bool json) {
       nlohmann::ordered_json line{
           {"subject", finding.subject}, {"verdict", word(finding.verdict)}, {"what", finding.what}};
       if (!finding.advice.empty()) line["advice"] = finding.advice;
-      fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+      fmt::print("{}\n", json::without_invisible(
+                             line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
       continue;
     }
-    fmt::print("{:<24} {:<15} {}\n", finding.subject, word(finding.verdict), finding.what);
-    if (!finding.advice.empty()) fmt::print("{:<24} {:<15} → {}\n", "", "", finding.advice);
+    fmt::print("{:<24} {:<15} {}\n", finding.subject, word(finding.verdict),
+               printable(finding.what));
+    if (!finding.advice.empty())
+      fmt::print("{:<24} {:<15} → {}\n", "", "", printable(finding.advice));
   }
   if (!json)
     fmt::print("\n{}\n", can_trace             ? "cudabpf can trace here."

@@ -12,6 +12,7 @@
 
 #include "cli/invoker.hpp"
 #include "util/exit_codes.hpp"
+#include "util/json.hpp"
 #include "util/log.hpp"
 #include "util/privileges.hpp"
 
@@ -88,10 +89,11 @@ Page page_for(std::FILE* to) {
   return Page(terminal, WIDEST);
 }
 
-void print_json(const analyze::Json& json, std::FILE* to, bool on_one_line) {
+void print_json(const analyze::Json& answer, std::FILE* to, bool on_one_line) {
   // A name may hold a cut character where a trace was made by something else.
   fmt::print(to, "{}\n",
-             json.dump(on_one_line ? -1 : 2, ' ', false, analyze::Json::error_handler_t::replace));
+             json::without_invisible(answer.dump(on_one_line ? -1 : 2, ' ', false,
+                                                 analyze::Json::error_handler_t::replace)));
 }
 
 void say_what_is_missing(const analyze::TraceFacts& facts) {

@@ -5,6 +5,7 @@
 
 #include "cli/commands.hpp"
 #include "util/nearest.hpp"
+#include "util/printable.hpp"
 
 namespace cudabpf::cli {
 
@@ -52,7 +53,7 @@ std::string usage_error(const CLI::App& app, const CLI::Error& error) {
   if (hint.empty())
     hint = given.empty() ? "`cudabpf --help`, or --help after a subcommand, says what there is"
                          : "`cudabpf " + given.front()->get_name() + " --help` says what there is";
-  return "cudabpf: error: " + what + "\ncudabpf: error:   " + hint + "\n";
+  return "cudabpf: error: " + printable(what) + "\ncudabpf: error:   " + printable(hint) + "\n";
 }
 
 }  // namespace cudabpf::cli

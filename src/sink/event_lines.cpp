@@ -52,7 +52,8 @@ bool cut_texts(Json& value) {
 // Text may hold any bytes, too.
 std::string line(Json object) {
   if (cut_texts(object)) object["text_cut"] = true;
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json::without_invisible(object.dump(-1, ' ', false, Json::error_handler_t::replace)) +
+         "\n";
 }
 
 std::string_view name_of(Feature::State state) {

@@ -21,6 +21,12 @@ std::string shell_word(const std::string& path) {
            std::string_view("/._-+,:@%").find(static_cast<char>(c)) != std::string_view::npos;
   };
   if (!path.empty() && std::all_of(path.begin(), path.end(), is_plain)) return path;
+  if (printable(path) != path) {  // what bash and zsh take for bytes that are not shown
+    std::string word = "$'";
+    for (unsigned char c : path)
+      word += is_plain(c) ? std::string(1, static_cast<char>(c)) : fmt::format("\\x{:02x}", c);
+    return word + "'";
+  }
   std::string word = "'";
   for (char c : path) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return word + "'";

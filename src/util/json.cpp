@@ -1,27 +1,30 @@
 #include "util/json.hpp"
 
+#include <algorithm>
+
+#include "util/printable.hpp"
+
 namespace cudabpf::json {
 
 namespace {
 
-// How many bytes at the front of `text` are one well-formed UTF-8 character; 0: none are.
-std::size_t character_size(std::string_view text) {
-  auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  auto first = byte(0);
-  std::size_t size = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  if (first > 0xf4 || size > text.size()) return 0;
-  for (std::size_t i = 1; i < size; i++)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  if (first == 0xe0 && byte(1) < 0xa0) return 0;   // longer than need be
-  if (first == 0xed && byte(1) >= 0xa0) return 0;  // half of a surrogate pair
-  if (first == 0xf0 && byte(1) < 0x90) return 0;   // longer than need be
-  if (first == 0xf4 && byte(1) >= 0x90) return 0;  // beyond U+10FFFF
-  return size;
-}
-
 bool is_plain(char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; }
 
-char* put_control(char* at, unsigned char c) {
+char* put_unit(char* at, char32_t unit) {
+  at = put(at, "\\u");
+  for (int shift = 12; shift >= 0; shift -= 4) *at++ = "0123456789abcdef"[unit >> shift & 15];
+  return at;
+}
+
+// One character, as JSON writes what is not to be seen.
+char* put_escaped(char* at, char32_t code) {
+  constexpr char32_t PLANE = 0x10000, HIGH = 0xd800, LOW = 0xdc00;
+  if (code < PLANE) return put_unit(at, code);
+  at = put_unit(at, HIGH + ((code - PLANE) >> 10));
+  return put_unit(at, LOW + ((code - PLANE) & 0x3ff));
+}
+
+char* put_control(char* at, char32_t c) {
   switch (c) {
     case '\b':
       return put(at, "\\b");
@@ -34,10 +37,7 @@ char* put_control(char* at, unsigned char c) {
     case '\t':
       return put(at, "\\t");
     default:
-      at = put(at, "\\u00");
-      *at++ = "0123456789abcdef"[c >> 4];
-      *at++ = "0123456789abcdef"[c & 15];
-      return at;
+      return put_escaped(at, c);
   }
 }
 
@@ -47,24 +47,44 @@ char* put_string(char* at, std::string_view text) {
   *at++ = '"';
   while (!text.empty()) {
     char c = text[0];
-    std::size_t size = 1;
     if (is_plain(c)) {
       *at++ = c;
+      text.remove_prefix(1);
+      continue;
+    }
+    auto [code, size] = first_character(text);
+    if (!size) {
+      at = put(at, "\xef\xbf\xbd");
+      size = 1;
     } else if (c == '"' || c == '\\') {
       *at++ = '\\';
       *at++ = c;
-    } else if ((c >= 0 && c < ' ') || c == 0x7f) {
-      at = put_control(at, static_cast<unsigned char>(c));
-    } else if ((size = character_size(text)) > 0) {
+    } else if (is_printable(code)) {
       at = put(at, text.substr(0, size));
     } else {
-      at = put(at, "\xef\xbf\xbd");
-      size = 1;
+      at = put_control(at, code);
     }
     text.remove_prefix(size);
   }
   *at++ = '"';
   return at;
+}
+
+std::string without_invisible(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  char escaped[2 * MAX_EXPANSION];
+  while (!json.empty()) {
+    auto [code, size] = first_character(json);
+    bool stays = !size || code == '\n' || is_printable(code);
+    size = std::max<std::size_t>(size, 1);
+    if (stays)
+      out += json.substr(0, size);
+    else
+      out.append(escaped, put_escaped(escaped, code));
+    json.remove_prefix(size);
+  }
+  return out;
 }
 
 std::string quoted(std::string_view text) {

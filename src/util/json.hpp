@@ -50,8 +50,12 @@ inline char* put_microseconds(char* at, std::uint64_t ns) {
 }
 
 // `text` as a JSON string, quotes included. It may hold any bytes: what is not UTF-8 becomes
-// U+FFFD. Takes at most 2 + MAX_EXPANSION * text.size() bytes.
+// U+FFFD, and what is not printable is escaped: people let terminals show traces. Takes at most 2 +
+// MAX_EXPANSION * text.size() bytes.
 char* put_string(char* at, std::string_view text);
+
+// The same for JSON that somebody else wrote, as UTF-8 and without blanks but line ends and spaces.
+std::string without_invisible(std::string_view json);
 
 std::string quoted(std::string_view text);
 

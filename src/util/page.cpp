@@ -12,41 +12,7 @@ constexpr unsigned COLUMN = 11;   // of figures
 constexpr std::size_t TERM = 18;  // what is behind a word begins there
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 }  // namespace
-
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
-}
-
-std::size_t bytes_of(std::string_view text, std::size_t count) {
-  std::size_t bytes = 0;
-  for (; bytes < text.size(); bytes++)
-    if (begins_character(text[bytes]) && !count--) break;
-  return bytes;
-}
-
-std::string shortened(const std::string& text, std::size_t width) {
-  if (bytes_of(text, width) == text.size()) return text;
-  return text.substr(0, bytes_of(text, width ? width - 1 : 0)) + "…";
-}
-
-std::string printable(std::string text) {
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < text.size(); i++) {
-    auto c = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F, of which some terminals take one for an escape.
-    bool is_c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    text[size++] = c < ' ' || c == 0x7f || is_c1 ? '?' : text[i];
-    i += is_c1;
-  }
-  text.resize(size);
-  return text;
-}
-
-std::string count_of(std::uint64_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", with_commas(count), count == 1 ? one : many);
-}
 
 std::string figure_or_blank(std::uint64_t count) { return count ? human_count(count) : ""; }
 
@@ -54,6 +20,8 @@ Page::Page(const Terminal& terminal, unsigned max_width)
     : width_(std::clamp(terminal.width, MIN_WIDTH, max_width)),
       max_width_(max_width),
       color_(terminal.color) {}
+
+void Page::line(std::string_view text) { painted(printable(text)); }
 
 void Page::leave_out(std::string_view column) {
   if (!column.empty() && std::find(left_out_.begin(), left_out_.end(), column) == left_out_.end())
@@ -81,21 +49,23 @@ std::size_t Page::name_width() const {
 
 void Page::heading(std::string_view name, std::span<const std::string_view> columns) {
   columns_ = columns.size();
-  std::string text = fmt::format("{:<{}}", name, columns_ ? name_width() + 2 : 0);
+  std::size_t room = columns_ ? name_width() + 2 : width_;
+  std::string text = shortened(printable(name), room);
+  if (columns_) text += std::string(room - width_of(text), ' ');
   for (auto column : columns) text += fmt::format("{:>{}}", column, COLUMN);
-  line(color_ ? fmt::format("\033[1m{}\033[0m", text) : text);
+  painted(color_ ? fmt::format("\033[1m{}\033[0m", text) : text);
 }
 
 void Page::row(const std::string& name, std::span<const std::string> figures) {
-  text_ += fmt::format("  {:<{}}", shortened(printable(name), name_width() - 1), name_width());
-  for (const auto& figure : figures) text_ += fmt::format("{:>{}}", figure, COLUMN);
-  while (text_.back() == ' ') text_.pop_back();
-  text_ += '\n';
+  std::string text = "  " + shortened(name, name_width() - 1);
+  text += std::string(2 + name_width() - width_of(text), ' ');
+  for (const auto& figure : figures) text += fmt::format("{:>{}}", figure, COLUMN);
+  line(text);
 }
 
 void Page::term(std::string_view word, std::string_view text) {
   std::size_t begin = text_.size();
-  paragraph(printable(std::string(text)), TERM);
+  paragraph(text, TERM);
   text_.replace(begin, TERM, fmt::format("  {:<{}}", word, TERM - 2));
 }
 

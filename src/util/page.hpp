@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "util/printable.hpp"
 #include "util/terminal.hpp"
 
 namespace cudabpf {
@@ -18,8 +19,11 @@ class Page {
 
   explicit Page(const Terminal& terminal, unsigned max_width = MAX_WIDTH);
 
-  // Blanks at its end are left out.
-  void line(std::string_view text) {
+  // Whatever text is given here is made printable, but for that of painted(). Blanks at its end are
+  // left out.
+  void line(std::string_view text);
+  // Lines with colours, of which every piece of foreign text is printable already.
+  void painted(std::string_view text) {
     (text_ += text.substr(0, text.find_last_not_of(' ') + 1)) += '\n';
   }
   void blank() { text_ += '\n'; }
@@ -57,15 +61,6 @@ class Page {
   std::vector<std::string> left_out_;  // names of columns, in the order in which they were missed
 };
 
-// Characters, which is what takes room; UTF-8 has more bytes.
-std::size_t width_of(std::string_view text);
-// How many bytes the first `count` characters have.
-std::size_t bytes_of(std::string_view text, std::size_t count);
-// At most `width` characters of it, with "…" where it is cut.
-std::string shortened(const std::string& text, std::size_t width);
-// Control characters in a kernel's name must not reach the terminal.
-std::string printable(std::string text);
-std::string count_of(std::uint64_t count, std::string_view one, std::string_view many);
 std::string figure_or_blank(std::uint64_t count);
 
 }  // namespace cudabpf

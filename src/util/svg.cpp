@@ -4,6 +4,8 @@
 
 #include <iterator>
 
+#include "util/printable.hpp"
+
 namespace cudabpf {
 
 Svg::Svg(double width, double height, std::string_view title) : width_(width) {
@@ -75,8 +77,7 @@ std::string Svg::take() {
 
 std::string Svg::escaped(std::string_view text) {
   std::string out;
-  for (std::size_t i = 0; i < text.size(); i++) {
-    auto c = static_cast<unsigned char>(text[i]);
+  for (char c : printable_lines(text)) {
     if (c == '&')
       out += "&amp;";
     else if (c == '<')
@@ -85,12 +86,8 @@ std::string Svg::escaped(std::string_view text) {
       out += "&gt;";
     else if (c == '"')
       out += "&quot;";
-    else if ((c < ' ' && c != '\n') || c == 0x7f)
-      out += '?';
-    else if (text.substr(i, 3) == "\xef\xbf\xbe" || text.substr(i, 3) == "\xef\xbf\xbf")
-      out += '?', i += 2;  // no characters
     else
-      out += text[i];
+      out += c;
   }
   return out;
 }

@@ -7,6 +7,7 @@ namespace cudabpf {
 namespace {
 
 constexpr std::size_t INDENT = 2, GAP = 2;
+constexpr std::size_t MIN_TEXT = 12;  // what text is cut to at most
 
 std::string padded(const std::string& text, std::size_t width, bool to_left) {
   std::string blanks(width - std::min(width, width_of(text)), ' ');
@@ -15,12 +16,6 @@ std::string padded(const std::string& text, std::size_t width, bool to_left) {
 
 void add_line(std::string& line, const std::string& cell, std::size_t width, bool to_left) {
   line += std::string(GAP, ' ') + padded(cell, width, to_left);
-}
-
-std::string cut_in_the_middle(const std::string& text, std::size_t width) {
-  std::size_t all = width_of(text), end = width / 3;
-  if (all <= width) return text;
-  return shortened(text, width - end) + text.substr(bytes_of(text, all - end));
 }
 
 // What names differ in is often their end, or, where there are template arguments, those.
@@ -38,23 +33,25 @@ std::string cut_name(const std::string& name, std::size_t width) {
 }  // namespace
 
 void Table::row(std::string name, std::vector<std::string> cells) {
-  for (std::string& cell : cells) cell = printable(std::move(cell));
   cells.resize(columns_.size());
-  rows_.push_back({printable(std::move(name)), std::move(cells)});
+  rows_.push_back({std::move(name), std::move(cells)});
 }
 
 void Table::add_to(Page& page) const {
   std::size_t longest = width_of(title_) > INDENT ? width_of(title_) - INDENT : 0;
   for (const Row& row : rows_) longest = std::max(longest, width_of(row.name));
+  std::size_t needed = std::min(longest, name_room_);
+  std::size_t beside_names =
+      page.width() - std::min<std::size_t>(INDENT + needed + GAP, page.width());
   std::vector<std::size_t> widths(columns_.size());  // 0: left out
   std::size_t taken = INDENT;
   for (std::size_t i = 0; i < columns_.size(); i++) {
     for (const Row& row : rows_) widths[i] = std::max(widths[i], width_of(row.cells[i]));
     if (!widths[i]) continue;
+    if (columns_[i].text) widths[i] = std::min(widths[i], beside_names);
     widths[i] = std::max(widths[i], width_of(columns_[i].name));
     taken += widths[i] + GAP;
   }
-  std::size_t needed = std::min(longest, name_room_);
   while (taken + needed > page.width()) {
     unsigned most_spare = 0;
     for (std::size_t i = 0; i < columns_.size(); i++)
@@ -66,6 +63,14 @@ void Table::add_to(Page& page) const {
       widths[i] = 0;
       page.leave_out(columns_[i].name);
     }
+  }
+  // What cannot be spared and is text is cut; a figure that was cut would be another.
+  for (std::size_t i = columns_.size(); i-- > 0 && taken + needed > page.width();) {
+    std::size_t least = std::max(MIN_TEXT, width_of(columns_[i].name));
+    if (!columns_[i].text || widths[i] <= least) continue;
+    std::size_t cut = std::min(taken + needed - page.width(), widths[i] - least);
+    widths[i] -= cut;
+    taken -= cut;
   }
   std::size_t room = page.width() > taken ? page.width() - taken : 0;
   std::size_t name_width = std::min(longest, std::max(room, needed));
@@ -79,7 +84,9 @@ void Table::add_to(Page& page) const {
     std::string line =
         std::string(INDENT, ' ') + padded(cut_name(row.name, name_width), name_width, true);
     for (std::size_t i = 0; i < columns_.size(); i++)
-      if (widths[i]) add_line(line, row.cells[i], widths[i], columns_[i].text);
+      if (widths[i])
+        add_line(line, columns_[i].text ? shortened(row.cells[i], widths[i]) : row.cells[i],
+                 widths[i], columns_[i].text);
     page.line(line);
   }
 }

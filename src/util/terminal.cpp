@@ -47,6 +47,10 @@ std::string with_commas(std::uint64_t number) {
   return digits;
 }
 
+std::string count_of(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", with_commas(count), count == 1 ? one : many);
+}
+
 std::string human_count(std::uint64_t number) {
   if (number < 100'000'000) return with_commas(number);
   auto value = static_cast<double>(number);
@@ -73,7 +77,9 @@ std::string human_time(std::uint64_t ns) {
   if (ns < 999'500) return scaled(value / 1e3, "µs");
   if (ns < 999'500'000) return scaled(value / 1e6, "ms");
   if (ns < 1000'000'000'000) return scaled(value / 1e9, "s");
-  return clock_time(ns);
+  constexpr std::uint64_t HOUR = 3'600'000'000'000;
+  if (ns < 100 * HOUR) return clock_time(ns) + (ns < HOUR ? " min" : " h");
+  return scaled(value / static_cast<double>(24 * HOUR), "d");
 }
 
 std::string clock_time(std::uint64_t ns) {

@@ -89,6 +89,51 @@ class Reading(unittest.TestCase):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 self.ask(subcommand, "t.jsonl", "--svg", "-", stdout=full, status=124)
 
+    def write_hostile(self, tail):
+        """A trace in which every text of a traced program's making ends in what terminals act on."""
+        structure = {"type", "op", "format", "format_version", "severity", "ptr", "dst", "src", "handle", "stream", "kind"}
+
+        def worse(value, key=""):
+            if isinstance(value, dict):
+                return {name: worse(of, name) for name, of in value.items()}
+            if isinstance(value, list):
+                return [worse(one, key) for one in value]
+            return value if key in structure or not isinstance(value, str) else value + tail
+        lines = (ROOT / "test/golden/trace.jsonl").read_text(encoding="utf-8").splitlines()
+        lines[-1:-1] = (
+            '{"type":"kernel","op":"ioctl","name":"NV_ESC","ts":300,"duration_us":1.000,"pid":4242,"tid":4242,"ret":-1,'
+            '"error":"EINVAL","device":"nvidia0","control":"NV_CTRL","status":"NV_ERR"}',
+            '{"type":"error","op":"xid","name":"Xid 79","ts":400,"xid":79,"meaning":"off","device":"0","comm":"a","message":"b"}',
+            '{"type":"lost","ts":500,"reason":"another","severity":"lost","count":1,"since":0,"until":2}')
+        with open(self.folder / "h.jsonl", "w", encoding="utf-8") as file:
+            for line in lines:
+                file.write(json.dumps(worse(json.loads(line)), ensure_ascii=False) + "\n")
+            file.write('{"type":"' + tail.replace("\033", "") + '\n')  # and one that cannot be read
+
+    def test_hostile_trace(self):
+        """Nothing of it reaches the terminal, and no line of it is wider, but for files' names."""
+        hostile = "\033]0;title\007\r\u009b2J\u202e\u200b\U000e0041"
+        for tail in (hostile, hostile + "long 東京 " * 500, hostile + "x" * 5000):
+            self.write_hostile(tail)
+            questions = [[subcommand, "h.jsonl"] for subcommand in READERS]
+            questions += [["diff", "h.jsonl", "t.jsonl"], ["diff", "t.jsonl", "h.jsonl"], ["timeline", "--to", "1ms", "h.jsonl"],
+                          ["errors", "--all", "h.jsonl"], ["calls", "--by", "pid", "h.jsonl"],
+                          ["kernels", "--by", "name", "h.jsonl"], ["timeline", "--svg", "-", "h.jsonl"], ["memory", "--svg", "-", "h.jsonl"],
+                          ["export", "--format", "chrome", "-o", "-", "h.jsonl"], ["export", "--format", "csv", "-o", "-", "h.jsonl"]]
+            for question in [*questions, *([*question, "--json"] for question in questions[:10])]:
+                for width in (80, 120) if question in questions[:10] else (80,):
+                    done = subprocess.run([cudabpf, *question], cwd=self.folder, env={"COLUMNS": str(width)}, check=False,
+                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                    if b"expected" in done.stderr or done.returncode == 2:
+                        self.fail(done.stderr.decode())
+                    told = done.stdout.decode() + done.stderr.decode()
+                    self.assertNotRegex(told, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\U000e0041]", question)
+                    if "-o" in question or "--svg" in question or "--json" in question:
+                        continue
+                    for line in told.splitlines():
+                        wide = sum(2 if "\u3000" < c else 1 for c in line)
+                        self.assertLessEqual(wide, width, (question, line))
+
     def test_window_beyond_the_end(self):
         told, said = self.ask("timeline", "t.jsonl", "--from", "1h", status=2)
         self.assertEqual(told, "")

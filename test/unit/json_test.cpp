@@ -37,12 +37,29 @@ TEST_CASE("JSON strings are escaped, and hold only UTF-8") {
       {"\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
       {"\xe2\x82", "\"\xef\xbf\xbd\xef\xbf\xbd\""},  // cut within a character
       {"\xe2\x82x", "\"\xef\xbf\xbd\xef\xbf\xbdx\""},
+      {"a\xc2\x9b"
+       "2J",
+       R"("a\u009b2J")"},  // what a terminal would act on
+      {"a\xe2\x80\xaez", R"("a\u202ez")"},
+      {"\xf3\xa0\x80\x81", R"("\udb40\udc01")"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.json);
     CHECK(json::quoted(c.text) == c.json);
     CHECK(nlohmann::json::parse(json::quoted(c.text)).is_string());
   }
+}
+
+TEST_CASE("What is escaped means the same") {
+  for (const char* text :
+       {"\xc2\x9b", "\xe2\x80\xae", "\xf3\xa0\x80\x81", "\x7f", "\xef\xbb\xbf"}) {
+    CHECK(nlohmann::json::parse(json::quoted(text)) == text);
+    nlohmann::json object = {{"a\nb", text}};
+    std::string dumped = json::without_invisible(object.dump(2));
+    CHECK(dumped.find(text) == std::string::npos);
+    CHECK(nlohmann::json::parse(dumped) == object);
+  }
+  CHECK(json::without_invisible("{\n  \"µ\": \"東\"\n}") == "{\n  \"µ\": \"東\"\n}");
 }
 
 TEST_CASE("Any bytes become valid JSON within the promised room") {

@@ -103,3 +103,17 @@ TEST_CASE("Columns that had no room are told, once") {
   page.say_left_out();
   CHECK(page.take().empty());
 }
+
+TEST_CASE("Text of anybody's length leaves a table as wide as the page; figures are never cut") {
+  Table table("t", {{"n"}, {"error", 0, true}, {"spare", 1, true}, {"by", 0, true}});
+  table.row(std::string(5000, 'a'),
+            {std::string(12, '1'), std::string(5000, 'b'), "x", "東東東東東東東"});
+  for (unsigned width : {80, 100, 160}) {
+    Page page = page_of(width);
+    table.add_to(page);
+    std::string text = page.take();
+    CHECK(text.find(' ' + std::string(12, '1') + ' ') != std::string::npos);
+    for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
+      CHECK(width_of(text.substr(at, text.find('\n', at) - at)) <= width);
+  }
+}
