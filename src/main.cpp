@@ -1,4 +1,7 @@
 // Picks a subcommand. Each has a file of its own in src/cli/.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -9,6 +12,13 @@
 #include "util/log.hpp"
 
 namespace cudabpf {
+
+// A trace that is opened where standard error was closed would get its number, and every message.
+// What is opened here instead cannot be written to, and no command inherits it.
+static void occupy_standard_descriptors() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
 
 static int run(int argc, char** argv) {
   CLI::App app{
@@ -59,12 +69,13 @@ static int run(int argc, char** argv) {
 }  // namespace cudabpf
 
 int main(int argc, char** argv) {
+  cudabpf::occupy_standard_descriptors();
   try {
     return cudabpf::run(argc, argv);
   } catch (const std::exception& error) {  // out of memory, or standard output is full or gone
     bool not_written = std::ferror(stdout) != 0;
-    std::fprintf(stderr, "cudabpf: error: %s%s\n",
-                 not_written ? "standard output could not be written: " : "", error.what());
+    cudabpf::log::error("{}{}", not_written ? "standard output could not be written: " : "",
+                        error.what());
     return not_written ? cudabpf::exit_code::OUTPUT_FAILED : cudabpf::exit_code::FAILED;
   }
 }

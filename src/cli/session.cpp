@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 
 #include "cli/invoker.hpp"
 #include "sink/summary.hpp"
@@ -16,12 +15,6 @@
 #include "util/privileges.hpp"
 
 namespace cudabpf::cli {
-
-namespace {
-
-void write_to_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
-
-}  // namespace
 
 Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags& flags,
                                                              CaptureOptions options) {
@@ -33,6 +26,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   auto output = flags.output_options();
   if (!output) return output.error();
   std::unique_ptr<CaptureSession> session(new CaptureSession);
+  session->screen_ = std::make_unique<Screen>(STDERR_FILENO, session->signals_.hurry_fd());
   session->duration_ns_ = *duration;
   session->quiet_ = flags.quiet;
   auto capture = Capture::open(std::move(options));
@@ -41,14 +35,21 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   // From here on this process is its caller: files are made with the caller's own rights.
   if (auto dropped = privileges::drop(caller().user, session->capture_->needs()); !dropped)
     return dropped.error();
+  output->output.hurry_fd = session->signals_.hurry_fd();
   auto trace = JsonlSink::open(*output);
   if (!trace) return trace.error();
   session->trace_ = std::move(*trace);
   std::vector<Sink*> sinks{session->trace_.get(), &session->stats_};
+  Screen& screen = *session->screen_;
+  auto show = [&screen](std::string_view text, bool last) {
+    if (!last) return screen.offer(text);
+    screen.tell(text);
+    return true;
+  };
   if (flags.live)
-    sinks.push_back((session->live_ = std::make_unique<LiveSink>(write_to_stderr)).get());
+    sinks.push_back((session->live_ = std::make_unique<LiveSink>(show)).get());
   else if (!flags.quiet)
-    sinks.push_back((session->status_ = std::make_unique<StatusSink>(STDERR_FILENO)).get());
+    sinks.push_back((session->status_ = std::make_unique<StatusSink>(screen)).get());
   session->sink_ = std::make_unique<TeeSink>(std::move(sinks));
   if (session->capture_->libraries_attached() == 0)
     log::warning(
@@ -67,8 +68,7 @@ Result<> CaptureSession::begin(const std::string& mode, const std::vector<std::s
   return capture_->start(*sink_, session);
 }
 
-// Why the capture ended, in the words of the trace's `end` line.
-std::string CaptureSession::wait_for_end(const Until& until) {
+CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
   std::uint64_t begin = now_ns(CLOCK_MONOTONIC);
   bool waiting_for_command_to_stop = false;
   bool told_of_children = false;
@@ -88,15 +88,15 @@ std::string CaptureSession::wait_for_end(const Until& until) {
     if (got.signal) {
       bool command_has_it = until.command && got.from_terminal && got.signal == SIGINT &&
                             !until.command->status() && !waiting_for_command_to_stop;
-      if (!command_has_it) return got.signal == SIGINT ? "interrupted" : "terminated";
+      if (!command_has_it) return {got.signal == SIGINT ? "interrupted" : "terminated", true};
       waiting_for_command_to_stop = true;
       log::hint("waiting for the command to end; Ctrl-C again ends the trace at once");
     }
     // A command runs on, and its end is waited for; nobody else's end would be.
-    if (trace_->reader_gone() && !until.command) return "reader gone";
-    if (duration_ns_ && now_ns(CLOCK_MONOTONIC) - begin >= duration_ns_) return "duration";
+    if (trace_->reader_gone() && !until.command) return {"reader gone"};
+    if (duration_ns_ && now_ns(CLOCK_MONOTONIC) - begin >= duration_ns_) return {"duration"};
     if (until.command && until.command->status()) {
-      if (waiting_for_command_to_stop || capture_->all_ended()) return "command ended";
+      if (waiting_for_command_to_stop || capture_->all_ended()) return {"command ended"};
       if (!told_of_children && capture_->progress().processes) {
         log::hint("the command has ended; {} of its children run on and are traced until Ctrl-C",
                   capture_->progress().processes.load());
@@ -107,19 +107,19 @@ std::string CaptureSession::wait_for_end(const Until& until) {
         std::none_of(until.pids.begin(), until.pids.end(),
                      [this](std::uint32_t pid) { return capture_->is_alive(pid); }) &&
         capture_->all_ended())
-      return "targets ended";
+      return {"targets ended"};
   }
 }
 
 Result<int> CaptureSession::run_until(const Until& until) {
-  std::string reason = wait_for_end(until);
+  Ended ended = wait_for_end(until);
+  signals_.leave_to_others(ended.by_signal);
+  signals_.keep_blocked();
   std::optional<int> command_status = until.command ? until.command->status() : std::nullopt;
-  Totals totals = capture_->stop(reason, command_status);
+  Totals totals = capture_->stop(ended.reason, command_status);
   TraceWritten written = trace_->written();
   if (!quiet_) {
-    status_.reset();  // its line must not stand in the summary
-    auto summary = render_summary(stats_.stats(), totals, written, terminal_of(STDERR_FILENO));
-    std::fputs(summary.c_str(), stderr);
+    screen_->tell(render_summary(stats_.stats(), totals, written, screen_->terminal()));
   }
   if (until.command && !command_status)
     log::hint("the command (pid {}) runs on, untraced", until.command->pid());

@@ -27,6 +27,8 @@ class CaptureSession {
   static Result<std::unique_ptr<CaptureSession>> open(const CaptureFlags& flags,
                                                       CaptureOptions options);
 
+  ~CaptureSession() { signals_.leave_to_others(false); }
+
   // Selects whom to trace, then writes the header and starts reading: who sees the header knows
   // that tracing has begun.
   Result<> begin(const std::string& mode, const std::vector<std::string>& command,
@@ -43,9 +45,14 @@ class CaptureSession {
  private:
   CaptureSession() = default;
 
-  std::string wait_for_end(const Until& until);
+  struct Ended {
+    std::string reason;  // in the words of the trace's `end` line
+    bool by_signal = false;
+  };
+  Ended wait_for_end(const Until& until);
 
-  Signals signals_;  // first: threads inherit what it blocks
+  Signals signals_;                 // first: threads inherit what it blocks
+  std::unique_ptr<Screen> screen_;  // second: whatever ends after it may have something to say
   std::uint64_t duration_ns_ = 0;
   bool quiet_ = false;
   std::unique_ptr<JsonlSink> trace_;

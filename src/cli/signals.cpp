@@ -1,5 +1,7 @@
 #include "cli/signals.hpp"
 
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -13,9 +15,21 @@ Signals::Signals() {
   sigaddset(&ours, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &ours, &before_);
   fd_ = Fd(signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC));
+  hurry_fd_ = Fd(epoll_create1(EPOLL_CLOEXEC));
 }
 
-Signals::~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+Signals::~Signals() {
+  if (!kept_) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void Signals::leave_to_others(bool one_came) {
+  epoll_event readable{};
+  readable.events = EPOLLIN;
+  epoll_ctl(hurry_fd_.get(), EPOLL_CTL_ADD, fd_.get(), &readable);
+  if (!one_came) return;
+  came_ = Fd(eventfd(1, EFD_CLOEXEC));
+  epoll_ctl(hurry_fd_.get(), EPOLL_CTL_ADD, came_.get(), &readable);
+}
 
 Signals::Got Signals::read() {
   signalfd_siginfo info{};

@@ -10,7 +10,7 @@ namespace cudabpf::cli {
 class Signals {
  public:
   Signals();   // blocks them for this thread and those it starts
-  ~Signals();  // and gives them back
+  ~Signals();  // and gives them back, but for keep_blocked()
 
   int fd() const { return fd_.get(); }
 
@@ -21,9 +21,19 @@ class Signals {
   };
   Got read();
 
+  // The trace ends, because of a signal or not: from here on nobody reads them, and one that came
+  // or comes makes hurry_fd() readable, for those who wait for a pipe's reader or a terminal.
+  void leave_to_others(bool one_came);
+  int hurry_fd() const { return hurry_fd_.get(); }
+  // To the end of the process: another Ctrl-C is not to replace its status.
+  void keep_blocked() { kept_ = true; }
+
  private:
   sigset_t before_{};
   Fd fd_;
+  Fd hurry_fd_;  // an epoll of those that are readable to hurry
+  Fd came_;
+  bool kept_ = false;
 };
 
 }  // namespace cudabpf::cli

@@ -6,6 +6,7 @@
 
 #include "decode/driver.hpp"
 #include "sink/event_lines.hpp"
+#include "util/printable.hpp"
 #include "util/terminal.hpp"
 
 namespace cudabpf {
@@ -13,14 +14,6 @@ namespace cudabpf {
 namespace {
 
 constexpr std::size_t LINES_A_FLUSH = 200;
-
-// Text of traced programs is not to move the cursor.
-std::string printable(std::string_view text) {
-  std::string safe(text);
-  for (char& c : safe)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  return safe;
-}
 
 std::string dimensions(const Dim3& of) {
   if (of.z > 1) return fmt::format("{}x{}x{}", of.x, of.y, of.z);
@@ -124,9 +117,15 @@ void LiveSink::lost(const LossEvent& loss) {
                   info(loss.reason).name));
 }
 
-void LiveSink::flush() {
-  if (left_out_) pending_ += fmt::format("               … {} more\n", with_commas(left_out_));
-  if (!pending_.empty()) write_(pending_);
+void LiveSink::hand_over(bool last) {
+  auto more = [](std::size_t lines) {
+    return lines ? fmt::format("               … {} more\n", with_commas(lines)) : std::string();
+  };
+  std::string text = more(left_out_before_) + pending_ + more(left_out_);
+  if (text.empty() || write_(text, last))
+    left_out_before_ = 0;
+  else
+    left_out_before_ += lines_ + left_out_;
   pending_.clear();
   lines_ = left_out_ = 0;
 }

@@ -14,7 +14,8 @@ namespace cudabpf {
 
 class LiveSink : public Sink {
  public:
-  using Write = std::function<void(std::string_view text)>;
+  // False: there is no room for it now. What is `last` comes in any case.
+  using Write = std::function<bool(std::string_view text, bool last)>;
   explicit LiveSink(Write write) : write_(std::move(write)) {}
 
   void begin(const Session&) override {}
@@ -24,17 +25,20 @@ class LiveSink : public Sink {
   void process(const Process& process) override;
   void library(const Library& library) override;
   void lost(const LossEvent& loss) override;
-  void flush() override;
-  void end(const Totals&) override { flush(); }
+  void flush() override { hand_over(false); }
+  void end(const Totals&) override { hand_over(true); }
 
  private:
   void add(std::uint64_t ts, std::string_view who, std::string_view what);
+  void hand_over(bool last);
   std::string name_of(std::uint32_t pid) const;  // "python/4242"
 
   Write write_;
   std::string pending_;
-  std::size_t lines_ = 0;     // since the last flush; more than can be read are
-  std::size_t left_out_ = 0;  // left out, for the trace is not to wait for a terminal
+  // The trace is not to wait for a terminal, nor a person to be shown more than can be read: what
+  // is left out is counted, before and after the lines that are pending.
+  std::size_t lines_ = 0;
+  std::size_t left_out_before_ = 0, left_out_ = 0;
   std::unordered_map<std::uint32_t, std::string> names_;
 };
 

@@ -1,8 +1,6 @@
 #include "sink/output.hpp"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "util/clock.hpp"
 #include "util/log.hpp"
 #include "util/privileges.hpp"
+#include "util/threads.hpp"
 
 namespace cudabpf {
 
@@ -38,18 +37,6 @@ std::string with_infix(const std::string& path, const std::string& infix) {
   }
   return std::filesystem::path(path).replace_filename(
       name.stem().string() + infix + name.extension().string() + extension.string());
-}
-
-// The writer gets no signals: they are the main thread's to handle, and SIGPIPE and SIGXFSZ, which
-// come to the thread that writes, must be errors and not the end. The process's dispositions stay
-// as they are: traced commands inherit them.
-std::thread start_without_signals(std::thread (*make)(Output*), Output* output) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread = make(output);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
 }
 
 }  // namespace
@@ -107,13 +94,13 @@ Result<> Output::open_file() {
     int fd = ::fcntl(options_.stream >= 0 ? options_.stream : STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) return errno_error("cannot write the trace to standard output");
     path_ = std::string("-");  // g++ 12 takes the plain assignment for an overlapping copy
-    file_ = TraceFile::stream(Fd(fd));
+    file_ = TraceFile::stream(Fd(fd), options_.hurry_fd);
   } else {
     // What a user names is replaced; what cudabpf names or numbers never is.
     bool may_replace = !options_.rotates && !options_.own_choice;
     while (!file_) {
       path_ = file_path();
-      auto file = TraceFile::create(path_, may_replace);
+      auto file = TraceFile::create(path_, may_replace, options_.hurry_fd);
       if (file)
         file_ = std::move(*file);
       else if (may_replace || ::access(path_.c_str(), F_OK) != 0)
@@ -143,8 +130,7 @@ void Output::start(std::string header, const Part& part, std::uint64_t trace_sta
   header_ = std::move(header);
   part_ = part;
   trace_start_ns_ = trace_start_ns;
-  writer_ = start_without_signals(
-      [](Output* output) { return std::thread([output] { output->run(); }); }, this);
+  writer_ = thread_without_signals([this] { run(); });
 }
 
 Output::Block Output::take() {
@@ -301,10 +287,13 @@ void Output::lose(std::uint64_t lines) {
 void Output::failed() {
   int why = errno;
   retry_at_ns_ = now() + options_.retry_ns;
-  closed_ = why == EPIPE;
+  bool gave_up = file_ && file_->gave_up();
+  closed_ = why == EPIPE || gave_up;
   if (warned_) return;
   warned_ = true;
-  if (closed_)
+  if (gave_up)
+    log::warning("nobody reads the trace from standard output; the rest is lost");
+  else if (closed_)
     log::warning("whoever read the trace from standard output has gone; the rest is lost");
   else
     log::warning("cannot write the trace to {}: {}. Calls are counted as lost until it works again",

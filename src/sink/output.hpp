@@ -29,6 +29,7 @@ struct OutputOptions {
   unsigned keep = 0;  // how many of the rotated files stay, those of earlier traces too; 0: all
   std::uint64_t retry_ns = 1'000'000'000;  // after writing failed
   int stream = -1;                         // write to this instead of `path`; stays the caller's
+  int hurry_fd = -1;  // readable: who reads the stream is not waited for much longer
 };
 
 class Output {

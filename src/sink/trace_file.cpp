@@ -1,14 +1,19 @@
 #include "sink/trace_file.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <limits.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <optional>
+
+#include "util/clock.hpp"
 
 namespace cudabpf {
 
@@ -29,12 +34,24 @@ std::optional<int> descriptor_named(std::string_view path) {
   return std::nullopt;
 }
 
+// After a signal: so long without a byte taken, and so long in all.
+constexpr std::uint64_t SILENCE_NS = 2'000'000'000, HURRY_NS = 30'000'000'000;
+
+// The same pipe or terminal, never to block. Making `fd` itself so would make it so for everybody
+// who shares it: the shell, the command. Nothing where that cannot be had.
+Fd never_blocking(int fd) {
+  struct stat of {};
+  if (::fstat(fd, &of) != 0 || !(S_ISFIFO(of.st_mode) || ::isatty(fd))) return Fd();
+  return Fd(::open(fmt::format("/proc/self/fd/{}", fd).c_str(),
+                   O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
 }  // namespace
 
-Result<TraceFile> TraceFile::create(const std::string& path, bool may_replace) {
+Result<TraceFile> TraceFile::create(const std::string& path, bool may_replace, int hurry_fd) {
   if (auto named = descriptor_named(path)) {
     Fd fd(::fcntl(*named, F_DUPFD_CLOEXEC, 0));
-    if (fd) return stream(std::move(fd));
+    if (fd) return stream(std::move(fd), hurry_fd);
     return errno_error("cannot write to " + path, "sudo closes what its caller has open above 2",
                        exit_code::OUTPUT_FAILED);
   }
@@ -55,7 +72,35 @@ Result<TraceFile> TraceFile::create(const std::string& path, bool may_replace) {
   return TraceFile(std::move(fd), true);
 }
 
-TraceFile TraceFile::stream(Fd fd) { return TraceFile(std::move(fd), false); }
+TraceFile TraceFile::stream(Fd fd, int hurry_fd) {
+  Fd own = never_blocking(fd.get());
+  bool blocks = !own;
+  TraceFile file(own ? std::move(own) : std::move(fd), false);
+  // Where poll() finds room in a socket or a pipe, there is room for as much.
+  file.at_once_ = blocks ? PIPE_BUF : SSIZE_MAX;
+  file.hurry_fd_ = hurry_fd;
+  return file;
+}
+
+// Until the stream takes something or says that it never will. False: it is not waited for any
+// more.
+bool TraceFile::wait_for_reader() {
+  for (;;) {
+    std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+    std::uint64_t end =
+        std::min(std::max(took_ns_, hurried_ns_) + SILENCE_NS, hurried_ns_ + HURRY_NS);
+    gave_up_ = hurried_ns_ && now >= end;
+    if (gave_up_) {
+      errno = ETIMEDOUT;
+      return false;
+    }
+    int ms = hurried_ns_ ? static_cast<int>((end - now) / 1'000'000 + 1) : -1;
+    pollfd polled[] = {{fd_.get(), POLLOUT, 0}, {hurried_ns_ ? -1 : hurry_fd_, POLLIN, 0}};
+    if (::poll(polled, std::size(polled), ms) < 0 && errno != EINTR) return true;
+    if (polled[1].revents) hurried_ns_ = now_ns(CLOCK_MONOTONIC);
+    if (polled[0].revents) return true;
+  }
+}
 
 // As much of `bytes` as can be written; errno tells why it is not all.
 std::size_t TraceFile::write_some(std::string_view bytes) {
@@ -63,13 +108,14 @@ std::size_t TraceFile::write_some(std::string_view bytes) {
   while (done < bytes.size()) {
     const char* from = bytes.data() + done;
     std::size_t size = bytes.size() - done;
+    if (!can_cut_ && !wait_for_reader()) break;
     ssize_t written = can_cut_ ? ::pwrite(fd_.get(), from, size, static_cast<off_t>(size_ + done))
-                               : ::write(fd_.get(), from, size);
+                               : ::write(fd_.get(), from, std::min(size, at_once_));
     if (written > 0) {
       done += static_cast<std::size_t>(written);
-    } else if (written < 0 && errno == EAGAIN) {  // a pipe whose reader is slow
-      pollfd wait{fd_.get(), POLLOUT, 0};
-      ::poll(&wait, 1, -1);
+      if (!can_cut_) took_ns_ = now_ns(CLOCK_MONOTONIC);
+    } else if (written < 0 && errno == EAGAIN) {
+      ::poll(nullptr, 0, 1);  // somebody else who writes to it was quicker
     } else if (written == 0 || errno != EINTR) {
       if (written == 0) errno = EIO;
       break;

@@ -14,10 +14,11 @@ class TraceFile {
  public:
   // Makes the file. One that is there is replaced, if it may be and is a regular file; nothing else
   // is touched: the writer may be root, and the folder anybody's. /dev/stdout and /dev/fd/N are
-  // what this process has open there.
-  static Result<TraceFile> create(const std::string& path, bool may_replace);
-  // Writes to something that is open already and cannot be cut: a pipe, a terminal.
-  static TraceFile stream(Fd fd);
+  // what this process has open there, as for stream().
+  static Result<TraceFile> create(const std::string& path, bool may_replace, int hurry_fd = -1);
+  // Writes to something that is open already and cannot be cut: a pipe, a terminal. It is waited
+  // for until it takes what is written, but once `hurry_fd` is readable not for long any more.
+  static TraceFile stream(Fd fd, int hurry_fd = -1);
 
   // Appends whole lines. Returns how many bytes, again of whole lines, are written for good: fewer
   // than `bytes` has if writing failed, and then errno tells why.
@@ -29,16 +30,22 @@ class TraceFile {
 
   std::uint64_t size() const { return size_; }
   bool is_stream() const { return !can_cut_; }
+  bool gave_up() const { return gave_up_; }  // a stream took nothing for too long
 
  private:
   TraceFile(Fd fd, bool can_cut) : fd_(std::move(fd)), can_cut_(can_cut) {}
+  bool wait_for_reader();
   std::size_t write_some(std::string_view bytes);
   std::size_t keep(std::size_t size);
 
   Fd fd_;
   bool can_cut_;
-  std::uint64_t size_ = 0;  // of whole lines
-  std::string rest_;        // of a line that a stream took half of
+  std::uint64_t size_ = 0;   // of whole lines
+  std::string rest_;         // of a line that a stream took half of
+  std::size_t at_once_ = 0;  // bytes that a stream takes without blocking, when it takes any
+  int hurry_fd_ = -1;
+  std::uint64_t took_ns_ = 0, hurried_ns_ = 0;  // when it last took something; when the hurry began
+  bool gave_up_ = false;
 };
 
 // Makes the folder of `path` if it is missing. Root follows no link there that somebody else made.

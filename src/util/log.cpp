@@ -5,10 +5,13 @@
 #include <atomic>
 #include <string>
 
+#include "util/printable.hpp"
+#include "util/screen.hpp"
+
 namespace cudabpf::log {
 
 namespace {
-std::atomic<void (*)()> g_clear_line{nullptr};
+std::atomic<Screen*> g_screen{nullptr};
 std::atomic<bool> g_quiet{false};
 
 constexpr std::string_view prefix(Level level) {
@@ -26,13 +29,13 @@ constexpr std::string_view prefix(Level level) {
 }
 }  // namespace
 
-void set_line_guard(void (*clear_line)()) { g_clear_line = clear_line; }
+void set_screen(Screen* screen) { g_screen = screen; }
 void set_quiet(bool quiet) { g_quiet = quiet; }
 
 void write(Level level, std::string_view message) {
   if (level == Level::hint && g_quiet) return;
-  if (auto* clear = g_clear_line.load()) clear();
-  std::string line = fmt::format("cudabpf: {}{}\n", prefix(level), message);
+  std::string line = fmt::format("cudabpf: {}{}\n", prefix(level), printable(message));
+  if (Screen* screen = g_screen) return screen->tell(line);
   // One write, so that lines of several threads do not mix. Nothing can be done if stderr is gone.
   [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }

@@ -11,14 +11,18 @@
 
 #include "util/result.hpp"
 
+namespace cudabpf {
+class Screen;
+}
+
 namespace cudabpf::log {
 
 enum class Level { hint, warning, error, bug };
 
-// Called before a message is written and after, so that a status line can get out of the way.
-void set_line_guard(void (*clear_line)());
-void set_quiet(bool quiet);  // drops hints
-void write(Level level, std::string_view message);
+// Where messages go as long as it is there, instead of straight to stderr.
+void set_screen(Screen* screen);
+void set_quiet(bool quiet);                         // drops hints
+void write(Level level, std::string_view message);  // made printable, on one line
 
 template <typename... T>
 void hint(fmt::format_string<T...> format, T&&... args) {

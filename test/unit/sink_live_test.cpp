@@ -10,7 +10,12 @@ namespace {
 
 struct Watching {
   std::string text;
-  LiveSink sink{[this](std::string_view part) { text += part; }};
+  bool stopped = false;
+  LiveSink sink{[this](std::string_view part, bool last) {
+    if (stopped && !last) return false;
+    text += part;
+    return true;
+  }};
   std::string take() {
     sink.flush();
     return std::exchange(text, {});
@@ -106,4 +111,39 @@ TEST_CASE("More than can be read is left out, and said to be") {
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
   w.sink.end({});
   CHECK(w.text.empty());
+}
+
+TEST_CASE("What a stopped terminal did not take is counted where it would stand") {
+  Watching w;
+  w.stopped = true;
+  for (int flush = 0; flush < 3; flush++) {
+    for (int i = 0; i < 300; i++) w.sink.process(started());
+    w.sink.flush();
+  }
+  CHECK(w.text.empty());
+  w.stopped = false;
+  w.sink.process(started());
+  std::string text = w.take();
+  CHECK(std::count(text.begin(), text.end(), '\n') == 2);
+  CHECK(text.starts_with("               … 900 more\n    0.001500  python/42 "));
+  w.stopped = true;
+  w.sink.process(started());
+  w.sink.flush();
+  w.sink.end({});
+  CHECK(w.text == "               … 1 more\n");
+}
+
+TEST_CASE("A traced program cannot write to the terminal that watches it") {
+  Watching w;
+  Process process = started();
+  process.comm =
+      "\xc2\x9b"
+      "2J";
+  process.cmdline = "a\xe2\x80\xaetxt.exe \xff\n0.1 forged";
+  w.sink.process(process);
+  CHECK(w.take() == "    0.001500  ?2J/42                  is traced: a?txt.exe ??0.1 forged\n");
+  Library library;
+  library.path = "/tmp/\033]0;title\a/libcuda.so";
+  w.sink.library(library);
+  CHECK(w.take().ends_with("  traces /tmp/?]0;title?/libcuda.so\n"));
 }

@@ -1,8 +1,10 @@
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/generators/catch_generators.hpp>
 #include <chrono>
 #include <filesystem>
@@ -407,6 +409,65 @@ TEST_CASE("A reader that goes away ends the output, not the program") {
   sink->end(totals_of(111));
   CHECK(sink->written().lost == 111);
   CHECK(!sink->written().complete);
+}
+
+TEST_CASE("A pipe that nobody reads is not waited for once there is a hurry") {
+  QuietStderr quiet;
+  Pipe pipe;
+  Fd hurry(::eventfd(0, EFD_CLOEXEC));
+  OutputOptions options = to_stream(pipe.writer.get());
+  options.hurry_fd = hurry.get();
+  auto sink = open_sink(options);
+  sink->begin(session_now());
+  // More than all blocks hold: whoever makes calls waits, as the ring's reader does.
+  std::thread hurries([&] {
+    wait_ms(300);
+    std::uint64_t one = 1;
+    CHECK(::write(hurry.get(), &one, sizeof(one)) == sizeof(one));
+  });
+  auto begin = now_ns(CLOCK_MONOTONIC);
+  constexpr std::uint64_t MANY = 100'000;
+  make_calls(*sink, 1, MANY);
+  sink->end(totals_of(MANY));
+  hurries.join();
+  auto took = now_ns(CLOCK_MONOTONIC) - begin;
+  CHECK(took > 2'000'000'000);
+  CHECK(took < 4'000'000'000);
+  TraceWritten written = sink->written();
+  CHECK(!written.complete);
+  sink.reset();
+  REQUIRE((::fcntl(pipe.writer.get(), F_GETFL) & O_NONBLOCK) == 0);  // it is others', too
+  pipe.writer.reset();
+  std::string text(1 << 20, '\0');
+  ssize_t size = ::read(pipe.reader.get(), text.data(), text.size());
+  REQUIRE(size > 0);
+  text.resize(static_cast<std::size_t>(size));
+  auto whole = static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  CHECK(whole - 1 + written.lost == MANY);  // the header is no call
+}
+
+TEST_CASE("A slow reader gets every line though there is a hurry") {
+  Pipe pipe;
+  std::string text;
+  std::thread reader([&] {
+    std::string buffer(1 << 16, '\0');
+    for (ssize_t size; (size = ::read(pipe.reader.get(), buffer.data(), buffer.size())) > 0;) {
+      text.append(buffer, 0, static_cast<std::size_t>(size));
+      wait_ms(100);
+    }
+  });
+  Fd hurry(::eventfd(1, EFD_CLOEXEC));
+  OutputOptions options = to_stream(pipe.writer.get());
+  options.hurry_fd = hurry.get();
+  auto sink = open_sink(options);
+  pipe.writer.reset();
+  sink->begin(session_now());
+  make_calls(*sink, 1, 8000);  // some 3 s
+  sink->end(totals_of(8000));
+  CHECK(sink->written().complete);
+  sink.reset();
+  reader.join();
+  CHECK(trace_lines(text).size() == 8002);
 }
 
 TEST_CASE("A slow reader of a pipe that does not block gets every line") {
