@@ -104,6 +104,7 @@ struct Line {
 
   bool has(Field field) const { return present >> static_cast<unsigned>(field) & 1; }
   void set(Field field) { present |= 1U << static_cast<unsigned>(field); }
+  void unset(Field field) { present &= ~(1U << static_cast<unsigned>(field)); }
   std::uint64_t end() const { return ts + duration; }
   // It returned, and with an error.
   bool failed() const {

@@ -168,6 +168,7 @@ bool LineParser::parse(std::string_view text, Line& line) {
   }
   if (!document.current_location().error()) return false;  // something comes after it
   line.kind = kind_of(line);
+  drop_others_fields(line);
   if (!is_event(line.kind) && nests_too_deep(text)) return false;
   constexpr std::uint64_t LATEST = std::numeric_limits<std::int64_t>::max();
   return line.ts <= LATEST && line.duration <= LATEST - line.ts;  // end() does not wrap around
@@ -320,6 +321,17 @@ LineKind LineParser::kind_of(const Line& line) const {
   if (line.type == words_.lost) return LineKind::lost;
   if (line.type == words_.error) return LineKind::gpu_error;
   return LineKind::other;
+}
+
+// A field that lines of this kind do not have is passed over, as one that is not known is: an
+// analysis need not ask itself whether an interrupt has a process.
+void LineParser::drop_others_fields(Line& line) {
+  if (line.kind == LineKind::interrupt) {
+    for (Field field : {Field::pid, Field::tid, Field::call}) line.unset(field);
+    line.pid = line.tid = 0;
+    line.call = 0;
+  }
+  if (!is_event(line.kind) && line.kind != LineKind::process) line.op = {};
 }
 
 }  // namespace cudabpf::analyze

@@ -33,6 +33,7 @@ class LineParser {
 
   bool field(std::string_view key, void* value, Line& line);
   LineKind kind_of(const Line& line) const;
+  static void drop_others_fields(Line& line);
 
   Names names_;
   Words words_;

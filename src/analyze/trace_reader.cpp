@@ -80,7 +80,11 @@ Result<> TraceReader::take_header(std::string_view text) {
   std::string path = input_name(facts_.paths[file_ - 1]);
   nlohmann::json header;
   if (!nests_too_deep(text)) header = nlohmann::json::parse(text, nullptr, false);
-  if (!header.is_object() || header.value("format", nlohmann::json()) != "cudabpf-trace") {
+  // As analyses will see it: they begin with a header, or the file is refused.
+  Line line;
+  bool is_header = parser_.parse(text, line) && line.kind == LineKind::header;
+  if (!is_header || !header.is_object() ||
+      header.value("format", nlohmann::json()) != "cudabpf-trace") {
     bool ours = header.is_object() && header.contains("type") && header.contains("ts");
     return Error{fmt::format("{}: is no trace; {}", path,
                              ours                 ? "its first line, the header, is missing"

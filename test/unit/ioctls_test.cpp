@@ -171,3 +171,13 @@ TEST_CASE("A trace without the driver says how to have it") {
   CHECK_THAT(page_of(R"(,"driver_traced":false)"), ContainsSubstring("take one with --kernel"));
   CHECK_THAT(page_of(TRACED), ContainsSubstring("Nothing was asked"));
 }
+
+TEST_CASE("An interrupt is of no process, whatever its line says") {
+  Ioctls::Answer answer =
+      answer_of(R"({"type":"kernel","op":"interrupt","name":"isr","ts":1,"pid":7,"tid":7,"call":3})"
+                "\n" +
+                call(3, "cuInit", 1));
+  CHECK(told(answer.operations) == Told{"interrupt: isr 1 0 0 0"});
+  CHECK(answer.processes.empty());
+  CHECK(answer.calls.empty());
+}

@@ -64,7 +64,7 @@ TEST_CASE("Fields of a launch") {
 TEST_CASE("Names are told apart by their text, however it is escaped") {
   Parsing p;
   auto name = [&](const std::string& json) {
-    REQUIRE(p.parse(R"({"name":)" + json + R"(,"op":"launch"})"));
+    REQUIRE(p.parse(R"({"id":1,"name":)" + json + R"(,"op":"launch"})"));
     CHECK(p.text(p.line.op) == "launch");
     return p.line.name;
   };
@@ -212,4 +212,18 @@ TEST_CASE("Names are kept once") {
   CHECK(names.add("cuInit") == first);
   CHECK(names.text(names.add("name 4321")) == "name 4321");
   CHECK(names.text(names.add(std::string(1 << 20, 'k'))).size() == 1 << 20);
+}
+
+TEST_CASE("Fields that lines of a kind do not have are passed over") {
+  Parsing p;
+  REQUIRE(p.parse(R"({"type":"kernel","op":"interrupt","name":"isr","pid":7,"tid":8,"call":9})"));
+  CHECK(p.line.kind == LineKind::interrupt);
+  CHECK(p.text(p.line.op) == "interrupt");
+  for (Field field : {Field::pid, Field::tid, Field::call}) CHECK_FALSE(p.line.has(field));
+  CHECK(p.line.pid + p.line.tid + p.line.call == 0);
+  REQUIRE(p.parse(R"({"type":"memory","op":"alloc","name":"cuMemAlloc","pid":7})"));
+  CHECK(p.line.kind == LineKind::other);  // a call has an id
+  CHECK_FALSE(p.line.op);
+  REQUIRE(p.parse(R"({"type":"process","op":"exec","pid":7})"));
+  CHECK(p.text(p.line.op) == "exec");
 }

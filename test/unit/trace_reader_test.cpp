@@ -323,3 +323,16 @@ TEST_CASE("How many calls and operations there are") {
   CHECK(facts.calls == 1);
   CHECK(facts.operations == 2);
 }
+
+TEST_CASE(
+    "A file whose first line is a header for one reader of JSON and not for another is refused") {
+  TemporaryFolder folder;
+  const std::string format = R"("format":"cudabpf-trace","format_version":"1.1")";
+  for (const std::string& first :
+       {R"({"type":"end",)" + format + "}", "{" + format + "}", R"({"type":null,)" + format + "}",
+        R"({"type":"trace","type":"end",)" + format + "}",
+        R"({"type":"trace","id":1,)" + format + "}", R"({"type":"trace","ts":"x",)" + format + "}"})
+    CHECK_THAT(refusal(folder.write("t", first + "\n" + call(1) + END)),
+               ContainsSubstring("is no trace"));
+  CHECK(refusal(folder.write("t", R"({"type":"trace",)" + format + "}")) == "none");
+}
