@@ -125,6 +125,8 @@ std::vector<Difference::Total> totals(const Measures& a, const Measures& b) {
       to("memory at its peak, " + peak.name, Unit::bytes) = peak.bytes;
   }
   for (auto& [name, total] : more) all.push_back(std::move(total));
+  add("allocations not followed, being too many", Unit::count, a.memory_left_out().blocks,
+      b.memory_left_out().blocks);
   add("operations on the driver", Unit::count, operations(a), operations(b));
   add("processes that ended badly", Unit::count, errors_a.bad_exits, errors_b.bad_exits);
   auto working = [](const Measures& of) {

@@ -42,6 +42,7 @@ class Measures : public Analysis, private LiveMemory::Listener {
   Errors::Answer errors() const { return errors_.answer(); }
   std::vector<Transfers> transfers() const;
   std::vector<Peak> peaks() const;  // of each kind of memory that there was
+  const LiveMemory::LeftOut& memory_left_out() const { return memory_.left_out(); }
 
  private:
   void allocated(const LiveMemory::Block& block) override;

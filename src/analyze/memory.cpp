@@ -165,20 +165,21 @@ void Memory::finish(const TraceFacts& facts) {
 }
 
 void Memory::find_holders() {
-  using Live = std::array<std::vector<Block>, SIDES>;
-  std::vector<Live> live(holders_.size());
-  Live all;
+  auto each_holder = [&](auto&& visit) {
+    for (std::size_t side = 0; side < SIDES; side++) {
+      visit(all_, side);
+      for (Holder& holder : holders_) visit(holder, side);
+    }
+  };
+  each_holder([](Holder& holder, std::size_t side) {
+    holder.at_peak[side] = holder.peaks[side].ended_since();
+  });
   live_.each([&](const Block& block) {
     auto side = static_cast<std::size_t>(side_of(block.kind));
-    all[side].push_back(block);
-    live[holder_by_process_.at(block.process)][side].push_back(block);
+    for (Holder* holder : {&all_, &holders_[holder_by_process_.at(block.process)]})
+      if (holder->peaks[side].was_live(block)) MemoryPeak::add(holder->at_peak[side], block);
   });
-  auto find = [](Holder& holder, const Live& live) {
-    for (std::size_t side = 0; side < SIDES; side++)
-      holder.at_peak[side] = holder.peaks[side].holders(live[side]);
-  };
-  find(all_, all);
-  for (std::size_t i = 0; i < holders_.size(); i++) find(holders_[i], live[i]);
+  each_holder([](Holder& holder, std::size_t side) { MemoryPeak::sort(holder.at_peak[side]); });
 }
 
 std::vector<Memory::Churn> Memory::churn() const {

@@ -101,6 +101,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   std::uint64_t allocating_time() const { return last_allocation_ - first_allocation_; }
   std::uint64_t duration() const { return duration_; }
   std::uint64_t not_returned() const { return not_returned_; }  // allocations of unknown outcome
+  const LiveMemory::LeftOut& left_out() const { return live_.left_out(); }
 
   // The curve in so many columns, from the trace's beginning to its end.
   std::vector<Level> columns(const Curve& curve, std::size_t count) const;

@@ -102,6 +102,10 @@ Json memory_json(const Memory& memory) {
                                                      {"largest", never_freed}}},
       {"frees_without_allocation", {{"count", memory.unknown_free_count()}, {"first", unknown}}},
       {"churn", churn},
+      {"not_followed",
+       {{"allocations", memory.left_out().blocks},
+        {"bytes", memory.left_out().bytes},
+        {"mappings", memory.left_out().mappings}}},
       {"allocations_not_seen_to_return", memory.not_returned()}};
 }
 

@@ -239,6 +239,10 @@ void add_memory(Page& page, const Memory& memory, std::size_t at_most) {
   add_never_freed(page, memory, at_most);
   add_unknown_frees(page, memory);
   add_churn(page, memory, at_most);
+  if (memory.left_out().any()) {
+    page.blank();
+    page.paragraph(text_of(memory.left_out()), 0);
+  }
   if (!memory.not_returned()) return;
   page.blank();
   page.paragraph(count_of(memory.not_returned(), "allocation was", "allocations were") +

@@ -49,15 +49,11 @@ void MemoryPeak::add(Holders& to, const LiveMemory::Block& block) {
   to.largest.insert(std::upper_bound(to.largest.begin(), to.largest.end(), block, larger), block);
 }
 
-MemoryPeak::Holders MemoryPeak::holders(const std::vector<LiveMemory::Block>& live) const {
-  Holders holders = ended_since_;
-  for (const auto& block : live)
-    if (was_live(block)) add(holders, block);
+void MemoryPeak::sort(Holders& holders) {
   std::sort(holders.groups.begin(), holders.groups.end(), [](const Group& a, const Group& b) {
     return std::tuple(b.bytes, a.function.id, a.size_class) <
            std::tuple(a.bytes, b.function.id, b.size_class);
   });
-  return holders;
 }
 
 std::string size_class_name(unsigned size_class) {

@@ -35,14 +35,14 @@ class MemoryPeak {
   std::uint64_t ts() const { return ts_; }
   bool was_live(const LiveMemory::Block& block) const { return block.number <= number_; }
 
-  // Gets all that is still live and was shown to this peak.
-  Holders holders(const std::vector<LiveMemory::Block>& live) const;
+  // Those of it that have ended since; what is still live of it is to be added.
+  const Holders& ended_since() const { return ended_since_; }
+  static void add(Holders& to, const LiveMemory::Block& block);
+  static void sort(Holders& holders);
 
  private:
   // So many groups are kept apart.
   static constexpr std::size_t MAX_GROUPS = 256;
-
-  static void add(Holders& to, const LiveMemory::Block& block);
 
   std::uint64_t held_ = 0;
   std::uint64_t bytes_ = 0, ts_ = 0, number_ = 0;

@@ -276,6 +276,9 @@ std::string Summary::memory_answer() const {
     text += fmt::format("; {} in {} held until the process or the trace ended",
                         human_bytes(memory_.never_freed_bytes()),
                         count_of(memory_.never_freed_blocks(), "block was", "blocks were"));
+  if (memory_.left_out().any())
+    text += fmt::format("; {} not followed, being too many at once",
+                        count_of(memory_.left_out().blocks, "allocation", "allocations"));
   return text;
 }
 

@@ -66,6 +66,9 @@ void Tracks::finish(const TraceFacts& facts) {
   if (flows_left_out_)
     missing(facts.last_ts, "arrows that were too many at once", "count",
             fmt::format("{}", flows_left_out_));
+  if (live_.left_out().any())
+    missing(facts.last_ts, "memory that was too much to be followed", "so",
+            text_of(live_.left_out()));
   for (TrackWriter* writer : writers_) writer->finish(facts);
 }
 

@@ -1,9 +1,11 @@
 #include "analyze/live_memory.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <map>
 #include <vector>
 
 #include "analyzing.hpp"
+#include "util/hash.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
@@ -30,13 +32,15 @@ class Told : public LiveMemory::Listener {
 
   Lines told;
   LiveMemory::Block last;
+  LiveMemory::LeftOut left_out;
 };
 
-Told tell(const Trace& trace) {
+Told tell(const Trace& trace, std::size_t most = LiveMemory::MOST) {
   Told told;
   LineParser parser;
-  LiveMemory live(parser.names(), told);
+  LiveMemory live(parser.names(), told, most);
   each_line(parser, trace.text, [&](const Line& line) { live.line(line); });
+  told.left_out = live.left_out();
   return told;
 }
 Lines told(const Trace& trace) { return tell(trace).told; }
@@ -52,7 +56,6 @@ TEST_CASE("Memory lives from its allocation's return to its free's") {
   CHECK(heard.last.since == 11'000);
   CHECK(heard.last.address == 0xa0);
   CHECK(heard.last.call == 1);
-  CHECK(heard.last.context == 0);
 }
 
 TEST_CASE("Frees by other functions, of nothing, and of what is not known") {
@@ -275,4 +278,83 @@ TEST_CASE("However much is mapped and held, what ends is found at once") {
     trace.context("cuCtxDestroy", R"("args":{"ctx":")" + context + R"("})");
   }
   CHECK(told(trace).size() == 1 + MANY * 5);
+}
+
+TEST_CASE("Blocks that are too many at once are not followed, and counted") {
+  Trace trace;
+  trace.alloc(1, "0xa0").alloc(2, "0xb0").alloc(4, "0xc0").alloc(8, "0xd0");
+  trace.free("0xc0").free("0xa0").alloc(16, "0xc0").free("0xd0").free("0xe0").free("0xc0");
+  Told heard = tell(trace, 2);
+  CHECK(heard.told == Lines{"+1 device", "+2 device", "-1 freed at 11000", "+16 device",
+                            "unknown 0xe0", "-16 freed at 19000"});
+  CHECK(heard.left_out.blocks == 2);
+  CHECK(heard.left_out.bytes == 12);
+  CHECK(heard.left_out.mappings == 0);
+}
+
+TEST_CASE("The bytes of blocks that are not followed do not wrap around") {
+  LiveMemory::LeftOut left_out{1, ~std::uint64_t{0} - 1, 0};
+  left_out.add({1, 5, 0});
+  CHECK(left_out.bytes == ~std::uint64_t{0});
+}
+
+TEST_CASE("Mappings and imported handles take part of the room, and give it back") {
+  Trace trace;
+  trace.vmm("alloc", "cuMemCreate", R"("size":5,"handle":"0x1")");
+  for (int i = 1; i <= 3; i++)
+    trace.vmm("map", "cuMemMap",
+              R"("size":1,"handle":"0x1","ptr":"0x)" + std::to_string(i) + "0\"");
+  trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x10")");
+  trace.alloc(7, "0xa0");
+  Told heard = tell(trace, 3);
+  CHECK(heard.told == Lines{"+5 vmm", "+7 device"});
+  CHECK(heard.left_out.blocks == 0);
+  CHECK(heard.left_out.mappings == 1);
+}
+
+TEST_CASE("What a process leaves behind gives its room back") {
+  Trace trace;
+  trace.alloc(1, "0xa0").alloc(2, "0xb0").alloc(4, "0xc0").process("exit");
+  trace.process("start");
+  trace.alloc(8, "0xa0").free("0xc0");
+  Told heard = tell(trace, 2);
+  CHECK(heard.told == Lines{"+1 device", "+2 device", "-1 with process at 6000",
+                            "-2 with process at 6000", "+8 device", "unknown 0xc0"});
+  CHECK(heard.left_out.blocks == 1);
+}
+
+TEST_CASE("A table of blocks finds what is in it, by key, context and process") {
+  BlockTable table;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> expected;  // the size
+  auto random = [state = std::uint64_t{1}]() mutable { return state = mixed(state, 7); };
+  for (int i = 0; i < 20'000; i++) {
+    std::uint64_t process = random() % 3, key = random() % 500, context = key % 4;
+    BlockTable::Place place = table.find(process, key);
+    auto known = expected.find({process, key});
+    REQUIRE((place == BlockTable::NONE) == (known == expected.end()));
+    if (place == BlockTable::NONE) {
+      BlockTable::Held held;
+      held.key = key;
+      held.size = random();
+      table.add(process, context, held);
+      expected[{process, key}] = held.size;
+    } else {
+      REQUIRE(table[place].size == known->second);
+      REQUIRE(table.process_of(table[place]) == process);
+      table.remove(place);
+      expected.erase(known);
+    }
+    REQUIRE(table.size() == expected.size());
+  }
+  for (std::uint64_t process = 0; process < 3; process++) {
+    std::size_t of_process = 0;
+    for (std::uint64_t context = 0; context < 4; context++) {
+      for (BlockTable::Place place : table.of_context(process, context)) {
+        CHECK(table[place].key % 4 == context);
+        CHECK(expected.at({process, table[place].key}) == table[place].size);
+        of_process++;
+      }
+    }
+    CHECK(table.of_process(process).size() == of_process);
+  }
 }
