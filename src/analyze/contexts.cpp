@@ -11,8 +11,6 @@ namespace {
 
 // So deep no program nests contexts; one that only pushes must not take all memory.
 constexpr std::size_t MAX_DEPTH = 64;
-// Nor has a machine so many GPUs.
-constexpr std::size_t MAX_DEVICES = 1024;
 
 }  // namespace
 
@@ -35,7 +33,7 @@ void Contexts::follow(Line& line) {
   line.context_gone = change(line);
   if (line.context_gone) {
     auto& destroyed = processes_[line.process->number].destroyed;
-    if (destroyed.size() < MOST_DESTROYED) destroyed.insert(line.context_gone);
+    if (destroyed_ < MOST_DESTROYED) destroyed_ += destroyed.insert(line.context_gone).second;
   }
   last_process_ = 0;
 }
@@ -57,23 +55,25 @@ std::uint64_t Contexts::change(const Line& call) {
     if (call.context == context) pop(process, call.tid);
     return context;
   }
-  if (!call.has(Field::ordinal) ||
-      (process.primaries.size() >= MAX_DEVICES && !process.primaries.contains(call.ordinal)))
-    return 0;
+  bool about_primary =
+      call.name == words_.retain || call.name == words_.release || call.name == words_.reset;
+  if (!about_primary || !call.has(Field::ordinal)) return 0;
+  if (!process.primaries.contains(call.ordinal)) {
+    if (primaries_ >= MOST_PRIMARIES) return 0;
+    primaries_++;
+  }
+  Primary& primary = process.primaries[call.ordinal];
   if (call.name == words_.retain) {
-    Primary& primary = process.primaries[call.ordinal];
     primary.context = handle_in(call.args, "pctx");
     primary.users++;
-    process.destroyed.erase(primary.context);
-  } else if (call.name == words_.release || call.name == words_.reset) {
-    Primary& primary = process.primaries[call.ordinal];
-    if (call.name == words_.release) {
-      if (primary.users) primary.users--;
-      if (primary.users || !call.process->seen_begin) return 0;
-    }
-    return primary.context;
+    destroyed_ -= process.destroyed.erase(primary.context);
+    return 0;
   }
-  return 0;
+  if (call.name == words_.release) {
+    if (primary.users) primary.users--;
+    if (primary.users || !call.process->seen_begin) return 0;
+  }
+  return primary.context;
 }
 
 // 0: it is not known.
@@ -106,7 +106,7 @@ Contexts::Stack& Contexts::stack(OfProcess& process, std::uint32_t tid) {
 
 void Contexts::push(OfProcess& process, std::uint32_t tid, std::uint64_t context) {
   if (!context) return;
-  process.destroyed.erase(context);  // it is another by now
+  destroyed_ -= process.destroyed.erase(context);  // it is another by now
   Stack& stack = this->stack(process, tid);
   if (stack.size() == MAX_DEPTH) stack.erase(stack.begin());
   stack.push_back(context);
@@ -121,6 +121,8 @@ void Contexts::forget(std::uint64_t process) {
   auto at = processes_.find(process);
   if (at == processes_.end()) return;
   stacks_ -= at->second.stacks.size();
+  destroyed_ -= at->second.destroyed.size();
+  primaries_ -= at->second.primaries.size();
   processes_.erase(at);
 }
 

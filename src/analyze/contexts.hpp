@@ -19,7 +19,8 @@ class Contexts {
 
  private:
   static constexpr std::size_t MOST_THREADS = 1 << 15;    // of all processes
-  static constexpr std::size_t MOST_DESTROYED = 1 << 12;  // of one
+  static constexpr std::size_t MOST_DESTROYED = 1 << 15;  // likewise
+  static constexpr std::size_t MOST_PRIMARIES = 1 << 15;
   using Stack = std::vector<std::uint64_t>;
 
   // A context that several users share; it goes away with the last of them.
@@ -46,7 +47,7 @@ class Contexts {
 
   Words words_;
   std::unordered_map<std::uint64_t, OfProcess> processes_;  // by their numbers
-  std::size_t stacks_ = 0;                                  // of all processes
+  std::size_t stacks_ = 0, destroyed_ = 0, primaries_ = 0;  // of all processes
   std::uint64_t last_process_ = 0;
   std::uint32_t last_tid_ = 0;
   std::uint64_t last_current_ = 0;  // on that thread of that process

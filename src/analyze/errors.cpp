@@ -95,7 +95,7 @@ void Errors::gpu_error(const Line& line) {
   bool is_new = !gpu_errors_.contains(kind);
   note(gpu_errors_, kind, line);
   auto error = nlohmann::json::parse(line.text, nullptr, false);
-  std::string meaning = text_in(error, "meaning");
+  std::string meaning = text_in(error, "meaning").substr(0, TEXT_KEPT);
   if (meaning.empty()) meaning = "of unknown meaning";
   if (is_new && gpu_errors_.contains(kind)) {
     Failure& failure = gpu_errors_[kind];

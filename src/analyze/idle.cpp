@@ -40,6 +40,7 @@ Idle::Idle(Names& names, std::size_t at_most)
       query_(names.add("query")),
       destroy_(names.add("destroy")),
       ctx_(names.add("ctx")),
+      others_name_(names.add("(others)")),
       longest_idle_(at_most),
       longest_between_(at_most) {}
 
@@ -47,7 +48,9 @@ void Idle::line(const Line& line) {
   if (line.new_program) empty(followed(line));
   if (line.kind == LineKind::call && is_counted(line)) {
     Followed& process = followed(line);
+    pending_ -= process.pending.size();
     call(line, process);
+    pending_ += process.pending.size();
     until_now_ = process.figures.idle.total();
   }
   for (const Process* gone : line.gone) {
@@ -74,7 +77,8 @@ void Idle::call(const Line& line, Followed& process) {
   Work kind = work_of_(line);
   if (gives_work(kind) && !line.failed()) return work(line, kind, process);
   if (process.is_idle) {
-    if (std::uint64_t time = process.gap.spend(line)) process.meanwhile[line.name.id] += time;
+    if (std::uint64_t time = process.gap.spend(line))
+      add_time(process.meanwhile, line.name.id, time);
   } else if (process.launched) {
     process.between.spend(line);
   }
@@ -113,7 +117,7 @@ void Idle::work(const Line& line, Work kind, Followed& process) {
     figures.idle.add(gap.time());
     figures.in_calls += gap.in_calls;
     figures.untimed += gap.untimed;
-    for (auto [name, time] : process.meanwhile) figures.meanwhile[name] += time;
+    for (auto [name, time] : process.meanwhile) add_time(figures.meanwhile, name, time);
     longest_idle_.add(gap);
     process.is_idle = false;
   }
@@ -129,7 +133,9 @@ void Idle::work(const Line& line, Work kind, Followed& process) {
   bool returns_when_done = (kind == Work::to_host || kind == Work::to_device) && !line.async;
   if (!returns_when_done) {
     StreamKey stream = stream_of(line);
-    if (process.pending.size() >= MAX_STREAMS && !process.pending.contains(stream)) {
+    bool too_many =
+        process.pending.size() >= MAX_STREAMS || process.pending.size() + pending_ >= MAX_PENDING;
+    if (too_many && !process.pending.contains(stream)) {
       figures.lost_track = true;
       return;
     }
@@ -199,8 +205,15 @@ void Idle::recorded(const Line& line, Followed& process) {
 void Idle::empty(Followed& process) {
   events_ -= process.events.size();
   process.events.clear();
+  pending_ -= process.pending.size();
   process.pending.clear();
   process.is_idle = process.launched = false;
+}
+
+void Idle::add_time(Times& times, std::uint32_t function, std::uint64_t time) const {
+  bool too_many = times.size() >= MAX_FUNCTIONS && !times.contains(function) &&
+                  times.size() - times.count(others_name_.id) >= MAX_FUNCTIONS;
+  times[too_many ? others_name_.id : function] += time;
 }
 
 void Idle::close(OfProcess& figures) {

@@ -52,7 +52,10 @@ class Idle : public Analysis {
  private:
   static constexpr std::size_t KEPT = 256;             // processes
   static constexpr std::size_t MAX_STREAMS = 1 << 12;  // that a process has work pending in
-  static constexpr std::size_t MAX_EVENTS = 1 << 17;   // that are remembered of all processes
+  static constexpr std::size_t MAX_PENDING = 1 << 17;  // those of all processes
+  // That a process calls while the GPU is idle; those that come later are one.
+  static constexpr std::size_t MAX_FUNCTIONS = 256;
+  static constexpr std::size_t MAX_EVENTS = 1 << 17;  // that are remembered of all processes
 
   struct Given {  // to a stream, last
     std::uint64_t ts = 0;
@@ -62,15 +65,16 @@ class Idle : public Analysis {
     StreamKey stream;
     std::uint64_t ts = 0;
   };
-  struct Followed {  // a process
+  using Times = std::unordered_map<std::uint32_t, std::uint64_t>;  // ns by function
+  struct Followed {                                                // a process
     OfProcess figures;
     std::unordered_map<StreamKey, Given, StreamHash> pending;
     std::unordered_map<std::uint64_t, Recorded> events;  // by handle
     bool is_idle = false;
-    Gap gap;                                                     // that goes on, if it is idle
-    std::unordered_map<std::uint32_t, std::uint64_t> meanwhile;  // in it, by function
-    bool launched = false;                                       // and waited for nothing since
-    Gap between;                                                 // that goes on since
+    Gap gap;                // that goes on, if it is idle
+    Times meanwhile;        // in it
+    bool launched = false;  // and waited for nothing since
+    Gap between;            // that goes on since
   };
   struct MoreIdle {
     bool operator()(const OfProcess& a, const OfProcess& b) const {
@@ -87,14 +91,15 @@ class Idle : public Analysis {
   void perhaps_idle(const Line& line, Followed& process);
   void empty(Followed& process);
   void close(OfProcess& figures);
+  void add_time(Times& times, std::uint32_t function, std::uint64_t time) const;
 
   Names& names_;
   WorkOf work_of_;
-  Name event_, stream_, record_, query_, destroy_, ctx_;
+  Name event_, stream_, record_, query_, destroy_, ctx_, others_name_;
   std::unordered_map<std::uint64_t, Followed> processes_;  // by their numbers
   std::uint64_t last_number_ = 0;
   Followed* last_ = nullptr;
-  std::size_t events_ = 0;  // of all processes
+  std::size_t events_ = 0, pending_ = 0;  // of all processes
   std::uint64_t until_now_ = 0;
   LongestGaps longest_idle_, longest_between_;
   Largest<OfProcess, MoreIdle> closed_{KEPT};

@@ -178,17 +178,17 @@ bool LineParser::parse(std::string_view text, Line& line) {
 // fields that are not known are passed over.
 bool LineParser::field(std::string_view key, void* of, Line& line) {
   Value& value = *static_cast<Value*>(of);
-  auto name = [&](Name& to) {
+  auto name = [&](Name& to, std::size_t longest) {
     // What lines repeat is known by its raw text: neither unescaped nor hashed as a whole.
     std::string_view raw = inside_quotes(token_of(value)), text;
     Name& recent = recent_[slot_of(raw) % recent_.size()];
-    if (!raw.empty() && names_.text(recent) == raw) {
+    if (!raw.empty() && raw.size() <= longest && names_.text(recent) == raw) {
       to = recent;
       return !value.get_raw_json_string().error();  // passed as if it had been read
     }
     if (value.get_string().get(text)) return is_nothing(value);
-    to = names_.add(text);
-    if (text == raw) recent = to;  // it has no escapes
+    to = text.size() <= longest ? names_.add(text) : Names::NOT_KEPT;
+    if (text == raw && to != Names::NOT_KEPT) recent = to;  // it has no escapes
     return true;
   };
   auto as = [&](std::string_view wanted, Field present, auto read, auto& to) {
@@ -198,7 +198,9 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
     return true;
   };
   auto flag = [&](std::string_view wanted, bool& to) { return key != wanted || truth(value, to); };
-  auto text_of = [&](std::string_view wanted, Name& to) { return key != wanted || name(to); };
+  auto text_of = [&](std::string_view wanted, Name& to, std::size_t longest = LONGEST_NAME) {
+    return key != wanted || name(to, longest);
+  };
 
   switch (packed_at(key)) {
     case packed("id"):
@@ -244,7 +246,7 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
     case packed("async"):
       return flag("async", line.async);
     case packed("kernel"):
-      return text_of("kernel", line.kernel);
+      return text_of("kernel", line.kernel, Names::LONGEST);
     case packed("kernel_from"):
       line.kernel_from_handle = key == "kernel_from";
       return true;

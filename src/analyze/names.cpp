@@ -18,7 +18,8 @@ Name Names::add(std::string_view text) {
   auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(text));
   std::size_t slot = slot_of(text, hash);
   if (!slots_[slot].id) {
-    if (texts_.size() >= LIMIT || kept_ + text.size() > TEXT_LIMIT) return {1};
+    if (texts_.size() >= LIMIT || text.size() > LONGEST || kept_ + text.size() > TEXT_LIMIT)
+      return NOT_KEPT;
     slots_[slot] = {hash, static_cast<std::uint32_t>(texts_.size())};
     texts_.push_back(keep(text));
     last_ = {slots_[slot].id};

@@ -123,7 +123,7 @@ void ThreadsAtWork::copied(const Line& line, Open& open) {
   Moment now{line.end(), open.work.all};
   if (open.copied_since_launch)
     copies.back() = now;
-  else if (copies.size() < MAX_COPIES)
+  else if (copies.size() < MAX_COPIES && copies_ < MAX_ALL_COPIES && ++copies_)
     copies.push_back(now);
   open.copied_since_launch = !copies.empty() && copies.back().ts == now.ts;
 }
@@ -176,7 +176,10 @@ ThreadsAtWork::Threads::iterator ThreadsAtWork::close(Threads::iterator thread, 
     left = std::move(work);
   else
     left = closed_.add(std::move(work));
-  if (left) segments_ -= left->segments.size();
+  if (left) {
+    segments_ -= left->segments.size();
+    copies_ -= left->large_copies.size();
+  }
   last_ = nullptr;
   return open_.erase(thread);
 }

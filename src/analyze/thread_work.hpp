@@ -97,9 +97,10 @@ class ThreadsAtWork : public Analysis {
 
  private:
   static constexpr std::size_t KEPT_THREADS = 8, KEPT_PROCESSES = 1024;
-  static constexpr std::size_t MAX_COPIES = 1 << 12;
-  static constexpr std::size_t MAX_LAUNCHES = 1 << 15;  // that are kept of a segment
-  static constexpr std::size_t MAX_SEQUENCES = 16;      // threads of which they are
+  static constexpr std::size_t MAX_COPIES = 1 << 12;      // of a thread
+  static constexpr std::size_t MAX_ALL_COPIES = 1 << 17;  // of all of them
+  static constexpr std::size_t MAX_LAUNCHES = 1 << 15;    // that are kept of a segment
+  static constexpr std::size_t MAX_SEQUENCES = 16;        // threads of which they are
 
   struct Unfinished {
     std::uint64_t ts = 0;  // 0: there is none
@@ -145,7 +146,7 @@ class ThreadsAtWork : public Analysis {
   std::unordered_map<std::uint64_t, ProcessWork> open_processes_;  // by their numbers
   Key last_key_;
   Open* last_ = nullptr;
-  std::size_t segments_ = 0, sequences_ = 0;
+  std::size_t segments_ = 0, sequences_ = 0, copies_ = 0;
   std::uint64_t put_away_ = 0, other_processes_ = 0;
   Largest<ThreadWork, BusierThread> closed_{KEPT_THREADS};
   Largest<ProcessWork, BusierProcess> closed_processes_{KEPT_PROCESSES};

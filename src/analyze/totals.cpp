@@ -31,7 +31,8 @@ Totals::Totals(Names& names)
       memory_(names.add("memory")),
       alloc_(names.add("alloc")),
       scheduling_(names.add("scheduling")),
-      ioctl_(names.add("ioctl")) {}
+      ioctl_(names.add("ioctl")),
+      others_(names.add("(others)")) {}
 
 void Totals::line(const Line& line) {
   count_in(type_counts_, line.type);
@@ -47,8 +48,11 @@ void Totals::call(const Line& line) {
   untimed += !line.has(Field::duration);
   note_slow(slow_calls_, line);
   if (line.failed()) {
-    Failure& failure = failures_[std::uint64_t{line.name.id} << 32 | line.error.id];
-    if (!failure.count++) failure = {line.name, line.error, 1, line.ts};
+    Name name = line.name, error = line.error;
+    auto key = [&] { return std::uint64_t{name.id} << 32 | error.id; };
+    if (failures_.size() >= MAX_KINDS && !failures_.contains(key())) name = error = others_;
+    Failure& failure = failures_[key()];
+    if (!failure.count++) failure = {name, error, 1, line.ts};
   }
   bool is_launch = line.type == kernel_ && line.op == launch_;
   launches += is_launch;
@@ -73,10 +77,10 @@ void Totals::call(const Line& line) {
     case Work::to_device:
     case Work::to_host:
     case Work::copy:
-      add_to(transfers_[direction_of(line, names_).id], line);
+      add_to(of(transfers_, direction_of(line, names_)), line);
       break;
     case Work::wait:
-      add_to(waits_[line.name.id], line);
+      add_to(of(waits_, line.name), line);
       break;
     default:
       break;
@@ -93,9 +97,9 @@ void Totals::note_slow(Slowest& slowest, const Line& line) {
 void Totals::driver(const Line& line) {
   driver_calls++;
   note_slow(slow_driver_calls_, line);
-  add_to(groups_[line.op == ioctl_ ? line.group.id : line.op.id], line);
+  add_to(of(groups_, line.op == ioctl_ ? line.group : line.op), line);
   if (line.group != scheduling_) return;
-  add_to(scheduling_by_command_[line.control ? line.control.id : line.name.id], line);
+  add_to(of(scheduling_by_command_, line.control ? line.control : line.name), line);
   if (scheduling_times_.size() < MAX_SCHEDULING) scheduling_times_.push_back(line.ts);
   last_scheduling = std::max(last_scheduling, line.ts);
 }
@@ -120,6 +124,11 @@ void Totals::finish(const TraceFacts&) {
   std::sort(failures.begin(), failures.end(), [](const Failure& a, const Failure& b) {
     return std::tuple(b.count, a.first_ts, a.name.id) < std::tuple(a.count, b.first_ts, b.name.id);
   });
+}
+
+Totals::Times& Totals::of(ByName& times, Name name) const {
+  bool too_many = times.size() >= MAX_KINDS && !times.contains(name.id);
+  return times[too_many ? others_.id : name.id];
 }
 
 std::map<std::string, Totals::Times> Totals::named(const ByName& times) const {

@@ -71,6 +71,8 @@ class Totals : public Analysis {
 
  private:
   static constexpr std::size_t SLOWEST = 10;
+  // So many of each are kept apart; those that come later are one.
+  static constexpr std::size_t MAX_KINDS = 4096;
   using Slowest = Largest<Slow, Slower>;
 
   void call(const Line& line);
@@ -82,12 +84,13 @@ class Totals : public Analysis {
   // Texts are looked up once, at the end.
   using ByName = std::unordered_map<std::uint32_t, Times>;
   std::map<std::string, Times> named(const ByName& times) const;
+  Times& of(ByName& times, Name name) const;
 
   Slowest slow_calls_{SLOWEST}, slow_driver_calls_{SLOWEST};
 
   Names& names_;
   WorkOf work_of_;
-  Name kernel_, launch_, memory_, alloc_, scheduling_, ioctl_;
+  Name kernel_, launch_, memory_, alloc_, scheduling_, ioctl_, others_;
   std::vector<std::uint64_t> type_counts_, name_counts_;  // by the name's number
   ByName transfers_, waits_, groups_, scheduling_by_command_;
   std::unordered_map<std::uint64_t, Failure> failures_;  // by name and error

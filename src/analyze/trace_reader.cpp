@@ -206,7 +206,8 @@ void TraceReader::note(const Line& line) {
 TraceFacts::Loss* TraceReader::loss_of(std::string_view reason) {
   auto known = losses_here_.find(std::string(reason));
   if (known != losses_here_.end()) return &known->second;
-  if (losses_here_.size() >= MAX_REASONS) return nullptr;
+  if (losses_here_.size() >= MAX_REASONS || reason.size() > LineParser::LONGEST_NAME)
+    return nullptr;
   auto& loss = losses_here_[std::string(reason)];
   loss.degraded = is_degraded(reason);
   return &loss;

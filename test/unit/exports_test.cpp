@@ -210,10 +210,10 @@ TEST_CASE("Packets for Perfetto, deflated") {
 }
 
 TEST_CASE("A name that is too long for Perfetto's reader is cut between characters") {
-  std::string text = perfetto(R"({"id":9,"type":"init","name":")" +
+  std::string text = perfetto(R"({"id":9,"type":"kernel","op":"launch","kernel":")" +
                                   [] {
                                     std::string name = "x";
-                                    for (int i = 0; i < 400'000; i++) name += "é";
+                                    for (int i = 0; i < 30'000; i++) name += "é";
                                     return name;
                                   }() +
                                   R"(","ts":100,"duration_us":0.020,"pid":7,"tid":7})",

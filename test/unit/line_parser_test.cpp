@@ -211,7 +211,8 @@ TEST_CASE("Names are kept once") {
   for (int i = 0; i < 5000; i++) names.add("name " + std::to_string(i));
   CHECK(names.add("cuInit") == first);
   CHECK(names.text(names.add("name 4321")) == "name 4321");
-  CHECK(names.text(names.add(std::string(1 << 20, 'k'))).size() == 1 << 20);
+  CHECK(names.text(names.add(std::string(Names::LONGEST, 'k'))).size() == Names::LONGEST);
+  CHECK(names.add(std::string(Names::LONGEST + 1, 'k')) == Names::NOT_KEPT);
 }
 
 TEST_CASE("Fields that lines of a kind do not have are passed over") {
@@ -226,4 +227,21 @@ TEST_CASE("Fields that lines of a kind do not have are passed over") {
   CHECK_FALSE(p.line.op);
   REQUIRE(p.parse(R"({"type":"process","op":"exec","pid":7})"));
   CHECK(p.text(p.line.op) == "exec");
+}
+
+TEST_CASE("A name that is too long is not kept; those of kernels are longer than others") {
+  Parsing p;
+  auto parse = [&](const std::string& key, std::size_t size) {
+    return p.parse(R"({"id":1,")" + key + R"(":")" + std::string(size, 'n') + R"("})");
+  };
+  REQUIRE(parse("kernel", LineParser::LONGEST_NAME + 1));
+  CHECK(p.text(p.line.kernel).size() == LineParser::LONGEST_NAME + 1);
+  REQUIRE(parse("name", LineParser::LONGEST_NAME + 1));  // though it is known from that kernel
+  CHECK(p.line.name == Names::NOT_KEPT);
+  REQUIRE(parse("name", LineParser::LONGEST_NAME));
+  CHECK(p.text(p.line.name).size() == LineParser::LONGEST_NAME);
+  REQUIRE(parse("kernel", Names::LONGEST));
+  CHECK(p.text(p.line.kernel).size() == Names::LONGEST);
+  REQUIRE(parse("kernel", Names::LONGEST + 1));
+  CHECK(p.line.kernel == Names::NOT_KEPT);
 }
