@@ -2,8 +2,9 @@
 // may make an analysis or an export crash, hang or swell, or bring control characters to the
 // terminal.
 //
-// The input: a byte that says which analysis is asked, one for the terminal's width, and the lines
-// of a trace.
+// The input: a byte that says which analysis is asked, one for the terminal's width, and a trace's
+// file. All analyses see its lines, and it comes to them as it does in the program: by the reader,
+// which refuses what is no trace.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -18,19 +19,20 @@
 #include "analyze/alnair_logs.hpp"
 #include "analyze/calls.hpp"
 #include "analyze/chrome_trace.hpp"
-#include "analyze/circumstances.hpp"
 #include "analyze/csv_table.hpp"
 #include "analyze/difference.hpp"
 #include "analyze/errors.hpp"
 #include "analyze/idle.hpp"
 #include "analyze/ioctls.hpp"
 #include "analyze/kernels.hpp"
-#include "analyze/line_parser.hpp"
 #include "analyze/memory.hpp"
 #include "analyze/perfetto_trace.hpp"
 #include "analyze/summary.hpp"
 #include "analyze/timeline.hpp"
+#include "analyze/trace_reader.hpp"
 #include "analyze/tracks.hpp"
+#include "memory_file.hpp"
+#include "mutate_lines.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
@@ -110,8 +112,8 @@ void add_exports(std::vector<Asked>& all, Names& names) {
 
 std::vector<Asked> all_analyses(Names& names) {
   std::vector<Asked> all;
-  for (auto by : {Calls::By::function, Calls::By::pid, Calls::By::tid, Calls::By::stream,
-                  Calls::By::kernel, Calls::By::container})
+  for (auto by : {Calls::By::function, Calls::By::pid, Calls::By::tid, Calls::By::device,
+                  Calls::By::stream, Calls::By::kernel, Calls::By::container})
     all.push_back(asked(
         std::make_unique<Calls>(names, by),
         [by](const Calls& calls) { return calls_json(calls.groups(), by); },
@@ -166,50 +168,46 @@ std::vector<Asked> all_analyses(Names& names) {
   return all;
 }
 
-// As the reader of a trace takes it from the end.
-std::uint64_t told_duration(const Line& end) {
-  auto json = Json::parse(end.text, nullptr, false);
-  if (!json.is_object()) return 0;
-  auto told = json.find("duration_ns");
-  return told != json.end() && told->is_number_unsigned() ? told->get<std::uint64_t>() : 0;
+// Shows each line to all of them, as the reader of a trace gives it. False: it is refused.
+bool show(TraceReader& reader, std::vector<Asked>& all) {
+  Line line;
+  for (;;) {
+    auto more = reader.next(line);
+    if (!more) return false;
+    if (!*more) break;
+    for (Asked& asked : all) asked.analysis->line(line);
+  }
+  for (Asked& asked : all) asked.analysis->finish(reader.facts());
+  return true;
 }
 
 }  // namespace
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t at_most);
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t at_most,
+                                          unsigned seed) {
+  if (seed % 4 == 0) return LLVMFuzzerMutate(data, size, at_most);
+  if (size && seed % 4 == 1) data[0] = static_cast<uint8_t>(seed >> 8);
+  size_t mutated = fuzz::mutate_lines(data, size, at_most, 2, seed);
+  return mutated ? mutated : LLVMFuzzerMutate(data, size, at_most);
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   Terminal terminal;
   terminal.width = data[1];
-  std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
-
-  LineParser parser;
-  Circumstances circumstances(parser.names());
-  auto all = all_analyses(parser.names());
+  MemoryFile file({reinterpret_cast<const char*>(data) + 2, size - 2});
+  auto reader = TraceReader::open({file.path()});
+  if (!reader) return 0;
+  auto all = all_analyses((*reader)->names());
+  if (!show(**reader, all)) return 0;
   Asked& asked = all[data[0] % all.size()];
-  TraceFacts facts;
-  auto show = [&](std::string one) {
-    std::size_t length = one.size();
-    one.append(LineParser::PADDING, '\n');
-    Line line;
-    line.number = ++facts.lines;
-    if (!parser.parse({one.data(), length}, line)) return;
-    if (line.kind == LineKind::header) facts.header = line.text;
-    if (line.kind == LineKind::end) facts.told_duration = told_duration(line);
-    facts.last_ts = std::max(facts.last_ts, line.end());
-    circumstances.fill_in(line);
-    asked.analysis->line(line);
-  };
-  show(R"({"type":"trace","clocks":{"boottime_ns":5}})");  // a trace without a header is none
-  while (!text.empty()) {
-    std::string one(text.substr(0, text.find('\n')));
-    text.remove_prefix(std::min(text.size(), one.size() + 1));
-    show(std::move(one));
-  }
-  asked.analysis->finish(facts);
   std::string json = asked.json().dump(-1, ' ', false, Json::error_handler_t::replace);
   if (json.empty() || !Json::accept(json)) abort();
   Page page(terminal);
   asked.page(page);
+  add_facts(page, (*reader)->facts());
   check_text(page.take());
+  check_json(facts_json((*reader)->facts()).dump(-1, ' ', false, Json::error_handler_t::replace));
   return 0;
 }

@@ -4,9 +4,6 @@
 // The input: a byte that says what is done with the others. 0: each line alone to the parser;
 // 1: files of a rotated trace, with a byte 0x1e between them; 2: lines behind a header, which must
 // be read alike plain and compressed; 3: and across the end of a block.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -18,8 +15,9 @@
 
 #include "analyze/line_parser.hpp"
 #include "analyze/trace_reader.hpp"
+#include "memory_file.hpp"
+#include "mutate_lines.hpp"
 #include "sink/frames.hpp"
-#include "util/fd.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
@@ -65,6 +63,10 @@ void check(const Line& line, const Names& names) {
                     line.status, line.comm, line.reason, line.severity})
     require(name.id < names.size());
   require((line.kind == LineKind::call) == line.has(Field::id));
+  bool of_process = line.kind == LineKind::call || line.kind == LineKind::driver ||
+                    line.kind == LineKind::process;
+  require(!line.process || of_process);
+  require(line.kind != LineKind::interrupt || !line.pid);
   for (auto [value, field] : {std::pair{line.duration, Field::duration},
                               {line.ptr, Field::ptr},
                               {line.stream, Field::stream},
@@ -103,18 +105,6 @@ void parse_lines(std::string_view text) {
   }
 }
 
-// A file in memory, which has a path.
-class File {
- public:
-  explicit File(std::string_view bytes) : fd_(::memfd_create("trace", MFD_CLOEXEC)) {
-    require(::write(fd_.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
-  }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_.get()); }
-
- private:
-  Fd fd_;
-};
-
 struct Read {
   bool refused = false;
   std::vector<std::uint64_t> numbers, ids;  // of the lines that could be read
@@ -135,6 +125,8 @@ Read read(const std::vector<std::string>& paths) {
     }
     if (!*more) break;
     check(line, (*reader)->names());
+    // What begins with a header, says who writes its files.
+    if (read.numbers.empty()) require(line.kind == LineKind::header);
     read.numbers.push_back(line.number);
     read.ids.push_back(line.id);
     read.texts.emplace_back(line.text);
@@ -153,7 +145,7 @@ Read read(const std::vector<std::string>& paths) {
 }
 
 void read_files(std::string_view bytes) {
-  std::vector<File> files;
+  std::vector<MemoryFile> files;
   std::vector<std::string> paths;
   do {
     std::string_view one = bytes.substr(0, bytes.find('\x1e'));
@@ -187,14 +179,14 @@ void read_alike(std::string_view bytes, bool across) {
   const std::string header = R"({"type":"trace","format":"cudabpf-trace","format_version":"1.1"})"
                              "\n";
   std::string text = std::string(header).append(bytes);
-  Read plain = read({File(text).path()});
+  Read plain = read({MemoryFile(text).path()});
   require(!plain.refused);
   check_complete(plain, text);
 
   std::string other = header;
   if (across) other += std::string(BLOCK - 64 - bytes.size() / 2, 'x') + "\n";  // a bad line
   other.append(bytes);
-  Read again = read({File(across ? other : Frames::frame_of(other)).path()});
+  Read again = read({MemoryFile(across ? other : Frames::frame_of(other)).path()});
   for (std::size_t i = 1; across && i < again.numbers.size(); i++) again.numbers[i]--;
   require(again.texts == plain.texts && again.ids == plain.ids && again.numbers == plain.numbers);
   require(again.facts.malformed == plain.facts.malformed + across);
@@ -202,6 +194,14 @@ void read_alike(std::string_view bytes, bool across) {
 }
 
 }  // namespace
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t at_most);
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t at_most,
+                                          unsigned seed) {
+  if (seed % 2) return LLVMFuzzerMutate(data, size, at_most);
+  size_t mutated = fuzz::mutate_lines(data, size, at_most, 1, seed);
+  return mutated ? mutated : LLVMFuzzerMutate(data, size, at_most);
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!size) return 0;
