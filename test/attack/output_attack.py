@@ -1,0 +1,152 @@
+"""Where a trace goes, what it says, and how it ends."""
+import json
+import os
+import re
+import shutil
+import signal
+import time
+
+import hostile
+from hostile import LIBRARY, NOBODY, WORKLOADS, wait_for
+
+FORKS = 5  # with such arguments
+LONGEST_LINE = 16 << 20  # readers refuse longer ones
+# What a terminal obeys, and what turns text around: C0 but for the newline, DEL, C1, bidirectional controls.
+OBEYED = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+ESCAPES = "\x1b]0;mine\x07\x1b[31m\u009b31m\u202etxt\u2066"
+LOAD = """
+import ctypes, sys
+ctypes.CDLL(sys.argv[1]).cuInit(0)
+"""
+FORK_WITH_ARGUMENTS = """
+import os, sys
+library, load, forks = sys.argv[1], sys.argv[2], int(sys.argv[3])
+for _ in range(forks):
+    if not os.fork():
+        try:
+            os.execv(sys.executable, [sys.executable, "-S", "-c", load, library, *["\\x01" * 131_000] * 45])
+        finally:
+            os._exit(1)
+    if os.wait()[1]:
+        sys.exit("no program can be started with so many arguments")
+"""
+
+
+
+class Live(hostile.Attack):
+    def start_storm(self, *flags, **options):
+        command = [f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--rate", "2000", "--count", "20000"]
+        return self.start([hostile.harness.CUDABPF, "run", *flags, "--library", LIBRARY, "--", *command], **options)
+
+    def test_unread_pipe(self):
+        """A trace into a pipe that nobody reads ends when it is asked to, by either signal."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            reading, writing = os.pipe()
+            tracer = self.start_storm("-q", "-o", "-", "--profile", "full", stdout=writing)
+            os.close(writing)
+            time.sleep(4)  # the pipe is full, and so are the blocks behind it
+            tracer.signal(number)
+            try:
+                tracer.wait(hostile.END_SECONDS)
+            finally:
+                os.close(reading)
+
+    def test_three_signals(self):
+        """However quickly they come, the trace has its end and the status is a documented one."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            path = f"{self.folder}/trace-{number}.jsonl"
+            tracer = self.start_storm("-q", "-o", path)
+            wait_for(lambda path=path: os.path.exists(path) and os.path.getsize(path) > 100_000, "a trace")
+            for _ in range(3):
+                tracer.signal(number)
+                time.sleep(0.03)
+            self.assertGreaterEqual(tracer.wait(), 0, "it died of the signal")
+            self.check_accounts(self.read(path))
+
+    def sudo_environment(self):
+        """As sudo leaves it: the trace is to be that user's."""
+        return {**self.environment(), "SUDO_UID": str(NOBODY.pw_uid), "SUDO_GID": str(NOBODY.pw_gid), "SUDO_USER": "nobody"}
+
+    def test_symlinked_traces(self):
+        """A user's `traces` that leads into a folder of root's gets no trace there, and nothing there is given away."""
+        secret = f"{self.folder}/secret"
+        os.mkdir(secret, 0o700)
+        os.symlink(secret, f"{self.lair}/traces")
+        self.run_cudabpf("run", "-q", "--", "true", cwd=self.lair, env=self.sudo_environment())
+        self.assertEqual(os.listdir(secret), [])
+        self.assertEqual(os.stat(secret).st_uid, 0)
+
+    def test_symlinked_output(self):
+        """Nor is root's file replaced through a link in a folder of the user's."""
+        secret = f"{self.folder}/secret"
+        os.mkdir(secret, 0o755)
+        with open(f"{secret}/file", "w", encoding="utf-8") as file:
+            file.write("root's\n")
+        os.symlink(secret, f"{self.lair}/link")
+        os.lchown(f"{self.lair}/link", NOBODY.pw_uid, NOBODY.pw_gid)
+        self.run_cudabpf("run", "-q", "-o", "link/file", "--", "true", cwd=self.lair, env=self.sudo_environment())
+        with open(f"{secret}/file", encoding="utf-8") as file:
+            self.assertEqual(file.read(), "root's\n")
+        self.assertEqual(os.stat(f"{secret}/file").st_uid, 0)
+
+    def test_escapes(self):
+        """Paths and names of the attacker's making do nothing to the terminal of who traces."""
+        folder = f"{self.lair}/{ESCAPES}"
+        os.mkdir(folder)
+        with open(f"{folder}/libcuda.so.1", "wb") as file:
+            file.write(b"\x7fELF" + bytes(8192))
+        os.mkdir(f"{folder}/good")
+        shutil.copy(LIBRARY, f"{folder}/good/libcuda.so.1")
+        said = f"{self.folder}/said"
+        with open(said, "wb") as file:
+            tracer = self.start_cudabpf("-o", self.path, "--library", LIBRARY, "--live", stderr=file)
+            mapping = "import mmap, os, sys; fd = os.open(sys.argv[1], os.O_RDONLY); " \
+                      "mmap.mmap(fd, 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC); " \
+                      "open('/proc/self/comm', 'w').write('\\u202ex\\u009b1m'); import time; time.sleep(1)"
+            self.python_as_nobody(mapping, f"{folder}/libcuda.so.1")
+            self.python_as_nobody(LOAD, f"{folder}/good/libcuda.so.1")
+            time.sleep(1)
+            tracer.signal(signal.SIGTERM)
+            tracer.process.wait(hostile.END_SECONDS)
+        with open(said, "rb") as file:
+            text = file.read().decode()  # and it is UTF-8
+        self.assertIn("libcuda.so.1", text)
+        self.assertEqual(OBEYED.findall(text), [], ascii(text))
+
+    def test_six_megabytes_of_arguments(self):
+        """Programs with arguments of 6 MB make no line that readers refuse, and fill no memory."""
+        shutil.copy(LIBRARY, f"{self.lair}/libcuda.so.1")
+        tracer = self.trace_machine("--profile", "full", "--library", f"{self.lair}/libcuda.so.1")
+        done = self.as_nobody(["prlimit", "--stack=unlimited", hostile.PYTHON, "-c", FORK_WITH_ARGUMENTS,
+                               f"{self.lair}/libcuda.so.1", LOAD, FORKS], timeout=100)
+        if done.returncode:
+            self.skipTest(f"no program gets so many arguments here: {done.stdout.decode(errors='replace')[-300:]}")
+        self.assertLess(hostile.memory_of(tracer.pid), hostile.MEMORY)
+        trace = self.check_survived(tracer, self.honest())
+        self.assertGreaterEqual(len([p for p in trace.processes if p["op"] == "start"]), FORKS)
+        with open(self.path, "rb") as file:
+            self.assertLess(max(map(len, file)), LONGEST_LINE)
+        done = self.run_cudabpf("summary", "--json", self.path)
+        self.assertEqual(json.loads(done.stdout)["trace"]["malformed"], 0)
+
+    def test_error_values(self):
+        """300,000 calls that each return another value: the summary's table does not grow with them."""
+        driver = self.build("values/libcuda.so.1", "int cuInit(unsigned value) { return 100000 + value; }\n"
+                            "int cuCtxSynchronize(void) { return 0; }\nint cuDeviceGetCount(int* n) { return *n = 0; }\n",
+                            "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1")
+        program = self.build("values/program", "#include <unistd.h>\nint cuInit(unsigned);\nint main(void) {\n"
+                             "for (unsigned n = 0; n < 300000; n++) { if (n == 20000) sleep(3); cuInit(n); "
+                             "if (n % 1000 == 0) usleep(1000); }\nsleep(2); return 0; }\n", driver,
+                             f"-Wl,-rpath,{os.path.dirname(driver)}")
+        tracer = self.start_cudabpf("-q", "-o", self.path, "--library", driver)
+        attacker = self.start([program], cwd=self.lair, **hostile.AS_NOBODY)
+        time.sleep(2)
+        before = hostile.memory_of(tracer.pid)
+        self.assertEqual(attacker.wait(100), 0)
+        grown = hostile.memory_of(tracer.pid) - before
+        self.assertLess(grown, 10 << 20, "bytes that the tracer took for 280,000 values")
+        self.check_survived(tracer)
+
+
+if __name__ == "__main__":
+    hostile.harness.main()
