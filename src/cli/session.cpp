@@ -26,7 +26,6 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   auto output = flags.output_options();
   if (!output) return output.error();
   std::unique_ptr<CaptureSession> session(new CaptureSession);
-  session->screen_ = std::make_unique<Screen>(STDERR_FILENO, session->signals_.hurry_fd());
   session->duration_ns_ = *duration;
   session->quiet_ = flags.quiet;
   auto capture = Capture::open(std::move(options));
@@ -35,6 +34,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   // From here on this process is its caller: files are made with the caller's own rights.
   if (auto dropped = privileges::drop(caller().user, session->capture_->needs()); !dropped)
     return dropped.error();
+  session->screen_ = std::make_unique<Screen>(STDERR_FILENO, session->signals_.hurry_fd());
   output->output.hurry_fd = session->signals_.hurry_fd();
   auto trace = JsonlSink::open(*output);
   if (!trace) return trace.error();

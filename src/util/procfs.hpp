@@ -52,7 +52,7 @@ class Procfs {
 
   ProcessIdentity process(pid_t pid) const;
   bool exists(pid_t pid) const;
-  std::vector<pid_t> pids() const;  // in ascending order, as all lists here
+  std::vector<pid_t> pids() const;                       // in ascending order, as all lists here
   std::vector<std::pair<pid_t, pid_t>> parents() const;  // of each process its parent
   std::vector<pid_t> ancestors(pid_t pid) const;  // the parent first, then its parent, up to init
   std::vector<pid_t> threads(pid_t pid) const;

@@ -1,4 +1,5 @@
 """What takes long: hours of calls, and ends that come at any moment. How long, scripts/attack says; here it is short."""
+import contextlib
 import glob
 import json
 import os
@@ -24,7 +25,7 @@ class Live(hostile.Attack):
         storm = [f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--threads", "2", "--rate", str(SOAK_RATE),
                  "--seconds", str(seconds + SETTLED)]
         tracer = self.start([hostile.harness.CUDABPF, "run", "-q", "-o", self.path, "--rotate-size", "64M", "--keep", "3",
-                             "--ring-size", "128M", "--library", LIBRARY, "--", *storm],
+                             "--ring-size", "128M", "--profile", "full", "--library", LIBRARY, "--", *storm],
                             env=self.environment(LOG=None))
         time.sleep(SETTLED)
         memory = []
@@ -60,7 +61,8 @@ class Live(hostile.Attack):
         time.sleep(when)
         found = self.records()
         if "program" in victims and found:
-            os.kill(next(iter(found)), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(next(iter(found)), signal.SIGKILL)
         if "tracer" in victims:
             tracer.signal(signal.SIGKILL)
         status = tracer.wait()

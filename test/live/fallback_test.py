@@ -9,7 +9,7 @@ import harness
 from expected import FUNCTIONS, check_calls
 from harness import LIBRARY, WORKLOADS, nothing_left_behind, wait_for
 
-FEATURES = ("uprobe_multi", "sleepable", "watch_mappings", "process_events", "driver_fentry",
+FEATURES = ("uprobe_multi", "uprobe_session", "uprobe_process", "sleepable", "watch_mappings", "process_events", "driver_fentry",
             "driver_kprobes", "syscall_tracepoints", "xid_tracepoint")
 # Single links take long to close: so few functions.
 TRACED = {"cuInit", "cuModuleLoadData", "cuModuleGetFunction", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpyHtoD_v2",

@@ -282,7 +282,8 @@ def nothing_left_behind():
         text = subprocess.run([BPFTOOL, kind, "list", "-j"], check=True, stdout=subprocess.PIPE).stdout
         return json.loads(text or "[]")
     ours = {"call_entry", "call_rich_entry", "call_launch_entr", "call_launch_entry", "call_return",
-            "call_out_return", "process_fork", "process_exec", "process_exit"}
+            "call_out_return", "call_session", "call_rich_sessio", "call_rich_session", "call_launch_ses",
+            "call_launch_session", "process_fork", "process_exec", "process_exit"}
     programs = [p for p in names("prog") if p.get("name") in ours]
     ids = {p["id"] for p in programs}
     return not programs and not [link for link in names("link") if link.get("prog_id") in ids]
