@@ -333,7 +333,9 @@ void LineParser::drop_others_fields(Line& line) {
     line.pid = line.tid = 0;
     line.call = 0;
   }
-  if (!is_event(line.kind) && line.kind != LineKind::process) line.op = {};
+  bool has_op =
+      is_event(line.kind) || line.kind == LineKind::process || line.kind == LineKind::gpu_error;
+  if (!has_op) line.op = {};
 }
 
 }  // namespace cudabpf::analyze

@@ -25,6 +25,7 @@ namespace {
 constexpr auto SHORT_PAUSE = std::chrono::milliseconds(1);
 constexpr auto LONG_PAUSE = std::chrono::milliseconds(10);
 constexpr unsigned MUCH = 32;  // that part of the ring
+constexpr std::uint64_t WATCHFUL_NS = 100'000'000;
 constexpr std::uint64_t LOSSES_EVERY_NS = 100'000'000;
 
 // Kernel counters and the losses they stand for.
@@ -128,9 +129,10 @@ Result<> Capture::start(Sink& sink, const Session& session) {
     auto& capture = *static_cast<Capture*>(self);
     capture.received_++;
     auto record = parse_record({static_cast<const std::byte*>(data), size});
-    if (record)
+    if (record) {
       capture.correlator_->on_record(*record);
-    else
+      capture.processes_came_ |= record->process != nullptr;
+    } else
       capture.reported_bad_++;
     return 0;
   };
@@ -254,6 +256,7 @@ bool Capture::drain() {
 
 void Capture::read_loop() {
   privileges::keep_only({CAP_SYS_PTRACE});
+  std::uint64_t watchful_until = 0;
   while (!stopping_) {
     deliver_notes();
     bool much = drain();
@@ -264,7 +267,9 @@ void Capture::read_loop() {
       // Once the trace ends no file of it may begin, though its last records still come.
       if (!ending_) sink_->flush();
     }
-    pause(much ? SHORT_PAUSE : LONG_PAUSE);
+    // Where processes come and go, /proc tells of the next one only while it lives.
+    if (std::exchange(processes_came_, false)) watchful_until = now() + WATCHFUL_NS;
+    pause(much || now() < watchful_until ? SHORT_PAUSE : LONG_PAUSE);
   }
 }
 

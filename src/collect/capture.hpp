@@ -132,6 +132,7 @@ class Capture {
   mutable std::condition_variable wake_;
   mutable bool woken_ = false;
   std::uint64_t received_ = 0;
+  bool processes_came_ = false;  // since the reader last looked
   std::uint64_t reported_bad_ = 0;
   std::array<std::uint64_t, LOSS_COUNT> losses_{};
   std::array<std::uint64_t, TABLES> tables_told_{};  // left out of each, as told so far

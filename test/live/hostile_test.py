@@ -171,7 +171,7 @@ class Live(harness.LiveTest):
 
     # --- files that change
 
-    def test_copied_up(self):
+    def copied_up(self, *flags):
         """overlayfs copies a file when it is first changed, under the same device and inode."""
         for name in ("lower", "upper", "work", "merged"):
             os.mkdir(f"{self.folder}/{name}")
@@ -184,7 +184,7 @@ class Live(harness.LiveTest):
         self.addCleanup(subprocess.run, ["umount", "-l", merged], check=True)
         path = f"{merged}/libcuda.so.1"
         program = self.start_caller(path, "ready", "read", "cuInit=100", "ready", "read", "cuInit=30")
-        tracer = self.start_cudabpf("-o", self.path, "--profile", "full", "--library", path)
+        tracer = self.start_cudabpf("-o", self.path, "--profile", "full", "--library", path, *flags)
         program.tell()
         self.is_ready(program)
         inode = os.stat(path).st_ino
@@ -204,9 +204,22 @@ class Live(harness.LiveTest):
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         trace = self.read()
         self.check_accounts(trace)
+        return trace, path
+
+    def test_copied_up(self):
+        """What tells the copy from the file takes CAP_SYS_ADMIN, which is kept with --kernel alone."""
+        trace, path = self.copied_up("--kernel")
         self.assertEqual(trace.counts(), {"cuInit": 130, "cuCtxSynchronize": 50, "cuProfilerStop": 40})
         self.assertEqual([library["path"] for library in trace.libraries], [path])
         self.assertEqual([lost["reason"] for lost in trace.lost], ["late_library"])
+
+    def test_copied_up_untold(self):
+        """Without it the file loses its probes, as one that was written to does, and the trace says so."""
+        trace, _ = self.copied_up()
+        counts = trace.counts()
+        self.assertEqual((counts["cuCtxSynchronize"], counts["cuProfilerStop"]), (50, 40))
+        self.assertGreaterEqual(counts["cuInit"], 100)
+        self.assertIn("library_changed", {lost["reason"] for lost in trace.lost})
 
     def test_refused_then_sound(self):
         """A file that was refused is looked at anew once it is another, though its inode is the same."""
