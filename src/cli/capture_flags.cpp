@@ -112,7 +112,9 @@ void CaptureFlags::add_to(CLI::App& app, bool can_follow) {
                "Record entries alone: half the cost, but no durations,\n"
                "results or returned addresses");
   if (can_follow)
-    app.add_flag("--no-follow", no_follow, "Do not trace children that traced processes start");
+    app.add_flag("--no-follow", no_follow,
+                 "Do not trace children that traced processes start, nor who enters\n"
+                 "a container later. Nobody else gets a probe, so nobody else pays");
   app.add_option("--duration", duration, "Stop after this long (30s, 15m, 2h)")->type_name("TIME");
   app.add_option("--ring-size", ring_size, "Memory between kernel and cudabpf, a power of two")
       ->type_name("SIZE")

@@ -92,6 +92,7 @@ namespace {
 // Each close waits for grace periods of the kernel; those that are closed at once share theirs.
 void close_together(std::vector<Link> links) {
   std::vector<std::thread> closing;
+  closing.reserve(links.size());
   for (Link& link : links) closing.emplace_back([closed = std::move(link)] {});
   for (std::thread& thread : closing) thread.join();
 }
