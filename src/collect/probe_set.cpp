@@ -85,10 +85,6 @@ class SlowClosing {
   Fd until_closed_;
 };
 
-}  // namespace
-
-namespace {
-
 // Each close waits for grace periods of the kernel; those that are closed at once share theirs.
 void close_together(std::vector<Link> links) {
   std::vector<std::thread> closing;
