@@ -1,5 +1,8 @@
 // cudabpf attach: traces processes that run already.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <set>
 
@@ -18,10 +21,14 @@ struct AttachFlags {
   TargetFlags targets;
 };
 
-// Selects these processes, and those that descend from them already. Who is selected first is
-// followed from then on, so none slips through between the two.
+// Selects these processes, and those that descend from them already, but not this one nor the sudo
+// that started it. Who is selected first is followed from then on, so none slips through between
+// the two.
 void select_with_descendants(Capture& capture, const std::vector<std::uint32_t>& pids,
                              bool descendants) {
+  Procfs procfs;
+  std::vector<pid_t> ours = procfs.ancestors(getpid());
+  ours.push_back(getpid());
   std::set<std::uint32_t> selected;
   for (std::vector<std::uint32_t> next = pids; !next.empty();) {
     for (std::uint32_t pid : next) {
@@ -31,10 +38,12 @@ void select_with_descendants(Capture& capture, const std::vector<std::uint32_t>&
     }
     next.clear();
     if (!descendants) return;
-    for (auto [pid, parent] : Procfs().parents())
-      if (auto child = static_cast<std::uint32_t>(pid);
-          selected.contains(static_cast<std::uint32_t>(parent)) && !selected.contains(child))
-        next.push_back(child);
+    for (auto [child, parent] : procfs.parents()) {
+      auto pid = static_cast<std::uint32_t>(child);
+      if (selected.contains(static_cast<std::uint32_t>(parent)) && !selected.contains(pid) &&
+          std::find(ours.begin(), ours.end(), child) == ours.end())
+        next.push_back(pid);
+    }
   }
 }
 

@@ -147,6 +147,19 @@ class Live(harness.LiveTest):
             traced = {pid: trace.counts(pid)["cuLaunchKernel"] for pid in {c["pid"] for c in trace.calls}}
             self.assertEqual(traced, launches)
 
+    def test_own_parent(self):
+        """Who attaches to the shell that started cudabpf does not wait for cudabpf itself."""
+        script = (f"{harness.CUDABPF} attach -q -o {self.path} --library {LIBRARY} --pid $$ & "
+                  f"while ! test -s {self.path}; do sleep 0.05; done; "
+                  f"{WORKLOADS}/fake_calls --library {LIBRARY} '{BEGIN}; {LAUNCH}'")
+        shell = self.start(["bash", "-c", script], stdout=subprocess.DEVNULL)
+        self.assertEqual(shell.wait(), 0, shell.stderr())
+        wait_for(lambda: '"type":"end"' in open(self.path, encoding="utf-8").read(), "ended")
+        trace = self.read()
+        self.check_law(trace)
+        self.assertEqual(trace.end["reason"], "targets ended")
+        self.assertEqual(trace.counts()["cuLaunchKernel"], 1)
+
     def test_without_sessions(self):
         """The trace is the same, record for record."""
         script = (f"{BEGIN}; malloc a 4K; htod a host 4K; {LAUNCH}; fails 2 malloc b 1T; "
