@@ -8,16 +8,23 @@
 /* Calls, by sessions: one program at both ends, and where its entry answers 1 the kernel does not
  * watch the return at all. So a process that is not traced pays for an entry alone. */
 extern bool bpf_session_is_return(void) __ksym __weak;
+extern bool bpf_session_is_return___with_context(void* ctx) __ksym __weak; /* since Linux 7.0 */
+
+static __always_inline bool at_return(void* ctx) {
+  if (bpf_ksym_exists(bpf_session_is_return___with_context))
+    return bpf_session_is_return___with_context(ctx);
+  return bpf_session_is_return();
+}
 
 SEC("?uprobe") int call_session(struct pt_regs* ctx) {
-  return bpf_session_is_return() ? plain_return(ctx) : !plain_entry(ctx);
+  return at_return(ctx) ? plain_return(ctx) : !plain_entry(ctx);
 }
 SEC("?uprobe") int call_rich_session(struct pt_regs* ctx) {
-  if (!bpf_session_is_return()) return !rich_entry(ctx);
+  if (!at_return(ctx)) return !rich_entry(ctx);
   return plan_of(ctx).out0 < CB_MAX_ARGS ? out_return(ctx) : plain_return(ctx);
 }
 SEC("?uprobe") int call_launch_session(struct pt_regs* ctx) {
-  return bpf_session_is_return() ? plain_return(ctx) : !launch_entry(ctx);
+  return at_return(ctx) ? plain_return(ctx) : !launch_entry(ctx);
 }
 
 /* The same where the kernel has no sessions: by uprobe_multi, else by one link a function. */
