@@ -5,7 +5,7 @@ import struct
 import subprocess
 
 import hostile
-from hostile import HONEST_CALLS, LIBRARY, NOBODY, WORKLOADS, wait_for
+from hostile import LIBRARY, NOBODY, WORKLOADS, wait_for
 
 # Maps each file as a loader does, and cuts it off at once; so many copies of $1 at a time.
 CUT = """
@@ -141,8 +141,7 @@ class Live(hostile.Attack):
     def test_honest_alone(self):
         """Without an attack all of this holds: what the others assert can be true."""
         tracer = self.trace_machine()
-        trace = self.check_survived(tracer, self.honest())
-        self.assertEqual(trace.counts()["cuLaunchKernel"], HONEST_CALLS)
+        self.check_survived(tracer, self.honest())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from hostile import LIBRARY, WORKLOADS, wait_for
 SOAK_MINUTES = float(os.environ.get("ATTACK_SOAK_MINUTES", "0.3"))
 SOAK_RATE = int(os.environ.get("ATTACK_SOAK_RATE", "300000"))  # calls a second
 KILLS = int(os.environ.get("ATTACK_KILLS", "6"))
-SETTLED = 5  # seconds, after which a tracer takes no more memory
+SETTLED = 15  # seconds, after which a tracer takes no more memory
 FLAT = 1 << 20
 LAUNCHES = 4000
 

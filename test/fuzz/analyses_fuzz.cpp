@@ -3,8 +3,8 @@
 // terminal.
 //
 // The input: a byte that says which analysis is asked, one for the terminal's width, and a trace's
-// file. All analyses see its lines, and it comes to them as it does in the program: by the reader,
-// which refuses what is no trace.
+// file. It comes to the analysis as it does in the program: by the reader, which refuses what is no
+// trace.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -168,16 +168,16 @@ std::vector<Asked> all_analyses(Names& names) {
   return all;
 }
 
-// Shows each line to all of them, as the reader of a trace gives it. False: it is refused.
-bool show(TraceReader& reader, std::vector<Asked>& all) {
+// Shows it each line, as the reader of a trace gives them. False: the trace is refused.
+bool show(TraceReader& reader, Analysis& analysis) {
   Line line;
   for (;;) {
     auto more = reader.next(line);
     if (!more) return false;
     if (!*more) break;
-    for (Asked& asked : all) asked.analysis->line(line);
+    analysis.line(line);
   }
-  for (Asked& asked : all) asked.analysis->finish(reader.facts());
+  analysis.finish(reader.facts());
   return true;
 }
 
@@ -200,8 +200,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto reader = TraceReader::open({file.path()});
   if (!reader) return 0;
   auto all = all_analyses((*reader)->names());
-  if (!show(**reader, all)) return 0;
   Asked& asked = all[data[0] % all.size()];
+  if (!show(**reader, *asked.analysis)) return 0;
   std::string json = asked.json().dump(-1, ' ', false, Json::error_handler_t::replace);
   if (json.empty() || !Json::accept(json)) abort();
   Page page(terminal);

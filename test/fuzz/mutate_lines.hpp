@@ -98,6 +98,13 @@ class LineMutator {
       R"("cuMemRetainAllocationHandle")", R"("vmm")", R"("device")", R"("async")",
       R"("scheduling")", R"({"pctx":"0x10","ctx":"0x10"})", R"({"hEvent":"0x10","handle":"0x10"})"};
 
+  static constexpr std::pair<std::string_view, std::string_view> KINDS[] = {
+      {"trace", ""},           {"end", ""},         {"lost", ""},         {"library", ""},
+      {"error", ""},           {"process", "exec"}, {"process", "exit"},  {"process", "start"},
+      {"kernel", "interrupt"}, {"kernel", "ioctl"}, {"kernel", "launch"}, {"memory", "alloc"},
+      {"memory", "free"},      {"sync", "ctx"},     {"transfer", "DtoH"}, {"stream", "destroy"},
+      {"event", "record"},     {"context", ""}};
+
   std::size_t below(std::size_t size) { return size ? random_() % size : 0; }
   template <typename List>
   auto& one_of(List& list) {
@@ -126,7 +133,7 @@ class LineMutator {
     if (!fields || fields->empty()) return;
     Field& field = one_of(*fields);
     auto quoted = [](std::string_view key) { return '"' + std::string(key) + '"'; };
-    switch (below(6)) {
+    switch (below(8)) {
       case 0:  // a field of another line
         if (others && !others->empty()) put(*fields, one_of(*others));
         break;
@@ -142,9 +149,21 @@ class LineMutator {
       case 4:
         field.first = quoted(one_of(KEYS));
         break;
-      default:
+      case 5:
         fields->erase(fields->begin() + (&field - fields->data()));
         break;
+      default: {  // the same line, of another kind
+        const auto& [type, op] = one_of(KINDS);
+        auto is = [&](std::string_view key) {
+          return [key = quoted(key)](const Field& other) { return other.first == key; };
+        };
+        std::erase_if(*fields, is("type"));
+        std::erase_if(*fields, is("op"));
+        if (below(2)) std::erase_if(*fields, is("id"));
+        fields->insert(fields->begin(),
+                       {{quoted("type"), quoted(type)}, {quoted("op"), quoted(op)}});
+        break;
+      }
     }
     to = line_of(*fields);
   }

@@ -45,7 +45,7 @@ void check_values(const Line& line) {
   };
   same("id", Field::id, line.id);
   same("ts", Field::ts, line.ts);
-  same("pid", Field::pid, line.pid);
+  if (line.kind != LineKind::interrupt) same("pid", Field::pid, line.pid);
   same("size", Field::size, line.size);
   auto args = json.find("args");
   if (args != json.end() && args->is_object())
