@@ -165,7 +165,7 @@ class Live(harness.LiveTest):
         script = (f"{BEGIN}; malloc a 4K; htod a host 4K; {LAUNCH}; fails 2 malloc b 1T; "
                   f"loop 3 {{ thread {{ loop 20 {{ {LAUNCH}; sync }} }} }}; wait; free a")
         symbols = {}
-        for flags in ([], ["--no-feature", "uprobe_session"], ["--no-feature", "uprobe_multi"]):
+        for flags in ([], ["--no-feature", "uprobe_session"]):
             self.setUp()
             trace = self.script(script, *flags)
             self.check_whole(trace)
