@@ -289,7 +289,10 @@ void Capture::wake_reader() const {
 
 Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   read_gpu_errors();
-  note(libraries_->finish());
+  {
+    privileges::Raised rights(needs());
+    note(libraries_->finish());
+  }
   std::uint64_t duration_ns = now();
   ending_ = true;
   correlator_->stop_at(begin_ns_ + duration_ns);
