@@ -142,12 +142,25 @@ static __always_inline __u64 read_args(struct pt_regs* ctx, __u64* args, __u64 n
   return nargs;
 }
 
+/* A signal's handler with a stack of its own (sigaltstack) may interrupt a call and make another,
+ * higher up. If the kernel were asked for that one's return, it would take the interrupted call,
+ * which lies lower, for one that longjmp has left, forget where that returns to, and end the
+ * program with SIGILL when it does. */
+static __always_inline bool return_would_kill(struct pt_regs* ctx) {
+  struct task_struct* task = bpf_get_current_task_btf();
+  unsigned long sp = PT_REGS_SP(ctx);
+  if (sp - task->sas_ss_sp - 1 >= task->sas_ss_size) return false; /* not on it, or there is none */
+  unsigned long interrupted = BPF_CORE_READ(task, utask, return_instances, stack);
+  return interrupted && interrupted <= sp;
+}
+
 static __always_inline void fill_entry(struct cb_head* head, struct pt_regs* ctx, struct ids ids,
-                                       struct cb_plan plan, __u64 nargs) {
+                                       struct cb_plan plan, __u64 nargs, bool return_unseen) {
   fill_head(head, ids, CB_ENTRY);
   head->sp = (__u32)PT_REGS_SP(ctx);
   head->function = plan.function;
   head->flags = nargs < plan.nargs ? CB_READ_FAULT : 0;
+  if (return_unseen) head->flags |= CB_RETURN_UNSEEN;
   head->nargs = nargs;
   head->struct_size = 0;
   head->string_size = 0;
@@ -198,19 +211,20 @@ static __always_inline void send_name(struct ids ids, __u64 handle) {
 }
 
 /* The bodies for entries answer whether the call's return is to be seen: one that is not recorded
- * needs none. */
+ * needs none. Only the entry of a session can refuse it. */
 
 /* Entry of a function whose arguments are plain words. */
-static __always_inline bool plain_entry(struct pt_regs* ctx) {
+static __always_inline bool plain_entry(struct pt_regs* ctx, bool session) {
   struct ids ids = current_ids();
   if (!selected(ids)) return false;
   struct cb_plan plan = plan_of(ctx);
+  bool unseen = session && return_would_kill(ctx);
   struct call_record record;
   __builtin_memset(&record, 0, sizeof(record));
   __u64 nargs = at_most(read_args(ctx, record.args, plan.nargs), CB_MAX_ARGS);
-  fill_entry(&record.head, ctx, ids, plan, nargs);
+  fill_entry(&record.head, ctx, ids, plan, nargs, unseen);
   emit(&record, sizeof(record.head) + nargs * sizeof(__u64), ids.tid, CB_DROPPED_ENTRY);
-  return !plan.entry_only;
+  return !plan.entry_only && !unseen;
 }
 
 static __always_inline void emit_with_long_string(struct rich_record* shorter, const void* string) {
@@ -237,15 +251,16 @@ static __always_inline void emit_with_long_string(struct rich_record* shorter, c
 
 /* Entry of a function with memory to read (a string, a struct, an array) or out-pointers to keep.
  */
-static __always_inline bool rich_entry(struct pt_regs* ctx) {
+static __always_inline bool rich_entry(struct pt_regs* ctx, bool session) {
   struct ids ids = current_ids();
   if (!selected(ids)) return false;
   struct cb_plan plan = plan_of(ctx);
+  bool unseen = session && return_would_kill(ctx);
   struct rich_record record;
   __builtin_memset(&record, 0, sizeof(record));
   __u64 nargs = at_most(read_args(ctx, record.args, plan.nargs), CB_MAX_ARGS);
 
-  if (plan.out0 < CB_MAX_ARGS) {
+  if (plan.out0 < CB_MAX_ARGS && !unseen) {
     keep_outs(call_key(ids.tid, (__u32)PT_REGS_SP(ctx)),
               record.args[at_most(plan.out0, CB_MAX_ARGS - 1)],
               plan.out1 < CB_MAX_ARGS ? record.args[at_most(plan.out1, CB_MAX_ARGS - 1)] : 0);
@@ -253,7 +268,7 @@ static __always_inline bool rich_entry(struct pt_regs* ctx) {
   if (plan.forgets_names) __sync_fetch_and_add(names_epoch(ids.pid), 1);
 
   __u64 extra = 0;
-  fill_entry(&record.head, ctx, ids, plan, nargs);
+  fill_entry(&record.head, ctx, ids, plan, nargs, unseen);
   __u8* at = (__u8*)(record.args + nargs);
   if (plan.struct_arg < CB_MAX_ARGS) {
     extra = plan.struct_words * 8;
@@ -273,7 +288,7 @@ static __always_inline bool rich_entry(struct pt_regs* ctx) {
     if (nargs < plan.nargs && size == CB_SHORT_STRING) size = -1; /* a longer record has all */
     if (size == CB_SHORT_STRING) {
       emit_with_long_string(&record, string);
-      return !plan.entry_only;
+      return !plan.entry_only && !unseen;
     }
     if (size < 0) {
       record.head.flags |= CB_READ_FAULT;
@@ -283,14 +298,15 @@ static __always_inline bool rich_entry(struct pt_regs* ctx) {
     record.head.string_size = extra;
   }
   emit(&record, sizeof(record.head) + nargs * sizeof(__u64) + extra, ids.tid, CB_DROPPED_ENTRY);
-  return !plan.entry_only;
+  return !plan.entry_only && !unseen;
 }
 
 /* Entry of a kernel launch: its kernel may need a name. */
-static __always_inline bool launch_entry(struct pt_regs* ctx) {
+static __always_inline bool launch_entry(struct pt_regs* ctx, bool session) {
   struct ids ids = current_ids();
   if (!selected(ids)) return false;
   struct cb_plan plan = plan_of(ctx);
+  bool unseen = session && return_would_kill(ctx);
   struct {
     struct call_record call;
     __u8 config[64];
@@ -298,7 +314,7 @@ static __always_inline bool launch_entry(struct pt_regs* ctx) {
   __builtin_memset(&record, 0, sizeof(record));
   __u64 nargs = at_most(read_args(ctx, record.call.args, plan.nargs), CB_MAX_ARGS);
   if (plan.handle_arg < 2) send_name(ids, record.call.args[at_most(plan.handle_arg, 1)]);
-  fill_entry(&record.call.head, ctx, ids, plan, nargs);
+  fill_entry(&record.call.head, ctx, ids, plan, nargs, unseen);
   __u64 extra = 0;
   if (plan.struct_arg < 2) {
     extra = at_most(plan.struct_words * 8, sizeof(record.config));
@@ -310,7 +326,7 @@ static __always_inline bool launch_entry(struct pt_regs* ctx) {
     record.call.head.struct_size = extra;
   }
   emit(&record, sizeof(struct cb_head) + nargs * sizeof(__u64) + extra, ids.tid, CB_DROPPED_ENTRY);
-  return !plan.entry_only;
+  return !plan.entry_only && !unseen;
 }
 
 static __always_inline void fill_return(struct cb_head* head, struct pt_regs* ctx, struct ids ids,

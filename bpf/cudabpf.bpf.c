@@ -17,20 +17,20 @@ static __always_inline bool at_return(void* ctx) {
 }
 
 SEC("?uprobe") int call_session(struct pt_regs* ctx) {
-  return at_return(ctx) ? plain_return(ctx) : !plain_entry(ctx);
+  return at_return(ctx) ? plain_return(ctx) : !plain_entry(ctx, true);
 }
 SEC("?uprobe") int call_rich_session(struct pt_regs* ctx) {
-  if (!at_return(ctx)) return !rich_entry(ctx);
+  if (!at_return(ctx)) return !rich_entry(ctx, true);
   return plan_of(ctx).out0 < CB_MAX_ARGS ? out_return(ctx) : plain_return(ctx);
 }
 SEC("?uprobe") int call_launch_session(struct pt_regs* ctx) {
-  return at_return(ctx) ? plain_return(ctx) : !launch_entry(ctx);
+  return at_return(ctx) ? plain_return(ctx) : !launch_entry(ctx, true);
 }
 
 /* The same where the kernel has no sessions: by uprobe_multi, else by one link a function. */
-SEC("?uprobe") int call_entry(struct pt_regs* ctx) { return plain_entry(ctx), 0; }
-SEC("?uprobe") int call_rich_entry(struct pt_regs* ctx) { return rich_entry(ctx), 0; }
-SEC("?uprobe") int call_launch_entry(struct pt_regs* ctx) { return launch_entry(ctx), 0; }
+SEC("?uprobe") int call_entry(struct pt_regs* ctx) { return plain_entry(ctx, false), 0; }
+SEC("?uprobe") int call_rich_entry(struct pt_regs* ctx) { return rich_entry(ctx, false), 0; }
+SEC("?uprobe") int call_launch_entry(struct pt_regs* ctx) { return launch_entry(ctx, false), 0; }
 SEC("?uretprobe") int call_return(struct pt_regs* ctx) { return plain_return(ctx); }
 SEC("?uretprobe") int call_out_return(struct pt_regs* ctx) { return out_return(ctx); }
 

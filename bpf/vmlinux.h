@@ -120,6 +120,12 @@ struct fdtable {
 struct files_struct {
   struct fdtable* fdt;
 };
+struct return_instance {
+  unsigned long stack;
+};
+struct uprobe_task {
+  struct return_instance* return_instances; /* innermost first */
+};
 struct task_struct {
   unsigned int flags;
   int pid;
@@ -135,6 +141,9 @@ struct task_struct {
   struct css_set* cgroups;
   const struct cred* real_cred;
   struct files_struct* files;
+  unsigned long sas_ss_sp; /* what sigaltstack() gave */
+  unsigned long sas_ss_size;
+  struct uprobe_task* utask;
 };
 
 struct trace_event_raw_sys_enter {

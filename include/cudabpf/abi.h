@@ -37,6 +37,8 @@ enum cb_flag {
   CB_OUT_LOST = 4,     /* the out-pointer was not kept: attached in mid-call, or the map was full */
   CB_INDIRECT = 8,     /* an ioctl through NV_ESC_IOCTL_XFER_CMD: `inner` and `inner_size` hold */
   CB_STATUS_READ = 16, /* `status` holds */
+  CB_RETURN_UNSEEN =
+      32, /* of an entry: its return will not be told, since watching it would kill */
 };
 
 /* Every record begins so. */

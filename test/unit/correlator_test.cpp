@@ -370,6 +370,18 @@ TEST_CASE("Calls of a signal's handler on a stack of its own are whole, and so i
   }
 }
 
+TEST_CASE("A call whose return would kill has none, and the call that it interrupts is whole") {
+  Correlating c;
+  c.feed(entry({.ts = 0, .sp = 0x1000}, "cuCtxSynchronize"));
+  c.feed(entry({.ts = 10, .sp = 0x9000, .flags = abi::CB_RETURN_UNSEEN}, "cuCtxSynchronize"));
+  REQUIRE(c.sink.calls.size() == 1);
+  CHECK(c.last().return_lost);
+  CHECK_FALSE(c.last().has_return);
+  c.feed(returned({.ts = 30, .sp = 0x1000}, "cuCtxSynchronize"));
+  REQUIRE(c.sink.calls.size() == 2);
+  CHECK(c.last().duration == 30);
+}
+
 TEST_CASE("Calls that never return do not take all memory") {
   SECTION("deeper and deeper") {
     Correlating c;

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,8 +14,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <iterator>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -21,6 +25,13 @@
 
 namespace workload {
 namespace {
+
+// What a signal's handler does, and the stack on which it does it. The stack is mapped before any
+// thread's: it lies below the main thread's stack, and above the others'.
+std::function<void()> in_handler;
+constexpr size_t kHandlerStackSize = 256 << 10;
+void* const handler_stack =
+    mmap(nullptr, kHandlerStackSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 class Run {
  public:
@@ -84,6 +95,8 @@ class Run {
       exec(statement.block_text);
     } else if (name == "sleep") {
       sleep_us(arguments.word(1) * 1000);
+    } else if (name == "alarm") {
+      interrupt(statement, arguments.word(1));
     } else if (name == "open") {
       *arguments.out(1) = static_cast<Word>(succeeds(statement, ::open(arguments.text(2), O_RDWR)));
     } else if (name == "ioctl") {
@@ -124,6 +137,29 @@ class Run {
   static void make_ioctl(const Statement& statement, int descriptor, Word request) {
     std::vector<char> structure(_IOC_SIZE(request) + 1);
     succeeds(statement, ioctl(descriptor, request, structure.data()));
+  }
+
+  // In so many ms this thread, wherever it is by then, handles a signal by running the block.
+  void interrupt(const Statement& statement, Word ms) {
+    auto copy = std::make_shared<Run>(Run(driver_, own_command_, variables_));
+    in_handler = [&statement, copy] { copy->all(statement.block); };
+    stack_t stack = {};
+    stack.ss_sp = handler_stack;
+    stack.ss_size = kHandlerStackSize;
+    succeeds(statement, sigaltstack(&stack, nullptr));
+    struct sigaction action = {};
+    action.sa_handler = [](int) { in_handler(); };
+    action.sa_flags = SA_ONSTACK;
+    succeeds(statement, sigaction(SIGALRM, &action, nullptr));
+    sigevent event = {};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = SIGALRM;
+    event._sigev_un._tid = gettid();
+    timer_t timer = nullptr;
+    succeeds(statement, timer_create(CLOCK_MONOTONIC, &event, &timer));
+    itimerspec when = {};
+    when.it_value = {static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000 * 1000000)};
+    succeeds(statement, timer_settime(timer, 0, &when, nullptr));
   }
 
   void fork_child(const Statement& statement) {
