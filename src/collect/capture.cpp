@@ -256,7 +256,7 @@ bool Capture::drain() {
 
 void Capture::read_loop() {
   privileges::keep_only({CAP_SYS_PTRACE});
-  std::uint64_t watchful_until = 0;
+  std::uint64_t watchful_until = now() + WATCHFUL_NS;  // a command is about to begin
   while (!stopping_) {
     deliver_notes();
     bool much = drain();

@@ -6,12 +6,14 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <utility>
 
+#include "collect/kernel_abi.hpp"
 #include "util/cpu_list.hpp"
 #include "util/log.hpp"
 
@@ -20,9 +22,10 @@ namespace cudabpf {
 namespace {
 
 constexpr std::size_t PAGE = 4096;
-constexpr std::size_t DATA_SIZE = 64 * PAGE;  // a power of two, as perf wants
+constexpr std::size_t DATA_SIZE = 64 * PAGE;      // a power of two, as perf wants
+constexpr std::size_t LONGEST_RECORD = 2 * PAGE;  // with a path of PATH_MAX
 
-int open_event(int cpu) {
+int open_event(int cpu, std::uint64_t read_format) {
   perf_event_attr attributes{};
   attributes.size = sizeof(attributes);
   attributes.type = PERF_TYPE_SOFTWARE;
@@ -33,6 +36,7 @@ int open_event(int cpu) {
   attributes.sample_type = PERF_SAMPLE_TIME;
   attributes.use_clockid = 1;
   attributes.clockid = CLOCK_MONOTONIC;
+  attributes.read_format = read_format;
   attributes.watermark = 1;
   attributes.wakeup_watermark = 1;
   return static_cast<int>(
@@ -49,11 +53,6 @@ struct Mmap2Record {
   // then the file's name, NUL-padded to 8 bytes, then the time
 };
 
-struct LostRecord {
-  perf_event_header header;
-  std::uint64_t id, lost;
-};
-
 }  // namespace
 
 Result<MappingWatch> MappingWatch::open() {
@@ -64,7 +63,12 @@ Result<MappingWatch> MappingWatch::open() {
 }
 
 Result<> MappingWatch::watch(int cpu) {
-  Fd fd(open_event(cpu));
+  bool counts_lost = true;
+  Fd fd(open_event(cpu, PERF_READ_LOST));
+  if (!fd && errno == EINVAL) {  // before Linux 6.0
+    counts_lost = false;
+    fd = Fd(open_event(cpu, 0));
+  }
   if (!fd) {
     if (errno == ENODEV) return ok();  // went offline meanwhile
     bool forbidden = errno == EACCES || errno == EPERM;
@@ -75,7 +79,7 @@ Result<> MappingWatch::watch(int cpu) {
   fcntl(fd.get(), F_SETFL, O_NONBLOCK);
   void* memory = mmap(nullptr, PAGE + DATA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) return errno_error("mmap of a perf buffer");
-  buffers_.push_back({cpu, std::move(fd), memory});
+  buffers_.push_back({cpu, std::move(fd), memory, counts_lost});
   return ok();
 }
 
@@ -113,12 +117,25 @@ std::vector<int> MappingWatch::fds() const {
   return fds;
 }
 
-void MappingWatch::read_buffer(void* memory, std::vector<MappedLibrary>& found,
+// How many records found no room since it was last asked. A kernel that does not count them is
+// taken to have lost one.
+std::uint64_t MappingWatch::newly_lost(Buffer& buffer) {
+  if (!buffer.counts_lost) return 1;
+  struct {
+    std::uint64_t value, lost;
+  } counted;
+  if (::read(buffer.fd.get(), &counted, sizeof(counted)) != sizeof(counted)) return 1;
+  return counted.lost - std::exchange(buffer.lost, counted.lost);
+}
+
+void MappingWatch::read_buffer(Buffer& buffer, std::vector<MappedLibrary>& found,
                                std::uint64_t& overruns) {
-  auto* page = static_cast<perf_event_mmap_page*>(memory);
-  const char* data = static_cast<const char*>(memory) + PAGE;
-  std::uint64_t head = std::atomic_ref(page->data_head).load(std::memory_order_acquire);
-  std::uint64_t tail = page->data_tail;
+  auto* page = static_cast<perf_event_mmap_page*>(buffer.memory);
+  const char* data = static_cast<const char*>(buffer.memory) + PAGE;
+  std::atomic_ref data_head(page->data_head);
+  std::uint64_t head = data_head.load(std::memory_order_acquire);
+  const std::uint64_t begun_at = page->data_tail;
+  std::uint64_t tail = begun_at;
   std::vector<char> record;
   while (tail < head) {
     perf_event_header header;
@@ -135,11 +152,6 @@ void MappingWatch::read_buffer(void* memory, std::vector<MappedLibrary>& found,
     record.resize(header.size);
     copy(record.data(), tail, header.size);
     tail += header.size;
-    if (header.type == PERF_RECORD_LOST && header.size >= sizeof(LostRecord)) {
-      LostRecord lost;
-      std::memcpy(&lost, record.data(), sizeof(lost));
-      overruns += lost.lost;
-    }
     if (header.type != PERF_RECORD_MMAP2 || header.size <= sizeof(Mmap2Record) + 8) continue;
     Mmap2Record mapped;
     std::memcpy(&mapped, record.data(), sizeof(mapped));
@@ -162,12 +174,15 @@ void MappingWatch::read_buffer(void* memory, std::vector<MappedLibrary>& found,
     found.push_back(std::move(library));
   }
   std::atomic_ref(page->data_tail).store(tail, std::memory_order_release);
+  // A record of what was lost would come with the next mapping on this CPU, which may never be.
+  if (data_head.load(std::memory_order_acquire) - begun_at > DATA_SIZE - LONGEST_RECORD)
+    overruns += newly_lost(buffer);
 }
 
 std::vector<MappedLibrary> MappingWatch::read(std::uint64_t& overruns) {
   std::vector<MappedLibrary> found;
   for (Buffer& buffer : buffers_)
-    if (buffer.memory) read_buffer(buffer.memory, found, overruns);
+    if (buffer.memory) read_buffer(buffer, found, overruns);
   return found;
 }
 

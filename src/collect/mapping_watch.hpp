@@ -33,11 +33,15 @@ class MappingWatch {
   struct Buffer {
     int cpu;
     Fd fd;
-    void* memory = nullptr;  // null: it cannot be watched
+    void* memory = nullptr;   // null: it cannot be watched
+    bool counts_lost = true;  // so that read() of the event says how many
+    std::uint64_t lost = 0;   // of them already reported
   };
   MappingWatch() = default;
   Result<> watch(int cpu);
-  static void read_buffer(void* memory, std::vector<MappedLibrary>& found, std::uint64_t& overruns);
+  static void read_buffer(Buffer& buffer, std::vector<MappedLibrary>& found,
+                          std::uint64_t& overruns);
+  static std::uint64_t newly_lost(Buffer& buffer);
 
   std::vector<Buffer> buffers_;
 };
