@@ -74,7 +74,7 @@ class Live(hostile.Attack):
             self.assertIn(status, (128 + signal.SIGKILL, 0) if found else (0,))
         if victims == ("tracer",) and found:
             wait_for(lambda: self.record().counts.get("cuLaunchKernel") == LAUNCHES, "at its program's own end")
-        wait_for(hostile.harness.nothing_left_behind, "rid of every program and link")
+        self.check_gone(hostile.harness.PATIENCE)
         if not os.path.exists(path) or not os.path.getsize(path):
             return  # it was killed before it began
         trace = self.read(path, whole="tracer" not in victims)

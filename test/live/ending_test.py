@@ -7,10 +7,9 @@ import termios
 import time
 
 import harness
-from harness import CUDABPF, LIBRARY, WORKLOADS, nothing_left_behind, wait_for
+from harness import CUDABPF, LIBRARY, WORKLOADS, wait_for
 
 STORM = [f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--rate", "2000", "--count", "4000"]  # two seconds
-FEW_SECONDS = 10
 
 
 class Live(harness.LiveTest):
@@ -31,9 +30,6 @@ class Live(harness.LiveTest):
         launches = trace.named("cuLaunchKernel")
         self.assertTrue(0 < len(launches) < 4000)
         self.assertEqual(trace.counts()["cuModuleGetFunction"], 1)
-
-    def check_gone(self):
-        wait_for(nothing_left_behind, "rid of every program and link", FEW_SECONDS)
 
     def test_interrupt(self):
         """SIGINT to cudabpf alone ends the trace at once; the command goes on."""

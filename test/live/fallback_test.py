@@ -7,7 +7,7 @@ import sys
 
 import harness
 from expected import FUNCTIONS, check_calls
-from harness import LIBRARY, WORKLOADS, nothing_left_behind, wait_for
+from harness import LIBRARY, WORKLOADS, wait_for
 
 FEATURES = ("uprobe_multi", "uprobe_session", "uprobe_process", "sleepable", "watch_mappings", "process_events", "driver_fentry",
             "driver_kprobes", "syscall_tracepoints", "xid_tracepoint")
@@ -42,7 +42,7 @@ def without(*features):
 
 class Live(harness.LiveTest):
     def tearDown(self):
-        wait_for(nothing_left_behind, "rid of every program and link", LINGERING)
+        self.check_gone(LINGERING)
 
     def traced(self, command, *flags, **options):
         return super().traced(command, *(flags if "--profile" in flags else (*ONLY, *flags)), **options)

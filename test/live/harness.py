@@ -25,6 +25,7 @@ NEWER = f"{BUILD}/test/fake_libcuda/newer/libcuda.so.1"
 WORKLOADS = f"{BUILD}/test/workloads"
 BPFTOOL = os.environ.get("BPFTOOL", "bpftool")  # ctest gives the one that was built with
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/cudabpf/cuda_api.tsv")
+PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bpf/cudabpf.bpf.c")
 LOOKUP = "cuGetProcAddress_v2"  # each workload begins by looking its functions up
 PATIENCE = 30  # seconds for anything that must happen
 PROFILES = ("light", "default", "full")
@@ -167,6 +168,10 @@ class LiveTest(unittest.TestCase):
     maxDiff = None
     program = CUDABPF
 
+    def run(self, result=None):
+        self.programs_before = our_programs()  # single links of an earlier test may still be closing
+        return super().run(result)
+
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="cudabpf-live-")
         os.chmod(self.folder, 0o777)
@@ -271,22 +276,25 @@ class LiveTest(unittest.TestCase):
             self.assertEqual(dict(trace.counts(pid)), counts, f"pid {pid}")
         self.assertEqual({call["pid"] for call in trace.calls} - set(found), set())
 
+    def nothing_left(self):
+        """No program of this test's is in the kernel, and so no link, either."""
+        return not our_programs() - self.programs_before
+
+    def check_gone(self, seconds=10):
+        wait_for(self.nothing_left, "rid of every program and link", seconds)
+
     def check_whole(self, trace, symbols=None):
         self.check_law(trace)
         self.check_counts(trace, symbols)
 
 
-def nothing_left_behind():
-    """No BPF program or link of ours is in the kernel."""
-    def names(kind):
-        text = subprocess.run([BPFTOOL, kind, "list", "-j"], check=True, stdout=subprocess.PIPE).stdout
-        return json.loads(text or "[]")
-    ours = {"call_entry", "call_rich_entry", "call_launch_entr", "call_launch_entry", "call_return",
-            "call_out_return", "call_session", "call_rich_sessio", "call_rich_session", "call_launch_ses",
-            "call_launch_session", "process_fork", "process_exec", "process_exit"}
-    programs = [p for p in names("prog") if p.get("name") in ours]
-    ids = {p["id"] for p in programs}
-    return not programs and not [link for link in names("link") if link.get("prog_id") in ids]
+def our_programs():
+    """The ids of those BPF programs in the kernel that are called as ours are."""
+    with open(PROGRAMS, encoding="utf-8") as file:
+        ours = {name[:15] for name in re.findall(r'^(?:SEC.*)?int (?:BPF_PROG\()?(\w+)', file.read(), re.MULTILINE)}
+    assert {"call_entry", "call_launch_ses", "driver_exit", "process_fork"} <= ours, ours
+    listed = subprocess.run([BPFTOOL, "prog", "list", "-j"], check=True, stdout=subprocess.PIPE).stdout
+    return {program["id"] for program in json.loads(listed or "[]") if program.get("name") in ours}
 
 
 def skip(reason):

@@ -325,7 +325,7 @@ class Live(callers.CalledTest):
     def test_late_by_single_links(self):
         self.late_library(self.by_user("sudo", "-n", self.program_for_all()),
                           ["--only", "cuInit,cuStreamSynchronize", "--no-feature", "uprobe_multi"])
-        wait_for(harness.nothing_left_behind, "rid of every program and link", 100)
+        self.check_gone(100)
 
     def test_machine_settings(self):
         """Closing single links changes nothing of the machine, and needs nobody who would put it back."""
@@ -336,7 +336,7 @@ class Live(callers.CalledTest):
                                 "--no-feature", "uprobe_multi", "--", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
         looked = 0
-        while not harness.nothing_left_behind():
+        while not self.nothing_left():
             looked += 1
             with open(settings, encoding="utf-8") as file:
                 self.assertEqual(file.read(), before)

@@ -24,7 +24,7 @@ tracing() { # as many files as this, the newest of them begun
 }
 work() { # the record of its calls goes to /check/NAME
   mkdir "$1"
-  FAKE_CUDA_COUNTS=$PWD/$1 /check/fake_calls --library /usr/local/lib/libcuda.so.1 'setup; loop 100 { sync }' ||
+  FAKE_CUDA_COUNTS=$PWD/$1 /check/fake_calls --library /usr/local/lib/libcuda.so.1 'setup; loop 100 { sync }; sleep 100' ||
     failed "the workload failed beside the unit"
 }
 written() { # how often the newest trace has this

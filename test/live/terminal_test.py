@@ -12,7 +12,7 @@ import threading
 import time
 
 import harness
-from harness import CUDABPF, LIBRARY, WORKLOADS, calls, ended, nothing_left_behind, wait_for
+from harness import CUDABPF, LIBRARY, WORKLOADS, calls, ended, wait_for
 
 STOP, GO = b"\x13", b"\x11"  # Ctrl-S, Ctrl-Q
 SOON = 8  # seconds, for what takes two
@@ -56,9 +56,6 @@ class Live(harness.LiveTest):
 
     def unlogged(self):
         return self.environment(LOG=None)
-
-    def check_gone(self):
-        wait_for(nothing_left_behind, "rid of every program and link", 10)
 
     # --- what is shown
 
