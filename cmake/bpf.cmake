@@ -41,5 +41,8 @@ add_executable(cudabpf src/main.cpp ${CLI_SOURCES})
 add_dependencies(cudabpf bpf_skeleton generated_sources)
 target_include_directories(cudabpf SYSTEM PRIVATE ${GENERATED})
 target_link_libraries(cudabpf PRIVATE cudabpf_core CLI11::CLI11 PkgConfig::LIBBPF)
+# CLI11 alone takes as long to read as most files take to compile.
+target_precompile_headers(cudabpf PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp>)
+set_target_properties(cudabpf PROPERTIES UNITY_BUILD ${CUDABPF_AT_ONCE})
 target_link_options(cudabpf PRIVATE $<$<CONFIG:Release>:-s>) # symbols are four times the rest
 set_target_properties(cudabpf PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})

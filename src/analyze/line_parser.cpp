@@ -94,7 +94,7 @@ constexpr auto WHOLE = [](Value& value, auto& number) {
 };
 
 // Microseconds with three decimals are nanoseconds: no floating point comes between.
-bool microseconds(Value& value, std::uint64_t& ns) {
+bool read_microseconds(Value& value, std::uint64_t& ns) {
   std::string_view token = token_of(value);
   std::size_t point = token.find('.');
   std::uint64_t whole = 0, part = 0;
@@ -124,7 +124,7 @@ bool truth(Value& value, bool& flag) {
   return true;
 }
 
-bool dimensions(Value& value, std::array<std::uint32_t, 3>& to) {
+bool read_dimensions(Value& value, std::array<std::uint32_t, 3>& to) {
   ondemand::array array;
   if (value.get_array().get(array)) return false;
   std::size_t count = 0;
@@ -216,7 +216,7 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
     case packed("ts"):
       return as("ts", Field::ts, WHOLE, line.ts);
     case packed("duration_us"):
-      return as("duration_us", Field::duration, microseconds, line.duration);
+      return as("duration_us", Field::duration, read_microseconds, line.duration);
     case packed("pid"):
       return as("pid", Field::pid, WHOLE, line.pid);
     case packed("tid"):
@@ -251,9 +251,9 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
       line.kernel_from_handle = key == "kernel_from";
       return true;
     case packed("grid"):
-      return as("grid", Field::grid, dimensions, line.grid);
+      return as("grid", Field::grid, read_dimensions, line.grid);
     case packed("block"):
-      return as("block", Field::block, dimensions, line.block);
+      return as("block", Field::block, read_dimensions, line.block);
     case packed("shared"):
       return as("shared", Field::shared, WHOLE, line.shared);
     case packed("handle"):
@@ -268,7 +268,7 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
     case packed("ioctls"):
       return as("ioctls", Field::ioctls, WHOLE, line.ioctls);
     case packed("ioctl_us"):
-      return microseconds(value, line.ioctl_time);
+      return read_microseconds(value, line.ioctl_time);
     case packed("control"):
       return text_of("control", line.control);
     case packed("class"):

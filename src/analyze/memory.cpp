@@ -42,13 +42,13 @@ Memory::Memory(Names& names)
       alloc_(names.add("alloc")) {}
 
 void Memory::line(const Line& line) {
-  comm_ = line.process ? line.process->comm : Name{};
+  process_ = line.process;
   live_.line(line);
   if (line.type == memory_ && line.op == alloc_ && !line.has(Field::ret)) not_returned_++;
   for (const Process* gone : line.gone) holder_by_process_.erase(gone->number);
   if (line.kind != LineKind::process || !line.process) return;
   if (auto at = holder_by_process_.find(line.process->number); at != holder_by_process_.end())
-    if (Holder& holder = holders_[at->second]; holder.pid) holder.comm = comm_;
+    if (Holder& holder = holders_[at->second]; holder.pid) holder.comm = line.process->comm;
 }
 
 Memory::Holder& Memory::holder_of(const Block& block) {
@@ -61,7 +61,7 @@ Memory::Holder& Memory::holder_of(const Block& block) {
   Holder& holder = holders_.emplace_back();
   if (at->second == MAX_HOLDERS) return holder;  // of all others
   holder.pid = block.pid;
-  holder.comm = comm_;
+  holder.comm = process_ ? process_->comm : Name{};
   return holder;
 }
 

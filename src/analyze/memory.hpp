@@ -134,8 +134,8 @@ class Memory : public Analysis, private LiveMemory::Listener {
   Holder all_;
   std::vector<Holder> holders_;
   std::unordered_map<std::uint64_t, std::size_t> holder_by_process_;  // by its number
-  Name comm_;                                       // of the process whose line it is
-  std::unordered_map<std::uint64_t, Churn> churn_;  // by size
+  const Process* process_ = nullptr;                                  // whose line it is
+  std::unordered_map<std::uint64_t, Churn> churn_;                    // by size
   Largest<NeverFreed, Larger> largest_never_freed_{KEPT_NEVER_FREED};
   std::vector<NeverFreed> never_freed_;
   std::uint64_t never_freed_blocks_ = 0, never_freed_bytes_ = 0;

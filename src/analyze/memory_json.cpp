@@ -6,7 +6,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-constexpr std::size_t POINTS = 256;  // of a curve
+constexpr std::size_t CURVE_POINTS = 256;  // of a curve
 
 Json block_json(const Memory& memory, const Memory::Block& block) {
   return {{"pid", block.pid},
@@ -44,7 +44,7 @@ Json holder_json(const Memory& memory, const Memory::Holder& holder) {
   Json json;
   if (holder.pid) json = {{"pid", holder.pid}, {"comm", memory.names().text(holder.comm)}};
   Json points = Json::object();
-  auto columns = memory.columns(holder.curve, POINTS);
+  auto columns = memory.columns(holder.curve, CURVE_POINTS);
   for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
     const Memory::Figures& figures = holder.kinds[kind];
     if (!figures.allocations) continue;
@@ -63,7 +63,7 @@ Json holder_json(const Memory& memory, const Memory::Holder& holder) {
   }
   json["peak"] = {{"gpu", peak_json(memory, holder, Memory::Side::gpu)},
                   {"host", peak_json(memory, holder, Memory::Side::host)}};
-  json["curve"] = {{"step_us", microseconds(memory.duration()) / POINTS}, {"bytes", points}};
+  json["curve"] = {{"step_us", microseconds(memory.duration()) / CURVE_POINTS}, {"bytes", points}};
   return json;
 }
 
