@@ -1,4 +1,5 @@
 """What takes long: hours of calls, and ends that come at any moment. How long, scripts/attack says; here it is short."""
+import concurrent.futures
 import contextlib
 import glob
 import json
@@ -12,10 +13,29 @@ from hostile import LIBRARY, WORKLOADS, wait_for
 
 SOAK_MINUTES = float(os.environ.get("ATTACK_SOAK_MINUTES", "0.3"))
 SOAK_RATE = int(os.environ.get("ATTACK_SOAK_RATE", "300000"))  # calls a second
-KILLS = int(os.environ.get("ATTACK_KILLS", "6"))
+KILLS = int(os.environ.get("ATTACK_KILLS", "8"))
+AT_ONCE = 8
 SETTLED = 15  # seconds, after which a tracer takes no more memory
 FLAT = 1 << 20
 LAUNCHES = 4000
+
+
+class Trace:
+    """One that is to be killed, or its program, or both."""
+
+    def __init__(self, folder, number, chosen):
+        self.number = number
+        self.victims = chosen.choice((("tracer",), ("program",), ("tracer", "program")))
+        self.when = chosen.uniform(0, 2.5)
+        self.path = f"{folder}/trace-{number}.jsonl"
+        self.record_folder = f"{folder}/record-{number}"
+        self.begun, self.status = False, None
+        os.mkdir(self.record_folder)
+
+    def calls(self):
+        """That its only program made."""
+        record, = hostile.harness.records(self.record_folder).values()
+        return record.counts.get("cuLaunchKernel")
 
 
 class Live(hostile.Attack):
@@ -42,46 +62,46 @@ class Live(hostile.Attack):
         self.assertLessEqual(max(memory) - min(memory), FLAT, memory)
 
     def test_kills(self):
-        """SIGKILL of the tracer, of the program or of both, at any moment: see check_killed."""
+        """SIGKILL of the tracer, of the program or of both, at any moment, several traces at once: see check_killed."""
         seed = int(os.environ.get("ATTACK_SEED", time.time()))
         print(f"seed {seed}")
         chosen = random.Random(seed)
-        for number in range(KILLS):
-            victims = chosen.choice((("tracer",), ("program",), ("tracer", "program")))
-            with self.subTest(number=number, victims=victims, seed=seed):
-                self.killed(number, victims, chosen.uniform(0, 2.5))
+        traces = [Trace(self.folder, number, chosen) for number in range(KILLS)]
+        for first in range(0, KILLS, AT_ONCE):
+            together = traces[first:first + AT_ONCE]
+            with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+                list(pool.map(self.kill, together))
+            self.check_gone(hostile.harness.PATIENCE)
+            for trace in together:
+                with self.subTest(number=trace.number, victims=trace.victims, seed=seed):
+                    self.check_killed(trace)
 
-    def killed(self, number, victims, when):
-        self.record_folder = f"{self.folder}/record-{number}"
-        os.mkdir(self.record_folder)
-        path = f"{self.folder}/trace-{number}.jsonl"
+    def kill(self, trace):
         storm = [f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--rate", "2000", "--count", str(LAUNCHES)]
-        tracer = self.start([hostile.harness.CUDABPF, "run", "-q", "-o", path, "--library", LIBRARY, "--", *storm],
-                            env=self.environment(LOG=None))
-        time.sleep(when)
-        found = self.records()
-        if "program" in victims and found:
+        tracer = self.start([hostile.harness.CUDABPF, "run", "-q", "-o", trace.path, "--library", LIBRARY, "--", *storm],
+                            env=self.environment(LOG=None, COUNTS=trace.record_folder))
+        time.sleep(trace.when)
+        trace.begun = bool(hostile.harness.records(trace.record_folder))
+        if "program" in trace.victims and trace.begun:
             with contextlib.suppress(ProcessLookupError):  # it has ended by itself
-                os.kill(next(iter(found)), signal.SIGKILL)
-        if "tracer" in victims:
+                os.kill(next(iter(hostile.harness.records(trace.record_folder))), signal.SIGKILL)
+        if "tracer" in trace.victims:
             tracer.signal(signal.SIGKILL)
-        status = tracer.wait()
-        self.check_killed(path, found, victims, status)
+        trace.status = tracer.wait()
+        if trace.victims == ("tracer",) and trace.begun:
+            wait_for(lambda: trace.calls() == LAUNCHES, "at its program's own end")
 
-    def check_killed(self, path, found, victims, status):
+    def check_killed(self, trace):
         """The program's outcome is its own, nothing stays in the kernel, and the trace is whole lines."""
-        if victims == ("program",):
-            self.assertIn(status, (128 + signal.SIGKILL, 0) if found else (0,))
-        if victims == ("tracer",) and found:
-            wait_for(lambda: self.record().counts.get("cuLaunchKernel") == LAUNCHES, "at its program's own end")
-        self.check_gone(hostile.harness.PATIENCE)
-        if not os.path.exists(path) or not os.path.getsize(path):
+        if trace.victims == ("program",):
+            self.assertIn(trace.status, (128 + signal.SIGKILL, 0) if trace.begun else (0,))
+        if not os.path.exists(trace.path) or not os.path.getsize(trace.path):
             return  # it was killed before it began
-        trace = self.read(path, whole="tracer" not in victims)
-        if "tracer" not in victims:
-            self.check_accounts(trace)
-            self.assertEqual(trace.end["losses"], {})
-        done = self.run_cudabpf("summary", "--json", path)
+        lines = self.read(trace.path, whole="tracer" not in trace.victims)
+        if "tracer" not in trace.victims:
+            self.check_accounts(lines)
+            self.assertEqual(lines.end["losses"], {})
+        done = self.run_cudabpf("summary", "--json", trace.path)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["trace"]["malformed"], 0)
 

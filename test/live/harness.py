@@ -19,7 +19,7 @@ import time
 import unittest
 
 BUILD = os.path.abspath(os.environ.get("CUDABPF_BUILD", "build"))
-CUDABPF = f"{BUILD}/cudabpf"
+CUDABPF = os.environ.get("CUDABPF_PROGRAM", f"{BUILD}/cudabpf")
 LIBRARY = f"{BUILD}/test/fake_libcuda/libcuda.so.1"
 NEWER = f"{BUILD}/test/fake_libcuda/newer/libcuda.so.1"
 WORKLOADS = f"{BUILD}/test/workloads"

@@ -1,5 +1,6 @@
 // Library files are read in a process without rights: whatever happens there, this one goes on.
 #include "util/elf_reader.hpp"
+#include "util/sandbox.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -54,21 +55,8 @@ std::string status_of(pid_t pid, const std::string& field) {
 
 }  // namespace
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define UNDER_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define UNDER_SANITIZER 1
-#endif
-
-// A sanitizer's runtime maps terabytes and makes system calls of its own, for which the sandbox
-// ends it.
 static void sandbox_must_hold_it() {
-#ifdef UNDER_SANITIZER
-  SKIP("a sanitizer's runtime does not live in the sandbox");
-#endif
+  if (!sandbox::CONFINES) SKIP("a sanitizer's runtime does not live in the sandbox");
 }
 
 TEST_CASE("A reader says of a library what is to be said") {
