@@ -31,6 +31,9 @@ add_check(list_skipped check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-skipped
 add_check(static_binary static 300 ${CMAKE_SOURCE_DIR}/scripts/check-static ${CMAKE_BINARY_DIR})
 set_tests_properties(static_binary PROPERTIES RESOURCE_LOCK live)
 add_check(sanitizers sanitizers 1200 ${CMAKE_SOURCE_DIR}/scripts/check-sanitizers ${CMAKE_BINARY_DIR}-sanitize)
+add_check(threads sanitizers 900 ${CMAKE_SOURCE_DIR}/scripts/check-threads --into ${CMAKE_BINARY_DIR}-thread
+          ${CMAKE_BINARY_DIR})
+set_tests_properties(threads PROPERTIES RESOURCE_LOCK live ENVIRONMENT "BPFTOOL=${BPFTOOL}")
 # Those that use all CPUs themselves come first: later they would wait until everything else is through. Then live
 # tests, which take turns, and the virtual machines beside them.
-set_tests_properties(static_binary check_tidy sanitizers PROPERTIES PROCESSORS ${CPUS} COST 1000)
+set_tests_properties(static_binary check_tidy sanitizers threads PROPERTIES PROCESSORS ${CPUS} COST 1000)
