@@ -228,7 +228,7 @@ struct driver_request {
 static __always_inline int system_call_begins(struct driver_request request) {
   if (selection == CB_SELECT_LISTED && !is_traced(current_ids().pid)) return 0;
   if (request.op == CB_OPEN) {
-    /* Of what device is known when it is open. */
+    /* What device it is, is known once it is open. */
     struct ids ids = current_ids();
     if (!may_be_selected(ids)) return 0;
     struct operation* operation = claim_operation(owner_of(CB_OPEN));

@@ -53,7 +53,7 @@ struct Details {
   std::optional<std::uint64_t> stream;
   std::optional<std::uint64_t> handle;  // of the kernel, or of VMM memory
   std::optional<std::int32_t> device;
-  // Of a copy between GPUs: on which its ends lie.
+  // The GPUs on which the ends of a copy between GPUs lie.
   std::optional<std::int32_t> src_device;
   std::optional<std::int32_t> dst_device;
   bool has_dims = false;  // grid, block and shared are known

@@ -61,7 +61,7 @@ struct Accounts {
   std::uint64_t received = 0;
 };
 
-// Of what there are how many.
+// How many there are of each kind.
 struct EventCounts {
   std::uint64_t calls = 0;
   std::uint64_t unfinished = 0;  // of the calls

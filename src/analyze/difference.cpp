@@ -16,8 +16,8 @@ namespace {
 
 using Unit = Difference::Unit;
 
-// Of the median of so many, spread like these. Half of all lie between the quartiles, so that
-// durations with a long tail, as CUDA's have, do not hide a change of what is usual.
+// The error of the median of so many, spread like these. Half of all lie between the quartiles, so
+// that durations with a long tail, as CUDA's have, do not hide a change of what is usual.
 double standard_error(const Durations& times) {
   double spread =
       static_cast<double>(times.quantile(0.75)) - static_cast<double>(times.quantile(0.25));

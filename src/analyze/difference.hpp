@@ -38,7 +38,7 @@ struct Difference {
     bool in_a = true, in_b = true;  // that trace has such a thing
     Judgement judgement = {};       // of medians
   };
-  // Of a function, of a group of ioctls.
+  // One function, or one group of ioctls.
   struct Timed {
     std::string name;
     std::uint64_t count_a = 0, count_b = 0;  // 0: it is not in that trace

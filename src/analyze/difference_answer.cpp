@@ -136,7 +136,7 @@ void add_settings(Page& page, const std::vector<Difference::Setting>& settings) 
     if (!setting.so.empty()) page.paragraph(fmt::format("{}: {}.", setting.what, setting.so), 4);
 }
 
-// Of both traces, or of one where the other has none.
+// The times of both traces, or of one where the other has none.
 void add_timed(Page& page, std::string title, const std::vector<Timed>& all, std::size_t at_most,
                std::string_view plural) {
   if (all.empty()) return;

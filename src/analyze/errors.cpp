@@ -21,7 +21,7 @@ std::optional<std::int64_t> number_in(const nlohmann::json& object, const char* 
   return at->get<std::int64_t>();
 }
 
-// Of an operation it is the command or the class that tells.
+// For an operation it is the command or the class that tells.
 Name detail_of(const Line& line) { return line.control ? line.control : line.object_class; }
 
 }  // namespace

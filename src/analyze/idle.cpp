@@ -201,7 +201,7 @@ void Idle::recorded(const Line& line, Followed& process) {
   at->second = {stream_of(line), line.ts};
 }
 
-// Of what the process had of CUDA nothing is left.
+// Nothing is left of what the process had of CUDA.
 void Idle::empty(Followed& process) {
   events_ -= process.events.size();
   process.events.clear();

@@ -46,7 +46,7 @@ class Idle : public Analysis {
   const std::vector<Gap>& longest_idle() const { return idle_; }        // the longest first
   const std::vector<Gap>& longest_between() const { return between_; }  // launches, likewise
   const Names& names() const { return names_; }
-  // Of the process that made the last call, up to that.
+  // How long the process that made the last call had been idle up to that.
   std::uint64_t idle_until_now() const { return until_now_; }
 
  private:

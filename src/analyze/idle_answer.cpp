@@ -50,7 +50,7 @@ void add_gaps(Page& page, std::string title, const std::vector<Gap>& gaps, const
   if (!table.empty()) table.add_to(page);
 }
 
-// Of how long from its first work to its last each process spent so.
+// How much of the time from its first work to its last each process spent so.
 void add_times(Page& page, std::string title, const Idle& idle, std::size_t at_most,
                const Durations& (*times_of)(const Idle::OfProcess&)) {
   Table table(std::move(title),

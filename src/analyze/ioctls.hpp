@@ -99,7 +99,7 @@ class Ioctls : public Analysis {
   } words_;
   std::unordered_map<Kind, Figures, KindHash> kinds_;
   std::unordered_map<Process, OfProcess, ProcessHash> processes_;
-  // Of calls whose lines have not come: what they ask for stands before them.
+  // What calls asked for whose own lines have not come: it stands before them.
   std::unordered_map<std::uint64_t, Figures> open_;
   std::unordered_map<std::uint32_t, Figures> asked_;  // by the function's name
   std::vector<Function> functions_;                   // by their name

@@ -65,7 +65,8 @@ std::string_view inside_quotes(std::string_view token) {
   return quoted ? token.substr(1, token.size() - 2) : token.substr(0, 0);
 }
 
-// Of a few of its bytes: names often begin, or end, alike. As for a key, there is more to read.
+// A hash of a few of its bytes: names often begin, or end, alike. As for a key, there is more to
+// read.
 std::size_t slot_of(std::string_view raw) {
   std::uint64_t first = 0, middle = 0;
   std::memcpy(&first, raw.data(), sizeof(first));

@@ -13,7 +13,7 @@ class LineParser {
  public:
   // Behind a line's end this much memory must be readable; it begins with a newline.
   static constexpr std::size_t PADDING = 64;
-  // Of all but kernels: answers have copies of them, up to a hundred thousand.
+  // For all names but kernels': answers have copies of them, up to a hundred thousand.
   static constexpr std::size_t LONGEST_NAME = 1024;
 
   LineParser();

@@ -20,7 +20,7 @@ class Names {
   // made of different names does not take all memory.
   static constexpr std::uint32_t LIMIT = 1 << 20;
   static constexpr std::size_t TEXT_LIMIT = std::size_t{128} << 20;
-  // Of kernels: 4 KiB of a mangled name can become so many.
+  // A kernel's: 4 KiB of a mangled name can become so many.
   static constexpr std::size_t LONGEST = std::size_t{64} << 10;
   static constexpr Name NOT_KEPT = {1};
 

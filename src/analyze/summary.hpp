@@ -36,7 +36,7 @@ class Summary : public Analysis {
   std::string iterations_answer() const;
   std::string compute_answer() const;
   std::string transfer_answer() const;
-  // Of the most idle ones.
+  // A line for each of the most idle ones.
   std::string of_processes(const std::function<std::string(const Idle::OfProcess&)>& text_of) const;
   std::string idle_answer() const;
   std::string between_answer() const;

@@ -15,7 +15,8 @@
 
 namespace cudabpf::analyze {
 
-// Of a thread up to some moment; times in ns, of calls that were not made inside others.
+// What a thread has spent up to some moment; times in ns, of calls that were not made inside
+// others.
 struct Spent {
   std::uint64_t calls = 0;
   std::uint64_t in_calls = 0;  // all of them
@@ -58,7 +59,7 @@ struct ThreadWork {
   bool segments_left_out = false;
   // When large copies to the device ended: of a row without a launch between, the last.
   std::vector<Moment> large_copies;
-  // Of the segment with the most launches, the last of them.
+  // The last launches of the segment that has the most.
   std::vector<Launch> longest;
   std::size_t longest_segment = 0;
   std::uint32_t longest_launches = 0;

@@ -88,7 +88,7 @@ class Timeline : public Analysis {
   const Thread& thread(std::size_t index) const { return threads_[index]; }
   const Stream& stream(std::size_t index) const { return streams_[index]; }
   std::size_t threads() const { return threads_.size(); }
-  // Of threads and streams that came after the most that are kept apart: their calls.
+  // The calls of threads and streams that came after the most that are kept apart.
   std::uint64_t left_out_of_threads() const { return left_out_of_threads_; }
   std::uint64_t left_out_of_streams() const { return left_out_of_streams_; }
   const TimelineBars& bars() const { return bars_; }

@@ -24,7 +24,7 @@ std::uint64_t number_in(const nlohmann::json& object, const char* key) {
   return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
 }
 
-// Of a list of texts, which somebody else may have written; at most as many as there can be.
+// The texts of a list that somebody else may have written; at most as many as there can be.
 std::vector<std::string> texts_in(const nlohmann::json& object, const char* key) {
   constexpr std::size_t MOST = 16, LONGEST = 64;
   std::vector<std::string> texts;

@@ -221,7 +221,7 @@ void TraceSource::filled(std::size_t size) {
   std::size_t newline = added.rfind('\n');
   if (newline != std::string_view::npos) line_end_ = filling_.size + newline + 1;
   filling_.size += size;
-  // Of a line that is too long the beginning is kept, and made a bad one: no text has that byte.
+  // A line that is too long keeps its beginning, which is made a bad line: no text has that byte.
   if (filling_.size - line_end_ > MAX_LINE) {
     filling_.size = line_end_ + MAX_LINE;
     filling_.bytes[filling_.size - 1] = '\xff';

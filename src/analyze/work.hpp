@@ -25,7 +25,7 @@ class WorkOf {
  public:
   explicit WorkOf(Names& names);
 
-  // Of a line that is a call.
+  // The work of a line that is a call.
   Work operator()(const Line& line) const;
 
  private:

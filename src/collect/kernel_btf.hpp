@@ -24,7 +24,7 @@ class KernelBtf {
     int object;  // a descriptor of the module's BTF; 0: it is the kernel's own
     std::uint32_t id;
   };
-  // Of a module, or of the kernel itself (no name). The descriptor is this object's.
+  // A function of a module, or of the kernel itself (no name). The descriptor is this object's.
   Result<Function> find(const std::string& module, const std::string& name);
 
  private:

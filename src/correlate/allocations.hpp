@@ -34,8 +34,8 @@ class Allocations {
   // Finds the direction of a copy between addresses that may be on either side. Leaves it alone
   // where that cannot be known.
   void infer_direction(std::uint32_t pid, Details& details) const;
-  // Of a copy between two GPUs, and of any that names two contexts: on which GPU its ends lie. Of
-  // one whose rows a struct describes it is not told: it may reach over more than its bytes.
+  // On which GPU each end lies of a copy between two GPUs, and of any that names two contexts. Not
+  // for one whose rows a struct describes: it may reach over more than its bytes.
   void find_devices(std::uint32_t pid, const Function& function, Details& details) const;
 
   // A process began under the trace's eyes: what was never seen allocated is ordinary memory.
@@ -71,7 +71,7 @@ class Allocations {
 
   // Nothing was lost since it was allocated that could have freed it.
   static bool is_certain(const OfProcess& process, const Block& block);
-  // Of all of so many bytes.
+  // The device of all of so many bytes.
   static std::optional<std::int32_t> device_of(const OfProcess& process, std::uint64_t address,
                                                std::uint64_t size);
   static std::optional<Block::Side> side_of(const OfProcess& process, std::uint64_t address);

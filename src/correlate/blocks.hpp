@@ -62,7 +62,7 @@ class Blocks {
     std::size_t chunk, index;
   };
 
-  // Of the last one that begins at or before the address.
+  // Where the last one is that begins at or before the address.
   std::optional<Place> place_of(std::uint64_t address) const;
   const Block* overlapping(std::uint64_t address, std::uint64_t size) const;
   void split(std::size_t chunk, bool at_end);

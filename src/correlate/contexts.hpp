@@ -22,7 +22,7 @@ class Contexts {
 
   // Must its calls be seen, with their results, for any device to be known?
   static bool follows(const Function& function);
-  // Of a call as it begins.
+  // The device that a call is for, as it begins.
   Device device_of(std::uint32_t pid, std::uint32_t tid, const Function& function,
                    std::span<const std::uint64_t> words, const Details& details);
   // Follows a call that has ended.

@@ -81,7 +81,7 @@ CallStack& Correlator::stack_of(std::uint32_t pid, std::uint32_t tid, std::uint6
   return *stack;
 }
 
-// Of an entry or a return.
+// The stack that an entry or a return belongs to.
 CallStack& Correlator::stack_for(const Record& record) {
   const abi::cb_head& head = *record.head;
   CallStack& stack = stack_of(head.pid, head.tid, head.ts);

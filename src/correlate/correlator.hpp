@@ -32,7 +32,7 @@ class Correlator {
 
   struct Options {
     std::uint64_t begin_ns = 0;  // CLOCK_MONOTONIC at the trace's ts 0
-    // CLOCK_BOOTTIME then. Of a process that began later, no call is missing.
+    // CLOCK_BOOTTIME then. A process that began later has no call that was missed.
     std::uint64_t begin_boottime_ns = std::numeric_limits<std::uint64_t>::max();
     // Calls of these functions are recorded at entry alone.
     std::function<bool(const Function&)> entry_only = [](const Function&) { return false; };

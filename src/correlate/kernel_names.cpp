@@ -140,7 +140,7 @@ void KernelNames::read_from_handle(std::uint32_t pid, std::uint64_t handle, Read
     return;
   }
   if (plausible_kernel_name(name.text))
-    // Of what owner is not known: any that goes may be it.
+    // Its owner is not known: any that goes may be it.
     keep(process, handle, {intern(name, true), {0, true}, false, ts});
   else
     forget(process, handle);

@@ -30,7 +30,7 @@ class KernelNames {
     bool in_context = false;
   };
 
-  // A name as a record holds it. Of one that was cut only the beginning is known.
+  // A name as a record holds it. If it was cut, only its beginning is known.
   struct ReadName {
     std::string_view text;
     bool cut = false;

@@ -86,7 +86,7 @@ bool holds(const IoctlRow& row, const DriverVersion& version) {
   return !version.known() || row.named.holds_at(version);
 }
 
-// Where the fields lie. Of a version that is not known: where all versions agree.
+// Where the fields lie; for a version that is not known, where all versions agree.
 Layout layout_of(const Target& target, const DriverVersion& version, Bytes structure) {
   Layout layout;
   bool first = true;
@@ -206,7 +206,7 @@ abi::cb_ioctl_plan uvm_plan(std::uint8_t command, const DriverVersion& version) 
   auto rows = uvm_rows(number);
   abi::cb_ioctl_plan plan{};
   plan.status_at = distant_status(rows, version);
-  // Of a version that is not known, what all have: behind a short struct there may be no memory.
+  // For a version that is not known, what all have: behind a short struct there may be no memory.
   for (const IoctlRow& row : rows)
     if (row.size != 0 && holds(row, version))
       plan.size = plan.size == 0 ? row.size : std::min(plan.size, row.size);

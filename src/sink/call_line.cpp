@@ -145,7 +145,7 @@ constexpr std::size_t FIXED_BOUND = 1024;
 std::uint8_t detail_filled_by(const Function& function, std::size_t index) {
   const Argument& argument = function.arguments[index];
   const SizeRule& size = function.size;
-  // Of a product of two the size tells neither factor, of a sum not how many there were.
+  // The size of a product tells neither factor, and that of a sum not how many there were.
   if (size.kind == SizeRule::Kind::product && size.times < 0 &&
       size.argument == static_cast<int>(index))
     return DETAIL_SIZE;

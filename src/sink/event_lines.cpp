@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Text comes from traced programs: it may be megabytes. Of one text, and of a list's in all, a line
-// holds so much; readers refuse lines that are too long.
+// Text comes from traced programs: it may be megabytes. A line holds so much of one text, and of
+// all texts of a list; readers refuse lines that are too long.
 constexpr std::size_t MAX_TEXT = 4096, MAX_LIST = 64 << 10;
 constexpr const char* CUT = "…";
 

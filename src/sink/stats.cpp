@@ -18,8 +18,8 @@ Effect effect_of(const Function& function) {
   return function.type == "transfer" ? Effect::transfer : Effect::none;
 }
 
-// What a summary tells apart. Of what comes on top, the sums are one: programs give names, results
-// and functions as they like.
+// How many a summary tells apart. All others are summed up as one: programs give names, results and
+// functions as they like.
 constexpr std::size_t MOST_KERNELS = 4096, MOST_OTHERS = 1024;
 constexpr const char* OTHERS = "(others)";
 

@@ -15,7 +15,7 @@ inline uint64_t now_ns(clockid_t clock) {
   return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(t.tv_nsec);
 }
 
-// Of a CLOCK_REALTIME value, in local time.
+// A CLOCK_REALTIME value in local time.
 std::string iso8601(uint64_t realtime_ns);         // "2026-11-21T10:15:00.000000123+01:00"
 std::string file_timestamp(uint64_t realtime_ns);  // "20261121T101500"
 

@@ -85,7 +85,7 @@ class Signature {
   // Empty if the text is no signature.
   std::string short_name() { return read() ? compose() + clones() : std::string{}; }
 
-  // Of the name's last part, without the brackets.
+  // Those of the name's last part, without the brackets.
   std::string_view template_args() {
     if (!read() || parts_.back().template_args.size() < 2) return {};
     std::string_view args = parts_.back().template_args;

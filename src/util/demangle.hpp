@@ -12,8 +12,8 @@ namespace cudabpf {
 std::string demangle(std::string_view mangled);
 
 // A demangled name as a table shows it: without return type, namespaces, template arguments and
-// parameters. "void at::native::foo<4, std::array<char*, 3ul> >(int)" -> "foo". Of a name that is
-// still mangled, the function's. What is not a C++ signature comes back whole.
+// parameters. "void at::native::foo<4, std::array<char*, 3ul> >(int)" -> "foo". A name that is
+// still mangled gives the function's. What is not a C++ signature comes back whole.
 std::string short_name(std::string_view full);
 
 // "void foo<4, std::array<char*, 3ul> >(int)" -> "4", "std::array<char*, 3ul>".

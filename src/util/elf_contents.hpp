@@ -16,7 +16,7 @@ struct Contents {
   std::string build_id;
   std::string soname;  // empty: none, or none that a linker would be given
   std::vector<Function> functions;
-  // Of x86-64: those that do not begin with push %rbp, if that was asked.
+  // Those that do not begin with push %rbp, if that was asked; only on x86-64.
   std::uint64_t other_prologues = 0;
   std::uint64_t left_out = 0;  // functions with names that no compiler makes, or too many
 };
