@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "live"))
 
+import callers  # noqa: E402  pylint: disable=wrong-import-position
 import harness  # noqa: E402  pylint: disable=wrong-import-position
 from harness import LIBRARY, WORKLOADS, wait_for  # noqa: E402  pylint: disable=wrong-import-position
 
@@ -33,7 +34,7 @@ def memory_of(pid):
         return int(re.search(r"VmRSS:\s+(\d+) kB", file.read())[1]) << 10
 
 
-class Attack(harness.LiveTest):
+class Attack(callers.CalledTest):
     def setUp(self):
         super().setUp()
         self.lair = f"{self.folder}/lair"  # where the attacker may write

@@ -6,6 +6,7 @@
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
@@ -61,7 +62,8 @@ EXPORT_SYMBOL_GPL(stand_in_count);
 struct reply stand_in_reply(int node, u32 number, u32 subject) {
   struct reply reply = {0, 0};
   u32 delay_us = 0;
-  ktime_t delay;
+  ktime_t until;
+  int early;
   int i;
 
   spin_lock(&lock);
@@ -83,9 +85,12 @@ struct reply stand_in_reply(int node, u32 number, u32 subject) {
   /* A process may be killed meanwhile. The kernel's ticks, which may be late, have no part in it.
    */
   if (delay_us) {
-    delay = ns_to_ktime((u64)delay_us * NSEC_PER_USEC);
-    set_current_state(TASK_KILLABLE);
-    if (schedule_hrtimeout(&delay, HRTIMER_MODE_REL)) reply.result = -EINTR;
+    until = ktime_add_us(ktime_get(), delay_us);
+    do { /* the kernel wakes threads for nothing, too */
+      set_current_state(TASK_KILLABLE);
+      early = schedule_hrtimeout(&until, HRTIMER_MODE_ABS);
+    } while (early && !fatal_signal_pending(current));
+    if (early) reply.result = -EINTR;
   }
   return reply;
 }
