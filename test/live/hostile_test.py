@@ -76,15 +76,15 @@ class Live(harness.LiveTest):
     def build(self, path, source, *flags):
         path = f"{self.folder}/{path}"
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        done = subprocess.run(["cc", "-shared", "-nostdlib", "-o", path, "-x", "assembler", "-", *flags], input=source,
-                              check=False, text=True, stderr=subprocess.PIPE)
+        done = subprocess.run(["cc", "-shared", "-nostdlib", "-Wl,-z,noexecstack", "-o", path, "-x", "assembler", "-", *flags],
+                              input=source, check=False, text=True, stderr=subprocess.PIPE)
         if done.returncode:
             self.skipTest(f"no C compiler: {done.stderr}")
         return path
 
     def functions(self, *names):
         """Assembler of functions that do nothing."""
-        lines = [".text", ".section .note.GNU-stack", ".text"]
+        lines = [".text"]
         for name in names:
             lines += [f".globl {name}", f".type {name}, @function", f"{name}:", "ret", "nop", "nop", "nop"]
         return "\n".join(lines) + "\n"
