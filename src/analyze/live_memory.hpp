@@ -70,8 +70,8 @@ class LiveMemory {
   const LeftOut& left_out() const { return left_out_; }
 
  private:
-  // Of VMM memory, which is known by a handle: any number, which may be used again while the memory
-  // is still mapped. Addresses never have the top bit.
+  // Marks the key of VMM memory, which is known by its handle: any number, which may be used again
+  // while the memory is still mapped. Addresses never have the top bit.
   static constexpr std::uint64_t HANDLE = std::uint64_t{1} << 63;
 
   using Place = BlockTable::Place;

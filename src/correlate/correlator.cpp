@@ -135,10 +135,10 @@ void Correlator::on_entry(const Record& record) {
   fill_frame(stack.push(head.sp, head.drops), record, *function);
   if (is_silent(*function))
     emit_top(stack, head.tid, Ending::silent);
-  else if (head.flags & abi::CB_RETURN_UNSEEN)
-    emit_top(stack, head.tid, Ending::return_lost);
   else if (options_.entry_only(*function))
     emit_top(stack, head.tid, Ending::entry_only);
+  else if (head.flags & abi::CB_RETURN_UNSEEN)
+    emit_top(stack, head.tid, Ending::return_lost);
 }
 
 void Correlator::on_return(const Record& record) {

@@ -382,6 +382,13 @@ TEST_CASE("A call whose return would kill has none, and the call that it interru
   CHECK(c.last().duration == 30);
 }
 
+TEST_CASE("A return that nobody wanted is not said to be lost where it would kill") {
+  Correlating c({.entry_only = [](const Function& f) { return f.is_launch(); }});
+  c.feed(entry({.sp = 0x9000, .flags = abi::CB_RETURN_UNSEEN}, "cuLaunchKernel", {0}));
+  REQUIRE(c.sink.calls.size() == 1);
+  CHECK_FALSE(c.last().return_lost);
+}
+
 TEST_CASE("Calls that never return do not take all memory") {
   SECTION("deeper and deeper") {
     Correlating c;
