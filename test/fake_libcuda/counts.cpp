@@ -44,23 +44,29 @@ void write_digits(char* digits, uint64_t value) {
   memcpy(digits, text, kDigits);
 }
 
+// Opens the file, whole from the moment it has its name: tests read it while the process runs. One
+// of the right size is this process's own, from before an exec.
+int open_file(const std::string& path, const std::string& text) {
+  int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat status = {};
+  if (file >= 0 && fstat(file, &status) == 0 && static_cast<size_t>(status.st_size) == text.size())
+    return file;
+  if (file >= 0) close(file);
+  const std::string unnamed = path + ".new";
+  file = open(unnamed.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0 || write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      rename(unnamed.c_str(), path.c_str()) != 0) {
+    perror(("fake libcuda: " + path).c_str());
+    _exit(2);
+  }
+  return file;
+}
+
 void map_file() {
   const std::string path =
       settings().counts_directory + "/counts." + std::to_string(getpid()) + ".tsv";
   const std::string text = empty_file();
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  struct stat status = {};
-  if (file < 0 || fstat(file, &status) != 0) {
-    perror(("fake libcuda: " + path).c_str());
-    _exit(2);
-  }
-  // A file of the right size is this process's own, from before an exec.
-  if (static_cast<size_t>(status.st_size) != text.size() &&
-      (ftruncate(file, 0) != 0 ||
-       write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()))) {
-    perror(("fake libcuda: " + path).c_str());
-    _exit(2);
-  }
+  const int file = open_file(path, text);
   mapped_size = text.size();
   void* address = mmap(nullptr, mapped_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
