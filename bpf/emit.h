@@ -9,7 +9,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "bounds.h"
+#include "checked.h"
 #include "cudabpf/abi.h"
 
 /* Configuration, set between open and load. */

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "cli/commands.hpp"
+#include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
-#include "util/log.hpp"
 
 namespace cudabpf {
 

@@ -6,10 +6,10 @@
 
 #include <initializer_list>
 
-#include "analyze/line.hpp"
+#include "analyze/trace/line.hpp"
 #include "analyze/trace_reader.hpp"
 #include "cudabpf/event.hpp"
-#include "util/page.hpp"
+#include "util/page/page.hpp"
 
 namespace cudabpf::analyze {
 

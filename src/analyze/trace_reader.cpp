@@ -6,7 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "analyze/json_text.hpp"
+#include "analyze/trace/json_text.hpp"
 #include "cudabpf/event.hpp"
 #include "util/exit_codes.hpp"
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "analyze/circumstances.hpp"
-#include "analyze/line_parser.hpp"
-#include "analyze/trace_source.hpp"
+#include "analyze/circumstances/circumstances.hpp"
+#include "analyze/trace/line_parser.hpp"
+#include "analyze/trace/trace_source.hpp"
 
 namespace cudabpf::analyze {
 

@@ -1,6 +1,6 @@
 #include "analyze/work.hpp"
 
-#include "util/terminal.hpp"
+#include "util/console/terminal.hpp"
 
 namespace cudabpf::analyze {
 

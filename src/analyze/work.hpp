@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "analyze/line.hpp"
+#include "analyze/trace/line.hpp"
 
 namespace cudabpf::analyze {
 

@@ -11,9 +11,9 @@
 
 #include "cli/invoker.hpp"
 #include "cudabpf/abi.h"
-#include "util/clock.hpp"
 #include "util/exit_codes.hpp"
-#include "util/glob.hpp"
+#include "util/system/clock.hpp"
+#include "util/text/glob.hpp"
 
 namespace cudabpf::cli {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "cli/trace_command.hpp"
+#include "cli/reading_command.hpp"
 
 namespace cudabpf::cli {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/byte_stream.hpp"
+#include "analyze/export/byte_stream.hpp"
 #include "sink/trace_file.hpp"
 #include "util/result.hpp"
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "util/privileges.hpp"
-#include "util/procfs.hpp"
 #include "util/result.hpp"
+#include "util/system/privileges.hpp"
+#include "util/system/procfs.hpp"
 
 namespace cudabpf::cli {
 

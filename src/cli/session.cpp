@@ -8,11 +8,11 @@
 #include <csignal>
 
 #include "cli/invoker.hpp"
-#include "sink/summary.hpp"
-#include "util/clock.hpp"
+#include "sink/run_summary.hpp"
+#include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
-#include "util/log.hpp"
-#include "util/privileges.hpp"
+#include "util/system/clock.hpp"
+#include "util/system/privileges.hpp"
 
 namespace cudabpf::cli {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cli/capture_flags.hpp"
-#include "cli/command.hpp"
 #include "cli/signals.hpp"
+#include "cli/started_command.hpp"
 #include "collect/capture.hpp"
 #include "sink/jsonl.hpp"
 #include "sink/live.hpp"
@@ -36,8 +36,8 @@ class CaptureSession {
 
   // When to end, besides signals and --duration.
   struct Until {
-    Command* command = nullptr;       // it, and every traced child of it, has ended
-    std::vector<std::uint32_t> pids;  // all of these, and their traced children, have ended
+    StartedCommand* command = nullptr;  // it, and every traced child of it, has ended
+    std::vector<std::uint32_t> pids;    // all of these, and their traced children, have ended
   };
   // Runs until then, ends the trace and says what it found. The answer is the exit status.
   Result<int> run_until(const Until& until);

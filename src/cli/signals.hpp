@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "util/fd.hpp"
+#include "util/system/fd.hpp"
 
 namespace cudabpf::cli {
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <fstream>
 
-#include "util/container.hpp"
 #include "util/exit_codes.hpp"
+#include "util/system/container.hpp"
 
 namespace cudabpf::cli {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "collect/probe_set.hpp"
-#include "util/procfs.hpp"
 #include "util/result.hpp"
+#include "util/system/procfs.hpp"
 
 namespace cudabpf::cli {
 

@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
-#include "util/nearest.hpp"
-#include "util/printable.hpp"
+#include "util/text/nearest.hpp"
+#include "util/text/printable.hpp"
 
 namespace cudabpf::cli {
 

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "collect/machine.hpp"
-#include "util/clock.hpp"
-#include "util/log.hpp"
+#include "util/console/log.hpp"
+#include "util/system/clock.hpp"
 
 namespace cudabpf {
 

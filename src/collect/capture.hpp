@@ -21,7 +21,7 @@
 #include "correlate/correlator.hpp"
 #include "cudabpf/sink.hpp"
 #include "decode/driver_devices.hpp"
-#include "util/privileges.hpp"
+#include "util/system/privileges.hpp"
 
 struct ring_buffer;
 

@@ -5,7 +5,7 @@
 #include "collect/capture.hpp"
 #include "collect/driver_functions.hpp"
 #include "collect/machine.hpp"
-#include "util/log.hpp"
+#include "util/console/log.hpp"
 
 namespace cudabpf {
 

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "util/kernel_symbols.hpp"
+#include "util/system/kernel_symbols.hpp"
 
 namespace cudabpf {
 

@@ -12,8 +12,8 @@
 #include "collect/kernel_btf.hpp"
 #include "collect/skeleton.hpp"
 #include "collect/tracepoints.hpp"
-#include "util/log.hpp"
-#include "util/privileges.hpp"
+#include "util/console/log.hpp"
+#include "util/system/privileges.hpp"
 
 namespace cudabpf {
 

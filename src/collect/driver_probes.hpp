@@ -7,8 +7,8 @@
 #include "collect/features.hpp"
 #include "decode/driver.hpp"
 #include "decode/driver_devices.hpp"
-#include "util/fd.hpp"
 #include "util/result.hpp"
+#include "util/system/fd.hpp"
 
 struct bpf_link;
 struct bpf_program;

@@ -20,8 +20,8 @@
 #include "collect/tracepoints.hpp"
 #include "collect/uprobe_multi.hpp"
 #include "util/exit_codes.hpp"
-#include "util/fd.hpp"
-#include "util/privileges.hpp"
+#include "util/system/fd.hpp"
+#include "util/system/privileges.hpp"
 
 namespace cudabpf {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "util/glob.hpp"
+#include "util/text/glob.hpp"
 
 namespace cudabpf {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "util/fd.hpp"
 #include "util/result.hpp"
+#include "util/system/fd.hpp"
 
 struct btf;
 

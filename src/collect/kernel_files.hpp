@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "util/fd.hpp"
 #include "util/result.hpp"
+#include "util/system/fd.hpp"
 
 namespace cudabpf {
 

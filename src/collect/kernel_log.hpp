@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cudabpf/event.hpp"
-#include "util/fd.hpp"
 #include "util/result.hpp"
+#include "util/system/fd.hpp"
 
 namespace cudabpf {
 

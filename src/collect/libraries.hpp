@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "util/fd.hpp"
-#include "util/file_id.hpp"
-#include "util/procfs.hpp"
 #include "util/result.hpp"
+#include "util/system/fd.hpp"
+#include "util/system/file_id.hpp"
+#include "util/system/procfs.hpp"
 
 namespace cudabpf {
 

@@ -8,7 +8,7 @@
 #include "collect/functions.hpp"
 #include "cudabpf/abi.h"
 #include "cudabpf/event.hpp"
-#include "util/elf_contents.hpp"
+#include "util/elf/elf_contents.hpp"
 
 namespace cudabpf {
 

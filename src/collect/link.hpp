@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "util/fd.hpp"
+#include "util/system/fd.hpp"
 
 namespace cudabpf {
 

@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "collect/kernel_abi.hpp"
-#include "util/cpu_list.hpp"
-#include "util/log.hpp"
+#include "util/console/log.hpp"
+#include "util/system/cpu_list.hpp"
 
 namespace cudabpf {
 

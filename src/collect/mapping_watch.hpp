@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "collect/libraries.hpp"
-#include "util/fd.hpp"
 #include "util/result.hpp"
+#include "util/system/fd.hpp"
 
 namespace cudabpf {
 

@@ -17,10 +17,10 @@
 #include <thread>
 
 #include "collect/skeleton.hpp"
-#include "util/container.hpp"
+#include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
-#include "util/log.hpp"
-#include "util/procfs.hpp"
+#include "util/system/container.hpp"
+#include "util/system/procfs.hpp"
 
 namespace cudabpf {
 

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "collect/library_functions.hpp"
-#include "util/clock.hpp"
+#include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
-#include "util/log.hpp"
+#include "util/system/clock.hpp"
 
 namespace cudabpf {
 

@@ -14,8 +14,8 @@
 #include "collect/mapping_watch.hpp"
 #include "collect/probe_set.hpp"
 #include "cudabpf/event.hpp"
-#include "util/elf_reader.hpp"
-#include "util/first_page.hpp"
+#include "util/elf/elf_reader.hpp"
+#include "util/system/first_page.hpp"
 
 namespace cudabpf {
 

@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "collect/kernel_files.hpp"
-#include "util/fd.hpp"
+#include "util/system/fd.hpp"
 
 namespace cudabpf {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collect/kernel_abi.hpp"
-#include "util/fd.hpp"
+#include "util/system/fd.hpp"
 
 namespace cudabpf {
 

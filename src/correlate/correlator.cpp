@@ -8,7 +8,7 @@
 
 namespace cudabpf {
 
-Correlator::Correlator(Sink& sink, FunctionOf function_of, Processes::Lookup lookup,
+Correlator::Correlator(Sink& sink, FunctionOf function_of, TracedProcesses::Lookup lookup,
                        Options options)
     : sink_(sink),
       function_of_(std::move(function_of)),
@@ -17,7 +17,7 @@ Correlator::Correlator(Sink& sink, FunctionOf function_of, Processes::Lookup loo
       processes_(sink, std::move(lookup)),
       names_(bounds_),
       allocations_(options_.coverage.memory, bounds_),
-      contexts_(bounds_),
+      call_devices_(bounds_),
       driver_calls_(options_.driver_device, options_.driver_version, bounds_,
                     [this](const DriverCall& call) { emit_driver(call); }),
       gpu_errors_([this](const GpuError& error) { sink_.gpu_error(error); }) {}
@@ -103,7 +103,7 @@ void Correlator::fill_frame(Frame& frame, const Record& record, const Function& 
   frame.details = describe_entry(function, record.words, record.structure);
   if (!frame.details.device && options_.coverage.devices)
     frame.details.device =
-        contexts_.device_of(head.pid, head.tid, function, record.words, frame.details);
+        call_devices_.device_of(head.pid, head.tid, function, record.words, frame.details);
   // Other handles are of memory.
   bool of_kernel = frame.details.handle && (function.type == "kernel" || function.type == "graph");
   frame.kernel = of_kernel ? names_.find(head.pid, *frame.details.handle) : nullptr;
@@ -197,7 +197,7 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
     call.read_fault |= (ret->head->flags & abi::CB_READ_FAULT) != 0;
     describe_outs(*frame.function, call.words, call.outs, call.details);
   }
-  contexts_.follow(call);
+  call_devices_.follow(call);
   follow_memory(call, call.details);
   if (frame.function->names != NamesEffect::none) follow_names(frame, call);
   if (ending != Ending::silent) {
@@ -252,7 +252,7 @@ void Correlator::emit_orphan(const Record& record, const Function& function) {
 // Something is missing: what was concluded of the process's calls may be wrong.
 void Correlator::calls_lost(std::uint32_t pid) {
   allocations_.calls_lost(pid);
-  contexts_.calls_lost(pid);
+  call_devices_.calls_lost(pid);
 }
 
 void Correlator::follow_memory(const Call& call, Details& details) {
@@ -339,7 +339,7 @@ void Correlator::end_thread(std::uint32_t tid, std::optional<std::uint32_t> drop
     bool seen = nothing_lost_between(frame.drops, drops.value_or(frame.drops)) && !frame.passed;
     emit_top(stack, tid, seen ? Ending::unfinished : Ending::return_lost);
   }
-  contexts_.thread_gone(stack.pid(), tid);
+  call_devices_.thread_gone(stack.pid(), tid);
   if (last_stack_ == &stack) last_stack_ = nullptr;
   threads_.erase(at);
 }
@@ -348,7 +348,7 @@ void Correlator::on_thread_exit(const abi::cb_head& head) {
   auto stack = threads_.find(head.tid);
   bool known = stack != threads_.end() && stack->second->pid() == head.pid;
   if (known && !stack->second->same_drops(head.drops)) calls_lost(head.pid);
-  contexts_.thread_gone(head.pid, head.tid);
+  call_devices_.thread_gone(head.pid, head.tid);
   end_thread(head.tid, head.drops);
 }
 
@@ -384,7 +384,7 @@ void Correlator::end_process(std::uint32_t pid, LastThread last) {
   driver_calls_.process_gone(pid);
   names_.process_gone(pid);
   allocations_.process_gone(pid);
-  contexts_.process_gone(pid);
+  call_devices_.process_gone(pid);
 }
 
 void Correlator::on_process(const Record& record) {

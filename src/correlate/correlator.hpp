@@ -13,13 +13,13 @@
 
 #include "correlate/allocations.hpp"
 #include "correlate/bounds.hpp"
+#include "correlate/call_devices.hpp"
 #include "correlate/call_stack.hpp"
-#include "correlate/contexts.hpp"
 #include "correlate/coverage.hpp"
 #include "correlate/driver_calls.hpp"
 #include "correlate/gpu_errors.hpp"
 #include "correlate/kernel_names.hpp"
-#include "correlate/processes.hpp"
+#include "correlate/traced_processes.hpp"
 #include "cudabpf/sink.hpp"
 #include "decode/record.hpp"
 
@@ -46,7 +46,7 @@ class Correlator {
     DriverVersion driver_version = {};
   };
 
-  Correlator(Sink& sink, FunctionOf function_of, Processes::Lookup lookup, Options options);
+  Correlator(Sink& sink, FunctionOf function_of, TracedProcesses::Lookup lookup, Options options);
 
   void on_record(const Record& record);
   // Lets go of processes whose exits were not told: those that are `gone`.
@@ -62,7 +62,7 @@ class Correlator {
   // A driver that was loaded while tracing.
   void driver_is(const DriverVersion& version) { driver_calls_.driver_is(version); }
 
-  Processes& processes() { return processes_; }
+  TracedProcesses& processes() { return processes_; }
   const KernelNames& kernel_names() const { return names_; }
   const EventCounts& counts() const { return counts_; }
   std::uint64_t bad_records() const { return bad_records_; }
@@ -105,10 +105,10 @@ class Correlator {
   FunctionOf function_of_;
   Options options_;
   Bounds bounds_;
-  Processes processes_;
+  TracedProcesses processes_;
   KernelNames names_;
   Allocations allocations_;
-  Contexts contexts_;
+  CallDevices call_devices_;
   DriverCalls driver_calls_;
   GpuErrors gpu_errors_;
   std::unordered_map<std::uint32_t, std::unique_ptr<CallStack>> threads_;

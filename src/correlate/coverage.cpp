@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "correlate/contexts.hpp"
+#include "correlate/call_devices.hpp"
 
 namespace cudabpf {
 
@@ -49,7 +49,7 @@ bool all_frees_are_whole(const RecordedOf& recorded) {
 
 Coverage Coverage::of(const RecordedOf& recorded) {
   Coverage coverage;
-  coverage.devices = all_are(recorded, Recorded::whole, Contexts::follows);
+  coverage.devices = all_are(recorded, Recorded::whole, CallDevices::follows);
   coverage.memory.all = all_are(recorded, Recorded::whole, Allocations::follows);
   coverage.memory.frees = all_are(recorded, Recorded::silently, Allocations::frees);
   for (const Function& function : cuda_functions())

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "util/demangle.hpp"
-#include "util/json.hpp"
+#include "util/demangle/demangle.hpp"
+#include "util/text/json.hpp"
 
 namespace cudabpf {
 

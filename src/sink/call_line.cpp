@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "util/json.hpp"
+#include "util/text/json.hpp"
 
 namespace cudabpf {
 

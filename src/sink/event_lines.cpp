@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "decode/driver.hpp"
-#include "util/json.hpp"
+#include "util/text/json.hpp"
 
 namespace cudabpf {
 

@@ -1,6 +1,6 @@
 #include "sink/jsonl.hpp"
 
-#include "util/clock.hpp"
+#include "util/system/clock.hpp"
 
 namespace cudabpf {
 

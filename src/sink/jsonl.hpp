@@ -8,8 +8,8 @@
 #include "cudabpf/sink.hpp"
 #include "sink/call_line.hpp"
 #include "sink/output.hpp"
-#include "util/json.hpp"
 #include "util/result.hpp"
+#include "util/text/json.hpp"
 
 namespace cudabpf {
 

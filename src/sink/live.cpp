@@ -6,8 +6,8 @@
 
 #include "decode/driver.hpp"
 #include "sink/event_lines.hpp"
-#include "util/printable.hpp"
-#include "util/terminal.hpp"
+#include "util/console/terminal.hpp"
+#include "util/text/printable.hpp"
 
 namespace cudabpf {
 

@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <system_error>
 
-#include "util/clock.hpp"
-#include "util/log.hpp"
-#include "util/privileges.hpp"
-#include "util/threads.hpp"
+#include "util/console/log.hpp"
+#include "util/system/clock.hpp"
+#include "util/system/privileges.hpp"
+#include "util/system/threads.hpp"
 
 namespace cudabpf {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "sink/event_lines.hpp"
-#include "util/terminal.hpp"
+#include "util/console/terminal.hpp"
 
 namespace cudabpf {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "util/clock.hpp"
+#include "util/system/clock.hpp"
 
 namespace cudabpf {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cudabpf/sink.hpp"
-#include "util/screen.hpp"
+#include "util/console/screen.hpp"
 
 namespace cudabpf {
 

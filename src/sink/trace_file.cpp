@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "util/clock.hpp"
+#include "util/system/clock.hpp"
 
 namespace cudabpf {
 

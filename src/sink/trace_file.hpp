@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "util/fd.hpp"
 #include "util/result.hpp"
+#include "util/system/fd.hpp"
 
 namespace cudabpf {
 

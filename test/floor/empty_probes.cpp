@@ -16,7 +16,7 @@
 
 #include "collect/uprobe_multi.hpp"
 #include "floor.skel.h"
-#include "util/elf.hpp"
+#include "util/elf/elf.hpp"
 
 namespace {
 

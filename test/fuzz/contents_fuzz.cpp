@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "util/elf_contents.hpp"
+#include "util/elf/elf_contents.hpp"
 
 using namespace cudabpf;
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "util/demangle.hpp"
-#include "util/itanium.hpp"
+#include "util/demangle/demangle.hpp"
+#include "util/demangle/itanium.hpp"
 
 using namespace cudabpf;
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "util/elf.hpp"
+#include "util/elf/elf.hpp"
 
 using namespace cudabpf;
 

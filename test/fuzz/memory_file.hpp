@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "util/fd.hpp"
+#include "util/system/fd.hpp"
 
 namespace cudabpf {
 

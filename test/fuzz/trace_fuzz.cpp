@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyze/line_parser.hpp"
+#include "analyze/trace/line_parser.hpp"
 #include "analyze/trace_reader.hpp"
 #include "memory_file.hpp"
 #include "mutate_lines.hpp"

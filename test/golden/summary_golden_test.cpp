@@ -3,7 +3,7 @@
 
 #include "../unit/sample_calls.hpp"
 #include "golden.hpp"
-#include "sink/summary.hpp"
+#include "sink/run_summary.hpp"
 
 using namespace cudabpf;
 

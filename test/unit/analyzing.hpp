@@ -5,8 +5,8 @@
 #include <string>
 
 #include "analyze/analysis.hpp"
-#include "analyze/circumstances.hpp"
-#include "analyze/line_parser.hpp"
+#include "analyze/circumstances/circumstances.hpp"
+#include "analyze/trace/line_parser.hpp"
 
 namespace cudabpf::analyze {
 

@@ -1,4 +1,4 @@
-#include "analyze/calls.hpp"
+#include "analyze/questions/calls.hpp"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

@@ -1,4 +1,4 @@
-#include "util/chart.hpp"
+#include "util/page/chart.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "util/clock.hpp"
+#include "util/system/clock.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>

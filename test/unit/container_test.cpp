@@ -1,4 +1,4 @@
-#include "util/container.hpp"
+#include "util/system/container.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>

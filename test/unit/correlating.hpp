@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "capture_sink.hpp"
 #include "correlate/correlator.hpp"
 #include "sample_records.hpp"
-#include "sink/capture.hpp"
 
 struct Correlating {
   explicit Correlating(cudabpf::Correlator::Options options = {})

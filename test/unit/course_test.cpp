@@ -1,4 +1,4 @@
-#include "analyze/course.hpp"
+#include "analyze/course/course.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "correlating.hpp"
-#include "util/glob.hpp"
+#include "util/text/glob.hpp"
 
 using namespace cudabpf;
 using namespace samples;

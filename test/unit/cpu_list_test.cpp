@@ -1,4 +1,4 @@
-#include "util/cpu_list.hpp"
+#include "util/system/cpu_list.hpp"
 
 #include <unistd.h>
 

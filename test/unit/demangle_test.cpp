@@ -1,4 +1,4 @@
-#include "util/demangle.hpp"
+#include "util/demangle/demangle.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,6 +1,6 @@
 // Library files are read in a process without rights: whatever happens there, this one goes on.
-#include "util/elf_reader.hpp"
-#include "util/sandbox.hpp"
+#include "util/elf/elf_reader.hpp"
+#include "util/system/sandbox.hpp"
 
 #include <fcntl.h>
 #include <signal.h>

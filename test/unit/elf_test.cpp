@@ -1,4 +1,4 @@
-#include "util/elf.hpp"
+#include "util/elf/elf.hpp"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -13,7 +13,7 @@
 
 #include "sample_library.hpp"
 #include "temporary_folder.hpp"
-#include "util/procfs.hpp"
+#include "util/system/procfs.hpp"
 
 using namespace cudabpf;
 using namespace sample_library;

@@ -1,4 +1,4 @@
-#include "analyze/errors.hpp"
+#include "analyze/questions/errors.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

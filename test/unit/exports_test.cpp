@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "analyze/alnair_logs.hpp"
-#include "analyze/chrome_trace.hpp"
-#include "analyze/csv_table.hpp"
-#include "analyze/perfetto_trace.hpp"
+#include "analyze/export/alnair_logs.hpp"
+#include "analyze/export/chrome_trace.hpp"
+#include "analyze/export/csv_table.hpp"
+#include "analyze/export/perfetto_trace.hpp"
 #include "analyzing.hpp"
 
 using namespace cudabpf;

@@ -1,4 +1,4 @@
-#include "util/file_id.hpp"
+#include "util/system/file_id.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "temporary_folder.hpp"
-#include "util/fd.hpp"
+#include "util/system/fd.hpp"
 
 using namespace cudabpf;
 

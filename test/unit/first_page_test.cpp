@@ -1,4 +1,4 @@
-#include "util/first_page.hpp"
+#include "util/system/first_page.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "temporary_folder.hpp"
-#include "util/fd.hpp"
+#include "util/system/fd.hpp"
 
 using namespace cudabpf;
 

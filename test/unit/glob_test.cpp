@@ -1,4 +1,4 @@
-#include "util/glob.hpp"
+#include "util/text/glob.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,4 +1,4 @@
-#include "analyze/idle.hpp"
+#include "analyze/course/idle.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,4 +1,4 @@
-#include "analyze/ioctls.hpp"
+#include "analyze/questions/ioctls.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

@@ -1,4 +1,4 @@
-#include "util/itanium.hpp"
+#include "util/demangle/itanium.hpp"
 
 #include <cxxabi.h>
 #include <fcntl.h>
@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "util/elf.hpp"
-#include "util/procfs.hpp"
+#include "util/elf/elf.hpp"
+#include "util/system/procfs.hpp"
 
 using namespace cudabpf;
 

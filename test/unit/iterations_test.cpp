@@ -1,4 +1,4 @@
-#include "analyze/iterations.hpp"
+#include "analyze/course/iterations.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -2,7 +2,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "util/json.hpp"
+#include "util/text/json.hpp"
 
 using namespace cudabpf;
 

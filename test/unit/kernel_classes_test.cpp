@@ -1,4 +1,4 @@
-#include "analyze/kernel_classes.hpp"
+#include "analyze/questions/kernel_classes.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>

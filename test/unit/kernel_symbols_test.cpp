@@ -1,4 +1,4 @@
-#include "util/kernel_symbols.hpp"
+#include "util/system/kernel_symbols.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -3,9 +3,9 @@
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 
-#include "analyze/errors.hpp"
-#include "analyze/idle.hpp"
-#include "analyze/totals.hpp"
+#include "analyze/course/idle.hpp"
+#include "analyze/questions/errors.hpp"
+#include "analyze/summary/totals.hpp"
 #include "analyzing.hpp"
 
 using namespace cudabpf;

@@ -1,4 +1,4 @@
-#include "analyze/line_parser.hpp"
+#include "analyze/trace/line_parser.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>

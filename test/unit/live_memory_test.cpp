@@ -1,4 +1,4 @@
-#include "analyze/live_memory.hpp"
+#include "analyze/memory/live_memory.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <map>

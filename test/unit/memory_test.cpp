@@ -1,4 +1,4 @@
-#include "analyze/memory.hpp"
+#include "analyze/memory/memory.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -6,7 +6,7 @@
 
 #include "analyzing.hpp"
 #include "trace_text.hpp"
-#include "util/svg.hpp"
+#include "util/page/svg.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;

@@ -1,4 +1,4 @@
-#include "util/nearest.hpp"
+#include "util/text/nearest.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,4 +1,4 @@
-#include "util/page.hpp"
+#include "util/page/page.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

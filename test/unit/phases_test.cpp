@@ -1,4 +1,4 @@
-#include "analyze/phases.hpp"
+#include "analyze/course/phases.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,8 +1,8 @@
-#include "util/printable.hpp"
+#include "util/text/printable.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "util/svg.hpp"
+#include "util/page/svg.hpp"
 
 using namespace cudabpf;
 

@@ -1,4 +1,4 @@
-#include "correlate/processes.hpp"
+#include "correlate/traced_processes.hpp"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

@@ -1,4 +1,4 @@
-#include "util/procfs.hpp"
+#include "util/system/procfs.hpp"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "temporary_folder.hpp"
-#include "util/clock.hpp"
+#include "util/system/clock.hpp"
 
 using namespace cudabpf;
 namespace fs = std::filesystem;

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "util/fd.hpp"
+#include "util/system/fd.hpp"
 
 namespace cudabpf {
 

@@ -7,7 +7,7 @@
 
 #include "cudabpf/sink.hpp"
 #include "decode/describe.hpp"
-#include "util/json.hpp"
+#include "util/text/json.hpp"
 
 struct SampleCall : cudabpf::Call {
   explicit SampleCall(const char* symbol, std::vector<std::uint64_t> in = {},

@@ -2,7 +2,7 @@
 // from traces; others as libraries' sources and profiles of programs have them.
 #pragma once
 
-#include "analyze/kernel_classes.hpp"
+#include "analyze/questions/kernel_classes.hpp"
 
 struct SampleKernel {
   cudabpf::analyze::KernelClass kernel_class;

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "util/elf.hpp"
+#include "util/elf/elf.hpp"
 
 namespace sample_library {
 

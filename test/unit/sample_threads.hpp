@@ -4,7 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
-#include "analyze/iterations.hpp"
+#include "analyze/course/iterations.hpp"
 #include "sample_program.hpp"
 
 namespace cudabpf::analyze {

@@ -1,4 +1,4 @@
-#include "util/screen.hpp"
+#include "util/console/screen.hpp"
 
 #include <sys/eventfd.h>
 #include <termios.h>
@@ -11,7 +11,7 @@
 #include "pseudo_terminal.hpp"
 #include "sample_calls.hpp"
 #include "sink/status.hpp"
-#include "util/log.hpp"
+#include "util/console/log.hpp"
 
 using namespace cudabpf;
 

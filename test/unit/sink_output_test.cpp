@@ -14,7 +14,7 @@
 #include "sink/jsonl.hpp"
 #include "temporary_folder.hpp"
 #include "trace_reading.hpp"
-#include "util/clock.hpp"
+#include "util/system/clock.hpp"
 
 using namespace cudabpf;
 namespace fs = std::filesystem;

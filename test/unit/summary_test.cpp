@@ -1,4 +1,4 @@
-#include "analyze/summary.hpp"
+#include "analyze/summary/summary.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

@@ -1,4 +1,4 @@
-#include "util/table.hpp"
+#include "util/page/table.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,4 +1,4 @@
-#include "analyze/telling_names.hpp"
+#include "analyze/questions/telling_names.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

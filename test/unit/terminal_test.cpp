@@ -1,4 +1,4 @@
-#include "util/terminal.hpp"
+#include "util/console/terminal.hpp"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "pseudo_terminal.hpp"
 #include "sink/status.hpp"
-#include "util/fd.hpp"
+#include "util/system/fd.hpp"
 
 using namespace cudabpf;
 

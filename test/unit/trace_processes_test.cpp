@@ -1,4 +1,4 @@
-#include "analyze/processes.hpp"
+#include "analyze/circumstances/processes.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>

@@ -1,4 +1,4 @@
-#include "analyze/tracks.hpp"
+#include "analyze/export/tracks.hpp"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,64 @@
+#include "analyze/circumstances/captures.hpp"
+
+#include "analyze/circumstances/processes.hpp"
+#include "analyze/trace/handles.hpp"
+
+namespace cudabpf::analyze {
+
+Captures::Captures(Names& names)
+    : stream_capture_(names.add("stream_capture")),
+      begin_(names.add("cuStreamBeginCapture")),
+      begin_to_graph_(names.add("cuStreamBeginCaptureToGraph")),
+      end_(names.add("cuStreamEndCapture")),
+      event_(names.add("event")),
+      record_(names.add("record")),
+      destroy_(names.add("destroy")),
+      wait_event_(names.add("wait_event")) {}
+
+void Captures::follow(Line& line) {
+  erase_emptied(line, streams_, [](const auto& stream) { return stream.first.process; });
+  erase_emptied(line, events_, [](const auto& event) { return event.first.first; });
+  if (line.kind != LineKind::call) return;
+  if (line.op == stream_capture_) {
+    if (line.name == begin_ || line.name == begin_to_graph_)
+      begin(line);
+    else if (line.name == end_)
+      end(line);
+    return;
+  }
+  if (streams_.empty() || !line.process) return;
+  bool about_event = line.type == event_ && (line.op == record_ || line.op == destroy_);
+  if (!line.has(Field::stream) && !about_event) return;
+  auto captured = streams_.find(stream_of(line));
+  line.recorded = line.has(Field::stream) && captured != streams_.end();
+  bool waits_for_event = line.op == wait_event_;
+  if ((!about_event && !waits_for_event) || line.failed()) return;
+  Event event(line.process->number, handle_in(line.args, "hEvent"));
+  if (waits_for_event) {
+    auto recorded = events_.find(event);
+    if (recorded == events_.end() || line.recorded || streams_.size() >= MOST) return;
+    streams_[stream_of(line)] = recorded->second;
+    line.recorded = true;
+  } else if (line.recorded && (events_.size() < MOST || events_.contains(event))) {
+    events_[event] = captured->second;
+  } else {
+    events_.erase(event);
+  }
+}
+
+void Captures::begin(const Line& call) {
+  end(call);
+  if (!call.failed() && streams_.size() < MOST) streams_[stream_of(call)] = ++captures_;
+}
+
+// Over when it was to be ended, also where that says that it had failed; and with it for the
+// streams that had joined it.
+void Captures::end(const Line& call) {
+  auto at = streams_.find(stream_of(call));
+  if (at == streams_.end()) return;
+  std::uint64_t capture = at->second;
+  std::erase_if(streams_, [=](const auto& stream) { return stream.second == capture; });
+  std::erase_if(events_, [=](const auto& event) { return event.second == capture; });
+}
+
+}  // namespace cudabpf::analyze

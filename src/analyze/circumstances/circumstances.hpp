@@ -1,0 +1,33 @@
+// What holds when a line's call is made and the line does not tell, for it follows from those
+// before it: whose it is, which context is current on its thread, whether its stream is being
+// captured. Every line goes through here before analyses see it.
+#pragma once
+
+#include <vector>
+
+#include "analyze/circumstances/captures.hpp"
+#include "analyze/circumstances/current_contexts.hpp"
+#include "analyze/circumstances/processes.hpp"
+
+namespace cudabpf::analyze {
+
+class Circumstances {
+ public:
+  explicit Circumstances(Names& names)
+      : names_(names), processes_(names), contexts_(names), captures_(names) {}
+
+  void fill_in(Line& line);
+  const Processes& processes() const { return processes_; }
+
+ private:
+  bool is_for_threads(Name symbol);
+
+  Names& names_;
+  Processes processes_;
+  CurrentContexts contexts_;
+  Captures captures_;
+  enum class Symbol : char { not_looked_at, plain, for_threads };
+  std::vector<Symbol> symbols_;  // by the name's number
+};
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,42 @@
+// A time in which a process gave the GPU nothing to do, and the calls before and after it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "analyze/trace/line.hpp"
+#include "util/largest.hpp"
+
+namespace cudabpf::analyze {
+
+struct Gap {
+  std::uint32_t pid = 0, tid = 0;    // the thread that began it
+  std::uint64_t begin = 0, end = 0;  // ns
+  std::uint64_t after = 0, until = 0;
+  Name after_name, until_name;
+  std::uint64_t in_calls = 0;  // ns of it that this thread was in CUDA calls
+  std::uint64_t untimed = 0;   // calls of this thread in it of which it is not known how long
+  Name longest_call;           // of those of which it is
+  std::uint64_t longest = 0;
+
+  Gap() = default;
+  explicit Gap(const Line& after);  // begins when it returns
+  std::uint64_t time() const { return end - begin; }
+  // Its thread makes a call meanwhile; answers how much of the gap that takes.
+  std::uint64_t spend(const Line& call);
+  void close(const Line& until);
+};
+
+struct LongerGap {
+  bool operator()(const Gap& a, const Gap& b) const { return a.time() > b.time(); }
+};
+using LongestGaps = Largest<Gap, LongerGap>;
+
+// "99.7 %": what of a time was outside of CUDA calls; only at most so much, or not known, where
+// there were calls of which it is not known how long they took.
+std::string outside_calls(std::uint64_t time, std::uint64_t in_calls, std::uint64_t untimed);
+inline std::string outside_calls(const Gap& gap) {
+  return outside_calls(gap.time(), gap.in_calls, gap.untimed);
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,237 @@
+#include "analyze/course/idle.hpp"
+
+#include <algorithm>
+
+#include "analyze/circumstances/processes.hpp"
+#include "analyze/trace/handles.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+// 0: it names none.
+std::uint64_t event_of(const Line& line) { return handle_in(line.args, "hEvent"); }
+
+// What it waits for: its own argument, or what is current. 0: not known.
+std::uint64_t context_of(const Line& wait) {
+  std::uint64_t named = handle_in(wait.args, "ctx");
+  return named ? named : wait.context;
+}
+
+}  // namespace
+
+void Idle::OfProcess::add(const OfProcess& other) {
+  working_time += other.working_time;
+  idle.add(other.idle);
+  between.add(other.between);
+  in_calls += other.in_calls;
+  untimed += other.untimed;
+  for (auto [name, time] : other.meanwhile) meanwhile[name] += time;
+  untimed_waits += other.untimed_waits;
+  lost_track |= other.lost_track;
+}
+
+Idle::Idle(Names& names, std::size_t at_most)
+    : names_(names),
+      work_of_(names),
+      event_(names.add("event")),
+      stream_(names.add("stream")),
+      record_(names.add("record")),
+      query_(names.add("query")),
+      destroy_(names.add("destroy")),
+      ctx_(names.add("ctx")),
+      others_name_(names.add("(others)")),
+      longest_idle_(at_most),
+      longest_between_(at_most) {}
+
+void Idle::line(const Line& line) {
+  if (line.new_program) empty(followed(line));
+  if (line.kind == LineKind::call && is_counted(line)) {
+    Followed& process = followed(line);
+    pending_ -= process.pending.size();
+    call(line, process);
+    pending_ += process.pending.size();
+    until_now_ = process.figures.idle.total();
+  }
+  for (const Process* gone : line.gone) {
+    auto at = processes_.find(gone->number);
+    if (at == processes_.end()) continue;
+    empty(at->second);
+    close(at->second.figures);
+    processes_.erase(at);
+    last_ = nullptr;
+  }
+}
+
+Idle::Followed& Idle::followed(const Line& line) {
+  std::uint64_t number = line.process->number;
+  if (last_ && number == last_number_) return *last_;
+  last_number_ = number;
+  last_ = &processes_[number];
+  last_->figures.number = line.process->number;
+  last_->figures.pid = line.pid;
+  return *last_;
+}
+
+void Idle::call(const Line& line, Followed& process) {
+  Work kind = work_of_(line);
+  if (gives_work(kind) && !line.failed()) return work(line, kind, process);
+  if (process.is_idle) {
+    if (std::uint64_t time = process.gap.spend(line))
+      add_time(process.meanwhile, line.name.id, time);
+  } else if (process.launched) {
+    process.between.spend(line);
+  }
+  bool about_event = line.type == event_, about_stream = line.type == stream_;
+  if (about_event && line.op == record_) {
+    if (!line.failed()) recorded(line, process);
+  } else if (about_event && line.op == destroy_) {
+    events_ -= process.events.erase(event_of(line));
+  } else if (kind == Work::wait) {
+    process.launched = false;
+    if (!line.has(Field::duration)) process.figures.untimed_waits++;
+    if (line.has(Field::duration) && !line.failed()) done(line, process);
+  } else if ((about_event || about_stream) && line.op == query_) {
+    if (line.has(Field::ret) && line.ret == 0) done(line, process);
+  } else if (line.context_gone || (about_stream && line.op == destroy_ && !line.failed())) {
+    destroyed(line, process);
+  }
+}
+
+// What a stream or a context had to do is done with it.
+void Idle::destroyed(const Line& line, Followed& process) {
+  if (!line.context_gone)
+    process.pending.erase(stream_of(line));
+  else
+    std::erase_if(process.pending,
+                  [&](const auto& stream) { return stream.second.context == line.context_gone; });
+}
+
+void Idle::work(const Line& line, Work kind, Followed& process) {
+  OfProcess& figures = process.figures;
+  if (!figures.first_work) figures.first_work = line.ts;
+  figures.last_work = std::max(figures.last_work, line.end());
+  if (process.is_idle) {
+    Gap& gap = process.gap;
+    gap.close(line);
+    figures.idle.add(gap.time());
+    figures.in_calls += gap.in_calls;
+    figures.untimed += gap.untimed;
+    for (auto [name, time] : process.meanwhile) add_time(figures.meanwhile, name, time);
+    longest_idle_.add(gap);
+    process.is_idle = false;
+  }
+  if (kind == Work::launch) {
+    if (process.launched && line.ts > process.between.begin) {
+      process.between.close(line);
+      figures.between.add(process.between.time());
+      longest_between_.add(process.between);
+    }
+    process.launched = true;
+    process.between = Gap(line);
+  }
+  bool returns_when_done = (kind == Work::to_host || kind == Work::to_device) && !line.async;
+  if (!returns_when_done) {
+    StreamKey stream = stream_of(line);
+    bool too_many =
+        process.pending.size() >= MAX_STREAMS || process.pending.size() + pending_ >= MAX_PENDING;
+    if (too_many && !process.pending.contains(stream)) {
+      figures.lost_track = true;
+      return;
+    }
+    // One that is under way when a wait begins may come after what is waited for.
+    Given& given = process.pending[stream];
+    given = {std::max(given.ts, line.end()), line.context};
+    return;
+  }
+  process.launched = false;
+  if (!line.has(Field::duration)) {
+    figures.untimed_waits++;
+    return;
+  }
+  done(line, process);
+}
+
+// What a wait, a copy that waits or a query that says so has seen the end of.
+void Idle::done(const Line& line, Followed& process) {
+  auto& pending = process.pending;
+  auto finish = [&](const StreamKey& stream, std::uint64_t until) {
+    auto at = pending.find(stream);  // another thread may have given it more meanwhile
+    if (at != pending.end() && at->second.ts <= until) pending.erase(at);
+  };
+  if (line.op == ctx_) {
+    std::uint64_t context = context_of(line);
+    std::erase_if(pending, [&](const auto& stream) {
+      const Given& given = stream.second;
+      bool is_its = !context || !given.context || context == given.context;
+      return is_its && given.ts <= line.ts;
+    });
+  } else if (line.op == event_ || line.type == event_) {
+    auto event = process.events.find(event_of(line));
+    if (event != process.events.end()) finish(event->second.stream, event->second.ts);
+  } else {
+    StreamKey stream = stream_of(line);
+    finish(stream, line.ts);
+    if (stream.context) {  // work may have been given to it before its context was known
+      stream.context = 0;
+      finish(stream, line.ts);
+    }
+  }
+  perhaps_idle(line, process);
+}
+
+void Idle::perhaps_idle(const Line& line, Followed& process) {
+  const OfProcess& figures = process.figures;
+  if (!process.pending.empty() || process.is_idle || figures.lost_track || !figures.first_work)
+    return;
+  process.is_idle = true;
+  process.launched = false;
+  process.gap = Gap(line);
+  process.meanwhile.clear();
+}
+
+void Idle::recorded(const Line& line, Followed& process) {
+  std::uint64_t event = event_of(line);
+  auto at = process.events.find(event);
+  if (at == process.events.end()) {
+    if (events_ >= MAX_EVENTS) return;
+    at = process.events.try_emplace(event).first;
+    events_++;
+  }
+  at->second = {stream_of(line), line.ts};
+}
+
+// Nothing is left of what the process had of CUDA.
+void Idle::empty(Followed& process) {
+  events_ -= process.events.size();
+  process.events.clear();
+  pending_ -= process.pending.size();
+  process.pending.clear();
+  process.is_idle = process.launched = false;
+}
+
+void Idle::add_time(Times& times, std::uint32_t function, std::uint64_t time) const {
+  bool too_many = times.size() >= MAX_FUNCTIONS && !times.contains(function) &&
+                  times.size() - times.count(others_name_.id) >= MAX_FUNCTIONS;
+  times[too_many ? others_name_.id : function] += time;
+}
+
+void Idle::close(OfProcess& figures) {
+  if (!figures.first_work) return;
+  figures.working_time = figures.last_work - figures.first_work;
+  if (auto left = closed_.add(std::move(figures))) {
+    others_.add(*left);
+    other_processes_++;
+  }
+}
+
+void Idle::finish(const TraceFacts&) {
+  for (auto& [number, process] : processes_) close(process.figures);
+  processes_.clear();
+  last_ = nullptr;
+  done_ = closed_.take();
+  idle_ = longest_idle_.take();
+  between_ = longest_between_.take();
+}
+
+}  // namespace cudabpf::analyze

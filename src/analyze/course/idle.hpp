@@ -1,0 +1,115 @@
+// When a process probably left the GPU idle: from the return of a wait after which nothing of what
+// it had asked for is pending, in any stream, to the next launch, copy or fill. And how long it
+// took from one launch to the next where nothing was waited for between. What the GPU really did is
+// not in a trace, nor is whether another process kept it busy.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/analysis.hpp"
+#include "analyze/circumstances/streams.hpp"
+#include "analyze/course/gap.hpp"
+#include "analyze/work.hpp"
+#include "util/durations.hpp"
+
+namespace cudabpf::analyze {
+
+class Idle : public Analysis {
+ public:
+  struct OfProcess {
+    std::uint64_t number = 0;  // of the process, in the trace: pids are used again
+    std::uint32_t pid = 0;
+    std::uint64_t first_work = 0, last_work = 0;
+    std::uint64_t working_time = 0;  // from first to last work: it could be idle between them
+    Durations idle, between;         // idle times; times between launches
+    std::uint64_t in_calls = 0;      // of the idle time
+    std::uint64_t untimed = 0;       // calls in it of which it is not known how long they took
+    std::unordered_map<std::uint32_t, std::uint64_t> meanwhile;  // ns by function
+    std::uint64_t untimed_waits = 0;  // of which it is not known when they returned
+    bool lost_track = false;          // it gave work to more streams than are followed
+
+    void add(const OfProcess& other);
+  };
+
+  Idle(Names& names, std::size_t at_most);
+
+  void line(const Line& line) override;
+  void finish(const TraceFacts& facts) override;
+
+  const std::vector<OfProcess>& processes() const { return done_; }  // the most idle first
+  // Those that are not among them, together.
+  const OfProcess& others() const { return others_; }
+  std::uint64_t other_processes() const { return other_processes_; }
+  const std::vector<Gap>& longest_idle() const { return idle_; }        // the longest first
+  const std::vector<Gap>& longest_between() const { return between_; }  // launches, likewise
+  const Names& names() const { return names_; }
+  // How long the process that made the last call had been idle up to that.
+  std::uint64_t idle_until_now() const { return until_now_; }
+
+ private:
+  static constexpr std::size_t KEPT = 256;             // processes
+  static constexpr std::size_t MAX_STREAMS = 1 << 12;  // that a process has work pending in
+  static constexpr std::size_t MAX_PENDING = 1 << 17;  // those of all processes
+  // That a process calls while the GPU is idle; those that come later are one.
+  static constexpr std::size_t MAX_FUNCTIONS = 256;
+  static constexpr std::size_t MAX_EVENTS = 1 << 17;  // that are remembered of all processes
+
+  struct Given {  // to a stream, last
+    std::uint64_t ts = 0;
+    std::uint64_t context = 0;  // 0: not known
+  };
+  struct Recorded {
+    StreamKey stream;
+    std::uint64_t ts = 0;
+  };
+  using Times = std::unordered_map<std::uint32_t, std::uint64_t>;  // ns by function
+  struct Followed {                                                // a process
+    OfProcess figures;
+    std::unordered_map<StreamKey, Given, StreamHash> pending;
+    std::unordered_map<std::uint64_t, Recorded> events;  // by handle
+    bool is_idle = false;
+    Gap gap;                // that goes on, if it is idle
+    Times meanwhile;        // in it
+    bool launched = false;  // and waited for nothing since
+    Gap between;            // that goes on since
+  };
+  struct MoreIdle {
+    bool operator()(const OfProcess& a, const OfProcess& b) const {
+      return std::pair(b.idle.total(), a.pid) < std::pair(a.idle.total(), b.pid);
+    }
+  };
+
+  Followed& followed(const Line& line);
+  void call(const Line& line, Followed& process);
+  void work(const Line& line, Work kind, Followed& process);
+  void done(const Line& line, Followed& process);
+  void recorded(const Line& line, Followed& process);
+  void destroyed(const Line& line, Followed& process);
+  void perhaps_idle(const Line& line, Followed& process);
+  void empty(Followed& process);
+  void close(OfProcess& figures);
+  void add_time(Times& times, std::uint32_t function, std::uint64_t time) const;
+
+  Names& names_;
+  WorkOf work_of_;
+  Name event_, stream_, record_, query_, destroy_, ctx_, others_name_;
+  std::unordered_map<std::uint64_t, Followed> processes_;  // by their numbers
+  std::uint64_t last_number_ = 0;
+  Followed* last_ = nullptr;
+  std::size_t events_ = 0, pending_ = 0;  // of all processes
+  std::uint64_t until_now_ = 0;
+  LongestGaps longest_idle_, longest_between_;
+  Largest<OfProcess, MoreIdle> closed_{KEPT};
+  std::vector<OfProcess> done_;
+  OfProcess others_;
+  std::uint64_t other_processes_ = 0;
+  std::vector<Gap> idle_, between_;
+};
+
+Json idle_json(const Idle& idle);
+void add_idle(Page& page, const Idle& idle, std::size_t at_most);
+
+}  // namespace cudabpf::analyze

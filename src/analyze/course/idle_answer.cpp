@@ -1,0 +1,153 @@
+// What is said of a trace's idle times.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analyze/course/idle.hpp"
+#include "util/page/table.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+Json times_json(const Durations& times) {
+  Json json = {{"count", times.count()}, {"total_us", microseconds(times.total())}};
+  if (!times.count()) return json;
+  json["mean_us"] = microseconds(times.mean());
+  json["p50_us"] = microseconds(times.quantile(0.5));
+  json["p99_us"] = microseconds(times.quantile(0.99));
+  json["max_us"] = microseconds(times.max());
+  return json;
+}
+
+Json gap_json(const Gap& gap, const Names& names) {
+  Json json = {{"begin_us", microseconds(gap.begin)},
+               {"time_us", microseconds(gap.time())},
+               {"pid", gap.pid},
+               {"tid", gap.tid},
+               {"after", {{"id", gap.after}, {"name", names.text(gap.after_name)}}},
+               {"until", {{"id", gap.until}, {"name", names.text(gap.until_name)}}},
+               {"in_calls_us", microseconds(gap.in_calls)},
+               {"untimed_calls", gap.untimed}};
+  if (gap.longest_call)
+    json["longest_call"] = {{"name", names.text(gap.longest_call)},
+                            {"time_us", microseconds(gap.longest)}};
+  return json;
+}
+
+void add_gaps(Page& page, std::string title, const std::vector<Gap>& gaps, const Names& names,
+              bool several_processes) {
+  Table table(
+      std::move(title),
+      {{"at"}, {"time"}, {"outside CUDA"}, {"process"}, {"longest call", 2, true}, {"", 2}});
+  for (const Gap& gap : gaps)
+    table.row(
+        fmt::format("{} to {}", names.text(gap.after_name), names.text(gap.until_name)),
+        {seconds(gap.begin), human_time(gap.time()), outside_calls(gap),
+         several_processes ? std::to_string(gap.pid) : "",
+         std::string(names.text(gap.longest_call)), gap.longest ? human_time(gap.longest) : ""});
+  if (!table.empty()) table.add_to(page);
+}
+
+// How much of the time from its first work to its last each process spent so.
+void add_times(Page& page, std::string title, const Idle& idle, std::size_t at_most,
+               const Durations& (*times_of)(const Idle::OfProcess&)) {
+  Table table(std::move(title),
+              {{"share"}, {"total"}, {"times"}, {"p50", 1}, {"p99", 2}, {"longest"}});
+  auto row = [&](std::string name, const Idle::OfProcess& process) {
+    const Durations& times = times_of(process);
+    if (!times.count()) return;
+    table.row(std::move(name),
+              {percent(times.total(), process.working_time), human_time(times.total()),
+               human_count(times.count()), human_time(times.quantile(0.5)),
+               human_time(times.quantile(0.99)), human_time(times.max())});
+  };
+  Idle::OfProcess others = idle.others();
+  std::uint64_t count = idle.other_processes();
+  for (std::size_t i = 0; i < idle.processes().size(); i++) {
+    const Idle::OfProcess& process = idle.processes()[i];
+    if (i < at_most) {
+      row(fmt::format("process {}", process.pid), process);
+    } else {
+      others.add(process);
+      count++;
+    }
+  }
+  row(count_of(count, "other process", "other processes"), others);
+  if (!table.empty()) table.add_to(page);
+}
+
+// What the times do not say by themselves.
+void add_notes(Page& page, const Idle::OfProcess& process) {
+  auto note = [&](const std::string& text) { page.paragraph(text, 2); };
+  if (process.idle.count())
+    note(fmt::format("Process {} was outside CUDA calls for {} of it.", process.pid,
+                     outside_calls(process.idle.total(), process.in_calls, process.untimed)));
+  else if (!process.lost_track)
+    note(
+        fmt::format("The GPU was never seen to be idle for process {}: something was pending all "
+                    "the time.",
+                    process.pid));
+  if (process.lost_track)
+    note(
+        fmt::format("Process {} had work in more streams than are followed: whether the GPU was "
+                    "idle after that is not known.",
+                    process.pid));
+  if (process.untimed_waits)
+    note(
+        fmt::format("{} of process {} have no return in this trace: whether the GPU was idle "
+                    "after them is not known.",
+                    count_of(process.untimed_waits, "wait", "waits"), process.pid));
+}
+
+Json process_json(const Idle::OfProcess& process, const Names& names) {
+  Json meanwhile = Json::object();
+  for (auto [name, time] : process.meanwhile)
+    meanwhile[std::string(names.text({name}))] = microseconds(time);
+  return {{"working_time_us", microseconds(process.working_time)},
+          {"idle", times_json(process.idle)},
+          {"idle_in_calls_us", microseconds(process.in_calls)},
+          {"idle_in_calls", meanwhile},
+          {"idle_untimed_calls", process.untimed},
+          {"between_launches", times_json(process.between)},
+          {"untimed_waits", process.untimed_waits},
+          {"lost_track", process.lost_track}};
+}
+
+}  // namespace
+
+Json idle_json(const Idle& idle) {
+  const Names& names = idle.names();
+  Json processes = Json::array(), longest = Json::array(), between = Json::array();
+  for (const auto& process : idle.processes()) {
+    Json one = {{"pid", process.pid},
+                {"first_work_us", microseconds(process.first_work)},
+                {"last_work_us", microseconds(process.last_work)}};
+    one.update(process_json(process, names));
+    processes.push_back(std::move(one));
+  }
+  for (const Gap& gap : idle.longest_idle()) longest.push_back(gap_json(gap, names));
+  for (const Gap& gap : idle.longest_between()) between.push_back(gap_json(gap, names));
+  Json json = {{"processes", processes}, {"longest_idle", longest}, {"longest_between", between}};
+  if (std::uint64_t count = idle.other_processes()) {
+    json["other_processes"] = {{"count", count}};
+    json["other_processes"].update(process_json(idle.others(), names));
+  }
+  return json;
+}
+
+void add_idle(Page& page, const Idle& idle, std::size_t at_most) {
+  bool several = idle.processes().size() > 1;
+  add_times(page, "GPU probably idle", idle, at_most,
+            [](const Idle::OfProcess& process) -> const Durations& { return process.idle; });
+  for (std::size_t i = 0; i < std::min(at_most, idle.processes().size()); i++)
+    add_notes(page, idle.processes()[i]);
+  if (idle.processes().empty()) page.line("Nothing was launched or copied.");
+  add_gaps(page, "longest idle", idle.longest_idle(), idle.names(), several);
+  add_times(page, "between a process's launches", idle, at_most,
+            [](const Idle::OfProcess& process) -> const Durations& { return process.between; });
+  add_gaps(page, "longest between launches", idle.longest_between(), idle.names(), several);
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,37 @@
+// What a thread does over and over: a token, a request, a step. Found in the launches alone.
+//
+// First, between waits: segments that begin and end with the same kernels and launch as many
+// (within 5 %) are of one class; the class that launches most, if there are at least three of it,
+// is the iterations. One lasts from its first launch to the first launch of the next, so that
+// smaller segments between are part of it; a heavier one between, or a pause, ends the row.
+//
+// Where a program does not wait after each, they are looked for within the segment that launches
+// most: the shortest row of kernels that its end repeats at least three times. Layers of a model
+// repeat too, but what comes after the last of them tells them from iterations.
+#pragma once
+
+#include <cstdint>
+
+#include "analyze/course/thread_work.hpp"
+#include "util/durations.hpp"
+
+namespace cudabpf::analyze {
+
+struct Iterations {
+  enum class Found : std::uint8_t { none, between_waits, within_a_wait };
+  Found found = Found::none;
+  std::uint64_t count = 0;    // all of them
+  std::uint64_t warm_up = 0;  // the first ones: they load code, or take half as long again
+  std::uint64_t pauses = 0;   // between two of them, longer than ten usual ones; not in `times`
+  std::uint64_t launches = 0, fewest = 0, most = 0;  // of each: the median
+  Durations times;             // from the start of one to the start of the next, without warm-up
+  std::uint64_t in_calls = 0;  // ns of `times` in CUDA calls
+  std::uint64_t waiting = 0;   // of them in those that wait for the GPU
+  std::uint64_t begin = 0, warm = 0,
+                end = 0;  // of the first, of the first that counts, of the last
+  Spent at_begin, at_warm, at_end;
+};
+
+Iterations find_iterations(const ThreadWork& thread);
+
+}  // namespace cudabpf::analyze

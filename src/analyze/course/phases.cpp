@@ -1,0 +1,154 @@
+#include "analyze/course/phases.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "util/page/table.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+// When the last of the weights was on the GPU: the last large copy before the work begins.
+Moment weights_there(const ThreadWork& thread, std::uint64_t work_begins) {
+  Moment there;
+  for (const Moment& copy : thread.large_copies)
+    if (copy.ts <= work_begins) there = copy;
+  return there;
+}
+
+// Windows in their order; what some of their calls took goes to phases of its own.
+class Division {
+ public:
+  enum class Takes : std::uint8_t { code, all };  // out of a window: code, or also copies and waits
+
+  explicit Division(std::uint64_t begin) { from_.ts = begin; }
+
+  Phase window(std::string name, Moment to, Takes takes, std::string note = {}) {
+    to.ts = std::max(to.ts, from_.ts);
+    Spent spent = to.spent - from_.spent;
+    if (takes == Takes::code) spent.to_device = spent.to_host = spent.waiting = 0;
+    apart_.module += spent.module;
+    apart_.to_device += spent.to_device;
+    apart_.to_host += spent.to_host;
+    apart_.waiting += spent.waiting;
+    std::uint64_t length = to.ts - from_.ts;
+    std::uint64_t out = spent.module + spent.to_device + spent.to_host + spent.waiting;
+    Phase phase{std::move(name), true, length - std::min(out, length), spent.calls, from_.ts, to.ts,
+                std::move(note)};
+    from_ = to;
+    return phase;
+  }
+
+  const Spent& apart() const { return apart_; }
+
+ private:
+  Moment from_;
+  Spent apart_;
+};
+
+Phase not_seen(std::string name, std::string why) {
+  Phase phase;
+  phase.name = std::move(name);
+  phase.note = std::move(why);
+  return phase;
+}
+
+Phase of_calls(std::string name, std::uint64_t time) {
+  Phase phase = not_seen(std::move(name), "no time recorded");
+  if (!time) return phase;
+  phase.seen = true;
+  phase.time = time;
+  phase.note.clear();
+  return phase;
+}
+
+std::string times_text(const Iterations& iterations) {
+  std::string text = count_of(iterations.count - iterations.warm_up, "iteration", "iterations");
+  if (!iterations.times.count()) return text;
+  return text + fmt::format(", p50 {}", human_time(iterations.times.quantile(0.5)));
+}
+
+}  // namespace
+
+Phases find_phases(const ThreadWork& thread, const Iterations& iterations,
+                   std::uint64_t trace_end) {
+  using Takes = Division::Takes;
+  Phases found;
+  found.begin = std::min(thread.process_began, thread.first_call);
+  found.end = std::max(thread.process_ended ? thread.process_ended : trace_end, thread.last_end);
+  bool repeats = iterations.found != Iterations::Found::none;
+  Moment set_up = thread.set_up.ts ? thread.set_up : Moment{thread.last_end, thread.all};
+  Moment worked =
+      thread.segments.empty() ? Moment{thread.last_end, thread.all} : thread.segments.back().end;
+  Moment weights = weights_there(thread, repeats ? iterations.begin : worked.ts);
+  if (weights.ts) found.loading_calls = weights.spent.calls - set_up.spent.calls;
+
+  Division division(found.begin);
+  Phase before = division.window("before the first call", {thread.first_call, {}}, Takes::code);
+  Phase initialisation = division.window("initialisation", set_up, Takes::code);
+  Phase loading = not_seen("weight loading", "no large copy to the GPU");
+  if (weights.ts)
+    loading = division.window("weight loading", weights, Takes::code,
+                              count_of(found.loading_calls, "call", "calls"));
+  constexpr const char* NOTHING = "no sequence repeats";
+  Phase warm_up = not_seen("warm-up", NOTHING), inference;
+  if (repeats) {
+    warm_up = division.window(
+        "warm-up", {iterations.warm, iterations.at_warm}, Takes::all,
+        iterations.warm_up ? count_of(iterations.warm_up, "slow iteration", "slow iterations")
+                           : std::string("no slow iteration"));
+    inference = division.window("inference", {iterations.end, iterations.at_end}, Takes::all,
+                                times_text(iterations));
+  } else {
+    inference = division.window("work", worked, Takes::all, NOTHING);
+  }
+  Phase clean_up = division.window("clean-up", {found.end, thread.all}, Takes::all);
+  if (!set_up.spent.calls)
+    initialisation = not_seen("initialisation", "not here: earlier, or elsewhere");
+
+  const Spent& apart = division.apart();
+  found.phases = {std::move(before),
+                  std::move(initialisation),
+                  std::move(loading),
+                  of_calls("input transfer", apart.to_device),
+                  of_calls("modules and compiling", apart.module),
+                  std::move(warm_up),
+                  std::move(inference),
+                  of_calls("synchronisation", apart.waiting),
+                  of_calls("output transfer", apart.to_host),
+                  std::move(clean_up)};
+  return found;
+}
+
+Json phases_json(const Phases& phases) {
+  Json json = Json::array();
+  for (const Phase& phase : phases.phases) {
+    Json one = {{"name", phase.name}, {"seen", phase.seen}};
+    if (phase.seen) {
+      one["time_us"] = microseconds(phase.time);
+      one["share"] = share(phase.time, phases.end - phases.begin);
+    }
+    if (phase.end) {
+      one["begin_us"] = microseconds(phase.begin);
+      one["end_us"] = microseconds(phase.end);
+      one["calls"] = phase.calls;
+    }
+    if (!phase.note.empty()) one["note"] = phase.note;
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+void add_phases(Page& page, const Phases& phases) {
+  Table table("phases", {{"time"}, {"share"}, {"", 1, true}});
+  for (const Phase& phase : phases.phases)
+    table.row(phase.name,
+              {phase.seen ? human_time(phase.time) : "-",
+               phase.seen ? percent(phase.time, phases.end - phases.begin) : "", phase.note});
+  table.add_to(page);
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,36 @@
+// Where the time of a program went, from its begin to its end, as the calls of the thread tell that
+// launches most. Windows follow one another: before CUDA, initialisation, weight loading, warm-up,
+// inference, clean-up. What a call does on its own is taken out of the window that it lies in: code
+// that is loaded anywhere; input, output and waiting after the weights are there. So the times of
+// all phases are the whole time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analyze/course/iterations.hpp"
+
+namespace cudabpf::analyze {
+
+struct Phase {
+  std::string name;
+  bool seen = false;
+  std::uint64_t time = 0;            // ns
+  std::uint64_t calls = 0;           // of a window: those that began in it
+  std::uint64_t begin = 0, end = 0;  // of a window; 0: it is no window
+  std::string note;                  // or why it is not seen
+};
+
+struct Phases {
+  std::uint64_t begin = 0, end = 0;
+  std::uint64_t loading_calls = 0;  // from the first allocation to the last of the weights
+  std::vector<Phase> phases;
+};
+
+Phases find_phases(const ThreadWork& thread, const Iterations& iterations, std::uint64_t trace_end);
+
+Json phases_json(const Phases& phases);
+void add_phases(Page& page, const Phases& phases);
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,159 @@
+// What each thread asked of the GPU, cut into segments: from one wait for the GPU to the next.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "analyze/analysis.hpp"
+#include "analyze/course/idle.hpp"
+#include "analyze/work.hpp"
+#include "util/largest.hpp"
+
+namespace cudabpf::analyze {
+
+// What a thread has spent up to some moment; times in ns, of calls that were not made inside
+// others.
+struct Spent {
+  std::uint64_t calls = 0;
+  std::uint64_t in_calls = 0;  // all of them
+  std::uint64_t module = 0, to_device = 0, to_host = 0, waiting = 0;
+  std::uint64_t idle = 0;  // that its process left the GPU, probably
+
+  // It was in a call of that kind.
+  void add(Work kind, std::uint64_t time);
+  Spent operator-(const Spent& before) const;
+};
+
+struct Moment {
+  std::uint64_t ts = 0;
+  Spent spent;  // until then
+};
+
+// One in which something was launched.
+struct Segment {
+  Moment begin;  // its first launch
+  Moment end;    // of the wait that ends it, or of its last call
+  std::uint32_t launches = 0;
+  Name first, last;  // kernels
+};
+
+struct Launch {
+  Moment at;
+  Name kernel;
+};
+
+struct ThreadWork {
+  std::uint64_t process = 0;  // its number in the trace: pids are used again
+  std::uint32_t pid = 0, tid = 0;
+  std::uint64_t process_began = 0;  // 0: before the trace
+  std::uint64_t process_ended = 0;  // 0: after it
+  std::uint64_t first_call = 0, last_end = 0;
+  Moment set_up;  // when the first call came that is no setup; ts 0: none did
+  Spent all;
+  std::uint64_t launches = 0;
+  std::vector<Segment> segments;
+  bool segments_left_out = false;
+  // When large copies to the device ended: of a row without a launch between, the last.
+  std::vector<Moment> large_copies;
+  // The last launches of the segment that has the most.
+  std::vector<Launch> longest;
+  std::size_t longest_segment = 0;
+  std::uint32_t longest_launches = 0;
+};
+
+struct ProcessWork {
+  std::uint32_t pid = 0;
+  Name comm;  // if it is known
+  std::uint64_t threads = 0, calls = 0, launches = 0, waiting = 0;
+
+  void add(const ProcessWork& other);
+};
+
+class ThreadsAtWork : public Analysis {
+ public:
+  // A copy to the device that is this large brings weights.
+  static constexpr std::uint64_t LARGE = std::uint64_t{64} << 10;
+  static constexpr std::size_t MAX_SEGMENTS = 1 << 20;  // of all threads: 128 MB
+  // So many threads are followed at once; of more, those that were quiet for longest are taken to
+  // have ended, which a trace does not tell.
+  static constexpr std::size_t MAX_THREADS = 1 << 14;
+
+  // Threads are wanted of the process `pid`; 0: of any. What is idle was shown each line before.
+  explicit ThreadsAtWork(std::uint32_t pid, Names& names, const Idle& idle)
+      : pid_(pid), idle_(idle), work_of_(names) {}
+
+  void line(const Line& line) override;
+  void finish(const TraceFacts& facts) override;
+
+  const std::vector<ThreadWork>& threads() const { return threads_; }       // the busiest few first
+  const std::vector<ProcessWork>& processes() const { return processes_; }  // likewise
+  // Those that are not among them, together.
+  const ProcessWork& others() const { return others_; }
+  std::uint64_t other_processes() const { return other_processes_; }
+  std::uint64_t put_away() const { return put_away_; }  // threads that may not have ended
+
+ private:
+  static constexpr std::size_t KEPT_THREADS = 8, KEPT_PROCESSES = 1024;
+  static constexpr std::size_t MAX_COPIES = 1 << 12;      // of a thread
+  static constexpr std::size_t MAX_ALL_COPIES = 1 << 17;  // of all of them
+  static constexpr std::size_t MAX_LAUNCHES = 1 << 15;    // that are kept of a segment
+  static constexpr std::size_t MAX_SEQUENCES = 16;        // threads of which they are
+
+  struct Unfinished {
+    std::uint64_t ts = 0;  // 0: there is none
+    Work kind = Work::other;
+  };
+  struct Open {
+    ThreadWork work;
+    Segment segment;
+    bool copied_since_launch = false;
+    bool keeps_launches = false;
+    Unfinished unfinished;  // its last call
+    std::vector<Launch> launches;
+  };
+  using Key = std::pair<std::uint64_t, std::uint32_t>;  // the process's number, and the thread
+  using Threads = std::map<Key, Open>;
+  struct BusierThread {
+    bool operator()(const ThreadWork& a, const ThreadWork& b) const {
+      return std::tuple(a.launches, a.all.calls, b.pid, b.tid) >
+             std::tuple(b.launches, b.all.calls, a.pid, a.tid);
+    }
+  };
+  struct BusierProcess {
+    bool operator()(const ProcessWork& a, const ProcessWork& b) const {
+      return std::tuple(a.launches, a.calls, b.pid) > std::tuple(b.launches, b.calls, a.pid);
+    }
+  };
+
+  Open& thread(const Line& line);
+  void process(const Line& line);
+  void call(const Line& line);
+  void copied(const Line& line, Open& open);
+  void launched(const Line& line, Open& open);
+  void close_segment(Open& open);
+  static void settle(Open& open, std::uint64_t end);
+  Threads::iterator close(Threads::iterator thread, std::uint64_t end);
+  void close_process(std::uint64_t number, std::uint64_t end);
+  void put_quiet_away();
+
+  std::uint32_t pid_;
+  const Idle& idle_;
+  WorkOf work_of_;
+  Threads open_;
+  std::unordered_map<std::uint64_t, ProcessWork> open_processes_;  // by their numbers
+  Key last_key_;
+  Open* last_ = nullptr;
+  std::size_t segments_ = 0, sequences_ = 0, copies_ = 0;
+  std::uint64_t put_away_ = 0, other_processes_ = 0;
+  Largest<ThreadWork, BusierThread> closed_{KEPT_THREADS};
+  Largest<ProcessWork, BusierProcess> closed_processes_{KEPT_PROCESSES};
+  ProcessWork others_;
+  std::vector<ThreadWork> threads_;
+  std::vector<ProcessWork> processes_;
+};
+
+}  // namespace cudabpf::analyze

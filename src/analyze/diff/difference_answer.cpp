@@ -1,0 +1,313 @@
+// What is said of how two traces differ.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "analyze/diff/difference.hpp"
+#include "util/page/table.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+using Timed = Difference::Timed;
+using Verdict = Judgement::Verdict;
+
+std::string figure(Difference::Unit unit, std::uint64_t value) {
+  switch (unit) {
+    case Difference::Unit::count:
+      return human_count(value);
+    case Difference::Unit::time:
+      return human_time(value);
+    case Difference::Unit::bytes:
+      return human_bytes(value);
+    case Difference::Unit::share:
+      return fmt::format("{:.1f} %", static_cast<double>(value) / 10'000);
+  }
+  return {};
+}
+
+std::string_view to_string(Difference::Unit unit) {
+  constexpr std::string_view NAMES[] = {"count", "us", "bytes", "percent"};
+  return NAMES[static_cast<std::size_t>(unit)];
+}
+
+Json figure_json(Difference::Unit unit, std::uint64_t value) {
+  if (unit == Difference::Unit::time) return microseconds(value);
+  if (unit == Difference::Unit::share) return static_cast<double>(value) / 10'000;
+  return value;
+}
+
+std::string signed_percent(double percent) {
+  return percent > 999 || percent < -999 ? fmt::format("{:+.0f} %", percent)
+                                         : fmt::format("{:+.1f} %", percent);
+}
+
+std::string change(std::uint64_t a, std::uint64_t b) {
+  if (a == b) return "=";
+  if (!a) return "new";
+  if (!b) return "gone";
+  constexpr double TELLABLE = 0.05;  // less would be shown as 0.0 %
+  double percent = 100 * (static_cast<double>(b) / static_cast<double>(a) - 1);
+  return std::abs(percent) < TELLABLE ? "≈" : signed_percent(percent);
+}
+
+std::string judged(const Judgement& judgement) {
+  switch (judgement.verdict) {
+    case Verdict::not_timed:
+      return "";
+    case Verdict::few:
+      return "too few";
+    case Verdict::same:
+      return "=";
+    case Verdict::slower:
+    case Verdict::faster:
+      return signed_percent(judgement.change);
+  }
+  return {};
+}
+
+std::string change(const Difference::Total& of) {
+  if (!of.in_a || !of.in_b) return of.in_a ? "gone" : "new";
+  if (of.judgement.verdict != Verdict::not_timed) return judged(of.judgement);
+  if (of.unit != Difference::Unit::share) return change(of.a, of.b);
+  constexpr double TELLABLE = 0.05;
+  double points = (static_cast<double>(of.b) - static_cast<double>(of.a)) / 10'000;
+  if (of.a == of.b) return "=";
+  return std::abs(points) < TELLABLE ? "≈" : fmt::format("{:+.1f} points", points);
+}
+
+void add_totals(Page& page, std::string title, const std::vector<Difference::Total>& all) {
+  if (all.empty()) return;
+  Table table(std::move(title), {{"A"}, {"B"}, {"change"}});
+  for (const auto& of : all)
+    table.row(of.name, {of.in_a ? figure(of.unit, of.a) : "-",
+                        of.in_b ? figure(of.unit, of.b) : "-", change(of)});
+  table.add_to(page);
+}
+
+Json totals_json(const std::vector<Difference::Total>& all) {
+  Json json = Json::array();
+  for (const auto& of : all) {
+    json.push_back({{"name", of.name},
+                    {"unit", to_string(of.unit)},
+                    {"a", of.in_a ? figure_json(of.unit, of.a) : Json()},
+                    {"b", of.in_b ? figure_json(of.unit, of.b) : Json()}});
+    if (of.judgement.verdict != Verdict::not_timed)
+      json.back()["verdict"] = to_string(of.judgement.verdict);
+  }
+  return json;
+}
+
+std::string signed_time(std::int64_t ns) {
+  if (!ns) return "=";
+  return (ns < 0 ? "-" : "+") + human_time(static_cast<std::uint64_t>(std::llabs(ns)));
+}
+
+std::string time_or_blank(const Durations& times, std::uint64_t ns) {
+  return times.count() ? human_time(ns) : "";
+}
+
+// Where long texts begin alike, what comes then.
+std::string told(const std::string& text, std::string_view other, std::size_t width) {
+  constexpr std::size_t KEPT = 12;
+  if (text.empty()) return "-";
+  if (std::max(text.size(), other.size()) <= width) return text;
+  auto differ = std::mismatch(text.begin(), text.end(), other.begin(), other.end()).first;
+  auto alike = static_cast<std::size_t>(differ - text.begin());
+  if (alike + KEPT < width) return shortened(text, width);
+  std::size_t begin = alike - KEPT;  // not within a UTF-8 character
+  while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) begin++;
+  return "…" + shortened(text.substr(begin), width - 1);
+}
+
+void add_settings(Page& page, const std::vector<Difference::Setting>& settings) {
+  if (settings.empty()) return;
+  constexpr std::size_t WIDEST = 48;
+  Table table("not taken alike", {{"A", 0, true}, {"B", 0, true}});
+  std::size_t each = std::min<std::size_t>(WIDEST, (page.width() - 24) / 2);
+  for (const auto& setting : settings)
+    table.row(setting.what, {told(setting.a, setting.b, each), told(setting.b, setting.a, each)});
+  table.add_to(page);
+  for (const auto& setting : settings)
+    if (!setting.so.empty()) page.paragraph(fmt::format("{}: {}.", setting.what, setting.so), 4);
+}
+
+// The times of both traces, or of one where the other has none.
+void add_timed(Page& page, std::string title, const std::vector<Timed>& all, std::size_t at_most,
+               std::string_view plural) {
+  if (all.empty()) return;
+  Table table(std::move(title), {{"count A", 2},
+                                 {"count B", 2},
+                                 {"total A", 4},
+                                 {"total B", 4},
+                                 {"Δ total"},
+                                 {"mean A", 5},
+                                 {"mean B", 5},
+                                 {"p50 A", 3},
+                                 {"p50 B", 3},
+                                 {"Δ p50"}});
+  add_rows(table, all, at_most, plural, [](const Timed& of) -> std::vector<std::string> {
+    bool timed = of.a.count() && of.b.count();
+    return {figure_or_blank(of.count_a),
+            figure_or_blank(of.count_b),
+            time_or_blank(of.a, of.a.total()),
+            time_or_blank(of.b, of.b.total()),
+            timed ? signed_time(of.change()) : "",
+            time_or_blank(of.a, of.a.mean()),
+            time_or_blank(of.b, of.b.mean()),
+            time_or_blank(of.a, of.a.quantile(0.5)),
+            time_or_blank(of.b, of.b.quantile(0.5)),
+            judged(of.judgement)};
+  });
+  table.add_to(page);
+}
+
+template <typename Part>
+std::vector<Timed> those(const std::vector<Timed>& all, Part part) {
+  std::vector<Timed> some;
+  for (const Timed& of : all)
+    if (part(of)) some.push_back(of);
+  return some;
+}
+
+std::string dimensions(const std::array<std::uint32_t, 3>& of) {
+  return of[0] ? fmt::format("{}×{}×{}", of[0], of[1], of[2]) : "";
+}
+
+void add_kernels(Page& page, const Difference& difference, std::size_t at_most) {
+  constexpr std::size_t NAME_ROOM = 36;
+  auto add = [&](std::string title, auto part) {
+    std::vector<Difference::Kernel> some;
+    for (const auto& kernel : difference.kernels)
+      if (part(kernel)) some.push_back(kernel);
+    if (some.empty()) return;
+    Table table(std::move(title),
+                {{"class", 3, true}, {"grid", 1}, {"block", 1}, {"A"}, {"B"}, {"change", 2}},
+                NAME_ROOM);
+    add_rows(table, some, at_most, difference.by_configuration ? "configurations" : "kernels",
+             [&](const Difference::Kernel& of) -> std::vector<std::string> {
+               bool both = of.a && of.b;
+               return {of.full.empty() ? "" : std::string(to_string(of.kernel_class)),
+                       dimensions(of.launch.grid),
+                       dimensions(of.launch.block),
+                       figure_or_blank(of.a),
+                       figure_or_blank(of.b),
+                       both ? change(of.a, of.b) : ""};
+             });
+    table.add_to(page);
+  };
+  add("kernels only in A", [](const auto& of) { return !of.b; });
+  add("kernels only in B", [](const auto& of) { return !of.a; });
+  add("kernels, launches", [](const auto& of) { return of.a && of.b; });
+}
+
+void add_failures(Page& page, const std::vector<Difference::Failure>& failures,
+                  std::size_t at_most) {
+  if (failures.empty()) return;
+  Table table("failed calls", {{"error", 0, true}, {"A"}, {"B"}});
+  std::size_t shown = std::min(failures.size(), at_most);
+  for (std::size_t i = 0; i < shown; i++)
+    table.row(failures[i].name,
+              {failures[i].error, human_count(failures[i].a), human_count(failures[i].b)});
+  if (shown < failures.size()) table.row(fmt::format("{} more kinds", failures.size() - shown), {});
+  table.add_to(page);
+}
+
+Json durations_json(std::uint64_t count, const Durations& times) {
+  if (!count) return nullptr;
+  Json json = {
+      {"count", count}, {"timed", times.count()}, {"total_us", microseconds(times.total())}};
+  if (times.count()) {
+    json["mean_us"] = microseconds(times.mean());
+    json["p50_us"] = microseconds(times.quantile(0.5));
+  }
+  return json;
+}
+
+Json timed_json(const std::vector<Timed>& all) {
+  Json json = Json::array();
+  for (const Timed& of : all) {
+    Json one = {{"name", of.name},
+                {"a", durations_json(of.count_a, of.a)},
+                {"b", durations_json(of.count_b, of.b)},
+                {"total_change_us", static_cast<double>(of.change()) / 1000},
+                {"p50", to_string(of.judgement.verdict)}};
+    if (of.judgement.verdict != Verdict::not_timed) one["p50_change_percent"] = of.judgement.change;
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+}  // namespace
+
+Json difference_json(const Difference& difference) {
+  Json json = {{"same", difference.none()}, {"settings", Json::array()}};
+  for (const auto& of : difference.settings)
+    json["settings"].push_back({{"what", of.what}, {"a", of.a}, {"b", of.b}, {"so", of.so}});
+  json["totals"] = totals_json(difference.totals);
+  json["iterations"] = totals_json(difference.iterations);
+  json["phases"] = totals_json(difference.phases);
+  json["functions"] = timed_json(difference.functions);
+  json["kernels"] = Json::array();
+  for (const auto& of : difference.kernels) {
+    Json one = {{"kernel", of.full.empty() ? Json(nullptr) : Json(of.full)},
+                {"class", to_string(of.kernel_class)},
+                {"a", of.a},
+                {"b", of.b}};
+    if (of.launch.grid[0]) {
+      one["grid"] = of.launch.grid;
+      one["block"] = of.launch.block;
+      one["shared"] = of.launch.shared;
+    }
+    json["kernels"].push_back(std::move(one));
+  }
+  json["ioctls"] = timed_json(difference.ioctls);
+  json["failures"] = Json::array();
+  for (const auto& of : difference.failures)
+    json["failures"].push_back({{"name", of.name}, {"error", of.error}, {"a", of.a}, {"b", of.b}});
+  return json;
+}
+
+void add_difference(Page& page, const Difference& difference, std::size_t at_most) {
+  bool none = difference.none();
+  if (none) {
+    page.blank();
+    page.paragraph(
+        fmt::format("No difference: settings, totals, iterations, phases, {} with their counts and "
+                    "times, kernels and failures are the same in both.",
+                    count_of(difference.functions.size(), "function", "functions")),
+        0);
+  }
+  add_settings(page, difference.settings);
+  add_totals(page, "totals", difference.totals);
+  if (none) return;
+  add_totals(page, "iterations", difference.iterations);
+  for (const std::string& note : difference.on_iterations) page.paragraph(note + ".", 4);
+  add_totals(page, "phases", difference.phases);
+  const auto& functions = difference.functions;
+  add_timed(page, "functions", those(functions, [](auto& of) { return of.count_a && of.count_b; }),
+            at_most, "functions");
+  add_timed(page, "functions only in A", those(functions, [](auto& of) { return !of.count_b; }),
+            at_most, "functions");
+  add_timed(page, "functions only in B", those(functions, [](auto& of) { return !of.count_a; }),
+            at_most, "functions");
+  add_kernels(page, difference, at_most);
+  add_failures(page, difference.failures, at_most);
+  add_timed(page, "ioctls by group", difference.ioctls, at_most, "groups");
+  page.blank();
+  page.paragraph(
+      fmt::format(
+          "A median (p50) is said to have changed where it is more than {:.0f} % off, and "
+          "by {:.0f} standard errors of what so many calls differ by chance: \"=\" is no "
+          "more than that, and \"too few\" fewer than {} calls. Elsewhere \"=\" is the same "
+          "figure, and \"≈\" one that differs by less than 0.05 %. What two runs differ in "
+          "anyway, only more runs tell.",
+          100 * Judgement::MIN_CHANGE, Judgement::STANDARD_ERRORS, Judgement::MIN_CALLS),
+      2);
+}
+
+}  // namespace cudabpf::analyze

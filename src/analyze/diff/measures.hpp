@@ -1,0 +1,70 @@
+// All that two traces are compared by, of one of them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "analyze/course/course.hpp"
+#include "analyze/memory/live_memory.hpp"
+#include "analyze/questions/calls.hpp"
+#include "analyze/questions/errors.hpp"
+#include "analyze/questions/ioctls.hpp"
+#include "analyze/questions/kernels.hpp"
+
+namespace cudabpf::analyze {
+
+class Measures : public Analysis, private LiveMemory::Listener {
+ public:
+  struct Transfers {
+    std::string name;  // "HtoD"
+    std::uint64_t count = 0, bytes = 0;
+  };
+  struct Peak {
+    std::string name;  // "device"
+    std::uint64_t bytes = 0;
+  };
+
+  explicit Measures(Names& names);
+
+  void line(const Line& line) override;
+  void finish(const TraceFacts& facts) override;
+
+  const TraceFacts& facts() const { return facts_; }
+  const Json& header() const { return header_; }
+  std::vector<Calls::Figures> functions() const;
+  const Kernels& kernels() const { return kernels_; }
+  const Course& course() const { return course_; }
+  Ioctls::Answer ioctls() const { return ioctls_.answer(); }
+  Errors::Answer errors() const { return errors_.answer(); }
+  std::vector<Transfers> transfers() const;
+  std::vector<Peak> peaks() const;  // of each kind of memory that there was
+  const LiveMemory::LeftOut& memory_left_out() const { return memory_.left_out(); }
+
+ private:
+  void allocated(const LiveMemory::Block& block) override;
+  void ended(const LiveMemory::Block& block, std::uint64_t ts, LiveMemory::Ended how) override;
+  void freed_unknown(const Line&) override {}
+
+  struct Held {
+    std::uint64_t now = 0, peak = 0;
+  };
+
+  Names& names_;
+  Name transfer_;
+  Calls calls_;
+  Kernels kernels_;
+  Ioctls ioctls_;
+  Errors errors_;
+  Course course_;
+  LiveMemory memory_;
+  std::map<std::uint32_t, Transfers> transfers_;  // by direction
+  std::array<Held, MEMORY_KINDS> held_{};
+  TraceFacts facts_;
+  Json header_;
+};
+
+}  // namespace cudabpf::analyze

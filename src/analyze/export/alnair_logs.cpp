@@ -1,0 +1,101 @@
+#include "analyze/export/alnair_logs.hpp"
+
+#include <algorithm>
+
+namespace cudabpf::analyze {
+
+namespace {
+
+// Its `kind` is that of a cudaMemcpy, and -1 for what is no copy.
+enum CopyKind : int {
+  NO_COPY = -1,
+  HOST_TO_HOST = 0,
+  HOST_TO_DEVICE = 1,
+  DEVICE_TO_HOST = 2,
+  DEVICE_TO_DEVICE = 3,
+  INFERRED = 4,  // by the driver, from the addresses
+};
+
+bool on_device(MemoryKind kind) { return kind != MemoryKind::host; }
+
+}  // namespace
+
+AlnairLogs::AlnairLogs(Names& names, ByteStream& metrics, ByteStream& timeline)
+    : names_(names),
+      metrics_(metrics),
+      timeline_(timeline),
+      live_(names, *this),
+      words_{.transfer = names.add("transfer"),
+             .host_to_host = names.add("HtoH"),
+             .host_to_device = names.add("HtoD"),
+             .device_to_host = names.add("DtoH"),
+             .device_to_device = names.add("DtoD"),
+             .peer = names.add("peer"),
+             .host_to_array = names.add("HtoA"),
+             .array_to_host = names.add("AtoH"),
+             .array_to_device = names.add("AtoD"),
+             .device_to_array = names.add("DtoA"),
+             .array_to_array = names.add("AtoA"),
+             .decompress = names.add("decompress")} {}
+
+void AlnairLogs::line(const Line& line) {
+  live_.line(line);
+  if (line.kind == LineKind::header && !realtime_) realtime_ = clocks_in(line.text).realtime;
+  if (line.kind != LineKind::call) return;
+  if (line.name.id >= functions_.size()) functions_.resize(names_.size());
+  Function& function = functions_[line.name.id];
+  function.count++;
+  if (!line.has(Field::duration)) return;
+  function.ns += line.duration;
+  timeline_.text("name:");
+  timeline_.text(printable(std::string(names_.text(line.name))));
+  timeline_.text(", start:");
+  timeline_.number(realtime_ + line.ts);
+  timeline_.text(", burst:");
+  timeline_.number(line.duration / 1000);
+  timeline_.text(", bytes:");
+  timeline_.number(line.size);
+  timeline_.text(", kind:");
+  timeline_.number(kind_of_copy(line));
+  timeline_.text("\n");
+}
+
+int AlnairLogs::kind_of_copy(const Line& call) const {
+  if (call.type != words_.transfer || call.op == words_.decompress) return NO_COPY;
+  if (call.inferred) return INFERRED;
+  if (call.op == words_.host_to_host) return HOST_TO_HOST;
+  if (call.op == words_.host_to_device || call.op == words_.host_to_array) return HOST_TO_DEVICE;
+  if (call.op == words_.device_to_host || call.op == words_.array_to_host) return DEVICE_TO_HOST;
+  for (Name op : {words_.device_to_device, words_.peer, words_.array_to_device,
+                  words_.device_to_array, words_.array_to_array})
+    if (call.op == op) return DEVICE_TO_DEVICE;
+  return INFERRED;
+}
+
+void AlnairLogs::finish(const TraceFacts&) {
+  metrics_.text("name:mem_used,count:");
+  metrics_.number(used_);
+  metrics_.text("\n");
+  for (std::uint32_t id = 0; id < functions_.size(); id++) {
+    if (!functions_[id].count) continue;
+    metrics_.text("name:");
+    metrics_.text(printable(std::string(names_.text({id}))));
+    metrics_.text(",count:");
+    metrics_.number(functions_[id].count);
+    metrics_.text(",burst:");
+    metrics_.number(functions_[id].ns / 1000);
+    metrics_.text("\n");
+  }
+}
+
+void AlnairLogs::allocated(const LiveMemory::Block& block) {
+  if (on_device(block.kind)) used_ += block.size;
+}
+
+// What went away with its process was in use to the end.
+void AlnairLogs::ended(const LiveMemory::Block& block, std::uint64_t, LiveMemory::Ended how) {
+  if (on_device(block.kind) && how != LiveMemory::Ended::with_process)
+    used_ -= std::min(used_, block.size);
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,49 @@
+// The two files that the profiler of Alnair writes (CentaurusInfra/alnair, alnair-profiler/
+// profiler-hook-lib): metrics.log, a line a function, and timeline.log, a line a call.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analyze/analysis.hpp"
+#include "analyze/export/byte_stream.hpp"
+#include "analyze/memory/live_memory.hpp"
+
+namespace cudabpf::analyze {
+
+class AlnairLogs : public Analysis, private LiveMemory::Listener {
+ public:
+  AlnairLogs(Names& names, ByteStream& metrics, ByteStream& timeline);
+
+  void line(const Line& line) override;
+  void finish(const TraceFacts& facts) override;
+
+ private:
+  struct Function {
+    std::uint64_t count = 0, ns = 0;
+  };
+
+  int kind_of_copy(const Line& call) const;
+
+  void allocated(const LiveMemory::Block& block) override;
+  void ended(const LiveMemory::Block& block, std::uint64_t, LiveMemory::Ended how) override;
+  void freed_unknown(const Line&) override {}
+
+  struct Words {
+    Name transfer, host_to_host, host_to_device, device_to_host, device_to_device, peer;
+    Name host_to_array, array_to_host, array_to_device, device_to_array, array_to_array;
+    Name decompress;
+  };
+
+  const Names& names_;
+  ByteStream& metrics_;
+  ByteStream& timeline_;
+  LiveMemory live_;
+  Words words_;
+  std::uint64_t realtime_ = 0;       // at ts 0
+  std::uint64_t used_ = 0;           // bytes on the devices that were not freed
+  std::vector<Function> functions_;  // by name
+};
+
+}  // namespace cudabpf::analyze

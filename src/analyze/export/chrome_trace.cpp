@@ -1,0 +1,196 @@
+#include "analyze/export/chrome_trace.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "analyze/export/line_details.hpp"
+#include "util/text/json.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+// Chrome knows processes and threads alone: every other track is a thread with a number beyond any
+// that Linux gives.
+constexpr std::uint32_t BEYOND_TIDS = 10'000'000;
+
+std::uint32_t tid_of(const Track& track) {
+  return track.kind == Track::Kind::thread ? track.tid : BEYOND_TIDS + track.id;
+}
+
+// The details of a line as the members of an object.
+class Members {
+ public:
+  explicit Members(ByteStream& out, const Names& names) : out_(out), names_(names) {}
+
+  void name(Detail detail, Name name) { text(detail, names_.text(name)); }
+  void text(Detail detail, std::string_view text) {
+    key(detail);
+    char* at = out_.room(2 + json::MAX_EXPANSION * text.size());
+    out_.wrote(json::put_string(at, text));
+  }
+  template <typename Integer>
+  void number(Detail detail, Integer value) {
+    key(detail);
+    out_.number(value);
+  }
+  void address(Detail detail, std::uint64_t address) {
+    key(detail);
+    out_.wrote(json::put_address(out_.room(json::MAX_ADDRESS), address));
+  }
+  void dimensions(Detail detail, const std::array<std::uint32_t, 3>& sizes) {
+    key(detail);
+    for (std::size_t i = 0; i < sizes.size(); i++) {
+      out_.text(i ? "," : "[");
+      out_.number(sizes[i]);
+    }
+    out_.text("]");
+  }
+
+ private:
+  void key(Detail detail) {
+    out_.text(first_ ? "\"" : ",\"");
+    out_.text(DETAILS[static_cast<std::size_t>(detail)]);
+    out_.text("\":");
+    first_ = false;
+  }
+
+  ByteStream& out_;
+  const Names& names_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+void ChromeTrace::start(const TraceClocks&) { out_.text("{\"traceEvents\":["); }
+
+void ChromeTrace::finish(const TraceFacts& facts) {
+  out_.text("\n],\"displayTimeUnit\":\"ns\",\"otherData\":");
+  out_.text(json::without_invisible(
+      facts_json(facts).dump(-1, ' ', false, Json::error_handler_t::replace)));
+  out_.text("}\n");
+}
+
+void ChromeTrace::track(const Track& track) {
+  if (track.kind == Track::Kind::counter) return;
+  if (track.kind == Track::Kind::machine) metadata("process_name", track, "machine");
+  if (track.name.empty()) return;
+  if (track.kind != Track::Kind::process)
+    metadata("thread_name", track, track.name);
+  else if (track.process == track.pid)
+    metadata("process_name", track, track.name);
+  else  // its number is not its pid
+    metadata("process_name", track, fmt::format("{} (another process {})", track.name, track.pid));
+}
+
+void ChromeTrace::metadata(std::string_view what, const Track& track, std::string_view name) {
+  event("M", track);
+  key("name");
+  string(what);
+  out_.text(",\"args\":{\"name\":");
+  string(name);
+  out_.text("}}");
+}
+
+void ChromeTrace::begin(const Track& track, const Line& line, Shape shape, const Flows& flows) {
+  event(shape == Shape::slice ? "X" : shape == Shape::endless ? "B" : "i", track, line.ts);
+  if (shape == Shape::slice) {
+    key("dur");
+    time(line.duration);
+  } else if (shape == Shape::instant) {
+    out_.text(",\"s\":\"t\"");
+  }
+  key("name");
+  string(names_.text(line.name));
+  key("cat");
+  string(names_.text(line.kind == LineKind::call ? line.type : line.op));
+  out_.text(",\"args\":{");
+  details_of(line, names_, Members(out_, names_));
+  out_.text("}}");
+  if (flows.end) flow(flows, track, line.ts);
+}
+
+// An arrow from the call that is under way then. Both of its ends are written where it ends: that
+// is where both are known.
+void ChromeTrace::flow(const Flows& flows, const Track& track, std::uint64_t ts) {
+  for (bool begins : {true, false}) {
+    event(begins ? "s" : "f", begins ? *flows.caller : track, ts);
+    if (!begins) out_.text(",\"bp\":\"e\"");
+    out_.text(R"(,"name":"asks the driver","cat":"flow","id":)");
+    out_.number(flows.end);
+    out_.text("}");
+  }
+}
+
+void ChromeTrace::enqueued(const Track& stream, const Line& call) {
+  event("i", stream, call.ts);
+  out_.text(R"(,"s":"t","cat":"enqueued")");
+  key("name");
+  string(names_.text(call.kernel ? call.kernel : call.name));
+  key("args");
+  out_.text("{\"call\":");
+  out_.number(call.id);
+  out_.text("}}");
+}
+
+void ChromeTrace::counter(const Track& counter, std::uint64_t ts, std::uint64_t value) {
+  event("C", counter, ts);
+  key("name");
+  string(counter.name);
+  out_.text(counter.bytes ? ",\"args\":{\"bytes\":" : ",\"args\":{\"count\":");
+  out_.number(value);
+  out_.text("}}");
+}
+
+void ChromeTrace::note(const Track& track, std::uint64_t ts, std::string_view name, Facts facts) {
+  event("i", track, ts);
+  out_.text(",\"s\":\"g\"");
+  key("name");
+  string(name);
+  out_.text(",\"args\":{");
+  bool first = true;
+  for (const auto& [fact, what] : facts) {
+    if (what.empty()) continue;
+    if (!first) out_.text(",");
+    first = false;
+    string(fact);
+    out_.text(":");
+    string(what);
+  }
+  out_.text("}}");
+}
+
+void ChromeTrace::event(std::string_view phase, const Track& track) {
+  out_.text(first_ ? "\n{\"ph\":\"" : ",\n{\"ph\":\"");
+  first_ = false;
+  out_.text(phase);
+  out_.text("\",\"pid\":");
+  out_.number(track.process);
+  out_.text(",\"tid\":");
+  out_.number(tid_of(track));
+}
+
+void ChromeTrace::event(std::string_view phase, const Track& track, std::uint64_t ts) {
+  event(phase, track);
+  key("ts");
+  time(ts);
+}
+
+void ChromeTrace::key(std::string_view key) {
+  out_.text(",\"");
+  out_.text(key);
+  out_.text("\":");
+}
+
+void ChromeTrace::string(std::string_view text) {
+  char* at = out_.room(2 + json::MAX_EXPANSION * text.size());
+  out_.wrote(json::put_string(at, text));
+}
+
+// Microseconds are the format's unit.
+void ChromeTrace::time(std::uint64_t ns) {
+  constexpr std::size_t DECIMALS = 4;
+  out_.wrote(json::put_microseconds(out_.room(json::MAX_NUMBER + DECIMALS), ns));
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,39 @@
+// A timeline in the Trace Event Format of Chrome, which chrome://tracing and ui.perfetto.dev open:
+// https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+#pragma once
+
+#include <string_view>
+
+#include "analyze/export/byte_stream.hpp"
+#include "analyze/export/tracks.hpp"
+
+namespace cudabpf::analyze {
+
+class ChromeTrace : public TrackWriter {
+ public:
+  ChromeTrace(const Names& names, ByteStream& out) : names_(names), out_(out) {}
+
+  void start(const TraceClocks&) override;
+  void track(const Track& track) override;
+  void begin(const Track& track, const Line& line, Shape shape, const Flows& flows) override;
+  void end(const Track&, const Line&) override {}  // its duration stands at its beginning
+  void enqueued(const Track& stream, const Line& call) override;
+  void counter(const Track& counter, std::uint64_t ts, std::uint64_t value) override;
+  void note(const Track& track, std::uint64_t ts, std::string_view name, Facts facts) override;
+  void finish(const TraceFacts& facts) override;
+
+ private:
+  void event(std::string_view phase, const Track& track);
+  void event(std::string_view phase, const Track& track, std::uint64_t ts);
+  void flow(const Flows& flows, const Track& track, std::uint64_t ts);
+  void metadata(std::string_view what, const Track& track, std::string_view name);
+  void key(std::string_view key);
+  void string(std::string_view text);
+  void time(std::uint64_t ns);
+
+  const Names& names_;
+  ByteStream& out_;
+  bool first_ = true;
+};
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,65 @@
+// The counters of a timeline: memory that a process holds, and how many kernels it launches.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyze/export/tracks.hpp"
+
+namespace cudabpf::analyze {
+
+// Counted when they return: lines stand in that order, so that what is counted is never written
+// before it is all there.
+void Tracks::launched(Process& process, std::uint64_t ts) {
+  std::uint64_t from = ts - ts % COUNTED_NS;
+  if (from > process.counted_from || !process.launches.track.id) count_launches(process, from);
+  process.counted++;
+}
+
+// What was counted until `now` is told, and zero once where nothing came after it.
+void Tracks::count_launches(Process& process, std::uint64_t now) {
+  if (!process.launches.track.id) {
+    if (now == ~std::uint64_t{0}) return;
+    announce(process.launches.track, Track::Kind::counter, &process, &process.track, "launches/s");
+  }
+  if (process.counted) {
+    set(process.launches, process.counted_from, process.counted * (SECOND_NS / COUNTED_NS));
+    std::uint64_t after = process.counted_from + COUNTED_NS;
+    if (now > after) set(process.launches, after, 0);
+  }
+  process.counted = 0;
+  process.counted_from = now;
+}
+
+void Tracks::allocated(const LiveMemory::Block& block) { set_memory(block, block.since, true); }
+
+void Tracks::ended(const LiveMemory::Block& block, std::uint64_t ts, LiveMemory::Ended) {
+  set_memory(block, ts, false);
+}
+
+void Tracks::set_memory(const LiveMemory::Block& block, std::uint64_t ts, bool more) {
+  Process& process = this->process(block.pid);
+  Counter& counter = process.memory[static_cast<std::size_t>(block.kind)];
+  if (!counter.track.id) {
+    counter.track.bytes = true;
+    announce(counter.track, Track::Kind::counter, &process, &process.track,
+             fmt::format("memory held: {}", to_string(block.kind)));
+  }
+  set(counter, ts,
+      more ? counter.value + block.size : counter.value - std::min(counter.value, block.size));
+}
+
+// Many blocks may end in one nanosecond: what the last of them leaves is the value.
+void Tracks::set(Counter& counter, std::uint64_t ts, std::uint64_t value) {
+  if (counter.changed && counter.ts != ts) write(counter);
+  counter.ts = ts;
+  counter.value = value;
+  counter.changed = true;
+}
+
+void Tracks::write(Counter& counter) {
+  if (!counter.changed) return;
+  for (TrackWriter* writer : writers_) writer->counter(counter.track, counter.ts, counter.value);
+  counter.changed = false;
+}
+
+}  // namespace cudabpf::analyze

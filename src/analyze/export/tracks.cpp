@@ -1,0 +1,273 @@
+#include "analyze/export/tracks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analyze/work.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+using Shape = TrackWriter::Shape;
+
+// Beyond any pid of Linux: a pid that comes again is told apart by a multiple of this.
+constexpr std::uint32_t ANOTHER_PROCESS = 10'000'000;
+constexpr std::uint32_t MAX_AGAIN = 400;
+
+Shape shape_of(const Line& line) {
+  if (line.has(Field::duration)) return Shape::slice;
+  return line.unfinished ? Shape::endless : Shape::instant;
+}
+
+}  // namespace
+
+Tracks::Tracks(Names& names, std::vector<TrackWriter*> writers)
+    : names_(names),
+      writers_(std::move(writers)),
+      live_(names, *this),
+      words_{names.add("kernel"), names.add("launch")} {}
+
+void Tracks::line(const Line& line) {
+  if (line.kind == LineKind::header) {
+    if (!begun_)
+      for (TrackWriter* writer : writers_) writer->start(clocks_in(line.text));
+    begun_ = true;
+  }
+  if (kept_ >= MAX_TRACKS) begin_anew(line.ts);
+  of_line_ = line.process;
+  live_.line(line);
+  for (const analyze::Process* gone : line.gone) forget(gone->pid);
+  if (line.new_program) forget(line.pid);  // another picture, too
+  switch (line.kind) {
+    case LineKind::call:
+      return call(line);
+    case LineKind::driver:
+      return driver(line);
+    case LineKind::interrupt:
+      return interrupt(line);
+    case LineKind::gpu_error:
+      return gpu_error(line);
+    case LineKind::lost:
+      return lost(line);
+    case LineKind::process:
+      return named(line.pid);
+    default:
+      return;
+  }
+}
+
+void Tracks::finish(const TraceFacts& facts) {
+  for (auto& [pid, process] : processes_) close(process);
+  for (const std::string& why : facts.cut_off)
+    missing(facts.last_ts, "the trace was cut off", "why", why);
+  if (flows_left_out_)
+    missing(facts.last_ts, "arrows that were too many at once", "count",
+            fmt::format("{}", flows_left_out_));
+  if (live_.left_out().any())
+    missing(facts.last_ts, "memory that was too much to be followed", "so",
+            text_of(live_.left_out()));
+  for (TrackWriter* writer : writers_) writer->finish(facts);
+}
+
+void Tracks::call(const Line& line) {
+  Process& process = this->process(line.pid);
+  Thread& thread = this->thread(process, line.tid);
+  std::vector<std::uint64_t> flows;
+  // Calls that began later and have not come by now were inside of this one, and are missing.
+  flows_kept_ -= thread.flows.size();
+  for (; !thread.flows.empty() && thread.flows.back().call >= line.id; thread.flows.pop_back())
+    if (thread.flows.back().call == line.id) flows.push_back(thread.flows.back().id);
+  bool outermost = !line.has(Field::parent);
+  if (outermost) thread.flows.clear();  // what is left is of calls whose lines are missing
+  flows_kept_ += thread.flows.size() + flows.size();
+  thread.nested.hold(line, std::move(flows));
+  held_++;
+  if (outermost || held_ >= MAX_HELD) give_nested(thread);
+  if (line.failed() || !is_counted(line)) return;
+  if (line.async && line.has(Field::stream)) enqueued(process, line);
+  if (line.type == words_.kernel && line.op == words_.launch) launched(process, line.end());
+}
+
+void Tracks::give_nested(Thread& thread) {
+  held_ -= thread.nested.size();
+  bool endless = false;
+  auto begin = [&](const NestedCalls::Held& held) {
+    endless |= shape_of(held.line) == Shape::endless;
+    flows_kept_ -= held.flows.size();
+    for (TrackWriter* writer : writers_)
+      writer->begin(thread.track, held.line, shape_of(held.line), {.begin = held.flows});
+  };
+  auto end = [&](const NestedCalls::Held& held) {
+    if (shape_of(held.line) != Shape::slice) return;
+    for (TrackWriter* writer : writers_) writer->end(thread.track, held.line);
+  };
+  thread.nested.give(begin, end);
+  if (endless) thread.track.id = 0;
+}
+
+void Tracks::driver(const Line& line) {
+  Process& process = this->process(line.pid);
+  Thread& thread = this->thread(process, line.tid);
+  if (!thread.driver.id)
+    announce(thread.driver, Track::Kind::driver, &process, &thread.track,
+             fmt::format("driver, thread {}", line.tid));
+  TrackWriter::Flows flows;
+  if (line.has(Field::call) && flows_kept_ >= MAX_FLOWS) {
+    flows_left_out_++;
+  } else if (line.has(Field::call)) {
+    thread.flows.push_back({line.call, ++flows_});
+    flows_kept_++;
+    flows = {.end = flows_, .caller = &thread.track};
+  }
+  Shape shape = shape_of(line);
+  for (TrackWriter* writer : writers_) {
+    writer->begin(thread.driver, line, shape, flows);
+    if (shape == Shape::slice) writer->end(thread.driver, line);
+  }
+}
+
+// Those of several CPUs overlap, and so may the kinds of one.
+void Tracks::interrupt(const Line& line) {
+  std::string name = fmt::format("{}, CPU {}", names_.text(line.name), line.cpu);
+  if (!line.has(Field::cpu)) name = names_.text(line.name);
+  Track& track = machine_track("interrupts: " + name);
+  Shape shape = shape_of(line);
+  for (TrackWriter* writer : writers_) {
+    writer->begin(track, line, shape, {});
+    if (shape == Shape::slice) writer->end(track, line);
+  }
+}
+
+void Tracks::gpu_error(const Line& line) {
+  auto error = nlohmann::json::parse(line.text, nullptr, false);
+  auto told = [&](const char* key) {
+    auto at = error.find(key);
+    return at != error.end() && at->is_string() ? at->get<std::string>() : "";
+  };
+  for (TrackWriter* writer : writers_)
+    writer->note(machine_track("GPU errors"), line.ts, names_.text(line.name),
+                 {{"meaning", told("meaning")},
+                  {"device", told("device")},
+                  {"process", line.has(Field::pid) ? fmt::format("{}", line.pid) : ""}});
+}
+
+void Tracks::lost(const Line& line) {
+  std::string count = line.has(Field::count) ? fmt::format("{}", line.count) : "not known";
+  std::string name = fmt::format("{}: {}", names_.text(line.severity), names_.text(line.reason));
+  missing(line.ts, name, "count", count);
+}
+
+void Tracks::missing(std::uint64_t ts, std::string_view what, std::string_view fact,
+                     std::string how) {
+  Track& track = machine_track("what is missing");
+  for (TrackWriter* writer : writers_) writer->note(track, ts, what, {{fact, how}});
+}
+
+// What it is called may be told after it was first seen.
+void Tracks::named(std::uint32_t pid) {
+  auto known = processes_.find(pid);
+  if (known == processes_.end()) return;
+  known->second.track.name = process_name(pid);
+  for (TrackWriter* writer : writers_) writer->track(known->second.track);
+}
+
+// The default streams of all contexts are on one track.
+void Tracks::enqueued(Process& process, const Line& call) {
+  StreamKey key = stream_of(call);
+  key.context = 0;
+  auto [at, is_new] = process.streams.try_emplace(key);
+  Track& stream = at->second;
+  kept_ += is_new;
+  if (is_new)
+    announce(stream, Track::Kind::stream, &process, &process.track,
+             key.tid ? fmt::format("stream {:#x} of thread {}", key.handle, key.tid)
+                     : fmt::format("stream {:#x}", key.handle));
+  for (TrackWriter* writer : writers_) writer->enqueued(stream, call);
+}
+
+Tracks::Process& Tracks::process(std::uint32_t pid) {
+  if (last_process_ && last_process_->track.pid == pid) return *last_process_;
+  auto at = processes_.find(pid);
+  if (at == processes_.end()) {
+    at = processes_.try_emplace(pid).first;
+    kept_++;
+    Track& track = at->second.track;
+    track.pid = pid;
+    std::uint32_t before = again_.contains(pid) ? again_[pid] : 0;
+    track.process = pid + before % MAX_AGAIN * ANOTHER_PROCESS;
+    if (before || again_.size() < MAX_TRACKS) again_[pid]++;
+    announce(track, Track::Kind::process, &at->second, nullptr, process_name(pid));
+  }
+  last_process_ = &at->second;
+  return at->second;
+}
+
+Tracks::Thread& Tracks::thread(Process& process, std::uint32_t tid) {
+  auto [at, is_new] = process.threads.try_emplace(tid);
+  Thread& thread = at->second;
+  kept_ += is_new;
+  // Nothing can come after a call that has no end, but on a track of its own: of a thread that got
+  // the same tid.
+  if (thread.track.id) return thread;
+  thread.track.tid = tid;
+  bool main = tid == process.track.pid;
+  announce(thread.track, Track::Kind::thread, &process, &process.track,
+           main ? process.track.name : "");
+  return thread;
+}
+
+// What is not written yet of it.
+void Tracks::close(Process& process) {
+  for (auto& [tid, thread] : process.threads) {
+    give_nested(thread);
+    flows_kept_ -= thread.flows.size();
+    thread.flows.clear();
+  }
+  count_launches(process, ~std::uint64_t{0});
+  for (Counter& counter : process.memory) write(counter);
+  write(process.launches);
+}
+
+void Tracks::forget(std::uint32_t pid) {
+  auto at = processes_.find(pid);
+  if (at == processes_.end()) return;
+  close(at->second);
+  last_process_ = nullptr;
+  kept_ -= 1 + at->second.threads.size() + at->second.streams.size();
+  processes_.erase(at);
+}
+
+void Tracks::begin_anew(std::uint64_t ts) {
+  while (!processes_.empty()) forget(processes_.begin()->first);
+  missing(ts, "more tracks than are kept apart", "so", "all of them begin anew, counters from 0");
+}
+
+void Tracks::announce(Track& track, Track::Kind kind, const Process* process, const Track* parent,
+                      std::string name) {
+  track.id = ++tracks_;
+  track.kind = kind;
+  track.parent = parent ? parent->id : 0;
+  if (process) {
+    track.pid = process->track.pid;
+    track.process = process->track.process;
+  }
+  track.name = std::move(name);
+  for (TrackWriter* writer : writers_) writer->track(track);
+}
+
+Track& Tracks::machine_track(const std::string& name) {
+  if (machine_.size() >= MAX_TRACKS) machine_.clear();
+  Track& track = machine_[name];
+  if (!track.id) announce(track, Track::Kind::machine, nullptr, nullptr, name);
+  return track;
+}
+
+std::string Tracks::process_name(std::uint32_t pid) const {
+  bool is_its = of_line_ && of_line_->pid == pid;
+  return is_its ? std::string(names_.text(of_line_->comm)) : "";
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,292 @@
+#include "analyze/memory/live_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "analyze/circumstances/processes.hpp"
+#include "analyze/trace/handles.hpp"
+#include "util/console/terminal.hpp"
+#include "util/page/page.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+// Stream-ordered memory belongs to a pool of the device, VMM memory to the process.
+bool goes_with_context(MemoryKind kind) {
+  return kind != MemoryKind::async && kind != MemoryKind::vmm;
+}
+
+}  // namespace
+
+LiveMemory::LiveMemory(Names& names, Listener& listener, std::size_t most)
+    : words_{.memory = names.add("memory"),
+             .alloc = names.add("alloc"),
+             .free = names.add("free"),
+             .map = names.add("map"),
+             .unmap = names.add("unmap"),
+             .import = names.add("cuMemImportFromShareableHandle"),
+             .retain = names.add("cuMemRetainAllocationHandle"),
+             .kinds = {}},
+      listener_(listener),
+      most_(most) {
+  for (std::size_t i = 0; i < MEMORY_KINDS; i++) words_.kinds[i] = names.add(MEMORY_KIND_NAMES[i]);
+}
+
+void LiveMemory::line(const Line& line) {
+  each_emptied(line, [&](std::uint64_t process) { process_gone(process, line.ts); });
+  if (line.kind == LineKind::call) call(line);
+}
+
+void LiveMemory::call(const Line& call) {
+  if (call.type == words_.memory) memory(call);
+  if (call.name == words_.import && call.has(Field::ret) && !call.failed())
+    imported(process_of(call), call);
+  if (call.context_gone) context_gone(call.process->number, call.context_gone, call.end());
+  bool outermost = !call.has(Field::parent);
+  if (outermost && !nested_.empty()) nested_.erase({call.process->number, call.tid});
+}
+
+void LiveMemory::memory(const Line& call) {
+  bool alloc = call.op == words_.alloc, free = call.op == words_.free;
+  bool vmm = call.memory == words_.kinds[static_cast<std::size_t>(MemoryKind::vmm)];
+  if (!alloc && !free && !vmm && call.name != words_.retain) return;
+  if (!call.has(Field::ret) || call.failed()) return;
+  OfProcess& process = process_of(call);
+  if (!alloc && !free) {
+    if (call.op == words_.map) return mapped(process, call);
+    if (call.op == words_.unmap) return unmapped(process, call);
+    if (call.name == words_.retain) retained(process, call);
+    return;
+  }
+  if (!call.has(vmm ? Field::handle : Field::ptr)) return;
+  std::uint64_t what = vmm ? call.handle | HANDLE : call.ptr & ~HANDLE;
+  if (!what) return;  // freeing null is legal
+  if (was_done_inside(call, what)) return;
+  if (call.has(Field::parent)) note_nested(call, what);
+  if (alloc)
+    allocated(process, call, vmm);
+  else
+    freed(process, call, vmm);
+}
+
+LiveMemory::OfProcess& LiveMemory::process_of(const Line& call) {
+  OfProcess& process = processes_[call.process->number];
+  process.pid = call.pid;
+  return process;
+}
+
+void LiveMemory::allocated(OfProcess& process, const Line& call, bool vmm) {
+  std::uint64_t number = call.process->number, key = call.ptr & ~HANDLE;
+  if (!vmm) {
+    if (Place before = blocks_.find(number, key); before != BlockTable::NONE)
+      end(before, call.end(), Ended::replaced);
+  } else if (auto had = process.handles.find(call.handle); had != process.handles.end()) {
+    Place before = had->second;  // its release was not seen; it may be mapped, and stay
+    process.handles.erase(had);
+    blocks_[before].handles = 0;
+    end_if_unused(before, call.end(), Ended::replaced);
+  }
+  if (!call.has(Field::size)) return;              // its entry was lost
+  if (vmm) forget_imported(process, call.handle);  // its last release was not seen
+  allocations_++;
+  if (!has_room()) {
+    process.left_out++;
+    left_out_.add({1, call.size, 0});
+    return;
+  }
+  MemoryKind kind = kind_of(call.memory);
+  BlockTable::Held held;
+  held.key = vmm ? HANDLE | allocations_ : key;
+  held.number = vmm ? call.handle : allocations_;
+  held.size = call.size;
+  held.since = call.end();
+  held.call = call.id;
+  held.tid = call.tid;
+  held.function = call.name.id;
+  held.kind = static_cast<unsigned>(kind);
+  Place place = blocks_.add(number, goes_with_context(kind) ? call.context : 0, held);
+  if (vmm) process.handles[call.handle] = place;
+  listener_.allocated(block_of(blocks_[place]));
+}
+
+void LiveMemory::freed(OfProcess& process, const Line& call, bool vmm) {
+  Place place = BlockTable::NONE;
+  auto handle = process.handles.end();
+  if (vmm) {
+    handle = process.handles.find(call.handle);
+    if (handle != process.handles.end()) place = handle->second;
+  } else {
+    place = blocks_.find(call.process->number, call.ptr & ~HANDLE);
+  }
+  if (place == BlockTable::NONE) return freed_unknown(process, call, vmm);
+  // Nobody can free what has not been returned yet: this free returned after another thread had
+  // got the same address, and it is the block before that one that it freed.
+  if (call.ts < blocks_[place].since && !call.entry_lost) return;
+  if (--blocks_[place].handles) return;
+  if (vmm) process.handles.erase(handle);
+  end_if_unused(place, call.end(), Ended::freed);
+}
+
+void LiveMemory::freed_unknown(OfProcess& process, const Line& call, bool vmm) {
+  auto foreign = vmm ? process.imported.find(call.handle) : process.imported.end();
+  if (foreign != process.imported.end()) {
+    if (!--foreign->second) forget_imported(process, call.handle);
+  } else if (process.left_out) {
+    process.left_out--;
+  } else {
+    listener_.freed_unknown(call);
+  }
+}
+
+// A process's own memory comes back to it under the handle that it has.
+void LiveMemory::imported(OfProcess& process, const Line& call) {
+  std::uint64_t handle = handle_in(call.args, "handle");
+  auto own = process.handles.find(handle);
+  if (own != process.handles.end()) {
+    blocks_[own->second].handles++;
+  } else if (auto known = process.imported.find(handle); known != process.imported.end()) {
+    known->second++;
+  } else if (handle && has_room()) {
+    process.imported[handle] = 1;
+    others_++;
+  } else if (handle) {
+    process.left_out++;
+  }
+}
+
+void LiveMemory::forget_imported(OfProcess& process, std::uint64_t handle) {
+  others_ -= process.imported.erase(handle);
+}
+
+void LiveMemory::retained(OfProcess& process, const Line& call) {
+  auto handle = process.handles.find(call.handle);
+  if (handle != process.handles.end())
+    blocks_[handle->second].handles++;
+  else if (auto foreign = process.imported.find(call.handle); foreign != process.imported.end())
+    foreign->second++;
+}
+
+void LiveMemory::mapped(OfProcess& process, const Line& call) {
+  unmapped(process, call);  // what lay here before, if its end was not seen
+  auto handle = process.handles.find(call.handle);
+  if (handle == process.handles.end()) return;
+  Place mapped = handle->second;
+  auto before = process.mappings.find(call.ptr);  // still there: this one has no size
+  if (before == process.mappings.end() && !has_room()) return left_out_.add({0, 0, 1});
+  blocks_[mapped].mappings++;
+  if (before == process.mappings.end()) {
+    others_++;
+    process.mappings[call.ptr] = mapped;
+    return;
+  }
+  Place was = std::exchange(before->second, mapped);
+  blocks_[was].mappings--;
+  end_if_unused(was, call.end(), Ended::freed);
+}
+
+void LiveMemory::unmapped(OfProcess& process, const Line& call) {
+  auto at = process.mappings.lower_bound(call.ptr);
+  while (at != process.mappings.end() && at->first - call.ptr < call.size) {
+    Place of = at->second;
+    at = process.mappings.erase(at);
+    others_--;
+    blocks_[of].mappings--;
+    end_if_unused(of, call.end(), Ended::freed);
+  }
+}
+
+void LiveMemory::end_if_unused(Place place, std::uint64_t ts, Ended how) {
+  const BlockTable::Held& held = blocks_[place];
+  if (!held.handles && !held.mappings) end(place, ts, how);
+}
+
+void LiveMemory::end(Place place, std::uint64_t ts, Ended how) {
+  Block block = block_of(blocks_[place]);
+  blocks_.remove(place);
+  listener_.ended(block, ts, how);
+}
+
+// Told in the order in which they were allocated.
+void LiveMemory::end_all(std::vector<Place> places, std::uint64_t ts, Ended how) {
+  auto number = [&](Place place) { return block_of(blocks_[place]).number; };
+  std::sort(places.begin(), places.end(), [&](Place a, Place b) { return number(a) < number(b); });
+  for (Place place : places) end(place, ts, how);
+}
+
+LiveMemory::Block LiveMemory::block_of(const BlockTable::Held& held) const {
+  bool vmm = held.key & HANDLE;
+  std::uint64_t process = blocks_.process_of(held);
+  return {.process = process,
+          .pid = processes_.at(process).pid,
+          .tid = held.tid,
+          .kind = static_cast<MemoryKind>(held.kind),
+          .function = {held.function},
+          .address = vmm ? held.number : held.key,
+          .size = held.size,
+          .since = held.since,
+          .call = held.call,
+          .number = vmm ? held.key & ~HANDLE : held.number};
+}
+
+void LiveMemory::context_gone(std::uint64_t number, std::uint64_t context, std::uint64_t ts) {
+  end_all(blocks_.of_context(number, context), ts, Ended::with_context);
+}
+
+void LiveMemory::process_gone(std::uint64_t number, std::uint64_t ts) {
+  for (auto at = nested_.lower_bound({number, 0});
+       at != nested_.end() && at->first.first == number;)
+    at = nested_.erase(at);
+  auto process = processes_.find(number);
+  if (process == processes_.end()) return;
+  end_all(blocks_.of_process(number), ts, Ended::with_process);
+  others_ -= process->second.mappings.size() + process->second.imported.size();
+  processes_.erase(process);
+}
+
+void LiveMemory::LeftOut::add(const LeftOut& other) {
+  blocks += other.blocks;
+  // One may ask for all that there is.
+  std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - bytes;
+  bytes += std::min(other.bytes, room);
+  mappings += other.mappings;
+}
+
+MemoryKind LiveMemory::kind_of(Name kind) const {
+  const auto* at = std::find(words_.kinds.begin(), words_.kinds.end(), kind);
+  return at == words_.kinds.end() ? MemoryKind::device
+                                  : static_cast<MemoryKind>(at - words_.kinds.begin());
+}
+
+// Lines of calls come before that of the call that made them: two of the same memory are one.
+bool LiveMemory::was_done_inside(const Line& call, std::uint64_t what) const {
+  auto inside = nested_.find({call.process->number, call.tid});
+  if (inside == nested_.end()) return false;
+  return std::any_of(inside->second.begin(), inside->second.end(), [&](const Nested& nested) {
+    return nested.parent == call.id && nested.what == what;
+  });
+}
+
+void LiveMemory::note_nested(const Line& call, std::uint64_t what) {
+  auto& inside = nested_[{call.process->number, call.tid}];
+  if (inside.size() == MAX_NESTED) inside.erase(inside.begin());
+  inside.push_back({call.parent, what});
+  if (nested_.size() > MAX_NESTING) nested_.erase(nested_.begin());
+}
+
+std::string text_of(const LiveMemory::LeftOut& left_out) {
+  std::string text = fmt::format(
+      "{} of {} in all were not followed, and are in none of these figures: no more than {} blocks "
+      "are, at once.",
+      count_of(left_out.blocks, "allocation", "allocations"), human_bytes(left_out.bytes),
+      with_commas(LiveMemory::MOST));
+  if (left_out.mappings)
+    text += fmt::format(" Nor were {}: their memory may seem to be freed too early.",
+                        count_of(left_out.mappings, "mapping", "mappings"));
+  return text;
+}
+
+}  // namespace cudabpf::analyze

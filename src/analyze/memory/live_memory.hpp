@@ -1,0 +1,138 @@
+// Memory that was allocated, from its allocation to its end: a free, another allocation at its
+// address, the end of its context or of its process.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "analyze/memory/block_table.hpp"
+#include "analyze/trace/line.hpp"
+#include "cudabpf/memory_kind.hpp"
+
+namespace cudabpf::analyze {
+
+class LiveMemory {
+ public:
+  struct Block {
+    std::uint64_t process = 0;       // the number of whose it is
+    std::uint32_t pid = 0, tid = 0;  // who allocated it
+    MemoryKind kind = MemoryKind::device;
+    Name function;
+    std::uint64_t address = 0;  // of VMM memory its handle
+    std::uint64_t size = 0;
+    std::uint64_t since = 0;   // ns: when the allocation returned
+    std::uint64_t call = 0;    // its id
+    std::uint64_t number = 0;  // of the allocations that succeeded, from 1, as their lines stand
+  };
+  // What there was no room for: far more than a program has at once, as a trace of anybody's
+  // making may tell.
+  struct LeftOut {
+    std::uint64_t blocks = 0, bytes = 0;  // allocations that are not followed
+    std::uint64_t mappings = 0;           // of blocks that are: these may seem to end too early
+    bool any() const { return blocks || mappings; }
+    void add(const LeftOut& other);
+  };
+  enum class Ended : std::uint8_t {
+    freed,
+    replaced,  // its address was allocated anew: its free was not seen, or returned late
+    with_context,
+    with_process,
+  };
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void allocated(const Block& block) = 0;
+    virtual void ended(const Block& block, std::uint64_t ts, Ended how) = 0;
+    // A free that succeeded, of what no allocation in the trace returned. (That of null is legal,
+    // and not told.)
+    virtual void freed_unknown(const Line& free) = 0;
+  };
+
+  // So many blocks, mappings and imported handles are followed at once, of all processes.
+  static constexpr std::size_t MOST = 1 << 20;
+
+  LiveMemory(Names& names, Listener& listener, std::size_t most = MOST);
+  LiveMemory(const LiveMemory&) = delete;
+  LiveMemory& operator=(const LiveMemory&) = delete;
+
+  void line(const Line& line);
+
+  // What is live now, in no order.
+  template <typename Visitor>
+  void each(Visitor&& visit) const {
+    blocks_.each([&](const BlockTable::Held& held) { visit(block_of(held)); });
+  }
+  const LeftOut& left_out() const { return left_out_; }
+
+ private:
+  // Marks the key of VMM memory, which is known by its handle: any number, which may be used again
+  // while the memory is still mapped. Addresses never have the top bit.
+  static constexpr std::uint64_t HANDLE = std::uint64_t{1} << 63;
+
+  using Place = BlockTable::Place;
+  // Ordinary memory is in the table by its address; VMM memory by HANDLE and the number of its
+  // allocation, and is there as long as its handle, or one mapping of it, is.
+  struct OfProcess {
+    std::uint32_t pid = 0;
+    std::unordered_map<std::uint64_t, Place> handles;  // that are had
+    std::map<std::uint64_t, Place> mappings;           // by address
+    // Handles of memory that another process allocated: how often each is had.
+    std::unordered_map<std::uint64_t, std::uint32_t> imported;
+    // What may be freed though nothing here knows it: there was no room when it was allocated.
+    std::uint64_t left_out = 0;
+  };
+  using Thread = std::pair<std::uint64_t, std::uint32_t>;  // its process's number
+  // A call that stands inside of another, and may be what that does.
+  struct Nested {
+    std::uint64_t parent = 0, what = 0;
+  };
+  // Kept at most of those whose outer call has not come: of a thread, and threads.
+  static constexpr std::size_t MAX_NESTED = 16, MAX_NESTING = 4096;
+
+  void call(const Line& call);
+  void memory(const Line& call);
+  OfProcess& process_of(const Line& call);
+  bool has_room() const { return blocks_.size() + others_ < most_; }
+  void allocated(OfProcess& process, const Line& call, bool vmm);
+  void freed(OfProcess& process, const Line& call, bool vmm);
+  void freed_unknown(OfProcess& process, const Line& call, bool vmm);
+  void imported(OfProcess& process, const Line& call);
+  void forget_imported(OfProcess& process, std::uint64_t handle);
+  void retained(OfProcess& process, const Line& call);
+  void mapped(OfProcess& process, const Line& call);
+  void unmapped(OfProcess& process, const Line& call);
+  void end_if_unused(Place place, std::uint64_t ts, Ended how);
+  void end(Place place, std::uint64_t ts, Ended how);
+  void end_all(std::vector<Place> places, std::uint64_t ts, Ended how);
+  Block block_of(const BlockTable::Held& held) const;
+  void context_gone(std::uint64_t process, std::uint64_t context, std::uint64_t ts);
+  void process_gone(std::uint64_t process, std::uint64_t ts);
+
+  MemoryKind kind_of(Name kind) const;
+  bool was_done_inside(const Line& call, std::uint64_t what) const;
+  void note_nested(const Line& call, std::uint64_t what);
+
+  struct Words {
+    Name memory, alloc, free, map, unmap, import, retain;
+    std::array<Name, MEMORY_KINDS> kinds;
+  };
+  Words words_;
+  Listener& listener_;
+  std::size_t most_;
+  BlockTable blocks_;
+  std::size_t others_ = 0;  // mappings and imported handles
+  LeftOut left_out_;
+  std::unordered_map<std::uint64_t, OfProcess> processes_;  // by their numbers
+  std::uint64_t allocations_ = 0;
+  std::map<Thread, std::vector<Nested>> nested_;
+};
+
+// "3 allocations of 1.20 GiB were not followed: …"
+std::string text_of(const LiveMemory::LeftOut& left_out);
+
+}  // namespace cudabpf::analyze

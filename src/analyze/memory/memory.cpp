@@ -1,0 +1,214 @@
+#include "analyze/memory/memory.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "analyze/circumstances/processes.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+std::uint64_t until(std::uint64_t since, std::uint64_t ts) { return ts > since ? ts - since : 0; }
+
+}  // namespace
+
+void Memory::Level::set(const ByKind& held) {
+  Level now;
+  now.most = now.last = held;
+  for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
+    now.sums[static_cast<std::size_t>(side_of(static_cast<MemoryKind>(kind)))] += held[kind];
+  now.touched = true;
+  merge(now);
+}
+
+void Memory::Level::merge(const Level& next) {
+  if (!next.touched) return;
+  for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
+    auto side = static_cast<std::size_t>(side_of(static_cast<MemoryKind>(kind)));
+    if (!touched || next.sums[side] >= sums[side]) most[kind] = next.most[kind];
+  }
+  for (std::size_t side = 0; side < SIDES; side++)
+    sums[side] = std::max(sums[side], next.sums[side]);
+  last = next.last;
+  touched = true;
+}
+
+Memory::Memory(Names& names)
+    : names_(names),
+      live_(names, *this),
+      memory_(names.add("memory")),
+      alloc_(names.add("alloc")) {}
+
+void Memory::line(const Line& line) {
+  process_ = line.process;
+  live_.line(line);
+  if (line.type == memory_ && line.op == alloc_ && !line.has(Field::ret)) not_returned_++;
+  for (const Process* gone : line.gone) holder_by_process_.erase(gone->number);
+  if (line.kind != LineKind::process || !line.process) return;
+  if (auto at = holder_by_process_.find(line.process->number); at != holder_by_process_.end())
+    if (Holder& holder = holders_[at->second]; holder.pid) holder.comm = line.process->comm;
+}
+
+Memory::Holder& Memory::holder_of(const Block& block) {
+  auto [at, is_new] = holder_by_process_.try_emplace(block.process, holders_.size());
+  if (!is_new) return holders_[at->second];
+  if (holders_.size() > MAX_HOLDERS) {
+    at->second = MAX_HOLDERS;
+    return holders_[MAX_HOLDERS];
+  }
+  Holder& holder = holders_.emplace_back();
+  if (at->second == MAX_HOLDERS) return holder;  // of all others
+  holder.pid = block.pid;
+  holder.comm = process_ ? process_->comm : Name{};
+  return holder;
+}
+
+void Memory::add(Holder& holder, const Block& block) {
+  auto kind = static_cast<std::size_t>(block.kind);
+  Figures& figures = holder.kinds[kind];
+  figures.allocations++;
+  figures.allocated += block.size;
+  figures.held += block.size;
+  figures.peak = std::max(figures.peak, figures.held);
+  holder.peaks[static_cast<std::size_t>(side_of(block.kind))].allocated(block);
+  holder.held[kind] += block.size;
+  holder.curve.at(block.since).set(holder.held);
+}
+
+void Memory::drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how) {
+  auto kind = static_cast<std::size_t>(block.kind);
+  Figures& figures = holder.kinds[kind];
+  figures.held -= block.size;
+  switch (how) {
+    case Ended::freed:
+      figures.frees++;
+      figures.freed += block.size;
+      break;
+    case Ended::replaced:
+      figures.replaced += block.size;
+      break;
+    case Ended::with_context:
+      figures.with_context += block.size;
+      break;
+    case Ended::with_process:
+      figures.with_process += block.size;
+      break;
+  }
+  holder.peaks[static_cast<std::size_t>(side_of(block.kind))].ended(block);
+  holder.held[kind] -= block.size;
+  holder.curve.at(ts).set(holder.held);
+}
+
+Memory::Churn& Memory::churn_of(std::uint64_t size) {
+  auto at = churn_.find(size);
+  if (at != churn_.end()) return at->second;
+  if (churn_.size() >= MAX_SIZES) size = 0;
+  Churn& churn = churn_[size];
+  churn.size = size;
+  return churn;
+}
+
+void Memory::allocated(const Block& block) {
+  add(all_, block);
+  add(holder_of(block), block);
+  Churn& churn = churn_of(block.size);
+  churn.allocations++;
+  bool one_size = churn.size == block.size;
+  if (one_size && churn.last_pid == block.pid && block.since - churn.last_freed < SOON)
+    churn.again++;
+  if (block.number == 1) first_allocation_ = block.since;
+  last_allocation_ = block.since;
+}
+
+void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
+  drop(all_, block, ts, how);
+  drop(holder_of(block), block, ts, how);
+  if (how == Ended::freed) {
+    Churn& churn = churn_of(block.size);
+    churn.frees++;
+    churn.lifetimes.add(until(block.since, ts));
+    churn.last_freed = ts;
+    churn.last_pid = block.pid;
+  } else if (how != Ended::replaced) {
+    Fate fate = how == Ended::with_context ? Fate::with_context : Fate::with_process;
+    keep_never_freed({block, fate, until(block.since, ts)});
+  }
+}
+
+void Memory::freed_unknown(const Line& free) {
+  unknown_free_count_++;
+  if (unknown_frees_.size() < KEPT_UNKNOWN)
+    unknown_frees_.push_back(
+        {free.name, free.pid, free.has(Field::ptr) ? free.ptr : free.handle, free.ts, free.id});
+}
+
+void Memory::keep_never_freed(const NeverFreed& block) {
+  never_freed_blocks_++;
+  never_freed_bytes_ += block.block.size;
+  largest_never_freed_.add(block);
+}
+
+void Memory::finish(const TraceFacts& facts) {
+  duration_ = facts.duration();
+  frees_left_out_ = facts.leaves_out("frees");
+  live_.each([&](const Block& block) {
+    keep_never_freed({block, Fate::still_held, until(block.since, duration_)});
+  });
+  never_freed_ = largest_never_freed_.take();
+  find_holders();
+  std::sort(holders_.begin(), holders_.end(), [](const Holder& a, const Holder& b) {
+    return std::tuple(b.peaks[0].bytes(), b.peaks[1].bytes(), a.pid) <
+           std::tuple(a.peaks[0].bytes(), a.peaks[1].bytes(), b.pid);
+  });
+}
+
+void Memory::find_holders() {
+  auto each_holder = [&](auto&& visit) {
+    for (std::size_t side = 0; side < SIDES; side++) {
+      visit(all_, side);
+      for (Holder& holder : holders_) visit(holder, side);
+    }
+  };
+  each_holder([](Holder& holder, std::size_t side) {
+    holder.at_peak[side] = holder.peaks[side].ended_since();
+  });
+  live_.each([&](const Block& block) {
+    auto side = static_cast<std::size_t>(side_of(block.kind));
+    for (Holder* holder : {&all_, &holders_[holder_by_process_.at(block.process)]})
+      if (holder->peaks[side].was_live(block)) MemoryPeak::add(holder->at_peak[side], block);
+  });
+  each_holder([](Holder& holder, std::size_t side) { MemoryPeak::sort(holder.at_peak[side]); });
+}
+
+std::vector<Memory::Churn> Memory::churn() const {
+  std::vector<Churn> sizes;
+  for (const auto& [size, churn] : churn_)
+    if (churn.allocations > 1 && churn.frees) sizes.push_back(churn);
+  std::sort(sizes.begin(), sizes.end(), [](const Churn& a, const Churn& b) {
+    return std::tuple(!a.size, b.frees, a.size) < std::tuple(!b.size, a.frees, b.size);
+  });
+  return sizes;
+}
+
+std::vector<Memory::Level> Memory::columns(const Curve& curve, std::size_t count) const {
+  std::vector<Level> columns(count);
+  Level before;
+  before.set({});
+  for (std::size_t column = 0; column < count; column++) {
+    auto time_at = [&](std::size_t at) {
+      return duration_ / count * at + duration_ % count * at / count;
+    };
+    Level& level = columns[column];
+    level.set(before.last);
+    std::size_t end = time_at(column + 1) / curve.width() + (column + 1 == count);
+    std::size_t at = time_at(column) / curve.width();
+    for (end = std::max(end, at + 1); at < std::min(end, curve.size()); at++)
+      level.merge(curve[at]);
+    before = level;
+  }
+  return columns;
+}
+
+}  // namespace cudabpf::analyze

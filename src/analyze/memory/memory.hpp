@@ -1,0 +1,157 @@
+// The memory that a trace's processes held: how much over time, what held it at its peak, what was
+// never freed, and how fast it was turned over.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/analysis.hpp"
+#include "analyze/memory/live_memory.hpp"
+#include "analyze/memory/memory_peak.hpp"
+#include "analyze/time_buckets.hpp"
+#include "util/durations.hpp"
+#include "util/largest.hpp"
+
+namespace cudabpf::analyze {
+
+class Memory : public Analysis, private LiveMemory::Listener {
+ public:
+  using Block = LiveMemory::Block;
+  using Ended = LiveMemory::Ended;
+  using ByKind = std::array<std::uint64_t, MEMORY_KINDS>;
+
+  // Pinned memory of the host is no memory of a GPU, and counted apart.
+  enum class Side : std::uint8_t { gpu, host };
+  static constexpr std::size_t SIDES = 2;
+  static Side side_of(MemoryKind kind) { return kind == MemoryKind::host ? Side::host : Side::gpu; }
+
+  struct Figures {
+    std::uint64_t allocations = 0, allocated = 0;      // calls, bytes
+    std::uint64_t frees = 0, freed = 0;                // by a free of their own
+    std::uint64_t replaced = 0;                        // bytes whose free was not seen
+    std::uint64_t with_context = 0, with_process = 0;  // bytes
+    std::uint64_t held = 0, peak = 0;
+  };
+
+  // What was held during a bucket of time: each kind when that side held most, and in the end.
+  struct Level {
+    ByKind most{}, last{};
+    std::array<std::uint64_t, SIDES> sums{};  // of `most`
+    bool touched = false;
+    void set(const ByKind& held);
+    void merge(const Level& next);
+  };
+  using Curve = TimeBuckets<Level>;
+
+  struct Holder {  // a process, or all of them
+    std::uint32_t pid = 0;
+    Name comm;
+    std::array<Figures, MEMORY_KINDS> kinds;
+    std::array<MemoryPeak, SIDES> peaks;
+    std::array<MemoryPeak::Holders, SIDES> at_peak;  // known when all lines were seen
+    ByKind held{};
+    Curve curve;
+  };
+
+  // How a block that was never freed came to its end.
+  enum class Fate : std::uint8_t { still_held, with_context, with_process };
+  struct NeverFreed {
+    Block block;
+    Fate how = Fate::still_held;
+    std::uint64_t age = 0;  // ns: until then, or until the trace's end
+  };
+  struct UnknownFree {
+    Name function;
+    std::uint32_t pid = 0;
+    std::uint64_t address = 0, ts = 0, call = 0;
+  };
+  struct Churn {             // of blocks of one size
+    std::uint64_t size = 0;  // 0: all those that came after MAX_SIZES
+    std::uint64_t allocations = 0, frees = 0;
+    std::uint64_t again = 0;  // allocated within SOON after one of that size was freed
+    Durations lifetimes;
+    std::uint64_t last_freed = 0;
+    std::uint32_t last_pid = 0;  // whose that was
+  };
+  static constexpr std::uint64_t SOON = 1'000'000;  // ns
+
+  explicit Memory(Names& names);
+
+  void line(const Line& line) override;
+  void finish(const TraceFacts& facts) override;
+
+  const Names& names() const { return names_; }
+  const Holder& all() const { return all_; }
+  // The highest peak first. Where there are more than MAX_HOLDERS, one without a pid is the others.
+  const std::vector<Holder>& processes() const { return holders_; }
+  // Not all frees are in the trace: nobody knows what was never freed.
+  bool frees_left_out() const { return frees_left_out_; }
+  const std::vector<NeverFreed>& never_freed() const { return never_freed_; }  // the largest first
+  std::uint64_t never_freed_blocks() const { return never_freed_blocks_; }
+  std::uint64_t never_freed_bytes() const { return never_freed_bytes_; }
+  const std::vector<UnknownFree>& unknown_frees() const { return unknown_frees_; }  // the first
+  std::uint64_t unknown_free_count() const { return unknown_free_count_; }
+  std::vector<Churn> churn()
+      const;  // of sizes that were turned over; most often first, other sizes last
+  // From the first allocation to the last.
+  std::uint64_t allocating_time() const { return last_allocation_ - first_allocation_; }
+  std::uint64_t duration() const { return duration_; }
+  std::uint64_t not_returned() const { return not_returned_; }  // allocations of unknown outcome
+  const LiveMemory::LeftOut& left_out() const { return live_.left_out(); }
+
+  // The curve in so many columns, from the trace's beginning to its end.
+  std::vector<Level> columns(const Curve& curve, std::size_t count) const;
+
+ private:
+  static constexpr std::size_t MAX_HOLDERS = 256;
+  static constexpr std::size_t MAX_SIZES = 1024;
+  static constexpr std::size_t KEPT_NEVER_FREED = 1000;
+  static constexpr std::size_t KEPT_UNKNOWN = 20;
+
+  void allocated(const Block& block) override;
+  void ended(const Block& block, std::uint64_t ts, Ended how) override;
+  void freed_unknown(const Line& free) override;
+
+  Holder& holder_of(const Block& block);
+  void find_holders();
+  static void add(Holder& holder, const Block& block);
+  static void drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how);
+  Churn& churn_of(std::uint64_t size);
+  void keep_never_freed(const NeverFreed& block);
+  struct Larger {
+    bool operator()(const NeverFreed& a, const NeverFreed& b) const {
+      return std::tuple(a.block.size, b.block.number) > std::tuple(b.block.size, a.block.number);
+    }
+  };
+
+  Names& names_;
+  LiveMemory live_;
+  Name memory_, alloc_;
+  Holder all_;
+  std::vector<Holder> holders_;
+  std::unordered_map<std::uint64_t, std::size_t> holder_by_process_;  // by its number
+  const Process* process_ = nullptr;                                  // whose line it is
+  std::unordered_map<std::uint64_t, Churn> churn_;                    // by size
+  Largest<NeverFreed, Larger> largest_never_freed_{KEPT_NEVER_FREED};
+  std::vector<NeverFreed> never_freed_;
+  std::uint64_t never_freed_blocks_ = 0, never_freed_bytes_ = 0;
+  std::vector<UnknownFree> unknown_frees_;
+  std::uint64_t unknown_free_count_ = 0;
+  std::uint64_t first_allocation_ = 0, last_allocation_ = 0;
+  std::uint64_t duration_ = 0, not_returned_ = 0;
+  bool frees_left_out_ = false;
+};
+
+std::string_view to_string(Memory::Fate fate);
+// "4242 python"; printable.
+std::string name_of(const Memory& memory, const Memory::Holder& holder);
+Json memory_json(const Memory& memory);
+void add_memory(Page& page, const Memory& memory, std::size_t at_most);
+// The curve as a picture, by kind, of all processes and of each.
+std::string memory_svg(const Memory& memory, std::string_view title);
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,112 @@
+#include "analyze/memory/memory.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace cudabpf::analyze {
+
+namespace {
+
+constexpr std::size_t CURVE_POINTS = 256;  // of a curve
+
+Json block_json(const Memory& memory, const Memory::Block& block) {
+  return {{"pid", block.pid},
+          {"tid", block.tid},
+          {"kind", to_string(block.kind)},
+          {"function", memory.names().text(block.function)},
+          {block.kind == MemoryKind::vmm ? "handle" : "ptr", hexadecimal(block.address)},
+          {"size", block.size},
+          {"since", block.since},
+          {"call", block.call}};
+}
+
+Json peak_json(const Memory& memory, const Memory::Holder& holder, Memory::Side of) {
+  auto side = static_cast<std::size_t>(of);
+  const MemoryPeak& peak = holder.peaks[side];
+  Json json = {{"bytes", peak.bytes()}, {"ts", peak.ts()}};
+  const auto& holders = holder.at_peak[side];
+  json["blocks"] = holders.blocks;
+  json["groups"] = Json::array();
+  for (const auto& group : holders.groups)
+    json["groups"].push_back({{"function", memory.names().text(group.function)},
+                              {"sizes", size_class_name(group.size_class)},
+                              {"bytes", group.bytes},
+                              {"blocks", group.blocks}});
+  json["largest"] = Json::array();
+  for (const auto& block : holders.largest) {
+    Json one = block_json(memory, block);
+    one["age_us"] = microseconds(peak.ts() > block.since ? peak.ts() - block.since : 0);
+    json["largest"].push_back(std::move(one));
+  }
+  return json;
+}
+
+Json holder_json(const Memory& memory, const Memory::Holder& holder) {
+  Json json;
+  if (holder.pid) json = {{"pid", holder.pid}, {"comm", memory.names().text(holder.comm)}};
+  Json points = Json::object();
+  auto columns = memory.columns(holder.curve, CURVE_POINTS);
+  for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
+    const Memory::Figures& figures = holder.kinds[kind];
+    if (!figures.allocations) continue;
+    json["kinds"][std::string(MEMORY_KIND_NAMES[kind])] = {
+        {"allocations", figures.allocations},
+        {"allocated", figures.allocated},
+        {"frees", figures.frees},
+        {"freed", figures.freed},
+        {"replaced", figures.replaced},
+        {"ended_with_context", figures.with_context},
+        {"ended_with_process", figures.with_process},
+        {"peak", figures.peak},
+        {"held", figures.held}};
+    Json& levels = points[std::string(MEMORY_KIND_NAMES[kind])] = Json::array();
+    for (const auto& column : columns) levels.push_back(column.most[kind]);
+  }
+  json["peak"] = {{"gpu", peak_json(memory, holder, Memory::Side::gpu)},
+                  {"host", peak_json(memory, holder, Memory::Side::host)}};
+  json["curve"] = {{"step_us", microseconds(memory.duration()) / CURVE_POINTS}, {"bytes", points}};
+  return json;
+}
+
+}  // namespace
+
+Json memory_json(const Memory& memory) {
+  Json never_freed = Json::array(), unknown = Json::array(), churn = Json::array();
+  for (const auto& one : memory.never_freed()) {
+    Json json = block_json(memory, one.block);
+    json["age_us"] = microseconds(one.age);
+    json["ended_with"] = to_string(one.how);
+    never_freed.push_back(std::move(json));
+  }
+  for (const auto& free : memory.unknown_frees())
+    unknown.push_back({{"pid", free.pid},
+                       {"function", memory.names().text(free.function)},
+                       {"address", hexadecimal(free.address)},
+                       {"ts", free.ts},
+                       {"call", free.call}});
+  for (const auto& size : memory.churn()) {
+    churn.push_back({{"size", size.size ? Json(size.size) : Json()},
+                     {"allocations", size.allocations},
+                     {"frees", size.frees},
+                     {"again_soon", size.size ? Json(size.again) : Json()},
+                     {"lifetime_p50_us", microseconds(size.lifetimes.quantile(0.5))},
+                     {"lifetime_max_us", microseconds(size.lifetimes.max())}});
+  }
+  Json processes = Json::array();
+  for (const auto& holder : memory.processes()) processes.push_back(holder_json(memory, holder));
+  return {
+      {"all", holder_json(memory, memory.all())},
+      {"processes", processes},
+      {"never_freed", memory.frees_left_out() ? Json()
+                                              : Json{{"blocks", memory.never_freed_blocks()},
+                                                     {"bytes", memory.never_freed_bytes()},
+                                                     {"largest", never_freed}}},
+      {"frees_without_allocation", {{"count", memory.unknown_free_count()}, {"first", unknown}}},
+      {"churn", churn},
+      {"not_followed",
+       {{"allocations", memory.left_out().blocks},
+        {"bytes", memory.left_out().bytes},
+        {"mappings", memory.left_out().mappings}}},
+      {"allocations_not_seen_to_return", memory.not_returned()}};
+}
+
+}  // namespace cudabpf::analyze

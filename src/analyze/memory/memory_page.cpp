@@ -1,0 +1,253 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyze/memory/memory.hpp"
+#include "util/console/terminal.hpp"
+#include "util/page/chart.hpp"
+#include "util/page/table.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+constexpr std::size_t CURVE_ROWS = 8;
+constexpr std::size_t LABEL_WIDTH = 24;
+constexpr std::size_t PROCESSES_SHOWN = 4, GROUPS_SHOWN = 6, LARGEST_SHOWN = 5, UNKNOWN_SHOWN = 5;
+
+constexpr std::size_t index(Memory::Side side) { return static_cast<std::size_t>(side); }
+constexpr auto GPU = index(Memory::Side::gpu), HOST = index(Memory::Side::host);
+
+void add_figures(Page& page, const Memory& memory) {
+  Table table("memory",
+              {{"allocations", 1}, {"allocated", 2}, {"freed", 2}, {"peak"}, {"at the end"}});
+  for (const auto& holder : memory.processes())
+    for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
+      const Memory::Figures& figures = holder.kinds[kind];
+      if (!figures.allocations) continue;
+      table.row(fmt::format("{} {}", name_of(memory, holder), MEMORY_KIND_NAMES[kind]),
+                {human_count(figures.allocations), human_bytes(figures.allocated),
+                 human_bytes(figures.freed), human_bytes(figures.peak), human_bytes(figures.held)});
+    }
+  table.add_to(page);
+}
+
+// A curve that many columns wide, its scale to the left.
+void add_curve(Page& page, const Memory& memory, const Memory::Holder& holder, std::size_t side) {
+  std::uint64_t most = holder.peaks[side].bytes();
+  std::vector<std::uint64_t> sums;
+  for (const auto& level : memory.columns(holder.curve, page.width() - LABEL_WIDTH - 1))
+    sums.push_back(level.sums[side]);
+  auto lines = tall_spark(sums, most, CURVE_ROWS);
+  for (std::size_t row = 0; row < lines.size(); row++) {
+    bool marked = row == 0 || row == CURVE_ROWS / 2;
+    std::string label = marked ? human_bytes(most * (CURVE_ROWS - row) / CURVE_ROWS) : "";
+    page.line(fmt::format("{:>{}}{}{}", label, LABEL_WIDTH - 1, marked ? "┤" : "│", lines[row]));
+  }
+}
+
+void add_axis(Page& page, const Memory& memory) {
+  TextAxis axis = time_axis(0, memory.duration(), page.width() - LABEL_WIDTH - 1);
+  page.line(fmt::format("{:>{}}└{}", "0", LABEL_WIDTH - 1, axis.line));
+  page.line(std::string(LABEL_WIDTH, ' ') + axis.labels);
+}
+
+// A line a process and kind, each as tall as its own peak.
+void add_sparks(Page& page, const Memory& memory) {
+  for (std::size_t i = 0; i < std::min(memory.processes().size(), PROCESSES_SHOWN); i++) {
+    const Memory::Holder& holder = memory.processes()[i];
+    auto columns = memory.columns(holder.curve, page.width() - LABEL_WIDTH - 1);
+    for (std::size_t at = 0; at < MEMORY_KINDS; at++) {
+      if (!holder.kinds[at].allocations) continue;
+      std::vector<std::uint64_t> levels;
+      levels.reserve(columns.size());
+      for (const auto& column : columns) levels.push_back(column.most[at]);
+      std::string kind(MEMORY_KIND_NAMES[at]);
+      std::string label =
+          shortened(name_of(memory, holder), LABEL_WIDTH - 4 - kind.size()) + " " + kind;
+      page.line(
+          fmt::format("  {:<{}}{}", label, LABEL_WIDTH - 2, spark(levels, holder.kinds[at].peak)));
+    }
+  }
+}
+
+void add_curves(Page& page, const Memory& memory) {
+  for (auto [side, name] : {std::pair{GPU, "GPU memory"}, {HOST, "pinned host memory"}}) {
+    const MemoryPeak& peak = memory.all().peaks[side];
+    if (!peak.bytes()) continue;
+    page.blank();
+    page.heading(fmt::format("{} held{}, at most {} at {}", name,
+                             memory.processes().size() > 1 ? " by all processes" : "",
+                             human_bytes(peak.bytes()), seconds(peak.ts())));
+    add_curve(page, memory, memory.all(), side);
+    add_axis(page, memory);
+  }
+  std::size_t curves = 0;
+  for (const auto& holder : memory.processes())
+    for (const auto& figures : holder.kinds) curves += figures.allocations > 0;
+  if (curves <= 1) return;
+  page.blank();
+  page.heading("each process and kind, as tall as its own peak");
+  add_sparks(page, memory);
+}
+
+std::string block_name(const Memory& memory, const Memory::Block& block) {
+  return fmt::format("{} {}", hexadecimal(block.address), memory.names().text(block.function));
+}
+
+void add_groups(Table& table, const Memory& memory, const MemoryPeak::Holders& holders,
+                std::uint64_t whole) {
+  auto add = [&](const std::string& name, std::uint64_t blocks, std::uint64_t bytes) {
+    table.row(name, {human_count(blocks), human_bytes(bytes), percent(bytes, whole)});
+  };
+  std::size_t shown =
+      holders.groups.size() <= GROUPS_SHOWN + 1 ? holders.groups.size() : GROUPS_SHOWN;
+  std::uint64_t blocks = holders.blocks, bytes = whole;
+  for (std::size_t i = 0; i < shown; i++) {
+    const MemoryPeak::Group& group = holders.groups[i];
+    add(fmt::format("{}, {}", memory.names().text(group.function),
+                    size_class_name(group.size_class)),
+        group.blocks, group.bytes);
+    blocks -= group.blocks;
+    bytes -= group.bytes;
+  }
+  if (shown < holders.groups.size())
+    add(fmt::format("{} more sizes", holders.groups.size() - shown), blocks, bytes);
+}
+
+void add_peak(Page& page, const Memory& memory, const Memory::Holder& holder, std::size_t side) {
+  const MemoryPeak& peak = holder.peaks[side];
+  if (!peak.bytes()) return;
+  const auto& holders = holder.at_peak[side];
+  page.blank();
+  page.heading(fmt::format("{}{} at its peak: {} of {}, at {}", holder.pid ? "process " : "",
+                           name_of(memory, holder), human_bytes(peak.bytes()),
+                           side == GPU ? "GPU memory" : "pinned host memory", seconds(peak.ts())));
+  Table groups("  what held it", {{"blocks"}, {"bytes"}, {"share"}});
+  add_groups(groups, memory, holders, peak.bytes());
+  groups.add_to(page);
+  Table largest("  its largest blocks", {{"size"}, {"age then"}, {"call"}});
+  for (std::size_t i = 0; i < std::min(holders.largest.size(), LARGEST_SHOWN); i++) {
+    const Memory::Block& block = holders.largest[i];
+    largest.row(
+        block_name(memory, block),
+        {human_bytes(block.size), human_time(peak.ts() > block.since ? peak.ts() - block.since : 0),
+         std::to_string(block.call)});
+  }
+  largest.add_to(page);
+}
+
+void add_never_freed(Page& page, const Memory& memory, std::size_t at_most) {
+  std::uint64_t blocks = memory.never_freed_blocks(), bytes = memory.never_freed_bytes();
+  if (!blocks || memory.frees_left_out()) return;
+  Table table("never freed", {{"size"}, {"age"}, {"call"}, {"process", 1}, {"ended with"}});
+  for (const auto& one : memory.never_freed()) {
+    if (!at_most-- && blocks > 1) break;
+    table.row(block_name(memory, one.block),
+              {human_bytes(one.block.size), human_time(one.age), std::to_string(one.block.call),
+               std::to_string(one.block.pid), std::string(to_string(one.how))});
+    blocks--;
+    bytes -= one.block.size;
+  }
+  if (blocks) table.row(fmt::format("{} more", with_commas(blocks)), {human_bytes(bytes)});
+  table.add_to(page);
+}
+
+void add_unknown_frees(Page& page, const Memory& memory) {
+  std::uint64_t count = memory.unknown_free_count();
+  if (!count) return;
+  Table table("frees without an allocation", {{"call"}, {"process"}});
+  for (std::size_t i = 0; i < std::min(memory.unknown_frees().size(), UNKNOWN_SHOWN); i++) {
+    const auto& free = memory.unknown_frees()[i];
+    table.row(fmt::format("{} {}", hexadecimal(free.address), memory.names().text(free.function)),
+              {std::to_string(free.call), std::to_string(free.pid)});
+  }
+  if (count > UNKNOWN_SHOWN)
+    table.row(fmt::format("{} more", with_commas(count - UNKNOWN_SHOWN)), {});
+  table.add_to(page);
+  page.paragraph(
+      "What they freed was allocated or imported before the trace began, or allocated by a graph; "
+      "or "
+      "its allocation was lost.",
+      2);
+}
+
+// "12 allocations (0.3/s)".
+std::string rate_of(const Memory& memory) {
+  std::uint64_t allocations = 0;
+  for (const auto& figures : memory.all().kinds) allocations += figures.allocations;
+  std::string text = count_of(allocations, "allocation", "allocations");
+  if (!memory.allocating_time()) return text;
+  double rate =
+      static_cast<double>(allocations) * 1e9 / static_cast<double>(memory.allocating_time());
+  return fmt::format("{}, {}/s", text,
+                     rate < 10 ? fmt::format("{:.1f}", rate)
+                               : human_count(static_cast<std::uint64_t>(std::llround(rate))));
+}
+
+void add_churn(Page& page, const Memory& memory, std::size_t at_most) {
+  auto sizes = memory.churn();
+  if (sizes.empty()) return;
+  Table table("churn: " + rate_of(memory),
+              {{"allocations"}, {"frees", 1}, {"again soon"}, {"life p50"}, {"life max", 1}});
+  for (std::size_t i = 0; i < std::min(sizes.size(), at_most); i++) {
+    const Memory::Churn& churn = sizes[i];
+    table.row(
+        churn.size ? with_commas(churn.size) + " B" : "other sizes",
+        {human_count(churn.allocations), human_count(churn.frees), figure_or_blank(churn.again),
+         human_time(churn.lifetimes.quantile(0.5)), human_time(churn.lifetimes.max())});
+  }
+  if (sizes.size() > at_most)
+    table.row(fmt::format("{} more sizes", with_commas(sizes.size() - at_most)), {});
+  table.add_to(page);
+  if (std::none_of(sizes.begin(), sizes.end(), [](const auto& size) { return size.again > 0; }))
+    return;
+  page.paragraph(fmt::format("again soon: allocated within {} after memory of that size was freed.",
+                             human_time(Memory::SOON)),
+                 2);
+}
+
+}  // namespace
+
+std::string_view to_string(Memory::Fate fate) {
+  constexpr std::string_view NAMES[] = {"still held", "context", "process"};
+  return NAMES[static_cast<std::size_t>(fate)];
+}
+
+std::string name_of(const Memory& memory, const Memory::Holder& holder) {
+  if (!holder.pid) return "all other processes";
+  std::string pid = std::to_string(holder.pid);
+  return holder.comm ? pid + " " + printable(std::string(memory.names().text(holder.comm))) : pid;
+}
+
+void add_memory(Page& page, const Memory& memory, std::size_t at_most) {
+  if (memory.processes().empty()) page.line("No allocation in this trace returned memory.");
+  if (!memory.processes().empty()) {
+    add_figures(page, memory);
+    add_curves(page, memory);
+  }
+  std::size_t shown = std::min(memory.processes().size(), PROCESSES_SHOWN);
+  for (std::size_t i = 0; i < shown; i++)
+    for (std::size_t side : {GPU, HOST}) add_peak(page, memory, memory.processes()[i], side);
+  if (shown < memory.processes().size()) {
+    page.blank();
+    page.line(
+        fmt::format("The peaks of {} are in --json.",
+                    count_of(memory.processes().size() - shown, "more process", "more processes")));
+  }
+  add_never_freed(page, memory, at_most);
+  add_unknown_frees(page, memory);
+  add_churn(page, memory, at_most);
+  if (memory.left_out().any()) {
+    page.blank();
+    page.paragraph(text_of(memory.left_out()), 0);
+  }
+  if (!memory.not_returned()) return;
+  page.blank();
+  page.paragraph(count_of(memory.not_returned(), "allocation was", "allocations were") +
+                     " not seen to return, so that nothing is known of what came of them.",
+                 0);
+}
+
+}  // namespace cudabpf::analyze

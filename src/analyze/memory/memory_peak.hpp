@@ -1,0 +1,54 @@
+// The most memory that was held at once, and what held it then; known at the end without a copy of
+// what was live at each new maximum: what was live at the peak is what is still live of it, and
+// what has ended since.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analyze/memory/live_memory.hpp"
+
+namespace cudabpf::analyze {
+
+class MemoryPeak {
+ public:
+  static constexpr std::size_t LARGEST = 10;
+
+  // Blocks that one function allocated and that are about the same size.
+  struct Group {
+    Name function;
+    unsigned size_class = 0;  // at least 2^(n-1) bytes, and less than 2^n
+    std::uint64_t bytes = 0, blocks = 0;
+  };
+  struct Holders {
+    std::vector<Group> groups;               // the most bytes first
+    std::vector<LiveMemory::Block> largest;  // at most LARGEST
+    std::uint64_t blocks = 0;
+  };
+
+  void allocated(const LiveMemory::Block& block);
+  void ended(const LiveMemory::Block& block);
+
+  std::uint64_t held() const { return held_; }
+  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t ts() const { return ts_; }
+  bool was_live(const LiveMemory::Block& block) const { return block.number <= number_; }
+
+  // Those of it that have ended since; what is still live of it is to be added.
+  const Holders& ended_since() const { return ended_since_; }
+  static void add(Holders& to, const LiveMemory::Block& block);
+  static void sort(Holders& holders);
+
+ private:
+  // So many groups are kept apart.
+  static constexpr std::size_t MAX_GROUPS = 256;
+
+  std::uint64_t held_ = 0;
+  std::uint64_t bytes_ = 0, ts_ = 0, number_ = 0;
+  Holders ended_since_;
+};
+
+std::string size_class_name(unsigned size_class);  // "4 to 8 MiB"
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,200 @@
+#include "analyze/questions/calls.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "analyze/circumstances/processes.hpp"
+#include "util/page/table.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Calls::By>, 7> BY = {{
+    {"function", Calls::By::function},
+    {"pid", Calls::By::pid},
+    {"tid", Calls::By::tid},
+    {"device", Calls::By::device},
+    {"stream", Calls::By::stream},
+    {"kernel", Calls::By::kernel},
+    {"container", Calls::By::container},
+}};
+
+bool longer(const Calls::Figures& a, const Calls::Figures& b) {
+  return std::tuple(b.durations.total(), b.count, std::string_view(a.name)) <
+         std::tuple(a.durations.total(), a.count, std::string_view(b.name));
+}
+
+Json figures_json(const Calls::Figures& figures) {
+  const Durations& times = figures.durations;
+  Json json = {{"count", figures.count},
+               {"errors", figures.errors},
+               {"timed", times.count()},
+               {"total_us", microseconds(times.total())}};
+  if (times.count()) {
+    json["mean_us"] = microseconds(times.mean());
+    for (auto [name, part] : {std::pair{"p50_us", 0.5}, {"p95_us", 0.95}, {"p99_us", 0.99}})
+      json[name] = microseconds(times.quantile(part));
+    json["max_us"] = microseconds(times.max());
+  }
+  if (figures.ioctls) json["ioctls"] = figures.ioctls;
+  return json;
+}
+
+std::vector<std::string> cells_of(const Calls::Figures& figures) {
+  const Durations& times = figures.durations;
+  auto time = [&](std::uint64_t ns) { return times.count() ? human_time(ns) : std::string("-"); };
+  return {human_count(figures.count), time(times.total()),
+          time(times.mean()),         time(times.quantile(0.5)),
+          time(times.quantile(0.95)), time(times.quantile(0.99)),
+          time(times.max()),          figure_or_blank(figures.errors)};
+}
+
+}  // namespace
+
+std::optional<Calls::By> Calls::by(std::string_view name) {
+  for (auto [known, by] : BY)
+    if (known == name) return by;
+  return std::nullopt;
+}
+
+void Calls::line(const Line& line) {
+  if (line.kind != LineKind::call) return;
+  Key key = key_of(line);
+  if (!last_group_ || key != last_key_) {
+    last_key_ = key;
+    auto at = groups_.find(key);
+    if (at == groups_.end()) {
+      bool too_many = groups_.size() >= MAX_GROUPS;
+      at = groups_.try_emplace(too_many ? OTHERS : key).first;
+      at->second.name = too_many ? "(others)" : name_of(line);
+    }
+    last_group_ = &at->second.functions;
+  }
+  Counting& counting = counting_of(line.name);
+  counting.count++;
+  counting.errors += line.failed();
+  counting.ioctls += line.ioctls;
+  if (line.has(Field::duration)) counting.durations.add(line.duration);
+}
+
+Calls::Counting& Calls::counting_of(Name function) {
+  auto at = last_group_->find(function.id);
+  if (at != last_group_->end()) return at->second;
+  if (counted_ >= MAX_COUNTED) return (*last_group_)[others_.id];
+  counted_++;
+  return (*last_group_)[function.id];
+}
+
+Calls::Key Calls::key_of(const Line& line) const {
+  switch (by_) {
+    case By::function:
+      return {};
+    case By::pid:
+      return {line.process->number, 0, {}};
+    case By::tid:
+      return {line.process->number, line.tid, {}};
+    case By::device:  // each process numbers those that it sees
+      if (!line.has(Field::ordinal)) return {};
+      return {line.process->number, static_cast<std::uint64_t>(line.ordinal), {}};
+    case By::stream: {  // the default streams of all contexts are one
+      if (!line.has(Field::stream)) return {};
+      Key key{0, 0, stream_of(line)};
+      key.stream->context = 0;
+      return key;
+    }
+    case By::kernel:
+      return {0, line.kernel.id, {}};
+    case By::container:
+      return {line.process->told ? 0U : 1U, line.process->container.id, {}};
+  }
+  return {};
+}
+
+std::string Calls::name_of(const Line& line) const {
+  switch (by_) {
+    case By::function:
+      return {};
+    case By::pid:
+      return fmt::format("process {}", line.pid);
+    case By::tid:
+      return fmt::format("thread {} of process {}", line.tid, line.pid);
+    case By::device:
+      if (!line.has(Field::ordinal)) return "(no device told)";
+      return fmt::format("device {} of process {}", line.ordinal, line.pid);
+    case By::stream: {
+      if (!line.has(Field::stream)) return "(no stream)";
+      StreamKey stream = stream_of(line);
+      std::string thread = stream.tid ? fmt::format(" of thread {}", stream.tid) : "";
+      return fmt::format("stream {:#x}{} of process {}", stream.handle, thread, line.pid);
+    }
+    case By::kernel:
+      return line.kernel ? std::string(names_.text(line.kernel)) : "(no kernel)";
+    case By::container:
+      if (line.process->container) return std::string(names_.text(line.process->container));
+      return line.process->told ? "(no container)" : "(not known)";
+  }
+  return {};
+}
+
+std::vector<Calls::Group> Calls::groups() const {
+  std::vector<Group> groups;
+  for (const auto& [key, counted] : groups_) {
+    Group group;
+    group.name = group.all.name = counted.name;
+    for (const auto& [name, counting] : counted.functions) {
+      group.functions.push_back({std::string(names_.text({name})), counting.count, counting.errors,
+                                 counting.ioctls, counting.durations});
+      group.all.add(group.functions.back());
+    }
+    std::sort(group.functions.begin(), group.functions.end(), longer);
+    groups.push_back(std::move(group));
+  }
+  std::sort(groups.begin(), groups.end(),
+            [](const Group& a, const Group& b) { return longer(a.all, b.all); });
+  return groups;
+}
+
+Json calls_json(const std::vector<Calls::Group>& groups, Calls::By by) {
+  auto functions_of = [](const Calls::Group& group) {
+    Json functions = Json::array();
+    for (const Calls::Figures& figures : group.functions) {
+      Json json = {{"name", figures.name}};
+      json.update(figures_json(figures));
+      functions.push_back(std::move(json));
+    }
+    return functions;
+  };
+  if (by == Calls::By::function)
+    return groups.empty() ? Json::array() : functions_of(groups.front());
+  Json json = Json::array();
+  for (const Calls::Group& group : groups) {
+    Json one = {{"group", group.name}};
+    one.update(figures_json(group.all));
+    one["functions"] = functions_of(group);
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+void add_calls(Page& page, const std::vector<Calls::Group>& groups, std::size_t at_most) {
+  for (const Calls::Group& group : groups) {
+    Table table(group.name.empty() ? "calls" : printable(group.name), {{"count"},
+                                                                       {"total"},
+                                                                       {"mean", 3},
+                                                                       {"p50", 1},
+                                                                       {"p95", 5},
+                                                                       {"p99", 4},
+                                                                       {"max", 2},
+                                                                       {"errors"}});
+    add_rows(table, group.functions, at_most, "functions", cells_of);
+    if (group.functions.size() > 1) table.row("all", cells_of(group.all));
+    table.add_to(page);
+  }
+}
+
+}  // namespace cudabpf::analyze

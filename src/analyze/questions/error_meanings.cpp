@@ -1,0 +1,81 @@
+#include "analyze/questions/error_meanings.hpp"
+
+#include <array>
+
+namespace cudabpf::analyze {
+
+namespace {
+
+// `function` is "" where it may be any.
+struct Known {
+  std::string_view error, function;
+  ErrorMeaning meaning;
+};
+constexpr ErrorMeaning STICKY = {
+    Weight::grave,
+    "a kernel that was launched before failed, not this call; every later call in its context "
+    "fails with it"};
+constexpr ErrorMeaning NOT_CUDAS = {Weight::usual,
+                                    "usual: so programs find out that memory is not CUDA's"};
+constexpr std::array<Known, 22> KNOWN = {{
+    {"CUDA_ERROR_DEINITIALIZED",
+     "",
+     {Weight::usual, "the driver had shut down already: usual while a program ends"}},
+    {"CUDA_ERROR_INVALID_VALUE", "cuPointerGetAttribute", NOT_CUDAS},
+    {"CUDA_ERROR_INVALID_VALUE", "cuPointerGetAttributes", NOT_CUDAS},
+    {"CUDA_ERROR_NOT_FOUND",
+     "cuGetProcAddress",
+     {Weight::usual, "usual: a program asks for a function that this driver does not have"}},
+    {"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
+     "",
+     {Weight::usual, "harmless: it was enabled before"}},
+    {"CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
+     "",
+     {Weight::usual, "harmless: it was registered before"}},
+    {"CUDA_ERROR_NO_DEVICE",
+     "",
+     {Weight::failure, "there is no GPU, or CUDA_VISIBLE_DEVICES hides it"}},
+    {"CUDA_ERROR_ECC_UNCORRECTABLE",
+     "",
+     {Weight::grave, "the GPU's memory has an error that cannot be corrected"}},
+    {"CUDA_ERROR_NVLINK_UNCORRECTABLE",
+     "",
+     {Weight::grave, "the connection between GPUs has an error that cannot be corrected"}},
+    {"CUDA_ERROR_CONTAINED",
+     "",
+     {Weight::grave,
+      "the GPU met an error and contained it; every later call of the process fails with it"}},
+    {"CUDA_ERROR_EXTERNAL_DEVICE",
+     "",
+     {Weight::grave,
+      "a device outside of CUDA failed; every later call of the process fails with it"}},
+    {"CUDA_ERROR_MPS_CLIENT_TERMINATED",
+     "",
+     {Weight::grave, "the MPS server ended this client; every later call fails with it"}},
+    {"CUDA_ERROR_ILLEGAL_ADDRESS", "", STICKY},
+    {"CUDA_ERROR_MISALIGNED_ADDRESS", "", STICKY},
+    {"CUDA_ERROR_ILLEGAL_INSTRUCTION", "", STICKY},
+    {"CUDA_ERROR_INVALID_ADDRESS_SPACE", "", STICKY},
+    {"CUDA_ERROR_INVALID_PC", "", STICKY},
+    {"CUDA_ERROR_HARDWARE_STACK_ERROR", "", STICKY},
+    {"CUDA_ERROR_LAUNCH_FAILED", "", STICKY},
+    {"CUDA_ERROR_LAUNCH_TIMEOUT", "", STICKY},
+    {"CUDA_ERROR_ASSERT", "", STICKY},
+    {"CUDA_ERROR_TENSOR_MEMORY_LEAK", "", STICKY},
+}};
+
+}  // namespace
+
+std::string_view to_string(Weight weight) {
+  constexpr std::string_view NAMES[] = {"grave", "failure", "usual"};
+  return NAMES[static_cast<std::size_t>(weight)];
+}
+
+ErrorMeaning meaning_of(std::string_view function, std::string_view error) {
+  for (const Known& known : KNOWN)
+    if (known.error == error && (known.function.empty() || known.function == function))
+      return known.meaning;
+  return {};
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,211 @@
+#include "analyze/questions/errors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "analyze/circumstances/processes.hpp"
+#include "analyze/trace/json_text.hpp"
+#include "util/hash.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+constexpr std::size_t TEXT_KEPT = 400;  // of arguments, and of the driver's words
+
+std::optional<std::int64_t> number_in(const nlohmann::json& object, const char* key) {
+  auto at = object.find(key);
+  if (at == object.end() || !at->is_number_integer()) return std::nullopt;
+  return at->get<std::int64_t>();
+}
+
+// For an operation it is the command or the class that tells.
+Name detail_of(const Line& line) { return line.control ? line.control : line.object_class; }
+
+}  // namespace
+
+Errors::Errors(Names& names, bool all) : names_(names), all_(all) {
+  words_ = {names.add("NV_OK"), names.add("exit"), names.add("memory could not be read")};
+}
+
+std::size_t Errors::KindHash::operator()(const Kind& kind) const {
+  std::uint64_t hash = static_cast<std::uint64_t>(kind.number);
+  for (Name name : {kind.name, kind.detail, kind.error}) hash = mixed(hash, name.id);
+  return hash;
+}
+
+void Errors::Failure::add(const Failure& other) {
+  count += other.count;
+  first = std::min(first, other.first);
+  last = std::max(last, other.last);
+}
+
+void Errors::line(const Line& line) {
+  switch (line.kind) {
+    case LineKind::call:
+      call(line);
+      break;
+    case LineKind::driver:
+      operation(line);
+      break;
+    case LineKind::gpu_error:
+      gpu_error(line);
+      break;
+    case LineKind::process:
+      if (line.op == words_.exit) exit(line);
+      break;
+    default:
+      break;
+  }
+  for (const Process* gone : line.gone) processes_.erase(gone->number);
+}
+
+void Errors::call(const Line& line) {
+  answer_.calls++;
+  if (!line.has(Field::ret)) answer_.without_result++;
+  Seen& seen = processes_[line.process->number];
+  seen.last = {line.id, line.ts, line.name, line.error, line.unfinished};
+  if (line.read_fault) note(read_faults_, {line.name, {}, words_.read_fault}, line);
+  if (line.unfinished) {
+    answer_.calls_open++;
+    open(line, line.name);
+  }
+  if (!line.failed()) return;
+  answer_.failed_calls++;
+  seen.last_failure = seen.last;
+  note(failures_, {line.name, {}, line.error, line.error ? 0 : line.ret}, line);
+  event(line, line.name, error_text(line.error, line.ret));
+}
+
+void Errors::operation(const Line& line) {
+  Name what = detail_of(line) ? detail_of(line) : line.name;
+  if (line.unfinished) open(line, what);
+  if (line.read_fault) note(read_faults_, {line.name, detail_of(line), words_.read_fault}, line);
+  if (!refused(line, words_.nv_ok)) return;
+  answer_.failed_operations++;
+  Name error = line.failed() ? line.error : line.status;
+  note(refusals_, {line.name, detail_of(line), error, error ? 0 : line.ret}, line);
+  event(line, what, error_text(error, line.ret));
+}
+
+void Errors::gpu_error(const Line& line) {
+  Kind kind{line.name, line.device, {}};
+  bool is_new = !gpu_errors_.contains(kind);
+  note(gpu_errors_, kind, line);
+  auto error = nlohmann::json::parse(line.text, nullptr, false);
+  std::string meaning = text_in(error, "meaning").substr(0, TEXT_KEPT);
+  if (meaning.empty()) meaning = "of unknown meaning";
+  if (is_new && gpu_errors_.contains(kind)) {
+    Failure& failure = gpu_errors_[kind];
+    failure.error = meaning;
+    failure.example.text = text_in(error, "message").substr(0, TEXT_KEPT);
+  }
+  event(line, line.name, meaning);
+}
+
+void Errors::exit(const Line& line) {
+  auto seen = processes_.find(line.process->number);
+  for (Open& open : answer_.open) {  // calls that it ended in stand before its exit
+    if (open.pid != line.pid || open.process_ended) continue;
+    open.process_ended = true;
+    open.open_for = line.ts > open.ts ? line.ts - open.ts : 0;
+  }
+  auto process = nlohmann::json::parse(line.text, nullptr, false);
+  if (process.is_object()) {
+    Exit exit{line.pid,
+              line.ts,
+              std::string(names_.text(line.comm)),
+              number_in(process, "exit_code").value_or(0),
+              number_in(process, "signal").value_or(0),
+              {},
+              {}};
+    if (seen != processes_.end()) {
+      if (seen->second.last.name) exit.last_call = seen->second.last;
+      if (seen->second.last_failure.name) exit.last_failure = seen->second.last_failure;
+    }
+    if (exit.code || exit.signal) {
+      event(line, line.comm,
+            exit.signal ? fmt::format("ended by signal {}", exit.signal)
+                        : fmt::format("exit status {}", exit.code));
+      answer_.bad_exits++;
+      if (answer_.exits.size() < MAX_EXITS) answer_.exits.push_back(std::move(exit));
+    }
+  }
+}
+
+void Errors::note(Failures& failures, const Kind& kind, const Line& line) {
+  bool too_many = failures.size() >= MAX_KINDS && !failures.contains(kind);
+  Failure& failure = failures[too_many ? Kind{} : kind];
+  if (!failure.count++)
+    failure.example = {line.kind == LineKind::call ? line.id : line.call, line.ts, line.pid,
+                       line.tid, std::string(line.args.substr(0, TEXT_KEPT))};
+  failure.first = std::min(failure.first, line.ts);
+  failure.last = std::max(failure.last, line.ts);
+}
+
+void Errors::open(const Line& line, Name what) {
+  event(line, what, "did not return");
+  answer_.all_open++;
+  if (answer_.open.size() >= MAX_OPEN) return;
+  bool is_call = line.kind == LineKind::call;
+  answer_.open.push_back({line.id, is_call ? line.parent : line.call,
+                          std::string(names_.text(what)), line.ts, 0, false, line.pid, line.tid,
+                          std::string(line.args.substr(0, TEXT_KEPT))});
+}
+
+std::string Errors::error_text(Name error, std::int64_t ret) const {
+  return error ? std::string(names_.text(error)) : fmt::format("result {}", ret);
+}
+
+void Errors::event(const Line& line, Name what, std::string error) {
+  if (!all_) return;
+  if (answer_.events.size() >= MAX_EVENTS) {
+    answer_.events_left_out++;
+    return;
+  }
+  answer_.events.push_back({line.ts, line.kind == LineKind::call ? line.id : line.call, line.pid,
+                            line.tid, std::string(names_.text(what)), std::move(error)});
+}
+
+void Errors::finish(const TraceFacts& facts) {
+  for (Open& open : answer_.open)
+    if (!open.process_ended && facts.duration() > open.ts)
+      open.open_for = facts.duration() - open.ts;
+  std::stable_sort(answer_.open.begin(), answer_.open.end(),
+                   [](const Open& a, const Open& b) { return a.open_for > b.open_for; });
+  std::stable_sort(answer_.events.begin(), answer_.events.end(),
+                   [](const Event& a, const Event& b) { return a.ts < b.ts; });
+}
+
+std::vector<Errors::Failure> Errors::sorted(const Failures& failures) const {
+  std::vector<Failure> all;
+  for (const auto& [kind, failure] : failures) {
+    all.push_back(failure);
+    Failure& one = all.back();
+    one.name = kind.name ? names_.text(kind.name) : "(others)";
+    if (kind.detail) one.name += " " + std::string(names_.text(kind.detail));
+    if (kind.error) one.error = names_.text(kind.error);
+    if (kind.number) one.error = fmt::format("result {}", kind.number);
+    one.weight = meaning_of(one.name, one.error).weight;
+  }
+  std::sort(all.begin(), all.end(), [](const Failure& a, const Failure& b) {
+    return std::tie(a.weight, b.count, a.first, a.name, a.error) <
+           std::tie(b.weight, a.count, b.first, b.name, b.error);
+  });
+  return all;
+}
+
+Errors::Answer Errors::answer() const {
+  Answer answer = answer_;
+  answer.failures = sorted(failures_);
+  for (const Failure& failure : answer.failures)
+    if (failure.weight == Weight::usual) answer.usual_failures += failure.count;
+  answer.refusals = sorted(refusals_);
+  answer.gpu_errors = sorted(gpu_errors_);
+  answer.read_faults = sorted(read_faults_);
+  return answer;
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,130 @@
+// What went wrong in a trace: calls and ioctls that failed, errors of GPUs, calls that never
+// returned, processes that ended badly. No failure: an answer that says "not ready yet".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/analysis.hpp"
+#include "analyze/questions/error_meanings.hpp"
+
+namespace cudabpf::analyze {
+
+class Errors : public Analysis {
+ public:
+  // One of something that happened more than once.
+  struct Example {
+    std::uint64_t id = 0;  // of the call; of an operation the call that it served; 0: none
+    std::uint64_t ts = 0;
+    std::uint32_t pid = 0, tid = 0;
+    std::string text;  // its arguments, or the driver's own words
+  };
+  struct Failure {
+    std::string name;  // of what failed
+    std::string error;
+    std::uint64_t count = 0;
+    std::uint64_t first = ~std::uint64_t{0}, last = 0;  // ts
+    Example example;                                    // the first that the trace has
+    Weight weight = Weight::failure;
+
+    void add(const Failure& other);
+  };
+  struct Open {
+    std::uint64_t id = 0, parent = 0;  // of an operation: 0, and the call that it served
+    std::string what;
+    std::uint64_t ts = 0;
+    std::uint64_t open_for = 0;  // ns, to where its process or the trace ended
+    bool process_ended = false;  // while it was open
+    std::uint32_t pid = 0, tid = 0;
+    std::string args;
+  };
+  struct LastCall {
+    std::uint64_t id = 0, ts = 0;
+    Name name, error;
+    bool unfinished = false;
+  };
+  struct Exit {
+    std::uint32_t pid = 0;
+    std::uint64_t ts = 0;
+    std::string comm;
+    std::int64_t code = 0;
+    std::int64_t signal = 0;  // 0: it was not ended by one
+    std::optional<LastCall> last_call, last_failure;
+  };
+  struct Event {
+    std::uint64_t ts = 0, id = 0;
+    std::uint32_t pid = 0, tid = 0;
+    std::string what, error;
+  };
+
+  struct Answer {
+    std::uint64_t calls = 0, failed_calls = 0, failed_operations = 0;
+    std::uint64_t without_result = 0;  // calls of which it is not known whether they failed
+    std::uint64_t usual_failures = 0;  // of the calls that failed: as sound programs' do
+    std::uint64_t calls_open = 0;
+    std::uint64_t all_open = 0;     // these and operations, also those that are not in the list
+    std::uint64_t bad_exits = 0;    // likewise
+    std::vector<Failure> failures;  // of calls; the gravest first, then the most frequent
+    std::vector<Failure> refusals;  // of operations on the driver's devices
+    std::vector<Failure> gpu_errors;
+    std::vector<Failure> read_faults;
+    std::vector<Open> open;  // the longest first
+    std::vector<Exit> exits;
+    std::vector<Event> events;  // in the order in which they began
+    std::uint64_t events_left_out = 0;
+  };
+
+  // `all`: every single one is wanted, too.
+  Errors(Names& names, bool all);
+
+  void line(const Line& line) override;
+  void finish(const TraceFacts& facts) override;
+  Answer answer() const;
+
+ private:
+  // So many are told one by one; what comes later is counted.
+  static constexpr std::size_t MAX_OPEN = 1000;
+  static constexpr std::size_t MAX_EXITS = 1000;
+  static constexpr std::size_t MAX_EVENTS = 100'000;
+  static constexpr std::size_t MAX_KINDS = 10'000;
+
+  struct Kind {
+    Name name, detail, error;
+    std::int64_t number = 0;  // where the error has no name
+    bool operator==(const Kind&) const = default;
+  };
+  struct KindHash {
+    std::size_t operator()(const Kind& kind) const;
+  };
+  using Failures = std::unordered_map<Kind, Failure, KindHash>;
+  struct Seen {
+    LastCall last, last_failure;
+  };
+
+  void call(const Line& line);
+  void operation(const Line& line);
+  void gpu_error(const Line& line);
+  void exit(const Line& line);
+  void note(Failures& failures, const Kind& kind, const Line& line);
+  void open(const Line& line, Name what);
+  void event(const Line& line, Name what, std::string error);
+  std::string error_text(Name error, std::int64_t ret) const;
+  std::vector<Failure> sorted(const Failures& failures) const;
+
+  Names& names_;
+  bool all_;
+  struct {
+    Name nv_ok, exit, read_fault;
+  } words_;
+  Answer answer_;
+  Failures failures_, refusals_, gpu_errors_, read_faults_;
+  std::unordered_map<std::uint64_t, Seen> processes_;  // by their numbers
+};
+
+Json errors_json(const Errors::Answer& answer, const Names& names);
+void add_errors(Page& page, const Errors::Answer& answer, const Names& names, std::size_t at_most);
+
+}  // namespace cudabpf::analyze

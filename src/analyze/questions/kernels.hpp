@@ -1,0 +1,104 @@
+// Which kernels were launched, in which configurations: how often, when, and how long it took until
+// the next one. A trace has the CPU's side: how long a kernel ran on the GPU is not in it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/analysis.hpp"
+#include "analyze/circumstances/streams.hpp"
+#include "analyze/questions/kernel_classes.hpp"
+#include "util/durations.hpp"
+
+namespace cudabpf::analyze {
+
+class Kernels : public Analysis {
+ public:
+  // What one launch is like another in.
+  struct Launch {
+    Name kernel;                                   // none: its name is not known
+    std::uint64_t handle = 0;                      // of one without a name
+    std::array<std::uint32_t, 3> grid{}, block{};  // 0: not known
+    std::uint32_t shared = 0;
+    bool operator==(const Launch&) const = default;
+  };
+
+  struct Figures {
+    std::string name;       // as short as it can be told from the others
+    std::string_view full;  // empty: not known
+    KernelClass kernel_class = KernelClass::other;
+    Launch launch;
+    std::uint64_t configurations = 0;
+    std::uint64_t count = 0, failed = 0;
+    std::uint64_t first = ~std::uint64_t{0}, last = 0;  // ts
+    Durations calls;                                    // of the launching calls, on the CPU
+    // From a launch's return to where the next one on its stream begins.
+    Durations gaps;
+
+    void add(const Figures& other);
+  };
+
+  struct OfClass {
+    std::string name;
+    std::uint64_t kernels = 0, configurations = 0, count = 0;
+    Durations calls;
+    void add(const OfClass& other);
+  };
+
+  struct Totals {
+    std::uint64_t launches = 0, failed = 0;
+    std::uint64_t unnamed = 0;
+    std::uint64_t nested = 0;    // made inside of other calls, and counted as those
+    std::uint64_t captured = 0;  // while their stream was: they went into a graph
+    std::uint64_t graphs = 0;    // launches of graphs, whose kernels nothing tells
+    std::uint64_t without_return = 0;
+    std::uint64_t not_kept_apart = 0;
+  };
+
+  enum class By : std::uint8_t { configuration, name };
+
+  explicit Kernels(Names& names);
+
+  void line(const Line& line) override;
+
+  std::vector<Figures> figures(By by) const;  // the most often launched first
+  std::vector<OfClass> classes() const;       // likewise; those that there were
+  const Totals& totals() const { return totals_; }
+
+ private:
+  // So many configurations are kept apart; what comes later is one without a name.
+  static constexpr std::size_t MAX_CONFIGURATIONS = std::size_t{1} << 15;
+  static constexpr std::size_t MAX_STREAMS = 4096;
+
+  struct LaunchHash {
+    std::size_t operator()(const Launch& launch) const;
+  };
+  struct Last {
+    std::size_t figures;
+    std::uint64_t end;
+  };
+
+  void launch(const Line& line);
+  std::size_t place_of(const Line& line);
+  void gap(const Line& line, std::size_t place);
+  void forget_streams(const Line& line);
+  void name(std::vector<Figures>& all) const;
+
+  Names& names_;
+  struct {
+    Name kernel, graph, launch, lost, stream, destroy;
+  } words_;
+  std::vector<Figures> figures_;
+  std::unordered_map<Launch, std::size_t, LaunchHash> places_;
+  std::unordered_map<StreamKey, Last, StreamHash> streams_;
+  Totals totals_;
+};
+
+Json kernel_json(const Kernels::Figures& figures, std::uint64_t launches);
+Json kernels_json(const Kernels& kernels, Kernels::By by);
+void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most);
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,184 @@
+// What is said of a trace's kernels.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "analyze/questions/kernels.hpp"
+#include "util/page/table.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+std::string dimensions(const std::array<std::uint32_t, 3>& of) {
+  if (!of[0]) return "";
+  std::string text = std::to_string(of[0]);
+  if (of[1] != 1 || of[2] != 1) text += fmt::format("×{}", of[1]);
+  if (of[2] != 1) text += fmt::format("×{}", of[2]);
+  return text;
+}
+
+std::string shared_memory(const Kernels::Launch& launch) {
+  if (!launch.grid[0]) return "";
+  return launch.shared ? human_bytes(launch.shared) : "0";
+}
+
+std::string time_or_blank(const Durations& times, std::uint64_t ns) {
+  return times.count() ? human_time(ns) : "";
+}
+
+Json times_json(const Durations& times) {
+  Json json = {{"count", times.count()}, {"total_us", microseconds(times.total())}};
+  if (!times.count()) return json;
+  json["p50_us"] = microseconds(times.quantile(0.5));
+  json["p99_us"] = microseconds(times.quantile(0.99));
+  json["max_us"] = microseconds(times.max());
+  return json;
+}
+
+Json totals_json(const Kernels::Totals& totals) {
+  return {{"count", totals.launches},        {"failed", totals.failed},
+          {"unnamed", totals.unnamed},       {"without_return", totals.without_return},
+          {"nested", totals.nested},         {"captured", totals.captured},
+          {"graph_launches", totals.graphs}, {"not_kept_apart", totals.not_kept_apart}};
+}
+
+// What the figures do not say by themselves.
+void add_notes(Page& page, const Kernels::Totals& totals) {
+  auto note = [&](const std::string& text) { page.paragraph(text, 2); };
+  page.blank();
+  if (totals.graphs)
+    note(
+        fmt::format("{} of graphs: the kernels in a graph are launched by the GPU, and are not "
+                    "among these.",
+                    count_of(totals.graphs, "launch", "launches")));
+  if (totals.captured)
+    note(
+        fmt::format("{} while the stream was captured, and went into a graph instead of being "
+                    "run.",
+                    count_of(totals.captured, "launch was made", "launches were made")));
+  if (totals.nested)
+    note(fmt::format("{} inside of another call, and counted as that.",
+                     count_of(totals.nested, "launch was made", "launches were made")));
+  if (totals.unnamed)
+    note(fmt::format("{} of kernels whose name is not known.",
+                     count_of(totals.unnamed, "launch", "launches")));
+  if (totals.without_return)
+    note(
+        fmt::format("{} without a return in the trace: when the call came back, and how long it "
+                    "was until the next one, is not known.",
+                    count_of(totals.without_return, "launch", "launches")));
+  if (totals.not_kept_apart)
+    note(fmt::format("{} of configurations that were too many to be kept apart.",
+                     count_of(totals.not_kept_apart, "launch", "launches")));
+  note(
+      "Times are the CPU's: of the launching call, and of the gap from its return to the next "
+      "launch on the same stream. How long a kernel ran on the GPU is not in a trace.");
+}
+
+void add_classes(Page& page, const Kernels& kernels) {
+  std::uint64_t launches = kernels.totals().launches;
+  Table table("classes",
+              {{"kernels"}, {"configurations"}, {"launches"}, {"share"}, {"CPU time"}, {"p50", 1}});
+  auto cells = [&](const Kernels::OfClass& of) -> std::vector<std::string> {
+    return {human_count(of.kernels),
+            human_count(of.configurations),
+            human_count(of.count),
+            percent(of.count, launches),
+            time_or_blank(of.calls, of.calls.total()),
+            time_or_blank(of.calls, of.calls.quantile(0.5))};
+  };
+  Kernels::OfClass all;
+  auto classes = kernels.classes();
+  for (const Kernels::OfClass& of : classes) {
+    table.row(of.name, cells(of));
+    all.add(of);
+  }
+  if (classes.size() > 1) table.row("all", cells(all));
+  table.add_to(page);
+}
+
+}  // namespace
+
+Json kernel_json(const Kernels::Figures& figures, std::uint64_t launches) {
+  const Kernels::Launch& launch = figures.launch;
+  Json json = {{"kernel", launch.kernel ? Json(figures.full) : Json(nullptr)}};
+  if (launch.handle) json["handle"] = hexadecimal(launch.handle);
+  json["class"] = to_string(figures.kernel_class);
+  if (launch.grid[0]) {
+    json["grid"] = launch.grid;
+    json["block"] = launch.block;
+    json["shared"] = launch.shared;
+  } else {
+    json["configurations"] = figures.configurations;
+  }
+  json["count"] = figures.count;
+  json["share"] = share(figures.count, launches);
+  json["failed"] = figures.failed;
+  json["first_ts"] = figures.first;
+  json["last_ts"] = figures.last;
+  json["call"] = times_json(figures.calls);
+  json["gap_after"] = times_json(figures.gaps);
+  return json;
+}
+
+Json kernels_json(const Kernels& kernels, Kernels::By by) {
+  std::uint64_t launches = kernels.totals().launches;
+  Json json = {{"launches", totals_json(kernels.totals())},
+               {"classes", Json::array()},
+               {"kernels", Json::array()}};
+  for (const Kernels::OfClass& of : kernels.classes())
+    json["classes"].push_back({{"class", of.name},
+                               {"kernels", of.kernels},
+                               {"configurations", of.configurations},
+                               {"count", of.count},
+                               {"share", share(of.count, launches)},
+                               {"call", times_json(of.calls)}});
+  for (const Kernels::Figures& figures : kernels.figures(by))
+    json["kernels"].push_back(kernel_json(figures, launches));
+  return json;
+}
+
+void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most) {
+  const Kernels::Totals& totals = kernels.totals();
+  if (!totals.launches) {
+    page.line("No kernel was launched.");
+    if (totals.graphs) add_notes(page, totals);
+    return;
+  }
+  add_classes(page, kernels);
+  bool folded = by == Kernels::By::name;
+  constexpr std::size_t NAME_ROOM = 36;
+  Table table("kernels",
+              {{"class", 3, true},
+               {"configurations", 1},
+               {"grid", 1},
+               {"block", 1},
+               {"shared", 4},
+               {"count"},
+               {"share"},
+               {"failed"},
+               {"first", 6},
+               {"last", 6},
+               {"CPU p50", 5},
+               {"gap p50", 2}},
+              NAME_ROOM);
+  add_rows(table, kernels.figures(by), at_most, folded ? "kernels" : "configurations",
+           [&](const Kernels::Figures& of) -> std::vector<std::string> {
+             return {of.full.empty() ? "" : std::string(to_string(of.kernel_class)),
+                     folded ? human_count(of.configurations) : "",
+                     dimensions(of.launch.grid),
+                     dimensions(of.launch.block),
+                     shared_memory(of.launch),
+                     human_count(of.count),
+                     percent(of.count, totals.launches),
+                     figure_or_blank(of.failed),
+                     seconds(of.first),
+                     seconds(of.last),
+                     time_or_blank(of.calls, of.calls.quantile(0.5)),
+                     time_or_blank(of.gaps, of.gaps.quantile(0.5))};
+           });
+  table.add_to(page);
+  add_notes(page, totals);
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,117 @@
+#include "analyze/questions/telling_names.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "util/demangle/demangle.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+constexpr int DEEPEST = 4;                // arguments of arguments
+constexpr std::size_t LONGEST = 1 << 14;  // of a name that somebody made; real ones reach 5,000
+
+using Texts = std::vector<std::string_view>;
+
+bool all_same(const auto& texts) {
+  return std::all_of(texts.begin(), texts.end(),
+                     [&](const auto& text) { return text == texts.front(); });
+}
+
+std::string without_scopes(std::string_view argument) {
+  bool is_type = argument.find("::") != std::string_view::npos || argument.ends_with('>');
+  return is_type ? short_name(argument) : std::string(argument);
+}
+
+std::string without_lambdas(const std::string& name) {
+  std::size_t lambda = name.find("::{lambda");
+  return lambda ? name.substr(0, lambda) : name;
+}
+
+// "kernel" says nothing; "gemvx::kernel" does.
+std::string function_name(std::string_view full) {
+  std::string name = short_name(full);
+  if (name != "kernel" && name != "Kernel" && name != "device_kernel" && name != "globalKernel")
+    return name;
+  std::size_t scope_end = full.find("::" + name);
+  if (scope_end == std::string_view::npos) return name;
+  std::size_t before = full.find_last_of(": >)", scope_end - 1);
+  std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+  return std::string(full.substr(begin, scope_end - begin)) + "::" + name;
+}
+
+// The arguments of all at each place: first those that are types or functions, then numbers.
+std::vector<Texts> telling_first(const std::vector<Texts>& arguments, std::size_t places) {
+  std::vector<Texts> all;
+  for (std::size_t place = 0; place < places; place++) {
+    all.emplace_back();
+    for (const Texts& of : arguments) all.back().push_back(place < of.size() ? of[place] : "");
+  }
+  std::stable_partition(all.begin(), all.end(), [](const Texts& here) {
+    return std::any_of(here.begin(), here.end(), [](std::string_view argument) {
+      return argument.find("::") != std::string_view::npos;
+    });
+  });
+  return all;
+}
+
+std::vector<std::string> differences(const Texts& texts, int depth);
+
+// What these arguments, not all the same, are best told apart by.
+std::vector<std::string> parts_of(const Texts& arguments, int depth) {
+  std::vector<std::string> names, parts;
+  for (std::string_view argument : arguments) {
+    names.push_back(without_scopes(argument));
+    parts.push_back(without_lambdas(names.back()));
+  }
+  if (all_same(parts) && depth < DEEPEST) parts = differences(arguments, depth + 1);
+  return all_same(parts) ? names : parts;
+}
+
+// For each, the template arguments that tell it from the others, and no more.
+std::vector<std::string> differences(const Texts& texts, int depth) {
+  std::vector<Texts> arguments;
+  std::size_t most = 0;
+  for (std::string_view text : texts) {
+    arguments.push_back(template_arguments(text));
+    most = std::max(most, arguments.back().size());
+  }
+  std::vector<std::string> told(texts.size());
+  for (const Texts& here : telling_first(arguments, most)) {
+    std::unordered_map<std::string, std::vector<std::size_t>> alike;
+    for (std::size_t i = 0; i < told.size(); i++) alike[told[i]].push_back(i);
+    if (alike.size() == told.size()) break;
+    for (const auto& [so_far, places] : alike) {
+      Texts differing;
+      for (std::size_t place : places) differing.push_back(here[place]);
+      if (all_same(differing)) continue;
+      std::vector<std::string> parts = parts_of(differing, depth);
+      for (std::size_t i = 0; i < places.size(); i++)
+        if (!parts[i].empty()) told[places[i]] += (so_far.empty() ? "" : ", ") + parts[i];
+    }
+  }
+  return told;
+}
+
+}  // namespace
+
+std::vector<std::string> telling_names(const std::vector<std::string_view>& names) {
+  std::vector<std::string> telling;
+  std::unordered_map<std::string, std::vector<std::size_t>> namesakes;
+  for (std::size_t i = 0; i < names.size(); i++) {
+    telling.push_back(function_name(names[i].substr(0, LONGEST)));
+    namesakes[telling.back()].push_back(i);
+  }
+  for (const auto& [name, places] : namesakes) {
+    Texts full;
+    for (std::size_t place : places) full.push_back(names[place].substr(0, LONGEST));
+    if (all_same(full)) continue;
+    std::vector<std::string> told = differences(full, 0);
+    for (std::size_t i = 0; i < places.size(); i++)
+      if (!told[i].empty()) telling[places[i]] += "<" + told[i] + ">";
+  }
+  return telling;
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,31 @@
+#include "analyze/summary/summary.hpp"
+
+namespace cudabpf::analyze {
+
+Summary::Summary(Names& names, std::uint32_t pid)
+    : names_(names), totals_(names), course_(names, pid, GAPS), memory_(names), pid_(pid) {}
+
+void Summary::line(const Line& line) {
+  totals_.line(line);
+  course_.line(line);
+  memory_.line(line);
+}
+
+void Summary::finish(const TraceFacts& facts) {
+  totals_.finish(facts);
+  course_.finish(facts);
+  memory_.finish(facts);
+  header_ = Json::parse(facts.header, nullptr, false);
+  duration_ = facts.duration();
+}
+
+// From the first iteration that is no warm-up to the end of the last, as the phase is.
+std::uint64_t Summary::inference_time() const {
+  return course_.iterations().end - course_.iterations().warm;
+}
+
+std::uint64_t Summary::inference_idle() const {
+  return (course_.iterations().at_end - course_.iterations().at_warm).idle;
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,63 @@
+// One screen that answers what people ask of a trace first.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "analyze/course/course.hpp"
+#include "analyze/memory/memory.hpp"
+#include "analyze/summary/totals.hpp"
+
+namespace cudabpf::analyze {
+
+class Summary : public Analysis {
+ public:
+  // Phases and iterations are those of the process `pid`; 0: of the one that launches most.
+  Summary(Names& names, std::uint32_t pid);
+
+  void line(const Line& line) override;
+  void finish(const TraceFacts& facts) override;
+
+  // Whether there are phases and iterations to tell of.
+  bool found_thread() const { return course_.thread() != nullptr; }
+  Json json() const;
+  void add_to(Page& page) const;
+
+ private:
+  static constexpr std::size_t GAPS = 3;  // the longest that are told
+
+  void add_head(Page& page) const;
+  void add_processes(Page& page) const;
+  void add_answers(Page& page) const;
+  void add_slowest(Page& page) const;
+  void add_errors(Page& page) const;
+  std::string iterations_answer() const;
+  std::string compute_answer() const;
+  std::string transfer_answer() const;
+  // A line for each of the most idle ones.
+  std::string of_processes(const std::function<std::string(const Idle::OfProcess&)>& text_of) const;
+  std::string idle_answer() const;
+  std::string between_answer() const;
+  std::string blocked_answer() const;
+  std::string memory_answer() const;
+  std::string driver_answer() const;
+  std::string scheduler_answer() const;
+  Json iterations_json() const;
+  std::uint64_t processes() const {
+    return course_.threads().processes().size() + course_.threads().other_processes();
+  }
+  std::uint64_t inference_time() const;
+  std::uint64_t inference_idle() const;  // of its process
+
+  Names& names_;
+  Totals totals_;
+  Course course_;
+  Memory memory_;
+  Json header_;
+  std::uint32_t pid_;
+  std::uint64_t duration_ = 0;
+};
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,123 @@
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "analyze/summary/summary.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+Json by_name_json(const std::map<std::string, Totals::Times>& times) {
+  Json json = Json::object();
+  for (const auto& [name, one] : longest_first(times)) {
+    json[name] = {{"count", one.count}, {"time_us", microseconds(one.time)}};
+    if (one.bytes) json[name]["bytes"] = one.bytes;
+    if (one.failed) json[name]["failed"] = one.failed;
+  }
+  return json;
+}
+
+Json slowest_json(const std::vector<Slow>& slowest, const Names& names) {
+  Json json = Json::array();
+  for (const Slow& slow : slowest) {
+    Json one = {{"name", names.text(slow.name)},
+                {"duration_us", microseconds(slow.duration)},
+                {"ts", slow.ts},
+                {"pid", slow.pid},
+                {"tid", slow.tid}};
+    if (slow.id) one["id"] = slow.id;
+    if (slow.what) one["what"] = names.text(slow.what);
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+}  // namespace
+
+Json Summary::iterations_json() const {
+  const Iterations& iterations = course_.iterations();
+  if (iterations.found == Iterations::Found::none) return nullptr;
+  const Durations& times = iterations.times;
+  Json json = {{"found", iterations.found == Iterations::Found::between_waits ? "between_waits"
+                                                                              : "within_a_wait"},
+               {"count", iterations.count},
+               {"warm_up", iterations.warm_up},
+               {"pauses", iterations.pauses},
+               {"launches", iterations.launches},
+               {"fewest_launches", iterations.fewest},
+               {"most_launches", iterations.most},
+               {"begin_us", microseconds(iterations.begin)},
+               {"warm_us", microseconds(iterations.warm)},
+               {"end_us", microseconds(iterations.end)},
+               {"timed", times.count()}};
+  if (times.count()) {
+    json["mean_us"] = microseconds(times.mean());
+    json["p50_us"] = microseconds(times.quantile(0.5));
+    json["p99_us"] = microseconds(times.quantile(0.99));
+    json["in_calls_us"] = microseconds(iterations.in_calls);
+    json["waiting_us"] = microseconds(iterations.waiting);
+  }
+  return json;
+}
+
+Json Summary::json() const {
+  auto process_json = [](const ProcessWork& process) -> Json {
+    return {{"threads", process.threads},
+            {"calls", process.calls},
+            {"launches", process.launches},
+            {"waiting_us", microseconds(process.waiting)}};
+  };
+  Json processes = Json::array(), others = process_json(course_.threads().others());
+  others["count"] = course_.threads().other_processes();
+  for (const ProcessWork& process : course_.threads().processes()) {
+    processes.push_back({{"pid", process.pid}, {"comm", names_.text(process.comm)}});
+    processes.back().update(process_json(process));
+  }
+  Json errors = Json::array();
+  for (const Totals::Failure& failure : totals_.failures)
+    errors.push_back({{"name", names_.text(failure.name)},
+                      {"error", names_.text(failure.error)},
+                      {"count", failure.count},
+                      {"first_ts", failure.first_ts}});
+  Json summary = {{"calls", totals_.calls},
+                  {"unfinished", totals_.unfinished},
+                  {"processes", processes},
+                  {"other_processes", others},
+                  {"threads_put_away", course_.threads().put_away()},
+                  {"duration_us", microseconds(duration_)},
+                  {"lines_by_type", totals_.lines_by_type},
+                  {"lines_by_name", totals_.lines_by_name},
+                  {"launches", totals_.launches},
+                  {"nested_launches", totals_.nested_launches},
+                  {"recorded_launches", totals_.recorded_launches},
+                  {"graph_launches", totals_.graph_launches},
+                  {"launching_us", microseconds(totals_.launching.time)},
+                  {"allocations",
+                   {{"count", totals_.allocations.count},
+                    {"bytes", totals_.allocations.bytes},
+                    {"failed", totals_.allocations.failed}}},
+                  {"transfers", by_name_json(totals_.transfers)},
+                  {"waits", by_name_json(totals_.waits)},
+                  {"loading_calls", course_.phases().loading_calls},
+                  {"iterations", iterations_json()},
+                  {"phases", phases_json(course_.phases())},
+                  {"gaps", idle_json(course_.idle())},
+                  {"inference_idle",
+                   {{"time_us", microseconds(inference_time())},
+                    {"idle_us", microseconds(inference_idle())},
+                    {"share", share(inference_idle(), inference_time())}}},
+                  {"memory", memory_json(memory_)},
+                  {"driver_calls", totals_.driver_calls},
+                  {"driver_groups", by_name_json(totals_.groups)},
+                  {"scheduling", by_name_json(totals_.scheduling)},
+                  {"scheduling_after_first_launch", totals_.scheduling_after_launch},
+                  {"slowest", slowest_json(totals_.slowest, names_)},
+                  {"slowest_of_driver", slowest_json(totals_.slowest_of_driver, names_)},
+                  {"errors", errors},
+                  {"gpu_errors", totals_.xids}};
+  if (course_.thread())
+    summary["thread"] = {{"pid", course_.thread()->pid}, {"tid", course_.thread()->tid}};
+  return {{"summary", summary}};
+}
+
+}  // namespace cudabpf::analyze

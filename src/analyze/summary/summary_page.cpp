@@ -1,0 +1,335 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "analyze/summary/summary.hpp"
+#include "analyze/trace/json_text.hpp"
+#include "util/page/table.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+using ByName = std::map<std::string, Totals::Times>;
+
+Totals::Times sum_of(const ByName& times) {
+  Totals::Times sum;
+  for (const auto& [name, one] : times) {
+    sum.count += one.count;
+    sum.timed += one.timed;
+    sum.time += one.time;
+    sum.bytes += one.bytes;
+    sum.failed += one.failed;
+  }
+  return sum;
+}
+
+std::string time_text(const Totals::Times& times) {
+  return times.count && !times.timed ? "an unknown time" : human_time(times.time);
+}
+
+// "a 12 ms in 3, b 4 ms in 1, and 2 others"
+std::string listed(const ByName& times, std::size_t at_most) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& [name, one] : longest_first(times)) {
+    if (shown == at_most) break;
+    text += fmt::format("{}{} {} in {}", shown++ ? ", " : "", name, time_text(one),
+                        with_commas(one.count));
+    if (std::uint64_t untimed = one.count - one.failed - one.timed; untimed && one.timed)
+      text += fmt::format(" ({} of unknown time)", with_commas(untimed));
+  }
+  if (shown < times.size()) text += ", and " + count_of(times.size() - shown, "other", "others");
+  return text;
+}
+
+// "; the longest: 7.72 s at 2.897963 s, 99.7 % of it outside CUDA"
+std::string longest_text(const std::vector<Gap>& gaps) {
+  std::string text;
+  for (const Gap& gap : gaps)
+    text +=
+        fmt::format("{}{} at {}, {} of it outside CUDA", text.empty() ? "; the longest: " : "; ",
+                    human_time(gap.time()), seconds(gap.begin), outside_calls(gap));
+  return text;
+}
+
+}  // namespace
+
+void Summary::add_to(Page& page) const {
+  add_head(page);
+  if (processes() > 1) add_processes(page);
+  if (course_.thread()) {
+    add_phases(page, course_.phases());
+    add_answers(page);
+    add_slowest(page);
+  }
+  add_errors(page);
+}
+
+void Summary::add_head(Page& page) const {
+  page.heading(fmt::format("{} of {} in {}{}", count_of(totals_.calls, "call", "calls"),
+                           count_of(processes(), "process", "processes"), human_time(duration_),
+                           totals_.unfinished
+                               ? fmt::format("; {} did not return", with_commas(totals_.unfinished))
+                               : ""));
+  std::string what = text_in(header_, "mode");
+  if (auto command = header_.find("command"); command != header_.end() && command->is_array()) {
+    what.clear();
+    for (const Json& word : *command)
+      if (word.is_string()) what += (what.empty() ? "" : " ") + word.get<std::string>();
+  }
+  page.line("  " + shortened(printable(what), page.width() - 2));
+  std::string machine = text_in(header_, "host");
+  if (auto gpus = header_.find("gpus"); gpus != header_.end() && gpus->is_array())
+    for (const Json& gpu : *gpus) machine += ", " + text_in(gpu, "name");
+  if (std::string driver = text_in(header_, "driver"); !driver.empty())
+    machine += ", driver " + driver;
+  machine += ", profile " + text_in(header_, "profile");
+  page.line("  " + shortened(printable(machine), page.width() - 2));
+  if (totals_.untimed > totals_.unfinished)
+    page.paragraph(
+        fmt::format("{} of the calls have no duration in this trace: they are in no time "
+                    "and no share below.",
+                    percent(totals_.untimed, totals_.calls)),
+        2);
+  if (!course_.thread()) {
+    if (pid_) page.line(fmt::format("  No call of process {} is in this trace.", pid_));
+    return;
+  }
+  std::uint64_t others = totals_.launched() - course_.thread()->launches;
+  page.paragraph(
+      fmt::format("Phases and iterations are of thread {} of process {}, which launches most{}{}.",
+                  course_.thread()->tid, course_.thread()->pid, pid_ ? " of it" : "",
+                  others ? fmt::format("; others launch {}", with_commas(others)) : ""),
+      2);
+}
+
+void Summary::add_processes(Page& page) const {
+  constexpr std::size_t SHOWN = 6;
+  Table table("processes", {{"threads", 1}, {"calls"}, {"launches"}, {"waiting"}});
+  auto row = [&](std::string name, const ProcessWork& process) {
+    table.row(std::move(name), {human_count(process.threads), human_count(process.calls),
+                                human_count(process.launches), human_time(process.waiting)});
+  };
+  const auto& processes = course_.threads().processes();
+  ProcessWork others = course_.threads().others();
+  for (std::size_t i = 0; i < processes.size(); i++)
+    if (i < SHOWN)
+      row(fmt::format("{} {}", processes[i].pid, names_.text(processes[i].comm)), processes[i]);
+    else
+      others.add(processes[i]);
+  if (this->processes() > SHOWN)
+    row(count_of(this->processes() - SHOWN, "other", "others"), others);
+  table.add_to(page);
+  if (course_.threads().put_away())
+    page.paragraph(
+        fmt::format("Of more than {} threads at once, {} that were quiet for longest were taken to "
+                    "have ended; where they come again, they are others.",
+                    with_commas(ThreadsAtWork::MAX_THREADS),
+                    with_commas(course_.threads().put_away())),
+        2);
+}
+
+void Summary::add_answers(Page& page) const {
+  page.blank();
+  page.heading("answers");
+  page.term("loading", course_.phases().loading_calls
+                           ? count_of(course_.phases().loading_calls, "CUDA call", "CUDA calls") +
+                                 " from the first allocation to the last of the weights"
+                           : "no weights were seen to be loaded");
+  page.term("each iteration", iterations_answer());
+  page.term("compute", compute_answer());
+  page.term("transfer", transfer_answer());
+  page.term("GPU idle", idle_answer());
+  page.term("launch gaps", between_answer());
+  page.term("blocked", blocked_answer());
+  page.term("memory", memory_answer());
+  page.term("driver", driver_answer());
+  page.term("scheduler", scheduler_answer());
+}
+
+std::string Summary::iterations_answer() const {
+  const Iterations& iterations = course_.iterations();
+  if (iterations.found == Iterations::Found::none)
+    return "no sequence of different kernels repeats at least three times";
+  std::string text = count_of(iterations.launches, "launch", "launches");
+  if (iterations.fewest != iterations.most)
+    text +=
+        fmt::format(" ({} to {})", with_commas(iterations.fewest), with_commas(iterations.most));
+  if (const Durations& times = iterations.times; times.count())
+    text += fmt::format(", {} (mean; p50 {}, p99 {})", human_time(times.mean()),
+                        human_time(times.quantile(0.5)), human_time(times.quantile(0.99)));
+  text += fmt::format("; {} found ", count_of(iterations.count, "iteration", "iterations"));
+  text += iterations.found == Iterations::Found::between_waits
+              ? "between waits for the GPU"
+              : "in a row, without a wait: times are those of asking for them";
+  if (iterations.times.count())
+    text += fmt::format(", {} of the time in CUDA calls, {} waiting for the GPU",
+                        percent(iterations.in_calls, iterations.times.total()),
+                        percent(iterations.waiting, iterations.times.total()));
+  if (course_.thread()->segments_left_out)
+    text += fmt::format("; only the first {} waits are looked at",
+                        with_commas(ThreadsAtWork::MAX_SEGMENTS));
+  if (iterations.pauses)
+    text += fmt::format("; {} between them", count_of(iterations.pauses, "pause", "pauses"));
+  return text;
+}
+
+std::string Summary::compute_answer() const {
+  Totals::Times waits = sum_of(totals_.waits);
+  std::string text =
+      fmt::format("{} launching {}", time_text(totals_.launching),
+                  count_of(totals_.launches - totals_.nested_launches, "kernel", "kernels"));
+  if (totals_.recorded_launches)
+    text += fmt::format(" ({} of them into graphs)", with_commas(totals_.recorded_launches));
+  if (totals_.graph_launches)
+    text += fmt::format(" and {}, whose kernels are not counted",
+                        count_of(totals_.graph_launches, "graph", "graphs"));
+  return text + fmt::format("; {} waiting for the GPU", time_text(waits));
+}
+
+std::string Summary::transfer_answer() const {
+  if (totals_.transfers.empty()) return "nothing was copied";
+  std::string text;
+  for (const auto& [direction, one] : longest_first(totals_.transfers))
+    text +=
+        fmt::format("{}{} {} in {}, {}", text.empty() ? "" : "; ", direction,
+                    human_bytes(one.bytes), count_of(one.count, "call", "calls"), time_text(one));
+  return text;
+}
+
+std::string Summary::of_processes(
+    const std::function<std::string(const Idle::OfProcess&)>& text_of) const {
+  constexpr std::size_t TOLD = 3;
+  const auto& processes = course_.idle().processes();
+  std::string text;
+  for (std::size_t i = 0; i < std::min(TOLD, processes.size()); i++) {
+    text += i ? "; " : "";
+    if (processes.size() > 1) text += fmt::format("process {}: ", processes[i].pid);
+    text += text_of(processes[i]);
+  }
+  std::uint64_t all = processes.size() + course_.idle().other_processes();
+  if (all > TOLD) text += "; " + count_of(all - TOLD, "other process", "other processes");
+  return text.empty() ? "nothing was launched or copied" : text;
+}
+
+std::string Summary::idle_answer() const {
+  std::string text;
+  if (std::uint64_t time = inference_time())
+    text = fmt::format("probably {} of the {} of inference; ", percent(inference_idle(), time),
+                       human_time(time));
+  text += of_processes([](const Idle::OfProcess& process) {
+    return fmt::format("probably {} of {} from first to last work, in {}",
+                       percent(process.idle.total(), process.working_time),
+                       human_time(process.working_time),
+                       count_of(process.idle.count(), "gap", "gaps"));
+  });
+  return text + longest_text(course_.idle().longest_idle());
+}
+
+std::string Summary::between_answer() const {
+  return of_processes([](const Idle::OfProcess& process) {
+           return fmt::format("{} (p50 {}) between launches, while nothing was waited for",
+                              human_time(process.between.total()),
+                              human_time(process.between.quantile(0.5)));
+         }) +
+         longest_text(course_.idle().longest_between());
+}
+
+std::string Summary::blocked_answer() const {
+  Totals::Times all = sum_of(totals_.waits);
+  if (!all.count) return "nothing waited for the GPU";
+  return fmt::format("{} in calls that wait for the GPU: {}", time_text(all),
+                     listed(totals_.waits, 3));
+}
+
+// "GPU 354 MiB at most, at 10.9 s: 354 MiB by cuMemAlloc; 0 B held at the end"
+std::string Summary::memory_answer() const {
+  std::string text;
+  for (auto side : {Memory::Side::gpu, Memory::Side::host}) {
+    auto index = static_cast<std::size_t>(side);
+    const MemoryPeak& peak = memory_.all().peaks[index];
+    if (!peak.bytes()) continue;
+    std::map<std::string, std::uint64_t> by_function;
+    for (const auto& group : memory_.all().at_peak[index].groups)
+      by_function[std::string(names_.text(group.function))] += group.bytes;
+    std::string who;
+    for (const auto& [function, bytes] : by_function)
+      who += fmt::format("{} {} by {}", who.empty() ? ":" : ",", human_bytes(bytes), function);
+    std::uint64_t held = 0;
+    for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
+      if (Memory::side_of(static_cast<MemoryKind>(kind)) == side) held += memory_.all().held[kind];
+    text += fmt::format("{}{} {} at most, at {}{}; {} held at the end", text.empty() ? "" : "; ",
+                        side == Memory::Side::gpu ? "GPU" : "pinned host memory",
+                        human_bytes(peak.bytes()), seconds(peak.ts()), who, human_bytes(held));
+  }
+  const auto& processes = memory_.processes();  // the highest peak first
+  if (processes.size() > 1 && processes.front().pid)
+    text += fmt::format("; most by process {}", processes.front().pid);
+  if (text.empty() && memory_.not_returned())
+    return count_of(memory_.not_returned(), "allocation was", "allocations were") +
+           " not seen to return: what is held is not known";
+  if (text.empty()) return "nothing was allocated";
+  if (memory_.never_freed_bytes())
+    text += fmt::format("; {} in {} held until the process or the trace ended",
+                        human_bytes(memory_.never_freed_bytes()),
+                        count_of(memory_.never_freed_blocks(), "block was", "blocks were"));
+  if (memory_.left_out().any())
+    text += fmt::format("; {} not followed, being too many at once",
+                        count_of(memory_.left_out().blocks, "allocation", "allocations"));
+  return text;
+}
+
+std::string Summary::driver_answer() const {
+  if (!totals_.driver_calls) {
+    auto traced = header_.find("driver_traced");
+    bool was = traced != header_.end() && *traced == true;
+    return was ? "nothing was asked of it" : "not traced; --kernel does";
+  }
+  return fmt::format("{}: {}", count_of(totals_.driver_calls, "operation", "operations"),
+                     listed(totals_.groups, 6));
+}
+
+std::string Summary::scheduler_answer() const {
+  if (!totals_.driver_calls) return "seen with --kernel only";
+  Totals::Times all = sum_of(totals_.scheduling);
+  if (!all.count) return "no ioctl was about scheduling";
+  std::string when = fmt::format("from {} to {}", seconds(totals_.first_scheduling),
+                                 seconds(totals_.last_scheduling));
+  if (totals_.first_launch)
+    when +=
+        fmt::format(", {} after the first launch",
+                    totals_.scheduling_after_launch ? with_commas(totals_.scheduling_after_launch)
+                                                    : std::string("none"));
+  return fmt::format("{}, {}: {}", count_of(all.count, "ioctl", "ioctls"), when,
+                     listed(totals_.scheduling, 3));
+}
+
+void Summary::add_slowest(Page& page) const {
+  constexpr std::size_t SHOWN = 5;
+  const auto& slowest = totals_.slowest;
+  Table table("slowest calls", {{"at", 1}, {"time"}, {"process", 1}, {"", 2, true}}, 20);
+  for (std::size_t i = 0; i < std::min(SHOWN, slowest.size()); i++)
+    table.row(std::string(names_.text(slowest[i].name)),
+              {seconds(slowest[i].ts), human_time(slowest[i].duration),
+               processes() > 1 ? std::to_string(slowest[i].pid) : "",
+               shortened(std::string(names_.text(slowest[i].what)), 40)});
+  if (!table.empty()) table.add_to(page);
+}
+
+void Summary::add_errors(Page& page) const {
+  constexpr std::size_t SHOWN = 5;
+  const auto& failures = totals_.failures;
+  Table table("errors", {{"error", 0, true}, {"count"}});
+  for (std::size_t i = 0; i < std::min(SHOWN, failures.size()); i++)
+    table.row(std::string(names_.text(failures[i].name)),
+              {std::string(names_.text(failures[i].error)), human_count(failures[i].count)});
+  if (totals_.xids) table.row("GPU", {"Xid", human_count(totals_.xids)});
+  if (table.empty()) return;
+  table.add_to(page);
+  if (failures.size() > SHOWN || totals_.xids) page.line("  `cudabpf errors` tells more.");
+}
+
+}  // namespace cudabpf::analyze

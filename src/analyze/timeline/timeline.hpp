@@ -1,0 +1,156 @@
+// When each thread was in which kind of call, when it launched, and what was asked of the driver
+// meanwhile; of the whole trace or of a part of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/analysis.hpp"
+#include "analyze/circumstances/streams.hpp"
+#include "analyze/time_buckets.hpp"
+#include "analyze/timeline/timeline_bars.hpp"
+
+namespace cudabpf::analyze {
+
+class Timeline : public Analysis {
+ public:
+  static constexpr std::uint64_t OPEN = std::numeric_limits<std::uint64_t>::max();
+  struct Window {
+    std::uint64_t from = 0, to = OPEN;  // ns
+  };
+
+  // What a thread did in a bucket of time, or a column of a picture.
+  struct Busy {
+    std::array<std::uint64_t, CATEGORIES> time{};  // ns; a call made inside another is its part
+    std::uint32_t calls = 0, launches = 0, ioctls = 0;
+    void merge(const Busy& next);
+    std::uint64_t total() const;
+    Category most() const;
+  };
+  struct Enqueued {  // on a stream
+    std::uint32_t count = 0;
+    void merge(const Enqueued& next) { count += next.count; }
+  };
+
+  // Between two calls that a thread made one after the other.
+  struct Gap {
+    std::uint64_t begin = 0, time = 0;  // ns
+    Name after, before;
+  };
+  struct Thread {
+    std::uint32_t tid = 0;
+    Busy all;
+    Gap gap;  // the longest
+    std::uint64_t last_end = 0;
+    Name last;  // the call that ended then
+    TimeBuckets<Busy> buckets;
+    TimelineBars::Lane bars;
+  };
+  struct Stream {
+    std::uint64_t handle = 0;
+    std::uint32_t tid = 0;  // of the default stream that each thread has; else 0
+    std::uint64_t enqueued = 0;
+    TimeBuckets<Enqueued> buckets;
+  };
+  struct Process {
+    std::uint32_t pid = 0;
+    Name comm;
+    std::vector<std::size_t> threads, streams;
+  };
+  // A call, or an operation on the driver's devices; kept while they are few.
+  struct Piece {
+    std::uint32_t pid = 0, tid = 0;
+    std::uint64_t begin = 0, end = 0;  // in the window
+    std::uint64_t duration = 0;        // in all
+    std::uint64_t id = 0, inside = 0;  // of a call; of the one that it was made in
+    Category category = Category::other;
+    Name name, what;  // what: the kernel, the control command or the class
+    bool timed = false;
+  };
+  static constexpr std::size_t FEW = 60;
+
+  // With bars: of each thread its calls, for a picture that is large enough to show them.
+  Timeline(Names& names, Window window, bool with_bars);
+
+  void line(const Line& line) override;
+  void finish(const TraceFacts& facts) override;
+
+  const Names& names() const { return names_; }
+  std::uint64_t trace_duration() const { return duration_; }
+  std::uint64_t from() const { return window_.from; }
+  std::uint64_t to() const { return window_.to; }  // known when all lines were seen
+  const std::vector<Process>& processes() const { return processes_; }
+  const Thread& thread(std::size_t index) const { return threads_[index]; }
+  const Stream& stream(std::size_t index) const { return streams_[index]; }
+  std::size_t threads() const { return threads_.size(); }
+  // The calls of threads and streams that came after the most that are kept apart.
+  std::uint64_t left_out_of_threads() const { return left_out_of_threads_; }
+  std::uint64_t left_out_of_streams() const { return left_out_of_streams_; }
+  const TimelineBars& bars() const { return bars_; }
+  // Empty where there are more than FEW.
+  const std::vector<Piece>& pieces() const { return pieces_; }
+
+  // The window in so many columns.
+  std::vector<Busy> columns(const Thread& thread, std::size_t count) const;
+  std::vector<std::uint64_t> columns(const Stream& stream, std::size_t count) const;
+
+ private:
+  // So many are kept apart; what comes after them is only counted.
+  static constexpr std::size_t MAX_THREADS = 256, MAX_STREAMS = 64;
+
+  struct Key {                  // of a thread
+    std::uint64_t process = 0;  // its number
+    std::uint32_t tid = 0;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const { return mixed(key.process, key.tid); }
+  };
+
+  void call(const Line& line);
+  void driver(const Line& line);
+  void process(const Line& line);
+  bool clip(std::uint64_t& begin, std::uint64_t& end) const;
+  void keep_piece(const Line& line, Category category, std::uint64_t begin, std::uint64_t end);
+  Category category_of(const Line& line);
+  Process& process_of(const Line& line);
+  Thread* thread_of(const Line& line);
+  Stream* stream_of(const Line& line);
+  template <typename Bucket>
+  std::vector<Bucket> columns_of(const TimeBuckets<Bucket>& buckets, std::size_t count) const;
+
+  Names& names_;
+  Window window_;
+  bool with_bars_;
+  TimelineBars bars_;
+  std::vector<Category> categories_;  // by the name of the type
+  Name kernel_, graph_, launch_, ioctl_, exit_;
+  std::uint64_t last_seen_ = 0, duration_ = 0;
+
+  std::vector<Process> processes_;  // that have a thread or a stream
+  std::vector<Thread> threads_;
+  std::vector<Stream> streams_;
+  std::unordered_map<std::uint64_t, std::size_t> process_by_number_;
+  std::unordered_map<Key, std::size_t, Hash> thread_by_key_;
+  std::unordered_map<StreamKey, std::size_t, StreamHash> stream_by_key_;
+  std::uint64_t left_out_of_threads_ = 0, left_out_of_streams_ = 0;
+  Key last_key_;
+  Thread* last_thread_ = nullptr;
+
+  std::vector<Piece> pieces_;
+  bool many_ = false;
+};
+
+std::string name_of(const Timeline::Stream& stream);  // "stream 0x7f…"
+// "process 4242 python"; printable.
+std::string name_of(const Timeline& timeline, const Timeline::Process& process);
+Json timeline_json(const Timeline& timeline);
+void add_timeline(Page& page, const Timeline& timeline);
+std::string timeline_svg(const Timeline& timeline, std::string_view title);
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analyze/timeline/timeline.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+constexpr std::size_t COLUMNS = 256;
+
+template <typename Value>
+Json row_json(const std::vector<Timeline::Busy>& columns, Value&& value) {
+  Json row = Json::array();
+  for (const auto& column : columns) row.push_back(value(column));
+  return row;
+}
+
+Json thread_json(const Timeline& timeline, const Timeline::Thread& thread) {
+  auto columns = timeline.columns(thread, COLUMNS);
+  Json busy = Json::object();
+  for (std::size_t i = 0; i < CATEGORIES; i++)
+    if (std::any_of(columns.begin(), columns.end(), [&](const auto& c) { return c.time[i] > 0; }))
+      busy[std::string(look_of(static_cast<Category>(i)).name)] =
+          row_json(columns, [&](const auto& column) { return microseconds(column.time[i]); });
+  Json json = {{"tid", thread.tid},
+               {"calls", thread.all.calls},
+               {"launches", thread.all.launches},
+               {"busy_us", microseconds(thread.all.total())},
+               {"columns", {{"busy_us", busy}}}};
+  if (thread.gap.time)
+    json["longest_gap"] = {{"from_us", microseconds(timeline.from() + thread.gap.begin)},
+                           {"time_us", microseconds(thread.gap.time)},
+                           {"after", timeline.names().text(thread.gap.after)},
+                           {"before", timeline.names().text(thread.gap.before)}};
+  if (thread.all.launches)
+    json["columns"]["launches"] = row_json(columns, [](const auto& c) { return c.launches; });
+  if (thread.all.ioctls)
+    json["columns"]["ioctls"] = row_json(columns, [](const auto& c) { return c.ioctls; });
+  return json;
+}
+
+}  // namespace
+
+Json timeline_json(const Timeline& timeline) {
+  Json processes = Json::array();
+  for (const auto& process : timeline.processes()) {
+    if (process.threads.empty()) continue;
+    Json threads = Json::array(), streams = Json::array();
+    for (std::size_t index : process.threads)
+      threads.push_back(thread_json(timeline, timeline.thread(index)));
+    for (std::size_t index : process.streams) {
+      const auto& stream = timeline.stream(index);
+      streams.push_back({{"stream", hexadecimal(stream.handle)},
+                         {"enqueued", stream.enqueued},
+                         {"columns", timeline.columns(stream, COLUMNS)}});
+      if (stream.tid) streams.back()["tid"] = stream.tid;
+    }
+    processes.push_back({{"pid", process.pid},
+                         {"comm", timeline.names().text(process.comm)},
+                         {"threads", threads},
+                         {"streams", streams}});
+  }
+  return {{"from_us", microseconds(timeline.from())},
+          {"to_us", microseconds(timeline.to())},
+          {"step_us", microseconds(timeline.to() - timeline.from()) / COLUMNS},
+          {"processes", processes},
+          {"calls_of_more_threads", timeline.left_out_of_threads()},
+          {"calls_of_more_streams", timeline.left_out_of_streams()}};
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,60 @@
+#include "analyze/trace/names.hpp"
+
+#include <cstring>
+#include <functional>
+
+namespace cudabpf::analyze {
+
+namespace {
+constexpr std::size_t CHUNK = std::size_t{1} << 18;
+constexpr std::string_view TOO_MANY = "(more names than are kept)";
+}  // namespace
+
+Names::Names() : slots_(1024), texts_(1) { add(TOO_MANY); }
+
+Name Names::add(std::string_view text) {
+  if (text.empty()) return {};
+  if (texts_[last_.id] == text) return last_;  // lines come in runs
+  auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(text));
+  std::size_t slot = slot_of(text, hash);
+  if (!slots_[slot].id) {
+    if (texts_.size() >= LIMIT || text.size() > LONGEST || kept_ + text.size() > TEXT_LIMIT)
+      return NOT_KEPT;
+    slots_[slot] = {hash, static_cast<std::uint32_t>(texts_.size())};
+    texts_.push_back(keep(text));
+    last_ = {slots_[slot].id};
+    if (texts_.size() * 2 > slots_.size()) grow();
+    return last_;
+  }
+  return last_ = {slots_[slot].id};
+}
+
+// Where the text is, or where it goes.
+std::size_t Names::slot_of(std::string_view text, std::uint32_t hash) const {
+  std::size_t slot = hash & (slots_.size() - 1);
+  while (slots_[slot].id && (slots_[slot].hash != hash || texts_[slots_[slot].id] != text))
+    slot = (slot + 1) & (slots_.size() - 1);
+  return slot;
+}
+
+void Names::grow() {
+  std::vector<Slot> old(slots_.size() * 2);
+  old.swap(slots_);
+  for (const Slot& known : old)
+    if (known.id) slots_[slot_of(texts_[known.id], known.hash)] = known;
+}
+
+std::string_view Names::keep(std::string_view text) {
+  kept_ += text.size();
+  if (text.size() > free_) {
+    free_ = std::max(CHUNK, text.size());
+    chunks_.push_back(std::make_unique_for_overwrite<char[]>(free_));
+  }
+  // The chunk is filled from its end.
+  free_ -= text.size();
+  char* at = chunks_.back().get() + free_;
+  std::memcpy(at, text.data(), text.size());
+  return {at, text.size()};
+}
+
+}  // namespace cudabpf::analyze

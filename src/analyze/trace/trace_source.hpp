@@ -1,0 +1,83 @@
+// A trace file's bytes, plain or compressed, as blocks of whole lines. Reading and decompressing is
+// done by a thread of its own, a few blocks ahead.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "util/result.hpp"
+#include "util/system/fd.hpp"
+
+namespace cudabpf::analyze {
+
+// How many bytes stand before a trace's first line that editors put there: a byte order mark, blank
+// lines.
+std::size_t preamble(std::string_view text);
+// What a trace's path is called in texts: "standard input" for "-".
+std::string input_name(const std::string& path);
+
+class TraceSource {
+ public:
+  // No line of a trace comes near: a longer one must not take all memory.
+  static constexpr std::size_t MAX_LINE = std::size_t{16} << 20;
+
+  // "-": standard input. Refuses what cannot be a trace, and says what it seems to be.
+  static Result<std::unique_ptr<TraceSource>> open(const std::string& path);
+  ~TraceSource();
+  TraceSource(const TraceSource&) = delete;
+  TraceSource& operator=(const TraceSource&) = delete;
+
+  struct Block {
+    std::unique_ptr<char[]> bytes;
+    std::size_t size = 0;      // all of it whole lines, but for what a file ends with
+    std::size_t capacity = 0;  // LineParser::PADDING more than that
+  };
+  // False: there are no more.
+  bool next(Block& block);
+
+  // What came last was not all that there should be: a compressed file ended within a frame, or
+  // could not be read on. Known once next() has said false.
+  const std::string& broken() const { return broken_; }
+
+  // For whoever waits: how much of the file is read. Its size is 0 where that is not known.
+  std::uint64_t read() const;
+  std::uint64_t file_size() const { return file_size_; }
+
+ private:
+  TraceSource(Fd fd, std::uint64_t file_size, bool compressed);
+
+  void run();
+  void read_plain();
+  void read_compressed();
+  // What the file has next; 0: nothing more.
+  std::size_t fill(char* to, std::size_t size);
+  char* room(std::size_t wanted);  // at the end of the block that is being filled
+  void filled(std::size_t size);
+  bool hand_over(bool at_end);  // false: nobody wants more
+
+  Fd fd_;
+  std::uint64_t file_size_;
+  bool compressed_;
+  std::string head_;  // read to see what it is
+
+  Block filling_;
+  std::size_t line_end_ = 0;  // behind the last newline in it
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Block> ready_;
+  std::deque<Block> spare_;
+  std::uint64_t read_ = 0;
+  bool done_ = false;
+  bool unwanted_ = false;
+  std::string broken_;
+  std::thread thread_;
+};
+
+}  // namespace cudabpf::analyze

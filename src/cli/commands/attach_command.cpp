@@ -1,0 +1,103 @@
+// cudabpf attach: traces processes that run already.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "cli/capture_flags.hpp"
+#include "cli/commands.hpp"
+#include "cli/session.hpp"
+#include "cli/targets.hpp"
+#include "util/console/log.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+struct AttachFlags {
+  CaptureFlags capture;
+  TargetFlags targets;
+};
+
+// Selects these processes, and those that descend from them already, but not this one nor the sudo
+// that started it. Who is selected first is followed from then on, so none slips through between
+// the two.
+void select_with_descendants(Capture& capture, const std::vector<std::uint32_t>& pids,
+                             bool descendants) {
+  Procfs procfs;
+  std::vector<pid_t> ours = procfs.ancestors(getpid());
+  ours.push_back(getpid());
+  std::set<std::uint32_t> selected;
+  for (std::vector<std::uint32_t> next = pids; !next.empty();) {
+    for (std::uint32_t pid : next) {
+      capture.announce(pid);
+      capture.select_process(pid);
+      selected.insert(pid);
+    }
+    next.clear();
+    if (!descendants) return;
+    for (auto [child, parent] : procfs.parents()) {
+      auto pid = static_cast<std::uint32_t>(child);
+      if (selected.contains(static_cast<std::uint32_t>(parent)) && !selected.contains(pid) &&
+          std::find(ours.begin(), ours.end(), child) == ours.end())
+        next.push_back(pid);
+    }
+  }
+}
+
+Result<int> attach(const AttachFlags& flags) {
+  auto targets = find_targets(flags.targets, Procfs());
+  if (!targets) return targets.error();
+  for (std::uint32_t pid : targets->pids)
+    if (pid_t tracer = Procfs().tracer(static_cast<pid_t>(pid)))
+      log::warning(
+          "process {} is debugged by process {}: a breakpoint set or deleted at a traced function "
+          "may kill it, and is not hit while it is traced",
+          pid, tracer);
+  auto options = flags.capture.capture_options();
+  if (!options) return options.error();
+  options->pids = targets->pids;
+  if (!options->follow_children) {
+    targets->cgroup.reset();  // who enters it later was not there to be named
+    // Each function asks every one of its probes' processes whether it is meant.
+    constexpr std::size_t FEW = 8;
+    if (targets->pids.size() <= FEW) options->only_in = targets->pids;
+  }
+
+  auto session = CaptureSession::open(flags.capture, *options);
+  if (!session) return session.error();
+  auto begun = (*session)->begin("attach", {}, [&](Capture& capture) {
+    select_with_descendants(capture, targets->pids, options->follow_children);
+    if (targets->cgroup) capture.select_cgroup(*targets->cgroup);
+  });
+  if (!begun) return begun.error();
+  CaptureSession::Until until{.command = nullptr, .pids = targets->pids};
+  if (targets->cgroup) until.pids.clear();  // whoever enters the container later is traced too
+  return (*session)->run_until(until);
+}
+
+}  // namespace
+
+void add_attach(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<AttachFlags>();
+  CLI::App* sub = app.add_subcommand("attach", "Trace processes that run already");
+  sub->add_option("-p,--pid", flags->targets.pids, "These processes")
+      ->type_name("PID")
+      ->delimiter(',');
+  sub->add_option("-n,--name", flags->targets.names, "Processes of this program")
+      ->type_name("NAME");
+  sub->add_option("--container", flags->targets.container,
+                  "The processes of a container: the beginning of its id, or\nthe path of a cgroup")
+      ->type_name("ID|CGROUP");
+  flags->capture.add_to(*sub, true);
+  sub->footer(footer());
+  sub->callback([flags, &action] {
+    if (flags->targets.empty())
+      throw CLI::RequiredError("attach: one of --pid, --name or --container");
+    action = [flags] { return attach(*flags); };
+  });
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,58 @@
+// cudabpf calls: how often each function was called, and how long that took.
+#include "analyze/questions/calls.hpp"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/reading_command.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+struct CallsFlags : TraceFlags {
+  std::string by = "function";
+  Top top{40};
+};
+
+analyze::Json json_of(const std::vector<analyze::Calls::Group>& groups, analyze::Calls::By by,
+                      const Top& top) {
+  analyze::Json json = {{"calls", analyze::calls_json(groups, by)}};
+  if (by == analyze::Calls::By::function)
+    top.cut(json, {"calls"});
+  else
+    for (analyze::Json& group : json["calls"]) top.cut(group, {"functions"});
+  return json;
+}
+
+Result<int> print_calls(const CallsFlags& flags) {
+  auto reader = open_trace(flags.paths);
+  if (!reader) return reader.error();
+  auto by = *analyze::Calls::by(flags.by);
+  analyze::Calls calls((*reader)->names(), by);
+  return answer(
+      flags, **reader, {&calls},
+      {.json = [&] { return json_of(calls.groups(), by, flags.top); },
+       .page = [&](Page& page) { analyze::add_calls(page, calls.groups(), flags.top.rows); }});
+}
+
+}  // namespace
+
+void add_calls(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<CallsFlags>();
+  CLI::App* sub = app.add_subcommand("calls", "Of a trace: each CUDA function's count and times");
+  add_trace_flags(*sub, *flags,
+                  {"calls trace.jsonl", "calls --by stream --top 5 trace.jsonl",
+                   "calls --json trace.jsonl | jq '.calls[0]'"});
+  sub->add_option("--by", flags->by, "Apart for each process, thread, …")
+      ->type_name("function|pid|tid|device|stream|kernel|container")
+      ->check(CLI::IsMember({"function", "pid", "tid", "device", "stream", "kernel", "container"})
+                  .description(""))
+      ->capture_default_str();
+  add_top(*sub, flags->top, "At most so many functions of each");
+  sub->callback([flags, &action] { action = [flags] { return print_calls(*flags); }; });
+}
+
+}  // namespace cudabpf::cli

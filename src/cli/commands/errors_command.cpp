@@ -1,0 +1,48 @@
+// cudabpf errors: what failed, what did not return, and which processes ended badly.
+#include "analyze/questions/errors.hpp"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/reading_command.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+struct ErrorsFlags : TraceFlags {
+  bool all = false;
+  Top top{20};
+};
+
+Result<int> print_errors(const ErrorsFlags& flags) {
+  auto reader = open_trace(flags.paths);
+  if (!reader) return reader.error();
+  const analyze::Names& names = (*reader)->names();
+  analyze::Errors errors((*reader)->names(), flags.all);
+  return answer(
+      flags, **reader, {&errors},
+      {.json =
+           [&] {
+             analyze::Json json = analyze::errors_json(errors.answer(), names);
+             flags.top.cut(json, {"gpu_errors", "failures", "unfinished", "operations", "processes",
+                                  "read_faults"});
+             return json;
+           },
+       .page = [&](Page& page) { add_errors(page, errors.answer(), names, flags.top.rows); }});
+}
+
+}  // namespace
+
+void add_errors(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<ErrorsFlags>();
+  CLI::App* sub = app.add_subcommand("errors", "Of a trace: what failed, and what did not return");
+  add_trace_flags(*sub, *flags, {"errors trace.jsonl", "errors --all trace.jsonl"});
+  sub->add_flag("--all", flags->all, "Each one, too, in the order in which they began");
+  add_top(*sub, flags->top, "At most so many rows of each");
+  sub->callback([flags, &action] { action = [flags] { return print_errors(*flags); }; });
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,173 @@
+// cudabpf export: a trace in the formats of other programs.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "analyze/export/alnair_logs.hpp"
+#include "analyze/export/chrome_trace.hpp"
+#include "analyze/export/csv_table.hpp"
+#include "analyze/export/perfetto_trace.hpp"
+#include "analyze/export/tracks.hpp"
+#include "cli/commands.hpp"
+#include "cli/export_files.hpp"
+#include "cli/reading_command.hpp"
+#include "util/exit_codes.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+struct ExportFlags : TraceFlags {
+  std::string format = "chrome";
+  std::string output;
+  bool plain = false;
+};
+
+// What writes the formats that were asked for.
+struct Writers {
+  std::vector<std::unique_ptr<analyze::TrackWriter>> timeline_writers;
+  std::vector<std::unique_ptr<analyze::Analysis>> analyses;
+};
+
+Result<> add_timelines(Writers& writers, const ExportFlags& flags, bool all, ExportFiles& files,
+                       analyze::Names& names) {
+  std::vector<analyze::TrackWriter*> timelines;
+  if (all || flags.format == "chrome") {
+    auto stream = files.add("chrome.json");
+    if (!stream) return stream.error();
+    writers.timeline_writers.push_back(std::make_unique<analyze::ChromeTrace>(names, **stream));
+  }
+  if (all || flags.format == "perfetto") {
+    auto stream = files.add("perfetto-trace");
+    if (!stream) return stream.error();
+    using Packets = analyze::PerfettoTrace::Packets;
+    writers.timeline_writers.push_back(std::make_unique<analyze::PerfettoTrace>(
+        names, **stream, flags.plain ? Packets::plain : Packets::deflated));
+  }
+  for (auto& writer : writers.timeline_writers) timelines.push_back(writer.get());
+  if (!timelines.empty())
+    writers.analyses.push_back(std::make_unique<analyze::Tracks>(names, std::move(timelines)));
+  return ok();
+}
+
+Result<Writers> make_writers(const ExportFlags& flags, ExportFiles& files, analyze::Names& names) {
+  Writers writers;
+  bool all = flags.format == "all";
+  if (all)
+    if (auto made = files.make_folder(); !made) return made.error();
+  if (auto added = add_timelines(writers, flags, all, files, names); !added) return added.error();
+  if (all || flags.format == "csv") {
+    auto stream = files.add("csv");
+    if (!stream) return stream.error();
+    writers.analyses.push_back(std::make_unique<analyze::CsvTable>(names, **stream));
+  }
+  if (all || flags.format == "alnair") {
+    auto streams = files.add_folder("alnair", {"metrics.log", "timeline.log"});
+    if (!streams) return streams.error();
+    writers.analyses.push_back(
+        std::make_unique<analyze::AlnairLogs>(names, *(*streams)[0], *(*streams)[1]));
+  }
+  return writers;
+}
+
+// Ctrl-C and its like: what is not whole must not stay. A second one ends it at once.
+volatile std::sig_atomic_t g_signal = 0;
+
+void notice_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int signal) { g_signal = signal; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+}
+
+// As analyze(), but a full disk ends it, and so does a signal.
+Result<> read_all(analyze::TraceReader& reader, const Writers& writers, ExportFiles& files) {
+  analyze::Line line;
+  for (;;) {
+    auto more = reader.next(line);
+    if (!more) return more.error();
+    if (!*more) break;
+    for (const auto& analysis : writers.analyses) analysis->line(line);
+    if (auto why = files.failure()) return *why;
+    if (g_signal)
+      return Error{"interrupted", "what was written is taken away again",
+                   exit_code::SIGNAL_BASE + g_signal};
+  }
+  for (const auto& analysis : writers.analyses) analysis->finish(reader.facts());
+  return files.finish();
+}
+
+void add_files(Page& page, const ExportFiles& files) {
+  page.heading("written");
+  for (const auto& file : files.files()) add_written(page, file.path, file.stream->size());
+}
+
+analyze::Json files_json(const ExportFiles& files) {
+  analyze::Json json = analyze::Json::array();
+  for (const auto& file : files.files())
+    json.push_back({{"path", file.path}, {"bytes", file.stream->size()}});
+  return {{"files", json}};
+}
+
+// What makes no sense together.
+Result<> check_flags(const ExportFlags& flags, const ExportFiles& files) {
+  bool one_file = flags.format != "all" && flags.format != "alnair";
+  bool perfetto = flags.format == "perfetto";
+  if (files.to_stdout() && !one_file)
+    return Error{
+        "--format " + flags.format + " is several files: they cannot go to standard output",
+        "name a folder with --output", exit_code::USAGE};
+  if (files.to_stdout() && perfetto && ::isatty(STDOUT_FILENO) == 1)
+    return Error{"--format perfetto is binary: it does not go to a terminal",
+                 "name a file with --output, or pipe it to a program", exit_code::USAGE};
+  if (flags.plain && !perfetto && flags.format != "all")
+    return Error{"--plain is of --format perfetto, not of " + flags.format,
+                 "leave it out, or give --format perfetto", exit_code::USAGE};
+  return ok();
+}
+
+Result<int> export_trace(const ExportFlags& flags) {
+  ExportFiles files(flags.output, flags.paths);
+  if (auto fit = check_flags(flags, files); !fit) return fit.error();
+  auto reader = open_trace(flags.paths);
+  if (!reader) return reader.error();
+  notice_signals();
+  auto writers = make_writers(flags, files, (*reader)->names());
+  auto done = writers ? read_all(**reader, *writers, files) : writers.error();
+  if (!done) {
+    files.discard();
+    if (g_signal) ::raise(g_signal);  // the shell is to know that it was that
+    return done.error();
+  }
+  print_answer(flags, (*reader)->facts(),
+               {.json = [&] { return files_json(files); },
+                .page = [&](Page& page) { add_files(page, files); }},
+               files.to_stdout() ? stderr : stdout);
+  return 0;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<ExportFlags>();
+  CLI::App* sub = app.add_subcommand("export", "Of a trace: the same for other programs");
+  add_trace_flags(
+      *sub, *flags,
+      {"export trace.jsonl --format perfetto           for ui.perfetto.dev",
+       "export trace.jsonl --format csv -o - | head", "export trace.jsonl --format all -o folder"});
+  sub->add_option("--format", flags->format, "Which program it is for")
+      ->type_name("chrome|perfetto|csv|alnair|all")
+      ->check(CLI::IsMember({"chrome", "perfetto", "csv", "alnair", "all"}).description(""))
+      ->capture_default_str();
+  sub->add_option("-o,--output", flags->output,
+                  "File, or folder for several; -: standard output [named after the trace]")
+      ->type_name("PATH");
+  sub->add_flag("--plain", flags->plain, "Perfetto's packets are not deflated");
+  sub->callback([flags, &action] { action = [flags] { return export_trace(*flags); }; });
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,81 @@
+// cudabpf functions: the table of what is traced.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cudabpf/cuda_api.hpp"
+#include "util/console/log.hpp"
+#include "util/text/glob.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+struct FunctionsFlags {
+  std::string profile;
+  std::string match;
+  bool json = false;
+};
+
+std::string signature(const Function& function) {
+  std::string text;
+  for (const Argument& argument : function.arguments) {
+    if (argument.role == Role::hidden) continue;
+    if (!text.empty()) text += ", ";
+    text +=
+        fmt::format("{}{}: {}", argument.out ? "→" : "", argument.name, to_string(argument.role));
+  }
+  return text;
+}
+
+nlohmann::ordered_json as_json(const Function& function) {
+  return {{"symbol", function.symbol},
+          {"name", function.name},
+          {"type", function.type},
+          {"op", function.op},
+          {"profile", to_string(function.profile)},
+          {"arguments", signature(function)}};
+}
+
+int print_functions(const FunctionsFlags& flags) {
+  auto profile = flags.profile.empty() ? Profile::full : *parse_profile(flags.profile);
+  auto patterns = split_patterns(flags.match);
+  std::size_t count = 0;
+  if (!flags.json)
+    fmt::print("{:<44} {:<10} {:<16} {:<8} {}\n", "SYMBOL", "TYPE", "OP", "PROFILE", "ARGUMENTS");
+  for (const Function& function : cuda_functions()) {
+    if (function.profile > profile) continue;
+    if (!patterns.empty() && !glob_match_any(patterns, function.symbol) &&
+        !glob_match_any(patterns, function.name))
+      continue;
+    count++;
+    if (flags.json)
+      fmt::print("{}\n", as_json(function).dump());
+    else
+      fmt::print("{:<44} {:<10} {:<16} {:<8} {}\n", function.symbol, function.type, function.op,
+                 to_string(function.profile), signature(function));
+  }
+  if (!flags.json) fmt::print("{} functions\n", count);
+  if (count == 0) log::hint("a pattern is of the whole name, and case counts: '*Launch*'");
+  return 0;
+}
+
+}  // namespace
+
+void add_functions(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<FunctionsFlags>();
+  CLI::App* sub =
+      app.add_subcommand("functions", "The table of CUDA functions: what each is and what is read");
+  sub->add_option("--profile", flags->profile, "Only those that this profile traces [full]")
+      ->type_name("light|default|full")
+      ->check(CLI::IsMember({"light", "default", "full"}).description(""));
+  sub->add_option("--match", flags->match, "Only those whose name matches; case counts")
+      ->type_name("PATTERN");
+  sub->add_flag("--json", flags->json, "One JSON object a line");
+  sub->callback([flags, &action] { action = [flags] { return print_functions(*flags); }; });
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,37 @@
+// cudabpf gaps: when the GPU was probably idle, and what the program did meanwhile.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "analyze/course/idle.hpp"
+#include "cli/commands.hpp"
+#include "cli/reading_command.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+struct GapsFlags : TraceFlags {
+  Top top{10};
+};
+
+Result<int> print_gaps(const GapsFlags& flags) {
+  auto reader = open_trace(flags.paths);
+  if (!reader) return reader.error();
+  analyze::Idle idle((*reader)->names(), flags.top.rows);
+  return answer(flags, **reader, {&idle},
+                {.json = [&] { return analyze::idle_json(idle); },
+                 .page = [&](Page& page) { analyze::add_idle(page, idle, flags.top.rows); }});
+}
+
+}  // namespace
+
+void add_gaps(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<GapsFlags>();
+  CLI::App* sub = app.add_subcommand("gaps", "Of a trace: when the GPU was probably idle, and why");
+  add_trace_flags(*sub, *flags, {"gaps trace.jsonl", "gaps --top 30 trace.jsonl"});
+  add_top(*sub, flags->top, "At most so many of the longest");
+  sub->callback([flags, &action] { action = [flags] { return print_gaps(*flags); }; });
+}
+
+}  // namespace cudabpf::cli

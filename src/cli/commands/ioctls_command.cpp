@@ -1,0 +1,60 @@
+// cudabpf ioctls: what the NVIDIA driver was asked for, and by which CUDA calls.
+#include "analyze/questions/ioctls.hpp"
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/reading_command.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+using analyze::IoctlsBy;
+
+const std::map<std::string, IoctlsBy> BY = {
+    {"command", IoctlsBy::command}, {"group", IoctlsBy::group},     {"call", IoctlsBy::call},
+    {"device", IoctlsBy::device},   {"process", IoctlsBy::process},
+};
+
+struct IoctlsFlags : TraceFlags {
+  std::string by;
+  Top top{20};
+};
+
+Result<int> print_ioctls(const IoctlsFlags& flags) {
+  auto reader = open_trace(flags.paths);
+  if (!reader) return reader.error();
+  IoctlsBy by = flags.by.empty() ? IoctlsBy::everything : BY.at(flags.by);
+  analyze::Ioctls ioctls((*reader)->names());
+  return answer(
+      flags, **reader, {&ioctls},
+      {.json =
+           [&] {
+             analyze::Json json = analyze::ioctls_json(ioctls.answer());
+             flags.top.cut(json, {"operations", "groups", "commands", "calls", "outside_of_calls",
+                                  "devices", "processes"});
+             return json;
+           },
+       .page = [&](Page& page) { add_ioctls(page, ioctls.answer(), by, flags.top.rows); }});
+}
+
+}  // namespace
+
+void add_ioctls(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<IoctlsFlags>();
+  CLI::App* sub = app.add_subcommand("ioctls", "Of a trace: what the driver was asked for");
+  add_trace_flags(*sub, *flags,
+                  {"ioctls trace.jsonl              of a trace taken with --kernel",
+                   "ioctls --by call trace.jsonl"});
+  sub->add_option("--by", flags->by, "Only this table")
+      ->type_name("command|group|call|device|process")
+      ->check(CLI::IsMember(BY).description(""));
+  add_top(*sub, flags->top, "At most so many rows of each");
+  sub->callback([flags, &action] { action = [flags] { return print_ioctls(*flags); }; });
+}
+
+}  // namespace cudabpf::cli

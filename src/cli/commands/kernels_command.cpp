@@ -1,0 +1,64 @@
+// cudabpf kernels: which kernels were launched, in which configurations, and what they do.
+#include "analyze/questions/kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/reading_command.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+struct KernelsFlags : TraceFlags {
+  std::string by = "configuration";
+  Top top{30};
+  bool jsonl = false;
+};
+
+Result<int> print_kernels(const KernelsFlags& flags) {
+  auto reader = open_trace(flags.paths);
+  if (!reader) return reader.error();
+  auto by = flags.by == "name" ? analyze::Kernels::By::name : analyze::Kernels::By::configuration;
+  analyze::Kernels kernels((*reader)->names());
+  if (!flags.jsonl)
+    return answer(flags, **reader, {&kernels},
+                  {.json =
+                       [&] {
+                         analyze::Json json = analyze::kernels_json(kernels, by);
+                         flags.top.cut(json, {"kernels"});
+                         return json;
+                       },
+                   .page = [&](Page& page) { add_kernels(page, kernels, by, flags.top.rows); }});
+  if (auto read = analyze::analyze(**reader, {&kernels}); !read) return read.error();
+  auto all = kernels.figures(by);
+  if (flags.top.option->count()) all.resize(std::min(all.size(), flags.top.rows));
+  for (const auto& figures : all)
+    print_json(kernel_json(figures, kernels.totals().launches), stdout, true);
+  say_what_is_missing((*reader)->facts());
+  return 0;
+}
+
+}  // namespace
+
+void add_kernels(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<KernelsFlags>();
+  CLI::App* sub = app.add_subcommand("kernels", "Of a trace: which kernels were launched, and how");
+  add_trace_flags(*sub, *flags,
+                  {"kernels trace.jsonl", "kernels --by name trace.jsonl",
+                   "kernels --jsonl trace.jsonl | jq -r .kernel"});
+  sub->add_flag("--jsonl", flags->jsonl, "One JSON object a line, for each kernel; no totals")
+      ->excludes("--json");
+  sub->add_option("--by", flags->by, "Apart for each launch configuration, or each name")
+      ->type_name("configuration|name")
+      ->check(CLI::IsMember({"configuration", "name"}).description(""))
+      ->capture_default_str();
+  add_top(*sub, flags->top, "At most so many kernels");
+  sub->callback([flags, &action] { action = [flags] { return print_kernels(*flags); }; });
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,55 @@
+// cudabpf memory: how much memory was held, by what, and what was never freed.
+#include "analyze/memory/memory.hpp"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/reading_command.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+struct MemoryFlags : TraceFlags {
+  std::string svg;
+  Top top{10};
+};
+
+Result<int> print_memory(const MemoryFlags& flags) {
+  if (auto free = is_no_trace(flags.svg, flags.paths); !free) return free.error();
+  auto reader = open_trace(flags.paths);
+  if (!reader) return reader.error();
+  analyze::Memory memory((*reader)->names());
+  if (auto read = analyze::analyze(**reader, {&memory}); !read) return read.error();
+  print_answer(flags, (*reader)->facts(),
+               {.json =
+                    [&] {
+                      analyze::Json json = {{"memory", analyze::memory_json(memory)}};
+                      flags.top.cut(json["memory"], {"churn"});
+                      flags.top.cut(json["memory"]["never_freed"], {"largest"});
+                      return json;
+                    },
+                .page = [&](Page& page) { analyze::add_memory(page, memory, flags.top.rows); }},
+               beside_picture(flags.svg));
+  if (flags.svg.empty()) return 0;
+  return write_picture(
+      flags.svg,
+      analyze::memory_svg(memory, "Memory over time: " + analyze::input_name(flags.paths.front())));
+}
+
+}  // namespace
+
+void add_memory(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<MemoryFlags>();
+  CLI::App* sub =
+      app.add_subcommand("memory", "Of a trace: memory over time, its peak, what was never freed");
+  add_trace_flags(*sub, *flags, {"memory trace.jsonl", "memory --svg memory.svg trace.jsonl"});
+  sub->add_option("--svg", flags->svg, "Draw it into this file as well, for any browser; -: stdout")
+      ->type_name("FILE");
+  add_top(*sub, flags->top, "At most so many blocks, and sizes of blocks");
+  sub->callback([flags, &action] { action = [flags] { return print_memory(*flags); }; });
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,51 @@
+// cudabpf summary: one screen that answers what people ask of a trace first.
+#include "analyze/summary/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/reading_command.hpp"
+#include "util/exit_codes.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+struct SummaryFlags : TraceFlags {
+  std::uint32_t pid = 0;
+};
+
+Result<int> print_summary(const SummaryFlags& flags) {
+  auto reader = open_trace(flags.paths);
+  if (!reader) return reader.error();
+  analyze::Summary summary((*reader)->names(), flags.pid);
+  auto status = answer(
+      flags, **reader, {&summary},
+      {.json = [&] { return summary.json(); }, .page = [&](Page& page) { summary.add_to(page); }});
+  if (status && flags.pid && !summary.found_thread())
+    return Error{fmt::format("no call of process {} is in the trace", flags.pid),
+                 "without --pid the summary tells which processes there are", exit_code::NO_TARGET};
+  return status;
+}
+
+}  // namespace
+
+void add_summary(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<SummaryFlags>();
+  CLI::App* sub = app.add_subcommand(
+      "summary", "Of a trace: phases, iterations, idle times, memory, the driver, on one screen");
+  add_trace_flags(
+      *sub, *flags,
+      {"summary trace.jsonl", "summary --pid 4242 machine.jsonl.zst     one of several processes",
+       "summary t.0001.jsonl t.0002.jsonl        a rotated trace"});
+  sub->add_option("--pid", flags->pid,
+                  "Phases and iterations of this process, not of the one that launches most")
+      ->type_name("PID")
+      ->check(CLI::PositiveNumber.description(""));
+  sub->callback([flags, &action] { action = [flags] { return print_summary(*flags); }; });
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,219 @@
+#include "cli/reading_command.hpp"
+
+#include <fmt/format.h>
+#include <linux/capability.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/invoker.hpp"
+#include "util/console/log.hpp"
+#include "util/exit_codes.hpp"
+#include "util/system/privileges.hpp"
+#include "util/text/json.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+constexpr unsigned WIDEST = 160;
+constexpr std::chrono::milliseconds SOON(500), OFTEN(100);
+
+constexpr std::string_view ERASE = "\r\033[K";
+
+// Ctrl-C leaves no half of a line on the terminal. Who has a handler of his own erases it himself.
+void erase_when_interrupted() {
+  struct sigaction now {};
+  if (::sigaction(SIGINT, nullptr, &now) || now.sa_handler != SIG_DFL) return;
+  now.sa_handler = [](int signal) {
+    [[maybe_unused]] auto written = ::write(STDERR_FILENO, ERASE.data(), ERASE.size());
+    ::raise(signal);  // which ends the program as if nobody had looked
+  };
+  now.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+  ::sigaction(SIGINT, &now, nullptr);
+}
+
+// How far a long read is, on one line that goes away again.
+class ProgressBar {
+ public:
+  ProgressBar() : next_(std::chrono::steady_clock::now() + SOON) {}
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+  ~ProgressBar() { clear(); }
+
+  void show(std::uint64_t read, std::uint64_t size) {
+    auto now = std::chrono::steady_clock::now();
+    if (now < next_) return;
+    next_ = now + OFTEN;
+    if (!shown_) erase_when_interrupted();
+    shown_ = true;
+    if (!size) {
+      fmt::print(stderr, "{}reading: {}", ERASE, human_bytes(read));
+    } else {
+      constexpr std::size_t CELLS = 40;
+      std::size_t full = std::min<std::size_t>(CELLS, read * CELLS / size);
+      fmt::print(stderr, "{}reading: {:3} % [{}{}] {}", ERASE, read * 100 / size,
+                 std::string(full, '#'), std::string(CELLS - full, ' '), human_bytes(size));
+    }
+    std::fflush(stderr);
+  }
+
+ private:
+  void clear() {
+    if (shown_) fmt::print(stderr, "{}", ERASE);
+    shown_ = false;
+  }
+
+  std::chrono::steady_clock::time_point next_;
+  bool shown_ = false;
+};
+
+// Through sudo, traces of others may be opened; but they are not interpreted as root, and what
+// comes of them are the caller's files. Who has capabilities of the program's file reads his own
+// traces.
+Result<> become_reader() {
+  if (geteuid() != 0) return privileges::drop(std::nullopt, {});
+  if (!caller().user) return ok();
+  return privileges::drop(caller().user, {CAP_DAC_READ_SEARCH});
+}
+
+}  // namespace
+
+Page page_for(std::FILE* to) {
+  Terminal terminal = terminal_of(::fileno(to));
+  if (!terminal.is_terminal && !std::getenv("COLUMNS")) terminal.width = WIDEST;
+  return Page(terminal, WIDEST);
+}
+
+void print_json(const analyze::Json& answer, std::FILE* to, bool on_one_line) {
+  // A name may hold a cut character where a trace was made by something else.
+  fmt::print(to, "{}\n",
+             json::without_invisible(answer.dump(on_one_line ? -1 : 2, ' ', false,
+                                                 analyze::Json::error_handler_t::replace)));
+}
+
+void say_what_is_missing(const analyze::TraceFacts& facts) {
+  Page page = page_for(stderr);
+  analyze::add_facts(page, facts);
+  fmt::print(stderr, "{}", page.take());
+}
+
+void add_reading_footer(CLI::App& sub, std::initializer_list<const char*> examples) {
+  using namespace exit_code;
+  std::string text = "Examples:\n";
+  for (const char* example : examples) text += fmt::format("  cudabpf {}\n", example);
+  sub.footer(text + fmt::format("\nExit status: {} done, whatever the trace tells; {} wrong usage; "
+                                "{} no such process in the trace;\n{} what was asked for could not "
+                                "be written whole; {} the trace could not be read.",
+                                OK, USAGE, NO_TARGET, OUTPUT_FAILED, FAILED));
+}
+
+void add_trace_flags(CLI::App& sub, TraceFlags& flags,
+                     std::initializer_list<const char*> examples) {
+  add_reading_footer(sub, examples);
+  sub.add_option("trace", flags.paths,
+                 "The trace, plain or .zst; of a rotated one all files in order; -: from stdin")
+      ->type_name("TRACE")
+      ->required();
+  sub.add_flag("--json", flags.json, "One JSON object, for programs");
+}
+
+Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths) {
+  static const Result<> READY = become_reader();
+  if (!READY) return READY.error();
+  analyze::TraceReader::Progress progress;
+  if (terminal_of(STDERR_FILENO).is_terminal)
+    progress = [bar = std::make_shared<ProgressBar>()](std::uint64_t read, std::uint64_t size) {
+      bar->show(read, size);
+    };
+  return analyze::TraceReader::open(paths, std::move(progress));
+}
+
+Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
+                   std::initializer_list<analyze::Analysis*> analyses, const Answer& answer) {
+  if (auto read = analyze::analyze(reader, analyses); !read) return read.error();
+  print_answer(flags, reader.facts(), answer, stdout);
+  return 0;
+}
+
+void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, const Answer& answer,
+                  std::FILE* to) {
+  if (flags.json) {
+    analyze::Json whole = {{"trace", analyze::facts_json(facts)}};
+    whole.update(answer.json());
+    print_json(whole, to);
+  } else {
+    Page page = page_for(to);
+    if (!facts.calls)
+      page.line("The trace holds no calls" +
+                (facts.operations
+                     ? ", only " + count_of(facts.operations, "operation", "operations") +
+                           " on the driver."
+                     : "."));
+    answer.page(page);
+    page.say_left_out();
+    analyze::add_facts(page, facts);
+    fmt::print(to, "{}", page.take());
+  }
+}
+
+Result<> is_no_trace(const std::string& path, const std::vector<std::string>& traces) {
+  for (const std::string& trace : traces) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(trace, path, ignored))
+      return Error{path + " is the trace itself", "give another path", exit_code::USAGE};
+  }
+  return ok();
+}
+
+std::FILE* beside_picture(const std::string& path) { return path == "-" ? stderr : stdout; }
+
+void add_written(Page& page, const std::string& path, std::uint64_t bytes) {
+  page.line(fmt::format("  {:>10}  {}", human_bytes(bytes),
+                        path == "-" ? "to standard output" : printable(path)));
+}
+
+Result<int> write_picture(const std::string& path, const std::string& picture) {
+  bool to_stdout = path == "-";
+  auto failed = [&] {
+    return errno_error(
+        "cannot write the picture to " + (to_stdout ? "standard output" : path),
+        to_stdout ? "what came out of it is not whole" : "give a path that can be written",
+        exit_code::OUTPUT_FAILED);
+  };
+  std::FILE* file = to_stdout ? stdout : std::fopen(path.c_str(), "w");
+  if (!file) return failed();
+  bool written = std::fwrite(picture.data(), 1, picture.size(), file) == picture.size();
+  if ((to_stdout ? std::fflush(file) : std::fclose(file)) != 0 || !written) return failed();
+  Page page = page_for(stderr);
+  page.heading("written");
+  add_written(page, path, picture.size());
+  fmt::print(stderr, "{}", page.take());
+  return 0;
+}
+
+void Top::cut(analyze::Json& object, std::initializer_list<const char*> lists) const {
+  if (!option || !option->count()) return;
+  for (const char* name : lists) {
+    auto& list = object[name].get_ref<analyze::Json::array_t&>();
+    if (list.size() <= rows) continue;
+    std::uint64_t left_out = list.size() - rows;
+    list.resize(rows);
+    analyze::Json& told = object[std::string(name) + "_left_out"];  // moves the lists
+    told = left_out + (told.is_null() ? 0 : told.get<std::uint64_t>());
+  }
+}
+
+void add_top(CLI::App& sub, Top& top, const std::string& help) {
+  constexpr std::size_t MOST = 1'000'000;
+  top.option = sub.add_option("--top", top.rows, help)
+                   ->type_name("N")
+                   ->check(CLI::Range(std::size_t{0}, MOST).description(""))
+                   ->capture_default_str();
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,120 @@
+#include "cli/started_command.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "util/exit_codes.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  result.reserve(strings.size() + 1);
+  for (std::string& string : strings) result.push_back(string.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+// Where a shell would find `program`; as it is if it names a path.
+std::string search_path(const std::string& program, const std::vector<std::string>& environment) {
+  if (program.find('/') != std::string::npos) return program;
+  std::string path = value_in(environment, "PATH");
+  if (path.empty()) path = "/usr/local/bin:/usr/bin:/bin";
+  std::string found;
+  for (std::size_t at = 0; at <= path.size();) {
+    std::size_t end = std::min(path.find(':', at), path.size());
+    std::string folder = end == at ? "." : path.substr(at, end - at);
+    std::string candidate = fmt::format("{}/{}", folder, program);
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    if (found.empty() && access(candidate.c_str(), F_OK) == 0) found = candidate;
+    at = end + 1;
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<StartedCommand> StartedCommand::prepare(const Options& options) {
+  std::string program = search_path(options.arguments.at(0), options.environment);
+  if (program.empty())
+    return Error{fmt::format("{}: command not found", options.arguments[0]),
+                 "give its path, or put its folder on PATH", exit_code::NOT_FOUND};
+  int go[2], failure[2];
+  if (pipe2(go, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) return errno_error("pipe");
+  Options given = options;
+  auto arguments = pointers(given.arguments);
+  auto environment = pointers(given.environment);
+
+  StartedCommand command;
+  command.program_ = program;
+  command.pid_ = fork();
+  if (command.pid_ < 0) return errno_error("starting the command");
+  if (command.pid_ == 0) {
+    // Only what is safe between fork and exec. Signals are as the caller left them: cudabpf blocks
+    // and ignores its own later, in the parent.
+    close(go[1]);
+    char byte;
+    if (read(go[0], &byte, 1) != 1) _exit(exit_code::FAILED);  // cudabpf gave up
+    int error = 0;
+    // Ambient capabilities are for tracing; those of the program's file go by themselves.
+    if (geteuid() != 0) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    if (options.user && !privileges::become(*options.user))
+      error = errno;
+    else
+      execve(program.c_str(), arguments.data(), environment.data());
+    if (!error) error = errno;
+    [[maybe_unused]] ssize_t told = write(failure[1], &error, sizeof(error));
+    _exit(error == ENOENT ? exit_code::NOT_FOUND : exit_code::CANNOT_EXECUTE);
+  }
+  close(go[0]);
+  close(failure[1]);
+  command.go_ = Fd(go[1]);
+  command.failure_ = Fd(failure[0]);
+  command.pidfd_ = Fd(static_cast<int>(syscall(SYS_pidfd_open, command.pid_, 0)));
+  return command;
+}
+
+StartedCommand::~StartedCommand() {
+  if (pid_ > 0 && go_ && !released_) {
+    go_.reset();  // the child sees the pipe's end and exits
+    waitpid(pid_, nullptr, 0);
+  }
+}
+
+Result<> StartedCommand::release() {
+  released_ = true;
+  // It may have been killed while it waited: its status tells.
+  if (write(go_.get(), "g", 1) != 1 && errno != EPIPE) return errno_error("releasing the command");
+  int error = 0;
+  ssize_t got;
+  do got = read(failure_.get(), &error, sizeof(error));
+  while (got < 0 && errno == EINTR);
+  failure_.reset();
+  if (got != sizeof(error)) return ok();  // the pipe closed on exec: it runs
+  bool missing = error == ENOENT;
+  bool file_is_there = access(program_.c_str(), F_OK) == 0;
+  return Error{fmt::format("cannot execute {}: {}", program_, std::strerror(error)),
+               !missing        ? "check its permissions, and those of its folders"
+               : file_is_there ? "the interpreter that its first line names is missing"
+                               : "give its path, or put its folder on PATH",
+               missing ? exit_code::NOT_FOUND : exit_code::CANNOT_EXECUTE};
+}
+
+std::optional<int> StartedCommand::status() {
+  if (status_) return status_;
+  int status = 0;
+  if (waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  status_ = WIFSIGNALED(status) ? exit_code::SIGNAL_BASE + WTERMSIG(status) : WEXITSTATUS(status);
+  return status_;
+}
+
+}  // namespace cudabpf::cli

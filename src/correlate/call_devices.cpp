@@ -1,0 +1,167 @@
+#include "correlate/call_devices.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+constexpr std::size_t MAX_DEPTH = 16;  // of a thread's contexts; of more, the last ones are known
+
+void push(std::vector<std::uint64_t>& stack, std::uint64_t context) {
+  if (stack.size() == MAX_DEPTH) stack.erase(stack.begin());
+  stack.push_back(context);
+}
+
+void pop(std::vector<std::uint64_t>& stack) {
+  if (!stack.empty()) stack.pop_back();
+}
+
+bool is_any_of(std::string_view name, auto... names) { return ((name == names) || ...); }
+
+bool has_role(const Function& function, Role role) {
+  for (const Argument& argument : function.arguments)
+    if (argument.role == role && !argument.out) return true;
+  return false;
+}
+
+// Pinned and physical memory belong to no context; what is freed, waited for by an event, taken
+// from a pool or copied between peers may be another's.
+bool works_on_one_device(const Function& function) {
+  if (function.type == "transfer") return function.op != "peer";
+  if (function.type == "sync") return function.op != "event";
+  if (function.type == "kernel" || function.type == "graph") return function.op == "launch";
+  if (function.type != "memory" || has_role(function, Role::pool)) return false;
+  return function.op == "set" ||
+         (function.op == "alloc" && is_any_of(function.kind, "device", "async", "managed"));
+}
+
+// One of a newer driver's, which the table does not have.
+bool may_change_contexts(const Function& function) {
+  return function.type == "other" &&
+         (function.name.starts_with("cuCtx") || function.name.starts_with("cuGreenCtx") ||
+          function.name.starts_with("cuDevicePrimaryCtx"));
+}
+
+bool makes_stream(const Function& function) {
+  return function.type == "stream" && function.op == "create";
+}
+
+}  // namespace
+
+bool CallDevices::follows(const Function& function) {
+  if (makes_stream(function)) return true;
+  bool may = function.type == "context" || function.type == "graphics";  // launches end here
+  return may && is_any_of(function.name, "cuCtxCreate", "cuGLCtxCreate", "cuVDPAUCtxCreate",
+                          "cuDevicePrimaryCtxRetain", "cuGreenCtxCreate", "cuCtxFromGreenCtx",
+                          "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxDestroy",
+                          "cuCtxDetach");
+}
+
+CallDevices::Device CallDevices::known(const OfProcess& process, std::uint64_t context) {
+  auto device = process.devices.find(context);
+  return device == process.devices.end() ? Device() : Device(device->second);
+}
+
+CallDevices::Device CallDevices::current(std::uint32_t pid, std::uint32_t tid) {
+  if (pid == last_pid_ && tid == last_tid_) return last_device_;
+  last_pid_ = pid;
+  last_tid_ = tid;
+  last_device_.reset();
+  auto process = processes_.find(pid);
+  if (process == processes_.end()) return last_device_;
+  auto stack = process->second.current.find(tid);
+  if (stack == process->second.current.end() || stack->second.empty()) return last_device_;
+  last_device_ = known(process->second, stack->second.back());
+  return last_device_;
+}
+
+CallDevices::Device CallDevices::device_of(std::uint32_t pid, std::uint32_t tid,
+                                           const Function& function,
+                                           std::span<const std::uint64_t> words,
+                                           const Details& details) {
+  if (!works_on_one_device(function)) return {};
+  auto of = [&](std::uint64_t handle) {
+    auto process = processes_.find(pid);
+    return process == processes_.end() ? Device() : known(process->second, handle);
+  };
+  constexpr std::uint64_t LAST_DEFAULT_STREAM = 2;
+  if (details.stream && *details.stream > LAST_DEFAULT_STREAM) return of(*details.stream);
+  if (has_role(function, Role::context)) return words.empty() ? Device() : of(words[0]);
+  return current(pid, tid);
+}
+
+void CallDevices::follow(const Call& call) {
+  const Function& function = *call.function;
+  if (may_change_contexts(function)) return process_gone(call.pid);
+  if (!follows(function)) return;
+  last_pid_ = 0;
+  make_room();
+  OfProcess& process = processes_[call.pid];
+  std::size_t before = process.size();
+  bool may_have_failed_before = is_any_of(function.name, "cuCtxDestroy", "cuCtxDetach");
+  if (!call.has_return || (call.result != 0 && may_have_failed_before))
+    process.current.erase(call.tid);  // whether it changed something is not known
+  else if (call.result == 0)
+    change(process, call);
+  kept_ += process.size() - before;
+}
+
+void CallDevices::make_room() {
+  if (bounds_.has_room(Table::contexts, kept_)) return;
+  OfProcess& most = largest_of(processes_);
+  bounds_.left_out(Table::contexts, most.size());
+  kept_ -= most.size();
+  most = {};
+}
+
+void CallDevices::change(OfProcess& process, const Call& call) {
+  std::string_view name = call.function->name;
+  std::uint64_t given = call.words.empty() ? 0 : call.words[0];
+  std::uint64_t made = call.outs.empty() ? 0 : call.outs[0];
+  Device current_device = makes_stream(*call.function) ? current(call.pid, call.tid) : Device();
+  auto& stack = process.current[call.tid];
+  auto learn = [&](Device device) {
+    process.devices.erase(made);  // another one may have had its address
+    if (made && device) process.devices[made] = *device;
+  };
+
+  if (makes_stream(*call.function)) {
+    bool green = name == "cuGreenCtxStreamCreate";
+    learn(green ? known(process, call.words.size() > 1 ? call.words[1] : 0) : current_device);
+  } else if (is_any_of(name, "cuCtxCreate", "cuGLCtxCreate", "cuVDPAUCtxCreate")) {
+    learn(call.details.device);
+    push(stack, made);
+  } else if (name == "cuDevicePrimaryCtxRetain" || name == "cuGreenCtxCreate") {
+    learn(call.details.device);
+  } else if (name == "cuCtxFromGreenCtx") {
+    learn(known(process, call.words.size() > 1 ? call.words[1] : 0));
+  } else if (name == "cuCtxSetCurrent") {
+    pop(stack);
+    if (given) push(stack, given);
+  } else if (name == "cuCtxPushCurrent") {
+    push(stack, given);
+  } else if (name == "cuCtxPopCurrent") {
+    pop(stack);
+  } else if (name == "cuCtxDestroy") {
+    if (!stack.empty() && stack.back() == given) pop(stack);
+    process.devices.erase(given);
+  } else if (name == "cuCtxDetach") {  // destroys it, if nobody else is attached to it
+    stack.clear();
+    process.devices.erase(given);
+  }
+}
+
+void CallDevices::thread_gone(std::uint32_t pid, std::uint32_t tid) {
+  last_pid_ = 0;
+  auto process = processes_.find(pid);
+  if (process != processes_.end()) kept_ -= process->second.current.erase(tid);
+}
+
+void CallDevices::process_gone(std::uint32_t pid) {
+  last_pid_ = 0;
+  auto process = processes_.find(pid);
+  if (process == processes_.end()) return;
+  kept_ -= process->second.size();
+  processes_.erase(process);
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,45 @@
+// Who the traced processes are. The kernel side says when one starts, forks, execs and exits; /proc
+// says more, while the process lives.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "cudabpf/sink.hpp"
+#include "decode/record.hpp"
+#include "util/system/procfs.hpp"
+
+namespace cudabpf {
+
+class TracedProcesses {
+ public:
+  using Lookup = std::function<ProcessIdentity(std::uint32_t pid)>;
+
+  TracedProcesses(Sink& sink, Lookup lookup) : sink_(sink), lookup_(std::move(lookup)) {}
+
+  void on_record(const Record& record, std::uint64_t ts);
+  // Is there nothing new in this record? Two threads may tell of one process's start or exit.
+  bool is_repeated(const Record& record) const;
+  // A process that is traced from now on, and that the kernel side will not announce.
+  void announce(std::uint32_t pid, std::uint64_t ts);
+  bool known(std::uint32_t pid) const { return known_.contains(pid); }
+  std::size_t alive() const { return known_.size(); }
+  std::vector<std::uint32_t> pids() const;
+  // One whose exit was not told.
+  void forget(std::uint32_t pid) { known_.erase(pid); }
+
+ private:
+  void emit(Process::Op op, std::uint32_t pid, std::uint64_t ts, const abi::cb_process* record);
+
+  Sink& sink_;
+  Lookup lookup_;
+  // When each began, on CLOCK_BOOTTIME in ns; 0 where that could not be known. Tells a process from
+  // an earlier one with its pid.
+  std::unordered_map<std::uint32_t, std::uint64_t> known_;
+  std::uint32_t last_gone_ = 0;
+  std::uint64_t last_gone_began_ = 0;
+};
+
+}  // namespace cudabpf

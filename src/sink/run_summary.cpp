@@ -1,0 +1,204 @@
+#include "sink/run_summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "util/page/page.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+constexpr std::size_t MAX_DRIVER = 10;
+constexpr std::size_t MAX_FUNCTIONS = 12, MAX_KERNELS = 8, MAX_TRANSFERS = 6, MAX_ERRORS = 8;
+
+// A word of a shell command line.
+std::string shell_word(const std::string& path) {
+  auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) ||
+           std::string_view("/._-+,:@%").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!path.empty() && std::all_of(path.begin(), path.end(), is_plain)) return path;
+  if (printable(path) != path) {  // what bash and zsh take for bytes that are not shown
+    std::string word = "$'";
+    for (unsigned char c : path)
+      word += is_plain(c) ? std::string(1, static_cast<char>(c)) : fmt::format("\\x{:02x}", c);
+    return word + "'";
+  }
+  std::string word = "'";
+  for (char c : path) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+void add_calls(Page& page, const std::vector<Stats::Calls>& all) {
+  page.heading("calls", {"count", "total", "mean", "p99", "errors"});
+  // One that is left out takes as much room as the line that says so.
+  std::size_t shown = all.size() <= MAX_FUNCTIONS + 1 ? all.size() : MAX_FUNCTIONS;
+  Stats::Calls rest;
+  for (std::size_t i = 0; i < all.size(); i++) {
+    const Stats::Calls& calls = all[i];
+    const Durations& times = calls.durations;
+    bool timed = times.count() > 0;
+    if (i < shown) {
+      page.row(calls.name,
+               {human_count(calls.count), timed ? human_time(times.total()) : "-",
+                timed ? human_time(times.mean()) : "-",
+                timed ? human_time(times.quantile(0.99)) : "-", figure_or_blank(calls.errors)});
+      continue;
+    }
+    rest.count += calls.count;
+    rest.errors += calls.errors;
+    rest.durations.add(times);
+  }
+  if (shown < all.size())
+    page.row(fmt::format("{} more functions", all.size() - shown),
+             {human_count(rest.count), human_time(rest.durations.total()), "", "",
+              figure_or_blank(rest.errors)});
+}
+
+void add_memory(Page& page, const Stats& stats) {
+  bool any = false;
+  for (std::size_t i = 0; i < MEMORY_KINDS; i++) {
+    const MemoryFigures& memory = stats.memory[i];
+    if (!memory.allocations) continue;
+    if (!any) page.heading("memory", {"allocs", "allocated", "freed", "peak", "held"});
+    any = true;
+    page.row(std::string(to_string(static_cast<MemoryKind>(i))),
+             {human_count(memory.allocations), human_bytes(memory.allocated),
+              human_bytes(memory.freed), human_bytes(memory.peak), human_bytes(memory.held)});
+  }
+}
+
+void add_transfers(Page& page, const std::vector<Stats::Transfers>& all) {
+  if (all.empty()) return;
+  page.heading("transfers", {"count", "bytes", "mean"});
+  for (std::size_t i = 0; i < std::min(all.size(), MAX_TRANSFERS); i++)
+    page.row(all[i].op + (all[i].async ? " async" : ""),
+             {human_count(all[i].count), human_bytes(all[i].bytes),
+              human_bytes(all[i].bytes / all[i].count)});
+}
+
+void add_kernels(Page& page, const std::vector<Stats::Launches>& all) {
+  if (all.empty()) return;
+  std::uint64_t total = 0;
+  for (const auto& launches : all) total += launches.count;
+  page.heading("kernels", {"launches", "share"});
+  std::size_t shown = all.size() <= MAX_KERNELS + 1 ? all.size() : MAX_KERNELS;
+  auto row = [&](const std::string& name, std::uint64_t count) {
+    double share = 100.0 * static_cast<double>(count) / static_cast<double>(total);
+    page.row(name, {human_count(count), fmt::format("{:.1f} %", share)});
+  };
+  std::uint64_t rest = total;
+  for (std::size_t i = 0; i < shown; i++) {
+    row(all[i].kernel.empty() ? "(name not known)" : all[i].kernel, all[i].count);
+    rest -= all[i].count;
+  }
+  if (rest) row(fmt::format("{} more kernels", all.size() - shown), rest);
+}
+
+void add_driver(Page& page, const Stats& stats) {
+  if (!stats.driver_groups.empty())
+    page.heading("asked of the driver", {"count", "total", "mean", "p99", "failed"});
+  for (const auto& of : stats.driver_groups)
+    page.row(of.name, {human_count(of.count), human_time(of.durations.total()),
+                       human_time(of.durations.mean()), human_time(of.durations.quantile(0.99)),
+                       figure_or_blank(of.failed)});
+  if (!stats.ioctls.empty()) page.heading("most often", {"count", "total", "failed"});
+  for (std::size_t i = 0; i < std::min(stats.ioctls.size(), MAX_DRIVER); i++)
+    page.row(stats.ioctls[i].name,
+             {human_count(stats.ioctls[i].count), human_time(stats.ioctls[i].durations.total()),
+              figure_or_blank(stats.ioctls[i].failed)});
+  if (!stats.driver_callers.empty()) page.heading("by", {"calls", "ioctls", "in them"});
+  for (std::size_t i = 0; i < std::min(stats.driver_callers.size(), MAX_DRIVER); i++) {
+    const Stats::Caller& caller = stats.driver_callers[i];
+    page.row(caller.name,
+             {human_count(caller.calls), human_count(caller.ioctls), human_time(caller.time)});
+  }
+}
+
+void add_errors(Page& page, const std::vector<Stats::Errors>& all) {
+  if (all.empty()) return;
+  page.heading("errors", {"count"});
+  for (std::size_t i = 0; i < std::min(all.size(), MAX_ERRORS); i++)
+    page.row(fmt::format("{:<28} {}", all[i].name, all[i].error), {human_count(all[i].count)});
+}
+
+void add_gpu_errors(Page& page, const std::vector<Stats::Xid>& all) {
+  if (all.empty()) return;
+  page.heading("GPU errors", {"count"});
+  for (const Stats::Xid& xid : all)
+    page.row(fmt::format("Xid {} on {}", xid.number, xid.device), {human_count(xid.count)});
+  for (const Stats::Xid& xid : all)
+    if (!xid.meaning.empty()) page.paragraph(fmt::format("{}: {}", xid.number, xid.meaning), 4);
+}
+
+void add_losses(Page& page, const Totals& totals, std::uint64_t unwritten) {
+  bool any = false;
+  for (std::size_t i = 0; i < LOSS_COUNT; i++) {
+    auto reason = static_cast<Loss>(i);
+    std::uint64_t count = totals.losses[i] + (reason == Loss::output ? unwritten : 0);
+    if (!count) continue;
+    if (!any) page.heading("lost");
+    any = true;
+    page.line(fmt::format("  {} {}{}", with_commas(count), info(reason).name,
+                          info(reason).degraded ? " (events are there, but poorer)" : ""));
+    page.paragraph(info(reason).advice, 4);
+  }
+}
+
+// One that finds something.
+std::string suggested_query(const Stats& stats) {
+  if (!stats.errors.empty()) return "select(.error) | {ts, name, error}";
+  std::uint64_t longest = 0;
+  for (const Stats::Calls& calls : stats.calls) longest = std::max(longest, calls.durations.max());
+  if (!longest) return "select(.type == \"process\") | {ts, op, pid, cmdline}";
+  return fmt::format("select(.duration_us > {}) | {{ts, name, duration_us}}", longest / 2 / 1000);
+}
+
+void add_trace(Page& page, const Stats& stats, const TraceWritten& written) {
+  if (written.path == "-") return;
+  page.heading("trace");
+  page.line(fmt::format(
+      "  {}  {}{}, {}{}", written.path,
+      written.files > 1 ? fmt::format("the last of {} files; in all: ", written.files) : "",
+      human_bytes(written.bytes), count_of(written.lines, "line", "lines"),
+      written.complete ? "" : "; its end could not be written"));
+  std::string query = suggested_query(stats);
+  std::string file = shell_word(written.path);
+  page.heading("next");
+  if (written.files <= 1) page.line(fmt::format("  cudabpf summary {}", file));
+  page.line(written.path.ends_with(".zst") ? fmt::format("  zstd -dc {} | jq -c '{}'", file, query)
+                                           : fmt::format("  jq -c '{}' {}", query, file));
+  page.line("  cudabpf schema    what every field means");
+}
+
+}  // namespace
+
+std::string render_summary(const Stats& stats, const Totals& totals,
+                           const std::optional<TraceWritten>& written, const Terminal& terminal) {
+  Page page(terminal);
+  const EventCounts& counts = totals.counts;
+  page.heading(fmt::format(
+      "{} of {} in {}{}", count_of(stats.count, "call", "calls"),
+      count_of(stats.processes, "process", "processes"), human_time(totals.duration_ns),
+      counts.unfinished ? fmt::format("; {} unfinished", with_commas(counts.unfinished)) : ""));
+  if (!stats.calls.empty()) add_calls(page, stats.calls);
+  add_memory(page, stats);
+  add_transfers(page, stats.transfers);
+  add_kernels(page, stats.launches);
+  add_driver(page, stats);
+  add_errors(page, stats.errors);
+  add_gpu_errors(page, stats.xids);
+  if (counts.read_faults) {
+    page.heading("not readable");
+    page.line(fmt::format("  {} with pointers to what could not be read: \"read_fault\" marks them",
+                          count_of(counts.read_faults, "event", "events")));
+  }
+  add_losses(page, totals, written ? written->lost : 0);
+  if (written) add_trace(page, stats, *written);
+  return page.take();
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,91 @@
+#include "util/console/terminal.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+namespace cudabpf {
+
+namespace {
+
+unsigned width_of(int fd) {
+  if (const char* columns = std::getenv("COLUMNS")) {
+    unsigned width = 0;
+    std::from_chars(columns, columns + std::strlen(columns), width);
+    if (width) return width;
+  }
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+// Three digits that matter.
+std::string scaled(double value, const char* unit) {
+  int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f} {}", value, decimals, unit);
+}
+
+}  // namespace
+
+Terminal terminal_of(int fd) {
+  Terminal terminal;
+  terminal.is_terminal = ::isatty(fd) == 1;
+  const char* term = std::getenv("TERM");
+  const char* no_color = std::getenv("NO_COLOR");
+  terminal.color =
+      terminal.is_terminal && !(no_color && *no_color) && term && std::string_view(term) != "dumb";
+  if (unsigned width = width_of(fd)) terminal.width = width;
+  return terminal;
+}
+
+std::string with_commas(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
+  return digits;
+}
+
+std::string count_of(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", with_commas(count), count == 1 ? one : many);
+}
+
+std::string human_count(std::uint64_t number) {
+  if (number < 100'000'000) return with_commas(number);
+  auto value = static_cast<double>(number);
+  if (number < 999'500'000) return scaled(value / 1e6, "M");
+  return value < 999.5e9 ? scaled(value / 1e9, "G") : scaled(value / 1e12, "T");
+}
+
+std::string between_gpus(std::int64_t source, std::int64_t destination) {
+  return fmt::format("GPU {} to GPU {}", source, destination);
+}
+
+std::string human_bytes(std::uint64_t bytes) {
+  constexpr const char* UNITS[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  auto value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; value >= 1023.5 && unit + 1 < std::size(UNITS); unit++) value /= 1024;
+  return scaled(value, UNITS[unit]);
+}
+
+std::string human_time(std::uint64_t ns) {
+  if (ns < 1000) return fmt::format("{} ns", ns);
+  auto value = static_cast<double>(ns);
+  if (ns < 999'500) return scaled(value / 1e3, "µs");
+  if (ns < 999'500'000) return scaled(value / 1e6, "ms");
+  if (ns < 1000'000'000'000) return scaled(value / 1e9, "s");
+  constexpr std::uint64_t HOUR = 3'600'000'000'000;
+  if (ns < 100 * HOUR) return clock_time(ns) + (ns < HOUR ? " min" : " h");
+  return scaled(value / static_cast<double>(24 * HOUR), "d");
+}
+
+std::string clock_time(std::uint64_t ns) {
+  std::uint64_t seconds = ns / 1'000'000'000;
+  std::string text = fmt::format("{:02}:{:02}", seconds / 60 % 60, seconds % 60);
+  return seconds < 3600 ? text : fmt::format("{}:{}", seconds / 3600, text);
+}
+
+}  // namespace cudabpf

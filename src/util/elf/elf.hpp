@@ -1,0 +1,94 @@
+// Shared libraries as files: which functions they export, and where a uprobe on each goes.
+//
+// The bytes may come from any process's file system, so they are hostile: every read is checked
+// against the image, and work and memory are bounded, also by fixed limits far above what any
+// linker makes: a sparse file may claim to be as large as it likes. Those of strangers are read in
+// a process of its own (util/elf/elf_reader.hpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "util/result.hpp"
+#include "util/system/fd.hpp"
+
+namespace cudabpf::elf {
+
+enum class Machine { x86_64, aarch64 };
+std::string_view name_of(Machine machine);  // "x86-64", "AArch64"
+
+// Where a file's bytes come from.
+class Source {
+ public:
+  explicit Source(uint64_t size) : size_(size) {}
+  virtual ~Source() = default;
+  uint64_t size() const { return size_; }
+  // All of what is asked for, or false: it ends before, or was cut short meanwhile.
+  virtual bool read(uint64_t offset, std::span<std::byte> out) const = 0;
+
+ private:
+  uint64_t size_;
+};
+std::shared_ptr<const Source> bytes_in_memory(std::span<const std::byte> bytes);  // a view
+// By pread, never mapped: whoever may cut a mapped file short ends those who look at it.
+std::shared_ptr<const Source> bytes_of_file(int fd, uint64_t size);
+
+struct Function {
+  std::string name;      // without a version suffix
+  uint64_t address = 0;  // the symbol's value: an address relative to the library's load base
+  uint64_t offset = 0;   // where its first byte lies in the file: what a uprobe wants
+  uint64_t size = 0;     // 0 where the symbol does not say
+  bool weak = false;
+  bool ifunc = false;  // the address is the resolver's, not that of the code which runs
+};
+
+// A 64-bit little-endian executable or shared library.
+class Image {
+ public:
+  // Refuses everything else with a message that says what the file seems to be.
+  static Result<Image> parse(std::shared_ptr<const Source> source);
+  static Result<Image> open(const Fd& fd);  // which the image needs no longer than it is there
+
+  Machine machine() const { return machine_; }
+  const std::string& build_id() const { return build_id_; }  // lower-case hex; empty if none
+  const std::string& soname() const { return soname_; }      // empty if none
+
+  // The functions that the dynamic symbol table exports and whose names begin with `prefix`, in
+  // the table's order. Two names, or two versions of a name, may share an offset. Names that add
+  // up to more than the file come from no linker: those from there on are counted in `left_out`.
+  std::vector<Function> functions(std::string_view prefix, uint64_t* left_out = nullptr) const;
+
+  // The first bytes of a function's code: fewer than `count` at the end of its segment.
+  std::vector<std::byte> code(const Function& function, size_t count = 16) const;
+
+ private:
+  friend class Parser;
+  struct Segment {
+    uint64_t offset = 0, address = 0, size = 0;  // size: of what the file holds of it
+    bool executable = false;
+  };
+  struct Extent {
+    uint64_t offset = 0, size = 0;
+  };
+
+  explicit Image(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
+  bool contains(uint64_t offset, uint64_t size) const;
+  template <typename T>
+  bool read(uint64_t offset, T& out) const;
+  std::string read_text(uint64_t offset, uint64_t size) const;  // empty if it is not all there
+  std::string_view string_at(uint64_t index) const;
+  const Segment* segment_of(uint64_t address) const;
+
+  std::shared_ptr<const Source> source_;
+  Machine machine_ = Machine::x86_64;
+  std::vector<Segment> segments_;  // PT_LOAD
+  std::string symbols_, strings_;  // the bytes of .dynsym and .dynstr
+  std::string build_id_, soname_;
+};
+
+}  // namespace cudabpf::elf

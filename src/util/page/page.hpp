@@ -1,0 +1,66 @@
+// Tables and paragraphs for a terminal: names to the left, figures to the right.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "util/console/terminal.hpp"
+#include "util/text/printable.hpp"
+
+namespace cudabpf {
+
+class Page {
+ public:
+  static constexpr unsigned MIN_WIDTH = 80, MAX_WIDTH = 110;
+
+  explicit Page(const Terminal& terminal, unsigned max_width = MAX_WIDTH);
+
+  // Whatever text is given here is made printable, but for that of painted(). Blanks at its end are
+  // left out.
+  void line(std::string_view text);
+  // Lines with colours, of which every piece of foreign text is printable already.
+  void painted(std::string_view text) {
+    (text_ += text.substr(0, text.find_last_not_of(' ') + 1)) += '\n';
+  }
+  void blank() { text_ += '\n'; }
+  void heading(std::string_view name, std::span<const std::string_view> columns);
+  void heading(std::string_view name, std::initializer_list<std::string_view> columns = {}) {
+    heading(name, std::span(columns.begin(), columns.size()));
+  }
+  // What is too long for its place is cut.
+  void row(const std::string& name, std::span<const std::string> figures);
+  void row(const std::string& name, std::initializer_list<std::string> figures) {
+    row(name, std::span(figures.begin(), figures.size()));
+  }
+  // Text that is broken between words, each line after `indent` blanks.
+  void paragraph(std::string_view text, std::size_t indent);
+  // A paragraph behind a word that says what it is about.
+  void term(std::string_view word, std::string_view text);
+
+  // A table had no room for that column.
+  void leave_out(std::string_view column);
+  // Which those were, and how to see them.
+  void say_left_out();
+
+  unsigned width() const { return width_; }
+  bool color() const { return color_; }
+  bool empty() const { return text_.empty(); }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::size_t name_width() const;
+
+  unsigned width_, max_width_;
+  bool color_;
+  std::size_t columns_ = 0;
+  std::string text_;
+  std::vector<std::string> left_out_;  // names of columns, in the order in which they were missed
+};
+
+std::string figure_or_blank(std::uint64_t count);
+
+}  // namespace cudabpf

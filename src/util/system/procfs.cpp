@@ -1,0 +1,262 @@
+#include "util/system/procfs.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <climits>
+#include <memory>
+#include <set>
+
+#include "util/system/fd.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+constexpr size_t kMaxFile = 64u << 20;       // the maps of a process with half a million mappings
+constexpr size_t kMaxArguments = 16u << 10;  // more of a command line than anybody reads
+constexpr size_t kMaxCgroup = 64u << 10;
+constexpr std::string_view kDeleted = " (deleted)";
+
+std::string read_file(const std::string& path, size_t most = kMaxFile) {
+  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  if (!fd) return text;
+  char buffer[16384];
+  ssize_t got;
+  while (text.size() < most && (got = read(fd.get(), buffer, sizeof buffer)) > 0) {
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  if (text.size() > most) text.resize(most);
+  return text;
+}
+
+std::string read_link(const std::string& path) {
+  char target[PATH_MAX];
+  ssize_t size = readlink(path.c_str(), target, sizeof target);
+  return size < 0 ? std::string{} : std::string(target, static_cast<size_t>(size));
+}
+
+// Whether the text is a number as a whole; the value stays as it was if not.
+template <typename T>
+bool parse_number(std::string_view text, T& value, int base = 10) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+// Takes what stands before the separator (all, if there is none) off the text.
+std::string_view take(std::string_view& text, char separator) {
+  size_t end = std::min(text.find(separator), text.size());
+  std::string_view field = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return field;
+}
+
+std::vector<std::string> split_strings(std::string_view text) {
+  std::vector<std::string> strings;
+  while (!text.empty()) strings.emplace_back(take(text, '\0'));
+  return strings;
+}
+
+// The value of "Name:\tvalue" in /proc/PID/status.
+std::string_view status_field(std::string_view status, std::string_view name) {
+  while (!status.empty()) {
+    std::string_view line = take(status, '\n');
+    if (!line.starts_with(name) || line.substr(name.size(), 2) != ":\t") continue;
+    return line.substr(name.size() + 2);
+  }
+  return {};
+}
+
+struct Stat {
+  std::string comm;
+  pid_t ppid = 0;
+  uint64_t start_ticks = 0;
+};
+
+// "42 (comm) S 1 ...": comm may hold anything, so its end is the last parenthesis of all.
+Stat parse_stat(std::string_view text) {
+  Stat stat;
+  size_t open = text.find('('), close = text.rfind(')');
+  if (open == text.npos || close == text.npos || close < open) return stat;
+  stat.comm = text.substr(open + 1, close - open - 1);
+  std::string_view rest = text.substr(close + 1);
+  take(rest, ' ');
+  for (int field = 3; !rest.empty(); field++) {  // as proc(5) counts them
+    std::string_view value = take(rest, ' ');
+    if (field == 4) parse_number(value, stat.ppid);
+    if (field == 22) parse_number(value, stat.start_ticks);
+  }
+  return stat;
+}
+
+std::vector<pid_t> numbered_entries(const std::string& folder) {
+  std::vector<pid_t> numbers;
+  std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
+  if (!listing) return numbers;
+  while (dirent* entry = readdir(listing.get())) {
+    pid_t number = 0;
+    if (parse_number(entry->d_name, number) && number > 0) numbers.push_back(number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// The kernel writes a newline in a path as \012, and nothing else so: other backslashes are real.
+std::string unescape_path(std::string_view path) {
+  std::string plain;
+  for (size_t at; (at = path.find("\\012")) != path.npos; path.remove_prefix(at + 4)) {
+    plain.append(path.substr(0, at)) += '\n';
+  }
+  return plain.append(path);
+}
+
+bool strip_deleted(std::string_view& path) {
+  if (!path.ends_with(kDeleted)) return false;
+  path.remove_suffix(kDeleted.size());
+  return true;
+}
+
+}  // namespace
+
+std::optional<Mapping> parse_mapping(std::string_view line) {
+  // "7f3c00000000-7f3c00021000 r-xp 00001000 fe:01 42    /usr/lib/libcuda.so.1 (deleted)"
+  Mapping mapping;
+  bool sound = parse_number(take(line, '-'), mapping.start, 16);
+  sound &= parse_number(take(line, ' '), mapping.end, 16);
+  mapping.perms = take(line, ' ');
+  sound &= mapping.perms.size() == 4;
+  sound &= parse_number(take(line, ' '), mapping.offset, 16);
+  sound &= parse_number(take(line, ':'), mapping.major, 16);
+  sound &= parse_number(take(line, ' '), mapping.minor, 16);
+  sound &= parse_number(take(line, ' '), mapping.inode);
+  if (!sound || mapping.end < mapping.start) return {};
+  // The kernel pads with blanks up to the path, which begins with '/' or '['.
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  mapping.deleted = strip_deleted(line);
+  mapping.path = unescape_path(line);
+  return mapping;
+}
+
+std::vector<Mapping> parse_maps(std::string_view text) {
+  std::vector<Mapping> mappings;
+  while (!text.empty()) {
+    if (std::optional<Mapping> mapping = parse_mapping(take(text, '\n'))) {
+      mappings.push_back(std::move(*mapping));
+    }
+  }
+  return mappings;
+}
+
+std::string ProcessIdentity::cmdline() const { return fmt::format("{}", fmt::join(args, " ")); }
+
+std::string Procfs::path(pid_t pid, std::string_view name) const {
+  return fmt::format("{}/{}/{}", root_, pid, name);
+}
+
+ProcessIdentity Procfs::process(pid_t pid) const {
+  ProcessIdentity process;
+  process.pid = pid;
+  Stat stat = parse_stat(read_file(path(pid, "stat")));
+  process.ppid = stat.ppid;
+  process.comm = std::move(stat.comm);
+  static const auto ticks_per_second = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  process.start_ns = stat.start_ticks * (1'000'000'000 / ticks_per_second);
+
+  process.args = split_strings(read_file(path(pid, "cmdline"), kMaxArguments));
+  std::string exe = read_link(path(pid, "exe"));
+  std::string_view exe_path = exe;
+  process.exe_deleted = strip_deleted(exe_path);
+  process.exe = exe_path;
+
+  std::string status = read_file(path(pid, "status"));
+  std::string_view uids = status_field(status, "Uid");
+  uid_t uid = 0;
+  if (parse_number(take(uids, '\t'), uid)) process.uid = uid;
+  for (std::string_view pids = status_field(status, "NSpid"); !pids.empty();) {
+    pid_t inner = 0;
+    if (parse_number(take(pids, '\t'), inner)) process.ns_pids.push_back(inner);
+  }
+
+  process.cgroup = read_file(path(pid, "cgroup"), kMaxCgroup);
+  std::string mount = read_link(path(pid, "ns/mnt"));  // "mnt:[4026531840]"
+  std::string_view inode = mount;
+  take(inode, '[');
+  parse_number(take(inode, ']'), process.mount_namespace);
+  process.threads = threads(pid);
+  return process;
+}
+
+bool Procfs::exists(pid_t pid) const { return access(path(pid, "stat").c_str(), F_OK) == 0; }
+
+std::vector<pid_t> Procfs::pids() const { return numbered_entries(root_); }
+
+std::vector<pid_t> Procfs::threads(pid_t pid) const { return numbered_entries(path(pid, "task")); }
+
+std::vector<std::pair<pid_t, pid_t>> Procfs::parents() const {
+  // task/TID/children is quicker, but not in every kernel, and lists one thread's children only.
+  std::vector<std::pair<pid_t, pid_t>> found;
+  for (pid_t pid : pids()) found.emplace_back(pid, parse_stat(read_file(path(pid, "stat"))).ppid);
+  return found;
+}
+
+std::vector<pid_t> Procfs::ancestors(pid_t pid) const {
+  std::vector<pid_t> found;
+  std::set<pid_t> seen = {pid};  // pids that are reused during the walk could make a circle
+  while ((pid = parse_stat(read_file(path(pid, "stat"))).ppid) > 0 && seen.insert(pid).second) {
+    found.push_back(pid);
+  }
+  return found;
+}
+
+std::vector<Mapping> Procfs::maps(pid_t pid) const {
+  auto mappings = parse_maps(read_file(path(pid, "maps")));
+  if (!mappings.empty()) return mappings;
+  // A main thread that has ended has no memory; those that run on have all of it.
+  for (pid_t tid : threads(pid)) {
+    if (tid == pid) continue;
+    mappings = parse_maps(read_file(path(pid, fmt::format("task/{}/maps", tid))));
+    if (!mappings.empty()) break;
+  }
+  return mappings;
+}
+
+pid_t Procfs::process_of(pid_t tid) const { return status_pid(tid, "Tgid"); }
+
+pid_t Procfs::tracer(pid_t pid) const { return status_pid(pid, "TracerPid"); }
+
+pid_t Procfs::status_pid(pid_t pid, std::string_view field) const {
+  std::string status = read_file(path(pid, "status"));
+  pid_t value = 0;
+  parse_number(status_field(status, field), value);
+  return value;
+}
+
+std::vector<std::string> Procfs::environment(pid_t pid) const {
+  return split_strings(read_file(path(pid, "environ")));
+}
+
+std::vector<pid_t> Procfs::find_by_name(std::string_view name) const {
+  std::vector<pid_t> found;
+  if (name.empty()) return found;
+  for (pid_t pid : pids()) {
+    std::string exe = read_link(path(pid, "exe"));
+    std::string_view exe_path = exe;
+    strip_deleted(exe_path);
+    std::string cmdline = read_file(path(pid, "cmdline"), kMaxArguments);
+    std::string_view args = cmdline;
+    if (parse_stat(read_file(path(pid, "stat"))).comm == name || base_name(exe_path) == name ||
+        base_name(take(args, '\0')) == name) {
+      found.push_back(pid);
+    }
+  }
+  return found;
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,77 @@
+// What /proc says of processes. Processes die while they are read: whatever is missing is left
+// empty, and nothing here fails.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cudabpf {
+
+// One line of /proc/PID/maps.
+struct Mapping {
+  uint64_t start = 0, end = 0;
+  std::string perms;  // "r-xp"
+  uint64_t offset = 0;
+  uint32_t major = 0, minor = 0;
+  uint64_t inode = 0;
+  std::string path;      // empty for anonymous memory; "[heap]", "[vdso]" and the like as they are
+  bool deleted = false;  // the file has been unlinked since; " (deleted)" is not part of `path`
+
+  bool executable() const { return perms.size() > 2 && perms[2] == 'x'; }
+};
+std::optional<Mapping> parse_mapping(std::string_view line);
+std::vector<Mapping> parse_maps(std::string_view text);  // lines that do not parse are left out
+
+struct ProcessIdentity {
+  pid_t pid = 0;
+  pid_t ppid = 0;
+  std::string comm;
+  std::vector<std::string> args;  // as far as 16 KiB of them reach
+  std::string exe;                // as the process's own mount namespace names it
+  bool exe_deleted = false;
+  std::optional<uid_t> uid;    // the real one
+  std::vector<pid_t> ns_pids;  // outermost pid namespace first; more than one in a container
+  uint64_t start_ns = 0;  // on CLOCK_BOOTTIME, to the clock tick (10 ms); tells reused pids apart
+  std::string cgroup;     // the text of /proc/PID/cgroup; see util/system/container.hpp
+  uint64_t mount_namespace = 0;  // its inode number
+  std::vector<pid_t> threads;    // in ascending order
+
+  std::string cmdline() const;  // args joined with spaces
+};
+
+// A /proc, or a folder of the same shape (for tests).
+class Procfs {
+ public:
+  explicit Procfs(std::string root = "/proc") : root_(std::move(root)) {}
+
+  ProcessIdentity process(pid_t pid) const;
+  bool exists(pid_t pid) const;
+  std::vector<pid_t> pids() const;                       // in ascending order, as all lists here
+  std::vector<std::pair<pid_t, pid_t>> parents() const;  // of each process its parent
+  std::vector<pid_t> ancestors(pid_t pid) const;  // the parent first, then its parent, up to init
+  std::vector<pid_t> threads(pid_t pid) const;
+  std::vector<Mapping> maps(pid_t pid) const;  // also where its main thread has ended
+  // The process that a thread, or a process, belongs to; 0: there is none.
+  pid_t process_of(pid_t tid) const;
+  pid_t tracer(pid_t pid) const;                          // the debugger that has it; 0: none
+  std::vector<std::string> environment(pid_t pid) const;  // "NAME=value" each
+
+  // Processes whose comm, or the last part of whose exe or argv[0], is `name`.
+  std::vector<pid_t> find_by_name(std::string_view name) const;
+
+  // "/proc/PID/NAME", to open: path(42, "root/usr/lib/libcuda.so.1").
+  std::string path(pid_t pid, std::string_view name) const;
+
+ private:
+  pid_t status_pid(pid_t pid, std::string_view field) const;
+
+  std::string root_;
+};
+
+}  // namespace cudabpf
