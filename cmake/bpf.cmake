@@ -36,7 +36,7 @@ add_custom_command(
   DEPENDS ${GENERATED}/cudabpf.${BPF_ARCH}.o)
 add_custom_target(bpf_skeleton DEPENDS ${GENERATED}/cudabpf.skel.h)
 
-file(GLOB_RECURSE CLI_SOURCES CONFIGURE_DEPENDS src/collect/*.cpp src/cli/*.cpp)
+file(GLOB_RECURSE CLI_SOURCES CONFIGURE_DEPENDS src/collect/bpf/*.cpp src/cli/*.cpp)
 add_executable(cudabpf src/main.cpp ${CLI_SOURCES})
 add_dependencies(cudabpf bpf_skeleton generated_sources)
 target_include_directories(cudabpf SYSTEM PRIVATE ${GENERATED})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns include/cudabpf/cuda_api.tsv into the C++ table that src/decode/cuda_api.cpp includes.
+"""Turns include/cudabpf/cuda_api.tsv into the C++ table that src/tables/cuda_api.cpp includes.
 
 A mistake in the table is an error here, with its line, not a wrong trace later."""
 import re

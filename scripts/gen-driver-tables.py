@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns the tables of include/cudabpf/driver/ into the C++ that src/decode/driver_tables.cpp includes.
+"""Turns the tables of include/cudabpf/driver/ into the C++ that src/tables/driver_tables.cpp includes.
 
 A mistake in a table is an error here, with its line, not a wrong trace later."""
 import re

@@ -7,8 +7,6 @@
 #include <span>
 #include <string_view>
 
-#include "cudabpf/abi.h"
-
 namespace cudabpf {
 
 enum class Profile : std::uint8_t { light, default_, full };
@@ -111,11 +109,7 @@ struct Function {
 std::span<const Function> cuda_functions();
 const Function* find_function(std::string_view symbol);
 
-// The plan that the probes of `function` carry. `id` is its index in the probe set.
-abi::cb_plan plan_for(const Function& function, std::uint16_t id);
-// The plan for a symbol that the table does not know: its raw register arguments.
-abi::cb_plan plan_for_unknown(std::uint16_t id);
-// A description of such a symbol; `symbol` must outlive it.
+// A description of a symbol that the table does not know; `symbol` must outlive it.
 Function unknown_function(std::string_view symbol);
 
 // "CUDA_ERROR_OUT_OF_MEMORY", or empty for a number that is not known.

@@ -1,15 +1,32 @@
-// What an operation on one of the NVIDIA driver's devices is, for all stages after decoding.
+// What the NVIDIA driver's versions, devices, ioctls and statuses are, for every stage.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace cudabpf {
 
+// "580.159.04". Layouts and names differ between versions; of an unknown one (all zero) what all
+// known versions agree on is decoded, and the newest names are taken.
+struct DriverVersion {
+  std::uint16_t major = 0, minor = 0, patch = 0;
+  auto operator<=>(const DriverVersion&) const = default;
+  bool known() const { return major != 0; }
+  static DriverVersion parse(std::string_view text);
+};
+
 // Which of its devices.
 enum class DriverNode : std::uint8_t { ctl, gpu, uvm, uvm_tools, modeset, caps, other };
+
+// One of them, by its number.
+struct DriverDevice {
+  DriverNode node = DriverNode::other;
+  std::string name;  // "nvidia0"
+};
 
 // What an ioctl is about, for figures and for readers who do not know the driver.
 enum class DriverGroup : std::uint8_t {
@@ -41,5 +58,11 @@ struct IoctlDetails {
   std::string_view value_name;         // "timeslice_us"
   bool privileged_firmware = false;    // the control is carried out by the GPU's own firmware (GSP)
 };
+
+// "NV_OK", "NV_ERR_INVALID_ARGUMENT"; empty: not known.
+std::string_view driver_status_name(std::uint32_t status);
+
+// What an Xid number means, in a few words; empty: not known.
+std::string_view xid_meaning(std::uint32_t xid);
 
 }  // namespace cudabpf

@@ -136,8 +136,8 @@ void CaptureFlags::add_to(CLI::App& app, bool can_follow) {
   app.add_flag("-q,--quiet", quiet, "No status line, no hints, no summary");
 }
 
-Result<CaptureOptions> CaptureFlags::capture_options() const {
-  CaptureOptions options;
+Result<SourceOptions> CaptureFlags::source_options() const {
+  SourceOptions options;
   options.filter.profile = *parse_profile(profile);
   options.filter.only = split_patterns(only);
   options.filter.exclude = split_patterns(exclude);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collect/capture.hpp"
+#include "cudabpf/source.hpp"
 #include "sink/jsonl.hpp"
 
 namespace CLI {
@@ -34,7 +34,7 @@ struct CaptureFlags {
 
   void add_to(CLI::App& app, bool can_follow);
 
-  Result<CaptureOptions> capture_options() const;
+  Result<SourceOptions> source_options() const;
   Result<JsonlOptions> output_options() const;
   Result<std::uint64_t> duration_ns() const;  // 0: no limit
 };

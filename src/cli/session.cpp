@@ -8,6 +8,8 @@
 #include <csignal>
 
 #include "cli/invoker.hpp"
+#include "collect/bpf/bpf_source.hpp"
+#include "collect/machine.hpp"
 #include "sink/run_summary.hpp"
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
@@ -17,7 +19,7 @@
 namespace cudabpf::cli {
 
 Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags& flags,
-                                                             CaptureOptions options) {
+                                                             SourceOptions options) {
   log::set_quiet(flags.quiet);
   // A reader of the trace that goes away is an error to handle, not a reason to die.
   std::signal(SIGPIPE, SIG_IGN);
@@ -28,11 +30,13 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   std::unique_ptr<CaptureSession> session(new CaptureSession);
   session->duration_ns_ = *duration;
   session->quiet_ = flags.quiet;
-  auto capture = Capture::open(std::move(options));
-  if (!capture) return capture.error();
-  session->capture_ = std::move(*capture);
+  FunctionFilter filter = options.filter;
+  auto source = BpfSource::open(std::move(options));
+  if (!source) return source.error();
+  session->capture_ = std::make_unique<Capture>(std::move(*source), std::move(filter));
+  Source& records = session->capture_->source();
   // From here on this process is its caller: files are made with the caller's own rights.
-  if (auto dropped = privileges::drop(caller().user, session->capture_->needs()); !dropped)
+  if (auto dropped = privileges::drop(caller().user, records.needs()); !dropped)
     return dropped.error();
   session->screen_ = std::make_unique<Screen>(STDERR_FILENO, session->signals_.hurry_fd());
   output->output.hurry_fd = session->signals_.hurry_fd();
@@ -51,18 +55,15 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   else if (!flags.quiet)
     sinks.push_back((session->status_ = std::make_unique<StatusSink>(screen)).get());
   session->sink_ = std::make_unique<TeeSink>(std::move(sinks));
-  if (session->capture_->libraries_attached() == 0)
+  if (records.libraries_attached() == 0)
     log::warning(
         "no libcuda was found on the linker's paths or mapped by any process; one that is mapped "
         "from now on will be traced (name others with --library)");
   return session;
 }
 
-Result<> CaptureSession::begin(const std::string& mode, const std::vector<std::string>& command,
-                               const std::function<void(Capture&)>& select) {
-  Session session;
-  session.mode = mode;
-  session.command = command;
+Result<> CaptureSession::begin(Session session, const std::function<void(Capture&)>& select) {
+  describe_machine(session);
   capture_->describe(session);
   select(*capture_);
   return capture_->start(*sink_, session);
@@ -76,13 +77,11 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
   for (;;) {
     constexpr int TICK_MS = 200;
     std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
-    for (int fd : capture_->watch_fds()) polled.push_back({fd, POLLIN, 0});
+    for (int fd : capture_->source().watch_fds()) polled.push_back({fd, POLLIN, 0});
     if (until.command && !until.command->status())
       polled.push_back({until.command->pidfd(), POLLIN, 0});
     poll(polled.data(), polled.size(), TICK_MS);
-    capture_->attach_new_libraries();
-    capture_->follow_driver();
-    capture_->read_gpu_errors();
+    capture_->look();
 
     Signals::Got got = signals_.read();
     if (got.signal) {
@@ -97,15 +96,15 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
     if (duration_ns_ && now_ns(CLOCK_MONOTONIC) - begin >= duration_ns_) return {"duration"};
     if (until.command && until.command->status()) {
       if (waiting_for_command_to_stop || capture_->all_ended()) return {"command ended"};
-      if (!told_of_children && capture_->progress().processes) {
+      if (!told_of_children && capture_->processes()) {
         log::hint("the command has ended; {} of its children run on and are traced until Ctrl-C",
-                  capture_->progress().processes.load());
+                  capture_->processes());
         told_of_children = true;
       }
     }
-    if (!until.pids.empty() && capture_->progress().processes == 0 &&
+    if (!until.pids.empty() && capture_->processes() == 0 &&
         std::none_of(until.pids.begin(), until.pids.end(),
-                     [this](std::uint32_t pid) { return capture_->is_alive(pid); }) &&
+                     [this](std::uint32_t pid) { return capture_->source().is_alive(pid); }) &&
         capture_->all_ended())
       return {"targets ended"};
   }

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "capture/capture.hpp"
 #include "cli/capture_flags.hpp"
 #include "cli/signals.hpp"
 #include "cli/started_command.hpp"
-#include "collect/capture.hpp"
 #include "sink/jsonl.hpp"
 #include "sink/live.hpp"
 #include "sink/stats.hpp"
@@ -25,14 +25,14 @@ class CaptureSession {
  public:
   // Opens the output and the probes: everything that can go wrong for a reason of the user's.
   static Result<std::unique_ptr<CaptureSession>> open(const CaptureFlags& flags,
-                                                      CaptureOptions options);
+                                                      SourceOptions options);
 
   ~CaptureSession() { signals_.leave_to_others(false); }
 
   // Selects whom to trace, then writes the header and starts reading: who sees the header knows
   // that tracing has begun.
-  Result<> begin(const std::string& mode, const std::vector<std::string>& command,
-                 const std::function<void(Capture&)>& select);
+  // `session` says already what the command line tells: the mode, and whom.
+  Result<> begin(Session session, const std::function<void(Capture&)>& select);
 
   // When to end, besides signals and --duration.
   struct Until {

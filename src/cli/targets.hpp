@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collect/probe_set.hpp"
+#include "cudabpf/source.hpp"
 #include "util/result.hpp"
 #include "util/system/procfs.hpp"
 

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <string_view>
 
-#include "decode/xid.hpp"
+#include "cudabpf/xid.hpp"
 
 namespace cudabpf {
 

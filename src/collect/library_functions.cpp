@@ -4,6 +4,7 @@
 #include <map>
 
 #include "collect/libraries.hpp"
+#include "collect/probe_plan.hpp"
 
 namespace cudabpf {
 

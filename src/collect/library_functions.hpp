@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "collect/functions.hpp"
+#include "collect/function_numbers.hpp"
 #include "cudabpf/abi.h"
 #include "cudabpf/event.hpp"
+#include "cudabpf/function_filter.hpp"
 #include "util/elf/elf_contents.hpp"
 
 namespace cudabpf {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cudabpf/sink.hpp"
-#include "decode/driver_devices.hpp"
 
 namespace cudabpf {
 
@@ -15,8 +14,6 @@ struct Driver {
   std::string flavour;
 };
 Driver nvidia_driver();
-// Its devices' numbers now.
-DriverDevices nvidia_devices();
 std::vector<Gpu> nvidia_gpus();
 
 }  // namespace cudabpf

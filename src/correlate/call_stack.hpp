@@ -16,6 +16,7 @@
 #include <deque>
 #include <string>
 
+#include "cudabpf/abi.h"
 #include "cudabpf/event.hpp"
 
 namespace cudabpf {

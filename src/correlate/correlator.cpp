@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "decode/describe.hpp"
-#include "decode/xid.hpp"
+#include "cudabpf/describe.hpp"
+#include "cudabpf/xid.hpp"
 
 namespace cudabpf {
 

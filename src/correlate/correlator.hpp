@@ -20,8 +20,8 @@
 #include "correlate/gpu_errors.hpp"
 #include "correlate/kernel_names.hpp"
 #include "correlate/traced_processes.hpp"
+#include "cudabpf/record.hpp"
 #include "cudabpf/sink.hpp"
-#include "decode/record.hpp"
 
 namespace cudabpf {
 

@@ -2,23 +2,13 @@
 // knows what memory is held.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "correlate/allocations.hpp"
-#include "cudabpf/cuda_api.hpp"
+#include "cudabpf/function_filter.hpp"
 
 namespace cudabpf {
-
-// How much of a function's calls is recorded.
-enum class Recorded : std::uint8_t {
-  no,
-  silently,  // for what follows from it: its calls have no lines
-  entry,
-  whole,  // and its result
-};
-using RecordedOf = std::function<Recorded(const Function&)>;
 
 struct Coverage {
   bool devices = true;  // which context is current, and of which device

@@ -14,16 +14,10 @@
 #include "correlate/bounds.hpp"
 #include "correlate/driver_objects.hpp"
 #include "cudabpf/event.hpp"
-#include "decode/driver.hpp"
-#include "decode/record.hpp"
+#include "cudabpf/ioctl.hpp"
+#include "cudabpf/record.hpp"
 
 namespace cudabpf {
-
-// A device by its number.
-struct DriverDevice {
-  DriverNode node = DriverNode::other;
-  std::string name;
-};
 
 class DriverCalls {
  public:

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cudabpf/record.hpp"
 #include "cudabpf/sink.hpp"
-#include "decode/record.hpp"
 #include "util/system/procfs.hpp"
 
 namespace cudabpf {

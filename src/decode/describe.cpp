@@ -1,4 +1,4 @@
-#include "decode/describe.hpp"
+#include "cudabpf/describe.hpp"
 
 #include <cstring>
 #include <initializer_list>

@@ -1,4 +1,4 @@
-#include "decode/record.hpp"
+#include "cudabpf/record.hpp"
 
 #include <cstring>
 

@@ -1,9 +1,9 @@
-#include "decode/xid.hpp"
+#include "cudabpf/xid.hpp"
 
 #include <algorithm>
 #include <charconv>
 
-#include "decode/driver.hpp"
+#include "cudabpf/ioctl.hpp"
 
 namespace cudabpf {
 

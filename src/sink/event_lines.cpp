@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "decode/driver.hpp"
 #include "util/text/json.hpp"
 
 namespace cudabpf {

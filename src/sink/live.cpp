@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "decode/driver.hpp"
 #include "sink/event_lines.hpp"
 #include "util/console/terminal.hpp"
 #include "util/text/printable.hpp"

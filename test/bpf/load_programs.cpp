@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collect/uprobe_multi.hpp"
+#include "collect/bpf/uprobe_multi.hpp"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "collect/uprobe_multi.hpp"
+#include "collect/bpf/uprobe_multi.hpp"
 #include "floor.skel.h"
 #include "util/elf/elf.hpp"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "decode/driver.hpp"
+#include "cudabpf/ioctl.hpp"
 
 using namespace cudabpf;
 

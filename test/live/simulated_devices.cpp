@@ -1,8 +1,8 @@
-// What cudabpf is linked with for tests in place of src/collect/nvidia_devices.cpp: CUDABPF_DEVICES
+// What cudabpf is linked with for tests in place of src/collect/bpf/nvidia_devices.cpp: CUDABPF_DEVICES
 // names devices that stand for the driver's (DriverDevices::parse).
-#include <cstdlib>
+#include "collect/bpf/nvidia_devices.hpp"
 
-#include "collect/machine.hpp"
+#include <cstdlib>
 
 namespace cudabpf {
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "collect/probe_plan.hpp"
 #include "temporary_folder.hpp"
 
 using namespace cudabpf;

@@ -1,4 +1,4 @@
-#include "decode/driver_devices.hpp"
+#include "collect/driver_devices.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,4 +1,4 @@
-#include "decode/driver_tables.hpp"
+#include "cudabpf/driver_tables.hpp"
 
 #include <sys/wait.h>
 #include <algorithm>

@@ -1,10 +1,11 @@
-#include "decode/driver.hpp"
+#include "cudabpf/ioctl.hpp"
 
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <iterator>
 #include <random>
 
+#include "collect/ioctl_plan.hpp"
 #include "sample_ioctls.hpp"
 
 using namespace cudabpf;

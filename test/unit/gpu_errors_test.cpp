@@ -2,7 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "decode/xid.hpp"
+#include "cudabpf/xid.hpp"
 
 using namespace cudabpf;
 

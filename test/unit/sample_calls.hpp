@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "cudabpf/describe.hpp"
 #include "cudabpf/sink.hpp"
-#include "decode/describe.hpp"
 #include "util/text/json.hpp"
 
 struct SampleCall : cudabpf::Call {

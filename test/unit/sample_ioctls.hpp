@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "decode/driver.hpp"
+#include "cudabpf/ioctl.hpp"
 
 namespace sample {
 

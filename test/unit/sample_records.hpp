@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cudabpf/cuda_api.hpp"
-#include "decode/record.hpp"
+#include "cudabpf/record.hpp"
 
 namespace samples {
 

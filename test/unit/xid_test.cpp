@@ -1,4 +1,4 @@
-#include "decode/xid.hpp"
+#include "cudabpf/xid.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -33,7 +33,7 @@ void select_with_descendants(Capture& capture, const std::vector<std::uint32_t>&
   for (std::vector<std::uint32_t> next = pids; !next.empty();) {
     for (std::uint32_t pid : next) {
       capture.announce(pid);
-      capture.select_process(pid);
+      capture.source().select_process(pid);
       selected.insert(pid);
     }
     next.clear();
@@ -56,9 +56,8 @@ Result<int> attach(const AttachFlags& flags) {
           "process {} is debugged by process {}: a breakpoint set or deleted at a traced function "
           "may kill it, and is not hit while it is traced",
           pid, tracer);
-  auto options = flags.capture.capture_options();
+  auto options = flags.capture.source_options();
   if (!options) return options.error();
-  options->pids = targets->pids;
   if (!options->follow_children) {
     targets->cgroup.reset();  // who enters it later was not there to be named
     // Each function asks every one of its probes' processes whether it is meant.
@@ -68,9 +67,12 @@ Result<int> attach(const AttachFlags& flags) {
 
   auto session = CaptureSession::open(flags.capture, *options);
   if (!session) return session.error();
-  auto begun = (*session)->begin("attach", {}, [&](Capture& capture) {
+  Session header;
+  header.mode = "attach";
+  header.pids = targets->pids;
+  auto begun = (*session)->begin(std::move(header), [&](Capture& capture) {
     select_with_descendants(capture, targets->pids, options->follow_children);
-    if (targets->cgroup) capture.select_cgroup(*targets->cgroup);
+    if (targets->cgroup) capture.source().select_cgroup(*targets->cgroup);
   });
   if (!begun) return begun.error();
   CaptureSession::Until until{.command = nullptr, .pids = targets->pids};

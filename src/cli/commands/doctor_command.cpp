@@ -11,7 +11,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/invoker.hpp"
-#include "collect/features.hpp"
+#include "collect/bpf/features.hpp"
 #include "collect/libraries.hpp"
 #include "collect/library_functions.hpp"
 #include "collect/machine.hpp"

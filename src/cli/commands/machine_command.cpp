@@ -14,11 +14,14 @@ namespace cudabpf::cli {
 namespace {
 
 Result<int> trace_machine(const CaptureFlags& flags) {
-  auto options = flags.capture_options();
+  auto options = flags.source_options();
   if (!options) return options.error();
   auto session = CaptureSession::open(flags, *options);
   if (!session) return session.error();
-  auto begun = (*session)->begin("machine", {}, [](Capture& capture) { capture.select_all(); });
+  Session header;
+  header.mode = "machine";
+  auto begun =
+      (*session)->begin(std::move(header), [](Capture& capture) { capture.source().select_all(); });
   if (!begun) return begun.error();
   return (*session)->run_until({});
 }

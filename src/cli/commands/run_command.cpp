@@ -31,7 +31,7 @@ Result<int> run(const RunFlags& flags) {
   // One user's PATH and LD_PRELOAD are nothing for another, least of all for root.
   bool own = !caller().user || (command.user && command.user->uid == caller().user->uid);
   command.environment = own ? caller().environment : own_environment();
-  auto options = flags.capture.capture_options();
+  auto options = flags.capture.source_options();
   if (!options) return options.error();
   options->library_path = value_in(command.environment, "LD_LIBRARY_PATH");
 
@@ -42,8 +42,11 @@ Result<int> run(const RunFlags& flags) {
   if (!options->follow_children) options->only_in = {pid};
   auto session = CaptureSession::open(flags.capture, *options);
   if (!session) return session.error();
-  auto begun = (*session)->begin("run", flags.command,
-                                 [&](Capture& capture) { capture.select_process(pid); });
+  Session header;
+  header.mode = "run";
+  header.command = flags.command;
+  auto begun = (*session)->begin(std::move(header),
+                                 [&](Capture& capture) { capture.source().select_process(pid); });
   if (!begun) return begun.error();
   if (auto released = child->release(); !released) return released.error();
   return (*session)->run_until({.command = &*child, .pids = {}});

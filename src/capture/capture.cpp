@@ -1,0 +1,227 @@
+#include "capture/capture.hpp"
+
+#include <linux/capability.h>
+
+#include <chrono>
+#include <utility>
+
+#include "cudabpf/record.hpp"
+#include "util/system/clock.hpp"
+#include "util/system/privileges.hpp"
+#include "util/system/procfs.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+// The reader polls: a wake-up by whoever records would be paid by the traced thread. It rests as
+// long as the source can bear it, since each look costs it more than some hundred records do; it
+// comes back soon where a look has found much.
+constexpr auto SHORT_PAUSE = std::chrono::milliseconds(1);
+constexpr auto LONG_PAUSE = std::chrono::milliseconds(10);
+constexpr std::uint64_t WATCHFUL_NS = 100'000'000;
+constexpr std::uint64_t LOSSES_EVERY_NS = 100'000'000;
+
+}  // namespace
+
+Capture::~Capture() {
+  if (reader_.joinable()) stop("failed", std::nullopt);
+}
+
+std::uint64_t Capture::now() const { return now_ns(CLOCK_MONOTONIC) - begin_ns_; }
+
+void Capture::describe(Session& session) {
+  session.profile = to_string(filter_.profile);
+  session.only = filter_.only;
+  session.exclude = filter_.exclude;
+  session.left_out = kinds_left_out([this](const Function& f) { return filter_.records(f); });
+  session.returns = filter_.returns;
+  source_->describe(session);
+  begin_ns_ = session.monotonic_ns = now_ns(CLOCK_MONOTONIC);
+  source_->begin(begin_ns_);
+  session.realtime_ns = now_ns(CLOCK_REALTIME);
+  session.boottime_ns = now_ns(CLOCK_BOOTTIME);
+}
+
+Correlator::Options Capture::correlator_options(const Session& session) {
+  Correlator::Options options;
+  options.begin_ns = begin_ns_;
+  options.begin_boottime_ns = session.boottime_ns;
+  options.driver_device = [this](std::uint32_t number) { return source_->device(number); };
+  options.driver_version = DriverVersion::parse(session.driver);
+  options.entry_only = [this](const Function& f) { return filter_.entry_only(f); };
+  options.coverage = Coverage::of([this](const Function& f) { return filter_.records(f); });
+  options.drops_of = [this](std::uint32_t tid) { return source_->drops(tid); };
+  return options;
+}
+
+Result<> Capture::start(Sink& sink, const Session& session) {
+  sink_ = &sink;
+  correlator_ = std::make_unique<Correlator>(
+      sink, [this](std::uint16_t number) { return source_->function(number); },
+      [](std::uint32_t pid) {
+        privileges::Raised looking({CAP_SYS_PTRACE});
+        return Procfs().process(static_cast<pid_t>(pid));
+      },
+      correlator_options(session));
+  auto started = source_->start([this](std::span<const std::byte> record) { take(record); });
+  if (!started) return started;
+  sink.begin(session);
+  deliver_notes();  // who was announced may be gone in a moment
+  reader_ = std::thread([this] { read_loop(); });
+  return ok();
+}
+
+void Capture::take(std::span<const std::byte> bytes) {
+  received_++;
+  if (auto record = parse_record(bytes)) {
+    correlator_->on_record(*record);
+    processes_came_ |= record->process != nullptr;
+  } else {
+    bad_records_++;
+  }
+}
+
+void Capture::announce(std::uint32_t pid) {
+  std::lock_guard lock(notes_mutex_);
+  announced_.push_back(pid);
+}
+
+void Capture::note(News news) {
+  std::lock_guard lock(notes_mutex_);
+  news_.add(std::move(news));
+}
+
+void Capture::deliver_notes() {
+  News news;
+  std::vector<std::uint32_t> announced;
+  {
+    std::lock_guard lock(notes_mutex_);
+    news = std::exchange(news_, {});
+    announced.swap(announced_);
+  }
+  if (news.driver) correlator_->driver_is(*news.driver);
+  for (GpuError& error : news.gpu_errors) correlator_->gpu_error_logged(std::move(error));
+  for (std::uint32_t pid : announced) correlator_->processes().announce(pid, now());
+  for (const Library& library : news.libraries) sink_->library(library);
+  for (const LossEvent& loss : news.losses) {
+    losses_[static_cast<std::size_t>(loss.reason)] += loss.count.value_or(1);
+    sink_->lost(loss);
+  }
+}
+
+void Capture::report_losses() {
+  std::uint64_t until = now();
+  Source::Losses counted = source_->losses();
+  auto add = [&](Loss reason, std::uint64_t total) {
+    counted[static_cast<std::size_t>(reason)] += total;
+  };
+  add(Loss::out_pointer, correlator_->outs_missed());
+  add(Loss::driver_return, correlator_->driver_returns_missed());
+  add(Loss::bad_record, bad_records_ + correlator_->bad_records());
+  for (std::size_t i = 0; i < LOSS_COUNT; i++) {
+    // Those that are news are not counted by anybody, or told already.
+    if (counted[i] <= losses_[i]) continue;
+    sink_->lost({static_cast<Loss>(i), counted[i] - losses_[i], losses_read_at_, until, {}});
+    losses_[i] = counted[i];
+  }
+  for (std::size_t i = 0; i < TABLES; i++) {
+    auto table = static_cast<Table>(i);
+    std::uint64_t left_out = correlator_->bounds().all_left_out(table);
+    if (left_out == tables_told_[i]) continue;
+    News news;
+    news.losses.push_back({Loss::table_full, left_out - tables_told_[i], losses_read_at_, until,
+                           std::string(to_string(table))});
+    note(std::move(news));
+    tables_told_[i] = left_out;
+  }
+  losses_read_at_ = until;
+}
+
+bool Capture::all_ended() const {
+  constexpr auto PATIENCE = std::chrono::seconds(1);  // the reader may wait for a slow disk
+  auto give_up = std::chrono::steady_clock::now() + PATIENCE;
+  // The drain that is under way may have passed the last record; the one after it has not.
+  for (std::uint64_t wanted = drains_ + 2; drains_ < wanted;) {
+    if (std::chrono::steady_clock::now() > give_up) return false;
+    wake_reader();
+    std::this_thread::sleep_for(SHORT_PAUSE);
+  }
+  return processes_ == 0;
+}
+
+// Whoever waits for a process's end must not wait for a record that was lost.
+void Capture::forget_processes() {
+  if (source_->may_miss_exits())
+    correlator_->forget_processes([this](std::uint32_t pid) { return !source_->is_alive(pid); });
+}
+
+// True if there was much to read.
+bool Capture::drain() {
+  bool much = source_->poll();
+  processes_.store(correlator_->processes().alive(), std::memory_order_relaxed);
+  drains_.fetch_add(1, std::memory_order_release);
+  return much;
+}
+
+void Capture::read_loop() {
+  privileges::keep_only({CAP_SYS_PTRACE});
+  std::uint64_t watchful_until = now() + WATCHFUL_NS;  // a command is about to begin
+  while (!stopping_) {
+    deliver_notes();
+    bool much = drain();
+    if (now() - losses_read_at_ >= LOSSES_EVERY_NS) {
+      report_losses();
+      forget_processes();
+      correlator_->settle_gpu_errors(now());
+      // Once the trace ends no file of it may begin, though its last records still come.
+      if (!ending_) sink_->flush();
+    }
+    // Where processes come and go, /proc tells of the next one only while it lives.
+    if (std::exchange(processes_came_, false)) watchful_until = now() + WATCHFUL_NS;
+    pause(much || now() < watchful_until ? SHORT_PAUSE : LONG_PAUSE);
+  }
+}
+
+void Capture::pause(std::chrono::milliseconds time) {
+  std::unique_lock lock(wake_mutex_);
+  wake_.wait_for(lock, time, [this] { return woken_; });
+  woken_ = false;
+}
+
+void Capture::wake_reader() const {
+  {
+    std::lock_guard lock(wake_mutex_);
+    woken_ = true;
+  }
+  wake_.notify_one();
+}
+
+Totals Capture::stop(std::string reason, std::optional<int> command_status) {
+  note(source_->last_look());
+  std::uint64_t duration_ns = now();
+  ending_ = true;
+  correlator_->stop_at(begin_ns_ + duration_ns);
+  source_->stop();
+  stopping_ = true;
+  wake_reader();
+  if (reader_.joinable()) reader_.join();
+  deliver_notes();
+  drain();
+  correlator_->finish();
+  report_losses();
+  deliver_notes();
+  Totals totals;
+  totals.duration_ns = duration_ns;
+  totals.counts = correlator_->counts();
+  totals.accounts = source_->accounts();
+  totals.accounts.received = received_;
+  totals.losses = losses_;
+  totals.memory = correlator_->memory();
+  totals.command_status = command_status;
+  totals.reason = std::move(reason);
+  sink_->end(totals);
+  return totals;
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,98 @@
+// One capture, from the first record to the last: a thread of its own takes records from a source,
+// has them correlated, and keeps the books.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "correlate/correlator.hpp"
+#include "cudabpf/function_filter.hpp"
+#include "cudabpf/sink.hpp"
+#include "cudabpf/source.hpp"
+
+namespace cudabpf {
+
+class Capture {
+ public:
+  Capture(std::unique_ptr<Source> source, FunctionFilter filter)
+      : source_(std::move(source)), filter_(std::move(filter)) {}
+  ~Capture();
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  Source& source() { return *source_; }
+
+  // Fills in what is known of the capture and its source. The trace's ts 0 is now.
+  void describe(Session& session);
+
+  // Writes the header and starts the reader. From here on events reach `sink`, on the reader's
+  // thread. What is selected before is traced from then on: its records wait.
+  Result<> start(Sink& sink, const Session& session);
+
+  // A selected process that runs already: its `process` line comes from /proc.
+  void announce(std::uint32_t pid);
+  // Has the source look for news. To be called when one of its descriptors is readable, and each
+  // fraction of a second.
+  void look() { note(source_->look()); }
+
+  // Stops the source, takes its last records and ends the trace.
+  Totals stop(std::string reason, std::optional<int> command_status);
+
+  // How many traced processes run, as the reader has last told.
+  std::uint64_t processes() const { return processes_; }
+  // No traced process runs, by records that include all from before this call.
+  bool all_ended() const;
+
+ private:
+  Correlator::Options correlator_options(const Session& session);
+  void read_loop();
+  void take(std::span<const std::byte> record);
+  bool drain();
+  void pause(std::chrono::milliseconds time);
+  void wake_reader() const;
+  void report_losses();
+  void forget_processes();
+  void note(News news);
+  void deliver_notes();
+  std::uint64_t now() const;  // ns since the trace began
+
+  std::unique_ptr<Source> source_;
+  const FunctionFilter filter_;
+  Sink* sink_ = nullptr;
+  std::uint64_t begin_ns_ = 0;
+  std::unique_ptr<Correlator> correlator_;
+
+  std::thread reader_;
+  std::atomic<bool> ending_{false};    // the trace's last moment is known
+  std::atomic<bool> stopping_{false};  // nothing more will come
+  std::atomic<std::uint64_t> processes_{0};
+  std::atomic<std::uint64_t> drains_{0};  // how often all records that waited were taken
+  // Ends the reader's pause.
+  mutable std::mutex wake_mutex_;
+  mutable std::condition_variable wake_;
+  mutable bool woken_ = false;
+
+  // The reader's.
+  std::uint64_t received_ = 0;
+  bool processes_came_ = false;  // since it last looked
+  std::uint64_t bad_records_ = 0;
+  Source::Losses losses_{};                          // told so far
+  std::array<std::uint64_t, TABLES> tables_told_{};  // left out of each, as told so far
+  std::uint64_t losses_read_at_ = 0;
+
+  // From other threads to the reader, which alone speaks to the sink.
+  std::mutex notes_mutex_;
+  News news_;
+  std::vector<std::uint32_t> announced_;
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,168 @@
+#include "collect/bpf/bpf_source.hpp"
+
+#include <bpf/libbpf.h>
+#include <linux/capability.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "util/console/log.hpp"
+#include "util/system/privileges.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+constexpr std::uint64_t MUCH = 32;  // that part of the ring
+
+// Kernel counters and the losses they stand for.
+constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
+    {abi::CB_DROPPED_ENTRY, Loss::ring_entry},     {abi::CB_DROPPED_RETURN, Loss::ring_return},
+    {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
+    {abi::CB_DROPPED_DRIVER, Loss::ring_driver},
+};
+
+// A feature whose absence changes what users get, or what they wait for.
+bool is_missed(const Feature& feature) {
+  return feature.state == Feature::State::no && !feature.disabled &&
+         feature.name != feature::UPROBE_SESSION &&  // the trace is the same
+         !feature::is_of_driver(feature.name);       // one of those will do
+}
+
+}  // namespace
+
+void BpfSource::RingDeleter::operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
+
+Result<std::unique_ptr<Source>> BpfSource::open(SourceOptions options) {
+  if (auto permitted = check_permissions(); !permitted) return permitted.error();
+  if (auto supported = check_kernel(); !supported) return supported.error();
+  // Before there is anything in this process that is worth having.
+  auto reader = elf::Reader::start();
+  if (!reader) return reader.error();
+  auto features =
+      Features::detect(options.disabled_features,
+                       {.driver = options.driver, .one_process = !options.only_in.empty()});
+  if (!features) return features.error();
+  std::unique_ptr<BpfSource> source(new BpfSource(std::move(options), std::move(*features)));
+  if (auto attached = source->attach(std::move(*reader)); !attached) return attached.error();
+  return std::unique_ptr<Source>(std::move(source));
+}
+
+Result<> BpfSource::attach(elf::Reader reader) {
+  auto probes = ProbeSet::load(
+      features_, {options_.ring_size, options_.follow_children, options_.driver, options_.only_in});
+  if (!probes) return probes.error();
+  probes_ = std::move(*probes);
+  if (features_.has(feature::PROCESS_EVENTS))
+    if (auto attached = probes_->attach_process_events(); !attached) return attached;
+  if (options_.driver) {
+    driver_.emplace(probes_->driver(), features_);
+    if (auto attached = driver_->attach(); !attached) return attached;
+  }
+  libraries_.emplace(
+      std::move(reader), *probes_, numbers_,
+      TracedLibraries::Options{options_.filter, options_.libraries, options_.library_path,
+                               features_.has(feature::WATCH_MAPPINGS)});
+  for (const Feature& feature : features_.list())
+    if (is_missed(feature)) log::hint("without {}: {}", feature.name, feature.why);
+  return libraries_->attach_known();
+}
+
+void BpfSource::describe(Session& session) const {
+  session.follow = options_.follow_children;
+  session.driver_traced = options_.driver;
+  if (driver_) session.driver_way = driver_->way();
+  session.ring_size = options_.ring_size;
+  session.libraries = libraries_->all();
+  session.features = features_.list();
+}
+
+void BpfSource::begin(std::uint64_t begin_ns) {
+  libraries_->begin(begin_ns);
+  if (driver_) driver_->begin(begin_ns);
+}
+
+Result<> BpfSource::start(OnRecord on_record) {
+  on_record_ = std::move(on_record);
+  auto hand_over = [](void* self, void* data, std::size_t size) {
+    static_cast<BpfSource*>(self)->on_record_({static_cast<const std::byte*>(data), size});
+    return 0;
+  };
+  privileges::Raised rights({CAP_BPF});
+  ring_.reset(ring_buffer__new(bpf_map__fd(probes_->ring()), hand_over, this, nullptr));
+  if (!ring_) return errno_error("mapping the ring buffer", "give a smaller --ring-size");
+  return ok();
+}
+
+std::vector<int> BpfSource::watch_fds() const {
+  std::vector<int> fds = libraries_->watch_fds();
+  if (auto log = driver_ ? driver_->log_fd() : std::nullopt) fds.push_back(*log);
+  return fds;
+}
+
+Capabilities BpfSource::needs() const {
+  Capabilities needed;
+  for (const KeptCapability& capability : kept_capabilities(features_, options_.driver))
+    needed = needed | Capabilities{capability.number};
+  return needed;
+}
+
+News BpfSource::look() {
+  News news;
+  {
+    privileges::Raised rights(needs());
+    news = libraries_->look();
+  }
+  if (driver_) driver_->look(needs(), news);
+  return news;
+}
+
+News BpfSource::last_look() {
+  privileges::Raised rights(needs());
+  News news = libraries_->finish();
+  if (driver_) driver_->read_log(news);
+  return news;
+}
+
+void BpfSource::stop() {
+  probes_->detach();
+  if (driver_) driver_->stop();
+}
+
+bool BpfSource::poll() {
+  bool much = ring__avail_data_size(ring_buffer__ring(ring_.get(), 0)) > options_.ring_size / MUCH;
+  ring_buffer__consume(ring_.get());
+  return much;
+}
+
+DriverDevice BpfSource::device(std::uint32_t number) const {
+  return driver_ ? driver_->device(number) : DriverDevice();
+}
+
+bool BpfSource::may_miss_exits() const {
+  return !features_.has(feature::PROCESS_EVENTS) || probes_->counter(abi::CB_DROPPED_PROCESS);
+}
+
+bool BpfSource::is_alive(std::uint32_t pid) const {
+  bool exists = kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM;
+  return exists && (!features_.has(feature::PROCESS_EVENTS) || probes_->is_traced(pid));
+}
+
+Source::Losses BpfSource::losses() const {
+  Losses losses{};
+  for (auto [counter, loss] : KERNEL_LOSSES)
+    losses[static_cast<std::size_t>(loss)] = probes_->counter(counter);
+  if (driver_) losses[static_cast<std::size_t>(Loss::driver_skipped)] = driver_->skipped();
+  return losses;
+}
+
+Accounts BpfSource::accounts() const {
+  Accounts accounts;
+  accounts.entered = probes_->counter(abi::CB_ENTERED);
+  accounts.emitted = probes_->counter(abi::CB_EMITTED);
+  for (auto [counter, loss] : KERNEL_LOSSES) accounts.dropped += probes_->counter(counter);
+  return accounts;
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,67 @@
+// Records from programs in the kernel, which hang on libcuda's functions and on the driver's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "collect/bpf/driver_watch.hpp"
+#include "collect/bpf/features.hpp"
+#include "collect/bpf/probe_set.hpp"
+#include "collect/bpf/traced_libraries.hpp"
+#include "collect/function_numbers.hpp"
+#include "cudabpf/source.hpp"
+
+struct ring_buffer;
+
+namespace cudabpf {
+
+class BpfSource final : public Source {
+ public:
+  // Checks permissions and kernel, loads the programs, finds and probes every libcuda.
+  static Result<std::unique_ptr<Source>> open(SourceOptions options);
+
+  void describe(Session& session) const override;
+  void begin(std::uint64_t begin_ns) override;
+  Result<> start(OnRecord on_record) override;
+  void select_process(std::uint32_t pid) override { probes_->select_process(pid); }
+  void select_cgroup(const CgroupFolder& folder) override { probes_->select_cgroup(folder); }
+  void select_all() override { probes_->select_all(); }
+  std::vector<int> watch_fds() const override;
+  News look() override;
+  News last_look() override;
+  void stop() override;
+  std::size_t libraries_attached() const override { return libraries_->attached(); }
+  Capabilities needs() const override;
+
+  bool poll() override;
+  const Function* function(std::uint16_t number) const override { return numbers_.find(number); }
+  DriverDevice device(std::uint32_t number) const override;
+  std::uint32_t drops(std::uint32_t tid) const override { return probes_->drops(tid); }
+  bool may_miss_exits() const override;
+
+  bool is_alive(std::uint32_t pid) const override;
+  Losses losses() const override;
+  Accounts accounts() const override;
+
+ private:
+  struct RingDeleter {
+    void operator()(ring_buffer* ring) const;
+  };
+
+  BpfSource(SourceOptions options, Features features)
+      : options_(std::move(options)), features_(std::move(features)) {}
+  Result<> attach(elf::Reader reader);
+
+  const SourceOptions options_;
+  const Features features_;
+  FunctionNumbers numbers_;
+  std::unique_ptr<ProbeSet> probes_;
+  std::optional<TracedLibraries> libraries_;
+  std::optional<DriverWatch> driver_;
+  OnRecord on_record_;
+  std::unique_ptr<ring_buffer, RingDeleter> ring_;
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,69 @@
+// What this kernel lets cudabpf do, found out by trying, never from its version.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cudabpf/sink.hpp"
+#include "util/result.hpp"
+
+namespace cudabpf {
+
+// Names that --no-feature takes.
+namespace feature {
+inline constexpr const char* UPROBE_MULTI = "uprobe_multi";
+inline constexpr const char* UPROBE_SESSION = "uprobe_session";
+inline constexpr const char* UPROBE_PROCESS = "uprobe_process";
+inline constexpr const char* SLEEPABLE = "sleepable";
+inline constexpr const char* WATCH_MAPPINGS = "watch_mappings";
+inline constexpr const char* PROCESS_EVENTS = "process_events";
+inline constexpr const char* DRIVER_FENTRY = "driver_fentry";
+inline constexpr const char* DRIVER_KPROBES = "driver_kprobes";
+inline constexpr const char* SYSCALL_TRACEPOINTS = "syscall_tracepoints";
+inline constexpr const char* XID_TRACEPOINT = "xid_tracepoint";
+// The ways of tracing the driver, the best first.
+inline constexpr const char* DRIVER_WAYS[] = {DRIVER_FENTRY, DRIVER_KPROBES, SYSCALL_TRACEPOINTS};
+// Only --kernel needs these.
+inline bool is_of_driver(std::string_view name) {
+  return name == DRIVER_FENTRY || name == DRIVER_KPROBES || name == SYSCALL_TRACEPOINTS ||
+         name == XID_TRACEPOINT;
+}
+}  // namespace feature
+
+class Features {
+ public:
+  // What is asked for beside what every trace takes.
+  struct Wanted {
+    bool driver = false;       // --kernel
+    bool one_process = false;  // probes in some processes alone
+  };
+  // Tries each feature that is wanted and not disabled. A name that does not exist is an error.
+  static Result<Features> detect(const std::vector<std::string>& disabled, const Wanted& wanted);
+
+  const std::vector<Feature>& list() const { return features_; }
+  bool has(std::string_view name) const;
+  bool is_disabled(std::string_view name) const;  // by the user
+  // The first feature by which the driver is to be traced; null: there is none.
+  const char* driver_way() const;
+
+ private:
+  std::vector<Feature> features_;
+};
+
+// Can cudabpf trace here at all? The error says which capability or kernel option is missing.
+Result<> check_permissions();
+Result<> check_kernel();
+
+// The capabilities that tracing needs and this process lacks, by name.
+std::vector<std::string> missing_capabilities();
+
+// One that is kept while tracing goes on.
+struct KeptCapability {
+  int number;
+  const char* name;
+  const char* why;
+};
+std::vector<KeptCapability> kept_capabilities(const Features& features, bool driver);
+
+}  // namespace cudabpf

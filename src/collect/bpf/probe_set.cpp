@@ -1,0 +1,328 @@
+#include "collect/bpf/probe_set.hpp"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "collect/bpf/skeleton.hpp"
+#include "util/console/log.hpp"
+#include "util/exit_codes.hpp"
+#include "util/system/container.hpp"
+#include "util/system/procfs.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+// The last messages that libbpf had to say: shown when a load fails, and only then.
+std::string g_libbpf_messages;
+
+int keep_message(libbpf_print_level level, const char* format, va_list arguments) {
+  if (level == LIBBPF_DEBUG) return 0;
+  va_list again;
+  va_copy(again, arguments);
+  int length = vsnprintf(nullptr, 0, format, again);
+  va_end(again);
+  std::string message(static_cast<std::size_t>(std::max(length, 0)) + 1, '\0');
+  vsnprintf(message.data(), message.size(), format, arguments);
+  message.pop_back();
+  g_libbpf_messages += message;
+  // A verifier's log is long; what it refused stands at its end.
+  constexpr std::size_t KEEP = 3000;
+  if (g_libbpf_messages.size() > KEEP)
+    g_libbpf_messages.erase(0, g_libbpf_messages.find('\n', g_libbpf_messages.size() - KEEP) + 1);
+  return 0;
+}
+
+bool plan_reads_memory(const abi::cb_plan& plan) {
+  return plan.string_arg != CB_NO_ARG || plan.struct_arg != CB_NO_ARG || plan.out0 != CB_NO_ARG ||
+         plan.forgets_names;
+}
+
+// Single links need two files each.
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// The last close of a single link waits for grace periods, one link after the other: a thousand
+// take a minute or two. So a child keeps every descriptor until this process has closed its own,
+// and then closes them while nobody waits. It holds no terminal and no pipe of ours.
+class SlowClosing {
+ public:
+  SlowClosing() {
+    int parent_closed[2];
+    if (pipe2(parent_closed, O_CLOEXEC) != 0) return;
+    if (fork() == 0) {
+      setsid();
+      prctl(PR_SET_NAME, "cudabpf-closing");
+      for (int stdio : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(stdio);
+      close(parent_closed[1]);
+      char end;
+      [[maybe_unused]] ssize_t got = read(parent_closed[0], &end, 1);
+      syscall(SYS_close_range, 0, ~0U, 0);
+      _exit(0);
+    }
+    close(parent_closed[0]);
+    until_closed_ = Fd(parent_closed[1]);
+  }
+
+ private:
+  Fd until_closed_;
+};
+
+// Each close waits for grace periods of the kernel; those that are closed at once share theirs.
+void close_together(std::vector<Link> links) {
+  std::vector<std::thread> closing;
+  closing.reserve(links.size());
+  for (Link& link : links) closing.emplace_back([closed = std::move(link)] {});
+  for (std::thread& thread : closing) thread.join();
+}
+
+}  // namespace
+
+bpf_program* ProbeSet::entry_program(const PlannedProbe& probe) const {
+  const auto& programs = skeleton_->progs;
+  bool session = way_ == Way::session;
+  if (probe.launch) return session ? programs.call_launch_session : programs.call_launch_entry;
+  if (plan_reads_memory(probe.plan))
+    return session ? programs.call_rich_session : programs.call_rich_entry;
+  return session ? programs.call_session : programs.call_entry;
+}
+
+bpf_program* ProbeSet::return_program(const PlannedProbe& probe) const {
+  if (way_ == Way::session || probe.plan.entry_only) return nullptr;
+  const auto& programs = skeleton_->progs;
+  return probe.plan.out0 != CB_NO_ARG ? programs.call_out_return : programs.call_return;
+}
+
+Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const Options& options) {
+  libbpf_set_print(keep_message);
+  raise_file_limit();
+  Skeleton opened(cudabpf_bpf__open());
+  if (!opened) return errno_error("opening the BPF programs");
+  cudabpf_bpf* skeleton = opened.get();
+  Way way = !features.has(feature::UPROBE_MULTI)    ? Way::single_links
+            : features.has(feature::UPROBE_SESSION) ? Way::session
+                                                    : Way::multi;
+  std::unique_ptr<ProbeSet> set(new ProbeSet(
+      std::move(opened), way,
+      features.has(feature::UPROBE_PROCESS) ? options.only_in : std::vector<std::uint32_t>{}));
+
+  const auto& programs = skeleton->progs;
+  auto of_calls =
+      way == Way::session
+          ? std::vector{programs.call_session, programs.call_rich_session,
+                        programs.call_launch_session}
+          : std::vector{programs.call_entry, programs.call_rich_entry, programs.call_launch_entry,
+                        programs.call_return, programs.call_out_return};
+  for (bpf_program* program : of_calls) {
+    bpf_program__set_autoload(program, true);
+    if (way != Way::single_links)
+      bpf_program__set_expected_attach_type(
+          program, attach_type_of(way == Way::session ? UprobeEnd::both : UprobeEnd::entry));
+    if (features.has(feature::SLEEPABLE))
+      bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
+  }
+  if (options.driver) {
+    DriverProbes::choose_programs(*skeleton, features);
+    set->driver_.emplace(*skeleton);
+  }
+  if (features.has(feature::PROCESS_EVENTS))
+    for (bpf_program* program :
+         {programs.process_fork, programs.process_exec, programs.process_exit})
+      bpf_program__set_autoload(program, true);
+
+  bpf_map__set_max_entries(skeleton->maps.ring, static_cast<std::uint32_t>(options.ring_size));
+  skeleton->rodata->follow_children = options.follow_children;
+  skeleton->rodata->driver_traced = options.driver;
+  skeleton->rodata->can_sleep = features.has(feature::SLEEPABLE);
+  // In the initial pid namespace, whose inode number the kernel fixes, the plain helper serves.
+  constexpr ino_t INITIAL_PID_NAMESPACE = 0xeffffffc;
+  struct stat pid_namespace {};
+  if (stat("/proc/self/ns/pid", &pid_namespace) == 0 &&
+      pid_namespace.st_ino != INITIAL_PID_NAMESPACE) {
+    skeleton->rodata->pidns_dev = pid_namespace.st_dev;
+    skeleton->rodata->pidns_ino = pid_namespace.st_ino;
+  }
+
+  if (int error = cudabpf_bpf__load(skeleton)) {
+    std::string hint = error == -EPERM ? "run it with sudo, outside a container that forbids bpf(2)"
+                                       : "what the kernel said:\n" + g_libbpf_messages;
+    return Error{std::string("loading the BPF programs: ") + std::strerror(-error), hint,
+                 error == -EPERM ? exit_code::NOT_PERMITTED : exit_code::KERNEL_UNSUPPORTED};
+  }
+  return set;
+}
+
+void SkeletonDeleter::operator()(cudabpf_bpf* skeleton) const { cudabpf_bpf__destroy(skeleton); }
+
+ProbeSet::~ProbeSet() { detach(); }
+
+std::string ProbeSet::refusal() {
+  refused_ = errno;
+  return std::string("the kernel refuses its probes: ") + std::strerror(refused_);
+}
+
+// A program on these places, in every process or in each that it is to be in.
+std::string ProbeSet::hang_program(const LibraryFile& file, bpf_program* program, UprobeEnd end,
+                                   const UprobePlaces& places, std::vector<Link>& links) {
+  std::string path = "/proc/self/fd/" + std::to_string(file.fd.get());
+  g_libbpf_messages.clear();
+  if (way_ == Way::single_links) {
+    for (std::size_t i = 0; i < places.offsets.size(); i++) {
+      LIBBPF_OPTS(bpf_uprobe_opts, options);
+      options.bpf_cookie = places.cookies[i];
+      options.retprobe = end == UprobeEnd::at_return;
+      Link link(
+          bpf_program__attach_uprobe_opts(program, -1, path.c_str(), places.offsets[i], &options));
+      if (!link) return refusal();
+      links.push_back(std::move(link));
+    }
+    return {};
+  }
+  constexpr std::uint32_t EVERY_PROCESS = 0;
+  for (std::uint32_t pid : only_in_.empty() ? std::vector{EVERY_PROCESS} : only_in_) {
+    Link link(link_uprobes(bpf_program__fd(program), path, end, places, pid));
+    if (!link && pid && errno == ESRCH) continue;  // it has ended
+    if (!link) return refusal();
+    links.push_back(std::move(link));
+  }
+  return {};
+}
+
+std::string ProbeSet::hang(const LibraryFile& file, const std::vector<PlannedProbe>& probes,
+                           Attached& attached) {
+  std::map<bpf_program*, UprobePlaces> entries, returns;
+  auto add = [](std::map<bpf_program*, UprobePlaces>& programs, bpf_program* program,
+                const PlannedProbe& probe) {
+    if (!program) return;
+    programs[program].offsets.push_back(probe.offset);
+    programs[program].cookies.push_back(std::bit_cast<std::uint64_t>(probe.plan));
+  };
+  for (const PlannedProbe& probe : probes) {
+    add(entries, entry_program(probe), probe);
+    add(returns, return_program(probe), probe);
+  }
+  std::string error;
+  // Returns first: a call that begins in between is then at least seen to return.
+  for (const auto& [program, places] : returns)
+    if (error.empty())
+      error = hang_program(file, program, UprobeEnd::at_return, places, attached.returns);
+  for (const auto& [program, places] : entries)
+    if (error.empty())
+      error = hang_program(file, program, way_ == Way::session ? UprobeEnd::both : UprobeEnd::entry,
+                           places, attached.entries);
+  return error;
+}
+
+Result<ProbeSet::Attachment> ProbeSet::attach(const LibraryFile& file,
+                                              const std::vector<PlannedProbe>& probes) {
+  Attachment attachment = attached_.size();
+  std::string error = hang(file, probes, attached_.emplace_back());
+  if (error.empty()) return attachment;
+  // All or nothing: a library with some of its probes would look complete.
+  withdraw(attachment);
+  return Error{error};
+}
+
+void ProbeSet::withdraw(Attachment attachment) {
+  Attached& library = attached_[attachment];
+  std::optional<SlowClosing> slow_closing;
+  if (way_ == Way::single_links && !library.entries.empty()) slow_closing.emplace();
+  library.entries.clear();
+  library.returns.clear();
+}
+
+Result<> ProbeSet::attach_process_events() {
+  for (bpf_program* program : {skeleton_->progs.process_fork, skeleton_->progs.process_exec,
+                               skeleton_->progs.process_exit}) {
+    Link link(bpf_program__attach(program));
+    if (!link) return errno_error("attaching to process events");
+    process_links_.push_back(std::move(link));
+  }
+  return ok();
+}
+
+void ProbeSet::select_process(std::uint32_t pid) {
+  if (pid >= CB_PID_LIMIT) return;
+  for (auto* bits : {skeleton_->bss->once_traced, skeleton_->bss->traced})
+    __atomic_fetch_or(&bits[pid / 64], 1ULL << (pid % 64), __ATOMIC_SEQ_CST);
+}
+
+bool ProbeSet::is_traced(std::uint32_t pid) const {
+  return pid < CB_PID_LIMIT &&
+         (__atomic_load_n(&skeleton_->bss->traced[pid / 64], __ATOMIC_SEQ_CST) >> (pid % 64) & 1);
+}
+
+bool ProbeSet::was_selected(std::uint32_t pid) const {
+  auto selection = __atomic_load_n(&skeleton_->bss->selection, __ATOMIC_SEQ_CST);
+  if (selection == abi::CB_SELECT_ALL) return true;
+  const auto* once_traced = skeleton_->bss->once_traced;
+  if (pid < CB_PID_LIMIT &&
+      (__atomic_load_n(&once_traced[pid / 64], __ATOMIC_SEQ_CST) >> (pid % 64) & 1))
+    return true;
+  if (selection == abi::CB_SELECT_LISTED) return false;
+  std::string cgroup = Procfs().process(static_cast<pid_t>(pid)).cgroup;
+  return cgroup.empty() || is_inside_cgroup(unified_cgroup_path(cgroup), cgroup_path_);
+}
+
+void ProbeSet::select_cgroup(const CgroupFolder& folder) {
+  skeleton_->bss->selected_cgroup = folder.id;
+  skeleton_->bss->selected_cgroup_level = folder.level;
+  cgroup_path_ = folder.path;
+  __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_CGROUP, __ATOMIC_SEQ_CST);
+}
+
+void ProbeSet::select_all() {
+  __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_ALL, __ATOMIC_SEQ_CST);
+}
+
+void ProbeSet::detach() {
+  if (driver_) driver_->release_modules();
+  std::optional<SlowClosing> slow_closing;
+  if (way_ == Way::single_links && !attached_.empty()) {
+    slow_closing.emplace();
+    // Until the last is closed the probes still fire; they find nobody selected.
+    __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_LISTED, __ATOMIC_SEQ_CST);
+    for (auto& word : skeleton_->bss->traced) __atomic_store_n(&word, 0, __ATOMIC_SEQ_CST);
+  }
+  for (std::vector<Link> Attached::*links : {&Attached::entries, &Attached::returns}) {
+    std::vector<Link> all;
+    for (Attached& library : attached_)
+      std::move((library.*links).begin(), (library.*links).end(), std::back_inserter(all));
+    for (Attached& library : attached_) (library.*links).clear();
+    if (way_ != Way::single_links) close_together(std::move(all));
+  }
+  if (driver_) driver_->detach();
+  process_links_.clear();
+}
+
+std::uint32_t ProbeSet::drops(std::uint32_t tid) const {
+  return __atomic_load_n(&skeleton_->bss->drops[tid & (CB_DROP_SLOTS - 1)], __ATOMIC_RELAXED);
+}
+
+bpf_map* ProbeSet::ring() const { return skeleton_->maps.ring; }
+
+std::uint64_t ProbeSet::counter(unsigned counter) const {
+  std::uint64_t sum = 0;
+  for (const auto& block : skeleton_->bss->counters)
+    sum += __atomic_load_n(&block[counter], __ATOMIC_RELAXED);
+  return sum;
+}
+
+}  // namespace cudabpf

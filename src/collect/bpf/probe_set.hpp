@@ -1,0 +1,101 @@
+// The programs in the kernel and the probes they hang on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collect/bpf/driver_probes.hpp"
+#include "collect/bpf/features.hpp"
+#include "collect/bpf/link.hpp"
+#include "collect/bpf/uprobe_multi.hpp"
+#include "collect/libraries.hpp"
+#include "collect/library_functions.hpp"
+#include "cudabpf/source.hpp"
+#include "util/result.hpp"
+
+struct bpf_map;
+struct bpf_program;
+struct cudabpf_bpf;
+
+namespace cudabpf {
+
+struct SkeletonDeleter {
+  void operator()(cudabpf_bpf* skeleton) const;
+};
+using Skeleton = std::unique_ptr<cudabpf_bpf, SkeletonDeleter>;
+
+class ProbeSet {
+ public:
+  // Loads the programs. Nothing is traced until a library is attached and somebody is selected.
+  struct Options {
+    std::uint64_t ring_size = 32 << 20;
+    bool follow_children = true;
+    bool driver = false;  // programs that watch the driver, too
+    // Probes in these processes alone; empty: in each that uses the library.
+    std::vector<std::uint32_t> only_in;
+  };
+  static Result<std::unique_ptr<ProbeSet>> load(const Features& features, const Options& options);
+  ~ProbeSet();
+  ProbeSet(const ProbeSet&) = delete;
+  ProbeSet& operator=(const ProbeSet&) = delete;
+
+  // Puts these probes into a library, all or none.
+  using Attachment = std::size_t;  // which library's they are
+  Result<Attachment> attach(const LibraryFile& file, const std::vector<PlannedProbe>& probes);
+  void withdraw(Attachment attachment);
+  // Why the kernel last refused a probe, as errno; 0: it never did.
+  int refused() const { return refused_; }
+
+  Result<> attach_process_events();
+  // Where Options asked for them.
+  DriverProbes& driver() { return *driver_; }
+
+  void select_process(std::uint32_t pid);
+  void select_cgroup(const CgroupFolder& folder);
+  void select_all();
+  bool is_traced(std::uint32_t pid) const;  // selected, and has not ended
+  // It may have been selected at some time; true also of a later process with its pid.
+  bool was_selected(std::uint32_t pid) const;
+
+  // Entries first, so that no call is seen to begin that will not be seen to end. Single links may
+  // stand, recording nothing, for a minute or two after this returns.
+  void detach();
+
+  bpf_map* ring() const;
+  // A counter of the kernel side, summed over CPUs.
+  std::uint64_t counter(unsigned counter) const;
+  // How many records a thread has lost so far, as the next one of it would say.
+  std::uint32_t drops(std::uint32_t tid) const;
+
+ private:
+  struct Attached {
+    std::vector<Link> entries, returns;
+  };
+  // How programs hang on functions: one link for each, one for all at entry and one at return, or
+  // one for both.
+  enum class Way : std::uint8_t { single_links, multi, session };
+
+  ProbeSet(Skeleton skeleton, Way way, std::vector<std::uint32_t> only_in)
+      : skeleton_(std::move(skeleton)), way_(way), only_in_(std::move(only_in)) {}
+  bpf_program* entry_program(const PlannedProbe& probe) const;
+  bpf_program* return_program(const PlannedProbe& probe) const;  // null: there is none
+  std::string refusal();                                         // remembers errno
+  std::string hang(const LibraryFile& file, const std::vector<PlannedProbe>& probes,
+                   Attached& attached);
+  std::string hang_program(const LibraryFile& file, bpf_program* program, UprobeEnd end,
+                           const UprobePlaces& places, std::vector<Link>& links);
+
+  Skeleton skeleton_;  // first: what hangs on its programs goes before it
+  const Way way_;
+  const std::vector<std::uint32_t> only_in_;
+  int refused_ = 0;
+  std::string cgroup_path_;  // of the selected one
+  std::vector<Attached> attached_;
+  std::vector<Link> process_links_;
+  std::optional<DriverProbes> driver_;
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,303 @@
+#include "collect/bpf/traced_libraries.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "collect/library_functions.hpp"
+#include "util/console/log.hpp"
+#include "util/exit_codes.hpp"
+#include "util/system/clock.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Whoever maps library after library must not keep this program from its other work.
+constexpr milliseconds AT_START = std::chrono::seconds(5), AT_ONCE{200};
+constexpr std::size_t MOST_PENDING = 4096;
+constexpr std::size_t MOST_REFUSED = 4096;
+constexpr std::uint64_t LOOK_THROUGH_EVERY_NS = 2'000'000'000;
+
+Error refusal_of_probes(int reason) {
+  bool forbidden = reason == EPERM || reason == EACCES;
+  return {fmt::format("the kernel refuses to attach uprobes: {}", std::strerror(reason)),
+          forbidden
+              ? "run it as root; of capabilities, CAP_SYS_ADMIN is needed besides CAP_BPF and "
+                "CAP_PERFMON on kernels before 6.6 and where kernel.perf_event_paranoid is 3"
+              : "`cudabpf doctor` tells what this kernel lacks",
+          forbidden ? exit_code::NOT_PERMITTED : exit_code::KERNEL_UNSUPPORTED};
+}
+
+}  // namespace
+
+TracedLibraries::TracedLibraries(elf::Reader reader, ProbeSet& probes, FunctionNumbers& numbers,
+                                 Options options)
+    : reader_(std::move(reader)), probes_(probes), numbers_(numbers), options_(std::move(options)) {
+  // Watching begins before the search, so that no copy can slip in between.
+  if (options_.watch)
+    if (auto watch = MappingWatch::open()) watch_.emplace(std::move(*watch));
+}
+
+std::uint64_t TracedLibraries::now() const {
+  return begin_ns_ ? now_ns(CLOCK_MONOTONIC) - begin_ns_ : 0;
+}
+
+std::vector<int> TracedLibraries::watch_fds() const {
+  return watch_ ? watch_->fds() : std::vector<int>{};
+}
+
+Result<> TracedLibraries::attach_known() {
+  Procfs procfs;
+  std::vector<LibraryFile> files;
+  for (const std::string& path : options_.named) {
+    auto file = open_library(path, path);
+    if (!file)
+      return Error{fmt::format("--library {}: there is no such file, or it cannot be read", path),
+                   "`cudabpf doctor` lists those that are found without it", exit_code::NO_TARGET};
+    file->named = true;
+    files.push_back(std::move(*file));
+  }
+  for (auto& file : find_on_paths(options_.library_path)) files.push_back(std::move(file));
+  attach_named_and_found(std::move(files));
+
+  auto give_up = std::chrono::steady_clock::now() + AT_START;
+  for (MappedLibrary& mapped : mapped_libraries(procfs, procfs.pids())) {
+    if (std::chrono::steady_clock::now() > give_up) {
+      queue({std::move(mapped)}, early_);
+      continue;
+    }
+    auto file = open_mapped(procfs, mapped);
+    if (file && !is_known(*file, early_)) attach(std::move(*file), early_);
+  }
+  // Attaching takes long where each function has a link: more may have been mapped meanwhile than
+  // the watch could keep.
+  std::uint64_t overruns = 0;
+  if (watch_) queue(watch_->read(overruns), early_);
+  missed_some_ = overruns;
+  // Files that are no libcuda are left out; a kernel that takes no probe will take none later.
+  if (int refused = probes_.refused(); refused && attached() == 0)
+    return refusal_of_probes(refused);
+  early_.libraries.clear();  // the header has them
+  return ok();
+}
+
+void TracedLibraries::attach_named_and_found(std::vector<LibraryFile> files) {
+  for (LibraryFile& file : files)
+    if (!is_known(file, early_)) attach(std::move(file), early_);
+}
+
+bool TracedLibraries::is_known(const LibraryFile& file, News& news) {
+  for (std::size_t i = 0; i < attached_.size(); i++) {
+    Attached& known = attached_[i];
+    if (!known.file.id.same_file(file.id)) continue;
+    if (known.file.id.untouched_since(file.id)) return true;
+    if (known.page) {
+      // On overlayfs the numbers are also those of the copy that is made to be written to.
+      auto page = FirstPage::of(file.fd.get());
+      auto same = page ? page->is_same_as(*known.page) : std::nullopt;
+      if (same == false) {
+        known.copied = true;
+        continue;
+      }
+      if (same == true && known.file.id.same_content(file.id)) return true;
+    } else if (known.file.id.same_content(file.id)) {
+      return true;
+    }
+    withdraw(i--, news);
+  }
+  return std::any_of(refused_.begin(), refused_.end(),
+                     [&](const FileId& id) { return id.untouched_since(file.id); });
+}
+
+Library TracedLibraries::attach(LibraryFile file, News& news) {
+  Library library;
+  library.path = file.path;
+  library.device = file.id.device;
+  library.inode = file.id.inode;
+  std::uint64_t begin = now_ns(CLOCK_MONOTONIC);
+  std::vector<PlannedProbe> planned;
+  auto contents = reader_.read(file.fd, LIBRARY_CONTENTS);
+  if (contents)
+    planned = plan_probes(*contents, file.named, options_.filter, numbers_, library);
+  else
+    library.error = contents.error().message;
+  ProbeSet::Attachment attachment{};
+  if (library.error.empty()) {
+    auto done = probes_.attach(file, planned);
+    if (done)
+      attachment = *done;
+    else
+      library.error = done.error().message;
+  }
+  library.ts = now();
+  if (library.error.empty()) {
+    library.attach_ns = now_ns(CLOCK_MONOTONIC) - begin;
+    if (library.left_out) {
+      log::warning("{}: {} functions are left out: too many, or no names", library.path,
+                   library.left_out);
+      news.losses.push_back({Loss::left_out, std::nullopt, library.ts, library.ts, library.path});
+    }
+    auto page = file.id.device_varies ? FirstPage::of(file.fd.get()) : std::nullopt;
+    attached_.push_back({std::move(file), std::move(page), attachment});
+  } else {
+    library.functions = 0;
+    log::warning("{} is not traced: {}", library.path, library.error);
+    if (refused_.size() == MOST_REFUSED) refused_.erase(refused_.begin());
+    refused_.push_back(file.id);
+  }
+  libraries_.push_back(library);
+  news.libraries.push_back(library);
+  return library;
+}
+
+News TracedLibraries::look() {
+  News news = std::exchange(early_, {});
+  withdraw_changed(news);
+  attach_settled(news);
+  if (!watch_) return news;
+  std::uint64_t overruns = 0;
+  queue(watch_->read(overruns), news);
+  if (overruns) news.losses.push_back({Loss::watch_overrun, overruns, 0, now(), {}});
+  if (std::size_t came = watch_->renew()) {
+    news.losses.push_back({Loss::watch_overrun, std::nullopt, 0, now(),
+                           fmt::format("{} CPUs came online and were not watched at once", came)});
+    missed_some_ = true;
+  }
+  missed_some_ |= overruns != 0;
+  std::uint64_t at = now_ns(CLOCK_MONOTONIC);
+  if (missed_some_ && at - looked_through_at_ >= LOOK_THROUGH_EVERY_NS) {
+    looked_through_at_ = at;
+    missed_some_ = false;
+    look_through_processes(news);
+  }
+  attach_pending(news, AT_ONCE);
+  return news;
+}
+
+void TracedLibraries::look_through_processes(News& news) {
+  Procfs procfs;
+  auto mapped = mapped_libraries(procfs, procfs.pids());
+  // One process that has a file is as good as another, if it is traced.
+  std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
+  std::erase_if(mapped, [&](const MappedLibrary& library) {
+    return !probes_.was_selected(library.pid) ||
+           !seen.insert({library.device, library.inode}).second;
+  });
+  queue(std::move(mapped), news);
+}
+
+void TracedLibraries::queue(std::vector<MappedLibrary> mapped, News& news) {
+  std::size_t room = MOST_PENDING - pending_.size(), taken = std::min(room, mapped.size());
+  std::move(mapped.begin(), mapped.begin() + static_cast<long>(taken),
+            std::back_inserter(pending_));
+  if (taken == mapped.size()) return;
+  missed_some_ = true;
+  news.losses.push_back({Loss::watch_overrun, mapped.size() - taken, 0, now(), {}});
+}
+
+void TracedLibraries::attach_pending(News& news, milliseconds at_most) {
+  auto give_up = std::chrono::steady_clock::now() + at_most;
+  while (!pending_.empty() && std::chrono::steady_clock::now() < give_up) {
+    MappedLibrary mapped = std::move(pending_.front());
+    pending_.pop_front();
+    attach_mapped(mapped, news);
+  }
+}
+
+std::optional<LibraryFile> TracedLibraries::open(const MappedLibrary& mapped) const {
+  if (auto file = open_mapped(Procfs(), mapped)) return file;
+  // The process is gone, or unmapped it again. The same name may be another file's here.
+  auto file = open_library(mapped.path, mapped.path);
+  if (file && !file->id.is_mapped_as(mapped.device, mapped.inode)) file.reset();
+  return file;
+}
+
+void TracedLibraries::attach_mapped(const MappedLibrary& mapped, News& news) {
+  // Pid 0: it is outside cudabpf's own pid namespace.
+  if (!mapped.pid || !probes_.was_selected(mapped.pid)) return;
+  auto since = mapped.ts > begin_ns_ ? mapped.ts - begin_ns_ : 0;
+  auto file = open(mapped);
+  if (!file) {
+    news.losses.push_back({Loss::late_library, std::nullopt, since, now(),
+                           fmt::format("{} mapped by pid {} was gone before it could be opened",
+                                       mapped.path, mapped.pid)});
+    return;
+  }
+  if (is_known(*file, news)) return;
+  Library library = attach(std::move(*file), news);
+  if (library.error.empty())
+    news.losses.push_back({Loss::late_library, std::nullopt, since, library.ts,
+                           fmt::format("{} mapped by pid {}", mapped.path, mapped.pid)});
+}
+
+News TracedLibraries::finish() {
+  News news = std::exchange(early_, {});
+  withdraw_changed(news);
+  if (!watch_) return news;
+  std::uint64_t overruns = 0;
+  queue(watch_->read(overruns), news);
+  if (overruns) news.losses.push_back({Loss::watch_overrun, overruns, 0, now(), {}});
+  std::set<std::pair<std::uint64_t, std::uint64_t>> told;
+  for (const MappedLibrary& mapped : pending_) {
+    if (!mapped.pid || !probes_.was_selected(mapped.pid)) continue;
+    auto file = open(mapped);
+    if (file && is_known(*file, news)) continue;
+    if (!told.insert({mapped.device, mapped.inode}).second) continue;
+    auto since = mapped.ts > begin_ns_ ? mapped.ts - begin_ns_ : 0;
+    news.losses.push_back(
+        {Loss::late_library, std::nullopt, since, now(),
+         fmt::format("{} mapped by pid {} when the trace ended", mapped.path, mapped.pid)});
+  }
+  pending_.clear();
+  return news;
+}
+
+void TracedLibraries::withdraw_changed(News& news) {
+  for (std::size_t i = 0; i < attached_.size(); i++) {
+    Attached& known = attached_[i];
+    auto id = known.copied ? std::nullopt : FileId::of(known.file.fd.get());
+    if (!id || known.file.id.same_content(*id)) continue;
+    if (known.page) {
+      auto page = FirstPage::of(known.file.fd.get());
+      known.copied = page && page->is_same_as(*known.page) == false;
+    }
+    if (!known.copied) withdraw(i--, news);
+  }
+}
+
+// A uprobe writes back the first byte that the function had when it was attached: in a file with
+// other contents that is in the middle of something else, and kills whoever loads it.
+void TracedLibraries::withdraw(std::size_t index, News& news) {
+  probes_.withdraw(attached_[index].attachment);
+  const std::string& path = attached_[index].file.path;
+  log::warning("{} was written to while it was traced: its probes are withdrawn", path);
+  news.losses.push_back({Loss::library_changed, std::nullopt, now(), now(), path});
+  written_.push_back({std::move(attached_[index].file), now_ns(CLOCK_MONOTONIC)});
+  attached_.erase(attached_.begin() + static_cast<long>(index));
+}
+
+// Whoever replaces a file by writing to it takes a while.
+void TracedLibraries::attach_settled(News& news) {
+  constexpr std::uint64_t QUIET_NS = 1'000'000'000;
+  std::uint64_t at = now_ns(CLOCK_MONOTONIC);
+  for (std::size_t i = 0; i < written_.size(); i++) {
+    Written& written = written_[i];
+    auto id = FileId::of(written.file.fd.get());
+    if (id && !id->untouched_since(written.file.id)) written.since = at;
+    if (id) written.file.id = *id;
+    if (id && at - written.since < QUIET_NS) continue;
+    LibraryFile file = std::move(written.file);
+    written_.erase(written_.begin() + static_cast<long>(i--));
+    if (id && !is_known(file, news)) attach(std::move(file), news);
+  }
+}
+
+}  // namespace cudabpf

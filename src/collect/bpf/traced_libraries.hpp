@@ -1,0 +1,89 @@
+// The copies of libcuda that a trace knows: those that are found when it begins, and those that
+// processes map later.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collect/bpf/mapping_watch.hpp"
+#include "collect/bpf/probe_set.hpp"
+#include "collect/function_numbers.hpp"
+#include "collect/libraries.hpp"
+#include "cudabpf/function_filter.hpp"
+#include "cudabpf/source.hpp"
+#include "util/elf/elf_reader.hpp"
+#include "util/system/first_page.hpp"
+
+namespace cudabpf {
+
+class TracedLibraries {
+ public:
+  struct Options {
+    FunctionFilter filter;
+    std::vector<std::string> named;  // by --library
+    std::string library_path;        // the LD_LIBRARY_PATH of what is traced
+    bool watch = true;               // for those that are mapped later
+  };
+  // `reader` was started before there was anything worth having in this process.
+  TracedLibraries(elf::Reader reader, ProbeSet& probes, FunctionNumbers& numbers, Options options);
+
+  // Probes each that is named, on the linker's paths or mapped already.
+  Result<> attach_known();
+  const std::vector<Library>& all() const { return libraries_; }
+  std::size_t attached() const { return attached_.size(); }
+
+  // From here on there is a trace whose ts 0 is this time on CLOCK_MONOTONIC.
+  void begin(std::uint64_t begin_ns) { begin_ns_ = begin_ns; }
+  std::vector<int> watch_fds() const;  // readable when one may have been mapped
+  // Probes those that were mapped since, for a fraction of a second at most: the rest is for the
+  // next time. Withdraws the probes from those that were written to.
+  News look();
+  // Says which were mapped and never probed. To be called when the trace ends.
+  News finish();
+
+ private:
+  struct Attached {
+    LibraryFile file;
+    std::optional<FirstPage> page;  // where the numbers do not tell one file from another
+    ProbeSet::Attachment attachment;
+    bool copied = false;  // its name leads to a copy by now, and nothing to itself
+  };
+
+  void attach_named_and_found(std::vector<LibraryFile> files);
+  void attach_mapped(const MappedLibrary& mapped, News& news);
+  std::optional<LibraryFile> open(const MappedLibrary& mapped) const;
+  void attach_pending(News& news, std::chrono::milliseconds at_most);
+  void queue(std::vector<MappedLibrary> mapped, News& news);
+  void look_through_processes(News& news);
+  void withdraw_changed(News& news);
+  void attach_settled(News& news);
+  void withdraw(std::size_t index, News& news);
+  bool is_known(const LibraryFile& file, News& news);
+  Library attach(LibraryFile file, News& news);
+  std::uint64_t now() const;  // ns since the trace began
+
+  elf::Reader reader_;
+  ProbeSet& probes_;
+  FunctionNumbers& numbers_;
+  Options options_;
+  std::optional<MappingWatch> watch_;
+  std::deque<MappedLibrary> pending_;
+  std::vector<Attached> attached_;
+  struct Written {
+    LibraryFile file;  // its id: as it was last seen
+    std::uint64_t since;
+  };
+  std::vector<Written> written_;  // to, and not traced since; more may be to come
+  std::vector<FileId> refused_;
+  std::vector<Library> libraries_;
+  News early_;  // from before there was a trace to tell
+  std::uint64_t begin_ns_ = 0;
+  bool missed_some_ = false;  // mappings, since processes were last looked through
+  std::uint64_t looked_through_at_ = 0;
+};
+
+}  // namespace cudabpf

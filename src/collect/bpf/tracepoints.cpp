@@ -1,0 +1,70 @@
+#include "collect/bpf/tracepoints.hpp"
+
+#include <bpf/libbpf.h>
+#include <fmt/format.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "collect/bpf/kernel_files.hpp"
+#include "util/system/fd.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+// What tracefs has on a tracepoint in the file `what`.
+Result<std::string> read_file(const std::string& category, const std::string& name,
+                              const char* what) {
+  auto text = read_tracefs(fmt::format("events/{}/{}/{}", category, name, what));
+  if (!text) return errno_error(fmt::format("tracepoint {}:{}", category, name));
+  return text;
+}
+
+}  // namespace
+
+Result<std::uint64_t> tracepoint_id(const std::string& category, const std::string& name) {
+  auto text = read_file(category, name, "id");
+  if (!text) return text.error();
+  return std::strtoull(text->c_str(), nullptr, 10);
+}
+
+// "\tfield:__data_loc char[] dev;\toffset:8;\tsize:4;\tsigned:0;"
+Result<std::map<std::string, std::uint16_t>> tracepoint_fields(const std::string& category,
+                                                               const std::string& name) {
+  auto text = read_file(category, name, "format");
+  if (!text) return text.error();
+  std::map<std::string, std::uint16_t> fields;
+  constexpr std::string_view FIELD = "\tfield:", OFFSET = ";\toffset:";
+  for (std::size_t at = 0; (at = text->find(FIELD, at)) != text->npos; at++) {
+    std::size_t end = text->find(OFFSET, at);
+    if (end == text->npos) break;
+    std::size_t begin = text->rfind(' ', end) + 1;
+    auto offset = std::strtoul(text->c_str() + end + OFFSET.size(), nullptr, 10);
+    fields[text->substr(begin, end - begin)] = static_cast<std::uint16_t>(offset);
+  }
+  return fields;
+}
+
+Result<Link> attach_tracepoint(bpf_program* program, const std::string& category,
+                               const std::string& name, std::uint64_t cookie) {
+  auto id = tracepoint_id(category, name);
+  if (!id) return id.error();
+  perf_event_attr attributes{};
+  attributes.size = sizeof(attributes);
+  attributes.type = PERF_TYPE_TRACEPOINT;
+  attributes.config = *id;
+  // The processor does not matter: a program on a tracepoint runs wherever it is hit.
+  Fd event(
+      static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, 0, -1, PERF_FLAG_FD_CLOEXEC)));
+  if (!event) return errno_error(fmt::format("opening the tracepoint {}:{}", category, name));
+  LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = cookie);
+  Link link(bpf_program__attach_perf_event_opts(program, event.get(), &options));
+  if (!link) return errno_error(fmt::format("attaching to the tracepoint {}:{}", category, name));
+  event.release();  // the link's now
+  return link;
+}
+
+}  // namespace cudabpf

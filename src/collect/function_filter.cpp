@@ -1,0 +1,33 @@
+#include "cudabpf/function_filter.hpp"
+
+#include <algorithm>
+
+#include "util/text/glob.hpp"
+
+namespace cudabpf {
+
+bool FunctionFilter::selects(const Function& function) const {
+  auto matches = [&](const std::vector<std::string>& patterns) {
+    return glob_match_any(patterns, function.name) || glob_match_any(patterns, function.symbol);
+  };
+  if (matches(exclude)) return false;
+  // Whoever asks for a function by name gets it, whatever the profile.
+  if (!only.empty()) return matches(only);
+  return function.profile <= profile;
+}
+
+bool FunctionFilter::entry_only(const Function& function) const {
+  return !returns || (profile == Profile::light && function.entry_is_enough());
+}
+
+Recorded FunctionFilter::records(const Function& function) const {
+  if (selects(function)) return entry_only(function) ? Recorded::entry : Recorded::whole;
+  if (function.names != NamesEffect::forget) return Recorded::no;
+  auto functions = cuda_functions();
+  bool names = std::any_of(functions.begin(), functions.end(), [&](const Function& other) {
+    return (other.type == "kernel" || other.type == "graph") && selects(other);
+  });
+  return names ? Recorded::silently : Recorded::no;
+}
+
+}  // namespace cudabpf

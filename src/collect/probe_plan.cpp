@@ -1,0 +1,55 @@
+#include "collect/probe_plan.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+bool narrow(Role role) {
+  return role == Role::u32 || role == Role::i32 || role == Role::f32 || role == Role::device ||
+         role == Role::ptr32;
+}
+
+}  // namespace
+
+abi::cb_plan plan_for(const Function& function, std::uint16_t id) {
+  abi::cb_plan plan{};
+  plan.function = id;
+  plan.string_arg = plan.struct_arg = plan.count_arg = CB_NO_ARG;
+  plan.out0 = plan.out1 = plan.handle_arg = CB_NO_ARG;
+  plan.forgets_names = function.names == NamesEffect::forget;
+  unsigned nargs = 0;
+  for (const Argument& argument : function.arguments) {
+    if (argument.word < 0 || argument.word >= CB_MAX_ARGS) continue;
+    unsigned word = static_cast<std::uint8_t>(argument.word);
+    if (argument.role != Role::hidden) nargs = word + 1;
+    if (argument.out) {
+      if (plan.out0 == CB_NO_ARG) {
+        plan.out0 = word;
+        plan.out0_narrow = narrow(argument.role);
+      } else if (plan.out1 == CB_NO_ARG) {
+        plan.out1 = word;
+        plan.out1_narrow = narrow(argument.role);
+      }
+    } else if (argument.role == Role::str && plan.string_arg == CB_NO_ARG) {
+      plan.string_arg = word;
+    } else if (argument.role == Role::in_struct) {
+      plan.struct_arg = word;
+      plan.struct_words = struct_words(argument.layout);
+    } else if (argument.role == Role::function && function.is_launch()) {
+      plan.handle_arg = word;
+    }
+  }
+  if (function.size.kind == SizeRule::Kind::sum_of_array)
+    plan.count_arg = static_cast<std::uint8_t>(
+        function.arguments[static_cast<std::size_t>(function.size.times)].word);
+  plan.nargs = nargs;
+  return plan;
+}
+
+abi::cb_plan plan_for_unknown(std::uint16_t id) {
+  abi::cb_plan plan = plan_for(Function{}, id);
+  plan.nargs = 6;
+  return plan;
+}
+
+}  // namespace cudabpf

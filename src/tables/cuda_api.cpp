@@ -1,0 +1,99 @@
+#include "cudabpf/cuda_api.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace cudabpf {
+
+namespace {
+
+#if defined(__aarch64__)
+#define WORD(x86, arm64) arm64
+#else
+#define WORD(x86, arm64) x86
+#endif
+#include "cuda_api_table.inc"
+#undef WORD
+
+struct StructSize {
+  Struct layout;
+  unsigned words;
+};
+// Sizes from the CUDA 13.0 headers; what is read of a struct, in 8-byte words.
+constexpr StructSize STRUCT_SIZES[] = {
+    {Struct::memcpy2d, 128 / 8},      {Struct::memcpy3d, 200 / 8},
+    {Struct::memcpy3d_peer, 200 / 8}, {Struct::launch_config, 56 / 8},
+    {Struct::launch_params, 56 / 8},  {Struct::alloc_prop, 32 / 8},
+    {Struct::pool_props, 88 / 8},     {Struct::kernel_node, 72 / 8},
+    {Struct::sizes, 200 / 8},
+};
+
+constexpr std::string_view ROLE_NAMES[] = {
+    "u8",       "u16",        "u32",    "u64",    "i32",        "f32",    "location",
+    "ptr",      "ptr32",      "hptr",   "stream", "context",    "module", "library",
+    "function", "kernel",     "event",  "graph",  "graph_exec", "node",   "array",
+    "pool",     "mem_handle", "handle", "device", "str",        "struct", "hidden"};
+
+}  // namespace
+
+std::optional<Profile> parse_profile(std::string_view name) {
+  if (name == "light") return Profile::light;
+  if (name == "default") return Profile::default_;
+  if (name == "full") return Profile::full;
+  return std::nullopt;
+}
+
+std::string_view to_string(Profile profile) {
+  constexpr std::string_view NAMES[] = {"light", "default", "full"};
+  return NAMES[static_cast<int>(profile)];
+}
+
+unsigned struct_words(Struct layout) {
+  for (const auto& entry : STRUCT_SIZES)
+    if (entry.layout == layout) return entry.words;
+  return 0;
+}
+
+std::string_view to_string(Role role) { return ROLE_NAMES[static_cast<int>(role)]; }
+
+bool Function::entry_is_enough() const {
+  return is_launch() || (type == "transfer" && async) || (op == "set" && async) ||
+         (type == "graph" && op == "launch");
+}
+
+std::span<const Function> cuda_functions() { return FUNCTIONS; }
+
+const Function* find_function(std::string_view symbol) {
+  auto at = std::lower_bound(std::begin(FUNCTIONS), std::end(FUNCTIONS), symbol,
+                             [](const Function& f, std::string_view s) { return f.symbol < s; });
+  return at != std::end(FUNCTIONS) && at->symbol == symbol ? at : nullptr;
+}
+
+Function unknown_function(std::string_view symbol) {
+  static constexpr std::array<Argument, 6> RAW = {{{"arg0", Role::u64, false, Struct::none, 0},
+                                                   {"arg1", Role::u64, false, Struct::none, 1},
+                                                   {"arg2", Role::u64, false, Struct::none, 2},
+                                                   {"arg3", Role::u64, false, Struct::none, 3},
+                                                   {"arg4", Role::u64, false, Struct::none, 4},
+                                                   {"arg5", Role::u64, false, Struct::none, 5}}};
+  Function function{};
+  function.symbol = function.name = symbol;
+  function.type = function.op = "other";
+  function.profile = Profile::default_;
+  function.arguments = RAW;
+  return function;
+}
+
+std::string_view cuda_error_name(int result) {
+  switch (result) {
+#define CUDA_RESULT(number, name) \
+  case number:                    \
+    return #name;
+#include "cudabpf/cuda_results.def"
+#undef CUDA_RESULT
+    default:
+      return {};
+  }
+}
+
+}  // namespace cudabpf
