@@ -11,6 +11,8 @@ include(ProcessorCount)
 ProcessorCount(CPUS)
 
 add_check(check_format check 60 ${CMAKE_SOURCE_DIR}/scripts/check-format)
+add_check(check_map check 60 ${CMAKE_SOURCE_DIR}/scripts/check-map)
+add_check(check_map_itself check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/check-map-test.sh)
 add_check(check_shell check 60 ${CMAKE_SOURCE_DIR}/scripts/check-shell)
 add_check(check_tidy check 900 ${CMAKE_SOURCE_DIR}/scripts/check-tidy ${CMAKE_BINARY_DIR})
 add_check(apt_backports check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/apt-backports-test.sh)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "cudabpf/ioctl.hpp"
+#include "cudabpf/driver.hpp"
 
 namespace cudabpf {
 

@@ -7,13 +7,13 @@ using namespace cudabpf;
 
 namespace {
 
-const std::string kId = "4f797c539e6c745de61a93ca3ff892358ecbcaccd8414d5db545c38428142970";
-const std::string kOther = "9ec39b91f3d70e1beff50a308f77067065ea6be0d91a3378375056cd4422cf3d";
-const std::string kPod = "3a1b2c4d-5e6f-7081-92a3-b4c5d6e7f809";
-const std::string kPodSlice =
+const std::string ID = "4f797c539e6c745de61a93ca3ff892358ecbcaccd8414d5db545c38428142970";
+const std::string OTHER = "9ec39b91f3d70e1beff50a308f77067065ea6be0d91a3378375056cd4422cf3d";
+const std::string POD = "3a1b2c4d-5e6f-7081-92a3-b4c5d6e7f809";
+const std::string POD_SLICE =
     "/kubepods.slice/kubepods-burstable.slice/"
     "kubepods-burstable-pod3a1b2c4d_5e6f_7081_92a3_b4c5d6e7f809.slice";
-const std::string kUserManager = "/user.slice/user-1000.slice/user@1000.service";
+const std::string USER_MANAGER = "/user.slice/user-1000.slice/user@1000.service";
 
 }  // namespace
 
@@ -24,53 +24,53 @@ TEST_CASE("A cgroup's path tells the container") {
   };
   const Case cases[] = {
       // Docker.
-      {"0::/docker/" + kId, {"docker", kId}},
-      {"0::/system.slice/docker-" + kId + ".scope", {"docker", kId}},
-      {"0::/system.slice/docker-" + kId + ".scope/init.scope", {"docker", kId}},
-      {"0::" + kUserManager + "/app.slice/docker-" + kId + ".scope", {"docker", kId}},
-      {"/docker/" + kId, {"docker", kId}},
+      {"0::/docker/" + ID, {"docker", ID}},
+      {"0::/system.slice/docker-" + ID + ".scope", {"docker", ID}},
+      {"0::/system.slice/docker-" + ID + ".scope/init.scope", {"docker", ID}},
+      {"0::" + USER_MANAGER + "/app.slice/docker-" + ID + ".scope", {"docker", ID}},
+      {"/docker/" + ID, {"docker", ID}},
       // Docker in Docker: the inner one is where the process is.
-      {"0::/docker/" + kId + "/docker/" + kOther, {"docker", kOther}},
-      {"0::/docker/" + kId + "/system.slice/cron.service", {"docker", kId}},
+      {"0::/docker/" + ID + "/docker/" + OTHER, {"docker", OTHER}},
+      {"0::/docker/" + ID + "/system.slice/cron.service", {"docker", ID}},
 
       // Kubernetes, with who runs it.
-      {"0::" + kPodSlice + "/cri-containerd-" + kId + ".scope", {"containerd", kId, kPod}},
-      {"0::" + kPodSlice + "/crio-" + kId + ".scope", {"cri-o", kId, kPod}},
-      {"0::" + kPodSlice + "/crio-" + kId + ".scope/container", {"cri-o", kId, kPod}},
-      {"0::" + kPodSlice + "/docker-" + kId + ".scope", {"docker", kId, kPod}},
+      {"0::" + POD_SLICE + "/cri-containerd-" + ID + ".scope", {"containerd", ID, POD}},
+      {"0::" + POD_SLICE + "/crio-" + ID + ".scope", {"cri-o", ID, POD}},
+      {"0::" + POD_SLICE + "/crio-" + ID + ".scope/container", {"cri-o", ID, POD}},
+      {"0::" + POD_SLICE + "/docker-" + ID + ".scope", {"docker", ID, POD}},
       {"0::/kubepods.slice/kubepods-pod3a1b2c4d_5e6f_7081_92a3_b4c5d6e7f809.slice/cri-containerd-" +
-           kId + ".scope",
-       {"containerd", kId, kPod}},
+           ID + ".scope",
+       {"containerd", ID, POD}},
       {"0::/../../kubelet-kubepods-besteffort-pod3a1b2c4d_5e6f_7081_92a3_b4c5d6e7f809.slice/"
        "cri-containerd-" +
-           kId + ".scope",
-       {"containerd", kId, kPod}},
+           ID + ".scope",
+       {"containerd", ID, POD}},
       {"0::/system.slice/containerd.service/"
        "kubepods-burstable-pod3a1b2c4d_5e6f_7081_92a3_b4c5d6e7f809.slice:cri-containerd:" +
-           kId,
-       {"containerd", kId, kPod}},
-      {"0::/kubepods/burstable/pod" + kPod + "/crio-" + kId, {"cri-o", kId, kPod}},
+           ID,
+       {"containerd", ID, POD}},
+      {"0::/kubepods/burstable/pod" + POD + "/crio-" + ID, {"cri-o", ID, POD}},
       // With the cgroupfs driver, containerd and Docker leave the same path.
-      {"0::/kubepods/burstable/pod" + kPod + "/" + kId, {"kubernetes", kId, kPod}},
-      {"0::/kubepods/pod" + kPod + "/" + kId, {"kubernetes", kId, kPod}},
+      {"0::/kubepods/burstable/pod" + POD + "/" + ID, {"kubernetes", ID, POD}},
+      {"0::/kubepods/pod" + POD + "/" + ID, {"kubernetes", ID, POD}},
       // A static pod's uid is a hash.
-      {"0::/kubepods/besteffort/pod0123456789abcdef0123456789abcdef/" + kId,
-       {"kubernetes", kId, "0123456789abcdef0123456789abcdef"}},
-      {"0::" + kPodSlice, {"kubernetes", "", kPod}},
+      {"0::/kubepods/besteffort/pod0123456789abcdef0123456789abcdef/" + ID,
+       {"kubernetes", ID, "0123456789abcdef0123456789abcdef"}},
+      {"0::" + POD_SLICE, {"kubernetes", "", POD}},
 
       // containerd by itself.
-      {"0::/system.slice/nerdctl-" + kId + ".scope", {"containerd", kId}},
-      {"0::/default/" + kId, {"containerd", kId}},
-      {"0::/k8s.io/" + kId, {"containerd", kId}},
+      {"0::/system.slice/nerdctl-" + ID + ".scope", {"containerd", ID}},
+      {"0::/default/" + ID, {"containerd", ID}},
+      {"0::/k8s.io/" + ID, {"containerd", ID}},
 
       // Podman.
-      {"0::/machine.slice/libpod-" + kId + ".scope", {"podman", kId}},
-      {"0::/machine.slice/libpod-" + kId + ".scope/container", {"podman", kId}},
-      {"0::" + kUserManager + "/user.slice/libpod-" + kId + ".scope/container", {"podman", kId}},
-      {"0::/libpod_parent/libpod-" + kId, {"podman", kId}},
-      {"0::/system.slice/nginx.service/libpod-payload-" + kId, {"podman", kId}},
-      {"0::/machine.slice/machine-libpod_pod_" + kOther + ".slice/libpod-" + kId + ".scope",
-       {"podman", kId}},
+      {"0::/machine.slice/libpod-" + ID + ".scope", {"podman", ID}},
+      {"0::/machine.slice/libpod-" + ID + ".scope/container", {"podman", ID}},
+      {"0::" + USER_MANAGER + "/user.slice/libpod-" + ID + ".scope/container", {"podman", ID}},
+      {"0::/libpod_parent/libpod-" + ID, {"podman", ID}},
+      {"0::/system.slice/nginx.service/libpod-payload-" + ID, {"podman", ID}},
+      {"0::/machine.slice/machine-libpod_pod_" + OTHER + ".slice/libpod-" + ID + ".scope",
+       {"podman", ID}},
 
       // LXC and LXD.
       {"0::/lxc/web-1", {"lxc", "web-1"}},
@@ -78,7 +78,7 @@ TEST_CASE("A cgroup's path tells the container") {
       {"0::/lxc.payload.web-1", {"lxc", "web-1"}},
       {"0::/lxc.payload.web-1/init.scope", {"lxc", "web-1"}},
       {"0::/lxc.payload/web-1", {"lxc", "web-1"}},
-      {"0::/lxc.payload.web-1/system.slice/docker-" + kId + ".scope", {"docker", kId}},
+      {"0::/lxc.payload.web-1/system.slice/docker-" + ID + ".scope", {"docker", ID}},
 
       // systemd-nspawn.
       {"0::/machine.slice/machine-deb\\x2dian.scope/payload", {"systemd-nspawn", "deb-ian"}},
@@ -86,15 +86,15 @@ TEST_CASE("A cgroup's path tells the container") {
        {"systemd-nspawn", "debian"}},
 
       // Somebody's container, for nothing else is named so.
-      {"0::/ecs/0123456789abcdef0123456789abcdef/" + kId, {"unknown", kId}},
-      {"0::/" + kId, {"unknown", kId}},
+      {"0::/ecs/0123456789abcdef0123456789abcdef/" + ID, {"unknown", ID}},
+      {"0::/" + ID, {"unknown", ID}},
 
       // The runtimes' own processes.
-      {"0::/machine.slice/libpod-conmon-" + kId + ".scope",
-       {.unit = "libpod-conmon-" + kId + ".scope"}},
-      {"0::" + kPodSlice + "/crio-conmon-" + kId + ".scope",
-       {.unit = "crio-conmon-" + kId + ".scope"}},
-      {"0::/kubepods/burstable/pod" + kPod + "/crio-conmon-" + kId, {}},
+      {"0::/machine.slice/libpod-conmon-" + ID + ".scope",
+       {.unit = "libpod-conmon-" + ID + ".scope"}},
+      {"0::" + POD_SLICE + "/crio-conmon-" + ID + ".scope",
+       {.unit = "crio-conmon-" + ID + ".scope"}},
+      {"0::/kubepods/burstable/pod" + POD + "/crio-conmon-" + ID, {}},
       {"0::/lxc.monitor.web-1", {}},
       {"0::/system.slice/nginx.service/runtime", {.unit = "nginx.service"}},
       {"0::/machine.slice/systemd-nspawn@debian.service/supervisor",
@@ -108,22 +108,22 @@ TEST_CASE("A cgroup's path tells the container") {
       {"0::/system.slice/dev-disk\\x2dby.service", {.unit = "dev-disk-by.service"}},
       {"0::/machine.slice/machine-qemu\\x2d1\\x2dvm.scope", {.unit = "machine-qemu-1-vm.scope"}},
       {"0::/user.slice/user-1000.slice/session-3.scope", {}},
-      {"0::" + kUserManager, {}},
-      {"0::" + kUserManager + "/init.scope", {}},
-      {"0::" + kUserManager + "/app.slice/app-code.scope", {.unit = "app-code.scope"}},
+      {"0::" + USER_MANAGER, {}},
+      {"0::" + USER_MANAGER + "/init.scope", {}},
+      {"0::" + USER_MANAGER + "/app.slice/app-code.scope", {.unit = "app-code.scope"}},
       {"0::/init.scope", {}},
       {"0::/", {}},
       {"/", {}},
       {"", {}},
 
       // Nearly, but not.
-      {"0::/docker/" + kId.substr(1), {}},
-      {"0::/docker/" + kId + "0", {}},
-      {"0::/docker/G" + kId.substr(1), {}},
+      {"0::/docker/" + ID.substr(1), {}},
+      {"0::/docker/" + ID + "0", {}},
+      {"0::/docker/G" + ID.substr(1), {}},
       {"0::/docker", {}},
       {"0::/lxc", {}},
       {"0::/system.slice/docker-.scope", {.unit = "docker-.scope"}},
-      {"0::/kubepods/burstable/pod" + kPod.substr(1), {}},
+      {"0::/kubepods/burstable/pod" + POD.substr(1), {}},
       {"0::/a:b:", {}},
       {"0::/:::", {}},
       {"nonsense", {}},
@@ -143,22 +143,22 @@ TEST_CASE("A cgroup's path tells the container") {
 
 TEST_CASE("cgroup v1 and hybrid have a line a hierarchy") {
   SECTION("v1") {
-    std::string text = "12:devices:/docker/" + kId + "\n11:cpu,cpuacct:/docker/" + kId +
-                       "\n1:name=systemd:/docker/" + kId + "\n";
-    CHECK(identify_container(text) == ContainerIdentity{"docker", kId});
-    CHECK(cgroup_path(text) == "/docker/" + kId);
+    std::string text = "12:devices:/docker/" + ID + "\n11:cpu,cpuacct:/docker/" + ID +
+                       "\n1:name=systemd:/docker/" + ID + "\n";
+    CHECK(identify_container(text) == ContainerIdentity{"docker", ID});
+    CHECK(cgroup_path(text) == "/docker/" + ID);
   }
   SECTION("hybrid: the unified line may tell the service only") {
-    std::string text = "11:memory:/docker/" + kId + "\n10:rdma:/\n1:name=systemd:/docker/" + kId +
+    std::string text = "11:memory:/docker/" + ID + "\n10:rdma:/\n1:name=systemd:/docker/" + ID +
                        "\n0::/system.slice/containerd.service\n";
-    CHECK(identify_container(text) == ContainerIdentity{"docker", kId});
+    CHECK(identify_container(text) == ContainerIdentity{"docker", ID});
     CHECK(cgroup_path(text) == "/system.slice/containerd.service");
   }
   SECTION("hybrid, with an empty unified hierarchy") {
     std::string text =
-        "9:name=systemd:/\n4:memory:/kubepods/burstable/pod" + kPod + "/" + kId + "\n0::/\n";
-    CHECK(identify_container(text) == ContainerIdentity{"kubernetes", kId, kPod});
-    CHECK(cgroup_path(text) == "/kubepods/burstable/pod" + kPod + "/" + kId);
+        "9:name=systemd:/\n4:memory:/kubepods/burstable/pod" + POD + "/" + ID + "\n0::/\n";
+    CHECK(identify_container(text) == ContainerIdentity{"kubernetes", ID, POD});
+    CHECK(cgroup_path(text) == "/kubepods/burstable/pod" + POD + "/" + ID);
   }
   SECTION("v1, not in a container") {
     std::string text = "4:memory:/system.slice/ssh.service\n3:cpuset:/\n1:name=systemd:/\n";

@@ -18,5 +18,5 @@ TEST_CASE("Lists of CPUs are read as far as they make sense") {
   CHECK(parse_cpu_list("5-3").empty());
   CHECK(parse_cpu_list("0-99999999").empty());
   CHECK(parse_cpu_list("99999999999999999999").empty());
-  CHECK(online_cpus().size() == static_cast<size_t>(sysconf(_SC_NPROCESSORS_ONLN)));
+  CHECK(online_cpus().size() == static_cast<std::size_t>(sysconf(_SC_NPROCESSORS_ONLN)));
 }

@@ -25,7 +25,7 @@ TEST_CASE("Mangled names are demangled, and others left as they are") {
 
 TEST_CASE(
     "A mangled name of absurd length, or that would grow without bound, comes back as it is") {
-  auto mangled = [](size_t length) {
+  auto mangled = [](std::size_t length) {
     return "_Z" + std::to_string(length) + std::string(length, 'k') + "v";
   };
   bool read = demangle(mangled(16'000)) == std::string(16'000, 'k') + "()";

@@ -25,16 +25,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr elf::Wanted kCu{.prefix = "cu"};
-constexpr const char* kBroken = "reading it took too long, or broke the process that reads it";
-constexpr const char* kNonsense = "the process that reads it answered nonsense";
+constexpr elf::Wanted CU{.prefix = "cu"};
+constexpr const char* BROKEN = "reading it took too long, or broke the process that reads it";
+constexpr const char* NONSENSE = "the process that reads it answered nonsense";
 
 Fd file_of(const Bytes& bytes) {
   Fd fd(memfd_create("library", MFD_CLOEXEC));
   REQUIRE(write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
   return fd;
 }
-Fd sound_file() { return file_of(Fixture(kTwo).bytes); }
+Fd sound_file() { return file_of(Fixture(TWO).bytes); }
 
 elf::Reader reader_with(elf::Reader::Work work) {
   auto reader = elf::Reader::start({.cpu = 100ms, .wall = 30s}, work);
@@ -42,7 +42,7 @@ elf::Reader reader_with(elf::Reader::Work work) {
   return std::move(*reader);
 }
 std::string error_with(elf::Reader::Work work) {
-  auto contents = reader_with(work).read(sound_file(), kCu);
+  auto contents = reader_with(work).read(sound_file(), CU);
   return contents ? "read" : contents.error().message;
 }
 
@@ -63,10 +63,10 @@ TEST_CASE("A reader says of a library what is to be said") {
   sandbox_must_hold_it();
   auto reader = elf::Reader::start();
   REQUIRE(reader);
-  Fixture fixture({{"cuInit", Fixture::kCodeAddress, 9},
-                   {"cuMemAlloc_v2", Fixture::kCodeAddress + 32, 7, STT_FUNC, STB_WEAK},
-                   {"cuno\x1bname", Fixture::kCodeAddress},
-                   {"other", Fixture::kCodeAddress}});
+  Fixture fixture({{"cuInit", Fixture::CODE_ADDRESS, 9},
+                   {"cuMemAlloc_v2", Fixture::CODE_ADDRESS + 32, 7, STT_FUNC, STB_WEAK},
+                   {"cuno\x1bname", Fixture::CODE_ADDRESS},
+                   {"other", Fixture::CODE_ADDRESS}});
   auto contents = reader->read(file_of(fixture.bytes), {.prefix = "cu", .prologues = true});
   REQUIRE(contents);
   CHECK(contents->machine == elf::Machine::x86_64);
@@ -81,7 +81,7 @@ TEST_CASE("A reader says of a library what is to be said") {
   CHECK(contents->left_out == 1);
 
   auto refused = [&](const Fd& fd) {
-    auto result = reader->read(fd, kCu);
+    auto result = reader->read(fd, CU);
     return result ? "read" : result.error().message;
   };
   Bytes text;
@@ -98,7 +98,7 @@ TEST_CASE("The process that reads has no rights, nothing open, and ends with thi
   {
     auto reader = elf::Reader::start();
     REQUIRE(reader);
-    REQUIRE(reader->read(sound_file(), kCu));
+    REQUIRE(reader->read(sound_file(), CU));
     pid = reader->pid();
     CHECK(status_of(pid, "CapEff") == "0000000000000000");
     CHECK(status_of(pid, "CapPrm") == "0000000000000000");
@@ -133,20 +133,20 @@ TEST_CASE("A parser that crashes, hangs or swells is an error of that file alone
   CHECK(error_with([](int, std::uint64_t, const elf::Wanted&) -> std::string {
           raise(SIGSEGV);
           return {};
-        }) == kBroken);
+        }) == BROKEN);
   auto begin = std::chrono::steady_clock::now();
   CHECK(error_with([](int, std::uint64_t, const elf::Wanted&) -> std::string {
           for (volatile bool endless = true; endless;) {
           }
           return {};
-        }) == kBroken);
+        }) == BROKEN);
   CHECK(std::chrono::steady_clock::now() - begin < 25s);  // by the CPU's time
   CHECK(error_with([](int, std::uint64_t, const elf::Wanted&) {
           return std::string(elf::MAX_ANSWER + 1, 'x');
-        }) == kNonsense);
+        }) == NONSENSE);
   CHECK(error_with([](int, std::uint64_t, const elf::Wanted&) {
           return std::string("nonsense");
-        }) == kNonsense);
+        }) == NONSENSE);
 
   // One file's end is not the next one's.
   auto reader = reader_with([](int file, std::uint64_t size, const elf::Wanted& wanted) {
@@ -156,19 +156,19 @@ TEST_CASE("A parser that crashes, hangs or swells is an error of that file alone
   });
   Bytes text;
   append_text(text, "x");
-  CHECK_FALSE(reader.read(file_of(text), kCu));
-  CHECK(reader.read(sound_file(), kCu));
+  CHECK_FALSE(reader.read(file_of(text), CU));
+  CHECK(reader.read(sound_file(), CU));
   kill(reader.pid(), SIGKILL);
   waitpid(reader.pid(), nullptr, WNOWAIT | WEXITED);
   usleep(50'000);
-  auto gone = reader.read(sound_file(), kCu);
+  auto gone = reader.read(sound_file(), CU);
   REQUIRE_FALSE(gone);
   CHECK(gone.error().message == "the process that reads libraries has ended");
 }
 
 TEST_CASE("What took over the parser can open, start and reach nothing") {
   sandbox_must_hold_it();
-  auto ended_by = [](elf::Reader::Work work) { return error_with(work) == kBroken; };
+  auto ended_by = [](elf::Reader::Work work) { return error_with(work) == BROKEN; };
   CHECK(ended_by([](int, std::uint64_t, const elf::Wanted&) {
     return std::to_string(open("/dev/null", O_RDONLY));
   }));
@@ -196,7 +196,7 @@ TEST_CASE("What took over the parser can open, start and reach nothing") {
 TEST_CASE("A file that claims to be huge takes neither time nor memory") {
   sandbox_must_hold_it();
   TemporaryFolder folder;
-  Fixture fixture(kTwo);
+  Fixture fixture(TWO);
   constexpr std::uint64_t TERABYTES = 4ULL << 40;
   SECTION("by its symbols") {
     fixture.section(2).sh_offset = 1 << 20;
@@ -220,13 +220,13 @@ TEST_CASE("A file that claims to be huge takes neither time nor memory") {
   REQUIRE(reader);
   auto begin = std::chrono::steady_clock::now();
   Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  auto contents = reader->read(fd, kCu);
+  auto contents = reader->read(fd, CU);
   CHECK(std::chrono::steady_clock::now() - begin < 1s);
   if (contents) CHECK(names(contents->functions) == Names{"cuInit", "cuMemAlloc_v2"});
 }
 
 TEST_CASE("An answer is believed only where it makes sense") {
-  auto sound = elf::contents_of(parse(Fixture(kTwo).bytes), kCu);
+  auto sound = elf::contents_of(parse(Fixture(TWO).bytes), CU);
   REQUIRE(sound);
   constexpr std::uint64_t SIZE = 1 << 20;
   std::string bytes = elf::encode(sound);
@@ -234,7 +234,7 @@ TEST_CASE("An answer is believed only where it makes sense") {
   auto believed = [](const std::string& answer, std::uint64_t size) {
     return static_cast<bool>(elf::decode(answer, size));
   };
-  for (size_t size = 0; size < bytes.size(); size++)
+  for (std::size_t size = 0; size < bytes.size(); size++)
     CHECK_FALSE(believed(bytes.substr(0, size), SIZE));
   CHECK_FALSE(believed(bytes + "x", SIZE));
   CHECK_FALSE(believed(bytes, sound->functions[0].offset));  // a function beyond the file
@@ -248,6 +248,6 @@ TEST_CASE("An answer is believed only where it makes sense") {
   CHECK_FALSE(changed([](elf::Contents& c) { c.soname = "lib\x1b[31m"; }));
   CHECK_FALSE(changed([](elf::Contents& c) { c.build_id = "\""; }));
   CHECK_FALSE(changed([](elf::Contents& c) { c.machine = static_cast<elf::Machine>(9); }));
-  CHECK(elf::decode(elf::encode(Error{"a\x1b[31m"}), SIZE).error().message == kNonsense);
+  CHECK(elf::decode(elf::encode(Error{"a\x1b[31m"}), SIZE).error().message == NONSENSE);
   CHECK(elf::decode(elf::encode(Error{"truncated"}), SIZE).error().message == "truncated");
 }

@@ -28,7 +28,7 @@ std::string library_demangle(const std::string& mangled) {
 
 // "A<B<C> >" and "A<B<C>>" are the same; the library writes one or the other.
 std::string without_gaps(std::string text) {
-  for (size_t at; (at = text.find("> >")) != text.npos;) text.erase(at + 1, 1);
+  for (std::size_t at; (at = text.find("> >")) != text.npos;) text.erase(at + 1, 1);
   return text;
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("All functions of the C++ library have the names that it gives them it
   Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   Result<elf::Image> library = elf::Image::open(fd);
   REQUIRE(library);
-  size_t read = 0;
+  std::size_t read = 0;
   for (const elf::Function& function : library->functions("_Z")) {
     const std::string& name = function.name;
     // Only in constructors and destructors, the library spells out std::string and the streams.

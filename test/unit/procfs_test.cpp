@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // /proc/PID/stat with what is read of it; the rest is filler.
-std::string stat_line(pid_t pid, std::string_view comm, pid_t ppid, uint64_t start_ticks) {
+std::string stat_line(pid_t pid, std::string_view comm, pid_t ppid, std::uint64_t start_ticks) {
   return std::to_string(pid) + " (" + std::string(comm) + ") S " + std::to_string(ppid) +
          " 1 1 0 -1 4194560 11 12 13 14 15 16 17 18 20 0 5 0 " + std::to_string(start_ticks) +
          " 4096 10 18446744073709551615\n";
@@ -117,7 +117,6 @@ TEST_CASE("A process is read whole") {
   proc.write("42/cgroup", "0::/system.slice/ssh.service\n");
   proc.write("42/environ", std::string_view("PATH=/bin\0EMPTY=\0A=b=c\0", 23));
   proc.link("42/exe", "/usr/bin/python3.11 (deleted)");
-  proc.link("42/ns/mnt", "mnt:[4026531840]");
   for (const char* task : {"42", "43", "100", "9"}) {
     fs::create_directories(proc.path() / "42/task" / task);
   }
@@ -130,14 +129,13 @@ TEST_CASE("A process is read whole") {
   CHECK(process.args == std::vector<std::string>{"python", "my script.py", "", "--n"});
   CHECK(process.cmdline() == "python my script.py  --n");
   CHECK(process.exe == "/usr/bin/python3.11");
-  CHECK(process.exe_deleted);
   CHECK(process.uid == 1000);
   CHECK(process.ns_pids == std::vector<pid_t>{42, 7, 1});
-  CHECK(process.start_ns == 12345 * (1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK))));
+  CHECK(process.start_ns ==
+        12345 * (1'000'000'000 / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK))));
   CHECK(process.cgroup == "0::/system.slice/ssh.service\n");
-  CHECK(process.mount_namespace == 4026531840);
-  CHECK(process.threads == std::vector<pid_t>{9, 42, 43, 100});
   CHECK(procfs.environment(42) == std::vector<std::string>{"PATH=/bin", "EMPTY=", "A=b=c"});
+  CHECK(procfs.threads(42) == std::vector<pid_t>{9, 42, 43, 100});
   CHECK(procfs.exists(42));
   CHECK(procfs.path(42, "root/lib") == proc.path().string() + "/42/root/lib");
 }
@@ -153,13 +151,10 @@ TEST_CASE("Whatever is missing of a process stays empty") {
     CHECK(process.args.empty());
     CHECK(process.cmdline().empty());
     CHECK(process.exe.empty());
-    CHECK_FALSE(process.exe_deleted);
     CHECK_FALSE(process.uid);
     CHECK(process.ns_pids.empty());
     CHECK(process.start_ns == 0);
     CHECK(process.cgroup.empty());
-    CHECK(process.mount_namespace == 0);
-    CHECK(process.threads.empty());
     CHECK(procfs.maps(pid).empty());
     CHECK(procfs.environment(pid).empty());
     CHECK(procfs.ancestors(pid).empty());
@@ -240,10 +235,8 @@ TEST_CASE("This process, as the real /proc has it") {
   CHECK_FALSE(self.comm.empty());
   REQUIRE_FALSE(self.ns_pids.empty());
   CHECK(self.ns_pids.back() == getpid());
-  CHECK(self.mount_namespace > 0);
   CHECK(self.start_ns > 0);
   CHECK(self.start_ns < now_ns(CLOCK_BOOTTIME));
-  CHECK(std::find(self.threads.begin(), self.threads.end(), getpid()) != self.threads.end());
 
   pid_t child = fork();
   REQUIRE(child >= 0);
@@ -286,7 +279,7 @@ TEST_CASE("Odd names of mapped files come back through the real /proc") {
     const Mapping* found = nullptr;
     std::vector<Mapping> mappings = Procfs().maps(getpid());
     for (const Mapping& mapping : mappings) {
-      if (mapping.start == reinterpret_cast<uint64_t>(address)) found = &mapping;
+      if (mapping.start == reinterpret_cast<std::uint64_t>(address)) found = &mapping;
     }
     REQUIRE(found != nullptr);
     CHECK(found->path == path);

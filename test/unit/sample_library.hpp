@@ -20,21 +20,21 @@ using namespace cudabpf;
 using Bytes = std::vector<std::byte>;
 
 template <typename T>
-T& at(Bytes& bytes, size_t offset) {
+T& at(Bytes& bytes, std::size_t offset) {
   REQUIRE(offset + sizeof(T) <= bytes.size());
   return *reinterpret_cast<T*>(bytes.data() + offset);
 }
 inline Elf64_Ehdr& header(Bytes& bytes) { return at<Elf64_Ehdr>(bytes, 0); }
 
 template <typename T>
-size_t append(Bytes& bytes, const T& value) {
-  size_t offset = bytes.size();
+std::size_t append(Bytes& bytes, const T& value) {
+  std::size_t offset = bytes.size();
   auto raw = reinterpret_cast<const std::byte*>(&value);
   bytes.insert(bytes.end(), raw, raw + sizeof(T));
   return offset;
 }
-inline size_t append_text(Bytes& bytes, std::string_view text) {
-  size_t offset = bytes.size();
+inline std::size_t append_text(Bytes& bytes, std::string_view text) {
+  std::size_t offset = bytes.size();
   auto raw = reinterpret_cast<const std::byte*>(text.data());
   bytes.insert(bytes.end(), raw, raw + text.size());
   return offset;
@@ -42,20 +42,20 @@ inline size_t append_text(Bytes& bytes, std::string_view text) {
 
 struct Symbol {
   std::string name;
-  uint64_t value;
-  uint64_t size = 16;
+  std::uint64_t value;
+  std::uint64_t size = 16;
   unsigned type = STT_FUNC, binding = STB_GLOBAL, visibility = STV_DEFAULT;
-  uint16_t section = 7;
+  std::uint16_t section = 7;
 };
 
 // A small library. Its segments lie at addresses that are not their offsets, as in real ones.
 struct Fixture {
-  static constexpr uint64_t kDataAddress = 0x40000, kCodeAddress = 0x80000, kCodeSize = 0x100;
+  static constexpr std::uint64_t DATA_ADDRESS = 0x40000, CODE_ADDRESS = 0x80000, CODE_SIZE = 0x100;
 
   Bytes bytes;
-  size_t load_data, load_code, dynamic_segment, note_segment;  // program headers
-  size_t symbols, strings, hash, gnu_hash, dynamic, note, code, sections;
-  size_t symbol_count, strings_size;
+  std::size_t load_data, load_code, dynamic_segment, note_segment;  // program headers
+  std::size_t symbols, strings, hash, gnu_hash, dynamic, note, code, sections;
+  std::size_t symbol_count, strings_size;
 
   explicit Fixture(const std::vector<Symbol>& exported, bool with_gnu_hash = true) {
     append(bytes, Elf64_Ehdr{});
@@ -68,7 +68,7 @@ struct Fixture {
     symbols = append(bytes, Elf64_Sym{});
     for (const Symbol& symbol : exported) {
       Elf64_Sym raw{};
-      raw.st_name = static_cast<uint32_t>(names.size());
+      raw.st_name = static_cast<std::uint32_t>(names.size());
       raw.st_value = symbol.value;
       raw.st_size = symbol.size;
       raw.st_info = static_cast<unsigned char>(ELF64_ST_INFO(symbol.binding, symbol.type));
@@ -82,53 +82,54 @@ struct Fixture {
     strings_size = names.size();
     bytes.resize((bytes.size() + 7) / 8 * 8);
 
-    hash = append(bytes, uint32_t{1});                   // buckets
-    append(bytes, static_cast<uint32_t>(symbol_count));  // chains, one a symbol
-    for (size_t i = 0; i <= symbol_count; i++) append(bytes, uint32_t{0});
+    hash = append(bytes, std::uint32_t{1});                   // buckets
+    append(bytes, static_cast<std::uint32_t>(symbol_count));  // chains, one a symbol
+    for (std::size_t i = 0; i <= symbol_count; i++) append(bytes, std::uint32_t{0});
     bytes.resize((bytes.size() + 7) / 8 * 8);
     // Two buckets: the second begins at symbol 2, where there are two.
-    uint32_t second = symbol_count > 2 ? 2 : 0;
-    gnu_hash = append(bytes, uint32_t{2});
-    append(bytes, uint32_t{1});  // the first symbol that is hashed
-    append(bytes, uint32_t{1});  // bloom words
-    append(bytes, uint32_t{6});
-    append(bytes, uint64_t{0});
-    append(bytes, uint32_t{symbol_count > 1 ? 1u : 0u});
+    std::uint32_t second = symbol_count > 2 ? 2 : 0;
+    gnu_hash = append(bytes, std::uint32_t{2});
+    append(bytes, std::uint32_t{1});  // the first symbol that is hashed
+    append(bytes, std::uint32_t{1});  // bloom words
+    append(bytes, std::uint32_t{6});
+    append(bytes, std::uint64_t{0});
+    append(bytes, std::uint32_t{symbol_count > 1 ? 1u : 0u});
     append(bytes, second);
-    for (size_t i = 1; i < symbol_count; i++) {
+    for (std::size_t i = 1; i < symbol_count; i++) {
       bool last = i + 1 == symbol_count || i + 1 == second;
-      append(bytes, static_cast<uint32_t>(0x1234560 | (last ? 1 : 0)));
+      append(bytes, static_cast<std::uint32_t>(0x1234560 | (last ? 1 : 0)));
     }
     bytes.resize((bytes.size() + 7) / 8 * 8);
 
     dynamic = bytes.size();
-    auto tag = [&](int64_t name, uint64_t value) {
+    auto tag = [&](std::int64_t name, std::uint64_t value) {
       Elf64_Dyn entry{};
       entry.d_tag = name;
       entry.d_un.d_val = value;
       append(bytes, entry);
     };
     tag(DT_SONAME, 1);
-    tag(with_gnu_hash ? DT_GNU_HASH : DT_HASH, kDataAddress + (with_gnu_hash ? gnu_hash : hash));
-    tag(DT_STRTAB, kDataAddress + strings);
-    tag(DT_SYMTAB, kDataAddress + symbols);
+    tag(with_gnu_hash ? DT_GNU_HASH : DT_HASH, DATA_ADDRESS + (with_gnu_hash ? gnu_hash : hash));
+    tag(DT_STRTAB, DATA_ADDRESS + strings);
+    tag(DT_SYMTAB, DATA_ADDRESS + symbols);
     tag(DT_STRSZ, strings_size);
     tag(DT_NULL, 0);
     tag(DT_SONAME, 5);  // behind the end: not read
-    size_t dynamic_size = bytes.size() - dynamic;
+    std::size_t dynamic_size = bytes.size() - dynamic;
 
     note = append(bytes, Elf64_Nhdr{4, 4, NT_GNU_ABI_TAG});
     append_text(bytes, std::string_view("GNU\0abcd", 8));
     append(bytes, Elf64_Nhdr{4, 5, NT_GNU_BUILD_ID});
     append_text(bytes, std::string_view("GNU\0\x00\x1f\xab\xcd\xef\0\0\0", 12));
-    size_t note_size = bytes.size() - note;
+    std::size_t note_size = bytes.size() - note;
 
     code = bytes.size();
-    for (size_t i = 0; i < kCodeSize; i++) bytes.push_back(static_cast<std::byte>(i));
+    for (std::size_t i = 0; i < CODE_SIZE; i++) bytes.push_back(static_cast<std::byte>(i));
 
     bytes.resize((bytes.size() + 7) / 8 * 8);
     sections = append(bytes, Elf64_Shdr{});
-    auto section = [&](uint32_t type, size_t offset, size_t size, uint32_t link, size_t entry) {
+    auto section = [&](std::uint32_t type, std::size_t offset, std::size_t size, std::uint32_t link,
+                       std::size_t entry) {
       Elf64_Shdr raw{};
       raw.sh_type = type;
       raw.sh_offset = offset;
@@ -137,12 +138,13 @@ struct Fixture {
       raw.sh_entsize = entry;
       append(bytes, raw);
     };
-    section(SHT_PROGBITS, code, kCodeSize, 0, 0);
+    section(SHT_PROGBITS, code, CODE_SIZE, 0, 0);
     section(SHT_DYNSYM, symbols, symbol_count * sizeof(Elf64_Sym), 3, sizeof(Elf64_Sym));
     section(SHT_STRTAB, strings, strings_size, 0, 0);
 
-    auto segment = [&](size_t where, uint32_t type, uint32_t flags, size_t offset, uint64_t address,
-                       size_t size, uint64_t align) {
+    auto segment = [&](std::size_t where, std::uint32_t type, std::uint32_t flags,
+                       std::size_t offset, std::uint64_t address, std::size_t size,
+                       std::uint64_t align) {
       Elf64_Phdr raw{};
       raw.p_type = type;
       raw.p_flags = flags;
@@ -152,9 +154,9 @@ struct Fixture {
       raw.p_align = align;
       at<Elf64_Phdr>(bytes, where) = raw;
     };
-    segment(load_data, PT_LOAD, PF_R, 0, kDataAddress, note, 0x1000);
-    segment(load_code, PT_LOAD, PF_R | PF_X, code, kCodeAddress, kCodeSize, 0x1000);
-    segment(dynamic_segment, PT_DYNAMIC, PF_R, dynamic, kDataAddress + dynamic, dynamic_size, 8);
+    segment(load_data, PT_LOAD, PF_R, 0, DATA_ADDRESS, note, 0x1000);
+    segment(load_code, PT_LOAD, PF_R | PF_X, code, CODE_ADDRESS, CODE_SIZE, 0x1000);
+    segment(dynamic_segment, PT_DYNAMIC, PF_R, dynamic, DATA_ADDRESS + dynamic, dynamic_size, 8);
     segment(note_segment, PT_NOTE, PF_R, note, 0, note_size, 4);
 
     Elf64_Ehdr& head = header(bytes);
@@ -176,14 +178,16 @@ struct Fixture {
     header(bytes).e_shoff = 0;
     header(bytes).e_shnum = 0;
   }
-  Elf64_Dyn& tag(size_t index) { return at<Elf64_Dyn>(bytes, dynamic + index * sizeof(Elf64_Dyn)); }
-  Elf64_Shdr& section(size_t index) {
+  Elf64_Dyn& tag(std::size_t index) {
+    return at<Elf64_Dyn>(bytes, dynamic + index * sizeof(Elf64_Dyn));
+  }
+  Elf64_Shdr& section(std::size_t index) {
     return at<Elf64_Shdr>(bytes, sections + index * sizeof(Elf64_Shdr));
   }
 };
 
-inline const std::vector<Symbol> kTwo = {{"cuInit", Fixture::kCodeAddress},
-                                         {"cuMemAlloc_v2", Fixture::kCodeAddress + 0x20}};
+inline const std::vector<Symbol> TWO = {{"cuInit", Fixture::CODE_ADDRESS},
+                                        {"cuMemAlloc_v2", Fixture::CODE_ADDRESS + 0x20}};
 
 inline elf::Image parse(const Bytes& bytes) {
   Result<elf::Image> image = elf::Image::parse(elf::bytes_in_memory(bytes));

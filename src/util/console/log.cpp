@@ -22,8 +22,6 @@ constexpr std::string_view prefix(Level level) {
       return "warning: ";
     case Level::error:
       return "error: ";
-    case Level::bug:
-      return "BUG: ";
   }
   return "";
 }

@@ -17,7 +17,7 @@ class Screen;
 
 namespace cudabpf::log {
 
-enum class Level { hint, warning, error, bug };
+enum class Level { hint, warning, error };
 
 // Where messages go as long as it is there, instead of straight to stderr.
 void set_screen(Screen* screen);
@@ -35,10 +35,6 @@ void warning(fmt::format_string<T...> format, T&&... args) {
 template <typename... T>
 void error(fmt::format_string<T...> format, T&&... args) {
   write(Level::error, fmt::format(format, std::forward<T>(args)...));
-}
-template <typename... T>
-void bug(fmt::format_string<T...> format, T&&... args) {
-  write(Level::bug, fmt::format(format, std::forward<T>(args)...));
 }
 void error(const Error& error);  // the message, then the hint
 

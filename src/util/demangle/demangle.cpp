@@ -14,11 +14,11 @@ namespace cudabpf {
 
 namespace {
 
-constexpr size_t kMaxMangled = 16u << 10;
-constexpr size_t kMaxGrowth = 64u << 20;
+constexpr std::size_t MAX_MANGLED = 16u << 10;
+constexpr std::size_t MAX_GROWTH = 64u << 20;
 
 // Longest first, where one begins with another.
-constexpr std::array<std::string_view, 43> kOperators = {
+constexpr std::array<std::string_view, 43> OPERATORS = {
     "<=>", "->*", "<<=", ">>=", "()", "[]", "<<",   ">>",     "<=",        ">=",  "==",
     "!=",  "&&",  "||",  "++",  "--", "+=", "-=",   "*=",     "/=",        "%=",  "^=",
     "&=",  "|=",  "->",  "<",   ">",  "=",  "+",    "-",      "*",         "/",   "%",
@@ -30,9 +30,9 @@ bool is_word(char c) {
 }
 
 // Where the bracket that opens at `begin` closes: one past it, or npos.
-size_t end_of_bracket(std::string_view text, size_t begin) {
+std::size_t end_of_bracket(std::string_view text, std::size_t begin) {
   std::string open;  // the brackets that wait to be closed
-  for (size_t i = begin; i < text.size(); i++) {
+  for (std::size_t i = begin; i < text.size(); i++) {
     char c = text[i], before = i > 0 ? text[i - 1] : '\0';
     switch (c) {
       case '(':
@@ -124,9 +124,9 @@ class Signature {
         break;
     }
     // "operators" and "operator_x" are names like any other.
-    constexpr std::string_view kOperator = "operator";
-    bool word = at_ + kOperator.size() < text_.size() && is_word(text_[at_ + kOperator.size()]);
-    if (current_.name.empty() && starts(kOperator) && !word) return read_operator();
+    constexpr std::string_view OPERATOR = "operator";
+    bool word = at_ + OPERATOR.size() < text_.size() && is_word(text_[at_ + OPERATOR.size()]);
+    if (current_.name.empty() && starts(OPERATOR) && !word) return read_operator();
     current_.name += c;
     at_++;
     return true;
@@ -143,7 +143,7 @@ class Signature {
   }
 
   bool skip_bracket(std::string_view& content) {
-    size_t end = end_of_bracket(text_, at_);
+    std::size_t end = end_of_bracket(text_, at_);
     if (end == text_.npos) return false;
     content = text_.substr(at_, end - at_);
     at_ = end;
@@ -159,7 +159,7 @@ class Signature {
   bool read_braces() {
     std::string_view braces;
     if (!skip_bracket(braces)) return false;
-    size_t number = braces.rfind('#');
+    std::size_t number = braces.rfind('#');
     current_.lambda = braces.starts_with("{lambda(") && number != braces.npos;
     if (current_.lambda) {
       current_.name.append("{lambda").append(braces.substr(number));
@@ -187,7 +187,7 @@ class Signature {
       return true;
     }
     // Parameters: of the function itself, or of one that something is local to.
-    size_t after = at_;
+    std::size_t after = at_;
     for (std::string_view word : {" const", " volatile", " &&", " &"}) {
       if (text_.substr(after).starts_with(word)) after += word.size();
     }
@@ -199,7 +199,7 @@ class Signature {
   bool read_operator() {
     current_.name = "operator";
     at_ += current_.name.size();
-    for (std::string_view symbol : kOperators) {
+    for (std::string_view symbol : OPERATORS) {
       if (!starts(symbol)) continue;
       current_.name += symbol;
       at_ += symbol.size();
@@ -241,7 +241,7 @@ class Signature {
     if (std::string name = cutlass_name(); !name.empty()) return name;
     std::string name = parts_.back().name;
     bool needs_scope = parts_.back().lambda || parts_.back().is_operator();
-    for (size_t i = parts_.size() - 1; needs_scope && i-- > 0;) {
+    for (std::size_t i = parts_.size() - 1; needs_scope && i-- > 0;) {
       // The call operator of a lambda says nothing beside the lambda.
       if (parts_[i].is_call() && i > 0 && parts_[i - 1].lambda) continue;
       name.insert(0, parts_[i].name + "::");
@@ -263,18 +263,18 @@ class Signature {
 
   // " [clone .constprop.0] [clone .cold]" -> ".constprop.0.cold", as in the symbol.
   std::string clones() const {
-    constexpr std::string_view kClone = "[clone ";
+    constexpr std::string_view CLONE = "[clone ";
     std::string suffix;
-    for (size_t at = at_; (at = text_.find(kClone, at)) != text_.npos;) {
-      at += kClone.size();
-      size_t end = std::min(text_.find(']', at), text_.size());
+    for (std::size_t at = at_; (at = text_.find(CLONE, at)) != text_.npos;) {
+      at += CLONE.size();
+      std::size_t end = std::min(text_.find(']', at), text_.size());
       suffix += text_.substr(at, end - at);
     }
     return suffix;
   }
 
   std::string_view text_;
-  size_t at_ = 0;
+  std::size_t at_ = 0;
   bool done_ = false;    // the parameters have been read
   bool inside_ = false;  // text_ is the inside of a function pointer's parentheses
   std::vector<Part> parts_;
@@ -284,25 +284,25 @@ class Signature {
 // The most that the C++ library's demangler could make of a name: each reference to an earlier part
 // ("S_", "T0_") may repeat all that stands before it.
 bool may_grow_beyond_bounds(std::string_view mangled) {
-  size_t bound = mangled.size();
-  for (size_t i = 0; i + 1 < mangled.size() && bound <= kMaxGrowth; i++) {
+  std::size_t bound = mangled.size();
+  for (std::size_t i = 0; i + 1 < mangled.size() && bound <= MAX_GROWTH; i++) {
     if (mangled[i] != 'S' && mangled[i] != 'T') continue;
-    size_t end = mangled.find_first_not_of("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", i + 1);
+    std::size_t end = mangled.find_first_not_of("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", i + 1);
     if (end != mangled.npos && mangled[end] == '_') bound *= 2;
   }
-  return bound > kMaxGrowth;
+  return bound > MAX_GROWTH;
 }
 
 // "_ZN2at6native3fooILi4EEEvi" -> "foo": the last plain name before template arguments or types.
 std::string short_mangled_name(std::string_view mangled) {
   bool nested = mangled.starts_with("_ZN");
-  size_t at = mangled.find_first_not_of("NrVKL", 2);
+  std::size_t at = mangled.find_first_not_of("NrVKL", 2);
   if (mangled.substr(std::min(at, mangled.size())).starts_with("St")) at += 2;
   std::string_view last = mangled;
   while (at < mangled.size() && mangled[at] >= '0' && mangled[at] <= '9') {
-    size_t length = 0;
+    std::size_t length = 0;
     for (; at < mangled.size() && mangled[at] >= '0' && mangled[at] <= '9'; at++) {
-      length = std::min(length * 10 + static_cast<size_t>(mangled[at] - '0'), mangled.size());
+      length = std::min(length * 10 + static_cast<std::size_t>(mangled[at] - '0'), mangled.size());
     }
     if (length == 0 || length > mangled.size() - at) break;
     last = mangled.substr(at, length);
@@ -318,7 +318,7 @@ std::string short_mangled_name(std::string_view mangled) {
 std::string demangle(std::string_view mangled) {
   std::string name(mangled);
   // Without the prefix, the demangler would take a kernel called "i" for the type int.
-  if (!name.starts_with("_Z") || name.size() > kMaxMangled) return name;
+  if (!name.starts_with("_Z") || name.size() > MAX_MANGLED) return name;
   if (std::optional<std::string> full = itanium::demangle(name)) return *full;
   if (may_grow_beyond_bounds(name)) return name;
   int status = 0;
@@ -337,15 +337,15 @@ std::string short_name(std::string_view full) {
 std::vector<std::string_view> template_arguments(std::string_view full) {
   std::vector<std::string_view> arguments;
   std::string_view rest = Signature(full).template_args();
-  size_t begin = 0;
-  for (size_t i = 0; i < rest.size(); i++) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < rest.size(); i++) {
     char c = rest[i];
     if (c == ',') {
       arguments.push_back(rest.substr(begin, i - begin));
       begin = i + 1;
       while (begin < rest.size() && rest[begin] == ' ') begin++;
     } else if (c == '(' || c == '{' || c == '[' || (c == '<' && i > 0 && is_word(rest[i - 1]))) {
-      size_t end = end_of_bracket(rest, i);
+      std::size_t end = end_of_bracket(rest, i);
       if (end == rest.npos) break;
       i = end - 1;
     }

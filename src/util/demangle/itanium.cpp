@@ -8,7 +8,7 @@ namespace cudabpf::itanium {
 
 namespace {
 
-constexpr Code kOperators[] = {
+constexpr Code OPERATORS[] = {
     {"nw", " new"}, {"na", " new[]"}, {"dl", " delete"}, {"da", " delete[]"}, {"ps", "+"},
     {"ng", "-"},    {"ad", "&"},      {"de", "*"},       {"co", "~"},         {"pl", "+"},
     {"mi", "-"},    {"ml", "*"},      {"dv", "/"},       {"rm", "%"},         {"an", "&"},
@@ -27,7 +27,7 @@ std::optional<std::string> Reader::run() {
   if (!skip("_Z")) return {};
   std::string name = encoding();
   while (peek() == '.') name += clone();
-  if (failed_ || at_ != text_.size() || name.size() > kMaxText) return {};
+  if (failed_ || at_ != text_.size() || name.size() > MAX_TEXT) return {};
   return name;
 }
 
@@ -38,23 +38,23 @@ std::string_view Reader::skip_code(std::span<const Code> codes) {
   return {};
 }
 
-size_t Reader::number() {
-  size_t value = 0;
+std::size_t Reader::number() {
+  std::size_t value = 0;
   if (peek() < '0' || peek() > '9') fail();
   while (peek() >= '0' && peek() <= '9' && value < text_.size()) {
-    value = value * 10 + static_cast<size_t>(text_[at_++] - '0');
+    value = value * 10 + static_cast<std::size_t>(text_[at_++] - '0');
   }
   return value;
 }
 
-size_t Reader::index(bool base_36) {
+std::size_t Reader::index(bool base_36) {
   if (skip("_")) return 0;
-  size_t value = 0;
+  std::size_t value = 0;
   for (; peek() != '_' && !failed_; at_++) {
     char c = peek();
-    size_t digit = c >= '0' && c <= '9'              ? static_cast<size_t>(c - '0')
-                   : c >= 'A' && c <= 'Z' && base_36 ? static_cast<size_t>(c - 'A' + 10)
-                                                     : 99;
+    std::size_t digit = c >= '0' && c <= '9'              ? static_cast<std::size_t>(c - '0')
+                        : c >= 'A' && c <= 'Z' && base_36 ? static_cast<std::size_t>(c - 'A' + 10)
+                                                          : 99;
     if (digit == 99 || value > text_.size()) fail();
     value = value * (base_36 ? 36 : 10) + digit;
   }
@@ -63,7 +63,7 @@ size_t Reader::index(bool base_36) {
 }
 
 std::string Reader::clone() {
-  size_t begin = at_++;
+  std::size_t begin = at_++;
   while (peek() == '_' || (peek() >= 'a' && peek() <= 'z')) at_++;
   while (peek() == '.' && peek(1) >= '0' && peek(1) <= '9') {
     at_++;
@@ -138,7 +138,7 @@ Name Reader::nested_name(bool of_function) {
         Type prefix = substitution();
         found.text = prefix.text();
         found.last = found.text.substr(0, found.text.find('<'));
-        size_t scope = found.last.rfind("::");
+        std::size_t scope = found.last.rfind("::");
         if (scope != found.last.npos) found.last.erase(0, scope + 2);
       }
       continue;  // what is referred to is kept already
@@ -221,7 +221,7 @@ Name Reader::unqualified_name(std::string_view scope) {
     found.returns_nothing = true;
   } else if (skip("li")) {
     found.text = "operator\"\" " + source_name();
-  } else if (std::string_view symbol = skip_code(kOperators); !symbol.empty()) {
+  } else if (std::string_view symbol = skip_code(OPERATORS); !symbol.empty()) {
     found.text = "operator" + std::string(symbol);
   } else {
     fail();
@@ -232,7 +232,7 @@ Name Reader::unqualified_name(std::string_view scope) {
 }
 
 std::string Reader::source_name() {
-  size_t length = number();
+  std::size_t length = number();
   if (failed_ || length == 0 || length > text_.size() - at_) {
     fail();
     return {};

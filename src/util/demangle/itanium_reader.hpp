@@ -10,10 +10,10 @@
 
 namespace cudabpf::itanium {
 
-constexpr size_t kMaxText = 64u << 10;  // of one name or type
-constexpr size_t kMaxMade = 32u << 20;  // of all together, with what is made on the way
-constexpr size_t kMaxTypes = 20'000;
-constexpr int kMaxDepth = 200;
+constexpr std::size_t MAX_TEXT = 64u << 10;  // of one name or type
+constexpr std::size_t MAX_MADE = 32u << 20;  // of all together, with what is made on the way
+constexpr std::size_t MAX_TYPES = 20'000;
+constexpr int MAX_DEPTH = 200;
 
 // What a code of the mangling stands for.
 struct Code {
@@ -29,11 +29,11 @@ struct Type {
   // What T_ stands for depends on where it is read. What was made with it is kept with the scope
   // that it belongs to; T_ itself also with its number, as it can be read anew.
   int scope = 0;
-  std::optional<size_t> parameter = {};
+  std::optional<std::size_t> parameter = {};
   bool of_element = false;  // made for one element of a pack: not what it would be for another
 
   std::string text() const { return left + (kind == plain ? "" : " ") + right; }
-  size_t size() const { return left.size() + right.size(); }
+  std::size_t size() const { return left.size() + right.size(); }
 };
 
 struct Name {
@@ -53,7 +53,7 @@ struct Argument {
 
 // A pack expansion, which is read once for each element.
 struct Pack {
-  size_t element = 0, size = 0;
+  std::size_t element = 0, size = 0;
   bool used = false;  // the size is known
 };
 
@@ -68,7 +68,7 @@ class Reader {
   std::optional<std::string> run();
 
  private:
-  char peek(size_t ahead = 0) const {
+  char peek(std::size_t ahead = 0) const {
     return !failed_ && at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
   }
   bool skip(std::string_view word) {
@@ -81,9 +81,9 @@ class Reader {
     if (!skip(word)) fail();
   }
   std::string_view skip_code(std::span<const Code> codes);
-  size_t number();
-  size_t index(bool base_36 = false);  // "_" is 0, "0_" is 1, "1_" is 2 and so on
-  std::string clone();                 // ".constprop.0", ".cold"
+  std::size_t number();
+  std::size_t index(bool base_36 = false);  // "_" is 0, "0_" is 1, "1_" is 2 and so on
+  std::string clone();                      // ".constprop.0", ".cold"
 
   // For S_, S0_ and so on to refer to.
   void keep(Type type) {
@@ -93,9 +93,9 @@ class Reader {
   }
   void keep(const Name& name) { keep(Type{name.text}); }
   // Whatever is made is made of types and names, so these bound it all.
-  void charge(size_t size) {
+  void charge(std::size_t size) {
     made_bytes_ += size;
-    if (size > kMaxText || made_bytes_ > kMaxMade) fail();
+    if (size > MAX_TEXT || made_bytes_ > MAX_MADE) fail();
   }
 
   // A function with its parameters, or a variable. Without its return type where it is but the
@@ -117,7 +117,7 @@ class Reader {
   Type literal();
 
   // T_ of a pack stands for the element that the expansion around it is at.
-  Type template_parameter(size_t which);
+  Type template_parameter(std::size_t which);
 
   // The pattern is read once for each element, and once if there is none.
   Type pack_expansion();
@@ -138,7 +138,7 @@ class Reader {
   class Nesting {
    public:
     explicit Nesting(Reader& reader) : reader_(reader) {
-      if (++reader_.depth_ > kMaxDepth) reader_.fail();
+      if (++reader_.depth_ > MAX_DEPTH) reader_.fail();
     }
     ~Nesting() { reader_.depth_--; }
     Nesting(const Nesting&) = delete;
@@ -149,10 +149,10 @@ class Reader {
   };
 
   std::string_view text_;
-  size_t at_ = 0;
+  std::size_t at_ = 0;
   bool failed_ = false;
   int depth_ = 0;
-  size_t types_ = 0, made_bytes_ = 0;
+  std::size_t types_ = 0, made_bytes_ = 0;
   Types kept_;                       // what S_, S0_, S1_... refer to
   std::vector<Argument> arguments_;  // what T_, T0_... refer to
   int scope_ = 1, scopes_ = 1;       // which arguments these are; how many there have been

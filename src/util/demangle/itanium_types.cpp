@@ -7,7 +7,7 @@ namespace cudabpf::itanium {
 namespace {
 
 // clang-format off
-constexpr Code kBuiltins[] = {
+constexpr Code BUILTINS[] = {
     {"v", "void"}, {"w", "wchar_t"}, {"b", "bool"}, {"c", "char"}, {"a", "signed char"},
     {"h", "unsigned char"}, {"s", "short"}, {"t", "unsigned short"}, {"i", "int"},
     {"j", "unsigned int"}, {"l", "long"}, {"m", "unsigned long"}, {"x", "long long"},
@@ -17,13 +17,13 @@ constexpr Code kBuiltins[] = {
     {"Du", "char8_t"}, {"Dh", "half"},
 };
 // clang-format on
-constexpr Code kStandard[] = {
+constexpr Code STANDARD[] = {
     {"Sa", "std::allocator"}, {"Sb", "std::basic_string"}, {"Ss", "std::string"},
     {"Si", "std::istream"},   {"So", "std::ostream"},      {"Sd", "std::iostream"},
 };
-constexpr Code kQualifiers[] = {{"r", " restrict"}, {"V", " volatile"}, {"K", " const"}};
+constexpr Code QUALIFIERS[] = {{"r", " restrict"}, {"V", " volatile"}, {"K", " const"}};
 // The types whose literals are written with a suffix alone; of others, the type stands before.
-constexpr Code kSuffixes[] = {
+constexpr Code SUFFIXES[] = {
     {"int", ""},         {"unsigned int", "u"},         {"long", "l"}, {"unsigned long", "ul"},
     {"long long", "ll"}, {"unsigned long long", "ull"},
 };
@@ -77,7 +77,7 @@ Type Reader::literal() {
   if (peek() == '_' || peek() == 'Z') fail();
   std::string of = type().text();
   std::string value = skip("n") ? "-" : "";
-  size_t begin = at_;
+  std::size_t begin = at_;
   while (!failed_ && peek() != 'E') {
     if (at_ == text_.size()) fail();
     at_++;
@@ -89,14 +89,14 @@ Type Reader::literal() {
   value += text_.substr(begin, at_ - begin);
   expect("E");
   if (of == "bool" && (value == "0" || value == "1")) return {value == "1" ? "true" : "false"};
-  for (const Code& suffix : kSuffixes) {
+  for (const Code& suffix : SUFFIXES) {
     if (of == suffix.code) return {value.append(suffix.text)};
   }
   bool real = of == "float" || of == "double" || of == "long double" || of == "__float128";
   return {real ? fmt::format("({})[{}]", of, value) : fmt::format("({}){}", of, value)};
 }
 
-Type Reader::template_parameter(size_t which) {
+Type Reader::template_parameter(std::size_t which) {
   depends_ = true;
   if (in_lambda_) return {.left = fmt::format("auto:{}", which + 1), .parameter = which};
   bool known = which < arguments_.size();
@@ -105,7 +105,7 @@ Type Reader::template_parameter(size_t which) {
     made.parameter = which;
     return made;
   }
-  size_t size = known ? arguments_[which].types.size() : 0;
+  std::size_t size = known ? arguments_[which].types.size() : 0;
   if (!known || !pack_ || (pack_->used && pack_->size != size)) {
     fail();
     return {};
@@ -119,7 +119,7 @@ Type Reader::template_parameter(size_t which) {
 Type Reader::pack_expansion() {
   Pack pack;
   Pack* outer = std::exchange(pack_, &pack);
-  size_t begin = at_, kept = kept_.size();
+  std::size_t begin = at_, kept = kept_.size();
   Types elements;
   do {
     at_ = begin;
@@ -129,16 +129,16 @@ Type Reader::pack_expansion() {
     if (pack.size > 0) elements.push_back(std::move(element));
   } while (!failed_ && ++pack.element < pack.size);
   pack_ = outer;
-  for (size_t i = kept; i < kept_.size(); i++) kept_[i].of_element = true;
+  for (std::size_t i = kept; i < kept_.size(); i++) kept_[i].of_element = true;
   return {.left = join(elements), .kind = elements.empty() ? Type::nothing : Type::plain};
 }
 
 Type Reader::substitution() {
-  if (std::string_view standard = skip_code(kStandard); !standard.empty()) {
+  if (std::string_view standard = skip_code(STANDARD); !standard.empty()) {
     return {std::string(standard)};
   }
   expect("S");
-  size_t which = index(true);
+  std::size_t which = index(true);
   // What was kept of one element of a pack would be wrong for another.
   if (failed_ || which >= kept_.size() || kept_[which].of_element) {
     fail();
@@ -154,7 +154,7 @@ Type Reader::substitution() {
 
 std::string Reader::read_qualifiers() {
   std::string qualifiers;
-  for (std::string_view text; !(text = skip_code(kQualifiers)).empty();) {
+  for (std::string_view text; !(text = skip_code(QUALIFIERS)).empty();) {
     qualifiers.insert(0, text);
   }
   return qualifiers;
@@ -162,7 +162,7 @@ std::string Reader::read_qualifiers() {
 
 Type Reader::type() {
   Nesting nesting(*this);
-  if (++types_ > kMaxTypes) fail();
+  if (++types_ > MAX_TYPES) fail();
   if (failed_) return {};
   bool outer_depends = std::exchange(depends_, false);
   Type made = plain_type();
@@ -172,7 +172,7 @@ Type Reader::type() {
 }
 
 Type Reader::plain_type() {
-  if (std::string_view builtin = skip_code(kBuiltins); !builtin.empty()) {
+  if (std::string_view builtin = skip_code(BUILTINS); !builtin.empty()) {
     return {std::string(builtin)};
   }
   Type made;
@@ -222,7 +222,7 @@ Type Reader::plain_type() {
       if (skip("Dp")) {
         made = pack_expansion();
       } else if (skip("Dv")) {
-        size_t lanes = number();
+        std::size_t lanes = number();
         expect("_");
         made = type();
         made.left += fmt::format(" __vector({})", lanes);

@@ -15,25 +15,25 @@ namespace cudabpf::elf {
 namespace {
 
 // No linker makes a library with more; without limits, a hostile one makes each look-up long.
-constexpr size_t kMaxSegments = 256;
-constexpr size_t kMaxName = 4096;
-constexpr size_t kMaxBuildId = 64;
-constexpr uint64_t kMaxNotes = 64 << 10;
-constexpr uint64_t kMaxDynamic = 4096;
-constexpr uint64_t kMaxSections = 64 << 10;
-constexpr uint64_t kMaxSymbols = 256 << 10;
-constexpr uint64_t kMaxStrings = 32 << 20;
-constexpr uint64_t kMaxNames = 16 << 20;  // of all functions, in bytes
+constexpr std::size_t MAX_SEGMENTS = 256;
+constexpr std::size_t MAX_NAME = 4096;
+constexpr std::size_t MAX_BUILD_ID = 64;
+constexpr std::uint64_t MAX_NOTES = 64 << 10;
+constexpr std::uint64_t MAX_DYNAMIC = 4096;
+constexpr std::uint64_t MAX_SECTIONS = 64 << 10;
+constexpr std::uint64_t MAX_SYMBOLS = 256 << 10;
+constexpr std::uint64_t MAX_STRINGS = 32 << 20;
+constexpr std::uint64_t MAX_NAMES = 16 << 20;  // of all functions, in bytes
 
-constexpr std::string_view kGnu("GNU\0", 4);
-constexpr std::string_view kReads = "; only 64-bit little-endian ELF files can be traced";
+constexpr std::string_view GNU("GNU\0", 4);
+constexpr std::string_view READS = "; only 64-bit little-endian ELF files can be traced";
 
 // What a file that begins with this and is not ELF seems to be.
 std::string_view guess_kind(std::string_view text) {
   struct Magic {
     std::string_view start, kind;
   };
-  static constexpr std::array kMagics = {
+  static constexpr std::array MAGICS = {
       Magic{"!<arch>\n", "a static archive (.a)"},
       Magic{"!<thin>\n", "a static archive (.a)"},
       Magic{"#!", "a script"},
@@ -48,7 +48,7 @@ std::string_view guess_kind(std::string_view text) {
       Magic{"PK\x03\x04", "a zip archive"},
   };
   if (text.empty()) return "an empty file";
-  for (const Magic& magic : kMagics) {
+  for (const Magic& magic : MAGICS) {
     if (text.starts_with(magic.start)) return magic.kind;
   }
   bool printable = std::all_of(text.begin(), text.end(), [](unsigned char c) {
@@ -61,7 +61,7 @@ std::string_view guess_kind(std::string_view text) {
   return "a text file";
 }
 
-std::string_view guess_machine(uint16_t machine) {
+std::string_view guess_machine(std::uint16_t machine) {
   switch (machine) {
     case EM_PPC64:
       return "PowerPC64";
@@ -84,34 +84,30 @@ std::string_view guess_machine(uint16_t machine) {
 
 }  // namespace
 
-std::string_view name_of(Machine machine) {
-  return machine == Machine::x86_64 ? "x86-64" : "AArch64";
-}
-
-bool Image::contains(uint64_t offset, uint64_t size) const {
+bool Image::contains(std::uint64_t offset, std::uint64_t size) const {
   return offset <= source_->size() && size <= source_->size() - offset;
 }
 
 template <typename T>
-bool Image::read(uint64_t offset, T& out) const {
+bool Image::read(std::uint64_t offset, T& out) const {
   return source_->read(offset, std::as_writable_bytes(std::span(&out, 1)));
 }
 
-std::string Image::read_text(uint64_t offset, uint64_t size) const {
+std::string Image::read_text(std::uint64_t offset, std::uint64_t size) const {
   if (!contains(offset, size)) return {};
   std::string text(size, '\0');
   return source_->read(offset, std::as_writable_bytes(std::span(text))) ? text : std::string{};
 }
 
 // Empty if there is none that ends within the table.
-std::string_view Image::string_at(uint64_t index) const {
+std::string_view Image::string_at(std::uint64_t index) const {
   if (index >= strings_.size()) return {};
-  std::string_view rest = std::string_view(strings_).substr(index, kMaxName + 1);
-  size_t end = rest.find('\0');
+  std::string_view rest = std::string_view(strings_).substr(index, MAX_NAME + 1);
+  std::size_t end = rest.find('\0');
   return end == rest.npos ? std::string_view{} : rest.substr(0, end);
 }
 
-const Image::Segment* Image::segment_of(uint64_t address) const {
+const Image::Segment* Image::segment_of(std::uint64_t address) const {
   for (const Segment& segment : segments_) {
     if (address >= segment.address && address - segment.address < segment.size) return &segment;
   }
@@ -133,7 +129,7 @@ class Parser {
     if (!sections.empty() && !find_symbols_by_dynamic()) {
       return sections + ", and its dynamic section names no symbols either";
     }
-    if (symbols_.size / sizeof(Elf64_Sym) > kMaxSymbols || strings_.size > kMaxStrings)
+    if (symbols_.size / sizeof(Elf64_Sym) > MAX_SYMBOLS || strings_.size > MAX_STRINGS)
       return "it has more symbols than any libcuda";
     image_.symbols_ = image_.read_text(symbols_.offset, symbols_.size);
     image_.strings_ = image_.read_text(strings_.offset, strings_.size);
@@ -145,16 +141,16 @@ class Parser {
 
  private:
   struct DynamicTags {
-    std::optional<uint64_t> symbols, strings, strings_size, hash, gnu_hash, soname;
+    std::optional<std::uint64_t> symbols, strings, strings_size, hash, gnu_hash, soname;
   };
 
   std::string read_segments() {
     if (header_.e_phentsize != sizeof(Elf64_Phdr) ||
-        !image_.contains(header_.e_phoff, uint64_t{header_.e_phnum} * sizeof(Elf64_Phdr))) {
+        !image_.contains(header_.e_phoff, std::uint64_t{header_.e_phnum} * sizeof(Elf64_Phdr))) {
       return "truncated: program headers end beyond the file";
     }
-    if (header_.e_phnum > kMaxSegments) return "corrupt: too many segments";
-    for (uint64_t i = 0; i < header_.e_phnum; i++) {
+    if (header_.e_phnum > MAX_SEGMENTS) return "corrupt: too many segments";
+    for (std::uint64_t i = 0; i < header_.e_phnum; i++) {
       Elf64_Phdr segment{};
       image_.read(header_.e_phoff + i * sizeof segment, segment);
       bool used = segment.p_type == PT_LOAD || segment.p_type == PT_DYNAMIC;
@@ -168,23 +164,25 @@ class Parser {
         dynamic_ = {segment.p_offset, segment.p_filesz};
       } else if (segment.p_type == PT_NOTE && image_.build_id_.empty() &&
                  image_.contains(segment.p_offset, segment.p_filesz)) {
-        read_build_id(image_.read_text(segment.p_offset, std::min(segment.p_filesz, kMaxNotes)),
+        read_build_id(image_.read_text(segment.p_offset, std::min(segment.p_filesz, MAX_NOTES)),
                       segment.p_align == 8 ? 8 : 4);
       }
     }
     return {};
   }
 
-  void read_build_id(std::string_view notes, uint64_t alignment) {
-    auto align = [alignment](uint64_t n) { return (n + alignment - 1) / alignment * alignment; };
+  void read_build_id(std::string_view notes, std::uint64_t alignment) {
+    auto align = [alignment](std::uint64_t n) {
+      return (n + alignment - 1) / alignment * alignment;
+    };
     Elf64_Nhdr note{};
-    for (uint64_t at = 0; at + sizeof note <= notes.size();) {
+    for (std::uint64_t at = 0; at + sizeof note <= notes.size();) {
       std::memcpy(&note, notes.data() + at, sizeof note);
-      uint64_t name = at + sizeof note;
-      uint64_t content = align(name + note.n_namesz);
+      std::uint64_t name = at + sizeof note;
+      std::uint64_t content = align(name + note.n_namesz);
       if (content + note.n_descsz > notes.size()) return;
-      if (note.n_type == NT_GNU_BUILD_ID && notes.substr(name, note.n_namesz) == kGnu &&
-          note.n_descsz <= kMaxBuildId) {
+      if (note.n_type == NT_GNU_BUILD_ID && notes.substr(name, note.n_namesz) == GNU &&
+          note.n_descsz <= MAX_BUILD_ID) {
         for (unsigned char byte : notes.substr(content, note.n_descsz))
           image_.build_id_ += fmt::format("{:02x}", byte);
         return;
@@ -194,7 +192,7 @@ class Parser {
   }
 
   void read_dynamic() {
-    for (uint64_t i = 0; i < std::min(dynamic_.size / sizeof(Elf64_Dyn), kMaxDynamic); i++) {
+    for (std::uint64_t i = 0; i < std::min(dynamic_.size / sizeof(Elf64_Dyn), MAX_DYNAMIC); i++) {
       Elf64_Dyn entry{};
       if (!image_.read(dynamic_.offset + i * sizeof entry, entry)) return;
       switch (entry.d_tag) {
@@ -224,13 +222,13 @@ class Parser {
     }
   }
 
-  std::optional<uint64_t> offset_of(std::optional<uint64_t> address) const {
+  std::optional<std::uint64_t> offset_of(std::optional<std::uint64_t> address) const {
     const Image::Segment* segment = address ? image_.segment_of(*address) : nullptr;
     if (!segment) return {};
     return segment->offset + (*address - segment->address);
   }
 
-  bool read_section(uint64_t index, uint64_t count, Elf64_Shdr& section) const {
+  bool read_section(std::uint64_t index, std::uint64_t count, Elf64_Shdr& section) const {
     return index < count && image_.read(header_.e_shoff + index * sizeof section, section);
   }
 
@@ -238,13 +236,13 @@ class Parser {
     if (header_.e_shoff == 0) return "stripped of its section headers";
     Elf64_Shdr section{};
     // The header counts 16 bits of sections; beyond that, the first section's size is the count.
-    uint64_t count = header_.e_shnum;
+    std::uint64_t count = header_.e_shnum;
     if (count == 0 && image_.read(header_.e_shoff, section)) count = section.sh_size;
-    if (header_.e_shentsize != sizeof section || count > kMaxSections ||
+    if (header_.e_shentsize != sizeof section || count > MAX_SECTIONS ||
         !image_.contains(header_.e_shoff, count * sizeof section)) {
       return "truncated: section headers end beyond the file";
     }
-    for (uint64_t i = 0; i < count; i++) {
+    for (std::uint64_t i = 0; i < count; i++) {
       if (!read_section(i, count, section) || section.sh_type != SHT_DYNSYM) continue;
       Elf64_Shdr strings{};
       bool sound = section.sh_entsize == sizeof(Elf64_Sym) &&
@@ -252,7 +250,7 @@ class Parser {
                    read_section(section.sh_link, count, strings) && strings.sh_type == SHT_STRTAB &&
                    image_.contains(strings.sh_offset, strings.sh_size);
       // Where the loader looks elsewhere, it is right and the section headers are not.
-      std::optional<uint64_t> loaded = offset_of(tags_.symbols);
+      std::optional<std::uint64_t> loaded = offset_of(tags_.symbols);
       if (!sound || (loaded && *loaded != section.sh_offset)) return "corrupt section headers";
       symbols_ = {section.sh_offset, section.sh_size / sizeof(Elf64_Sym) * sizeof(Elf64_Sym)};
       strings_ = {strings.sh_offset, strings.sh_size};
@@ -262,12 +260,12 @@ class Parser {
   }
 
   bool find_symbols_by_dynamic() {
-    std::optional<uint64_t> symbols = offset_of(tags_.symbols);
-    std::optional<uint64_t> strings = offset_of(tags_.strings);
+    std::optional<std::uint64_t> symbols = offset_of(tags_.symbols);
+    std::optional<std::uint64_t> strings = offset_of(tags_.strings);
     if (!symbols || !strings) return false;
-    uint64_t count = tags_.gnu_hash ? count_by_gnu_hash() : count_by_hash();
-    uint64_t size = count * sizeof(Elf64_Sym);
-    uint64_t strings_size = tags_.strings_size.value_or(0);
+    std::uint64_t count = tags_.gnu_hash ? count_by_gnu_hash() : count_by_hash();
+    std::uint64_t size = count * sizeof(Elf64_Sym);
+    std::uint64_t strings_size = tags_.strings_size.value_or(0);
     if (count == 0 || !image_.contains(*symbols, size)) return false;
     if (!image_.contains(*strings, strings_size)) return false;
     symbols_ = {*symbols, size};
@@ -276,35 +274,36 @@ class Parser {
   }
 
   // Both hash tables index the symbols, so the number of these follows from them; 0 if it does not.
-  uint64_t count_by_hash() const {
+  std::uint64_t count_by_hash() const {
     struct {
-      uint32_t buckets, chains;
+      std::uint32_t buckets, chains;
     } table{};
-    std::optional<uint64_t> at = offset_of(tags_.hash);
+    std::optional<std::uint64_t> at = offset_of(tags_.hash);
     return at && image_.read(*at, table) ? table.chains : 0;
   }
 
-  uint64_t count_by_gnu_hash() const {
+  std::uint64_t count_by_gnu_hash() const {
     struct {
-      uint32_t buckets, first_symbol, bloom_words, bloom_shift;
+      std::uint32_t buckets, first_symbol, bloom_words, bloom_shift;
     } table{};
-    std::optional<uint64_t> at = offset_of(tags_.gnu_hash);
+    std::optional<std::uint64_t> at = offset_of(tags_.gnu_hash);
     if (!at || !image_.read(*at, table)) return 0;
-    uint64_t buckets = *at + sizeof table + uint64_t{table.bloom_words} * sizeof(uint64_t);
-    uint64_t chains = buckets + uint64_t{table.buckets} * sizeof(uint32_t);
-    if (table.buckets > kMaxSymbols || !image_.contains(buckets, chains - buckets)) return 0;
-    uint32_t last = 0;
-    for (uint64_t bucket = buckets; bucket < chains; bucket += sizeof last) {
-      uint32_t symbol = 0;
+    std::uint64_t buckets =
+        *at + sizeof table + std::uint64_t{table.bloom_words} * sizeof(std::uint64_t);
+    std::uint64_t chains = buckets + std::uint64_t{table.buckets} * sizeof(std::uint32_t);
+    if (table.buckets > MAX_SYMBOLS || !image_.contains(buckets, chains - buckets)) return 0;
+    std::uint32_t last = 0;
+    for (std::uint64_t bucket = buckets; bucket < chains; bucket += sizeof last) {
+      std::uint32_t symbol = 0;
       if (!image_.read(bucket, symbol)) return 0;
       last = std::max(last, symbol);
     }
     if (last < table.first_symbol) return table.first_symbol;  // it exports nothing
-    if (last > kMaxSymbols) return last;                       // which is refused
+    if (last > MAX_SYMBOLS) return last;                       // which is refused
     // A bucket's symbols follow each other; the last one's hash has its lowest bit set.
-    for (uint64_t symbol = last;; symbol++) {
-      if (symbol > kMaxSymbols) return symbol;
-      uint32_t hash = 0;
+    for (std::uint64_t symbol = last;; symbol++) {
+      if (symbol > MAX_SYMBOLS) return symbol;
+      std::uint32_t hash = 0;
       if (!image_.read(chains + (symbol - table.first_symbol) * sizeof hash, hash)) return 0;
       if (hash & 1) return symbol + 1;
     }
@@ -321,19 +320,19 @@ Result<Image> Image::parse(std::shared_ptr<const Source> source) {
     return Error{std::move(what), std::move(hint)};
   };
   Image image(std::move(source));
-  constexpr uint64_t kStart = 4096;  // enough to guess by
-  std::string start = image.read_text(0, std::min(image.source_->size(), kStart));
+  constexpr std::uint64_t START = 4096;  // enough to guess by
+  std::string start = image.read_text(0, std::min(image.source_->size(), START));
   if (!start.starts_with(ELFMAG)) {
     std::string_view kind = guess_kind(start);
     return refuse(kind.empty() ? "not an ELF file" : fmt::format("{}, not a library", kind),
                   kind == "a linker script" ? "name the library that the script names" : "");
   }
   if (start.size() < EI_NIDENT) return refuse("truncated: the ELF header is incomplete");
-  auto ident = [&start](size_t index) { return static_cast<unsigned char>(start[index]); };
-  if (ident(EI_CLASS) == ELFCLASS32) return refuse(fmt::format("a 32-bit library{}", kReads));
+  auto ident = [&start](std::size_t index) { return static_cast<unsigned char>(start[index]); };
+  if (ident(EI_CLASS) == ELFCLASS32) return refuse(fmt::format("a 32-bit library{}", READS));
   if (ident(EI_CLASS) != ELFCLASS64)
     return refuse("corrupt: its ELF class is neither 32 nor 64-bit");
-  if (ident(EI_DATA) != ELFDATA2LSB) return refuse(fmt::format("a big-endian file{}", kReads));
+  if (ident(EI_DATA) != ELFDATA2LSB) return refuse(fmt::format("a big-endian file{}", READS));
 
   Elf64_Ehdr header{};
   if (!image.read(0, header)) return refuse("truncated: the ELF header is incomplete");
@@ -369,13 +368,13 @@ Result<Image> Image::open(const Fd& fd) {
   struct stat status;
   if (fstat(fd.get(), &status) != 0) return errno_error("reading it");
   if (!S_ISREG(status.st_mode)) return Error{"not a regular file"};
-  return parse(bytes_of_file(fd.get(), static_cast<uint64_t>(status.st_size)));
+  return parse(bytes_of_file(fd.get(), static_cast<std::uint64_t>(status.st_size)));
 }
 
-std::vector<Function> Image::functions(std::string_view prefix, uint64_t* left_out) const {
+std::vector<Function> Image::functions(std::string_view prefix, std::uint64_t* left_out) const {
   std::vector<Function> found;
-  uint64_t names_left = std::min(source_->size(), kMaxNames);
-  for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols_.size(); at += sizeof(Elf64_Sym)) {
+  std::uint64_t names_left = std::min(source_->size(), MAX_NAMES);
+  for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols_.size(); at += sizeof(Elf64_Sym)) {
     Elf64_Sym symbol{};
     std::memcpy(&symbol, symbols_.data() + at, sizeof symbol);
     unsigned type = ELF64_ST_TYPE(symbol.st_info), binding = ELF64_ST_BIND(symbol.st_info);
@@ -405,11 +404,11 @@ std::vector<Function> Image::functions(std::string_view prefix, uint64_t* left_o
   return found;
 }
 
-std::vector<std::byte> Image::code(const Function& function, size_t count) const {
+std::vector<std::byte> Image::code(const Function& function, std::size_t count) const {
   const Segment* segment = segment_of(function.address);
   if (!segment) return {};
-  uint64_t at = function.address - segment->address;
-  std::vector<std::byte> code(std::min<uint64_t>(count, segment->size - at));
+  std::uint64_t at = function.address - segment->address;
+  std::vector<std::byte> code(std::min<std::uint64_t>(count, segment->size - at));
   if (!source_->read(segment->offset + at, code)) return {};
   return code;
 }

@@ -20,29 +20,28 @@
 namespace cudabpf::elf {
 
 enum class Machine { x86_64, aarch64 };
-std::string_view name_of(Machine machine);  // "x86-64", "AArch64"
 
 // Where a file's bytes come from.
 class Source {
  public:
-  explicit Source(uint64_t size) : size_(size) {}
+  explicit Source(std::uint64_t size) : size_(size) {}
   virtual ~Source() = default;
-  uint64_t size() const { return size_; }
+  std::uint64_t size() const { return size_; }
   // All of what is asked for, or false: it ends before, or was cut short meanwhile.
-  virtual bool read(uint64_t offset, std::span<std::byte> out) const = 0;
+  virtual bool read(std::uint64_t offset, std::span<std::byte> out) const = 0;
 
  private:
-  uint64_t size_;
+  std::uint64_t size_;
 };
 std::shared_ptr<const Source> bytes_in_memory(std::span<const std::byte> bytes);  // a view
 // By pread, never mapped: whoever may cut a mapped file short ends those who look at it.
-std::shared_ptr<const Source> bytes_of_file(int fd, uint64_t size);
+std::shared_ptr<const Source> bytes_of_file(int fd, std::uint64_t size);
 
 struct Function {
-  std::string name;      // without a version suffix
-  uint64_t address = 0;  // the symbol's value: an address relative to the library's load base
-  uint64_t offset = 0;   // where its first byte lies in the file: what a uprobe wants
-  uint64_t size = 0;     // 0 where the symbol does not say
+  std::string name;           // without a version suffix
+  std::uint64_t address = 0;  // the symbol's value: an address relative to the library's load base
+  std::uint64_t offset = 0;   // where its first byte lies in the file: what a uprobe wants
+  std::uint64_t size = 0;     // 0 where the symbol does not say
   bool weak = false;
   bool ifunc = false;  // the address is the resolver's, not that of the code which runs
 };
@@ -61,28 +60,29 @@ class Image {
   // The functions that the dynamic symbol table exports and whose names begin with `prefix`, in
   // the table's order. Two names, or two versions of a name, may share an offset. Names that add
   // up to more than the file come from no linker: those from there on are counted in `left_out`.
-  std::vector<Function> functions(std::string_view prefix, uint64_t* left_out = nullptr) const;
+  std::vector<Function> functions(std::string_view prefix, std::uint64_t* left_out = nullptr) const;
 
   // The first bytes of a function's code: fewer than `count` at the end of its segment.
-  std::vector<std::byte> code(const Function& function, size_t count = 16) const;
+  std::vector<std::byte> code(const Function& function, std::size_t count = 16) const;
 
  private:
   friend class Parser;
   struct Segment {
-    uint64_t offset = 0, address = 0, size = 0;  // size: of what the file holds of it
+    std::uint64_t offset = 0, address = 0, size = 0;  // size: of what the file holds of it
     bool executable = false;
   };
   struct Extent {
-    uint64_t offset = 0, size = 0;
+    std::uint64_t offset = 0, size = 0;
   };
 
   explicit Image(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
-  bool contains(uint64_t offset, uint64_t size) const;
+  bool contains(std::uint64_t offset, std::uint64_t size) const;
   template <typename T>
-  bool read(uint64_t offset, T& out) const;
-  std::string read_text(uint64_t offset, uint64_t size) const;  // empty if it is not all there
-  std::string_view string_at(uint64_t index) const;
-  const Segment* segment_of(uint64_t address) const;
+  bool read(std::uint64_t offset, T& out) const;
+  std::string read_text(std::uint64_t offset,
+                        std::uint64_t size) const;  // empty if it is not all there
+  std::string_view string_at(std::uint64_t index) const;
+  const Segment* segment_of(std::uint64_t address) const;
 
   std::shared_ptr<const Source> source_;
   Machine machine_ = Machine::x86_64;

@@ -13,7 +13,7 @@ namespace {
 class MemorySource : public Source {
  public:
   explicit MemorySource(std::span<const std::byte> bytes) : Source(bytes.size()), bytes_(bytes) {}
-  bool read(uint64_t offset, std::span<std::byte> out) const override {
+  bool read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (offset > bytes_.size() || out.size() > bytes_.size() - offset) return false;
     std::copy_n(bytes_.begin() + static_cast<ptrdiff_t>(offset), out.size(), out.begin());
     return true;
@@ -25,8 +25,8 @@ class MemorySource : public Source {
 
 class FileSource : public Source {
  public:
-  FileSource(int fd, uint64_t size) : Source(size), fd_(fd) {}
-  bool read(uint64_t offset, std::span<std::byte> out) const override {
+  FileSource(int fd, std::uint64_t size) : Source(size), fd_(fd) {}
+  bool read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (offset > size() || out.size() > size() - offset) return false;
     if (out.size() > sizeof page_) return fill(offset, out) == out.size();
     // Headers are read one after the other.
@@ -40,22 +40,22 @@ class FileSource : public Source {
   }
 
  private:
-  size_t fill(uint64_t offset, std::span<std::byte> out) const {
-    size_t got = 0;
+  std::size_t fill(std::uint64_t offset, std::span<std::byte> out) const {
+    std::size_t got = 0;
     while (got < out.size()) {
       ssize_t more =
           pread(fd_, out.data() + got, out.size() - got, static_cast<off_t>(offset + got));
       if (more < 0 && errno == EINTR) continue;
       if (more <= 0) break;
-      got += static_cast<size_t>(more);
+      got += static_cast<std::size_t>(more);
     }
     return got;
   }
 
   int fd_;
   mutable std::byte page_[4096];
-  mutable uint64_t page_at_ = 0;
-  mutable size_t page_size_ = 0;
+  mutable std::uint64_t page_at_ = 0;
+  mutable std::size_t page_size_ = 0;
 };
 
 }  // namespace
@@ -64,7 +64,7 @@ std::shared_ptr<const Source> bytes_in_memory(std::span<const std::byte> bytes) 
   return std::make_shared<MemorySource>(bytes);
 }
 
-std::shared_ptr<const Source> bytes_of_file(int fd, uint64_t size) {
+std::shared_ptr<const Source> bytes_of_file(int fd, std::uint64_t size) {
   return std::make_shared<FileSource>(fd, size);
 }
 

@@ -14,7 +14,7 @@ struct Prefix {
   std::string_view prefix;
   std::string_view runtime;
 };
-constexpr std::array kPrefixes = {
+constexpr std::array PREFIXES = {
     Prefix{"docker-", "docker"},
     Prefix{"cri-containerd-", "containerd"},
     Prefix{"containerd-", "containerd"},
@@ -29,7 +29,7 @@ struct Parent {
   std::string_view parent;
   std::string_view runtime;
 };
-constexpr std::array kParents = {
+constexpr std::array PARENTS = {
     Parent{"docker", "docker"},
     Parent{"default", "containerd"},  // nerdctl: the parent is containerd's namespace
     Parent{"k8s.io", "containerd"},
@@ -37,8 +37,8 @@ constexpr std::array kParents = {
 };
 
 // Runtimes' own processes: beside the container or in its pod, but on the host.
-constexpr std::array<std::string_view, 3> kMonitors = {"libpod-conmon-", "crio-conmon-",
-                                                       "lxc.monitor"};
+constexpr std::array<std::string_view, 3> MONITORS = {"libpod-conmon-", "crio-conmon-",
+                                                      "lxc.monitor"};
 
 bool is_hex(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -63,7 +63,7 @@ bool strip_prefix(std::string_view& text, std::string_view prefix) {
 std::string unescape_unit(std::string_view name) {
   auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
   std::string plain;
-  for (size_t i = 0; i < name.size(); i++) {
+  for (std::size_t i = 0; i < name.size(); i++) {
     if (name.substr(i).starts_with("\\x") && i + 3 < name.size() && is_hex(name.substr(i + 2, 2))) {
       plain += static_cast<char>(digit(name[i + 2]) * 16 + digit(name[i + 3]));
       i += 3;
@@ -79,13 +79,13 @@ std::string unescape_unit(std::string_view name) {
 std::string pod_uid(std::string_view part) {
   part = part.substr(0, part.find(':'));
   strip_suffix(part, ".slice");
-  size_t pod = part.rfind("pod");
+  std::size_t pod = part.rfind("pod");
   if (pod == part.npos || (pod > 0 && part[pod - 1] != '-')) return {};
   std::string uid(part.substr(pod + 3));
   std::replace(uid.begin(), uid.end(), '_', '-');
   if (uid.size() == 32 && is_hex(uid)) return uid;
   if (uid.size() != 36) return {};
-  for (size_t i = 0; i < uid.size(); i++) {
+  for (std::size_t i = 0; i < uid.size(); i++) {
     bool dash = i == 8 || i == 13 || i == 18 || i == 23;
     if (dash ? uid[i] != '-' : !is_hex(uid.substr(i, 1))) return {};
   }
@@ -97,7 +97,7 @@ using Parts = std::vector<std::string_view>;
 Parts split(std::string_view text, char separator) {
   Parts parts;
   while (!text.empty()) {
-    size_t end = std::min(text.find(separator), text.size());
+    std::size_t end = std::min(text.find(separator), text.size());
     if (end > 0) parts.push_back(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
@@ -106,15 +106,15 @@ Parts split(std::string_view text, char separator) {
 
 bool match_prefix(std::string_view part, ContainerIdentity& found) {
   std::string joined;
-  if (size_t last = part.rfind(':'); last != part.npos && last > 0) {
-    size_t before = part.rfind(':', last - 1);
+  if (std::size_t last = part.rfind(':'); last != part.npos && last > 0) {
+    std::size_t before = part.rfind(':', last - 1);
     if (before == part.npos) return false;
     joined = part.substr(before + 1);
     joined[last - before - 1] = '-';
     part = joined;
   }
   strip_suffix(part, ".scope");
-  for (const Prefix& known : kPrefixes) {
+  for (const Prefix& known : PREFIXES) {
     if (part.starts_with(known.prefix) && is_id(part.substr(known.prefix.size()))) {
       found.runtime = known.runtime;
       found.id = part.substr(known.prefix.size());
@@ -124,18 +124,18 @@ bool match_prefix(std::string_view part, ContainerIdentity& found) {
   return false;
 }
 
-bool match_bare_id(const Parts& parts, size_t i, ContainerIdentity& found) {
+bool match_bare_id(const Parts& parts, std::size_t i, ContainerIdentity& found) {
   if (!is_id(parts[i])) return false;
   std::string_view parent = i > 0 ? parts[i - 1] : std::string_view{};
   found.runtime = pod_uid(parent).empty() ? "unknown" : "kubernetes";
-  for (const Parent& known : kParents) {
+  for (const Parent& known : PARENTS) {
     if (parent == known.parent) found.runtime = known.runtime;
   }
   found.id = parts[i];
   return true;
 }
 
-bool match_lxc(const Parts& parts, size_t i, ContainerIdentity& found) {
+bool match_lxc(const Parts& parts, std::size_t i, ContainerIdentity& found) {
   std::string_view name = parts[i];
   if (!strip_prefix(name, "lxc.payload.")) {
     if (i == 0 || (parts[i - 1] != "lxc" && parts[i - 1] != "lxc.payload")) return false;
@@ -145,7 +145,7 @@ bool match_lxc(const Parts& parts, size_t i, ContainerIdentity& found) {
   return !name.empty();
 }
 
-bool match_nspawn(const Parts& parts, size_t i, ContainerIdentity& found) {
+bool match_nspawn(const Parts& parts, std::size_t i, ContainerIdentity& found) {
   std::string_view name = parts[i];
   if (strip_prefix(name, "machine-") && strip_suffix(name, ".scope")) {
     // libvirt registers its virtual machines and its own containers in the same way.
@@ -175,13 +175,13 @@ ContainerIdentity identify_path(std::string_view path) {
   Parts parts = split(path, '/');
   ContainerIdentity found;
   for (std::string_view part : parts) {
-    for (std::string_view monitor : kMonitors) {
+    for (std::string_view monitor : MONITORS) {
       if (part.starts_with(monitor)) return {.unit = unit_of(parts)};
     }
     if (std::string uid = pod_uid(part); !uid.empty()) found.pod = uid;
   }
   // The innermost container is the one that the process sees itself in.
-  for (size_t i = parts.size(); i-- > 0;) {
+  for (std::size_t i = parts.size(); i-- > 0;) {
     ContainerIdentity candidate = {.pod = found.pod};
     if (match_prefix(parts[i], candidate) || match_bare_id(parts, i, candidate) ||
         match_lxc(parts, i, candidate) || match_nspawn(parts, i, candidate)) {
@@ -203,8 +203,8 @@ struct Line {
 
 // "0::/path" (v2), "4:memory:/path" (v1), or a path alone.
 Line parse_line(std::string_view line) {
-  size_t first = line.find(':');
-  size_t second = first == line.npos ? first : line.find(':', first + 1);
+  std::size_t first = line.find(':');
+  std::size_t second = first == line.npos ? first : line.find(':', first + 1);
   if (line.starts_with('/') || second == line.npos) return {true, line};
   return {second == first + 1, line.substr(second + 1)};
 }

@@ -17,19 +17,19 @@ namespace cudabpf {
 
 namespace {
 
-constexpr size_t kMaxFile = 64u << 20;       // the maps of a process with half a million mappings
-constexpr size_t kMaxArguments = 16u << 10;  // more of a command line than anybody reads
-constexpr size_t kMaxCgroup = 64u << 10;
-constexpr std::string_view kDeleted = " (deleted)";
+constexpr std::size_t MAX_FILE = 64u << 20;  // the maps of a process with half a million mappings
+constexpr std::size_t MAX_ARGUMENTS = 16u << 10;  // more of a command line than anybody reads
+constexpr std::size_t MAX_CGROUP = 64u << 10;
+constexpr std::string_view DELETED = " (deleted)";
 
-std::string read_file(const std::string& path, size_t most = kMaxFile) {
+std::string read_file(const std::string& path, std::size_t most = MAX_FILE) {
   Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
   if (!fd) return text;
   char buffer[16384];
   ssize_t got;
   while (text.size() < most && (got = read(fd.get(), buffer, sizeof buffer)) > 0) {
-    text.append(buffer, static_cast<size_t>(got));
+    text.append(buffer, static_cast<std::size_t>(got));
   }
   if (text.size() > most) text.resize(most);
   return text;
@@ -38,7 +38,7 @@ std::string read_file(const std::string& path, size_t most = kMaxFile) {
 std::string read_link(const std::string& path) {
   char target[PATH_MAX];
   ssize_t size = readlink(path.c_str(), target, sizeof target);
-  return size < 0 ? std::string{} : std::string(target, static_cast<size_t>(size));
+  return size < 0 ? std::string{} : std::string(target, static_cast<std::size_t>(size));
 }
 
 // Whether the text is a number as a whole; the value stays as it was if not.
@@ -50,7 +50,7 @@ bool parse_number(std::string_view text, T& value, int base = 10) {
 
 // Takes what stands before the separator (all, if there is none) off the text.
 std::string_view take(std::string_view& text, char separator) {
-  size_t end = std::min(text.find(separator), text.size());
+  std::size_t end = std::min(text.find(separator), text.size());
   std::string_view field = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
   return field;
@@ -75,13 +75,13 @@ std::string_view status_field(std::string_view status, std::string_view name) {
 struct Stat {
   std::string comm;
   pid_t ppid = 0;
-  uint64_t start_ticks = 0;
+  std::uint64_t start_ticks = 0;
 };
 
 // "42 (comm) S 1 ...": comm may hold anything, so its end is the last parenthesis of all.
 Stat parse_stat(std::string_view text) {
   Stat stat;
-  size_t open = text.find('('), close = text.rfind(')');
+  std::size_t open = text.find('('), close = text.rfind(')');
   if (open == text.npos || close == text.npos || close < open) return stat;
   stat.comm = text.substr(open + 1, close - open - 1);
   std::string_view rest = text.substr(close + 1);
@@ -111,15 +111,15 @@ std::string_view base_name(std::string_view path) { return path.substr(path.rfin
 // The kernel writes a newline in a path as \012, and nothing else so: other backslashes are real.
 std::string unescape_path(std::string_view path) {
   std::string plain;
-  for (size_t at; (at = path.find("\\012")) != path.npos; path.remove_prefix(at + 4)) {
+  for (std::size_t at; (at = path.find("\\012")) != path.npos; path.remove_prefix(at + 4)) {
     plain.append(path.substr(0, at)) += '\n';
   }
   return plain.append(path);
 }
 
 bool strip_deleted(std::string_view& path) {
-  if (!path.ends_with(kDeleted)) return false;
-  path.remove_suffix(kDeleted.size());
+  if (!path.ends_with(DELETED)) return false;
+  path.remove_suffix(DELETED.size());
   return true;
 }
 
@@ -166,13 +166,13 @@ ProcessIdentity Procfs::process(pid_t pid) const {
   Stat stat = parse_stat(read_file(path(pid, "stat")));
   process.ppid = stat.ppid;
   process.comm = std::move(stat.comm);
-  static const auto ticks_per_second = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  static const auto ticks_per_second = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
   process.start_ns = stat.start_ticks * (1'000'000'000 / ticks_per_second);
 
-  process.args = split_strings(read_file(path(pid, "cmdline"), kMaxArguments));
+  process.args = split_strings(read_file(path(pid, "cmdline"), MAX_ARGUMENTS));
   std::string exe = read_link(path(pid, "exe"));
   std::string_view exe_path = exe;
-  process.exe_deleted = strip_deleted(exe_path);
+  strip_deleted(exe_path);
   process.exe = exe_path;
 
   std::string status = read_file(path(pid, "status"));
@@ -184,12 +184,7 @@ ProcessIdentity Procfs::process(pid_t pid) const {
     if (parse_number(take(pids, '\t'), inner)) process.ns_pids.push_back(inner);
   }
 
-  process.cgroup = read_file(path(pid, "cgroup"), kMaxCgroup);
-  std::string mount = read_link(path(pid, "ns/mnt"));  // "mnt:[4026531840]"
-  std::string_view inode = mount;
-  take(inode, '[');
-  parse_number(take(inode, ']'), process.mount_namespace);
-  process.threads = threads(pid);
+  process.cgroup = read_file(path(pid, "cgroup"), MAX_CGROUP);
   return process;
 }
 
@@ -249,7 +244,7 @@ std::vector<pid_t> Procfs::find_by_name(std::string_view name) const {
     std::string exe = read_link(path(pid, "exe"));
     std::string_view exe_path = exe;
     strip_deleted(exe_path);
-    std::string cmdline = read_file(path(pid, "cmdline"), kMaxArguments);
+    std::string cmdline = read_file(path(pid, "cmdline"), MAX_ARGUMENTS);
     std::string_view args = cmdline;
     if (parse_stat(read_file(path(pid, "stat"))).comm == name || base_name(exe_path) == name ||
         base_name(take(args, '\0')) == name) {

@@ -15,11 +15,11 @@ namespace cudabpf {
 
 // One line of /proc/PID/maps.
 struct Mapping {
-  uint64_t start = 0, end = 0;
+  std::uint64_t start = 0, end = 0;
   std::string perms;  // "r-xp"
-  uint64_t offset = 0;
-  uint32_t major = 0, minor = 0;
-  uint64_t inode = 0;
+  std::uint64_t offset = 0;
+  std::uint32_t major = 0, minor = 0;
+  std::uint64_t inode = 0;
   std::string path;      // empty for anonymous memory; "[heap]", "[vdso]" and the like as they are
   bool deleted = false;  // the file has been unlinked since; " (deleted)" is not part of `path`
 
@@ -34,13 +34,11 @@ struct ProcessIdentity {
   std::string comm;
   std::vector<std::string> args;  // as far as 16 KiB of them reach
   std::string exe;                // as the process's own mount namespace names it
-  bool exe_deleted = false;
-  std::optional<uid_t> uid;    // the real one
-  std::vector<pid_t> ns_pids;  // outermost pid namespace first; more than one in a container
-  uint64_t start_ns = 0;  // on CLOCK_BOOTTIME, to the clock tick (10 ms); tells reused pids apart
-  std::string cgroup;     // the text of /proc/PID/cgroup; see util/system/container.hpp
-  uint64_t mount_namespace = 0;  // its inode number
-  std::vector<pid_t> threads;    // in ascending order
+  std::optional<uid_t> uid;       // the real one
+  std::vector<pid_t> ns_pids;     // outermost pid namespace first; more than one in a container
+  std::uint64_t start_ns =
+      0;               // on CLOCK_BOOTTIME, to the clock tick (10 ms); tells reused pids apart
+  std::string cgroup;  // the text of /proc/PID/cgroup; see util/system/container.hpp
 
   std::string cmdline() const;  // args joined with spaces
 };

@@ -8,9 +8,9 @@
 
 namespace cudabpf {
 
-// Shell patterns over the whole name: * any run, ? one character, [abc] [a-z] [!a-z] one of a set.
-// A '[' that is never closed stands for itself.
-bool glob_match(std::string_view pattern, std::string_view name);
+// Shell patterns over the whole name, as fnmatch(3) has them: * any run, ? one character, [abc]
+// [a-z] [!a-z] one of a set. A '[' that is never closed stands for itself, and so does a '\\'.
+bool glob_match(const std::string& pattern, const std::string& name);
 bool glob_match_any(std::span<const std::string> patterns, std::string_view name);
 
 // "cuMem*, cuLaunch*" -> {"cuMem*", "cuLaunch*"}: blanks around and empty patterns are dropped.
