@@ -4,13 +4,12 @@
 #include <linux/perf_event.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
+#include <span>
 #include <utility>
 
 #include "collect/bpf/kernel_abi.hpp"
@@ -43,17 +42,9 @@ int open_event(int cpu, std::uint64_t read_format) {
       syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
-struct Mmap2Record {
-  perf_event_header header;
-  std::uint32_t pid, tid;
-  std::uint64_t address, length, page_offset;
-  std::uint32_t major, minor;
-  std::uint64_t inode, inode_generation;
-  std::uint32_t protection, flags;
-  // then the file's name, NUL-padded to 8 bytes, then the time
-};
-
 }  // namespace
+
+void MappingWatch::Unmap::operator()(void* memory) const { munmap(memory, PAGE + DATA_SIZE); }
 
 Result<MappingWatch> MappingWatch::open() {
   MappingWatch watch;
@@ -79,17 +70,15 @@ Result<> MappingWatch::watch(int cpu) {
   fcntl(fd.get(), F_SETFL, O_NONBLOCK);
   void* memory = mmap(nullptr, PAGE + DATA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) return errno_error("mmap of a perf buffer");
-  buffers_.push_back({cpu, std::move(fd), memory, counts_lost});
+  buffers_.push_back({cpu, std::move(fd), Memory(memory), counts_lost});
   return ok();
 }
 
 std::size_t MappingWatch::renew() {
   std::vector<int> online = online_cpus();
   // The kernel takes the event from a CPU that goes, and gives none to the one that comes back.
-  std::erase_if(buffers_, [&](Buffer& buffer) {
-    bool gone = std::find(online.begin(), online.end(), buffer.cpu) == online.end();
-    if (gone && buffer.memory) munmap(buffer.memory, PAGE + DATA_SIZE);
-    return gone;
+  std::erase_if(buffers_, [&](const Buffer& buffer) {
+    return std::find(online.begin(), online.end(), buffer.cpu) == online.end();
   });
   std::size_t came = 0;
   for (int cpu : online) {
@@ -101,14 +90,9 @@ std::size_t MappingWatch::renew() {
     if (begun) continue;
     log::warning("a libcuda that is first mapped on CPU {} is not noticed: {}", cpu,
                  begun.error().message);
-    buffers_.push_back({cpu, Fd(), nullptr});  // not tried again
+    buffers_.push_back({cpu, Fd(), {}});  // not tried again
   }
   return came;
-}
-
-MappingWatch::~MappingWatch() {
-  for (Buffer& buffer : buffers_)
-    if (buffer.memory) munmap(buffer.memory, PAGE + DATA_SIZE);
 }
 
 std::vector<int> MappingWatch::fds() const {
@@ -128,62 +112,25 @@ std::uint64_t MappingWatch::newly_lost(Buffer& buffer) {
   return counted.lost - std::exchange(buffer.lost, counted.lost);
 }
 
-void MappingWatch::read_buffer(Buffer& buffer, std::vector<MappedLibrary>& found,
-                               std::uint64_t& overruns) {
-  auto* page = static_cast<perf_event_mmap_page*>(buffer.memory);
-  const char* data = static_cast<const char*>(buffer.memory) + PAGE;
+void MappingWatch::read_buffer(Buffer& buffer, MappingsRead& read) {
+  auto* page = static_cast<perf_event_mmap_page*>(buffer.memory.get());
+  std::span data(static_cast<const std::byte*>(buffer.memory.get()) + PAGE, DATA_SIZE);
   std::atomic_ref data_head(page->data_head);
   std::uint64_t head = data_head.load(std::memory_order_acquire);
-  const std::uint64_t begun_at = page->data_tail;
-  std::uint64_t tail = begun_at;
-  std::vector<char> record;
-  while (tail < head) {
-    perf_event_header header;
-    auto copy = [&](void* to, std::uint64_t from, std::size_t size) {
-      for (std::size_t i = 0; i < size; i++)
-        static_cast<char*>(to)[i] = data[(from + i) % DATA_SIZE];
-    };
-    copy(&header, tail, sizeof(header));
-    if (header.size < sizeof(header) || header.size > head - tail) {  // no kernel writes that
-      overruns++;
-      tail = head;
-      break;
-    }
-    record.resize(header.size);
-    copy(record.data(), tail, header.size);
-    tail += header.size;
-    if (header.type != PERF_RECORD_MMAP2 || header.size <= sizeof(Mmap2Record) + 8) continue;
-    Mmap2Record mapped;
-    std::memcpy(&mapped, record.data(), sizeof(mapped));
-    std::size_t name_size = header.size - sizeof(mapped) - 8;
-    const char* name = record.data() + sizeof(mapped);
-    std::string_view path(name, strnlen(name, name_size));
-    // A path that is too long, or could not be made.
-    if (path == "//toolong" || path == "//enomem") overruns++;
-    constexpr std::string_view DELETED = " (deleted)";
-    if (path.ends_with(DELETED)) path.remove_suffix(DELETED.size());
-    if (!is_libcuda(path)) continue;
-    MappedLibrary library;
-    library.pid = mapped.pid;
-    library.address = mapped.address;
-    library.length = mapped.length;
-    library.device = makedev(mapped.major, mapped.minor);
-    library.inode = mapped.inode;
-    library.path = path;
-    std::memcpy(&library.ts, record.data() + header.size - 8, 8);
-    found.push_back(std::move(library));
-  }
-  std::atomic_ref(page->data_tail).store(tail, std::memory_order_release);
+  const std::uint64_t tail = page->data_tail;
+  read_mapping_records(data, tail, head, read);
+  std::atomic_ref(page->data_tail).store(head, std::memory_order_release);
   // A record of what was lost would come with the next mapping on this CPU, which may never be.
-  if (data_head.load(std::memory_order_acquire) - begun_at > DATA_SIZE - LONGEST_RECORD)
-    overruns += newly_lost(buffer);
+  if (data_head.load(std::memory_order_acquire) - tail > DATA_SIZE - LONGEST_RECORD)
+    read.unnamed += newly_lost(buffer);
 }
 
 std::vector<MappedLibrary> MappingWatch::read(std::uint64_t& overruns) {
-  std::vector<MappedLibrary> found;
+  MappingsRead read;
   for (Buffer& buffer : buffers_)
-    if (buffer.memory) read_buffer(buffer, found, overruns);
-  return found;
+    if (buffer.memory) read_buffer(buffer, read);
+  overruns += read.unnamed;
+  return std::move(read.libraries);
 }
 
 }  // namespace cudabpf

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "collect/libraries.hpp"
+#include "collect/mapping_records.hpp"
 #include "util/result.hpp"
 #include "util/system/fd.hpp"
 
@@ -14,10 +15,6 @@ namespace cudabpf {
 class MappingWatch {
  public:
   static Result<MappingWatch> open();
-
-  MappingWatch(MappingWatch&&) = default;  // leaves no buffers behind
-  MappingWatch& operator=(MappingWatch&&) = delete;
-  ~MappingWatch();
 
   std::vector<int> fds() const;  // readable when there is something to read
 
@@ -30,17 +27,20 @@ class MappingWatch {
   std::vector<MappedLibrary> read(std::uint64_t& overruns);
 
  private:
+  struct Unmap {
+    void operator()(void* memory) const;
+  };
+  using Memory = std::unique_ptr<void, Unmap>;
   struct Buffer {
     int cpu;
     Fd fd;
-    void* memory = nullptr;   // null: it cannot be watched
+    Memory memory;            // null: it cannot be watched
     bool counts_lost = true;  // so that read() of the event says how many
     std::uint64_t lost = 0;   // of them already reported
   };
   MappingWatch() = default;
   Result<> watch(int cpu);
-  static void read_buffer(Buffer& buffer, std::vector<MappedLibrary>& found,
-                          std::uint64_t& overruns);
+  static void read_buffer(Buffer& buffer, MappingsRead& read);
   static std::uint64_t newly_lost(Buffer& buffer);
 
   std::vector<Buffer> buffers_;
