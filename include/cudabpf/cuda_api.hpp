@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "cudabpf/memory_kind.hpp"
+
 namespace cudabpf {
 
 enum class Profile : std::uint8_t { light, default_, full };
@@ -89,19 +91,25 @@ struct SizeRule {
 
 enum class NamesEffect : std::uint8_t { none, learn, forget };
 
+// What a call is about, and what it does: `Type` and `Op`, whose `none` stands for nothing.
+#include "cuda_api_words.inc"
+
+constexpr std::string_view to_string(Type type) { return TYPE_NAMES[static_cast<int>(type)]; }
+constexpr std::string_view to_string(Op op) { return OP_NAMES[static_cast<int>(op)]; }
+
 struct Function {
   std::string_view symbol;
   std::string_view name;
-  std::string_view type;
-  std::string_view op;
-  std::string_view kind;  // of memory; may be empty
-  Profile profile;        // the smallest that traces it
+  Type type;
+  Op op;
+  std::optional<MemoryKind> kind;
+  Profile profile;  // the smallest that traces it
   bool async;
   NamesEffect names;
   SizeRule size;
   std::span<const Argument> arguments;
 
-  bool is_launch() const { return type == "kernel" && op == "launch"; }
+  bool is_launch() const { return type == Type::kernel && op == Op::launch; }
   // Under `light` a call whose return tells nothing new is recorded at its entry alone.
   bool entry_is_enough() const;
 };

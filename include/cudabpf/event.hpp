@@ -59,7 +59,7 @@ struct Details {
   bool has_dims = false;  // grid, block and shared are known
   Dim3 grid, block;
   std::uint32_t shared = 0;
-  std::string_view op;       // the function's, unless the arguments say more (HtoD of a 2D copy)
+  Op op = Op::none;          // the function's, unless the arguments say more (HtoD of a 2D copy)
   bool inferred_op = false;  // `op` comes from addresses known to be device memory
 };
 

@@ -25,7 +25,7 @@ Recorded FunctionFilter::records(const Function& function) const {
   if (function.names != NamesEffect::forget) return Recorded::no;
   auto functions = cuda_functions();
   bool names = std::any_of(functions.begin(), functions.end(), [&](const Function& other) {
-    return (other.type == "kernel" || other.type == "graph") && selects(other);
+    return (other.type == Type::kernel || other.type == Type::graph) && selects(other);
   });
   return names ? Recorded::silently : Recorded::no;
 }

@@ -8,11 +8,11 @@ namespace cudabpf {
 namespace {
 
 bool adds(const Function& function) {
-  return function.op == "alloc" || function.op == "map" || function.op == "register";
+  return function.op == Op::alloc || function.op == Op::map || function.op == Op::register_;
 }
 
 bool removes(const Function& function) {
-  return function.op == "free" || function.op == "unmap" || function.op == "unregister";
+  return function.op == Op::free || function.op == Op::unmap || function.op == Op::unregister;
 }
 
 bool returns_handle(const Function& function) {
@@ -30,11 +30,11 @@ bool returns_addresses(const Function& function) {
 
 // It gives memory that another call, or another process, has made an address here.
 bool opens(const Function& function) {
-  return function.type == "ipc" || function.type == "graphics";
+  return function.type == Type::ipc || function.type == Type::graphics;
 }
 
 bool destroys_context(const Function& function) {
-  return function.type == "context" && function.names == NamesEffect::forget;
+  return function.type == Type::context && function.names == NamesEffect::forget;
 }
 
 constexpr std::uint32_t ALL_LOST = std::numeric_limits<std::uint32_t>::max();
@@ -42,15 +42,15 @@ constexpr std::uint32_t ALL_LOST = std::numeric_limits<std::uint32_t>::max();
 }  // namespace
 
 bool Allocations::follows(const Function& function) {
-  if (function.type == "memory")
+  if (function.type == Type::memory)
     return adds(function) || removes(function) || returns_handle(function);
   // Queries tell of what is known.
   return opens(function) || destroys_context(function) ||
-         (function.type != "query" && returns_addresses(function));
+         (function.type != Type::query && returns_addresses(function));
 }
 
 bool Allocations::frees(const Function& function) {
-  return (function.type == "memory" && removes(function)) || destroys_context(function);
+  return (function.type == Type::memory && removes(function)) || destroys_context(function);
 }
 
 // It is not there any more.
@@ -80,12 +80,11 @@ bool Allocations::make_room(OfProcess& process) {
 
 Block Allocations::block_of(OfProcess& process, const Function& function, const Details& details) {
   Block block{.size = *details.size, .losses = process.losses};
-  if (function.op == "alloc")
-    block.counted_as =
-        static_cast<std::uint8_t>(memory_kind(function.kind).value_or(MemoryKind::device));
-  if (function.kind == "host") {
+  if (function.op == Op::alloc)
+    block.counted_as = static_cast<std::uint8_t>(function.kind.value_or(MemoryKind::device));
+  if (function.kind == MemoryKind::host) {
     block.side = Block::Side::host;
-  } else if (function.kind == "managed") {
+  } else if (function.kind == MemoryKind::managed) {
     block.side = Block::Side::either;
   } else if (details.device) {
     bool fits = *details.device >= 0 && *details.device < std::numeric_limits<std::int16_t>::max();
@@ -179,7 +178,7 @@ void Allocations::follow_addresses(std::uint32_t pid, const Function& function,
   if (!sized) {
     process.all_seen = false;
     if (opens(function)) forget(process.blocks, outs[0], 1);
-  } else if (function.type == "query" && process.blocks.containing(outs[0])) {
+  } else if (function.type == Type::query && process.blocks.containing(outs[0])) {
     return;  // it tells of what is known
   } else if (outs[0] && outs[1]) {
     bool managed = function.name == "cuLibraryGetManaged";
@@ -213,7 +212,8 @@ void Allocations::infer_direction(std::uint32_t pid, Details& details) const {
   if (!to || !from || *to == Side::either || *from == Side::either) return;
   bool to_device = *to == Side::device;
   bool from_device = *from == Side::device;
-  details.op = to_device ? (from_device ? "DtoD" : "HtoD") : (from_device ? "DtoH" : "HtoH");
+  details.op =
+      to_device ? (from_device ? Op::DtoD : Op::HtoD) : (from_device ? Op::DtoH : Op::HtoH);
   details.inferred_op = true;
 }
 
@@ -241,7 +241,7 @@ void Allocations::find_devices(std::uint32_t pid, const Function& function,
   auto to = device_of(process->second, *details.dst, *details.size);
   if (!to) return;
   auto from = device_of(process->second, *details.src, *details.size);
-  if (!from || (function.op != "peer" && to == from)) return;
+  if (!from || (function.op != Op::peer && to == from)) return;
   details.dst_device = to;
   details.src_device = from;
 }

@@ -15,7 +15,7 @@ void pop(std::vector<std::uint64_t>& stack) {
   if (!stack.empty()) stack.pop_back();
 }
 
-bool is_any_of(std::string_view name, auto... names) { return ((name == names) || ...); }
+bool is_any_of(const auto& what, auto... others) { return ((what == others) || ...); }
 
 bool has_role(const Function& function, Role role) {
   for (const Argument& argument : function.arguments)
@@ -26,30 +26,33 @@ bool has_role(const Function& function, Role role) {
 // Pinned and physical memory belong to no context; what is freed, waited for by an event, taken
 // from a pool or copied between peers may be another's.
 bool works_on_one_device(const Function& function) {
-  if (function.type == "transfer") return function.op != "peer";
-  if (function.type == "sync") return function.op != "event";
-  if (function.type == "kernel" || function.type == "graph") return function.op == "launch";
-  if (function.type != "memory" || has_role(function, Role::pool)) return false;
-  return function.op == "set" ||
-         (function.op == "alloc" && is_any_of(function.kind, "device", "async", "managed"));
+  if (function.type == Type::transfer) return function.op != Op::peer;
+  if (function.type == Type::sync) return function.op != Op::event;
+  if (function.type == Type::kernel || function.type == Type::graph)
+    return function.op == Op::launch;
+  if (function.type != Type::memory || has_role(function, Role::pool)) return false;
+  return function.op == Op::set ||
+         (function.op == Op::alloc &&
+          is_any_of(function.kind, MemoryKind::device, MemoryKind::async, MemoryKind::managed));
 }
 
 // One of a newer driver's, which the table does not have.
 bool may_change_contexts(const Function& function) {
-  return function.type == "other" &&
+  return function.type == Type::other &&
          (function.name.starts_with("cuCtx") || function.name.starts_with("cuGreenCtx") ||
           function.name.starts_with("cuDevicePrimaryCtx"));
 }
 
 bool makes_stream(const Function& function) {
-  return function.type == "stream" && function.op == "create";
+  return function.type == Type::stream && function.op == Op::create;
 }
 
 }  // namespace
 
 bool CallDevices::follows(const Function& function) {
   if (makes_stream(function)) return true;
-  bool may = function.type == "context" || function.type == "graphics";  // launches end here
+  bool may =
+      function.type == Type::context || function.type == Type::graphics;  // launches end here
   return may && is_any_of(function.name, "cuCtxCreate", "cuGLCtxCreate", "cuVDPAUCtxCreate",
                           "cuDevicePrimaryCtxRetain", "cuGreenCtxCreate", "cuCtxFromGreenCtx",
                           "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxDestroy",

@@ -105,10 +105,11 @@ void Correlator::fill_frame(Frame& frame, const Record& record, const Function& 
     frame.details.device =
         call_devices_.device_of(head.pid, head.tid, function, record.words, frame.details);
   // Other handles are of memory.
-  bool of_kernel = frame.details.handle && (function.type == "kernel" || function.type == "graph");
+  bool of_kernel =
+      frame.details.handle && (function.type == Type::kernel || function.type == Type::graph);
   frame.kernel = of_kernel ? names_.find(head.pid, *frame.details.handle) : nullptr;
-  if (frame.details.op == "unified") allocations_.infer_direction(head.pid, frame.details);
-  if (options_.coverage.ends() && function.type == "transfer")
+  if (frame.details.op == Op::unified) allocations_.infer_direction(head.pid, frame.details);
+  if (options_.coverage.ends() && function.type == Type::transfer)
     allocations_.find_devices(head.pid, function, frame.details);
 }
 
@@ -237,7 +238,7 @@ void Correlator::emit_orphan(const Record& record, const Function& function) {
   describe_outs(function, {}, call.outs, call.details);
   calls_lost(head.pid);
   if (call.result == 0) {
-    if (function.type == "memory") allocations_.follow(head.pid, function, call.details);
+    if (function.type == Type::memory) allocations_.follow(head.pid, function, call.details);
     if (function.names == NamesEffect::learn && !call.outs.empty())
       names_.forget_handle(head.pid, call.outs[0]);
     if (function.names == NamesEffect::forget) {
@@ -258,10 +259,10 @@ void Correlator::calls_lost(std::uint32_t pid) {
 void Correlator::follow_memory(const Call& call, Details& details) {
   const Function& function = *call.function;
   if (!call.has_return) {
-    if (function.type == "memory") allocations_.perhaps_freed(call.pid, function, details);
+    if (function.type == Type::memory) allocations_.perhaps_freed(call.pid, function, details);
     if (call.return_lost) calls_lost(call.pid);
   } else if (call.result == 0) {
-    if (function.type == "memory")
+    if (function.type == Type::memory)
       allocations_.follow(call.pid, function, details);
     else if (!call.outs.empty())
       allocations_.follow_addresses(call.pid, function, call.outs);
@@ -275,7 +276,7 @@ void Correlator::follow_names(const Frame& frame, const Call& call) {
   const Function& function = *frame.function;
   auto word = [&](std::size_t i) { return i < frame.nwords ? frame.words[i] : 0; };
   if (function.names == NamesEffect::forget) {
-    if (function.type == "module") {
+    if (function.type == Type::module) {
       names_.owner_unloaded(call.pid, word(0), frame.ts);
     } else {
       names_.context_destroyed(call.pid, frame.ts);

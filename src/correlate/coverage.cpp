@@ -16,16 +16,19 @@ bool all_are(const RecordedOf& recorded, Recorded at_least, bool (*concerned)(co
 }
 
 bool launches(const Function& function) {
-  return (function.type == "kernel" || function.type == "graph") && function.op == "launch";
+  return (function.type == Type::kernel || function.type == Type::graph) &&
+         function.op == Op::launch;
 }
-bool copies(const Function& function) { return function.type == "transfer"; }
-bool waits(const Function& function) { return function.type == "sync"; }
+bool copies(const Function& function) { return function.type == Type::transfer; }
+bool waits(const Function& function) { return function.type == Type::sync; }
 bool allocates(const Function& function) {
-  return function.type == "memory" && function.op == "alloc";
+  return function.type == Type::memory && function.op == Op::alloc;
 }
-bool frees(const Function& function) { return function.type == "memory" && function.op == "free"; }
+bool frees(const Function& function) {
+  return function.type == Type::memory && function.op == Op::free;
+}
 // Physical memory, which other functions free than addresses.
-bool has_handle(const Function& function) { return function.kind == "vmm"; }
+bool has_handle(const Function& function) { return function.kind == MemoryKind::vmm; }
 
 // What no call in the trace allocates needs no free.
 bool all_frees_are_whole(const RecordedOf& recorded) {

@@ -45,13 +45,14 @@ std::optional<std::uint64_t> product(std::initializer_list<std::uint64_t> factor
 // CUmemorytype
 constexpr std::uint32_t HOST = 1, ARRAY = 3, UNIFIED = 4;  // DEVICE is 2
 
-// Empty: one side says which it is and the other does not, or one is no memory type.
-std::string_view direction(std::uint32_t source, std::uint32_t destination) {
-  constexpr std::string_view NAMES[3][3] = {
-      {"HtoH", "HtoD", "HtoA"}, {"DtoH", "DtoD", "DtoA"}, {"AtoH", "AtoD", "AtoA"}};
-  if (source == UNIFIED && destination == UNIFIED) return "unified";
-  if (source < HOST || source > ARRAY || destination < HOST || destination > ARRAY) return {};
-  return NAMES[source - HOST][destination - HOST];
+// None: one side says which it is and the other does not, or one is no memory type.
+Op direction(std::uint32_t source, std::uint32_t destination) {
+  constexpr Op DIRECTIONS[3][3] = {{Op::HtoH, Op::HtoD, Op::HtoA},
+                                   {Op::DtoH, Op::DtoD, Op::DtoA},
+                                   {Op::AtoH, Op::AtoD, Op::AtoA}};
+  if (source == UNIFIED && destination == UNIFIED) return Op::unified;
+  if (source < HOST || source > ARRAY || destination < HOST || destination > ARRAY) return Op::none;
+  return DIRECTIONS[source - HOST][destination - HOST];
 }
 
 struct CopyEnd {
@@ -77,9 +78,9 @@ void describe_copy(Bytes bytes, std::size_t source_type_at, std::size_t destinat
   details.dst = destination.address;
   details.size = size;
   // A graph's node only says what the graph will copy; a peer copy is one whatever its types.
-  if (function.type != "transfer" || function.op == "peer") return;
-  auto op = direction(source.type, destination.type);
-  if (!op.empty()) details.op = op;
+  if (function.type != Type::transfer || function.op == Op::peer) return;
+  Op op = direction(source.type, destination.type);
+  if (op != Op::none) details.op = op;
 }
 
 void describe_grid(Bytes bytes, std::size_t at, Details& details) {
@@ -178,7 +179,7 @@ void describe_addresses(const Function& function, Words words, Details& details)
       details.device = static_cast<std::int32_t>(*value);
     if (argument.role == Role::mem_handle) details.handle = value;
     if (!is_address(argument.role)) continue;
-    if (function.type != "transfer") {
+    if (function.type != Type::transfer) {
       if (!details.ptr) details.ptr = value;
     } else if (argument.name.starts_with("src")) {
       details.src = value;
@@ -230,7 +231,7 @@ Details describe_entry(const Function& function, Words words, Bytes structure) {
 }
 
 void describe_outs(const Function& function, Words words, Words outs, Details& details) {
-  if (function.type != "memory") return;
+  if (function.type != Type::memory) return;
   std::size_t next = 0;
   std::optional<std::uint64_t> sizing_out;  // cuMemAllocPitch: the pitch
   for (const Argument& argument : function.arguments) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "cudabpf/abi.h"
 #include "util/text/json.hpp"
 
 namespace cudabpf {
@@ -32,7 +33,7 @@ std::size_t place_of(const Function& function, bool last, Predicate is) {
 template <typename Predicate>
 std::size_t memory_told_by(const Function& function, bool last, Predicate is) {
   auto returned = [&](const Argument& a) {
-    return a.out && is(a.role) && function.type == "memory";
+    return a.out && is(a.role) && function.type == Type::memory;
   };
   std::size_t result = place_of(function, true, returned);
   if (result < function.arguments.size()) return result;
@@ -160,7 +161,7 @@ std::uint8_t detail_filled_by(const Function& function, std::size_t index) {
   if (place_of(function, false, is_input_of(Role::device)) == index) return DETAIL_DEVICE;
   auto is_memory_handle = [](Role role) { return role == Role::mem_handle; };
   if (memory_told_by(function, true, is_memory_handle) == index) return DETAIL_HANDLE;
-  if (function.type != "transfer") {
+  if (function.type != Type::transfer) {
     if (memory_told_by(function, false, is_address) == index) return DETAIL_PTR;
   } else if (!argument.out && is_address(argument.role)) {
     return argument.name.starts_with("src") ? DETAIL_SRC : DETAIL_DST;
@@ -183,7 +184,7 @@ struct CallLine::FunctionText {
 
   std::string before_op;  // ,"type":"transfer","op":"
   std::string after_op;   // ","name":"cuMemcpy","ts":
-  std::string_view op;
+  Op op;
   std::string with_op;  // both, with the function's own op between them
   std::string kind;     // ,"kind":"device"
   bool async;
@@ -193,12 +194,12 @@ struct CallLine::FunctionText {
 
 CallLine::FunctionText::FunctionText(const Function& function)
     : op(function.op), async(function.async) {
-  before_op = ",\"type\":" + json::quoted(function.type) + ",\"op\":\"";
+  before_op = ",\"type\":" + json::quoted(to_string(function.type)) + ",\"op\":\"";
   after_op = "\",\"name\":" + json::quoted(function.name);
   if (function.symbol != function.name) after_op += ",\"symbol\":" + json::quoted(function.symbol);
   after_op += ",\"ts\":";
-  with_op = before_op + std::string(op) + after_op;
-  if (!function.kind.empty()) kind = ",\"kind\":" + json::quoted(function.kind);
+  with_op = before_op + std::string(to_string(op)) + after_op;
+  if (function.kind) kind = ",\"kind\":" + json::quoted(to_string(*function.kind));
   bound += before_op.size() + after_op.size() + kind.size();
 
   using From = ArgumentText::From;
@@ -236,18 +237,18 @@ const CallLine::FunctionText& CallLine::text_of(const Function& function) {
 
 std::size_t CallLine::bound(const Call& call) {
   return text_of(*call.function).bound + (call.kernel ? call.kernel->json.size() : 0) +
-         json::MAX_EXPANSION * call.text.size() + call.details.op.size();
+         json::MAX_EXPANSION * call.text.size() + to_string(call.details.op).size();
 }
 
 char* CallLine::write(char* at, const Call& call) {
   const FunctionText& text = text_of(*call.function);
   at = put(at, "{\"id\":");
   at = put_number(at, call.id);
-  if (call.details.op.empty() || call.details.op == text.op) {
+  if (call.details.op == Op::none || call.details.op == text.op) {
     at = put(at, text.with_op);
   } else {
     at = put(at, text.before_op);
-    at = put(at, call.details.op);
+    at = put(at, to_string(call.details.op));
     at = put(at, text.after_op);
   }
   at = put_number(at, call.ts);

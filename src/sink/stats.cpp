@@ -15,7 +15,7 @@ enum class Effect : std::uint8_t { none, launch, transfer };
 
 Effect effect_of(const Function& function) {
   if (function.is_launch()) return Effect::launch;
-  return function.type == "transfer" ? Effect::transfer : Effect::none;
+  return function.type == Type::transfer ? Effect::transfer : Effect::none;
 }
 
 // How many a summary tells apart. All others are summed up as one: programs give names, results and
@@ -108,8 +108,8 @@ void StatsSink::launched(const KernelName* name) {
 
 void StatsSink::moved(const Call& call) {
   const Details& details = call.details;
-  std::pair<std::string, bool> what(details.op.empty() ? call.function->op : details.op,
-                                    call.function->async);
+  Op op = details.op == Op::none ? call.function->op : details.op;
+  std::pair<std::string, bool> what(to_string(op), call.function->async);
   if (details.src_device && details.src_device != details.dst_device)
     what.first = between_gpus(*details.src_device, *details.dst_device);
   if (!last_moved_ || last_moved_->first != what)

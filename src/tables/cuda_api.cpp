@@ -57,8 +57,8 @@ unsigned struct_words(Struct layout) {
 std::string_view to_string(Role role) { return ROLE_NAMES[static_cast<int>(role)]; }
 
 bool Function::entry_is_enough() const {
-  return is_launch() || (type == "transfer" && async) || (op == "set" && async) ||
-         (type == "graph" && op == "launch");
+  return is_launch() || (type == Type::transfer && async) || (op == Op::set && async) ||
+         (type == Type::graph && op == Op::launch);
 }
 
 std::span<const Function> cuda_functions() { return FUNCTIONS; }
@@ -78,7 +78,8 @@ Function unknown_function(std::string_view symbol) {
                                                    {"arg5", Role::u64, false, Struct::none, 5}}};
   Function function{};
   function.symbol = function.name = symbol;
-  function.type = function.op = "other";
+  function.type = Type::other;
+  function.op = Op::other;
   function.profile = Profile::default_;
   function.arguments = RAW;
   return function;

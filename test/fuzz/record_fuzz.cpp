@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   };
   Correlator::Options options;
   options.begin_ns = 1000;
-  options.entry_only = [](const Function& f) { return f.op == "set"; };
+  options.entry_only = [](const Function& f) { return f.op == Op::set; };
   options.driver_device = [](std::uint32_t number) {
     constexpr DriverNode NODES[] = {DriverNode::ctl, DriverNode::uvm, DriverNode::other};
     return DriverDevice{NODES[number % std::size(NODES)], "device"};

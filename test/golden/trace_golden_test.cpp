@@ -111,7 +111,7 @@ void write_calls(Sink& sink) {
   calls.emit(SampleCall("cuMemAllocPitch_v2", {1, 2, 100, 16, 4}, {0x7f2c00000000, 512}), 5000);
   calls.emit(SampleCall("cuMemcpyHtoD_v2", {0x7f2a40000000, 0x5555, 1 << 20}), 61'500);
   SampleCall inferred("cuMemcpyAsync", {0x7f2a40000000, 0x7f2a40001000, 64, 0x7f00});
-  inferred.details.op = "DtoD";
+  inferred.details.op = Op::DtoD;
   inferred.details.inferred_op = true;
   calls.emit(inferred, 4000);
 

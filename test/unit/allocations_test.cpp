@@ -27,7 +27,8 @@ std::string direction(Correlating& c, std::uint64_t dst, std::uint64_t src) {
   c.call({}, "cuMemcpy", {dst, src, 16});
   CHECK(c.last().details.dst == dst);
   CHECK(c.last().details.src == src);
-  return c.last().own_op + (c.last().details.inferred_op ? " inferred" : "");
+  return std::string(to_string(c.last().details.op)) +
+         (c.last().details.inferred_op ? " inferred" : "");
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ TEST_CASE("A copy between two GPUs tells which they are") {
   TwoDevices c;
   CHECK(c.copied(OTHER_AT, DEVICE_AT) == "0 to 1");
   CHECK(c.copied(DEVICE_AT + 4080, OTHER_AT + 1, "cuMemcpy") == "1 to 0");
-  CHECK(c.last().own_op == "DtoD");
+  CHECK(c.last().details.op == Op::DtoD);
   CHECK(c.copied(DEVICE_AT, DEVICE_AT + 64).empty());
   CHECK(c.copied(OTHER_AT, HOST_AT, "cuMemcpyHtoD_v2").empty());
   c.call({}, "cuMemcpyPeer", {OTHER_AT, CONTEXTS[1], OTHER_AT + 64, CONTEXTS[1], 16});
@@ -229,7 +230,7 @@ TEST_CASE("Directions between addresses that are known") {
   CHECK(direction(c, HOST_AT - 1, HOST_AT) == "unified");
   // The call itself says it better.
   c.call({}, "cuMemcpyHtoD_v2", {DEVICE_AT, DEVICE_AT, 16});
-  CHECK(c.last().own_op == "HtoD");
+  CHECK(c.last().details.op == Op::HtoD);
   CHECK_FALSE(c.last().details.inferred_op);
 }
 
@@ -274,9 +275,9 @@ TEST_CASE("What was never seen allocated is ordinary memory, if all was seen") {
     c.feed(process({}, abi::CB_EXEC));
     alloc(c, DEVICE_AT, 4096);
     c.call({.drops = 1}, "cuMemcpy", {DEVICE_AT, HOST_AT, 16});
-    CHECK(c.last().own_op == "unified");
+    CHECK(c.last().details.op == Op::unified);
     c.call({.drops = 1}, "cuMemcpy", {DEVICE_AT, HOST_AT, 16});
-    CHECK(c.last().own_op == "unified");
+    CHECK(c.last().details.op == Op::unified);
   }
   SECTION("not after memory came from elsewhere") {
     Correlating c;
@@ -313,7 +314,7 @@ TEST_CASE("A free that has not been seen to return may have freed") {
   c.call({.ts = 20, .drops = 1}, "cuInit", {0});
   REQUIRE(c.sink.calls[2].return_lost);
   c.call({.drops = 1}, "cuMemcpy", {DEVICE_AT, HOST_AT, 16});
-  CHECK(c.last().own_op == "unified");
+  CHECK(c.last().details.op == Op::unified);
 }
 
 TEST_CASE("Where frees are left out, nothing is concluded from memory that may be gone") {
@@ -342,7 +343,7 @@ TEST_CASE("After a loss a block may be another, of another size and on another s
   c.feed(thread_exit({.tid = 101, .drops = 0}));
   c.call({.drops = 1}, "cuInit", {0});
   c.call({.drops = 1}, "cuMemcpy", {DEVICE_AT, HOST_AT, 16});
-  CHECK(c.last().own_op == "unified");
+  CHECK(c.last().details.op == Op::unified);
   c.call({.drops = 1}, "cuMemFree_v2", {DEVICE_AT});
   CHECK_FALSE(c.last().details.size);
 }
@@ -451,7 +452,7 @@ TEST_CASE("Memory that is never freed does not take all of ours, and nothing tol
   c.feed(process({.pid = 1, .tid = 1}, abi::CB_EXEC));
   auto direction = [&](std::uint64_t dst, std::uint64_t src) {
     c.call({.pid = 1, .tid = 1}, "cuMemcpy", {dst, src, 16});
-    return c.last().own_op;
+    return std::string(to_string(c.last().details.op));
   };
   for (std::uint64_t i = 0; i < 150; i++) c.alloc(1, DEVICE_AT + i * 4096, 4096);
   CHECK(c.correlator.bounds().all_left_out(Table::memory) == 50);

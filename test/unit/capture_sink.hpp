@@ -16,19 +16,17 @@ struct CapturedCall : Call {
       : Call(call),
         own_words(call.words.begin(), call.words.end()),
         own_outs(call.outs.begin(), call.outs.end()),
-        own_text(call.text),
-        own_op(call.details.op) {
+        own_text(call.text) {
     words = own_words;
     outs = own_outs;
     text = own_text;
-    details.op = own_op;
     if (call.kernel) kernel = &own_kernel.emplace(*call.kernel);
   }
   CapturedCall(const CapturedCall&) = delete;
   CapturedCall& operator=(const CapturedCall&) = delete;
 
   std::vector<std::uint64_t> own_words, own_outs;
-  std::string own_text, own_op;
+  std::string own_text;
   std::optional<KernelName> own_kernel;
 };
 

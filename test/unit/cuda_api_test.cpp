@@ -59,8 +59,8 @@ TEST_CASE("The table holds every function once, in the order that the search nee
     if (i > 0) CHECK(table[i - 1].symbol < table[i].symbol);
     CHECK(find_function(table[i].symbol) == &table[i]);
     CHECK(table[i].symbol.starts_with("cu"));
-    CHECK_FALSE(table[i].type.empty());
-    CHECK_FALSE(table[i].op.empty());
+    CHECK(table[i].type != Type::none);
+    CHECK(table[i].op != Op::none);
   }
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("A function that is not known shows its raw arguments") {
   Function unknown = unknown_function("cuFromTheFuture_v9");
   CHECK(unknown.symbol == "cuFromTheFuture_v9");
   CHECK(unknown.name == "cuFromTheFuture_v9");
-  CHECK(unknown.type == "other");
+  CHECK(unknown.type == Type::other);
   CHECK(unknown.profile == Profile::default_);
   REQUIRE(unknown.arguments.size() == 6);
   for (int i = 0; i < 6; i++) {
@@ -246,7 +246,7 @@ namespace {
 // What scripts/gen-cuda-api.py says to a table with these rows, and its exit status.
 struct Generated {
   int status;
-  std::string message, table;
+  std::string message, table, words;
 };
 
 std::string contents(const std::string& path) {
@@ -258,11 +258,12 @@ Generated generate(const std::string& rows,
                    const std::string& header = "symbol\tname\ttype\top\tprofile\targs\tattrs\n") {
   TemporaryFolder folder;
   std::string in = folder.write("in.tsv", "# a comment\n" + header + rows);
-  std::string out = folder.path() / "out.inc", err = folder.path() / "err";
+  std::string out = folder.path() / "out.inc", words = folder.path() / "words.inc";
+  std::string err = folder.path() / "err";
   std::string command = std::string("python3 -B '") + TEST_DIR + "/../scripts/gen-cuda-api.py' " +
-                        in + " " + out + " 2>" + err;
+                        in + " " + out + " " + words + " 2>" + err;
   int status = std::system(command.c_str());
-  return {WEXITSTATUS(status), contents(err), contents(out)};
+  return {WEXITSTATUS(status), contents(err), contents(out), contents(words)};
 }
 
 }  // namespace
@@ -275,6 +276,10 @@ TEST_CASE("The generator turns rows into a table, sorted") {
   REQUIRE(made.status == 0);
   CHECK(made.table.find("\"cuA\"") < made.table.find("\"cuB\""));
   CHECK(made.table.find("{SizeRule::Kind::product, 2, 3, 4}") != std::string::npos);
+  CHECK(made.table.find("Type::memory, Op::alloc, MemoryKind::host") != std::string::npos);
+  CHECK(made.words.find(
+            "enum class Type : std::uint8_t {\n  none,\n  init,\n  memory,\n  other,\n};") !=
+        std::string::npos);
   CHECK(made.table.find("{\"f\", Role::f32, false, Struct::none, WORD(-1, -1)}") !=
         std::string::npos);
   CHECK(made.table.find("{\"w\", Role::u64, false, Struct::none, WORD(1, 1)}") !=

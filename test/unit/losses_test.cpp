@@ -2,6 +2,7 @@
 #include <set>
 #include <string_view>
 
+#include "cudabpf/abi.h"
 #include "cudabpf/event.hpp"
 
 using namespace cudabpf;

@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cudabpf/abi.h"
 #include "sample_calls.hpp"
 #include "sink/call_line.hpp"
 
@@ -52,7 +53,7 @@ TEST_CASE("Calls as lines") {
     SampleCall call("cuMemcpy", {0x1, 0x2, 3});
     CHECK(parsed(call)["op"] == "unified");
     CHECK(!parsed(call).contains("inferred"));
-    call.details.op = "DtoH";
+    call.details.op = Op::DtoH;
     call.details.inferred_op = true;
     CHECK(line_of(call) == with_common(R"("type":"transfer","op":"DtoH","name":"cuMemcpy")",
                                        R"(,"size":3,"dst":"0x1","src":"0x2","inferred":true)"));

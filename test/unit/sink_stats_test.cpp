@@ -164,7 +164,7 @@ TEST_CASE("Transfers by direction and kind of call, the most bytes first") {
   sink.call(SampleCall("cuMemcpyHtoDAsync_v2", {1, 2, 1000, 0}));
   sink.call(SampleCall("cuMemcpyHtoDAsync_v2", {1, 2, 24, 0}));
   SampleCall inferred("cuMemcpy", {1, 2, 5});
-  inferred.details.op = "HtoD";
+  inferred.details.op = Op::HtoD;
   sink.call(inferred);
   SampleCall failed("cuMemcpyHtoD_v2", {1, 2, 1 << 20});
   failed.fail(1);

@@ -34,8 +34,8 @@ std::string signature(const Function& function) {
 nlohmann::ordered_json as_json(const Function& function) {
   return {{"symbol", function.symbol},
           {"name", function.name},
-          {"type", function.type},
-          {"op", function.op},
+          {"type", to_string(function.type)},
+          {"op", to_string(function.op)},
           {"profile", to_string(function.profile)},
           {"arguments", signature(function)}};
 }
@@ -55,8 +55,8 @@ int print_functions(const FunctionsFlags& flags) {
     if (flags.json)
       fmt::print("{}\n", as_json(function).dump());
     else
-      fmt::print("{:<44} {:<10} {:<16} {:<8} {}\n", function.symbol, function.type, function.op,
-                 to_string(function.profile), signature(function));
+      fmt::print("{:<44} {:<10} {:<16} {:<8} {}\n", function.symbol, to_string(function.type),
+                 to_string(function.op), to_string(function.profile), signature(function));
   }
   if (!flags.json) fmt::print("{} functions\n", count);
   if (count == 0) log::hint("a pattern is of the whole name, and case counts: '*Launch*'");
