@@ -4,43 +4,31 @@
 
 namespace cudabpf::analyze {
 
-WorkOf::WorkOf(Names& names)
-    : init_(names.add("init")),
-      device_(names.add("device")),
-      context_(names.add("context")),
-      module_(names.add("module")),
-      memory_(names.add("memory")),
-      transfer_(names.add("transfer")),
-      kernel_(names.add("kernel")),
-      graph_(names.add("graph")),
-      sync_(names.add("sync")),
-      launch_(names.add("launch")),
-      set_(names.add("set")),
-      host_to_device_(names.add("HtoD")),
-      host_to_array_(names.add("HtoA")),
-      device_to_host_(names.add("DtoH")),
-      array_to_host_(names.add("AtoH")) {}
+namespace {
 
-Work WorkOf::operator()(const Line& line) const {
-  Work work = of(line);
-  return line.recorded && gives_work(work) ? Work::recorded : work;
+Work of_transfer(Name op) {
+  if (op == Op::HtoD || op == Op::HtoA) return Work::to_device;
+  if (op == Op::DtoH || op == Op::AtoH) return Work::to_host;
+  return Work::copy;
 }
 
-Work WorkOf::of(const Line& line) const {
-  if (line.type == kernel_ || line.type == graph_)
-    return line.op == launch_ ? Work::launch : Work::other;
-  if (line.type == sync_) return Work::wait;
-  if (line.type == transfer_) return of_transfer(line.op);
-  if (line.type == memory_) return line.op == set_ ? Work::set : Work::memory;
-  if (line.type == module_) return Work::module;
-  if (line.type == init_ || line.type == device_ || line.type == context_) return Work::setup;
+Work of_call(const Line& line) {
+  if (line.type == Type::kernel || line.type == Type::graph)
+    return line.op == Op::launch ? Work::launch : Work::other;
+  if (line.type == Type::sync) return Work::wait;
+  if (line.type == Type::transfer) return of_transfer(line.op);
+  if (line.type == Type::memory) return line.op == Op::set ? Work::set : Work::memory;
+  if (line.type == Type::module) return Work::module;
+  if (line.type == Type::init || line.type == Type::device || line.type == Type::context)
+    return Work::setup;
   return Work::other;
 }
 
-Work WorkOf::of_transfer(Name op) const {
-  if (op == host_to_device_ || op == host_to_array_) return Work::to_device;
-  if (op == device_to_host_ || op == array_to_host_) return Work::to_host;
-  return Work::copy;
+}  // namespace
+
+Work work_of(const Line& call) {
+  Work work = of_call(call);
+  return call.recorded && gives_work(work) ? Work::recorded : work;
 }
 
 Name direction_of(const Line& copy, Names& names) {

@@ -21,20 +21,8 @@ enum class Work : std::uint8_t {
   wait,  // for the GPU
 };
 
-class WorkOf {
- public:
-  explicit WorkOf(Names& names);
-
-  // The work of a line that is a call.
-  Work operator()(const Line& line) const;
-
- private:
-  Work of(const Line& line) const;
-  Work of_transfer(Name op) const;
-
-  Name init_, device_, context_, module_, memory_, transfer_, kernel_, graph_, sync_;
-  Name launch_, set_, host_to_device_, host_to_array_, device_to_host_, array_to_host_;
-};
+// The work of a line that is a call.
+Work work_of(const Line& call);
 
 // It returns when what was asked of the GPU before is done, in a stream or in all.
 inline bool waits(Work work, const Line& line) {

@@ -282,7 +282,7 @@ TEST_CASE("How long the GPU was idle is known of any part of the time") {
   program.launch("after");
   LineParser parser;
   Idle idle(parser.names(), 0);
-  ThreadsAtWork threads(0, parser.names(), idle);
+  ThreadsAtWork threads(0, idle);
   each_line(parser, program.text(), [&](const Line& line) {
     idle.line(line);
     threads.line(line);
@@ -307,7 +307,7 @@ TEST_CASE("The busiest threads and processes are told one by one, and of others 
   }
   LineParser parser;
   Idle idle(parser.names(), 0);
-  ThreadsAtWork threads(0, parser.names(), idle);
+  ThreadsAtWork threads(0, idle);
   program.show_to(parser, threads);
   CHECK(threads.threads().size() == 8);
   CHECK(threads.threads().front().launches == 2);
@@ -319,7 +319,7 @@ TEST_CASE("The busiest threads and processes are told one by one, and of others 
   CHECK(threads.others().launches == 76);
   CHECK(threads.others().threads == 76);
 
-  ThreadsAtWork of_one(1000, parser.names(), idle);
+  ThreadsAtWork of_one(1000, idle);
   program.show_to(parser, of_one);
   REQUIRE(of_one.threads().size() == 1);
   CHECK(of_one.threads().front().pid == 1000);
@@ -332,7 +332,7 @@ TEST_CASE("Threads that were quiet for longest make room") {
   for (program.tid = 1; program.tid <= THREADS; program.tid++) program.launch("a");
   LineParser parser;
   Idle idle(parser.names(), 0);
-  ThreadsAtWork threads(0, parser.names(), idle);
+  ThreadsAtWork threads(0, idle);
   program.show_to(parser, threads);
   CHECK(threads.put_away() == (1 << 13) + 1);
   REQUIRE(threads.processes().size() == 1);

@@ -6,20 +6,15 @@
 namespace cudabpf::analyze {
 
 Captures::Captures(Names& names)
-    : stream_capture_(names.add("stream_capture")),
-      begin_(names.add("cuStreamBeginCapture")),
+    : begin_(names.add("cuStreamBeginCapture")),
       begin_to_graph_(names.add("cuStreamBeginCaptureToGraph")),
-      end_(names.add("cuStreamEndCapture")),
-      event_(names.add("event")),
-      record_(names.add("record")),
-      destroy_(names.add("destroy")),
-      wait_event_(names.add("wait_event")) {}
+      end_(names.add("cuStreamEndCapture")) {}
 
 void Captures::follow(Line& line) {
   erase_emptied(line, streams_, [](const auto& stream) { return stream.first.process; });
   erase_emptied(line, events_, [](const auto& event) { return event.first.first; });
   if (line.kind != LineKind::call) return;
-  if (line.op == stream_capture_) {
+  if (line.op == Op::stream_capture) {
     if (line.name == begin_ || line.name == begin_to_graph_)
       begin(line);
     else if (line.name == end_)
@@ -27,11 +22,11 @@ void Captures::follow(Line& line) {
     return;
   }
   if (streams_.empty() || !line.process) return;
-  bool about_event = line.type == event_ && (line.op == record_ || line.op == destroy_);
+  bool about_event = line.type == Type::event && (line.op == Op::record || line.op == Op::destroy);
   if (!line.has(Field::stream) && !about_event) return;
   auto captured = streams_.find(stream_of(line));
   line.recorded = line.has(Field::stream) && captured != streams_.end();
-  bool waits_for_event = line.op == wait_event_;
+  bool waits_for_event = line.op == Op::wait_event;
   if ((!about_event && !waits_for_event) || line.failed()) return;
   Event event(line.process->number, handle_in(line.args, "hEvent"));
   if (waits_for_event) {

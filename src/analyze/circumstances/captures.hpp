@@ -24,8 +24,7 @@ class Captures {
   void begin(const Line& call);
   void end(const Line& call);
 
-  Name stream_capture_, begin_, begin_to_graph_, end_;
-  Name event_, record_, destroy_, wait_event_;
+  Name begin_, begin_to_graph_, end_;
   std::uint64_t captures_ = 0;
   std::unordered_map<StreamKey, std::uint64_t, StreamHash> streams_;  // in which capture each is
   // Recorded in a captured stream: one that waits for it is captured, too.

@@ -15,8 +15,7 @@ constexpr std::size_t MAX_DEPTH = 64;
 }  // namespace
 
 CurrentContexts::CurrentContexts(Names& names)
-    : words_{names.add("context"),
-             names.add("cuCtxCreate"),
+    : words_{names.add("cuCtxCreate"),
              names.add("cuCtxDestroy"),
              names.add("cuCtxSetCurrent"),
              names.add("cuCtxPushCurrent"),
@@ -29,7 +28,7 @@ void CurrentContexts::follow(Line& line) {
   if (!processes_.empty()) each_emptied(line, [this](std::uint64_t process) { forget(process); });
   if (line.kind != LineKind::call) return;
   line.context = current(line);
-  if (line.type != words_.context || !line.has(Field::ret) || line.failed()) return;
+  if (line.type != Type::context || !line.has(Field::ret) || line.failed()) return;
   line.context_gone = change(line);
   if (line.context_gone) {
     auto& destroyed = processes_[line.process->number].destroyed;

@@ -35,7 +35,7 @@ class CurrentContexts {
     std::unordered_set<std::uint64_t> destroyed;
   };
   struct Words {
-    Name context, create, destroy, set_current, push, pop, retain, release, reset;
+    Name create, destroy, set_current, push, pop, retain, release, reset;
   };
 
   std::uint64_t current(const Line& call);

@@ -13,7 +13,7 @@ class Course : public Analysis {
  public:
   // The thread is one of the process `pid`; 0: of any. The longest `gaps` idle times are kept.
   Course(Names& names, std::uint32_t pid, std::size_t gaps)
-      : idle_(names, gaps), threads_(pid, names, idle_) {}
+      : idle_(names, gaps), threads_(pid, idle_) {}
 
   void line(const Line& line) override;
   void finish(const TraceFacts& facts) override;

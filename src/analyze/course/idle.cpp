@@ -33,13 +33,6 @@ void Idle::OfProcess::add(const OfProcess& other) {
 
 Idle::Idle(Names& names, std::size_t at_most)
     : names_(names),
-      work_of_(names),
-      event_(names.add("event")),
-      stream_(names.add("stream")),
-      record_(names.add("record")),
-      query_(names.add("query")),
-      destroy_(names.add("destroy")),
-      ctx_(names.add("ctx")),
       others_name_(names.add("(others)")),
       longest_idle_(at_most),
       longest_between_(at_most) {}
@@ -74,7 +67,7 @@ Idle::Followed& Idle::followed(const Line& line) {
 }
 
 void Idle::call(const Line& line, Followed& process) {
-  Work kind = work_of_(line);
+  Work kind = work_of(line);
   if (gives_work(kind) && !line.failed()) return work(line, kind, process);
   if (process.is_idle) {
     if (std::uint64_t time = process.gap.spend(line))
@@ -82,18 +75,18 @@ void Idle::call(const Line& line, Followed& process) {
   } else if (process.launched) {
     process.between.spend(line);
   }
-  bool about_event = line.type == event_, about_stream = line.type == stream_;
-  if (about_event && line.op == record_) {
+  bool about_event = line.type == Type::event, about_stream = line.type == Type::stream;
+  if (about_event && line.op == Op::record) {
     if (!line.failed()) recorded(line, process);
-  } else if (about_event && line.op == destroy_) {
+  } else if (about_event && line.op == Op::destroy) {
     events_ -= process.events.erase(event_of(line));
   } else if (kind == Work::wait) {
     process.launched = false;
     if (!line.has(Field::duration)) process.figures.untimed_waits++;
     if (line.has(Field::duration) && !line.failed()) done(line, process);
-  } else if ((about_event || about_stream) && line.op == query_) {
+  } else if ((about_event || about_stream) && line.op == Op::query) {
     if (line.has(Field::ret) && line.ret == 0) done(line, process);
-  } else if (line.context_gone || (about_stream && line.op == destroy_ && !line.failed())) {
+  } else if (line.context_gone || (about_stream && line.op == Op::destroy && !line.failed())) {
     destroyed(line, process);
   }
 }
@@ -159,14 +152,14 @@ void Idle::done(const Line& line, Followed& process) {
     auto at = pending.find(stream);  // another thread may have given it more meanwhile
     if (at != pending.end() && at->second.ts <= until) pending.erase(at);
   };
-  if (line.op == ctx_) {
+  if (line.op == Op::ctx) {
     std::uint64_t context = context_of(line);
     std::erase_if(pending, [&](const auto& stream) {
       const Given& given = stream.second;
       bool is_its = !context || !given.context || context == given.context;
       return is_its && given.ts <= line.ts;
     });
-  } else if (line.op == event_ || line.type == event_) {
+  } else if (line.op == Op::event || line.type == Type::event) {
     auto event = process.events.find(event_of(line));
     if (event != process.events.end()) finish(event->second.stream, event->second.ts);
   } else {

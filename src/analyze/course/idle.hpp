@@ -94,8 +94,7 @@ class Idle : public Analysis {
   void add_time(Times& times, std::uint32_t function, std::uint64_t time) const;
 
   Names& names_;
-  WorkOf work_of_;
-  Name event_, stream_, record_, query_, destroy_, ctx_, others_name_;
+  Name others_name_;
   std::unordered_map<std::uint64_t, Followed> processes_;  // by their numbers
   std::uint64_t last_number_ = 0;
   Followed* last_ = nullptr;

@@ -83,8 +83,7 @@ class ThreadsAtWork : public Analysis {
   static constexpr std::size_t MAX_THREADS = 1 << 14;
 
   // Threads are wanted of the process `pid`; 0: of any. What is idle was shown each line before.
-  explicit ThreadsAtWork(std::uint32_t pid, Names& names, const Idle& idle)
-      : pid_(pid), idle_(idle), work_of_(names) {}
+  ThreadsAtWork(std::uint32_t pid, const Idle& idle) : pid_(pid), idle_(idle) {}
 
   void line(const Line& line) override;
   void finish(const TraceFacts& facts) override;
@@ -142,7 +141,6 @@ class ThreadsAtWork : public Analysis {
 
   std::uint32_t pid_;
   const Idle& idle_;
-  WorkOf work_of_;
   Threads open_;
   std::unordered_map<std::uint64_t, ProcessWork> open_processes_;  // by their numbers
   Key last_key_;

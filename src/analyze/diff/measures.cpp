@@ -9,7 +9,6 @@ namespace cudabpf::analyze {
 
 Measures::Measures(Names& names)
     : names_(names),
-      transfer_(names.add("transfer")),
       calls_(names, Calls::By::function),
       kernels_(names),
       ioctls_(names),
@@ -24,8 +23,8 @@ void Measures::line(const Line& line) {
   errors_.line(line);
   course_.line(line);
   memory_.line(line);
-  if (line.kind != LineKind::call || line.type != transfer_ || line.failed() || !is_counted(line) ||
-      line.recorded)
+  if (line.kind != LineKind::call || line.type != Type::transfer || line.failed() ||
+      !is_counted(line) || line.recorded)
     return;
   Transfers& transfers = transfers_[direction_of(line, names_).id];
   transfers.count++;

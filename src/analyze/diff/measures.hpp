@@ -54,7 +54,6 @@ class Measures : public Analysis, private LiveMemory::Listener {
   };
 
   Names& names_;
-  Name transfer_;
   Calls calls_;
   Kernels kernels_;
   Ioctls ioctls_;

@@ -21,22 +21,7 @@ bool on_device(MemoryKind kind) { return kind != MemoryKind::host; }
 }  // namespace
 
 AlnairLogs::AlnairLogs(Names& names, ByteStream& metrics, ByteStream& timeline)
-    : names_(names),
-      metrics_(metrics),
-      timeline_(timeline),
-      live_(names, *this),
-      words_{.transfer = names.add("transfer"),
-             .host_to_host = names.add("HtoH"),
-             .host_to_device = names.add("HtoD"),
-             .device_to_host = names.add("DtoH"),
-             .device_to_device = names.add("DtoD"),
-             .peer = names.add("peer"),
-             .host_to_array = names.add("HtoA"),
-             .array_to_host = names.add("AtoH"),
-             .array_to_device = names.add("AtoD"),
-             .device_to_array = names.add("DtoA"),
-             .array_to_array = names.add("AtoA"),
-             .decompress = names.add("decompress")} {}
+    : names_(names), metrics_(metrics), timeline_(timeline), live_(names, *this) {}
 
 void AlnairLogs::line(const Line& line) {
   live_.line(line);
@@ -61,13 +46,12 @@ void AlnairLogs::line(const Line& line) {
 }
 
 int AlnairLogs::kind_of_copy(const Line& call) const {
-  if (call.type != words_.transfer || call.op == words_.decompress) return NO_COPY;
+  if (call.type != Type::transfer || call.op == Op::decompress) return NO_COPY;
   if (call.inferred) return INFERRED;
-  if (call.op == words_.host_to_host) return HOST_TO_HOST;
-  if (call.op == words_.host_to_device || call.op == words_.host_to_array) return HOST_TO_DEVICE;
-  if (call.op == words_.device_to_host || call.op == words_.array_to_host) return DEVICE_TO_HOST;
-  for (Name op : {words_.device_to_device, words_.peer, words_.array_to_device,
-                  words_.device_to_array, words_.array_to_array})
+  if (call.op == Op::HtoH) return HOST_TO_HOST;
+  if (call.op == Op::HtoD || call.op == Op::HtoA) return HOST_TO_DEVICE;
+  if (call.op == Op::DtoH || call.op == Op::AtoH) return DEVICE_TO_HOST;
+  for (Op op : {Op::DtoD, Op::peer, Op::AtoD, Op::DtoA, Op::AtoA})
     if (call.op == op) return DEVICE_TO_DEVICE;
   return INFERRED;
 }

@@ -30,17 +30,10 @@ class AlnairLogs : public Analysis, private LiveMemory::Listener {
   void ended(const LiveMemory::Block& block, std::uint64_t, LiveMemory::Ended how) override;
   void freed_unknown(const Line&) override {}
 
-  struct Words {
-    Name transfer, host_to_host, host_to_device, device_to_host, device_to_device, peer;
-    Name host_to_array, array_to_host, array_to_device, device_to_array, array_to_array;
-    Name decompress;
-  };
-
   const Names& names_;
   ByteStream& metrics_;
   ByteStream& timeline_;
   LiveMemory live_;
-  Words words_;
   std::uint64_t realtime_ = 0;       // at ts 0
   std::uint64_t used_ = 0;           // bytes on the devices that were not freed
   std::vector<Function> functions_;  // by name

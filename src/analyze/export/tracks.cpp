@@ -25,10 +25,7 @@ Shape shape_of(const Line& line) {
 }  // namespace
 
 Tracks::Tracks(Names& names, std::vector<TrackWriter*> writers)
-    : names_(names),
-      writers_(std::move(writers)),
-      live_(names, *this),
-      words_{names.add("kernel"), names.add("launch")} {}
+    : names_(names), writers_(std::move(writers)), live_(names, *this) {}
 
 void Tracks::line(const Line& line) {
   if (line.kind == LineKind::header) {
@@ -88,7 +85,7 @@ void Tracks::call(const Line& line) {
   if (outermost || held_ >= MAX_HELD) give_nested(thread);
   if (line.failed() || !is_counted(line)) return;
   if (line.async && line.has(Field::stream)) enqueued(process, line);
-  if (line.type == words_.kernel && line.op == words_.launch) launched(process, line.end());
+  if (line.type == Type::kernel && line.op == Op::launch) launched(process, line.end());
 }
 
 void Tracks::give_nested(Thread& thread) {

@@ -127,14 +127,9 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   Track& machine_track(const std::string& name);
   std::string process_name(std::uint32_t pid) const;
 
-  struct Words {
-    Name kernel, launch;
-  };
-
   Names& names_;
   std::vector<TrackWriter*> writers_;
   LiveMemory live_;
-  Words words_;
   std::unordered_map<std::uint32_t, Process> processes_;
   Process* last_process_ = nullptr;
   const analyze::Process* of_line_ = nullptr;

@@ -23,12 +23,7 @@ bool goes_with_context(MemoryKind kind) {
 }  // namespace
 
 LiveMemory::LiveMemory(Names& names, Listener& listener, std::size_t most)
-    : words_{.memory = names.add("memory"),
-             .alloc = names.add("alloc"),
-             .free = names.add("free"),
-             .map = names.add("map"),
-             .unmap = names.add("unmap"),
-             .import = names.add("cuMemImportFromShareableHandle"),
+    : words_{.import = names.add("cuMemImportFromShareableHandle"),
              .retain = names.add("cuMemRetainAllocationHandle"),
              .kinds = {}},
       listener_(listener),
@@ -42,7 +37,7 @@ void LiveMemory::line(const Line& line) {
 }
 
 void LiveMemory::call(const Line& call) {
-  if (call.type == words_.memory) memory(call);
+  if (call.type == Type::memory) memory(call);
   if (call.name == words_.import && call.has(Field::ret) && !call.failed())
     imported(process_of(call), call);
   if (call.context_gone) context_gone(call.process->number, call.context_gone, call.end());
@@ -51,14 +46,14 @@ void LiveMemory::call(const Line& call) {
 }
 
 void LiveMemory::memory(const Line& call) {
-  bool alloc = call.op == words_.alloc, free = call.op == words_.free;
+  bool alloc = call.op == Op::alloc, free = call.op == Op::free;
   bool vmm = call.memory == words_.kinds[static_cast<std::size_t>(MemoryKind::vmm)];
   if (!alloc && !free && !vmm && call.name != words_.retain) return;
   if (!call.has(Field::ret) || call.failed()) return;
   OfProcess& process = process_of(call);
   if (!alloc && !free) {
-    if (call.op == words_.map) return mapped(process, call);
-    if (call.op == words_.unmap) return unmapped(process, call);
+    if (call.op == Op::map) return mapped(process, call);
+    if (call.op == Op::unmap) return unmapped(process, call);
     if (call.name == words_.retain) retained(process, call);
     return;
   }

@@ -118,7 +118,7 @@ class LiveMemory {
   void note_nested(const Line& call, std::uint64_t what);
 
   struct Words {
-    Name memory, alloc, free, map, unmap, import, retain;
+    Name import, retain;
     std::array<Name, MEMORY_KINDS> kinds;
   };
   Words words_;

@@ -35,16 +35,12 @@ void Memory::Level::merge(const Level& next) {
   touched = true;
 }
 
-Memory::Memory(Names& names)
-    : names_(names),
-      live_(names, *this),
-      memory_(names.add("memory")),
-      alloc_(names.add("alloc")) {}
+Memory::Memory(Names& names) : names_(names), live_(names, *this) {}
 
 void Memory::line(const Line& line) {
   process_ = line.process;
   live_.line(line);
-  if (line.type == memory_ && line.op == alloc_ && !line.has(Field::ret)) not_returned_++;
+  if (line.type == Type::memory && line.op == Op::alloc && !line.has(Field::ret)) not_returned_++;
   for (const Process* gone : line.gone) holder_by_process_.erase(gone->number);
   if (line.kind != LineKind::process || !line.process) return;
   if (auto at = holder_by_process_.find(line.process->number); at != holder_by_process_.end())

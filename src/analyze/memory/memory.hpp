@@ -130,7 +130,6 @@ class Memory : public Analysis, private LiveMemory::Listener {
 
   Names& names_;
   LiveMemory live_;
-  Name memory_, alloc_;
   Holder all_;
   std::vector<Holder> holders_;
   std::unordered_map<std::uint64_t, std::size_t> holder_by_process_;  // by its number

@@ -10,10 +10,7 @@
 
 namespace cudabpf::analyze {
 
-Kernels::Kernels(Names& names) : names_(names) {
-  words_ = {names.add("kernel"), names.add("graph"),  names.add("launch"),
-            names.add("lost"),   names.add("stream"), names.add("destroy")};
-}
+Kernels::Kernels(Names& names) : names_(names), lost_(names.add("lost")) {}
 
 void Kernels::Figures::add(const Figures& other) {
   configurations += other.configurations;
@@ -41,21 +38,21 @@ std::size_t Kernels::LaunchHash::operator()(const Launch& launch) const {
 
 void Kernels::line(const Line& line) {
   // What is missing may have been a launch: no gap reaches across that.
-  if (line.kind == LineKind::lost && line.severity == words_.lost) return streams_.clear();
+  if (line.kind == LineKind::lost && line.severity == lost_) return streams_.clear();
   if (!streams_.empty()) forget_streams(line);
-  if (line.kind != LineKind::call || line.op != words_.launch) return;
+  if (line.kind != LineKind::call || line.op != Op::launch) return;
   if (!is_counted(line)) {
     totals_.nested++;
     return;
   }
-  if (line.type == words_.kernel) launch(line);
-  if (line.type == words_.graph && !line.recorded) totals_.graphs++;
+  if (line.type == Type::kernel) launch(line);
+  if (line.type == Type::graph && !line.recorded) totals_.graphs++;
 }
 
 // A stream that gets the handle of one that is gone has nothing to do with it.
 void Kernels::forget_streams(const Line& line) {
   erase_emptied(line, streams_, [](const auto& stream) { return stream.first.process; });
-  if (line.type == words_.stream && line.op == words_.destroy && !line.failed())
+  if (line.type == Type::stream && line.op == Op::destroy && !line.failed())
     streams_.erase(stream_of(line));
   if (line.context_gone)
     std::erase_if(streams_, [&](const auto& stream) {

@@ -88,9 +88,7 @@ class Kernels : public Analysis {
   void name(std::vector<Figures>& all) const;
 
   Names& names_;
-  struct {
-    Name kernel, graph, launch, lost, stream, destroy;
-  } words_;
+  Name lost_;
   std::vector<Figures> figures_;
   std::unordered_map<Launch, std::size_t, LaunchHash> places_;
   std::unordered_map<StreamKey, Last, StreamHash> streams_;

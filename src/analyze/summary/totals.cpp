@@ -25,11 +25,6 @@ void count_in(std::vector<std::uint64_t>& counts, Name name) {
 
 Totals::Totals(Names& names)
     : names_(names),
-      work_of_(names),
-      kernel_(names.add("kernel")),
-      launch_(names.add("launch")),
-      memory_(names.add("memory")),
-      alloc_(names.add("alloc")),
       scheduling_(names.add("scheduling")),
       ioctl_(names.add("ioctl")),
       others_(names.add("(others)")) {}
@@ -54,18 +49,18 @@ void Totals::call(const Line& line) {
     Failure& failure = failures_[key()];
     if (!failure.count++) failure = {name, error, 1, line.ts};
   }
-  bool is_launch = line.type == kernel_ && line.op == launch_;
+  bool is_launch = line.type == Type::kernel && line.op == Op::launch;
   launches += is_launch;
   bool is_nested = !is_counted(line);
   nested_launches += is_launch && is_nested;
-  if (line.type == memory_ && line.op == alloc_) {
+  if (line.type == Type::memory && line.op == Op::alloc) {
     allocations.count++;
     allocations.failed += line.failed();
     if (line.size <= std::numeric_limits<std::uint64_t>::max() - allocations.bytes)
       allocations.bytes += line.size;  // one may ask for all
   }
   if (is_nested) return;
-  switch (work_of_(line)) {
+  switch (work_of(line)) {
     case Work::recorded:
       recorded_launches += is_launch;
       break;

@@ -89,8 +89,7 @@ class Totals : public Analysis {
   Slowest slow_calls_{SLOWEST}, slow_driver_calls_{SLOWEST};
 
   Names& names_;
-  WorkOf work_of_;
-  Name kernel_, launch_, memory_, alloc_, scheduling_, ioctl_, others_;
+  Name scheduling_, ioctl_, others_;
   std::vector<std::uint64_t> type_counts_, name_counts_;  // by the name's number
   ByName transfers_, waits_, groups_, scheduling_by_command_;
   std::unordered_map<std::uint64_t, Failure> failures_;  // by name and error

@@ -40,9 +40,6 @@ Timeline::Timeline(Names& names, Window window, bool with_bars)
     : names_(names),
       window_(window),
       with_bars_(with_bars),
-      kernel_(names.add("kernel")),
-      graph_(names.add("graph")),
-      launch_(names.add("launch")),
       ioctl_(names.add("ioctl")),
       exit_(names.add("exit")) {
   for (auto [type, category] : CATEGORY_OF_TYPE) {
@@ -93,7 +90,8 @@ void Timeline::call(const Line& line) {
   Thread* thread = thread_of(line);
   if (!thread) return;
   bool nested = !is_counted(line);
-  bool launch = !nested && line.op == launch_ && (line.type == kernel_ || line.type == graph_);
+  bool launch =
+      !nested && line.op == Op::launch && (line.type == Type::kernel || line.type == Type::graph);
   if (!nested) {
     auto& all = thread->all.time[static_cast<std::size_t>(category)];
     all += end - begin;

@@ -129,7 +129,7 @@ class Timeline : public Analysis {
   bool with_bars_;
   TimelineBars bars_;
   std::vector<Category> categories_;  // by the name of the type
-  Name kernel_, graph_, launch_, ioctl_, exit_;
+  Name ioctl_, exit_;
   std::uint64_t last_seen_ = 0, duration_ = 0;
 
   std::vector<Process> processes_;  // that have a thread or a stream

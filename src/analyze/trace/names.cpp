@@ -10,7 +10,11 @@ constexpr std::size_t CHUNK = std::size_t{1} << 18;
 constexpr std::string_view TOO_MANY = "(more names than are kept)";
 }  // namespace
 
-Names::Names() : slots_(1024), texts_(1) { add(TOO_MANY); }
+Names::Names() : slots_(1024), texts_(1) {
+  add(TOO_MANY);
+  for (std::string_view type : TYPE_NAMES) add(type);
+  for (std::string_view op : OP_NAMES) add(op);
+}
 
 Name Names::add(std::string_view text) {
   if (text.empty()) return {};

@@ -1,10 +1,15 @@
 // Texts that lines repeat, each kept once: whether two are the same is whether two numbers are.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <vector>
+
+#include "cudabpf/cuda_api.hpp"
 
 namespace cudabpf::analyze {
 
@@ -13,6 +18,32 @@ struct Name {
   explicit operator bool() const { return id != 0; }
   bool operator==(const Name&) const = default;
 };
+
+// The words of the table of functions have the same numbers in every trace: a line's type and op
+// are compared with `Type` and `Op` themselves. Where a type and an op are spelled alike, that is
+// one name.
+struct TableWords {
+  static constexpr std::uint32_t FIRST = 2;  // behind Names::NOT_KEPT
+  std::array<std::uint32_t, std::size(TYPE_NAMES)> types{};
+  std::array<std::uint32_t, std::size(OP_NAMES)> ops{};
+};
+constexpr TableWords TABLE_WORDS = [] {
+  TableWords words;
+  std::uint32_t next = TableWords::FIRST;
+  for (std::size_t i = 1; i < words.types.size(); i++) words.types[i] = next++;
+  for (std::size_t i = 1; i < words.ops.size(); i++) {
+    const auto* type = std::find(std::begin(TYPE_NAMES), std::end(TYPE_NAMES), OP_NAMES[i]);
+    bool also = type != std::end(TYPE_NAMES);
+    words.ops[i] = also ? words.types[static_cast<std::size_t>(type - TYPE_NAMES)] : next++;
+  }
+  return words;
+}();
+constexpr bool operator==(Name name, Type type) {
+  return name.id == TABLE_WORDS.types[static_cast<std::size_t>(type)];
+}
+constexpr bool operator==(Name name, Op op) {
+  return name.id == TABLE_WORDS.ops[static_cast<std::size_t>(op)];
+}
 
 class Names {
  public:
