@@ -104,6 +104,7 @@ void say_what_is_missing(const analyze::TraceFacts& facts) {
 
 void add_reading_footer(CLI::App& sub, std::initializer_list<const char*> examples) {
   using namespace exit_code;
+  sub.group("Subcommands that read traces");
   std::string text = "Examples:\n";
   for (const char* example : examples) text += fmt::format("  cudabpf {}\n", example);
   sub.footer(text + fmt::format("\nExit status: {} done, whatever the trace tells; {} wrong usage; "

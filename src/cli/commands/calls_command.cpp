@@ -42,7 +42,8 @@ Result<int> print_calls(const CallsFlags& flags) {
 
 void add_calls(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CallsFlags>();
-  CLI::App* sub = app.add_subcommand("calls", "Of a trace: each CUDA function's count and times");
+  CLI::App* sub =
+      app.add_subcommand("calls", "How often each CUDA function was called, and how long it took");
   add_trace_flags(*sub, *flags,
                   {"calls trace.jsonl", "calls --by stream --top 5 trace.jsonl",
                    "calls --json trace.jsonl | jq '.calls[0]'"});
@@ -51,7 +52,7 @@ void add_calls(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"function", "pid", "tid", "device", "stream", "kernel", "container"})
                   .description(""))
       ->capture_default_str();
-  add_top(*sub, flags->top, "At most so many functions of each");
+  add_top(*sub, flags->top, "Show no more than N functions of each kind");
   sub->callback([flags, &action] { action = [flags] { return print_calls(*flags); }; });
 }
 

@@ -110,7 +110,7 @@ Result<int> print_diff(const DiffFlags& flags) {
 
 void add_diff(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DiffFlags>();
-  CLI::App* sub = app.add_subcommand("diff", "Of two traces: what changed from one to the other");
+  CLI::App* sub = app.add_subcommand("diff", "What changed from one trace to another");
   add_reading_footer(*sub, {"diff before.jsonl after.jsonl",
                             "diff A.0001.jsonl A.0002.jsonl --to B.0001.jsonl B.0002.jsonl"});
   sub->add_option("traces", flags->traces,
@@ -124,7 +124,7 @@ void add_diff(CLI::App& app, Action& action) {
       ->type_name("name|configuration")
       ->check(CLI::IsMember({"name", "configuration"}).description(""))
       ->capture_default_str();
-  add_top(*sub, flags->top, "At most so many rows of each");
+  add_top(*sub, flags->top, "Show no more than N rows of each table");
   sub->callback([flags, &action] { action = [flags] { return print_diff(*flags); }; });
 }
 

@@ -154,7 +154,7 @@ Result<int> export_trace(const ExportFlags& flags) {
 
 void add_export(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ExportFlags>();
-  CLI::App* sub = app.add_subcommand("export", "Of a trace: the same for other programs");
+  CLI::App* sub = app.add_subcommand("export", "Convert a trace for other programs");
   add_trace_flags(
       *sub, *flags,
       {"export trace.jsonl --format perfetto           for ui.perfetto.dev",

@@ -28,9 +28,9 @@ Result<int> print_gaps(const GapsFlags& flags) {
 
 void add_gaps(CLI::App& app, Action& action) {
   auto flags = std::make_shared<GapsFlags>();
-  CLI::App* sub = app.add_subcommand("gaps", "Of a trace: when the GPU was probably idle, and why");
+  CLI::App* sub = app.add_subcommand("gaps", "When the GPU was probably idle, and why");
   add_trace_flags(*sub, *flags, {"gaps trace.jsonl", "gaps --top 30 trace.jsonl"});
-  add_top(*sub, flags->top, "At most so many of the longest");
+  add_top(*sub, flags->top, "Show no more than the N longest");
   sub->callback([flags, &action] { action = [flags] { return print_gaps(*flags); }; });
 }
 

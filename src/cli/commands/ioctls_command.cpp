@@ -46,14 +46,14 @@ Result<int> print_ioctls(const IoctlsFlags& flags) {
 
 void add_ioctls(CLI::App& app, Action& action) {
   auto flags = std::make_shared<IoctlsFlags>();
-  CLI::App* sub = app.add_subcommand("ioctls", "Of a trace: what the driver was asked for");
+  CLI::App* sub = app.add_subcommand("ioctls", "What the driver was asked for");
   add_trace_flags(*sub, *flags,
                   {"ioctls trace.jsonl              of a trace taken with --kernel",
                    "ioctls --by call trace.jsonl"});
   sub->add_option("--by", flags->by, "Only this table")
       ->type_name("command|group|call|device|process")
       ->check(CLI::IsMember(BY).description(""));
-  add_top(*sub, flags->top, "At most so many rows of each");
+  add_top(*sub, flags->top, "Show no more than N rows of each table");
   sub->callback([flags, &action] { action = [flags] { return print_ioctls(*flags); }; });
 }
 

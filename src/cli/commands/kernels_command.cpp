@@ -47,7 +47,7 @@ Result<int> print_kernels(const KernelsFlags& flags) {
 
 void add_kernels(CLI::App& app, Action& action) {
   auto flags = std::make_shared<KernelsFlags>();
-  CLI::App* sub = app.add_subcommand("kernels", "Of a trace: which kernels were launched, and how");
+  CLI::App* sub = app.add_subcommand("kernels", "Which kernels were launched, and how");
   add_trace_flags(*sub, *flags,
                   {"kernels trace.jsonl", "kernels --by name trace.jsonl",
                    "kernels --jsonl trace.jsonl | jq -r .kernel"});
@@ -57,7 +57,7 @@ void add_kernels(CLI::App& app, Action& action) {
       ->type_name("configuration|name")
       ->check(CLI::IsMember({"configuration", "name"}).description(""))
       ->capture_default_str();
-  add_top(*sub, flags->top, "At most so many kernels");
+  add_top(*sub, flags->top, "Show no more than N kernels");
   sub->callback([flags, &action] { action = [flags] { return print_kernels(*flags); }; });
 }
 

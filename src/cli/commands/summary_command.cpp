@@ -36,7 +36,7 @@ Result<int> print_summary(const SummaryFlags& flags) {
 void add_summary(CLI::App& app, Action& action) {
   auto flags = std::make_shared<SummaryFlags>();
   CLI::App* sub = app.add_subcommand(
-      "summary", "Of a trace: phases, iterations, idle times, memory, the driver, on one screen");
+      "summary", "Phases, iterations, idle times, memory, the driver, on one screen");
   add_trace_flags(
       *sub, *flags,
       {"summary trace.jsonl", "summary --pid 4242 machine.jsonl.zst     one of several processes",

@@ -64,8 +64,7 @@ Result<int> print_timeline(const TimelineFlags& flags) {
 
 void add_timeline(CLI::App& app, Action& action) {
   auto flags = std::make_shared<TimelineFlags>();
-  CLI::App* sub =
-      app.add_subcommand("timeline", "Of a trace: what each thread and stream did when, drawn");
+  CLI::App* sub = app.add_subcommand("timeline", "What each thread and stream did when, drawn");
   add_trace_flags(*sub, *flags,
                   {"timeline trace.jsonl", "timeline --from 1.5s --to 1.6s trace.jsonl",
                    "timeline --svg - trace.jsonl > timeline.svg"});
