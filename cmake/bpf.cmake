@@ -39,7 +39,6 @@ add_custom_target(bpf_skeleton DEPENDS ${GENERATED}/cudabpf.skel.h)
 file(GLOB_RECURSE CLI_SOURCES CONFIGURE_DEPENDS src/collect/bpf/*.cpp src/cli/*.cpp)
 add_executable(cudabpf src/main.cpp ${CLI_SOURCES})
 add_dependencies(cudabpf bpf_skeleton generated_sources)
-target_include_directories(cudabpf SYSTEM PRIVATE ${GENERATED})
 target_link_libraries(cudabpf PRIVATE cudabpf_core CLI11::CLI11 PkgConfig::LIBBPF)
 # CLI11 alone takes as long to read as most files take to compile.
 target_precompile_headers(cudabpf PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp>)

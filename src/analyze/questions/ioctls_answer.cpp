@@ -25,7 +25,7 @@ Json figures_json(const Figures& figures) {
   return json;
 }
 
-std::vector<std::string> cells_of(const Figures& figures) {
+std::vector<std::string> ioctl_cells(const Figures& figures) {
   const Durations& times = figures.durations;
   auto time = [&](std::uint64_t ns) { return times.count() ? human_time(ns) : std::string("-"); };
   return {human_count(figures.count),     time(times.total()),        time(times.mean()),
@@ -40,7 +40,7 @@ void add_section(Page& page, std::string title, const std::vector<Figures>& all,
   Table table(std::move(title),
               {{"count"}, {"total"}, {"mean", 4}, {"p50", 1}, {"p99", 3}, {"max", 2}, {"failed"}},
               NAME_ROOM);
-  add_rows(table, all, at_most, plural, cells_of);
+  add_rows(table, all, at_most, plural, ioctl_cells);
   table.add_to(page);
 }
 

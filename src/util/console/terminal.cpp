@@ -12,7 +12,7 @@ namespace cudabpf {
 
 namespace {
 
-unsigned width_of(int fd) {
+unsigned columns_of(int fd) {
   if (const char* columns = std::getenv("COLUMNS")) {
     unsigned width = 0;
     std::from_chars(columns, columns + std::strlen(columns), width);
@@ -37,7 +37,7 @@ Terminal terminal_of(int fd) {
   const char* no_color = std::getenv("NO_COLOR");
   terminal.color =
       terminal.is_terminal && !(no_color && *no_color) && term && std::string_view(term) != "dumb";
-  if (unsigned width = width_of(fd)) terminal.width = width;
+  if (unsigned width = columns_of(fd)) terminal.width = width;
   return terminal;
 }
 

@@ -16,8 +16,6 @@ namespace {
 
 // No linker makes a library with more; without limits, a hostile one makes each look-up long.
 constexpr std::size_t MAX_SEGMENTS = 256;
-constexpr std::size_t MAX_NAME = 4096;
-constexpr std::size_t MAX_BUILD_ID = 64;
 constexpr std::uint64_t MAX_NOTES = 64 << 10;
 constexpr std::uint64_t MAX_DYNAMIC = 4096;
 constexpr std::uint64_t MAX_SECTIONS = 64 << 10;

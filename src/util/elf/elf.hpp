@@ -19,6 +19,10 @@
 
 namespace cudabpf::elf {
 
+// Longer ones are not read.
+inline constexpr std::size_t MAX_NAME = 4096;
+inline constexpr std::size_t MAX_BUILD_ID = 64;  // bytes
+
 enum class Machine { x86_64, aarch64 };
 
 // Where a file's bytes come from.

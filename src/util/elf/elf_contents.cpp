@@ -11,8 +11,6 @@ enum Kind : std::uint64_t { REFUSED, READ };
 constexpr std::uint64_t WEAK = 1, IFUNC = 2;
 constexpr std::size_t MAX_MESSAGE = 512;
 constexpr std::size_t MAX_SONAME = 255;
-constexpr std::size_t MAX_NAME = 4096;
-constexpr std::size_t MAX_BUILD_ID = 128;
 
 bool is_alphanumeric(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -127,7 +125,7 @@ Result<Contents> decode(std::string_view answer, std::uint64_t file_size) {
   Contents contents;
   std::uint64_t machine = decoder.number();
   contents.machine = static_cast<Machine>(machine);
-  contents.build_id = decoder.text(MAX_BUILD_ID);
+  contents.build_id = decoder.text(2 * MAX_BUILD_ID);
   contents.soname = decoder.text(MAX_SONAME);
   contents.other_prologues = decoder.number();
   contents.left_out = decoder.number();
