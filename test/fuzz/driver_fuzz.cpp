@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "collect/ioctl_plan.hpp"
+#include "cudabpf/abi.h"
 #include "cudabpf/ioctl.hpp"
 
 using namespace cudabpf;
