@@ -65,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   IoctlWords ioctl;
   ioctl.node = static_cast<DriverNode>(header.node % 7);
   ioctl.command = header.command;
-  if (header.flags & 1) ioctl.inner = header.inner;
+  if (header.flags & 1) ioctl.inner = std::uint32_t{header.inner};  // A copy: the header is packed.
   ioctl.inner_size = header.inner_size;
   ioctl.structure = structure;
   ioctl.parameters = parameters;
