@@ -1,4 +1,4 @@
-// The table of CUDA driver functions (cuda_api.tsv), as C++: what each exported function is, and
+// The table of CUDA driver functions (cuda_api.tsv) as C++: what each exported function does and
 // what each of its arguments means.
 #pragma once
 
@@ -70,18 +70,18 @@ enum class Struct : std::uint8_t {
   sizes,
 };
 
-// What is read of one, in words of 8 bytes; of `sizes`, an array, at most.
+// How many words of 8 bytes are read of one; for `sizes`, an array, the maximum.
 unsigned struct_words(Struct layout);
 
 struct Argument {
   std::string_view name;
-  Role role;         // of the value, or of what the out-pointer points to
+  Role role;         // of the value, or of what an out-pointer points to
   bool out;          // a pointer that the call writes through
   Struct layout;     // for in_struct
-  std::int8_t word;  // which integer word of the call it is, on this architecture; -1: none
+  std::int8_t word;  // the call's integer word that holds it on this architecture; -1: none
 };
 
-// How many bytes a call moves or reserves: a product of arguments, or a struct's or array's say.
+// How many bytes a call moves or reserves: a product of arguments, or the sum of an array.
 struct SizeRule {
   enum class Kind : std::uint8_t { none, product, sum_of_array } kind = Kind::none;
   std::int8_t argument = -1;
@@ -91,7 +91,7 @@ struct SizeRule {
 
 enum class NamesEffect : std::uint8_t { none, learn, forget };
 
-// What a call is about, and what it does: `Type` and `Op`, whose `none` stands for nothing.
+// What a call is about and what it does: `Type` and `Op`, both with a `none`.
 #include "cuda_api_words.inc"
 
 constexpr std::string_view to_string(Type type) { return TYPE_NAMES[static_cast<int>(type)]; }
@@ -103,26 +103,26 @@ struct Function {
   Type type;
   Op op;
   std::optional<MemoryKind> kind;
-  Profile profile;  // the smallest that traces it
+  Profile profile;  // the smallest profile that traces it
   bool async;
   NamesEffect names;
   SizeRule size;
   std::span<const Argument> arguments;
 
   bool is_launch() const { return type == Type::kernel && op == Op::launch; }
-  // Under `light` a call whose return tells nothing new is recorded at its entry alone.
+  // Its return tells nothing new, so `light` records only its entry.
   bool entry_is_enough() const;
 };
 
 std::span<const Function> cuda_functions();
 const Function* find_function(std::string_view symbol);
 
-// A description of a symbol that the table does not know; `symbol` must outlive it.
+// Describes a symbol that is not in the table; `symbol` must outlive the description.
 Function unknown_function(std::string_view symbol);
 
-// "CUDA_ERROR_OUT_OF_MEMORY", or empty for a number that is not known.
+// "CUDA_ERROR_OUT_OF_MEMORY"; empty for an unknown number.
 std::string_view cuda_error_name(int result);
-// The answer of a query that work goes on still is no error.
+// A query that answers "still busy" has not failed.
 constexpr bool is_cuda_failure(std::int64_t result) {
   constexpr std::int64_t NOT_READY = 600;
   return result != 0 && result != NOT_READY;

@@ -13,13 +13,13 @@ namespace cudabpf {
 Details describe_entry(const Function& function, std::span<const std::uint64_t> words,
                        std::span<const std::byte> structure);
 
-// Adds what the call returned through its out-pointers (none if it failed). What a null pointer
-// stands for is no value.
+// Adds what the call returned through its out-pointers (nothing if it failed). A null out-pointer
+// yields no value.
 void describe_outs(const Function& function, std::span<const std::uint64_t> words,
                    std::span<const std::uint64_t> outs, Details& details);
 
-// The value of an integer word in its argument's width; scalars of 32 bits and less come with
-// undefined upper bits.
+// An integer word's value, cut to its argument's width: the upper bits of scalars of 32 bits and
+// less are undefined.
 std::uint64_t value_of(Role role, std::uint64_t word);
 
 }  // namespace cudabpf

@@ -1,5 +1,5 @@
-// The tables of include/cudabpf/driver/, as scripts/gen-driver-tables.py makes them: what the
-// driver's numbers are called, and where in its structs the fields lie that are read.
+// The tables of include/cudabpf/driver/, as scripts/gen-driver-tables.py generates them: the names
+// of the driver's numbers, and the offsets of the fields that are read from its structs.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ struct DriverName {
   std::uint32_t number;
   std::string_view name;
   DriverGroup group;
-  DriverVersion since, until;  // the first that has it, the first that has it no longer
+  DriverVersion since, until;  // the first that has it, the first that no longer has it
 
   bool holds_at(const DriverVersion& version) const {
     return order(since) <= order(version) && order(version) < order(until);
   }
 
-  // Not by DriverVersion's own <=>: clang-tidy 14 takes the 0 in a defaulted one for a null
+  // DriverVersion's own <=> is not used: clang-tidy 14 takes the 0 in a defaulted one for a null
   // pointer.
   static constexpr std::uint64_t order(const DriverVersion& version) {
     return std::uint64_t{version.major} << 32 | std::uint64_t{version.minor} << 16 | version.patch;
@@ -34,7 +34,7 @@ struct Field {
   static constexpr std::uint16_t NOWHERE = std::numeric_limits<std::uint16_t>::max();
 
   std::uint16_t at = NOWHERE;
-  std::uint8_t more = 0;  // to add: 1 where the struct has a limit instead of a length
+  std::uint8_t more = 0;  // to be added: 1 if the struct has a limit instead of a length
   bool returned = false;  // the driver may write it
 
   bool present() const { return at != NOWHERE; }
@@ -44,13 +44,13 @@ struct Field {
 struct Layout {
   Field client, parent, object, control, klass, length, base, status;
 };
-// To go through them all.
+// For loops over all fields.
 constexpr Field Layout::*LAYOUT_FIELDS[] = {
     &Layout::client, &Layout::parent, &Layout::object, &Layout::control,
     &Layout::klass,  &Layout::length, &Layout::base,   &Layout::status,
 };
 
-// A layout that holds only where the struct says so: NVOS32's union is told by its `function`.
+// When a layout holds only for certain structs: NVOS32's `function` says what its union contains.
 struct Condition {
   bool set = false;
   std::uint16_t at = 0;
@@ -60,7 +60,7 @@ struct Condition {
 // One layout of one ioctl. A number has several where its struct has changed.
 struct IoctlRow {
   DriverName named;
-  std::uint16_t size;  // of the struct; 0: it has none, or nothing of it is read
+  std::uint16_t size;  // of the struct; 0: it has none, or none of it is read
   Condition when;
   Layout layout;
 
@@ -77,23 +77,23 @@ struct ParameterField {
 
 struct ControlRow {
   DriverName named;
-  bool firmware;  // the GPU's own carries it out
+  bool firmware;  // the GPU's own firmware carries it out
   ParameterField value;
 };
 
 struct ClassRow {
   DriverName named;
-  Field size;  // in the parameters: of the memory
+  Field size;  // of the memory; lies in the parameters
   ParameterField value;
 };
 
-// All rows of a number, the oldest first.
+// All rows of a number, oldest first.
 std::span<const IoctlRow> escape_rows(std::uint32_t number);
 std::span<const IoctlRow> uvm_rows(std::uint32_t number);
 std::span<const ControlRow> control_rows(std::uint32_t number);
 std::span<const ClassRow> class_rows(std::uint32_t number);
 
-// The row that names a number in this version; the newest where the version is not known.
+// The row that names a number in this version; the newest row if the version is unknown.
 template <class Row>
 const Row* row_at(std::span<const Row> rows, const DriverVersion& version) {
   if (rows.empty()) return nullptr;

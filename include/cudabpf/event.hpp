@@ -24,11 +24,11 @@ constexpr std::size_t LOSS_COUNT = static_cast<std::size_t>(Loss::count_);
 
 struct LossInfo {
   std::string_view name;
-  bool degraded;  // the event is there, something about it is not
+  bool degraded;  // the event is there, but something about it is missing
   std::string_view advice;
 };
 const LossInfo& info(Loss loss);
-const LossInfo* find_loss(std::string_view name);  // null: this version does not know it
+const LossInfo* find_loss(std::string_view name);  // null if this version does not know it
 
 struct Dim3 {
   std::uint32_t x = 0, y = 0, z = 0;
@@ -39,12 +39,12 @@ struct KernelName {
   std::string mangled;
   std::string full;          // demangled
   std::string short_name;    // for tables
-  std::string json;          // `full` as a JSON string, quotes included: launches repeat it
+  std::string json;          // `full` as a JSON string with its quotes, since launches repeat it
   bool from_handle = false;  // read from the handle, not learned from a call
 };
 
-// What a call's arguments say, in the terms of the trace. Absent means: this call has none, or it
-// could not be read.
+// What a call's arguments say, in the terms of the trace. A field is absent if the call does not
+// have it or it could not be read.
 struct Details {
   std::optional<std::uint64_t> size;
   std::optional<std::uint64_t> ptr;
@@ -53,19 +53,19 @@ struct Details {
   std::optional<std::uint64_t> stream;
   std::optional<std::uint64_t> handle;  // of the kernel, or of VMM memory
   std::optional<std::int32_t> device;
-  // The GPUs on which the ends of a copy between GPUs lie.
+  // The GPUs that a copy between GPUs reads from and writes to.
   std::optional<std::int32_t> src_device;
   std::optional<std::int32_t> dst_device;
   bool has_dims = false;  // grid, block and shared are known
   Dim3 grid, block;
   std::uint32_t shared = 0;
-  Op op = Op::none;          // the function's, unless the arguments say more (HtoD of a 2D copy)
-  bool inferred_op = false;  // `op` comes from addresses known to be device memory
+  Op op = Op::none;          // the function's, unless the arguments say more (HtoD for a 2D copy)
+  bool inferred_op = false;  // `op` was inferred from addresses known to be device memory
 };
 
 struct Call {
   std::uint64_t id = 0;
-  std::uint64_t parent = 0;  // id of the call that this one was made inside of; 0: none
+  std::uint64_t parent = 0;  // id of the call that made this one; 0: none
   std::uint64_t ts = 0;      // ns since the trace began
   std::uint64_t duration = 0;
   std::uint32_t pid = 0;
@@ -74,9 +74,9 @@ struct Call {
   std::int32_t result = 0;
   bool has_return = false;  // duration and result are known
   bool unfinished = false;  // it never returned: the thread or the trace ended inside it
-  // It has ended, but its return was not seen: that record was lost, or longjmp left the call.
+  // It ended, but its return was not seen: the record was lost, or longjmp left the call.
   bool return_lost = false;
-  bool entry_lost = false;  // only its return was seen: no arguments, no duration
+  bool entry_lost = false;  // only its return was seen: arguments and duration are missing
   bool read_fault = false;  // something that an argument points to could not be read
   bool string_cut = false;
   std::span<const std::uint64_t> words;  // integer argument words, as recorded
@@ -84,12 +84,12 @@ struct Call {
   std::string_view text;                 // the string argument, if there is one
   bool has_text = false;
   Details details;
-  const KernelName* kernel = nullptr;  // of a launch; null: not known
-  std::uint32_t ioctls = 0;            // that the driver made on this thread meanwhile, and the
-  std::uint64_t ioctl_time = 0;        // time they took; calls inside this one included
+  const KernelName* kernel = nullptr;  // the launched kernel; null if unknown
+  std::uint32_t ioctls = 0;            // made on this thread during the call and those inside it
+  std::uint64_t ioctl_time = 0;        // the time that these ioctls took
 };
 
-// An operation on one of the driver's devices; or, from `isr` on, what the driver did for no
+// An operation on one of the driver's devices or, from `isr` on, work that the driver did for no
 // process.
 struct DriverCall {
   enum class Op : std::uint8_t {
@@ -99,12 +99,12 @@ struct DriverCall {
     mmap,
     poll,
     fault,        // a page of one of its mappings was touched
-    isr,          // an interrupt, at once
-    bottom_half,  // and in its thread
+    isr,          // an interrupt's immediate handler
+    bottom_half,  // its threaded handler
     gpu_faults,   // pages that a GPU has touched are brought to it
   };
   Op op = Op::ioctl;
-  std::uint64_t call = 0;  // id of the CUDA call that it was made inside of; 0: none
+  std::uint64_t call = 0;  // id of the CUDA call that made it; 0: none
   std::uint64_t ts = 0;
   std::uint64_t duration = 0;
   std::uint32_t pid = 0;
@@ -117,12 +117,12 @@ struct DriverCall {
   std::int64_t result = 0;              // of the system call, negative for an errno
   std::uint64_t length = 0;             // of a mapping
   std::uint64_t address = 0;            // of a fault
-  bool to_write = false;                // likewise
+  bool to_write = false;                // of a fault: the page is to be written
   std::uint32_t cpu = 0;                // where an interrupt was handled
   IoctlDetails details;                 // of an ioctl
   std::optional<std::uint32_t> status;  // the driver's own
 
-  // The errno that the result is; 0: it is none.
+  // The errno in `result`; 0 if it is not an error.
   int error() const {
     constexpr std::int64_t MOST = 4095;
     return result < 0 && result >= -MOST ? static_cast<int>(-result) : 0;
@@ -137,13 +137,13 @@ constexpr std::string_view to_string(DriverCall::Op op) {
   return NAMES[static_cast<std::size_t>(op)];
 }
 
-// What the driver tells of a GPU's error.
+// A GPU error that the driver reports.
 struct GpuError {
   std::uint64_t ts = 0;
   std::uint32_t xid = 0;
-  std::string_view meaning;          // empty: the number is not known
+  std::string_view meaning;          // empty if the number is unknown
   std::string device;                // its PCI address
-  std::optional<std::uint32_t> pid;  // of the process that the message names, and its name
+  std::optional<std::uint32_t> pid;  // the process that the message names: its pid and its name
   std::string comm;
   std::string message;
   bool message_cut = false;
@@ -155,7 +155,7 @@ struct Process {
   std::uint64_t ts = 0;
   std::uint32_t pid = 0;
   std::uint32_t ppid = 0;
-  std::uint32_t ns_pid = 0;  // inside its own pid namespace, where that differs
+  std::uint32_t ns_pid = 0;  // in its own pid namespace, if that differs
   std::uint32_t uid = 0;
   std::string comm;
   std::string cmdline;
@@ -176,15 +176,15 @@ struct Library {
   std::uint32_t functions = 0;  // probed
   std::uint32_t skipped = 0;    // left out by the profile, --only or --exclude
   std::uint32_t unknown = 0;    // probed, but not in the table
-  std::uint32_t left_out = 0;   // not probed: there are too many, or their names are none
-  std::uint64_t attach_ns = 0;  // how long putting its probes in place took
-  std::string error;            // why it is not traced; empty: it is
+  std::uint32_t left_out = 0;   // not probed: too many, or their names are not valid
+  std::uint64_t attach_ns = 0;  // how long it took to attach its probes
+  std::string error;            // why it is not traced; empty if it is
   std::uint64_t ts = 0;         // when its probes were in place, if after the trace began
 };
 
 struct LossEvent {
   Loss reason = Loss::ring_entry;
-  std::optional<std::uint64_t> count;  // absent: it cannot be known how many
+  std::optional<std::uint64_t> count;  // absent if it cannot be known
   std::uint64_t since = 0;  // the interval in which it happened, ns since the trace began
   std::uint64_t until = 0;
   std::string detail;  // which library, which file

@@ -13,9 +13,9 @@ namespace cudabpf {
 // How much of a function's calls is recorded.
 enum class Recorded : std::uint8_t {
   no,
-  silently,  // for what follows from it: its calls have no lines
+  silently,  // for what can be learned from its calls, which have no lines
   entry,
-  whole,  // and its result
+  whole,  // entry and return
 };
 using RecordedOf = std::function<Recorded(const Function&)>;
 
@@ -27,7 +27,7 @@ struct FunctionFilter {
 
   bool selects(const Function& function) const;
   bool entry_only(const Function& function) const;
-  // Where kernels are named, what makes their handles those of others is recorded in any case.
+  // If kernels are named, calls that let their handles be reused are recorded in any case.
   Recorded records(const Function& function) const;
 };
 

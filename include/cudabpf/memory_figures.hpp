@@ -1,4 +1,4 @@
-// How much memory of a kind was allocated, freed and held, as far as the trace has seen it.
+// How much memory of one kind was allocated, freed and held, as far as the trace saw it.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What kinds of memory CUDA gives, as the table of functions and the traces spell them.
+// The kinds of memory that CUDA allocates, as the function table and the traces spell them.
 #pragma once
 
 #include <algorithm>

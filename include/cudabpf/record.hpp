@@ -1,5 +1,5 @@
-// Bytes from the kernel side, checked and taken apart. Nothing is copied: a Record looks into the
-// bytes it was parsed from.
+// Bytes from the kernel side, checked and parsed. Nothing is copied: a Record points into the bytes
+// that it was parsed from.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace cudabpf {
 struct Record {
   const abi::cb_head* head = nullptr;
   std::span<const std::uint64_t> words;  // entry: arguments; return: outs
-  std::span<const std::byte> structure;  // entry; driver, at both ends
+  std::span<const std::byte> structure;  // entry; driver, at begin and end
   std::string_view text;                 // entry: the string argument; name: the name
   bool has_text = false;
   std::uint64_t handle = 0;                  // name
@@ -27,7 +27,7 @@ struct Record {
   std::span<const std::byte> parameters;  // driver: what `structure` points to
 };
 
-// Nothing if the bytes are no record: too short, an unknown kind, lengths that do not add up.
+// Nothing if the bytes are not a record: too short, an unknown kind, lengths that do not add up.
 // `bytes` must be aligned to 8, as the ring's records are.
 std::optional<Record> parse_record(std::span<const std::byte> bytes);
 

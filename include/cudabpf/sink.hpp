@@ -40,20 +40,20 @@ struct Session {
   std::string profile;
   std::vector<std::string> only;  // patterns of functions; empty: the profile decides
   std::vector<std::string> exclude;
-  std::vector<std::string> left_out;  // kinds of calls of which some are not recorded
+  std::vector<std::string> left_out;  // kinds of calls that are not all recorded
   bool returns = true;
   bool follow = true;
   bool driver_traced = false;  // --kernel
-  std::string driver_way;      // the feature by which that is done
+  std::string driver_way;      // the feature that does it
   std::uint64_t ring_size = 0;
-  std::uint64_t realtime_ns = 0;  // the three clocks at ts 0
+  std::uint64_t realtime_ns = 0;  // three clocks at ts 0
   std::uint64_t monotonic_ns = 0;
   std::uint64_t boottime_ns = 0;
   std::vector<Library> libraries;
   std::vector<Feature> features;
 };
 
-// The books: entered = emitted + dropped, and received = emitted.
+// They must balance: entered = emitted + dropped, and received = emitted.
 struct Accounts {
   std::uint64_t entered = 0;
   std::uint64_t emitted = 0;
@@ -66,7 +66,7 @@ struct EventCounts {
   std::uint64_t calls = 0;
   std::uint64_t unfinished = 0;  // of the calls
   std::uint64_t driver_calls = 0;
-  std::uint64_t read_faults = 0;  // of both
+  std::uint64_t read_faults = 0;  // of calls and driver calls
 
   void add(const Call& call) {
     calls++;
@@ -79,7 +79,7 @@ struct EventCounts {
   }
 };
 
-// What is known when it ends.
+// What is known when the trace ends.
 struct Totals {
   std::uint64_t duration_ns = 0;
   EventCounts counts;
@@ -100,7 +100,7 @@ class Sink {
   virtual void process(const Process& process) = 0;
   virtual void library(const Library& library) = 0;  // one that appeared after begin()
   virtual void lost(const LossEvent& loss) = 0;
-  // Called at every poll, so that buffered lines reach the file while nothing happens.
+  // Called at every poll, so that buffered lines reach the file even while nothing happens.
   virtual void flush() = 0;
   virtual void end(const Totals& totals) = 0;
 };

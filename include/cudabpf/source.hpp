@@ -1,5 +1,5 @@
-// Where records come from. Two threads work with a source: one controls it, and one, the reader,
-// takes what has been recorded.
+// Where records come from. Two threads use a source: one controls it; the other, the reader, takes
+// the records.
 #pragma once
 
 #include <array>
@@ -18,32 +18,32 @@
 
 namespace cudabpf {
 
-// What is to be recorded, and of whom.
+// What to record, and for which processes.
 struct SourceOptions {
   FunctionFilter filter;
   std::uint64_t ring_size = 32 << 20;
   bool follow_children = true;
-  bool driver = false;  // record what is asked of the NVIDIA driver
+  bool driver = false;  // record operations on the NVIDIA driver's devices
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;  // given by --library
-  std::string library_path;            // the LD_LIBRARY_PATH of what is traced
-  // Nobody but these is to be traced, so nobody else is to pay; empty: it is not known who will be.
+  std::string library_path;            // the traced program's LD_LIBRARY_PATH
+  // Only these processes are traced, so no other should pay; empty: not known yet.
   std::vector<std::uint32_t> only_in;
 };
 
 // A folder of the unified (v2) cgroup hierarchy.
 struct CgroupFolder {
   std::uint64_t id = 0;     // as the kernel side compares it
-  std::uint32_t level = 0;  // how deep under the root
+  std::uint32_t level = 0;  // its depth below the root
   std::string path;         // as /proc/PID/cgroup has it
 };
 
-// What a source has learned otherwise than by records.
+// What a source has learned by other means than records.
 struct News {
-  std::vector<Library> libraries;  // that are probed now
+  std::vector<Library> libraries;  // newly probed
   std::vector<LossEvent> losses;
-  std::vector<GpuError> gpu_errors;     // that the kernel's log tells of
-  std::optional<DriverVersion> driver;  // one that was loaded just now
+  std::vector<GpuError> gpu_errors;     // from the kernel's log
+  std::optional<DriverVersion> driver;  // if one has just been loaded
 
   void add(News more);
 };
@@ -55,13 +55,13 @@ class Source {
 
   virtual ~Source() = default;
 
-  // ----- by the thread that controls it
+  // ----- called by the controlling thread
 
-  // Fills in what a trace's header tells of it.
+  // Fills in what a trace's header says about the source.
   virtual void describe(Session& session) const = 0;
   // From here on there is a trace, whose ts 0 is this time on CLOCK_MONOTONIC.
   virtual void begin(std::uint64_t begin_ns) = 0;
-  // Makes ready for the reader. Who was selected before is recorded already.
+  // Gets ready for the reader. Processes selected before this call are already being recorded.
   virtual Result<> start(OnRecord on_record) = 0;
   virtual void select_process(std::uint32_t pid) = 0;
   virtual void select_cgroup(const CgroupFolder& folder) = 0;
@@ -71,30 +71,30 @@ class Source {
   virtual News look() = 0;
   // The last news, when the trace is about to end.
   virtual News last_look() = 0;
-  // From here on nothing is recorded; what has been can still be taken.
+  // From here on nothing is recorded; records already made can still be polled.
   virtual void stop() = 0;
   virtual std::size_t libraries_attached() const = 0;
-  // The capabilities that it takes from now on. The process may give up everything else.
+  // The capabilities that the source needs from now on. The process may give up all others.
   virtual Capabilities needs() const = 0;
 
-  // ----- by the reader
+  // ----- called by the reader
 
-  // Hands over every record that waits, those of one thread in the order in which they were made.
+  // Hands over every waiting record, those of one thread in the order in which they were made.
   // True if there were many.
   virtual bool poll() = 0;
-  // The function that a record names by this number; null: there is none.
+  // The function that a record names by this number; null if there is none.
   virtual const Function* function(std::uint16_t number) const = 0;
   virtual DriverDevice device(std::uint32_t number) const = 0;
-  // How many records the thread has lost so far, as the next one of it would say.
+  // How many records the thread has lost so far, as its next record would say.
   virtual std::uint32_t drops(std::uint32_t tid) const = 0;
-  // Some of the exits of processes may have had no record.
+  // Some exits of processes may have left no record.
   virtual bool may_miss_exits() const = 0;
 
-  // ----- by either
+  // ----- called by either
 
-  // A traced process that has not ended.
+  // The process is traced and has not ended.
   virtual bool is_alive(std::uint32_t pid) const = 0;
-  // What is missing because of it, so far. Whoever polls counts what was received.
+  // What the source has lost so far. The caller of poll() counts what it received.
   virtual Losses losses() const = 0;
   virtual Accounts accounts() const = 0;
 };

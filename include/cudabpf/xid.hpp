@@ -1,4 +1,5 @@
-// What the NVIDIA driver tells of a GPU's errors ("Xid"). Pure: the text may be anything.
+// Decodes the GPU errors ("Xid") that the NVIDIA driver reports. Pure functions; the text may be
+// anything.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,11 @@
 
 namespace cudabpf {
 
-// An error, its number and the GPU's PCI address known, by the message that comes with it, which
-// may begin with the process.
+// Describes an error from its number, the GPU's PCI address and its message, which may begin with
+// the process.
 GpuError describe_xid(std::uint32_t number, std::string_view device, std::string_view message);
 
-// From a line of the kernel's log, if it tells of one: "NVRM: Xid (PCI:0000:0a:00): 79, pid=1, …".
+// From a line of the kernel's log, if it reports one: "NVRM: Xid (PCI:0000:0a:00): 79, pid=1, …".
 std::optional<GpuError> parse_xid(std::string_view line);
 
 }  // namespace cudabpf
