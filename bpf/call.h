@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A CUDA call's two records. One body serves every function: its plan says what to read. */
+/* A CUDA call's two records. The same bodies serve every function: its plan says what to read. */
 #ifndef CUDABPF_CALL_H
 #define CUDABPF_CALL_H
 
@@ -16,14 +16,14 @@
 #define RETURN_POPS 0
 #endif
 
-/* Where a CUfunction and a CUkernel keep the pointer to their name. Userspace checks what is found
- * there before it believes it. */
+/* Where a CUfunction and a CUkernel keep the pointer to their name. Userspace checks what it finds
+ * there before it trusts it. */
 const volatile __u32 handle_name_offset = 8;
 
-/* Out-pointers between entry and return, for the functions that have some; launches have none. A
- * small set-associative table: a hash map's update and delete would cost more than the records. A
- * slot is claimed by its key, so no call can ever get another's pointers; where all ways are taken
- * (threads killed in mid-call leave theirs behind) the call goes without, and says so. */
+/* Keeps out-pointers between entry and return; launches have none. A small set-associative table: a
+ * hash map's update and delete would cost more than the records. A call claims a slot with its key,
+ * so it can never get another's pointers. If all ways are taken (threads killed in mid-call leave
+ * theirs behind), the call goes without, and its return record says so. */
 #define OUT_SETS 4096
 #define OUT_WAYS 4
 struct out_slot {
@@ -32,10 +32,10 @@ struct out_slot {
 };
 static struct out_slot pending_outs[OUT_SETS][OUT_WAYS];
 
-/* Which handles' names have been sent: a direct-mapped cache. A collision sends a name again. */
+/* The handles whose names have been sent: a direct-mapped cache. A collision sends a name again. */
 static __u64 names_sent[CB_NAME_SLOTS];
-/* Raised when a process's handles may be reused, which empties the cache of its names. Processes
- * whose pids meet here share one, harmlessly. */
+/* Incremented when a process's handles may be reused, which invalidates its cached names. Processes
+ * whose pids collide here share an epoch, harmlessly. */
 static __u32 names_epochs[CB_NAME_EPOCHS];
 
 static __always_inline __u32* names_epoch(__u32 pid) {
@@ -92,7 +92,7 @@ static __always_inline struct cb_plan plan_of(void* ctx) {
   return u.plan;
 }
 
-/* True if this thread's calls are recorded. A process that is not known yet may be adopted. */
+/* True if this thread's calls are recorded. Adopts a new process that the selection covers. */
 static __always_inline bool selected(struct ids ids) {
   if (is_traced(ids.pid)) return true;
   if (selection == CB_SELECT_LISTED || !ids.pid) return false;
@@ -103,10 +103,10 @@ static __always_inline bool selected(struct ids ids) {
   return true;
 }
 
-/* Memory of the traced program. Pages that were never touched (a name in a library's read-only
+/* Reads the traced program's memory. Pages that were never touched (a name in a library's read-only
  * data) are not resident: the quick read fails there, and only a sleepable program may fault them
- * in. The size is a constant or at_most() something: of half a register that a compiler puts aside
- * for the second read, the verifier forgets the bound. */
+ * in. The size must be a constant or come from at_most(): if the compiler spills half a register
+ * for the second read, the verifier forgets its bound. */
 static __always_inline long read_user(void* to, __u64 size, const void* from) {
   long error = bpf_probe_read_user(to, size, from);
   if (error && can_sleep) error = bpf_copy_from_user(to, size, from);
@@ -121,7 +121,7 @@ static __always_inline long read_user_string(void* to, __u64 size, const char* f
   return length;
 }
 
-/* How many words are read: where the stack cannot be, those in registers alone. */
+/* Returns how many words were read: only those in registers if the stack is unreadable. */
 static __always_inline __u64 read_args(struct pt_regs* ctx, __u64* args, __u64 nargs) {
   args[0] = PT_REGS_PARM1(ctx);
   args[1] = PT_REGS_PARM2(ctx);
@@ -142,10 +142,10 @@ static __always_inline __u64 read_args(struct pt_regs* ctx, __u64* args, __u64 n
   return nargs;
 }
 
-/* A signal's handler with a stack of its own (sigaltstack) may interrupt a call and make another,
- * higher up. If the kernel were asked for that one's return, it would take the interrupted call,
- * which lies lower, for one that longjmp has left, forget where that returns to, and end the
- * program with SIGILL when it does. */
+/* A signal handler on its own stack (sigaltstack) may interrupt a call and make another one at a
+ * higher address. If the kernel watched that one's return, it would assume that longjmp had left
+ * the interrupted call, which lies lower, forget its return address, and kill the program with
+ * SIGILL when that call returns. */
 static __always_inline bool return_would_kill(struct pt_regs* ctx) {
   struct task_struct* task = bpf_get_current_task_btf();
   unsigned long sp = PT_REGS_SP(ctx);
@@ -167,7 +167,7 @@ static __always_inline void fill_entry(struct cb_head* head, struct pt_regs* ctx
   head->ts = bpf_ktime_get_ns();
 }
 
-/* True if `size` bytes were all that a record holds, and the string went on after them. */
+/* True if the string filled the record and went on beyond it. */
 static __always_inline bool was_cut(long size, const char* string) {
   char next = 1;
   if (size != CB_LONG_STRING) return false;
@@ -175,7 +175,7 @@ static __always_inline bool was_cut(long size, const char* string) {
   return next != 0;
 }
 
-/* The kernel's name, once for each handle: a launch whose handle was named before pays one load and
+/* Sends the kernel's name once per handle: a launch whose handle has been named costs one load and
  * one compare. */
 static __always_inline void send_name(struct ids ids, __u64 handle) {
   __u64 key = (handle * 0x9e3779b97f4a7c15ULL) ^
@@ -210,8 +210,8 @@ static __always_inline void send_name(struct ids ids, __u64 handle) {
   *slot = key;
 }
 
-/* The bodies for entries answer whether the call's return is to be seen: one that is not recorded
- * needs none. Only the entry of a session can refuse it. */
+/* The entry bodies return whether the call's return is wanted: a call that is not recorded has no
+ * need of it. Only a session's entry can decline it. */
 
 /* Entry of a function whose arguments are plain words. */
 static __always_inline bool plain_entry(struct pt_regs* ctx, bool session) {
@@ -249,8 +249,7 @@ static __always_inline void emit_with_long_string(struct rich_record* shorter, c
   count(CB_EMITTED);
 }
 
-/* Entry of a function with memory to read (a string, a struct, an array) or out-pointers to keep.
- */
+/* Entry of a function with memory to read (string, struct, array) or out-pointers to keep. */
 static __always_inline bool rich_entry(struct pt_regs* ctx, bool session) {
   struct ids ids = current_ids();
   if (!selected(ids)) return false;
@@ -285,7 +284,7 @@ static __always_inline bool rich_entry(struct pt_regs* ctx, bool session) {
   } else if (plan.string_arg < CB_MAX_ARGS) {
     const void* string = (const void*)record.args[at_most(plan.string_arg, CB_MAX_ARGS - 1)];
     long size = read_user_string(at, CB_SHORT_STRING, string);
-    if (nargs < plan.nargs && size == CB_SHORT_STRING) size = -1; /* a longer record has all */
+    if (nargs < plan.nargs && size == CB_SHORT_STRING) size = -1; /* a long record needs all */
     if (size == CB_SHORT_STRING) {
       emit_with_long_string(&record, string);
       return !plan.entry_only && !unseen;
@@ -301,7 +300,7 @@ static __always_inline bool rich_entry(struct pt_regs* ctx, bool session) {
   return !plan.entry_only && !unseen;
 }
 
-/* Entry of a kernel launch: its kernel may need a name. */
+/* Entry of a kernel launch: the kernel's name may have to be sent. */
 static __always_inline bool launch_entry(struct pt_regs* ctx, bool session) {
   struct ids ids = current_ids();
   if (!selected(ids)) return false;
@@ -348,7 +347,7 @@ static __always_inline int plain_return(struct pt_regs* ctx) {
   return 0;
 }
 
-/* A null pointer asks for nothing, which is no fault. */
+/* A null pointer asks for nothing, so it is not a fault. */
 static __always_inline long read_out(__u64* to, __u64 address, bool narrow) {
   *to = 0;
   if (!address) return 0;

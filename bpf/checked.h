@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Bounds that reach the verifier. Where the compiler knows a value to be in range it drops the
- * check, and where it does not it may add first and compare after, or compare a copy: the verifier
- * then refuses the access, and which compiler does so where changes with its version. What comes
- * out of assembly is unknown to the compiler, and is what is then used. Every index and size that
- * is not a constant goes through one of these. */
+/* Bounds that reach the verifier. If the compiler knows that a value is in range, it drops the
+ * check; otherwise it may add first and compare afterwards, or compare a copy. The verifier then
+ * refuses the access, and where that happens changes with the compiler's version. The compiler
+ * knows nothing of a value that comes out of assembly, and has to use that one. Every index and
+ * size that is not a constant goes through one of these macros. */
 #ifndef CUDABPF_CHECKED_H
 #define CUDABPF_CHECKED_H
 
 #include "vmlinux.h"
 
-/* An index into a table of `size` entries, a power of two, from a value of any size. */
+/* Turns any value into an index of a table with `size` entries, a power of two. */
 #define index_of(value, size)                                     \
   ({                                                              \
     _Static_assert(((size) & ((size)-1)) == 0, "a power of two"); \

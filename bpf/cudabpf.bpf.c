@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Every program cudabpf may load: thin sections over the bodies in call.h and process.h. The `?`
- * keeps a section from loading until userspace switches it on, and says what attach type it has. */
+/* Every program that cudabpf may load: thin sections over the bodies in the headers. The `?` keeps
+ * a section from loading until userspace switches it on and sets its attach type. */
 #include "call.h"
 #include "driver.h"
 #include "process.h"
 
-/* Calls, by sessions: one program at both ends, and where its entry answers 1 the kernel does not
- * watch the return at all. So a process that is not traced pays for an entry alone. */
+/* Calls seen by sessions: one program runs at both ends. If it returns 1 at the entry, the kernel
+ * does not watch the return, so a process that is not traced pays only for the entry. */
 extern bool bpf_session_is_return(void) __ksym __weak;
 extern bool bpf_session_is_return___with_context(void* ctx) __ksym __weak; /* since Linux 7.0 */
 
@@ -27,7 +27,7 @@ SEC("?uprobe") int call_launch_session(struct pt_regs* ctx) {
   return at_return(ctx) ? plain_return(ctx) : !launch_entry(ctx, true);
 }
 
-/* The same where the kernel has no sessions: by uprobe_multi, else by one link a function. */
+/* The same if the kernel has no sessions: by uprobe_multi, else by one link per function. */
 SEC("?uprobe") int call_entry(struct pt_regs* ctx) { return plain_entry(ctx, false), 0; }
 SEC("?uprobe") int call_rich_entry(struct pt_regs* ctx) { return rich_entry(ctx, false), 0; }
 SEC("?uprobe") int call_launch_entry(struct pt_regs* ctx) { return launch_entry(ctx, false), 0; }
@@ -57,7 +57,7 @@ SEC("?tracepoint") int driver_exit(struct trace_event_raw_sys_exit* ctx) {
   return system_call_ends(ctx, bpf_get_attach_cookie(ctx));
 }
 
-/* The driver's own functions; the cookie tells the operation. */
+/* The driver's own functions; the cookie is the operation. */
 SEC("?kprobe") int driver_function(struct pt_regs* ctx) {
   struct driver_arguments with = {{PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx)}};
   return function_begins(with, bpf_get_attach_cookie(ctx));
@@ -65,7 +65,7 @@ SEC("?kprobe") int driver_function(struct pt_regs* ctx) {
 SEC("?kretprobe") int driver_function_return(struct pt_regs* ctx) {
   return function_ends(PT_REGS_RC(ctx), bpf_get_attach_cookie(ctx));
 }
-/* The same where the kernel knows the functions' types. Userspace loads a copy for each. */
+/* The same if the kernel knows the functions' types. Userspace loads a copy for each function. */
 SEC("?fentry") int driver_function_entered(__u64* ctx) {
   struct driver_arguments with = {};
   for (int i = 0; i < 3; i++) bpf_get_func_arg(ctx, i, &with.word[i]); /* as many as it has */

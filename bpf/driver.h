@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What is asked of the NVIDIA driver: operations on its devices, each with a record at its begin
- * and one at its end. One body serves every way in which the kernel lets us see them. */
+/* Operations on the NVIDIA driver's devices, each with a record at its begin and one at its end.
+ * The same bodies serve every way in which the kernel lets us see them. */
 #ifndef CUDABPF_DRIVER_H
 #define CUDABPF_DRIVER_H
 
 #include "call.h"
 #include "operations.h"
 
-/* Which devices are the driver's: (device & mask) == number. Majors are given out when modules
- * load, so userspace may change these at any time. */
+/* The driver's devices. Majors are assigned when modules load, so userspace may change this table
+ * at any time. */
 struct cb_driver_device driver_devices[CB_DRIVER_DEVICES];
 struct cb_ioctl_plan escape_plans[CB_IOCTL_PLANS];
 struct cb_ioctl_plan uvm_plans[CB_IOCTL_PLANS];
 
-/* Where userspace has found the fields of the driver's tracepoint. */
+/* Where userspace found the fields of the driver's tracepoint. */
 struct cb_xid_layout xid_layout;
 
 extern void* bpf_rdonly_cast(const void* object, __u32 type) __ksym __weak;
 
-/* The device that a descriptor of the current process is of; 0: none. */
+/* The device that a descriptor of the current process refers to; 0: none. */
 static __always_inline __u32 device_of(__u32 fd) {
   struct task_struct* task = bpf_get_current_task_btf();
   struct fdtable* table = task->files->fdt;
   if (fd >= table->max_fds) return 0;
   struct file* file = 0;
   bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
-  if (bpf_ksym_exists(bpf_rdonly_cast)) { /* a read of its own takes less than a helper */
+  if (bpf_ksym_exists(bpf_rdonly_cast)) { /* a direct read costs less than a helper */
     struct file* typed = bpf_rdonly_cast(file, bpf_core_type_id_kernel(struct file));
     return typed->f_inode->i_rdev;
   }
@@ -36,7 +36,7 @@ static __always_inline __u32 device_of(__u32 fd) {
   return device;
 }
 
-/* enum cb_driver_node; CB_NODE_NONE: the device is not the driver's. */
+/* enum cb_driver_node; CB_NODE_NONE if the device is not the driver's. */
 static __always_inline __u32 node_of(__u32 device) {
   if (!device) return CB_NODE_NONE;
   for (int i = 0; i < CB_DRIVER_DEVICES; i++) {
@@ -47,7 +47,8 @@ static __always_inline __u32 node_of(__u32 device) {
   return CB_NODE_NONE;
 }
 
-/* What a process has left open is closed for it after its exit has been told: nobody asks. */
+/* The kernel closes what a process leaves open after its exit has been recorded; that is no
+ * operation of the process. */
 #define PF_EXITING 4
 
 static __always_inline bool may_be_selected(struct ids ids) {
@@ -64,10 +65,10 @@ static __always_inline struct cb_ioctl_plan* plan_of_ioctl(__u32 node, __u32 com
 }
 
 #define XFER_ESCAPE \
-  211 /* NV_ESC_IOCTL_XFER_CMD: the escape's number, its size and its struct's address */
+  211 /* NV_ESC_IOCTL_XFER_CMD: passes an escape's number, its size and its struct's address */
 #define XFER_MAX_SIZE 16384
 
-/* What the struct points to. Where its size is not told, a part may be all that can be read. */
+/* Reads what the struct points to. If its size is not given, perhaps only a part can be read. */
 static __always_inline void read_parameters(struct cb_driver* record, struct cb_ioctl_plan* plan,
                                             __u64 argument) {
   __u64 from = 0;
@@ -140,8 +141,8 @@ static __always_inline void fill_driver_head(struct cb_head* head, struct ids id
   head->string_size = 0;
 }
 
-/* A record in the ring, counted in, with nothing but its head filled; 0: there is no room, which is
- * counted. What is begun is submitted. */
+/* Reserves a record in the ring and fills its head; 0 if there is no room. Counts either way. Every
+ * record that is begun must be submitted. */
 static __always_inline void* begin_record(__u64 size, struct ids ids, __u8 kind, __u32 op,
                                           __u64 ts) {
   count(CB_ENTERED);
@@ -159,7 +160,7 @@ static __always_inline void submit_record(void* record) {
   count(CB_EMITTED);
 }
 
-/* An operation begins, or began at `ts` if that is given. */
+/* An operation begins now or, if `ts` is not 0, began then. */
 static __always_inline void operation_begins(struct ids ids, __u32 device, __u32 node, __u32 op,
                                              __u32 command, __u64 argument, __u64 ts) {
   struct cb_driver* record =
@@ -204,7 +205,7 @@ static __always_inline void operation_ends(struct ids ids, struct operation* ope
 
 /* --- seen as system calls */
 
-/* The first of the driver's devices among those that are waited for. */
+/* The first of the driver's devices among the polled descriptors. */
 #define POLLED_AT_MOST 8
 static __always_inline __u32 polled_device(const void* fds, __u64 count_of_fds) {
   for (__u32 i = 0; i < POLLED_AT_MOST && i < count_of_fds; i++) {
@@ -224,11 +225,11 @@ struct driver_request {
   __u64 count; /* of poll's descriptors */
 };
 
-/* Most system calls are not of the driver's devices: what is cheap is looked at first. */
+/* Most system calls are not on the driver's devices, so the cheap checks come first. */
 static __always_inline int system_call_begins(struct driver_request request) {
   if (selection == CB_SELECT_LISTED && !is_traced(current_ids().pid)) return 0;
   if (request.op == CB_OPEN) {
-    /* What device it is, is known once it is open. */
+    /* The device is known only once it is open. */
     struct ids ids = current_ids();
     if (!may_be_selected(ids)) return 0;
     struct operation* operation = claim_operation(owner_of(CB_OPEN));
@@ -255,7 +256,7 @@ static __always_inline int system_call_begins(struct driver_request request) {
 
 static __always_inline int system_call_ends(struct trace_event_raw_sys_exit* ctx, __u32 op) {
   struct operation* operation = operation_of(owner_of(op));
-  if (!operation || operation->op != op) return 0; /* another's, whose end was not seen */
+  if (!operation || operation->op != op) return 0; /* an earlier one whose end was not seen */
   struct ids ids = current_ids();
   if (!may_be_selected(ids)) {
     operation->owner = 0;
@@ -267,7 +268,7 @@ static __always_inline int system_call_ends(struct trace_event_raw_sys_exit* ctx
     __u32 node = node_of(device);
     if (node && selected(ids)) operation_begins(ids, device, node, CB_OPEN, 0, 0, operation->ts);
   }
-  /* What a descriptor or an address is called says nothing of the driver. */
+  /* The value of a descriptor or an address says nothing about the driver. */
   if ((operation->op == CB_OPEN || operation->op == CB_MMAP) && (result >= 0 || result < -4095))
     result = 0;
   if (operation->recorded) operation_ends(ids, operation, result);
@@ -281,15 +282,15 @@ static __always_inline __u32 device_of_file(struct file* file) {
   return BPF_CORE_READ(file, f_inode, i_rdev);
 }
 
-/* What poll(2) was given: its arguments stand in the registers that it was entered with. */
+/* The device that poll(2) was called for: its arguments are in the registers saved at its entry. */
 static __always_inline __u32 device_of_poll(const void* at) {
   struct pt_regs entered;
   if (bpf_probe_read_kernel(&entered, sizeof(entered), at)) return 0;
   return polled_device((void*)PT_REGS_PARM1(&entered), PT_REGS_PARM2(&entered));
 }
 
-/* Interrupts are not any process's. They are recorded when they end, in one record. One handler
- * calls another, at once: a begin that is older than that was never seen to end. */
+/* Interrupts belong to no process. One record is made when they end. A handler may call another,
+ * but soon after it began: an older begin is one whose end was never seen. */
 #define NESTED_NS 100000000ULL
 
 static __always_inline int interrupt_begins(__u32 op) {
@@ -323,7 +324,7 @@ static __always_inline int interrupt_ends(__u32 op) {
   return 0;
 }
 
-/* What a function of the driver was called with. */
+/* The arguments of a function of the driver. */
 struct driver_arguments {
   __u64 word[3];
 };
@@ -374,7 +375,7 @@ static __always_inline int function_ends(__s64 result, __u32 op) {
   struct ids ids = current_ids();
   if (!may_be_selected(ids)) return 0;
   struct operation* operation = operation_of(owner_of(op));
-  if (!operation || operation->op != op) return 0; /* another's, whose end was not seen */
+  if (!operation || operation->op != op) return 0; /* an earlier one whose end was not seen */
   if (op != CB_IOCTL && op != CB_POLL) result = (__s32)result;
   operation_ends(ids, operation, result);
   operation->owner = 0;
@@ -383,7 +384,7 @@ static __always_inline int function_ends(__s64 result, __u32 op) {
 
 /* --- seen at the driver's tracepoint */
 
-/* A string of a tracepoint lies where the low half of its field tells. */
+/* The low half of a tracepoint's string field is the string's offset. */
 static __always_inline long read_tracepoint_string(char* to, __u32 size, const void* event,
                                                    __u16 field_at) {
   __u32 where = 0;
@@ -401,7 +402,7 @@ static __always_inline int xid_told(const void* event) {
   read_tracepoint_string(record->device, sizeof(record->device), event, xid_layout.device_at);
   if (read_tracepoint_string(record->message, sizeof(record->message), event,
                              xid_layout.message_at) == sizeof(record->message))
-    record->head.flags |= CB_STRING_CUT; /* or it just fits */
+    record->head.flags |= CB_STRING_CUT; /* perhaps it fits exactly */
   submit_record(record);
   return 0;
 }

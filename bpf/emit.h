@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The ring, the counters, and who is traced: what every program shares. */
+/* What every program shares: the ring, the counters, and the set of traced processes. */
 #ifndef CUDABPF_EMIT_H
 #define CUDABPF_EMIT_H
 
 #include "vmlinux.h"
-/* after vmlinux.h, which stands in for the kernel's headers */
+/* These must follow vmlinux.h, which stands in for the kernel's headers. */
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -12,12 +12,12 @@
 #include "checked.h"
 #include "cudabpf/abi.h"
 
-/* Configuration, set between open and load. */
+/* Configuration; userspace sets it between open and load. */
 const volatile bool follow_children = true;
 const volatile bool driver_traced;
-/* The call programs are loaded sleepable, so memory that is not resident can be faulted in. */
+/* The call programs are loaded sleepable, so they can fault in memory that is not resident. */
 const volatile bool can_sleep = false;
-/* cudabpf's own pid namespace where that is not the initial one; pids in records are its pids. */
+/* cudabpf's own pid namespace if that is not the initial one; pids in records are its pids. */
 const volatile __u64 pidns_dev = 0;
 const volatile __u64 pidns_ino = 0;
 
@@ -31,8 +31,8 @@ __u32 selection;       /* enum cb_selection; set once every probe is in place */
 __u64 selected_cgroup; /* its id, for CB_SELECT_CGROUP */
 __u32 selected_cgroup_level;
 __u64 counters[CB_MAX_CPUS][CB_COUNTERS] __attribute__((aligned(64)));
-__u64 traced[CB_PID_LIMIT / 64];      /* a bit a process */
-__u64 once_traced[CB_PID_LIMIT / 64]; /* the same, and never cleared */
+__u64 traced[CB_PID_LIMIT / 64];      /* one bit per process */
+__u64 once_traced[CB_PID_LIMIT / 64]; /* the same, but never cleared */
 __u32 drops[CB_DROP_SLOTS];
 
 struct ids {
@@ -65,7 +65,7 @@ static __always_inline void clear_traced(__u32 pid) {
 
 #define PID_NAMESPACE_DEPTH 8 /* the kernel allows 32; container runtimes nest two or three */
 
-/* The task's pid as cudabpf's own pid namespace numbers it; 0 where it has none there. */
+/* The task's pid in cudabpf's own pid namespace; 0 if it has none there. */
 static __noinline __u32 pid_here(struct task_struct* task) {
   if (!pidns_ino) return BPF_CORE_READ(task, pid);
   struct pid* pid = BPF_CORE_READ(task, thread_pid);
@@ -86,8 +86,8 @@ static __always_inline struct ids current_ids(void) {
       ids.pid = info.tgid;
       ids.tid = info.pid;
     } else {
-      /* In a namespace inside ours. Outside of it a process has no pid here: it keeps 0, and is
-       * not traced. */
+      /* The process is in a namespace nested in ours, or outside ours: then it has no pid here,
+       * gets 0, and is not traced. */
       struct task_struct* task = (struct task_struct*)bpf_get_current_task();
       ids.pid = pid_here(BPF_CORE_READ(task, group_leader));
       ids.tid = pid_here(task);

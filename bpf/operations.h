@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Operations of the NVIDIA driver that are under way: what their end needs to know. */
+/* NVIDIA driver operations in progress: what must be known when they end. */
 #ifndef CUDABPF_OPERATIONS_H
 #define CUDABPF_OPERATIONS_H
 
 #include "emit.h"
 
-/* A thread has one at a time, and may fault inside it. */
+/* A thread has one at a time, and possibly a fault inside it. */
 #define OPERATION_SETS 2048
 #define OPERATION_WAYS 4
 struct operation {
@@ -19,8 +19,8 @@ struct operation {
 };
 static struct operation operations[OPERATION_SETS][OPERATION_WAYS];
 
-/* Who is in such an operation: this thread, by its id in all of the machine, which has 22 bits.
- * Idle threads, which interrupts may find, all are thread 0. */
+/* A key for who is in the operation: this thread's id in the initial namespace, which has 22 bits.
+ * Idle threads, which interrupts may hit, all have id 0, so the CPU stands in for it. */
 static __always_inline __u32 owner_of(__u32 op) {
   __u32 tid = (__u32)bpf_get_current_pid_tgid();
   if (op < CB_FAULT) return tid;
@@ -52,10 +52,10 @@ static __always_inline void forget_operation(__u32 owner) {
   if (operation) operation->owner = 0;
 }
 
-/* A thread that has ended leaves nothing behind, if it was killed inside the driver. */
+/* A thread that is killed inside the driver must not leave its operations behind. */
 static __always_inline void forget_operations(void) {
   forget_operation(owner_of(CB_FAULT));
-  forget_operation(owner_of(CB_IOCTL)); /* and every other */
+  forget_operation(owner_of(CB_IOCTL)); /* every other operation has the same key */
 }
 
 #endif

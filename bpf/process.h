@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Processes: who starts, forks, execs and exits among the traced. */
+/* Starts, forks, execs and exits of traced processes. */
 #ifndef CUDABPF_PROCESS_H
 #define CUDABPF_PROCESS_H
 
@@ -14,7 +14,7 @@ static __always_inline __u32 innermost_pid(struct task_struct* task) {
   return number.nr;
 }
 
-/* `task` is current, except for a fork, where the child's address space is not ours to read. */
+/* `task` is the current one, except at a fork, where we cannot read the child's address space. */
 static __noinline int send_process(struct task_struct* task, __u32 pid, __u32 tid, __u32 kind) {
   count(CB_ENTERED);
   struct cb_process* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
@@ -50,7 +50,7 @@ static __noinline int send_process(struct task_struct* task, __u32 pid, __u32 ti
   return 0;
 }
 
-/* First CUDA call of a process that nobody listed. */
+/* The first CUDA call of a process that was not listed. */
 static __always_inline void adopt_current(struct ids ids) {
   set_traced(ids.pid);
   send_process((struct task_struct*)bpf_get_current_task(), ids.pid, ids.tid, CB_START);
@@ -59,7 +59,7 @@ static __always_inline void adopt_current(struct ids ids) {
 static __always_inline int on_fork(struct task_struct* parent, struct task_struct* child) {
   __u32 parent_pid = pid_here(BPF_CORE_READ(parent, group_leader));
   if (!is_traced(parent_pid)) return 0;
-  if (!follow_children) return 0; /* nobody would tell of its end either */
+  if (!follow_children) return 0; /* its end would not be recorded either */
   if (BPF_CORE_READ(child, group_leader) != child) return 0; /* a thread */
   __u32 pid = pid_here(child);
   set_traced(pid);

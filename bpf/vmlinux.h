@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The kernel's types, but only those that are read. libbpf relocates the fields marked
- * preserve_access_index against the running kernel's BTF; pt_regs is an ABI and must not be. */
+/* The kernel's types, but only those that we read. libbpf relocates the structs marked
+ * preserve_access_index against the running kernel's BTF; pt_regs is an ABI and must stay as is. */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
 
@@ -141,7 +141,7 @@ struct task_struct {
   struct css_set* cgroups;
   const struct cred* real_cred;
   struct files_struct* files;
-  unsigned long sas_ss_sp; /* what sigaltstack() gave */
+  unsigned long sas_ss_sp; /* from sigaltstack() */
   unsigned long sas_ss_size;
   struct uprobe_task* utask;
 };

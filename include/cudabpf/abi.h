@@ -141,9 +141,8 @@ CB_STATIC_ASSERT(sizeof(struct cb_xid) == 320, "cb_xid");
 CB_STATIC_ASSERT(sizeof(struct cb_driver) == 512, "cb_driver");
 CB_STATIC_ASSERT(sizeof(struct cb_driver_return) == 248, "cb_driver_return");
 
-/* What the kernel side must know about an ioctl to read its struct. Plans are indexed by an
- * escape's number or a UVM ioctl's command; the plan of command 0x3000000N is at CB_UVM_SPECIAL +
- * N. */
+/* What the kernel side must know about an ioctl to read its struct. An escape's number or a UVM
+ * ioctl's command is the index, but 0x3000000N is at CB_UVM_SPECIAL + N. */
 struct cb_ioctl_plan {
   __u16 size;          /* of the struct; 0: the ioctl's number encodes it */
   __u16 status_at;     /* offset of a status beyond CB_MAX_STRUCT; 0: there is none */
@@ -179,8 +178,7 @@ CB_STATIC_ASSERT(sizeof(struct cb_name) == 40, "cb_name");
 CB_STATIC_ASSERT(sizeof(struct cb_process) == 720, "cb_process");
 
 /* A function's plan: what the programs on it read. It travels as the probe's cookie, so the hot
- * path looks nothing up. Arguments are numbered by their integer word: registers first, then the
- * stack.
+ * path looks nothing up. Arguments are numbered by integer word: registers first, then the stack.
  */
 #define CB_NO_ARG 15
 struct cb_plan {

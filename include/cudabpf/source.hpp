@@ -1,5 +1,4 @@
-// Where records come from. Two threads use a source: one controls it; the other, the reader, takes
-// the records.
+// Where records come from. One thread controls a source; another, the reader, takes the records.
 #pragma once
 
 #include <array>
