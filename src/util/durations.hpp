@@ -1,5 +1,6 @@
-// Durations as a histogram: quantiles within 1.6 %, a few nanoseconds to add one, and memory for as
-// many as differ alone: a trace may have tens of thousands of histograms with a few values each.
+// A histogram of durations: its quantiles are exact to 1.6 %, and adding a duration takes a few
+// nanoseconds. It needs memory only for distinct values, since a trace may have tens of thousands
+// of histograms with a few values each.
 #pragma once
 
 #include <algorithm>
@@ -34,10 +35,10 @@ class Durations {
   std::uint64_t total() const { return total_; }
   std::uint64_t max() const { return max_; }
   std::uint64_t mean() const { return count_ ? total_ / count_ : 0; }
-  // Bytes, beside the object itself.
+  // In bytes, without the object itself.
   std::size_t memory() const { return buckets_.capacity() * sizeof(Bucket); }
 
-  // The duration that the part `q` (0 to 1) of all are not longer than.
+  // The duration that a share `q` (0 to 1) of all durations do not exceed.
   std::uint64_t quantile(double q) const {
     auto rank = static_cast<std::uint64_t>(q * static_cast<double>(count_));
     if (rank + 1 >= count_) return max_;
@@ -54,7 +55,7 @@ class Durations {
   }
 
  private:
-  // Each doubling is divided into STEPS equal steps; what is below STEPS has a bucket of its own.
+  // Each doubling is divided into STEPS equal steps; each value below STEPS has its own bucket.
   static constexpr unsigned STEP_BITS = 5;
   static constexpr std::uint64_t STEPS = 1 << STEP_BITS;
   static constexpr unsigned MAX_BITS = 46;  // 19 hours; longer ones share the last bucket
@@ -62,7 +63,7 @@ class Durations {
 
   struct Bucket {
     std::uint64_t number : 11;
-    std::uint64_t count : 53;  // 0: nothing is here
+    std::uint64_t count : 53;  // 0: the place is free
   };
   static_assert(BUCKETS <= std::size_t{1} << 11);
 
@@ -84,14 +85,14 @@ class Durations {
     bucket->count += more;
   }
 
-  // Where it is, or where it goes: at its number's last bits, or behind that.
+  // Where the bucket is or goes: at its number's low bits, or after that.
   Bucket& place_of(std::size_t number) {
     std::size_t place = number & mask_;
     while (buckets_[place].count && buckets_[place].number != number) place = (place + 1) & mask_;
     return buckets_[place];
   }
 
-  // A table for all buckets has each at its own number, and room for every one.
+  // A table of the full size never fills: it has a place for every bucket.
   bool is_full() const {
     return used_ >= buckets_.size() - buckets_.size() / 4 && buckets_.size() < BUCKETS;
   }

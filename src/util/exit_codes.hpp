@@ -1,5 +1,5 @@
-// The process's exit statuses. `run` passes its command's own status on, so those that are
-// cudabpf's stand where a command's seldom are.
+// The process's exit statuses. `run` passes on its command's status, so cudabpf's own lie where
+// commands seldom have theirs.
 #pragma once
 
 namespace cudabpf::exit_code {

@@ -1,4 +1,4 @@
-// Numbers mixed into one, for hash tables: each bit of each changes about half of the result's.
+// Mixes numbers into one hash: each input bit changes about half of the result's bits.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The largest few of many, as they come.
+// Keeps the largest few of a stream of items.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace cudabpf {
 
-// Larger: whether one of two stands before the other.
+// Larger(a, b): whether a comes before b.
 template <typename T, typename Larger>
 class Largest {
  public:
   explicit Largest(std::size_t at_most, Larger larger = {})
       : at_most_(at_most), larger_(std::move(larger)) {}
 
-  // Gives back what there is no room for: this one, or a smaller one that was kept.
+  // Returns the item that there is no room for: this one or a smaller one that was kept.
   std::optional<T> add(T one) {
     std::optional<T> left;
     if (heap_.size() == at_most_) {
@@ -30,10 +30,10 @@ class Largest {
     return left;
   }
 
-  // The smallest of them; null while there is room for any.
+  // The smallest item kept; null while there is room for any.
   const T* least() const { return at_most_ && heap_.size() == at_most_ ? &heap_.front() : nullptr; }
 
-  // The largest first. Nothing is kept any more.
+  // Largest first. Leaves this empty.
   std::vector<T> take() {
     std::sort(heap_.begin(), heap_.end(), larger_);
     return std::exchange(heap_, {});

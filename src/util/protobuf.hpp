@@ -1,4 +1,4 @@
-// Messages in Protocol Buffers' wire format, field by field:
+// Writes messages in Protocol Buffers' wire format, field by field:
 // https://protobuf.dev/programming-guides/encoding/
 #pragma once
 
@@ -28,7 +28,7 @@ class ProtobufMessage {
 
   bool empty() const { return bytes_.empty(); }
   std::string_view bytes() const { return bytes_; }
-  void clear() { bytes_.clear(); }  // keeps the memory: one message serves for many
+  void clear() { bytes_.clear(); }  // keeps the memory, so one object can serve many messages
 
  private:
   enum WireType : std::uint8_t { VARINT = 0, FIXED64 = 1, DELIMITED = 2 };

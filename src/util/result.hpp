@@ -1,5 +1,5 @@
-// Result<T>: a value, or an Error that says what happened and what to do. For what can fail in
-// normal use (a file that is missing, a kernel that refuses); exceptions are for broken invariants.
+// Result<T>: a value, or an Error that says what happened and what to do. For failures in normal
+// use (a missing file, a kernel that refuses); exceptions are for broken invariants.
 #pragma once
 
 #include <string>

@@ -34,7 +34,7 @@ void write(Level level, std::string_view message) {
   if (level == Level::hint && g_quiet) return;
   std::string line = fmt::format("cudabpf: {}{}\n", prefix(level), printable(message));
   if (Screen* screen = g_screen) return screen->tell(line);
-  // One write, so that lines of several threads do not mix. Nothing can be done if stderr is gone.
+  // One write, so that threads' lines do not mix. If stderr is gone, nothing can be done.
   [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

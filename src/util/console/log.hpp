@@ -1,7 +1,7 @@
-// Messages to the user, on stderr. Four levels with a meaning:
-//   HINT     something that would serve the user better
+// Messages to the user, on stderr. The four levels mean:
+//   HINT     something would serve the user better
 //   WARNING  the answer may be poorer than asked for
-//   ERROR    this run cannot go on, or ended short
+//   ERROR    this run cannot go on, or ended early
 //   BUG      cudabpf itself is wrong; please report
 #pragma once
 
@@ -19,10 +19,10 @@ namespace cudabpf::log {
 
 enum class Level { hint, warning, error };
 
-// Where messages go as long as it is there, instead of straight to stderr.
+// While a screen is set, messages go there instead of straight to stderr.
 void set_screen(Screen* screen);
 void set_quiet(bool quiet);                         // drops hints
-void write(Level level, std::string_view message);  // made printable, on one line
+void write(Level level, std::string_view message);  // makes it printable, on one line
 
 template <typename... T>
 void hint(fmt::format_string<T...> format, T&&... args) {

@@ -21,10 +21,10 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t ROOM = 64 << 10;        // for what may be left out
+constexpr std::size_t ROOM = 64 << 10;        // for lines that may be left out
 constexpr std::size_t ALL_ROOM = 1024 << 10;  // for messages and the summary
 constexpr std::string_view ERASE = "\r\033[K";
-// A terminal that works takes the last lines in less.
+// A working terminal takes the last lines in less time.
 constexpr auto AFTER_A_SIGNAL = std::chrono::milliseconds(500),
                LOOK_EVERY = std::chrono::milliseconds(20);
 
@@ -33,11 +33,11 @@ void write_all(int fd, std::string_view text) {
     ssize_t written = ::write(fd, text.data(), text.size());
     if (written > 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (written < 0 && errno == EAGAIN) {  // somebody who shares it made it so
+    } else if (written < 0 && errno == EAGAIN) {  // another user of it made it non-blocking
       pollfd wait{fd, POLLOUT, 0};
       ::poll(&wait, 1, -1);
     } else if (written == 0 || errno != EINTR) {
-      return;  // it is closed or full: nothing can be done, and nobody told
+      return;  // it is closed or full: nothing can be done, and nobody can be told
     }
   }
 }
@@ -72,7 +72,7 @@ Screen::~Screen() {
   if (all_written())
     writer_.join();
   else
-    writer_.detach();  // the process's end ends it
+    writer_.detach();  // it ends with the process
 }
 
 bool Screen::all_written() {
@@ -109,7 +109,7 @@ void Screen::tell(std::string_view lines) {
 
 void Screen::set_status(std::string line) {
   if (!terminal_.is_terminal) return;
-  line.resize(bytes_of(line, terminal_.width - 1));  // in the last column it would wrap
+  line.resize(bytes_of(line, terminal_.width - 1));  // the last column would make it wrap
   {
     std::lock_guard lock(shared_->mutex);
     if (line == shared_->status) return;
@@ -120,8 +120,8 @@ void Screen::set_status(std::string line) {
 }
 
 void Screen::write_for(const std::shared_ptr<Shared>& shared) {
-  privileges::keep_only({});  // a thread's own: those of the main one are given up later
-  bool drawn = false;         // a status line, below which nothing stands
+  privileges::keep_only({});  // of this thread; the main thread gives its own up later
+  bool drawn = false;         // a status line, with nothing below it
   std::unique_lock lock(shared->mutex);
   for (;;) {
     shared->changed.wait(lock, [&] { return shared->has_something() || shared->over; });
@@ -131,8 +131,8 @@ void Screen::write_for(const std::shared_ptr<Shared>& shared) {
                            : std::string();
     text += std::exchange(shared->waiting, {});
     if (std::uint64_t left_out = std::exchange(shared->left_out, 0))
-      text += fmt::format("cudabpf: warning: {} more that could not be shown here\n",
-                          count_of(left_out, "message", "messages"));
+      text += fmt::format("cudabpf: warning: {} could not be shown here\n",
+                          count_of(left_out, "more message", "more messages"));
     if (!shared->status.empty()) text += fmt::format("\r{}\033[K", shared->status);
     drawn = !shared->status.empty();
     shared->redraw = false;

@@ -1,6 +1,6 @@
-// What people see while a trace is made: lines, and below them one that is redrawn in place, gone
-// at the end. A thread of its own writes it: a terminal may be stopped (Ctrl-S) and a pipe full,
-// and nobody who has something to say is to wait for them, least of all the ring's reader.
+// What people see during a trace: lines and, below them, a status line that is redrawn in place and
+// removed at the end. A thread of its own writes them, because a terminal may be stopped (Ctrl-S)
+// or a pipe full, and no other thread may wait for that, least of all the ring's reader.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +15,23 @@ namespace cudabpf {
 
 class Screen {
  public:
-  // While it lives, messages of log:: are told here; so there is one at a time. `hurry_fd` becomes
-  // readable when a signal has come, and nothing is to be waited for any more.
+  // While it lives, messages of log:: go here, so there is only one at a time. `hurry_fd` becomes
+  // readable once a signal has come and waiting should stop.
   explicit Screen(int fd, int hurry_fd = -1);
-  // When all is written, or will not be soon though a signal has come.
+  // Waits until everything is written, but only briefly once a signal has come.
   ~Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // None of these waits, and any thread may call them.
-  bool offer(std::string_view lines);  // false: too much waits already; it will not be shown
-  void tell(std::string_view lines);   // there is more room for these; what is left out is counted
+  // Any thread may call these; none of them waits.
+  bool offer(std::string_view lines);  // false: too much is waiting, so they will not be shown
+  void tell(std::string_view lines);   // has more room; counts what it leaves out
   void set_status(std::string line);   // empty: none. It is cut to the terminal's width
 
   const Terminal& terminal() const { return terminal_; }
 
  private:
-  struct Shared;  // with the writer, which may outlive this where a terminal stays stopped
+  struct Shared;  // with the writer, which may outlive this if a terminal stays stopped
   static void write_for(const std::shared_ptr<Shared>& shared);
   bool all_written();
 

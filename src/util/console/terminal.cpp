@@ -22,7 +22,7 @@ unsigned columns_of(int fd) {
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-// Three digits that matter.
+// Three significant digits.
 std::string scaled(double value, const char* unit) {
   int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
   return fmt::format("{:.{}f} {}", value, decimals, unit);

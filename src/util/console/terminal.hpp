@@ -1,5 +1,5 @@
-// What is at the other end of a descriptor: how wide it is, whether it takes colour; and numbers as
-// people read them.
+// What is at the other end of a descriptor: how wide it is and whether it takes colour. And numbers
+// as people read them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ Terminal terminal_of(int fd);
 
 std::string with_commas(std::uint64_t number);  // "1,204,331"
 std::string count_of(std::uint64_t count, std::string_view one, std::string_view many);
-std::string human_count(std::uint64_t number);  // the same, "1.20 G" where that grows too long
+std::string human_count(std::uint64_t number);  // the same, or "1.20 G" if that is too long
 std::string human_bytes(std::uint64_t bytes);   // "1.20 GiB"
 std::string between_gpus(std::int64_t source, std::int64_t destination);  // of a copy
 std::string human_time(std::uint64_t ns);                                 // "3.40 ms", "27:57 min"

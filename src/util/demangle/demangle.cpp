@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t MAX_MANGLED = 16u << 10;
 constexpr std::size_t MAX_GROWTH = 64u << 20;
 
-// Longest first, where one begins with another.
+// An operator stands before those that it begins with.
 constexpr std::array<std::string_view, 43> OPERATORS = {
     "<=>", "->*", "<<=", ">>=", "()", "[]", "<<",   ">>",     "<=",        ">=",  "==",
     "!=",  "&&",  "||",  "++",  "--", "+=", "-=",   "*=",     "/=",        "%=",  "^=",
@@ -29,9 +29,9 @@ bool is_word(char c) {
          c == '$' || (c & 0x80) != 0;
 }
 
-// Where the bracket that opens at `begin` closes: one past it, or npos.
+// One past the bracket that closes the one at `begin`, or npos.
 std::size_t end_of_bracket(std::string_view text, std::size_t begin) {
-  std::string open;  // the brackets that wait to be closed
+  std::string open;  // brackets not closed yet
   for (std::size_t i = begin; i < text.size(); i++) {
     char c = text[i], before = i > 0 ? text[i - 1] : '\0';
     switch (c) {
@@ -41,7 +41,7 @@ std::size_t end_of_bracket(std::string_view text, std::size_t begin) {
         open += c;
         break;
       case '<':
-        // In parentheses, "(a)<(b)" compares; a template's name stands right before its '<'.
+        // "(a)<(b)" in parentheses is a comparison; a template's name directly precedes its '<'.
         if (i == begin || is_word(before) || before == '}' || before == ' ') open += c;
         break;
       case '>':
@@ -67,7 +67,7 @@ std::size_t end_of_bracket(std::string_view text, std::size_t begin) {
 // One part of a qualified name.
 struct Part {
   std::string name = {};                // without template arguments and parameters
-  std::string_view template_args = {};  // with the brackets
+  std::string_view template_args = {};  // including the brackets
   bool lambda = false;
 
   bool is_call() const { return name == "operator()" || name == "_FUN"; }
@@ -76,16 +76,16 @@ struct Part {
   }
 };
 
-// Reads a demangled name from its left. What it has gathered before a blank is a return type, and
-// is dropped; what is left at the parameter list, or at the end, is the name.
+// Reads a demangled name from the left. What comes before a blank is a return type and is dropped;
+// what remains at the parameter list or at the end is the name.
 class Signature {
  public:
   explicit Signature(std::string_view text) : text_(text) {}
 
-  // Empty if the text is no signature.
+  // Empty if the text is not a signature.
   std::string short_name() { return read() ? compose() + clones() : std::string{}; }
 
-  // Those of the name's last part, without the brackets.
+  // Of the name's last part, without the brackets.
   std::string_view template_args() {
     if (!read() || parts_.back().template_args.size() < 2) return {};
     std::string_view args = parts_.back().template_args;
@@ -186,7 +186,7 @@ class Signature {
       parts_.clear();
       return true;
     }
-    // Parameters: of the function itself, or of one that something is local to.
+    // Parameters of the function itself, or of one that encloses a local name.
     std::size_t after = at_;
     for (std::string_view word : {" const", " volatile", " &&", " &"}) {
       if (text_.substr(after).starts_with(word)) after += word.size();
@@ -207,7 +207,7 @@ class Signature {
       if (starts(" <")) at_++;  // "operator< <int>"
       return true;
     }
-    // A conversion: a type up to the parameters. Also "operator delete", "operator co_await".
+    // A conversion: its type ends at the parameters. Also "operator delete", "operator co_await".
     while (at_ < text_.size() && text_[at_] != '(') {
       if (text_[at_] == '<') {
         if (!skip_bracket(current_.template_args)) return false;
@@ -233,7 +233,7 @@ class Signature {
     current_ = {};
   }
 
-  // The last part; an operator with its class; a lambda with the function it stands in.
+  // The last part; an operator with its class; a lambda with its enclosing function.
   std::string compose() {
     if (parts_.size() > 1 && parts_.back().is_call() && parts_[parts_.size() - 2].lambda) {
       parts_.pop_back();
@@ -242,7 +242,7 @@ class Signature {
     std::string name = parts_.back().name;
     bool needs_scope = parts_.back().lambda || parts_.back().is_operator();
     for (std::size_t i = parts_.size() - 1; needs_scope && i-- > 0;) {
-      // The call operator of a lambda says nothing beside the lambda.
+      // A lambda's call operator adds nothing to the lambda.
       if (parts_[i].is_call() && i > 0 && parts_[i - 1].lambda) continue;
       name.insert(0, parts_[i].name + "::");
       needs_scope = parts_[i].lambda;
@@ -250,7 +250,7 @@ class Signature {
     return name;
   }
 
-  // cutlass::Kernel2<cutlass_80_wmma_...>: the one argument is the kernel's real name.
+  // cutlass::Kernel2<cutlass_80_wmma_...>: the only argument is the kernel's real name.
   std::string cutlass_name() const {
     const Part& last = parts_.back();
     if (parts_.front().name != "cutlass") return {};
@@ -276,13 +276,13 @@ class Signature {
   std::string_view text_;
   std::size_t at_ = 0;
   bool done_ = false;    // the parameters have been read
-  bool inside_ = false;  // text_ is the inside of a function pointer's parentheses
+  bool inside_ = false;  // text_ is what stands in a function pointer's parentheses
   std::vector<Part> parts_;
   Part current_;
 };
 
-// The most that the C++ library's demangler could make of a name: each reference to an earlier part
-// ("S_", "T0_") may repeat all that stands before it.
+// Whether the C++ library's demangler could make too much of a name: each reference to an earlier
+// part ("S_", "T0_") may repeat everything before it.
 bool may_grow_beyond_bounds(std::string_view mangled) {
   std::size_t bound = mangled.size();
   for (std::size_t i = 0; i + 1 < mangled.size() && bound <= MAX_GROWTH; i++) {
@@ -307,7 +307,7 @@ std::string short_mangled_name(std::string_view mangled) {
     if (length == 0 || length > mangled.size() - at) break;
     last = mangled.substr(at, length);
     at += length;
-    if (!nested) break;  // what follows are the parameters
+    if (!nested) break;  // the parameters follow
     if (at < mangled.size() && mangled[at] == 'L') at++;
   }
   return std::string(last);

@@ -141,7 +141,7 @@ Name Reader::nested_name(bool of_function) {
         std::size_t scope = found.last.rfind("::");
         if (scope != found.last.npos) found.last.erase(0, scope + 2);
       }
-      continue;  // what is referred to is kept already
+      continue;  // what it refers to is kept already
     } else if (peek() == 'T') {
       at_++;
       found = {.text = template_parameter(index()).text()};
@@ -159,7 +159,7 @@ Name Reader::nested_name(bool of_function) {
 }
 
 Name Reader::local_name(bool of_function) {
-  // As part of a type, it is a world of its own: its T_ are its own function's.
+  // A local name within a type starts afresh: its T_ refer to its own function's arguments.
   std::vector<Argument> outer_arguments = std::exchange(arguments_, {});
   int outer_scope = std::exchange(scope_, ++scopes_);
   bool outer_lambda = std::exchange(in_lambda_, false);

@@ -11,26 +11,26 @@
 namespace cudabpf::itanium {
 
 constexpr std::size_t MAX_TEXT = 64u << 10;  // of one name or type
-constexpr std::size_t MAX_MADE = 32u << 20;  // of all together, with what is made on the way
+constexpr std::size_t MAX_MADE = 32u << 20;  // of all together, intermediate ones included
 constexpr std::size_t MAX_TYPES = 20'000;
 constexpr int MAX_DEPTH = 200;
 
-// What a code of the mangling stands for.
+// A code of the mangling and the text it stands for.
 struct Code {
   std::string_view code, text;
 };
 
-// A type as text, with the place where a declarator goes: "int (*" ")(char)".
+// A type as text, split where a declarator goes: "int (*" ")(char)".
 struct Type {
   enum Kind { plain, function, array, nothing };  // nothing: an empty pack
 
   std::string left = {}, right = {};
   Kind kind = plain;
-  // What T_ stands for depends on where it is read. What was made with it is kept with the scope
-  // that it belongs to; T_ itself also with its number, as it can be read anew.
+  // What T_ stands for depends on where it is read. A type made from it is kept with the scope that
+  // it belongs to, and T_ itself also with its number, so that it can be resolved again.
   int scope = 0;
   std::optional<std::size_t> parameter = {};
-  bool of_element = false;  // made for one element of a pack: not what it would be for another
+  bool of_element = false;  // made for one element of a pack; another's would differ
 
   std::string text() const { return left + (kind == plain ? "" : " ") + right; }
   std::size_t size() const { return left.size() + right.size(); }
@@ -40,14 +40,14 @@ struct Name {
   std::string text = {};
   std::string last = {};         // its last part, without template arguments
   std::string qualifiers = {};   // " const" of a member function
-  bool template_args = false;    // it ends with some, so a function's return type follows
+  bool template_args = false;    // it ends with them, so a function's return type follows
   bool returns_nothing = false;  // a constructor, destructor or conversion has no return type
 };
 
 using Types = std::vector<Type>;
 
 struct Argument {
-  Types types = {};  // one, or as many as a pack has elements
+  Types types = {};  // one, or one per element of a pack
   bool pack = false;
 };
 
@@ -59,8 +59,8 @@ struct Pack {
 
 std::string join(const Types& types);  // with commas
 
-// Reads the name from left to right and builds text as it goes. Whatever goes wrong sets failed_,
-// after which nothing is read any more.
+// Reads the name from left to right and builds text as it goes. Any error sets failed_, after which
+// nothing more is read.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -92,14 +92,13 @@ class Reader {
     if (!failed_) kept_.push_back(std::move(type));
   }
   void keep(const Name& name) { keep(Type{name.text}); }
-  // Whatever is made is made of types and names, so these bound it all.
+  // Everything is made of types and names, so bounding these bounds it all.
   void charge(std::size_t size) {
     made_bytes_ += size;
     if (size > MAX_TEXT || made_bytes_ > MAX_MADE) fail();
   }
 
-  // A function with its parameters, or a variable. Without its return type where it is but the
-  // scope of something local.
+  // A function with its parameters, or a variable. A mere scope has no return type.
   std::string encoding(bool is_scope = false);
   Types types_until_end();
 
@@ -113,13 +112,13 @@ class Reader {
   void add_template_args(Name& name, bool of_function);
   Argument template_argument();
 
-  // "Li4E" is 4, "Lm1E" 1ul, "LN2ns4EnumE2E" (ns::Enum)2. Functions are what no kernel is given.
+  // "Li4E" is 4, "Lm1E" 1ul, "LN2ns4EnumE2E" (ns::Enum)2. Kernels are never given functions.
   Type literal();
 
-  // T_ of a pack stands for the element that the expansion around it is at.
+  // If T_ is a pack, it stands for the current element of the enclosing expansion.
   Type template_parameter(std::size_t which);
 
-  // The pattern is read once for each element, and once if there is none.
+  // Reads the pattern once for each element, and once if there is none.
   Type pack_expansion();
   Type substitution();
   std::string read_qualifiers();
@@ -134,7 +133,7 @@ class Reader {
   Type array_type();
   Type member_pointer();
 
-  // Bounds the recursion: one on the stack of each function that others come back to.
+  // Bounds the recursion: every function that others recurse through has one on its stack.
   class Nesting {
    public:
     explicit Nesting(Reader& reader) : reader_(reader) {
@@ -155,10 +154,10 @@ class Reader {
   std::size_t types_ = 0, made_bytes_ = 0;
   Types kept_;                       // what S_, S0_, S1_... refer to
   std::vector<Argument> arguments_;  // what T_, T0_... refer to
-  int scope_ = 1, scopes_ = 1;       // which arguments these are; how many there have been
+  int scope_ = 1, scopes_ = 1;       // the scope of these arguments; how many there have been
   bool depends_ = false;             // T_ is part of the type being read
   Pack* pack_ = nullptr;             // the pack expansion being read
-  bool in_lambda_ = false;           // reading its parameters, whose T_ is an "auto"
+  bool in_lambda_ = false;           // reading a lambda's parameters, whose T_ is an "auto"
 };
 
 }  // namespace cudabpf::itanium

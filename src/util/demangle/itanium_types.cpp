@@ -22,7 +22,7 @@ constexpr Code STANDARD[] = {
     {"Si", "std::istream"},   {"So", "std::ostream"},      {"Sd", "std::iostream"},
 };
 constexpr Code QUALIFIERS[] = {{"r", " restrict"}, {"V", " volatile"}, {"K", " const"}};
-// The types whose literals are written with a suffix alone; of others, the type stands before.
+// The types whose literals take only a suffix; other literals have their type in front.
 constexpr Code SUFFIXES[] = {
     {"int", ""},         {"unsigned int", "u"},         {"long", "l"}, {"unsigned long", "ul"},
     {"long long", "ll"}, {"unsigned long long", "ull"},
@@ -41,7 +41,7 @@ std::string join(const Types& types) {
 }
 
 void Reader::add_template_args(Name& name, bool of_function) {
-  // In a function's own arguments, T_ would refer to what is only being read.
+  // In a function's own arguments, T_ would refer to what is still being read.
   if (of_function) arguments_.clear();
   std::vector<Argument> arguments;
   Types flat;
@@ -139,7 +139,7 @@ Type Reader::substitution() {
   }
   expect("S");
   std::size_t which = index(true);
-  // What was kept of one element of a pack would be wrong for another.
+  // What was kept for one element of a pack would be wrong for another.
   if (failed_ || which >= kept_.size() || kept_[which].of_element) {
     fail();
     return {};
@@ -234,7 +234,7 @@ Type Reader::plain_type() {
       made = {name(false).text};
       break;
   }
-  if (!parameter) made.parameter.reset();  // it is made from one, but is none
+  if (!parameter) made.parameter.reset();  // it is made from one, but is not one itself
   keep(made);
   return made;
 }
@@ -250,7 +250,7 @@ Type Reader::qualified_type() {
   bool of_function = peek() == 'F';
   Type made = of_function ? function_type() : type();
   if (made.kind == Type::nothing) return made;
-  // A member function's qualifiers stand behind its parameters.
+  // A member function's qualifiers follow its parameters.
   std::string& where = of_function ? made.right : made.left;
   if (!where.ends_with(qualifiers)) where += qualifiers;  // T_ may be const already
   return made;
@@ -262,7 +262,7 @@ Type Reader::declared(std::string_view symbol, Type to) {
     std::string_view gap = to.kind == Type::array ? " " : "";
     return {to.left + " (" + std::string(symbol), fmt::format("){}{}", gap, to.right)};
   }
-  // A reference to a reference is the one or the other: with "&" in either, it is "&".
+  // References collapse: if either is "&", the result is "&".
   if (symbol.starts_with('&') && to.left.ends_with('&')) {
     if (symbol == "&" && to.left.ends_with("&&")) to.left.pop_back();
     return to;

@@ -14,19 +14,19 @@ namespace cudabpf::elf {
 
 namespace {
 
-// No linker makes a library with more; without limits, a hostile one makes each look-up long.
+// No linker makes a library with more. Without limits, a hostile one would slow down every look-up.
 constexpr std::size_t MAX_SEGMENTS = 256;
 constexpr std::uint64_t MAX_NOTES = 64 << 10;
 constexpr std::uint64_t MAX_DYNAMIC = 4096;
 constexpr std::uint64_t MAX_SECTIONS = 64 << 10;
 constexpr std::uint64_t MAX_SYMBOLS = 256 << 10;
 constexpr std::uint64_t MAX_STRINGS = 32 << 20;
-constexpr std::uint64_t MAX_NAMES = 16 << 20;  // of all functions, in bytes
+constexpr std::uint64_t MAX_NAMES = 16 << 20;  // bytes, of all functions together
 
 constexpr std::string_view GNU("GNU\0", 4);
 constexpr std::string_view READS = "; only 64-bit little-endian ELF files can be traced";
 
-// What a file that begins with this and is not ELF seems to be.
+// What a file that is not ELF seems to be, judging by its start.
 std::string_view guess_kind(std::string_view text) {
   struct Magic {
     std::string_view start, kind;
@@ -97,7 +97,7 @@ std::string Image::read_text(std::uint64_t offset, std::uint64_t size) const {
   return source_->read(offset, std::as_writable_bytes(std::span(text))) ? text : std::string{};
 }
 
-// Empty if there is none that ends within the table.
+// Empty if no string there ends within the table.
 std::string_view Image::string_at(std::uint64_t index) const {
   if (index >= strings_.size()) return {};
   std::string_view rest = std::string_view(strings_).substr(index, MAX_NAME + 1);
@@ -112,8 +112,8 @@ const Image::Segment* Image::segment_of(std::uint64_t address) const {
   return nullptr;
 }
 
-// Fills an Image from the file's headers. Functions that return text return why they found
-// nothing, or nothing if all is well.
+// Fills an Image from the file's headers. Functions that return text say why they failed, or return
+// an empty text.
 class Parser {
  public:
   Parser(Image& image, const Elf64_Ehdr& header) : image_(image), header_(header) {}
@@ -121,8 +121,8 @@ class Parser {
   std::string run() {
     if (std::string problem = read_segments(); !problem.empty()) return problem;
     read_dynamic();
-    // Section headers tell the number of symbols outright, but strippers and packers remove them
-    // or leave them dangling. What the loader uses is always there.
+    // Section headers give the number of symbols directly, but strippers and packers remove them or
+    // leave them dangling. What the loader uses is always there.
     std::string sections = find_symbols_by_sections();
     if (!sections.empty() && !find_symbols_by_dynamic()) {
       return sections + ", and its dynamic section names no symbols either";
@@ -233,7 +233,7 @@ class Parser {
   std::string find_symbols_by_sections() {
     if (header_.e_shoff == 0) return "stripped of its section headers";
     Elf64_Shdr section{};
-    // The header counts 16 bits of sections; beyond that, the first section's size is the count.
+    // The header's count has only 16 bits; beyond that, the first section's size is the count.
     std::uint64_t count = header_.e_shnum;
     if (count == 0 && image_.read(header_.e_shoff, section)) count = section.sh_size;
     if (header_.e_shentsize != sizeof section || count > MAX_SECTIONS ||
@@ -247,7 +247,7 @@ class Parser {
                    image_.contains(section.sh_offset, section.sh_size) &&
                    read_section(section.sh_link, count, strings) && strings.sh_type == SHT_STRTAB &&
                    image_.contains(strings.sh_offset, strings.sh_size);
-      // Where the loader looks elsewhere, it is right and the section headers are not.
+      // If the loader looks elsewhere, it is right and the section headers are wrong.
       std::optional<std::uint64_t> loaded = offset_of(tags_.symbols);
       if (!sound || (loaded && *loaded != section.sh_offset)) return "corrupt section headers";
       symbols_ = {section.sh_offset, section.sh_size / sizeof(Elf64_Sym) * sizeof(Elf64_Sym)};
@@ -271,7 +271,7 @@ class Parser {
     return true;
   }
 
-  // Both hash tables index the symbols, so the number of these follows from them; 0 if it does not.
+  // Both kinds of hash table index the symbols, so either gives their number; 0 if it cannot.
   std::uint64_t count_by_hash() const {
     struct {
       std::uint32_t buckets, chains;
@@ -297,8 +297,8 @@ class Parser {
       last = std::max(last, symbol);
     }
     if (last < table.first_symbol) return table.first_symbol;  // it exports nothing
-    if (last > MAX_SYMBOLS) return last;                       // which is refused
-    // A bucket's symbols follow each other; the last one's hash has its lowest bit set.
+    if (last > MAX_SYMBOLS) return last;                       // the caller refuses it
+    // A bucket's symbols are consecutive; the last one's hash has its lowest bit set.
     for (std::uint64_t symbol = last;; symbol++) {
       if (symbol > MAX_SYMBOLS) return symbol;
       std::uint32_t hash = 0;
@@ -318,7 +318,7 @@ Result<Image> Image::parse(std::shared_ptr<const Source> source) {
     return Error{std::move(what), std::move(hint)};
   };
   Image image(std::move(source));
-  constexpr std::uint64_t START = 4096;  // enough to guess by
+  constexpr std::uint64_t START = 4096;  // enough for a guess
   std::string start = image.read_text(0, std::min(image.source_->size(), START));
   if (!start.starts_with(ELFMAG)) {
     std::string_view kind = guess_kind(start);

@@ -1,9 +1,8 @@
 // Shared libraries as files: which functions they export, and where a uprobe on each goes.
 //
-// The bytes may come from any process's file system, so they are hostile: every read is checked
-// against the image, and work and memory are bounded, also by fixed limits far above what any
-// linker makes: a sparse file may claim to be as large as it likes. Those of strangers are read in
-// a process of its own (util/elf/elf_reader.hpp).
+// The bytes may come from any process's file system, so they are hostile. Every read is checked
+// against the image. Fixed limits far above what any linker makes bound work and memory: a sparse
+// file may claim any size. Another process reads strangers' files (util/elf/elf_reader.hpp).
 #pragma once
 
 #include <cstddef>
@@ -31,23 +30,23 @@ class Source {
   explicit Source(std::uint64_t size) : size_(size) {}
   virtual ~Source() = default;
   std::uint64_t size() const { return size_; }
-  // All of what is asked for, or false: it ends before, or was cut short meanwhile.
+  // Reads all of it, or returns false: the file ends earlier or has been cut short.
   virtual bool read(std::uint64_t offset, std::span<std::byte> out) const = 0;
 
  private:
   std::uint64_t size_;
 };
 std::shared_ptr<const Source> bytes_in_memory(std::span<const std::byte> bytes);  // a view
-// By pread, never mapped: whoever may cut a mapped file short ends those who look at it.
+// By pread, never mapped: whoever can truncate a mapped file can kill its readers.
 std::shared_ptr<const Source> bytes_of_file(int fd, std::uint64_t size);
 
 struct Function {
   std::string name;           // without a version suffix
   std::uint64_t address = 0;  // the symbol's value: an address relative to the library's load base
-  std::uint64_t offset = 0;   // where its first byte lies in the file: what a uprobe wants
-  std::uint64_t size = 0;     // 0 where the symbol does not say
+  std::uint64_t offset = 0;   // of its first byte in the file, where a uprobe goes
+  std::uint64_t size = 0;     // 0 if the symbol does not say
   bool weak = false;
-  bool ifunc = false;  // the address is the resolver's, not that of the code which runs
+  bool ifunc = false;  // the address is the resolver's, not that of the code that runs
 };
 
 // A 64-bit little-endian executable or shared library.
@@ -55,15 +54,15 @@ class Image {
  public:
   // Refuses everything else with a message that says what the file seems to be.
   static Result<Image> parse(std::shared_ptr<const Source> source);
-  static Result<Image> open(const Fd& fd);  // which the image needs no longer than it is there
+  static Result<Image> open(const Fd& fd);  // the image does not need `fd` afterwards
 
   Machine machine() const { return machine_; }
   const std::string& build_id() const { return build_id_; }  // lower-case hex; empty if none
   const std::string& soname() const { return soname_; }      // empty if none
 
-  // The functions that the dynamic symbol table exports and whose names begin with `prefix`, in
-  // the table's order. Two names, or two versions of a name, may share an offset. Names that add
-  // up to more than the file come from no linker: those from there on are counted in `left_out`.
+  // The functions in the dynamic symbol table whose names begin with `prefix`, in the table's
+  // order. Two names, or two versions of a name, may share an offset. No linker makes names that
+  // add up to more than the file: from there on they are only counted, in `left_out`.
   std::vector<Function> functions(std::string_view prefix, std::uint64_t* left_out = nullptr) const;
 
   // The first bytes of a function's code: fewer than `count` at the end of its segment.
@@ -72,7 +71,7 @@ class Image {
  private:
   friend class Parser;
   struct Segment {
-    std::uint64_t offset = 0, address = 0, size = 0;  // size: of what the file holds of it
+    std::uint64_t offset = 0, address = 0, size = 0;  // size: of the part that is in the file
     bool executable = false;
   };
   struct Extent {

@@ -16,7 +16,7 @@ bool is_alphanumeric(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Made of letters, digits and these.
+// Made of letters, digits and `others`.
 bool is_plain(std::string_view text, std::string_view others) {
   return std::all_of(text.begin(), text.end(),
                      [&](char c) { return is_alphanumeric(c) || others.find(c) != others.npos; });

@@ -1,4 +1,4 @@
-// What is wanted of a library's file, and how one process tells another.
+// What is wanted from a library's file, and how one process sends it to another.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace cudabpf::elf {
 struct Contents {
   Machine machine = Machine::x86_64;
   std::string build_id;
-  std::string soname;  // empty: none, or none that a linker would be given
+  std::string soname;  // empty: none, or not one that anybody would give a linker
   std::vector<Function> functions;
-  // Those that do not begin with push %rbp, if that was asked; only on x86-64.
+  // Functions that do not begin with push %rbp, if Wanted asks for them; only on x86-64.
   std::uint64_t other_prologues = 0;
-  std::uint64_t left_out = 0;  // functions with names that no compiler makes, or too many
+  std::uint64_t left_out = 0;  // functions that are too many, or have names that no compiler makes
 };
 
 struct Wanted {
@@ -30,8 +30,8 @@ Result<Contents> contents_of(const Image& image, const Wanted& wanted);
 
 constexpr std::size_t MAX_ANSWER = 32 << 20;
 std::string encode(const Result<Contents>& contents);
-// Believes nothing: the bytes may be made by whoever has taken over the process that sends them.
-// The worst that they can do is to say something else of the file than is true.
+// Trusts nothing: whoever has taken over the sending process may have made the bytes. The worst
+// that they can do is to lie about the file.
 Result<Contents> decode(std::string_view answer, std::uint64_t file_size);
 
 }  // namespace cudabpf::elf

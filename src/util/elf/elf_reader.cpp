@@ -19,14 +19,14 @@ namespace cudabpf::elf {
 
 namespace {
 
-// The server's only descriptor, and those that a request brings.
+// The server's only descriptor besides those that a request brings.
 constexpr int SOCKET = 0;
 struct Request {
   Wanted wanted;
   Fd file, answer;
 };
 
-// A message with two descriptors beside it.
+// Room for the two descriptors that come with a message.
 union Control {
   cmsghdr alignment;
   char bytes[CMSG_SPACE(2 * sizeof(int))];
@@ -49,7 +49,7 @@ bool send_request(int socket, const Wanted& wanted, int file, int answer) {
   return sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof wanted);
 }
 
-// False: nobody will ask again.
+// False: no more requests will come.
 bool receive_request(Request& request) {
   Control control{};
   iovec part{&request.wanted, sizeof request.wanted};
@@ -88,7 +88,7 @@ bool receive_request(Request& request) {
 
 [[noreturn]] void serve(int socket, pid_t parent, Reader::Work work,
                         const sandbox::Limits& limits) {
-  // It ends when its parent does: by a signal, or by the socket's other end that is closed.
+  // It ends with its parent: by a signal, or because the socket's other end is closed.
   sigset_t all;
   sigfillset(&all);
   bool ready = sigprocmask(SIG_SETMASK, &all, nullptr) == 0 &&
@@ -98,7 +98,7 @@ bool receive_request(Request& request) {
   if (!ready) _exit(1);
   setsid();
   prctl(PR_SET_NAME, "cudabpf-reading");
-  std::signal(SIGCHLD, SIG_IGN);  // nobody asks how children end
+  std::signal(SIGCHLD, SIG_IGN);  // nobody waits for children
   for (;;) {
     Request request;
     if (!receive_request(request)) _exit(0);
@@ -131,7 +131,7 @@ Result<Reader> Reader::start(const sandbox::Limits& limits, Work work) {
 
 Reader::~Reader() {
   if (!server_.socket) return;
-  server_.socket.reset();  // which ends it, also where this program may signal it no more
+  server_.socket.reset();  // ends the server even if this program may no longer signal it
   bool killed = kill(server_.pid, SIGKILL) == 0;
   waitpid(server_.pid, nullptr, killed ? 0 : WNOHANG);
 }
@@ -149,7 +149,7 @@ Result<Contents> Reader::read(const Fd& file, const Wanted& wanted) const {
                  "something killed it; start cudabpf again"};
   writing.reset();
 
-  constexpr auto SLACK = std::chrono::milliseconds(100);  // the child ends itself first
+  constexpr auto SLACK = std::chrono::milliseconds(100);  // so that the child ends itself first
   auto give_up = Clock::now() + limits_.wall + SLACK;
   std::string answer;
   std::array<char, 65536> buffer;

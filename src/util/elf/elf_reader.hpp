@@ -1,9 +1,9 @@
-// Reads library files of strangers in a process that has no rights, so that whatever a file does to
-// the parser ends there.
+// Reads strangers' library files in a process without rights, so that whatever a file does to the
+// parser stays there.
 //
-// A server is forked before this program has threads, programs in the kernel or descriptors worth
-// anything. For each file it forks a child, which enters a sandbox (util/system/sandbox.hpp), reads
-// that one file and answers through a pipe: so no file can spoil what is said of another.
+// A server is forked before this program has threads, BPF programs or descriptors worth stealing.
+// For each file it forks a child, which enters a sandbox (util/system/sandbox.hpp), reads that one
+// file and answers through a pipe, so no file can spoil another's answer.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@ namespace cudabpf::elf {
 
 class Reader {
  public:
-  // What the child runs: the answer, encoded. (Tests have others.)
+  // What the child runs; returns the encoded answer. (Tests pass others.)
   using Work = std::string (*)(int file, std::uint64_t size, const Wanted& wanted);
 
   static Result<Reader> start(const sandbox::Limits& limits = {}, Work work = read_contents);
@@ -28,14 +28,14 @@ class Reader {
   Reader& operator=(Reader&&) = delete;
   ~Reader();
 
-  // Waits for the answer, for as long as the limits let. A crash of the parser, nonsense and too
-  // much work are errors like those of a file that is none.
+  // Waits for the answer for as long as the limits allow. If the parser crashes, works too long or
+  // answers nonsense, the error is like that for a file that is not a library.
   Result<Contents> read(const Fd& file, const Wanted& wanted) const;
 
   pid_t pid() const { return server_.pid; }
 
  private:
-  struct Server {  // moves as a descriptor does
+  struct Server {  // moves like a descriptor
     pid_t pid = -1;
     Fd socket;
   };

@@ -1,4 +1,4 @@
-// Where the bytes of a library come from: memory, or a file.
+// Where a library's bytes come from: memory or a file.
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class FileSource : public Source {
   bool read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (offset > size() || out.size() > size() - offset) return false;
     if (out.size() > sizeof page_) return fill(offset, out) == out.size();
-    // Headers are read one after the other.
+    // Headers are read one after the other, so one page serves several.
     if (offset < page_at_ || offset + out.size() > page_at_ + page_size_) {
       page_at_ = offset;
       page_size_ = fill(offset, page_);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<std::string_view, 9> EIGHTHS = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
-// How many of `steps` the value fills.
+// How many of `steps` the value fills; at least one unless it is 0.
 std::size_t filled(std::uint64_t value, std::uint64_t most, std::size_t steps) {
   if (!value || !most) return 0;
   double part = static_cast<double>(value) / static_cast<double>(most);
@@ -37,7 +37,7 @@ std::vector<std::uint64_t> multiples(std::uint64_t step, std::uint64_t from, std
   if (mark < from) mark += step;
   for (; mark <= to; mark += step) {
     marks.push_back(mark);
-    if (to - mark < step) break;  // the largest numbers must not wrap around
+    if (to - mark < step) break;  // so that the largest numbers do not wrap around
   }
   return marks;
 }

@@ -9,7 +9,7 @@ namespace cudabpf {
 namespace {
 constexpr std::size_t MIN_NAME = 21;
 constexpr unsigned COLUMN = 11;   // of figures
-constexpr std::size_t TERM = 18;  // what is behind a word begins there
+constexpr std::size_t TERM = 18;  // where the text after a term's word begins
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 }  // namespace

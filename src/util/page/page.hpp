@@ -1,4 +1,4 @@
-// Tables and paragraphs for a terminal: names to the left, figures to the right.
+// Tables and paragraphs for a terminal: names on the left, figures on the right.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,9 @@ class Page {
 
   explicit Page(const Terminal& terminal, unsigned max_width = MAX_WIDTH);
 
-  // Whatever text is given here is made printable, but for that of painted(). Blanks at its end are
-  // left out.
+  // All functions but painted() make their text printable. Blanks at a line's end are dropped.
   void line(std::string_view text);
-  // Lines with colours, of which every piece of foreign text is printable already.
+  // Lines with colours; the caller has made all foreign text in them printable.
   void painted(std::string_view text) {
     (text_ += text.substr(0, text.find_last_not_of(' ') + 1)) += '\n';
   }
@@ -31,19 +30,19 @@ class Page {
   void heading(std::string_view name, std::initializer_list<std::string_view> columns = {}) {
     heading(name, std::span(columns.begin(), columns.size()));
   }
-  // What is too long for its place is cut.
+  // A name that is too long for its place is cut.
   void row(const std::string& name, std::span<const std::string> figures);
   void row(const std::string& name, std::initializer_list<std::string> figures) {
     row(name, std::span(figures.begin(), figures.size()));
   }
-  // Text that is broken between words, each line after `indent` blanks.
+  // Text broken between words, each line indented by `indent` blanks.
   void paragraph(std::string_view text, std::size_t indent);
-  // A paragraph behind a word that says what it is about.
+  // A paragraph after a word that says what it is about.
   void term(std::string_view word, std::string_view text);
 
-  // A table had no room for that column.
+  // A table had no room for this column.
   void leave_out(std::string_view column);
-  // Which those were, and how to see them.
+  // Says which columns were left out and how to see them.
   void say_left_out();
 
   unsigned width() const { return width_; }
@@ -58,7 +57,7 @@ class Page {
   bool color_;
   std::size_t columns_ = 0;
   std::string text_;
-  std::vector<std::string> left_out_;  // names of columns, in the order in which they were missed
+  std::vector<std::string> left_out_;  // names of columns, in the order in which they were left out
 };
 
 std::string figure_or_blank(std::uint64_t count);

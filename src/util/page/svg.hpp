@@ -14,7 +14,7 @@ class Svg {
 
   Svg(double width, double height, std::string_view title);
 
-  // What `tooltip` says is shown where the mouse rests; empty: nothing.
+  // `tooltip` is shown while the mouse rests on the shape; empty: nothing is.
   void rect(double x, double y, double width, double height, std::string_view fill,
             std::string_view tooltip = {});
   void line(double x1, double y1, double x2, double y2, std::string_view stroke, double width = 1);
@@ -24,12 +24,12 @@ class Svg {
   void text(double x, double y, std::string_view text, double size = 12,
             Anchor anchor = Anchor::start, std::string_view fill = "#222222");
 
-  // How so long a text is anchored at `x` without being cut off at the edge of the picture.
+  // The anchor at `x` with which the text is not cut off at the picture's edge.
   Anchor fitting(double x, std::string_view text, double size) const;
 
   std::string take();
 
-  // Text of anybody's making as XML takes it.
+  // Foreign text as valid XML.
   static std::string escaped(std::string_view text);
 
  private:

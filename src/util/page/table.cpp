@@ -7,7 +7,7 @@ namespace cudabpf {
 namespace {
 
 constexpr std::size_t INDENT = 2, GAP = 2;
-constexpr std::size_t MIN_TEXT = 12;  // what text is cut to at most
+constexpr std::size_t MIN_TEXT = 12;  // text is never cut to less
 
 std::string padded(const std::string& text, std::size_t width, bool to_left) {
   std::string blanks(width - std::min(width, width_of(text)), ' ');
@@ -18,7 +18,7 @@ void add_line(std::string& line, const std::string& cell, std::size_t width, boo
   line += std::string(GAP, ' ') + padded(cell, width, to_left);
 }
 
-// What names differ in is often their end, or, where there are template arguments, those.
+// Names often differ only at their end or, if they have template arguments, in those.
 std::string cut_name(const std::string& name, std::size_t width) {
   constexpr std::size_t FUNCTION_ROOM = 12;
   std::size_t arguments = name.find('<');
@@ -64,7 +64,7 @@ void Table::add_to(Page& page) const {
       page.leave_out(columns_[i].name);
     }
   }
-  // What cannot be spared and is text is cut; a figure that was cut would be another.
+  // Text columns that must stay are cut; figures are not, since a cut one would be a different one.
   for (std::size_t i = columns_.size(); i-- > 0 && taken + needed > page.width();) {
     std::size_t least = std::max(MIN_TEXT, width_of(columns_[i].name));
     if (!columns_[i].text || widths[i] <= least) continue;

@@ -1,5 +1,5 @@
-// A table for people: as wide as what is in it; where the page is narrower, the columns that matter
-// least are left out.
+// A table for people, as wide as its contents. If the page is narrower, it leaves out the columns
+// that matter least.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,12 +16,12 @@ class Table {
  public:
   struct Column {
     std::string_view name;
-    // Those that can be spared most go first, all of the same number together; 0: stays.
+    // Columns with the highest number are left out first, all of them together; 0: it stays.
     unsigned spare = 0;
-    bool text = false;  // to the left
+    bool text = false;  // aligned to the left
   };
 
-  // A column is left out rather than that names have less room than `name_room`.
+  // Columns are left out before names get less room than `name_room`.
   Table(std::string title, std::vector<Column> columns, std::size_t name_room = 26)
       : title_(std::move(title)), columns_(std::move(columns)), name_room_(name_room) {}
 
@@ -43,8 +43,8 @@ class Table {
   std::vector<Row> rows_;
 };
 
-// A row for each of the first, and one for all others together. Items have a name, and can be added
-// to one another. One more than was asked for takes the place of the line that would tell of it.
+// Adds a row for each of the first items and one for all others together. Items have a name and can
+// be added up. If only one is left over, its own row takes the place of the line for the others.
 template <typename Item, typename Cells>
 void add_rows(Table& table, const std::vector<Item>& items, std::size_t at_most,
               std::string_view plural, Cells cells_of) {

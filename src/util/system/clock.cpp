@@ -11,7 +11,7 @@ constexpr std::uint64_t NS_PER_SECOND = 1'000'000'000;
 std::tm local_time(std::uint64_t realtime_ns) {
   auto seconds = static_cast<time_t>(realtime_ns / NS_PER_SECOND);
   std::tm parts{};
-  tzset();  // localtime_r need not look at TZ
+  tzset();  // localtime_r is not required to read TZ
   localtime_r(&seconds, &parts);
   return parts;
 }

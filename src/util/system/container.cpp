@@ -24,7 +24,7 @@ constexpr std::array PREFIXES = {
     Prefix{"libpod-payload-", "podman"},  // podman run --cgroups=split, as quadlets do
 };
 
-// A folder that is nothing but the 64 hex digits belongs to whom its parent names.
+// If a folder's name is just the 64 hex digits, its parent's name tells the runtime.
 struct Parent {
   std::string_view parent;
   std::string_view runtime;
@@ -36,7 +36,7 @@ constexpr std::array PARENTS = {
     Parent{"libpod_parent", "podman"},
 };
 
-// Runtimes' own processes: beside the container or in its pod, but on the host.
+// The runtimes' own processes: next to the container or in its pod, but on the host.
 constexpr std::array<std::string_view, 3> MONITORS = {"libpod-conmon-", "crio-conmon-",
                                                       "lxc.monitor"};
 
@@ -59,7 +59,7 @@ bool strip_prefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-// systemd writes what a unit's name may not hold as \x2d.
+// systemd escapes characters that a unit's name may not contain, such as '-' as \x2d.
 std::string unescape_unit(std::string_view name) {
   auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
   std::string plain;
@@ -148,7 +148,7 @@ bool match_lxc(const Parts& parts, std::size_t i, ContainerIdentity& found) {
 bool match_nspawn(const Parts& parts, std::size_t i, ContainerIdentity& found) {
   std::string_view name = parts[i];
   if (strip_prefix(name, "machine-") && strip_suffix(name, ".scope")) {
-    // libvirt registers its virtual machines and its own containers in the same way.
+    // libvirt registers its virtual machines and containers in the same way.
     if (name.starts_with("qemu\\x2d") || name.starts_with("lxc\\x2d")) return false;
   } else {
     name = parts[i];
@@ -160,7 +160,7 @@ bool match_nspawn(const Parts& parts, std::size_t i, ContainerIdentity& found) {
   return !name.empty();
 }
 
-// The unit's name, unless it is what everyone who logs in has.
+// The unit's name, unless it is one that every login has.
 std::string unit_of(const Parts& parts) {
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
     if (!part->ends_with(".service") && !part->ends_with(".scope")) continue;
@@ -180,7 +180,7 @@ ContainerIdentity identify_path(std::string_view path) {
     }
     if (std::string uid = pod_uid(part); !uid.empty()) found.pod = uid;
   }
-  // The innermost container is the one that the process sees itself in.
+  // The process sees itself in the innermost container.
   for (std::size_t i = parts.size(); i-- > 0;) {
     ContainerIdentity candidate = {.pod = found.pod};
     if (match_prefix(parts[i], candidate) || match_bare_id(parts, i, candidate) ||

@@ -1,4 +1,4 @@
-// Which container, pod or systemd unit a process belongs to, as its cgroup's path tells.
+// Tells from a process's cgroup path which container, pod or systemd unit it belongs to.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 namespace cudabpf {
 
 struct ContainerIdentity {
-  // "docker", "containerd", "cri-o", "podman", "lxc" or "systemd-nspawn"; "kubernetes" where the
-  // path tells the pod but not who runs it, "unknown" where it tells the id alone. Empty: not in a
+  // "docker", "containerd", "cri-o", "podman", "lxc" or "systemd-nspawn"; "kubernetes" if the path
+  // gives the pod but not the runtime, "unknown" if it gives only the id. Empty: not in a
   // container.
   std::string runtime = {};
   std::string id = {};    // 64 hex digits, or the name for lxc and systemd-nspawn
@@ -22,7 +22,7 @@ struct ContainerIdentity {
 // `cgroup` is the text of /proc/PID/cgroup (v1, v2 or both), or one cgroup path.
 ContainerIdentity identify_container(std::string_view cgroup);
 
-// The path that stands for the process in a trace: of v2 if there is one, else the longest of v1.
+// The path that a trace shows for the process: that of v2 if there is one, else v1's longest.
 std::string_view cgroup_path(std::string_view cgroup);
 // The path in the unified (v2) hierarchy; empty if there is none.
 std::string_view unified_cgroup_path(std::string_view cgroup);

@@ -6,7 +6,7 @@
 
 namespace cudabpf {
 
-std::vector<int> parse_cpu_list(std::string_view text);  // as far as it makes sense
+std::vector<int> parse_cpu_list(std::string_view text);  // up to where it stops making sense
 std::vector<int> online_cpus();
 
 }  // namespace cudabpf

@@ -12,7 +12,7 @@ std::int64_t nanoseconds(const timespec& time) {
   return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
 }
 
-// overlayfs may keep the number of the layer in the uppermost bits.
+// overlayfs may keep the layer's number in the uppermost bits.
 std::uint64_t without_layer(std::uint64_t inode) { return inode << 16 >> 16; }
 
 }  // namespace
@@ -35,7 +35,7 @@ std::optional<FileId> FileId::of(int fd) {
 
 bool FileId::same_file(const FileId& other) const {
   if (device == other.device) return inode == other.inode;
-  // A copy that a layer took of it has its inode's number, but was changed later.
+  // A copy in another layer has the same inode number, but a later change time.
   return (device_varies || other.device_varies) &&
          without_layer(inode) == without_layer(other.inode) && size == other.size &&
          modified_ns == other.modified_ns && changed_ns == other.changed_ns;

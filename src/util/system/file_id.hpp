@@ -1,4 +1,4 @@
-// What tells two names of one file from two files.
+// Tells whether two names lead to one file or to two.
 #pragma once
 
 #include <sys/types.h>
@@ -11,22 +11,21 @@ namespace cudabpf {
 struct FileId {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
-  // On overlayfs and btrfs the device is not that of the file beneath, where the kernel's probes
-  // hang and its mmap events point: one file has several devices there.
+  // On overlayfs and btrfs a file has several devices: this one is not that of the file beneath,
+  // which the kernel's probes and mmap events refer to.
   bool device_varies = false;
   std::uint64_t size = 0;
   std::int64_t modified_ns = 0;
   std::int64_t changed_ns = 0;
 
-  static std::optional<FileId> of(int fd);  // nothing for what is not a regular file
+  static std::optional<FileId> of(int fd);  // nothing if it is not a regular file
 
-  // By the numbers; see util/system/first_page.hpp for what they do not tell of a file on
-  // overlayfs.
+  // Judges by the numbers; on overlayfs they are not enough: see util/system/first_page.hpp.
   bool same_file(const FileId& other) const;
-  bool same_content(const FileId& other) const;  // it was not written to between the two
-  // Nothing at all was done to it, and its inode did not become another file's.
+  bool same_content(const FileId& other) const;  // nobody wrote to it between the two
+  // Nothing at all was done to it, and no other file got its inode.
   bool untouched_since(const FileId& other) const;
-  // The kernel's mmap event names this file so.
+  // The kernel's mmap event refers to this file by these numbers.
   bool is_mapped_as(std::uint64_t mapped_device, std::uint64_t mapped_inode) const;
 };
 

@@ -9,7 +9,7 @@
 
 #include "util/system/fd.hpp"
 
-// Linux 5.14; the C library of Debian 12 has it.
+// Since Linux 5.14; Debian 12's C library has it.
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
@@ -20,7 +20,7 @@ namespace {
 
 std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
-// The number of the page of memory that is mapped there; 0: the kernel does not say.
+// The number of the page frame mapped there; 0 if the kernel does not say.
 std::uint64_t frame_of(int pagemap, const void* memory) {
   constexpr std::uint64_t PRESENT = 1ULL << 63, FRAME = (1ULL << 55) - 1;
   std::uint64_t entry = 0;
@@ -52,7 +52,7 @@ std::optional<bool> FirstPage::is_same_as(const FirstPage& other) const {
   Fd pagemap(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   constexpr int TRIES = 3;  // a page may be reclaimed between two looks
   for (int i = 0; i < TRIES; i++) {
-    // Brought in without being touched: of a file that was cut short, touching it would be SIGBUS.
+    // Faults the page in without touching it: touching a truncated file would raise SIGBUS.
     if (madvise(memory_, page_size(), MADV_POPULATE_READ) != 0 ||
         madvise(other.memory_, page_size(), MADV_POPULATE_READ) != 0)
       return std::nullopt;

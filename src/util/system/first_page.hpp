@@ -1,6 +1,6 @@
-// Tells whether two descriptors lead to one file, where the numbers do not: overlayfs keeps a
-// file's device and inode when it makes a copy of it to write to, and nothing that can be asked for
-// tells the copy from the file. But one file has one page in the page cache.
+// Tells whether two descriptors lead to one file when the numbers do not: when overlayfs copies a
+// file to write to it, the copy keeps device and inode, and no query tells the two apart. But a
+// file has only one first page in the page cache.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@ namespace cudabpf {
 
 class FirstPage {
  public:
-  // Keeps the file's first page mapped. Nothing if it has none that can be.
+  // Keeps the file's first page mapped. Nothing if it cannot be mapped.
   static std::optional<FirstPage> of(int fd);
   FirstPage(FirstPage&& other) noexcept;
   FirstPage& operator=(FirstPage&& other) noexcept;
@@ -17,7 +17,7 @@ class FirstPage {
   FirstPage& operator=(const FirstPage&) = delete;
   ~FirstPage();
 
-  // Nothing: the kernel does not say (it takes CAP_SYS_ADMIN).
+  // Nothing if the kernel does not say (it requires CAP_SYS_ADMIN).
   std::optional<bool> is_same_as(const FirstPage& other) const;
 
  private:

@@ -37,7 +37,7 @@ KernelSymbols KernelSymbols::parse(std::string_view text, const std::vector<std:
 }
 
 KernelSymbols KernelSymbols::of_modules(const std::vector<std::string>& modules) {
-  // Reading all of it takes a while.
+  // Reading all of kallsyms takes a while.
   if (std::none_of(modules.begin(), modules.end(), [](const std::string& module) {
         return access(("/sys/module/" + module).c_str(), F_OK) == 0;
       }))

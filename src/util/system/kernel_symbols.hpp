@@ -10,12 +10,12 @@ namespace cudabpf {
 
 class KernelSymbols {
  public:
-  // `text` is that of /proc/kallsyms; only functions of `modules` are kept.
+  // `text` is the contents of /proc/kallsyms; only functions of `modules` are kept.
   static KernelSymbols parse(std::string_view text, const std::vector<std::string>& modules);
   static KernelSymbols of_modules(const std::vector<std::string>& modules);
 
-  // For the first of `names` that the module has, how it is called there: as it is, or as the
-  // compiler may have renamed it with its signature changed in nothing that matters (".isra.0",
+  // The symbol of the first of `names` that the module has: the name itself, or as the compiler may
+  // have renamed it without changing its signature in any way that matters (".isra.0",
   // ".constprop.0").
   std::optional<std::string> find(std::string_view module,
                                   const std::vector<std::string>& names) const;

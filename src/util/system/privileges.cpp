@@ -44,7 +44,7 @@ bool set(const Sets& sets) {
   return syscall(SYS_capset, &header, data.data()) == 0;
 }
 
-// Takes CAP_SETPCAP. Who lacks it gains nothing by a program that it starts, either: see
+// Needs CAP_SETPCAP. A process without it gains nothing from programs that it starts, either: see
 // PR_SET_NO_NEW_PRIVS.
 void empty_bounding_set() {
   for (int number = 0; prctl(PR_CAPBSET_READ, number, 0, 0, 0) >= 0; number++)
@@ -95,7 +95,7 @@ Raised::Raised(Capabilities capabilities) {
 }
 
 Raised::~Raised() {
-  int why = errno;  // of what failed meanwhile
+  int why = errno;  // the caller may still need it
   Sets now = sets();
   if (now.effective != before_) set({before_, now.permitted, now.inheritable});
   errno = why;

@@ -1,7 +1,7 @@
-// What this process may do. It begins with what loading and attaching programs takes: root's
-// rights, or capabilities that it was given. Then drop() makes it whoever called it, for good, and
-// of the capabilities it keeps those that libraries which are mapped later take: set aside, so that
-// nothing is done with them by mistake. A Raised puts some into effect for a moment.
+// What this process may do. It begins with root's rights, or with capabilities that it was given,
+// to load and attach programs. Then drop() turns it into its caller for good. It keeps only the
+// capabilities that it needs for libraries mapped later, and sets them aside so that nothing uses
+// them by mistake. A Raised puts some into effect for a moment.
 #pragma once
 
 #include <sys/types.h>
@@ -47,24 +47,24 @@ struct User {
 
 namespace privileges {
 
-Capabilities effective();  // of this thread, as are all here
+Capabilities effective();  // of this thread, like all capabilities here
 Capabilities permitted();
 
-// Takes on the user's ids and groups. Safe between fork and exec.
+// Assumes the user's ids and groups. Safe between fork and exec.
 bool become(const User& user);
 
-// What a user may do to files by being that user: root passes over their modes, nobody else does.
+// The capabilities over files that come with this user: root ignores their modes, nobody else does.
 Capabilities own_rights();
 
-// While there is one thread: becomes `caller` (nothing: stays who it is) without a way back, with
-// its own rights in effect and `kept` set aside. Programs that it might start get nothing of it,
-// and it cannot be traced or dumped by its user.
+// To be called while there is one thread: becomes `caller` (nothing: stays who it is) with no way
+// back, with its own rights in effect and `kept` set aside. Programs that it might start inherit
+// none of this, and its user cannot trace or dump it.
 Result<> drop(const std::optional<User>& caller, Capabilities kept);
 
-// This thread will never have others.
+// This thread can never get others back.
 void keep_only(Capabilities capabilities);
 
-// Puts capabilities into effect, as far as they are permitted, on this thread, while it lives.
+// While it lives, capabilities are in effect on this thread, as far as they are permitted.
 class Raised {
  public:
   explicit Raised(Capabilities capabilities);

@@ -41,14 +41,14 @@ std::string read_link(const std::string& path) {
   return size < 0 ? std::string{} : std::string(target, static_cast<std::size_t>(size));
 }
 
-// Whether the text is a number as a whole; the value stays as it was if not.
+// Whether the whole text is a number; if not, the value stays as it was.
 template <typename T>
 bool parse_number(std::string_view text, T& value, int base = 10) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-// Takes what stands before the separator (all, if there is none) off the text.
+// Removes what precedes the separator (everything if there is none) from the text.
 std::string_view take(std::string_view& text, char separator) {
   std::size_t end = std::min(text.find(separator), text.size());
   std::string_view field = text.substr(0, end);
@@ -78,7 +78,7 @@ struct Stat {
   std::uint64_t start_ticks = 0;
 };
 
-// "42 (comm) S 1 ...": comm may hold anything, so its end is the last parenthesis of all.
+// "42 (comm) S 1 ...": comm may contain anything, so it ends at the last parenthesis.
 Stat parse_stat(std::string_view text) {
   Stat stat;
   std::size_t open = text.find('('), close = text.rfind(')');
@@ -108,7 +108,7 @@ std::vector<pid_t> numbered_entries(const std::string& folder) {
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// The kernel writes a newline in a path as \012, and nothing else so: other backslashes are real.
+// The kernel writes a newline in a path as \012 and escapes nothing else: other backslashes stay.
 std::string unescape_path(std::string_view path) {
   std::string plain;
   for (std::size_t at; (at = path.find("\\012")) != path.npos; path.remove_prefix(at + 4)) {
@@ -137,7 +137,7 @@ std::optional<Mapping> parse_mapping(std::string_view line) {
   sound &= parse_number(take(line, ' '), mapping.minor, 16);
   sound &= parse_number(take(line, ' '), mapping.inode);
   if (!sound || mapping.end < mapping.start) return {};
-  // The kernel pads with blanks up to the path, which begins with '/' or '['.
+  // The kernel pads with blanks before the path, which begins with '/' or '['.
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
   mapping.deleted = strip_deleted(line);
   mapping.path = unescape_path(line);
@@ -195,7 +195,7 @@ std::vector<pid_t> Procfs::pids() const { return numbered_entries(root_); }
 std::vector<pid_t> Procfs::threads(pid_t pid) const { return numbered_entries(path(pid, "task")); }
 
 std::vector<std::pair<pid_t, pid_t>> Procfs::parents() const {
-  // task/TID/children is quicker, but not in every kernel, and lists one thread's children only.
+  // task/TID/children is faster, but not every kernel has it, and it lists one thread's children.
   std::vector<std::pair<pid_t, pid_t>> found;
   for (pid_t pid : pids()) found.emplace_back(pid, parse_stat(read_file(path(pid, "stat"))).ppid);
   return found;
@@ -203,7 +203,7 @@ std::vector<std::pair<pid_t, pid_t>> Procfs::parents() const {
 
 std::vector<pid_t> Procfs::ancestors(pid_t pid) const {
   std::vector<pid_t> found;
-  std::set<pid_t> seen = {pid};  // pids that are reused during the walk could make a circle
+  std::set<pid_t> seen = {pid};  // pids reused during the walk could form a cycle
   while ((pid = parse_stat(read_file(path(pid, "stat"))).ppid) > 0 && seen.insert(pid).second) {
     found.push_back(pid);
   }
@@ -213,7 +213,7 @@ std::vector<pid_t> Procfs::ancestors(pid_t pid) const {
 std::vector<Mapping> Procfs::maps(pid_t pid) const {
   auto mappings = parse_maps(read_file(path(pid, "maps")));
   if (!mappings.empty()) return mappings;
-  // A main thread that has ended has no memory; those that run on have all of it.
+  // A main thread that has ended shows no memory; the threads that still run show all of it.
   for (pid_t tid : threads(pid)) {
     if (tid == pid) continue;
     mappings = parse_maps(read_file(path(pid, fmt::format("task/{}/maps", tid))));

@@ -1,4 +1,4 @@
-// What /proc says of processes. Processes die while they are read: whatever is missing is left
+// What /proc says about processes. Processes may die while they are read: whatever is missing stays
 // empty, and nothing here fails.
 #pragma once
 
@@ -32,7 +32,7 @@ struct ProcessIdentity {
   pid_t pid = 0;
   pid_t ppid = 0;
   std::string comm;
-  std::vector<std::string> args;  // as far as 16 KiB of them reach
+  std::vector<std::string> args;  // the first 16 KiB
   std::string exe;                // as the process's own mount namespace names it
   std::optional<uid_t> uid;       // the real one
   std::vector<pid_t> ns_pids;     // outermost pid namespace first; more than one in a container
@@ -50,17 +50,17 @@ class Procfs {
 
   ProcessIdentity process(pid_t pid) const;
   bool exists(pid_t pid) const;
-  std::vector<pid_t> pids() const;                       // in ascending order, as all lists here
-  std::vector<std::pair<pid_t, pid_t>> parents() const;  // of each process its parent
+  std::vector<pid_t> pids() const;                       // in ascending order, like all lists here
+  std::vector<std::pair<pid_t, pid_t>> parents() const;  // each process and its parent
   std::vector<pid_t> ancestors(pid_t pid) const;  // the parent first, then its parent, up to init
   std::vector<pid_t> threads(pid_t pid) const;
-  std::vector<Mapping> maps(pid_t pid) const;  // also where its main thread has ended
-  // The process that a thread, or a process, belongs to; 0: there is none.
+  std::vector<Mapping> maps(pid_t pid) const;  // even if its main thread has ended
+  // The process that a thread belongs to, or a process itself; 0: there is none.
   pid_t process_of(pid_t tid) const;
-  pid_t tracer(pid_t pid) const;                          // the debugger that has it; 0: none
+  pid_t tracer(pid_t pid) const;                          // the debugger attached to it; 0: none
   std::vector<std::string> environment(pid_t pid) const;  // "NAME=value" each
 
-  // Processes whose comm, or the last part of whose exe or argv[0], is `name`.
+  // Processes with this name as their comm or as the last part of their exe or argv[0].
   std::vector<pid_t> find_by_name(std::string_view name) const;
 
   // "/proc/PID/NAME", to open: path(42, "root/usr/lib/libcuda.so.1").

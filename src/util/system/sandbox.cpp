@@ -26,7 +26,7 @@ constexpr std::uint32_t ARCHITECTURE = AUDIT_ARCH_X86_64;
 constexpr std::uint32_t ARCHITECTURE = AUDIT_ARCH_AARCH64;
 #endif
 
-// A seccomp program, rule by rule. What no rule allows kills the process.
+// A seccomp program, rule by rule. A call that no rule allows kills the process.
 class Rules {
  public:
   Rules() {
@@ -50,7 +50,7 @@ class Rules {
     answer(SECCOMP_RET_KILL_PROCESS);
   }
 
-  // Memory of no file, in which nothing can be executed.
+  // Memory that maps no file and is not executable.
   void allow_anonymous_memory(long call) {
     constexpr int PROTECTION = 2, FLAGS = 3;
     begin(call, 6);
@@ -81,7 +81,7 @@ class Rules {
         BPF_JUMP(static_cast<std::uint16_t>(BPF_JMP | test | BPF_K), value, if_true, if_false));
   }
   void answer(std::uint32_t action) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, action)); }
-  // The `size` instructions that follow are for this call.
+  // The next `size` instructions are for this call.
   void begin(long call, std::uint8_t size) {
     load(offsetof(seccomp_data, nr));
     jump(BPF_JEQ, static_cast<std::uint32_t>(call), 0, size);
@@ -112,7 +112,7 @@ bool drop_rights() {
 }
 
 bool enter(int input, int output, const Limits& limits) {
-  // The timers' signals end the process, whatever was set or blocked before.
+  // So that the timers' signals end the process, whatever was set or blocked before.
   for (int signal : {SIGALRM, SIGPROF}) std::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);

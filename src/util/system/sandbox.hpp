@@ -6,17 +6,17 @@
 
 namespace cudabpf::sandbox {
 
-// All capabilities, and every way to get one back. False: the kernel refuses.
+// Gives up all capabilities and every way to get one back. False: the kernel refuses.
 bool drop_rights();
 
 struct Limits {
-  std::chrono::milliseconds cpu{400};  // of user and system time
-  std::chrono::seconds wall{3};        // where the machine or the disk is slow
+  std::chrono::milliseconds cpu{400};  // user and system time
+  std::chrono::seconds wall{3};        // for a slow machine or disk
   std::uint64_t memory = 256 << 20;
 };
 
-// A sanitizer's runtime keeps terabytes of address space and asks the kernel for what no rule
-// foresees: such builds, which are for tests, read without these two bounds.
+// A sanitizer's runtime reserves terabytes of address space and makes system calls that no rule
+// foresees, so such builds, which are for tests, read without these two bounds.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool CONFINES = false;
 #elif !defined(__has_feature)
@@ -27,8 +27,8 @@ inline constexpr bool CONFINES = false;
 inline constexpr bool CONFINES = true;
 #endif
 
-// From here on this process, which must have no other threads, may read the file `input` by pread,
-// write to `output`, have memory and exit. Any other system call ends it, and so do the limits.
+// From here on this process, which must have no other threads, may only read `input` by pread,
+// write to `output`, allocate memory and exit. Any other system call ends it, and so do the limits.
 bool enter(int input, int output, const Limits& limits);
 
 }  // namespace cudabpf::sandbox

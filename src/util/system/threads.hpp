@@ -7,8 +7,8 @@
 
 namespace cudabpf {
 
-// Signals are the main thread's to handle, and SIGPIPE, SIGXFSZ and SIGTTOU, which come to the
-// thread that writes, must be errors and not the end. The process's dispositions stay as they are:
+// The main thread handles signals. SIGPIPE, SIGXFSZ and SIGTTOU go to the thread that writes, where
+// they must become errors instead of ending the process. Its dispositions stay as they are, because
 // traced commands inherit them.
 template <typename Work>
 std::thread thread_without_signals(Work work) {

@@ -13,7 +13,7 @@ namespace cudabpf {
 bool glob_match(const std::string& pattern, const std::string& name);
 bool glob_match_any(std::span<const std::string> patterns, std::string_view name);
 
-// "cuMem*, cuLaunch*" -> {"cuMem*", "cuLaunch*"}: blanks around and empty patterns are dropped.
+// "cuMem*, cuLaunch*" -> {"cuMem*", "cuLaunch*"}: drops surrounding blanks and empty patterns.
 std::vector<std::string> split_patterns(std::string_view list);
 
 }  // namespace cudabpf

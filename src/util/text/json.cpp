@@ -16,7 +16,7 @@ char* put_unit(char* at, char32_t unit) {
   return at;
 }
 
-// One character, as JSON writes what is not to be seen.
+// One character as JSON's \u escapes, surrogate pairs included.
 char* put_escaped(char* at, char32_t code) {
   constexpr char32_t PLANE = 0x10000, HIGH = 0xd800, LOW = 0xdc00;
   if (code < PLANE) return put_unit(at, code);

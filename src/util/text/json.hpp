@@ -1,5 +1,5 @@
-// JSON by hand, for the lines that are written millions of times. Every put_…() appends at `at` and
-// returns the new end; the caller has made room.
+// JSON by hand, for lines that are written millions of times. Every put_…() appends at `at` and
+// returns the new end; the caller provides the room.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ inline char* put_signed(char* at, std::int64_t value) {
   return std::to_chars(at, at + MAX_NUMBER, value).ptr;
 }
 
-// "0x7f00", as a string: readers that hold numbers as doubles would round an address.
+// "0x7f00", as a string: readers that keep numbers as doubles would round an address.
 inline char* put_address(char* at, std::uint64_t value) {
   at = put(at, "\"0x");
   int digits = value ? (std::bit_width(value) + 3) / 4 : 1;
@@ -49,12 +49,12 @@ inline char* put_microseconds(char* at, std::uint64_t ns) {
   return at + 4;
 }
 
-// `text` as a JSON string, quotes included. It may hold any bytes: what is not UTF-8 becomes
-// U+FFFD, and what is not printable is escaped: people let terminals show traces. Takes at most 2 +
-// MAX_EXPANSION * text.size() bytes.
+// `text` as a JSON string with its quotes. It may hold any bytes: invalid UTF-8 becomes U+FFFD, and
+// unprintable characters are escaped, because people look at traces in terminals. Takes at most
+// 2 + MAX_EXPANSION * text.size() bytes.
 char* put_string(char* at, std::string_view text);
 
-// The same for JSON that somebody else wrote, as UTF-8 and without blanks but line ends and spaces.
+// The same for JSON written elsewhere, in UTF-8 and with no white space but line ends and spaces.
 std::string without_invisible(std::string_view json);
 
 std::string quoted(std::string_view text);

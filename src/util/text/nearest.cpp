@@ -6,7 +6,7 @@ namespace cudabpf {
 
 namespace {
 
-// How many letters are missing, too many, wrong, or exchanged with their neighbour.
+// How many letters are missing, superfluous, wrong, or swapped with their neighbour.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); j++) row[j] = j;

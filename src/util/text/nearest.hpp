@@ -1,4 +1,4 @@
-// What somebody meant who mistyped a name.
+// Guesses what was meant by a mistyped name.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace cudabpf {
 
-// The one of `known` that is `typed` but for a letter or two, or that alone begins with it; empty:
-// none is near.
+// The name in `known` that differs from `typed` by a letter or two, or the only one that begins
+// with it; empty if none is near.
 std::string nearest(std::string_view typed, const std::vector<std::string>& known);
 
 }  // namespace cudabpf

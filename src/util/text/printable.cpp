@@ -11,8 +11,8 @@ struct Range {
   char32_t first, last;
 };
 
-// What Unicode 15 calls control and format characters, line and paragraph separators, ignorable by
-// default (zero-width ones, variation selectors, tags), and no characters at all.
+// What Unicode 15 calls control and format characters, line and paragraph separators, default
+// ignorable (zero-width characters, variation selectors, tags), and noncharacters.
 constexpr Range NOT_PRINTABLE[] = {
     {0x0000, 0x001f},   {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x034f, 0x034f},
     {0x0600, 0x0605},   {0x061c, 0x061c},   {0x06dd, 0x06dd},   {0x070f, 0x070f},
@@ -36,7 +36,7 @@ bool is_in(std::ranges::random_access_range auto const& ranges, char32_t code) {
   return range != std::end(ranges) && code >= range->first;
 }
 
-// Whether it is replaced or not, so that a text is as wide before as after.
+// The same whether it is replaced or not, so that replacing does not change a text's width.
 std::size_t columns_of(char32_t code) { return is_in(WIDE, code) && is_printable(code) ? 2 : 1; }
 
 std::string replaced(std::string_view text, bool keep_line_ends) {
@@ -72,7 +72,7 @@ Character first_character(std::string_view text) {
 
 bool is_printable(char32_t code) {
   if (code < 0x7f) return code >= ' ';
-  constexpr char32_t LAST_OF_PLANE = 0xfffe;  // and the one after it are no characters
+  constexpr char32_t LAST_OF_PLANE = 0xfffe;  // and the one after it are noncharacters
   return !is_in(NOT_PRINTABLE, code) && (code & LAST_OF_PLANE) != LAST_OF_PLANE;
 }
 
