@@ -14,9 +14,9 @@ namespace cudabpf {
 
 namespace {
 
-// The reader polls: a wake-up by whoever records would be paid by the traced thread. It rests as
-// long as the source can bear it, since each look costs it more than some hundred records do; it
-// comes back soon where a look has found much.
+// The reader polls, because the traced thread would pay for waking it. It pauses as long as the
+// source allows, since each poll costs more than a few hundred records, and only briefly when a
+// poll has found much.
 constexpr auto SHORT_PAUSE = std::chrono::milliseconds(1);
 constexpr auto LONG_PAUSE = std::chrono::milliseconds(10);
 constexpr std::uint64_t WATCHFUL_NS = 100'000'000;
@@ -67,7 +67,7 @@ Result<> Capture::start(Sink& sink, const Session& session) {
   auto started = source_->start([this](std::span<const std::byte> record) { take(record); });
   if (!started) return started;
   sink.begin(session);
-  deliver_notes();  // who was announced may be gone in a moment
+  deliver_notes();  // announced processes may end any moment
   reader_ = std::thread([this] { read_loop(); });
   return ok();
 }
@@ -120,7 +120,7 @@ void Capture::report_losses() {
   add(Loss::driver_return, correlator_->driver_returns_missed());
   add(Loss::bad_record, bad_records_ + correlator_->bad_records());
   for (std::size_t i = 0; i < LOSS_COUNT; i++) {
-    // Those that are news are not counted by anybody, or told already.
+    // Losses that come as news are never counted here; others may have been reported already.
     if (counted[i] <= losses_[i]) continue;
     sink_->lost({static_cast<Loss>(i), counted[i] - losses_[i], losses_read_at_, until, {}});
     losses_[i] = counted[i];
@@ -141,7 +141,7 @@ void Capture::report_losses() {
 bool Capture::all_ended() const {
   constexpr auto PATIENCE = std::chrono::seconds(1);  // the reader may wait for a slow disk
   auto give_up = std::chrono::steady_clock::now() + PATIENCE;
-  // The drain that is under way may have passed the last record; the one after it has not.
+  // The drain in progress may already be past the last record; the next one is not.
   for (std::uint64_t wanted = drains_ + 2; drains_ < wanted;) {
     if (std::chrono::steady_clock::now() > give_up) return false;
     wake_reader();
@@ -150,7 +150,7 @@ bool Capture::all_ended() const {
   return processes_ == 0;
 }
 
-// Whoever waits for a process's end must not wait for a record that was lost.
+// Nobody who waits for a process to end may have to wait for a record that was lost.
 void Capture::forget_processes() {
   if (source_->may_miss_exits())
     correlator_->forget_processes([this](std::uint32_t pid) { return !source_->is_alive(pid); });
@@ -174,10 +174,10 @@ void Capture::read_loop() {
       report_losses();
       forget_processes();
       correlator_->settle_gpu_errors(now());
-      // Once the trace ends no file of it may begin, though its last records still come.
+      // A trace that is ending may not begin another file, though its last records still come.
       if (!ending_) sink_->flush();
     }
-    // Where processes come and go, /proc tells of the next one only while it lives.
+    // While processes come and go, poll often: /proc knows the next one only while it lives.
     if (std::exchange(processes_came_, false)) watchful_until = now() + WATCHFUL_NS;
     pause(much || now() < watchful_until ? SHORT_PAUSE : LONG_PAUSE);
   }

@@ -1,5 +1,5 @@
-// One capture, from the first record to the last: a thread of its own takes records from a source,
-// has them correlated, and keeps the books.
+// One capture, from the first record to the last: its own thread takes records from a source, has
+// them correlated, and keeps the books.
 #pragma once
 
 #include <array>
@@ -31,25 +31,25 @@ class Capture {
 
   Source& source() { return *source_; }
 
-  // Fills in what is known of the capture and its source. The trace's ts 0 is now.
+  // Fills in what is known about the capture and its source. Now is the trace's ts 0.
   void describe(Session& session);
 
   // Writes the header and starts the reader. From here on events reach `sink`, on the reader's
-  // thread. What is selected before is traced from then on: its records wait.
+  // thread. Processes selected earlier are already traced: their records are waiting.
   Result<> start(Sink& sink, const Session& session);
 
-  // A selected process that runs already: its `process` line comes from /proc.
+  // A selected process is already running: its `process` line comes from /proc.
   void announce(std::uint32_t pid);
-  // Has the source look for news. To be called when one of its descriptors is readable, and each
+  // Lets the source look for news. To be called when one of its descriptors is readable, and every
   // fraction of a second.
   void look() { note(source_->look()); }
 
   // Stops the source, takes its last records and ends the trace.
   Totals stop(std::string reason, std::optional<int> command_status);
 
-  // How many traced processes run, as the reader has last told.
+  // How many traced processes run, as of the reader's last poll.
   std::uint64_t processes() const { return processes_; }
-  // No traced process runs, by records that include all from before this call.
+  // No traced process runs, judging by all records made before this call.
   bool all_ended() const;
 
  private:
@@ -75,21 +75,21 @@ class Capture {
   std::atomic<bool> ending_{false};    // the trace's last moment is known
   std::atomic<bool> stopping_{false};  // nothing more will come
   std::atomic<std::uint64_t> processes_{0};
-  std::atomic<std::uint64_t> drains_{0};  // how often all records that waited were taken
+  std::atomic<std::uint64_t> drains_{0};  // how often all waiting records were taken
   // Ends the reader's pause.
   mutable std::mutex wake_mutex_;
   mutable std::condition_variable wake_;
   mutable bool woken_ = false;
 
-  // The reader's.
+  // Used by the reader.
   std::uint64_t received_ = 0;
-  bool processes_came_ = false;  // since it last looked
+  bool processes_came_ = false;  // since its last poll
   std::uint64_t bad_records_ = 0;
-  Source::Losses losses_{};                          // told so far
-  std::array<std::uint64_t, TABLES> tables_told_{};  // left out of each, as told so far
+  Source::Losses losses_{};                          // reported so far
+  std::array<std::uint64_t, TABLES> tables_told_{};  // left out of each, as reported so far
   std::uint64_t losses_read_at_ = 0;
 
-  // From other threads to the reader, which alone speaks to the sink.
+  // From other threads to the reader, which alone may use the sink.
   std::mutex notes_mutex_;
   News news_;
   std::vector<std::uint32_t> announced_;

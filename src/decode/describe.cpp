@@ -29,12 +29,12 @@ std::optional<std::uint64_t> word_of(const Argument& argument, Words words) {
   return word;
 }
 
-// An out-pointer that asked for nothing.
+// The caller passed a null out-pointer, so it asked for nothing.
 bool was_null(const Argument& argument, Words words) {
   return word_at(argument, words) == std::uint64_t{0};
 }
 
-// nothing: the product is more than 64 bits hold, so an argument is not what it seems.
+// Nothing if the product overflows 64 bits: then an argument is not what it seems.
 std::optional<std::uint64_t> product(std::initializer_list<std::uint64_t> factors) {
   std::uint64_t result = 1;
   for (std::uint64_t factor : factors)
@@ -45,7 +45,7 @@ std::optional<std::uint64_t> product(std::initializer_list<std::uint64_t> factor
 // CUmemorytype
 constexpr std::uint32_t HOST = 1, ARRAY = 3, UNIFIED = 4;  // DEVICE is 2
 
-// None: one side says which it is and the other does not, or one is no memory type.
+// None if only one side is unified or a value is not a memory type.
 Op direction(std::uint32_t source, std::uint32_t destination) {
   constexpr Op DIRECTIONS[3][3] = {{Op::HtoH, Op::HtoD, Op::HtoA},
                                    {Op::DtoH, Op::DtoD, Op::DtoA},
@@ -60,13 +60,14 @@ struct CopyEnd {
   std::uint64_t address;
 };
 
-// Where a copy struct holds an end's memory type; host, device and array follow at 8-byte steps.
+// A copy's source or destination, read from the copy struct: the memory type is at `type_at`; host,
+// device and array follow in 8-byte steps.
 CopyEnd copy_end(Bytes bytes, std::size_t type_at) {
   auto type = field<std::uint32_t>(bytes, type_at);
   std::size_t host_at = type_at + 8;
   std::size_t offset = type == HOST    ? 0
                        : type == ARRAY ? 16
-                                       : 8;  // unified addresses stand in `device`
+                                       : 8;  // unified addresses are in `device`
   return {type, field<std::uint64_t>(bytes, host_at + offset)};
 }
 
@@ -77,7 +78,7 @@ void describe_copy(Bytes bytes, std::size_t source_type_at, std::size_t destinat
   details.src = source.address;
   details.dst = destination.address;
   details.size = size;
-  // A graph's node only says what the graph will copy; a peer copy is one whatever its types.
+  // A graph node only says what the graph will copy; a peer copy stays one whatever its types.
   if (function.type != Type::transfer || function.op == Op::peer) return;
   Op op = direction(source.type, destination.type);
   if (op != Op::none) details.op = op;
@@ -126,7 +127,7 @@ void describe_struct(const Function& function, Struct layout, Bytes bytes, Detai
     }
     case Struct::alloc_prop:
     case Struct::pool_props:
-      // location.type and .id; other types' ids are of NUMA nodes
+      // location.type and .id; with other types the id is a NUMA node's
       if (field<std::int32_t>(bytes, 8) == 1) details.device = field<std::int32_t>(bytes, 12);
       break;
     case Struct::none:

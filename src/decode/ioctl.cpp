@@ -14,10 +14,10 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 constexpr std::uint32_t ESCAPE_MAGIC = 'F';
-// Below it statuses are failures, from it on warnings of something that was done.
+// Lower statuses are failures; from here on they are warnings, and the driver has done its work.
 constexpr std::uint32_t FIRST_WARNING = 0x10000;
 
-// Which ioctl it is: the rows of its number, and the size of its struct where the command tells it.
+// Which ioctl it is: the rows of its number and, if the command encodes it, its struct's size.
 struct Target {
   std::span<const IoctlRow> rows;
   std::uint32_t number = 0;
@@ -49,7 +49,7 @@ Target target_of(const IoctlWords& ioctl) {
   return {{}, command, std::nullopt};
 }
 
-// Little-endian, as on all machines that the driver runs on.
+// Little-endian, like all machines that the driver runs on.
 std::optional<std::uint64_t> read(Bytes bytes, std::size_t at, std::size_t width) {
   if (at > bytes.size() || bytes.size() - at < width) return std::nullopt;
   std::uint64_t value = 0;
@@ -62,7 +62,7 @@ std::optional<std::uint32_t> read_word(Bytes bytes, const Field& field) {
   return value ? std::optional(static_cast<std::uint32_t>(*value)) : std::nullopt;
 }
 
-// Zero stands for no object, or for one that is still to be made.
+// Zero means no object, or one that does not exist yet.
 std::optional<std::uint32_t> read_handle(Bytes bytes, const Field& field) {
   auto handle = read_word(bytes, field);
   return handle && *handle != 0 ? handle : std::nullopt;
@@ -81,7 +81,7 @@ std::optional<std::uint64_t> read_address(Bytes bytes, const Field& field) {
   return to_be_chosen ? std::nullopt : address;
 }
 
-// Where the fields lie; for a version that is not known, where all versions agree.
+// The offsets of the fields; for an unknown version, only those on which all versions agree.
 Layout layout_of(const Target& target, const DriverVersion& version, Bytes structure) {
   Layout layout;
   bool first = true;
@@ -160,7 +160,7 @@ std::optional<std::uint32_t> describe_ioctl_return(const IoctlWords& ioctl, Byte
                                                    IoctlDetails& details) {
   Layout layout = layout_of(target_of(ioctl), version, structure);
   auto status = read_word(structure, layout.status);
-  if (status && *status != 0 && *status < FIRST_WARNING) return status;  // nothing was made
+  if (status && *status != 0 && *status < FIRST_WARNING) return status;  // nothing was created
   if (layout.object.returned)
     if (auto object = read_handle(structure, layout.object)) details.object = object;
   if (layout.base.returned)

@@ -9,8 +9,8 @@ namespace cudabpf {
 
 namespace {
 
-// Takes "key=value, " from the front of a message; the value without quotes, empty if there is none
-// or it is "<unknown>".
+// Takes "key=value, " off the front of a message. Returns the value without quotes; empty if there
+// is none or it is "<unknown>".
 std::string_view take_value(std::string_view& message, std::string_view key) {
   if (!message.starts_with(key)) return {};
   std::string_view value = message.substr(key.size());

@@ -19,7 +19,7 @@ struct StructSize {
   Struct layout;
   unsigned words;
 };
-// Sizes from the CUDA 13.0 headers; what is read of a struct, in 8-byte words.
+// How many 8-byte words are read of a struct; sizes from the CUDA 13.0 headers.
 constexpr StructSize STRUCT_SIZES[] = {
     {Struct::memcpy2d, 128 / 8},      {Struct::memcpy3d, 200 / 8},
     {Struct::memcpy3d_peer, 200 / 8}, {Struct::launch_config, 56 / 8},
