@@ -10,7 +10,7 @@ namespace cudabpf {
 
 namespace {
 
-// As the kernel numbers devices inside.
+// How the kernel numbers devices internally.
 constexpr unsigned MINOR_BITS = 20;
 constexpr std::uint32_t MINOR_MASK = (1u << MINOR_BITS) - 1;
 constexpr std::uint32_t ALL_MINORS = ~MINOR_MASK;

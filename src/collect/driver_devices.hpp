@@ -1,5 +1,5 @@
-// The NVIDIA driver's device numbers and what they are called. The first major is fixed, the others
-// are given out when a module loads.
+// The NVIDIA driver's device numbers and the devices' names. The first major is fixed; the others
+// are assigned when a module loads.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace cudabpf {
 
 class DriverDevices {
  public:
-  // From the text of /proc/devices. `others` names devices that stand for the driver's, as
-  // "1:3=nvidiactl,1:5=nvidia-uvm": for tests, and for nodes under other numbers.
+  // From the text of /proc/devices. `others` names devices that stand in for the driver's
+  // ("1:3=nvidiactl,1:5=nvidia-uvm"): for tests, and for nodes with other numbers.
   static DriverDevices parse(std::string_view proc_devices, std::string_view others);
 
   DriverNode node(std::uint32_t device) const;
-  std::string name(std::uint32_t device) const;  // "nvidia0"; empty: not one of them
+  std::string name(std::uint32_t device) const;  // "nvidia0"; empty if it is not one of them
 
   // As the kernel side wants them, the last one empty.
   std::vector<abi::cb_driver_device> for_kernel_side() const;
@@ -29,7 +29,7 @@ class DriverDevices {
   struct Entry {
     std::uint32_t device = 0, mask = 0;
     DriverNode node = DriverNode::other;
-    std::string name;  // empty: its minor tells
+    std::string name;  // empty: it follows from the minor
     bool operator==(const Entry&) const = default;
   };
   const Entry* find(std::uint32_t device) const;

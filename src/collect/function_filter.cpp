@@ -11,7 +11,7 @@ bool FunctionFilter::selects(const Function& function) const {
     return glob_match_any(patterns, function.name) || glob_match_any(patterns, function.symbol);
   };
   if (matches(exclude)) return false;
-  // Whoever asks for a function by name gets it, whatever the profile.
+  // A function asked for by name is traced whatever the profile.
   if (!only.empty()) return matches(only);
   return function.profile <= profile;
 }

@@ -1,4 +1,4 @@
-// By which number whoever records knows each function.
+// The numbers that stand for functions in records.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace cudabpf {
 
-// Numbers for functions: the table's own index, and beyond it one for each symbol that the table
-// has never seen, as far as 16 bits go. Symbols are added by the thread that attaches and read by
-// the one that reads the ring.
+// A function's number is its index in the table; beyond the table, each unknown symbol gets the
+// next number, as far as 16 bits go. The thread that attaches adds symbols, and the one that reads
+// the ring looks them up.
 class FunctionNumbers {
  public:
   struct Numbered {
     std::uint16_t id;
     const Function* function;
   };
-  std::optional<Numbered> number(std::string_view symbol);  // nothing: all are given away
+  std::optional<Numbered> number(std::string_view symbol);  // nothing if all numbers are taken
   const Function* find(std::uint16_t id) const;
 
  private:
@@ -31,7 +31,7 @@ class FunctionNumbers {
     Function function;
   };
   mutable std::mutex mutex_;
-  std::deque<Unknown> unknown_;                                    // addresses stay
+  std::deque<Unknown> unknown_;                                    // its elements never move
   std::unordered_map<std::string_view, std::uint16_t> by_symbol_;  // of `unknown_`
 };
 

@@ -12,8 +12,8 @@ namespace {
 constexpr std::uint8_t RM_CONTROL = 0x2a, RM_ALLOC = 0x2b;
 constexpr std::uint32_t UVM_SPECIAL = 0x30000000;
 
-// Where the status lies, if that is too far in the struct to be recorded with it; 0: it is not, or
-// the layouts that may be meant do not agree.
+// The status's offset if it is too far into the struct to be recorded with it; 0 if it is not, or
+// if the possible layouts disagree.
 std::uint16_t distant_status(std::span<const IoctlRow> rows, const DriverVersion& version) {
   const Field* status = nullptr;
   for (const IoctlRow& row : rows) {
@@ -34,7 +34,7 @@ abi::cb_ioctl_plan escape_plan(std::uint8_t number, const DriverVersion& version
     plan.follow_at = 16;
     plan.follow_size_at = 24;
     plan.follow_max = 64;
-  } else if (number == RM_ALLOC) {  // before 535 its struct has no size of them
+  } else if (number == RM_ALLOC) {  // before 535 its struct does not give their size
     plan.follow_at = 16;
     plan.follow_max = 136;
   }
@@ -47,7 +47,7 @@ abi::cb_ioctl_plan uvm_plan(std::uint8_t command, const DriverVersion& version) 
   auto rows = uvm_rows(number);
   abi::cb_ioctl_plan plan{};
   plan.status_at = distant_status(rows, version);
-  // For a version that is not known, what all have: behind a short struct there may be no memory.
+  // For an unknown version, the shortest: there may be no memory after a short struct.
   for (const IoctlRow& row : rows)
     if (row.size != 0 && row.may_hold_at(version))
       plan.size = plan.size == 0 ? row.size : std::min(plan.size, row.size);

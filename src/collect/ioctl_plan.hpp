@@ -1,4 +1,4 @@
-// What whoever records ioctls must know of each, for the driver's version.
+// What the kernel side must know to record each ioctl of this driver version.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ std::vector<GpuError> KernelLog::read_errors(std::uint64_t& overruns) {
   for (;;) {
     ssize_t size = ::read(fd_.get(), record, sizeof(record));
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0 && errno == EPIPE) {  // reading goes on at the oldest that is there
+    if (size < 0 && errno == EPIPE) {  // reading goes on at the oldest record left
       overruns++;
       continue;
     }

@@ -1,4 +1,4 @@
-// The kernel's log, where the NVIDIA driver tells of GPUs' errors.
+// The kernel's log, where the NVIDIA driver reports GPU errors.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace cudabpf {
 
 class KernelLog {
  public:
-  // What is logged from now on.
+  // Reads what is logged from now on.
   static Result<KernelLog> open();
 
   int fd() const { return fd_.get(); }  // readable when there is more
-  // `overruns` is raised where lines were overwritten before they were read.
+  // Increments `overruns` if lines were overwritten before they were read.
   std::vector<GpuError> read_errors(std::uint64_t& overruns);
 
  private:

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders that the linker knows without configuration, and where drivers are put beside them.
+// Folders that the linker searches without configuration, and others where drivers are installed.
 constexpr const char* DEFAULT_FOLDERS[] = {
     "/usr/lib/x86_64-linux-gnu",
     "/lib/x86_64-linux-gnu",
@@ -71,7 +71,7 @@ void add_new(std::vector<LibraryFile>& files, std::optional<LibraryFile> file) {
   if (!known) files.push_back(std::move(*file));
 }
 
-// O_PATH found it: to open a pipe may block, and to open a device may do things.
+// `found` is O_PATH, since opening a pipe may block and opening a device may have effects.
 std::optional<LibraryFile> open_found(const Fd& found, const std::string& shown_as) {
   auto id = FileId::of(found.get());
   if (!id) return std::nullopt;
@@ -81,7 +81,7 @@ std::optional<LibraryFile> open_found(const Fd& found, const std::string& shown_
   return LibraryFile{.fd = std::move(fd), .id = *id, .path = shown_as};
 }
 
-// A path as whoever has this root would find it. Its links lead nowhere else.
+// Opens a path as a process with this root would; links cannot lead out of it.
 Fd open_inside(const std::string& root, const std::string& path) {
   Fd folder(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   open_how how{};
@@ -99,12 +99,12 @@ bool is_libcuda(std::string_view path) {
 }
 
 std::optional<LibraryFile> open_library(const std::string& path, const std::string& shown_as) {
-  // Not O_NOFOLLOW: libcuda.so.1 is mostly a link.
+  // Not O_NOFOLLOW: libcuda.so.1 is usually a link.
   return open_found(Fd(open(path.c_str(), O_PATH | O_CLOEXEC)), shown_as);
 }
 
 std::optional<LibraryFile> open_mapped(const Procfs& procfs, const MappedLibrary& mapped) {
-  // Where a process's main thread has ended, its other threads still have its files.
+  // If a process's main thread has ended, its other threads still have its files.
   std::vector<pid_t> tids = procfs.threads(static_cast<pid_t>(mapped.pid));
   tids.insert(tids.begin(), static_cast<pid_t>(mapped.pid));
   constexpr std::size_t ENOUGH = 4;
@@ -115,7 +115,7 @@ std::optional<LibraryFile> open_mapped(const Procfs& procfs, const MappedLibrary
     if (auto file = open_library(procfs.path(tid, range), mapped.path)) return file;
   for (pid_t tid : tids) {
     auto file = open_found(open_inside(procfs.path(tid, "root"), mapped.path), mapped.path);
-    // The name may be another file's by now.
+    // By now the name may belong to another file.
     if (file && file->id.is_mapped_as(mapped.device, mapped.inode)) return file;
   }
   return std::nullopt;
@@ -130,7 +130,7 @@ std::vector<LibraryFile> find_on_paths(std::string_view library_path) {
       if (is_libcuda(entry.path().filename().native())) paths.push_back(entry.path());
     std::sort(paths.begin(), paths.end());
     for (const std::string& path : paths) {
-      // Shown by the file's own name, which tells the driver's version.
+      // Shows the file's real name, which contains the driver's version.
       fs::path real = fs::canonical(path, ignored);
       add_new(files, open_library(path, real.empty() ? path : real.native()));
     }

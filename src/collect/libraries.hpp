@@ -1,5 +1,5 @@
-// Where copies of libcuda are: on the linker's paths, in LD_LIBRARY_PATH, and mapped by processes,
-// each in its own mount namespace.
+// Finds copies of libcuda: on the linker's paths, in LD_LIBRARY_PATH, and mapped by processes, each
+// in its own mount namespace.
 #pragma once
 
 #include <sys/types.h>
@@ -20,21 +20,21 @@ namespace cudabpf {
 // "libcuda.so", "libcuda.so.1", "libcuda.so.580.159.04", with or without a folder.
 bool is_libcuda(std::string_view path);
 
-// An open library, and the name to show for it.
+// An open library and the name to show for it.
 struct LibraryFile {
   Fd fd;
   FileId id;
   std::string path;
-  bool named = false;  // by the user: it is a libcuda whatever it is called
+  bool named = false;  // by the user, so it is a libcuda whatever its name
 };
 
 // A library as a process has mapped it.
 struct MappedLibrary {
-  std::uint64_t ts = 0;  // CLOCK_MONOTONIC, when it was mapped; 0: before that was watched
+  std::uint64_t ts = 0;  // CLOCK_MONOTONIC, when it was mapped; 0: before watching began
   std::uint32_t pid = 0;
   std::uint64_t address = 0;
   std::uint64_t length = 0;
-  std::uint64_t device = 0;  // as the kernel tells it of mappings: see FileId
+  std::uint64_t device = 0;  // as the kernel reports it for mappings: see FileId
   std::uint64_t inode = 0;
   std::string path;  // as the process's own mount namespace names it
 };
@@ -42,11 +42,11 @@ struct MappedLibrary {
 // Opens a path as this process sees it.
 std::optional<LibraryFile> open_library(const std::string& path, const std::string& shown_as);
 
-// Opens what a process has mapped: the very file, whatever became of its name.
+// Opens the very file that a process has mapped, whatever became of its name.
 std::optional<LibraryFile> open_mapped(const Procfs& procfs, const MappedLibrary& mapped);
 
-// Copies of libcuda on the linker's configured folders, and in those of `library_path` (the value
-// of LD_LIBRARY_PATH), each file once.
+// Copies of libcuda in the linker's configured folders and those of `library_path` (the value of
+// LD_LIBRARY_PATH), each file once.
 std::vector<LibraryFile> find_on_paths(std::string_view library_path);
 
 // Copies mapped by any of `pids`: each mapping, and each file once.

@@ -10,8 +10,8 @@ namespace cudabpf {
 
 namespace {
 
-// A driver newer than the table has a few dozen functions more. Without a limit a file made for it
-// would take all numbers, and all time.
+// A driver newer than the table has a few dozen more functions. Without a limit, a crafted file
+// could take all numbers, and endless time.
 constexpr std::uint32_t MOST_UNKNOWN = 1024;
 
 }  // namespace
@@ -49,7 +49,7 @@ std::vector<PlannedProbe> plan_probes(const elf::Contents& contents, bool named,
   library.left_out = static_cast<std::uint32_t>(contents.left_out);
   auto functions = contents.functions;
   std::erase_if(functions, [](const auto& f) { return !is_driver_function(f.name); });
-  // By name, so that of two names for one address the newest ABI's (cuMemAlloc_v2) comes last and
+  // By name, so that if two names share an address, the newest ABI's (cuMemAlloc_v2) is last and
   // wins.
   std::sort(functions.begin(), functions.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });

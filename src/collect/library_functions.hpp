@@ -1,4 +1,4 @@
-// Whether a file is a libcuda, and what is probed of it: which functions, and by which plans.
+// Whether a file is a libcuda, which of its functions are probed, and by which plans.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@
 
 namespace cudabpf {
 
-// What is read of a library's file.
+// What is read from a library's file.
 inline constexpr elf::Wanted LIBRARY_CONTENTS{.prefix = "cu"};
 
-// Whether a function of this name is one of the driver's API: cuInit is, curl_easy_init is not.
+// Whether a function of this name belongs to the driver API: cuInit does, curl_easy_init does not.
 bool is_driver_function(std::string_view name);
 
-// Why a file is taken for no libcuda; empty: it is one. Any process may give any library the name
-// libcuda.so.1, by a mount that it alone sees, and probes are there for all who use the file: so
-// one that is found has to say itself that it is a libcuda. One that the user names need not.
+// Why a file is not accepted as a libcuda; empty if it is. Any process may give any library the
+// name libcuda.so.1, by a mount that only it sees, but probes affect everyone who uses the file. So
+// a file that was found must itself say that it is a libcuda; one that the user named need not.
 std::string why_no_libcuda(const elf::Contents& contents, bool named);
 
 // A place in a library's file, and what is recorded there.
 struct PlannedProbe {
   std::uint64_t offset;
   abi::cb_plan plan;
-  bool launch;  // of a kernel, whose name is read if it is new
+  bool launch;  // it launches a kernel, whose name is read if it is new
 };
 
-// One probe for each address, of the functions that `filter` selects. `library` is told how many
+// One probe for each address of the functions that `filter` selects. Notes in `library` how many
 // there are, or why there are none.
 std::vector<PlannedProbe> plan_probes(const elf::Contents& contents, bool named,
                                       const FunctionFilter& filter, FunctionNumbers& numbers,

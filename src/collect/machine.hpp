@@ -1,4 +1,4 @@
-// What machine this is: kernel, NVIDIA driver, GPUs.
+// Describes this machine: kernel, NVIDIA driver, GPUs.
 #pragma once
 
 #include "cudabpf/sink.hpp"

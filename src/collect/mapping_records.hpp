@@ -1,5 +1,5 @@
-// What perf's records tell of mappings. Pure: the bytes come from the kernel, the names in them
-// from anybody.
+// Reads mappings from perf's records. Pure: the bytes come from the kernel, but anybody may have
+// chosen the names in them.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace cudabpf {
 
-// What was read of a perf buffer.
+// What was read from a perf buffer.
 struct MappingsRead {
-  std::vector<MappedLibrary> libraries;  // mapped files that are called libcuda.so*
-  std::uint64_t unnamed = 0;             // records of which it is not known what they map
+  std::vector<MappedLibrary> libraries;  // mapped files named libcuda.so*
+  std::uint64_t unnamed = 0;             // records that do not tell what they map
 };
 
-// Adds what the records between two positions tell. `data` is the buffer's part for records, whose
-// size is a power of two; positions count on and wrap around in it.
+// Adds what the records between two positions say. `data` is the part of the buffer that holds
+// records; its size is a power of two, and positions, which only grow, wrap around in it.
 void read_mapping_records(std::span<const std::byte> data, std::uint64_t tail, std::uint64_t head,
                           MappingsRead& read);
 

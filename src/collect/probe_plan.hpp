@@ -1,4 +1,4 @@
-// What the probes of a function are to record, as whoever records reads it.
+// What a function's probes record, in the form that the kernel side reads.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::uint64_t MUCH = 32;  // that part of the ring
+constexpr std::uint64_t MUCH = 32;  // more than the ring's 32nd part
 
 // Kernel counters and the losses they stand for.
 constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
@@ -23,11 +23,11 @@ constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
     {abi::CB_DROPPED_DRIVER, Loss::ring_driver},
 };
 
-// A feature whose absence changes what users get, or what they wait for.
+// The user notices the feature's absence, in the trace or in waiting times.
 bool is_missed(const Feature& feature) {
   return feature.state == Feature::State::no && !feature.disabled &&
          feature.name != feature::UPROBE_SESSION &&  // the trace is the same
-         !feature::is_of_driver(feature.name);       // one of those will do
+         !feature::is_of_driver(feature.name);       // one of these is enough
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ void BpfSource::RingDeleter::operator()(ring_buffer* ring) const { ring_buffer__
 Result<std::unique_ptr<Source>> BpfSource::open(SourceOptions options) {
   if (auto permitted = check_permissions(); !permitted) return permitted.error();
   if (auto supported = check_kernel(); !supported) return supported.error();
-  // Before there is anything in this process that is worth having.
+  // Before this process holds anything worth stealing.
   auto reader = elf::Reader::start();
   if (!reader) return reader.error();
   auto features =

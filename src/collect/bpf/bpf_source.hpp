@@ -1,4 +1,4 @@
-// Records from programs in the kernel, which hang on libcuda's functions and on the driver's.
+// Records from programs in the kernel, attached to libcuda's functions and to the driver's.
 #pragma once
 
 #include <cstdint>

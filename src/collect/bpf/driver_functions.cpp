@@ -15,20 +15,19 @@ constexpr const char* MODULES[] = {"nvidia", "nvidia_uvm", "nvidia_modeset"};
 
 enum class Need : std::uint8_t {
   always,
-  if_there,             // a module that may not be loaded, or what some versions lack
-  unless_there_is_one,  // the front end has it already
+  if_there,             // its module may not be loaded, or some versions lack it
+  unless_there_is_one,  // the front end may have it already
 };
 
 struct Wanted {
   const char* module;
   abi::cb_driver_op op;
   Need need;
-  std::vector<std::string> names;  // the first that is there; they changed over the versions
+  std::vector<std::string> names;  // they changed between versions: the first that exists counts
 };
 
-// Up to 535 a front end came first, for nvidia-modeset too; since 545 nvidia.c has the device's
-// operations itself. Functions that do not come from the kernel-open part of the driver cannot be
-// probed.
+// Up to 535 a front end came first, for nvidia-modeset too; since 545 nvidia.c implements the
+// device's operations itself. Functions outside the driver's kernel-open part cannot be probed.
 const std::vector<Wanted>& wanted() {
   using enum Need;
   static const std::vector<Wanted> WANTED = {

@@ -1,4 +1,4 @@
-// The functions of the NVIDIA driver at which what is asked of it is seen.
+// The NVIDIA driver's functions at which operations on its devices are seen.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@ namespace cudabpf {
 
 struct DriverFunction {
   std::string module;
-  std::string name;  // as /proc/kallsyms has it: "nvidia_unlocked_ioctl", maybe ".isra.0" after it
+  std::string name;  // as in /proc/kallsyms: "nvidia_unlocked_ioctl", perhaps with ".isra.0"
   abi::cb_driver_op op;
-  bool needed = true;  // without it something that is asked would not be seen
+  bool needed = true;  // without it some operations would not be seen
 };
 
-// As this kernel has them; none unless the driver's modules have all that is needed. Looked for
-// once, and again when a module has been loaded: the kernel's list of symbols is long. For one
-// thread.
+// The functions on this kernel; none unless the driver's modules have all that are needed. They are
+// looked up once, and again when a module has been loaded, since the kernel's list of symbols is
+// long. Only one thread may call this.
 const std::vector<DriverFunction>& driver_functions();
 
 // The kernel's own functions behind poll(2) and ppoll(2).
 std::vector<std::string> poll_functions();
 
-// Which modules of the driver are loaded: changes when one is loaded, also if it was before.
+// Which of the driver's modules are loaded; the value changes even if one is reloaded.
 std::vector<std::uint64_t> driver_modules();
 
 }  // namespace cudabpf

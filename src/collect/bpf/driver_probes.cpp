@@ -20,11 +20,11 @@ namespace cudabpf {
 
 namespace {
 
-// How often the kernel has not run a program, because it or another ran on that CPU already.
+// How often the kernel skipped a program because one was already running on that CPU.
 std::uint64_t skipped_runs(int program) {
   bpf_prog_info information{};
   std::uint32_t size = sizeof(information);
-  privileges::Raised rights({CAP_BPF});  // which it takes before Linux 5.19
+  privileges::Raised rights({CAP_BPF});  // needed before Linux 5.19
   if (program < 0 || bpf_obj_get_info_by_fd(program, &information, &size) != 0) return 0;
   return information.recursion_misses;
 }
@@ -38,7 +38,7 @@ void DriverProbes::choose_programs(cudabpf_bpf& skeleton, const Features& featur
   };
   choose({programs.driver_xid});
   if (features.has(feature::DRIVER_FENTRY)) {
-    // What is loaded with the others is only what copies are made of; it needs some function.
+    // Programs loaded with the others serve only as templates for copies; they need any function.
     std::string some = driver_functions().front().name;
     auto copied = {programs.driver_function_entered, programs.driver_function_left};
     if (std::all_of(copied.begin(), copied.end(), [&](bpf_program* program) {
@@ -78,7 +78,7 @@ Result<std::string> DriverProbes::attach(const Features& features) {
   return failure;
 }
 
-// Compilers change some functions so that their types are not known any more: those take kprobes.
+// Compilers change some functions so that their types are no longer known: those get kprobes.
 Result<> DriverProbes::attach_by_fentry(const Features& features) {
   auto functions = driver_functions();
   if (functions.empty()) return Error{"the driver's functions are not there", {}};
@@ -93,8 +93,8 @@ Result<> DriverProbes::attach_by_fentry(const Features& features) {
   return ok();
 }
 
-// The kernel watches no more returns at once than twice its CPUs, which threads that wait in poll()
-// would use up: polls are seen as system calls.
+// The kernel watches at most twice as many returns at once as it has CPUs. Threads that wait in
+// poll() would use them up, so polls are seen as system calls.
 Result<> DriverProbes::attach_by_kprobes(const Features& features) {
   const auto& functions = driver_functions();
   if (functions.empty()) return Error{"the driver's functions are not there", {}};
@@ -112,7 +112,7 @@ Result<> DriverProbes::attach_fentry(KernelBtf& btf, const DriverFunction& funct
   const auto& programs = skeleton_.progs;
   for (auto [program, attach_type] : {std::pair{programs.driver_function_left, BPF_TRACE_FEXIT},
                                       {programs.driver_function_entered, BPF_TRACE_FENTRY}}) {
-    // One that is loaded is for one function alone: the others take copies.
+    // A loaded program serves only one function, so each function gets a copy.
     LIBBPF_OPTS(bpf_prog_load_opts, load, .expected_attach_type = attach_type);
     load.attach_btf_obj_fd = static_cast<std::uint32_t>(type->object);
     load.attach_btf_id = type->id;
@@ -209,7 +209,7 @@ void DriverProbes::detach() {
   while (!links_.empty()) links_.pop_back();
 }
 
-// What was attached last goes first: entries before their returns.
+// The last attached go first: entries before their returns.
 void DriverProbes::release_modules() {
   for (std::size_t i = copies_.size(); i-- > 0;) copies_[i].link.reset();
   for (const Copy& copy : copies_) skipped_before_ += skipped_runs(copy.program.get());

@@ -1,4 +1,4 @@
-// The probes on what is asked of the NVIDIA driver.
+// The probes that see operations on the NVIDIA driver's devices.
 #pragma once
 
 #include <string>
@@ -26,20 +26,20 @@ class DriverProbes {
   DriverProbes(const DriverProbes&) = delete;
   DriverProbes& operator=(const DriverProbes&) = delete;
 
-  // Marks the programs that attaching takes; the skeleton is not loaded yet.
+  // Marks the programs that attach() will need; the skeleton is not loaded yet.
   static void choose_programs(cudabpf_bpf& skeleton, const Features& features);
 
-  // In the first of the ways that `features` has and that works; the answer is its name.
+  // Attaches in the first way that `features` offers and that works; returns its name.
   Result<std::string> attach(const Features& features);
-  // How ioctls are read depends on it.
+  // The version determines how ioctls are read.
   void set_version(const DriverVersion& version);
-  // The driver's own word on errors of GPUs. It may not have one.
+  // Attaches to the driver's own tracepoint for GPU errors, which some versions lack.
   Result<> attach_xid();
-  // How often the kernel did not run a program where it should have.
+  // How often the kernel should have run a program and did not.
   std::uint64_t skipped() const;
   void set_devices(const DriverDevices& devices);
   void detach();
-  // Takes away those probes that keep the driver's modules from being unloaded.
+  // Removes the probes that would keep the driver's modules from being unloaded.
   void release_modules();
 
  private:
@@ -52,7 +52,7 @@ class DriverProbes {
 
   cudabpf_bpf& skeleton_;
   std::vector<Link> links_;
-  struct Copy {  // of a program, for one function; libbpf knows nothing of it
+  struct Copy {  // of a program, for one function; libbpf does not know it
     Fd program, link;
   };
   std::vector<Copy> copies_;

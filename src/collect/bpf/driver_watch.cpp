@@ -31,7 +31,7 @@ Result<> DriverWatch::attach() {
   return ok();
 }
 
-// The driver's tracepoint tells when, the kernel's log whose process it was: either will do.
+// The driver's tracepoint says when, the kernel's log says which process: either is enough.
 void DriverWatch::watch_gpu_errors() {
   bool traced = !features_.is_disabled(feature::XID_TRACEPOINT) && probes_.attach_xid();
   if (log_) return;
@@ -51,7 +51,7 @@ std::optional<int> DriverWatch::log_fd() const {
   return log_ ? std::optional(log_->fd()) : std::nullopt;
 }
 
-// True if one was loaded since the last time.
+// True if a module was loaded since the last call.
 bool DriverWatch::renew_modules() {
   std::vector<std::uint64_t> before = std::exchange(modules_, driver_modules());
   bool loaded = false;
@@ -62,7 +62,7 @@ bool DriverWatch::renew_modules() {
 
 void DriverWatch::look(Capabilities needs, News& news) {
   read_log(news);
-  // The thread that looks wakes at every mapping on the machine; modules load seldom.
+  // The looking thread wakes at every mapping on the machine, but modules load seldom.
   if (now() - looked_at_ < LOOK_EVERY_NS) return;
   std::uint64_t since = std::exchange(looked_at_, now());
   skipped_ = probes_.skipped();
@@ -73,7 +73,7 @@ void DriverWatch::look(Capabilities needs, News& news) {
   }
   if (!renew_modules()) return;
   privileges::Raised rights(needs);
-  // Probes on functions go with their module; system calls stay.
+  // Probes on functions go away with their module; those on system calls stay.
   auto version = DriverVersion::parse(nvidia_driver().version);
   probes_.set_version(version);
   std::string detail;

@@ -85,8 +85,8 @@ Finding try_mapping_watch() {
   return {State::no, watch.error().message};
 }
 
-// Does this kernel take the CPU from a thread that is inside it? "none voluntary (full) lazy",
-// where that can be chosen; else its name tells.
+// Does this kernel preempt threads inside it? If that can be chosen, the file reads
+// "none voluntary (full) lazy"; else the kernel's version string tells.
 bool preempts_itself() {
   auto model = read_debugfs("sched/preempt");
   if (model)
@@ -99,14 +99,14 @@ bool preempts_itself() {
 constexpr const char* NO_FUNCTIONS =
     "nvidia and nvidia-uvm are not both loaded, or their functions are not those that are known";
 
-// What is asked of the driver is seen at its own functions, best where the kernel knows their types
-// (cookies there: kernel commit 2fcc82411e74, Linux 5.19). Both of its modules must be there: one
-// that loads later would not be seen.
+// Operations are seen at the driver's own functions, at best where the kernel knows their types
+// (cookies for these: kernel commit 2fcc82411e74, Linux 5.19). Both of its modules must be loaded,
+// since a later one would not be seen.
 Finding try_driver_fentry() {
   const auto& functions = driver_functions();
   if (functions.empty()) return {State::no, NO_FUNCTIONS};
-  // On each CPU such a program runs once at a time: who preempts it, and calls the function, is not
-  // seen. Kprobes are not preempted.
+  // Only one instance of such a program runs on a CPU at a time: if another thread preempts it and
+  // calls the function, that call is not seen. Kprobes are not preempted.
   if (preempts_itself())
     return {State::no, "this kernel preempts itself, and would miss some of what happens at once"};
   KernelBtf btf;
@@ -136,7 +136,7 @@ Finding try_driver_fentry() {
   return {State::yes, fmt::format("{} functions of the driver", functions.size())};
 }
 
-// Else by kprobes.
+// The second choice: kprobes.
 Finding try_driver_kprobes() {
   if (access("/sys/bus/event_source/devices/kprobe/type", R_OK) != 0)
     return {State::no, "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)"};
@@ -145,7 +145,7 @@ Finding try_driver_kprobes() {
   return {State::yes, fmt::format("{} functions of the driver", functions.size())};
 }
 
-// Else it is seen at its system calls.
+// The last choice: its system calls.
 Finding try_syscall_tracepoints() {
   auto id = tracepoint_id("syscalls", "sys_enter_ioctl");
   if (id) return {State::yes, "what is asked of the driver is seen as system calls"};
@@ -179,7 +179,7 @@ const std::array<Trial, 10>& trials() {
   return TRIALS;
 }
 
-// Whoever wants to trace needs the first of them; all are of use to who has them.
+// Tracing needs the first ones; the others are useful to a process that has them.
 constexpr KeptCapability CAPABILITIES[] = {
     {CAP_BPF, "CAP_BPF", "probes in libraries that are mapped later"},
     {CAP_PERFMON, "CAP_PERFMON", "probes in libraries that are mapped later"},

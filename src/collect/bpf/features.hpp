@@ -1,4 +1,4 @@
-// What this kernel lets cudabpf do, found out by trying, never from its version.
+// What this kernel lets cudabpf do: found out by trying, never from the kernel's version.
 #pragma once
 
 #include <set>
@@ -22,7 +22,7 @@ inline constexpr const char* DRIVER_FENTRY = "driver_fentry";
 inline constexpr const char* DRIVER_KPROBES = "driver_kprobes";
 inline constexpr const char* SYSCALL_TRACEPOINTS = "syscall_tracepoints";
 inline constexpr const char* XID_TRACEPOINT = "xid_tracepoint";
-// The ways of tracing the driver, the best first.
+// The ways of tracing the driver, best first.
 inline constexpr const char* DRIVER_WAYS[] = {DRIVER_FENTRY, DRIVER_KPROBES, SYSCALL_TRACEPOINTS};
 // Only --kernel needs these.
 inline bool is_of_driver(std::string_view name) {
@@ -33,18 +33,18 @@ inline bool is_of_driver(std::string_view name) {
 
 class Features {
  public:
-  // What is asked for beside what every trace takes.
+  // What is wanted besides the features that every trace uses.
   struct Wanted {
     bool driver = false;       // --kernel
-    bool one_process = false;  // probes in some processes alone
+    bool one_process = false;  // probes only in some processes
   };
-  // Tries each feature that is wanted and not disabled. A name that does not exist is an error.
+  // Tries each feature that is wanted and not disabled. An unknown name is an error.
   static Result<Features> detect(const std::vector<std::string>& disabled, const Wanted& wanted);
 
   const std::vector<Feature>& list() const { return features_; }
   bool has(std::string_view name) const;
   bool is_disabled(std::string_view name) const;  // by the user
-  // The first feature by which the driver is to be traced; null: there is none.
+  // The first feature that can trace the driver; null if there is none.
   const char* driver_way() const;
 
  private:
@@ -58,7 +58,7 @@ Result<> check_kernel();
 // The capabilities that tracing needs and this process lacks, by name.
 std::vector<std::string> missing_capabilities();
 
-// One that is kept while tracing goes on.
+// A capability that is kept during the trace.
 struct KeptCapability {
   int number;
   const char* name;

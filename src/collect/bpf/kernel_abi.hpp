@@ -1,6 +1,6 @@
-// What cudabpf uses of the kernel's interfaces and <linux/bpf.h> or <linux/perf_event.h> may be too
-// old to know: the headers come with the distribution and say nothing of the kernel that runs.
-// These numbers are the kernel's ABI and do not change.
+// Parts of the kernel's interfaces that <linux/bpf.h> or <linux/perf_event.h> may be too old to
+// have: the headers come with the distribution and say nothing about the running kernel. These
+// numbers are the kernel's ABI and do not change.
 #pragma once
 
 #include <linux/bpf.h>
@@ -15,7 +15,7 @@ inline constexpr std::uint32_t UPROBE_MULTI_AT_RETURN = 1;
 // Kernel commit d920179b3d48, Linux 6.13.
 inline constexpr auto ATTACH_UPROBE_SESSION = static_cast<bpf_attach_type>(57);
 
-// read() of a perf event says how many records found no room. Kernel commit 119a784c8127,
+// read() of a perf event returns how many records found no room. Kernel commit 119a784c8127,
 // Linux 6.0.
 inline constexpr std::uint64_t PERF_READ_LOST = 1 << 4;
 

@@ -15,7 +15,7 @@ Result<Fd> open_object(const std::string& module, std::uint32_t& id) {
   id = 0;
   while (bpf_btf_get_next_id(id, &id) == 0) {
     Fd object(bpf_btf_get_fd_by_id(id));
-    if (!object && errno == ENOENT) continue;  // it has gone
+    if (!object && errno == ENOENT) continue;  // it is gone
     if (!object) return errno_error("the kernel does not hand out its modules' BTF");
     char name[64] = {};
     bpf_btf_info information{};
@@ -56,7 +56,7 @@ Result<KernelBtf::Function> KernelBtf::find(const std::string& module, const std
     function.object = (*found)->object.get();
     types = (*found)->types.get();
   }
-  // A module's own: what it builds on comes first, and has functions of its own.
+  // Searches only the module's own types: those of the kernel come first and include its functions.
   for (std::uint32_t id = module.empty() ? 1 : btf__type_cnt(kernel_.get());
        id < btf__type_cnt(types); id++) {
     const btf_type* type = btf__type_by_id(types, id);

@@ -1,5 +1,5 @@
-// The kernel's own account of its functions' types, which programs at a function's entry and exit
-// (fentry, fexit) are checked against.
+// The kernel's own description of its functions' types, against which it checks programs at a
+// function's entry and exit (fentry, fexit).
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ class KernelBtf {
   KernelBtf(KernelBtf&&) = delete;
 
   struct Function {
-    int object;  // a descriptor of the module's BTF; 0: it is the kernel's own
+    int object;  // a descriptor of the module's BTF; 0 for the kernel's own
     std::uint32_t id;
   };
-  // A function of a module, or of the kernel itself (no name). The descriptor is this object's.
+  // A function of a module, or of the kernel if `module` is empty. This owns the descriptor.
   Result<Function> find(const std::string& module, const std::string& name);
 
  private:

@@ -1,4 +1,4 @@
-// Files of tracefs and debugfs, also where nobody has mounted them.
+// Reads files of tracefs and debugfs, even if nobody has mounted these.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace cudabpf {
 
-// "events/syscalls/sys_enter_ioctl/id"; the whole of it, up to 4096 bytes.
+// "events/syscalls/sys_enter_ioctl/id"; the whole file, up to 4096 bytes.
 Result<std::string> read_tracefs(const std::string& path);
 // "sched/preempt"
 Result<std::string> read_debugfs(const std::string& path);

@@ -1,4 +1,4 @@
-// A program on its hook: what closes, detaches.
+// A program attached to its hook; destroying the link detaches it.
 #pragma once
 
 #include <bpf/libbpf.h>
@@ -9,7 +9,7 @@
 
 namespace cudabpf {
 
-// One of libbpf's links, or a descriptor that libbpf knows nothing of.
+// One of libbpf's links, or a descriptor that libbpf does not know.
 class Link {
  public:
   Link() = default;

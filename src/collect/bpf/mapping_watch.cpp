@@ -61,7 +61,7 @@ Result<> MappingWatch::watch(int cpu) {
     fd = Fd(open_event(cpu, 0));
   }
   if (!fd) {
-    if (errno == ENODEV) return ok();  // went offline meanwhile
+    if (errno == ENODEV) return ok();  // it has gone offline
     bool forbidden = errno == EACCES || errno == EPERM;
     Error error = errno_error("perf_event_open for mmap events");
     if (forbidden) error.message += " (CAP_SYS_ADMIN is missing)";
@@ -76,7 +76,7 @@ Result<> MappingWatch::watch(int cpu) {
 
 std::size_t MappingWatch::renew() {
   std::vector<int> online = online_cpus();
-  // The kernel takes the event from a CPU that goes, and gives none to the one that comes back.
+  // A CPU that goes offline loses its event, and does not get it back when it comes online again.
   std::erase_if(buffers_, [&](const Buffer& buffer) {
     return std::find(online.begin(), online.end(), buffer.cpu) == online.end();
   });
@@ -101,8 +101,8 @@ std::vector<int> MappingWatch::fds() const {
   return fds;
 }
 
-// How many records found no room since it was last asked. A kernel that does not count them is
-// taken to have lost one.
+// How many records found no room since the last call. A kernel that does not count them is assumed
+// to have lost one.
 std::uint64_t MappingWatch::newly_lost(Buffer& buffer) {
   if (!buffer.counts_lost) return 1;
   struct {
@@ -120,7 +120,7 @@ void MappingWatch::read_buffer(Buffer& buffer, MappingsRead& read) {
   const std::uint64_t tail = page->data_tail;
   read_mapping_records(data, tail, head, read);
   std::atomic_ref(page->data_tail).store(head, std::memory_order_release);
-  // A record of what was lost would come with the next mapping on this CPU, which may never be.
+  // A record of the loss would come only with the next mapping on this CPU, which may never happen.
   if (data_head.load(std::memory_order_acquire) - tail > DATA_SIZE - LONGEST_RECORD)
     read.unnamed += newly_lost(buffer);
 }

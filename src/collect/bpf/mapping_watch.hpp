@@ -1,5 +1,5 @@
-// Tells when any process on the machine maps a libcuda, by perf's mmap events: they come from every
-// kernel, need no kprobe, and cost nothing between mappings.
+// Tells when any process on the machine maps a libcuda, by perf's mmap events: every kernel has
+// them, they need no kprobe, and they cost nothing between mappings.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ class MappingWatch {
 
   std::vector<int> fds() const;  // readable when there is something to read
 
-  // Watches CPUs that have come online since, too, and no longer those that went. The answer: how
-  // many came, on which something may have been mapped unseen.
+  // Starts watching CPUs that have come online and stops watching those that have gone. Returns how
+  // many came: something may have been mapped on them unseen.
   std::size_t renew();
 
-  // Mappings of files named libcuda.so* since the last call; `overruns` counts those that the
+  // Mappings of files named libcuda.so* since the last call. Adds to `overruns` those that the
   // kernel could not queue or name.
   std::vector<MappedLibrary> read(std::uint64_t& overruns);
 
@@ -34,9 +34,9 @@ class MappingWatch {
   struct Buffer {
     int cpu;
     Fd fd;
-    Memory memory;            // null: it cannot be watched
-    bool counts_lost = true;  // so that read() of the event says how many
-    std::uint64_t lost = 0;   // of them already reported
+    Memory memory;            // null: the CPU cannot be watched
+    bool counts_lost = true;  // read() of the event says how many were lost
+    std::uint64_t lost = 0;   // how many of them have been reported
   };
   MappingWatch() = default;
   Result<> watch(int cpu);

@@ -6,7 +6,7 @@
 
 namespace cudabpf {
 
-// Alone in this file: a test's build of cudabpf has another, by which any devices stand for these.
+// Alone in this file, because a test build of cudabpf replaces it to let any devices stand in.
 DriverDevices nvidia_devices() {
   std::ifstream file("/proc/devices");
   std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -1,4 +1,4 @@
-// The numbers that the NVIDIA driver's devices have on this machine now.
+// The current numbers of the NVIDIA driver's devices on this machine.
 #pragma once
 
 #include "collect/driver_devices.hpp"

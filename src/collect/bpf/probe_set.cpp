@@ -26,7 +26,7 @@ namespace cudabpf {
 
 namespace {
 
-// The last messages that libbpf had to say: shown when a load fails, and only then.
+// libbpf's last messages; shown only when a load fails.
 std::string g_libbpf_messages;
 
 int keep_message(libbpf_print_level level, const char* format, va_list arguments) {
@@ -39,7 +39,7 @@ int keep_message(libbpf_print_level level, const char* format, va_list arguments
   vsnprintf(message.data(), message.size(), format, arguments);
   message.pop_back();
   g_libbpf_messages += message;
-  // A verifier's log is long; what it refused stands at its end.
+  // A verifier log is long; what it refused is at the end.
   constexpr std::size_t KEEP = 3000;
   if (g_libbpf_messages.size() > KEEP)
     g_libbpf_messages.erase(0, g_libbpf_messages.find('\n', g_libbpf_messages.size() - KEEP) + 1);
@@ -61,7 +61,7 @@ void raise_file_limit() {
 
 // The last close of a single link waits for grace periods, one link after the other: a thousand
 // take a minute or two. So a child keeps every descriptor until this process has closed its own,
-// and then closes them while nobody waits. It holds no terminal and no pipe of ours.
+// and then closes them while nobody waits. The child holds none of our terminals or pipes.
 class SlowClosing {
  public:
   SlowClosing() {
@@ -85,7 +85,7 @@ class SlowClosing {
   Fd until_closed_;
 };
 
-// Each close waits for grace periods of the kernel; those that are closed at once share theirs.
+// Each close waits for the kernel's grace periods; links closed at the same time share them.
 void close_together(std::vector<Link> links) {
   std::vector<std::thread> closing;
   closing.reserve(links.size());
@@ -151,7 +151,7 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const
   skeleton->rodata->follow_children = options.follow_children;
   skeleton->rodata->driver_traced = options.driver;
   skeleton->rodata->can_sleep = features.has(feature::SLEEPABLE);
-  // In the initial pid namespace, whose inode number the kernel fixes, the plain helper serves.
+  // In the initial pid namespace, whose inode number is fixed, the plain helper is enough.
   constexpr ino_t INITIAL_PID_NAMESPACE = 0xeffffffc;
   struct stat pid_namespace {};
   if (stat("/proc/self/ns/pid", &pid_namespace) == 0 &&
@@ -178,7 +178,7 @@ std::string ProbeSet::refusal() {
   return std::string("the kernel refuses its probes: ") + std::strerror(refused_);
 }
 
-// A program on these places, in every process or in each that it is to be in.
+// Attaches a program to these places, in every process or in each of `only_in_`.
 std::string ProbeSet::hang_program(const LibraryFile& file, bpf_program* program, UprobeEnd end,
                                    const UprobePlaces& places, std::vector<Link>& links) {
   std::string path = "/proc/self/fd/" + std::to_string(file.fd.get());
@@ -219,7 +219,7 @@ std::string ProbeSet::hang(const LibraryFile& file, const std::vector<PlannedPro
     add(returns, return_program(probe), probe);
   }
   std::string error;
-  // Returns first: a call that begins in between is then at least seen to return.
+  // Returns first, so that a call that begins in between is at least seen to return.
   for (const auto& [program, places] : returns)
     if (error.empty())
       error = hang_program(file, program, UprobeEnd::at_return, places, attached.returns);
@@ -297,7 +297,7 @@ void ProbeSet::detach() {
   std::optional<SlowClosing> slow_closing;
   if (way_ == Way::single_links && !attached_.empty()) {
     slow_closing.emplace();
-    // Until the last is closed the probes still fire; they find nobody selected.
+    // Until the last is closed, the probes still fire, but find nobody selected.
     __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_LISTED, __ATOMIC_SEQ_CST);
     for (auto& word : skeleton_->bss->traced) __atomic_store_n(&word, 0, __ATOMIC_SEQ_CST);
   }

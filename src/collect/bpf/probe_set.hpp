@@ -1,4 +1,4 @@
-// The programs in the kernel and the probes they hang on.
+// The programs in the kernel and the probes that run them.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ class ProbeSet {
   struct Options {
     std::uint64_t ring_size = 32 << 20;
     bool follow_children = true;
-    bool driver = false;  // programs that watch the driver, too
-    // Probes in these processes alone; empty: in each that uses the library.
+    bool driver = false;  // also the programs that watch the driver
+    // Probes only in these processes; empty: in every process that uses the library.
     std::vector<std::uint32_t> only_in;
   };
   static Result<std::unique_ptr<ProbeSet>> load(const Features& features, const Options& options);
@@ -43,39 +43,39 @@ class ProbeSet {
   ProbeSet& operator=(const ProbeSet&) = delete;
 
   // Puts these probes into a library, all or none.
-  using Attachment = std::size_t;  // which library's they are
+  using Attachment = std::size_t;  // stands for one library's probes
   Result<Attachment> attach(const LibraryFile& file, const std::vector<PlannedProbe>& probes);
   void withdraw(Attachment attachment);
   // Why the kernel last refused a probe, as errno; 0: it never did.
   int refused() const { return refused_; }
 
   Result<> attach_process_events();
-  // Where Options asked for them.
+  // Only if Options asked for it.
   DriverProbes& driver() { return *driver_; }
 
   void select_process(std::uint32_t pid);
   void select_cgroup(const CgroupFolder& folder);
   void select_all();
   bool is_traced(std::uint32_t pid) const;  // selected, and has not ended
-  // It may have been selected at some time; true also of a later process with its pid.
+  // It was selected at some time; also true for a later process with the same pid.
   bool was_selected(std::uint32_t pid) const;
 
-  // Entries first, so that no call is seen to begin that will not be seen to end. Single links may
-  // stand, recording nothing, for a minute or two after this returns.
+  // Entries first, so that no call is seen to begin whose end would not be seen. Single links may
+  // remain for a minute or two after this returns, but record nothing.
   void detach();
 
   bpf_map* ring() const;
   // A counter of the kernel side, summed over CPUs.
   std::uint64_t counter(unsigned counter) const;
-  // How many records a thread has lost so far, as the next one of it would say.
+  // How many records a thread has lost so far, as its next record would say.
   std::uint32_t drops(std::uint32_t tid) const;
 
  private:
   struct Attached {
     std::vector<Link> entries, returns;
   };
-  // How programs hang on functions: one link for each, one for all at entry and one at return, or
-  // one for both.
+  // How programs are attached to functions: one link for each; one for all entries and one for all
+  // returns; or one for both.
   enum class Way : std::uint8_t { single_links, multi, session };
 
   ProbeSet(Skeleton skeleton, Way way, std::vector<std::uint32_t> only_in)
@@ -88,7 +88,7 @@ class ProbeSet {
   std::string hang_program(const LibraryFile& file, bpf_program* program, UprobeEnd end,
                            const UprobePlaces& places, std::vector<Link>& links);
 
-  Skeleton skeleton_;  // first: what hangs on its programs goes before it
+  Skeleton skeleton_;  // first, so that what uses its programs is destroyed before it
   const Way way_;
   const std::vector<std::uint32_t> only_in_;
   int refused_ = 0;

@@ -1,5 +1,5 @@
-// The kernel side's programs and data, as bpftool makes them for C. It names the contract's types,
-// outside any namespace.
+// The kernel side's programs and data, as bpftool generates them for C. They use the contract's
+// types outside any namespace.
 #pragma once
 
 #include "cudabpf/abi.h"

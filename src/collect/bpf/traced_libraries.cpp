@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Whoever maps library after library must not keep this program from its other work.
+// A process that maps library after library must not keep this program from its other work.
 constexpr milliseconds AT_START = std::chrono::seconds(5), AT_ONCE{200};
 constexpr std::size_t MOST_PENDING = 4096;
 constexpr std::size_t MOST_REFUSED = 4096;
@@ -77,12 +77,12 @@ Result<> TracedLibraries::attach_known() {
     auto file = open_mapped(procfs, mapped);
     if (file && !is_known(*file, early_)) attach(std::move(*file), early_);
   }
-  // Attaching takes long where each function has a link: more may have been mapped meanwhile than
-  // the watch could keep.
+  // Attaching takes long if each function has a link: more may have been mapped meanwhile than the
+  // watch could keep.
   std::uint64_t overruns = 0;
   if (watch_) queue(watch_->read(overruns), early_);
   missed_some_ = overruns;
-  // Files that are no libcuda are left out; a kernel that takes no probe will take none later.
+  // Files that are not a libcuda are skipped, but a kernel that refused every probe always will.
   if (int refused = probes_.refused(); refused && attached() == 0)
     return refusal_of_probes(refused);
   early_.libraries.clear();  // the header has them
@@ -100,7 +100,7 @@ bool TracedLibraries::is_known(const LibraryFile& file, News& news) {
     if (!known.file.id.same_file(file.id)) continue;
     if (known.file.id.untouched_since(file.id)) return true;
     if (known.page) {
-      // On overlayfs the numbers are also those of the copy that is made to be written to.
+      // On overlayfs a copy made for writing has the same numbers.
       auto page = FirstPage::of(file.fd.get());
       auto same = page ? page->is_same_as(*known.page) : std::nullopt;
       if (same == false) {
@@ -185,7 +185,7 @@ News TracedLibraries::look() {
 void TracedLibraries::look_through_processes(News& news) {
   Procfs procfs;
   auto mapped = mapped_libraries(procfs, procfs.pids());
-  // One process that has a file is as good as another, if it is traced.
+  // For each file, one traced process that maps it is enough.
   std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
   std::erase_if(mapped, [&](const MappedLibrary& library) {
     return !probes_.was_selected(library.pid) ||
@@ -214,14 +214,14 @@ void TracedLibraries::attach_pending(News& news, milliseconds at_most) {
 
 std::optional<LibraryFile> TracedLibraries::open(const MappedLibrary& mapped) const {
   if (auto file = open_mapped(Procfs(), mapped)) return file;
-  // The process is gone, or unmapped it again. The same name may be another file's here.
+  // The process is gone or has unmapped it. Here the same name may belong to another file.
   auto file = open_library(mapped.path, mapped.path);
   if (file && !file->id.is_mapped_as(mapped.device, mapped.inode)) file.reset();
   return file;
 }
 
 void TracedLibraries::attach_mapped(const MappedLibrary& mapped, News& news) {
-  // Pid 0: it is outside cudabpf's own pid namespace.
+  // Pid 0: the process is outside cudabpf's own pid namespace.
   if (!mapped.pid || !probes_.was_selected(mapped.pid)) return;
   auto since = mapped.ts > begin_ns_ ? mapped.ts - begin_ns_ : 0;
   auto file = open(mapped);
@@ -273,8 +273,8 @@ void TracedLibraries::withdraw_changed(News& news) {
   }
 }
 
-// A uprobe writes back the first byte that the function had when it was attached: in a file with
-// other contents that is in the middle of something else, and kills whoever loads it.
+// A uprobe writes back the first byte that the function had when it was attached. In a file with
+// other contents that byte lands in the middle of something else and kills whoever loads the file.
 void TracedLibraries::withdraw(std::size_t index, News& news) {
   probes_.withdraw(attached_[index].attachment);
   const std::string& path = attached_[index].file.path;
@@ -284,7 +284,7 @@ void TracedLibraries::withdraw(std::size_t index, News& news) {
   attached_.erase(attached_.begin() + static_cast<long>(index));
 }
 
-// Whoever replaces a file by writing to it takes a while.
+// Replacing a file by writing to it takes a while.
 void TracedLibraries::attach_settled(News& news) {
   constexpr std::uint64_t QUIET_NS = 1'000'000'000;
   std::uint64_t at = now_ns(CLOCK_MONOTONIC);

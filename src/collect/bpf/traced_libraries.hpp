@@ -1,5 +1,4 @@
-// The copies of libcuda that a trace knows: those that are found when it begins, and those that
-// processes map later.
+// The copies of libcuda that a trace knows: those found when it begins and those mapped later.
 #pragma once
 
 #include <chrono>
@@ -25,32 +24,32 @@ class TracedLibraries {
   struct Options {
     FunctionFilter filter;
     std::vector<std::string> named;  // by --library
-    std::string library_path;        // the LD_LIBRARY_PATH of what is traced
-    bool watch = true;               // for those that are mapped later
+    std::string library_path;        // the traced program's LD_LIBRARY_PATH
+    bool watch = true;               // for libraries mapped later
   };
-  // `reader` was started before there was anything worth having in this process.
+  // `reader` was started before this process held anything worth stealing.
   TracedLibraries(elf::Reader reader, ProbeSet& probes, FunctionNumbers& numbers, Options options);
 
-  // Probes each that is named, on the linker's paths or mapped already.
+  // Probes every copy that is named, on the linker's paths, or already mapped.
   Result<> attach_known();
   const std::vector<Library>& all() const { return libraries_; }
   std::size_t attached() const { return attached_.size(); }
 
   // From here on there is a trace whose ts 0 is this time on CLOCK_MONOTONIC.
   void begin(std::uint64_t begin_ns) { begin_ns_ = begin_ns; }
-  std::vector<int> watch_fds() const;  // readable when one may have been mapped
-  // Probes those that were mapped since, for a fraction of a second at most: the rest is for the
-  // next time. Withdraws the probes from those that were written to.
+  std::vector<int> watch_fds() const;  // readable when a copy may have been mapped
+  // Probes newly mapped copies, for a fraction of a second at most; the rest waits for the next
+  // call. Withdraws the probes from copies that were written to.
   News look();
-  // Says which were mapped and never probed. To be called when the trace ends.
+  // Reports copies that were mapped but never probed. To be called when the trace ends.
   News finish();
 
  private:
   struct Attached {
     LibraryFile file;
-    std::optional<FirstPage> page;  // where the numbers do not tell one file from another
+    std::optional<FirstPage> page;  // if the numbers are not enough to tell files apart
     ProbeSet::Attachment attachment;
-    bool copied = false;  // its name leads to a copy by now, and nothing to itself
+    bool copied = false;  // its name now leads to a copy, and no name leads to the file itself
   };
 
   void attach_named_and_found(std::vector<LibraryFile> files);
@@ -74,15 +73,15 @@ class TracedLibraries {
   std::deque<MappedLibrary> pending_;
   std::vector<Attached> attached_;
   struct Written {
-    LibraryFile file;  // its id: as it was last seen
+    LibraryFile file;  // its id is as last seen
     std::uint64_t since;
   };
-  std::vector<Written> written_;  // to, and not traced since; more may be to come
+  std::vector<Written> written_;  // written to, so not traced; more writes may follow
   std::vector<FileId> refused_;
   std::vector<Library> libraries_;
-  News early_;  // from before there was a trace to tell
+  News early_;  // from before there was a trace to report it to
   std::uint64_t begin_ns_ = 0;
-  bool missed_some_ = false;  // mappings, since processes were last looked through
+  bool missed_some_ = false;  // mappings were missed since processes were last looked through
   std::uint64_t looked_through_at_ = 0;
 };
 

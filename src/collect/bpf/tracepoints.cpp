@@ -15,7 +15,7 @@ namespace cudabpf {
 
 namespace {
 
-// What tracefs has on a tracepoint in the file `what`.
+// Reads a tracepoint's file `what` in tracefs.
 Result<std::string> read_file(const std::string& category, const std::string& name,
                               const char* what) {
   auto text = read_tracefs(fmt::format("events/{}/{}/{}", category, name, what));
@@ -56,14 +56,14 @@ Result<Link> attach_tracepoint(bpf_program* program, const std::string& category
   attributes.size = sizeof(attributes);
   attributes.type = PERF_TYPE_TRACEPOINT;
   attributes.config = *id;
-  // The processor does not matter: a program on a tracepoint runs wherever it is hit.
+  // The CPU does not matter: a program on a tracepoint runs on any CPU that hits it.
   Fd event(
       static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, 0, -1, PERF_FLAG_FD_CLOEXEC)));
   if (!event) return errno_error(fmt::format("opening the tracepoint {}:{}", category, name));
   LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = cookie);
   Link link(bpf_program__attach_perf_event_opts(program, event.get(), &options));
   if (!link) return errno_error(fmt::format("attaching to the tracepoint {}:{}", category, name));
-  event.release();  // the link's now
+  event.release();  // the link owns it now
   return link;
 }
 

@@ -10,14 +10,14 @@
 
 namespace cudabpf {
 
-// The number of a tracepoint ("syscalls", "sys_enter_ioctl"), also where tracefs is not mounted.
+// The number of a tracepoint ("syscalls", "sys_enter_ioctl"), even if tracefs is not mounted.
 Result<std::uint64_t> tracepoint_id(const std::string& category, const std::string& name);
 
-// Where its fields lie, by their names.
+// The offsets of its fields, by name.
 Result<std::map<std::string, std::uint16_t>> tracepoint_fields(const std::string& category,
                                                                const std::string& name);
 
-// Attaches to every hit of it; the cookie is the program's.
+// Runs the program at every hit, with this cookie.
 Result<Link> attach_tracepoint(bpf_program* program, const std::string& category,
                                const std::string& name, std::uint64_t cookie);
 

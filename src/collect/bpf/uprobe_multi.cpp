@@ -16,7 +16,7 @@ bpf_attach_type attach_type_of(UprobeEnd end) {
   return end == UprobeEnd::both ? ATTACH_UPROBE_SESSION : ATTACH_UPROBE_MULTI;
 }
 
-// Not libbpf's bpf_link_create(): before its 1.6 that refuses the types it does not know.
+// Not by libbpf's bpf_link_create(), which before 1.6 refuses attach types that it does not know.
 Fd link_uprobes(int program, const std::string& path, UprobeEnd end, const UprobePlaces& places,
                 std::uint32_t pid) {
   UprobeMultiAttributes attributes{};
@@ -42,8 +42,8 @@ Fd load(std::span<const bpf_insn> program, bpf_attach_type type) {
 
 }  // namespace
 
-// On the root folder no link can be made: a kernel that knows them says EBADF, one that does not
-// says EINVAL.
+// No link can be made on the root folder: a kernel that knows such links answers EBADF, one that
+// does not answers EINVAL.
 bool kernel_links_uprobes(UprobeEnd end) {
   const bpf_insn nothing[] = {
       {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
@@ -57,10 +57,10 @@ bool kernel_links_uprobes(UprobeEnd end) {
 
 namespace {
 
-// What the trial's link hangs on: an instruction that can be probed, and is not compiled away.
+// The trial's target: an instruction that can be probed and is not optimized away.
 [[gnu::noinline]] void tried_function() { asm volatile("nop" ::: "memory"); }
 
-// Where a function of this program lies in its file.
+// The file offset of a function of this program.
 std::optional<unsigned long> offset_in_file(std::uintptr_t address) {
   struct Search {
     std::uintptr_t address;
