@@ -28,7 +28,7 @@ bool returns_addresses(const Function& function) {
   return std::any_of(arguments.begin(), arguments.end(), returns_address);
 }
 
-// It gives memory that another call, or another process, has made an address here.
+// It maps memory that another call or another process allocated.
 bool opens(const Function& function) {
   return function.type == Type::ipc || function.type == Type::graphics;
 }
@@ -44,7 +44,7 @@ constexpr std::uint32_t ALL_LOST = std::numeric_limits<std::uint32_t>::max();
 bool Allocations::follows(const Function& function) {
   if (function.type == Type::memory)
     return adds(function) || removes(function) || returns_handle(function);
-  // Queries tell of what is known.
+  // Queries tell only what is known already.
   return opens(function) || destroys_context(function) ||
          (function.type != Type::query && returns_addresses(function));
 }
@@ -53,18 +53,18 @@ bool Allocations::frees(const Function& function) {
   return (function.type == Type::memory && removes(function)) || destroys_context(function);
 }
 
-// It is not there any more.
+// Takes a block that no longer exists out of the figures.
 void Allocations::drop(const Block& block) {
   kept_--;
   if (auto kind = block.kind()) figures(*kind).held -= block.size;
 }
 
-// What lay here before is gone, even if that was not seen.
+// Whatever was here before is gone, even if its free was not seen.
 void Allocations::forget(Blocks& blocks, std::uint64_t address, std::uint64_t size) {
   blocks.erase_overlapping(address, size, [this](const Block& block) { drop(block); });
 }
 
-// Where there is no room for one more, the process that has most pays for it.
+// If there is no room for one more block, the process that has the most loses all of its own.
 bool Allocations::make_room(OfProcess& process) {
   if (bounds_.has_room(Table::memory, kept_)) return true;
   OfProcess& most = largest_of(processes_);
@@ -157,7 +157,7 @@ void Allocations::follow(std::uint32_t pid, const Function& function, Details& d
     auto process = processes_.find(pid);
     if (process == processes_.end()) return;
     Blocks& blocks = process->second.blocks;
-    if (details.size)  // an unmap: it says how much, and may end several mappings at once
+    if (details.size)  // an unmap: it gives the size, and may end several mappings at once
       forget(blocks, *details.ptr, *details.size);
     else
       free(process->second, blocks, *details.ptr, &details);
@@ -171,15 +171,15 @@ void Allocations::follow_addresses(std::uint32_t pid, const Function& function,
     if (Block* block = processes_[pid].handles.at(outs[0])) block->device = Block::NO_DEVICE;
   if (!returns_addresses(function)) return;
   OfProcess& process = processes_[pid];
-  // Address and size, as cuModuleGetGlobal returns them. cuLibraryGetManaged's may be on either
-  // side; of any other address it is not known how far the memory behind it reaches.
+  // Address and size, as cuModuleGetGlobal returns them. cuLibraryGetManaged's memory may be on
+  // either side. How far the memory at any other address reaches is not known.
   bool sized = outs.size() == 2 && arguments.size() >= 2 && returns_address(arguments[0]) &&
                arguments[1].out && arguments[0].role != Role::hptr;
   if (!sized) {
     process.all_seen = false;
     if (opens(function)) forget(process.blocks, outs[0], 1);
   } else if (function.type == Type::query && process.blocks.containing(outs[0])) {
-    return;  // it tells of what is known
+    return;  // the block is known already
   } else if (outs[0] && outs[1]) {
     bool managed = function.name == "cuLibraryGetManaged";
     forget(process.blocks, outs[0], outs[1]);
@@ -225,9 +225,8 @@ std::optional<std::int32_t> Allocations::device_of(const OfProcess& process, std
   while (block && is_certain(process, *block) && block->device == device) {
     std::uint64_t end = block->address + block->size;
     if (size <= end - address) return device;
-    if (end <= block->address) break;  // no memory reaches so far
-    block =
-        process.blocks.containing(end);  // mappings may stand side by side, each of other memory
+    if (end <= block->address) break;        // the sum overflowed
+    block = process.blocks.containing(end);  // adjacent mappings may be of different memory
   }
   return {};
 }

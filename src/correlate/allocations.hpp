@@ -1,5 +1,5 @@
-// What memory each process holds, as far as the trace has seen it: the size of what is freed, which
-// side of a copy an address is on, on which GPU, and how much it is in all.
+// The memory that each process holds, as far as the trace has seen it: the size of what is freed,
+// on which side and on which GPU an address of a copy lies, and how much there is in all.
 #pragma once
 
 #include <cstdint>
@@ -16,45 +16,45 @@ namespace cudabpf {
 
 class Allocations {
  public:
-  // Which functions' calls must be seen for what is concluded from them.
-  static bool follows(const Function& function);  // with their results: for all of it
-  static bool frees(const Function& function);    // to know that a block is there still
+  // The functions whose calls must be seen for the conclusions drawn here.
+  static bool follows(const Function& function);  // with results: for all conclusions
+  static bool frees(const Function& function);    // to know that a block still exists
   struct Seen {
     bool all = true, frees = true;
   };
 
   Allocations(Seen seen, Bounds& bounds) : seen_(seen), bounds_(bounds) {}
 
-  // Follows a memory call that succeeded, and completes its details (the size of a free).
+  // Follows a memory call that succeeded and completes its details (the size of a free).
   void follow(std::uint32_t pid, const Function& function, Details& details);
   // Follows any other call that succeeded and returned addresses (cuModuleGetGlobal).
   void follow_addresses(std::uint32_t pid, const Function& function,
                         std::span<const std::uint64_t> outs);
 
-  // Finds the direction of a copy between addresses that may be on either side. Leaves it alone
-  // where that cannot be known.
+  // Finds the direction of a copy between addresses that may be on either side. Leaves it alone if
+  // it cannot be known.
   void infer_direction(std::uint32_t pid, Details& details) const;
-  // On which GPU each end lies of a copy between two GPUs, and of any that names two contexts. Not
-  // for one whose rows a struct describes: it may reach over more than its bytes.
+  // Finds the GPUs of both ends if a copy is between two GPUs or names two contexts. Not for a copy
+  // whose rows a struct describes: it may span more than its bytes.
   void find_devices(std::uint32_t pid, const Function& function, Details& details) const;
 
-  // A process began under the trace's eyes: what was never seen allocated is ordinary memory.
+  // The trace saw the process begin, so memory that it never saw allocated is ordinary memory.
   void process_began(std::uint32_t pid) { processes_[pid].all_seen = seen_.all; }
-  // Some call of the process is missing from the trace, so allocations may be as well.
+  // Some call of the process is missing from the trace, so allocations may be missing too.
   void calls_lost(std::uint32_t pid);
-  // What was allocated may be gone: a context was destroyed, or a free has not been seen to return.
+  // Blocks may be gone: a context was destroyed, or a free was not seen to return.
   void context_destroyed(std::uint32_t pid);
   void perhaps_freed(std::uint32_t pid, const Function& function, const Details& details);
   void process_gone(std::uint32_t pid);
 
-  // What cuMem… functions of all processes gave and took back. Registered and mapped memory, which
-  // was there before, is in no figure.
+  // What the cuMem… functions of all processes allocated and freed. Registered and mapped memory,
+  // which existed before, is not counted.
   const MemoryByKind& figures() const { return figures_; }
 
  private:
   struct OfProcess {
     Blocks blocks;   // by address
-    Blocks handles;  // of physical memory, which cuMemMap gives an address: by handle
+    Blocks handles;  // of physical memory, which cuMemMap maps at an address: by handle
     std::uint32_t losses = 0;
     bool all_seen = false;
     std::size_t size() const { return blocks.size() + handles.size(); }
@@ -69,9 +69,9 @@ class Allocations {
   void free(OfProcess& process, Blocks& blocks, std::uint64_t address, Details* told);
   void follow_handle(OfProcess& process, const Function& function, const Details& details);
 
-  // Nothing was lost since it was allocated that could have freed it.
+  // Since it was allocated, nothing was lost that could have freed it.
   static bool is_certain(const OfProcess& process, const Block& block);
-  // The device of all of so many bytes.
+  // The device that all `size` bytes are on.
   static std::optional<std::int32_t> device_of(const OfProcess& process, std::uint64_t address,
                                                std::uint64_t size);
   static std::optional<Block::Side> side_of(const OfProcess& process, std::uint64_t address);

@@ -67,7 +67,7 @@ void Blocks::insert(const Block& block) {
   size_++;
 }
 
-// In two halves; where blocks come in the order of their addresses, the first stays full.
+// Splits a chunk in halves, but keeps the first one full if blocks arrive in address order.
 void Blocks::split(std::size_t number, bool at_end) {
   Chunk& chunk = chunks_[number];
   auto middle = chunk.begin() + static_cast<long>(at_end ? CHUNK - 1 : CHUNK / 2);
@@ -95,7 +95,7 @@ void Blocks::erase(std::uint64_t address) {
   if (place->chunk) join(place->chunk - 1);
 }
 
-// With the next one, where both are far from full: so chunks are never nearly empty for long.
+// Joins a chunk with the next if both are far from full, so chunks are never nearly empty for long.
 void Blocks::join(std::size_t left) {
   constexpr std::size_t FEW = CHUNK * 3 / 4;
   if (left + 1 >= chunks_.size()) return;

@@ -1,5 +1,5 @@
-// Blocks of memory, ordered by address. A process may have a million: they lie side by side in
-// chunks, so that one takes 24 bytes, and 64 at most where chunks are half empty.
+// Blocks of memory, ordered by address. A process may have a million: they are stored contiguously
+// in chunks, so that one takes 24 bytes, or 64 at most if chunks are half empty.
 #pragma once
 
 #include <cstddef>
@@ -18,30 +18,30 @@ struct Block {
 
   std::uint64_t address = 0;
   std::uint64_t size = 0;
-  std::uint32_t losses = 0;  // of the process, before it was allocated
+  std::uint32_t losses = 0;  // the process's losses when it was allocated
   std::int16_t device = NO_DEVICE;
   std::optional<MemoryKind> kind() const {
     return counted_as < MEMORY_KINDS ? std::optional(static_cast<MemoryKind>(counted_as))
                                      : std::nullopt;
   }
-  std::uint8_t counted_as = MEMORY_KINDS;  // a MemoryKind; MEMORY_KINDS: no figure has it
+  std::uint8_t counted_as = MEMORY_KINDS;  // a MemoryKind; MEMORY_KINDS: it is not counted
   Side side : 2 = Side::device;
-  bool doubtful : 1 = false;  // may be gone; if it is freed after all, it was not
+  bool doubtful : 1 = false;  // it may be gone; a later free proves that it was not
 };
 static_assert(sizeof(Block) == 24);
 
 class Blocks {
  public:
-  // The one that an address lies in, or that begins there; null: there is none.
+  // The block that contains an address, or that begins there; null if there is none.
   const Block* containing(std::uint64_t address) const;
   Block* at(std::uint64_t address);
   std::size_t size() const { return size_; }
-  std::size_t bytes() const;  // that they take
+  std::size_t bytes() const;  // memory that they take
 
-  // Nothing overlaps it.
+  // No other block may overlap it.
   void insert(const Block& block);
   void erase(std::uint64_t address);
-  // Removes what overlaps so many bytes from there, and shows each to `gone`.
+  // Removes every block that overlaps these bytes, and passes it to `gone` first.
   template <typename Gone>
   void erase_overlapping(std::uint64_t address, std::uint64_t size, Gone&& gone) {
     while (const Block* block = overlapping(address, size)) {
@@ -62,14 +62,14 @@ class Blocks {
     std::size_t chunk, index;
   };
 
-  // Where the last one is that begins at or before the address.
+  // The place of the last block that begins at or before the address.
   std::optional<Place> place_of(std::uint64_t address) const;
   const Block* overlapping(std::uint64_t address, std::uint64_t size) const;
   void split(std::size_t chunk, bool at_end);
   void join(std::size_t left);
 
   std::vector<Chunk> chunks_;          // none is empty
-  std::vector<std::uint64_t> firsts_;  // address in each: what is searched lies side by side
+  std::vector<std::uint64_t> firsts_;  // each one's first address; contiguous for searching
   std::size_t size_ = 0;
 };
 

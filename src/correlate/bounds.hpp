@@ -1,6 +1,6 @@
-// How much is kept of what traced programs can make without end: addresses, handles, names, calls
-// that never return. What there is no room for is counted, and not known from then on; what is told
-// stays true.
+// Limits how much is kept of what traced programs can make without end: addresses, handles, names,
+// calls that never return. What there is no room for is counted and unknown from then on; what the
+// trace says stays true.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 namespace cudabpf {
 
 enum class Table : std::uint8_t {
-  memory,          // blocks that are allocated
-  kernel_handles,  // whose names are known
-  kernel_names,    // different ones, and their bytes
+  memory,          // allocated blocks
+  kernel_handles,  // with known names
+  kernel_names,    // distinct ones
   name_bytes,
-  contexts,  // and streams, whose device is known
-  threads,   // with calls, or with contexts of their own
+  contexts,  // and streams, with a known device
+  threads,   // with calls or contexts of their own
   open_calls,
   open_operations,  // on the driver's devices
   driver_objects,
@@ -33,7 +33,7 @@ constexpr std::string_view to_string(Table table) {
 }
 
 struct Limits {
-  // docs/limits.md tells how many bytes these are.
+  // docs/limits.md says how many bytes these take.
   std::array<std::size_t, TABLES> most = {1 << 20, 1 << 18, 1 << 16, 32 << 20, 1 << 16,
                                           1 << 14, 1 << 14, 1 << 14, 1 << 16};
   std::size_t& of(Table table) { return most[static_cast<std::size_t>(table)]; }
@@ -58,7 +58,7 @@ class Bounds {
   std::array<std::uint64_t, TABLES> left_out_{};
 };
 
-// Whose part of a full table is the largest: that process pays for what comes.
+// The process with the largest part of a full table: it has to make room.
 template <typename Processes>
 auto& largest_of(Processes& processes) {
   return std::max_element(

@@ -4,7 +4,7 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t MAX_DEPTH = 16;  // of a thread's contexts; of more, the last ones are known
+constexpr std::size_t MAX_DEPTH = 16;  // of a thread's contexts; beyond, only the last are known
 
 void push(std::vector<std::uint64_t>& stack, std::uint64_t context) {
   if (stack.size() == MAX_DEPTH) stack.erase(stack.begin());
@@ -23,8 +23,8 @@ bool has_role(const Function& function, Role role) {
   return false;
 }
 
-// Pinned and physical memory belong to no context; what is freed, waited for by an event, taken
-// from a pool or copied between peers may be another's.
+// Pinned and physical memory belongs to no context; memory that is freed, taken from a pool or
+// copied between peers, and an event that is waited for, may belong to another one.
 bool works_on_one_device(const Function& function) {
   if (function.type == Type::transfer) return function.op != Op::peer;
   if (function.type == Type::sync) return function.op != Op::event;
@@ -36,7 +36,7 @@ bool works_on_one_device(const Function& function) {
           is_any_of(function.kind, MemoryKind::device, MemoryKind::async, MemoryKind::managed));
 }
 
-// One of a newer driver's, which the table does not have.
+// A function of a newer driver that the table does not have.
 bool may_change_contexts(const Function& function) {
   return function.type == Type::other &&
          (function.name.starts_with("cuCtx") || function.name.starts_with("cuGreenCtx") ||
@@ -51,8 +51,8 @@ bool makes_stream(const Function& function) {
 
 bool CallDevices::follows(const Function& function) {
   if (makes_stream(function)) return true;
-  bool may =
-      function.type == Type::context || function.type == Type::graphics;  // launches end here
+  bool may = function.type == Type::context ||
+             function.type == Type::graphics;  // launches, the most frequent, get no further
   return may && is_any_of(function.name, "cuCtxCreate", "cuGLCtxCreate", "cuVDPAUCtxCreate",
                           "cuDevicePrimaryCtxRetain", "cuGreenCtxCreate", "cuCtxFromGreenCtx",
                           "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxDestroy",
@@ -102,7 +102,7 @@ void CallDevices::follow(const Call& call) {
   std::size_t before = process.size();
   bool may_have_failed_before = is_any_of(function.name, "cuCtxDestroy", "cuCtxDetach");
   if (!call.has_return || (call.result != 0 && may_have_failed_before))
-    process.current.erase(call.tid);  // whether it changed something is not known
+    process.current.erase(call.tid);  // it is not known whether it changed something
   else if (call.result == 0)
     change(process, call);
   kept_ += process.size() - before;
@@ -123,7 +123,7 @@ void CallDevices::change(OfProcess& process, const Call& call) {
   Device current_device = makes_stream(*call.function) ? current(call.pid, call.tid) : Device();
   auto& stack = process.current[call.tid];
   auto learn = [&](Device device) {
-    process.devices.erase(made);  // another one may have had its address
+    process.devices.erase(made);  // an earlier one may have had the same address
     if (made && device) process.devices[made] = *device;
   };
 
@@ -147,7 +147,7 @@ void CallDevices::change(OfProcess& process, const Call& call) {
   } else if (name == "cuCtxDestroy") {
     if (!stack.empty() && stack.back() == given) pop(stack);
     process.devices.erase(given);
-  } else if (name == "cuCtxDetach") {  // destroys it, if nobody else is attached to it
+  } else if (name == "cuCtxDetach") {  // destroys it if nobody else is attached to it
     stack.clear();
     process.devices.erase(given);
   }

@@ -1,6 +1,6 @@
-// Which device a call works on that names none: that of its stream, or of the context current on
-// its thread, as far as earlier calls tell. After a loss nothing is known until they tell again:
-// none is better than the wrong one.
+// Finds the device of a call that names none: its stream's, or that of its thread's current
+// context, as far as earlier calls tell. After a loss nothing is known until calls tell it again:
+// no device is better than the wrong one.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ class CallDevices {
 
   explicit CallDevices(Bounds& bounds) : bounds_(bounds) {}
 
-  // Must its calls be seen, with their results, for any device to be known?
+  // Must this function's calls be seen, with their results, for any device to be known?
   static bool follows(const Function& function);
-  // The device that a call is for, as it begins.
+  // The device of a call that begins.
   Device device_of(std::uint32_t pid, std::uint32_t tid, const Function& function,
                    std::span<const std::uint64_t> words, const Details& details);
   // Follows a call that has ended.
@@ -36,8 +36,8 @@ class CallDevices {
  private:
   struct OfProcess {
     std::unordered_map<std::uint64_t, std::int32_t> devices;  // by context, or by stream
-    // The contexts of each thread, of which the last is current. The runtime makes one current
-    // before it says of which device it is.
+    // Each thread's stack of contexts; the last is current. The runtime makes a context current
+    // before the trace learns its device.
     std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> current;
     std::size_t size() const { return devices.size() + current.size(); }
   };

@@ -1,14 +1,14 @@
 // Entries and returns of one thread, paired by stack pointer.
 //
 // A return belongs to the entry with the same stack pointer and function. That is exact as long as
-// no record between the two was lost; `drops`, the count of this thread's lost records, tells
-// whether one was. Where a pairing or a parent could be wrong, it is not made: a missing duration
-// is better than a wrong one.
+// no record between the two was lost, which `drops`, the count of this thread's lost records,
+// tells. If a pairing or a parent could be wrong, it is not made: a missing duration is better than
+// a wrong one.
 //
-// Stacks grow down, so a call made inside another has a lower stack pointer, unless it is made on
-// another stack: by a signal's handler that has one of its own. Where a call begins above an open
-// one, either that is so or longjmp has left the open one. It may return still, so it is kept; but
-// it is no parent until it has been seen to be live.
+// Stacks grow down, so a call made inside another has a lower stack pointer, unless a signal
+// handler makes it on a stack of its own. If a call begins above an open one, either that has
+// happened or longjmp has left the open one. The open one may still return, so it is kept, but it
+// is no parent until it is seen to be live.
 #pragma once
 
 #include <array>
@@ -28,8 +28,8 @@ struct Frame {
   std::uint32_t sp = 0;
   std::uint32_t drops = 0;
   const Function* function = nullptr;
-  bool jumped = false;  // one of two calls with one stack pointer: the first jumped to the second
-  bool passed = false;  // a call began above it, with nothing lost: it may have been left
+  bool jumped = false;  // shares its stack pointer with another: the first jumped to the second
+  bool passed = false;  // a call began above it with nothing lost: longjmp may have left it
   bool read_fault = false;
   bool string_cut = false;
   bool has_text = false;
@@ -55,17 +55,17 @@ class CallStack {
   std::size_t depth() const { return depth_; }
   const Frame& top() const { return frames_[depth_ - 1]; }
 
-  // Notes the count that a record of this thread brings; false if it tells of new losses.
+  // Notes the count in a record of this thread; false if the record reveals new losses.
   bool same_drops(std::uint32_t drops) {
     bool same = nothing_lost_between(drops_, drops);
     drops_ = drops;
     return same;
   }
 
-  // How many frames, from the top, cannot be live any more when a call begins at `sp`? Where
-  // records were lost, those that are not around it. Else those with its stack pointer, and what is
-  // above them: two live calls share one only where a function ends in a jump to another (a tail
-  // call; both return, the second first), and then at once.
+  // How many frames, from the top, cannot be live any more when a call begins at `sp`? If records
+  // were lost, those that do not enclose it. Otherwise those with its stack pointer, and those
+  // above them: two live calls share a stack pointer only if a function ends in a jump to another
+  // (a tail call; both return, the second first), and then the second follows at once.
   std::size_t over_at_entry(std::uint32_t sp, std::uint32_t drops) const {
     std::size_t over = 0;
     for (; over < depth_; over++) {
@@ -79,10 +79,10 @@ class CallStack {
     }
     return over;
   }
-  // Is the top frame one that cannot be live any more when a call that began at `sp` has returned?
+  // Can the top frame not be live any more once a call that began at `sp` has returned?
   bool top_is_over(std::uint32_t sp) const { return depth_ > 0 && !is_below(sp, top().sp); }
 
-  // A call begins at `sp`. Are there open ones that it passes, which may have been left?
+  // A call begins at `sp`. Does it pass open ones, which longjmp may have left?
   bool pass(std::uint32_t sp) {
     bool any = false;
     for (std::size_t i = 0; i < depth_; i++) {
@@ -92,7 +92,7 @@ class CallStack {
     }
     return any;
   }
-  // A new frame on top. It is recycled, so a short text keeps its memory.
+  // Pushes a frame. Frames are recycled, so a short text keeps its memory.
   Frame& push(std::uint32_t sp, std::uint32_t drops) {
     Frame* parent = nullptr;
     for (std::size_t i = 0; i < depth_ && !parent; i++)
@@ -101,7 +101,7 @@ class CallStack {
     Frame& frame = frames_[depth_++];
     frame.sp = sp;
     frame.drops = drops;
-    // After a loss it is not known whether the frame below is still live.
+    // After a loss nobody knows whether the frame below is still live.
     frame.parent = parent && nothing_lost_between(parent->drops, drops) ? parent->id : 0;
     frame.passed = false;
     frame.jumped = parent && parent->sp == sp;
@@ -110,7 +110,7 @@ class CallStack {
     frame.ioctl_time = 0;
     return frame;
   }
-  // What the driver was asked for inside a call was asked for inside those around it, too.
+  // Ioctls made inside a call were also made inside the calls that enclose it.
   void pop() {
     Frame& gone = frames_[--depth_];
     if (gone.text.capacity() > KEPT_TEXT) gone.text = std::string();
@@ -121,12 +121,12 @@ class CallStack {
     }
     while (frames_.size() > depth_ + KEPT_FRAMES) frames_.pop_back();
   }
-  // The top frame has returned, so it was live, and so were those that it was made inside of.
+  // The top frame has returned, so it was live, and so were the calls that enclose it.
   void top_returned() {
     for (Frame* frame = find(top().parent); frame && frame->passed; frame = find(frame->parent))
       frame->passed = false;
   }
-  // The innermost call that is known to be open; null: there is none.
+  // The innermost call known to be open; null if there is none.
   const Frame* innermost() const {
     for (std::size_t i = 0; i < depth_; i++)
       if (!from_top(i).passed) return &from_top(i);
@@ -145,7 +145,7 @@ class CallStack {
     for (std::size_t i = 0; i < depth_; i++) visit(frames_[i]);
   }
 
-  // How many frames lie above the one that a return with `sp` of `function` ends; -1: none does.
+  // How many frames are above the one that a return of `function` at `sp` ends; -1: there is none.
   int frames_above(std::uint32_t sp, const Function* function) const {
     for (std::size_t i = depth_; i > 0; i--)
       if (frames_[i - 1].sp == sp && frames_[i - 1].function == function)
@@ -164,7 +164,7 @@ class CallStack {
     return nullptr;
   }
 
-  // Only the low halves are known, so they are compared around the wrap.
+  // Only the low halves are known, so the comparison allows for wrap-around.
   static bool is_below(std::uint32_t a, std::uint32_t b) {
     return static_cast<std::int32_t>(b - a) > 0;
   }
@@ -172,7 +172,7 @@ class CallStack {
   std::uint32_t pid_;
   std::uint32_t drops_ = 0;
   std::size_t depth_ = 0;
-  std::deque<Frame> frames_;  // a frame stays where it is
+  std::deque<Frame> frames_;  // so that frames never move
 };
 
 }  // namespace cudabpf

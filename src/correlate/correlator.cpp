@@ -68,7 +68,7 @@ CallStack& Correlator::stack_of(std::uint32_t pid, std::uint32_t tid, std::uint6
     make_room_for_threads();
   auto& stack = threads_[tid];
   if (stack && stack->pid() != pid) {
-    // The id was reused and the exit of its first owner was not seen.
+    // The id was reused, and its first owner's exit was not seen.
     end_thread(tid);
     return stack_of(pid, tid, ts);
   }
@@ -104,7 +104,7 @@ void Correlator::fill_frame(Frame& frame, const Record& record, const Function& 
   if (!frame.details.device && options_.coverage.devices)
     frame.details.device =
         call_devices_.device_of(head.pid, head.tid, function, record.words, frame.details);
-  // Other handles are of memory.
+  // The others are memory handles.
   bool of_kernel =
       frame.details.handle && (function.type == Type::kernel || function.type == Type::graph);
   frame.kernel = of_kernel ? names_.find(head.pid, *frame.details.handle) : nullptr;
@@ -130,7 +130,7 @@ void Correlator::on_entry(const Record& record) {
     bounds_.left_out(Table::open_calls, stack.depth());
     end_calls(stack, head.tid);
   }
-  // What it passes may never be seen to return, and nobody knows what came of that.
+  // The calls that it passes may never be seen to return, and their results stay unknown.
   if (stack.pass(head.sp)) calls_lost(head.pid);
   open_calls_++;
   fill_frame(stack.push(head.sp, head.drops), record, *function);
@@ -159,7 +159,7 @@ void Correlator::on_return(const Record& record) {
   for (; above > 0; above--) emit_top(stack, head.tid, Ending::return_lost);
   if (head.flags & abi::CB_OUT_LOST) {
     outs_missed_++;
-    calls_lost(head.pid);  // as good as: nobody knows what it returned
+    calls_lost(head.pid);  // practically so, since nobody knows what it returned
   }
   if (nothing_lost_between(stack.top().drops, head.drops)) {
     stack.top_returned();
@@ -209,7 +209,7 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
   open_calls_--;
 }
 
-// Nothing is known of their ends: they are let go of.
+// Gives up on open calls, whose ends are not known.
 void Correlator::end_calls(CallStack& stack, std::uint32_t tid) {
   while (stack.depth()) emit_top(stack, tid, Ending::return_lost);
 }
@@ -220,7 +220,7 @@ bool Correlator::is_silent(const Function& function) const {
          std::find(silent.begin(), silent.end(), &function) != silent.end();
 }
 
-// Only a return: what the call was given is not known, what it returned is.
+// Only the return was seen: the arguments are unknown, the result is known.
 void Correlator::emit_orphan(const Record& record, const Function& function) {
   const abi::cb_head& head = *record.head;
   if (head.ts > stopped_ns_) return;
@@ -250,7 +250,7 @@ void Correlator::emit_orphan(const Record& record, const Function& function) {
   sink_.call(call);
 }
 
-// Something is missing: what was concluded of the process's calls may be wrong.
+// Something is missing, so conclusions from the process's calls may be wrong.
 void Correlator::calls_lost(std::uint32_t pid) {
   allocations_.calls_lost(pid);
   call_devices_.calls_lost(pid);
@@ -269,8 +269,8 @@ void Correlator::follow_memory(const Call& call, Details& details) {
   }
 }
 
-// Where it is not known whether the call succeeded, names are forgotten as if it had: one is read
-// again at the next launch.
+// If it is not known whether the call succeeded, names are forgotten as if it had: the next launch
+// reads them again.
 void Correlator::follow_names(const Frame& frame, const Call& call) {
   if (call.result != 0) return;
   const Function& function = *frame.function;
@@ -297,7 +297,7 @@ void Correlator::follow_names(const Frame& frame, const Call& call) {
                    {frame.text, frame.string_cut}, ts);
 }
 
-// An operation belongs to the call that its thread is in.
+// An operation belongs to the call that its thread is making.
 void Correlator::on_driver(const Record& record) {
   const abi::cb_head& head = *record.head;
   std::uint64_t ts = since_begin(head.ts);
@@ -327,8 +327,8 @@ void Correlator::emit_driver(const DriverCall& call) {
   sink_.driver_call(call);
 }
 
-// The thread has ended, or the trace has. A call that it was in has not returned; or that has been
-// lost, where any record of the thread was since it began.
+// The thread or the trace has ended. Calls still open never returned or, if any record of the
+// thread has been lost since they began, perhaps returned unseen.
 void Correlator::end_thread(std::uint32_t tid, std::optional<std::uint32_t> drops) {
   driver_calls_.thread_gone(tid);
   auto at = threads_.find(tid);
@@ -353,7 +353,7 @@ void Correlator::on_thread_exit(const abi::cb_head& head) {
   end_thread(head.tid, head.drops);
 }
 
-// Threads that are in no call need no stack. Where too many are in one, those are let go of, too.
+// Threads outside any call need no stack. If too many are inside one, their stacks go, too.
 void Correlator::make_room_for_threads() {
   last_stack_ = nullptr;
   auto is_idle = [](const auto& item) { return item.second->depth() == 0; };
@@ -374,7 +374,7 @@ void Correlator::make_room_for_names() {
   names_.forget_unused(used);
 }
 
-// Ends a process's calls, and forgets what it knew.
+// Ends a process's calls and forgets what was known about it.
 void Correlator::end_process(std::uint32_t pid, LastThread last) {
   std::vector<std::uint32_t> tids;
   for (const auto& [tid, stack] : threads_)
@@ -393,8 +393,8 @@ void Correlator::on_process(const Record& record) {
   if (head.ts > stopped_ns_) return;
   if (processes_.is_repeated(record)) return;
   if (head.kind == abi::CB_EXIT) driver_calls_.thread_ended(head);
-  // An exec ends every other thread and leaves the old program's calls and handles behind; a fork
-  // or a start may be of a pid whose last owner's exit was lost.
+  // An exec ends every other thread and leaves the old program's calls and handles behind. The pid
+  // of a fork or a start may have had an earlier owner whose exit was lost.
   end_process(head.pid,
               head.kind == abi::CB_EXIT ? LastThread{head.tid, head.drops} : LastThread{});
   bool from_its_beginning = head.kind == abi::CB_FORK || head.kind == abi::CB_EXEC ||

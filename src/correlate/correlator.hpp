@@ -27,21 +27,21 @@ namespace cudabpf {
 
 class Correlator {
  public:
-  // The function that a probe's id stands for; null: no such probe.
+  // The function that a probe's id stands for; null if there is none.
   using FunctionOf = std::function<const Function*(std::uint16_t id)>;
 
   struct Options {
     std::uint64_t begin_ns = 0;  // CLOCK_MONOTONIC at the trace's ts 0
-    // CLOCK_BOOTTIME then. A process that began later has no call that was missed.
+    // CLOCK_BOOTTIME at ts 0. The trace has missed no call of a process that began later.
     std::uint64_t begin_boottime_ns = std::numeric_limits<std::uint64_t>::max();
-    // Calls of these functions are recorded at entry alone.
+    // Calls of these functions are recorded only at entry.
     std::function<bool(const Function&)> entry_only = [](const Function&) { return false; };
     // What may be concluded from the calls that are recorded.
     Coverage coverage = {};
     Limits limits = {};
-    // How many records the thread has lost by now; empty: it cannot be asked.
+    // How many records the thread has lost by now; empty if nobody can tell.
     std::function<std::uint32_t(std::uint32_t tid)> drops_of = {};
-    // The NVIDIA driver, where what is asked of it is traced.
+    // The NVIDIA driver, if operations on its devices are traced.
     DriverCalls::DeviceOf driver_device = [](std::uint32_t) { return DriverDevice(); };
     DriverVersion driver_version = {};
   };
@@ -49,24 +49,24 @@ class Correlator {
   Correlator(Sink& sink, FunctionOf function_of, TracedProcesses::Lookup lookup, Options options);
 
   void on_record(const Record& record);
-  // Lets go of processes whose exits were not told: those that are `gone`.
+  // Forgets processes that are `gone` although their exits were not reported.
   void forget_processes(const std::function<bool(std::uint32_t pid)>& gone);
-  // Probes go one after the other from now on: of what begins later only a part is seen, so none of
-  // it is the trace's. May be called while another thread handles records.
+  // From now on probes go away one after the other, so only a part of what begins later is seen and
+  // the trace leaves all of it out. May be called while another thread handles records.
   void stop_at(std::uint64_t monotonic_ns) { stopped_ns_ = monotonic_ns; }
   // Ends every call that is still open, as unfinished.
   void finish();
-  // What the kernel's log tells of an error of a GPU.
+  // The kernel's log has reported a GPU error.
   void gpu_error_logged(GpuError error) { gpu_errors_.logged(std::move(error)); }
   void settle_gpu_errors(std::uint64_t now) { gpu_errors_.settle(now); }
-  // A driver that was loaded while tracing.
+  // This driver was loaded while tracing.
   void driver_is(const DriverVersion& version) { driver_calls_.driver_is(version); }
 
   TracedProcesses& processes() { return processes_; }
   const KernelNames& kernel_names() const { return names_; }
   const EventCounts& counts() const { return counts_; }
   std::uint64_t bad_records() const { return bad_records_; }
-  // Calls whose beginning was seen and what they returned through pointers was not.
+  // Calls whose entry was seen, but not what they returned through pointers.
   std::uint64_t outs_missed() const { return outs_missed_; }
   std::uint64_t driver_returns_missed() const { return driver_calls_.returns_missed(); }
   const MemoryByKind& memory() const { return allocations_.figures(); }
@@ -94,7 +94,7 @@ class Correlator {
   void make_room_for_threads();
   void make_room_for_names();
   bool is_silent(const Function& function) const;
-  struct LastThread {  // of a process that has ended, and how many records that had lost
+  struct LastThread {  // of a process that has ended, and how many records the thread had lost
     std::uint32_t tid = 0, drops = 0;
   };
   void end_process(std::uint32_t pid, LastThread last);

@@ -27,10 +27,10 @@ bool allocates(const Function& function) {
 bool frees(const Function& function) {
   return function.type == Type::memory && function.op == Op::free;
 }
-// Physical memory, which other functions free than addresses.
+// Physical memory, which is freed by other functions than addresses are.
 bool has_handle(const Function& function) { return function.kind == MemoryKind::vmm; }
 
-// What no call in the trace allocates needs no free.
+// Memory that no call in the trace allocates needs no free.
 bool all_frees_are_whole(const RecordedOf& recorded) {
   auto functions = cuda_functions();
   auto any = [&](auto is) { return std::any_of(functions.begin(), functions.end(), is); };

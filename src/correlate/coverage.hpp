@@ -1,5 +1,5 @@
-// What a trace can tell, by which functions it has: where calls that free are left out, nobody
-// knows what memory is held.
+// What may be concluded from a trace, judging by the functions that it records: if it leaves out
+// calls that free, nobody knows what memory is held.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 namespace cudabpf {
 
 struct Coverage {
-  bool devices = true;  // which context is current, and of which device
+  bool devices = true;  // which context is current, and on which device
   Allocations::Seen memory = {};
   std::vector<const Function*> silent = {};
 
-  bool ends() const { return devices && memory.all; }  // on which GPUs a copy's ends lie
+  bool ends() const { return devices && memory.all; }  // the GPUs of a copy's ends
   static Coverage of(const RecordedOf& recorded);
 };
 
-// The kinds of calls of which the trace does not have all: "launches", "copies", "waits",
-// "allocations", "frees", as its header says.
+// The kinds of calls that the trace does not record completely: "launches", "copies", "waits",
+// "allocations", "frees". Its header lists them.
 std::vector<std::string> kinds_left_out(const RecordedOf& recorded);
 
 }  // namespace cudabpf

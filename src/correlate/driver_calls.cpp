@@ -16,14 +16,14 @@ const DriverDevice& DriverCalls::device(std::uint32_t number) {
   constexpr std::size_t MOST = 4096;  // the kernel knows a few dozen
   if (devices_.size() >= MOST && !devices_.contains(number)) devices_.clear();
   DriverDevice& known = devices_[number];
-  // A module that loads later gives its numbers then.
+  // A module that loads later gets its numbers only then.
   if (known.name.empty()) known = device_of_(number);
   return known;
 }
 
 void DriverCalls::begins(const Record& record, std::uint64_t ts, std::uint64_t call) {
   const abi::cb_head& head = *record.head;
-  // Where nothing was lost in between, the kernel has not told of the last one's end.
+  // If nothing was lost in between, the kernel never reported the previous one's end.
   Key key = key_of(head);
   miss_end(key, head.drops);
   make_room();
@@ -67,7 +67,7 @@ void DriverCalls::begins(const Record& record, std::uint64_t ts, std::uint64_t c
 void DriverCalls::ends(const Record& record, std::uint64_t ts) {
   const abi::cb_head& head = *record.head;
   auto at = open_.find(key_of(head));
-  if (at == open_.end()) return;  // its begin was lost, and is counted there
+  if (at == open_.end()) return;  // its begin was lost, and counted as such
   Open& open = at->second;
   DriverCall& event = open.call;
   bool same = event.pid == head.pid && static_cast<std::uint16_t>(event.op) == head.function;
@@ -95,7 +95,7 @@ void DriverCalls::interrupted(const Record& record, std::uint64_t began, std::ui
   emit_(event);
 }
 
-// What is still open must have ended. Records that were dropped meanwhile are counted elsewhere.
+// An operation that is still open must have ended. Dropped records are counted elsewhere.
 void DriverCalls::miss_end(Key key, std::uint32_t drops) {
   auto last = open_.find(key);
   if (last != open_.end() && last->second.drops == drops) returns_missed_++;
@@ -111,14 +111,14 @@ void DriverCalls::give_up(Key key, bool unfinished) {
   open_.erase(at);
 }
 
-// Nothing is known of the ends of those that are open.
+// Gives up on all open operations; their ends stay unknown.
 void DriverCalls::make_room() {
   if (bounds_.has_room(Table::open_operations, open_.size())) return;
   bounds_.left_out(Table::open_operations, open_.size());
   while (!open_.empty()) give_up(open_.begin()->first, false);
 }
 
-// Threads come out of the driver before they end, also those that are killed in it.
+// Threads leave the driver before they end, even if they are killed inside it.
 void DriverCalls::thread_ended(const abi::cb_head& head) {
   for (bool fault : {true, false}) miss_end({head.tid, fault}, head.drops);
 }

@@ -1,5 +1,5 @@
-// What threads ask of the NVIDIA driver: each operation's two records made one event. A thread is
-// in one operation at a time, and may fault inside it.
+// Operations on the NVIDIA driver's devices: turns each one's two records into one event. A thread
+// is in one operation at a time, and may fault inside it.
 #pragma once
 
 #include <cstddef>
@@ -31,27 +31,27 @@ class DriverCalls {
         bounds_(bounds),
         objects_(bounds) {}
 
-  // `ts` is the record's, since the trace began; `call` the CUDA call that is open on its thread.
+  // `ts` is the record's time since the trace began, `call` the CUDA call open on its thread.
   void begins(const Record& record, std::uint64_t ts, std::uint64_t call);
   void ends(const Record& record, std::uint64_t ts);
   // An interrupt, which has one record.
   void interrupted(const Record& record, std::uint64_t began, std::uint64_t ended);
   void driver_is(const DriverVersion& version) {
     version_ = version;
-    devices_.clear();  // numbers are given out anew
+    devices_.clear();  // its numbers are assigned anew
   }
   // A thread has ended, as its last record says.
   void thread_ended(const abi::cb_head& head);
-  // Nothing more of this thread will be told.
+  // Nothing more will come from this thread.
   void thread_gone(std::uint32_t tid);
   void process_gone(std::uint32_t pid);
-  // Threads in an operation of this process, or of all (0).
+  // This process's threads that are in an operation; 0: those of all processes.
   std::vector<std::uint32_t> threads_of(std::uint32_t pid) const;
-  // Operations whose end the kernel side was not told of.
+  // Operations whose end the kernel never reported to the kernel side.
   std::uint64_t returns_missed() const { return returns_missed_; }
 
  private:
-  // A thread, and whether it is its fault or its other operation.
+  // A thread, and whether the operation is its fault or its other one.
   using Key = std::pair<std::uint32_t, bool>;
   struct Hash {
     std::size_t operator()(const Key& key) const { return key.first * 2UL + key.second; }
@@ -60,7 +60,7 @@ class DriverCalls {
   struct Open {
     DriverCall call;
     IoctlWords words;
-    std::vector<std::byte> structure, parameters;  // what `words` looks into
+    std::vector<std::byte> structure, parameters;  // what `words` points into
     std::uint32_t drops = 0;
   };
   void miss_end(Key key, std::uint32_t drops);

@@ -8,7 +8,7 @@ namespace {
 
 bool is_free(const IoctlDetails& details) { return details.name == "NV_ESC_RM_FREE"; }
 
-// A client is an object of its own.
+// A client itself is an object, too.
 std::pair<std::uint32_t, std::uint32_t> key_of(const IoctlDetails& details) {
   return {details.client.value_or(*details.object), *details.object};
 }
@@ -21,7 +21,7 @@ void DriverObjects::follow(std::uint32_t pid, const IoctlDetails& done) {
   if (is_free(done)) {
     objects_.erase(key);
     if (key.first != key.second) return;
-    // With a client goes all that it has.
+    // All of a client's objects go with it.
     constexpr auto LAST = std::numeric_limits<std::uint32_t>::max();
     objects_.erase(objects_.lower_bound({key.first, 0}), objects_.upper_bound({key.first, LAST}));
   } else if (done.klass) {

@@ -1,4 +1,4 @@
-// What the driver's handles stand for, from their allocations: a free tells only the handle.
+// What the driver's handles stand for, known from their allocations: a free gives only the handle.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ class DriverObjects {
  public:
   explicit DriverObjects(Bounds& bounds) : bounds_(bounds) {}
 
-  // An ioctl of this process that the driver has carried out.
+  // The driver has carried out this ioctl for the process.
   void follow(std::uint32_t pid, const IoctlDetails& done);
-  // Adds to a free what it frees, if that is known.
+  // Adds to a free's details what it frees, if that is known.
   void describe_free(IoctlDetails& details) const;
   void process_gone(std::uint32_t pid);
 

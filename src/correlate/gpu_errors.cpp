@@ -8,9 +8,9 @@ namespace {
 
 // The log is read within milliseconds of the line.
 constexpr std::uint64_t PATIENCE_NS = 500'000'000;
-constexpr std::size_t MOST = 1024;  // waiting; there are a few in a trace
+constexpr std::size_t MOST = 1024;  // waiting at once; a trace has only a few
 
-// The log leaves out the PCI function; the tracepoint's record may cut the message.
+// The log omits the PCI function; the tracepoint's record may cut the message.
 bool is_same(const GpuError& traced, const GpuError& logged) {
   return traced.xid == logged.xid && traced.device.starts_with(logged.device) &&
          logged.message.starts_with(traced.message);

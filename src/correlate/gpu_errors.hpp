@@ -1,5 +1,5 @@
-// Errors of GPUs, each told twice: the driver's tracepoint tells when, its line in the kernel's log
-// whose process it was. Either may be missing.
+// GPU errors. Each is reported twice: the driver's tracepoint says when, its line in the kernel's
+// log says which process. Either may be missing.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ class GpuErrors {
 
   void traced(GpuError error);
   void logged(GpuError error);
-  // Emits those for whose other half it has been waited long enough.
+  // Emits the errors that have waited long enough for their other half.
   void settle(std::uint64_t now = std::numeric_limits<std::uint64_t>::max());
 
  private:
   void wait(std::vector<GpuError>& errors, GpuError error);
 
   Emit emit_;
-  std::vector<GpuError> traced_, logged_;  // whose other half has not come
+  std::vector<GpuError> traced_, logged_;  // those whose other half has not come yet
 };
 
 }  // namespace cudabpf

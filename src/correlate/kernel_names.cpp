@@ -21,7 +21,7 @@ std::string shown(KernelNames::ReadName name) {
   return std::string(name.text) + (name.cut ? "…" : "");
 }
 
-// Looking for what is not used takes long: not for each name that comes.
+// Searching for unused names takes long, so it is not done for every new name.
 constexpr std::uint64_t REFUSED_AT_ONCE = 4096;
 
 std::size_t bytes_of(const KernelName& name) {
@@ -46,13 +46,13 @@ void KernelNames::forget_unused(const std::unordered_set<const KernelName*>& use
       name_bytes_ -= bytes_of(*item.second);
       return true;
     });
-  // Where few could go, the next search would find few again.
+  // If few could go, the next search would again find few.
   bool emptier = bounds_.has_room(Table::kernel_names, 2 * (names_[0].size() + names_[1].size())) &&
                  bounds_.has_room(Table::name_bytes, 2 * name_bytes_);
   refused_ = emptier ? 0 : 1;
 }
 
-// Null: there is no room for it.
+// Null if there is no room.
 const KernelName* KernelNames::intern(ReadName name, bool from_handle) {
   std::string mangled = shown(name);
   auto& names = names_[from_handle];
@@ -75,7 +75,7 @@ const KernelName* KernelNames::intern(ReadName name, bool from_handle) {
   return names.emplace(key, std::move(made)).first->second.get();
 }
 
-// Without a name the handle is not known either.
+// A handle without a name is not kept.
 void KernelNames::keep(ProcessNames& process, std::uint64_t handle, const Entry& entry) {
   forget(process, handle);
   if (!entry.name) return;
@@ -123,7 +123,7 @@ void KernelNames::learned_alias(std::uint32_t pid, std::uint64_t handle, std::ui
 
 bool KernelNames::trusts_handles(const ProcessNames& process) const {
   if (process.contradicted > 0) return false;
-  // Without evidence of its own, a process is judged by the others: they mostly share a libcuda.
+  // Without evidence of its own, a process is judged by the others: most share one libcuda.
   return process.confirmed > 0 || contradicted_ == 0;
 }
 
@@ -132,7 +132,7 @@ void KernelNames::read_from_handle(std::uint32_t pid, std::uint64_t handle, Read
   ProcessNames& process = processes_[pid];
   auto known = process.handles.find(handle);
   if (known != process.handles.end() && known->second.learned) {
-    if (name.text.empty()) return;  // could not be read, which says nothing
+    if (name.text.empty()) return;  // it could not be read, which proves nothing
     bool agrees = known->second.name->mangled == shown(name);
     (agrees ? process.confirmed : process.contradicted)++;
     (agrees ? confirmed_ : contradicted_)++;
@@ -140,7 +140,7 @@ void KernelNames::read_from_handle(std::uint32_t pid, std::uint64_t handle, Read
     return;
   }
   if (plausible_kernel_name(name.text))
-    // Its owner is not known: any that goes may be it.
+    // Its owner is not known: it may be any that goes away.
     keep(process, handle, {intern(name, true), {0, true}, false, ts});
   else
     forget(process, handle);
@@ -154,7 +154,7 @@ void KernelNames::forget_handle(std::uint32_t pid, std::uint64_t handle) {
 void KernelNames::owner_unloaded(std::uint32_t pid, std::uint64_t owner, std::uint64_t began) {
   auto process = processes_.find(pid);
   if (process == processes_.end()) return;
-  // A launch of a handle that is still valid sends its name again.
+  // If a handle is still valid, its next launch sends the name again.
   forget_if(process->second, [&](const auto& item) {
     const Entry& entry = item.second;
     return entry.ts < began && (!entry.learned || entry.owner.handle == owner);

@@ -26,14 +26,14 @@ void fill_from_record(const abi::cb_process& record, Process& process) {
   process.cgroup = fixed_text(record.cgroup_name);
 }
 
-// /proc tells start times to the clock tick. 0: not known.
+// /proc gives start times only to the clock tick. 0: not known.
 bool may_be_same_start(std::uint64_t a, std::uint64_t b) {
   constexpr std::uint64_t TICK = 10'000'000;
   return a == 0 || b == 0 || a / TICK == b / TICK;
 }
 
 // /proc knows more than the record (the whole command line, the whole cgroup path), but the record
-// was there at the time.
+// was made at the time.
 void fill_from_proc(const ProcessIdentity& identity, Process& process) {
   if (!identity.pid) return;
   if (!process.ppid) process.ppid = static_cast<std::uint32_t>(identity.ppid);
@@ -73,7 +73,7 @@ void TracedProcesses::on_record(const Record& record, std::uint64_t ts) {
       emit(Process::Op::fork, pid, ts, record.process);
       break;
     case abi::CB_EXEC:
-      // The command of `run` is first seen when it replaces cudabpf's own child.
+      // The command of `run` is first seen when it execs in cudabpf's own child.
       emit(known(pid) ? Process::Op::exec : Process::Op::start, pid, ts, record.process);
       break;
     case abi::CB_EXIT:

@@ -1,5 +1,5 @@
-// Who the traced processes are. The kernel side says when one starts, forks, execs and exits; /proc
-// says more, while the process lives.
+// Who the traced processes are. The kernel side says when they start, fork, exec and exit; /proc
+// says more while a process lives.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ class TracedProcesses {
   TracedProcesses(Sink& sink, Lookup lookup) : sink_(sink), lookup_(std::move(lookup)) {}
 
   void on_record(const Record& record, std::uint64_t ts);
-  // Is there nothing new in this record? Two threads may tell of one process's start or exit.
+  // Is there nothing new in this record? Two threads may report the same start or exit.
   bool is_repeated(const Record& record) const;
-  // A process that is traced from now on, and that the kernel side will not announce.
+  // A process is traced from now on that the kernel side will not announce.
   void announce(std::uint32_t pid, std::uint64_t ts);
   bool known(std::uint32_t pid) const { return known_.contains(pid); }
   std::size_t alive() const { return known_.size(); }
   std::vector<std::uint32_t> pids() const;
-  // One whose exit was not told.
+  // The process's exit was not reported.
   void forget(std::uint32_t pid) { known_.erase(pid); }
 
  private:
@@ -35,8 +35,8 @@ class TracedProcesses {
 
   Sink& sink_;
   Lookup lookup_;
-  // When each began, on CLOCK_BOOTTIME in ns; 0 where that could not be known. Tells a process from
-  // an earlier one with its pid.
+  // When each began, on CLOCK_BOOTTIME in ns; 0 if unknown. Tells a process from an earlier one
+  // with the same pid.
   std::unordered_map<std::uint32_t, std::uint64_t> known_;
   std::uint32_t last_gone_ = 0;
   std::uint64_t last_gone_began_ = 0;
