@@ -1,4 +1,4 @@
-# What runs in the kernel, and the program that loads it.
+# The BPF programs, and cudabpf, which loads them.
 find_program(CLANG NAMES clang clang-14 clang-15 clang-16 clang-17 clang-18 clang-19 REQUIRED)
 find_program(LLVM_STRIP NAMES llvm-strip llvm-strip-14 llvm-strip-18 llvm-strip-19 REQUIRED)
 # Ubuntu keeps bpftool in a folder named after the kernel.
@@ -40,8 +40,8 @@ file(GLOB_RECURSE CLI_SOURCES CONFIGURE_DEPENDS src/collect/bpf/*.cpp src/cli/*.
 add_executable(cudabpf src/main.cpp ${CLI_SOURCES})
 add_dependencies(cudabpf bpf_skeleton generated_sources)
 target_link_libraries(cudabpf PRIVATE cudabpf_core CLI11::CLI11 PkgConfig::LIBBPF)
-# CLI11 alone takes as long to read as most files take to compile.
+# Parsing CLI11 alone takes as long as compiling most files.
 target_precompile_headers(cudabpf PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp>)
 set_target_properties(cudabpf PROPERTIES UNITY_BUILD ${CUDABPF_AT_ONCE})
-target_link_options(cudabpf PRIVATE $<$<CONFIG:Release>:-s>) # symbols are four times the rest
+target_link_options(cudabpf PRIVATE $<$<CONFIG:Release>:-s>) # symbols take four times as much as the rest
 set_target_properties(cudabpf PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})

@@ -1,5 +1,5 @@
-// Distributions have {fmt} as a shared library alone, and all of it in its headers too. The objects
-// of the static binary are those that are linked with the shared one: they look for its functions
-// here, where the compiler keeps every inline function (-fkeep-inline-functions) of the headers
-// (FMT_HEADER_ONLY).
+// Distributions have {fmt} only as a shared library, but its headers contain all of it. The static
+// binary's objects were compiled for the shared library, so they look for its functions. They find
+// them here: the compiler keeps every inline function of the headers (FMT_HEADER_ONLY) by
+// -fkeep-inline-functions.
 #include <fmt/format.h>

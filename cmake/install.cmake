@@ -7,7 +7,7 @@ install(FILES README.md CHANGELOG.md SECURITY.md LICENSE LICENSE-BPF packaging/c
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 
-# The completion is made by the program from its own options, so the program must run here.
+# The program generates the completion from its own options, so it must run here.
 if(NOT CMAKE_CROSSCOMPILING)
   set(COMPLETION ${GENERATED}/completion/cudabpf)
   add_custom_command(

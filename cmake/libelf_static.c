@@ -1,12 +1,12 @@
-/* elfutils 0.192's static libelf, as Debian 12's backports and Debian 13 have it, calls four
- * functions of its internal libeu and does not bring them. They are given here, weakly, so that a
- * libelf.a that does bring them wins. cudabpf opens its one BPF object from one thread, so no lock
- * is needed. */
+/* elfutils 0.192's static libelf, which Debian 12's backports and Debian 13 have, calls four
+ * functions of its internal libeu but does not contain them. They are defined here as weak symbols,
+ * so that a libelf.a that does contain them wins. cudabpf opens its only BPF object from one
+ * thread, so no lock is needed. */
 #define _GNU_SOURCE
 #include <search.h>
 
 struct search_tree {
-  void* root; /* then a lock, which nothing here touches */
+  void* root; /* a lock follows, which nothing here touches */
 };
 typedef int (*compare_fn)(const void*, const void*);
 

@@ -1,16 +1,16 @@
-# cudabpf-static: the program once more, of the same objects, as one file to copy to any machine. No part of
-# `all`: cmake --build build --target cudabpf-static
+# cudabpf-static: the same objects, linked into one file that can be copied to any machine. It is
+# not part of `all`: cmake --build build --target cudabpf-static
 find_library(SIMDJSON_STATIC libsimdjson.a)
 if(NOT SIMDJSON_STATIC)
   set(SIMDJSON_STATIC ${CMAKE_BINARY_DIR}/static/libsimdjson.a)
   add_custom_command(
     OUTPUT ${SIMDJSON_STATIC}
     COMMAND ${CMAKE_SOURCE_DIR}/scripts/static-simdjson ${CMAKE_BINARY_DIR}/static
-    COMMENT "A static libsimdjson, which distributions have as a shared library alone")
+    COMMENT "Building a static libsimdjson, which distributions have only as a shared library")
 endif()
 add_custom_target(static_simdjson DEPENDS ${SIMDJSON_STATIC})
 
-set(STATIC_PARTS ${CMAKE_SOURCE_DIR}/cmake) # what static libraries of distributions lack
+set(STATIC_PARTS ${CMAKE_SOURCE_DIR}/cmake) # what the distributions' static libraries lack
 add_executable(cudabpf-static EXCLUDE_FROM_ALL
                $<TARGET_OBJECTS:cudabpf> $<TARGET_OBJECTS:cudabpf_core>
                ${STATIC_PARTS}/fmt_static.cpp ${STATIC_PARTS}/libelf_static.c)

@@ -1,5 +1,5 @@
-# What is checked beyond the code's own tests: format, lint, the scripts, the other builds. All are
-# ctest tests, so that one summary counts them. Exit status 77 means skipped, with the reason printed.
+# Checks beyond the code's own tests: format, lint, the scripts, the other builds. All are ctest
+# tests, so that one summary counts them. Exit status 77 means skipped, with the reason printed.
 
 # add_check(NAME LABEL TIMEOUT COMMAND...)
 function(add_check name label timeout)
@@ -36,6 +36,6 @@ add_check(sanitizers sanitizers 1200 ${CMAKE_SOURCE_DIR}/scripts/check-sanitizer
 add_check(threads sanitizers 900 ${CMAKE_SOURCE_DIR}/scripts/check-threads --into ${CMAKE_BINARY_DIR}-tsan
           ${CMAKE_BINARY_DIR})
 set_tests_properties(threads PROPERTIES RESOURCE_LOCK live ENVIRONMENT "BPFTOOL=${BPFTOOL}")
-# Those that use all CPUs themselves come first: later they would wait until everything else is through. Then live
-# tests, which take turns, and the virtual machines beside them.
+# Tests that use all CPUs come first: later they would wait until everything else is done. Then the
+# live tests, which take turns, with the virtual machines at the same time.
 set_tests_properties(static_binary check_tidy sanitizers threads PROPERTIES PROCESSORS ${CPUS} COST 1000)

@@ -1,5 +1,6 @@
-# add_live_tests(KIND): every test of the folder's THEME_KIND.py files, as KIND_THEME_NAME; those of live tests are
-# in THEME_test.py. They need root and take turns, because some stress the machine or look at all of it.
+# add_live_tests(KIND): adds every test in the folder's THEME_KIND.py files, as KIND_THEME_NAME;
+# live tests are in THEME_test.py. They need root and take turns, because some stress the machine or
+# look at all of it.
 function(add_live_tests kind)
   set(ending ${kind})
   if(kind STREQUAL live)
