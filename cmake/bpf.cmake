@@ -43,5 +43,5 @@ target_link_libraries(cudabpf PRIVATE cudabpf_core CLI11::CLI11 PkgConfig::LIBBP
 # Parsing CLI11 alone takes as long as compiling most files.
 target_precompile_headers(cudabpf PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp>)
 set_target_properties(cudabpf PROPERTIES UNITY_BUILD ${CUDABPF_AT_ONCE})
-target_link_options(cudabpf PRIVATE $<$<CONFIG:Release>:-s>) # symbols take four times as much as the rest
+target_link_options(cudabpf PRIVATE $<$<CONFIG:Release>:-s>) # symbols are four fifths of it
 set_target_properties(cudabpf PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
