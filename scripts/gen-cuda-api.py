@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Turns include/cudabpf/cuda_api.tsv into C++: the table that src/tables/cuda_api.cpp includes, and
-the types and ops of calls, as enums, that include/cudabpf/cuda_api.hpp includes.
+the enums of calls' types and ops that include/cudabpf/cuda_api.hpp includes.
 
-A mistake in the table is an error here, with its line, not a wrong trace later."""
+A mistake in the table is an error here, with its line, and not a wrong trace later."""
 import re
 import sys
 
@@ -17,9 +17,10 @@ STRUCTS = {"memcpy2d", "memcpy3d", "memcpy3d_peer", "launch_config", "launch_par
 VALUES = SCALARS | ADDRESSES | HANDLES
 PROFILES = {"light": "light", "default": "default_", "full": "full"}
 NAMES_EFFECTS = {"none", "learn", "forget"}
-# What no row has: functions that the table does not know, and copies that only arguments tell.
+# Words that no row has: for functions not in the table, and for copies that only arguments tell
+# apart.
 MORE_TYPES, MORE_OPS = {"other"}, {"other", "HtoH"}
-# Words of the table that C++ has for itself.
+# Words of the table that are C++ keywords.
 KEYWORDS = {"register", "struct"}
 KINDS = {"device", "async", "managed", "host", "vmm"}
 COLUMNS = ["symbol", "name", "type", "op", "profile", "args", "attrs"]
@@ -30,7 +31,7 @@ def identifier(word):
 
 
 def enum(name, words):
-    """An enum of these words, of which the first stands for none, and how they are spelled."""
+    """An enum of these words, with `none` before them, and the array of their spellings."""
     lines = [f"enum class {name} : std::uint8_t {{", "  none,"]
     lines += [f"  {identifier(word)}," for word in words]
     lines += ["};", f"constexpr std::string_view {name.upper()}_NAMES[] = {{", '    "",']
@@ -108,7 +109,7 @@ def parse_row(row):
 
 
 def parse_cells(cells, seen):
-    """-> (symbol, type, op, the C++ of its arguments, and of the rest); `seen` has the symbols before it"""
+    """-> (symbol, type, op, the C++ of its arguments, that of the rest); `seen`: earlier symbols"""
     if len(cells) > len(COLUMNS):
         raise TableError("too many columns")
     if len(cells) < 5 or not all(cells[:5]):

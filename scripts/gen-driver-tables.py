@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turns the tables of include/cudabpf/driver/ into the C++ that src/tables/driver_tables.cpp includes.
 
-A mistake in a table is an error here, with its line, not a wrong trace later."""
+A mistake in a table is an error here, with its line, and not a wrong trace later."""
 import re
 import sys
 
@@ -22,7 +22,7 @@ COLUMNS = {
     "status": ["number", "name"],
     "xid": ["number", "meaning"],
 }
-ALWAYS = (1 << 16, 0, 0)  # what `until` is where a row holds to this day; later than any version
+ALWAYS = (1 << 16, 0, 0)  # `until` of a row that holds to this day; later than any version
 
 
 def parse_integer(text, what, limit):
@@ -92,7 +92,7 @@ def cpp_version(version):
 
 
 def check_versions(row, others):
-    """A number has one name at a version, and a struct one layout."""
+    """At any version, a number has one name and a struct one layout."""
     for other in others:
         if row["range"][0] >= other["range"][1] or other["range"][0] >= row["range"][1]:
             continue
@@ -105,7 +105,7 @@ def check_versions(row, others):
 
 
 def parse_row(table, row, number, others):
-    """-> the text of the C++ row; `others` are those before it with its number"""
+    """-> the text of the C++ row; `others` are earlier rows with the same number"""
     if "group" not in row:
         text = row.get("name", row.get("meaning"))
         if not re.fullmatch(r"NV_[A-Z0-9_]+" if table == "status" else r"[ -!#-\[\]-~]+", text):
@@ -134,7 +134,7 @@ def parse_row(table, row, number, others):
 
 
 def parse_cells(table, cells, line_number, seen):
-    """-> (number, since, line number, the text of the C++ row); `seen` has the rows before it, by number"""
+    """-> (number, since, line number, the text of the C++ row); `seen`: earlier rows, by number"""
     columns = COLUMNS[table]
     if len(cells) != len(columns) or not all(cells):
         raise TableError(f"{len(columns)} columns are needed, none of them empty")
@@ -147,7 +147,7 @@ def parse_cells(table, cells, line_number, seen):
 
 
 def read_table(folder, table):
-    """-> the C++ rows, sorted by number and version as the search by bisection needs them"""
+    """-> the C++ rows, sorted by number and version for binary search"""
     source, seen = f"{folder}/{table}.tsv", {}
     rows = read_rows(source, COLUMNS[table], lambda cells, line: parse_cells(table, cells, line, seen))
     if not rows:

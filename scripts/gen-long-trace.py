@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Makes a long trace of a short one, to try readers on: what a program does again and again, on several threads.
+"""Makes a long trace from a short one, to try readers on: repeats what a program does, on several
+threads.
 
-Takes from the recorded trace the calls that a program repeats (no initialization, no loading of code, no ioctls),
-and writes them until there are enough: times and ids rise, threads interleave, lines stand in the order in which
-calls end, and what was allocated in one round is freed in it. usage: gen-long-trace.py TRACE OUTPUT [options]"""
+Takes the calls that a program repeats from the recorded trace (no initialization, no loading of code,
+no ioctls) and writes them until there are enough: times and ids rise, threads interleave, lines are
+in the order in which calls end, and each round frees what it allocated.
+usage: gen-long-trace.py TRACE OUTPUT [options]"""
 import argparse
 import json
 import pathlib
 import subprocess
 
 REPEATED = {"kernel", "memory", "transfer", "sync", "query", "event", "stream", "graph"}
-ID, TS = "\0id\0", "\0ts\0"  # where numbers go that differ from round to round
-BETWEEN = 20_000  # ns from a round to the next, and from one thread's beginning to the next one's
+ID, TS = "\0id\0", "\0ts\0"  # placeholders for numbers that differ from round to round
+BETWEEN = 20_000  # ns between rounds, and between the beginnings of threads
 
 
 def parse_arguments():
@@ -20,7 +22,7 @@ def parse_arguments():
     parser.add_argument("output", help="the file to write, plain")
     parser.add_argument("--calls", type=int, default=10_000_000, help="how many [10000000]")
     parser.add_argument("--threads", type=int, default=4, help="how many [4]")
-    parser.add_argument("--name-bytes", type=int, default=0, metavar="N", help="cut kernels' names to so many [0: not]")
+    parser.add_argument("--name-bytes", type=int, default=0, metavar="N", help="cut kernels' names to N bytes [0: do not]")
     return parser.parse_args()
 
 
@@ -37,14 +39,14 @@ def nanoseconds(call):
 
 
 def repeated_calls(lines, name_bytes):
-    """What one thread does in a round, from ts 0; whatever it allocates is freed at the end."""
+    """What one thread does in a round, from ts 0; it frees at the end whatever it has allocated."""
     calls = [line for line in lines
              if "id" in line and (line["type"] in REPEATED or line["op"] == "get_function") and "parent" not in line]
     first = min(call["ts"] for call in calls)
     held, kernels = {}, {}
     for call in calls:
         call["ts"] -= first
-        if len(call.get("kernel", "")) > name_bytes > 0:  # cut, they are to stay different ones
+        if len(call.get("kernel", "")) > name_bytes > 0:  # they must still differ when cut
             call["kernel"] = call["kernel"][:name_bytes - 4] + f"~{kernels.setdefault(call['kernel'], len(kernels)):03}"
         if call["type"] == "memory" and call.get("ptr"):
             if call["op"] == "alloc":
@@ -61,8 +63,8 @@ def repeated_calls(lines, name_bytes):
 
 
 def one_round(calls, length, threads):
-    """The lines of a round as one text with places for ids and times; what goes there, counted from the round's
-    beginning; and the round's length."""
+    """The lines of a round as one text with placeholders for ids and times; the values to fill in,
+    counted from the round's beginning; and the round's length."""
     placed = []
     for thread in range(threads):
         for call in calls:
@@ -77,7 +79,7 @@ def one_round(calls, length, threads):
     text, offsets = "", []
     for call in placed:
         offsets += [call["id"], call["ts"]]
-        # As cudabpf writes durations: with three decimals.
+        # cudabpf writes durations with three decimals.
         duration = f'"duration_us":{call["duration_us"]:.3f}' if "duration_us" in call else None
         line = json.dumps(dict(call, id=ID, ts=TS), separators=(",", ":"), ensure_ascii=False)
         if duration:
@@ -106,7 +108,7 @@ def main():
             numbers[::2] = [id + written + 1 for id in ids]
             numbers[1::2] = [time + ts for time in times]
             lines_now = text % tuple(numbers)
-            if options.calls - written < each:  # of the last round only the beginning
+            if options.calls - written < each:  # the last round is cut short
                 lines_now = "".join(lines_now.splitlines(True)[:options.calls - written])
             output.write(lines_now)
             written += min(each, options.calls - written)

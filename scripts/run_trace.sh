@@ -6,9 +6,9 @@ usage() {
   cat <<'USAGE'
 usage: scripts/run_trace.sh [--kernel] COMMAND [ARGUMENT...]
 
-  --kernel   trace what the driver is asked for, too
+  --kernel   also trace what is asked of the driver
 
-The trace goes to traces/trace_<timestamp>.jsonl below the current folder. Exits as the command does.
+The trace goes to traces/trace_<timestamp>.jsonl below the current folder. Exits with the command's status.
 USAGE
 }
 
@@ -18,7 +18,7 @@ while (($#)); do
     -h | --help) usage; exit 0 ;;
     --kernel) options+=(--kernel) ;;
     --) shift; break ;;
-    -*) echo "run_trace.sh: unknown option $1; \`cudabpf run\` has more of them" >&2; exit 2 ;;
+    -*) echo "run_trace.sh: unknown option $1; \`cudabpf run\` has more options" >&2; exit 2 ;;
     *) break ;;
   esac
   shift

@@ -1,17 +1,17 @@
 """Reads the tables under include/cudabpf/ for the generators in this folder.
 
-Blank lines and those that begin with # are passed over; the first of the others names the columns."""
+Blank lines and lines that begin with # are skipped; the first other line names the columns."""
 import sys
 
 
 class TableError(Exception):
-    """What is wrong with a row."""
+    """Says what is wrong with a row."""
 
 
 def read_rows(source, columns, parse):
-    """-> what `parse` makes of each row, given its cells and its line's number
+    """-> what `parse` returns for each row, given its cells and line number
 
-    A mistake ends the program, with the file and line."""
+    A mistake ends the program, naming file and line."""
     rows, header = [], None
     with open(source, encoding="utf-8") as table:
         for number, line in enumerate(table, 1):

@@ -1,6 +1,6 @@
-// allocations [--rounds N]: memory of every kind is taken and given back, in storms: device,
-// pitched, pinned, managed, stream-ordered, from a pool of its own, registered, and physical memory
-// mapped at addresses reserved before.
+// allocations [--rounds N]: allocates and frees memory of every kind, in storms: device, pitched,
+// pinned, managed, stream-ordered, from a pool of its own, registered, and physical memory mapped
+// at addresses reserved before.
 #include <vector>
 
 #include "driver.hpp"
@@ -54,7 +54,7 @@ void in_order_of_a_stream(CUdevice device) {
   CHECK(cuStreamDestroy(stream));
 }
 
-// As caching allocators do: one long range of addresses, physical memory behind it piece by piece.
+// Like caching allocators: reserves one long address range and maps physical memory piece by piece.
 void mapped(CUdevice device) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;

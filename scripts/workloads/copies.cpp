@@ -1,5 +1,5 @@
-// copies [--rounds N] [--bytes N]: every kind of copy, and of filling memory, in every direction,
-// at once and queued; at the end once to a second GPU and back, where there is one.
+// copies [--rounds N] [--bytes N]: makes every kind of copy and fills memory in every way, in every
+// direction, at once and queued; at the end copies once to a second GPU and back, if there is one.
 #include <vector>
 
 #include "driver.hpp"
@@ -47,7 +47,7 @@ void lines(Memory& m) {
   CHECK(cuMemcpyAtoD(m.a, m.array_b, 0, n));
   CHECK(cuMemcpyDtoA(m.array, 0, m.a, n));
   CHECK(cuMemcpyAtoH(m.pageable.data(), m.array, 0, n));
-  CHECK(cuMemcpy(m.a, host, n));  // its directions are told by the addresses alone
+  CHECK(cuMemcpy(m.a, host, n));  // only the addresses tell its direction
   CHECK(cuMemcpy(host, m.a, n));
   CHECK(cuMemcpy(m.b, m.a, n));
 }
@@ -67,7 +67,7 @@ void queued(Memory& m, const Device& device) {
   CHECK(cuMemcpyPeer(m.b, device.context(), m.a, device.context(), n));
 }
 
-// Half of the bytes as rows of 64 with as much between them, and as slices of eight such rows.
+// Copies half of the bytes, as rows of 64 with gaps of 64, and as slices of eight such rows.
 void blocks(Memory& m) {
   CUDA_MEMCPY2D flat{};
   flat.srcMemoryType = CU_MEMORYTYPE_HOST;
@@ -108,7 +108,7 @@ void fill(Memory& m) {
   CHECK(cuStreamSynchronize(m.stream));
 }
 
-// Copies that say that they are between GPUs, and those that only have such addresses.
+// Copies that name both GPUs, and copies that only have addresses on both.
 void to_another_gpu(Memory& m, const Device& device) {
   int gpus = 0, reachable = 0;
   CHECK(cuDeviceGetCount(&gpus));

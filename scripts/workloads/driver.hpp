@@ -1,5 +1,4 @@
-// What the programs here that use the CUDA driver API share: checks, a context, kernels in PTX,
-// options.
+// What the programs here that use the driver API share: checks, a context, kernels in PTX, options.
 #pragma once
 
 #include <cuda.h>
@@ -18,8 +17,7 @@ inline void check(CUresult result, const char* call, int line) {
 }
 #define CHECK(call) check((call), #call, __LINE__)
 
-// nothing(); bump(where): adds one to each of its 32 numbers; wait(flag): spins until *flag is not
-// 0.
+// nothing(); bump(where): adds one to each of 32 numbers; wait(flag): spins until *flag is not 0.
 inline const char* KERNELS = R"(
 .version 7.0
 .target sm_70
@@ -47,8 +45,7 @@ again:
 }
 )";
 
-// The first device's primary context, current to the calling thread, and the kernels loaded into
-// it.
+// The first device's primary context, current on the calling thread, with the kernels loaded.
 class Device {
  public:
   Device() {

@@ -1,8 +1,8 @@
 // failures memory|fault|hang [--seconds N]: a program that goes wrong.
 //   memory  asks for more than any GPU has, again and again
-//   fault   a kernel writes where nothing is; every call after it fails
-//   hang    a kernel does not end; with --seconds it does after N, else the program waits until it
-//   is killed
+//   fault   a kernel writes to an unmapped address; every call after it fails
+//   hang    a kernel ends only after N seconds; without --seconds the program waits until it is
+//   killed
 // Its status is 0 if it went wrong as it should.
 #include <thread>
 
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
     return memory();
   }
   if (std::strcmp(what, "fault") == 0) {
-    auto* device = new Device;  // is not cleaned up: that would fail as everything does then
+    auto* device = new Device;  // never cleaned up: after a fault that fails like everything else
     return fault(*device);
   }
   if (std::strcmp(what, "hang") == 0) {

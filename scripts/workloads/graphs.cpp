@@ -1,5 +1,5 @@
-// graphs [--replays N] [--nodes N]: a graph captured from a stream and one put together node by
-// node, each launched N times. Prints what a launch of the captured one took.
+// graphs [--replays N] [--nodes N]: launches two graphs N times each, one captured from a stream
+// and one built node by node. Prints what a launch of the captured one took.
 #include <initializer_list>
 
 #include "driver.hpp"

@@ -1,6 +1,6 @@
-// launch_storm [--launches N] [--streams N] [--threads N] [--processes N]: launches as fast as it
-// can a kernel that does nothing: N times on each thread of each process, over its streams in turn.
-// Prints what a launch took.
+// launch_storm [--launches N] [--streams N] [--threads N] [--processes N]: launches an empty kernel
+// as fast as it can, N times on each thread of each process, on its streams in turn. It prints what
+// a launch took.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 namespace {
 
 constexpr int WARM_UP = 1000,
-              BEFORE_WAITING = 512;  // fewer than fit into the queue, which would block
+              BEFORE_WAITING = 512;  // fewer than fill the queue, which would then block
 
 void launch_all(const Device& device, long launches, long streams) {
   device.use();
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
         stderr, "usage: launch_storm [--launches N] [--streams N] [--threads N] [--processes N]\n");
     return 2;
   }
-  // CUDA does not outlive a fork: each child begins anew.
+  // CUDA does not survive a fork, so each child initializes it itself.
   for (long i = 1; i < processes; i++) {
     if (fork() == 0) {
       one_process(launches, streams, threads);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Five loops in PyTorch that differ in what they ask of the driver, for measuring what tracing costs them.
+"""Five loops in PyTorch with different demands on the driver, for measuring what tracing costs them.
 
 eager   two small kernels an iteration: little but launches          µs an iteration
 decode  GPT-2, 124 million random weights, a token an iteration      tokens a second
@@ -25,7 +25,7 @@ def eager():
 def decode():
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for each length
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a new plan for each length
     with torch.device("cuda"):
         model = GPT2LMHeadModel(GPT2Config()).half().eval()
     state = {"past": None, "fed": torch.zeros(1, 5, dtype=torch.long, device="cuda")}

@@ -1,6 +1,7 @@
-// runtime_api [ROUNDS]: what programs do through the runtime API: streams, events, kernels with shared memory, copies
-// in rows, managed and stream-ordered memory, a captured graph, and a kernel launched by cudaLaunchKernelExC. Built
-// with --default-stream per-thread it makes the driver's calls for streams that each thread has of its own.
+// runtime_api [ROUNDS]: what programs do through the runtime API: streams, events, kernels with
+// shared memory, copies in rows, managed and stream-ordered memory, a captured graph, and a kernel
+// launched by cudaLaunchKernelExC. Built with --default-stream per-thread, it makes the driver calls
+// for per-thread streams.
 #include <cstdio>
 #include <cstdlib>
 #include <thread>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a small network in PyTorch on the GPU many times, and prints each stage with its time."""
+"""Runs a small PyTorch network on the GPU many times and prints each stage with its time."""
 
 import argparse
 import sys

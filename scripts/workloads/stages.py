@@ -1,4 +1,4 @@
-"""What the workloads print of themselves: stages with their times."""
+"""What the workloads print about themselves: stages with their times."""
 
 import contextlib
 import time

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A transformer's blocks split over several GPUs, one process each, which add up what they have by NCCL.
+"""A transformer's blocks split over several GPUs, one process each; they add up their parts by NCCL.
 
-Prints from the first of them the time per step, and whether all of them came to the same numbers.
+The first process prints the time per step, and whether all of them got the same numbers.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import torch.multiprocessing as processes
 
 
 def block(x, up, down):
-    """One layer: each process has a part of its width, and the parts are added up."""
+    """One layer: each process computes a part of its width, and the parts are added up."""
     x = x + torch.nn.functional.gelu(x @ up) @ down
     dist.all_reduce(x)
     return torch.nn.functional.layer_norm(x, x.shape[-1:])

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Generates text with a transformer of Hugging Face's on the GPU, and prints each stage with its time.
+"""Generates text with a transformer from Hugging Face on the GPU and prints each stage with its time.
 
-Without a network, or where the model is not in the cache, the same architecture gets random weights, which is said:
-what the GPU has to do is the same.
+Without a network, if the model is not in the cache, the same architecture gets random weights, and
+the output says so: the GPU has the same work to do.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import zlib
 
 from stages import Stages, spread
 
-# Sizes of known architectures, for random weights: nothing is downloaded for them.
+# Sizes of known architectures, for random weights, which need no download.
 ARCHITECTURES = {
     "gpt2": {"n_layer": 12, "n_head": 12, "n_embd": 768},
     "gpt2-medium": {"n_layer": 24, "n_head": 16, "n_embd": 1024},
@@ -40,7 +40,7 @@ def arguments():
 
 
 def pretrained(args, dtype):
-    """-> the model and its tokenizer, or None and why there is none"""
+    """-> the model, its tokenizer and "", or None, None and why there is none"""
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import cached_file
 
@@ -69,7 +69,7 @@ def random_model(args, dtype):
 
 
 def generate(model, tokens, count):
-    """-> the sequences, and the seconds of each token: each is read back, as who serves it would"""
+    """-> the sequences, and each token's seconds; each token is read back, as a server would"""
     import torch
 
     past, fed, seconds, made = None, tokens, [], []
@@ -93,7 +93,7 @@ def main():
     if not torch.cuda.is_available():
         sys.exit("no GPU: torch.cuda.is_available() is False")
     device = torch.device("cuda")
-    # It plans anew for each length of the sequence, which takes longer than the attention itself.
+    # cuDNN makes a new plan for each sequence length, which takes longer than the attention itself.
     torch.backends.cuda.enable_cudnn_sdp(False)
     stages.done("availability", torch.cuda.get_device_name(device))
     torch.zeros(1, device=device)
@@ -115,7 +115,7 @@ def main():
 
     if tokenizer:
         ids = tokenizer(args.prompt, return_tensors="pt").input_ids
-    else:  # a number a word: the values do not matter to the GPU
+    else:  # one number per word: the values do not matter to the GPU
         ids = torch.tensor([[zlib.crc32(word.encode()) % VOCABULARY for word in args.prompt.split()]])
     tokens = ids.repeat(args.batch, 1).to(device)
     torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-// The smallest CUDA program with everything in it: memory, copies both ways, launches, synchronisation.
+// The smallest CUDA program with everything in it: memory, copies both ways, launches, synchronization.
 #include <unistd.h>
 
 #include <cstdio>
@@ -19,7 +19,7 @@ __global__ void add(const float* a, const float* b, float* sum, int count) {
   if (i < count) sum[i] = a[i] + b[i];
 }
 
-// vector_add [MILLISECONDS]: with a number it launches one more kernel each 10 ms for so long.
+// vector_add [MILLISECONDS]: given a number, it launches another kernel every 10 ms for that long.
 int main(int argc, char** argv) {
   const int count = 1 << 20;
   const size_t bytes = count * sizeof(float);

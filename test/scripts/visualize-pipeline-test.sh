@@ -48,7 +48,7 @@ refused() {
 refused '' 'usage:'
 refused 't --format svg' 'not svg'
 refused 't --colour' 'unknown option --colour'
-refused '- --format all' 'once only'
+refused '- --format all' 'only once'
 "$tool" --help | grep -q '^usage:' || fail "--help"
 
 # The real one.
