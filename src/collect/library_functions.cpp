@@ -32,11 +32,11 @@ std::string why_no_libcuda(const elf::Contents& contents, bool named) {
     bool any = exports([](std::string_view name) { return find_function(name) != nullptr; });
     return any ? "" : "it exports no function of the driver API";
   }
-  constexpr const char* NAME_IT = " (name it with --library if it is to be traced)";
+  constexpr const char* NAME_IT = " (name it with --library to trace it)";
   if (!exports([](std::string_view name) { return name == "cuInit"; }))
-    return std::string("it is no libcuda: it does not export cuInit") + NAME_IT;
+    return std::string("it is not a libcuda: it does not export cuInit") + NAME_IT;
   if (!is_libcuda(contents.soname))
-    return std::string("it is no libcuda: its SONAME is another") + NAME_IT;
+    return std::string("it is not a libcuda: its SONAME is not libcuda's") + NAME_IT;
   return {};
 }
 

@@ -63,7 +63,7 @@ void DriverProbes::set_version(const DriverVersion& version) {
 
 Result<std::string> DriverProbes::attach(const Features& features) {
   Error failure{"--kernel: this kernel has no way to see ioctls that cudabpf knows",
-                "it needs CONFIG_FTRACE_SYSCALLS; `cudabpf doctor` tells more",
+                "it needs CONFIG_FTRACE_SYSCALLS; `cudabpf doctor` says more",
                 exit_code::KERNEL_UNSUPPORTED};
   for (const char* way : feature::DRIVER_WAYS) {
     if (!features.has(way)) continue;
@@ -81,7 +81,7 @@ Result<std::string> DriverProbes::attach(const Features& features) {
 // Compilers change some functions so that their types are no longer known: those get kprobes.
 Result<> DriverProbes::attach_by_fentry(const Features& features) {
   auto functions = driver_functions();
-  if (functions.empty()) return Error{"the driver's functions are not there", {}};
+  if (functions.empty()) return Error{"the driver's functions were not found", {}};
   for (const std::string& name : poll_functions()) functions.push_back({"", name, abi::CB_POLL});
   KernelBtf btf;
   for (const DriverFunction& function : functions) {
@@ -97,7 +97,7 @@ Result<> DriverProbes::attach_by_fentry(const Features& features) {
 // poll() would use them up, so polls are seen as system calls.
 Result<> DriverProbes::attach_by_kprobes(const Features& features) {
   const auto& functions = driver_functions();
-  if (functions.empty()) return Error{"the driver's functions are not there", {}};
+  if (functions.empty()) return Error{"the driver's functions were not found", {}};
   for (const DriverFunction& function : functions)
     if (auto attached = attach_kprobe(function); !attached && function.needed)
       return Error{function.name + ": " + attached.error().message, {}};
@@ -180,7 +180,7 @@ Result<> DriverProbes::attach_xid() {
   auto& layout = skeleton_.bss->xid_layout;
   layout = {(*format)["dev"], (*format)["error_code"], (*format)["msg"]};
   if (!layout.device_at || !layout.number_at || !layout.message_at)
-    return Error{"the tracepoint nvidia:nvidia_dev_xid has other fields than are known", {}};
+    return Error{"the tracepoint nvidia:nvidia_dev_xid has unknown fields", {}};
   auto link = attach_tracepoint(skeleton_.progs.driver_xid, "nvidia", "nvidia_dev_xid", 0);
   if (!link) return link.error();
   xid_link_ = std::move(*link);

@@ -39,7 +39,7 @@ void DriverWatch::watch_gpu_errors() {
   if (log)
     log_.emplace(std::move(*log));
   else if (!traced)
-    log::hint("errors of GPUs are not seen: {}", log.error().message);
+    log::hint("GPU errors are not seen: {}", log.error().message);
 }
 
 DriverDevice DriverWatch::device(std::uint32_t number) const {

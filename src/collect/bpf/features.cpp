@@ -47,27 +47,27 @@ int load_return_zero(bpf_prog_type type, bpf_attach_type attach_type, std::uint3
 // Kernel commit 89ae89f53d20 ("bpf: Add multi uprobe link"), Linux 6.6.
 Finding try_uprobe_multi() {
   if (kernel_links_uprobes(UprobeEnd::entry)) return {State::yes, "all functions in one call"};
-  return {State::no, "this kernel has no uprobe_multi links (Linux 6.6 has)"};
+  return {State::no, "this kernel has no uprobe_multi links (Linux 6.6 has them)"};
 }
 
 // Kernel commit d920179b3d48 ("bpf: Add support for uprobe multi session attach"), Linux 6.13.
 Finding try_uprobe_session() {
   if (kernel_links_uprobes(UprobeEnd::both))
-    return {State::yes, "processes that are not traced pay for no returns"};
-  return {State::no, "this kernel has no uprobe sessions (Linux 6.13 has)"};
+    return {State::yes, "processes that are not traced do not pay for returns"};
+  return {State::no, "this kernel has no uprobe sessions (Linux 6.13 has them)"};
 }
 
 Finding try_uprobe_process() {
   if (links_see_all_threads())
     return {State::yes, "with --no-follow no other process gets a probe"};
-  return {State::no, "this kernel has no probes for one process (Linux 6.11 has)"};
+  return {State::no, "this kernel has no probes for one process (Linux 6.11 has them)"};
 }
 
 // Kernel commit 8c7dcb84e3b7 ("bpf: implement sleepable uprobes by chaining gps"), Linux 6.0.
 Finding try_sleepable() {
   Fd program(load_return_zero(BPF_PROG_TYPE_KPROBE, bpf_attach_type{}, BPF_F_SLEEPABLE));
   if (program) return {State::yes, "arguments in memory that is not resident are read too"};
-  return {State::no, "this kernel has no sleepable uprobes (Linux 6.0 has)"};
+  return {State::no, "this kernel has no sleepable uprobes (Linux 6.0 has them)"};
 }
 
 Finding try_process_events() {
@@ -97,7 +97,7 @@ bool preempts_itself() {
 }
 
 constexpr const char* NO_FUNCTIONS =
-    "nvidia and nvidia-uvm are not both loaded, or their functions are not those that are known";
+    "nvidia and nvidia-uvm are not both loaded, or their functions have unknown names";
 
 // Operations are seen at the driver's own functions, at best where the kernel knows their types
 // (cookies for these: kernel commit 2fcc82411e74, Linux 5.19). Both of its modules must be loaded,
@@ -108,7 +108,7 @@ Finding try_driver_fentry() {
   // Only one instance of such a program runs on a CPU at a time: if another thread preempts it and
   // calls the function, that call is not seen. Kprobes are not preempted.
   if (preempts_itself())
-    return {State::no, "this kernel preempts itself, and would miss some of what happens at once"};
+    return {State::no, "this kernel preempts itself, so simultaneous operations could be missed"};
   KernelBtf btf;
   auto function = btf.find(functions.front().module, functions.front().name);
   if (!function) return {State::no, function.error().message};
@@ -154,9 +154,8 @@ Finding try_syscall_tracepoints() {
 
 Finding try_xid_tracepoint() {
   auto fields = tracepoint_fields("nvidia", "nvidia_dev_xid");
-  if (fields) return {State::yes, "errors of GPUs are told at once"};
-  return {State::no,
-          fields.error().message + "; errors of GPUs are read from the kernel's log alone"};
+  if (fields) return {State::yes, "GPU errors are reported at once"};
+  return {State::no, fields.error().message + "; GPU errors are read only from the kernel's log"};
 }
 
 struct Trial {
@@ -184,11 +183,11 @@ constexpr KeptCapability CAPABILITIES[] = {
     {CAP_BPF, "CAP_BPF", "probes in libraries that are mapped later"},
     {CAP_PERFMON, "CAP_PERFMON", "probes in libraries that are mapped later"},
     {CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "/proc of other users' processes: what they run and map"},
-    {CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "libraries in folders that are not everybody's"},
+    {CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "libraries in folders that others may not read"},
     {CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", "libraries that were deleted while mapped"},
     {CAP_SYS_ADMIN, "CAP_SYS_ADMIN",
      "probes in libraries that are mapped later, without uprobe_multi; with --kernel, in a driver "
-     "that is loaded anew"},
+     "that is reloaded"},
 };
 constexpr std::size_t NEEDED = 4;
 
@@ -259,9 +258,9 @@ Result<Features> Features::detect(const std::vector<std::string>& disabled, cons
   auto find = [&](const Trial& trial, bool off) -> Finding {
     if (off) return {State::no, "turned off by --no-feature"};
     if (!wanted.driver && feature::is_of_driver(trial.name))
-      return {State::unknown, "only --kernel takes it"};
+      return {State::unknown, "only --kernel uses it"};
     if (!wanted.one_process && std::string_view(trial.name) == feature::UPROBE_PROCESS)
-      return {State::unknown, "only --no-follow takes it"};
+      return {State::unknown, "only --no-follow uses it"};
     return trial.run();
   };
   Features features;

@@ -141,7 +141,7 @@ Library TracedLibraries::attach(LibraryFile file, News& news) {
   if (library.error.empty()) {
     library.attach_ns = now_ns(CLOCK_MONOTONIC) - begin;
     if (library.left_out) {
-      log::warning("{}: {} functions are left out: too many, or no names", library.path,
+      log::warning("{}: {} functions are left out: too many, or invalid names", library.path,
                    library.left_out);
       news.losses.push_back({Loss::left_out, std::nullopt, library.ts, library.ts, library.path});
     }
