@@ -24,7 +24,7 @@ enum cb_kind {
   CB_FORK = 5,        /* cb_process of the child; ppid is the parent */
   CB_EXEC = 6,        /* cb_process */
   CB_EXIT = 7,        /* the last thread of a process has gone: cb_process */
-  CB_THREAD_EXIT = 8, /* cb_head alone */
+  CB_THREAD_EXIT = 8, /* only cb_head */
   CB_DRIVER = 9,      /* an operation on one of the NVIDIA driver's devices began: cb_driver */
   CB_DRIVER_RETURN = 10, /* it ended: cb_driver_return */
   CB_INTERRUPT = 11,     /* the driver has done work for no process: cb_interrupt */
@@ -129,7 +129,7 @@ struct cb_interrupt {
 };
 
 struct cb_xid {
-  struct cb_head head; /* of whoever was running; the message may name another process */
+  struct cb_head head; /* the thread that was running; the message may name another process */
   __u32 number;
   __u32 reserved;
   char device[32];   /* a PCI address; ends at the first NUL */

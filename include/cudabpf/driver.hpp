@@ -53,7 +53,7 @@ struct IoctlDetails {
   DriverGroup group = DriverGroup::other;
   std::optional<std::uint32_t> client, parent, object;  // handles; at return, the new object's
   std::optional<std::uint64_t> size;                    // of memory
-  std::optional<std::uint64_t> base;                    // an address, where the ioctl names one
+  std::optional<std::uint64_t> base;                    // an address, if the ioctl names one
   std::optional<std::uint64_t> value;  // a parameter worth a field of its own: a timeslice, …
   std::string_view value_name;         // "timeslice_us"
   bool privileged_firmware = false;    // the GPU's own firmware (GSP) carries the control out

@@ -64,7 +64,8 @@ void Allocations::forget(Blocks& blocks, std::uint64_t address, std::uint64_t si
   blocks.erase_overlapping(address, size, [this](const Block& block) { drop(block); });
 }
 
-// If there is no room for one more block, the process that has the most loses all of its own.
+// If there is no room for another block, the process with the most blocks gives up all of them or,
+// if it is this process, goes without the new one.
 bool Allocations::make_room(OfProcess& process) {
   if (bounds_.has_room(Table::memory, kept_)) return true;
   OfProcess& most = largest_of(processes_);

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t MAX_MANGLED = 16u << 10;
 constexpr std::size_t MAX_GROWTH = 64u << 20;
 
-// An operator stands before those that it begins with.
+// An operator comes before its own prefixes.
 constexpr std::array<std::string_view, 43> OPERATORS = {
     "<=>", "->*", "<<=", ">>=", "()", "[]", "<<",   ">>",     "<=",        ">=",  "==",
     "!=",  "&&",  "||",  "++",  "--", "+=", "-=",   "*=",     "/=",        "%=",  "^=",
@@ -85,7 +85,7 @@ class Signature {
   // Empty if the text is not a signature.
   std::string short_name() { return read() ? compose() + clones() : std::string{}; }
 
-  // Of the name's last part, without the brackets.
+  // The last part's arguments, without the brackets.
   std::string_view template_args() {
     if (!read() || parts_.back().template_args.size() < 2) return {};
     std::string_view args = parts_.back().template_args;
