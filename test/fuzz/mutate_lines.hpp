@@ -74,13 +74,13 @@ class LineMutator {
 
  private:
   static constexpr std::string_view KEYS[] = {
-      "id",         "type",       "op",       "name",    "symbol",        "ts",     "duration_us",
-      "pid",        "tid",        "ppid",     "ret",     "error",         "parent", "call",
-      "size",       "ptr",        "kind",     "dst",     "src",           "stream", "async",
-      "kernel",     "grid",       "block",    "shared",  "handle",        "device", "src_device",
-      "dst_device", "ioctls",     "ioctl_us", "control", "class",         "group",  "status",
-      "comm",       "reason",     "count",    "xid",     "cpu",           "args",   "format",
-      "clocks",     "unfinished", "severity", "losses",  "format_version"};
+#define NAME(key, member, shown) #key,
+#define NUMBER(key, member, type, read, shown) #key,
+#define NUMBER_OR_NAME(key, number, type, name, shown) #key,
+#define FLAG(key, member, shown) #key,
+#include "analyze/trace/line_fields.def"
+      // Those that only one part of the analyses reads.
+      "args", "kernel_from", "format", "format_version", "clocks", "losses"};
   static constexpr std::string_view VALUES[] = {
       "0", "1", "-1", "4294967295", "9223372036854775807", "18446744073709551615", "0.001",
       "9000000000000.000", "null", "true", "[1,1,1]", "[]", "{}", R"("")", R"("0x0")", R"("0x10")",

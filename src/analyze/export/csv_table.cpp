@@ -1,20 +1,32 @@
 #include "analyze/export/csv_table.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <string>
 
-#include "analyze/export/line_details.hpp"
 #include "util/page/page.hpp"
 
 namespace cudabpf::analyze {
 
 namespace {
 
-// By the names of the trace's fields; times are in nanoseconds, and `name` of a loss is its reason.
-constexpr std::string_view COLUMNS =
-    "id,type,op,name,symbol,ts_ns,duration_ns,pid,tid,ret,error,state,parent,call,size,kind,ptr,"
-    "dst,src,stream,async,kernel,grid,block,shared,handle,device,src_device,dst_device,control,"
-    "class,"
-    "group,status,ioctls,ioctl_ns,count,args\n";
+// A column's name is the field's; times are in nanoseconds.
+namespace column {
+
+std::string whole(std::string_view key) { return std::string(key); }
+constexpr auto address = whole, dimensions = whole;
+std::string nanoseconds(std::string_view key) { return std::string(key) + "_ns"; }
+std::string microseconds(std::string_view key) {
+  return nanoseconds(key.substr(0, key.size() - std::string_view("_us").size()));
+}
+
+}  // namespace column
+
+// Expands to its arguments for the fields that line_fields.def shows.
+#define COLUMN_nowhere(...)
+#define COLUMN_column(...) __VA_ARGS__
+#define COLUMN_detail(...) __VA_ARGS__
+#define COLUMN_unusual(...) __VA_ARGS__
 
 bool is_row(LineKind kind) {
   return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt ||
@@ -24,50 +36,34 @@ bool is_row(LineKind kind) {
 }  // namespace
 
 CsvTable::CsvTable(const Names& names, ByteStream& out) : names_(names), out_(out) {
-  out_.text(COLUMNS);
+#define NUMBER(key, member, type, read, shown) \
+  COLUMN_##shown(out_.text(column::read(#key)), next();)
+#define NUMBER_OR_NAME(key, number, type, name, shown) COLUMN_##shown(out_.text(#key), next();)
+#define NAME(key, member, shown) COLUMN_##shown(out_.text(#key), next();)
+#define FLAG(key, member, shown) COLUMN_##shown(out_.text(#key), next();)
+#define DERIVED(key, member, shown) COLUMN_##shown(out_.text(#key), next();)
+#include "analyze/trace/line_fields.def"
+  out_.text("args\n");
 }
 
 void CsvTable::line(const Line& line) {
   if (!is_row(line.kind)) return;
-  number(line, Field::id, line.id);
-  name(line.type), next();
-  name(line.op), next();
-  name(line.kind == LineKind::lost ? line.reason : line.name), next();
-  name(line.symbol), next();
-  number(line, Field::ts, line.ts);
-  number(line, Field::duration, line.duration);
-  number(line, Field::pid, line.pid);
-  number(line, Field::tid, line.tid);
-  number(line, Field::ret, line.ret);
-  name(line.error), next();
-  text(state_of(line)), next();
-  number(line, Field::parent, line.parent);
-  number(line, Field::call, line.call);
-  number(line, Field::size, line.size);
-  name(line.memory), next();
-  address(line, Field::ptr, line.ptr);
-  address(line, Field::dst, line.dst);
-  address(line, Field::src, line.src);
-  address(line, Field::stream, line.stream);
-  text(line.async ? "true" : ""), next();
-  name(line.kernel), next();
-  dimensions(line, Field::grid, line.grid);
-  dimensions(line, Field::block, line.block);
-  number(line, Field::shared, line.shared);
-  address(line, Field::handle, line.handle);
-  if (line.device)
-    name(line.device), next();
-  else
-    number(line, Field::ordinal, line.ordinal);
-  number(line, Field::src_device, line.src_device);
-  number(line, Field::dst_device, line.dst_device);
-  name(line.control), next();
-  name(line.object_class), next();
-  name(line.group), next();
-  name(line.status), next();
-  number(line, Field::ioctls, line.ioctls);
-  number(line, Field::ioctls, line.ioctl_time);
-  number(line, Field::count, line.count);
+  if (line.kind != LineKind::lost) return row(line);
+  Line loss = line;
+  loss.name = line.reason;
+  row(loss);
+}
+
+void CsvTable::row(const Line& line) {
+#define NUMBER(key, member, type, read, shown) \
+  COLUMN_##shown(if (line.has(Field::member)) read(line.member); next();)
+#define NUMBER_OR_NAME(key, number, type, name_, shown) \
+  COLUMN_##shown(if (line.name_) name(line.name_);      \
+                 else if (line.has(Field::number)) whole(line.number); next();)
+#define NAME(key, member, shown) COLUMN_##shown(name(line.member); next();)
+#define FLAG(key, member, shown) COLUMN_##shown(if (line.member) out_.text("true"); next();)
+#define DERIVED(key, member, shown) COLUMN_##shown(text(line.member()); next();)
+#include "analyze/trace/line_fields.def"
   text(line.args);
   out_.text("\n");
 }
@@ -88,31 +84,18 @@ void CsvTable::text(std::string_view text) {
   out_.wrote(at);
 }
 
-template <typename Integer>
-void CsvTable::number(const Line& line, Field field, Integer value) {
-  if (line.has(field)) out_.number(value);
-  next();
+void CsvTable::address(std::uint64_t value) {
+  out_.text("0x");
+  constexpr std::size_t DIGITS = 16;
+  char* at = out_.room(DIGITS);
+  out_.wrote(std::to_chars(at, at + DIGITS, value, 16).ptr);
 }
 
-void CsvTable::address(const Line& line, Field field, std::uint64_t value) {
-  if (line.has(field)) {
-    out_.text("0x");
-    constexpr std::size_t DIGITS = 16;
-    char* at = out_.room(DIGITS);
-    out_.wrote(std::to_chars(at, at + DIGITS, value, 16).ptr);
+void CsvTable::dimensions(const Dimensions& sizes) {
+  for (std::size_t i = 0; i < sizes.size(); i++) {
+    if (i) out_.text("x");
+    out_.number(sizes[i]);
   }
-  next();
-}
-
-void CsvTable::dimensions(const Line& line, Field field,
-                          const std::array<std::uint32_t, 3>& sizes) {
-  if (line.has(field)) {
-    for (std::size_t i = 0; i < sizes.size(); i++) {
-      if (i) out_.text("x");
-      out_.number(sizes[i]);
-    }
-  }
-  next();
 }
 
 }  // namespace cudabpf::analyze

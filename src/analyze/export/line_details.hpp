@@ -1,49 +1,41 @@
 // What timelines tell of a call or an operation beside its name and times.
 #pragma once
 
-#include <array>
+#include <cstdint>
+#include <iterator>
 #include <string_view>
+#include <type_traits>
 
 #include "analyze/trace/line.hpp"
 #include "analyze/trace/names.hpp"
 
 namespace cudabpf::analyze {
 
+// Expands to its arguments for the fields that line_fields.def shows in timelines.
+#define DETAIL_nowhere(...)
+#define DETAIL_column(...)
+#define DETAIL_detail(...) __VA_ARGS__
+#define DETAIL_unusual(...) __VA_ARGS__
+
+// Those fields, and a few that are told in ways of their own.
 enum class Detail : std::uint8_t {
   error,
   ret,
-  size,
-  kind,
-  ptr,
-  dst,
-  src,
-  stream,
-  kernel,
-  grid,
-  block,
-  shared,
-  device,
-  src_device,
-  dst_device,
-  control,
-  object_class,
-  status,
-  ioctls,
+#define NUMBER(key, member, type, read, shown) DETAIL_##shown(member, )
+#define NUMBER_OR_NAME(key, number, type, name, shown) DETAIL_##shown(number, )
+#define NAME(key, member, shown) DETAIL_##shown(member, )
+#include "analyze/trace/line_fields.def"
   state,
   id,
 };
 // By which name: as in the trace.
-constexpr std::array<std::string_view, 21> DETAILS = {
-    "error",      "ret",     "size",  "kind",   "ptr",    "dst",    "src",
-    "stream",     "kernel",  "grid",  "block",  "shared", "device", "src_device",
-    "dst_device", "control", "class", "status", "ioctls", "state",  "id"};
-
-// How it ended, where that is not known; empty: it is.
-constexpr std::string_view state_of(const Line& line) {
-  if (line.unfinished) return "unfinished";
-  if (line.return_lost) return "return_lost";
-  return line.entry_lost ? "entry_lost" : "";
-}
+constexpr std::string_view DETAILS[] = {"error", "ret",
+#define NUMBER(key, member, type, read, shown) DETAIL_##shown(#key, )
+#define NUMBER_OR_NAME(key, number, type, name, shown) DETAIL_##shown(#key, )
+#define NAME(key, member, shown) DETAIL_##shown(#key, )
+#include "analyze/trace/line_fields.def"
+                                        "state", "id"};
+static_assert(std::size(DETAILS) == static_cast<std::size_t>(Detail::id) + 1);
 
 // Shows all that the line tells to `out`: name(), text(), number(), address() and dimensions(),
 // each with the Detail. What goes without saying (success, no shared memory) is left out.
@@ -53,26 +45,41 @@ void details_of(const Line& line, const Names& names, Out&& out) {
     out.name(Detail::error, line.error);
   else if (line.ret)
     out.number(Detail::ret, line.ret);
-  if (line.has(Field::size)) out.number(Detail::size, line.size);
-  if (line.memory) out.name(Detail::kind, line.memory);
-  if (line.has(Field::ptr)) out.address(Detail::ptr, line.ptr);
-  if (line.has(Field::dst)) out.address(Detail::dst, line.dst);
-  if (line.has(Field::src)) out.address(Detail::src, line.src);
-  if (line.has(Field::stream)) out.address(Detail::stream, line.stream);
-  if (line.kernel) out.name(Detail::kernel, line.kernel);
-  if (line.has(Field::grid)) out.dimensions(Detail::grid, line.grid);
-  if (line.has(Field::block)) out.dimensions(Detail::block, line.block);
-  if (line.shared) out.number(Detail::shared, line.shared);
-  if (line.has(Field::ordinal)) out.number(Detail::device, line.ordinal);
-  if (line.device) out.name(Detail::device, line.device);
-  if (line.has(Field::src_device)) out.number(Detail::src_device, line.src_device);
-  if (line.has(Field::dst_device)) out.number(Detail::dst_device, line.dst_device);
-  if (line.control) out.name(Detail::control, line.control);
-  if (line.object_class) out.name(Detail::object_class, line.object_class);
-  if (line.status && names.text(line.status) != "NV_OK") out.name(Detail::status, line.status);
-  if (line.ioctls) out.number(Detail::ioctls, line.ioctls);
-  if (auto state = state_of(line); !state.empty()) out.text(Detail::state, state);
+
+#define TOLD_whole number
+#define TOLD_address address
+#define TOLD_dimensions dimensions
+#define IS_TOLD_detail(there, value) there
+#define IS_TOLD_unusual(there, value) is_unusual(value)
+  auto is_unusual = [&](const auto& value) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Name>)
+      return value && names.text(value) != "NV_OK";
+    else
+      return value != 0;
+  };
+#define NUMBER(key, member, type, read, shown)                              \
+  DETAIL_##shown(if (IS_TOLD_##shown(line.has(Field::member), line.member)) \
+                     out.TOLD_##read(Detail::member, line.member);)
+#define NUMBER_OR_NAME(key, number_, type, name_, shown) \
+  NUMBER(key, number_, type, whole, shown)               \
+  DETAIL_##shown(if (line.name_) out.name(Detail::number_, line.name_);)
+#define NAME(key, member, shown)                                \
+  DETAIL_##shown(if (IS_TOLD_##shown(line.member, line.member)) \
+                     out.name(Detail::member, line.member);)
+#include "analyze/trace/line_fields.def"
+#undef TOLD_whole
+#undef TOLD_address
+#undef TOLD_dimensions
+#undef IS_TOLD_detail
+#undef IS_TOLD_unusual
+
+  if (auto state = line.state(); !state.empty()) out.text(Detail::state, state);
   if (line.has(Field::id)) out.number(Detail::id, line.id);
 }
+
+#undef DETAIL_nowhere
+#undef DETAIL_column
+#undef DETAIL_detail
+#undef DETAIL_unusual
 
 }  // namespace cudabpf::analyze

@@ -154,7 +154,7 @@ void PerfettoTrace::start(const TraceClocks& clocks) {
     clock.number(clock_snapshot::TIMESTAMP, time);
     snapshot.message(clock_snapshot::CLOCKS, clock);
   }
-  for (std::size_t i = 0; i < DETAILS.size(); i++)
+  for (std::size_t i = 0; i < std::size(DETAILS); i++)
     interned_.message(interned::ANNOTATION_NAMES, entry(i + 1, DETAILS[i]));
   packet_.number(packet::TIMESTAMP, boottime_);
   packet_.number(packet::SEQUENCE_FLAGS, packet::STATE_CLEARED);

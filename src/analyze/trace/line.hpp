@@ -26,33 +26,12 @@ enum class LineKind : std::uint8_t {
   lost,
 };
 
-// Which fields a line has. Names say whether they are there themselves.
+using Dimensions = std::array<std::uint32_t, 3>;
+
+// The numbers that a line may have. Names and flags say whether they are there themselves.
 enum class Field : std::uint8_t {
-  id,
-  parent,
-  call,
-  ts,
-  duration,
-  pid,
-  tid,
-  ppid,
-  ret,
-  size,
-  ptr,
-  dst,
-  src,
-  stream,
-  handle,
-  ordinal,
-  src_device,
-  dst_device,
-  grid,
-  block,
-  shared,
-  ioctls,
-  count,
-  xid,
-  cpu,
+#define NUMBER(key, member, type, read, shown) member,
+#include "analyze/trace/line_fields.def"
 };
 
 struct Line {
@@ -60,36 +39,15 @@ struct Line {
   std::string_view text;     // all of it; it and `args` are valid until the next line is read
   LineKind kind = LineKind::other;
 
-  Name type, op, name;
-  Name symbol;  // where it differs from `name`
-  Name error;   // CUDA_ERROR_OUT_OF_MEMORY, EINVAL
-  Name memory;  // `kind` of memory
-  Name kernel;
-  Name device;  // of the driver: "nvidiactl"; of a GPU's error its PCI address
-  Name control, object_class, group, status;  // of an ioctl
-  Name comm;
-  Name reason, severity;  // of a loss
+#define NAME(key, member, shown) Name member;
+#include "analyze/trace/line_fields.def"
 
-  std::uint32_t present = 0;  // a bit a Field
-  std::uint64_t id = 0, parent = 0, call = 0;
-  std::uint64_t ts = 0, duration = 0;  // ns
-  std::uint32_t pid = 0, tid = 0, ppid = 0;
-  std::int64_t ret = 0;
-  std::uint64_t size = 0, ptr = 0, dst = 0, src = 0, stream = 0, handle = 0;
-  std::int64_t ordinal = 0;                     // of the device that a call names
-  std::int64_t src_device = 0, dst_device = 0;  // of a copy between GPUs
-  std::array<std::uint32_t, 3> grid{}, block{};
-  std::uint32_t shared = 0;
-  std::uint32_t ioctls = 0;
-  std::uint64_t ioctl_time = 0;  // ns
-  std::uint64_t count = 0;       // of a loss
-  std::uint32_t xid = 0;
-  std::uint32_t cpu = 0;  // of an interrupt
+  std::uint64_t present = 0;  // a bit a Field
+#define NUMBER(key, member, type, read, shown) type member{};
+#include "analyze/trace/line_fields.def"
 
-  bool async = false;
-  bool unfinished = false, return_lost = false, entry_lost = false, read_fault = false;
-  bool inferred = false;
-  bool kernel_from_handle = false;
+#define FLAG(key, member, shown) bool member = false;
+#include "analyze/trace/line_fields.def"
 
   std::string_view args;  // as it stands in the line: an object, or empty
 
@@ -102,16 +60,25 @@ struct Line {
   std::uint64_t context = 0;             // current on its thread; 0: not known
   std::uint64_t context_gone = 0;        // that it destroyed; 0: none
 
-  bool has(Field field) const { return present >> static_cast<unsigned>(field) & 1; }
-  void set(Field field) { present |= 1U << static_cast<unsigned>(field); }
-  void unset(Field field) { present &= ~(1U << static_cast<unsigned>(field)); }
+  bool has(Field field) const { return present & bit(field); }
+  void set(Field field) { present |= bit(field); }
+  void unset(Field field) { present &= ~bit(field); }
   std::uint64_t end() const { return ts + duration; }
+  // How it ended, where that is not known; empty: it is.
+  std::string_view state() const {
+    if (unfinished) return "unfinished";
+    if (return_lost) return "return_lost";
+    return entry_lost ? "entry_lost" : "";
+  }
   // It returned, and with an error.
   bool failed() const {
     return kind == LineKind::call ? is_cuda_failure(ret) : error || (ret < 0 && !was_restarted());
   }
 
  private:
+  static constexpr std::uint64_t bit(Field field) {
+    return std::uint64_t{1} << static_cast<unsigned>(field);
+  }
   // A signal came, and the kernel makes the system call again: these never reach a program.
   bool was_restarted() const {
     constexpr int ERESTARTSYS = 512, ERESTART_RESTARTBLOCK = 516;

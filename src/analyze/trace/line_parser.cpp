@@ -90,12 +90,18 @@ bool read_number(std::string_view text, Number& number, int base = 10) {
   return bad == std::errc() && end == text.data() + text.size();
 }
 
-constexpr auto WHOLE = [](Value& value, auto& number) {
+// How line_fields.def says that a number is read.
+namespace read {
+
+template <typename Number>
+bool whole(Value& value, Number& number) {
   return read_number(token_of(value), number);
-};
+}
+
+bool nanoseconds(Value& value, std::uint64_t& ns) { return whole(value, ns); }
 
 // Microseconds with three decimals are nanoseconds: no floating point comes between.
-bool read_microseconds(Value& value, std::uint64_t& ns) {
+bool microseconds(Value& value, std::uint64_t& ns) {
   std::string_view token = token_of(value);
   std::size_t point = token.find('.');
   std::uint64_t whole = 0, part = 0;
@@ -116,16 +122,10 @@ bool address(Value& value, std::uint64_t& number) {
   std::string_view token = token_of(value);
   if (token.size() > 4 && token.starts_with("\"0x") && token.back() == '"')
     return read_number(token.substr(3, token.size() - 4), number, 16);
-  return WHOLE(value, number);
+  return whole(value, number);
 }
 
-// The end has a number of that name.
-bool truth(Value& value, bool& flag) {
-  flag = token_of(value) == "true";
-  return true;
-}
-
-bool read_dimensions(Value& value, std::array<std::uint32_t, 3>& to) {
+bool dimensions(Value& value, Dimensions& to) {
   ondemand::array array;
   if (value.get_array().get(array)) return false;
   std::size_t count = 0;
@@ -137,6 +137,13 @@ bool read_dimensions(Value& value, std::array<std::uint32_t, 3>& to) {
     to[count++] = static_cast<std::uint32_t>(number);
   }
   return count == 3;
+}
+
+}  // namespace read
+
+// A kernel's name may be longer than any other.
+constexpr std::size_t longest_of(std::string_view key) {
+  return key == "kernel" ? Names::LONGEST : LineParser::LONGEST_NAME;
 }
 
 }  // namespace
@@ -175,131 +182,52 @@ bool LineParser::parse(std::string_view text, Line& line) {
   return line.ts <= LATEST && line.duration <= LATEST - line.ts;  // end() does not wrap around
 }
 
+// What lines repeat is known by its raw text: it is neither unescaped nor hashed as a whole.
+bool LineParser::name(void* of, std::size_t longest, Name& to) {
+  Value& value = *static_cast<Value*>(of);
+  std::string_view raw = inside_quotes(token_of(value)), text;
+  Name& recent = recent_[slot_of(raw) % recent_.size()];
+  if (!raw.empty() && raw.size() <= longest && names_.text(recent) == raw) {
+    to = recent;
+    return !value.get_raw_json_string().error();  // passed as if it had been read
+  }
+  if (value.get_string().get(text)) return is_nothing(value);
+  to = text.size() <= longest ? names_.add(text) : Names::NOT_KEPT;
+  if (text == raw && to != Names::NOT_KEPT) recent = to;  // it has no escapes
+  return true;
+}
+
 // A field of a type that it should not have makes the line a bad one; null stands for nothing, and
 // fields that are not known are passed over.
 bool LineParser::field(std::string_view key, void* of, Line& line) {
   Value& value = *static_cast<Value*>(of);
-  auto name = [&](Name& to, std::size_t longest) {
-    // What lines repeat is known by its raw text: neither unescaped nor hashed as a whole.
-    std::string_view raw = inside_quotes(token_of(value)), text;
-    Name& recent = recent_[slot_of(raw) % recent_.size()];
-    if (!raw.empty() && raw.size() <= longest && names_.text(recent) == raw) {
-      to = recent;
-      return !value.get_raw_json_string().error();  // passed as if it had been read
-    }
-    if (value.get_string().get(text)) return is_nothing(value);
-    to = text.size() <= longest ? names_.add(text) : Names::NOT_KEPT;
-    if (text == raw && to != Names::NOT_KEPT) recent = to;  // it has no escapes
-    return true;
-  };
-  auto as = [&](std::string_view wanted, Field present, auto read, auto& to) {
-    if (key != wanted) return true;
+  auto number = [&](auto read, Field present, auto& to) {
     if (!read(value, to)) return is_nothing(value);
     line.set(present);
     return true;
   };
-  auto flag = [&](std::string_view wanted, bool& to) { return key != wanted || truth(value, to); };
-  auto text_of = [&](std::string_view wanted, Name& to, std::size_t longest = LONGEST_NAME) {
-    return key != wanted || name(to, longest);
-  };
 
+  // The switch compares the first eight bytes of a key; each case compares the rest.
   switch (packed_at(key)) {
-    case packed("id"):
-      return as("id", Field::id, WHOLE, line.id);
-    case packed("type"):
-      return text_of("type", line.type);
-    case packed("op"):
-      return text_of("op", line.op);
-    case packed("name"):
-      return text_of("name", line.name);
-    case packed("symbol"):
-      return text_of("symbol", line.symbol);
-    case packed("ts"):
-      return as("ts", Field::ts, WHOLE, line.ts);
-    case packed("duration_us"):
-      return as("duration_us", Field::duration, read_microseconds, line.duration);
-    case packed("pid"):
-      return as("pid", Field::pid, WHOLE, line.pid);
-    case packed("tid"):
-      return as("tid", Field::tid, WHOLE, line.tid);
-    case packed("ppid"):
-      return as("ppid", Field::ppid, WHOLE, line.ppid);
-    case packed("ret"):
-      return as("ret", Field::ret, WHOLE, line.ret);
-    case packed("error"):
-      return text_of("error", line.error);
-    case packed("parent"):
-      return as("parent", Field::parent, WHOLE, line.parent);
-    case packed("call"):
-      return as("call", Field::call, WHOLE, line.call);
-    case packed("size"):
-      return as("size", Field::size, WHOLE, line.size);
-    case packed("ptr"):
-      return as("ptr", Field::ptr, address, line.ptr);
-    case packed("kind"):
-      return text_of("kind", line.memory);
-    case packed("dst"):
-      return as("dst", Field::dst, address, line.dst);
-    case packed("src"):
-      return as("src", Field::src, address, line.src);
-    case packed("stream"):
-      return as("stream", Field::stream, address, line.stream);
-    case packed("async"):
-      return flag("async", line.async);
-    case packed("kernel"):
-      return text_of("kernel", line.kernel, Names::LONGEST);
-    case packed("kernel_from"):
-      line.kernel_from_handle = key == "kernel_from";
-      return true;
-    case packed("grid"):
-      return as("grid", Field::grid, read_dimensions, line.grid);
-    case packed("block"):
-      return as("block", Field::block, read_dimensions, line.block);
-    case packed("shared"):
-      return as("shared", Field::shared, WHOLE, line.shared);
-    case packed("handle"):
-      return as("handle", Field::handle, address, line.handle);
-    case packed("device"):
-      if (token_of(value).starts_with('"')) return text_of("device", line.device);
-      return as("device", Field::ordinal, WHOLE, line.ordinal);
-    case packed("src_device"):
-      return as("src_device", Field::src_device, WHOLE, line.src_device);
-    case packed("dst_device"):
-      return as("dst_device", Field::dst_device, WHOLE, line.dst_device);
-    case packed("ioctls"):
-      return as("ioctls", Field::ioctls, WHOLE, line.ioctls);
-    case packed("ioctl_us"):
-      return read_microseconds(value, line.ioctl_time);
-    case packed("control"):
-      return text_of("control", line.control);
-    case packed("class"):
-      return text_of("class", line.object_class);
-    case packed("group"):
-      return text_of("group", line.group);
-    case packed("status"):
-      return text_of("status", line.status);
-    case packed("comm"):
-      return text_of("comm", line.comm);
-    case packed("reason"):
-      return text_of("reason", line.reason);
-    case packed("severity"):
-      return text_of("severity", line.severity);
-    case packed("count"):
-      return as("count", Field::count, WHOLE, line.count);
-    case packed("xid"):
-      return as("xid", Field::xid, WHOLE, line.xid);
-    case packed("cpu"):
-      return as("cpu", Field::cpu, WHOLE, line.cpu);
-    case packed("unfinished"):
-      return flag("unfinished", line.unfinished);
-    case packed("return_lost"):
-      return flag("return_lost", line.return_lost);
-    case packed("entry_lost"):
-      return flag("entry_lost", line.entry_lost);
-    case packed("read_fault"):
-      return flag("read_fault", line.read_fault);
-    case packed("inferred"):
-      return flag("inferred", line.inferred);
+#define NUMBER(name, member, type, how, shown)                             \
+  case packed(#name): {                                                    \
+    auto read = [](Value& from, type& to) { return read::how(from, to); }; \
+    return key != #name || number(read, Field::member, line.member);       \
+  }
+#define NAME(key_, member, shown) \
+  case packed(#key_):             \
+    return key != #key_ || name(of, longest_of(#key_), line.member);
+#define NUMBER_OR_NAME(key_, member, type, name_, shown)                             \
+  case packed(#key_):                                                                \
+    if (key != #key_) return true;                                                   \
+    if (token_of(value).starts_with('"')) return name(of, LONGEST_NAME, line.name_); \
+    return number(read::whole<type>, Field::member, line.member);
+// The end has numbers by the names of flags.
+#define FLAG(key_, member, shown)                              \
+  case packed(#key_):                                          \
+    if (key == #key_) line.member = token_of(value) == "true"; \
+    return true;
+#include "analyze/trace/line_fields.def"
     case packed("args"): {
       ondemand::object object;
       if (key != "args") return true;

@@ -34,6 +34,7 @@ class LineParser {
   };
 
   bool field(std::string_view key, void* value, Line& line);
+  bool name(void* value, std::size_t longest, Name& to);
   LineKind kind_of(const Line& line) const;
   static void drop_others_fields(Line& line);
 
