@@ -163,6 +163,8 @@ struct Process {
   std::string cgroup;
   std::string container_runtime;  // "docker", …; empty: none
   std::string container_id;
+  std::string pod;               // the uid of the Kubernetes pod
+  std::string unit;              // outside containers: the systemd service or scope
   std::optional<int> exit_code;  // for exit
   std::optional<int> signal;
 };

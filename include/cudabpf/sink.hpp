@@ -79,6 +79,13 @@ struct EventCounts {
   }
 };
 
+// How often the name that a call gave a kernel could be compared with the one read from the
+// kernel's handle, and whether they agreed.
+struct KernelNameCounts {
+  std::uint64_t confirmed = 0;
+  std::uint64_t contradicted = 0;
+};
+
 // What is known when the trace ends.
 struct Totals {
   std::uint64_t duration_ns = 0;
@@ -86,6 +93,7 @@ struct Totals {
   Accounts accounts;
   std::array<std::uint64_t, LOSS_COUNT> losses{};
   MemoryByKind memory{};
+  KernelNameCounts kernel_names;
   std::optional<int> command_status;  // as a shell would give it
   std::string reason;  // why it ended: command exited, interrupted, duration, targets gone
 };

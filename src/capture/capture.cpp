@@ -218,6 +218,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   totals.accounts.received = received_;
   totals.losses = losses_;
   totals.memory = correlator_->memory();
+  totals.kernel_names = correlator_->kernel_names().counts();
   totals.command_status = command_status;
   totals.reason = std::move(reason);
   sink_->end(totals);

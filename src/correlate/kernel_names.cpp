@@ -122,9 +122,9 @@ void KernelNames::learned_alias(std::uint32_t pid, std::uint64_t handle, std::ui
 }
 
 bool KernelNames::trusts_handles(const ProcessNames& process) const {
-  if (process.contradicted > 0) return false;
+  if (process.counts.contradicted > 0) return false;
   // Without evidence of its own, a process is judged by the others: most share one libcuda.
-  return process.confirmed > 0 || contradicted_ == 0;
+  return process.counts.confirmed > 0 || counts_.contradicted == 0;
 }
 
 void KernelNames::read_from_handle(std::uint32_t pid, std::uint64_t handle, ReadName name,
@@ -134,8 +134,8 @@ void KernelNames::read_from_handle(std::uint32_t pid, std::uint64_t handle, Read
   if (known != process.handles.end() && known->second.learned) {
     if (name.text.empty()) return;  // it could not be read, which proves nothing
     bool agrees = known->second.name->mangled == shown(name);
-    (agrees ? process.confirmed : process.contradicted)++;
-    (agrees ? confirmed_ : contradicted_)++;
+    for (KernelNameCounts* counts : {&process.counts, &counts_})
+      (agrees ? counts->confirmed : counts->contradicted)++;
     if (agrees) known->second.ts = ts;
     return;
   }

@@ -15,6 +15,7 @@
 
 #include "correlate/bounds.hpp"
 #include "cudabpf/event.hpp"
+#include "cudabpf/sink.hpp"
 
 namespace cudabpf {
 
@@ -59,9 +60,8 @@ class KernelNames {
 
   const KernelName* find(std::uint32_t pid, std::uint64_t handle) const;
 
-  // How often the two sources agreed and disagreed, for the trace's end and for tests.
-  std::uint64_t confirmed() const { return confirmed_; }
-  std::uint64_t contradicted() const { return contradicted_; }
+  // How often the two sources agreed and disagreed, in all processes.
+  const KernelNameCounts& counts() const { return counts_; }
 
  private:
   struct Entry {
@@ -72,8 +72,7 @@ class KernelNames {
   };
   struct ProcessNames {
     std::unordered_map<std::uint64_t, Entry> handles;
-    std::uint64_t confirmed = 0;
-    std::uint64_t contradicted = 0;
+    KernelNameCounts counts;
     std::size_t size() const { return handles.size(); }
   };
 
@@ -92,8 +91,7 @@ class KernelNames {
   std::size_t name_bytes_ = 0;
   std::uint64_t refused_ = 0;  // names refused since the unused ones went
   Bounds& bounds_;
-  std::uint64_t confirmed_ = 0;
-  std::uint64_t contradicted_ = 0;
+  KernelNameCounts counts_;
 };
 
 // Could this be a kernel's linker name? PTX identifiers consist of letters, digits, _, $ and %.

@@ -117,8 +117,10 @@ void TracedProcesses::emit(Process::Op op, std::uint32_t pid, std::uint64_t ts,
     fill_from_proc(identity, process);
     ContainerIdentity container =
         identify_container(identity.cgroup.empty() ? process.cgroup : identity.cgroup);
-    process.container_runtime = container.runtime;
-    process.container_id = container.id;
+    process.container_runtime = std::move(container.runtime);
+    process.container_id = std::move(container.id);
+    process.pod = std::move(container.pod);
+    process.unit = std::move(container.unit);
   }
   sink_.process(process);
 }

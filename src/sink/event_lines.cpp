@@ -275,8 +275,11 @@ std::string process_line(const Process& process) {
   set_unless_empty(out, "cmdline", process.cmdline);
   set_unless_empty(out, "exe", process.exe);
   set_unless_empty(out, "cgroup", process.cgroup);
-  if (!process.container_runtime.empty())
+  if (!process.container_runtime.empty()) {
     out["container"] = {{"runtime", process.container_runtime}, {"id", process.container_id}};
+    set_unless_empty(out["container"], "pod", process.pod);
+  }
+  set_unless_empty(out, "unit", process.unit);
   if (process.exit_code) out["exit_code"] = *process.exit_code;
   if (process.signal) out["signal"] = *process.signal;
   return line(std::move(out));
@@ -316,6 +319,9 @@ std::string end_line(const FileEnd& end) {
       set_totals(totals, whole);
     }
     out["accounts"] = accounts_of(whole);
+    const KernelNameCounts& names = whole.kernel_names;
+    if (names.confirmed || names.contradicted)
+      out["kernel_names"] = {{"confirmed", names.confirmed}, {"contradicted", names.contradicted}};
     if (whole.command_status) out["command_status"] = *whole.command_status;
     out["reason"] = whole.reason;
   } else {

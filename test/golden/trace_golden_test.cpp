@@ -69,8 +69,10 @@ void write_processes(Sink& sink) {
   exec.cgroup = "/system.slice/docker-8f2b.scope";
   exec.container_runtime = "docker";
   exec.container_id = "8f2b";
+  exec.pod = "6b4a";
   sink.process(exec);
   Process exit = a_process(Process::Op::exit, 40);
+  exit.unit = "vllm.service";
   exit.exit_code = 3;
   sink.process(exit);
   Process killed = a_process(Process::Op::exit, 50);
@@ -171,6 +173,7 @@ std::string write_trace(const std::string& path) {
   totals.accounts = {40, 38, 2, 38};
   totals.losses[static_cast<std::size_t>(Loss::ring_entry)] = 120;
   totals.losses[static_cast<std::size_t>(Loss::ring_name)] = 2;
+  totals.kernel_names = {7, 1};
   totals.command_status = 3;
   totals.reason = "command ended";
   sink.end(totals);

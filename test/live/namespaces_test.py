@@ -338,7 +338,11 @@ class Live(harness.LiveTest):
                 start, = trace.process("start", program.pid)
                 self.assertEqual(start["cgroup"], f"{base}/{path}")
                 identity = dict(zip(("runtime", "id"), container)) if container else None
+                if path.startswith(("kubepods.slice/kubepods-pod", "kubepods/burstable")):
+                    identity["pod"] = POD
                 self.assertEqual(start.get("container"), identity)
+                if path.startswith("system.slice"):
+                    self.assertEqual(start["unit"], "inference.service")
                 self.assertEqual(trace.counts(program.pid), {"cuStreamSynchronize": 1})
 
     def check_container(self, container, folder, other):

@@ -63,9 +63,9 @@ TEST_CASE("A name longer than what is read of it is its beginning") {
   names.learned(PID, 1, MODULE, {"_Z4axpyPfi", true}, 10);
   CHECK(names.find(PID, 1)->full == "_Z4axpyPfi…");
   names.read_from_handle(PID, 1, {"_Z4axpyPfi", true}, 11);
-  CHECK(names.confirmed() == 1);
+  CHECK(names.counts().confirmed == 1);
   names.read_from_handle(PID, 1, {"_Z4axpyPfi"}, 11);
-  CHECK(names.contradicted() == 1);
+  CHECK(names.counts().contradicted == 1);
 }
 
 TEST_CASE("Names read from handles") {
@@ -86,15 +86,15 @@ TEST_CASE("Names read from handles") {
     CHECK(name_of(names, 1) == "learned");
     names.read_from_handle(PID, 1, {"learned"}, 13);
     CHECK(name_of(names, 1) == "learned");
-    CHECK(names.confirmed() == 1);
-    CHECK(names.contradicted() == 0);
+    CHECK(names.counts().confirmed == 1);
+    CHECK(names.counts().contradicted == 0);
     names.read_from_handle(PID, 1, {""}, 14);  // says nothing
-    CHECK(names.contradicted() == 0);
+    CHECK(names.counts().contradicted == 0);
   }
   SECTION("are believed no more in a process where one was wrong") {
     names.learned(PID, 2, MODULE, {"right"}, 12);
     names.read_from_handle(PID, 2, {"wrong"}, 13);
-    CHECK(names.contradicted() == 1);
+    CHECK(names.counts().contradicted == 1);
     CHECK(name_of(names, 2) == "right");
     CHECK(name_of(names, 1).empty());
     names.read_from_handle(PID, 2, {"right"}, 14);

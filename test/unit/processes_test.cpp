@@ -219,4 +219,22 @@ TEST_CASE("Pids inside a container, and the container") {
   CHECK(last(c).ns_pid == 0);
   CHECK(last(c).container_runtime.empty());
   CHECK(last(c).container_id.empty());
+  CHECK(last(c).unit.empty());
+}
+
+TEST_CASE("A process is told with its pod, or with its service") {
+  Correlating c;
+  std::string id(64, 'a'), uid = "6b4a2c1e-0000-4000-8000-1234567890ab";
+  c.proc[100] = in_proc();
+  c.proc[100].cgroup = "0::/kubepods/burstable/pod" + uid + "/" + id + "\n";
+  c.feed(about({}, abi::CB_EXEC));
+  CHECK(last(c).container_id == id);
+  CHECK(last(c).pod == uid);
+  CHECK(last(c).unit.empty());
+
+  c.proc[100].cgroup = "0::/system.slice/vllm.service\n";
+  c.feed(about({}, abi::CB_EXEC));
+  CHECK(last(c).container_runtime.empty());
+  CHECK(last(c).pod.empty());
+  CHECK(last(c).unit == "vllm.service");
 }
