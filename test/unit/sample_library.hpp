@@ -64,6 +64,34 @@ struct Fixture {
     dynamic_segment = append(bytes, Elf64_Phdr{});
     note_segment = append(bytes, Elf64_Phdr{});
 
+    add_symbols(exported);
+    add_hashes();
+    add_dynamic(with_gnu_hash);
+    add_notes();
+    code = bytes.size();
+    for (std::size_t i = 0; i < CODE_SIZE; i++) bytes.push_back(static_cast<std::byte>(i));
+    add_sections();
+    fill_segments();
+    fill_header();
+  }
+
+  void remove_section_headers() {
+    header(bytes).e_shoff = 0;
+    header(bytes).e_shnum = 0;
+  }
+  Elf64_Dyn& tag(std::size_t index) {
+    return at<Elf64_Dyn>(bytes, dynamic + index * sizeof(Elf64_Dyn));
+  }
+  Elf64_Shdr& section(std::size_t index) {
+    return at<Elf64_Shdr>(bytes, sections + index * sizeof(Elf64_Shdr));
+  }
+
+ private:
+  std::size_t dynamic_size, note_size;
+
+  void align() { bytes.resize((bytes.size() + 7) / 8 * 8); }
+
+  void add_symbols(const std::vector<Symbol>& exported) {
     std::string names("\0libfixture.so.1\0", 17);
     symbols = append(bytes, Elf64_Sym{});
     for (const Symbol& symbol : exported) {
@@ -80,12 +108,14 @@ struct Fixture {
     symbol_count = exported.size() + 1;
     strings = append_text(bytes, names);
     strings_size = names.size();
-    bytes.resize((bytes.size() + 7) / 8 * 8);
+    align();
+  }
 
+  void add_hashes() {
     hash = append(bytes, std::uint32_t{1});                   // buckets
     append(bytes, static_cast<std::uint32_t>(symbol_count));  // chains, one a symbol
     for (std::size_t i = 0; i <= symbol_count; i++) append(bytes, std::uint32_t{0});
-    bytes.resize((bytes.size() + 7) / 8 * 8);
+    align();
     // Two buckets: the second begins at symbol 2, where there are two.
     std::uint32_t second = symbol_count > 2 ? 2 : 0;
     gnu_hash = append(bytes, std::uint32_t{2});
@@ -99,8 +129,10 @@ struct Fixture {
       bool last = i + 1 == symbol_count || i + 1 == second;
       append(bytes, static_cast<std::uint32_t>(0x1234560 | (last ? 1 : 0)));
     }
-    bytes.resize((bytes.size() + 7) / 8 * 8);
+    align();
+  }
 
+  void add_dynamic(bool with_gnu_hash) {
     dynamic = bytes.size();
     auto tag = [&](std::int64_t name, std::uint64_t value) {
       Elf64_Dyn entry{};
@@ -115,18 +147,19 @@ struct Fixture {
     tag(DT_STRSZ, strings_size);
     tag(DT_NULL, 0);
     tag(DT_SONAME, 5);  // behind the end: not read
-    std::size_t dynamic_size = bytes.size() - dynamic;
+    dynamic_size = bytes.size() - dynamic;
+  }
 
+  void add_notes() {
     note = append(bytes, Elf64_Nhdr{4, 4, NT_GNU_ABI_TAG});
     append_text(bytes, std::string_view("GNU\0abcd", 8));
     append(bytes, Elf64_Nhdr{4, 5, NT_GNU_BUILD_ID});
     append_text(bytes, std::string_view("GNU\0\x00\x1f\xab\xcd\xef\0\0\0", 12));
-    std::size_t note_size = bytes.size() - note;
+    note_size = bytes.size() - note;
+  }
 
-    code = bytes.size();
-    for (std::size_t i = 0; i < CODE_SIZE; i++) bytes.push_back(static_cast<std::byte>(i));
-
-    bytes.resize((bytes.size() + 7) / 8 * 8);
+  void add_sections() {
+    align();
     sections = append(bytes, Elf64_Shdr{});
     auto section = [&](std::uint32_t type, std::size_t offset, std::size_t size, std::uint32_t link,
                        std::size_t entry) {
@@ -141,7 +174,9 @@ struct Fixture {
     section(SHT_PROGBITS, code, CODE_SIZE, 0, 0);
     section(SHT_DYNSYM, symbols, symbol_count * sizeof(Elf64_Sym), 3, sizeof(Elf64_Sym));
     section(SHT_STRTAB, strings, strings_size, 0, 0);
+  }
 
+  void fill_segments() {
     auto segment = [&](std::size_t where, std::uint32_t type, std::uint32_t flags,
                        std::size_t offset, std::uint64_t address, std::size_t size,
                        std::uint64_t align) {
@@ -158,7 +193,9 @@ struct Fixture {
     segment(load_code, PT_LOAD, PF_R | PF_X, code, CODE_ADDRESS, CODE_SIZE, 0x1000);
     segment(dynamic_segment, PT_DYNAMIC, PF_R, dynamic, DATA_ADDRESS + dynamic, dynamic_size, 8);
     segment(note_segment, PT_NOTE, PF_R, note, 0, note_size, 4);
+  }
 
+  void fill_header() {
     Elf64_Ehdr& head = header(bytes);
     std::memcpy(head.e_ident, ELFMAG, SELFMAG);
     head.e_ident[EI_CLASS] = ELFCLASS64;
@@ -172,17 +209,6 @@ struct Fixture {
     head.e_shoff = sections;
     head.e_shentsize = sizeof(Elf64_Shdr);
     head.e_shnum = 4;
-  }
-
-  void remove_section_headers() {
-    header(bytes).e_shoff = 0;
-    header(bytes).e_shnum = 0;
-  }
-  Elf64_Dyn& tag(std::size_t index) {
-    return at<Elf64_Dyn>(bytes, dynamic + index * sizeof(Elf64_Dyn));
-  }
-  Elf64_Shdr& section(std::size_t index) {
-    return at<Elf64_Shdr>(bytes, sections + index * sizeof(Elf64_Shdr));
   }
 };
 

@@ -124,6 +124,7 @@ class Reader {
   std::string read_qualifiers();
   Type type();
   Type plain_type();
+  Type type_after_d();  // Dp and Dv: expansions and vectors
   Type named_type(std::string text);
   Type qualified_type();
 

@@ -219,16 +219,7 @@ Type Reader::plain_type() {
       made = named_type(made.text());
       break;
     case 'D':
-      if (skip("Dp")) {
-        made = pack_expansion();
-      } else if (skip("Dv")) {
-        std::size_t lanes = number();
-        expect("_");
-        made = type();
-        made.left += fmt::format(" __vector({})", lanes);
-      } else {
-        fail();
-      }
+      made = type_after_d();
       break;
     default:
       made = {name(false).text};
@@ -236,6 +227,20 @@ Type Reader::plain_type() {
   }
   if (!parameter) made.parameter.reset();  // it is made from one, but is not one itself
   keep(made);
+  return made;
+}
+
+Type Reader::type_after_d() {
+  if (skip("Dp")) return pack_expansion();
+  Type made;
+  if (skip("Dv")) {
+    std::size_t lanes = number();
+    expect("_");
+    made = type();
+    made.left += fmt::format(" __vector({})", lanes);
+  } else {
+    fail();
+  }
   return made;
 }
 
