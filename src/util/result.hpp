@@ -42,3 +42,15 @@ inline Result<> ok() { return Unit{}; }
 Error errno_error(std::string what, std::string hint = {}, int exit_code = exit_code::FAILED);
 
 }  // namespace cudabpf
+
+// Passes an error on: `auto file = TRY(File::open(path));` or `TRY(start());` moves the value out,
+// or returns the error from the function or lambda around it. Never use it inside a braced list:
+// compilers do not destroy the elements made before it. The number tells nested ones apart.
+#define TRY(expression) TRY_NUMBERED(__COUNTER__, expression)
+#define TRY_NUMBERED(number, expression) TRY_NAMED(number, expression)
+#define TRY_NAMED(number, expression)                              \
+  __extension__({                                                  \
+    auto tried_##number = (expression);                            \
+    if (!tried_##number) return std::move(tried_##number.error()); \
+    std::move(*tried_##number);                                    \
+  })
