@@ -8,12 +8,8 @@ namespace cudabpf::analyze {
 
 Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses) {
   Line line;
-  for (;;) {
-    auto more = reader.next(line);
-    if (!more) return more.error();
-    if (!*more) break;
+  while (TRY(reader.next(line)))
     for (Analysis* analysis : analyses) analysis->line(line);
-  }
   for (Analysis* analysis : analyses) analysis->finish(reader.facts());
   return ok();
 }

@@ -46,7 +46,7 @@ bool is_degraded(std::string_view reason) {
 Result<std::unique_ptr<TraceReader>> TraceReader::open(std::vector<std::string> paths,
                                                        Progress progress) {
   std::unique_ptr<TraceReader> reader(new TraceReader(std::move(paths), std::move(progress)));
-  if (auto opened = reader->open_next(); !opened) return opened.error();
+  TRY(reader->open_next());
   return reader;
 }
 
@@ -57,9 +57,7 @@ TraceReader::TraceReader(std::vector<std::string> paths, Progress progress)
 
 Result<> TraceReader::open_next() {
   const std::string& path = facts_.paths[file_++];
-  auto source = TraceSource::open(path);
-  if (!source) return source.error();
-  source_ = std::move(*source);
+  source_ = TRY(TraceSource::open(path));
   block_ = {};
   at_ = 0;
   number_ = 0;
@@ -133,7 +131,7 @@ Result<bool> TraceReader::next(Line& line) {
         progress_ = {};
         return false;
       }
-      if (auto opened = open_next(); !opened) return opened.error();
+      TRY(open_next());
       continue;
     }
     const char* begin = block_.bytes.get() + at_;

@@ -64,8 +64,7 @@ Result<> Capture::start(Sink& sink, const Session& session) {
         return Procfs().process(static_cast<pid_t>(pid));
       },
       correlator_options(session));
-  auto started = source_->start([this](std::span<const std::byte> record) { take(record); });
-  if (!started) return started;
+  TRY(source_->start([this](std::span<const std::byte> record) { take(record); }));
   sink.begin(session);
   deliver_notes();  // announced processes may end any moment
   reader_ = std::thread([this] { read_loop(); });

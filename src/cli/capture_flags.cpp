@@ -147,16 +147,15 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.disabled_features = disabled_features;
   options.libraries = libraries;
   options.library_path = value_in(caller().environment, "LD_LIBRARY_PATH");
-  auto size = parse_size(ring_size, "--ring-size");
-  if (!size) return size.error();
-  if (*size < min_ring())
+  auto size = TRY(parse_size(ring_size, "--ring-size"));
+  if (size < min_ring())
     return Error{fmt::format("--ring-size {}: the largest records would never fit", ring_size),
                  fmt::format("the least is {}K; 4M, 32M or 128M lose less", min_ring() / 1024),
                  exit_code::USAGE};
-  if (*size > MAX_RING || !std::has_single_bit(*size))
+  if (size > MAX_RING || !std::has_single_bit(size))
     return Error{fmt::format("--ring-size {}: not a power of two up to 1G", ring_size),
                  "give it as 4M, 32M or 128M", exit_code::USAGE};
-  options.ring_size = *size;
+  options.ring_size = size;
   return options;
 }
 
@@ -168,16 +167,8 @@ Result<JsonlOptions> CaptureFlags::output_options() const {
     options.output.own_choice = true;
   }
   options.output.keep = keep;
-  if (!rotate_size.empty()) {
-    auto size = parse_size(rotate_size, "--rotate-size");
-    if (!size) return size.error();
-    options.rotate_size = *size;
-  }
-  if (!rotate_time.empty()) {
-    auto time = parse_duration(rotate_time, "--rotate-time");
-    if (!time) return time.error();
-    options.rotate_ns = *time;
-  }
+  if (!rotate_size.empty()) options.rotate_size = TRY(parse_size(rotate_size, "--rotate-size"));
+  if (!rotate_time.empty()) options.rotate_ns = TRY(parse_duration(rotate_time, "--rotate-time"));
   if (keep && rotate_size.empty() && rotate_time.empty())
     return Error{"--keep without --rotate-size or --rotate-time keeps nothing apart",
                  "say when a new file begins", exit_code::USAGE};

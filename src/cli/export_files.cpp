@@ -61,21 +61,18 @@ Result<std::vector<analyze::ByteStream*>> ExportFiles::add_folder(
   std::vector<analyze::ByteStream*> streams;
   for (const std::string& name : names) {
     std::string path = std::filesystem::path(folder) / name;
-    if (auto made = make_parent_folder(path); !made) return made.error();
-    auto stream = open(path);
-    if (!stream) return stream.error();
-    streams.push_back(*stream);
+    TRY(make_parent_folder(path));
+    streams.push_back(TRY(open(path)));
   }
   return streams;
 }
 
 Result<analyze::ByteStream*> ExportFiles::open(const std::string& path) {
-  if (auto free = is_no_trace(path, trace_); !free) return free.error();
-  auto file = to_stdout() ? Result<TraceFile>(TraceFile::stream(Fd(::dup(STDOUT_FILENO))))
-                          : TraceFile::create(path, true);
-  if (!file) return file.error();
+  TRY(is_no_trace(path, trace_));
+  auto file = to_stdout() ? TraceFile::stream(Fd(::dup(STDOUT_FILENO)))
+                          : TRY(TraceFile::create(path, true));
   auto& added =
-      files_.emplace_back(std::make_unique<Open>(Open{path, std::move(*file), 0, nullptr}));
+      files_.emplace_back(std::make_unique<Open>(Open{path, std::move(file), 0, nullptr}));
   added->stream =
       std::make_unique<analyze::ByteStream>([open = added.get()](std::string_view bytes) {
         if (open->file.append_whole(bytes)) return true;

@@ -125,7 +125,7 @@ void add_trace_flags(CLI::App& sub, TraceFlags& flags,
 
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths) {
   static const Result<> READY = become_reader();
-  if (!READY) return READY.error();
+  TRY(READY);
   analyze::TraceReader::Progress progress;
   if (terminal_of(STDERR_FILENO).is_terminal)
     progress = [bar = std::make_shared<ProgressBar>()](std::uint64_t read, std::uint64_t size) {
@@ -136,7 +136,7 @@ Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::
 
 Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
                    std::initializer_list<analyze::Analysis*> analyses, const Answer& answer) {
-  if (auto read = analyze::analyze(reader, analyses); !read) return read.error();
+  TRY(analyze::analyze(reader, analyses));
   print_answer(flags, reader.facts(), answer, stdout);
   return 0;
 }

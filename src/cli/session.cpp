@@ -23,26 +23,20 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   log::set_quiet(flags.quiet);
   // A reader of the trace that goes away is an error to handle, not a reason to die.
   std::signal(SIGPIPE, SIG_IGN);
-  auto duration = flags.duration_ns();
-  if (!duration) return duration.error();
-  auto output = flags.output_options();
-  if (!output) return output.error();
+  auto duration = TRY(flags.duration_ns());
+  auto output = TRY(flags.output_options());
   std::unique_ptr<CaptureSession> session(new CaptureSession);
-  session->duration_ns_ = *duration;
+  session->duration_ns_ = duration;
   session->quiet_ = flags.quiet;
   FunctionFilter filter = options.filter;
-  auto source = BpfSource::open(std::move(options));
-  if (!source) return source.error();
-  session->capture_ = std::make_unique<Capture>(std::move(*source), std::move(filter));
+  auto source = TRY(BpfSource::open(std::move(options)));
+  session->capture_ = std::make_unique<Capture>(std::move(source), std::move(filter));
   Source& records = session->capture_->source();
   // From here on this process is its caller: files are made with the caller's own rights.
-  if (auto dropped = privileges::drop(caller().user, records.needs()); !dropped)
-    return dropped.error();
+  TRY(privileges::drop(caller().user, records.needs()));
   session->screen_ = std::make_unique<Screen>(STDERR_FILENO, session->signals_.hurry_fd());
-  output->output.hurry_fd = session->signals_.hurry_fd();
-  auto trace = JsonlSink::open(*output);
-  if (!trace) return trace.error();
-  session->trace_ = std::move(*trace);
+  output.output.hurry_fd = session->signals_.hurry_fd();
+  session->trace_ = TRY(JsonlSink::open(std::move(output)));
   std::vector<Sink*> sinks{session->trace_.get(), &session->stats_};
   Screen& screen = *session->screen_;
   auto show = [&screen](std::string_view text, bool last) {

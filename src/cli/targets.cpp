@@ -120,13 +120,12 @@ Result<> add_by_container(const std::string& id, const Procfs& procfs, Targets& 
 
 Result<Targets> find_targets(const TargetFlags& flags, const Procfs& procfs) {
   Targets targets;
-  if (auto added = add_by_pid(flags.pids, procfs, targets); !added) return added.error();
-  if (auto added = add_by_name(flags.names, procfs, targets); !added) return added.error();
+  TRY(add_by_pid(flags.pids, procfs, targets));
+  TRY(add_by_name(flags.names, procfs, targets));
   if (!flags.container.empty()) {
     bool by_path = flags.container.starts_with('/');
-    auto added = by_path ? add_by_cgroup(flags.container, procfs, targets)
-                         : add_by_container(flags.container, procfs, targets);
-    if (!added) return added.error();
+    TRY(by_path ? add_by_cgroup(flags.container, procfs, targets)
+                : add_by_container(flags.container, procfs, targets));
   }
   return targets;
 }

@@ -20,9 +20,8 @@ Result<std::unique_ptr<JsonlSink>> JsonlSink::open(JsonlOptions options) {
                  {},
                  exit_code::USAGE};
   options.output.rotates = options.rotate_size || options.rotate_ns;
-  auto output = Output::open(options.output);
-  if (!output) return output.error();
-  return std::unique_ptr<JsonlSink>(new JsonlSink(std::move(options), std::move(*output)));
+  auto output = TRY(Output::open(options.output));
+  return std::unique_ptr<JsonlSink>(new JsonlSink(std::move(options), std::move(output)));
 }
 
 void JsonlSink::begin(const Session& session) {

@@ -76,8 +76,7 @@ Result<std::unique_ptr<Output>> Output::open(OutputOptions options) {
   if (to_stream && options.rotates)
     return Error{"standard output cannot be rotated",
                  "name a file with -o, or leave out --rotate-…", exit_code::USAGE};
-  if (options.own_choice && !to_stream)
-    if (auto made = make_parent_folder(options.path); !made) return made.error();
+  if (options.own_choice && !to_stream) TRY(make_parent_folder(options.path));
   bool compresses = !to_stream && options.path.ends_with(".zst");
   std::unique_ptr<Output> output(new Output(std::move(options), compresses));
   if (output->options_.rotates) {
@@ -85,7 +84,7 @@ Result<std::unique_ptr<Output>> Output::open(OutputOptions options) {
     for (unsigned number : rotated_numbers(output->options_.path))
       output->taken_ = std::max(output->taken_, number);
   }
-  if (auto opened = output->open_file(); !opened) return opened.error();
+  TRY(output->open_file());
   return output;
 }
 

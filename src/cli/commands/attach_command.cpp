@@ -48,36 +48,32 @@ void select_with_descendants(Capture& capture, const std::vector<std::uint32_t>&
 }
 
 Result<int> attach(const AttachFlags& flags) {
-  auto targets = find_targets(flags.targets, Procfs());
-  if (!targets) return targets.error();
-  for (std::uint32_t pid : targets->pids)
+  auto targets = TRY(find_targets(flags.targets, Procfs()));
+  for (std::uint32_t pid : targets.pids)
     if (pid_t tracer = Procfs().tracer(static_cast<pid_t>(pid)))
       log::warning(
           "process {} is debugged by process {}: a breakpoint set or deleted at a traced function "
           "may kill it, and is not hit while it is traced",
           pid, tracer);
-  auto options = flags.capture.source_options();
-  if (!options) return options.error();
-  if (!options->follow_children) {
-    targets->cgroup.reset();  // who enters it later was not there to be named
+  auto options = TRY(flags.capture.source_options());
+  if (!options.follow_children) {
+    targets.cgroup.reset();  // who enters it later was not there to be named
     // Each function asks every one of its probes' processes whether it is meant.
     constexpr std::size_t FEW = 8;
-    if (targets->pids.size() <= FEW) options->only_in = targets->pids;
+    if (targets.pids.size() <= FEW) options.only_in = targets.pids;
   }
 
-  auto session = CaptureSession::open(flags.capture, *options);
-  if (!session) return session.error();
+  auto session = TRY(CaptureSession::open(flags.capture, options));
   Session header;
   header.mode = "attach";
-  header.pids = targets->pids;
-  auto begun = (*session)->begin(std::move(header), [&](Capture& capture) {
-    select_with_descendants(capture, targets->pids, options->follow_children);
-    if (targets->cgroup) capture.source().select_cgroup(*targets->cgroup);
-  });
-  if (!begun) return begun.error();
-  CaptureSession::Until until{.command = nullptr, .pids = targets->pids};
-  if (targets->cgroup) until.pids.clear();  // whoever enters the container later is traced too
-  return (*session)->run_until(until);
+  header.pids = targets.pids;
+  TRY(session->begin(std::move(header), [&](Capture& capture) {
+    select_with_descendants(capture, targets.pids, options.follow_children);
+    if (targets.cgroup) capture.source().select_cgroup(*targets.cgroup);
+  }));
+  CaptureSession::Until until{.command = nullptr, .pids = targets.pids};
+  if (targets.cgroup) until.pids.clear();  // whoever enters the container later is traced too
+  return session->run_until(until);
 }
 
 }  // namespace

@@ -28,12 +28,11 @@ analyze::Json json_of(const std::vector<analyze::Calls::Group>& groups, analyze:
 }
 
 Result<int> print_calls(const CallsFlags& flags) {
-  auto reader = open_trace(flags.paths);
-  if (!reader) return reader.error();
+  auto reader = TRY(open_trace(flags.paths));
   auto by = *analyze::Calls::by(flags.by);
-  analyze::Calls calls((*reader)->names(), by);
+  analyze::Calls calls(reader->names(), by);
   return answer(
-      flags, **reader, {&calls},
+      flags, *reader, {&calls},
       {.json = [&] { return json_of(calls.groups(), by, flags.top); },
        .page = [&](Page& page) { analyze::add_calls(page, calls.groups(), flags.top.rows); }});
 }

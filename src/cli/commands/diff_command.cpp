@@ -58,12 +58,10 @@ struct Measured {
 };
 
 Result<Measured> measure(const std::vector<std::string>& paths) {
-  auto reader = open_trace(paths);
-  if (!reader) return reader.error();
-  Measured measured{std::move(*reader), nullptr};
+  Measured measured;
+  measured.reader = TRY(open_trace(paths));
   measured.measures = std::make_unique<analyze::Measures>(measured.reader->names());
-  if (auto read = analyze::analyze(*measured.reader, {measured.measures.get()}); !read)
-    return read.error();
+  TRY(analyze::analyze(*measured.reader, {measured.measures.get()}));
   return measured;
 }
 
@@ -77,27 +75,24 @@ analyze::Json json_of(const analyze::Difference& difference, const Measured& a, 
 }
 
 Result<int> print_diff(const DiffFlags& flags) {
-  auto sides = sides_of(flags);
-  if (!sides) return sides.error();
-  auto a = measure(sides->a);
-  if (!a) return a.error();
-  auto b = measure(sides->b);
-  if (!b) return b.error();
+  auto sides = TRY(sides_of(flags));
+  auto a = TRY(measure(sides.a));
+  auto b = TRY(measure(sides.b));
   auto by = flags.by == "name" ? analyze::Kernels::By::name : analyze::Kernels::By::configuration;
-  analyze::Difference difference = analyze::difference(*a->measures, *b->measures, by);
+  analyze::Difference difference = analyze::difference(*a.measures, *b.measures, by);
   if (flags.json) {
-    print_json(json_of(difference, *a, *b, flags.top), stdout);
+    print_json(json_of(difference, a, b, flags.top), stdout);
     return 0;
   }
   Page page = page_for(stdout);
-  page.line("A: " + names_of(sides->a));
-  page.line("B: " + names_of(sides->b));
-  for (auto [name, of] : {std::pair{"A", &*a}, {"B", &*b}})
+  page.line("A: " + names_of(sides.a));
+  page.line("B: " + names_of(sides.b));
+  for (auto [name, of] : {std::pair{"A", &a}, {"B", &b}})
     if (!of->reader->facts().calls) page.line(fmt::format("{} holds no calls.", name));
   add_difference(page, difference, flags.top.rows);
   page.say_left_out();
   fmt::print("{}", page.take());
-  for (auto [name, of] : {std::pair{"A", &*a}, {"B", &*b}}) {
+  for (auto [name, of] : {std::pair{"A", &a}, {"B", &b}}) {
     Page missing = page_for(stdout);
     analyze::add_facts(missing, of->reader->facts());
     if (missing.empty()) continue;

@@ -18,12 +18,11 @@ struct ErrorsFlags : TraceFlags {
 };
 
 Result<int> print_errors(const ErrorsFlags& flags) {
-  auto reader = open_trace(flags.paths);
-  if (!reader) return reader.error();
-  const analyze::Names& names = (*reader)->names();
-  analyze::Errors errors((*reader)->names(), flags.all);
+  auto reader = TRY(open_trace(flags.paths));
+  const analyze::Names& names = reader->names();
+  analyze::Errors errors(reader->names(), flags.all);
   return answer(
-      flags, **reader, {&errors},
+      flags, *reader, {&errors},
       {.json =
            [&] {
              analyze::Json json = analyze::errors_json(errors.answer(), names);

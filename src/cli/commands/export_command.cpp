@@ -37,16 +37,14 @@ Result<> add_timelines(Writers& writers, const ExportFlags& flags, bool all, Exp
                        analyze::Names& names) {
   std::vector<analyze::TrackWriter*> timelines;
   if (all || flags.format == "chrome") {
-    auto stream = files.add("chrome.json");
-    if (!stream) return stream.error();
-    writers.timeline_writers.push_back(std::make_unique<analyze::ChromeTrace>(names, **stream));
+    auto* stream = TRY(files.add("chrome.json"));
+    writers.timeline_writers.push_back(std::make_unique<analyze::ChromeTrace>(names, *stream));
   }
   if (all || flags.format == "perfetto") {
-    auto stream = files.add("perfetto-trace");
-    if (!stream) return stream.error();
+    auto* stream = TRY(files.add("perfetto-trace"));
     using Packets = analyze::PerfettoTrace::Packets;
     writers.timeline_writers.push_back(std::make_unique<analyze::PerfettoTrace>(
-        names, **stream, flags.plain ? Packets::plain : Packets::deflated));
+        names, *stream, flags.plain ? Packets::plain : Packets::deflated));
   }
   for (auto& writer : writers.timeline_writers) timelines.push_back(writer.get());
   if (!timelines.empty())
@@ -57,19 +55,16 @@ Result<> add_timelines(Writers& writers, const ExportFlags& flags, bool all, Exp
 Result<Writers> make_writers(const ExportFlags& flags, ExportFiles& files, analyze::Names& names) {
   Writers writers;
   bool all = flags.format == "all";
-  if (all)
-    if (auto made = files.make_folder(); !made) return made.error();
-  if (auto added = add_timelines(writers, flags, all, files, names); !added) return added.error();
+  if (all) TRY(files.make_folder());
+  TRY(add_timelines(writers, flags, all, files, names));
   if (all || flags.format == "csv") {
-    auto stream = files.add("csv");
-    if (!stream) return stream.error();
-    writers.analyses.push_back(std::make_unique<analyze::CsvTable>(names, **stream));
+    auto* stream = TRY(files.add("csv"));
+    writers.analyses.push_back(std::make_unique<analyze::CsvTable>(names, *stream));
   }
   if (all || flags.format == "alnair") {
-    auto streams = files.add_folder("alnair", {"metrics.log", "timeline.log"});
-    if (!streams) return streams.error();
+    auto streams = TRY(files.add_folder("alnair", {"metrics.log", "timeline.log"}));
     writers.analyses.push_back(
-        std::make_unique<analyze::AlnairLogs>(names, *(*streams)[0], *(*streams)[1]));
+        std::make_unique<analyze::AlnairLogs>(names, *streams[0], *streams[1]));
   }
   return writers;
 }
@@ -87,10 +82,7 @@ void notice_signals() {
 // As analyze(), but a full disk ends it, and so does a signal.
 Result<> read_all(analyze::TraceReader& reader, const Writers& writers, ExportFiles& files) {
   analyze::Line line;
-  for (;;) {
-    auto more = reader.next(line);
-    if (!more) return more.error();
-    if (!*more) break;
+  while (TRY(reader.next(line))) {
     for (const auto& analysis : writers.analyses) analysis->line(line);
     if (auto why = files.failure()) return *why;
     if (g_signal)
@@ -132,18 +124,17 @@ Result<> check_flags(const ExportFlags& flags, const ExportFiles& files) {
 
 Result<int> export_trace(const ExportFlags& flags) {
   ExportFiles files(flags.output, flags.paths);
-  if (auto fit = check_flags(flags, files); !fit) return fit.error();
-  auto reader = open_trace(flags.paths);
-  if (!reader) return reader.error();
+  TRY(check_flags(flags, files));
+  auto reader = TRY(open_trace(flags.paths));
   notice_signals();
-  auto writers = make_writers(flags, files, (*reader)->names());
-  auto done = writers ? read_all(**reader, *writers, files) : writers.error();
+  auto writers = make_writers(flags, files, reader->names());
+  auto done = writers ? read_all(*reader, *writers, files) : writers.error();
   if (!done) {
     files.discard();
     if (g_signal) ::raise(g_signal);  // the shell is to know that it was that
     return done.error();
   }
-  print_answer(flags, (*reader)->facts(),
+  print_answer(flags, reader->facts(),
                {.json = [&] { return files_json(files); },
                 .page = [&](Page& page) { add_files(page, files); }},
                files.to_stdout() ? stderr : stdout);

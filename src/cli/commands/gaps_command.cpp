@@ -16,10 +16,9 @@ struct GapsFlags : TraceFlags {
 };
 
 Result<int> print_gaps(const GapsFlags& flags) {
-  auto reader = open_trace(flags.paths);
-  if (!reader) return reader.error();
-  analyze::Idle idle((*reader)->names(), flags.top.rows);
-  return answer(flags, **reader, {&idle},
+  auto reader = TRY(open_trace(flags.paths));
+  analyze::Idle idle(reader->names(), flags.top.rows);
+  return answer(flags, *reader, {&idle},
                 {.json = [&] { return analyze::idle_json(idle); },
                  .page = [&](Page& page) { analyze::add_idle(page, idle, flags.top.rows); }});
 }

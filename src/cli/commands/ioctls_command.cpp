@@ -26,12 +26,11 @@ struct IoctlsFlags : TraceFlags {
 };
 
 Result<int> print_ioctls(const IoctlsFlags& flags) {
-  auto reader = open_trace(flags.paths);
-  if (!reader) return reader.error();
+  auto reader = TRY(open_trace(flags.paths));
   IoctlsBy by = flags.by.empty() ? IoctlsBy::everything : BY.at(flags.by);
-  analyze::Ioctls ioctls((*reader)->names());
+  analyze::Ioctls ioctls(reader->names());
   return answer(
-      flags, **reader, {&ioctls},
+      flags, *reader, {&ioctls},
       {.json =
            [&] {
              analyze::Json json = analyze::ioctls_json(ioctls.answer());

@@ -21,12 +21,11 @@ struct KernelsFlags : TraceFlags {
 };
 
 Result<int> print_kernels(const KernelsFlags& flags) {
-  auto reader = open_trace(flags.paths);
-  if (!reader) return reader.error();
+  auto reader = TRY(open_trace(flags.paths));
   auto by = flags.by == "name" ? analyze::Kernels::By::name : analyze::Kernels::By::configuration;
-  analyze::Kernels kernels((*reader)->names());
+  analyze::Kernels kernels(reader->names());
   if (!flags.jsonl)
-    return answer(flags, **reader, {&kernels},
+    return answer(flags, *reader, {&kernels},
                   {.json =
                        [&] {
                          analyze::Json json = analyze::kernels_json(kernels, by);
@@ -34,12 +33,12 @@ Result<int> print_kernels(const KernelsFlags& flags) {
                          return json;
                        },
                    .page = [&](Page& page) { add_kernels(page, kernels, by, flags.top.rows); }});
-  if (auto read = analyze::analyze(**reader, {&kernels}); !read) return read.error();
+  TRY(analyze::analyze(*reader, {&kernels}));
   auto all = kernels.figures(by);
   if (flags.top.option->count()) all.resize(std::min(all.size(), flags.top.rows));
   for (const auto& figures : all)
     print_json(kernel_json(figures, kernels.totals().launches), stdout, true);
-  say_what_is_missing((*reader)->facts());
+  say_what_is_missing(reader->facts());
   return 0;
 }
 

@@ -14,16 +14,11 @@ namespace cudabpf::cli {
 namespace {
 
 Result<int> trace_machine(const CaptureFlags& flags) {
-  auto options = flags.source_options();
-  if (!options) return options.error();
-  auto session = CaptureSession::open(flags, *options);
-  if (!session) return session.error();
+  auto session = TRY(CaptureSession::open(flags, TRY(flags.source_options())));
   Session header;
   header.mode = "machine";
-  auto begun =
-      (*session)->begin(std::move(header), [](Capture& capture) { capture.source().select_all(); });
-  if (!begun) return begun.error();
-  return (*session)->run_until({});
+  TRY(session->begin(std::move(header), [](Capture& capture) { capture.source().select_all(); }));
+  return session->run_until({});
 }
 
 }  // namespace

@@ -18,12 +18,11 @@ struct MemoryFlags : TraceFlags {
 };
 
 Result<int> print_memory(const MemoryFlags& flags) {
-  if (auto free = is_no_trace(flags.svg, flags.paths); !free) return free.error();
-  auto reader = open_trace(flags.paths);
-  if (!reader) return reader.error();
-  analyze::Memory memory((*reader)->names());
-  if (auto read = analyze::analyze(**reader, {&memory}); !read) return read.error();
-  print_answer(flags, (*reader)->facts(),
+  TRY(is_no_trace(flags.svg, flags.paths));
+  auto reader = TRY(open_trace(flags.paths));
+  analyze::Memory memory(reader->names());
+  TRY(analyze::analyze(*reader, {&memory}));
+  print_answer(flags, reader->facts(),
                {.json =
                     [&] {
                       analyze::Json json = {{"memory", analyze::memory_json(memory)}};

@@ -23,33 +23,25 @@ Result<int> run(const RunFlags& flags) {
   command.arguments = flags.command;
   command.user = caller().user;
   if (flags.as_root) command.user.reset();
-  if (!flags.user.empty()) {
-    auto user = find_user(flags.user);
-    if (!user) return user.error();
-    command.user = *user;
-  }
+  if (!flags.user.empty()) command.user = TRY(find_user(flags.user));
   // One user's PATH and LD_PRELOAD are nothing for another, least of all for root.
   bool own = !caller().user || (command.user && command.user->uid == caller().user->uid);
   command.environment = own ? caller().environment : own_environment();
-  auto options = flags.capture.source_options();
-  if (!options) return options.error();
-  options->library_path = value_in(command.environment, "LD_LIBRARY_PATH");
+  auto options = TRY(flags.capture.source_options());
+  options.library_path = value_in(command.environment, "LD_LIBRARY_PATH");
 
   // The child is forked before any thread starts, and waits.
-  auto child = StartedCommand::prepare(command);
-  if (!child) return child.error();
-  auto pid = static_cast<std::uint32_t>(child->pid());
-  if (!options->follow_children) options->only_in = {pid};
-  auto session = CaptureSession::open(flags.capture, *options);
-  if (!session) return session.error();
+  auto child = TRY(StartedCommand::prepare(command));
+  auto pid = static_cast<std::uint32_t>(child.pid());
+  if (!options.follow_children) options.only_in = {pid};
+  auto session = TRY(CaptureSession::open(flags.capture, options));
   Session header;
   header.mode = "run";
   header.command = flags.command;
-  auto begun = (*session)->begin(std::move(header),
-                                 [&](Capture& capture) { capture.source().select_process(pid); });
-  if (!begun) return begun.error();
-  if (auto released = child->release(); !released) return released.error();
-  return (*session)->run_until({.command = &*child, .pids = {}});
+  TRY(session->begin(std::move(header),
+                     [&](Capture& capture) { capture.source().select_process(pid); }));
+  TRY(child.release());
+  return session->run_until({.command = &child, .pids = {}});
 }
 
 }  // namespace

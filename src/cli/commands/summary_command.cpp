@@ -19,11 +19,10 @@ struct SummaryFlags : TraceFlags {
 };
 
 Result<int> print_summary(const SummaryFlags& flags) {
-  auto reader = open_trace(flags.paths);
-  if (!reader) return reader.error();
-  analyze::Summary summary((*reader)->names(), flags.pid);
+  auto reader = TRY(open_trace(flags.paths));
+  analyze::Summary summary(reader->names(), flags.pid);
   auto status = answer(
-      flags, **reader, {&summary},
+      flags, *reader, {&summary},
       {.json = [&] { return summary.json(); }, .page = [&](Page& page) { summary.add_to(page); }});
   if (status && flags.pid && !summary.found_thread())
     return Error{fmt::format("no call of process {} is in the trace", flags.pid),

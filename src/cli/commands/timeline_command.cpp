@@ -22,13 +22,11 @@ Result<analyze::Timeline::Window> window_of(const TimelineFlags& flags) {
   analyze::Timeline::Window window;
   auto take = [](const std::string& text, const char* flag, std::uint64_t& time) -> Result<> {
     if (text.empty()) return ok();
-    auto told = text == "0" ? Result<std::uint64_t>(std::uint64_t{0}) : parse_duration(text, flag);
-    if (!told) return told.error();
-    time = *told;
+    time = text == "0" ? 0 : TRY(parse_duration(text, flag));
     return ok();
   };
-  if (auto from = take(flags.from, "--from", window.from); !from) return from.error();
-  if (auto to = take(flags.to, "--to", window.to); !to) return to.error();
+  TRY(take(flags.from, "--from", window.from));
+  TRY(take(flags.to, "--to", window.to));
   if (window.to <= window.from)
     return Error{"--to is not after --from", "both are times since the trace began",
                  exit_code::USAGE};
@@ -36,15 +34,13 @@ Result<analyze::Timeline::Window> window_of(const TimelineFlags& flags) {
 }
 
 Result<int> print_timeline(const TimelineFlags& flags) {
-  auto window = window_of(flags);
-  if (!window) return window.error();
-  if (auto free = is_no_trace(flags.svg, flags.paths); !free) return free.error();
-  auto reader = open_trace(flags.paths);
-  if (!reader) return reader.error();
-  analyze::Timeline timeline((*reader)->names(), *window, !flags.svg.empty());
-  if (auto read = analyze::analyze(**reader, {&timeline}); !read) return read.error();
-  const analyze::TraceFacts& facts = (*reader)->facts();
-  if (window->from && window->from >= facts.duration())
+  auto window = TRY(window_of(flags));
+  TRY(is_no_trace(flags.svg, flags.paths));
+  auto reader = TRY(open_trace(flags.paths));
+  analyze::Timeline timeline(reader->names(), window, !flags.svg.empty());
+  TRY(analyze::analyze(*reader, {&timeline}));
+  const analyze::TraceFacts& facts = reader->facts();
+  if (window.from && window.from >= facts.duration())
     return Error{"--from is not before the end of the trace",
                  "it ends at " + analyze::seconds(facts.duration()), exit_code::USAGE};
   print_answer(flags, facts,

@@ -35,30 +35,25 @@ bool is_missed(const Feature& feature) {
 void BpfSource::RingDeleter::operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
 
 Result<std::unique_ptr<Source>> BpfSource::open(SourceOptions options) {
-  if (auto permitted = check_permissions(); !permitted) return permitted.error();
-  if (auto supported = check_kernel(); !supported) return supported.error();
+  TRY(check_permissions());
+  TRY(check_kernel());
   // Before this process holds anything worth stealing.
-  auto reader = elf::Reader::start();
-  if (!reader) return reader.error();
+  auto reader = TRY(elf::Reader::start());
   auto features =
-      Features::detect(options.disabled_features,
-                       {.driver = options.driver, .one_process = !options.only_in.empty()});
-  if (!features) return features.error();
-  std::unique_ptr<BpfSource> source(new BpfSource(std::move(options), std::move(*features)));
-  if (auto attached = source->attach(std::move(*reader)); !attached) return attached.error();
+      TRY(Features::detect(options.disabled_features,
+                           {.driver = options.driver, .one_process = !options.only_in.empty()}));
+  std::unique_ptr<BpfSource> source(new BpfSource(std::move(options), std::move(features)));
+  TRY(source->attach(std::move(reader)));
   return std::unique_ptr<Source>(std::move(source));
 }
 
 Result<> BpfSource::attach(elf::Reader reader) {
-  auto probes = ProbeSet::load(
-      features_, {options_.ring_size, options_.follow_children, options_.driver, options_.only_in});
-  if (!probes) return probes.error();
-  probes_ = std::move(*probes);
-  if (features_.has(feature::PROCESS_EVENTS))
-    if (auto attached = probes_->attach_process_events(); !attached) return attached;
+  probes_ = TRY(ProbeSet::load(features_, {options_.ring_size, options_.follow_children,
+                                           options_.driver, options_.only_in}));
+  if (features_.has(feature::PROCESS_EVENTS)) TRY(probes_->attach_process_events());
   if (options_.driver) {
     driver_.emplace(probes_->driver(), features_);
-    if (auto attached = driver_->attach(); !attached) return attached;
+    TRY(driver_->attach());
   }
   libraries_.emplace(
       std::move(reader), *probes_, numbers_,

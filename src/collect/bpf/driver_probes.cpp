@@ -107,15 +107,14 @@ Result<> DriverProbes::attach_by_kprobes(const Features& features) {
 
 // Returns first, here and below: an operation that begins in between is then at least seen to end.
 Result<> DriverProbes::attach_fentry(KernelBtf& btf, const DriverFunction& function) {
-  auto type = btf.find(function.module, function.name);
-  if (!type) return type.error();
+  auto type = TRY(btf.find(function.module, function.name));
   const auto& programs = skeleton_.progs;
   for (auto [program, attach_type] : {std::pair{programs.driver_function_left, BPF_TRACE_FEXIT},
                                       {programs.driver_function_entered, BPF_TRACE_FENTRY}}) {
     // A loaded program serves only one function, so each function gets a copy.
     LIBBPF_OPTS(bpf_prog_load_opts, load, .expected_attach_type = attach_type);
-    load.attach_btf_obj_fd = static_cast<std::uint32_t>(type->object);
-    load.attach_btf_id = type->id;
+    load.attach_btf_obj_fd = static_cast<std::uint32_t>(type.object);
+    load.attach_btf_id = type.id;
     Copy copy;
     copy.program =
         Fd(bpf_prog_load(BPF_PROG_TYPE_TRACING, bpf_program__name(program), "Dual BSD/GPL",
@@ -175,15 +174,12 @@ Result<> DriverProbes::attach_system_calls(SystemCalls which) {
 
 Result<> DriverProbes::attach_xid() {
   if (xid_link_) return ok();
-  auto format = tracepoint_fields("nvidia", "nvidia_dev_xid");
-  if (!format) return format.error();
+  auto format = TRY(tracepoint_fields("nvidia", "nvidia_dev_xid"));
   auto& layout = skeleton_.bss->xid_layout;
-  layout = {(*format)["dev"], (*format)["error_code"], (*format)["msg"]};
+  layout = {format["dev"], format["error_code"], format["msg"]};
   if (!layout.device_at || !layout.number_at || !layout.message_at)
     return Error{"the tracepoint nvidia:nvidia_dev_xid has unknown fields", {}};
-  auto link = attach_tracepoint(skeleton_.progs.driver_xid, "nvidia", "nvidia_dev_xid", 0);
-  if (!link) return link.error();
-  xid_link_ = std::move(*link);
+  xid_link_ = TRY(attach_tracepoint(skeleton_.progs.driver_xid, "nvidia", "nvidia_dev_xid", 0));
   return ok();
 }
 

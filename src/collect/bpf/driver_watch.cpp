@@ -24,9 +24,7 @@ Result<> DriverWatch::attach() {
   devices_ = nvidia_devices();
   probes_.set_devices(devices_);
   probes_.set_version(DriverVersion::parse(nvidia_driver().version));
-  auto way = probes_.attach(features_);
-  if (!way) return way.error();
-  way_ = *way;
+  way_ = TRY(probes_.attach(features_));
   watch_gpu_errors();
   return ok();
 }

@@ -39,11 +39,10 @@ void KernelBtf::Free::operator()(btf* types) const { btf__free(types); }
 Result<const KernelBtf::Module*> KernelBtf::module(const std::string& name) {
   if (auto known = modules_.find(name); known != modules_.end()) return &known->second;
   std::uint32_t id = 0;
-  auto object = open_object(name, id);
-  if (!object) return object.error();
+  auto object = TRY(open_object(name, id));
   Types types(btf__load_from_kernel_by_id_split(id, kernel_.get()));
   if (!types) return errno_error("the BTF of the module " + name);
-  return &modules_.emplace(name, Module{std::move(*object), std::move(types)}).first->second;
+  return &modules_.emplace(name, Module{std::move(object), std::move(types)}).first->second;
 }
 
 Result<KernelBtf::Function> KernelBtf::find(const std::string& module, const std::string& name) {
@@ -51,10 +50,9 @@ Result<KernelBtf::Function> KernelBtf::find(const std::string& module, const std
   Function function{0, 0};
   const btf* types = kernel_.get();
   if (!module.empty()) {
-    auto found = this->module(module);
-    if (!found) return found.error();
-    function.object = (*found)->object.get();
-    types = (*found)->types.get();
+    const Module* found = TRY(this->module(module));
+    function.object = found->object.get();
+    types = found->types.get();
   }
   // Searches only the module's own types: those of the kernel come first and include its functions.
   for (std::uint32_t id = module.empty() ? 1 : btf__type_cnt(kernel_.get());

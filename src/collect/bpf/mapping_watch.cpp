@@ -48,8 +48,7 @@ void MappingWatch::Unmap::operator()(void* memory) const { munmap(memory, PAGE +
 
 Result<MappingWatch> MappingWatch::open() {
   MappingWatch watch;
-  for (int cpu : online_cpus())
-    if (auto watched = watch.watch(cpu); !watched) return watched.error();
+  for (int cpu : online_cpus()) TRY(watch.watch(cpu));
   return watch;
 }
 

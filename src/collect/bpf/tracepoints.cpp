@@ -26,36 +26,33 @@ Result<std::string> read_file(const std::string& category, const std::string& na
 }  // namespace
 
 Result<std::uint64_t> tracepoint_id(const std::string& category, const std::string& name) {
-  auto text = read_file(category, name, "id");
-  if (!text) return text.error();
-  return std::strtoull(text->c_str(), nullptr, 10);
+  auto text = TRY(read_file(category, name, "id"));
+  return std::strtoull(text.c_str(), nullptr, 10);
 }
 
 // "\tfield:__data_loc char[] dev;\toffset:8;\tsize:4;\tsigned:0;"
 Result<std::map<std::string, std::uint16_t>> tracepoint_fields(const std::string& category,
                                                                const std::string& name) {
-  auto text = read_file(category, name, "format");
-  if (!text) return text.error();
+  auto text = TRY(read_file(category, name, "format"));
   std::map<std::string, std::uint16_t> fields;
   constexpr std::string_view FIELD = "\tfield:", OFFSET = ";\toffset:";
-  for (std::size_t at = 0; (at = text->find(FIELD, at)) != text->npos; at++) {
-    std::size_t end = text->find(OFFSET, at);
-    if (end == text->npos) break;
-    std::size_t begin = text->rfind(' ', end) + 1;
-    auto offset = std::strtoul(text->c_str() + end + OFFSET.size(), nullptr, 10);
-    fields[text->substr(begin, end - begin)] = static_cast<std::uint16_t>(offset);
+  for (std::size_t at = 0; (at = text.find(FIELD, at)) != text.npos; at++) {
+    std::size_t end = text.find(OFFSET, at);
+    if (end == text.npos) break;
+    std::size_t begin = text.rfind(' ', end) + 1;
+    auto offset = std::strtoul(text.c_str() + end + OFFSET.size(), nullptr, 10);
+    fields[text.substr(begin, end - begin)] = static_cast<std::uint16_t>(offset);
   }
   return fields;
 }
 
 Result<Link> attach_tracepoint(bpf_program* program, const std::string& category,
                                const std::string& name, std::uint64_t cookie) {
-  auto id = tracepoint_id(category, name);
-  if (!id) return id.error();
+  auto id = TRY(tracepoint_id(category, name));
   perf_event_attr attributes{};
   attributes.size = sizeof(attributes);
   attributes.type = PERF_TYPE_TRACEPOINT;
-  attributes.config = *id;
+  attributes.config = id;
   // The CPU does not matter: a program on a tracepoint runs on any CPU that hits it.
   Fd event(
       static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, 0, -1, PERF_FLAG_FD_CLOEXEC)));
