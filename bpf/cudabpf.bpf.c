@@ -2,7 +2,7 @@
 /* Every program that cudabpf may load: thin sections over the bodies in the headers. The `?` keeps
  * a section from loading until userspace switches it on and sets its attach type. */
 #include "call.h"
-#include "driver.h"
+#include "driver_calls.h"
 #include "process.h"
 
 /* Calls seen by sessions: one program runs at both ends. If it returns 1 at the entry, the kernel

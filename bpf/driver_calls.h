@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Operations on the NVIDIA driver's devices, each with a record at its begin and one at its end.
  * The same bodies serve every way in which the kernel lets us see them. */
-#ifndef CUDABPF_DRIVER_H
-#define CUDABPF_DRIVER_H
+#ifndef CUDABPF_DRIVER_CALLS_H
+#define CUDABPF_DRIVER_CALLS_H
 
 #include "call.h"
 #include "operations.h"
