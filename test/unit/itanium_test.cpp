@@ -79,6 +79,7 @@ TEST_CASE("Names are demangled as the C++ library demangles them") {
            "_ZN1A3fooEvENUt_C1Ev",
            "_ZN2nsltIiEEbRKNS_1AIT_EES5_",
            "_ZNK1AcvbEv",
+           "_ZNK1AIfEcvSt6vectorIiEIcEEv",
            "_ZlsRSoi",
            "_Zli3_kme",
            "_ZN1AnwEm",
@@ -111,6 +112,10 @@ TEST_CASE("Names are demangled as the C++ library demangles them") {
     CAPTURE(mangled);
     CHECK(without_gaps(own(mangled)) == without_gaps(library_demangle(mangled)));
   }
+}
+
+TEST_CASE("A conversion's type may name its class's template arguments") {
+  CHECK(own("_ZNK1AIfEcvSt6vectorIT_EEv") == "A<float>::operator std::vector<float>() const");
 }
 
 TEST_CASE("What is no name, or more than the reader knows, gives nothing") {
@@ -159,6 +164,8 @@ TEST_CASE("What is no name, or more than the reader knows, gives nothing") {
            "_ZN1AC",
            "_ZN1ACx",
            "_ZNC1Ev",
+           // What a conversion's template arguments are is told after its type, which uses them.
+           "_ZN1AIfEcvSt4pairIT_iEIiEEv",
        }) {
     CAPTURE(mangled);
     CHECK_FALSE(itanium::demangle(mangled));

@@ -217,7 +217,11 @@ Name Reader::unqualified_name(std::string_view scope) {
     if (parameters.size() == 1 && parameters[0].left == "void") parameters.clear();
     found.text = fmt::format("{{lambda({})#{}}}", join(parameters), index() + 1);
   } else if (skip("cv")) {
+    // The T_ of a conversion with template arguments are those, which are told after its type.
+    bool outer_depends = std::exchange(depends_, false);
     found.text = "operator " + type().text();
+    if (depends_ && peek() == 'I') fail();
+    depends_ |= outer_depends;
     found.returns_nothing = true;
   } else if (skip("li")) {
     found.text = "operator\"\" " + source_name();
