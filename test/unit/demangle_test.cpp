@@ -46,6 +46,17 @@ TEST_CASE(
   CHECK(demangle("_ZTV1AIiE") == "vtable for A<int>");
   std::string table = "_ZTV" + growing.substr(4);
   CHECK(demangle(table) == table);
+  // Packs in packs: each expansion repeats what is in it a hundred times.
+  auto packs = [](std::size_t depth) {
+    std::string name = "_Z1fIJ" + std::string(100, 'i') + "EEv";
+    for (std::size_t i = 0; i < depth; i++) name += "Dp1AIJT_";
+    return name + std::string(2 * depth, 'E');
+  };
+  CHECK(demangle(packs(1)).starts_with("void f<int, int, "));
+  for (std::size_t depth : {2, 3}) {
+    unchanged = demangle(packs(depth)) == packs(depth);
+    CHECK(unchanged);
+  }
 }
 
 TEST_CASE("A table shows the function's own name") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace cudabpf {
 namespace {
 
 constexpr std::size_t MAX_MANGLED = 16u << 10;
-constexpr std::size_t MAX_GROWTH = 64u << 20;
+constexpr std::size_t MAX_FULL = 64u << 10;
+constexpr std::size_t MAX_GROWTH = 64u << 20;  // on the way, in the C++ library's demangler
 
 // An operator comes before its own prefixes.
 constexpr std::array<std::string_view, 43> OPERATORS = {
@@ -281,11 +283,26 @@ class Signature {
   Part current_;
 };
 
+// "DpRKT_" prints each element of a pack once, as "T_" alone may. Any other pattern is printed
+// again for each element, with the expansions that are in it.
+bool repeats_its_pattern(std::string_view pattern) {
+  std::size_t begin = std::min(pattern.find_first_not_of("RPOKV"), pattern.size());
+  if (begin > 3 || !pattern.substr(begin).starts_with('T')) return true;
+  std::size_t end = pattern.find_first_not_of("0123456789", begin + 1);
+  return end == pattern.npos || pattern[end] != '_' || pattern.substr(end + 1).starts_with('I');
+}
+
 // Whether the C++ library's demangler could make too much of a name: each reference to an earlier
-// part ("S_", "T0_") may repeat everything before it.
+// part ("S_", "T0_") may repeat everything before it, and each expansion of a pack repeats what is
+// in it once for each element. Elements and pattern share the name's length.
 bool may_grow_beyond_bounds(std::string_view mangled) {
   std::size_t bound = mangled.size();
   for (std::size_t i = 0; i + 1 < mangled.size() && bound <= MAX_GROWTH; i++) {
+    std::string_view rest = mangled.substr(i);
+    if (rest.starts_with("Dp") || rest.starts_with("sp")) {
+      if (repeats_its_pattern(rest.substr(2))) bound *= mangled.size() / 2;
+      continue;
+    }
     if (mangled[i] != 'S' && mangled[i] != 'T') continue;
     std::size_t end = mangled.find_first_not_of("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", i + 1);
     if (end != mangled.npos && mangled[end] == '_') bound *= 2;
@@ -324,7 +341,7 @@ std::string demangle(std::string_view mangled) {
   int status = 0;
   std::unique_ptr<char, decltype(&std::free)> full(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
-  return full ? std::string(full.get()) : name;
+  return full && std::strlen(full.get()) <= MAX_FULL ? std::string(full.get()) : name;
 }
 
 std::string short_name(std::string_view full) {
