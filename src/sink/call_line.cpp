@@ -19,7 +19,7 @@ bool is_dimension(std::string_view name) {
          name == "sharedMemBytes";
 }
 
-// The place of the first or last argument that `is`; the number of arguments if there is none.
+// The place of the first or last argument for which `is` holds; the number of arguments if none.
 template <typename Predicate>
 std::size_t place_of(const Function& function, bool last, Predicate is) {
   std::size_t found = function.arguments.size();
@@ -28,8 +28,8 @@ std::size_t place_of(const Function& function, bool last, Predicate is) {
   return found;
 }
 
-// The argument that tells which memory a call is about: what a memory call returned, else what it
-// was given, the first or the last of several.
+// The argument that tells which memory a call is about: what a memory call returned, else the first
+// or last of those that it was given.
 template <typename Predicate>
 std::size_t memory_told_by(const Function& function, bool last, Predicate is) {
   auto returned = [&](const Argument& a) {
@@ -71,14 +71,14 @@ char* put_location(char* at, std::uint64_t value) {
   *at++ = '}';
   return at;
 }
-// JSON knows no infinity.
+// JSON has no infinity.
 char* put_float(char* at, std::uint64_t value) {
   auto number = std::bit_cast<float>(static_cast<std::uint32_t>(value));
   if (!std::isfinite(number)) return put(at, "null");
   return std::to_chars(at, at + json::MAX_NUMBER, number).ptr;
 }
 
-constexpr std::size_t MAX_VALUE = 64;  // of any argument but a string
+constexpr std::size_t MAX_VALUE = 64;  // the longest of any argument but a string
 
 char* put_value(char* at, Role role, std::uint64_t value) {
   switch (role) {
@@ -138,7 +138,7 @@ char* put_flags(char* at, const Call& call) {
   return at;
 }
 
-// All that is not a name of the function, the kernel's name or an argument.
+// Enough for all but the function's names, the kernel's name and the arguments.
 constexpr std::size_t FIXED_BOUND = 1024;
 
 }  // namespace
@@ -146,7 +146,7 @@ constexpr std::size_t FIXED_BOUND = 1024;
 std::uint8_t detail_filled_by(const Function& function, std::size_t index) {
   const Argument& argument = function.arguments[index];
   const SizeRule& size = function.size;
-  // The size of a product tells neither factor, and that of a sum not how many there were.
+  // A product does not tell its factors, nor a sum how many terms it had.
   if (size.kind == SizeRule::Kind::product && size.times < 0 &&
       size.argument == static_cast<int>(index))
     return DETAIL_SIZE;
@@ -177,7 +177,7 @@ struct CallLine::FunctionText {
     enum class From : std::uint8_t { word, out, text } from;
     std::uint8_t place;   // which word, or which out-pointer
     std::uint8_t word;    // of an out-pointer too
-    std::uint8_t detail;  // shown only where Details has not this field
+    std::uint8_t detail;  // shown only where Details lacks this field
   };
 
   explicit FunctionText(const Function& function);
@@ -333,7 +333,7 @@ char* CallLine::write_arguments(char* at, const Call& call, const FunctionText& 
     if (argument.from == From::out) {
       if (argument.place >= call.outs.size()) continue;
       bool was_null = argument.word < call.words.size() && !call.words[argument.word];
-      if (was_null) continue;  // and asked for nothing
+      if (was_null) continue;  // the caller asked for nothing
     }
     if (argument.from == From::text && !call.has_text) continue;
     at = put(at, any ? "," : ",\"args\":{");

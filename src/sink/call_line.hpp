@@ -1,5 +1,5 @@
-// Calls as lines of the trace (docs/trace-format.md). This runs for every call: what a function's
-// calls have in common is made once, and nothing is allocated.
+// Calls as lines of the trace (docs/trace-format.md). This runs for every call, so the text that a
+// function's calls share is made once, and nothing is allocated.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ enum DetailField : std::uint8_t {
   DETAIL_DIMS = 128,
 };
 
-// Which field of Details argument `index` fills on its own; 0: none. Where that field is there, the
-// argument is not repeated under "args".
+// The field of Details that argument `index` fills on its own; 0: none. Where that field is
+// present, the argument is not repeated under "args".
 std::uint8_t detail_filled_by(const Function& function, std::size_t index);
 
 class CallLine {
@@ -34,7 +34,7 @@ class CallLine {
   CallLine();
   ~CallLine();
 
-  // What the line of `call` takes at most.
+  // The most bytes that the line of `call` can take.
   std::size_t bound(const Call& call);
   // Writes it, newline included; returns its end.
   char* write(char* at, const Call& call);

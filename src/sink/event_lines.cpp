@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Text comes from traced programs: it may be megabytes. A line holds so much of one text, and of
-// all texts of a list; readers refuse lines that are too long.
+// Text comes from traced programs and may be megabytes long. A line holds at most this much of one
+// text, and of all texts in a list, because readers refuse lines that are too long.
 constexpr std::size_t MAX_TEXT = 4096, MAX_LIST = 64 << 10;
 constexpr const char* CUT = "…";
 
@@ -27,7 +27,7 @@ bool cut_text(std::string& text, std::size_t most) {
   return true;
 }
 
-// True if something was.
+// True if any was cut.
 bool cut_texts(Json& value) {
   bool cut = false;
   if (value.is_string()) return cut_text(value.get_ref<std::string&>(), MAX_TEXT);
@@ -48,7 +48,7 @@ bool cut_texts(Json& value) {
   return cut;
 }
 
-// Text may hold any bytes, too.
+// Text need not even be UTF-8.
 std::string line(Json object) {
   if (cut_texts(object)) object["text_cut"] = true;
   return json::without_invisible(object.dump(-1, ' ', false, Json::error_handler_t::replace)) +
@@ -126,7 +126,7 @@ std::string_view system_error(const DriverCall& call) {
   return name ? name : "";
 }
 
-// What a page fault's handler returns: bits, of which these are failures (enum vm_fault_reason).
+// A page fault's handler returns bits; these mean failure (enum vm_fault_reason).
 std::string_view fault_error(std::int64_t result) {
   constexpr std::pair<int, const char*> FAILURES[] = {
       {1, "VM_FAULT_OOM"}, {2, "VM_FAULT_SIGBUS"}, {0x40, "VM_FAULT_SIGSEGV"}};

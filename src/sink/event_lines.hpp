@@ -23,11 +23,11 @@ struct FileEnd {
   Part part;
   bool last = true;
   Totals totals;                // of this file
-  std::optional<Totals> whole;  // of all files, in the last of several
-  std::uint64_t lines = 0;      // in this file, the header and this one included
+  std::optional<Totals> whole;  // of all files; only in the last of several
+  std::uint64_t lines = 0;      // in this file, including the header and the last line
 };
 
-// A name, or where the driver's tables know none, its number.
+// The name, or the number if the driver's tables have no name for it.
 std::string name_or_number(std::string_view name, std::uint64_t number);
 
 std::string header_line(const Session& session, const Part& part);

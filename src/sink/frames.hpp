@@ -1,5 +1,5 @@
-// Lines compressed into zstd frames. A frame holds whole lines and stands for itself: a file that
-// was cut off can be read up to its last whole frame.
+// Compresses lines into zstd frames. A frame holds whole lines and stands alone, so a file that was
+// cut off can be read up to its last whole frame.
 #pragma once
 
 #include <zstd.h>
@@ -22,7 +22,7 @@ class Frames {
   struct Frame {
     std::string bytes;
     std::uint64_t lines = 0;
-    std::uint64_t size = 0;  // of the lines
+    std::uint64_t size = 0;  // of the lines, uncompressed
   };
   Frame close();  // the open frame, complete
 

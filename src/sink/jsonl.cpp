@@ -5,9 +5,9 @@
 namespace cudabpf {
 
 namespace {
-// Lines reach the file at least so often, for those who watch it grow.
+// Lines reach the file at least this often, for people who watch it grow.
 constexpr std::uint64_t HAND_OVER_NS = 100'000'000;
-// What a file's last line takes at most.
+// The most bytes that a file's last line can take.
 constexpr std::uint64_t END_SIZE = 2048;
 }  // namespace
 
@@ -57,7 +57,7 @@ void JsonlSink::lost(const LossEvent& loss) {
   if (loss.count) in_part_.losses[static_cast<std::size_t>(loss.reason)] += *loss.count;
 }
 
-// Room for a line of `size` bytes at most, at the end of the block.
+// Makes room at the end of the block for a line of at most `size` bytes.
 char* JsonlSink::room(std::size_t size) {
   if (block_.capacity - block_.size < size) {
     hand_over();
@@ -69,7 +69,7 @@ char* JsonlSink::room(std::size_t size) {
   return block_.bytes.get() + block_.size;
 }
 
-// A line stands in the room that room() made.
+// A line has been written where room() said; it ends at `end`.
 void JsonlSink::added(const char* end) {
   const char* begin = block_.bytes.get() + block_.size;
   auto size = static_cast<std::size_t>(end - begin);
@@ -97,7 +97,7 @@ void JsonlSink::hand_over() {
   handed_over_ns_ = now_ns(CLOCK_MONOTONIC);
 }
 
-// This file ends, and another begins with that line.
+// Ends this file, and begins another with the given line.
 void JsonlSink::end_part(std::string_view first_of_next) {
   std::uint64_t now = since_start();
   in_part_.duration_ns = now - part_.since;

@@ -1,4 +1,4 @@
-// The trace: one JSON object a line (docs/trace-format.md).
+// The trace: one JSON object per line (docs/trace-format.md).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace cudabpf {
 
 struct JsonlOptions {
-  OutputOptions output;           // `rotates` follows from what is here
+  OutputOptions output;           // `rotates` is set from the fields below
   std::uint64_t rotate_size = 0;  // bytes; 0: never
   std::uint64_t rotate_ns = 0;    // of time; 0: never
 };
@@ -26,14 +26,14 @@ struct TraceWritten {
   std::uint64_t lines = 0;
   std::uint64_t bytes = 0;
   std::uint64_t lost = 0;  // events that could not be written
-  bool complete = false;   // its last line is there; if not, not even that could be written
+  bool complete = false;   // its last line was written
 };
 
 class JsonlSink : public Sink {
  public:
   static constexpr std::uint64_t MIN_ROTATE_SIZE = 16 << 10;
 
-  // Opens the file: what can go wrong for a mistake of the user's goes wrong here.
+  // Opens the file, so that mistakes of the user's show up here.
   static Result<std::unique_ptr<JsonlSink>> open(JsonlOptions options);
 
   void begin(const Session& session) override;
@@ -46,7 +46,7 @@ class JsonlSink : public Sink {
   void flush() override;
   void end(const Totals& totals) override;
 
-  // Standard output was a pipe, and whoever read it has gone: all that comes is lost.
+  // Standard output was a pipe, and its reader has gone: everything from now on is lost.
   bool reader_gone() const { return output_->reader_gone(); }
   std::uint64_t lost_lines() const { return output_->lost(); }  // so far
   TraceWritten written() const;                                 // after end()
@@ -64,12 +64,12 @@ class JsonlSink : public Sink {
   const JsonlOptions options_;
   std::unique_ptr<Output> output_;
   CallLine call_line_;
-  Session session_;  // with the libraries that came later: a new file's header lists them
+  Session session_;  // with libraries that were found later: a new file's header lists them
   Output::Block block_;
   std::uint64_t handed_over_ns_ = 0;
   Part part_;
   Totals in_part_;
-  std::uint64_t lines_in_part_ = 0, bytes_in_part_ = 0;  // the header's counted in bytes alone
+  std::uint64_t lines_in_part_ = 0, bytes_in_part_ = 0;  // the header counts only in bytes
 };
 
 }  // namespace cudabpf

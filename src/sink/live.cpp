@@ -20,7 +20,7 @@ std::string dimensions(const Dim3& of) {
   return fmt::to_string(of.x);
 }
 
-// How an operation ended, and how long that took.
+// How an operation ended, and how long it took.
 std::string ending(bool has_return, bool unfinished, std::uint64_t duration) {
   if (has_return) return "  " + human_time(duration);
   return unfinished ? "  unfinished" : "";
@@ -90,7 +90,7 @@ void LiveSink::gpu_error(const GpuError& error) {
 
 void LiveSink::process(const Process& process) {
   using Op = Process::Op;
-  constexpr std::size_t MOST_NAMES = 1 << 16;  // of processes whose exits were lost
+  constexpr std::size_t MOST_NAMES = 1 << 16;  // reached only if many exits were lost
   if (names_.size() >= MOST_NAMES) names_.clear();
   names_[process.pid] = process.comm;
   std::string program = (process.cmdline.empty() ? process.comm : process.cmdline).substr(0, 80);

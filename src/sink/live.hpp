@@ -1,4 +1,4 @@
-// What happens, a line each, for a person to watch.
+// Shows what happens, one line per event, for a person to watch.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace cudabpf {
 
 class LiveSink : public Sink {
  public:
-  // False: there is no room for it now. What is `last` comes in any case.
+  // False: there is no room for it now. The `last` text is always taken.
   using Write = std::function<bool(std::string_view text, bool last)>;
   explicit LiveSink(Write write) : write_(std::move(write)) {}
 
@@ -35,8 +35,8 @@ class LiveSink : public Sink {
 
   Write write_;
   std::string pending_;
-  // The trace is not to wait for a terminal, nor a person to be shown more than can be read: what
-  // is left out is counted, before and after the lines that are pending.
+  // The trace must not wait for a terminal, nor may more be shown than a person can read. Lines
+  // left out before and after the pending ones are counted.
   std::size_t lines_ = 0;
   std::size_t left_out_before_ = 0, left_out_ = 0;
   std::unordered_map<std::uint32_t, std::string> names_;

@@ -52,7 +52,7 @@ std::vector<unsigned> rotated_numbers(const std::string& path) {
   for (const auto& entry :
        std::filesystem::directory_iterator(folder.empty() ? "." : folder, ignored)) {
     std::string name = entry.path().filename();
-    // What is not the number stands as it would with any: look at every run of digits after a dot.
+    // The number may follow any dot: try each, and see whether it yields this very name.
     for (std::size_t dot = name.find('.'); dot != std::string::npos;
          dot = name.find('.', dot + 1)) {
       unsigned number = 0;
@@ -65,7 +65,7 @@ std::vector<unsigned> rotated_numbers(const std::string& path) {
 
 Output::Output(OutputOptions options, bool compresses)
     : options_(std::move(options)), compresses_(compresses) {
-  constexpr double USUAL = 0.1;  // until it is known
+  constexpr double USUAL = 0.1;  // until the real ratio is known
   if (compresses_) compression_ = USUAL;
 }
 
@@ -95,7 +95,7 @@ Result<> Output::open_file() {
     path_ = std::string("-");  // g++ 12 takes the plain assignment for an overlapping copy
     file_ = TraceFile::stream(Fd(fd), options_.hurry_fd);
   } else {
-    // What a user names is replaced; what cudabpf names or numbers never is.
+    // A file that the user named is replaced; one that cudabpf names or numbers never is.
     bool may_replace = !options_.rotates && !options_.own_choice;
     while (!file_) {
       path_ = file_path();
@@ -220,7 +220,7 @@ void Output::close_frame() {
   deliver(frame.bytes, frame.lines, false);
 }
 
-// Writes lines, or as many of them as can be, and counts the rest as lost.
+// Writes the lines, or as many as it can, and counts the rest as lost.
 void Output::deliver(std::string_view bytes, std::uint64_t lines, bool divisible) {
   if (!ready(false)) return lose(lines);
   if (!divisible) {
@@ -236,7 +236,7 @@ void Output::deliver(std::string_view bytes, std::uint64_t lines, bool divisible
   lose(left);
 }
 
-// True if lines can be written: the file is there, has its header, and knows of what is missing.
+// True if lines can be written: the file exists, has its header, and says what is missing.
 bool Output::ready(bool at_once) {
   if (closed_) return false;
   if (file_ && header_.empty() && !gap_.count) return true;
@@ -282,7 +282,7 @@ void Output::lose(std::uint64_t lines) {
   lost_in_file_ += lines;
 }
 
-// Writing failed, errno tells why.
+// Writing failed; errno says why.
 void Output::failed() {
   int why = errno;
   retry_at_ns_ = now() + options_.retry_ns;

@@ -1,6 +1,6 @@
-// Where a trace's lines go: a file, a row of files (rotation), a compressed file, or stdout. A
-// thread of its own writes, so that a slow disk does not hold up reading the ring; when it is far
-// behind, take() waits, the ring fills, and the loss is counted there: in one place.
+// Where a trace's lines go: a file, a series of files (rotation), a compressed file, or stdout. A
+// separate thread writes, so that a slow disk does not hold up reading the ring; when the writer is
+// far behind, take() waits, the ring fills, and the loss is counted there, in one place.
 #pragma once
 
 #include <atomic>
@@ -22,27 +22,27 @@
 namespace cudabpf {
 
 struct OutputOptions {
-  std::string path;  // "-": stdout; ".zst" at its end: compressed
-  // The path is cudabpf's own: its folder is made, and a file that is there gets a neighbour.
+  std::string path;  // "-": stdout; ends in ".zst": compressed
+  // cudabpf chose the path: it creates the folder, and puts the trace beside a file that exists.
   bool own_choice = false;
   bool rotates = false;
-  unsigned keep = 0;  // how many of the rotated files stay, those of earlier traces too; 0: all
+  unsigned keep = 0;  // how many rotated files to keep, counting those of earlier traces; 0: all
   std::uint64_t retry_ns = 1'000'000'000;  // after writing failed
-  int stream = -1;                         // write to this instead of `path`; stays the caller's
-  int hurry_fd = -1;  // readable: who reads the stream is not waited for much longer
+  int stream = -1;                         // write to this instead of `path`; the caller owns it
+  int hurry_fd = -1;  // once readable, the stream's reader is not waited for much longer
 };
 
 class Output {
  public:
-  // Whole lines on their way.
+  // Whole lines on their way to the file.
   struct Block {
     std::unique_ptr<char[]> bytes;
     std::size_t capacity = 0;
     std::size_t size = 0;
     std::uint64_t lines = 0;
     struct FileEndsHere {
-      FileEnd end;              // without what the writer knows better: lines, losses of output
-      std::string next_header;  // of the file after it; empty: the trace ends
+      FileEnd end;              // without what only the writer knows: lines, output losses
+      std::string next_header;  // of the next file; empty: the trace ends
       Part next;
     };
     std::unique_ptr<FileEndsHere> file_end;
@@ -53,12 +53,12 @@ class Output {
 
   // Begins writing. `trace_start_ns` is ts 0 on CLOCK_MONOTONIC.
   void start(std::string header, const Part& part, std::uint64_t trace_start_ns);
-  Block take();  // an empty one; waits while too many are on their way
+  Block take();  // an empty block; waits while too many are on their way
   void put(Block block);
-  void stop();  // when all that was put is written or lost
+  void stop();  // returns when all that was put is written or lost
 
   bool compresses() const { return compresses_; }
-  // How large lines are in the file, to what they were; 1 if they stay as they are.
+  // Size in the file divided by the size of the lines; 1 if they are not compressed.
   double compression() const { return compression_; }
 
   std::uint64_t lost() const { return lost_; }  // lines, so far
@@ -75,7 +75,7 @@ class Output {
  private:
   Output(OutputOptions options, bool compresses);
 
-  // What was not written since something last was.
+  // What could not be written since the last write that succeeded.
   struct Gap {
     std::uint64_t count = 0;
     std::uint64_t since_ns = 0;
@@ -109,13 +109,13 @@ class Output {
   bool stopping_ = false;
   std::thread writer_;
 
-  // The writer's own.
+  // Used by the writer thread.
   std::optional<TraceFile> file_;
   Frames frames_;
   std::string path_;
-  unsigned taken_ = 0;  // so many names that the trace's files would have had are others'
+  unsigned taken_ = 0;  // how many names that the trace's files would have had were taken
   Part part_;
-  std::string header_;  // of this file; empty: written
+  std::string header_;  // of this file; empty once written
   Gap gap_;
   std::uint64_t retry_at_ns_ = 0;  // 0: nothing is wrong
   bool warned_ = false;
@@ -131,7 +131,7 @@ class Output {
 
 // "t.jsonl.zst", 2 -> "t.0002.jsonl.zst"
 std::string rotated_path(const std::string& path, unsigned number);
-// The numbers of those that are there.
+// The numbers of the rotated files that exist.
 std::vector<unsigned> rotated_numbers(const std::string& path);
 
 }  // namespace cudabpf

@@ -14,14 +14,14 @@ namespace {
 constexpr std::size_t MAX_DRIVER = 10;
 constexpr std::size_t MAX_FUNCTIONS = 12, MAX_KERNELS = 8, MAX_TRANSFERS = 6, MAX_ERRORS = 8;
 
-// A word of a shell command line.
+// `path` as one word of a shell command line.
 std::string shell_word(const std::string& path) {
   auto is_plain = [](unsigned char c) {
     return std::isalnum(c) ||
            std::string_view("/._-+,:@%").find(static_cast<char>(c)) != std::string_view::npos;
   };
   if (!path.empty() && std::all_of(path.begin(), path.end(), is_plain)) return path;
-  if (printable(path) != path) {  // what bash and zsh take for bytes that are not shown
+  if (printable(path) != path) {  // how bash and zsh write unprintable bytes
     std::string word = "$'";
     for (unsigned char c : path)
       word += is_plain(c) ? std::string(1, static_cast<char>(c)) : fmt::format("\\x{:02x}", c);
@@ -34,7 +34,7 @@ std::string shell_word(const std::string& path) {
 
 void add_calls(Page& page, const std::vector<Stats::Calls>& all) {
   page.heading("calls", {"count", "total", "mean", "p99", "errors"});
-  // One that is left out takes as much room as the line that says so.
+  // Leaving out a single function saves nothing: the line that says so takes as much room.
   std::size_t shown = all.size() <= MAX_FUNCTIONS + 1 ? all.size() : MAX_FUNCTIONS;
   Stats::Calls rest;
   for (std::size_t i = 0; i < all.size(); i++) {
@@ -148,7 +148,7 @@ void add_losses(Page& page, const Totals& totals, std::uint64_t unwritten) {
   }
 }
 
-// One that finds something.
+// A jq query that finds something.
 std::string suggested_query(const Stats& stats) {
   if (!stats.errors.empty()) return "select(.error) | {ts, name, error}";
   std::uint64_t longest = 0;

@@ -18,12 +18,12 @@ Effect effect_of(const Function& function) {
   return function.type == Type::transfer ? Effect::transfer : Effect::none;
 }
 
-// How many a summary tells apart. All others are summed up as one: programs give names, results and
-// functions as they like.
+// How many a summary tells apart. The rest are added up as one, since programs choose names,
+// results and functions freely.
 constexpr std::size_t MOST_KERNELS = 4096, MOST_OTHERS = 1024;
 constexpr const char* OTHERS = "(others)";
 
-// The place of `key`, or that of all others where there are too many.
+// The entry for `key`, or the one for all others once there are too many.
 template <typename Map>
 auto& place_of(Map& map, typename Map::key_type key, std::size_t most,
                const typename Map::key_type& others) {

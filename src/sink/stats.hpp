@@ -1,4 +1,4 @@
-// Figures of a trace while it is taken: for the summary at its end.
+// Figures collected while a trace is taken, for the summary at its end.
 #pragma once
 
 #include <array>
@@ -18,11 +18,11 @@
 namespace cudabpf {
 
 struct Stats {
-  struct Calls {  // of the functions of one API name
+  struct Calls {  // to the functions that share an API name
     std::string name;
     std::uint64_t count = 0;
     std::uint64_t errors = 0;
-    Durations durations;  // of those that were seen to return
+    Durations durations;  // of calls that were seen to return
   };
   struct Transfers {
     std::string op;
@@ -40,7 +40,7 @@ struct Stats {
     std::uint64_t count = 0;
   };
 
-  struct Driver {  // what was asked of the driver: a group of ioctls, another operation
+  struct Driver {  // requests to the driver: a group of ioctls, or another operation
     std::string name;
     std::uint64_t count = 0;
     std::uint64_t failed = 0;
@@ -48,7 +48,7 @@ struct Stats {
   };
   struct Caller {  // a CUDA function that made ioctls
     std::string name;
-    std::uint64_t calls = 0;  // of it that made any
+    std::uint64_t calls = 0;  // its calls that made any
     std::uint64_t ioctls = 0;
     std::uint64_t time = 0;
   };

@@ -1,4 +1,4 @@
-// One line on the terminal that says how the trace goes, redrawn in place, gone at its end.
+// One line on the terminal that says how the trace is going; redrawn in place, erased at the end.
 #pragma once
 
 #include <cstdint>

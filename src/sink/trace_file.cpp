@@ -19,8 +19,8 @@ namespace cudabpf {
 
 namespace {
 
-// "/dev/fd/63" -> 63. Opening the path would ask for rights to what it stands for, which a user
-// need not have (a pipe of somebody else's), and would open a file a second time, at its begin.
+// "/dev/fd/63" -> 63. Opening the path would need rights to its target, which a user may lack
+// (somebody else's pipe), and would open a file a second time, at its beginning.
 std::optional<int> descriptor_named(std::string_view path) {
   if (path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
@@ -34,11 +34,11 @@ std::optional<int> descriptor_named(std::string_view path) {
   return std::nullopt;
 }
 
-// After a signal: so long without a byte taken, and so long in all.
+// How long to wait after a signal: while no byte is taken, and in all.
 constexpr std::uint64_t SILENCE_NS = 2'000'000'000, HURRY_NS = 30'000'000'000;
 
-// The same pipe or terminal, never to block. Making `fd` itself so would make it so for everybody
-// who shares it: the shell, the command. Nothing where that cannot be had.
+// The same pipe or terminal, opened non-blocking. Setting that on `fd` itself would affect
+// everybody who shares it: the shell, the command. Nothing if that is not possible.
 Fd never_blocking(int fd) {
   struct stat of {};
   if (::fstat(fd, &of) != 0 || !(S_ISFIFO(of.st_mode) || ::isatty(fd))) return Fd();
@@ -55,7 +55,7 @@ Result<TraceFile> TraceFile::create(const std::string& path, bool may_replace, i
     return errno_error("cannot write to " + path, "sudo closes what its caller has open above 2",
                        exit_code::OUTPUT_FAILED);
   }
-  // A new inode each time: writing into an old one would follow a hard link that somebody planted.
+  // A new inode each time: writing into an old one could follow a hard link that somebody planted.
   constexpr int FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   Fd fd(::open(path.c_str(), FLAGS, 0644));
   if (!fd && errno == EEXIST) {
@@ -76,14 +76,13 @@ TraceFile TraceFile::stream(Fd fd, int hurry_fd) {
   Fd own = never_blocking(fd.get());
   bool blocks = !own;
   TraceFile file(own ? std::move(own) : std::move(fd), false);
-  // Where poll() finds room in a socket or a pipe, there is room for as much.
+  // Where poll() finds room in a socket or a pipe, there is room for this much.
   file.at_once_ = blocks ? PIPE_BUF : SSIZE_MAX;
   file.hurry_fd_ = hurry_fd;
   return file;
 }
 
-// Until the stream takes something or says that it never will. False: it is not waited for any
-// more.
+// Waits until the stream can take something or has failed for good. False: stop waiting for it.
 bool TraceFile::wait_for_reader() {
   for (;;) {
     std::uint64_t now = now_ns(CLOCK_MONOTONIC);
@@ -102,7 +101,7 @@ bool TraceFile::wait_for_reader() {
   }
 }
 
-// As much of `bytes` as can be written; errno tells why it is not all.
+// Writes as much of `bytes` as it can; if that is not all, errno says why.
 std::size_t TraceFile::write_some(std::string_view bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
@@ -115,7 +114,7 @@ std::size_t TraceFile::write_some(std::string_view bytes) {
       done += static_cast<std::size_t>(written);
       if (!can_cut_) took_ns_ = now_ns(CLOCK_MONOTONIC);
     } else if (written < 0 && errno == EAGAIN) {
-      ::poll(nullptr, 0, 1);  // somebody else who writes to it was quicker
+      ::poll(nullptr, 0, 1);  // another writer was quicker
     } else if (written == 0 || errno != EINTR) {
       if (written == 0) errno = EIO;
       break;
@@ -124,8 +123,8 @@ std::size_t TraceFile::write_some(std::string_view bytes) {
   return done;
 }
 
-// The file ends after `size` more bytes. Where even cutting fails, the next write goes over the
-// rest.
+// Makes the file end after `size` more bytes. If even truncating fails, the next write overwrites
+// the rest.
 std::size_t TraceFile::keep(std::size_t size) {
   int why = errno;
   size_ += size;

@@ -1,4 +1,4 @@
-// The file that a trace goes to, or stdout. Lines in it are whole, whatever fails.
+// The file that a trace is written to, or stdout. Its lines are whole, whatever fails.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,21 @@ namespace cudabpf {
 
 class TraceFile {
  public:
-  // Makes the file. One that is there is replaced, if it may be and is a regular file; nothing else
-  // is touched: the writer may be root, and the folder anybody's. /dev/stdout and /dev/fd/N are
-  // what this process has open there, as for stream().
+  // Creates the file. An existing one is replaced if `may_replace` and it is a regular file;
+  // nothing else is touched, since the writer may be root and the folder anybody's. /dev/stdout and
+  // /dev/fd/N mean what this process has open there, as with stream().
   static Result<TraceFile> create(const std::string& path, bool may_replace, int hurry_fd = -1);
-  // Writes to something that is open already and cannot be cut: a pipe, a terminal. It is waited
-  // for until it takes what is written, but once `hurry_fd` is readable not for long any more.
+  // Writes to something open that cannot be truncated: a pipe, a terminal. Waits until it takes
+  // what is written, but not for much longer once `hurry_fd` is readable.
   static TraceFile stream(Fd fd, int hurry_fd = -1);
 
-  // Appends whole lines. Returns how many bytes, again of whole lines, are written for good: fewer
-  // than `bytes` has if writing failed, and then errno tells why.
+  // Appends whole lines. Returns how many bytes, again of whole lines, are written for good. If
+  // those are fewer than `bytes` has, writing failed, and errno says why.
   std::size_t append_lines(std::string_view bytes);
   // Appends all of `bytes` or nothing.
   bool append_whole(std::string_view bytes);
-  // Writes what append_lines() on a stream left of a line. False: that line is cut for good.
+  // Writes the rest of a line that append_lines() left half written on a stream. False: that line
+  // stays cut.
   bool finish();
 
   std::uint64_t size() const { return size_; }
@@ -41,14 +42,15 @@ class TraceFile {
   Fd fd_;
   bool can_cut_;
   std::uint64_t size_ = 0;   // of whole lines
-  std::string rest_;         // of a line that a stream took half of
-  std::size_t at_once_ = 0;  // bytes that a stream takes without blocking, when it takes any
+  std::string rest_;         // of a line that a stream took only part of
+  std::size_t at_once_ = 0;  // bytes that a stream takes without blocking, if it takes any
   int hurry_fd_ = -1;
   std::uint64_t took_ns_ = 0, hurried_ns_ = 0;  // when it last took something; when the hurry began
   bool gave_up_ = false;
 };
 
-// Makes the folder of `path` if it is missing. Root follows no link there that somebody else made.
+// Creates the folder of `path` if it is missing. Root follows no link there that somebody else
+// made.
 Result<> make_parent_folder(const std::string& path);
 
 }  // namespace cudabpf
