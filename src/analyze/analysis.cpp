@@ -16,7 +16,7 @@ Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses)
 
 namespace {
 
-// What cannot be told where calls of a kind are left out.
+// What cannot be known if calls of a kind are left out.
 struct LeftOut {
   std::string_view kind, consequence;
 };
@@ -77,7 +77,7 @@ void add_facts(Page& page, const TraceFacts& facts) {
   for (const auto& [reason, loss] : facts.losses) {
     std::string count = loss.count ? with_commas(loss.count) : "";
     if (loss.uncounted) count += count.empty() ? "an unknown number of" : " and more";
-    constexpr std::size_t REASON = 24;  // those that are known are shorter
+    constexpr std::size_t REASON = 24;  // known reasons are shorter
     page.line(fmt::format("  {} {}{}", count, shortened(reason, REASON),
                           loss.degraded ? " (events are there, but poorer)" : ""));
     if (const LossInfo* known = find_loss(reason)) page.paragraph(known->advice, 4);

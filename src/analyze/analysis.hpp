@@ -1,5 +1,5 @@
-// What looks at every line of a trace, once, and has an answer afterwards. Lines stand in the order
-// in which calls ended; memory must not grow with their number.
+// An analysis sees every line of a trace once, and has an answer afterwards. Lines come in the
+// order in which calls ended; memory must not grow with their number.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,26 +22,26 @@ class Analysis {
   virtual void finish(const TraceFacts&) {}
 };
 
-// Shows every line to each of them.
+// Shows every line to each analysis.
 Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses);
 
-// What every answer says of the trace that it comes from: whether something is missing in it.
+// What every answer says about its trace: whether anything is missing from it.
 Json facts_json(const TraceFacts& facts);
 void add_facts(Page& page, const TraceFacts& facts);
 
-// ns, at ts 0; what the header does not tell is 0.
+// In ns, at ts 0; 0 where the header does not say.
 struct TraceClocks {
   std::uint64_t realtime = 0, monotonic = 0, boottime = 0;
 };
 TraceClocks clocks_in(std::string_view header);
 
-// "0x7f2a40000000", as traces have addresses.
+// "0x7f2a40000000", as traces write addresses.
 std::string hexadecimal(std::uint64_t number);
-// Microseconds, as traces have durations.
+// Microseconds, as traces write durations.
 double microseconds(std::uint64_t ns);
-// "10.652314 s": since the trace began, as exact as --from takes it.
+// "10.652314 s" since the trace began, as precise as --from takes it.
 std::string seconds(std::uint64_t ns);
-double share(std::uint64_t part, std::uint64_t whole);  // in percent; of nothing 0
+double share(std::uint64_t part, std::uint64_t whole);  // in percent; 0 if `whole` is 0
 std::string percent(std::uint64_t part, std::uint64_t whole);
 
 }  // namespace cudabpf::analyze

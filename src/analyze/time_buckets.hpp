@@ -1,5 +1,5 @@
-// A row of buckets over the time of a trace whose length is not known yet: when it gets too long,
-// neighbours are merged, and each bucket stands for twice the time.
+// A series of buckets over a trace whose length is not known yet: when there are too many,
+// neighbours are merged, and each bucket covers twice the time.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 
 namespace cudabpf::analyze {
 
-// A Bucket has merge(const Bucket& next), of the one that comes after it.
+// A Bucket has merge(const Bucket& next), which adds the bucket that follows it.
 template <typename Bucket>
 class TimeBuckets {
  public:
-  // Between half of this many and all of them are used.
+  // At most this many are used; once the first merge is done, at least half.
   static constexpr std::size_t MOST = 2048;
 
   Bucket& at(std::uint64_t ns) {
@@ -23,7 +23,7 @@ class TimeBuckets {
     return buckets_[index];
   }
 
-  // Shows each bucket that [begin, end) lies in how much of that it has.
+  // Calls `add` with each bucket that [begin, end) lies in, and how much of it lies there.
   template <typename Add>
   void spread(std::uint64_t begin, std::uint64_t end, Add&& add) {
     if (begin >= end) return;
@@ -37,7 +37,7 @@ class TimeBuckets {
 
   std::size_t size() const { return buckets_.size(); }
   const Bucket& operator[](std::size_t index) const { return buckets_[index]; }
-  std::uint64_t width() const { return std::uint64_t{1} << shift_; }  // ns that each stands for
+  std::uint64_t width() const { return std::uint64_t{1} << shift_; }  // ns per bucket
   std::uint64_t begin_of(std::size_t index) const { return std::uint64_t{index} << shift_; }
 
  private:

@@ -15,7 +15,7 @@ namespace cudabpf::analyze {
 namespace {
 
 constexpr std::size_t MALFORMED_TOLD = 5;
-// There are a dozen; those that come after so many are one.
+// There are a dozen; any beyond this many are counted as one.
 constexpr std::size_t MAX_REASONS = 100;
 constexpr const char* OTHER_REASONS = "(other reasons)";
 
@@ -24,7 +24,7 @@ std::uint64_t number_in(const nlohmann::json& object, const char* key) {
   return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
 }
 
-// The texts of a list that somebody else may have written; at most as many as there can be.
+// The texts in a list that somebody else may have written, limited in number and length.
 std::vector<std::string> texts_in(const nlohmann::json& object, const char* key) {
   constexpr std::size_t MOST = 16, LONGEST = 64;
   std::vector<std::string> texts;
@@ -78,7 +78,7 @@ Result<> TraceReader::take_header(std::string_view text) {
   std::string path = input_name(facts_.paths[file_ - 1]);
   nlohmann::json header;
   if (!nests_too_deep(text)) header = nlohmann::json::parse(text, nullptr, false);
-  // As analyses will see it: they begin with a header, or the file is refused.
+  // Parsed as analyses will see it: a file that does not begin with a header is refused.
   Line line;
   bool is_header = parser_.parse(text, line) && line.kind == LineKind::header;
   if (!is_header || !header.is_object() ||
@@ -143,7 +143,7 @@ Result<bool> TraceReader::next(Line& line) {
     if (!size) continue;
     line.number = number_;
     bool good = parser_.parse({begin, size}, line);
-    if (!newline && !good) {  // it was being written
+    if (!newline && !good) {  // it was still being written
       half_line_ = true;
       continue;
     }
@@ -211,7 +211,7 @@ TraceFacts::Loss* TraceReader::loss_of(std::string_view reason) {
   return &loss;
 }
 
-// The lines of a file tell of losses, and its end sums that up: more, where one of the lines is
+// A file's lines report losses, and its end sums them up: the sum is larger if one of the lines is
 // missing.
 void TraceReader::note_losses(const nlohmann::json& end) {
   auto losses = end.find("losses");

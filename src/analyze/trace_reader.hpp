@@ -1,4 +1,4 @@
-// A trace, line by line: from one file, or from the files of a rotated one in their order.
+// A trace, line by line: from one file, or from the files of a rotated trace in order.
 #pragma once
 
 #include <algorithm>
@@ -16,36 +16,36 @@
 
 namespace cudabpf::analyze {
 
-// What is to be known of a trace beside its events, once all is read.
+// What is known about a trace besides its events, once all of it has been read.
 struct TraceFacts {
   struct Loss {
     bool degraded = false;
     std::uint64_t count = 0;
-    bool uncounted = false;  // and some of which it is not known how many
+    bool uncounted = false;  // and an unknown number more
   };
 
   std::vector<std::string> paths;
-  std::string header;                        // the line, of the first file
-  std::string end;                           // the line, of the last; empty: it was cut off
-  std::vector<std::string> left_out;         // kinds of calls that it does not have all of
-  std::uint64_t told_duration = 0;           // ns, by the end
-  std::uint64_t lines = 0;                   // whole ones, also those that could not be read
-  std::uint64_t bytes = 0;                   // of them
-  std::uint64_t malformed = 0;               // lines that are no JSON objects of the trace's form
+  std::string header;                 // the line, of the first file
+  std::string end;                    // the line, of the last; empty: it was cut off
+  std::vector<std::string> left_out;  // kinds of calls of which some are missing
+  std::uint64_t told_duration = 0;    // ns, according to `end`
+  std::uint64_t lines = 0;            // whole ones, including unreadable ones
+  std::uint64_t bytes = 0;            // of them
+  std::uint64_t malformed = 0;        // lines that are not JSON objects in the trace's format
   std::vector<std::string> first_malformed;  // where they are: "trace.jsonl:17"
   std::uint64_t calls = 0;
   std::uint64_t operations = 0;        // on the driver
   std::uint64_t unknown = 0;           // lines of types that this version does not know
-  std::vector<std::string> cut_off;    // files that end without an end, and in what way
+  std::vector<std::string> cut_off;    // files without an `end` line, and how they stop
   std::vector<std::string> missing;    // files of a rotated trace that were not given
   std::map<std::string, Loss> losses;  // by reason
-  std::uint64_t put_away = 0;          // processes that may have been taken for gone wrongly
+  std::uint64_t put_away = 0;          // processes that may wrongly have been taken for gone
   std::uint64_t last_ts = 0;
 
   bool leaves_out(std::string_view kind) const {
     return std::find(left_out.begin(), left_out.end(), kind) != left_out.end();
   }
-  // ns: as the end says, or as far as was seen.
+  // ns: as `end` says, or up to the last event seen.
   std::uint64_t duration() const { return std::max(told_duration, last_ts); }
 };
 
@@ -56,7 +56,7 @@ class TraceReader {
   static Result<std::unique_ptr<TraceReader>> open(std::vector<std::string> paths,
                                                    Progress progress = {});
 
-  // False: there are no more. What could not be read is counted, and passed over.
+  // False: there are no more. Lines that cannot be read are counted and skipped.
   Result<bool> next(Line& line);
 
   Names& names() { return parser_.names(); }
@@ -83,11 +83,11 @@ class TraceReader {
   TraceSource::Block block_;
   std::size_t at_ = 0;
   std::uint64_t number_ = 0;
-  bool ended_ = false;                                   // this file has its end
-  bool half_line_ = false;                               // and ends within a line
+  bool ended_ = false;                                   // this file's `end` line was read
+  bool half_line_ = false;                               // this file ends within a line
   std::string clocks_;                                   // of the first file
   std::uint64_t part_ = 0;                               // of the file read last; 0: not rotated
-  std::map<std::string, TraceFacts::Loss> losses_here_;  // of this file, as its lines tell
+  std::map<std::string, TraceFacts::Loss> losses_here_;  // of this file, according to its lines
 };
 
 }  // namespace cudabpf::analyze

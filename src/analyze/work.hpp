@@ -1,4 +1,4 @@
-// What a call is to the GPU: the few kinds that analyses of a program's course tell apart.
+// What a call means to the GPU: the few kinds that analyses of a program's course tell apart.
 #pragma once
 
 #include <cstdint>
@@ -9,34 +9,33 @@ namespace cudabpf::analyze {
 
 enum class Work : std::uint8_t {
   other,      // queries, events, streams
-  recorded,   // what a thread adds to a graph, for later, while it captures a stream
+  recorded,   // work that is added to a graph for later, while its stream is captured
   setup,      // init, devices, contexts
-  module,     // code is loaded, compiled, looked up
+  module,     // code is loaded, compiled or looked up
   memory,     // allocated, freed, mapped
   launch,     // of a kernel or a graph
   set,        // memory is filled by the GPU
   to_device,  // copies
   to_host,
-  copy,  // elsewhere, or where is not known
+  copy,  // in another direction, or an unknown one
   wait,  // for the GPU
 };
 
 // The work of a line that is a call.
 Work work_of(const Line& call);
 
-// It returns when what was asked of the GPU before is done, in a stream or in all.
+// Whether it returns only once earlier work is done, in one stream or in all.
 inline bool waits(Work work, const Line& line) {
   return work == Work::wait || (work == Work::to_host && !line.async);
 }
 
-// A call that stands inside of another is a part of it: work and time are counted once, as those of
-// the outermost.
+// A call made inside another is part of it: work and time are counted once, for the outermost.
 inline bool is_counted(const Line& call) { return !call.has(Field::parent); }
 
 // Which way a copy went: its `op`, or from which GPU to which.
 Name direction_of(const Line& copy, Names& names);
 
-// The GPU has something to do after it.
+// Whether it gives the GPU something to do.
 inline bool gives_work(Work work) { return work >= Work::launch && work <= Work::copy; }
 
 }  // namespace cudabpf::analyze

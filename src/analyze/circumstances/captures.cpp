@@ -46,8 +46,8 @@ void Captures::begin(const Line& call) {
   if (!call.failed() && streams_.size() < MOST) streams_[stream_of(call)] = ++captures_;
 }
 
-// Over when it was to be ended, also where that says that it had failed; and with it for the
-// streams that had joined it.
+// Ending a capture ends it even if the call says that the capture had failed, and ends it for every
+// stream that had joined it.
 void Captures::end(const Line& call) {
   auto at = streams_.find(stream_of(call));
   if (at == streams_.end()) return;

@@ -10,8 +10,8 @@ void Circumstances::fill_in(Line& line) {
   captures_.follow(line);
 }
 
-// A program may be compiled so that its default stream is the thread's own: it then calls functions
-// of these names.
+// A program may be compiled to use a default stream per thread: it then calls functions with these
+// names.
 bool Circumstances::is_for_threads(Name symbol) {
   if (symbol.id >= symbols_.size()) symbols_.resize(names_.size());
   Symbol& known = symbols_[symbol.id];

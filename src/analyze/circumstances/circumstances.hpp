@@ -1,6 +1,6 @@
-// What holds when a line's call is made and the line does not tell, for it follows from those
-// before it: whose it is, which context is current on its thread, whether its stream is being
-// captured. Every line goes through here before analyses see it.
+// What a line does not say because it follows from earlier lines: which process it belongs to,
+// which context is current on its thread, whether its stream is being captured. Every line goes
+// through here before analyses see it.
 #pragma once
 
 #include <vector>

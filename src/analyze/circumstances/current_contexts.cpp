@@ -9,7 +9,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// So deep no program nests contexts; one that only pushes must not take all memory.
+// No program nests contexts this deep; one that only pushes must not take all memory.
 constexpr std::size_t MAX_DEPTH = 64;
 
 }  // namespace
@@ -75,7 +75,7 @@ std::uint64_t CurrentContexts::change(const Line& call) {
   return primary.context;
 }
 
-// 0: it is not known.
+// 0: not known.
 std::uint64_t CurrentContexts::current(const Line& call) {
   std::uint64_t number = call.process->number;
   if (number == last_process_ && call.tid == last_tid_) return last_current_;
@@ -91,7 +91,7 @@ std::uint64_t CurrentContexts::current(const Line& call) {
   return last_current_;
 }
 
-// Threads end unseen: where there are too many, all begin anew as unknown.
+// Threads end unseen: once there are too many, all stacks are forgotten.
 CurrentContexts::Stack& CurrentContexts::stack(OfProcess& process, std::uint32_t tid) {
   auto at = process.stacks.find(tid);
   if (at != process.stacks.end()) return at->second;
@@ -105,7 +105,7 @@ CurrentContexts::Stack& CurrentContexts::stack(OfProcess& process, std::uint32_t
 
 void CurrentContexts::push(OfProcess& process, std::uint32_t tid, std::uint64_t context) {
   if (!context) return;
-  destroyed_ -= process.destroyed.erase(context);  // it is another by now
+  destroyed_ -= process.destroyed.erase(context);  // a new context by that handle
   Stack& stack = this->stack(process, tid);
   if (stack.size() == MAX_DEPTH) stack.erase(stack.begin());
   stack.push_back(context);

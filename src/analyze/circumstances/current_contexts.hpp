@@ -1,4 +1,4 @@
-// Which context is current on each thread, as far as the calls of a trace tell.
+// Which context is current on each thread, as far as a trace's calls tell.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class CurrentContexts {
  public:
   explicit CurrentContexts(Names& names);
 
-  // Says of a call which context is current on its thread, and which one it destroys.
+  // Fills in which context is current on the call's thread, and which one the call destroys.
   void follow(Line& line);
 
  private:
@@ -23,7 +23,7 @@ class CurrentContexts {
   static constexpr std::size_t MOST_PRIMARIES = 1 << 15;
   using Stack = std::vector<std::uint64_t>;
 
-  // A context that several users share; it goes away with the last of them.
+  // A context that several users share; it is destroyed when the last one releases it.
   struct Primary {
     std::uint64_t context = 0;
     std::uint64_t users = 0;
@@ -31,7 +31,7 @@ class CurrentContexts {
   struct OfProcess {
     std::unordered_map<std::uint32_t, Stack> stacks;      // by thread
     std::unordered_map<std::int64_t, Primary> primaries;  // by device
-    // That threads may still have on their stacks: every call that needs one fails.
+    // Contexts that threads may still have on their stacks: every call that needs one fails.
     std::unordered_set<std::uint64_t> destroyed;
   };
   struct Words {
@@ -46,7 +46,7 @@ class CurrentContexts {
   void forget(std::uint64_t process);
 
   Words words_;
-  std::unordered_map<std::uint64_t, OfProcess> processes_;  // by their numbers
+  std::unordered_map<std::uint64_t, OfProcess> processes_;  // by number
   std::size_t stacks_ = 0, destroyed_ = 0, primaries_ = 0;  // of all processes
   std::uint64_t last_process_ = 0;
   std::uint32_t last_tid_ = 0;

@@ -26,7 +26,7 @@ void Processes::follow(Line& line) {
     all_seen_begin_ = text_in(header, "mode") == "run";
   }
   if (!of_process && line.kind != LineKind::call && line.kind != LineKind::driver) return;
-  // One that begins has taken the pid of another, whose exit was not seen.
+  // A process that begins may have the pid of another, whose exit was not seen.
   if (of_process && (line.op == start_ || line.op == fork_)) leave(line.pid);
   Process& process = this->process(line.pid);
   process.last_line = lines_;
@@ -57,7 +57,7 @@ Process& Processes::process(std::uint32_t pid) {
 void Processes::tell(const Line& line, Process& process) {
   if (line.has(Field::ppid)) process.ppid = line.ppid;
   if (line.comm) process.comm = line.comm;
-  if (line.op == exit_) return;  // it may have left its container
+  if (line.op == exit_) return;  // it may already have left its container
   process.told = true;
   process.container = container_in(line);
   if (line.op == fork_ || line.op == exec_) process.seen_begin = true;
@@ -80,7 +80,7 @@ void Processes::leave(std::uint32_t pid) {
   last_ = nullptr;
 }
 
-// Half of them, so that it is not done often.
+// Puts away half of them, so that this is not done often.
 void Processes::put_quiet_away() {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> by_line;
   for (const auto& [pid, process] : live_) by_line.emplace_back(process.last_line, pid);

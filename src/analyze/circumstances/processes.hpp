@@ -1,6 +1,7 @@
-// The processes of a trace, each from its first line to its last: a pid that is used again is
-// another process. What an analysis keeps of a process it keeps by its number, and drops when a
-// line says that it is gone; so that how many are followed at once bounds them all.
+// The processes of a trace, each from its first line to its last: a pid that is reused is another
+// process. An analysis keeps what it knows about a process by the process's number, and drops it
+// when a line says that the process is gone, so the limit on processes followed at once bounds
+// every analysis.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +13,30 @@
 
 namespace cudabpf::analyze {
 
-// As it is when a line of it is read. Valid until the next line.
+// A process as it is when one of its lines is read. Valid until the next line.
 struct Process {
   std::uint64_t number = 0;  // from 1, in the order of their first lines
   std::uint32_t pid = 0, ppid = 0;
-  Name comm;                // what it is called now; none: not told
-  Name container;           // "docker 8f2b…"; none: it is in none, or its start was not told
-  bool told = false;        // a line about itself has come
+  Name comm;                // its current name; none: not known
+  Name container;           // "docker 8f2b…"; none: in none, or no line said so
+  bool told = false;        // a line about the process itself has come
   std::uint64_t began = 0;  // ns; 0: before the trace
-  // The program that it is was seen to begin: nothing of CUDA was there before.
+  // Its program was seen to begin, so it had no CUDA state before.
   bool seen_begin = false;
   std::uint64_t last_line = 0;
 };
 
 class Processes {
  public:
-  // So many are followed at once. Where there are more, those that have been quiet for longest are
-  // taken to be gone, and are another process when they come again.
+  // At most this many are followed at once. If there are more, those that have been quiet for
+  // longest are taken to be gone, and count as new processes if they come again.
   static constexpr std::size_t MOST = 1 << 14;
 
   explicit Processes(Names& names, std::size_t most = MOST);
 
-  // Fills in what the line has of its process.
+  // Fills in what the line says about its process.
   void follow(Line& line);
-  std::uint64_t put_away() const { return put_away_; }  // that may not be gone at all
+  std::uint64_t put_away() const { return put_away_; }  // processes that may not be gone at all
 
  private:
   Process& process(std::uint32_t pid);
@@ -52,19 +53,19 @@ class Processes {
   using Live = std::unordered_map<std::uint32_t, Process>;  // by pid
   Live live_;
   Process* last_ = nullptr;
-  std::vector<Live::node_type> left_;  // with this line
-  std::vector<const Process*> gone_;   // they
+  std::vector<Live::node_type> left_;  // those that end with this line
+  std::vector<const Process*> gone_;   // pointers to them
 };
 
-// Shows the number of each process that has nothing of CUDA any more from this line on: it is gone,
-// or another program.
+// Calls `forget` with the number of each process that has no CUDA state from this line on: it is
+// gone, or runs another program.
 template <typename Forget>
 void each_emptied(const Line& line, Forget&& forget) {
   if (line.new_program) forget(line.process->number);
   for (const Process* gone : line.gone) forget(gone->number);
 }
 
-// Forgets what they had: all entries of a table whose process, by its number, is one of them.
+// Erases the table's entries that belong to such processes.
 template <typename Table, typename ProcessOf>
 void erase_emptied(const Line& line, Table& table, ProcessOf&& process_of) {
   if (table.empty() || (!line.new_program && line.gone.empty())) return;

@@ -1,5 +1,5 @@
-// Which stream a call is about. Handles are a process's, and the default streams, which all have
-// the same few, a context's or even a thread's.
+// Which stream a call is about. Handles belong to a process. The default streams, whose handles are
+// the same everywhere, belong to a context or even a thread.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace cudabpf::analyze {
 
-// Streams that are named by these numbers in every process.
+// Streams that have the same handle in every process.
 inline constexpr std::uint64_t DEFAULT_STREAM = 0;
-inline constexpr std::uint64_t LEGACY_STREAM = 1;      // the default stream by its other name
-inline constexpr std::uint64_t PER_THREAD_STREAM = 2;  // the default stream that each thread has
+inline constexpr std::uint64_t LEGACY_STREAM = 1;      // the default stream by another handle
+inline constexpr std::uint64_t PER_THREAD_STREAM = 2;  // each thread's own default stream
 
 struct StreamKey {
   std::uint64_t process = 0;  // its number
   std::uint64_t handle = 0;
-  std::uint64_t context = 0;  // of a default stream, where that is known
-  std::uint32_t tid = 0;      // of the default stream that each thread has
+  std::uint64_t context = 0;  // of a default stream, if known
+  std::uint32_t tid = 0;      // of a per-thread default stream
   bool operator==(const StreamKey&) const = default;
 };
 
-// Needs what Circumstances tell of the line.
+// Needs what Circumstances filled in.
 StreamKey stream_of(const Line& line);
 
 struct StreamHash {

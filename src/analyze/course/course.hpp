@@ -11,7 +11,8 @@ namespace cudabpf::analyze {
 
 class Course : public Analysis {
  public:
-  // The thread is one of the process `pid`; 0: of any. The longest `gaps` idle times are kept.
+  // The thread is chosen from the process `pid`; 0: from any. The longest `gaps` idle times are
+  // kept.
   Course(Names& names, std::uint32_t pid, std::size_t gaps)
       : idle_(names, gaps), threads_(pid, idle_) {}
 

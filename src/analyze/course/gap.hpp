@@ -1,4 +1,4 @@
-// A time in which a process gave the GPU nothing to do, and the calls before and after it.
+// A time when a process gave the GPU nothing to do, and the calls before and after it.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ struct Gap {
   std::uint64_t begin = 0, end = 0;  // ns
   std::uint64_t after = 0, until = 0;
   Name after_name, until_name;
-  std::uint64_t in_calls = 0;  // ns of it that this thread was in CUDA calls
-  std::uint64_t untimed = 0;   // calls of this thread in it of which it is not known how long
-  Name longest_call;           // of those of which it is
+  std::uint64_t in_calls = 0;  // ns of it that this thread spent in CUDA calls
+  std::uint64_t untimed = 0;   // this thread's calls in it whose duration is not known
+  Name longest_call;           // of those whose duration is known
   std::uint64_t longest = 0;
 
   Gap() = default;
-  explicit Gap(const Line& after);  // begins when it returns
+  explicit Gap(const Line& after);  // begins when `after` returns
   std::uint64_t time() const { return end - begin; }
-  // Its thread makes a call meanwhile; answers how much of the gap that takes.
+  // Its thread makes a call during the gap; returns how much of the gap the call takes.
   std::uint64_t spend(const Line& call);
   void close(const Line& until);
 };
@@ -32,8 +32,8 @@ struct LongerGap {
 };
 using LongestGaps = Largest<Gap, LongerGap>;
 
-// "99.7 %": what of a time was outside of CUDA calls; only at most so much, or not known, where
-// there were calls of which it is not known how long they took.
+// "99.7 %": the share of a time spent outside CUDA calls; only an upper bound, or unknown, if there
+// were calls whose duration is not known.
 std::string outside_calls(std::uint64_t time, std::uint64_t in_calls, std::uint64_t untimed);
 inline std::string outside_calls(const Gap& gap) {
   return outside_calls(gap.time(), gap.in_calls, gap.untimed);

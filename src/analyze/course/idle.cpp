@@ -12,7 +12,7 @@ namespace {
 // 0: it names none.
 std::uint64_t event_of(const Line& line) { return handle_in(line.args, "hEvent"); }
 
-// What it waits for: its own argument, or what is current. 0: not known.
+// The context that it waits for: its argument, or the current one. 0: not known.
 std::uint64_t context_of(const Line& wait) {
   std::uint64_t named = handle_in(wait.args, "ctx");
   return named ? named : wait.context;
@@ -91,7 +91,7 @@ void Idle::call(const Line& line, Followed& process) {
   }
 }
 
-// What a stream or a context had to do is done with it.
+// The work of a destroyed stream or context is no longer pending.
 void Idle::destroyed(const Line& line, Followed& process) {
   if (!line.context_gone)
     process.pending.erase(stream_of(line));
@@ -132,7 +132,7 @@ void Idle::work(const Line& line, Work kind, Followed& process) {
       figures.lost_track = true;
       return;
     }
-    // One that is under way when a wait begins may come after what is waited for.
+    // A call under way when a wait begins may give work that the wait does not cover.
     Given& given = process.pending[stream];
     given = {std::max(given.ts, line.end()), line.context};
     return;
@@ -145,7 +145,7 @@ void Idle::work(const Line& line, Work kind, Followed& process) {
   done(line, process);
 }
 
-// What a wait, a copy that waits or a query that says so has seen the end of.
+// Removes the work that a wait, a copy that waits or a successful query has seen the end of.
 void Idle::done(const Line& line, Followed& process) {
   auto& pending = process.pending;
   auto finish = [&](const StreamKey& stream, std::uint64_t until) {
@@ -194,7 +194,7 @@ void Idle::recorded(const Line& line, Followed& process) {
   at->second = {stream_of(line), line.ts};
 }
 
-// Nothing is left of what the process had of CUDA.
+// The process has no CUDA state left.
 void Idle::empty(Followed& process) {
   events_ -= process.events.size();
   process.events.clear();

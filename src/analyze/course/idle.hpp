@@ -1,7 +1,7 @@
-// When a process probably left the GPU idle: from the return of a wait after which nothing of what
-// it had asked for is pending, in any stream, to the next launch, copy or fill. And how long it
-// took from one launch to the next where nothing was waited for between. What the GPU really did is
-// not in a trace, nor is whether another process kept it busy.
+// When a process probably left the GPU idle: from the return of a wait that leaves nothing pending
+// in any of its streams to the next launch, copy or fill. Also the times from one launch to the
+// next with no wait in between. A trace shows neither what the GPU really did nor whether another
+// process kept it busy.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ namespace cudabpf::analyze {
 class Idle : public Analysis {
  public:
   struct OfProcess {
-    std::uint64_t number = 0;  // of the process, in the trace: pids are used again
+    std::uint64_t number = 0;  // of the process in the trace, since pids are reused
     std::uint32_t pid = 0;
     std::uint64_t first_work = 0, last_work = 0;
     std::uint64_t working_time = 0;  // from first to last work: it could be idle between them
     Durations idle, between;         // idle times; times between launches
     std::uint64_t in_calls = 0;      // of the idle time
-    std::uint64_t untimed = 0;       // calls in it of which it is not known how long they took
+    std::uint64_t untimed = 0;       // calls in it whose duration is not known
     std::unordered_map<std::uint32_t, std::uint64_t> meanwhile;  // ns by function
-    std::uint64_t untimed_waits = 0;  // of which it is not known when they returned
+    std::uint64_t untimed_waits = 0;  // waits whose return time is not known
     bool lost_track = false;          // it gave work to more streams than are followed
 
     void add(const OfProcess& other);
@@ -40,24 +40,24 @@ class Idle : public Analysis {
   void finish(const TraceFacts& facts) override;
 
   const std::vector<OfProcess>& processes() const { return done_; }  // the most idle first
-  // Those that are not among them, together.
+  // All other processes, added up.
   const OfProcess& others() const { return others_; }
   std::uint64_t other_processes() const { return other_processes_; }
   const std::vector<Gap>& longest_idle() const { return idle_; }        // the longest first
-  const std::vector<Gap>& longest_between() const { return between_; }  // launches, likewise
+  const std::vector<Gap>& longest_between() const { return between_; }  // likewise
   const Names& names() const { return names_; }
-  // How long the process that made the last call had been idle up to that.
+  // How long the process that made the last call had been idle until then.
   std::uint64_t idle_until_now() const { return until_now_; }
 
  private:
   static constexpr std::size_t KEPT = 256;             // processes
-  static constexpr std::size_t MAX_STREAMS = 1 << 12;  // that a process has work pending in
-  static constexpr std::size_t MAX_PENDING = 1 << 17;  // those of all processes
-  // That a process calls while the GPU is idle; those that come later are one.
+  static constexpr std::size_t MAX_STREAMS = 1 << 12;  // with work pending, of a process
+  static constexpr std::size_t MAX_PENDING = 1 << 17;  // likewise, of all processes
+  // Functions that a process calls while the GPU is idle; later ones are counted as one.
   static constexpr std::size_t MAX_FUNCTIONS = 256;
-  static constexpr std::size_t MAX_EVENTS = 1 << 17;  // that are remembered of all processes
+  static constexpr std::size_t MAX_EVENTS = 1 << 17;  // remembered, of all processes
 
-  struct Given {  // to a stream, last
+  struct Given {  // the last work given to a stream
     std::uint64_t ts = 0;
     std::uint64_t context = 0;  // 0: not known
   };
@@ -71,10 +71,10 @@ class Idle : public Analysis {
     std::unordered_map<StreamKey, Given, StreamHash> pending;
     std::unordered_map<std::uint64_t, Recorded> events;  // by handle
     bool is_idle = false;
-    Gap gap;                // that goes on, if it is idle
+    Gap gap;                // the current one, if it is idle
     Times meanwhile;        // in it
-    bool launched = false;  // and waited for nothing since
-    Gap between;            // that goes on since
+    bool launched = false;  // and has waited for nothing since
+    Gap between;            // the one that began then
   };
   struct MoreIdle {
     bool operator()(const OfProcess& a, const OfProcess& b) const {
@@ -95,7 +95,7 @@ class Idle : public Analysis {
 
   Names& names_;
   Name others_name_;
-  std::unordered_map<std::uint64_t, Followed> processes_;  // by their numbers
+  std::unordered_map<std::uint64_t, Followed> processes_;  // by number
   std::uint64_t last_number_ = 0;
   Followed* last_ = nullptr;
   std::size_t events_ = 0, pending_ = 0;  // of all processes

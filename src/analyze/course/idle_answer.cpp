@@ -1,4 +1,4 @@
-// What is said of a trace's idle times.
+// The answer about a trace's idle times.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void add_gaps(Page& page, std::string title, const std::vector<Gap>& gaps, const
   if (!table.empty()) table.add_to(page);
 }
 
-// How much of the time from its first work to its last each process spent so.
+// How much of the time from its first work to its last each process spent that way.
 void add_times(Page& page, std::string title, const Idle& idle, std::size_t at_most,
                const Durations& (*times_of)(const Idle::OfProcess&)) {
   Table table(std::move(title),

@@ -8,7 +8,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-constexpr std::uint64_t AT_LEAST = 3;  // that make a repetition
+constexpr std::uint64_t AT_LEAST = 3;  // repetitions that make a pattern
 
 // One iteration, from its start to the start of what comes after it.
 struct Lap {
@@ -32,7 +32,7 @@ bool same_class(const Segment& a, const Segment& b) {
          more - fewer <= std::max<std::uint64_t>(2, fewer / 20);
 }
 
-// Segments of the class that launches most, in the order of time.
+// The segments of the class that launches most, in time order.
 std::vector<std::size_t> heaviest_class(const std::vector<Segment>& segments) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < segments.size(); i++) order.push_back(i);
@@ -85,7 +85,7 @@ std::vector<Lap> laps_between_waits(const ThreadWork& thread) {
   return laps;
 }
 
-// Rows of `size` kernels that end before `a` and before `b`: the same but for one in twenty.
+// Whether the `size` kernels before `a` and those before `b` are the same but for one in twenty.
 bool alike(std::span<const Launch> launches, std::size_t a, std::size_t b, std::size_t size) {
   std::size_t different = 0;
   for (std::size_t i = 1; i <= size; i++)
@@ -93,7 +93,7 @@ bool alike(std::span<const Launch> launches, std::size_t a, std::size_t b, std::
   return true;
 }
 
-// How long the row is that the end of them repeats; 0: none.
+// The length of the sequence that the end of the launches repeats; 0: none.
 std::size_t period_at_end(std::span<const Launch> launches) {
   if (launches.empty()) return 0;
   std::size_t size = launches.size();
@@ -110,9 +110,8 @@ std::size_t period_at_end(std::span<const Launch> launches) {
   return 0;
 }
 
-// Where the lap ends that comes before the one that ends at `end`; 0: there is none. Laps differ,
-// as sequences grow: what the last eighth of one is must be the same, and it may be half or twice
-// as long.
+// Where the lap before the one that ends at `end` ends; 0: there is none. Laps differ, as token
+// sequences grow: only the last eighth must be the same, and a lap may be half or twice as long.
 std::size_t end_before(std::span<const Launch> launches, std::size_t end, std::size_t period) {
   std::size_t tail = std::max<std::size_t>(2, period / 8);
   for (std::size_t length = period / 2; length <= 2 * period && length + tail <= end; length++)
@@ -123,7 +122,7 @@ std::size_t end_before(std::span<const Launch> launches, std::size_t end, std::s
 std::vector<Lap> laps_within(const ThreadWork& thread) {
   std::span<const Launch> launches = thread.longest;
   std::size_t period = 0;
-  // After the last one may come one more kernel, such as the sum of all.
+  // One more kernel may follow the last lap, such as a sum over all.
   for (std::size_t after = 0; !period && after <= 1 && after < launches.size(); after++) {
     launches = std::span(thread.longest).first(thread.longest.size() - after);
     period = period_at_end(launches);
@@ -165,7 +164,7 @@ std::uint64_t usual_time(const std::vector<Lap>& laps) {
   return times.empty() ? laps.back().time() : median(std::move(times));
 }
 
-// At most half of them.
+// At most half of the laps.
 std::size_t warm_up_of(const std::vector<Lap>& laps, std::uint64_t usual) {
   std::size_t count = 0;
   while (count < laps.size() / 2) {

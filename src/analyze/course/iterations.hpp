@@ -1,13 +1,13 @@
 // What a thread does over and over: a token, a request, a step. Found in the launches alone.
 //
-// First, between waits: segments that begin and end with the same kernels and launch as many
-// (within 5 %) are of one class; the class that launches most, if there are at least three of it,
-// is the iterations. One lasts from its first launch to the first launch of the next, so that
-// smaller segments between are part of it; a heavier one between, or a pause, ends the row.
+// First, between waits: segments that begin and end with the same kernels and launch equally many
+// (within 5 %) form a class; the class that launches most, if it has at least three segments, is
+// the iterations. One lasts from its first launch to the first launch of the next, so smaller
+// segments in between are part of it; a heavier one, or a pause, ends the series.
 //
-// Where a program does not wait after each, they are looked for within the segment that launches
-// most: the shortest row of kernels that its end repeats at least three times. Layers of a model
-// repeat too, but what comes after the last of them tells them from iterations.
+// If a program does not wait after each, they are looked for within the segment that launches most:
+// the shortest sequence of kernels that its end repeats at least three times. The layers of a model
+// repeat too, but what follows the last layer tells them from iterations.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ struct Iterations {
   std::uint64_t count = 0;    // all of them
   std::uint64_t warm_up = 0;  // the first ones: they load code, or take half as long again
   std::uint64_t pauses = 0;   // between two of them, longer than ten usual ones; not in `times`
-  std::uint64_t launches = 0, fewest = 0, most = 0;  // of each: the median
+  std::uint64_t launches = 0, fewest = 0, most = 0;  // per iteration; `launches`: the median
   Durations times;             // from the start of one to the start of the next, without warm-up
   std::uint64_t in_calls = 0;  // ns of `times` in CUDA calls
-  std::uint64_t waiting = 0;   // of them in those that wait for the GPU
+  std::uint64_t waiting = 0;   // of those, in calls that wait for the GPU
   std::uint64_t begin = 0, warm = 0,
-                end = 0;  // of the first, of the first that counts, of the last
+                end = 0;  // of the first, of the first after warm-up, of the last
   Spent at_begin, at_warm, at_end;
 };
 

@@ -11,7 +11,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// When the last of the weights was on the GPU: the last large copy before the work begins.
+// When the last weights were on the GPU: the last large copy before the work begins.
 Moment weights_there(const ThreadWork& thread, std::uint64_t work_begins) {
   Moment there;
   for (const Moment& copy : thread.large_copies)
@@ -19,10 +19,10 @@ Moment weights_there(const ThreadWork& thread, std::uint64_t work_begins) {
   return there;
 }
 
-// Windows in their order; what some of their calls took goes to phases of its own.
+// Windows in order; the time of some of their calls goes to separate phases.
 class Division {
  public:
-  enum class Takes : std::uint8_t { code, all };  // out of a window: code, or also copies and waits
+  enum class Takes : std::uint8_t { code, all };  // from a window: code, or copies and waits, too
 
   explicit Division(std::uint64_t begin) { from_.ts = begin; }
 

@@ -1,8 +1,8 @@
-// Where the time of a program went, from its begin to its end, as the calls of the thread tell that
+// Where a program's time went, from beginning to end, according to the calls of the thread that
 // launches most. Windows follow one another: before CUDA, initialisation, weight loading, warm-up,
-// inference, clean-up. What a call does on its own is taken out of the window that it lies in: code
-// that is loaded anywhere; input, output and waiting after the weights are there. So the times of
-// all phases are the whole time.
+// inference, clean-up. Some calls are taken out of their window and are phases of their own:
+// loading code, anywhere; input, output and waiting, once the weights are loaded. So the times of
+// all phases add up to the whole time.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct Phase {
   bool seen = false;
   std::uint64_t time = 0;            // ns
   std::uint64_t calls = 0;           // of a window: those that began in it
-  std::uint64_t begin = 0, end = 0;  // of a window; 0: it is no window
-  std::string note;                  // or why it is not seen
+  std::uint64_t begin = 0, end = 0;  // of a window; 0: it is not a window
+  std::string note;                  // a remark, or why it is not seen
 };
 
 struct Phases {

@@ -26,7 +26,7 @@ void Spent::add(Work kind, std::uint64_t time) {
   }
 }
 
-// A line whose call was given up late tells of a moment that others have passed.
+// The line of a call that was given up late is about a moment that other lines have passed.
 Spent Spent::operator-(const Spent& before) const {
   auto less = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
   return {less(calls, before.calls),     less(in_calls, before.in_calls),
@@ -67,7 +67,7 @@ void ThreadsAtWork::line(const Line& line) {
   if (line.kind == LineKind::process) process(line);
   if (line.kind == LineKind::call) call(line);
   for (const Process* gone : line.gone) {
-    bool seen = gone->pid == line.pid;  // else it was only quiet for long
+    bool seen = gone->pid == line.pid;  // else it was only quiet for a long time
     close_process(gone->number, seen ? line.ts : 0);
   }
 }
@@ -107,7 +107,7 @@ void ThreadsAtWork::call(const Line& line) {
   if (waits(kind, line)) close_segment(open);
 }
 
-// The last call of a thread may not have returned when all ended: until then it was in it.
+// A thread's last call may not have returned: the thread was in it until the end.
 void ThreadsAtWork::settle(Open& open, std::uint64_t end) {
   std::uint64_t since = open.unfinished.ts;
   if (since && end > since) {
@@ -184,7 +184,7 @@ ThreadsAtWork::Threads::iterator ThreadsAtWork::close(Threads::iterator thread, 
   return open_.erase(thread);
 }
 
-// 0: when it ended, or whether, is not known.
+// `end` 0: it is not known when, or whether, it ended.
 void ThreadsAtWork::close_process(std::uint64_t number, std::uint64_t end) {
   for (auto at = open_.lower_bound({number, 0}); at != open_.end() && at->first.first == number;) {
     at->second.work.process_ended = end;
@@ -198,7 +198,7 @@ void ThreadsAtWork::close_process(std::uint64_t number, std::uint64_t end) {
   }
 }
 
-// Half of them, so that it is not done often.
+// Puts away half of them, so that this is not done often.
 void ThreadsAtWork::put_quiet_away() {
   std::vector<std::uint64_t> ends;
   for (const auto& [key, open] : open_) ends.push_back(open.work.last_end);

@@ -15,15 +15,14 @@
 
 namespace cudabpf::analyze {
 
-// What a thread has spent up to some moment; times in ns, of calls that were not made inside
-// others.
+// What a thread has spent up to some moment; times in ns, of calls not made inside others.
 struct Spent {
   std::uint64_t calls = 0;
   std::uint64_t in_calls = 0;  // all of them
   std::uint64_t module = 0, to_device = 0, to_host = 0, waiting = 0;
-  std::uint64_t idle = 0;  // that its process left the GPU, probably
+  std::uint64_t idle = 0;  // how long its process probably left the GPU idle
 
-  // It was in a call of that kind.
+  // Adds a call of that kind.
   void add(Work kind, std::uint64_t time);
   Spent operator-(const Spent& before) const;
 };
@@ -33,7 +32,7 @@ struct Moment {
   Spent spent;  // until then
 };
 
-// One in which something was launched.
+// A segment in which something was launched.
 struct Segment {
   Moment begin;  // its first launch
   Moment end;    // of the wait that ends it, or of its last call
@@ -47,19 +46,19 @@ struct Launch {
 };
 
 struct ThreadWork {
-  std::uint64_t process = 0;  // its number in the trace: pids are used again
+  std::uint64_t process = 0;  // its number in the trace, since pids are reused
   std::uint32_t pid = 0, tid = 0;
   std::uint64_t process_began = 0;  // 0: before the trace
   std::uint64_t process_ended = 0;  // 0: after it
   std::uint64_t first_call = 0, last_end = 0;
-  Moment set_up;  // when the first call came that is no setup; ts 0: none did
+  Moment set_up;  // when the first call that is not setup came; ts 0: none did
   Spent all;
   std::uint64_t launches = 0;
   std::vector<Segment> segments;
   bool segments_left_out = false;
-  // When large copies to the device ended: of a row without a launch between, the last.
+  // When large copies to the device ended; of several with no launch in between, only the last.
   std::vector<Moment> large_copies;
-  // The last launches of the segment that has the most.
+  // The last launches of the segment that has the most launches.
   std::vector<Launch> longest;
   std::size_t longest_segment = 0;
   std::uint32_t longest_launches = 0;
@@ -67,7 +66,7 @@ struct ThreadWork {
 
 struct ProcessWork {
   std::uint32_t pid = 0;
-  Name comm;  // if it is known
+  Name comm;  // if known
   std::uint64_t threads = 0, calls = 0, launches = 0, waiting = 0;
 
   void add(const ProcessWork& other);
@@ -75,14 +74,14 @@ struct ProcessWork {
 
 class ThreadsAtWork : public Analysis {
  public:
-  // A copy to the device that is this large brings weights.
+  // A copy to the device that is at least this large is taken to bring weights.
   static constexpr std::uint64_t LARGE = std::uint64_t{64} << 10;
   static constexpr std::size_t MAX_SEGMENTS = 1 << 20;  // of all threads: 128 MB
-  // So many threads are followed at once; of more, those that were quiet for longest are taken to
-  // have ended, which a trace does not tell.
+  // At most this many threads are followed at once. If there are more, those quiet for longest are
+  // taken to have ended, since a trace does not say when threads end.
   static constexpr std::size_t MAX_THREADS = 1 << 14;
 
-  // Threads are wanted of the process `pid`; 0: of any. What is idle was shown each line before.
+  // Threads of the process `pid` are wanted; 0: of any. `idle` must see each line first.
   ThreadsAtWork(std::uint32_t pid, const Idle& idle) : pid_(pid), idle_(idle) {}
 
   void line(const Line& line) override;
@@ -90,7 +89,7 @@ class ThreadsAtWork : public Analysis {
 
   const std::vector<ThreadWork>& threads() const { return threads_; }       // the busiest few first
   const std::vector<ProcessWork>& processes() const { return processes_; }  // likewise
-  // Those that are not among them, together.
+  // All other processes, added up.
   const ProcessWork& others() const { return others_; }
   std::uint64_t other_processes() const { return other_processes_; }
   std::uint64_t put_away() const { return put_away_; }  // threads that may not have ended
@@ -99,8 +98,8 @@ class ThreadsAtWork : public Analysis {
   static constexpr std::size_t KEPT_THREADS = 8, KEPT_PROCESSES = 1024;
   static constexpr std::size_t MAX_COPIES = 1 << 12;      // of a thread
   static constexpr std::size_t MAX_ALL_COPIES = 1 << 17;  // of all of them
-  static constexpr std::size_t MAX_LAUNCHES = 1 << 15;    // that are kept of a segment
-  static constexpr std::size_t MAX_SEQUENCES = 16;        // threads of which they are
+  static constexpr std::size_t MAX_LAUNCHES = 1 << 15;    // kept of a segment
+  static constexpr std::size_t MAX_SEQUENCES = 16;        // threads whose launches are kept
 
   struct Unfinished {
     std::uint64_t ts = 0;  // 0: there is none
@@ -114,7 +113,7 @@ class ThreadsAtWork : public Analysis {
     Unfinished unfinished;  // its last call
     std::vector<Launch> launches;
   };
-  using Key = std::pair<std::uint64_t, std::uint32_t>;  // the process's number, and the thread
+  using Key = std::pair<std::uint64_t, std::uint32_t>;  // process number, thread
   using Threads = std::map<Key, Open>;
   struct BusierThread {
     bool operator()(const ThreadWork& a, const ThreadWork& b) const {
@@ -142,7 +141,7 @@ class ThreadsAtWork : public Analysis {
   std::uint32_t pid_;
   const Idle& idle_;
   Threads open_;
-  std::unordered_map<std::uint64_t, ProcessWork> open_processes_;  // by their numbers
+  std::unordered_map<std::uint64_t, ProcessWork> open_processes_;  // by number
   Key last_key_;
   Open* last_ = nullptr;
   std::size_t segments_ = 0, sequences_ = 0, copies_ = 0;

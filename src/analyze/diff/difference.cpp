@@ -16,8 +16,9 @@ namespace {
 
 using Unit = Difference::Unit;
 
-// The error of the median of so many, spread like these. Half of all lie between the quartiles, so
-// that durations with a long tail, as CUDA's have, do not hide a change of what is usual.
+// The standard error of the median of this many durations with this spread. The spread is that
+// between the quartiles, so that a long tail, which CUDA's durations have, does not hide a change
+// in what is usual.
 double standard_error(const Durations& times) {
   double spread =
       static_cast<double>(times.quantile(0.75)) - static_cast<double>(times.quantile(0.25));
@@ -25,7 +26,7 @@ double standard_error(const Durations& times) {
 }
 
 std::uint64_t millionths(std::uint64_t part, std::uint64_t whole) {
-  // A trace may say that more was spent in calls than there was time.
+  // A trace may claim that calls took more time than there was.
   return static_cast<std::uint64_t>(std::llround(share(std::min(part, whole), whole) * 10'000));
 }
 
@@ -78,7 +79,7 @@ std::vector<Difference::Setting> settings(const Json& a, const Json& b) {
   for (const Known& known : KNOWN) {
     std::string of_a = text_of(a, known.key), of_b = text_of(b, known.key);
     if (of_a == of_b) continue;
-    // Where one has nothing of the driver, that has been said.
+    // If one has nothing about the driver, another setting says so.
     if (known.what == "by" && (of_a.empty() || of_b.empty())) continue;
     unlike.push_back({std::string(known.what), of_a, of_b, known.so});
   }
@@ -111,7 +112,7 @@ std::vector<Difference::Total> totals(const Measures& a, const Measures& b) {
   add("kernel launches", Unit::count, kernels_a.launches, kernels_b.launches);
   add("different kernels", Unit::count, kernels(a), kernels(b));
   add("graph launches", Unit::count, kernels_a.graphs, kernels_b.graphs);
-  std::map<std::string, Difference::Total> more;  // what only some traces have
+  std::map<std::string, Difference::Total> more;  // totals that only some traces have
   for (const Measures* of : {&a, &b}) {
     auto to = [&](const std::string& name, Unit unit) -> std::uint64_t& {
       auto& total = more.try_emplace(name, Difference::Total{name, unit}).first->second;
@@ -174,7 +175,7 @@ std::vector<std::string> on_iterations(const Iterations& a, const Iterations& b)
   return notes;
 }
 
-// In their order; what only B has stands after what B has before it.
+// In order; a phase that only B has comes after the one that precedes it in B.
 std::vector<Difference::Total> phases(const Phases& a, const Phases& b) {
   std::vector<Difference::Total> all;
   for (const Phases* of : {&a, &b}) {
@@ -192,7 +193,7 @@ std::vector<Difference::Total> phases(const Phases& a, const Phases& b) {
   return all;
 }
 
-// Figures with name, count and durations of both, those of one name together.
+// The figures of both, joined by name. `Figures` has a name, a count and durations.
 template <typename Figures>
 std::vector<Difference::Timed> timed(const std::vector<Figures>& a, const std::vector<Figures>& b) {
   std::map<std::string, Difference::Timed> by_name;
@@ -308,7 +309,7 @@ void Difference::Timed::add(const Timed& other) {
   count_b += other.count_b;
   a.add(other.a);
   b.add(other.b);
-  judgement = {};  // of functions that have nothing in common there is none
+  judgement = {};  // functions that have nothing in common have none
 }
 
 Difference difference(const Measures& a, const Measures& b, Kernels::By by) {

@@ -1,4 +1,4 @@
-// What is not the same in two traces, A and B.
+// What differs between two traces, A and B.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace cudabpf::analyze {
 
-// Two runs of one program are never alike. That durations have changed is said where their medians
-// differ by more than MIN_CHANGE and by more than STANDARD_ERRORS of what medians of so many calls,
-// spread like these, differ by chance; and never of fewer calls than MIN_CALLS.
+// Two runs of one program are never alike. Durations are said to have changed if their medians
+// differ by more than MIN_CHANGE, and by more than STANDARD_ERRORS times what medians of that many
+// calls, with that spread, differ by chance; and never with fewer calls than MIN_CALLS.
 struct Judgement {
   static constexpr std::uint64_t MIN_CALLS = 10;
   static constexpr double MIN_CHANGE = 0.05;
@@ -25,17 +25,17 @@ Judgement judge(const Durations& a, const Durations& b);
 std::string_view to_string(Judgement::Verdict verdict);
 
 struct Difference {
-  // How the traces were taken, and of what, where that is not the same.
+  // A difference in how, or of what, the traces were taken.
   struct Setting {
     std::string what, a, b;
-    std::string_view so;  // what follows for the comparison; may be empty
+    std::string_view so;  // what it means for the comparison; may be empty
   };
-  enum class Unit : std::uint8_t { count, time, bytes, share };  // in millionths
+  enum class Unit : std::uint8_t { count, time, bytes, share };  // share: in millionths
   struct Total {
     std::string name;
     Unit unit = Unit::count;
     std::uint64_t a = 0, b = 0;
-    bool in_a = true, in_b = true;  // that trace has such a thing
+    bool in_a = true, in_b = true;  // whether that trace has such a thing
     Judgement judgement = {};       // of medians
   };
   // One function, or one group of ioctls.
@@ -51,7 +51,7 @@ struct Difference {
     void add(const Timed& other);
   };
   struct Kernel {
-    std::string name;  // as short as it can be told from others of both traces
+    std::string name;  // as short as still tells it from others in both traces
     std::string full;  // empty: not known
     KernelClass kernel_class = KernelClass::other;
     Kernels::Launch launch;
@@ -69,16 +69,16 @@ struct Difference {
 
   std::vector<Setting> settings;
   std::vector<Total> totals;
-  std::vector<Total> iterations;  // of the thread that launches most; none, if neither has any
-  std::vector<std::string> on_iterations;  // what is to be known to compare them
+  std::vector<Total> iterations;  // of the thread that launches most; empty if neither has any
+  std::vector<std::string> on_iterations;  // what to know when comparing them
   std::vector<Total> phases;               // of that thread
   std::vector<Timed> functions;            // the largest change of the total first
-  std::vector<Timed> ioctls;               // by group; none, unless both traces have them
+  std::vector<Timed> ioctls;               // by group; empty unless both traces have them
   std::vector<Kernel> kernels;    // those launched more or less often; the largest change first
-  std::vector<Failure> failures;  // those that are more or fewer
+  std::vector<Failure> failures;  // those that became more or fewer
   bool by_configuration = false;
 
-  bool none() const;  // of what is compared, nothing differs
+  bool none() const;  // nothing that is compared differs
 };
 
 Difference difference(const Measures& a, const Measures& b, Kernels::By by);

@@ -1,4 +1,4 @@
-// What is said of how two traces differ.
+// The answer about how two traces differ.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -111,7 +111,7 @@ std::string time_or_blank(const Durations& times, std::uint64_t ns) {
   return times.count() ? human_time(ns) : "";
 }
 
-// Where long texts begin alike, what comes then.
+// If long texts begin alike, shows what comes after that.
 std::string told(const std::string& text, std::string_view other, std::size_t width) {
   constexpr std::size_t KEPT = 12;
   if (text.empty()) return "-";
@@ -136,7 +136,7 @@ void add_settings(Page& page, const std::vector<Difference::Setting>& settings) 
     if (!setting.so.empty()) page.paragraph(fmt::format("{}: {}.", setting.what, setting.so), 4);
 }
 
-// The times of both traces, or of one where the other has none.
+// The times of both traces, or of one if the other has none.
 void add_timed(Page& page, std::string title, const std::vector<Timed>& all, std::size_t at_most,
                std::string_view plural) {
   if (all.empty()) return;

@@ -1,4 +1,4 @@
-// All that two traces are compared by, of one of them.
+// Everything about one trace that a comparison needs.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ class Measures : public Analysis, private LiveMemory::Listener {
   Ioctls::Answer ioctls() const { return ioctls_.answer(); }
   Errors::Answer errors() const { return errors_.answer(); }
   std::vector<Transfers> transfers() const;
-  std::vector<Peak> peaks() const;  // of each kind of memory that there was
+  std::vector<Peak> peaks() const;  // of each kind of memory that was used
   const LiveMemory::LeftOut& memory_left_out() const { return memory_.left_out(); }
 
  private:

@@ -6,7 +6,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// Its `kind` is that of a cudaMemcpy, and -1 for what is no copy.
+// Alnair's `kind` is that of a cudaMemcpy, and -1 for calls that are not copies.
 enum CopyKind : int {
   NO_COPY = -1,
   HOST_TO_HOST = 0,
@@ -76,7 +76,7 @@ void AlnairLogs::allocated(const LiveMemory::Block& block) {
   if (on_device(block.kind)) used_ += block.size;
 }
 
-// What went away with its process was in use to the end.
+// Memory that ended with its process was in use to the end.
 void AlnairLogs::ended(const LiveMemory::Block& block, std::uint64_t, LiveMemory::Ended how) {
   if (on_device(block.kind) && how != LiveMemory::Ended::with_process)
     used_ -= std::min(used_, block.size);

@@ -1,5 +1,5 @@
 // The two files that the profiler of Alnair writes (CentaurusInfra/alnair, alnair-profiler/
-// profiler-hook-lib): metrics.log, a line a function, and timeline.log, a line a call.
+// profiler-hook-lib): metrics.log, one line per function, and timeline.log, one line per call.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class AlnairLogs : public Analysis, private LiveMemory::Listener {
   ByteStream& timeline_;
   LiveMemory live_;
   std::uint64_t realtime_ = 0;       // at ts 0
-  std::uint64_t used_ = 0;           // bytes on the devices that were not freed
+  std::uint64_t used_ = 0;           // bytes on the devices, not yet freed
   std::vector<Function> functions_;  // by name
 };
 

@@ -1,4 +1,4 @@
-// What an export writes, on its way to a file: gathered, and given away in large pieces.
+// Gathers what an export writes, and hands it on in large pieces.
 #pragma once
 
 #include <charconv>
@@ -12,12 +12,12 @@ namespace cudabpf::analyze {
 
 class ByteStream {
  public:
-  // False: it could not be written, and nothing more is wanted.
+  // False: writing failed, and no more will be taken.
   using Write = std::function<bool(std::string_view)>;
 
   explicit ByteStream(Write write) : write_(std::move(write)) {}
 
-  // Memory for `size` bytes; wrote() says how many they became.
+  // Memory for `size` bytes; wrote() then says how much of it was used.
   char* room(std::size_t size) {
     if (capacity_ - size_ < size) [[unlikely]]
       make_room(size);
@@ -26,7 +26,7 @@ class ByteStream {
   void wrote(const char* end) { size_ = static_cast<std::size_t>(end - bytes_.get()); }
 
   void text(std::string_view text) {
-    if (text.empty()) return;  // it may be nowhere
+    if (text.empty()) return;  // its data() may be null
     char* at = room(text.size());
     std::memcpy(at, text.data(), text.size());
     size_ += text.size();
@@ -38,14 +38,14 @@ class ByteStream {
     wrote(std::to_chars(at, at + LONGEST, value).ptr);
   }
 
-  // Gives away what is gathered.
+  // Hands on what has been gathered.
   void flush() {
     total_ += size_;
     if (size_ && !failed_) failed_ = !write_({bytes_.get(), size_});
     size_ = 0;
   }
   bool failed() const { return failed_; }
-  std::uint64_t size() const { return total_ + size_; }  // of all of it
+  std::uint64_t size() const { return total_ + size_; }  // of everything so far
 
  private:
   static constexpr std::size_t PIECE = std::size_t{1} << 18;

@@ -10,8 +10,8 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// Chrome knows processes and threads alone: every other track is a thread with a number beyond any
-// that Linux gives.
+// Chrome knows only processes and threads: every other track is a thread with a number beyond any
+// that Linux uses.
 constexpr std::uint32_t BEYOND_TIDS = 10'000'000;
 
 std::uint32_t tid_of(const Track& track) {
@@ -110,8 +110,8 @@ void ChromeTrace::begin(const Track& track, const Line& line, Shape shape, const
   if (flows.end) flow(flows, track, line.ts);
 }
 
-// An arrow from the call that is under way then. Both of its ends are written where it ends: that
-// is where both are known.
+// An arrow from the call that is under way at `ts`. Both ends are written where it ends, since only
+// there are both known.
 void ChromeTrace::flow(const Flows& flows, const Track& track, std::uint64_t ts) {
   for (bool begins : {true, false}) {
     event(begins ? "s" : "f", begins ? *flows.caller : track, ts);

@@ -16,7 +16,7 @@ class ChromeTrace : public TrackWriter {
   void start(const TraceClocks&) override;
   void track(const Track& track) override;
   void begin(const Track& track, const Line& line, Shape shape, const Flows& flows) override;
-  void end(const Track&, const Line&) override {}  // its duration stands at its beginning
+  void end(const Track&, const Line&) override {}  // begin() wrote the duration
   void enqueued(const Track& stream, const Line& call) override;
   void counter(const Track& counter, std::uint64_t ts, std::uint64_t value) override;
   void note(const Track& track, std::uint64_t ts, std::string_view name, Facts facts) override;

@@ -68,7 +68,7 @@ void CsvTable::row(const Line& line) {
   out_.text("\n");
 }
 
-// Control characters would break lines in two, or reach a terminal: "?" stands for each.
+// Control characters would break lines in two, or reach a terminal: each becomes "?".
 void CsvTable::text(std::string_view text) {
   bool plain = std::all_of(text.begin(), text.end(),
                            [](char c) { return c >= ' ' && c < 0x7f && c != ',' && c != '"'; });

@@ -1,4 +1,4 @@
-// What timelines tell of a call or an operation beside its name and times.
+// What timelines say about a call or an operation besides its name and times.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ constexpr std::string_view DETAILS[] = {"error", "ret",
                                         "state", "id"};
 static_assert(std::size(DETAILS) == static_cast<std::size_t>(Detail::id) + 1);
 
-// Shows all that the line tells to `out`: name(), text(), number(), address() and dimensions(),
-// each with the Detail. What goes without saying (success, no shared memory) is left out.
+// Passes all that the line says to name(), text(), number(), address() and dimensions() of `out`,
+// each with its Detail. What goes without saying (success, no shared memory) is left out.
 template <typename Out>
 void details_of(const Line& line, const Names& names, Out&& out) {
   if (line.error)

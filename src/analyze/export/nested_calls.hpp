@@ -1,6 +1,6 @@
-// The calls of one thread, held until the outermost is there. The line of one that was made inside
-// of another comes before that other's; a timeline wants it after, or cannot tell which of two that
-// began in the same nanosecond is inside of which.
+// Holds a thread's calls until the outermost one arrives. The line of a call made inside another
+// comes before the other's; a timeline needs it after, or cannot tell which of two calls that began
+// in the same nanosecond is inside which.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class NestedCalls {
  public:
   struct Held {
     Line line;                         // without its text
-    std::vector<std::uint64_t> flows;  // to what the driver was asked for in it
-    std::size_t first = 0;             // of the calls inside of it, which stand before it
+    std::vector<std::uint64_t> flows;  // to the driver operations made in it
+    std::size_t first = 0;             // of the calls inside it, which precede it
   };
 
   std::size_t size() const { return held_.size(); }
@@ -31,14 +31,14 @@ class NestedCalls {
     held_.back().line.text = held_.back().line.args = {};
   }
 
-  // Gives them back, and holds none any more: begin(), then those inside of it, then end().
+  // Gives all of them back: begin(), then the calls inside it, then end().
   template <typename Begin, typename End>
   void give(Begin&& begin, End&& end) {
-    // Calls nest as deep as a trace says: what is begun is on a stack of its own.
+    // A trace may nest calls to any depth, so those begun are on an explicit stack.
     std::vector<std::size_t> next(outermost_.rbegin(), outermost_.rend()), begun;
     while (!next.empty()) {
       std::size_t call = next.back();
-      if (!begun.empty() && begun.back() == call) {  // all those inside of it were given
+      if (!begun.empty() && begun.back() == call) {  // all calls inside it were given
         end(held_[call]);
         begun.pop_back();
         next.pop_back();
@@ -54,8 +54,8 @@ class NestedCalls {
   }
 
  private:
-  std::vector<Held> held_;              // as their lines came
-  std::vector<std::size_t> outermost_;  // those of them that no other that is held made
+  std::vector<Held> held_;              // in the order of their lines
+  std::vector<std::size_t> outermost_;  // those that no other held call made
 };
 
 }  // namespace cudabpf::analyze

@@ -62,19 +62,19 @@ enum : std::uint32_t {
   STRING_VALUE_IID = 17,
 };
 }
-namespace interned {  // interned_data/interned_data.proto, which PerfettoTrace's tables are of
+namespace interned {  // interned_data/interned_data.proto, which has PerfettoTrace's tables
 enum : std::uint32_t { ANNOTATION_NAMES = 3 };
 enum Entry : std::uint32_t { IID = 1, TEXT = 2 };
 }  // namespace interned
 
 constexpr std::uint64_t SEQUENCE = 1;  // there is one writer
 
-// Readers take no more than 512 KiB together: packets are gathered up to BATCH, and one that comes
-// on top has few texts.
+// Readers take at most 512 KiB at once: packets are gathered up to BATCH, and the one that goes
+// beyond it has few texts.
 constexpr std::size_t BATCH = std::size_t{256} << 10;
 constexpr std::size_t MAX_TEXT = std::size_t{16} << 10;
 
-// As much of it, in whole characters.
+// At most MAX_TEXT bytes of it, in whole characters.
 std::string_view fitting(std::string_view text) {
   if (text.size() <= MAX_TEXT) return text;
   std::size_t end = MAX_TEXT;
@@ -82,7 +82,7 @@ std::string_view fitting(std::string_view text) {
   return text.substr(0, end);
 }
 
-// Annotations' names are known beforehand, and have their numbers by their order.
+// The names of annotations are known beforehand, and numbered in order.
 constexpr std::uint64_t number_of(Detail detail) { return static_cast<std::uint64_t>(detail) + 1; }
 
 ProtobufMessage entry(std::uint64_t number, std::string_view text) {
@@ -275,7 +275,7 @@ void PerfettoTrace::put_packet() {
 void PerfettoTrace::put_batch() {
   std::string_view bytes = batch_.bytes();
   if (packets_ == Packets::deflated && !bytes.empty()) {
-    constexpr int FASTEST = 1;  // others make it no smaller
+    constexpr int FASTEST = 1;  // higher levels make it no smaller
     uLongf size = ::compressBound(bytes.size());
     std::string deflated(size, '\0');
     ::compress2(reinterpret_cast<Bytef*>(deflated.data()), &size,

@@ -1,7 +1,7 @@
-// A timeline as Perfetto's own trace, a sequence of TracePackets in Protocol Buffers, which
+// A timeline in Perfetto's own format, a sequence of TracePackets in Protocol Buffers, which
 // ui.perfetto.dev and trace_processor open: https://perfetto.dev/docs/reference/trace-packet-proto
-// Texts are interned: written once, then a number. Packets are deflated, many together, as Perfetto
-// itself does: then they take about a twentieth of what their lines did, else a quarter.
+// Texts are interned: written once, then referred to by number. Packets are deflated in batches, as
+// Perfetto itself does: they then take about a twentieth of the trace's lines, otherwise a quarter.
 #pragma once
 
 #include <array>
@@ -35,9 +35,9 @@ class PerfettoTrace : public TrackWriter {
 
  private:
   using Dimensions = std::array<std::uint32_t, 3>;
-  static constexpr std::size_t MAX_DIMENSIONS = 1 << 12;  // that are interned
+  static constexpr std::size_t MAX_DIMENSIONS = 1 << 12;  // interned at most
 
-  // One of the tables of what is interned.
+  // A table of interned texts.
   struct Interned {
     std::uint32_t field;              // of InternedData
     std::uint32_t last = 0;           // the highest number given
@@ -50,7 +50,7 @@ class PerfettoTrace : public TrackWriter {
   std::uint64_t add(Interned& table, std::string_view text);
 
   void start_event(std::uint64_t type, const Track& track);
-  // The event as a packet; `names`: it refers to what is interned.
+  // Puts the event into a packet; `names`: it refers to interned texts.
   void put_event(std::uint64_t ts, bool names);
   void put_packet();
   void put_batch();
@@ -65,7 +65,7 @@ class PerfettoTrace : public TrackWriter {
   Interned strings_{.field = 29, .name = {}};
   std::map<Dimensions, std::uint64_t> dimensions_;
 
-  // What is being made: kept for its memory.
+  // Messages under construction: kept to reuse their memory.
   ProtobufMessage batch_, packet_, event_, interned_, annotation_;
 };
 

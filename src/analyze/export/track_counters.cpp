@@ -7,15 +7,15 @@
 
 namespace cudabpf::analyze {
 
-// Counted when they return: lines stand in that order, so that what is counted is never written
-// before it is all there.
+// Launches are counted when they return: lines come in that order, so a count is never written
+// before it is complete.
 void Tracks::launched(Process& process, std::uint64_t ts) {
   std::uint64_t from = ts - ts % COUNTED_NS;
   if (from > process.counted_from || !process.launches.track.id) count_launches(process, from);
   process.counted++;
 }
 
-// What was counted until `now` is told, and zero once where nothing came after it.
+// Writes what was counted until `now`, and zero once if nothing came after it.
 void Tracks::count_launches(Process& process, std::uint64_t now) {
   if (!process.launches.track.id) {
     if (now == ~std::uint64_t{0}) return;
@@ -48,7 +48,7 @@ void Tracks::set_memory(const LiveMemory::Block& block, std::uint64_t ts, bool m
       more ? counter.value + block.size : counter.value - std::min(counter.value, block.size));
 }
 
-// Many blocks may end in one nanosecond: what the last of them leaves is the value.
+// Many blocks may end in one nanosecond: the value is what the last of them leaves.
 void Tracks::set(Counter& counter, std::uint64_t ts, std::uint64_t value) {
   if (counter.changed && counter.ts != ts) write(counter);
   counter.ts = ts;

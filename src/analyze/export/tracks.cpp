@@ -13,7 +13,7 @@ namespace {
 
 using Shape = TrackWriter::Shape;
 
-// Beyond any pid of Linux: a pid that comes again is told apart by a multiple of this.
+// Beyond any pid of Linux: a multiple of this is added to tell reused pids apart.
 constexpr std::uint32_t ANOTHER_PROCESS = 10'000'000;
 constexpr std::uint32_t MAX_AGAIN = 400;
 
@@ -37,7 +37,7 @@ void Tracks::line(const Line& line) {
   of_line_ = line.process;
   live_.line(line);
   for (const analyze::Process* gone : line.gone) forget(gone->pid);
-  if (line.new_program) forget(line.pid);  // another picture, too
+  if (line.new_program) forget(line.pid);  // it gets new tracks, too
   switch (line.kind) {
     case LineKind::call:
       return call(line);
@@ -73,12 +73,12 @@ void Tracks::call(const Line& line) {
   Process& process = this->process(line.pid);
   Thread& thread = this->thread(process, line.tid);
   std::vector<std::uint64_t> flows;
-  // Calls that began later and have not come by now were inside of this one, and are missing.
+  // Calls that began later and have not come by now were inside this one, and are missing.
   flows_kept_ -= thread.flows.size();
   for (; !thread.flows.empty() && thread.flows.back().call >= line.id; thread.flows.pop_back())
     if (thread.flows.back().call == line.id) flows.push_back(thread.flows.back().id);
   bool outermost = !line.has(Field::parent);
-  if (outermost) thread.flows.clear();  // what is left is of calls whose lines are missing
+  if (outermost) thread.flows.clear();  // the rest are of calls whose lines are missing
   flows_kept_ += thread.flows.size() + flows.size();
   thread.nested.hold(line, std::move(flows));
   held_++;
@@ -126,7 +126,7 @@ void Tracks::driver(const Line& line) {
   }
 }
 
-// Those of several CPUs overlap, and so may the kinds of one.
+// Interrupts on several CPUs overlap, and so may different kinds on one CPU.
 void Tracks::interrupt(const Line& line) {
   std::string name = fmt::format("{}, CPU {}", names_.text(line.name), line.cpu);
   if (!line.has(Field::cpu)) name = names_.text(line.name);
@@ -163,7 +163,7 @@ void Tracks::missing(std::uint64_t ts, std::string_view what, std::string_view f
   for (TrackWriter* writer : writers_) writer->note(track, ts, what, {{fact, how}});
 }
 
-// What it is called may be told after it was first seen.
+// A process may be seen before its name is known.
 void Tracks::named(std::uint32_t pid) {
   auto known = processes_.find(pid);
   if (known == processes_.end()) return;
@@ -206,8 +206,8 @@ Tracks::Thread& Tracks::thread(Process& process, std::uint32_t tid) {
   auto [at, is_new] = process.threads.try_emplace(tid);
   Thread& thread = at->second;
   kept_ += is_new;
-  // Nothing can come after a call that has no end, but on a track of its own: of a thread that got
-  // the same tid.
+  // Nothing can follow a call without an end on its track (id 0 then): a later thread with the same
+  // tid gets a new one.
   if (thread.track.id) return thread;
   thread.track.tid = tid;
   bool main = tid == process.track.pid;
@@ -216,7 +216,7 @@ Tracks::Thread& Tracks::thread(Process& process, std::uint32_t tid) {
   return thread;
 }
 
-// What is not written yet of it.
+// Writes what is still to be written of the process.
 void Tracks::close(Process& process) {
   for (auto& [tid, thread] : process.threads) {
     give_nested(thread);

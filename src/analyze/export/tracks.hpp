@@ -1,6 +1,6 @@
 // A trace as a picture over time: tracks of processes, threads, streams and the driver, calls on
-// them, arrows from a call to what it asked of the driver, counters. How that is written is a
-// TrackWriter's business.
+// them, arrows from a call to its driver operations, and counters. A TrackWriter decides how to
+// write it.
 #pragma once
 
 #include <array>
@@ -24,20 +24,20 @@ namespace cudabpf::analyze {
 struct Track {
   enum class Kind : std::uint8_t { process, thread, driver, stream, machine, counter };
 
-  std::uint32_t id = 0;      // from 1, each another; 0: not there yet
-  std::uint32_t parent = 0;  // the track that it is a part of; 0: none
+  std::uint32_t id = 0;      // unique, from 1; 0: not announced yet
+  std::uint32_t parent = 0;  // the track that it is part of; 0: none
   Kind kind = Kind::machine;
   std::uint32_t pid = 0, tid = 0;  // of a process, of a thread; else 0
-  std::uint32_t process = 0;       // the pid, made another where the same came before; 0: machine
-  bool bytes = false;              // of a counter: what it counts
+  std::uint32_t process = 0;       // the pid, changed if the same one came before; 0: machine
+  bool bytes = false;              // a counter's unit
   std::string name;
 };
 
 class TrackWriter {
  public:
-  // What is on a track: a time from beginning to end, one whose end is not there, or a point.
+  // What is on a track: a span of time, a span without an end, or a point in time.
   enum class Shape : std::uint8_t { slice, endless, instant };
-  // Arrows from a call to what it asked of the driver. The same number stands at both ends.
+  // Arrows from a call to its driver operations. Both ends of one have the same number.
   struct Flows {
     std::span<const std::uint64_t> begin = {};  // those that begin at a call
     std::uint64_t end = 0;                      // the one that ends here; 0: none
@@ -47,11 +47,11 @@ class TrackWriter {
 
   virtual ~TrackWriter() = default;
   virtual void start(const TraceClocks& clocks) = 0;
-  // Before anything is on it.
+  // Comes before anything on the track.
   virtual void track(const Track& track) = 0;
   virtual void begin(const Track& track, const Line& line, Shape shape, const Flows& flows) = 0;
-  virtual void end(const Track& track, const Line& line) = 0;  // of a slice
-  // Work that a call has put into a stream. When it ran, the trace does not tell.
+  virtual void end(const Track& track, const Line& line) = 0;  // only of a slice
+  // Work that a call has put into a stream. The trace does not say when it ran.
   virtual void enqueued(const Track& stream, const Line& call) = 0;
   virtual void counter(const Track& counter, std::uint64_t ts, std::uint64_t value) = 0;
   // Something that concerns the whole picture.
@@ -67,17 +67,17 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void finish(const TraceFacts& facts) override;
 
  private:
-  // Launches are counted for so long; the counter tells them by second.
+  // Launches are counted over this long; the counter shows launches per second.
   static constexpr std::uint64_t COUNTED_NS = 10'000'000;
   static constexpr std::uint64_t SECOND_NS = 1'000'000'000;
-  // What is kept at most of what a trace may have any number of.
+  // Limits on what a trace may have any number of.
   static constexpr std::size_t MAX_HELD = 1 << 14;    // nested calls
-  static constexpr std::size_t MAX_FLOWS = 1 << 16;   // that have begun; others have no arrow
-  static constexpr std::size_t MAX_TRACKS = 1 << 16;  // then all begin anew
+  static constexpr std::size_t MAX_FLOWS = 1 << 16;   // that have begun; further ones get no arrow
+  static constexpr std::size_t MAX_TRACKS = 1 << 16;  // beyond that, all tracks begin anew
 
   struct Counter {
     Track track;
-    std::uint64_t ts = 0, value = 0;  // of what is written next, once ts is another
+    std::uint64_t ts = 0, value = 0;  // of what is written next, once ts changes
     bool changed = false;
   };
   struct Flow {
@@ -133,7 +133,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   std::unordered_map<std::uint32_t, Process> processes_;
   Process* last_process_ = nullptr;
   const analyze::Process* of_line_ = nullptr;
-  std::unordered_map<std::uint32_t, std::uint32_t> again_;  // pids that were others' before
+  std::unordered_map<std::uint32_t, std::uint32_t> again_;  // how often a pid was used before
   std::map<std::string, Track> machine_;                    // by name
   std::uint32_t tracks_ = 0;
   std::uint64_t flows_ = 0, flows_left_out_ = 0;

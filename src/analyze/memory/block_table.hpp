@@ -1,6 +1,6 @@
-// The blocks of memory that are live, of all processes: found by their process and key, and all of
-// a context or of a process at once. A program may hold a million, so each takes as few bytes as
-// it can: what it is numbered by stands in it once, and its neighbours are known by 32-bit places.
+// The live memory blocks of all processes, found by process and key, or all of a context or a
+// process at once. A program may hold a million, so each takes as few bytes as possible: it stores
+// its key once, and refers to its neighbours by 32-bit places.
 #pragma once
 
 #include <cstddef>
@@ -20,27 +20,27 @@ class BlockTable {
   struct Held {
     std::uint64_t key = 0, size = 0, since = 0, call = 0;
     std::uint64_t number =
-        0;  // of the allocation; of VMM memory the key has it, and this its handle
+        0;  // of the allocation; for VMM memory the key has it, and this is the handle
     std::uint32_t tid = 0;
     std::uint32_t function : 29 = 0, kind : 3 = 0;  // a name's number is less than 2^20
-    std::uint32_t handles = 1, mappings = 0;        // that it is there for
+    std::uint32_t handles = 1, mappings = 0;        // that keep it
 
    private:
     friend class BlockTable;
-    Place group = NONE, next = NONE;  // next: of those with the same hash
+    Place group = NONE, next = NONE;  // next: among those with the same hash
     Place next_in_group = NONE, previous_in_group = NONE;
   };
 
   std::size_t size() const { return size_; }
   Place find(std::uint64_t process, std::uint64_t key) const;
-  // One that is not there yet. Context 0: it goes away with none.
+  // Adds a block that is not there yet. Context 0: it ends with no context.
   Place add(std::uint64_t process, std::uint64_t context, const Held& held);
   void remove(Place place);
   Held& operator[](Place place) { return held_[place]; }
   const Held& operator[](Place place) const { return held_[place]; }
   std::uint64_t process_of(const Held& held) const { return groups_[held.group].process; }
 
-  // In no order.
+  // In no particular order.
   std::vector<Place> of_context(std::uint64_t process, std::uint64_t context) const;
   std::vector<Place> of_process(std::uint64_t process) const;
   template <typename Visitor>
@@ -51,7 +51,7 @@ class BlockTable {
   }
 
  private:
-  // What goes away together.
+  // Blocks that end together.
   struct Group {
     std::uint64_t process = 0, context = 0;
     Place first = NONE;
@@ -61,9 +61,9 @@ class BlockTable {
   Place group(std::uint64_t process, std::uint64_t context);
   void grow();
 
-  std::deque<Held> held_;  // also places that are free, which no slot and no group leads to
+  std::deque<Held> held_;  // including free places, which no slot or group leads to
   std::vector<Place> free_;
-  std::vector<Place> slots_ = std::vector<Place>(64, NONE);            // by hash: the first
+  std::vector<Place> slots_ = std::vector<Place>(64, NONE);            // by hash: the first of each
   std::map<std::pair<std::uint64_t, std::uint64_t>, Place> group_of_;  // by process and context
   std::deque<Group> groups_;
   std::vector<Place> free_groups_;

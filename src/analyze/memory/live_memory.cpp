@@ -80,7 +80,7 @@ void LiveMemory::allocated(OfProcess& process, const Line& call, bool vmm) {
     if (Place before = blocks_.find(number, key); before != BlockTable::NONE)
       end(before, call.end(), Ended::replaced);
   } else if (auto had = process.handles.find(call.handle); had != process.handles.end()) {
-    Place before = had->second;  // its release was not seen; it may be mapped, and stay
+    Place before = had->second;  // its release was not seen; it stays if it is mapped
     process.handles.erase(had);
     blocks_[before].handles = 0;
     end_if_unused(before, call.end(), Ended::replaced);
@@ -118,8 +118,8 @@ void LiveMemory::freed(OfProcess& process, const Line& call, bool vmm) {
     place = blocks_.find(call.process->number, call.ptr & ~HANDLE);
   }
   if (place == BlockTable::NONE) return freed_unknown(process, call, vmm);
-  // Nobody can free what has not been returned yet: this free returned after another thread had
-  // got the same address, and it is the block before that one that it freed.
+  // Nobody can free what has not been returned yet: this free returned after another thread had got
+  // the same address, so it freed the block that had been there before.
   if (call.ts < blocks_[place].since && !call.entry_lost) return;
   if (--blocks_[place].handles) return;
   if (vmm) process.handles.erase(handle);
@@ -137,7 +137,7 @@ void LiveMemory::freed_unknown(OfProcess& process, const Line& call, bool vmm) {
   }
 }
 
-// A process's own memory comes back to it under the handle that it has.
+// A process that imports its own memory gets the handle that it already has.
 void LiveMemory::imported(OfProcess& process, const Line& call) {
   std::uint64_t handle = handle_in(call.args, "handle");
   auto own = process.handles.find(handle);
@@ -166,11 +166,11 @@ void LiveMemory::retained(OfProcess& process, const Line& call) {
 }
 
 void LiveMemory::mapped(OfProcess& process, const Line& call) {
-  unmapped(process, call);  // what lay here before, if its end was not seen
+  unmapped(process, call);  // what was here before, if its end was not seen
   auto handle = process.handles.find(call.handle);
   if (handle == process.handles.end()) return;
   Place mapped = handle->second;
-  auto before = process.mappings.find(call.ptr);  // still there: this one has no size
+  auto before = process.mappings.find(call.ptr);  // still there if `call` has no size
   if (before == process.mappings.end() && !has_room()) return left_out_.add({0, 0, 1});
   blocks_[mapped].mappings++;
   if (before == process.mappings.end()) {
@@ -205,7 +205,7 @@ void LiveMemory::end(Place place, std::uint64_t ts, Ended how) {
   listener_.ended(block, ts, how);
 }
 
-// Told in the order in which they were allocated.
+// Reported in the order in which they were allocated.
 void LiveMemory::end_all(std::vector<Place> places, std::uint64_t ts, Ended how) {
   auto number = [&](Place place) { return block_of(blocks_[place]).number; };
   std::sort(places.begin(), places.end(), [&](Place a, Place b) { return number(a) < number(b); });
@@ -244,7 +244,7 @@ void LiveMemory::process_gone(std::uint64_t number, std::uint64_t ts) {
 
 void LiveMemory::LeftOut::add(const LeftOut& other) {
   blocks += other.blocks;
-  // One may ask for all that there is.
+  // A call may claim any size: the sum must not wrap around.
   std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - bytes;
   bytes += std::min(other.bytes, room);
   mappings += other.mappings;
@@ -256,7 +256,8 @@ MemoryKind LiveMemory::kind_of(Name kind) const {
                                   : static_cast<MemoryKind>(at - words_.kinds.begin());
 }
 
-// Lines of calls come before that of the call that made them: two of the same memory are one.
+// A nested call's line comes before that of the call that made it: if both are about the same
+// memory, they count as one.
 bool LiveMemory::was_done_inside(const Line& call, std::uint64_t what) const {
   auto inside = nested_.find({call.process->number, call.tid});
   if (inside == nested_.end()) return false;

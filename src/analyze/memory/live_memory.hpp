@@ -1,5 +1,5 @@
-// Memory that was allocated, from its allocation to its end: a free, another allocation at its
-// address, the end of its context or of its process.
+// Follows memory from its allocation to its end: a free, another allocation at its address, or the
+// end of its context or process.
 #pragma once
 
 #include <array>
@@ -19,27 +19,27 @@ namespace cudabpf::analyze {
 class LiveMemory {
  public:
   struct Block {
-    std::uint64_t process = 0;       // the number of whose it is
+    std::uint64_t process = 0;       // the number of the process that has it
     std::uint32_t pid = 0, tid = 0;  // who allocated it
     MemoryKind kind = MemoryKind::device;
     Name function;
-    std::uint64_t address = 0;  // of VMM memory its handle
+    std::uint64_t address = 0;  // for VMM memory, its handle
     std::uint64_t size = 0;
     std::uint64_t since = 0;   // ns: when the allocation returned
     std::uint64_t call = 0;    // its id
-    std::uint64_t number = 0;  // of the allocations that succeeded, from 1, as their lines stand
+    std::uint64_t number = 0;  // counts successful allocations from 1, in the order of their lines
   };
-  // What there was no room for: far more than a program has at once, as a trace of anybody's
-  // making may tell.
+  // What there was no room for: far more than a program has at once, but a trace may claim
+  // anything.
   struct LeftOut {
-    std::uint64_t blocks = 0, bytes = 0;  // allocations that are not followed
-    std::uint64_t mappings = 0;           // of blocks that are: these may seem to end too early
+    std::uint64_t blocks = 0, bytes = 0;  // allocations not followed
+    std::uint64_t mappings = 0;  // of followed blocks, which may then seem to end too early
     bool any() const { return blocks || mappings; }
     void add(const LeftOut& other);
   };
   enum class Ended : std::uint8_t {
     freed,
-    replaced,  // its address was allocated anew: its free was not seen, or returned late
+    replaced,  // its address was allocated again: its free was not seen, or returned late
     with_context,
     with_process,
   };
@@ -48,12 +48,12 @@ class LiveMemory {
     virtual ~Listener() = default;
     virtual void allocated(const Block& block) = 0;
     virtual void ended(const Block& block, std::uint64_t ts, Ended how) = 0;
-    // A free that succeeded, of what no allocation in the trace returned. (That of null is legal,
-    // and not told.)
+    // A free succeeded, of something that no allocation in the trace returned. (Freeing null is
+    // legal, and not reported.)
     virtual void freed_unknown(const Line& free) = 0;
   };
 
-  // So many blocks, mappings and imported handles are followed at once, of all processes.
+  // At most this many blocks, mappings and imported handles are followed at once, in all processes.
   static constexpr std::size_t MOST = 1 << 20;
 
   LiveMemory(Names& names, Listener& listener, std::size_t most = MOST);
@@ -62,7 +62,7 @@ class LiveMemory {
 
   void line(const Line& line);
 
-  // What is live now, in no order.
+  // What is live now, in no particular order.
   template <typename Visitor>
   void each(Visitor&& visit) const {
     blocks_.each([&](const BlockTable::Held& held) { visit(block_of(held)); });
@@ -70,28 +70,28 @@ class LiveMemory {
   const LeftOut& left_out() const { return left_out_; }
 
  private:
-  // Marks the key of VMM memory, which is known by its handle: any number, which may be used again
-  // while the memory is still mapped. Addresses never have the top bit.
+  // Marks the key of VMM memory, which is known by its handle. A handle may be any number, and may
+  // be reused while the memory is still mapped. Addresses never have the top bit.
   static constexpr std::uint64_t HANDLE = std::uint64_t{1} << 63;
 
   using Place = BlockTable::Place;
-  // Ordinary memory is in the table by its address; VMM memory by HANDLE and the number of its
-  // allocation, and is there as long as its handle, or one mapping of it, is.
+  // The table has ordinary memory by its address, and VMM memory by HANDLE and the number of its
+  // allocation, for as long as its handle or one of its mappings exists.
   struct OfProcess {
     std::uint32_t pid = 0;
-    std::unordered_map<std::uint64_t, Place> handles;  // that are had
+    std::unordered_map<std::uint64_t, Place> handles;  // that the process holds
     std::map<std::uint64_t, Place> mappings;           // by address
-    // Handles of memory that another process allocated: how often each is had.
+    // Handles of memory that another process allocated: how often each is held.
     std::unordered_map<std::uint64_t, std::uint32_t> imported;
-    // What may be freed though nothing here knows it: there was no room when it was allocated.
+    // Allocations that there was no room for: their frees will be of unknown memory.
     std::uint64_t left_out = 0;
   };
-  using Thread = std::pair<std::uint64_t, std::uint32_t>;  // its process's number
-  // A call that stands inside of another, and may be what that does.
+  using Thread = std::pair<std::uint64_t, std::uint32_t>;  // process number, thread
+  // A call made inside another, which may do the work of the other.
   struct Nested {
     std::uint64_t parent = 0, what = 0;
   };
-  // Kept at most of those whose outer call has not come: of a thread, and threads.
+  // At most this many are kept until their outer call comes: per thread, and threads.
   static constexpr std::size_t MAX_NESTED = 16, MAX_NESTING = 4096;
 
   void call(const Line& call);
@@ -127,7 +127,7 @@ class LiveMemory {
   BlockTable blocks_;
   std::size_t others_ = 0;  // mappings and imported handles
   LeftOut left_out_;
-  std::unordered_map<std::uint64_t, OfProcess> processes_;  // by their numbers
+  std::unordered_map<std::uint64_t, OfProcess> processes_;  // by number
   std::uint64_t allocations_ = 0;
   std::map<Thread, std::vector<Nested>> nested_;
 };

@@ -55,7 +55,7 @@ Memory::Holder& Memory::holder_of(const Block& block) {
     return holders_[MAX_HOLDERS];
   }
   Holder& holder = holders_.emplace_back();
-  if (at->second == MAX_HOLDERS) return holder;  // of all others
+  if (at->second == MAX_HOLDERS) return holder;  // for all others
   holder.pid = block.pid;
   holder.comm = process_ ? process_->comm : Name{};
   return holder;

@@ -24,20 +24,20 @@ class Memory : public Analysis, private LiveMemory::Listener {
   using Ended = LiveMemory::Ended;
   using ByKind = std::array<std::uint64_t, MEMORY_KINDS>;
 
-  // Pinned memory of the host is no memory of a GPU, and counted apart.
+  // Pinned host memory is not GPU memory, and is counted separately.
   enum class Side : std::uint8_t { gpu, host };
   static constexpr std::size_t SIDES = 2;
   static Side side_of(MemoryKind kind) { return kind == MemoryKind::host ? Side::host : Side::gpu; }
 
   struct Figures {
     std::uint64_t allocations = 0, allocated = 0;      // calls, bytes
-    std::uint64_t frees = 0, freed = 0;                // by a free of their own
+    std::uint64_t frees = 0, freed = 0;                // that were freed explicitly
     std::uint64_t replaced = 0;                        // bytes whose free was not seen
     std::uint64_t with_context = 0, with_process = 0;  // bytes
     std::uint64_t held = 0, peak = 0;
   };
 
-  // What was held during a bucket of time: each kind when that side held most, and in the end.
+  // What was held during a bucket of time: each kind when its side held most, and at the end.
   struct Level {
     ByKind most{}, last{};
     std::array<std::uint64_t, SIDES> sums{};  // of `most`
@@ -52,7 +52,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
     Name comm;
     std::array<Figures, MEMORY_KINDS> kinds;
     std::array<MemoryPeak, SIDES> peaks;
-    std::array<MemoryPeak::Holders, SIDES> at_peak;  // known when all lines were seen
+    std::array<MemoryPeak::Holders, SIDES> at_peak;  // known once all lines were seen
     ByKind held{};
     Curve curve;
   };
@@ -70,12 +70,12 @@ class Memory : public Analysis, private LiveMemory::Listener {
     std::uint64_t address = 0, ts = 0, call = 0;
   };
   struct Churn {             // of blocks of one size
-    std::uint64_t size = 0;  // 0: all those that came after MAX_SIZES
+    std::uint64_t size = 0;  // 0: all sizes beyond the first MAX_SIZES
     std::uint64_t allocations = 0, frees = 0;
-    std::uint64_t again = 0;  // allocated within SOON after one of that size was freed
+    std::uint64_t again = 0;  // allocated within SOON after one of this size was freed
     Durations lifetimes;
     std::uint64_t last_freed = 0;
-    std::uint32_t last_pid = 0;  // whose that was
+    std::uint32_t last_pid = 0;  // whose block that was
   };
   static constexpr std::uint64_t SOON = 1'000'000;  // ns
 
@@ -86,24 +86,25 @@ class Memory : public Analysis, private LiveMemory::Listener {
 
   const Names& names() const { return names_; }
   const Holder& all() const { return all_; }
-  // The highest peak first. Where there are more than MAX_HOLDERS, one without a pid is the others.
+  // The highest peak first. If there are more than MAX_HOLDERS, one without a pid stands for the
+  // rest.
   const std::vector<Holder>& processes() const { return holders_; }
-  // Not all frees are in the trace: nobody knows what was never freed.
+  // Some frees are not in the trace, so what was never freed is not known.
   bool frees_left_out() const { return frees_left_out_; }
   const std::vector<NeverFreed>& never_freed() const { return never_freed_; }  // the largest first
   std::uint64_t never_freed_blocks() const { return never_freed_blocks_; }
   std::uint64_t never_freed_bytes() const { return never_freed_bytes_; }
-  const std::vector<UnknownFree>& unknown_frees() const { return unknown_frees_; }  // the first
+  const std::vector<UnknownFree>& unknown_frees() const { return unknown_frees_; }  // the first few
   std::uint64_t unknown_free_count() const { return unknown_free_count_; }
   std::vector<Churn> churn()
-      const;  // of sizes that were turned over; most often first, other sizes last
+      const;  // sizes that were turned over; the most frequent first, other sizes last
   // From the first allocation to the last.
   std::uint64_t allocating_time() const { return last_allocation_ - first_allocation_; }
   std::uint64_t duration() const { return duration_; }
   std::uint64_t not_returned() const { return not_returned_; }  // allocations of unknown outcome
   const LiveMemory::LeftOut& left_out() const { return live_.left_out(); }
 
-  // The curve in so many columns, from the trace's beginning to its end.
+  // The curve in `count` columns, from the trace's beginning to its end.
   std::vector<Level> columns(const Curve& curve, std::size_t count) const;
 
  private:
@@ -132,8 +133,8 @@ class Memory : public Analysis, private LiveMemory::Listener {
   LiveMemory live_;
   Holder all_;
   std::vector<Holder> holders_;
-  std::unordered_map<std::uint64_t, std::size_t> holder_by_process_;  // by its number
-  const Process* process_ = nullptr;                                  // whose line it is
+  std::unordered_map<std::uint64_t, std::size_t> holder_by_process_;  // by process number
+  const Process* process_ = nullptr;                                  // of the current line
   std::unordered_map<std::uint64_t, Churn> churn_;                    // by size
   Largest<NeverFreed, Larger> largest_never_freed_{KEPT_NEVER_FREED};
   std::vector<NeverFreed> never_freed_;
@@ -150,7 +151,7 @@ std::string_view to_string(Memory::Fate fate);
 std::string name_of(const Memory& memory, const Memory::Holder& holder);
 Json memory_json(const Memory& memory);
 void add_memory(Page& page, const Memory& memory, std::size_t at_most);
-// The curve as a picture, by kind, of all processes and of each.
+// The curve as a picture, by kind, for all processes and for each.
 std::string memory_svg(const Memory& memory, std::string_view title);
 
 }  // namespace cudabpf::analyze

@@ -33,7 +33,7 @@ void add_figures(Page& page, const Memory& memory) {
   table.add_to(page);
 }
 
-// A curve that many columns wide, its scale to the left.
+// The curve of one side across the page, its scale on the left.
 void add_curve(Page& page, const Memory& memory, const Memory::Holder& holder, std::size_t side) {
   std::uint64_t most = holder.peaks[side].bytes();
   std::vector<std::uint64_t> sums;
@@ -53,7 +53,7 @@ void add_axis(Page& page, const Memory& memory) {
   page.line(std::string(LABEL_WIDTH, ' ') + axis.labels);
 }
 
-// A line a process and kind, each as tall as its own peak.
+// One line per process and kind, each scaled to its own peak.
 void add_sparks(Page& page, const Memory& memory) {
   for (std::size_t i = 0; i < std::min(memory.processes().size(), PROCESSES_SHOWN); i++) {
     const Memory::Holder& holder = memory.processes()[i];

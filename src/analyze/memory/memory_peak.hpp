@@ -1,6 +1,5 @@
-// The most memory that was held at once, and what held it then; known at the end without a copy of
-// what was live at each new maximum: what was live at the peak is what is still live of it, and
-// what has ended since.
+// The most memory that was held at once, and what held it then. It needs no copy of what was live
+// at each new maximum: what was live at the peak is either still live or has ended since.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +34,13 @@ class MemoryPeak {
   std::uint64_t ts() const { return ts_; }
   bool was_live(const LiveMemory::Block& block) const { return block.number <= number_; }
 
-  // Those of it that have ended since; what is still live of it is to be added.
+  // Blocks of the peak that have ended since; the caller adds those still live.
   const Holders& ended_since() const { return ended_since_; }
   static void add(Holders& to, const LiveMemory::Block& block);
   static void sort(Holders& holders);
 
  private:
-  // So many groups are kept apart.
+  // At most this many groups are kept apart.
   static constexpr std::size_t MAX_GROUPS = 256;
 
   std::uint64_t held_ = 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t PANELS = 8, POINTS = 1000;
 constexpr double LEFT = 90, WIDTH = POINTS, RIGHT = 30, TOP = 70, HEIGHT = 180, GAP = 70;
-// Light enough to tell apart in colour, and of different grey in print.
+// Easy to tell apart in colour, and different greys in print.
 constexpr std::array<std::string_view, MEMORY_KINDS> COLORS = {"#1f5fa8", "#f0a030", "#7fbf6f",
                                                                "#b0b0b0", "#8d4fa0"};
 
@@ -58,7 +58,7 @@ void draw_axes(Svg& svg, const Memory& memory, double top, std::uint64_t most) {
   }
 }
 
-// Kinds one upon the other; each as steps, since memory comes and goes at once.
+// Stacks the kinds, each drawn in steps, since memory comes and goes at once.
 void draw_areas(Svg& svg, const std::vector<Memory::Level>& levels, const Panel& panel, double top,
                 std::uint64_t most) {
   std::vector<std::uint64_t> below(levels.size());

@@ -98,10 +98,10 @@ Calls::Key Calls::key_of(const Line& line) const {
       return {line.process->number, 0, {}};
     case By::tid:
       return {line.process->number, line.tid, {}};
-    case By::device:  // each process numbers those that it sees
+    case By::device:  // each process has its own numbering
       if (!line.has(Field::ordinal)) return {};
       return {line.process->number, static_cast<std::uint64_t>(line.ordinal), {}};
-    case By::stream: {  // the default streams of all contexts are one
+    case By::stream: {  // the default streams of all contexts count as one
       if (!line.has(Field::stream)) return {};
       Key key{0, 0, stream_of(line)};
       key.stream->context = 0;

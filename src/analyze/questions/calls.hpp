@@ -1,5 +1,5 @@
-// How often each CUDA function was called, and how long that took; of the whole trace, or apart for
-// each process, thread, device, stream, kernel or container.
+// How often each CUDA function was called, and how long that took; for the whole trace, or
+// separately for each process, thread, device, stream, kernel or container.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Calls : public Analysis {
     std::uint64_t count = 0;
     std::uint64_t errors = 0;
     std::uint64_t ioctls = 0;
-    Durations durations;  // of those that were seen to return
+    Durations durations;  // of calls that were seen to return
 
     void add(const Figures& other) {
       count += other.count;
@@ -46,13 +46,13 @@ class Calls : public Analysis {
   std::vector<Group> groups() const;  // the longest total first
 
  private:
-  // So many groups are kept apart; the calls of those that come later are in one.
+  // At most this many groups are kept apart; later ones are counted as one.
   static constexpr std::size_t MAX_GROUPS = 4096;
-  // And so many functions, of all groups together: a histogram takes up to 11 kB.
+  // And this many functions, in all groups together: a histogram takes up to 11 kB.
   static constexpr std::size_t MAX_COUNTED = 1 << 14;
 
   struct Key {
-    std::uint64_t process = 0;  // its number
+    std::uint64_t process = 0;  // process number
     std::uint64_t what = 0;     // a thread, a name
     std::optional<StreamKey> stream;
     bool operator==(const Key&) const = default;
@@ -65,7 +65,7 @@ class Calls : public Analysis {
   static constexpr Key OTHERS = {0, ~std::uint64_t{0}, {}};
 
   Key key_of(const Line& line) const;
-  std::string name_of(const Line& line) const;  // of the group that it belongs to
+  std::string name_of(const Line& line) const;  // of the line's group
 
   struct Counting {
     std::uint64_t count = 0, errors = 0, ioctls = 0;

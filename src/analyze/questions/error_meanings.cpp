@@ -6,7 +6,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// `function` is "" where it may be any.
+// A `function` of "" matches any.
 struct Known {
   std::string_view error, function;
   ErrorMeaning meaning;

@@ -1,4 +1,4 @@
-// What an error's name does not tell: what it means for the program, and how grave it is.
+// What an error's name does not say: what it means for the program, and how grave it is.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace cudabpf::analyze {
 enum class Weight : std::uint8_t {
   grave,    // of the GPU or the context: everything later fails, too
   failure,  // of the call
-  usual,    // sound programs meet it
+  usual,    // sound programs get it, too
 };
 std::string_view to_string(Weight weight);
 

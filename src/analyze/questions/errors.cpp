@@ -13,7 +13,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-constexpr std::size_t TEXT_KEPT = 400;  // of arguments, and of the driver's words
+constexpr std::size_t TEXT_KEPT = 400;  // of arguments, and of the driver's message
 
 std::optional<std::int64_t> number_in(const nlohmann::json& object, const char* key) {
   auto at = object.find(key);
@@ -21,7 +21,7 @@ std::optional<std::int64_t> number_in(const nlohmann::json& object, const char* 
   return at->get<std::int64_t>();
 }
 
-// For an operation it is the command or the class that tells.
+// What an operation was about: its command or its class.
 Name detail_of(const Line& line) { return line.control ? line.control : line.object_class; }
 
 }  // namespace
@@ -107,7 +107,7 @@ void Errors::gpu_error(const Line& line) {
 
 void Errors::exit(const Line& line) {
   auto seen = processes_.find(line.process->number);
-  for (Open& open : answer_.open) {  // calls that it ended in stand before its exit
+  for (Open& open : answer_.open) {  // calls that were open when it ended come before its exit
     if (open.pid != line.pid || open.process_ended) continue;
     open.process_ended = true;
     open.open_for = line.ts > open.ts ? line.ts - open.ts : 0;

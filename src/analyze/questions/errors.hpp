@@ -1,5 +1,5 @@
 // What went wrong in a trace: calls and ioctls that failed, errors of GPUs, calls that never
-// returned, processes that ended badly. No failure: an answer that says "not ready yet".
+// returned, processes that ended badly. An answer of "not ready yet" is not a failure.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@ namespace cudabpf::analyze {
 
 class Errors : public Analysis {
  public:
-  // One of something that happened more than once.
+  // One occurrence of something that may have happened often.
   struct Example {
-    std::uint64_t id = 0;  // of the call; of an operation the call that it served; 0: none
+    std::uint64_t id = 0;  // of the call, or of the call that an operation served; 0: none
     std::uint64_t ts = 0;
     std::uint32_t pid = 0, tid = 0;
-    std::string text;  // its arguments, or the driver's own words
+    std::string text;  // its arguments, or the driver's message
   };
   struct Failure {
     std::string name;  // of what failed
     std::string error;
     std::uint64_t count = 0;
     std::uint64_t first = ~std::uint64_t{0}, last = 0;  // ts
-    Example example;                                    // the first that the trace has
+    Example example;                                    // the first in the trace
     Weight weight = Weight::failure;
 
     void add(const Failure& other);
   };
   struct Open {
-    std::uint64_t id = 0, parent = 0;  // of an operation: 0, and the call that it served
+    std::uint64_t id = 0, parent = 0;  // for an operation: 0, and the call that it served
     std::string what;
     std::uint64_t ts = 0;
-    std::uint64_t open_for = 0;  // ns, to where its process or the trace ended
+    std::uint64_t open_for = 0;  // ns, until its process or the trace ended
     bool process_ended = false;  // while it was open
     std::uint32_t pid = 0, tid = 0;
     std::string args;
@@ -51,7 +51,7 @@ class Errors : public Analysis {
     std::uint64_t ts = 0;
     std::string comm;
     std::int64_t code = 0;
-    std::int64_t signal = 0;  // 0: it was not ended by one
+    std::int64_t signal = 0;  // 0: no signal ended it
     std::optional<LastCall> last_call, last_failure;
   };
   struct Event {
@@ -62,10 +62,10 @@ class Errors : public Analysis {
 
   struct Answer {
     std::uint64_t calls = 0, failed_calls = 0, failed_operations = 0;
-    std::uint64_t without_result = 0;  // calls of which it is not known whether they failed
-    std::uint64_t usual_failures = 0;  // of the calls that failed: as sound programs' do
+    std::uint64_t without_result = 0;  // calls that may or may not have failed
+    std::uint64_t usual_failures = 0;  // failed calls of a kind that sound programs make, too
     std::uint64_t calls_open = 0;
-    std::uint64_t all_open = 0;     // these and operations, also those that are not in the list
+    std::uint64_t all_open = 0;     // these and operations, including those not in the list
     std::uint64_t bad_exits = 0;    // likewise
     std::vector<Failure> failures;  // of calls; the gravest first, then the most frequent
     std::vector<Failure> refusals;  // of operations on the driver's devices
@@ -77,7 +77,7 @@ class Errors : public Analysis {
     std::uint64_t events_left_out = 0;
   };
 
-  // `all`: every single one is wanted, too.
+  // `all`: every single failure is wanted, too.
   Errors(Names& names, bool all);
 
   void line(const Line& line) override;
@@ -85,7 +85,7 @@ class Errors : public Analysis {
   Answer answer() const;
 
  private:
-  // So many are told one by one; what comes later is counted.
+  // At most this many are listed one by one; later ones are only counted.
   static constexpr std::size_t MAX_OPEN = 1000;
   static constexpr std::size_t MAX_EXITS = 1000;
   static constexpr std::size_t MAX_EVENTS = 100'000;
@@ -93,7 +93,7 @@ class Errors : public Analysis {
 
   struct Kind {
     Name name, detail, error;
-    std::int64_t number = 0;  // where the error has no name
+    std::int64_t number = 0;  // if the error has no name
     bool operator==(const Kind&) const = default;
   };
   struct KindHash {
@@ -121,7 +121,7 @@ class Errors : public Analysis {
   } words_;
   Answer answer_;
   Failures failures_, refusals_, gpu_errors_, read_faults_;
-  std::unordered_map<std::uint64_t, Seen> processes_;  // by their numbers
+  std::unordered_map<std::uint64_t, Seen> processes_;  // by number
 };
 
 Json errors_json(const Errors::Answer& answer, const Names& names);

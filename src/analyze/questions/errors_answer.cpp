@@ -1,4 +1,4 @@
-// What is said of what went wrong.
+// The answer about what went wrong.
 #include <fmt/format.h>
 
 #include <array>

@@ -72,7 +72,7 @@ Ioctls::Figures& Ioctls::of_kind(const Line& line) {
   Kind kind{line.op, line.name, detail, line.group, line.device, line.pid != 0};
   if (kinds_.size() >= MAX_KINDS && !kinds_.contains(kind)) {
     not_kept_apart_.kinds++;
-    // What it has, so that no list leaves it out; but ioctls have lists of their own.
+    // Replaces the names that it has, so that no list leaves it out; ioctls have their own lists.
     if (kind.op != words_.ioctl) kind.op = words_.others;
     for (Name* name : {&kind.name, &kind.detail, &kind.group, &kind.device})
       if (*name) *name = words_.others;
@@ -117,7 +117,7 @@ void Ioctls::add_function(Name function, const Figures& asked) {
   asked_[function.id].add(asked);
 }
 
-// Their lines are missing, but for a few that would still come.
+// The lines of these calls are missing, except for a few that would still come.
 void Ioctls::close_calls() {
   for (const auto& [call, asked] : open_) add_function(words_.calls_lost, asked);
   open_.clear();
@@ -131,7 +131,7 @@ void Ioctls::finish(const TraceFacts& facts) {
   if (auto way = header.find("driver_way"); way != header.end() && way->is_string()) way_ = *way;
 }
 
-// All that have the same name together; an empty one is left out.
+// Adds up those with the same name; an empty name is left out.
 template <typename NameOf>
 std::vector<Ioctls::Figures> Ioctls::fold(NameOf name_of) const {
   std::unordered_map<std::string, Figures> by_name;

@@ -1,5 +1,5 @@
-// What the driver was asked for: ioctls by their command, their group and the CUDA call that they
-// served, and all else that was done with its devices.
+// What the driver was asked for: ioctls by command, group and the CUDA call that they served, and
+// all other operations on its devices.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,26 @@ class Ioctls : public Analysis {
     std::uint64_t count = 0, ioctls = 0;
     std::uint64_t failed = 0;
     Durations durations;
-    std::uint64_t calls = 0;      // of CUDA that asked for something
+    std::uint64_t calls = 0;      // CUDA calls that asked for something
     std::uint64_t of_calls = 0;   // all calls of that function
     std::uint64_t call_time = 0;  // ns, of those that asked
 
     void add(const Figures& other);
   };
 
-  // Operations that are among the "(others)" of an answer.
+  // What an answer counts under "(others)".
   struct NotKeptApart {
     std::uint64_t kinds = 0, processes = 0, functions = 0;
   };
 
-  // Each with the longest total first.
+  // Each list has the longest total first.
   struct Answer {
-    bool traced = false;  // the trace was to have these
+    bool traced = false;  // the trace was meant to have these
     std::string way;      // by which feature
     std::vector<Figures> operations;
     std::vector<Figures> groups, commands;  // of ioctls
     std::vector<Figures> calls;             // by the CUDA function that they served
-    std::vector<Figures> outside;           // of any traced call, by process
+    std::vector<Figures> outside;           // outside any traced call, by process
     std::vector<Figures> devices, processes;
     NotKeptApart not_kept_apart;
   };
@@ -51,7 +51,7 @@ class Ioctls : public Analysis {
   Answer answer() const;
 
  private:
-  // So many of each are kept apart; those that come later are one.
+  // At most this many of each are kept apart; later ones are counted as one.
   static constexpr std::size_t MAX_KINDS = 4096, MAX_PROCESSES = 4096, MAX_FUNCTIONS = 4096;
   static constexpr std::size_t MAX_OPEN_CALLS = 1 << 14;
 
@@ -74,11 +74,11 @@ class Ioctls : public Analysis {
     }
   };
   struct OfProcess {
-    Figures all, outside;  // of any call
+    Figures all, outside;  // outside: outside any call
   };
   struct Function {
     std::uint64_t calls = 0;
-    bool asked = false;  // for something
+    bool asked = false;  // asked for something
   };
 
   void operation(const Line& line);
@@ -99,7 +99,7 @@ class Ioctls : public Analysis {
   } words_;
   std::unordered_map<Kind, Figures, KindHash> kinds_;
   std::unordered_map<Process, OfProcess, ProcessHash> processes_;
-  // What calls asked for whose own lines have not come: it stands before them.
+  // What calls asked for whose own lines have not come yet: operations come before their call.
   std::unordered_map<std::uint64_t, Figures> open_;
   std::unordered_map<std::uint32_t, Figures> asked_;  // by the function's name
   std::vector<Function> functions_;                   // by their name

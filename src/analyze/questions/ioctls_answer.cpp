@@ -1,4 +1,4 @@
-// What is said of what a trace's programs asked the driver for.
+// The answer about what a trace's programs asked the driver for.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -72,7 +72,7 @@ void add_calls(Page& page, const std::vector<Figures>& all, std::size_t at_most)
   table.add_to(page);
 }
 
-// What stands in a row of others, and is in no other row.
+// What is counted in a row of others, and in no other row.
 void add_not_kept_apart(Page& page, const Ioctls::NotKeptApart& not_kept) {
   std::string parts;
   auto add = [&](std::uint64_t count, std::string_view what) {

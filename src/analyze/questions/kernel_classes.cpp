@@ -12,7 +12,8 @@ namespace {
 using enum KernelClass;
 
 // The first rule that fits decides. `function` is looked for in the function's own name, `anywhere`
-// in all of it: namespaces, template arguments, parameters. Both in lower case; "^": it begins so.
+// in the whole name: namespaces, template arguments, parameters. Both are in lower case; "^": the
+// name begins with it.
 struct Rule {
   std::string_view function;
   std::string_view anywhere;
@@ -34,7 +35,8 @@ constexpr Rule RULES[] = {
     {"nvshmem", "", collective},
     {"", "deep_ep::", collective},
 
-    // Triton's compiler (torch.compile) says what it fused: first those that are told by that.
+    // Triton's compiler (torch.compile) names kernels after what it fused: first those that this
+    // settles.
     {"^triton_poi", "", elementwise},
     {"^triton_for", "", elementwise},
     {"^triton_tem", "attention", attention},
@@ -59,7 +61,7 @@ constexpr Rule RULES[] = {
     {"device_kernel", "flash::", attention},
     {"device_kernel", "fmha", attention},
 
-    // A fused kernel is called after the norm, where the norm is what it waits for.
+    // A fused kernel counts as its norm, since the rest waits for the norm.
     {"softmax", "", normalisation},
     {"layer_norm", "", normalisation},
     {"layernorm", "", normalisation},
@@ -76,7 +78,7 @@ constexpr Rule RULES[] = {
     {"ln_fwd_", "", normalisation},
     {"ln_bwd_", "", normalisation},
 
-    // What the libraries of matrices and of convolutions bring with them, and is neither.
+    // Kernels of matrix and convolution libraries that are neither.
     {"nchwtonhwc", "", copy_set},
     {"nhwctonchw", "", copy_set},
     {"convert", "", copy_set},
@@ -110,7 +112,7 @@ constexpr Rule RULES[] = {
     {"kernel", "gemvx::", matrix_multiply},
     {"kernel", "cublaslt::", matrix_multiply},
 
-    // Convolutions: cuDNN's, PyTorch's. Winograd's and Fourier's transforms are parts of one.
+    // Convolutions: cuDNN's, PyTorch's. Winograd and Fourier transforms are parts of one.
     {"conv", "", matrix_multiply},
     {"scudnn", "", matrix_multiply},
     {"cudnn_infer_", "", matrix_multiply},
@@ -119,7 +121,7 @@ constexpr Rule RULES[] = {
     {"fprop", "", matrix_multiply},
     {"winograd", "", matrix_multiply},
 
-    // Copies that are carried out by a general kernel, told by what it is given.
+    // Copies made by a general kernel, recognised by its arguments.
     {"elementwise_kernel", "copy_kernel", copy_set},
     {"elementwise_kernel", "copy_device_to_device", copy_set},
     {"elementwise_kernel", "fillfunctor", copy_set},
@@ -206,7 +208,7 @@ std::string_view to_string(KernelClass kernel_class) {
 }
 
 KernelClass class_of_kernel(std::string_view name) {
-  constexpr std::size_t ENOUGH = 4096;  // of a name that somebody made to be long
+  constexpr std::size_t ENOUGH = 4096;  // of a name that was made long on purpose
   name = name.substr(0, ENOUGH);
   std::string function = in_lower_case(short_name(name)), whole = in_lower_case(name);
   for (const Rule& rule : RULES)

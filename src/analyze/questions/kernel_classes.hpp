@@ -1,5 +1,5 @@
-// What a kernel does, as far as its name tells. The names are those of the libraries that most
-// programs take their kernels from; what is not known is `other`.
+// What a kernel does, as far as its name tells. The known names come from the libraries that most
+// programs get their kernels from; any other is `other`.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace cudabpf::analyze {
 
 enum class KernelClass : std::uint8_t {
   copy_set,         // moves or fills: copies, casts, transposes, gathers, scatters
-  matrix_multiply,  // also with a vector; convolutions, which are carried out as such
+  matrix_multiply,  // also by a vector; convolutions, which are computed as one
   attention,
   normalisation,  // layer, batch, RMS norm; softmax
   elementwise,    // each element by itself: activations, rotary embeddings, random numbers
@@ -21,6 +21,6 @@ enum class KernelClass : std::uint8_t {
 constexpr std::size_t KERNEL_CLASSES = 8;
 
 std::string_view to_string(KernelClass kernel_class);  // "matrix multiply"
-KernelClass class_of_kernel(std::string_view name);    // demangled, or as the symbol is
+KernelClass class_of_kernel(std::string_view name);    // demangled, or the symbol itself
 
 }  // namespace cudabpf::analyze

@@ -37,7 +37,7 @@ std::size_t Kernels::LaunchHash::operator()(const Launch& launch) const {
 }
 
 void Kernels::line(const Line& line) {
-  // What is missing may have been a launch: no gap reaches across that.
+  // The lost events may include a launch, so no gap may span them.
   if (line.kind == LineKind::lost && line.severity == lost_) return streams_.clear();
   if (!streams_.empty()) forget_streams(line);
   if (line.kind != LineKind::call || line.op != Op::launch) return;
@@ -49,7 +49,7 @@ void Kernels::line(const Line& line) {
   if (line.type == Type::graph && !line.recorded) totals_.graphs++;
 }
 
-// A stream that gets the handle of one that is gone has nothing to do with it.
+// A stream that reuses the handle of a destroyed one has nothing to do with it.
 void Kernels::forget_streams(const Line& line) {
   erase_emptied(line, streams_, [](const auto& stream) { return stream.first.process; });
   if (line.type == Type::stream && line.op == Op::destroy && !line.failed())
@@ -139,7 +139,8 @@ std::vector<Kernels::Figures> Kernels::figures(By by) const {
   return all;
 }
 
-// What is told by the name alone; each is looked at once, however many configurations it has.
+// Fills in what follows from the name alone; each name is looked at once, however many
+// configurations it has.
 void Kernels::name(std::vector<Figures>& all) const {
   std::unordered_map<std::uint32_t, std::size_t> places;
   std::vector<std::string_view> names;

@@ -17,17 +17,17 @@ namespace cudabpf::analyze {
 
 class Kernels : public Analysis {
  public:
-  // What one launch is like another in.
+  // What launches have in common that are counted together.
   struct Launch {
     Name kernel;                                   // none: its name is not known
-    std::uint64_t handle = 0;                      // of one without a name
+    std::uint64_t handle = 0;                      // if it has no name
     std::array<std::uint32_t, 3> grid{}, block{};  // 0: not known
     std::uint32_t shared = 0;
     bool operator==(const Launch&) const = default;
   };
 
   struct Figures {
-    std::string name;       // as short as it can be told from the others
+    std::string name;       // as short as still tells it from the others
     std::string_view full;  // empty: not known
     KernelClass kernel_class = KernelClass::other;
     Launch launch;
@@ -35,7 +35,7 @@ class Kernels : public Analysis {
     std::uint64_t count = 0, failed = 0;
     std::uint64_t first = ~std::uint64_t{0}, last = 0;  // ts
     Durations calls;                                    // of the launching calls, on the CPU
-    // From a launch's return to where the next one on its stream begins.
+    // From a launch's return to the beginning of the next one on its stream.
     Durations gaps;
 
     void add(const Figures& other);
@@ -51,9 +51,9 @@ class Kernels : public Analysis {
   struct Totals {
     std::uint64_t launches = 0, failed = 0;
     std::uint64_t unnamed = 0;
-    std::uint64_t nested = 0;    // made inside of other calls, and counted as those
-    std::uint64_t captured = 0;  // while their stream was: they went into a graph
-    std::uint64_t graphs = 0;    // launches of graphs, whose kernels nothing tells
+    std::uint64_t nested = 0;    // made inside other calls, and counted as part of them
+    std::uint64_t captured = 0;  // while their stream was captured: they went into a graph
+    std::uint64_t graphs = 0;    // launches of graphs, whose kernels are unknown
     std::uint64_t without_return = 0;
     std::uint64_t not_kept_apart = 0;
   };
@@ -65,11 +65,11 @@ class Kernels : public Analysis {
   void line(const Line& line) override;
 
   std::vector<Figures> figures(By by) const;  // the most often launched first
-  std::vector<OfClass> classes() const;       // likewise; those that there were
+  std::vector<OfClass> classes() const;       // likewise; only those that occurred
   const Totals& totals() const { return totals_; }
 
  private:
-  // So many configurations are kept apart; what comes later is one without a name.
+  // At most this many configurations are kept apart; later ones count as one without a name.
   static constexpr std::size_t MAX_CONFIGURATIONS = std::size_t{1} << 15;
   static constexpr std::size_t MAX_STREAMS = 4096;
 

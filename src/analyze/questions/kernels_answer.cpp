@@ -1,4 +1,4 @@
-// What is said of a trace's kernels.
+// The answer about a trace's kernels.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -10,7 +10,7 @@ namespace cudabpf::analyze {
 namespace {
 
 constexpr int DEEPEST = 4;                // arguments of arguments
-constexpr std::size_t LONGEST = 1 << 14;  // of a name that somebody made; real ones reach 5,000
+constexpr std::size_t LONGEST = 1 << 14;  // of a made-up name; real ones reach 5,000
 
 using Texts = std::vector<std::string_view>;
 
@@ -41,7 +41,7 @@ std::string function_name(std::string_view full) {
   return std::string(full.substr(begin, scope_end - begin)) + "::" + name;
 }
 
-// The arguments of all at each place: first those that are types or functions, then numbers.
+// The arguments of all texts, place by place: first types and functions, then numbers.
 std::vector<Texts> telling_first(const std::vector<Texts>& arguments, std::size_t places) {
   std::vector<Texts> all;
   for (std::size_t place = 0; place < places; place++) {
@@ -58,7 +58,7 @@ std::vector<Texts> telling_first(const std::vector<Texts>& arguments, std::size_
 
 std::vector<std::string> differences(const Texts& texts, int depth);
 
-// What these arguments, not all the same, are best told apart by.
+// What best tells these arguments, which are not all the same, apart.
 std::vector<std::string> parts_of(const Texts& arguments, int depth) {
   std::vector<std::string> names, parts;
   for (std::string_view argument : arguments) {

@@ -1,5 +1,5 @@
-// Names of kernels for a table: as short as they can be told apart. The elementwise kernels of
-// PyTorch are all called vectorized_elementwise_kernel, and differ in a template argument.
+// Kernel names for a table, as short as still tells them apart. The elementwise kernels of PyTorch
+// are all called vectorized_elementwise_kernel, and differ in a template argument.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace cudabpf::analyze {
 
-// For each name, in their order: the function's own, and the template arguments in which it differs
+// For each name, in order: the function's own name, and the template arguments in which it differs
 // from others of that name.
 std::vector<std::string> telling_names(const std::vector<std::string_view>& names);
 

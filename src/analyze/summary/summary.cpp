@@ -19,7 +19,7 @@ void Summary::finish(const TraceFacts& facts) {
   duration_ = facts.duration();
 }
 
-// From the first iteration that is no warm-up to the end of the last, as the phase is.
+// From the first iteration after warm-up to the end of the last, like the phase.
 std::uint64_t Summary::inference_time() const {
   return course_.iterations().end - course_.iterations().warm;
 }

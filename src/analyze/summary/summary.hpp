@@ -20,13 +20,13 @@ class Summary : public Analysis {
   void line(const Line& line) override;
   void finish(const TraceFacts& facts) override;
 
-  // Whether there are phases and iterations to tell of.
+  // Whether there are phases and iterations to report.
   bool found_thread() const { return course_.thread() != nullptr; }
   Json json() const;
   void add_to(Page& page) const;
 
  private:
-  static constexpr std::size_t GAPS = 3;  // the longest that are told
+  static constexpr std::size_t GAPS = 3;  // how many of the longest are shown
 
   void add_head(Page& page) const;
   void add_processes(Page& page) const;
@@ -36,7 +36,7 @@ class Summary : public Analysis {
   std::string iterations_answer() const;
   std::string compute_answer() const;
   std::string transfer_answer() const;
-  // A line for each of the most idle ones.
+  // One line for each of the processes that were idle longest.
   std::string of_processes(const std::function<std::string(const Idle::OfProcess&)>& text_of) const;
   std::string idle_answer() const;
   std::string between_answer() const;

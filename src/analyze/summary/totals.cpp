@@ -57,7 +57,7 @@ void Totals::call(const Line& line) {
     allocations.count++;
     allocations.failed += line.failed();
     if (line.size <= std::numeric_limits<std::uint64_t>::max() - allocations.bytes)
-      allocations.bytes += line.size;  // one may ask for all
+      allocations.bytes += line.size;  // a call may claim any size
   }
   if (is_nested) return;
   switch (work_of(line)) {

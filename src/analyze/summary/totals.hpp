@@ -1,5 +1,5 @@
-// What lines of a trace add up to: counts by type and name, the slowest calls, transfers, what was
-// asked of the driver and when its scheduler was involved, errors.
+// What a trace's lines add up to: counts by type and name, the slowest calls, transfers, requests
+// to the driver and when its scheduler was involved, errors.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace cudabpf::analyze {
 
 // A call or an operation of the driver that took long.
 struct Slow {
-  std::uint64_t duration = 0, ts = 0, id = 0;  // id 0: it is no call
+  std::uint64_t duration = 0, ts = 0, id = 0;  // id 0: it is not a call
   std::uint32_t pid = 0, tid = 0;
   Name name, what;  // its kernel or its command, if it has one
 };
@@ -35,7 +35,7 @@ class Totals : public Analysis {
  public:
   struct Times {
     std::uint64_t count = 0;
-    std::uint64_t timed = 0, time = 0;  // those of which it is known, and how long they took (ns)
+    std::uint64_t timed = 0, time = 0;  // those whose duration is known, and its sum (ns)
     std::uint64_t bytes = 0;
     std::uint64_t failed = 0;
   };
@@ -51,17 +51,17 @@ class Totals : public Analysis {
 
   std::uint64_t calls = 0, launches = 0, recorded_launches = 0, graph_launches = 0, unfinished = 0,
                 untimed = 0;
-  std::uint64_t nested_launches = 0;  // made inside of other calls
+  std::uint64_t nested_launches = 0;  // made inside other calls
   std::uint64_t driver_calls = 0;
-  // Those that gave the GPU work, each once.
+  // Launches that gave the GPU work, each counted once.
   std::uint64_t launched() const {
     return launches - nested_launches - recorded_launches + graph_launches;
   }
   std::map<std::string, std::uint64_t> lines_by_type, lines_by_name;
   std::map<std::string, Times> transfers;   // by direction
   std::map<std::string, Times> waits;       // by function
-  std::map<std::string, Times> groups;      // of what was asked of the driver
-  std::map<std::string, Times> scheduling;  // its commands
+  std::map<std::string, Times> groups;      // of requests to the driver
+  std::map<std::string, Times> scheduling;  // by command of its scheduler
   Times launching, allocations;
   std::uint64_t first_scheduling = 0, last_scheduling = 0, first_launch = 0;
   std::uint64_t scheduling_after_launch = 0;
@@ -71,7 +71,7 @@ class Totals : public Analysis {
 
  private:
   static constexpr std::size_t SLOWEST = 10;
-  // So many of each are kept apart; those that come later are one.
+  // At most this many of each are kept apart; later ones are counted as one.
   static constexpr std::size_t MAX_KINDS = 4096;
   using Slowest = Largest<Slow, Slower>;
 

@@ -12,7 +12,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// Several types are one category where a picture would have too many colours.
+// Several types share a category, or a picture would have too many colours.
 constexpr std::pair<std::string_view, Category> CATEGORY_OF_TYPE[] = {
     {"init", Category::init},     {"context", Category::context},   {"module", Category::module},
     {"memory", Category::memory}, {"transfer", Category::transfer}, {"kernel", Category::kernel},
@@ -70,8 +70,8 @@ void Timeline::finish(const TraceFacts& facts) {
   while (bars_.more_than_drawn()) bars_.merge(threads_);
 }
 
-// To the window, as times since its begin; false: it lies outside. Ends are never before begins,
-// whatever a trace says.
+// Clips to the window, as times since its beginning; false: it lies outside. The end is never
+// before the beginning, whatever a trace says.
 bool Timeline::clip(std::uint64_t& begin, std::uint64_t& end) const {
   end = std::max(begin, end);
   if (begin >= window_.to || end < window_.from || (end == window_.from && begin < end))
@@ -83,7 +83,7 @@ bool Timeline::clip(std::uint64_t& begin, std::uint64_t& end) const {
 
 void Timeline::call(const Line& line) {
   Category category = category_of(line);
-  // Its line stands where its thread, its process or the trace ended.
+  // An unfinished call's line comes where its thread, its process or the trace ended.
   std::uint64_t begin = line.ts, end = line.unfinished ? last_seen_ : line.end();
   if (!clip(begin, end)) return;
   keep_piece(line, category, begin, end);
@@ -106,7 +106,7 @@ void Timeline::call(const Line& line) {
     }
   }
   Busy& bucket = thread->buckets.at(begin);
-  // A call without a duration is there, but takes no time that is known.
+  // A call without a duration is shown, but takes no known time.
   if (begin == end) bucket.time[static_cast<std::size_t>(category)]++;
   bucket.calls++;
   bucket.launches += launch;
@@ -196,7 +196,7 @@ Timeline::Thread* Timeline::thread_of(const Line& line) {
   return last_thread_ = &threads_[at->second];
 }
 
-// The default streams of all contexts are one.
+// The default streams of all contexts count as one.
 Timeline::Stream* Timeline::stream_of(const Line& line) {
   StreamKey key = analyze::stream_of(line);
   key.context = 0;

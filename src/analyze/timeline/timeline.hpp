@@ -1,5 +1,5 @@
-// When each thread was in which kind of call, when it launched, and what was asked of the driver
-// meanwhile; of the whole trace or of a part of it.
+// When each thread was in which kind of call, when it launched, and what the driver was asked for
+// meanwhile; for the whole trace or a part of it.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class Timeline : public Analysis {
 
   // What a thread did in a bucket of time, or a column of a picture.
   struct Busy {
-    std::array<std::uint64_t, CATEGORIES> time{};  // ns; a call made inside another is its part
+    std::array<std::uint64_t, CATEGORIES> time{};  // ns; a call made inside another is part of it
     std::uint32_t calls = 0, launches = 0, ioctls = 0;
     void merge(const Busy& next);
     std::uint64_t total() const;
@@ -53,7 +53,7 @@ class Timeline : public Analysis {
   };
   struct Stream {
     std::uint64_t handle = 0;
-    std::uint32_t tid = 0;  // of the default stream that each thread has; else 0
+    std::uint32_t tid = 0;  // of a per-thread default stream; else 0
     std::uint64_t enqueued = 0;
     TimeBuckets<Enqueued> buckets;
   };
@@ -62,19 +62,19 @@ class Timeline : public Analysis {
     Name comm;
     std::vector<std::size_t> threads, streams;
   };
-  // A call, or an operation on the driver's devices; kept while they are few.
+  // A call, or an operation on the driver's devices; kept as long as there are few.
   struct Piece {
     std::uint32_t pid = 0, tid = 0;
     std::uint64_t begin = 0, end = 0;  // in the window
     std::uint64_t duration = 0;        // in all
-    std::uint64_t id = 0, inside = 0;  // of a call; of the one that it was made in
+    std::uint64_t id = 0, inside = 0;  // the call's; that of the call that it was made in
     Category category = Category::other;
     Name name, what;  // what: the kernel, the control command or the class
     bool timed = false;
   };
   static constexpr std::size_t FEW = 60;
 
-  // With bars: of each thread its calls, for a picture that is large enough to show them.
+  // With bars: also keeps each thread's calls, for a picture that is large enough to show them.
   Timeline(Names& names, Window window, bool with_bars);
 
   void line(const Line& line) override;
@@ -83,28 +83,28 @@ class Timeline : public Analysis {
   const Names& names() const { return names_; }
   std::uint64_t trace_duration() const { return duration_; }
   std::uint64_t from() const { return window_.from; }
-  std::uint64_t to() const { return window_.to; }  // known when all lines were seen
+  std::uint64_t to() const { return window_.to; }  // known once all lines were seen
   const std::vector<Process>& processes() const { return processes_; }
   const Thread& thread(std::size_t index) const { return threads_[index]; }
   const Stream& stream(std::size_t index) const { return streams_[index]; }
   std::size_t threads() const { return threads_.size(); }
-  // The calls of threads and streams that came after the most that are kept apart.
+  // The calls of threads and streams beyond the most that are kept apart.
   std::uint64_t left_out_of_threads() const { return left_out_of_threads_; }
   std::uint64_t left_out_of_streams() const { return left_out_of_streams_; }
   const TimelineBars& bars() const { return bars_; }
-  // Empty where there are more than FEW.
+  // Empty if there are more than FEW.
   const std::vector<Piece>& pieces() const { return pieces_; }
 
-  // The window in so many columns.
+  // The window in `count` columns.
   std::vector<Busy> columns(const Thread& thread, std::size_t count) const;
   std::vector<std::uint64_t> columns(const Stream& stream, std::size_t count) const;
 
  private:
-  // So many are kept apart; what comes after them is only counted.
+  // At most this many are kept apart; the calls of later ones are only counted.
   static constexpr std::size_t MAX_THREADS = 256, MAX_STREAMS = 64;
 
   struct Key {                  // of a thread
-    std::uint64_t process = 0;  // its number
+    std::uint64_t process = 0;  // process number
     std::uint32_t tid = 0;
     bool operator==(const Key&) const = default;
   };

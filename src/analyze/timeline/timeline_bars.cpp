@@ -21,7 +21,7 @@ const CategoryLook& look_of(Category category) {
   return LOOKS[static_cast<std::size_t>(category)];
 }
 
-// Lines stand in the order of the ends. What lies within a later one is a part of that.
+// Lines come in the order in which calls ended. A bar within a later one is part of that.
 void TimelineBars::add(Lane& lane, Row row, const Bar& bar) {
   auto& bars = lane[row];
   Bar whole = bar;

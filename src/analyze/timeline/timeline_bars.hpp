@@ -1,4 +1,4 @@
-// The bars of a Gantt chart: as many as a picture can have. Where there are more, neighbours that
+// The bars of a Gantt chart: as many as a picture can have. If there are more, neighbours that
 // would be drawn as one anyway are merged.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace cudabpf::analyze {
 
-// What a call is about, as its type tells.
+// What a call is about, according to its type.
 enum class Category : std::uint8_t {
   init,
   context,
@@ -24,14 +24,14 @@ enum class Category : std::uint8_t {
   sync,
   other,
   unfinished,  // it never returned
-  driver,      // no call, but an operation on the driver's devices
+  driver,      // not a call, but an operation on the driver's devices
 };
 constexpr std::size_t CATEGORIES = 10;  // those of calls
 
 struct CategoryLook {
   std::string_view name;
   char letter;
-  std::string_view escape;  // of a terminal: the colour
+  std::string_view escape;  // the terminal's code for the colour
   std::string_view svg;
 };
 const CategoryLook& look_of(Category category);
@@ -51,11 +51,11 @@ class TimelineBars {
   static constexpr std::size_t ROWS = 3;
   using Lane = std::array<std::vector<Bar>, ROWS>;
 
-  // What is merged is within one row of a lane; the whole is counted here.
+  // Only bars in one row of a lane are merged; the limit counts all bars.
   void add(Lane& lane, Row row, const Bar& bar);
   bool too_many() const { return count_ > 2 * MOST; }
   bool more_than_drawn() const { return count_ > MOST; }
-  // Merges bars that less than this time is between, if they are alike or shorter than it.
+  // Merges bars that are less than the resolution apart, if they are alike or shorter than that.
   template <typename Lanes>
   void merge(Lanes& lanes) {
     resolution_ = resolution_ ? 2 * resolution_ : 16;

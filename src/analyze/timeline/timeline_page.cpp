@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t LABEL_WIDTH = 25;
 constexpr std::size_t THREADS_SHOWN = 32, STREAMS_SHOWN = 16, GAPS_SHOWN = 5;
 
-// Characters with their colours; equal ones in a row are switched on once.
+// Characters with their colours; a colour is switched on once for a run of characters.
 class Painter {
  public:
   explicit Painter(bool color) : color_(color) {}
@@ -38,9 +38,9 @@ class Painter {
   std::string text_, last_;
 };
 
-// --- a column a while
+// --- one column per span of time
 
-// A letter of the type that took most of each column: a small one where calls took less than half
+// The letter of the type that took most of each column, in lower case if calls took less than half
 // of it.
 std::string lane_of(const std::vector<Timeline::Busy>& columns, std::uint64_t column, bool color) {
   Painter painter(color);
@@ -118,7 +118,7 @@ void add_time_axis(Page& page, const Timeline& timeline, std::size_t label) {
   page.line(std::string(label, ' ') + axis.labels);
 }
 
-// The longest time without a call of each thread, of those that have one.
+// Each thread's longest time without a call, if it has one.
 void add_gaps(Page& page, const Timeline& timeline) {
   std::vector<const Timeline::Thread*> threads;
   for (std::size_t i = 0; i < timeline.threads(); i++)
@@ -163,19 +163,19 @@ void add_lanes(Page& page, const Timeline& timeline) {
   add_gaps(page, timeline);
 }
 
-// --- a line a call
+// --- one line per call
 
 struct Placed {
   const Timeline::Piece* piece;
   std::size_t depth;
 };
 
-// Each call, and below it what happened inside of it, in the order of their begins.
+// Each call, and below it what happened inside it, in the order in which they began.
 std::vector<Placed> placed(const std::vector<Timeline::Piece>& pieces) {
   using Piece = const Timeline::Piece*;
   std::vector<Piece> order;
   std::set<std::uint64_t> calls;
-  std::map<std::uint64_t, std::vector<Piece>> inside;  // by the call that it is in
+  std::map<std::uint64_t, std::vector<Piece>> inside;  // by the call that they are in
   for (const auto& piece : pieces) {
     order.push_back(&piece);
     if (piece.id) calls.insert(piece.id);
@@ -194,7 +194,7 @@ std::vector<Placed> placed(const std::vector<Timeline::Piece>& pieces) {
   };
   for (Piece piece : order)
     if (!calls.contains(piece->inside)) place(place, piece, 0);
-  for (Piece piece : order) place(place, piece, 0);  // calls that say to be inside of each other
+  for (Piece piece : order) place(place, piece, 0);  // calls that claim to be inside each other
   return placed;
 }
 

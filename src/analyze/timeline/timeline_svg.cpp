@@ -16,7 +16,7 @@ using Bar = TimelineBars::Bar;
 
 constexpr double LEFT = 170, WIDTH = 1400, RIGHT = 20, TOP = 80;
 constexpr double ROW = 18, BAR = 15, LANE_GAP = 6, HEADING = 24, LEAST = 0.3;
-constexpr double LETTER = 6;  // how wide one is, in bars
+constexpr double LETTER = 6;  // the width of a letter in bars
 
 class Gantt {
  public:
@@ -89,7 +89,7 @@ class Gantt {
       svg_.text(x + 2, y_ + 11, shortened(text, letters), 10, Svg::Anchor::start, "#ffffff");
   }
 
-  // How many calls put something on it, as a curve.
+  // A curve of how many calls put something on the stream.
   void draw_stream(const Timeline::Stream& stream) {
     svg_.text(LEFT - 8, y_ + 12, name_of(stream), 11, Svg::Anchor::end);
     constexpr std::size_t COLUMNS = static_cast<std::size_t>(WIDTH) / 2;

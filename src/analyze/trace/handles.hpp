@@ -1,4 +1,4 @@
-// Handles of CUDA's objects, as lines have them.
+// Handles of CUDA objects in the arguments of lines.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace cudabpf::analyze {
 
-// An argument that is a handle; 0: it is not there. Quotes within strings are escaped, so that the
-// key cannot be found inside one.
+// The handle in an argument; 0: there is none. Quotes within strings are escaped, so the key cannot
+// be found inside one.
 std::uint64_t handle_in(std::string_view args, std::string_view name);
 
 }  // namespace cudabpf::analyze

@@ -1,4 +1,4 @@
-// Texts in JSON that somebody else may have written.
+// Reads texts in JSON that somebody else may have written.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 namespace cudabpf::analyze {
 
-// Empty: there is none of that name, or it is something else.
+// Empty: there is no member of that name, or it is not a text.
 template <typename Json>
 std::string text_in(const Json& object, const char* key) {
   if (!object.is_object()) return {};
@@ -15,8 +15,8 @@ std::string text_in(const Json& object, const char* key) {
   return at != object.end() && at->is_string() ? at->template get<std::string>() : std::string();
 }
 
-// Nothing in a trace nests so deep. What is made of a text that does is copied, compared and
-// written by functions that call themselves: the stack would not last.
+// Nothing in a trace nests this deep. JSON values are copied, compared and written recursively, and
+// one that did would overflow the stack.
 inline bool nests_too_deep(std::string_view json) {
   constexpr std::size_t MOST = 64;
   std::size_t depth = 0;

@@ -49,16 +49,16 @@ struct Line {
 #define FLAG(key, member, shown) bool member = false;
 #include "analyze/trace/line_fields.def"
 
-  std::string_view args;  // as it stands in the line: an object, or empty
+  std::string_view args;  // as written in the line: an object, or empty
 
   // What follows from the lines before it: see Circumstances.
   const Process* process = nullptr;      // of a call, of an operation, of a process
-  std::span<const Process* const> gone;  // processes that are over with this line
-  bool new_program = false;              // its process is another program from here on
-  bool default_is_threads = false;       // its default stream is that of its thread
+  std::span<const Process* const> gone;  // processes that end with this line
+  bool new_program = false;              // its process runs another program from here on
+  bool default_is_threads = false;       // its default stream is its thread's own
   bool recorded = false;                 // its stream is captured: it goes into a graph
   std::uint64_t context = 0;             // current on its thread; 0: not known
-  std::uint64_t context_gone = 0;        // that it destroyed; 0: none
+  std::uint64_t context_gone = 0;        // the one that it destroyed; 0: none
 
   bool has(Field field) const { return present & bit(field); }
   void set(Field field) { present |= bit(field); }

@@ -33,8 +33,8 @@ constexpr std::uint64_t packed(std::string_view key) {
   return bytes;
 }
 
-// What stands before the next quote: keys with escapes are none of ours. Eight bytes can be read
-// everywhere, for a line has PADDING behind it.
+// The text before the next quote: keys with escapes are none of ours. Eight bytes can be read
+// anywhere, since a line is followed by PADDING.
 std::string_view key_at(const char* raw, const char* end) {
   std::uint64_t bytes = 0;
   std::memcpy(&bytes, raw, sizeof(bytes));
@@ -65,8 +65,8 @@ std::string_view inside_quotes(std::string_view token) {
   return quoted ? token.substr(1, token.size() - 2) : token.substr(0, 0);
 }
 
-// A hash of a few of its bytes: names often begin, or end, alike. As for a key, there is more to
-// read.
+// A hash of a few of its bytes: names often begin, or end, alike. As with a key, reading beyond it
+// is safe.
 std::size_t slot_of(std::string_view raw) {
   std::uint64_t first = 0, middle = 0;
   std::memcpy(&first, raw.data(), sizeof(first));
@@ -76,14 +76,14 @@ std::size_t slot_of(std::string_view raw) {
          48;
 }
 
-// The many; of all others the text is read once more, by whoever wants what else is in it.
+// The frequent kinds. The text of any other is parsed again, by whoever needs what else is in it.
 bool is_event(LineKind kind) {
   return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt;
 }
 
 bool is_nothing(Value& value) { return token_of(value) == "null"; }
 
-// All of the text is that number.
+// True if all of the text is a number.
 template <typename Number>
 bool read_number(std::string_view text, Number& number, int base = 10) {
   auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number, base);
@@ -111,13 +111,13 @@ bool microseconds(Value& value, std::uint64_t& ns) {
     ns = whole * 1000 + part;
     return true;
   }
-  double other = 0;  // somebody else's writer
+  double other = 0;  // written by another program
   if (value.get_double().get(other) || !(other >= 0) || other > 9e15) return false;
   ns = static_cast<std::uint64_t>(std::llround(other * 1000));
   return true;
 }
 
-// An address is a string in hexadecimal; a plain number is taken too.
+// An address is a hexadecimal string; a plain number is accepted, too.
 bool address(Value& value, std::uint64_t& number) {
   std::string_view token = token_of(value);
   if (token.size() > 4 && token.starts_with("\"0x") && token.back() == '"')
@@ -169,12 +169,12 @@ bool LineParser::parse(std::string_view text, Line& line) {
     return false;
   for (auto result : object) {
     if (result.error()) return false;
-    // Not copied: copies of what was written just now in other sizes cost a third of the time.
+    // Not copied: reading what was just written in other sizes would cost a third of the time.
     ondemand::field& found = result.value_unsafe();
     if (!field(key_at(found.key().raw(), text.data() + text.size()), &found.value(), line))
       return false;
   }
-  if (!document.current_location().error()) return false;  // something comes after it
+  if (!document.current_location().error()) return false;  // something follows the object
   line.kind = kind_of(line);
   drop_others_fields(line);
   if (!is_event(line.kind) && nests_too_deep(text)) return false;
@@ -234,7 +234,7 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
       if (value.get_object().get(object)) return is_nothing(value);
       if (object.raw_json().get(line.args)) return false;
       line.args = trimmed(line.args);
-      return line.args.ends_with('}');  // of {9, simdjson takes {9 for an object
+      return line.args.ends_with('}');  // simdjson takes {9 for an object
     }
     default:
       return true;
@@ -254,8 +254,8 @@ LineKind LineParser::kind_of(const Line& line) const {
   return LineKind::other;
 }
 
-// A field that lines of this kind do not have is passed over, as one that is not known is: an
-// analysis need not ask itself whether an interrupt has a process.
+// Drops fields that lines of this kind do not have, as if they were unknown, so that no analysis
+// need ask whether an interrupt has a process.
 void LineParser::drop_others_fields(Line& line) {
   if (line.kind == LineKind::interrupt) {
     for (Field field : {Field::pid, Field::tid, Field::call}) line.unset(field);

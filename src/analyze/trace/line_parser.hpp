@@ -1,4 +1,4 @@
-// The text of a line to its fields.
+// Parses the text of a line into its fields.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace cudabpf::analyze {
 
 class LineParser {
  public:
-  // Behind a line's end this much memory must be readable; it begins with a newline.
+  // After a line's end, this much memory must be readable; it begins with a newline.
   static constexpr std::size_t PADDING = 64;
   // For all names but kernels': answers have copies of them, up to a hundred thousand.
   static constexpr std::size_t LONGEST_NAME = 1024;
@@ -21,7 +21,7 @@ class LineParser {
   LineParser(LineParser&&) noexcept;
   LineParser& operator=(LineParser&&) noexcept;
 
-  // False: it is not a JSON object, or one whose fields have other types than they should.
+  // False: it is not a JSON object, or some fields do not have the types they should.
   bool parse(std::string_view text, Line& line);
 
   Names& names() { return names_; }
@@ -40,7 +40,7 @@ class LineParser {
 
   Names names_;
   Words words_;
-  std::array<Name, 1024> recent_{};  // by what their raw text holds
+  std::array<Name, 1024> recent_{};  // by a hash of their raw text
   std::unique_ptr<Json> json_;
 };
 

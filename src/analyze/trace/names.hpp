@@ -1,4 +1,4 @@
-// Texts that lines repeat, each kept once: whether two are the same is whether two numbers are.
+// Texts that lines repeat, each kept once: two are the same if their numbers are.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,10 @@ struct Name {
   bool operator==(const Name&) const = default;
 };
 
-// The words of the table of functions have the same numbers in every trace: a line's type and op
-// are compared with `Type` and `Op` themselves. Where a type and an op are spelled alike, that is
-// one name.
+// The words of the function table have the same numbers in every trace, so a line's type and op can
+// be compared with `Type` and `Op` directly. A type and an op that are spelled alike are one name.
 struct TableWords {
-  static constexpr std::uint32_t FIRST = 2;  // behind Names::NOT_KEPT
+  static constexpr std::uint32_t FIRST = 2;  // after Names::NOT_KEPT
   std::array<std::uint32_t, std::size(TYPE_NAMES)> types{};
   std::array<std::uint32_t, std::size(OP_NAMES)> ops{};
 };
@@ -47,11 +46,11 @@ constexpr bool operator==(Name name, Op op) {
 
 class Names {
  public:
-  // So many that no real trace has them: what comes after is all called the same, so that a trace
-  // made of different names does not take all memory.
+  // More than any real trace has: further names all become the same one, so that a trace made of
+  // different names does not take all memory.
   static constexpr std::uint32_t LIMIT = 1 << 20;
   static constexpr std::size_t TEXT_LIMIT = std::size_t{128} << 20;
-  // A kernel's: 4 KiB of a mangled name can become so many.
+  // For a kernel's name: 4 KiB of a mangled name can become this many.
   static constexpr std::size_t LONGEST = std::size_t{64} << 10;
   static constexpr Name NOT_KEPT = {1};
 
@@ -59,7 +58,7 @@ class Names {
 
   Name add(std::string_view text);
   std::string_view text(Name name) const { return texts_[name.id]; }
-  // How many numbers there are: every name's is below.
+  // How many numbers there are: every name's is below this.
   std::size_t size() const { return texts_.size(); }
 
  private:

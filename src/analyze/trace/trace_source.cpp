@@ -29,7 +29,7 @@ ssize_t read_some(int fd, char* to, std::size_t size) {
   return got;
 }
 
-// What a file that is no trace seems to be, by how it begins.
+// What a file that is not a trace seems to be, judging by how it begins.
 std::string what_begins(std::string_view head) {
   constexpr std::pair<std::string_view, std::string_view> KNOWN[] = {
       {"\x1f\x8b", "a gzip file: decompress it first"},
@@ -95,7 +95,7 @@ Result<std::unique_ptr<TraceSource>> TraceSource::open(const std::string& path) 
   if (head.empty())
     return Error{name + ": is empty", "capture may have been cut off before it began"};
   bool compressed = head.starts_with(ZSTD_MAGIC);
-  // What a trace begins with; a compressed one's head is seen by whoever reads its lines.
+  // How a trace begins; that of a compressed one is checked by whoever reads its lines.
   std::string_view begin = std::string_view(head).substr(preamble(head));
   bool seems_trace = begin.starts_with("{\"") && begin.find("\"type\":") != begin.npos;
   if (!compressed && !seems_trace)
@@ -179,7 +179,7 @@ void TraceSource::read_compressed() {
   std::size_t wanted = 0;  // 0: at the end of a frame
   while (std::size_t got = fill(input.data(), input.size())) {
     ZSTD_inBuffer in{input.data(), got, 0};
-    bool more = true;  // the decompressor may hold back what had no room
+    bool more = true;  // the decompressor may hold back output that had no room
     while (more) {
       char* to = room(BLOCK / 4);
       ZSTD_outBuffer out{to, filling_.capacity - LineParser::PADDING - filling_.size, 0};
@@ -221,14 +221,15 @@ void TraceSource::filled(std::size_t size) {
   std::size_t newline = added.rfind('\n');
   if (newline != std::string_view::npos) line_end_ = filling_.size + newline + 1;
   filling_.size += size;
-  // A line that is too long keeps its beginning, which is made a bad line: no text has that byte.
+  // Only the beginning of a line that is too long is kept, and made malformed by a byte that no
+  // text has.
   if (filling_.size - line_end_ > MAX_LINE) {
     filling_.size = line_end_ + MAX_LINE;
     filling_.bytes[filling_.size - 1] = '\xff';
   }
 }
 
-// Gives away whole lines; what comes after the last of them begins the next block.
+// Hands over whole lines; what follows the last of them begins the next block.
 bool TraceSource::hand_over(bool at_end) {
   std::size_t whole = at_end ? filling_.size : line_end_;
   if (!whole) return true;  // a line that is longer than a block
@@ -241,7 +242,7 @@ bool TraceSource::hand_over(bool at_end) {
     filling_.size = rest;
   }
   block.size = whole;
-  // What is read of the padding must not depend on what the memory held before.
+  // What is read from the padding must not depend on what the memory held before.
   std::memset(block.bytes.get() + whole, '\n', LineParser::PADDING);
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return ready_.size() < BLOCKS_AHEAD || unwanted_; });

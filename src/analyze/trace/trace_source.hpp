@@ -1,5 +1,5 @@
-// A trace file's bytes, plain or compressed, as blocks of whole lines. Reading and decompressing is
-// done by a thread of its own, a few blocks ahead.
+// A trace file's bytes, plain or compressed, as blocks of whole lines. A separate thread reads and
+// decompresses, a few blocks ahead.
 #pragma once
 
 #include <condition_variable>
@@ -16,15 +16,14 @@
 
 namespace cudabpf::analyze {
 
-// How many bytes stand before a trace's first line that editors put there: a byte order mark, blank
-// lines.
+// How many bytes editors put before a trace's first line: a byte order mark, blank lines.
 std::size_t preamble(std::string_view text);
-// What a trace's path is called in texts: "standard input" for "-".
+// How messages name a trace's path: "standard input" for "-".
 std::string input_name(const std::string& path);
 
 class TraceSource {
  public:
-  // No line of a trace comes near: a longer one must not take all memory.
+  // No real line comes near this: a longer one must not take all memory.
   static constexpr std::size_t MAX_LINE = std::size_t{16} << 20;
 
   // "-": standard input. Refuses what cannot be a trace, and says what it seems to be.
@@ -35,17 +34,17 @@ class TraceSource {
 
   struct Block {
     std::unique_ptr<char[]> bytes;
-    std::size_t size = 0;      // all of it whole lines, but for what a file ends with
-    std::size_t capacity = 0;  // LineParser::PADDING more than that
+    std::size_t size = 0;      // whole lines, except for what a file ends with
+    std::size_t capacity = 0;  // at least LineParser::PADDING more
   };
   // False: there are no more.
   bool next(Block& block);
 
-  // What came last was not all that there should be: a compressed file ended within a frame, or
-  // could not be read on. Known once next() has said false.
+  // Why data is missing at the end: a compressed file ended within a frame, or could not be read
+  // further. Known once next() has returned false.
   const std::string& broken() const { return broken_; }
 
-  // For whoever waits: how much of the file is read. Its size is 0 where that is not known.
+  // For showing progress: how much of the file has been read. Its size is 0 if not known.
   std::uint64_t read() const;
   std::uint64_t file_size() const { return file_size_; }
 
@@ -55,7 +54,7 @@ class TraceSource {
   void run();
   void read_plain();
   void read_compressed();
-  // What the file has next; 0: nothing more.
+  // Reads what the file has next; 0: nothing more.
   std::size_t fill(char* to, std::size_t size);
   char* room(std::size_t wanted);  // at the end of the block that is being filled
   void filled(std::size_t size);
@@ -64,10 +63,10 @@ class TraceSource {
   Fd fd_;
   std::uint64_t file_size_;
   bool compressed_;
-  std::string head_;  // read to see what it is
+  std::string head_;  // read to see what the file is
 
   Block filling_;
-  std::size_t line_end_ = 0;  // behind the last newline in it
+  std::size_t line_end_ = 0;  // after the last newline in it
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
