@@ -19,7 +19,7 @@ namespace cudabpf::cli {
 
 namespace {
 
-// A number and a unit out of `units`; the first unit is what a bare number means.
+// Parses a number and one of `units`; the first unit is what a bare number means.
 Result<std::uint64_t> parse_quantity(const std::string& text, const std::string& flag,
                                      std::initializer_list<std::pair<const char*, double>> units,
                                      const char* example) {
@@ -44,8 +44,8 @@ Result<std::uint64_t> parse_quantity(const std::string& text, const std::string&
 
 constexpr std::uint64_t MAX_RING = 1ULL << 30;
 
-// A ring in which the largest record fits, with the head that the kernel puts before it: a call
-// with the longest string that is read. In a smaller one no long string would ever come.
+// The smallest ring that holds the largest record, a call with the longest string that is read, and
+// the head that the kernel puts before it. In a smaller one no long string would ever arrive.
 std::uint64_t min_ring() {
   constexpr std::uint64_t RING_HEAD = 8, WORD = 8;
   constexpr std::uint64_t LARGEST =
@@ -87,43 +87,42 @@ Result<std::uint64_t> parse_duration(const std::string& text, const std::string&
 
 void CaptureFlags::add_to(CLI::App& app, bool can_follow) {
   app.add_option("-o,--output", output,
-                 "The trace: a file, FILE.zst, or - for stdout\n"
+                 "Write the trace to FILE (FILE.zst: compressed; -: stdout)\n"
                  "[traces/trace_<timestamp>.jsonl]")
       ->type_name("FILE");
   app.add_option("--profile", profile,
-                 "How much is traced.\n"
+                 "How much to trace.\n"
                  "light: launches, copies, memory, synchronisation;\n"
-                 "  at entry alone where that is enough\n"
+                 "  only entries, where those are enough\n"
                  "default: everything but trivial getters\n"
-                 "full: all")
+                 "full: everything")
       ->type_name("light|default|full")
       ->check(CLI::IsMember({"light", "default", "full"}).description(""))
       ->capture_default_str();
   app.add_option("--only", only,
-                 "Trace only functions that match one of these:\n"
-                 "names with * and ?, comma-separated; case counts")
+                 "Trace only functions whose names match: patterns\n"
+                 "with * and ?, comma-separated, case-sensitive")
       ->type_name("PATTERN");
-  app.add_option("--exclude", exclude, "Do not trace functions that match one of these")
+  app.add_option("--exclude", exclude, "Do not trace functions whose names match")
       ->type_name("PATTERN");
   app.add_flag("--kernel", kernel,
-               "Trace what is asked of the NVIDIA driver, too: its ioctls, decoded,\n"
-               "each with the CUDA call that it served");
+               "Also trace requests to the NVIDIA driver: its ioctls, decoded,\n"
+               "each with the CUDA call that made it");
   app.add_flag("--no-returns", no_returns,
-               "Record entries alone: half the cost, but no durations,\n"
+               "Record only entries: half the cost, but no durations,\n"
                "results or returned addresses");
   if (can_follow)
     app.add_flag("--no-follow", no_follow,
-                 "Do not trace children that traced processes start, nor who enters\n"
-                 "a container later. Nobody else gets a probe, so nobody else pays");
+                 "Do not trace children of traced processes, nor processes that enter\n"
+                 "a container later. Other processes get no probes and pay nothing");
   app.add_option("--duration", duration, "Stop after this long (30s, 15m, 2h)")->type_name("TIME");
-  app.add_option("--ring-size", ring_size, "Memory between kernel and cudabpf, a power of two")
+  app.add_option("--ring-size", ring_size, "Buffer between the kernel and cudabpf, a power of two")
       ->type_name("SIZE")
       ->capture_default_str();
-  app.add_option("--rotate-size", rotate_size, "Begin a new file when this one is so large")
+  app.add_option("--rotate-size", rotate_size, "Begin a new file when this one reaches SIZE")
       ->type_name("SIZE");
-  app.add_option("--rotate-time", rotate_time, "Begin a new file after this long")
-      ->type_name("TIME");
-  app.add_option("--keep", keep, "Keep this many rotated files, and delete older ones [all]")
+  app.add_option("--rotate-time", rotate_time, "Begin a new file every TIME")->type_name("TIME");
+  app.add_option("--keep", keep, "Keep the N newest rotated files, and delete older ones [all]")
       ->type_name("N");
   app.add_option("--library", libraries, "Also trace this copy of libcuda, wherever it is")
       ->type_name("FILE");
@@ -131,8 +130,8 @@ void CaptureFlags::add_to(CLI::App& app, bool can_follow) {
                  "Do without a kernel feature (`cudabpf doctor` lists them)")
       ->type_name("NAME");
   app.add_flag("--live", live,
-               "Show what happens on stderr, a line each, instead of the status line;\n"
-               "where it is more than can be read, a part. The trace has all");
+               "Show events on stderr, one per line, instead of the status line;\n"
+               "only some if there are too many to read. The trace has them all");
   app.add_flag("-q,--quiet", quiet, "No status line, no hints, no summary");
 }
 

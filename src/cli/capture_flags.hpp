@@ -1,4 +1,4 @@
-// The options that every way of capturing shares.
+// The options that all ways of capturing share.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ class Error;
 
 namespace cudabpf::cli {
 
-// Does the work; the answer is the process's exit status.
+// Does the work; returns the process's exit status.
 using Action = std::function<Result<int>()>;
 
 void add_machine(CLI::App& app, Action& action);
@@ -24,7 +24,7 @@ void add_functions(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
-// Those that read a trace.
+// The subcommands that read a trace.
 void add_summary(CLI::App& app, Action& action);
 void add_calls(CLI::App& app, Action& action);
 void add_memory(CLI::App& app, Action& action);

@@ -21,7 +21,7 @@ std::string name_of_trace(const std::string& path) {
   for (std::string_view ending : {".zst", ".jsonl"})
     if (name.size() > ending.size() && name.ends_with(ending))
       name.resize(name.size() - ending.size());
-  constexpr std::size_t PART = 5;  // ".0001", of a rotated trace
+  constexpr std::size_t PART = 5;  // ".0001" in the names of a rotated trace
   std::size_t end = name.size() > PART ? name.size() - PART : name.size();
   bool rotated = end < name.size() && name[end] == '.' &&
                  name.find_first_not_of("0123456789", end + 1) == std::string::npos;

@@ -1,4 +1,4 @@
-// The files that an export goes to: where they are, and that they are written whole.
+// The files that an export goes to: decides where they are, and sees that they are written in full.
 #pragma once
 
 #include <memory>
@@ -19,22 +19,22 @@ class ExportFiles {
     analyze::ByteStream* stream;
   };
 
-  // `output` is what the user asked for; empty: files go into the current folder. They get the
-  // trace's name.
+  // `output` is what the user asked for; empty: files go into the current folder, named after the
+  // trace.
   ExportFiles(std::string output, std::vector<std::string> trace);
 
   bool to_stdout() const { return output_ == "-"; }
 
-  // What the user named, or TRACE.ENDING, in the folder that the user named. As with traces, a file
-  // that is there is replaced.
+  // The file that the user named, or TRACE.ENDING in the folder that the user named. As with
+  // traces, an existing file is replaced.
   Result<analyze::ByteStream*> add(const std::string& ending);
-  // Both in a folder TRACE.ENDING, or in the one that the user named.
+  // The files go into a folder TRACE.ENDING, or into the one that the user named.
   Result<std::vector<analyze::ByteStream*>> add_folder(const std::string& ending,
                                                        const std::vector<std::string>& names);
-  // The user named a folder for all of them.
+  // Creates the folder that the user named for all files.
   Result<> make_folder();
 
-  // Takes away what is not whole.
+  // Removes the files, which are incomplete.
   void discard();
   // Why something could not be written.
   std::optional<Error> failure() const;
@@ -45,7 +45,7 @@ class ExportFiles {
   struct Open {
     std::string path;
     TraceFile file;
-    int error = 0;  // errno, of the first write that failed
+    int error = 0;  // errno of the first write that failed
     std::unique_ptr<analyze::ByteStream> stream;
   };
 
@@ -55,8 +55,8 @@ class ExportFiles {
 
   std::string output_;
   std::vector<std::string> trace_;  // its files
-  std::string name_;                // of the trace, without what its kind adds
-  std::string new_folder_;          // that was made for some of them
+  std::string name_;                // of the trace, without its extensions
+  std::string new_folder_;          // a folder that was made for some of them
   std::vector<std::unique_ptr<Open>> files_;
 };
 

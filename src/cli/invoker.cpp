@@ -30,7 +30,7 @@ bool set_by_sudo(const std::string& name) {
          std::find(std::begin(NAMES), std::end(NAMES), name) != std::end(NAMES);
 }
 
-// What a sudo tells the command that it starts of itself.
+// What sudo tells its command about itself.
 constexpr const char* TOLD_BY_SUDO[] = {"SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND"};
 
 bool told_the_same(const std::vector<std::string>& a, const std::vector<std::string>& b) {
@@ -47,7 +47,7 @@ User user_of(uid_t uid, gid_t gid, std::string name) {
   return user;
 }
 
-// The user's environment, with what was given to sudo as well: `sudo NAME=value cudabpf`.
+// The user's environment, with variables given to sudo: `sudo NAME=value cudabpf`.
 std::vector<std::string> joined(std::vector<std::string> users,
                                 const std::vector<std::string>& own) {
   for (const std::string& variable : own) {
@@ -65,9 +65,9 @@ Caller find_caller(const Procfs& procfs) {
   auto uid = number(value_in(own, "SUDO_UID"));
   auto gid = number(value_in(own, "SUDO_GID"));
   if (!uid || !gid || geteuid() != 0) return caller;
-  // Up to the sudo that has this process's variables from that user. Who became root by it may have
-  // called another sudo since, or become somebody else who then became root in another way: what is
-  // left of the first call is no concern of theirs.
+  // Looks as far up as the sudo that set this process's SUDO_ variables for that user. Whoever
+  // became root through it may since have called another sudo, or become somebody else who then
+  // became root in another way: what is left of the first call must not matter then.
   bool of_this_call = true;
   for (pid_t ancestor : procfs.ancestors(getpid())) {
     ProcessIdentity process = procfs.process(ancestor);
@@ -79,7 +79,7 @@ Caller find_caller(const Procfs& procfs) {
     }
     if (process.uid && *process.uid != 0) {
       if (!theirs) return caller;
-      break;  // a sudo that did not stay
+      break;  // the sudo did not stay as a parent
     }
     of_this_call &= told_the_same(procfs.environment(ancestor), own);
   }
@@ -94,8 +94,8 @@ const Caller& caller() {
   return CALLER;
 }
 
-// The dynamic linker takes LD_LIBRARY_PATH and others away from a program that has capabilities of
-// its file; they are a command's all the same, and the kernel has kept them.
+// The dynamic linker removes LD_LIBRARY_PATH and others from a program with file capabilities. A
+// command should have them all the same, and the kernel has kept them.
 std::vector<std::string> own_environment() {
   std::vector<std::string> environment;
   if (getauxval(AT_SECURE)) environment = Procfs().environment(getpid());

@@ -1,4 +1,4 @@
-// Who called: as whom `run` starts its command, and whose trace files are.
+// Who called cudabpf: `run` starts its command as this user, who also owns the trace files.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@
 namespace cudabpf::cli {
 
 struct Caller {
-  std::optional<User> user;  // who called sudo; nothing: whoever this process is
-  // What that user's command should have. What sudo took away (PATH, VIRTUAL_ENV, LD_LIBRARY_PATH,
+  std::optional<User> user;  // who called sudo; nothing: this process's own user
+  // The environment for that user's command. What sudo removed (PATH, VIRTUAL_ENV, LD_LIBRARY_PATH,
   // CUDA_*…) is read from the sudo process itself, and variables given on sudo's command line are
-  // added. Without sudo: this process's own.
+  // added. Without sudo: this process's own environment.
   std::vector<std::string> environment;
 };
-// Found out when it is first asked for, which is before rights are given up.
+// Determined when first asked for, which is before privileges are dropped.
 const Caller& caller();
 
-// This process's, as it was given to it.
+// This process's environment as it was given.
 std::vector<std::string> own_environment();
 
-// By name or number, for --user.
+// Finds a user by name or number, for --user.
 Result<User> find_user(const std::string& name);
 
-// The value of NAME in such an environment; empty if it is not there.
+// The value of NAME in an environment; empty if it is not there.
 std::string value_in(const std::vector<std::string>& environment, const std::string& name);
 
 }  // namespace cudabpf::cli

@@ -25,19 +25,20 @@ constexpr std::chrono::milliseconds SOON(500), OFTEN(100);
 
 constexpr std::string_view ERASE = "\r\033[K";
 
-// Ctrl-C leaves no half of a line on the terminal. Who has a handler of his own erases it himself.
+// Ctrl-C must not leave half a line on the terminal. A subcommand with its own handler ends
+// normally, which erases the line.
 void erase_when_interrupted() {
   struct sigaction now {};
   if (::sigaction(SIGINT, nullptr, &now) || now.sa_handler != SIG_DFL) return;
   now.sa_handler = [](int signal) {
     [[maybe_unused]] auto written = ::write(STDERR_FILENO, ERASE.data(), ERASE.size());
-    ::raise(signal);  // which ends the program as if nobody had looked
+    ::raise(signal);  // ends the program as if there had been no handler
   };
   now.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
   ::sigaction(SIGINT, &now, nullptr);
 }
 
-// How far a long read is, on one line that goes away again.
+// Shows how far a long read has come, on one line that is erased at the end.
 class ProgressBar {
  public:
   ProgressBar() : next_(std::chrono::steady_clock::now() + SOON) {}
@@ -72,9 +73,8 @@ class ProgressBar {
   bool shown_ = false;
 };
 
-// Through sudo, traces of others may be opened; but they are not interpreted as root, and what
-// comes of them are the caller's files. Who has capabilities of the program's file reads his own
-// traces.
+// With sudo, other users' traces may be opened, but they are not parsed as root, and the files made
+// from them belong to the caller. With file capabilities, users can read only their own traces.
 Result<> become_reader() {
   if (geteuid() != 0) return privileges::drop(std::nullopt, {});
   if (!caller().user) return ok();
@@ -90,7 +90,7 @@ Page page_for(std::FILE* to) {
 }
 
 void print_json(const analyze::Json& answer, std::FILE* to, bool on_one_line) {
-  // A name may hold a cut character where a trace was made by something else.
+  // A name may end within a character if another program made the trace.
   fmt::print(to, "{}\n",
              json::without_invisible(answer.dump(on_one_line ? -1 : 2, ' ', false,
                                                  analyze::Json::error_handler_t::replace)));
@@ -107,9 +107,9 @@ void add_reading_footer(CLI::App& sub, std::initializer_list<const char*> exampl
   sub.group("Subcommands that read traces");
   std::string text = "Examples:\n";
   for (const char* example : examples) text += fmt::format("  cudabpf {}\n", example);
-  sub.footer(text + fmt::format("\nExit status: {} done, whatever the trace tells; {} wrong usage; "
-                                "{} no such process in the trace;\n{} what was asked for could not "
-                                "be written whole; {} the trace could not be read.",
+  sub.footer(text + fmt::format("\nExit status: {} done, whatever the trace shows; {} wrong usage; "
+                                "{} no such process in the trace;\n{} the output could not "
+                                "be written in full; {} the trace could not be read.",
                                 OK, USAGE, NO_TARGET, OUTPUT_FAILED, FAILED));
 }
 
@@ -117,10 +117,10 @@ void add_trace_flags(CLI::App& sub, TraceFlags& flags,
                      std::initializer_list<const char*> examples) {
   add_reading_footer(sub, examples);
   sub.add_option("trace", flags.paths,
-                 "The trace, plain or .zst; of a rotated one all files in order; -: from stdin")
+                 "The trace, plain or .zst; all files of a rotated one, in order; -: stdin")
       ->type_name("TRACE")
       ->required();
-  sub.add_flag("--json", flags.json, "One JSON object, for programs");
+  sub.add_flag("--json", flags.json, "Print one JSON object, for programs");
 }
 
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths) {
@@ -204,7 +204,7 @@ void Top::cut(analyze::Json& object, std::initializer_list<const char*> lists) c
     if (list.size() <= rows) continue;
     std::uint64_t left_out = list.size() - rows;
     list.resize(rows);
-    analyze::Json& told = object[std::string(name) + "_left_out"];  // moves the lists
+    analyze::Json& told = object[std::string(name) + "_left_out"];  // may move the lists
     told = left_out + (told.is_null() ? 0 : told.get<std::uint64_t>());
   }
 }

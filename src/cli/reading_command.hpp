@@ -23,22 +23,21 @@ struct TraceFlags {
   bool json = false;
 };
 
-// The traces' names, --json, and what stands below --help: lines of examples, without the program's
-// name.
+// Adds the traces' names, --json, and what comes below --help: lines of examples, without the
+// program's name.
 void add_trace_flags(CLI::App& sub, TraceFlags& flags, std::initializer_list<const char*> examples);
 void add_reading_footer(CLI::App& sub, std::initializer_list<const char*> examples);
 
-// Opens it; a bar on stderr shows how far it is read, if that is a terminal and takes longer.
+// Opens a trace. If stderr is a terminal and reading takes longer, a bar there shows the progress.
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths);
 
 // As wide as the terminal; for a file, wider than most.
 Page page_for(std::FILE* to);
 void print_json(const analyze::Json& json, std::FILE* to, bool on_one_line = false);
-// On stderr, for answers whose form has no place for it.
+// Prints that on stderr, for answers whose form has no place for it.
 void say_what_is_missing(const analyze::TraceFacts& facts);
 
-// An answer: an object in JSON or a page for people, to which what is to be said of the trace is
-// added.
+// An answer: a JSON object, or a page for people. What there is to say about the trace is added.
 struct Answer {
   std::function<analyze::Json()> json;
   std::function<void(Page&)> page;
@@ -46,20 +45,20 @@ struct Answer {
 // Shows the analyses the whole trace, and prints their answer.
 Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
                    std::initializer_list<analyze::Analysis*> analyses, const Answer& answer);
-// The second half of that, for a trace that was read.
+// The second half of answer(), for a trace that was read.
 void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, const Answer& answer,
                   std::FILE* to);
 
-// Whether a file of that name can be written without a trace being lost by that.
+// Refuses to write a file over one of the traces.
 Result<> is_no_trace(const std::string& path, const std::vector<std::string>& traces);
-// Into a file of that name, which is made anew, or to standard output for "-". Says on stderr what
-// was written. The answer is the exit status.
+// Writes into a new file at `path`, or to standard output for "-". Says on stderr what was written.
+// Returns the exit status.
 Result<int> write_picture(const std::string& path, const std::string& picture);
-// Where the answer goes beside a picture: both on standard output would be neither.
+// Where the answer goes besides a picture: standard output cannot usefully take both.
 std::FILE* beside_picture(const std::string& path);
 void add_written(Page& page, const std::string& path, std::uint64_t bytes);
 
-// --top, for tables that tell of the first. JSON has all, unless it is given.
+// --top, for tables that show only the first rows. JSON has all rows unless --top is given.
 struct Top {
   std::size_t rows;
   const CLI::Option* option = nullptr;

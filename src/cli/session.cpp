@@ -21,7 +21,7 @@ namespace cudabpf::cli {
 Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags& flags,
                                                              SourceOptions options) {
   log::set_quiet(flags.quiet);
-  // A reader of the trace that goes away is an error to handle, not a reason to die.
+  // If the trace's reader goes away, that is an error to handle, not a reason to die.
   std::signal(SIGPIPE, SIG_IGN);
   auto duration = TRY(flags.duration_ns());
   auto output = TRY(flags.output_options());
@@ -85,7 +85,7 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
       waiting_for_command_to_stop = true;
       log::hint("waiting for the command to end; Ctrl-C again ends the trace at once");
     }
-    // A command runs on, and its end is waited for; nobody else's end would be.
+    // A command runs on, and its end is waited for; other processes are not waited for.
     if (trace_->reader_gone() && !until.command) return {"reader gone"};
     if (duration_ns_ && now_ns(CLOCK_MONOTONIC) - begin >= duration_ns_) return {"duration"};
     if (until.command && until.command->status()) {

@@ -1,4 +1,4 @@
-// A capture from its first line to its last, whatever is traced: the trace file, the status line,
+// A capture from its first line to its last, whatever it traces: the trace file, the status line,
 // the signals, the conditions that end it, the table at the end.
 #pragma once
 
@@ -23,15 +23,14 @@ namespace cudabpf::cli {
 
 class CaptureSession {
  public:
-  // Opens the output and the probes: everything that can go wrong for a reason of the user's.
+  // Opens the output and the probes, so everything that the user may have got wrong shows up here.
   static Result<std::unique_ptr<CaptureSession>> open(const CaptureFlags& flags,
                                                       SourceOptions options);
 
   ~CaptureSession() { signals_.leave_to_others(false); }
 
-  // Selects whom to trace, then writes the header and starts reading: who sees the header knows
-  // that tracing has begun.
-  // `session` says already what the command line tells: the mode, and whom.
+  // Selects whom to trace, then writes the header and starts reading: whoever sees the header knows
+  // that tracing has begun. `session` already has what the command line says: the mode, and whom.
   Result<> begin(Session session, const std::function<void(Capture&)>& select);
 
   // When to end, besides signals and --duration.
@@ -39,19 +38,19 @@ class CaptureSession {
     StartedCommand* command = nullptr;  // it, and every traced child of it, has ended
     std::vector<std::uint32_t> pids;    // all of these, and their traced children, have ended
   };
-  // Runs until then, ends the trace and says what it found. The answer is the exit status.
+  // Runs until then, ends the trace and reports what it found. Returns the exit status.
   Result<int> run_until(const Until& until);
 
  private:
   CaptureSession() = default;
 
   struct Ended {
-    std::string reason;  // in the words of the trace's `end` line
+    std::string reason;  // as the trace's `end` line puts it
     bool by_signal = false;
   };
   Ended wait_for_end(const Until& until);
 
-  Signals signals_;                 // first: threads inherit what it blocks
+  Signals signals_;                 // first: threads inherit the signals that it blocks
   std::unique_ptr<Screen> screen_;  // second: whatever ends after it may have something to say
   std::uint64_t duration_ns_ = 0;
   bool quiet_ = false;

@@ -10,28 +10,28 @@ namespace cudabpf::cli {
 class Signals {
  public:
   Signals();   // blocks them for this thread and those it starts
-  ~Signals();  // and gives them back, but for keep_blocked()
+  ~Signals();  // and unblocks them, except after keep_blocked()
 
   int fd() const { return fd_.get(); }
 
   struct Got {
     int signal = 0;  // 0: none
-    // The terminal sends Ctrl-C to everybody in the foreground, so the command has it too.
+    // The terminal sends Ctrl-C to everybody in the foreground, so the command got it, too.
     bool from_terminal = false;
   };
   Got read();
 
-  // The trace ends, because of a signal or not: from here on nobody reads them, and one that came
-  // or comes makes hurry_fd() readable, for those who wait for a pipe's reader or a terminal.
+  // The trace ends, because of a signal or not: from here on nobody calls read(), and a signal that
+  // came or comes makes hurry_fd() readable, for whoever waits for a pipe's reader or a terminal.
   void leave_to_others(bool one_came);
   int hurry_fd() const { return hurry_fd_.get(); }
-  // To the end of the process: another Ctrl-C is not to replace its status.
+  // Until the process ends: another Ctrl-C must not replace its status.
   void keep_blocked() { kept_ = true; }
 
  private:
   sigset_t before_{};
   Fd fd_;
-  Fd hurry_fd_;  // an epoll of those that are readable to hurry
+  Fd hurry_fd_;  // an epoll of what is readable when it is time to hurry
   Fd came_;
   bool kept_ = false;
 };

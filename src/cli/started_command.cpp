@@ -24,7 +24,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-// Where a shell would find `program`; as it is if it names a path.
+// Where a shell would find `program`; unchanged if it is a path.
 std::string search_path(const std::string& program, const std::vector<std::string>& environment) {
   if (program.find('/') != std::string::npos) return program;
   std::string path = value_in(environment, "PATH");
@@ -60,12 +60,12 @@ Result<StartedCommand> StartedCommand::prepare(const Options& options) {
   if (command.pid_ < 0) return errno_error("starting the command");
   if (command.pid_ == 0) {
     // Only what is safe between fork and exec. Signals are as the caller left them: cudabpf blocks
-    // and ignores its own later, in the parent.
+    // and ignores signals later, in the parent.
     close(go[1]);
     char byte;
     if (read(go[0], &byte, 1) != 1) _exit(exit_code::FAILED);  // cudabpf gave up
     int error = 0;
-    // Ambient capabilities are for tracing; those of the program's file go by themselves.
+    // Ambient capabilities are for tracing only; exec drops file capabilities by itself.
     if (geteuid() != 0) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     if (options.user && !privileges::become(*options.user))
       error = errno;
@@ -85,14 +85,14 @@ Result<StartedCommand> StartedCommand::prepare(const Options& options) {
 
 StartedCommand::~StartedCommand() {
   if (pid_ > 0 && go_ && !released_) {
-    go_.reset();  // the child sees the pipe's end and exits
+    go_.reset();  // the child sees the pipe close, and exits
     waitpid(pid_, nullptr, 0);
   }
 }
 
 Result<> StartedCommand::release() {
   released_ = true;
-  // It may have been killed while it waited: its status tells.
+  // The child may have been killed while it waited: its status will say so.
   if (write(go_.get(), "g", 1) != 1 && errno != EPIPE) return errno_error("releasing the command");
   int error = 0;
   ssize_t got;

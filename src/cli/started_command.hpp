@@ -1,5 +1,5 @@
-// The command that `run` starts: as the user who called sudo, held back until its probes are in
-// place.
+// The command that `run` starts, as the user who called sudo. It is held back until its probes are
+// in place.
 #pragma once
 
 #include <sys/types.h>
@@ -19,22 +19,22 @@ class StartedCommand {
   struct Options {
     std::vector<std::string> arguments;
     std::vector<std::string> environment;
-    std::optional<User> user;  // nothing: as whoever cudabpf was started as
+    std::optional<User> user;  // nothing: the user that cudabpf was started as
   };
 
   // Forks. The child waits.
   static Result<StartedCommand> prepare(const Options& options);
   StartedCommand(StartedCommand&&) = default;
   StartedCommand& operator=(StartedCommand&&) = delete;
-  ~StartedCommand();  // a child that was never released is killed
+  ~StartedCommand();  // a child that was never released ends
 
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }  // readable when it has ended
 
-  // Lets it become the command. The error says why it could not (not found, not executable).
+  // Lets the child become the command. The error says why it could not (not found, not executable).
   Result<> release();
 
-  // Its status as a shell would give it, once it has ended; nothing while it runs.
+  // The command's status as a shell would give it, once it has ended; nothing while it runs.
   std::optional<int> status();
 
  private:

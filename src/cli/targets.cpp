@@ -38,7 +38,7 @@ Result<> add_by_pid(const std::vector<std::uint32_t>& pids, const Procfs& procfs
 
 Result<> add_by_name(const std::vector<std::string>& names, const Procfs& procfs,
                      Targets& targets) {
-  // Not this process, nor the sudo that started it: their command lines hold the name as well.
+  // Leaves out this process and the sudo that started it: their command lines hold the name, too.
   std::vector<pid_t> ours = procfs.ancestors(getpid());
   ours.push_back(getpid());
   for (const std::string& name : names) {
@@ -54,7 +54,7 @@ Result<> add_by_name(const std::vector<std::string>& names, const Procfs& procfs
   return ok();
 }
 
-// Where the unified hierarchy is mounted: /sys/fs/cgroup, or beside v1 in a folder of its own.
+// Where the unified hierarchy is mounted: /sys/fs/cgroup, or beside v1 in a separate folder.
 std::string unified_mount() {
   std::ifstream mounts("/proc/self/mounts");
   for (std::string device, folder, type, rest; mounts >> device >> folder >> type;) {
@@ -71,7 +71,7 @@ std::optional<CgroupFolder> unified_folder(const std::string& path) {
                       static_cast<std::uint32_t>(std::count(path.begin(), path.end(), '/')), path};
 }
 
-// The path of a cgroup as a user may give it: as /proc/PID/cgroup has it, or as a folder.
+// The cgroup's path, which a user may give as /proc/PID/cgroup shows it, or as a folder.
 std::string without_mount(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   std::string mount = unified_mount();

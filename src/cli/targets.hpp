@@ -21,11 +21,11 @@ struct TargetFlags {
 };
 
 struct Targets {
-  std::vector<std::uint32_t> pids;     // that run now
-  std::optional<CgroupFolder> cgroup;  // whoever is in it, now or later
+  std::vector<std::uint32_t> pids;     // running now
+  std::optional<CgroupFolder> cgroup;  // its processes, now or later
 };
 
-// The error tells what was not found and how to find it.
+// The error says what was not found, and how to find it.
 Result<Targets> find_targets(const TargetFlags& flags, const Procfs& procfs);
 
 }  // namespace cudabpf::cli

@@ -1,4 +1,4 @@
-// What is said where the command line is wrong.
+// What is said when the command line is wrong.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,14 +11,14 @@ namespace cudabpf::cli {
 
 namespace {
 
-// The first argument that nobody took; the parser's own text would list them backwards.
+// The first argument that was not recognised; the parser's own text would list them backwards.
 std::string unknown_argument(const CLI::App& app) {
   for (const std::string& argument : app.remaining(true))
     if (argument != "--") return argument;
   return {};
 }
 
-// What there is in its place, for the subcommand that was given.
+// What could be meant instead, for the subcommand that was given.
 std::vector<std::string> known_instead(const CLI::App& app, const std::string& argument) {
   std::vector<std::string> known;
   auto given = app.get_subcommands();

@@ -1,4 +1,4 @@
-// cudabpf attach: traces processes that run already.
+// cudabpf attach: traces processes that are already running.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -21,9 +21,9 @@ struct AttachFlags {
   TargetFlags targets;
 };
 
-// Selects these processes, and those that descend from them already, but not this one nor the sudo
-// that started it. Who is selected first is followed from then on, so none slips through between
-// the two.
+// Selects these processes and those already descended from them, but not this one nor the sudo that
+// started it. A process is selected before its children are looked for, and followed from then on,
+// so no child slips through.
 void select_with_descendants(Capture& capture, const std::vector<std::uint32_t>& pids,
                              bool descendants) {
   Procfs procfs;
@@ -80,14 +80,15 @@ Result<int> attach(const AttachFlags& flags) {
 
 void add_attach(CLI::App& app, Action& action) {
   auto flags = std::make_shared<AttachFlags>();
-  CLI::App* sub = app.add_subcommand("attach", "Trace processes that run already");
-  sub->add_option("-p,--pid", flags->targets.pids, "These processes")
+  CLI::App* sub = app.add_subcommand("attach", "Trace processes that are already running");
+  sub->add_option("-p,--pid", flags->targets.pids, "Trace these processes")
       ->type_name("PID")
       ->delimiter(',');
-  sub->add_option("-n,--name", flags->targets.names, "Processes of this program")
+  sub->add_option("-n,--name", flags->targets.names, "Trace processes that run this program")
       ->type_name("NAME");
   sub->add_option("--container", flags->targets.container,
-                  "The processes of a container: the beginning of its id, or\nthe path of a cgroup")
+                  "Trace the processes of a container, given by the\n"
+                  "beginning of its id or by the path of a cgroup")
       ->type_name("ID|CGROUP");
   flags->capture.add_to(*sub, true);
   sub->footer(footer());

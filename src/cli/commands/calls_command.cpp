@@ -46,12 +46,12 @@ void add_calls(CLI::App& app, Action& action) {
   add_trace_flags(*sub, *flags,
                   {"calls trace.jsonl", "calls --by stream --top 5 trace.jsonl",
                    "calls --json trace.jsonl | jq '.calls[0]'"});
-  sub->add_option("--by", flags->by, "Apart for each process, thread, …")
+  sub->add_option("--by", flags->by, "Group the calls by this")
       ->type_name("function|pid|tid|device|stream|kernel|container")
       ->check(CLI::IsMember({"function", "pid", "tid", "device", "stream", "kernel", "container"})
                   .description(""))
       ->capture_default_str();
-  add_top(*sub, flags->top, "Show no more than N functions of each kind");
+  add_top(*sub, flags->top, "Show at most N functions per group");
   sub->callback([flags, &action] { action = [flags] { return print_calls(*flags); }; });
 }
 

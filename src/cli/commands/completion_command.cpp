@@ -1,4 +1,4 @@
-// cudabpf completion: shell completion, made from the parser itself, so that it cannot fall behind.
+// cudabpf completion: shell completion, made from the parser itself, so that it is never outdated.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -26,7 +26,7 @@ std::string subcommands_of(const CLI::App& app) {
   return words;
 }
 
-// After `run … --` the words are the command's own.
+// After `run … --` the words belong to the command.
 constexpr std::string_view BASH_BEGIN = R"__(# bash completion for cudabpf
 _cudabpf() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words i
@@ -66,8 +66,8 @@ std::string bash_script(const CLI::App& app) {
 void add_completion(CLI::App& app, Action& action) {
   auto shell = std::make_shared<std::string>("bash");
   CLI::App* sub = app.add_subcommand(
-      "completion", "Shell completion: source <(cudabpf completion); zsh: bashcompinit first");
-  sub->add_option("shell", *shell, "The shell")
+      "completion", "Print a shell completion script: source <(cudabpf completion bash)");
+  sub->add_option("shell", *shell, "The shell that it is for")
       ->type_name("bash|zsh")
       ->check(CLI::IsMember({"bash", "zsh"}).description(""));
   sub->callback([shell, &app, &action] {

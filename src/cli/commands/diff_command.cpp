@@ -22,7 +22,7 @@ struct DiffFlags {
   bool json = false;
 };
 
-// The files of each side: one of each, or those before and those after --to.
+// The files of each side: one each, or those before and those after --to.
 struct Sides {
   std::vector<std::string> a, b;
 };
@@ -51,7 +51,7 @@ std::string names_of(const std::vector<std::string>& paths) {
   return printable(names);
 }
 
-// A trace, and what was measured of it; names belong to the reader.
+// A trace and its measures; the reader owns the names.
 struct Measured {
   std::unique_ptr<analyze::TraceReader> reader;
   std::unique_ptr<analyze::Measures> measures;
@@ -109,17 +109,17 @@ void add_diff(CLI::App& app, Action& action) {
   add_reading_footer(*sub, {"diff before.jsonl after.jsonl",
                             "diff A.0001.jsonl A.0002.jsonl --to B.0001.jsonl B.0002.jsonl"});
   sub->add_option("traces", flags->traces,
-                  "Two traces, plain or .zst; with --to, the files of the first; -: from stdin")
+                  "Two traces, plain or .zst; with --to, the files of the first; -: stdin")
       ->type_name("A B")
       ->required();
-  sub->add_option("--to", flags->to, "The files of the second, where a trace has several")
+  sub->add_option("--to", flags->to, "The files of the second trace, if a trace has several")
       ->type_name("B");
-  sub->add_flag("--json", flags->json, "One JSON object, for programs");
-  sub->add_option("--by", flags->by, "Kernels apart for each name, or each launch configuration")
+  sub->add_flag("--json", flags->json, "Print one JSON object, for programs");
+  sub->add_option("--by", flags->by, "Group kernels by name or by launch configuration")
       ->type_name("name|configuration")
       ->check(CLI::IsMember({"name", "configuration"}).description(""))
       ->capture_default_str();
-  add_top(*sub, flags->top, "Show no more than N rows of each table");
+  add_top(*sub, flags->top, "Show at most N rows of each table");
   sub->callback([flags, &action] { action = [flags] { return print_diff(*flags); }; });
 }
 

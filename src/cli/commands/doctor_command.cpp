@@ -1,4 +1,4 @@
-// cudabpf doctor: can it trace here, what would it trace, and what to do where it cannot.
+// cudabpf doctor: whether cudabpf can trace here, what it would trace, and what to do if it cannot.
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,7 +31,7 @@ struct Finding {
   std::string subject;
   Verdict verdict;
   std::string what;
-  std::string advice;      // for what is not well
+  std::string advice;      // what to do if it does not work
   bool essential = false;  // without it nothing is traced
 };
 
@@ -70,7 +70,7 @@ void check_system(std::vector<Finding>& findings) {
   findings.push_back({"libbpf", Verdict::yes, libbpf_version_string(), {}});
 }
 
-// What stays when tracing has begun.
+// The capabilities that cudabpf keeps once tracing has begun.
 void check_kept(std::vector<Finding>& findings, const Features& features) {
   Capabilities held = privileges::permitted();
   for (const KeptCapability& capability : kept_capabilities(features, true)) {
@@ -220,7 +220,7 @@ void add_doctor(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
   CLI::App* sub =
       app.add_subcommand("doctor", "What works on this machine, what does not, and what to do");
-  sub->add_flag("--json", *json, "One JSON object a line");
+  sub->add_flag("--json", *json, "Print one JSON object per line");
   sub->callback([json, &action] { action = [json] { return doctor(*json); }; });
 }
 

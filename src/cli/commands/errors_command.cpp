@@ -39,8 +39,9 @@ void add_errors(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ErrorsFlags>();
   CLI::App* sub = app.add_subcommand("errors", "What failed, and what did not return");
   add_trace_flags(*sub, *flags, {"errors trace.jsonl", "errors --all trace.jsonl"});
-  sub->add_flag("--all", flags->all, "Each one, too, in the order in which they began");
-  add_top(*sub, flags->top, "Show no more than N rows of each table");
+  sub->add_flag("--all", flags->all,
+                "Also list every single one, in the order in which they began");
+  add_top(*sub, flags->top, "Show at most N rows of each table");
   sub->callback([flags, &action] { action = [flags] { return print_errors(*flags); }; });
 }
 

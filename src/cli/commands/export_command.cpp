@@ -27,7 +27,7 @@ struct ExportFlags : TraceFlags {
   bool plain = false;
 };
 
-// What writes the formats that were asked for.
+// The writers of the formats that were asked for.
 struct Writers {
   std::vector<std::unique_ptr<analyze::TrackWriter>> timeline_writers;
   std::vector<std::unique_ptr<analyze::Analysis>> analyses;
@@ -69,7 +69,8 @@ Result<Writers> make_writers(const ExportFlags& flags, ExportFiles& files, analy
   return writers;
 }
 
-// Ctrl-C and its like: what is not whole must not stay. A second one ends it at once.
+// On Ctrl-C and similar signals, incomplete files must not stay. A second one ends the program at
+// once.
 volatile std::sig_atomic_t g_signal = 0;
 
 void notice_signals() {
@@ -79,7 +80,7 @@ void notice_signals() {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
 }
 
-// As analyze(), but a full disk ends it, and so does a signal.
+// Like analyze(), but a full disk or a signal ends it.
 Result<> read_all(analyze::TraceReader& reader, const Writers& writers, ExportFiles& files) {
   analyze::Line line;
   while (TRY(reader.next(line))) {
@@ -105,7 +106,7 @@ analyze::Json files_json(const ExportFiles& files) {
   return {{"files", json}};
 }
 
-// What makes no sense together.
+// Refuses options that make no sense together.
 Result<> check_flags(const ExportFlags& flags, const ExportFiles& files) {
   bool one_file = flags.format != "all" && flags.format != "alnair";
   bool perfetto = flags.format == "perfetto";
@@ -131,7 +132,7 @@ Result<int> export_trace(const ExportFlags& flags) {
   auto done = writers ? read_all(*reader, *writers, files) : writers.error();
   if (!done) {
     files.discard();
-    if (g_signal) ::raise(g_signal);  // the shell is to know that it was that
+    if (g_signal) ::raise(g_signal);  // so that the shell knows of the signal
     return done.error();
   }
   print_answer(flags, reader->facts(),
@@ -150,14 +151,14 @@ void add_export(CLI::App& app, Action& action) {
       *sub, *flags,
       {"export trace.jsonl --format perfetto           for ui.perfetto.dev",
        "export trace.jsonl --format csv -o - | head", "export trace.jsonl --format all -o folder"});
-  sub->add_option("--format", flags->format, "Which program it is for")
+  sub->add_option("--format", flags->format, "The format to write")
       ->type_name("chrome|perfetto|csv|alnair|all")
       ->check(CLI::IsMember({"chrome", "perfetto", "csv", "alnair", "all"}).description(""))
       ->capture_default_str();
   sub->add_option("-o,--output", flags->output,
-                  "File, or folder for several; -: standard output [named after the trace]")
+                  "File, or folder for several files; -: stdout [named after the trace]")
       ->type_name("PATH");
-  sub->add_flag("--plain", flags->plain, "Perfetto's packets are not deflated");
+  sub->add_flag("--plain", flags->plain, "Do not deflate Perfetto's packets");
   sub->callback([flags, &action] { action = [flags] { return export_trace(*flags); }; });
 }
 

@@ -67,14 +67,15 @@ int print_functions(const FunctionsFlags& flags) {
 
 void add_functions(CLI::App& app, Action& action) {
   auto flags = std::make_shared<FunctionsFlags>();
-  CLI::App* sub =
-      app.add_subcommand("functions", "The table of CUDA functions: what each is and what is read");
-  sub->add_option("--profile", flags->profile, "Only those that this profile traces [full]")
+  CLI::App* sub = app.add_subcommand(
+      "functions", "List the CUDA functions: what each is, and what is recorded of it");
+  sub->add_option("--profile", flags->profile,
+                  "Show only functions that this profile traces [full]")
       ->type_name("light|default|full")
       ->check(CLI::IsMember({"light", "default", "full"}).description(""));
-  sub->add_option("--match", flags->match, "Only those whose name matches; case counts")
+  sub->add_option("--match", flags->match, "Show only functions whose names match (case-sensitive)")
       ->type_name("PATTERN");
-  sub->add_flag("--json", flags->json, "One JSON object a line");
+  sub->add_flag("--json", flags->json, "Print one JSON object per line");
   sub->callback([flags, &action] { action = [flags] { return print_functions(*flags); }; });
 }
 

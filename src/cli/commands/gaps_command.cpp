@@ -29,7 +29,7 @@ void add_gaps(CLI::App& app, Action& action) {
   auto flags = std::make_shared<GapsFlags>();
   CLI::App* sub = app.add_subcommand("gaps", "When the GPU was probably idle, and why");
   add_trace_flags(*sub, *flags, {"gaps trace.jsonl", "gaps --top 30 trace.jsonl"});
-  add_top(*sub, flags->top, "Show no more than the N longest");
+  add_top(*sub, flags->top, "Show at most the N longest");
   sub->callback([flags, &action] { action = [flags] { return print_gaps(*flags); }; });
 }
 

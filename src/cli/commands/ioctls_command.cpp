@@ -45,14 +45,14 @@ Result<int> print_ioctls(const IoctlsFlags& flags) {
 
 void add_ioctls(CLI::App& app, Action& action) {
   auto flags = std::make_shared<IoctlsFlags>();
-  CLI::App* sub = app.add_subcommand("ioctls", "What the driver was asked for");
+  CLI::App* sub = app.add_subcommand("ioctls", "What the NVIDIA driver was asked for");
   add_trace_flags(*sub, *flags,
-                  {"ioctls trace.jsonl              of a trace taken with --kernel",
+                  {"ioctls trace.jsonl              from a trace taken with --kernel",
                    "ioctls --by call trace.jsonl"});
-  sub->add_option("--by", flags->by, "Only this table")
+  sub->add_option("--by", flags->by, "Show only this table")
       ->type_name("command|group|call|device|process")
       ->check(CLI::IsMember(BY).description(""));
-  add_top(*sub, flags->top, "Show no more than N rows of each table");
+  add_top(*sub, flags->top, "Show at most N rows of each table");
   sub->callback([flags, &action] { action = [flags] { return print_ioctls(*flags); }; });
 }
 

@@ -50,13 +50,14 @@ void add_kernels(CLI::App& app, Action& action) {
   add_trace_flags(*sub, *flags,
                   {"kernels trace.jsonl", "kernels --by name trace.jsonl",
                    "kernels --jsonl trace.jsonl | jq -r .kernel"});
-  sub->add_flag("--jsonl", flags->jsonl, "One JSON object a line, for each kernel; no totals")
+  sub->add_flag("--jsonl", flags->jsonl,
+                "Print one JSON object per line, for each kernel; no totals")
       ->excludes("--json");
-  sub->add_option("--by", flags->by, "Apart for each launch configuration, or each name")
+  sub->add_option("--by", flags->by, "Group launches by configuration or by name")
       ->type_name("configuration|name")
       ->check(CLI::IsMember({"configuration", "name"}).description(""))
       ->capture_default_str();
-  add_top(*sub, flags->top, "Show no more than N kernels");
+  add_top(*sub, flags->top, "Show at most N kernels");
   sub->callback([flags, &action] { action = [flags] { return print_kernels(*flags); }; });
 }
 

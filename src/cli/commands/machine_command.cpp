@@ -36,12 +36,12 @@ std::string footer() {
   return fmt::format(
       "Examples:\n"
       "  sudo cudabpf run -- python inference.py     a command and its children\n"
-      "  sudo cudabpf attach --pid 4242              a process that runs already\n"
+      "  sudo cudabpf attach --pid 4242              a process that is already running\n"
       "  sudo cudabpf --duration 30s                 the whole machine\n"
       "\n"
-      "Exit status: of `run`, the command's own ({} + N if signal N ended it). Otherwise {} done,\n"
+      "Exit status: `run` gives its command's ({} + N if signal N ended it). Otherwise {} done,\n"
       "{} wrong usage, {} not permitted, {} kernel not supported, {} no such target, {} the trace\n"
-      "could not be written whole, {} other failure, {} command cannot be executed, {} not found.",
+      "is incomplete, {} other failure, {} command cannot be executed, {} command not found.",
       SIGNAL_BASE, OK, USAGE, NOT_PERMITTED, KERNEL_UNSUPPORTED, NO_TARGET, OUTPUT_FAILED, FAILED,
       CANNOT_EXECUTE, NOT_FOUND);
 }

@@ -42,11 +42,12 @@ Result<int> print_memory(const MemoryFlags& flags) {
 
 void add_memory(CLI::App& app, Action& action) {
   auto flags = std::make_shared<MemoryFlags>();
-  CLI::App* sub = app.add_subcommand("memory", "Memory over time, its peak, what was never freed");
+  CLI::App* sub =
+      app.add_subcommand("memory", "Memory over time, its peak, and what was never freed");
   add_trace_flags(*sub, *flags, {"memory trace.jsonl", "memory --svg memory.svg trace.jsonl"});
-  sub->add_option("--svg", flags->svg, "Draw it into this file as well, for any browser; -: stdout")
+  sub->add_option("--svg", flags->svg, "Also draw it into this file, for any browser; -: stdout")
       ->type_name("FILE");
-  add_top(*sub, flags->top, "Show no more than N blocks, and N sizes of blocks");
+  add_top(*sub, flags->top, "Show at most N blocks, and N block sizes");
   sub->callback([flags, &action] { action = [flags] { return print_memory(*flags); }; });
 }
 

@@ -13,7 +13,8 @@ constexpr char TRACE_FORMAT[] =
 }  // namespace
 
 void add_schema(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("schema", "The trace format: every line's type and fields");
+  CLI::App* sub =
+      app.add_subcommand("schema", "Print the trace format: every line's type and fields");
   sub->callback([&action] {
     action = [] {
       std::fputs(TRACE_FORMAT, stdout);

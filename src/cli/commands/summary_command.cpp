@@ -35,13 +35,13 @@ Result<int> print_summary(const SummaryFlags& flags) {
 void add_summary(CLI::App& app, Action& action) {
   auto flags = std::make_shared<SummaryFlags>();
   CLI::App* sub = app.add_subcommand(
-      "summary", "Phases, iterations, idle times, memory, the driver, on one screen");
+      "summary", "On one screen: phases, iterations, idle times, memory, the driver");
   add_trace_flags(
       *sub, *flags,
       {"summary trace.jsonl", "summary --pid 4242 machine.jsonl.zst     one of several processes",
        "summary t.0001.jsonl t.0002.jsonl        a rotated trace"});
   sub->add_option("--pid", flags->pid,
-                  "Phases and iterations of this process, not of the one that launches most")
+                  "Show phases and iterations of this process, not of the one that launches most")
       ->type_name("PID")
       ->check(CLI::PositiveNumber.description(""));
   sub->callback([flags, &action] { action = [flags] { return print_summary(*flags); }; });

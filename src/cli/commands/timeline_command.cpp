@@ -60,14 +60,16 @@ Result<int> print_timeline(const TimelineFlags& flags) {
 
 void add_timeline(CLI::App& app, Action& action) {
   auto flags = std::make_shared<TimelineFlags>();
-  CLI::App* sub = app.add_subcommand("timeline", "What each thread and stream did when, drawn");
+  CLI::App* sub =
+      app.add_subcommand("timeline", "A picture of what each thread and stream did when");
   add_trace_flags(*sub, *flags,
                   {"timeline trace.jsonl", "timeline --from 1.5s --to 1.6s trace.jsonl",
                    "timeline --svg - trace.jsonl > timeline.svg"});
-  sub->add_option("--from", flags->from, "Begin there (1.5s, 200ms, 12us, or seconds)")
+  sub->add_option("--from", flags->from,
+                  "Begin this long after the trace began (1.5s, 200ms, 12us, or seconds)")
       ->type_name("TIME");
-  sub->add_option("--to", flags->to, "End there")->type_name("TIME");
-  sub->add_option("--svg", flags->svg, "Draw it into this file as well, for any browser; -: stdout")
+  sub->add_option("--to", flags->to, "End this long after the trace began")->type_name("TIME");
+  sub->add_option("--svg", flags->svg, "Also draw it into this file, for any browser; -: stdout")
       ->type_name("FILE");
   sub->callback([flags, &action] { action = [flags] { return print_timeline(*flags); }; });
 }
