@@ -1,4 +1,5 @@
-// Nanoseconds a call: parse, correlate and write the line, as the thread that reads the ring does.
+// Nanoseconds per call to parse, correlate and write the line, as the thread that reads the ring
+// does.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -13,7 +14,7 @@ using namespace cudabpf;
 
 namespace {
 
-// Lines go into one buffer, again and again.
+// Writes all lines into the same buffer.
 struct LineSink : Sink {
   void begin(const Session&) override {}
   void call(const Call& call) override {
@@ -37,7 +38,7 @@ struct NoLines : LineSink {
   void call(const Call& call) override { benchmark::DoNotOptimize(&call); }
 };
 
-// Sends every record once per iteration: 4 threads' records by turns, as a busy process writes
+// Sends every record once per iteration: the records of 4 threads in turn, as a busy process writes
 // them.
 template <typename SinkType>
 void send(benchmark::State& state, const std::vector<samples::RecordBytes>& before,

@@ -1,6 +1,6 @@
 // Loads every program of compiled BPF objects, in every way that cudabpf loads it, so that the
-// running kernel's verifier says of each what it thinks. Nothing is attached.
-// usage: load_programs [--fewest-ways] OBJECT...
+// running kernel's verifier judges each. Nothing is attached. usage: load_programs [--fewest-ways]
+// OBJECT...
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -37,7 +37,7 @@ struct Way {
 constexpr auto SINGLE = bpf_attach_type{};
 constexpr auto MULTI = cudabpf::ATTACH_UPROBE_MULTI;
 constexpr auto SESSION = cudabpf::ATTACH_UPROBE_SESSION;
-constexpr std::size_t FEWEST_WAYS = 2;  // the first ones: each line of a program is in one of them
+constexpr std::size_t FEWEST_WAYS = 2;  // the first ones: they cover every line of a program
 constexpr Way WAYS[] = {
     {"single links", SINGLE, false, false},
     {"single links, sleepable, in a pid namespace", SINGLE, true, true},
@@ -55,7 +55,7 @@ struct CloseObject {
 };
 using Object = std::unique_ptr<bpf_object, CloseObject>;
 
-std::string g_messages;  // libbpf's, of the last load
+std::string g_messages;  // libbpf's messages from the last load
 
 int keep_message(libbpf_print_level level, const char* format, va_list arguments) {
   if (level == LIBBPF_DEBUG) return 0;
@@ -75,11 +75,11 @@ bool is_session(const bpf_program* program) {
   return std::string_view(bpf_program__name(program)).ends_with("_session");
 }
 
-bool is_of_types(const bpf_program* program) {  // fentry and fexit know their functions' types
+bool is_of_types(const bpf_program* program) {  // fentry and fexit depend on the function's types
   return bpf_program__type(program) == BPF_PROG_TYPE_TRACING;
 }
 
-// Sets a constant of the object, as the skeleton does by its name.
+// Sets a constant of the object by name, as the skeleton does.
 bool set_constant(bpf_object* object, std::string_view name, std::uint64_t value) {
   std::size_t size = 0;
   bpf_map* map = bpf_object__find_map_by_name(object, ".rodata");
@@ -99,7 +99,7 @@ bool set_constant(bpf_object* object, std::string_view name, std::uint64_t value
   return false;
 }
 
-// Opens the object as cudabpf would, with those programs chosen that `wanted` names.
+// Opens the object as cudabpf would, with the programs that `wanted` names.
 Object open_object(const char* path, const Way& way,
                    const std::function<bool(const bpf_program*)>& wanted) {
   Object object(bpf_object__open_file(path, nullptr));
@@ -126,7 +126,7 @@ Object open_object(const char* path, const Way& way,
   return object;
 }
 
-// Whether the kernel takes the smallest program of that type at all.
+// Whether the kernel accepts even the smallest program of that type.
 bool kernel_takes(bpf_prog_type type, bpf_attach_type attach_type, std::uint32_t flags,
                   std::int32_t function = 0) {
   const bpf_insn program[] = {
@@ -152,7 +152,7 @@ std::string last_lines(const std::string& text) {
   return text.size() <= KEEP ? text : "…" + text.substr(text.find('\n', text.size() - KEEP));
 }
 
-// All programs at once, which is quick; if that fails each alone, to say which.
+// Loads all programs at once, which is quick; if that fails, each alone, to say which one fails.
 int load(const char* path, const Way& way, const std::function<bool(const bpf_program*)>& wanted) {
   g_messages.clear();
   Object all = open_object(path, way, wanted);
@@ -212,7 +212,7 @@ int main(int argc, char** argv) {
       continue;
     }
     ways++;
-    // How calls are traced is nothing to the other programs.
+    // The way in which calls are traced does not matter to the other programs.
     bool others = way.attach_type == SINGLE && way.sleepable == way.pid_namespace;
     for (const char* object : objects)
       failures += load(object, way, [&](const bpf_program* program) {

@@ -1,6 +1,6 @@
 // The functions that do more than succeed. generate.py reads this file: a symbol gets the behaviour
-// of its API name if the types of its arguments are the same, so one declaration serves all
-// revisions and stream modes that agree, and two serve an API that changed.
+// of its API name if the types of its arguments are the same. So one declaration serves all
+// revisions and stream modes that agree, and an API that changed has two.
 #pragma once
 
 #include "types.hpp"

@@ -1,6 +1,6 @@
-// Every call in full, in DIR/calls.PID.jsonl (FAKE_CUDA_LOG=DIR), one line a call, written when it
-// returns with one write(2): nothing is lost to exec, _exit or SIGKILL, and a call that hangs has
-// no line. README.md describes the fields.
+// Logs every call in full to DIR/calls.PID.jsonl (FAKE_CUDA_LOG=DIR), one line per call, written by
+// one write(2) when it returns: nothing is lost to exec, _exit or SIGKILL, and a call that hangs
+// has no line. README.md describes the fields.
 #pragma once
 
 #include "observe.hpp"
@@ -16,6 +16,6 @@ struct FinishedCall {
 };
 
 void log_call(const FinishedCall& call);
-void restart_call_log();  // after fork: the child's calls go to a file of its own
+void restart_call_log();  // after fork: the child's calls go to its own file
 
 }  // namespace fake

@@ -1,4 +1,4 @@
-// Copies and fills touch no memory: they only refuse what cannot be meant.
+// Copies and fills touch no memory: they only refuse arguments that make no sense.
 #include "behaviour.hpp"
 
 namespace fake {

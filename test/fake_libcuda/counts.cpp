@@ -44,8 +44,8 @@ void write_digits(char* digits, uint64_t value) {
   memcpy(digits, text, kDigits);
 }
 
-// Opens the file, whole from the moment it has its name: tests read it while the process runs. One
-// of the right size is this process's own, from before an exec.
+// Opens the file, which is complete from the moment it has its name, since tests read it while the
+// process runs. A file of the right size is this process's own, from before an exec.
 int open_file(const std::string& path, const std::string& text) {
   int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   struct stat status = {};

@@ -1,7 +1,7 @@
 // The true number of calls of every function, in DIR/counts.PID.tsv (FAKE_CUDA_COUNTS=DIR): one
-// line a function, `symbol<TAB>count` with the count as 16 digits. The file is mapped and changed
-// in place by every call, so it is right however the process ends, SIGKILL too. A program that
-// replaces itself by exec goes on in the same file; a forked child begins its own at zero.
+// line per function, `symbol<TAB>count`, with the count as 16 digits. The file is mapped, and every
+// call changes it in place, so it is right however the process ends, even by SIGKILL. A program
+// that replaces itself by exec goes on in the same file; a forked child begins its own at zero.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,6 @@
 namespace fake {
 
 void restart_counts();            // for this process; called at load and after fork
-uint64_t count_call(int symbol);  // the how manieth call of it this is, from 1
+uint64_t count_call(int symbol);  // counts this call of it; the first is 1
 
 }  // namespace fake

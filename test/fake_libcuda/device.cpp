@@ -154,7 +154,7 @@ Status cuGetErrorString(uint32_t error, void* text) {
   return find_error(error, text, &ErrorText::text);
 }
 
-// The private tables by which cudart goes around the exported functions: there are none here.
+// The private tables through which cudart bypasses the exported functions: there are none here.
 Status cuGetExportTable(void*, void*) { return kNotFound; }
 
 }  // namespace fake

@@ -13,7 +13,7 @@ Driver* driver = new Driver;  // leaked, so that it outlives every thread
 
 namespace {
 
-constexpr uint64_t kOwnMemory = 1 << 20;  // a smaller size is part of a block that is there
+constexpr uint64_t kOwnMemory = 1 << 20;  // a smaller size is part of an existing block
 constexpr uint64_t kCodeBytes = 2 << 20;
 constexpr uint32_t kNoMemory = 0x51;  // NV_ERR_NO_MEMORY
 

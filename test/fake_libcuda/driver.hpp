@@ -1,7 +1,7 @@
 // What the functions of the CUDA API ask of the kernel driver: the ioctls that the real library
-// makes in the same call, as far as a tracer can tell. Without FAKE_CUDA_DRIVER none of this does
-// anything. Launches, copies and waits ask nothing. Do not hold state_mutex: an ioctl may take its
-// time.
+// makes in the same call, as far as a tracer can tell. Without FAKE_CUDA_DRIVER, none of this does
+// anything. Launches, copies and waits ask for nothing. Do not hold state_mutex: an ioctl may take
+// long.
 #pragma once
 
 #include "types.hpp"
@@ -13,7 +13,7 @@ Status driver_init();
 Status driver_create_context(Handle context, int32_t device);
 void driver_destroy_context(Handle context);
 
-// Memory that is the GPU's own or that it can reach. Small sizes come from what the library has.
+// Memory that is on the GPU, or that the GPU can reach. Small sizes come from what the library has.
 Status driver_allocate(DevicePtr pointer, uint64_t size);
 void driver_free(DevicePtr pointer);
 Status driver_pin(void* pointer, uint64_t size);

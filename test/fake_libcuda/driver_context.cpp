@@ -1,5 +1,5 @@
-// The kernel driver's side of a context: its address space, its channels, and the page by which a
-// launch tells the GPU of itself.
+// The kernel driver's side of a context: its address space, its channels, and the page through
+// which a launch notifies the GPU.
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kFifoBytes = 64 << 10, kDoorbellBytes = 64 << 10, kPoolBytes = 2 << 20;
 
-// A channel into a context's group, with the engine that it feeds.
+// Adds a channel to a context's group, with the engine that it feeds.
 uint32_t make_channel(Handle handle, const Context& context, uint32_t engine, Channel& channel) {
   const Gpu& gpu = driver->gpus[context.gpu];
   channel.context = handle;
@@ -69,12 +69,12 @@ void drop_channel(const Context& context, const Channel& channel) {
   drop_memory(channel.fifo);
 }
 
-// A page fault, which the driver sees too.
+// Causes a page fault, which the driver sees, too.
 void touch(void* page) {
   if (page) *static_cast<volatile char*>(page) = 1;
 }
 
-// The page that a launch writes to: its memory is reached through a descriptor of its own.
+// The page that a launch writes to: its memory is reached through a separate descriptor.
 void map_doorbell(Context& context) {
   const Gpu& gpu = driver->gpus[context.gpu];
   unsigned char parameters[2] = {1, 0};
@@ -123,7 +123,8 @@ void unmap_doorbell(Context& context) {
   free_object(driver->under(driver->gpus[context.gpu].subdevice), context.usermode);
 }
 
-// What the thread that waits for the GPU's errors does: its ioctls are in no call of the program.
+// What the thread that waits for GPU errors does: its ioctls are not made in any call of the
+// program.
 void watch_events(Context& context) {
   pthread_setname_np(pthread_self(), "cuda-EvtHandlr");
   const Gpu& gpu = driver->gpus[context.gpu];
@@ -200,7 +201,7 @@ Status driver_create_context(Handle handle, int32_t device) {
   return kSuccess;
 }
 
-// What memory and streams are left go with their parents.
+// Memory and streams that are left go with their parents.
 void driver_destroy_context(Handle handle) {
   const auto context = context_of(handle);
   if (!context) return;

@@ -1,4 +1,4 @@
-// What a process has of the kernel driver, in the simulated libcuda: shared by the parts of
+// What the kernel driver holds for a process, in the simulated libcuda: shared by the parts of
 // driver.hpp.
 #pragma once
 
@@ -42,8 +42,8 @@ struct Context {
 
 enum class Kind { device, host, code };
 
-// What a process has of the kernel driver. The mutex guards what is in maps; it is not held while
-// an ioctl is made.
+// What the kernel driver holds for a process. The mutex guards the maps; it is not held during an
+// ioctl.
 struct Driver {
   std::mutex starting, mutex;
   bool started = false;
@@ -59,11 +59,11 @@ struct Driver {
 
 extern Driver* driver;
 
-Status failure(uint32_t status);                     // of a call in which an ioctl had this status
+Status failure(uint32_t status);  // the result of a call whose ioctl had this status
 std::shared_ptr<Context> context_of(Handle handle);  // null if there is none
-void register_fd(const Node& node);                  // a further descriptor, with the client's
+void register_fd(const Node& node);  // registers one more descriptor with the client's
 
-// Memory of a class, or what a program has already at `host`, where the GPU sees it at `base`.
+// Memory of a class, or memory that a program already has at `host` and the GPU sees at `base`.
 uint32_t make_memory(Handle handle, const Context& context, uint32_t klass, void* host,
                      uint64_t base, uint64_t size, GpuMemory& memory);
 void drop_memory(const GpuMemory& memory);

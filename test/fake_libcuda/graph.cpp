@@ -1,4 +1,4 @@
-// Launches, and graphs of them.
+// Launches, and graphs of launches.
 #include <map>
 #include <set>
 #include <vector>

@@ -1,4 +1,4 @@
-// Device and host memory. A device address is only a number; freed addresses come back for a
+// Device and host memory. A device address is only a number; freed addresses are reused for a
 // request of the same size, as a tracer must expect.
 #include <cstdlib>
 #include <map>
@@ -63,14 +63,14 @@ Status forget_device(DevicePtr pointer) {
   return kSuccess;
 }
 
-// First the driver gives it up: once it is forgotten its address may be someone else's.
+// The driver releases it first: once it is forgotten, somebody else may get its address.
 Status free_device(DevicePtr pointer) {
   if (pointer == 0) return kSuccess;
   driver_free(pointer);
   return forget_device(pointer);
 }
 
-// A block of its own, not one out of a pool.
+// A separate block, not one from a pool.
 Status allocate_own(DevicePtr* pointer, uint64_t size) {
   if (const Status bad = allocate(pointer, size)) return bad;
   const Status status = driver_allocate(*pointer, size);

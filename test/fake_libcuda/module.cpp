@@ -1,4 +1,4 @@
-// Modules, libraries and the functions in them. Every name is found, except one that begins with
+// Modules, libraries and the functions in them. Every name is found unless it begins with
 // "missing".
 #include <cstring>
 #include <map>

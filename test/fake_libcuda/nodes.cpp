@@ -19,7 +19,7 @@
 namespace fake {
 namespace {
 
-// What stands in a status before the driver has answered: one that is read too early shows.
+// What a status holds before the driver has answered, so that reading it too early shows.
 constexpr uint32_t kUnanswered = 0xffffffff;
 
 std::atomic<int> record_file{-1};
@@ -44,7 +44,7 @@ uint64_t now() {
   return static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
-// Builds one line of the record.
+// Makes one line of the record.
 class Line {
  public:
   Line(const char* operation, const Node& node) {

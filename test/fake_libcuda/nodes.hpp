@@ -1,4 +1,4 @@
-// The kernel driver's device nodes, and the true record of what was done to them: one line an
+// The kernel driver's device nodes, and the true record of what was done to them: one line per
 // operation in DIR/ioctls.PID.jsonl (FAKE_CUDA_COUNTS=DIR). README.md describes the fields.
 #pragma once
 
@@ -9,14 +9,14 @@
 namespace fake {
 
 struct Node {
-  std::string name;  // "nvidiactl", whatever path stands for it
+  std::string name;  // "nvidiactl", whatever path it has
   int fd = -1;
   bool is_open() const { return fd >= 0; }
 };
 
 Node open_node(const std::string& name);  // not open: there is none
 void close_node(Node& node);
-// Some of its memory; null if it gives none.
+// Maps some of its memory; null if it gives none.
 void* map_node(const Node& node, uint64_t size);
 void poll_node(const Node& node, int timeout_ms);
 
@@ -29,7 +29,7 @@ struct Subject {
   std::optional<uint64_t> size, base, timeslice_us;
 };
 
-// One ioctl with a struct of which `status` (if any) is a part: made on construction, recorded on
+// One ioctl with a struct that contains `status` (if any): made on construction, and recorded on
 // destruction, so that what the driver wrote can be added to the subject in between.
 class Ioctl {
  public:
@@ -50,10 +50,10 @@ class Ioctl {
   uint64_t begin_ns_, end_ns_;
 };
 
-// Where other files stand for the devices, nothing answers: what an ioctl would have returned is
-// then put into its struct before it is made.
+// If other files stand for the devices, nothing answers: then what the ioctl would return is put
+// into its struct beforehand.
 bool nodes_pretend();
 
-void restart_node_record();  // after fork: the child's operations go to a file of its own
+void restart_node_record();  // after fork: the child's operations go to its own file
 
 }  // namespace fake

@@ -1,5 +1,5 @@
-// The structs of the kernel driver's ioctls, as 580 has them, so far as the simulated driver makes
-// such ioctls: "escapes" on nvidiactl and nvidiaN, and UVM's on nvidia-uvm.
+// The structs of the kernel driver's ioctls, as in version 580, for the ioctls that the simulated
+// driver makes: "escapes" on nvidiactl and nvidiaN, and UVM's on nvidia-uvm.
 #pragma once
 
 #include <cstddef>
@@ -154,7 +154,7 @@ struct CardInfo {
 
 struct NumaInfo {
   int32_t node;
-  uint32_t memory_status;  // online or not: no NV_STATUS
+  uint32_t memory_status;  // online or not; not an NV_STATUS
   unsigned char rest[552];
 };
 static_assert(sizeof(NumaInfo) == 560);

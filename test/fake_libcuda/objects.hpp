@@ -14,7 +14,8 @@ std::mutex& state_mutex();
 Handle new_handle();                        // never handed out twice
 DevicePtr new_device_range(uint64_t size);  // addresses that nothing else uses
 
-// A freed function's memory goes to the next one made (last freed, first reused). Hold state_mutex.
+// A freed function's memory goes to the next function made (last freed, first reused). Hold
+// state_mutex.
 Handle new_function(const char* name);
 void free_function(Handle function);
 

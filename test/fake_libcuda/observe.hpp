@@ -1,19 +1,19 @@
-// What happens around every exported function when somebody watches: counting, logging, and the
-// delays, failures and hangs that a test asks for. With nobody watching a call skips all of it.
+// What happens around every exported function if somebody watches: counting, logging, and the
+// delays, failures and hangs that a test asks for. If nobody watches, a call skips all of it.
 #pragma once
 
 #include "types.hpp"
 
 namespace fake {
 
-// True if any FAKE_CUDA_… variable asks for something that a call has to do.
+// True if any FAKE_CUDA_… variable asks for something that calls have to do.
 extern bool watching;
 
 enum class Role : uint8_t { plain, out, string, structure, sizes, function };
 
 struct Argument {
   Role role;
-  uint16_t bytes;  // of what a pointer points to, for out and structure
+  uint16_t bytes;  // size of what a pointer points to, for out and structure
 };
 
 struct Symbol {
@@ -29,9 +29,8 @@ struct Symbol {
 extern const Symbol kSymbols[];
 extern const int kSymbolCount;
 
-// The call that a thread is inside of: the innermost, and the how manieth of that thread it is,
-// from
-// 1. Known only where somebody watches.
+// The innermost call that a thread is inside, and its number in that thread, from 1. Known only if
+// somebody watches.
 struct CurrentCall {
   const char* symbol;  // null outside of all calls
   uint64_t number;

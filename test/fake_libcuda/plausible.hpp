@@ -1,4 +1,4 @@
-// What a function without a behaviour of its own writes through its output pointers.
+// What a function without its own behaviour writes through its output pointers.
 #pragma once
 
 #include "objects.hpp"

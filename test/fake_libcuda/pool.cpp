@@ -1,4 +1,4 @@
-// Memory pools: handles with attributes; what is allocated from them is in memory.cpp.
+// Memory pools: handles with attributes; memory.cpp allocates from them.
 #include <cstring>
 #include <map>
 #include <set>

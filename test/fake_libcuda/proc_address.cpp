@@ -1,4 +1,4 @@
-// cuGetProcAddress: from the API's name, a CUDA version and the stream mode to an exported entry.
+// cuGetProcAddress: finds the exported entry for an API name, a CUDA version and a stream mode.
 #include <cstring>
 
 #include "behaviour.hpp"
@@ -15,7 +15,7 @@ struct Search {
   Found found = Found::no_such_symbol;
 };
 
-// The newest revision that the version knows; its per-thread form if wanted and there is one.
+// The newest revision that the version knows; its per-thread form if that is wanted and exists.
 Search search(const char* api, int version, bool per_thread) {
   Search result;
   for (int i = 0; i < kSymbolCount; ++i) {

@@ -48,7 +48,7 @@ uint32_t allocate_memory(const Parent& parent, uint32_t klass, uint32_t& object,
   return allocate_object(parent, klass, object, &parameters, sizeof parameters);
 }
 
-// Memory that a program has already.
+// Memory that a program already has.
 uint32_t describe_memory(const Parent& parent, uint32_t& object, void* address, uint64_t bytes) {
   nvos::AllocMemory asked = {};
   asked.root = parent.client;

@@ -1,4 +1,4 @@
-// The kernel driver's objects, by its ioctls: allocated, controlled, mapped, freed. Each function
+// The kernel driver's objects: ioctls that allocate, control, map and free them. Each function
 // makes one ioctl, unless it says otherwise, and returns the driver's status.
 #pragma once
 
@@ -28,7 +28,7 @@ uint32_t uvm_ioctl(const Node& node, uint32_t number, T& structure, Subject subj
   return escape(node, number, structure, subject);
 }
 
-// Handles are the caller's to choose, but for a client's.
+// The caller chooses handles, except for a client's.
 uint32_t new_object_handle();
 
 // A place among objects: what a new one belongs to.
@@ -37,7 +37,8 @@ struct Parent {
   uint32_t client, object;
 };
 
-// By NVOS64 or NVOS21, the driver's two structs for it. Of a client, too: with a parent of zeros.
+// Uses NVOS64 or NVOS21, the driver's two structs for it. A client, too, is allocated this way,
+// with a parent of zeros.
 template <typename Asked = nvos::Alloc64>
 uint32_t allocate_object(const Parent& parent, uint32_t klass, uint32_t& object,
                          void* parameters = nullptr, uint32_t size = 0);
@@ -57,7 +58,7 @@ uint32_t control(const Parent& of, uint32_t command, T& parameters, Subject subj
   return escape(of.node, nvos::kControl, asked, subject);
 }
 
-// The addresses of the GPU where memory is to be seen: two ioctls.
+// Makes memory visible at GPU addresses: two ioctls.
 uint32_t map_for_gpu(const Node& uvm, const Parent& memory, const nvos::Uuid& gpu, uint64_t base,
                      uint64_t bytes);
 uint32_t unmap_for_gpu(const Node& uvm, uint64_t base, uint64_t bytes);

@@ -22,7 +22,7 @@ struct Delay {
 
 struct Failure {
   int symbol;
-  uint64_t at;  // the how manieth call, from 1, or kEveryCall
+  uint64_t at;  // which call, from 1, or kEveryCall
   Status status;
 };
 
@@ -31,7 +31,7 @@ struct Hang {
   uint64_t at;
 };
 
-struct DriverStatus {  // what an ioctl is answered where no driver is there to answer
+struct DriverStatus {  // the answer to an ioctl if no driver is there to answer
   bool uvm;
   uint32_t number;
   std::optional<uint32_t> subject;  // a control, or a class

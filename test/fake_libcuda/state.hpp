@@ -1,4 +1,4 @@
-// What parts of the simulated driver ask of each other. Hold state_mutex for all of it.
+// What the parts of the simulated driver ask of each other. Hold state_mutex for all of it.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,8 @@ uint64_t memory_in_use();
 
 Handle new_graph();
 void add_graph_node(Handle graph);
-// The graph that a stream is being captured into; null if none (takes the lock itself, if need be).
+// The graph that a stream is being captured into; null if none (takes the lock itself if
+// necessary).
 Handle captured_graph(Handle stream);
 
 }  // namespace fake

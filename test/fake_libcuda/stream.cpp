@@ -16,8 +16,8 @@ namespace {
 
 struct Streams {
   std::set<Handle> live;
-  std::map<Handle, Handle> capturing;  // and the graph it goes into
-  std::map<Handle, double> events;     // and when each was recorded, in ms; 0 is never
+  std::map<Handle, Handle> capturing;  // with the graph it goes into
+  std::map<Handle, double> events;     // with the time each was recorded, in ms; 0 is never
 };
 
 Streams& streams() {

@@ -1,4 +1,4 @@
-// The types of the driver API, as far as the simulated driver needs them.
+// The types of the driver API that the simulated driver needs.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Virtual memory management: addresses are reserved, memory is created, one is mapped into the
+// Virtual memory management: a program reserves addresses, creates memory, and maps one into the
 // other.
 #include <map>
 

@@ -1,6 +1,6 @@
 // empty_probes [--entry-alone|--session] LIBRARY SYMBOL… -- CMD…: runs CMD while empty BPF programs
-// hang on the entry and the return of each SYMBOL (`all`: of every function whose name begins with
-// cu).
+// are attached to the entry and the return of each SYMBOL (`all`: every function whose name begins
+// with cu).
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>

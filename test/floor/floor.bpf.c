@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The least that tracing a call can cost: an empty program at its entry and one at its return, or
- * one at both. */
+ * one for both. */
 #include "vmlinux.h"
 /* after vmlinux.h, which stands in for the kernel's headers */
 #include <bpf/bpf_helpers.h>

@@ -1,5 +1,5 @@
-// What an ioctl costs that is none of the NVIDIA driver's, and another system call: on a pipe, and
-// for the parent's pid.
+// The cost of an ioctl that is not the NVIDIA driver's (on a pipe), and of another system call (for
+// the parent's pid).
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>

@@ -1,10 +1,9 @@
-// What stands in a trace comes from any program, and may have been written by anybody: no lines
-// may make an analysis or an export crash, hang or swell, or bring control characters to the
-// terminal.
+// The contents of a trace come from any program, and anybody may have written them: no lines may
+// make an analysis or an export crash, hang or use too much memory, or get control characters onto
+// the terminal.
 //
-// The input: a byte that says which analysis is asked, one for the terminal's width, and a trace's
-// file. It comes to the analysis as it does in the program: by the reader, which refuses what is no
-// trace.
+// The input: a byte that chooses the analysis, one for the terminal's width, and a trace file. It
+// reaches the analysis as in the program: through the reader, which refuses what is not a trace.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -66,7 +65,7 @@ struct Export : Analysis {
   std::string bytes, more;
   ByteStream out{[this](std::string_view piece) { return bytes.append(piece), true; }};
   ByteStream other{[this](std::string_view piece) { return more.append(piece), true; }};
-  std::unique_ptr<TrackWriter> writer;  // of a timeline
+  std::unique_ptr<TrackWriter> writer;  // if it is a timeline
   std::unique_ptr<Analysis> format;
 
   void line(const Line& line) override { format->line(line); }
@@ -168,7 +167,8 @@ std::vector<Asked> all_analyses(Names& names) {
   return all;
 }
 
-// Shows it each line, as the reader of a trace gives them. False: the trace is refused.
+// Shows each line to the analysis, as the reader of a trace gives them. False: the trace is
+// refused.
 bool show(TraceReader& reader, Analysis& analysis) {
   Line line;
   for (;;) {

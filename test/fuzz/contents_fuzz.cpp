@@ -1,5 +1,5 @@
-// What the process that reads libraries answers may be made by a file that has taken it over: none
-// of it may make this one crash, hang, swell, or show what no name can be.
+// A file may take over the process that reads libraries, and forge its answer: no answer may make
+// this process crash, hang, use too much memory, or show what cannot be a name.
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (unsigned char c : function.name)
       if (!std::isprint(c) || c == '"') abort();
   }
-  // What is believed is told again in the same words.
+  // An answer that is believed must be written again in the same words.
   if (elf::encode(contents).size() > size) abort();
   return 0;
 }

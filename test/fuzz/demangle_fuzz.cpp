@@ -1,4 +1,5 @@
-// Kernels' names come from the traced process: none may make the demangler crash, hang or swell.
+// Kernel names come from the traced process: none may make the demangler crash, hang or use too
+// much memory.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

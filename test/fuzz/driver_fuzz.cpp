@@ -1,8 +1,8 @@
-// An ioctl's bytes are those of a traced program, and the driver's version is a text from a file:
-// none of them may make decoding read where there is nothing, or tell what was not recorded.
+// An ioctl's bytes come from a traced program, and the driver's version is a text from a file: none
+// of them may make decoding read out of bounds, or report what was not recorded.
 //
 // The input: version (3 x 2 bytes), node (1), flags (1), command, inner, inner size (4 each), size
-// of the struct (1), then the struct and behind it the parameters. Flag 1: there is an inner one.
+// of the struct (1), then the struct and after it the parameters. Flag 1: there is an inner one.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -56,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::memcpy(&header, data, sizeof(header));
   const auto* bytes = reinterpret_cast<const std::byte*>(data) + sizeof(header);
   size -= sizeof(header);
-  // Each in memory of its own, so that a read behind its end is seen.
+  // Each in separate memory, so that a read beyond its end is detected.
   std::size_t struct_size = std::min<std::size_t>(size, header.struct_size);
   std::vector<std::byte> structure(bytes, bytes + struct_size);
   std::vector<std::byte> parameters(bytes + struct_size, bytes + size);

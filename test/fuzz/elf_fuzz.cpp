@@ -1,4 +1,5 @@
-// Libraries come from any process's file system: none may make the reader crash, hang or swell.
+// Libraries come from any process's file system: none may make the reader crash, hang or use too
+// much memory.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

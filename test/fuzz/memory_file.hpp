@@ -1,4 +1,4 @@
-// A file in memory, which has a path.
+// A file in memory that has a path.
 #pragma once
 
 #include <sys/mman.h>

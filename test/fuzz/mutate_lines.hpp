@@ -1,5 +1,5 @@
-// Mutates a trace as what it is: lines with fields. Bytes that change at random seldom make a line
-// of one kind with a field of another, or a header of another type; what breaks readers is such.
+// Mutates a trace as lines with fields. Random changes of bytes seldom give a line of one kind a
+// field of another, or a header another type; but such lines are what breaks readers.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace cudabpf::fuzz {
 
-using Field = std::pair<std::string, std::string>;  // both as they stand there, with their quotes
+using Field = std::pair<std::string, std::string>;  // both as written, with their quotes
 using Fields = std::vector<Field>;
 
-// The fields of an object, which may be a broken one; none: it is none at all.
+// The fields of an object, which may be broken; none: it is not an object at all.
 inline std::optional<Fields> fields_of(std::string_view line) {
   if (!line.starts_with('{')) return std::nullopt;
   Fields fields;
@@ -110,7 +110,7 @@ class LineMutator {
   auto& one_of(List& list) {
     return list[below(std::size(list))];
   }
-  // Nearly always behind the header: without it nothing is read.
+  // Nearly always after the header: without that, nothing is read.
   std::string& line() { return lines_[below(16) ? 1 + below(lines_.size() - 1) : 0]; }
 
   void change() {
@@ -168,7 +168,7 @@ class LineMutator {
     to = line_of(*fields);
   }
 
-  // In the place of the one of that name, or, as a broken writer would, beside it.
+  // Replaces the field of that name, or, as a broken writer would, adds another.
   void put(Fields& fields, Field field) {
     if (below(8))
       std::erase_if(fields, [&](const Field& other) { return other.first == field.first; });
@@ -179,8 +179,8 @@ class LineMutator {
   std::vector<std::string> lines_;
 };
 
-// For LLVMFuzzerCustomMutator, of an input that has a few bytes before its lines. 0: nothing came
-// of it that fits.
+// For LLVMFuzzerCustomMutator, with an input that has a few bytes before its lines. 0: the result
+// did not fit.
 inline std::size_t mutate_lines(std::uint8_t* data, std::size_t size, std::size_t at_most,
                                 std::size_t before, unsigned seed) {
   if (size <= before) return 0;

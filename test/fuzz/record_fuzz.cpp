@@ -1,8 +1,8 @@
-// Records come from the kernel side, but what stands in them comes from traced programs: no
-// sequence of them may make decoding or correlating crash, hang or swell, or a line that is not
-// JSON.
+// Records come from the kernel side, but their contents come from traced programs: no sequence of
+// them may make decoding or correlating crash, hang or use too much memory, or lead to a line that
+// is not JSON.
 //
-// The input is records one after another, each behind two bytes that tell its size.
+// The input is one record after another, each preceded by two bytes that give its size.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

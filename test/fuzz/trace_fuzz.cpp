@@ -1,9 +1,9 @@
 // Traces come from other machines, and the names in them from any program: no file may make the
-// reader crash, hang or swell, lose a line without a word, or tell what does not stand there.
+// reader crash, hang, use too much memory, lose a line silently, or report what is not there.
 //
-// The input: a byte that says what is done with the others. 0: each line alone to the parser;
-// 1: files of a rotated trace, with a byte 0x1e between them; 2: lines behind a header, which must
-// be read alike plain and compressed; 3: and across the end of a block.
+// The input: a byte that says what to do with the rest. 0: give each line alone to the parser; 1:
+// files of a rotated trace, with a byte 0x1e between them; 2: lines after a header, which must read
+// the same plain and compressed; 3: likewise, across the end of a block.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -30,7 +30,7 @@ void require(bool holds) {
   if (!holds) abort();
 }
 
-// What JSON without escapes says of a field must be what the line says, if it says anything.
+// If JSON without escapes has a value for a field, the line must have the same.
 void check_values(const Line& line) {
   if (line.text.find('\\') != line.text.npos) return;
   auto json = nlohmann::json::parse(line.text, nullptr, false);
@@ -86,8 +86,8 @@ void parse_lines(std::string_view text) {
   while (!text.empty()) {
     std::string_view one = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), one.size() + 1));
-    // In memory of its own, so that a read behind its padding is seen. What the padding holds says
-    // nothing.
+    // In separate memory, so that a read beyond its padding is detected. The contents of the
+    // padding must not matter.
     std::vector<char> bytes(one.begin(), one.end());
     Line lines[2];
     bool good[2];
@@ -118,14 +118,14 @@ Read read(const std::vector<std::string>& paths) {
   Line line;
   while (reader) {
     auto more = (*reader)->next(line);
-    if (!more) {  // a later file is none of a trace
+    if (!more) {  // a later file is not a trace's
       require(!more.error().message.empty() && paths.size() > 1);
       read.refused = true;
       break;
     }
     if (!*more) break;
     check(line, (*reader)->names());
-    // What begins with a header, says who writes its files.
+    // A trace begins with a header, which says who wrote its files.
     if (read.numbers.empty()) require(line.kind == LineKind::header);
     read.numbers.push_back(line.number);
     read.ids.push_back(line.id);
@@ -156,7 +156,7 @@ void read_files(std::string_view bytes) {
   read(paths);
 }
 
-// Every line that is not empty was read, counted as bad, or is the half of one that the file ends
+// Every line that is not empty was read or counted as bad, or is the half line that the file ends
 // with.
 void check_complete(const Read& read, std::string_view text) {
   std::uint64_t number = 0, lines = 0;

@@ -1,4 +1,4 @@
-// The page at the end of a run, byte for byte.
+// Checks the page at the end of a run, byte for byte.
 #include <catch2/catch_test_macros.hpp>
 
 #include "../unit/sample_calls.hpp"

@@ -1,5 +1,5 @@
-// One of everything that a trace can hold, as bytes; and the questions that the documentation asks
-// of a trace, with real jq.
+// Checks one of everything that a trace can hold, byte for byte; and the questions that the
+// documentation asks of a trace, with real jq.
 #include <catch2/catch_test_macros.hpp>
 #include <limits>
 
@@ -216,7 +216,7 @@ TEST_CASE("The questions that people ask of a trace work as written") {
   CHECK(answer("jq -c 'select(.type==\"kernel\") | {ts, name}'") ==
         "{\"ts\":200000,\"name\":\"cuLaunchKernel\"}\n{\"ts\":210000,\"name\":\"cuLaunchKernel\"}\n"
         "{\"ts\":220000,\"name\":\"cuLaunchKernel\"}\n");
-  // The values themselves are printed as 36112.41 or 36112.410, as jq's version has it.
+  // jq prints the values themselves as 36112.41 or 36112.410, depending on its version.
   CHECK(answer("jq 'select(.duration_us) | {name, duration_us}' | "
                "jq -s 'sort_by(.duration_us) | reverse | .[0:10]' | jq -c '.[0:3] | map(.name)'") ==
         "[\"cuCtxCreate\",\"cuInit\",\"cuMemAlloc\"]\n");

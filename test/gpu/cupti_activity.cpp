@@ -1,6 +1,6 @@
 // What tools built on CUPTI do to a program: every driver and runtime call, kernel and copy becomes
-// a record, which is counted and thrown away. Loaded by libcuda itself where CUDA_INJECTION64_PATH
-// names it. The program's stderr gets one line at its end: how many records there were.
+// a record, which is counted and thrown away. libcuda itself loads this if CUDA_INJECTION64_PATH
+// names it. When the program ends, it prints one line on stderr: how many records there were.
 #include <cupti.h>
 
 #include <atomic>

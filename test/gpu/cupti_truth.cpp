@@ -1,7 +1,7 @@
-// What NVIDIA's own callback API saw of a process's driver calls, for cudabpf's record to be held
-// against. libcuda loads this library into every process that has CUDA_INJECTION64_PATH set, while
-// it initialises: calls before that are not seen. Each process writes a line a call, as it begins,
-// to $CUPTI_TRUTH.PID.
+// Records a process's driver calls as NVIDIA's own callback API sees them, to compare cudabpf's
+// record with. libcuda loads this library into every process that has CUDA_INJECTION64_PATH set,
+// while it initialises: earlier calls are not seen. Each process writes one line per call, as the
+// call begins, to $CUPTI_TRUTH.PID.
 #include <cuda.h>
 #include <cupti.h>
 #include <fcntl.h>
@@ -18,8 +18,8 @@ namespace {
 
 int truth = -1;
 
-// One line, put together on the stack and written whole: threads do not mix theirs, and nothing is
-// lost when the process is killed.
+// One line, put together on the stack and written at once: threads' lines do not mix, and nothing
+// is lost when the process is killed.
 class Line {
  public:
   Line(const CUpti_CallbackData& call) {
@@ -41,7 +41,7 @@ class Line {
     int more = std::vsnprintf(text_ + length_, sizeof text_ - length_, format, arguments);
     va_end(arguments);
     length_ += static_cast<std::size_t>(more);
-    if (length_ >= sizeof text_) std::abort();  // a name longer than any is no truth
+    if (length_ >= sizeof text_) std::abort();  // no real name is this long
   }
   void stream(CUstream stream) {
     add(",\"stream\":\"0x%" PRIxPTR "\"", reinterpret_cast<std::uintptr_t>(stream));
@@ -87,7 +87,7 @@ void add_copy(Line& line, const Copy& copy, std::size_t depth) {
   line.transfer(direction, copy.WidthInBytes * copy.Height * depth);
 }
 
-// What the call was given, where it is a launch, a copy, or an allocation.
+// The arguments of a launch, a copy or an allocation.
 void add_arguments(Line& line, CUpti_CallbackId id, const CUpti_CallbackData& call) {
   const void* given = call.functionParams;
 #define CALL(function, ...)                                        \

@@ -1,4 +1,4 @@
-// What cudabpf is linked with for tests in place of src/collect/bpf/nvidia_devices.cpp:
+// For tests, cudabpf is linked with this instead of src/collect/bpf/nvidia_devices.cpp:
 // CUDABPF_DEVICES names devices that stand for the driver's (DriverDevices::parse).
 #include "collect/bpf/nvidia_devices.hpp"
 

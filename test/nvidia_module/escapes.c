@@ -107,7 +107,7 @@ u32 escape_subject(u32 number, const void* structure, u32 size) {
   return 0;
 }
 
-/* The handles and addresses that the driver chooses are as the real one's look. */
+/* The handles and addresses that the driver chooses look like the real one's. */
 static u32 new_handle(void) {
   static atomic_t next = ATOMIC_INIT(0);
 
@@ -120,7 +120,7 @@ static u64 new_address(u64 size) {
   return atomic64_add_return(round_up(size, 0x10000), &next) - round_up(size, 0x10000);
 }
 
-/* What little of a control's parameters is answered: GET_WORK_SUBMIT_TOKEN's token. */
+/* The only parameter of a control that is answered: GET_WORK_SUBMIT_TOKEN's token. */
 static int answer_control(const void* structure) {
   static const u32 token = 0x00010008;
 

@@ -15,7 +15,7 @@ struct xfer { /* NV_ESC_IOCTL_XFER_CMD: an ioctl whose struct is elsewhere */
   u64 address;
 };
 
-/* Of the framing: 0, or -EINVAL if the struct has another size, or the device is the wrong one. */
+/* Checks the framing: 0, or -EINVAL if the struct has another size or the device is wrong. */
 int escape_check(int node, u32 number, u32 size);
 
 /* The control or class that an ioctl is about; 0 if it has none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Up to 535 nvidia.ko has a front end that owns all of major 195: a module gives it its functions,
- * and gets the calls for its devices. */
+/* Up to 535, nvidia.ko has a front end that owns all of major 195: a module registers its functions
+ * there, and gets the calls for its devices. */
 #ifndef NVIDIA_STAND_IN_FRONTEND_H
 #define NVIDIA_STAND_IN_FRONTEND_H
 

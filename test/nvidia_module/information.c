@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the driver says of itself in /proc/driver/nvidia, and how a test speaks to the stand-in: by
- * /sys/kernel/debug/nvidia_stand_in/control and counts. README.md has the words. */
+/* What the driver says about itself in /proc/driver/nvidia, and how a test talks to the stand-in:
+ * through /sys/kernel/debug/nvidia_stand_in/control and counts. README.md has the words. */
 #include <linux/debugfs.h>
 #include <linux/module.h>
 #include <linux/pci.h>
@@ -46,8 +46,8 @@ static int show_gpu(struct seq_file* file, void* unused) {
   return 0;
 }
 
-/* xid NUMBER TEXT: as it is into the log; the tracepoint tells nothing of the process, with which
- * it begins. */
+/* xid NUMBER TEXT: the log gets all of TEXT; the tracepoint leaves out the process, with which it
+ * begins. */
 static int fire_xid(char* text) {
   const char* number_text = strsep(&text, " \t");
   u32 number;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Interrupts of a GPU that is not there: the handlers run where the real ones do, at once on
- * whatever CPU it is, and later in a thread. Nobody counts them: there are as many as were asked
- * for.
+/* Interrupts of a GPU that does not exist: the handlers run where the real ones do, at once on the
+ * current CPU, and later in a thread. Nobody counts them: there are as many as were asked for.
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>
@@ -17,7 +16,7 @@ noinline irqreturn_t nvidia_isr(int irq, void* device) {
   return IRQ_WAKE_THREAD;
 }
 
-/* With MSI-X the one handler calls the other. */
+/* With MSI-X, one handler calls the other. */
 irqreturn_t nvidia_isr_msix(int irq, void* device);
 noinline irqreturn_t nvidia_isr_msix(int irq, void* device) { return nvidia_isr(irq, device); }
 

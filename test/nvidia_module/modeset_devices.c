@@ -9,7 +9,7 @@
 #include "frontend.h"
 #include "rules.h"
 
-/* The one ioctl that there is: what is wanted stands in its struct. */
+/* The only ioctl: its struct says what is wanted. */
 #define IOCTL_NUMBER 0
 struct request {
   u32 command;

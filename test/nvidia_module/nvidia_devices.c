@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A stand-in for nvidia.ko, for tests without a GPU: the devices, the functions that a tracer can
- * attach to, by their names and signatures, and ioctls that are counted and answered as told.
+/* A stand-in for nvidia.ko, for tests without a GPU: the devices; the functions that a tracer can
+ * attach to, with the real names and signatures; and ioctls that it counts and answers as told.
  *
  * Up to 535 the devices belong to a "frontend", whose functions call the modules' own. Built with
  * FRONTEND defined this is such a driver.
@@ -66,8 +66,7 @@ noinline int nvidia_mmap(struct file* file, struct vm_area_struct* area) {
   return 0;
 }
 
-/* The struct is copied in whole, answered, and copied back, also where the status tells a failure.
- */
+/* The struct is copied in whole, answered, and copied back, even if the status is a failure. */
 static long answer(struct file* file, u32 number, void __user* address, u32 size) {
   struct opened* opened = file->private_data;
   struct reply reply = {0, 0};
@@ -146,7 +145,7 @@ void nvidia_unregister_module(struct nvidia_module* module) {
 }
 EXPORT_SYMBOL_GPL(nvidia_unregister_module);
 
-/* What is open keeps its module, so that the others always find it. */
+/* An open device keeps its module, so that the other modules always find it. */
 int nvidia_frontend_open(struct inode* inode, struct file* file);
 noinline int nvidia_frontend_open(struct inode* inode, struct file* file) {
   struct nvidia_module* module;
@@ -213,7 +212,7 @@ static const struct file_operations operations = {
     .compat_ioctl = ENTRY(unlocked_ioctl),
 };
 
-/* What /proc/devices says of them. */
+/* Their names in /proc/devices. */
 static struct region {
   int first, count;
   const char* name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The tracepoint by which the real driver tells of an Xid, a GPU's error: nvidia:nvidia_dev_xid. */
+/* The tracepoint with which the real driver reports an Xid, a GPU error: nvidia:nvidia_dev_xid. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nvidia
 

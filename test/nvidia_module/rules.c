@@ -82,8 +82,7 @@ struct reply stand_in_reply(int node, u32 number, u32 subject) {
     break;
   }
   spin_unlock(&lock);
-  /* A process may be killed meanwhile. The kernel's ticks, which may be late, have no part in it.
-   */
+  /* A process may be killed meanwhile. The delay does not depend on ticks, which may be late. */
   if (delay_us) {
     until = ktime_add_us(ktime_get(), delay_us);
     do { /* the kernel wakes threads for nothing, too */

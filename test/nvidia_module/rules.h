@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the modules share: who was asked what is counted, and what is answered can be told. */
+/* What the modules share: requests are counted, and rules can set the answers. */
 #ifndef NVIDIA_STAND_IN_RULES_H
 #define NVIDIA_STAND_IN_RULES_H
 
@@ -7,7 +7,7 @@
 
 #define MAJOR_NUMBER 195
 
-/* Devices of that major are known by their minor; UVM's come after all of those. */
+/* Devices of the driver's major are numbered by minor; UVM's come after all of those. */
 enum {
   NODE_LAST_GPU = 247,
   NODE_MODESET = 254,
@@ -23,10 +23,10 @@ struct reply {
   int result; /* of the system call: 0, or an errno below 0 */
 };
 
-/* One more of this operation; number and subject (a control, or a class) are an ioctl's. */
+/* Counts one operation; number and subject (a control, or a class) are an ioctl's. */
 void stand_in_count(int node, enum operation operation, u32 number, u32 subject);
 
-/* What an ioctl is answered, after the delay that a rule asks for. */
+/* The answer to an ioctl, after the delay that a rule asks for. */
 struct reply stand_in_reply(int node, u32 number, u32 subject);
 
 /* For the files in debugfs. */

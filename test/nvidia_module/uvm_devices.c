@@ -9,7 +9,7 @@
 
 #include "rules.h"
 
-/* UVM's ioctls are plain numbers: what their structs are, only the number tells. */
+/* UVM's ioctls are plain numbers: only the number says what the struct is. */
 struct layout {
   u32 number;
   u16 size;
@@ -114,8 +114,7 @@ static noinline int uvm_open_entry(struct inode* inode, struct file* file) {
   return 0;
 }
 
-/* Named as a compiler names a function whose signature it has changed: the real one's has no BTF.
- */
+/* Named as a compiler names a function whose signature it has changed: the real one has no BTF. */
 static noinline int uvm_release_entry(struct inode* inode,
                                       struct file* file) __asm__("uvm_release_entry.isra.0");
 static noinline int uvm_release_entry(struct inode* inode, struct file* file) {

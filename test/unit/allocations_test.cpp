@@ -16,7 +16,7 @@ void alloc(Correlating& c, std::uint64_t ptr, std::uint64_t size,
   c.call({}, symbol, {1, size, 0}, {ptr});
 }
 
-// The size that a free of `ptr` is told to have had; 0: none.
+// The size that a free of `ptr` is said to have had; 0: none.
 std::uint64_t freed(Correlating& c, std::uint64_t ptr, const char* symbol = "cuMemFree_v2",
                     int result = 0) {
   c.call({}, symbol, {ptr}, {}, result);
@@ -37,7 +37,7 @@ namespace {
 
 constexpr std::uint64_t CONTEXTS[] = {0xc0, 0xc1};
 
-// Memory of two devices: at DEVICE_AT and a MiB behind it.
+// Memory of two devices: at DEVICE_AT and 1 MiB after it.
 struct TwoDevices : Correlating {
   TwoDevices() {
     for (int device = 0; device < 2; device++) {
@@ -47,7 +47,7 @@ struct TwoDevices : Correlating {
       alloc(*this, DEVICE_AT + (ordinal << 20), 4096);
     }
   }
-  // "0 to 1"; empty: it is not told.
+  // "0 to 1"; empty: not known.
   std::string copied(std::uint64_t dst, std::uint64_t src,
                      const char* symbol = "cuMemcpyDtoDAsync_v2") {
     call({}, symbol, {dst, src, 16, 0});
@@ -73,7 +73,7 @@ TEST_CASE("A copy between two GPUs tells which they are") {
   CHECK(c.copied(DEVICE_AT, DEVICE_AT + 64).empty());
   CHECK(c.copied(OTHER_AT, HOST_AT, "cuMemcpyHtoD_v2").empty());
   c.call({}, "cuMemcpyPeer", {OTHER_AT, CONTEXTS[1], OTHER_AT + 64, CONTEXTS[1], 16});
-  CHECK(c.ends() == "1 to 1");  // it says itself that it may be one
+  CHECK(c.ends() == "1 to 1");  // the call itself says so
   c.call({}, "cuMemGetAddressRange_v2", {1, 1, DEVICE_AT}, {DEVICE_AT, 4096});
   CHECK(c.copied(OTHER_AT, DEVICE_AT) == "0 to 1");
 }
@@ -85,7 +85,7 @@ TEST_CASE("All of a copy lies where it is said to") {
     return c.ends();
   };
   c.call({}, "cuCtxSetCurrent", {CONTEXTS[0]});
-  alloc(c, DEVICE_AT + 4096, 4096);  // side by side with what lies there, and on the same GPU
+  alloc(c, DEVICE_AT + 4096, 4096);  // adjacent to what is there, and on the same GPU
   c.call({}, "cuCtxSetCurrent", {CONTEXTS[1]});
   alloc(c, DEVICE_AT + 8192, 4096);  // and this is not
   alloc(c, OTHER_AT, 1 << 16);
@@ -164,7 +164,7 @@ TEST_CASE("A free that failed freed nothing, and one of nothing is legal") {
   alloc(c, DEVICE_AT, 4096);
   CHECK(freed(c, DEVICE_AT, "cuMemFree_v2", 201) == 0);
   CHECK(freed(c, 0) == 0);
-  CHECK(freed(c, DEVICE_AT + 8) == 0);  // an address inside is no allocation's
+  CHECK(freed(c, DEVICE_AT + 8) == 0);  // an address inside is not an allocation's
   CHECK(freed(c, DEVICE_AT) == 4096);
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("A new allocation shows that what lay there is gone") {
   alloc(c, DEVICE_AT + 512, 512);  // and this one's
   CHECK(freed(c, DEVICE_AT) == 0);
   CHECK(freed(c, DEVICE_AT + 512) == 512);
-  // Of an allocation whose entry was lost, the size is not known, but the address is.
+  // If an allocation's entry was lost, its size is not known, but its address is.
   alloc(c, DEVICE_AT, 4096);
   c.feed(returned({.drops = 1}, "cuMemAlloc_v2", 0, {DEVICE_AT}));
   c.call({.drops = 1}, "cuMemFree_v2", {DEVICE_AT});
@@ -228,7 +228,7 @@ TEST_CASE("Directions between addresses that are known") {
   CHECK(direction(c, HOST_AT, HOST_AT + 4095) == "HtoH inferred");
   CHECK(direction(c, HOST_AT, HOST_AT + 4096) == "unified");
   CHECK(direction(c, HOST_AT - 1, HOST_AT) == "unified");
-  // The call itself says it better.
+  // The call itself knows better.
   c.call({}, "cuMemcpyHtoD_v2", {DEVICE_AT, DEVICE_AT, 16});
   CHECK(c.last().details.op == Op::HtoD);
   CHECK_FALSE(c.last().details.inferred_op);

@@ -1,4 +1,4 @@
-// A small trace, written by hand, for an analysis to be shown.
+// A small trace, written by hand, to show to an analysis.
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
@@ -10,7 +10,7 @@
 
 namespace cudabpf::analyze {
 
-// Reads the lines of `text`, each JSON without the header, and gives them to `each`.
+// Reads the lines of `text`, JSON objects without the header, and gives them to `each`.
 template <typename Each>
 void each_line(LineParser& parser, const std::string& text, Each&& each) {
   Line line;
@@ -33,7 +33,7 @@ struct Trace {
   std::string text;
   int ids = 0;
   int pid = 1, tid = 1;
-  std::uint64_t now = 0;  // µs; every call takes one, and one lies between two
+  std::uint64_t now = 0;  // µs; every call takes one, and there is one between two calls
 
   // `rest`: "name":"cuMemAlloc",…
   Trace& call(const std::string& type, const std::string& op, const std::string& rest,

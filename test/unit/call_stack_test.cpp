@@ -109,7 +109,7 @@ TEST_CASE("A call that begins above an open one may be on another stack: neither
   CHECK(stack.frames_above(0x1000, some("cuInit")) == 0);
   stack.top_returned();
   stack.pop();
-  CHECK(stack.innermost()->id == 1);  // what was inside of it has returned
+  CHECK(stack.innermost()->id == 1);  // what was inside it has returned
   CHECK(push(stack, 6, 0x1000).parent == 1);
 }
 

@@ -10,7 +10,7 @@
 
 namespace cudabpf {
 
-// A call with all that it refers to, except its function.
+// A call with everything that it refers to, except its function.
 struct CapturedCall : Call {
   explicit CapturedCall(const Call& call)
       : Call(call),

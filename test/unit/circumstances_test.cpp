@@ -11,7 +11,7 @@ using namespace cudabpf::analyze;
 
 namespace {
 
-// Which of the launches go into a graph.
+// The launches that go into a graph.
 std::vector<bool> recorded(const SampleProgram& program) {
   std::vector<bool> recorded;
   LineParser parser;
@@ -58,7 +58,7 @@ TEST_CASE("A stream is captured from the beginning of a capture to its end") {
   capture(program, "Begin", "0x7");
   program.launch("b", 10, "0x7");
   program.launch("c", 10, "0x8");
-  program.tid = 9;  // in every mode it is the stream that counts
+  program.tid = 9;  // in every mode, the stream decides
   program.launch("d", 10, "0x7");
   program.pid = 8;  // another process
   program.launch("e", 10, "0x7");

@@ -9,7 +9,7 @@ using namespace cudabpf;
 
 namespace {
 
-// The zone for one test, and the old one afterwards.
+// Sets the time zone for one test, and restores it afterwards.
 class TimeZone {
  public:
   explicit TimeZone(const char* zone) {

@@ -33,7 +33,7 @@ TEST_CASE("A cgroup's path tells the container") {
       {"0::/docker/" + ID + "/docker/" + OTHER, {"docker", OTHER}},
       {"0::/docker/" + ID + "/system.slice/cron.service", {"docker", ID}},
 
-      // Kubernetes, with who runs it.
+      // Kubernetes, with whatever runs it.
       {"0::" + POD_SLICE + "/cri-containerd-" + ID + ".scope", {"containerd", ID, POD}},
       {"0::" + POD_SLICE + "/crio-" + ID + ".scope", {"cri-o", ID, POD}},
       {"0::" + POD_SLICE + "/crio-" + ID + ".scope/container", {"cri-o", ID, POD}},
@@ -85,7 +85,7 @@ TEST_CASE("A cgroup's path tells the container") {
       {"0::/machine.slice/systemd-nspawn@debian.service/payload/init.scope",
        {"systemd-nspawn", "debian"}},
 
-      // Somebody's container, for nothing else is named so.
+      // An unknown runtime's container, for nothing else has such a name.
       {"0::/ecs/0123456789abcdef0123456789abcdef/" + ID, {"unknown", ID}},
       {"0::/" + ID, {"unknown", ID}},
 

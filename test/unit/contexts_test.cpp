@@ -1,4 +1,4 @@
-// The device of a call that names none.
+// The device of a call that does not name one.
 #include <catch2/catch_test_macros.hpp>
 
 #include "correlating.hpp"
@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t A = 0xa000, B = 0xb000;
 
 struct Devices : Correlating {
-  // Of a launch by that thread; -1: it is not known.
+  // The device of a launch by that thread; -1: not known.
   int of_launch(std::uint32_t tid = 100) {
     call({.tid = tid}, "cuLaunchKernel", {1, 2, 3, 4, 5, 6, 7, 8, 0});
     return last().details.device.value_or(-1);

@@ -1,4 +1,4 @@
-// A correlator fed with records, and what it made of them.
+// Feeds a correlator with records, and keeps what it makes of them.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct Correlating {
     feed(samples::returned(head, symbol, result, outs));
   }
   const cudabpf::CapturedCall& last() const { return sink.calls.back(); }
-  // One line a call, in the order of the trace: "id name parent duration flags".
+  // One line per call, in the order of the trace: "id name parent duration flags".
   std::string calls() const {
     std::string out;
     for (const auto& call : sink.calls) {

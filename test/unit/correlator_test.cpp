@@ -184,7 +184,7 @@ TEST_CASE("A function that ends in a jump to another: both return, the second fi
   CHECK(c.calls() ==
         "2 cuMemAllocAsync in 1 took 9\n1 cuMemAlloc_v2 took 11\n"
         "4 cuMemAllocAsync in 3 took 9\n3 cuMemAlloc_v2 took 11\n");
-  // A library of the same interface in front of the driver's: the same function twice.
+  // A library with the same interface, in front of the driver's: the same function twice.
   c.feed(entry({.ts = 30}, "cuInit", {0}));
   c.feed(entry({.ts = 31}, "cuInit", {0}));
   c.feed(returned({.ts = 40}, "cuInit"));
@@ -409,7 +409,7 @@ TEST_CASE("Calls that never return do not take all memory") {
       c.feed(entry({.ts = i, .tid = 1000 + i}, "cuInit", {0}));
     CHECK(c.sink.calls.size() == 100);
     CHECK(c.correlator.bounds().all_left_out(Table::threads) == 100);
-    // Those in no call are let go of without a loss.
+    // Those outside any call are dropped without a loss.
     for (std::uint32_t i = 0; i < 1000; i++) c.call({.ts = 500, .tid = 5000 + i}, "cuInit", {0});
     CHECK(c.sink.calls.size() == 1100);
     CHECK(c.correlator.bounds().all_left_out(Table::threads) == 100);
@@ -497,7 +497,7 @@ class Thread {
   std::map<std::uint64_t, TrueCall> truth_;
 };
 
-// Each call is in the trace once, or as the halves of it that were seen, and nothing else is.
+// Each call is in the trace once, or as the halves that were seen, and nothing else is.
 void check(const Thread& thread, const Correlating& c, bool with_jumps) {
   std::map<std::uint64_t, std::uint64_t> by_end, by_id;
   for (const auto& [begin, call] : thread.truth())
@@ -525,8 +525,8 @@ void check(const Thread& thread, const Correlating& c, bool with_jumps) {
     } else {
       CHECK(line.return_lost != line.unfinished);
     }
-    // Where a parent is named, it is the true one; after longjmp from a call with the same stack
-    // pointer it may be that call.
+    // A parent that is named is the true one; after a longjmp from a call with the same stack
+    // pointer, it may be that call.
     if (line.parent && !with_jumps) CHECK(by_id.at(line.parent) == truth.parent);
   }
   for (const auto& [begin, truth] : thread.truth()) {
@@ -534,7 +534,7 @@ void check(const Thread& thread, const Correlating& c, bool with_jumps) {
     CHECK(returns.contains(begin) == truth.return_seen);
     possible += truth.entry_seen && truth.return_seen;
   }
-  if (!with_jumps) CHECK(pairs * 10 >= possible * 6);  // certainty is not bought with silence
+  if (!with_jumps) CHECK(pairs * 10 >= possible * 6);  // certainty must not cost too many pairs
 }
 
 }  // namespace
@@ -565,7 +565,7 @@ TEST_CASE("With handlers on stacks of their own, every call that is seen is whol
     Thread thread(c, seed, loss, 0, 0.3);
     thread.run(200);
     c.correlator.finish();
-    // A call in a handler is told to be inside of a farther one, or of none.
+    // A call in a handler is said to be inside a call further out, or none.
     check(thread, c, true);
     if (loss == 0)
       for (const auto& line : c.sink.calls) CHECK(line.has_return);

@@ -46,7 +46,7 @@ TEST_CASE("Frees are missed where what they free is in the trace") {
   auto has_frees = [](const std::vector<std::string>& kinds) {
     return std::find(kinds.begin(), kinds.end(), "frees") != kinds.end();
   };
-  CHECK_FALSE(has_frees(only({"cuMem*Alloc*", "cuMem*Free*"})));  // nothing of cuMemCreate is there
+  CHECK_FALSE(has_frees(only({"cuMem*Alloc*", "cuMem*Free*"})));  // no cuMemCreate
   CHECK(has_frees(only({"cuMem*Alloc*", "cuMemFree"})));
   CHECK(has_frees(only({"cuMemCreate", "cuMemMap"})));
   CHECK_FALSE(has_frees(only({"cuMemCreate", "cuMemRelease"})));

@@ -21,7 +21,7 @@ const Function& function(std::string_view symbol) {
   return *found;
 }
 
-// A plan's fields by name; those that are not there are left out.
+// A plan's fields by name; absent ones are left out.
 std::map<std::string, unsigned> fields(const abi::cb_plan& plan) {
   std::map<std::string, unsigned> all{{"nargs", plan.nargs}};
   auto word = [&](const char* name, unsigned value) {
@@ -243,7 +243,7 @@ TEST_CASE("Results have names") {
 
 namespace {
 
-// What scripts/gen-cuda-api.py says to a table with these rows, and its exit status.
+// What scripts/gen-cuda-api.py says about a table with these rows, and its exit status.
 struct Generated {
   int status;
   std::string message, table, words;

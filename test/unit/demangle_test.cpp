@@ -10,7 +10,7 @@ TEST_CASE("Mangled names are demangled, and others left as they are") {
                  "Lm1EEEEviT0_T1_") ==
         "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
         "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)");
-  // As nvcc names what stands in an anonymous namespace.
+  // As nvcc names what is in an anonymous namespace.
   CHECK(demangle("_ZN41_GLOBAL__N__5e9ae1b1_9_kernel_cu_1b2c3d4e5scaleEPf") ==
         "(anonymous namespace)::scale(float*)");
   CHECK(demangle("_Z3fooi.constprop.0") == "foo(int) [clone .constprop.0]");
@@ -42,7 +42,7 @@ TEST_CASE(
   }
   CHECK(demangle(growing) == growing);
   CHECK(short_name(growing) == "f");
-  // What only the C++ library's demangler reads is held to the same bound.
+  // Names that only the C++ library's demangler reads have the same bound.
   CHECK(demangle("_ZTV1AIiE") == "vtable for A<int>");
   std::string table = "_ZTV" + growing.substr(4);
   CHECK(demangle(table) == table);
@@ -80,7 +80,7 @@ TEST_CASE("A table shows the function's own name") {
       {"void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64>, (bool)1>(Params)",
        "flash_fwd_splitkv_kernel"},
 
-      // Names that are no signature stay whole.
+      // Names that are not signatures stay whole.
       {"", ""},
       {"saxpy", "saxpy"},
       {"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64_warpgroupsize1x1x1_execute",
@@ -137,7 +137,7 @@ TEST_CASE("A table shows the function's own name") {
       {"ns::A<int>::A(int)", "A"},
       {"ns::A<int>::~A()", "~A"},
 
-      // Lambdas, with the function they stand in.
+      // Lambdas, with the function that they are in.
       {"foo(int)::{lambda(float)#1}::operator()(float) const", "foo::{lambda#1}"},
       {"foo(int)::{lambda(float)#1}::_FUN(float)", "foo::{lambda#1}"},
       {"void foo<4>(int)::{lambda(auto:1)#2}::operator()<int>(int) const", "foo::{lambda#2}"},

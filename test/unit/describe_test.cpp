@@ -34,7 +34,7 @@ Details call_of(const char* symbol, const std::vector<std::uint64_t>& words,
   return details;
 }
 
-// Every field that is there, as text: what is not listed is absent.
+// Every field that is present, as text: one that is not listed is absent.
 std::string text(const Details& d) {
   std::string out(to_string(d.op));
   auto add = [&](const char* name, const auto& value) {
@@ -100,7 +100,7 @@ TEST_CASE("Launches by arguments") {
         "launch stream=77 handle=22016 1024x2x3 256x4x5 shared=4096");
   CHECK(text(entry_of("cuLaunchCooperativeKernel", words)) ==
         "launch stream=77 handle=22016 1024x2x3 256x4x5 shared=4096");
-  // A record that holds less than the call gave tells less, and nothing wrong.
+  // A record that holds less than the call gave tells less, but nothing wrong.
   words.resize(8);
   CHECK(text(entry_of("cuLaunchKernel", words)) == "launch handle=22016");
   CHECK(text(entry_of("cuLaunchKernel", {})) == "launch");
@@ -163,15 +163,15 @@ TEST_CASE("Copies by struct, in every direction") {
             fmt::format("{} size=105{} stream=5", op, ends));
       CHECK(text(entry_of("cuMemcpy3DPeer", {1}, copy3d(from, to))) == "peer size=105" + ends);
     }
-  // Unified addresses stand where the device's do.
+  // Unified addresses are where the device's would be.
   CHECK(text(entry_of("cuMemcpy2D_v2", {1}, copy2d(UNIFIED, UNIFIED, 6, 7))) ==
         "unified size=42 dst=21 src=11");
-  // One side told and the other not, or told wrong: no direction is made up.
+  // If one side is missing or wrong, no direction is made up.
   CHECK(text(entry_of("cuMemcpy2D_v2", {1}, copy2d(HOST, UNIFIED, 6, 7))) ==
         "struct size=42 dst=21 src=10");
   CHECK(text(entry_of("cuMemcpy2D_v2", {1}, copy2d(0, 99, 6, 7))) ==
         "struct size=42 dst=21 src=11");
-  // A struct that could not be read, or not whole.
+  // A struct that could not be read, or not completely.
   CHECK(text(entry_of("cuMemcpy2D_v2", {1})) == "struct");
   CHECK(text(entry_of("cuMemcpy2D_v2", {1}, StructBytes(120))) == "struct");
   CHECK(text(entry_of("cuMemcpy3D_v2", {1}, StructBytes(192))) == "struct");
@@ -200,7 +200,7 @@ TEST_CASE("Batches add up their sizes, if all were read") {
   CHECK(batch(1) == "unified size=100 stream=9");
   CHECK(batch(0) == "unified size=0 stream=9");
   CHECK(batch(4) == "unified stream=9");
-  // As many bytes as none: a count that wraps must not be walked.
+  // This count's size in bytes wraps to 0: it must not be walked.
   CHECK(batch(std::uint64_t{1} << 61) == "unified stream=9");
 }
 
@@ -258,7 +258,7 @@ TEST_CASE("Everything else: streams and devices") {
   CHECK(text(entry_of("cuCtxCreate_v2", {1, 2, GARBAGE | 3})) == "create device=3");
   CHECK(text(entry_of("cuMemPrefetchAsync", {50, 100, GARBAGE | 0xffffffff, 4})) ==
         "prefetch size=100 ptr=50 stream=4 device=-1");
-  // An address that a query returns is no memory of this call's.
+  // An address that a query returns is not memory of this call's.
   CHECK(text(call_of("cuModuleGetGlobal_v2", {1, 2, 3, 4}, {500, 8})) == "get_global");
   Function unknown = unknown_function("cuNew");
   std::vector<std::uint64_t> words = {1, 2, 3, 4, 5, 6};

@@ -214,7 +214,7 @@ TEST_CASE("What was not taken alike is said first") {
 
 namespace {
 
-// So many tokens of two kernels and a wait, each of them `us` long.
+// That many tokens of two kernels and a wait, each of them `us` long.
 std::string tokens(int count, int us, int launches = 2) {
   std::string text;
   auto line = [&](int at, const std::string& fields, int duration) {
@@ -277,7 +277,7 @@ TEST_CASE("That nothing differs is said") {
   CHECK(alike.json["same"] == true);
   CHECK_THAT(alike.page, ContainsSubstring("No difference"));
   CHECK(alike.page.find("Δ") == std::string::npos);
-  // As many calls that take as long in all, but not each of them.
+  // The same number of calls and the same total, but other single times.
   CHECK_FALSE(
       compare(timed("cuInit", 7) + timed("cuInit", 9), timed("cuInit", 8) + timed("cuInit", 8))
           .difference.none());

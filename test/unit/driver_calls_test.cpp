@@ -71,7 +71,7 @@ TEST_CASE("An ioctl belongs to the call that its thread is in") {
   CHECK(made[3].call == 2);
   CHECK(made[4].call == 0);
   CHECK(c.correlator.counts().driver_calls == 5);
-  // What was asked for inside a call was asked for inside those around it; a mapping is no ioctl.
+  // What was asked for inside a call counts for the calls around it, too; a mapping is no ioctl.
   REQUIRE(c.sink.calls.size() == 2);
   CHECK(c.sink.calls[0].ioctls == 1);
   CHECK(c.sink.calls[0].ioctl_time == 1);
@@ -231,7 +231,7 @@ TEST_CASE("Lines of what the driver was asked") {
   CHECK(driver_line(call).find(R"("name":"0xee")") != std::string::npos);
   CHECK(driver_line(call).find(R"("status":"0xabcdef")") != std::string::npos);
   for (std::int64_t result : {std::numeric_limits<std::int64_t>::min(), std::int64_t{-4096}}) {
-    call.result = result;  // no error that the kernel has
+    call.result = result;  // not an error of the kernel
     CHECK(driver_line(call).find(fmt::format(R"("ret":{})", result)) != std::string::npos);
     CHECK(driver_line(call).find(R"("error")") == std::string::npos);
   }
@@ -284,7 +284,7 @@ TEST_CASE("Interrupts are nobody's") {
   CHECK(driver_line(c.sink.driver_calls[0]) ==
         R"({"type":"kernel","op":"interrupt","name":"isr","ts":1200,"duration_us":1.300,"cpu":3})"
         "\n");
-  CHECK(c.sink.driver_calls[1].duration == 0);  // clocks of CPUs that differ
+  CHECK(c.sink.driver_calls[1].duration == 0);  // the CPUs' clocks differ
   CHECK(c.sink.processes.empty());
   CHECK(c.correlator.counts().driver_calls == 2);
 }

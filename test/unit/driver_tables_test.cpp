@@ -22,7 +22,7 @@ using namespace sample;
 
 namespace {
 
-// The tables, read without the generator.
+// Reads the tables without the generator.
 const std::filesystem::path TABLES = std::filesystem::path(TEST_DIR) / "../include/cudabpf/driver";
 
 using Row = std::map<std::string, std::string>;
@@ -56,7 +56,7 @@ std::uint32_t number_of(const Row& row) {
   return static_cast<std::uint32_t>(std::stoul(row.at("number"), nullptr, 0));
 }
 
-// The first and the last version that a row is about.
+// The first and the last version that a row covers.
 std::vector<DriverVersion> versions_of(const Row& row) {
   constexpr std::uint16_t LAST = 65535;
   DriverVersion first = row.at("since") == "-" ? V470 : DriverVersion::parse(row.at("since"));
@@ -84,7 +84,7 @@ std::optional<std::size_t> offset(const Row& row, const std::string& column) {
   return std::stoul(text);
 }
 
-// A struct that has at every field that the row tells a value of its own.
+// A struct with a different value in every field that the row gives.
 Bytes filled(const Row& row) {
   Bytes structure(row.at("size") == "-" ? 0 : std::stoul(row.at("size")));
   if (row.contains("when") && row.at("when") != "-") {
@@ -296,8 +296,8 @@ std::string contents(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// What scripts/gen-driver-tables.py says to our tables with `line` added to one of them: its exit
-// status, and its message with LINE for the number of that line.
+// What scripts/gen-driver-tables.py says about our tables with `line` added to one of them: its
+// exit status, and its message with LINE for the number of that line.
 struct Generated {
   int status;
   std::string message;

@@ -84,7 +84,7 @@ TEST_CASE("Structs that changed are read as their version has them") {
   CHECK(details.base == 0x7f0000000000);
   CHECK_FALSE(details.size);
   CHECK(uvm_status(34, 16, V590) == 8u);
-  // What all versions agree on is told of one that is not known.
+  // What all versions agree on also holds for an unknown version.
   details = describe_ioctl(uvm_words(34, free), UNKNOWN);
   CHECK(details.name == "UVM_FREE");
   CHECK(details.base == 0x7f0000000000);
@@ -214,7 +214,7 @@ TEST_CASE("Sizes of memory are told as the ioctl has them") {
   system.wide(32, ~std::uint64_t{0});  // no length has this limit
   CHECK_FALSE(describe_ioctl(escape_words(0x27, system), V580).size);
 
-  // NVOS32's union is told by its function: 2 allocates, 3 frees, 27 describes.
+  // NVOS32's function selects the member of its union: 2 allocates, 3 frees, 27 describes.
   Bytes heap(184);
   heap.word(0, 1).word(4, 2).word(8, 2).word(40, 0xbad).word(44, 77).wide(88, 1 << 16);
   details = describe_ioctl(escape_words(0x4a, heap), V580);
@@ -259,7 +259,7 @@ TEST_CASE("What the driver wrote is added at return") {
   CHECK(describe_ioctl_return(alloc, after, V580, details) == 0x10006u);
   CHECK(details.object == 0xcaf00001);
 
-  // Not recorded at return: what the entry told stays.
+  // Not recorded at return: what the entry said stays.
   before.word(8, 5);
   alloc = escape_words(0x2b, before);
   details = describe_ioctl(alloc, V580);
@@ -280,7 +280,7 @@ TEST_CASE("What the driver wrote is added at return") {
   unmap.wide(16, 0x7f0000000000);
   CHECK(describe_ioctl(escape_words(0x4f, unmap), V580).base == 0x7f0000000000);
 
-  // A free's handle is not the driver's to write.
+  // The driver does not write a free's handle.
   Bytes free(16);
   free.word(8, 6);
   details = describe_ioctl(escape_words(0x29, free), V580);
@@ -328,11 +328,11 @@ TEST_CASE("What no table knows has a number and nothing else") {
   CHECK(details.klass == 0xfefeu);
   CHECK(details.class_name.empty());
   CHECK_FALSE(details.size);
-  // A struct of a size that the number never had.
+  // A struct of a size that this number never had.
   details = describe_ioctl(escape_words(0x2a, Bytes(36)), V580);
   CHECK(details.name == "NV_ESC_RM_CONTROL");
   CHECK_FALSE(details.control);
-  // A wrapper of which nothing was read.
+  // A wrapper that was not read at all.
   details = describe_ioctl(escape_words(0xd3, Bytes(16)), V580);
   CHECK(details.name == "NV_ESC_IOCTL_XFER_CMD");
 }

@@ -1,4 +1,4 @@
-// ELF files that are broken, or none.
+// Files that are broken ELF, or not ELF at all.
 #include <string>
 #include <vector>
 
@@ -50,7 +50,8 @@ TEST_CASE("A truncated library is refused, wherever it is cut") {
     Bytes cut(fixture.bytes.begin(), fixture.bytes.begin() + static_cast<ptrdiff_t>(size));
     CHECK(refusal(cut).starts_with("truncated: "));
   }
-  // Section headers are the last, and not needed; but without them and the dynamic section too...
+  // Section headers come last, and are not needed; but without them and without the dynamic
+  // section...
   Bytes cut(fixture.bytes.begin(),
             fixture.bytes.begin() + static_cast<ptrdiff_t>(fixture.sections));
   CHECK(names(parse(cut).functions("cu")) == Names{"cuInit", "cuMemAlloc_v2"});

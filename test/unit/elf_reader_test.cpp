@@ -1,4 +1,4 @@
-// Library files are read in a process without rights: whatever happens there, this one goes on.
+// Library files are read in a process without privileges: whatever happens there, this one goes on.
 #include "util/elf/elf_reader.hpp"
 #include "util/system/sandbox.hpp"
 
@@ -110,7 +110,7 @@ TEST_CASE("The process that reads has no rights, nothing open, and ends with thi
   }
   CHECK(kill(pid, 0) != 0);
 
-  // Also if it is killed.
+  // Even if it is killed.
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   pid_t owner = fork();
@@ -148,7 +148,7 @@ TEST_CASE("A parser that crashes, hangs or swells is an error of that file alone
           return std::string("nonsense");
         }) == NONSENSE);
 
-  // One file's end is not the next one's.
+  // If reading one file ends the process, the next one is read all the same.
   auto reader = reader_with([](int file, std::uint64_t size, const elf::Wanted& wanted) {
     if (size < 100) raise(SIGKILL);
     return elf::encode(

@@ -30,7 +30,7 @@ Bytes read_bytes(const fs::path& path) {
   return bytes;
 }
 
-// The files that this test program has mapped, by the beginning of their names.
+// Finds files that this test program has mapped, by the beginning of their names.
 std::string mapped_library(std::string_view name) {
   for (const Mapping& mapping : Procfs().maps(getpid())) {
     if (fs::path(mapping.path).filename().string().starts_with(name)) return mapping.path;
@@ -172,7 +172,7 @@ TEST_CASE("A file is read, and what cannot be is refused") {
   REQUIRE(library);
   CHECK(names(library->functions("cu")) == Names{"cuInit", "cuMemAlloc_v2"});
   CHECK(library->code(library->functions("cu")[0]).size() == 16);
-  // Cut short by whoever may: what was read stays, the rest cannot be read.
+  // Anybody may cut the file short: what was read stays, the rest cannot be read.
   fs::resize_file(path, 0);
   CHECK(names(library->functions("cu")) == Names{"cuInit", "cuMemAlloc_v2"});
   Result<elf::Image> cut = elf::Image::parse(elf::bytes_of_file(file.get(), fixture.bytes.size()));
@@ -244,7 +244,7 @@ TEST_CASE("Offsets are those at which the kernel mapped the code") {
   Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   Result<elf::Image> library = elf::Image::open(fd);
   REQUIRE(library);
-  // The C library's own function, where a sanitizer's stands before it.
+  // The C library's own function, if a sanitizer's comes before it.
   void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
   REQUIRE(handle != nullptr);
   for (const char* name : {"qsort", "getenv", "fopen64", "printf"}) {

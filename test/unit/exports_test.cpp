@@ -1,4 +1,4 @@
-// What each export writes, to the byte.
+// Checks what each export writes, byte for byte.
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -38,7 +38,7 @@ std::string written(const std::string& text, Make&& make) {
   return out;
 }
 
-// A timeline that its only writer is a part of.
+// A timeline with its only writer.
 template <typename Writer>
 struct One : Tracks {
   One(Names& names, std::unique_ptr<Writer> writer) : Tracks(names, {writer.get()}) {
@@ -147,7 +147,7 @@ TEST_CASE("Alnair's metrics") {
                      R"({"id":5,"type":"init","name":"no\ntime","ts":5100,"pid":7,"tid":7})"
                      "\n"
                      R"({"type":"process","op":"exit","ts":6000,"pid":7})");
-  // Each took 0.6 µs: what is told is their sum. What was not freed went with the process.
+  // Each took 0.6 µs: the file has the sum. What was not freed ended with the process.
   CHECK(logs.metrics ==
         "name:mem_used,count:100\n"
         "name:cuMemAlloc,count:3,burst:1\n"

@@ -25,7 +25,7 @@ TEST_CASE("One file has one first page, another file another") {
   if (!page->is_same_as(*page)) SKIP("the kernel tells pages only to root");
   CHECK(page->is_same_as(*same) == true);
   CHECK(page->is_same_as(*other) == false);
-  std::filesystem::resize_file(copy, 0);  // to touch it would be SIGBUS
+  std::filesystem::resize_file(copy, 0);  // touching it would raise SIGBUS
   CHECK_FALSE(page->is_same_as(*other));
   CHECK_FALSE(page_of("/nowhere"));
 }

@@ -39,7 +39,7 @@ void event(SampleProgram& program, std::string_view op, std::string_view name,
 
 TEST_CASE("From a wait's return to the next launch the GPU was idle") {
   SampleProgram program;
-  program.init(1000);  // before the first work nothing is idle
+  program.init(1000);  // nothing is idle before the first work
   program.launch("a");
   program.wait();
   program.pause(300);

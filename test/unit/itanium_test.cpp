@@ -96,8 +96,8 @@ TEST_CASE("Names are demangled as the C++ library demangles them") {
            "align8x"
            "xEEvNT_6ParamsE",
            "_Z3fooIZ3barIiEvT_EUlvE_EvS1_",
-           // PyTorch's randn(): what is local to a template names in another what is local to a
-           // third.
+           // PyTorch's randn(): an entity local to one template names one in another that is local
+           // to a third.
            "_ZN2at6native54_GLOBAL__N__d8ceb000_21_DistributionNormal_cu_0c5b6e8543distribution_"
            "elementwise_grid_stride_kernelIfLi4EZNS0_9templates4cuda20normal_and_"
            "transformIN3c104HalfEf"

@@ -51,7 +51,7 @@ TEST_CASE("Smaller work between two iterations is part of the first") {
   Iterations found = iterations_of(program);
   CHECK(found.count == 4);
   CHECK(found.launches == 16);
-  CHECK(found.fewest == 15);  // the last, of which the end is not known
+  CHECK(found.fewest == 15);  // the last one, whose end is not known
   CHECK(found.times.total() == 3 * 180);
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("Threads are apart, the one that launches most comes first, and a proc
     program.wait();
   }
   program.process("exit");
-  program.process("fork");  // the pid is used again
+  program.process("fork");  // the pid is reused
   program.launch("later");
   auto threads = threads_of(program);
   REQUIRE(threads.size() == 3);

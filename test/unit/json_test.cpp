@@ -31,7 +31,7 @@ TEST_CASE("JSON strings are escaped, and hold only UTF-8") {
       {"µ€😀", R"("µ€😀")"},
       {"\xff", "\"\xef\xbf\xbd\""},
       {"a\x80z", "\"a\xef\xbf\xbdz\""},
-      {"\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                  // longer than need be
+      {"\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                  // longer than necessary
       {"\xe0\x80\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},  // likewise
       {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},  // a surrogate
       {"\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
@@ -39,7 +39,7 @@ TEST_CASE("JSON strings are escaped, and hold only UTF-8") {
       {"\xe2\x82x", "\"\xef\xbf\xbd\xef\xbf\xbdx\""},
       {"a\xc2\x9b"
        "2J",
-       R"("a\u009b2J")"},  // what a terminal would act on
+       R"("a\u009b2J")"},  // a terminal would act on it
       {"a\xe2\x80\xaez", R"("a\u202ez")"},
       {"\xf3\xa0\x80\x81", R"("\udb40\udc01")"},
   };

@@ -78,7 +78,7 @@ TEST_CASE("Names read from handles") {
       names.read_from_handle(PID, 2, {wrong}, 10);
       CHECK(name_of(names, 2).empty());
     }
-    names.read_from_handle(PID, 1, {"two words"}, 11);  // and so the handle is another's now
+    names.read_from_handle(PID, 1, {"two words"}, 11);  // so the handle is another function's now
     CHECK(name_of(names, 1).empty());
   }
   SECTION("yield to learned ones") {
@@ -123,7 +123,7 @@ TEST_CASE("Unloading a module or library forgets its kernels, and all that may b
   CHECK(name_of(names, 2) == "another");
   CHECK(name_of(names, 3).empty());
   CHECK(name_of(names, 1, 101) == "elsewhere");
-  names.owner_unloaded(999, 0xa00, 20);  // a process that nothing is known of
+  names.owner_unloaded(999, 0xa00, 20);  // an unknown process
 }
 
 TEST_CASE("What other threads learn while an unload runs stays") {
@@ -131,7 +131,7 @@ TEST_CASE("What other threads learn while an unload runs stays") {
   KernelNames names(bounds);
   names.read_from_handle(PID, 1, {"before"}, 10);
   names.read_from_handle(PID, 2, {"during"}, 21);
-  names.learned(PID, 3, MODULE, {"reused"}, 22);  // even the module's handle is used again
+  names.learned(PID, 3, MODULE, {"reused"}, 22);  // even the module's handle is reused
   names.owner_unloaded(PID, 0xa00, 20);
   CHECK(name_of(names, 1).empty());
   CHECK(name_of(names, 2) == "during from handle");
@@ -274,7 +274,7 @@ TEST_CASE("Names that no handle has any more make room for others, and those in 
   SECTION("there is no room") {
     resolve(5, "k5");
     CHECK(launched(5).empty());
-    resolve(1, "k6");  // what it was is not true any more
+    resolve(1, "k6");  // what it was is no longer true
     CHECK(launched(1).empty());
     CHECK(launched(2) == "k2");
     CHECK(c.correlator.bounds().all_left_out(Table::kernel_names) == 2);
@@ -310,7 +310,7 @@ TEST_CASE("Of kernels' handles the process that has most loses its own") {
   Bounds bounds(limits);
   KernelNames names(bounds);
   for (std::uint64_t i = 0; i < 10; i++) names.learned(PID, i, MODULE, {"many"}, 1);
-  names.learned(PID, 11, MODULE, {"many"}, 1);  // it has most itself: what it knew is true still
+  names.learned(PID, 11, MODULE, {"many"}, 1);  // it has most: what it knew is still true
   CHECK_FALSE(names.find(PID, 11));
   CHECK(name_of(names, 9) == "many");
   names.learned(PID + 1, 1, MODULE, {"other"}, 1);

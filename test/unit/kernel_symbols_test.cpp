@@ -23,7 +23,7 @@ TEST_CASE("Functions of modules, by the names that compilers give them") {
   CHECK(symbols.find("nvidia", {"nvidia_close"}) == "nvidia_close.isra.0");
   CHECK(symbols.find("nvidia_uvm", {"uvm_open_entry"}) == "uvm_open_entry.constprop.0");
   CHECK(symbols.find("nvidia", {"nvidia_poll"}) == "nvidia_poll");
-  CHECK_FALSE(symbols.find("nvidia", {"nvidia_open"}));  // no function
+  CHECK_FALSE(symbols.find("nvidia", {"nvidia_open"}));  // not a function
   CHECK_FALSE(symbols.find("nvidia", {"nvidia_mmap"}));  // only pieces of it
   CHECK_FALSE(symbols.find("other", {"nvidia_unlocked_ioctl"}));
   CHECK_FALSE(symbols.find("nvidia", {}));

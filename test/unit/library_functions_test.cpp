@@ -1,5 +1,5 @@
-// Which files are libcuda, which of their functions are probed, and how a file is opened that a
-// process names.
+// Which files are libcuda, which of their functions are probed, and how a file that a process names
+// is opened.
 #include "collect/library_functions.hpp"
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ TEST_CASE("A file that is found has to say itself that it is a libcuda") {
   CHECK(why(library_of({"cuInit"}, "libcurl.so.4")).find("SONAME") != std::string::npos);
   CHECK(why(library_of({"cuInit"}, "")).find("SONAME") != std::string::npos);
   CHECK(why(library_of({"curl_easy_init", "cups_do"})).find("cuInit") != std::string::npos);
-  // One that the user names may have another name inside.
+  // A library that the user names may have another SONAME.
   CHECK(why(library_of({"cuInit"}, "libmine.so"), true).empty());
   CHECK(why(library_of({"cuMemAlloc_v2"}, ""), true).empty());
   CHECK(why(library_of({"curl_easy_init"}), true) == "it exports no function of the driver API");
@@ -64,7 +64,7 @@ TEST_CASE("Of other functions whose names begin with cu none is probed") {
 TEST_CASE("However many functions a library has, none gets another one's name") {
   FunctionFilter all{.profile = Profile::full, .only = {}, .exclude = {}};
   FunctionNumbers numbers;
-  std::clock_t begin = std::clock();  // of this process alone
+  std::clock_t begin = std::clock();  // of this process only
   std::vector<std::string> names{"cuInit", "cuMemAlloc_v2"};
   for (int i = 0; i < 66'000; i++) names.push_back("cuA" + std::to_string(i));
   Library library;
@@ -77,7 +77,7 @@ TEST_CASE("However many functions a library has, none gets another one's name") 
   CHECK(ids.size() == probes.size());
   CHECK(ids.contains(numbers.number("cuInit")->id));
 
-  // Also of all libraries together: what has no number is left out.
+  // Also over all libraries together: what has no number is left out.
   std::size_t unknown = 1024;
   std::uint32_t left_out = 0;
   for (int n = 0; n < 80; n++) {
@@ -122,7 +122,7 @@ TEST_CASE("What a process names is opened within its own root, and only if it is
   REQUIRE(found);
   CHECK(found->id.same_file(*FileId::of(found->fd.get())));
   CHECK_FALSE(open_mapped(procfs, mapped("/lib/inside", outside)));  // another file by now
-  // To open it would wait for somebody to write.
+  // Opening it would wait for a writer.
   REQUIRE(mkfifo((root / "lib/libcuda.so.4").c_str(), 0600) == 0);
   CHECK_FALSE(open_mapped(procfs, mapped("/lib/libcuda.so.4", root / "lib/libcuda.so.4")));
   CHECK_FALSE(open_library("/dev/zero", "zero"));

@@ -1,5 +1,5 @@
-// Traces of anybody's making: what analyses keep of each of the things that a trace may have many
-// of stays bounded, and sums stay whole.
+// Anybody may have made a trace: what analyses keep stays bounded, however many of a thing the
+// trace has, and the sums stay complete.
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 

@@ -7,7 +7,7 @@ using namespace cudabpf::analyze;
 
 namespace {
 
-// A parser and the line that it read last.
+// A parser, and the line that it read last.
 struct Parsing {
   LineParser parser;
   Line line;
@@ -222,7 +222,7 @@ TEST_CASE("Fields that lines of a kind do not have are passed over") {
   for (Field field : {Field::pid, Field::tid, Field::call}) CHECK_FALSE(p.line.has(field));
   CHECK(p.line.pid + p.line.tid + p.line.call == 0);
   REQUIRE(p.parse(R"({"type":"memory","op":"alloc","name":"cuMemAlloc","pid":7})"));
-  CHECK(p.line.kind == LineKind::other);  // a call has an id
+  CHECK(p.line.kind == LineKind::other);  // a call would have an id
   CHECK_FALSE(p.line.op);
   REQUIRE(p.parse(R"({"type":"process","op":"exec","pid":7})"));
   CHECK(p.text(p.line.op) == "exec");

@@ -14,7 +14,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// What a listener is told, in words.
+// Writes down in words what a listener is told.
 class Told : public LiveMemory::Listener {
  public:
   void allocated(const LiveMemory::Block& block) override {
@@ -168,7 +168,7 @@ TEST_CASE("Memory that another process allocated is none of this one's, and its 
 TEST_CASE("VMM memory is there as long as its handle or a mapping of it is") {
   Trace trace;
   trace.vmm("alloc", "cuMemCreate", R"("size":64,"handle":"0xa0")");
-  trace.alloc(5, "0xa0");  // its handle is no address
+  trace.alloc(5, "0xa0");  // its handle is not an address
   SECTION("the handle goes last") {
     trace.vmm("map", "cuMemMap", R"("size":64,"ptr":"0x1000","handle":"0xa0")");
     trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x1000")");
@@ -245,7 +245,7 @@ TEST_CASE("Memory goes away with its process, and is nobody else's") {
   trace.alloc(2, "0xa0").free("0xb0").process("exit");
   trace.alloc(3, "0xa0").process("exec");
   trace.pid = 1;
-  trace.process("start");  // its exit was lost, and its pid is used again
+  trace.process("start");  // its exit was lost, and its pid is reused
   trace.free("0xa0");
   CHECK(told(trace) == Lines{"+1 device", "+2 device", "unknown 0xb0", "-2 with process at 6000",
                              "+3 device", "-3 with process at 8000", "-1 with process at 8000",

@@ -171,7 +171,7 @@ TEST_CASE("Frees of what was allocated before the trace") {
 
 TEST_CASE("Churn: sizes that are freed and allocated again") {
   Trace trace;
-  for (int i = 0; i < 3; i++) trace.alloc(64, "0xa0").free("0xa0");  // 2 µs each, soon again
+  for (int i = 0; i < 3; i++) trace.alloc(64, "0xa0").free("0xa0");  // 2 µs each, and soon again
   trace.now += 2000;
   trace.alloc(64, "0xa0").alloc(65, "0xb0");
   Json churn = Analyzed(trace).json()["churn"];

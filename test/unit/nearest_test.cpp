@@ -9,11 +9,11 @@ TEST_CASE("What a mistyped name was meant to be") {
   CHECK(nearest("sumary", known) == "summary");    // a letter is missing,
   CHECK(nearest("kernells", known) == "kernels");  // one too many,
   CHECK(nearest("exporr", known) == "export");     // a wrong one,
-  CHECK(nearest("clals", known) == "calls");       // two are exchanged
+  CHECK(nearest("clals", known) == "calls");       // two are swapped
   CHECK(nearest("error", known) == "errors");
   CHECK(nearest("sum", known) == "summary");
   CHECK(nearest("e", known).empty());
-  CHECK(nearest("exp", {"export", "expand"}).empty());  // either
+  CHECK(nearest("exp", {"export", "expand"}).empty());  // it could be either
   CHECK(nearest("python", known).empty());
   CHECK(nearest(std::string(100'000, 'x'), known).empty());
 }

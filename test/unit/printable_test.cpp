@@ -18,7 +18,7 @@ TEST_CASE("Bytes that are no UTF-8 are not printed: a terminal may take them for
   CHECK(printable("\x9b"
                   "2J") == "?2J");
   CHECK(printable("a\xe2\x82x\xff") == "a??x?");
-  CHECK(printable("\xc0\x9b") == "??");            // longer than need be
+  CHECK(printable("\xc0\x9b") == "??");            // longer than necessary
   CHECK(printable("\xe0\x82\x9b") == "???");       // likewise
   CHECK(printable("\xed\xa0\x80") == "???");       // half of a surrogate pair
   CHECK(printable("\xf4\x90\x80\x80") == "????");  // beyond U+10FFFF
@@ -42,7 +42,7 @@ TEST_CASE("A text is as wide as a terminal makes it") {
   CHECK(width_of("") == 0);
   CHECK(width_of("µs…█") == 4);
   CHECK(width_of("東京") == 4);
-  CHECK(width_of("\xff\xe2\x80\xae") == 2);  // as it is once it is printable
+  CHECK(width_of("\xff\xe2\x80\xae") == 2);  // as wide as its printable form
   CHECK(width_of(printable("\xe1\x85\x9f")) == width_of("\xe1\x85\x9f"));
   CHECK(bytes_of("東京", 3) == 3);
   CHECK(bytes_of("東京", 4) == 6);

@@ -64,7 +64,7 @@ TEST_CASE("A process is told once, by its first record") {
   CHECK(last(c).uid == 1000);
   CHECK(c.correlator.processes().alive() == 1);
 
-  // Of two threads that make their first calls at once, one may be seen before the start.
+  // If two threads make their first calls at once, one may be seen before the start.
   c.feed(entry({.ts = 1800}, "cuInit", {0}));
   c.feed(about({.ts = 1900}, abi::CB_START));
   CHECK(ops(c) == "start 100\n");
@@ -98,7 +98,7 @@ TEST_CASE("Fork, exec, exit") {
   CHECK(last(c).exit_code == 0);
   CHECK_FALSE(last(c).signal);
 
-  // Its last two threads may both take themselves for the last.
+  // Each of its last two threads may believe that it is the last.
   c.feed(about({.ts = 1031}, abi::CB_EXIT));
   CHECK(c.sink.processes.size() == 3);
   c.feed(about({.ts = 1040}, abi::CB_FORK, "sh", 9 * TICK));
@@ -176,7 +176,7 @@ TEST_CASE("/proc knows the whole command line, where the record was too short fo
   record.cmdline_size = CB_CMDLINE;
   c.feed(bytes);
   CHECK(last(c).cmdline == "python train.py --all");
-  CHECK(last(c).ppid == 42);  // the record's: it was there at the time
+  CHECK(last(c).ppid == 42);  // the record's, which was taken at the time
 }
 
 TEST_CASE("/proc may be of a later program, or of a later process") {

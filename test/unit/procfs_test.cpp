@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// /proc/PID/stat with what is read of it; the rest is filler.
+// /proc/PID/stat with the fields that are read; the rest is filler.
 std::string stat_line(pid_t pid, std::string_view comm, pid_t ppid, std::uint64_t start_ticks) {
   return std::to_string(pid) + " (" + std::string(comm) + ") S " + std::to_string(ppid) +
          " 1 1 0 -1 4194560 11 12 13 14 15 16 17 18 20 0 5 0 " + std::to_string(start_ticks) +

@@ -1,4 +1,4 @@
-// A terminal for tests, and the environment that says what it is.
+// A terminal for tests, and the environment that describes it.
 #pragma once
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 namespace cudabpf {
 
-// What was drawn on it can be read; nothing is echoed.
+// A terminal whose output can be read; it echoes nothing.
 class PseudoTerminal {
  public:
   explicit PseudoTerminal(unsigned short width = 132)

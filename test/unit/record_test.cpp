@@ -42,7 +42,7 @@ TEST_CASE("An entry may be bare, or its string empty, or longer than what the re
   CHECK(record->has_text);
   CHECK(record->text.empty());
 
-  // Long strings come in records of a fixed size.
+  // Records with long strings have a fixed size.
   auto padded = entry({}, 0, std::vector<std::uint64_t>(CB_MAX_ARGS, 1), {}, "four");
   padded.resize(padded.bytes().size() + 4091);
   record = padded.parse();
@@ -175,7 +175,7 @@ TEST_CASE("Bytes that are no record are refused") {
       CAPTURE(kind);
       CHECK(bytes.parse().has_value() == (kind >= abi::CB_ENTRY && kind <= abi::CB_XID &&
                                           kind != abi::CB_INTERRUPT &&  // no such operation
-                                          kind != abi::CB_RETURN));     // that has too many words
+                                          kind != abi::CB_RETURN));  // this one has too many words
     }
   }
   SECTION("more words, struct or string than a record may hold, or than this one does") {

@@ -1,4 +1,4 @@
-// Calls as decoding makes them, for the tests of sinks.
+// Calls as decoding produces them, for the tests of sinks.
 #pragma once
 
 #include <stdexcept>

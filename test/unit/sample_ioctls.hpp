@@ -21,7 +21,7 @@ constexpr DriverVersion V470 = {470, 256, 2}, V515 = {515, 105, 1}, V525 = {525,
                         V570 = {570, 211, 1}, V575 = {575, 64, 5}, V580 = {580, 159, 4},
                         V590 = {590, 48, 1}, V595 = {595, 45, 4}, V610 = {610, 43, 2};
 
-// A struct's bytes, with nothing behind them, so that a read beyond them is seen by the sanitizer.
+// A struct's bytes, with nothing after them, so that the sanitizer sees a read beyond them.
 struct Bytes {
   explicit Bytes(std::size_t size) : bytes(size) {}
   Bytes& word(std::size_t at, std::uint32_t value) { return put(at, &value, 4); }
@@ -68,7 +68,7 @@ inline IoctlWords wrapped(std::uint32_t number, std::size_t size) {
   return ioctl;
 }
 
-// What the driver answered, where every word of its struct holds its own offset.
+// The driver's answer if every word of its struct holds its own offset.
 inline std::optional<std::uint32_t> status_offset(IoctlWords ioctl, std::size_t size,
                                                   const DriverVersion& version) {
   Bytes structure(size);

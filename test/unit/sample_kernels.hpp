@@ -1,5 +1,5 @@
-// Names of kernels as real programs launch them, with what they do. Those of PyTorch on an H200 are
-// from traces; others as libraries' sources and profiles of programs have them.
+// Names of kernels that real programs launch, with what they do. Those of PyTorch on an H200 are
+// from traces; others are from libraries' sources and programs' profiles.
 #pragma once
 
 #include "analyze/questions/kernel_classes.hpp"

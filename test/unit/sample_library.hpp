@@ -1,4 +1,5 @@
-// A small ELF library, byte by byte, of which a test can break any; and what is read of it.
+// A small ELF library, byte by byte, so that a test can break any of them; and what is read from
+// it.
 #pragma once
 
 #include <elf.h>
@@ -48,7 +49,7 @@ struct Symbol {
   std::uint16_t section = 7;
 };
 
-// A small library. Its segments lie at addresses that are not their offsets, as in real ones.
+// A small library. As in real ones, the addresses of its segments are not their offsets.
 struct Fixture {
   static constexpr std::uint64_t DATA_ADDRESS = 0x40000, CODE_ADDRESS = 0x80000, CODE_SIZE = 0x100;
 
@@ -113,13 +114,13 @@ struct Fixture {
 
   void add_hashes() {
     hash = append(bytes, std::uint32_t{1});                   // buckets
-    append(bytes, static_cast<std::uint32_t>(symbol_count));  // chains, one a symbol
+    append(bytes, static_cast<std::uint32_t>(symbol_count));  // chains, one per symbol
     for (std::size_t i = 0; i <= symbol_count; i++) append(bytes, std::uint32_t{0});
     align();
     // Two buckets: the second begins at symbol 2, where there are two.
     std::uint32_t second = symbol_count > 2 ? 2 : 0;
     gnu_hash = append(bytes, std::uint32_t{2});
-    append(bytes, std::uint32_t{1});  // the first symbol that is hashed
+    append(bytes, std::uint32_t{1});  // the first hashed symbol
     append(bytes, std::uint32_t{1});  // bloom words
     append(bytes, std::uint32_t{6});
     append(bytes, std::uint64_t{0});

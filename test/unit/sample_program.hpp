@@ -1,4 +1,4 @@
-// The calls of a program that exists only as lines of a trace, in the order of its time.
+// The calls of a program that exists only as lines of a trace, in time order.
 #pragma once
 
 #include <fmt/format.h>

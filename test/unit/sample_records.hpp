@@ -1,4 +1,4 @@
-// Records as the kernel side writes them, for the tests of decoding and correlating.
+// Records as the kernel side writes them, for tests of decoding and correlating.
 #pragma once
 
 #include <algorithm>

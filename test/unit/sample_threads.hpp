@@ -17,7 +17,7 @@ inline std::vector<ThreadWork> threads_of(const SampleProgram& program) {
   return threads.threads();
 }
 
-// Of a model with layers, each of three kernels.
+// A token of a model with layers, each of three kernels.
 inline void token(SampleProgram& program, int layers, std::uint64_t ns = 10) {
   program.launch("embed", ns);
   for (int layer = 0; layer < layers; layer++)

@@ -19,7 +19,7 @@ namespace {
 
 void wait_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
-// What is drawn until it ends so.
+// Reads what is drawn, until it ends with this.
 std::string drawn_to(PseudoTerminal& terminal, std::string_view end) {
   std::string text;
   for (int i = 0; i < 200 && !text.ends_with(end); i++) {
@@ -48,7 +48,7 @@ TEST_CASE("The status line is drawn at most five times a second, and goes away")
   status.process(process);
   status.call(SampleCall("cuInit"));
   status.lost({Loss::ring_entry, 5, 0, 0, ""});
-  status.lost({Loss::ring_name, 9, 0, 0, ""});  // nothing is lost by it
+  status.lost({Loss::ring_name, 9, 0, 0, ""});  // it loses nothing
   status.flush();
   std::string drawn = drawn_to(terminal, "\033[K");
   CHECK(drawn.starts_with("\rcudabpf: tracing for 00:00  1 calls  "));
@@ -61,7 +61,7 @@ TEST_CASE("The status line is drawn at most five times a second, and goes away")
   status.flush();
   CHECK(drawn_to(terminal, "\033[K").starts_with("\rcudabpf: tracing for 00:00  2 calls  "));
 
-  // A message takes its place, and it stands below.
+  // A message takes its place, and the line goes below.
   log::warning("the disk is full\033[2J");
   drawn = drawn_to(terminal, "lost\033[K");
   CHECK(drawn.starts_with("\r\033[Kcudabpf: warning: the disk is full?[2J\r\n\rcudabpf: tracing"));
@@ -99,7 +99,7 @@ TEST_CASE("Nobody waits for a terminal that is stopped, and what it missed is co
     }
     for (int i = 0; i < 20'000; i++) log::warning("{}", line);
   });
-  CHECK(time < std::chrono::seconds(20));  // and not for ever, on a busy machine too
+  CHECK(time < std::chrono::seconds(20));  // not for ever, even on a busy machine
   CHECK(refused > 90'000);
   REQUIRE(::tcflow(terminal.fd(), TCOON) == 0);
   std::string drawn;
@@ -141,7 +141,7 @@ TEST_CASE("The end waits for a stopped terminal until a signal comes") {
   REQUIRE(::tcflow(terminal.fd(), TCOOFF) == 0);
   std::uint64_t one = 1;
   REQUIRE(::write(hurry.get(), &one, sizeof(one)) == sizeof(one));
-  int left = ::dup(terminal.fd());  // to the writer that is not waited for
+  int left = ::dup(terminal.fd());  // for the writer that is not waited for
   CHECK(took([&] { Screen(left, hurry.get()).tell("never seen\n"); }) < std::chrono::seconds(2));
   ::tcflow(terminal.fd(), TCOON);
   CHECK(took([&] { Screen(terminal.fd(), hurry.get()).tell("works\n"); }) <
@@ -162,7 +162,7 @@ TEST_CASE("Nothing is drawn where there is no terminal, and a full or closed one
   }
   char byte;
   CHECK(::read(reader.get(), &byte, 1) < 0);
-  reader.reset();  // the writer has all signals blocked: SIGPIPE is no end
+  reader.reset();  // the writer blocks all signals, so SIGPIPE does not end it
   Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   for (int fd : {writer.get(), full.get(), -1}) {
     Screen screen(fd);

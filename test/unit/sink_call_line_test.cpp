@@ -184,8 +184,8 @@ TEST_CASE("A function that the table does not know shows its raw registers") {
       R"({"id":9,"type":"other","op":"other","name":"cuNew\"Thing","ts":0,"pid":0,"tid":0,"args":{"arg0":1,"arg1":2,"arg2":3,"arg3":4,"arg4":5,"arg5":6}})");
 }
 
-// Decoding fills Details, the line leaves out what Details tells: between them nothing may be lost
-// or told twice.
+// Decoding fills Details, and the line leaves out what Details tells: between them, nothing may be
+// lost or told twice.
 TEST_CASE("Every recorded argument of every function stands in its line exactly once") {
   for (const Function& function : cuda_functions()) {
     CAPTURE(function.symbol);

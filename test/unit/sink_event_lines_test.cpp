@@ -10,7 +10,7 @@ TEST_CASE(
     "Text of traced programs is cut where it is longer than anybody reads, and that is said") {
   Process process;
   process.cmdline = std::string(6 << 20, '\x01');  // a byte that takes six in JSON
-  process.exe = std::string(4095, 'x') + "é";      // cut between characters alone
+  process.exe = std::string(4095, 'x') + "é";      // cut only between characters
   process.cgroup = std::string(4096, 'y');
   std::string line = process_line(process);
   CHECK(line.size() < 40'000);

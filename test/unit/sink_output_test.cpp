@@ -70,7 +70,7 @@ Totals totals_of(std::uint64_t calls) {
 
 void wait_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
-// As flush() does at every poll, until what was there is surely handed over.
+// Calls flush(), as every poll does, until what was there has surely been handed over.
 void flush_for(JsonlSink& sink, int ms) {
   for (int i = 0; i <= ms; i += 10) {
     wait_ms(10);
@@ -90,7 +90,7 @@ class Pipe {
   Fd reader, writer;
 };
 
-// Files cannot grow beyond `bytes` while it lives: a disk that is full.
+// While it lives, files cannot grow beyond `bytes`, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -104,7 +104,7 @@ class FileSizeLimit {
   rlimit before_{};
 };
 
-// Silences warnings about what the test brings about.
+// Silences warnings about what the test causes.
 class QuietStderr {
  public:
   QuietStderr() : saved_(::dup(2)) {
@@ -340,7 +340,7 @@ TEST_CASE("A full disk loses whole lines, says so, and is written to again") {
   sink->end(totals);
 
   auto lines = trace_lines(text_now());
-  // Calls that were kept, and where some are missing a line that says so. On a nearly full disk
+  // Calls that were kept, and a line that says so wherever some are missing. On a nearly full disk,
   // that line may fit where no calls do, so there may be two of them.
   std::size_t kept = 1010 - lost;
   REQUIRE(lines.size() >= 1 + kept + 1 + 5 + 1);
@@ -419,7 +419,7 @@ TEST_CASE("A pipe that nobody reads is not waited for once there is a hurry") {
   options.hurry_fd = hurry.get();
   auto sink = open_sink(options);
   sink->begin(session_now());
-  // More than all blocks hold: whoever makes calls waits, as the ring's reader does.
+  // More than all blocks hold: whoever makes the calls waits, as the ring's reader does.
   std::thread hurries([&] {
     wait_ms(300);
     std::uint64_t one = 1;
@@ -436,14 +436,14 @@ TEST_CASE("A pipe that nobody reads is not waited for once there is a hurry") {
   TraceWritten written = sink->written();
   CHECK(!written.complete);
   sink.reset();
-  REQUIRE((::fcntl(pipe.writer.get(), F_GETFL) & O_NONBLOCK) == 0);  // it is others', too
+  REQUIRE((::fcntl(pipe.writer.get(), F_GETFL) & O_NONBLOCK) == 0);  // others share it
   pipe.writer.reset();
   std::string text(1 << 20, '\0');
   ssize_t size = ::read(pipe.reader.get(), text.data(), text.size());
   REQUIRE(size > 0);
   text.resize(static_cast<std::size_t>(size));
   auto whole = static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
-  CHECK(whole - 1 + written.lost == MANY);  // the header is no call
+  CHECK(whole - 1 + written.lost == MANY);  // the header is not a call
 }
 
 TEST_CASE("A slow reader gets every line though there is a hurry") {
@@ -504,7 +504,7 @@ TEST_CASE("A compressed trace that was cut off can be read up to there") {
   sink->begin(session_now());
   make_calls(*sink, 1, 100);
   flush_for(*sink, 1500);
-  // What somebody finds who kills cudabpf now.
+  // What is there if somebody kills cudabpf now.
   auto lines = trace_lines(output_of("zstd -dc " + path.string()));
   CHECK(lines.size() == 101);
   CHECK(lines.back()["id"] == 100);

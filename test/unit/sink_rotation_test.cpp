@@ -84,7 +84,7 @@ TEST_CASE("By size: each file is a trace of its own, and no larger") {
   sink->end(totals);
 
   auto names = files_in(folder.path());
-  // How small lines get is known once some are compressed: the first files are guessed at.
+  // How small lines become is known only once some are compressed: the first files go by a guess.
   REQUIRE(names.size() >= (compressed ? 2 : 3));
   CHECK(sink->written().files == names.size());
   CHECK(sink->written().complete);

@@ -169,7 +169,7 @@ TEST_CASE("Transfers by direction and kind of call, the most bytes first") {
   SampleCall failed("cuMemcpyHtoD_v2", {1, 2, 1 << 20});
   failed.fail(1);
   sink.call(failed);
-  SampleCall entry_alone("cuMemcpyDtoHAsync_v2", {1, 2, 50, 0});  // as the light profile has it
+  SampleCall entry_alone("cuMemcpyDtoHAsync_v2", {1, 2, 50, 0});  // as in the light profile
   entry_alone.has_return = false;
   sink.call(entry_alone);
   Stats stats = sink.stats();
@@ -215,7 +215,7 @@ TEST_CASE("Processes are counted once each") {
   happens(sink, Process::Op::fork, 2);
   happens(sink, Process::Op::exec, 2);
   happens(sink, Process::Op::exit, 2);
-  happens(sink, Process::Op::fork, 2);  // the pid again
+  happens(sink, Process::Op::fork, 2);  // the pid is reused
   CHECK(sink.stats().processes == 3);
 }
 

@@ -1,4 +1,4 @@
-// A folder for one test's files, gone with it.
+// A folder for one test's files, which is deleted with it.
 #pragma once
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ class TemporaryFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // Both make the folders that lead to `name`.
+  // Both create the folders on the way to `name`.
   std::filesystem::path write(const std::string& name, std::string_view text) const {
     std::filesystem::create_directories((path_ / name).parent_path());
     std::ofstream(path_ / name, std::ios::binary) << text;

@@ -35,7 +35,7 @@ TEST_CASE("Numbers as people read them") {
   CHECK(human_time(999'500) == "1.00 ms");
   CHECK(human_time(12'431'000'000) == "12.4 s");
   CHECK(human_time(999'499'999'999) == "999 s");
-  CHECK(human_time(1'677'000'000'000) == "27:57 min");  // and not "27:57" of whatever
+  CHECK(human_time(1'677'000'000'000) == "27:57 min");  // not "27:57" without a unit
   CHECK(human_time(3'599'999'999'999) == "59:59 min");
   CHECK(human_time(3'723'000'000'000) == "1:02:03 h");
   CHECK(human_time(359'999'000'000'000) == "99:59:59 h");

@@ -12,7 +12,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-// Calls and operations at any time, in µs.
+// Writes calls and operations at any time, in µs.
 struct Drawn {
   std::string text;
   int ids = 0;
@@ -61,7 +61,7 @@ constexpr auto KERNEL = static_cast<std::size_t>(Category::kernel);
 constexpr auto SYNC = static_cast<std::size_t>(Category::sync);
 constexpr auto UNFINISHED = static_cast<std::size_t>(Category::unfinished);
 
-// More than are drawn one by one.
+// More calls than are drawn one by one.
 Drawn many() {
   Drawn trace;
   for (int i = 0; i < 100; i++) trace.call("kernel", i * 10, 10, R"(,"stream":"0x1")");
@@ -78,7 +78,7 @@ TEST_CASE("Which type took most of each column") {
   for (std::size_t i = 0; i < 10; i++) {
     CHECK(columns[i].most() == Category::kernel);
     CHECK((columns[i].launches >= 9 &&
-           columns[i].launches <= 11));  // one more or less, by where buckets begin
+           columns[i].launches <= 11));  // one more or less, depending on where buckets begin
     launches += columns[i].launches;
   }
   CHECK(launches == 100);

@@ -11,7 +11,7 @@ using namespace cudabpf::analyze;
 
 namespace {
 
-// What is known of the process of each line, as text.
+// What is known about each line's process, as text.
 class Told : public Analysis {
  public:
   explicit Told(const Names& names) : names_(names) {}

@@ -108,7 +108,7 @@ TEST_CASE("A trace that was cut off") {
     CHECK(cut.ids == Ids{1});
     REQUIRE(cut.facts.cut_off.size() == 1);
     CHECK_THAT(cut.facts.cut_off[0], ContainsSubstring("it has no end"));
-    CHECK(cut.facts.duration() == 15);  // as far as was seen
+    CHECK(cut.facts.duration() == 15);  // up to the last line seen
   }
   SECTION("within a line") {
     std::string text = HEADER + call(1) + call(2);

@@ -1,4 +1,4 @@
-// Reading back what a sink wrote.
+// Reads back what a sink wrote.
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
@@ -16,7 +16,7 @@ inline std::string file_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The lines of a trace; the test fails if one of them is not whole.
+// The lines of a trace; the test fails if one of them is incomplete.
 inline std::vector<nlohmann::json> trace_lines(const std::string& text) {
   REQUIRE((text.empty() || text.back() == '\n'));
   std::vector<nlohmann::json> lines;

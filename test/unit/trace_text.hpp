@@ -1,4 +1,4 @@
-// A trace that stands in a test, shown to an analysis.
+// Shows an analysis a trace that is written in the test itself.
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
@@ -10,7 +10,7 @@
 
 class TraceText {
  public:
-  // `lines` are what stands between header and end; the header has these fields too: ",\"a\":1".
+  // `lines` come between header and end; `header_fields` are more fields of the header: ",\"a\":1".
   explicit TraceText(const std::string& lines, const std::string& header_fields = "",
                      const std::string& end = R"({"type":"end","ts":9000000,"duration_ns":9000000})"
                                               "\n") {
@@ -35,7 +35,7 @@ class TraceText {
   std::unique_ptr<cudabpf::analyze::TraceReader> reader_;
 };
 
-// What an answer looks like on a terminal of that width.
+// An answer as it looks on a terminal of that width.
 template <typename Add>
 std::string page_text(Add add, unsigned width = 120) {
   cudabpf::Page page({.width = width}, 160);

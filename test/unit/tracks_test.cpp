@@ -14,7 +14,7 @@ using namespace cudabpf::analyze;
 
 namespace {
 
-// Writes down what it is told, a line each.
+// Writes down what it is told, one line each.
 class Notes : public TrackWriter {
  public:
   explicit Notes(const Names& names) : names_(names) {}
@@ -150,7 +150,7 @@ TEST_CASE("Tracks that are too many begin anew, and that is told") {
   constexpr int MANY = 70'000;
   for (int tid = 1; tid <= MANY; tid++) text += call(tid, "c", took(5, 6), tid);
   Drawn drawn = draw(text + call(MANY + 1, "c", took(7, 8), 1));
-  // A begin and an end of each call, and what is told.
+  // Each call's beginning and end, and what is told.
   CHECK(drawn.events.size() == 2 * (MANY + 1) + 1);
   CHECK(std::count(drawn.events.begin(), drawn.events.end(),
                    "what is missing: more tracks than are kept apart at 5, so all of them begin "
@@ -172,7 +172,7 @@ TEST_CASE("Arrows that are too many at once are counted") {
   CHECK(draw(text, facts).events.back() ==
         fmt::format("what is missing: arrows that were too many at once at 9, count {}",
                     MANY - KEPT));
-  // What has its call makes room again.
+  // Operations whose call has come make room again.
   std::string one = R"({"type":"kernel","op":"ioctl","name":"i","ts":5,"pid":7,"tid":7,"call":1})"
                     "\n" +
                     call(1, "c", took(5, 6));
@@ -187,7 +187,7 @@ TEST_CASE("Calls without a duration are points, or have no end") {
            call(3, "hang", R"("ts":3,"unfinished":true)") + call(4, "next", took(4, 5)));
   CHECK(drawn.events == Lines{"2 point entry at 1", "2 point lost at 2", "2 endless hang at 3",
                               "3 begin next at 4", "3 end next at 5"});
-  CHECK(drawn.tracks[2] == "3<1 7/7 as 7 ");  // what follows is not inside of it
+  CHECK(drawn.tracks[2] == "3<1 7/7 as 7 ");  // what follows is not inside it
 }
 
 TEST_CASE("Arrows lead from a call to each of its own operations") {
@@ -224,7 +224,7 @@ TEST_CASE("Launches a second, of each process") {
   Lines counted;
   for (const auto& event : drawn.events)
     if (event.starts_with("launches")) counted.push_back(event);
-  std::sort(counted.begin(), counted.end());  // those of two processes come in no order
+  std::sort(counted.begin(), counted.end());  // those of two processes come in no particular order
   CHECK(counted == Lines{"launches/s is 0 at 10000000", "launches/s is 0 at 20000000",
                          "launches/s is 0 at 50000000", "launches/s is 100 at 0",
                          "launches/s is 100 at 10000000", "launches/s is 100 at 40000000",

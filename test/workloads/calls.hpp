@@ -1,4 +1,4 @@
-// The tables of statements that are driver calls: a statement's name, and how it makes the call.
+// The tables of statements that are driver calls: each statement's name, and how it makes the call.
 #pragma once
 
 #include <functional>

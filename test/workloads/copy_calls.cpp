@@ -52,7 +52,7 @@ Memcpy3D make_copy_3d(A a) {
   return copy;
 }
 
-// The same, then the context that it goes to and the one that it comes from.
+// The same, then the context that the copy goes to and the one that it comes from.
 Memcpy3D make_copy_3d_peer(A a) {
   Memcpy3D copy = make_copy_3d(a);
   copy.dst_context = a.handle(7);

@@ -1,4 +1,4 @@
-// The CUDA driver as a program meets it: opened at run time, its functions found by name.
+// The CUDA driver as a program uses it: opened at run time, with its functions found by name.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ using namespace fake;  // the types of the driver API
 struct DriverOptions {
   std::string library = "libcuda.so.1";
   bool use_dlsym = false;   // else through cuGetProcAddress_v2, as cudart does
-  bool per_thread = false;  // each thread its own default stream: the _ptsz and _ptds functions
+  bool per_thread = false;  // a default stream per thread: the _ptsz and _ptds functions
 };
 
 struct Driver {

@@ -1,5 +1,5 @@
 // Makes exactly the driver calls that a script asks for, so that a test knows what a trace must
-// hold.
+// have.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -26,8 +26,8 @@
 namespace workload {
 namespace {
 
-// What a signal's handler does, and the stack on which it does it. The stack is mapped before any
-// thread's: it lies below the main thread's stack, and above the others'.
+// What a signal's handler does, and the stack on which it does that. The stack is mapped before any
+// thread's: it is below the main thread's stack, and above the others'.
 std::function<void()> in_handler;
 constexpr size_t kHandlerStackSize = 256 << 10;
 void* const handler_stack =
@@ -78,7 +78,7 @@ class Run {
     exit(1);
   }
 
-  // The statements that are no driver calls; false if this is none of them.
+  // Runs a statement that is not a driver call; false if this is not such a statement.
   bool control(const std::string& name, const Statement& statement, const Arguments& arguments) {
     if (name == "loop") {
       for (Word left = arguments.word(1); left > 0; --left) all(statement.block);
@@ -103,7 +103,7 @@ class Run {
       make_ioctl(statement, static_cast<int>(arguments.word(1)), arguments.word(2));
     } else if (name == "close") {
       succeeds(statement, ::close(static_cast<int>(arguments.word(1))));
-    } else if (name == "read") {  // until the test writes a line, or closes
+    } else if (name == "read") {  // waits until the test writes a line, or closes
       for (char c = 0; read(STDIN_FILENO, &c, 1) == 1 && c != '\n';) {
       }
     } else if (name == "print") {
@@ -133,13 +133,13 @@ class Run {
     exit(1);
   }
 
-  // With a struct of zeros, of the size that stands in the request.
+  // Makes an ioctl with a struct of zeros, of the size that is in the request.
   static void make_ioctl(const Statement& statement, int descriptor, Word request) {
     std::vector<char> structure(_IOC_SIZE(request) + 1);
     succeeds(statement, ioctl(descriptor, request, structure.data()));
   }
 
-  // In so many ms this thread, wherever it is by then, handles a signal by running the block.
+  // After that many ms, this thread, wherever it is by then, handles a signal by running the block.
   void interrupt(const Statement& statement, Word ms) {
     auto copy = std::make_shared<Run>(Run(driver_, own_command_, variables_));
     in_handler = [&statement, copy] { copy->all(statement.block); };
@@ -175,7 +175,7 @@ class Run {
     exit(0);
   }
 
-  // Replaces this program by itself with another script.
+  // Replaces this program with itself, running another script.
   [[noreturn]] void exec(const std::string& script) {
     std::vector<char*> command;
     for (std::string& argument : own_command_) command.push_back(argument.data());

@@ -1,6 +1,6 @@
-// Goes through an inference as a framework does: driver, context, kernels, weights, warm-up, one
-// round of launches, a small copy and a synchronisation a token, and everything given back at the
-// end. README.md says which calls that makes.
+// Goes through an inference as a framework does: driver, context, kernels, weights, warm-up; for
+// each token, one round of launches, a small copy and a synchronisation; and everything is freed at
+// the end. README.md says which calls that makes.
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -34,7 +34,7 @@ struct Options {
 constexpr uint64_t kInputBytes = 4096, kOutputBytes = 65536, kPinnedBytes = 65536;
 constexpr uint64_t kTokenBytes = 8;
 
-// The sizes differ, so that a trace cannot show one for another.
+// The sizes differ, so that a trace cannot pass off one for another.
 uint64_t weight_bytes(int index) { return (1ULL << 20) + static_cast<uint64_t>(index % 7) * 4096; }
 
 // A kernel of a template library: its mangled name has 700 characters.
@@ -138,7 +138,7 @@ class Inference {
     }
   }
 
-  // What one thread does: its own stream, input and output, and all tokens.
+  // What each thread does: its own stream, input and output, and all tokens.
   void generate(bool print) {
     if (print) stage("input");
     must(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent");
@@ -172,7 +172,7 @@ class Inference {
     must(driver_.cuStreamDestroy(stream), "cuStreamDestroy");
   }
 
-  // All launches of a token: one by one, or the graph that holds them.
+  // All launches of a token: one by one, or as the graph that contains them.
   void round(Handle stream, Handle executable) {
     if (executable) {
       must(driver_.cuGraphLaunch(executable, stream), "cuGraphLaunch");

@@ -56,7 +56,7 @@ std::string default_arguments(const std::string& symbol) {
   return "";
 }
 
-// What the arguments name: a kernel, device memory, host memory, a launch's configuration.
+// What the arguments refer to: a kernel, device memory, host memory, a launch's configuration.
 struct Objects {
   Handle function = nullptr;
   DevicePtr device = 0;
@@ -119,8 +119,8 @@ uint64_t run_flat_out(const Call& call, uint64_t count) {
   return made;
 }
 
-// Makes what is due by the clock, and sleeps while nothing is: a call that comes late does not
-// shift those after it.
+// Makes the calls that are due by the clock, and sleeps while none is: a late call does not shift
+// those after it.
 uint64_t run_paced(const Call& call, uint64_t count, double calls_per_ns) {
   const uint64_t start = monotonic_ns();
   uint64_t made = 0;
@@ -137,7 +137,7 @@ uint64_t run_paced(const Call& call, uint64_t count, double calls_per_ns) {
   return made;
 }
 
-// As a program does that works on its data between calls: what a call needs has left the caches.
+// Acts like a program that works on its data between calls: what a call needs has left the caches.
 // Adds the calls' own time to `busy_ns`.
 uint64_t run_cold(const Call& call, uint64_t count, uint64_t touch, uint64_t& busy_ns) {
   constexpr size_t kCacheLine = 64;

@@ -4,7 +4,7 @@
 namespace workload {
 namespace {
 
-// Pinned memory of device 0: CUmemAllocationProp, and CUmemPoolProps, which begins alike.
+// Pinned memory on device 0: CUmemAllocationProp, and CUmemPoolProps, which begins the same way.
 struct Properties {
   uint32_t type = 1, handle_types = 0, location_type = 1, location_id = 0;
   uint64_t rest[9] = {};

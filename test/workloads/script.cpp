@@ -53,7 +53,7 @@ class Parser {
   }
 
  private:
-  // A word, or a quoted text, which keeps its opening quote so that it is known as one.
+  // A word, or a quoted text, which keeps its opening quote so that it is recognised as one.
   std::string token() {
     const bool quoted = text_[at_] == '"';
     const size_t end = std::min(

@@ -1,4 +1,4 @@
-// The little language of fake_calls: one driver call a statement. README.md lists the statements.
+// The little language of fake_calls: one driver call per statement. README.md lists the statements.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ using Word = uint64_t;
 
 struct Statement {
   std::vector<std::string> tokens;
-  std::vector<Statement> block;  // what stands in { } after them
+  std::vector<Statement> block;  // what is in { } after them
   std::string block_text;
 };
 
@@ -52,7 +52,7 @@ class Arguments {
   Word any(size_t i) const;
 
   Word* named(const std::string& name) const { return variables_.slot(name); }
-  // Where a call writes the value of the name that stands at i.
+  // Where a call writes the value of the name at i.
   DevicePtr* out(size_t i) const { return variables_.slot(text(i)); }
   Handle* out_handle(size_t i) const { return reinterpret_cast<Handle*>(out(i)); }
 
