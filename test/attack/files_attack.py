@@ -7,7 +7,7 @@ import subprocess
 import hostile
 from hostile import LIBRARY, NOBODY, WORKLOADS, wait_for
 
-# Maps each file as a loader does, and cuts it off at once; so many copies of $1 at a time.
+# Maps each file as a loader does, and truncates it at once; works on $3 copies of $1 at a time.
 CUT = """
 import mmap, os, shutil, sys
 library, batches, copies = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -36,7 +36,7 @@ TERABYTE = 1 << 40
 
 
 def sparse_elf(path):
-    """Says that nearly all of its 4 TB are symbols; has 8 KiB on the disk."""
+    """A file that claims that nearly all of its 4 TB are symbols, but has 8 KiB on disk."""
     size = 4 * TERABYTE
     header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, 62, 1, 0, 64, 4096, 0, 64, 56, 1, 64, 3, 2)
     program = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, size, size, 4096)
@@ -52,14 +52,14 @@ def sparse_elf(path):
 
 class Live(hostile.Attack):
     def test_cut_while_it_is_read(self):
-        """300 copies at a time are cut while they are looked into: reading what is no more there ends nothing."""
+        """300 copies at a time are cut while they are examined: reading what is no longer there ends nothing."""
         shutil.copy(LIBRARY, f"{self.lair}/original")
         tracer = self.trace_machine()
         self.python_as_nobody(CUT, f"{self.lair}/original", 8, 300, timeout=100)
         self.check_survived(tracer, self.honest())
 
     def test_four_terabytes(self):
-        """A file of 8 KiB that says to have 4 TB of symbols neither holds the trace nor fills the memory."""
+        """A file of 8 KiB that claims 4 TB of symbols neither holds up the trace nor fills the memory."""
         path = f"{self.lair}/libcuda.so.1"
         try:
             sparse_elf(path)
@@ -80,7 +80,7 @@ class Live(hostile.Attack):
             return next(int(line.split()[1]) << 10 for line in file if line.startswith("Cached:"))
 
     def test_many_symbols(self):
-        """A library with 66,000 functions holds nobody else's up: a copy that root maps meanwhile is soon traced."""
+        """A library with 66,000 functions holds up no other: a copy that root maps meanwhile is soon traced."""
         source = "\n".join(f".globl cuXy{n:06}\n.type cuXy{n:06},@function\ncuXy{n:06}: ret\n.size cuXy{n:06},.-cuXy{n:06}"
                            for n in range(66_000))
         source += "\n.globl cuInit\n.type cuInit,@function\ncuInit: ret\n.size cuInit,.-cuInit\n" \
@@ -90,7 +90,7 @@ class Live(hostile.Attack):
         os.mkdir(f"{self.folder}/late")
         late = shutil.copy(LIBRARY, f"{self.folder}/late/libcuda.so.1")
         tracer = self.trace_machine()
-        for number in range(2):  # each another file
+        for number in range(2):  # a different file each time
             copy = shutil.copy(path, f"{self.lair}/libcuda.so.{number}")
             os.chown(copy, NOBODY.pw_uid, NOBODY.pw_gid)
             self.start_as_nobody(MAP, copy, 60)
@@ -101,7 +101,7 @@ class Live(hostile.Attack):
         self.assertIn("late_library", trace.end["losses"])
 
     def test_bind_mount_of_another_library(self):
-        """What is mounted over libcuda.so.1 in a namespace of the attacker's own is not traced for everybody."""
+        """A file mounted over libcuda.so.1 in the attacker's own namespace is not traced for everybody."""
         functions = "".join(f"int cu{name}(void) {{ return {n}; }}\n" for n, name in enumerate(
             ("rl_easy_init", "rl_easy_perform", "be", "t_off", "RLcount", "stomer")))
         path = self.build("other/libother.so.4", functions, "-shared", "-fPIC", "-Wl,-soname,libother.so.4")
@@ -120,7 +120,7 @@ class Live(hostile.Attack):
         self.assertEqual({call["name"] for call in trace.calls if call["name"].startswith("curl")}, set())
 
     def test_copied_up(self):
-        """A library in an overlay that is changed, and so copied, while it is traced: all calls, or it is said."""
+        """A library in an overlay is changed, and so copied, while it is traced: all calls are there, or the loss."""
         for name in ("lower", "upper", "work", "merged"):
             os.mkdir(f"{self.folder}/{name}")
         shutil.copy(LIBRARY, f"{self.folder}/lower/libcuda.so.1")
@@ -139,7 +139,7 @@ class Live(hostile.Attack):
         self.assertTrue(recorded == 1000 or trace.end["losses"], f"{recorded} of 1,000 calls, and nothing is said")
 
     def test_honest_alone(self):
-        """Without an attack all of this holds: what the others assert can be true."""
+        """Without an attack, all of this holds: what the other tests assert can be true."""
         tracer = self.trace_machine()
         self.check_survived(tracer, self.honest())
 

@@ -1,7 +1,7 @@
 """What an unprivileged, hostile user can do to a trace of the whole machine, and to root's own traces.
 
-Every scenario runs the real program as root and the attacker as `nobody`. Afterwards the tracer must still be there, what
-an honest program did meanwhile must be in the trace, and the end must come when it is asked for.
+Every scenario runs the real program as root and the attacker as `nobody`. Then the tracer must still be there, what
+an honest program did meanwhile must be in the trace, and the trace must end when asked to.
 """
 import os
 import pathlib
@@ -21,15 +21,15 @@ from harness import LIBRARY, WORKLOADS, wait_for  # noqa: E402  pylint: disable=
 
 NOBODY = pwd.getpwnam("nobody")
 AS_NOBODY = {"user": NOBODY.pw_uid, "group": NOBODY.pw_gid, "extra_groups": []}
-# One that others may run, too: that of the test may be in root's home.
+# An interpreter that others may run, too: the test's own may be in root's home.
 PYTHON = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
 HONEST_CALLS = 500
-END_SECONDS = 15  # within which a tracer ends that is asked to
-MEMORY = 300 << 20  # more than that no attack may make it take
+END_SECONDS = 15  # within which a tracer must end when asked to
+MEMORY = 300 << 20  # no attack may make it take more than that
 
 
 def memory_of(pid):
-    """Bytes that a process has in memory."""
+    """How many bytes a process has in memory."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
         return int(re.search(r"VmRSS:\s+(\d+) kB", file.read())[1]) << 10
 
@@ -60,7 +60,7 @@ class Attack(callers.CalledTest):
         return self.start([PYTHON, "-c", program, *map(str, arguments)], cwd=self.lair, **AS_NOBODY)
 
     def honest(self, count=HONEST_CALLS, library=LIBRARY, **options):
-        """A program of root's that makes so many calls, while the attack goes on or after it."""
+        """A program of root's that makes this many calls, during the attack or after it."""
         program = self.start([f"{WORKLOADS}/fake_storm", "--library", library, "--count", str(count), "--rate", "2000"],
                              **options)
         self.assertEqual(program.wait(), 0, program.stderr())
@@ -69,7 +69,7 @@ class Attack(callers.CalledTest):
     # --- what must hold
 
     def check_survived(self, tracer, *honest):
-        """It traces, ends when it is told to, and has each call of these; its trace."""
+        """The tracer traces, ends when told to, and has each of these calls; returns its trace."""
         self.assertIsNone(tracer.process.poll(), f"the tracer ended with {tracer.process.poll()}: {tracer.stderr()}")
         self.assertLess(memory_of(tracer.pid), MEMORY)
         begun = time.monotonic()
@@ -83,7 +83,7 @@ class Attack(callers.CalledTest):
         return trace
 
     def build(self, name, source, *flags, language="c"):
-        """A file that the compiler makes of it."""
+        """Compiles it; returns the file."""
         compiler = shutil.which(os.environ.get("CC", "cc"))
         if not compiler:
             self.skipTest("there is no C compiler")

@@ -1,4 +1,4 @@
-"""What takes long: hours of calls, and ends that come at any moment. How long, scripts/attack says; here it is short."""
+"""What takes long: hours of calls, and ends at any moment. scripts/attack says how long; here it is short."""
 import concurrent.futures
 import contextlib
 import glob
@@ -15,13 +15,13 @@ SOAK_MINUTES = float(os.environ.get("ATTACK_SOAK_MINUTES", "0.3"))
 SOAK_RATE = int(os.environ.get("ATTACK_SOAK_RATE", "300000"))  # calls a second
 KILLS = int(os.environ.get("ATTACK_KILLS", "8"))
 AT_ONCE = 8
-SETTLED = 15  # seconds, after which a tracer takes no more memory
+SETTLED = 15  # seconds after which a tracer's memory no longer grows
 FLAT = 1 << 20
 LAUNCHES = 4000
 
 
 class Trace:
-    """One that is to be killed, or its program, or both."""
+    """A tracer to be killed, or its program, or both."""
 
     def __init__(self, folder, number, chosen):
         self.number = number
@@ -33,14 +33,14 @@ class Trace:
         os.mkdir(self.record_folder)
 
     def calls(self):
-        """That its only program made."""
+        """The calls that its only program made."""
         record, = hostile.harness.records(self.record_folder).values()
         return record.counts.get("cuLaunchKernel")
 
 
 class Live(hostile.Attack):
     def test_soak(self):
-        """So many calls into a trace that is rotated: memory stays as it is, and nothing is lost."""
+        """Many calls into a rotated trace: memory stays the same, and nothing is lost."""
         seconds = SOAK_MINUTES * 60
         storm = [f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--threads", "2", "--rate", str(SOAK_RATE),
                  "--seconds", str(seconds + SETTLED)]
@@ -62,7 +62,7 @@ class Live(hostile.Attack):
         self.assertLessEqual(max(memory) - min(memory), FLAT, memory)
 
     def test_kills(self):
-        """SIGKILL of the tracer, of the program or of both, at any moment, several traces at once: see check_killed."""
+        """SIGKILL for the tracer, the program or both, at any moment, with several traces at once: see check_killed."""
         seed = int(os.environ.get("ATTACK_SEED", time.time()))
         print(f"seed {seed}")
         chosen = random.Random(seed)
@@ -96,7 +96,7 @@ class Live(hostile.Attack):
         if trace.victims == ("program",):
             self.assertIn(trace.status, (128 + signal.SIGKILL, 0) if trace.begun else (0,))
         if not os.path.exists(trace.path) or not os.path.getsize(trace.path):
-            return  # it was killed before it began
+            return  # killed before it began
         lines = self.read(trace.path, whole="tracer" not in trace.victims)
         if "tracer" not in trace.victims:
             self.check_accounts(lines)

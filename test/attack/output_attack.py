@@ -11,7 +11,7 @@ from hostile import LIBRARY, NOBODY, WORKLOADS, wait_for
 
 FORKS = 5  # with such arguments
 LONGEST_LINE = 16 << 20  # readers refuse longer ones
-# What a terminal obeys, and what turns text around: C0 but for the newline, DEL, C1, bidirectional controls.
+# What a terminal obeys, and what turns text around: C0 except newline, DEL, C1, bidirectional controls.
 OBEYED = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 ESCAPES = "\x1b]0;mine\x07\x1b[31m\u009b31m\u202etxt\u2066"
 LOAD = """
@@ -39,7 +39,7 @@ class Live(hostile.Attack):
         return self.start([hostile.harness.CUDABPF, "run", *flags, "--library", LIBRARY, "--", *command], **options)
 
     def test_unread_pipe(self):
-        """A trace into a pipe that nobody reads ends when it is asked to, by either signal."""
+        """A trace into a pipe that nobody reads ends when asked to, by either signal."""
         for number in (signal.SIGTERM, signal.SIGINT):
             reading, writing = os.pipe()
             tracer = self.start_storm("-q", "-o", "-", "--profile", "full", stdout=writing)
@@ -52,7 +52,7 @@ class Live(hostile.Attack):
                 os.close(reading)
 
     def test_three_signals(self):
-        """However quickly they come, the trace has its end and the status is a documented one."""
+        """However quickly signals come, the trace has its end, and the status is a documented one."""
         for number in (signal.SIGINT, signal.SIGTERM):
             path = f"{self.folder}/trace-{number}.jsonl"
             tracer = self.start_storm("-q", "-o", path)
@@ -64,7 +64,7 @@ class Live(hostile.Attack):
             self.check_accounts(self.read(path))
 
     def test_symlinked_traces(self):
-        """A user's `traces` that leads into a folder of root's gets no trace there, and nothing there is given away."""
+        """If a user's `traces` is a link into root's folder, no trace goes there, and nothing there changes owner."""
         secret = f"{self.folder}/secret"
         os.mkdir(secret, 0o700)
         os.symlink(secret, f"{self.lair}/traces")
@@ -74,7 +74,7 @@ class Live(hostile.Attack):
         self.assertEqual(os.stat(secret).st_uid, 0)
 
     def test_symlinked_output(self):
-        """Nor is root's file replaced through a link in a folder of the user's."""
+        """Nor is root's file replaced through a link in a user's folder."""
         secret = f"{self.folder}/secret"
         os.mkdir(secret, 0o755)
         with open(f"{secret}/file", "w", encoding="utf-8") as file:
@@ -88,7 +88,7 @@ class Live(hostile.Attack):
         self.assertEqual(os.stat(f"{secret}/file").st_uid, 0)
 
     def test_escapes(self):
-        """Paths and names of the attacker's making do nothing to the terminal of who traces."""
+        """Paths and names that the attacker makes up do nothing to the terminal of whoever traces."""
         folder = f"{self.lair}/{ESCAPES}"
         os.mkdir(folder)
         with open(f"{folder}/libcuda.so.1", "wb") as file:
@@ -112,7 +112,7 @@ class Live(hostile.Attack):
         self.assertEqual(OBEYED.findall(text), [], ascii(text))
 
     def test_six_megabytes_of_arguments(self):
-        """Programs with arguments of 6 MB make no line that readers refuse, and fill no memory."""
+        """Programs with 6 MB of arguments cause no line that readers refuse, and do not fill the memory."""
         shutil.copy(LIBRARY, f"{self.lair}/libcuda.so.1")
         tracer = self.trace_machine("--profile", "full", "--library", f"{self.lair}/libcuda.so.1")
         done = self.as_nobody(["prlimit", "--stack=unlimited", hostile.PYTHON, "-c", FORK_WITH_ARGUMENTS,
@@ -128,7 +128,7 @@ class Live(hostile.Attack):
         self.assertEqual(json.loads(done.stdout)["trace"]["malformed"], 0)
 
     def test_error_values(self):
-        """300,000 calls that each return another value: the summary's table does not grow with them."""
+        """300,000 calls that each return a different value: the summary's table does not grow with them."""
         driver = self.build("values/libcuda.so.1", "int cuInit(unsigned value) { return 100000 + value; }\n"
                             "int cuCtxSynchronize(void) { return 0; }\nint cuDeviceGetCount(int* n) { return *n = 0; }\n",
                             "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1")

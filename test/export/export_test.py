@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What cudabpf export writes says what the trace's lines say, as other programs read it.
+"""Checks that what cudabpf export writes, as other programs read it, agrees with the trace's lines.
 
 CUDABPF_BUILD names the build folder. Exit status 77: skipped, with the reason printed.
 """
@@ -22,7 +22,7 @@ CUDABPF = os.path.join(os.path.abspath(os.environ.get("CUDABPF_BUILD", "build"))
 SCHEMA = f"{HERE}/perfetto.proto"
 HANDMADE = f"{HERE}/trace.jsonl"
 RECORDED = sorted(glob.glob(f"{HERE}/../../traces/*.jsonl.zst"))
-BOOTTIME = 50309459874  # at ts 0 of the one made by hand
+BOOTTIME = 50309459874  # at ts 0 of the hand-made trace
 
 
 def needs(program):
@@ -57,7 +57,7 @@ class Export(unittest.TestCase):
         self.folder = folder.name
 
     def export(self, trace, *flags, status=0):
-        """What it printed."""
+        """Returns what it printed."""
         result = subprocess.run([CUDABPF, "export", trace, *flags], cwd=self.folder, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         self.assertEqual(result.returncode, status, result.stderr)
@@ -72,7 +72,7 @@ class Export(unittest.TestCase):
         self.export(trace, "--format", "perfetto", "-o", "t.perfetto-trace", *flags)
         return readers.read_perfetto(f"{self.folder}/t.perfetto-trace", SCHEMA)
 
-    # --- the same questions to both pictures
+    # --- the same questions for both pictures
 
     def check_calls(self, picture, lines, zero):
         calls = {line["id"]: line for line in lines if "id" in line}
@@ -129,7 +129,7 @@ class Export(unittest.TestCase):
         self.check_enqueued(picture, lines, zero)
 
     def check_handmade(self, picture, zero, second):
-        """`second`: how the process with a pid that another had is known."""
+        """`second`: the id of the process whose pid another had before."""
         process = "python"
         held = picture.counters[100, process, "memory held: device"]
         self.assertEqual(held, [(zero + 31000, 4096), (zero + 25001000, 0)])
@@ -225,7 +225,7 @@ class Export(unittest.TestCase):
         self.export(HANDMADE, "--format", "alnair")
         with open(f"{self.folder}/trace.alnair/metrics.log", encoding="utf-8") as file:
             metrics = file.read().splitlines()
-        # The host's memory is none of the device's, and all of that was freed.
+        # Host memory is not the device's, and all of the device's was freed.
         self.assertEqual(metrics[0], "name:mem_used,count:0")
         self.assertIn("name:cuLaunchKernel,count:4,burst:5", metrics)
         self.assertIn("name:cuCtxSynchronize,count:1,burst:0", metrics)
@@ -283,7 +283,7 @@ class Export(unittest.TestCase):
         with open(HANDMADE, encoding="utf-8") as file:
             text = file.read()
         with open(f"{self.folder}/cut.jsonl", "w", encoding="utf-8") as file:
-            file.write(text[:text.index('{"id":6')])  # its parents are not there
+            file.write(text[:text.index('{"id":6')])  # its parents are missing
         picture, _ = self.chrome("cut.jsonl")
         self.assertIn(("what is missing", "the trace was cut off", 19000),
                       [(track.name, name, ts) for track, name, ts, _ in picture.marks])

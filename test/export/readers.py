@@ -1,4 +1,4 @@
-"""Readers of what cudabpf exports: programs of others (json, protoc) and the rules by which viewers draw.
+"""Reads what cudabpf exports, with other people's programs (json, protoc) and the rules by which viewers draw.
 
 Both give the same picture: slices on tracks, each with its parent, the two ends of flows, counters and marks.
 """
@@ -32,7 +32,7 @@ class Picture:
         self.counters = collections.defaultdict(list)  # (pid, process, name): (ts, value)
 
     def by_id(self):
-        """Calls alone have one."""
+        """Only calls have one."""
         drawn = [slice for slice in self.slices if "id" in slice.details and slice.track.kind == "thread"]
         ids = {int(slice.details["id"]): slice for slice in drawn}
         assert len(ids) == len(drawn), "a call is drawn twice"
@@ -63,13 +63,13 @@ def read_chrome(path):
         return Track(kind, event["pid"], event["tid"], name, process)
 
     picture, open_slices, flows = Picture(), collections.defaultdict(list), {}
-    # Events of one time count in the order of the file.
+    # Events with the same time count in file order.
     for event in sorted((e for e in events if e["ph"] != "M"), key=lambda event: event["ts"]):
         ts = nanoseconds(event["ts"])
         track = track_of(event)
         stack = open_slices[event["pid"], event["tid"]]
-        # What ends when the next begins was before it. That a call of no duration may stand at its parent's
-        # end, the format cannot say; viewers draw it beside.
+        # What ends when the next begins was before it. The format cannot say that a call without
+        # duration is at its parent's end; viewers draw it beside.
         point = event["ph"] != "X" or event["dur"] == 0
         while stack and stack[-1].end is not None and (stack[-1].end < ts or (stack[-1].end == ts and not point)):
             stack.pop()
@@ -130,7 +130,7 @@ def inflated(data):
 
 
 def parse_text_format(text):
-    """A message that protoc has printed."""
+    """Parses a message that protoc has printed."""
     root, stack = collections.defaultdict(list), []
     message = root
     for line in text.splitlines():
@@ -164,7 +164,7 @@ def decode_perfetto(path, schema):
 
 
 class Tracks:
-    """What TrackDescriptors say, with the process that each track belongs to."""
+    """What the TrackDescriptors say, with the process that each track belongs to."""
 
     def __init__(self, packets):
         self.descriptors = {}

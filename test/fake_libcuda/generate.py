@@ -20,7 +20,7 @@ STRUCT_BYTES = {"memcpy2d": 128, "memcpy3d": 200, "memcpy3d_peer": 200, "launch_
                 "alloc_prop": 32, "pool_props": 88, "kernel_node": 72, "launch_params": 56}
 WIDTH = {"uint8_t": 1, "uint16_t": 2, "uint32_t": 4, "int32_t": 4, "float": 4}
 
-# The CUDA version that brought a revised function; what is not named here came with 3.2's 64-bit addresses.
+# The CUDA version that brought a revised function; those not named here came with 3.2's 64-bit addresses.
 SINCE_DEFAULT = 3020
 SINCE = {
     "cuCtxCreate_v3": 11040, "cuCtxCreate_v4": 12050, "cuCtxDestroy_v2": 4000,
@@ -83,7 +83,7 @@ def read_behaviours(path):
 
 
 def argument_info(pairs):
-    """What observe.cpp needs of each word it is given: the integer and pointer arguments."""
+    """What observe.cpp needs to know of each word that it gets: the integer and pointer arguments."""
     infos = []
     for _, role in pairs:
         if role == "f32" or role.startswith("mem") and role[3:].isdigit():

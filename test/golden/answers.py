@@ -1,4 +1,4 @@
-"""What the subcommands that read traces answer of the recorded traces, compared with test/golden/answers/, byte for byte.
+"""Compares what the subcommands answer about the recorded traces with test/golden/answers/, byte for byte.
 usage: answers.py CUDABPF   UPDATE_GOLDEN=1 rewrites the files instead: read the difference before you commit it."""
 import json
 import os
@@ -53,7 +53,7 @@ class Answers(unittest.TestCase):
                 self.assertEqual(told.decode().splitlines(), file.read_text(encoding="utf-8").splitlines())
 
     def test_width(self):
-        """What is wider than the terminal is a word that cannot be broken."""
+        """Only a word that cannot be broken may be wider than the terminal."""
         for name, arguments in ANSWERS.items():
             for width in (80, 160):
                 for line in answer(arguments, COLUMNS=str(width)).decode().splitlines():

@@ -1,4 +1,4 @@
-"""Holds what cudabpf recorded of a process against what CUPTI's callbacks saw of the same run."""
+"""Compares what cudabpf recorded of a process with what CUPTI's callbacks saw in the same run."""
 import collections
 import glob
 import json
@@ -7,12 +7,12 @@ import subprocess
 
 LAUNCH = ("kernel", "grid", "block", "shared", "stream")
 COPY = ("op", "size", "stream")
-MAKES_CURRENT = "cuCtxSetCurrent"  # of all calls that tell a thread's device, the one that the runtime makes
+MAKES_CURRENT = "cuCtxSetCurrent"  # of the calls that reveal a thread's device, the one that the runtime makes
 NOT_TOLD = {"cuGetExportTable": "CUPTI has no callback for it"}
 
 
 def read_truth(prefix):
-    """{pid: lines} of the files that cupti_truth.cpp wrote."""
+    """{pid: lines} from the files that cupti_truth.cpp wrote."""
     truth = {}
     for path in glob.glob(f"{glob.escape(prefix)}.*"):
         with open(path, encoding="utf-8") as file:
@@ -21,7 +21,7 @@ def read_truth(prefix):
 
 
 def demangled(names):
-    """By c++filt, which knows nothing of cudabpf."""
+    """Demangles with c++filt, which is independent of cudabpf."""
     names = sorted(names)
     done = subprocess.run(["c++filt"], input="\n".join(names), stdout=subprocess.PIPE, text=True, check=True)
     return dict(zip(names, done.stdout.split("\n")))
@@ -32,9 +32,9 @@ def symbol(call):
 
 
 class Comparison:
-    """Of one process. `causes` counts what only one of them has and why; `wrong` lists what nothing explains.
+    """Of one process. `causes` counts what only one side has, and why; `wrong` lists what nothing explains.
 
-    `untraced`: functions that cudabpf was not to trace. `partial`: cudabpf came later, or went earlier."""
+    `untraced`: functions that cudabpf was told not to trace. `partial`: cudabpf began later, or ended earlier."""
 
     def __init__(self, header, calls, truth, untraced=(), partial=False):
         zero = header["clocks"]["monotonic_ns"]
@@ -44,7 +44,7 @@ class Comparison:
         self.calls = sorted(calls, key=lambda call: call["at"])
         self.seen = [line for line in truth if "failed" not in line]
         self.failures = [line for line in truth if "failed" in line]
-        for line in self.seen:  # CUPTI tells the current context, which need not be either end's
+        for line in self.seen:  # CUPTI gives the current context, which need not be either end's
             if line.get("op") == "peer":
                 line.pop("device", None)
         self.causes, self.wrong = collections.Counter(), []
@@ -80,7 +80,7 @@ class Comparison:
                          if first.get(line["tid"], line["ts"] + 1) <= line["ts"] <= last[line["tid"]]]
 
     def leave_out_unseen(self):
-        """CUPTI comes while cuInit runs, and goes while the process ends. Its callback is inside the call."""
+        """CUPTI begins while cuInit runs, and ends while the process does. Its callback is inside the call."""
         first, last = self.seen[0]["ts"], self.seen[-1]["ts"]
         kept = []
         for call in self.calls:
@@ -142,7 +142,7 @@ class Comparison:
 
 
 def compare(lines, truth, untraced=(), partial=False):
-    """[(pid, Comparison)] of each process that either saw, but for those that never called cuInit: there is no CUPTI in them."""
+    """[(pid, Comparison)] of each process that either saw, except those that never called cuInit, without CUPTI."""
     calls = collections.defaultdict(list)
     for line in lines:
         if "id" in line:

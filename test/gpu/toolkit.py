@@ -1,4 +1,4 @@
-"""What the GPU's tests and benchmarks both need: the toolkit's CUPTI, PyTorch, the table of functions."""
+"""What both the GPU tests and the benchmarks need: the toolkit's CUPTI, PyTorch, the function table."""
 import argparse
 import glob
 import os
@@ -11,7 +11,7 @@ TABLE = os.path.join(HERE, "../../include/cudabpf/cuda_api.tsv")
 
 
 def require(script, *programs):
-    """Ends the script where it cannot run: without root, or without one of its own programs or of CUDA's."""
+    """Ends the script if it cannot run: without root, or without one of its own programs or CUDA's."""
     if os.geteuid() != 0:
         sys.exit(f"{script}: tracing takes root: run it with sudo")
     for tool, why in (*programs, ("nvcc", "it comes with the CUDA toolkit"), ("nvidia-smi", "it comes with the driver")):
@@ -21,7 +21,7 @@ def require(script, *programs):
 
 
 def some_of(parts):
-    """The type of an option that takes some of these, comma-separated."""
+    """The argparse type of an option that takes some of these, comma-separated."""
     def chosen(text):
         if not set(text.split(",")) <= set(parts):
             raise argparse.ArgumentTypeError(f"takes of {', '.join(parts)}, comma-separated")
@@ -30,20 +30,20 @@ def some_of(parts):
 
 
 def sees_gpu(modules):
-    """Whether Python has them, and PyTorch a GPU."""
+    """Whether Python has them, and PyTorch has a GPU."""
     probe = f"import sys, {modules}; sys.exit(not torch.cuda.is_available())"
     return subprocess.run([sys.executable, "-c", probe], check=False, stderr=subprocess.DEVNULL).returncode == 0
 
 
 def functions_of(profile):
-    """Those that this profile traces and no smaller one."""
+    """The functions that this profile traces and smaller ones do not."""
     with open(TABLE, encoding="utf-8") as file:
         rows = [line.split("\t") for line in file if not line.startswith("#")]
     return {row[0] for row in rows if row[4] == profile}
 
 
 def build_cupti_library(name, folder):
-    """-> the library of NAME.cpp, to be injected by CUDA_INJECTION64_PATH; None where the toolkit has no CUPTI"""
+    """-> the library of NAME.cpp, for CUDA_INJECTION64_PATH; None if the toolkit has no CUPTI"""
     toolkit = os.path.dirname(os.path.dirname(os.path.realpath(shutil.which("nvcc"))))
     for root in (f"{toolkit}/extras/CUPTI", toolkit, *glob.glob(f"{toolkit}/targets/*")):
         libraries = glob.glob(f"{root}/lib*/libcupti.so")

@@ -53,7 +53,7 @@ class Live(harness.LiveTest):
         self.check(trace)
 
     def test_devices(self):
-        """Calls that name no device are on that of the context that their thread made current."""
+        """Calls that name no device are on the device of the context that their thread made current."""
         trace = self.script("setup; raw cuDevicePrimaryCtxRetain @other 1; malloc a 4K; current other; malloc b 4K; "
                             "htod b host 64; thread { current ctx; malloc c 4K; sync }; wait; "
                             "raw cuCtxCreate_v2 @third 0 2; malloc d 4K; push ctx; malloc e 4K; pop x; malloc f 4K; "
@@ -62,7 +62,7 @@ class Live(harness.LiveTest):
         self.assertEqual([line.get("device") for line in trace.calls if line["name"] == "cuMemAlloc"], [0, 1, 0, 2, 0, 2, 1])
 
     def test_copies_between_devices(self):
-        """By the addresses: a copy need not say that it goes to another GPU."""
+        """Judging by the addresses: a copy need not say that it goes to another GPU."""
         trace = self.script("setup; raw cuDevicePrimaryCtxRetain @other 1; stream s; malloc a 4K; malloc-managed m 4K; reserve r 4M; "
                             "create h 2M; map r 2M h; current other; malloc b 4K; malloc-async c 4K; dtod a b 100; dtod b c 100; "
                             "copy c a 8; dtod-async b r 16 s; peer b other a ctx 2K; peer b other c other 1K; dtod b m 64; "
@@ -114,10 +114,10 @@ class Live(harness.LiveTest):
         trace = self.script(f'{script}; module-file n /some/where.cubin; module-file o {path}')
         self.check(trace)
         cut = [call["args"] for call in trace.calls if call.get("text_cut")]
-        self.assertEqual(len(cut), 2 * 2 + 1)  # of 4096 and 5000 in two functions, and the path
+        self.assertEqual(len(cut), 2 * 2 + 1)  # 4096 and 5000 in two functions, and the path
 
     def test_raw(self):
-        """Functions that no statement is for: arguments beyond the registers, null and bad pointers."""
+        """Functions without a statement: arguments beyond the registers, null and bad pointers."""
         trace = self.script(
             "setup; malloc a 4K; raw cuMemGetAddressRange_v2 @base @size a; raw cuDeviceGetByPCIBusId @d \"0:1:0\"; "
             "raw cuCtxSetLimit 1 65536; raw cuCtxSetFlags 0xffffffff; raw cuDeviceGetP2PAttribute @v 1 0 0; "

@@ -1,4 +1,4 @@
-"""Programs that run already, and the whole machine."""
+"""Programs that are already running, and the whole machine."""
 import signal
 import subprocess
 
@@ -10,7 +10,7 @@ BEGIN = "setup; module m; function f m _Z3addPKfS0_Pfi; library l; kernel k l pl
 
 class Live(harness.LiveTest):
     def start_calls(self, script, fake=None, name=None, **options):
-        """fake_calls, at its first `print ready`. Its stdin is a pipe that `read` waits for."""
+        """fake_calls, once it has reached its first `print ready`. Its stdin is a pipe that `read` waits for."""
         command = [name or f"{WORKLOADS}/fake_calls", "--library", LIBRARY, script]
         program = self.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              env=self.environment(**(fake or {})), **options)
@@ -27,7 +27,7 @@ class Live(harness.LiveTest):
         return {k: v - before.get(k, 0) for k, v in after.items() if v != before.get(k, 0)}
 
     def attach_in_the_middle(self, *arguments, script, fake=None):
-        """(trace, what the program called meanwhile): attached between `ready` and the line on its stdin."""
+        """Attaches between `ready` and the line on stdin; returns (trace, what the program called meanwhile)."""
         program = self.start_calls(f"{BEGIN}; read; {script}", fake)
         before = self.counts_now(program.pid)
         tracer = self.attach(*(arguments or ["--pid", program.pid]))
@@ -52,7 +52,7 @@ class Live(harness.LiveTest):
         self.assertEqual((start["pid"], start["comm"], start["exe"]), (pid, "fake_calls", f"{WORKLOADS}/fake_calls"))
         self.assertEqual(trace.end["reason"], "targets ended")
         frees = trace.named("cuMemFree_v2")
-        self.assertEqual([call.get("size") for call in frees], [None, 1024])  # the first one's malloc was not seen
+        self.assertEqual([call.get("size") for call in frees], [None, 1024])  # the malloc of the first was not seen
 
     def test_name(self):
         """Every process of that program, and no other."""
@@ -85,7 +85,7 @@ class Live(harness.LiveTest):
         self.assertEqual(dict(trace.counts(child)), self.counts_now(child))
 
     def test_handles_without_names(self):
-        """Where handles do not hold names, none is shown: not a wrong one either."""
+        """If handles do not hold names, none is shown, not even a wrong one."""
         script = "launch f 1 1 1 1 1 1 0; launch k 1 1 1 1 1 1 0; sync"
         trace, called = self.attach_in_the_middle(script=script, fake={"NAME_OFFSET": "none"})
         self.check_law(trace)
@@ -93,8 +93,8 @@ class Live(harness.LiveTest):
         self.assertEqual([call.get("kernel") for call in trace.named("cuLaunchKernel")], [None, None])
 
     def test_names_elsewhere(self):
-        """A driver that moved the name: what stands at the old place is found out by the first name that is seen
-        both ways, and what was shown before that was from the handle, and says so."""
+        """A driver that moved the name: the first name that is seen both ways shows that the old place holds something
+        else. Names shown before that came from the handle, and their lines say so."""
         trace = self.script("setup; module m; function f m right; launch f 1 1 1 1 1 1 0; module n; "
                             "function g n also_right; launch g 1 1 1 1 1 1 0", fake={"NAME_OFFSET": "24"})
         self.check_whole(trace)
@@ -108,7 +108,7 @@ class Live(harness.LiveTest):
         self.assertEqual([call.get("kernel") for call in trace.named("cuLaunchKernel")], ["seen", None, None, "seen"])
 
     def test_handle_reuse(self):
-        """A handle that comes back for another kernel has the other one's name."""
+        """A handle that is reused for another kernel has that kernel's name."""
         trace = self.script("setup; loop 20 { module m; function f m first; launch f 1 1 1 1 1 1 0; unload m; "
                             "module n; function g n second; launch g 1 1 1 1 1 1 0; unload n }")
         self.check_whole(trace)
@@ -117,7 +117,7 @@ class Live(harness.LiveTest):
         self.assertEqual([call["kernel"] for call in launches], ["first", "second"] * 20)
 
     def test_handle_reuse_unseen(self):
-        """The same, where lookups are not traced and names come from the handles alone."""
+        """The same, if lookups are not traced and names come only from the handles."""
         trace = self.script("setup; loop 20 { module m; function f m first; launch f 1 1 1 1 1 1 0; unload m; "
                             "module n; function g n second; launch g 1 1 1 1 1 1 0; unload n }",
                             "--only", "cuLaunchKernel,cuModuleUnload")
@@ -126,7 +126,7 @@ class Live(harness.LiveTest):
                          [("first", "handle"), ("second", "handle")] * 20)
 
     def test_in_a_call(self):
-        """Attached while the program is inside a call: its return alone is seen, and its children's entries."""
+        """Attached while the program is inside a call: only its return is seen, and the entries of calls inside it."""
         program = self.start_calls(f"{BEGIN}; read; sync; set8 a 1 1", {"HANG": "cuMemsetD8_v2@1",
                                                                         "LATENCY": "cuStreamSynchronize=1500000000"})
         program.tell()
@@ -140,7 +140,7 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.end["losses"], {})
         sets = trace.named("cuMemsetD8_v2")
         self.assertEqual([call.get("unfinished") for call in sets], [True])
-        # A return probe takes effect at a call's entry: of a call that had begun nothing is seen.
+        # A return probe takes effect at a call's entry: nothing is seen of a call that had begun.
         self.assertEqual(trace.named("cuStreamSynchronize"), [])
 
     def test_no_such_target(self):
@@ -166,13 +166,13 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.end["losses"], {})
         self.assertEqual([p.get("signal") for p in trace.process("exit", program.pid)], [signal.SIGKILL],
                          trace.processes)
-        # Counted at its begin: a call that the signal stopped before is neither counted nor entered.
+        # Counted at its beginning: a call that the signal stopped before that is neither counted nor entered.
         calls = trace.named("cuStreamSynchronize")
         self.assertLessEqual(abs(len(calls) - self.counts_now(program.pid)["cuStreamSynchronize"]), 1)
         self.assertLessEqual(len([call for call in calls if call.get("unfinished")]), 1)
 
     def test_machine(self):
-        """Every process that calls CUDA, those that run already and those that come, and no other."""
+        """Every process that calls CUDA, whether it is already running or starts later, and no other."""
         running = self.start_calls(f"{BEGIN}; read; sync; launch f 1 1 1 1 1 1 0")
         before = {running.pid: self.counts_now(running.pid)}
         tracer = self.start_cudabpf("-o", self.path, "--profile", "full", "--library", LIBRARY)
@@ -204,7 +204,7 @@ class Live(harness.LiveTest):
         self.assertIsNone(program.process.poll())
 
     def test_two_tracers(self):
-        """Two traces of one process at once are both whole."""
+        """Two simultaneous traces of one process are both complete."""
         program = self.start_calls(f"{BEGIN}; read; loop 100 {{ sync; set8 a 1 1 }}")
         before = self.counts_now(program.pid)
         paths = [f"{self.folder}/{i}.jsonl" for i in range(2)]

@@ -1,4 +1,4 @@
-"""Who is not traced: what the traced processes' probes put into the others, and what they cost them."""
+"""Processes that are not traced: what the traced processes' probes change in them, and cost them."""
 import re
 import subprocess
 
@@ -11,7 +11,7 @@ LAUNCH = "launch f 1 1 1 1 1 1 0"
 
 
 def function_offset(symbol):
-    """Of its first byte in the library's file, where a segment's bytes lie at their own addresses."""
+    """The file offset of a function's first byte, in a library whose offsets are its addresses."""
     text = subprocess.run(["nm", "-D", LIBRARY], check=True, text=True, stdout=subprocess.PIPE).stdout
     return int(re.search(rf"^([0-9a-f]+) T {symbol}$", text, re.MULTILINE)[1], 16)
 
@@ -22,7 +22,7 @@ def mappings(pid):
 
 
 def first_byte(pid, symbol):
-    """Of a function, as it stands in that process's memory."""
+    """The first byte of a function, as it is in that process's memory."""
     base = min(int(line.split("-")[0], 16) for line in mappings(pid).splitlines() if LIBRARY in line)
     with open(f"/proc/{pid}/mem", "rb") as memory:
         memory.seek(base + function_offset(symbol))
@@ -31,7 +31,7 @@ def first_byte(pid, symbol):
 
 class Live(harness.LiveTest):
     def start_calls(self, script):
-        """fake_calls at its `print ready`; a line on its stdin lets it go on."""
+        """fake_calls, once it has reached `print ready`; a line on its stdin lets it go on."""
         program = self.start([f"{WORKLOADS}/fake_calls", "--library", LIBRARY, f"{BEGIN}; read; {script}"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.assertEqual(program.process.stdout.readline(), b"ready\n", program.stderr())
@@ -109,7 +109,7 @@ class Live(harness.LiveTest):
         self.check_launches(self.read(), *targets)
 
     def test_follow(self):
-        """Where children are followed the bystander takes entries, but no return is watched."""
+        """If children are followed, the bystander takes probe hits at entries, but none of its returns is watched."""
         target = self.start_calls(f"loop 100 {{ {LAUNCH} }}")
         bystander = self.start_calls(f"loop 100 {{ {LAUNCH} }}; read")
         tracer = self.attach("--pid", target.pid)
@@ -126,7 +126,7 @@ class Live(harness.LiveTest):
         self.assertNotIn("[uprobes]", left)
 
     def test_children_that_run_already(self):
-        """Of the target they are followed, and with --no-follow they are not."""
+        """The target's children are followed, and with --no-follow they are not."""
         for flags, followed in (([], True), (["--no-follow"], False)):
             self.setUp()
             script = f"{BEGIN}; fork {{ print child; read; loop 5 {{ {LAUNCH} }} }}; wait; {LAUNCH}"
@@ -148,7 +148,7 @@ class Live(harness.LiveTest):
             self.assertEqual(traced, launches)
 
     def test_own_parent(self):
-        """Who attaches to the shell that started cudabpf does not wait for cudabpf itself."""
+        """Attaching to the shell that started cudabpf does not wait for cudabpf itself."""
         script = (f"{harness.CUDABPF} attach -q -o {self.path} --library {LIBRARY} --pid $$ & "
                   f"while ! test -s {self.path}; do sleep 0.05; done; "
                   f"{WORKLOADS}/fake_calls --library {LIBRARY} '{BEGIN}; {LAUNCH}'")
@@ -174,7 +174,7 @@ class Live(harness.LiveTest):
         self.assertEqual(len(set(map(str, symbols.values()))), 1)
 
     def test_unloading_elsewhere(self):
-        """A process that loads and unloads modules does not make the others' names be sent again."""
+        """A process that loads and unloads modules does not cause other processes' names to be sent again."""
         unloading = self.start_calls("loop 300 { module u; unload u }; read")
         launching = self.start_calls(f"loop 3000 {{ {LAUNCH} }}; read")
         tracer = self.start_cudabpf("-o", self.path, "--library", LIBRARY)

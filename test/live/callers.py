@@ -1,4 +1,4 @@
-"""Ways in which cudabpf is called: by root, by a user through sudo, by a user who has its capabilities."""
+"""Ways to call cudabpf: as root, as a user through sudo, as a user with its file capabilities."""
 import os
 import pwd
 import shutil
@@ -12,10 +12,10 @@ CAPABILITIES = ("cap_bpf", "cap_perfmon", "cap_sys_ptrace", "cap_dac_read_search
 
 
 class CalledTest(harness.LiveTest):
-    """Programs that are not the test's own user's: in a session where that user may call sudo for everything."""
+    """Programs that do not belong to the test's own user: in a session where that user may call sudo for everything."""
 
     def program_for_all(self):
-        """cudabpf where every user may run it: a checkout may lie in a home that is its owner's alone."""
+        """cudabpf where every user may run it: a checkout may be in a home that only its owner can enter."""
         folder = f"{self.folder}/for-all"
         if not os.path.exists(folder):
             os.mkdir(folder)
@@ -45,11 +45,11 @@ class CalledTest(harness.LiveTest):
         return subprocess.run(command, check=False, **options)
 
     def sudo(self, *arguments, env=None, user="nobody", **options):
-        """A user's `sudo cudabpf …`: sudo is called by that user, and takes its environment away."""
+        """A user's `sudo cudabpf …`: that user calls sudo, which removes the environment."""
         return self.call(self.by_user("sudo", "-n", self.program_for_all(), *arguments, user=user), env, **options)
 
     def with_capabilities(self, *names):
-        """The program, whose file gives capabilities to whoever starts it."""
+        """The program with file capabilities, which whoever starts it gets."""
         for tool in ("setcap", "setpriv"):
             if not shutil.which(tool):
                 self.skipTest(f"{tool} is not installed")

@@ -1,4 +1,4 @@
-"""The traced command is as it would be without cudabpf: its status, its streams, its user, its environment."""
+"""The traced command is the same as without cudabpf: its status, its streams, its user, its environment."""
 import json
 import os
 import shutil
@@ -28,7 +28,7 @@ print(json.dumps({
 
 class Live(callers.CalledTest):
     def run_command(self, *command, flags=(), **options):
-        """With a library, whose lack would be a warning, and hardly any probes: they take time."""
+        """With a library, since its absence would be a warning, and hardly any probes, which take time."""
         return self.run_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--only", "cuInit", *flags, "--",
                                 *command, **options)
 
@@ -71,10 +71,10 @@ class Live(callers.CalledTest):
             self.assertEqual(done.returncode, 126, done.stderr)
             self.assertIn("cannot execute", done.stderr.decode())
         os.chmod(plain, 0o755)
-        self.assertEqual(self.run_command(plain).returncode, 126)  # no format that the kernel knows
+        self.assertEqual(self.run_command(plain).returncode, 126)  # not a format that the kernel knows
 
     def test_streams(self):
-        """Byte for byte, both ways, also when it is no text and there is much of it."""
+        """Byte for byte, both ways, even if there is much of it and it is not text."""
         data = bytes(range(256)) * 8192 + b"\0\xff no newline"
         copy = "import sys; d = sys.stdin.buffer.read(); sys.stdout.buffer.write(d); sys.stderr.buffer.write(d[::-1])"
         done = self.run_command(sys.executable, "-c", copy, stdin=None, input=data)
@@ -100,7 +100,7 @@ class Live(callers.CalledTest):
             self.assertEqual(told[key], value, key)
 
     def test_inherited_signals(self):
-        """Which are blocked and ignored: SIGPIPE too, which cudabpf ignores for itself."""
+        """Which signals are blocked and ignored, including SIGPIPE, which cudabpf ignores for itself."""
         def prepare():
             signal.signal(signal.SIGPIPE, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])
@@ -110,7 +110,7 @@ class Live(callers.CalledTest):
         self.assertEqual(self.run_command(*command, **options).stdout.decode(), plain.stdout.decode())
 
     def test_path(self):
-        """Found as a shell finds it, also where PATH has relative and empty folders."""
+        """Found as a shell finds it, even if PATH has relative and empty folders."""
         os.mkdir(f"{self.folder}/bin")
         tool = f"{self.folder}/bin/tool"
         with open(tool, "w", encoding="utf-8") as file:
@@ -130,7 +130,7 @@ class Live(callers.CalledTest):
     # --- as another user
 
     def test_sudo(self):
-        """The command runs as who called sudo, in that user's environment; the trace is that user's."""
+        """The command runs as the user who called sudo, in that user's environment; the trace belongs to that user."""
         venv = f"{self.folder}/venv"
         os.mkdir(venv)
         env = self.environment(LOG=None)
@@ -154,7 +154,7 @@ class Live(callers.CalledTest):
         self.assertEqual({p["uid"] for p in trace.processes}, {NOBODY.pw_uid})
 
     def test_sudo_calls(self):
-        """The whole way: a user's program, its library found through the user's LD_LIBRARY_PATH alone."""
+        """The whole way: a user's program, whose library is found only through the user's LD_LIBRARY_PATH."""
         libs = f"{self.folder}/libs"
         os.mkdir(libs)
         shutil.copy(LIBRARY, f"{libs}/libcuda.so.1")
@@ -190,7 +190,7 @@ class Live(callers.CalledTest):
         self.assertEqual(sorted(os.listdir(self.folder)), ["for-all", "record"])
 
     def test_killed_before_it_begins(self):
-        """While its probes are put in place: its status is the signal's, and the trace is in order."""
+        """Killed while its probes are put in place: its status is the signal's, and the trace is in order."""
         tracer = self.start([CUDABPF, "run", "-o", self.path, "--profile", "full", "--library", LIBRARY,
                              "--no-feature", "uprobe_multi", "--", "touch", f"{self.folder}/ran"])
         children = f"/proc/{tracer.pid}/task/{tracer.pid}/children"

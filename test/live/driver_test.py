@@ -1,4 +1,4 @@
-"""What is asked of the driver, seen at its system calls: devices that any machine has stand in for it here."""
+"""Requests to the driver, seen at system calls: devices that any machine has stand in for the driver's here."""
 import collections
 import glob
 import json
@@ -16,7 +16,7 @@ NAMES = {"nr": "escapes", "uvm": "uvm", "control": "controls", "class": "classes
 
 
 def newest_names(table):
-    """{number: name} for a driver that is not known."""
+    """{number: name} for an unknown driver."""
     names = {}
     with open(f"{TABLES}/{table}.tsv", encoding="utf-8") as file:
         lines = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
@@ -50,7 +50,7 @@ os.close(other)
 
 
 class Live(harness.LiveTest):
-    program = f"{BUILD}/test/live/cudabpf"  # where CUDABPF_DEVICES names the driver's
+    program = f"{BUILD}/test/live/cudabpf"  # CUDABPF_DEVICES names its driver's devices
 
     def asked(self, *flags):
         env = dict(self.environment(), CUDABPF_DEVICES=DEVICES)
@@ -67,7 +67,7 @@ class Live(harness.LiveTest):
         """Every operation on the devices, decoded, and none on others."""
         trace, asked = self.asked()
         self.check_law(trace)
-        # The interpreter's own start opens neither; what it does with its standard input is none of this.
+        # The interpreter's own start opens neither device; what it does with its standard input does not count.
         first = next(i for i, line in enumerate(asked) if line["op"] == "ioctl" and line["name"].startswith("NV_ESC"))
         opens = [line for line in asked[:first] if line["op"] == "open"]
         self.assertEqual([line["device"] for line in opens[-2:]], ["nvidiactl", "nvidia-uvm"])
@@ -93,7 +93,7 @@ class Live(harness.LiveTest):
         self.assertTrue(all(line["duration_us"] > 0 for line in asked))
 
     def check_told(self, trace, told_of):
-        """Each operation that the simulated driver wrote down has one line, inside the same call, and no other has."""
+        """Each operation in the simulated driver's record has one line, inside the same call, and there is no other."""
         names = {kind: newest_names(table) for kind, table in NAMES.items()}
         calls = {call["id"]: call for call in trace.calls}
         wanted, told = collections.Counter(), collections.Counter()
@@ -115,16 +115,16 @@ class Live(harness.LiveTest):
                 self.assertEqual((call["pid"], call["tid"]), (line["pid"], line["tid"]))
                 self.assertLessEqual(call["ts"], line["ts"])
                 self.assertLessEqual(line["ts"] + line["duration_us"] * 1000, call["ts"] + call["duration_us"] * 1000 + 1)
-            made = line.get("class") if line["name"] != "NV_ESC_RM_FREE" else None  # there it is what was made before
+            made = line.get("class") if line["name"] != "NV_ESC_RM_FREE" else None  # there, it is an object made before
             told[(line["tid"], line["device"], line["op"], line["name"], line.get("control"), made, line["ret"],
                   call and harness.symbol_of(call))] += 1
-        # What the program opens for itself (its output) is not the driver's.
+        # What the program opens for itself (its output) is not the driver's device.
         self.assertEqual(wanted - told, collections.Counter())
         self.assertEqual({key for key in told - wanted if key[2] == "ioctl" or key[7]}, set())
         return wanted
 
     def test_inference(self):
-        """Each ioctl of the simulated driver, with the call that it was made in, and what each call made of them."""
+        """Each ioctl of the simulated driver, with the call that it was made in, and how many each call made."""
         env = dict(self.environment(DRIVER=FAKE_DRIVER), CUDABPF_DEVICES=DEVICES)
         done = self.run_cudabpf("run", "-q", "--kernel", "--profile", "full", "-o", self.path, "--library", LIBRARY, "--",
                                 f"{WORKLOADS}/fake_inference", "--library", LIBRARY, "--tokens", "3", "--threads", "2",
@@ -152,7 +152,7 @@ class Live(harness.LiveTest):
         self.assertEqual([line for line in self.read().lines if line["type"] == "kernel"], [])
 
     def test_machine(self):
-        """All processes that ask, each announced; those that do not are not there."""
+        """All processes that ask the driver, each announced; the others are not in the trace."""
         env = dict(self.environment(), CUDABPF_DEVICES="1:9=nvidiactl")  # /dev/urandom
         tracer = self.start_cudabpf("--kernel", "-o", self.path, env=env)
         asker = self.start([os.path.realpath(sys.executable), "-c", ASK])
@@ -167,7 +167,7 @@ class Live(harness.LiveTest):
         self.assertEqual([p["op"] for p in trace.processes if p["pid"] == asker.pid], ["start", "exit"])
 
     def test_gpu_errors_of_the_log(self):
-        """What the kernel's log tells while tracing, and nothing of before and after."""
+        """What the kernel's log says while tracing, and nothing from before or after."""
         def log(number):
             try:
                 with open("/dev/kmsg", "w", encoding="utf-8") as kmsg:
@@ -196,7 +196,7 @@ class Live(harness.LiveTest):
         self.assertFalse(os.path.exists(self.path))
 
     def test_losses(self):
-        """A ring too small: what is lost is counted, to the last."""
+        """A ring that is too small: everything lost is counted, to the last record."""
         ask = ASK[:ASK.index("ioctl(ctl, 0xc020462a")] + "for i in range(20000): ioctl(ctl, 0xc020462a, control)"
         done = self.run_cudabpf("run", "-q", "-o", self.path, "--kernel", "--ring-size", "8K", "--",
                                 os.path.realpath(sys.executable), "-c", ask,
@@ -208,7 +208,7 @@ class Live(harness.LiveTest):
         self.assertGreater(lost, 0)
         self.assertEqual(sum(line["count"] for line in trace.lost if line["reason"] == "ring_full_driver"), lost)
         asked = [line for line in trace.lines if line["type"] == "kernel" and line["op"] == "ioctl"]
-        # An ioctl whose begin was lost has one record less: its end is not waited for.
+        # An ioctl whose beginning was lost has one record less: its end is not waited for.
         self.assertLess(len(asked), 20000)
         self.assertGreaterEqual(len(asked) + lost, 20000)
         for line in asked:

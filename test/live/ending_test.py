@@ -25,7 +25,7 @@ class Live(harness.LiveTest):
         return record
 
     def check_part(self, trace):
-        """What was traced until then is complete, and it is less than all."""
+        """What was traced until then is complete, and less than everything."""
         self.check_law(trace)
         launches = trace.named("cuLaunchKernel")
         self.assertTrue(0 < len(launches) < 4000)
@@ -58,7 +58,7 @@ class Live(harness.LiveTest):
             wait_for(lambda: self.record().counts["cuLaunchKernel"] == 4000, "finished")
 
     def terminal(self, *command):
-        """A terminal whose foreground is cudabpf and its command: (program, the terminal's other end)."""
+        """A terminal with cudabpf and its command in the foreground: (program, the terminal's other end)."""
         primary, replica = os.openpty()
         self.addCleanup(os.close, primary)
         pid = os.fork()
@@ -89,7 +89,7 @@ class Live(harness.LiveTest):
         raise AssertionError(f"cudabpf still runs: {text}")
 
     def test_ctrl_c(self):
-        """Once: it is the command's, and the trace ends with the command, whatever that makes of it."""
+        """Once: it is for the command, and the trace ends with the command, whatever that does with it."""
         pid, terminal = self.terminal(CUDABPF, "run", "-o", self.path, "--library", LIBRARY, "--", *STORM)
         wait_for(lambda: any(r.counts.get("cuLaunchKernel") for r in self.records().values()), "calling")
         os.write(terminal, b"\x03")
@@ -104,7 +104,7 @@ class Live(harness.LiveTest):
         self.assertEqual(len(trace.named("cuLaunchKernel")), launches)
 
     def test_ctrl_c_twice(self):
-        """A command that does not care: the second ends the trace, and the command lives."""
+        """A command that ignores it: the second Ctrl-C ends the trace, and the command lives."""
         pid, terminal = self.terminal(CUDABPF, "run", "-o", self.path, "--library", LIBRARY, "--",
                                       "python3", "-c",
                                       "import signal, sys, os; signal.signal(signal.SIGINT, signal.SIG_IGN); "
@@ -125,7 +125,7 @@ class Live(harness.LiveTest):
         self.assertGreaterEqual(len(trace.named("cuStreamSynchronize")), before)
 
     def test_kill_cudabpf(self):
-        """kill -9: nothing stays in the kernel, the command ends by itself, the trace is whole lines."""
+        """kill -9: nothing stays in the kernel, the command ends by itself, the trace consists of whole lines."""
         tracer = self.start_run()
         wait_for(lambda: os.path.getsize(self.path) > 20000, "a longer trace")
         tracer.signal(signal.SIGKILL)
@@ -166,7 +166,7 @@ class Live(harness.LiveTest):
         self.assertIn("children run on", self.stderr)
 
     def test_stopped_and_continued(self):
-        """SIGSTOP and SIGCONT of the command are nobody's end."""
+        """SIGSTOP and SIGCONT for the command end nothing."""
         tracer = self.start_run()
         pid = self.record().pid
         os.kill(pid, signal.SIGSTOP)

@@ -1,6 +1,6 @@
-"""What a call's line must say, from the simulated driver's record of that call and the table of functions.
+"""What a call's line must say, according to the simulated driver's record of that call and the function table.
 
-Written from docs/trace-format.md, not from the program: where the two disagree, a test fails.
+Written from docs/trace-format.md, not from the program: if the two disagree, a test fails.
 """
 import collections
 import re
@@ -41,7 +41,7 @@ def read_table():
 
 
 FUNCTIONS = read_table()
-_demangled = {}  # a test may add names that c++filt is not up to
+_demangled = {}  # a test may add names that c++filt cannot handle
 
 
 def add_demangled(mangled, demangled):
@@ -58,7 +58,7 @@ def demangle(name):
 
 
 def render(role, value):
-    """A value as it stands in `args`."""
+    """A value as `args` shows it."""
     if role == "f32":
         return struct.unpack("f", struct.pack("I", value))[0]
     if role in NARROW:
@@ -93,15 +93,15 @@ class Expectation:
         names = None if symbols is None else {FUNCTIONS[symbol].name for symbol in symbols if symbol in FUNCTIONS}
         self.devices_told = names is None or TELL_DEVICES <= names
         self.streams, self.contexts = {}, {}  # the device of each
-        self.sizes = {}  # of memory that is held, by address
+        self.sizes = {}  # of held memory, by address
         self.lies_on = {}  # the device of each, where a trace can know it
         self.handles = {}  # the device of physical memory
         self.names = {}  # of kernels, by handle
         self.current = set()  # threads that have made a context current
-        self.devices = set()  # that calls have named contexts of
+        self.devices = set()  # whose contexts calls have named
 
     def line(self, call):
-        """(fields, arguments): `arguments` may each stand in `args` or be told by a field."""
+        """(fields, arguments): each of `arguments` may be in `args` or given by a field."""
         function = FUNCTIONS[call["symbol"]]
         self.read_words(function, call)
         fields = {"type": function.type, "op": function.op, "name": function.name, "ret": call["ret"],
@@ -182,7 +182,7 @@ class Expectation:
             self.add_launch(function, call, fields)
 
     def add_device(self, function, call, fields):
-        """The driver's word on which it is; whether a trace can know it depends on what calls have told."""
+        """Which device it is, according to the driver; whether a trace can know depends on earlier calls."""
         if function.type == "context" and call["ret"] == 0:
             if function.name in MAKE_CURRENT:
                 self.current.add(call["tid"])
@@ -203,7 +203,7 @@ class Expectation:
             fields.setdefault("device", device)
 
     def device_of(self, address, size):
-        """Of every byte."""
+        """The device of every byte."""
         address, devices = int(address, 16), set()
         while size > 0:
             start = next((at for at in self.lies_on if 0 <= address - int(at, 16) < self.sizes.get(at, 0)), None)
@@ -215,7 +215,7 @@ class Expectation:
         return devices.pop() if len(devices) == 1 else None
 
     def add_devices_of_ends(self, function, fields):
-        plain = "size" in function.attrs  # of rows that a struct describes it is not told
+        plain = "size" in function.attrs  # not given for rows that a struct describes
         ends = {f"{end}_device": self.device_of(fields[end], fields["size"]) for end in ("src", "dst") if end in fields and plain}
         known = set(ends.values())
         if len(ends) == 2 and None not in known and (len(known) == 2 or function.op == "peer"):
@@ -315,7 +315,7 @@ def same(told, value):
 
 
 def told_by_size(name, line, call):
-    """`size` is so many times the argument."""
+    """`size` is that many times the argument."""
     rule = FUNCTIONS[call["symbol"]].attrs.get("size", "")
     return "size" in line and re.fullmatch(rf"{name}(\*\d+)?", rule)
 
@@ -354,7 +354,7 @@ def differences(line, call, expectation, pid, clock):
 
 
 def check_calls(test, trace, symbols=None):
-    """Every line of every thread, in order, against the driver's record."""
+    """Compares every line of every thread, in order, with the driver's record."""
     for pid, record in test.records().items():
         expectation = Expectation(symbols, "frees" not in trace.header.get("left_out", []))
         calls = [call for call in record.calls if symbols is None or call["symbol"] in symbols]
@@ -367,7 +367,7 @@ def check_calls(test, trace, symbols=None):
         wrong = []
         for of_thread, told in by_thread.values():
             test.assertEqual([c["symbol"] for c in of_thread], [l.get("symbol", l["name"]) for l in told])
-        # In the order of the record: memory that one thread allocated another may free.
+        # In the record's order: one thread may free memory that another allocated.
         places = {tid: iter(told) for tid, (_, told) in by_thread.items()}
         clock = trace.header["clocks"]["monotonic_ns"]
         for call in calls:

@@ -1,4 +1,4 @@
-"""Without what newer kernels offer: the trace is the same, or lacks what the documents say."""
+"""Without what newer kernels offer, the trace is the same, or lacks only what the documents say."""
 import os
 import shutil
 import signal
@@ -11,7 +11,7 @@ from harness import LIBRARY, WORKLOADS, wait_for
 
 FEATURES = ("uprobe_multi", "uprobe_session", "uprobe_process", "sleepable", "watch_mappings", "process_events", "driver_fentry",
             "driver_kprobes", "syscall_tracepoints", "xid_tracepoint")
-# Single links take long to close: so few functions.
+# Single links take long to close, so use few functions.
 TRACED = {"cuInit", "cuModuleLoadData", "cuModuleGetFunction", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpyHtoD_v2",
           "cuMemsetD8_v2", "cuLaunchKernel", "cuStreamSynchronize"}
 ONLY = ("--only", ",".join(sorted(TRACED)))
@@ -22,7 +22,7 @@ SCRIPT = ("setup; module m; function f m add; malloc a 4K; htod a host 4K; "
 FORKS = "setup; malloc a 1; fork { malloc b 2; fork { malloc c 3 }; wait }; wait; free a"
 LINGERING = 100  # seconds that single links may take to close, on a busy machine
 
-# Passes a name to the driver that stands in a page of a file, which this process has not touched.
+# Passes a name to the driver that is in a page of a file that this process has not touched.
 UNTOUCHED = """
 import ctypes, mmap, sys
 driver = ctypes.CDLL(sys.argv[1])
@@ -48,7 +48,7 @@ class Live(harness.LiveTest):
         return super().traced(command, *(flags if "--profile" in flags else (*ONLY, *flags)), **options)
 
     def check_features(self, trace, *disabled):
-        """The header says which features were turned off, and of no other that it was."""
+        """The header says which features were turned off, and names no other."""
         features = {feature["name"]: feature for feature in trace.header["features"]}
         self.assertEqual(set(features), set(FEATURES))
         for name, feature in features.items():
@@ -81,7 +81,7 @@ class Live(harness.LiveTest):
     # --- each feature, and all at once
 
     def test_each(self):
-        """Threads, results and errors of one process: nothing of it needs a feature."""
+        """Threads, results and errors of one process: none of this needs a feature."""
         for feature in FEATURES:
             with self.subTest(feature):
                 self.setUp()
@@ -94,7 +94,7 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.end["reason"], "command ended")
 
     def test_forks(self):
-        """Children are followed without all of the others."""
+        """Children are followed even without all other features."""
         others = [feature for feature in FEATURES if feature != "process_events"]
         trace = self.script(FORKS, *without(*others))
         self.check_exact(trace, *others)
@@ -102,7 +102,7 @@ class Live(harness.LiveTest):
         self.assertEqual(len([line for line in trace.processes if line["op"] == "exit"]), 3)
 
     def test_no_process_events(self):
-        """Children are not followed, ends are not seen; the command itself is whole, and its end ends the trace."""
+        """Children are not followed, ends are not seen; the command itself is complete, and its end ends the trace."""
         for features in (("process_events",), FEATURES):
             self.setUp()
             trace = self.script(FORKS, *without(*features))
@@ -115,7 +115,7 @@ class Live(harness.LiveTest):
             self.assertEqual((trace.end["reason"], trace.end["command_status"]), ("command ended", 0))
 
     def test_attach(self):
-        """A process that runs already, with as little as there may be; the trace ends with it."""
+        """A process that is already running, with as few features as possible; the trace ends with it."""
         for features in (("uprobe_multi",), ("process_events",), FEATURES):
             with self.subTest(features):
                 self.setUp()
@@ -134,7 +134,7 @@ class Live(harness.LiveTest):
                 self.assertEqual(ends, [] if "process_events" in features else [program.pid])
 
     def test_machine(self):
-        """Whoever calls is traced, child or not, also where no start and end is seen."""
+        """Every caller is traced, child or not, even if no start or end is seen."""
         for features in (("process_events",), FEATURES):
             with self.subTest(features):
                 self.setUp()
@@ -152,7 +152,7 @@ class Live(harness.LiveTest):
     # --- what each is for
 
     def test_sleepable(self):
-        """A name in memory that is not resident: there with the feature; without it, said to be missing."""
+        """A name in memory that is not resident: present with the feature; without it, reported as missing."""
         path = f"{self.folder}/names"
         with open(path, "wb") as file:
             file.write(b"\0" * 4096 + b"a_name_in_a_page" + b"\0" * 4096)

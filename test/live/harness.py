@@ -1,4 +1,4 @@
-"""Runs the real cudabpf on the simulated driver, and holds its trace against the driver's own record.
+"""Runs the real cudabpf on the simulated driver, and compares its trace with the driver's own record.
 
 CUDABPF_BUILD names the build folder. A test module ends with harness.main(), and is called with the names of
 its tests. Exit status 77: skipped, with the reason printed.
@@ -23,16 +23,16 @@ CUDABPF = os.environ.get("CUDABPF_PROGRAM", f"{BUILD}/cudabpf")
 LIBRARY = f"{BUILD}/test/fake_libcuda/libcuda.so.1"
 NEWER = f"{BUILD}/test/fake_libcuda/newer/libcuda.so.1"
 WORKLOADS = f"{BUILD}/test/workloads"
-BPFTOOL = os.environ.get("BPFTOOL", "bpftool")  # ctest gives the one that was built with
+BPFTOOL = os.environ.get("BPFTOOL", "bpftool")  # ctest gives the one used by the build
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/cudabpf/cuda_api.tsv")
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bpf/cudabpf.bpf.c")
-LOOKUP = "cuGetProcAddress_v2"  # each workload begins by looking its functions up
+LOOKUP = "cuGetProcAddress_v2"  # each workload begins by looking up its functions
 PATIENCE = 30  # seconds for anything that must happen
 PROFILES = ("light", "default", "full")
 
 
 def profile_symbols(profile):
-    """What the program itself says that a profile traces."""
+    """What a profile traces, according to the program itself."""
     command = [CUDABPF, "functions", "--profile", profile, "--json"]
     lines = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.splitlines()
     return {json.loads(line)["symbol"] for line in lines}
@@ -50,7 +50,7 @@ def wait_for(condition, what, seconds=PATIENCE):
 
 
 def calls(script):
-    """A command that makes them."""
+    """A command that makes these calls."""
     return [f"{WORKLOADS}/fake_calls", "--library", LIBRARY, script]
 
 
@@ -67,7 +67,7 @@ def ended(pid):
 
 
 class Record:
-    """What the simulated driver wrote down of one process."""
+    """What the simulated driver wrote down about one process."""
 
     def __init__(self, folder, pid):
         self.pid, self.folder = pid, folder
@@ -94,11 +94,11 @@ def merge(counts):
 
 
 class Trace:
-    """A trace file's lines, by what they are."""
+    """A trace file's lines, by kind."""
 
     def __init__(self, text, whole=True):
         lines = text.split("\n")
-        self.cut = lines.pop()  # what stands after the last newline
+        self.cut = lines.pop()  # what comes after the last newline
         self.lines = [json.loads(line) for line in lines]
         self.header = self.lines[0]
         self.end = self.lines[-1] if self.lines[-1]["type"] == "end" else None
@@ -128,7 +128,7 @@ def symbol_of(call):
 
 
 class Program:
-    """A program that runs beside the test, and is gone when the test is."""
+    """A program that runs beside the test, and ends with it."""
 
     def __init__(self, command, env=None, **options):
         options.setdefault("stdin", subprocess.DEVNULL)
@@ -184,7 +184,7 @@ class LiveTest(unittest.TestCase):
     # --- starting
 
     def environment(self, **fake):
-        """The test's own, with FAKE_CUDA_… variables: LATENCY="…", LOG=None for none."""
+        """The test's own environment, with FAKE_CUDA_… variables: LATENCY="…", LOG=None for none."""
         env = {k: v for k, v in os.environ.items() if not k.startswith(("FAKE_CUDA_", "SUDO_"))}
         env.pop("LD_LIBRARY_PATH", None)
         settings = {"COUNTS": self.record_folder, "LOG": self.record_folder, **fake}
@@ -198,7 +198,7 @@ class LiveTest(unittest.TestCase):
         return program
 
     def start_cudabpf(self, *arguments, output=None, **options):
-        """Once it traces, which the header says."""
+        """Returns once it traces, which the header shows."""
         output = output or self.path
         program = self.start([self.program, *arguments], **options)
 
@@ -241,13 +241,13 @@ class LiveTest(unittest.TestCase):
         return records(self.record_folder)
 
     def record(self):
-        """Of the only process that made calls."""
+        """The record of the only process that made calls."""
         found = self.records()
         self.assertEqual(len(found), 1, "processes that made calls")
         return next(iter(found.values()))
 
     def total(self):
-        """Calls that the driver got so far."""
+        """How many calls the driver got so far."""
         return sum(sum(record.counts.values()) for record in self.records().values())
 
     def check_accounts(self, trace):
@@ -260,7 +260,7 @@ class LiveTest(unittest.TestCase):
         self.assertEqual(len(ids), len(set(ids)))
 
     def check_law(self, trace):
-        """The books balance and nothing is missing."""
+        """The accounts balance, and nothing is missing."""
         self.check_accounts(trace)
         self.assertEqual(trace.end["accounts"]["dropped"], 0)
         self.assertEqual(trace.end["losses"], {}, trace.lost)
@@ -269,7 +269,7 @@ class LiveTest(unittest.TestCase):
         self.assertEqual([call for call in trace.calls if flags & set(call)], [])
 
     def check_counts(self, trace, symbols=None):
-        """Each call of each process has one line, if it is of these functions, and there is no other."""
+        """Each call of each process to these functions has one line, and there are no others."""
         found = self.records()
         for pid, record in found.items():
             counts = {k: v for k, v in record.counts.items() if symbols is None or k in symbols}
@@ -277,7 +277,7 @@ class LiveTest(unittest.TestCase):
         self.assertEqual({call["pid"] for call in trace.calls} - set(found), set())
 
     def nothing_left(self):
-        """No program of this test's is in the kernel, and so no link, either."""
+        """No program of this test is in the kernel, and so no link, either."""
         return not our_programs() - self.programs_before
 
     def check_gone(self, seconds=10):
@@ -289,7 +289,7 @@ class LiveTest(unittest.TestCase):
 
 
 def our_programs():
-    """The ids of those BPF programs in the kernel that are called as ours are."""
+    """The ids of the BPF programs in the kernel that have the names of ours."""
     with open(PROGRAMS, encoding="utf-8") as file:
         ours = {name[:15] for name in re.findall(r'^(?:SEC.*)?int (?:BPF_PROG\()?(\w+)', file.read(), re.MULTILINE)}
     assert {"call_entry", "call_launch_ses", "driver_exit", "process_fork"} <= ours, ours
@@ -303,7 +303,7 @@ def skip(reason):
 
 
 def check_machine():
-    """Root, and a kernel that takes BPF programs."""
+    """Needs root, and a kernel that accepts BPF programs."""
     if os.geteuid() != 0:
         skip("live tests load BPF programs, which takes root")
     with tempfile.TemporaryDirectory() as folder:

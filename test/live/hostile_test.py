@@ -1,4 +1,4 @@
-"""Library files that are made or changed to harm, to hide calls, or that merely change at a bad moment."""
+"""Library files that are made or changed to do harm or hide calls, or that merely change at a bad moment."""
 import ctypes
 import os
 import re
@@ -12,7 +12,7 @@ import harness
 from harness import LIBRARY, wait_for
 from libraries_test import MAPPER, caller
 
-# Maps a file as code so many times on each CPU, then goes on as its own first argument says.
+# Maps file $1 as code $2 times on each CPU, then calls the library $3.
 STORM = """
 import ctypes, mmap, os, sys
 with open(sys.argv[1], "rb") as file:
@@ -83,7 +83,7 @@ class Live(harness.LiveTest):
         return path
 
     def functions(self, *names):
-        """Assembler of functions that do nothing."""
+        """Assembly code of functions that do nothing."""
         lines = [".text"]
         for name in names:
             lines += [f".globl {name}", f".type {name}, @function", f"{name}:", "ret", "nop", "nop", "nop"]
@@ -92,7 +92,7 @@ class Live(harness.LiveTest):
     # --- the process that reads
 
     def test_reader(self):
-        """Who reads libraries has no rights and nothing open, and ends with cudabpf, whatever ends that."""
+        """The process that reads libraries has no rights and nothing open, and ends with cudabpf, however that ends."""
         tracer = self.start_cudabpf("-o", self.path)
         children = subprocess.run(["ps", "--ppid", str(tracer.pid), "-o", "pid=,comm="], check=True, text=True,
                                   stdout=subprocess.PIPE).stdout.split()
@@ -108,7 +108,7 @@ class Live(harness.LiveTest):
         tracer.process.wait()
         wait_for(lambda: harness.ended(int(pid)), "the reader's end")
 
-    # --- files that are made to harm
+    # --- files that are made to do harm
 
     def test_sparse(self):
         """A file of terabytes that holds nothing takes no time and no memory, and the trace can be ended."""
@@ -135,7 +135,7 @@ class Live(harness.LiveTest):
         self.assertLess(time.monotonic() - begin, 10)
 
     def test_many_functions(self):
-        """66,000 functions that nobody knows: some are left out, which is counted, and no call has another's name."""
+        """66,000 unknown functions: some are left out, which is counted, and no call has another's name."""
         names = [f"cuXy{i:06}" for i in range(66000)]
         path = self.build("lib/libcuda.so.1", self.functions("cuInit", "cuCtxSynchronize", *names),
                           "-Wl,-soname,libcuda.so.1")
@@ -161,7 +161,7 @@ class Live(harness.LiveTest):
         self.assertIn("does not export cuInit", said[curl]["error"])
         self.assertIn("SONAME", said[other]["error"])
         self.assertEqual((said[curl]["functions"], said[other]["functions"]), (0, 0))
-        # Whoever names it wants it, but curl has nothing of a driver.
+        # A user who names it wants it, but curl is not a driver.
         trace = self.traced(caller(other, "cuInit=20"), "--library", other, fake=self.QUIET)
         self.check_law(trace)
         self.assertEqual(trace.counts(), {"cuInit": 20})
@@ -193,7 +193,7 @@ class Live(harness.LiveTest):
         self.assertTrue(os.path.exists(f"{upper}/libcuda.so.1"))
         copy = self.start_caller(path, "ready", "read", "cuCtxSynchronize=50")
         wait_for(lambda: self.read(whole=False).libraries, "a library line")
-        # Now there is one more change, of the copy's own numbers.
+        # Now there is one more change, to the copy's own numbers.
         os.chmod(path, 0o755)
         again = self.start_caller(path, "ready", "read", "cuProfilerStop=40")
         time.sleep(0.5)
@@ -207,14 +207,14 @@ class Live(harness.LiveTest):
         return trace, path
 
     def test_copied_up(self):
-        """What tells the copy from the file takes CAP_SYS_ADMIN, which is kept with --kernel alone."""
+        """Telling the copy from the file takes CAP_SYS_ADMIN, which is kept only with --kernel."""
         trace, path = self.copied_up("--kernel")
         self.assertEqual(trace.counts(), {"cuInit": 130, "cuCtxSynchronize": 50, "cuProfilerStop": 40})
         self.assertEqual([library["path"] for library in trace.libraries], [path])
         self.assertEqual([lost["reason"] for lost in trace.lost], ["late_library"])
 
     def test_copied_up_untold(self):
-        """Without it the file loses its probes, as one that was written to does, and the trace says so."""
+        """Without it, the file loses its probes, like one that was written to, and the trace says so."""
         trace, _ = self.copied_up()
         counts = trace.counts()
         self.assertEqual((counts["cuCtxSynchronize"], counts["cuProfilerStop"]), (50, 40))
@@ -222,7 +222,7 @@ class Live(harness.LiveTest):
         self.assertIn("library_changed", {lost["reason"] for lost in trace.lost})
 
     def test_refused_then_sound(self):
-        """A file that was refused is looked at anew once it is another, though its inode is the same."""
+        """A file that was refused is examined again once it has changed, though its inode is the same."""
         path = f"{self.folder}/libcuda.so.1"
         with open(path, "wb") as file:
             file.write(b"nothing of use" * 1000)
@@ -248,13 +248,13 @@ class Live(harness.LiveTest):
         self.assertEqual(["error" in library for library in trace.libraries], [True, False])
 
     def test_written_to(self):
-        """Probes are withdrawn from a file that is overwritten, before they break whoever loads it."""
+        """Probes are withdrawn from a file that is overwritten, before they break programs that load it."""
         path = self.copy("lib/libcuda.so.1")
         program = self.start_caller(path, "cuInit=20", "ready", "read")
         tracer = self.start_cudabpf("-o", self.path, "--profile", "full")
         program.tell()
         self.assertEqual(program.wait(), 0, program.stderr())
-        # The same functions elsewhere: where they were is now the middle of others.
+        # The same functions elsewhere: their old places are now in the middle of others.
         other = self.build("other/libcuda.so.1",
                            ".text\n.globl cuInit\n.type cuInit, @function\ncuInit:\nxor %eax, %eax\n"
                            + ".byte 0x48,0x8d,0x80,1,0,0,0\n" * 30000 + "ret\n", "-Wl,-soname,libcuda.so.1")
@@ -278,7 +278,7 @@ class Live(harness.LiveTest):
     # --- mappings that were missed
 
     def test_overrun(self):
-        """More mappings than the kernel could queue: processes are looked through once more."""
+        """More mappings than the kernel could queue: all processes are examined again."""
         path = self.copy("lib/libcuda.so.1")
         tracer = self.start_cudabpf("-o", self.path, "--profile", "full")
         tracer.signal(signal.SIGSTOP)
@@ -294,10 +294,10 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.counts(program.pid)["cuCtxSynchronize"], 20)
         self.assertEqual(set(trace.end["losses"]), {"watch_overrun", "late_library"})
 
-    # --- processes that are odd
+    # --- odd processes
 
     def test_thread(self):
-        """A thread's id is no process's: nothing would be traced."""
+        """A thread's id is not a process's: nothing would be traced."""
         program = self.start_ready([sys.executable, "-c", "import sys, threading\n"
                                     "threading.Thread(target=sys.stdin.readline).start()\nprint('ready', flush=True)"])
         tid = max(map(int, os.listdir(f"/proc/{program.pid}/task")))
@@ -320,7 +320,7 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.end["losses"], {})
 
     def test_debugged(self):
-        """Whoever attaches to a process that a debugger has is told."""
+        """A user who attaches to a process that is being debugged is told so."""
         path = self.copy("lib/libcuda.so.1")
         program = self.start_caller(path, "ready", "read", "cuInit=20")
         libc = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-"""Which files are taken for libcuda, and that each of them is probed once, whatever its names."""
+"""Which files count as libcuda, and that each of them is probed once, whatever its names."""
 import os
 import re
 import shutil
@@ -10,7 +10,7 @@ import harness
 from expected import FUNCTIONS
 from harness import LIBRARY, NEWER, wait_for
 
-# Loads paths, calls functions (NAME=TIMES, without arguments), reads a line, deletes (-PATH); what came is in order.
+# Loads paths, calls functions (NAME=TIMES, without arguments), reads a line, deletes (-PATH), in the order given.
 CALLER = """
 import ctypes, os, sys
 for step in sys.argv[1:]:
@@ -44,7 +44,7 @@ def caller(*steps):
 
 
 class Live(harness.LiveTest):
-    # The driver's own record is off: two copies in one process would write one file. The steps are the truth.
+    # The driver's own record is off, since two copies in one process would write one file: the steps are the truth.
     QUIET = {"COUNTS": None, "LOG": None}
 
     def copy(self, path, of=LIBRARY):
@@ -60,7 +60,7 @@ class Live(harness.LiveTest):
         self.addCleanup(subprocess.run, ["umount", arguments[-1]], check=True)
 
     def start_caller(self, *steps):
-        """At its first `ready`."""
+        """Returns at its first `ready`."""
         program = self.start(caller(*steps), env=self.environment(**self.QUIET), stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE)
         self.is_ready(program)
@@ -74,7 +74,7 @@ class Live(harness.LiveTest):
         return self.start_cudabpf("attach", "-o", self.path, "--profile", "full", "--pid", pids)
 
     def end(self, tracer, *programs):
-        """The trace, once these have been told to go on and have ended."""
+        """Lets these go on, waits for their end, and returns the trace."""
         for program in programs:
             program.tell()
         for program in programs:
@@ -86,7 +86,7 @@ class Live(harness.LiveTest):
         return self.traced(caller(*steps), *flags, fake=self.QUIET)
 
     def libraries(self, trace):
-        """Of the header, those in the test's folder."""
+        """The header's libraries that are in the test's folder."""
         return [library for library in trace.header["libraries"] if library["path"].startswith(self.folder)]
 
     def known(self, *paths):
@@ -100,7 +100,7 @@ class Live(harness.LiveTest):
         self.assertNotIn("error", library)
 
     def check_late(self, trace, path, pid):
-        """One copy came late, and the trace says when nothing of it was seen."""
+        """One copy came late, and the trace says from when to when nothing was seen of it."""
         self.check_accounts(trace)
         self.assertEqual([library["path"] for library in trace.libraries], [path])
         library = trace.libraries[0]
@@ -127,7 +127,7 @@ class Live(harness.LiveTest):
         self.assertEqual(len({library["build_id"] for library in self.libraries(trace)}), 1)
 
     def test_two_copies_by_two_processes(self):
-        """Both are mapped already, and on no path: they are found in the processes."""
+        """Both are already mapped, and on no path: they are found in the processes."""
         paths = [self.copy("a/libcuda.so.1"), self.copy("b/libcuda.so.1")]
         programs = [self.start_caller(path, "cuInit=1", "ready", "read", f"cuCtxSynchronize={20 + i}")
                     for i, path in enumerate(paths)]
@@ -139,7 +139,7 @@ class Live(harness.LiveTest):
         self.assertEqual(sorted(library["path"] for library in self.libraries(trace)), paths)
 
     def test_links(self):
-        """Names of one file: it is probed once, and traced by whichever name it is loaded."""
+        """Several names of one file: it is probed once, and traced under whichever name it is loaded."""
         path = self.copy("a/libcuda.so.1")
         os.link(path, f"{self.folder}/a/libcuda.so.2")
         os.symlink("libcuda.so.1", f"{self.folder}/a/libcuda.so")
@@ -166,7 +166,7 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.libraries, [])
 
     def overlays(self, *names):
-        """Overlay mounts of one lower folder: the paths of the one library in them, that in the lower folder first."""
+        """Overlay mounts of one lower folder: the paths of the one library in them, the lower folder's first."""
         paths = [self.copy("lower/libcuda.so.1")]
         for name in names:
             for folder in ("upper", "work", "merged"):
@@ -178,7 +178,7 @@ class Live(harness.LiveTest):
         return paths
 
     def test_overlay(self):
-        """The file of an overlay, as containers have it, beside a changed one that is a file of its own."""
+        """An overlay's file, as containers have it, beside a changed one, which is a separate file."""
         _, path, changed = self.overlays("a", "b")
         with open(changed, "ab") as file:
             file.write(b"\0")
@@ -201,7 +201,7 @@ class Live(harness.LiveTest):
                 self.assertEqual(len(self.libraries(trace)), 1)
 
     def test_library_path(self):
-        """A copy on LD_LIBRARY_PATH alone is known from the start."""
+        """A copy that is only on LD_LIBRARY_PATH is known from the start."""
         path = self.copy("lib/libcuda.so.1")
         env = {**self.environment(**self.QUIET), "LD_LIBRARY_PATH": f"/nowhere::{self.folder}/lib"}
         done = self.run_cudabpf("run", "-o", self.path, "--profile", "full", "--",
@@ -246,7 +246,7 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.counts(), {"cuCtxSynchronize": 50})
 
     def test_late_elsewhere(self):
-        """What a process that is not traced maps is none of the trace's, until a traced one maps it too."""
+        """What an untraced process maps does not concern the trace until a traced one maps it, too."""
         path = f"{self.folder}/lib/libcuda.so.1"
         program = self.start_caller("ready", "read", path, "ready", "read", "cuCtxSynchronize=20")
         tracer = self.attach(program)
@@ -276,7 +276,7 @@ class Live(harness.LiveTest):
         self.assertEqual({call["type"] for call in trace.named("cuFutureQuery")}, {"other"})
 
     def test_deleted(self):
-        """Mapped, and deleted before cudabpf comes."""
+        """Mapped, and deleted before cudabpf starts."""
         path = self.copy("lib/libcuda.so.1")
         program = self.start_caller(path, "cuInit=1", "ready", "read", "cuCtxSynchronize=20")
         inode = os.stat(path).st_ino
@@ -300,10 +300,10 @@ class Live(harness.LiveTest):
         self.assertEqual(sorted((library["path"], library["unknown"]) for library in self.libraries(trace)),
                          [(path, 0), (path, 3)])
 
-    # --- what is no libcuda
+    # --- what is not libcuda
 
     def strange_files(self):
-        """{path: what is said of it}, all called libcuda, none of which can be traced."""
+        """{path: what is said about it}, all called libcuda; none of them can be traced."""
         with open(LIBRARY, "rb") as file:
             sound = file.read()
         bits32 = sound[:4] + b"\1" + sound[5:]
@@ -348,7 +348,7 @@ class Live(harness.LiveTest):
         self.assertEqual(len(warnings), len(said))
 
     def test_strange_files_named(self):
-        """With --library: a file has the same warning, and what is no file is an error before anything starts."""
+        """With --library: a file has the same warning, and what is not a file is an error before anything starts."""
         said = self.strange_files()
         trace = self.run_caller([LIBRARY, "cuInit=20"], "-q", *self.known(*said, LIBRARY))
         self.check_law(trace)
@@ -382,7 +382,7 @@ class Live(harness.LiveTest):
             self.assertIn(said[library["path"]], library["error"])
 
     def test_other_names(self):
-        """libcuda is what is called libcuda.so or libcuda.so.…; others are traced where they are named."""
+        """libcuda is a file called libcuda.so or libcuda.so.…; others are traced if they are named."""
         path = self.copy("lib/libcuda-mine.so.1")
         for name in ("libcuda.so.1.so", "libcudart.so.1", "libcuda.sox", "mylibcuda.so.1", "libcuda.so-1"):
             shutil.copy(path, f"{self.folder}/lib/{name}")

@@ -1,4 +1,4 @@
-"""What cannot be traced is counted, to the last call; what hangs is shown."""
+"""What cannot be traced is counted, to the last call; calls that hang are shown."""
 import collections
 import os
 import shlex
@@ -48,7 +48,7 @@ class Live(harness.LiveTest):
         self.assertEqual(kinds["whole"] + kinds["entry_lost"] + losses["ring_full_return"], total)
         for call in trace.calls:
             self.assertEqual("duration_us" in call, not {"entry_lost", "return_lost", "unfinished"} & set(call))
-            if call.get("entry_lost"):  # what it was given is not known, what it returned is
+            if call.get("entry_lost"):  # what it was given is not known, but what it returned is
                 self.assertLessEqual(set(call.get("args", {})), RETURNED, call)
         seen = len(trace.named(symbol))
         self.assertLess(seen, counts[symbol])
@@ -69,7 +69,7 @@ class Live(harness.LiveTest):
         self.assertEqual((kinds["unfinished"], trace.end["unfinished"]), (0, 0))
 
     def test_dropped_launches(self):
-        """No launch is paired with another's return: all of them are alike but for their time."""
+        """No launch is paired with another's return: all of them are alike except for their time."""
         trace = self.storm("cuLaunchKernel")
         self.check_reconciles(trace, "cuLaunchKernel")
         names = {call.get("kernel") for call in trace.named("cuLaunchKernel") if not call.get("entry_lost")}
@@ -83,14 +83,14 @@ class Live(harness.LiveTest):
                 self.assertLessEqual(before[1], after[0])
 
     def test_dropped_outs(self):
-        """What is returned through pointers belongs to the call that shows it."""
+        """Values returned through pointers belong to the call that shows them."""
         trace = self.storm("cuMemAlloc_v2", count=100000)
         self.check_reconciles(trace, "cuMemAlloc_v2")
         ids = [call["id"] for call in trace.calls]
         self.assertEqual(len(ids), len(set(ids)))
 
     def test_dropped_processes(self):
-        """A run ends where even the ends of processes were lost."""
+        """A run ends even if the ends of processes were lost."""
         storm = shlex.join([f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--symbol", "cuCtxSynchronize",
                             "--count", "100000"])
         noise = f"{storm} & " * 3
@@ -123,7 +123,7 @@ class Live(harness.LiveTest):
         os.kill(hung["pid"], signal.SIGKILL)
 
     def test_hang_and_kill(self):
-        """A call that never returns, in a program that is killed; a nested one is inside of it."""
+        """A call that never returns, with another inside it, in a program that is killed."""
         command = [f"{WORKLOADS}/fake_calls", "--library", LIBRARY, "setup; thread { sync }; sleep 200; context c; wait"]
         program = self.start([harness.CUDABPF, "run", "-o", self.path, "--profile", "full", "--library", LIBRARY,
                               "--", *command],
@@ -142,7 +142,7 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.process("exit", pid)[0]["signal"], signal.SIGKILL)
 
     def test_thread_ends_in_a_call(self):
-        """_exit of the process by another thread, in mid-call."""
+        """Another thread calls _exit while this one is inside a call."""
         trace = self.script("setup; thread { sync }; sleep 300; quit 4", fake={"HANG": "cuStreamSynchronize@1"},
                             status=4)
         self.check_accounts(trace)
@@ -161,7 +161,7 @@ class Live(harness.LiveTest):
         self.assertEqual([c for c in trace.calls if "read_fault" in c], [call])
 
     def test_null_out_pointers(self):
-        """They are allowed, and ask for nothing: neither a fault nor a value."""
+        """Null pointers are allowed, and ask for nothing: they give neither a fault nor a value."""
         trace = self.script("setup; malloc a 4K; raw cuMemGetAddressRange_v2 0 @s a; "
                             "raw cuMemGetAddressRange_v2 @p 0 a; raw cuMemGetAddressRange_v2 0 0 a")
         self.check_whole(trace)

@@ -1,4 +1,4 @@
-"""Containers and what they are made of: namespaces, other roots, cgroups; and pids that come back."""
+"""Containers and what they are made of: namespaces, other roots, cgroups; and pids that are reused."""
 import contextlib
 import os
 import re
@@ -13,7 +13,7 @@ CALLS = f"{WORKLOADS}/fake_calls"
 LATER = "setup; print ready; read; loop 20 { sync }"
 ID, OTHER = "0123456789abcdef" * 4, "0123fedcba987654" * 4
 POD = "12345678-1234-1234-1234-123456789abc"
-# Runs its arguments where, in a mount namespace of its own, $1 holds a copy of $2.
+# Runs its arguments in a separate mount namespace, where $1 is a copy of $2.
 HIDE = 'mount -t tmpfs none "$1" && cp "$2" "$1/libcuda.so.1" && shift 2 && exec "$@"'
 
 
@@ -34,7 +34,7 @@ class Live(harness.LiveTest):
         return [*self.needs("unshare", "-pf", "--kill-child", "--mount-proc"), *command]
 
     def start_waiting(self, command, **options):
-        """A program, at its `print ready`."""
+        """A program, once it has reached `print ready`."""
         program = self.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
         self.is_ready(program)
         return program
@@ -46,7 +46,7 @@ class Live(harness.LiveTest):
         return self.start_cudabpf("attach", "-o", self.path, "--profile", "full", *arguments)
 
     def end(self, tracer, *programs):
-        """The trace, once these have been told to go on and have ended, and the tracer has, or is told to."""
+        """Lets these go on and waits for their end, and the tracer's, which may be told to end; returns the trace."""
         for program in programs:
             program.tell()
         for program in programs:
@@ -63,7 +63,7 @@ class Live(harness.LiveTest):
             return list(map(int, file.read().split()))
 
     def check_late(self, trace):
-        """One copy came late; from its line on all is there, of 20 times cuStreamSynchronize."""
+        """One copy came late; from its line on, all of its 20 cuStreamSynchronize calls are there."""
         self.check_accounts(trace)
         self.assertEqual([lost["reason"] for lost in trace.lost], ["late_library"])
         self.assertEqual(trace.end["losses"], {"late_library": 1})
@@ -74,7 +74,7 @@ class Live(harness.LiveTest):
     # --- mounts and roots
 
     def test_mount_namespace(self):
-        """A library that only the process sees."""
+        """A library that only that process sees."""
         hidden = f"{self.folder}/hidden"
         program = self.start_waiting(self.mount_namespace(hidden, LATER))
         self.assertEqual(os.listdir(hidden), [])
@@ -94,7 +94,7 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.libraries[0]["path"], f"{hidden}/libcuda.so.1")
 
     def test_mount_namespace_same_path(self):
-        """Where another copy lies over the known one: both are traced."""
+        """Another copy is mounted over the known one: both are traced."""
         shutil.copy(LIBRARY, f"{self.folder}/libcuda.so.1")
         known = self.start_waiting([CALLS, "--library", f"{self.folder}/libcuda.so.1", LATER])
         os.mkdir(f"{self.folder}/record-2")
@@ -108,7 +108,7 @@ class Live(harness.LiveTest):
         self.assertEqual(paths.count(f"{self.folder}/libcuda.so.1"), 2)
 
     def test_mount_namespace_same_path_gone(self):
-        """As before, but late, and gone before anybody looked: what was missed is not taken for the known one."""
+        """As before, but late, and gone before anybody looked: what was missed is not mistaken for the known one."""
         shutil.copy(LIBRARY, f"{self.folder}/libcuda.so.1")
         command = self.mount_namespace(self.folder, "setup; loop 20 { sync }")
         starter = self.start(["sh", "-c", 'read x; "$@"; echo ready; read x', "sh", *command], stdin=subprocess.PIPE,
@@ -124,7 +124,7 @@ class Live(harness.LiveTest):
         self.assertEqual([lost["reason"] for lost in trace.lost], ["late_library"])
 
     def other_root(self):
-        """A folder with fake_calls, what it needs and a libcuda of its own, and nothing else."""
+        """A folder with fake_calls, what it needs and its own libcuda, and nothing else."""
         root = f"{self.folder}/root"
         text = subprocess.run(["ldd", CALLS], check=True, stdout=subprocess.PIPE, text=True).stdout
         for path in [*re.findall(r"(/\S+) \(0x", text), CALLS, LIBRARY]:
@@ -189,7 +189,7 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.processes[0]["cmdline"], " ".join([CALLS, "--library", LIBRARY, LATER]))
 
     def test_inside_a_pid_namespace(self):
-        """cudabpf in a pid namespace: its pids are that namespace's; those of namespaces inside it have ns_pid."""
+        """cudabpf in a pid namespace: its pids are that namespace's; processes in inner namespaces have ns_pid."""
         script = "setup; malloc a 1; fork { malloc b 2 }; wait"
         deeper = self.pid_namespace(CALLS, "--library", LIBRARY, script)
         both = f'"$@"; FAKE_CUDA_COUNTS="$DEEPER" FAKE_CUDA_LOG="$DEEPER" {" ".join(deeper[:4])} "$@"'
@@ -213,7 +213,7 @@ class Live(harness.LiveTest):
         self.assertEqual(len([line for line in trace.processes if line["op"] == "exit"]), 6, trace.processes)
 
     def test_machine_inside_a_pid_namespace(self):
-        """All of the namespace is traced, and nothing outside of it."""
+        """Everything in the namespace is traced, and nothing outside it."""
         script = '"$0" -o "$1" --profile full --library "$2" & read x; "$3" --library "$2" "$4"; kill $!; wait $!'
         inside = self.start(self.pid_namespace("sh", "-c", script, CUDABPF, self.path, LIBRARY, CALLS,
                                                "setup; loop 20 { sync }"), stdin=subprocess.PIPE)
@@ -229,7 +229,7 @@ class Live(harness.LiveTest):
         self.assertEqual({line["pid"] for line in trace.processes}, set(self.records()))
 
     def test_machine_inside_a_pid_namespace_copy_outside(self):
-        """A copy that only a process outside maps is none of the trace's."""
+        """A copy that only a process outside maps does not concern the trace."""
         script = '"$0" -o "$1" --profile full --library "$2" & read x; kill $!; wait $!'
         inside = self.start(self.pid_namespace("sh", "-c", script, CUDABPF, self.path, LIBRARY), stdin=subprocess.PIPE)
         wait_for(lambda: os.path.exists(self.path) and os.path.getsize(self.path), "a header")
@@ -244,7 +244,7 @@ class Live(harness.LiveTest):
         self.assertEqual((trace.calls, trace.processes, trace.libraries), ([], [], []))
 
     def test_pid_reuse(self):
-        """Two processes, one after the other, with one pid: each has its lines, and its own exit."""
+        """Two processes, one after the other, with the same pid: each has its lines, and its own exit."""
         script = """
             "$@" 'setup; module m; function f m first; malloc a 1; launch f 1 1 1 1 1 1 0; quit 3' & pid=$!; wait $pid
             for try in 1 2 3 4 5 6 7 8 9 10; do
@@ -311,7 +311,7 @@ class Live(harness.LiveTest):
         return self.start_waiting([CALLS, "--library", LIBRARY, script], preexec_fn=lambda: self.enter(folder))
 
     def test_containers(self):
-        """What runs a process, and as which container, by its cgroup."""
+        """What runs a process, and in which container, according to its cgroup."""
         expected = {
             f"docker-{ID}.scope": ("docker", ID),
             f"docker/{ID}": ("docker", ID),
@@ -346,8 +346,8 @@ class Live(harness.LiveTest):
                 self.assertEqual(trace.counts(program.pid), {"cuStreamSynchronize": 1})
 
     def check_container(self, container, folder, other):
-        """All that run in the folder now or later are traced, and those of the other are not."""
-        # What runs it is read from /proc, so nobody ends before that.
+        """All processes in the folder, now or later, are traced, and those in the other are not."""
+        # The container is read from /proc, so no process ends before that.
         script = f"{LATER}; read"
         there, moved, stranger = (self.start_in(place, script) for place in (folder, other, other))
         self.ends_by_itself = False
@@ -384,7 +384,7 @@ class Live(harness.LiveTest):
         self.assertEqual([line["container"] for line in starts], [{"runtime": "docker", "id": ID}] * 4)
 
     def test_container_ambiguous(self):
-        """More of the id is asked for where it could be two."""
+        """More of the id is asked for if it could mean two containers."""
         for container in (ID, OTHER):
             folder, _ = self.cgroup(f"docker-{container}.scope")
             self.start_in(folder)
@@ -396,7 +396,7 @@ class Live(harness.LiveTest):
         self.assertIn(OTHER, done.stderr.decode())
 
     def test_container_by_path(self):
-        """Any cgroup, as /proc/PID/cgroup has it or as the folder that it is; it may be empty."""
+        """Any cgroup, as /proc/PID/cgroup shows it or as its folder; it may be empty."""
         folder, path = self.cgroup("jobs/one")
         other, _ = self.cgroup("jobs/one-more")
         self.check_container(path, folder, other)

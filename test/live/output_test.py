@@ -1,4 +1,4 @@
-"""The trace in files: what they are called, what is in the way there, and how they are rotated."""
+"""Trace files: what they are called, what can be in their way, and how they are rotated."""
 import collections
 import contextlib
 import ctypes
@@ -21,7 +21,7 @@ SCRIPT = "setup; malloc a 4K; htod a host 4K; free a"
 
 class Live(harness.LiveTest):
     def start_tracing(self, path, command, *flags, **options):
-        """Full, so that the driver's count is the trace's."""
+        """Traces with the full profile, so that the driver's count is the trace's."""
         return self.start_cudabpf("run", "-o", path, "--profile", "full", "--library", LIBRARY, *flags, "--", *command,
                                   output=path, **options)
 
@@ -30,7 +30,7 @@ class Live(harness.LiveTest):
                                   *flags, output=path, **options)
 
     def zstd(self, path, cut=False):
-        """What is in the file; in one that was cut off, in its whole frames."""
+        """The file's contents; if it was cut off, those of its whole frames."""
         if not shutil.which("zstd"):
             self.skipTest("zstd is not installed")
         done = subprocess.run(["zstd", "-dcq", path], check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -53,7 +53,7 @@ class Live(harness.LiveTest):
     # --- to a file
 
     def test_file(self):
-        """A relative name, and one that is there: replaced, and readable for whom the umask says."""
+        """A relative name, and an existing file: it is replaced, and readable for whom the umask says."""
         with open(self.path, "w", encoding="utf-8") as file:
             file.write("what was there\n" * 10000)
         done = self.run_cudabpf("run", "-o", "trace.jsonl", "--profile", "full", "--", *calls(SCRIPT), cwd=self.folder,
@@ -97,7 +97,7 @@ class Live(harness.LiveTest):
         self.assertEqual(self.text(f"{self.folder}/kept"), "kept\n")
 
     def test_hard_link(self):
-        """Not written through: the other name keeps what it has."""
+        """A hard link is not written through: the other name keeps its contents."""
         other = f"{self.folder}/other"
         with open(other, "w", encoding="utf-8") as file:
             file.write("kept\n")
@@ -107,7 +107,7 @@ class Live(harness.LiveTest):
         self.assertNotEqual(os.stat(other).st_ino, os.stat(self.path).st_ino)
 
     def test_default_path(self):
-        """traces/trace_TIMESTAMP.jsonl in the current folder, by local time; one that is there is not touched."""
+        """traces/trace_TIMESTAMP.jsonl in the current folder, in local time; an existing file is not touched."""
         env = dict(self.environment(), TZ="XXX-05:45")
 
         def stamp(at):
@@ -139,7 +139,7 @@ class Live(harness.LiveTest):
     # --- what is in the way
 
     def small_disk(self):
-        """A file system of a megabyte, which goes with this process: nobody else sees it."""
+        """A file system of one megabyte, which ends with this process; no other process sees it."""
         folder = f"{self.folder}/disk"
         os.mkdir(folder)
         if ctypes.CDLL(None).unshare(CLONE_NEWNS):
@@ -200,7 +200,7 @@ class Live(harness.LiveTest):
         trace, told, stderr = self.check_full("trace.jsonl", False)
         self.assertIsNone(trace.end)
         self.assertIn("its end could not be written", stderr)
-        # Besides calls, the line of the process's exit is missing.
+        # Besides calls, the line for the process's exit is missing.
         self.assertIn(self.total() - len(trace.calls), (told - 1, told))
 
     def test_room_again(self):
@@ -210,7 +210,7 @@ class Live(harness.LiveTest):
         self.check_room_returned("trace.jsonl.zst")
 
     def test_file_size_limit(self):
-        """No signal ends cudabpf; its status says that the trace is not whole."""
+        """No signal ends cudabpf; its status says that the trace is incomplete."""
         target = self.start(calls("read; setup; loop 500 { sync }; read"), stdin=subprocess.PIPE)
         tracer = self.start_attached(self.path, target.pid)
         resource.prlimit(tracer.pid, resource.RLIMIT_FSIZE, (20000, 20000))
@@ -225,7 +225,7 @@ class Live(harness.LiveTest):
         self.assertEqual(self.record().counts["cuStreamSynchronize"], 500)
 
     def check_killed(self, path):
-        """Killed in the middle: what is there can be read, and it is not old."""
+        """Killed in the middle: what is there can be read, and is recent."""
         tracer = self.start_tracing(path, launches(60000, 2000))
 
         def seen():
@@ -258,7 +258,7 @@ class Live(harness.LiveTest):
     # --- rotation
 
     def rotated(self, *flags, name="trace.jsonl", command):
-        """The files of a rotated trace, in order, each of which is a trace of its own: [(path, trace)]."""
+        """The files of a rotated trace, in order, each of which is a trace by itself: [(path, trace)]."""
         done = self.run_cudabpf("run", "-o", f"{self.folder}/{name}", *flags, "--profile", "full", "--library", LIBRARY,
                                 "--", *command)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -271,7 +271,7 @@ class Live(harness.LiveTest):
         return [(path, Trace(self.zstd(path) if name.endswith(".zst") else self.text(path))) for path in paths]
 
     def check_parts(self, parts, first=1):
-        """Each is whole by itself, and together they are the whole trace from part `first` on."""
+        """Each is complete by itself, and together they are the complete trace from part `first` on."""
         ids, begin = [], parts[0][1].header["since"]
         for number, (path, trace) in enumerate(parts, first):
             end, last = trace.end, (path, trace) == parts[-1]
@@ -309,7 +309,7 @@ class Live(harness.LiveTest):
         self.assertGreater(min(sizes[:-1]), 60000)
 
     def test_rotate_size_compressed(self):
-        """By the size on the disk, about: it is known once a frame is compressed."""
+        """By the size on disk, roughly: it is known only once a frame is compressed."""
         parts = self.rotated("--rotate-size", "32K", name="trace.jsonl.zst", command=launches(10000, 10000))
         self.check_all_there(parts)
         sizes = [os.path.getsize(path) for path, _ in parts]
@@ -326,7 +326,7 @@ class Live(harness.LiveTest):
         self.assertGreater(min(len(trace.calls) for _, trace in parts[:-1]), 0)
 
     def test_keep(self):
-        """The newest stay. A trace after this one goes on counting files, and these are then the old ones."""
+        """The newest files stay. A later trace continues their numbers, and these are then the old ones."""
         parts = self.rotated("--rotate-size", "32K", "--keep", "2", command=launches(1000, 0))
         self.assertEqual(len(parts), 2)
         first = parts[0][1].header["part"]
@@ -342,7 +342,7 @@ class Live(harness.LiveTest):
         self.assertEqual((again[1][1].header["part"], again[1][1].end["last"]), (1, True))
 
     def test_rotated_into_nothing(self):
-        """Other files than those of the trace are nobody's to delete, or to write to."""
+        """Files other than the trace's must be neither deleted nor written to."""
         others = ("trace.0001.jsonl.zst", "trace.1.jsonl", "trace.00001.jsonl", "trace.x0001.jsonl", "other.0001.jsonl",
                   "trace.jsonl.0001")
         for other in others:

@@ -1,4 +1,4 @@
-"""Threads and processes: who made each call, and nobody's calls lost or told twice."""
+"""Threads and processes: who made each call, with no call lost or reported twice."""
 import collections
 import shlex
 
@@ -52,7 +52,7 @@ class Live(harness.LiveTest):
         self.assertEqual(sizes[grandchild["pid"]], 3072)
 
     def test_long_arguments(self):
-        """Nobody's lines are longer than readers take, and what is cut says so."""
+        """No line is longer than readers accept, and lines with cut text say so."""
         arguments = [chr(1) * 100_000] * 15
         trace = self.traced(["sh", "-c", "for i in 1 2 3; do sh -c true; done; sleep 0.1", *arguments])
         self.check_law(trace)
@@ -112,7 +112,7 @@ class Live(harness.LiveTest):
         self.assertEqual(len([p for p in trace.processes if p["op"] == "exit"]), 33)
 
     def test_short_processes(self):
-        """200 processes that come and go: none is missed, even where a pid's calls are its whole life."""
+        """200 processes that come and go: none is missed, even if a process does nothing but make calls."""
         children = "loop 200 { fork { malloc a 1; quit 0 }; wait }"
         trace = self.script(f"setup; {children}")
         self.check_whole(trace)

@@ -1,4 +1,4 @@
-"""The questions that the documents ask of a trace, and `cudabpf summary`, of a trace recorded just now."""
+"""The questions that the documents ask of a trace, and `cudabpf summary`, on a trace that was just recorded."""
 import os
 import shutil
 import sys

@@ -1,4 +1,4 @@
-"""Whose rights are used for what: files are made with the caller's, and what tracing takes is kept aside."""
+"""Whose rights are used for what: files are made with the caller's, and what tracing needs is set aside."""
 import glob
 import json
 import os
@@ -13,14 +13,14 @@ from callers import NOBODY
 from harness import CUDABPF, LIBRARY, WORKLOADS, wait_for
 
 DAEMON = pwd.getpwnam("daemon")
-# What a late library takes: CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_PERFMON, CAP_BPF, CAP_CHECKPOINT_RESTORE.
+# What a late library needs: CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_PERFMON, CAP_BPF, CAP_CHECKPOINT_RESTORE.
 KEPT = 1 << 2 | 1 << 19 | 1 << 38 | 1 << 39 | 1 << 40
 SYS_PTRACE = 1 << 19
 ROOTS_FILE_RIGHTS = 1 << 1 | 1 << 2 | 1 << 3
 ALL = "setup; module m; function f m add; malloc a 4K; launch f 1 2 3 4 5 6 7; sync; free a"
 TELL = ("grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' /proc/self/status; "
         "setpriv --dump 2>/dev/null | grep -i securebits; stat -c %u /proc/self/mem")
-# As JSON, what a command finds.
+# Prints as JSON what a command finds.
 ASK = ("import json, os; print(json.dumps({'ids': [os.getresuid(), os.getresgid()], 'environment': dict(os.environ), "
        "'mine': os.stat('/proc/self/mem').st_uid == os.getuid()}))")
 
@@ -32,7 +32,7 @@ def status_of(path):
 
 class Live(callers.CalledTest):
     def users_environment(self):
-        """What one user has and another must not get."""
+        """What one user has, and another must not get."""
         return dict(self.environment(LOG=None), PATH=f"{self.folder}/bin:/usr/bin:/bin", LD_LIBRARY_PATH="/users/libraries",
                     PYTHONPATH="/users/python", CUDA_VISIBLE_DEVICES="3")
 
@@ -58,14 +58,14 @@ class Live(callers.CalledTest):
     # --- who called, and with what environment
 
     def test_sudo_of_root(self):
-        """Who became root by a sudo, and calls another as root, is root: nothing of the user's is left."""
+        """A user who became root by one sudo, and calls another as root, is root: nothing of the user's is left."""
         shell = 'sudo -n "$@"; exit $?'
         done = self.call(self.by_user("sudo", "-n", "bash", "-c", shell, "-", *self.command()), self.users_environment())
         self.check_root_and_its_own(self.asked(done))
         self.assertEqual(os.stat(self.path).st_uid, 0)
 
     def test_as_root_environment(self):
-        """What sudo took away of a user's environment does not come back for root."""
+        """What sudo removed from a user's environment does not come back for root."""
         env = dict(self.users_environment(), LD_PRELOAD="/nonexistent/library.so")
         told = self.asked(self.call(self.by_user("sudo", "-n", *self.command("--as-root")), env))
         self.check_root_and_its_own(told)
@@ -82,7 +82,7 @@ class Live(callers.CalledTest):
         self.check_nobody_and_its_own(told, env)
 
     def test_ways_of_sudo(self):
-        """By a shell that sudo started, with -E, on a terminal of sudo's own, under a sudo that does not stay."""
+        """From a shell that sudo started, with -E, on sudo's own terminal, under a sudo that does not stay."""
         env = self.users_environment()
         ways = {"plain": ["sudo", "-n"], "shell": ["sudo", "-n", "sh", "-c", '"$0" "$@"; exit $?'],
                 "keeping": ["sudo", "-n", "-E"]}
@@ -93,7 +93,7 @@ class Live(callers.CalledTest):
                 self.assertEqual(os.stat(self.path).st_uid, NOBODY.pw_uid)
 
     def test_sudo_terminal(self):
-        """use_pty: between sudo and its command there is another process of sudo's."""
+        """use_pty: there is another process of sudo's between sudo and its command."""
         if not shutil.which("script"):
             self.skipTest("script is not installed")
         env = self.users_environment()
@@ -103,7 +103,7 @@ class Live(callers.CalledTest):
         self.check_nobody_and_its_own(self.asked(done), env)
 
     def test_sudo_of_another(self):
-        """Root's shell, by a user's sudo, became somebody else, who became root without sudo: not that user's call."""
+        """From a user's sudo, root's shell became somebody else, who became root without sudo: not that user's call."""
         shell = f"{self.folder}/root-shell"  # stands for su and doas
         shutil.copy("/bin/bash", shell)
         os.chmod(shell, 0o4755)
@@ -151,7 +151,7 @@ class Live(callers.CalledTest):
             self.assertEqual(file.read(), "precious")
 
     def test_link_before_root(self):
-        """Root, in a folder of somebody else's, follows that one's link nowhere, but its own."""
+        """In somebody else's folder, root follows its own link, but none of that user's."""
         folder = self.roots_folder()
         arguments = ["run", "-q", "--library", LIBRARY, "--only", "cuInit", "--", "true"]
         os.symlink(folder, f"{self.folder}/traces")
@@ -166,7 +166,7 @@ class Live(callers.CalledTest):
         self.assertEqual(len(os.listdir(folder)), 1)
 
     def test_private_folder(self):
-        """A user's own folder, that nobody else enters: the user's own rights are enough, and are those used."""
+        """A user's own folder, which nobody else may enter: the user's own rights suffice, and are those used."""
         home = f"{self.folder}/home"
         os.mkdir(home)
         os.chown(home, NOBODY.pw_uid, NOBODY.pw_gid)
@@ -186,7 +186,7 @@ class Live(callers.CalledTest):
             self.assertEqual((owner.st_uid, owner.st_gid), (NOBODY.pw_uid, NOBODY.pw_gid), path)
 
     def test_streams_by_name(self):
-        """/dev/stdout and /dev/fd/N are what the caller has open there, be it somebody else's pipe."""
+        """/dev/stdout and /dev/fd/N are what the caller has open there, even if it is somebody else's pipe."""
         arguments = ["run", "-q", "--library", LIBRARY, "--only", "cuInit", "--", "true"]
         done = self.sudo(arguments[0], "-o", "/dev/stdout", *arguments[1:])
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -205,7 +205,7 @@ class Live(callers.CalledTest):
         self.assertEqual(done.returncode, 124, done.stderr)
 
     def test_reading_through_sudo(self):
-        """A trace that root alone may read can be asked about, and what comes of it is the caller's."""
+        """A trace that only root may read can be analysed, and files made from it belong to the caller."""
         self.script(ALL)
         os.chmod(self.path, 0o600)
         self.assertNotEqual(self.call(self.plain_user("cat", self.path)).returncode, 0)
@@ -221,7 +221,7 @@ class Live(callers.CalledTest):
     # --- what is kept
 
     def tracing(self, command):
-        """Its process, once it traces."""
+        """The tracer's process, once it traces."""
         program = self.start(command, cwd=self.folder)
         wait_for(lambda: program.process.poll() is not None or os.path.exists(self.path) and os.path.getsize(self.path),
                  "a header")
@@ -253,7 +253,7 @@ class Live(callers.CalledTest):
         self.assertEqual(permitted, {KEPT | own, SYS_PTRACE, own, 0})
 
     def test_kept_by_sudo(self):
-        """Once it traces the process is the user's, with hardly anything left, and keeps its secrets from the user."""
+        """Once it traces, the process runs as the user, with few rights left, and keeps its secrets from the user."""
         command = [self.program_for_all(), "-q", "-o", self.path, "--library", LIBRARY, "--only", "cuInit"]
         program, tracer = self.tracing(self.by_user("sudo", "-n", *command))
         self.check_kept(tracer, NOBODY.pw_uid, 0)
@@ -276,7 +276,7 @@ class Live(callers.CalledTest):
         self.assertEqual(program.wait(), 0, program.stderr())
 
     def test_root_writes_anywhere(self):
-        """Root's own rights to files are root's, rights to other users' folders among them."""
+        """Root keeps root's own rights to files, including those to other users' folders."""
         os.chown(self.folder, NOBODY.pw_uid, NOBODY.pw_gid)
         os.chmod(self.folder, 0o700)
         done = self.run_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--only", "cuInit", "--", "true")
@@ -284,7 +284,7 @@ class Live(callers.CalledTest):
         self.assertEqual(os.stat(self.path).st_uid, 0)
 
     def late_library(self, command, flags=()):
-        """Root's program maps a library of root's, from a folder that is nobody else's, after all rights are gone."""
+        """Root's program maps root's library, from a folder that only root may enter, after all rights are dropped."""
         private = f"{self.folder}/private"
         os.mkdir(private)
         shutil.copy(LIBRARY, f"{private}/libcuda.so.1")
@@ -328,7 +328,7 @@ class Live(callers.CalledTest):
         self.check_gone(100)
 
     def test_machine_settings(self):
-        """Closing single links changes nothing of the machine, and needs nobody who would put it back."""
+        """Closing single links changes no setting of the machine, so nobody need restore it."""
         settings = "/sys/kernel/rcu_expedited"
         with open(settings, encoding="utf-8") as file:
             before = file.read()
@@ -360,7 +360,7 @@ class Live(callers.CalledTest):
         self.assertEqual(plain.returncode, 0, plain.stderr)
         traced = self.call([CUDABPF, *flags, "--", "sh", "-c", TELL])
         self.assertEqual(traced.stdout.decode(), plain.stdout.decode(), traced.stderr)
-        # By an account's groups, as a login has them.
+        # With an account's groups, as after a login.
         plain = self.call(["setpriv", "--reuid", str(NOBODY.pw_uid), "--regid", str(NOBODY.pw_gid), "--init-groups",
                            "sh", "-c", TELL])
         traced = self.sudo(*flags, "--", "sh", "-c", TELL)
@@ -373,7 +373,7 @@ class Live(callers.CalledTest):
         self.assertTrue(told["mine"])
 
     def test_file_capabilities(self):
-        """An ordinary user traces a command: it has all that was given to cudabpf, and no capability."""
+        """An ordinary user traces a command: it gets all that was given to cudabpf, and no capability."""
         program = self.with_capabilities()
         libs = f"{self.folder}/libs"
         os.mkdir(libs)
@@ -399,7 +399,7 @@ class Live(callers.CalledTest):
             self.assertEqual(told["environment"].get(name), env[name], name)
 
     def test_file_capabilities_machine(self):
-        """Other users' processes are seen, and that is what giving somebody this program means."""
+        """Other users' processes are seen: that is what giving somebody this program means."""
         program = self.with_capabilities()
         self.late_library(self.plain_user(program))
 
@@ -420,7 +420,7 @@ class Live(callers.CalledTest):
         self.assertEqual(trace.processes[0]["exe"], os.path.realpath(f"{WORKLOADS}/fake_calls"))
 
     def test_file_capabilities_files(self):
-        """They open nothing else of others': no trace to read, no file to write."""
+        """The capabilities open nothing else of other users': no trace to read, no file to write."""
         program = self.with_capabilities()
         folder = self.roots_folder()
         done = self.call(self.plain_user(program, "run", "-q", "-o", f"{folder}/t", "--library", LIBRARY, "--", "true"))
@@ -433,7 +433,7 @@ class Live(callers.CalledTest):
         self.assertIn(b"Permission denied", done.stderr)
 
     def test_ambient_capabilities(self):
-        """As a systemd unit gives them: the command does not get them, either."""
+        """Ambient capabilities, as a systemd unit gives them: the command does not get them, either."""
         names = ",".join("+" + name.removeprefix("cap_") for name in callers.CAPABILITIES)
         program = self.plain_user("--inh-caps", names, "--ambient-caps", names, self.program_for_all())
         done = self.call([*program, "run", "-q", "-o", self.path, "--library", LIBRARY, "--only", "cuInit", "--",

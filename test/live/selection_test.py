@@ -1,4 +1,4 @@
-"""Which functions are traced: profiles, patterns, entries alone, functions that no table knows."""
+"""Which functions are traced: profiles, patterns, only entries, functions that are not in the table."""
 import fnmatch
 import os
 
@@ -30,7 +30,7 @@ class Live(harness.LiveTest):
         self.assertLess(len(trace.calls), sum(self.record().counts.values()))
 
     def test_profile_light(self):
-        """Launches, copies, memory and synchronisation; results only where something must be known of them."""
+        """Launches, copies, memory and synchronisation; results only where they are needed."""
         symbols = harness.profile_symbols("light")
         trace = self.script(SCRIPT, "--profile", "light")
         self.check_selection(trace, symbols)
@@ -49,7 +49,7 @@ class Live(harness.LiveTest):
         self.assertEqual(full, set(FUNCTIONS))
 
     def test_only(self):
-        """By the API's name or the symbol, whatever the profile."""
+        """By API name or symbol, whatever the profile."""
         trace = self.script(SCRIPT, "--only", "cuMem*,cuStreamSynchronize,cuDeviceGet", "--profile", "light")
         patterns = ("cuMem*", "cuStreamSynchronize", "cuDeviceGet")
         symbols = {f.symbol for f in FUNCTIONS.values()
@@ -71,7 +71,7 @@ class Live(harness.LiveTest):
         self.assertEqual(set(trace.counts()), {"cuMemAlloc_v2", "cuMemFree_v2", "cuMemGetInfo_v2"})
 
     def test_left_out(self):
-        """The header says what was asked for, and what kinds of calls are not all there."""
+        """The header says what was asked for, and which kinds of calls are not all there."""
         header = self.script("setup", "--only", "cuMemAlloc,cuLaunch*", "--exclude", "cuLaunchKernelEx").header
         self.assertEqual((header["only"], header["exclude"]), (["cuMemAlloc", "cuLaunch*"], ["cuLaunchKernelEx"]))
         self.assertEqual(header["left_out"], ["launches", "copies", "waits", "allocations", "frees"])
@@ -79,7 +79,7 @@ class Live(harness.LiveTest):
         self.assertEqual((header.get("only"), header.get("exclude"), header["left_out"]), (None, None, []))
 
     def test_names_of_reused_handles(self):
-        """A handle is another kernel's after its module has gone, whether that call is traced or not."""
+        """A handle may be another kernel's after its module is unloaded, whether that call is traced or not."""
         script = ("setup; module m; function f m alpha; launch f 1 1 1 1 1 1 0; unload m; "
                   "module n; function g n beta; launch g 1 1 1 1 1 1 0")
         for flags in (["--only", "cuLaunchKernel"], ["--only", "*Launch*"],
@@ -95,7 +95,7 @@ class Live(harness.LiveTest):
                 self.assertEqual(trace.named("cuModuleUnload"), [])
 
     def test_directions_need_all_of_memory(self):
-        """Where allocations are not traced, what they returned is not taken for the host's."""
+        """If allocations are not traced, what they returned is not taken for host memory."""
         script = "setup; malloc a 4K; malloc-async b 4K; copy a b 64; copy b a 64; copy a host 64; free a"
         for flags, ops in (([], ["DtoD", "DtoD", "HtoD"]), (["--exclude", "cuMemAllocAsync"], ["unified"] * 3),
                            (["--only", "cuMemcpy,cuMemAlloc"], ["unified"] * 3),

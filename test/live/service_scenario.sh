@@ -1,6 +1,6 @@
 #!/bin/bash
-# What an administrator does with the unit, run by the systemd of a container: start it, let programs
-# call the driver, kill it, rotate, stop it. What is left lies in /check and /var/log/cudabpf.
+# What an administrator does with the unit, run by a container's systemd: start it, let programs
+# call the driver, kill it, rotate, stop it. The results are in /check and /var/log/cudabpf.
 set -u
 cd /check || exit
 
@@ -18,7 +18,7 @@ wait_for() { # SECONDS COMMAND...
     sleep 0.1
   done
 }
-tracing() { # as many files as this, the newest of them begun
+tracing() { # there are this many files, and the newest has begun
   local files=("$log_folder"/trace.*.jsonl.zst)
   ((${#files[@]} >= $1)) && [[ -s ${files[-1]} ]]
 }
@@ -27,7 +27,7 @@ work() { # the record of its calls goes to /check/NAME
   FAKE_CUDA_COUNTS=$PWD/$1 /check/fake_calls --library /usr/local/lib/libcuda.so.1 'setup; loop 100 { sync }; sleep 100' ||
     failed "the workload failed beside the unit"
 }
-written() { # how often the newest trace has this
+written() { # how often this is in the newest trace
   local files=("$log_folder"/trace.*.jsonl.zst)
   [[ $(zstd -dcq "${files[-1]}" 2>&1 | grep -c "$2") == "$1" ]]
 }
@@ -51,7 +51,7 @@ systemctl stop cudabpf || failed "systemctl stop failed"
 systemctl show --property Result,ExecMainStatus cudabpf >stopped
 stat --format '%a %u' "$log_folder/" "$log_folder"/* >owners
 
-# Wrong options are not tried again and again.
+# systemd does not retry wrong options again and again.
 mkdir -p /run/systemd/system/cudabpf.service.d
 printf '[Service]\nExecStart=\nExecStart=/usr/sbin/cudabpf --no-such-option\n' \
   >/run/systemd/system/cudabpf.service.d/wrong.conf

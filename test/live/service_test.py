@@ -1,4 +1,4 @@
-"""The systemd unit, under a systemd: one that boots in a container, on this machine's own files."""
+"""The systemd unit, under a systemd that boots in a container, on this machine's own files."""
 import os
 import re
 import shutil
@@ -24,7 +24,7 @@ ExecStopPost=systemctl --no-block --force poweroff
 
 class Live(harness.LiveTest):
     def container(self):
-        """A root that is this machine's, with cudabpf installed, whose changes are the test's own."""
+        """A copy of this machine's root with cudabpf installed; changes to it stay within the test."""
         for tool in ("systemd-nspawn", "/lib/systemd/systemd"):
             if not shutil.which(tool):
                 self.skipTest(f"{tool} not found: it boots a systemd to try the unit under")
@@ -43,7 +43,7 @@ class Live(harness.LiveTest):
         shutil.copy(LIBRARY, f"{root}/usr/local/lib/libcuda.so.1")
         for path in (f"{WORKLOADS}/fake_calls", f"{HERE}/service_scenario.sh"):
             shutil.copy(path, f"{self.folder}/check")
-        # Ten seconds from a failure to the next start are for administrators, not for tests.
+        # Waiting ten seconds between a failure and the next start is for administrators, not for tests.
         drop_in = f"{root}/etc/systemd/system/cudabpf.service.d"
         os.makedirs(drop_in)
         with open(f"{drop_in}/soon.conf", "w", encoding="utf-8") as file:
@@ -53,7 +53,7 @@ class Live(harness.LiveTest):
         return root
 
     def boot(self, root):
-        # Without a machined or a systemd to tell of it; bpf() is not for containers by default.
+        # Without registering it with machined or systemd; by default, containers may not call bpf().
         command = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe",
                    f"--machine=cudabpf-{os.getpid()}", "--link-journal=no", "--capability=all",
                    "--system-call-filter=bpf perf_event_open", "--private-network",
@@ -85,7 +85,7 @@ class Live(harness.LiveTest):
         journal = self.result("journal")
         self.assertIn("--no-such-option", journal)
 
-        # A user of its own, with nothing in effect, and set aside what a late library takes.
+        # A separate user, with nothing in effect, and with what a late library needs set aside.
         rights = dict(line.split(":\t") for line in self.result("rights").splitlines())
         user = rights["Uid"].split("\t")[0]
         self.assertEqual(rights["Uid"], "\t".join([user] * 4))
@@ -93,13 +93,13 @@ class Live(harness.LiveTest):
         self.assertEqual((rights["CapEff"], rights["NoNewPrivs"]), ("0" * 16, "1"))
         self.assertEqual(int(rights["CapPrm"], 16), LATE_LIBRARY)
 
-        # One file of each life, none overwritten, for nobody else.
+        # One file from each run, none overwritten, and no other user may read them.
         folder = f"{root}/var/log/private/cudabpf"
         names = sorted(os.listdir(folder))
         self.assertEqual(names, ["trace.0001.jsonl.zst", "trace.0002.jsonl.zst"], journal)
         self.assertEqual(self.result("owners").split("\n")[:-1], [f"750 {user}", f"600 {user}", f"600 {user}"])
 
-        # The first was cut off by SIGKILL after all of its calls; the second has its end.
+        # SIGKILL cut off the first after all of its calls; the second has its end.
         for name, record, whole in (("trace.0001", "first", False), ("trace.0002", "second", True)):
             text = subprocess.run(["zstd", "-dcq", f"{folder}/{name}.jsonl.zst"], check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout

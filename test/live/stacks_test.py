@@ -1,4 +1,4 @@
-"""Calls on stacks that are not as usual: each is whole all the same, and none is told what it was not."""
+"""Calls on unusual stacks: each is complete all the same, and none is reported wrongly."""
 import platform
 import sys
 
@@ -9,7 +9,7 @@ from harness import LIBRARY
 INSIDE = "alarm 100 { raw cuCtxSynchronize; query-device }; sync; sync-context"
 SLOW = {"LATENCY": "cuStreamSynchronize=400000000"}
 
-# Launches with those arguments that are on the stack in a page that is not resident: the call's return address is the
+# Launches with the stack arguments in a page that is not resident: the call's return address is the
 # last thing in the page before it.
 UNREAD = """
 import ctypes, mmap, sys
@@ -28,7 +28,7 @@ print(on_stack(address(stack) + middle, ctypes.cast(driver.cuLaunchKernel, ctype
 
 class Live(harness.LiveTest):
     def interrupted(self, script):
-        """The slow call, and those of the handler, which came while it waited."""
+        """The slow call, and the calls of the handler, which ran while it waited."""
         trace = self.script(script, fake=SLOW)
         self.check_accounts(trace)
         self.check_counts(trace)
@@ -56,7 +56,7 @@ class Live(harness.LiveTest):
             self.assertIn(call.get("parent"), (outer["id"], None))  # None: the addresses' low halves say nothing
 
     def test_handler_above(self):
-        """Above another thread's stack the kernel would forget where the interrupted call returns to."""
+        """Above another thread's stack: the kernel would forget where the interrupted call returns to."""
         if not self.has_sessions():
             self.skipTest("this kernel has no uprobe sessions, so a program that does this dies")
         trace, _, inside = self.interrupted(f"setup; thread {{ current ctx; {INSIDE} }}; wait")
@@ -69,7 +69,7 @@ class Live(harness.LiveTest):
         return ("uprobe_session", "yes") in {(one["name"], one["state"]) for one in trace.header["features"]}
 
     def test_unread_stack(self):
-        """Arguments that cannot be read are missing, and never zeros; with `sleepable` they are read."""
+        """Arguments that cannot be read are missing, never zeros; with `sleepable` they are read."""
         if platform.machine() != "x86_64":
             self.skipTest("the program that it takes is x86-64's machine code")
         on_stack = {"blockDimZ", "sharedMemBytes", "hStream"}

@@ -1,4 +1,4 @@
-"""What cudabpf says: the trace on stdout, its summary on stderr, and the status line on a terminal."""
+"""What cudabpf prints: the trace on stdout, its summary on stderr, and the status line on a terminal."""
 import contextlib
 import fcntl
 import json
@@ -17,14 +17,14 @@ SCRIPT = "setup; malloc a 4K; htod a host 4K; free a"
 
 class Live(harness.LiveTest):
     def start_stream(self, subcommand, *arguments, **options):
-        """With a trace on stdout, which nobody reads so far."""
+        """Starts a trace on stdout, which nobody reads yet."""
         return self.start([CUDABPF, subcommand, "-o", "-", "--profile", "full", "--library", LIBRARY, *arguments],
                           stdout=subprocess.PIPE, **options)
 
     # --- to stdout
 
     def test_live(self):
-        """A line each on stderr, in place of the status line, and no byte of it on the command's stdout."""
+        """One line per event on stderr, instead of the status line, and no byte of it on the command's stdout."""
         done = self.run_cudabpf("run", "--live", "-o", self.path, "--library", LIBRARY, "--", *calls("setup; malloc a 4M"))
         self.assertEqual(done.returncode, 0, done.stderr)
         text = done.stderr.decode()
@@ -36,7 +36,7 @@ class Live(harness.LiveTest):
         self.check_law(self.read())
 
     def test_stdout(self):
-        """Nothing but the trace; what is said goes to stderr."""
+        """Nothing but the trace; messages go to stderr."""
         for quiet in ([], ["-q"]):
             done = self.run_cudabpf("run", "-o", "-", *quiet, "--profile", "full", "--library", LIBRARY, "--",
                                     *calls(SCRIPT))
@@ -50,7 +50,7 @@ class Live(harness.LiveTest):
                 self.assertNotIn("jq", done.stderr.decode())
 
     def test_stdout_of_the_command(self):
-        """It writes there too: its lines stay whole, and those of the trace can be told apart."""
+        """The command writes there, too: its lines stay whole, and the trace's can be told apart."""
         done = self.run_cudabpf("run", "-o", "-", "--only", "cuMem*", "--library", LIBRARY, "--",
                                 *calls(f"print one; {SCRIPT}; sleep 300; print two"))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -82,7 +82,7 @@ class Live(harness.LiveTest):
         self.assertEqual(len(trace.calls), self.total() - before)
 
     def test_reader_goes(self):
-        """The command runs on as if nothing were, and its status is cudabpf's."""
+        """The command runs on undisturbed, and its status is cudabpf's."""
         tracer = self.start_stream("run", "--", *calls("setup; loop 50 { sync; sleep 10 }; exit 3"))
         self.assertEqual(json.loads(tracer.process.stdout.readline())["type"], "trace")
         tracer.process.stdout.close()
@@ -106,7 +106,7 @@ class Live(harness.LiveTest):
         self.assertIsNone(target.process.poll())
 
     def test_slow_reader(self):
-        """Does not hold up the traced program; what it does not read at once it gets later."""
+        """A slow reader does not hold up the traced program; what it does not read at once, it gets later."""
         command = ["sh", "-c", 'exec "$@" >/dev/null', "sh", *launches(20000, 0)]
         tracer = self.start_stream("run", "--", *command, env=self.environment(LOG=None))
         wait_for(lambda: self.total() and ended(self.record().pid), "the target's end")
@@ -119,7 +119,7 @@ class Live(harness.LiveTest):
     # --- to stderr
 
     def test_summary(self):
-        """Its figures are those of the trace, and the commands that it suggests work."""
+        """The summary's figures are those of the trace, and the commands that it suggests work."""
         path = f"{self.folder}/it's a trace.jsonl"
         trace = self.script(f"{SCRIPT}; module m; function f m my_kernel; loop 1200 {{ launch f 1 1 1 32 1 1 0 }}; "
                             "fails 2 malloc b 1T", output=path)
@@ -139,7 +139,7 @@ class Live(harness.LiveTest):
         self.assertEqual([json.loads(line)["name"] for line in self.suggested(query).splitlines()], ["cuMemAlloc"])
 
     def suggested(self, command):
-        """What a command that cudabpf suggests prints, where cudabpf is installed."""
+        """What a command that cudabpf suggests prints if cudabpf is installed."""
         folder = os.path.dirname(CUDABPF)
         return subprocess.run(command, shell=True, check=True, stdout=subprocess.PIPE, text=True,
                               env=dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}")).stdout
@@ -155,14 +155,14 @@ class Live(harness.LiveTest):
                               *calls("setup; loop 60 { sync; sleep 10 }")], env=env, stderr=replica)
         os.close(replica)
         text = b""
-        with contextlib.suppress(OSError):  # when nobody has the other end any more
+        with contextlib.suppress(OSError):  # when nobody has the other end open any more
             while piece := os.read(primary, 65536):
                 text += piece
         self.assertEqual(program.wait(), 0, text)
         return text.decode()
 
     def test_status_line(self):
-        """On a terminal, and it is gone when the summary comes."""
+        """The status line is on the terminal, and gone when the summary comes."""
         text = self.on_terminal(NO_COLOR="")
         status = r"\rcudabpf: tracing for \d\d:\d\d  ([\d,]+) calls  [\d,]+/s  [01] process(?:es)?  0 lost\x1b\[K"
         shown = [int(count) for count in re.findall(status, text)]

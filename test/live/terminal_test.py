@@ -1,4 +1,4 @@
-"""Whoever watches a trace, or reads it from a pipe, holds up neither the capture nor its end, and a traced program
+"""A person who watches a trace, or a reader of its pipe, holds up neither the capture nor its end, and a traced program
 writes to nobody's terminal."""
 import fcntl
 import os
@@ -15,7 +15,7 @@ import harness
 from harness import CUDABPF, LIBRARY, WORKLOADS, calls, ended, wait_for
 
 STOP, GO = b"\x13", b"\x11"  # Ctrl-S, Ctrl-Q
-SOON = 8  # seconds, for what takes two
+SOON = 8  # seconds, for something that takes two
 HOSTILE = "\033[2J\007\u009b2J\u202etxt.exe"
 
 
@@ -63,7 +63,7 @@ class Live(harness.LiveTest):
         self.assertNotRegex(text, "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\udc80-\udcff]")
 
     def test_hostile_names(self):
-        """A path, a process's name and its arguments, in messages, in the live view and at the end."""
+        """A path, a process's name and its arguments: in messages, in the live view and at the end."""
         folder = f"{self.folder}/{HOSTILE}"
         os.mkdir(folder)
         os.symlink(LIBRARY, f"{folder}/libcuda.so.1")
@@ -80,7 +80,7 @@ class Live(harness.LiveTest):
             self.assertIn("?[2J??2J?txt.exe", text)
             self.assertIn("is not traced", text)
             self.check_printable(text)
-            with open(path, encoding="utf-8") as file:  # a terminal may show it
+            with open(path, encoding="utf-8") as file:  # must be safe to show on a terminal
                 self.check_printable(file.read())
             trace = self.read(path)
             self.check_law(trace)
@@ -95,7 +95,7 @@ class Live(harness.LiveTest):
             self.check_printable(done.stdout.decode() + done.stderr.decode())
             self.assertIn("?[2J??2J?txt.exe", done.stdout.decode() + done.stderr.decode(), arguments)
 
-    # --- who does not look on
+    # --- a terminal that takes nothing
 
     def storm(self, *flags):
         return ["sh", "-c", 'exec "$@" > /dev/null 2>&1', "sh", f"{WORKLOADS}/fake_storm", "--library", LIBRARY, *flags]
@@ -106,7 +106,7 @@ class Live(harness.LiveTest):
             return b'\n{"type":"end"' in file.read()
 
     def check_stopped(self, *flags):
-        """The trace is whole and no probe is there while the terminal still takes nothing."""
+        """The trace is complete and the probes are gone while the terminal still takes nothing."""
         terminal = Terminal(self)
         terminal.press(STOP)
         tracer = self.start_on(terminal, "run", "-o", self.path, "--profile", "full", "--library", LIBRARY, *flags, "--",
@@ -119,7 +119,7 @@ class Live(harness.LiveTest):
         return terminal, tracer
 
     def test_live_stopped(self):
-        """Ctrl-S stops what is shown and nothing else; what was missed is counted."""
+        """Ctrl-S stops the display and nothing else; missed events are counted."""
         terminal, tracer = self.check_stopped("--live")
         terminal.press(GO)
         self.assertEqual(tracer.wait(), 0)
@@ -139,21 +139,21 @@ class Live(harness.LiveTest):
         self.assertEqual(terminal.told().count("tracing for"), 1)
 
     def test_summary_stopped(self):
-        """A signal ends it though nobody ever looks on, with the status of what it did."""
+        """A signal ends it even if the terminal never takes anything, and the status says what it did."""
         for number in (signal.SIGTERM, signal.SIGINT):
             _, tracer = self.check_stopped()
             tracer.signal(number)
             self.assertEqual(tracer.wait(SOON), 0)
             self.setUp()
 
-    # --- who does not read the trace
+    # --- a reader that does not read the trace
 
     def start_unread(self, target, *flags, stdout=subprocess.PIPE):
         return self.start([CUDABPF, "attach", "--pid", str(target.pid), "-o", "-", "--profile", "full",
                            "--library", LIBRARY, *flags], stdout=stdout)
 
     def target(self, script="setup; loop 60000 { sync }; read"):
-        """It has not begun; what it has asked the driver for so far is in no trace."""
+        """The program has not begun; its requests to the driver so far are in no trace."""
         target = self.start(calls(f"print ready; read; {script}"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                             env=self.unlogged())
         self.assertEqual(target.process.stdout.readline(), b"ready\n")
@@ -188,7 +188,7 @@ class Live(harness.LiveTest):
             text = os.read(tracer.process.stdout.fileno(), 1 << 20).decode()
             lines = text.count("\n")
             self.assertGreater(lines, 10)
-            self.assertEqual(lines - 1 + lost, self.total() - self.before + 1)  # but for the header, and with the process's line
+            self.assertEqual(lines - 1 + lost, self.total() - self.before + 1)  # no header, but the process's line
             self.setUp()
 
     def test_terminal_unread(self):
@@ -200,7 +200,7 @@ class Live(harness.LiveTest):
         self.assertFalse(fcntl.fcntl(terminal.replica, fcntl.F_GETFL) & os.O_NONBLOCK)
 
     def test_pipe_read_late(self):
-        """Without a signal a reader is waited for; all is there when it comes."""
+        """Without a signal, cudabpf waits for the reader, who then gets everything."""
         target = self.target("setup; loop 60000 { sync }")
         tracer = self.start_unread(target)
         wait_for(lambda: select.select([tracer.process.stdout], [], [], 0)[0], "tracing")
@@ -216,7 +216,7 @@ class Live(harness.LiveTest):
     # --- how often it is told to end
 
     def test_many_signals(self):
-        """However many signals there are: one status, and it is the documented one."""
+        """However many signals there are, the status is the documented one."""
         for number in (signal.SIGINT, signal.SIGTERM) * 3:
             self.setUp()
             tracer = self.start_cudabpf("run", "-o", self.path, "--profile", "full", "--library", LIBRARY, "--",
@@ -235,7 +235,7 @@ class Live(harness.LiveTest):
     # --- odd ends
 
     def test_closed_and_full(self):
-        """Standard error that is closed or full: the trace is whole, with nothing else in it."""
+        """Standard error is closed or full: the trace is complete, with nothing else in it."""
         script = "setup; loop 100 { sync }"
         for redirection in ("2>&-", "2>/dev/full", ">&- 2>&-", "<&- >&- 2>&-"):
             for view in ("", "--live"):
@@ -267,7 +267,7 @@ class Live(harness.LiveTest):
                 self.check_law(self.read())
 
     def test_least_ring(self):
-        """In the smallest ring that is allowed, the longest record comes through."""
+        """The longest record fits through the smallest ring that is allowed."""
         name = "n" * 5000
         trace = self.script(f"setup; module m; sleep 200; fails 1 raw cuModuleGetFunction @f m \"{name}\"",
                             "--ring-size", "8K", fake={"FAIL": "cuModuleGetFunction=1@1"})

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/apt-backports on every way in which a Debian mirror may be configured. Run by ctest.
+# Runs scripts/apt-backports on every way in which a Debian mirror may be configured. Run by ctest.
 set -euo pipefail
 
 tool=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/apt-backports

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/check-map on small houses: one in order, and one for each way in which one may not be. Run by ctest.
+# Runs scripts/check-map on small houses: one in order, and one for each possible fault. Run by ctest.
 set -euo pipefail
 
 tool=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/check-map

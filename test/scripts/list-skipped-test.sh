@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/list-skipped on what ctest writes: reasons of shell tests and of Catch2's. Run by ctest.
+# Runs scripts/list-skipped on what ctest writes: reasons from shell tests and from Catch2's. Run by ctest.
 set -euo pipefail
 
 tool=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/list-skipped

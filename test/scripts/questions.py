@@ -1,5 +1,5 @@
-"""The questions to a trace that docs/trace-format.md asks with jq, and `cudabpf summary` of the same trace, side by
-side. usage: questions.py CUDABPF TRACE...   A test of live tests asks them of a trace that was just recorded.
+"""Asks the questions of docs/trace-format.md with jq, and compares the answers with `cudabpf summary` of the trace.
+usage: questions.py CUDABPF TRACE...   One of the live tests asks them of a trace that was just recorded.
 
 Exit status 77: skipped, with the reason printed."""
 import collections
@@ -17,7 +17,7 @@ TOLD = ("types", "names", "allocations", "launches", "launch_gaps", "kernel_line
 
 
 def questions():
-    """As they stand in the document, by what they are about."""
+    """The questions as written in the document, by subject."""
     text = DOCUMENT.read_text(encoding="utf-8").partition("\n## Questions to a trace\n")[2]
     commands = [line for line in text.split("```")[1].splitlines() if line.startswith("grep ")]
     assert len(commands) == len(TOLD), f"{DOCUMENT} has {len(commands)} questions, and {len(TOLD)} are known here"
@@ -27,13 +27,13 @@ def questions():
 def output(command, trace):
     done = subprocess.run(["bash", "-o", "pipefail", "-c", f"T=$1; {command}", "bash", trace], check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    # grep says 1 where it has found nothing, but a trace has lines.
+    # grep exits with 1 if it finds nothing, but a trace has lines.
     assert done.returncode == 0 and not done.stderr, f"{command}\n{done.stderr}"
     return done.stdout
 
 
 def objects(text):
-    """What jq printed one after another, over as many lines as it liked."""
+    """The values that jq printed one after another, over any number of lines."""
     decoder, at, found = json.JSONDecoder(), 0, []
     while text[at:].lstrip():
         at += len(text[at:]) - len(text[at:].lstrip())
@@ -48,7 +48,7 @@ def answers(cudabpf, subcommand, trace):
 
 
 def slowest_of(calls):
-    """Of calls that took as long as the last it is not said which stand there."""
+    """If several calls took as long as the last one shown, any of them may be there."""
     calls = [(call["duration_us"], call["name"]) for call in calls]
     least = calls[-1][0] if calls else 0
     return [duration for duration, _ in calls], collections.Counter(call for call in calls if call[0] > least)
@@ -104,7 +104,7 @@ class Questions(unittest.TestCase):
     def test_recorded_traces(self):
         for trace in self.traces:
             with self.subTest(trace=trace), tempfile.NamedTemporaryFile(suffix=".jsonl") as plain:
-                # A name without blanks: the questions do not quote it.
+                # A name without blanks, since the questions do not quote it.
                 subprocess.run(["zstd", "-dcfq", trace], check=True, stdout=plain)
                 plain.flush()
                 ask(self, self.cudabpf, plain.name)

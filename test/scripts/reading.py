@@ -1,4 +1,4 @@
-"""What a person meets at the command line of the subcommands that read traces: texts, exit statuses, files.
+"""What a person meets on the command line of the subcommands that read traces: texts, exit statuses, files.
 usage: reading.py CUDABPF"""
 import contextlib
 import json
@@ -35,7 +35,7 @@ class Reading(unittest.TestCase):
         (self.folder / "t.jsonl").write_bytes(TRACE.read_bytes())
 
     def ask(self, *arguments, status=0, **options):
-        """What it printed; the second is what it said on standard error."""
+        """Returns what it printed, and what it said on standard error."""
         done = subprocess.run([cudabpf, *arguments], cwd=self.folder, env={"PATH": os.environ["PATH"]}, text=True,
                               stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, check=False,
                               **options)
@@ -90,7 +90,7 @@ class Reading(unittest.TestCase):
                 self.ask(subcommand, "t.jsonl", "--svg", "-", stdout=full, status=124)
 
     def write_hostile(self, tail):
-        """A trace in which every text of a traced program's making ends in what terminals act on."""
+        """A trace in which every text that a traced program can choose ends in what terminals act on."""
         structure = {"type", "op", "format", "format_version", "severity", "ptr", "dst", "src", "handle", "stream", "kind"}
 
         def worse(value, key=""):
@@ -111,7 +111,7 @@ class Reading(unittest.TestCase):
             file.write('{"type":"' + tail.replace("\033", "") + '\n')  # and one that cannot be read
 
     def test_hostile_trace(self):
-        """Nothing of it reaches the terminal, and no line of it is wider, but for files' names."""
+        """None of it reaches the terminal, and no line is wider than that, except for file names."""
         hostile = "\033]0;title\007\r\u009b2J\u202e\u200b\U000e0041"
         for tail in (hostile, hostile + "long 東京 " * 500, hostile + "x" * 5000):
             self.write_hostile(tail)
@@ -194,7 +194,7 @@ class Reading(unittest.TestCase):
         os.close(theirs)
 
     def test_interrupted(self):
-        """The line that tells how far it is goes with it."""
+        """The progress line disappears with it."""
         ours, theirs = pty.openpty()
         with subprocess.Popen([cudabpf, "calls", "-"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=theirs) as reading:
             said, begin = b"", time.monotonic()
@@ -231,7 +231,7 @@ class Reading(unittest.TestCase):
             os.write(write, HEADER.encode())
             while not (self.folder / "out/trace.alnair/timeline.log").exists():
                 self.assertIsNone(program.poll())
-                os.write(write, (call(1) * 500).encode())  # nothing is read before a block is full
+                os.write(write, (call(1) * 500).encode())  # nothing is parsed before a block is full
             program.send_signal(signal.SIGINT)
             os.write(write, (call(2) * 200).encode())
             os.close(write)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/run_trace.sh: what it asks of cudabpf, and how it ends. Run by ctest.
+# Checks how scripts/run_trace.sh calls cudabpf, and how it ends. Run by ctest.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -11,7 +11,7 @@ fail() {
   exit 1
 }
 
-# A checkout whose cudabpf says what it was asked.
+# A checkout whose cudabpf prints its arguments.
 mkdir -p "$work/a checkout/scripts" "$work/a checkout/build"
 tool=$work/a\ checkout/scripts/run_trace.sh
 cp "$root/scripts/run_trace.sh" "$tool"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/visualize_pipeline: what it asks of cudabpf, and that cudabpf knows it. Run by ctest, with its path.
+# Checks how scripts/visualize_pipeline calls cudabpf, and that cudabpf accepts it. Run by ctest, with its path.
 set -euo pipefail
 
 cudabpf=$(realpath "${1:?the path of cudabpf is missing}")
@@ -14,7 +14,7 @@ fail() {
   exit 1
 }
 
-# One that says what it was asked; it may refuse a subcommand.
+# A cudabpf that prints its arguments; it may refuse a subcommand.
 cat >stub <<'STUB'
 #!/bin/sh
 printf '%s|' "$@"

@@ -1,9 +1,10 @@
 #!/bin/sh
-# What is sourced by all that is checked in a virtual machine: how a check is made and told, and how it ends.
+# Sourced by every script that checks something in a virtual machine: makes and reports a check, and
+# ends the checks.
 export LD_LIBRARY_PATH=/root/lib
 failed=0
 
-check() { # check NAME COMMAND...: the command succeeds. Told as $kind: NAME where there are several kinds
+check() { # check NAME COMMAND...: the command succeeds. Reported as $kind: NAME if there are several kinds
   name=${kind:+$kind: }$1
   shift
   if "$@" >/tmp/check 2>&1; then
@@ -15,7 +16,7 @@ check() { # check NAME COMMAND...: the command succeeds. Told as $kind: NAME whe
   fi
 }
 
-finish() { # the last check; the exit status is that of all
+finish() { # after the last check; the exit status is for all of them
   kind=kernel
   check 'nothing to complain of' sh -c '! dmesg | grep -E "BUG:|WARNING:|Oops|general protection"'
   exit $failed

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What is sourced, after check.sh, by what is checked with the stand-ins for the NVIDIA driver's modules.
+# Sourced, after check.sh, by the checks with the stand-ins for the NVIDIA driver's modules.
 STAND_IN=/sys/kernel/debug/nvidia_stand_in
 
 load() { # KIND: the modules, and the nodes that the real driver's user-space part makes
@@ -20,7 +20,7 @@ unload() {
 
 tell() { printf '%s\n' "$@" >$STAND_IN/control; }
 
-# awk's functions for a line of a trace, or of the library's record.
+# awk functions for a line of a trace, or of the library's record.
 FIELDS='
   function field(name,  at, rest) {
     at = index($0, "\"" name "\":")
@@ -37,9 +37,9 @@ FIELDS='
     return "0x" digits
   }'
 
-# Traces a program, and of its calls $askers, those that ask the driver, for single links are slow to close; its
-# record is then in $truth, and its trace in $trace.
-# shellcheck disable=SC2034,SC2154 # of who sources this
+# Traces a program, but only its calls to $askers, which ask the driver, since single links are slow
+# to close; its record is then in $truth, and its trace in $trace.
+# shellcheck disable=SC2034,SC2154 # set by whoever sources this
 trace_run() { # FLAG... -- PROGRAM ARGUMENT...
   rm -rf /tmp/record
   mkdir /tmp/record
@@ -55,7 +55,7 @@ nothing_lost() { # TRACE
   case $complete in *'"losses":{}'*) ;; *) echo "$complete"; return 1 ;; esac
 }
 
-# What the trace has of a device is what its module counted, each operation with its end.
+# What the trace has for a device is what its module counted, each operation with its end.
 same_as_counted() { # TRACE DEVICE
   awk "$FIELDS"'
     field("device") == "'"$2"'" && field("duration_us") != "" && field("ret") == 0 {count[field("op")]++}

@@ -1,12 +1,12 @@
 #!/bin/sh
-# What is checked in a virtual machine, on another kernel than the developer's. busybox sh, as root, in
+# What is checked in a virtual machine, on a kernel other than the developer's. busybox sh, as root, in
 # /root; vm/CMakeLists.txt says which files are there.
 # usage: sh guest.sh multi|single    how this kernel is expected to take the probes: one uprobe_multi
 #                                    link for all functions (6.6 and later), or a link for each
 expected=$1
-# Taking one link away waits for the kernel's other CPUs, 25 ms each here, one after the other: where each
-# function has its own, fewer functions are attached, and the probes may stand, idle, for a while after
-# cudabpf has stopped.
+# Removing one link waits for the kernel's other CPUs, 25 ms each here, one after the other: if each
+# function has its own link, fewer functions are attached, and the probes may stay, idle, for a
+# while after cudabpf has stopped.
 if [ "$expected" = multi ]; then
   profile=default clean_limit_s=2
 else
@@ -17,8 +17,8 @@ fi
 
 uptime_cs() { awk '{printf "%d\n", $1 * 100}' /proc/uptime; }
 
-# Every count in the driver's own record is the number of that function's lines in the trace, and the
-# trace has no function besides. What the record counts 0 of is not in the trace.
+# Every count in the driver's own record is the number of that function's lines in the trace, and
+# the trace has no other functions. A function that the record counts 0 of is not in the trace.
 same_counts() { # TRACE COUNTS
   awk -v trace="$1" '
     function field(name,  at, rest) {
@@ -63,14 +63,14 @@ wait_for_calls() { # TRACE: until calls are being written to it
   return 1
 }
 
-# The code of libcuda in process $1 as it is in memory: a probe stands there as a breakpoint.
+# The code of libcuda in process $1, as it is in memory: a probe is a breakpoint there.
 code_in_memory() {
   range=$(awk '$2 == "r-xp" && $6 ~ /libcuda/ {print $1; exit}' "/proc/$1/maps")
   start=$((0x${range%-*})) end=$((0x${range#*-}))
   dd if="/proc/$1/mem" bs=4096 skip=$((start / 4096)) count=$(((end - start) / 4096)) 2>/dev/null | md5sum
 }
 
-# While single links are being closed, others are not attached.
+# While single links are being closed, no others can be attached.
 wait_for_closing() { while grep -qs '^cudabpf-closing' /proc/[0-9]*/comm; do sleep 1; done; }
 
 no_probe_is_left() {
@@ -109,7 +109,7 @@ else
 fi
 unset FAKE_CUDA_COUNTS
 
-# --- attach to what runs already, then let go of it
+# --- attach to a running program, then let go of it
 wait_for_closing
 ./fake_storm --rate 500 --seconds 180 >/tmp/storm.out 2>&1 &
 storm=$!
@@ -120,7 +120,7 @@ tracer=$!
 check 'attached: calls are traced' wait_for_calls /tmp/attach.jsonl
 check 'attached: probes stand in the code' test "$(code_in_memory $storm)" != "$clean"
 before=$(uptime_cs)
-kill -TERM $tracer # not INT: a shell starts what runs in the background with that ignored
+kill -TERM $tracer # not INT: a shell starts background commands with that ignored
 (sleep 60 && kill -KILL $tracer) 2>/dev/null &
 status=0
 wait $tracer || status=$?

@@ -1,7 +1,8 @@
 #!/bin/sh
-# What is checked of the NVIDIA driver's ioctls in a virtual machine, where stand-ins for its modules can
-# be loaded. busybox sh, as root, in /root; vm/CMakeLists.txt says which files are there.
-# usage: sh kernel_guest.sh [KIND...]    of the folders in driver/: plain, frontend, btf; all if none is named
+# What is checked about the NVIDIA driver's ioctls in a virtual machine, where stand-ins for its
+# modules can be loaded. busybox sh, as root, in /root; vm/CMakeLists.txt says which files are
+# there.
+# usage: sh kernel_guest.sh [KIND...]    the kinds are folders in driver/: plain, frontend, btf; default: all
 # shellcheck source-path=SCRIPTDIR
 . ./check.sh
 . ./driver.sh
@@ -34,7 +35,7 @@ counts_of() { # RECORD...
     END { for (key in count) print key "\t" count[key] }' "$@" | sort
 }
 
-# What the modules got is what the library says that it did, but for what is closed when a process ends,
+# What the modules got is what the library says that it did, except for what is closed when a process ends,
 # and pages that are touched.
 same_counts() { # RECORD...
   counts_of "$@" | grep -v '	close	' >/tmp/did
@@ -42,12 +43,12 @@ same_counts() { # RECORD...
   test -s /tmp/did && diff /tmp/did /tmp/got
 }
 
-all_closed() { # each open file of each device is closed again
+all_closed() { # every open file of every device is closed again
   awk '$2 == "open" {open[$1] = $5} $2 == "close" {open[$1] -= $5}
        END {for (node in open) if (open[node]) {print node, open[node]; bad = 1} exit bad}' $STAND_IN/counts
 }
 
-all_statuses_are() { # STATUS RECORD...: in each ioctl's struct that has one, and the system calls' results are 0
+all_statuses_are() { # STATUS RECORD...: in every struct that has one; and the system calls' results are 0
   wanted=$1
   shift
   awk "$FIELDS"'
@@ -66,7 +67,7 @@ has_line() { # RECORD PATTERN...: a line that has all of them
   done
 }
 
-took_at_least() { # NANOSECONDS RECORD PATTERN: of the one operation
+took_at_least() { # NANOSECONDS RECORD PATTERN: the operation that matches
   grep -- "$3" "$2" | awk "$FIELDS"'
     {took = field("end_ns") - field("begin_ns"); if (took > most) most = took}
     END {print most; exit most < '"$1"'}'
@@ -80,7 +81,7 @@ tells_of_xid() {
   grep 'nvidia_dev_xid: Xid 79 on 0000:0a:00.0: GPU has fallen off the bus' $trace/trace
 }
 
-# The functions that a tracer attaches to are there, and can be probed.
+# The functions that a tracer attaches to exist, and can be probed.
 probes() { # FUNCTION...
   for function; do
     grep -q " $function	" /tmp/symbols || { echo "no $function"; return 1; }
@@ -89,7 +90,7 @@ probes() { # FUNCTION...
   echo >/sys/kernel/tracing/kprobe_events
 }
 
-# Each operation by its device, what it is, the results and the CUDA call that it was made in, as the trace has it ...
+# Each operation with its device, kind, results and the CUDA call that it was made in, according to the trace ...
 operations_of_trace() { # TRACE
   awk "$FIELDS"'
     FNR == NR {
@@ -102,7 +103,7 @@ operations_of_trace() { # TRACE
     }' "$1" "$1" | sort
 }
 
-# ... and as the library wrote it down.
+# ... and according to the library.
 operations_of_record() { # RECORD...
   awk "$FIELDS"'
     BEGIN { name[0] = "NV_OK"; name[81] = "NV_ERR_NO_MEMORY"; name[86] = "NV_ERR_NOT_SUPPORTED" }
@@ -126,13 +127,13 @@ same_trace() { # TRACE RECORD...
   nothing_lost "$1" && same_operations "$@"
 }
 
-# What a trace tells of the driver, but for what differs from run to run.
+# What a trace says about the driver, except for what differs from run to run.
 told() { # TRACE
   grep '"type":"kernel"' "$1" | grep -v '"op":"launch"' |
     grep -vE '"op":"(fault|interrupt)"' | sed -E 's/"(ts|pid|tid|call)":[0-9]+,?//g; s/"duration_us":[0-9.]+,?//; s/"(base|client|parent_object|object)":"[^"]*",?//g' | sort
 }
 
-# What was touched: the doorbell and the semaphore pool of each context, in a call.
+# The pages that were touched: the doorbell and the semaphore pool of each context, in a call.
 same_faults() { # TRACE
   grep '"op":"fault"' "$1" >/tmp/lines
   test "$(grep -c '^nvidia.*	fault	' $STAND_IN/counts)" -gt 0 || return 1
@@ -159,7 +160,7 @@ trace_machine() { # EVENT FLAG...
 }
 
 modes='open d /dev/nvidia-modeset; ioctl d 0xc0106d00; ioctl d 0xc0106d00; close d'
-# Each of 16 threads is held up in its first ioctl, until all are there, and makes two more, one of them the same.
+# Each of 16 threads is held up in its first ioctl until all are there, and makes two more, one of them the same.
 held_up='answer nr 0x29 status 0x56 delay 2000000 times 16'
 crowd="open d /dev/nvidiactl; $(for _ in $(seq 16); do echo 'thread { ioctl d 0xc0104629; ioctl d 0xc00846d6; ioctl d 0xc0104629 }'; done); wait"
 
@@ -182,7 +183,7 @@ same_crowd() { # TRACE
     }
     END {
       for (tid in ioctls) {threads++; if (ioctls[tid] != 3) bad = 1}
-      counted = field("driver_return") + 0 # by the last line
+      counted = field("driver_return") + 0 # from the last line
       print threads, "threads;", lost + 0, "ends lost,", held_up_lost + 0, "of those held up;", counted, "counted"
       exit bad || threads != 16 || counted != lost + 0
     }' "$1"
@@ -260,7 +261,7 @@ for kind; do
   for way in $ways; do
     flags=$without
     without="$without --no-feature $way"
-    # An inference with a control that is delayed and fails, and mode setting.
+    # An inference with a control that is delayed and fails, and a mode setting.
     tell 'answer nr 0x2a control 0x20801803 status 0x56 delay 3000'
     # shellcheck disable=SC2086 # words
     check "$way: an inference is traced" trace_run $flags -- sh -c "./fake_inference --tokens 2 --threads 2 && ./fake_calls '$modes'"
@@ -274,7 +275,7 @@ for kind; do
       "grep NV_ERR_NOT_SUPPORTED $trace | grep -qE '\"duration_us\":([3-9]|[1-9][0-9])[0-9]{3}\\.'"
     check "$way: each operation of mode setting" same_as_counted $trace nvidia-modeset
     told $trace >/tmp/told.$way
-    # What does not depend on the modules' kind is checked once.
+    # What does not depend on the kind of modules is checked only once.
     case $checked in *$way*) continue ;; esac
     checked="$checked $way"
     tell "$held_up"

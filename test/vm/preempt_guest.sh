@@ -1,6 +1,7 @@
 #!/bin/sh
-# What is checked with the stand-ins for the NVIDIA driver's modules on a kernel that preempts itself: it is
-# booted with preempt=full. busybox sh, as root, in /root; vm/CMakeLists.txt says which files are there.
+# What is checked with the stand-ins for the NVIDIA driver's modules on a fully preemptible kernel:
+# it is booted with preempt=full. busybox sh, as root, in /root; vm/CMakeLists.txt says which files
+# are there.
 # shellcheck source-path=SCRIPTDIR
 . ./check.sh
 . ./driver.sh

@@ -167,7 +167,7 @@ class Fake(unittest.TestCase):
                             "fails 1 free a; malloc b 4096; malloc c 4096; free b; free c")
         self.assertEqual(done.returncode, 0, done.stderr)
         a, b, c = [call["outs"][0] for call in of(only(records)[1], "cuMemAlloc_v2")]
-        self.assertEqual(a, b)  # freed, so it may come back
+        self.assertEqual(a, b)  # freed, so it may be reused
         self.assertNotEqual(b, c)
 
     def test_hang(self):
@@ -294,9 +294,9 @@ class Fake(unittest.TestCase):
         done, records = run("fake_inference", "--threads", 2, operations=operations, DRIVER=STANDING_IN)
         self.assertEqual(done.returncode, 0, done.stderr)
         counts, calls = only(records)
-        self.check_records(counts, calls, inference_counts(threads=2))  # the calls are as they were
+        self.check_records(counts, calls, inference_counts(threads=2))  # the calls are the same
         by_thread = {}
-        for call in calls:  # on one thread, in the order of their returns as of their entries
+        for call in calls:  # on one thread, in the order of both returns and entries
             by_thread.setdefault(call["tid"], []).append(call)
         inside = [operation for operation in operations if "call" in operation]
         for operation in inside:
@@ -343,7 +343,7 @@ class Fake(unittest.TestCase):
         missing = STANDING_IN.replace("/dev/full", "/nowhere")
         done, _ = run("fake_calls", "fails 100 init", operations=operations, DRIVER=missing)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(operations[-2]["result"], -errno.ENOENT)  # then what was opened is closed
+        self.assertEqual(operations[-2]["result"], -errno.ENOENT)  # afterwards, what was opened is closed
 
     def test_refuses_nonsense(self):
         for variable, value in (("FAIL", "cuFoo=2@1"), ("FAIL", "cuInit=2"), ("MEMORY", "much"),
