@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Five loops in PyTorch with different demands on the driver, for measuring what tracing costs them.
 
-eager   two small kernels an iteration: little but launches          µs an iteration
-decode  GPT-2, 124 million random weights, a token an iteration      tokens a second
-matmul  one large matrix multiply: launches cost nothing beside it   µs each
-graph   a CUDA graph of 100 kernels, replayed                        µs a replay
-copies  a batch to the GPU and a result back, as data loading does   µs an iteration
+eager   two small kernels per iteration: hardly anything but launches  µs per iteration
+decode  GPT-2, 124 million random weights, a token per iteration       tokens per second
+matmul  one large matrix multiply: launches cost nothing beside it     µs each
+graph   a CUDA graph of 100 kernels, replayed                          µs per replay
+copies  a batch to the GPU and a result back, as data loading does     µs per iteration
 
-Prints a line a round: the loop, the time of day, the figure.
+Prints a line per round: the loop, the time of day, the figure.
 """
 
 import argparse
@@ -78,10 +78,10 @@ def profiler(which):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(LOOPS), help="loops, with commas between them; default: all")
-    parser.add_argument("--rounds", type=int, default=3, help="of each loop, after one to warm up; default: 3")
-    parser.add_argument("--part", type=float, default=1, help="of a round's iterations, for shorter ones; default: 1")
-    parser.add_argument("--profiler", choices=("cuda", "both"), help="under torch.profiler, of CUDA or of the CPU too")
+    parser.add_argument("--only", default=",".join(LOOPS), help="which loops to run, comma-separated; default: all")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each loop, after one to warm up; default: 3")
+    parser.add_argument("--part", type=float, default=1, help="run this part of a round's iterations, for shorter rounds; default: 1")
+    parser.add_argument("--profiler", choices=("cuda", "both"), help="run under torch.profiler, for CUDA or for the CPU, too")
     args = parser.parse_args()
     unknown = set(args.only.split(",")) - LOOPS.keys()
     if unknown or args.rounds < 1:

@@ -9,11 +9,11 @@ from stages import Stages, spread
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--iterations", type=int, default=100, help="that count; default: 100")
-    parser.add_argument("--warm-up", type=int, default=5, metavar="N", help="iterations before; default: 5")
-    parser.add_argument("--batch", type=int, default=32, help="default: 32")
-    parser.add_argument("--width", type=int, default=1024, help="of each layer; default: 1024")
-    parser.add_argument("--layers", type=int, default=8, help="default: 8")
+    parser.add_argument("--iterations", type=int, default=100, help="iterations to time; default: 100")
+    parser.add_argument("--warm-up", type=int, default=5, metavar="N", help="iterations before those; default: 5")
+    parser.add_argument("--batch", type=int, default=32, help="batch size; default: 32")
+    parser.add_argument("--width", type=int, default=1024, help="width of each layer; default: 1024")
+    parser.add_argument("--layers", type=int, default=8, help="number of layers; default: 8")
     parser.add_argument("--dtype", choices=("float32", "float16", "bfloat16"), default="float32")
     args = parser.parse_args()
     if min(args.iterations, args.batch, args.width, args.layers) < 1 or args.warm_up < 0:

@@ -21,7 +21,7 @@ class Stages:
     @staticmethod
     @contextlib.contextmanager
     def timed(seconds):
-        """Adds to the list what the block took."""
+        """Appends the block's time to the list."""
         began = time.perf_counter()
         yield
         seconds.append(time.perf_counter() - began)

@@ -50,12 +50,12 @@ def rank(index, args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gpus", type=int, default=torch.cuda.device_count(), help="how many; default: all")
+    parser.add_argument("--gpus", type=int, default=torch.cuda.device_count(), help="how many GPUs to use; default: all")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--port", type=int, default=29511, help="on which the processes find each other; default: 29511")
+    parser.add_argument("--port", type=int, default=29511, help="port on which the processes find each other; default: 29511")
     args = parser.parse_args()
     if not 1 <= args.gpus <= torch.cuda.device_count():
         parser.error(f"--gpus: this machine has {torch.cuda.device_count()}")

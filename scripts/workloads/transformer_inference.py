@@ -26,11 +26,11 @@ VOCABULARY = 50257  # of GPT-2
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="gpt2", help="a name on the hub or a folder; default: gpt2")
+    parser.add_argument("--model", default="gpt2", help="the model's name on the hub, or a folder; default: gpt2")
     parser.add_argument("--prompt", default="The graphics processor waits for")
-    parser.add_argument("--tokens", type=int, default=32, help="to generate; default: 32")
+    parser.add_argument("--tokens", type=int, default=32, help="tokens to generate; default: 32")
     parser.add_argument("--dtype", choices=("float32", "float16", "bfloat16"), default="float16")
-    parser.add_argument("--batch", type=int, default=1, help="how many sequences at once; default: 1")
+    parser.add_argument("--batch", type=int, default=1, help="sequences at once; default: 1")
     parser.add_argument("--warm-up", type=int, default=3, metavar="N", help="tokens before the time counts; default: 3")
     parser.add_argument("--random-weights", action="store_true", help="do not look for weights")
     args = parser.parse_args()
