@@ -274,7 +274,7 @@ TEST_CASE("Names that no handle has any more make room for others, and those in 
   SECTION("there is no room") {
     resolve(5, "k5");
     CHECK(launched(5).empty());
-    resolve(1, "k6");  // what it was is no longer true
+    resolve(1, "k6");  // its former name is no longer true
     CHECK(launched(1).empty());
     CHECK(launched(2) == "k2");
     CHECK(c.correlator.bounds().all_left_out(Table::kernel_names) == 2);

@@ -73,7 +73,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   // Limits on what a trace may have any number of.
   static constexpr std::size_t MAX_HELD = 1 << 14;    // nested calls
   static constexpr std::size_t MAX_FLOWS = 1 << 16;   // that have begun; further ones get no arrow
-  static constexpr std::size_t MAX_TRACKS = 1 << 16;  // beyond that, all tracks begin anew
+  static constexpr std::size_t MAX_TRACKS = 1 << 16;  // beyond that, all tracks start over
 
   struct Counter {
     Track track;

@@ -95,7 +95,7 @@ Result<std::unique_ptr<TraceSource>> TraceSource::open(const std::string& path) 
   if (head.empty())
     return Error{name + ": is empty", "capture may have been cut off before it began"};
   bool compressed = head.starts_with(ZSTD_MAGIC);
-  // How a trace begins; that of a compressed one is checked by whoever reads its lines.
+  // How a trace begins; a compressed one's beginning is checked when its lines are read.
   std::string_view begin = std::string_view(head).substr(preamble(head));
   bool seems_trace = begin.starts_with("{\"") && begin.find("\"type\":") != begin.npos;
   if (!compressed && !seems_trace)
