@@ -103,7 +103,7 @@ void CaptureFlags::add_to(CLI::App& app, bool can_follow) {
                  "Trace only functions whose names match: patterns\n"
                  "with * and ?, comma-separated, case-sensitive")
       ->type_name("PATTERN");
-  app.add_option("--exclude", exclude, "Do not trace functions whose names match")
+  app.add_option("--exclude", exclude, "Do not trace functions whose names match such patterns")
       ->type_name("PATTERN");
   app.add_flag("--kernel", kernel,
                "Also trace requests to the NVIDIA driver: its ioctls, decoded,\n"

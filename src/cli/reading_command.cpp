@@ -117,7 +117,7 @@ void add_trace_flags(CLI::App& sub, TraceFlags& flags,
                      std::initializer_list<const char*> examples) {
   add_reading_footer(sub, examples);
   sub.add_option("trace", flags.paths,
-                 "The trace, plain or .zst; all files of a rotated one, in order; -: stdin")
+                 "The trace, plain or .zst; if rotated, all files in order; -: stdin")
       ->type_name("TRACE")
       ->required();
   sub.add_flag("--json", flags.json, "Print one JSON object, for programs");

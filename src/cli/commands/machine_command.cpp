@@ -39,7 +39,7 @@ std::string footer() {
       "  sudo cudabpf attach --pid 4242              a process that is already running\n"
       "  sudo cudabpf --duration 30s                 the whole machine\n"
       "\n"
-      "Exit status: `run` gives its command's ({} + N if signal N ended it). Otherwise {} done,\n"
+      "Exit status: for `run`, its command's ({} + N if signal N ended it). Otherwise {} done,\n"
       "{} wrong usage, {} not permitted, {} kernel not supported, {} no such target, {} the trace\n"
       "is incomplete, {} other failure, {} command cannot be executed, {} command not found.",
       SIGNAL_BASE, OK, USAGE, NOT_PERMITTED, KERNEL_UNSUPPORTED, NO_TARGET, OUTPUT_FAILED, FAILED,

@@ -41,7 +41,7 @@ void add_summary(CLI::App& app, Action& action) {
       {"summary trace.jsonl", "summary --pid 4242 machine.jsonl.zst     one of several processes",
        "summary t.0001.jsonl t.0002.jsonl        a rotated trace"});
   sub->add_option("--pid", flags->pid,
-                  "Show phases and iterations of this process, not of the one that launches most")
+                  "Show phases and iterations of this process,\nnot of the one that launches most")
       ->type_name("PID")
       ->check(CLI::PositiveNumber.description(""));
   sub->callback([flags, &action] { action = [flags] { return print_summary(*flags); }; });
