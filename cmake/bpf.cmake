@@ -39,6 +39,7 @@ add_custom_target(bpf_skeleton DEPENDS ${GENERATED}/cudabpf.skel.h)
 file(GLOB_RECURSE CLI_SOURCES CONFIGURE_DEPENDS src/collect/bpf/*.cpp src/cli/*.cpp)
 add_executable(cudabpf src/main.cpp ${CLI_SOURCES})
 add_dependencies(cudabpf bpf_skeleton generated_sources)
+target_compile_options(cudabpf PRIVATE ${STRICTER})
 target_link_libraries(cudabpf PRIVATE cudabpf_core CLI11::CLI11 PkgConfig::LIBBPF)
 # Parsing CLI11 alone takes as long as compiling most files.
 target_precompile_headers(cudabpf PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp>)

@@ -25,8 +25,9 @@ static int run(int argc, char** argv) {
       "cudabpf sees every CUDA driver call on this machine, from the kernel: nothing is linked,\n"
       "preloaded or restarted. Without a subcommand it traces the whole machine until Ctrl-C."};
   app.name("cudabpf");
-  app.failure_message(
-      [](const CLI::App* app, const CLI::Error& error) { return cli::usage_error(*app, error); });
+  app.failure_message([](const CLI::App* given, const CLI::Error& error) {
+    return cli::usage_error(*given, error);
+  });
   app.set_version_flag("-V,--version", "cudabpf " CUDABPF_VERSION);
   app.footer(cli::footer());
   app.fallthrough(false);

@@ -50,7 +50,7 @@ std::uint64_t min_ring() {
   constexpr std::uint64_t RING_HEAD = 8, WORD = 8;
   constexpr std::uint64_t LARGEST =
       RING_HEAD + sizeof(abi::cb_head) + CB_MAX_ARGS * WORD + CB_LONG_STRING;
-  return std::max<std::uint64_t>(std::bit_ceil(LARGEST), ::sysconf(_SC_PAGESIZE));
+  return std::max(std::bit_ceil(LARGEST), static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
 }
 
 }  // namespace

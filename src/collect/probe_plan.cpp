@@ -9,6 +9,11 @@ bool narrow(Role role) {
          role == Role::ptr32;
 }
 
+// What fits into a plan's fields: an argument's number, or how many there are, and a struct's
+// words.
+constexpr unsigned ARGS = 15, WORDS = 31;
+static_assert(CB_MAX_ARGS <= ARGS && CB_NO_ARG <= ARGS && CB_MAX_STRUCT / 8 <= WORDS);
+
 }  // namespace
 
 abi::cb_plan plan_for(const Function& function, std::uint16_t id) {
@@ -24,25 +29,26 @@ abi::cb_plan plan_for(const Function& function, std::uint16_t id) {
     if (argument.role != Role::hidden) nargs = word + 1;
     if (argument.out) {
       if (plan.out0 == CB_NO_ARG) {
-        plan.out0 = word;
+        plan.out0 = word & ARGS;
         plan.out0_narrow = narrow(argument.role);
       } else if (plan.out1 == CB_NO_ARG) {
-        plan.out1 = word;
+        plan.out1 = word & ARGS;
         plan.out1_narrow = narrow(argument.role);
       }
     } else if (argument.role == Role::str && plan.string_arg == CB_NO_ARG) {
-      plan.string_arg = word;
+      plan.string_arg = word & ARGS;
     } else if (argument.role == Role::in_struct) {
-      plan.struct_arg = word;
-      plan.struct_words = struct_words(argument.layout);
+      plan.struct_arg = word & ARGS;
+      plan.struct_words = struct_words(argument.layout) & WORDS;
     } else if (argument.role == Role::function && function.is_launch()) {
-      plan.handle_arg = word;
+      plan.handle_arg = word & ARGS;
     }
   }
   if (function.size.kind == SizeRule::Kind::sum_of_array)
     plan.count_arg = static_cast<std::uint8_t>(
-        function.arguments[static_cast<std::size_t>(function.size.times)].word);
-  plan.nargs = nargs;
+                         function.arguments[static_cast<std::size_t>(function.size.times)].word) &
+                     ARGS;
+  plan.nargs = nargs & ARGS;
   return plan;
 }
 

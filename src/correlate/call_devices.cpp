@@ -4,10 +4,10 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t MAX_DEPTH = 16;  // of a thread's contexts; beyond, only the last are known
+constexpr std::size_t MAX_CONTEXTS = 16;  // of a thread; beyond, only the last are known
 
 void push(std::vector<std::uint64_t>& stack, std::uint64_t context) {
-  if (stack.size() == MAX_DEPTH) stack.erase(stack.begin());
+  if (stack.size() == MAX_CONTEXTS) stack.erase(stack.begin());
   stack.push_back(context);
 }
 

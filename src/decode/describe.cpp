@@ -120,8 +120,8 @@ void describe_struct(const Function& function, Struct layout, Bytes bytes, Detai
       break;
     case Struct::kernel_node: {
       // `func`, or `kern` for a context-independent kernel
-      auto function = field<std::uint64_t>(bytes, 0);
-      details.handle = function ? function : field<std::uint64_t>(bytes, 56);
+      auto func = field<std::uint64_t>(bytes, 0);
+      details.handle = func ? func : field<std::uint64_t>(bytes, 56);
       describe_grid(bytes, 8, details);
       break;
     }

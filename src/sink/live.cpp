@@ -89,19 +89,18 @@ void LiveSink::gpu_error(const GpuError& error) {
 }
 
 void LiveSink::process(const Process& process) {
-  using Op = Process::Op;
   constexpr std::size_t MOST_NAMES = 1 << 16;  // reached only if many exits were lost
   if (names_.size() >= MOST_NAMES) names_.clear();
   names_[process.pid] = process.comm;
   std::string program = (process.cmdline.empty() ? process.comm : process.cmdline).substr(0, 80);
-  std::string what = process.op == Op::start  ? "is traced: " + program
-                     : process.op == Op::fork ? fmt::format("made by {}", process.ppid)
-                     : process.op == Op::exec ? "runs " + program
-                     : process.signal         ? fmt::format("killed by signal {}", *process.signal)
-                     : process.exit_code      ? fmt::format("exits with {}", *process.exit_code)
-                                              : "exits";
+  std::string what = process.op == Process::Op::start  ? "is traced: " + program
+                     : process.op == Process::Op::fork ? fmt::format("made by {}", process.ppid)
+                     : process.op == Process::Op::exec ? "runs " + program
+                     : process.signal    ? fmt::format("killed by signal {}", *process.signal)
+                     : process.exit_code ? fmt::format("exits with {}", *process.exit_code)
+                                         : "exits";
   add(process.ts, name_of(process.pid), what);
-  if (process.op == Op::exit) names_.erase(process.pid);
+  if (process.op == Process::Op::exit) names_.erase(process.pid);
 }
 
 void LiveSink::library(const Library& library) {

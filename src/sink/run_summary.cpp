@@ -23,8 +23,10 @@ std::string shell_word(const std::string& path) {
   if (!path.empty() && std::all_of(path.begin(), path.end(), is_plain)) return path;
   if (printable(path) != path) {  // how bash and zsh write unprintable bytes
     std::string word = "$'";
-    for (unsigned char c : path)
-      word += is_plain(c) ? std::string(1, static_cast<char>(c)) : fmt::format("\\x{:02x}", c);
+    for (char c : path) {
+      auto byte = static_cast<unsigned char>(c);
+      word += is_plain(byte) ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
+    }
     return word + "'";
   }
   std::string word = "'";

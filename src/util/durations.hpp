@@ -28,7 +28,7 @@ class Durations {
     max_ = std::max(max_, other.max_);
     min_ = std::min(min_, other.min_);
     for (const Bucket& bucket : other.buckets_)
-      if (bucket.count) count(bucket.number, bucket.count);
+      if (bucket.count()) count(bucket.number(), bucket.count());
   }
 
   std::uint64_t count() const { return count_; }
@@ -45,12 +45,13 @@ class Durations {
     std::vector<Bucket> sorted;
     sorted.reserve(used_);
     for (const Bucket& bucket : buckets_)
-      if (bucket.count) sorted.push_back(bucket);
+      if (bucket.count()) sorted.push_back(bucket);
     std::sort(sorted.begin(), sorted.end(),
-              [](const Bucket& a, const Bucket& b) { return a.number < b.number; });
+              [](const Bucket& a, const Bucket& b) { return a.number() < b.number(); });
     std::uint64_t seen = 0;
     for (const Bucket& bucket : sorted)
-      if ((seen += bucket.count) > rank) return std::clamp(middle_of(bucket.number), min_, max_);
+      if ((seen += bucket.count()) > rank)
+        return std::clamp(middle_of(bucket.number()), min_, max_);
     return max_;
   }
 
@@ -61,11 +62,20 @@ class Durations {
   static constexpr unsigned MAX_BITS = 46;  // 19 hours; longer ones share the last bucket
   static constexpr std::size_t BUCKETS = (MAX_BITS - STEP_BITS + 1) * STEPS;
 
-  struct Bucket {
-    std::uint64_t number : 11;
-    std::uint64_t count : 53;  // 0: the place is free
+  // Its number and its count, in one word.
+  class Bucket {
+   public:
+    Bucket() = default;
+    explicit Bucket(std::size_t number) : word_(number) {}
+    std::size_t number() const { return word_ % (1 << NUMBER_BITS); }
+    std::uint64_t count() const { return word_ >> NUMBER_BITS; }  // 0: nothing is here
+    void add(std::uint64_t more) { word_ += more << NUMBER_BITS; }
+
+   private:
+    static constexpr unsigned NUMBER_BITS = 11;
+    static_assert(BUCKETS <= 1 << NUMBER_BITS);
+    std::uint64_t word_ = 0;
   };
-  static_assert(BUCKETS <= std::size_t{1} << 11);
 
   static std::size_t bucket_of(std::uint64_t ns) {
     if (ns < STEPS) return ns;
@@ -76,19 +86,20 @@ class Durations {
 
   void count(std::size_t number, std::uint64_t more) {
     Bucket* bucket = buckets_.empty() ? nullptr : &place_of(number);
-    if (!bucket || !bucket->count) [[unlikely]] {
+    if (!bucket || !bucket->count()) [[unlikely]] {
       if (is_full()) grow();
       bucket = &place_of(number);
-      bucket->number = number;
+      *bucket = Bucket(number);
       used_++;
     }
-    bucket->count += more;
+    bucket->add(more);
   }
 
   // Where the bucket is or goes: at its number's low bits, or after that.
   Bucket& place_of(std::size_t number) {
     std::size_t place = number & mask_;
-    while (buckets_[place].count && buckets_[place].number != number) place = (place + 1) & mask_;
+    while (buckets_[place].count() && buckets_[place].number() != number)
+      place = (place + 1) & mask_;
     return buckets_[place];
   }
 
@@ -102,7 +113,7 @@ class Durations {
     old.swap(buckets_);
     mask_ = size - 1;
     for (const Bucket& bucket : old)
-      if (bucket.count) place_of(bucket.number) = bucket;
+      if (bucket.count()) place_of(bucket.number()) = bucket;
   }
 
   static std::uint64_t middle_of(std::size_t bucket) {

@@ -213,9 +213,10 @@ std::vector<Difference::Timed> timed(const std::vector<Figures>& a, const std::v
     timed.judgement = judge(timed.a, timed.b);
     all.push_back(std::move(timed));
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return std::tuple(distance(b.a.total(), b.b.total()), distance(b.count_a, b.count_b)) <
-           std::tuple(distance(a.a.total(), a.b.total()), distance(a.count_a, a.count_b));
+  std::stable_sort(all.begin(), all.end(), [](const auto& one, const auto& other) {
+    return std::tuple(distance(other.a.total(), other.b.total()),
+                      distance(other.count_a, other.count_b)) <
+           std::tuple(distance(one.a.total(), one.b.total()), distance(one.count_a, one.count_b));
   });
   return all;
 }
@@ -244,8 +245,8 @@ std::vector<Difference::Kernel> kernels(const Measures& a, const Measures& b, Ke
     kernel.name = kernel.full.empty() ? "(no name)" : telling[static_cast<std::size_t>(at)];
     all.push_back(std::move(kernel));
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return distance(a.a, a.b) > distance(b.a, b.b);
+  std::stable_sort(all.begin(), all.end(), [](const auto& one, const auto& other) {
+    return distance(one.a, one.b) > distance(other.a, other.b);
   });
   return all;
 }
@@ -262,8 +263,8 @@ std::vector<Difference::Failure> failures(const Measures& a, const Measures& b) 
   std::vector<Difference::Failure> all;
   for (auto& [kind, failure] : by_kind)
     if (failure.a != failure.b) all.push_back(std::move(failure));
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return distance(a.a, a.b) > distance(b.a, b.b);
+  std::stable_sort(all.begin(), all.end(), [](const auto& one, const auto& other) {
+    return distance(one.a, one.b) > distance(other.a, other.b);
   });
   return all;
 }

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "cudabpf/memory_kind.hpp"
+
 namespace cudabpf::analyze {
 
 class BlockTable {
@@ -22,8 +24,9 @@ class BlockTable {
     std::uint64_t number =
         0;  // of the allocation; for VMM memory the key has it, and this is the handle
     std::uint32_t tid = 0;
-    std::uint32_t function : 29 = 0, kind : 3 = 0;  // a name's number is less than 2^20
-    std::uint32_t handles = 1, mappings = 0;        // that keep it
+    std::uint32_t function : 29 = 0;  // a name's number, which is less than 2^20
+    MemoryKind kind : 3 = MemoryKind::device;
+    std::uint32_t handles = 1, mappings = 0;  // that keep it
 
    private:
     friend class BlockTable;

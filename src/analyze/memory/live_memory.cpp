@@ -101,8 +101,8 @@ void LiveMemory::allocated(OfProcess& process, const Line& call, bool vmm) {
   held.since = call.end();
   held.call = call.id;
   held.tid = call.tid;
-  held.function = call.name.id;
-  held.kind = static_cast<unsigned>(kind);
+  held.function = call.name.id & (Names::LIMIT - 1);
+  held.kind = kind;
   Place place = blocks_.add(number, goes_with_context(kind) ? call.context : 0, held);
   if (vmm) process.handles[call.handle] = place;
   listener_.allocated(block_of(blocks_[place]));
@@ -218,7 +218,7 @@ LiveMemory::Block LiveMemory::block_of(const BlockTable::Held& held) const {
   return {.process = process,
           .pid = processes_.at(process).pid,
           .tid = held.tid,
-          .kind = static_cast<MemoryKind>(held.kind),
+          .kind = held.kind,
           .function = {held.function},
           .address = vmm ? held.number : held.key,
           .size = held.size,

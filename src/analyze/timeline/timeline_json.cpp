@@ -7,7 +7,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-constexpr std::size_t COLUMNS = 256;
+constexpr std::size_t JSON_COLUMNS = 256;
 
 template <typename Value>
 Json row_json(const std::vector<Timeline::Busy>& columns, Value&& value) {
@@ -17,7 +17,7 @@ Json row_json(const std::vector<Timeline::Busy>& columns, Value&& value) {
 }
 
 Json thread_json(const Timeline& timeline, const Timeline::Thread& thread) {
-  auto columns = timeline.columns(thread, COLUMNS);
+  auto columns = timeline.columns(thread, JSON_COLUMNS);
   Json busy = Json::object();
   for (std::size_t i = 0; i < CATEGORIES; i++)
     if (std::any_of(columns.begin(), columns.end(), [&](const auto& c) { return c.time[i] > 0; }))
@@ -53,7 +53,7 @@ Json timeline_json(const Timeline& timeline) {
       const auto& stream = timeline.stream(index);
       streams.push_back({{"stream", hexadecimal(stream.handle)},
                          {"enqueued", stream.enqueued},
-                         {"columns", timeline.columns(stream, COLUMNS)}});
+                         {"columns", timeline.columns(stream, JSON_COLUMNS)}});
       if (stream.tid) streams.back()["tid"] = stream.tid;
     }
     processes.push_back({{"pid", process.pid},
@@ -63,7 +63,7 @@ Json timeline_json(const Timeline& timeline) {
   }
   return {{"from_us", microseconds(timeline.from())},
           {"to_us", microseconds(timeline.to())},
-          {"step_us", microseconds(timeline.to() - timeline.from()) / COLUMNS},
+          {"step_us", microseconds(timeline.to() - timeline.from()) / JSON_COLUMNS},
           {"processes", processes},
           {"calls_of_more_threads", timeline.left_out_of_threads()},
           {"calls_of_more_streams", timeline.left_out_of_streams()}};

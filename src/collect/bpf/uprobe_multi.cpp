@@ -65,7 +65,7 @@ std::optional<unsigned long> offset_in_file(std::uintptr_t address) {
   struct Search {
     std::uintptr_t address;
     std::optional<unsigned long> offset;
-  } search{address, {}};
+  } wanted{address, {}};
   auto look = [](dl_phdr_info* object, std::size_t, void* data) {
     auto& search = *static_cast<Search*>(data);
     for (int i = 0; i < object->dlpi_phnum; i++) {
@@ -76,8 +76,8 @@ std::optional<unsigned long> offset_in_file(std::uintptr_t address) {
     }
     return 1;  // the first object is the program itself
   };
-  dl_iterate_phdr(look, &search);
-  return search.offset;
+  dl_iterate_phdr(look, &wanted);
+  return wanted.offset;
 }
 
 }  // namespace

@@ -181,8 +181,8 @@ class Parser {
       if (content + note.n_descsz > notes.size()) return;
       if (note.n_type == NT_GNU_BUILD_ID && notes.substr(name, note.n_namesz) == GNU &&
           note.n_descsz <= MAX_BUILD_ID) {
-        for (unsigned char byte : notes.substr(content, note.n_descsz))
-          image_.build_id_ += fmt::format("{:02x}", byte);
+        for (char byte : notes.substr(content, note.n_descsz))
+          image_.build_id_ += fmt::format("{:02x}", static_cast<unsigned char>(byte));
         return;
       }
       at = align(content + note.n_descsz);

@@ -27,7 +27,7 @@ std::size_t filled(std::uint64_t value, std::uint64_t most, std::size_t steps) {
 std::uint64_t round_step(std::uint64_t span, std::size_t at_most) {
   std::uint64_t least = span / std::max<std::size_t>(at_most, 1) + 1;
   for (std::uint64_t ten = 1;; ten *= 10)
-    for (std::uint64_t times : {1, 2, 5})
+    for (std::uint64_t times : {1U, 2U, 5U})
       if (ten * times >= least || ten > span) return ten * times;
 }
 

@@ -32,8 +32,9 @@ inline char* put_signed(char* at, std::int64_t value) {
 // "0x7f00", as a string: readers that keep numbers as doubles would round an address.
 inline char* put_address(char* at, std::uint64_t value) {
   at = put(at, "\"0x");
-  int digits = value ? (std::bit_width(value) + 3) / 4 : 1;
-  for (int i = digits; i-- > 0; value >>= 4) at[i] = "0123456789abcdef"[value & 15];
+  auto bits = static_cast<unsigned>(std::bit_width(value));  // its type depends on the library
+  unsigned digits = value ? (bits + 3) / 4 : 1;
+  for (unsigned i = digits; i-- > 0; value >>= 4) at[i] = "0123456789abcdef"[value & 15];
   at[digits] = '"';
   return at + digits + 1;
 }
