@@ -37,6 +37,7 @@ add_custom_command(
 add_custom_target(bpf_skeleton DEPENDS ${GENERATED}/cudabpf.skel.h)
 
 file(GLOB_RECURSE CLI_SOURCES CONFIGURE_DEPENDS src/collect/bpf/*.cpp src/cli/*.cpp)
+list(FILTER CLI_SOURCES EXCLUDE REGEX "/src/cli/request/") # cudabpf_core has these
 add_executable(cudabpf src/main.cpp ${CLI_SOURCES})
 add_dependencies(cudabpf bpf_skeleton generated_sources)
 target_compile_options(cudabpf PRIVATE ${STRICTER})

@@ -39,9 +39,4 @@ struct CaptureFlags {
   Result<std::uint64_t> duration_ns() const;  // 0: no limit
 };
 
-// "64K", "32M", "1.5G" (1024-based), or plain bytes.
-Result<std::uint64_t> parse_size(const std::string& text, const std::string& flag);
-// "90", "90s", "500ms", "20us", "15m", "2h", "1d" -> ns.
-Result<std::uint64_t> parse_duration(const std::string& text, const std::string& flag);
-
 }  // namespace cudabpf::cli

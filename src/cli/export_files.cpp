@@ -8,25 +8,12 @@
 #include <cstring>
 #include <filesystem>
 
-#include "cli/reading_command.hpp"
+#include "cli/request/trace_paths.hpp"
+#include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
 
 namespace {
-
-// "traces/t.0001.jsonl.zst" -> "t"
-std::string name_of_trace(const std::string& path) {
-  if (path == "-") return "trace";
-  std::string name = std::filesystem::path(path).filename();
-  for (std::string_view ending : {".zst", ".jsonl"})
-    if (name.size() > ending.size() && name.ends_with(ending))
-      name.resize(name.size() - ending.size());
-  constexpr std::size_t PART = 5;  // ".0001" in the names of a rotated trace
-  std::size_t end = name.size() > PART ? name.size() - PART : name.size();
-  bool rotated = end < name.size() && name[end] == '.' &&
-                 name.find_first_not_of("0123456789", end + 1) == std::string::npos;
-  return rotated ? name.substr(0, end) : name;
-}
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 

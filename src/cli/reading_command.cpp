@@ -7,10 +7,9 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cli/invoker.hpp"
+#include "cli/request/invoker.hpp"
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/privileges.hpp"
@@ -160,15 +159,6 @@ void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, con
     analyze::add_facts(page, facts);
     fmt::print(to, "{}", page.take());
   }
-}
-
-Result<> is_no_trace(const std::string& path, const std::vector<std::string>& traces) {
-  for (const std::string& trace : traces) {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(trace, path, ignored))
-      return Error{path + " is the trace itself", "give another path", exit_code::USAGE};
-  }
-  return ok();
 }
 
 std::FILE* beside_picture(const std::string& path) { return path == "-" ? stderr : stdout; }

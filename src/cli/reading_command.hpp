@@ -49,8 +49,6 @@ Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
 void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, const Answer& answer,
                   std::FILE* to);
 
-// Refuses to write a file over one of the traces.
-Result<> is_no_trace(const std::string& path, const std::vector<std::string>& traces);
 // Writes into a new file at `path`, or to standard output for "-". Says on stderr what was written.
 // Returns the exit status.
 Result<int> write_picture(const std::string& path, const std::string& picture);

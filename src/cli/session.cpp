@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "cli/invoker.hpp"
+#include "cli/request/invoker.hpp"
 #include "collect/bpf/bpf_source.hpp"
 #include "collect/machine.hpp"
 #include "sink/run_summary.hpp"

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "cli/request/program_path.hpp"
 #include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
@@ -24,27 +25,10 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-// Where a shell would find `program`; unchanged if it is a path.
-std::string search_path(const std::string& program, const std::vector<std::string>& environment) {
-  if (program.find('/') != std::string::npos) return program;
-  std::string path = value_in(environment, "PATH");
-  if (path.empty()) path = "/usr/local/bin:/usr/bin:/bin";
-  std::string found;
-  for (std::size_t at = 0; at <= path.size();) {
-    std::size_t end = std::min(path.find(':', at), path.size());
-    std::string folder = end == at ? "." : path.substr(at, end - at);
-    std::string candidate = fmt::format("{}/{}", folder, program);
-    if (access(candidate.c_str(), X_OK) == 0) return candidate;
-    if (found.empty() && access(candidate.c_str(), F_OK) == 0) found = candidate;
-    at = end + 1;
-  }
-  return found;
-}
-
 }  // namespace
 
 Result<StartedCommand> StartedCommand::prepare(const Options& options) {
-  std::string program = search_path(options.arguments.at(0), options.environment);
+  std::string program = find_program(options.arguments.at(0), options.environment);
   if (program.empty())
     return Error{fmt::format("{}: command not found", options.arguments[0]),
                  "give its path, or put its folder on PATH", exit_code::NOT_FOUND};

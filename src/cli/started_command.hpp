@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/invoker.hpp"
+#include "cli/request/invoker.hpp"
 #include "util/result.hpp"
 #include "util/system/fd.hpp"
 

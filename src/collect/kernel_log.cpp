@@ -3,11 +3,16 @@
 #include <fcntl.h>
 
 #include <cerrno>
-#include <string_view>
+#include <utility>
 
 #include "cudabpf/xid.hpp"
 
 namespace cudabpf {
+
+std::optional<GpuError> error_in_record(std::string_view record) {
+  std::string_view line = record.substr(0, record.find('\n'));
+  return parse_xid(line.substr(line.find(';') + 1));
+}
 
 Result<KernelLog> KernelLog::open() {
   Fd fd(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -17,7 +22,7 @@ Result<KernelLog> KernelLog::open() {
 
 std::vector<GpuError> KernelLog::read_errors(std::uint64_t& overruns) {
   std::vector<GpuError> errors;
-  char record[8192];  // "6,1234,5678901,-;text\n", then lines that begin with a blank
+  char record[8192];
   for (;;) {
     ssize_t size = ::read(fd_.get(), record, sizeof(record));
     if (size < 0 && errno == EINTR) continue;
@@ -26,9 +31,8 @@ std::vector<GpuError> KernelLog::read_errors(std::uint64_t& overruns) {
       continue;
     }
     if (size <= 0) return errors;
-    std::string_view line(record, static_cast<std::size_t>(size));
-    line = line.substr(0, line.find('\n'));
-    if (auto error = parse_xid(line.substr(line.find(';') + 1))) errors.push_back(*error);
+    if (auto error = error_in_record({record, static_cast<std::size_t>(size)}))
+      errors.push_back(std::move(*error));
   }
 }
 

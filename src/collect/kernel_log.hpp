@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "cudabpf/event.hpp"
@@ -9,6 +11,10 @@
 #include "util/system/fd.hpp"
 
 namespace cudabpf {
+
+// What a record of it tells of a GPU's error: "6,1234,5678901,-;text\n", then lines that begin with
+// a blank. Pure.
+std::optional<GpuError> error_in_record(std::string_view record);
 
 class KernelLog {
  public:

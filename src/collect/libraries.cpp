@@ -2,67 +2,20 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <glob.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+
+#include "collect/linker_folders.hpp"
 
 namespace cudabpf {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-// Folders that the linker searches without configuration, and others where drivers are installed.
-constexpr const char* DEFAULT_FOLDERS[] = {
-    "/usr/lib/x86_64-linux-gnu",
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/lib64",
-    "/lib64",
-    "/usr/lib",
-    "/lib",
-    "/usr/local/nvidia/lib64",
-    "/usr/lib/wsl/lib",
-    "/run/opengl-driver/lib",
-};
-
-// Reads ld.so.conf and what it includes.
-void read_linker_config(const std::string& file, std::vector<std::string>& folders, int depth) {
-  if (depth > 4) return;
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    line.erase(std::min(line.find('#'), line.size()));
-    line.erase(line.find_last_not_of(" \t") + 1);
-    if (line.starts_with("include")) {
-      std::string pattern = line.substr(std::min(line.find_first_not_of(" \t", 7), line.size()));
-      if (!pattern.starts_with('/')) pattern.insert(0, "/etc/");
-      glob_t matches{};
-      if (glob(pattern.c_str(), 0, nullptr, &matches) == 0)
-        for (std::size_t i = 0; i < matches.gl_pathc; i++)
-          read_linker_config(matches.gl_pathv[i], folders, depth + 1);
-      globfree(&matches);
-    } else if (line.starts_with('/')) {
-      folders.push_back(line);
-    }
-  }
-}
-
-std::vector<std::string> linker_folders(std::string_view library_path) {
-  std::vector<std::string> folders;
-  while (!library_path.empty()) {
-    std::size_t end = std::min(library_path.find_first_of(":;"), library_path.size());
-    if (end > 0) folders.emplace_back(library_path.substr(0, end));
-    library_path.remove_prefix(std::min(end + 1, library_path.size()));
-  }
-  read_linker_config("/etc/ld.so.conf", folders, 0);
-  folders.insert(folders.end(), std::begin(DEFAULT_FOLDERS), std::end(DEFAULT_FOLDERS));
-  return folders;
-}
 
 void add_new(std::vector<LibraryFile>& files, std::optional<LibraryFile> file) {
   if (!file) return;

@@ -22,8 +22,8 @@ std::string value_of_line(const std::string& line) {
 
 }  // namespace
 
-Driver nvidia_driver() {
-  std::ifstream file("/proc/driver/nvidia/version");
+Driver nvidia_driver(const std::string& folder) {
+  std::ifstream file(folder + "/version");
   std::string line;
   std::getline(file, line);
   std::smatch match;
@@ -32,11 +32,10 @@ Driver nvidia_driver() {
   return {match[1], open ? "open" : "proprietary"};
 }
 
-std::vector<Gpu> nvidia_gpus() {
+std::vector<Gpu> nvidia_gpus(const std::string& folder) {
   std::vector<Gpu> gpus;
   std::error_code ignored;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", ignored)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/gpus", ignored)) {
     Gpu gpu;
     gpu.bus_id = entry.path().filename();
     std::ifstream file(entry.path() / "information");

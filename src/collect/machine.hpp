@@ -1,11 +1,17 @@
 // Describes this machine: kernel, NVIDIA driver, GPUs.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "cudabpf/sink.hpp"
 
 namespace cudabpf {
 
 void describe_machine(Session& session);
+
+// What the driver tells of itself, where it is loaded.
+constexpr const char* NVIDIA_FOLDER = "/proc/driver/nvidia";
 
 // The loaded NVIDIA kernel driver's version ("580.159.04"); empty if there is none. `flavour` is
 // "open" or "proprietary".
@@ -13,7 +19,7 @@ struct Driver {
   std::string version;
   std::string flavour;
 };
-Driver nvidia_driver();
-std::vector<Gpu> nvidia_gpus();
+Driver nvidia_driver(const std::string& folder = NVIDIA_FOLDER);
+std::vector<Gpu> nvidia_gpus(const std::string& folder = NVIDIA_FOLDER);
 
 }  // namespace cudabpf

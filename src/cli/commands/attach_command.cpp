@@ -8,8 +8,8 @@
 
 #include "cli/capture_flags.hpp"
 #include "cli/commands.hpp"
+#include "cli/request/targets.hpp"
 #include "cli/session.hpp"
-#include "cli/targets.hpp"
 #include "util/console/log.hpp"
 
 namespace cudabpf::cli {

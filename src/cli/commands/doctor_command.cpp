@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/invoker.hpp"
+#include "cli/request/invoker.hpp"
 #include "collect/bpf/features.hpp"
 #include "collect/libraries.hpp"
 #include "collect/library_functions.hpp"

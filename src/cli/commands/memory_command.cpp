@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/reading_command.hpp"
+#include "cli/request/trace_paths.hpp"
 
 namespace cudabpf::cli {
 

@@ -5,9 +5,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/capture_flags.hpp"
 #include "cli/commands.hpp"
 #include "cli/reading_command.hpp"
+#include "cli/request/quantities.hpp"
+#include "cli/request/trace_paths.hpp"
 #include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {

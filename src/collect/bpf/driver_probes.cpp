@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <utility>
 
-#include "collect/bpf/driver_functions.hpp"
 #include "collect/bpf/kernel_btf.hpp"
 #include "collect/bpf/skeleton.hpp"
 #include "collect/bpf/tracepoints.hpp"
+#include "collect/driver_functions.hpp"
 #include "collect/ioctl_plan.hpp"
 #include "util/console/log.hpp"
 #include "util/system/privileges.hpp"

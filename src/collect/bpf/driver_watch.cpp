@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "collect/bpf/driver_functions.hpp"
 #include "collect/bpf/nvidia_devices.hpp"
+#include "collect/driver_functions.hpp"
 #include "collect/machine.hpp"
 #include "util/console/log.hpp"
 #include "util/system/clock.hpp"

@@ -13,12 +13,12 @@
 #include <cstring>
 #include <functional>
 
-#include "collect/bpf/driver_functions.hpp"
 #include "collect/bpf/kernel_btf.hpp"
 #include "collect/bpf/kernel_files.hpp"
 #include "collect/bpf/mapping_watch.hpp"
 #include "collect/bpf/tracepoints.hpp"
 #include "collect/bpf/uprobe_multi.hpp"
+#include "collect/driver_functions.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/fd.hpp"
 #include "util/system/privileges.hpp"

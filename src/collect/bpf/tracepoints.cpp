@@ -30,20 +30,8 @@ Result<std::uint64_t> tracepoint_id(const std::string& category, const std::stri
   return std::strtoull(text.c_str(), nullptr, 10);
 }
 
-// "\tfield:__data_loc char[] dev;\toffset:8;\tsize:4;\tsigned:0;"
-Result<std::map<std::string, std::uint16_t>> tracepoint_fields(const std::string& category,
-                                                               const std::string& name) {
-  auto text = TRY(read_file(category, name, "format"));
-  std::map<std::string, std::uint16_t> fields;
-  constexpr std::string_view FIELD = "\tfield:", OFFSET = ";\toffset:";
-  for (std::size_t at = 0; (at = text.find(FIELD, at)) != text.npos; at++) {
-    std::size_t end = text.find(OFFSET, at);
-    if (end == text.npos) break;
-    std::size_t begin = text.rfind(' ', end) + 1;
-    auto offset = std::strtoul(text.c_str() + end + OFFSET.size(), nullptr, 10);
-    fields[text.substr(begin, end - begin)] = static_cast<std::uint16_t>(offset);
-  }
-  return fields;
+Result<TracepointFields> tracepoint_fields(const std::string& category, const std::string& name) {
+  return parse_tracepoint_fields(TRY(read_file(category, name, "format")));
 }
 
 Result<Link> attach_tracepoint(bpf_program* program, const std::string& category,

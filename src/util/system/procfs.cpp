@@ -160,6 +160,10 @@ std::string Procfs::path(pid_t pid, std::string_view name) const {
   return fmt::format("{}/{}/{}", root_, pid, name);
 }
 
+std::string Procfs::own_path(std::string_view name) const {
+  return fmt::format("{}/self/{}", root_, name);
+}
+
 ProcessIdentity Procfs::process(pid_t pid) const {
   ProcessIdentity process;
   process.pid = pid;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cudabpf/abi.h"
+#include "util/system/kernel_symbols.hpp"
 
 namespace cudabpf {
 
@@ -16,9 +17,12 @@ struct DriverFunction {
   bool needed = true;  // without it some operations would not be seen
 };
 
-// The functions on this kernel; none unless the driver's modules have all that are needed. They are
-// looked up once, and again when a module has been loaded, since the kernel's list of symbols is
-// long. Only one thread may call this.
+// The functions in a kernel with these symbols; none unless the driver's modules have all that are
+// needed.
+std::vector<DriverFunction> choose_driver_functions(const KernelSymbols& symbols);
+
+// The functions in this kernel. They are looked up once, and again when a module has been loaded,
+// since the kernel's list of symbols is long. Only one thread may call this.
 const std::vector<DriverFunction>& driver_functions();
 
 // The kernel's own functions behind poll(2) and ppoll(2).

@@ -1,4 +1,4 @@
-#include "cli/targets.hpp"
+#include "cli/request/targets.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -55,8 +55,8 @@ Result<> add_by_name(const std::vector<std::string>& names, const Procfs& procfs
 }
 
 // Where the unified hierarchy is mounted: /sys/fs/cgroup, or beside v1 in a separate folder.
-std::string unified_mount() {
-  std::ifstream mounts("/proc/self/mounts");
+std::string unified_mount(const Procfs& procfs) {
+  std::ifstream mounts(procfs.own_path("mounts"));
   for (std::string device, folder, type, rest; mounts >> device >> folder >> type;) {
     std::getline(mounts, rest);
     if (type == "cgroup2") return folder;
@@ -64,23 +64,24 @@ std::string unified_mount() {
   return {};
 }
 
-std::optional<CgroupFolder> unified_folder(const std::string& path) {
+std::optional<CgroupFolder> unified_folder(const Procfs& procfs, const std::string& path) {
   struct stat status {};
-  if (path.size() < 2 || stat((unified_mount() + path).c_str(), &status) != 0) return std::nullopt;
+  if (path.size() < 2 || stat((unified_mount(procfs) + path).c_str(), &status) != 0)
+    return std::nullopt;
   return CgroupFolder{status.st_ino,
                       static_cast<std::uint32_t>(std::count(path.begin(), path.end(), '/')), path};
 }
 
 // The cgroup's path, which a user may give as /proc/PID/cgroup shows it, or as a folder.
-std::string without_mount(std::string path) {
+std::string without_mount(const Procfs& procfs, std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  std::string mount = unified_mount();
+  std::string mount = unified_mount(procfs);
   return !mount.empty() && is_inside_cgroup(path, mount) ? path.substr(mount.size()) : path;
 }
 
 Result<> add_by_cgroup(const std::string& given, const Procfs& procfs, Targets& targets) {
-  std::string wanted = without_mount(given);
-  targets.cgroup = unified_folder(wanted);
+  std::string wanted = without_mount(procfs, given);
+  targets.cgroup = unified_folder(procfs, wanted);
   for (pid_t pid : procfs.pids()) {
     std::string text = procfs.process(pid).cgroup;
     if (is_inside_cgroup(unified_cgroup_path(text), wanted) ||
@@ -107,7 +108,7 @@ Result<> add_by_container(const std::string& id, const Procfs& procfs, Targets& 
     std::string path(unified_cgroup_path(text));
     std::size_t at = path.find(container.id);
     if (!targets.cgroup && at != std::string::npos)  // a process may sit deeper in its container
-      targets.cgroup = unified_folder(path.substr(0, path.find('/', at)));
+      targets.cgroup = unified_folder(procfs, path.substr(0, path.find('/', at)));
   }
   if (!targets.pids.empty()) return ok();
   return Error{fmt::format("--container {}: no process runs in such a container", id),

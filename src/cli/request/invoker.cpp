@@ -1,4 +1,4 @@
-#include "cli/invoker.hpp"
+#include "cli/request/invoker.hpp"
 
 #include <grp.h>
 #include <pwd.h>
@@ -59,17 +59,18 @@ std::vector<std::string> joined(std::vector<std::string> users,
   return users;
 }
 
-Caller find_caller(const Procfs& procfs) {
-  Caller caller{std::nullopt, own_environment()};
-  const std::vector<std::string> own = caller.environment;
+}  // namespace
+
+Caller caller_of(const Procfs& procfs, pid_t pid, const std::vector<std::string>& own) {
+  Caller caller{std::nullopt, own};
   auto uid = number(value_in(own, "SUDO_UID"));
   auto gid = number(value_in(own, "SUDO_GID"));
-  if (!uid || !gid || geteuid() != 0) return caller;
+  if (!uid || !gid) return caller;
   // Looks as far up as the sudo that set this process's SUDO_ variables for that user. Whoever
   // became root through it may since have called another sudo, or become somebody else who then
   // became root in another way: what is left of the first call must not matter then.
   bool of_this_call = true;
-  for (pid_t ancestor : procfs.ancestors(getpid())) {
+  for (pid_t ancestor : procfs.ancestors(pid)) {
     ProcessIdentity process = procfs.process(ancestor);
     bool theirs = process.uid == *uid;
     if (process.comm == "sudo" && theirs) {
@@ -87,10 +88,9 @@ Caller find_caller(const Procfs& procfs) {
   return caller;
 }
 
-}  // namespace
-
 const Caller& caller() {
-  static const Caller CALLER = find_caller(Procfs());
+  static const Caller CALLER = geteuid() == 0 ? caller_of(Procfs(), getpid(), own_environment())
+                                              : Caller{std::nullopt, own_environment()};
   return CALLER;
 }
 

@@ -1,11 +1,9 @@
-#include "collect/bpf/driver_functions.hpp"
+#include "collect/driver_functions.hpp"
 
 #include <sys/stat.h>
 
 #include <iterator>
 #include <utility>
-
-#include "util/system/kernel_symbols.hpp"
 
 namespace cudabpf {
 
@@ -68,8 +66,9 @@ const std::vector<Wanted>& wanted() {
   return WANTED;
 }
 
-std::vector<DriverFunction> find_functions() {
-  KernelSymbols symbols = KernelSymbols::of_modules({std::begin(MODULES), std::end(MODULES)});
+}  // namespace
+
+std::vector<DriverFunction> choose_driver_functions(const KernelSymbols& symbols) {
   bool front_end = symbols.find("nvidia", {"nvidia_frontend_open"}).has_value();
   std::vector<DriverFunction> functions;
   for (const Wanted& function : wanted()) {
@@ -83,14 +82,13 @@ std::vector<DriverFunction> find_functions() {
   return functions;
 }
 
-}  // namespace
-
 const std::vector<DriverFunction>& driver_functions() {
   static std::vector<std::uint64_t> known_of;
   static std::vector<DriverFunction> known;
   if (auto modules = driver_modules(); modules != known_of) {
     known_of = std::move(modules);
-    known = find_functions();
+    known = choose_driver_functions(
+        KernelSymbols::of_modules({std::begin(MODULES), std::end(MODULES)}));
   }
   return known;
 }

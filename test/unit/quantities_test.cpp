@@ -1,0 +1,148 @@
+#include "cli/request/quantities.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+
+#include "cudabpf/abi.h"
+#include "util/exit_codes.hpp"
+
+using namespace cudabpf;
+using namespace cudabpf::cli;
+
+namespace {
+
+constexpr std::uint64_t K = 1024;
+constexpr std::uint64_t SECOND = 1'000'000'000;
+
+struct Case {
+  const char* text;
+  std::uint64_t value;
+};
+
+// What is no quantity of either kind.
+constexpr const char* NONSENSE[] = {
+    "",
+    " ",
+    "-",
+    "many",
+    "M",
+    "s",
+    "-1",
+    "-64K",
+    "0",
+    "0K",
+    "-0",
+    "0ms",
+    "5 ",
+    "5 M",
+    "5 s",
+    "5KB",
+    "5kib",
+    "5S",
+    "5Ms",
+    "1,5",
+    "1e",
+    "1e400",
+    "-1e400",
+    "inf",
+    "nan",
+    "infinity",
+    "1.5.2",
+    "10M10M",
+    "9223372036854775808",
+    "1e19",
+    "1e18d",
+    "1e18G",
+};
+
+}  // namespace
+
+TEST_CASE("A size is a number of bytes, or of units of 1024") {
+  for (const Case& c : {Case{"1", 1},
+                        {"4096", 4096},
+                        {"64K", 64 * K},
+                        {"64k", 64 * K},
+                        {"64KiB", 64 * K},
+                        {"32M", 32 * K * K},
+                        {"32m", 32 * K * K},
+                        {"32MiB", 32 * K * K},
+                        {"2G", 2 * K * K * K},
+                        {"2g", 2 * K * K * K},
+                        {"2GiB", 2 * K * K * K},
+                        {"1.5G", 3 * K * K * K / 2},
+                        {".5K", 512},
+                        {"1.9", 1},
+                        {"9e18", 9'000'000'000'000'000'000}}) {
+    CAPTURE(c.text);
+    auto size = parse_size(c.text, "--ring-size");
+    REQUIRE(size);
+    CHECK(*size == c.value);
+  }
+}
+
+TEST_CASE("A duration is a number of seconds, or of what stands behind it") {
+  for (const Case& c : {Case{"90", 90 * SECOND},
+                        {"90s", 90 * SECOND},
+                        {"0.25", SECOND / 4},
+                        {"500ms", SECOND / 2},
+                        {"20us", 20'000},
+                        {"20µs", 20'000},
+                        {"7ns", 7},
+                        {"15m", 15 * 60 * SECOND},
+                        {"2h", 2 * 3600 * SECOND},
+                        {"1.5h", 5400 * SECOND},
+                        {"1d", 86400 * SECOND},
+                        {"9e9", 9'000'000'000 * SECOND}}) {
+    CAPTURE(c.text);
+    auto time = parse_duration(c.text, "--duration");
+    REQUIRE(time);
+    CHECK(*time == c.value);
+  }
+}
+
+TEST_CASE("What is no quantity is refused, in the words of its flag") {
+  for (const char* text : NONSENSE) {
+    CAPTURE(text);
+    auto size = parse_size(text, "--rotate-size");
+    REQUIRE_FALSE(size);
+    CHECK(size.error().message == "--rotate-size " + std::string(text) + ": not a quantity");
+    CHECK(size.error().hint == "give it as 64M, 512K or 1G");
+    CHECK(size.error().exit_code == exit_code::USAGE);
+    auto time = parse_duration(text, "--duration");
+    REQUIRE_FALSE(time);
+    CHECK(time.error().message == "--duration " + std::string(text) + ": not a quantity");
+    CHECK(time.error().hint == "give it as 200ms, 30s, 15m, 2h or a number of seconds");
+    CHECK(time.error().exit_code == exit_code::USAGE);
+  }
+  // Each has its own units.
+  for (const char* text : {"1h", "1d", "1ms", "1s"}) CHECK_FALSE(parse_size(text, "--ring-size"));
+  for (const char* text : {"1K", "1M", "1G", "1MiB"})
+    CHECK_FALSE(parse_duration(text, "--duration"));
+}
+
+TEST_CASE("The ring is a power of two, in which every record fits") {
+  REQUIRE(parse_ring_size("32M"));
+  CHECK(*parse_ring_size("32M") == 32 * K * K);
+  CHECK(*parse_ring_size("1G") == K * K * K);
+  for (const char* text : {"3M", "33554433", "2G", "1.5G", "9e18"}) {
+    CAPTURE(text);
+    auto size = parse_ring_size(text);
+    REQUIRE_FALSE(size);
+    CHECK(size.error().message ==
+          "--ring-size " + std::string(text) + ": not a power of two up to 1G");
+    CHECK(size.error().exit_code == exit_code::USAGE);
+  }
+  auto tiny = parse_ring_size("1");
+  REQUIRE_FALSE(tiny);
+  CHECK(tiny.error().message == "--ring-size 1: the largest records would never fit");
+  // The least of which the hint tells is taken, and fits the longest string; half of it is not.
+  std::string hint = tiny.error().hint;
+  REQUIRE(hint.starts_with("the least is "));
+  std::string least = hint.substr(13, hint.find(';') - 13);
+  REQUIRE(parse_ring_size(least));
+  CHECK(*parse_ring_size(least) > CB_LONG_STRING);
+  auto half = parse_ring_size(std::to_string(*parse_ring_size(least) / 2));
+  REQUIRE_FALSE(half);
+  CHECK(half.error().message.ends_with("the largest records would never fit"));
+  CHECK(parse_ring_size("x").error().message == "--ring-size x: not a quantity");
+}
