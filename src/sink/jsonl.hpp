@@ -48,8 +48,7 @@ class JsonlSink : public Sink {
 
   // Standard output was a pipe, and its reader has gone: everything from now on is lost.
   bool reader_gone() const { return output_->reader_gone(); }
-  std::uint64_t lost_lines() const { return output_->lost(); }  // so far
-  TraceWritten written() const;                                 // after end()
+  TraceWritten written() const;  // after end()
 
  private:
   JsonlSink(JsonlOptions options, std::unique_ptr<Output> output);

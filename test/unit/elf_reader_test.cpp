@@ -75,8 +75,6 @@ TEST_CASE("A reader says of a library what is to be said") {
   CHECK(names(contents->functions) == Names{"cuInit", "cuMemAlloc_v2"});
   CHECK(contents->functions[1].offset == fixture.code + 32);
   CHECK(contents->functions[1].size == 7);
-  CHECK(contents->functions[1].weak);
-  CHECK_FALSE(contents->functions[0].weak);
   CHECK(contents->other_prologues == 2);
   CHECK(contents->left_out == 1);
 

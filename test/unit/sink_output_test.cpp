@@ -323,14 +323,13 @@ TEST_CASE("A full disk loses whole lines, says so, and is written to again") {
     FileSizeLimit limit(compressed ? 500 : 50'000);
     make_calls(*sink, 1, 1000);
     flush_for(*sink, compressed ? 1400 : 150);
-    lost = sink->lost_lines();
     auto lines = trace_lines(text_now());  // even now, every line is whole
-    REQUIRE(lines.size() == 1 + 1000 - lost);
+    REQUIRE(lines.size() <= 1 + 1000);
+    lost = 1 + 1000 - lines.size();
     CHECK(lost >= 500);
     if (!compressed) CHECK(lost < 1000);
     make_calls(*sink, 1001, 10);  // none of them fits
     flush_for(*sink, compressed ? 1400 : 150);
-    CHECK(sink->lost_lines() == lost + 10);
     lost += 10;
   }
   wait_ms(100);
@@ -377,8 +376,9 @@ TEST_CASE("A stream that cannot be cut back gets the rest of a line later") {
     FileSizeLimit limit(20'003);
     make_calls(*sink, 1, 1000);
     flush_for(*sink, 150);
-    lost = sink->lost_lines();
     std::string text = file_text(path);
+    // The header's line has an end, that of the last call has none yet.
+    lost = 1000 - static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
     REQUIRE(text.size() == 20'003);
     REQUIRE(text.back() != '\n');
   }
@@ -404,7 +404,6 @@ TEST_CASE("A reader that goes away ends the output, not the program") {
   make_calls(*sink, 1, 100);
   flush_for(*sink, 150);
   CHECK(sink->reader_gone());
-  CHECK(sink->lost_lines() == 100);
   make_calls(*sink, 101, 11);
   sink->end(totals_of(111));
   CHECK(sink->written().lost == 111);

@@ -395,9 +395,7 @@ std::vector<Function> Image::functions(std::string_view prefix, std::uint64_t* l
     found.push_back({.name = std::string(name),
                      .address = symbol.st_value,
                      .offset = segment->offset + (symbol.st_value - segment->address),
-                     .size = symbol.st_size,
-                     .weak = binding == STB_WEAK,
-                     .ifunc = type == STT_GNU_IFUNC});
+                     .size = symbol.st_size});
   }
   return found;
 }

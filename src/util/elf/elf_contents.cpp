@@ -8,7 +8,6 @@ namespace cudabpf::elf {
 namespace {
 
 enum Kind : std::uint64_t { REFUSED, READ };
-constexpr std::uint64_t WEAK = 1, IFUNC = 2;
 constexpr std::size_t MAX_MESSAGE = 512;
 constexpr std::size_t MAX_SONAME = 255;
 
@@ -107,7 +106,6 @@ std::string encode(const Result<Contents>& contents) {
     put(bytes, function.address);
     put(bytes, function.offset);
     put(bytes, function.size);
-    put(bytes, (function.weak ? WEAK : 0) | (function.ifunc ? IFUNC : 0));
   }
   return bytes;
 }
@@ -138,9 +136,6 @@ Result<Contents> decode(std::string_view answer, std::uint64_t file_size) {
     function.address = decoder.number();
     function.offset = decoder.number();
     function.size = decoder.number();
-    std::uint64_t flags = decoder.number();
-    function.weak = flags & WEAK;
-    function.ifunc = flags & IFUNC;
     sound = is_function_name(function.name) && function.offset < file_size;
     contents.functions.push_back(std::move(function));
   }

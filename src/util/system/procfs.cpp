@@ -117,10 +117,8 @@ std::string unescape_path(std::string_view path) {
   return plain.append(path);
 }
 
-bool strip_deleted(std::string_view& path) {
-  if (!path.ends_with(DELETED)) return false;
-  path.remove_suffix(DELETED.size());
-  return true;
+void strip_deleted(std::string_view& path) {
+  if (path.ends_with(DELETED)) path.remove_suffix(DELETED.size());
 }
 
 }  // namespace
@@ -139,7 +137,7 @@ std::optional<Mapping> parse_mapping(std::string_view line) {
   if (!sound || mapping.end < mapping.start) return {};
   // The kernel pads with blanks before the path, which begins with '/' or '['.
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-  mapping.deleted = strip_deleted(line);
+  strip_deleted(line);
   mapping.path = unescape_path(line);
   return mapping;
 }

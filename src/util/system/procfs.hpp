@@ -20,8 +20,9 @@ struct Mapping {
   std::uint64_t offset = 0;
   std::uint32_t major = 0, minor = 0;
   std::uint64_t inode = 0;
-  std::string path;      // empty for anonymous memory; "[heap]", "[vdso]" and the like as they are
-  bool deleted = false;  // the file has been unlinked since; " (deleted)" is not part of `path`
+  // Empty for anonymous memory; "[heap]", "[vdso]" and the like as they are. Without the "
+  // (deleted)" of a file that has been unlinked.
+  std::string path;
 
   bool executable() const { return perms.size() > 2 && perms[2] == 'x'; }
 };
