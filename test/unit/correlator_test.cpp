@@ -477,7 +477,8 @@ class Thread {
     if (depth_ < 4 && chance() < signals_)
       this->call(0x9000'1000 + 0x1000'0000u * static_cast<unsigned>(depth_), begin);
     while (stays && depth_ < 6 && left_ > 0 && chance() < 0.4)
-      stays = this->call(sp - 16 * (1 + random_() % 3), begin) || chance() < 0.5;
+      stays =
+          this->call(sp - 16 * static_cast<unsigned>(1 + random_() % 3), begin) || chance() < 0.5;
     depth_--;
     if (!stays || chance() < jumps_) {
       call.left = true;

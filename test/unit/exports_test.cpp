@@ -41,8 +41,8 @@ std::string written(const std::string& text, Make&& make) {
 // A timeline with its only writer.
 template <typename Writer>
 struct One : Tracks {
-  One(Names& names, std::unique_ptr<Writer> writer) : Tracks(names, {writer.get()}) {
-    this->writer = std::move(writer);
+  One(Names& names, std::unique_ptr<Writer> only) : Tracks(names, {only.get()}) {
+    writer = std::move(only);
   }
   std::unique_ptr<Writer> writer;
 };

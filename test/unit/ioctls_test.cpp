@@ -131,9 +131,9 @@ TEST_CASE(
   }
   Ioctls::Answer answer = answer_of(lines);
   auto sum = [](const std::vector<Ioctls::Figures>& all) {
-    Ioctls::Figures sum;
-    for (const auto& of : all) sum.add(of);
-    return sum;
+    Ioctls::Figures together;
+    for (const auto& of : all) together.add(of);
+    return together;
   };
   CHECK(sum(answer.operations).count == 2 * MANY);
   for (const auto* list :

@@ -227,9 +227,9 @@ TEST_CASE("Where frees are left out of a trace, nobody says what was never freed
     TraceText text(trace.text, left_out ? R"(,"left_out":["frees","magic"])" : "");
     Memory memory(text.names());
     text.show(memory);
-    std::string page = page_text([&](Page& page) {
-      add_memory(page, memory, 10);
-      add_facts(page, text.facts());
+    std::string page = page_text([&](Page& to) {
+      add_memory(to, memory, 10);
+      add_facts(to, text.facts());
     });
     CHECK(memory_json(memory)["never_freed"].is_null() == left_out);
     CHECK((page.find("\nnever freed") == std::string::npos) == left_out);

@@ -133,7 +133,7 @@ TEST_CASE("Operations on the driver's devices come with the bytes that could be 
     CHECK_FALSE(parse_record(ends.bytes().first(size)));
   ends.head().struct_size = CB_MAX_STRUCT + 1;
   CHECK_FALSE(ends.parse());
-  for (std::uint16_t op : {0, abi::CB_FAULT + 1, 0xffff}) {
+  for (std::uint16_t op : std::initializer_list<std::uint16_t>{0, abi::CB_FAULT + 1, 0xffff}) {
     auto unknown = driver_begins({}, op, 7);
     CHECK_FALSE(unknown.parse());
     CHECK_FALSE(driver_ends({}, op).parse());
@@ -148,7 +148,8 @@ TEST_CASE("Interrupts and errors of GPUs have records of their own") {
   CHECK(record->interrupt->began == 10);
   for (std::size_t size = 0; size < sizeof(abi::cb_interrupt); size++)
     CHECK_FALSE(parse_record(handled.bytes().first(size)));
-  for (std::uint16_t op : {0, static_cast<int>(abi::CB_FAULT), abi::CB_GPU_FAULTS + 1})
+  for (std::uint16_t op :
+       std::initializer_list<std::uint16_t>{0, abi::CB_FAULT, abi::CB_GPU_FAULTS + 1})
     CHECK_FALSE(interrupted({}, op, 0).parse());
 
   auto told = xid({.ts = 5}, 79, "0000:0a:00.0", "off the bus");

@@ -71,7 +71,7 @@ TEST_CASE("The status line is drawn at most five times a second, and goes away")
 
 TEST_CASE("A terminal of any width is drawn upon") {
   Variable columns("COLUMNS", nullptr);
-  for (unsigned short width : {1, 2, 3, 20}) {
+  for (unsigned short width : std::initializer_list<unsigned short>{1, 2, 3, 20}) {
     PseudoTerminal terminal(width);
     if (terminal.fd() < 0) SKIP("no pseudo-terminal can be made");
     Screen screen(terminal.fd());

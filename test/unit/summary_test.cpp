@@ -18,7 +18,7 @@ struct Summed {
     Summary summary(trace.names(), 0);
     trace.show(summary);
     json = summary.json()["summary"];
-    page = page_text([&](Page& page) { summary.add_to(page); }, 1000);
+    page = page_text([&](Page& to) { summary.add_to(to); }, 1000);
   }
   Json json;
   std::string page;
