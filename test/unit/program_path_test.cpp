@@ -47,6 +47,14 @@ TEST_CASE("Where none can be executed, the first that is there is to blame") {
   CHECK(find_program("tool", folders.environment({"c", "a", "b"})) == first);
 }
 
+TEST_CASE("A folder is no program, though it can be entered") {
+  Folders folders;
+  fs::create_directories(folders.path() / "a/tool");
+  std::string file = folders.add("b/tool", true);
+  CHECK(find_program("tool", folders.environment({"a", "b"})) == file);
+  CHECK(find_program("tool", folders.environment({"a"})).empty());
+}
+
 TEST_CASE("A path is taken as it is, wherever it leads") {
   Folders folders;
   folders.add("a/tool", true);

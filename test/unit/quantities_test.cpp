@@ -114,6 +114,9 @@ TEST_CASE("What is no quantity is refused, in the words of its flag") {
     CHECK(time.error().hint == "give it as 200ms, 30s, 15m, 2h or a number of seconds");
     CHECK(time.error().exit_code == exit_code::USAGE);
   }
+  // Less than one would become 0, which stands for "no limit".
+  CHECK_FALSE(parse_size("0.4", "--rotate-size"));
+  CHECK_FALSE(parse_duration("0.4ns", "--duration"));
   // Each has its own units.
   for (const char* text : {"1h", "1d", "1ms", "1s"}) CHECK_FALSE(parse_size(text, "--ring-size"));
   for (const char* text : {"1K", "1M", "1G", "1MiB"})

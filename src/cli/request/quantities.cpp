@@ -33,7 +33,7 @@ Result<std::uint64_t> parse_quantity(const std::string& text, const std::string&
   for (const auto& [name, factor] : units) {
     if (unit != name) continue;
     double value = number * factor;
-    if (!std::isfinite(value) || value <= 0 || value > 9e18) return wrong;
+    if (!std::isfinite(value) || value < 1 || value > 9e18) return wrong;
     return static_cast<std::uint64_t>(value);
   }
   return wrong;
