@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import pty
 import select
 import signal
@@ -50,6 +51,16 @@ class Reading(unittest.TestCase):
         self.assertIn("`cudabpf summary t.jsonl` reads a trace", self.ask("t.jsonl", status=2)[1])
         self.assertIn("`cudabpf --help`", self.ask("quite-another-thing", status=2)[1])
         self.assertIn("`cudabpf calls --help` says", self.ask("calls", status=2)[1])
+
+    def test_every_reader_is_tried(self):
+        """Here, in the answers that are kept, and in the benchmark."""
+        listed = re.search(r"^Subcommands that read traces:\n((?:  .*\n)+)", self.ask("--help")[0], re.MULTILINE)[1]
+        readers = re.findall(r"^  (\w+)", listed, re.MULTILINE)
+        self.assertEqual(set(readers), {*READERS, "diff", "export"})
+        for script, without in (("test/golden/answers.py", {"export"}), ("scripts/bench-analyze", set())):
+            words = set(re.findall(r'"(\w+)', (ROOT / script).read_text(encoding="utf-8")))
+            words |= set(re.findall(r'f"(\w+) --', (ROOT / script).read_text(encoding="utf-8")))
+            self.assertLessEqual(set(readers) - without, words, script)
 
     def test_help_is_of_reading(self):
         for subcommand in (*READERS, "diff", "export"):
