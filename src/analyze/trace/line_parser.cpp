@@ -211,7 +211,7 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
   switch (packed_at(key)) {
 #define NUMBER(name, member, type, how, shown)                             \
   case packed(#name): {                                                    \
-    auto read = [](Value& from, type& to) { return read::how(from, to); }; \
+    auto read = [](Value& from, auto& to) { return read::how(from, to); }; \
     return key != #name || number(read, Field::member, line.member);       \
   }
 #define NAME(key_, member, shown) \
