@@ -19,7 +19,8 @@ struct Caller {
 };
 // Determined when first asked for, which is before privileges are dropped.
 const Caller& caller();
-// Of a process that is root and has these variables, as a /proc tells it.
+// The caller behind process `pid`, which runs as root with the environment `own`. `procfs` may be
+// any /proc.
 Caller caller_of(const Procfs& procfs, pid_t pid, const std::vector<std::string>& own);
 
 // This process's environment as it was given.
