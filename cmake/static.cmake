@@ -12,7 +12,8 @@ add_custom_target(static_simdjson DEPENDS ${SIMDJSON_STATIC})
 
 set(STATIC_PARTS ${CMAKE_SOURCE_DIR}/cmake) # what the distributions' static libraries lack
 add_executable(cudabpf-static EXCLUDE_FROM_ALL
-               $<TARGET_OBJECTS:cudabpf> $<TARGET_OBJECTS:cudabpf_core>
+               $<TARGET_OBJECTS:cudabpf> $<TARGET_OBJECTS:cudabpf_bpf>
+               $<TARGET_OBJECTS:cudabpf_core>
                ${STATIC_PARTS}/fmt_static.cpp ${STATIC_PARTS}/libelf_static.c)
 add_dependencies(cudabpf-static static_simdjson)
 set_source_files_properties(${STATIC_PARTS}/fmt_static.cpp
