@@ -28,7 +28,7 @@ add_check(visualize_pipeline check 60
           ${CMAKE_CURRENT_SOURCE_DIR}/scripts/visualize-pipeline-test.sh $<TARGET_FILE:cudabpf>)
 add_check(run_trace check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/run-trace-test.sh)
 add_check(package package 120 ${CMAKE_SOURCE_DIR}/scripts/check-package ${CMAKE_BINARY_DIR})
-add_check(oldest check 300 ${CMAKE_SOURCE_DIR}/scripts/check-oldest ${CMAKE_BINARY_DIR})
+add_check(oldest check 600 ${CMAKE_SOURCE_DIR}/scripts/check-oldest ${CMAKE_BINARY_DIR})
 add_check(list_skipped check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-skipped-test.sh)
 add_check(test_progress check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/test-progress-test.sh)
 add_check(static_binary static 300 ${CMAKE_SOURCE_DIR}/scripts/check-static ${CMAKE_BINARY_DIR})
@@ -39,4 +39,4 @@ add_check(threads sanitizers 900 ${CMAKE_SOURCE_DIR}/scripts/check-threads --int
 set_tests_properties(threads PROPERTIES RESOURCE_LOCK live ENVIRONMENT "BPFTOOL=${BPFTOOL}")
 # Tests that use all CPUs come first: later they would wait until everything else is done. Then the
 # live tests, which take turns, with the virtual machines at the same time.
-set_tests_properties(static_binary check_tidy sanitizers threads PROPERTIES PROCESSORS ${CPUS} COST 1000)
+set_tests_properties(static_binary check_tidy oldest sanitizers threads PROPERTIES PROCESSORS ${CPUS} COST 1000)

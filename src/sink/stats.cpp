@@ -11,13 +11,6 @@ namespace cudabpf {
 
 namespace {
 
-enum class Effect : std::uint8_t { none, launch, transfer };
-
-Effect effect_of(const Function& function) {
-  if (function.is_launch()) return Effect::launch;
-  return function.type == Type::transfer ? Effect::transfer : Effect::none;
-}
-
 // How many a summary tells apart. The rest are added up as one, since programs choose names,
 // results and functions freely.
 constexpr std::size_t MOST_KERNELS = 4096, MOST_OTHERS = 1024;
@@ -39,8 +32,14 @@ const Function& other_functions() {
 }  // namespace
 
 struct StatsSink::OfFunction {
+  enum class Effect : std::uint8_t { none, launch, transfer };
+
   explicit OfFunction(const Function& function)
       : name(function.name), effect(effect_of(function)) {}
+  static Effect effect_of(const Function& function) {
+    if (function.is_launch()) return Effect::launch;
+    return function.type == Type::transfer ? Effect::transfer : Effect::none;
+  }
 
   std::string name;
   Effect effect;
@@ -79,12 +78,12 @@ void StatsSink::call(const Call& call) {
   }
   if ((call.has_return || call.entry_lost) && call.result != 0) return failed(call, of);
   switch (of.effect) {
-    case Effect::none:
+    case OfFunction::Effect::none:
       break;
-    case Effect::launch:
+    case OfFunction::Effect::launch:
       launched(call.kernel);
       break;
-    case Effect::transfer:
+    case OfFunction::Effect::transfer:
       moved(call);
       break;
   }
