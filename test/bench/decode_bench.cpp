@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "correlate/correlator.hpp"
-#include "sample_records.hpp"
 #include "sink/call_line.hpp"
+#include "support/sample_records.hpp"
 
 using namespace cudabpf;
 

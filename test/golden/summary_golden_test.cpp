@@ -1,9 +1,9 @@
 // Checks the page at the end of a run, byte for byte.
 #include <catch2/catch_test_macros.hpp>
 
-#include "../unit/sample_calls.hpp"
 #include "golden.hpp"
 #include "sink/run_summary.hpp"
+#include "support/sample_calls.hpp"
 
 using namespace cudabpf;
 

@@ -3,11 +3,11 @@
 #include <catch2/catch_test_macros.hpp>
 #include <limits>
 
-#include "../unit/sample_calls.hpp"
-#include "../unit/temporary_folder.hpp"
-#include "../unit/trace_reading.hpp"
 #include "golden.hpp"
 #include "sink/jsonl.hpp"
+#include "support/sample_calls.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/trace_reading.hpp"
 
 using namespace cudabpf;
 

@@ -1,0 +1,242 @@
+// Checks what each export writes, byte for byte.
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "analyze/export/alnair_logs.hpp"
+#include "analyze/export/chrome_trace.hpp"
+#include "analyze/export/csv_table.hpp"
+#include "analyze/export/perfetto_trace.hpp"
+#include "support/analyzing.hpp"
+
+using namespace cudabpf;
+using namespace cudabpf::analyze;
+
+namespace {
+
+const std::string HEADER =
+    R"({"type":"trace","clocks":{"realtime_ns":1000000,"monotonic_ns":40,"boottime_ns":50}})"
+    "\n";
+
+template <typename Make>
+std::string written(const std::string& text, Make&& make) {
+  std::string out;
+  ByteStream stream([&](std::string_view bytes) {
+    out += bytes;
+    return true;
+  });
+  LineParser parser;
+  auto analysis = make(parser.names(), stream);
+  each_line(parser, text, [&](const Line& line) { analysis->line(line); });
+  analysis->finish({});
+  stream.flush();
+  CHECK(stream.size() == out.size());
+  CHECK_FALSE(stream.failed());
+  return out;
+}
+
+// A timeline with its only writer.
+template <typename Writer>
+struct One : Tracks {
+  One(Names& names, std::unique_ptr<Writer> only) : Tracks(names, {only.get()}) {
+    writer = std::move(only);
+  }
+  std::unique_ptr<Writer> writer;
+};
+
+std::string chrome(const std::string& text) {
+  return written(HEADER + text, [](Names& names, ByteStream& out) {
+    return std::make_unique<One<ChromeTrace>>(names, std::make_unique<ChromeTrace>(names, out));
+  });
+}
+std::string perfetto(const std::string& text, PerfettoTrace::Packets packets) {
+  return written(HEADER + text, [&](Names& names, ByteStream& out) {
+    return std::make_unique<One<PerfettoTrace>>(
+        names, std::make_unique<PerfettoTrace>(names, out, packets));
+  });
+}
+std::string csv(const std::string& text) {
+  return written(HEADER + text, [](Names& names, ByteStream& out) {
+    return std::make_unique<CsvTable>(names, out);
+  });
+}
+
+struct Logs {
+  std::string metrics, timeline;
+};
+Logs alnair(const std::string& text) {
+  Logs logs;
+  ByteStream metrics([&](std::string_view bytes) { return !logs.metrics.append(bytes).empty(); });
+  logs.timeline = written(HEADER + text, [&](Names& names, ByteStream& out) {
+    return std::make_unique<AlnairLogs>(names, metrics, out);
+  });
+  metrics.flush();
+  return logs;
+}
+
+std::string copy(const std::string& op, const std::string& more = {}) {
+  return fmt::format(R"({{"id":1,"type":"transfer","op":"{}","name":"cuMemcpy","ts":5,)"
+                     R"("duration_us":2.999,"pid":7,"tid":7,"ret":0,"size":64{}}})",
+                     op, more) +
+         "\n";
+}
+
+const std::string HOSTILE =
+    R"({"id":1,"type":"kernel","op":"launch","name":"cuLaunchKernel","ts":1234567,"duration_us":3.007,)"
+    R"("pid":7,"tid":8,"ret":0,"stream":"0x0","async":true,"kernel":"a,\"b\"\n\u001b[31m</script>",)"
+    R"("grid":[1,2,3],"block":[4,5,6],"shared":9,"args":{"x":"y,\"z\""}})";
+
+}  // namespace
+
+TEST_CASE("A call for Chrome") {
+  std::string text = chrome(HOSTILE);
+  CHECK(nlohmann::json::parse(text)["traceEvents"].size() == 5);
+  CHECK(text.find(R"({"ph":"X","pid":7,"tid":8,"ts":1234.567,"dur":3.007,"name":"cuLaunchKernel",)"
+                  R"("cat":"kernel","args":{"stream":"0x0",)"
+                  R"("kernel":"a,\"b\"\n\u001b[31m</script>","grid":[1,2,3],"block":[4,5,6],)"
+                  R"("shared":9,"id":1}})") != std::string::npos);
+}
+
+TEST_CASE("Rows of a table") {
+  std::string text = csv(HOSTILE);
+  std::string columns = text.substr(0, text.find('\n'));
+  CHECK(columns.starts_with("id,type,op,name,symbol,ts_ns,duration_ns,pid,tid,ret,"));
+  CHECK(text.substr(columns.size() + 1) ==
+        "1,kernel,launch,cuLaunchKernel,,1234567,3007,7,8,0,,,,,,,,,,0x0,true,"
+        "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,,,"
+        "\"{\"\"x\"\":\"\"y,\\\"\"z\\\"\"\"\"}\"\n");
+  CHECK(csv(R"({"type":"process","op":"exit","pid":7,"ts":1})") == columns + "\n");
+  // U+009B begins an escape on some terminals; other letters stay.
+  text = csv(R"({"type":"lost","reason":"a\u009b31m \u00e9","ts":1,"count":2})");
+  CHECK(text.substr(columns.size() + 1).starts_with(",lost,,\"a?31m \xc3\xa9\",,1,"));
+}
+
+TEST_CASE("Copies as Alnair's profiler tells them") {
+  auto kind = [](const std::string& op, const std::string& more = {}) {
+    std::string line = alnair(copy(op, more)).timeline;
+    return line.substr(line.rfind(' ') + 1);
+  };
+  CHECK(kind("HtoH") == "kind:0\n");
+  CHECK(kind("HtoD") == "kind:1\n");
+  CHECK(kind("HtoA") == "kind:1\n");
+  CHECK(kind("DtoH") == "kind:2\n");
+  CHECK(kind("AtoH") == "kind:2\n");
+  CHECK(kind("DtoD") == "kind:3\n");
+  CHECK(kind("peer") == "kind:3\n");
+  CHECK(kind("unified") == "kind:4\n");
+  CHECK(kind("HtoD", R"(,"inferred":true)") == "kind:4\n");
+  CHECK(alnair(copy("HtoD")).timeline ==
+        "name:cuMemcpy, start:1000005, burst:2, bytes:64, kind:1\n");
+}
+
+TEST_CASE("Alnair's metrics") {
+  auto alloc = [](int id, const std::string& kind) {
+    return fmt::format(R"({{"id":{},"type":"memory","op":"alloc","name":"cuMemAlloc","ts":{},)"
+                       R"("duration_us":0.600,"pid":7,"tid":7,"ret":0,"size":100,"ptr":"0x{}",)"
+                       R"("kind":"{}"}})",
+                       id, id * 10, id, kind) +
+           "\n";
+  };
+  Logs logs = alnair(alloc(1, "device") + alloc(2, "device") + alloc(3, "host") +
+                     R"({"id":4,"type":"memory","op":"free","name":"cuMemFree","ts":5000,)"
+                     R"("duration_us":0.100,"pid":7,"tid":7,"ret":0,"size":100,"ptr":"0x1"})"
+                     "\n"
+                     R"({"id":5,"type":"init","name":"no\ntime","ts":5100,"pid":7,"tid":7})"
+                     "\n"
+                     R"({"type":"process","op":"exit","ts":6000,"pid":7})");
+  // Each took 0.6 µs: the file has the sum. What was not freed ended with the process.
+  CHECK(logs.metrics ==
+        "name:mem_used,count:100\n"
+        "name:cuMemAlloc,count:3,burst:1\n"
+        "name:cuMemFree,count:1,burst:0\n"
+        "name:no?time,count:1,burst:0\n");
+  CHECK(logs.timeline.find("no?time") == std::string::npos);
+}
+
+TEST_CASE("A call for Perfetto") {
+  std::string text =
+      perfetto(R"({"id":9,"type":"init","name":"cuInit","ts":100,"duration_us":0.020,)"
+               R"("pid":7,"tid":7,"ret":0})",
+               PerfettoTrace::Packets::plain);
+  // timestamp 150, NEEDS_STATE, a slice that begins on track 2 with name 1, category 1 and the
+  // annotation 21 (id) 9, sequence 1; interned in the same packet.
+  std::string begin =
+      "\x40\x96\x01\x68\x02\x5a\x0e\x48\x01\x58\x02\x50\x01\x18\x01\x22\x04\x08\x15\x18\x09\x50\x01"
+      "\x62\x16\x12\x0a\x08\x01\x12\x06"
+      "cuInit\x0a\x08\x08\x01\x12\x04"
+      "init";
+  std::string end("\x40\xaa\x01\x5a\x04\x48\x02\x58\x02\x50\x01");  // timestamp 170
+  std::string both = "\x0a" + std::string(1, static_cast<char>(begin.size())) + begin + "\x0a" +
+                     std::string(1, static_cast<char>(end.size())) + end;
+  CHECK(text.ends_with(both));
+}
+
+TEST_CASE("Packets for Perfetto, deflated") {
+  std::string calls;
+  for (int id = 1; id < 20'000; id++)
+    calls += fmt::format(R"({{"id":{},"type":"init","name":"cuInit","ts":{},"duration_us":0.005,)"
+                         R"("pid":7,"tid":7,"ret":0}})",
+                         id, id * 10) +
+             "\n";
+  std::string plain = perfetto(calls, PerfettoTrace::Packets::plain);
+  std::string deflated = perfetto(calls, PerfettoTrace::Packets::deflated);
+  CHECK(deflated.size() < plain.size() / 4);
+  std::string inflated;
+  constexpr std::size_t LIMIT = 512 << 10;  // of Perfetto's reader
+  auto varint = [&](std::size_t& at) {
+    std::size_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+      auto byte = static_cast<unsigned char>(deflated[at++]);
+      value |= static_cast<std::size_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+  };
+  for (std::size_t at = 0; at < deflated.size();) {
+    CHECK(varint(at) == 10);  // a packet
+    varint(at);
+    CHECK(varint(at) == (50 << 3 | 2));  // of compressed packets
+    std::size_t size = varint(at);
+    std::string packets(LIMIT, '\0');
+    uLongf got = packets.size();
+    REQUIRE(::uncompress(reinterpret_cast<Bytef*>(packets.data()), &got,
+                         reinterpret_cast<const Bytef*>(deflated.data() + at), size) == Z_OK);
+    inflated.append(packets, 0, got);
+    at += size;
+  }
+  CHECK(inflated == plain);
+}
+
+TEST_CASE("A name that is too long for Perfetto's reader is cut between characters") {
+  std::string text = perfetto(R"({"id":9,"type":"kernel","op":"launch","kernel":")" +
+                                  [] {
+                                    std::string name = "x";
+                                    for (int i = 0; i < 30'000; i++) name += "é";
+                                    return name;
+                                  }() +
+                                  R"(","ts":100,"duration_us":0.020,"pid":7,"tid":7})",
+                              PerfettoTrace::Packets::plain);
+  CHECK(text.size() < 20'000);
+  CHECK(nlohmann::json::accept('"' + text.substr(text.find("xé"), (16 << 10) - 1) + '"'));
+}
+
+TEST_CASE("Names of processes and of losses are cut as well") {
+  std::string name(400'000, 'x');
+  std::string text = perfetto(
+      R"({"type":"process","op":"start","ts":1,"pid":7,"comm":")" + name + "\"}\n" +
+          R"({"id":9,"type":"init","name":"c","ts":100,"pid":7,"tid":7})" + "\n" +
+          R"({"type":"lost","ts":5,"severity":"lost","reason":")" + name + "\",\"count\":1}",
+      PerfettoTrace::Packets::plain);
+  CHECK(text.size() < 4 * (16 << 10));
+}
+
+TEST_CASE("A stream whose writing failed takes all, and keeps nothing") {
+  std::size_t asked = 0;
+  ByteStream stream([&](std::string_view) { return ++asked < 2; });
+  for (int i = 0; i < 100; i++) stream.text(std::string(100'000, 'x'));
+  stream.flush();
+  CHECK(stream.failed());
+  CHECK(asked == 2);
+}

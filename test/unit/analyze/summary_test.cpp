@@ -1,0 +1,93 @@
+#include "analyze/summary/summary.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "support/sample_program.hpp"
+#include "support/trace_text.hpp"
+
+using namespace cudabpf;
+using namespace cudabpf::analyze;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+struct Summed {
+  explicit Summed(const SampleProgram& program) {
+    TraceText trace(program.text());
+    Summary summary(trace.names(), 0);
+    trace.show(summary);
+    json = summary.json()["summary"];
+    page = page_text([&](Page& to) { summary.add_to(to); }, 1000);
+  }
+  Json json;
+  std::string page;
+};
+
+}  // namespace
+
+TEST_CASE("The idle share of inference is told beside that of the whole") {
+  SampleProgram program;
+  program.launch("prepare");
+  program.wait();
+  program.pause(100'000);  // it reads the weights
+  for (int i = 0; i < 5; i++) {
+    for (auto kernel : {"a", "b", "c"}) program.launch(kernel, 20);
+    program.wait(20);
+    program.pause(20);
+  }
+  Summed summed(program);
+  CHECK(summed.json["inference_idle"]["time_us"] == 0.48);
+  CHECK(summed.json["inference_idle"]["idle_us"] == 0.08);
+  CHECK(summed.json["gaps"]["processes"][0]["working_time_us"] == 100.48);
+  CHECK_THAT(summed.page, ContainsSubstring("probably 16.7 % of the 480 ns of inference; "
+                                            "probably 99.6 % of 100 µs from first to last work"));
+}
+
+TEST_CASE("Without iterations there is no inference to be idle in") {
+  SampleProgram program;
+  program.launch("a");
+  program.wait();
+  CHECK_THAT(Summed(program).page, !ContainsSubstring("of inference;"));
+}
+
+TEST_CASE("Work inside of other calls, and waits of unknown time") {
+  SampleProgram program;
+  program.call("kernel", "launch", "cuLaunchKernel", 5, R"(,"stream":"0x0","parent":2)");
+  program.call("kernel", "launch", "cuLaunchGrid", 10, R"(,"stream":"0x0")");
+  program.wait();
+  program.line(
+      R"({"id":90,"type":"sync","op":"stream","name":"cuStreamSynchronize","ts":2000,"pid":7,"tid":7,"stream":"0x0","unfinished":true})");
+  Summed summed(program);
+  CHECK(summed.json["launches"] == 2);
+  CHECK(summed.json["nested_launches"] == 1);
+  CHECK_THAT(summed.page, ContainsSubstring("10 ns launching 1 kernel;"));
+  CHECK_THAT(summed.page, ContainsSubstring("cuStreamSynchronize 10 ns in 2 (1 of unknown time)"));
+}
+
+TEST_CASE("Copies between GPUs are told by these, whatever the call says that it is") {
+  SampleProgram program;
+  auto copy = [&](const char* op, const std::string& more) {
+    program.call("transfer", op, "cuMemcpy", 1, R"(,"size":1024)" + more);
+  };
+  copy("DtoD", R"(,"src_device":0,"dst_device":1)");
+  copy("peer", R"(,"src_device":0,"dst_device":1)");
+  copy("peer", R"(,"src_device":1,"dst_device":1)");
+  copy("peer", R"(,"src_device":1)");
+  copy("DtoD", "");
+  Summed summed(program);
+  CHECK(summed.json["transfers"]["GPU 0 to GPU 1"]["count"] == 2);
+  CHECK(summed.json["transfers"]["peer"]["count"] == 2);
+  CHECK(summed.json["transfers"]["DtoD"]["count"] == 1);
+  CHECK_THAT(summed.page, ContainsSubstring("GPU 0 to GPU 1 2.00 KiB in 2 calls"));
+}
+
+TEST_CASE("Of many processes the busiest are told, and the others together") {
+  SampleProgram program;
+  for (program.pid = 1; program.pid <= 9; program.pid++) program.launch("a");
+  Summed summed(program);
+  CHECK_THAT(summed.page, ContainsSubstring("9 calls of 9 processes"));
+  CHECK_THAT(summed.page, ContainsSubstring("\n  3 others"));
+  CHECK(summed.json["processes"].size() == 9);
+  CHECK(summed.json["other_processes"]["count"] == 0);
+}

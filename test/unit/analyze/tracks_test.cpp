@@ -1,0 +1,291 @@
+#include "analyze/export/tracks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <string>
+#include <vector>
+
+#include "support/analyzing.hpp"
+
+using namespace cudabpf;
+using namespace cudabpf::analyze;
+
+namespace {
+
+// Writes down what it is told, one line each.
+class Notes : public TrackWriter {
+ public:
+  explicit Notes(const Names& names) : names_(names) {}
+
+  void start(const TraceClocks& clocks) override { add("boottime {}", clocks.boottime); }
+  void track(const Track& track) override {
+    tracks.push_back(fmt::format("{}<{} {}/{} as {} {}", track.id, track.parent, track.pid,
+                                 track.tid, track.process, track.name));
+  }
+  void begin(const Track& track, const Line& line, Shape shape, const Flows& flows) override {
+    std::string arrows;
+    for (std::uint64_t flow : flows.begin) arrows += fmt::format(" >{}", flow);
+    if (flows.end) arrows += fmt::format(" {}>{}", flows.caller->id, flows.end);
+    add("{} {} {} at {}{}", track.id,
+        shape == Shape::slice     ? "begin"
+        : shape == Shape::endless ? "endless"
+                                  : "point",
+        names_.text(line.name), line.ts, arrows);
+  }
+  void end(const Track& track, const Line& line) override {
+    add("{} end {} at {}", track.id, names_.text(line.name), line.end());
+  }
+  void enqueued(const Track& stream, const Line& call) override {
+    add("{} enqueued at {}", stream.id, call.ts);
+  }
+  void counter(const Track& counter, std::uint64_t ts, std::uint64_t value) override {
+    add("{} is {} at {}", counter.name, value, ts);
+  }
+  void note(const Track& track, std::uint64_t ts, std::string_view name, Facts facts) override {
+    std::string told;
+    for (const auto& [fact, what] : facts) told += fmt::format(", {} {}", fact, what);
+    add("{}: {} at {}{}", track.name, name, ts, told);
+  }
+  void finish(const TraceFacts&) override { add("the end"); }
+
+  std::vector<std::string> tracks, events;
+
+ private:
+  template <typename... T>
+  void add(fmt::format_string<T...> format, T&&... args) {
+    events.push_back(fmt::format(format, std::forward<T>(args)...));
+  }
+
+  const Names& names_;
+};
+
+struct Drawn {
+  std::vector<std::string> tracks, events;
+};
+
+Drawn draw(const std::string& text, const TraceFacts& facts = {}) {
+  LineParser parser;
+  Notes notes(parser.names());
+  Tracks tracks(parser.names(), {&notes});
+  each_line(parser, text, [&](const Line& line) { tracks.line(line); });
+  tracks.finish(facts);
+  REQUIRE(!notes.events.empty());
+  CHECK(notes.events.back() == "the end");
+  notes.events.pop_back();
+  return {notes.tracks, notes.events};
+}
+
+// A call of process 7, with more fields.
+std::string call(int id, const std::string& name, const std::string& more, int tid = 7,
+                 int pid = 7) {
+  return fmt::format(R"({{"id":{},"type":"init","name":"{}","pid":{},"tid":{},{}}})", id, name, pid,
+                     tid, more) +
+         "\n";
+}
+std::string took(int from, int to) {
+  return fmt::format(R"("ts":{},"duration_us":0.{:03})", from, to - from);
+}
+std::string inside(int parent, int from, int to) {
+  return fmt::format(R"({},"parent":{})", took(from, to), parent);
+}
+std::string launch(int id, long ts, int pid = 7) {
+  return fmt::format(
+             R"({{"id":{},"type":"kernel","op":"launch","name":"l","ts":{},"duration_us":0.000,)"
+             R"("pid":{},"tid":{}}})",
+             id, ts, pid, pid) +
+         "\n";
+}
+
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("Calls follow the call that they were made inside of, whenever they began and ended") {
+  SECTION("all at the same time") {
+    Drawn drawn = draw(call(3, "c", inside(2, 5, 5)) + call(2, "b", inside(1, 5, 5)) +
+                       call(4, "d", inside(1, 5, 5)) + call(1, "a", took(5, 5)));
+    CHECK(drawn.events == Lines{"2 begin a at 5", "2 begin b at 5", "2 begin c at 5",
+                                "2 end c at 5", "2 end b at 5", "2 begin d at 5", "2 end d at 5",
+                                "2 end a at 5"});
+  }
+  SECTION("another thread between") {
+    Drawn drawn = draw(call(2, "b", inside(1, 5, 8)) + call(9, "x", took(1, 8), 8) +
+                       call(1, "a", took(4, 9)));
+    CHECK(drawn.events == Lines{"3 begin x at 1", "3 end x at 8", "2 begin a at 4",
+                                "2 begin b at 5", "2 end b at 8", "2 end a at 9"});
+    CHECK(drawn.tracks == Lines{"1<0 7/0 as 7 ", "2<1 7/7 as 7 ", "3<1 7/8 as 7 "});
+  }
+  SECTION("one that never comes") {
+    Drawn drawn = draw(call(3, "c", inside(2, 5, 6)) + call(4, "d", took(7, 8)) +
+                       call(6, "e", inside(5, 9, 9)));
+    CHECK(drawn.events == Lines{"2 begin c at 5", "2 end c at 6", "2 begin d at 7", "2 end d at 8",
+                                "2 begin e at 9", "2 end e at 9"});
+  }
+}
+
+TEST_CASE("More nested calls than are held") {
+  std::string text;
+  constexpr int MANY = 20'000;
+  for (int id = 2; id < MANY; id++) text += call(id, "inner", inside(1, 5, 6));
+  Drawn drawn = draw(text + call(1, "outer", took(5, 6)));
+  CHECK(drawn.events.size() == 2 * (MANY - 1));
+}
+
+TEST_CASE("Calls may nest as deep as a trace says") {
+  std::string text;
+  constexpr int DEEP = 16'000;
+  for (int id = DEEP; id > 1; id--) text += call(id, "inner", inside(id - 1, 5, 6));
+  Drawn drawn = draw(text + call(1, "outer", took(5, 6)));
+  REQUIRE(drawn.events.size() == 2 * DEEP);
+  CHECK(drawn.events[0] == "2 begin outer at 5");
+  CHECK(drawn.events[DEEP - 1] == "2 begin inner at 5");
+  CHECK(drawn.events[DEEP] == "2 end inner at 6");
+  CHECK(drawn.events.back() == "2 end outer at 6");
+}
+
+TEST_CASE("Tracks that are too many begin anew, and that is told") {
+  std::string text;
+  constexpr int MANY = 70'000;
+  for (int tid = 1; tid <= MANY; tid++) text += call(tid, "c", took(5, 6), tid);
+  Drawn drawn = draw(text + call(MANY + 1, "c", took(7, 8), 1));
+  // Each call's beginning and end, and what is told.
+  CHECK(drawn.events.size() == 2 * (MANY + 1) + 1);
+  CHECK(std::count(drawn.events.begin(), drawn.events.end(),
+                   "what is missing: more tracks than are kept apart at 5, so all of them begin "
+                   "anew, counters from 0") == 1);
+  // The process and a thread come twice.
+  CHECK(drawn.tracks.size() == MANY + 1 + 2 + 1);
+}
+
+TEST_CASE("Arrows that are too many at once are counted") {
+  std::string text;
+  constexpr int MANY = 70'000, KEPT = 1 << 16;
+  for (int i = 0; i < MANY; i++)
+    text += fmt::format(
+        R"({{"type":"kernel","op":"ioctl","name":"i","ts":5,"pid":7,"tid":{},"call":{}}})"
+        "\n",
+        i % 50, i + 1);
+  TraceFacts facts;
+  facts.last_ts = 9;
+  CHECK(draw(text, facts).events.back() ==
+        fmt::format("what is missing: arrows that were too many at once at 9, count {}",
+                    MANY - KEPT));
+  // Operations whose call has come make room again.
+  std::string one = R"({"type":"kernel","op":"ioctl","name":"i","ts":5,"pid":7,"tid":7,"call":1})"
+                    "\n" +
+                    call(1, "c", took(5, 6));
+  std::string all;
+  for (int i = 0; i < MANY; i++) all += one;
+  CHECK(draw(all).events.back() == "2 end c at 6");
+}
+
+TEST_CASE("Calls without a duration are points, or have no end") {
+  Drawn drawn =
+      draw(call(1, "entry", R"("ts":1)") + call(2, "lost", R"("ts":2,"return_lost":true)") +
+           call(3, "hang", R"("ts":3,"unfinished":true)") + call(4, "next", took(4, 5)));
+  CHECK(drawn.events == Lines{"2 point entry at 1", "2 point lost at 2", "2 endless hang at 3",
+                              "3 begin next at 4", "3 end next at 5"});
+  CHECK(drawn.tracks[2] == "3<1 7/7 as 7 ");  // what follows is not inside it
+}
+
+TEST_CASE("Arrows lead from a call to each of its own operations") {
+  auto ioctl = [](const std::string& more) {
+    return R"({"type":"kernel","op":"ioctl","name":"i","pid":7,"tid":7,)" + more + "}\n";
+  };
+  Drawn drawn = draw(ioctl(took(2, 3) + R"(,"call":1)") + ioctl(took(4, 5) + R"(,"call":2)") +
+                     call(2, "b", inside(1, 4, 6)) + ioctl(took(7, 8) + R"(,"call":1)") +
+                     call(1, "a", took(1, 9)) + ioctl(took(10, 11)));
+  CHECK(drawn.events == Lines{"3 begin i at 2 2>1", "3 end i at 3", "3 begin i at 4 2>2",
+                              "3 end i at 5", "3 begin i at 7 2>3", "3 end i at 8",
+                              "2 begin a at 1 >3 >1", "2 begin b at 4 >2", "2 end b at 6",
+                              "2 end a at 9", "3 begin i at 10", "3 end i at 11"});
+  CHECK(drawn.tracks[2] == "3<2 7/0 as 7 driver, thread 7");
+
+  // One whose line was lost.
+  drawn = draw(ioctl(took(2, 3) + R"(,"call":1)") + ioctl(took(4, 5) + R"(,"call":2)") +
+               call(1, "a", took(1, 9)));
+  CHECK(drawn.events[4] == "2 begin a at 1 >1");
+}
+
+TEST_CASE("A pid that comes again is another process; an exec is another program") {
+  std::string exec = R"({"type":"process","op":"exec","ts":9,"pid":7,"comm":"two"})";
+  Drawn drawn = draw(R"({"type":"process","op":"start","ts":0,"pid":7,"comm":"one"})"
+                     "\n" +
+                     call(1, "a", took(1, 2)) + exec + "\n" + call(2, "b", took(10, 11)));
+  CHECK(drawn.tracks == Lines{"1<0 7/0 as 7 one", "2<1 7/7 as 7 one", "3<0 7/0 as 10000007 two",
+                              "4<3 7/7 as 10000007 two"});
+}
+
+TEST_CASE("Launches a second, of each process") {
+  Drawn drawn = draw(launch(1, 1'000'000) + launch(2, 9'999'999) + launch(3, 10'000'000) +
+                     launch(4, 5'000'000, 8) + launch(5, 40'000'000));
+  Lines counted;
+  for (const auto& event : drawn.events)
+    if (event.starts_with("launches")) counted.push_back(event);
+  std::sort(counted.begin(), counted.end());  // those of two processes come in no particular order
+  CHECK(counted == Lines{"launches/s is 0 at 10000000", "launches/s is 0 at 20000000",
+                         "launches/s is 0 at 50000000", "launches/s is 100 at 0",
+                         "launches/s is 100 at 10000000", "launches/s is 100 at 40000000",
+                         "launches/s is 200 at 0"});
+}
+
+TEST_CASE("What failed was neither launched nor put into a stream") {
+  Drawn drawn =
+      draw(R"({"id":1,"type":"kernel","op":"launch","name":"l","ts":1,"duration_us":1.000,)"
+           R"("pid":7,"tid":7,"ret":1,"stream":"0x0","async":true})");
+  CHECK(drawn.events == Lines{"2 begin l at 1", "2 end l at 1001"});
+}
+
+TEST_CASE("Streams are a process's own, and the default ones of threads a thread's") {
+  auto put = [](int tid, int stream) {
+    return fmt::format(R"({{"id":1,"type":"event","name":"e","ts":1,"pid":7,"tid":{},)"
+                       R"("stream":"0x{}","async":true}})",
+                       tid, stream) +
+           "\n";
+  };
+  Drawn drawn = draw(put(7, 5) + put(8, 5) + put(7, 2) + put(8, 2));
+  Lines streams;
+  for (const auto& track : drawn.tracks)
+    if (track.find("stream") != std::string::npos) streams.push_back(track);
+  CHECK(streams == Lines{"3<1 7/0 as 7 stream 0x5", "5<1 7/0 as 7 stream 0x2 of thread 7",
+                         "6<1 7/0 as 7 stream 0x2 of thread 8"});
+}
+
+TEST_CASE("Memory that goes away at once is told once") {
+  auto allocated = [](int id, int size) {
+    return fmt::format(R"({{"id":{},"type":"memory","op":"alloc","name":"a","ts":{},)"
+                       R"("duration_us":0.000,"pid":7,"tid":7,"ret":0,"size":{},"ptr":"0x{}",)"
+                       R"("kind":"device"}})",
+                       id, id * 10, size, id) +
+           "\n";
+  };
+  Drawn drawn = draw(allocated(1, 100) + allocated(2, 50) +
+                     R"({"type":"process","op":"exit","ts":90,"pid":7})");
+  Lines held;
+  for (const auto& event : drawn.events)
+    if (event.starts_with("memory")) held.push_back(event);
+  CHECK(held == Lines{"memory held: device is 100 at 10", "memory held: device is 150 at 20",
+                      "memory held: device is 0 at 90"});
+}
+
+TEST_CASE("What is missing is in the picture") {
+  TraceFacts facts;
+  facts.cut_off = {"t: it has no end"};
+  facts.last_ts = 99;
+  Drawn drawn =
+      draw(R"({"type":"trace","clocks":{"boottime_ns":5}})"
+           "\n"
+           R"({"type":"lost","ts":4,"reason":"ring_full_name","severity":"degraded","count":3})"
+           "\n"
+           R"({"type":"lost","ts":5,"reason":"late_library","severity":"lost","count":null})"
+           "\n"
+           R"({"type":"error","op":"xid","name":"Xid 13","ts":6,"xid":13,"device":"0:1"})",
+           facts);
+  CHECK(drawn.events ==
+        Lines{"boottime 5", "what is missing: degraded: ring_full_name at 4, count 3",
+              "what is missing: lost: late_library at 5, count not known",
+              "GPU errors: Xid 13 at 6, meaning , device 0:1, process ",
+              "what is missing: the trace was cut off at 99, why t: it has no end"});
+}

@@ -1,0 +1,254 @@
+#include "capture/capture.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch_test_macros.hpp>
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "support/capture_sink.hpp"
+#include "support/sample_records.hpp"
+
+using namespace cudabpf;
+using namespace samples;
+
+namespace {
+
+constexpr std::uint32_t NOBODY = 4'000'000'000;  // no pid of any machine
+
+// What the kernel would be, for one capture.
+struct SampleSource : Source {
+  void describe(Session& session) const override { session.driver = "580.159.04"; }
+  void begin(std::uint64_t begin_ns) override { begun = begin_ns; }
+  Result<> start(OnRecord to) override {
+    if (refuses) return Error{"no kernel", {}};
+    on_record = std::move(to);
+    return ok();
+  }
+  void select_process(std::uint32_t) override {}
+  void select_cgroup(const CgroupFolder&) override {}
+  void select_all() override {}
+  std::vector<int> watch_fds() const override { return {}; }
+  News look() override { return std::exchange(news, {}); }
+  News last_look() override { return std::exchange(last_news, {}); }
+  void stop() override { stopped = true; }
+  std::size_t libraries_attached() const override { return 1; }
+  Capabilities needs() const override { return {}; }
+  // All records wait until tracing is stopped, so that the test has them in one go.
+  bool poll() override {
+    while (stopped && !records.empty()) {
+      on_record(records.front().bytes());
+      records.pop_front();
+    }
+    return false;
+  }
+  const Function* function(std::uint16_t number) const override {
+    auto table = cuda_functions();
+    return number < table.size() ? &table[number] : nullptr;
+  }
+  DriverDevice device(std::uint32_t) const override { return {}; }
+  std::uint32_t drops(std::uint32_t) const override { return 0; }
+  bool may_miss_exits() const override { return false; }
+  bool is_alive(std::uint32_t) const override { return false; }
+  Losses losses() const override { return lost; }
+  Accounts accounts() const override {
+    return {.entered = 9, .emitted = 7, .dropped = 2, .received = 0};
+  }
+
+  std::uint64_t begun = 0;
+  bool refuses = false;
+  std::atomic<bool> stopped{false};
+  OnRecord on_record;
+  std::deque<RecordBytes> records;
+  News news, last_news;
+  Losses lost{};
+};
+
+struct Capturing {
+  explicit Capturing(FunctionFilter filter = {}) {
+    auto made = std::make_unique<SampleSource>();
+    source = made.get();
+    capture = std::make_unique<Capture>(std::move(made), std::move(filter));
+    capture->describe(session);
+  }
+  void start() { REQUIRE(capture->start(sink, session)); }
+  // A call of cuInit, so many ns after the trace began.
+  void call(std::uint64_t at, int result = 0, std::uint32_t tid = NOBODY) {
+    Head head{.ts = source->begun + at, .pid = NOBODY, .tid = tid};
+    source->records.push_back(entry(head, "cuInit", {0}));
+    head.ts += 100;
+    source->records.push_back(returned(head, "cuInit", result));
+  }
+  std::vector<const LossEvent*> losses_of(Loss reason) const {
+    std::vector<const LossEvent*> found;
+    for (const LossEvent& loss : sink.losses)
+      if (loss.reason == reason) found.push_back(&loss);
+    return found;
+  }
+
+  CaptureSink sink;
+  Session session;
+  SampleSource* source = nullptr;
+  std::unique_ptr<Capture> capture;
+};
+
+std::uint64_t& count(Source::Losses& losses, Loss reason) {
+  return losses[static_cast<std::size_t>(reason)];
+}
+
+}  // namespace
+
+TEST_CASE("A capture's header tells what is traced, and when it began by three clocks") {
+  Capturing c(
+      {.profile = Profile::light, .only = {"cu*"}, .exclude = {"cuInit"}, .returns = false});
+  CHECK(c.session.profile == "light");
+  CHECK(c.session.only == std::vector<std::string>{"cu*"});
+  CHECK(c.session.exclude == std::vector<std::string>{"cuInit"});
+  CHECK_FALSE(c.session.returns);
+  CHECK(c.session.driver == "580.159.04");  // as the source tells
+  CHECK(c.session.monotonic_ns == c.source->begun);
+  CHECK(c.session.boottime_ns >= c.session.monotonic_ns);
+  CHECK(c.session.realtime_ns > 0);
+  c.start();
+  REQUIRE(c.sink.session);
+  CHECK(c.sink.session->profile == "light");
+  c.capture->stop("interrupted", std::nullopt);
+}
+
+TEST_CASE("Records that wait when a capture is stopped are in it, and the books say so") {
+  Capturing c;
+  c.start();
+  c.call(0);
+  c.call(1000, 2);
+  Totals totals = c.capture->stop("command ended", 3);
+  REQUIRE(c.sink.calls.size() == 2);
+  CHECK(c.sink.calls[0].ts == 0);
+  CHECK(c.sink.calls[1].ts == 1000);
+  CHECK(c.sink.calls[1].duration == 100);
+  CHECK(c.sink.calls[1].result == 2);
+  CHECK(totals.counts.calls == 2);
+  CHECK(totals.counts.unfinished == 0);
+  CHECK(totals.accounts.entered == 9);
+  CHECK(totals.accounts.emitted == 7);
+  CHECK(totals.accounts.dropped == 2);
+  CHECK(totals.accounts.received == 4);
+  CHECK(totals.reason == "command ended");
+  CHECK(totals.command_status == 3);
+  CHECK(totals.duration_ns > 0);
+  REQUIRE(c.sink.totals);
+  CHECK(c.sink.totals->accounts.received == 4);
+  CHECK(c.sink.losses.empty());
+}
+
+TEST_CASE("Bytes that are no record are counted, and lose no others") {
+  Capturing c;
+  c.start();
+  c.source->records.emplace_back(0);
+  c.source->records.emplace_back(3);
+  c.call(5);
+  RecordBytes odd = thread_exit({.ts = c.source->begun});
+  odd.head().kind = 200;
+  c.source->records.push_back(odd);
+  c.source->records.push_back(entry({.ts = c.source->begun}, 0xffff));  // no function
+  Totals totals = c.capture->stop("interrupted", std::nullopt);
+  CHECK(c.sink.calls.size() == 1);
+  CHECK(totals.accounts.received == 6);
+  CHECK(count(totals.losses, Loss::bad_record) == 4);
+  auto told = c.losses_of(Loss::bad_record);
+  std::uint64_t all = 0;
+  for (const LossEvent* loss : told) all += loss->count.value_or(0);
+  CHECK(all == 4);
+}
+
+TEST_CASE("What the source has lost is told once, as much as came since") {
+  Capturing c;
+  count(c.source->lost, Loss::ring_entry) = 5;
+  c.start();
+  Totals totals = c.capture->stop("interrupted", std::nullopt);
+  std::uint64_t all = 0;
+  for (const LossEvent* loss : c.losses_of(Loss::ring_entry)) all += loss->count.value_or(0);
+  CHECK(all == 5);
+  CHECK(count(totals.losses, Loss::ring_entry) == 5);
+  CHECK(c.sink.losses.size() == c.losses_of(Loss::ring_entry).size());
+}
+
+TEST_CASE("News of a source reaches the trace, the last as well") {
+  Capturing c;
+  c.start();
+  Library early, late;
+  early.path = "/early/libcuda.so.1";
+  late.path = "/late/libcuda.so.1";
+  c.source->news.libraries.push_back(early);
+  c.source->news.losses.push_back({Loss::late_library, std::nullopt, 1, 2, "early"});
+  c.source->last_news.libraries.push_back(late);
+  c.source->last_news.losses.push_back({Loss::watch_overrun, 7, 3, 4, {}});
+  c.capture->look();
+  c.capture->look();  // which has nothing to add
+  Totals totals = c.capture->stop("interrupted", std::nullopt);
+  REQUIRE(c.sink.libraries.size() == 2);
+  CHECK(c.sink.libraries[0].path == early.path);
+  CHECK(c.sink.libraries[1].path == late.path);
+  REQUIRE(c.sink.losses.size() == 2);
+  CHECK_FALSE(c.sink.losses[0].count);
+  CHECK(c.sink.losses[0].detail == "early");
+  // A loss of which nobody knows how large it is counts as one.
+  CHECK(count(totals.losses, Loss::late_library) == 1);
+  CHECK(count(totals.losses, Loss::watch_overrun) == 7);
+}
+
+TEST_CASE(
+    "A call that is open when a capture is stopped is unfinished; what came later is not in it") {
+  Capturing c;
+  c.start();
+  Head head{.ts = c.source->begun, .pid = NOBODY, .tid = NOBODY};
+  c.source->records.push_back(entry(head, "cuCtxSynchronize"));
+  constexpr std::uint64_t HOUR = 3'600'000'000'000;
+  c.call(HOUR, 0, NOBODY + 1);
+  Totals totals = c.capture->stop("interrupted", std::nullopt);
+  REQUIRE(c.sink.calls.size() == 1);
+  CHECK(c.sink.calls[0].unfinished);
+  CHECK(c.sink.calls[0].function->symbol == "cuCtxSynchronize");
+  CHECK(totals.counts.unfinished == 1);
+}
+
+TEST_CASE("Who is announced is told by what /proc says of him, and runs until he is seen to end") {
+  Capturing c;
+  auto own = static_cast<std::uint32_t>(getpid());
+  c.capture->announce(own);
+  c.start();  // which tells him at once
+  REQUIRE(c.sink.processes.size() == 1);
+  CHECK(c.sink.processes[0].op == Process::Op::start);
+  CHECK(c.sink.processes[0].pid == own);
+  CHECK_FALSE(c.sink.processes[0].exe.empty());
+  CHECK_FALSE(c.capture->all_ended());
+  CHECK(c.capture->processes() == 1);
+  c.capture->stop("interrupted", std::nullopt);
+}
+
+TEST_CASE("With nobody traced all have ended") {
+  Capturing c;
+  c.start();
+  CHECK(c.capture->all_ended());
+  c.capture->stop("interrupted", std::nullopt);
+}
+
+TEST_CASE("A source that cannot start leaves no header") {
+  Capturing c;
+  c.source->refuses = true;
+  auto started = c.capture->start(c.sink, c.session);
+  REQUIRE_FALSE(started);
+  CHECK(started.error().message == "no kernel");
+  CHECK_FALSE(c.sink.session);
+}
+
+TEST_CASE("A capture that is thrown away ends its trace and says that it failed") {
+  Capturing c;
+  c.start();
+  c.capture.reset();
+  REQUIRE(c.sink.totals);
+  CHECK(c.sink.totals->reason == "failed");
+  CHECK_FALSE(c.sink.totals->command_status);
+}

@@ -1,0 +1,323 @@
+#include "cudabpf/cuda_api.hpp"
+
+#include <sys/wait.h>
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "collect/probe_plan.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace cudabpf;
+
+namespace {
+
+const Function& function(std::string_view symbol) {
+  const Function* found = find_function(symbol);
+  REQUIRE(found);
+  return *found;
+}
+
+// A plan's fields by name; absent ones are left out.
+std::map<std::string, unsigned> fields(const abi::cb_plan& plan) {
+  std::map<std::string, unsigned> all{{"nargs", plan.nargs}};
+  auto word = [&](const char* name, unsigned value) {
+    if (value != CB_NO_ARG) all[name] = value;
+  };
+  word("string", plan.string_arg);
+  word("struct", plan.struct_arg);
+  word("count", plan.count_arg);
+  word("out0", plan.out0);
+  word("out1", plan.out1);
+  word("handle", plan.handle_arg);
+  if (plan.struct_words) all["struct_words"] = plan.struct_words;
+  if (plan.out0_narrow) all["out0_narrow"] = 1;
+  if (plan.out1_narrow) all["out1_narrow"] = 1;
+  if (plan.forgets_names) all["forgets"] = 1;
+  return all;
+}
+
+std::map<std::string, unsigned> plan_of(std::string_view symbol) {
+  return fields(plan_for(function(symbol), 1));
+}
+
+bool is_narrow(Role role) {
+  return role == Role::u32 || role == Role::i32 || role == Role::f32 || role == Role::device ||
+         role == Role::ptr32;
+}
+
+}  // namespace
+
+TEST_CASE("The table holds every function once, in the order that the search needs") {
+  auto table = cuda_functions();
+  CHECK(table.size() == 682);
+  for (std::size_t i = 0; i < table.size(); i++) {
+    CAPTURE(table[i].symbol);
+    if (i > 0) CHECK(table[i - 1].symbol < table[i].symbol);
+    CHECK(find_function(table[i].symbol) == &table[i]);
+    CHECK(table[i].symbol.starts_with("cu"));
+    CHECK(table[i].type != Type::none);
+    CHECK(table[i].op != Op::none);
+  }
+}
+
+TEST_CASE("A symbol is its API name and the suffixes of its ABI and stream mode") {
+  for (const Function& f : cuda_functions()) {
+    CAPTURE(f.symbol);
+    std::string_view name = f.symbol;
+    for (std::string_view suffix : {"_ptsz", "_ptds"})
+      if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+    for (std::string_view suffix : {"_v2", "_v3", "_v4"})
+      if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+    CHECK(f.name == name);
+  }
+}
+
+TEST_CASE("What the table does not know is not found") {
+  for (auto symbol :
+       {"", "cu", "cuMemAllo", "cuMemAlloc_v", "cuMemAlloc_v3", "cuZ", "zzz", "CUINIT"})
+    CHECK(find_function(symbol) == nullptr);
+}
+
+TEST_CASE("Profiles have names, and each holds the smaller ones") {
+  CHECK(parse_profile("light") == Profile::light);
+  CHECK(parse_profile("default") == Profile::default_);
+  CHECK(parse_profile("full") == Profile::full);
+  CHECK_FALSE(parse_profile("default_"));
+  CHECK_FALSE(parse_profile(""));
+  for (auto profile : {Profile::light, Profile::default_, Profile::full})
+    CHECK(parse_profile(to_string(profile)) == profile);
+  CHECK(function("cuLaunchKernel").profile == Profile::light);
+  CHECK(function("cuStreamCreate").profile == Profile::default_);
+  CHECK(function("cuCtxGetDevice").profile == Profile::full);
+}
+
+TEST_CASE("Roles are named as the table spells them") {
+  CHECK(to_string(Role::u8) == "u8");
+  CHECK(to_string(Role::location) == "location");
+  CHECK(to_string(Role::ptr) == "ptr");
+  CHECK(to_string(Role::mem_handle) == "mem_handle");
+  CHECK(to_string(Role::hidden) == "hidden");
+}
+
+TEST_CASE("Every plan stays inside its function") {
+  std::uint16_t id = 0;
+  for (const Function& f : cuda_functions()) {
+    CAPTURE(f.symbol);
+    abi::cb_plan plan = plan_for(f, ++id);
+    CHECK(plan.function == id);
+    CHECK(plan.nargs <= CB_MAX_ARGS);
+    CHECK(plan.struct_words * 8 <= CB_MAX_STRUCT);
+    CHECK(plan.forgets_names == (f.names == NamesEffect::forget));
+
+    // Words are numbered in order, so that each is one place of the call.
+    int last = -1;
+    for (const Argument& a : f.arguments) {
+      if (a.word < 0) continue;
+      CHECK(a.word > last);
+      last = int{a.word};
+      if (a.role != Role::hidden && a.word < CB_MAX_ARGS) CHECK(a.word < plan.nargs);
+    }
+    CHECK(static_cast<int>(plan.nargs) <= last + 1);
+
+    auto at = [&](unsigned word) {
+      auto found = std::find_if(f.arguments.begin(), f.arguments.end(), [&](const Argument& a) {
+        return a.word == static_cast<int>(word);
+      });
+      REQUIRE(found != f.arguments.end());
+      return *found;
+    };
+    auto outs = std::count_if(f.arguments.begin(), f.arguments.end(),
+                              [](const Argument& a) { return a.out; });
+    CHECK((plan.out0 != CB_NO_ARG) == (outs > 0));
+    CHECK((plan.out1 != CB_NO_ARG) == (outs > 1));
+    if (plan.out0 != CB_NO_ARG) {
+      CHECK(plan.out0 < plan.nargs);
+      CHECK(at(plan.out0).out);
+      CHECK(plan.out0_narrow == is_narrow(at(plan.out0).role));
+    }
+    if (plan.out1 != CB_NO_ARG) {
+      CHECK(plan.out1 > plan.out0);
+      CHECK(plan.out1 < plan.nargs);
+      CHECK(at(plan.out1).out);
+      CHECK(plan.out1_narrow == is_narrow(at(plan.out1).role));
+    } else {
+      CHECK_FALSE(plan.out1_narrow);
+    }
+    if (plan.string_arg != CB_NO_ARG) CHECK(at(plan.string_arg).role == Role::str);
+    // Either a struct or a string is read.
+    CHECK((plan.string_arg == CB_NO_ARG || plan.struct_arg == CB_NO_ARG));
+    CHECK((plan.struct_arg != CB_NO_ARG) == (plan.struct_words > 0));
+    if (plan.struct_arg != CB_NO_ARG) {
+      CHECK(at(plan.struct_arg).role == Role::in_struct);
+      CHECK(plan.struct_words == struct_words(at(plan.struct_arg).layout));
+    }
+    CHECK((plan.count_arg != CB_NO_ARG) == (f.size.kind == SizeRule::Kind::sum_of_array));
+    if (plan.count_arg != CB_NO_ARG) CHECK(at(plan.count_arg).role == Role::u64);
+    // The launch programs look at the first two words, and keep no out-pointers.
+    if (plan.handle_arg != CB_NO_ARG) {
+      CHECK(f.is_launch());
+      CHECK(plan.handle_arg < 2);
+      CHECK(at(plan.handle_arg).role == Role::function);
+      CHECK(plan.out0 == CB_NO_ARG);
+      CHECK(plan.string_arg == CB_NO_ARG);
+      CHECK(plan.struct_words * 8 <= 64);
+    }
+    // A size rule refers to arguments that are recorded.
+    if (f.size.kind != SizeRule::Kind::none) {
+      REQUIRE(f.size.argument >= 0);
+      REQUIRE(static_cast<std::size_t>(f.size.argument) < f.arguments.size());
+      CHECK(f.arguments[static_cast<std::size_t>(f.size.argument)].word < CB_MAX_ARGS);
+      if (f.size.times >= 0)
+        CHECK(f.arguments[static_cast<std::size_t>(f.size.times)].word < CB_MAX_ARGS);
+    }
+  }
+}
+
+#if defined(__x86_64__)
+TEST_CASE("Plans, exactly") {
+  using Fields = std::map<std::string, unsigned>;
+  CHECK(plan_of("cuLaunchKernel") == Fields{{"nargs", 9}, {"handle", 0}});
+  CHECK(plan_of("cuLaunchKernelEx") ==
+        Fields{{"nargs", 2}, {"struct", 0}, {"struct_words", 7}, {"handle", 1}});
+  CHECK(plan_of("cuLaunchCooperativeKernelMultiDevice") ==
+        Fields{{"nargs", 3}, {"struct", 0}, {"struct_words", 7}});
+  CHECK(plan_of("cuMemAlloc_v2") == Fields{{"nargs", 2}, {"out0", 0}});
+  CHECK(plan_of("cuMemAlloc") == Fields{{"nargs", 2}, {"out0", 0}, {"out0_narrow", 1}});
+  CHECK(plan_of("cuMemAllocPitch_v2") == Fields{{"nargs", 5}, {"out0", 0}, {"out1", 1}});
+  CHECK(plan_of("cuMemcpy2D_v2") == Fields{{"nargs", 1}, {"struct", 0}, {"struct_words", 16}});
+  CHECK(plan_of("cuModuleGetFunction") == Fields{{"nargs", 3}, {"out0", 0}, {"string", 2}});
+  CHECK(plan_of("cuMemcpyBatchAsync_v2") ==
+        Fields{{"nargs", 8}, {"struct", 2}, {"struct_words", 25}, {"count", 3}});
+  // The 64-byte handle travels on the stack by value and is no word.
+  CHECK(plan_of("cuIpcOpenMemHandle") == Fields{{"nargs", 2}, {"out0", 0}});
+  CHECK(function("cuIpcOpenMemHandle").arguments[1].word == -1);
+  CHECK(function("cuIpcOpenMemHandle").arguments[2].word == 1);
+  CHECK(plan_of("cuModuleUnload") == Fields{{"nargs", 1}, {"forgets", 1}});
+  CHECK(plan_of("cuEventElapsedTime") == Fields{{"nargs", 3}, {"out0", 0}, {"out0_narrow", 1}});
+  CHECK(plan_of("cuInit") == Fields{{"nargs", 1}});
+  CHECK(plan_of("cuCtxSynchronize") == Fields{{"nargs", 0}});
+  CHECK(fields(plan_for_unknown(700)) == Fields{{"nargs", 6}});
+  CHECK(plan_for_unknown(700).function == 700);
+}
+#endif
+
+TEST_CASE("A function that is not known shows its raw arguments") {
+  Function unknown = unknown_function("cuFromTheFuture_v9");
+  CHECK(unknown.symbol == "cuFromTheFuture_v9");
+  CHECK(unknown.name == "cuFromTheFuture_v9");
+  CHECK(unknown.type == Type::other);
+  CHECK(unknown.profile == Profile::default_);
+  REQUIRE(unknown.arguments.size() == 6);
+  for (int i = 0; i < 6; i++) {
+    const Argument& argument = unknown.arguments[static_cast<std::size_t>(i)];
+    CHECK(argument.name == "arg" + std::to_string(i));
+    CHECK(argument.role == Role::u64);
+    CHECK(argument.word == i);
+    CHECK_FALSE(argument.out);
+  }
+  CHECK_FALSE(unknown.is_launch());
+  CHECK_FALSE(unknown.entry_is_enough());
+}
+
+TEST_CASE("An entry is enough where the return tells nothing that is asked for") {
+  for (auto symbol : {"cuLaunchKernel", "cuLaunchKernelEx_ptsz", "cuMemcpyAsync",
+                      "cuMemcpyHtoDAsync_v2", "cuMemsetD8Async", "cuGraphLaunch"})
+    CHECK(function(symbol).entry_is_enough());
+  for (auto symbol : {"cuMemcpyHtoD_v2", "cuMemsetD8_v2", "cuMemAllocAsync", "cuModuleGetFunction",
+                      "cuModuleUnload", "cuStreamSynchronize", "cuGraphInstantiateWithFlags"})
+    CHECK_FALSE(function(symbol).entry_is_enough());
+}
+
+TEST_CASE("Results have names") {
+  CHECK(cuda_error_name(0) == "CUDA_SUCCESS");
+  CHECK(cuda_error_name(2) == "CUDA_ERROR_OUT_OF_MEMORY");
+  CHECK(cuda_error_name(700) == "CUDA_ERROR_ILLEGAL_ADDRESS");
+  CHECK(cuda_error_name(999) == "CUDA_ERROR_UNKNOWN");
+  CHECK(cuda_error_name(-1).empty());
+  CHECK(cuda_error_name(12345).empty());
+}
+
+namespace {
+
+// What scripts/gen-cuda-api.py says about a table with these rows, and its exit status.
+struct Generated {
+  int status;
+  std::string message, table, words;
+};
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Generated generate(const std::string& rows,
+                   const std::string& header = "symbol\tname\ttype\top\tprofile\targs\tattrs\n") {
+  TemporaryFolder folder;
+  std::string in = folder.write("in.tsv", "# a comment\n" + header + rows);
+  std::string out = folder.path() / "out.inc", words = folder.path() / "words.inc";
+  std::string err = folder.path() / "err";
+  std::string command = std::string("python3 -B '") + TEST_DIR + "/../scripts/gen-cuda-api.py' " +
+                        in + " " + out + " " + words + " 2>" + err;
+  int status = std::system(command.c_str());
+  return {WEXITSTATUS(status), contents(err), contents(out), contents(words)};
+}
+
+}  // namespace
+
+TEST_CASE("The generator turns rows into a table, sorted") {
+  auto made = generate(
+      "cuB\tcuB\tmemory\talloc\tlight\tp:out.ptr, f:f32, w:u64, h:u64\tkind=host size=w*h*4 async\n"
+      "cuA\tcuA\tinit\tinit\tfull\n");
+  CHECK(made.message.empty());
+  REQUIRE(made.status == 0);
+  CHECK(made.table.find("\"cuA\"") < made.table.find("\"cuB\""));
+  CHECK(made.table.find("{SizeRule::Kind::product, 2, 3, 4}") != std::string::npos);
+  CHECK(made.table.find("Type::memory, Op::alloc, MemoryKind::host") != std::string::npos);
+  CHECK(made.words.find(
+            "enum class Type : std::uint8_t {\n  none,\n  init,\n  memory,\n  other,\n};") !=
+        std::string::npos);
+  CHECK(made.table.find("{\"f\", Role::f32, false, Struct::none, WORD(-1, -1)}") !=
+        std::string::npos);
+  CHECK(made.table.find("{\"w\", Role::u64, false, Struct::none, WORD(1, 1)}") !=
+        std::string::npos);
+}
+
+TEST_CASE("The generator refuses a wrong table and says where it is wrong") {
+  struct Case {
+    const char* rows;
+    const char* message;
+  };
+  const std::string good = "cuA\tcuA\tinit\tinit\tfull\tx:u32\t\n";
+  for (const Case& wrong : {
+           Case{"cuA\tcuA\tinit\tinit\tfull\n", ":4: 'cuA' stands twice"},
+           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u33\n", ":4: unknown role 'u33'"},
+           Case{"cuB\tcuB\tinit\tinit\tfull\tx\n", ":4: unknown role ''"},
+           Case{"cuB\tcuB\tinit\tinit\tfull\tx:out.str\n", ":4: unknown role 'out.str'"},
+           Case{"cuB\tcuB\tinit\tinit\tfull\tx:in.nothing\n", ":4: unknown role 'in.nothing'"},
+           Case{"cuB\tcuB\tinit\tinit\tsome\n", ":4: unknown profile 'some'"},
+           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=y\n", ":4: size: no argument 'y'"},
+           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=x*x*x*2\n", ":4: size: cannot read"},
+           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=2\n", ":4: size: cannot read '2'"},
+           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=x*999\n", ":4: size: cannot read 'x*999'"},
+           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tcolour=red\n",
+                ":4: unknown attribute 'colour'"},
+           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tnames=guess\n", ":4: unknown names 'guess'"},
+           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32, x:u32\n", ":4: two arguments 'x'"},
+           Case{"cuB\tcuB\tinit\n", ":4: too few columns"},
+           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\t\tmore\n", ":4: too many columns"},
+       }) {
+    CAPTURE(wrong.rows);
+    auto made = generate(good + wrong.rows);
+    CHECK(made.status == 1);
+    CHECK(made.message.find(wrong.message) != std::string::npos);
+    CHECK(made.message.find("Traceback") == std::string::npos);
+    CHECK(made.table.empty());
+  }
+  auto headless = generate("", "symbol\tname\n");
+  CHECK(headless.status == 1);
+  CHECK(headless.message.find(":2: columns must be") != std::string::npos);
+}

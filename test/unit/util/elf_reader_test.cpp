@@ -1,0 +1,251 @@
+// Library files are read in a process without privileges: whatever happens there, this one goes on.
+#include "util/elf/elf_reader.hpp"
+#include "util/system/sandbox.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "sample_library.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace cudabpf;
+using namespace sample_library;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr elf::Wanted CU{.prefix = "cu"};
+constexpr const char* BROKEN = "reading it took too long, or broke the process that reads it";
+constexpr const char* NONSENSE = "the process that reads it answered nonsense";
+
+Fd file_of(const Bytes& bytes) {
+  Fd fd(memfd_create("library", MFD_CLOEXEC));
+  REQUIRE(write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  return fd;
+}
+Fd sound_file() { return file_of(Fixture(TWO).bytes); }
+
+elf::Reader reader_with(elf::Reader::Work work) {
+  auto reader = elf::Reader::start({.cpu = 100ms, .wall = 30s}, work);
+  REQUIRE(reader);
+  return std::move(*reader);
+}
+std::string error_with(elf::Reader::Work work) {
+  auto contents = reader_with(work).read(sound_file(), CU);
+  return contents ? "read" : contents.error().message;
+}
+
+std::string status_of(pid_t pid, const std::string& field) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(field + ":\t")) return line.substr(field.size() + 2);
+  return {};
+}
+
+}  // namespace
+
+static void sandbox_must_hold_it() {
+  if (!sandbox::CONFINES) SKIP("a sanitizer's runtime does not live in the sandbox");
+}
+
+TEST_CASE("A reader says of a library what is to be said") {
+  sandbox_must_hold_it();
+  auto reader = elf::Reader::start();
+  REQUIRE(reader);
+  Fixture fixture({{"cuInit", Fixture::CODE_ADDRESS, 9},
+                   {"cuMemAlloc_v2", Fixture::CODE_ADDRESS + 32, 7, STT_FUNC, STB_WEAK},
+                   {"cuno\x1bname", Fixture::CODE_ADDRESS},
+                   {"other", Fixture::CODE_ADDRESS}});
+  auto contents = reader->read(file_of(fixture.bytes), {.prefix = "cu", .prologues = true});
+  REQUIRE(contents);
+  CHECK(contents->machine == elf::Machine::x86_64);
+  CHECK(contents->build_id == "001fabcdef");
+  CHECK(contents->soname == "libfixture.so.1");
+  CHECK(names(contents->functions) == Names{"cuInit", "cuMemAlloc_v2"});
+  CHECK(contents->functions[1].offset == fixture.code + 32);
+  CHECK(contents->functions[1].size == 7);
+  CHECK(contents->other_prologues == 2);
+  CHECK(contents->left_out == 1);
+
+  auto refused = [&](const Fd& fd) {
+    auto result = reader->read(fd, CU);
+    return result ? "read" : result.error().message;
+  };
+  Bytes text;
+  append_text(text, "INPUT(x)");
+  CHECK(refused(file_of(text)) == "a linker script, not a library");
+  CHECK(refused(file_of({})) == "an empty file, not a library");
+  CHECK(refused(Fd(open("/dev/zero", O_RDONLY))) == "not a regular file");
+  CHECK(refused(Fd()) == "reading it: Bad file descriptor");
+}
+
+TEST_CASE("The process that reads has no rights, nothing open, and ends with this one") {
+  sandbox_must_hold_it();
+  pid_t pid = 0;
+  {
+    auto reader = elf::Reader::start();
+    REQUIRE(reader);
+    REQUIRE(reader->read(sound_file(), CU));
+    pid = reader->pid();
+    CHECK(status_of(pid, "CapEff") == "0000000000000000");
+    CHECK(status_of(pid, "CapPrm") == "0000000000000000");
+    CHECK(status_of(pid, "NoNewPrivs") == "1");
+    std::set<std::string> open_files;
+    for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd"))
+      open_files.insert(fs::read_symlink(entry.path()).string().substr(0, 6));
+    CHECK(open_files == std::set<std::string>{"socket"});
+  }
+  CHECK(kill(pid, 0) != 0);
+
+  // Even if it is killed.
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  pid_t owner = fork();
+  if (owner == 0) {
+    auto reader = elf::Reader::start();
+    pid_t server = reader ? reader->pid() : 0;
+    if (write(ends[1], &server, sizeof server) < 0) _exit(1);
+    pause();
+  }
+  REQUIRE(read(ends[0], &pid, sizeof pid) == sizeof pid);
+  kill(owner, SIGKILL);
+  waitpid(owner, nullptr, 0);
+  for (int i = 0; i < 200 && !status_of(pid, "State").starts_with("Z") && kill(pid, 0) == 0; i++)
+    usleep(10'000);
+  CHECK((kill(pid, 0) != 0 || status_of(pid, "State").starts_with("Z")));
+}
+
+TEST_CASE("A parser that crashes, hangs or swells is an error of that file alone") {
+  sandbox_must_hold_it();
+  CHECK(error_with([](int, std::uint64_t, const elf::Wanted&) -> std::string {
+          raise(SIGSEGV);
+          return {};
+        }) == BROKEN);
+  auto begin = std::chrono::steady_clock::now();
+  CHECK(error_with([](int, std::uint64_t, const elf::Wanted&) -> std::string {
+          for (volatile bool endless = true; endless;) {
+          }
+          return {};
+        }) == BROKEN);
+  CHECK(std::chrono::steady_clock::now() - begin < 25s);  // by the CPU's time
+  CHECK(error_with([](int, std::uint64_t, const elf::Wanted&) {
+          return std::string(elf::MAX_ANSWER + 1, 'x');
+        }) == NONSENSE);
+  CHECK(error_with([](int, std::uint64_t, const elf::Wanted&) {
+          return std::string("nonsense");
+        }) == NONSENSE);
+
+  // If reading one file ends the process, the next one is read all the same.
+  auto reader = reader_with([](int file, std::uint64_t size, const elf::Wanted& wanted) {
+    if (size < 100) raise(SIGKILL);
+    return elf::encode(
+        elf::contents_of(*elf::Image::parse(elf::bytes_of_file(file, size)), wanted));
+  });
+  Bytes text;
+  append_text(text, "x");
+  CHECK_FALSE(reader.read(file_of(text), CU));
+  CHECK(reader.read(sound_file(), CU));
+  kill(reader.pid(), SIGKILL);
+  waitpid(reader.pid(), nullptr, WNOWAIT | WEXITED);
+  usleep(50'000);
+  auto gone = reader.read(sound_file(), CU);
+  REQUIRE_FALSE(gone);
+  CHECK(gone.error().message == "the process that reads libraries has ended");
+}
+
+TEST_CASE("What took over the parser can open, start and reach nothing") {
+  sandbox_must_hold_it();
+  auto ended_by = [](elf::Reader::Work work) { return error_with(work) == BROKEN; };
+  CHECK(ended_by([](int, std::uint64_t, const elf::Wanted&) {
+    return std::to_string(open("/dev/null", O_RDONLY));
+  }));
+  CHECK(ended_by([](int, std::uint64_t, const elf::Wanted&) { return std::to_string(fork()); }));
+  CHECK(ended_by([](int, std::uint64_t, const elf::Wanted&) {
+    return std::to_string(socket(AF_UNIX, SOCK_STREAM, 0));
+  }));
+  CHECK(ended_by([](int, std::uint64_t, const elf::Wanted&) {
+    return std::to_string(kill(getppid(), SIGKILL));
+  }));
+  CHECK(ended_by([](int file, std::uint64_t, const elf::Wanted&) {
+    return std::to_string(write(file, "x", 1));
+  }));
+  CHECK(ended_by([](int file, std::uint64_t, const elf::Wanted&) {
+    return mmap(nullptr, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED
+               ? std::to_string(file)
+               : std::string("x");
+  }));
+  CHECK(ended_by([](int file, std::uint64_t, const elf::Wanted&) {
+    mmap(nullptr, 1, PROT_READ, MAP_PRIVATE, file, 0);
+    return std::string("x");
+  }));
+}
+
+TEST_CASE("A file that claims to be huge takes neither time nor memory") {
+  sandbox_must_hold_it();
+  TemporaryFolder folder;
+  Fixture fixture(TWO);
+  constexpr std::uint64_t TERABYTES = 4ULL << 40;
+  SECTION("by its symbols") {
+    fixture.section(2).sh_offset = 1 << 20;
+    fixture.section(2).sh_size = TERABYTES / 2 / sizeof(Elf64_Sym) * sizeof(Elf64_Sym);
+    at<Elf64_Phdr>(fixture.bytes, fixture.dynamic_segment).p_type = PT_NULL;
+  }
+  SECTION("by its names") { fixture.section(3).sh_size = TERABYTES / 2; }
+  SECTION("by its notes") {
+    at<Elf64_Phdr>(fixture.bytes, fixture.note_segment).p_filesz = TERABYTES / 2;
+  }
+  SECTION("by its hash table") {
+    fixture.remove_section_headers();
+    at<std::uint32_t>(fixture.bytes, fixture.gnu_hash) = 0xffffffff;
+  }
+  auto path = folder.write(
+      "lib.so", {reinterpret_cast<const char*>(fixture.bytes.data()), fixture.bytes.size()});
+  std::error_code error;
+  fs::resize_file(path, TERABYTES, error);
+  if (error) fs::resize_file(path, 1ULL << 40);  // of what the filesystem can have
+  auto reader = elf::Reader::start();
+  REQUIRE(reader);
+  auto begin = std::chrono::steady_clock::now();
+  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  auto contents = reader->read(fd, CU);
+  CHECK(std::chrono::steady_clock::now() - begin < 1s);
+  if (contents) CHECK(names(contents->functions) == Names{"cuInit", "cuMemAlloc_v2"});
+}
+
+TEST_CASE("An answer is believed only where it makes sense") {
+  auto sound = elf::contents_of(parse(Fixture(TWO).bytes), CU);
+  REQUIRE(sound);
+  constexpr std::uint64_t SIZE = 1 << 20;
+  std::string bytes = elf::encode(sound);
+  CHECK(names(elf::decode(bytes, SIZE)->functions) == Names{"cuInit", "cuMemAlloc_v2"});
+  auto believed = [](const std::string& answer, std::uint64_t size) {
+    return static_cast<bool>(elf::decode(answer, size));
+  };
+  for (std::size_t size = 0; size < bytes.size(); size++)
+    CHECK_FALSE(believed(bytes.substr(0, size), SIZE));
+  CHECK_FALSE(believed(bytes + "x", SIZE));
+  CHECK_FALSE(believed(bytes, sound->functions[0].offset));  // a function beyond the file
+  auto changed = [&](auto change) {
+    elf::Contents contents = *sound;
+    change(contents);
+    return believed(elf::encode(contents), SIZE);
+  };
+  CHECK_FALSE(changed([](elf::Contents& c) { c.functions[0].name = "cu\nInit"; }));
+  CHECK_FALSE(changed([](elf::Contents& c) { c.functions[0].name = ""; }));
+  CHECK_FALSE(changed([](elf::Contents& c) { c.soname = "lib\x1b[31m"; }));
+  CHECK_FALSE(changed([](elf::Contents& c) { c.build_id = "\""; }));
+  CHECK_FALSE(changed([](elf::Contents& c) { c.machine = static_cast<elf::Machine>(9); }));
+  CHECK(elf::decode(elf::encode(Error{"a\x1b[31m"}), SIZE).error().message == NONSENSE);
+  CHECK(elf::decode(elf::encode(Error{"truncated"}), SIZE).error().message == "truncated");
+}
