@@ -2,40 +2,10 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "support/sample_program.hpp"
+#include "idle_of.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
-
-namespace {
-
-struct Answer {
-  std::vector<Idle::OfProcess> processes;
-  std::vector<Gap> idle, between;
-  std::string until;  // the name of the call that ended the longest
-};
-
-Answer answer_of(const SampleProgram& program) {
-  LineParser parser;
-  Idle idle(parser.names(), 3);
-  program.show_to(parser, idle);
-  Answer answer{idle.processes(), idle.longest_idle(), idle.longest_between(), {}};
-  if (!answer.idle.empty()) answer.until = parser.names().text(answer.idle[0].until_name);
-  return answer;
-}
-
-std::uint64_t idle_time(const SampleProgram& program) {
-  Answer answer = answer_of(program);
-  return answer.processes.empty() ? 0 : answer.processes[0].idle.total();
-}
-
-void event(SampleProgram& program, std::string_view op, std::string_view name,
-           const std::string& more = {}) {
-  program.call(op == "wait" ? "sync" : "event", op == "wait" ? "event" : op, name, 5,
-               R"(,"args":{"hEvent":"0xe1"})" + more);
-}
-
-}  // namespace
 
 TEST_CASE("From a wait's return to the next launch the GPU was idle") {
   SampleProgram program;
@@ -48,7 +18,7 @@ TEST_CASE("From a wait's return to the next launch the GPU was idle") {
   program.launch("c");
   program.wait();
   program.pause(10'000);  // there is no next
-  Answer answer = answer_of(program);
+  IdleAnswer answer = answer_of(program);
   REQUIRE(answer.processes.size() == 1);
   CHECK(answer.processes[0].idle.total() == 300);
   CHECK(answer.processes[0].idle.count() == 1);
@@ -72,32 +42,13 @@ TEST_CASE("What the thread did meanwhile is told") {
   program.load_code(700);
   program.pause(40);
   program.launch("b");
-  Answer answer = answer_of(program);
+  IdleAnswer answer = answer_of(program);
   REQUIRE(answer.idle.size() == 1);
   CHECK(answer.idle[0].time() == 900);
   CHECK(answer.idle[0].in_calls == 760);
   CHECK(answer.idle[0].longest == 700);
   CHECK(answer.processes[0].in_calls == 760);
   CHECK(answer.processes[0].meanwhile.size() == 2);
-}
-
-TEST_CASE("A wait for one stream leaves the others at work") {
-  SampleProgram program;
-  program.launch("a", 10, "0x1");
-  program.launch("b", 10, "0x2");
-  program.wait(10, "0x1");
-  program.pause(500);
-  program.launch("c", 10, "0x1");
-  CHECK(idle_time(program) == 0);
-  program.wait(10, "0x1");
-  program.wait(10, "0x2");
-  program.pause(70);
-  program.launch("d", 10, "0x1");
-  CHECK(idle_time(program) == 70);
-  program.call("sync", "ctx", "cuCtxSynchronize", 10);
-  program.pause(30);
-  program.launch("e", 10, "0x3");
-  CHECK(idle_time(program) == 100);
 }
 
 TEST_CASE("What another thread asked for during a wait is still to be done") {
@@ -124,30 +75,9 @@ TEST_CASE("Copies that wait end an idle time and begin the next") {
   program.to_device(64, 40);
   program.pause(200);
   program.launch("b");
-  Answer answer = answer_of(program);
+  IdleAnswer answer = answer_of(program);
   CHECK(answer.processes[0].idle.count() == 2);
   CHECK(answer.processes[0].idle.total() == 300);
-}
-
-TEST_CASE("Events tell that their stream is done, if nothing came after them") {
-  SampleProgram program;
-  program.launch("a", 10, "0x1");
-  event(program, "record", "cuEventRecord", R"(,"stream":"0x1")");
-  event(program, "wait", "cuEventSynchronize");
-  program.pause(80);
-  program.launch("b", 10, "0x1");
-  CHECK(idle_time(program) == 80);
-  event(program, "record", "cuEventRecord", R"(,"stream":"0x1")");
-  program.launch("c", 10, "0x1");
-  event(program, "wait", "cuEventSynchronize");
-  program.pause(500);
-  program.launch("d", 10, "0x1");
-  CHECK(idle_time(program) == 80);
-  event(program, "record", "cuEventRecord", R"(,"stream":"0x1")");
-  event(program, "query", "cuEventQuery");
-  program.pause(20);
-  program.launch("e", 10, "0x1");
-  CHECK(idle_time(program) == 100);
 }
 
 TEST_CASE("Failed and unfinished waits, and those without a return, tell nothing") {
@@ -159,7 +89,7 @@ TEST_CASE("Failed and unfinished waits, and those without a return, tell nothing
       R"({"id":91,"type":"sync","op":"stream","name":"cuStreamSynchronize","ts":1040,"pid":7,"tid":7,"stream":"0x0","unfinished":true})");
   program.pause(500);
   program.launch("b");
-  Answer answer = answer_of(program);
+  IdleAnswer answer = answer_of(program);
   CHECK(answer.processes[0].idle.count() == 0);
   CHECK(answer.processes[0].untimed_waits == 1);
 }
@@ -174,7 +104,7 @@ TEST_CASE("Processes are apart, the most idle first, and a pid that is used agai
     program.launch("b");
     program.process("exit");
   }
-  Answer answer = answer_of(program);
+  IdleAnswer answer = answer_of(program);
   REQUIRE(answer.processes.size() == 3);
   CHECK(answer.processes[0].pid == 8);
   CHECK(answer.processes[0].idle.total() == 800);
@@ -190,29 +120,11 @@ TEST_CASE("Only the longest are kept") {
     program.pause(i * 10);
   }
   program.launch("a");
-  Answer answer = answer_of(program);
+  IdleAnswer answer = answer_of(program);
   REQUIRE(answer.idle.size() == 3);
   CHECK(answer.idle[0].time() == 50);
   CHECK(answer.idle[1].time() == 40);
   CHECK(answer.idle[2].time() == 30);
-}
-
-TEST_CASE("The default stream that each thread has is another for each") {
-  SampleProgram program;
-  program.tid = 8;
-  program.launch("a", 10, "0x2");
-  program.tid = 7;
-  program.launch("b", 10, "0x2");
-  program.wait(10, "0x2");
-  program.pause(500);
-  program.launch("c", 10, "0x2");
-  CHECK(idle_time(program) == 0);
-  SampleProgram legacy;
-  legacy.launch("a", 10, "0x0");
-  legacy.wait(10, "0x1");
-  legacy.pause(40);
-  legacy.launch("b", 10, "0x0");
-  CHECK(idle_time(legacy) == 40);
 }
 
 TEST_CASE("A launch that was under way when a wait began is still to be done") {
@@ -233,7 +145,7 @@ TEST_CASE("A time is idle or between launches, not both") {
   program.call("stream", "query", "cuStreamQuery", 5, R"(,"stream":"0x0")");
   program.pause(300);
   program.launch("b");
-  Answer answer = answer_of(program);
+  IdleAnswer answer = answer_of(program);
   CHECK(answer.processes[0].idle.total() == 300);
   CHECK(answer.processes[0].between.count() == 0);
 }
@@ -246,7 +158,7 @@ TEST_CASE("What was called after the last work was in no idle time") {
   program.launch("b");
   program.wait();
   program.load_code(9000);
-  Answer answer = answer_of(program);
+  IdleAnswer answer = answer_of(program);
   CHECK(answer.processes[0].meanwhile.empty());
 }
 
@@ -257,84 +169,9 @@ TEST_CASE("A copy that was not seen to return tells nothing, and failed records 
       R"({"id":90,"type":"transfer","op":"DtoH","name":"cuMemcpyDtoH","ts":1020,"pid":7,"tid":7,"size":8,"return_lost":true})");
   program.pause(500);
   program.launch("b");
-  Answer answer = answer_of(program);
+  IdleAnswer answer = answer_of(program);
   CHECK(answer.processes[0].idle.count() == 0);
   CHECK(answer.processes[0].untimed_waits == 1);
-}
-
-TEST_CASE("Events that were destroyed make room, and known ones are recorded anew") {
-  SampleProgram program;
-  program.launch("a", 10, "0x5");
-  event(program, "record", "cuEventRecord", R"(,"stream":"0x5")");
-  event(program, "destroy", "cuEventDestroy");
-  event(program, "wait", "cuEventSynchronize");  // of another event by now
-  program.pause(100);
-  program.launch("b", 10, "0x5");
-  CHECK(idle_time(program) == 0);
-}
-
-namespace {
-
-void set_context(SampleProgram& program, std::string_view context) {
-  program.call("context", "set_current", "cuCtxSetCurrent", 5,
-               fmt::format(R"(,"args":{{"ctx":"{}"}})", context));
-}
-
-}  // namespace
-
-TEST_CASE("A wait for a context leaves the work of others") {
-  SampleProgram program;
-  auto wait = [&](const std::string& more) {
-    program.call("sync", "ctx", "cuCtxSynchronize", 10, more);
-  };
-  set_context(program, "0xc1");
-  program.launch("a", 10, "0x7");
-  program.tid = 8;
-  set_context(program, "0xc2");
-  program.launch("b", 10, "0x8");
-  wait("");
-  program.pause(500);
-  program.launch("c", 10, "0x8");
-  CHECK(idle_time(program) == 0);
-  wait("");
-  wait(R"(,"args":{"ctx":"0xc1"})");
-  program.pause(70);
-  program.launch("d", 10, "0x8");
-  CHECK(idle_time(program) == 70);
-  program.tid = 9;  // what is current here is not known
-  wait("");
-  program.pause(30);
-  program.launch("e", 10, "0x8");
-  CHECK(idle_time(program) == 100);
-}
-
-TEST_CASE("Each GPU has a default stream") {
-  SampleProgram program;
-  set_context(program, "0xc1");
-  program.launch("a");
-  set_context(program, "0xc2");
-  program.launch("b");
-  program.wait();
-  program.pause(500);
-  program.launch("c");
-  CHECK(idle_time(program) == 0);
-  program.call("context", "destroy", "cuCtxDestroy", 5, R"(,"args":{"ctx":"0xc1"})");
-  program.wait();
-  program.pause(40);
-  program.launch("d");
-  CHECK(idle_time(program) == 40);
-}
-
-TEST_CASE("A program that becomes another has left nothing pending") {
-  SampleProgram program;
-  program.process("start");
-  program.launch("a", 10, "0x7");
-  program.process("exec");
-  program.launch("b", 10, "0x8");
-  program.wait(10, "0x8");
-  program.pause(40);
-  program.launch("c", 10, "0x8");
-  CHECK(idle_time(program) == 40);
 }
 
 TEST_CASE("What was outside of calls is not told where it is not known how long they took") {
@@ -351,26 +188,12 @@ TEST_CASE("What was outside of calls is not told where it is not known how long 
         R"({"id":90,"type":"memory","op":"free","name":"cuMemFree","ts":1090,"pid":7,"tid":7,"return_lost":true})");
     program.pause(40);
     program.launch("b");
-    Answer answer = answer_of(program);
+    IdleAnswer answer = answer_of(program);
     CHECK(answer.idle[0].untimed == 1);
     CHECK(answer.processes[0].untimed == 1);
     CHECK(outside_calls(answer.idle[0]) == "at most 40.0 %");
   }
   CHECK(outside_calls(100, 0, 3) == "not known");
-}
-
-TEST_CASE("Work in more streams than are followed is not taken to be done") {
-  SampleProgram program;
-  constexpr int STREAMS = 5000;
-  for (int stream = 0; stream < STREAMS; stream++)
-    program.launch("a", 10, fmt::format("{:#x}", 16 + stream));
-  for (int stream = 0; stream < STREAMS; stream++)
-    program.wait(10, fmt::format("{:#x}", 16 + stream));
-  program.pause(500);
-  program.launch("b", 10, "0x10");
-  Answer answer = answer_of(program);
-  CHECK(answer.processes[0].idle.count() == 0);
-  CHECK(answer.processes[0].lost_track);
 }
 
 TEST_CASE("The most idle processes are told one by one, and the others together") {

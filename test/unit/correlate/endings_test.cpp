@@ -1,0 +1,111 @@
+// What ends before its calls have returned: threads, processes, programs, the trace.
+#include <catch2/catch_test_macros.hpp>
+
+#include "correlating.hpp"
+
+using namespace cudabpf;
+using namespace samples;
+
+TEST_CASE("What is open when a thread, a process or the trace ends is unfinished") {
+  Correlating c;
+  c.feed(entry({.ts = 10, .sp = 0x1000}, "cuInit", {0}));
+  c.feed(entry({.ts = 20, .sp = 0xf00}, "cuCtxSynchronize"));
+  c.feed(entry({.ts = 10, .tid = 101}, "cuInit", {0}));
+  c.feed(entry({.ts = 10, .pid = 200, .tid = 200}, "cuInit", {0}));
+  SECTION("the thread") {
+    c.feed(thread_exit({.ts = 99}));
+    CHECK(c.calls() == "2 cuCtxSynchronize in 1 unfinished\n1 cuInit unfinished\n");
+    c.feed(thread_exit({.ts = 99, .tid = 555}));  // one that never made a call
+    CHECK(c.sink.calls.size() == 2);
+    // Its id is used again by the same process, with a stack at the same place.
+    c.feed(entry({.ts = 200, .sp = 0x1000}, "cuInit", {0}));
+    c.feed(returned({.ts = 203, .sp = 0x1000}, "cuInit"));
+    CHECK(c.last().duration == 3);
+  }
+  SECTION("the process") {
+    c.feed(process({.ts = 99}, abi::CB_EXIT));
+    CHECK(c.calls() ==
+          "2 cuCtxSynchronize in 1 unfinished\n1 cuInit unfinished\n3 cuInit unfinished\n");
+  }
+  SECTION("the program, by an exec from any thread") {
+    c.feed(process({.ts = 99}, abi::CB_EXEC));
+    CHECK(c.calls() ==
+          "2 cuCtxSynchronize in 1 unfinished\n1 cuInit unfinished\n3 cuInit unfinished\n");
+  }
+  SECTION("the trace") {
+    c.correlator.finish();
+    CHECK(c.calls() ==
+          "2 cuCtxSynchronize in 1 unfinished\n1 cuInit unfinished\n3 cuInit unfinished\n"
+          "4 cuInit unfinished\n");
+    CHECK(c.correlator.counts().unfinished == 4);
+    c.correlator.finish();
+    CHECK(c.sink.calls.size() == 4);
+  }
+  for (const auto& call : c.sink.calls)
+    if (call.unfinished) CHECK_FALSE(call.has_return);
+}
+
+TEST_CASE("What begins after the trace was stopped is none of its own") {
+  Correlating c;
+  c.feed(entry({.ts = 10, .sp = 0x1000}, "cuInit", {0}));
+  c.feed(entry({.ts = 10, .tid = 101}, "cuInit", {0}));
+  c.correlator.stop_at(99);
+  c.feed(entry({.ts = 99, .sp = 0xf00}, "cuCtxSynchronize"));  // was on its way
+  c.feed(returned({.ts = 110, .sp = 0xf00}, "cuCtxSynchronize"));
+  c.feed(entry({.ts = 100, .sp = 0xf00}, "cuCtxGetDevice", {0}));
+  c.feed(returned({.ts = 111, .sp = 0xf00}, "cuCtxGetDevice"));
+  c.feed(returned({.ts = 112, .tid = 102}, "cuCtxGetDevice"));  // its entry was not seen
+  c.feed(process({.ts = 113, .pid = 200, .tid = 200}, abi::CB_FORK));
+  c.feed(returned({.ts = 120, .sp = 0x1000}, "cuInit"));
+  c.correlator.finish();
+  CHECK(c.calls() == "3 cuCtxSynchronize in 1 took 11\n1 cuInit took 110\n2 cuInit unfinished\n");
+  CHECK_FALSE(c.correlator.processes().known(200));
+}
+
+TEST_CASE("Ids that are used again after an exit was not seen belong to the new owner") {
+  Correlating c;
+  SECTION("a thread's, in another process") {
+    c.feed(entry({.ts = 10, .pid = 100, .tid = 300}, "cuInit", {0}));
+    c.feed(entry({.ts = 20, .pid = 200, .tid = 300}, "cuInit", {0}));
+    c.feed(returned({.ts = 25, .pid = 200, .tid = 300}, "cuInit"));
+    CHECK(c.calls() == "1 cuInit unfinished\n2 cuInit took 5\n");
+    CHECK(c.sink.calls[0].pid == 100);
+    CHECK(c.sink.calls[1].pid == 200);
+  }
+  SECTION("a process's") {
+    c.feed(entry({.ts = 10}, "cuInit", {0}));
+    c.call({.ts = 20, .tid = 101}, "cuModuleGetFunction", {1, 2, 3}, {0x5500}, 0, "kern");
+    c.call({.ts = 20, .tid = 101}, "cuMemAlloc_v2", {1, 64}, {0x7000});
+    c.feed(process({.ts = 50}, abi::CB_FORK));
+    CHECK(c.last().unfinished);
+    c.call({.ts = 60}, "cuLaunchKernel", {0x5500, 1, 1, 1, 1, 1, 1, 0, 0});
+    CHECK(c.last().kernel == nullptr);
+    c.call({.ts = 60}, "cuMemFree_v2", {0x7000});
+    CHECK_FALSE(c.last().details.size);
+  }
+}
+
+TEST_CASE("A process that is gone without its exit being told is let go") {
+  Correlating c;
+  c.feed(entry({.ts = 10}, "cuInit", {0}));
+  c.feed(entry({.ts = 10, .pid = 200, .tid = 200}, "cuInit", {0}));
+  c.call({.ts = 20, .tid = 101}, "cuMemAlloc_v2", {1, 64}, {0x7000});
+  c.correlator.forget_processes([](std::uint32_t pid) { return pid == 100; });
+  CHECK(c.calls() == "3 cuMemAlloc_v2 took 100\n1 cuInit unfinished\n");
+  CHECK_FALSE(c.correlator.processes().known(100));
+  CHECK(c.correlator.processes().pids() == std::vector<std::uint32_t>{200});
+  c.call({.ts = 300}, "cuMemFree_v2", {0x7000});  // of a new process with its pid
+  CHECK_FALSE(c.last().details.size);
+  CHECK(c.sink.processes.size() == 3);
+}
+
+TEST_CASE("A child does not know its parent's handles") {
+  Correlating c;
+  c.call({.ts = 20}, "cuModuleGetFunction", {1, 2, 3}, {0x5500}, 0, "kern");
+  c.feed(process({.ts = 50, .pid = 101, .tid = 101}, abi::CB_FORK));
+  c.call({.ts = 60, .pid = 101, .tid = 101}, "cuLaunchKernel", {0x5500, 1, 1, 1, 1, 1, 1, 0, 0});
+  CHECK(c.last().kernel == nullptr);
+  c.call({.ts = 60}, "cuLaunchKernel", {0x5500, 1, 1, 1, 1, 1, 1, 0, 0});
+  REQUIRE(c.last().kernel);
+  CHECK(c.last().kernel->full == "kern");
+}
