@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <thread>
 
 #include "sink/jsonl.hpp"
@@ -30,10 +31,14 @@ std::unique_ptr<JsonlSink> open_sink(const JsonlOptions& options) {
   return std::move(*sink);
 }
 
+// Calls at random addresses, which do not shrink to next to nothing when they are compressed.
 void make_calls(JsonlSink& sink, std::uint64_t first, std::uint64_t count) {
+  std::mt19937_64 random(first);
   SampleCall call("cuMemAlloc_v2", {0x7ffe1000, 4096}, {0x7f2a40000000});
   for (std::uint64_t id = first; id < first + count; id++) {
     call.id = id;
+    call.details.ptr = random();
+    call.details.size = random();
     sink.call(call);
   }
 }
@@ -65,7 +70,7 @@ TEST_CASE("By size: each file is a trace of its own, and no larger") {
   options.rotate_size = 64 << 10;
   auto sink = open_sink(options);
   sink->begin(session_now());
-  std::uint64_t count = compressed ? 20'000 : 2000;
+  std::uint64_t count = compressed ? 6000 : 2000;
   make_calls(*sink, 1, count / 2);
   Library library;
   library.path = "/lib/libcuda.so.2";
@@ -109,14 +114,15 @@ TEST_CASE("By size: each file is a trace of its own, and no larger") {
     CHECK(end["last"] == last);
     CHECK(end["reason"] == (last ? "duration" : "rotated"));
     CHECK(end.contains("accounts") == last);
-    std::uint64_t calls = 0;
+    std::uint64_t calls = 0, out_of_order = 0;
     for (const auto& line : lines) {
       if (line.contains("id")) {
-        CHECK(line["id"] == next++);
+        out_of_order += line["id"] != next++;
         calls++;
       }
       if (line["type"] == "library") knows_library = true;
     }
+    CHECK(out_of_order == 0);
     CHECK(end["calls"] == calls);
     ring_lost += end["losses"].value("ring_full_entry", 0);
     if (last) {

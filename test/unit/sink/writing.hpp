@@ -76,6 +76,16 @@ inline void flush_for(JsonlSink& sink, int ms) {
   wait_ms(20);
 }
 
+// Calls flush() until the file is larger than `size`.
+inline void flush_until_larger(JsonlSink& sink, const std::filesystem::path& path,
+                               std::uintmax_t size) {
+  for (int i = 0; i < 1000 && std::filesystem::file_size(path) <= size; i++) {
+    wait_ms(10);
+    sink.flush();
+  }
+  REQUIRE(std::filesystem::file_size(path) > size);
+}
+
 // Silences warnings about what the test causes.
 class QuietStderr {
  public:

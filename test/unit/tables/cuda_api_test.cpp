@@ -1,6 +1,5 @@
 #include "cudabpf/cuda_api.hpp"
 
-#include <sys/wait.h>
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdio>
@@ -9,7 +8,9 @@
 #include <string>
 
 #include "collect/probe_plan.hpp"
+#include "generating.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/trace_reading.hpp"
 
 using namespace cudabpf;
 
@@ -243,35 +244,42 @@ TEST_CASE("Results have names") {
 
 namespace {
 
-// What scripts/gen-cuda-api.py says about a table with these rows, and its exit status.
+struct Table {
+  std::string rows, header = "symbol\tname\ttype\top\tprofile\targs\tattrs\n";
+};
+
+// What scripts/gen-cuda-api.py says about a table, and what it makes of it.
 struct Generated {
   int status;
   std::string message, table, words;
 };
 
-std::string contents(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-Generated generate(const std::string& rows,
-                   const std::string& header = "symbol\tname\ttype\top\tprofile\targs\tattrs\n") {
+std::vector<Generated> generate(const std::vector<Table>& tables) {
   TemporaryFolder folder;
-  std::string in = folder.write("in.tsv", "# a comment\n" + header + rows);
-  std::string out = folder.path() / "out.inc", words = folder.path() / "words.inc";
-  std::string err = folder.path() / "err";
-  std::string command = std::string("python3 -B '") + TEST_DIR + "/../scripts/gen-cuda-api.py' " +
-                        in + " " + out + " " + words + " 2>" + err;
-  int status = std::system(command.c_str());
-  return {WEXITSTATUS(status), contents(err), contents(out), contents(words)};
+  auto path = [&](const char* what, std::size_t i) {
+    return (folder.path() / (what + std::to_string(i))).string();
+  };
+  std::vector<std::vector<std::string>> runs;
+  for (std::size_t i = 0; i < tables.size(); i++) {
+    folder.write("in" + std::to_string(i), "# a comment\n" + tables[i].header + tables[i].rows);
+    runs.push_back({path("in", i), path("table", i), path("words", i)});
+  }
+  std::vector<Generated> generated;
+  for (const auto& [status, message] : run_generator("gen-cuda-api.py", runs)) {
+    std::size_t i = generated.size();
+    generated.push_back(
+        {status, message, file_text(path("table", i)), file_text(path("words", i))});
+  }
+  return generated;
 }
 
 }  // namespace
 
 TEST_CASE("The generator turns rows into a table, sorted") {
-  auto made = generate(
+  const std::string rows =
       "cuB\tcuB\tmemory\talloc\tlight\tp:out.ptr, f:f32, w:u64, h:u64\tkind=host size=w*h*4 async\n"
-      "cuA\tcuA\tinit\tinit\tfull\n");
+      "cuA\tcuA\tinit\tinit\tfull\n";
+  auto made = generate({Table{rows}}).front();
   CHECK(made.message.empty());
   REQUIRE(made.status == 0);
   CHECK(made.table.find("\"cuA\"") < made.table.find("\"cuB\""));
@@ -292,32 +300,37 @@ TEST_CASE("The generator refuses a wrong table and says where it is wrong") {
     const char* message;
   };
   const std::string good = "cuA\tcuA\tinit\tinit\tfull\tx:u32\t\n";
-  for (const Case& wrong : {
-           Case{"cuA\tcuA\tinit\tinit\tfull\n", ":4: 'cuA' stands twice"},
-           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u33\n", ":4: unknown role 'u33'"},
-           Case{"cuB\tcuB\tinit\tinit\tfull\tx\n", ":4: unknown role ''"},
-           Case{"cuB\tcuB\tinit\tinit\tfull\tx:out.str\n", ":4: unknown role 'out.str'"},
-           Case{"cuB\tcuB\tinit\tinit\tfull\tx:in.nothing\n", ":4: unknown role 'in.nothing'"},
-           Case{"cuB\tcuB\tinit\tinit\tsome\n", ":4: unknown profile 'some'"},
-           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=y\n", ":4: size: no argument 'y'"},
-           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=x*x*x*2\n", ":4: size: cannot read"},
-           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=2\n", ":4: size: cannot read '2'"},
-           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=x*999\n", ":4: size: cannot read 'x*999'"},
-           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tcolour=red\n",
-                ":4: unknown attribute 'colour'"},
-           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tnames=guess\n", ":4: unknown names 'guess'"},
-           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32, x:u32\n", ":4: two arguments 'x'"},
-           Case{"cuB\tcuB\tinit\n", ":4: too few columns"},
-           Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\t\tmore\n", ":4: too many columns"},
-       }) {
-    CAPTURE(wrong.rows);
-    auto made = generate(good + wrong.rows);
+  const std::vector<Case> cases = {
+      Case{"cuA\tcuA\tinit\tinit\tfull\n", ":4: 'cuA' stands twice"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:u33\n", ":4: unknown role 'u33'"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx\n", ":4: unknown role ''"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:out.str\n", ":4: unknown role 'out.str'"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:in.nothing\n", ":4: unknown role 'in.nothing'"},
+      Case{"cuB\tcuB\tinit\tinit\tsome\n", ":4: unknown profile 'some'"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=y\n", ":4: size: no argument 'y'"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=x*x*x*2\n", ":4: size: cannot read"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=2\n", ":4: size: cannot read '2'"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=x*999\n", ":4: size: cannot read 'x*999'"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tcolour=red\n", ":4: unknown attribute 'colour'"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tnames=guess\n", ":4: unknown names 'guess'"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32, x:u32\n", ":4: two arguments 'x'"},
+      Case{"cuB\tcuB\tinit\n", ":4: too few columns"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\t\tmore\n", ":4: too many columns"},
+  };
+  std::vector<Table> tables;
+  for (const Case& wrong : cases) tables.push_back({good + wrong.rows});
+  tables.push_back({"", "symbol\tname\n"});
+  auto generated = generate(tables);
+  for (std::size_t i = 0; i < cases.size(); i++) {
+    const Case& wrong = cases[i];
+    const Generated& made = generated[i];
+    CAPTURE(wrong.rows, made.message);
     CHECK(made.status == 1);
     CHECK(made.message.find(wrong.message) != std::string::npos);
     CHECK(made.message.find("Traceback") == std::string::npos);
     CHECK(made.table.empty());
   }
-  auto headless = generate("", "symbol\tname\n");
+  const Generated& headless = generated.back();
   CHECK(headless.status == 1);
   CHECK(headless.message.find(":2: columns must be") != std::string::npos);
 }

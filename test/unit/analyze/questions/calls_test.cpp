@@ -89,7 +89,7 @@ TEST_CASE("Of more processes than a machine has the container is not known") {
   LineParser parser;
   Calls calls(parser.names(), Calls::By::container);
   std::string text;
-  constexpr int PROCESSES = 70'000;
+  constexpr int PROCESSES = Processes::MOST + 1;
   for (int pid = 1; pid <= PROCESSES; pid++)
     text += R"({"type":"process","op":"start","ts":1,"pid":)" + std::to_string(pid) +
             R"(,"container":{"runtime":"docker","id":"8f2b"}})" + "\n";

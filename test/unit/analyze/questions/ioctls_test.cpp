@@ -138,8 +138,9 @@ TEST_CASE(
   CHECK(sum(answer.operations).count == 2 * MANY);
   for (const auto* list :
        {&answer.groups, &answer.commands, &answer.calls, &answer.devices, &answer.outside}) {
-    CHECK(sum(*list).count == MANY);
-    CHECK(sum(*list).durations.count() == MANY);
+    auto together = sum(*list);
+    CHECK(together.count == MANY);
+    CHECK(together.durations.count() == MANY);
     CHECK(list->size() <= APART + 1);
     CHECK(list->front().name == "(others)");
   }
@@ -148,7 +149,9 @@ TEST_CASE(
   CHECK(answer.not_kept_apart.kinds == 2 * MANY - APART);
   CHECK(answer.not_kept_apart.processes == 2 * (MANY - APART));
   CHECK(answer.not_kept_apart.functions == MANY - APART);
-  CHECK(ioctls_json(answer)["not_kept_apart"]["of_functions"] == MANY - APART);
+  Ioctls::Answer without_lists;  // as JSON they are long
+  without_lists.not_kept_apart = answer.not_kept_apart;
+  CHECK(ioctls_json(without_lists)["not_kept_apart"]["of_functions"] == MANY - APART);
   CHECK_THAT(page_text([&](Page& page) { add_ioctls(page, answer, IoctlsBy::call, 5); }),
              ContainsSubstring("5,904 operations of more kinds"));
 }

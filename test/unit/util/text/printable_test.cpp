@@ -54,7 +54,7 @@ TEST_CASE("A text is as wide as a terminal makes it") {
 }
 
 TEST_CASE("A long text of control characters is as quickly printable as another") {
-  constexpr std::size_t MANY = 4 << 20;
+  constexpr std::size_t MANY = 1 << 20;
   std::string text;
   for (std::size_t i = 0; i < MANY; i++) text += "\xc2\x85";
   CHECK(printable(text) == std::string(MANY, '?'));
