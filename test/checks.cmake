@@ -17,6 +17,8 @@ add_check(check_shell check 60 ${CMAKE_SOURCE_DIR}/scripts/check-shell)
 add_check(check_tidy check 900 ${CMAKE_SOURCE_DIR}/scripts/check-tidy ${CMAKE_BINARY_DIR})
 add_check(apt_backports check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/apt-backports-test.sh)
 add_check(check_docs check 60 ${CMAKE_SOURCE_DIR}/scripts/check-docs $<TARGET_FILE:cudabpf>)
+add_check(check_docs_itself check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/check-docs-test.sh
+          $<TARGET_FILE:cudabpf>)
 file(GLOB RECORDED ${CMAKE_SOURCE_DIR}/traces/*.zst)
 add_check(questions check 120 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/questions.py
           $<TARGET_FILE:cudabpf> ${CMAKE_CURRENT_SOURCE_DIR}/golden/trace.jsonl ${RECORDED})
