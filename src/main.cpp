@@ -1,4 +1,4 @@
-// Picks a subcommand. Each has a file of its own in src/cli/.
+// Picks a subcommand. Each has a file of its own in src/cli/commands.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -35,22 +35,8 @@ static int run(int argc, char** argv) {
 
   cli::Action action;
   cli::add_machine(app, action);
-  cli::add_run(app, action);
-  cli::add_attach(app, action);
-  cli::add_doctor(app, action);
-  cli::add_functions(app, action);
-  cli::add_schema(app, action);
-  cli::add_summary(app, action);
-  cli::add_calls(app, action);
-  cli::add_memory(app, action);
-  cli::add_gaps(app, action);
-  cli::add_timeline(app, action);
-  cli::add_kernels(app, action);
-  cli::add_ioctls(app, action);
-  cli::add_errors(app, action);
-  cli::add_diff(app, action);
-  cli::add_export(app, action);
-  cli::add_completion(app, action);
+#define COMMAND(name) cli::add_##name(app, action);
+#include "cli/commands.def"
 
   try {
     app.parse(argc, argv);

@@ -16,25 +16,9 @@ namespace cudabpf::cli {
 // Does the work; returns the process's exit status.
 using Action = std::function<Result<int>()>;
 
-void add_machine(CLI::App& app, Action& action);
-void add_run(CLI::App& app, Action& action);
-void add_attach(CLI::App& app, Action& action);
-void add_doctor(CLI::App& app, Action& action);
-void add_functions(CLI::App& app, Action& action);
-void add_schema(CLI::App& app, Action& action);
-void add_completion(CLI::App& app, Action& action);
-
-// The subcommands that read a trace.
-void add_summary(CLI::App& app, Action& action);
-void add_calls(CLI::App& app, Action& action);
-void add_memory(CLI::App& app, Action& action);
-void add_gaps(CLI::App& app, Action& action);
-void add_timeline(CLI::App& app, Action& action);
-void add_kernels(CLI::App& app, Action& action);
-void add_ioctls(CLI::App& app, Action& action);
-void add_errors(CLI::App& app, Action& action);
-void add_diff(CLI::App& app, Action& action);
-void add_export(CLI::App& app, Action& action);
+void add_machine(CLI::App& app, Action& action);  // what is done without a subcommand
+#define COMMAND(name) void add_##name(CLI::App& app, Action& action);
+#include "cli/commands.def"
 
 std::string footer();  // of --help: examples and exit statuses
 // Why the command line was refused, and what may have been meant.
