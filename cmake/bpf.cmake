@@ -39,6 +39,8 @@ add_custom_target(bpf_skeleton DEPENDS ${GENERATED}/cudabpf.skel.h)
 file(GLOB BPF_SOURCES CONFIGURE_DEPENDS src/collect/bpf/*.cpp)
 add_library(cudabpf_bpf OBJECT ${BPF_SOURCES})
 add_dependencies(cudabpf_bpf bpf_skeleton)
+# A program for tests has another one in its place.
+set_source_files_properties(src/collect/bpf/nvidia_devices.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 target_link_libraries(cudabpf_bpf PUBLIC cudabpf_core PkgConfig::LIBBPF)
 
 # Each file that includes CLI11 takes five seconds more to compile, so only these do.

@@ -52,7 +52,7 @@ TEST_CASE("The few parameters worth a field are read") {
   CHECK(control(0xa06c0101, V580, flags).value_name == "enable");
   CHECK(control(0xa06c0107, V580, Bytes(4).word(0, 2)).value_name == "interleave_level");
   // Not recorded, or not all of it.
-  for (std::size_t size : {0, 1, 7}) {
+  for (std::size_t size : {0u, 1u, 7u}) {
     auto cut = control(0xa06c0103, V580, Bytes(size));
     CHECK_FALSE(cut.value);
     CHECK(cut.value_name.empty());

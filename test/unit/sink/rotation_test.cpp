@@ -124,7 +124,7 @@ TEST_CASE("By size: each file is a trace of its own, and no larger") {
     }
     CHECK(out_of_order == 0);
     CHECK(end["calls"] == calls);
-    ring_lost += end["losses"].value("ring_full_entry", 0);
+    ring_lost += end["losses"].value("ring_full_entry", 0u);
     if (last) {
       CHECK(end["whole"]["calls"] == count);
       CHECK(end["whole"]["losses"]["ring_full_entry"] == 5);
@@ -170,7 +170,7 @@ TEST_CASE(
   }
   options.output.keep = 2;
   open_sink(options)->begin(session_now());
-  for (unsigned number : {3, 4}) others.push_back(rotated_path(name, number));
+  for (unsigned number : {3u, 4u}) others.push_back(rotated_path(name, number));
   std::sort(others.begin(), others.end());
   CHECK(files_in(folder.path()) == others);
 }

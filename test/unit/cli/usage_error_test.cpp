@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace cudabpf::cli;
 using Catch::Matchers::EndsWith;

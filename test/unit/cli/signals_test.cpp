@@ -6,7 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <csignal>
 
-#include "waiting.hpp"
+#include "support/waiting.hpp"
 
 using cudabpf::cli::Signals;
 

@@ -10,9 +10,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/waiting.hpp"
 #include "util/exit_codes.hpp"
-#include "waiting.hpp"
 
 using namespace cudabpf;
 using cudabpf::cli::StartedCommand;

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/fd.hpp"
 
