@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "cli/request/program_path.hpp"
 #include "util/exit_codes.hpp"
@@ -25,6 +26,16 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
+struct Pipe {
+  Fd to_read, to_write;
+};
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return errno_error("pipe");
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
 }  // namespace
 
 Result<StartedCommand> StartedCommand::prepare(const Options& options) {
@@ -32,8 +43,7 @@ Result<StartedCommand> StartedCommand::prepare(const Options& options) {
   if (program.empty())
     return Error{fmt::format("{}: command not found", options.arguments[0]),
                  "give its path, or put its folder on PATH", exit_code::NOT_FOUND};
-  int go[2], failure[2];
-  if (pipe2(go, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) return errno_error("pipe");
+  Pipe go = TRY(make_pipe()), failure = TRY(make_pipe());
   Options given = options;
   auto arguments = pointers(given.arguments);
   auto environment = pointers(given.environment);
@@ -45,9 +55,9 @@ Result<StartedCommand> StartedCommand::prepare(const Options& options) {
   if (command.pid_ == 0) {
     // Only what is safe between fork and exec. Signals are as the caller left them: cudabpf blocks
     // and ignores signals later, in the parent.
-    close(go[1]);
+    go.to_write.reset();
     char byte;
-    if (read(go[0], &byte, 1) != 1) _exit(exit_code::FAILED);  // cudabpf gave up
+    if (read(go.to_read.get(), &byte, 1) != 1) _exit(exit_code::FAILED);  // cudabpf gave up
     int error = 0;
     // Ambient capabilities are for tracing only; exec drops file capabilities by itself.
     if (geteuid() != 0) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
@@ -56,13 +66,11 @@ Result<StartedCommand> StartedCommand::prepare(const Options& options) {
     else
       execve(program.c_str(), arguments.data(), environment.data());
     if (!error) error = errno;
-    [[maybe_unused]] ssize_t told = write(failure[1], &error, sizeof(error));
+    [[maybe_unused]] ssize_t told = write(failure.to_write.get(), &error, sizeof(error));
     _exit(error == ENOENT ? exit_code::NOT_FOUND : exit_code::CANNOT_EXECUTE);
   }
-  close(go[0]);
-  close(failure[1]);
-  command.go_ = Fd(go[1]);
-  command.failure_ = Fd(failure[0]);
+  command.go_ = std::move(go.to_write);
+  command.failure_ = std::move(failure.to_read);
   command.pidfd_ = Fd(static_cast<int>(syscall(SYS_pidfd_open, command.pid_, 0)));
   return command;
 }
