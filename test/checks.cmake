@@ -35,8 +35,8 @@ add_check(list_skipped check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-skipped
 add_check(test_progress check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/test-progress-test.sh)
 add_check(static_binary static 300 ${CMAKE_SOURCE_DIR}/scripts/check-static ${CMAKE_BINARY_DIR})
 set_tests_properties(static_binary PROPERTIES RESOURCE_LOCK live)
-add_check(sanitizers sanitizers 1200 ${CMAKE_SOURCE_DIR}/scripts/check-sanitizers ${CMAKE_BINARY_DIR}-asan)
-add_check(threads sanitizers 900 ${CMAKE_SOURCE_DIR}/scripts/check-threads --into ${CMAKE_BINARY_DIR}-tsan
+add_check(sanitizers sanitizers 1800 ${CMAKE_SOURCE_DIR}/scripts/check-sanitizers ${CMAKE_BINARY_DIR}-asan)
+add_check(threads sanitizers 1200 ${CMAKE_SOURCE_DIR}/scripts/check-threads --into ${CMAKE_BINARY_DIR}-tsan
           ${CMAKE_BINARY_DIR})
 set_tests_properties(threads PROPERTIES RESOURCE_LOCK live ENVIRONMENT "BPFTOOL=${BPFTOOL}")
 # Tests that use all CPUs come first: later they would wait until everything else is done. Then the
