@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cudabpf/event.hpp"
-#include "cudabpf/memory_figures.hpp"
 
 namespace cudabpf {
 
@@ -92,7 +91,6 @@ struct Totals {
   EventCounts counts;
   Accounts accounts;
   std::array<std::uint64_t, LOSS_COUNT> losses{};
-  MemoryByKind memory{};
   KernelNameCounts kernel_names;
   std::optional<int> command_status;  // as a shell would give it
   std::string reason;  // why it ended: command exited, interrupted, duration, targets gone

@@ -216,7 +216,6 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   totals.accounts = source_->accounts();
   totals.accounts.received = received_;
   totals.losses = losses_;
-  totals.memory = correlator_->memory();
   totals.kernel_names = correlator_->kernel_names().counts();
   totals.command_status = command_status;
   totals.reason = std::move(reason);

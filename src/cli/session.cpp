@@ -37,7 +37,8 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   session->screen_ = std::make_unique<Screen>(STDERR_FILENO, session->signals_.hurry_fd());
   output.output.hurry_fd = session->signals_.hurry_fd();
   session->trace_ = TRY(JsonlSink::open(std::move(output)));
-  std::vector<Sink*> sinks{session->trace_.get(), &session->stats_};
+  std::vector<Sink*> sinks{session->trace_.get()};
+  if (!flags.quiet) sinks.push_back(&session->stats_);
   Screen& screen = *session->screen_;
   auto show = [&screen](std::string_view text, bool last) {
     if (!last) return screen.offer(text);

@@ -53,15 +53,9 @@ bool Allocations::frees(const Function& function) {
   return (function.type == Type::memory && removes(function)) || destroys_context(function);
 }
 
-// Takes a block that no longer exists out of the figures.
-void Allocations::drop(const Block& block) {
-  kept_--;
-  if (auto kind = block.kind()) figures(*kind).held -= block.size;
-}
-
 // Whatever was here before is gone, even if its free was not seen.
 void Allocations::forget(Blocks& blocks, std::uint64_t address, std::uint64_t size) {
-  blocks.erase_overlapping(address, size, [this](const Block& block) { drop(block); });
+  blocks.erase_overlapping(address, size, [this](const Block&) { kept_--; });
 }
 
 // If there is no room for another block, the process with the most blocks gives up all of them or,
@@ -72,17 +66,14 @@ bool Allocations::make_room(OfProcess& process) {
   process.all_seen = most.all_seen = false;
   bounds_.left_out(Table::memory, &most == &process ? 1 : most.size());
   if (&most == &process) return false;
-  for (Blocks* blocks : {&most.blocks, &most.handles}) {
-    blocks->each([this](const Block& block) { drop(block); });
-    *blocks = {};
-  }
+  kept_ -= most.size();
+  most.blocks = {};
+  most.handles = {};
   return true;
 }
 
 Block Allocations::block_of(OfProcess& process, const Function& function, const Details& details) {
   Block block{.size = *details.size, .losses = process.losses};
-  if (function.op == Op::alloc)
-    block.counted_as = static_cast<std::uint8_t>(function.kind.value_or(MemoryKind::device));
   if (function.kind == MemoryKind::host) {
     block.side = Block::Side::host;
   } else if (function.kind == MemoryKind::managed) {
@@ -98,28 +89,16 @@ Block Allocations::block_of(OfProcess& process, const Function& function, const 
 }
 
 void Allocations::keep(OfProcess& process, Blocks& blocks, const Block& block) {
-  auto kind = block.kind();
-  if (kind) {
-    figures(*kind).allocations++;
-    figures(*kind).allocated += block.size;
-  }
   if (!make_room(process)) return;
   blocks.insert(block);
   kept_++;
-  if (!kind) return;
-  figures(*kind).held += block.size;
-  figures(*kind).peak = std::max(figures(*kind).peak, figures(*kind).held);
 }
 
 void Allocations::free(OfProcess& process, Blocks& blocks, std::uint64_t address, Details* told) {
   const Block* block = blocks.at(address);
   if (!block) return;
   if (told && seen_.frees && block->losses == process.losses) told->size = block->size;
-  if (auto kind = block->kind()) {
-    figures(*kind).frees++;
-    figures(*kind).freed += block->size;
-  }
-  drop(*block);
+  kept_--;
   blocks.erase(address);
 }
 
@@ -127,8 +106,8 @@ void Allocations::follow_handle(OfProcess& process, const Function& function,
                                 const Details& details) {
   std::uint64_t handle = *details.handle;
   if (adds(function)) {
-    if (const Block* before = process.handles.at(handle)) {  // its last release was not seen
-      drop(*before);
+    if (process.handles.at(handle)) {  // its last release was not seen
+      kept_--;
       process.handles.erase(handle);
     }
     if (!details.size) return;
@@ -268,11 +247,7 @@ void Allocations::perhaps_freed(std::uint32_t pid, const Function& function,
 void Allocations::process_gone(std::uint32_t pid) {
   auto process = processes_.find(pid);
   if (process == processes_.end()) return;
-  for (Blocks* blocks : {&process->second.blocks, &process->second.handles})
-    blocks->each([this](const Block& block) {
-      if (auto kind = block.kind()) figures(*kind).released += block.size;
-      drop(block);
-    });
+  kept_ -= process->second.size();
   processes_.erase(process);
 }
 

@@ -1,5 +1,6 @@
-// The memory that each process holds, as far as the trace has seen it: the size of what is freed,
-// on which side and on which GPU an address of a copy lies, and how much there is in all.
+// What lies at the addresses of each process, as far as the trace has seen it: the size of what is
+// freed, and on which side and on which GPU an address of a copy lies. How much there is in all is
+// LiveMemory's question: here a block stays until something proves that it is gone, with its doubt.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,6 @@
 #include "correlate/blocks.hpp"
 #include "correlate/bounds.hpp"
 #include "cudabpf/event.hpp"
-#include "cudabpf/memory_figures.hpp"
 
 namespace cudabpf {
 
@@ -47,10 +47,6 @@ class Allocations {
   void perhaps_freed(std::uint32_t pid, const Function& function, const Details& details);
   void process_gone(std::uint32_t pid);
 
-  // What the cuMem… functions of all processes allocated and freed. Registered and mapped memory,
-  // which existed before, is not counted.
-  const MemoryByKind& figures() const { return figures_; }
-
  private:
   struct OfProcess {
     Blocks blocks;   // by address
@@ -60,12 +56,10 @@ class Allocations {
     std::size_t size() const { return blocks.size() + handles.size(); }
   };
 
-  MemoryFigures& figures(MemoryKind kind) { return figures_[static_cast<std::size_t>(kind)]; }
   Block block_of(OfProcess& process, const Function& function, const Details& details);
   void keep(OfProcess& process, Blocks& blocks, const Block& block);
   bool make_room(OfProcess& process);
   void forget(Blocks& blocks, std::uint64_t address, std::uint64_t size);
-  void drop(const Block& block);
   void free(OfProcess& process, Blocks& blocks, std::uint64_t address, Details* told);
   void follow_handle(OfProcess& process, const Function& function, const Details& details);
 
@@ -80,7 +74,6 @@ class Allocations {
   Bounds& bounds_;
   std::unordered_map<std::uint32_t, OfProcess> processes_;
   std::size_t kept_ = 0;  // blocks, of all processes
-  MemoryByKind figures_{};
 };
 
 }  // namespace cudabpf

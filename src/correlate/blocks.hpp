@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "cudabpf/memory_kind.hpp"
-
 namespace cudabpf {
 
 struct Block {
@@ -20,11 +18,6 @@ struct Block {
   std::uint64_t size = 0;
   std::uint32_t losses = 0;  // the process's losses when it was allocated
   std::int16_t device = NO_DEVICE;
-  std::optional<MemoryKind> kind() const {
-    return counted_as < MEMORY_KINDS ? std::optional(static_cast<MemoryKind>(counted_as))
-                                     : std::nullopt;
-  }
-  std::uint8_t counted_as = MEMORY_KINDS;  // a MemoryKind; MEMORY_KINDS: it is not counted
   Side side : 2 = Side::device;
   bool doubtful : 1 = false;  // it may be gone; a later free proves that it was not
 };

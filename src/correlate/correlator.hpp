@@ -69,7 +69,6 @@ class Correlator {
   // Calls whose entry was seen, but not what they returned through pointers.
   std::uint64_t outs_missed() const { return outs_missed_; }
   std::uint64_t driver_returns_missed() const { return driver_calls_.returns_missed(); }
-  const MemoryByKind& memory() const { return allocations_.figures(); }
   const Bounds& bounds() const { return bounds_; }
 
  private:

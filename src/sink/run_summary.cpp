@@ -71,6 +71,7 @@ void add_memory(Page& page, const Stats& stats) {
              {human_count(memory.allocations), human_bytes(memory.allocated),
               human_bytes(memory.freed), human_bytes(memory.peak), human_bytes(memory.held)});
   }
+  if (stats.memory_left_out.any()) page.paragraph(text_of(stats.memory_left_out), 4);
 }
 
 void add_transfers(Page& page, const std::vector<Stats::Transfers>& all) {

@@ -35,7 +35,7 @@ struct StatsSink::OfFunction {
   enum class Effect : std::uint8_t { none, launch, transfer };
 
   explicit OfFunction(const Function& function)
-      : name(function.name), effect(effect_of(function)) {}
+      : name(function.name), effect(effect_of(function)), memory(function) {}
   static Effect effect_of(const Function& function) {
     if (function.is_launch()) return Effect::launch;
     return function.type == Type::transfer ? Effect::transfer : Effect::none;
@@ -43,6 +43,7 @@ struct StatsSink::OfFunction {
 
   std::string name;
   Effect effect;
+  RunMemory::Role memory;
   std::uint64_t count = 0;
   std::uint64_t errors = 0;
   Durations durations;
@@ -68,6 +69,7 @@ void StatsSink::call(const Call& call) {
   OfFunction& of = this->of(*call.function);
   count_++;
   of.count++;
+  memory_.call(call, of.memory);
   if (call.has_return && !call.entry_lost) of.durations.add(call.duration);
   if (call.ioctls) {
     Stats::Caller& caller =
@@ -145,13 +147,15 @@ void StatsSink::gpu_error(const GpuError& error) {
 
 void StatsSink::process(const Process& process) {
   processes_ += process.op == Process::Op::start || process.op == Process::Op::fork;
+  memory_.process(process);
 }
 
 Stats StatsSink::stats() const {
   Stats stats;
   stats.count = count_;
   stats.processes = processes_;
-  stats.memory = memory_;
+  stats.memory = memory_.figures();
+  stats.memory_left_out = memory_.left_out();
 
   std::map<std::string_view, std::size_t> places;  // several symbols may be one API function
   auto add = [&](const OfFunction* of) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cudabpf/sink.hpp"
+#include "sink/run_memory.hpp"
 #include "util/durations.hpp"
 
 namespace cudabpf {
@@ -60,6 +61,7 @@ struct Stats {
   std::vector<Launches> launches;    // the most first
   std::vector<Errors> errors;        // likewise
   MemoryByKind memory{};
+  LiveMemory::LeftOut memory_left_out;
   std::vector<Driver> driver_groups;   // the longest total first
   std::vector<Driver> ioctls;          // by control, class or name; the most first
   std::vector<Caller> driver_callers;  // the most time first
@@ -76,7 +78,9 @@ class StatsSink : public Sink {
   StatsSink();
   ~StatsSink() override;
 
-  void begin(const Session&) override {}
+  void begin(const Session& session) override {
+    if (session.mode == "run") memory_.all_seen();
+  }
   void call(const Call& call) override;
   void driver_call(const DriverCall& call) override;
   void gpu_error(const GpuError& error) override;
@@ -84,7 +88,7 @@ class StatsSink : public Sink {
   void library(const Library&) override {}
   void lost(const LossEvent&) override {}  // Totals has them all
   void flush() override {}
-  void end(const Totals& totals) override { memory_ = totals.memory; }
+  void end(const Totals&) override {}
 
   Stats stats() const;
 
@@ -112,7 +116,7 @@ class StatsSink : public Sink {
   std::array<Launched, 256> recent_launches_{};
   std::map<std::pair<std::string_view, std::optional<int>>, std::uint64_t> errors_;
   std::uint64_t processes_ = 0;
-  MemoryByKind memory_{};
+  RunMemory memory_;
   std::map<std::string, Stats::Driver> driver_groups_, ioctls_;
   std::map<std::string_view, Stats::Caller> driver_callers_;
   std::map<std::pair<std::uint32_t, std::string>, Stats::Xid> xids_;

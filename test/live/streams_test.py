@@ -138,6 +138,20 @@ class Live(harness.LiveTest):
             self.skipTest("jq is not installed")
         self.assertEqual([json.loads(line)["name"] for line in self.suggested(query).splitlines()], ["cuMemAlloc"])
 
+    def test_summary_of_memory(self):
+        """A run's summary says of memory what `memory` says of its trace, whatever becomes of handles and contexts."""
+        for script, figures in (
+                ("setup; reserve p 4M; create h 4M; map p 4M h; release-memory h; create g 2M; release-memory g; "
+                 "malloc a 8M; unmap p 4M; unreserve p 4M", {"vmm": (2, "6.00 MiB", "0 B"), "device": (1, "8.00 MiB", "0 B")}),
+                ("init; context c; malloc a 8M; destroy-context c; context d; malloc b 2M; free b",
+                 {"device": (2, "8.00 MiB", "0 B")})):
+            self.check_law(self.script(script))
+            for kind, (count, peak, held) in figures.items():
+                self.assertRegex(self.stderr, rf"(?m)^  {kind} +{count} .* {peak} +{held}$")
+            answer = subprocess.run([CUDABPF, "memory", self.path], check=True, stdout=subprocess.PIPE, text=True).stdout
+            for kind, (count, peak, held) in figures.items():
+                self.assertRegex(answer, rf"(?m)^ +\d+ fake_calls {kind} +{count} .* {peak} +{held}$")
+
     def suggested(self, command):
         """What a command that cudabpf suggests prints if cudabpf is installed."""
         folder = os.path.dirname(CUDABPF)

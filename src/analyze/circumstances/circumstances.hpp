@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analyze/circumstances/captures.hpp"
-#include "analyze/circumstances/current_contexts.hpp"
+#include "analyze/circumstances/contexts.hpp"
 #include "analyze/circumstances/processes.hpp"
 
 namespace cudabpf::analyze {
@@ -24,7 +24,7 @@ class Circumstances {
 
   Names& names_;
   Processes processes_;
-  CurrentContexts contexts_;
+  Contexts contexts_;
   Captures captures_;
   enum class Symbol : char { not_looked_at, plain, for_threads };
   std::vector<Symbol> symbols_;  // by the name's number

@@ -40,13 +40,11 @@ void Measures::finish(const TraceFacts& facts) {
 }
 
 void Measures::allocated(const LiveMemory::Block& block) {
-  Held& held = held_[static_cast<std::size_t>(block.kind)];
-  held.now += block.size;
-  held.peak = std::max(held.peak, held.now);
+  of_kind(held_, block.kind).block_allocated(block.size);
 }
 
-void Measures::ended(const LiveMemory::Block& block, std::uint64_t, LiveMemory::Ended) {
-  held_[static_cast<std::size_t>(block.kind)].now -= block.size;
+void Measures::ended(const LiveMemory::Block& block, std::uint64_t, LiveMemory::Ended how) {
+  of_kind(held_, block.kind).block_ended(block.size, how);
 }
 
 std::vector<Calls::Figures> Measures::functions() const {

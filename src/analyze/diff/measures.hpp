@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "analyze/course/course.hpp"
-#include "analyze/memory/live_memory.hpp"
+#include "analyze/memory/traced_memory.hpp"
 #include "analyze/questions/calls.hpp"
 #include "analyze/questions/errors.hpp"
 #include "analyze/questions/ioctls.hpp"
 #include "analyze/questions/kernels.hpp"
+#include "follow/memory_figures.hpp"
 
 namespace cudabpf::analyze {
 
@@ -42,16 +43,12 @@ class Measures : public Analysis, private LiveMemory::Listener {
   Errors::Answer errors() const { return errors_.answer(); }
   std::vector<Transfers> transfers() const;
   std::vector<Peak> peaks() const;  // of each kind of memory that was used
-  const LiveMemory::LeftOut& memory_left_out() const { return memory_.left_out(); }
+  const LiveMemory::LeftOut& memory_left_out() const { return memory_.live().left_out(); }
 
  private:
   void allocated(const LiveMemory::Block& block) override;
   void ended(const LiveMemory::Block& block, std::uint64_t ts, LiveMemory::Ended how) override;
-  void freed_unknown(const Line&) override {}
-
-  struct Held {
-    std::uint64_t now = 0, peak = 0;
-  };
+  void freed_unknown(const MemoryCall&) override {}
 
   Names& names_;
   Calls calls_;
@@ -59,9 +56,9 @@ class Measures : public Analysis, private LiveMemory::Listener {
   Ioctls ioctls_;
   Errors errors_;
   Course course_;
-  LiveMemory memory_;
+  TracedMemory memory_;
   std::map<std::uint32_t, Transfers> transfers_;  // by direction
-  std::array<Held, MEMORY_KINDS> held_{};
+  MemoryByKind held_{};
   TraceFacts facts_;
   Json header_;
 };

@@ -21,10 +21,10 @@ bool on_device(MemoryKind kind) { return kind != MemoryKind::host; }
 }  // namespace
 
 AlnairLogs::AlnairLogs(Names& names, ByteStream& metrics, ByteStream& timeline)
-    : names_(names), metrics_(metrics), timeline_(timeline), live_(names, *this) {}
+    : names_(names), metrics_(metrics), timeline_(timeline), memory_(names, *this) {}
 
 void AlnairLogs::line(const Line& line) {
-  live_.line(line);
+  memory_.line(line);
   if (line.kind == LineKind::header && !realtime_) realtime_ = clocks_in(line.text).realtime;
   if (line.kind != LineKind::call) return;
   if (line.name.id >= functions_.size()) functions_.resize(names_.size());

@@ -8,7 +8,7 @@
 
 #include "analyze/analysis.hpp"
 #include "analyze/export/byte_stream.hpp"
-#include "analyze/memory/live_memory.hpp"
+#include "analyze/memory/traced_memory.hpp"
 
 namespace cudabpf::analyze {
 
@@ -28,12 +28,12 @@ class AlnairLogs : public Analysis, private LiveMemory::Listener {
 
   void allocated(const LiveMemory::Block& block) override;
   void ended(const LiveMemory::Block& block, std::uint64_t, LiveMemory::Ended how) override;
-  void freed_unknown(const Line&) override {}
+  void freed_unknown(const MemoryCall&) override {}
 
   const Names& names_;
   ByteStream& metrics_;
   ByteStream& timeline_;
-  LiveMemory live_;
+  TracedMemory memory_;
   std::uint64_t realtime_ = 0;       // at ts 0
   std::uint64_t used_ = 0;           // bytes on the devices, not yet freed
   std::vector<Function> functions_;  // by name

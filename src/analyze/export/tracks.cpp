@@ -25,7 +25,7 @@ Shape shape_of(const Line& line) {
 }  // namespace
 
 Tracks::Tracks(Names& names, std::vector<TrackWriter*> writers)
-    : names_(names), writers_(std::move(writers)), live_(names, *this) {}
+    : names_(names), writers_(std::move(writers)), memory_(names, *this) {}
 
 void Tracks::line(const Line& line) {
   if (line.kind == LineKind::header) {
@@ -35,7 +35,7 @@ void Tracks::line(const Line& line) {
   }
   if (kept_ >= MAX_TRACKS) begin_anew(line.ts);
   of_line_ = line.process;
-  live_.line(line);
+  memory_.line(line);
   for (const analyze::Process* gone : line.gone) forget(gone->pid);
   if (line.new_program) forget(line.pid);  // it gets new tracks, too
   switch (line.kind) {
@@ -63,9 +63,9 @@ void Tracks::finish(const TraceFacts& facts) {
   if (flows_left_out_)
     missing(facts.last_ts, "arrows that were too many at once", "count",
             fmt::format("{}", flows_left_out_));
-  if (live_.left_out().any())
+  if (memory_.live().left_out().any())
     missing(facts.last_ts, "memory that was too much to be followed", "so",
-            text_of(live_.left_out()));
+            text_of(memory_.live().left_out()));
   for (TrackWriter* writer : writers_) writer->finish(facts);
 }
 

@@ -17,7 +17,7 @@
 #include "analyze/circumstances/processes.hpp"
 #include "analyze/circumstances/streams.hpp"
 #include "analyze/export/nested_calls.hpp"
-#include "analyze/memory/live_memory.hpp"
+#include "analyze/memory/traced_memory.hpp"
 
 namespace cudabpf::analyze {
 
@@ -111,7 +111,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
 
   void allocated(const LiveMemory::Block& block) override;
   void ended(const LiveMemory::Block& block, std::uint64_t ts, LiveMemory::Ended) override;
-  void freed_unknown(const Line&) override {}
+  void freed_unknown(const MemoryCall&) override {}
   void set_memory(const LiveMemory::Block& block, std::uint64_t ts, bool more);
   void set(Counter& counter, std::uint64_t ts, std::uint64_t value);
   void write(Counter& counter);
@@ -129,7 +129,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
 
   Names& names_;
   std::vector<TrackWriter*> writers_;
-  LiveMemory live_;
+  TracedMemory memory_;
   std::unordered_map<std::uint32_t, Process> processes_;
   Process* last_process_ = nullptr;
   const analyze::Process* of_line_ = nullptr;

@@ -35,11 +35,11 @@ void Memory::Level::merge(const Level& next) {
   touched = true;
 }
 
-Memory::Memory(Names& names) : names_(names), live_(names, *this) {}
+Memory::Memory(Names& names) : names_(names), memory_(names, *this) {}
 
 void Memory::line(const Line& line) {
   process_ = line.process;
-  live_.line(line);
+  memory_.line(line);
   if (line.type == Type::memory && line.op == Op::alloc && !line.has(Field::ret)) not_returned_++;
   for (const Process* gone : line.gone) holder_by_process_.erase(gone->number);
   if (line.kind != LineKind::process || !line.process) return;
@@ -63,11 +63,7 @@ Memory::Holder& Memory::holder_of(const Block& block) {
 
 void Memory::add(Holder& holder, const Block& block) {
   auto kind = static_cast<std::size_t>(block.kind);
-  Figures& figures = holder.kinds[kind];
-  figures.allocations++;
-  figures.allocated += block.size;
-  figures.held += block.size;
-  figures.peak = std::max(figures.peak, figures.held);
+  holder.kinds[kind].block_allocated(block.size);
   holder.peaks[static_cast<std::size_t>(side_of(block.kind))].allocated(block);
   holder.held[kind] += block.size;
   holder.curve.at(block.since).set(holder.held);
@@ -75,23 +71,7 @@ void Memory::add(Holder& holder, const Block& block) {
 
 void Memory::drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how) {
   auto kind = static_cast<std::size_t>(block.kind);
-  Figures& figures = holder.kinds[kind];
-  figures.held -= block.size;
-  switch (how) {
-    case Ended::freed:
-      figures.frees++;
-      figures.freed += block.size;
-      break;
-    case Ended::replaced:
-      figures.replaced += block.size;
-      break;
-    case Ended::with_context:
-      figures.with_context += block.size;
-      break;
-    case Ended::with_process:
-      figures.with_process += block.size;
-      break;
-  }
+  holder.kinds[kind].block_ended(block.size, how);
   holder.peaks[static_cast<std::size_t>(side_of(block.kind))].ended(block);
   holder.held[kind] -= block.size;
   holder.curve.at(ts).set(holder.held);
@@ -133,11 +113,11 @@ void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
   }
 }
 
-void Memory::freed_unknown(const Line& free) {
+void Memory::freed_unknown(const MemoryCall& free) {
   unknown_free_count_++;
   if (unknown_frees_.size() < KEPT_UNKNOWN)
     unknown_frees_.push_back(
-        {free.name, free.pid, free.has(Field::ptr) ? free.ptr : free.handle, free.ts, free.id});
+        {{free.function}, free.pid, free.ptr ? *free.ptr : *free.handle, free.ts, free.id});
 }
 
 void Memory::keep_never_freed(const NeverFreed& block) {
@@ -149,7 +129,7 @@ void Memory::keep_never_freed(const NeverFreed& block) {
 void Memory::finish(const TraceFacts& facts) {
   duration_ = facts.duration();
   frees_left_out_ = facts.leaves_out("frees");
-  live_.each([&](const Block& block) {
+  memory_.live().each([&](const Block& block) {
     keep_never_freed({block, Fate::still_held, until(block.since, duration_)});
   });
   never_freed_ = largest_never_freed_.take();
@@ -170,7 +150,7 @@ void Memory::find_holders() {
   each_holder([](Holder& holder, std::size_t side) {
     holder.at_peak[side] = holder.peaks[side].ended_since();
   });
-  live_.each([&](const Block& block) {
+  memory_.live().each([&](const Block& block) {
     auto side = static_cast<std::size_t>(side_of(block.kind));
     for (Holder* holder : {&all_, &holders_[holder_by_process_.at(block.process)]})
       if (holder->peaks[side].was_live(block)) MemoryPeak::add(holder->at_peak[side], block);

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/memory/live_memory.hpp"
 #include "analyze/memory/memory_peak.hpp"
+#include "analyze/memory/traced_memory.hpp"
 #include "analyze/time_buckets.hpp"
+#include "follow/memory_figures.hpp"
 #include "util/durations.hpp"
 #include "util/largest.hpp"
 
@@ -29,14 +30,6 @@ class Memory : public Analysis, private LiveMemory::Listener {
   static constexpr std::size_t SIDES = 2;
   static Side side_of(MemoryKind kind) { return kind == MemoryKind::host ? Side::host : Side::gpu; }
 
-  struct Figures {
-    std::uint64_t allocations = 0, allocated = 0;      // calls, bytes
-    std::uint64_t frees = 0, freed = 0;                // that were freed explicitly
-    std::uint64_t replaced = 0;                        // bytes whose free was not seen
-    std::uint64_t with_context = 0, with_process = 0;  // bytes
-    std::uint64_t held = 0, peak = 0;
-  };
-
   // What was held during a bucket of time: each kind when its side held most, and at the end.
   struct Level {
     ByKind most{}, last{};
@@ -50,7 +43,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   struct Holder {  // a process, or all of them
     std::uint32_t pid = 0;
     Name comm;
-    std::array<Figures, MEMORY_KINDS> kinds;
+    MemoryByKind kinds;
     std::array<MemoryPeak, SIDES> peaks;
     std::array<MemoryPeak::Holders, SIDES> at_peak;  // known once all lines were seen
     ByKind held{};
@@ -102,7 +95,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   std::uint64_t allocating_time() const { return last_allocation_ - first_allocation_; }
   std::uint64_t duration() const { return duration_; }
   std::uint64_t not_returned() const { return not_returned_; }  // allocations of unknown outcome
-  const LiveMemory::LeftOut& left_out() const { return live_.left_out(); }
+  const LiveMemory::LeftOut& left_out() const { return memory_.live().left_out(); }
 
   // The curve in `count` columns, from the trace's beginning to its end.
   std::vector<Level> columns(const Curve& curve, std::size_t count) const;
@@ -115,7 +108,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
 
   void allocated(const Block& block) override;
   void ended(const Block& block, std::uint64_t ts, Ended how) override;
-  void freed_unknown(const Line& free) override;
+  void freed_unknown(const MemoryCall& free) override;
 
   Holder& holder_of(const Block& block);
   void find_holders();
@@ -130,7 +123,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   };
 
   Names& names_;
-  LiveMemory live_;
+  TracedMemory memory_;
   Holder all_;
   std::vector<Holder> holders_;
   std::unordered_map<std::uint64_t, std::size_t> holder_by_process_;  // by process number

@@ -12,7 +12,7 @@ Json block_json(const Memory& memory, const Memory::Block& block) {
   return {{"pid", block.pid},
           {"tid", block.tid},
           {"kind", to_string(block.kind)},
-          {"function", memory.names().text(block.function)},
+          {"function", memory.names().text({block.function})},
           {block.kind == MemoryKind::vmm ? "handle" : "ptr", hexadecimal(block.address)},
           {"size", block.size},
           {"since", block.since},
@@ -46,7 +46,7 @@ Json holder_json(const Memory& memory, const Memory::Holder& holder) {
   Json points = Json::object();
   auto columns = memory.columns(holder.curve, CURVE_POINTS);
   for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
-    const Memory::Figures& figures = holder.kinds[kind];
+    const MemoryFigures& figures = holder.kinds[kind];
     if (!figures.allocations) continue;
     json["kinds"][std::string(MEMORY_KIND_NAMES[kind])] = {
         {"allocations", figures.allocations},

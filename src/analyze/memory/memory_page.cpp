@@ -24,7 +24,7 @@ void add_figures(Page& page, const Memory& memory) {
               {{"allocations", 1}, {"allocated", 2}, {"freed", 2}, {"peak"}, {"at the end"}});
   for (const auto& holder : memory.processes())
     for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
-      const Memory::Figures& figures = holder.kinds[kind];
+      const MemoryFigures& figures = holder.kinds[kind];
       if (!figures.allocations) continue;
       table.row(fmt::format("{} {}", name_of(memory, holder), MEMORY_KIND_NAMES[kind]),
                 {human_count(figures.allocations), human_bytes(figures.allocated),
@@ -93,7 +93,7 @@ void add_curves(Page& page, const Memory& memory) {
 }
 
 std::string block_name(const Memory& memory, const Memory::Block& block) {
-  return fmt::format("{} {}", hexadecimal(block.address), memory.names().text(block.function));
+  return fmt::format("{} {}", hexadecimal(block.address), memory.names().text({block.function}));
 }
 
 void add_groups(Table& table, const Memory& memory, const MemoryPeak::Holders& holders,

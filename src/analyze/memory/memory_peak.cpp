@@ -36,10 +36,10 @@ void MemoryPeak::add(Holders& to, const LiveMemory::Block& block) {
   to.blocks++;
   auto size_class = static_cast<unsigned>(std::bit_width(block.size));
   auto group = std::find_if(to.groups.begin(), to.groups.end(), [&](const Group& known) {
-    return known.function == block.function && known.size_class == size_class;
+    return known.function.id == block.function && known.size_class == size_class;
   });
   if (group == to.groups.end()) {
-    if (to.groups.size() < MAX_GROUPS) to.groups.push_back({block.function, size_class});
+    if (to.groups.size() < MAX_GROUPS) to.groups.push_back({{block.function}, size_class});
     group = to.groups.end() - 1;
   }
   group->bytes += block.size;

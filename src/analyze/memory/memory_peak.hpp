@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "analyze/memory/live_memory.hpp"
+#include "analyze/trace/names.hpp"
+#include "follow/live_memory.hpp"
 
 namespace cudabpf::analyze {
 

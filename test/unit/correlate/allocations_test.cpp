@@ -86,3 +86,36 @@ TEST_CASE("A new allocation shows that what lay there is gone") {
   c.call({.drops = 1}, "cuMemFree_v2", {DEVICE_AT});
   CHECK_FALSE(c.last().details.size);
 }
+
+TEST_CASE("Memory that is never freed does not take all of ours, and nothing told is wrong") {
+  Limits limits;
+  limits.of(Table::memory) = 100;
+  Correlating c({.limits = limits});
+  auto alloc = [&](std::uint32_t pid, std::uint64_t ptr, std::uint64_t size) {
+    c.call({.pid = pid, .tid = pid}, "cuMemAlloc_v2", {1, size}, {ptr});
+  };
+  auto freed = [&](std::uint32_t pid, std::uint64_t ptr) {
+    c.call({.pid = pid, .tid = pid}, "cuMemFree_v2", {ptr});
+    return c.last().details.size;
+  };
+  auto direction = [&](std::uint64_t dst, std::uint64_t src) {
+    c.call({.pid = 1, .tid = 1}, "cuMemcpy", {dst, src, 16});
+    return std::string(to_string(c.last().details.op));
+  };
+  c.feed(process({.pid = 1, .tid = 1}, abi::CB_EXEC));
+  for (std::uint64_t i = 0; i < 150; i++) alloc(1, DEVICE_AT + i * 4096, 4096);
+  CHECK(c.correlator.bounds().all_left_out(Table::memory) == 50);
+  CHECK(direction(DEVICE_AT, DEVICE_AT + 4096) == "DtoD");
+  CHECK(direction(DEVICE_AT, DEVICE_AT + 149 * 4096) == "unified");  // it is not the host's
+  CHECK_FALSE(freed(1, DEVICE_AT + 149 * 4096));
+  CHECK(freed(1, DEVICE_AT) == 4096);
+  alloc(1, DEVICE_AT + (1 << 30), 64);  // there is room again
+  CHECK(freed(1, DEVICE_AT + (1 << 30)) == 64);
+  SECTION("another process's comes before what is one too many of this one's") {
+    alloc(1, DEVICE_AT, 4096);
+    alloc(2, HOST_AT, 8);
+    CHECK_FALSE(freed(1, DEVICE_AT));
+    CHECK(direction(DEVICE_AT + 4096, HOST_AT) == "unified");
+    CHECK(freed(2, HOST_AT) == 8);
+  }
+}

@@ -1,8 +1,8 @@
-#include "analyze/memory/block_table.hpp"
+#include "follow/block_table.hpp"
 
 #include "util/hash.hpp"
 
-namespace cudabpf::analyze {
+namespace cudabpf {
 
 std::size_t BlockTable::slot_of(std::uint64_t process, std::uint64_t key) const {
   return mixed(mixed(key, process), 0) & (slots_.size() - 1);
@@ -105,4 +105,4 @@ void BlockTable::grow() {
     }
 }
 
-}  // namespace cudabpf::analyze
+}  // namespace cudabpf

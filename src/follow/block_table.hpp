@@ -12,19 +12,20 @@
 
 #include "cudabpf/memory_kind.hpp"
 
-namespace cudabpf::analyze {
+namespace cudabpf {
 
 class BlockTable {
  public:
   using Place = std::uint32_t;
   static constexpr Place NONE = ~Place{0};
+  static constexpr std::uint32_t MOST_FUNCTIONS = (1 << 29) - 1;
 
   struct Held {
     std::uint64_t key = 0, size = 0, since = 0, call = 0;
     std::uint64_t number =
         0;  // of the allocation; for VMM memory the key has it, and this is the handle
     std::uint32_t tid = 0;
-    std::uint32_t function : 29 = 0;  // a name's number, which is less than 2^20
+    std::uint32_t function : 29 = 0;  // see MemoryCall
     MemoryKind kind : 3 = MemoryKind::device;
     std::uint32_t handles = 1, mappings = 0;  // that keep it
 
@@ -75,4 +76,4 @@ class BlockTable {
 
 static_assert(sizeof(BlockTable::Held) == 72);
 
-}  // namespace cudabpf::analyze
+}  // namespace cudabpf

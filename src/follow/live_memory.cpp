@@ -1,4 +1,4 @@
-#include "analyze/memory/live_memory.hpp"
+#include "follow/live_memory.hpp"
 
 #include <fmt/format.h>
 
@@ -6,12 +6,10 @@
 #include <limits>
 #include <vector>
 
-#include "analyze/circumstances/processes.hpp"
-#include "analyze/trace/handles.hpp"
 #include "util/console/terminal.hpp"
 #include "util/page/page.hpp"
 
-namespace cudabpf::analyze {
+namespace cudabpf {
 
 namespace {
 
@@ -20,116 +18,99 @@ bool goes_with_context(MemoryKind kind) {
   return kind != MemoryKind::async && kind != MemoryKind::vmm;
 }
 
+bool is_vmm(const MemoryCall& call) { return call.kind == MemoryKind::vmm; }
+
 }  // namespace
 
-LiveMemory::LiveMemory(Names& names, Listener& listener, std::size_t most)
-    : words_{.import = names.add("cuMemImportFromShareableHandle"),
-             .retain = names.add("cuMemRetainAllocationHandle"),
-             .kinds = {}},
-      listener_(listener),
-      most_(most) {
-  for (std::size_t i = 0; i < MEMORY_KINDS; i++) words_.kinds[i] = names.add(MEMORY_KIND_NAMES[i]);
-}
-
-void LiveMemory::line(const Line& line) {
-  each_emptied(line, [&](std::uint64_t process) { process_gone(process, line.ts); });
-  if (line.kind == LineKind::call) call(line);
-}
-
-void LiveMemory::call(const Line& call) {
-  if (call.type == Type::memory) memory(call);
-  if (call.name == words_.import && call.has(Field::ret) && !call.failed())
-    imported(process_of(call), call);
-  if (call.context_gone) context_gone(call.process->number, call.context_gone, call.end());
-  bool outermost = !call.has(Field::parent);
-  if (outermost && !nested_.empty()) nested_.erase({call.process->number, call.tid});
-}
-
-void LiveMemory::memory(const Line& call) {
-  bool alloc = call.op == Op::alloc, free = call.op == Op::free;
-  bool vmm = call.memory == words_.kinds[static_cast<std::size_t>(MemoryKind::vmm)];
-  if (!alloc && !free && !vmm && call.name != words_.retain) return;
-  if (!call.has(Field::ret) || call.failed()) return;
-  OfProcess& process = process_of(call);
-  if (!alloc && !free) {
-    if (call.op == Op::map) return mapped(process, call);
-    if (call.op == Op::unmap) return unmapped(process, call);
-    if (call.name == words_.retain) retained(process, call);
-    return;
+void LiveMemory::call(const MemoryCall& call) {
+  OfProcess& process = processes_[call.process];
+  process.pid = call.pid;
+  switch (call.does) {
+    case MemoryCall::Does::alloc:
+    case MemoryCall::Does::free:
+      return allocated_or_freed(process, call);
+    case MemoryCall::Does::map:
+      return mapped(process, call);
+    case MemoryCall::Does::unmap:
+      return unmapped(process, call);
+    case MemoryCall::Does::import:
+      return imported(process, call);
+    case MemoryCall::Does::retain:
+      return retained(process, call);
   }
-  if (!call.has(vmm ? Field::handle : Field::ptr)) return;
-  std::uint64_t what = vmm ? call.handle | HANDLE : call.ptr & ~HANDLE;
+}
+
+void LiveMemory::allocated_or_freed(OfProcess& process, const MemoryCall& call) {
+  bool vmm = is_vmm(call);
+  const auto& known_by = vmm ? call.handle : call.ptr;
+  if (!known_by) return;
+  std::uint64_t what = vmm ? *known_by | HANDLE : *known_by & ~HANDLE;
   if (!what) return;  // freeing null is legal
   if (was_done_inside(call, what)) return;
-  if (call.has(Field::parent)) note_nested(call, what);
-  if (alloc)
-    allocated(process, call, vmm);
+  if (call.parent) note_nested(call, what);
+  if (call.does == MemoryCall::Does::alloc)
+    allocated(process, call);
   else
-    freed(process, call, vmm);
+    freed(process, call);
 }
 
-LiveMemory::OfProcess& LiveMemory::process_of(const Line& call) {
-  OfProcess& process = processes_[call.process->number];
-  process.pid = call.pid;
-  return process;
-}
-
-void LiveMemory::allocated(OfProcess& process, const Line& call, bool vmm) {
-  std::uint64_t number = call.process->number, key = call.ptr & ~HANDLE;
+void LiveMemory::allocated(OfProcess& process, const MemoryCall& call) {
+  bool vmm = is_vmm(call);
+  std::uint64_t key = vmm ? 0 : *call.ptr & ~HANDLE;
   if (!vmm) {
-    if (Place before = blocks_.find(number, key); before != BlockTable::NONE)
-      end(before, call.end(), Ended::replaced);
-  } else if (auto had = process.handles.find(call.handle); had != process.handles.end()) {
+    if (Place before = blocks_.find(call.process, key); before != BlockTable::NONE)
+      end(before, call.end, Ended::replaced);
+  } else if (auto had = process.handles.find(*call.handle); had != process.handles.end()) {
     Place before = had->second;  // its release was not seen; it stays if it is mapped
     process.handles.erase(had);
     blocks_[before].handles = 0;
-    end_if_unused(before, call.end(), Ended::replaced);
+    end_if_unused(before, call.end, Ended::replaced);
   }
-  if (!call.has(Field::size)) return;              // its entry was lost
-  if (vmm) forget_imported(process, call.handle);  // its last release was not seen
+  if (!call.size) return;                           // its entry was lost
+  if (vmm) forget_imported(process, *call.handle);  // its last release was not seen
   allocations_++;
   if (!has_room()) {
     process.left_out++;
-    left_out_.add({1, call.size, 0});
+    left_out_.add({1, *call.size, 0});
     return;
   }
-  MemoryKind kind = kind_of(call.memory);
   BlockTable::Held held;
   held.key = vmm ? HANDLE | allocations_ : key;
-  held.number = vmm ? call.handle : allocations_;
-  held.size = call.size;
-  held.since = call.end();
+  held.number = vmm ? *call.handle : allocations_;
+  held.size = *call.size;
+  held.since = call.end;
   held.call = call.id;
   held.tid = call.tid;
-  held.function = call.name.id & (Names::LIMIT - 1);
-  held.kind = kind;
-  Place place = blocks_.add(number, goes_with_context(kind) ? call.context : 0, held);
-  if (vmm) process.handles[call.handle] = place;
+  held.function = call.function & BlockTable::MOST_FUNCTIONS;
+  held.kind = call.kind;
+  Place place = blocks_.add(call.process, goes_with_context(call.kind) ? call.context : 0, held);
+  if (vmm) process.handles[*call.handle] = place;
   listener_.allocated(block_of(blocks_[place]));
 }
 
-void LiveMemory::freed(OfProcess& process, const Line& call, bool vmm) {
+void LiveMemory::freed(OfProcess& process, const MemoryCall& call) {
   Place place = BlockTable::NONE;
+  bool vmm = is_vmm(call);
   auto handle = process.handles.end();
   if (vmm) {
-    handle = process.handles.find(call.handle);
+    handle = process.handles.find(*call.handle);
     if (handle != process.handles.end()) place = handle->second;
   } else {
-    place = blocks_.find(call.process->number, call.ptr & ~HANDLE);
+    place = blocks_.find(call.process, *call.ptr & ~HANDLE);
   }
-  if (place == BlockTable::NONE) return freed_unknown(process, call, vmm);
+  if (place == BlockTable::NONE) return freed_unknown(process, call);
   // Nobody can free what has not been returned yet: this free returned after another thread had got
   // the same address, so it freed the block that had been there before.
   if (call.ts < blocks_[place].since && !call.entry_lost) return;
   if (--blocks_[place].handles) return;
   if (vmm) process.handles.erase(handle);
-  end_if_unused(place, call.end(), Ended::freed);
+  end_if_unused(place, call.end, Ended::freed);
 }
 
-void LiveMemory::freed_unknown(OfProcess& process, const Line& call, bool vmm) {
-  auto foreign = vmm ? process.imported.find(call.handle) : process.imported.end();
+void LiveMemory::freed_unknown(OfProcess& process, const MemoryCall& call) {
+  auto foreign = is_vmm(call) ? process.imported.find(*call.handle) : process.imported.end();
   if (foreign != process.imported.end()) {
-    if (!--foreign->second) forget_imported(process, call.handle);
+    if (!--foreign->second) forget_imported(process, *call.handle);
   } else if (process.left_out) {
     process.left_out--;
   } else {
@@ -138,8 +119,8 @@ void LiveMemory::freed_unknown(OfProcess& process, const Line& call, bool vmm) {
 }
 
 // A process that imports its own memory gets the handle that it already has.
-void LiveMemory::imported(OfProcess& process, const Line& call) {
-  std::uint64_t handle = handle_in(call.args, "handle");
+void LiveMemory::imported(OfProcess& process, const MemoryCall& call) {
+  std::uint64_t handle = call.handle.value_or(0);
   auto own = process.handles.find(handle);
   if (own != process.handles.end()) {
     blocks_[own->second].handles++;
@@ -157,40 +138,43 @@ void LiveMemory::forget_imported(OfProcess& process, std::uint64_t handle) {
   others_ -= process.imported.erase(handle);
 }
 
-void LiveMemory::retained(OfProcess& process, const Line& call) {
-  auto handle = process.handles.find(call.handle);
+void LiveMemory::retained(OfProcess& process, const MemoryCall& call) {
+  if (!call.handle) return;
+  auto handle = process.handles.find(*call.handle);
   if (handle != process.handles.end())
     blocks_[handle->second].handles++;
-  else if (auto foreign = process.imported.find(call.handle); foreign != process.imported.end())
+  else if (auto foreign = process.imported.find(*call.handle); foreign != process.imported.end())
     foreign->second++;
 }
 
-void LiveMemory::mapped(OfProcess& process, const Line& call) {
+void LiveMemory::mapped(OfProcess& process, const MemoryCall& call) {
   unmapped(process, call);  // what was here before, if its end was not seen
-  auto handle = process.handles.find(call.handle);
+  if (!call.ptr || !call.handle) return;
+  auto handle = process.handles.find(*call.handle);
   if (handle == process.handles.end()) return;
   Place mapped = handle->second;
-  auto before = process.mappings.find(call.ptr);  // still there if `call` has no size
+  auto before = process.mappings.find(*call.ptr);  // still there if `call` has no size
   if (before == process.mappings.end() && !has_room()) return left_out_.add({0, 0, 1});
   blocks_[mapped].mappings++;
   if (before == process.mappings.end()) {
     others_++;
-    process.mappings[call.ptr] = mapped;
+    process.mappings[*call.ptr] = mapped;
     return;
   }
   Place was = std::exchange(before->second, mapped);
   blocks_[was].mappings--;
-  end_if_unused(was, call.end(), Ended::freed);
+  end_if_unused(was, call.end, Ended::freed);
 }
 
-void LiveMemory::unmapped(OfProcess& process, const Line& call) {
-  auto at = process.mappings.lower_bound(call.ptr);
-  while (at != process.mappings.end() && at->first - call.ptr < call.size) {
+void LiveMemory::unmapped(OfProcess& process, const MemoryCall& call) {
+  if (!call.ptr) return;
+  auto at = process.mappings.lower_bound(*call.ptr);
+  while (at != process.mappings.end() && at->first - *call.ptr < call.size.value_or(0)) {
     Place of = at->second;
     at = process.mappings.erase(at);
     others_--;
     blocks_[of].mappings--;
-    end_if_unused(of, call.end(), Ended::freed);
+    end_if_unused(of, call.end, Ended::freed);
   }
 }
 
@@ -219,7 +203,7 @@ LiveMemory::Block LiveMemory::block_of(const BlockTable::Held& held) const {
           .pid = processes_.at(process).pid,
           .tid = held.tid,
           .kind = held.kind,
-          .function = {held.function},
+          .function = held.function,
           .address = vmm ? held.number : held.key,
           .size = held.size,
           .since = held.since,
@@ -250,24 +234,18 @@ void LiveMemory::LeftOut::add(const LeftOut& other) {
   mappings += other.mappings;
 }
 
-MemoryKind LiveMemory::kind_of(Name kind) const {
-  const auto* at = std::find(words_.kinds.begin(), words_.kinds.end(), kind);
-  return at == words_.kinds.end() ? MemoryKind::device
-                                  : static_cast<MemoryKind>(at - words_.kinds.begin());
-}
-
-// A nested call's line comes before that of the call that made it: if both are about the same
-// memory, they count as one.
-bool LiveMemory::was_done_inside(const Line& call, std::uint64_t what) const {
-  auto inside = nested_.find({call.process->number, call.tid});
+// A nested call ends before the call that made it: if both are about the same memory, they count as
+// one.
+bool LiveMemory::was_done_inside(const MemoryCall& call, std::uint64_t what) const {
+  auto inside = nested_.find({call.process, call.tid});
   if (inside == nested_.end()) return false;
   return std::any_of(inside->second.begin(), inside->second.end(), [&](const Nested& nested) {
     return nested.parent == call.id && nested.what == what;
   });
 }
 
-void LiveMemory::note_nested(const Line& call, std::uint64_t what) {
-  auto& inside = nested_[{call.process->number, call.tid}];
+void LiveMemory::note_nested(const MemoryCall& call, std::uint64_t what) {
+  auto& inside = nested_[{call.process, call.tid}];
   if (inside.size() == MAX_NESTED) inside.erase(inside.begin());
   inside.push_back({call.parent, what});
   if (nested_.size() > MAX_NESTING) nested_.erase(nested_.begin());
@@ -285,4 +263,4 @@ std::string text_of(const LiveMemory::LeftOut& left_out) {
   return text;
 }
 
-}  // namespace cudabpf::analyze
+}  // namespace cudabpf

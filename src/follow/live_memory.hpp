@@ -1,20 +1,35 @@
 // Follows memory from its allocation to its end: a free, another allocation at its address, or the
-// end of its context or process.
+// end of its context or process. The summary of a run and the analyses of a trace both ask it, so
+// that they cannot disagree.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "analyze/memory/block_table.hpp"
-#include "analyze/trace/line.hpp"
 #include "cudabpf/memory_kind.hpp"
+#include "follow/block_table.hpp"
 
-namespace cudabpf::analyze {
+namespace cudabpf {
+
+// A call about memory that succeeded.
+struct MemoryCall {
+  enum class Does : std::uint8_t { alloc, free, map, unmap, import, retain };
+  Does does = Does::alloc;
+  MemoryKind kind = MemoryKind::device;  // VMM memory is known by its handle, other by its address
+  bool entry_lost = false;               // it is not known when it began
+  std::uint64_t process = 0;             // its number
+  std::uint32_t pid = 0, tid = 0;
+  std::uint32_t function = 0;  // whatever number the listener knows it by; less than 2^29
+  std::uint64_t id = 0, parent = 0;
+  std::uint64_t ts = 0, end = 0;
+  std::uint64_t context = 0;  // current on its thread; 0: not known
+  std::optional<std::uint64_t> ptr, handle, size;
+};
 
 class LiveMemory {
  public:
@@ -22,8 +37,8 @@ class LiveMemory {
     std::uint64_t process = 0;       // the number of the process that has it
     std::uint32_t pid = 0, tid = 0;  // who allocated it
     MemoryKind kind = MemoryKind::device;
-    Name function;
-    std::uint64_t address = 0;  // for VMM memory, its handle
+    std::uint32_t function = 0;  // as its call has it
+    std::uint64_t address = 0;   // for VMM memory, its handle
     std::uint64_t size = 0;
     std::uint64_t since = 0;   // ns: when the allocation returned
     std::uint64_t call = 0;    // its id
@@ -50,17 +65,24 @@ class LiveMemory {
     virtual void ended(const Block& block, std::uint64_t ts, Ended how) = 0;
     // A free succeeded, of something that no allocation in the trace returned. (Freeing null is
     // legal, and not reported.)
-    virtual void freed_unknown(const Line& free) = 0;
+    virtual void freed_unknown(const MemoryCall& free) = 0;
   };
 
   // At most this many blocks, mappings and imported handles are followed at once, in all processes.
   static constexpr std::size_t MOST = 1 << 20;
 
-  LiveMemory(Names& names, Listener& listener, std::size_t most = MOST);
+  explicit LiveMemory(Listener& listener, std::size_t most = MOST)
+      : listener_(listener), most_(most) {}
   LiveMemory(const LiveMemory&) = delete;
   LiveMemory& operator=(const LiveMemory&) = delete;
 
-  void line(const Line& line);
+  void call(const MemoryCall& call);
+  // A call that no other made has returned, of whatever kind.
+  void outermost_returned(std::uint64_t process, std::uint32_t tid) {
+    if (!nested_.empty()) nested_.erase({process, tid});
+  }
+  void context_gone(std::uint64_t process, std::uint64_t context, std::uint64_t ts);
+  void process_gone(std::uint64_t process, std::uint64_t ts);
 
   // What is live now, in no particular order.
   template <typename Visitor>
@@ -94,34 +116,24 @@ class LiveMemory {
   // At most this many are kept until their outer call comes: per thread, and threads.
   static constexpr std::size_t MAX_NESTED = 16, MAX_NESTING = 4096;
 
-  void call(const Line& call);
-  void memory(const Line& call);
-  OfProcess& process_of(const Line& call);
+  void allocated_or_freed(OfProcess& process, const MemoryCall& call);
   bool has_room() const { return blocks_.size() + others_ < most_; }
-  void allocated(OfProcess& process, const Line& call, bool vmm);
-  void freed(OfProcess& process, const Line& call, bool vmm);
-  void freed_unknown(OfProcess& process, const Line& call, bool vmm);
-  void imported(OfProcess& process, const Line& call);
+  void allocated(OfProcess& process, const MemoryCall& call);
+  void freed(OfProcess& process, const MemoryCall& call);
+  void freed_unknown(OfProcess& process, const MemoryCall& call);
+  void imported(OfProcess& process, const MemoryCall& call);
   void forget_imported(OfProcess& process, std::uint64_t handle);
-  void retained(OfProcess& process, const Line& call);
-  void mapped(OfProcess& process, const Line& call);
-  void unmapped(OfProcess& process, const Line& call);
+  void retained(OfProcess& process, const MemoryCall& call);
+  void mapped(OfProcess& process, const MemoryCall& call);
+  void unmapped(OfProcess& process, const MemoryCall& call);
   void end_if_unused(Place place, std::uint64_t ts, Ended how);
   void end(Place place, std::uint64_t ts, Ended how);
   void end_all(std::vector<Place> places, std::uint64_t ts, Ended how);
   Block block_of(const BlockTable::Held& held) const;
-  void context_gone(std::uint64_t process, std::uint64_t context, std::uint64_t ts);
-  void process_gone(std::uint64_t process, std::uint64_t ts);
 
-  MemoryKind kind_of(Name kind) const;
-  bool was_done_inside(const Line& call, std::uint64_t what) const;
-  void note_nested(const Line& call, std::uint64_t what);
+  bool was_done_inside(const MemoryCall& call, std::uint64_t what) const;
+  void note_nested(const MemoryCall& call, std::uint64_t what);
 
-  struct Words {
-    Name import, retain;
-    std::array<Name, MEMORY_KINDS> kinds;
-  };
-  Words words_;
   Listener& listener_;
   std::size_t most_;
   BlockTable blocks_;
@@ -135,4 +147,4 @@ class LiveMemory {
 // "3 allocations of 1.20 GiB were not followed: …"
 std::string text_of(const LiveMemory::LeftOut& left_out);
 
-}  // namespace cudabpf::analyze
+}  // namespace cudabpf

@@ -1,11 +1,9 @@
-#include "analyze/memory/live_memory.hpp"
+#include "analyze/memory/traced_memory.hpp"
 
 #include <catch2/catch_test_macros.hpp>
-#include <map>
 #include <vector>
 
 #include "support/analyzing.hpp"
-#include "util/hash.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
@@ -26,8 +24,8 @@ class Told : public LiveMemory::Listener {
     told.push_back("-" + std::to_string(block.size) + " " +
                    std::string(HOW[static_cast<int>(how)]) + " at " + std::to_string(ts));
   }
-  void freed_unknown(const Line& free) override {
-    told.push_back("unknown " + hexadecimal(free.ptr));
+  void freed_unknown(const MemoryCall& free) override {
+    told.push_back("unknown " + hexadecimal(free.ptr.value_or(0)));
   }
 
   Lines told;
@@ -38,9 +36,9 @@ class Told : public LiveMemory::Listener {
 Told tell(const Trace& trace, std::size_t most = LiveMemory::MOST) {
   Told told;
   LineParser parser;
-  LiveMemory live(parser.names(), told, most);
-  each_line(parser, trace.text, [&](const Line& line) { live.line(line); });
-  told.left_out = live.left_out();
+  TracedMemory memory(parser.names(), told, most);
+  each_line(parser, trace.text, [&](const Line& line) { memory.line(line); });
+  told.left_out = memory.live().left_out();
   return told;
 }
 Lines told(const Trace& trace) { return tell(trace).told; }
@@ -321,40 +319,4 @@ TEST_CASE("What a process leaves behind gives its room back") {
   CHECK(heard.told == Lines{"+1 device", "+2 device", "-1 with process at 6000",
                             "-2 with process at 6000", "+8 device", "unknown 0xc0"});
   CHECK(heard.left_out.blocks == 1);
-}
-
-TEST_CASE("A table of blocks finds what is in it, by key, context and process") {
-  BlockTable table;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> expected;  // the size
-  auto random = [state = std::uint64_t{1}]() mutable { return state = mixed(state, 7); };
-  for (int i = 0; i < 20'000; i++) {
-    std::uint64_t process = random() % 3, key = random() % 500, context = key % 4;
-    BlockTable::Place place = table.find(process, key);
-    auto known = expected.find({process, key});
-    REQUIRE((place == BlockTable::NONE) == (known == expected.end()));
-    if (place == BlockTable::NONE) {
-      BlockTable::Held held;
-      held.key = key;
-      held.size = random();
-      table.add(process, context, held);
-      expected[{process, key}] = held.size;
-    } else {
-      REQUIRE(table[place].size == known->second);
-      REQUIRE(table.process_of(table[place]) == process);
-      table.remove(place);
-      expected.erase(known);
-    }
-    REQUIRE(table.size() == expected.size());
-  }
-  for (std::uint64_t process = 0; process < 3; process++) {
-    std::size_t of_process = 0;
-    for (std::uint64_t context = 0; context < 4; context++) {
-      for (BlockTable::Place place : table.of_context(process, context)) {
-        CHECK(table[place].key % 4 == context);
-        CHECK(expected.at({process, table[place].key}) == table[place].size);
-        of_process++;
-      }
-    }
-    CHECK(table.of_process(process).size() == of_process);
-  }
 }

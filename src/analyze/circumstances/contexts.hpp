@@ -1,0 +1,23 @@
+// Tells lines which context is current on their thread.
+#pragma once
+
+#include <vector>
+
+#include "analyze/trace/line.hpp"
+#include "follow/current_contexts.hpp"
+
+namespace cudabpf::analyze {
+
+class Contexts {
+ public:
+  explicit Contexts(Names& names);
+
+  // Fills in which context is current on the call's thread, and which one the call destroys.
+  void follow(Line& line);
+
+ private:
+  CurrentContexts current_;
+  std::vector<Name> functions_;  // as context_functions() has them
+};
+
+}  // namespace cudabpf::analyze

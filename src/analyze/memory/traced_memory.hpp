@@ -1,0 +1,30 @@
+// The memory that is live at each line of a trace.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "analyze/trace/line.hpp"
+#include "follow/live_memory.hpp"
+
+namespace cudabpf::analyze {
+
+class TracedMemory {
+ public:
+  // To the listener a block's function is the number of its name.
+  TracedMemory(Names& names, LiveMemory::Listener& listener, std::size_t most = LiveMemory::MOST);
+
+  void line(const Line& line);
+  const LiveMemory& live() const { return live_; }
+
+ private:
+  void call(const Line& line);
+  std::optional<MemoryCall::Does> what_does(const Line& line) const;
+  MemoryKind kind_of(const Line& line) const;
+
+  Name import_, retain_;
+  std::array<Name, MEMORY_KINDS> kinds_;
+  LiveMemory live_;
+};
+
+}  // namespace cudabpf::analyze

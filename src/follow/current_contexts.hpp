@@ -1,0 +1,83 @@
+// Which context is current on each thread, and which ones calls destroy, as far as calls tell.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace cudabpf {
+
+// What a function does to its thread's current context, or to the primary context of a device.
+enum class ContextChange : std::uint8_t {
+  create,
+  destroy,
+  set_current,
+  push,
+  pop,
+  retain_primary,
+  release_primary,
+  reset_primary,
+};
+
+struct ContextFunction {
+  std::string_view name;  // API name
+  ContextChange change;
+  std::string_view context;  // the argument that has the context; empty: none
+  bool returns = false;      // that argument is an out-pointer
+};
+std::span<const ContextFunction> context_functions();
+
+// A call of such a function that succeeded.
+struct ContextCall {
+  ContextChange change = ContextChange::create;
+  std::uint64_t process = 0;  // its number
+  std::uint32_t tid = 0;
+  std::uint64_t context = 0;           // what its argument says; 0: none
+  std::optional<std::int64_t> device;  // its argument, for the primary context of that device
+  bool seen_begin = false;             // all of the process's calls were seen
+};
+
+class CurrentContexts {
+ public:
+  // 0: not known.
+  std::uint64_t current(std::uint64_t process, std::uint32_t tid);
+  // The context that the call destroys; 0: none.
+  std::uint64_t change(const ContextCall& call);
+  void process_gone(std::uint64_t process);
+
+ private:
+  static constexpr std::size_t MOST_THREADS = 1 << 15;    // of all processes
+  static constexpr std::size_t MOST_DESTROYED = 1 << 15;  // likewise
+  static constexpr std::size_t MOST_PRIMARIES = 1 << 15;
+  using Stack = std::vector<std::uint64_t>;
+
+  // A context that several users share; it is destroyed when the last one releases it.
+  struct Primary {
+    std::uint64_t context = 0;
+    std::uint64_t users = 0;
+  };
+  struct OfProcess {
+    std::unordered_map<std::uint32_t, Stack> stacks;      // by thread
+    std::unordered_map<std::int64_t, Primary> primaries;  // by device
+    // Contexts that threads may still have on their stacks: every call that needs one fails.
+    std::unordered_set<std::uint64_t> destroyed;
+  };
+
+  std::uint64_t destroyed_by(OfProcess& process, const ContextCall& call);
+  std::uint64_t change_primary(OfProcess& process, const ContextCall& call);
+  Stack& stack(OfProcess& process, std::uint32_t tid);
+  void push(OfProcess& process, std::uint32_t tid, std::uint64_t context);
+  void pop(OfProcess& process, std::uint32_t tid);
+
+  std::unordered_map<std::uint64_t, OfProcess> processes_;  // by number
+  std::size_t stacks_ = 0, destroyed_ = 0, primaries_ = 0;  // of all processes
+  std::uint64_t last_process_ = 0;
+  std::uint32_t last_tid_ = 0;
+  std::uint64_t last_current_ = 0;  // on that thread of that process
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,99 @@
+#include "sink/run_memory.hpp"
+
+#include <algorithm>
+
+namespace cudabpf {
+
+namespace {
+
+std::optional<MemoryCall::Does> what_does(const Function& function) {
+  using Does = MemoryCall::Does;
+  if (function.name == "cuMemImportFromShareableHandle") return Does::import;
+  if (function.type != Type::memory) return {};
+  if (function.op == Op::alloc) return Does::alloc;
+  if (function.op == Op::free) return Does::free;
+  if (function.name == "cuMemRetainAllocationHandle") return Does::retain;
+  if (function.kind != MemoryKind::vmm) return {};
+  if (function.op == Op::map) return Does::map;
+  if (function.op == Op::unmap) return Does::unmap;
+  return {};
+}
+
+bool succeeded(const Call& call) {
+  return (call.has_return || call.entry_lost) && !is_cuda_failure(call.result);
+}
+
+std::uint64_t first_of(std::span<const std::uint64_t> values) {
+  return values.empty() ? 0 : values[0];
+}
+
+}  // namespace
+
+RunMemory::Role::Role(const Function& function) : does(what_does(function)) {
+  auto functions = context_functions();
+  auto at = std::find_if(functions.begin(), functions.end(),
+                         [&](const ContextFunction& one) { return one.name == function.name; });
+  if (at != functions.end()) context = &*at;
+}
+
+void RunMemory::call(const Call& call, const Role& role) {
+  if (succeeded(call)) {
+    if (role.does) memory(call, role);
+    if (role.context) context(call, *role.context);
+  }
+  if (!call.parent) live_.outermost_returned(call.pid, call.tid);
+}
+
+void RunMemory::memory(const Call& call, const Role& role) {
+  MemoryCall about;
+  about.does = *role.does;
+  about.kind = call.function->kind.value_or(MemoryKind::device);
+  about.entry_lost = call.entry_lost;
+  about.process = call.pid;
+  about.pid = call.pid;
+  about.tid = call.tid;
+  about.id = call.id;
+  about.parent = call.parent;
+  about.ts = call.ts;
+  about.end = call.ts + call.duration;
+  about.context = contexts_.current(call.pid, call.tid);
+  about.ptr = call.details.ptr;
+  about.handle = call.details.handle;
+  about.size = call.details.size;
+  if (about.does == MemoryCall::Does::import) about.handle = first_of(call.outs);
+  live_.call(about);
+}
+
+void RunMemory::context(const Call& call, const ContextFunction& function) {
+  ContextCall change;
+  change.change = function.change;
+  change.process = call.pid;
+  change.tid = call.tid;
+  change.seen_begin = all_seen_ || begun_.contains(call.pid);
+  if (!function.context.empty())
+    change.context = first_of(function.returns ? call.outs : call.words);
+  if (call.details.device) change.device = *call.details.device;
+  if (std::uint64_t gone = contexts_.change(change))
+    live_.context_gone(call.pid, gone, call.ts + call.duration);
+}
+
+// Whatever happens to a process, it has no CUDA state then: it begins, perhaps with the pid of
+// another, runs another program, or ends.
+void RunMemory::process(const Process& process) {
+  live_.process_gone(process.pid, process.ts);
+  contexts_.process_gone(process.pid);
+  if (process.op == Process::Op::fork || process.op == Process::Op::exec)
+    begun_.insert(process.pid);
+  else
+    begun_.erase(process.pid);
+}
+
+void RunMemory::allocated(const LiveMemory::Block& block) {
+  of_kind(figures_, block.kind).block_allocated(block.size);
+}
+
+void RunMemory::ended(const LiveMemory::Block& block, std::uint64_t, LiveMemory::Ended how) {
+  of_kind(figures_, block.kind).block_ended(block.size, how);
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,45 @@
+// The memory that traced processes hold, as the summary of a run tells it.
+#pragma once
+
+#include <optional>
+#include <unordered_set>
+
+#include "cudabpf/sink.hpp"
+#include "follow/current_contexts.hpp"
+#include "follow/memory_figures.hpp"
+
+namespace cudabpf {
+
+class RunMemory : private LiveMemory::Listener {
+ public:
+  // What a function's calls have to do with memory.
+  struct Role {
+    explicit Role(const Function& function);
+    std::optional<MemoryCall::Does> does;
+    const ContextFunction* context = nullptr;
+  };
+
+  // All calls of all processes were seen: they began while tracing.
+  void all_seen() { all_seen_ = true; }
+  void call(const Call& call, const Role& role);
+  void process(const Process& process);
+
+  const MemoryByKind& figures() const { return figures_; }
+  const LiveMemory::LeftOut& left_out() const { return live_.left_out(); }
+
+ private:
+  void allocated(const LiveMemory::Block& block) override;
+  void ended(const LiveMemory::Block& block, std::uint64_t ts, LiveMemory::Ended how) override;
+  void freed_unknown(const MemoryCall&) override {}
+
+  void memory(const Call& call, const Role& role);
+  void context(const Call& call, const ContextFunction& function);
+
+  LiveMemory live_{*this};
+  CurrentContexts contexts_;
+  MemoryByKind figures_{};
+  std::unordered_set<std::uint32_t> begun_;  // processes that were seen to begin
+  bool all_seen_ = false;
+};
+
+}  // namespace cudabpf
