@@ -155,8 +155,10 @@ trace_machine() { # EVENT FLAG...
     sleep 0.2
   done
   $event
+  happened=$?
   kill -INT $tracer
   wait $tracer || { cat /tmp/run.out; return 1; }
+  return $happened
 }
 
 modes='open d /dev/nvidia-modeset; ioctl d 0xc0106d00; ioctl d 0xc0106d00; close d'
@@ -195,7 +197,21 @@ killed_inside() { # FLAG...
   ! trace_run "$@" -- ./fake_calls 'open d /dev/nvidiactl; thread { ioctl d 0xc00846d6 }; sleep 500; kill 9'
 }
 
-load_and_run() { load "$kind" && sleep 1 && run ./fake_calls "setup; malloc a 4M; free a; $modes"; }
+# The tracer has found what was loaded: it has said so, and for three seconds nothing more.
+found() {
+  still=0 told=0
+  for _ in $(seq 300); do
+    before=$told
+    told=$(grep -c late_driver $trace)
+    if [ "$told" -gt 0 ] && [ "$told" = "$before" ]; then still=$((still + 1)); else still=0; fi
+    [ $still -lt 15 ] || return 0
+    sleep 0.2
+  done
+  echo 'the tracer finds no driver'
+  return 1
+}
+
+load_and_run() { load "$kind" && found && run ./fake_calls "setup; malloc a 4M; free a; $modes"; }
 interrupts_and_xid() { tell 'interrupt 3' 'xid 79 pid=4242, name=python, GPU has fallen off the bus.'; }
 
 same_interrupts() { # TRACE COUNT
