@@ -1,6 +1,5 @@
 #include "cli/started_command.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -13,6 +12,7 @@
 
 #include "cli/request/program_path.hpp"
 #include "util/exit_codes.hpp"
+#include "util/system/pipe.hpp"
 
 namespace cudabpf::cli {
 
@@ -24,16 +24,6 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   for (std::string& string : strings) result.push_back(string.data());
   result.push_back(nullptr);
   return result;
-}
-
-struct Pipe {
-  Fd to_read, to_write;
-};
-
-Result<Pipe> make_pipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return errno_error("pipe");
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
 }  // namespace

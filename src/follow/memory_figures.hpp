@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "follow/live_memory.hpp"
 
@@ -47,5 +49,8 @@ using MemoryByKind = std::array<MemoryFigures, MEMORY_KINDS>;
 inline MemoryFigures& of_kind(MemoryByKind& figures, MemoryKind kind) {
   return figures[static_cast<std::size_t>(kind)];
 }
+
+// For a row of a table: allocations, bytes allocated, freed, at most, and now.
+std::vector<std::string> cells_of(const MemoryFigures& figures);
 
 }  // namespace cudabpf

@@ -67,9 +67,7 @@ void add_memory(Page& page, const Stats& stats) {
     if (!memory.allocations) continue;
     if (!any) page.heading("memory", {"allocs", "allocated", "freed", "peak", "held"});
     any = true;
-    page.row(std::string(to_string(static_cast<MemoryKind>(i))),
-             {human_count(memory.allocations), human_bytes(memory.allocated),
-              human_bytes(memory.freed), human_bytes(memory.peak), human_bytes(memory.held)});
+    page.row(std::string(MEMORY_KIND_NAMES[i]), cells_of(memory));
   }
   if (stats.memory_left_out.any()) page.paragraph(text_of(stats.memory_left_out), 4);
 }

@@ -27,8 +27,7 @@ void add_figures(Page& page, const Memory& memory) {
       const MemoryFigures& figures = holder.kinds[kind];
       if (!figures.allocations) continue;
       table.row(fmt::format("{} {}", name_of(memory, holder), MEMORY_KIND_NAMES[kind]),
-                {human_count(figures.allocations), human_bytes(figures.allocated),
-                 human_bytes(figures.freed), human_bytes(figures.peak), human_bytes(figures.held)});
+                cells_of(figures));
     }
   table.add_to(page);
 }

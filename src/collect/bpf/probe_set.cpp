@@ -2,7 +2,6 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -20,6 +19,7 @@
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/container.hpp"
+#include "util/system/pipe.hpp"
 #include "util/system/procfs.hpp"
 
 namespace cudabpf {
@@ -65,20 +65,19 @@ void raise_file_limit() {
 class SlowClosing {
  public:
   SlowClosing() {
-    int parent_closed[2];
-    if (pipe2(parent_closed, O_CLOEXEC) != 0) return;
+    auto parent_closed = make_pipe();
+    if (!parent_closed) return;
     if (fork() == 0) {
       setsid();
       prctl(PR_SET_NAME, "cudabpf-closing");
       for (int stdio : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(stdio);
-      close(parent_closed[1]);
+      parent_closed->to_write.reset();
       char end;
-      [[maybe_unused]] ssize_t got = read(parent_closed[0], &end, 1);
+      [[maybe_unused]] ssize_t got = read(parent_closed->to_read.get(), &end, 1);
       syscall(SYS_close_range, 0, ~0U, 0);
       _exit(0);
     }
-    close(parent_closed[0]);
-    until_closed_ = Fd(parent_closed[1]);
+    until_closed_ = std::move(parent_closed->to_write);
   }
 
  private:

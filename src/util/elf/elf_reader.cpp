@@ -1,6 +1,5 @@
 #include "util/elf/elf_reader.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -14,6 +13,8 @@
 #include <csignal>
 #include <cstring>
 #include <new>
+
+#include "util/system/pipe.hpp"
 
 namespace cudabpf::elf {
 
@@ -141,9 +142,7 @@ Result<Contents> Reader::read(const Fd& file, const Wanted& wanted) const {
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return errno_error("reading it");
   if (!S_ISREG(status.st_mode)) return Error{"not a regular file"};
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return errno_error("reading it");
-  Fd reading(ends[0]), writing(ends[1]);
+  auto [reading, writing] = TRY(make_pipe());
   if (!send_request(server_.socket.get(), wanted, file.get(), writing.get()))
     return Error{"the process that reads libraries has ended",
                  "something killed it; start cudabpf again"};
