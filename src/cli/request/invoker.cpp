@@ -1,7 +1,5 @@
 #include "cli/request/invoker.hpp"
 
-#include <grp.h>
-#include <pwd.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -9,6 +7,7 @@
 #include <charconv>
 
 #include "util/exit_codes.hpp"
+#include "util/system/users.hpp"
 
 namespace cudabpf::cli {
 
@@ -36,15 +35,6 @@ constexpr const char* TOLD_BY_SUDO[] = {"SUDO_UID", "SUDO_GID", "SUDO_USER", "SU
 bool told_the_same(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   return std::all_of(std::begin(TOLD_BY_SUDO), std::end(TOLD_BY_SUDO),
                      [&](const char* name) { return value_in(a, name) == value_in(b, name); });
-}
-
-User user_of(uid_t uid, gid_t gid, std::string name) {
-  User user{uid, gid, std::move(name), {gid}};
-  int count = 0;
-  getgrouplist(user.name.c_str(), gid, nullptr, &count);
-  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(count, 0)));
-  if (getgrouplist(user.name.c_str(), gid, groups.data(), &count) > 0) user.groups = groups;
-  return user;
 }
 
 // The user's environment, with variables given to sudo: `sudo NAME=value cudabpf`.
@@ -84,7 +74,8 @@ Caller caller_of(const Procfs& procfs, pid_t pid, const std::vector<std::string>
     }
     of_this_call &= told_the_same(procfs.environment(ancestor), own);
   }
-  if (*uid != 0) caller.user = user_of(*uid, *gid, value_in(own, "SUDO_USER"));
+  if (*uid != 0)
+    caller.user = Users::of_machine().with_groups(*uid, *gid, value_in(own, "SUDO_USER"));
   return caller;
 }
 
@@ -106,11 +97,12 @@ std::vector<std::string> own_environment() {
 
 Result<User> find_user(const std::string& name) {
   auto uid = number(name);
-  const passwd* entry = uid ? getpwuid(*uid) : getpwnam(name.c_str());
-  if (!entry)
+  Users users = Users::of_machine();
+  auto user = uid ? users.numbered(*uid) : users.named(name);
+  if (!user)
     return Error{"--user " + name + ": there is no such user", "give a login name or a uid",
                  exit_code::USAGE};
-  return user_of(entry->pw_uid, entry->pw_gid, entry->pw_name);
+  return *user;
 }
 
 std::string value_in(const std::vector<std::string>& environment, const std::string& name) {
