@@ -1,6 +1,6 @@
 # `cmake --install` and the .deb: the program, its manual, completion, unit and documents.
 include(GNUInstallDirs)
-install(TARGETS cudabpf RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
+install(TARGETS cudabpf RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES packaging/cudabpf.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES packaging/cudabpf.service DESTINATION lib/systemd/system)
 install(FILES README.md CHANGELOG.md SECURITY.md LICENSE LICENSE-BPF packaging/copyright

@@ -26,6 +26,8 @@ struct FunctionFilter {
   bool returns = true;
 
   bool selects(const Function& function) const;
+  // A function of the table that `only` names if the case of letters does not matter.
+  const Function* meant() const;
   bool entry_only(const Function& function) const;
   // If kernels are named, calls that let their handles be reused are recorded in any case.
   Recorded records(const Function& function) const;

@@ -33,6 +33,10 @@ std::vector<std::string> known_instead(const CLI::App& app, const std::string& a
 
 std::string hint_for(const CLI::App& app, const std::string& argument) {
   std::string name = argument.substr(0, argument.find('='));
+  auto given = app.get_subcommands();
+  if (!given.empty() && given.front()->get_option_no_throw(name))
+    return "it goes after the subcommand: `cudabpf " + given.front()->get_name() + " " + argument +
+           "`";
   if (std::string meant = nearest(name, known_instead(app, name)); !meant.empty())
     return "did you mean " + meant + "?";
   bool is_file = app.get_subcommands().empty() && ::access(argument.c_str(), R_OK) == 0;
@@ -41,6 +45,20 @@ std::string hint_for(const CLI::App& app, const std::string& argument) {
 }
 
 }  // namespace
+
+void refuse_misplaced(const CLI::App& app) {
+  auto given = app.get_subcommands();
+  if (given.empty()) return;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->count()) continue;
+    std::string name = "--" + option->get_lnames().front();
+    std::string sub = given.front()->get_name();
+    bool known = given.front()->get_option_no_throw(name) != nullptr;
+    throw CLI::ValidationError(
+        name + " stands before `" + sub + "`" +
+        (known ? ", where it has no effect: it goes after it" : ", which does not have it"));
+  }
+}
 
 std::string usage_error(const CLI::App& app, const CLI::Error& error) {
   std::string what = error.what(), hint;

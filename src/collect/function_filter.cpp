@@ -6,6 +6,17 @@
 
 namespace cudabpf {
 
+namespace {
+
+std::string in_lower_case(std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+}  // namespace
+
 bool FunctionFilter::selects(const Function& function) const {
   auto matches = [&](const std::vector<std::string>& patterns) {
     return glob_match_any(patterns, function.name) || glob_match_any(patterns, function.symbol);
@@ -14,6 +25,15 @@ bool FunctionFilter::selects(const Function& function) const {
   // A function asked for by name is traced whatever the profile.
   if (!only.empty()) return matches(only);
   return function.profile <= profile;
+}
+
+const Function* FunctionFilter::meant() const {
+  std::vector<std::string> patterns;
+  for (const std::string& pattern : only) patterns.push_back(in_lower_case(pattern));
+  for (const Function& function : cuda_functions())
+    for (std::string_view name : {function.name, function.symbol})
+      if (glob_match_any(patterns, in_lower_case(name))) return &function;
+  return nullptr;
 }
 
 bool FunctionFilter::entry_only(const Function& function) const {

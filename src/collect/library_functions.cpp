@@ -83,7 +83,7 @@ std::vector<PlannedProbe> plan_probes(const elf::Contents& contents, bool named,
     probe.plan.entry_only = recorded != Recorded::whole;
     probes.push_back(probe);
   }
-  if (!library.functions) library.error = "the profile and patterns select none of its functions";
+  if (!library.functions) library.error = SELECTS_NOTHING;
   return probes;
 }
 

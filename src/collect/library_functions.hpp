@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collect/function_numbers.hpp"
@@ -30,6 +31,10 @@ struct PlannedProbe {
   abi::cb_plan plan;
   bool launch;  // it launches a kernel, whose name is read if it is new
 };
+
+// What `library` says then.
+inline constexpr std::string_view SELECTS_NOTHING =
+    "the profile and patterns select none of its functions";
 
 // One probe for each address of the functions that `filter` selects. Notes in `library` how many
 // there are, or why there are none.

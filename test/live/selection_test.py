@@ -106,9 +106,14 @@ class Live(harness.LiveTest):
                 self.assertEqual([call["op"] for call in trace.named("cuMemcpy")], ops)
 
     def test_nothing_selected(self):
-        trace = self.script("setup", "--only", "cuNoSuchFunction")
-        self.assertEqual((trace.calls, trace.end["accounts"]["dropped"]), ([], 0))
-        self.assertEqual(trace.header["libraries"][0]["error"], "the profile and patterns select none of its functions")
+        for pattern, hint in (("cuNoSuchFunction", "`cudabpf functions` lists"), ("cumemalloc,x*", "there is cuMemAlloc"),
+                              ("CUMEMCPY*_V2", "there is cuMemcpy")):
+            done = self.run_cudabpf("run", "-o", self.path, "--library", LIBRARY, "--only", pattern, "--",
+                                    "touch", f"{self.folder}/ran")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("select no function of any libcuda", done.stderr.decode())
+            self.assertIn(hint, done.stderr.decode())
+        self.assertEqual(os.listdir(self.folder), ["record"])
 
     def test_no_returns(self):
         trace = self.script(SCRIPT, "--profile", "full", "--no-returns")
@@ -148,6 +153,10 @@ class Live(harness.LiveTest):
             done = self.run_cudabpf("run", "-o", self.path, *flags, "--", "touch", f"{self.folder}/ran")
             self.assertEqual(done.returncode, 2, flags)
             self.assertIn(flags[0], done.stderr.decode())
+        for flags in (["--kernel"], ["--profile", "light"], ["-q"], ["-o", self.path], ["--duration", "1s"], ["--exclude", "cuInit"]):
+            done = self.run_cudabpf(*flags, "run", "--", "touch", f"{self.folder}/ran")
+            self.assertEqual(done.returncode, 2, flags)
+            self.assertIn(" stands before `run`", done.stderr.decode())
         self.assertEqual(os.listdir(self.folder), ["record"])
 
 

@@ -27,6 +27,7 @@ void add_machine(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CaptureFlags>();
   flags->add_to(app, false);
   app.callback([flags, &app, &action] {
+    refuse_misplaced(app);
     if (app.get_subcommands().empty()) action = [flags] { return trace_machine(*flags); };
   });
 }

@@ -14,6 +14,8 @@ namespace cudabpf::cli {
 
 namespace {
 
+constexpr std::uint32_t MOST_PIDS = 1 << 22;  // the kernel gives no number beyond that
+
 struct SummaryFlags : TraceFlags {
   std::uint32_t pid = 0;
 };
@@ -43,7 +45,7 @@ void add_summary(CLI::App& app, Action& action) {
   sub->add_option("--pid", flags->pid,
                   "Show phases and iterations of this process,\nnot of the one that launches most")
       ->type_name("PID")
-      ->check(CLI::PositiveNumber.description(""));
+      ->check(CLI::Range(1U, MOST_PIDS).description(""));
   sub->callback([flags, &action] { action = [flags] { return print_summary(*flags); }; });
 }
 

@@ -36,6 +36,14 @@ Error refusal_of_probes(int reason) {
           forbidden ? exit_code::NOT_PERMITTED : exit_code::KERNEL_UNSUPPORTED};
 }
 
+Error nothing_selected(const FunctionFilter& filter) {
+  const Function* meant = filter.meant();
+  return {"the profile and patterns select no function of any libcuda",
+          meant ? fmt::format("the case of letters matters: there is {}", meant->name)
+                : "`cudabpf functions` lists their names; patterns match whole names",
+          exit_code::USAGE};
+}
+
 }  // namespace
 
 TracedLibraries::TracedLibraries(elf::Reader reader, ProbeSet& probes, FunctionNumbers& numbers,
@@ -85,6 +93,9 @@ Result<> TracedLibraries::attach_known() {
   // Files that are not a libcuda are skipped, but a kernel that refused every probe always will.
   if (int refused = probes_.refused(); refused && attached() == 0)
     return refusal_of_probes(refused);
+  auto selects_nothing = [](const Library& library) { return library.error == SELECTS_NOTHING; };
+  if (attached() == 0 && std::any_of(libraries_.begin(), libraries_.end(), selects_nothing))
+    return nothing_selected(options_.filter);
   early_.libraries.clear();  // the header has them
   return ok();
 }

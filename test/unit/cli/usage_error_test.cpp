@@ -21,8 +21,11 @@ std::string said(std::vector<std::string> arguments) {
   std::string text;
   app.require_subcommand(0, 1);
   app.add_option("-o,--output", text);
-  app.add_subcommand("attach")->add_option("-p,--pid", text)->required();
+  CLI::App* attach = app.add_subcommand("attach");
+  attach->add_option("-p,--pid", text)->required();
+  attach->add_option("-o,--output", text);
   app.add_subcommand("summary")->add_flag("--json");
+  app.callback([&] { refuse_misplaced(app); });
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector to be
     app.parse(std::move(arguments));
@@ -42,7 +45,8 @@ constexpr const char* ALL = "`cudabpf --help`, or --help after a subcommand, say
 
 TEST_CASE("What is right is not complained of") {
   CHECK(said({}).empty());
-  CHECK(said({"-o", "file", "summary", "--json"}).empty());
+  CHECK(said({"-o", "file"}).empty());
+  CHECK(said({"attach", "-p", "1", "-o", "file"}).empty());
 }
 
 TEST_CASE("What may have been meant is a name that is like what was typed, in its place") {
@@ -56,6 +60,19 @@ TEST_CASE("What may have been meant is a name that is like what was typed, in it
         unknown("--ouput", "`cudabpf summary --help` says what there is"));
   CHECK(said({"summary", "atach"}) ==
         unknown("atach", "`cudabpf summary --help` says what there is"));
+}
+
+TEST_CASE("Options that stand before the subcommand are not dropped without a word") {
+  std::string hint = "\ncudabpf: error:   `cudabpf attach --help` says what there is\n";
+  CHECK(
+      said({"-o", "file", "attach", "-p", "1"}) ==
+      "cudabpf: error: --output stands before `attach`, where it has no effect: it goes after it" +
+          hint);
+  CHECK(said({"--output=file", "summary"}) ==
+        "cudabpf: error: --output stands before `summary`, which does not have it\n"
+        "cudabpf: error:   `cudabpf summary --help` says what there is\n");
+  CHECK(said({"--json", "summary"}) ==
+        unknown("--json", "it goes after the subcommand: `cudabpf summary --json`"));
 }
 
 TEST_CASE("Where nothing is like it, the hint says where to look") {
