@@ -31,5 +31,12 @@ cudabpf=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/cudabpf
   exit 2
 }
 as_root=()
-((EUID == 0)) || as_root=(sudo)
+if ((EUID != 0)); then
+  command -v sudo >/dev/null || {
+    echo "run_trace.sh: BPF needs root, and there is no sudo: run this as root" >&2
+    echo "run_trace.sh: or call \`$cudabpf run\` with the capabilities that \`cudabpf doctor\` names" >&2
+    exit 2
+  }
+  as_root=(sudo)
+fi
 exec ${as_root[@]+"${as_root[@]}"} "$cudabpf" run ${options[@]+"${options[@]}"} -- "$@"

@@ -48,6 +48,21 @@ for wrong in '' '--kernel' '--nonsense true'; do
   [[ -s $work/err && ! -s $work/out ]] || fail "'$wrong' says nothing on stderr"
 done
 "$tool" --help | grep -q 'usage: scripts/run_trace.sh' || fail "--help"
+
+# A user who is not root, on a machine without sudo.
+as_user=()
+if ((EUID == 0)); then
+  as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  chmod -R a+rX "$work"
+fi
+mkdir "$work/no sudo"
+ln -s "$(command -v bash)" "$(command -v dirname)" "$work/no sudo"
+status=0
+${as_user[@]+"${as_user[@]}"} env PATH="$work/no sudo" "$tool" true >"$work/out" 2>"$work/err" || status=$?
+((status == 2)) || fail "without sudo it ends with $status: $(cat "$work/err")"
+grep -q 'BPF needs root, and there is no sudo: run this as root' "$work/err" || fail "without sudo it says $(cat "$work/err")"
+[[ ! -s $work/out ]] || fail "without sudo it starts cudabpf"
+
 rm "$work/a checkout/build/cudabpf"
 status=0
 PATH=/usr/bin:/bin "$tool" true 2>"$work/err" || status=$?
