@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs scripts/check-docs on the manual, and on manuals that each have one fault in them. Run by ctest.
+# Runs scripts/check-docs on the manual, and on manuals and documents that each have one fault in them. Run by ctest.
 # usage: check-docs-test.sh CUDABPF_BINARY
 set -euo pipefail
 
@@ -8,6 +8,7 @@ binary=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
+python=$(python3 -c 'import sys; print(sys.executable)')  # what is found by that name may be a script that looks for it
 
 # expect WHAT MESSAGE SED_COMMAND: the check of a manual so changed fails, says so, and nothing else
 expect() {
@@ -16,7 +17,7 @@ expect() {
   if cmp -s "$root/packaging/cudabpf.1" "$work/cudabpf.1"; then
     echo "FAILED: nothing was changed for $1"
     failed=1
-  elif said=$("$root/scripts/check-docs" "$binary" "$work/cudabpf.1" 2>&1); then
+  elif said=$("$python" "$root/scripts/check-docs" "$binary" "$work/cudabpf.1" 2>&1); then
     echo "FAILED: it passes with $1"
     failed=1
   elif [[ $said != "$work/cudabpf.1: $2"$'\n'"the manual: 1 faults" ]]; then
@@ -25,7 +26,7 @@ expect() {
   fi
 }
 
-"$root/scripts/check-docs" "$binary" "$root/packaging/cudabpf.1" ||
+"$python" "$root/scripts/check-docs" "$binary" "$root/packaging/cudabpf.1" ||
   { echo "FAILED: it refuses the manual" && failed=1; }
 
 # in_synopsis SUBCOMMAND COMMAND: that command of sed's for the subcommand's entry, which ends with .br
@@ -56,5 +57,52 @@ expect "an option that --help does not have" \
 expect "a subsection of no subcommand" "subsection 'cudabpf replay' is of no subcommand" \
   's/^\.SS cudabpf schema/.SS cudabpf replay\nReplays.\n&/'
 expect "a subsection that is missing" "no subsection 'cudabpf schema'" '/^\.SS cudabpf schema/,+1d'
+
+# said_of OUTPUT BLOCK [PATH]: what is said of a document that is this block, less its name; an empty OUTPUT: no faults.
+# One that begins as OUTPUT does is enough.
+said_of() {
+  local said status=0 expected=0
+  printf '# Shown\n\n```\n%s\n```\n' "$2" >"$work/shown.md"
+  said=$(PATH=${3-$PATH} "$python" "$root/scripts/check-docs" "$binary" "$work/shown.md" 2>&1) || status=$?
+  case $1 in
+    '') [[ $said == "the document: 0 faults" ]] || expected=none ;;
+    SKIPPED*) expected=77 && [[ $said == $'the document: 0 faults\n'"$1"* ]] || expected=none ;;
+    *) expected=1 && [[ $said == "$work/shown.md: $1"*$'\nthe document: 1 faults' ]] || expected=none ;;
+  esac
+  if [[ $status != "$expected" ]]; then
+    printf 'FAILED: with status %s, not %s, of this block:\n%s\nit says:\n%s\n' "$status" "$expected" "$2" "$said"
+    failed=1
+  fi
+}
+
+trace=traces/h200-vector-add.jsonl.zst
+errors=$(cd "$root" && COLUMNS=80 "$binary" errors "$trace")
+[[ $errors == *$'\n'* ]] || { echo "FAILED: errors has too few lines to try it on" && failed=1; }
+first=${errors%%$'\n'*} last=${errors##*$'\n'}
+command="\$ cudabpf errors $trace"$'\n'
+said_of '' "$command$errors"
+said_of '' "$command$first"$'\n…\n'"$command"$'…\n'"$last"
+said_of '' "$command"$'…\n'"$first"$'\n  …\n'"$last"$'\n…'
+said_of '' "T=$trace"$'\ncudabpf errors $T   # nothing is shown\ncudabpf export $T --format csv'
+said_of '' $'cudabpf summary yours.jsonl\nsudo cudabpf run -o traces/trace_1.jsonl -- true'
+different="this is not what \`cudabpf errors $trace\` prints, which is:"
+said_of "$different" "$command"
+said_of "$different" "$command$first"
+said_of "$different" "$command$last"$'\n…'
+said_of "$different" "$command"$'…\n'"$first"
+said_of "$different" "$command"$'…\n'"$last"$'\n…\n'"$first"$'\n…'
+absent=traces/trace_20260101T000000.jsonl
+said_of "\`grep -E '^{' $absent | jq .type\` reads $absent, which is not there" \
+  "T=$absent"$'\n'"grep -E '^{' \$T | jq .type"
+said_of "\`cudabpf timeline $trace --from 1h\` ends with " "cudabpf timeline $trace --from 1h"
+said_of "\`grep --text nothing_like_this $trace | cat\` ends with 1" "grep --text nothing_like_this $trace | cat"
+said_of "\`grep --text --quiet -v nothing $trace\` prints nothing" "grep --text --quiet -v nothing $trace"
+question="zstdcat $trace | jq -r .type | sort -u | head -n 2"
+if command -v jq >/dev/null && command -v zstdcat >/dev/null; then
+  said_of '' "\$ $question"$'\ncontext\nend'
+  said_of "this is not what \`$question\` prints" "\$ $question"$'\ncontext\nstart'
+fi
+mkdir "$work/few tools"
+said_of 'SKIPPED: what is shown of jq and zstdcat, not found here' "$question" "$work/few tools"
 
 exit "$failed"
