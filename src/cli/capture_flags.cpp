@@ -11,10 +11,12 @@
 
 namespace cudabpf::cli {
 
-void CaptureFlags::add_to(CLI::App& app, bool can_follow) {
+void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
+  whole_machine = traces_machine;
   app.add_option("-o,--output", output,
                  "Write the trace to FILE (FILE.zst: compressed; -: stdout)\n"
-                 "[traces/trace_<timestamp>.jsonl]")
+                 "[traces/trace_<timestamp>.jsonl" +
+                     std::string(traces_machine ? ".zst]" : "]"))
       ->type_name("FILE");
   app.add_option("--profile", profile,
                  "How much to trace.\n"
@@ -37,11 +39,13 @@ void CaptureFlags::add_to(CLI::App& app, bool can_follow) {
   app.add_flag("--no-returns", no_returns,
                "Record only entries: half the cost, but no durations,\n"
                "results or returned addresses");
-  if (can_follow)
+  if (!traces_machine)
     app.add_flag("--no-follow", no_follow,
                  "Do not trace children of traced processes, nor processes that enter\n"
                  "a container later. Other processes get no probes and pay nothing");
   app.add_option("--duration", duration, "Stop after this long (30s, 15m, 2h)")->type_name("TIME");
+  app.add_option("--max-size", max_size, "Stop once this much is written (500M, 20G)")
+      ->type_name("SIZE");
   app.add_option("--ring-size", ring_size, "Buffer between the kernel and cudabpf, a power of two")
       ->type_name("SIZE")
       ->capture_default_str();
@@ -80,7 +84,8 @@ Result<JsonlOptions> CaptureFlags::output_options() const {
   JsonlOptions options;
   options.output.path = output;
   if (output.empty()) {
-    options.output.path = "traces/trace_" + file_timestamp(now_ns(CLOCK_REALTIME)) + ".jsonl";
+    options.output.path = "traces/trace_" + file_timestamp(now_ns(CLOCK_REALTIME)) +
+                          (whole_machine ? ".jsonl.zst" : ".jsonl");
     options.output.own_choice = true;
   }
   options.output.keep = keep;
@@ -90,6 +95,11 @@ Result<JsonlOptions> CaptureFlags::output_options() const {
     return Error{"--keep without --rotate-size or --rotate-time keeps nothing apart",
                  "say when a new file begins", exit_code::USAGE};
   return options;
+}
+
+Result<std::uint64_t> CaptureFlags::most_bytes() const {
+  if (max_size.empty()) return std::uint64_t{0};
+  return parse_size(max_size, "--max-size");
 }
 
 Result<std::uint64_t> CaptureFlags::duration_ns() const {

@@ -20,6 +20,7 @@ struct CaptureFlags {
   std::string only;
   std::string exclude;
   std::string ring_size = "32M";
+  bool whole_machine = false;  // not a flag: what is traced
   bool kernel = false;
   bool no_returns = false;
   bool no_follow = false;
@@ -28,15 +29,17 @@ struct CaptureFlags {
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;
   std::string duration;
+  std::string max_size;
   std::string rotate_size;
   std::string rotate_time;
   unsigned keep = 0;
 
-  void add_to(CLI::App& app, bool can_follow);
+  void add_to(CLI::App& app, bool traces_machine);
 
   Result<SourceOptions> source_options() const;
   Result<JsonlOptions> output_options() const;
   Result<std::uint64_t> duration_ns() const;  // 0: no limit
+  Result<std::uint64_t> most_bytes() const;   // likewise
 };
 
 }  // namespace cudabpf::cli

@@ -23,10 +23,11 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   log::set_quiet(flags.quiet);
   // If the trace's reader goes away, that is an error to handle, not a reason to die.
   std::signal(SIGPIPE, SIG_IGN);
-  auto duration = TRY(flags.duration_ns());
+  auto duration = TRY(flags.duration_ns()), most_bytes = TRY(flags.most_bytes());
   auto output = TRY(flags.output_options());
   std::unique_ptr<CaptureSession> session(new CaptureSession);
   session->duration_ns_ = duration;
+  session->most_bytes_ = most_bytes;
   session->quiet_ = flags.quiet;
   FunctionFilter filter = options.filter;
   auto source = TRY(BpfSource::open(std::move(options)));
@@ -48,7 +49,10 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   if (flags.live)
     sinks.push_back((session->live_ = std::make_unique<LiveSink>(show)).get());
   else if (!flags.quiet)
-    sinks.push_back((session->status_ = std::make_unique<StatusSink>(screen)).get());
+    sinks.push_back(
+        (session->status_ = std::make_unique<StatusSink>(screen, [trace = session->trace_.get()] {
+           return trace->bytes();
+         })).get());
   session->sink_ = std::make_unique<TeeSink>(std::move(sinks));
   if (records.libraries_attached() == 0)
     log::warning(
@@ -58,10 +62,32 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
 }
 
 Result<> CaptureSession::begin(Session session, const std::function<void(Capture&)>& select) {
+  if (session.mode == "machine")
+    log::hint("tracing every process on this machine into {} until Ctrl-C", trace_->written().path);
   describe_machine(session);
   capture_->describe(session);
   select(*capture_);
   return capture_->start(*sink_, session);
+}
+
+// Nobody may be there to see a trace without a command grow: it must not fill the disk.
+bool CaptureSession::disk_is_low() const {
+  constexpr std::uintmax_t MOST = 1 << 30, PART = 20;
+  auto space = trace_->space();
+  if (!space || space->available >= std::min(MOST, space->capacity / PART)) return false;
+  log::warning("the trace ends: {} are left on the disk that it is written to",
+               human_bytes(space->available));
+  return true;
+}
+
+std::string CaptureSession::limit_reached(std::uint64_t since, const Until& until) {
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+  if (duration_ns_ && now - since >= duration_ns_) return "duration";
+  if (most_bytes_ && trace_->bytes() >= most_bytes_) return "size";
+  constexpr std::uint64_t LOOK_EVERY_NS = 1'000'000'000;
+  if (until.command || now - looked_at_disk_ < LOOK_EVERY_NS) return {};
+  looked_at_disk_ = now;
+  return disk_is_low() ? "disk low" : "";
 }
 
 CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
@@ -88,7 +114,7 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
     }
     // A command runs on, and its end is waited for; other processes are not waited for.
     if (trace_->reader_gone() && !until.command) return {"reader gone"};
-    if (duration_ns_ && now_ns(CLOCK_MONOTONIC) - begin >= duration_ns_) return {"duration"};
+    if (std::string limit = limit_reached(begin, until); !limit.empty()) return {limit};
     if (until.command && until.command->status()) {
       if (waiting_for_command_to_stop || capture_->all_ended()) return {"command ended"};
       if (!told_of_children && capture_->processes()) {

@@ -49,10 +49,14 @@ class CaptureSession {
     bool by_signal = false;
   };
   Ended wait_for_end(const Until& until);
+  // Why a trace that runs since then must end now; empty: it need not.
+  std::string limit_reached(std::uint64_t since, const Until& until);
+  bool disk_is_low() const;
 
   Signals signals_;                 // first: threads inherit the signals that it blocks
   std::unique_ptr<Screen> screen_;  // second: whatever ends after it may have something to say
-  std::uint64_t duration_ns_ = 0;
+  std::uint64_t duration_ns_ = 0, most_bytes_ = 0;  // 0: no limit
+  std::uint64_t looked_at_disk_ = 0;
   bool quiet_ = false;
   std::unique_ptr<JsonlSink> trace_;
   StatsSink stats_;

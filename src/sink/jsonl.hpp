@@ -48,7 +48,9 @@ class JsonlSink : public Sink {
 
   // Standard output was a pipe, and its reader has gone: everything from now on is lost.
   bool reader_gone() const { return output_->reader_gone(); }
-  TraceWritten written() const;  // after end()
+  std::uint64_t bytes() const { return output_->bytes(); }  // written so far
+  std::optional<std::filesystem::space_info> space() const { return output_->space(); }
+  TraceWritten written() const;  // after end(); before begin(), its path is that of the first file
 
  private:
   JsonlSink(JsonlOptions options, std::unique_ptr<Output> output);

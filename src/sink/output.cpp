@@ -125,6 +125,14 @@ void Output::delete_old() const {
       ::unlink(rotated_path(options_.path, number).c_str());
 }
 
+std::optional<std::filesystem::space_info> Output::space() const {
+  if (options_.path == "-" || options_.stream >= 0) return std::nullopt;
+  std::filesystem::path folder = std::filesystem::path(options_.path).parent_path();
+  std::error_code error;
+  auto space = std::filesystem::space(folder.empty() ? "." : folder, error);
+  return error ? std::nullopt : std::optional(space);
+}
+
 void Output::start(std::string header, const Part& part, std::uint64_t trace_start_ns) {
   header_ = std::move(header);
   part_ = part;

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -65,10 +66,13 @@ class Output {
 
   bool reader_gone() const { return closed_; }  // nobody reads the pipe any more
 
+  std::uint64_t bytes() const { return bytes_out_; }  // in all files, so far
+  // What is left on the file system that it writes to; nothing if that is not known.
+  std::optional<std::filesystem::space_info> space() const;
+
   // After stop().
   bool ended() const { return ended_; }           // the last line is in the file
   std::uint64_t lines() const { return lines_; }  // in all files
-  std::uint64_t bytes() const { return bytes_out_; }
   unsigned files() const { return files_; }
   const std::string& path() const { return path_; }  // of the last file
 
@@ -125,7 +129,8 @@ class Output {
   unsigned files_ = 0;
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> lost_{0};
-  std::uint64_t bytes_out_ = 0, framed_in_ = 0, framed_out_ = 0;
+  std::atomic<std::uint64_t> bytes_out_{0};
+  std::uint64_t framed_in_ = 0, framed_out_ = 0;
   std::atomic<double> compression_{1};
 };
 

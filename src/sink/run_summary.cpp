@@ -185,6 +185,12 @@ std::string render_summary(const Stats& stats, const Totals& totals,
       "{} of {} in {}{}", count_of(stats.count, "call", "calls"),
       count_of(stats.processes, "process", "processes"), human_time(totals.duration_ns),
       counts.unfinished ? fmt::format("; {} unfinished", with_commas(counts.unfinished)) : ""));
+  if (!stats.count)
+    page.paragraph(stats.libraries
+                       ? "No traced process called a traced function of libcuda."
+                       : "There was no libcuda: none was found on the linker's paths, and no "
+                         "process mapped one.",
+                   2);
   if (!stats.calls.empty()) add_calls(page, stats.calls);
   add_memory(page, stats);
   add_transfers(page, stats.transfers);

@@ -65,6 +65,11 @@ StatsSink::OfFunction& StatsSink::of(const Function& function) {
   return *of;
 }
 
+void StatsSink::begin(const Session& session) {
+  if (session.mode == "run") memory_.all_seen();
+  for (const Library& library : session.libraries) this->library(library);
+}
+
 void StatsSink::call(const Call& call) {
   OfFunction& of = this->of(*call.function);
   count_++;
@@ -154,6 +159,7 @@ Stats StatsSink::stats() const {
   Stats stats;
   stats.count = count_;
   stats.processes = processes_;
+  stats.libraries = libraries_;
   stats.memory = memory_.figures();
   stats.memory_left_out = memory_.left_out();
 

@@ -56,6 +56,7 @@ struct Stats {
 
   std::uint64_t count = 0;
   std::uint64_t processes = 0;
+  std::uint64_t libraries = 0;       // copies of libcuda that were probed
   std::vector<Calls> calls;          // the longest total first
   std::vector<Transfers> transfers;  // the most bytes first
   std::vector<Launches> launches;    // the most first
@@ -78,14 +79,12 @@ class StatsSink : public Sink {
   StatsSink();
   ~StatsSink() override;
 
-  void begin(const Session& session) override {
-    if (session.mode == "run") memory_.all_seen();
-  }
+  void begin(const Session& session) override;
   void call(const Call& call) override;
   void driver_call(const DriverCall& call) override;
   void gpu_error(const GpuError& error) override;
   void process(const Process& process) override;
-  void library(const Library&) override {}
+  void library(const Library& library) override { libraries_ += library.error.empty(); }
   void lost(const LossEvent&) override {}  // Totals has them all
   void flush() override {}
   void end(const Totals&) override {}
@@ -115,7 +114,7 @@ class StatsSink : public Sink {
   std::unordered_map<std::string, std::uint64_t> launches_;
   std::array<Launched, 256> recent_launches_{};
   std::map<std::pair<std::string_view, std::optional<int>>, std::uint64_t> errors_;
-  std::uint64_t processes_ = 0;
+  std::uint64_t processes_ = 0, libraries_ = 0;
   RunMemory memory_;
   std::map<std::string, Stats::Driver> driver_groups_, ioctls_;
   std::map<std::string_view, Stats::Caller> driver_callers_;

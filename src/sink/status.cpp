@@ -11,10 +11,11 @@ constexpr std::uint64_t REDRAW_NS = 200'000'000;
 }
 
 std::string status_text(const StatusFigures& figures) {
-  return fmt::format(
-      "cudabpf: tracing for {}  {} calls  {}/s  {}  {} lost", clock_time(figures.elapsed_ns),
-      with_commas(figures.calls), with_commas(figures.calls_per_second),
-      count_of(figures.processes, "process", "processes"), with_commas(figures.lost));
+  return fmt::format("cudabpf: tracing for {}  {} calls  {}/s  {}  {}  {} lost",
+                     clock_time(figures.elapsed_ns), with_commas(figures.calls),
+                     with_commas(figures.calls_per_second),
+                     count_of(figures.processes, "process", "processes"),
+                     human_bytes(figures.written), with_commas(figures.lost));
 }
 
 void StatusSink::begin(const Session&) { begin_ns_ = now_ns(CLOCK_MONOTONIC); }
@@ -41,6 +42,7 @@ void StatusSink::flush() {
     figures.calls_per_second = static_cast<std::uint64_t>(
         static_cast<double>(calls_ - drawn_calls_) * 1e9 / static_cast<double>(since));
   figures.processes = processes_;
+  figures.written = written_();
   figures.lost = lost_;
   screen_.set_status(status_text(figures));
   drawn_ns_ = now;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "cudabpf/sink.hpp"
 #include "util/console/screen.hpp"
@@ -11,7 +13,8 @@ namespace cudabpf {
 
 class StatusSink : public Sink {
  public:
-  explicit StatusSink(Screen& screen) : screen_(screen) {}
+  StatusSink(Screen& screen, std::function<std::uint64_t()> written)
+      : screen_(screen), written_(std::move(written)) {}
 
   void begin(const Session& session) override;
   void call(const Call&) override { calls_++; }
@@ -25,17 +28,19 @@ class StatusSink : public Sink {
 
  private:
   Screen& screen_;
+  std::function<std::uint64_t()> written_;
   std::uint64_t begin_ns_ = 0;
   std::uint64_t calls_ = 0, processes_ = 0, lost_ = 0;
   std::uint64_t drawn_calls_ = 0, drawn_ns_ = 0;
 };
 
-// "cudabpf: tracing for 00:12  1,204,331 calls  98,211/s  3 processes  0 lost"
+// "cudabpf: tracing for 00:12  1,204,331 calls  98,211/s  3 processes  310 MiB  0 lost"
 struct StatusFigures {
   std::uint64_t elapsed_ns = 0;
   std::uint64_t calls = 0;
   std::uint64_t calls_per_second = 0;
   std::uint64_t processes = 0;
+  std::uint64_t written = 0;  // bytes
   std::uint64_t lost = 0;
 };
 std::string status_text(const StatusFigures& figures);

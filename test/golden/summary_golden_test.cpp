@@ -80,14 +80,24 @@ TEST_CASE("A summary, byte for byte") {
   }
 }
 
-TEST_CASE("A summary of nothing says so") {
-  CHECK(render_summary({}, {}, std::nullopt, Terminal{}) == "0 calls of 0 processes in 0 ns\n");
+TEST_CASE("A summary of nothing says so, and why") {
+  const std::string NOTHING = "0 calls of 0 processes in 0 ns\n";
+  Stats stats;
+  CHECK(render_summary(stats, {}, std::nullopt, Terminal{}) ==
+        NOTHING +
+            "  There was no libcuda: none was found on the linker's paths, and no process\n"
+            "  mapped one.\n");
+  stats.libraries = 1;
+  CHECK(render_summary(stats, {}, std::nullopt, Terminal{}) ==
+        NOTHING + "  No traced process called a traced function of libcuda.\n");
 }
 
 TEST_CASE("A summary says where the trace is and what to ask it") {
   Terminal terminal;
   auto shown = [&](const TraceWritten& written) {
-    return render_summary({}, {}, written, terminal).substr(31);
+    Stats stats;
+    stats.count = 1;
+    return render_summary(stats, {}, written, terminal).substr(30);
   };
   CHECK(shown({"-", 1, 2, 100, 0, true}) == "");
   CHECK(shown({"t x.jsonl.zst", 3, 2, 100, 0, true}) ==
@@ -108,6 +118,8 @@ TEST_CASE("A summary says where the trace is and what to ask it") {
 
 TEST_CASE("Headings are bold on a terminal that takes colour") {
   Terminal terminal{true, true, 200};
-  CHECK(render_summary({}, {}, std::nullopt, terminal) ==
-        "\033[1m0 calls of 0 processes in 0 ns\033[0m\n");
+  Stats stats;
+  stats.count = 2;
+  CHECK(render_summary(stats, {}, std::nullopt, terminal) ==
+        "\033[1m2 calls of 0 processes in 0 ns\033[0m\n");
 }

@@ -196,6 +196,49 @@ class Live(harness.LiveTest):
             self.assertTrue(0 < line["since"] <= line["until"] == line["ts"])
         self.assertEqual(trace.end["command_status"], 3)
 
+    def test_low_disk(self):
+        """A trace without a command, which nobody may watch, ends in order before the disk is full."""
+        folder = self.small_disk()
+        path = f"{folder}/trace.jsonl"
+        program = self.start(calls("setup; read; sync; read; sync"), stdin=subprocess.PIPE)
+        tracer = self.start_cudabpf("attach", "--pid", str(program.pid), "-o", path, "--library", LIBRARY, output=path)
+        program.tell()
+        wait_for(lambda: "cuStreamSynchronize" in self.text(path), "lines in the file")
+        with open(f"{folder}/ballast", "wb") as file:
+            file.write(bytes((1 << 20) - (1 << 20) // 25 - os.path.getsize(path)))
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        self.assertRegex(tracer.stderr(), r"the trace ends: [\d.]+ KiB are left on the disk that it is written to")
+        trace = self.read(path)
+        self.assertEqual((trace.end["reason"], trace.end["losses"]), ("disk low", {}))
+        program.tell()
+        self.assertEqual(program.wait(), 0)
+
+    def test_max_size(self):
+        for name in ("trace.jsonl", "trace.jsonl.zst"):
+            self.setUp()
+            path = f"{self.folder}/{name}"
+            program = self.start(calls("setup; read; loop 400 { sync; sleep 10 }"), stdin=subprocess.PIPE)
+            tracer = self.start_cudabpf("attach", "--pid", str(program.pid), "-o", path, "--library", LIBRARY,
+                                        "--max-size", "4K", output=path)
+            program.tell()
+            self.assertEqual(tracer.wait(), 0, tracer.stderr())
+            self.assertEqual(program.wait(), 0)
+            trace = Trace(self.zstd(path) if name.endswith(".zst") else self.text(path))
+            self.assertEqual((trace.end["reason"], trace.end["losses"]), ("size", {}))
+            self.assertGreaterEqual(os.path.getsize(path), 4096)
+            self.assertLess(len(trace.named("cuStreamSynchronize")), 400)
+
+    def test_machine_by_default(self):
+        """What is traced, where to and how it ends is said at once; the trace is compressed."""
+        tracer = self.start([harness.CUDABPF, "--library", LIBRARY, "--profile", "full"], cwd=self.folder, env=self.environment())
+        wait_for(lambda: "until Ctrl-C" in tracer.stderr(), "told what is traced")
+        path, = re.findall(r"every process on this machine into (traces/trace_\w+\.jsonl\.zst) until", tracer.stderr())
+        wait_for(lambda: os.path.getsize(f"{self.folder}/{path}"), "the header")
+        self.assertEqual(self.start(calls(SCRIPT)).wait(), 0)
+        tracer.signal(signal.SIGINT)
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        self.check_law(Trace(self.zstd(f"{self.folder}/{path}")))
+
     def test_full_disk(self):
         trace, told, stderr = self.check_full("trace.jsonl", False)
         self.assertIsNone(trace.end)

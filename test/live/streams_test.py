@@ -178,7 +178,7 @@ class Live(harness.LiveTest):
     def test_status_line(self):
         """The status line is on the terminal, and gone when the summary comes."""
         text = self.on_terminal(NO_COLOR="")
-        status = r"\rcudabpf: tracing for \d\d:\d\d  ([\d,]+) calls  [\d,]+/s  [01] process(?:es)?  0 lost\x1b\[K"
+        status = r"\rcudabpf: tracing for \d\d:\d\d  ([\d,]+) calls  [\d,]+/s  [01] process(?:es)?  [\d.]+ .?i?B  0 lost\x1b\[K"
         shown = [int(count) for count in re.findall(status, text)]
         self.assertGreater(len(shown), 1)
         self.assertEqual(shown, sorted(shown))

@@ -90,7 +90,7 @@ void add_attach(CLI::App& app, Action& action) {
                   "Trace the processes of a container, given by the\n"
                   "beginning of its id or by the path of a cgroup")
       ->type_name("ID|CGROUP");
-  flags->capture.add_to(*sub, true);
+  flags->capture.add_to(*sub, false);
   sub->footer(footer());
   sub->callback([flags, &action] {
     if (flags->targets.empty())

@@ -25,7 +25,7 @@ Result<int> trace_machine(const CaptureFlags& flags) {
 
 void add_machine(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CaptureFlags>();
-  flags->add_to(app, false);
+  flags->add_to(app, true);
   app.callback([flags, &app, &action] {
     refuse_misplaced(app);
     if (app.get_subcommands().empty()) action = [flags] { return trace_machine(*flags); };

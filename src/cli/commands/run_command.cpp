@@ -49,7 +49,7 @@ Result<int> run(const RunFlags& flags) {
 void add_run(CLI::App& app, Action& action) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* sub = app.add_subcommand("run", "Trace a command and all its children");
-  flags->capture.add_to(*sub, true);
+  flags->capture.add_to(*sub, false);
   auto* user = sub->add_option("--user", flags->user,
                                "Start the command as this user [whoever called sudo]");
   user->type_name("NAME");

@@ -42,7 +42,7 @@ TEST_CASE("The status line is drawn at most five times a second, and goes away")
   if (terminal.fd() < 0) SKIP("no pseudo-terminal can be made");
   Variable columns("COLUMNS", nullptr);
   Screen screen(terminal.fd());
-  StatusSink status(screen);
+  StatusSink status(screen, [] { return std::uint64_t{2048}; });
   status.begin({});
   Process process;
   status.process(process);
@@ -52,7 +52,7 @@ TEST_CASE("The status line is drawn at most five times a second, and goes away")
   status.flush();
   std::string drawn = drawn_to(terminal, "\033[K");
   CHECK(drawn.starts_with("\rcudabpf: tracing for 00:00  1 calls  "));
-  CHECK(drawn.ends_with("/s  1 process  5 lost\033[K"));
+  CHECK(drawn.ends_with("/s  1 process  2.00 KiB  5 lost\033[K"));
   status.call(SampleCall("cuInit"));
   status.flush();
   wait_ms(50);
@@ -154,7 +154,7 @@ TEST_CASE("Nothing is drawn where there is no terminal, and a full or closed one
   Fd reader(fds[0]), writer(fds[1]);
   {
     Screen screen(writer.get());
-    StatusSink status(screen);
+    StatusSink status(screen, [] { return std::uint64_t{0}; });
     status.begin({});
     status.call(SampleCall("cuInit"));
     status.flush();

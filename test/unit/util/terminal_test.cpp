@@ -65,8 +65,8 @@ TEST_CASE("What is at the other end") {
 }
 
 TEST_CASE("The status line in words") {
-  CHECK(status_text({12'900'000'000, 1'204'331, 98'211, 3, 0}) ==
-        "cudabpf: tracing for 00:12  1,204,331 calls  98,211/s  3 processes  0 lost");
-  CHECK(status_text({0, 0, 0, 1, 7}) ==
-        "cudabpf: tracing for 00:00  0 calls  0/s  1 process  7 lost");
+  CHECK(status_text({12'900'000'000, 1'204'331, 98'211, 3, 325'058'560, 0}) ==
+        "cudabpf: tracing for 00:12  1,204,331 calls  98,211/s  3 processes  310 MiB  0 lost");
+  CHECK(status_text({0, 0, 0, 1, 0, 7}) ==
+        "cudabpf: tracing for 00:00  0 calls  0/s  1 process  0 B  7 lost");
 }
