@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
+#include "cli/one_of.hpp"
 #include "cli/request/invoker.hpp"
 #include "cli/request/quantities.hpp"
 #include "util/exit_codes.hpp"
@@ -18,14 +19,13 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
                  "[traces/trace_<timestamp>.jsonl" +
                      std::string(traces_machine ? ".zst]" : "]"))
       ->type_name("FILE");
-  app.add_option("--profile", profile,
-                 "How much to trace.\n"
-                 "light: launches, copies, memory, synchronisation;\n"
-                 "  only entries, where those are enough\n"
-                 "default: everything but trivial getters\n"
-                 "full: everything")
-      ->type_name("light|default|full")
-      ->check(CLI::IsMember({"light", "default", "full"}).description(""))
+  one_of(app.add_option("--profile", profile,
+                        "How much to trace.\n"
+                        "light: launches, copies, memory, synchronisation;\n"
+                        "  only entries, where those are enough\n"
+                        "default: everything but trivial getters\n"
+                        "full: everything"),
+         {"light", "default", "full"})
       ->capture_default_str();
   app.add_option("--only", only,
                  "Trace only functions whose names match: patterns\n"
@@ -58,7 +58,7 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
       ->type_name("FILE");
   app.add_option("--no-feature", disabled_features,
                  "Do without a kernel feature (`cudabpf doctor` lists them)")
-      ->type_name("NAME");
+      ->type_name("FEATURE");
   app.add_flag("--live", live,
                "Show events on stderr, one per line, instead of the status line;\n"
                "only some if there are too many to read. The trace has them all");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/one_of.hpp"
 #include "cli/reading_command.hpp"
 
 namespace cudabpf::cli {
@@ -46,10 +47,8 @@ void add_calls(CLI::App& app, Action& action) {
   add_trace_flags(*sub, *flags,
                   {"calls trace.jsonl", "calls --by stream --top 5 trace.jsonl",
                    "calls --json trace.jsonl | jq '.calls[0]'"});
-  sub->add_option("--by", flags->by, "Group the calls by this")
-      ->type_name("function|pid|tid|device|stream|kernel|container")
-      ->check(CLI::IsMember({"function", "pid", "tid", "device", "stream", "kernel", "container"})
-                  .description(""))
+  one_of(sub->add_option("--by", flags->by, "Group the calls by this"),
+         {"function", "pid", "tid", "device", "stream", "kernel", "container"})
       ->capture_default_str();
   add_top(*sub, flags->top, "Show at most N functions per group");
   sub->callback([flags, &action] { action = [flags] { return print_calls(*flags); }; });

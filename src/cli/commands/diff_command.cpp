@@ -8,6 +8,7 @@
 
 #include "analyze/diff/difference.hpp"
 #include "cli/commands.hpp"
+#include "cli/one_of.hpp"
 #include "cli/reading_command.hpp"
 #include "util/exit_codes.hpp"
 
@@ -115,9 +116,8 @@ void add_diff(CLI::App& app, Action& action) {
   sub->add_option("--to", flags->to, "The files of the second trace, if a trace has several")
       ->type_name("B");
   sub->add_flag("--json", flags->json, "Print one JSON object, for programs");
-  sub->add_option("--by", flags->by, "Group kernels by name or by launch configuration")
-      ->type_name("name|configuration")
-      ->check(CLI::IsMember({"name", "configuration"}).description(""))
+  one_of(sub->add_option("--by", flags->by, "Group kernels by name or by launch configuration"),
+         {"name", "configuration"})
       ->capture_default_str();
   add_top(*sub, flags->top, "Show at most N rows of each table");
   sub->callback([flags, &action] { action = [flags] { return print_diff(*flags); }; });

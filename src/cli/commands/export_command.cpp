@@ -14,6 +14,7 @@
 #include "analyze/export/tracks.hpp"
 #include "cli/commands.hpp"
 #include "cli/export_files.hpp"
+#include "cli/one_of.hpp"
 #include "cli/reading_command.hpp"
 #include "util/exit_codes.hpp"
 
@@ -151,9 +152,8 @@ void add_export(CLI::App& app, Action& action) {
       *sub, *flags,
       {"export trace.jsonl --format perfetto           for ui.perfetto.dev",
        "export trace.jsonl --format csv -o - | head", "export trace.jsonl --format all -o folder"});
-  sub->add_option("--format", flags->format, "The format to write")
-      ->type_name("chrome|perfetto|csv|alnair|all")
-      ->check(CLI::IsMember({"chrome", "perfetto", "csv", "alnair", "all"}).description(""))
+  one_of(sub->add_option("--format", flags->format, "The format to write"),
+         {"chrome", "perfetto", "csv", "alnair", "all"})
       ->capture_default_str();
   sub->add_option("-o,--output", flags->output,
                   "File, or folder for several files; -: stdout [named after the trace]")

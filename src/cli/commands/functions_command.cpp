@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/one_of.hpp"
 #include "cudabpf/cuda_api.hpp"
 #include "util/console/log.hpp"
 #include "util/text/glob.hpp"
@@ -69,10 +70,9 @@ void add_functions(CLI::App& app, Action& action) {
   auto flags = std::make_shared<FunctionsFlags>();
   CLI::App* sub = app.add_subcommand(
       "functions", "List the CUDA functions: what each is, and what is recorded of it");
-  sub->add_option("--profile", flags->profile,
-                  "Show only functions that this profile traces [full]")
-      ->type_name("light|default|full")
-      ->check(CLI::IsMember({"light", "default", "full"}).description(""));
+  one_of(sub->add_option("--profile", flags->profile,
+                         "Show only functions that this profile traces [full]"),
+         {"light", "default", "full"});
   sub->add_option("--match", flags->match, "Show only functions whose names match (case-sensitive)")
       ->type_name("PATTERN");
   sub->add_flag("--json", flags->json, "Print one JSON object per line");

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/one_of.hpp"
 #include "cli/reading_command.hpp"
 
 namespace cudabpf::cli {
@@ -49,9 +50,9 @@ void add_ioctls(CLI::App& app, Action& action) {
   add_trace_flags(*sub, *flags,
                   {"ioctls trace.jsonl              from a trace taken with --kernel",
                    "ioctls --by call trace.jsonl"});
-  sub->add_option("--by", flags->by, "Show only this table")
-      ->type_name("command|group|call|device|process")
-      ->check(CLI::IsMember(BY).description(""));
+  std::vector<std::string> by;
+  for (const auto& [name, table] : BY) by.push_back(name);
+  one_of(sub->add_option("--by", flags->by, "Show only this table"), by);
   add_top(*sub, flags->top, "Show at most N rows of each table");
   sub->callback([flags, &action] { action = [flags] { return print_ioctls(*flags); }; });
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/one_of.hpp"
 #include "cli/reading_command.hpp"
 
 namespace cudabpf::cli {
@@ -53,9 +54,8 @@ void add_kernels(CLI::App& app, Action& action) {
   sub->add_flag("--jsonl", flags->jsonl,
                 "Print one JSON object per line, for each kernel; no totals")
       ->excludes("--json");
-  sub->add_option("--by", flags->by, "Group launches by configuration or by name")
-      ->type_name("configuration|name")
-      ->check(CLI::IsMember({"configuration", "name"}).description(""))
+  one_of(sub->add_option("--by", flags->by, "Group launches by configuration or by name"),
+         {"configuration", "name"})
       ->capture_default_str();
   add_top(*sub, flags->top, "Show at most N kernels");
   sub->callback([flags, &action] { action = [flags] { return print_kernels(*flags); }; });

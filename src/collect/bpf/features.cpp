@@ -244,16 +244,20 @@ Result<> check_kernel() {
   return ok();
 }
 
+std::vector<std::string> feature_names() {
+  std::vector<std::string> names;
+  for (const Trial& trial : trials()) names.emplace_back(trial.name);
+  return names;
+}
+
 Result<Features> Features::detect(const std::vector<std::string>& disabled, const Wanted& wanted) {
   for (const std::string& name : disabled) {
     bool known = std::any_of(trials().begin(), trials().end(),
                              [&](const Trial& trial) { return name == trial.name; });
-    if (!known) {
-      std::vector<std::string> names;
-      for (const Trial& trial : trials()) names.emplace_back(trial.name);
+    if (!known)
       return Error{fmt::format("--no-feature {}: there is no such feature", name),
-                   fmt::format("it is one of: {}", fmt::join(names, ", ")), exit_code::USAGE};
-    }
+                   fmt::format("it is one of: {}", fmt::join(feature_names(), ", ")),
+                   exit_code::USAGE};
   }
   auto find = [&](const Trial& trial, bool off) -> Finding {
     if (off) return {State::no, "turned off by --no-feature"};

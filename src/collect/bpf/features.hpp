@@ -31,6 +31,9 @@ inline bool is_of_driver(std::string_view name) {
 }
 }  // namespace feature
 
+// All of them, in the order in which they are tried.
+std::vector<std::string> feature_names();
+
 class Features {
  public:
   // What is wanted besides the features that every trace uses.
