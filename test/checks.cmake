@@ -19,6 +19,8 @@ add_check(apt_backports check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/apt-backpor
 add_check(check_docs check 60 ${CMAKE_SOURCE_DIR}/scripts/check-docs $<TARGET_FILE:cudabpf>)
 add_check(check_docs_itself check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/check-docs-test.sh
           $<TARGET_FILE:cudabpf>)
+add_check(completion check 300 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/completion.py
+          $<TARGET_FILE:cudabpf>)
 file(GLOB RECORDED ${CMAKE_SOURCE_DIR}/traces/*.zst)
 add_check(questions check 120 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/questions.py
           $<TARGET_FILE:cudabpf> ${CMAKE_CURRENT_SOURCE_DIR}/golden/trace.jsonl ${RECORDED})

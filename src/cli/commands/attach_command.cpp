@@ -85,7 +85,7 @@ void add_attach(CLI::App& app, Action& action) {
       ->type_name("PID")
       ->delimiter(',');
   sub->add_option("-n,--name", flags->targets.names, "Trace processes that run this program")
-      ->type_name("NAME");
+      ->type_name("PROGRAM");
   sub->add_option("--container", flags->targets.container,
                   "Trace the processes of a container, given by the\n"
                   "beginning of its id or by the path of a cgroup")

@@ -52,7 +52,7 @@ void add_run(CLI::App& app, Action& action) {
   flags->capture.add_to(*sub, false);
   auto* user = sub->add_option("--user", flags->user,
                                "Start the command as this user [whoever called sudo]");
-  user->type_name("NAME");
+  user->type_name("USER");
   sub->add_flag("--as-root", flags->as_root, "Start the command as root")->excludes(user);
   sub->add_option("command", flags->command, "The command and its arguments, after --")
       ->required()
