@@ -9,15 +9,34 @@ install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTER
 
 # The program generates the completion from its own options, so it must run here.
 if(NOT CMAKE_CROSSCOMPILING)
-  set(COMPLETION ${GENERATED}/completion/cudabpf)
-  add_custom_command(
-    OUTPUT ${COMPLETION}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${GENERATED}/completion
-    COMMAND cudabpf completion bash > ${COMPLETION}
-    DEPENDS cudabpf
-    VERBATIM)
-  add_custom_target(completion ALL DEPENDS ${COMPLETION})
-  install(FILES ${COMPLETION} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  set(COMPLETIONS "")
+  function(add_completion shell name)
+    set(script ${GENERATED}/completion/${name})
+    add_custom_command(
+      OUTPUT ${script}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${GENERATED}/completion
+      COMMAND cudabpf completion ${shell} > ${script}
+      DEPENDS cudabpf
+      VERBATIM)
+    set(COMPLETIONS ${COMPLETIONS} ${script} PARENT_SCOPE)
+  endfunction()
+  add_completion(bash cudabpf)
+  add_completion(fish cudabpf.fish)
+  add_completion(zsh _cudabpf)
+  add_custom_target(completion ALL DEPENDS ${COMPLETIONS})
+  install(FILES ${GENERATED}/completion/cudabpf
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${GENERATED}/completion/cudabpf.fish
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  # Below /usr zsh looks in another folder than below /usr/local, and which it is, is known when it is
+  # installed: a package is made by installing below FOLDER/usr.
+  install(CODE "
+    set(folder site-functions)
+    if(CMAKE_INSTALL_PREFIX MATCHES /usr/?$)
+      set(folder vendor-completions)
+    endif()
+    file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/zsh/\${folder}\"
+         TYPE FILE FILES \"${GENERATED}/completion/_cudabpf\")")
 endif()
 
 set(CPACK_GENERATOR DEB)

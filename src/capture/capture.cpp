@@ -124,8 +124,8 @@ void Capture::report_losses() {
     sink_->lost({static_cast<Loss>(i), counted[i] - losses_[i], losses_read_at_, until, {}});
     losses_[i] = counted[i];
   }
-  for (std::size_t i = 0; i < TABLES; i++) {
-    auto table = static_cast<Table>(i);
+  for (std::size_t i = 0; i < KEPT; i++) {
+    auto table = static_cast<Kept>(i);
     std::uint64_t left_out = correlator_->bounds().all_left_out(table);
     if (left_out == tables_told_[i]) continue;
     News news;

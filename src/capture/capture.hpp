@@ -85,8 +85,8 @@ class Capture {
   std::uint64_t received_ = 0;
   bool processes_came_ = false;  // since its last poll
   std::uint64_t bad_records_ = 0;
-  Source::Losses losses_{};                          // reported so far
-  std::array<std::uint64_t, TABLES> tables_told_{};  // left out of each, as reported so far
+  Source::Losses losses_{};                        // reported so far
+  std::array<std::uint64_t, KEPT> tables_told_{};  // left out of each, as reported so far
   std::uint64_t losses_read_at_ = 0;
 
   // From other threads to the reader, which alone may use the sink.

@@ -1,4 +1,5 @@
 // What is said when the command line is wrong.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -55,8 +56,8 @@ void refuse_misplaced(const CLI::App& app) {
     std::string sub = given.front()->get_name();
     bool known = given.front()->get_option_no_throw(name) != nullptr;
     throw CLI::ValidationError(
-        name + " stands before `" + sub + "`" +
-        (known ? ", where it has no effect: it goes after it" : ", which does not have it"));
+        fmt::format("{} stands before `{}`, {}", name, sub,
+                    known ? "where it has no effect: it goes after it" : "which does not have it"));
   }
 }
 

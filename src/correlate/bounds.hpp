@@ -11,7 +11,7 @@
 
 namespace cudabpf {
 
-enum class Table : std::uint8_t {
+enum class Kept : std::uint8_t {
   memory,          // allocated blocks
   kernel_handles,  // with known names
   kernel_names,    // distinct ones
@@ -23,39 +23,37 @@ enum class Table : std::uint8_t {
   driver_objects,
   count_
 };
-constexpr std::size_t TABLES = static_cast<std::size_t>(Table::count_);
+constexpr std::size_t KEPT = static_cast<std::size_t>(Kept::count_);
 
-constexpr std::string_view to_string(Table table) {
-  constexpr std::array<std::string_view, TABLES> NAMES = {
+constexpr std::string_view to_string(Kept what) {
+  constexpr std::array<std::string_view, KEPT> NAMES = {
       "memory",  "kernel handles", "kernel names",    "kernel names",  "contexts",
       "threads", "open calls",     "open operations", "driver objects"};
-  return NAMES[static_cast<std::size_t>(table)];
+  return NAMES[static_cast<std::size_t>(what)];
 }
 
 struct Limits {
   // docs/limits.md says how many bytes these take.
-  std::array<std::size_t, TABLES> most = {1 << 20, 1 << 18, 1 << 16, 32 << 20, 1 << 16,
-                                          1 << 14, 1 << 14, 1 << 14, 1 << 16};
-  std::size_t& of(Table table) { return most[static_cast<std::size_t>(table)]; }
+  std::array<std::size_t, KEPT> most = {1 << 20, 1 << 18, 1 << 16, 32 << 20, 1 << 16,
+                                        1 << 14, 1 << 14, 1 << 14, 1 << 16};
+  std::size_t& of(Kept what) { return most[static_cast<std::size_t>(what)]; }
 };
 
 class Bounds {
  public:
   explicit Bounds(const Limits& limits) : limits_(limits) {}
 
-  bool has_room(Table table, std::size_t used) const {
-    return used < limits_.most[static_cast<std::size_t>(table)];
+  bool has_room(Kept what, std::size_t used) const {
+    return used < limits_.most[static_cast<std::size_t>(what)];
   }
-  void left_out(Table table, std::uint64_t count = 1) {
-    left_out_[static_cast<std::size_t>(table)] += count;
+  void left_out(Kept what, std::uint64_t count = 1) {
+    left_out_[static_cast<std::size_t>(what)] += count;
   }
-  std::uint64_t all_left_out(Table table) const {
-    return left_out_[static_cast<std::size_t>(table)];
-  }
+  std::uint64_t all_left_out(Kept what) const { return left_out_[static_cast<std::size_t>(what)]; }
 
  private:
   Limits limits_;
-  std::array<std::uint64_t, TABLES> left_out_{};
+  std::array<std::uint64_t, KEPT> left_out_{};
 };
 
 // The process with the largest part of a full table: it has to make room.

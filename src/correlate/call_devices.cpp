@@ -109,9 +109,9 @@ void CallDevices::follow(const Call& call) {
 }
 
 void CallDevices::make_room() {
-  if (bounds_.has_room(Table::contexts, kept_)) return;
+  if (bounds_.has_room(Kept::contexts, kept_)) return;
   OfProcess& most = largest_of(processes_);
-  bounds_.left_out(Table::contexts, most.size());
+  bounds_.left_out(Kept::contexts, most.size());
   kept_ -= most.size();
   most = {};
 }

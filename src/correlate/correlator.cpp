@@ -64,7 +64,7 @@ void Correlator::on_record(const Record& record) {
 
 CallStack& Correlator::stack_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t ts) {
   if (last_stack_ && last_tid_ == tid && last_stack_->pid() == pid) return *last_stack_;
-  if (!bounds_.has_room(Table::threads, threads_.size()) && !threads_.contains(tid))
+  if (!bounds_.has_room(Kept::threads, threads_.size()) && !threads_.contains(tid))
     make_room_for_threads();
   auto& stack = threads_[tid];
   if (stack && stack->pid() != pid) {
@@ -126,8 +126,8 @@ void Correlator::on_entry(const Record& record) {
     emit_top(stack, head.tid, Ending::return_lost);
   constexpr std::size_t MAX_DEPTH = 64;
   if (stack.depth() &&
-      (stack.depth() == MAX_DEPTH || !bounds_.has_room(Table::open_calls, open_calls_))) {
-    bounds_.left_out(Table::open_calls, stack.depth());
+      (stack.depth() == MAX_DEPTH || !bounds_.has_room(Kept::open_calls, open_calls_))) {
+    bounds_.left_out(Kept::open_calls, stack.depth());
     end_calls(stack, head.tid);
   }
   // The calls that it passes may never be seen to return, and their results stay unknown.
@@ -358,9 +358,9 @@ void Correlator::make_room_for_threads() {
   last_stack_ = nullptr;
   auto is_idle = [](const auto& item) { return item.second->depth() == 0; };
   std::erase_if(threads_, is_idle);
-  if (bounds_.has_room(Table::threads, 2 * threads_.size())) return;
+  if (bounds_.has_room(Kept::threads, 2 * threads_.size())) return;
   for (auto& [tid, stack] : threads_) {
-    bounds_.left_out(Table::threads);
+    bounds_.left_out(Kept::threads);
     end_calls(*stack, tid);
   }
   threads_.clear();

@@ -32,8 +32,8 @@ std::size_t bytes_of(const KernelName& name) {
 
 bool KernelNames::want_room() const {
   return refused_ % REFUSED_AT_ONCE == 0 &&
-         !(bounds_.has_room(Table::kernel_names, names_[0].size() + names_[1].size()) &&
-           bounds_.has_room(Table::name_bytes, name_bytes_));
+         !(bounds_.has_room(Kept::kernel_names, names_[0].size() + names_[1].size()) &&
+           bounds_.has_room(Kept::name_bytes, name_bytes_));
 }
 
 void KernelNames::forget_unused(const std::unordered_set<const KernelName*>& used) {
@@ -47,8 +47,8 @@ void KernelNames::forget_unused(const std::unordered_set<const KernelName*>& use
       return true;
     });
   // If few could go, the next search would again find few.
-  bool emptier = bounds_.has_room(Table::kernel_names, 2 * (names_[0].size() + names_[1].size())) &&
-                 bounds_.has_room(Table::name_bytes, 2 * name_bytes_);
+  bool emptier = bounds_.has_room(Kept::kernel_names, 2 * (names_[0].size() + names_[1].size())) &&
+                 bounds_.has_room(Kept::name_bytes, 2 * name_bytes_);
   refused_ = emptier ? 0 : 1;
 }
 
@@ -57,8 +57,8 @@ const KernelName* KernelNames::intern(ReadName name, bool from_handle) {
   std::string mangled = shown(name);
   auto& names = names_[from_handle];
   if (auto known = names.find(mangled); known != names.end()) return known->second.get();
-  for (auto [table, used] : {std::pair(Table::kernel_names, names_[0].size() + names_[1].size()),
-                             {Table::name_bytes, name_bytes_}}) {
+  for (auto [table, used] : {std::pair(Kept::kernel_names, names_[0].size() + names_[1].size()),
+                             {Kept::name_bytes, name_bytes_}}) {
     if (bounds_.has_room(table, used)) continue;
     refused_++;
     bounds_.left_out(table);
@@ -79,9 +79,9 @@ const KernelName* KernelNames::intern(ReadName name, bool from_handle) {
 void KernelNames::keep(ProcessNames& process, std::uint64_t handle, const Entry& entry) {
   forget(process, handle);
   if (!entry.name) return;
-  if (!bounds_.has_room(Table::kernel_handles, handles_)) {
+  if (!bounds_.has_room(Kept::kernel_handles, handles_)) {
     ProcessNames& most = largest_of(processes_);
-    bounds_.left_out(Table::kernel_handles, &most == &process ? 1 : most.size());
+    bounds_.left_out(Kept::kernel_handles, &most == &process ? 1 : most.size());
     if (&most == &process) return;
     forget_if(most, [](const auto&) { return true; });
   }

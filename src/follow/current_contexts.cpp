@@ -8,14 +8,14 @@ namespace {
 constexpr std::size_t MAX_DEPTH = 64;
 
 constexpr ContextFunction FUNCTIONS[] = {
-    {"cuCtxCreate", ContextChange::create, "pctx", true},
-    {"cuCtxDestroy", ContextChange::destroy, "ctx"},
-    {"cuCtxSetCurrent", ContextChange::set_current, "ctx"},
-    {"cuCtxPushCurrent", ContextChange::push, "ctx"},
-    {"cuCtxPopCurrent", ContextChange::pop, {}},
-    {"cuDevicePrimaryCtxRetain", ContextChange::retain_primary, "pctx", true},
-    {"cuDevicePrimaryCtxRelease", ContextChange::release_primary, {}},
-    {"cuDevicePrimaryCtxReset", ContextChange::reset_primary, {}},
+    {"cuCtxCreate", "pctx", ContextChange::create, true},
+    {"cuCtxDestroy", "ctx", ContextChange::destroy},
+    {"cuCtxSetCurrent", "ctx", ContextChange::set_current},
+    {"cuCtxPushCurrent", "ctx", ContextChange::push},
+    {"cuCtxPopCurrent", {}, ContextChange::pop},
+    {"cuDevicePrimaryCtxRetain", "pctx", ContextChange::retain_primary, true},
+    {"cuDevicePrimaryCtxRelease", {}, ContextChange::release_primary},
+    {"cuDevicePrimaryCtxReset", {}, ContextChange::reset_primary},
 };
 
 }  // namespace

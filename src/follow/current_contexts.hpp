@@ -24,10 +24,10 @@ enum class ContextChange : std::uint8_t {
 };
 
 struct ContextFunction {
-  std::string_view name;  // API name
-  ContextChange change;
+  std::string_view name;     // API name
   std::string_view context;  // the argument that has the context; empty: none
-  bool returns = false;      // that argument is an out-pointer
+  ContextChange change;
+  bool returns = false;  // that argument is an out-pointer
 };
 std::span<const ContextFunction> context_functions();
 

@@ -128,7 +128,7 @@ std::string bash_pattern(const std::string& subcommand, const std::vector<std::s
   return pattern;
 }
 
-std::string bash_case(const std::string& pattern, const Argument& argument) {
+std::string bash_case(const std::string& pattern, const Word& argument) {
   std::string set = fmt::format("kind='{}'", to_string(argument.kind));
   if (!argument.words.empty()) set += fmt::format(" words='{}'", fmt::join(argument.words, " "));
   if (argument.several) set += " several=yes";

@@ -23,8 +23,8 @@ const std::map<std::string, Kind, std::less<>> KINDS = {
 
 bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
 
-Argument argument_of(const CLI::Option& option) {
-  Argument argument;
+Word argument_of(const CLI::Option& option) {
+  Word argument;
   argument.type = option.get_type_name();
   argument.several = option.get_items_expected_max() > 1;
   argument.separated = option.get_delimiter() != '\0';

@@ -16,7 +16,7 @@ namespace cudabpf::cli {
 // What an argument may be.
 enum class Kind {
   unknown,  // a number, a pattern: there is nothing to offer
-  word,     // one of Argument::words
+  word,     // one of Word::words
   file,
   trace,    // a file, most likely *.jsonl or *.jsonl.zst
   process,  // the pid of one that runs
@@ -27,7 +27,8 @@ enum class Kind {
 };
 std::string_view to_string(Kind kind);
 
-struct Argument {
+// What may stand at a place.
+struct Word {
   std::string type;  // as in --help
   Kind kind = Kind::unknown;
   std::vector<std::string> words;
@@ -38,14 +39,14 @@ struct Argument {
 struct Flag {
   std::vector<std::string> names;  // with dashes, the long one first
   std::string description;         // one line
-  std::optional<Argument> value;
+  std::optional<Word> value;
 };
 
 struct Subcommand {
   std::string name;  // empty: what is given without a subcommand
   std::string description;
   std::vector<Flag> flags;
-  std::optional<Argument> argument;
+  std::optional<Word> argument;
 };
 
 struct CommandLine {

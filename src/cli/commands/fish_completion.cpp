@@ -83,7 +83,7 @@ std::string fish_quoted(const std::string& text) {
   return quoted + "'";
 }
 
-std::string fish_offers(const Argument& argument) {
+std::string fish_offers(const Word& argument) {
   switch (argument.kind) {
     case Kind::unknown:
       return "";

@@ -51,6 +51,7 @@ void add_ioctls(CLI::App& app, Action& action) {
                   {"ioctls trace.jsonl              from a trace taken with --kernel",
                    "ioctls --by call trace.jsonl"});
   std::vector<std::string> by;
+  by.reserve(BY.size());
   for (const auto& [name, table] : BY) by.push_back(name);
   one_of(sub->add_option("--by", flags->by, "Show only this table"), by);
   add_top(*sub, flags->top, "Show at most N rows of each table");

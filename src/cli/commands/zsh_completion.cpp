@@ -75,7 +75,7 @@ std::string without_meaning(const std::string& text) {
   return plain;
 }
 
-std::string zsh_action(const Argument& argument) {
+std::string zsh_action(const Word& argument) {
   switch (argument.kind) {
     case Kind::unknown:
       return " ";

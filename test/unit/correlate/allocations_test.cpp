@@ -89,7 +89,7 @@ TEST_CASE("A new allocation shows that what lay there is gone") {
 
 TEST_CASE("Memory that is never freed does not take all of ours, and nothing told is wrong") {
   Limits limits;
-  limits.of(Table::memory) = 100;
+  limits.of(Kept::memory) = 100;
   Correlating c({.limits = limits});
   auto alloc = [&](std::uint32_t pid, std::uint64_t ptr, std::uint64_t size) {
     c.call({.pid = pid, .tid = pid}, "cuMemAlloc_v2", {1, size}, {ptr});
@@ -104,7 +104,7 @@ TEST_CASE("Memory that is never freed does not take all of ours, and nothing tol
   };
   c.feed(process({.pid = 1, .tid = 1}, abi::CB_EXEC));
   for (std::uint64_t i = 0; i < 150; i++) alloc(1, DEVICE_AT + i * 4096, 4096);
-  CHECK(c.correlator.bounds().all_left_out(Table::memory) == 50);
+  CHECK(c.correlator.bounds().all_left_out(Kept::memory) == 50);
   CHECK(direction(DEVICE_AT, DEVICE_AT + 4096) == "DtoD");
   CHECK(direction(DEVICE_AT, DEVICE_AT + 149 * 4096) == "unified");  // it is not the host's
   CHECK_FALSE(freed(1, DEVICE_AT + 149 * 4096));

@@ -200,7 +200,7 @@ TEST_CASE("Where the calls that tell are not all traced, no device is told") {
 
 TEST_CASE("Contexts and streams that never end do not take all memory, and no device is wrong") {
   Limits limits;
-  limits.of(Table::contexts) = 100;
+  limits.of(Kept::contexts) = 100;
   Correlating c({.limits = limits});
   auto make_current = [&](std::uint64_t context, std::uint64_t device) {
     c.call({}, "cuDevicePrimaryCtxRetain", {1, device}, {context});
@@ -212,7 +212,7 @@ TEST_CASE("Contexts and streams that never end do not take all memory, and no de
   };
   make_current(0xc0, 3);
   for (std::uint64_t i = 0; i < 1000; i++) c.call({}, "cuStreamCreate", {1, 0}, {0x1000 + i});
-  CHECK(c.correlator.bounds().all_left_out(Table::contexts) >= 100);
+  CHECK(c.correlator.bounds().all_left_out(Kept::contexts) >= 100);
   CHECK(device(0x1000) == -1);
   make_current(0xc0, 3);
   c.call({}, "cuStreamCreate", {1, 0}, {0x1000});

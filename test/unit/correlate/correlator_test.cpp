@@ -169,23 +169,23 @@ TEST_CASE("Calls that never return do not take all memory") {
       c.feed(entry({.ts = i, .sp = 0x8000'0000 - 16 * i}, "cuInit", {0}));
     CHECK(c.sink.calls.size() == 960);
     CHECK(c.last().return_lost);
-    CHECK(c.correlator.bounds().all_left_out(Table::open_calls) == 960);
+    CHECK(c.correlator.bounds().all_left_out(Kept::open_calls) == 960);
     for (std::uint32_t i = 999; i + 1 > 960; i--)
       c.feed(returned({.ts = 2000, .sp = 0x8000'0000 - 16 * i}, "cuInit"));
     CHECK(c.last().has_return);
   }
   SECTION("in more and more threads") {
     Limits limits;
-    limits.of(Table::threads) = 100;
+    limits.of(Kept::threads) = 100;
     Correlating c({.limits = limits});
     for (std::uint32_t i = 0; i < 101; i++)
       c.feed(entry({.ts = i, .tid = 1000 + i}, "cuInit", {0}));
     CHECK(c.sink.calls.size() == 100);
-    CHECK(c.correlator.bounds().all_left_out(Table::threads) == 100);
+    CHECK(c.correlator.bounds().all_left_out(Kept::threads) == 100);
     // Those outside any call are dropped without a loss.
     for (std::uint32_t i = 0; i < 1000; i++) c.call({.ts = 500, .tid = 5000 + i}, "cuInit", {0});
     CHECK(c.sink.calls.size() == 1100);
-    CHECK(c.correlator.bounds().all_left_out(Table::threads) == 100);
+    CHECK(c.correlator.bounds().all_left_out(Kept::threads) == 100);
     CHECK(c.last().has_return);
     c.feed(returned({.ts = 600, .tid = 1100}, "cuInit"));
     CHECK(c.last().has_return);

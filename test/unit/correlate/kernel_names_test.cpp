@@ -259,7 +259,7 @@ TEST_CASE("A handle of memory is no kernel's, whatever its number") {
 
 TEST_CASE("Names that no handle has any more make room for others, and those in use stay") {
   Limits limits;
-  limits.of(Table::kernel_names) = 4;
+  limits.of(Kept::kernel_names) = 4;
   Correlating c({.limits = limits});
   auto resolve = [&](std::uint64_t handle, const char* name, std::uint64_t module = 0xa00) {
     c.call({.ts = 100}, "cuModuleGetFunction", {0x1, module, 0x2}, {handle}, 0, name);
@@ -277,7 +277,7 @@ TEST_CASE("Names that no handle has any more make room for others, and those in 
     resolve(1, "k6");  // its former name is no longer true
     CHECK(launched(1).empty());
     CHECK(launched(2) == "k2");
-    CHECK(c.correlator.bounds().all_left_out(Table::kernel_names) == 2);
+    CHECK(c.correlator.bounds().all_left_out(Kept::kernel_names) == 2);
   }
   SECTION("and again there is") {
     c.call({.ts = 1000}, "cuModuleUnload", {0xa00});
@@ -285,7 +285,7 @@ TEST_CASE("Names that no handle has any more make room for others, and those in 
     CHECK(launched(5) == "k5");
     CHECK(launched(7) == "k7");
     CHECK(launched(2).empty());
-    CHECK(c.correlator.bounds().all_left_out(Table::kernel_names) == 0);
+    CHECK(c.correlator.bounds().all_left_out(Kept::kernel_names) == 0);
   }
   c.feed(returned({.ts = 300, .tid = 101}, "cuLaunchKernel"));
   REQUIRE(c.last().kernel);
@@ -294,19 +294,19 @@ TEST_CASE("Names that no handle has any more make room for others, and those in 
 
 TEST_CASE("Names are bounded in bytes, too") {
   Limits limits;
-  limits.of(Table::name_bytes) = 10'000;
+  limits.of(Kept::name_bytes) = 10'000;
   Bounds bounds(limits);
   KernelNames names(bounds);
   for (std::uint64_t i = 0; i < 100; i++)
     names.learned(PID, i, MODULE, {std::string(1000, 'x') + std::to_string(i)}, 1);
   CHECK(names.find(PID, 0));
   CHECK_FALSE(names.find(PID, 99));
-  CHECK(bounds.all_left_out(Table::name_bytes) > 90);
+  CHECK(bounds.all_left_out(Kept::name_bytes) > 90);
 }
 
 TEST_CASE("Of kernels' handles the process that has most loses its own") {
   Limits limits;
-  limits.of(Table::kernel_handles) = 10;
+  limits.of(Kept::kernel_handles) = 10;
   Bounds bounds(limits);
   KernelNames names(bounds);
   for (std::uint64_t i = 0; i < 10; i++) names.learned(PID, i, MODULE, {"many"}, 1);
@@ -316,17 +316,17 @@ TEST_CASE("Of kernels' handles the process that has most loses its own") {
   names.learned(PID + 1, 1, MODULE, {"other"}, 1);
   CHECK(name_of(names, 1, PID + 1) == "other");
   CHECK_FALSE(names.find(PID, 9));
-  CHECK(bounds.all_left_out(Table::kernel_handles) == 11);
+  CHECK(bounds.all_left_out(Kept::kernel_handles) == 11);
   names.learned(PID, 11, MODULE, {"many"}, 1);  // there is room again
   CHECK(name_of(names, 11) == "many");
   names.process_gone(PID + 1);
   for (std::uint64_t i = 0; i < 10; i++) names.learned(PID, i + 11, MODULE, {"many"}, 1);
-  CHECK(bounds.all_left_out(Table::kernel_handles) == 11);
+  CHECK(bounds.all_left_out(Kept::kernel_handles) == 11);
 }
 
 TEST_CASE("What is unused is looked for again only after many names were refused") {
   Limits limits;
-  limits.of(Table::kernel_names) = 2;
+  limits.of(Kept::kernel_names) = 2;
   Bounds bounds(limits);
   KernelNames names(bounds);
   names.learned(PID, 1, MODULE, {"one"}, 1);
