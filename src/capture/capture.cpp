@@ -125,12 +125,12 @@ void Capture::report_losses() {
     losses_[i] = counted[i];
   }
   for (std::size_t i = 0; i < KEPT; i++) {
-    auto table = static_cast<Kept>(i);
-    std::uint64_t left_out = correlator_->bounds().all_left_out(table);
+    auto what = static_cast<Kept>(i);
+    std::uint64_t left_out = correlator_->bounds().all_left_out(what);
     if (left_out == tables_told_[i]) continue;
     News news;
     news.losses.push_back({Loss::table_full, left_out - tables_told_[i], losses_read_at_, until,
-                           std::string(to_string(table))});
+                           std::string(to_string(what))});
     note(std::move(news));
     tables_told_[i] = left_out;
   }
