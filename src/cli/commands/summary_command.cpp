@@ -8,13 +8,12 @@
 
 #include "cli/commands.hpp"
 #include "cli/reading_command.hpp"
+#include "cudabpf/abi.h"
 #include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
 
 namespace {
-
-constexpr std::uint32_t MOST_PIDS = 1 << 22;  // the kernel gives no number beyond that
 
 struct SummaryFlags : TraceFlags {
   std::uint32_t pid = 0;
@@ -45,7 +44,7 @@ void add_summary(CLI::App& app, Action& action) {
   sub->add_option("--pid", flags->pid,
                   "Show phases and iterations of this process,\nnot of the one that launches most")
       ->type_name("PID")
-      ->check(CLI::Range(1U, MOST_PIDS).description(""));
+      ->check(CLI::Range(1U, std::uint32_t{CB_PID_LIMIT}).description(""));
   sub->callback([flags, &action] { action = [flags] { return print_summary(*flags); }; });
 }
 
