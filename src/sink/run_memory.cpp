@@ -2,22 +2,11 @@
 
 #include <algorithm>
 
+#include "follow/memory_effect.hpp"
+
 namespace cudabpf {
 
 namespace {
-
-std::optional<MemoryCall::Does> what_does(const Function& function) {
-  using Does = MemoryCall::Does;
-  if (function.name == "cuMemImportFromShareableHandle") return Does::import;
-  if (function.type != Type::memory) return {};
-  if (function.op == Op::alloc) return Does::alloc;
-  if (function.op == Op::free) return Does::free;
-  if (function.name == "cuMemRetainAllocationHandle") return Does::retain;
-  if (function.kind != MemoryKind::vmm) return {};
-  if (function.op == Op::map) return Does::map;
-  if (function.op == Op::unmap) return Does::unmap;
-  return {};
-}
 
 bool succeeded(const Call& call) {
   return (call.has_return || call.entry_lost) && !is_cuda_failure(call.result);
@@ -29,7 +18,9 @@ std::uint64_t first_of(std::span<const std::uint64_t> values) {
 
 }  // namespace
 
-RunMemory::Role::Role(const Function& function) : does(what_does(function)) {
+RunMemory::Role::Role(const Function& function)
+    : does(memory_effect(function, function.name == IMPORTS_MEMORY, function.name == RETAINS_MEMORY,
+                         [&] { return function.kind == MemoryKind::vmm; })) {
   auto functions = context_functions();
   auto at = std::find_if(functions.begin(), functions.end(),
                          [&](const ContextFunction& one) { return one.name == function.name; });

@@ -4,14 +4,15 @@
 
 #include "analyze/circumstances/processes.hpp"
 #include "analyze/trace/handles.hpp"
+#include "follow/memory_effect.hpp"
 
 namespace cudabpf::analyze {
 
 static_assert(Names::LIMIT <= BlockTable::MOST_FUNCTIONS);
 
 TracedMemory::TracedMemory(Names& names, LiveMemory::Listener& listener, std::size_t most)
-    : import_(names.add("cuMemImportFromShareableHandle")),
-      retain_(names.add("cuMemRetainAllocationHandle")),
+    : import_(names.add(IMPORTS_MEMORY)),
+      retain_(names.add(RETAINS_MEMORY)),
       live_(listener, most) {
   for (std::size_t i = 0; i < MEMORY_KINDS; i++) kinds_[i] = names.add(MEMORY_KIND_NAMES[i]);
 }
@@ -26,7 +27,8 @@ void TracedMemory::line(const Line& line) {
 }
 
 void TracedMemory::call(const Line& line) {
-  auto does = what_does(line);
+  auto does = memory_effect(line, line.name == import_, line.name == retain_,
+                            [&] { return kind_of(line) == MemoryKind::vmm; });
   if (!does) return;
   MemoryCall call;
   call.does = *does;
@@ -46,19 +48,6 @@ void TracedMemory::call(const Line& line) {
   if (*does == MemoryCall::Does::import) call.handle = handle_in(line.args, "handle");
   if (line.has(Field::size)) call.size = line.size;
   live_.call(call);
-}
-
-std::optional<MemoryCall::Does> TracedMemory::what_does(const Line& line) const {
-  using Does = MemoryCall::Does;
-  if (line.name == import_) return Does::import;
-  if (line.type != Type::memory) return {};
-  if (line.op == Op::alloc) return Does::alloc;
-  if (line.op == Op::free) return Does::free;
-  if (line.name == retain_) return Does::retain;
-  if (kind_of(line) != MemoryKind::vmm) return {};
-  if (line.op == Op::map) return Does::map;
-  if (line.op == Op::unmap) return Does::unmap;
-  return {};
 }
 
 MemoryKind TracedMemory::kind_of(const Line& line) const {

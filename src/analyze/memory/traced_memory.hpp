@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 
 #include "analyze/trace/line.hpp"
 #include "follow/live_memory.hpp"
@@ -19,7 +18,6 @@ class TracedMemory {
 
  private:
   void call(const Line& line);
-  std::optional<MemoryCall::Does> what_does(const Line& line) const;
   MemoryKind kind_of(const Line& line) const;
 
   Name import_, retain_;
