@@ -53,7 +53,7 @@ stat --format '%a %u' "$log_folder/" "$log_folder"/* >owners
 
 # systemd does not retry wrong options again and again.
 mkdir -p /run/systemd/system/cudabpf.service.d
-printf '[Service]\nExecStart=\nExecStart=/usr/sbin/cudabpf --no-such-option\n' \
+printf '[Service]\nExecStart=\nExecStart=cudabpf --no-such-option\n' \
   >/run/systemd/system/cudabpf.service.d/wrong.conf
 systemctl daemon-reload
 systemctl start cudabpf
