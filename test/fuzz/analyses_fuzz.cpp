@@ -122,7 +122,7 @@ std::vector<Asked> all_analyses(Names& names) {
         [](Page& page, const Calls& calls) { add_calls(page, calls.groups(), 9); }));
   all.push_back(asked(
       std::make_unique<Summary>(names, 0), [](const Summary& summary) { return summary.json(); },
-      [](Page& page, const Summary& summary) { summary.add_to(page); }));
+      [](Page& page, const Summary& summary) { summary.add_to(page, true); }));
   all.push_back(asked(std::make_unique<Idle>(names, 9), idle_json,
                       [](Page& page, const Idle& idle) { add_idle(page, idle, 9); }));
   all.push_back(asked(

@@ -13,6 +13,7 @@ GPT2, SIMPLE, TRANSFORMER, TWO_GPUS, VECTOR_ADD = (
     f"traces/h200-{name}.jsonl.zst" for name in ("gpt2", "simple-inference", "transformer", "two-gpus", "vector-add"))
 ANSWERS = {
     "summary-gpt2": ["summary", GPT2],
+    "summary-gpt2-all": ["summary", "--all", GPT2],
     "summary-simple": ["summary", SIMPLE],
     "summary-transformer": ["summary", TRANSFORMER],
     "summary-two-gpus": ["summary", TWO_GPUS],

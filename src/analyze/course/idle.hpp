@@ -1,7 +1,8 @@
-// When a process probably left the GPU idle: from the return of a wait that leaves nothing pending
-// in any of its streams to the next launch, copy or fill. Also the times from one launch to the
-// next with no wait in between. A trace shows neither what the GPU really did nor whether another
-// process kept it busy.
+// When a process is known to have left the GPU idle: from the return of a wait that leaves nothing
+// pending in any of its streams to the next launch, copy or fill. That is a lower bound: the GPU
+// may have been done long before the wait, or between two launches. Also the times from one launch
+// to the next with no wait in between. A trace shows neither what the GPU really did nor whether
+// another process kept it busy.
 #pragma once
 
 #include <cstdint>

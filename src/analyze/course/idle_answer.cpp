@@ -139,7 +139,7 @@ Json idle_json(const Idle& idle) {
 
 void add_idle(Page& page, const Idle& idle, std::size_t at_most) {
   bool several = idle.processes().size() > 1;
-  add_times(page, "GPU probably idle", idle, at_most,
+  add_times(page, "GPU idle, at least", idle, at_most,
             [](const Idle::OfProcess& process) -> const Durations& { return process.idle; });
   for (std::size_t i = 0; i < std::min(at_most, idle.processes().size()); i++)
     add_notes(page, idle.processes()[i]);

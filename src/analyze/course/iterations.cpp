@@ -13,7 +13,7 @@ constexpr std::uint64_t AT_LEAST = 3;  // repetitions that make a pattern
 // One iteration, from its start to the start of what comes after it.
 struct Lap {
   std::uint64_t begin = 0, end = 0;
-  std::uint64_t launches = 0;
+  std::uint64_t launches = 0, first_call = 0;
   Spent before, after;
   bool to_next = false;  // the next iteration follows at once
 
@@ -68,6 +68,7 @@ std::vector<Lap> laps_between_waits(const ThreadWork& thread) {
     lap.begin = segments[here].begin.ts;
     lap.before = segments[here].begin.spent;
     lap.launches = segments[here].launches;
+    lap.first_call = segments[here].first_call;
     lap.to_next = i + 1 < members.size();
     for (std::size_t between = here + 1; between < next; between++) {
       if (segments[between].launches >
@@ -138,6 +139,7 @@ std::vector<Lap> laps_within(const ThreadWork& thread) {
     Lap lap;
     lap.begin = launches[begin].at.ts;
     lap.before = launches[begin].at.spent;
+    lap.first_call = launches[begin].call;
     lap.to_next = end < launches.size();
     const Moment& over = lap.to_next ? launches[end].at : launches.back().at;
     lap.end = over.ts;
@@ -189,6 +191,10 @@ Iterations find_iterations(const ThreadWork& thread) {
 
   std::uint64_t usual = usual_time(laps);
   std::vector<std::uint64_t> launches;
+  const Lap* typical = nullptr;
+  auto distance = [&](const Lap& lap) {
+    return lap.time() > usual ? lap.time() - usual : usual - lap.time();
+  };
   found.count = laps.size();
   found.warm_up = warm_up_of(laps, usual);
   for (std::size_t i = 0; i < laps.size(); i++) {
@@ -200,12 +206,14 @@ Iterations find_iterations(const ThreadWork& thread) {
       continue;
     }
     found.times.add(lap.time());
-    found.waiting += (lap.after - lap.before).waiting;
-    found.in_calls += (lap.after - lap.before).in_calls;
+    found.spent += lap.after - lap.before;
+    if (!typical || distance(lap) < distance(*typical)) typical = &lap;
   }
   found.fewest = *std::min_element(launches.begin(), launches.end());
   found.most = *std::max_element(launches.begin(), launches.end());
   found.launches = median(std::move(launches));
+  if (!typical) typical = &laps.back();
+  found.typical = {typical->begin, typical->end, typical->first_call};
   const Lap& warm = laps[found.warm_up];
   found.begin = laps.front().begin;
   found.at_begin = laps.front().before;

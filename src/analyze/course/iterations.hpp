@@ -24,12 +24,14 @@ struct Iterations {
   std::uint64_t warm_up = 0;  // the first ones: they load code, or take half as long again
   std::uint64_t pauses = 0;   // between two of them, longer than ten usual ones; not in `times`
   std::uint64_t launches = 0, fewest = 0, most = 0;  // per iteration; `launches`: the median
-  Durations times;             // from the start of one to the start of the next, without warm-up
-  std::uint64_t in_calls = 0;  // ns of `times` in CUDA calls
-  std::uint64_t waiting = 0;   // of those, in calls that wait for the GPU
+  Durations times;  // from the start of one to the start of the next, without warm-up
+  Spent spent;      // in `times`
   std::uint64_t begin = 0, warm = 0,
                 end = 0;  // of the first, of the first after warm-up, of the last
   Spent at_begin, at_warm, at_end;
+  struct {
+    std::uint64_t begin = 0, end = 0, first_call = 0;  // the id of its first launch
+  } typical;  // the one whose time is nearest to the median
 };
 
 Iterations find_iterations(const ThreadWork& thread);

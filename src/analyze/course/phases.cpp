@@ -142,12 +142,15 @@ Json phases_json(const Phases& phases) {
   return json;
 }
 
-void add_phases(Page& page, const Phases& phases) {
+void add_phases(Page& page, const Phases& phases, bool all) {
+  constexpr std::uint64_t WORTH_SHOWING = 2000;  // the part that is rounded to 0.0 %
   Table table("phases", {{"time"}, {"share"}, {"", 1, true}});
-  for (const Phase& phase : phases.phases)
+  for (const Phase& phase : phases.phases) {
+    if (!all && phase.time < (phases.end - phases.begin) / WORTH_SHOWING) continue;
     table.row(phase.name,
               {phase.seen ? human_time(phase.time) : "-",
                phase.seen ? percent(phase.time, phases.end - phases.begin) : "", phase.note});
+  }
   table.add_to(page);
 }
 

@@ -31,6 +31,7 @@ struct Phases {
 Phases find_phases(const ThreadWork& thread, const Iterations& iterations, std::uint64_t trace_end);
 
 Json phases_json(const Phases& phases);
-void add_phases(Page& page, const Phases& phases);
+// `all`: those, too, that took no time to speak of.
+void add_phases(Page& page, const Phases& phases, bool all);
 
 }  // namespace cudabpf::analyze

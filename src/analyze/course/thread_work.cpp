@@ -6,11 +6,24 @@
 
 namespace cudabpf::analyze {
 
+namespace {
+constexpr std::uint64_t Spent::*EACH[] = {&Spent::calls,   &Spent::in_calls,  &Spent::module,
+                                          &Spent::memory,  &Spent::launching, &Spent::to_device,
+                                          &Spent::to_host, &Spent::waiting,   &Spent::idle};
+static_assert(sizeof EACH / sizeof *EACH == sizeof(Spent) / sizeof(std::uint64_t));
+}  // namespace
+
 void Spent::add(Work kind, std::uint64_t time) {
   in_calls += time;
   switch (kind) {
     case Work::module:
       module += time;
+      break;
+    case Work::memory:
+      memory += time;
+      break;
+    case Work::launch:
+      launching += time;
       break;
     case Work::to_device:
       to_device += time;
@@ -29,10 +42,14 @@ void Spent::add(Work kind, std::uint64_t time) {
 // The line of a call that was given up late is about a moment that other lines have passed.
 Spent Spent::operator-(const Spent& before) const {
   auto less = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
-  return {less(calls, before.calls),     less(in_calls, before.in_calls),
-          less(module, before.module),   less(to_device, before.to_device),
-          less(to_host, before.to_host), less(waiting, before.waiting),
-          less(idle, before.idle)};
+  Spent since;
+  for (auto member : EACH) since.*member = less(this->*member, before.*member);
+  return since;
+}
+
+Spent& Spent::operator+=(const Spent& other) {
+  for (auto member : EACH) this->*member += other.*member;
+  return *this;
 }
 
 void ProcessWork::add(const ProcessWork& other) {
@@ -135,12 +152,13 @@ void ThreadsAtWork::launched(const Line& line, Open& open) {
   if (!segment.launches++) {
     segment.first = line.kernel;
     segment.begin = {line.ts, open.work.all};
+    segment.first_call = line.id;
   }
   segment.last = line.kernel;
   if (!open.keeps_launches) return;
   if (open.launches.size() == 2 * MAX_LAUNCHES)
     open.launches.erase(open.launches.begin(), open.launches.begin() + MAX_LAUNCHES);
-  open.launches.push_back({{line.ts, open.work.all}, line.kernel});
+  open.launches.push_back({{line.ts, open.work.all}, line.id, line.kernel});
 }
 
 void ThreadsAtWork::close_segment(Open& open) {

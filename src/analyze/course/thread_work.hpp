@@ -19,12 +19,13 @@ namespace cudabpf::analyze {
 struct Spent {
   std::uint64_t calls = 0;
   std::uint64_t in_calls = 0;  // all of them
-  std::uint64_t module = 0, to_device = 0, to_host = 0, waiting = 0;
-  std::uint64_t idle = 0;  // how long its process probably left the GPU idle
+  std::uint64_t module = 0, memory = 0, launching = 0, to_device = 0, to_host = 0, waiting = 0;
+  std::uint64_t idle = 0;  // how long its process left the GPU idle, at least
 
   // Adds a call of that kind.
   void add(Work kind, std::uint64_t time);
   Spent operator-(const Spent& before) const;
+  Spent& operator+=(const Spent& other);
 };
 
 struct Moment {
@@ -34,14 +35,16 @@ struct Moment {
 
 // A segment in which something was launched.
 struct Segment {
-  Moment begin;  // its first launch
-  Moment end;    // of the wait that ends it, or of its last call
+  Moment begin;                  // its first launch
+  Moment end;                    // of the wait that ends it, or of its last call
+  std::uint64_t first_call = 0;  // the id of its first launch
   std::uint32_t launches = 0;
   Name first, last;  // kernels
 };
 
 struct Launch {
   Moment at;
+  std::uint64_t call = 0;  // its id
   Name kernel;
 };
 
@@ -76,7 +79,7 @@ class ThreadsAtWork : public Analysis {
  public:
   // A copy to the device that is at least this large is taken to bring weights.
   static constexpr std::uint64_t LARGE = std::uint64_t{64} << 10;
-  static constexpr std::size_t MAX_SEGMENTS = 1 << 20;  // of all threads: 128 MB
+  static constexpr std::size_t MAX_SEGMENTS = 1 << 20;  // of all threads: 184 MB
   // At most this many threads are followed at once. If there are more, those quiet for longest are
   // taken to have ended, since a trace does not say when threads end.
   static constexpr std::size_t MAX_THREADS = 1 << 14;

@@ -160,9 +160,9 @@ std::vector<Difference::Total> iterations(const Iterations& a, const Iterations&
   all.back().judgement = judge(a.times, b.times);
   add("p99", Unit::time, [](Of of) { return of.times.quantile(0.99); });
   add("in CUDA calls", Unit::share,
-      [](Of of) { return millionths(of.in_calls, of.times.total()); });
+      [](Of of) { return millionths(of.spent.in_calls, of.times.total()); });
   add("waiting for the GPU", Unit::share,
-      [](Of of) { return millionths(of.waiting, of.times.total()); });
+      [](Of of) { return millionths(of.spent.waiting, of.times.total()); });
   return all;
 }
 

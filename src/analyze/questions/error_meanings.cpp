@@ -17,7 +17,7 @@ constexpr ErrorMeaning STICKY = {
     "fails with it"};
 constexpr ErrorMeaning NOT_CUDAS = {Weight::usual,
                                     "usual: so programs find out that memory is not CUDA's"};
-constexpr std::array<Known, 22> KNOWN = {{
+constexpr std::array<Known, 23> KNOWN = {{
     {"CUDA_ERROR_DEINITIALIZED",
      "",
      {Weight::usual, "the driver had shut down already: usual while a program ends"}},
@@ -26,6 +26,9 @@ constexpr std::array<Known, 22> KNOWN = {{
     {"CUDA_ERROR_NOT_FOUND",
      "cuGetProcAddress",
      {Weight::usual, "usual: a program asks for a function that this driver does not have"}},
+    {"CUDA_ERROR_NO_BINARY_FOR_GPU",
+     "cuLibraryGetKernel",
+     {Weight::usual, "usual: a library, such as NCCL, asks which of its kernels this GPU can run"}},
     {"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
      "",
      {Weight::usual, "harmless: it was enabled before"}},

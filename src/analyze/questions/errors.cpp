@@ -15,12 +15,6 @@ namespace {
 
 constexpr std::size_t TEXT_KEPT = 400;  // of arguments, and of the driver's message
 
-std::optional<std::int64_t> number_in(const nlohmann::json& object, const char* key) {
-  auto at = object.find(key);
-  if (at == object.end() || !at->is_number_integer()) return std::nullopt;
-  return at->get<std::int64_t>();
-}
-
 // What an operation was about: its command or its class.
 Name detail_of(const Line& line) { return line.control ? line.control : line.object_class; }
 
@@ -117,8 +111,8 @@ void Errors::exit(const Line& line) {
     Exit exit{line.pid,
               line.ts,
               std::string(names_.text(line.comm)),
-              number_in(process, "exit_code").value_or(0),
-              number_in(process, "signal").value_or(0),
+              integer_in(process, "exit_code").value_or(0),
+              integer_in(process, "signal").value_or(0),
               {},
               {}};
     if (seen != processes_.end()) {

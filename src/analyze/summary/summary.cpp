@@ -1,5 +1,7 @@
 #include "analyze/summary/summary.hpp"
 
+#include <algorithm>
+
 namespace cudabpf::analyze {
 
 Summary::Summary(Names& names, std::uint32_t pid)
@@ -17,6 +19,12 @@ void Summary::finish(const TraceFacts& facts) {
   memory_.finish(facts);
   header_ = Json::parse(facts.header, nullptr, false);
   duration_ = facts.duration();
+  verdict_ = find_verdict({names_, totals_, course_, memory_, facts});
+}
+
+bool Summary::verdict_shows(std::string_view id) const {
+  return std::any_of(verdict_.begin(), verdict_.end(),
+                     [&](const Finding& finding) { return finding.id == id; });
 }
 
 // From the first iteration after warm-up to the end of the last, like the phase.

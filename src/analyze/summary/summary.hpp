@@ -9,6 +9,7 @@
 #include "analyze/course/course.hpp"
 #include "analyze/memory/memory.hpp"
 #include "analyze/summary/totals.hpp"
+#include "analyze/summary/verdict.hpp"
 
 namespace cudabpf::analyze {
 
@@ -23,16 +24,20 @@ class Summary : public Analysis {
   // Whether there are phases and iterations to report.
   bool found_thread() const { return course_.thread() != nullptr; }
   Json json() const;
-  void add_to(Page& page) const;
+  // The verdict, the phases, and as many answers as fit on a screen; all of them if that is wanted.
+  void add_to(Page& page, bool all) const;
 
  private:
-  static constexpr std::size_t GAPS = 3;  // how many of the longest are shown
+  static constexpr std::size_t GAPS = 3;     // how many of the longest are shown
+  static constexpr std::size_t SCREEN = 22;  // lines, of 24: one for the hint, one for the prompt
 
   void add_head(Page& page) const;
+  void add_thread(Page& page, bool if_others) const;
   void add_processes(Page& page) const;
-  void add_answers(Page& page) const;
+  void add_answers(Page& page, bool all) const;
   void add_slowest(Page& page) const;
   void add_errors(Page& page) const;
+  std::string loading_answer() const;
   std::string iterations_answer() const;
   std::string compute_answer() const;
   std::string transfer_answer() const;
@@ -48,6 +53,7 @@ class Summary : public Analysis {
   std::uint64_t processes() const {
     return course_.threads().processes().size() + course_.threads().other_processes();
   }
+  bool verdict_shows(std::string_view id) const;
   std::uint64_t inference_time() const;
   std::uint64_t inference_idle() const;  // of its process
 
@@ -55,6 +61,7 @@ class Summary : public Analysis {
   Totals totals_;
   Course course_;
   Memory memory_;
+  std::vector<Finding> verdict_;
   Json header_;
   std::uint32_t pid_;
   std::uint64_t duration_ = 0;

@@ -49,13 +49,17 @@ Json Summary::iterations_json() const {
                {"begin_us", microseconds(iterations.begin)},
                {"warm_us", microseconds(iterations.warm)},
                {"end_us", microseconds(iterations.end)},
-               {"timed", times.count()}};
+               {"timed", times.count()},
+               {"typical",
+                {{"begin_us", microseconds(iterations.typical.begin)},
+                 {"end_us", microseconds(iterations.typical.end)},
+                 {"first_call", iterations.typical.first_call}}}};
   if (times.count()) {
     json["mean_us"] = microseconds(times.mean());
     json["p50_us"] = microseconds(times.quantile(0.5));
     json["p99_us"] = microseconds(times.quantile(0.99));
-    json["in_calls_us"] = microseconds(iterations.in_calls);
-    json["waiting_us"] = microseconds(iterations.waiting);
+    json["in_calls_us"] = microseconds(iterations.spent.in_calls);
+    json["waiting_us"] = microseconds(iterations.spent.waiting);
   }
   return json;
 }
@@ -79,7 +83,8 @@ Json Summary::json() const {
                       {"error", names_.text(failure.error)},
                       {"count", failure.count},
                       {"first_ts", failure.first_ts}});
-  Json summary = {{"calls", totals_.calls},
+  Json summary = {{"verdict", verdict_json(verdict_)},
+                  {"calls", totals_.calls},
                   {"unfinished", totals_.unfinished},
                   {"processes", processes},
                   {"other_processes", others},

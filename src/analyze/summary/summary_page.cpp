@@ -57,14 +57,20 @@ std::string longest_text(const std::vector<Gap>& gaps) {
 
 }  // namespace
 
-void Summary::add_to(Page& page) const {
+void Summary::add_to(Page& page, bool all) const {
   add_head(page);
-  if (processes() > 1) add_processes(page);
-  if (course_.thread()) {
-    add_phases(page, course_.phases());
-    add_answers(page);
-    add_slowest(page);
+  add_thread(page, !all);
+  if (!verdict_.empty()) page.blank();
+  add_verdict(page, verdict_);
+  if (processes() > 1 && all) add_processes(page);
+  if (!course_.thread()) {
+    add_errors(page);
+    return;
   }
+  add_phases(page, course_.phases(), all);
+  add_answers(page, all);
+  if (!all) return;
+  add_slowest(page);
   add_errors(page);
 }
 
@@ -98,7 +104,13 @@ void Summary::add_head(Page& page) const {
     if (pid_) page.line(fmt::format("  No call of process {} is in this trace.", pid_));
     return;
   }
+}
+
+// Whose phases and iterations are shown. `if_others`: only if another thread launches, too.
+void Summary::add_thread(Page& page, bool if_others) const {
+  if (!course_.thread()) return;
   std::uint64_t others = totals_.launched() - course_.thread()->launches;
+  if (if_others && !others) return;
   page.paragraph(
       fmt::format("Phases and iterations are of thread {} of process {}, which launches most{}{}.",
                   course_.thread()->tid, course_.thread()->pid, pid_ ? " of it" : "",
@@ -132,22 +144,44 @@ void Summary::add_processes(Page& page) const {
         2);
 }
 
-void Summary::add_answers(Page& page) const {
+// Those that fit, the most wanted first.
+void Summary::add_answers(Page& page, bool all) const {
+  struct Answer {
+    std::string_view word;
+    std::string (Summary::*text)() const;
+    bool spare = false;  // only where there is room for all
+  };
+  constexpr Answer ANSWERS[] = {{"each iteration", &Summary::iterations_answer},
+                                {"GPU idle", &Summary::idle_answer},
+                                {"transfer", &Summary::transfer_answer},
+                                {"memory", &Summary::memory_answer},
+                                {"compute", &Summary::compute_answer},
+                                {"blocked", &Summary::blocked_answer},
+                                {"launch gaps", &Summary::between_answer, true},
+                                {"loading", &Summary::loading_answer, true},
+                                {"driver", &Summary::driver_answer, true},
+                                {"scheduler", &Summary::scheduler_answer, true}};
+  std::size_t before = page.size();
   page.blank();
   page.heading("answers");
-  page.term("loading", course_.phases().loading_calls
-                           ? count_of(course_.phases().loading_calls, "CUDA call", "CUDA calls") +
-                                 " from the first allocation to the last of the weights"
-                           : "no weights were seen to be loaded");
-  page.term("each iteration", iterations_answer());
-  page.term("compute", compute_answer());
-  page.term("transfer", transfer_answer());
-  page.term("GPU idle", idle_answer());
-  page.term("launch gaps", between_answer());
-  page.term("blocked", blocked_answer());
-  page.term("memory", memory_answer());
-  page.term("driver", driver_answer());
-  page.term("scheduler", scheduler_answer());
+  std::size_t heading = page.size();
+  bool left_out = false;
+  for (const Answer& answer : ANSWERS) {
+    std::size_t end = page.size();
+    if (!answer.spare || all) page.term(answer.word, (this->*answer.text)());
+    if (all || (!answer.spare && page.lines() <= SCREEN)) continue;
+    page.cut(end);
+    left_out = true;
+  }
+  if (page.size() == heading) page.cut(before);
+  if (left_out) page.line("  --all shows the rest");
+}
+
+std::string Summary::loading_answer() const {
+  std::uint64_t calls = course_.phases().loading_calls;
+  return calls ? count_of(calls, "CUDA call", "CUDA calls") +
+                     " from the first allocation to the last of the weights"
+               : "no weights were seen to be loaded";
 }
 
 std::string Summary::iterations_answer() const {
@@ -167,8 +201,8 @@ std::string Summary::iterations_answer() const {
               : "in a row, without a wait: times are those of asking for them";
   if (iterations.times.count())
     text += fmt::format(", {} of the time in CUDA calls, {} waiting for the GPU",
-                        percent(iterations.in_calls, iterations.times.total()),
-                        percent(iterations.waiting, iterations.times.total()));
+                        percent(iterations.spent.in_calls, iterations.times.total()),
+                        percent(iterations.spent.waiting, iterations.times.total()));
   if (course_.thread()->segments_left_out)
     text += fmt::format("; only the first {} waits are looked at",
                         with_commas(ThreadsAtWork::MAX_SEGMENTS));
@@ -217,11 +251,16 @@ std::string Summary::of_processes(
 
 std::string Summary::idle_answer() const {
   std::string text;
-  if (std::uint64_t time = inference_time())
-    text = fmt::format("probably {} of the {} of inference; ", percent(inference_idle(), time),
+  // Only what a wait has seen the end of is known to be done.
+  if (std::uint64_t time = inference_time()) {
+    text = fmt::format("at least {} of the {} of inference", percent(inference_idle(), time),
                        human_time(time));
+    text += verdict_shows("host_bound")
+                ? ", and more, not known how much: it keeps up with the host; "
+                : "; ";
+  }
   text += of_processes([](const Idle::OfProcess& process) {
-    return fmt::format("probably {} of {} from first to last work, in {}",
+    return fmt::format("at least {} of {} from first to last work, in {}",
                        percent(process.idle.total(), process.working_time),
                        human_time(process.working_time),
                        count_of(process.idle.count(), "gap", "gaps"));
@@ -272,10 +311,14 @@ std::string Summary::memory_answer() const {
     return count_of(memory_.not_returned(), "allocation was", "allocations were") +
            " not seen to return: what is held is not known";
   if (text.empty()) return "nothing was allocated";
-  if (memory_.never_freed_bytes())
-    text += fmt::format("; {} in {} held until the process or the trace ended",
+  if (memory_.never_freed_bytes()) {
+    const Memory::Block& largest = memory_.never_freed().front().block;
+    text += fmt::format("; {} in {} never freed, the largest {} by {} at {}",
                         human_bytes(memory_.never_freed_bytes()),
-                        count_of(memory_.never_freed_blocks(), "block was", "blocks were"));
+                        count_of(memory_.never_freed_blocks(), "block was", "blocks were"),
+                        human_bytes(largest.size), names_.text({largest.function}),
+                        seconds(largest.since));
+  }
   if (memory_.left_out().any())
     text += fmt::format("; {} not followed, being too many at once",
                         count_of(memory_.left_out().blocks, "allocation", "allocations"));

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
+
+#include "analyze/trace/json_text.hpp"
 
 namespace cudabpf::analyze {
 
@@ -27,13 +30,15 @@ Totals::Totals(Names& names)
     : names_(names),
       scheduling_(names.add("scheduling")),
       ioctl_(names.add("ioctl")),
-      others_(names.add("(others)")) {}
+      others_(names.add("(others)")),
+      exit_(names.add("exit")) {}
 
 void Totals::line(const Line& line) {
   count_in(type_counts_, line.type);
   count_in(name_counts_, line.name);
   if (line.kind == LineKind::call) call(line);
   if (line.kind == LineKind::driver) driver(line);
+  if (line.kind == LineKind::process) process(line);
   xids += line.kind == LineKind::gpu_error;
 }
 
@@ -47,7 +52,7 @@ void Totals::call(const Line& line) {
     auto key = [&] { return std::uint64_t{name.id} << 32 | error.id; };
     if (failures_.size() >= MAX_KINDS && !failures_.contains(key())) name = error = others_;
     Failure& failure = failures_[key()];
-    if (!failure.count++) failure = {name, error, 1, line.ts};
+    if (!failure.count++) failure = {name, error, 1, line.ts, line.id};
   }
   bool is_launch = line.type == Type::kernel && line.op == Op::launch;
   launches += is_launch;
@@ -80,6 +85,13 @@ void Totals::call(const Line& line) {
     default:
       break;
   }
+}
+
+void Totals::process(const Line& line) {
+  if (line.op != exit_ || deaths.size() == DEATHS) return;
+  auto process = nlohmann::json::parse(line.text, nullptr, false);
+  if (std::int64_t signal = integer_in(process, "signal").value_or(0))
+    deaths.push_back({line.pid, signal, line.ts});
 }
 
 void Totals::note_slow(Slowest& slowest, const Line& line) {

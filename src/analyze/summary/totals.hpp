@@ -41,7 +41,12 @@ class Totals : public Analysis {
   };
   struct Failure {
     Name name, error;
-    std::uint64_t count = 0, first_ts = 0;
+    std::uint64_t count = 0, first_ts = 0, first_id = 0;
+  };
+  struct Death {  // of a process, by a signal
+    std::uint32_t pid = 0;
+    std::int64_t signal = 0;
+    std::uint64_t ts = 0;
   };
 
   explicit Totals(Names& names);
@@ -67,16 +72,18 @@ class Totals : public Analysis {
   std::uint64_t scheduling_after_launch = 0;
   std::vector<Slow> slowest, slowest_of_driver;  // the few that took longest, the longest first
   std::vector<Failure> failures;                 // the most frequent first
+  std::vector<Death> deaths;                     // the first few
   std::uint64_t xids = 0;
 
  private:
-  static constexpr std::size_t SLOWEST = 10;
+  static constexpr std::size_t SLOWEST = 10, DEATHS = 16;
   // At most this many of each are kept apart; later ones are counted as one.
   static constexpr std::size_t MAX_KINDS = 4096;
   using Slowest = Largest<Slow, Slower>;
 
   void call(const Line& line);
   void driver(const Line& line);
+  void process(const Line& line);
   static void note_slow(Slowest& slowest, const Line& line);
   static constexpr std::size_t MAX_SCHEDULING = 1 << 12;  // whose times are kept
   std::vector<std::uint64_t> scheduling_times_;
@@ -89,7 +96,7 @@ class Totals : public Analysis {
   Slowest slow_calls_{SLOWEST}, slow_driver_calls_{SLOWEST};
 
   Names& names_;
-  Name scheduling_, ioctl_, others_;
+  Name scheduling_, ioctl_, others_, exit_;
   std::vector<std::uint64_t> type_counts_, name_counts_;  // by the name's number
   ByName transfers_, waits_, groups_, scheduling_by_command_;
   std::unordered_map<std::uint64_t, Failure> failures_;  // by name and error

@@ -1,7 +1,9 @@
-// Reads texts in JSON that somebody else may have written.
+// Reads texts and numbers in JSON that somebody else may have written.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +15,15 @@ std::string text_in(const Json& object, const char* key) {
   if (!object.is_object()) return {};
   auto at = object.find(key);
   return at != object.end() && at->is_string() ? at->template get<std::string>() : std::string();
+}
+
+// Nothing: there is no member of that name, or it is not a whole number.
+template <typename Json>
+std::optional<std::int64_t> integer_in(const Json& object, const char* key) {
+  if (!object.is_object()) return std::nullopt;
+  auto at = object.find(key);
+  if (at == object.end() || !at->is_number_integer()) return std::nullopt;
+  return at->template get<std::int64_t>();
 }
 
 // Nothing in a trace nests this deep. JSON values are copied, compared and written recursively, and

@@ -1,4 +1,4 @@
-// cudabpf gaps: when the GPU was probably idle, and what the program did meanwhile.
+// cudabpf gaps: when the GPU is known to have been idle, and what the program did meanwhile.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -27,7 +27,7 @@ Result<int> print_gaps(const GapsFlags& flags) {
 
 void add_gaps(CLI::App& app, Action& action) {
   auto flags = std::make_shared<GapsFlags>();
-  CLI::App* sub = app.add_subcommand("gaps", "When the GPU was probably idle, and why");
+  CLI::App* sub = app.add_subcommand("gaps", "When the GPU had nothing to do, at least, and why");
   add_trace_flags(*sub, *flags, {"gaps trace.jsonl", "gaps --top 30 trace.jsonl"});
   add_top(*sub, flags->top, "Show at most the N longest");
   sub->callback([flags, &action] { action = [flags] { return print_gaps(*flags); }; });

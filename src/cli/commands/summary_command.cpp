@@ -17,14 +17,15 @@ namespace {
 
 struct SummaryFlags : TraceFlags {
   std::uint32_t pid = 0;
+  bool all = false;
 };
 
 Result<int> print_summary(const SummaryFlags& flags) {
   auto reader = TRY(open_trace(flags.paths));
   analyze::Summary summary(reader->names(), flags.pid);
-  auto status = answer(
-      flags, *reader, {&summary},
-      {.json = [&] { return summary.json(); }, .page = [&](Page& page) { summary.add_to(page); }});
+  auto status = answer(flags, *reader, {&summary},
+                       {.json = [&] { return summary.json(); },
+                        .page = [&](Page& page) { summary.add_to(page, flags.all); }});
   if (status && flags.pid && !summary.found_thread())
     return Error{fmt::format("no call of process {} is in the trace", flags.pid),
                  "without --pid the summary tells which processes there are", exit_code::NO_TARGET};
@@ -35,8 +36,9 @@ Result<int> print_summary(const SummaryFlags& flags) {
 
 void add_summary(CLI::App& app, Action& action) {
   auto flags = std::make_shared<SummaryFlags>();
-  CLI::App* sub = app.add_subcommand(
-      "summary", "On one screen: phases, iterations, idle times, memory, the driver");
+  CLI::App* sub = app.add_subcommand("summary",
+                                     "On one screen: what bounds the program, its phases and "
+                                     "iterations; --all: idle times, memory, the driver");
   add_trace_flags(
       *sub, *flags,
       {"summary trace.jsonl", "summary --pid 4242 machine.jsonl.zst     one of several processes",
@@ -45,6 +47,7 @@ void add_summary(CLI::App& app, Action& action) {
                   "Show phases and iterations of this process,\nnot of the one that launches most")
       ->type_name("PID")
       ->check(CLI::Range(1U, std::uint32_t{CB_PID_LIMIT}).description(""));
+  sub->add_flag("--all", flags->all, "Show all answers, not only what fits a screen of 24 lines");
   sub->callback([flags, &action] { action = [flags] { return print_summary(*flags); }; });
 }
 

@@ -69,6 +69,13 @@ void Page::term(std::string_view word, std::string_view text) {
   text_.replace(begin, TERM, fmt::format("  {:<{}}", word, TERM - 2));
 }
 
+void Page::statement(std::string_view title, std::string_view text) {
+  std::size_t begin = text_.size();
+  std::string name = printable(title);
+  paragraph(fmt::format("{}: {}", name, text), 0);
+  if (color_) text_.replace(begin, name.size(), fmt::format("\033[1m{}\033[0m", name));
+}
+
 void Page::paragraph(std::string_view text, std::size_t indent) {
   while (!text.empty()) {
     std::size_t fitting = bytes_of(text, width_ - indent), size = fitting;

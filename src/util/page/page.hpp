@@ -1,6 +1,7 @@
 // Tables and paragraphs for a terminal: names on the left, figures on the right.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -40,6 +41,9 @@ class Page {
   // A paragraph after a word that says what it is about.
   void term(std::string_view word, std::string_view text);
 
+  // A paragraph that begins with what it comes to: "Host-bound: …".
+  void statement(std::string_view title, std::string_view text);
+
   // A table had no room for this column.
   void leave_out(std::string_view column);
   // Says which columns were left out and how to see them.
@@ -48,6 +52,12 @@ class Page {
   unsigned width() const { return width_; }
   bool color() const { return color_; }
   bool empty() const { return text_.empty(); }
+  std::size_t lines() const {
+    return static_cast<std::size_t>(std::count(text_.begin(), text_.end(), '\n'));
+  }
+  // Where it ends, and to give up what was added since.
+  std::size_t size() const { return text_.size(); }
+  void cut(std::size_t size) { text_.resize(size); }
   std::string take() { return std::move(text_); }
 
  private:

@@ -35,7 +35,7 @@ TEST_CASE("Iterations between waits: count, launches, times from start to start"
   CHECK(found.most == 15);
   CHECK(found.times.count() == 4);  // nothing comes after the last
   CHECK(found.times.total() == 800);
-  CHECK(found.waiting == 120);
+  CHECK(found.spent.waiting == 120);
   CHECK(found.begin == 1000);
   CHECK(found.end == 1980);
 }

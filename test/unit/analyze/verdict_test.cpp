@@ -1,0 +1,243 @@
+#include "analyze/summary/verdict.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <nlohmann/json.hpp>
+
+#include "analyze/summary/summary.hpp"
+#include "support/sample_program.hpp"
+#include "support/trace_text.hpp"
+
+using namespace cudabpf;
+using namespace cudabpf::analyze;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+constexpr std::uint64_t US = 1000, MS = 1'000'000;
+
+struct Verdict {
+  explicit Verdict(const SampleProgram& program,
+                   const std::string& end = R"({"type":"end","ts":9000000,"duration_ns":9000000})"
+                                            "\n") {
+    TraceText trace(program.text(), "", end);
+    Summary summary(trace.names(), 0);
+    trace.show(summary);
+    findings = summary.json()["summary"]["verdict"];
+  }
+  std::string ids() const {
+    std::string text;
+    for (const Json& one : findings)
+      text += (text.empty() ? "" : " ") + one["id"].get<std::string>();
+    return text;
+  }
+  Json operator[](const std::string& id) const {
+    for (const Json& one : findings)
+      if (one["id"] == id) return one;
+    return {{"text", ""}};
+  }
+  std::string text(const std::string& id) const { return (*this)[id]["text"].get<std::string>(); }
+  Json findings;
+};
+
+// Iterations of three launches, then what is special in each, then a wait.
+template <typename Special>
+SampleProgram repeating(std::uint64_t launch, std::uint64_t pause, std::uint64_t wait,
+                        Special special) {
+  SampleProgram program;
+  for (int i = 0; i < 10; i++) {
+    for (auto kernel : {"a", "b", "c"}) {
+      program.launch(kernel, launch);
+      program.pause(pause);
+    }
+    special(program);
+    program.wait(wait);
+  }
+  return program;
+}
+SampleProgram repeating(std::uint64_t launch, std::uint64_t pause, std::uint64_t wait) {
+  return repeating(launch, pause, wait, [](SampleProgram&) {});
+}
+
+}  // namespace
+
+TEST_CASE("Who waits for nothing but its own code is bound by the host") {
+  Verdict verdict(repeating(5 * US, 20 * US, 1 * US));
+  REQUIRE(verdict.ids() == "host_bound");
+  CHECK(verdict["host_bound"]["sure"] == "known");
+  CHECK(verdict.text("host_bound") ==
+        "an iteration takes 76.0 µs, 78.9 % of it outside CUDA between 3 launches; the GPU was "
+        "waited "
+        "for 1.3 %. Fewer launches would help (CUDA graphs, torch.compile).");
+  CHECK(verdict["host_bound"]["figures"]["waiting_share"].get<double>() > 1.3);
+  CHECK(verdict["host_bound"]["calls"].size() > 1);
+}
+
+TEST_CASE("Launches may themselves be what takes the host's time") {
+  Verdict verdict(repeating(20 * US, 5 * US, 6 * US));
+  REQUIRE(verdict.ids() == "host_bound");
+  CHECK(verdict["host_bound"]["sure"] == "likely");
+  CHECK_THAT(verdict.text("host_bound"), ContainsSubstring("74.1 % of it in 3 launches"));
+}
+
+TEST_CASE("Who waits for the GPU is bound by it") {
+  SECTION("by a wait") {
+    Verdict verdict(repeating(5 * US, 2 * US, 200 * US));
+    REQUIRE(verdict.ids() == "gpu_bound");
+    CHECK(verdict["gpu_bound"]["sure"] == "known");
+    CHECK_THAT(verdict.text("gpu_bound"), ContainsSubstring("90.5 % of it waiting for the GPU. "));
+  }
+  SECTION("by a copy of the result, which waits") {
+    Verdict verdict(repeating(5 * US, 2 * US, 1 * US,
+                              [](SampleProgram& program) { program.to_host(64, 40 * US); }));
+    REQUIRE(verdict.ids() == "gpu_bound");
+    CHECK(verdict["gpu_bound"]["sure"] == "likely");
+    CHECK_THAT(verdict.text("gpu_bound"), ContainsSubstring("in copies to the host"));
+  }
+  SECTION("in launches that find its queue full") {
+    Verdict verdict(repeating(90 * US, 2 * US, 1 * US));
+    REQUIRE(verdict.ids() == "gpu_bound");
+    CHECK(verdict["gpu_bound"]["sure"] == "likely");
+    CHECK_THAT(verdict.text("gpu_bound"), ContainsSubstring("90.0 µs a launch"));
+  }
+  SECTION("at the end of all that was asked for in a row") {
+    SampleProgram program;
+    for (int i = 0; i < 10; i++)
+      for (auto kernel : {"a", "b", "c", "d", "e"}) program.launch(kernel, 5 * US);
+    program.wait(5 * MS);
+    CHECK(Verdict(program).ids() == "gpu_bound");
+  }
+}
+
+TEST_CASE("Between these it is mixed") {
+  Verdict verdict(repeating(10 * US, 10 * US, 25 * US));
+  REQUIRE(verdict.ids() == "mixed");
+  CHECK_THAT(verdict.text("mixed"),
+             ContainsSubstring("35.3 % of it outside CUDA, 35.3 % in 3 launches and "
+                               "29.4 % waiting for the GPU"));
+}
+
+TEST_CASE("Calls that bring the work no further are named") {
+  auto with = [](auto special) { return Verdict(repeating(5 * US, 5 * US, 1 * US, special)); };
+  CHECK(with([](SampleProgram& program) { program.to_device(1 << 20, 100 * US); }).ids() ==
+        "copies");
+  CHECK(with([](SampleProgram& program) { program.alloc(100 * US); }).ids() == "allocating");
+  CHECK(with([](SampleProgram& program) {
+          program.call("event", "query", "cuEventQuery", 100 * US);
+        }).ids() == "other_calls");
+  CHECK(with([](SampleProgram& program) { program.alloc(7 * US); }).ids() ==
+        "host_bound allocating");
+}
+
+TEST_CASE("A long way to the first iteration is told, with its longest part") {
+  SampleProgram program;
+  program.init(20 * MS);
+  program.launch("prepare", 5 * US);
+  program.wait(5 * US);
+  program.pause(900 * MS);
+  for (int i = 0; i < 10; i++) {
+    for (auto kernel : {"a", "b", "c"}) {
+      program.launch(kernel, 5 * US);
+      program.pause(20 * US);
+    }
+    program.wait(1 * US);
+  }
+  Verdict verdict(program);
+  REQUIRE(verdict.ids() == "host_bound loading");
+  CHECK(
+      verdict.text("loading") ==
+      "920 ms of 921 ms before the first iteration, 900 ms of it outside CUDA; 900 ms of that from "
+      "0.020011 s on, after cuStreamSynchronize.");
+  CHECK(verdict["loading"]["calls"][0] == 3);
+}
+
+TEST_CASE("Failures are told but for the usual ones, the gravest first") {
+  SampleProgram program = repeating(5 * US, 20 * US, 1 * US);
+  auto fail = [&](const char* name, int ret, const char* error) {
+    program.line(fmt::format(
+        R"({{"id":{},"type":"memory","op":"any","name":"{}","ts":{},"duration_us":1.000,"pid":7,"tid":7,"ret":{},"error":"{}"}})",
+        1000 + ret, name, program.now += 1000, ret, error));
+  };
+  SECTION("usual") {
+    fail("cuModuleUnload", 4, "CUDA_ERROR_DEINITIALIZED");
+    CHECK(Verdict(program).ids() == "host_bound");
+  }
+  SECTION("grave") {
+    fail("cuMemFree", 1, "CUDA_ERROR_INVALID_VALUE");
+    fail("cuMemFree", 1, "CUDA_ERROR_INVALID_VALUE");
+    fail("cuStreamSynchronize", 700, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    Verdict verdict(program);
+    REQUIRE(verdict.ids() == "errors host_bound");
+    CHECK_THAT(verdict.text("errors"),
+               StartsWith("cuStreamSynchronize failed 1 time with CUDA_ERROR_ILLEGAL_ADDRESS"));
+    CHECK_THAT(verdict.text("errors"), ContainsSubstring("calls of 1 other kind"));
+    CHECK(verdict["errors"]["calls"] == Json::array({1700}));
+  }
+  SECTION("out of memory") {
+    fail("cuMemAlloc", 2, "CUDA_ERROR_OUT_OF_MEMORY");
+    Verdict verdict(program);
+    REQUIRE(verdict.ids() == "out_of_memory host_bound");
+    CHECK_THAT(verdict.text("out_of_memory"), ContainsSubstring("first cuMemAlloc at"));
+  }
+  SECTION("a process that a signal ended") {
+    program.line(fmt::format(R"({{"type":"process","op":"exit","ts":{},"pid":7,"signal":11}})",
+                             program.now + 5));
+    Verdict verdict(program);
+    REQUIRE(verdict.ids() == "errors host_bound");
+    CHECK_THAT(verdict.text("errors"), ContainsSubstring("process 7 was ended by signal 11"));
+  }
+}
+
+TEST_CASE("Memory that grows while it works is told, what is built up at first is not") {
+  auto program = [](auto allocates) {
+    SampleProgram sample;
+    for (int i = 0; i < 200; i++) {
+      for (auto kernel : {"a", "b", "c"}) {
+        sample.launch(kernel, 5 * US);
+        sample.pause(20 * US);
+      }
+      if (allocates(i))
+        sample.call("memory", "alloc", "cuMemAlloc", US,
+                    fmt::format(R"(,"size":{},"ptr":"{:#x}","kind":"device")", 1 << 21,
+                                0x7f0000000000 + (i << 21)));
+      sample.wait(US);
+    }
+    return Verdict(sample);
+  };
+  Verdict leaks = program([](int) { return true; });
+  REQUIRE(leaks.ids() == "host_bound memory_growth");
+  CHECK_THAT(leaks.text("memory_growth"), ContainsSubstring("2.00 MiB an iteration"));
+  CHECK(program([](int i) { return i < 50; }).ids() == "host_bound");
+}
+
+TEST_CASE("Without work there is no verdict on it, and without times neither") {
+  SampleProgram idle;
+  idle.init(20 * MS);
+  CHECK(Verdict(idle).ids() == "no_work");
+
+  SampleProgram untimed;
+  for (int i = 0; i < 20; i++)
+    untimed.line(fmt::format(
+        R"({{"id":{},"type":"kernel","op":"launch","name":"cuLaunchKernel","ts":{},"pid":7,"tid":7,"kernel":"a"}})",
+        i + 1, 1000 * i));
+  CHECK(Verdict(untimed).ids() == "not_judged");
+}
+
+TEST_CASE("What a trace has lost comes first") {
+  SampleProgram program = repeating(5 * US, 20 * US, 1 * US);
+  SECTION("events") {
+    Verdict verdict(program, R"({"type":"end","ts":9,"losses":{"ring_full_entry":10}})"
+                             "\n");
+    REQUIRE(verdict.ids() == "incomplete host_bound");
+    CHECK(verdict.text("incomplete") == "20.0 % of all events were lost. Figures may be too low.");
+  }
+  SECTION("poorer events are no loss") {
+    CHECK(Verdict(program, R"({"type":"end","ts":9,"losses":{"out_pointer":2}})"
+                           "\n")
+              .ids() == "host_bound");
+  }
+  SECTION("the end") {
+    CHECK_THAT(Verdict(program, "").text("incomplete"), ContainsSubstring("cut off at 0.00"));
+  }
+}
