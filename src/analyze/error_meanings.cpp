@@ -1,4 +1,4 @@
-#include "analyze/questions/error_meanings.hpp"
+#include "analyze/error_meanings.hpp"
 
 #include <array>
 

@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "analyze/error_meanings.hpp"
+#include "analyze/summary/rules.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+bool is_out_of_memory(const Judged& judged, const Totals::Failure& failure) {
+  return judged.names.text(failure.error) == "CUDA_ERROR_OUT_OF_MEMORY";
+}
+
+}  // namespace
+
+Found incomplete(const Judged& judged) {
+  const TraceFacts& facts = judged.facts;
+  std::uint64_t lost = 0;
+  bool uncounted = false;
+  for (const auto& [reason, loss] : facts.losses) {
+    if (loss.degraded) continue;
+    lost += loss.count;
+    uncounted |= loss.uncounted;
+  }
+  std::vector<std::string> what;
+  if (lost || uncounted) {
+    std::uint64_t all = lost + facts.calls + facts.operations;
+    what.push_back(!lost ? std::string("an unknown number of events were lost")
+                   : uncounted
+                       ? fmt::format("more than {} of all events were lost", percent(lost, all))
+                       : fmt::format("{} of all events were lost", percent(lost, all)));
+  }
+  if (!facts.cut_off.empty())
+    what.push_back(fmt::format("the trace is cut off at {}", seconds(facts.last_ts)));
+  if (!facts.missing.empty())
+    what.push_back(count_of(facts.missing.size(), "file of it was", "files of it were") +
+                   " not given");
+  if (facts.malformed)
+    what.push_back(count_of(facts.malformed, "line", "lines") + " could not be read");
+  if (what.empty()) return {};
+  Finding one = judged.finding("incomplete", "Incomplete");
+  one.begin = 0;
+  one.end = facts.duration();
+  one.text = fmt::format("{}. Figures may be too low.", fmt::join(what, ", "));
+  one.figures = {{"lost", static_cast<double>(lost)}};
+  return one;
+}
+
+// The gravest kind of failure, then the most frequent.
+Found errors(const Judged& judged) {
+  const Totals::Failure* worst = nullptr;
+  Weight gravest = Weight::usual;
+  std::uint64_t kinds = 0;
+  for (const Totals::Failure& failure : judged.totals.failures) {
+    Weight weight =
+        meaning_of(judged.names.text(failure.name), judged.names.text(failure.error)).weight;
+    if (weight == Weight::usual || is_out_of_memory(judged, failure)) continue;
+    kinds++;
+    if (weight >= gravest) continue;
+    gravest = weight;
+    worst = &failure;
+  }
+  const Totals::Death* death =
+      judged.totals.deaths.empty() ? nullptr : &judged.totals.deaths.front();
+  if (!worst && !judged.totals.xids && !death) return {};
+  Finding one = judged.finding("errors", "Errors");
+  std::vector<std::string> what;
+  if (judged.totals.xids)
+    what.push_back("the GPU reported " +
+                   count_of(judged.totals.xids, "error (Xid)", "errors (Xid)"));
+  if (worst) {
+    what.push_back(fmt::format("{} failed {} with {}, first at {}", judged.names.text(worst->name),
+                               count_of(worst->count, "time", "times"),
+                               judged.names.text(worst->error), seconds(worst->first_ts)));
+    if (kinds > 1)
+      what.back() +=
+          fmt::format(", and calls of {}", count_of(kinds - 1, "other kind", "other kinds"));
+    one.calls = {worst->first_id};
+    one.figures = {{"failed", static_cast<double>(worst->count)}};
+    one.begin = worst->first_ts;
+  }
+  if (death) {
+    what.push_back(fmt::format("process {} was ended by signal {} at {}", death->pid, death->signal,
+                               seconds(death->ts)));
+    if (!worst) one.begin = death->ts;
+  }
+  one.end = judged.facts.duration();
+  one.text = fmt::format("{}. `cudabpf errors` tells more.", fmt::join(what, "; "));
+  return one;
+}
+
+Found out_of_memory(const Judged& judged) {
+  const Totals::Failure* first = nullptr;
+  std::uint64_t count = 0;
+  for (const Totals::Failure& failure : judged.totals.failures) {
+    if (!is_out_of_memory(judged, failure)) continue;
+    count += failure.count;
+    if (!first || failure.first_ts < first->first_ts) first = &failure;
+  }
+  if (!first) return {};
+  Finding one = judged.finding("out_of_memory", "Memory");
+  const MemoryPeak& peak = judged.memory.all().peaks[static_cast<std::size_t>(Memory::Side::gpu)];
+  one.text = fmt::format(
+      "{} for want of memory, first {} at {}; these processes held {} at most. `cudabpf "
+      "memory` tells what held it.",
+      count_of(count, "call failed", "calls failed"), judged.names.text(first->name),
+      seconds(first->first_ts), human_bytes(peak.bytes()));
+  one.begin = first->first_ts;
+  one.end = judged.facts.duration();
+  one.calls = {first->first_id};
+  one.figures = {{"failed", static_cast<double>(count)},
+                 {"peak_bytes", static_cast<double>(peak.bytes())}};
+  return one;
+}
+
+Found no_work(const Judged& judged) {
+  const Totals& totals = judged.totals;
+  if (totals.launches || totals.graph_launches || !totals.transfers.empty() ||
+      judged.facts.leaves_out("launches") || !totals.calls)
+    return {};
+  Finding one = judged.finding("no_work", "No work");
+  one.end = judged.facts.duration();
+  one.text = fmt::format("{}, but nothing was launched or copied.",
+                         count_of(totals.calls, "CUDA call", "CUDA calls"));
+  return one;
+}
+
+Found not_judged(const Judged& judged) {
+  if (judged.can_be_judged() || !judged.totals.launches) return {};
+  Finding one = judged.finding("not_judged", "Not judged");
+  one.text =
+      "what bounds the program is not known, since not all launches and waits are in "
+      "this trace with their durations. The default profile records them.";
+  return one;
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,45 @@
+#include "analyze/summary/judged.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+constexpr double UNTIMED_MUCH = 5;    // percent of all calls: too many to judge the others
+constexpr double WORK_AT_LEAST = 10;  // percent of the run, if nothing repeats
+}  // namespace
+
+bool Judged::can_be_judged() const {
+  std::uint64_t untimed = totals.untimed - std::min(totals.untimed, totals.unfinished);
+  return share(untimed, totals.calls) < UNTIMED_MUCH && !facts.leaves_out("launches") &&
+         !facts.leaves_out("waits");
+}
+
+bool Judged::is_worth_judging() const {
+  if (!stretch.time || has_iterations()) return stretch.time;
+  return share(stretch.time, course.phases().end - course.phases().begin) >= WORK_AT_LEAST;
+}
+
+Finding Judged::finding(std::string_view id, std::string_view title, Finding::Sure sure) const {
+  Finding finding;
+  finding.id = id;
+  finding.title = title;
+  finding.sure = sure;
+  finding.begin = stretch.begin;
+  finding.end = stretch.end;
+  return finding;
+}
+
+void Judged::add_slowest(Finding& finding) const {
+  for (const Slow& slow : totals.slowest)
+    if (slow.ts >= finding.begin && slow.ts + slow.duration <= finding.end)
+      finding.add_call(slow.id);
+}
+
+void Judged::add_gaps(Finding& finding, const std::vector<Gap>& gaps) {
+  for (const Gap& gap : gaps) {
+    if (gap.begin < finding.begin || gap.end > finding.end) continue;
+    finding.add_call(gap.after);
+    finding.add_call(gap.until);
+  }
+}
+
+}  // namespace cudabpf::analyze

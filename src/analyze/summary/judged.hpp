@@ -1,0 +1,43 @@
+// A trace that is to be judged, and what the rules for findings ask of it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analyze/course/course.hpp"
+#include "analyze/memory/memory.hpp"
+#include "analyze/summary/finding.hpp"
+#include "analyze/summary/stretch.hpp"
+#include "analyze/summary/totals.hpp"
+
+namespace cudabpf::analyze {
+
+// All of them have seen the whole trace.
+struct Seen {
+  const Names& names;
+  const Totals& totals;
+  const Course& course;
+  const Memory& memory;
+  const TraceFacts& facts;
+};
+
+struct Judged : Seen {
+  explicit Judged(const Seen& seen) : Seen(seen), stretch(stretch_of(course)) {}
+
+  Stretch stretch;
+
+  bool has_iterations() const { return course.iterations().found != Iterations::Found::none; }
+  bool can_be_judged() const;     // launches and waits are there, with their durations
+  bool is_worth_judging() const;  // there is enough work
+
+  // In the time of the stretch.
+  Finding finding(std::string_view id, std::string_view title,
+                  Finding::Sure sure = Finding::Sure::known) const;
+  // Of the slowest calls, those in the finding's time.
+  void add_slowest(Finding& finding) const;
+  // The calls before and after each gap in the finding's time.
+  static void add_gaps(Finding& finding, const std::vector<Gap>& gaps);
+};
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,29 @@
+// When a finding is worth a person's time: each rule looks at the whole trace and finds something
+// or nothing. verdict.cpp has them in the order of their importance.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "analyze/summary/finding.hpp"
+#include "analyze/summary/judged.hpp"
+
+namespace cudabpf::analyze {
+
+using Found = std::optional<Finding>;
+
+// What is missing or went wrong (fault_rules.cpp).
+Found incomplete(const Judged& judged);
+Found errors(const Judged& judged);
+Found out_of_memory(const Judged& judged);
+Found no_work(const Judged& judged);
+Found not_judged(const Judged& judged);
+
+// What bounds the work, if there is enough of it (bound_rules.cpp).
+std::vector<Finding> bounds(const Judged& judged);
+
+// What happens over the whole run (course_rules.cpp).
+Found loading(const Judged& judged);
+Found memory_growth(const Judged& judged);
+
+}  // namespace cudabpf::analyze

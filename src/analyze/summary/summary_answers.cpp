@@ -1,0 +1,265 @@
+// What the page of a summary answers in words.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "analyze/summary/summary.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+using ByName = std::map<std::string, Totals::Times>;
+
+Totals::Times sum_of(const ByName& times) {
+  Totals::Times sum;
+  for (const auto& [name, one] : times) {
+    sum.count += one.count;
+    sum.timed += one.timed;
+    sum.time += one.time;
+    sum.bytes += one.bytes;
+    sum.failed += one.failed;
+  }
+  return sum;
+}
+
+std::string time_text(const Totals::Times& times) {
+  return times.count && !times.timed ? "an unknown time" : human_time(times.time);
+}
+
+// "a 12 ms in 3, b 4 ms in 1, and 2 others"
+std::string listed(const ByName& times, std::size_t at_most) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& [name, one] : longest_first(times)) {
+    if (shown == at_most) break;
+    text += fmt::format("{}{} {} in {}", shown++ ? ", " : "", name, time_text(one),
+                        with_commas(one.count));
+    if (std::uint64_t untimed = one.count - one.failed - one.timed; untimed && one.timed)
+      text += fmt::format(" ({} of unknown time)", with_commas(untimed));
+  }
+  if (shown < times.size()) text += ", and " + count_of(times.size() - shown, "other", "others");
+  return text;
+}
+
+// "; the longest: 7.72 s at 2.897963 s, 99.7 % of it outside CUDA"
+std::string longest_text(const std::vector<Gap>& gaps) {
+  std::string text;
+  for (const Gap& gap : gaps)
+    text +=
+        fmt::format("{}{} at {}, {} of it outside CUDA", text.empty() ? "; the longest: " : "; ",
+                    human_time(gap.time()), seconds(gap.begin), outside_calls(gap));
+  return text;
+}
+
+}  // namespace
+
+// Those that fit, the most wanted first.
+void Summary::add_answers(Page& page, bool all) const {
+  struct Answer {
+    std::string_view word;
+    std::string (Summary::*text)() const;
+    bool spare = false;  // only where there is room for all
+  };
+  constexpr Answer ANSWERS[] = {{"each iteration", &Summary::iterations_answer},
+                                {"GPU idle", &Summary::idle_answer},
+                                {"transfer", &Summary::transfer_answer},
+                                {"memory", &Summary::memory_answer},
+                                {"compute", &Summary::compute_answer},
+                                {"blocked", &Summary::blocked_answer},
+                                {"launch gaps", &Summary::between_answer, true},
+                                {"loading", &Summary::loading_answer, true},
+                                {"driver", &Summary::driver_answer, true},
+                                {"scheduler", &Summary::scheduler_answer, true}};
+  std::size_t before = page.size();
+  page.blank();
+  page.heading("answers");
+  std::size_t heading = page.size();
+  bool left_out = false;
+  for (const Answer& answer : ANSWERS) {
+    std::size_t end = page.size();
+    if (!answer.spare || all) page.term(answer.word, (this->*answer.text)());
+    if (all || (!answer.spare && page.lines() <= SCREEN)) continue;
+    page.cut(end);
+    left_out = true;
+  }
+  if (page.size() == heading) page.cut(before);
+  if (left_out) page.line("  --all shows the rest");
+}
+
+std::string Summary::loading_answer() const {
+  std::uint64_t calls = course_.phases().loading_calls;
+  return calls ? count_of(calls, "CUDA call", "CUDA calls") +
+                     " from the first allocation to the last of the weights"
+               : "no weights were seen to be loaded";
+}
+
+std::string Summary::iterations_answer() const {
+  const Iterations& iterations = course_.iterations();
+  if (iterations.found == Iterations::Found::none)
+    return "no sequence of different kernels repeats at least three times";
+  std::string text = count_of(iterations.launches, "launch", "launches");
+  if (iterations.fewest != iterations.most)
+    text +=
+        fmt::format(" ({} to {})", with_commas(iterations.fewest), with_commas(iterations.most));
+  if (const Durations& times = iterations.times; times.count())
+    text += fmt::format(", {} (mean; p50 {}, p99 {})", human_time(times.mean()),
+                        human_time(times.quantile(0.5)), human_time(times.quantile(0.99)));
+  text += fmt::format("; {} found ", count_of(iterations.count, "iteration", "iterations"));
+  text += iterations.found == Iterations::Found::between_waits
+              ? "between waits for the GPU"
+              : "in a row, without a wait: times are those of asking for them";
+  if (iterations.times.count())
+    text += fmt::format(", {} of the time in CUDA calls, {} waiting for the GPU",
+                        percent(iterations.spent.in_calls, iterations.times.total()),
+                        percent(iterations.spent.waiting, iterations.times.total()));
+  if (course_.thread()->segments_left_out)
+    text += fmt::format("; only the first {} waits are looked at",
+                        with_commas(ThreadsAtWork::MAX_SEGMENTS));
+  if (iterations.pauses)
+    text += fmt::format("; {} between them", count_of(iterations.pauses, "pause", "pauses"));
+  return text;
+}
+
+std::string Summary::compute_answer() const {
+  Totals::Times waits = sum_of(totals_.waits);
+  std::string text =
+      fmt::format("{} launching {}", time_text(totals_.launching),
+                  count_of(totals_.launches - totals_.nested_launches, "kernel", "kernels"));
+  if (totals_.recorded_launches)
+    text += fmt::format(" ({} of them into graphs)", with_commas(totals_.recorded_launches));
+  if (totals_.graph_launches)
+    text += fmt::format(" and {}, whose kernels are not counted",
+                        count_of(totals_.graph_launches, "graph", "graphs"));
+  return text + fmt::format("; {} waiting for the GPU", time_text(waits));
+}
+
+std::string Summary::transfer_answer() const {
+  if (totals_.transfers.empty()) return "nothing was copied";
+  std::string text;
+  for (const auto& [direction, one] : longest_first(totals_.transfers))
+    text +=
+        fmt::format("{}{} {} in {}, {}", text.empty() ? "" : "; ", direction,
+                    human_bytes(one.bytes), count_of(one.count, "call", "calls"), time_text(one));
+  return text;
+}
+
+std::string Summary::of_processes(
+    const std::function<std::string(const Idle::OfProcess&)>& text_of) const {
+  constexpr std::size_t TOLD = 3;
+  const auto& processes = course_.idle().processes();
+  std::string text;
+  for (std::size_t i = 0; i < std::min(TOLD, processes.size()); i++) {
+    text += i ? "; " : "";
+    if (processes.size() > 1) text += fmt::format("process {}: ", processes[i].pid);
+    text += text_of(processes[i]);
+  }
+  std::uint64_t all = processes.size() + course_.idle().other_processes();
+  if (all > TOLD) text += "; " + count_of(all - TOLD, "other process", "other processes");
+  return text.empty() ? "nothing was launched or copied" : text;
+}
+
+std::string Summary::idle_answer() const {
+  std::string text;
+  // Only what a wait has seen the end of is known to be done.
+  if (std::uint64_t time = inference_time()) {
+    text = fmt::format("at least {} of the {} of inference", percent(inference_idle(), time),
+                       human_time(time));
+    text += verdict_shows("host_bound")
+                ? ", and more, not known how much: it keeps up with the host; "
+                : "; ";
+  }
+  text += of_processes([](const Idle::OfProcess& process) {
+    return fmt::format("at least {} of {} from first to last work, in {}",
+                       percent(process.idle.total(), process.working_time),
+                       human_time(process.working_time),
+                       count_of(process.idle.count(), "gap", "gaps"));
+  });
+  return text + longest_text(course_.idle().longest_idle());
+}
+
+std::string Summary::between_answer() const {
+  return of_processes([](const Idle::OfProcess& process) {
+           return fmt::format("{} (p50 {}) between launches, while nothing was waited for",
+                              human_time(process.between.total()),
+                              human_time(process.between.quantile(0.5)));
+         }) +
+         longest_text(course_.idle().longest_between());
+}
+
+std::string Summary::blocked_answer() const {
+  Totals::Times all = sum_of(totals_.waits);
+  if (!all.count) return "nothing waited for the GPU";
+  return fmt::format("{} in calls that wait for the GPU: {}", time_text(all),
+                     listed(totals_.waits, 3));
+}
+
+// "GPU 354 MiB at most, at 10.9 s: 354 MiB by cuMemAlloc; 0 B held at the end"
+std::string Summary::memory_answer() const {
+  std::string text;
+  for (auto side : {Memory::Side::gpu, Memory::Side::host}) {
+    auto index = static_cast<std::size_t>(side);
+    const MemoryPeak& peak = memory_.all().peaks[index];
+    if (!peak.bytes()) continue;
+    std::map<std::string, std::uint64_t> by_function;
+    for (const auto& group : memory_.all().at_peak[index].groups)
+      by_function[std::string(names_.text(group.function))] += group.bytes;
+    std::string who;
+    for (const auto& [function, bytes] : by_function)
+      who += fmt::format("{} {} by {}", who.empty() ? ":" : ",", human_bytes(bytes), function);
+    std::uint64_t held = 0;
+    for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
+      if (Memory::side_of(static_cast<MemoryKind>(kind)) == side) held += memory_.all().held[kind];
+    text += fmt::format("{}{} {} at most, at {}{}; {} held at the end", text.empty() ? "" : "; ",
+                        side == Memory::Side::gpu ? "GPU" : "pinned host memory",
+                        human_bytes(peak.bytes()), seconds(peak.ts()), who, human_bytes(held));
+  }
+  const auto& processes = memory_.processes();  // the highest peak first
+  if (processes.size() > 1 && processes.front().pid)
+    text += fmt::format("; most by process {}", processes.front().pid);
+  if (text.empty() && memory_.not_returned())
+    return count_of(memory_.not_returned(), "allocation was", "allocations were") +
+           " not seen to return: what is held is not known";
+  if (text.empty()) return "nothing was allocated";
+  if (memory_.never_freed_bytes()) {
+    const Memory::Block& largest = memory_.never_freed().front().block;
+    text += fmt::format("; {} in {} never freed, the largest {} by {} at {}",
+                        human_bytes(memory_.never_freed_bytes()),
+                        count_of(memory_.never_freed_blocks(), "block was", "blocks were"),
+                        human_bytes(largest.size), names_.text({largest.function}),
+                        seconds(largest.since));
+  }
+  if (memory_.left_out().any())
+    text += fmt::format("; {} not followed, being too many at once",
+                        count_of(memory_.left_out().blocks, "allocation", "allocations"));
+  return text;
+}
+
+std::string Summary::driver_answer() const {
+  if (!totals_.driver_calls) {
+    auto traced = header_.find("driver_traced");
+    bool was = traced != header_.end() && *traced == true;
+    return was ? "nothing was asked of it" : "not traced; --kernel does";
+  }
+  return fmt::format("{}: {}", count_of(totals_.driver_calls, "operation", "operations"),
+                     listed(totals_.groups, 6));
+}
+
+std::string Summary::scheduler_answer() const {
+  if (!totals_.driver_calls) return "seen with --kernel only";
+  Totals::Times all = sum_of(totals_.scheduling);
+  if (!all.count) return "no ioctl was about scheduling";
+  std::string when = fmt::format("from {} to {}", seconds(totals_.first_scheduling),
+                                 seconds(totals_.last_scheduling));
+  if (totals_.first_launch)
+    when +=
+        fmt::format(", {} after the first launch",
+                    totals_.scheduling_after_launch ? with_commas(totals_.scheduling_after_launch)
+                                                    : std::string("none"));
+  return fmt::format("{}, {}: {}", count_of(all.count, "ioctl", "ioctls"), when,
+                     listed(totals_.scheduling, 3));
+}
+
+}  // namespace cudabpf::analyze
