@@ -32,6 +32,9 @@ ANSWERS = {
     "errors": ["errors", GPT2],
     "diff": ["diff", VECTOR_ADD, TRANSFORMER],
 }
+# Programs that one thing bounds each, as scripts/workloads/bounded.py makes them.
+for bound in ("gpu", "queue", "host", "copies", "memory", "exhausted", "fault"):
+    ANSWERS[f"bound-{bound}"] = ["summary", f"test/golden/bounds/{bound}.jsonl.zst"]
 cudabpf = ""  # pylint: disable=invalid-name
 
 
