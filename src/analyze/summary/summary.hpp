@@ -34,6 +34,7 @@ class Summary : public Analysis {
   void add_head(Page& page) const;
   void add_thread(Page& page, bool if_others) const;
   void add_processes(Page& page) const;
+  void add_devices(Page& page) const;
   void add_answers(Page& page, bool all) const;
   void add_slowest(Page& page) const;
   void add_errors(Page& page) const;

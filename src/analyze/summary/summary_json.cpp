@@ -77,6 +77,16 @@ Json Summary::json() const {
     processes.push_back({{"pid", process.pid}, {"comm", names_.text(process.comm)}});
     processes.back().update(process_json(process));
   }
+  Json devices = Json::array();
+  for (const Totals::Device& device : totals_.devices)
+    devices.push_back({{"pid", device.pid},
+                       {"device", device.ordinal},
+                       {"launches", device.launches},
+                       {"copies", device.copies.count},
+                       {"copied_bytes", device.copies.bytes},
+                       {"copying_us", microseconds(device.copies.time)},
+                       {"waits", device.waits.count},
+                       {"waiting_us", microseconds(device.waits.time)}});
   Json errors = Json::array();
   for (const Totals::Failure& failure : totals_.failures)
     errors.push_back({{"name", names_.text(failure.name)},
@@ -88,6 +98,7 @@ Json Summary::json() const {
                   {"unfinished", totals_.unfinished},
                   {"processes", processes},
                   {"other_processes", others},
+                  {"devices", devices},
                   {"threads_put_away", course_.threads().put_away()},
                   {"duration_us", microseconds(duration_)},
                   {"lines_by_type", totals_.lines_by_type},

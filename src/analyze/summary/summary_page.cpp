@@ -15,6 +15,7 @@ void Summary::add_to(Page& page, bool all) const {
   if (!verdict_.empty()) page.blank();
   add_verdict(page, verdict_);
   if (processes() > 1 && all) add_processes(page);
+  if (totals_.devices.size() > 1 && all) add_devices(page);
   if (!course_.thread()) {
     add_errors(page);
     return;
@@ -94,6 +95,21 @@ void Summary::add_processes(Page& page) const {
                     with_commas(ThreadsAtWork::MAX_THREADS),
                     with_commas(course_.threads().put_away())),
         2);
+}
+
+void Summary::add_devices(Page& page) const {
+  constexpr std::size_t SHOWN = 16;
+  Table table("GPUs", {{"launches"}, {"copies", 1}, {"copied"}, {"waiting"}});
+  for (std::size_t i = 0; i < std::min(SHOWN, totals_.devices.size()); i++) {
+    const Totals::Device& device = totals_.devices[i];
+    std::string name = fmt::format("GPU {}", device.ordinal);
+    if (processes() > 1) name += fmt::format(" of process {}", device.pid);
+    table.row(std::move(name), {human_count(device.launches), human_count(device.copies.count),
+                                human_bytes(device.copies.bytes), human_time(device.waits.time)});
+  }
+  table.add_to(page);
+  if (totals_.devices.size() > SHOWN)
+    page.line(fmt::format("  and {} more", totals_.devices.size() - SHOWN));
 }
 
 void Summary::add_slowest(Page& page) const {

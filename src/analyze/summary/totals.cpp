@@ -65,7 +65,9 @@ void Totals::call(const Line& line) {
       allocations.bytes += line.size;  // a call may claim any size
   }
   if (is_nested) return;
-  switch (work_of(line)) {
+  Work work = work_of(line);
+  if (line.has(Field::ordinal)) device(line, work);
+  switch (work) {
     case Work::recorded:
       recorded_launches += is_launch;
       break;
@@ -85,6 +87,20 @@ void Totals::call(const Line& line) {
     default:
       break;
   }
+}
+
+void Totals::device(const Line& line, Work work) {
+  bool copies = work == Work::to_device || work == Work::to_host || work == Work::copy;
+  if (!copies && work != Work::launch && work != Work::wait) return;
+  std::pair key(line.process->number, line.ordinal);
+  if (devices_.size() >= MAX_DEVICES && !devices_.contains(key)) return;
+  Device& device = devices_[key];
+  device.process = line.process->number;
+  device.pid = line.pid;
+  device.ordinal = line.ordinal;
+  device.launches += work == Work::launch;
+  if (copies) add_to(device.copies, line);
+  if (work == Work::wait) add_to(device.waits, line);
 }
 
 void Totals::process(const Line& line) {
@@ -127,6 +143,11 @@ void Totals::finish(const TraceFacts&) {
   waits = named(waits_);
   groups = named(groups_);
   scheduling = named(scheduling_by_command_);
+  for (const auto& [key, device] : devices_) devices.push_back(device);
+  std::sort(devices.begin(), devices.end(), [](const Device& a, const Device& b) {
+    return std::tuple(b.launches, b.copies.count, a.process, a.ordinal) <
+           std::tuple(a.launches, a.copies.count, b.process, b.ordinal);
+  });
   for (const auto& [key, failure] : failures_) failures.push_back(failure);
   std::sort(failures.begin(), failures.end(), [](const Failure& a, const Failure& b) {
     return std::tuple(b.count, a.first_ts, a.name.id) < std::tuple(a.count, b.first_ts, b.name.id);

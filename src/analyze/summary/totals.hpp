@@ -43,6 +43,14 @@ class Totals : public Analysis {
     Name name, error;
     std::uint64_t count = 0, first_ts = 0, first_id = 0;
   };
+  // What a process asked of a GPU, as it numbers them.
+  struct Device {
+    std::uint64_t process = 0;  // its number in the trace
+    std::uint32_t pid = 0;
+    std::int64_t ordinal = 0;
+    std::uint64_t launches = 0;
+    Times copies, waits;
+  };
   struct Death {  // of a process, by a signal
     std::uint32_t pid = 0;
     std::int64_t signal = 0;
@@ -72,6 +80,7 @@ class Totals : public Analysis {
   std::uint64_t scheduling_after_launch = 0;
   std::vector<Slow> slowest, slowest_of_driver;  // the few that took longest, the longest first
   std::vector<Failure> failures;                 // the most frequent first
+  std::vector<Device> devices;                   // the busiest few first
   std::vector<Death> deaths;                     // the first few
   std::uint64_t xids = 0;
 
@@ -84,6 +93,7 @@ class Totals : public Analysis {
   void call(const Line& line);
   void driver(const Line& line);
   void process(const Line& line);
+  void device(const Line& line, Work work);
   static void note_slow(Slowest& slowest, const Line& line);
   static constexpr std::size_t MAX_SCHEDULING = 1 << 12;  // whose times are kept
   std::vector<std::uint64_t> scheduling_times_;
@@ -93,6 +103,8 @@ class Totals : public Analysis {
   std::map<std::string, Times> named(const ByName& times) const;
   Times& of(ByName& times, Name name) const;
 
+  static constexpr std::size_t MAX_DEVICES = 1024;                    // followed
+  std::map<std::pair<std::uint64_t, std::int64_t>, Device> devices_;  // by process and number
   Slowest slow_calls_{SLOWEST}, slow_driver_calls_{SLOWEST};
 
   Names& names_;

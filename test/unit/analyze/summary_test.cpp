@@ -91,3 +91,23 @@ TEST_CASE("Of many processes the busiest are told, and the others together") {
   CHECK(summed.json["processes"].size() == 9);
   CHECK(summed.json["other_processes"]["count"] == 0);
 }
+
+TEST_CASE("What each process asked of each of its GPUs is told where there are several") {
+  SampleProgram program;
+  auto ask = [&](const char* type, const char* op, const char* name, int device,
+                 const char* more = "") {
+    program.call(type, op, name, 10, fmt::format(R"(,"stream":"0x0","device":{}{})", device, more));
+  };
+  ask("kernel", "launch", "cuLaunchKernel", 0, R"(,"kernel":"a")");
+  CHECK_THAT(Summed(program).page, !ContainsSubstring("GPUs"));
+  ask("kernel", "launch", "cuLaunchKernel", 1, R"(,"kernel":"a")");
+  ask("kernel", "launch", "cuLaunchKernel", 1, R"(,"kernel":"a")");
+  ask("transfer", "HtoD", "cuMemcpyHtoD", 1, R"(,"size":2048)");
+  ask("sync", "stream", "cuStreamSynchronize", 0);
+  Summed summed(program);
+  REQUIRE(summed.json["devices"].size() == 2);
+  const Json &busy = summed.json["devices"][0], &other = summed.json["devices"][1];
+  CHECK((busy["device"] == 1 && busy["launches"] == 2 && busy["copied_bytes"] == 2048));
+  CHECK((other["device"] == 0 && other["launches"] == 1 && other["waiting_us"] == 0.01));
+  CHECK_THAT(summed.page, ContainsSubstring("GPU 1         2       1  2.00 KiB"));
+}
