@@ -47,8 +47,8 @@ def parse_role(role):
         return "hidden", False, "none", 0, 1  # x86-64: on the stack; arm64: a pointer to a copy
     if role in ("addr", "outbuf"):
         return "hidden", False, "none", 1, 1
-    if role == "str":
-        return "str", False, "none", 1, 1
+    if role in ("str", "path"):
+        return role, False, "none", 1, 1
     if role.startswith("out.") and role[4:] in VALUES:
         return role[4:], True, "none", 1, 1
     if role.startswith("in.") and role[3:] in STRUCTS:

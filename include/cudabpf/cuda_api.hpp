@@ -46,6 +46,7 @@ enum class Role : std::uint8_t {
   device,
   // memory that is read
   str,
+  path,  // a str that names a file
   in_struct,
   // neither followed nor shown
   hidden,
@@ -54,6 +55,7 @@ enum class Role : std::uint8_t {
 constexpr bool is_address(Role role) {
   return role == Role::ptr || role == Role::ptr32 || role == Role::hptr;
 }
+constexpr bool is_text(Role role) { return role == Role::str || role == Role::path; }
 std::string_view to_string(Role role);  // as the table spells it
 
 // Structs that a call points to and cudabpf reads.

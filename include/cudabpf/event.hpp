@@ -156,7 +156,7 @@ struct Process {
   std::uint32_t pid = 0;
   std::uint32_t ppid = 0;
   std::uint32_t ns_pid = 0;  // in its own pid namespace, if that differs
-  std::uint32_t uid = 0;
+  std::optional<std::uint32_t> uid;
   std::string comm;
   std::string cmdline;
   std::string exe;

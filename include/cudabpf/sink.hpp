@@ -44,6 +44,7 @@ struct Session {
   bool follow = true;
   bool driver_traced = false;  // --kernel
   std::string driver_way;      // the feature that does it
+  bool redacted = false;       // what tells of people and places is left out
   std::uint64_t ring_size = 0;
   std::uint64_t realtime_ns = 0;  // three clocks at ts 0
   std::uint64_t monotonic_ns = 0;

@@ -26,6 +26,7 @@ struct CaptureFlags {
   bool no_follow = false;
   bool quiet = false;
   bool live = false;
+  bool redact = false;
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;
   std::string duration;

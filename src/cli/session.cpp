@@ -39,6 +39,10 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   output.output.hurry_fd = session->signals_.hurry_fd();
   session->trace_ = TRY(JsonlSink::open(std::move(output)));
   std::vector<Sink*> sinks{session->trace_.get()};
+  if (flags.redact) {
+    session->redacted_ = std::make_unique<RedactedSink>(*session->trace_);
+    sinks.front() = session->redacted_.get();
+  }
   if (!flags.quiet) sinks.push_back(&session->stats_);
   Screen& screen = *session->screen_;
   auto show = [&screen](std::string_view text, bool last) {

@@ -15,6 +15,7 @@
 #include "cli/started_command.hpp"
 #include "sink/jsonl.hpp"
 #include "sink/live.hpp"
+#include "sink/redacted.hpp"
 #include "sink/stats.hpp"
 #include "sink/status.hpp"
 #include "sink/tee.hpp"
@@ -59,6 +60,7 @@ class CaptureSession {
   std::uint64_t looked_at_disk_ = 0;
   bool quiet_ = false;
   std::unique_ptr<JsonlSink> trace_;
+  std::unique_ptr<RedactedSink> redacted_;  // null: all of it is written
   StatsSink stats_;
   std::unique_ptr<StatusSink> status_;
   std::unique_ptr<LiveSink> live_;

@@ -35,7 +35,7 @@ abi::cb_plan plan_for(const Function& function, std::uint16_t id) {
         plan.out1 = word & ARGS;
         plan.out1_narrow = narrow(argument.role);
       }
-    } else if (argument.role == Role::str && plan.string_arg == CB_NO_ARG) {
+    } else if (is_text(argument.role) && plan.string_arg == CB_NO_ARG) {
       plan.string_arg = word & ARGS;
     } else if (argument.role == Role::in_struct) {
       plan.struct_arg = word & ARGS;

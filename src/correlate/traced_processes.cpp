@@ -44,7 +44,7 @@ void fill_from_proc(const ProcessIdentity& identity, Process& process) {
       process.cmdline = identity.cmdline();
     process.exe = identity.exe;
   }
-  if (identity.uid && !process.uid) process.uid = *identity.uid;
+  if (identity.uid && !process.uid.value_or(0)) process.uid = *identity.uid;
   if (identity.ns_pids.size() > 1)
     process.ns_pid = static_cast<std::uint32_t>(identity.ns_pids.back());
   if (!identity.cgroup.empty()) process.cgroup = cgroup_path(identity.cgroup);

@@ -212,7 +212,7 @@ CallLine::FunctionText::FunctionText(const Function& function)
     auto place = static_cast<std::uint8_t>(argument.out ? outs++ : argument.word);
     if (argument.role == Role::hidden || argument.role == Role::in_struct) continue;
     if (argument.out && place >= CB_MAX_OUTS) continue;
-    if (argument.role == Role::str) {
+    if (is_text(argument.role)) {
       if (has_text) continue;  // only the first is read
       has_text = true;
       from = From::text;

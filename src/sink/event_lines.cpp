@@ -208,6 +208,7 @@ std::string header_line(const Session& session, const Part& part) {
   out["follow"] = session.follow;
   out["driver_traced"] = session.driver_traced;
   set_unless_empty(out, "driver_way", session.driver_way);
+  if (session.redacted) out["redacted"] = true;
   out["ring_size"] = session.ring_size;
   out["clocks"] = {{"realtime_ns", session.realtime_ns},
                    {"monotonic_ns", session.monotonic_ns},
@@ -287,7 +288,7 @@ std::string process_line(const Process& process) {
               {"pid", process.pid},
               {"ppid", process.ppid}};
   if (process.ns_pid) out["ns_pid"] = process.ns_pid;
-  out["uid"] = process.uid;
+  if (process.uid) out["uid"] = *process.uid;
   out["comm"] = process.comm;
   set_unless_empty(out, "cmdline", process.cmdline);
   set_unless_empty(out, "exe", process.exe);

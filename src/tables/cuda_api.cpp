@@ -29,10 +29,10 @@ constexpr StructSize STRUCT_SIZES[] = {
 };
 
 constexpr std::string_view ROLE_NAMES[] = {
-    "u8",       "u16",        "u32",    "u64",    "i32",        "f32",    "location",
-    "ptr",      "ptr32",      "hptr",   "stream", "context",    "module", "library",
-    "function", "kernel",     "event",  "graph",  "graph_exec", "node",   "array",
-    "pool",     "mem_handle", "handle", "device", "str",        "struct", "hidden"};
+    "u8",     "u16",   "u32",        "u64",     "i32",    "f32",     "location",   "ptr",
+    "ptr32",  "hptr",  "stream",     "context", "module", "library", "function",   "kernel",
+    "event",  "graph", "graph_exec", "node",    "array",  "pool",    "mem_handle", "handle",
+    "device", "str",   "path",       "struct",  "hidden"};
 
 }  // namespace
 

@@ -14,7 +14,7 @@ HANDLES = {"stream", "context", "module", "library", "function", "kernel", "even
            "graph_exec", "node", "array", "pool", "mem_handle", "handle"}
 SCALARS = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
            "i32": "int32_t", "device": "int32_t", "f32": "float", "location": "uint64_t",
-           "ptr": "DevicePtr", "ptr32": "uint32_t", "hptr": "void*", "str": "const char*",
+           "ptr": "DevicePtr", "ptr32": "uint32_t", "hptr": "void*", "str": "const char*", "path": "const char*",
            "addr": "void*", "outbuf": "void*"}
 STRUCT_BYTES = {"memcpy2d": 128, "memcpy3d": 200, "memcpy3d_peer": 200, "launch_config": 56,
                 "alloc_prop": 32, "pool_props": 88, "kernel_node": 72, "launch_params": 56}
@@ -94,7 +94,7 @@ def argument_info(pairs):
             infos.append(("sizes", 0))
         elif role.startswith("in."):
             infos.append(("structure", STRUCT_BYTES[role[3:]]))
-        elif role == "str":
+        elif role in ("str", "path"):
             infos.append(("string", 0))
         elif role in ("function", "kernel"):
             infos.append(("function", 0))

@@ -144,7 +144,7 @@ class Expectation:
                     self.outs[name] = out
                     self.shown[name] = render(role[4:], out)
                 out_number += 1
-            elif role == "str":
+            elif role in ("str", "path"):
                 text = next(strings)
                 if recorded and not text_shown and text is not None:
                     self.shown[name] = text[:STRING_LIMIT]

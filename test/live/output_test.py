@@ -64,6 +64,22 @@ class Live(harness.LiveTest):
         self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o640)
         self.assertEqual(sorted(os.listdir(self.folder)), ["record", "trace.jsonl"])
 
+    def test_redacted(self):
+        """Nobody can tell from the trace who ran what where; all of the program's calls are there."""
+        program = f"{self.folder}/secret-program"
+        shutil.copy(calls(SCRIPT)[0], program)
+        done = self.run_cudabpf("run", "--redact", "-o", self.path, "--profile", "full", "--library", LIBRARY, "--",
+                                program, *calls(SCRIPT)[1:])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        trace = self.read()
+        self.check_whole(trace)
+        self.assertEqual((trace.header["redacted"], trace.header["host"], trace.header["command"]), (True, "", []))
+        with open(self.path, encoding="utf-8") as file:
+            text = file.read()
+        for secret in (self.folder, "malloc a", os.path.dirname(LIBRARY)):
+            self.assertNotIn(secret, text)
+        self.assertEqual({frozenset(p) & {"uid", "cmdline", "exe", "cgroup"} for p in trace.processes}, {frozenset()})
+
     def test_compressed(self):
         path = f"{self.path}.zst"
         done = self.run_cudabpf("run", "-o", path, "--profile", "full", "--library", LIBRARY, "--", *launches(3000, 0))

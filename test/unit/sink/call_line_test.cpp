@@ -199,7 +199,7 @@ TEST_CASE("Every recorded argument of every function stands in its line exactly 
       if (argument.out && outs.size() == CB_MAX_OUTS) continue;
       if (argument.out) outs.push_back(201 + outs.size());
       if (argument.role == Role::hidden || argument.role == Role::in_struct ||
-          argument.role == Role::str || argument.role == Role::f32)
+          is_text(argument.role) || argument.role == Role::f32)
         continue;
       bool sizes = size.kind == SizeRule::Kind::product && size.times < 0 &&
                    &argument == &function.arguments[static_cast<std::size_t>(size.argument)];

@@ -148,7 +148,7 @@ TEST_CASE("Every plan stays inside its function") {
     } else {
       CHECK_FALSE(plan.out1_narrow);
     }
-    if (plan.string_arg != CB_NO_ARG) CHECK(at(plan.string_arg).role == Role::str);
+    if (plan.string_arg != CB_NO_ARG) CHECK(is_text(at(plan.string_arg).role));
     // Either a struct or a string is read.
     CHECK((plan.string_arg == CB_NO_ARG || plan.struct_arg == CB_NO_ARG));
     CHECK((plan.struct_arg != CB_NO_ARG) == (plan.struct_words > 0));

@@ -1,0 +1,28 @@
+// A trace that can be shown to others: what tells of people and places is left out before it is
+// written. What ran and how long it took stays, and so do the names of programs and kernels.
+#pragma once
+
+#include "cudabpf/sink.hpp"
+
+namespace cudabpf {
+
+class RedactedSink : public Sink {
+ public:
+  explicit RedactedSink(Sink& sink) : sink_(sink) {}
+
+  void begin(const Session& session) override;
+  void call(const Call& call) override;
+  void process(const Process& process) override;
+  void library(const Library& library) override;
+  void lost(const LossEvent& loss) override;
+
+  void driver_call(const DriverCall& call) override { sink_.driver_call(call); }
+  void gpu_error(const GpuError& error) override { sink_.gpu_error(error); }
+  void flush() override { sink_.flush(); }
+  void end(const Totals& totals) override { sink_.end(totals); }
+
+ private:
+  Sink& sink_;
+};
+
+}  // namespace cudabpf
