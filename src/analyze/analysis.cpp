@@ -4,17 +4,49 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analyze/trace/json_text.hpp"
+
 namespace cudabpf::analyze {
 
 Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses) {
   Line line;
   while (TRY(reader.next(line)))
-    for (Analysis* analysis : analyses) analysis->line(line);
+    for (Analysis* analysis : analyses) show(line, reader.facts().part, *analysis);
   for (Analysis* analysis : analyses) analysis->finish(reader.facts());
   return ok();
 }
 
 namespace {
+
+// "2 × NVIDIA H200, NVIDIA L4"
+std::string gpus_in(const Json& header) {
+  std::vector<std::pair<std::string, std::size_t>> kinds;
+  auto gpus = header.find("gpus");
+  if (gpus == header.end() || !gpus->is_array()) return {};
+  for (const Json& gpu : *gpus) {
+    std::string name = text_in(gpu, "name");
+    if (kinds.empty() || kinds.back().first != name) kinds.emplace_back(name, 0);
+    kinds.back().second++;
+  }
+  std::string text;
+  for (const auto& [name, count] : kinds)
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ",
+                        count > 1 ? fmt::format("{} × ", count) : "", name);
+  return text;
+}
+
+std::string missing_in(const TraceFacts& facts) {
+  std::string text;
+  auto add = [&](const std::string& one) { text += (text.empty() ? "" : "; ") + one; };
+  for (const std::string& file : facts.cut_off) add(file);
+  for (const std::string& part : facts.missing) add(part + " of a rotated trace");
+  if (facts.malformed) add(count_of(facts.malformed, "line", "lines") + " that could not be read");
+  for (const auto& [reason, loss] : facts.losses)
+    if (!loss.degraded)
+      add(fmt::format("{} lost: {}", loss.uncounted ? "an unknown number" : with_commas(loss.count),
+                      reason));
+  return text;
+}
 
 // What cannot be known if calls of a kind are left out.
 struct LeftOut {
@@ -45,27 +77,65 @@ void add_left_out(Page& page, const TraceFacts& facts) {
 
 }  // namespace
 
+std::string heading_of(const TraceFacts& facts, const Moments& moments) {
+  Json header = Json::parse(facts.header, nullptr, false);
+  std::string text = moments.beginning(), host = text_in(header, "host");
+  if (!host.empty()) text += (text.empty() ? "" : " on ") + host;
+  auto add = [&](const std::string& before, const std::string& what) {
+    if (!what.empty()) text += (text.empty() ? "" : ", ") + before + what;
+  };
+  if (header.is_object()) add("", gpus_in(header));
+  add("driver ", text_in(header, "driver"));
+  add("profile ", text_in(header, "profile"));
+  if (missing_in(facts).empty()) return text;
+  return "INCOMPLETE" + (text.empty() ? text : ": " + text);
+}
+
+void add_heading(Page& page, const TraceFacts& facts) {
+  std::string text = shortened(printable(heading_of(facts, page.moments())), page.width());
+  std::string missing = missing_in(facts);
+  if (!missing.empty())
+    page.heading(text);
+  else if (!text.empty())
+    page.line(text);
+  if (!missing.empty()) page.paragraph("missing: " + printable(missing), 2);
+  if (facts.part.is_whole()) return;
+  std::uint64_t from = facts.part.from, to = std::min(facts.part.to, facts.duration());
+  std::string name = facts.part_name.empty() ? "" : facts.part_name + ", ";
+  page.paragraph(fmt::format("part: {}from {} to {}, {}", name, page.at(from), page.at(to),
+                             human_time(to - std::min(from, to))),
+                 2);
+}
+
 Json facts_json(const TraceFacts& facts) {
   Json losses = Json::object();
   for (const auto& [reason, loss] : facts.losses) {
     losses[reason] = {{"severity", loss.degraded ? "degraded" : "lost"}, {"count", loss.count}};
     if (loss.uncounted) losses[reason]["uncounted"] = true;
   }
-  return {{"files", facts.paths},
-          {"lines", facts.lines},
-          {"bytes", facts.bytes},
-          {"calls", facts.calls},
-          {"operations", facts.operations},
-          {"duration_us", microseconds(facts.duration())},
-          {"complete", facts.cut_off.empty() && facts.missing.empty() && !facts.malformed},
-          {"losses", losses},
-          {"left_out", facts.left_out},
-          {"cut_off", facts.cut_off},
-          {"missing", facts.missing},
-          {"malformed", facts.malformed},
-          {"malformed_at", facts.first_malformed},
-          {"unknown", facts.unknown},
-          {"processes_put_away", facts.put_away}};
+  Json json = {{"files", facts.paths}};
+  if (std::uint64_t began = clocks_in(facts.header).realtime) json["started"] = iso_time(began);
+  if (!facts.part.is_whole()) {
+    json["part"] = {{"from_us", microseconds(facts.part.from)},
+                    {"to_us", microseconds(std::min(facts.part.to, facts.duration()))},
+                    {"calls", facts.calls_in_part}};
+    if (!facts.part_name.empty()) json["part"]["name"] = facts.part_name;
+  }
+  json.update(Json{{"lines", facts.lines},
+                   {"bytes", facts.bytes},
+                   {"calls", facts.calls},
+                   {"operations", facts.operations},
+                   {"duration_us", microseconds(facts.duration())},
+                   {"complete", facts.cut_off.empty() && facts.missing.empty() && !facts.malformed},
+                   {"losses", losses},
+                   {"left_out", facts.left_out},
+                   {"cut_off", facts.cut_off},
+                   {"missing", facts.missing},
+                   {"malformed", facts.malformed},
+                   {"malformed_at", facts.first_malformed},
+                   {"unknown", facts.unknown},
+                   {"processes_put_away", facts.put_away}});
+  return json;
 }
 
 void add_facts(Page& page, const TraceFacts& facts) {
@@ -121,9 +191,7 @@ TraceClocks clocks_in(std::string_view header) {
 std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", number); }
 double microseconds(std::uint64_t ns) { return static_cast<double>(ns) / 1000; }
 
-std::string seconds(std::uint64_t ns) {
-  return fmt::format("{}.{:06} s", ns / 1'000'000'000, ns / 1000 % 1'000'000);
-}
+std::string seconds(std::uint64_t ns) { return Moments().at(ns); }
 
 double share(std::uint64_t part, std::uint64_t whole) {
   return whole ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;

@@ -19,14 +19,26 @@ class Analysis {
  public:
   virtual ~Analysis() = default;
   virtual void line(const Line& line) = 0;
+  // A line outside of the part that is wanted. It is in no figure, but says how things stand in the
+  // part: what memory is held, what is pending.
+  virtual void outside(const Line&) {}
   virtual void finish(const TraceFacts&) {}
 };
 
+// Shows the line to the analysis, as one of the part that is wanted or one outside of it.
+inline void show(const Line& line, const Part& part, Analysis& analysis) {
+  part.has(line) ? analysis.line(line) : analysis.outside(line);
+}
 // Shows every line to each analysis.
 Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses);
 
-// What every answer says about its trace: whether anything is missing from it.
+// What every answer says about its trace: when and where it was taken, which part of it is shown,
+// whether anything is missing from it.
 Json facts_json(const TraceFacts& facts);
+// "2026-11-21 14:03:22 UTC on HOST, NVIDIA H200, driver 580.159.04"; after INCOMPLETE, if it is.
+std::string heading_of(const TraceFacts& facts, const Moments& moments);
+// That, and below it the part and what is missing in short.
+void add_heading(Page& page, const TraceFacts& facts);
 void add_facts(Page& page, const TraceFacts& facts);
 
 // In ns, at ts 0; 0 where the header does not say.

@@ -1,6 +1,11 @@
 #include "analyze/error_meanings.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
+
+#include "util/console/terminal.hpp"
 
 namespace cudabpf::analyze {
 
@@ -16,25 +21,29 @@ constexpr ErrorMeaning STICKY = {
     "a kernel that was launched before failed, not this call; every later call in its context "
     "fails with it"};
 constexpr ErrorMeaning NOT_CUDAS = {Weight::usual,
-                                    "usual: so programs find out that memory is not CUDA's"};
+                                    "usual: so programs find out that memory is not CUDA's",
+                                    "so programs find out that memory is not CUDA's"};
 constexpr std::array<Known, 23> KNOWN = {{
     {"CUDA_ERROR_DEINITIALIZED",
      "",
-     {Weight::usual, "the driver had shut down already: usual while a program ends"}},
+     {Weight::usual, "the driver had shut down already: usual while a program ends",
+      "they came after the driver had shut down, while the program ended"}},
     {"CUDA_ERROR_INVALID_VALUE", "cuPointerGetAttribute", NOT_CUDAS},
     {"CUDA_ERROR_INVALID_VALUE", "cuPointerGetAttributes", NOT_CUDAS},
     {"CUDA_ERROR_NOT_FOUND",
      "cuGetProcAddress",
-     {Weight::usual, "usual: a program asks for a function that this driver does not have"}},
+     {Weight::usual, "usual: a program asks for a function that this driver does not have",
+      "programs ask for functions that a driver does not have"}},
     {"CUDA_ERROR_NO_BINARY_FOR_GPU",
      "cuLibraryGetKernel",
-     {Weight::usual, "usual: a library, such as NCCL, asks which of its kernels this GPU can run"}},
+     {Weight::usual, "usual: a library, such as NCCL, asks which of its kernels this GPU can run",
+      "libraries, such as NCCL, ask which of their kernels a GPU can run"}},
     {"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
      "",
-     {Weight::usual, "harmless: it was enabled before"}},
+     {Weight::usual, "harmless: it was enabled before", "it was enabled before"}},
     {"CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
      "",
-     {Weight::usual, "harmless: it was registered before"}},
+     {Weight::usual, "harmless: it was registered before", "it was registered before"}},
     {"CUDA_ERROR_NO_DEVICE",
      "",
      {Weight::failure, "there is no GPU, or CUDA_VISIBLE_DEVICES hides it"}},
@@ -79,6 +88,38 @@ ErrorMeaning meaning_of(std::string_view function, std::string_view error) {
     if (known.error == error && (known.function.empty() || known.function == function))
       return known.meaning;
   return {};
+}
+
+std::vector<std::string> usual_failures(const std::vector<FailedCalls>& failed) {
+  constexpr std::size_t TOLD = 4;  // functions
+  std::vector<std::pair<std::string_view, std::vector<FailedCalls>>> reasons;
+  for (const FailedCalls& one : failed) {
+    std::string_view reason = meaning_of(one.function, one.error).reason;
+    if (reason.empty()) continue;
+    auto known = std::find_if(reasons.begin(), reasons.end(),
+                              [&](const auto& of) { return of.first == reason; });
+    if (known == reasons.end()) known = reasons.insert(known, {reason, {}});
+    known->second.push_back(one);
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [reason, calls] : reasons) {
+    std::string text;
+    std::size_t told = calls.size() <= TOLD + 1 ? calls.size() : TOLD;
+    for (std::size_t i = 0; i < told; i++) {
+      bool is_last = i + 1 == calls.size();
+      text += fmt::format("{}{} {}",
+                          !i        ? ""
+                          : is_last ? " and "
+                                    : ", ",
+                          with_commas(calls[i].count), calls[i].function);
+    }
+    std::uint64_t others = 0;
+    for (std::size_t i = told; i < calls.size(); i++) others += calls[i].count;
+    if (others) text += fmt::format(" and {} others", with_commas(others));
+    sentences.push_back(
+        fmt::format("{} failed with {}, as is usual: {}.", text, calls.front().error, reason));
+  }
+  return sentences;
 }
 
 }  // namespace cudabpf::analyze

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace cudabpf::analyze {
 
@@ -16,8 +18,18 @@ std::string_view to_string(Weight weight);
 
 struct ErrorMeaning {
   Weight weight = Weight::failure;
-  std::string_view text;  // may be empty
+  std::string_view text = {};    // may be empty
+  std::string_view reason = {};  // of what is usual: "they came after the driver had shut down"
 };
 ErrorMeaning meaning_of(std::string_view function, std::string_view error);
+
+// Calls of a function that failed with one error.
+struct FailedCalls {
+  std::string_view function, error;
+  std::uint64_t count = 0;
+};
+// A sentence for each reason why some of them failed as is usual: "16 cuLibraryUnload and 3
+// cuDevicePrimaryCtxRelease failed with CUDA_ERROR_DEINITIALIZED, as is usual: they came …"
+std::vector<std::string> usual_failures(const std::vector<FailedCalls>& failed);
 
 }  // namespace cudabpf::analyze

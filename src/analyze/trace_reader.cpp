@@ -55,6 +55,11 @@ TraceReader::TraceReader(std::vector<std::string> paths, Progress progress)
   facts_.paths = std::move(paths);
 }
 
+void TraceReader::want(Part part, std::string name) {
+  facts_.part = part;
+  facts_.part_name = std::move(name);
+}
+
 Result<> TraceReader::open_next() {
   const std::string& path = facts_.paths[file_++];
   source_ = TRY(TraceSource::open(path));
@@ -170,6 +175,7 @@ void TraceReader::note(const Line& line) {
   if (line.kind != LineKind::header && line.kind != LineKind::end)
     facts_.last_ts = std::max(facts_.last_ts, line.end());
   facts_.calls += line.kind == LineKind::call;
+  facts_.calls_in_part += line.kind == LineKind::call && facts_.part.has(line.ts);
   facts_.operations += line.kind == LineKind::driver;
   switch (line.kind) {
     case LineKind::other:

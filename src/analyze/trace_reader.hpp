@@ -12,6 +12,7 @@
 
 #include "analyze/circumstances/circumstances.hpp"
 #include "analyze/trace/line_parser.hpp"
+#include "analyze/trace/part.hpp"
 #include "analyze/trace/trace_source.hpp"
 
 namespace cudabpf::analyze {
@@ -25,6 +26,8 @@ struct TraceFacts {
   };
 
   std::vector<std::string> paths;
+  Part part;                          // that is wanted
+  std::string part_name;              // "inference"; empty: it has none
   std::string header;                 // the line, of the first file
   std::string end;                    // the line, of the last; empty: it was cut off
   std::vector<std::string> left_out;  // kinds of calls of which some are missing
@@ -33,7 +36,7 @@ struct TraceFacts {
   std::uint64_t bytes = 0;            // of them
   std::uint64_t malformed = 0;        // lines that are not JSON objects in the trace's format
   std::vector<std::string> first_malformed;  // where they are: "trace.jsonl:17"
-  std::uint64_t calls = 0;
+  std::uint64_t calls = 0, calls_in_part = 0;
   std::uint64_t operations = 0;        // on the driver
   std::uint64_t unknown = 0;           // lines of types that this version does not know
   std::vector<std::string> cut_off;    // files without an `end` line, and how they stop
@@ -62,6 +65,8 @@ class TraceReader {
   Names& names() { return parser_.names(); }
   const Names& names() const { return parser_.names(); }
   const TraceFacts& facts() const { return facts_; }
+  // Every line is read all the same, since what it means follows from those before it.
+  void want(Part part, std::string name);
 
  private:
   TraceReader(std::vector<std::string> paths, Progress progress);

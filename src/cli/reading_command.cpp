@@ -9,6 +9,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "cli/one_of.hpp"
 #include "cli/request/invoker.hpp"
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
@@ -80,6 +81,13 @@ Result<> become_reader() {
   return privileges::drop(caller().user, {CAP_DAC_READ_SEARCH});
 }
 
+// How times are told on the page.
+Moments moments_of(const TraceFlags& flags, const analyze::TraceFacts& facts) {
+  using Zone = Moments::Zone;
+  Zone zone = flags.time == "utc" ? Zone::utc : flags.time == "local" ? Zone::local : Zone::none;
+  return {analyze::clocks_in(facts.header).realtime, zone};
+}
+
 }  // namespace
 
 Page page_for(std::FILE* to) {
@@ -120,6 +128,14 @@ void add_trace_flags(CLI::App& sub, TraceFlags& flags,
       ->type_name("TRACE")
       ->required();
   sub.add_flag("--json", flags.json, "Print one JSON object, for programs");
+  add_part_flags(sub, flags.part);
+}
+
+CLI::Option* add_time(CLI::App& sub, TraceFlags& flags) {
+  return one_of(sub.add_option("--time", flags.time, "Tell times since the trace began, or of day"),
+                {"relative", "local", "utc"})
+      ->capture_default_str()
+      ->excludes("--json");
 }
 
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths) {
@@ -133,9 +149,34 @@ Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::
   return analyze::TraceReader::open(paths, std::move(progress));
 }
 
+Result<std::unique_ptr<analyze::TraceReader>> open_trace(const TraceFlags& flags) {
+  auto reader = TRY(open_trace(flags.paths));
+  Moments moments = moments_of(flags, reader->facts());
+  if (flags.time != "relative" && !moments.began())
+    return Error{"--time " + flags.time + ": the trace does not say when it began",
+                 "leave --time out: times are since then", exit_code::USAGE};
+  if (!flags.part.any()) return reader;
+  auto wanted = TRY(find_part(flags.part, moments, *reader));
+  if (flags.part.is_of_course()) reader = TRY(open_trace(flags.paths));
+  reader->want(wanted.part, wanted.name);
+  return reader;
+}
+
+Result<> is_in_trace(const analyze::TraceFacts& facts) {
+  if (!facts.part.from || facts.part.from < facts.duration()) return ok();
+  return Error{"--from is not before the end of the trace",
+               "it ends at " + analyze::seconds(facts.duration()), exit_code::USAGE};
+}
+
+Result<> read_trace(analyze::TraceReader& reader,
+                    std::initializer_list<analyze::Analysis*> analyses) {
+  TRY(analyze::analyze(reader, analyses));
+  return is_in_trace(reader.facts());
+}
+
 Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
                    std::initializer_list<analyze::Analysis*> analyses, const Answer& answer) {
-  TRY(analyze::analyze(reader, analyses));
+  TRY(read_trace(reader, analyses));
   print_answer(flags, reader.facts(), answer, stdout);
   return 0;
 }
@@ -148,12 +189,16 @@ void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, con
     print_json(whole, to);
   } else {
     Page page = page_for(to);
+    page.tell_moments(moments_of(flags, facts));
+    analyze::add_heading(page, facts);
     if (!facts.calls)
       page.line("The trace holds no calls" +
                 (facts.operations
                      ? ", only " + count_of(facts.operations, "operation", "operations") +
                            " on the driver."
                      : "."));
+    else if (!facts.calls_in_part)
+      page.line("No call began in this part of the trace.");
     answer.page(page);
     page.say_left_out();
     analyze::add_facts(page, facts);

@@ -10,6 +10,7 @@
 
 #include "analyze/analysis.hpp"
 #include "analyze/trace_reader.hpp"
+#include "cli/part_flags.hpp"
 
 namespace CLI {
 class App;
@@ -21,15 +22,27 @@ namespace cudabpf::cli {
 struct TraceFlags {
   std::vector<std::string> paths;
   bool json = false;
+  PartFlags part;
+  std::string time = "relative";
 };
 
-// Adds the traces' names, --json, and what comes below --help: lines of examples, without the
-// program's name.
+// Adds the traces' names, --json, which part of the trace is wanted, and what comes below --help:
+// lines of examples, without the program's name.
 void add_trace_flags(CLI::App& sub, TraceFlags& flags, std::initializer_list<const char*> examples);
+// Adds --time, for pages that tell when something was.
+CLI::Option* add_time(CLI::App& sub, TraceFlags& flags);
 void add_reading_footer(CLI::App& sub, std::initializer_list<const char*> examples);
 
 // Opens a trace. If stderr is a terminal and reading takes longer, a bar there shows the progress.
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths);
+// Opens it so that analyses are shown the part of it that is wanted. To find a phase or an
+// iteration, all of it is read here first.
+Result<std::unique_ptr<analyze::TraceReader>> open_trace(const TraceFlags& flags);
+// Refuses a part that is beyond the trace's end, which is known once all of it was read.
+Result<> is_in_trace(const analyze::TraceFacts& facts);
+// Shows the analyses the whole trace.
+Result<> read_trace(analyze::TraceReader& reader,
+                    std::initializer_list<analyze::Analysis*> analyses);
 
 // As wide as the terminal; for a file, wider than most.
 Page page_for(std::FILE* to);

@@ -42,13 +42,16 @@ struct Asked {
   std::unique_ptr<Analysis> analysis;
   std::function<Json()> json;
   std::function<void(Page&)> page;
+  Part part = {};
 };
 
 template <typename Kind>
 Asked asked(std::unique_ptr<Kind> analysis, auto json_of, auto show) {
   const Kind& asked = *analysis;
-  return {std::move(analysis), [&asked, json_of] { return json_of(asked); },
-          [&asked, show](Page& page) { show(page, asked); }};
+  return {std::move(analysis),
+          [&asked, json_of] { return json_of(asked); },
+          [&asked, show](Page& page) { show(page, asked); },
+          {}};
 }
 
 void check_text(std::string_view text) {
@@ -69,6 +72,7 @@ struct Export : Analysis {
   std::unique_ptr<Analysis> format;
 
   void line(const Line& line) override { format->line(line); }
+  void outside(const Line& line) override { format->outside(line); }
   void finish(const TraceFacts& facts) override {
     format->finish(facts);
     out.flush();
@@ -107,6 +111,34 @@ void add_exports(std::vector<Asked>& all, Names& names) {
   auto logs = std::make_unique<Export>();
   logs->format = std::make_unique<AlnairLogs>(names, logs->out, logs->other);
   all.push_back(asked_export(std::move(logs), check_text));
+}
+
+// Answers about a part of the trace, of those analyses that follow what is outside of it.
+void add_parts(std::vector<Asked>& all, Names& names) {
+  constexpr Part PART{100'000, 300'000};
+  std::size_t first = all.size();
+  all.push_back(asked(
+      std::make_unique<Summary>(names, 0, PART),
+      [](const Summary& summary) { return summary.json(); },
+      [](Page& page, const Summary& summary) { summary.add_to(page); }));
+  all.push_back(asked(
+      std::make_unique<Memory>(names, PART),
+      [](const Memory& memory) {
+        Json json = memory_json(memory);
+        json["picture"] = memory_svg(memory, "fuzzed");
+        return json;
+      },
+      [](Page& page, const Memory& memory) { add_memory(page, memory, 9); }));
+  all.push_back(asked(
+      std::make_unique<Errors>(names, true),
+      [&names](const Errors& errors) { return errors_json(errors.answer(), names); },
+      [&names](Page& page, const Errors& errors) { add_errors(page, errors.answer(), names, 9); }));
+  auto timeline = std::make_unique<Export>();
+  timeline->writer = std::make_unique<ChromeTrace>(names, timeline->out);
+  timeline->format = std::make_unique<Tracks>(names, std::vector{timeline->writer.get()}, PART);
+  timeline->other.text("{}");
+  all.push_back(asked_export(std::move(timeline), check_json));
+  for (std::size_t place = first; place < all.size(); place++) all[place].part = PART;
 }
 
 // A seed's first byte is a place in this list, so what is new goes to its end. The exports' places
@@ -166,20 +198,22 @@ std::vector<Asked> all_analyses(Names& names) {
         return json;
       },
       [](Page& page, const Memory& memory) { add_memory(page, memory, 9); }));
+  add_parts(all, names);
   return all;
 }
 
 // Shows each line to the analysis, as the reader of a trace gives them. False: the trace is
 // refused.
-bool show(TraceReader& reader, Analysis& analysis) {
+bool show_all(TraceReader& reader, const Asked& asked) {
+  reader.want(asked.part, "fuzzed");
   Line line;
   for (;;) {
     auto more = reader.next(line);
     if (!more) return false;
     if (!*more) break;
-    analysis.line(line);
+    show(line, asked.part, *asked.analysis);
   }
-  analysis.finish(reader.facts());
+  asked.analysis->finish(reader.facts());
   return true;
 }
 
@@ -203,10 +237,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!reader) return 0;
   auto all = all_analyses((*reader)->names());
   Asked& asked = all[data[0] % all.size()];
-  if (!show(**reader, *asked.analysis)) return 0;
+  if (!show_all(**reader, asked)) return 0;
   std::string json = asked.json().dump(-1, ' ', false, Json::error_handler_t::replace);
   if (json.empty() || !Json::accept(json)) abort();
   Page page(terminal);
+  page.tell_moments({clocks_in((*reader)->facts().header).realtime, Moments::Zone::utc});
+  add_heading(page, (*reader)->facts());
   asked.page(page);
   add_facts(page, (*reader)->facts());
   check_text(page.take());

@@ -44,7 +44,7 @@ class Reading(unittest.TestCase):
         return done.stdout, done.stderr
 
     def test_mistyped(self):
-        for arguments, meant in ((["sumary", "t.jsonl"], "summary"), (["calls", "--tpo", "3", "t.jsonl"], "--top"),
+        for arguments, meant in ((["sumary", "t.jsonl"], "summary"), (["calls", "--tops", "3", "t.jsonl"], "--top"),
                                  (["export", "--formt=csv", "t.jsonl"], "--format"), (["--kernal"], "--kernel")):
             _, said = self.ask(*arguments, status=2)
             self.assertIn(f"did you mean {meant}?", said)
@@ -80,7 +80,8 @@ class Reading(unittest.TestCase):
     def test_header_alone(self):
         (self.folder / "t.jsonl").write_text(HEADER, encoding="utf-8")
         for subcommand in READERS:
-            self.assertTrue(self.ask(subcommand, "t.jsonl")[0].startswith("The trace holds no calls."), subcommand)
+            self.assertTrue(self.ask(subcommand, "t.jsonl")[0].startswith(
+                "INCOMPLETE\n  missing: t.jsonl: it has no end\nThe trace holds no calls."), subcommand)
             self.assertEqual(json.loads(self.ask(subcommand, "t.jsonl", "--json")[0])["trace"]["calls"], 0)
         self.assertIn("A holds no calls.", self.ask("diff", "t.jsonl", "t.jsonl")[0])
         told, _ = self.ask("export", "t.jsonl")
@@ -151,6 +152,139 @@ class Reading(unittest.TestCase):
         self.assertIn("--from is not before the end of the trace", said)
         self.ask("timeline", "t.jsonl", "--from", "10us", "--to", "2h")
         self.assertIn("--to is not after --from", self.ask("timeline", "t.jsonl", "--to", "0", status=2)[1])
+
+    def test_part_of_phase_is_its_time(self):
+        """What is told of a phase is what is told of the time from its beginning to its end."""
+        for name in ("gpt2", "simple-inference", "transformer", "two-gpus", "vector-add"):
+            trace = ROOT / f"traces/h200-{name}.jsonl.zst"
+            phases = json.loads(self.ask("summary", "--json", trace)[0])["summary"]["phases"]
+            stretches = [phase for phase in phases if phase.get("end_us", 0) > phase.get("begin_us", 0)]
+            self.assertGreaterEqual(len(stretches), 4)
+            calls = 0
+            for phase in stretches:
+                window = [f"--from={round(phase['begin_us'] * 1000)}ns", f"--to={round(phase['end_us'] * 1000)}ns"]
+                if not phase["begin_us"]:
+                    del window[0]
+                by_name, by_time = (json.loads(self.ask("calls", "--json", *part, trace)[0])
+                                    for part in (["--phase", phase["name"]], window))
+                self.assertEqual(by_name["trace"]["part"].pop("name"), phase["name"])
+                self.assertEqual(by_name, by_time)
+                told = sum(function["count"] for function in by_name["calls"])
+                self.assertEqual(told, by_name["trace"]["part"]["calls"])
+                self.assertGreaterEqual(told, phase["calls"], phase["name"])
+                calls += told
+            if name != "two-gpus":  # whose other process goes on
+                self.assertEqual(calls, json.loads(self.ask("calls", "--json", trace)[0])["trace"]["calls"])
+
+    def test_iterations_add_up(self):
+        """Each has its launches; together they have those that the summary tells."""
+        trace = ROOT / "traces/h200-gpt2.jsonl.zst"
+        def launches(*part):
+            return json.loads(self.ask("kernels", "--json", *part, trace)[0])["launches"]["count"]
+        def summary(*part):
+            return json.loads(self.ask("summary", "--json", *part, trace)[0])["summary"]
+        whole = summary()["iterations"]
+        count, warm_up = whole["count"], whole["warm_up"]
+        each = [launches("--iteration", str(number)) for number in range(1, count + 1)]
+        usual = sorted(each)[count // 2]
+        self.assertEqual((min(each), usual, max(each)), (whole["fewest_launches"], whole["launches"], whole["most_launches"]))
+        self.assertEqual(each[-1], launches("--iteration", "last"))
+        self.assertEqual(sum(each[9:20]), launches("--iteration", "10-20"))
+        self.assertEqual(launches("--phase", "inference"), launches("--iteration", f"{warm_up + 1}-last"))
+        part = summary("--iteration", "10-20")
+        self.assertEqual((part["iterations"]["count"], part["iterations"]["in_part"]), (count, 11))
+        self.assertEqual(part["launches"], sum(each[9:20]))
+        self.assertAlmostEqual(sum(phase["time_us"] for phase in part["phases"]), part["duration_us"], delta=0.001)
+        self.assertAlmostEqual(sum(phase["share"] for phase in part["phases"]), 100)
+        self.assertEqual(summary("--phase", "inference")["inference_idle"], summary()["inference_idle"])
+
+    def test_part_is_told(self):
+        trace = ROOT / "traces/h200-gpt2.jsonl.zst"
+        for subcommand in READERS:
+            lines = self.ask(subcommand, "--phase", "warm", trace)[0].splitlines()
+            self.assertEqual(lines[0], "2026-11-22 01:49:14 UTC on vm, NVIDIA H200, driver 580.159.04, profile default")
+            self.assertRegex(lines[1], r"^  part: warm-up, from 1\d\.\d{6} s to 15\.\d{6} s, [\d.]+ ms$", subcommand)
+            self.assertIn("  part: iterations 34 to 35 of 35, from", self.ask(subcommand, "--iteration", "34-last", trace)[0])
+            self.assertIn("  part: from 15.000000 s to 16", self.ask(subcommand, "--from", "15s", trace)[0])
+            self.assertIn("  part: warm-up, inference, from", self.ask(subcommand, "--phase", "Warm up,infer", trace)[0])
+        self.assertIn("  part: iteration 1 of 35, from", self.ask("export", "--iteration", "1", trace)[0])
+
+    def test_no_such_part(self):
+        trace = ROOT / "traces/h200-gpt2.jsonl.zst"
+        phases = "before the first call, initialisation, weight loading, warm-up, inference, clean-up"
+        for part, said in ((["--phase", "training"], "no such phase"), (["--phase", "in"], "initialisation or input transfer"),
+                           (["--phase", ""], "no such phase"), (["--phase", "sync"], "no stretch of time"),
+                           (["--phase", "init,clean"], "something else is between"),
+                           (["--iteration", "36"], "1 to 35"), (["--iteration", "30-40"], "1 to 35"),
+                           (["--iteration", "0"], "the first is 1"), (["--iteration", "9-3"], "the first is 1"),
+                           (["--iteration", "-"], "the first is 1"), (["--iteration", "2-"], "the first is 1"),
+                           (["--iteration", "99999999999999999999"], "the first is 1"),
+                           (["--from", "1h"], "it ends at 16."), (["--from", "2s", "--to", "1s"], "--to is not after --from"),
+                           (["--phase", "inference", "--from", "1s"], "--phase"), (["--iteration", "1", "--to", "9s"], "--iteration"),
+                           (["--phase", "inference", "--iteration", "1"], "--iteration")):
+            for subcommand in ("calls", "timeline"):
+                told, error = self.ask(subcommand, *part, trace, status=2)
+                self.assertEqual(told, "", part)
+                self.assertIn(said, error)
+                if said == "no such phase":
+                    self.assertIn(phases, error)
+        self.ask("export", "--from", "1h", trace, status=2)
+        self.assertEqual(os.listdir(self.folder), ["t.jsonl"])
+        self.assertIn("no iterations were found", self.ask("calls", "--iteration", "1", "t.jsonl", status=2)[1])
+        (self.folder / "none.jsonl").write_text(HEADER, encoding="utf-8")
+        self.assertIn("it has no phases", self.ask("calls", "--phase", "work", "none.jsonl", status=2)[1])
+
+    def test_phases_of_a_pipe(self):
+        text = (self.folder / "t.jsonl").read_text(encoding="utf-8")
+        for part in (["--phase", "work"], ["--iteration", "1"]):
+            self.assertIn("standard input: phases and iterations", self.ask("calls", *part, "-", input=text, status=2)[1])
+            self.assertIn("write it to a file first", self.ask("calls", *part, "/dev/stdin", input=text, status=2)[1])
+        self.ask("calls", "--to", "1s", "-", input=text)
+
+    def test_incomplete_is_said_first(self):
+        """Of what was cut off, what cannot be read and what was lost."""
+        end = '{"type":"end","ts":9000,"duration_ns":9000,"losses":{}}\n'
+        lost = '{"type":"lost","ts":8000,"reason":"ring_full","severity":"%s","count":1234,"since":0,"until":2}\n'
+        for text, said in ((call(1), "t.jsonl: it has no end"), (call(1) + "{\n" + end, "1 line that could not be read"),
+                           (call(1) + lost % "lost" + end, "1,234 lost: ring_full"),
+                           (call(1) + call(2)[:40], "t.jsonl: it ends within line 3"), (call(1) + end, "")):
+            (self.folder / "t.jsonl").write_text(HEADER.replace("}", ',"host":"here"}') + text, encoding="utf-8")
+            for subcommand in READERS:
+                lines = self.ask(subcommand, "t.jsonl")[0].splitlines()
+                self.assertEqual(lines[:2] if said else lines[:1],
+                                 ["INCOMPLETE: here", f"  missing: {said}"] if said else ["here"], subcommand)
+
+    def test_times_of_day(self):
+        trace = ROOT / "traces/h200-gpt2.jsonl.zst"
+        def told(zone, *arguments, status=0):
+            done = subprocess.run([cudabpf, "gaps", "--top", "1", *arguments, trace], env={"TZ": zone, "COLUMNS": "160"}, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+            self.assertEqual(done.returncode, status, done.stderr)
+            return done.stdout + done.stderr
+        (self.folder / "none.jsonl").write_text(HEADER, encoding="utf-8")
+        relative = told("UTC")
+        gap = json.loads(told("UTC", "--json"))["longest_idle"][0]["begin_us"]
+        self.assertIn(f" {gap // 1 / 1e6:.6f} s ", relative)
+        # The trace began at 01:49:14.132456711 UTC.
+        seconds = f"{(14_132_456_711 + round(gap * 1000)) // 1000 / 1e6:.6f}"
+        for zone, flags, date, hour in (("UTC", ["--time", "utc"], "2026-11-22 01:49:14 UTC", "01"),
+                                        ("EST5", ["--time", "utc"], "2026-11-22 01:49:14 UTC", "01"),
+                                        ("EST5", ["--time", "local"], "2026-11-21 20:49:14 EST", "20"),
+                                        ("CET-1", ["--time", "local"], "2026-11-22 02:49:14 CET", "02")):
+            text = told(zone, *flags)
+            self.assertTrue(text.startswith(date), text)
+            self.assertIn(f" {hour}:49:{seconds} ", text)
+        for zone, flags in (("UTC", ["--time", "utc", "--from", "01:49:29"]), ("EST5", ["--from", "01:49:29Z"]),
+                            ("EST5", ["--time", "local", "--from", "20:49:29"]), ("EST5", ["--from", "2026-11-21T20:49:29-05:00"]),
+                            ("EST5", ["--time", "local", "--from", "2026-11-22 01:49:29Z"])):
+            text = told(zone, *flags)
+            self.assertIn("part: from " + ("14.867543 s" if "--time" not in flags else "01:49:29" if zone == "UTC" else "20:49:29"), text)
+        self.assertIn("says no time zone", told("UTC", "--from", "01:49:29", status=2))
+        self.assertIn("is not in the trace", told("UTC", "--from", "01:49:13Z", status=2))
+        self.assertIn("it ends at", told("UTC", "--from", "01:59:13Z", status=2))
+        self.assertIn("--json", told("UTC", "--time", "utc", "--json", status=2))
+        self.assertIn("does not say when it began", self.ask("calls", "--time", "utc", "none.jsonl", status=2)[1])
+        self.assertEqual(json.loads(told("EST5", "--json"))["trace"]["started"], "2026-11-22T01:49:14.132456711Z")
 
     def test_top_of_json(self):
         text = HEADER + "".join(call(i, f"cuFunction{i}", ',"error":"E"') for i in range(1, 6))

@@ -12,8 +12,8 @@ void Course::finish(const TraceFacts& facts) {
   threads_.finish(facts);
   if (threads_.threads().empty()) return;
   thread_ = &threads_.threads().front();
-  iterations_ = find_iterations(*thread_);
-  phases_ = find_phases(*thread_, iterations_, facts.duration());
+  iterations_ = find_iterations(*thread_, part_);
+  phases_ = find_phases(*thread_, iterations_, facts.duration(), part_);
   for (const Idle::OfProcess& process : idle_.processes())
     if (process.number == thread_->process) process_ = &process;
 }

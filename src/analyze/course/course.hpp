@@ -12,11 +12,13 @@ namespace cudabpf::analyze {
 class Course : public Analysis {
  public:
   // The thread is chosen from the process `pid`; 0: from any. The longest `gaps` idle times are
-  // kept.
-  Course(Names& names, std::uint32_t pid, std::size_t gaps)
-      : idle_(names, gaps), threads_(pid, idle_) {}
+  // kept. Iterations and phases are found in the whole trace; what is told of them, and of idle
+  // times, is of the part.
+  Course(Names& names, std::uint32_t pid, std::size_t gaps, Part part = {})
+      : part_(part), idle_(names, gaps, part), threads_(pid, idle_, part) {}
 
   void line(const Line& line) override;
+  void outside(const Line& line) override { this->line(line); }
   void finish(const TraceFacts& facts) override;
 
   const Idle& idle() const { return idle_; }
@@ -27,6 +29,7 @@ class Course : public Analysis {
   const Phases& phases() const { return phases_; }
 
  private:
+  Part part_;
   Idle idle_;
   ThreadsAtWork threads_;
   const ThreadWork* thread_ = nullptr;

@@ -9,11 +9,12 @@ namespace cudabpf::analyze {
 Gap::Gap(const Line& line)
     : pid(line.pid), tid(line.tid), begin(line.end()), after(line.id), after_name(line.name) {}
 
-std::uint64_t Gap::spend(const Line& line) {
+std::uint64_t Gap::spend(const Line& line, const Part& part) {
   if (line.tid != tid) return 0;
-  if (!line.has(Field::duration)) untimed += line.ts >= begin;
-  if (line.end() <= begin) return 0;
-  std::uint64_t time = line.end() - std::max(line.ts, begin);
+  if (!line.has(Field::duration)) untimed += line.ts >= begin && part.has(line.ts);
+  std::uint64_t since = part.clipped(std::max(line.ts, begin)), over = part.clipped(line.end());
+  if (over <= since) return 0;
+  std::uint64_t time = over - since;
   in_calls += time;
   if (time > longest) {
     longest = time;
@@ -22,11 +23,15 @@ std::uint64_t Gap::spend(const Line& line) {
   return time;
 }
 
-void Gap::close(const Line& line) {
+bool Gap::close(const Line& line, const Part& part) {
   end = std::max(line.ts, begin);
+  if (!part.touches(begin, end)) return false;
+  begin = part.clipped(begin);
+  end = part.clipped(end);
   until = line.id;
   until_name = line.name;
   in_calls = std::min(in_calls, time());
+  return true;
 }
 
 std::string outside_calls(std::uint64_t time, std::uint64_t in_calls, std::uint64_t untimed) {

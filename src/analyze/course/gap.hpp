@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "analyze/trace/line.hpp"
+#include "analyze/trace/part.hpp"
 #include "util/largest.hpp"
 
 namespace cudabpf::analyze {
@@ -22,9 +22,10 @@ struct Gap {
   Gap() = default;
   explicit Gap(const Line& after);  // begins when `after` returns
   std::uint64_t time() const { return end - begin; }
-  // Its thread makes a call during the gap; returns how much of the gap the call takes.
-  std::uint64_t spend(const Line& call);
-  void close(const Line& until);
+  // Its thread makes a call during the gap; returns how much of the gap, in the part, it takes.
+  std::uint64_t spend(const Line& call, const Part& part);
+  // What is left is the gap in the part. False: nothing is.
+  bool close(const Line& until, const Part& part);
 };
 
 struct LongerGap {

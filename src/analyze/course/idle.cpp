@@ -31,8 +31,9 @@ void Idle::OfProcess::add(const OfProcess& other) {
   lost_track |= other.lost_track;
 }
 
-Idle::Idle(Names& names, std::size_t at_most)
+Idle::Idle(Names& names, std::size_t at_most, Part part)
     : names_(names),
+      part_(part),
       others_name_(names.add("(others)")),
       longest_idle_(at_most),
       longest_between_(at_most) {}
@@ -70,10 +71,10 @@ void Idle::call(const Line& line, Followed& process) {
   Work kind = work_of(line);
   if (gives_work(kind) && !line.failed()) return work(line, kind, process);
   if (process.is_idle) {
-    if (std::uint64_t time = process.gap.spend(line))
+    if (std::uint64_t time = process.gap.spend(line, part_))
       add_time(process.meanwhile, line.name.id, time);
   } else if (process.launched) {
-    process.between.spend(line);
+    process.between.spend(line, part_);
   }
   bool about_event = line.type == Type::event, about_stream = line.type == Type::stream;
   if (about_event && line.op == Op::record) {
@@ -82,7 +83,7 @@ void Idle::call(const Line& line, Followed& process) {
     events_ -= process.events.erase(event_of(line));
   } else if (kind == Work::wait) {
     process.launched = false;
-    if (!line.has(Field::duration)) process.figures.untimed_waits++;
+    if (!line.has(Field::duration)) process.figures.untimed_waits += part_.has(line.ts);
     if (line.has(Field::duration) && !line.failed()) done(line, process);
   } else if ((about_event || about_stream) && line.op == Op::query) {
     if (line.has(Field::ret) && line.ret == 0) done(line, process);
@@ -106,17 +107,17 @@ void Idle::work(const Line& line, Work kind, Followed& process) {
   figures.last_work = std::max(figures.last_work, line.end());
   if (process.is_idle) {
     Gap& gap = process.gap;
-    gap.close(line);
-    figures.idle.add(gap.time());
-    figures.in_calls += gap.in_calls;
-    figures.untimed += gap.untimed;
-    for (auto [name, time] : process.meanwhile) add_time(figures.meanwhile, name, time);
-    longest_idle_.add(gap);
+    if (gap.close(line, part_)) {
+      figures.idle.add(gap.time());
+      figures.in_calls += gap.in_calls;
+      figures.untimed += gap.untimed;
+      for (auto [name, time] : process.meanwhile) add_time(figures.meanwhile, name, time);
+      longest_idle_.add(gap);
+    }
     process.is_idle = false;
   }
   if (kind == Work::launch) {
-    if (process.launched && line.ts > process.between.begin) {
-      process.between.close(line);
+    if (process.launched && line.ts > process.between.begin && process.between.close(line, part_)) {
       figures.between.add(process.between.time());
       longest_between_.add(process.between);
     }
@@ -139,7 +140,7 @@ void Idle::work(const Line& line, Work kind, Followed& process) {
   }
   process.launched = false;
   if (!line.has(Field::duration)) {
-    figures.untimed_waits++;
+    figures.untimed_waits += part_.has(line.ts);
     return;
   }
   done(line, process);
@@ -210,7 +211,9 @@ void Idle::add_time(Times& times, std::uint32_t function, std::uint64_t time) co
 }
 
 void Idle::close(OfProcess& figures) {
-  if (!figures.first_work) return;
+  if (!figures.first_work || !part_.touches(figures.first_work, figures.last_work)) return;
+  figures.first_work = part_.clipped(figures.first_work);
+  figures.last_work = part_.clipped(figures.last_work);
   figures.working_time = figures.last_work - figures.first_work;
   if (auto left = closed_.add(std::move(figures))) {
     others_.add(*left);

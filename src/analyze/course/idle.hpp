@@ -35,9 +35,11 @@ class Idle : public Analysis {
     void add(const OfProcess& other);
   };
 
-  Idle(Names& names, std::size_t at_most);
+  // Times are those in `part`; what began before it is cut.
+  Idle(Names& names, std::size_t at_most, Part part = {});
 
   void line(const Line& line) override;
+  void outside(const Line& line) override { this->line(line); }
   void finish(const TraceFacts& facts) override;
 
   const std::vector<OfProcess>& processes() const { return done_; }  // the most idle first
@@ -95,6 +97,7 @@ class Idle : public Analysis {
   void add_time(Times& times, std::uint32_t function, std::uint64_t time) const;
 
   Names& names_;
+  Part part_;
   Name others_name_;
   std::unordered_map<std::uint64_t, Followed> processes_;  // by number
   std::uint64_t last_number_ = 0;

@@ -44,7 +44,7 @@ void add_gaps(Page& page, std::string title, const std::vector<Gap>& gaps, const
   for (const Gap& gap : gaps)
     table.row(
         fmt::format("{} to {}", names.text(gap.after_name), names.text(gap.until_name)),
-        {seconds(gap.begin), human_time(gap.time()), outside_calls(gap),
+        {page.at(gap.begin), human_time(gap.time()), outside_calls(gap),
          several_processes ? std::to_string(gap.pid) : "",
          std::string(names.text(gap.longest_call)), gap.longest ? human_time(gap.longest) : ""});
   if (!table.empty()) table.add_to(page);

@@ -142,7 +142,7 @@ std::vector<Lap> laps_within(const ThreadWork& thread) {
     lap.first_call = launches[begin].call;
     lap.to_next = end < launches.size();
     const Moment& over = lap.to_next ? launches[end].at : launches.back().at;
-    lap.end = over.ts;
+    lap.end = over.ts + !lap.to_next;  // the last launch of all is part of it
     lap.after = over.spent;
     lap.launches = length;
     laps.push_back(lap);
@@ -180,7 +180,7 @@ std::size_t warm_up_of(const std::vector<Lap>& laps, std::uint64_t usual) {
 
 }  // namespace
 
-Iterations find_iterations(const ThreadWork& thread) {
+Iterations find_iterations(const ThreadWork& thread, const Part& part) {
   Iterations found;
   std::vector<Lap> laps = laps_between_waits(thread);
   std::vector<Lap> within = laps_within(thread);
@@ -199,7 +199,10 @@ Iterations find_iterations(const ThreadWork& thread) {
   found.warm_up = warm_up_of(laps, usual);
   for (std::size_t i = 0; i < laps.size(); i++) {
     const Lap& lap = laps[i];
+    found.when.push_back({lap.begin, lap.end});
+    if (lap.begin < part.from || lap.end > part.to) continue;
     launches.push_back(lap.launches);
+    found.warm_up_in_part += i < found.warm_up;
     if (i < found.warm_up || !lap.to_next) continue;
     if (lap.time() > 10 * usual) {
       found.pauses++;
@@ -209,9 +212,12 @@ Iterations find_iterations(const ThreadWork& thread) {
     found.spent += lap.after - lap.before;
     if (!typical || distance(lap) < distance(*typical)) typical = &lap;
   }
-  found.fewest = *std::min_element(launches.begin(), launches.end());
-  found.most = *std::max_element(launches.begin(), launches.end());
-  found.launches = median(std::move(launches));
+  found.in_part = launches.size();
+  if (found.in_part) {
+    found.fewest = *std::min_element(launches.begin(), launches.end());
+    found.most = *std::max_element(launches.begin(), launches.end());
+    found.launches = median(std::move(launches));
+  }
   if (!typical) typical = &laps.back();
   found.typical = {typical->begin, typical->end, typical->first_call};
   const Lap& warm = laps[found.warm_up];

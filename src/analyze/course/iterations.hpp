@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "analyze/course/thread_work.hpp"
 #include "util/durations.hpp"
@@ -22,10 +23,15 @@ struct Iterations {
   Found found = Found::none;
   std::uint64_t count = 0;    // all of them
   std::uint64_t warm_up = 0;  // the first ones: they load code, or take half as long again
-  std::uint64_t pauses = 0;   // between two of them, longer than ten usual ones; not in `times`
+  std::vector<Part> when;     // each, from its start to the start of what comes after it
+
+  // Those that lie in the part that is wanted:
+  std::uint64_t in_part = 0, warm_up_in_part = 0;
+  std::uint64_t pauses = 0;  // between two of them, longer than ten usual ones; not in `times`
   std::uint64_t launches = 0, fewest = 0, most = 0;  // per iteration; `launches`: the median
   Durations times;  // from the start of one to the start of the next, without warm-up
   Spent spent;      // in `times`
+
   std::uint64_t begin = 0, warm = 0,
                 end = 0;  // of the first, of the first after warm-up, of the last
   Spent at_begin, at_warm, at_end;
@@ -34,6 +40,6 @@ struct Iterations {
   } typical;  // the one whose time is nearest to the median
 };
 
-Iterations find_iterations(const ThreadWork& thread);
+Iterations find_iterations(const ThreadWork& thread, const Part& part = {});
 
 }  // namespace cudabpf::analyze

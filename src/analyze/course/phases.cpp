@@ -24,9 +24,12 @@ class Division {
  public:
   enum class Takes : std::uint8_t { code, all };  // from a window: code, or copies and waits, too
 
-  explicit Division(std::uint64_t begin) { from_.ts = begin; }
+  // What lies before `begin` or after `end` is in no window.
+  Division(const Moment& begin, const Moment& end) : begin_(begin), end_(end), from_(begin) {}
 
   Phase window(std::string name, Moment to, Takes takes, std::string note = {}) {
+    if (to.ts < begin_.ts) to = begin_;
+    if (to.ts > end_.ts) to = end_;
     to.ts = std::max(to.ts, from_.ts);
     Spent spent = to.spent - from_.spent;
     if (takes == Takes::code) spent.to_device = spent.to_host = spent.waiting = 0;
@@ -45,7 +48,7 @@ class Division {
   const Spent& apart() const { return apart_; }
 
  private:
-  Moment from_;
+  Moment begin_, end_, from_;
   Spent apart_;
 };
 
@@ -66,19 +69,21 @@ Phase of_calls(std::string name, std::uint64_t time) {
 }
 
 std::string times_text(const Iterations& iterations) {
-  std::string text = count_of(iterations.count - iterations.warm_up, "iteration", "iterations");
+  std::string text =
+      count_of(iterations.in_part - iterations.warm_up_in_part, "iteration", "iterations");
   if (!iterations.times.count()) return text;
   return text + fmt::format(", p50 {}", human_time(iterations.times.quantile(0.5)));
 }
 
 }  // namespace
 
-Phases find_phases(const ThreadWork& thread, const Iterations& iterations,
-                   std::uint64_t trace_end) {
+Phases find_phases(const ThreadWork& thread, const Iterations& iterations, std::uint64_t trace_end,
+                   const Part& part) {
   using Takes = Division::Takes;
   Phases found;
-  found.begin = std::min(thread.process_began, thread.first_call);
-  found.end = std::max(thread.process_ended ? thread.process_ended : trace_end, thread.last_end);
+  found.begin = part.clipped(std::min(thread.process_began, thread.first_call));
+  found.end = part.clipped(
+      std::max(thread.process_ended ? thread.process_ended : trace_end, thread.last_end));
   bool repeats = iterations.found != Iterations::Found::none;
   Moment set_up = thread.set_up.ts ? thread.set_up : Moment{thread.last_end, thread.all};
   Moment worked =
@@ -86,7 +91,7 @@ Phases find_phases(const ThreadWork& thread, const Iterations& iterations,
   Moment weights = weights_there(thread, repeats ? iterations.begin : worked.ts);
   if (weights.ts) found.loading_calls = weights.spent.calls - set_up.spent.calls;
 
-  Division division(found.begin);
+  Division division({found.begin, thread.at_from}, {found.end, thread.at_to});
   Phase before = division.window("before the first call", {thread.first_call, {}}, Takes::code);
   Phase initialisation = division.window("initialisation", set_up, Takes::code);
   Phase loading = not_seen("weight loading", "no large copy to the GPU");
@@ -98,14 +103,15 @@ Phases find_phases(const ThreadWork& thread, const Iterations& iterations,
   if (repeats) {
     warm_up = division.window(
         "warm-up", {iterations.warm, iterations.at_warm}, Takes::all,
-        iterations.warm_up ? count_of(iterations.warm_up, "slow iteration", "slow iterations")
-                           : std::string("no slow iteration"));
+        iterations.warm_up_in_part
+            ? count_of(iterations.warm_up_in_part, "slow iteration", "slow iterations")
+            : std::string("no slow iteration"));
     inference = division.window("inference", {iterations.end, iterations.at_end}, Takes::all,
                                 times_text(iterations));
   } else {
     inference = division.window("work", worked, Takes::all, NOTHING);
   }
-  Phase clean_up = division.window("clean-up", {found.end, thread.all}, Takes::all);
+  Phase clean_up = division.window("clean-up", {found.end, thread.at_to}, Takes::all);
   if (!set_up.spent.calls)
     initialisation = not_seen("initialisation", "not here: earlier, or elsewhere");
 
@@ -120,6 +126,10 @@ Phases find_phases(const ThreadWork& thread, const Iterations& iterations,
                   of_calls("synchronisation", apart.waiting),
                   of_calls("output transfer", apart.to_host),
                   std::move(clean_up)};
+  if (!part.is_whole())
+    std::erase_if(found.phases, [](const Phase& phase) {
+      return !phase.seen || (phase.end && phase.begin == phase.end);
+    });
   return found;
 }
 

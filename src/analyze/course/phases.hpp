@@ -18,7 +18,7 @@ struct Phase {
   bool seen = false;
   std::uint64_t time = 0;            // ns
   std::uint64_t calls = 0;           // of a window: those that began in it
-  std::uint64_t begin = 0, end = 0;  // of a window; 0: it is not a window
+  std::uint64_t begin = 0, end = 0;  // of a window; end 0: it is not a window
   std::string note;                  // a remark, or why it is not seen
 };
 
@@ -28,7 +28,9 @@ struct Phases {
   std::vector<Phase> phases;
 };
 
-Phases find_phases(const ThreadWork& thread, const Iterations& iterations, std::uint64_t trace_end);
+// Of a part of the trace, those that lie in it, as far as they do.
+Phases find_phases(const ThreadWork& thread, const Iterations& iterations, std::uint64_t trace_end,
+                   const Part& part = {});
 
 Json phases_json(const Phases& phases);
 // `all`: those, too, that took no time to speak of.

@@ -115,6 +115,8 @@ void ThreadsAtWork::call(const Line& line) {
   if (kind == Work::launch) launched(line, open);
   all.calls++;
   all.add(kind, line.duration);
+  if (line.ts < part_.from) work.at_from = all;
+  if (line.ts < part_.to) work.at_to = all;
   if (kind == Work::to_device && line.size >= LARGE && line.has(Field::duration))
     copied(line, open);
   if (line.unfinished)
@@ -125,10 +127,11 @@ void ThreadsAtWork::call(const Line& line) {
 }
 
 // A thread's last call may not have returned: the thread was in it until the end.
-void ThreadsAtWork::settle(Open& open, std::uint64_t end) {
+void ThreadsAtWork::settle(Open& open, std::uint64_t end) const {
   std::uint64_t since = open.unfinished.ts;
   if (since && end > since) {
     open.work.all.add(open.unfinished.kind, end - since);
+    if (part_.has(since)) open.work.at_to.add(open.unfinished.kind, part_.clipped(end) - since);
     open.work.last_end = std::max(open.work.last_end, end);
     if (open.segment.launches) open.segment.end.ts = open.work.last_end;
   }
@@ -147,6 +150,7 @@ void ThreadsAtWork::copied(const Line& line, Open& open) {
 
 void ThreadsAtWork::launched(const Line& line, Open& open) {
   Segment& segment = open.segment;
+  open.work.launches_in_part += part_.has(line.ts);
   if (!open.work.launches++) open.keeps_launches = sequences_ < MAX_SEQUENCES && ++sequences_;
   open.copied_since_launch = false;
   if (!segment.launches++) {
@@ -187,8 +191,10 @@ ThreadsAtWork::Threads::iterator ThreadsAtWork::close(Threads::iterator thread, 
   close_segment(open);
   ThreadWork& work = open.work;
   sequences_ -= open.keeps_launches;
-  ProcessWork& process = open_processes_[thread->first.first];
-  process.add({work.pid, {}, 1, work.all.calls, work.launches, work.all.waiting});
+  Spent spent = work.in_part();
+  if (part_.is_whole() || spent.calls)
+    open_processes_[thread->first.first].add(
+        {work.pid, {}, 1, spent.calls, work.launches_in_part, spent.waiting});
   std::optional<ThreadWork> left;
   if (pid_ && work.pid != pid_)
     left = std::move(work);
@@ -209,7 +215,7 @@ void ThreadsAtWork::close_process(std::uint64_t number, std::uint64_t end) {
     at = close(at, end);
   }
   auto process = open_processes_.extract(number);
-  if (process.empty()) return;
+  if (process.empty() || !process.mapped().threads) return;
   if (auto left = closed_processes_.add(process.mapped())) {
     others_.add(*left);
     other_processes_++;

@@ -57,8 +57,11 @@ struct ThreadWork {
   Moment set_up;  // when the first call that is not setup came; ts 0: none did
   Spent all;
   std::uint64_t launches = 0;
+  Spent at_from, at_to;  // what it had spent when the part that is wanted began, and ended
+  std::uint64_t launches_in_part = 0;
   std::vector<Segment> segments;
   bool segments_left_out = false;
+  Spent in_part() const { return at_to - at_from; }
   // When large copies to the device ended; of several with no launch in between, only the last.
   std::vector<Moment> large_copies;
   // The last launches of the segment that has the most launches.
@@ -84,10 +87,13 @@ class ThreadsAtWork : public Analysis {
   // taken to have ended, since a trace does not say when threads end.
   static constexpr std::size_t MAX_THREADS = 1 << 14;
 
-  // Threads of the process `pid` are wanted; 0: of any. `idle` must see each line first.
-  ThreadsAtWork(std::uint32_t pid, const Idle& idle) : pid_(pid), idle_(idle) {}
+  // Threads of the process `pid` are wanted; 0: of any. `idle` must see each line first. Threads
+  // are followed through the whole trace; what processes did is told of the part.
+  ThreadsAtWork(std::uint32_t pid, const Idle& idle, Part part = {})
+      : pid_(pid), idle_(idle), part_(part) {}
 
   void line(const Line& line) override;
+  void outside(const Line& line) override { this->line(line); }
   void finish(const TraceFacts& facts) override;
 
   const std::vector<ThreadWork>& threads() const { return threads_; }       // the busiest few first
@@ -136,13 +142,14 @@ class ThreadsAtWork : public Analysis {
   void copied(const Line& line, Open& open);
   void launched(const Line& line, Open& open);
   void close_segment(Open& open);
-  static void settle(Open& open, std::uint64_t end);
+  void settle(Open& open, std::uint64_t end) const;
   Threads::iterator close(Threads::iterator thread, std::uint64_t end);
   void close_process(std::uint64_t number, std::uint64_t end);
   void put_quiet_away();
 
   std::uint32_t pid_;
   const Idle& idle_;
+  Part part_;
   Threads open_;
   std::unordered_map<std::uint64_t, ProcessWork> open_processes_;  // by number
   Key last_key_;

@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "analyze/questions/telling_names.hpp"
+#include "analyze/telling_names.hpp"
 #include "analyze/trace/json_text.hpp"
 
 namespace cudabpf::analyze {

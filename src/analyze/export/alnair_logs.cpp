@@ -20,8 +20,8 @@ bool on_device(MemoryKind kind) { return kind != MemoryKind::host; }
 
 }  // namespace
 
-AlnairLogs::AlnairLogs(Names& names, ByteStream& metrics, ByteStream& timeline)
-    : names_(names), metrics_(metrics), timeline_(timeline), memory_(names, *this) {}
+AlnairLogs::AlnairLogs(Names& names, ByteStream& metrics, ByteStream& timeline, Part part)
+    : names_(names), part_(part), metrics_(metrics), timeline_(timeline), memory_(names, *this) {}
 
 void AlnairLogs::line(const Line& line) {
   memory_.line(line);
@@ -73,11 +73,12 @@ void AlnairLogs::finish(const TraceFacts&) {
 }
 
 void AlnairLogs::allocated(const LiveMemory::Block& block) {
-  if (on_device(block.kind)) used_ += block.size;
+  if (on_device(block.kind) && block.since < part_.to) used_ += block.size;
 }
 
 // Memory that ended with its process was in use to the end.
-void AlnairLogs::ended(const LiveMemory::Block& block, std::uint64_t, LiveMemory::Ended how) {
+void AlnairLogs::ended(const LiveMemory::Block& block, std::uint64_t ts, LiveMemory::Ended how) {
+  if (block.since >= part_.to || ts >= part_.to) return;
   if (on_device(block.kind) && how != LiveMemory::Ended::with_process)
     used_ -= std::min(used_, block.size);
 }

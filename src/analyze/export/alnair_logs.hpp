@@ -14,9 +14,10 @@ namespace cudabpf::analyze {
 
 class AlnairLogs : public Analysis, private LiveMemory::Listener {
  public:
-  AlnairLogs(Names& names, ByteStream& metrics, ByteStream& timeline);
+  AlnairLogs(Names& names, ByteStream& metrics, ByteStream& timeline, Part part = {});
 
   void line(const Line& line) override;
+  void outside(const Line& line) override { memory_.line(line); }
   void finish(const TraceFacts& facts) override;
 
  private:
@@ -31,6 +32,7 @@ class AlnairLogs : public Analysis, private LiveMemory::Listener {
   void freed_unknown(const MemoryCall&) override {}
 
   const Names& names_;
+  Part part_;
   ByteStream& metrics_;
   ByteStream& timeline_;
   TracedMemory memory_;

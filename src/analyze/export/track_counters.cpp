@@ -30,10 +30,12 @@ void Tracks::count_launches(Process& process, std::uint64_t now) {
   process.counted_from = now;
 }
 
-void Tracks::allocated(const LiveMemory::Block& block) { set_memory(block, block.since, true); }
+void Tracks::allocated(const LiveMemory::Block& block) {
+  if (in_part_ && block.since < part_.to) set_memory(block, block.since, true);
+}
 
 void Tracks::ended(const LiveMemory::Block& block, std::uint64_t ts, LiveMemory::Ended) {
-  set_memory(block, ts, false);
+  if (in_part_ && ts < part_.to) set_memory(block, ts, false);
 }
 
 void Tracks::set_memory(const LiveMemory::Block& block, std::uint64_t ts, bool more) {

@@ -24,8 +24,32 @@ Shape shape_of(const Line& line) {
 
 }  // namespace
 
-Tracks::Tracks(Names& names, std::vector<TrackWriter*> writers)
-    : names_(names), writers_(std::move(writers)), memory_(names, *this) {}
+Tracks::Tracks(Names& names, std::vector<TrackWriter*> writers, Part part)
+    : names_(names),
+      writers_(std::move(writers)),
+      part_(part),
+      in_part_(!part.from),
+      memory_(names, *this) {}
+
+// What follows from a line wherever it lies.
+void Tracks::follow(const Line& line) {
+  of_line_ = line.process;
+  if (!in_part_ && part_.has(line.ts) && line.kind != LineKind::header) begin_part();
+  memory_.line(line);
+  for (const analyze::Process* gone : line.gone) forget(gone->pid);
+  if (line.new_program) forget(line.pid);  // it gets new tracks, too
+}
+
+void Tracks::outside(const Line& line) {
+  follow(line);
+  if (line.kind == LineKind::process) named(line.pid);
+}
+
+// Memory that was allocated before is held from the beginning.
+void Tracks::begin_part() {
+  in_part_ = true;
+  memory_.live().each([&](const LiveMemory::Block& block) { set_memory(block, part_.from, true); });
+}
 
 void Tracks::line(const Line& line) {
   if (line.kind == LineKind::header) {
@@ -34,10 +58,7 @@ void Tracks::line(const Line& line) {
     begun_ = true;
   }
   if (kept_ >= MAX_TRACKS) begin_anew(line.ts);
-  of_line_ = line.process;
-  memory_.line(line);
-  for (const analyze::Process* gone : line.gone) forget(gone->pid);
-  if (line.new_program) forget(line.pid);  // it gets new tracks, too
+  follow(line);
   switch (line.kind) {
     case LineKind::call:
       return call(line);
@@ -197,6 +218,8 @@ Tracks::Process& Tracks::process(std::uint32_t pid) {
     track.process = pid + before % MAX_AGAIN * ANOTHER_PROCESS;
     if (before || again_.size() < MAX_TRACKS) again_[pid]++;
     announce(track, Track::Kind::process, &at->second, nullptr, process_name(pid));
+  } else if (at->second.track.name.empty() && !process_name(pid).empty()) {
+    named(pid);  // it was there for its memory alone
   }
   last_process_ = &at->second;
   return at->second;

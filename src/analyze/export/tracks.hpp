@@ -61,9 +61,10 @@ class TrackWriter {
 
 class Tracks : public Analysis, private LiveMemory::Listener {
  public:
-  Tracks(Names& names, std::vector<TrackWriter*> writers);
+  Tracks(Names& names, std::vector<TrackWriter*> writers, Part part = {});
 
   void line(const Line& line) override;
+  void outside(const Line& line) override;
   void finish(const TraceFacts& facts) override;
 
  private:
@@ -97,6 +98,8 @@ class Tracks : public Analysis, private LiveMemory::Listener {
     std::uint64_t counted = 0, counted_from = 0;  // launches since then
   };
 
+  void follow(const Line& line);
+  void begin_part();
   void call(const Line& line);
   void driver(const Line& line);
   void interrupt(const Line& line);
@@ -129,6 +132,8 @@ class Tracks : public Analysis, private LiveMemory::Listener {
 
   Names& names_;
   std::vector<TrackWriter*> writers_;
+  Part part_;
+  bool in_part_;  // counters show what is held; before the part, it is only followed
   TracedMemory memory_;
   std::unordered_map<std::uint32_t, Process> processes_;
   Process* last_process_ = nullptr;

@@ -35,12 +35,14 @@ void Memory::Level::merge(const Level& next) {
   touched = true;
 }
 
-Memory::Memory(Names& names) : names_(names), memory_(names, *this) {}
+Memory::Memory(Names& names, Part part)
+    : names_(names), part_(part), begun_(!part.from), memory_(names, *this) {}
 
 void Memory::line(const Line& line) {
   process_ = line.process;
   memory_.line(line);
-  if (line.type == Type::memory && line.op == Op::alloc && !line.has(Field::ret)) not_returned_++;
+  if (line.type == Type::memory && line.op == Op::alloc && !line.has(Field::ret))
+    not_returned_ += part_.has(line.ts);
   for (const Process* gone : line.gone) holder_by_process_.erase(gone->number);
   if (line.kind != LineKind::process || !line.process) return;
   if (auto at = holder_by_process_.find(line.process->number); at != holder_by_process_.end())
@@ -61,20 +63,39 @@ Memory::Holder& Memory::holder_of(const Block& block) {
   return holder;
 }
 
-void Memory::add(Holder& holder, const Block& block) {
+// Until now, what was held has been followed like in the part: only that goes into it.
+void Memory::begin_part() {
+  begun_ = true;
+  auto begin = [&](Holder& holder) {
+    for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
+      holder.kinds[kind] = {};
+      holder.kinds[kind].held = holder.kinds[kind].peak = holder.held[kind];
+    }
+    for (MemoryPeak& peak : holder.peaks) peak.begin_anew(part_.from, number_);
+    holder.curve = {};
+    holder.curve.at(0).set(holder.held);
+  };
+  begin(all_);
+  for (Holder& holder : holders_) begin(holder);
+  churn_.clear();
+  first_allocation_ = last_allocation_ = 0;
+}
+
+void Memory::add(Holder& holder, const Block& block) const {
   auto kind = static_cast<std::size_t>(block.kind);
   holder.kinds[kind].block_allocated(block.size);
   holder.peaks[static_cast<std::size_t>(side_of(block.kind))].allocated(block);
   holder.held[kind] += block.size;
-  holder.curve.at(block.since).set(holder.held);
+  holder.curve.at(part_.clipped(block.since) - part_.from).set(holder.held);
 }
 
-void Memory::drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how) {
+void Memory::drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how) const {
   auto kind = static_cast<std::size_t>(block.kind);
-  holder.kinds[kind].block_ended(block.size, how);
   holder.peaks[static_cast<std::size_t>(side_of(block.kind))].ended(block);
+  if (ts >= part_.to) return;  // at the end of the part, it was still held
+  holder.kinds[kind].block_ended(block.size, how);
   holder.held[kind] -= block.size;
-  holder.curve.at(ts).set(holder.held);
+  holder.curve.at(part_.clipped(ts) - part_.from).set(holder.held);
 }
 
 Memory::Churn& Memory::churn_of(std::uint64_t size) {
@@ -87,6 +108,9 @@ Memory::Churn& Memory::churn_of(std::uint64_t size) {
 }
 
 void Memory::allocated(const Block& block) {
+  if (!begun_ && block.since >= part_.from) begin_part();
+  number_ = block.number;
+  if (block.since >= part_.to) return;
   add(all_, block);
   add(holder_of(block), block);
   Churn& churn = churn_of(block.size);
@@ -94,14 +118,17 @@ void Memory::allocated(const Block& block) {
   bool one_size = churn.size == block.size;
   if (one_size && churn.last_pid == block.pid && block.since - churn.last_freed < SOON)
     churn.again++;
-  if (block.number == 1) first_allocation_ = block.since;
+  if (!first_allocation_) first_allocation_ = block.since;
   last_allocation_ = block.since;
 }
 
 void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
+  if (!begun_ && ts >= part_.from) begin_part();
+  if (block.since >= part_.to) return;
   drop(all_, block, ts, how);
   drop(holder_of(block), block, ts, how);
   if (how == Ended::freed) {
+    if (ts >= part_.to) return;
     Churn& churn = churn_of(block.size);
     churn.frees++;
     churn.lifetimes.add(until(block.since, ts));
@@ -114,6 +141,7 @@ void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
 }
 
 void Memory::freed_unknown(const MemoryCall& free) {
+  if (!part_.has(free.ts)) return;
   unknown_free_count_++;
   if (unknown_frees_.size() < KEPT_UNKNOWN)
     unknown_frees_.push_back(
@@ -121,6 +149,7 @@ void Memory::freed_unknown(const MemoryCall& free) {
 }
 
 void Memory::keep_never_freed(const NeverFreed& block) {
+  if (!part_.has(block.block.since)) return;
   never_freed_blocks_++;
   never_freed_bytes_ += block.block.size;
   largest_never_freed_.add(block);
@@ -128,12 +157,18 @@ void Memory::keep_never_freed(const NeverFreed& block) {
 
 void Memory::finish(const TraceFacts& facts) {
   duration_ = facts.duration();
+  if (!begun_) begin_part();
   frees_left_out_ = facts.leaves_out("frees");
   memory_.live().each([&](const Block& block) {
     keep_never_freed({block, Fate::still_held, until(block.since, duration_)});
   });
   never_freed_ = largest_never_freed_.take();
   find_holders();
+  if (!part_.is_whole())
+    std::erase_if(holders_, [](const Holder& holder) {
+      return std::none_of(holder.kinds.begin(), holder.kinds.end(),
+                          [](const MemoryFigures& figures) { return figures.any(); });
+    });
   std::sort(holders_.begin(), holders_.end(), [](const Holder& a, const Holder& b) {
     return std::tuple(b.peaks[0].bytes(), b.peaks[1].bytes(), a.pid) <
            std::tuple(a.peaks[0].bytes(), a.peaks[1].bytes(), b.pid);
@@ -151,6 +186,7 @@ void Memory::find_holders() {
     holder.at_peak[side] = holder.peaks[side].ended_since();
   });
   memory_.live().each([&](const Block& block) {
+    if (block.since >= part_.to) return;
     auto side = static_cast<std::size_t>(side_of(block.kind));
     for (Holder* holder : {&all_, &holders_[holder_by_process_.at(block.process)]})
       if (holder->peaks[side].was_live(block)) MemoryPeak::add(holder->at_peak[side], block);
@@ -170,12 +206,11 @@ std::vector<Memory::Churn> Memory::churn() const {
 
 std::vector<Memory::Level> Memory::columns(const Curve& curve, std::size_t count) const {
   std::vector<Level> columns(count);
+  std::uint64_t span = end() - begin();
   Level before;
   before.set({});
   for (std::size_t column = 0; column < count; column++) {
-    auto time_at = [&](std::size_t at) {
-      return duration_ / count * at + duration_ % count * at / count;
-    };
+    auto time_at = [&](std::size_t at) { return span / count * at + span % count * at / count; };
     Level& level = columns[column];
     level.set(before.last);
     std::size_t end = time_at(column + 1) / curve.width() + (column + 1 == count);

@@ -72,9 +72,13 @@ class Memory : public Analysis, private LiveMemory::Listener {
   };
   static constexpr std::uint64_t SOON = 1'000'000;  // ns
 
-  explicit Memory(Names& names);
+  // Blocks are followed through the whole trace. Counted is what happens in the part: what is held
+  // when it begins is held, but was not allocated in it; and what is never freed was allocated in
+  // it.
+  explicit Memory(Names& names, Part part = {});
 
   void line(const Line& line) override;
+  void outside(const Line& line) override { this->line(line); }
   void finish(const TraceFacts& facts) override;
 
   const Names& names() const { return names_; }
@@ -93,11 +97,13 @@ class Memory : public Analysis, private LiveMemory::Listener {
       const;  // sizes that were turned over; the most frequent first, other sizes last
   // From the first allocation to the last.
   std::uint64_t allocating_time() const { return last_allocation_ - first_allocation_; }
-  std::uint64_t duration() const { return duration_; }
+  // Of the part.
+  std::uint64_t begin() const { return part_.clipped(0); }
+  std::uint64_t end() const { return std::max(begin(), part_.clipped(duration_)); }
   std::uint64_t not_returned() const { return not_returned_; }  // allocations of unknown outcome
   const LiveMemory::LeftOut& left_out() const { return memory_.live().left_out(); }
 
-  // The curve in `count` columns, from the trace's beginning to its end.
+  // The curve in `count` columns, from the part's beginning to its end.
   std::vector<Level> columns(const Curve& curve, std::size_t count) const;
 
  private:
@@ -110,10 +116,11 @@ class Memory : public Analysis, private LiveMemory::Listener {
   void ended(const Block& block, std::uint64_t ts, Ended how) override;
   void freed_unknown(const MemoryCall& free) override;
 
+  void begin_part();
   Holder& holder_of(const Block& block);
   void find_holders();
-  static void add(Holder& holder, const Block& block);
-  static void drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how);
+  void add(Holder& holder, const Block& block) const;
+  void drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how) const;
   Churn& churn_of(std::uint64_t size);
   void keep_never_freed(const NeverFreed& block);
   struct Larger {
@@ -123,6 +130,9 @@ class Memory : public Analysis, private LiveMemory::Listener {
   };
 
   Names& names_;
+  Part part_;
+  bool begun_;                // the part has
+  std::uint64_t number_ = 0;  // of the last block
   TracedMemory memory_;
   Holder all_;
   std::vector<Holder> holders_;

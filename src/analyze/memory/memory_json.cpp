@@ -47,7 +47,7 @@ Json holder_json(const Memory& memory, const Memory::Holder& holder) {
   auto columns = memory.columns(holder.curve, CURVE_POINTS);
   for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
     const MemoryFigures& figures = holder.kinds[kind];
-    if (!figures.allocations) continue;
+    if (!figures.any()) continue;
     json["kinds"][std::string(MEMORY_KIND_NAMES[kind])] = {
         {"allocations", figures.allocations},
         {"allocated", figures.allocated},
@@ -63,7 +63,9 @@ Json holder_json(const Memory& memory, const Memory::Holder& holder) {
   }
   json["peak"] = {{"gpu", peak_json(memory, holder, Memory::Side::gpu)},
                   {"host", peak_json(memory, holder, Memory::Side::host)}};
-  json["curve"] = {{"step_us", microseconds(memory.duration()) / CURVE_POINTS}, {"bytes", points}};
+  json["curve"] = {{"from_us", microseconds(memory.begin())},
+                   {"step_us", microseconds(memory.end() - memory.begin()) / CURVE_POINTS},
+                   {"bytes", points}};
   return json;
 }
 

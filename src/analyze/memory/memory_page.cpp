@@ -25,7 +25,7 @@ void add_figures(Page& page, const Memory& memory) {
   for (const auto& holder : memory.processes())
     for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
       const MemoryFigures& figures = holder.kinds[kind];
-      if (!figures.allocations) continue;
+      if (!figures.any()) continue;
       table.row(fmt::format("{} {}", name_of(memory, holder), MEMORY_KIND_NAMES[kind]),
                 cells_of(figures));
     }
@@ -47,7 +47,8 @@ void add_curve(Page& page, const Memory& memory, const Memory::Holder& holder, s
 }
 
 void add_axis(Page& page, const Memory& memory) {
-  TextAxis axis = time_axis(0, memory.duration(), page.width() - LABEL_WIDTH - 1);
+  TextAxis axis =
+      time_axis(memory.begin(), memory.end(), page.width() - LABEL_WIDTH - 1, page.moments());
   page.line(fmt::format("{:>{}}└{}", "0", LABEL_WIDTH - 1, axis.line));
   page.line(std::string(LABEL_WIDTH, ' ') + axis.labels);
 }
@@ -58,7 +59,7 @@ void add_sparks(Page& page, const Memory& memory) {
     const Memory::Holder& holder = memory.processes()[i];
     auto columns = memory.columns(holder.curve, page.width() - LABEL_WIDTH - 1);
     for (std::size_t at = 0; at < MEMORY_KINDS; at++) {
-      if (!holder.kinds[at].allocations) continue;
+      if (!holder.kinds[at].any()) continue;
       std::vector<std::uint64_t> levels;
       levels.reserve(columns.size());
       for (const auto& column : columns) levels.push_back(column.most[at]);
@@ -78,13 +79,13 @@ void add_curves(Page& page, const Memory& memory) {
     page.blank();
     page.heading(fmt::format("{} held{}, at most {} at {}", name,
                              memory.processes().size() > 1 ? " by all processes" : "",
-                             human_bytes(peak.bytes()), seconds(peak.ts())));
+                             human_bytes(peak.bytes()), page.at(peak.ts())));
     add_curve(page, memory, memory.all(), side);
     add_axis(page, memory);
   }
   std::size_t curves = 0;
   for (const auto& holder : memory.processes())
-    for (const auto& figures : holder.kinds) curves += figures.allocations > 0;
+    for (const auto& figures : holder.kinds) curves += figures.any();
   if (curves <= 1) return;
   page.blank();
   page.heading("each process and kind, as tall as its own peak");
@@ -122,7 +123,7 @@ void add_peak(Page& page, const Memory& memory, const Memory::Holder& holder, st
   page.blank();
   page.heading(fmt::format("{}{} at its peak: {} of {}, at {}", holder.pid ? "process " : "",
                            name_of(memory, holder), human_bytes(peak.bytes()),
-                           side == GPU ? "GPU memory" : "pinned host memory", seconds(peak.ts())));
+                           side == GPU ? "GPU memory" : "pinned host memory", page.at(peak.ts())));
   Table groups("  what held it", {{"blocks"}, {"bytes"}, {"share"}});
   add_groups(groups, memory, holders, peak.bytes());
   groups.add_to(page);

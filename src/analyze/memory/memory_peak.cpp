@@ -32,6 +32,13 @@ void MemoryPeak::ended(const LiveMemory::Block& block) {
   if (was_live(block)) add(ended_since_, block);
 }
 
+void MemoryPeak::begin_anew(std::uint64_t ts, std::uint64_t last) {
+  bytes_ = held_;
+  ts_ = ts;
+  number_ = last;
+  ended_since_ = {};
+}
+
 void MemoryPeak::add(Holders& to, const LiveMemory::Block& block) {
   to.blocks++;
   auto size_class = static_cast<unsigned>(std::bit_width(block.size));

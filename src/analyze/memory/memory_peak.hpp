@@ -29,6 +29,9 @@ class MemoryPeak {
 
   void allocated(const LiveMemory::Block& block);
   void ended(const LiveMemory::Block& block);
+  // Forgets the peaks until now: what is held is the most so far. `last`: the number of the block
+  // that was allocated last.
+  void begin_anew(std::uint64_t ts, std::uint64_t last);
 
   std::uint64_t held() const { return held_; }
   std::uint64_t bytes() const { return bytes_; }

@@ -38,7 +38,8 @@ std::vector<Panel> panels_of(const Memory& memory) {
 }
 
 double x_of(const Memory& memory, std::uint64_t ns) {
-  return LEFT + WIDTH * share(ns, memory.duration()) / 100;
+  std::uint64_t since = ns - std::min(ns, memory.begin());
+  return LEFT + WIDTH * share(since, memory.end() - memory.begin()) / 100;
 }
 
 void draw_axes(Svg& svg, const Memory& memory, double top, std::uint64_t most) {
@@ -48,8 +49,9 @@ void draw_axes(Svg& svg, const Memory& memory, double top, std::uint64_t most) {
     svg.line(LEFT, y, LEFT + WIDTH, y, "#dddddd");
     svg.text(LEFT - 6, y + 4, mark ? human_bytes(mark) : "0", 11, Svg::Anchor::end);
   }
-  auto marks = time_marks(0, memory.duration(), 10);
-  std::uint64_t step = marks.size() > 1 ? marks[1] : memory.duration();
+  std::uint64_t begin = memory.begin(), end = memory.end();
+  auto marks = time_marks(begin, end, 10);
+  std::uint64_t step = marks.size() > 1 ? marks[1] - marks[0] : end - begin;
   for (std::uint64_t mark : marks) {
     double x = x_of(memory, mark);
     svg.line(x, bottom, x, bottom + 5, "#222222");
@@ -103,7 +105,7 @@ void draw_panel(Svg& svg, const Memory& memory, const Panel& panel, double top) 
 void draw_legend(Svg& svg, const Memory& memory) {
   double x = LEFT;
   for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
-    if (!memory.all().kinds[kind].allocations) continue;
+    if (!memory.all().kinds[kind].any()) continue;
     svg.rect(x, 34, 12, 12, COLORS[kind]);
     svg.text(x + 17, 44, MEMORY_KIND_NAMES[kind]);
     x += 100;

@@ -64,6 +64,7 @@ std::optional<Calls::By> Calls::by(std::string_view name) {
 
 void Calls::line(const Line& line) {
   if (line.kind != LineKind::call) return;
+  if (by_ == By::kernel) kernels_.line(line);
   Key key = key_of(line);
   if (!last_group_ || key != last_key_) {
     last_key_ = key;
@@ -72,6 +73,7 @@ void Calls::line(const Line& line) {
       bool too_many = groups_.size() >= MAX_GROUPS;
       at = groups_.try_emplace(too_many ? OTHERS : key).first;
       at->second.name = too_many ? "(others)" : name_of(line);
+      if (by_ == By::kernel && !too_many) at->second.kernel = line.kernel;
     }
     last_group_ = &at->second.functions;
   }
@@ -145,7 +147,8 @@ std::vector<Calls::Group> Calls::groups() const {
   std::vector<Group> groups;
   for (const auto& [key, counted] : groups_) {
     Group group;
-    group.name = group.all.name = counted.name;
+    group.name = group.all.name = group.shown = counted.name;
+    if (counted.kernel) group.shown = kernels_.of(counted.kernel);
     for (const auto& [name, counting] : counted.functions) {
       group.functions.push_back({std::string(names_.text({name})), counting.count, counting.errors,
                                  counting.ioctls, counting.durations});
@@ -182,15 +185,19 @@ Json calls_json(const std::vector<Calls::Group>& groups, Calls::By by) {
 }
 
 void add_calls(Page& page, const std::vector<Calls::Group>& groups, std::size_t at_most) {
+  constexpr std::size_t NAME_ROOM = 26;   // of functions
+  constexpr std::size_t TITLE_ROOM = 48;  // of kernels, whose names differ at their end
   for (const Calls::Group& group : groups) {
-    Table table(group.name.empty() ? "calls" : printable(group.name), {{"count"},
-                                                                       {"total"},
-                                                                       {"mean", 3},
-                                                                       {"p50", 1},
-                                                                       {"p95", 5},
-                                                                       {"p99", 4},
-                                                                       {"max", 2},
-                                                                       {"errors"}});
+    Table table(group.shown.empty() ? "calls" : printable(group.shown),
+                {{"count"},
+                 {"total"},
+                 {"mean", 3},
+                 {"p50", 1},
+                 {"p95", 5},
+                 {"p99", 4},
+                 {"max", 2},
+                 {"errors"}},
+                group.shown == group.name ? NAME_ROOM : TITLE_ROOM);
     add_rows(table, group.functions, at_most, "functions", cells_of);
     if (group.functions.size() > 1) table.row("all", cells_of(group.all));
     table.add_to(page);

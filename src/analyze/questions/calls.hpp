@@ -11,6 +11,7 @@
 
 #include "analyze/analysis.hpp"
 #include "analyze/circumstances/streams.hpp"
+#include "analyze/telling_names.hpp"
 #include "util/durations.hpp"
 
 namespace cudabpf::analyze {
@@ -35,14 +36,17 @@ class Calls : public Analysis {
     }
   };
   struct Group {
-    std::string name;  // "process 4242"; empty: the whole trace
+    std::string name;   // "process 4242"; empty: the whole trace
+    std::string shown;  // the same, or a kernel's name as short as still tells it from others
     Figures all;
     std::vector<Figures> functions;  // the longest total first
   };
 
-  Calls(Names& names, By by) : names_(names), others_(names.add("(others)")), by_(by) {}
+  Calls(Names& names, By by)
+      : names_(names), others_(names.add("(others)")), by_(by), kernels_(names) {}
 
   void line(const Line& line) override;
+  void finish(const TraceFacts&) override { kernels_.finish(); }
   std::vector<Group> groups() const;  // the longest total first
 
  private:
@@ -77,9 +81,11 @@ class Calls : public Analysis {
   Names& names_;
   Name others_;
   By by_;
+  TellingNames kernels_;
   using Functions = std::unordered_map<std::uint32_t, Counting>;  // by their name
   struct Counted {
     std::string name;
+    Name kernel;  // if the calls are grouped by that, and have one
     Functions functions;
   };
   std::unordered_map<Key, Counted, Hash> groups_;

@@ -56,11 +56,23 @@ void Errors::line(const Line& line) {
   for (const Process* gone : line.gone) processes_.erase(gone->number);
 }
 
+// What a process's end says of calls in the part, and they of it.
+void Errors::outside(const Line& line) {
+  if (line.kind == LineKind::call) see(line);
+  if (line.kind == LineKind::process && line.op == words_.exit) end_open_calls(line);
+  for (const Process* gone : line.gone) processes_.erase(gone->number);
+}
+
+void Errors::see(const Line& line) {
+  Seen& seen = processes_[line.process->number];
+  seen.last = {line.id, line.ts, line.name, line.error, line.unfinished};
+  if (line.failed()) seen.last_failure = seen.last;
+}
+
 void Errors::call(const Line& line) {
   answer_.calls++;
   if (!line.has(Field::ret)) answer_.without_result++;
-  Seen& seen = processes_[line.process->number];
-  seen.last = {line.id, line.ts, line.name, line.error, line.unfinished};
+  see(line);
   if (line.read_fault) note(read_faults_, {line.name, {}, words_.read_fault}, line);
   if (line.unfinished) {
     answer_.calls_open++;
@@ -68,7 +80,6 @@ void Errors::call(const Line& line) {
   }
   if (!line.failed()) return;
   answer_.failed_calls++;
-  seen.last_failure = seen.last;
   note(failures_, {line.name, {}, line.error, line.error ? 0 : line.ret}, line);
   event(line, line.name, error_text(line.error, line.ret));
 }
@@ -99,13 +110,18 @@ void Errors::gpu_error(const Line& line) {
   event(line, line.name, meaning);
 }
 
-void Errors::exit(const Line& line) {
-  auto seen = processes_.find(line.process->number);
-  for (Open& open : answer_.open) {  // calls that were open when it ended come before its exit
+// Calls that were open when it ended come before its exit.
+void Errors::end_open_calls(const Line& line) {
+  for (Open& open : answer_.open) {
     if (open.pid != line.pid || open.process_ended) continue;
     open.process_ended = true;
     open.open_for = line.ts > open.ts ? line.ts - open.ts : 0;
   }
+}
+
+void Errors::exit(const Line& line) {
+  auto seen = processes_.find(line.process->number);
+  end_open_calls(line);
   auto process = nlohmann::json::parse(line.text, nullptr, false);
   if (process.is_object()) {
     Exit exit{line.pid,

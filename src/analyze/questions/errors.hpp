@@ -81,6 +81,7 @@ class Errors : public Analysis {
   Errors(Names& names, bool all);
 
   void line(const Line& line) override;
+  void outside(const Line& line) override;
   void finish(const TraceFacts& facts) override;
   Answer answer() const;
 
@@ -107,6 +108,8 @@ class Errors : public Analysis {
   void call(const Line& line);
   void operation(const Line& line);
   void gpu_error(const Line& line);
+  void see(const Line& call);
+  void end_open_calls(const Line& exit);
   void exit(const Line& line);
   void note(Failures& failures, const Kind& kind, const Line& line);
   void open(const Line& line, Name what);

@@ -84,13 +84,13 @@ void add_failures(Page& page, std::string title, const std::vector<Errors::Failu
                                  {"by", 4, true},
                                  {"example", 5, true}});
   add_rows(table, failures, at_most, "kinds",
-           [](const Errors::Failure& failure) -> std::vector<std::string> {
+           [&](const Errors::Failure& failure) -> std::vector<std::string> {
              const Errors::Example& example = failure.example;
              std::string id = example.id ? fmt::format("id {} ", example.id) : "";
              return {failure.error,
                      human_count(failure.count),
-                     seconds(failure.first),
-                     failure.count > 1 ? seconds(failure.last) : "",
+                     page.at(failure.first),
+                     failure.count > 1 ? page.at(failure.last) : "",
                      example.pid ? who(example.pid, example.tid) : "",
                      shortened(id + example.text, EXAMPLE_WIDTH)};
            });
@@ -109,12 +109,21 @@ std::vector<Errors::Failure> of_weight(const std::vector<Errors::Failure>& all, 
   return some;
 }
 
-// ", 16 of them as is usual, told last"
+// ", 16 of them as is usual"
 std::string usual_text(const Errors::Answer& answer) {
   if (!answer.usual_failures) return "";
   if (answer.usual_failures == answer.failed_calls) return ", all as is usual";
-  return fmt::format(", {} of them as is usual: those stand last",
-                     with_commas(answer.usual_failures));
+  return fmt::format(", {} of them as is usual", with_commas(answer.usual_failures));
+}
+
+// In a line a reason: they are no table of errors.
+void add_usual(Page& page, const Errors::Answer& answer) {
+  std::vector<FailedCalls> failed;
+  for (const Errors::Failure& failure : answer.failures)
+    failed.push_back({failure.name, failure.error, failure.count});
+  auto sentences = usual_failures(failed);
+  if (!sentences.empty()) page.blank();
+  for (const std::string& sentence : sentences) page.paragraph(sentence, 0);
 }
 
 void add_open(Page& page, const Errors::Answer& answer, std::size_t at_most) {
@@ -128,7 +137,7 @@ void add_open(Page& page, const Errors::Answer& answer, std::size_t at_most) {
   std::size_t shown = std::min(answer.open.size(), at_most);
   for (std::size_t i = 0; i < shown; i++) {
     const Errors::Open& open = answer.open[i];
-    table.row(open.what, {human_time(open.open_for), seconds(open.ts), who(open.pid, open.tid),
+    table.row(open.what, {human_time(open.open_for), page.at(open.ts), who(open.pid, open.tid),
                           open.process_ended ? "its process ended" : "the trace ended",
                           open.parent ? fmt::format("call {}", open.parent) : "",
                           shortened(open.args, EXAMPLE_WIDTH)});
@@ -147,7 +156,7 @@ void add_exits(Page& page, const Errors::Answer& answer, const Names& names, std
   for (std::size_t i = 0; i < shown; i++) {
     const Errors::Exit& exit = exits[i];
     table.row(fmt::format("{} ({})", exit.comm, exit.pid),
-              {how_it_ended(exit), seconds(exit.ts), call_text(exit.last_call, names),
+              {how_it_ended(exit), page.at(exit.ts), call_text(exit.last_call, names),
                call_text(exit.last_failure, names)});
   }
   if (shown < answer.bad_exits)
@@ -160,7 +169,7 @@ void add_events(Page& page, const Errors::Answer& answer) {
   Table table("one by one", {{"at"}, {"error", 0, true}, {"by", 2, true}, {"id", 1}});
   for (const Errors::Event& event : answer.events)
     table.row(event.what,
-              {seconds(event.ts), event.error, event.pid ? who(event.pid, event.tid) : "",
+              {page.at(event.ts), event.error, event.pid ? who(event.pid, event.tid) : "",
                event.id ? std::to_string(event.id) : ""});
   table.add_to(page);
   if (answer.events_left_out)
@@ -185,6 +194,7 @@ Json errors_json(const Errors::Answer& answer, const Names& names) {
                                  [](const Errors::Failure& failure) {
                                    Json one = failure_json(failure);
                                    one["weight"] = to_string(failure.weight);
+                                   one["benign"] = failure.weight == Weight::usual;
                                    return one;
                                  })},
                {"operations", list(answer.refusals, failure_json)},
@@ -231,8 +241,7 @@ void add_errors(Page& page, const Errors::Answer& answer, const Names& names, st
   add_exits(page, answer, names, at_most);
   add_failures(page, "refused by the driver", answer.refusals, at_most);
   add_failures(page, "recorded without what they point to", answer.read_faults, at_most);
-  add_failures(page, "calls that failed, as is usual", of_weight(answer.failures, Weight::usual),
-               at_most);
+  add_usual(page, answer);
   add_events(page, answer);
 }
 

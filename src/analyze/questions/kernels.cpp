@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "analyze/circumstances/processes.hpp"
-#include "analyze/questions/telling_names.hpp"
+#include "analyze/telling_names.hpp"
 #include "analyze/work.hpp"
 #include "util/hash.hpp"
 

@@ -172,8 +172,8 @@ void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t
                      human_count(of.count),
                      percent(of.count, totals.launches),
                      figure_or_blank(of.failed),
-                     seconds(of.first),
-                     seconds(of.last),
+                     page.at(of.first),
+                     page.at(of.last),
                      time_or_blank(of.calls, of.calls.quantile(0.5)),
                      time_or_blank(of.gaps, of.gaps.quantile(0.5))};
            });

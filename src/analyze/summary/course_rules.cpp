@@ -14,7 +14,7 @@ constexpr std::uint64_t GROWTH_SHARE = 10;  // and one in so many of the bytes h
 Found loading(const Judged& judged) {
   const Phases& phases = judged.course.phases();
   const ThreadWork* thread = judged.course.thread();
-  if (!thread || thread->segments.empty()) return {};
+  if (!judged.part.is_whole() || !thread || thread->segments.empty()) return {};
   const Iterations& iterations = judged.course.iterations();
   bool repeats = judged.has_iterations();
   Moment start =
@@ -46,14 +46,14 @@ Found loading(const Judged& judged) {
 Found memory_growth(const Judged& judged) {
   constexpr std::size_t COLUMNS = 512, AT_LEAST = 8;
   const Stretch& stretch = judged.stretch;
-  std::uint64_t duration = judged.memory.duration();
-  if (!judged.has_iterations() || !duration || stretch.end > duration ||
-      judged.memory.frees_left_out())
+  std::uint64_t from = judged.memory.begin(), span = judged.memory.end() - from;
+  if (!judged.has_iterations() || !judged.is_worth_judging() || stretch.begin < from ||
+      stretch.end > judged.memory.end() || judged.memory.frees_left_out())
     return {};
   auto column_of = [&](std::uint64_t ts) {
     return std::min<std::size_t>(COLUMNS - 1,
-                                 static_cast<std::size_t>(static_cast<double>(ts) * COLUMNS /
-                                                          static_cast<double>(duration)));
+                                 static_cast<std::size_t>(static_cast<double>(ts - from) * COLUMNS /
+                                                          static_cast<double>(span)));
   };
   std::size_t first = column_of(stretch.begin), last = column_of(stretch.end);
   if (last < first + AT_LEAST) return {};

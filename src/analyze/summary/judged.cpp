@@ -14,6 +14,7 @@ bool Judged::can_be_judged() const {
 }
 
 bool Judged::is_worth_judging() const {
+  if (!part.is_whole()) return course.iterations().times.count();
   if (!stretch.time || has_iterations()) return stretch.time;
   return share(stretch.time, course.phases().end - course.phases().begin) >= WORK_AT_LEAST;
 }
@@ -23,8 +24,8 @@ Finding Judged::finding(std::string_view id, std::string_view title, Finding::Su
   finding.id = id;
   finding.title = title;
   finding.sure = sure;
-  finding.begin = stretch.begin;
-  finding.end = stretch.end;
+  finding.begin = part.clipped(stretch.begin);
+  finding.end = part.clipped(stretch.end);
   return finding;
 }
 

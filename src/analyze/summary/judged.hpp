@@ -20,6 +20,7 @@ struct Seen {
   const Course& course;
   const Memory& memory;
   const TraceFacts& facts;
+  Part part;
 };
 
 struct Judged : Seen {

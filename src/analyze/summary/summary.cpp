@@ -4,8 +4,13 @@
 
 namespace cudabpf::analyze {
 
-Summary::Summary(Names& names, std::uint32_t pid)
-    : names_(names), totals_(names), course_(names, pid, GAPS), memory_(names), pid_(pid) {}
+Summary::Summary(Names& names, std::uint32_t pid, Part part)
+    : names_(names),
+      part_(part),
+      totals_(names),
+      course_(names, pid, GAPS, part),
+      memory_(names, part),
+      pid_(pid) {}
 
 void Summary::line(const Line& line) {
   totals_.line(line);
@@ -13,13 +18,18 @@ void Summary::line(const Line& line) {
   memory_.line(line);
 }
 
+void Summary::outside(const Line& line) {
+  course_.outside(line);
+  memory_.outside(line);
+}
+
 void Summary::finish(const TraceFacts& facts) {
   totals_.finish(facts);
   course_.finish(facts);
   memory_.finish(facts);
   header_ = Json::parse(facts.header, nullptr, false);
-  duration_ = facts.duration();
-  verdict_ = find_verdict({names_, totals_, course_, memory_, facts});
+  duration_ = part_.clipped(facts.duration()) - part_.clipped(0);
+  verdict_ = find_verdict({names_, totals_, course_, memory_, facts, part_});
 }
 
 bool Summary::verdict_shows(std::string_view id) const {
@@ -29,7 +39,7 @@ bool Summary::verdict_shows(std::string_view id) const {
 
 // From the first iteration after warm-up to the end of the last, like the phase.
 std::uint64_t Summary::inference_time() const {
-  return course_.iterations().end - course_.iterations().warm;
+  return part_.clipped(course_.iterations().end) - part_.clipped(course_.iterations().warm);
 }
 
 std::uint64_t Summary::inference_idle() const {

@@ -16,9 +16,10 @@ namespace cudabpf::analyze {
 class Summary : public Analysis {
  public:
   // Phases and iterations are those of the process `pid`; 0: of the one that launches most.
-  Summary(Names& names, std::uint32_t pid);
+  Summary(Names& names, std::uint32_t pid, Part part = {});
 
   void line(const Line& line) override;
+  void outside(const Line& line) override;
   void finish(const TraceFacts& facts) override;
 
   // Whether there are phases and iterations to report.
@@ -38,18 +39,18 @@ class Summary : public Analysis {
   void add_answers(Page& page, bool all) const;
   void add_slowest(Page& page) const;
   void add_errors(Page& page) const;
-  std::string loading_answer() const;
-  std::string iterations_answer() const;
-  std::string compute_answer() const;
-  std::string transfer_answer() const;
+  std::string loading_answer(const Page& page) const;
+  std::string iterations_answer(const Page& page) const;
+  std::string compute_answer(const Page& page) const;
+  std::string transfer_answer(const Page& page) const;
   // One line for each of the processes that were idle longest.
   std::string of_processes(const std::function<std::string(const Idle::OfProcess&)>& text_of) const;
-  std::string idle_answer() const;
-  std::string between_answer() const;
-  std::string blocked_answer() const;
-  std::string memory_answer() const;
-  std::string driver_answer() const;
-  std::string scheduler_answer() const;
+  std::string idle_answer(const Page& page) const;
+  std::string between_answer(const Page& page) const;
+  std::string blocked_answer(const Page& page) const;
+  std::string memory_answer(const Page& page) const;
+  std::string driver_answer(const Page& page) const;
+  std::string scheduler_answer(const Page& page) const;
   Json iterations_json() const;
   std::uint64_t processes() const {
     return course_.threads().processes().size() + course_.threads().other_processes();
@@ -59,13 +60,14 @@ class Summary : public Analysis {
   std::uint64_t inference_idle() const;  // of its process
 
   Names& names_;
+  Part part_;
   Totals totals_;
   Course course_;
   Memory memory_;
   std::vector<Finding> verdict_;
   Json header_;
   std::uint32_t pid_;
-  std::uint64_t duration_ = 0;
+  std::uint64_t duration_ = 0;  // of the part
 };
 
 }  // namespace cudabpf::analyze

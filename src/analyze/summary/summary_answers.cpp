@@ -45,12 +45,12 @@ std::string listed(const ByName& times, std::size_t at_most) {
 }
 
 // "; the longest: 7.72 s at 2.897963 s, 99.7 % of it outside CUDA"
-std::string longest_text(const std::vector<Gap>& gaps) {
+std::string longest_text(const std::vector<Gap>& gaps, const Page& page) {
   std::string text;
   for (const Gap& gap : gaps)
     text +=
         fmt::format("{}{} at {}, {} of it outside CUDA", text.empty() ? "; the longest: " : "; ",
-                    human_time(gap.time()), seconds(gap.begin), outside_calls(gap));
+                    human_time(gap.time()), page.at(gap.begin), outside_calls(gap));
   return text;
 }
 
@@ -60,7 +60,7 @@ std::string longest_text(const std::vector<Gap>& gaps) {
 void Summary::add_answers(Page& page, bool all) const {
   struct Answer {
     std::string_view word;
-    std::string (Summary::*text)() const;
+    std::string (Summary::*text)(const Page&) const;
     bool spare = false;  // only where there is room for all
   };
   constexpr Answer ANSWERS[] = {{"each iteration", &Summary::iterations_answer},
@@ -80,7 +80,7 @@ void Summary::add_answers(Page& page, bool all) const {
   bool left_out = false;
   for (const Answer& answer : ANSWERS) {
     std::size_t end = page.size();
-    if (!answer.spare || all) page.term(answer.word, (this->*answer.text)());
+    if (!answer.spare || all) page.term(answer.word, (this->*answer.text)(page));
     if (all || (!answer.spare && page.lines() <= SCREEN)) continue;
     page.cut(end);
     left_out = true;
@@ -89,17 +89,18 @@ void Summary::add_answers(Page& page, bool all) const {
   if (left_out) page.line("  --all shows the rest");
 }
 
-std::string Summary::loading_answer() const {
+std::string Summary::loading_answer(const Page&) const {
   std::uint64_t calls = course_.phases().loading_calls;
   return calls ? count_of(calls, "CUDA call", "CUDA calls") +
                      " from the first allocation to the last of the weights"
                : "no weights were seen to be loaded";
 }
 
-std::string Summary::iterations_answer() const {
+std::string Summary::iterations_answer(const Page&) const {
   const Iterations& iterations = course_.iterations();
   if (iterations.found == Iterations::Found::none)
     return "no sequence of different kernels repeats at least three times";
+  if (!iterations.in_part) return "none lies whole in this part";
   std::string text = count_of(iterations.launches, "launch", "launches");
   if (iterations.fewest != iterations.most)
     text +=
@@ -107,7 +108,7 @@ std::string Summary::iterations_answer() const {
   if (const Durations& times = iterations.times; times.count())
     text += fmt::format(", {} (mean; p50 {}, p99 {})", human_time(times.mean()),
                         human_time(times.quantile(0.5)), human_time(times.quantile(0.99)));
-  text += fmt::format("; {} found ", count_of(iterations.count, "iteration", "iterations"));
+  text += fmt::format("; {} found ", count_of(iterations.in_part, "iteration", "iterations"));
   text += iterations.found == Iterations::Found::between_waits
               ? "between waits for the GPU"
               : "in a row, without a wait: times are those of asking for them";
@@ -123,7 +124,7 @@ std::string Summary::iterations_answer() const {
   return text;
 }
 
-std::string Summary::compute_answer() const {
+std::string Summary::compute_answer(const Page&) const {
   Totals::Times waits = sum_of(totals_.waits);
   std::string text =
       fmt::format("{} launching {}", time_text(totals_.launching),
@@ -136,7 +137,7 @@ std::string Summary::compute_answer() const {
   return text + fmt::format("; {} waiting for the GPU", time_text(waits));
 }
 
-std::string Summary::transfer_answer() const {
+std::string Summary::transfer_answer(const Page&) const {
   if (totals_.transfers.empty()) return "nothing was copied";
   std::string text;
   for (const auto& [direction, one] : longest_first(totals_.transfers))
@@ -161,7 +162,7 @@ std::string Summary::of_processes(
   return text.empty() ? "nothing was launched or copied" : text;
 }
 
-std::string Summary::idle_answer() const {
+std::string Summary::idle_answer(const Page& page) const {
   std::string text;
   // Only what a wait has seen the end of is known to be done.
   if (std::uint64_t time = inference_time()) {
@@ -177,19 +178,19 @@ std::string Summary::idle_answer() const {
                        human_time(process.working_time),
                        count_of(process.idle.count(), "gap", "gaps"));
   });
-  return text + longest_text(course_.idle().longest_idle());
+  return text + longest_text(course_.idle().longest_idle(), page);
 }
 
-std::string Summary::between_answer() const {
+std::string Summary::between_answer(const Page& page) const {
   return of_processes([](const Idle::OfProcess& process) {
            return fmt::format("{} (p50 {}) between launches, while nothing was waited for",
                               human_time(process.between.total()),
                               human_time(process.between.quantile(0.5)));
          }) +
-         longest_text(course_.idle().longest_between());
+         longest_text(course_.idle().longest_between(), page);
 }
 
-std::string Summary::blocked_answer() const {
+std::string Summary::blocked_answer(const Page&) const {
   Totals::Times all = sum_of(totals_.waits);
   if (!all.count) return "nothing waited for the GPU";
   return fmt::format("{} in calls that wait for the GPU: {}", time_text(all),
@@ -197,7 +198,7 @@ std::string Summary::blocked_answer() const {
 }
 
 // "GPU 354 MiB at most, at 10.9 s: 354 MiB by cuMemAlloc; 0 B held at the end"
-std::string Summary::memory_answer() const {
+std::string Summary::memory_answer(const Page& page) const {
   std::string text;
   for (auto side : {Memory::Side::gpu, Memory::Side::host}) {
     auto index = static_cast<std::size_t>(side);
@@ -214,7 +215,7 @@ std::string Summary::memory_answer() const {
       if (Memory::side_of(static_cast<MemoryKind>(kind)) == side) held += memory_.all().held[kind];
     text += fmt::format("{}{} {} at most, at {}{}; {} held at the end", text.empty() ? "" : "; ",
                         side == Memory::Side::gpu ? "GPU" : "pinned host memory",
-                        human_bytes(peak.bytes()), seconds(peak.ts()), who, human_bytes(held));
+                        human_bytes(peak.bytes()), page.at(peak.ts()), who, human_bytes(held));
   }
   const auto& processes = memory_.processes();  // the highest peak first
   if (processes.size() > 1 && processes.front().pid)
@@ -229,7 +230,7 @@ std::string Summary::memory_answer() const {
                         human_bytes(memory_.never_freed_bytes()),
                         count_of(memory_.never_freed_blocks(), "block was", "blocks were"),
                         human_bytes(largest.size), names_.text({largest.function}),
-                        seconds(largest.since));
+                        page.at(largest.since));
   }
   if (memory_.left_out().any())
     text += fmt::format("; {} not followed, being too many at once",
@@ -237,7 +238,7 @@ std::string Summary::memory_answer() const {
   return text;
 }
 
-std::string Summary::driver_answer() const {
+std::string Summary::driver_answer(const Page&) const {
   if (!totals_.driver_calls) {
     auto traced = header_.find("driver_traced");
     bool was = traced != header_.end() && *traced == true;
@@ -247,12 +248,12 @@ std::string Summary::driver_answer() const {
                      listed(totals_.groups, 6));
 }
 
-std::string Summary::scheduler_answer() const {
+std::string Summary::scheduler_answer(const Page& page) const {
   if (!totals_.driver_calls) return "seen with --kernel only";
   Totals::Times all = sum_of(totals_.scheduling);
   if (!all.count) return "no ioctl was about scheduling";
-  std::string when = fmt::format("from {} to {}", seconds(totals_.first_scheduling),
-                                 seconds(totals_.last_scheduling));
+  std::string when = fmt::format("from {} to {}", page.at(totals_.first_scheduling),
+                                 page.at(totals_.last_scheduling));
   if (totals_.first_launch)
     when +=
         fmt::format(", {} after the first launch",

@@ -1,6 +1,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "analyze/error_meanings.hpp"
 #include "analyze/summary/summary.hpp"
 
 namespace cudabpf::analyze {
@@ -42,6 +43,7 @@ Json Summary::iterations_json() const {
                                                                               : "within_a_wait"},
                {"count", iterations.count},
                {"warm_up", iterations.warm_up},
+               {"in_part", iterations.in_part},
                {"pauses", iterations.pauses},
                {"launches", iterations.launches},
                {"fewest_launches", iterations.fewest},
@@ -89,10 +91,13 @@ Json Summary::json() const {
                        {"waiting_us", microseconds(device.waits.time)}});
   Json errors = Json::array();
   for (const Totals::Failure& failure : totals_.failures)
-    errors.push_back({{"name", names_.text(failure.name)},
-                      {"error", names_.text(failure.error)},
-                      {"count", failure.count},
-                      {"first_ts", failure.first_ts}});
+    errors.push_back(
+        {{"name", names_.text(failure.name)},
+         {"error", names_.text(failure.error)},
+         {"benign", meaning_of(names_.text(failure.name), names_.text(failure.error)).weight ==
+                        Weight::usual},
+         {"count", failure.count},
+         {"first_ts", failure.first_ts}});
   Json summary = {{"verdict", verdict_json(verdict_)},
                   {"calls", totals_.calls},
                   {"unfinished", totals_.unfinished},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analyze/error_meanings.hpp"
 #include "analyze/summary/summary.hpp"
 #include "analyze/trace/json_text.hpp"
 #include "util/page/table.hpp"
@@ -40,13 +41,6 @@ void Summary::add_head(Page& page) const {
       if (word.is_string()) what += (what.empty() ? "" : " ") + word.get<std::string>();
   }
   page.line("  " + shortened(printable(what), page.width() - 2));
-  std::string machine = text_in(header_, "host");
-  if (auto gpus = header_.find("gpus"); gpus != header_.end() && gpus->is_array())
-    for (const Json& gpu : *gpus) machine += ", " + text_in(gpu, "name");
-  if (std::string driver = text_in(header_, "driver"); !driver.empty())
-    machine += ", driver " + driver;
-  machine += ", profile " + text_in(header_, "profile");
-  page.line("  " + shortened(printable(machine), page.width() - 2));
   if (totals_.untimed > totals_.unfinished)
     page.paragraph(
         fmt::format("{} of the calls have no duration in this trace: they are in no time "
@@ -62,7 +56,7 @@ void Summary::add_head(Page& page) const {
 // Whose phases and iterations are shown. `if_others`: only if another thread launches, too.
 void Summary::add_thread(Page& page, bool if_others) const {
   if (!course_.thread()) return;
-  std::uint64_t others = totals_.launched() - course_.thread()->launches;
+  std::uint64_t others = totals_.launched() - course_.thread()->launches_in_part;
   if (if_others && !others) return;
   page.paragraph(
       fmt::format("Phases and iterations are of thread {} of process {}, which launches most{}{}.",
@@ -115,26 +109,32 @@ void Summary::add_devices(Page& page) const {
 void Summary::add_slowest(Page& page) const {
   constexpr std::size_t SHOWN = 5;
   const auto& slowest = totals_.slowest;
-  Table table("slowest calls", {{"at", 1}, {"time"}, {"process", 1}, {"", 2, true}}, 20);
+  Table table("slowest calls", {{"at"}, {"time"}, {"process", 1}, {"", 0, true}}, 20);
   for (std::size_t i = 0; i < std::min(SHOWN, slowest.size()); i++)
     table.row(std::string(names_.text(slowest[i].name)),
-              {seconds(slowest[i].ts), human_time(slowest[i].duration),
-               processes() > 1 ? std::to_string(slowest[i].pid) : "",
-               shortened(std::string(names_.text(slowest[i].what)), 40)});
+              {page.at(slowest[i].ts), human_time(slowest[i].duration),
+               processes() > 1 ? std::to_string(slowest[i].pid) : "", totals_.what_of(slowest[i])});
   if (!table.empty()) table.add_to(page);
 }
 
 void Summary::add_errors(Page& page) const {
   constexpr std::size_t SHOWN = 5;
-  const auto& failures = totals_.failures;
+  std::vector<FailedCalls> failed;
   Table table("errors", {{"error", 0, true}, {"count"}});
-  for (std::size_t i = 0; i < std::min(SHOWN, failures.size()); i++)
-    table.row(std::string(names_.text(failures[i].name)),
-              {std::string(names_.text(failures[i].error)), human_count(failures[i].count)});
+  std::size_t kinds = 0;
+  for (const Totals::Failure& failure : totals_.failures) {
+    std::string_view name = names_.text(failure.name), error = names_.text(failure.error);
+    failed.push_back({name, error, failure.count});
+    bool is_usual = meaning_of(name, error).weight == Weight::usual;
+    if (!is_usual && kinds++ < SHOWN)
+      table.row(std::string(name), {std::string(error), human_count(failure.count)});
+  }
   if (totals_.xids) table.row("GPU", {"Xid", human_count(totals_.xids)});
-  if (table.empty()) return;
-  table.add_to(page);
-  if (failures.size() > SHOWN || totals_.xids) page.line("  `cudabpf errors` tells more.");
+  if (!table.empty()) table.add_to(page);
+  if (kinds > SHOWN || totals_.xids) page.line("  `cudabpf errors` tells more.");
+  auto sentences = usual_failures(failed);
+  if (!sentences.empty()) page.blank();
+  for (const std::string& sentence : sentences) page.paragraph(sentence, 0);
 }
 
 }  // namespace cudabpf::analyze

@@ -28,6 +28,7 @@ void count_in(std::vector<std::uint64_t>& counts, Name name) {
 
 Totals::Totals(Names& names)
     : names_(names),
+      kernels_(names),
       scheduling_(names.add("scheduling")),
       ioctl_(names.add("ioctl")),
       others_(names.add("(others)")),
@@ -44,6 +45,7 @@ void Totals::line(const Line& line) {
 
 void Totals::call(const Line& line) {
   calls++;
+  kernels_.line(line);
   unfinished += line.unfinished;
   untimed += !line.has(Field::duration);
   note_slow(slow_calls_, line);
@@ -114,7 +116,12 @@ void Totals::note_slow(Slowest& slowest, const Line& line) {
   const Slow* least = slowest.least();
   if (!line.has(Field::duration) || line.duration <= (least ? least->duration : 0)) return;
   Name what = line.kernel ? line.kernel : line.control ? line.control : line.object_class;
-  slowest.add({line.duration, line.ts, line.id, line.pid, line.tid, line.name, what});
+  slowest.add({line.duration, line.ts, line.id, line.pid, line.tid, line.name, what,
+               static_cast<bool>(line.kernel)});
+}
+
+std::string Totals::what_of(const Slow& slow) const {
+  return slow.is_kernel ? kernels_.of(slow.what) : std::string(names_.text(slow.what));
 }
 
 void Totals::driver(const Line& line) {
@@ -128,6 +135,7 @@ void Totals::driver(const Line& line) {
 }
 
 void Totals::finish(const TraceFacts&) {
+  kernels_.finish();
   slowest = slow_calls_.take();
   slowest_of_driver = slow_driver_calls_.take();
   for (std::uint32_t id = 1; id < type_counts_.size(); id++)

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
+#include "analyze/telling_names.hpp"
 #include "analyze/work.hpp"
 #include "util/durations.hpp"
 #include "util/largest.hpp"
@@ -23,6 +24,7 @@ struct Slow {
   std::uint64_t duration = 0, ts = 0, id = 0;  // id 0: it is not a call
   std::uint32_t pid = 0, tid = 0;
   Name name, what;  // its kernel or its command, if it has one
+  bool is_kernel = false;
 };
 
 struct Slower {
@@ -83,6 +85,8 @@ class Totals : public Analysis {
   std::vector<Device> devices;                   // the busiest few first
   std::vector<Death> deaths;                     // the first few
   std::uint64_t xids = 0;
+  // "gemv<float>": what a slow call was about, as other answers name it.
+  std::string what_of(const Slow& slow) const;
 
  private:
   static constexpr std::size_t SLOWEST = 10, DEATHS = 16;
@@ -108,6 +112,7 @@ class Totals : public Analysis {
   Slowest slow_calls_{SLOWEST}, slow_driver_calls_{SLOWEST};
 
   Names& names_;
+  TellingNames kernels_;
   Name scheduling_, ioctl_, others_, exit_;
   std::vector<std::uint64_t> type_counts_, name_counts_;  // by the name's number
   ByName transfers_, waits_, groups_, scheduling_by_command_;

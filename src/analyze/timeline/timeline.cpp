@@ -40,6 +40,7 @@ Timeline::Timeline(Names& names, Window window, bool with_bars)
     : names_(names),
       window_(window),
       with_bars_(with_bars),
+      kernels_(names),
       ioctl_(names.add("ioctl")),
       exit_(names.add("exit")) {
   for (auto [type, category] : CATEGORY_OF_TYPE) {
@@ -52,6 +53,7 @@ Timeline::Timeline(Names& names, Window window, bool with_bars)
 void Timeline::line(const Line& line) {
   switch (line.kind) {
     case LineKind::call:
+      kernels_.line(line);
       call(line);
       break;
     case LineKind::driver:
@@ -66,6 +68,7 @@ void Timeline::line(const Line& line) {
 
 void Timeline::finish(const TraceFacts& facts) {
   duration_ = facts.duration();
+  kernels_.finish();
   window_.to = std::max(std::min(window_.to, duration_), window_.from + 1);
   while (bars_.more_than_drawn()) bars_.merge(threads_);
 }
@@ -165,7 +168,11 @@ void Timeline::keep_piece(const Line& line, Category category, std::uint64_t beg
   Name what = line.kernel ? line.kernel : line.control ? line.control : line.object_class;
   pieces_.push_back({line.pid, line.tid, begin, end, line.duration, is_call ? line.id : 0,
                      is_call ? line.parent : line.call, category, line.name, what,
-                     line.unfinished || line.has(Field::duration)});
+                     line.unfinished || line.has(Field::duration), static_cast<bool>(line.kernel)});
+}
+
+std::string Timeline::what_of(const Piece& piece) const {
+  return piece.is_of_kernel ? kernels_.of(piece.what) : std::string(names_.text(piece.what));
 }
 
 Category Timeline::category_of(const Line& line) {

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 
 #include "analyze/analysis.hpp"
 #include "analyze/circumstances/streams.hpp"
+#include "analyze/telling_names.hpp"
 #include "analyze/time_buckets.hpp"
 #include "analyze/timeline/timeline_bars.hpp"
 
@@ -19,10 +19,7 @@ namespace cudabpf::analyze {
 
 class Timeline : public Analysis {
  public:
-  static constexpr std::uint64_t OPEN = std::numeric_limits<std::uint64_t>::max();
-  struct Window {
-    std::uint64_t from = 0, to = OPEN;  // ns
-  };
+  using Window = Part;
 
   // What a thread did in a bucket of time, or a column of a picture.
   struct Busy {
@@ -71,6 +68,7 @@ class Timeline : public Analysis {
     Category category = Category::other;
     Name name, what;  // what: the kernel, the control command or the class
     bool timed = false;
+    bool is_of_kernel = false;
   };
   static constexpr std::size_t FEW = 60;
 
@@ -78,6 +76,8 @@ class Timeline : public Analysis {
   Timeline(Names& names, Window window, bool with_bars);
 
   void line(const Line& line) override;
+  // A call that began before the window may reach into it.
+  void outside(const Line& line) override { this->line(line); }
   void finish(const TraceFacts& facts) override;
 
   const Names& names() const { return names_; }
@@ -94,6 +94,8 @@ class Timeline : public Analysis {
   const TimelineBars& bars() const { return bars_; }
   // Empty if there are more than FEW.
   const std::vector<Piece>& pieces() const { return pieces_; }
+  // What it is about; a kernel as other answers name it. Empty: nothing in particular.
+  std::string what_of(const Piece& piece) const;
 
   // The window in `count` columns.
   std::vector<Busy> columns(const Thread& thread, std::size_t count) const;
@@ -128,6 +130,7 @@ class Timeline : public Analysis {
   Window window_;
   bool with_bars_;
   TimelineBars bars_;
+  TellingNames kernels_;
   std::vector<Category> categories_;  // by the name of the type
   Name ioctl_, exit_;
   std::uint64_t last_seen_ = 0, duration_ = 0;

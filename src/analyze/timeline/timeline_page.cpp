@@ -113,7 +113,7 @@ void add_legend(Page& page) {
 }
 
 void add_time_axis(Page& page, const Timeline& timeline, std::size_t label) {
-  TextAxis axis = time_axis(timeline.from(), timeline.to(), page.width() - label);
+  TextAxis axis = time_axis(timeline.from(), timeline.to(), page.width() - label, page.moments());
   page.line(std::string(label, ' ') + axis.line);
   page.line(std::string(label, ' ') + axis.labels);
 }
@@ -131,7 +131,7 @@ void add_gaps(Page& page, const Timeline& timeline) {
     const Timeline::Gap& gap = threads[i]->gap;
     table.row(fmt::format("thread {}: {} to {}", threads[i]->tid, timeline.names().text(gap.after),
                           timeline.names().text(gap.before)),
-              {seconds(timeline.from() + gap.begin), human_time(gap.time)});
+              {page.at(timeline.from() + gap.begin), human_time(gap.time)});
   }
   table.add_to(page);
 }
@@ -202,7 +202,7 @@ void add_piece(Page& page, const Timeline& timeline, const Placed& placed, std::
   constexpr std::size_t TIME_WIDTH = 10;
   const Timeline::Piece& piece = *placed.piece;
   std::string name(timeline.names().text(piece.name));
-  if (piece.what) name += " " + std::string(timeline.names().text(piece.what));
+  if (piece.what) name += " " + timeline.what_of(piece);
   name = shortened(std::string(2 + 2 * placed.depth, ' ') + printable(name), label - 2);
   std::size_t width = page.width() - label - TIME_WIDTH;
   auto span = static_cast<double>(timeline.to() - timeline.from());
@@ -248,10 +248,10 @@ std::string name_of(const Timeline& timeline, const Timeline::Process& process) 
 
 void add_timeline(Page& page, const Timeline& timeline) {
   if (timeline.from() >= timeline.trace_duration() && timeline.from())
-    page.line(fmt::format("The trace ends at {}.", seconds(timeline.trace_duration())));
+    page.line(fmt::format("The trace ends at {}.", page.at(timeline.trace_duration())));
   else if (!timeline.threads())
-    page.line(fmt::format("No calls between {} and {}.", seconds(timeline.from()),
-                          seconds(timeline.to())));
+    page.line(fmt::format("No calls between {} and {}.", page.at(timeline.from()),
+                          page.at(timeline.to())));
   else if (timeline.pieces().empty())
     add_lanes(page, timeline);
   else

@@ -29,7 +29,7 @@ analyze::Json json_of(const std::vector<analyze::Calls::Group>& groups, analyze:
 }
 
 Result<int> print_calls(const CallsFlags& flags) {
-  auto reader = TRY(open_trace(flags.paths));
+  auto reader = TRY(open_trace(flags));
   auto by = *analyze::Calls::by(flags.by);
   analyze::Calls calls(reader->names(), by);
   return answer(
@@ -44,9 +44,11 @@ void add_calls(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CallsFlags>();
   CLI::App* sub =
       app.add_subcommand("calls", "How often each CUDA function was called, and how long it took");
-  add_trace_flags(*sub, *flags,
-                  {"calls trace.jsonl", "calls --by stream --top 5 trace.jsonl",
-                   "calls --json trace.jsonl | jq '.calls[0]'"});
+  add_trace_flags(
+      *sub, *flags,
+      {"calls trace.jsonl", "calls --by stream --top 5 trace.jsonl",
+       "calls --phase inference trace.jsonl", "calls --json trace.jsonl | jq '.calls[0]'"});
+  add_time(*sub, *flags);
   one_of(sub->add_option("--by", flags->by, "Group the calls by this"),
          {"function", "pid", "tid", "device", "stream", "kernel", "container"})
       ->capture_default_str();

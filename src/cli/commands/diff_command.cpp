@@ -66,6 +66,13 @@ Result<Measured> measure(const std::vector<std::string>& paths) {
   return measured;
 }
 
+// When and where it was taken.
+void add_taken(Page& page, const analyze::TraceFacts& facts) {
+  Moments moments(analyze::clocks_in(facts.header).realtime, Moments::Zone::none);
+  std::string taken = analyze::heading_of(facts, moments);
+  if (!taken.empty()) page.line("   " + shortened(printable(taken), page.width() - 3));
+}
+
 analyze::Json json_of(const analyze::Difference& difference, const Measured& a, const Measured& b,
                       const Top& top) {
   analyze::Json json = {{"a", analyze::facts_json(a.reader->facts())},
@@ -86,8 +93,10 @@ Result<int> print_diff(const DiffFlags& flags) {
     return 0;
   }
   Page page = page_for(stdout);
-  page.line("A: " + names_of(sides.a));
-  page.line("B: " + names_of(sides.b));
+  for (auto [name, files, of] : {std::tuple{"A", &sides.a, &a}, {"B", &sides.b, &b}}) {
+    page.line(fmt::format("{}: {}", name, names_of(*files)));
+    add_taken(page, of->reader->facts());
+  }
   for (auto [name, of] : {std::pair{"A", &a}, {"B", &b}})
     if (!of->reader->facts().calls) page.line(fmt::format("{} holds no calls.", name));
   add_difference(page, difference, flags.top.rows);

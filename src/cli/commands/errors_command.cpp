@@ -18,7 +18,7 @@ struct ErrorsFlags : TraceFlags {
 };
 
 Result<int> print_errors(const ErrorsFlags& flags) {
-  auto reader = TRY(open_trace(flags.paths));
+  auto reader = TRY(open_trace(flags));
   const analyze::Names& names = reader->names();
   analyze::Errors errors(reader->names(), flags.all);
   return answer(
@@ -39,6 +39,7 @@ void add_errors(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ErrorsFlags>();
   CLI::App* sub = app.add_subcommand("errors", "What failed, and what did not return");
   add_trace_flags(*sub, *flags, {"errors trace.jsonl", "errors --all trace.jsonl"});
+  add_time(*sub, *flags);
   sub->add_flag("--all", flags->all,
                 "Also list every single one, in the order in which they began");
   add_top(*sub, flags->top, "Show at most N rows of each table");

@@ -35,7 +35,8 @@ struct Writers {
 };
 
 Result<> add_timelines(Writers& writers, const ExportFlags& flags, bool all, ExportFiles& files,
-                       analyze::Names& names) {
+                       analyze::TraceReader& reader) {
+  analyze::Names& names = reader.names();
   std::vector<analyze::TrackWriter*> timelines;
   if (all || flags.format == "chrome") {
     auto* stream = TRY(files.add("chrome.json"));
@@ -49,23 +50,26 @@ Result<> add_timelines(Writers& writers, const ExportFlags& flags, bool all, Exp
   }
   for (auto& writer : writers.timeline_writers) timelines.push_back(writer.get());
   if (!timelines.empty())
-    writers.analyses.push_back(std::make_unique<analyze::Tracks>(names, std::move(timelines)));
+    writers.analyses.push_back(
+        std::make_unique<analyze::Tracks>(names, std::move(timelines), reader.facts().part));
   return ok();
 }
 
-Result<Writers> make_writers(const ExportFlags& flags, ExportFiles& files, analyze::Names& names) {
+Result<Writers> make_writers(const ExportFlags& flags, ExportFiles& files,
+                             analyze::TraceReader& reader) {
   Writers writers;
+  analyze::Names& names = reader.names();
   bool all = flags.format == "all";
   if (all) TRY(files.make_folder());
-  TRY(add_timelines(writers, flags, all, files, names));
+  TRY(add_timelines(writers, flags, all, files, reader));
   if (all || flags.format == "csv") {
     auto* stream = TRY(files.add("csv"));
     writers.analyses.push_back(std::make_unique<analyze::CsvTable>(names, *stream));
   }
   if (all || flags.format == "alnair") {
     auto streams = TRY(files.add_folder("alnair", {"metrics.log", "timeline.log"}));
-    writers.analyses.push_back(
-        std::make_unique<analyze::AlnairLogs>(names, *streams[0], *streams[1]));
+    writers.analyses.push_back(std::make_unique<analyze::AlnairLogs>(
+        names, *streams[0], *streams[1], reader.facts().part));
   }
   return writers;
 }
@@ -85,12 +89,14 @@ void notice_signals() {
 Result<> read_all(analyze::TraceReader& reader, const Writers& writers, ExportFiles& files) {
   analyze::Line line;
   while (TRY(reader.next(line))) {
-    for (const auto& analysis : writers.analyses) analysis->line(line);
+    for (const auto& analysis : writers.analyses)
+      analyze::show(line, reader.facts().part, *analysis);
     if (auto why = files.failure()) return *why;
     if (g_signal)
       return Error{"interrupted", "what was written is taken away again",
                    exit_code::SIGNAL_BASE + g_signal};
   }
+  TRY(is_in_trace(reader.facts()));
   for (const auto& analysis : writers.analyses) analysis->finish(reader.facts());
   return files.finish();
 }
@@ -127,9 +133,9 @@ Result<> check_flags(const ExportFlags& flags, const ExportFiles& files) {
 Result<int> export_trace(const ExportFlags& flags) {
   ExportFiles files(flags.output, flags.paths);
   TRY(check_flags(flags, files));
-  auto reader = TRY(open_trace(flags.paths));
+  auto reader = TRY(open_trace(flags));
   notice_signals();
-  auto writers = make_writers(flags, files, reader->names());
+  auto writers = make_writers(flags, files, *reader);
   auto done = writers ? read_all(*reader, *writers, files) : writers.error();
   if (!done) {
     files.discard();
@@ -151,7 +157,8 @@ void add_export(CLI::App& app, Action& action) {
   add_trace_flags(
       *sub, *flags,
       {"export trace.jsonl --format perfetto           for ui.perfetto.dev",
-       "export trace.jsonl --format csv -o - | head", "export trace.jsonl --format all -o folder"});
+       "export trace.jsonl --format csv -o - | head", "export trace.jsonl --iteration 10-12",
+       "export trace.jsonl --format all -o folder"});
   one_of(sub->add_option("--format", flags->format, "The format to write"),
          {"chrome", "perfetto", "csv", "alnair", "all"})
       ->capture_default_str();

@@ -16,8 +16,8 @@ struct GapsFlags : TraceFlags {
 };
 
 Result<int> print_gaps(const GapsFlags& flags) {
-  auto reader = TRY(open_trace(flags.paths));
-  analyze::Idle idle(reader->names(), flags.top.rows);
+  auto reader = TRY(open_trace(flags));
+  analyze::Idle idle(reader->names(), flags.top.rows, reader->facts().part);
   return answer(flags, *reader, {&idle},
                 {.json = [&] { return analyze::idle_json(idle); },
                  .page = [&](Page& page) { analyze::add_idle(page, idle, flags.top.rows); }});
@@ -28,7 +28,10 @@ Result<int> print_gaps(const GapsFlags& flags) {
 void add_gaps(CLI::App& app, Action& action) {
   auto flags = std::make_shared<GapsFlags>();
   CLI::App* sub = app.add_subcommand("gaps", "When the GPU had nothing to do, at least, and why");
-  add_trace_flags(*sub, *flags, {"gaps trace.jsonl", "gaps --top 30 trace.jsonl"});
+  add_trace_flags(
+      *sub, *flags,
+      {"gaps trace.jsonl", "gaps --top 30 trace.jsonl", "gaps --phase inference trace.jsonl"});
+  add_time(*sub, *flags);
   add_top(*sub, flags->top, "Show at most the N longest");
   sub->callback([flags, &action] { action = [flags] { return print_gaps(*flags); }; });
 }

@@ -27,7 +27,7 @@ struct IoctlsFlags : TraceFlags {
 };
 
 Result<int> print_ioctls(const IoctlsFlags& flags) {
-  auto reader = TRY(open_trace(flags.paths));
+  auto reader = TRY(open_trace(flags));
   IoctlsBy by = flags.by.empty() ? IoctlsBy::everything : BY.at(flags.by);
   analyze::Ioctls ioctls(reader->names());
   return answer(
@@ -50,6 +50,7 @@ void add_ioctls(CLI::App& app, Action& action) {
   add_trace_flags(*sub, *flags,
                   {"ioctls trace.jsonl              from a trace taken with --kernel",
                    "ioctls --by call trace.jsonl"});
+  add_time(*sub, *flags);
   std::vector<std::string> by;
   by.reserve(BY.size());
   for (const auto& [name, table] : BY) by.push_back(name);

@@ -22,7 +22,7 @@ struct KernelsFlags : TraceFlags {
 };
 
 Result<int> print_kernels(const KernelsFlags& flags) {
-  auto reader = TRY(open_trace(flags.paths));
+  auto reader = TRY(open_trace(flags));
   auto by = flags.by == "name" ? analyze::Kernels::By::name : analyze::Kernels::By::configuration;
   analyze::Kernels kernels(reader->names());
   if (!flags.jsonl)
@@ -34,7 +34,7 @@ Result<int> print_kernels(const KernelsFlags& flags) {
                          return json;
                        },
                    .page = [&](Page& page) { add_kernels(page, kernels, by, flags.top.rows); }});
-  TRY(analyze::analyze(*reader, {&kernels}));
+  TRY(read_trace(*reader, {&kernels}));
   auto all = kernels.figures(by);
   if (flags.top.option->count()) all.resize(std::min(all.size(), flags.top.rows));
   for (const auto& figures : all)
@@ -48,12 +48,14 @@ Result<int> print_kernels(const KernelsFlags& flags) {
 void add_kernels(CLI::App& app, Action& action) {
   auto flags = std::make_shared<KernelsFlags>();
   CLI::App* sub = app.add_subcommand("kernels", "Which kernels were launched, and how");
-  add_trace_flags(*sub, *flags,
-                  {"kernels trace.jsonl", "kernels --by name trace.jsonl",
-                   "kernels --jsonl trace.jsonl | jq -r .kernel"});
+  add_trace_flags(
+      *sub, *flags,
+      {"kernels trace.jsonl", "kernels --by name trace.jsonl",
+       "kernels --iteration last trace.jsonl", "kernels --jsonl trace.jsonl | jq -r .kernel"});
   sub->add_flag("--jsonl", flags->jsonl,
                 "Print one JSON object per line, for each kernel; no totals")
       ->excludes("--json");
+  add_time(*sub, *flags)->excludes("--jsonl");
   one_of(sub->add_option("--by", flags->by, "Group launches by configuration or by name"),
          {"configuration", "name"})
       ->capture_default_str();

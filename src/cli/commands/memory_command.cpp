@@ -20,9 +20,9 @@ struct MemoryFlags : TraceFlags {
 
 Result<int> print_memory(const MemoryFlags& flags) {
   TRY(is_no_trace(flags.svg, flags.paths));
-  auto reader = TRY(open_trace(flags.paths));
-  analyze::Memory memory(reader->names());
-  TRY(analyze::analyze(*reader, {&memory}));
+  auto reader = TRY(open_trace(flags));
+  analyze::Memory memory(reader->names(), reader->facts().part);
+  TRY(read_trace(*reader, {&memory}));
   print_answer(flags, reader->facts(),
                {.json =
                     [&] {
@@ -46,6 +46,7 @@ void add_memory(CLI::App& app, Action& action) {
   CLI::App* sub =
       app.add_subcommand("memory", "Memory over time, its peak, and what was never freed");
   add_trace_flags(*sub, *flags, {"memory trace.jsonl", "memory --svg memory.svg trace.jsonl"});
+  add_time(*sub, *flags);
   sub->add_option("--svg", flags->svg, "Also draw it into this file, for any browser; -: stdout")
       ->type_name("FILE");
   add_top(*sub, flags->top, "Show at most N blocks, and N block sizes");

@@ -16,18 +16,18 @@ namespace cudabpf::cli {
 namespace {
 
 struct SummaryFlags : TraceFlags {
-  std::uint32_t pid = 0;
   bool all = false;
 };
 
 Result<int> print_summary(const SummaryFlags& flags) {
-  auto reader = TRY(open_trace(flags.paths));
-  analyze::Summary summary(reader->names(), flags.pid);
+  auto reader = TRY(open_trace(flags));
+  std::uint32_t pid = flags.part.pid;
+  analyze::Summary summary(reader->names(), pid, reader->facts().part);
   auto status = answer(flags, *reader, {&summary},
                        {.json = [&] { return summary.json(); },
                         .page = [&](Page& page) { summary.add_to(page, flags.all); }});
-  if (status && flags.pid && !summary.found_thread())
-    return Error{fmt::format("no call of process {} is in the trace", flags.pid),
+  if (status && pid && !summary.found_thread())
+    return Error{fmt::format("no call of process {} is in the trace", pid),
                  "without --pid the summary tells which processes there are", exit_code::NO_TARGET};
   return status;
 }
@@ -42,8 +42,10 @@ void add_summary(CLI::App& app, Action& action) {
   add_trace_flags(
       *sub, *flags,
       {"summary trace.jsonl", "summary --pid 4242 machine.jsonl.zst     one of several processes",
+       "summary --iteration 10-20 trace.jsonl",
        "summary t.0001.jsonl t.0002.jsonl        a rotated trace"});
-  sub->add_option("--pid", flags->pid,
+  add_time(*sub, *flags);
+  sub->add_option("--pid", flags->part.pid,
                   "Show phases and iterations of this process,\nnot of the one that launches most")
       ->type_name("PID")
       ->check(CLI::Range(1U, std::uint32_t{CB_PID_LIMIT}).description(""));

@@ -31,6 +31,18 @@ std::uint64_t round_step(std::uint64_t span, std::size_t at_most) {
       if (ten * times >= least || ten > span) return ten * times;
 }
 
+// "14:03:22.5", so many decimals as the step has.
+std::string time_of_day(std::uint64_t since_midnight, std::uint64_t step) {
+  constexpr std::uint64_t SECOND = 1'000'000'000, DAY = 24 * 3600;
+  std::uint64_t seconds = since_midnight / SECOND % DAY;
+  std::string text =
+      fmt::format("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+  std::string decimals = fmt::format("{:09}", since_midnight % SECOND);
+  std::size_t size = 0;
+  for (std::uint64_t unit = SECOND; unit > 1 && step % unit; unit /= 10) size++;
+  return size ? text + "." + decimals.substr(0, size) : text;
+}
+
 std::vector<std::uint64_t> multiples(std::uint64_t step, std::uint64_t from, std::uint64_t to) {
   std::vector<std::uint64_t> marks;
   std::uint64_t mark = from / step * step;
@@ -84,10 +96,12 @@ std::string mark_time(std::uint64_t ns, std::uint64_t step) {
                      decimals, unit->second);
 }
 
-TextAxis time_axis(std::uint64_t from, std::uint64_t to, std::size_t width) {
+TextAxis time_axis(std::uint64_t from, std::uint64_t to, std::size_t width,
+                   const Moments& moments) {
   TextAxis axis;
-  to = std::max(to, from + 1);
-  auto marks = time_marks(from, to, width / 11);
+  from += moments.since_midnight();
+  to = std::max(to + moments.since_midnight(), from + 1);
+  auto marks = time_marks(from, to, width / (moments.are_of_day() ? 18 : 11));
   std::uint64_t step = marks.size() > 1 ? marks[1] - marks[0] : to - from;
   std::size_t next = 0, labelled = 0;  // characters
   for (std::size_t column = 0; column < width; column++) {
@@ -96,7 +110,9 @@ TextAxis time_axis(std::uint64_t from, std::uint64_t to, std::size_t width) {
     bool marked = next < marks.size() && (marks[next] < end || column + 1 == width);
     axis.line += marked ? "┴" : "─";
     if (!marked) continue;
-    std::string label = mark_time(marks[next++], step);
+    std::string label =
+        moments.are_of_day() ? time_of_day(marks[next], step) : mark_time(marks[next], step);
+    next++;
     while (next < marks.size() && marks[next] < end) next++;
     std::size_t size = label.size() - (label.find("µ") != std::string::npos);
     if (column < labelled || column + size > width) continue;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "util/text/moments.hpp"
+
 namespace cudabpf {
 
 // One character per value, taller the closer it is to `most`: "▁▂▃▄▅▆▇█". Only 0 is blank.
@@ -25,9 +27,11 @@ std::vector<std::uint64_t> byte_marks(std::uint64_t most, std::size_t at_most);
 std::string mark_time(std::uint64_t ns, std::uint64_t step);
 
 // The axis below a chart that is `width` characters wide: a line with marks, and their times below.
+// Times of day are marked where those are round.
 struct TextAxis {
   std::string line, labels;
 };
-TextAxis time_axis(std::uint64_t from, std::uint64_t to, std::size_t width);
+TextAxis time_axis(std::uint64_t from, std::uint64_t to, std::size_t width,
+                   const Moments& moments = {});
 
 }  // namespace cudabpf

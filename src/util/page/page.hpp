@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "util/console/terminal.hpp"
+#include "util/text/moments.hpp"
 #include "util/text/printable.hpp"
 
 namespace cudabpf {
@@ -49,6 +50,11 @@ class Page {
   // Says which columns were left out and how to see them.
   void say_left_out();
 
+  // How times of what happened are told; unless it is said, since the beginning.
+  void tell_moments(const Moments& moments) { moments_ = moments; }
+  const Moments& moments() const { return moments_; }
+  std::string at(std::uint64_t ns) const { return moments_.at(ns); }
+
   unsigned width() const { return width_; }
   bool color() const { return color_; }
   bool empty() const { return text_.empty(); }
@@ -65,6 +71,7 @@ class Page {
 
   unsigned width_, max_width_;
   bool color_;
+  Moments moments_;
   std::size_t columns_ = 0;
   std::string text_;
   std::vector<std::string> left_out_;  // names of columns, in the order in which they were left out

@@ -30,6 +30,11 @@ std::string cut_name(const std::string& name, std::size_t width) {
   return function + shortened(name.substr(arguments), width - width_of(function));
 }
 
+std::string cut_text(const std::string& text, std::size_t width) {
+  bool is_template = text.find('<') != std::string::npos && text.ends_with('>');
+  return is_template ? cut_name(text, width) : shortened(text, width);
+}
+
 }  // namespace
 
 void Table::row(std::string name, std::vector<std::string> cells) {
@@ -85,7 +90,7 @@ void Table::add_to(Page& page) const {
         std::string(INDENT, ' ') + padded(cut_name(row.name, name_width), name_width, true);
     for (std::size_t i = 0; i < columns_.size(); i++)
       if (widths[i])
-        add_line(line, columns_[i].text ? shortened(row.cells[i], widths[i]) : row.cells[i],
+        add_line(line, columns_[i].text ? cut_text(row.cells[i], widths[i]) : row.cells[i],
                  widths[i], columns_[i].text);
     page.line(line);
   }

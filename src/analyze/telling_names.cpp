@@ -1,16 +1,17 @@
-#include "analyze/questions/telling_names.hpp"
+#include "analyze/telling_names.hpp"
 
 #include <algorithm>
 #include <unordered_map>
 
+#include "analyze/work.hpp"
 #include "util/demangle/demangle.hpp"
 
 namespace cudabpf::analyze {
 
 namespace {
 
-constexpr int DEEPEST = 4;                // arguments of arguments
-constexpr std::size_t LONGEST = 1 << 14;  // of a made-up name; real ones reach 5,000
+constexpr int DEEPEST = 4;                     // arguments of arguments
+constexpr std::size_t LONGEST_READ = 1 << 14;  // of a made-up name; real ones reach 5,000
 
 using Texts = std::vector<std::string_view>;
 
@@ -100,18 +101,39 @@ std::vector<std::string> telling_names(const std::vector<std::string_view>& name
   std::vector<std::string> telling;
   std::unordered_map<std::string, std::vector<std::size_t>> namesakes;
   for (std::size_t i = 0; i < names.size(); i++) {
-    telling.push_back(function_name(names[i].substr(0, LONGEST)));
+    telling.push_back(function_name(names[i].substr(0, LONGEST_READ)));
     namesakes[telling.back()].push_back(i);
   }
   for (const auto& [name, places] : namesakes) {
     Texts full;
-    for (std::size_t place : places) full.push_back(names[place].substr(0, LONGEST));
+    for (std::size_t place : places) full.push_back(names[place].substr(0, LONGEST_READ));
     if (all_same(full)) continue;
     std::vector<std::string> told = differences(full, 0);
     for (std::size_t i = 0; i < places.size(); i++)
       if (!told[i].empty()) telling[places[i]] += "<" + told[i] + ">";
   }
   return telling;
+}
+
+void TellingNames::line(const Line& line) {
+  bool is_launch = line.kind == LineKind::call && line.kernel && line.op == Op::launch &&
+                   line.type == Type::kernel && is_counted(line);
+  if (is_launch && told_.size() < MOST) told_.try_emplace(line.kernel.id);
+}
+
+void TellingNames::finish() {
+  std::vector<std::uint32_t> kernels;
+  std::vector<std::string_view> texts;
+  for (const auto& [kernel, told] : told_) kernels.push_back(kernel);
+  std::sort(kernels.begin(), kernels.end());
+  for (std::uint32_t kernel : kernels) texts.push_back(names_.text({kernel}));
+  std::vector<std::string> telling = telling_names(texts);
+  for (std::size_t i = 0; i < kernels.size(); i++) told_[kernels[i]] = std::move(telling[i]);
+}
+
+std::string TellingNames::of(Name kernel) const {
+  auto known = told_.find(kernel.id);
+  return known != told_.end() ? known->second : telling_names({names_.text(kernel)}).front();
 }
 
 }  // namespace cudabpf::analyze

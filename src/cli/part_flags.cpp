@@ -1,0 +1,76 @@
+#include "cli/part_flags.hpp"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "cli/request/moment.hpp"
+#include "util/exit_codes.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+// A pipe has nothing left when it is read again.
+Result<> can_be_read_twice(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    std::error_code ignored;
+    auto status = std::filesystem::status(path, ignored);
+    if (path != "-" && !std::filesystem::is_fifo(status) && !std::filesystem::is_socket(status) &&
+        !std::filesystem::is_character_file(status))
+      continue;
+    return Error{analyze::input_name(path) +
+                     ": phases and iterations are found by reading a trace twice, and this can be "
+                     "read once",
+                 "write it to a file first, or give --from and --to", exit_code::USAGE};
+  }
+  return ok();
+}
+
+Result<analyze::NamedPart> between(const PartFlags& flags, const Moments& moments) {
+  analyze::NamedPart wanted;
+  analyze::Part& part = wanted.part;
+  if (!flags.from.empty()) part.from = TRY(parse_moment(flags.from, "--from", moments));
+  if (!flags.to.empty()) part.to = TRY(parse_moment(flags.to, "--to", moments));
+  if (part.to <= part.from)
+    return Error{"--to is not after --from", "both are times since the trace began, or of day",
+                 exit_code::USAGE};
+  return wanted;
+}
+
+}  // namespace
+
+void add_part_flags(CLI::App& sub, PartFlags& flags) {
+  CLI::Option* from =
+      sub.add_option("--from", flags.from,
+                     "Only what began this long after the trace did,\nor later (1.5s, 200ms, 12us, "
+                     "seconds), or at\na time of day (14:03:22.5Z)")
+          ->type_name("TIME");
+  CLI::Option* to =
+      sub.add_option("--to", flags.to, "Only what began before that")->type_name("TIME");
+  sub.add_option("--phase", flags.phases,
+                 "Only this phase, as summary names it, or several that\nfollow one another")
+      ->type_name("NAME")
+      ->delimiter(',')
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->excludes(from)
+      ->excludes(to);
+  sub.add_option("--iteration", flags.iteration,
+                 "Only this iteration, or these: 3, 10-20, last, 30-last;\nthe first is 1")
+      ->type_name("N")
+      ->excludes(from)
+      ->excludes(to)
+      ->excludes("--phase");
+}
+
+Result<analyze::NamedPart> find_part(const PartFlags& flags, const Moments& moments,
+                                     analyze::TraceReader& reader) {
+  if (!flags.is_of_course()) return between(flags, moments);
+  TRY(can_be_read_twice(reader.facts().paths));
+  analyze::Course course(reader.names(), flags.pid, 0);
+  TRY(analyze::analyze(reader, {&course}));
+  return flags.iteration.empty() ? analyze::part_of_phases(course, flags.phases)
+                                 : analyze::part_of_iterations(course, flags.iteration);
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,34 @@
+// --from and --to, --phase, --iteration: which part of a trace an answer is about.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analyze/course/named_parts.hpp"
+#include "util/text/moments.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace cudabpf::cli {
+
+struct PartFlags {
+  std::string from, to;
+  std::vector<std::string> phases;
+  std::string iteration;
+  std::uint32_t pid = 0;  // whose phases and iterations; 0: of the process that launches most
+
+  bool any() const { return !from.empty() || !to.empty() || is_of_course(); }
+  // It is known only once the whole trace was read.
+  bool is_of_course() const { return !phases.empty() || !iteration.empty(); }
+};
+void add_part_flags(CLI::App& sub, PartFlags& flags);
+
+// Reads all of the trace if the part is a phase or an iteration. `moments` are in the zone of times
+// of day that name none.
+Result<analyze::NamedPart> find_part(const PartFlags& flags, const Moments& moments,
+                                     analyze::TraceReader& reader);
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,65 @@
+#include "analyze/telling_names.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "support/sample_program.hpp"
+
+using cudabpf::analyze::telling_names;
+using KernelTexts = std::vector<std::string>;
+
+TEST_CASE("A name that no other kernel has needs no template arguments") {
+  CHECK(telling_names({"void at::native::foo<4, float>(int)", "bar(float*)", "_Z3bazi"}) ==
+        KernelTexts{"foo", "bar", "baz"});
+  CHECK(telling_names({}).empty());
+}
+
+TEST_CASE("Kernels of one function are told by what they differ in") {
+  CHECK(telling_names({"void n::each<4, n::Add<float>, std::array<char*, 3ul> >(int)",
+                       "void n::each<8, n::Mul<float>, std::array<char*, 2ul> >(int)",
+                       "void n::other<4>(int)"}) == KernelTexts{"each<Add>", "each<Mul>", "other"});
+  SECTION("by numbers, where there is nothing else") {
+    CHECK(telling_names({"void gemm<float, 128, 8>(P)", "void gemm<float, 128, 6>(P)"}) ==
+          KernelTexts{"gemm<8>", "gemm<6>"});
+  }
+  SECTION("by more than one, those that need it") {
+    CHECK(telling_names({"void k<n::A, 1>(P)", "void k<n::A, 2>(P)", "void k<n::B, 1>(P)"}) ==
+          KernelTexts{"k<A, 1>", "k<A, 2>", "k<B>"});
+  }
+  SECTION("by arguments of arguments") {
+    CHECK(telling_names({"void reduce<512, n::Op<float, n::Max<float> > >(int)",
+                         "void reduce<512, n::Op<float, n::Sum<float> > >(int)"}) ==
+          KernelTexts{"reduce<Max>", "reduce<Sum>"});
+  }
+  SECTION("by the function that a lambda stands in") {
+    CHECK(
+        telling_names(
+            {"void each<n::clamp(n::T&)::{lambda()#1}::operator()() const::{lambda(float)#1}>(int)",
+             "void each<n::Add<float> >(int)"}) == KernelTexts{"each<clamp>", "each<Add>"});
+  }
+}
+
+TEST_CASE("A function that is called kernel is told by where it is") {
+  CHECK(telling_names({"std::enable_if<!(false), void>::type internal::gemvx::kernel<int>(P<int>)",
+                       "kernel(int)"}) == KernelTexts{"gemvx::kernel", "kernel"});
+}
+
+TEST_CASE("KernelTexts that are no signatures are told as they are") {
+  CHECK(telling_names({"a<", "a<", ">>((", ""}) == KernelTexts{"a<", "a<", ">>((", ""});
+}
+
+TEST_CASE("An answer names kernels as telling_names() does, of all that were launched") {
+  using namespace cudabpf::analyze;
+  LineParser parser;
+  TellingNames kernels(parser.names());
+  SampleProgram program;
+  program.launch("void n::each<n::Add>(int)");
+  program.launch("void n::each<n::Mul>(int)");
+  program.launch("void n::each<n::Add>(int)");
+  program.call("module", "get", "cuModuleGetFunction", 1,
+               R"x(,"kernel":"void n::each<n::Sub>(int)")x");
+  each_line(parser, program.text(), [&](const Line& line) { kernels.line(line); });
+  kernels.finish();
+  CHECK(kernels.of(parser.names().add("void n::each<n::Add>(int)")) == "each<Add>");
+  CHECK(kernels.of(parser.names().add("void n::each<n::Mul>(int)")) == "each<Mul>");
+  CHECK(kernels.of(parser.names().add("void n::each<n::Sub>(int)")) == "each");  // not launched
+}
