@@ -49,7 +49,7 @@ void add_part_flags(CLI::App& sub, PartFlags& flags) {
       sub.add_option("--to", flags.to, "Only what began before that")->type_name("TIME");
   sub.add_option("--phase", flags.phases,
                  "Only this phase, as summary names it, or several that\nfollow one another")
-      ->type_name("NAME")
+      ->type_name("PHASE")
       ->delimiter(',')
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)

@@ -201,9 +201,12 @@ std::vector<Placed> placed(const std::vector<Timeline::Piece>& pieces) {
 void add_piece(Page& page, const Timeline& timeline, const Placed& placed, std::size_t label) {
   constexpr std::size_t TIME_WIDTH = 10;
   const Timeline::Piece& piece = *placed.piece;
-  std::string name(timeline.names().text(piece.name));
-  if (piece.what) name += " " + timeline.what_of(piece);
-  name = shortened(std::string(2 + 2 * placed.depth, ' ') + printable(name), label - 2);
+  std::string name = std::string(2 + 2 * placed.depth, ' ') +
+                     printable(std::string(timeline.names().text(piece.name)));
+  std::size_t used = width_of(name) + 1;
+  if (piece.what && used + 8 < label)  // what it was about often differs at its end alone
+    name += " " + cut_in_the_middle(printable(timeline.what_of(piece)), label - 2 - used);
+  name = shortened(name, label - 2);
   std::size_t width = page.width() - label - TIME_WIDTH;
   auto span = static_cast<double>(timeline.to() - timeline.from());
   auto column_of = [&](std::uint64_t ns) {

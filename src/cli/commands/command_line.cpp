@@ -19,6 +19,7 @@ const std::map<std::string, Kind, std::less<>> KINDS = {
     {"PROGRAM", Kind::program}, {"USER", Kind::user},    {"ID|CGROUP", Kind::cgroup},
     {"CMD", Kind::command},     {"FEATURE", Kind::word}, {"PATTERN", Kind::unknown},
     {"N", Kind::unknown},       {"SIZE", Kind::unknown}, {"TIME", Kind::unknown},
+    {"PHASE", Kind::unknown},
 };
 
 bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
