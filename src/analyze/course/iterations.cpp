@@ -209,9 +209,11 @@ Iterations find_iterations(const ThreadWork& thread, const Part& part) {
       continue;
     }
     found.times.add(lap.time());
+    found.sorted_times.push_back(lap.time());
     found.spent += lap.after - lap.before;
     if (!typical || distance(lap) < distance(*typical)) typical = &lap;
   }
+  std::sort(found.sorted_times.begin(), found.sorted_times.end());
   found.in_part = launches.size();
   if (found.in_part) {
     found.fewest = *std::min_element(launches.begin(), launches.end());

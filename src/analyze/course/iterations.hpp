@@ -30,7 +30,8 @@ struct Iterations {
   std::uint64_t pauses = 0;  // between two of them, longer than ten usual ones; not in `times`
   std::uint64_t launches = 0, fewest = 0, most = 0;  // per iteration; `launches`: the median
   Durations times;  // from the start of one to the start of the next, without warm-up
-  Spent spent;      // in `times`
+  std::vector<std::uint64_t> sorted_times;  // the same one by one, the shortest first
+  Spent spent;                              // in `times`
 
   std::uint64_t begin = 0, warm = 0,
                 end = 0;  // of the first, of the first after warm-up, of the last
