@@ -7,6 +7,7 @@
 #include <exception>
 #include <string>
 
+#include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
@@ -39,7 +40,7 @@ static int run(int argc, char** argv) {
 #include "cli/commands.def"
 
   try {
-    app.parse(argc, argv);
+    app.parse(cli::arguments_of(argc, argv));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? exit_code::OK : exit_code::USAGE;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -101,4 +102,22 @@ TEST_CASE("Other errors are told in the parser's words, with the same hints") {
 
 TEST_CASE("An argument cannot control the terminal that it is quoted on") {
   CHECK(said({"\x1b[31mred\n"}) == unknown("?[31mred?", ALL));
+}
+
+TEST_CASE("For diff, -- separates the traces of the two sides") {
+  auto parsed = [](std::vector<const char*> words) {
+    words.insert(words.begin(), "cudabpf");
+    auto arguments = arguments_of(static_cast<int>(words.size()), words.data());
+    std::reverse(arguments.begin(), arguments.end());
+    return arguments;
+  };
+  using Words = std::vector<std::string>;
+  CHECK(parsed({"diff", "A", "B"}) == Words{"diff", "A", "B"});
+  CHECK(parsed({"diff", "A", "--", "B"}) == Words{"diff", "A", "--to", "B"});
+  CHECK(parsed({"diff", "A", "--to", "B"}) == Words{"diff", "A", "--to", "B"});
+  CHECK_THROWS_AS(parsed({"diff", "A", "--", "B", "--", "C"}), CLI::ValidationError);
+  CHECK_THROWS_AS(parsed({"diff", "A", "--to=B", "--", "C"}), CLI::ValidationError);
+  // Everywhere else it ends the options.
+  CHECK(parsed({"run", "--", "diff", "--"}) == Words{"run", "--", "diff", "--"});
+  CHECK(parsed({}).empty());
 }

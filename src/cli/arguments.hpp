@@ -1,0 +1,13 @@
+// The command line as the parser takes it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cudabpf::cli {
+
+// The last comes first, as the parser wants it. It forgets where a "--" stood, which for `diff`
+// matters: there it separates the traces of the two sides, and becomes --to.
+std::vector<std::string> arguments_of(int argc, const char* const* argv);
+
+}  // namespace cudabpf::cli
