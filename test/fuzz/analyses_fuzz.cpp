@@ -120,7 +120,7 @@ void add_parts(std::vector<Asked>& all, Names& names) {
   all.push_back(asked(
       std::make_unique<Summary>(names, 0, PART),
       [](const Summary& summary) { return summary.json(); },
-      [](Page& page, const Summary& summary) { summary.add_to(page); }));
+      [](Page& page, const Summary& summary) { summary.add_to(page, true); }));
   all.push_back(asked(
       std::make_unique<Memory>(names, PART),
       [](const Memory& memory) {
@@ -140,6 +140,8 @@ void add_parts(std::vector<Asked>& all, Names& names) {
   all.push_back(asked_export(std::move(timeline), check_json));
   for (std::size_t place = first; place < all.size(); place++) all[place].part = PART;
 }
+
+DiffSide side_of(const Measures& measures) { return {{figures_of(measures, {})}, &measures}; }
 
 // A seed's first byte is a place in this list, so what is new goes to its end. The exports' places
 // are in make-analyses-seeds, too.
@@ -175,10 +177,14 @@ std::vector<Asked> all_analyses(Names& names) {
     all.push_back(asked(
         std::make_unique<Measures>(names),
         [by](const Measures& measures) {
-          return difference_json(difference(measures, measures, by));
+          DiffSide side = side_of(measures);
+          return difference_json(difference(side, side, by));
         },
         [by](Page& page, const Measures& measures) {
-          add_difference(page, difference(measures, measures, by), 9);
+          DiffSide side = side_of(measures);
+          add_difference(page, difference(side, side, by), 9);
+          DiffSide twice{{side.traces.front(), side.traces.front()}, &measures};
+          add_difference(page, difference(side, twice, by), 9);
         }));
   }
   for (auto window : {Timeline::Window(), Timeline::Window{.from = 100'000, .to = 300'000}})

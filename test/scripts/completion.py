@@ -140,6 +140,17 @@ class Completion:
             self.assertEqual(self.offered(line), names)
         self.assertEqual(self.offered("cudabpf run --no-feature sleepable --no-feature x"), ["xid_tracepoint"])
 
+    def test_conditions(self):
+        """The measures that a condition may begin with; one condition follows an option, then traces."""
+        (self.work / "t.jsonl").touch()
+        self.assertEqual(self.offered("cudabpf diff --fail-if launches"), ["launches", "launches-per-iteration"])
+        told = self.printed("diff", "--help").split("\nMeasures of --fail-if", 1)[1].split(":\n", 1)[1]
+        measures = sorted(re.findall(r"(?<![\w-])([a-z][a-z0-9-]+)", told))
+        self.assertGreater(len(measures), 24)
+        self.assertEqual(self.offered("cudabpf diff --fail-if "), measures)
+        self.assertEqual(self.offered("cudabpf diff --fail-if launches>+0 "), ["t.jsonl"])
+        self.assertIn("--fail-if", [word.rstrip("=") for word in self.offered("cudabpf diff --fail-if calls>+0 --f")])
+
     def test_nothing(self):
         """Where no value is known, files would be wrong."""
         (self.work / "t.jsonl").touch()

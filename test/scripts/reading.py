@@ -320,6 +320,52 @@ class Reading(unittest.TestCase):
         self.assertIn("two traces, not 3", self.ask("diff", "a.1", "a.2", "b.1", status=2)[1])
         self.assertIn("not two", self.ask("diff", "-", "-", status=2, input="")[1])
 
+    def test_several_traces_a_side(self):
+        def trace(name, calls, clock):
+            header = HEADER.replace("}", f',"clocks":{{"realtime_ns":{clock}}}}}')
+            text = "".join(call(i) for i in range(1, calls + 1))
+            (self.folder / name).write_text(header + text + f'{{"type":"end","duration_ns":{calls * 1000}}}\n', encoding="utf-8")
+        for number, calls in enumerate((100, 101, 104, 107, 110, 111)):
+            trace(f"{number}.jsonl", calls, number)
+        a, b = ["0.jsonl", "1.jsonl", "2.jsonl"], ["3.jsonl", "4.jsonl", "5.jsonl"]
+        page, _ = self.ask("diff", *a, "--", *b, "--fail-if", "calls > +8 %", status=118)
+        self.assertRegex(page, r"calls +101 ±3.0 % +110 ±2.7 % +\+8.9 %  beyond")
+        self.assertRegex(page, r"calls > \+8 % +101 ±3.0 % +110 ±2.7 % +\+8.9 %  beyond  yes")
+        self.assertIn("those of A2 and B2,", page)
+        self.assertEqual(page.splitlines()[3], "B1: 3.jsonl")
+        told = json.loads(self.ask("diff", "--json", *a, "--to", *b, "--fail-if", "calls > +9 %", "--fail-if",
+                                   "calls < -1 %")[0])
+        self.assertEqual([one["outcome"] for one in told["conditions"]], ["does not hold"] * 2)
+        self.assertEqual(told["conditions"][0]["b_spread"], {"of_each": [107, 110, 111], "min": 107, "max": 111})
+        self.assertEqual([told[side]["files"] for side in "ab"], [["1.jsonl"], ["4.jsonl"]])
+        self.assertEqual(len(told["traces"]["b"]), 3)
+        mixed = ["0.jsonl", "4.jsonl", "2.jsonl", "--", "3.jsonl", "1.jsonl", "5.jsonl"]
+        self.assertIn("within  no", self.ask("diff", *mixed, "--fail-if", "calls > +1 %")[0])
+        self.assertIn("is of the same trace as 0.jsonl",
+                      self.ask("diff", "0.jsonl", "1.jsonl", "0.jsonl", "--", *b, status=2)[1])
+        self.assertIn("separated once", self.ask("diff", *a, "--", *b, "--", *b, status=2)[1])
+        self.assertIn("is no file", self.ask("diff", "-", "0.jsonl", "--", *b, status=2, input="")[1])
+
+    def test_conditions(self):
+        end = '{"type":"end"}\n'
+        (self.folder / "a.jsonl").write_text(HEADER + call(1) + end, encoding="utf-8")
+        (self.folder / "b.jsonl").write_text(HEADER + call(1) + call(2) + end, encoding="utf-8")
+        (self.folder / "cut.jsonl").write_text(HEADER + call(1), encoding="utf-8")
+
+        def ask(b, *conditions, status):
+            flags = [word for condition in conditions for word in ("--fail-if", condition)]
+            return self.ask("diff", *flags, "a.jsonl", b, status=status)[0]
+        page = ask("b.jsonl", "iterations > +0", "errors > 0", status=119)
+        self.assertIn("iterations > +0: A has no iterations.\n  Exit status 119: not all could be judged.\n", page)
+        self.assertRegex(page, r"errors > \+0 +0 +0 += +no\n")
+        self.assertRegex(ask("b.jsonl", "iterations > +0", "calls > +5 %", status=118), r"calls > \+5 % +1 +2 +\+100.0 % +yes\n")
+        ask("b.jsonl", "calls > +100 %", status=0)
+        self.assertIn("B is cut off", ask("cut.jsonl", "calls > 1", status=119))
+        for wrong in ("lanches > 5", "calls", "calls > 5 ms", "duration > 5"):
+            _, said = self.ask("diff", "a.jsonl", "b.jsonl", "--fail-if", wrong, status=2)
+            self.assertIn(f"--fail-if '{wrong}': ", said)
+        self.assertIn("launches-per-iteration", self.ask("diff", "a.jsonl", "b.jsonl", "--fail-if", "x", status=2)[1])
+
     def test_left_out_columns_are_told(self):
         gpt2 = ROOT / "traces/h200-gpt2.jsonl.zst"
         def told(width):

@@ -1,36 +1,18 @@
 #include "analyze/diff/difference.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "analyze/telling_names.hpp"
-#include "analyze/trace/json_text.hpp"
 
 namespace cudabpf::analyze {
 
 namespace {
-
-using Unit = Difference::Unit;
-
-// The standard error of the median of this many durations with this spread. The spread is that
-// between the quartiles, so that a long tail, which CUDA's durations have, does not hide a change
-// in what is usual.
-double standard_error(const Durations& times) {
-  double spread =
-      static_cast<double>(times.quantile(0.75)) - static_cast<double>(times.quantile(0.25));
-  return 0.93 * spread / std::sqrt(static_cast<double>(times.count()));
-}
-
-std::uint64_t millionths(std::uint64_t part, std::uint64_t whole) {
-  // A trace may claim that calls took more time than there was.
-  return static_cast<std::uint64_t>(std::llround(share(std::min(part, whole), whole) * 10'000));
-}
-
-bool same(const Difference::Total& total) { return total.a == total.b && total.in_a == total.in_b; }
 
 bool same(const Durations& a, const Durations& b) {
   return a.count() == b.count() && a.total() == b.total() && a.max() == b.max() &&
@@ -39,158 +21,53 @@ bool same(const Durations& a, const Durations& b) {
 
 std::uint64_t distance(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; }
 
-std::string text_of(const Json& header, const char* key) {
-  auto at = header.is_object() ? header.find(key) : header.end();
-  if (at == header.end() || at->is_null()) return "";
-  if (at->is_string()) return at->get<std::string>();
-  if (at->is_boolean()) return at->get<bool>() ? "yes" : "no";
-  std::string text;
-  if (!at->is_array()) return text;
-  for (const Json& element : *at) {
-    std::string one = text_in(element, "name");
-    if (element.is_string()) one = element.get<std::string>();
-    text += (text.empty() ? "" : " ") + one;
-  }
-  return text;
+std::vector<const Settings*> settings_of(const DiffSide& side) {
+  std::vector<const Settings*> all;
+  for (const TraceFigures& trace : side.traces) all.push_back(&trace.settings);
+  return all;
 }
 
-std::vector<Difference::Setting> settings(const Json& a, const Json& b) {
-  struct Known {
-    const char* key;
-    std::string_view what, so;
-  };
-  constexpr Known KNOWN[] = {
-      {"profile", "profile", "functions that only one of the profiles traces seem new or missing"},
-      {"returns", "returns recorded", "one of the traces has neither durations nor results"},
-      {"driver_traced", "driver traced",
-       "one of the traces has no ioctls, and tracing them takes time"},
-      {"driver_way", "by", "what is traced of the driver, and what that costs, is not the same"},
-      {"mode", "mode", "they may be of different processes"},
-      {"follow", "children traced", "one of the traces has no processes that were started"},
-      {"version", "cudabpf", ""},
-      {"host", "host", ""},
-      {"arch", "architecture", ""},
-      {"gpus", "GPUs", ""},
-      {"driver", "NVIDIA driver", ""},
-      {"kernel", "Linux", ""},
-      {"command", "command", ""},
-  };
-  std::vector<Difference::Setting> unlike;
-  for (const Known& known : KNOWN) {
-    std::string of_a = text_of(a, known.key), of_b = text_of(b, known.key);
-    if (of_a == of_b) continue;
-    // If one has nothing about the driver, another setting says so.
-    if (known.what == "by" && (of_a.empty() || of_b.empty())) continue;
-    unlike.push_back({std::string(known.what), of_a, of_b, known.so});
-  }
-  return unlike;
-}
-
-std::vector<Difference::Total> totals(const Measures& a, const Measures& b) {
-  std::vector<Difference::Total> all;
-  auto add = [&](std::string name, Unit unit, std::uint64_t of_a, std::uint64_t of_b) {
-    if (of_a || of_b) all.push_back({std::move(name), unit, of_a, of_b});
-  };
-  auto time_in_calls = [](const Measures& of) {
-    std::uint64_t total = 0;
-    for (const Calls::Figures& function : of.functions()) total += function.durations.total();
-    return total;
-  };
-  auto operations = [](const Measures& of) {
-    std::uint64_t count = 0;
-    for (const Ioctls::Figures& kind : of.ioctls().operations) count += kind.count;
-    return count;
-  };
-  auto errors_a = a.errors(), errors_b = b.errors();
-  const Kernels::Totals &kernels_a = a.kernels().totals(), &kernels_b = b.kernels().totals();
-  auto kernels = [](const Measures& of) { return of.kernels().figures(Kernels::By::name).size(); };
-  add("duration", Unit::time, a.facts().duration(), b.facts().duration());
-  add("calls", Unit::count, errors_a.calls, errors_b.calls);
-  add("time in calls", Unit::time, time_in_calls(a), time_in_calls(b));
-  add("calls that failed", Unit::count, errors_a.failed_calls, errors_b.failed_calls);
-  add("calls that did not return", Unit::count, errors_a.calls_open, errors_b.calls_open);
-  add("kernel launches", Unit::count, kernels_a.launches, kernels_b.launches);
-  add("different kernels", Unit::count, kernels(a), kernels(b));
-  add("graph launches", Unit::count, kernels_a.graphs, kernels_b.graphs);
-  std::map<std::string, Difference::Total> more;  // totals that only some traces have
-  for (const Measures* of : {&a, &b}) {
-    auto to = [&](const std::string& name, Unit unit) -> std::uint64_t& {
-      auto& total = more.try_emplace(name, Difference::Total{name, unit}).first->second;
-      return of == &a ? total.a : total.b;
-    };
-    for (const auto& transfers : of->transfers()) {
-      to("transfers " + transfers.name, Unit::count) = transfers.count;
-      to("transfers " + transfers.name + ", bytes", Unit::bytes) = transfers.bytes;
+// What has rows of its own, in any of the traces. What only a later trace has comes after what
+// precedes it there.
+std::vector<MeasurePart> parts_of(const Measure& measure, const DiffSide& a, const DiffSide& b) {
+  std::vector<MeasurePart> all;
+  for (const DiffSide* side : {&a, &b})
+    for (const TraceFigures& trace : side->traces) {
+      auto next = all.begin();
+      for (const TraceFigures::Figure& figure : trace.figures) {
+        if (figure.asked.measure != &measure || figure.asked.part.empty()) continue;
+        auto at = std::find(all.begin(), all.end(), figure.asked);
+        if (at == all.end()) at = all.insert(next, figure.asked);
+        next = at + 1;
+      }
     }
-    for (const auto& peak : of->peaks())
-      to("memory at its peak, " + peak.name, Unit::bytes) = peak.bytes;
+  return all;
+}
+
+// Those that are 0 everywhere are left out.
+std::vector<Compared> compared(Measure::Place place, const DiffSide& a, const DiffSide& b) {
+  std::vector<Compared> all;
+  auto add = [&](const MeasurePart& asked) {
+    Compared one = compare(asked, a.traces, b.traces);
+    if (one.a.most > 0 || one.b.most > 0) all.push_back(std::move(one));
+  };
+  for (const Measure& measure : all_measures()) {
+    if (measure.place != place) continue;
+    if (measure.whole) add({&measure, {}});
+    if (measure.part_title.empty()) continue;
+    for (const MeasurePart& asked : parts_of(measure, a, b)) add(asked);
   }
-  for (auto& [name, total] : more) all.push_back(std::move(total));
-  add("allocations not followed, being too many", Unit::count, a.memory_left_out().blocks,
-      b.memory_left_out().blocks);
-  add("operations on the driver", Unit::count, operations(a), operations(b));
-  add("processes that ended badly", Unit::count, errors_a.bad_exits, errors_b.bad_exits);
-  auto working = [](const Measures& of) {
-    return of.course().process() ? of.course().process()->working_time : 0;
-  };
-  auto idle_share = [&](const Measures& of) {
-    return working(of) ? millionths(of.course().process()->idle.total(), working(of)) : 0;
-  };
-  if (working(a) || working(b))
-    all.push_back({"GPU probably idle, of the time at work", Unit::share, idle_share(a),
-                   idle_share(b), working(a) > 0, working(b) > 0});
   return all;
 }
 
-std::vector<Difference::Total> iterations(const Iterations& a, const Iterations& b) {
-  std::vector<Difference::Total> all;
-  bool in_a = a.found != Iterations::Found::none, in_b = b.found != Iterations::Found::none;
-  if (!in_a && !in_b) return all;
-  auto add = [&](std::string name, Unit unit, auto value) {
-    all.push_back({std::move(name), unit, value(a), value(b), in_a, in_b});
-  };
-  using Of = const Iterations&;
-  add("found", Unit::count, [](Of of) { return of.count; });
-  add("launches of each", Unit::count, [](Of of) { return of.launches; });
-  in_a = a.times.count() > 0;
-  in_b = b.times.count() > 0;
-  if (!in_a && !in_b) return all;
-  add("mean", Unit::time, [](Of of) { return of.times.mean(); });
-  add("p50", Unit::time, [](Of of) { return of.times.quantile(0.5); });
-  all.back().judgement = judge(a.times, b.times);
-  add("p99", Unit::time, [](Of of) { return of.times.quantile(0.99); });
-  add("in CUDA calls", Unit::share,
-      [](Of of) { return millionths(of.spent.in_calls, of.times.total()); });
-  add("waiting for the GPU", Unit::share,
-      [](Of of) { return millionths(of.spent.waiting, of.times.total()); });
-  return all;
-}
-
-std::vector<std::string> on_iterations(const Iterations& a, const Iterations& b) {
+std::vector<std::string> on_iterations(const DiffSide& a, const DiffSide& b) {
   std::vector<std::string> notes;
-  for (auto [name, of] : {std::pair{"A", &a}, {"B", &b}})
-    if (of->found == Iterations::Found::within_a_wait)
+  for (auto [name, side] : {std::pair{"A", &a}, {"B", &b}})
+    if (std::any_of(side->traces.begin(), side->traces.end(),
+                    [](const TraceFigures& trace) { return trace.asked_alone; }))
       notes.push_back(std::string(name) +
                       " does not wait after each: its times are those of asking for them");
   return notes;
-}
-
-// In order; a phase that only B has comes after the one that precedes it in B.
-std::vector<Difference::Total> phases(const Phases& a, const Phases& b) {
-  std::vector<Difference::Total> all;
-  for (const Phases* of : {&a, &b}) {
-    auto next = all.begin();
-    for (const Phase& phase : of->phases) {
-      if (!phase.seen) continue;
-      auto at = std::find_if(all.begin(), all.end(),
-                             [&](const auto& total) { return total.name == phase.name; });
-      if (at == all.end()) at = all.insert(next, {phase.name, Unit::time, 0, 0, false, false});
-      (of == &a ? at->a : at->b) = phase.time;
-      (of == &a ? at->in_a : at->in_b) = true;
-      next = at + 1;
-    }
-  }
-  return all;
 }
 
 // The figures of both, joined by name. `Figures` has a name, a count and durations.
@@ -271,25 +148,9 @@ std::vector<Difference::Failure> failures(const Measures& a, const Measures& b) 
 
 }  // namespace
 
-Judgement judge(const Durations& a, const Durations& b) {
-  using Verdict = Judgement::Verdict;
-  if (!a.count() || !b.count()) return {};
-  auto of_a = static_cast<double>(a.quantile(0.5)), of_b = static_cast<double>(b.quantile(0.5));
-  Judgement judgement{Verdict::same, of_a > 0 ? 100 * (of_b - of_a) / of_a : 0};
-  if (std::min(a.count(), b.count()) < Judgement::MIN_CALLS) {
-    judgement.verdict = Verdict::few;
-    return judgement;
-  }
-  double apart = std::abs(of_b - of_a);
-  double by_chance = std::hypot(standard_error(a), standard_error(b));
-  if (apart > Judgement::MIN_CHANGE * of_a && apart > Judgement::STANDARD_ERRORS * by_chance)
-    judgement.verdict = of_b > of_a ? Verdict::slower : Verdict::faster;
-  return judgement;
-}
-
 bool Difference::none() const {
-  auto all_same = [](const std::vector<Total>& all) {
-    return std::all_of(all.begin(), all.end(), [](const Total& of) { return same(of); });
+  auto all_same = [](const std::vector<Compared>& all) {
+    return std::all_of(all.begin(), all.end(), [](const Compared& of) { return of.same(); });
   };
   auto all_alike = [](const std::vector<Timed>& all) {
     return std::all_of(all.begin(), all.end(), [](const Timed& of) {
@@ -300,11 +161,6 @@ bool Difference::none() const {
          all_same(iterations) && all_same(phases) && all_alike(functions) && all_alike(ioctls);
 }
 
-std::string_view to_string(Judgement::Verdict verdict) {
-  constexpr std::string_view NAMES[] = {"not timed", "too few", "same", "slower", "faster"};
-  return NAMES[static_cast<std::size_t>(verdict)];
-}
-
 void Difference::Timed::add(const Timed& other) {
   count_a += other.count_a;
   count_b += other.count_b;
@@ -313,13 +169,32 @@ void Difference::Timed::add(const Timed& other) {
   judgement = {};  // functions that have nothing in common have none
 }
 
-Difference difference(const Measures& a, const Measures& b, Kernels::By by) {
+std::string name_of(char letter, const DiffSide& side, std::size_t trace) {
+  return side.traces.size() == 1 ? std::string(1, letter) : fmt::format("{}{}", letter, trace + 1);
+}
+
+std::vector<Setting> settings_unlike(const DiffSide& a, const DiffSide& b) {
+  return settings_unlike(settings_of(a), settings_of(b));
+}
+
+std::size_t middle_trace(const std::vector<TraceFigures>& traces) {
+  std::vector<std::pair<std::uint64_t, std::size_t>> by_duration;
+  for (std::size_t i = 0; i < traces.size(); i++)
+    by_duration.emplace_back(traces[i].facts.duration(), i);
+  auto middle = by_duration.begin() + static_cast<std::ptrdiff_t>((traces.size() - 1) / 2);
+  std::nth_element(by_duration.begin(), middle, by_duration.end());
+  return middle->second;
+}
+
+Difference difference(const DiffSide& side_a, const DiffSide& side_b, Kernels::By by) {
+  using Place = Measure::Place;
+  const Measures &a = *side_a.shown, &b = *side_b.shown;
   Difference difference;
-  difference.settings = settings(a.header(), b.header());
-  difference.totals = totals(a, b);
-  difference.iterations = iterations(a.course().iterations(), b.course().iterations());
-  difference.on_iterations = on_iterations(a.course().iterations(), b.course().iterations());
-  difference.phases = phases(a.course().phases(), b.course().phases());
+  difference.settings = settings_unlike(side_a, side_b);
+  difference.totals = compared(Place::totals, side_a, side_b);
+  difference.iterations = compared(Place::iterations, side_a, side_b);
+  difference.on_iterations = on_iterations(side_a, side_b);
+  difference.phases = compared(Place::phases, side_a, side_b);
   difference.functions = timed(a.functions(), b.functions());
   auto ioctls_a = a.ioctls(), ioctls_b = b.ioctls();
   if (!ioctls_a.groups.empty() && !ioctls_b.groups.empty())
@@ -327,6 +202,9 @@ Difference difference(const Measures& a, const Measures& b, Kernels::By by) {
   difference.kernels = kernels(a, b, by);
   difference.failures = failures(a, b);
   difference.by_configuration = by == Kernels::By::configuration;
+  if (side_a.traces.size() + side_b.traces.size() > 2)
+    difference.shown =
+        name_of('A', side_a, side_a.shown_at) + " and " + name_of('B', side_b, side_b.shown_at);
   return difference;
 }
 

@@ -16,89 +16,21 @@ namespace {
 using Timed = Difference::Timed;
 using Verdict = Judgement::Verdict;
 
-std::string figure(Difference::Unit unit, std::uint64_t value) {
-  switch (unit) {
-    case Difference::Unit::count:
-      return human_count(value);
-    case Difference::Unit::time:
-      return human_time(value);
-    case Difference::Unit::bytes:
-      return human_bytes(value);
-    case Difference::Unit::share:
-      return fmt::format("{:.1f} %", static_cast<double>(value) / 10'000);
-  }
-  return {};
-}
-
-std::string_view to_string(Difference::Unit unit) {
-  constexpr std::string_view NAMES[] = {"count", "us", "bytes", "percent"};
-  return NAMES[static_cast<std::size_t>(unit)];
-}
-
-Json figure_json(Difference::Unit unit, std::uint64_t value) {
-  if (unit == Difference::Unit::time) return microseconds(value);
-  if (unit == Difference::Unit::share) return static_cast<double>(value) / 10'000;
-  return value;
-}
-
-std::string signed_percent(double percent) {
-  return percent > 999 || percent < -999 ? fmt::format("{:+.0f} %", percent)
-                                         : fmt::format("{:+.1f} %", percent);
-}
-
-std::string change(std::uint64_t a, std::uint64_t b) {
-  if (a == b) return "=";
-  if (!a) return "new";
-  if (!b) return "gone";
-  constexpr double TELLABLE = 0.05;  // less would be shown as 0.0 %
-  double percent = 100 * (static_cast<double>(b) / static_cast<double>(a) - 1);
-  return std::abs(percent) < TELLABLE ? "≈" : signed_percent(percent);
-}
-
-std::string judged(const Judgement& judgement) {
-  switch (judgement.verdict) {
-    case Verdict::not_timed:
-      return "";
-    case Verdict::few:
-      return "too few";
-    case Verdict::same:
-      return "=";
-    case Verdict::slower:
-    case Verdict::faster:
-      return signed_percent(judgement.change);
-  }
-  return {};
-}
-
-std::string change(const Difference::Total& of) {
-  if (!of.in_a || !of.in_b) return of.in_a ? "gone" : "new";
-  if (of.judgement.verdict != Verdict::not_timed) return judged(of.judgement);
-  if (of.unit != Difference::Unit::share) return change(of.a, of.b);
-  constexpr double TELLABLE = 0.05;
-  double points = (static_cast<double>(of.b) - static_cast<double>(of.a)) / 10'000;
-  if (of.a == of.b) return "=";
-  return std::abs(points) < TELLABLE ? "≈" : fmt::format("{:+.1f} points", points);
-}
-
-void add_totals(Page& page, std::string title, const std::vector<Difference::Total>& all) {
+void add_compared(Page& page, std::string title, const std::vector<Compared>& all, bool repeated) {
   if (all.empty()) return;
-  Table table(std::move(title), {{"A"}, {"B"}, {"change"}});
-  for (const auto& of : all)
-    table.row(of.name, {of.in_a ? figure(of.unit, of.a) : "-",
-                        of.in_b ? figure(of.unit, of.b) : "-", change(of)});
+  std::size_t name_room = repeated ? 20 : 26;  // the spread of each side takes more
+  Table table(std::move(title), {{"A"}, {"B"}, {"change"}, {"noise", 0, true}}, name_room);
+  for (const Compared& of : all) {
+    bool judged = repeated && of.noise != Noise::unknown && of.a.figure != of.b.figure;
+    table.row(of.title(), {spread_text(of.a, of.unit()), spread_text(of.b, of.unit()),
+                           change_text(of), judged ? std::string(to_string(of.noise)) : ""});
+  }
   table.add_to(page);
 }
 
-Json totals_json(const std::vector<Difference::Total>& all) {
+Json compared_json(const std::vector<Compared>& all) {
   Json json = Json::array();
-  for (const auto& of : all) {
-    json.push_back({{"name", of.name},
-                    {"unit", to_string(of.unit)},
-                    {"a", of.in_a ? figure_json(of.unit, of.a) : Json()},
-                    {"b", of.in_b ? figure_json(of.unit, of.b) : Json()}});
-    if (of.judgement.verdict != Verdict::not_timed)
-      json.back()["verdict"] = to_string(of.judgement.verdict);
-  }
+  for (const Compared& of : all) json.push_back(compared_json(of));
   return json;
 }
 
@@ -124,13 +56,14 @@ std::string told(const std::string& text, std::string_view other, std::size_t wi
   return "…" + shortened(text.substr(begin), width - 1);
 }
 
-void add_settings(Page& page, const std::vector<Difference::Setting>& settings) {
+void add_settings(Page& page, const std::vector<Setting>& settings) {
   if (settings.empty()) return;
   constexpr std::size_t WIDEST = 48;
   Table table("not taken alike", {{"A", 0, true}, {"B", 0, true}});
   std::size_t each = std::min<std::size_t>(WIDEST, (page.width() - 24) / 2);
   for (const auto& setting : settings)
-    table.row(setting.what, {told(setting.a, setting.b, each), told(setting.b, setting.a, each)});
+    table.row(std::string(setting.what),
+              {told(setting.a, setting.b, each), told(setting.b, setting.a, each)});
   table.add_to(page);
   for (const auto& setting : settings)
     if (!setting.so.empty()) page.paragraph(fmt::format("{}: {}.", setting.what, setting.so), 4);
@@ -161,7 +94,7 @@ void add_timed(Page& page, std::string title, const std::vector<Timed>& all, std
             time_or_blank(of.b, of.b.mean()),
             time_or_blank(of.a, of.a.quantile(0.5)),
             time_or_blank(of.b, of.b.quantile(0.5)),
-            judged(of.judgement)};
+            change_text(of.judgement)};
   });
   table.add_to(page);
 }
@@ -191,12 +124,13 @@ void add_kernels(Page& page, const Difference& difference, std::size_t at_most) 
     add_rows(table, some, at_most, difference.by_configuration ? "configurations" : "kernels",
              [&](const Difference::Kernel& of) -> std::vector<std::string> {
                bool both = of.a && of.b;
-               return {of.full.empty() ? "" : std::string(to_string(of.kernel_class)),
-                       dimensions(of.launch.grid),
-                       dimensions(of.launch.block),
-                       figure_or_blank(of.a),
-                       figure_or_blank(of.b),
-                       both ? change(of.a, of.b) : ""};
+               return {
+                   of.full.empty() ? "" : std::string(to_string(of.kernel_class)),
+                   dimensions(of.launch.grid),
+                   dimensions(of.launch.block),
+                   figure_or_blank(of.a),
+                   figure_or_blank(of.b),
+                   both ? change_text(static_cast<double>(of.a), static_cast<double>(of.b)) : ""};
              });
     table.add_to(page);
   };
@@ -242,15 +176,39 @@ Json timed_json(const std::vector<Timed>& all) {
   return json;
 }
 
+void add_rules(Page& page, const Difference& difference) {
+  page.blank();
+  if (!difference.shown.empty()) {
+    page.paragraph(
+        fmt::format("A and B are the medians of their traces, of errors the most; ± is how far a "
+                    "trace is from that. A change is beyond the noise if the traces of one side "
+                    "rank above those of the other as chance ranks them at most once in twenty "
+                    "times. Functions, kernels, failures and ioctls are those of {}, whose "
+                    "durations are the middle ones.",
+                    difference.shown),
+        2);
+    page.blank();
+  }
+  page.paragraph(
+      fmt::format(
+          "A median (p50) is said to have changed where it is more than {:.0f} % off, and "
+          "by {:.0f} standard errors of what so many calls differ by chance: \"=\" is no "
+          "more than that, and \"too few\" fewer than {} calls. Elsewhere \"=\" is the same "
+          "figure, and \"≈\" one that differs by less than 0.05 %.{}",
+          100 * Judgement::MIN_CHANGE, Judgement::STANDARD_ERRORS, Judgement::MIN_CALLS,
+          difference.shown.empty() ? " What two runs differ in anyway, only more runs tell." : ""),
+      2);
+}
+
 }  // namespace
 
 Json difference_json(const Difference& difference) {
   Json json = {{"same", difference.none()}, {"settings", Json::array()}};
   for (const auto& of : difference.settings)
     json["settings"].push_back({{"what", of.what}, {"a", of.a}, {"b", of.b}, {"so", of.so}});
-  json["totals"] = totals_json(difference.totals);
-  json["iterations"] = totals_json(difference.iterations);
-  json["phases"] = totals_json(difference.phases);
+  json["totals"] = compared_json(difference.totals);
+  json["iterations"] = compared_json(difference.iterations);
+  json["phases"] = compared_json(difference.phases);
   json["functions"] = timed_json(difference.functions);
   json["kernels"] = Json::array();
   for (const auto& of : difference.kernels) {
@@ -283,11 +241,11 @@ void add_difference(Page& page, const Difference& difference, std::size_t at_mos
         0);
   }
   add_settings(page, difference.settings);
-  add_totals(page, "totals", difference.totals);
+  add_compared(page, "totals", difference.totals, !difference.shown.empty());
   if (none) return;
-  add_totals(page, "iterations", difference.iterations);
+  add_compared(page, "iterations", difference.iterations, !difference.shown.empty());
   for (const std::string& note : difference.on_iterations) page.paragraph(note + ".", 4);
-  add_totals(page, "phases", difference.phases);
+  add_compared(page, "phases", difference.phases, !difference.shown.empty());
   const auto& functions = difference.functions;
   add_timed(page, "functions", those(functions, [](auto& of) { return of.count_a && of.count_b; }),
             at_most, "functions");
@@ -298,16 +256,7 @@ void add_difference(Page& page, const Difference& difference, std::size_t at_mos
   add_kernels(page, difference, at_most);
   add_failures(page, difference.failures, at_most);
   add_timed(page, "ioctls by group", difference.ioctls, at_most, "groups");
-  page.blank();
-  page.paragraph(
-      fmt::format(
-          "A median (p50) is said to have changed where it is more than {:.0f} % off, and "
-          "by {:.0f} standard errors of what so many calls differ by chance: \"=\" is no "
-          "more than that, and \"too few\" fewer than {} calls. Elsewhere \"=\" is the same "
-          "figure, and \"≈\" one that differs by less than 0.05 %. What two runs differ in "
-          "anyway, only more runs tell.",
-          100 * Judgement::MIN_CHANGE, Judgement::STANDARD_ERRORS, Judgement::MIN_CALLS),
-      2);
+  add_rules(page, difference);
 }
 
 }  // namespace cudabpf::analyze

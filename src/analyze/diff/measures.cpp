@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analyze/memory/memory.hpp"
 #include "analyze/work.hpp"
 
 namespace cudabpf::analyze {
+
+namespace {
+bool is_of_gpu(MemoryKind kind) { return Memory::side_of(kind) == Memory::Side::gpu; }
+}  // namespace
 
 Measures::Measures(Names& names)
     : names_(names),
@@ -14,7 +19,8 @@ Measures::Measures(Names& names)
       ioctls_(names),
       errors_(names, false),
       course_(names, 0, 0),
-      memory_(names, *this) {}
+      memory_(names, *this),
+      others_(names.add("(others)")) {}
 
 void Measures::line(const Line& line) {
   calls_.line(line);
@@ -23,10 +29,24 @@ void Measures::line(const Line& line) {
   errors_.line(line);
   course_.line(line);
   memory_.line(line);
-  if (line.kind != LineKind::call || line.type != Type::transfer || line.failed() ||
-      !is_counted(line) || line.recorded)
-    return;
-  Transfers& transfers = transfers_[direction_of(line, names_).id];
+  if (line.kind != LineKind::call || !is_counted(line)) return;
+  if (line.type == Type::transfer) transfer(line);
+  if (!line.has(Field::duration)) return;
+  auto add = [&](Timed& timed) {
+    timed.calls++;
+    timed.time += line.duration;
+  };
+  add(in_calls_);
+  if (waits(work_of(line), line)) add(waiting_);
+  if (line.type == Type::kernel && line.op == Op::launch) add(launching_);
+}
+
+void Measures::transfer(const Line& line) {
+  if (line.failed() || line.recorded) return;
+  std::uint32_t direction = direction_of(line, names_).id;
+  if (transfers_.size() >= MAX_DIRECTIONS && !transfers_.contains(direction))
+    direction = others_.id;
+  Transfers& transfers = transfers_[direction];
   transfers.count++;
   transfers.bytes += line.size;
 }
@@ -35,16 +55,19 @@ void Measures::finish(const TraceFacts& facts) {
   ioctls_.finish(facts);
   errors_.finish(facts);
   course_.finish(facts);
+  found_errors_ = errors_.answer();
   facts_ = facts;
   header_ = Json::parse(facts.header, nullptr, false);
 }
 
 void Measures::allocated(const LiveMemory::Block& block) {
   of_kind(held_, block.kind).block_allocated(block.size);
+  if (is_of_gpu(block.kind)) gpu_held_.block_allocated(block.size);
 }
 
 void Measures::ended(const LiveMemory::Block& block, std::uint64_t, LiveMemory::Ended how) {
   of_kind(held_, block.kind).block_ended(block.size, how);
+  if (is_of_gpu(block.kind)) gpu_held_.block_ended(block.size, how);
 }
 
 std::vector<Calls::Figures> Measures::functions() const {

@@ -28,6 +28,10 @@ class Measures : public Analysis, private LiveMemory::Listener {
     std::string name;  // "device"
     std::uint64_t bytes = 0;
   };
+  // Calls that returned and were not made inside others.
+  struct Timed {
+    std::uint64_t calls = 0, time = 0;  // ns
+  };
 
   explicit Measures(Names& names);
 
@@ -40,12 +44,20 @@ class Measures : public Analysis, private LiveMemory::Listener {
   const Kernels& kernels() const { return kernels_; }
   const Course& course() const { return course_; }
   Ioctls::Answer ioctls() const { return ioctls_.answer(); }
-  Errors::Answer errors() const { return errors_.answer(); }
+  const Errors::Answer& errors() const { return found_errors_; }
+  const Timed& in_calls() const { return in_calls_; }    // all of them
+  const Timed& waiting() const { return waiting_; }      // those that wait for the GPU
+  const Timed& launching() const { return launching_; }  // those that launch kernels
   std::vector<Transfers> transfers() const;
   std::vector<Peak> peaks() const;  // of each kind of memory that was used
+  std::uint64_t gpu_peak() const { return gpu_held_.peak; }
   const LiveMemory::LeftOut& memory_left_out() const { return memory_.live().left_out(); }
 
  private:
+  // At most this many directions of transfers are kept apart; later ones are counted as one.
+  static constexpr std::size_t MAX_DIRECTIONS = 256;
+
+  void transfer(const Line& line);
   void allocated(const LiveMemory::Block& block) override;
   void ended(const LiveMemory::Block& block, std::uint64_t ts, LiveMemory::Ended how) override;
   void freed_unknown(const MemoryCall&) override {}
@@ -58,7 +70,11 @@ class Measures : public Analysis, private LiveMemory::Listener {
   Course course_;
   TracedMemory memory_;
   std::map<std::uint32_t, Transfers> transfers_;  // by direction
+  Name others_;
+  Timed in_calls_, waiting_, launching_;
   MemoryByKind held_{};
+  MemoryFigures gpu_held_;
+  Errors::Answer found_errors_;
   TraceFacts facts_;
   Json header_;
 };

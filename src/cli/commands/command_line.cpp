@@ -5,6 +5,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "analyze/diff/measure.hpp"
 #include "collect/bpf/features.hpp"
 
 namespace cudabpf::cli {
@@ -19,7 +20,7 @@ const std::map<std::string, Kind, std::less<>> KINDS = {
     {"PROGRAM", Kind::program}, {"USER", Kind::user},    {"ID|CGROUP", Kind::cgroup},
     {"CMD", Kind::command},     {"FEATURE", Kind::word}, {"PATTERN", Kind::unknown},
     {"N", Kind::unknown},       {"SIZE", Kind::unknown}, {"TIME", Kind::unknown},
-    {"PHASE", Kind::unknown},
+    {"PHASE", Kind::unknown},   {"CONDITION", Kind::word},
 };
 
 bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
@@ -27,7 +28,7 @@ bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
 Word argument_of(const CLI::Option& option) {
   Word argument;
   argument.type = option.get_type_name();
-  argument.several = option.get_items_expected_max() > 1;
+  argument.several = option.get_items_expected_max() > 1 && option.get_allow_extra_args();
   argument.separated = option.get_delimiter() != '\0';
   if (std::none_of(argument.type.begin(), argument.type.end(), is_capital)) {
     argument.kind = Kind::word;
@@ -39,6 +40,8 @@ Word argument_of(const CLI::Option& option) {
     throw std::logic_error("completion does not know what " + argument.type + " is");
   argument.kind = kind->second;
   if (argument.type == "FEATURE") argument.words = feature_names();
+  if (argument.type == "CONDITION")
+    argument.words = analyze::measure_names();  // it begins with one
   return argument;
 }
 
@@ -56,7 +59,7 @@ std::string in_short(std::string text) {
 }
 
 Flag flag_of(const CLI::Option& option) {
-  Flag flag{{}, in_short(option.get_description()), {}};
+  Flag flag{{}, in_short(option.get_description()), {}, option.get_items_expected_max() > 1};
   for (const std::string& name : option.get_lnames()) flag.names.push_back("--" + name);
   for (const std::string& name : option.get_snames()) flag.names.push_back("-" + name);
   if (option.get_items_expected_max() > 0) flag.value = argument_of(option);

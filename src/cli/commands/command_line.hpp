@@ -32,7 +32,7 @@ struct Word {
   std::string type;  // as in --help
   Kind kind = Kind::unknown;
   std::vector<std::string> words;
-  bool several = false;    // more may follow
+  bool several = false;    // more of them may follow
   bool separated = false;  // or be separated by commas
 };
 
@@ -40,6 +40,7 @@ struct Flag {
   std::vector<std::string> names;  // with dashes, the long one first
   std::string description;         // one line
   std::optional<Word> value;
+  bool again = false;  // it may be given several times
 };
 
 struct Subcommand {

@@ -3,10 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "analyze/diff/difference.hpp"
+#include "analyze/diff/conditions.hpp"
 #include "cli/commands.hpp"
 #include "cli/one_of.hpp"
 #include "cli/reading_command.hpp"
@@ -16,40 +18,88 @@ namespace cudabpf::cli {
 
 namespace {
 
+// Each trace is read alone, but its figures are kept: there is a limit.
+constexpr std::size_t MOST_TRACES = 32;
+
 struct DiffFlags {
-  std::vector<std::string> traces, to;
+  std::vector<std::string> traces, to, conditions;
   std::string by = "name";
   Top top{15};
   bool json = false;
 };
 
-// The files of each side: one each, or those before and those after --to.
+using Paths = std::vector<std::string>;  // the files of one trace
+// Of each side one trace or several.
 struct Sides {
-  std::vector<std::string> a, b;
+  std::vector<Paths> a, b;
 };
 
-Result<Sides> sides_of(const DiffFlags& flags) {
-  Sides sides{flags.traces, flags.to};
-  if (sides.b.empty()) {
-    if (sides.a.size() != 2)
-      return Error{fmt::format("diff takes two traces, not {}", sides.a.size()),
-                   "of rotated ones: cudabpf diff A.0001.jsonl A.0002.jsonl --to B.0001.jsonl …",
-                   exit_code::USAGE};
-    sides.b = {sides.a.back()};
-    sides.a.pop_back();
-  }
-  if (std::count(sides.a.begin(), sides.a.end(), "-") +
-          std::count(sides.b.begin(), sides.b.end(), "-") >
-      1)
-    return Error{"standard input can be one of the traces, not two", {}, exit_code::USAGE};
-  return sides;
+// What tells the files of a rotated trace from other traces.
+struct Identity {
+  analyze::Json clocks;
+  std::uint64_t part = 0;  // 0: the trace was not rotated
+};
+
+Result<Identity> identity_of(const std::string& path) {
+  std::error_code error;
+  auto status = std::filesystem::status(path, error);
+  if (path == "-" || (exists(status) && !is_regular_file(status)))
+    return Error{path + ": is no file",
+                 "where a side has several, each must be one: some are read twice",
+                 exit_code::USAGE};
+  auto reader = TRY(open_trace({path}));
+  auto header = analyze::Json::parse(reader->facts().header, nullptr, false);
+  Identity identity{header.value("clocks", analyze::Json()), 0};
+  auto part = header.value("part", analyze::Json());
+  if (part.is_number_unsigned()) identity.part = part.get<std::uint64_t>();
+  return identity;
 }
 
-std::string names_of(const std::vector<std::string>& paths) {
-  std::string names;
-  for (const std::string& path : paths)
-    names += (names.empty() ? "" : ", ") + analyze::input_name(path);
-  return printable(names);
+// Files that follow one another as the parts of a rotated trace are one trace.
+Result<std::vector<Paths>> traces_of(const Paths& files) {
+  std::vector<Paths> traces;
+  if (files.size() == 1) return std::vector<Paths>{files};
+  std::vector<Identity> seen;
+  for (const std::string& file : files) {
+    Identity identity = TRY(identity_of(file));
+    bool has_clocks = !identity.clocks.is_null();
+    bool follows = !seen.empty() && identity.part && seen.back().part &&
+                   identity.clocks == seen.back().clocks &&
+                   (has_clocks || identity.part == seen.back().part + 1);
+    if (!follows && has_clocks)
+      for (std::size_t i = 0; i < seen.size(); i++)
+        if (seen[i].clocks == identity.clocks)
+          return Error{file + " is of the same trace as " + files[i],
+                       "only other runs of the program tell how much runs differ",
+                       exit_code::USAGE};
+    if (follows)
+      traces.back().push_back(file);
+    else
+      traces.push_back({file});
+    seen.push_back(std::move(identity));
+  }
+  if (traces.size() > MOST_TRACES)
+    return Error{fmt::format("{} traces on one side: {} are the most", traces.size(), MOST_TRACES),
+                 {},
+                 exit_code::USAGE};
+  return traces;
+}
+
+Result<Sides> sides_of(const DiffFlags& flags) {
+  Paths a = flags.traces, b = flags.to;
+  if (b.empty()) {
+    if (a.size() != 2)
+      return Error{fmt::format("diff takes two traces, not {}", a.size()),
+                   "where a side has several: cudabpf diff A1.jsonl A2.jsonl -- B1.jsonl B2.jsonl",
+                   exit_code::USAGE};
+    b = {a.back()};
+    a.pop_back();
+  }
+  if (std::count(a.begin(), a.end(), "-") + std::count(b.begin(), b.end(), "-") > 1)
+    return Error{"standard input can be one of the traces, not two", {}, exit_code::USAGE};
+  auto of_a = TRY(traces_of(a));
+  auto of_b = TRY(traces_of(b));
+  return Sides{std::move(of_a), std::move(of_b)};
 }
 
 // A trace and its measures; the reader owns the names.
@@ -58,7 +108,7 @@ struct Measured {
   std::unique_ptr<analyze::Measures> measures;
 };
 
-Result<Measured> measure(const std::vector<std::string>& paths) {
+Result<Measured> measure(const Paths& paths) {
   Measured measured;
   measured.reader = TRY(open_trace(paths));
   measured.measures = std::make_unique<analyze::Measures>(measured.reader->names());
@@ -73,42 +123,121 @@ void add_taken(Page& page, const analyze::TraceFacts& facts) {
   if (!taken.empty()) page.line("   " + shortened(printable(taken), page.width() - 3));
 }
 
-analyze::Json json_of(const analyze::Difference& difference, const Measured& a, const Measured& b,
-                      const Top& top) {
-  analyze::Json json = {{"a", analyze::facts_json(a.reader->facts())},
-                        {"b", analyze::facts_json(b.reader->facts())}};
+struct MeasuredSide {
+  char letter;
+  analyze::DiffSide side;
+  Measured shown;
+
+  std::string name(std::size_t trace) const { return analyze::name_of(letter, side, trace); }
+};
+
+Result<MeasuredSide> measure_side(char letter, const std::vector<Paths>& traces,
+                                  const std::vector<analyze::MeasurePart>& asked) {
+  MeasuredSide measured{letter, {}, {}};
+  for (const Paths& paths : traces) {
+    measured.shown = {};  // two large ones need not be in memory at once
+    measured.shown = TRY(measure(paths));
+    measured.side.traces.push_back(figures_of(*measured.shown.measures, asked));
+  }
+  std::size_t middle = analyze::middle_trace(measured.side.traces);
+  if (middle + 1 != traces.size()) measured.shown = TRY(measure(traces[middle]));
+  measured.side.shown = measured.shown.measures.get();
+  measured.side.shown_at = middle;
+  return measured;
+}
+
+analyze::Json facts_of(const MeasuredSide& side) {
+  analyze::Json all = analyze::Json::array();
+  for (const auto& trace : side.side.traces) all.push_back(analyze::facts_json(trace.facts));
+  return all;
+}
+
+using Outcomes = std::vector<analyze::Outcome>;
+
+analyze::Json json_of(const analyze::Difference& difference, const MeasuredSide& a,
+                      const MeasuredSide& b, const Outcomes& outcomes, const Top& top) {
+  analyze::Json json = {{"a", analyze::facts_json(a.shown.reader->facts())},
+                        {"b", analyze::facts_json(b.shown.reader->facts())}};
+  if (!difference.shown.empty()) json["traces"] = {{"a", facts_of(a)}, {"b", facts_of(b)}};
   json.update(difference_json(difference));
+  if (!outcomes.empty()) json["conditions"] = outcomes_json(outcomes);
   top.cut(json, {"functions", "kernels", "ioctls", "failures"});
   return json;
 }
 
+void add_names(Page& page, const MeasuredSide& side) {
+  for (std::size_t i = 0; i < side.side.traces.size(); i++) {
+    std::string names;
+    for (const std::string& path : side.side.traces[i].facts.paths)
+      names += (names.empty() ? "" : ", ") + analyze::input_name(path);
+    page.line(side.name(i) + ": " + printable(names));
+    add_taken(page, side.side.traces[i].facts);
+  }
+  for (std::size_t i = 0; i < side.side.traces.size(); i++)
+    if (!side.side.traces[i].facts.calls) page.line(side.name(i) + " holds no calls.");
+}
+
+void print_missing(const MeasuredSide& side) {
+  for (std::size_t i = 0; i < side.side.traces.size(); i++) {
+    Page missing = page_for(stdout);
+    analyze::add_facts(missing, side.side.traces[i].facts);
+    if (!missing.empty()) fmt::print("\nof {}:\n{}", side.name(i), missing.take());
+  }
+}
+
 Result<int> print_diff(const DiffFlags& flags) {
+  std::vector<analyze::Condition> conditions;
+  for (const std::string& text : flags.conditions)
+    conditions.push_back(TRY(analyze::parse_condition(text)));
   auto sides = TRY(sides_of(flags));
-  auto a = TRY(measure(sides.a));
-  auto b = TRY(measure(sides.b));
+  auto asked = asked_of(conditions);
+  auto a = TRY(measure_side('A', sides.a, asked));
+  auto b = TRY(measure_side('B', sides.b, asked));
   auto by = flags.by == "name" ? analyze::Kernels::By::name : analyze::Kernels::By::configuration;
-  analyze::Difference difference = analyze::difference(*a.measures, *b.measures, by);
+  analyze::Difference difference = analyze::difference(a.side, b.side, by);
+  Outcomes outcomes = judge(conditions, a.side, b.side);
   if (flags.json) {
-    print_json(json_of(difference, a, b, flags.top), stdout);
-    return 0;
+    print_json(json_of(difference, a, b, outcomes, flags.top), stdout);
+    return status_of(outcomes);
   }
   Page page = page_for(stdout);
-  for (auto [name, files, of] : {std::tuple{"A", &sides.a, &a}, {"B", &sides.b, &b}}) {
-    page.line(fmt::format("{}: {}", name, names_of(*files)));
-    add_taken(page, of->reader->facts());
-  }
-  for (auto [name, of] : {std::pair{"A", &a}, {"B", &b}})
-    if (!of->reader->facts().calls) page.line(fmt::format("{} holds no calls.", name));
+  add_names(page, a);
+  add_names(page, b);
   add_difference(page, difference, flags.top.rows);
   page.say_left_out();
   fmt::print("{}", page.take());
-  for (auto [name, of] : {std::pair{"A", &a}, {"B", &b}}) {
-    Page missing = page_for(stdout);
-    analyze::add_facts(missing, of->reader->facts());
-    if (missing.empty()) continue;
-    fmt::print("\nof {}:\n{}", name, missing.take());
+  print_missing(a);
+  print_missing(b);
+  if (outcomes.empty()) return exit_code::OK;
+  Page judged = page_for(stdout);
+  add_outcomes(judged, outcomes);
+  judged.say_left_out();
+  fmt::print("\n{}", judged.take());
+  return status_of(outcomes);
+}
+
+// Below --help: what may be asked of --fail-if, and how diff then ends.
+std::string about_conditions() {
+  std::string measures, line = " ";
+  for (const analyze::Measure& measure : analyze::all_measures()) {
+    std::string one = " " + std::string(measure.name);
+    if (!measure.part_is.empty()) {
+      std::string part(measure.part_is);
+      std::transform(part.begin(), part.end(), part.begin(), ::toupper);
+      one += measure.whole ? "[:" + part + "]" : ":" + part;
+    }
+    constexpr std::size_t WIDTH = 79;
+    if (line.size() + one.size() > WIDTH) {
+      measures += line + "\n";
+      line = " ";
+    }
+    line += one;
   }
-  return 0;
+  return fmt::format(
+      "\nWith --fail-if: {} a condition holds; {} none does, and one could not be judged.\n\n"
+      "Measures of --fail-if, which takes MEASURE > or < [+|-]NUMBER, and then % of A or\n"
+      "ns, us, ms, s, B, KiB, MiB, GiB, points (of a share) or nothing (of a count):\n{}",
+      exit_code::CONDITION_HOLDS, exit_code::CONDITION_UNKNOWN, measures + line);
 }
 
 }  // namespace
@@ -117,13 +246,21 @@ void add_diff(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DiffFlags>();
   CLI::App* sub = app.add_subcommand("diff", "What changed from one trace to another");
   add_reading_footer(*sub, {"diff before.jsonl after.jsonl",
-                            "diff A.0001.jsonl A.0002.jsonl --to B.0001.jsonl B.0002.jsonl"});
+                            "diff A1.jsonl A2.jsonl A3.jsonl -- B1.jsonl B2.jsonl B3.jsonl",
+                            "diff --fail-if 'launches > +5 %' before.jsonl after.jsonl"});
+  sub->footer(sub->get_footer() + about_conditions());
   sub->add_option("traces", flags->traces,
-                  "Two traces, plain or .zst; with --to, the files of the first; -: stdin")
+                  "Two traces, plain or .zst; or all of one side, and after -- those\n"
+                  "of the other: runs of one program, or files of a rotated trace;\n"
+                  "-: stdin")
       ->type_name("A B")
       ->required();
-  sub->add_option("--to", flags->to, "The files of the second trace, if a trace has several")
-      ->type_name("B");
+  sub->add_option("--to", flags->to, "The traces of the other side, as after --")->type_name("B");
+  sub->add_option("--fail-if", flags->conditions,
+                  "Fail if this holds: 'launches > +5 %', for instance; may be given\n"
+                  "several times")
+      ->type_name("CONDITION")
+      ->allow_extra_args(false);
   sub->add_flag("--json", flags->json, "Print one JSON object, for programs");
   one_of(sub->add_option("--by", flags->by, "Group kernels by name or by launch configuration"),
          {"name", "configuration"})

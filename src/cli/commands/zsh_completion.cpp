@@ -103,8 +103,7 @@ std::string zsh_specs(const Subcommand& subcommand) {
   std::string specs;
   for (const Flag& flag : subcommand.flags)
     for (const std::string& name : flag.names) {
-      std::string spec =
-          flag.value && flag.value->several ? "*" : fmt::format("({})", fmt::join(flag.names, " "));
+      std::string spec = flag.again ? "*" : fmt::format("({})", fmt::join(flag.names, " "));
       spec += name;
       if (flag.value && name.starts_with("--")) spec += '=';
       spec += "[" + without_meaning(flag.description) + "]";

@@ -1,0 +1,61 @@
+// Whether a change is more than what differs anyway: from call to call within a trace, and from
+// trace to trace of the same program.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "util/durations.hpp"
+
+namespace cudabpf::analyze {
+
+// The value that a share `q` (0 to 1) of all do not exceed. There is at least one.
+std::uint64_t quantile_of(std::span<const std::uint64_t> sorted, double q);
+
+// The median of values within one trace, and by how much medians of so many differ by chance.
+struct Median {
+  std::uint64_t count = 0;
+  double value = 0, standard_error = 0;
+};
+Median median_of(const Durations& times);
+Median median_of(std::span<const std::uint64_t> sorted);
+
+// Two runs of one program are never alike. Durations are said to have changed if their medians
+// differ by more than MIN_CHANGE, and by more than STANDARD_ERRORS times what medians of that many
+// calls, with that spread, differ by chance; and never with fewer calls than MIN_CALLS.
+struct Judgement {
+  static constexpr std::uint64_t MIN_CALLS = 10;
+  static constexpr double MIN_CHANGE = 0.05;
+  static constexpr double STANDARD_ERRORS = 3;
+
+  enum class Verdict : std::uint8_t { not_timed, few, same, slower, faster };
+  Verdict verdict = Verdict::not_timed;
+  double change = 0;  // of the median, in percent of A's
+};
+Judgement judge(const Median& a, const Median& b);
+Judgement judge(const Durations& a, const Durations& b);
+std::string_view to_string(Judgement::Verdict verdict);
+
+// Where there are several traces a side, they tell how much runs differ anyway.
+enum class Noise : std::uint8_t {
+  unknown,  // there is one trace a side, and nothing within them tells
+  within,
+  beyond,
+};
+std::string_view to_string(Noise noise);
+
+// The values of one figure in the traces of each side. It is beyond the noise if one side's values
+// rank so high among all that chance alone would do it at most once in twenty times (the exact
+// test of Mann and Whitney; with three a side, none may lie among the others). Where so few traces
+// are never that rare, the sides must lie further apart than either is wide, which is about as
+// rare.
+Noise noise_of(const std::vector<double>& a, const std::vector<double>& b);
+// The same of two traces, for a median of values within each.
+Noise noise_of(const Median& a, const Median& b);
+
+// The middle one of the values, or the mean of the middle two. There is at least one.
+double middle_of(std::vector<double> values);
+
+}  // namespace cudabpf::analyze
