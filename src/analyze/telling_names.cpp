@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "analyze/work.hpp"
 #include "util/demangle/demangle.hpp"
 
 namespace cudabpf::analyze {
@@ -113,27 +112,6 @@ std::vector<std::string> telling_names(const std::vector<std::string_view>& name
       if (!told[i].empty()) telling[places[i]] += "<" + told[i] + ">";
   }
   return telling;
-}
-
-void TellingNames::line(const Line& line) {
-  bool is_launch = line.kind == LineKind::call && line.kernel && line.op == Op::launch &&
-                   line.type == Type::kernel && is_counted(line);
-  if (is_launch && told_.size() < MOST) told_.try_emplace(line.kernel.id);
-}
-
-void TellingNames::finish() {
-  std::vector<std::uint32_t> kernels;
-  std::vector<std::string_view> texts;
-  for (const auto& [kernel, told] : told_) kernels.push_back(kernel);
-  std::sort(kernels.begin(), kernels.end());
-  for (std::uint32_t kernel : kernels) texts.push_back(names_.text({kernel}));
-  std::vector<std::string> telling = telling_names(texts);
-  for (std::size_t i = 0; i < kernels.size(); i++) told_[kernels[i]] = std::move(telling[i]);
-}
-
-std::string TellingNames::of(Name kernel) const {
-  auto known = told_.find(kernel.id);
-  return known != told_.end() ? known->second : telling_names({names_.text(kernel)}).front();
 }
 
 }  // namespace cudabpf::analyze

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -187,9 +188,11 @@ std::vector<Asked> all_analyses(Names& names) {
           add_difference(page, difference(side, twice, by), 9);
         }));
   }
-  for (auto window : {Timeline::Window(), Timeline::Window{.from = 100'000, .to = 300'000}})
+  using Window = Timeline::Window;
+  for (auto window :
+       {std::optional<Window>(), std::optional(Window{.from = 100'000, .to = 300'000})})
     all.push_back(asked(
-        std::make_unique<Timeline>(names, window, true),
+        std::make_unique<Timeline>(names, window),
         [](const Timeline& timeline) {
           Json json = timeline_json(timeline);
           json["picture"] = timeline_svg(timeline, "fuzzed");

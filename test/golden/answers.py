@@ -5,7 +5,9 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
+import xml.dom.minidom
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 EXPECTED = ROOT / "test/golden/answers"
@@ -19,6 +21,8 @@ ANSWERS = {
     "summary-two-gpus": ["summary", TWO_GPUS],
     "summary-vector-add": ["summary", VECTOR_ADD],
     "timeline-gpt2": ["timeline", GPT2],
+    "timeline-gpt2-all": ["timeline", GPT2, "--from", "0"],
+    "timeline-two-gpus": ["timeline", TWO_GPUS],
     "timeline-closer": ["timeline", GPT2, "--from", "15.15s", "--to", "15.25s"],
     "kernels": ["kernels", TRANSFORMER],
     "kernels-by-name": ["kernels", "--by", "name", TWO_GPUS],
@@ -79,6 +83,18 @@ class Answers(unittest.TestCase):
                 if arguments[0] != "diff":
                     self.assertTrue(told["trace"]["complete"])
                     self.assertEqual(told["trace"]["losses"], {})
+
+    def test_pictures(self):
+        """A timeline's picture of any trace is small, and XML."""
+        for trace in (GPT2, SIMPLE, TRANSFORMER, TWO_GPUS, VECTOR_ADD):
+            for part in ((), ("--from", "0")):
+                with self.subTest(trace, part=part), tempfile.TemporaryDirectory() as folder:
+                    picture = pathlib.Path(folder, "t.svg")
+                    subprocess.run([cudabpf, "timeline", trace, *part, "--svg", picture], cwd=ROOT, check=True,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    self.assertLess(picture.stat().st_size, 1 << 20)
+                    root = xml.dom.minidom.parse(str(picture)).documentElement
+                    self.assertGreater(len(root.getElementsByTagName("rect")), 20)
 
     def test_files_are_used(self):
         self.assertEqual({file.stem for file in EXPECTED.iterdir()}, set(ANSWERS))

@@ -13,6 +13,7 @@ constexpr std::uint64_t AT_LEAST = 3;  // repetitions that make a pattern
 // One iteration, from its start to the start of what comes after it.
 struct Lap {
   std::uint64_t begin = 0, end = 0;
+  std::uint64_t done = 0;  // when its work was, whatever came before the next
   std::uint64_t launches = 0, first_call = 0;
   Spent before, after;
   bool to_next = false;  // the next iteration follows at once
@@ -79,6 +80,7 @@ std::vector<Lap> laps_between_waits(const ThreadWork& thread) {
       lap.launches += segments[between].launches;
     }
     lap.end = lap.to_next ? segments[next].begin.ts : segments[here].end.ts;
+    lap.done = segments[here].end.ts;
     if (!lap.to_next) lap.launches = segments[here].launches;
     lap.after = lap.to_next ? segments[next].begin.spent : segments[here].end.spent;
     laps.push_back(lap);
@@ -142,7 +144,7 @@ std::vector<Lap> laps_within(const ThreadWork& thread) {
     lap.first_call = launches[begin].call;
     lap.to_next = end < launches.size();
     const Moment& over = lap.to_next ? launches[end].at : launches.back().at;
-    lap.end = over.ts + !lap.to_next;  // the last launch of all is part of it
+    lap.end = lap.done = over.ts + !lap.to_next;  // the last launch of all is part of it
     lap.after = over.spent;
     lap.launches = length;
     laps.push_back(lap);
@@ -199,12 +201,14 @@ Iterations find_iterations(const ThreadWork& thread, const Part& part) {
   found.warm_up = warm_up_of(laps, usual);
   for (std::size_t i = 0; i < laps.size(); i++) {
     const Lap& lap = laps[i];
-    found.when.push_back({lap.begin, lap.end});
+    bool pause = lap.to_next && lap.time() > 10 * usual;
+    found.each.push_back(
+        {lap.begin, std::max(lap.begin, pause ? lap.done : lap.end), lap.launches});
     if (lap.begin < part.from || lap.end > part.to) continue;
     launches.push_back(lap.launches);
     found.warm_up_in_part += i < found.warm_up;
     if (i < found.warm_up || !lap.to_next) continue;
-    if (lap.time() > 10 * usual) {
+    if (pause) {
       found.pauses++;
       continue;
     }

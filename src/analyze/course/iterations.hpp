@@ -18,12 +18,17 @@
 
 namespace cudabpf::analyze {
 
+struct Iteration {
+  std::uint64_t begin = 0, end = 0;  // to the next one's begin, unless there is a pause between
+  std::uint64_t launches = 0;
+};
+
 struct Iterations {
   enum class Found : std::uint8_t { none, between_waits, within_a_wait };
   Found found = Found::none;
   std::uint64_t count = 0;    // all of them
   std::uint64_t warm_up = 0;  // the first ones: they load code, or take half as long again
-  std::vector<Part> when;     // each, from its start to the start of what comes after it
+  std::vector<Iteration> each;
 
   // Those that lie in the part that is wanted:
   std::uint64_t in_part = 0, warm_up_in_part = 0;

@@ -100,12 +100,12 @@ Result<NamedPart> part_of_phases(const Course& course, const std::vector<std::st
 
 Result<NamedPart> part_of_iterations(const Course& course, const std::string& wanted) {
   if (!course.thread()) return nothing_found();
-  const std::vector<Part>& when = course.iterations().when;
-  if (when.empty())
+  const std::vector<Iteration>& each = course.iterations().each;
+  if (each.empty())
     return usage("--iteration " + wanted + ": no iterations were found in this trace",
                  "no sequence of different kernels repeats at least three times");
   std::size_t hyphen = wanted.find('-');
-  std::uint64_t last = when.size(), first = iteration_in(wanted.substr(0, hyphen), last);
+  std::uint64_t last = each.size(), first = iteration_in(wanted.substr(0, hyphen), last);
   std::uint64_t until =
       hyphen == std::string::npos ? first : iteration_in(wanted.substr(hyphen + 1), last);
   if (!first || !until || until < first)
@@ -115,7 +115,7 @@ Result<NamedPart> part_of_iterations(const Course& course, const std::string& wa
     return usage(
         "--iteration " + wanted + ": there is no such iteration",
         fmt::format("this trace has {}: 1 to {}", count_of(last, "iteration", "iterations"), last));
-  std::uint64_t from = when[first - 1].from, to = when[until - 1].to;
+  std::uint64_t from = each[first - 1].begin, to = each[until - 1].end;
   return NamedPart{{from, std::max(from, to)},
                    first == until ? fmt::format("iteration {} of {}", first, last)
                                   : fmt::format("iterations {} to {} of {}", first, until, last)};

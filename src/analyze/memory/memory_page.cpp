@@ -47,8 +47,9 @@ void add_curve(Page& page, const Memory& memory, const Memory::Holder& holder, s
 }
 
 void add_axis(Page& page, const Memory& memory) {
-  TextAxis axis =
-      time_axis(memory.begin(), memory.end(), page.width() - LABEL_WIDTH - 1, page.moments());
+  TextAxis axis = time_axis({{{memory.begin(), std::max(memory.end(), memory.begin() + 1)}},
+                             page.width() - LABEL_WIDTH - 1, 0},
+                            page.moments());
   page.line(fmt::format("{:>{}}└{}", "0", LABEL_WIDTH - 1, axis.line));
   page.line(std::string(LABEL_WIDTH, ' ') + axis.labels);
 }

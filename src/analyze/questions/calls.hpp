@@ -11,7 +11,7 @@
 
 #include "analyze/analysis.hpp"
 #include "analyze/circumstances/streams.hpp"
-#include "analyze/telling_names.hpp"
+#include "analyze/short_names.hpp"
 #include "util/durations.hpp"
 
 namespace cudabpf::analyze {
@@ -46,7 +46,7 @@ class Calls : public Analysis {
       : names_(names), others_(names.add("(others)")), by_(by), kernels_(names) {}
 
   void line(const Line& line) override;
-  void finish(const TraceFacts&) override { kernels_.finish(); }
+  void finish(const TraceFacts&) override { kernels_.settle(); }
   std::vector<Group> groups() const;  // the longest total first
 
  private:
@@ -81,7 +81,7 @@ class Calls : public Analysis {
   Names& names_;
   Name others_;
   By by_;
-  TellingNames kernels_;
+  ShortNames kernels_;
   using Functions = std::unordered_map<std::uint32_t, Counting>;  // by their name
   struct Counted {
     std::string name;

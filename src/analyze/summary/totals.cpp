@@ -135,7 +135,7 @@ void Totals::driver(const Line& line) {
 }
 
 void Totals::finish(const TraceFacts&) {
-  kernels_.finish();
+  kernels_.settle();
   slowest = slow_calls_.take();
   slowest_of_driver = slow_driver_calls_.take();
   for (std::uint32_t id = 1; id < type_counts_.size(); id++)

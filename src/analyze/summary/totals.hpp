@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/telling_names.hpp"
+#include "analyze/short_names.hpp"
 #include "analyze/work.hpp"
 #include "util/durations.hpp"
 #include "util/largest.hpp"
@@ -112,7 +112,7 @@ class Totals : public Analysis {
   Slowest slow_calls_{SLOWEST}, slow_driver_calls_{SLOWEST};
 
   Names& names_;
-  TellingNames kernels_;
+  ShortNames kernels_;
   Name scheduling_, ioctl_, others_, exit_;
   std::vector<std::uint64_t> type_counts_, name_counts_;  // by the name's number
   ByName transfers_, waits_, groups_, scheduling_by_command_;

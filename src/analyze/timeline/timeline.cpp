@@ -19,14 +19,11 @@ constexpr std::pair<std::string_view, Category> CATEGORY_OF_TYPE[] = {
     {"graph", Category::graph},   {"sync", Category::sync},
 };
 
-}  // namespace
-
-void Timeline::Busy::merge(const Busy& next) {
-  for (std::size_t i = 0; i < CATEGORIES; i++) time[i] += next.time[i];
-  calls += next.calls;
-  launches += next.launches;
-  ioctls += next.ioctls;
+bool is_launch(const Line& line) {
+  return line.op == Op::launch && (line.type == Type::kernel || line.type == Type::graph);
 }
+
+}  // namespace
 
 std::uint64_t Timeline::Busy::total() const {
   return std::accumulate(time.begin(), time.end(), std::uint64_t{0});
@@ -36,13 +33,14 @@ Category Timeline::Busy::most() const {
   return static_cast<Category>(std::max_element(time.begin(), time.end()) - time.begin());
 }
 
-Timeline::Timeline(Names& names, Window window, bool with_bars)
+Timeline::Timeline(Names& names, std::optional<Window> window)
     : names_(names),
-      window_(window),
-      with_bars_(with_bars),
-      kernels_(names),
+      course_(names, 0, 0),
+      window_(window.value_or(Window{})),
+      exact_(window.has_value()),
       ioctl_(names.add("ioctl")),
-      exit_(names.add("exit")) {
+      exit_(names.add("exit")),
+      short_names_(names) {
   for (auto [type, category] : CATEGORY_OF_TYPE) {
     Name name = names.add(type);
     if (name.id >= categories_.size()) categories_.resize(name.id + 1, Category::other);
@@ -51,9 +49,10 @@ Timeline::Timeline(Names& names, Window window, bool with_bars)
 }
 
 void Timeline::line(const Line& line) {
+  course_.line(line);
   switch (line.kind) {
     case LineKind::call:
-      kernels_.line(line);
+      short_names_.line(line);
       call(line);
       break;
     case LineKind::driver:
@@ -67,80 +66,106 @@ void Timeline::line(const Line& line) {
 }
 
 void Timeline::finish(const TraceFacts& facts) {
+  course_.finish(facts);
   duration_ = facts.duration();
-  kernels_.finish();
   window_.to = std::max(std::min(window_.to, duration_), window_.from + 1);
-  while (bars_.more_than_drawn()) bars_.merge(threads_);
+  each_row(sort_bars);
+  short_names_.settle();
 }
 
-// Clips to the window, as times since its beginning; false: it lies outside. The end is never
-// before the beginning, whatever a trace says.
-bool Timeline::clip(std::uint64_t& begin, std::uint64_t& end) const {
-  end = std::max(begin, end);
-  if (begin >= window_.to || end < window_.from || (end == window_.from && begin < end))
-    return false;
-  begin = std::max(begin, window_.from) - window_.from;
-  end = std::min(end, window_.to) - window_.from;
-  return true;
+// What of it lies in the window, if any does.
+std::optional<TimeSpan> Timeline::clipped(const TimeSpan& span) const {
+  auto [begin, end] = span;
+  if (begin >= window_.to || end < window_.from || (end == window_.from && begin < end)) return {};
+  return TimeSpan{std::max(begin, window_.from), std::min(end, window_.to)};
+}
+
+// The end is never before the beginning, whatever a trace says. An unfinished call's line comes
+// where its thread, its process or the trace ended.
+TimeSpan Timeline::span_of(const Line& line) const {
+  return {line.ts, std::max(line.ts, line.unfinished ? last_seen_ : line.end())};
 }
 
 void Timeline::call(const Line& line) {
+  TimeSpan span = span_of(line);
+  auto here = clipped(span);
+  if (!here) return;
   Category category = category_of(line);
-  // An unfinished call's line comes where its thread, its process or the trace ended.
-  std::uint64_t begin = line.ts, end = line.unfinished ? last_seen_ : line.end();
-  if (!clip(begin, end)) return;
-  keep_piece(line, category, begin, end);
+  keep_piece(line, category, *here);
+  bool nested = !is_counted(line), timed = line.unfinished || line.has(Field::duration);
+  Alike one{line.name, line.kernel, category, 1, !nested && is_launch(line), !timed, span.time()};
   Thread* thread = thread_of(line);
-  if (!thread) return;
-  bool nested = !is_counted(line);
-  bool launch =
-      !nested && line.op == Op::launch && (line.type == Type::kernel || line.type == Type::graph);
-  if (!nested) {
-    auto& all = thread->all.time[static_cast<std::size_t>(category)];
-    all += end - begin;
-    thread->buckets.spread(begin, end, [&](Busy& bucket, std::uint64_t ns) {
-      bucket.time[static_cast<std::size_t>(category)] += ns;
-    });
-    if (thread->last && begin > thread->last_end && begin - thread->last_end > thread->gap.time)
-      thread->gap = {thread->last_end, begin - thread->last_end, thread->last, line.name};
-    if (end >= thread->last_end) {
-      thread->last_end = end;
-      thread->last = line.name;
-    }
+  if (!thread) {
+    add(more_calls_, {span, one}, false);
+    return;
   }
-  Busy& bucket = thread->buckets.at(begin);
-  // A call without a duration is shown, but takes no known time.
-  if (begin == end) bucket.time[static_cast<std::size_t>(category)]++;
-  bucket.calls++;
-  bucket.launches += launch;
-  thread->all.calls++;
-  thread->all.launches += launch;
-  if (line.has(Field::stream) && !nested)
-    if (Stream* stream = stream_of(line)) {
-      stream->enqueued++;
-      stream->buckets.at(begin).count++;
-    }
-  if (!with_bars_) return;
-  bars_.add(thread->bars, nested ? TimelineBars::nested : TimelineBars::calls,
-            {begin, end, 1, end - begin, line.name, line.kernel, category});
-  if (bars_.too_many()) bars_.merge(threads_);
+  BarRow& row = thread->bars[nested ? NESTED : CALLS];
+  if (line.unfinished && !nested) {
+    span.end = end_before_next(row, span);
+    one.time = span.time();
+    here = clipped(span).value_or(TimeSpan{here->begin, here->begin});
+  }
+  count(*thread, line, category, *here);
+  add(row, {span, one}, nested);
+  if (!line.has(Field::stream) || nested || span.begin < window_.from) return;
+  if (Stream* stream = stream_of(line)) {
+    stream->enqueued++;
+    one.time = 0;
+    add(stream->bars, {{span.begin, span.begin}, one}, false);
+  }
+}
+
+// A thread that made another call was no longer in one that did not return.
+std::uint64_t Timeline::end_before_next(const BarRow& row, const TimeSpan& call) {
+  auto next = std::upper_bound(row.begin(), row.end(), call.begin,
+                               [](std::uint64_t ns, const Bar& bar) { return ns < bar.begin; });
+  return next == row.end() ? call.end : std::min(call.end, next->begin);
+}
+
+void Timeline::count(Thread& thread, const Line& line, Category category, const TimeSpan& here) {
+  thread.all.calls++;
+  if (!is_counted(line)) return;
+  thread.all.launches += is_launch(line);
+  thread.all.time[static_cast<std::size_t>(category)] += here.time();
+  std::uint64_t since = here.begin > thread.last_end ? here.begin - thread.last_end : 0;
+  if (thread.last && since > thread.gap.time)
+    thread.gap = {thread.last_end, since, thread.last, line.name};
+  if (here.end >= thread.last_end) {
+    thread.last_end = here.end;
+    thread.last = line.name;
+  }
 }
 
 void Timeline::driver(const Line& line) {
-  std::uint64_t begin = line.ts, end = line.unfinished ? last_seen_ : line.end();
-  if (!clip(begin, end)) return;
-  keep_piece(line, Category::driver, begin, end);
+  TimeSpan span = span_of(line);
+  auto here = clipped(span);
+  if (!here) return;
+  keep_piece(line, Category::driver, *here);
   Thread* thread = thread_of(line);
   if (!thread) return;
-  if (line.op == ioctl_) {
-    thread->all.ioctls++;
-    thread->buckets.at(begin).ioctls++;
-  }
-  if (!with_bars_) return;
-  bars_.add(thread->bars, TimelineBars::driver,
-            {begin, end, 1, end - begin, line.name, line.control ? line.control : line.object_class,
-             Category::driver});
-  if (bars_.too_many()) bars_.merge(threads_);
+  bool ioctl = line.op == ioctl_;
+  thread->all.ioctls += ioctl;
+  Name what = line.control ? line.control : line.object_class;
+  add(thread->bars[DRIVER],
+      {span,
+       {line.name, what, Category::driver, 1, ioctl, !line.has(Field::duration), span.time()}},
+      true);
+}
+
+void Timeline::add(BarRow& row, Bar bar, bool around) {
+  if (around)
+    bars_.add_around(row, std::move(bar));
+  else
+    bars_.add(row, std::move(bar));
+  if (bars_.too_many()) bars_.merge([&](auto&& each) { each_row(each); });
+}
+
+template <typename Each>
+void Timeline::each_row(Each&& each) {
+  for (Thread& thread : threads_)
+    for (BarRow& row : thread.bars) each(row);
+  for (Stream& stream : streams_) each(stream.bars);
+  each(more_calls_);
 }
 
 void Timeline::process(const Line& line) {
@@ -156,8 +181,7 @@ void Timeline::process(const Line& line) {
   if (known != process_by_number_.end()) processes_[known->second].comm = line.comm;
 }
 
-void Timeline::keep_piece(const Line& line, Category category, std::uint64_t begin,
-                          std::uint64_t end) {
+void Timeline::keep_piece(const Line& line, Category category, const TimeSpan& here) {
   if (many_) return;
   if (pieces_.size() == FEW) {
     many_ = true;
@@ -166,23 +190,25 @@ void Timeline::keep_piece(const Line& line, Category category, std::uint64_t beg
   }
   bool is_call = line.kind == LineKind::call;
   Name what = line.kernel ? line.kernel : line.control ? line.control : line.object_class;
-  pieces_.push_back({line.pid, line.tid, begin, end, line.duration, is_call ? line.id : 0,
+  pieces_.push_back({line.pid, line.tid, here.begin, here.end, line.duration, is_call ? line.id : 0,
                      is_call ? line.parent : line.call, category, line.name, what,
-                     line.unfinished || line.has(Field::duration), static_cast<bool>(line.kernel)});
+                     is_call && is_launch(line), line.unfinished || line.has(Field::duration),
+                     static_cast<bool>(line.kernel)});
 }
 
 std::string Timeline::what_of(const Piece& piece) const {
-  return piece.is_of_kernel ? kernels_.of(piece.what) : std::string(names_.text(piece.what));
+  return piece.is_of_kernel ? short_names_.of(piece.what) : std::string(names_.text(piece.what));
 }
 
 Category Timeline::category_of(const Line& line) {
   if (line.unfinished) return Category::unfinished;
+  if (line.type == Type::transfer && waits(work_of(line), line)) return Category::waiting_copy;
   return line.type.id < categories_.size() ? categories_[line.type.id] : Category::other;
 }
 
 Timeline::Process& Timeline::process_of(const Line& line) {
   auto [at, is_new] = process_by_number_.try_emplace(line.process->number, processes_.size());
-  if (is_new) processes_.push_back({line.pid, line.process->comm, {}, {}});
+  if (is_new) processes_.push_back({line.process->number, line.pid, line.process->comm, {}, {}});
   return processes_[at->second];
 }
 
@@ -223,31 +249,6 @@ Timeline::Stream* Timeline::stream_of(const Line& line) {
 std::string name_of(const Timeline::Stream& stream) {
   return stream.tid ? fmt::format("stream {:#x}, {}", stream.handle, stream.tid)
                     : fmt::format("stream {:#x}", stream.handle);
-}
-
-// A bucket goes to the column that its middle lies in.
-template <typename Bucket>
-std::vector<Bucket> Timeline::columns_of(const TimeBuckets<Bucket>& buckets,
-                                         std::size_t count) const {
-  std::vector<Bucket> columns(count);
-  auto span = static_cast<double>(window_.to - window_.from);
-  for (std::size_t i = 0; i < buckets.size(); i++) {
-    auto middle =
-        static_cast<double>(buckets.begin_of(i)) + static_cast<double>(buckets.width()) / 2;
-    auto column = static_cast<std::size_t>(middle / span * static_cast<double>(count));
-    columns[std::min(column, count - 1)].merge(buckets[i]);
-  }
-  return columns;
-}
-
-std::vector<Timeline::Busy> Timeline::columns(const Thread& thread, std::size_t count) const {
-  return columns_of(thread.buckets, count);
-}
-
-std::vector<std::uint64_t> Timeline::columns(const Stream& stream, std::size_t count) const {
-  std::vector<std::uint64_t> counts;
-  for (const Enqueued& column : columns_of(stream.buckets, count)) counts.push_back(column.count);
-  return counts;
 }
 
 }  // namespace cudabpf::analyze

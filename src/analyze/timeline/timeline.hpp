@@ -1,9 +1,10 @@
 // When each thread was in which kind of call, when it launched, and what the driver was asked for
-// meanwhile; for the whole trace or a part of it.
+// meanwhile; for the whole trace or a part of it. What of it is drawn: TimelineView.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,8 +12,8 @@
 
 #include "analyze/analysis.hpp"
 #include "analyze/circumstances/streams.hpp"
-#include "analyze/telling_names.hpp"
-#include "analyze/time_buckets.hpp"
+#include "analyze/course/course.hpp"
+#include "analyze/short_names.hpp"
 #include "analyze/timeline/timeline_bars.hpp"
 
 namespace cudabpf::analyze {
@@ -21,17 +22,12 @@ class Timeline : public Analysis {
  public:
   using Window = Part;
 
-  // What a thread did in a bucket of time, or a column of a picture.
+  // What a thread did, in all or in a column of a picture.
   struct Busy {
     std::array<std::uint64_t, CATEGORIES> time{};  // ns; a call made inside another is part of it
-    std::uint32_t calls = 0, launches = 0, ioctls = 0;
-    void merge(const Busy& next);
+    std::uint64_t calls = 0, launches = 0, ioctls = 0;
     std::uint64_t total() const;
     Category most() const;
-  };
-  struct Enqueued {  // on a stream
-    std::uint32_t count = 0;
-    void merge(const Enqueued& next) { count += next.count; }
   };
 
   // Between two calls that a thread made one after the other.
@@ -39,22 +35,24 @@ class Timeline : public Analysis {
     std::uint64_t begin = 0, time = 0;  // ns
     Name after, before;
   };
+  enum Row : std::uint8_t { CALLS, NESTED, DRIVER };
+  static constexpr std::size_t ROWS = 3;
   struct Thread {
     std::uint32_t tid = 0;
     Busy all;
     Gap gap;  // the longest
     std::uint64_t last_end = 0;
     Name last;  // the call that ended then
-    TimeBuckets<Busy> buckets;
-    TimelineBars::Lane bars;
+    std::array<BarRow, ROWS> bars;
   };
   struct Stream {
     std::uint64_t handle = 0;
     std::uint32_t tid = 0;  // of a per-thread default stream; else 0
     std::uint64_t enqueued = 0;
-    TimeBuckets<Enqueued> buckets;
+    BarRow bars;  // of calls that put something on it, when they began
   };
   struct Process {
+    std::uint64_t number = 0;  // in the trace, since pids are reused
     std::uint32_t pid = 0;
     Name comm;
     std::vector<std::size_t> threads, streams;
@@ -67,13 +65,13 @@ class Timeline : public Analysis {
     std::uint64_t id = 0, inside = 0;  // the call's; that of the call that it was made in
     Category category = Category::other;
     Name name, what;  // what: the kernel, the control command or the class
-    bool timed = false;
+    bool launch = false, timed = false;
     bool is_of_kernel = false;
   };
   static constexpr std::size_t FEW = 60;
 
-  // With bars: also keeps each thread's calls, for a picture that is large enough to show them.
-  Timeline(Names& names, Window window, bool with_bars);
+  // Without a window it takes in the whole trace.
+  Timeline(Names& names, std::optional<Window> window);
 
   void line(const Line& line) override;
   // A call that began before the window may reach into it.
@@ -81,25 +79,28 @@ class Timeline : public Analysis {
   void finish(const TraceFacts& facts) override;
 
   const Names& names() const { return names_; }
+  const Course& course() const { return course_; }
   std::uint64_t trace_duration() const { return duration_; }
+  bool is_exact() const { return exact_; }  // it was given its window
   std::uint64_t from() const { return window_.from; }
   std::uint64_t to() const { return window_.to; }  // known once all lines were seen
   const std::vector<Process>& processes() const { return processes_; }
   const Thread& thread(std::size_t index) const { return threads_[index]; }
   const Stream& stream(std::size_t index) const { return streams_[index]; }
   std::size_t threads() const { return threads_.size(); }
-  // The calls of threads and streams beyond the most that are kept apart.
+  std::size_t streams() const { return streams_.size(); }
+  // Those of threads beyond the most that are kept apart, and how many they and those of streams
+  // are.
+  const BarRow& more_calls() const { return more_calls_; }
   std::uint64_t left_out_of_threads() const { return left_out_of_threads_; }
   std::uint64_t left_out_of_streams() const { return left_out_of_streams_; }
-  const TimelineBars& bars() const { return bars_; }
+  // Calls within this time of each other are one bar; 0: none are.
+  std::uint64_t resolution() const { return bars_.resolution(); }
   // Empty if there are more than FEW.
   const std::vector<Piece>& pieces() const { return pieces_; }
   // What it is about; a kernel as other answers name it. Empty: nothing in particular.
   std::string what_of(const Piece& piece) const;
-
-  // The window in `count` columns.
-  std::vector<Busy> columns(const Thread& thread, std::size_t count) const;
-  std::vector<std::uint64_t> columns(const Stream& stream, std::size_t count) const;
+  std::string short_name(Name kernel) const { return short_names_.of(kernel); }
 
  private:
   // At most this many are kept apart; the calls of later ones are only counted.
@@ -117,20 +118,24 @@ class Timeline : public Analysis {
   void call(const Line& line);
   void driver(const Line& line);
   void process(const Line& line);
-  bool clip(std::uint64_t& begin, std::uint64_t& end) const;
-  void keep_piece(const Line& line, Category category, std::uint64_t begin, std::uint64_t end);
+  std::optional<TimeSpan> clipped(const TimeSpan& span) const;
+  TimeSpan span_of(const Line& line) const;
+  static std::uint64_t end_before_next(const BarRow& row, const TimeSpan& call);
+  void count(Thread& thread, const Line& line, Category category, const TimeSpan& here);
+  void keep_piece(const Line& line, Category category, const TimeSpan& here);
+  void add(BarRow& row, Bar bar, bool around);
+  template <typename Each>
+  void each_row(Each&& each);
   Category category_of(const Line& line);
   Process& process_of(const Line& line);
   Thread* thread_of(const Line& line);
   Stream* stream_of(const Line& line);
-  template <typename Bucket>
-  std::vector<Bucket> columns_of(const TimeBuckets<Bucket>& buckets, std::size_t count) const;
 
   Names& names_;
+  Course course_;
   Window window_;
-  bool with_bars_;
+  bool exact_;
   TimelineBars bars_;
-  TellingNames kernels_;
   std::vector<Category> categories_;  // by the name of the type
   Name ioctl_, exit_;
   std::uint64_t last_seen_ = 0, duration_ = 0;
@@ -138,12 +143,14 @@ class Timeline : public Analysis {
   std::vector<Process> processes_;  // that have a thread or a stream
   std::vector<Thread> threads_;
   std::vector<Stream> streams_;
+  BarRow more_calls_;
   std::unordered_map<std::uint64_t, std::size_t> process_by_number_;
   std::unordered_map<Key, std::size_t, Hash> thread_by_key_;
   std::unordered_map<StreamKey, std::size_t, StreamHash> stream_by_key_;
   std::uint64_t left_out_of_threads_ = 0, left_out_of_streams_ = 0;
   Key last_key_;
   Thread* last_thread_ = nullptr;
+  ShortNames short_names_;
 
   std::vector<Piece> pieces_;
   bool many_ = false;

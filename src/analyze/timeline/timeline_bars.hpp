@@ -1,18 +1,22 @@
-// The bars of a Gantt chart: as many as a picture can have. If there are more, neighbours that
-// would be drawn as one anyway are merged.
+// What a picture over time is drawn from: a bar for each call, as long as there are few. If there
+// are many, those close together become one, which knows what it stands for.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "analyze/trace/names.hpp"
+#include "util/page/time_scale.hpp"
 
 namespace cudabpf::analyze {
 
-// What a call is about, according to its type.
+// What a call is about, according to its type, and whether it waits for the GPU.
 enum class Category : std::uint8_t {
   init,
   context,
@@ -22,54 +26,137 @@ enum class Category : std::uint8_t {
   kernel,
   graph,
   sync,
+  waiting_copy,  // to the host, returning when it is done
   other,
   unfinished,  // it never returned
   driver,      // not a call, but an operation on the driver's devices
 };
-constexpr std::size_t CATEGORIES = 10;  // those of calls
+constexpr std::size_t CATEGORIES = 11;  // those of calls
 
+// How a category is drawn. Waiting is lighter than work.
 struct CategoryLook {
   std::string_view name;
-  char letter;
-  std::string_view escape;  // the terminal's code for the colour
+  std::string_view full, part;  // a column of which such calls took half or more, or less
+  std::string_view escape;      // the terminal's code for the colour
   std::string_view svg;
+  bool waits = false;
 };
 const CategoryLook& look_of(Category category);
 
-class TimelineBars {
+// Calls of one function, for one kernel (or what else they are about).
+struct Alike {
+  Name name, what;
+  Category category = Category::other;
+  std::uint32_t count = 0;
+  std::uint32_t launches = 0;  // of the driver's operations: ioctls
+  std::uint32_t untimed = 0;   // whose duration is not known
+  std::uint64_t time = 0;      // ns
+
+  void add(const Alike& more);
+};
+
+class Bar : public TimeSpan {
  public:
-  static constexpr std::size_t MOST = 20'000;
+  std::uint64_t inside = 0;  // calls that were made inside of these, and are no bars
 
-  struct Bar {
-    std::uint64_t begin = 0, end = 0;  // ns
-    std::uint64_t count = 1;           // of calls
-    std::uint64_t busy = 0;            // ns in them
-    Name name, what;                   // none: several
-    Category category = Category::other;
-  };
-  enum Row : std::uint8_t { calls, nested, driver };
-  static constexpr std::size_t ROWS = 3;
-  using Lane = std::array<std::vector<Bar>, ROWS>;
+  Bar(const TimeSpan& when, const Alike& one) : TimeSpan(when), first_(one) {}
+  Bar(const Bar& other);
+  Bar(Bar&&) = default;
+  Bar& operator=(Bar&&) = default;
+  Bar& operator=(const Bar&) = delete;
 
-  // Only bars in one row of a lane are merged; the limit counts all bars.
-  void add(Lane& lane, Row row, const Bar& bar);
-  bool too_many() const { return count_ > 2 * MOST; }
-  bool more_than_drawn() const { return count_ > MOST; }
-  // Merges bars that are less than the resolution apart, if they are alike or shorter than that.
-  template <typename Lanes>
-  void merge(Lanes& lanes) {
-    resolution_ = resolution_ ? 2 * resolution_ : 16;
-    count_ = 0;
-    for (auto& lane : lanes)
-      for (auto& row : lane.bars) count_ += merge_row(row);
-  }
-  std::uint64_t merged_within() const { return resolution_; }  // ns; 0: none was merged
+  // Takes what another one stands for.
+  void absorb(const Bar& other);
+  // What it stands for, each function and kernel once, but for those beyond the most that are kept
+  // apart.
+  std::span<const Alike> parts() const;
+  const Alike* others() const { return several_ ? &several_->others : nullptr; }
+  Alike total() const;  // without name; of the category that took most
+  bool is_one() const { return !several_; }
 
  private:
-  std::size_t merge_row(std::vector<Bar>& row) const;
+  static constexpr std::size_t MOST_PARTS = 64;
+  struct Several {
+    std::vector<Alike> parts;
+    Alike others;
+  };
+  void take(const Alike& part);
+
+  Alike first_;
+  std::unique_ptr<Several> several_;  // null: `first_` is all
+};
+
+// Those of one row of a picture, in the order in which they began.
+using BarRow = std::vector<Bar>;
+
+// Calls `each` with the bars of the row that reach into [begin, end), those within `resolution`
+// together.
+template <typename Each>
+void each_group(const BarRow& row, std::uint64_t begin, std::uint64_t end, std::uint64_t resolution,
+                Each&& each) {
+  for (std::size_t i = 0; i < row.size();) {
+    std::size_t first = i++;
+    std::uint64_t from = row[first].begin, to = row[first].end;
+    if (from >= end) break;
+    if (to < begin || (to == begin && from < begin)) continue;
+    for (; i < row.size() && row[i].begin < end; i++) {
+      if (std::max(to, row[i].end) - from > resolution) break;
+      to = std::max(to, row[i].end);
+    }
+    each(std::span(row).subspan(first, i - first));
+  }
+}
+// The same, each group as one bar.
+template <typename Each>
+void each_bar(const BarRow& row, std::uint64_t begin, std::uint64_t end, std::uint64_t resolution,
+              Each&& each) {
+  each_group(row, begin, end, resolution, [&](std::span<const Bar> group) {
+    if (group.size() == 1) return each(group.front());
+    Bar whole = group.front();
+    for (const Bar& bar : group.subspan(1)) whole.absorb(bar);
+    each(whole);
+  });
+}
+
+// Keeps the number of bars of all rows within bounds.
+class TimelineBars {
+ public:
+  static constexpr std::size_t MOST = 1 << 16;  // after a merge; at most twice as many before
+
+  void add(BarRow& row, Bar bar) {
+    row.push_back(std::move(bar));
+    count_++;
+  }
+  // The same, but takes out what lies inside of it: lines come in the order in which calls ended.
+  void add_around(BarRow& row, Bar bar);
+
+  bool too_many() const { return count_ > 2 * MOST; }
+  // Merges those within more and more time, until there are not too many.
+  // each_row(f) calls f with every row.
+  template <typename EachRow>
+  void merge(EachRow&& each_row) {
+    constexpr std::uint64_t LEAST = 16, MOST_TIME = std::uint64_t{1} << 62;
+    auto merge_all = [&] {
+      count_ = 0;
+      each_row([&](BarRow& row) { count_ += merge_row(row); });
+    };
+    resolution_ = std::max(resolution_, LEAST);
+    merge_all();
+    while (count_ > MOST && resolution_ < MOST_TIME) {
+      resolution_ *= 2;
+      merge_all();
+    }
+  }
+  // Those within this time are one; 0: no two are.
+  std::uint64_t resolution() const { return resolution_; }
+
+ private:
+  std::size_t merge_row(BarRow& row) const;
 
   std::size_t count_ = 0;
   std::uint64_t resolution_ = 0;
 };
+
+void sort_bars(BarRow& row);
 
 }  // namespace cudabpf::analyze

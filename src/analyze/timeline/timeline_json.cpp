@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analyze/timeline/timeline.hpp"
+#include "analyze/timeline/timeline_view.hpp"
 
 namespace cudabpf::analyze {
 
@@ -16,8 +16,8 @@ Json row_json(const std::vector<Timeline::Busy>& columns, Value&& value) {
   return row;
 }
 
-Json thread_json(const Timeline& timeline, const Timeline::Thread& thread) {
-  auto columns = timeline.columns(thread, JSON_COLUMNS);
+Json thread_json(const Timeline& timeline, const Timeline::Thread& thread, const TimeScale& scale) {
+  auto columns = busy_columns(thread, scale);
   Json busy = Json::object();
   for (std::size_t i = 0; i < CATEGORIES; i++)
     if (std::any_of(columns.begin(), columns.end(), [&](const auto& c) { return c.time[i] > 0; }))
@@ -29,7 +29,7 @@ Json thread_json(const Timeline& timeline, const Timeline::Thread& thread) {
                {"busy_us", microseconds(thread.all.total())},
                {"columns", {{"busy_us", busy}}}};
   if (thread.gap.time)
-    json["longest_gap"] = {{"from_us", microseconds(timeline.from() + thread.gap.begin)},
+    json["longest_gap"] = {{"from_us", microseconds(thread.gap.begin)},
                            {"time_us", microseconds(thread.gap.time)},
                            {"after", timeline.names().text(thread.gap.after)},
                            {"before", timeline.names().text(thread.gap.before)}};
@@ -40,26 +40,42 @@ Json thread_json(const Timeline& timeline, const Timeline::Thread& thread) {
   return json;
 }
 
+// How many iterations begin in each column.
+Json iterations_json(const Timeline& timeline, const TimeScale& scale) {
+  std::vector<std::uint64_t> begun(JSON_COLUMNS);
+  for (const Iteration& one : timeline.course().iterations().each)
+    if (one.begin >= timeline.from() && one.begin < timeline.to())
+      begun[std::min(static_cast<std::size_t>(scale.position(one.begin)), JSON_COLUMNS - 1)]++;
+  return begun;
+}
+
 }  // namespace
 
+// All of it, and to scale: what a page leaves out or folds, it does for people.
 Json timeline_json(const Timeline& timeline) {
+  TimeScale scale({{timeline.from(), timeline.to()}}, JSON_COLUMNS, 0);
   Json processes = Json::array();
   for (const auto& process : timeline.processes()) {
     if (process.threads.empty()) continue;
     Json threads = Json::array(), streams = Json::array();
     for (std::size_t index : process.threads)
-      threads.push_back(thread_json(timeline, timeline.thread(index)));
+      threads.push_back(thread_json(timeline, timeline.thread(index), scale));
     for (std::size_t index : process.streams) {
       const auto& stream = timeline.stream(index);
       streams.push_back({{"stream", hexadecimal(stream.handle)},
                          {"enqueued", stream.enqueued},
-                         {"columns", timeline.columns(stream, JSON_COLUMNS)}});
+                         {"columns", count_columns(stream.bars, scale)}});
       if (stream.tid) streams.back()["tid"] = stream.tid;
     }
     processes.push_back({{"pid", process.pid},
                          {"comm", timeline.names().text(process.comm)},
                          {"threads", threads},
                          {"streams", streams}});
+    if (const ThreadWork* busiest = timeline.course().thread();
+        busiest && busiest->process == process.number)
+      processes.back()["course"] = {{"tid", busiest->tid},
+                                    {"phases", phases_json(timeline.course().phases())},
+                                    {"iterations", iterations_json(timeline, scale)}};
   }
   return {{"from_us", microseconds(timeline.from())},
           {"to_us", microseconds(timeline.to())},

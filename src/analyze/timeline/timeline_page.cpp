@@ -1,11 +1,10 @@
+// The timeline on a terminal, in lanes: a column for each span of time.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <set>
 
-#include "analyze/timeline/timeline.hpp"
+#include "analyze/timeline/timeline_page.hpp"
 #include "util/console/terminal.hpp"
 #include "util/page/chart.hpp"
 #include "util/page/table.hpp"
@@ -17,83 +16,190 @@ namespace {
 constexpr std::size_t LABEL_WIDTH = 25;
 constexpr std::size_t THREADS_SHOWN = 32, STREAMS_SHOWN = 16, GAPS_SHOWN = 5;
 
-// Characters with their colours; a colour is switched on once for a run of characters.
-class Painter {
+using Columns = std::vector<Timeline::Busy>;
+
+class Lanes {
  public:
-  explicit Painter(bool color) : color_(color) {}
-  void put(std::string_view text, std::string_view escape) {
-    if (color_ && escape != last_) {
-      text_ += escape.empty() ? "\033[0m" : fmt::format("\033[0;{}m", escape);
-      last_ = escape;
+  Lanes(Page& page, const Timeline& timeline, const std::vector<TimeSpan>& spans)
+      : page_(page),
+        timeline_(timeline),
+        scale_(spans, page.width() - LABEL_WIDTH, FOLD_WIDTH),
+        painter_(page.color()) {}
+
+  // What is added next is this process's, which is named above the first of its lines.
+  void begin(const Timeline::Process& process) { process_ = &process; }
+
+  // The phases of the thread that launches most, if it is this process's.
+  void add_phases(const Timeline::Process& process) {
+    const Course& course = timeline_.course();
+    if (!course.thread() || course.thread()->process != process.number) return;
+    std::vector<std::string> cells(scale_.width(), " ");
+    bool any = false;
+    for (const Phase* phase : windows(course.phases())) {
+      if (phase->end <= scale_.begin() || phase->begin >= scale_.end()) continue;
+      any = true;
+      write_span(cells, phase->begin, phase->end, phase->name);
     }
-    text_ += text;
+    if (any) add_row("  phases", cells);
   }
-  std::string take() {
-    put("", "");
-    return std::move(text_);
+
+  // A mark where each iteration begins, with its number where there is room.
+  void add_iterations(const Timeline::Process& process) {
+    const Course& course = timeline_.course();
+    const auto& each = course.iterations().each;
+    if (!course.thread() || course.thread()->process != process.number || each.empty()) return;
+    std::vector<std::string> cells(scale_.width(), " ");
+    std::size_t shown = 0;
+    for (std::size_t i = 0; i < each.size(); i++) {
+      if (each[i].end <= scale_.begin() || each[i].begin >= scale_.end()) continue;
+      shown++;
+      write_span(cells, each[i].begin, each[i].end, fmt::format("{}", i + 1));
+    }
+    if (shown) add_row(fmt::format("  iterations, {}", human_count(shown)), cells);
   }
+
+  // False: the thread has nothing to show here.
+  bool add_thread(const Timeline::Thread& thread, bool with_counts) {
+    Columns columns = busy_columns(thread, scale_);
+    std::uint64_t busy = 0, calls = 0, ioctls = 0;
+    for (const auto& column : columns) {
+      busy += column.total();
+      calls += column.calls;
+      ioctls += column.ioctls;
+      for (std::size_t i = 0; i < CATEGORIES; i++)
+        if (column.time[i]) seen_.insert(static_cast<Category>(i));
+    }
+    if (!busy && !calls && !ioctls) return false;
+    std::string part =
+        busy ? fmt::format("{:>3.0f} %", share(busy, scale_.time())) : std::string("no calls");
+    std::string label = fmt::format("  thread {} {}", thread.tid, part);
+    name_process();
+    page_.painted(fmt::format("{:<{}}{}", label, LABEL_WIDTH, lane_of(columns)));
+    if (!with_counts) return true;
+    add_density(columns, "launches", [](const auto& column) { return column.launches; });
+    add_density(columns, "ioctls", [](const auto& column) { return column.ioctls; });
+    return true;
+  }
+
+  bool add_stream(const Timeline::Stream& stream) {
+    auto counts = count_columns(stream.bars, scale_);
+    std::uint64_t most = *std::max_element(counts.begin(), counts.end());
+    if (most) add_sparks("  " + name_of(stream), counts, most);
+    return most;
+  }
+
+  void add_axis() {
+    TextAxis axis = time_axis(scale_, page_.moments());
+    page_.line(std::string(LABEL_WIDTH, ' ') + axis.line);
+    page_.line(std::string(LABEL_WIDTH, ' ') + axis.labels);
+  }
+
+  const TimeScale& scale() const { return scale_; }
+  const std::set<Category>& seen() const { return seen_; }
 
  private:
-  bool color_;
-  std::string text_, last_;
+  void name_process() {
+    if (!process_) return;
+    if (!page_.empty()) page_.blank();
+    page_.heading(name_of(timeline_, *process_));
+    process_ = nullptr;
+  }
+
+  void add_row(const std::string& label, std::vector<std::string>& cells) {
+    std::string row;
+    break_at_folds(cells);
+    for (const std::string& cell : cells) row += cell;
+    name_process();
+    page_.painted(fmt::format("{:<{}}{}", label, LABEL_WIDTH, row));
+  }
+
+  void break_at_folds(std::vector<std::string>& cells) const {
+    const auto& pieces = scale_.pieces();
+    for (std::size_t i = 0; i + 1 < pieces.size(); i++) {
+      std::size_t at = pieces[i].at + pieces[i].width;
+      cells[at] = FOLD;
+      for (std::size_t more = 1; more < FOLD_WIDTH; more++) cells[at + more].clear();
+    }
+  }
+
+  // "│name" from where a span of time begins, as much of it as fits.
+  void write_span(std::vector<std::string>& cells, std::uint64_t begin, std::uint64_t end,
+                  const std::string& name) const {
+    const auto& pieces = scale_.pieces();
+    const auto* piece = &pieces.back();  // the first that it reaches into
+    for (std::size_t i = pieces.size(); i--;)
+      if (pieces[i].end > begin) piece = &pieces[i];
+    auto column = [&](std::uint64_t ns) {
+      double at = piece->position(std::clamp(ns, piece->begin, piece->end));
+      return static_cast<std::size_t>(at);
+    };
+    std::size_t last = piece->at + piece->width - 1, at = std::min(column(begin), last);
+    // The name stands before the first fold.
+    std::size_t until = end >= piece->end ? last + 1 : std::max(column(end), at + 1);
+    if (begin >= scale_.begin()) cells[at++] = "│";
+    if (at >= until) return;
+    std::string text = shortened(name, until - at);
+    if (text == "…" || (text != name && is_number(name))) return;
+    for (std::size_t i = 0; i < text.size() && at < until; at++) {
+      std::size_t size = first_character(std::string_view(text).substr(i)).size;
+      cells[at] = text.substr(i, size);
+      i += size;
+    }
+  }
+  static bool is_number(const std::string& text) {
+    return text.find_first_not_of("0123456789") == std::string::npos;
+  }
+
+  // What took most of each column, lighter if calls took less than half of it.
+  std::string lane_of(const Columns& columns) {
+    const auto& pieces = scale_.pieces();
+    for (std::size_t i = 0; i < pieces.size(); i++) {
+      if (i) painter_.put(FOLD, "90");
+      std::uint64_t time = pieces[i].time() / pieces[i].width;
+      for (std::size_t at = pieces[i].at; at < pieces[i].at + pieces[i].width; at++)
+        put_column(columns[at], time);
+    }
+    return painter_.take();
+  }
+
+  void put_column(const Timeline::Busy& busy, std::uint64_t time) {
+    if (!busy.total()) return painter_.put(" ", "");
+    const CategoryLook& look = look_of(busy.most());
+    bool full = busy.total() * 2 >= time;
+    // Work is a block of its colour, waiting only coloured.
+    painter_.put(full ? look.full : look.part,
+                 full && !look.waits ? fmt::format("7;{}", look.escape) : std::string(look.escape));
+  }
+
+  template <typename Count>
+  void add_density(const Columns& columns, std::string_view name, Count&& count) {
+    std::vector<std::uint64_t> counts;
+    counts.reserve(columns.size());
+    for (const auto& busy : columns) counts.push_back(count(busy));
+    std::uint64_t most = *std::max_element(counts.begin(), counts.end());
+    if (most) add_sparks(fmt::format("    {}, ≤{}", name, human_count(most)), counts, most);
+  }
+
+  void add_sparks(const std::string& label, const std::vector<std::uint64_t>& counts,
+                  std::uint64_t most) {
+    std::vector<std::string> cells;
+    for (std::uint64_t count : counts) cells.push_back(spark({&count, 1}, most));
+    add_row(label, cells);
+  }
+
+  Page& page_;
+  const Timeline& timeline_;
+  TimeScale scale_;
+  Painter painter_;
+  const Timeline::Process* process_ = nullptr;  // that is not named yet
+  std::set<Category> seen_;
 };
 
-// --- one column per span of time
-
-// The letter of the type that took most of each column, in lower case if calls took less than half
-// of it.
-std::string lane_of(const std::vector<Timeline::Busy>& columns, std::uint64_t column, bool color) {
-  Painter painter(color);
-  for (const auto& busy : columns) {
-    if (!busy.total()) {
-      painter.put(" ", "");
-      continue;
-    }
-    const CategoryLook& look = look_of(busy.most());
-    bool full = busy.total() * 2 >= column;
-    char letter = full ? look.letter : static_cast<char>(look.letter | 0x20);
-    painter.put({&letter, 1}, full ? fmt::format("7;{}", look.escape) : std::string(look.escape));
-  }
-  return painter.take();
-}
-
-void add_row(Page& page, const std::string& label, const std::string& cells) {
-  page.painted(fmt::format("{:<{}}{}", printable(label), LABEL_WIDTH, cells));
-}
-
-template <typename Count>
-void add_density(Page& page, const std::vector<Timeline::Busy>& columns, std::string_view name,
-                 Count&& count) {
-  std::vector<std::uint64_t> counts;
-  counts.reserve(columns.size());
-  for (const auto& busy : columns) counts.push_back(count(busy));
-  std::uint64_t most = *std::max_element(counts.begin(), counts.end());
-  if (!most) return;
-  add_row(page, fmt::format("    {}, ≤{}", name, human_count(most)), spark(counts, most));
-}
-
-void add_thread(Page& page, const Timeline& timeline, const Timeline::Thread& thread) {
-  std::uint64_t span = timeline.to() - timeline.from();
-  auto columns = timeline.columns(thread, page.width() - LABEL_WIDTH);
-  std::uint64_t busy = thread.all.total();
-  std::string part = thread.all.calls ? fmt::format("{:>3.0f} %", share(busy, span)) : "no calls";
-  add_row(page, fmt::format("  thread {} {}", thread.tid, part),
-          lane_of(columns, span / columns.size(), page.color()));
-  add_density(page, columns, "launches", [](const auto& column) { return column.launches; });
-  add_density(page, columns, "ioctls", [](const auto& column) { return column.ioctls; });
-}
-
-void add_stream(Page& page, const Timeline& timeline, const Timeline::Stream& stream) {
-  auto counts = timeline.columns(stream, page.width() - LABEL_WIDTH);
-  add_row(page, "  " + name_of(stream),
-          spark(counts, *std::max_element(counts.begin(), counts.end())));
-}
-
-void add_legend(Page& page) {
+void add_legend(Page& page, const std::set<Category>& seen) {
   Painter painter(page.color());
   std::size_t used = 0;
-  for (std::size_t i = 0; i < CATEGORIES; i++) {
-    const CategoryLook& look = look_of(static_cast<Category>(i));
+  for (Category category : seen) {
+    const CategoryLook& look = look_of(category);
     std::size_t size = 4 + look.name.size();
     if (used + size > page.width()) {
       painter.put("\n", "");
@@ -101,21 +207,16 @@ void add_legend(Page& page) {
     }
     used += size;
     painter.put("  ", "");
-    painter.put({&look.letter, 1}, fmt::format("7;{}", look.escape));
+    painter.put(look.full,
+                look.waits ? std::string(look.escape) : fmt::format("7;{}", look.escape));
     painter.put(fmt::format(" {}", look.name), "");
   }
   page.painted(painter.take());
   page.paragraph(
-      "The type of call that took most of a column; small letters: calls took less than half of "
-      "it. Blank: no call. %: of the time in calls. ≤: how many the tallest column stands for. A "
-      "stream's row: the calls that put something on it.",
+      "What took most of a column; small letters, · and -: calls took less than half of it. Blank: "
+      "no call. %: of the time in calls. ≤: how many the tallest column stands for. A stream's "
+      "row: the calls that put something on it, not when that ran.",
       2);
-}
-
-void add_time_axis(Page& page, const Timeline& timeline, std::size_t label) {
-  TextAxis axis = time_axis(timeline.from(), timeline.to(), page.width() - label, page.moments());
-  page.line(std::string(label, ' ') + axis.line);
-  page.line(std::string(label, ' ') + axis.labels);
 }
 
 // Each thread's longest time without a call, if it has one.
@@ -131,114 +232,52 @@ void add_gaps(Page& page, const Timeline& timeline) {
     const Timeline::Gap& gap = threads[i]->gap;
     table.row(fmt::format("thread {}: {} to {}", threads[i]->tid, timeline.names().text(gap.after),
                           timeline.names().text(gap.before)),
-              {page.at(timeline.from() + gap.begin), human_time(gap.time)});
+              {page.at(gap.begin), human_time(gap.time)});
   }
   table.add_to(page);
 }
 
-void add_lanes(Page& page, const Timeline& timeline) {
-  std::size_t threads = 0, streams = 0, of_streams = 0;
+// The whole run: its phases, and what the thread did that has them.
+void add_overview(Page& page, const Timeline& timeline, const TimelineView& view) {
+  Lanes lanes(page, timeline, view.whole);
+  const ThreadWork& busiest = *timeline.course().thread();
   for (const auto& process : timeline.processes()) {
-    of_streams += process.streams.size();
-    if (process.threads.empty() || threads == THREADS_SHOWN) continue;
-    if (!page.empty()) page.blank();
-    page.heading(name_of(timeline, process));
+    if (process.number != busiest.process) continue;
+    lanes.begin(process);
+    lanes.add_phases(process);
     for (std::size_t index : process.threads)
-      if (threads < THREADS_SHOWN) {
-        add_thread(page, timeline, timeline.thread(index));
-        threads++;
-      }
+      if (timeline.thread(index).tid == busiest.tid)
+        lanes.add_thread(timeline.thread(index), false);
+  }
+  lanes.add_axis();
+  page.blank();
+  page.heading(fmt::format("inference, from {} to {}", seconds(view.shown.front().begin),
+                           seconds(view.shown.back().end)));
+}
+
+void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
+  if (!view.whole.empty()) add_overview(page, timeline, view);
+  Lanes lanes(page, timeline, view.shown);
+  std::size_t threads = 0, streams = 0;
+  for (const auto& process : timeline.processes()) {
+    if (process.threads.empty() || threads == THREADS_SHOWN) continue;
+    lanes.begin(process);
+    if (view.whole.empty()) lanes.add_phases(process);
+    lanes.add_iterations(process);
+    for (std::size_t index : process.threads)
+      if (threads < THREADS_SHOWN) threads += lanes.add_thread(timeline.thread(index), true);
     for (std::size_t index : process.streams)
-      if (streams < STREAMS_SHOWN) {
-        add_stream(page, timeline, timeline.stream(index));
-        streams++;
-      }
+      if (streams < STREAMS_SHOWN) streams += lanes.add_stream(timeline.stream(index));
   }
-  add_time_axis(page, timeline, LABEL_WIDTH);
-  if (threads < timeline.threads() || streams < of_streams)
-    page.line(fmt::format("  not shown: {}, {}",
-                          count_of(timeline.threads() - threads, "more thread", "more threads"),
-                          count_of(of_streams - streams, "more stream", "more streams")));
-  add_legend(page);
+  lanes.add_axis();
+  std::string told = told_of_view(timeline, view);
+  if (!told.empty()) page.paragraph(told, 2);
+  if (threads < timeline.threads() || streams < timeline.streams())
+    page.line(fmt::format("  not shown, as there is nothing or no room: {}, {}",
+                          count_of(timeline.threads() - threads, "thread", "threads"),
+                          count_of(timeline.streams() - streams, "stream", "streams")));
+  add_legend(page, lanes.seen());
   add_gaps(page, timeline);
-}
-
-// --- one line per call
-
-struct Placed {
-  const Timeline::Piece* piece;
-  std::size_t depth;
-};
-
-// Each call, and below it what happened inside it, in the order in which they began.
-std::vector<Placed> placed(const std::vector<Timeline::Piece>& pieces) {
-  using Piece = const Timeline::Piece*;
-  std::vector<Piece> order;
-  std::set<std::uint64_t> calls;
-  std::map<std::uint64_t, std::vector<Piece>> inside;  // by the call that they are in
-  for (const auto& piece : pieces) {
-    order.push_back(&piece);
-    if (piece.id) calls.insert(piece.id);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [](Piece a, Piece b) { return a->begin < b->begin; });
-  for (Piece piece : order)
-    if (calls.contains(piece->inside)) inside[piece->inside].push_back(piece);
-  std::vector<Placed> placed;
-  std::set<Piece> done;
-  auto place = [&](auto& self, Piece piece, std::size_t depth) -> void {
-    if (!done.insert(piece).second) return;
-    placed.push_back({piece, depth});
-    if (!piece->id) return;
-    for (Piece within : inside[piece->id]) self(self, within, depth + 1);
-  };
-  for (Piece piece : order)
-    if (!calls.contains(piece->inside)) place(place, piece, 0);
-  for (Piece piece : order) place(place, piece, 0);  // calls that claim to be inside each other
-  return placed;
-}
-
-void add_piece(Page& page, const Timeline& timeline, const Placed& placed, std::size_t label) {
-  constexpr std::size_t TIME_WIDTH = 10;
-  const Timeline::Piece& piece = *placed.piece;
-  std::string name = std::string(2 + 2 * placed.depth, ' ') +
-                     printable(std::string(timeline.names().text(piece.name)));
-  std::size_t used = width_of(name) + 1;
-  if (piece.what && used + 8 < label)  // what it was about often differs at its end alone
-    name += " " + cut_in_the_middle(printable(timeline.what_of(piece)), label - 2 - used);
-  name = shortened(name, label - 2);
-  std::size_t width = page.width() - label - TIME_WIDTH;
-  auto span = static_cast<double>(timeline.to() - timeline.from());
-  auto column_of = [&](std::uint64_t ns) {
-    return static_cast<double>(ns) / span * static_cast<double>(width);
-  };
-  auto begin = std::min(static_cast<std::size_t>(column_of(piece.begin)), width - 1);
-  auto end = static_cast<std::size_t>(std::lround(column_of(piece.end)));
-  std::string bar;
-  for (std::size_t i = begin; i < std::min(end, width); i++) bar += "█";
-  if (bar.empty()) bar = "▏";
-  Painter painter(page.color());
-  painter.put(bar, look_of(piece.category).escape);
-  std::size_t drawn = std::max<std::size_t>(std::min(end, width), begin + 1);
-  std::string time = piece.category == Category::unfinished ? "unfinished"
-                     : piece.timed                          ? human_time(piece.duration)
-                                                            : "?";
-  page.painted(fmt::format("{:<{}}{}{}{}{:>{}}", name, label, std::string(begin, ' '),
-                           painter.take(), std::string(width - drawn, ' '), time, TIME_WIDTH));
-}
-
-void add_pieces(Page& page, const Timeline& timeline) {
-  std::size_t label = std::max<std::size_t>(34, page.width() / 3);
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Timeline::Piece>> by_thread;
-  for (const auto& piece : timeline.pieces()) by_thread[{piece.pid, piece.tid}].push_back(piece);
-  for (const auto& [thread, pieces] : by_thread) {
-    auto process = std::find_if(timeline.processes().begin(), timeline.processes().end(),
-                                [pid = thread.first](const auto& one) { return one.pid == pid; });
-    if (!page.empty()) page.blank();
-    page.heading(fmt::format("{}, thread {}", name_of(timeline, *process), thread.second));
-    for (const Placed& one : placed(pieces)) add_piece(page, timeline, one, label);
-  }
-  add_time_axis(page, timeline, label);
 }
 
 }  // namespace
@@ -256,9 +295,9 @@ void add_timeline(Page& page, const Timeline& timeline) {
     page.line(fmt::format("No calls between {} and {}.", page.at(timeline.from()),
                           page.at(timeline.to())));
   else if (timeline.pieces().empty())
-    add_lanes(page, timeline);
+    add_lanes(page, timeline, view_of(timeline));
   else
-    add_pieces(page, timeline);
+    add_pieces(page, timeline, view_of(timeline));
   if (timeline.left_out_of_threads())
     page.line(fmt::format("  {} of more threads than can be kept apart are left out",
                           count_of(timeline.left_out_of_threads(), "call", "calls")));

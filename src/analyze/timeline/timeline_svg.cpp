@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
-#include "analyze/timeline/timeline.hpp"
+#include "analyze/timeline/timeline_tooltips.hpp"
+#include "analyze/timeline/timeline_view.hpp"
 #include "util/console/terminal.hpp"
 #include "util/page/chart.hpp"
 #include "util/page/page.hpp"
@@ -12,99 +15,262 @@ namespace cudabpf::analyze {
 
 namespace {
 
-using Bar = TimelineBars::Bar;
-
-constexpr double LEFT = 170, WIDTH = 1400, RIGHT = 20, TOP = 80;
+constexpr double LEFT = 200, RIGHT = 20, TOP = 96;
+constexpr std::size_t WIDTH = 1400, FOLD_PIXELS = 24;
 constexpr double ROW = 18, BAR = 15, LANE_GAP = 6, HEADING = 24, LEAST = 0.3;
-constexpr double LETTER = 6;  // the width of a letter in bars
+constexpr double LETTER = 6;                                      // the width of a letter in bars
+constexpr std::size_t MOST_BYTES = 1'000'000, LEAST_BYTES = 120;  // of a picture; of a bar
+constexpr std::size_t ITERATIONS_DRAWN = 300;
+constexpr std::size_t LONGEST_NAME = 60, LONGEST_NOTE = 230;  // of a process, above all; letters
+
+// A part of the picture: lanes above an axis.
+class Section {
+ public:
+  Section(Svg& svg, const Timeline& timeline, const std::vector<TimeSpan>& spans,
+          std::uint64_t resolution, double top)
+      : svg_(svg),
+        timeline_(timeline),
+        scale_(spans, WIDTH, FOLD_PIXELS),
+        resolution_(resolution),
+        top_(top),
+        y_(top) {}
+
+  // What is drawn next is this process's, which is named above the first of its rows.
+  void begin(const Timeline::Process& process) { process_ = &process; }
+
+  void course_of(const Timeline::Process& process, bool with_iterations) {
+    const Course& course = timeline_.course();
+    if (!course.thread() || course.thread()->process != process.number) return;
+    draw_phases(course.phases());
+    if (with_iterations && !course.iterations().each.empty()) draw_iterations(course.iterations());
+  }
+
+  void thread(const Timeline::Thread& thread, std::size_t rows) {
+    constexpr std::string_view LABELS[] = {"", "inside these", "driver"};
+    std::string name = fmt::format("thread {}", thread.tid);
+    bool drawn = false;
+    for (std::size_t row = 0; row < rows; row++) {
+      bool any = false;
+      for (const auto& piece : scale_.pieces())
+        each_group(thread.bars[row], piece.begin, piece.end, 0, [&](auto) { any = true; });
+      if (!any) continue;
+      std::string what(LABELS[row]);
+      label(drawn ? what : what.empty() ? name : name + ", " + what);
+      BarsOf of = row == Timeline::DRIVER ? BarsOf::driver : BarsOf::thread;
+      each_drawn(thread.bars[row],
+                 [&](const Bar& bar, const auto& piece) { draw(bar, piece, of); });
+      y_ += ROW;
+      drawn = true;
+    }
+    if (drawn) y_ += LANE_GAP;
+  }
+
+  // As high as there are many, for what they take of the width.
+  void stream(const Timeline::Stream& stream) {
+    auto density = [](const Bar& bar, double width) {
+      return static_cast<double>(bar.total().count) / std::max(width, 1.0);
+    };
+    double most = 0;
+    each_drawn(stream.bars, [&](const Bar& bar, const auto& piece) {
+      most = std::max(most, density(bar, edges(bar, piece).second));
+    });
+    if (most == 0) return;
+    label(name_of(stream) + ", enqueued");
+    each_drawn(stream.bars, [&](const Bar& bar, const auto& piece) {
+      auto [x, width] = edges(bar, piece);
+      double height = std::max(BAR * density(bar, width) / most, BAR / 4);
+      svg_.rect(x, y_ + BAR - height, width, height, "#4a4a4a",
+                tooltip(timeline_, bar, BarsOf::stream));
+    });
+    y_ += ROW + LANE_GAP;
+  }
+
+  // The axis. Returns where it ends.
+  double finish() {
+    const auto& pieces = scale_.pieces();
+    double labelled = 0;
+    for (std::size_t i = 0; i < pieces.size(); i++) {
+      double from = x_of(pieces[i].at), to = x_of(pieces[i].at + pieces[i].width);
+      svg_.line(from, y_ + 4, to, y_ + 4, "#222222");
+      if (i + 1 == pieces.size()) break;
+      std::string label = fold_label(scale_, i);
+      svg_.rect(to + 2, top_, FOLD_PIXELS - 4, y_ - top_, "#f0f0f0", label);
+      double middle = to + FOLD_PIXELS / 2.0;
+      svg_.text(middle, y_ + 8, FOLD, 12, Svg::Anchor::middle);
+      double half = LETTER * static_cast<double>(label.size()) / 2;
+      if (middle - half < labelled) continue;  // the mouse tells
+      labelled = middle + half;
+      svg_.text(middle, y_ + 36, label, 11, svg_.fitting(middle, label, 11));
+    }
+    ScaleMarks marks = scale_marks(scale_, 14);
+    for (std::uint64_t mark : marks.times) {
+      double x = LEFT + scale_.position(mark);
+      svg_.line(x, top_, x, y_ + 8, "#d0d0d0", 0.5);
+      std::string time = mark_time(mark, marks.step);
+      svg_.text(x, y_ + 22, time, 11, svg_.fitting(x, time, 11));
+    }
+    return y_ + 50;
+  }
+
+ private:
+  static double x_of(std::size_t pixel) { return LEFT + static_cast<double>(pixel); }
+
+  void label(const std::string& text) {
+    if (process_) {
+      y_ += HEADING;
+      svg_.text(10, y_ - 6, shortened(name_of(timeline_, *process_), LONGEST_NAME), 13);
+      process_ = nullptr;
+    }
+    svg_.text(LEFT - 8, y_ + 12, text, 11, Svg::Anchor::end);
+  }
+
+  template <typename Each>
+  void each_drawn(const BarRow& row, Each&& each) {
+    for (const TimeScale::Piece& piece : scale_.pieces())
+      each_bar(row, piece.begin, piece.end, resolution_, [&](const Bar& bar) { each(bar, piece); });
+  }
+
+  // Where what lies in the piece begins, and how wide it is.
+  static std::pair<double, double> edges(const TimeSpan& span, const TimeScale::Piece& piece) {
+    double x = LEFT + piece.position(std::max(span.begin, piece.begin));
+    double end = LEFT + piece.position(std::clamp(span.end, piece.begin, piece.end));
+    return {x, std::max(end - x, LEAST)};
+  }
+
+  void draw(const Bar& bar, const TimeScale::Piece& piece, BarsOf of) {
+    auto [x, width] = edges(bar, piece);
+    Alike total = bar.total();
+    const CategoryLook& look = look_of(total.category);
+    svg_.rect(x, y_, width, BAR, look.svg, tooltip(timeline_, bar, of));
+    auto letters = static_cast<std::size_t>(width / LETTER);
+    if (letters < 5) return;
+    std::string name = count_of(total.count, "call", "calls");
+    if (bar.is_one()) {
+      bool kernel = of == BarsOf::thread && total.what;
+      name = kernel ? timeline_.short_name(total.what)
+                    : timeline_.names().text(total.what ? total.what : total.name);
+    }
+    svg_.text(x + 2, y_ + 11, shortened(name, letters), 10, Svg::Anchor::start,
+              look.waits ? "#444444" : "#ffffff");
+  }
+
+  void draw_phases(const Phases& phases) {
+    bool any = false, odd = false;
+    for (const Phase* phase : windows(phases)) {
+      odd = !odd;
+      for (const TimeScale::Piece& piece : scale_.pieces()) {
+        if (phase->end <= piece.begin || phase->begin >= piece.end) continue;
+        if (!any) label("phases");
+        any = true;
+        auto [x, width] = edges({phase->begin, phase->end}, piece);
+        std::string told =
+            fmt::format("{}\n{}, {} to {}", phase->name, human_time(phase->end - phase->begin),
+                        seconds(phase->begin), seconds(phase->end));
+        if (!phase->note.empty()) told += "\n" + phase->note;
+        svg_.rect(x, y_, width, BAR, odd ? "#d5deee" : "#e8edf6", told);
+        auto letters = static_cast<std::size_t>(width / LETTER);
+        if (letters > 2) svg_.text(x + 2, y_ + 11, shortened(phase->name, letters), 10);
+      }
+    }
+    if (any) y_ += ROW;
+  }
+
+  // Several as one where there are more than can be told apart.
+  void draw_iterations(const Iterations& iterations) {
+    const auto& each = iterations.each;
+    auto first = std::partition_point(
+        each.begin(), each.end(), [&](const Iteration& one) { return one.end <= scale_.begin(); });
+    auto last = std::partition_point(
+        first, each.end(), [&](const Iteration& one) { return one.begin < scale_.end(); });
+    if (first == last) return;
+    auto count = static_cast<std::size_t>(last - first);
+    std::size_t step = (count + ITERATIONS_DRAWN - 1) / ITERATIONS_DRAWN;
+    label(count_of(count, "iteration", "iterations"));
+    for (std::size_t i = 0; i < count; i += step) {
+      std::size_t end = std::min(i + step, count);
+      draw_iteration({&first[static_cast<std::ptrdiff_t>(i)], end - i},
+                     static_cast<std::size_t>(first - each.begin()) + i);
+    }
+    y_ += ROW;
+  }
+
+  void draw_iteration(std::span<const Iteration> some, std::size_t number) {
+    std::uint64_t time = 0, launches = 0;
+    for (const Iteration& one : some) {
+      time += one.end - one.begin;
+      launches += one.launches;
+    }
+    bool warm_up = number < timeline_.course().iterations().warm_up;
+    TimeSpan span{some.front().begin, some.back().end};
+    std::string told = some.size() == 1
+                           ? fmt::format("iteration {}: {}", number + 1, human_time(time))
+                           : fmt::format("iterations {} to {}: {} each, on average", number + 1,
+                                         number + some.size(), human_time(time / some.size()));
+    told += fmt::format("\n{}, {} to {}", count_of(launches, "launch", "launches"),
+                        seconds(span.begin), seconds(span.end));
+    if (warm_up) told += "\nwarm-up";
+    bool odd = number / some.size() % 2;
+    for (const TimeScale::Piece& piece : scale_.pieces()) {
+      if (span.end <= piece.begin || span.begin >= piece.end) continue;
+      auto [x, width] = edges(span, piece);
+      svg_.rect(x, y_, width, BAR, odd ? "#c9d8c6" : "#dfe9dc", told);
+      std::string text = fmt::format("{}", number + 1);
+      if (some.size() == 1 && width > LETTER * static_cast<double>(text.size() + 1))
+        svg_.text(x + 2, y_ + 11, text, 10);
+    }
+  }
+
+  Svg& svg_;
+  const Timeline& timeline_;
+  TimeScale scale_;
+  std::uint64_t resolution_;
+  const Timeline::Process* process_ = nullptr;  // that is not named yet
+  double top_, y_;
+};
 
 class Gantt {
  public:
-  Gantt(const Timeline& timeline, std::string_view title, double height)
-      : timeline_(timeline), svg_(LEFT + WIDTH + RIGHT, height, title) {
+  Gantt(const Timeline& timeline, const TimelineView& view, std::string_view title,
+        std::uint64_t resolution)
+      : timeline_(timeline),
+        view_(view),
+        resolution_(resolution),
+        svg_(LEFT + WIDTH + RIGHT, 0, title) {
     svg_.text(10, 22, title, 16);
   }
 
   std::string draw() {
     draw_legend();
+    if (!view_.whole.empty()) draw_overview();
+    Section section(svg_, timeline_, view_.shown, resolution_, y_);
     for (const auto& process : timeline_.processes()) {
       if (process.threads.empty()) continue;
-      y_ += HEADING;
-      svg_.text(10, y_ - 6, name_of(timeline_, process), 13);
-      for (std::size_t index : process.threads) draw_thread(timeline_.thread(index));
-      for (std::size_t index : process.streams) draw_stream(timeline_.stream(index));
+      section.begin(process);
+      section.course_of(process, true);
+      for (std::size_t index : process.threads)
+        section.thread(timeline_.thread(index), Timeline::ROWS);
+      for (std::size_t index : process.streams) section.stream(timeline_.stream(index));
     }
-    draw_axis();
+    svg_.set_height(section.finish());
     return svg_.take();
   }
 
-  // What draw() will need.
-  static double height_of(const Timeline& timeline) {
-    double height = TOP + 50;
-    for (const auto& process : timeline.processes()) {
-      if (process.threads.empty()) continue;
-      height += HEADING;
-      for (std::size_t index : process.threads) {
-        for (const auto& row : timeline.thread(index).bars) height += row.empty() ? 0 : ROW;
-        height += LANE_GAP;
-      }
-      height += static_cast<double>(process.streams.size()) * (ROW + LANE_GAP);
-    }
-    return height;
-  }
-
  private:
-  double x_of(std::uint64_t since_begin) const {
-    return LEFT + WIDTH * share(since_begin, timeline_.to() - timeline_.from()) / 100;
-  }
-
-  void draw_thread(const Timeline::Thread& thread) {
-    constexpr std::string_view LABELS[] = {"", "inside these", "driver"};
-    std::string label = fmt::format("thread {}", thread.tid);
-    for (std::size_t row = 0; row < TimelineBars::ROWS; row++) {
-      if (thread.bars[row].empty()) continue;
-      if (row) label += (label.empty() ? "" : ", ") + std::string(LABELS[row]);
-      svg_.text(LEFT - 8, y_ + 12, label, 11, Svg::Anchor::end);
-      label.clear();
-      for (const Bar& bar : thread.bars[row]) draw_bar(bar);
-      y_ += ROW;
+  // The whole run: its phases, and what the thread did that has them.
+  void draw_overview() {
+    std::uint64_t pixel = time_of(view_.whole) / WIDTH;
+    Section section(svg_, timeline_, view_.whole, std::max(resolution_, pixel), y_);
+    const ThreadWork& busiest = *timeline_.course().thread();
+    for (const auto& process : timeline_.processes()) {
+      if (process.number != busiest.process) continue;
+      section.begin(process);
+      section.course_of(process, false);
+      for (std::size_t index : process.threads)
+        if (timeline_.thread(index).tid == busiest.tid) section.thread(timeline_.thread(index), 1);
     }
-    y_ += LANE_GAP;
-  }
-
-  void draw_bar(const Bar& bar) {
-    double x = x_of(bar.begin), width = std::max(x_of(bar.end) - x, LEAST);
-    const CategoryLook& look = look_of(bar.category);
-    std::string name(timeline_.names().text(bar.name));
-    std::string what(timeline_.names().text(bar.what));
-    std::string told = bar.count > 1 ? count_of(bar.count, "call", "calls") + " " : "";
-    told += name.empty() ? "of several functions" : name;
-    if (!what.empty()) told += " " + what;
-    told += fmt::format("\n{}, {} at {}", look.name, human_time(bar.busy),
-                        human_time(timeline_.from() + bar.begin));
-    svg_.rect(x, y_, width, BAR, look.svg, told);
-    std::string text = what.empty() ? name : what;
-    auto letters = static_cast<std::size_t>(width / LETTER);
-    if (letters > 4 && !text.empty())
-      svg_.text(x + 2, y_ + 11, shortened(text, letters), 10, Svg::Anchor::start, "#ffffff");
-  }
-
-  // A curve of how many calls put something on the stream.
-  void draw_stream(const Timeline::Stream& stream) {
-    svg_.text(LEFT - 8, y_ + 12, name_of(stream), 11, Svg::Anchor::end);
-    constexpr std::size_t COLUMNS = static_cast<std::size_t>(WIDTH) / 2;
-    auto counts = timeline_.columns(stream, COLUMNS);
-    std::uint64_t most = *std::max_element(counts.begin(), counts.end());
-    std::vector<Svg::Point> points = {{LEFT, y_ + BAR}};
-    for (std::size_t i = 0; i < COLUMNS; i++) {
-      double x = LEFT + static_cast<double>(i) * 2, height = BAR * share(counts[i], most) / 100;
-      points.emplace_back(x, y_ + BAR - height);
-      points.emplace_back(x + 2, y_ + BAR - height);
-    }
-    points.emplace_back(LEFT + WIDTH, y_ + BAR);
-    svg_.polygon(points, "#4a4a4a",
-                 fmt::format("{} on it", count_of(stream.enqueued, "call", "calls")));
-    y_ += ROW + LANE_GAP;
+    y_ = section.finish();
+    svg_.text(10, y_ + 4, "inference", 16);
+    y_ += 10;
   }
 
   void draw_legend() {
@@ -115,35 +281,48 @@ class Gantt {
       svg_.text(x + 16, 44, look.name, 12);
       x += 30 + 7.5 * static_cast<double>(look.name.size());
     }
-    std::string note = "A stream's row: how many calls put something on it.";
-    if (std::uint64_t within = timeline_.bars().merged_within())
-      note += fmt::format(
-          " Calls of one type less than {0} apart are one bar, and calls shorter than {0}.",
-          human_time(within));
+    std::string note =
+        "A stream's row: the calls that put something on it, when they did; not when that ran.";
+    if (resolution_)
+      note += fmt::format(" Calls that lie within {} are one bar.", human_time(resolution_));
     svg_.text(LEFT, 64, note, 11);
-  }
-
-  void draw_axis() {
-    auto marks = time_marks(timeline_.from(), timeline_.to(), 14);
-    std::uint64_t step = marks.size() > 1 ? marks[1] - marks[0] : timeline_.to();
-    svg_.line(LEFT, y_ + 4, LEFT + WIDTH, y_ + 4, "#222222");
-    for (std::uint64_t mark : marks) {
-      double x = x_of(mark - timeline_.from());
-      svg_.line(x, TOP, x, y_ + 8, "#d0d0d0", 0.5);
-      std::string time = mark_time(mark, step);
-      svg_.text(x, y_ + 22, time, 11, svg_.fitting(x, time, 11));
-    }
+    svg_.text(LEFT, 80, shortened(told_of_view(timeline_, view_), LONGEST_NOTE), 11);
   }
 
   const Timeline& timeline_;
+  const TimelineView& view_;
+  std::uint64_t resolution_;
   Svg svg_;
   double y_ = TOP;
 };
 
+std::size_t bars_drawn(const Timeline& timeline, const TimelineView& view,
+                       std::uint64_t resolution) {
+  std::size_t count = 0;
+  auto add = [&](const BarRow& row) {
+    for (const TimeSpan& span : view.shown)
+      each_group(row, span.begin, span.end, resolution, [&](auto) { count++; });
+  };
+  for (std::size_t i = 0; i < timeline.threads(); i++)
+    for (const BarRow& row : timeline.thread(i).bars) add(row);
+  for (std::size_t i = 0; i < timeline.streams(); i++) add(timeline.stream(i).bars);
+  return count;
+}
+
 }  // namespace
 
+// Calls become one bar, the more of them the less room there is.
 std::string timeline_svg(const Timeline& timeline, std::string_view title) {
-  return Gantt(timeline, title, Gantt::height_of(timeline)).draw();
+  TimelineView view = view_of(timeline);
+  std::uint64_t finest = std::max<std::uint64_t>(time_of(view.shown) / WIDTH / 8, 1);
+  std::uint64_t resolution = timeline.resolution(), coarsest = std::uint64_t{1} << 62;
+  auto coarser = [&] { resolution = std::max(finest, resolution + resolution / 4); };
+  while (resolution < coarsest && bars_drawn(timeline, view, resolution) * LEAST_BYTES > MOST_BYTES)
+    coarser();
+  for (;; coarser()) {
+    std::string svg = Gantt(timeline, view, title, resolution).draw();
+    if (svg.size() <= MOST_BYTES || resolution >= coarsest) return svg;
+  }
 }
 
 }  // namespace cudabpf::analyze

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/reading_command.hpp"
@@ -20,7 +21,9 @@ struct TimelineFlags : TraceFlags {
 Result<int> print_timeline(const TimelineFlags& flags) {
   TRY(is_no_trace(flags.svg, flags.paths));
   auto reader = TRY(open_trace(flags));
-  analyze::Timeline timeline(reader->names(), reader->facts().part, !flags.svg.empty());
+  std::optional<analyze::Timeline::Window> window;  // none: it chooses what to show
+  if (flags.part.any()) window = reader->facts().part;
+  analyze::Timeline timeline(reader->names(), window);
   TRY(read_trace(*reader, {&timeline}));
   print_answer(flags, reader->facts(),
                {.json =

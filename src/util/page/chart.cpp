@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "util/console/terminal.hpp"
+#include "util/text/printable.hpp"
 
 namespace cudabpf {
 
@@ -96,29 +97,78 @@ std::string mark_time(std::uint64_t ns, std::uint64_t step) {
                      decimals, unit->second);
 }
 
-TextAxis time_axis(std::uint64_t from, std::uint64_t to, std::size_t width,
-                   const Moments& moments) {
-  TextAxis axis;
-  from += moments.since_midnight();
-  to = std::max(to + moments.since_midnight(), from + 1);
-  auto marks = time_marks(from, to, width / (moments.are_of_day() ? 18 : 11));
-  std::uint64_t step = marks.size() > 1 ? marks[1] - marks[0] : to - from;
-  std::size_t next = 0, labelled = 0;  // characters
-  for (std::size_t column = 0; column < width; column++) {
-    std::uint64_t end =
-        from + (to - from) / width * (column + 1) + (to - from) % width * (column + 1) / width;
-    bool marked = next < marks.size() && (marks[next] < end || column + 1 == width);
-    axis.line += marked ? "┴" : "─";
-    if (!marked) continue;
-    std::string label =
-        moments.are_of_day() ? time_of_day(marks[next], step) : mark_time(marks[next], step);
-    next++;
-    while (next < marks.size() && marks[next] < end) next++;
-    std::size_t size = label.size() - (label.find("µ") != std::string::npos);
-    if (column < labelled || column + size > width) continue;
-    axis.labels += std::string(column - labelled, ' ') + label;
-    labelled = column + size;
+ScaleMarks scale_marks(const TimeScale& scale, std::size_t at_most, const Moments& moments) {
+  ScaleMarks marks{round_step(scale.time(), at_most), {}};
+  std::uint64_t midnight = moments.since_midnight();
+  for (const TimeScale::Piece& piece : scale.pieces())
+    for (std::uint64_t time : multiples(marks.step, piece.begin + midnight, piece.end + midnight))
+      marks.times.push_back(time - midnight);
   }
+  return marks;
+}
+
+std::string fold_label(const TimeScale& scale, std::size_t piece) {
+  return human_time(scale.pieces()[piece + 1].begin - scale.pieces()[piece].end) + " folded";
+}
+
+namespace {
+
+// A line of labels, each where there is still room for it and a blank on either side.
+class Labels {
+ public:
+  explicit Labels(std::size_t width) : cells_(width, " "), taken_(width) {}
+
+  bool put(std::size_t at, std::string_view label) {
+    std::size_t end = at + width_of(label);
+    if (end > cells_.size()) return false;
+    for (std::size_t i = at ? at - 1 : 0; i < std::min(end + 1, cells_.size()); i++)
+      if (taken_[i]) return false;
+    for (; at < end; at++) {
+      std::size_t size = first_character(label).size;
+      cells_[at] = label.substr(0, size);
+      taken_[at] = true;
+      label.remove_prefix(size);
+    }
+    return true;
+  }
+  std::string take() const {
+    std::string text;
+    for (const std::string& cell : cells_) text += cell;
+    return text.substr(0, text.find_last_not_of(' ') + 1);
+  }
+
+ private:
+  std::vector<std::string> cells_;
+  std::vector<bool> taken_;
+};
+
+}  // namespace
+
+TextAxis time_axis(const TimeScale& scale, const Moments& moments) {
+  const std::size_t mark_width = moments.are_of_day() ? 18 : 11;
+  std::vector<std::string> line(scale.width(), "─");
+  Labels labels(scale.width());
+  const auto& pieces = scale.pieces();
+  for (std::size_t i = 0; i + 1 < pieces.size(); i++) {
+    std::size_t at = pieces[i].at + pieces[i].width;
+    line[at] = FOLD;
+    for (std::size_t more = 1; more < scale.fold(); more++) line[at + more].clear();
+    std::string label = fold_label(scale, i);
+    for (const std::string& fitting : {label, label.substr(0, label.rfind(' '))}) {
+      std::size_t half = (width_of(fitting) - scale.fold()) / 2;
+      if (labels.put(at > half ? at - half : 0, fitting)) break;
+    }
+  }
+  ScaleMarks marks = scale_marks(scale, scale.width() / mark_width, moments);
+  for (std::uint64_t mark : marks.times) {
+    auto at = std::min(static_cast<std::size_t>(scale.position(mark)), scale.width() - 1);
+    if (line[at] != "─") continue;
+    line[at] = "┴";
+    labels.put(at, moments.are_of_day() ? time_of_day(mark + moments.since_midnight(), marks.step)
+                                        : mark_time(mark, marks.step));
+  }
+  TextAxis axis{{}, labels.take()};
+  for (const std::string& cell : line) axis.line += cell;
   return axis;
 }
 

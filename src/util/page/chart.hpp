@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "util/page/time_scale.hpp"
 #include "util/text/moments.hpp"
 
 namespace cudabpf {
@@ -26,12 +27,23 @@ std::vector<std::uint64_t> byte_marks(std::uint64_t most, std::size_t at_most);
 // it must be.
 std::string mark_time(std::uint64_t ns, std::uint64_t step);
 
-// The axis below a chart that is `width` characters wide: a line with marks, and their times below.
-// Times of day are marked where those are round.
+// The marks of each piece of a scale, at most `at_most` in all, or one each. Times of day are marked
+// where those are round.
+struct ScaleMarks {
+  std::uint64_t step = 0;            // from one to the next
+  std::vector<std::uint64_t> times;  // in order, since the trace began
+};
+ScaleMarks scale_marks(const TimeScale& scale, std::size_t at_most, const Moments& moments = {});
+// "9.95 s folded": what the fold after this piece leaves out.
+std::string fold_label(const TimeScale& scale, std::size_t piece);
+
+// The axis below a chart: a line with marks, and their times below. It breaks where time is folded.
 struct TextAxis {
   std::string line, labels;
 };
-TextAxis time_axis(std::uint64_t from, std::uint64_t to, std::size_t width,
-                   const Moments& moments = {});
+TextAxis time_axis(const TimeScale& scale, const Moments& moments = {});
+// What stands in a fold's columns in each line of the chart.
+inline constexpr std::string_view FOLD = "╱╱";
+inline constexpr std::size_t FOLD_WIDTH = 2;
 
 }  // namespace cudabpf

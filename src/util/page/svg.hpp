@@ -12,7 +12,10 @@ class Svg {
  public:
   enum class Anchor { start, middle, end };
 
-  Svg(double width, double height, std::string_view title);
+  Svg(double width, double height, std::string_view title)
+      : width_(width), height_(height), title_(title) {}
+  // Where what is in it decides how high it is.
+  void set_height(double height) { height_ = height; }
 
   // `tooltip` is shown while the mouse rests on the shape; empty: nothing is.
   void rect(double x, double y, double width, double height, std::string_view fill,
@@ -35,8 +38,8 @@ class Svg {
  private:
   void end(std::string_view element, std::string_view tooltip);
 
-  double width_;
-  std::string text_;
+  double width_, height_;
+  std::string title_, text_;
 };
 
 }  // namespace cudabpf

@@ -3,6 +3,10 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <nlohmann/json.hpp>
+#include <utility>
+
+#include "analyze/timeline/timeline_tooltips.hpp"
+#include "analyze/timeline/timeline_view.hpp"
 
 #include "support/analyzing.hpp"
 
@@ -38,15 +42,23 @@ struct Drawn {
   }
 };
 
+constexpr Timeline::Window ALL;
+
 struct Analyzed {
-  explicit Analyzed(const Drawn& trace, std::uint64_t duration, Timeline::Window window = {},
-                    bool with_bars = false)
-      : timeline(parser.names(), window, with_bars) {
+  // Of a window, unless it is to choose one.
+  explicit Analyzed(const Drawn& trace, std::uint64_t duration,
+                    std::optional<Timeline::Window> window = ALL)
+      : timeline(parser.names(), window) {
     each_line(parser, trace.text, [&](const Line& line) { timeline.line(line); });
     TraceFacts facts;
     facts.last_ts = duration * 1000;
     timeline.finish(facts);
   }
+  std::vector<Timeline::Busy> columns(std::size_t thread, std::size_t count) const {
+    TimeScale scale({{timeline.from(), timeline.to()}}, count, 0);
+    return busy_columns(timeline.thread(thread), scale);
+  }
+  std::string svg() const { return timeline_svg(timeline, "t"); }
   std::string page(unsigned width = 80) const {
     Page page({.width = width}, 160);
     add_timeline(page, timeline);
@@ -73,15 +85,11 @@ Drawn many() {
 TEST_CASE("Which type took most of each column") {
   Analyzed analyzed(many(), 2000);
   const auto& thread = analyzed.timeline.thread(0);
-  auto columns = analyzed.timeline.columns(thread, 20);
-  std::uint32_t launches = 0;
+  auto columns = analyzed.columns(0, 20);
   for (std::size_t i = 0; i < 10; i++) {
     CHECK(columns[i].most() == Category::kernel);
-    CHECK((columns[i].launches >= 9 &&
-           columns[i].launches <= 11));  // one more or less, depending on where buckets begin
-    launches += columns[i].launches;
+    CHECK(columns[i].launches == 10);
   }
-  CHECK(launches == 100);
   for (std::size_t i = 10; i < 18; i++) CHECK(columns[i].most() == Category::sync);
   CHECK(columns[18].total() == 0);
   CHECK(columns[19].most() == Category::memory);
@@ -91,29 +99,31 @@ TEST_CASE("Which type took most of each column") {
   CHECK(thread.gap.begin == 1'800'000);
   CHECK(thread.gap.time == 100'000);
   CHECK(analyzed.timeline.pieces().empty());
-  auto enqueued = analyzed.timeline.columns(analyzed.timeline.stream(0), 2);
-  CHECK(enqueued == std::vector<std::uint64_t>{100, 0});
+  TimeScale halves({{0, 2'000'000}}, 2, 0);
+  CHECK(count_columns(analyzed.timeline.stream(0).bars, halves) ==
+        std::vector<std::uint64_t>{100, 0});
   std::string page = analyzed.page();
-  CHECK_THAT(page, ContainsSubstring("KKKKKKKKKK") && ContainsSubstring("SSSSSSSSSS") &&
+  CHECK_THAT(page, ContainsSubstring("KKKKKKKKKK") && ContainsSubstring("░░░░░░░░░░") &&
                        ContainsSubstring("m") && ContainsSubstring("91 %") &&
                        ContainsSubstring("thread 1: cu_sync to cu_memory"));
 }
 
 TEST_CASE("A window shows what lies in it, and what reaches into it in part") {
-  Analyzed analyzed(many(), 2000, {995'000, 1'905'000});
+  Analyzed analyzed(many(), 2000, Timeline::Window{995'000, 1'905'000});
   const auto& all = analyzed.timeline.thread(0).all;
   CHECK(all.calls == 3);
   CHECK(all.time[KERNEL] == 5'000);
   CHECK(all.time[SYNC] == 800'000);
   CHECK(all.total() == 810'000);
   REQUIRE(analyzed.timeline.pieces().size() == 3);
-  CHECK(analyzed.timeline.pieces()[0].begin == 0);
-  CHECK(analyzed.timeline.pieces()[0].end == 5'000);
+  CHECK(analyzed.timeline.pieces()[0].begin == 995'000);
+  CHECK(analyzed.timeline.pieces()[0].end == 1'000'000);
   CHECK(analyzed.timeline.pieces()[0].duration == 10'000);
   CHECK(analyzed.timeline.to() == 1'905'000);
-  CHECK(Analyzed(many(), 2000, {1'000'000, 9'000'000}).timeline.to() == 2'000'000);
-  CHECK(Analyzed(many(), 2000, {1'800'000, 1'900'000}).timeline.threads() == 0);
-  CHECK_THAT(Analyzed(many(), 2000, {1'800'000, 1'900'000}).page(), ContainsSubstring("No calls"));
+  CHECK(Analyzed(many(), 2000, Timeline::Window{1'000'000, 9'000'000}).timeline.to() == 2'000'000);
+  CHECK(Analyzed(many(), 2000, Timeline::Window{1'800'000, 1'900'000}).timeline.threads() == 0);
+  CHECK_THAT(Analyzed(many(), 2000, Timeline::Window{1'800'000, 1'900'000}).page(),
+             ContainsSubstring("No calls"));
 }
 
 TEST_CASE("A call made inside another is its part") {
@@ -131,7 +141,7 @@ TEST_CASE("A call without a duration takes no time, one that never returned all 
   trace.call("sync", 600, -1, R"(,"unfinished":true)");
   Analyzed analyzed(trace, 1000);
   CHECK(analyzed.timeline.thread(0).all.total() == 500'000);
-  CHECK(analyzed.timeline.columns(analyzed.timeline.thread(0), 10)[0].most() == Category::kernel);
+  CHECK(analyzed.columns(0, 10)[0].most() == Category::kernel);
   CHECK(analyzed.timeline.thread(1).all.time[UNFINISHED] == 400'000);
   CHECK_THAT(analyzed.page(), ContainsSubstring("unfinished") && ContainsSubstring(" ?\n"));
 }
@@ -177,40 +187,214 @@ TEST_CASE("A pid that is used again is another process") {
   CHECK(json["processes"][1]["threads"][0]["calls"] == 1);
 }
 
-TEST_CASE("Bars of a picture: all of a few, merged ones of many") {
+TEST_CASE("A call that did not return was over when its thread made another") {
   Drawn trace;
-  trace.call("kernel", 0, 10, R"(,"kernel":"<a&b>")").call("sync", 20, 10);
-  Analyzed few(trace, 100, {}, true);
-  CHECK(few.timeline.thread(0).bars[TimelineBars::calls].size() == 2);
-  CHECK(few.timeline.bars().merged_within() == 0);
-  CHECK_THAT(timeline_svg(few.timeline, "t"), ContainsSubstring("cu_kernel &lt;a&amp;b&gt;"));
-
-  constexpr int MANY = TimelineBars::MOST + 1'000;  // of each: from twice MOST on they are merged
-  for (int i = 0; i < MANY; i++) {
-    trace.call("kernel", 100 + 10 * i, 1).call("memory", 105 + 10 * i, 1);
-  }
-  trace.call("sync", 400'000, 10);
-  Analyzed many(trace, 400'010, {}, true);
-  const auto& bars = many.timeline.thread(0).bars[TimelineBars::calls];
-  CHECK(bars.size() <= TimelineBars::MOST);
-  CHECK(bars.size() > 100);
-  std::uint64_t calls = 0, busy = 0;
-  for (const auto& bar : bars) {
-    calls += bar.count;
-    busy += bar.busy;
-  }
-  CHECK(calls == 2 * MANY + 3);
-  CHECK(busy == 1'000 * (2 * MANY + 30));
-  CHECK(bars.back().category == Category::sync);
+  trace.call("memory", 300, 100).call("sync", 100, -1, R"(,"unfinished":true)");
+  Analyzed analyzed(trace, 1000);
+  CHECK(analyzed.timeline.thread(0).all.time[UNFINISHED] == 200'000);
+  CHECK(analyzed.timeline.thread(0).all.total() == 300'000);
 }
 
-TEST_CASE("No trace is too long for its buckets") {
+TEST_CASE("Waiting is drawn lighter than work") {
+  Drawn trace = many();
+  trace.line(R"({"id":999,"type":"transfer","op":"DtoH","name":"cuMemcpyDtoH","ts":1950000,)"
+             R"("duration_us":50.000,"pid":1,"tid":1})");
+  Analyzed analyzed(trace, 2000);
+  CHECK(analyzed.timeline.thread(0).all.time[static_cast<std::size_t>(Category::waiting_copy)] ==
+        50'000);
+  Page page({.color = true, .width = 80}, 160);
+  add_timeline(page, analyzed.timeline);
+  std::string text = page.take();
+  CHECK_THAT(text, ContainsSubstring("\033[0;7;32mKKK") && ContainsSubstring("\033[0;31m░░░") &&
+                       ContainsSubstring("\033[0;36m-▒"));
+  CHECK(look_of(Category::sync).waits);
+  CHECK_THAT(analyzed.svg(), ContainsSubstring(std::string(look_of(Category::sync).svg)) &&
+                                 ContainsSubstring("waits for the GPU"));
+}
+
+TEST_CASE("Long times without a call are folded, as long as they are long for what is left") {
+  using Spans = std::vector<TimeSpan>;
+  CHECK(folded({0, 1000}, {{100, 900}}) == Spans{{0, 100}, {900, 1000}});
+  CHECK(folded({0, 1000}, {{100, 150}}) == Spans{{0, 1000}});
+  // The second is long only once the first is gone.
+  CHECK(folded({0, 1000}, {{100, 120}, {200, 900}}) == Spans{{0, 100}, {120, 200}, {900, 1000}});
+  // Outside of what is shown, or beyond its end.
+  CHECK(folded({500, 1000}, {{100, 400}, {900, 1400}}) == Spans{{500, 1000}});
+  Spans blanks;
+  for (std::uint64_t i = 0; i < 100; i++) blanks.push_back({i * 1000, i * 1000 + 900 + i});
+  CHECK(folded({0, 100'000}, blanks) == Spans{{0, 100'000}});  // each is a hundredth
+  blanks = {};
+  for (std::uint64_t i = 1; i < 18; i++) blanks.push_back({i * 1000, i * 1000 + 999});
+  CHECK(folded({0, 18'000}, blanks).size() == 9);
+}
+
+TEST_CASE("Without a window it is drawn from the first call to the last, folded") {
+  Drawn trace;
+  for (int i = 0; i < 50; i++) trace.call("kernel", 5000 + i * 10, 10);
+  for (int i = 0; i < 50; i++) trace.call("memory", 90'000 + i * 10, 10);
+  Analyzed analyzed(trace, 100'000, std::nullopt);
+  TimelineView view = view_of(analyzed.timeline);
+  CHECK(view.shown == std::vector<TimeSpan>{{5'000'000, 5'500'000}, {90'000'000, 90'500'000}});
+  CHECK(view.whole.empty());
+  std::string page = analyzed.page();
+  CHECK_THAT(
+      page, ContainsSubstring("KKKKK╱╱MMMMM") && ContainsSubstring("84.5 ms folded") &&
+                ContainsSubstring("Left out, as nobody called CUDA: 5.00 ms before the first call, "
+                                  "84.5 ms at") &&
+                ContainsSubstring("--from 0 shows all, to scale."));
+  CHECK_THAT(analyzed.svg(), ContainsSubstring("84.5 ms folded"));
+  // A window that was asked for is drawn as it is.
+  Analyzed exact(trace, 100'000);
+  CHECK(view_of(exact.timeline).shown == std::vector<TimeSpan>{{0, 100'000'000}});
+  CHECK(exact.page().find("╱") == std::string::npos);
+  CHECK(exact.page().find("--from") == std::string::npos);
+  // Other threads' calls are no blank.
+  trace.tid = 2;
+  trace.call("sync", 5500, 84'500);
+  CHECK(view_of(Analyzed(trace, 100'000, std::nullopt).timeline).shown.size() == 1);
+}
+
+TEST_CASE("Inference that is a small part of a run is drawn by itself, below the whole") {
+  Drawn trace;
+  trace.call("init", 0, 10'000).call("module", 10'000, 10'000);
+  auto token = [&](int ts) {
+    for (int i = 0; i < 6; i++)
+      trace.call("kernel", ts + i * 10, 5,
+                 R"(,"stream":"0x1","async":true,"kernel":"k)" + std::to_string(i) + "\"");
+    trace.call("sync", ts + 60, 20);
+  };
+  for (int i = 0; i < 20; i++) token(20'000 + i * 100);
+  Analyzed analyzed(trace, 30'000, std::nullopt);
+  REQUIRE(analyzed.timeline.course().iterations().each.size() == 20);
+  TimelineView view = view_of(analyzed.timeline);
+  CHECK(view.whole == std::vector<TimeSpan>{{0, 21'980'000}});
+  CHECK(view.shown == std::vector<TimeSpan>{{20'000'000, 21'980'000}});
+  std::string page = analyzed.page(100);
+  CHECK_THAT(page, ContainsSubstring("  phases ") && ContainsSubstring("│initialisation") &&
+                       ContainsSubstring("inference, from 0.020000 s to 0.021980 s") &&
+                       ContainsSubstring("  iterations, 20         │1 │2  │3"));
+  std::string svg = analyzed.svg();
+  CHECK_THAT(svg, ContainsSubstring("iteration 7: 100 µs\n6 launches, 0.020600 s to 0.020700 s") &&
+                      ContainsSubstring("inference\n1.98 ms, 0.020000 s to 0.021980 s"));
+  Json json = timeline_json(analyzed.timeline);
+  CHECK(json["from_us"] == 0);
+  const Json& course = json["processes"][0]["course"];
+  CHECK(course["tid"] == 1);
+  std::uint64_t begun = 0;
+  for (const Json& column : course["iterations"]) begun += column.get<std::uint64_t>();
+  CHECK(begun == 20);
+}
+
+TEST_CASE("Launches are named by their kernel's short name") {
+  Drawn trace;
+  trace.call("kernel", 0, 50, R"~(,"kernel":"void at::f<int>(int*)")~");
+  trace.call("kernel", 50, 50, R"~(,"kernel":"void at::f<float>(float*)")~");
+  Analyzed analyzed(trace, 100);
+  CHECK_THAT(analyzed.page(), ContainsSubstring("  f<int> ") && ContainsSubstring("  f<float> "));
+  CHECK_THAT(analyzed.svg(), ContainsSubstring("<title>f&lt;int&gt;\ncu_kernel, 50.0 µs at "
+                                               "0.000000 s</title>"));
+}
+
+namespace {
+
+// The tooltips of a picture that are of several calls.
+std::vector<std::string> told_of_several(const std::string& svg) {
+  std::vector<std::string> told;
+  constexpr std::string_view BEGIN = "<title>", END = "</title>";
+  for (std::size_t at = svg.find(BEGIN); at != std::string::npos; at = svg.find(BEGIN, at)) {
+    at += BEGIN.size();
+    std::string one = svg.substr(at, svg.find(END, at) - at);
+    if (one.find(" calls, ") != std::string::npos) told.push_back(one);
+  }
+  return told;
+}
+
+}  // namespace
+
+TEST_CASE("Bars of a picture: all of a few, with what each stands for") {
+  Drawn trace;
+  trace.call("kernel", 0, 10, R"(,"kernel":"a&b")").call("sync", 20, 10);
+  trace.call("memory", 45, 2, R"(,"parent":5)").call("memory", 44, 4, R"(,"parent":5)");
+  trace.call("memory", 40, 10);
+  Analyzed few(trace, 100);
+  CHECK(few.timeline.thread(0).bars[Timeline::CALLS].size() == 3);
+  CHECK(few.timeline.thread(0).bars[Timeline::NESTED].size() == 1);
+  CHECK(few.timeline.resolution() == 0);
+  std::string svg = few.svg();
+  CHECK(told_of_several(svg).empty());
+  CHECK_THAT(svg,
+             ContainsSubstring("<title>a&amp;b\ncu_kernel, 10.0 µs at 0.000000 s<") &&
+                 ContainsSubstring("<title>cu_sync\n10.0 µs at 0.000020 s\nwaits for the GPU<") &&
+                 ContainsSubstring("<title>cu_memory\n4.00 µs at 0.000044 s\n1 call inside it<"));
+}
+
+TEST_CASE("Several calls as one bar say how many, from when to when, and mostly what") {
+  Drawn trace;
+  Analyzed analyzed(trace.call("kernel", 0, 1).call("memory", 1, 1).call("sync", 2, 1), 100);
+  const auto& row = analyzed.timeline.thread(0).bars[Timeline::CALLS];
+  Bar bar(row[0]);
+  bar.absorb(row[1]);
+  bar.absorb(row[1]);
+  bar.absorb(row[2]);
+  CHECK(bar.total().count == 4);
+  CHECK(bar.total().time == 4'000);
+  CHECK(bar.total().category == Category::memory);
+  CHECK(tooltip(analyzed.timeline, bar, BarsOf::thread) ==
+        "4 calls, 0.000000 s to 0.000003 s\n4.00 µs in them, 133.3 % of that\n"
+        "cu_memory: 2, 2.00 µs; cu_kernel: 1, 1.00 µs; cu_sync: 1, 1.00 µs");
+}
+
+TEST_CASE("A picture of a million calls is small, and leaves none out") {
+  constexpr int MANY = 500'000;
+  LineParser parser;
+  Timeline timeline(parser.names(), ALL);
+  Drawn trace;
+  auto show = [&] {
+    each_line(parser, std::exchange(trace.text, {}),
+              [&](const Line& line) { timeline.line(line); });
+  };
+  for (int i = 0; i < MANY; i++) {
+    trace.tid = i % 7;
+    trace.call("kernel", 4 * i, 1,
+               R"(,"stream":"0x1","kernel":"k)" + std::to_string(i % 50) + "\"");
+    trace.call("memory", 4 * i + 2, 1);
+    if (i % 1000 == 0) show();
+  }
+  show();
+  TraceFacts facts;
+  facts.last_ts = std::uint64_t{4} * MANY * 1000;
+  timeline.finish(facts);
+  std::uint64_t calls = 0, bars = 0;
+  for (std::size_t i = 0; i < timeline.threads(); i++)
+    for (const Bar& bar : timeline.thread(i).bars[Timeline::CALLS]) {
+      calls += bar.total().count;
+      bars++;
+    }
+  CHECK(calls == 2 * MANY);
+  CHECK(bars <= 2 * TimelineBars::MOST);
+  std::string svg = timeline_svg(timeline, "t");
+  CHECK(svg.size() < 1'000'000);
+  CHECK(svg.size() > 100'000);
+  // Each call is in one tooltip of its thread's row.
+  std::uint64_t told = 0;
+  for (std::string one : told_of_several(svg)) {
+    one.resize(one.find(' '));
+    std::erase(one, ',');
+    told += std::stoull(one);
+  }
+  CHECK(told <= 2 * MANY);
+  CHECK(told > 2 * MANY - 100);  // but for bars of one call
+}
+
+TEST_CASE("No trace is too long for its bars") {
   Drawn trace;
   trace.call("kernel", 0, 10);
   trace.line(R"({"id":9,"type":"sync","name":"cuX","ts":9223372036853000000,)"
              R"("duration_us":1000.000,"pid":1,"tid":1})");
-  Analyzed analyzed(trace, 1000, {}, true);
-  CHECK(analyzed.timeline.thread(0).all.calls == 2);
-  CHECK_FALSE(analyzed.page().empty());
-  CHECK_FALSE(timeline_svg(analyzed.timeline, "t").empty());
+  for (auto window : {std::optional(ALL), std::optional<Timeline::Window>()}) {
+    Analyzed analyzed(trace, 1000, window);
+    CHECK(analyzed.timeline.thread(0).all.calls == 2);
+    CHECK_FALSE(analyzed.page().empty());
+    CHECK_FALSE(analyzed.svg().empty());
+  }
 }

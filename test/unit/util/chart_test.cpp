@@ -31,7 +31,37 @@ TEST_CASE("A mark's time has the digits that matter") {
 }
 
 TEST_CASE("An axis has its marks where their times are") {
-  TextAxis axis = time_axis(0, 40'000'000, 40);
+  TextAxis axis = time_axis({{{0, 40'000'000}}, 40, 0});
   CHECK(axis.line == "┴───────────────────┴──────────────────┴");
   CHECK(axis.labels == "0                   20 ms");
+}
+
+TEST_CASE("Where time is folded, the axis breaks and says how much") {
+  TimeScale scale({{0, 10'000'000}, {90'000'000, 120'000'000}}, 42, FOLD_WIDTH);
+  REQUIRE(scale.pieces().size() == 2);
+  CHECK(scale.pieces()[0].width == 10);
+  CHECK(scale.pieces()[1].at == 12);
+  CHECK(scale.pieces()[1].width == 30);
+  CHECK(scale.position(5'000'000) == 5);
+  CHECK(scale.position(50'000'000) == 10);  // in the fold: where it begins
+  CHECK(scale.position(105'000'000) == 27);
+  CHECK(scale.position(999'000'000) == 42);
+  TextAxis axis = time_axis(scale);
+  CHECK(axis.line == "┴─────────╱╱──────────┴──────────────────┴");
+  CHECK(axis.labels.find("80.0 ms folded") != std::string::npos);
+}
+
+TEST_CASE("However many pieces a scale has, each has a column") {
+  std::vector<TimeSpan> spans;
+  for (std::uint64_t i = 0; i < 9; i++) spans.push_back({i * 1'000'000, i * 1'000'000 + 1 + i});
+  spans.push_back({10'000'000, 10'900'000});
+  TimeScale scale(spans, 55, FOLD_WIDTH);
+  std::size_t end = 0;
+  for (const auto& piece : scale.pieces()) {
+    CHECK(piece.width >= 1);
+    CHECK(piece.at == (end ? end + FOLD_WIDTH : 0));
+    end = piece.at + piece.width;
+  }
+  CHECK(end == 55);
+  CHECK_FALSE(time_axis(scale).line.empty());
 }

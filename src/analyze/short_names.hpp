@@ -1,0 +1,52 @@
+// The short names of a trace's kernels, the same in all answers: those that `kernels` has, if all
+// kernels are known before the first name is asked for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/trace/line.hpp"
+
+namespace cudabpf::analyze {
+
+class ShortNames {
+ public:
+  explicit ShortNames(const Names& names) : names_(names) {}
+
+  // Learns the kernel of a launch.
+  void line(const Line& line);
+  // Names all that were learned.
+  void settle();
+  // One that was not learned has its function's name.
+  std::string of(Name kernel) const;
+  // For who cannot wait for the last line: a kernel that comes after settle() is told apart from
+  // some that came before.
+  std::string_view learned(Name kernel) {
+    learn(kernel);
+    return short_[places_[kernel.id]];
+  }
+
+ private:
+  // A trace may have any number of kernels. So many are told apart; others have their function's
+  // name.
+  static constexpr std::size_t TOLD_APART = 1 << 15, NAMESAKES = 16, LATE = 1024;
+
+  void learn(Name kernel) {
+    if (kernel.id >= places_.size()) places_.resize(names_.size());
+    if (!places_[kernel.id]) add(kernel);
+  }
+  void add(Name kernel);
+
+  const Names& names_;
+  std::vector<std::uint32_t> places_;  // in the two below, by the kernel's name; 0: not learned
+  std::vector<std::string> short_{""};
+  std::vector<Name> kernels_{Name{}};
+  bool settled_ = false;
+  std::size_t late_ = 0;
+  std::unordered_map<std::string, std::vector<Name>> namesakes_;  // by the function's name
+};
+
+}  // namespace cudabpf::analyze

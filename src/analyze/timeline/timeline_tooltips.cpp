@@ -1,0 +1,106 @@
+#include "analyze/timeline/timeline_tooltips.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "util/console/terminal.hpp"
+#include "util/text/printable.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+constexpr std::size_t NAMED = 3;  // functions and kernels, of each tooltip
+constexpr std::size_t NAME_WIDTH = 60;
+
+std::string text(const Timeline& timeline, Name name) {
+  return shortened(printable(std::string(timeline.names().text(name))), NAME_WIDTH);
+}
+
+std::string kernel_name(const Timeline& timeline, Name kernel) {
+  return shortened(printable(std::string(timeline.short_name(kernel))), NAME_WIDTH);
+}
+
+std::string of_one(const Timeline& timeline, const Bar& bar, BarsOf of) {
+  const Alike& call = bar.parts().front();
+  bool kernel = of != BarsOf::driver && call.what;
+  std::string told = kernel ? kernel_name(timeline, call.what) : text(timeline, call.name);
+  if (!kernel && call.what) told += " " + text(timeline, call.what);
+  told += '\n';
+  if (kernel) told += text(timeline, call.name) + ", ";
+  if (of == BarsOf::stream)
+    told += "enqueued";
+  else if (call.category == Category::unfinished)
+    told += "did not return; began";
+  else
+    told += call.untimed ? "duration not known; began" : human_time(call.time);
+  told += " at " + seconds(bar.begin);
+  if (look_of(call.category).waits) told += "\nwaits for the GPU";
+  if (bar.inside) told += "\n" + count_of(bar.inside, "call", "calls") + " inside it";
+  return told;
+}
+
+// Adds up the parts that have the same name.
+template <typename NameOf>
+std::vector<Alike> by_name(const Bar& bar, NameOf&& name_of) {
+  std::vector<Alike> all;
+  for (const Alike& part : bar.parts()) {
+    Name name = name_of(part);
+    if (!name) continue;
+    auto same =
+        std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
+    if (same == all.end()) same = all.insert(all.end(), Alike{name, {}, part.category, 0, 0, 0, 0});
+    same->add(part);
+  }
+  std::sort(all.begin(), all.end(), [](const Alike& a, const Alike& b) {
+    return std::tie(b.time, b.count, a.name.id) < std::tie(a.time, a.count, b.name.id);
+  });
+  return all;
+}
+
+// "a: 3, 1.20 ms; b: 1; 5 more": the first few of them.
+template <typename TextOf>
+std::string list(const std::vector<Alike>& all, bool exact, TextOf&& text_of) {
+  std::string told;
+  for (std::size_t i = 0; i < std::min(all.size(), NAMED); i++) {
+    told += (i ? "; " : "") + text_of(all[i].name) + ": ";
+    if (!exact) told += "at least ";
+    told += with_commas(all[i].count);
+    if (all[i].time) told += ", " + human_time(all[i].time);
+  }
+  if (all.size() > NAMED) told += fmt::format("; {} more", all.size() - NAMED);
+  return told;
+}
+
+std::string of_several(const Timeline& timeline, const Bar& bar, BarsOf of) {
+  Alike total = bar.total();
+  bool driver = of == BarsOf::driver, exact = !bar.others()->count;
+  std::string told = driver ? count_of(total.count, "operation", "operations")
+                            : count_of(total.count, "call", "calls");
+  if (of == BarsOf::stream) told += " put something on it";
+  told += fmt::format(", {} to {}", seconds(bar.begin), seconds(bar.end));
+  if (of != BarsOf::stream)
+    told += fmt::format("\n{} in them, {} of that", human_time(total.time),
+                        percent(total.time, bar.time()));
+  if (total.untimed) told += fmt::format("; {} of unknown duration", with_commas(total.untimed));
+  if (bar.inside) told += "\n" + count_of(bar.inside, "call", "calls") + " inside them";
+  auto functions = by_name(bar, [](const Alike& part) { return part.name; });
+  told += "\n" + list(functions, exact, [&](Name name) { return text(timeline, name); });
+  auto about = by_name(bar, [](const Alike& part) { return part.what; });
+  if (about.empty()) return told;
+  told += "\n" + list(about, exact, [&](Name name) {
+            return driver ? text(timeline, name) : kernel_name(timeline, name);
+          });
+  return told;
+}
+
+}  // namespace
+
+std::string tooltip(const Timeline& timeline, const Bar& bar, BarsOf of) {
+  return bar.is_one() ? of_one(timeline, bar, of) : of_several(timeline, bar, of);
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,182 @@
+#include "analyze/timeline/timeline_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "util/console/terminal.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+constexpr std::uint64_t FOLDED_PART = 20;  // a fold is longer than this part of what is shown
+constexpr std::size_t MOST_FOLDS = 8;
+
+// The bars of all calls; if there are none, of what was asked of the driver.
+std::vector<TimeSpan> all_spans(const Timeline& timeline) {
+  std::vector<TimeSpan> spans;
+  auto add = [&](const BarRow& row) {
+    for (const Bar& bar : row) spans.push_back({bar.begin, bar.end});
+  };
+  for (Timeline::Row row : {Timeline::CALLS, Timeline::NESTED, Timeline::DRIVER}) {
+    for (std::size_t i = 0; i < timeline.threads(); i++) add(timeline.thread(i).bars[row]);
+    if (row == Timeline::CALLS) add(timeline.more_calls());
+    if (!spans.empty()) break;
+  }
+  std::sort(spans.begin(), spans.end(),
+            [](const TimeSpan& a, const TimeSpan& b) { return a.begin < b.begin; });
+  return spans;
+}
+
+// Between these spans, which are in the order in which they began.
+std::vector<TimeSpan> blanks_between(const std::vector<TimeSpan>& spans) {
+  std::vector<TimeSpan> blanks;
+  std::uint64_t end = spans.front().end;
+  for (const TimeSpan& span : spans) {
+    if (span.begin > end) blanks.push_back({end, span.begin});
+    end = std::max(end, span.end);
+  }
+  return blanks;
+}
+
+}  // namespace
+
+std::vector<TimeSpan> folded(TimeSpan all, std::vector<TimeSpan> blanks) {
+  std::erase_if(blanks, [&](const TimeSpan& blank) {
+    return blank.begin <= all.begin || blank.end >= all.end;
+  });
+  std::size_t longest = std::min(blanks.size(), MOST_FOLDS);
+  std::partial_sort(blanks.begin(), blanks.begin() + static_cast<std::ptrdiff_t>(longest),
+                    blanks.end(),
+                    [](const TimeSpan& a, const TimeSpan& b) { return a.time() > b.time(); });
+  std::uint64_t shown = all.time();
+  std::size_t folds = 0;
+  while (folds < longest && blanks[folds].time() > shown / FOLDED_PART)
+    shown -= blanks[folds++].time();
+  blanks.resize(folds);
+  std::sort(blanks.begin(), blanks.end(),
+            [](const TimeSpan& a, const TimeSpan& b) { return a.begin < b.begin; });
+  std::vector<TimeSpan> spans;
+  std::uint64_t begin = all.begin;
+  for (const TimeSpan& blank : blanks) {
+    spans.push_back({begin, blank.begin});
+    begin = blank.end;
+  }
+  spans.push_back({begin, all.end});
+  return spans;
+}
+
+TimelineView view_of(const Timeline& timeline) {
+  TimelineView view{{{timeline.from(), timeline.to()}}, {}};
+  std::vector<TimeSpan> spans = all_spans(timeline);
+  if (timeline.is_exact() || spans.empty()) return view;
+  std::vector<TimeSpan> blanks = blanks_between(spans);
+  TimeSpan all{spans.front().begin, 0};
+  for (const TimeSpan& span : spans) all.end = std::max(all.end, span.end);
+  all.end = std::max(all.end, all.begin + 1);
+  view.shown = folded(all, blanks);
+  const Iterations& iterations = timeline.course().iterations();
+  TimeSpan inference{std::max(iterations.warm, all.begin), std::min(iterations.end, all.end)};
+  if (iterations.found == Iterations::Found::none || inference.begin >= inference.end ||
+      !timeline.pieces().empty())
+    return view;
+  std::vector<TimeSpan> part = folded(inference, std::move(blanks));
+  if (time_of(part) >= time_of(view.shown) / 2) return view;
+  view.whole = std::move(view.shown);
+  view.shown = std::move(part);
+  return view;
+}
+
+std::string told_of_view(const Timeline& timeline, const TimelineView& view) {
+  if (timeline.is_exact()) return {};
+  const auto& spans = view.whole.empty() ? view.shown : view.whole;
+  std::string folds;
+  auto fold = [&](const std::string& what) { folds += (folds.empty() ? "" : ", ") + what; };
+  std::uint64_t before = spans.front().begin, end = spans.back().end;
+  std::uint64_t after = timeline.to() > end ? timeline.to() - end : 0;
+  std::uint64_t least = time_of(spans) / FOLDED_PART;
+  if (before > least) fold(human_time(before) + " before the first call");
+  for (std::size_t i = 0; i + 1 < spans.size(); i++)
+    fold(fmt::format("{} at {}", human_time(spans[i + 1].begin - spans[i].end),
+                     seconds(spans[i].end)));
+  if (after > least) fold(human_time(after) + " after the last call");
+  if (folds.empty() && view.whole.empty()) return {};
+  std::string told = folds.empty() ? "" : "Left out, as nobody called CUDA: " + folds + ". ";
+  return told + "--from 0 shows all, to scale.";
+}
+
+std::vector<const Phase*> windows(const Phases& phases) {
+  std::vector<const Phase*> windows;
+  for (const Phase& phase : phases.phases)
+    if (phase.seen && phase.end > phase.begin) windows.push_back(&phase);
+  return windows;
+}
+
+namespace {
+
+std::size_t column_of(const TimeScale::Piece& piece, std::uint64_t ns) {
+  return std::min(static_cast<std::size_t>(piece.position(ns)), piece.at + piece.width - 1);
+}
+
+// Calls add(column, part) with the columns that the bar reaches into, and how much of it is there.
+template <typename Add>
+void spread(const Bar& bar, const TimeScale& scale, Add&& add) {
+  for (const TimeScale::Piece& piece : scale.pieces()) {
+    std::uint64_t begin = std::max(bar.begin, piece.begin), end = std::min(bar.end, piece.end);
+    if (begin > end || (begin == end && bar.begin < bar.end)) continue;
+    if (begin == end) return add(column_of(piece, begin), 1.0);
+    double from = piece.position(begin), to = piece.position(end);
+    double part = static_cast<double>(end - begin) / static_cast<double>(bar.end - bar.begin);
+    for (std::size_t column = column_of(piece, begin);
+         static_cast<double>(column) < to && column < piece.at + piece.width; column++) {
+      auto left = std::max(static_cast<double>(column), from);
+      auto right = std::min(static_cast<double>(column + 1), to);
+      add(column, part * (right - left) / (to - from));
+    }
+  }
+}
+
+// Calls add(column) with the column in which the bar is counted, if it is one of these. That is
+// where its call began; several are counted in their middle, as columns are wider.
+template <typename Add>
+void count_in(const Bar& bar, const TimeScale& scale, Add&& add) {
+  std::uint64_t at = bar.is_one() ? bar.begin : bar.begin + (bar.end - bar.begin) / 2;
+  for (const TimeScale::Piece& piece : scale.pieces())
+    if (at >= piece.begin && at <= piece.end) return add(column_of(piece, at));
+}
+
+}  // namespace
+
+std::vector<Timeline::Busy> busy_columns(const Timeline::Thread& thread, const TimeScale& scale) {
+  std::vector<Timeline::Busy> columns(scale.width());
+  for (const Bar& bar : thread.bars[Timeline::CALLS]) {
+    Alike total = bar.total();
+    spread(bar, scale, [&](std::size_t column, double part) {
+      auto& time = columns[column].time;
+      for (const Alike& one : bar.parts())
+        time[static_cast<std::size_t>(one.category)] +=
+            static_cast<std::uint64_t>(std::llround(part * static_cast<double>(one.time)));
+      // A call without a duration is shown, but takes no known time.
+      if (!total.time) time[static_cast<std::size_t>(total.category)]++;
+    });
+    count_in(bar, scale, [&](std::size_t column) {
+      columns[column].calls += total.count;
+      columns[column].launches += total.launches;
+    });
+  }
+  for (const Bar& bar : thread.bars[Timeline::DRIVER])
+    count_in(bar, scale,
+             [&](std::size_t column) { columns[column].ioctls += bar.total().launches; });
+  return columns;
+}
+
+std::vector<std::uint64_t> count_columns(const BarRow& row, const TimeScale& scale) {
+  std::vector<std::uint64_t> counts(scale.width());
+  for (const Bar& bar : row)
+    count_in(bar, scale, [&](std::size_t column) { counts[column] += bar.total().count; });
+  return counts;
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,35 @@
+// What of a trace is drawn, if nobody said which part: from the first call to the last, without the
+// long times in which nobody called CUDA. Where inference is less than half of that, it is drawn by
+// itself, below a line that shows the whole.
+#pragma once
+
+#include <vector>
+
+#include "analyze/timeline/timeline.hpp"
+#include "util/page/time_scale.hpp"
+
+namespace cudabpf::analyze {
+
+struct TimelineView {
+  std::vector<TimeSpan> shown;  // what all lanes show; between two of them, time is folded
+  std::vector<TimeSpan> whole;  // what an overview above them shows; empty: there is none
+};
+TimelineView view_of(const Timeline& timeline);
+
+// `all` without the longest of `blanks` inside of it: each is longer than a twentieth of what is
+// shown up to then.
+std::vector<TimeSpan> folded(TimeSpan all, std::vector<TimeSpan> blanks);
+
+// "Folded, as nobody called CUDA: 9.95 s at 4.926760 s, ..."; how to see everything.
+std::string told_of_view(const Timeline& timeline, const TimelineView& view);
+
+// The windows among the phases that the trace shows.
+std::vector<const Phase*> windows(const Phases& phases);
+
+// --- what lies in each column of a picture
+
+std::vector<Timeline::Busy> busy_columns(const Timeline::Thread& thread, const TimeScale& scale);
+// How many calls there are in each.
+std::vector<std::uint64_t> count_columns(const BarRow& row, const TimeScale& scale);
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,69 @@
+#include "analyze/short_names.hpp"
+
+#include <fmt/format.h>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "analyze/telling_names.hpp"
+
+using namespace cudabpf::analyze;
+
+namespace {
+
+Line launch_of(Name kernel) {
+  Line line;
+  line.kind = LineKind::call;
+  line.type = Type::kernel;
+  line.op = Op::launch;
+  line.kernel = kernel;
+  return line;
+}
+
+}  // namespace
+
+TEST_CASE("Short names are those of the table of kernels") {
+  Names names;
+  ShortNames kernels(names);
+  std::vector<std::string_view> full = {"void f<int>(int*)", "void f<float>(float*)", "g"};
+  std::vector<Name> known;
+  for (auto name : full) {
+    known.push_back(names.add(name));
+    kernels.line(launch_of(known.back()));
+  }
+  kernels.settle();
+  std::vector<std::string> telling = telling_names(full);
+  for (std::size_t i = 0; i < full.size(); i++) {
+    CHECK(kernels.of(known[i]) == telling[i]);
+    CHECK(kernels.learned(known[i]) == telling[i]);
+  }
+  CHECK(kernels.of(names.add("void h<int>(int*)")) == "h");
+}
+
+TEST_CASE("A kernel that comes late is told apart, and changes no name") {
+  Names names;
+  ShortNames kernels(names);
+  Name first = names.add("void f<int>(int*)"), late = names.add("void f<float>(float*)");
+  kernels.line(launch_of(first));
+  kernels.settle();
+  CHECK(kernels.of(first) == "f");
+  CHECK(kernels.learned(late) == "f<float>");
+  CHECK(kernels.of(first) == "f");
+}
+
+TEST_CASE("More kernels than are told apart have their functions' names") {
+  Names names;
+  ShortNames kernels(names);
+  for (bool late : {false, true}) {
+    for (int i = 0; i < 33'000; i++) {
+      Name name = names.add(fmt::format("void f<A{}{}>(int)", late ? "late" : "", i));
+      if (late)
+        CHECK(kernels.learned(name).starts_with("f"));
+      else
+        kernels.line(launch_of(name));
+    }
+    if (!late) kernels.settle();
+  }
+  CHECK(kernels.of(names.add("void f<A7>(int)")) == "f<A7>");
+  CHECK(kernels.of(names.add("void f<A32999>(int)")) == "f");
+  CHECK(kernels.of(names.add("void f<Alate32999>(int)")) == "f");
+}
