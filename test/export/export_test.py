@@ -86,11 +86,16 @@ class Export(unittest.TestCase):
         id = line["id"]
         if id not in drawn:
             marks = [mark for mark in picture.marks if mark[3].get("id") == id and mark[0].kind == "thread"]
-            self.assertEqual([(mark[1], mark[2]) for mark in marks], [(line["name"], zero + line["ts"])])
+            self.assertEqual([(mark[3].get("function", mark[1]), mark[2]) for mark in marks],
+                             [(line["name"], zero + line["ts"])])
             return
         slice, details = drawn[id], drawn[id].details
         grid, ptr = details.get("grid"), details.get("ptr")
-        told = {"id": id, "name": slice.name, "begin": slice.begin, "end": slice.end, "tid": slice.track.tid,
+        # A launch is named by its kernel.
+        name = details.get("function", slice.name)
+        if "function" in details:
+            self.assertIn(slice.name.split("<")[0], details["kernel"])
+        told = {"id": id, "name": name, "begin": slice.begin, "end": slice.end, "tid": slice.track.tid,
                 "type": slice.category, "parent": slice.parent and slice.parent.details["id"],
                 "grid": json.loads(f"[{grid}]") if isinstance(grid, str) else grid,
                 "ptr": hex(ptr) if isinstance(ptr, int) else ptr}
@@ -116,12 +121,60 @@ class Export(unittest.TestCase):
         self.assertEqual(drawn, wanted)
 
     def check_enqueued(self, picture, lines, zero):
+        calls = picture.by_id()
+        put = [line for line in lines if line.get("async") and "stream" in line and "error" not in line]
         wanted = collections.Counter(
-            (line["pid"], line["stream"], line.get("kernel", line["name"]), zero + line["ts"])
-            for line in lines if line.get("async") and "stream" in line and "error" not in line)
-        drawn = collections.Counter((track.pid, track.name.split(" ")[1], name, ts)
-                                    for track, name, ts, _ in picture.marks if track.kind == "stream")
-        self.assertEqual(drawn, wanted)
+            (line["pid"], line["stream"], zero + line["ts"], calls[line["id"]].name if line["id"] in calls else None)
+            for line in put)
+        marks = [mark for mark in picture.marks if mark[0].kind == "stream"]
+        drawn = collections.Counter((track.pid, re.match("stream (0x[0-9a-f]+)", track.name)[1], ts, name)
+                                    for track, name, ts, _ in marks)
+        for line in put:
+            if line["id"] not in calls:  # neither a slice nor named by one
+                mark = next(mark for mark in marks if mark[2] == zero + line["ts"])
+                drawn[line["pid"], line["stream"], mark[2], mark[1]] -= 1
+                drawn[line["pid"], line["stream"], mark[2], None] += 1
+        self.assertEqual(+drawn, wanted)
+        for track, _, _, _ in marks:
+            self.assertTrue(track.name.endswith(": when enqueued, not when run"), track.name)
+        # An arrow leads there from each call with a duration.
+        self.assertEqual(
+            collections.Counter((slice.details["id"], slice.begin, mark[1]) for slice, mark in picture.arrows),
+            collections.Counter((line["id"], zero + line["ts"], calls[line["id"]].name) for line in put
+                                if "duration_us" in line))
+        for slice, mark in picture.arrows:
+            self.assertEqual((slice.track.kind, slice.begin, slice.track.pid), ("thread", mark[2], mark[0].pid))
+
+    def check_names(self, picture):
+        """Different kernels have different names, as far as they are short."""
+        names = collections.defaultdict(set)
+        for slice in picture.slices:
+            if "function" in slice.details:
+                names[slice.name].add(slice.details["kernel"])
+                self.assertLessEqual(len(slice.name), len(slice.details["kernel"]))
+        self.assertTrue(names)
+        self.assertEqual({name: kernels for name, kernels in names.items() if len(kernels) > 1}, {})
+
+    def check_course(self, picture, trace, zero):
+        """Phases and iterations are those of `summary`."""
+        told = json.loads(subprocess.run([CUDABPF, "summary", "--json", trace], check=True,
+                                         stdout=subprocess.PIPE).stdout, parse_float=str)["summary"]
+        phases = [(slice.name, slice.begin - zero, slice.end - zero)
+                  for slice in picture.slices if slice.track.kind == "phases"]
+        self.assertEqual(phases, [(phase["name"], readers.nanoseconds(phase["begin_us"]), readers.nanoseconds(phase["end_us"]))
+                                  for phase in told["phases"] if "end_us" in phase and phase["begin_us"] != phase["end_us"]])
+        iterations = [slice for slice in picture.slices if slice.track.kind == "iterations"]
+        if not told["iterations"]:
+            self.assertEqual(iterations, [])
+            return
+        self.assertEqual(len(iterations), told["iterations"]["count"])
+        self.assertEqual(iterations[0].begin - zero, readers.nanoseconds(told["iterations"]["begin_us"]))
+        self.assertEqual(iterations[-1].end - zero, readers.nanoseconds(told["iterations"]["end_us"]))
+        self.assertEqual(sum(slice.name.startswith("warm-up") for slice in iterations), told["iterations"]["warm_up"])
+        for before, after in zip(iterations, iterations[1:]):
+            self.assertLessEqual(before.end, after.begin)
+        self.assertEqual({slice.track.pid for slice in picture.slices if slice.track.kind in ("phases", "iterations")},
+                         {told["thread"]["pid"]})
 
     def check(self, picture, lines, zero):
         self.check_calls(picture, lines, zero)
@@ -170,6 +223,8 @@ class Export(unittest.TestCase):
         for trace in RECORDED:
             picture, _ = self.chrome(trace)
             self.check(picture, lines_of(trace), 0)
+            self.check_names(picture)
+            self.check_course(picture, trace, 0)
 
     def test_perfetto_handmade(self):
         lines = lines_of(HANDMADE)
@@ -186,6 +241,8 @@ class Export(unittest.TestCase):
             picture, _ = self.perfetto(trace)
             lines = lines_of(trace)
             self.check(picture, lines, lines[0]["clocks"]["boottime_ns"])
+            self.check_names(picture)
+            self.check_course(picture, trace, lines[0]["clocks"]["boottime_ns"])
 
     def test_perfetto_is_small(self):
         for trace in RECORDED:

@@ -1,6 +1,7 @@
 """Reads what cudabpf exports, with other people's programs (json, protoc) and the rules by which viewers draw.
 
-Both give the same picture: slices on tracks, each with its parent, the two ends of flows, counters and marks.
+Both give the same picture: slices on tracks, each with its parent, the two ends of flows, counters and marks. What a
+call has put into a stream is a mark: Chrome's has no duration.
 """
 import ast
 import collections
@@ -12,6 +13,7 @@ from decimal import Decimal
 
 Track = collections.namedtuple("Track", "kind pid tid name process")
 NOWHERE = Track("machine", 0, 0, "", "")
+KINDS = ("driver", "stream", "phases", "iterations")
 
 
 class Slice:
@@ -29,6 +31,7 @@ class Picture:
     def __init__(self):
         self.slices = []
         self.marks = []  # (track, name, ts, details)
+        self.arrows = []  # (slice, mark) from a call to what it has put into a stream
         self.counters = collections.defaultdict(list)  # (pid, process, name): (ts, value)
 
     def by_id(self):
@@ -51,18 +54,18 @@ def read_chrome(path):
     events = trace["traceEvents"]
     names = {}
     for event in events:
-        if event["ph"] == "M":
+        if event["ph"] == "M" and event["name"] != "thread_sort_index":
             key = (event["pid"], None if event["name"] == "process_name" else event["tid"])
             names[key] = event["args"]["name"]
 
     def track_of(event):
         name = names.get((event["pid"], event["tid"]), "")
         process = names.get((event["pid"], None), "")
-        known = {"driver": "driver", "stream": "stream"}.get(name.split(",")[0].split(" ")[0])
+        known = {kind: kind for kind in KINDS}.get(name.split(",")[0].split(" ")[0])
         kind = "machine" if event["pid"] == 0 else known if known and event["tid"] > 10**7 else "thread"
         return Track(kind, event["pid"], event["tid"], name, process)
 
-    picture, open_slices, flows = Picture(), collections.defaultdict(list), {}
+    picture, open_slices, flows, bound = Picture(), collections.defaultdict(list), {}, {}
     # Events with the same time count in file order.
     for event in sorted((e for e in events if e["ph"] != "M"), key=lambda event: event["ts"]):
         ts = nanoseconds(event["ts"])
@@ -73,7 +76,13 @@ def read_chrome(path):
         point = event["ph"] != "X" or event["dur"] == 0
         while stack and stack[-1].end is not None and (stack[-1].end < ts or (stack[-1].end == ts and not point)):
             stack.pop()
-        if event["ph"] in "XB":
+        if track.kind == "stream":
+            assert event["ph"] == "X" and event["dur"] == 0
+            picture.marks.append((track, event["name"], ts, event["args"]))
+            if "bind_id" in event:
+                assert event["flow_in"]
+                picture.arrows.append((bound.pop(event["bind_id"]), picture.marks[-1]))
+        elif event["ph"] in "XB":
             slice = Slice(track, event["name"], ts, event["cat"], event["args"])
             slice.end = ts + nanoseconds(event["dur"]) if event["ph"] == "X" else None
             while stack and stack[-1].begin == stack[-1].end:
@@ -81,6 +90,9 @@ def read_chrome(path):
             slice.parent = stack[-1] if stack else None
             stack.append(slice)
             picture.slices.append(slice)
+            if "bind_id" in event:
+                assert event["flow_out"] and event["bind_id"] not in bound
+                bound[event["bind_id"]] = slice
         elif event["ph"] == "i":
             picture.marks.append((track, event["name"], ts, event["args"]))
         elif event["ph"] == "C":
@@ -95,7 +107,7 @@ def read_chrome(path):
             stack[-1].flows_in.append(event["id"])
         else:
             raise AssertionError(f"unknown phase {event}")
-    assert not flows, "flows without an end"
+    assert not flows and not bound, "flows without an end"
     return picture, trace
 
 
@@ -251,6 +263,10 @@ def read_perfetto(path, schema):
             stack.pop().end = ts
         elif kind == "TYPE_INSTANT":
             picture.marks.append((track, name, ts, details))
+            for flow in event["terminating_flow_ids"]:
+                caller = flows.pop(flow)
+                caller.flows_out = [other for other in caller.flows_out if other != flow]
+                picture.arrows.append((caller, picture.marks[-1]))
         else:
             process, descriptor = tracks.process(uuid)
             assert track.kind == "counter" and descriptor

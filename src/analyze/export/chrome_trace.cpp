@@ -13,6 +13,9 @@ namespace {
 // Chrome knows only processes and threads: every other track is a thread with a number beyond any
 // that Linux uses.
 constexpr std::uint32_t BEYOND_TIDS = 10'000'000;
+// Arrows to streams are told in another way than those to driver operations, and have numbers of
+// their own.
+constexpr std::uint64_t BEYOND_FLOWS = std::uint64_t{1} << 40;
 
 std::uint32_t tid_of(const Track& track) {
   return track.kind == Track::Kind::thread ? track.tid : BEYOND_TIDS + track.id;
@@ -75,12 +78,22 @@ void ChromeTrace::track(const Track& track) {
   if (track.kind == Track::Kind::counter) return;
   if (track.kind == Track::Kind::machine) metadata("process_name", track, "machine");
   if (track.name.empty()) return;
+  bool above = track.kind == Track::Kind::phases || track.kind == Track::Kind::iterations;
+  if (above) sort_above(track);
   if (track.kind != Track::Kind::process)
     metadata("thread_name", track, track.name);
   else if (track.process == track.pid)
     metadata("process_name", track, track.name);
   else  // its number is not its pid
     metadata("process_name", track, fmt::format("{} (another process {})", track.name, track.pid));
+}
+
+// Phases come first in their process, then iterations, then everything else.
+void ChromeTrace::sort_above(const Track& track) {
+  event("M", track);
+  out_.text(R"(,"name":"thread_sort_index","args":{"sort_index":)");
+  out_.number(track.kind == Track::Kind::phases ? -2 : -1);
+  out_.text("}}");
 }
 
 void ChromeTrace::metadata(std::string_view what, const Track& track, std::string_view name) {
@@ -92,7 +105,8 @@ void ChromeTrace::metadata(std::string_view what, const Track& track, std::strin
   out_.text("}}");
 }
 
-void ChromeTrace::begin(const Track& track, const Line& line, Shape shape, const Flows& flows) {
+void ChromeTrace::begin(const Track& track, const Line& line, std::string_view name, Shape shape,
+                        const Flows& flows) {
   event(shape == Shape::slice ? "X" : shape == Shape::endless ? "B" : "i", track, line.ts);
   if (shape == Shape::slice) {
     key("dur");
@@ -100,14 +114,24 @@ void ChromeTrace::begin(const Track& track, const Line& line, Shape shape, const
   } else if (shape == Shape::instant) {
     out_.text(",\"s\":\"t\"");
   }
+  if (flows.enqueues) binds(flows.enqueues, "out");
   key("name");
-  string(names_.text(line.name));
+  string(name);
   key("cat");
   string(names_.text(line.kind == LineKind::call ? line.type : line.op));
   out_.text(",\"args\":{");
   details_of(line, names_, Members(out_, names_));
   out_.text("}}");
   if (flows.end) flow(flows, track, line.ts);
+}
+
+// An end of an arrow, on the slice that is being written. A slice can have only one such.
+void ChromeTrace::binds(std::uint64_t flow, const char* direction) {
+  out_.text(",\"bind_id\":");
+  out_.number(BEYOND_FLOWS + flow);
+  out_.text(",\"flow_");
+  out_.text(direction);
+  out_.text("\":true");
 }
 
 // An arrow from the call that is under way at `ts`. Both ends are written where it ends, since only
@@ -122,11 +146,14 @@ void ChromeTrace::flow(const Flows& flows, const Track& track, std::uint64_t ts)
   }
 }
 
-void ChromeTrace::enqueued(const Track& stream, const Line& call) {
-  event("i", stream, call.ts);
-  out_.text(R"(,"s":"t","cat":"enqueued")");
+// A slice without duration, since no arrow leads to a point.
+void ChromeTrace::enqueued(const Track& stream, const Line& call, std::string_view name,
+                           std::uint64_t flow) {
+  event("X", stream, call.ts);
+  out_.text(R"(,"dur":0,"cat":"enqueued")");
+  if (flow) binds(flow, "in");
   key("name");
-  string(names_.text(call.kernel ? call.kernel : call.name));
+  string(name);
   key("args");
   out_.text("{\"call\":");
   out_.number(call.id);
@@ -142,11 +169,27 @@ void ChromeTrace::counter(const Track& counter, std::uint64_t ts, std::uint64_t 
   out_.text("}}");
 }
 
-void ChromeTrace::note(const Track& track, std::uint64_t ts, std::string_view name, Facts facts) {
+void ChromeTrace::note(const Track& track, std::uint64_t ts, std::string_view name,
+                       const Facts& facts) {
   event("i", track, ts);
   out_.text(",\"s\":\"g\"");
   key("name");
   string(name);
+  put(facts);
+}
+
+void ChromeTrace::span(const Track& track, const TimeSpan& when, std::string_view name,
+                       const Facts& facts) {
+  event("X", track, when.begin);
+  key("dur");
+  time(when.time());
+  out_.text(R"(,"cat":"course")");
+  key("name");
+  string(name);
+  put(facts);
+}
+
+void ChromeTrace::put(const Facts& facts) {
   out_.text(",\"args\":{");
   bool first = true;
   for (const auto& [fact, what] : facts) {

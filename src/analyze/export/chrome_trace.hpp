@@ -5,7 +5,8 @@
 #include <string_view>
 
 #include "analyze/export/byte_stream.hpp"
-#include "analyze/export/tracks.hpp"
+#include "analyze/export/track_writer.hpp"
+#include "analyze/trace/names.hpp"
 
 namespace cudabpf::analyze {
 
@@ -15,17 +16,25 @@ class ChromeTrace : public TrackWriter {
 
   void start(const TraceClocks&) override;
   void track(const Track& track) override;
-  void begin(const Track& track, const Line& line, Shape shape, const Flows& flows) override;
+  void begin(const Track& track, const Line& line, std::string_view name, Shape shape,
+             const Flows& flows) override;
   void end(const Track&, const Line&) override {}  // begin() wrote the duration
-  void enqueued(const Track& stream, const Line& call) override;
+  void enqueued(const Track& stream, const Line& call, std::string_view name,
+                std::uint64_t flow) override;
   void counter(const Track& counter, std::uint64_t ts, std::uint64_t value) override;
-  void note(const Track& track, std::uint64_t ts, std::string_view name, Facts facts) override;
+  void note(const Track& track, std::uint64_t ts, std::string_view name,
+            const Facts& facts) override;
+  void span(const Track& track, const TimeSpan& when, std::string_view name,
+            const Facts& facts) override;
   void finish(const TraceFacts& facts) override;
 
  private:
   void event(std::string_view phase, const Track& track);
   void event(std::string_view phase, const Track& track, std::uint64_t ts);
   void flow(const Flows& flows, const Track& track, std::uint64_t ts);
+  void sort_above(const Track& track);
+  void binds(std::uint64_t flow, const char* direction);
+  void put(const Facts& facts);
   void metadata(std::string_view what, const Track& track, std::string_view name);
   void key(std::string_view key);
   void string(std::string_view text);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "analyze/export/track_writer.hpp"
 #include "analyze/trace/line.hpp"
 #include "analyze/trace/names.hpp"
 
@@ -27,6 +28,7 @@ enum class Detail : std::uint8_t {
 #include "analyze/trace/line_fields.def"
   state,
   id,
+  function,
 };
 // By which name: as in the trace.
 constexpr std::string_view DETAILS[] = {"error", "ret",
@@ -34,8 +36,8 @@ constexpr std::string_view DETAILS[] = {"error", "ret",
 #define NUMBER_OR_NAME(key, number, type, name, shown) DETAIL_##shown(#key, )
 #define NAME(key, member, shown) DETAIL_##shown(#key, )
 #include "analyze/trace/line_fields.def"
-                                        "state", "id"};
-static_assert(std::size(DETAILS) == static_cast<std::size_t>(Detail::id) + 1);
+                                        "state", "id", "function"};
+static_assert(std::size(DETAILS) == static_cast<std::size_t>(Detail::function) + 1);
 
 // Passes all that the line says to name(), text(), number(), address() and dimensions() of `out`,
 // each with its Detail. What goes without saying (success, no shared memory) is left out.
@@ -75,6 +77,7 @@ void details_of(const Line& line, const Names& names, Out&& out) {
 
   if (auto state = line.state(); !state.empty()) out.text(Detail::state, state);
   if (line.has(Field::id)) out.number(Detail::id, line.id);
+  if (is_named_by_kernel(line)) out.name(Detail::function, line.name);
 }
 
 #undef DETAIL_nowhere

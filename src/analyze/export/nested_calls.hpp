@@ -15,19 +15,20 @@ class NestedCalls {
   struct Held {
     Line line;                         // without its text
     std::vector<std::uint64_t> flows;  // to the driver operations made in it
+    std::uint64_t enqueues = 0;        // to what it put into a stream; 0: nothing
     std::size_t first = 0;             // of the calls inside it, which precede it
   };
 
   std::size_t size() const { return held_.size(); }
 
-  void hold(const Line& call, std::vector<std::uint64_t> flows) {
+  void hold(const Line& call, std::vector<std::uint64_t> flows, std::uint64_t enqueues) {
     std::size_t first = held_.size();
     while (!outermost_.empty() && held_[outermost_.back()].line.parent == call.id) {
       first = held_[outermost_.back()].first;
       outermost_.pop_back();
     }
     outermost_.push_back(held_.size());
-    held_.push_back({call, std::move(flows), first});
+    held_.push_back({call, std::move(flows), enqueues, first});
     held_.back().line.text = held_.back().line.args = {};
   }
 

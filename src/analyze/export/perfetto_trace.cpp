@@ -190,13 +190,15 @@ void PerfettoTrace::track(const Track& track) {
   put_packet();
 }
 
-void PerfettoTrace::begin(const Track& track, const Line& line, Shape shape, const Flows& flows) {
+void PerfettoTrace::begin(const Track& track, const Line& line, std::string_view name, Shape shape,
+                          const Flows& flows) {
   start_event(shape == Shape::instant ? track_event::INSTANT : track_event::SLICE_BEGIN, track);
-  event_.number(track_event::NAME_IID, intern(event_names_, line.name));
+  event_.number(track_event::NAME_IID, intern_event(line, name));
   if (line.kind == LineKind::call)
     event_.number(track_event::CATEGORY_IIDS, intern(categories_, line.type));
   details_of(line, names_, Annotations(*this));
   for (std::uint64_t flow : flows.begin) event_.fixed64(track_event::FLOW_IDS, flow);
+  if (flows.enqueues) event_.fixed64(track_event::FLOW_IDS, flows.enqueues);
   if (flows.end) event_.fixed64(track_event::TERMINATING_FLOW_IDS, flows.end);
   put_event(line.ts, true);
 }
@@ -206,9 +208,11 @@ void PerfettoTrace::end(const Track& track, const Line& line) {
   put_event(line.end(), false);
 }
 
-void PerfettoTrace::enqueued(const Track& stream, const Line& call) {
+void PerfettoTrace::enqueued(const Track& stream, const Line& call, std::string_view name,
+                             std::uint64_t flow) {
   start_event(track_event::INSTANT, stream);
-  event_.number(track_event::NAME_IID, intern(event_names_, call.kernel ? call.kernel : call.name));
+  event_.number(track_event::NAME_IID, intern_event(call, name));
+  if (flow) event_.fixed64(track_event::TERMINATING_FLOW_IDS, flow);
   put_event(call.ts, true);
 }
 
@@ -218,9 +222,25 @@ void PerfettoTrace::counter(const Track& counter, std::uint64_t ts, std::uint64_
   put_event(ts, false);
 }
 
-void PerfettoTrace::note(const Track& track, std::uint64_t ts, std::string_view name, Facts facts) {
+void PerfettoTrace::note(const Track& track, std::uint64_t ts, std::string_view name,
+                         const Facts& facts) {
   start_event(track_event::INSTANT, track);
   event_.text(track_event::NAME, fitting(name));
+  put(facts);
+  put_event(ts, false);
+}
+
+void PerfettoTrace::span(const Track& track, const TimeSpan& when, std::string_view name,
+                         const Facts& facts) {
+  start_event(track_event::SLICE_BEGIN, track);
+  event_.text(track_event::NAME, fitting(name));
+  put(facts);
+  put_event(when.begin, false);
+  start_event(track_event::SLICE_END, track);
+  put_event(when.end, false);
+}
+
+void PerfettoTrace::put(const Facts& facts) {
   for (const auto& [fact, what] : facts) {
     if (what.empty()) continue;
     annotation_.clear();
@@ -228,14 +248,17 @@ void PerfettoTrace::note(const Track& track, std::uint64_t ts, std::string_view 
     annotation_.text(annotation::STRING_VALUE, fitting(what));
     event_.message(track_event::DEBUG_ANNOTATIONS, annotation_);
   }
-  put_event(ts, false);
 }
 
-std::uint64_t PerfettoTrace::intern(Interned& table, Name name) {
+std::uint64_t PerfettoTrace::intern(Interned& table, Name name, std::string_view text) {
   if (table.name.size() <= name.id) table.name.resize(names_.size());
   std::uint32_t& number = table.name[name.id];
-  if (!number) number = static_cast<std::uint32_t>(add(table, names_.text(name)));
+  if (!number) number = static_cast<std::uint32_t>(add(table, text));
   return number;
+}
+
+std::uint64_t PerfettoTrace::intern_event(const Line& line, std::string_view name) {
+  return intern(event_names_, is_named_by_kernel(line) ? line.kernel : line.name, name);
 }
 
 std::uint64_t PerfettoTrace::intern(const Dimensions& dimensions) {

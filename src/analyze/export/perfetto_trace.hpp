@@ -12,7 +12,7 @@
 
 #include "analyze/export/byte_stream.hpp"
 #include "analyze/export/line_details.hpp"
-#include "analyze/export/tracks.hpp"
+#include "analyze/export/track_writer.hpp"
 #include "util/protobuf.hpp"
 
 namespace cudabpf::analyze {
@@ -26,11 +26,16 @@ class PerfettoTrace : public TrackWriter {
 
   void start(const TraceClocks& clocks) override;
   void track(const Track& track) override;
-  void begin(const Track& track, const Line& line, Shape shape, const Flows& flows) override;
+  void begin(const Track& track, const Line& line, std::string_view name, Shape shape,
+             const Flows& flows) override;
   void end(const Track& track, const Line& line) override;
-  void enqueued(const Track& stream, const Line& call) override;
+  void enqueued(const Track& stream, const Line& call, std::string_view name,
+                std::uint64_t flow) override;
   void counter(const Track& counter, std::uint64_t ts, std::uint64_t value) override;
-  void note(const Track& track, std::uint64_t ts, std::string_view name, Facts facts) override;
+  void note(const Track& track, std::uint64_t ts, std::string_view name,
+            const Facts& facts) override;
+  void span(const Track& track, const TimeSpan& when, std::string_view name,
+            const Facts& facts) override;
   void finish(const TraceFacts& facts) override;
 
  private:
@@ -45,13 +50,18 @@ class PerfettoTrace : public TrackWriter {
   };
   class Annotations;
 
-  std::uint64_t intern(Interned& table, Name name);
+  std::uint64_t intern(Interned& table, Name name) {
+    return intern(table, name, names_.text(name));
+  }
+  std::uint64_t intern(Interned& table, Name name, std::string_view text);
+  std::uint64_t intern_event(const Line& line, std::string_view name);
   std::uint64_t intern(const Dimensions& dimensions);  // 0: there are too many
   std::uint64_t add(Interned& table, std::string_view text);
 
   void start_event(std::uint64_t type, const Track& track);
   // Puts the event into a packet; `names`: it refers to interned texts.
   void put_event(std::uint64_t ts, bool names);
+  void put(const Facts& facts);
   void put_packet();
   void put_batch();
 

@@ -60,7 +60,7 @@ void Tracks::set(Counter& counter, std::uint64_t ts, std::uint64_t value) {
 
 void Tracks::write(Counter& counter) {
   if (!counter.changed) return;
-  for (TrackWriter* writer : writers_) writer->counter(counter.track, counter.ts, counter.value);
+  out_.counter(counter.track, counter.ts, counter.value);
   counter.changed = false;
 }
 

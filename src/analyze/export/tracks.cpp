@@ -16,6 +16,8 @@ using Shape = TrackWriter::Shape;
 // Beyond any pid of Linux: a multiple of this is added to tell reused pids apart.
 constexpr std::uint32_t ANOTHER_PROCESS = 10'000'000;
 constexpr std::uint32_t MAX_AGAIN = 400;
+// A trace says when work was put into a stream, and nothing of when the GPU did it.
+constexpr std::string_view NOT_WHEN_RUN = ": when enqueued, not when run";
 
 Shape shape_of(const Line& line) {
   if (line.has(Field::duration)) return Shape::slice;
@@ -26,15 +28,18 @@ Shape shape_of(const Line& line) {
 
 Tracks::Tracks(Names& names, std::vector<TrackWriter*> writers, Part part)
     : names_(names),
-      writers_(std::move(writers)),
+      out_(names, std::move(writers)),
       part_(part),
       in_part_(!part.from),
+      idle_(names, 0),
+      at_work_(0, idle_),
       memory_(names, *this) {}
 
 // What follows from a line wherever it lies.
 void Tracks::follow(const Line& line) {
   of_line_ = line.process;
   if (!in_part_ && part_.has(line.ts) && line.kind != LineKind::header) begin_part();
+  at_work_.line(line);
   memory_.line(line);
   for (const analyze::Process* gone : line.gone) forget(gone->pid);
   if (line.new_program) forget(line.pid);  // it gets new tracks, too
@@ -53,8 +58,7 @@ void Tracks::begin_part() {
 
 void Tracks::line(const Line& line) {
   if (line.kind == LineKind::header) {
-    if (!begun_)
-      for (TrackWriter* writer : writers_) writer->start(clocks_in(line.text));
+    if (!begun_) out_.start(clocks_in(line.text));
     begun_ = true;
   }
   if (kept_ >= MAX_TRACKS) begin_anew(line.ts);
@@ -79,6 +83,7 @@ void Tracks::line(const Line& line) {
 
 void Tracks::finish(const TraceFacts& facts) {
   for (auto& [pid, process] : processes_) close(process);
+  draw_course(facts);
   for (const std::string& why : facts.cut_off)
     missing(facts.last_ts, "the trace was cut off", "why", why);
   if (flows_left_out_)
@@ -87,7 +92,7 @@ void Tracks::finish(const TraceFacts& facts) {
   if (memory_.live().left_out().any())
     missing(facts.last_ts, "memory that was too much to be followed", "so",
             text_of(memory_.live().left_out()));
-  for (TrackWriter* writer : writers_) writer->finish(facts);
+  out_.finish(facts);
 }
 
 void Tracks::call(const Line& line) {
@@ -101,29 +106,45 @@ void Tracks::call(const Line& line) {
   bool outermost = !line.has(Field::parent);
   if (outermost) thread.flows.clear();  // the rest are of calls whose lines are missing
   flows_kept_ += thread.flows.size() + flows.size();
-  thread.nested.hold(line, std::move(flows));
-  held_++;
-  if (outermost || held_ >= MAX_HELD) give_nested(thread);
-  if (line.failed() || !is_counted(line)) return;
-  if (line.async && line.has(Field::stream)) enqueued(process, line);
+  bool counts = !line.failed() && is_counted(line);
+  bool enqueues = counts && line.async && line.has(Field::stream);
+  std::uint64_t flow = enqueues && shape_of(line) == Shape::slice ? ++flows_ : 0;
+  if (outermost && !thread.nested.size()) {  // most calls: nothing was made inside
+    begin(thread, line, {.begin = flows, .enqueues = flow});
+    end(thread, line);
+  } else {
+    thread.nested.hold(line, std::move(flows), flow);
+    held_++;
+    if (outermost || held_ >= MAX_HELD) give_nested(thread);
+  }
+  if (!counts) return;
+  if (enqueues) enqueued(process, line, flow);
   if (line.type == Type::kernel && line.op == Op::launch) launched(process, line.end());
 }
 
 void Tracks::give_nested(Thread& thread) {
   held_ -= thread.nested.size();
   bool endless = false;
-  auto begin = [&](const NestedCalls::Held& held) {
-    endless |= shape_of(held.line) == Shape::endless;
-    flows_kept_ -= held.flows.size();
-    for (TrackWriter* writer : writers_)
-      writer->begin(thread.track, held.line, shape_of(held.line), {.begin = held.flows});
-  };
-  auto end = [&](const NestedCalls::Held& held) {
-    if (shape_of(held.line) != Shape::slice) return;
-    for (TrackWriter* writer : writers_) writer->end(thread.track, held.line);
-  };
-  thread.nested.give(begin, end);
+  thread.nested.give(
+      [&](const NestedCalls::Held& held) {
+        endless |= shape_of(held.line) == Shape::endless;
+        begin(thread, held.line, {.begin = held.flows, .enqueues = held.enqueues});
+      },
+      [&](const NestedCalls::Held& held) {
+        if (shape_of(held.line) == Shape::slice) out_.end(thread.track, held.line);
+      });
   if (endless) thread.track.id = 0;
+}
+
+void Tracks::begin(Thread& thread, const Line& line, const TrackWriter::Flows& flows) {
+  flows_kept_ -= flows.begin.size();
+  out_.begin(thread.track, line, shape_of(line), flows);
+}
+
+void Tracks::end(Thread& thread, const Line& line) {
+  Shape shape = shape_of(line);
+  if (shape == Shape::slice) out_.end(thread.track, line);
+  if (shape == Shape::endless) thread.track.id = 0;
 }
 
 void Tracks::driver(const Line& line) {
@@ -141,10 +162,8 @@ void Tracks::driver(const Line& line) {
     flows = {.end = flows_, .caller = &thread.track};
   }
   Shape shape = shape_of(line);
-  for (TrackWriter* writer : writers_) {
-    writer->begin(thread.driver, line, shape, flows);
-    if (shape == Shape::slice) writer->end(thread.driver, line);
-  }
+  out_.begin(thread.driver, line, shape, flows);
+  if (shape == Shape::slice) out_.end(thread.driver, line);
 }
 
 // Interrupts on several CPUs overlap, and so may different kinds on one CPU.
@@ -153,10 +172,8 @@ void Tracks::interrupt(const Line& line) {
   if (!line.has(Field::cpu)) name = names_.text(line.name);
   Track& track = machine_track("interrupts: " + name);
   Shape shape = shape_of(line);
-  for (TrackWriter* writer : writers_) {
-    writer->begin(track, line, shape, {});
-    if (shape == Shape::slice) writer->end(track, line);
-  }
+  out_.begin(track, line, shape, {});
+  if (shape == Shape::slice) out_.end(track, line);
 }
 
 void Tracks::gpu_error(const Line& line) {
@@ -165,11 +182,10 @@ void Tracks::gpu_error(const Line& line) {
     auto at = error.find(key);
     return at != error.end() && at->is_string() ? at->get<std::string>() : "";
   };
-  for (TrackWriter* writer : writers_)
-    writer->note(machine_track("GPU errors"), line.ts, names_.text(line.name),
-                 {{"meaning", told("meaning")},
-                  {"device", told("device")},
-                  {"process", line.has(Field::pid) ? fmt::format("{}", line.pid) : ""}});
+  out_.note(machine_track("GPU errors"), line.ts, names_.text(line.name),
+            {{"meaning", told("meaning")},
+             {"device", told("device")},
+             {"process", line.has(Field::pid) ? fmt::format("{}", line.pid) : ""}});
 }
 
 void Tracks::lost(const Line& line) {
@@ -178,10 +194,9 @@ void Tracks::lost(const Line& line) {
   missing(line.ts, name, "count", count);
 }
 
-void Tracks::missing(std::uint64_t ts, std::string_view what, std::string_view fact,
-                     std::string how) {
+void Tracks::missing(std::uint64_t ts, std::string_view what, const char* fact, std::string how) {
   Track& track = machine_track("what is missing");
-  for (TrackWriter* writer : writers_) writer->note(track, ts, what, {{fact, how}});
+  out_.note(track, ts, what, {{fact, how}});
 }
 
 // A process may be seen before its name is known.
@@ -189,11 +204,11 @@ void Tracks::named(std::uint32_t pid) {
   auto known = processes_.find(pid);
   if (known == processes_.end()) return;
   known->second.track.name = process_name(pid);
-  for (TrackWriter* writer : writers_) writer->track(known->second.track);
+  out_.track(known->second.track);
 }
 
 // The default streams of all contexts are on one track.
-void Tracks::enqueued(Process& process, const Line& call) {
+void Tracks::enqueued(Process& process, const Line& call, std::uint64_t flow) {
   StreamKey key = stream_of(call);
   key.context = 0;
   auto [at, is_new] = process.streams.try_emplace(key);
@@ -201,9 +216,9 @@ void Tracks::enqueued(Process& process, const Line& call) {
   kept_ += is_new;
   if (is_new)
     announce(stream, Track::Kind::stream, &process, &process.track,
-             key.tid ? fmt::format("stream {:#x} of thread {}", key.handle, key.tid)
-                     : fmt::format("stream {:#x}", key.handle));
-  for (TrackWriter* writer : writers_) writer->enqueued(stream, call);
+             key.tid ? fmt::format("stream {:#x} of thread {}{}", key.handle, key.tid, NOT_WHEN_RUN)
+                     : fmt::format("stream {:#x}{}", key.handle, NOT_WHEN_RUN));
+  out_.enqueued(stream, call, flow);
 }
 
 Tracks::Process& Tracks::process(std::uint32_t pid) {
@@ -218,6 +233,8 @@ Tracks::Process& Tracks::process(std::uint32_t pid) {
     track.process = pid + before % MAX_AGAIN * ANOTHER_PROCESS;
     if (before || again_.size() < MAX_TRACKS) again_[pid]++;
     announce(track, Track::Kind::process, &at->second, nullptr, process_name(pid));
+    if (of_line_ && of_line_->pid == pid && by_number_.size() < MAX_TRACKS)
+      by_number_[of_line_->number] = track;
   } else if (at->second.track.name.empty() && !process_name(pid).empty()) {
     named(pid);  // it was there for its memory alone
   }
@@ -275,7 +292,7 @@ void Tracks::announce(Track& track, Track::Kind kind, const Process* process, co
     track.process = process->track.process;
   }
   track.name = std::move(name);
-  for (TrackWriter* writer : writers_) writer->track(track);
+  out_.track(track);
 }
 
 Track& Tracks::machine_track(const std::string& name) {

@@ -1,13 +1,12 @@
 // A trace as a picture over time: tracks of processes, threads, streams and the driver, calls on
-// them, arrows from a call to its driver operations, and counters. A TrackWriter decides how to
-// write it.
+// them, arrows from a call to its driver operations and to its stream, phases, iterations and
+// counters. A TrackWriter decides how to write it.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -16,48 +15,14 @@
 #include "analyze/analysis.hpp"
 #include "analyze/circumstances/processes.hpp"
 #include "analyze/circumstances/streams.hpp"
+#include "analyze/course/idle.hpp"
+#include "analyze/course/thread_work.hpp"
+#include "analyze/export/held_tracks.hpp"
 #include "analyze/export/nested_calls.hpp"
+#include "analyze/export/track_writer.hpp"
 #include "analyze/memory/traced_memory.hpp"
 
 namespace cudabpf::analyze {
-
-struct Track {
-  enum class Kind : std::uint8_t { process, thread, driver, stream, machine, counter };
-
-  std::uint32_t id = 0;      // unique, from 1; 0: not announced yet
-  std::uint32_t parent = 0;  // the track that it is part of; 0: none
-  Kind kind = Kind::machine;
-  std::uint32_t pid = 0, tid = 0;  // of a process, of a thread; else 0
-  std::uint32_t process = 0;       // the pid, changed if the same one came before; 0: machine
-  bool bytes = false;              // a counter's unit
-  std::string name;
-};
-
-class TrackWriter {
- public:
-  // What is on a track: a span of time, a span without an end, or a point in time.
-  enum class Shape : std::uint8_t { slice, endless, instant };
-  // Arrows from a call to its driver operations. Both ends of one have the same number.
-  struct Flows {
-    std::span<const std::uint64_t> begin = {};  // those that begin at a call
-    std::uint64_t end = 0;                      // the one that ends here; 0: none
-    const Track* caller = nullptr;              // the track that this one begins on
-  };
-  using Facts = std::initializer_list<std::pair<std::string_view, std::string>>;
-
-  virtual ~TrackWriter() = default;
-  virtual void start(const TraceClocks& clocks) = 0;
-  // Comes before anything on the track.
-  virtual void track(const Track& track) = 0;
-  virtual void begin(const Track& track, const Line& line, Shape shape, const Flows& flows) = 0;
-  virtual void end(const Track& track, const Line& line) = 0;  // only of a slice
-  // Work that a call has put into a stream. The trace does not say when it ran.
-  virtual void enqueued(const Track& stream, const Line& call) = 0;
-  virtual void counter(const Track& counter, std::uint64_t ts, std::uint64_t value) = 0;
-  // Something that concerns the whole picture.
-  virtual void note(const Track& track, std::uint64_t ts, std::string_view name, Facts facts) = 0;
-  virtual void finish(const TraceFacts& facts) = 0;
-};
 
 class Tracks : public Analysis, private LiveMemory::Listener {
  public:
@@ -108,7 +73,10 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void named(std::uint32_t pid);
 
   void give_nested(Thread& thread);
-  void enqueued(Process& process, const Line& call);
+  void begin(Thread& thread, const Line& line, const TrackWriter::Flows& flows);
+  void end(Thread& thread, const Line& line);
+  void enqueued(Process& process, const Line& call, std::uint64_t flow);
+  void draw_course(const TraceFacts& facts);
   void launched(Process& process, std::uint64_t ts);
   void count_launches(Process& process, std::uint64_t now);
 
@@ -124,21 +92,24 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void close(Process& process);
   void forget(std::uint32_t pid);
   void begin_anew(std::uint64_t ts);
-  void missing(std::uint64_t ts, std::string_view what, std::string_view fact, std::string how);
+  void missing(std::uint64_t ts, std::string_view what, const char* fact, std::string how);
   void announce(Track& track, Track::Kind kind, const Process* process, const Track* parent,
                 std::string name);
   Track& machine_track(const std::string& name);
   std::string process_name(std::uint32_t pid) const;
 
   Names& names_;
-  std::vector<TrackWriter*> writers_;
+  HeldTracks out_;
   Part part_;
   bool in_part_;  // counters show what is held; before the part, it is only followed
+  Idle idle_;  // is shown nothing: a picture has no idle times
+  ThreadsAtWork at_work_;
   TracedMemory memory_;
   std::unordered_map<std::uint32_t, Process> processes_;
   Process* last_process_ = nullptr;
   const analyze::Process* of_line_ = nullptr;
   std::unordered_map<std::uint32_t, std::uint32_t> again_;  // how often a pid was used before
+  std::unordered_map<std::uint64_t, Track> by_number_;      // processes, the gone ones too
   std::map<std::string, Track> machine_;                    // by name
   std::uint32_t tracks_ = 0;
   std::uint64_t flows_ = 0, flows_left_out_ = 0;

@@ -21,36 +21,51 @@ class Notes : public TrackWriter {
 
   void start(const TraceClocks& clocks) override { add("boottime {}", clocks.boottime); }
   void track(const Track& track) override {
-    tracks.push_back(fmt::format("{}<{} {}/{} as {} {}", track.id, track.parent, track.pid,
-                                 track.tid, track.process, track.name));
+    bool course = track.kind == Track::Kind::phases || track.kind == Track::Kind::iterations;
+    (course ? course_tracks : tracks)
+        .push_back(fmt::format("{}<{} {}/{} as {} {}", track.id, track.parent, track.pid, track.tid,
+                               track.process, track.name));
   }
-  void begin(const Track& track, const Line& line, Shape shape, const Flows& flows) override {
+  void begin(const Track& track, const Line& line, std::string_view name, Shape shape,
+             const Flows& flows) override {
     std::string arrows;
     for (std::uint64_t flow : flows.begin) arrows += fmt::format(" >{}", flow);
+    if (flows.enqueues) arrows += fmt::format(" >>{}", flows.enqueues);
     if (flows.end) arrows += fmt::format(" {}>{}", flows.caller->id, flows.end);
     add("{} {} {} at {}{}", track.id,
         shape == Shape::slice     ? "begin"
         : shape == Shape::endless ? "endless"
                                   : "point",
-        names_.text(line.name), line.ts, arrows);
+        name, line.ts, arrows);
   }
   void end(const Track& track, const Line& line) override {
     add("{} end {} at {}", track.id, names_.text(line.name), line.end());
   }
-  void enqueued(const Track& stream, const Line& call) override {
-    add("{} enqueued at {}", stream.id, call.ts);
+  void enqueued(const Track& stream, const Line& call, std::string_view,
+                std::uint64_t flow) override {
+    add("{} enqueued at {}{}", stream.id, call.ts, flow ? fmt::format(" >>{}", flow) : "");
   }
   void counter(const Track& counter, std::uint64_t ts, std::uint64_t value) override {
     add("{} is {} at {}", counter.name, value, ts);
   }
-  void note(const Track& track, std::uint64_t ts, std::string_view name, Facts facts) override {
+  void note(const Track& track, std::uint64_t ts, std::string_view name,
+            const Facts& facts) override {
     std::string told;
     for (const auto& [fact, what] : facts) told += fmt::format(", {} {}", fact, what);
     add("{}: {} at {}{}", track.name, name, ts, told);
   }
+  void span(const Track& track, const TimeSpan& when, std::string_view name,
+            const Facts& facts) override {
+    std::string told;
+    for (const auto& [fact, what] : facts)
+      if (!what.empty()) told += fmt::format(", {} {}", fact, what);
+    spans.push_back(
+        fmt::format("{} {} from {} to {}{}", track.id, name, when.begin, when.end, told));
+  }
   void finish(const TraceFacts&) override { add("the end"); }
 
-  std::vector<std::string> tracks, events;
+  // Those of phases and iterations, which any trace with a call has, are apart.
+  std::vector<std::string> tracks, events, course_tracks, spans;
 
  private:
   template <typename... T>
@@ -62,7 +77,7 @@ class Notes : public TrackWriter {
 };
 
 struct Drawn {
-  std::vector<std::string> tracks, events;
+  std::vector<std::string> tracks, events, course_tracks, spans;
 };
 
 Drawn draw(const std::string& text, const TraceFacts& facts = {}) {
@@ -74,7 +89,7 @@ Drawn draw(const std::string& text, const TraceFacts& facts = {}) {
   REQUIRE(!notes.events.empty());
   CHECK(notes.events.back() == "the end");
   notes.events.pop_back();
-  return {notes.tracks, notes.events};
+  return {notes.tracks, notes.events, notes.course_tracks, notes.spans};
 }
 
 // A call of process 7, with more fields.
@@ -246,8 +261,52 @@ TEST_CASE("Streams are a process's own, and the default ones of threads a thread
   Lines streams;
   for (const auto& track : drawn.tracks)
     if (track.find("stream") != std::string::npos) streams.push_back(track);
-  CHECK(streams == Lines{"3<1 7/0 as 7 stream 0x5", "5<1 7/0 as 7 stream 0x2 of thread 7",
-                         "6<1 7/0 as 7 stream 0x2 of thread 8"});
+  CHECK(streams == Lines{"3<1 7/0 as 7 stream 0x5: when enqueued, not when run",
+                         "5<1 7/0 as 7 stream 0x2 of thread 7: when enqueued, not when run",
+                         "6<1 7/0 as 7 stream 0x2 of thread 8: when enqueued, not when run"});
+}
+
+TEST_CASE("Arrows lead from a call to what it has put into a stream") {
+  auto put = [](int id, const std::string& when) {
+    return call(id, "l", when + R"(,"stream":"0x5","async":true)");
+  };
+  Drawn drawn = draw(put(1, took(1, 3)) + put(2, took(4, 5)) + put(3, R"("ts":6)") +
+                     put(4, inside(5, 7, 8)) + call(5, "outer", took(7, 9)));
+  CHECK(drawn.events == Lines{"2 begin l at 1 >>1", "2 end l at 3", "3 enqueued at 1 >>1",
+                              "2 begin l at 4 >>2", "2 end l at 5", "3 enqueued at 4 >>2",
+                              "2 point l at 6", "3 enqueued at 6", "2 begin outer at 7",
+                              "2 begin l at 7", "2 end l at 8", "2 end outer at 9"});
+}
+
+TEST_CASE("Phases and iterations are on tracks of the process that they are of") {
+  std::string text;
+  int id = 0;
+  auto kernel = [&](const char* name, int ts) {
+    text +=
+        fmt::format(R"({{"id":{},"type":"kernel","op":"launch","name":"l","kernel":"{}","ts":{},)"
+                    R"("duration_us":0.001,"pid":7,"tid":7}})",
+                    ++id, name, ts) +
+        "\n";
+  };
+  for (int i = 0; i < 4; i++) {
+    kernel("a", 100 + i * 10);
+    kernel("b", 102 + i * 10);
+    text += fmt::format(R"({{"id":{},"type":"sync","op":"ctx","name":"w","ts":{},)"
+                        R"("duration_us":0.002,"pid":7,"tid":7}})",
+                        ++id, 104 + i * 10) +
+            "\n";
+  }
+  std::string exit = R"({"type":"process","op":"exit","ts":200,"pid":7})";
+  Drawn drawn = draw(text + exit);
+  CHECK(drawn.course_tracks ==
+        Lines{"4<1 7/0 as 7 phases of thread 7", "5<1 7/0 as 7 iterations of thread 7"});
+  CHECK(drawn.spans == Lines{"4 before the first call from 0 to 100",
+                             "4 inference from 100 to 136, note 4 iterations, p50 10 ns",
+                             "4 clean-up from 136 to 200",
+                             "5 iteration 1 from 100 to 110, launches 2",
+                             "5 iteration 2 from 110 to 120, launches 2",
+                             "5 iteration 3 from 120 to 130, launches 2",
+                             "5 iteration 4 from 130 to 136, launches 2"});
 }
 
 TEST_CASE("Memory that goes away at once is told once") {

@@ -1,0 +1,53 @@
+// Hands a picture on to its writers, and names what is on it. Its beginning is held back until the
+// names of the kernels are known: how short a name may be follows from the others.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "analyze/export/track_writer.hpp"
+#include "analyze/short_names.hpp"
+
+namespace cudabpf::analyze {
+
+class HeldTracks {
+ public:
+  using Shape = TrackWriter::Shape;
+  using Flows = TrackWriter::Flows;
+  using Facts = TrackWriter::Facts;
+
+  HeldTracks(const Names& names, std::vector<TrackWriter*> writers)
+      : names_(names), kernels_(names), writers_(std::move(writers)) {}
+
+  void start(const TraceClocks& clocks);
+  void track(const Track& track);
+  void begin(const Track& track, const Line& line, Shape shape, const Flows& flows);
+  void end(const Track& track, const Line& line);
+  void enqueued(const Track& stream, const Line& call, std::uint64_t flow);
+  void counter(const Track& counter, std::uint64_t ts, std::uint64_t value);
+  void note(const Track& track, std::uint64_t ts, std::string_view name, const Facts& facts);
+  void span(const Track& track, const TimeSpan& when, std::string_view name, const Facts& facts);
+  void finish(const TraceFacts& facts);
+
+ private:
+  // Programs launch most of their kernels for the first time early on.
+  static constexpr std::size_t HELD = 1 << 15;
+
+  using Event = std::function<void(TrackWriter&)>;
+  void hold(Event event);
+  void release();
+  std::string_view name_of(const Line& line);
+  template <typename Write>
+  void each(Write&& write) {
+    for (TrackWriter* writer : writers_) write(*writer);
+  }
+
+  const Names& names_;
+  ShortNames kernels_;
+  std::vector<TrackWriter*> writers_;
+  std::vector<Event> held_;
+  bool released_ = false;
+};
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,77 @@
+// Writes a picture over time in the format of some program. Tracks tells it what is on which track.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analyze/analysis.hpp"
+#include "util/page/time_scale.hpp"
+
+namespace cudabpf::analyze {
+
+struct Track {
+  enum class Kind : std::uint8_t {
+    process,
+    thread,
+    driver,
+    stream,
+    machine,
+    counter,
+    phases,
+    iterations,
+  };
+
+  std::uint32_t id = 0;      // unique, from 1; 0: not announced yet
+  std::uint32_t parent = 0;  // the track that it is part of; 0: none
+  Kind kind = Kind::machine;
+  std::uint32_t pid = 0, tid = 0;  // of a process, of a thread; else 0
+  std::uint32_t process = 0;       // the pid, changed if the same one came before; 0: machine
+  bool bytes = false;              // a counter's unit
+  std::string name;
+};
+
+class TrackWriter {
+ public:
+  // What is on a track: a span of time, a span without an end, or a point in time.
+  enum class Shape : std::uint8_t { slice, endless, instant };
+  // Arrows from a call to its driver operations, and to what it puts into a stream. Both ends of
+  // one have the same number.
+  struct Flows {
+    std::span<const std::uint64_t> begin = {};  // those to driver operations that begin at a call
+    std::uint64_t enqueues = 0;                 // the one to a stream; 0: none
+    std::uint64_t end = 0;                      // the one that ends at an operation; 0: none
+    const Track* caller = nullptr;              // the track that this one begins on
+  };
+  using Facts = std::vector<std::pair<const char*, std::string>>;
+
+  virtual ~TrackWriter() = default;
+  virtual void start(const TraceClocks& clocks) = 0;
+  // Comes before anything on the track.
+  virtual void track(const Track& track) = 0;
+  virtual void begin(const Track& track, const Line& line, std::string_view name, Shape shape,
+                     const Flows& flows) = 0;
+  virtual void end(const Track& track, const Line& line) = 0;  // only of a slice
+  // Work that a call has put into a stream. The trace does not say when it ran. `flow`: of the
+  // arrow that ends there; 0: there is none.
+  virtual void enqueued(const Track& stream, const Line& call, std::string_view name,
+                        std::uint64_t flow) = 0;
+  virtual void counter(const Track& counter, std::uint64_t ts, std::uint64_t value) = 0;
+  // Something that concerns the whole picture.
+  virtual void note(const Track& track, std::uint64_t ts, std::string_view name,
+                    const Facts& facts) = 0;
+  // A part of a run; those of a track follow one another.
+  virtual void span(const Track& track, const TimeSpan& when, std::string_view name,
+                    const Facts& facts) = 0;
+  virtual void finish(const TraceFacts& facts) = 0;
+};
+
+// A launch has its kernel's name, if that is known.
+inline bool is_named_by_kernel(const Line& line) {
+  return line.kernel && line.kind == LineKind::call && line.op == Op::launch;
+}
+
+}  // namespace cudabpf::analyze
