@@ -148,8 +148,9 @@ void add_facts(Page& page, const TraceFacts& facts) {
     std::string count = loss.count ? with_commas(loss.count) : "";
     if (loss.uncounted) count += count.empty() ? "an unknown number of" : " and more";
     constexpr std::size_t REASON = 24;  // known reasons are shorter
-    page.line(fmt::format("  {} {}{}", count, shortened(reason, REASON),
-                          loss.degraded ? " (events are there, but poorer)" : ""));
+    page.paragraph(fmt::format("{} {}{}", count, shortened(reason, REASON),
+                               loss.degraded ? " (events are there, but poorer)" : ""),
+                   2);
     if (const LossInfo* known = find_loss(reason)) page.paragraph(known->advice, 4);
   }
   if (facts.cut_off.empty() && facts.missing.empty() && !facts.malformed && !facts.unknown &&
@@ -157,18 +158,21 @@ void add_facts(Page& page, const TraceFacts& facts) {
     return;
   if (!page.empty()) page.blank();
   page.heading("not all of a trace");
-  for (const auto& file : facts.cut_off) page.line("  cut off: " + printable(file));
-  for (const auto& part : facts.missing) page.line("  not given: " + part + " of a rotated trace");
+  for (const auto& file : facts.cut_off) page.paragraph("cut off: " + file, 2);
+  for (const auto& part : facts.missing)
+    page.paragraph("not given: " + part + " of a rotated trace", 2);
   if (facts.malformed) {
     std::string where;
     for (const auto& at : facts.first_malformed) where += (where.empty() ? "" : ", ") + at;
-    page.line(fmt::format("  {} could not be read: {}{}",
-                          count_of(facts.malformed, "line", "lines"), printable(where),
-                          facts.malformed > facts.first_malformed.size() ? ", …" : ""));
+    page.paragraph(
+        fmt::format("{} could not be read: {}{}", count_of(facts.malformed, "line", "lines"), where,
+                    facts.malformed > facts.first_malformed.size() ? ", …" : ""),
+        2);
   }
   if (facts.unknown)
-    page.line(fmt::format("  {} of types that this version does not know",
-                          count_of(facts.unknown, "line", "lines")));
+    page.paragraph(fmt::format("{} of types that this version does not know",
+                               count_of(facts.unknown, "line", "lines")),
+                   2);
   if (facts.put_away)
     page.paragraph(
         fmt::format("Of more than {} processes at once, {} that were quiet for longest were taken "

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "util/page/page.hpp"
+#include "util/page/table.hpp"
 
 namespace cudabpf {
 
@@ -34,62 +34,67 @@ std::string shell_word(const std::string& path) {
   return word + "'";
 }
 
+void add(Page& page, const Table& table) {
+  if (!table.empty()) table.add_to(page);
+}
+
+// Each part of the page after an empty line, as tables are.
+void begin(Page& page, std::string_view name) {
+  page.blank();
+  page.heading(name);
+}
+
 void add_calls(Page& page, const std::vector<Stats::Calls>& all) {
-  page.heading("calls", {"count", "total", "mean", "p99", "errors"});
+  Table table("calls", {{"count"}, {"total"}, {"mean", 1}, {"p99", 2}, {"errors"}});
+  auto row = [&](std::string name, const Stats::Calls& calls, const Durations* each) {
+    const Durations& times = calls.durations;
+    auto time = [&](std::uint64_t ns) { return times.count() ? human_time(ns) : "-"; };
+    table.row(std::move(name),
+              {human_count(calls.count), time(times.total()), each ? time(each->mean()) : "",
+               each ? time(each->quantile(0.99)) : "", figure_or_blank(calls.errors)});
+  };
   // Leaving out a single function saves nothing: the line that says so takes as much room.
   std::size_t shown = all.size() <= MAX_FUNCTIONS + 1 ? all.size() : MAX_FUNCTIONS;
   Stats::Calls rest;
   for (std::size_t i = 0; i < all.size(); i++) {
-    const Stats::Calls& calls = all[i];
-    const Durations& times = calls.durations;
-    bool timed = times.count() > 0;
     if (i < shown) {
-      page.row(calls.name,
-               {human_count(calls.count), timed ? human_time(times.total()) : "-",
-                timed ? human_time(times.mean()) : "-",
-                timed ? human_time(times.quantile(0.99)) : "-", figure_or_blank(calls.errors)});
+      row(all[i].name, all[i], &all[i].durations);
       continue;
     }
-    rest.count += calls.count;
-    rest.errors += calls.errors;
-    rest.durations.add(times);
+    rest.count += all[i].count;
+    rest.errors += all[i].errors;
+    rest.durations.add(all[i].durations);
   }
-  if (shown < all.size())
-    page.row(fmt::format("{} more functions", all.size() - shown),
-             {human_count(rest.count), human_time(rest.durations.total()), "", "",
-              figure_or_blank(rest.errors)});
+  if (shown < all.size()) row(fmt::format("{} more functions", all.size() - shown), rest, nullptr);
+  add(page, table);
 }
 
 void add_memory(Page& page, const Stats& stats) {
-  bool any = false;
-  for (std::size_t i = 0; i < MEMORY_KINDS; i++) {
-    const MemoryFigures& memory = stats.memory[i];
-    if (!memory.allocations) continue;
-    if (!any) page.heading("memory", {"allocs", "allocated", "freed", "peak", "held"});
-    any = true;
-    page.row(std::string(MEMORY_KIND_NAMES[i]), cells_of(memory));
-  }
+  Table table("memory", {{"allocations", 2}, {"allocated", 1}, {"freed", 1}, {"peak"}, {"held"}});
+  for (std::size_t i = 0; i < MEMORY_KINDS; i++)
+    if (const MemoryFigures& memory = stats.memory[i]; memory.allocations)
+      table.row(std::string(MEMORY_KIND_NAMES[i]), cells_of(memory));
+  add(page, table);
   if (stats.memory_left_out.any()) page.paragraph(text_of(stats.memory_left_out), 4);
 }
 
 void add_transfers(Page& page, const std::vector<Stats::Transfers>& all) {
-  if (all.empty()) return;
-  page.heading("transfers", {"count", "bytes", "mean"});
+  Table table("transfers", {{"count"}, {"bytes"}, {"mean"}});
   for (std::size_t i = 0; i < std::min(all.size(), MAX_TRANSFERS); i++)
-    page.row(all[i].op + (all[i].async ? " async" : ""),
-             {human_count(all[i].count), human_bytes(all[i].bytes),
-              human_bytes(all[i].bytes / all[i].count)});
+    table.row(all[i].op + (all[i].async ? " async" : ""),
+              {human_count(all[i].count), human_bytes(all[i].bytes),
+               human_bytes(all[i].bytes / all[i].count)});
+  add(page, table);
 }
 
 void add_kernels(Page& page, const std::vector<Stats::Launches>& all) {
-  if (all.empty()) return;
   std::uint64_t total = 0;
   for (const auto& launches : all) total += launches.count;
-  page.heading("kernels", {"launches", "share"});
+  Table table("kernels", {{"launches"}, {"share"}});
   std::size_t shown = all.size() <= MAX_KERNELS + 1 ? all.size() : MAX_KERNELS;
   auto row = [&](const std::string& name, std::uint64_t count) {
     double share = 100.0 * static_cast<double>(count) / static_cast<double>(total);
-    page.row(name, {human_count(count), fmt::format("{:.1f} %", share)});
+    table.row(name, {human_count(count), fmt::format("{:.1f} %", share)});
   };
   std::uint64_t rest = total;
   for (std::size_t i = 0; i < shown; i++) {
@@ -97,40 +102,43 @@ void add_kernels(Page& page, const std::vector<Stats::Launches>& all) {
     rest -= all[i].count;
   }
   if (rest) row(fmt::format("{} more kernels", all.size() - shown), rest);
+  add(page, table);
 }
 
 void add_driver(Page& page, const Stats& stats) {
-  if (!stats.driver_groups.empty())
-    page.heading("asked of the driver", {"count", "total", "mean", "p99", "failed"});
+  Table groups("asked of the driver", {{"count"}, {"total"}, {"mean", 1}, {"p99", 2}, {"failed"}});
   for (const auto& of : stats.driver_groups)
-    page.row(of.name, {human_count(of.count), human_time(of.durations.total()),
-                       human_time(of.durations.mean()), human_time(of.durations.quantile(0.99)),
-                       figure_or_blank(of.failed)});
-  if (!stats.ioctls.empty()) page.heading("most often", {"count", "total", "failed"});
+    groups.row(of.name, {human_count(of.count), human_time(of.durations.total()),
+                         human_time(of.durations.mean()), human_time(of.durations.quantile(0.99)),
+                         figure_or_blank(of.failed)});
+  add(page, groups);
+  Table ioctls("most often", {{"count"}, {"total"}, {"failed"}});
   for (std::size_t i = 0; i < std::min(stats.ioctls.size(), MAX_DRIVER); i++)
-    page.row(stats.ioctls[i].name,
-             {human_count(stats.ioctls[i].count), human_time(stats.ioctls[i].durations.total()),
-              figure_or_blank(stats.ioctls[i].failed)});
-  if (!stats.driver_callers.empty()) page.heading("by", {"calls", "ioctls", "in them"});
+    ioctls.row(stats.ioctls[i].name,
+               {human_count(stats.ioctls[i].count), human_time(stats.ioctls[i].durations.total()),
+                figure_or_blank(stats.ioctls[i].failed)});
+  add(page, ioctls);
+  Table callers("by", {{"calls"}, {"ioctls"}, {"in them"}});
   for (std::size_t i = 0; i < std::min(stats.driver_callers.size(), MAX_DRIVER); i++) {
     const Stats::Caller& caller = stats.driver_callers[i];
-    page.row(caller.name,
-             {human_count(caller.calls), human_count(caller.ioctls), human_time(caller.time)});
+    callers.row(caller.name,
+                {human_count(caller.calls), human_count(caller.ioctls), human_time(caller.time)});
   }
+  add(page, callers);
 }
 
 void add_errors(Page& page, const std::vector<Stats::Errors>& all) {
-  if (all.empty()) return;
-  page.heading("errors", {"count"});
+  Table table("errors", {{"error", 0, true}, {"count"}});
   for (std::size_t i = 0; i < std::min(all.size(), MAX_ERRORS); i++)
-    page.row(fmt::format("{:<28} {}", all[i].name, all[i].error), {human_count(all[i].count)});
+    table.row(all[i].name, {all[i].error, human_count(all[i].count)});
+  add(page, table);
 }
 
 void add_gpu_errors(Page& page, const std::vector<Stats::Xid>& all) {
-  if (all.empty()) return;
-  page.heading("GPU errors", {"count"});
+  Table table("GPU errors", {{"count"}});
   for (const Stats::Xid& xid : all)
-    page.row(fmt::format("Xid {} on {}", xid.number, xid.device), {human_count(xid.count)});
+    table.row(fmt::format("Xid {} on {}", xid.number, xid.device), {human_count(xid.count)});
+  add(page, table);
   for (const Stats::Xid& xid : all)
     if (!xid.meaning.empty()) page.paragraph(fmt::format("{}: {}", xid.number, xid.meaning), 4);
 }
@@ -141,7 +149,7 @@ void add_losses(Page& page, const Totals& totals, std::uint64_t unwritten) {
     auto reason = static_cast<Loss>(i);
     std::uint64_t count = totals.losses[i] + (reason == Loss::output ? unwritten : 0);
     if (!count) continue;
-    if (!any) page.heading("lost");
+    if (!any) begin(page, "lost");
     any = true;
     page.line(fmt::format("  {} {}{}", with_commas(count), info(reason).name,
                           info(reason).degraded ? " (events are there, but poorer)" : ""));
@@ -160,7 +168,7 @@ std::string suggested_query(const Stats& stats) {
 
 void add_trace(Page& page, const Stats& stats, const TraceWritten& written) {
   if (written.path == "-") return;
-  page.heading("trace");
+  begin(page, "trace");
   page.line(fmt::format(
       "  {}  {}{}, {}{}", written.path,
       written.files > 1 ? fmt::format("the last of {} files; in all: ", written.files) : "",
@@ -168,7 +176,7 @@ void add_trace(Page& page, const Stats& stats, const TraceWritten& written) {
       written.complete ? "" : "; its end could not be written"));
   std::string query = suggested_query(stats);
   std::string file = shell_word(written.path);
-  page.heading("next");
+  begin(page, "next");
   if (written.files <= 1) page.line(fmt::format("  cudabpf summary {}", file));
   page.line(written.path.ends_with(".zst") ? fmt::format("  zstd -dc {} | jq -c '{}'", file, query)
                                            : fmt::format("  jq -c '{}' {}", query, file));
@@ -191,7 +199,7 @@ std::string render_summary(const Stats& stats, const Totals& totals,
                        : "There was no libcuda: none was found on the linker's paths, and no "
                          "process mapped one.",
                    2);
-  if (!stats.calls.empty()) add_calls(page, stats.calls);
+  add_calls(page, stats.calls);
   add_memory(page, stats);
   add_transfers(page, stats.transfers);
   add_kernels(page, stats.launches);
@@ -199,10 +207,13 @@ std::string render_summary(const Stats& stats, const Totals& totals,
   add_errors(page, stats.errors);
   add_gpu_errors(page, stats.xids);
   if (counts.read_faults) {
-    page.heading("not readable");
-    page.line(fmt::format("  {} with pointers to what could not be read: \"read_fault\" marks them",
-                          count_of(counts.read_faults, "event", "events")));
+    begin(page, "not readable");
+    page.paragraph(
+        fmt::format("{} with pointers to what could not be read: \"read_fault\" marks them",
+                    count_of(counts.read_faults, "event", "events")),
+        2);
   }
+  page.say_left_out(false);
   add_losses(page, totals, written ? written->lost : 0);
   if (written) add_trace(page, stats, *written);
   return page.take();

@@ -70,7 +70,7 @@ class Answers(unittest.TestCase):
     def test_width(self):
         """Only a word that cannot be broken may be wider than the terminal."""
         for name in ANSWERS:
-            for width in (80, 160):
+            for width in (40, 80, 160):
                 for line in answer(name, COLUMNS=str(width)).decode().splitlines():
                     with self.subTest(name, width=width):
                         self.assertLessEqual(len(line), width)

@@ -101,8 +101,8 @@ TEST_CASE("A summary says where the trace is and what to ask it") {
   };
   CHECK(shown({"-", 1, 2, 100, 0, true}) == "");
   CHECK(shown({"t x.jsonl.zst", 3, 2, 100, 0, true}) ==
-        "trace\n  t x.jsonl.zst  the last of 3 files; in all: 100 B, 2 lines\n"
-        "next\n  zstd -dc 't x.jsonl.zst' | jq -c 'select(.type == \"process\") | {ts, op, "
+        "\ntrace\n  t x.jsonl.zst  the last of 3 files; in all: 100 B, 2 lines\n"
+        "\nnext\n  zstd -dc 't x.jsonl.zst' | jq -c 'select(.type == \"process\") | {ts, op, "
         "pid, cmdline}'\n  cudabpf schema    what every field means\n");
   Stats stats;
   stats.calls.resize(1);
@@ -111,7 +111,7 @@ TEST_CASE("A summary says where the trace is and what to ask it") {
             .find("jq -c 'select(.duration_us > 1500) | {ts, name, duration_us}' t.jsonl\n") !=
         std::string::npos);
   std::string failed = shown({"t.jsonl", 1, 1, 100, 7, false});
-  CHECK(failed.starts_with("lost\n  7 output_failed\n    Events could not be written."));
+  CHECK(failed.starts_with("\nlost\n  7 output_failed\n    Events could not be written."));
   CHECK(failed.find("  t.jsonl  100 B, 1 line; its end could not be written\n") !=
         std::string::npos);
 }

@@ -50,7 +50,7 @@ std::string told(const std::string& text, std::string_view other, std::size_t wi
   if (std::max(text.size(), other.size()) <= width) return text;
   auto differ = std::mismatch(text.begin(), text.end(), other.begin(), other.end()).first;
   auto alike = static_cast<std::size_t>(differ - text.begin());
-  if (alike + KEPT < width) return shortened(text, width);
+  if (alike < KEPT || alike + KEPT < width) return shortened(text, width);
   std::size_t begin = alike - KEPT;  // not within a UTF-8 character
   while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) begin++;
   return "…" + shortened(text.substr(begin), width - 1);

@@ -13,7 +13,6 @@ namespace cudabpf::analyze {
 namespace {
 
 constexpr std::size_t CURVE_ROWS = 8;
-constexpr std::size_t LABEL_WIDTH = 24;
 constexpr std::size_t PROCESSES_SHOWN = 4, GROUPS_SHOWN = 6, LARGEST_SHOWN = 5, UNKNOWN_SHOWN = 5;
 
 constexpr std::size_t index(Memory::Side side) { return static_cast<std::size_t>(side); }
@@ -32,43 +31,46 @@ void add_figures(Page& page, const Memory& memory) {
   table.add_to(page);
 }
 
+std::size_t label_width(const Page& page) { return page.width() < 60 ? 16 : 24; }
+
 // The curve of one side across the page, its scale on the left.
 void add_curve(Page& page, const Memory& memory, const Memory::Holder& holder, std::size_t side) {
   std::uint64_t most = holder.peaks[side].bytes();
+  std::size_t label = label_width(page);
   std::vector<std::uint64_t> sums;
-  for (const auto& level : memory.columns(holder.curve, page.width() - LABEL_WIDTH - 1))
+  for (const auto& level : memory.columns(holder.curve, page.width() - label - 1))
     sums.push_back(level.sums[side]);
   auto lines = tall_spark(sums, most, CURVE_ROWS);
   for (std::size_t row = 0; row < lines.size(); row++) {
     bool marked = row == 0 || row == CURVE_ROWS / 2;
-    std::string label = marked ? human_bytes(most * (CURVE_ROWS - row) / CURVE_ROWS) : "";
-    page.line(fmt::format("{:>{}}{}{}", label, LABEL_WIDTH - 1, marked ? "┤" : "│", lines[row]));
+    std::string bytes = marked ? human_bytes(most * (CURVE_ROWS - row) / CURVE_ROWS) : "";
+    page.line(fmt::format("{:>{}}{}{}", bytes, label - 1, marked ? "┤" : "│", lines[row]));
   }
 }
 
 void add_axis(Page& page, const Memory& memory) {
-  TextAxis axis = time_axis({{{memory.begin(), std::max(memory.end(), memory.begin() + 1)}},
-                             page.width() - LABEL_WIDTH - 1, 0},
-                            page.moments());
-  page.line(fmt::format("{:>{}}└{}", "0", LABEL_WIDTH - 1, axis.line));
-  page.line(std::string(LABEL_WIDTH, ' ') + axis.labels);
+  std::size_t label = label_width(page);
+  TextAxis axis = time_axis(
+      {{{memory.begin(), std::max(memory.end(), memory.begin() + 1)}}, page.width() - label - 1, 0},
+      page.moments());
+  page.line(fmt::format("{:>{}}└{}", "0", label - 1, axis.line));
+  page.line(std::string(label, ' ') + axis.labels);
 }
 
 // One line per process and kind, each scaled to its own peak.
 void add_sparks(Page& page, const Memory& memory) {
+  std::size_t width = label_width(page);
   for (std::size_t i = 0; i < std::min(memory.processes().size(), PROCESSES_SHOWN); i++) {
     const Memory::Holder& holder = memory.processes()[i];
-    auto columns = memory.columns(holder.curve, page.width() - LABEL_WIDTH - 1);
+    auto columns = memory.columns(holder.curve, page.width() - width - 1);
     for (std::size_t at = 0; at < MEMORY_KINDS; at++) {
       if (!holder.kinds[at].any()) continue;
       std::vector<std::uint64_t> levels;
       levels.reserve(columns.size());
       for (const auto& column : columns) levels.push_back(column.most[at]);
       std::string kind(MEMORY_KIND_NAMES[at]);
-      std::string label =
-          shortened(name_of(memory, holder), LABEL_WIDTH - 4 - kind.size()) + " " + kind;
-      page.line(
-          fmt::format("  {:<{}}{}", label, LABEL_WIDTH - 2, spark(levels, holder.kinds[at].peak)));
+      std::string label = shortened(name_of(memory, holder), width - 4 - kind.size()) + " " + kind;
+      page.line(fmt::format("  {:<{}}{}", label, width - 2, spark(levels, holder.kinds[at].peak)));
     }
   }
 }
@@ -233,9 +235,10 @@ void add_memory(Page& page, const Memory& memory, std::size_t at_most) {
     for (std::size_t side : {GPU, HOST}) add_peak(page, memory, memory.processes()[i], side);
   if (shown < memory.processes().size()) {
     page.blank();
-    page.line(
+    page.paragraph(
         fmt::format("The peaks of {} are in --json.",
-                    count_of(memory.processes().size() - shown, "more process", "more processes")));
+                    count_of(memory.processes().size() - shown, "more process", "more processes")),
+        0);
   }
   add_never_freed(page, memory, at_most);
   add_unknown_frees(page, memory);

@@ -223,9 +223,10 @@ void add_errors(Page& page, const Errors::Answer& answer, const Names& names, st
   std::uint64_t unknown =
       answer.without_result - std::min(answer.without_result, answer.calls_open);
   if (told)
-    page.line(fmt::format("{} of {} failed{}.",
-                          answer.failed_calls ? with_commas(answer.failed_calls) : "None",
-                          count_of(told, "call", "calls"), usual_text(answer)));
+    page.paragraph(fmt::format("{} of {} failed{}.",
+                               answer.failed_calls ? with_commas(answer.failed_calls) : "None",
+                               count_of(told, "call", "calls"), usual_text(answer)),
+                   0);
   if (unknown)
     page.paragraph(
         fmt::format(

@@ -118,9 +118,10 @@ Json ioctls_json(const Ioctls::Answer& answer) {
 
 void add_ioctls(Page& page, const Ioctls::Answer& answer, IoctlsBy by, std::size_t at_most) {
   if (answer.operations.empty()) {
-    page.line(answer.traced ? "Nothing was asked of the driver."
-                            : "The trace has nothing of what the driver was asked for: take one "
-                              "with --kernel.");
+    page.paragraph(answer.traced ? "Nothing was asked of the driver."
+                                 : "The trace has nothing of what the driver was asked for: take "
+                                   "one with --kernel.",
+                   0);
     return;
   }
   auto wanted = [&](IoctlsBy section) { return by == section || by == IoctlsBy::everything; };

@@ -251,8 +251,8 @@ void add_overview(Page& page, const Timeline& timeline, const TimelineView& view
   }
   lanes.add_axis();
   page.blank();
-  page.heading(fmt::format("inference, from {} to {}", seconds(view.shown.front().begin),
-                           seconds(view.shown.back().end)));
+  page.heading(fmt::format("inference, from {} to {}", page.at(view.shown.front().begin),
+                           page.at(view.shown.back().end)));
 }
 
 void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
@@ -273,9 +273,10 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
   std::string told = told_of_view(timeline, view);
   if (!told.empty()) page.paragraph(told, 2);
   if (threads < timeline.threads() || streams < timeline.streams())
-    page.line(fmt::format("  not shown, as there is nothing or no room: {}, {}",
-                          count_of(timeline.threads() - threads, "thread", "threads"),
-                          count_of(timeline.streams() - streams, "stream", "streams")));
+    page.paragraph(fmt::format("not shown, as there is nothing or no room: {}, {}",
+                               count_of(timeline.threads() - threads, "thread", "threads"),
+                               count_of(timeline.streams() - streams, "stream", "streams")),
+                   2);
   add_legend(page, lanes.seen());
   add_gaps(page, timeline);
 }
@@ -299,11 +300,14 @@ void add_timeline(Page& page, const Timeline& timeline) {
   else
     add_pieces(page, timeline, view_of(timeline));
   if (timeline.left_out_of_threads())
-    page.line(fmt::format("  {} of more threads than can be kept apart are left out",
-                          count_of(timeline.left_out_of_threads(), "call", "calls")));
+    page.paragraph(fmt::format("{} of more threads than can be kept apart are left out",
+                               count_of(timeline.left_out_of_threads(), "call", "calls")),
+                   2);
   if (timeline.left_out_of_streams())
-    page.line(fmt::format("  {} on more streams than can be kept apart are left out of their rows",
-                          count_of(timeline.left_out_of_streams(), "call", "calls")));
+    page.paragraph(
+        fmt::format("{} on more streams than can be kept apart are left out of their rows",
+                    count_of(timeline.left_out_of_streams(), "call", "calls")),
+        2);
 }
 
 }  // namespace cudabpf::analyze

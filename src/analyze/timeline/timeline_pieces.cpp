@@ -91,7 +91,7 @@ std::string Painter::take() {
 }
 
 void add_pieces(Page& page, const Timeline& timeline, const TimelineView& view) {
-  std::size_t label = std::max<std::size_t>(34, page.width() / 3);
+  std::size_t label = std::max<std::size_t>(std::min(34U, page.width() / 2), page.width() / 3);
   TimeScale scale(view.shown, page.width() - label - TIME_WIDTH, FOLD_WIDTH);
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Timeline::Piece>> by_thread;
   for (const auto& piece : timeline.pieces()) by_thread[{piece.pid, piece.tid}].push_back(piece);

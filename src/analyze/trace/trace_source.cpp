@@ -75,7 +75,8 @@ Result<std::unique_ptr<TraceSource>> TraceSource::open(const std::string& path) 
   Fd fd;
   {
     privileges::Raised others({CAP_DAC_READ_SEARCH});
-    fd = Fd(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    fd = Fd(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                        : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   }
   if (!fd)
     return errno_error(name,

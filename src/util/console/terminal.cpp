@@ -4,22 +4,29 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+
+#include "util/text/printable.hpp"
 
 namespace cudabpf {
 
 namespace {
 
-unsigned columns_of(int fd) {
-  if (const char* columns = std::getenv("COLUMNS")) {
-    unsigned width = 0;
+unsigned columns_wanted() {
+  unsigned width = 0;
+  if (const char* columns = std::getenv("COLUMNS"))
     std::from_chars(columns, columns + std::strlen(columns), width);
-    if (width) return width;
-  }
-  winsize size{};
-  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  return width;
+}
+
+bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})  // the first that is set counts
+    if (const char* locale = std::getenv(name); locale && *locale)
+      return ::strcasestr(locale, "utf-8") || ::strcasestr(locale, "utf8");
+  return false;
 }
 
 // Three significant digits.
@@ -37,8 +44,32 @@ Terminal terminal_of(int fd) {
   const char* no_color = std::getenv("NO_COLOR");
   terminal.color =
       terminal.is_terminal && !(no_color && *no_color) && term && std::string_view(term) != "dumb";
-  if (unsigned width = columns_of(fd)) terminal.width = width;
+  terminal.utf8 = locale_is_utf8();
+  winsize size{};
+  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col) {
+    terminal.width = size.ws_col;
+    terminal.height = size.ws_row;
+  }
+  if (unsigned width = columns_wanted()) terminal.width = width;
   return terminal;
+}
+
+std::size_t rows_of(std::string_view text, unsigned width) {
+  std::size_t rows = 0;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    std::size_t columns = 0;
+    while (!line.empty()) {
+      std::string_view plain = line.substr(0, line.find('\033'));
+      columns += width_of(plain);
+      line.remove_prefix(plain.size());
+      if (line.empty()) break;
+      line.remove_prefix(std::min(line.find('m'), line.size() - 1) + 1);
+    }
+    rows += std::max<std::size_t>(1, (columns + width - 1) / width);
+  }
+  return rows;
 }
 
 std::string with_commas(std::uint64_t number) {

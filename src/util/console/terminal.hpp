@@ -2,6 +2,7 @@
 // as people read them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,8 +13,13 @@ struct Terminal {
   bool is_terminal = false;
   bool color = false;
   unsigned width = 80;  // COLUMNS, or what the terminal says
+  unsigned height = 0;  // rows; 0: not known
+  bool utf8 = false;    // by the locale
 };
 Terminal terminal_of(int fd);
+
+// How many rows a text takes. Its only control characters are line ends and colours.
+std::size_t rows_of(std::string_view text, unsigned width);
 
 std::string with_commas(std::uint64_t number);  // "1,204,331"
 std::string count_of(std::uint64_t count, std::string_view one, std::string_view many);

@@ -1,10 +1,8 @@
-// Tables and paragraphs for a terminal: names on the left, figures on the right.
+// Headings and paragraphs for a terminal. Tables are in util/page/table.hpp.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <initializer_list>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +15,7 @@ namespace cudabpf {
 
 class Page {
  public:
-  static constexpr unsigned MIN_WIDTH = 80, MAX_WIDTH = 110;
+  static constexpr unsigned MIN_WIDTH = 40, MAX_WIDTH = 110;
 
   explicit Page(const Terminal& terminal, unsigned max_width = MAX_WIDTH);
 
@@ -28,19 +26,15 @@ class Page {
     (text_ += text.substr(0, text.find_last_not_of(' ') + 1)) += '\n';
   }
   void blank() { text_ += '\n'; }
-  void heading(std::string_view name, std::span<const std::string_view> columns);
-  void heading(std::string_view name, std::initializer_list<std::string_view> columns = {}) {
-    heading(name, std::span(columns.begin(), columns.size()));
-  }
-  // A name that is too long for its place is cut.
-  void row(const std::string& name, std::span<const std::string> figures);
-  void row(const std::string& name, std::initializer_list<std::string> figures) {
-    row(name, std::span(figures.begin(), figures.size()));
-  }
+  // On as many lines as it takes, but not on a screenful.
+  void heading(std::string_view name);
   // Text broken between words, each line indented by `indent` blanks.
   void paragraph(std::string_view text, std::size_t indent);
-  // A paragraph after a word that says what it is about.
+  // A paragraph after a word that says what it is about; below it, where there is not much room.
   void term(std::string_view word, std::string_view text);
+  // A paragraph whose first line has this instead of its indent. It takes as much room, and may
+  // have colours; the caller has made it printable.
+  void hanging(std::string_view begin, std::string_view text, std::size_t indent);
 
   // A paragraph that begins with what it comes to: "Host-bound: …".
   void statement(std::string_view title, std::string_view text);
@@ -48,7 +42,7 @@ class Page {
   // A table had no room for this column.
   void leave_out(std::string_view column);
   // Says which columns were left out and how to see them.
-  void say_left_out();
+  void say_left_out(bool has_json = true);
 
   // How times of what happened are told; unless it is said, since the beginning.
   void tell_moments(const Moments& moments) { moments_ = moments; }
@@ -67,12 +61,9 @@ class Page {
   std::string take() { return std::move(text_); }
 
  private:
-  std::size_t name_width() const;
-
   unsigned width_, max_width_;
   bool color_;
   Moments moments_;
-  std::size_t columns_ = 0;
   std::string text_;
   std::vector<std::string> left_out_;  // names of columns, in the order in which they were left out
 };

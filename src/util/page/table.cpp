@@ -42,13 +42,15 @@ void Table::row(std::string name, std::vector<std::string> cells) {
   rows_.push_back({std::move(name), std::move(cells)});
 }
 
-void Table::add_to(Page& page) const {
+// How wide each column is; 0: it is left out.
+Table::Layout Table::layout(Page& page) const {
   std::size_t longest = width_of(title_) > INDENT ? width_of(title_) - INDENT : 0;
   for (const Row& row : rows_) longest = std::max(longest, width_of(row.name));
-  std::size_t needed = std::min(longest, name_room_);
+  std::size_t needed = std::min({longest, name_room_, page.width() / std::size_t{2}});
   std::size_t beside_names =
       page.width() - std::min<std::size_t>(INDENT + needed + GAP, page.width());
-  std::vector<std::size_t> widths(columns_.size());  // 0: left out
+  Layout layout{std::vector<std::size_t>(columns_.size()), 0};
+  auto& widths = layout.columns;
   std::size_t taken = INDENT;
   for (std::size_t i = 0; i < columns_.size(); i++) {
     for (const Row& row : rows_) widths[i] = std::max(widths[i], width_of(row.cells[i]));
@@ -57,17 +59,18 @@ void Table::add_to(Page& page) const {
     widths[i] = std::max(widths[i], width_of(columns_[i].name));
     taken += widths[i] + GAP;
   }
+  auto leave_out = [&](std::size_t i) {
+    taken -= widths[i] + GAP;
+    widths[i] = 0;
+    page.leave_out(columns_[i].name);
+  };
   while (taken + needed > page.width()) {
     unsigned most_spare = 0;
     for (std::size_t i = 0; i < columns_.size(); i++)
       if (widths[i]) most_spare = std::max(most_spare, columns_[i].spare);
     if (!most_spare) break;
-    for (std::size_t i = 0; i < columns_.size(); i++) {
-      if (!widths[i] || columns_[i].spare != most_spare) continue;
-      taken -= widths[i] + GAP;
-      widths[i] = 0;
-      page.leave_out(columns_[i].name);
-    }
+    for (std::size_t i = 0; i < columns_.size(); i++)
+      if (widths[i] && columns_[i].spare == most_spare) leave_out(i);
   }
   // Text columns that must stay are cut; figures are not, since a cut one would be a different one.
   for (std::size_t i = columns_.size(); i-- > 0 && taken + needed > page.width();) {
@@ -77,17 +80,30 @@ void Table::add_to(Page& page) const {
     widths[i] -= cut;
     taken -= cut;
   }
+  // Where that is not enough, names are cut, and then even those columns go, the last first.
+  std::size_t least = std::min(needed, MIN_TEXT);
+  for (std::size_t i = columns_.size(); i-- > 1 && taken + least > page.width();)
+    if (widths[i]) leave_out(i);
   std::size_t room = page.width() > taken ? page.width() - taken : 0;
-  std::size_t name_width = std::min(longest, std::max(room, needed));
+  layout.names = std::min(longest, std::max(room, least));
+  return layout;
+}
 
+void Table::add_to(Page& page) const {
   if (!page.empty()) page.blank();
-  std::string head = padded(cut_name(title_, name_width + INDENT), name_width + INDENT, true);
+  auto [widths, names] = layout(page);
+  std::string head;
+  if (width_of(title_) > names + INDENT)  // above the table there is more room
+    page.heading(cut_name(title_, page.width()));
+  else
+    head = title_;
+  head = padded(head, names + INDENT, true);
   for (std::size_t i = 0; i < columns_.size(); i++)
     if (widths[i]) add_line(head, std::string(columns_[i].name), widths[i], columns_[i].text);
-  page.heading(head.substr(0, head.find_last_not_of(' ') + 1));
+  if (std::size_t end = head.find_last_not_of(' '); end != std::string::npos)
+    page.heading(head.substr(0, end + 1));
   for (const Row& row : rows_) {
-    std::string line =
-        std::string(INDENT, ' ') + padded(cut_name(row.name, name_width), name_width, true);
+    std::string line = std::string(INDENT, ' ') + padded(cut_name(row.name, names), names, true);
     for (std::size_t i = 0; i < columns_.size(); i++)
       if (widths[i])
         add_line(line, columns_[i].text ? cut_text(row.cells[i], widths[i]) : row.cells[i],

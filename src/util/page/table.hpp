@@ -21,7 +21,7 @@ class Table {
     bool text = false;  // aligned to the left
   };
 
-  // Columns are left out before names get less room than `name_room`.
+  // Columns are left out before names get less room than `name_room`, or than half of the page.
   Table(std::string title, std::vector<Column> columns, std::size_t name_room = 26)
       : title_(std::move(title)), columns_(std::move(columns)), name_room_(name_room) {}
 
@@ -36,6 +36,12 @@ class Table {
     std::string name;
     std::vector<std::string> cells;
   };
+
+  struct Layout {
+    std::vector<std::size_t> columns;
+    std::size_t names;
+  };
+  Layout layout(Page& page) const;
 
   std::string title_;
   std::vector<Column> columns_;

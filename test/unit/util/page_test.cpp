@@ -21,33 +21,22 @@ TEST_CASE("A page shows no text that could move the cursor, however it is given"
   CHECK(page.take() == "a?[2J???\n");
   page.heading(HOSTILE);
   CHECK(page.take() == "a?[2J???\n");
-  page.row(HOSTILE, {"1"});
-  CHECK(page.take().starts_with("  a?[2J???  "));
+  page.hanging("- ", HOSTILE, 2);
+  CHECK(page.take() == "- a?[2J???\n");
   page.term("what", HOSTILE);
   CHECK(page.take() == "  what            a?[2J???\n");
   page.paragraph(HOSTILE, 2);
   CHECK(page.take() == "  a?[2J???\n");
 }
 
-TEST_CASE("Colour is added to a heading that is printable, and the heading fits") {
+TEST_CASE("Colour is added to a heading that is printable, and no heading is a screenful") {
   Terminal terminal = wide(80);
   terminal.color = true;
   Page page(terminal);
-  page.heading("a\033b" + std::string(100, 'x'));
-  CHECK(page.take() == "\033[1ma?b" + std::string(76, 'x') + "…\033[0m\n");
-}
-
-TEST_CASE("Columns are aligned behind wide characters and replaced ones") {
-  Page page(wide(80));
-  page.heading("names", {"n"});
-  page.take();
-  for (const char* name : {"plain", "東京都の名", "a\xe2\x80\x8b\xff"}) page.row(name, {"12"});
-  std::string text = page.take();
-  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
-    std::string line = text.substr(at, text.find('\n', at) - at);
-    CHECK(width_of(line) == 80);
-    CHECK(line.ends_with(" 12"));
-  }
+  page.heading("a\033b " + std::string(5000, 'x'));
+  std::string bold = "\033[1m", plain = "\033[0m\n", line(80, 'x');
+  CHECK(page.take() == bold + "a?b" + plain + bold + line + plain + bold + line + plain + bold +
+                           std::string(75, 'x') + "…" + plain);
 }
 
 TEST_CASE("A paragraph is broken between words, but not between a number and its unit") {
@@ -59,4 +48,15 @@ TEST_CASE("A paragraph is broken between words, but not between a number and its
   CHECK(page.take() == "  " + std::string(78, 'x') + "\n  " + std::string(22, 'x') + "\n");
   page.paragraph(std::string(77, 'x') + "ééé", 2);
   CHECK(page.take() == "  " + std::string(77, 'x') + "é\n  éé\n");
+}
+
+TEST_CASE("Where there is no room beside a term's word, its text stands below it") {
+  Page page(wide(40));
+  page.term("word", "and what there is to say of it, at length");
+  CHECK(page.take() ==
+        "  word\n"
+        "    and what there is to say of it, at\n"
+        "    length\n");
+  Page narrower(wide(1));
+  CHECK(narrower.width() == 40);
 }

@@ -108,12 +108,49 @@ TEST_CASE("Text of anybody's length leaves a table as wide as the page; figures 
   Table table("t", {{"n"}, {"error", 0, true}, {"spare", 1, true}, {"by", 0, true}});
   table.row(std::string(5000, 'a'),
             {std::string(12, '1'), std::string(5000, 'b'), "x", "東東東東東東東"});
-  for (unsigned width : {80, 100, 160}) {
+  for (unsigned width : {40, 60, 80, 100, 160}) {
     Page page = page_of(width);
     table.add_to(page);
     std::string text = page.take();
-    CHECK(text.find(' ' + std::string(12, '1') + ' ') != std::string::npos);
+    CHECK(text.find(' ' + std::string(12, '1')) != std::string::npos);
     for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
       CHECK(width_of(text.substr(at, text.find('\n', at) - at)) <= width);
   }
+}
+
+TEST_CASE("A narrow page has short names, then fewer columns, even of those that were to stay") {
+  Table table("t", {{"count"}, {"total"}, {"error", 0, true}, {"last"}});
+  table.row("cuOccupancyMaxActiveBlocksPerMultiprocessor",
+            {"1,234", "12.3 ms", "CUDA_ERROR_OUT_OF_MEMORY", "3.141592 s"});
+  auto at = [&](unsigned width) {
+    Page page = page_of(width);
+    table.add_to(page);
+    std::string text = page.take();
+    page.say_left_out();
+    return text + page.take();
+  };
+  CHECK(at(80) ==
+        "t                             count    total  error                         last\n"
+        "  cuOccupancyMaxAct…rocessor  1,234  12.3 ms  CUDA_ERROR_OUT_OF_MEM…  3.141592 s\n");
+  CHECK(at(60) ==
+        "t                   count    total  error               last\n"
+        "  cuOccupanc…essor  1,234  12.3 ms  CUDA_ERROR_…  3.141592 s\n");
+  CHECK(at(40) ==
+        "t                         count    total\n"
+        "  cuOccupancyMax…ocessor  1,234  12.3 ms\n"
+        "\n"
+        "  left out for want of room: last,\n"
+        "  error; a wider terminal or\n"
+        "  COLUMNS=160 shows more, --json all\n");
+}
+
+TEST_CASE("A title that is longer than the names stands above the table") {
+  Table table("what the programs asked of the driver", {{"n"}});
+  table.row("a name of 26 characters is", {std::string(12, '1')});
+  Page page = page_of(40);
+  table.add_to(page);
+  CHECK(page.take() ==
+        "what the programs asked of the driver\n"
+        "                                       n\n"
+        "  a name of 26 ch…cters is  111111111111\n");
 }

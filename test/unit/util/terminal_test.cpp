@@ -44,6 +44,30 @@ TEST_CASE("Numbers as people read them") {
   CHECK(clock_time(3'599'999'999'999) == "59:59");
 }
 
+TEST_CASE("A text takes as many rows as a terminal needs") {
+  CHECK(rows_of("", 80) == 0);
+  CHECK(rows_of("one\n", 80) == 1);
+  CHECK(rows_of("one\n\nthree", 80) == 3);
+  CHECK(rows_of(std::string(80, 'x') + "\n", 80) == 1);
+  CHECK(rows_of(std::string(81, 'x') + "\n", 80) == 2);
+  CHECK(rows_of("\033[1m" + std::string(80, 'x') + "\033[0m\n", 80) == 1);
+  CHECK(rows_of("東京\n", 3) == 2);
+  CHECK(rows_of("\033", 80) == 1);
+}
+
+TEST_CASE("The locale says whether a terminal takes more than ASCII") {
+  Variable all("LC_ALL", nullptr), ctype("LC_CTYPE", nullptr), lang("LANG", nullptr);
+  CHECK(!terminal_of(-1).utf8);
+  Variable german("LANG", "de_DE.UTF-8");
+  CHECK(terminal_of(-1).utf8);
+  Variable plain("LC_CTYPE", "C");
+  CHECK(!terminal_of(-1).utf8);
+  Variable first("LC_ALL", "C.utf8");
+  CHECK(terminal_of(-1).utf8);
+  Variable empty("LC_ALL", "");
+  CHECK(!terminal_of(-1).utf8);
+}
+
 TEST_CASE("What is at the other end") {
   Variable columns("COLUMNS", nullptr), term("TERM", "xterm"), no_color("NO_COLOR", nullptr);
   Fd null(::open("/dev/null", O_WRONLY));
@@ -55,6 +79,8 @@ TEST_CASE("What is at the other end") {
   CHECK(terminal_of(terminal.fd()).is_terminal);
   CHECK(terminal_of(terminal.fd()).color);
   CHECK(terminal_of(terminal.fd()).width == 132);
+  CHECK(terminal_of(terminal.fd()).height == 24);
+  CHECK(terminal_of(null.get()).height == 0);
   {
     Variable wide("COLUMNS", "100"), set("NO_COLOR", "1");
     CHECK(terminal_of(terminal.fd()).width == 100);
