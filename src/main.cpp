@@ -9,6 +9,8 @@
 
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
+#include "cli/help.hpp"
+#include "cli/shown.hpp"
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
 
@@ -23,14 +25,14 @@ static void occupy_standard_descriptors() {
 
 static int run(int argc, char** argv) {
   CLI::App app{
-      "cudabpf sees every CUDA driver call on this machine, from the kernel: nothing is linked,\n"
+      "cudabpf sees every CUDA driver call on this machine, from the kernel: nothing is linked, "
       "preloaded or restarted. Without a subcommand it traces the whole machine until Ctrl-C."};
   app.name("cudabpf");
   app.failure_message([](const CLI::App* given, const CLI::Error& error) {
     return cli::usage_error(*given, error);
   });
   app.set_version_flag("-V,--version", "cudabpf " CUDABPF_VERSION);
-  app.footer(cli::footer());
+  app.formatter(cli::help_formatter());  // before subcommands, which inherit it
   app.fallthrough(false);
   app.require_subcommand(0, 1);
 
@@ -41,6 +43,11 @@ static int run(int argc, char** argv) {
 
   try {
     app.parse(cli::arguments_of(argc, argv));
+  } catch (const CLI::CallForHelp&) {
+    action = [&app] {
+      cli::show(app.help(), stdout);
+      return 0;
+    };
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? exit_code::OK : exit_code::USAGE;
   }

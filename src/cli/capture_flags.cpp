@@ -21,27 +21,27 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
       ->type_name("FILE");
   one_of(app.add_option("--profile", profile,
                         "How much to trace.\n"
-                        "light: launches, copies, memory, synchronisation;\n"
-                        "  only entries, where those are enough\n"
+                        "light: launches, copies, memory, synchronisation; "
+                        "only entries, where those are enough\n"
                         "default: everything but trivial getters\n"
                         "full: everything"),
          {"light", "default", "full"})
       ->capture_default_str();
   app.add_option("--only", only,
-                 "Trace only functions whose names match: patterns\n"
+                 "Trace only functions whose names match: patterns "
                  "with * and ?, comma-separated, case-sensitive")
       ->type_name("PATTERN");
   app.add_option("--exclude", exclude, "Do not trace functions whose names match such patterns")
       ->type_name("PATTERN");
   app.add_flag("--kernel", kernel,
-               "Also trace requests to the NVIDIA driver: its ioctls, decoded,\n"
+               "Also trace requests to the NVIDIA driver: its ioctls, decoded, "
                "each with the CUDA call that made it");
   app.add_flag("--no-returns", no_returns,
-               "Record only entries: half the cost, but no durations,\n"
+               "Record only entries: half the cost, but no durations, "
                "results or returned addresses");
   if (!traces_machine)
     app.add_flag("--no-follow", no_follow,
-                 "Do not trace children of traced processes, nor processes that enter\n"
+                 "Do not trace children of traced processes, nor processes that enter "
                  "a container later. Other processes get no probes and pay nothing");
   app.add_option("--duration", duration, "Stop after this long (30s, 15m, 2h)")->type_name("TIME");
   app.add_option("--max-size", max_size, "Stop once this much is written (500M, 20G)")
@@ -64,7 +64,7 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
                  "Do without a kernel feature (`cudabpf doctor` lists them)")
       ->type_name("FEATURE");
   app.add_flag("--live", live,
-               "Show events on stderr, one per line, instead of the status line;\n"
+               "Show events on stderr, one per line, instead of the status line; "
                "only some if there are too many to read. The trace has them all");
   app.add_flag("-q,--quiet", quiet, "No status line, no hints, no summary");
 }

@@ -22,7 +22,6 @@ void add_machine(CLI::App& app, Action& action);  // what is done without a subc
 
 // Throws if an option of what is done without a subcommand stands before one.
 void refuse_misplaced(const CLI::App& app);
-std::string footer();  // of --help: examples and exit statuses
 // Why the command line was refused, and what may have been meant.
 std::string usage_error(const CLI::App& app, const CLI::Error& error);
 

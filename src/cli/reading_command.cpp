@@ -1,7 +1,6 @@
 #include "cli/reading_command.hpp"
 
 #include <fmt/format.h>
-#include <linux/capability.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -9,18 +8,16 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "cli/help.hpp"
 #include "cli/one_of.hpp"
-#include "cli/request/invoker.hpp"
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
-#include "util/system/privileges.hpp"
 #include "util/text/json.hpp"
 
 namespace cudabpf::cli {
 
 namespace {
 
-constexpr unsigned WIDEST = 160;
 constexpr std::chrono::milliseconds SOON(500), OFTEN(100);
 
 constexpr std::string_view ERASE = "\r\033[K";
@@ -73,14 +70,6 @@ class ProgressBar {
   bool shown_ = false;
 };
 
-// With sudo, other users' traces may be opened, but they are not parsed as root, and the files made
-// from them belong to the caller. With file capabilities, users can read only their own traces.
-Result<> become_reader() {
-  if (geteuid() != 0) return privileges::drop(std::nullopt, {});
-  if (!caller().user) return ok();
-  return privileges::drop(caller().user, {CAP_DAC_READ_SEARCH});
-}
-
 // How times are told on the page.
 Moments moments_of(const TraceFlags& flags, const analyze::TraceFacts& facts) {
   using Zone = Moments::Zone;
@@ -89,12 +78,6 @@ Moments moments_of(const TraceFlags& flags, const analyze::TraceFacts& facts) {
 }
 
 }  // namespace
-
-Page page_for(std::FILE* to) {
-  Terminal terminal = terminal_of(::fileno(to));
-  if (!terminal.is_terminal && !std::getenv("COLUMNS")) terminal.width = WIDEST;
-  return Page(terminal, WIDEST);
-}
 
 void print_json(const analyze::Json& answer, std::FILE* to, bool on_one_line) {
   // A name may end within a character if another program made the trace.
@@ -112,12 +95,14 @@ void say_what_is_missing(const analyze::TraceFacts& facts) {
 void add_reading_footer(CLI::App& sub, std::initializer_list<const char*> examples) {
   using namespace exit_code;
   sub.group("Subcommands that read traces");
-  std::string text = "Examples:\n";
-  for (const char* example : examples) text += fmt::format("  cudabpf {}\n", example);
-  sub.footer(text + fmt::format("\nExit status: {} done, whatever the trace shows; {} wrong usage; "
-                                "{} no such process in the trace;\n{} the output could not "
-                                "be written in full; {} the trace could not be read.",
-                                OK, USAGE, NO_TARGET, OUTPUT_FAILED, FAILED));
+  std::vector<std::string> commands;
+  for (const char* example : examples) commands.push_back(fmt::format("cudabpf {}", example));
+  add_footer(
+      sub, commands,
+      fmt::format("{} done, whatever the trace shows; {} wrong usage; {} no such process in "
+                  "the trace; {} the output could not be written in full; {} the trace could "
+                  "not be read.",
+                  OK, USAGE, NO_TARGET, OUTPUT_FAILED, FAILED));
 }
 
 void add_trace_flags(CLI::App& sub, TraceFlags& flags,
@@ -139,8 +124,7 @@ CLI::Option* add_time(CLI::App& sub, TraceFlags& flags) {
 }
 
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths) {
-  static const Result<> READY = become_reader();
-  TRY(READY);
+  TRY(become_reader());
   analyze::TraceReader::Progress progress;
   if (terminal_of(STDERR_FILENO).is_terminal)
     progress = [bar = std::make_shared<ProgressBar>()](std::uint64_t read, std::uint64_t size) {
@@ -202,7 +186,7 @@ void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, con
     answer.page(page);
     page.say_left_out();
     analyze::add_facts(page, facts);
-    fmt::print(to, "{}", page.take());
+    show(page.take(), to);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "analyze/analysis.hpp"
 #include "analyze/trace_reader.hpp"
 #include "cli/part_flags.hpp"
+#include "cli/shown.hpp"
 
 namespace CLI {
 class App;
@@ -44,8 +45,6 @@ Result<> is_in_trace(const analyze::TraceFacts& facts);
 Result<> read_trace(analyze::TraceReader& reader,
                     std::initializer_list<analyze::Analysis*> analyses);
 
-// As wide as the terminal; for a file, wider than most.
-Page page_for(std::FILE* to);
 void print_json(const analyze::Json& json, std::FILE* to, bool on_one_line = false);
 // Prints that on stderr, for answers whose form has no place for it.
 void say_what_is_missing(const analyze::TraceFacts& facts);

@@ -12,21 +12,10 @@
 
 #include "cli/request/program_path.hpp"
 #include "util/exit_codes.hpp"
+#include "util/system/exec_strings.hpp"
 #include "util/system/pipe.hpp"
 
 namespace cudabpf::cli {
-
-namespace {
-
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  result.reserve(strings.size() + 1);
-  for (std::string& string : strings) result.push_back(string.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-}  // namespace
 
 Result<StartedCommand> StartedCommand::prepare(const Options& options) {
   std::string program = find_program(options.arguments.at(0), options.environment);
@@ -35,8 +24,8 @@ Result<StartedCommand> StartedCommand::prepare(const Options& options) {
                  "give its path, or put its folder on PATH", exit_code::NOT_FOUND};
   Pipe go = TRY(make_pipe()), failure = TRY(make_pipe());
   Options given = options;
-  auto arguments = pointers(given.arguments);
-  auto environment = pointers(given.environment);
+  auto arguments = exec_strings(given.arguments);
+  auto environment = exec_strings(given.environment);
 
   StartedCommand command;
   command.program_ = program;

@@ -8,6 +8,7 @@
 
 #include "cli/capture_flags.hpp"
 #include "cli/commands.hpp"
+#include "cli/help.hpp"
 #include "cli/request/targets.hpp"
 #include "cli/session.hpp"
 #include "util/console/log.hpp"
@@ -87,11 +88,15 @@ void add_attach(CLI::App& app, Action& action) {
   sub->add_option("-n,--name", flags->targets.names, "Trace processes that run this program")
       ->type_name("PROGRAM");
   sub->add_option("--container", flags->targets.container,
-                  "Trace the processes of a container, given by the\n"
+                  "Trace the processes of a container, given by the "
                   "beginning of its id or by the path of a cgroup")
       ->type_name("ID|CGROUP");
   flags->capture.add_to(*sub, false);
-  sub->footer(footer());
+  add_footer(
+      *sub,
+      {"sudo cudabpf attach --pid 4242", "sudo cudabpf attach --name python3.11 --duration 30s",
+       "sudo cudabpf attach --container 3f2a09   by the beginning of its id"},
+      capture_statuses());
   sub->callback([flags, &action] {
     if (flags->targets.empty())
       throw CLI::RequiredError("attach: one of --pid, --name or --container");

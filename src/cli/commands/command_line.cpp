@@ -15,12 +15,12 @@ namespace {
 // By the names that --help has for them. Words in small letters, as in light|default|full, are
 // themselves what can be given.
 const std::map<std::string, Kind, std::less<>> KINDS = {
-    {"TRACE", Kind::trace},     {"A B", Kind::trace},      {"B", Kind::trace},
-    {"FILE", Kind::file},       {"PATH", Kind::file},      {"PID", Kind::process},
-    {"PROGRAM", Kind::program}, {"USER", Kind::user},      {"ID|CGROUP", Kind::cgroup},
-    {"CMD", Kind::command},     {"FEATURE", Kind::word},   {"PATTERN", Kind::unknown},
-    {"N", Kind::unknown},       {"SIZE", Kind::unknown},   {"TIME", Kind::unknown},
-    {"PHASE", Kind::unknown},   {"CONDITION", Kind::word},
+    {"TRACE", Kind::trace},     {"A B", Kind::trace},    {"B", Kind::trace},
+    {"FILE", Kind::file},       {"PATH", Kind::file},    {"PID", Kind::process},
+    {"PROGRAM", Kind::program}, {"USER", Kind::user},    {"ID|CGROUP", Kind::cgroup},
+    {"CMD", Kind::command},     {"FEATURE", Kind::word}, {"SUBCOMMAND", Kind::word},
+    {"PATTERN", Kind::unknown}, {"N", Kind::unknown},    {"SIZE", Kind::unknown},
+    {"TIME", Kind::unknown},    {"PHASE", Kind::unknown}, {"CONDITION", Kind::word},
 };
 
 bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
@@ -74,6 +74,9 @@ Subcommand subcommand_of(const CLI::App& app, std::string name) {
     else
       subcommand.flags.push_back(flag_of(*option));
   }
+  if (subcommand.argument && subcommand.argument->type == "SUBCOMMAND")
+    for (const CLI::App* other : app.get_parent()->get_subcommands({}))
+      subcommand.argument->words.push_back(other->get_name());
   // The processes of a trace need not run now, and may have run elsewhere.
   if (subcommand.argument && subcommand.argument->kind == Kind::trace)
     for (Flag& flag : subcommand.flags)

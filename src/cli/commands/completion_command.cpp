@@ -8,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/commands/command_line.hpp"
+#include "cli/help.hpp"
 #include "cli/one_of.hpp"
 
 namespace cudabpf::cli {
@@ -23,10 +24,15 @@ constexpr std::pair<const char*, Script> SHELLS[] = {
 void add_completion(CLI::App& app, Action& action) {
   auto shell = std::make_shared<std::string>("bash");
   CLI::App* sub = app.add_subcommand(
-      "completion", "Print a shell completion script: source <(cudabpf completion bash)");
+      "completion", "Print a script by which a shell completes cudabpf's command line");
   std::vector<std::string> shells;
   for (const auto& [name, script] : SHELLS) shells.emplace_back(name);
   one_of(sub->add_option("shell", *shell, "The shell that it is for"), shells);
+  add_footer(*sub,
+             {"source <(cudabpf completion bash)",
+              "cudabpf completion zsh > _cudabpf   for a folder in zsh's $fpath",
+              "cudabpf completion fish > cudabpf.fish   for ~/.config/fish/completions"},
+             printing_statuses());
   sub->callback([shell, &app, &action] {
     action = [shell, &app] {
       for (const auto& [name, script] : SHELLS)

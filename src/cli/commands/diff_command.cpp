@@ -170,19 +170,21 @@ void add_names(Page& page, const MeasuredSide& side) {
     std::string names;
     for (const std::string& path : side.side.traces[i].facts.paths)
       names += (names.empty() ? "" : ", ") + analyze::input_name(path);
-    page.line(side.name(i) + ": " + printable(names));
+    page.paragraph(side.name(i) + ": " + names, 0);
     add_taken(page, side.side.traces[i].facts);
   }
   for (std::size_t i = 0; i < side.side.traces.size(); i++)
     if (!side.side.traces[i].facts.calls) page.line(side.name(i) + " holds no calls.");
 }
 
-void print_missing(const MeasuredSide& side) {
+std::string missing_of(const MeasuredSide& side) {
+  std::string text;
   for (std::size_t i = 0; i < side.side.traces.size(); i++) {
     Page missing = page_for(stdout);
     analyze::add_facts(missing, side.side.traces[i].facts);
-    if (!missing.empty()) fmt::print("\nof {}:\n{}", side.name(i), missing.take());
+    if (!missing.empty()) text += fmt::format("\nof {}:\n{}", side.name(i), missing.take());
   }
+  return text;
 }
 
 Result<int> print_diff(const DiffFlags& flags) {
@@ -205,39 +207,32 @@ Result<int> print_diff(const DiffFlags& flags) {
   add_names(page, b);
   add_difference(page, difference, flags.top.rows);
   page.say_left_out();
-  fmt::print("{}", page.take());
-  print_missing(a);
-  print_missing(b);
-  if (outcomes.empty()) return exit_code::OK;
-  Page judged = page_for(stdout);
-  add_outcomes(judged, outcomes);
-  judged.say_left_out();
-  fmt::print("\n{}", judged.take());
-  return status_of(outcomes);
+  std::string text = page.take() + missing_of(a) + missing_of(b);
+  if (!outcomes.empty()) {
+    Page judged = page_for(stdout);
+    add_outcomes(judged, outcomes);
+    judged.say_left_out();
+    text += "\n" + judged.take();
+  }
+  show(text, stdout);
+  return outcomes.empty() ? exit_code::OK : status_of(outcomes);
 }
 
 // Below --help: what may be asked of --fail-if, and how diff then ends.
 std::string about_conditions() {
-  std::string measures, line = " ";
+  std::string measures;
   for (const analyze::Measure& measure : analyze::all_measures()) {
-    std::string one = " " + std::string(measure.name);
-    if (!measure.part_is.empty()) {
-      std::string part(measure.part_is);
-      std::transform(part.begin(), part.end(), part.begin(), ::toupper);
-      one += measure.whole ? "[:" + part + "]" : ":" + part;
-    }
-    constexpr std::size_t WIDTH = 79;
-    if (line.size() + one.size() > WIDTH) {
-      measures += line + "\n";
-      line = " ";
-    }
-    line += one;
+    measures += (measures.empty() ? "" : ", ") + std::string(measure.name);
+    if (measure.part_is.empty()) continue;
+    std::string part(measure.part_is);
+    std::transform(part.begin(), part.end(), part.begin(), ::toupper);
+    measures += measure.whole ? "[:" + part + "]" : ":" + part;
   }
   return fmt::format(
       "\nWith --fail-if: {} a condition holds; {} none does, and one could not be judged.\n\n"
-      "Measures of --fail-if, which takes MEASURE > or < [+|-]NUMBER, and then % of A or\n"
-      "ns, us, ms, s, B, KiB, MiB, GiB, points (of a share) or nothing (of a count):\n{}",
-      exit_code::CONDITION_HOLDS, exit_code::CONDITION_UNKNOWN, measures + line);
+      "--fail-if takes MEASURE > or < [+|-]NUMBER, and then % of A or ns, us, ms, s, B, KiB, MiB, "
+      "GiB, points (of a share) or nothing (of a count). Measures: {}.\n",
+      exit_code::CONDITION_HOLDS, exit_code::CONDITION_UNKNOWN, measures);
 }
 
 }  // namespace
@@ -245,9 +240,13 @@ std::string about_conditions() {
 void add_diff(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DiffFlags>();
   CLI::App* sub = app.add_subcommand("diff", "What changed from one trace to another");
-  add_reading_footer(*sub, {"diff before.jsonl after.jsonl",
-                            "diff A1.jsonl A2.jsonl A3.jsonl -- B1.jsonl B2.jsonl B3.jsonl",
-                            "diff --fail-if 'launches > +5 %' before.jsonl after.jsonl"});
+  add_reading_footer(
+      *sub,
+      {"diff traces/h200-gpt2.jsonl.zst traces/h200-transformer.jsonl.zst",
+       "diff traces/h200-gpt2.jsonl.zst traces/h200-transformer.jsonl.zst "
+       "--fail-if 'launches > +5 %'   for CI",
+       "diff traces/h200-gpt2.jsonl.zst traces/h200-two-gpus.jsonl.zst -- "
+       "traces/h200-transformer.jsonl.zst   several runs a side"});
   sub->footer(sub->get_footer() + about_conditions());
   sub->add_option("traces", flags->traces,
                   "Two traces, plain or .zst; or all of one side, and after -- those\n"

@@ -38,7 +38,9 @@ Result<int> print_errors(const ErrorsFlags& flags) {
 void add_errors(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ErrorsFlags>();
   CLI::App* sub = app.add_subcommand("errors", "What failed, and what did not return");
-  add_trace_flags(*sub, *flags, {"errors trace.jsonl", "errors --all trace.jsonl"});
+  add_trace_flags(*sub, *flags,
+                  {"errors traces/h200-gpt2.jsonl.zst",
+                   "errors --all traces/h200-gpt2.jsonl.zst   each of them, with its time"});
   add_time(*sub, *flags);
   sub->add_flag("--all", flags->all,
                 "Also list every single one, in the order in which they began");

@@ -154,11 +154,11 @@ Result<int> export_trace(const ExportFlags& flags) {
 void add_export(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ExportFlags>();
   CLI::App* sub = app.add_subcommand("export", "Convert a trace for other programs");
-  add_trace_flags(
-      *sub, *flags,
-      {"export trace.jsonl --format perfetto           for ui.perfetto.dev",
-       "export trace.jsonl --format csv -o - | head", "export trace.jsonl --iteration 10-12",
-       "export trace.jsonl --format all -o folder"});
+  add_trace_flags(*sub, *flags,
+                  {"export traces/h200-gpt2.jsonl.zst --format perfetto   for ui.perfetto.dev",
+                   "export traces/h200-gpt2.jsonl.zst --format csv -o - | grep cuMemcpy",
+                   "export traces/h200-gpt2.jsonl.zst --iteration 10-12   a part of it",
+                   "export traces/h200-gpt2.jsonl.zst --format all -o folder"});
   one_of(sub->add_option("--format", flags->format, "The format to write"),
          {"chrome", "perfetto", "csv", "alnair", "all"})
       ->capture_default_str();

@@ -1,14 +1,19 @@
 // cudabpf functions: the table of what is traced.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/help.hpp"
 #include "cli/one_of.hpp"
+#include "cli/shown.hpp"
 #include "cudabpf/cuda_api.hpp"
 #include "util/console/log.hpp"
+#include "util/page/table.hpp"
 #include "util/text/glob.hpp"
 
 namespace cudabpf::cli {
@@ -41,26 +46,50 @@ nlohmann::ordered_json as_json(const Function& function) {
           {"arguments", signature(function)}};
 }
 
-int print_functions(const FunctionsFlags& flags) {
+std::vector<const Function*> functions_of(const FunctionsFlags& flags) {
   auto profile = flags.profile.empty() ? Profile::full : *parse_profile(flags.profile);
   auto patterns = split_patterns(flags.match);
-  std::size_t count = 0;
-  if (!flags.json)
-    fmt::print("{:<44} {:<10} {:<16} {:<8} {}\n", "SYMBOL", "TYPE", "OP", "PROFILE", "ARGUMENTS");
-  for (const Function& function : cuda_functions()) {
-    if (function.profile > profile) continue;
-    if (!patterns.empty() && !glob_match_any(patterns, function.symbol) &&
-        !glob_match_any(patterns, function.name))
-      continue;
-    count++;
-    if (flags.json)
-      fmt::print("{}\n", as_json(function).dump());
-    else
-      fmt::print("{:<44} {:<10} {:<16} {:<8} {}\n", function.symbol, to_string(function.type),
-                 to_string(function.op), to_string(function.profile), signature(function));
+  std::vector<const Function*> functions;
+  for (const Function& function : cuda_functions())
+    if (function.profile <= profile &&
+        (patterns.empty() || glob_match_any(patterns, function.symbol) ||
+         glob_match_any(patterns, function.name)))
+      functions.push_back(&function);
+  return functions;
+}
+
+// Only a terminal is too narrow for anything.
+Page wide_page() {
+  constexpr unsigned WIDEST = 400;
+  Terminal terminal = terminal_of(STDOUT_FILENO);
+  if (!terminal.is_terminal && !std::getenv("COLUMNS")) terminal.width = WIDEST;
+  return Page(terminal, WIDEST);
+}
+
+void add_functions(Page& page, const std::vector<const Function*>& functions) {
+  constexpr std::size_t NAME_ROOM = 44;
+  Table table("symbol",
+              {{"type", 3, true}, {"op", 1, true}, {"profile", 2, true}, {"arguments", 0, true}},
+              NAME_ROOM);
+  for (const Function* function : functions)
+    table.row(std::string(function->symbol),
+              {std::string(to_string(function->type)), std::string(to_string(function->op)),
+               std::string(to_string(function->profile)), signature(*function)});
+  if (!table.empty()) table.add_to(page);
+  page.line(count_of(functions.size(), "function", "functions"));
+  page.say_left_out();
+}
+
+int print_functions(const FunctionsFlags& flags) {
+  auto functions = functions_of(flags);
+  if (flags.json) {
+    for (const Function* function : functions) fmt::print("{}\n", as_json(*function).dump());
+  } else {
+    Page page = wide_page();
+    add_functions(page, functions);
+    show(page.take(), stdout);
   }
-  if (!flags.json) fmt::print("{} functions\n", count);
-  if (count == 0) log::hint("a pattern is of the whole name, and case counts: '*Launch*'");
+  if (functions.empty()) log::hint("a pattern is of the whole name, and case counts: '*Launch*'");
   return 0;
 }
 
@@ -76,6 +105,11 @@ void add_functions(CLI::App& app, Action& action) {
   sub->add_option("--match", flags->match, "Show only functions whose names match (case-sensitive)")
       ->type_name("PATTERN");
   sub->add_flag("--json", flags->json, "Print one JSON object per line");
+  add_footer(*sub,
+             {"cudabpf functions --match '*Launch*'",
+              "cudabpf functions --profile light   what that profile traces",
+              "cudabpf functions --json | jq -r 'select(.type == \"sync\") | .name'"},
+             printing_statuses());
   sub->callback([flags, &action] { action = [flags] { return print_functions(*flags); }; });
 }
 

@@ -30,7 +30,8 @@ void add_gaps(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("gaps", "When the GPU had nothing to do, at least, and why");
   add_trace_flags(
       *sub, *flags,
-      {"gaps trace.jsonl", "gaps --top 30 trace.jsonl", "gaps --phase inference trace.jsonl"});
+      {"gaps traces/h200-gpt2.jsonl.zst", "gaps --top 30 traces/h200-two-gpus.jsonl.zst",
+       "gaps --phase inference traces/h200-gpt2.jsonl.zst"});
   add_time(*sub, *flags);
   add_top(*sub, flags->top, "Show at most the N longest");
   sub->callback([flags, &action] { action = [flags] { return print_gaps(*flags); }; });

@@ -48,8 +48,8 @@ void add_ioctls(CLI::App& app, Action& action) {
   auto flags = std::make_shared<IoctlsFlags>();
   CLI::App* sub = app.add_subcommand("ioctls", "What the NVIDIA driver was asked for");
   add_trace_flags(*sub, *flags,
-                  {"ioctls trace.jsonl              from a trace taken with --kernel",
-                   "ioctls --by call trace.jsonl"});
+                  {"ioctls traces/h200-gpt2.jsonl.zst   a trace that was taken with --kernel",
+                   "ioctls --by call traces/h200-gpt2.jsonl.zst   which calls asked"});
   add_time(*sub, *flags);
   std::vector<std::string> by;
   by.reserve(BY.size());

@@ -48,10 +48,11 @@ Result<int> print_kernels(const KernelsFlags& flags) {
 void add_kernels(CLI::App& app, Action& action) {
   auto flags = std::make_shared<KernelsFlags>();
   CLI::App* sub = app.add_subcommand("kernels", "Which kernels were launched, and how");
-  add_trace_flags(
-      *sub, *flags,
-      {"kernels trace.jsonl", "kernels --by name trace.jsonl",
-       "kernels --iteration last trace.jsonl", "kernels --jsonl trace.jsonl | jq -r .kernel"});
+  add_trace_flags(*sub, *flags,
+                  {"kernels traces/h200-gpt2.jsonl.zst",
+                   "kernels --by name --top 10 traces/h200-gpt2.jsonl.zst",
+                   "kernels --iteration last traces/h200-gpt2.jsonl.zst",
+                   "kernels --jsonl traces/h200-gpt2.jsonl.zst | jq -r .kernel   whole names"});
   sub->add_flag("--jsonl", flags->jsonl,
                 "Print one JSON object per line, for each kernel; no totals")
       ->excludes("--json");

@@ -45,7 +45,9 @@ void add_memory(CLI::App& app, Action& action) {
   auto flags = std::make_shared<MemoryFlags>();
   CLI::App* sub =
       app.add_subcommand("memory", "Memory over time, its peak, and what was never freed");
-  add_trace_flags(*sub, *flags, {"memory trace.jsonl", "memory --svg memory.svg trace.jsonl"});
+  add_trace_flags(*sub, *flags,
+                  {"memory traces/h200-gpt2.jsonl.zst",
+                   "memory --svg memory.svg traces/h200-gpt2.jsonl.zst   also as a picture"});
   add_time(*sub, *flags);
   sub->add_option("--svg", flags->svg, "Also draw it into this file, for any browser; -: stdout")
       ->type_name("FILE");

@@ -4,6 +4,7 @@
 
 #include "cli/capture_flags.hpp"
 #include "cli/commands.hpp"
+#include "cli/help.hpp"
 #include "cli/session.hpp"
 #include "cli/started_command.hpp"
 
@@ -58,7 +59,11 @@ void add_run(CLI::App& app, Action& action) {
       ->required()
       ->type_name("CMD");
   sub->positionals_at_end();
-  sub->footer(footer());
+  add_footer(*sub,
+             {"sudo cudabpf run -- python inference.py",
+              "sudo cudabpf run --kernel -o trace.jsonl.zst -- ./app   the driver's ioctls, too",
+              "sudo cudabpf run --profile light -- ./app   at the least cost"},
+             capture_statuses());
   sub->callback([flags, &action] { action = [flags] { return run(*flags); }; });
 }
 

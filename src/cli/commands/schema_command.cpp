@@ -3,6 +3,8 @@
 #include <cstdio>
 
 #include "cli/commands.hpp"
+#include "cli/help.hpp"
+#include "cli/shown.hpp"
 
 namespace cudabpf::cli {
 
@@ -15,9 +17,12 @@ constexpr char TRACE_FORMAT[] =
 void add_schema(CLI::App& app, Action& action) {
   CLI::App* sub =
       app.add_subcommand("schema", "Print the trace format: every line's type and fields");
+  add_footer(*sub,
+             {"cudabpf schema", "cudabpf schema | grep duration_us   what is said of a field"},
+             printing_statuses());
   sub->callback([&action] {
     action = [] {
-      std::fputs(TRACE_FORMAT, stdout);
+      show(TRACE_FORMAT, stdout);
       return 0;
     };
   });

@@ -45,8 +45,9 @@ void add_timeline(CLI::App& app, Action& action) {
   CLI::App* sub =
       app.add_subcommand("timeline", "A picture of what each thread and stream did when");
   add_trace_flags(*sub, *flags,
-                  {"timeline trace.jsonl", "timeline --from 1.5s --to 1.6s trace.jsonl",
-                   "timeline --svg - trace.jsonl > timeline.svg"});
+                  {"timeline traces/h200-gpt2.jsonl.zst",
+                   "timeline --from 15.15s --to 15.25s traces/h200-gpt2.jsonl.zst   a part of it",
+                   "timeline --svg timeline.svg traces/h200-gpt2.jsonl.zst   also as a picture"});
   add_time(*sub, *flags);
   sub->add_option("--svg", flags->svg, "Also draw it into this file, for any browser; -: stdout")
       ->type_name("FILE");
