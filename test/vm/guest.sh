@@ -85,11 +85,11 @@ echo "kernel $(uname -r)"
 
 # --- doctor says what this kernel can do
 check 'doctor succeeds' ./cudabpf doctor
-./cudabpf doctor >/tmp/doctor 2>&1
+./cudabpf doctor --json >/tmp/doctor 2>&1
 if [ "$expected" = multi ]; then
-  check 'doctor finds uprobe_multi' grep -Eiq 'uprobe_multi.*(yes|ok|available)' /tmp/doctor
+  check 'doctor finds uprobe_multi' grep -q '"feature uprobe_multi","verdict":"yes"' /tmp/doctor
 else
-  check 'doctor misses uprobe_multi' grep -Eiq 'uprobe_multi.*(no|absent|missing)' /tmp/doctor
+  check 'doctor misses uprobe_multi' grep -q '"feature uprobe_multi","verdict":"no"' /tmp/doctor
 fi
 
 # --- run: every call, exactly once

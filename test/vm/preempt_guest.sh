@@ -11,9 +11,9 @@ echo "kernel $(uname -r)"
 check 'the kernel preempts itself' grep '(full)' /sys/kernel/debug/sched/preempt
 check 'the modules are loaded' load btf
 check 'the modules have BTF' test -s /sys/kernel/btf/nvidia
-./cudabpf doctor >/tmp/doctor 2>&1
-check 'doctor says why fentry is not taken' grep -E 'driver_fentry .*no .*this kernel preempts itself' /tmp/doctor
-check 'doctor says what is' grep -E -- '--kernel .*by driver_kprobes' /tmp/doctor
+./cudabpf doctor --json >/tmp/doctor 2>&1
+check 'doctor says why fentry is not taken' grep '"feature driver_fentry","verdict":"no".*this kernel preempts itself' /tmp/doctor
+check 'doctor says what is' grep '"--kernel","verdict":"yes","what":"by driver_kprobes"' /tmp/doctor
 askers=cuInit
 check 'a program is traced' trace_run -- ./fake_calls 'open d /dev/nvidia-modeset; ioctl d 0xc0106d00; close d'
 check 'by kprobes' sh -c "head -n 1 $trace | grep '\"driver_way\":\"driver_kprobes\"'"

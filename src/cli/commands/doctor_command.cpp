@@ -10,7 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/diagnosis.hpp"
+#include "cli/help.hpp"
 #include "cli/request/invoker.hpp"
+#include "cli/shown.hpp"
 #include "collect/bpf/features.hpp"
 #include "collect/libraries.hpp"
 #include "collect/library_functions.hpp"
@@ -19,37 +22,17 @@
 #include "util/exit_codes.hpp"
 #include "util/system/privileges.hpp"
 #include "util/text/json.hpp"
-#include "util/text/printable.hpp"
 
 namespace cudabpf::cli {
 
 namespace {
 
-enum class Verdict { yes, no, unknown };
+using Need = Finding::Need;
 
-struct Finding {
-  std::string subject;
-  Verdict verdict;
-  std::string what;
-  std::string advice;      // what to do if it does not work
-  bool essential = false;  // without it nothing is traced
-};
-
-std::string_view word(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::yes:
-      return "yes";
-    case Verdict::no:
-      return "no";
-    case Verdict::unknown:
-      return "could not tell";
-  }
-  return "";
-}
-
-Finding from_result(std::string subject, const Result<>& result, std::string when_well) {
-  if (result) return {std::move(subject), Verdict::yes, std::move(when_well), {}, true};
-  return {std::move(subject), Verdict::no, result.error().message, result.error().hint, true};
+Finding from_result(std::string name, const Result<>& result, std::string when_well) {
+  if (result) return {Need::required, std::move(name), Verdict::yes, std::move(when_well)};
+  return {Need::required, std::move(name), Verdict::no, result.error().message,
+          result.error().hint};
 }
 
 void check_system(std::vector<Finding>& findings) {
@@ -59,15 +42,16 @@ void check_system(std::vector<Finding>& findings) {
   findings.push_back(from_result("permissions", permitted,
                                  geteuid() == 0 ? "root" : "all capabilities that are needed"));
   bool btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
-  findings.push_back({"BTF", btf ? Verdict::yes : Verdict::no, "/sys/kernel/btf/vmlinux",
-                      btf ? "" : "use a kernel built with CONFIG_DEBUG_INFO_BTF=y", true});
+  findings.push_back({Need::required, "BTF", btf ? Verdict::yes : Verdict::no,
+                      "/sys/kernel/btf/vmlinux",
+                      btf ? "" : "use a kernel built with CONFIG_DEBUG_INFO_BTF=y"});
   if (permitted)
     findings.push_back(
         from_result("kernel", check_kernel(), "Linux " + machine.kernel + " " + machine.arch));
   else
-    findings.push_back({"kernel", Verdict::unknown, "Linux " + machine.kernel,
-                        "run `sudo cudabpf doctor` to try it", true});
-  findings.push_back({"libbpf", Verdict::yes, libbpf_version_string(), {}});
+    findings.push_back({Need::required, "kernel", Verdict::unknown, "Linux " + machine.kernel,
+                        "run `sudo cudabpf doctor` to try it"});
+  findings.push_back({Need::required, "libbpf", Verdict::yes, libbpf_version_string()});
 }
 
 // The capabilities that cudabpf keeps once tracing has begun.
@@ -75,15 +59,15 @@ void check_kept(std::vector<Finding>& findings, const Features& features) {
   Capabilities held = privileges::permitted();
   for (const KeptCapability& capability : kept_capabilities(features, true)) {
     bool has = held.has(capability.number);
-    findings.push_back({std::string("keeps ") + capability.name, has ? Verdict::yes : Verdict::no,
-                        capability.why, has ? "" : "this process does not have it"});
+    findings.push_back({Need::optional, capability.name, has ? Verdict::yes : Verdict::no,
+                        capability.why, has ? "" : "this process does not have it", &KEEPS});
   }
 }
 
 void check_features(std::vector<Finding>& findings) {
   if (!check_permissions()) {
-    findings.push_back({"features", Verdict::unknown, "they are found out by trying",
-                        "run `sudo cudabpf doctor`"});
+    findings.push_back({Need::optional, "features", Verdict::unknown,
+                        "they are found out by trying", "run `sudo cudabpf doctor`"});
     return;
   }
   auto features = Features::detect({}, {.driver = true, .one_process = true});
@@ -98,11 +82,11 @@ void check_features(std::vector<Finding>& findings) {
       advice = "a libcuda that is mapped later is not traced; name it with --library";
     if (verdict != Verdict::yes && feature.name == feature::PROCESS_EVENTS)
       advice = "children are not followed, and processes' ends are not seen";
-    findings.push_back({"feature " + feature.name, verdict, feature.why, advice});
+    findings.push_back({Need::optional, feature.name, verdict, feature.why, advice, &FEATURE});
   }
   check_kept(findings, *features);
   const char* way = features->driver_way();
-  findings.push_back({"--kernel", way ? Verdict::yes : Verdict::no,
+  findings.push_back({Need::optional, "--kernel", way ? Verdict::yes : Verdict::no,
                       way ? std::string("by ") + way : "no way to see what is asked of the driver",
                       way ? "" : "it takes a kernel with CONFIG_FTRACE_SYSCALLS"});
 }
@@ -112,10 +96,10 @@ Finding check_library(const LibraryFile& file, const elf::Reader& reader) {
   wanted.prologues = true;
   auto contents = reader.read(file.fd, wanted);
   if (!contents)
-    return {"libcuda", Verdict::no, file.path + ": " + contents.error().message,
+    return {Need::target, LIBCUDA, Verdict::no, file.path + ": " + contents.error().message,
             "it is left out; reinstall the driver if programs should use this copy"};
   if (std::string why = why_no_libcuda(*contents, file.named); !why.empty())
-    return {"libcuda", Verdict::no, file.path + ": " + why,
+    return {Need::target, LIBCUDA, Verdict::no, file.path + ": " + why,
             "it is a stub or another library; nothing of it is traced"};
   std::size_t counts[3] = {0, 0, 0}, unknown = 0, functions = 0;
   for (const auto& exported : contents->functions) {
@@ -131,14 +115,15 @@ Finding check_library(const LibraryFile& file, const elf::Reader& reader) {
   if (contents->other_prologues)
     what += fmt::format(", {} begin with an instruction that the kernel may have to single-step",
                         contents->other_prologues);
-  return {"libcuda", Verdict::yes, what, {}};
+  return {Need::target, LIBCUDA, Verdict::yes, what};
 }
 
 void check_libraries(std::vector<Finding>& findings) {
   Procfs procfs;
   auto reader = elf::Reader::start();
   if (!reader) {
-    findings.push_back({"libcuda", Verdict::unknown, reader.error().message, reader.error().hint});
+    findings.push_back(
+        {Need::target, LIBCUDA, Verdict::unknown, reader.error().message, reader.error().hint});
     return;
   }
   auto files = find_on_paths(value_in(caller().environment, "LD_LIBRARY_PATH"));
@@ -148,16 +133,17 @@ void check_libraries(std::vector<Finding>& findings) {
     if (!known) files.push_back(std::move(file));
   }
   if (files.empty())
-    findings.push_back({"libcuda", Verdict::no, "none on the linker's paths, none mapped",
+    findings.push_back({Need::target, LIBCUDA, Verdict::no,
+                        "none on the linker's paths, none mapped",
                         "install the NVIDIA driver, or set LD_LIBRARY_PATH to where libcuda.so.1 "
                         "is; containers bring their own, which is seen when it is mapped"});
   for (const LibraryFile& file : files) findings.push_back(check_library(file, *reader));
   for (const MappedLibrary& mapped : mapped_libraries(procfs, procfs.pids())) {
     auto pid = static_cast<pid_t>(mapped.pid);
     pid_t tracer = procfs.tracer(pid);
-    bool told = !findings.empty() && findings.back().subject == fmt::format("process {}", pid);
+    bool told = !findings.empty() && findings.back().name == fmt::format("process {}", pid);
     if (tracer && !told)
-      findings.push_back({fmt::format("process {}", pid), Verdict::no,
+      findings.push_back({Need::target, fmt::format("process {}", pid), Verdict::no,
                           fmt::format("it uses libcuda and is debugged by process {}", tracer),
                           "a breakpoint of the debugger's and a probe at one address do not go "
                           "together: end one before the other begins"});
@@ -167,20 +153,29 @@ void check_libraries(std::vector<Finding>& findings) {
 void check_driver(std::vector<Finding>& findings) {
   Driver driver = nvidia_driver();
   if (driver.version.empty())
-    findings.push_back({"NVIDIA driver", Verdict::no, "not loaded",
+    findings.push_back({Need::target, "NVIDIA driver", Verdict::no, "not loaded",
                         "`nvidia-smi` tells more; without it CUDA programs fail at cuInit"});
   else
-    findings.push_back({"NVIDIA driver",
-                        Verdict::yes,
-                        driver.version + " (" + driver.flavour + " kernel module)",
-                        {}});
+    findings.push_back({Need::target, "NVIDIA driver", Verdict::yes,
+                        driver.version + " (" + driver.flavour + " kernel module)"});
   auto gpus = nvidia_gpus();
   for (const Gpu& gpu : gpus)
-    findings.push_back(
-        {"GPU " + std::to_string(gpu.index), Verdict::yes, gpu.name + " " + gpu.bus_id, {}});
+    findings.push_back({Need::target, "GPU " + std::to_string(gpu.index), Verdict::yes,
+                        gpu.name + " " + gpu.bus_id});
   if (gpus.empty() && !driver.version.empty())
-    findings.push_back(
-        {"GPU", Verdict::no, "the driver knows none", "`dmesg | grep NVRM` may say why"});
+    findings.push_back({Need::target, "GPU", Verdict::no, "the driver knows none",
+                        "`dmesg | grep NVRM` may say why"});
+}
+
+void print_lines(const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    nlohmann::ordered_json line{{"subject", finding.subject()},
+                                {"verdict", to_string(finding.verdict)},
+                                {"what", finding.what}};
+    if (!finding.advice.empty()) line["advice"] = finding.advice;
+    fmt::print("{}\n", json::without_invisible(
+                           line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+  }
 }
 
 int doctor(bool json) {
@@ -189,29 +184,23 @@ int doctor(bool json) {
   check_features(findings);
   check_libraries(findings);
   check_driver(findings);
-  bool can_trace = std::all_of(findings.begin(), findings.end(), [](const Finding& f) {
-    return !f.essential || f.verdict == Verdict::yes;
-  });
-  for (const Finding& finding : findings) {
-    if (json) {
-      nlohmann::ordered_json line{
-          {"subject", finding.subject}, {"verdict", word(finding.verdict)}, {"what", finding.what}};
-      if (!finding.advice.empty()) line["advice"] = finding.advice;
-      fmt::print("{}\n", json::without_invisible(
-                             line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
-      continue;
-    }
-    fmt::print("{:<24} {:<15} {}\n", finding.subject, word(finding.verdict),
-               printable(finding.what));
-    if (!finding.advice.empty())
-      fmt::print("{:<24} {:<15} → {}\n", "", "", printable(finding.advice));
+  if (json) {
+    print_lines(findings);
+  } else {
+    Page page = page_for(stdout);
+    add_diagnosis(page, findings, terminal_of(STDOUT_FILENO).utf8);
+    fmt::print("{}", page.take());
   }
-  if (!json)
-    fmt::print("\n{}\n", can_trace             ? "cudabpf can trace here."
-                         : check_permissions() ? "cudabpf cannot trace here."
-                                               : "cudabpf cannot trace here without root.");
-  if (can_trace) return exit_code::OK;
+  if (can_trace(findings)) return exit_code::OK;
   return check_permissions() ? exit_code::KERNEL_UNSUPPORTED : exit_code::NOT_PERMITTED;
+}
+
+std::string doctor_statuses() {
+  using namespace exit_code;
+  return fmt::format(
+      "{} cudabpf can trace here; {} wrong usage; {} not permitted; {} the kernel "
+      "lacks something that cudabpf needs.",
+      OK, USAGE, NOT_PERMITTED, KERNEL_UNSUPPORTED);
 }
 
 }  // namespace
@@ -221,6 +210,10 @@ void add_doctor(CLI::App& app, Action& action) {
   CLI::App* sub =
       app.add_subcommand("doctor", "What works on this machine, what does not, and what to do");
   sub->add_flag("--json", *json, "Print one JSON object per line");
+  add_footer(*sub,
+             {"sudo cudabpf doctor",
+              "sudo cudabpf doctor --json | jq 'select(.verdict != \"yes\")'   what is amiss"},
+             doctor_statuses());
   sub->callback([json, &action] { action = [json] { return doctor(*json); }; });
 }
 

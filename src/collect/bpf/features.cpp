@@ -213,6 +213,11 @@ std::vector<KeptCapability> kept_capabilities(const Features& features, bool dri
 Result<> check_permissions() {
   auto missing = missing_capabilities();
   if (missing.empty()) return ok();
+  if (geteuid() == 0)
+    return Error{fmt::format("this root lacks capabilities that tracing needs: {}",
+                             fmt::join(missing, ", ")),
+                 "run cudabpf on the host, or give the container these capabilities",
+                 exit_code::NOT_PERMITTED};
   return Error{fmt::format("tracing needs root, or these capabilities that this process lacks: {}",
                            fmt::join(missing, ", ")),
                "run it with sudo", exit_code::NOT_PERMITTED};
