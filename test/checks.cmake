@@ -26,6 +26,8 @@ add_check(questions check 120 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DI
           $<TARGET_FILE:cudabpf> ${CMAKE_CURRENT_SOURCE_DIR}/golden/trace.jsonl ${RECORDED})
 add_check(reading check 120 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/reading.py
           $<TARGET_FILE:cudabpf>)
+add_check(terminal check 300 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/terminal.py
+          $<TARGET_FILE:cudabpf>)
 add_check(answers check 120 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/golden/answers.py
           $<TARGET_FILE:cudabpf>)
 add_check(visualize_pipeline check 60

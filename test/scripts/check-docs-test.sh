@@ -58,6 +58,27 @@ expect "a subsection of no subcommand" "subsection 'cudabpf replay' is of no sub
   's/^\.SS cudabpf schema/.SS cudabpf replay\nReplays.\n&/'
 expect "a subsection that is missing" "no subsection 'cudabpf schema'" '/^\.SS cudabpf schema/,+1d'
 
+# expect_examples MESSAGE SED_COMMAND: of a program whose --help is so changed it says so, and nothing else
+mkdir "$work/program"
+expect_examples() {
+  local said
+  cat >"$work/program/cudabpf" <<END
+#!/bin/sh
+for last; do :; done
+[ "\$last" = --help ] || exec '$binary' "\$@"
+'$binary' "\$@" | sed -E '$2'
+END
+  chmod +x "$work/program/cudabpf"
+  said=$("$python" "$root/scripts/check-docs" "$work/program/cudabpf" --examples 2>&1) || true
+  if [[ $said != *"$1"*$'\nthe examples of --help: 1 faults' ]]; then
+    printf 'FAILED: of --help changed by %s it says\n%s\n' "$2" "$said"
+    failed=1
+  fi
+}
+expect_examples "cudabpf gaps --help: has no example of it" '/^  cudabpf gaps/d'
+expect_examples "cudabpf gaps --help: 'cudabpf gaps' has no --tip" 's/^  cudabpf gaps --top 30/  sudo cudabpf gaps --tip/'
+expect_examples "ends with 125: cudabpf: error: " 's/^(  cudabpf gaps --top 30) .*/\1 none.jsonl/'
+
 # said_of OUTPUT BLOCK [PATH]: what is said of a document that is this block, less its name; an empty OUTPUT: no faults.
 # One that begins as OUTPUT does is enough.
 said_of() {

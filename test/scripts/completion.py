@@ -106,6 +106,13 @@ class Completion:
         self.assertEqual(self.offered("cudabpf su"), ["summary"])
         self.assertEqual(self.offered("cudabpf --duration 3s --kernel su"), ["summary"])
 
+    def test_help(self):
+        """Of every subcommand, and of nothing else."""
+        subcommands = [word for word in self.offered("cudabpf ") if not word.startswith("-")]
+        self.assertIn("version", subcommands)
+        self.assertEqual(self.offered("cudabpf help "), subcommands)
+        self.assertEqual(self.offered("cudabpf help su"), ["summary"])
+
     def test_options(self):
         """As many as --help has, of each subcommand."""
         subcommands = [word for word in self.offered("cudabpf ") if not word.startswith("-")]

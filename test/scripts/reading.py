@@ -133,7 +133,7 @@ class Reading(unittest.TestCase):
                           ["kernels", "--by", "name", "h.jsonl"], ["timeline", "--svg", "-", "h.jsonl"], ["memory", "--svg", "-", "h.jsonl"],
                           ["export", "--format", "chrome", "-o", "-", "h.jsonl"], ["export", "--format", "csv", "-o", "-", "h.jsonl"]]
             for question in [*questions, *([*question, "--json"] for question in questions[:10])]:
-                for width in (80, 120) if question in questions[:10] else (80,):
+                for width in (40, 80, 120) if question in questions[:10] else (40, 80):
                     done = subprocess.run([cudabpf, *question], cwd=self.folder, env={"COLUMNS": str(width)}, check=False,
                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                     if b"expected" in done.stderr or done.returncode == 2:
