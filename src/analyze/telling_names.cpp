@@ -10,9 +10,17 @@ namespace cudabpf::analyze {
 namespace {
 
 constexpr int DEEPEST = 4;                     // arguments of arguments
-constexpr std::size_t LONGEST_READ = 1 << 14;  // of a made-up name; real ones reach 5,000
+constexpr std::size_t LONGEST_READ = 1 << 13;  // of a made-up name; real ones reach 5,000
 
 using Texts = std::vector<std::string_view>;
+
+// Whole characters of it.
+std::string_view readable(std::string_view name) {
+  if (name.size() <= LONGEST_READ) return name;
+  std::size_t end = LONGEST_READ;
+  while (end && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) end--;
+  return name.substr(0, end);
+}
 
 bool all_same(const auto& texts) {
   return std::all_of(texts.begin(), texts.end(),
@@ -100,12 +108,12 @@ std::vector<std::string> telling_names(const std::vector<std::string_view>& name
   std::vector<std::string> telling;
   std::unordered_map<std::string, std::vector<std::size_t>> namesakes;
   for (std::size_t i = 0; i < names.size(); i++) {
-    telling.push_back(function_name(names[i].substr(0, LONGEST_READ)));
+    telling.push_back(function_name(readable(names[i])));
     namesakes[telling.back()].push_back(i);
   }
   for (const auto& [name, places] : namesakes) {
     Texts full;
-    for (std::size_t place : places) full.push_back(names[place].substr(0, LONGEST_READ));
+    for (std::size_t place : places) full.push_back(readable(names[place]));
     if (all_same(full)) continue;
     std::vector<std::string> told = differences(full, 0);
     for (std::size_t i = 0; i < places.size(); i++)

@@ -202,9 +202,9 @@ Iterations find_iterations(const ThreadWork& thread, const Part& part) {
   for (std::size_t i = 0; i < laps.size(); i++) {
     const Lap& lap = laps[i];
     bool pause = lap.to_next && lap.time() > 10 * usual;
-    found.each.push_back(
-        {lap.begin, std::max(lap.begin, pause ? lap.done : lap.end), lap.launches});
-    if (lap.begin < part.from || lap.end > part.to) continue;
+    const Iteration& one = found.each.emplace_back(
+        Iteration{lap.begin, std::max(lap.begin, pause ? lap.done : lap.end), lap.launches});
+    if (one.begin < part.from || one.end > part.to) continue;
     launches.push_back(lap.launches);
     found.warm_up_in_part += i < found.warm_up;
     if (i < found.warm_up || !lap.to_next) continue;

@@ -102,7 +102,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   HeldTracks out_;
   Part part_;
   bool in_part_;  // counters show what is held; before the part, it is only followed
-  Idle idle_;  // is shown nothing: a picture has no idle times
+  Idle idle_;     // is shown nothing: a picture has no idle times
   ThreadsAtWork at_work_;
   TracedMemory memory_;
   std::unordered_map<std::uint32_t, Process> processes_;

@@ -47,7 +47,8 @@ void add_calls(CLI::App& app, Action& action) {
   add_trace_flags(
       *sub, *flags,
       {"calls traces/h200-gpt2.jsonl.zst", "calls --by stream --top 5 traces/h200-gpt2.jsonl.zst",
-       "calls --phase inference traces/h200-gpt2.jsonl.zst", "calls --json traces/h200-gpt2.jsonl.zst | jq '.calls[0]'"});
+       "calls --phase inference traces/h200-gpt2.jsonl.zst",
+       "calls --json traces/h200-gpt2.jsonl.zst | jq '.calls[0]'"});
   add_time(*sub, *flags);
   one_of(sub->add_option("--by", flags->by, "Group the calls by this"),
          {"function", "pid", "tid", "device", "stream", "kernel", "container"})

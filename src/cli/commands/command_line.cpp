@@ -15,11 +15,11 @@ namespace {
 // By the names that --help has for them. Words in small letters, as in light|default|full, are
 // themselves what can be given.
 const std::map<std::string, Kind, std::less<>> KINDS = {
-    {"TRACE", Kind::trace},     {"A B", Kind::trace},    {"B", Kind::trace},
-    {"FILE", Kind::file},       {"PATH", Kind::file},    {"PID", Kind::process},
-    {"PROGRAM", Kind::program}, {"USER", Kind::user},    {"ID|CGROUP", Kind::cgroup},
-    {"CMD", Kind::command},     {"FEATURE", Kind::word}, {"SUBCOMMAND", Kind::word},
-    {"PATTERN", Kind::unknown}, {"N", Kind::unknown},    {"SIZE", Kind::unknown},
+    {"TRACE", Kind::trace},     {"A B", Kind::trace},     {"B", Kind::trace},
+    {"FILE", Kind::file},       {"PATH", Kind::file},     {"PID", Kind::process},
+    {"PROGRAM", Kind::program}, {"USER", Kind::user},     {"ID|CGROUP", Kind::cgroup},
+    {"CMD", Kind::command},     {"FEATURE", Kind::word},  {"SUBCOMMAND", Kind::word},
+    {"PATTERN", Kind::unknown}, {"N", Kind::unknown},     {"SIZE", Kind::unknown},
     {"TIME", Kind::unknown},    {"PHASE", Kind::unknown}, {"CONDITION", Kind::word},
 };
 

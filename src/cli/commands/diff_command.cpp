@@ -240,13 +240,11 @@ std::string about_conditions() {
 void add_diff(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DiffFlags>();
   CLI::App* sub = app.add_subcommand("diff", "What changed from one trace to another");
-  add_reading_footer(
-      *sub,
-      {"diff traces/h200-gpt2.jsonl.zst traces/h200-transformer.jsonl.zst",
-       "diff traces/h200-gpt2.jsonl.zst traces/h200-transformer.jsonl.zst "
-       "--fail-if 'launches > +5 %'   for CI",
-       "diff traces/h200-gpt2.jsonl.zst traces/h200-two-gpus.jsonl.zst -- "
-       "traces/h200-transformer.jsonl.zst   several runs a side"});
+  add_reading_footer(*sub, {"diff traces/h200-gpt2.jsonl.zst traces/h200-transformer.jsonl.zst",
+                            "diff traces/h200-gpt2.jsonl.zst traces/h200-transformer.jsonl.zst "
+                            "--fail-if 'launches > +5 %'   for CI",
+                            "diff traces/h200-gpt2.jsonl.zst traces/h200-two-gpus.jsonl.zst -- "
+                            "traces/h200-transformer.jsonl.zst   several runs a side"});
   sub->footer(sub->get_footer() + about_conditions());
   sub->add_option("traces", flags->traces,
                   "Two traces, plain or .zst; or all of one side, and after -- those\n"

@@ -39,11 +39,11 @@ void add_summary(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("summary",
                                      "On one screen: what bounds the program, its phases and "
                                      "iterations; --all: idle times, memory, the driver");
-  add_trace_flags(*sub, *flags,
-                  {"summary traces/h200-gpt2.jsonl.zst",
-                   "summary --iteration 10-20 traces/h200-gpt2.jsonl.zst",
-                   "summary --pid 658 traces/h200-two-gpus.jsonl.zst   one of several processes",
-                   "summary --json traces/h200-gpt2.jsonl.zst | jq .phases"});
+  add_trace_flags(
+      *sub, *flags,
+      {"summary traces/h200-gpt2.jsonl.zst", "summary --iteration 10-20 traces/h200-gpt2.jsonl.zst",
+       "summary --pid 658 traces/h200-two-gpus.jsonl.zst   one of several processes",
+       "summary --json traces/h200-gpt2.jsonl.zst | jq .phases"});
   add_time(*sub, *flags);
   sub->add_option("--pid", flags->part.pid,
                   "Show phases and iterations of this process, not of the one that launches most")

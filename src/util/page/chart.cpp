@@ -103,7 +103,6 @@ ScaleMarks scale_marks(const TimeScale& scale, std::size_t at_most, const Moment
   for (const TimeScale::Piece& piece : scale.pieces())
     for (std::uint64_t time : multiples(marks.step, piece.begin + midnight, piece.end + midnight))
       marks.times.push_back(time - midnight);
-  }
   return marks;
 }
 

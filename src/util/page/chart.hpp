@@ -27,8 +27,8 @@ std::vector<std::uint64_t> byte_marks(std::uint64_t most, std::size_t at_most);
 // it must be.
 std::string mark_time(std::uint64_t ns, std::uint64_t step);
 
-// The marks of each piece of a scale, at most `at_most` in all, or one each. Times of day are marked
-// where those are round.
+// The marks of each piece of a scale, at most `at_most` in all, or one each. Times of day are
+// marked where those are round.
 struct ScaleMarks {
   std::uint64_t step = 0;            // from one to the next
   std::vector<std::uint64_t> times;  // in order, since the trace began

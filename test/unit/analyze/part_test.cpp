@@ -183,9 +183,14 @@ TEST_CASE("Phases of a part are as long as it is, and those of all parts as the 
   REQUIRE(whole.iterations().count == 8);
   std::map<std::string, std::uint64_t> sums;
   std::uint64_t calls = 0, iterations = 0, launches = 0;
-  std::vector<Part> parts = whole.iterations().when;
-  parts.insert(parts.begin(), Part{0, parts.front().from});
-  parts.push_back({parts.back().to, Part::OPEN});
+  std::vector<Part> parts;
+  std::uint64_t until = 0;
+  for (const Iteration& one : whole.iterations().each) {
+    if (one.begin > until) parts.push_back({until, one.begin});
+    parts.push_back({one.begin, one.end});
+    until = one.end;
+  }
+  parts.push_back({until, Part::OPEN});
   for (const Part& part : parts) {
     LineParser names;
     Course course(names.names(), 0, 0, part);

@@ -5,16 +5,17 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "analyze/telling_names.hpp"
+#include "support/sample_program.hpp"
 
 using namespace cudabpf::analyze;
 
 namespace {
 
-Line launch_of(Name kernel) {
+Line launch_of(Names& names, Name kernel) {
   Line line;
   line.kind = LineKind::call;
-  line.type = Type::kernel;
-  line.op = Op::launch;
+  line.type = names.add("kernel");
+  line.op = names.add("launch");
   line.kernel = kernel;
   return line;
 }
@@ -28,7 +29,7 @@ TEST_CASE("Short names are those of the table of kernels") {
   std::vector<Name> known;
   for (auto name : full) {
     known.push_back(names.add(name));
-    kernels.line(launch_of(known.back()));
+    kernels.line(launch_of(names, known.back()));
   }
   kernels.settle();
   std::vector<std::string> telling = telling_names(full);
@@ -43,7 +44,7 @@ TEST_CASE("A kernel that comes late is told apart, and changes no name") {
   Names names;
   ShortNames kernels(names);
   Name first = names.add("void f<int>(int*)"), late = names.add("void f<float>(float*)");
-  kernels.line(launch_of(first));
+  kernels.line(launch_of(names, first));
   kernels.settle();
   CHECK(kernels.of(first) == "f");
   CHECK(kernels.learned(late) == "f<float>");
@@ -59,11 +60,27 @@ TEST_CASE("More kernels than are told apart have their functions' names") {
       if (late)
         CHECK(kernels.learned(name).starts_with("f"));
       else
-        kernels.line(launch_of(name));
+        kernels.line(launch_of(names, name));
     }
     if (!late) kernels.settle();
   }
   CHECK(kernels.of(names.add("void f<A7>(int)")) == "f<A7>");
   CHECK(kernels.of(names.add("void f<A32999>(int)")) == "f");
   CHECK(kernels.of(names.add("void f<Alate32999>(int)")) == "f");
+}
+
+TEST_CASE("Kernels are told apart from others that were launched") {
+  LineParser parser;
+  ShortNames kernels(parser.names());
+  SampleProgram program;
+  program.launch("void n::each<n::Add>(int)");
+  program.launch("void n::each<n::Mul>(int)");
+  program.launch("void n::each<n::Add>(int)");
+  program.call("module", "get", "cuModuleGetFunction", 1,
+               R"x(,"kernel":"void n::each<n::Sub>(int)")x");
+  each_line(parser, program.text(), [&](const Line& line) { kernels.line(line); });
+  kernels.settle();
+  CHECK(kernels.of(parser.names().add("void n::each<n::Add>(int)")) == "each<Add>");
+  CHECK(kernels.of(parser.names().add("void n::each<n::Mul>(int)")) == "each<Mul>");
+  CHECK(kernels.of(parser.names().add("void n::each<n::Sub>(int)")) == "each");  // not launched
 }

@@ -2,8 +2,6 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "support/sample_program.hpp"
-
 using cudabpf::analyze::telling_names;
 using KernelTexts = std::vector<std::string>;
 
@@ -45,21 +43,4 @@ TEST_CASE("A function that is called kernel is told by where it is") {
 
 TEST_CASE("KernelTexts that are no signatures are told as they are") {
   CHECK(telling_names({"a<", "a<", ">>((", ""}) == KernelTexts{"a<", "a<", ">>((", ""});
-}
-
-TEST_CASE("An answer names kernels as telling_names() does, of all that were launched") {
-  using namespace cudabpf::analyze;
-  LineParser parser;
-  TellingNames kernels(parser.names());
-  SampleProgram program;
-  program.launch("void n::each<n::Add>(int)");
-  program.launch("void n::each<n::Mul>(int)");
-  program.launch("void n::each<n::Add>(int)");
-  program.call("module", "get", "cuModuleGetFunction", 1,
-               R"x(,"kernel":"void n::each<n::Sub>(int)")x");
-  each_line(parser, program.text(), [&](const Line& line) { kernels.line(line); });
-  kernels.finish();
-  CHECK(kernels.of(parser.names().add("void n::each<n::Add>(int)")) == "each<Add>");
-  CHECK(kernels.of(parser.names().add("void n::each<n::Mul>(int)")) == "each<Mul>");
-  CHECK(kernels.of(parser.names().add("void n::each<n::Sub>(int)")) == "each");  // not launched
 }
