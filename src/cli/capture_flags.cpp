@@ -55,8 +55,8 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
   app.add_option("--keep", keep, "Keep the N newest rotated files, and delete older ones [all]")
       ->type_name("N");
   app.add_flag("--redact", redact,
-               "Leave out of the trace what tells of people and places: command lines,\n"
-               "paths, users, containers, the host's name. Names of programs and\n"
+               "Leave out of the trace what tells of people and places: command lines, "
+               "paths, users, containers, the host's name. Names of programs and "
                "kernels stay");
   app.add_option("--library", libraries, "Also trace this copy of libcuda, wherever it is")
       ->type_name("FILE");

@@ -66,8 +66,10 @@ class HelpFormatter : public CLI::Formatter {
   }
 
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    return two_columns(make_option_name(option, is_positional) + make_option_opts(option),
-                       make_option_desc(option), width_ < ROOM_FOR_TWO ? BELOW_NAME : OF_OPTIONS);
+    std::string what = make_option_name(option, is_positional) + make_option_opts(option);
+    what = what.substr(0, what.find(" Excludes: "));  // the parser says so where it matters
+    return two_columns(what, make_option_desc(option),
+                       width_ < ROOM_FOR_TWO ? BELOW_NAME : OF_OPTIONS);
   }
 
   std::string make_footer(const CLI::App* app) const override {

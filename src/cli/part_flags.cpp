@@ -42,13 +42,13 @@ Result<analyze::NamedPart> between(const PartFlags& flags, const Moments& moment
 void add_part_flags(CLI::App& sub, PartFlags& flags) {
   CLI::Option* from =
       sub.add_option("--from", flags.from,
-                     "Only what began this long after the trace did,\nor later (1.5s, 200ms, 12us, "
-                     "seconds), or at\na time of day (14:03:22.5Z)")
+                     "Only what began this long after the trace did, or later (1.5s, 200ms, 12us, "
+                     "seconds), or at a time of day (14:03:22.5Z)")
           ->type_name("TIME");
   CLI::Option* to =
       sub.add_option("--to", flags.to, "Only what began before that")->type_name("TIME");
   sub.add_option("--phase", flags.phases,
-                 "Only this phase, as summary names it, or several that\nfollow one another")
+                 "Only this phase, as summary names it, or several that follow one another")
       ->type_name("PHASE")
       ->delimiter(',')
       ->expected(1)
@@ -56,7 +56,7 @@ void add_part_flags(CLI::App& sub, PartFlags& flags) {
       ->excludes(from)
       ->excludes(to);
   sub.add_option("--iteration", flags.iteration,
-                 "Only this iteration, or these: 3, 10-20, last, 30-last;\nthe first is 1")
+                 "Only this iteration, or these: 3, 10-20, last, 30-last; the first is 1")
       ->type_name("N")
       ->excludes(from)
       ->excludes(to)

@@ -143,8 +143,9 @@ std::vector<Lap> laps_within(const ThreadWork& thread) {
     lap.before = launches[begin].at.spent;
     lap.first_call = launches[begin].call;
     lap.to_next = end < launches.size();
-    const Moment& over = lap.to_next ? launches[end].at : launches.back().at;
-    lap.end = lap.done = over.ts + !lap.to_next;  // the last launch of all is part of it
+    // The last launch of all is part of the last lap.
+    const Moment& over = end < thread.longest.size() ? thread.longest[end].at : thread.longest_end;
+    lap.end = lap.done = over.ts;
     lap.after = over.spent;
     lap.launches = length;
     laps.push_back(lap);

@@ -115,6 +115,7 @@ void ThreadsAtWork::call(const Line& line) {
   if (kind == Work::launch) launched(line, open);
   all.calls++;
   all.add(kind, line.duration);
+  if (kind == Work::launch && open.keeps_launches) open.launches_end = {line.end(), all};
   if (line.ts < part_.from) work.at_from = all;
   if (line.ts < part_.to) work.at_to = all;
   if (kind == Work::to_device && line.size >= LARGE && line.has(Field::duration))
@@ -177,6 +178,7 @@ void ThreadsAtWork::close_segment(Open& open) {
     segments_++;
     if (segment.launches > work.longest_launches) {
       work.longest.swap(open.launches);
+      work.longest_end = open.launches_end;
       work.longest_launches = segment.launches;
       work.longest_segment = work.segments.size();
     }
