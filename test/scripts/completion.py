@@ -151,7 +151,7 @@ class Completion:
         """The measures that a condition may begin with; one condition follows an option, then traces."""
         (self.work / "t.jsonl").touch()
         self.assertEqual(self.offered("cudabpf diff --fail-if launches"), ["launches", "launches-per-iteration"])
-        told = self.printed("diff", "--help").split("\nMeasures of --fail-if", 1)[1].split(":\n", 1)[1]
+        told = self.printed("diff", "--help").split("Measures: ", 1)[1]
         measures = sorted(re.findall(r"(?<![\w-])([a-z][a-z0-9-]+)", told))
         self.assertGreater(len(measures), 24)
         self.assertEqual(self.offered("cudabpf diff --fail-if "), measures)

@@ -108,5 +108,5 @@ done
 traces=("$root"/traces/*.zst)
 COLUMNS=80 python3 "$tool" "${traces[@]}" --cudabpf "$cudabpf" >out
 for shipped in "${traces[@]}"; do
-  grep -A1 -Fx "$shipped" out | grep -q '^process ' || fail "$shipped is not drawn"
+  grep -A3 -Fx "$shipped" out | grep -q '^process ' || fail "$shipped is not drawn"
 done
