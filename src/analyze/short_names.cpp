@@ -41,6 +41,7 @@ void ShortNames::add(Name kernel) {
   if (late_++ >= LATE) return;
   std::vector<Name>& namesakes = namesakes_[short_.back()];
   std::vector<std::string_view> names;
+  names.reserve(NAMESAKES + 1);
   for (Name namesake : namesakes) names.push_back(names_.text(namesake));
   names.push_back(names_.text(kernel));
   short_.back() = std::move(telling_names(names).back());

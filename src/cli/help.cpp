@@ -151,7 +151,7 @@ void add_footer(CLI::App& app, const std::vector<std::string>& examples,
 std::string help_of(const CLI::App& app) {
   std::string name = app.get_name();
   for (const CLI::App* parent = app.get_parent(); parent; parent = parent->get_parent())
-    name = parent->get_name() + " " + name;
+    name.insert(0, parent->get_name() + " ");
   return app.get_formatter()->make_help(&app, name, CLI::AppFormatMode::Normal);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "follow/error_meanings.hpp"
 #include "util/page/table.hpp"
 
 namespace cudabpf {
@@ -127,11 +128,24 @@ void add_driver(Page& page, const Stats& stats) {
   add(page, callers);
 }
 
+// Sound programs get it, too.
+bool is_usual(const Stats::Errors& failed) {
+  return meaning_of(failed.name, failed.error).weight == Weight::usual;
+}
+
 void add_errors(Page& page, const std::vector<Stats::Errors>& all) {
   Table table("errors", {{"error", 0, true}, {"count"}});
-  for (std::size_t i = 0; i < std::min(all.size(), MAX_ERRORS); i++)
-    table.row(all[i].name, {all[i].error, human_count(all[i].count)});
+  std::vector<FailedCalls> failed;
+  std::size_t shown = 0;
+  for (const Stats::Errors& one : all) {
+    failed.push_back({one.name, one.error, one.count});
+    if (!is_usual(one) && shown++ < MAX_ERRORS)
+      table.row(one.name, {one.error, human_count(one.count)});
+  }
   add(page, table);
+  std::vector<std::string> usual = usual_failures(failed);
+  if (!usual.empty()) page.blank();
+  for (const std::string& sentence : usual) page.paragraph(sentence, 0);
 }
 
 void add_gpu_errors(Page& page, const std::vector<Stats::Xid>& all) {
@@ -159,7 +173,8 @@ void add_losses(Page& page, const Totals& totals, std::uint64_t unwritten) {
 
 // A jq query that finds something.
 std::string suggested_query(const Stats& stats) {
-  if (!stats.errors.empty()) return "select(.error) | {ts, name, error}";
+  if (!std::all_of(stats.errors.begin(), stats.errors.end(), is_usual))
+    return "select(.error) | {ts, name, error}";
   std::uint64_t longest = 0;
   for (const Stats::Calls& calls : stats.calls) longest = std::max(longest, calls.durations.max());
   if (!longest) return "select(.type == \"process\") | {ts, op, pid, cmdline}";

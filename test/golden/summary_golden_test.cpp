@@ -116,6 +116,21 @@ TEST_CASE("A summary says where the trace is and what to ask it") {
         std::string::npos);
 }
 
+TEST_CASE("Failures that are usual are a sentence, and nothing to look for") {
+  Stats stats;
+  stats.errors = {{"cuLibraryUnload", "CUDA_ERROR_DEINITIALIZED", 16}};
+  TraceWritten written{"t.jsonl", 1, 3, 100, 0, true};
+  std::string text = render_summary(stats, {}, written, Terminal{});
+  CHECK(text.find("\n16 cuLibraryUnload failed with CUDA_ERROR_DEINITIALIZED, as is usual:") !=
+        std::string::npos);
+  CHECK(text.find("\nerrors") == std::string::npos);
+  CHECK(text.find("select(.error)") == std::string::npos);
+  stats.errors.push_back({"cuMemAlloc", "CUDA_ERROR_OUT_OF_MEMORY", 1});
+  text = render_summary(stats, {}, written, Terminal{});
+  CHECK(text.find("\n  cuMemAlloc  CUDA_ERROR_OUT_OF_MEMORY      1\n") != std::string::npos);
+  CHECK(text.find("select(.error)") != std::string::npos);
+}
+
 TEST_CASE("Headings are bold on a terminal that takes colour") {
   Terminal terminal{true, true, 200};
   Stats stats;

@@ -82,6 +82,7 @@ Result<NamedPart> part_of_phases(const Course& course, const std::vector<std::st
   if (!course.thread()) return nothing_found();
   const std::vector<Phase>& phases = course.phases().phases;
   std::vector<std::size_t> found;
+  found.reserve(wanted.size());
   for (const std::string& name : wanted) found.push_back(TRY(find_phase(phases, name)));
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());

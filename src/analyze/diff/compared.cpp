@@ -40,7 +40,7 @@ Spread spread_of(const MeasurePart& asked, const std::vector<TraceFigures>& trac
 
 std::uint64_t rounded(double value) {
   constexpr double TOO_MUCH = 18446744073709551616.0;  // 2^64: a trace may claim anything
-  return value < TOO_MUCH ? static_cast<std::uint64_t>(value + 0.5)
+  return value < TOO_MUCH ? static_cast<std::uint64_t>(std::round(value))
                           : std::numeric_limits<std::uint64_t>::max();
 }
 

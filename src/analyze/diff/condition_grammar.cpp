@@ -123,6 +123,7 @@ Result<Condition> parse_condition(std::string_view text) {
 
 std::vector<MeasurePart> asked_of(const std::vector<Condition>& conditions) {
   std::vector<MeasurePart> asked;
+  asked.reserve(conditions.size());
   for (const Condition& condition : conditions) asked.push_back(condition.asked);
   return asked;
 }

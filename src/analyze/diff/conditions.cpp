@@ -92,6 +92,7 @@ Outcome judge(const Condition& condition, const DiffSide& a, const DiffSide& b) 
 std::vector<Outcome> judge(const std::vector<Condition>& conditions, const DiffSide& a,
                            const DiffSide& b) {
   std::vector<Outcome> outcomes;
+  outcomes.reserve(conditions.size());
   for (const Condition& condition : conditions) outcomes.push_back(judge(condition, a, b));
   return outcomes;
 }

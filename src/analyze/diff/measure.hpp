@@ -54,6 +54,8 @@ class Needs {
 };
 constexpr Needs operator|(Need a, Need b) { return Needs(a) | b; }
 
+// In the order in which a row of the table is read.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 struct Measure {
   enum class Place : std::uint8_t { totals, iterations, phases };  // the table that has its rows
   // What counts of the traces of one side: what is usual, or what should never be.

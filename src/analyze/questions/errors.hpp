@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/error_meanings.hpp"
+#include "follow/error_meanings.hpp"
 
 namespace cudabpf::analyze {
 

@@ -70,7 +70,8 @@ Found host_bound(const Judged& judged) {
                         : fmt::format("{} of it in {}", stretch.part_text(stretch.spent.launching),
                                       stretch.launches_text());
   one.text = fmt::format(
-      "{}, {}; the GPU was waited for {}. Fewer launches would help (CUDA graphs, torch.compile).",
+      "{}, {}; waits and copies from the GPU took {}. Fewer launches would help (CUDA graphs, "
+      "torch.compile).",
       stretch.round_text(), how, stretch.part_text(stretch.waiting()));
   Judged::add_gaps(one, judged.course.idle().longest_between());
   return one;

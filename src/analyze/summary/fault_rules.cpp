@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analyze/error_meanings.hpp"
 #include "analyze/summary/rules.hpp"
+#include "follow/error_meanings.hpp"
 
 namespace cudabpf::analyze {
 

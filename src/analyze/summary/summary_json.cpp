@@ -1,8 +1,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "analyze/error_meanings.hpp"
 #include "analyze/summary/summary.hpp"
+#include "follow/error_meanings.hpp"
 
 namespace cudabpf::analyze {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analyze/error_meanings.hpp"
 #include "analyze/summary/summary.hpp"
 #include "analyze/trace/json_text.hpp"
+#include "follow/error_meanings.hpp"
 #include "util/page/table.hpp"
 
 namespace cudabpf::analyze {

@@ -183,6 +183,7 @@ class Lanes {
   void add_sparks(const std::string& label, const std::vector<std::uint64_t>& counts,
                   std::uint64_t most) {
     std::vector<std::string> cells;
+    cells.reserve(counts.size());
     for (std::uint64_t count : counts) cells.push_back(spark({&count, 1}, most));
     add_row(label, cells);
   }

@@ -55,7 +55,7 @@ class Section {
         each_group(thread.bars[row], piece.begin, piece.end, 0, [&](auto) { any = true; });
       if (!any) continue;
       std::string what(LABELS[row]);
-      label(drawn ? what : what.empty() ? name : name + ", " + what);
+      label(drawn ? what : what.empty() ? name : fmt::format("{}, {}", name, what));
       BarsOf of = row == Timeline::DRIVER ? BarsOf::driver : BarsOf::thread;
       each_drawn(thread.bars[row],
                  [&](const Bar& bar, const auto& piece) { draw(bar, piece, of); });

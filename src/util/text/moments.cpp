@@ -50,8 +50,8 @@ std::string Moments::beginning() const {
 std::uint64_t Moments::since_midnight() const {
   if (!are_of_day()) return 0;
   std::tm day = broken_down(began_, zone_);
-  auto seconds = static_cast<std::uint64_t>((day.tm_hour * 60 + day.tm_min) * 60 + day.tm_sec);
-  return seconds * SECOND + began_ % SECOND;
+  int seconds = (day.tm_hour * 60 + day.tm_min) * 60 + day.tm_sec;
+  return static_cast<std::uint64_t>(seconds) * SECOND + began_ % SECOND;
 }
 
 std::string iso_time(std::uint64_t ns) {

@@ -67,9 +67,9 @@ TEST_CASE("Who waits for nothing but its own code is bound by the host") {
   REQUIRE(verdict.ids() == "host_bound");
   CHECK(verdict["host_bound"]["sure"] == "known");
   CHECK(verdict.text("host_bound") ==
-        "an iteration takes 76.0 µs, 78.9 % of it outside CUDA between 3 launches; the GPU was "
-        "waited "
-        "for 1.3 %. Fewer launches would help (CUDA graphs, torch.compile).");
+        "an iteration takes 76.0 µs, 78.9 % of it outside CUDA between 3 launches; waits "
+        "and copies from the GPU took 1.3 %. Fewer launches would help (CUDA graphs, "
+        "torch.compile).");
   CHECK(verdict["host_bound"]["figures"]["waiting_share"].get<double>() > 1.3);
   CHECK(verdict["host_bound"]["calls"].size() > 1);
 }

@@ -1,8 +1,8 @@
-#include "analyze/error_meanings.hpp"
+#include "follow/error_meanings.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
-using namespace cudabpf::analyze;
+using namespace cudabpf;
 
 namespace {
 

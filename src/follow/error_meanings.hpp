@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cudabpf::analyze {
+namespace cudabpf {
 
 // The gravest first.
 enum class Weight : std::uint8_t {
@@ -32,4 +32,4 @@ struct FailedCalls {
 // cuDevicePrimaryCtxRelease failed with CUDA_ERROR_DEINITIALIZED, as is usual: they came …"
 std::vector<std::string> usual_failures(const std::vector<FailedCalls>& failed);
 
-}  // namespace cudabpf::analyze
+}  // namespace cudabpf

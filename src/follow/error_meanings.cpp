@@ -1,4 +1,4 @@
-#include "analyze/error_meanings.hpp"
+#include "follow/error_meanings.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "util/console/terminal.hpp"
 
-namespace cudabpf::analyze {
+namespace cudabpf {
 
 namespace {
 
@@ -122,4 +122,4 @@ std::vector<std::string> usual_failures(const std::vector<FailedCalls>& failed) 
   return sentences;
 }
 
-}  // namespace cudabpf::analyze
+}  // namespace cudabpf
