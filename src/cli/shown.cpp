@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 #include <string_view>
 
 #include "cli/request/invoker.hpp"
@@ -99,6 +101,14 @@ bool was_paged(const Pager& pager, std::string_view text) {
                                 WEXITSTATUS(status) != exit_code::NOT_FOUND);
 }
 
+// What goes through a pipe, as into head, is mostly for whoever sits at the terminal.
+std::optional<unsigned> width_beyond(int fd) {
+  struct stat status {};
+  Terminal terminal = terminal_of(STDERR_FILENO);
+  if (!terminal.is_terminal || ::fstat(fd, &status) || !S_ISFIFO(status.st_mode)) return {};
+  return terminal.width;
+}
+
 // The shell's prompt takes a row. A job in the background gets no keys.
 bool is_too_long(std::string_view text, const Terminal& terminal) {
   const char* type = std::getenv("TERM");
@@ -117,7 +127,8 @@ Result<> become_caller() {
 
 Page page_for(std::FILE* to) {
   Terminal terminal = terminal_of(::fileno(to));
-  if (!terminal.is_terminal && !std::getenv("COLUMNS")) terminal.width = WIDEST_PAGE;
+  if (!terminal.is_terminal && !std::getenv("COLUMNS"))
+    terminal.width = width_beyond(::fileno(to)).value_or(WIDEST_PAGE);
   return Page(terminal, WIDEST_PAGE);
 }
 

@@ -9,7 +9,7 @@
 
 namespace cudabpf::cli {
 
-// As wide as the terminal; for a file, wider than most.
+// As wide as the terminal, also if a pipe stands between; for a file, wider than most.
 Page page_for(std::FILE* to);
 
 // With sudo, other users' traces may be opened, but they are not parsed as root, and the files made
