@@ -70,14 +70,13 @@ class ProgressBar {
   bool shown_ = false;
 };
 
-// How times are told on the page.
+}  // namespace
+
 Moments moments_of(const TraceFlags& flags, const analyze::TraceFacts& facts) {
   using Zone = Moments::Zone;
   Zone zone = flags.time == "utc" ? Zone::utc : flags.time == "local" ? Zone::local : Zone::none;
   return {analyze::clocks_in(facts.header).realtime, zone};
 }
-
-}  // namespace
 
 void print_json(const analyze::Json& answer, std::FILE* to, bool on_one_line) {
   // A name may end within a character if another program made the trace.

@@ -12,6 +12,7 @@
 #include "analyze/trace_reader.hpp"
 #include "cli/part_flags.hpp"
 #include "cli/shown.hpp"
+#include "util/text/moments.hpp"
 
 namespace CLI {
 class App;
@@ -39,6 +40,8 @@ Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::
 // Opens it so that analyses are shown the part of it that is wanted. To find a phase or an
 // iteration, all of it is read here first.
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const TraceFlags& flags);
+// How its pages tell times.
+Moments moments_of(const TraceFlags& flags, const analyze::TraceFacts& facts);
 // Refuses a part that is beyond the trace's end, which is known once all of it was read.
 Result<> is_in_trace(const analyze::TraceFacts& facts);
 // Shows the analyses the whole trace.

@@ -62,7 +62,7 @@ class Screen:
         whole = self.tmux("capture-pane", "-pJ", "-S", "-").rstrip("\n").split("\n")
         assert whole[0].startswith(PROMPT + line[:20]), whole[0]
         for told in whole[1:]:  # joined: what the terminal had to break is longer than it
-            if len(told) > self.width and not re.match(r" +(zstd -dc|jq -c|cudabpf summary) ", told):
+            if len(told) > self.width and not re.match(r" +(zstd -dc|jq -c|cudabpf summary) |cudabpf: ", told):
                 raise AssertionError(f"`{line}` shows a line of {len(told)} characters on {self.width}: {told}")
         return "\n".join(whole[1:-1])
 

@@ -279,6 +279,8 @@ class Reading(unittest.TestCase):
                             ("EST5", ["--time", "local", "--from", "2026-11-22 01:49:29Z"])):
             text = told(zone, *flags)
             self.assertIn("part: from " + ("14.867543 s" if "--time" not in flags else "01:49:29" if zone == "UTC" else "20:49:29"), text)
+        verdict = self.ask("summary", "--time", "utc", ROOT / "traces/h200-gpt2.jsonl.zst")[0].split("\nphases")[0]
+        self.assertRegex(verdict, r"from\s+01:49:19\.059217\s+on, after cuCtxSynchronize")
         self.assertIn("says no time zone", told("UTC", "--from", "01:49:29", status=2))
         self.assertIn("is not in the trace", told("UTC", "--from", "01:49:13Z", status=2))
         self.assertIn("it ends at", told("UTC", "--from", "01:59:13Z", status=2))

@@ -34,7 +34,7 @@ Found loading(const Judged& judged) {
   for (const Gap& gap : judged.course.idle().longest_idle()) {
     if (gap.begin < one.begin || gap.end > one.end || share(gap.time(), time) < LATE) continue;
     one.text += fmt::format("; {} of that from {} on, after {}", human_time(gap.time()),
-                            seconds(gap.begin), judged.names.text(gap.after_name));
+                            judged.moments.at(gap.begin), judged.names.text(gap.after_name));
     break;
   }
   one.text += ".";

@@ -32,7 +32,7 @@ Found incomplete(const Judged& judged) {
                        : fmt::format("{} of all events were lost", percent(lost, all)));
   }
   if (!facts.cut_off.empty())
-    what.push_back(fmt::format("the trace is cut off at {}", seconds(facts.last_ts)));
+    what.push_back(fmt::format("the trace is cut off at {}", judged.moments.at(facts.last_ts)));
   if (!facts.missing.empty())
     what.push_back(count_of(facts.missing.size(), "file of it was", "files of it were") +
                    " not given");
@@ -72,7 +72,8 @@ Found errors(const Judged& judged) {
   if (worst) {
     what.push_back(fmt::format("{} failed {} with {}, first at {}", judged.names.text(worst->name),
                                count_of(worst->count, "time", "times"),
-                               judged.names.text(worst->error), seconds(worst->first_ts)));
+                               judged.names.text(worst->error),
+                               judged.moments.at(worst->first_ts)));
     if (kinds > 1)
       what.back() +=
           fmt::format(", and calls of {}", count_of(kinds - 1, "other kind", "other kinds"));
@@ -82,7 +83,7 @@ Found errors(const Judged& judged) {
   }
   if (death) {
     what.push_back(fmt::format("process {} was ended by signal {} at {}", death->pid, death->signal,
-                               seconds(death->ts)));
+                               judged.moments.at(death->ts)));
     if (!worst) one.begin = death->ts;
   }
   one.end = judged.facts.duration();
@@ -105,7 +106,7 @@ Found out_of_memory(const Judged& judged) {
       "{} for want of memory, first {} at {}; these processes held {} at most. `cudabpf "
       "memory` tells what held it.",
       count_of(count, "call failed", "calls failed"), judged.names.text(first->name),
-      seconds(first->first_ts), human_bytes(peak.bytes()));
+      judged.moments.at(first->first_ts), human_bytes(peak.bytes()));
   one.begin = first->first_ts;
   one.end = judged.facts.duration();
   one.calls = {first->first_id};

@@ -10,6 +10,7 @@
 #include "analyze/summary/finding.hpp"
 #include "analyze/summary/stretch.hpp"
 #include "analyze/summary/totals.hpp"
+#include "util/text/moments.hpp"
 
 namespace cudabpf::analyze {
 
@@ -21,6 +22,7 @@ struct Seen {
   const Memory& memory;
   const TraceFacts& facts;
   Part part;
+  Moments moments = {};  // how texts tell times
 };
 
 struct Judged : Seen {

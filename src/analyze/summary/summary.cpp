@@ -4,12 +4,13 @@
 
 namespace cudabpf::analyze {
 
-Summary::Summary(Names& names, std::uint32_t pid, Part part)
+Summary::Summary(Names& names, std::uint32_t pid, Part part, Moments moments)
     : names_(names),
       part_(part),
       totals_(names),
       course_(names, pid, GAPS, part),
       memory_(names, part),
+      moments_(moments),
       pid_(pid) {}
 
 void Summary::line(const Line& line) {
@@ -29,7 +30,7 @@ void Summary::finish(const TraceFacts& facts) {
   memory_.finish(facts);
   header_ = Json::parse(facts.header, nullptr, false);
   duration_ = part_.clipped(facts.duration()) - part_.clipped(0);
-  verdict_ = find_verdict({names_, totals_, course_, memory_, facts, part_});
+  verdict_ = find_verdict({names_, totals_, course_, memory_, facts, part_, moments_});
 }
 
 bool Summary::verdict_shows(std::string_view id) const {

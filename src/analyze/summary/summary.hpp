@@ -10,13 +10,15 @@
 #include "analyze/memory/memory.hpp"
 #include "analyze/summary/totals.hpp"
 #include "analyze/summary/verdict.hpp"
+#include "util/text/moments.hpp"
 
 namespace cudabpf::analyze {
 
 class Summary : public Analysis {
  public:
   // Phases and iterations are those of the process `pid`; 0: of the one that launches most.
-  Summary(Names& names, std::uint32_t pid, Part part = {});
+  // `moments`: how the verdict tells times.
+  Summary(Names& names, std::uint32_t pid, Part part = {}, Moments moments = {});
 
   void line(const Line& line) override;
   void outside(const Line& line) override;
@@ -64,6 +66,7 @@ class Summary : public Analysis {
   Totals totals_;
   Course course_;
   Memory memory_;
+  Moments moments_;
   std::vector<Finding> verdict_;
   Json header_;
   std::uint32_t pid_;

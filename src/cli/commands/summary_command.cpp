@@ -22,7 +22,8 @@ struct SummaryFlags : TraceFlags {
 Result<int> print_summary(const SummaryFlags& flags) {
   auto reader = TRY(open_trace(flags));
   std::uint32_t pid = flags.part.pid;
-  analyze::Summary summary(reader->names(), pid, reader->facts().part);
+  analyze::Summary summary(reader->names(), pid, reader->facts().part,
+                           moments_of(flags, reader->facts()));
   auto status = answer(flags, *reader, {&summary},
                        {.json = [&] { return summary.json(); },
                         .page = [&](Page& page) { summary.add_to(page, flags.all); }});
