@@ -7,6 +7,8 @@ namespace cudabpf::analyze {
 
 namespace {
 
+using Verdict = Judgement::Verdict;
+
 constexpr double RARE = 1.0 / 20;
 constexpr double ROUNDING = 1e-9;  // of sums of chances
 
@@ -99,7 +101,6 @@ Median median_of(std::span<const std::uint64_t> sorted) {
 }
 
 Judgement judge(const Median& a, const Median& b) {
-  using Verdict = Judgement::Verdict;
   if (!a.count || !b.count) return {};
   Judgement judgement{Verdict::same, a.value > 0 ? 100 * (b.value - a.value) / a.value : 0};
   if (std::min(a.count, b.count) < Judgement::MIN_CALLS)
