@@ -297,9 +297,9 @@ void add_timeline(Page& page, const Timeline& timeline) {
     page.line(fmt::format("No calls between {} and {}.", page.at(timeline.from()),
                           page.at(timeline.to())));
   else if (timeline.pieces().empty())
-    add_lanes(page, timeline, view_of(timeline));
+    add_lanes(page, timeline, view_of(timeline, page.width() - LABEL_WIDTH));
   else
-    add_pieces(page, timeline, view_of(timeline));
+    add_pieces(page, timeline);
   if (timeline.left_out_of_threads())
     page.paragraph(fmt::format("{} of more threads than can be kept apart are left out",
                                count_of(timeline.left_out_of_threads(), "call", "calls")),

@@ -23,6 +23,6 @@ class Painter {
 };
 
 // A line for each call, while there are few.
-void add_pieces(Page& page, const Timeline& timeline, const TimelineView& view);
+void add_pieces(Page& page, const Timeline& timeline);
 
 }  // namespace cudabpf::analyze

@@ -90,9 +90,11 @@ std::string Painter::take() {
   return std::move(text_);
 }
 
-void add_pieces(Page& page, const Timeline& timeline, const TimelineView& view) {
+void add_pieces(Page& page, const Timeline& timeline) {
   std::size_t label = std::max<std::size_t>(std::min(34U, page.width() / 2), page.width() / 3);
-  TimeScale scale(view.shown, page.width() - label - TIME_WIDTH, FOLD_WIDTH);
+  std::size_t width = page.width() - label - TIME_WIDTH;
+  TimelineView view = view_of(timeline, width);
+  TimeScale scale(view.shown, width, FOLD_WIDTH);
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Timeline::Piece>> by_thread;
   for (const auto& piece : timeline.pieces()) by_thread[{piece.pid, piece.tid}].push_back(piece);
   for (const auto& [thread, pieces] : by_thread) {

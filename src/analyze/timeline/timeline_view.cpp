@@ -12,13 +12,14 @@ namespace cudabpf::analyze {
 namespace {
 
 constexpr std::uint64_t FOLDED_PART = 20;  // a fold is longer than this part of what is shown
-constexpr std::size_t MOST_FOLDS = 8;
+constexpr std::size_t ROOM_OF_FOLD = 8;    // characters
 
 // The bars of all calls; if there are none, of what was asked of the driver.
 std::vector<TimeSpan> all_spans(const Timeline& timeline) {
   std::vector<TimeSpan> spans;
   auto add = [&](const BarRow& row) {
-    for (const Bar& bar : row) spans.push_back({bar.begin, bar.end});
+    // A call without a duration is more than nothing, or there would be spans without time.
+    for (const Bar& bar : row) spans.push_back({bar.begin, std::max(bar.end, bar.begin + 1)});
   };
   for (Timeline::Row row : {Timeline::CALLS, Timeline::NESTED, Timeline::DRIVER}) {
     for (std::size_t i = 0; i < timeline.threads(); i++) add(timeline.thread(i).bars[row]);
@@ -43,11 +44,11 @@ std::vector<TimeSpan> blanks_between(const std::vector<TimeSpan>& spans) {
 
 }  // namespace
 
-std::vector<TimeSpan> folded(TimeSpan all, std::vector<TimeSpan> blanks) {
+std::vector<TimeSpan> folded(TimeSpan all, std::vector<TimeSpan> blanks, std::size_t most) {
   std::erase_if(blanks, [&](const TimeSpan& blank) {
     return blank.begin <= all.begin || blank.end >= all.end;
   });
-  std::size_t longest = std::min(blanks.size(), MOST_FOLDS);
+  std::size_t longest = std::min(blanks.size(), most);
   std::partial_sort(blanks.begin(), blanks.begin() + static_cast<std::ptrdiff_t>(longest),
                     blanks.end(),
                     [](const TimeSpan& a, const TimeSpan& b) { return a.time() > b.time(); });
@@ -68,7 +69,8 @@ std::vector<TimeSpan> folded(TimeSpan all, std::vector<TimeSpan> blanks) {
   return spans;
 }
 
-TimelineView view_of(const Timeline& timeline) {
+TimelineView view_of(const Timeline& timeline, std::size_t width) {
+  std::size_t most = std::min(MOST_FOLDS, width / ROOM_OF_FOLD);
   TimelineView view{{{timeline.from(), timeline.to()}}, {}};
   std::vector<TimeSpan> spans = all_spans(timeline);
   if (timeline.is_exact() || spans.empty()) return view;
@@ -76,13 +78,13 @@ TimelineView view_of(const Timeline& timeline) {
   TimeSpan all{spans.front().begin, 0};
   for (const TimeSpan& span : spans) all.end = std::max(all.end, span.end);
   all.end = std::max(all.end, all.begin + 1);
-  view.shown = folded(all, blanks);
+  view.shown = folded(all, blanks, most);
   const Iterations& iterations = timeline.course().iterations();
   TimeSpan inference{std::max(iterations.warm, all.begin), std::min(iterations.end, all.end)};
   if (iterations.found == Iterations::Found::none || inference.begin >= inference.end ||
       !timeline.pieces().empty())
     return view;
-  std::vector<TimeSpan> part = folded(inference, std::move(blanks));
+  std::vector<TimeSpan> part = folded(inference, std::move(blanks), most);
   if (time_of(part) >= time_of(view.shown) / 2) return view;
   view.whole = std::move(view.shown);
   view.shown = std::move(part);
@@ -128,6 +130,7 @@ void spread(const Bar& bar, const TimeScale& scale, Add&& add) {
     if (begin > end || (begin == end && bar.begin < bar.end)) continue;
     if (begin == end) return add(column_of(piece, begin), 1.0);
     double from = piece.position(begin), to = piece.position(end);
+    if (from == to) return add(column_of(piece, begin), 1.0);  // too short to be told from a moment
     double part = static_cast<double>(end - begin) / static_cast<double>(bar.end - bar.begin);
     for (std::size_t column = column_of(piece, begin);
          static_cast<double>(column) < to && column < piece.at + piece.width; column++) {
@@ -158,6 +161,9 @@ std::vector<Timeline::Busy> busy_columns(const Timeline::Thread& thread, const T
       for (const Alike& one : bar.parts())
         time[static_cast<std::size_t>(one.category)] +=
             static_cast<std::uint64_t>(std::llround(part * static_cast<double>(one.time)));
+      if (const Alike* others = bar.others())
+        time[static_cast<std::size_t>(Category::other)] +=
+            static_cast<std::uint64_t>(std::llround(part * static_cast<double>(others->time)));
       // A call without a duration is shown, but takes no known time.
       if (!total.time) time[static_cast<std::size_t>(total.category)]++;
     });

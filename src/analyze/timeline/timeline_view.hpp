@@ -14,13 +14,16 @@ struct TimelineView {
   std::vector<TimeSpan> shown;  // what all lanes show; between two of them, time is folded
   std::vector<TimeSpan> whole;  // what an overview above them shows; empty: there is none
 };
-TimelineView view_of(const Timeline& timeline);
+// On a picture so many characters wide; each fold leaves room for what it parts.
+TimelineView view_of(const Timeline& timeline, std::size_t width = 160);
 
 // `all` without the longest of `blanks` inside of it: each is longer than a twentieth of what is
 // shown up to then.
-std::vector<TimeSpan> folded(TimeSpan all, std::vector<TimeSpan> blanks);
+inline constexpr std::size_t MOST_FOLDS = 8;
+std::vector<TimeSpan> folded(TimeSpan all, std::vector<TimeSpan> blanks,
+                             std::size_t most = MOST_FOLDS);
 
-// "Folded, as nobody called CUDA: 9.95 s at 4.926760 s, ..."; how to see everything.
+// "Left out, as nobody called CUDA: 9.95 s at 4.926760 s, ..."; how to see everything.
 std::string told_of_view(const Timeline& timeline, const TimelineView& view);
 
 // The windows among the phases that the trace shows.

@@ -12,12 +12,13 @@ std::uint64_t time_of(const std::vector<TimeSpan>& spans) {
 
 // Multiplied first: exact for times of hours, so that what begins with a column is in it.
 double TimeScale::Piece::position(std::uint64_t ns) const {
+  if (begin == end) return static_cast<double>(at);
   double part = static_cast<double>(ns - begin) * static_cast<double>(width);
   return static_cast<double>(at) + part / static_cast<double>(time());
 }
 
 TimeScale::TimeScale(const std::vector<TimeSpan>& spans, std::size_t width, std::size_t fold)
-    : width_(width), fold_(fold), time_(time_of(spans)) {
+    : width_(width), fold_(fold), time_(std::max<std::uint64_t>(time_of(spans), 1)) {
   std::size_t folds = (spans.size() - 1) * fold, used = 0;
   std::size_t room = width > folds ? width - folds : 0;
   for (const TimeSpan& span : spans) {

@@ -23,7 +23,7 @@ class TimeScale {
     double position(std::uint64_t ns) const;  // of a time in it
   };
 
-  // `spans` follow one another, and none is empty; each gets one column at least.
+  // `spans` follow one another; each gets one column at least, also a mere moment.
   TimeScale(const std::vector<TimeSpan>& spans, std::size_t width, std::size_t fold);
 
   const std::vector<Piece>& pieces() const { return pieces_; }

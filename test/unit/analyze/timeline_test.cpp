@@ -254,6 +254,24 @@ TEST_CASE("Without a window it is drawn from the first call to the last, folded"
   CHECK(view_of(Analyzed(trace, 100'000, std::nullopt).timeline).shown.size() == 1);
 }
 
+TEST_CASE("A narrow picture has fewer folds than a wide one") {
+  Drawn trace;
+  for (int i = 0; i < 9; i++) trace.call("kernel", i * 100'000, 10);
+  Analyzed analyzed(trace, 1'000'000, std::nullopt);
+  CHECK(view_of(analyzed.timeline).shown.size() == 1 + MOST_FOLDS);
+  CHECK(view_of(analyzed.timeline, 15).shown.size() == 2);
+  CHECK(view_of(analyzed.timeline, 7).shown.size() == 1);
+  for (unsigned width : {40, 60, 80}) {
+    INFO(width);
+    std::string page = analyzed.page(width);
+    CHECK_THAT(page, ContainsSubstring("╱╱"));
+    for (std::size_t at = 0, end; at < page.size(); at = end + 1) {
+      end = page.find('\n', at);
+      CHECK(width_of(page.substr(at, end - at)) <= width);
+    }
+  }
+}
+
 TEST_CASE("Inference that is a small part of a run is drawn by itself, below the whole") {
   Drawn trace;
   trace.call("init", 0, 10'000).call("module", 10'000, 10'000);

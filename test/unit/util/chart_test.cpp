@@ -65,3 +65,15 @@ TEST_CASE("However many pieces a scale has, each has a column") {
   CHECK(end == 55);
   CHECK_FALSE(time_axis(scale).line.empty());
 }
+
+TEST_CASE("A moment between two folds has a place of its own") {
+  TimeScale scale({{0, 100}, {500, 500}, {900, 1000}}, 84, 2);
+  REQUIRE(scale.pieces().size() == 3);
+  CHECK(scale.pieces()[1].width == 1);
+  CHECK(scale.pieces()[1].position(500) == static_cast<double>(scale.pieces()[1].at));
+  CHECK(scale.position(500) == static_cast<double>(scale.pieces()[1].at));
+  CHECK(scale.time() == 200);
+  TimeScale moment({{7, 7}}, 10, 2);
+  CHECK(moment.position(7) == 0);
+  CHECK(moment.pieces().front().width == 10);
+}
