@@ -55,6 +55,18 @@ class Screen:
     def prompts(self, text):
         return text.split("\n")[-1] == PROMPT.strip()
 
+    def read(self, line):
+        """What stands there first; a pager, if one came, is left."""
+        self.type(line)
+
+        def paged(text):
+            return text.split("\n")[-1].startswith((":", "(END)"))
+        page = self.until(lambda text: paged(text) or (self.prompts(text) and len(text.split("\n")) > 1), f"the page of `{line}`")
+        if paged(page):
+            self.press("q")
+            self.until(self.prompts, "a prompt after q")
+        return page
+
     def ask(self, line):
         """What stands there once the command is done, without the command."""
         self.type(line)
@@ -79,12 +91,7 @@ class Live(harness.LiveTest):
         self.traces_the_machine(screen)
 
     def asks_for_help(self, screen):
-        screen.type("cudabpf help")
-        page = screen.until(lambda text: screen.prompts(text) or text.split("\n")[-1].startswith(":"), "help")
-        if not screen.prompts(page):
-            self.assertIn("cudabpf sees every CUDA driver call", page.split("\n")[0])
-            screen.press("q")
-            screen.until(screen.prompts, "a prompt after q")
+        self.assertRegex(screen.read("cudabpf help"), r"(?m)^cudabpf sees every CUDA driver call|^Usage: ")
         self.assertRegex(screen.ask("cudabpf doctor | head -3"), r"^✓ cudabpf can trace here")
         self.assertIn("did you mean summary?", screen.ask("cudabpf sumary recorded/h200-gpt2.jsonl.zst"))
         self.assertEqual(screen.ask("cudabpf --profil light; echo $?").split("\n")[-1], "2")
@@ -96,12 +103,9 @@ class Live(harness.LiveTest):
         shown = screen.text().split("\n")
         self.assertTrue(any(line.startswith("2026-11-22 01:49:14 UTC on ") for line in shown[:2]), shown)
         self.assertLess(min(i for i, line in enumerate(shown) if line.startswith("Host-bound: ")), 6)
-        screen.type("cudabpf timeline recorded/h200-gpt2.jsonl.zst")
-        first = screen.until(lambda text: "inference, from 15.1" in text, "a timeline")
+        first = screen.read("cudabpf timeline recorded/h200-gpt2.jsonl.zst")
+        self.assertIn("inference, from 15.1", first)
         self.assertIn("folded", first)
-        if not screen.prompts(first):
-            screen.press("q")
-            screen.until(screen.prompts, "a prompt after q")
         told = screen.ask("cudabpf kernels --by name --top 3 recorded/h200-gpt2.jsonl.zst | head -20")
         self.assertIn("nvjet_sm90_hsh_64x8_64x16", told)
 
