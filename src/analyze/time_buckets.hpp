@@ -2,7 +2,6 @@
 // neighbours are merged, and each bucket covers twice the time.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -23,22 +22,9 @@ class TimeBuckets {
     return buckets_[index];
   }
 
-  // Calls `add` with each bucket that [begin, end) lies in, and how much of it lies there.
-  template <typename Add>
-  void spread(std::uint64_t begin, std::uint64_t end, Add&& add) {
-    if (begin >= end) return;
-    at(end - 1);
-    for (std::size_t i = begin >> shift_; begin < end; i++) {
-      std::uint64_t until = std::min(end, begin_of(i + 1));
-      add(buckets_[i], until - begin);
-      begin = until;
-    }
-  }
-
   std::size_t size() const { return buckets_.size(); }
   const Bucket& operator[](std::size_t index) const { return buckets_[index]; }
   std::uint64_t width() const { return std::uint64_t{1} << shift_; }  // ns per bucket
-  std::uint64_t begin_of(std::size_t index) const { return std::uint64_t{index} << shift_; }
 
  private:
   void halve() {

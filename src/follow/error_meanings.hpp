@@ -22,6 +22,9 @@ struct ErrorMeaning {
   std::string_view reason = {};  // of what is usual: "they came after the driver had shut down"
 };
 ErrorMeaning meaning_of(std::string_view function, std::string_view error);
+inline bool is_usual(std::string_view function, std::string_view error) {
+  return meaning_of(function, error).weight == Weight::usual;
+}
 
 // Calls of a function that failed with one error.
 struct FailedCalls {

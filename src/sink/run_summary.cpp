@@ -128,18 +128,13 @@ void add_driver(Page& page, const Stats& stats) {
   add(page, callers);
 }
 
-// Sound programs get it, too.
-bool is_usual(const Stats::Errors& failed) {
-  return meaning_of(failed.name, failed.error).weight == Weight::usual;
-}
-
 void add_errors(Page& page, const std::vector<Stats::Errors>& all) {
   Table table("errors", {{"error", 0, true}, {"count"}});
   std::vector<FailedCalls> failed;
   std::size_t shown = 0;
   for (const Stats::Errors& one : all) {
     failed.push_back({one.name, one.error, one.count});
-    if (!is_usual(one) && shown++ < MAX_ERRORS)
+    if (!is_usual(one.name, one.error) && shown++ < MAX_ERRORS)
       table.row(one.name, {one.error, human_count(one.count)});
   }
   add(page, table);
@@ -173,7 +168,8 @@ void add_losses(Page& page, const Totals& totals, std::uint64_t unwritten) {
 
 // A jq query that finds something.
 std::string suggested_query(const Stats& stats) {
-  if (!std::all_of(stats.errors.begin(), stats.errors.end(), is_usual))
+  if (std::any_of(stats.errors.begin(), stats.errors.end(),
+                  [](const Stats::Errors& one) { return !is_usual(one.name, one.error); }))
     return "select(.error) | {ts, name, error}";
   std::uint64_t longest = 0;
   for (const Stats::Calls& calls : stats.calls) longest = std::max(longest, calls.durations.max());

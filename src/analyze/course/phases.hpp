@@ -28,7 +28,7 @@ struct Phases {
   std::vector<Phase> phases;
 };
 
-// Of a part of the trace, those that lie in it, as far as they do.
+// If only a part of the trace is wanted: the phases in it, each cut to it.
 Phases find_phases(const ThreadWork& thread, const Iterations& iterations, std::uint64_t trace_end,
                    const Part& part = {});
 

@@ -46,7 +46,7 @@ double chance_of(const std::vector<std::size_t>& ranks, std::size_t drawn, std::
   chance[0][0] = 1;
   for (std::size_t i = 0; i < ranks.size(); i++) {
     for (std::size_t count = std::min(drawn, i + 1); count > 0; count--) {
-      // Of the ways to draw `count` of i + 1 values, this share has the last of them.
+      // The share of draws of `count` from i + 1 values that have the last value.
       double with_last = static_cast<double>(count) / static_cast<double>(i + 1);
       for (std::size_t total = all + 1; total-- > 0;) {
         double without = chance[count][total] * (1 - with_last);

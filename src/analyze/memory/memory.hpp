@@ -97,7 +97,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
       const;  // sizes that were turned over; the most frequent first, other sizes last
   // From the first allocation to the last.
   std::uint64_t allocating_time() const { return last_allocation_ - first_allocation_; }
-  // Of the part.
+  // When the part that is wanted begins and ends.
   std::uint64_t begin() const { return part_.clipped(0); }
   std::uint64_t end() const { return std::max(begin(), part_.clipped(duration_)); }
   std::uint64_t not_returned() const { return not_returned_; }  // allocations of unknown outcome

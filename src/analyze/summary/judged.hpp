@@ -37,7 +37,7 @@ struct Judged : Seen {
   // In the time of the stretch.
   Finding finding(std::string_view id, std::string_view title,
                   Finding::Sure sure = Finding::Sure::known) const;
-  // Of the slowest calls, those in the finding's time.
+  // Those of the slowest calls that lie in the finding's time.
   void add_slowest(Finding& finding) const;
   // The calls before and after each gap in the finding's time.
   static void add_gaps(Finding& finding, const std::vector<Gap>& gaps);

@@ -91,13 +91,11 @@ Json Summary::json() const {
                        {"waiting_us", microseconds(device.waits.time)}});
   Json errors = Json::array();
   for (const Totals::Failure& failure : totals_.failures)
-    errors.push_back(
-        {{"name", names_.text(failure.name)},
-         {"error", names_.text(failure.error)},
-         {"benign", meaning_of(names_.text(failure.name), names_.text(failure.error)).weight ==
-                        Weight::usual},
-         {"count", failure.count},
-         {"first_ts", failure.first_ts}});
+    errors.push_back({{"name", names_.text(failure.name)},
+                      {"error", names_.text(failure.error)},
+                      {"benign", is_usual(names_.text(failure.name), names_.text(failure.error))},
+                      {"count", failure.count},
+                      {"first_ts", failure.first_ts}});
   Json summary = {{"verdict", verdict_json(verdict_)},
                   {"calls", totals_.calls},
                   {"unfinished", totals_.unfinished},

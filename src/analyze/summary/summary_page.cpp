@@ -125,8 +125,7 @@ void Summary::add_errors(Page& page) const {
   for (const Totals::Failure& failure : totals_.failures) {
     std::string_view name = names_.text(failure.name), error = names_.text(failure.error);
     failed.push_back({name, error, failure.count});
-    bool is_usual = meaning_of(name, error).weight == Weight::usual;
-    if (!is_usual && kinds++ < SHOWN)
+    if (!is_usual(name, error) && kinds++ < SHOWN)
       table.row(std::string(name), {std::string(error), human_count(failure.count)});
   }
   if (totals_.xids) table.row("GPU", {"Xid", human_count(totals_.xids)});

@@ -29,7 +29,7 @@ struct DiffFlags {
 };
 
 using Paths = std::vector<std::string>;  // the files of one trace
-// Of each side one trace or several.
+// Each side has one trace or several.
 struct Sides {
   std::vector<Paths> a, b;
 };
