@@ -25,7 +25,7 @@ static void occupy_standard_descriptors() {
 
 static int run(int argc, char** argv) {
   CLI::App app{
-      "cudabpf sees every CUDA driver call on this machine, from the kernel: nothing is linked, "
+      "cudabpf records CUDA driver calls on this machine, from the kernel: nothing is linked, "
       "preloaded or restarted. Without a subcommand it traces the whole machine until Ctrl-C."};
   app.name("cudabpf");
   app.failure_message([](const CLI::App* given, const CLI::Error& error) {

@@ -37,7 +37,7 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
                "Also trace requests to the NVIDIA driver: its ioctls, decoded, "
                "each with the CUDA call that made it");
   app.add_flag("--no-returns", no_returns,
-               "Record only entries: half the cost, but no durations, "
+               "Record only entries: a third to a half cheaper, but no durations, "
                "results or returned addresses");
   if (!traces_machine)
     app.add_flag("--no-follow", no_follow,

@@ -42,8 +42,8 @@ Result<analyze::NamedPart> between(const PartFlags& flags, const Moments& moment
 void add_part_flags(CLI::App& sub, PartFlags& flags) {
   CLI::Option* from =
       sub.add_option("--from", flags.from,
-                     "Only what began this long after the trace did, or later (1.5s, 200ms, 12us, "
-                     "seconds), or at a time of day (14:03:22.5Z)")
+                     "Only what began then or later: a time since the trace began (1.5s, 200ms, "
+                     "12us; a bare number: seconds), or of day (14:03:22.5Z)")
           ->type_name("TIME");
   CLI::Option* to =
       sub.add_option("--to", flags.to, "Only what began before that")->type_name("TIME");

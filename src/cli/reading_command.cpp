@@ -98,10 +98,9 @@ void add_reading_footer(CLI::App& sub, std::initializer_list<const char*> exampl
   for (const char* example : examples) commands.push_back(fmt::format("cudabpf {}", example));
   add_footer(
       sub, commands,
-      fmt::format("{} done, whatever the trace shows; {} wrong usage; {} no such process in "
-                  "the trace; {} the output could not be written in full; {} the trace could "
-                  "not be read.",
-                  OK, USAGE, NO_TARGET, OUTPUT_FAILED, FAILED));
+      fmt::format("{} done, whatever the trace shows; {} wrong usage; {} the output could not be "
+                  "written in full; {} the trace could not be read.",
+                  OK, USAGE, OUTPUT_FAILED, FAILED));
 }
 
 void add_trace_flags(CLI::App& sub, TraceFlags& flags,
@@ -116,7 +115,8 @@ void add_trace_flags(CLI::App& sub, TraceFlags& flags,
 }
 
 CLI::Option* add_time(CLI::App& sub, TraceFlags& flags) {
-  return one_of(sub.add_option("--time", flags.time, "Tell times since the trace began, or of day"),
+  return one_of(sub.add_option("--time", flags.time,
+                               "Show times since the trace began, or times of day"),
                 {"relative", "local", "utc"})
       ->capture_default_str()
       ->excludes("--json");

@@ -91,7 +91,7 @@ class Live(harness.LiveTest):
         self.traces_the_machine(screen)
 
     def asks_for_help(self, screen):
-        self.assertRegex(screen.read("cudabpf help"), r"(?m)^cudabpf sees every CUDA driver call|^Usage: ")
+        self.assertRegex(screen.read("cudabpf help"), r"(?m)^cudabpf records CUDA driver calls|^Usage: ")
         self.assertRegex(screen.ask("cudabpf doctor | head -3"), r"^✓ cudabpf can trace here")
         self.assertIn("did you mean summary?", screen.ask("cudabpf sumary recorded/h200-gpt2.jsonl.zst"))
         self.assertEqual(screen.ask("cudabpf --profil light; echo $?").split("\n")[-1], "2")

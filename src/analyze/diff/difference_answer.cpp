@@ -59,7 +59,7 @@ std::string told(const std::string& text, std::string_view other, std::size_t wi
 void add_settings(Page& page, const std::vector<Setting>& settings) {
   if (settings.empty()) return;
   constexpr std::size_t WIDEST = 48;
-  Table table("not taken alike", {{"A", 0, true}, {"B", 0, true}});
+  Table table("taken differently", {{"A", 0, true}, {"B", 0, true}});
   std::size_t each = std::min<std::size_t>(WIDEST, (page.width() - 24) / 2);
   for (const auto& setting : settings)
     table.row(std::string(setting.what),
@@ -191,12 +191,12 @@ void add_rules(Page& page, const Difference& difference) {
   }
   page.paragraph(
       fmt::format(
-          "A median (p50) is said to have changed where it is more than {:.0f} % off, and "
-          "by {:.0f} standard errors of what so many calls differ by chance: \"=\" is no "
-          "more than that, and \"too few\" fewer than {} calls. Elsewhere \"=\" is the same "
-          "figure, and \"≈\" one that differs by less than 0.05 %.{}",
+          "A median (p50) counts as changed if it differs by more than {:.0f} % and by more than "
+          "{:.0f} standard errors. \"=\": it did not change; \"too few\": fewer than {} calls. "
+          "For other figures \"=\" is the same, and \"≈\" within 0.05 %.{}",
           100 * Judgement::MIN_CHANGE, Judgement::STANDARD_ERRORS, Judgement::MIN_CALLS,
-          difference.shown.empty() ? " What two runs differ in anyway, only more runs tell." : ""),
+          difference.shown.empty() ? " How much two runs differ by chance, only more runs tell."
+                                   : ""),
       2);
 }
 

@@ -168,9 +168,8 @@ std::string Summary::idle_answer(const Page& page) const {
   if (std::uint64_t time = inference_time()) {
     text = fmt::format("at least {} of the {} of inference", percent(inference_idle(), time),
                        human_time(time));
-    text += verdict_shows("host_bound")
-                ? ", and more, not known how much: it keeps up with the host; "
-                : "; ";
+    text += verdict_shows("host_bound") ? ", surely more, since the GPU keeps up with the host; "
+                                        : "; ";
   }
   text += of_processes([](const Idle::OfProcess& process) {
     return fmt::format("at least {} of {} from first to last work, in {}",
@@ -197,7 +196,7 @@ std::string Summary::blocked_answer(const Page&) const {
                      listed(totals_.waits, 3));
 }
 
-// "GPU 354 MiB at most, at 10.9 s: 354 MiB by cuMemAlloc; 0 B held at the end"
+// "GPU 354 MiB at most, at 10.9 s: 354 MiB by cuMemAlloc; 0 B left when the trace ended"
 std::string Summary::memory_answer(const Page& page) const {
   std::string text;
   for (auto side : {Memory::Side::gpu, Memory::Side::host}) {
@@ -213,7 +212,8 @@ std::string Summary::memory_answer(const Page& page) const {
     std::uint64_t held = 0;
     for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
       if (Memory::side_of(static_cast<MemoryKind>(kind)) == side) held += memory_.all().held[kind];
-    text += fmt::format("{}{} {} at most, at {}{}; {} held at the end", text.empty() ? "" : "; ",
+    text += fmt::format("{}{} {} at most, at {}{}; {} left when the trace ended",
+                        text.empty() ? "" : "; ",
                         side == Memory::Side::gpu ? "GPU" : "pinned host memory",
                         human_bytes(peak.bytes()), page.at(peak.ts()), who, human_bytes(held));
   }
@@ -226,7 +226,7 @@ std::string Summary::memory_answer(const Page& page) const {
   if (text.empty()) return "nothing was allocated";
   if (memory_.never_freed_bytes()) {
     const Memory::Block& largest = memory_.never_freed().front().block;
-    text += fmt::format("; {} in {} never freed, the largest {} by {} at {}",
+    text += fmt::format("; {} in {} not freed before the process ended, the largest {} by {} at {}",
                         human_bytes(memory_.never_freed_bytes()),
                         count_of(memory_.never_freed_blocks(), "block was", "blocks were"),
                         human_bytes(largest.size), names_.text({largest.function}),

@@ -215,7 +215,8 @@ void add_legend(Page& page, const std::set<Category>& seen) {
   page.painted(painter.take());
   page.paragraph(
       "What took most of a column; small letters, · and -: calls took less than half of it. Blank: "
-      "no call. %: of the time in calls. ≤: how many the tallest column stands for. A stream's "
+      "no call. %: share of the time spent in calls. ≤: how many the tallest column stands for. A "
+      "stream's "
       "row: the calls that put something on it, not when that ran.",
       2);
 }
@@ -238,8 +239,8 @@ void add_gaps(Page& page, const Timeline& timeline) {
   table.add_to(page);
 }
 
-// The whole run: its phases, and what the thread did that has them.
-void add_overview(Page& page, const Timeline& timeline, const TimelineView& view) {
+// The whole run: its phases, and what the thread did that has them. Returns which colours it has.
+std::set<Category> add_overview(Page& page, const Timeline& timeline, const TimelineView& view) {
   Lanes lanes(page, timeline, view.whole);
   const ThreadWork& busiest = *timeline.course().thread();
   for (const auto& process : timeline.processes()) {
@@ -254,10 +255,12 @@ void add_overview(Page& page, const Timeline& timeline, const TimelineView& view
   page.blank();
   page.heading(fmt::format("inference, from {} to {}", page.at(view.shown.front().begin),
                            page.at(view.shown.back().end)));
+  return lanes.seen();
 }
 
 void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
-  if (!view.whole.empty()) add_overview(page, timeline, view);
+  std::set<Category> seen;
+  if (!view.whole.empty()) seen = add_overview(page, timeline, view);
   Lanes lanes(page, timeline, view.shown);
   std::size_t threads = 0, streams = 0;
   for (const auto& process : timeline.processes()) {
@@ -273,12 +276,16 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
   lanes.add_axis();
   std::string told = told_of_view(timeline, view);
   if (!told.empty()) page.paragraph(told, 2);
-  if (threads < timeline.threads() || streams < timeline.streams())
-    page.paragraph(fmt::format("not shown, as there is nothing or no room: {}, {}",
-                               count_of(timeline.threads() - threads, "thread", "threads"),
-                               count_of(timeline.streams() - streams, "stream", "streams")),
-                   2);
-  add_legend(page, lanes.seen());
+  std::vector<std::string> hidden;
+  if (std::size_t more = timeline.threads() - threads)
+    hidden.push_back(count_of(more, "thread", "threads"));
+  if (std::size_t more = timeline.streams() - streams)
+    hidden.push_back(count_of(more, "stream", "streams"));
+  if (!hidden.empty())
+    page.paragraph(
+        fmt::format("not shown, as there is nothing or no room: {}", fmt::join(hidden, ", ")), 2);
+  seen.insert(lanes.seen().begin(), lanes.seen().end());
+  add_legend(page, seen);
   add_gaps(page, timeline);
 }
 

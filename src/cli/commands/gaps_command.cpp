@@ -27,7 +27,8 @@ Result<int> print_gaps(const GapsFlags& flags) {
 
 void add_gaps(CLI::App& app, Action& action) {
   auto flags = std::make_shared<GapsFlags>();
-  CLI::App* sub = app.add_subcommand("gaps", "When the GPU had nothing to do, at least, and why");
+  CLI::App* sub =
+      app.add_subcommand("gaps", "Times when the GPU certainly had nothing to do, and why");
   add_trace_flags(
       *sub, *flags,
       {"gaps traces/h200-gpt2.jsonl.zst", "gaps --top 30 traces/h200-two-gpus.jsonl.zst",

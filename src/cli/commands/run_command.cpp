@@ -62,7 +62,7 @@ void add_run(CLI::App& app, Action& action) {
   add_footer(*sub,
              {"sudo cudabpf run -- python inference.py",
               "sudo cudabpf run --kernel -o trace.jsonl.zst -- ./app   the driver's ioctls, too",
-              "sudo cudabpf run --profile light -- ./app   at the least cost"},
+              "sudo cudabpf run --no-returns -- ./app   at the least cost"},
              capture_statuses());
   sub->callback([flags, &action] { action = [flags] { return run(*flags); }; });
 }

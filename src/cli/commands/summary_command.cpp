@@ -51,6 +51,8 @@ void add_summary(CLI::App& app, Action& action) {
       ->type_name("PID")
       ->check(CLI::Range(1U, std::uint32_t{CB_PID_LIMIT}).description(""));
   sub->add_flag("--all", flags->all, "Show all answers, not only what fits a screen of 24 lines");
+  sub->footer(sub->get_footer() + fmt::format("\nWith --pid: {} no such process is in the trace.",
+                                              exit_code::NO_TARGET));
   sub->callback([flags, &action] { action = [flags] { return print_summary(*flags); }; });
 }
 
