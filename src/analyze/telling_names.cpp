@@ -11,6 +11,7 @@ namespace {
 
 constexpr int DEEPEST = 4;                     // arguments of arguments
 constexpr std::size_t LONGEST_READ = 1 << 13;  // of a made-up name; real ones reach 5,000
+constexpr std::size_t MOST_ARGUMENTS = 64;     // looked at; real ones have fewer
 
 using Texts = std::vector<std::string_view>;
 
@@ -82,7 +83,9 @@ std::vector<std::string> differences(const Texts& texts, int depth) {
   std::vector<Texts> arguments;
   std::size_t most = 0;
   for (std::string_view text : texts) {
-    arguments.push_back(template_arguments(text));
+    Texts all = template_arguments(text);
+    arguments.emplace_back(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(
+                                                          std::min(all.size(), MOST_ARGUMENTS)));
     most = std::max(most, arguments.back().size());
   }
   std::vector<std::string> told(texts.size());

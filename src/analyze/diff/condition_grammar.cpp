@@ -64,11 +64,12 @@ Result<MeasurePart> parse_measure(std::string_view text, std::string_view name) 
   const Measure& measure = *asked.measure;
   if (colon != std::string_view::npos) asked.part = without_blanks(name.substr(colon + 1));
   if (colon != std::string_view::npos && (measure.part_is.empty() || asked.part.empty()))
-    return wrong(text,
-                 measure.part_is.empty()
-                     ? fmt::format("{} has no parts", measure.name)
-                     : fmt::format("after the colon comes a {}", measure.part_is),
-                 fmt::format("give it as {}", measure.name));
+    return wrong(
+        text,
+        measure.part_is.empty() ? fmt::format("{} has no parts", measure.name)
+                                : fmt::format("after the colon comes a {}", measure.part_is),
+        measure.part_is.empty() ? fmt::format("give it as {}", measure.name)
+                                : fmt::format("give it as {}:{}", measure.name, measure.part_is));
   if (asked.part.empty() && !measure.whole)
     return wrong(text, fmt::format("{} is of one {}", measure.name, measure.part_is),
                  fmt::format("give it as {}:{}", measure.name, measure.part_is));

@@ -52,6 +52,8 @@ void Measures::transfer(const Line& line) {
 }
 
 void Measures::finish(const TraceFacts& facts) {
+  calls_.finish(facts);
+  kernels_.finish(facts);
   ioctls_.finish(facts);
   errors_.finish(facts);
   course_.finish(facts);

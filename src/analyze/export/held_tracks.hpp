@@ -20,6 +20,10 @@ class HeldTracks {
   HeldTracks(const Names& names, std::vector<TrackWriter*> writers)
       : names_(names), kernels_(names), writers_(std::move(writers)) {}
 
+  // A line that is not on the picture names a kernel, too.
+  void outside(const Line& line) {
+    if (!released_) kernels_.line(line);
+  }
   void start(const TraceClocks& clocks);
   void track(const Track& track);
   void begin(const Track& track, const Line& line, Shape shape, const Flows& flows);

@@ -46,6 +46,7 @@ void Tracks::follow(const Line& line) {
 }
 
 void Tracks::outside(const Line& line) {
+  out_.outside(line);
   follow(line);
   if (line.kind == LineKind::process) named(line.pid);
 }

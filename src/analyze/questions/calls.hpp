@@ -46,6 +46,9 @@ class Calls : public Analysis {
       : names_(names), others_(names.add("(others)")), by_(by), kernels_(names) {}
 
   void line(const Line& line) override;
+  void outside(const Line& line) override {
+    if (by_ == By::kernel) kernels_.line(line);
+  }
   void finish(const TraceFacts&) override { kernels_.settle(); }
   std::vector<Group> groups() const;  // the longest total first
 

@@ -4,13 +4,12 @@
 #include <tuple>
 
 #include "analyze/circumstances/processes.hpp"
-#include "analyze/telling_names.hpp"
 #include "analyze/work.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
-Kernels::Kernels(Names& names) : names_(names), lost_(names.add("lost")) {}
+Kernels::Kernels(Names& names) : names_(names), lost_(names.add("lost")), short_names_(names) {}
 
 void Kernels::Figures::add(const Figures& other) {
   configurations += other.configurations;
@@ -45,6 +44,7 @@ void Kernels::line(const Line& line) {
     totals_.nested++;
     return;
   }
+  short_names_.line(line);
   if (line.type == Type::kernel) launch(line);
   if (line.type == Type::graph && !line.recorded) totals_.graphs++;
 }
@@ -139,23 +139,17 @@ std::vector<Kernels::Figures> Kernels::figures(By by) const {
   return all;
 }
 
-// Fills in what follows from the name alone; each name is looked at once, however many
-// configurations it has.
+// Fills in what follows from the name alone; it is classified once, however many configurations it
+// has.
 void Kernels::name(std::vector<Figures>& all) const {
-  std::unordered_map<std::uint32_t, std::size_t> places;
-  std::vector<std::string_view> names;
-  for (const Figures& one : all)
-    if (places.try_emplace(one.launch.kernel.id, names.size()).second)
-      names.push_back(names_.text(one.launch.kernel));
-  std::vector<std::string> telling = telling_names(names);
-  std::vector<KernelClass> classes;
-  classes.reserve(names.size());
-  for (std::string_view name : names) classes.push_back(class_of_kernel(name));
+  std::unordered_map<std::uint32_t, KernelClass> classes;
   for (Figures& one : all) {
-    std::size_t place = places[one.launch.kernel.id];
-    one.full = names[place];
-    one.kernel_class = classes[place];
-    one.name = one.launch.kernel   ? telling[place]
+    Name kernel = one.launch.kernel;
+    one.full = names_.text(kernel);
+    auto [known, is_new] = classes.try_emplace(kernel.id);
+    if (is_new) known->second = class_of_kernel(one.full);
+    one.kernel_class = known->second;
+    one.name = kernel              ? short_names_.of(kernel)
                : one.launch.handle ? "(no name) " + hexadecimal(one.launch.handle)
                                    : "(not known)";
   }

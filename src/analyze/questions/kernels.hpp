@@ -11,6 +11,7 @@
 #include "analyze/analysis.hpp"
 #include "analyze/circumstances/streams.hpp"
 #include "analyze/questions/kernel_classes.hpp"
+#include "analyze/short_names.hpp"
 #include "util/durations.hpp"
 
 namespace cudabpf::analyze {
@@ -63,6 +64,8 @@ class Kernels : public Analysis {
   explicit Kernels(Names& names);
 
   void line(const Line& line) override;
+  void outside(const Line& line) override { short_names_.line(line); }
+  void finish(const TraceFacts&) override { short_names_.settle(); }
 
   std::vector<Figures> figures(By by) const;  // the most often launched first
   std::vector<OfClass> classes() const;       // likewise; only those that occurred
@@ -93,6 +96,7 @@ class Kernels : public Analysis {
   std::unordered_map<Launch, std::size_t, LaunchHash> places_;
   std::unordered_map<StreamKey, Last, StreamHash> streams_;
   Totals totals_;
+  ShortNames short_names_;
 };
 
 Json kernel_json(const Kernels::Figures& figures, std::uint64_t launches);

@@ -1,12 +1,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <limits>
+
 #include "analyze/summary/rules.hpp"
 #include "follow/error_meanings.hpp"
 
 namespace cudabpf::analyze {
 
 namespace {
+
+// A trace may claim any number.
+void add_claimed(std::uint64_t& sum, std::uint64_t more) {
+  if (__builtin_add_overflow(sum, more, &sum)) sum = std::numeric_limits<std::uint64_t>::max();
+}
 
 bool is_out_of_memory(const Judged& judged, const Totals::Failure& failure) {
   return judged.names.text(failure.error) == "CUDA_ERROR_OUT_OF_MEMORY";
@@ -20,12 +27,14 @@ Found incomplete(const Judged& judged) {
   bool uncounted = false;
   for (const auto& [reason, loss] : facts.losses) {
     if (loss.degraded) continue;
-    lost += loss.count;
+    add_claimed(lost, loss.count);
     uncounted |= loss.uncounted;
   }
   std::vector<std::string> what;
   if (lost || uncounted) {
-    std::uint64_t all = lost + facts.calls + facts.operations;
+    std::uint64_t all = lost;
+    add_claimed(all, facts.calls);
+    add_claimed(all, facts.operations);
     what.push_back(!lost ? std::string("an unknown number of events were lost")
                    : uncounted
                        ? fmt::format("more than {} of all events were lost", percent(lost, all))

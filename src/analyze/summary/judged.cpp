@@ -14,7 +14,12 @@ bool Judged::can_be_judged() const {
 }
 
 bool Judged::is_worth_judging() const {
-  if (!part.is_whole()) return course.iterations().times.count();
+  if (!part.is_whole()) {
+    // How long the GPU takes for what was asked for in a row, only the wait at its end tells.
+    bool asked_in_a_row = course.iterations().found == Iterations::Found::within_a_wait;
+    if (asked_in_a_row && (stretch.begin < part.from || stretch.end > part.to)) return false;
+    return course.iterations().times.count();
+  }
   if (!stretch.time || has_iterations()) return stretch.time;
   return share(stretch.time, course.phases().end - course.phases().begin) >= WORK_AT_LEAST;
 }

@@ -20,6 +20,7 @@ void Summary::line(const Line& line) {
 }
 
 void Summary::outside(const Line& line) {
+  totals_.outside(line);
   course_.outside(line);
   memory_.outside(line);
 }

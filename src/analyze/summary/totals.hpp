@@ -62,6 +62,7 @@ class Totals : public Analysis {
   explicit Totals(Names& names);
 
   void line(const Line& line) override;
+  void outside(const Line& line) override { kernels_.line(line); }
   void finish(const TraceFacts& facts) override;
 
   std::uint64_t calls = 0, launches = 0, recorded_launches = 0, graph_launches = 0, unfinished = 0,

@@ -91,20 +91,21 @@ void Timeline::call(const Line& line) {
   auto here = clipped(span);
   if (!here) return;
   Category category = category_of(line);
-  keep_piece(line, category, *here);
   bool nested = !is_counted(line), timed = line.unfinished || line.has(Field::duration);
-  Alike one{line.name, line.kernel, category, 1, !nested && is_launch(line), !timed, span.time()};
   Thread* thread = thread_of(line);
+  if (thread && line.unfinished && !nested) {
+    span.end = end_before_next(thread->bars[CALLS], span);
+    here = clipped(span);
+    if (!here) return;
+  }
+  keep_piece(line, category, *here);
+  Alike one{line.name, line.kernel, category, 1, !nested && is_launch(line), !timed, span.time()};
   if (!thread) {
+    left_out_of_threads_++;
     add(more_calls_, {span, one}, false);
     return;
   }
   BarRow& row = thread->bars[nested ? NESTED : CALLS];
-  if (line.unfinished && !nested) {
-    span.end = end_before_next(row, span);
-    one.time = span.time();
-    here = clipped(span).value_or(TimeSpan{here->begin, here->begin});
-  }
   count(*thread, line, category, *here);
   add(row, {span, one}, nested);
   if (!line.has(Field::stream) || nested || span.begin < window_.from) return;
@@ -115,7 +116,7 @@ void Timeline::call(const Line& line) {
   }
 }
 
-// A thread that made another call was no longer in one that did not return.
+// A thread that did something else was no longer in a call that did not return.
 std::uint64_t Timeline::end_before_next(const BarRow& row, const TimeSpan& call) {
   auto next = std::upper_bound(row.begin(), row.end(), call.begin,
                                [](std::uint64_t ns, const Bar& bar) { return ns < bar.begin; });
@@ -140,8 +141,13 @@ void Timeline::driver(const Line& line) {
   TimeSpan span = span_of(line);
   auto here = clipped(span);
   if (!here) return;
-  keep_piece(line, Category::driver, *here);
   Thread* thread = thread_of(line);
+  if (thread && line.unfinished) {
+    span.end = end_before_next(thread->bars[DRIVER], span);
+    here = clipped(span);
+    if (!here) return;
+  }
+  keep_piece(line, Category::driver, *here);
   if (!thread) return;
   bool ioctl = line.op == ioctl_;
   thread->all.ioctls += ioctl;
@@ -190,9 +196,9 @@ void Timeline::keep_piece(const Line& line, Category category, const TimeSpan& h
   }
   bool is_call = line.kind == LineKind::call;
   Name what = line.kernel ? line.kernel : line.control ? line.control : line.object_class;
-  pieces_.push_back({line.pid, line.tid, here.begin, here.end, line.duration, is_call ? line.id : 0,
-                     is_call ? line.parent : line.call, category, line.name, what,
-                     is_call && is_launch(line), line.unfinished || line.has(Field::duration),
+  pieces_.push_back({line.process->number, line.tid, here.begin, here.end, line.duration,
+                     is_call ? line.id : 0, is_call ? line.parent : line.call, category, line.name,
+                     what, is_call && is_launch(line), line.unfinished || line.has(Field::duration),
                      static_cast<bool>(line.kernel)});
 }
 
@@ -217,10 +223,7 @@ Timeline::Thread* Timeline::thread_of(const Line& line) {
   if (last_thread_ && key == last_key_) return last_thread_;
   auto at = thread_by_key_.find(key);
   if (at == thread_by_key_.end()) {
-    if (threads_.size() == MAX_THREADS) {
-      left_out_of_threads_++;
-      return nullptr;
-    }
+    if (threads_.size() == MAX_THREADS) return nullptr;
     process_of(line).threads.push_back(threads_.size());
     at = thread_by_key_.emplace(key, threads_.size()).first;
     threads_.emplace_back().tid = line.tid;

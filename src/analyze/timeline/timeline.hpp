@@ -59,7 +59,8 @@ class Timeline : public Analysis {
   };
   // A call, or an operation on the driver's devices; kept as long as there are few.
   struct Piece {
-    std::uint32_t pid = 0, tid = 0;
+    std::uint64_t process = 0;  // its number
+    std::uint32_t tid = 0;
     std::uint64_t begin = 0, end = 0;  // in the window
     std::uint64_t duration = 0;        // in all
     std::uint64_t id = 0, inside = 0;  // the call's; that of the call that it was made in

@@ -82,9 +82,18 @@ Alike Bar::total() const {
   return total;
 }
 
+void Bar::take_in(const Bar& within) {
+  Alike total = within.total();
+  inside += within.inside + total.count;
+  first_.launches += total.launches;
+}
+
 void TimelineBars::add_around(BarRow& row, Bar bar) {
-  while (!row.empty() && row.back().begin >= bar.begin && row.back().end > bar.begin) {
-    bar.inside += row.back().inside + row.back().total().count;
+  auto has = [&](const Bar& other) {
+    return other.begin >= bar.begin && other.end > bar.begin && other.end <= bar.end;
+  };
+  while (!row.empty() && has(row.back())) {
+    bar.take_in(row.back());
     row.pop_back();
     count_--;
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -67,6 +68,8 @@ class Bar : public TimeSpan {
 
   // Takes what another one stands for.
   void absorb(const Bar& other);
+  // Counts what another one stands for as made inside of it; this one is a single call.
+  void take_in(const Bar& within);
   // What it stands for, each function and kernel once, but for those beyond the most that are kept
   // apart.
   std::span<const Alike> parts() const;
@@ -135,7 +138,7 @@ class TimelineBars {
   // each_row(f) calls f with every row.
   template <typename EachRow>
   void merge(EachRow&& each_row) {
-    constexpr std::uint64_t LEAST = 16, MOST_TIME = std::uint64_t{1} << 62;
+    constexpr std::uint64_t LEAST = 16, MOST_TIME = std::numeric_limits<std::uint64_t>::max();
     auto merge_all = [&] {
       count_ = 0;
       each_row([&](BarRow& row) { count_ += merge_row(row); });
@@ -143,7 +146,7 @@ class TimelineBars {
     resolution_ = std::max(resolution_, LEAST);
     merge_all();
     while (count_ > MOST && resolution_ < MOST_TIME) {
-      resolution_ *= 2;
+      resolution_ = resolution_ > MOST_TIME / 2 ? MOST_TIME : 2 * resolution_;
       merge_all();
     }
   }

@@ -274,7 +274,7 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
       if (streams < STREAMS_SHOWN) streams += lanes.add_stream(timeline.stream(index));
   }
   lanes.add_axis();
-  std::string told = told_of_view(timeline, view);
+  std::string told = told_of_view(timeline, view, page.moments());
   if (!told.empty()) page.paragraph(told, 2);
   std::vector<std::string> hidden;
   if (std::size_t more = timeline.threads() - threads)

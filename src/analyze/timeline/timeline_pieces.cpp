@@ -95,11 +95,13 @@ void add_pieces(Page& page, const Timeline& timeline) {
   std::size_t width = page.width() - label - TIME_WIDTH;
   TimelineView view = view_of(timeline, width);
   TimeScale scale(view.shown, width, FOLD_WIDTH);
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Timeline::Piece>> by_thread;
-  for (const auto& piece : timeline.pieces()) by_thread[{piece.pid, piece.tid}].push_back(piece);
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<Timeline::Piece>> by_thread;
+  for (const auto& piece : timeline.pieces())
+    by_thread[{piece.process, piece.tid}].push_back(piece);
   for (const auto& [thread, pieces] : by_thread) {
-    auto process = std::find_if(timeline.processes().begin(), timeline.processes().end(),
-                                [pid = thread.first](const auto& one) { return one.pid == pid; });
+    auto process =
+        std::find_if(timeline.processes().begin(), timeline.processes().end(),
+                     [number = thread.first](const auto& one) { return one.number == number; });
     if (!page.empty()) page.blank();
     page.heading(fmt::format("{}, thread {}", name_of(timeline, *process), thread.second));
     for (const Placed& one : placed(pieces)) add_piece(page, timeline, scale, one, label);
@@ -107,7 +109,7 @@ void add_pieces(Page& page, const Timeline& timeline) {
   TextAxis axis = time_axis(scale, page.moments());
   page.line(std::string(label, ' ') + axis.line);
   page.line(std::string(label, ' ') + axis.labels);
-  std::string told = told_of_view(timeline, view);
+  std::string told = told_of_view(timeline, view, page.moments());
   if (!told.empty()) page.paragraph(told, 2);
 }
 

@@ -286,7 +286,7 @@ class Gantt {
     if (resolution_)
       note += fmt::format(" Calls that lie within {} are one bar.", human_time(resolution_));
     svg_.text(LEFT, 64, note, 11);
-    svg_.text(LEFT, 80, shortened(told_of_view(timeline_, view_), LONGEST_NOTE), 11);
+    svg_.text(LEFT, 80, shortened(told_of_view(timeline_, view_, {}), LONGEST_NOTE), 11);
   }
 
   const Timeline& timeline_;
@@ -315,7 +315,8 @@ std::size_t bars_drawn(const Timeline& timeline, const TimelineView& view,
 std::string timeline_svg(const Timeline& timeline, std::string_view title) {
   TimelineView view = view_of(timeline);
   std::uint64_t finest = std::max<std::uint64_t>(time_of(view.shown) / WIDTH / 8, 1);
-  std::uint64_t resolution = timeline.resolution(), coarsest = std::uint64_t{1} << 62;
+  // A row of bars can become no less than one for each time that is shown.
+  std::uint64_t resolution = timeline.resolution(), coarsest = timeline.to() - timeline.from();
   auto coarser = [&] { resolution = std::max(finest, resolution + resolution / 4); };
   while (resolution < coarsest && bars_drawn(timeline, view, resolution) * LEAST_BYTES > MOST_BYTES)
     coarser();

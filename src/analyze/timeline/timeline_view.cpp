@@ -91,7 +91,8 @@ TimelineView view_of(const Timeline& timeline, std::size_t width) {
   return view;
 }
 
-std::string told_of_view(const Timeline& timeline, const TimelineView& view) {
+std::string told_of_view(const Timeline& timeline, const TimelineView& view,
+                         const Moments& moments) {
   if (timeline.is_exact()) return {};
   const auto& spans = view.whole.empty() ? view.shown : view.whole;
   std::string folds;
@@ -102,7 +103,7 @@ std::string told_of_view(const Timeline& timeline, const TimelineView& view) {
   if (before > least) fold(human_time(before) + " before the first call");
   for (std::size_t i = 0; i + 1 < spans.size(); i++)
     fold(fmt::format("{} at {}", human_time(spans[i + 1].begin - spans[i].end),
-                     seconds(spans[i].end)));
+                     moments.at(spans[i].end)));
   if (after > least) fold(human_time(after) + " after the last call");
   if (folds.empty() && view.whole.empty()) return {};
   std::string told = folds.empty() ? "" : "Left out, as nobody called CUDA: " + folds + ". ";

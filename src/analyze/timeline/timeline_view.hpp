@@ -24,7 +24,8 @@ std::vector<TimeSpan> folded(TimeSpan all, std::vector<TimeSpan> blanks,
                              std::size_t most = MOST_FOLDS);
 
 // "Left out, as nobody called CUDA: 9.95 s at 4.926760 s, ..."; how to see everything.
-std::string told_of_view(const Timeline& timeline, const TimelineView& view);
+std::string told_of_view(const Timeline& timeline, const TimelineView& view,
+                         const Moments& moments);
 
 // The windows among the phases that the trace shows.
 std::vector<const Phase*> windows(const Phases& phases);

@@ -120,7 +120,7 @@ Result<std::uint64_t> parse_moment(const std::string& text, const std::string& f
     return wrong("there is no such time, or there are two", "say it in UTC: 2026-11-21T14:03:22Z");
   auto began = static_cast<std::int64_t>(moments.began());
   constexpr std::int64_t LATEST = 9'000'000'000;  // s: beyond any trace, and its ns fit
-  if (*seconds > LATEST || *seconds * SECOND + time->ns < began)
+  if (*seconds < 0 || *seconds > LATEST || *seconds * SECOND + time->ns < began)
     return wrong("is not in the trace", "it began at " + moments.beginning());
   return static_cast<std::uint64_t>(*seconds * SECOND + time->ns - began);
 }

@@ -4,8 +4,11 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "analyze/questions/calls.hpp"
+#include "analyze/questions/kernels.hpp"
 #include "analyze/telling_names.hpp"
 #include "support/sample_program.hpp"
+#include "support/trace_text.hpp"
 
 using namespace cudabpf::analyze;
 
@@ -83,4 +86,22 @@ TEST_CASE("Kernels are told apart from others that were launched") {
   CHECK(kernels.of(parser.names().add("void n::each<n::Add>(int)")) == "each<Add>");
   CHECK(kernels.of(parser.names().add("void n::each<n::Mul>(int)")) == "each<Mul>");
   CHECK(kernels.of(parser.names().add("void n::each<n::Sub>(int)")) == "each");  // not launched
+}
+
+TEST_CASE("A part's kernels have the names that they have in the whole trace") {
+  SampleProgram program;
+  program.launch("void f<int>(int*)");
+  Part part{program.now, Part::OPEN};
+  program.launch("void f<float>(float*)");
+  TraceText trace(program.text());
+  Kernels kernels(trace.names());
+  trace.show(kernels, part);
+  auto all = kernels.figures(Kernels::By::name);
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].name == "f<float>");
+  TraceText again(program.text());
+  Calls calls(again.names(), Calls::By::kernel);
+  again.show(calls, part);
+  REQUIRE(calls.groups().size() == 1);
+  CHECK(calls.groups()[0].shown == "f<float>");
 }

@@ -44,3 +44,14 @@ TEST_CASE("A function that is called kernel is told by where it is") {
 TEST_CASE("KernelTexts that are no signatures are told as they are") {
   CHECK(telling_names({"a<", "a<", ">>((", ""}) == KernelTexts{"a<", "a<", ">>((", ""});
 }
+
+TEST_CASE("Names of thousands of arguments are told by the first of them") {
+  std::string same, other;
+  for (int i = 0; i < 2000; i++) same += "1, ";
+  other = same;
+  other[0] = '2';
+  auto names = [](const std::string& arguments) { return "f<" + arguments + "3>(int)"; };
+  std::string a = names(same), b = names(other), c = names(same + "9, ");
+  CHECK(telling_names({a, b}) == std::vector<std::string>{"f<1>", "f<2>"});
+  CHECK(telling_names({a, c}) == std::vector<std::string>{"f", "f"});
+}

@@ -416,3 +416,89 @@ TEST_CASE("No trace is too long for its bars") {
     CHECK_FALSE(analyzed.svg().empty());
   }
 }
+
+TEST_CASE("A call that did not return is drawn as long as it is counted") {
+  Drawn trace;
+  trace.call("memory", 300, 100).call("sync", 100, -1, R"(,"unfinished":true)");
+  Analyzed whole(trace, 1000);
+  const auto& pieces = whole.timeline.pieces();
+  REQUIRE(pieces.size() == 2);
+  CHECK(pieces[1].category == Category::unfinished);
+  CHECK(pieces[1].end == 300'000);
+  // It was over before this window began.
+  CHECK(Analyzed(trace, 1000, Timeline::Window{350'000, 1'000'000}).timeline.pieces().size() == 1);
+}
+
+TEST_CASE("An operation whose return was lost leaves the later ones where they are") {
+  Drawn trace;
+  trace.call("context", 0, 900);
+  for (int i = 0; i < 100; i++) trace.ioctl(100 + 5 * i, 2, 1);
+  trace.line(R"({"type":"kernel","op":"ioctl","name":"NV_ESC","ts":90000,"pid":1,"tid":1,)"
+             R"("call":1,"unfinished":true})");
+  Analyzed analyzed(trace, 1000);
+  const BarRow& row = analyzed.timeline.thread(0).bars[Timeline::DRIVER];
+  REQUIRE(row.size() == 101);
+  CHECK(row.front().begin == 90'000);
+  CHECK(row.front().end == 100'000);
+  CHECK(row.front().inside == 0);
+}
+
+TEST_CASE("What lies inside an operation is counted with it") {
+  Drawn trace;
+  trace.call("context", 0, 900).ioctl(120, 2, 1).ioctl(130, 2, 1).ioctl(100, 50, 1);
+  Analyzed analyzed(trace, 1000);
+  const BarRow& row = analyzed.timeline.thread(0).bars[Timeline::DRIVER];
+  REQUIRE(row.size() == 1);
+  CHECK(row.front().inside == 2);
+  CHECK(row.front().total().launches == 3);
+}
+
+TEST_CASE("A pid that is used again has a picture of its own") {
+  Drawn trace;
+  trace.call("sync", 0, 10);
+  trace.line(R"({"type":"process","op":"exit","ts":40000,"pid":1,"comm":"one"})");
+  trace.line(R"({"type":"process","op":"fork","ts":50000,"pid":1,"comm":"two"})");
+  trace.call("memory", 60, 10);
+  std::string page = Analyzed(trace, 100).page();
+  std::size_t second = page.find("process 1 two,");
+  CAPTURE(page);
+  REQUIRE(second != std::string::npos);
+  CHECK(page.find("cu_sync") < second);
+  CHECK(page.find("cu_memory") > second);
+}
+
+TEST_CASE("Only calls are counted as calls of more threads") {
+  Drawn trace;
+  for (int i = 0; i < 258; i++) {
+    trace.tid = i + 1;
+    trace.call("sync", 10 * i, 5);
+  }
+  trace.ioctl(3000, 5, 258);
+  Analyzed analyzed(trace, 4000);
+  CHECK(analyzed.timeline.left_out_of_threads() == 2);
+}
+
+TEST_CASE("Moments are told as the page tells them") {
+  Drawn trace = many();
+  trace.call("sync", 10'000'000, 10);
+  Analyzed analyzed(trace, 10'000'020, {});
+  TimelineView view = view_of(analyzed.timeline);
+  CHECK_THAT(told_of_view(analyzed.timeline, view, {}), ContainsSubstring(" at 0.001920 s"));
+  Moments utc(1'700'000'000'000'000'000, Moments::Zone::utc);
+  CHECK_THAT(told_of_view(analyzed.timeline, view, utc), ContainsSubstring(" at 22:13:20.0019"));
+}
+
+TEST_CASE("Bars that are far apart become few, too") {
+  TimelineBars bars;
+  std::vector<BarRow> rows(3);
+  auto each_row = [&](auto&& each) {
+    for (BarRow& row : rows) each(row);
+  };
+  constexpr std::uint64_t END = ~std::uint64_t{0};
+  for (std::uint64_t i = 0; i < 3 * TimelineBars::MOST; i++) {
+    bars.add(rows[i % 3], {{i, END}, {}});
+    if (bars.too_many()) bars.merge(each_row);
+  }
+  CHECK_FALSE(bars.too_many());
+  for (const BarRow& row : rows) CHECK(row.size() <= TimelineBars::MOST);
+}

@@ -241,3 +241,35 @@ TEST_CASE("What a trace has lost comes first") {
     CHECK_THAT(Verdict(program, "").text("incomplete"), ContainsSubstring("cut off at 0.00"));
   }
 }
+
+TEST_CASE("What was asked for in a row is not judged without the wait at its end") {
+  SampleProgram program;
+  for (int i = 0; i < 10; i++)
+    for (auto kernel : {"a", "b", "c", "d", "e"}) {
+      program.launch(kernel, 5 * US);
+      program.pause(20 * US);
+    }
+  std::uint64_t asked = program.now;
+  program.wait(5 * MS);
+  auto ids_in = [&](Part part) {
+    TraceText trace(program.text());
+    Summary summary(trace.names(), 0, part);
+    trace.show(summary, part);
+    std::string ids;
+    Json verdict = summary.json()["summary"]["verdict"];
+    for (const Json& one : verdict) ids += one["id"].get<std::string>();
+    return ids;
+  };
+  CHECK(ids_in({}) == "gpu_bound");
+  CHECK(ids_in({0, program.now + 1}) == "gpu_bound");
+  CHECK(ids_in({0, asked}).empty());
+}
+
+TEST_CASE("A trace may claim to have lost any number of events") {
+  SampleProgram program = repeating(5 * US, 20 * US, 1 * US);
+  Verdict verdict(program,
+                  R"({"type":"end","ts":9,"losses":{"ring_full_entry":18446744073709551615,)"
+                  R"("ring_full_return":18446744073709551615}})"
+                  "\n");
+  CHECK(verdict.text("incomplete") == "100.0 % of all events were lost. Figures may be too low.");
+}

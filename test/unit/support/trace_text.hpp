@@ -25,7 +25,8 @@ class TraceText {
   cudabpf::analyze::Names& names() { return reader_->names(); }
   const cudabpf::analyze::TraceFacts& facts() const { return reader_->facts(); }
 
-  void show(cudabpf::analyze::Analysis& analysis) {
+  void show(cudabpf::analyze::Analysis& analysis, cudabpf::analyze::Part part = {}) {
+    if (!part.is_whole()) reader_->want(part, {});
     auto shown = cudabpf::analyze::analyze(*reader_, {&analysis});
     if (!shown) FAIL(shown.error().message);
   }
