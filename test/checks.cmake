@@ -40,10 +40,21 @@ add_check(list_skipped check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-skipped
 add_check(test_progress check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/test-progress-test.sh)
 add_check(static_binary static 300 ${CMAKE_SOURCE_DIR}/scripts/check-static ${CMAKE_BINARY_DIR})
 set_tests_properties(static_binary PROPERTIES RESOURCE_LOCK live)
-add_check(sanitizers sanitizers 1800 ${CMAKE_SOURCE_DIR}/scripts/check-sanitizers ${CMAKE_BINARY_DIR}-asan)
-add_check(threads sanitizers 1200 ${CMAKE_SOURCE_DIR}/scripts/check-threads --into ${CMAKE_BINARY_DIR}-tsan
-          ${CMAKE_BINARY_DIR})
-set_tests_properties(threads PROPERTIES RESOURCE_LOCK live ENVIRONMENT "BPFTOOL=${BPFTOOL}")
+# The sanitizers' own tests, each a test here. They take turns: each asks the same ctest.
+set(CHECK_SANITIZERS ${CMAKE_SOURCE_DIR}/scripts/check-sanitizers)
+add_check(sanitizers_build sanitizers 1800 ${CHECK_SANITIZERS} --build ${CMAKE_BINARY_DIR}-asan)
+set_tests_properties(sanitizers_build PROPERTIES FIXTURES_SETUP sanitizers)
+file(GLOB SANITIZED CONFIGURE_DEPENDS fuzz/*_fuzz.cpp)
+foreach(source IN LISTS SANITIZED ITEMS unit_tests)
+  get_filename_component(name ${source} NAME_WE)
+  add_check(sanitizers_${name} sanitizers 300 ${CHECK_SANITIZERS} --run ${name} ${CMAKE_BINARY_DIR}-asan)
+  set_tests_properties(sanitizers_${name} PROPERTIES FIXTURES_REQUIRED sanitizers RESOURCE_LOCK sanitizers)
+endforeach()
+set(CHECK_THREADS ${CMAKE_SOURCE_DIR}/scripts/check-threads --into ${CMAKE_BINARY_DIR}-tsan)
+add_check(threads_build sanitizers 1200 ${CHECK_THREADS} --build ${CMAKE_BINARY_DIR})
+add_check(threads sanitizers 600 ${CHECK_THREADS} --run ${CMAKE_BINARY_DIR})
+set_tests_properties(threads_build PROPERTIES FIXTURES_SETUP threads)
+set_tests_properties(threads PROPERTIES FIXTURES_REQUIRED threads RESOURCE_LOCK live ENVIRONMENT "BPFTOOL=${BPFTOOL}")
 # Tests that use all CPUs come first: later they would wait until everything else is done. Then the
 # live tests, which take turns, with the virtual machines at the same time.
-set_tests_properties(static_binary check_tidy oldest sanitizers threads PROPERTIES PROCESSORS ${CPUS} COST 1000)
+set_tests_properties(static_binary check_tidy oldest sanitizers_build threads_build PROPERTIES PROCESSORS ${CPUS} COST 1000)

@@ -22,14 +22,14 @@ struct Drawn {
   int ids = 0;
   int pid = 1, tid = 1;
 
-  Drawn& call(const std::string& type, int ts, int duration, const std::string& rest = "") {
+  Drawn& call(const std::string& type, std::int64_t ts, int duration, const std::string& rest = "") {
     text += R"({"id":)" + std::to_string(++ids) + R"(,"type":")" + type +
             R"(","op":"launch","name":"cu_)" + type + R"(","ts":)" + std::to_string(ts * 1000);
     if (duration >= 0) text += R"(,"duration_us":)" + std::to_string(duration) + ".000";
     text += R"(,"pid":)" + std::to_string(pid) + R"(,"tid":)" + std::to_string(tid) + rest + "}\n";
     return *this;
   }
-  Drawn& ioctl(int ts, int duration, int call) {
+  Drawn& ioctl(std::int64_t ts, int duration, int call) {
     text += R"({"type":"kernel","op":"ioctl","name":"NV_ESC","ts":)" + std::to_string(ts * 1000) +
             R"(,"duration_us":)" + std::to_string(duration) + R"(.000,"pid":)" +
             std::to_string(pid) + R"(,"tid":)" + std::to_string(tid) + R"(,"call":)" +
