@@ -22,7 +22,8 @@ struct Drawn {
   int ids = 0;
   int pid = 1, tid = 1;
 
-  Drawn& call(const std::string& type, std::int64_t ts, int duration, const std::string& rest = "") {
+  Drawn& call(const std::string& type, std::int64_t ts, int duration,
+              const std::string& rest = "") {
     text += R"({"id":)" + std::to_string(++ids) + R"(,"type":")" + type +
             R"(","op":"launch","name":"cu_)" + type + R"(","ts":)" + std::to_string(ts * 1000);
     if (duration >= 0) text += R"(,"duration_us":)" + std::to_string(duration) + ".000";
