@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace cudabpf {
@@ -128,5 +129,11 @@ class Durations {
   std::size_t used_ = 0, mask_ = 0;
   std::vector<Bucket> buckets_;  // a hash table
 };
+
+// The same of values that are kept one by one, the shortest first; there is at least one. Exact.
+inline std::uint64_t quantile_of(std::span<const std::uint64_t> sorted, double q) {
+  auto rank = static_cast<std::size_t>(q * static_cast<double>(sorted.size()));
+  return sorted[std::min(rank, sorted.size() - 1)];
+}
 
 }  // namespace cudabpf

@@ -37,6 +37,7 @@ struct Iterations {
   Durations times;  // from the start of one to the start of the next, without warm-up
   std::vector<std::uint64_t> sorted_times;  // the same one by one, the shortest first
   Spent spent;                              // in `times`
+  std::uint64_t time_at(double quantile) const { return quantile_of(sorted_times, quantile); }
 
   std::uint64_t begin = 0, warm = 0,
                 end = 0;  // of the first, of the first after warm-up, of the last

@@ -72,7 +72,7 @@ std::string times_text(const Iterations& iterations) {
   std::string text =
       count_of(iterations.in_part - iterations.warm_up_in_part, "iteration", "iterations");
   if (!iterations.times.count()) return text;
-  return text + fmt::format(", p50 {}", human_time(iterations.times.quantile(0.5)));
+  return text + fmt::format(", p50 {}", human_time(iterations.time_at(0.5)));
 }
 
 }  // namespace

@@ -84,11 +84,6 @@ bool is_above(const std::vector<double>& high, const std::vector<double>& low) {
 
 }  // namespace
 
-std::uint64_t quantile_of(std::span<const std::uint64_t> sorted, double q) {
-  auto rank = static_cast<std::size_t>(q * static_cast<double>(sorted.size()));
-  return sorted[std::min(rank, sorted.size() - 1)];
-}
-
 Median median_of(const Durations& times) {
   if (!times.count()) return {};
   return median(times.count(), times.quantile(0.5), times.quantile(0.25), times.quantile(0.75));

@@ -11,9 +11,6 @@
 
 namespace cudabpf::analyze {
 
-// The value that a share `q` (0 to 1) of all do not exceed. There is at least one.
-std::uint64_t quantile_of(std::span<const std::uint64_t> sorted, double q);
-
 // The median of values within one trace, and by how much medians of so many differ by chance.
 struct Median {
   std::uint64_t count = 0;

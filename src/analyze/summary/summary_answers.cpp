@@ -107,7 +107,7 @@ std::string Summary::iterations_answer(const Page&) const {
         fmt::format(" ({} to {})", with_commas(iterations.fewest), with_commas(iterations.most));
   if (const Durations& times = iterations.times; times.count())
     text += fmt::format(", {} (mean; p50 {}, p99 {})", human_time(times.mean()),
-                        human_time(times.quantile(0.5)), human_time(times.quantile(0.99)));
+                        human_time(iterations.time_at(0.5)), human_time(iterations.time_at(0.99)));
   text += fmt::format("; {} found ", count_of(iterations.in_part, "iteration", "iterations"));
   text += iterations.found == Iterations::Found::between_waits
               ? "between waits for the GPU"

@@ -58,8 +58,8 @@ Json Summary::iterations_json() const {
                  {"first_call", iterations.typical.first_call}}}};
   if (times.count()) {
     json["mean_us"] = microseconds(times.mean());
-    json["p50_us"] = microseconds(times.quantile(0.5));
-    json["p99_us"] = microseconds(times.quantile(0.99));
+    json["p50_us"] = microseconds(iterations.time_at(0.5));
+    json["p99_us"] = microseconds(iterations.time_at(0.99));
     json["in_calls_us"] = microseconds(iterations.spent.in_calls);
     json["waiting_us"] = microseconds(iterations.spent.waiting);
   }
