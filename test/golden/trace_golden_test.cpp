@@ -197,11 +197,11 @@ TEST_CASE("The questions that people ask of a trace work as written") {
   auto answer = [&](const std::string& rest) {
     return output_of("grep -E '^{' " + file + " | " + rest);
   };
-  CHECK(answer("jq -r '.type' | sort | uniq -c") ==
+  CHECK(answer("jq -r '.type' | LC_ALL=C sort | uniq -c") ==
         "      1 context\n      1 end\n      1 init\n      3 kernel\n      1 library\n"
         "      3 lost\n      5 memory\n      2 module\n      5 process\n      2 sync\n"
         "      1 trace\n      2 transfer\n");
-  CHECK(answer("jq -r '.name' | sort | uniq") ==
+  CHECK(answer("jq -r '.name' | LC_ALL=C sort | uniq") ==
         "cuCtxCreate\ncuCtxSynchronize\ncuInit\ncuLaunchKernel\ncuMemAlloc\ncuMemAllocManaged\n"
         "cuMemAllocPitch\ncuMemFree\ncuMemcpyAsync\ncuMemcpyHtoD\ncuModuleGetFunction\n"
         "cuModuleLoad\ncuStreamSynchronize\nnull\n");
