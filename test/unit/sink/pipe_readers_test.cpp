@@ -68,7 +68,7 @@ TEST_CASE("A pipe that nobody reads is not waited for once there is a hurry") {
   hurries.join();
   auto took = now_ns(CLOCK_MONOTONIC) - begin;
   CHECK(took > 2'000'000'000);
-  CHECK(took < 4'000'000'000);
+  CHECK(took < 20'000'000'000);  // not for ever
   TraceWritten written = sink->written();
   CHECK(!written.complete);
   sink.reset();

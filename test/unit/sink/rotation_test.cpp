@@ -179,11 +179,11 @@ TEST_CASE("By time, also while nothing happens") {
   TemporaryFolder folder;
   JsonlOptions options;
   options.output.path = folder.path() / "t.jsonl";
-  options.rotate_ns = 50'000'000;
+  options.rotate_ns = 500'000'000;  // long enough for a call on a busy machine
   auto sink = open_sink(options);
   sink->begin(session_now());
   make_calls(*sink, 1, 1);
-  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  std::this_thread::sleep_for(std::chrono::milliseconds(510));
   sink->flush();
   make_calls(*sink, 2, 1);
   Totals totals;

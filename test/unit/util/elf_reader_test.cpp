@@ -219,7 +219,7 @@ TEST_CASE("A file that claims to be huge takes neither time nor memory") {
   auto begin = std::chrono::steady_clock::now();
   Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   auto contents = reader->read(fd, CU);
-  CHECK(std::chrono::steady_clock::now() - begin < 1s);
+  CHECK(std::chrono::steady_clock::now() - begin < 10s);  // terabytes would take an hour
   if (contents) CHECK(names(contents->functions) == Names{"cuInit", "cuMemAlloc_v2"});
 }
 

@@ -4,6 +4,7 @@
 #include <termios.h>
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <thread>
@@ -129,13 +130,15 @@ TEST_CASE("The end waits for a stopped terminal until a signal comes") {
   Variable columns("COLUMNS", nullptr);
   Fd hurry(::eventfd(0, EFD_CLOEXEC));
   REQUIRE(::tcflow(terminal.fd(), TCOOFF) == 0);
+  std::atomic<bool> went_on = false;
   std::thread goes_on([&] {
     wait_ms(300);
+    went_on = true;
     ::tcflow(terminal.fd(), TCOON);
   });
-  auto time = took([&] { Screen(terminal.fd(), hurry.get()).tell("the end\n"); });
+  Screen(terminal.fd(), hurry.get()).tell("the end\n");
+  CHECK(went_on);
   goes_on.join();
-  CHECK(time >= std::chrono::milliseconds(250));
   CHECK(terminal.drawn() == "the end\r\n");
 
   REQUIRE(::tcflow(terminal.fd(), TCOOFF) == 0);
@@ -144,8 +147,11 @@ TEST_CASE("The end waits for a stopped terminal until a signal comes") {
   int left = ::dup(terminal.fd());  // for the writer that is not waited for
   CHECK(took([&] { Screen(left, hurry.get()).tell("never seen\n"); }) < std::chrono::seconds(2));
   ::tcflow(terminal.fd(), TCOON);
-  CHECK(took([&] { Screen(terminal.fd(), hurry.get()).tell("works\n"); }) <
-        std::chrono::milliseconds(400));
+  // A busy machine may be slow now and then, but not each time.
+  auto fastest = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 5; i++)
+    fastest = std::min(fastest, took([&] { Screen(terminal.fd(), hurry.get()).tell("works\n"); }));
+  CHECK(fastest < std::chrono::milliseconds(400));
 }
 
 TEST_CASE("Nothing is drawn where there is no terminal, and a full or closed one holds nobody up") {
