@@ -25,7 +25,7 @@ void add_footer(CLI::App& app, const std::vector<std::string>& examples,
 // What `name` prints, `cudabpf NAME --help`; of the whole program for the one without a parent.
 std::string help_of(const CLI::App& app);
 
-// Of what traces, and of what only prints.
+// The exit statuses of subcommands that trace, and of those that only print.
 std::string capture_statuses();
 std::string printing_statuses();
 

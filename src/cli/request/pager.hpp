@@ -13,7 +13,7 @@ enum class Rights {
   lent,   // another's, by sudo and the like, or root's: it must not be a way to a shell
   raised  // the program's own, by capabilities of its file: nothing is started with these
 };
-// Of this process, once it has become whoever called it.
+// The rights of this process, once it has become whoever called it.
 Rights rights_of_this();
 // `login`: as whom one logged in, as /proc/self/loginuid has it.
 Rights rights_of(unsigned user, const std::vector<std::string>& environment,
