@@ -8,8 +8,10 @@
 #ifndef CUDABPF_ABI_H
 #define CUDABPF_ABI_H
 
-#ifdef __cplusplus
+#ifndef __bpf__ /* there, vmlinux.h has the types */
 #include <linux/types.h>
+#endif
+#ifdef __cplusplus
 namespace cudabpf::abi {
 #define CB_STATIC_ASSERT static_assert
 #else
@@ -39,6 +41,7 @@ enum cb_flag {
   CB_STATUS_READ = 16, /* `status` is set */
   CB_RETURN_UNSEEN =
       32, /* an entry without a return record: watching the return would kill the program */
+  CB_STATUS_UNSEEN = 64, /* an exit whose status is not known */
 };
 
 /* Every record begins with this. */

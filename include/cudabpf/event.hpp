@@ -175,13 +175,14 @@ struct Library {
   std::string build_id;
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
-  std::uint32_t functions = 0;  // probed
-  std::uint32_t skipped = 0;    // left out by the profile, --only or --exclude
-  std::uint32_t unknown = 0;    // probed, but not in the table
-  std::uint32_t left_out = 0;   // not probed: too many, or their names are not valid
-  std::uint64_t attach_ns = 0;  // how long it took to attach its probes
-  std::string error;            // why it is not traced; empty if it is
-  std::uint64_t ts = 0;         // when its probes were in place, if after the trace began
+  std::uint32_t functions = 0;         // probed
+  std::uint32_t skipped = 0;           // left out by the profile, --only or --exclude
+  std::uint32_t unknown = 0;           // probed, but not in the table
+  std::uint32_t left_out = 0;          // not probed: too many, or their names are not valid
+  std::vector<std::string> unpatched;  // of `left_out`, with the reason: inside a process
+  std::uint64_t attach_ns = 0;         // how long it took to attach its probes
+  std::string error;                   // why it is not traced; empty if it is
+  std::uint64_t ts = 0;                // when its probes were in place, if after the trace began
 };
 
 struct LossEvent {

@@ -33,7 +33,9 @@ struct Session {
   std::string arch;
   std::string driver;  // the NVIDIA kernel driver's version; empty: none loaded
   std::vector<Gpu> gpus;
-  std::string mode;  // run, attach, machine
+  std::string mode;                 // run, attach, machine
+  std::string source;               // ebpf, inside: where records come from
+  std::vector<std::string> unseen;  // what it cannot see, in words
   std::vector<std::string> command;
   std::vector<std::uint32_t> pids;
   std::string profile;

@@ -73,6 +73,8 @@ class Source {
   // From here on nothing is recorded; records already made can still be polled.
   virtual void stop() = 0;
   virtual std::size_t libraries_attached() const = 0;
+  // Libraries become known as programs load them; that there is none yet says nothing.
+  virtual bool waits_for_libraries() const = 0;
   // The capabilities that the source needs from now on. The process may give up all others.
   virtual Capabilities needs() const = 0;
 
@@ -91,6 +93,8 @@ class Source {
 
   // ----- called by either
 
+  // How many processes may yet be traced, though no record has told of them.
+  virtual std::size_t awaited() const = 0;
   // The process is traced and has not ended.
   virtual bool is_alive(std::uint32_t pid) const = 0;
   // What the source has lost so far. The caller of poll() counts what it received.

@@ -67,8 +67,13 @@ class Diagnosis {
     auto missing = std::find_if(findings_.begin(), findings_.end(), [](const Finding& finding) {
       return finding.need == Need::required && finding.verdict != Verdict::yes;
     });
-    return fmt::format("cudabpf cannot trace here yet: {}",
-                       missing->advice.empty() ? missing->what : missing->advice);
+    bool inside = std::any_of(findings_.begin(), findings_.end(), [](const Finding& finding) {
+      return finding.name == INSIDE && finding.verdict == Verdict::yes;
+    });
+    return fmt::format(
+        "cudabpf cannot trace {} yet: {}",
+        inside ? "here by eBPF (only `run`, inside the command's processes)" : "here",
+        missing->advice.empty() ? missing->what : missing->advice);
   }
 
   void add_section(std::string_view title, Need need) {

@@ -18,6 +18,7 @@ struct FindingKind {
 };
 inline constexpr FindingKind FEATURE = {"feature", "features"}, KEEPS = {"keeps", "keeps"};
 inline constexpr const char* LIBCUDA = "libcuda";
+inline constexpr const char* INSIDE = "run --inside";
 
 struct Finding {
   enum class Need {

@@ -8,7 +8,6 @@
 #include <csignal>
 
 #include "cli/request/invoker.hpp"
-#include "collect/bpf/bpf_source.hpp"
 #include "collect/machine.hpp"
 #include "sink/run_summary.hpp"
 #include "util/console/log.hpp"
@@ -19,7 +18,8 @@
 namespace cudabpf::cli {
 
 Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags& flags,
-                                                             SourceOptions options) {
+                                                             SourceOptions options,
+                                                             const OpenSource& open_source) {
   log::set_quiet(flags.quiet);
   // If the trace's reader goes away, that is an error to handle, not a reason to die.
   std::signal(SIGPIPE, SIG_IGN);
@@ -30,7 +30,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   session->most_bytes_ = most_bytes;
   session->quiet_ = flags.quiet;
   FunctionFilter filter = options.filter;
-  auto source = TRY(BpfSource::open(std::move(options)));
+  auto source = TRY(open_source(std::move(options)));
   session->capture_ = std::make_unique<Capture>(std::move(source), std::move(filter));
   Source& records = session->capture_->source();
   // From here on this process is its caller: files are made with the caller's own rights.
@@ -58,7 +58,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
            return trace->bytes();
          })).get());
   session->sink_ = std::make_unique<TeeSink>(std::move(sinks));
-  if (records.libraries_attached() == 0)
+  if (records.libraries_attached() == 0 && !records.waits_for_libraries())
     log::warning(
         "no libcuda was found on the linker's paths or mapped by any process; one that is mapped "
         "from now on will be traced (name others with --library)");
@@ -120,10 +120,13 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
     if (trace_->reader_gone() && !until.command) return {"reader gone"};
     if (std::string limit = limit_reached(begin, until); !limit.empty()) return {limit};
     if (until.command && until.command->status()) {
-      if (waiting_for_command_to_stop || capture_->all_ended()) return {"command ended"};
-      if (!told_of_children && capture_->processes()) {
+      if (waiting_for_command_to_stop) return {"command ended"};
+      // Whoever is awaited may have begun meanwhile: then it is known.
+      std::size_t awaited = capture_->processes() ? 0 : capture_->source().awaited();
+      if (!awaited && capture_->all_ended()) return {"command ended"};
+      if (std::size_t children = capture_->processes() + awaited; !told_of_children && children) {
         log::hint("the command has ended; {} of its children run on and are traced until Ctrl-C",
-                  capture_->processes());
+                  children);
         told_of_children = true;
       }
     }

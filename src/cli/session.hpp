@@ -24,9 +24,11 @@ namespace cudabpf::cli {
 
 class CaptureSession {
  public:
-  // Opens the output and the probes, so everything that the user may have got wrong shows up here.
+  // Opens the output and the source, so everything that the user may have got wrong shows up here.
+  using OpenSource = std::function<Result<std::unique_ptr<Source>>(SourceOptions options)>;
   static Result<std::unique_ptr<CaptureSession>> open(const CaptureFlags& flags,
-                                                      SourceOptions options);
+                                                      SourceOptions options,
+                                                      const OpenSource& open_source);
 
   ~CaptureSession() { signals_.leave_to_others(false); }
 

@@ -1,10 +1,13 @@
 #include "collect/library_functions.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
 #include "collect/libraries.hpp"
 #include "collect/probe_plan.hpp"
+#include "util/exit_codes.hpp"
 
 namespace cudabpf {
 
@@ -38,6 +41,19 @@ std::string why_no_libcuda(const elf::Contents& contents, bool named) {
   if (!is_libcuda(contents.soname))
     return std::string("it is not a libcuda: its SONAME is not libcuda's") + NAME_IT;
   return {};
+}
+
+Error no_such_library(const std::string& path) {
+  return {fmt::format("--library {}: there is no such file, or it cannot be read", path),
+          "`cudabpf doctor` lists those that are found without it", exit_code::NO_TARGET};
+}
+
+Error nothing_selected(const FunctionFilter& filter) {
+  const Function* meant = filter.meant();
+  return {"the profile and patterns select no function of any libcuda",
+          meant ? fmt::format("the case of letters matters: there is {}", meant->name)
+                : "`cudabpf functions` lists their names; patterns match whole names",
+          exit_code::USAGE};
 }
 
 std::vector<PlannedProbe> plan_probes(const elf::Contents& contents, bool named,

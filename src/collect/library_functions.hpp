@@ -11,6 +11,7 @@
 #include "cudabpf/event.hpp"
 #include "cudabpf/function_filter.hpp"
 #include "util/elf/elf_contents.hpp"
+#include "util/result.hpp"
 
 namespace cudabpf {
 
@@ -35,6 +36,10 @@ struct PlannedProbe {
 // What `library` says then.
 inline constexpr std::string_view SELECTS_NOTHING =
     "the profile and patterns select none of its functions";
+
+// What the user has got wrong: a file that --library names, or functions that there are none of.
+Error no_such_library(const std::string& path);
+Error nothing_selected(const FunctionFilter& filter);
 
 // One probe for each address of the functions that `filter` selects. Notes in `library` how many
 // there are, or why there are none.

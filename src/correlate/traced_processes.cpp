@@ -105,10 +105,9 @@ void TracedProcesses::emit(Process::Op op, std::uint32_t pid, std::uint64_t ts,
   if (record && op == Process::Op::exit) {
     process.cgroup.clear();  // a dying process may have left its cgroup already
     int status = record->head.result;
-    if (WIFSIGNALED(status))
-      process.signal = WTERMSIG(status);
-    else
-      process.exit_code = WEXITSTATUS(status);
+    bool known = !(record->head.flags & abi::CB_STATUS_UNSEEN);
+    if (known && WIFSIGNALED(status)) process.signal = WTERMSIG(status);
+    if (known && !WIFSIGNALED(status)) process.exit_code = WEXITSTATUS(status);
   } else {
     ProcessIdentity identity = lookup_(pid);
     if (record && !may_be_same_start(identity.start_ns, record->start_time))

@@ -145,6 +145,7 @@ Json library_fields(const Library& library) {
   fields["skipped"] = library.skipped;
   fields["unknown"] = library.unknown;
   if (library.left_out) fields["left_out"] = library.left_out;
+  if (!library.unpatched.empty()) fields["unpatched"] = library.unpatched;
   if (library.attach_ns) fields["attach_us"] = library.attach_ns / 1000;
   set_unless_empty(fields, "error", library.error);
   return fields;
@@ -198,6 +199,8 @@ std::string header_line(const Session& session, const Part& part) {
     out["gpus"].push_back(
         {{"index", gpu.index}, {"name", gpu.name}, {"uuid", gpu.uuid}, {"bus_id", gpu.bus_id}});
   out["mode"] = session.mode;
+  set_unless_empty(out, "source", session.source);
+  if (!session.unseen.empty()) out["unseen"] = session.unseen;
   out["command"] = session.command;
   out["pids"] = session.pids;
   out["profile"] = session.profile;

@@ -205,8 +205,10 @@ std::string render_summary(const Stats& stats, const Totals& totals,
       count_of(stats.processes, "process", "processes"), human_time(totals.duration_ns),
       counts.unfinished ? fmt::format("; {} unfinished", with_commas(counts.unfinished)) : ""));
   if (!stats.count)
-    page.paragraph(stats.libraries
-                       ? "No traced process called a traced function of libcuda."
+    page.paragraph(stats.libraries ? "No traced process called a traced function of libcuda."
+                   : stats.inside
+                       ? "No process of the command called cuInit, in which libcuda loads what "
+                         "records its calls."
                        : "There was no libcuda: none was found on the linker's paths, and no "
                          "process mapped one.",
                    2);

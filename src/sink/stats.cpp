@@ -66,6 +66,7 @@ StatsSink::OfFunction& StatsSink::of(const Function& function) {
 }
 
 void StatsSink::begin(const Session& session) {
+  inside_ = session.source == "inside";
   if (session.mode == "run") memory_.all_seen();
   for (const Library& library : session.libraries) this->library(library);
 }
@@ -160,6 +161,7 @@ Stats StatsSink::stats() const {
   stats.count = count_;
   stats.processes = processes_;
   stats.libraries = libraries_;
+  stats.inside = inside_;
   stats.memory = memory_.figures();
   stats.memory_left_out = memory_.left_out();
 

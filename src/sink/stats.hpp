@@ -57,6 +57,7 @@ struct Stats {
   std::uint64_t count = 0;
   std::uint64_t processes = 0;
   std::uint64_t libraries = 0;       // copies of libcuda that were probed
+  bool inside = false;               // calls are recorded inside the processes
   std::vector<Calls> calls;          // the longest total first
   std::vector<Transfers> transfers;  // the most bytes first
   std::vector<Launches> launches;    // the most first
@@ -115,6 +116,7 @@ class StatsSink : public Sink {
   std::array<Launched, 256> recent_launches_{};
   std::map<std::pair<std::string_view, std::optional<int>>, std::uint64_t> errors_;
   std::uint64_t processes_ = 0, libraries_ = 0;
+  bool inside_ = false;
   RunMemory memory_;
   std::map<std::string, Stats::Driver> driver_groups_, ioctls_;
   std::map<std::string_view, Stats::Caller> driver_callers_;

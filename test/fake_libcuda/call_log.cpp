@@ -83,6 +83,24 @@ void append_list(std::string& line, const FinishedCall& call, const char* key, R
   if (!first) line += ']';
 }
 
+void append_passed(std::string& line, const FinishedCall& call) {
+  for (int i = 0; i < call.passed_count; ++i) {
+    line += i ? ",\"" : ",\"by_value\":[\"";
+    for (uint16_t at = 0; at < call.passed[i].bytes; ++at) {
+      const auto byte = static_cast<const unsigned char*>(call.passed[i].value)[at];
+      line += "0123456789abcdef"[byte >> 4];
+      line += "0123456789abcdef"[byte & 15];
+    }
+    line += '"';
+  }
+  line += ']';
+}
+
+const char* name_of(Injection injection) {
+  if (injection == Injection::after) return "after";
+  return injection == Injection::before ? "before" : "under way";
+}
+
 std::string line_of(const FinishedCall& call) {
   const Argument* arguments = call.symbol.arguments;
   std::string line = std::string("{\"symbol\":\"") + call.symbol.name + "\",\"tid\":";
@@ -128,11 +146,13 @@ std::string line_of(const FinishedCall& call) {
     else
       line += "null";
   });
+  if (call.passed_count > 0) append_passed(line, call);
   if (auto device = current_device()) {
     line += ",\"device\":";
     append(line, static_cast<uint64_t>(*device));
   }
   line += call.nested ? ",\"nested\":true" : ",\"nested\":false";
+  line += std::string(",\"injection\":\"") + name_of(call.injection) + '"';
   line += ",\"begin_ns\":";
   append(line, call.begin_ns);
   line += ",\"end_ns\":";

@@ -10,8 +10,11 @@ namespace fake {
 struct FinishedCall {
   const Symbol& symbol;
   const uint64_t* words;
+  const Passed* passed;
+  int passed_count;
   Status status;
   bool nested;
+  Injection injection;  // when it began
   uint64_t begin_ns, end_ns;
 };
 

@@ -19,14 +19,21 @@ namespace {
 
 constexpr int kDigits = 16;
 
-struct Counter {
-  std::atomic_flag busy;
+enum Account { kAll, kUnseen, kDoubtful, kAccounts };
+constexpr const char* kNames[kAccounts] = {"counts", "unseen", "doubtful"};
+
+struct Number {
   uint64_t value;
   char* digits;  // in the mapped file; null without one
 };
 
+struct Counter {
+  std::atomic_flag busy;
+  Number numbers[kAccounts];
+};
+
 Counter* counters;  // kSymbolCount of them
-char* mapped;
+char* mapped[kAccounts];
 size_t mapped_size;
 
 std::string empty_file() {
@@ -62,48 +69,77 @@ int open_file(const std::string& path, const std::string& text) {
   return file;
 }
 
-void map_file() {
-  const std::string path =
-      settings().counts_directory + "/counts." + std::to_string(getpid()) + ".tsv";
-  const std::string text = empty_file();
+// True if another copy of this library counts in this file.
+bool is_mapped(const std::string& name) {
+  FILE* maps = fopen("/proc/self/maps", "re");
+  bool found = false;
+  char line[8192];
+  while (maps && !found && fgets(line, sizeof line, maps)) found = strstr(line, name.c_str());
+  if (maps) fclose(maps);
+  return found;
+}
+
+// What comes between the account's name and `.tsv`.
+std::string own_part() {
+  const std::string pid = "." + std::to_string(getpid());
+  std::string part = pid;
+  for (int copy = 2; is_mapped(std::string("/") + kNames[kAll] + part + ".tsv"); ++copy) {
+    part = pid + "." + std::to_string(copy);
+  }
+  return part;
+}
+
+char* map_file(const std::string& path, const std::string& text) {
   const int file = open_file(path, text);
-  mapped_size = text.size();
   void* address = mmap(nullptr, mapped_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (address == MAP_FAILED) {
     perror(("fake libcuda: " + path).c_str());
     _exit(2);
   }
-  mapped = static_cast<char*>(address);
+  return static_cast<char*>(address);
+}
+
+void add_one(Number& number) {
+  ++number.value;
+  if (number.digits) write_digits(number.digits, number.value);
 }
 
 }  // namespace
 
 void restart_counts() {
-  if (mapped) munmap(mapped, mapped_size);
-  mapped = nullptr;
+  for (char*& file : mapped) {
+    if (file) munmap(file, mapped_size);
+    file = nullptr;
+  }
   if (!counters) counters = new Counter[kSymbolCount];
   for (int i = 0; i < kSymbolCount; ++i) {
     counters[i].busy.clear();
-    counters[i].value = 0;
-    counters[i].digits = nullptr;
+    for (Number& number : counters[i].numbers) number = {0, nullptr};
   }
   if (settings().counts_directory.empty()) return;
-  map_file();
-  char* line = mapped;
-  for (int i = 0; i < kSymbolCount; ++i) {
-    counters[i].digits = line + strlen(kSymbols[i].name) + 1;
-    counters[i].value = strtoull(counters[i].digits, nullptr, 10);
-    line = counters[i].digits + kDigits + 1;
+  const std::string text = empty_file(), part = own_part();
+  mapped_size = text.size();
+  for (int account = 0; account < kAccounts; ++account) {
+    mapped[account] =
+        map_file(settings().counts_directory + "/" + kNames[account] + part + ".tsv", text);
+    char* line = mapped[account];
+    for (int i = 0; i < kSymbolCount; ++i) {
+      char* digits = line + strlen(kSymbols[i].name) + 1;
+      counters[i].numbers[account] = {strtoull(digits, nullptr, 10), digits};
+      line = digits + kDigits + 1;
+    }
   }
 }
 
-uint64_t count_call(int symbol) {
+uint64_t count_call(int symbol, Injection injection) {
   Counter& counter = counters[symbol];
   while (counter.busy.test_and_set(std::memory_order_acquire)) {
   }
-  const uint64_t value = ++counter.value;
-  if (counter.digits) write_digits(counter.digits, value);
+  if (injection == Injection::before) add_one(counter.numbers[kUnseen]);
+  if (injection == Injection::under_way) add_one(counter.numbers[kDoubtful]);
+  add_one(counter.numbers[kAll]);
+  const uint64_t value = counter.numbers[kAll].value;
   counter.busy.clear(std::memory_order_release);
   return value;
 }

@@ -5,6 +5,7 @@
 
 #include "behaviour.hpp"
 #include "driver.hpp"
+#include "injection.hpp"
 #include "settings.hpp"
 
 namespace fake {
@@ -77,6 +78,7 @@ Status cuInit(uint32_t flags) {
   if (flags != 0) return kInvalidValue;
   if (const Status bad = driver_init()) return bad;
   initialized = true;
+  load_injection();
   return kSuccess;
 }
 

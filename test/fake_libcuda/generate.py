@@ -47,6 +47,18 @@ SINCE = {
 }
 
 
+# How none of libcuda's functions begins, so that whoever changes entries must refuse them or do more: a
+# jump; a branch, not taken, in the first bytes; an instruction with an address relative to RIP, as the
+# first one or behind the push; endbr64. All keep every argument, and go on to what the function does.
+ODD = {
+    "cuFlushGPUDirectRDMAWrites": "jmp {to}",
+    "cuCtxRecordEvent": "test %rsp, %rsp; jz 1f; 1: jmp {to}",
+    "cuTexRefCreate": "mov fake_odd_word(%rip), %rax; jmp {to}",
+    "cuTexRefDestroy": "push %rbp; mov fake_odd_word(%rip), %rax; pop %rbp; jmp {to}",
+    "cuCtxResetPersistingL2Cache": "endbr64; push %rbp; mov %rsp, %rbp; pop %rbp; jmp {to}",
+}
+
+
 def c_type(role):
     if role.startswith("out."):
         return c_type(role[4:]) + "*"
@@ -126,14 +138,33 @@ def emit(out, index, row, behaviours, used):
     if infos:
         table = ", ".join(f"{{Role::{kind}, {width}}}" for kind, width in infos)
         out.append(f"static constexpr Argument {symbol}_arguments[] = {{{table}}};")
-    out.append(f'extern "C" EXPORTED Status {symbol}({parameters}) {{')
+    if symbol in ODD:
+        emit_odd_entry(out, symbol, parameters)
+    else:
+        out.append(f'extern "C" EXPORTED Status {symbol}({parameters}) {{')
     out.append(f"  if (!watching) [[likely]] return {body};")
     if words:
         out.append(f"  const uint64_t words[] = {{{', '.join(f'word({w})' for w in words)}}};")
-    out.append(f"  Observed call({index}, {'words' if words else 'nullptr'});")
+    by_value = [n for n, _ in pairs if n not in words]
+    if by_value:
+        passed = ", ".join(f"{{&{n}, sizeof {n}}}" for n in by_value)
+        out.append(f"  const Passed passed[] = {{{passed}}};")
+    extra = f", passed, {len(by_value)}" if by_value else ""
+    out.append(f"  Observed call({index}, {'words' if words else 'nullptr'}{extra});")
     out.append(f"  if (call.proceeds()) call.set_status({body});")
     out.append("  return call.finish();")
     out.append("}")
+
+
+def emit_odd_entry(out, symbol, parameters):
+    """The beginning of the function itself; on other machines it is as all are."""
+    code = ODD[symbol].format(to="odd_" + symbol)
+    out += ["#ifdef __x86_64__",
+            f'asm(".text; .p2align 4; .globl {symbol}; .type {symbol}, @function; {symbol}: {code}; "',
+            f'    ".size {symbol}, . - {symbol}; .p2align 4");',
+            f'extern "C" EXPORTED Status {symbol}({parameters});',
+            f'extern "C" __attribute__((visibility("hidden"), noinline, used)) Status odd_{symbol}({parameters}) {{',
+            "#else", f'extern "C" EXPORTED Status {symbol}({parameters}) {{', "#endif"]
 
 
 def table_entry(row):
@@ -157,6 +188,8 @@ def main():
            '#include "observe.hpp"', '#include "plausible.hpp"', "",
            "using namespace fake;",
            '#define EXPORTED __attribute__((visibility("default"), noinline))', ""]
+    out += ["#ifdef __x86_64__", 'extern "C" {',
+            '__attribute__((visibility("hidden"), used)) uint64_t fake_odd_word = 1;', "}", "#endif", ""]
     for index, row in enumerate(rows):
         emit(out, index, row, behaviours, used)
     out += ["", "namespace fake {", "const Symbol kSymbols[] = {"]

@@ -17,9 +17,15 @@ bool watching = false;
 
 namespace {
 
-thread_local int depth = 0;  // calls that this thread is inside
+// The calls that this thread is inside, the innermost last.
+struct Inside {
+  const Observed* call;
+  CurrentCall current;
+};
+constexpr int kMaxDepth = 64;
+thread_local Inside inside[kMaxDepth];
+thread_local int depth = 0;
 thread_local uint64_t made = 0;
-thread_local CurrentCall current = {nullptr, 0};
 
 uint64_t now() {
   timespec time;
@@ -50,7 +56,7 @@ void after_fork_in_child() {
   state_mutex().unlock();
   depth = 0;
   made = 0;
-  current = {nullptr, 0};
+  restart_injection();
   restart_counts();
   restart_call_log();
   restart_node_record();
@@ -65,13 +71,21 @@ __attribute__((constructor)) void start() {
 
 }  // namespace
 
-CurrentCall current_call() { return current; }
+CurrentCall current_call() {
+  return depth > 0 ? inside[depth - 1].current : CurrentCall{nullptr, 0};
+}
 
-Observed::Observed(int symbol, const uint64_t* words)
-    : symbol_(symbol), words_(words), begin_ns_(now()), outer_(current) {
-  ++depth;
-  current = {kSymbols[symbol].name, ++made};
-  const uint64_t nth = count_call(symbol);
+Observed::Observed(int symbol, const uint64_t* words, const Passed* passed, int passed_count)
+    : symbol_(symbol),
+      words_(words),
+      passed_(passed),
+      passed_count_(passed_count),
+      injection_(injection()),
+      begin_ns_(now()) {
+  while (depth > 0 && inside[depth - 1].call <= this) --depth;  // a callback has left that call
+  outer_ = depth;
+  if (depth < kMaxDepth) inside[depth++] = {this, {kSymbols[symbol].name, ++made}};
+  const uint64_t nth = count_call(symbol, injection_);
   for (const Hang& hang : settings().hangs) {
     while (applies(hang.symbol, hang.at, symbol, nth)) pause();
   }
@@ -88,10 +102,10 @@ Observed::Observed(int symbol, const uint64_t* words)
 
 Status Observed::finish() {
   if (!settings().log_directory.empty()) {
-    log_call({kSymbols[symbol_], words_, status_, depth > 1, begin_ns_, now()});
+    log_call({kSymbols[symbol_], words_, passed_, passed_count_, status_, outer_ > 0, injection_,
+              begin_ns_, now()});
   }
-  --depth;
-  current = outer_;
+  depth = outer_;
   return status_;
 }
 

@@ -2,6 +2,7 @@
 // delays, failures and hangs that a test asks for. If nobody watches, a call skips all of it.
 #pragma once
 
+#include "injection.hpp"
 #include "types.hpp"
 
 namespace fake {
@@ -38,10 +39,17 @@ struct CurrentCall {
 
 CurrentCall current_call();
 
-// One call: made at its entry, finished before it returns.
+// A float or a struct that a call got by value.
+struct Passed {
+  const void* value;
+  uint16_t bytes;
+};
+
+// One call: made at its entry, finished before it returns. A callback may leave it unfinished, by
+// an exception or longjmp; like the real library, this one has nothing for unwinding to do.
 class Observed {
  public:
-  Observed(int symbol, const uint64_t* words);
+  Observed(int symbol, const uint64_t* words, const Passed* passed = nullptr, int passed_count = 0);
   bool proceeds() const { return proceeds_; }  // false: the call was told to fail
   void set_status(Status status) { status_ = status; }
   Status finish();
@@ -49,8 +57,11 @@ class Observed {
  private:
   int symbol_;
   const uint64_t* words_;
+  const Passed* passed_;
+  int passed_count_;
+  Injection injection_;
   uint64_t begin_ns_ = 0;
-  CurrentCall outer_;
+  int outer_;  // how many calls this one is inside
   Status status_ = kSuccess;
   bool proceeds_ = true;
 };

@@ -22,6 +22,8 @@ Session a_session() {
   session.driver = "580.159.04";
   session.gpus = {{0, "NVIDIA H200", "GPU-6a0d", "0000:19:00.0"}};
   session.mode = "run";
+  session.source = "inside";
+  session.unseen = {"calls before cuInit"};
   session.command = {"python", "serve.py", "--name", "a \"b\" \xff"};
   session.profile = "default";
   session.only = {"cuMem*", "cuLaunchKernel"};

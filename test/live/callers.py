@@ -5,9 +5,8 @@ import shutil
 import subprocess
 
 import harness
-from harness import CUDABPF
+from harness import CUDABPF, INSIDE_LIBRARY, NOBODY
 
-NOBODY = pwd.getpwnam("nobody")
 CAPABILITIES = ("cap_bpf", "cap_perfmon", "cap_sys_ptrace", "cap_dac_read_search")
 
 
@@ -21,6 +20,8 @@ class CalledTest(harness.LiveTest):
             os.mkdir(folder)
             os.chmod(folder, 0o755)
             shutil.copy(CUDABPF, folder)
+            if os.path.exists(INSIDE_LIBRARY):
+                shutil.copy(INSIDE_LIBRARY, folder)
         return f"{folder}/cudabpf"
 
     def by_user(self, *command, user="nobody", defaults=""):

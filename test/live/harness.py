@@ -2,13 +2,19 @@
 
 CUDABPF_BUILD names the build folder. A test module ends with harness.main(), and is called with the names of
 its tests. Exit status 77: skipped, with the reason printed.
+
+With CUDABPF_WAY=inside, `run` becomes `run --inside`, by a user without rights, and the trace is compared with what
+the library inside the process can have seen. inside_tests.txt lists the tests for which that makes sense.
 """
+import atexit
 import collections
 import contextlib
 import ctypes
 import glob
 import json
 import os
+import platform
+import pwd
 import re
 import shutil
 import signal
@@ -18,8 +24,41 @@ import tempfile
 import time
 import unittest
 
+INSIDE = os.environ.get("CUDABPF_WAY") == "inside"
 BUILD = os.path.abspath(os.environ.get("CUDABPF_BUILD", "build"))
+NOBODY = pwd.getpwnam("nobody")
+# How somebody without rights starts a program: options for subprocess.
+WITHOUT_RIGHTS = {"user": NOBODY.pw_uid, "group": NOBODY.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+AS_USER = WITHOUT_RIGHTS if INSIDE else {}
+
+
+def may_run(path):
+    """Whether the one as whom programs are started can start this one."""
+    return subprocess.run(["test", "-x", path], check=False, cwd="/", **AS_USER).returncode == 0
+
+
+PYTHON = sys.executable if may_run(sys.executable) else shutil.which("python3", path="/usr/bin:/bin")
+
+
+def build_for_all():
+    """The build folder, or a copy of what tests need of it where the user without rights cannot enter it."""
+    needed = ("cudabpf", "libcudabpf-inside.so", "test/fake_libcuda", "test/workloads", "test/live")
+    tests = [word for name in needed for word in ("-a", "-r", f"{BUILD}/{name}")]
+    if not AS_USER or subprocess.run(["test", *tests[1:]], check=False, cwd="/", **AS_USER).returncode == 0:
+        return BUILD
+    folder = tempfile.mkdtemp(prefix="cudabpf-for-all-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for name in needed[:2]:
+        shutil.copy(f"{BUILD}/{name}", folder)
+    for name in needed[2:]:
+        shutil.copytree(f"{BUILD}/{name}", f"{folder}/{name}", ignore=shutil.ignore_patterns("CMake*", "*.cpp", "*.a"))
+    subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+    return folder
+
+
+BUILD = build_for_all()
 CUDABPF = os.environ.get("CUDABPF_PROGRAM", f"{BUILD}/cudabpf")
+INSIDE_LIBRARY = f"{BUILD}/libcudabpf-inside.so"
 LIBRARY = f"{BUILD}/test/fake_libcuda/libcuda.so.1"
 NEWER = f"{BUILD}/test/fake_libcuda/newer/libcuda.so.1"
 WORKLOADS = f"{BUILD}/test/workloads"
@@ -66,14 +105,33 @@ def ended(pid):
     return True
 
 
-class Record:
-    """What the simulated driver wrote down about one process."""
+def become_user():
+    """For a forked child: it is then as AS_USER says."""
+    if AS_USER:
+        os.setgroups([])
+        os.setgid(AS_USER["group"])
+        os.setuid(AS_USER["user"])
 
-    def __init__(self, folder, pid):
+
+class Record:
+    """What the simulated driver wrote down about one process, of the calls that the way of tracing can see."""
+
+    def __init__(self, folder, pid, inside=None):
         self.pid, self.folder = pid, folder
-        with open(f"{folder}/counts.{pid}.tsv", encoding="utf-8") as file:
-            counts = {symbol: int(count) for symbol, count in (line.split("\t") for line in file)}
-        self.counts = {symbol: count for symbol, count in counts.items() if count}
+        self.inside = INSIDE if inside is None else inside
+        self.all_counts = self.account("counts")
+        self.unseen, self.doubtful = self.account("unseen"), self.account("doubtful")
+        hidden = merge((self.unseen, self.doubtful)) if self.inside else {}
+        self.counts = {symbol: count - hidden.get(symbol, 0) for symbol, count in self.all_counts.items()
+                       if count > hidden.get(symbol, 0)}
+
+    def account(self, name):
+        """Of all copies of the driver in the process."""
+        total = collections.Counter()
+        for path in glob.glob(f"{self.folder}/{name}.{self.pid}.tsv") + glob.glob(f"{self.folder}/{name}.{self.pid}.*.tsv"):
+            with open(path, encoding="utf-8") as file:
+                total.update({symbol: int(count) for symbol, count in (line.split("\t") for line in file)})
+        return {symbol: count for symbol, count in total.items() if count}
 
     @property
     def calls(self):
@@ -81,12 +139,13 @@ class Record:
         if not os.path.exists(path):
             return []
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return [json.loads(line) for line in file if line.endswith("\n")]
+            found = [json.loads(line) for line in file if line.endswith("\n")]
+        return [call for call in found if not self.inside or call["injection"] == "after"]
 
 
-def records(folder):
-    pids = [int(re.search(r"counts\.(\d+)\.tsv", path)[1]) for path in glob.glob(f"{folder}/counts.*.tsv")]
-    return {pid: Record(folder, pid) for pid in pids}
+def records(folder, inside=None):
+    pids = {int(re.search(r"counts\.(\d+)\.", path)[1]) for path in glob.glob(f"{folder}/counts.*.tsv")}
+    return {pid: Record(folder, pid, inside) for pid in sorted(pids)}
 
 
 def merge(counts):
@@ -169,7 +228,7 @@ class LiveTest(unittest.TestCase):
     program = CUDABPF
 
     def run(self, result=None):
-        self.programs_before = our_programs()  # single links of an earlier test may still be closing
+        self.programs_before = set() if INSIDE else our_programs()  # single links of an earlier test may still be closing
         return super().run(result)
 
     def setUp(self):
@@ -191,8 +250,16 @@ class LiveTest(unittest.TestCase):
         env.update({f"FAKE_CUDA_{k}": str(v) for k, v in settings.items() if v is not None})
         return env
 
+    def by_way(self, command):
+        """A command of cudabpf as it is by the way that is tested."""
+        command = list(map(str, command))
+        if INSIDE and command[:2] in ([self.program, "run"], [CUDABPF, "run"]) and "--inside" not in command:
+            command.insert(2, "--inside")
+        return command
+
     def start(self, command, **options):
-        options.setdefault("env", self.environment())
+        options = {"env": self.environment(), **AS_USER, **options}
+        command = self.by_way(command)
         program = Program(command, **options)
         self.addCleanup(program.kill)
         return program
@@ -210,9 +277,8 @@ class LiveTest(unittest.TestCase):
 
     def run_cudabpf(self, *arguments, timeout=60, **options):
         """Runs it to its end."""
-        options.setdefault("env", self.environment())
-        options.setdefault("stdin", subprocess.DEVNULL)
-        return subprocess.run([self.program, *map(str, arguments)], timeout=timeout, check=False,
+        options = {"env": self.environment(), "stdin": subprocess.DEVNULL, **AS_USER, **options}
+        return subprocess.run(self.by_way([self.program, *arguments]), timeout=timeout, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
     def script(self, script, *flags, fake=None, status=0, workload=(), library=LIBRARY, output=None):
@@ -273,12 +339,22 @@ class LiveTest(unittest.TestCase):
         found = self.records()
         for pid, record in found.items():
             counts = {k: v for k, v in record.counts.items() if symbols is None or k in symbols}
-            self.assertEqual(dict(trace.counts(pid)), counts, f"pid {pid}")
+            told = trace.counts(pid)
+            if record.inside:
+                self.check_seen(record)
+                for symbol, most in record.doubtful.items():  # nobody knows whether these were seen
+                    told[symbol] -= min(most, max(0, told[symbol] - counts.get(symbol, 0)))
+            self.assertEqual(dict(+told), counts, f"pid {pid}")
         self.assertEqual({call["pid"] for call in trace.calls} - set(found), set())
+
+    def check_seen(self, record):
+        """A library came into the process: otherwise, nothing could be seen, and nothing would be compared."""
+        if set(record.all_counts) - {LOOKUP, "cuInit", *record.doubtful}:
+            self.assertTrue(record.counts, f"no library was loaded into {record.pid}")
 
     def nothing_left(self):
         """No program of this test is in the kernel, and so no link, either."""
-        return not our_programs() - self.programs_before
+        return INSIDE or not our_programs() - self.programs_before
 
     def check_gone(self, seconds=10):
         wait_for(self.nothing_left, "rid of every program and link", seconds)
@@ -303,7 +379,12 @@ def skip(reason):
 
 
 def check_machine():
-    """Needs root, and a kernel that accepts BPF programs."""
+    """Needs root, and a kernel that accepts BPF programs; inside the process, only the right machine."""
+    if INSIDE:
+        if platform.machine() != "x86_64":
+            skip("only x86-64 programs are traced from inside")
+        os.umask(0)  # what a test makes as root, its programs have to write to
+        return
     if os.geteuid() != 0:
         skip("live tests load BPF programs, which takes root")
     with tempfile.TemporaryDirectory() as folder:

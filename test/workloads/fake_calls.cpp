@@ -103,6 +103,8 @@ class Run {
       make_ioctl(statement, static_cast<int>(arguments.word(1)), arguments.word(2));
     } else if (name == "close") {
       succeeds(statement, ::close(static_cast<int>(arguments.word(1))));
+    } else if (name == "close-from") {
+      closefrom(static_cast<int>(arguments.word(1)));
     } else if (name == "read") {  // waits until the test writes a line, or closes
       for (char c = 0; read(STDIN_FILENO, &c, 1) == 1 && c != '\n';) {
       }

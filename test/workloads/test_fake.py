@@ -46,15 +46,20 @@ def read_records(folder):
     records = {}
     for path in glob.glob(f"{folder}/counts.*.tsv"):
         pid = int(re.search(r"counts\.(\d+)\.tsv", path)[1])
-        with open(path, encoding="utf-8") as file:
-            counts = {k: int(v) for k, v in (line.split("\t") for line in file)}
+        counts = read_counts(path)
         log = f"{folder}/calls.{pid}.jsonl"
         calls = []
         if os.path.exists(log):
             with open(log, encoding="utf-8") as file:
                 calls = [json.loads(line) for line in file]
-        records[pid] = ({k: v for k, v in counts.items() if v}, calls)
+        records[pid] = (counts, calls)
     return records
+
+
+def read_counts(path):
+    with open(path, encoding="utf-8") as file:
+        counts = {k: int(v) for k, v in (line.split("\t") for line in file)}
+    return {k: v for k, v in counts.items() if v}
 
 
 def only(records):
@@ -344,6 +349,47 @@ class Fake(unittest.TestCase):
         done, _ = run("fake_calls", "fails 100 init", operations=operations, DRIVER=missing)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(operations[-2]["result"], -errno.ENOENT)  # afterwards, what was opened is closed
+
+    def injected(self, script, injection=f"{WORKLOADS}/libother_injection.so"):
+        """Runs it with a library that cuInit loads: (the pids that it was called in, the calls and counts of each process)"""
+        with tempfile.TemporaryDirectory() as folder:
+            env = {**{k: v for k, v in os.environ.items() if not k.startswith("FAKE_CUDA_")}, "CUDA_INJECTION64_PATH": injection,
+                   "OTHER_INJECTION_MARKS": f"{folder}/marks", "FAKE_CUDA_LOG": folder, "FAKE_CUDA_COUNTS": folder}
+            subprocess.run([f"{WORKLOADS}/fake_calls", "--library", LIBRARY, script], env=env, check=True, timeout=60)
+            marks = []
+            if os.path.exists(f"{folder}/marks"):
+                with open(f"{folder}/marks", encoding="utf-8") as file:
+                    marks = [int(line.split()[0]) for line in file]
+            of_all = {pid: (calls, *(read_counts(f"{folder}/{account}.{pid}.tsv") for account in ("unseen", "doubtful")))
+                      for pid, (_, calls) in read_records(folder).items()}
+            for calls, *accounts in of_all.values():
+                for when, account in zip(("before", "under way"), accounts):
+                    self.assertEqual(tally([call for call in calls if call["injection"] == when]), account)
+            return marks, of_all
+
+    def test_injection(self):
+        """cuInit loads the library once, and what that cannot see is known; fork, exec and threads."""
+        marks, of_all = self.injected("init; init; sync; fork { sync }; wait; exec { setup; query }")
+        parent, child = sorted(of_all)
+        self.assertEqual(marks, [parent, parent])
+        calls, unseen, doubtful = of_all[parent]
+        self.assertEqual((unseen, doubtful), ({**{k: 2 * v for k, v in LOOKUPS.items()}, "cuInit": 2}, {}))
+        self.assertEqual(tally([call for call in calls if call["injection"] == "after"]),
+                         {"cuInit": 1, "cuStreamSynchronize": 1, "cuDevicePrimaryCtxRetain": 1, "cuCtxSetCurrent": 1,
+                          "cuStreamQuery": 1})
+        self.assertEqual(of_all[child][1:], ({}, {}))
+        marks, of_all = self.injected("thread { init; sync };" * 8 + "wait; sync; fork { setup; sync }; wait")
+        self.assertEqual(marks, [min(of_all)])
+        calls, unseen, doubtful = of_all[min(of_all)]
+        self.assertEqual(tally([call for call in calls if call["injection"] == "after"])["cuStreamSynchronize"], 9)
+        marks, of_all = self.injected("sync; fork { init; sync }; wait")
+        self.assertEqual(marks, [max(of_all)])
+        self.assertEqual(of_all[min(of_all)][1]["cuStreamSynchronize"], 1)
+        self.assertEqual(of_all[max(of_all)][1:], ({"cuInit": 1}, {}))
+        for path in ("", "/no/such/library.so", "/etc/passwd", LIBRARY):
+            marks, of_all = self.injected("setup", path)
+            (calls, unseen, _), = of_all.values()
+            self.assertEqual((marks, unseen), ([], tally(calls)))
 
     def test_refuses_nonsense(self):
         for variable, value in (("FAIL", "cuFoo=2@1"), ("FAIL", "cuInit=2"), ("MEMORY", "much"),

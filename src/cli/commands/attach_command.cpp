@@ -11,6 +11,7 @@
 #include "cli/help.hpp"
 #include "cli/request/targets.hpp"
 #include "cli/session.hpp"
+#include "collect/bpf/bpf_source.hpp"
 #include "util/console/log.hpp"
 
 namespace cudabpf::cli {
@@ -64,7 +65,7 @@ Result<int> attach(const AttachFlags& flags) {
     if (targets.pids.size() <= FEW) options.only_in = targets.pids;
   }
 
-  auto session = TRY(CaptureSession::open(flags.capture, options));
+  auto session = TRY(CaptureSession::open(flags.capture, options, BpfSource::open));
   Session header;
   header.mode = "attach";
   header.pids = targets.pids;

@@ -12,12 +12,14 @@
 #include "cli/commands.hpp"
 #include "cli/diagnosis.hpp"
 #include "cli/help.hpp"
+#include "cli/request/inside.hpp"
 #include "cli/request/invoker.hpp"
 #include "cli/shown.hpp"
 #include "collect/bpf/features.hpp"
 #include "collect/libraries.hpp"
 #include "collect/library_functions.hpp"
 #include "collect/machine.hpp"
+#include "cudabpf/inside.h"
 #include "util/elf/elf_reader.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/privileges.hpp"
@@ -62,6 +64,24 @@ void check_kept(std::vector<Finding>& findings, const Features& features) {
     findings.push_back({Need::optional, capability.name, has ? Verdict::yes : Verdict::no,
                         capability.why, has ? "" : "this process does not have it", &KEEPS});
   }
+}
+
+// Needs no right; whether a program can be recorded so, only the program can tell.
+void check_inside(std::vector<Finding>& findings) {
+  auto library = inside_library();
+  if (!library) {
+    findings.push_back(
+        {Need::optional, INSIDE, Verdict::no, library.error().message, library.error().hint});
+    return;
+  }
+  std::string other = value_in(caller().environment, CI_INJECTION);
+  findings.push_back(
+      {Need::optional, INSIDE, Verdict::yes,
+       fmt::format("{}{}", *library,
+                   other.empty() ? ""
+                                 : fmt::format("; CUDA_INJECTION64_PATH names {}, which is loaded "
+                                               "after it",
+                                               other))});
 }
 
 void check_features(std::vector<Finding>& findings) {
@@ -182,6 +202,7 @@ int doctor(bool json) {
   std::vector<Finding> findings;
   check_system(findings);
   check_features(findings);
+  check_inside(findings);
   check_libraries(findings);
   check_driver(findings);
   if (json) {

@@ -6,13 +6,14 @@
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/session.hpp"
+#include "collect/bpf/bpf_source.hpp"
 
 namespace cudabpf::cli {
 
 namespace {
 
 Result<int> trace_machine(const CaptureFlags& flags) {
-  auto session = TRY(CaptureSession::open(flags, TRY(flags.source_options())));
+  auto session = TRY(CaptureSession::open(flags, TRY(flags.source_options()), BpfSource::open));
   Session header;
   header.mode = "machine";
   TRY(session->begin(std::move(header), [](Capture& capture) { capture.source().select_all(); }));

@@ -1,12 +1,19 @@
 // cudabpf run -- CMD: traces a command and its children.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/capture_flags.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
+#include "cli/request/inside.hpp"
 #include "cli/session.hpp"
 #include "cli/started_command.hpp"
+#include "collect/bpf/bpf_source.hpp"
+#include "collect/bpf/nvidia_devices.hpp"
+#include "collect/inside/inside_source.hpp"
+#include "util/console/log.hpp"
 
 namespace cudabpf::cli {
 
@@ -15,9 +22,35 @@ namespace {
 struct RunFlags {
   CaptureFlags capture;
   std::string user;
+  bool inside = false;
   bool as_root = false;
   std::vector<std::string> command;
 };
+
+// What is said of eBPF alone.
+std::string needs_ebpf(const CaptureFlags& flags) {
+  if (!flags.disabled_features.empty()) return "--no-feature";
+  return flags.ring_size == CaptureFlags().ring_size ? "" : "--ring-size";
+}
+
+// The library to record with, inside the command; empty: it is traced by eBPF.
+Result<std::string> way_inside(const RunFlags& flags) {
+  std::string option = needs_ebpf(flags.capture);
+  if (flags.inside) {
+    if (!option.empty())
+      return Error{option + " is for tracing by eBPF", "leave it out, or leave out --inside",
+                   exit_code::USAGE};
+    return inside_library();
+  }
+  if (!option.empty() || check_permissions()) return std::string();
+  auto library = inside_library();
+  if (!library) return std::string();  // what eBPF lacks is the better answer
+  if (!flags.capture.quiet)
+    log::hint(
+        "without the rights that eBPF takes, calls are recorded inside the command's processes "
+        "(--inside)");
+  return library;
+}
 
 Result<int> run(const RunFlags& flags) {
   StartedCommand::Options command;
@@ -30,12 +63,22 @@ Result<int> run(const RunFlags& flags) {
   command.environment = own ? caller().environment : own_environment();
   auto options = TRY(flags.capture.source_options());
   options.library_path = value_in(command.environment, "LD_LIBRARY_PATH");
+  CaptureSession::OpenSource open_source = BpfSource::open;
+  if (std::string library = TRY(way_inside(flags)); !library.empty()) {
+    std::string door = TRY(Door::choose_path(value_in(command.environment, "TMPDIR")));
+    command.environment = environment_inside(std::move(command.environment), library, door);
+    uid_t user = command.user ? command.user->uid : geteuid();
+    auto devices = options.driver ? nvidia_devices() : DriverDevices();
+    open_source = [door, user, devices](SourceOptions chosen) {
+      return InsideSource::open(std::move(chosen), {door, user, devices});
+    };
+  }
 
   // The child is forked before any thread starts, and waits.
   auto child = TRY(StartedCommand::prepare(command));
   auto pid = static_cast<std::uint32_t>(child.pid());
   if (!options.follow_children) options.only_in = {pid};
-  auto session = TRY(CaptureSession::open(flags.capture, options));
+  auto session = TRY(CaptureSession::open(flags.capture, options, open_source));
   Session header;
   header.mode = "run";
   header.command = flags.command;
@@ -54,6 +97,10 @@ void add_run(CLI::App& app, Action& action) {
   auto* user = sub->add_option("--user", flags->user,
                                "Start the command as this user [whoever called sudo]");
   user->type_name("USER");
+  sub->add_flag("--inside", flags->inside,
+                "Record inside the command's processes instead of by eBPF: without root, and at a "
+                "tenth of the cost. libcuda loads a library and its functions are changed in "
+                "memory. Calls before cuInit are not seen");
   sub->add_flag("--as-root", flags->as_root, "Start the command as root")->excludes(user);
   sub->add_option("command", flags->command, "The command and its arguments, after --")
       ->required()
@@ -62,7 +109,8 @@ void add_run(CLI::App& app, Action& action) {
   add_footer(*sub,
              {"sudo cudabpf run -- python inference.py",
               "sudo cudabpf run --kernel -o trace.jsonl.zst -- ./app   the driver's ioctls, too",
-              "sudo cudabpf run --no-returns -- ./app   at the least cost"},
+              "sudo cudabpf run --no-returns -- ./app   at the least cost by eBPF",
+              "cudabpf run --inside -- python3 --version   without root"},
              capture_statuses());
   sub->callback([flags, &action] { action = [flags] { return run(*flags); }; });
 }

@@ -65,6 +65,7 @@ Result<> BpfSource::attach(elf::Reader reader) {
 }
 
 void BpfSource::describe(Session& session) const {
+  session.source = "ebpf";
   session.follow = options_.follow_children;
   session.driver_traced = options_.driver;
   if (driver_) session.driver_way = driver_->way();

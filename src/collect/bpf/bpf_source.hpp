@@ -33,6 +33,7 @@ class BpfSource final : public Source {
   News last_look() override;
   void stop() override;
   std::size_t libraries_attached() const override { return libraries_->attached(); }
+  bool waits_for_libraries() const override { return false; }
   Capabilities needs() const override;
 
   bool poll() override;
@@ -41,6 +42,7 @@ class BpfSource final : public Source {
   std::uint32_t drops(std::uint32_t tid) const override { return probes_->drops(tid); }
   bool may_miss_exits() const override;
 
+  std::size_t awaited() const override { return 0; }
   bool is_alive(std::uint32_t pid) const override;
   Losses losses() const override;
   Accounts accounts() const override;

@@ -36,14 +36,6 @@ Error refusal_of_probes(int reason) {
           forbidden ? exit_code::NOT_PERMITTED : exit_code::KERNEL_UNSUPPORTED};
 }
 
-Error nothing_selected(const FunctionFilter& filter) {
-  const Function* meant = filter.meant();
-  return {"the profile and patterns select no function of any libcuda",
-          meant ? fmt::format("the case of letters matters: there is {}", meant->name)
-                : "`cudabpf functions` lists their names; patterns match whole names",
-          exit_code::USAGE};
-}
-
 }  // namespace
 
 TracedLibraries::TracedLibraries(elf::Reader reader, ProbeSet& probes, FunctionNumbers& numbers,
@@ -67,9 +59,7 @@ Result<> TracedLibraries::attach_known() {
   std::vector<LibraryFile> files;
   for (const std::string& path : options_.named) {
     auto file = open_library(path, path);
-    if (!file)
-      return Error{fmt::format("--library {}: there is no such file, or it cannot be read", path),
-                   "`cudabpf doctor` lists those that are found without it", exit_code::NO_TARGET};
+    if (!file) return no_such_library(path);
     file->named = true;
     files.push_back(std::move(*file));
   }

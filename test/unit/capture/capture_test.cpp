@@ -35,6 +35,8 @@ struct SampleSource : Source {
   News look() override { return std::exchange(news, {}); }
   News last_look() override { return std::exchange(last_news, {}); }
   void stop() override { stopped = true; }
+  bool waits_for_libraries() const override { return false; }
+  std::size_t awaited() const override { return 0; }
   std::size_t libraries_attached() const override { return 1; }
   Capabilities needs() const override { return {}; }
   // All records wait until tracing is stopped, so that the test has them in one go.

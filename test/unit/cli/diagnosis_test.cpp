@@ -38,6 +38,10 @@ TEST_CASE("The verdict comes first, and says what to do") {
   Finding untried = {Need::required, "kernel", Verdict::unknown, "Linux", "run it as root"};
   CHECK(verdict({refused, untried, LIBRARY}) == "✗ cudabpf cannot trace here yet: use sudo");
   CHECK(!can_trace({ROOT, untried}));
+  Finding inside = {Need::optional, INSIDE, Verdict::yes, "libcudabpf-inside.so"};
+  CHECK(verdict({refused, inside}) ==
+        "✗ cudabpf cannot trace here by eBPF (only `run`, inside the command's processes)\n"
+        "  yet: use sudo");
   refused.advice.clear();
   CHECK(verdict({ROOT, refused}) == "✗ cudabpf cannot trace here yet: it needs root");
   Finding optional = {Need::optional, "sleepable", Verdict::no, "", ""};

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the library inside a traced process (inside/) and cudabpf (src/collect/inside) share: how
+ * they meet, what the library is told to record, and the rings that its records travel in. C and
+ * C++; each side takes what the other wrote for hostile.
+ *
+ * The library knows no table and no ELF file: cudabpf reads libcuda's file, decides what is
+ * recorded, and decodes the first instructions. The library checks that memory holds the bytes that
+ * cudabpf read, and writes the jumps.
+ */
+#ifndef CUDABPF_INSIDE_H
+#define CUDABPF_INSIDE_H
+
+#include "cudabpf/abi.h"
+
+#ifdef __cplusplus
+namespace cudabpf::abi {
+#endif
+
+#define CI_VERSION 1
+
+/* In the traced program's environment. */
+#define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
+#define CI_DOOR "CUDABPF_DOOR"               /* the path of cudabpf's socket */
+#define CI_NEXT "CUDABPF_NEXT_INJECTION"     /* what CUDA_INJECTION64_PATH was: loaded after ours */
+
+/* ----- meeting. A connection (SOCK_SEQPACKET) for each libcuda of each process, and for each child
+ * that makes its first call after a fork: one ci_hello, one ci_answer, one ci_done. */
+
+enum ci_reason {
+  CI_LOADED = 1, /* a libcuda has loaded the library; its file comes along */
+  CI_FORKED = 2, /* a child has its parent's jumps, but no room yet */
+};
+
+struct ci_hello {
+  __u32 version;
+  __u32 reason; /* enum ci_reason */
+  __u32 pid;    /* as the process itself knows them */
+  __u32 tid;
+  __u32 has_room; /* the process has got a room by an earlier hello */
+  __u32 reserved;
+};
+
+struct ci_answer {
+  __u32 version;
+  __u32 traced; /* 0: record nothing, and do not ask again */
+  __u32 sites;  /* how many there are in the file that comes with this */
+  __u32 reserved;
+  __u64 room_size; /* of the room that comes with this; 0: none does */
+  /* Descriptors, in this order: the room, if room_size; the sites (struct ci_site[]), if any. */
+};
+
+/* What became of a site. */
+enum ci_outcome {
+  CI_PATCHED,
+  CI_DIFFERS, /* memory does not hold the bytes of the file */
+  CI_TOO_FAR, /* no room for its copy within reach of a jump */
+  CI_REFUSED, /* the page could not be made writable, or a debugger is attached */
+};
+
+#define CI_MAX_SITES 4096
+struct ci_done {
+  __u32 version;
+  __u32 sites;
+  __u8 outcomes[CI_MAX_SITES]; /* enum ci_outcome; `sites` of them are sent */
+};
+
+/* A function to record. Its first instruction stays where it is, because anybody's uprobe may be
+ * put on it later; the jump comes behind it. */
+#define CI_MAX_CODE 32
+struct ci_site {
+  __u64 offset; /* in the library's file */
+  struct cb_plan plan;
+  __u8 launch; /* it launches a kernel, whose name is read if it is new */
+  __u8 kept;   /* length of the first instruction */
+  __u8 moved;  /* how many bytes the copy holds: whole instructions, as far as the jump reaches */
+  __u8 fix_at; /* offset in `code` of a 32-bit displacement from RIP, to be corrected in the copy */
+  __s32 pushed;           /* by how much the first instruction lowers the stack pointer */
+  __u8 code[CI_MAX_CODE]; /* the bytes from the function's entry on; `moved` of them are valid */
+};
+#define CI_JUMP 5        /* length of the jump that is written */
+#define CI_STORE 8       /* it is written by one store of so many bytes, */
+#define CI_STORE_LINE 16 /* which must not cross a line of so many */
+
+CB_STATIC_ASSERT(sizeof(struct ci_hello) == 24, "ci_hello");
+CB_STATIC_ASSERT(sizeof(struct ci_answer) == 24, "ci_answer");
+CB_STATIC_ASSERT(sizeof(struct ci_site) == 56, "ci_site");
+
+/* ----- the room: a sealed memfd for each process, mapped by both.
+ *   struct ci_room; struct ci_ring[CI_RINGS]; struct ci_driver at CI_DRIVER_AT;
+ *   CI_RINGS times CI_RING_SIZE bytes from CI_RINGS_AT on. */
+
+#define CI_RING_SIZE (1u << 20)
+#define CI_RINGS 1024
+#define CI_DRIVER_AT (128ul + CI_RINGS * 192ul)
+#define CI_RINGS_AT (50ul * 4096)
+
+enum ci_ring_state {
+  CI_FREE = 0,
+  CI_USED = 1, /* the thread `tid` writes to it */
+  CI_LEFT = 2, /* its thread has gone; cudabpf frees it when it has read all of it */
+};
+
+/* Written by one thread, read by cudabpf. A number on its way from one to the other is stored with
+ * release and loaded with acquire. */
+struct ci_ring {
+  /* by the library */
+  __u32 state; /* enum ci_ring_state; cudabpf alone makes CI_LEFT CI_FREE */
+  __u32 tid;   /* as the process knows it */
+  __u64 head;  /* bytes written so far */
+  __u32 drops; /* records that this thread has lost so far */
+  __u32 reserved;
+  __u64 counters[CB_COUNTERS]; /* enum cb_counter, of all threads that have had this ring */
+  __u8 apart[40];              /* the reader's part is in a cache line of its own */
+  /* by cudabpf */
+  __u64 tail; /* bytes read so far */
+  __u8 padding[56];
+};
+
+/* First entries end, then returns: a call that is under way ends in the trace, too. */
+enum ci_on {
+  CI_NOTHING = 0,
+  CI_RETURNS = 1,
+  CI_ALL = 2,
+};
+
+struct ci_room {
+  __u32 version;
+  __u32 on; /* enum ci_on; by cudabpf */
+  /* by the library: how many rings, from the first, have ever been used */
+  __u32 used;
+  __u32 reserved;
+  /* by the library: what threads lost that found no free ring. By atomic adds. */
+  __u64 counters[CB_COUNTERS];
+  __u8 padding[48];
+};
+
+/* What is recorded of the operations on the driver's devices that libcuda asks for. By cudabpf,
+ * before the process has the room. */
+struct ci_driver {
+  __u32 recorded; /* 0: nothing */
+  __u32 reserved;
+  struct cb_driver_device devices[CB_DRIVER_DEVICES];
+  struct cb_ioctl_plan escape_plans[CB_IOCTL_PLANS];
+  struct cb_ioctl_plan uvm_plans[CB_IOCTL_PLANS];
+};
+
+/* Before each record in a ring, at a multiple of 8. */
+struct ci_slot {
+  __u32 size; /* of the record; the next slot begins at the next multiple of 8 */
+  __u32 skip; /* 1: no record: the ring's end was too near, go on at its beginning */
+};
+
+CB_STATIC_ASSERT(sizeof(struct ci_ring) == 192, "ci_ring");
+CB_STATIC_ASSERT(sizeof(struct ci_room) == 128, "ci_room");
+CB_STATIC_ASSERT(sizeof(struct ci_driver) == 4296, "ci_driver");
+CB_STATIC_ASSERT(CI_DRIVER_AT + sizeof(struct ci_driver) <= CI_RINGS_AT, "the room");
+CB_STATIC_ASSERT(sizeof(struct ci_slot) == 8, "ci_slot");
+
+#ifdef __cplusplus
+}  // namespace cudabpf::abi
+#endif
+#endif

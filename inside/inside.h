@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The library inside a traced process: what its files share. include/cudabpf/inside.h is what it
+ * shares with cudabpf.
+ *
+ * The law here: on a call's path there is no lock, no allocation and no system call, except where a
+ * thread or a process makes its first call, or memory that the call was given has to be read that
+ * is not on the thread's stack. What the program gave to a call is never dereferenced unless it is
+ * known to be mapped.
+ */
+#ifndef CUDABPF_INSIDE_INSIDE_H
+#define CUDABPF_INSIDE_INSIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cudabpf/inside.h"
+
+#define HIDDEN __attribute__((visibility("hidden")))
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* ----- a function that has been patched. Stubs and ci_call (call.S) know the first two fields. */
+
+struct ci_entry {
+  void* copy;   /* the function's first instructions, then a jump to the rest of it */
+  void* common; /* ci_call */
+  struct cb_plan plan;
+  bool launch;
+};
+
+/* What ci_call keeps of a call on the stack; call.S knows the offsets. */
+#define CI_REGISTER_ARGS 6
+struct ci_frame {
+  __u64 args[CI_REGISTER_ARGS];
+  const struct ci_entry* entry;
+  __u64 sp;     /* the stack pointer at the function's entry: the return address lies there */
+  __u64 result; /* rax */
+  __u64 outs[CB_MAX_OUTS];
+};
+
+/* The call begins. False: its return is not wanted. */
+HIDDEN bool ci_enter(struct ci_frame* frame);
+HIDDEN void ci_leave(struct ci_frame* frame);
+HIDDEN void ci_call(void); /* only to be jumped to, by a stub */
+
+/* ----- the process (process.c) */
+
+enum ci_state {
+  CI_UNKNOWN = 0, /* also in a child, right after fork */
+  CI_OFF,         /* cudabpf does not want it, or is not there */
+  CI_TRACED,
+};
+
+/* In memory that a child finds empty, so that it notices that it is one. */
+struct ci_process {
+  __u32 state; /* enum ci_state */
+  __u32 lock;  /* the thread that is looking for cudabpf */
+  __u32 pid;
+  __u32 generation; /* what threads keep of an earlier process, a parent, has an earlier one */
+  struct ci_room* room;
+  __u32 names_epoch; /* counts the calls after which handles may be reused */
+};
+extern HIDDEN struct ci_process* ci_process;
+
+/* True if the process is traced. Asks cudabpf if this is a child that has not asked. */
+HIDDEN bool ci_process_is_traced(void);
+
+/* ----- the thread's ring (ring.c) */
+
+struct ci_thread {
+  struct ci_ring* ring; /* null: none yet */
+  __u8* data;
+  __u64 head; /* the ring's own, which nobody else writes */
+  __u64 tail; /* as it was when last looked at */
+  __u32 generation;
+  __u32 tid;
+  __u64 stack_from, stack_to; /* this part of the stack is known to be mapped */
+  bool busy; /* a record is being made: a signal's handler that makes a call now loses it */
+};
+extern HIDDEN _Thread_local struct ci_thread ci_thread __attribute__((tls_model("initial-exec")));
+
+/* Makes the thread ready to write. False: there is no free ring; what is lost is counted. */
+HIDDEN bool ci_take_ring(struct ci_thread* thread, enum cb_counter lost);
+HIDDEN void ci_watch_threads(void); /* once, before the first ring is taken */
+
+/* ----- memory of the program (memory.c) */
+
+/* True if all of it could be read. `sp` is the stack pointer of the call that it was given to. */
+HIDDEN bool ci_read(void* to, __u64 from, __u64 size, __u64 sp);
+/* The string's size with its NUL, or `size` if it is longer; 0: it could not be read. */
+HIDDEN __u32 ci_read_string(char* to, __u64 from, __u32 size);
+
+/* ----- writing the jumps (patch.c) */
+
+struct ci_segment {   /* a part of a library in memory that is executed */
+  __u64 offset, size; /* in the file */
+  __u64 address;
+};
+#define CI_MAX_SEGMENTS 8
+struct ci_library {
+  const char* path;
+  struct ci_segment segments[CI_MAX_SEGMENTS];
+  int count;
+  __u64 base, dynamic;
+  __u64 sealed_from, sealed_to; /* made read-only when it had been relocated */
+};
+/* Fills in what became of each site. */
+HIDDEN void ci_patch(const struct ci_library* library, const struct ci_site* sites, __u32 count,
+                     __u8* outcomes);
+
+/* ----- operations on the driver's devices (driver.c) */
+
+/* Puts itself between libcuda and the functions by which it asks the driver, if that is recorded.
+ */
+HIDDEN void ci_watch_imports(const struct ci_library* library);
+
+/* ----- the system (system.c): calls that are no cancellation points */
+
+HIDDEN long ci_system(long number, long a, long b, long c, long d, long e, long f);
+/* A gap of at least `size` bytes in the address space of which every byte is within reach of a
+ * jump from all of [from, to); 0: there is none. */
+HIDDEN __u64 ci_find_gap(__u64 from, __u64 to, __u64 size);
+HIDDEN bool ci_has_debugger(void);
+
+#endif

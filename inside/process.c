@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* How a traced process comes to be one: libcuda loads this library in cuInit, it asks cudabpf what
+ * to record, and patches libcuda. A child of fork asks at its first call.
+ */
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include "inside.h"
+
+#define PATIENCE_S 5 /* that the program waits for cudabpf's answer, once a process */
+
+static struct ci_process nobody = {.state = CI_OFF}; /* until there is memory of our own */
+struct ci_process* ci_process = &nobody;
+
+static __u32 generations; /* a child goes on counting where its parent was */
+static char door[108];    /* the environment may have changed when a child asks */
+
+static __u32 own(long number) { return (__u32)ci_system(number, 0, 0, 0, 0, 0, 0); }
+
+/* ----- one at a time. The lock is in memory that a child finds empty: whoever held it is not
+ * there. */
+
+static bool lock(void) {
+  __u32 tid = own(SYS_gettid);
+  for (;;) {
+    __u32 owner = 0;
+    if (__atomic_compare_exchange_n(&ci_process->lock, &owner, tid, false, __ATOMIC_ACQUIRE,
+                                    __ATOMIC_RELAXED))
+      return true;
+    if (owner == tid) return false; /* a signal's handler */
+    ci_system(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+  }
+}
+
+static void unlock(void) { __atomic_store_n(&ci_process->lock, 0, __ATOMIC_RELEASE); }
+
+/* ----- the talk with cudabpf */
+
+static long connect_to_door(void) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  for (size_t i = 0; i < sizeof(door); i++) address.sun_path[i] = door[i];
+  long fd = ci_system(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, 0, 0, 0);
+  if (fd < 0) return fd;
+  struct timeval patience = {.tv_sec = PATIENCE_S};
+  ci_system(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, (long)&patience, sizeof(patience), 0);
+  ci_system(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, (long)&patience, sizeof(patience), 0);
+  if (ci_system(SYS_connect, fd, (long)&address, sizeof(address), 0, 0, 0) == 0) return fd;
+  ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
+  return -1;
+}
+
+static bool send_message(long fd, const void* data, size_t size, long file) {
+  struct iovec part = {(void*)data, size};
+  union {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(int))];
+  } control = {0};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  if (file >= 0) {
+    message.msg_control = &control;
+    message.msg_controllen = sizeof(control.space);
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN(sizeof(int));
+    *(int*)CMSG_DATA(&control.header) = (int)file;
+  }
+  long sent;
+  do sent = ci_system(SYS_sendmsg, fd, (long)&message, MSG_NOSIGNAL, 0, 0, 0);
+  while (sent == -EINTR);
+  return sent == (long)size;
+}
+
+#define MOST_FDS 2
+
+/* How many descriptors came with the answer; -1: no answer came. */
+static int receive_answer(long fd, struct ci_answer* answer, int fds[MOST_FDS]) {
+  struct iovec part = {answer, sizeof(*answer)};
+  union {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(MOST_FDS * sizeof(int))];
+  } control = {0};
+  struct msghdr message = {.msg_iov = &part,
+                           .msg_iovlen = 1,
+                           .msg_control = &control,
+                           .msg_controllen = sizeof(control.space)};
+  long got;
+  do got = ci_system(SYS_recvmsg, fd, (long)&message, MSG_CMSG_CLOEXEC, 0, 0, 0);
+  while (got == -EINTR);
+  int count = 0;
+  for (struct cmsghdr* one = got < 0 ? NULL : CMSG_FIRSTHDR(&message); one;
+       one = CMSG_NXTHDR(&message, one)) {
+    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
+    size_t here = (one->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < here && count < MOST_FDS; i++) fds[count++] = ((int*)CMSG_DATA(one))[i];
+  }
+  bool whole = got == sizeof(*answer) && answer->version == CI_VERSION;
+  if (whole && !(message.msg_flags & MSG_CTRUNC)) return count;
+  while (count > 0) ci_system(SYS_close, fds[--count], 0, 0, 0, 0, 0);
+  return -1;
+}
+
+/* Maps the room in such a way that a child does not have it. */
+static struct ci_room* map_room(int fd, __u64 size) {
+  if (size < CI_RINGS_AT + (__u64)CI_RINGS * CI_RING_SIZE) return NULL;
+  long at = ci_system(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at < 0 && at > -4096) return NULL;
+  if (ci_system(SYS_madvise, at, (long)size, MADV_DONTFORK, 0, 0, 0) != 0) {
+    ci_system(SYS_munmap, at, (long)size, 0, 0, 0, 0);
+    return NULL;
+  }
+  ci_system(SYS_madvise, at, (long)size, MADV_DONTDUMP, 0, 0, 0);
+  return (struct ci_room*)at;
+}
+
+static void enter_room(struct ci_room* room) {
+  ci_process->room = room;
+  ci_process->pid = own(SYS_getpid);
+  ci_process->generation = ++generations;
+  __atomic_store_n(&ci_process->state, CI_TRACED, __ATOMIC_RELEASE);
+}
+
+/* What cudabpf wants to have recorded. */
+struct wanted {
+  const struct ci_site* sites;
+  __u32 count;
+};
+
+static struct wanted map_sites(int fd, __u32 count) {
+  struct wanted wanted = {NULL, 0};
+  if (count > CI_MAX_SITES) return wanted;
+  long at =
+      ci_system(SYS_mmap, 0, (long)(count * sizeof(struct ci_site)), PROT_READ, MAP_PRIVATE, fd, 0);
+  if (at < 0 && at > -4096) return wanted;
+  wanted.sites = (const struct ci_site*)at;
+  wanted.count = count;
+  return wanted;
+}
+
+/* Asks, and does what the answer says. */
+static void ask(long fd, enum ci_reason reason, const struct ci_library* library, long file) {
+  struct ci_hello hello = {.version = CI_VERSION,
+                           .reason = reason,
+                           .pid = own(SYS_getpid),
+                           .tid = own(SYS_gettid),
+                           .has_room = ci_process->room != NULL};
+  struct ci_answer answer;
+  int fds[MOST_FDS];
+  if (!send_message(fd, &hello, sizeof(hello), file)) return;
+  int count = receive_answer(fd, &answer, fds);
+  if (count < 0) return;
+  int next = 0;
+  if (answer.traced && answer.room_size && next < count && !ci_process->room) {
+    struct ci_room* room = map_room(fds[next++], answer.room_size);
+    if (room) enter_room(room);
+  }
+  struct wanted wanted = {NULL, 0};
+  if (ci_process->room && answer.sites && next < count) wanted = map_sites(fds[next], answer.sites);
+  struct ci_done done = {.version = CI_VERSION, .sites = wanted.count};
+  if (library && wanted.count) {
+    ci_patch(library, wanted.sites, wanted.count, done.outcomes);
+    ci_watch_imports(library);
+    ci_system(SYS_munmap, (long)wanted.sites, (long)(wanted.count * sizeof(struct ci_site)), 0, 0,
+              0, 0);
+  }
+  send_message(fd, &done, offsetof(struct ci_done, outcomes) + done.sites, -1);
+  for (int i = 0; i < count; i++) ci_system(SYS_close, fds[i], 0, 0, 0, 0, 0);
+}
+
+static void meet(enum ci_reason reason, const struct ci_library* library) {
+  long file = -1;
+  if (library) {
+    file = ci_system(SYS_openat, AT_FDCWD, (long)library->path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (file < 0) return;
+  }
+  long fd = connect_to_door();
+  if (fd >= 0) {
+    ask(fd, reason, library, file);
+    ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
+  }
+  if (file >= 0) ci_system(SYS_close, file, 0, 0, 0, 0, 0);
+}
+
+bool ci_process_is_traced(void) {
+  if (ci_process->state != CI_UNKNOWN) return ci_process->state == CI_TRACED;
+  if (!lock()) return false;
+  if (ci_process->state == CI_UNKNOWN) {
+    meet(CI_FORKED, NULL);
+    if (ci_process->state == CI_UNKNOWN) ci_process->state = CI_OFF;
+  }
+  unlock();
+  return ci_process->state == CI_TRACED;
+}
+
+/* ----- being loaded */
+
+/* Memory that a child finds empty. */
+static bool own_memory(void) {
+  if (ci_process != &nobody) return true;
+  void* memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  if (madvise(memory, 4096, MADV_WIPEONFORK) != 0) { /* Linux before 4.14 */
+    munmap(memory, 4096);
+    return false;
+  }
+  ci_process = memory;
+  return true;
+}
+
+struct search {
+  __u64 address;
+  struct ci_library* library;
+};
+
+static int look_at(struct dl_phdr_info* info, size_t size, void* of) {
+  (void)size;
+  struct search* search = of;
+  struct ci_library* library = search->library;
+  bool here = false;
+  *library = (struct ci_library){.path = info->dlpi_name, .base = info->dlpi_addr};
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr)* part = &info->dlpi_phdr[i];
+    __u64 address = info->dlpi_addr + part->p_vaddr;
+    if (part->p_type == PT_DYNAMIC) library->dynamic = address;
+    if (part->p_type == PT_GNU_RELRO) {
+      library->sealed_from = address;
+      library->sealed_to = address + part->p_memsz;
+    }
+    if (part->p_type != PT_LOAD || !(part->p_flags & PF_X)) continue;
+    here |= search->address >= address && search->address - address < part->p_memsz;
+    if (library->count < CI_MAX_SEGMENTS)
+      library->segments[library->count++] =
+          (struct ci_segment){part->p_offset, part->p_filesz, address};
+  }
+  return here;
+}
+
+/* The place may have had another user, whose library is loaded after ours. */
+static void load_next(void) {
+  static bool loaded;
+  const char* path = getenv(CI_NEXT);
+  if (!path || !*path || __atomic_exchange_n(&loaded, true, __ATOMIC_RELAXED)) return;
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  int (*initialize)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
+  if (initialize) initialize();
+}
+
+static void begin(__u64 caller) {
+  const char* path = getenv(CI_DOOR);
+  if (!path || getauxval(AT_SECURE)) return;
+  size_t length = 0;
+  while (path[length]) length++;
+  if (length >= sizeof(door) || !own_memory()) return;
+  struct ci_library library;
+  struct search search = {caller, &library};
+  if (!dl_iterate_phdr(look_at, &search) || !library.path[0] || !lock()) return;
+  if (!door[0]) {
+    for (size_t i = 0; i <= length; i++) door[i] = path[i];
+    ci_watch_threads();
+  }
+  /* A process that cudabpf does not want, or that has come too late, is left alone. */
+  if (ci_process->state != CI_OFF) meet(CI_LOADED, &library);
+  if (ci_process->state == CI_UNKNOWN) ci_process->state = CI_OFF;
+  unlock();
+}
+
+/* Called by libcuda, in cuInit. */
+__attribute__((visibility("default"))) int InitializeInjection(void) {
+  int kept = errno;
+  begin((__u64)__builtin_return_address(0));
+  load_next();
+  errno = kept;
+  return 1;
+}

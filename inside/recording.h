@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What every record begins with: whether there is to be one, and its head. */
+#ifndef CUDABPF_INSIDE_RECORDING_H
+#define CUDABPF_INSIDE_RECORDING_H
+
+#include <time.h>
+
+#include "ring.h"
+
+static inline __u64 ci_now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (__u64)time.tv_sec * 1000000000ULL + (__u64)time.tv_nsec;
+}
+
+/* The thread, if what begins (`least`: CI_ALL) or ends (CI_RETURNS) is recorded. */
+static inline struct ci_thread* ci_recording_thread(enum ci_on least, enum cb_counter lost) {
+  struct ci_process* process = ci_process;
+  if (unlikely(process->state != CI_TRACED) && !ci_process_is_traced()) return NULL;
+  if (unlikely(__atomic_load_n(&process->room->on, __ATOMIC_RELAXED) < least)) return NULL;
+  struct ci_thread* thread = &ci_thread;
+  if (unlikely(!thread->ring || thread->generation != process->generation) &&
+      !ci_take_ring(thread, lost))
+    return NULL;
+  return thread;
+}
+
+static inline void ci_fill_head(struct cb_head* head, const struct ci_thread* thread, __u8 kind) {
+  head->pid = ci_process->pid;
+  head->tid = thread->tid;
+  head->drops = thread->ring->drops;
+  head->kind = kind;
+  head->flags = 0;
+  head->result = 0;
+  head->ts = ci_now();
+}
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A ring for each thread: taken at its first call, given back when it ends. */
+#include "ring.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+
+_Thread_local struct ci_thread ci_thread __attribute__((tls_model("initial-exec")));
+
+static pthread_key_t ending;
+static bool watched;
+
+/* The thread ends, or one of its other keys' destructors makes calls afterwards: then it takes a
+ * ring again, and comes here again. */
+static void thread_ends(void* of) {
+  struct ci_thread* thread = of;
+  struct ci_ring* ring = thread->ring;
+  thread->ring = NULL;
+  if (ring && ci_process->room && thread->generation == ci_process->generation)
+    __atomic_store_n(&ring->state, CI_LEFT, __ATOMIC_RELEASE);
+}
+
+void ci_watch_threads(void) {
+  if (!watched) watched = pthread_key_create(&ending, thread_ends) == 0;
+}
+
+static void lose_without_ring(enum cb_counter lost) {
+  struct ci_room* room = ci_process->room;
+  __atomic_fetch_add(&room->counters[CB_ENTERED], 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&room->counters[lost], 1, __ATOMIC_RELAXED);
+}
+
+/* Rings before this one may hold records. */
+static void note_used(struct ci_room* room, __u32 rings) {
+  __u32 used = __atomic_load_n(&room->used, __ATOMIC_RELAXED);
+  while (used < rings && !__atomic_compare_exchange_n(&room->used, &used, rings, false,
+                                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  }
+}
+
+bool ci_take_ring(struct ci_thread* thread, enum cb_counter lost) {
+  struct ci_room* room = ci_process->room;
+  struct ci_ring* rings = (struct ci_ring*)(room + 1);
+  /* Busy without a ring: a signal's handler came while this thread was taking one. */
+  if (thread->busy && thread->generation == ci_process->generation) {
+    lose_without_ring(lost);
+    return false;
+  }
+  thread->generation = ci_process->generation;
+  thread->ring = NULL;
+  ci_set_busy(thread, true);
+  for (__u32 number = 0; number < CI_RINGS; number++) {
+    struct ci_ring* ring = &rings[number];
+    __u32 free = CI_FREE;
+    if (__atomic_load_n(&ring->state, __ATOMIC_RELAXED) != CI_FREE) continue;
+    if (!__atomic_compare_exchange_n(&ring->state, &free, CI_USED, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
+      continue;
+    thread->tid = (__u32)ci_system(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    __atomic_store_n(&ring->tid, thread->tid, __ATOMIC_RELEASE);
+    thread->data = (__u8*)room + CI_RINGS_AT + (size_t)number * CI_RING_SIZE;
+    thread->head = ring->head;
+    thread->tail = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
+    thread->stack_from = thread->stack_to = 0;
+    note_used(room, number + 1);
+    int kept = errno;
+    if (watched) pthread_setspecific(ending, thread);
+    errno = kept;
+    thread->ring = ring;
+    ci_set_busy(thread, false);
+    return true;
+  }
+  ci_set_busy(thread, false);
+  lose_without_ring(lost);
+  return false;
+}

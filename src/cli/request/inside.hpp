@@ -1,0 +1,20 @@
+// What a command needs so that it is recorded from inside: the library, and variables.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "util/result.hpp"
+
+namespace cudabpf::cli {
+
+// Where the library is: beside this program, or where it is installed with it.
+Result<std::string> inside_library();
+// In the order in which it is looked for, for a program at this path.
+std::vector<std::string> inside_library_paths(const std::string& program);
+
+// The environment with what the library and the library of whoever had its place need.
+std::vector<std::string> environment_inside(std::vector<std::string> environment,
+                                            const std::string& library, const std::string& door);
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,130 @@
+#include "collect/inside/door.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace cudabpf {
+
+namespace {
+
+constexpr int MOST_WAITING = 256;
+constexpr std::size_t MOST_FDS = 4;
+
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+}  // namespace
+
+Result<std::string> Door::choose_path(const std::string& temporary) {
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+    return errno_error("drawing a random number");
+  // A relative path would mean another file to a command that runs elsewhere.
+  bool usable = temporary.starts_with('/') && temporary.size() < 64 &&
+                access(temporary.c_str(), W_OK | X_OK) == 0;
+  std::string path = fmt::format("{}/cudabpf-{:016x}/door", usable ? temporary : "/tmp", number);
+  return path;
+}
+
+Result<Door> Door::open(std::string path, std::vector<uid_t> users) {
+  std::string folder = folder_of(path);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return Error{path + ": this path is too long"};
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  // Root may enter in any case.
+  bool for_others =
+      std::any_of(users.begin(), users.end(), [](uid_t uid) { return uid && uid != geteuid(); });
+  const mode_t passable = for_others ? 0711 : 0700;
+  constexpr mode_t FOR_ALL = 0666;
+  if (mkdir(folder.c_str(), passable) != 0)
+    return errno_error("making " + folder, "TMPDIR may name another folder");
+  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Door door(std::move(socket), std::move(path), std::move(users));
+  // The command may run as another user, and umask may have been stricter.
+  if (!door.socket_ || chmod(folder.c_str(), passable) != 0 ||
+      bind(door.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      chmod(door.path_.c_str(), FOR_ALL) != 0 || listen(door.fd(), MOST_WAITING) != 0)
+    return errno_error("opening the socket " + door.path_);
+  return door;
+}
+
+Door::~Door() {
+  if (!socket_) return;
+  unlink(path_.c_str());
+  rmdir(folder_of(path_).c_str());
+}
+
+std::optional<Visitor> Door::next() {
+  for (;;) {
+    Visitor visitor;
+    visitor.socket = Fd(accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!visitor.socket) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      return std::nullopt;
+    }
+    ucred credentials{};
+    socklen_t size = sizeof(credentials);
+    if (getsockopt(visitor.socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
+      continue;
+    if (credentials.pid <= 0 ||
+        std::find(users_.begin(), users_.end(), credentials.uid) == users_.end())
+      continue;
+    visitor.pid = credentials.pid;
+    visitor.uid = credentials.uid;
+    return visitor;
+  }
+}
+
+std::optional<Message> receive(int socket, std::span<std::byte> buffer) {
+  iovec part{buffer.data(), buffer.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(MOST_FDS * sizeof(int))];
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  ssize_t got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return std::nullopt;
+  Message message;
+  if (got <= 0) return message;
+  message.size = static_cast<std::size_t>(got);
+  message.whole = !(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
+  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one; one = CMSG_NXTHDR(&header, one)) {
+    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= one->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, reinterpret_cast<const char*>(one) + at, sizeof(fd));
+      message.fds.emplace_back(fd);
+    }
+  }
+  return message;
+}
+
+bool send(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(MOST_FDS * sizeof(int))] = {};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  if (!fds.empty()) {
+    auto* one = reinterpret_cast<cmsghdr*>(control);
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    one->cmsg_level = SOL_SOCKET;
+    one->cmsg_type = SCM_RIGHTS;
+    one->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(one), fds.data(), fds.size_bytes());
+  }
+  return sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(bytes.size());
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,61 @@
+// The socket by which traced processes find cudabpf, and the messages on it. Whoever comes is taken
+// for hostile.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "util/result.hpp"
+#include "util/system/fd.hpp"
+
+namespace cudabpf {
+
+// Who has connected, according to the kernel.
+struct Visitor {
+  Fd socket;
+  pid_t pid = 0;  // as this process sees it; 0: it cannot
+  uid_t uid = 0;
+};
+
+class Door {
+ public:
+  // A path that nobody can guess, in `temporary` (TMPDIR) if it can be used, else in /tmp. It is
+  // needed before the door can be opened.
+  static Result<std::string> choose_path(const std::string& temporary);
+
+  // Opens it to these users. The folder of the path is made, and removed with the door.
+  static Result<Door> open(std::string path, std::vector<uid_t> users);
+  Door(Door&&) = default;
+  Door& operator=(Door&&) = delete;
+  ~Door();
+
+  int fd() const { return socket_.get(); }  // readable when somebody has come
+  // The next one; nothing if nobody is waiting. Those of other users are sent away.
+  std::optional<Visitor> next();
+
+ private:
+  Door(Fd socket, std::string path, std::vector<uid_t> users)
+      : socket_(std::move(socket)), path_(std::move(path)), users_(std::move(users)) {}
+
+  Fd socket_;
+  std::string path_;
+  std::vector<uid_t> users_;
+};
+
+// A message as it came: at most `buffer` of it, and the descriptors that came along.
+struct Message {
+  std::size_t size = 0;  // 0: the other side is gone
+  std::vector<Fd> fds;
+  bool whole = true;  // nothing of it was cut off
+};
+// Nothing if there is none yet.
+std::optional<Message> receive(int socket, std::span<std::byte> buffer);
+bool send(int socket, std::span<const std::byte> bytes, std::span<const int> fds);
+
+}  // namespace cudabpf

@@ -1,0 +1,225 @@
+#include "collect/inside/inside_source.hpp"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "collect/inside/process_records.hpp"
+#include "collect/ioctl_plan.hpp"
+#include "collect/library_functions.hpp"
+#include "collect/machine.hpp"
+#include "util/console/log.hpp"
+#include "util/system/clock.hpp"
+#include "util/system/procfs.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+// Which losses the library's counters stand for.
+constexpr std::pair<abi::cb_counter, Loss> LOSSES[] = {
+    {abi::CB_DROPPED_ENTRY, Loss::ring_entry},     {abi::CB_DROPPED_RETURN, Loss::ring_return},
+    {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
+    {abi::CB_DROPPED_DRIVER, Loss::ring_driver},
+};
+
+// Most calls that are under way when the trace ends return within this time.
+constexpr auto UNDER_WAY = std::chrono::milliseconds(5);
+
+}  // namespace
+
+InsideSource::InsideSource(SourceOptions options, Place place, elf::Reader reader)
+    : options_(std::move(options)),
+      place_(std::move(place)),
+      libraries_(std::move(reader), numbers_, options_.filter) {}
+
+InsideSource::~InsideSource() = default;
+
+Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place place) {
+  for (const std::string& path : options.libraries)
+    if (!open_library(path, path)) return no_such_library(path);
+  // Libraries come later, but what the user has got wrong shows up now.
+  const auto& functions = cuda_functions();
+  if (std::none_of(functions.begin(), functions.end(),
+                   [&](const Function& function) { return options.filter.selects(function); }))
+    return nothing_selected(options.filter);
+  auto reader = TRY(elf::Reader::start());
+  return std::unique_ptr<Source>(
+      new InsideSource(std::move(options), std::move(place), std::move(reader)));
+}
+
+void InsideSource::describe(Session& session) const {
+  session.source = "inside";
+  session.unseen = {"calls before cuInit had loaded the library, and that cuInit",
+                    "processes that do not call cuInit",
+                    "functions that could not be patched: `left_out` of a library"};
+  session.follow = options_.follow_children;
+  session.ring_size = CI_RING_SIZE;
+  session.driver_traced = options_.driver;
+  if (!options_.driver) return;
+  session.driver_way = "imports";
+  session.unseen.push_back("what is asked of the driver by other libraries than libcuda");
+}
+
+Result<> InsideSource::start(OnRecord on_record) {
+  on_record_ = std::move(on_record);
+  auto door = TRY(Door::open(place_.door, {geteuid(), 0, place_.user}));
+  reception_.emplace(std::move(door), libraries_, options_.libraries,
+                     [this](const Arrival& arrival) { return admit(arrival); });
+  return ok();
+}
+
+bool InsideSource::knows_the_door(pid_t pid) const {
+  const std::string variable = std::string(CI_DOOR "=") + place_.door;
+  for (const std::string& one : Procfs().environment(pid))
+    if (one == variable) return true;
+  return false;
+}
+
+// A program may have written over its environment, and an orphan's parents are gone.
+bool InsideSource::belongs(pid_t pid) const {
+  auto command = static_cast<pid_t>(selected_);
+  if (pid == command || knows_the_door(pid)) return true;
+  auto ancestors = Procfs().ancestors(pid);
+  return std::find(ancestors.begin(), ancestors.end(), command) != ancestors.end();
+}
+
+std::size_t InsideSource::count_awaited() const {
+  std::size_t count = 0;
+  for (pid_t pid : Procfs().pids())
+    count +=
+        pid != getpid() && !known_.contains(static_cast<std::uint32_t>(pid)) && knows_the_door(pid);
+  return count;
+}
+
+std::size_t InsideSource::awaited() const {
+  if (!options_.follow_children) return 0;
+  // While a process execs, it has no environment for a moment.
+  constexpr int LOOKS = 3;
+  constexpr auto BETWEEN = std::chrono::milliseconds(20);
+  for (int look = 0; look < LOOKS; look++) {
+    if (look) std::this_thread::sleep_for(BETWEEN);
+    if (std::size_t count = count_awaited()) return count;
+  }
+  return 0;
+}
+
+abi::ci_driver InsideSource::driver_plan() const {
+  abi::ci_driver plan{};
+  if (!options_.driver) return plan;
+  plan.recorded = 1;
+  auto devices = place_.devices.for_kernel_side();
+  std::copy_n(devices.begin(), std::min<std::size_t>(devices.size(), CB_DRIVER_DEVICES),
+              plan.devices);
+  auto version = DriverVersion::parse(nvidia_driver().version);
+  for (std::size_t i = 0; i < CB_IOCTL_PLANS; i++) {
+    plan.escape_plans[i] = escape_plan(static_cast<std::uint8_t>(i), version);
+    plan.uvm_plans[i] = uvm_plan(static_cast<std::uint8_t>(i), version);
+  }
+  return plan;
+}
+
+Reception::Admission InsideSource::admit(const Arrival& arrival) {
+  auto pid = static_cast<std::uint32_t>(arrival.pid);
+  if (options_.follow_children ? !belongs(arrival.pid) : pid != selected_) return {};
+  auto known = known_.find(pid);
+  if (arrival.hello.has_room) return {known != known_.end() && !known->second.expired(), -1};
+  auto made = Room::make(driver_plan());
+  if (!made) {
+    log::warning("pid {} is not traced: {}", pid, made.error().message);
+    return {};
+  }
+  Newcomer newcomer;
+  // Its cuInit is under way, so from here on all is seen of what the program does, as after an
+  // exec.
+  bool forked = arrival.hello.reason == abi::CI_FORKED;
+  newcomer.record =
+      process_record(forked ? abi::CB_FORK : abi::CB_EXEC, arrival.pid, now_ns(CLOCK_MONOTONIC));
+  newcomer.inner_pid = arrival.hello.pid;
+  newcomer.pidfd = Fd(static_cast<int>(syscall(SYS_pidfd_open, arrival.pid, 0)));
+  newcomer.room = std::make_shared<Room>(std::move(*made));
+  int room = newcomer.room->fd();
+  std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
+  known_[pid] = newcomer.room;
+  std::lock_guard lock(newcomers_mutex_);
+  newcomers_.push_back(std::move(newcomer));
+  return {true, room};
+}
+
+std::vector<int> InsideSource::watch_fds() const {
+  return reception_ ? reception_->watch_fds() : std::vector<int>{};
+}
+
+News InsideSource::look() {
+  News news;
+  if (!reception_) return news;
+  reception_->look(news.libraries);
+  for (Library& library : news.libraries) library.ts = now_ns(CLOCK_MONOTONIC) - begin_ns_;
+  libraries_attached_ += news.libraries.size();
+  return news;
+}
+
+void InsideSource::stop() {
+  if (reception_) reception_->close();
+  auto record = [this](abi::ci_on what) {
+    for (auto& [pid, weak] : known_)
+      if (auto room = weak.lock()) room->record(what);
+  };
+  record(abi::CI_RETURNS);
+  std::this_thread::sleep_for(UNDER_WAY);
+  record(abi::CI_NOTHING);
+  // Calls that are just writing take less than a microsecond, unless their thread has to wait.
+  constexpr auto PATIENCE = std::chrono::milliseconds(100), STEP = std::chrono::milliseconds(1);
+  auto give_up = std::chrono::steady_clock::now() + PATIENCE;
+  for (auto& [pid, weak] : known_)
+    while (std::chrono::steady_clock::now() < give_up) {
+      auto room = weak.lock();
+      if (!room || room->is_at_rest()) break;
+      room.reset();
+      std::this_thread::sleep_for(STEP);
+    }
+}
+
+bool InsideSource::poll() {
+  std::vector<Newcomer> newcomers;
+  {
+    std::lock_guard lock(newcomers_mutex_);
+    newcomers.swap(newcomers_);
+  }
+  for (Newcomer& newcomer : newcomers) rooms_.add(std::move(newcomer), on_record_);
+  return rooms_.read(on_record_);
+}
+
+DriverDevice InsideSource::device(std::uint32_t number) const {
+  return {place_.devices.node(number), place_.devices.name(number)};
+}
+
+bool InsideSource::is_alive(std::uint32_t pid) const {
+  return kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM;
+}
+
+Source::Losses InsideSource::losses() const {
+  Losses losses{};
+  InsideCounts counts = rooms_.counts();
+  for (auto [counter, loss] : LOSSES)
+    losses[static_cast<std::size_t>(loss)] = counts.dropped[counter];
+  losses[static_cast<std::size_t>(Loss::bad_record)] = rooms_.broken();
+  return losses;
+}
+
+Accounts InsideSource::accounts() const {
+  InsideCounts counts = rooms_.counts();
+  Accounts accounts;
+  accounts.entered = counts.entered;
+  accounts.emitted = counts.emitted;
+  for (auto [counter, loss] : LOSSES) accounts.dropped += counts.dropped[counter];
+  return accounts;
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,84 @@
+// Records from a library inside the traced processes (inside/): without root, and without traps
+// into the kernel.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collect/driver_devices.hpp"
+#include "collect/function_numbers.hpp"
+#include "collect/inside/planned_library.hpp"
+#include "collect/inside/reception.hpp"
+#include "collect/inside/traced_rooms.hpp"
+#include "cudabpf/source.hpp"
+
+namespace cudabpf {
+
+class InsideSource final : public Source {
+ public:
+  struct Place {
+    std::string door;       // the path of the socket: see Door::choose_path
+    uid_t user = 0;         // as whom the command runs
+    DriverDevices devices;  // of the NVIDIA driver, if what is asked of it is recorded
+  };
+  static Result<std::unique_ptr<Source>> open(SourceOptions options, Place place);
+  ~InsideSource() override;
+
+  void describe(Session& session) const override;
+  void begin(std::uint64_t begin_ns) override { begin_ns_ = begin_ns; }
+  Result<> start(OnRecord on_record) override;
+  void select_process(std::uint32_t pid) override { selected_ = pid; }
+  void select_cgroup(const CgroupFolder&) override {}
+  void select_all() override {}
+  std::vector<int> watch_fds() const override;
+  News look() override;
+  News last_look() override { return look(); }
+  void stop() override;
+  bool waits_for_libraries() const override { return true; }
+  std::size_t libraries_attached() const override { return libraries_attached_; }
+  Capabilities needs() const override { return {}; }
+
+  bool poll() override;
+  const Function* function(std::uint16_t number) const override { return numbers_.find(number); }
+  DriverDevice device(std::uint32_t number) const override;
+  std::uint32_t drops(std::uint32_t tid) const override { return rooms_.drops(tid); }
+  bool may_miss_exits() const override { return false; }
+
+  std::size_t awaited() const override;
+  bool is_alive(std::uint32_t pid) const override;
+  Losses losses() const override;
+  Accounts accounts() const override;
+
+ private:
+  InsideSource(SourceOptions options, Place place, elf::Reader reader);
+  Reception::Admission admit(const Arrival& arrival);
+  abi::ci_driver driver_plan() const;
+  // The process has been started by the command, or by one that was.
+  bool belongs(pid_t pid) const;
+  bool knows_the_door(pid_t pid) const;
+  std::size_t count_awaited() const;
+
+  const SourceOptions options_;
+  const Place place_;
+  FunctionNumbers numbers_;
+  PlannedLibraries libraries_;
+  std::optional<Reception> reception_;
+  std::uint64_t begin_ns_ = 0;
+  std::uint32_t selected_ = 0;
+  std::size_t libraries_attached_ = 0;
+  // By process; whoever reads may have let go of a room, but not the other way round.
+  std::map<std::uint32_t, std::weak_ptr<Room>> known_;
+
+  std::mutex newcomers_mutex_;
+  std::vector<Newcomer> newcomers_;  // for the thread that reads
+
+  OnRecord on_record_;
+  TracedRooms rooms_;
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,65 @@
+// Answers traced processes that come to the door: what to record, and into which memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collect/inside/door.hpp"
+#include "collect/inside/planned_library.hpp"
+#include "cudabpf/event.hpp"
+#include "cudabpf/inside.h"
+
+namespace cudabpf {
+
+// A process that has said hello.
+struct Arrival {
+  pid_t pid = 0;
+  abi::ci_hello hello{};
+};
+
+class Reception {
+ public:
+  // Whether the process is traced, and the descriptor of its room if it needs one (else -1).
+  struct Admission {
+    bool traced = false;
+    int room = -1;
+  };
+  using Admit = std::function<Admission(const Arrival& arrival)>;
+
+  Reception(Door door, PlannedLibraries& libraries, const std::vector<std::string>& named,
+            Admit admit);
+
+  std::vector<int> watch_fds() const;  // readable when there is something to do
+  // Does it. Libraries whose functions have been patched for the first time are added.
+  void look(std::vector<Library>& patched);
+  // Nobody is let in any more.
+  void close() { closed_ = true; }
+
+ private:
+  struct Visit {
+    Visitor visitor;
+    std::uint64_t give_up_ns = 0;
+    bool answered = false;
+    std::optional<PlannedLibrary> library;  // without its descriptor
+  };
+
+  // True if the visit is over.
+  bool go_on(Visit& visit, std::vector<Library>& patched);
+  bool answer(Visit& visit, const abi::ci_hello& hello, const std::vector<Fd>& files);
+  void note(const Visit& visit, const abi::ci_done& done, std::vector<Library>& patched);
+
+  Door door_;
+  PlannedLibraries& libraries_;
+  std::vector<FileId> named_;  // files that the user says are libcuda
+  Admit admit_;
+  bool closed_ = false;
+  std::list<Visit> visits_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> told_;  // devices and inodes of libraries
+};
+
+}  // namespace cudabpf

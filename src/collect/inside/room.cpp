@@ -1,0 +1,189 @@
+#include "collect/inside/room.hpp"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace cudabpf {
+
+namespace {
+
+// The largest record that the library makes: a kernel's name, or a call with a long string.
+constexpr std::uint32_t LARGEST =
+    sizeof(abi::cb_head) + CB_MAX_ARGS * sizeof(std::uint64_t) + CB_LONG_STRING;
+// A record that was made so long after the time at which it was read says a wrong time.
+constexpr std::uint64_t WRONG_NS = 1'000'000'000;
+
+std::uint64_t padded(std::uint64_t size) { return (size + 7) & ~std::uint64_t{7}; }
+
+std::uint64_t relaxed(const __u64& number) { return __atomic_load_n(&number, __ATOMIC_RELAXED); }
+
+template <typename T>
+T copied(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+void add(InsideCounts& sum, const __u64* counters) {
+  sum.entered += relaxed(counters[abi::CB_ENTERED]);
+  sum.emitted += relaxed(counters[abi::CB_EMITTED]);
+  for (std::size_t i = abi::CB_DROPPED_ENTRY; i <= abi::CB_DROPPED_DRIVER; i++)
+    sum.dropped[i] += relaxed(counters[i]);
+}
+
+}  // namespace
+
+std::uint64_t Room::size() { return CI_RINGS_AT + std::uint64_t{CI_RINGS} * CI_RING_SIZE; }
+
+Result<Room> Room::make(const abi::ci_driver& driver) {
+  Fd file(memfd_create("cudabpf", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file || ftruncate(file.get(), static_cast<off_t>(size())) != 0)
+    return errno_error("making memory to share");
+  // The process has it, too: were it to shrink, reading would kill.
+  if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return errno_error("sealing memory to share");
+  void* memory =
+      mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
+  if (memory == MAP_FAILED) return errno_error("mapping memory to share");
+  Room room(std::move(file), static_cast<std::byte*>(memory));
+  room.head().version = CI_VERSION;
+  room.record(abi::CI_ALL);
+  std::memcpy(room.memory_ + CI_DRIVER_AT, &driver, sizeof(driver));
+  room.rings_.reserve(CI_RINGS);
+  return room;
+}
+
+Room::Room(Room&& other) noexcept
+    : file_(std::move(other.file_)),
+      memory_(std::exchange(other.memory_, nullptr)),
+      rings_(std::move(other.rings_)) {}
+
+Room::~Room() {
+  if (memory_) munmap(memory_, size());
+}
+
+abi::ci_ring& Room::shared(std::size_t number) const {
+  return reinterpret_cast<abi::ci_ring*>(memory_ + sizeof(abi::ci_room))[number];
+}
+
+void Room::record(abi::ci_on what) {
+  __atomic_store_n(&head().on, static_cast<__u32>(what), __ATOMIC_RELEASE);
+}
+
+std::size_t Room::rings() {
+  std::size_t used =
+      std::min<std::size_t>(__atomic_load_n(&head().used, __ATOMIC_ACQUIRE), CI_RINGS);
+  for (std::size_t i = rings_.size(); i < used; i++) {
+    std::uint64_t offset = CI_RINGS_AT + i * CI_RING_SIZE;
+    rings_.emplace_back(shared(i), memory_ + offset, fd(), offset);
+  }
+  return rings_.size();
+}
+
+ThreadRing& Room::ring(std::size_t number) { return rings_[number]; }
+
+bool Room::is_at_rest() const {
+  InsideCounts sum = counts();
+  std::uint64_t dropped = 0;
+  for (std::uint64_t count : sum.dropped) dropped += count;
+  return sum.entered <= sum.emitted + dropped;
+}
+
+InsideCounts Room::counts() const {
+  InsideCounts sum;
+  add(sum, head().counters);
+  std::size_t used =
+      std::min<std::size_t>(__atomic_load_n(&head().used, __ATOMIC_ACQUIRE), CI_RINGS);
+  for (std::size_t i = 0; i < used; i++) {
+    if (i < rings_.size() && rings_[i].broken()) {
+      // What it says of itself is worth nothing; what was read of it is known.
+      sum.entered += rings_[i].taken();
+      sum.emitted += rings_[i].taken();
+    } else {
+      add(sum, shared(i).counters);
+    }
+  }
+  return sum;
+}
+
+std::uint64_t Room::taken() const {
+  std::uint64_t sum = 0;
+  for (const ThreadRing& ring : rings_) sum += ring.taken();
+  return sum;
+}
+
+std::uint64_t Room::broken() const {
+  return static_cast<std::uint64_t>(std::count_if(
+      rings_.begin(), rings_.end(), [](const ThreadRing& ring) { return ring.broken(); }));
+}
+
+void ThreadRing::look() {
+  if (broken_) return;
+  std::uint64_t head = __atomic_load_n(&shared_->head, __ATOMIC_ACQUIRE);
+  if (head % 8 || head < head_ || head - tail_ > CI_RING_SIZE) return break_off();
+  head_ = head;
+}
+
+std::optional<std::uint64_t> ThreadRing::next(std::uint64_t until) {
+  while (!broken_ && tail_ < head_) {
+    std::uint64_t at = tail_ % CI_RING_SIZE;
+    auto slot = copied<abi::ci_slot>(data_ + at);
+    if (slot.skip) {
+      std::uint64_t rest = CI_RING_SIZE - at;
+      if (at == 0 || rest > head_ - tail_) break;
+      tail_ += rest;
+      continue;
+    }
+    std::uint64_t needed = sizeof(slot) + padded(slot.size);
+    if (slot.size < sizeof(abi::cb_head) || slot.size > LARGEST || needed > head_ - tail_ ||
+        needed > CI_RING_SIZE - at)
+      break;
+    auto head = copied<abi::cb_head>(data_ + at + sizeof(slot));
+    if (head.ts > until) {
+      if (head.ts - until > WRONG_NS) break;
+      return std::nullopt;
+    }
+    size_ = slot.size;
+    return head.ts;
+  }
+  if (tail_ < head_) break_off();
+  return std::nullopt;
+}
+
+std::span<const std::byte> ThreadRing::take(std::span<std::byte> copy) {
+  std::uint64_t at = tail_ % CI_RING_SIZE;
+  std::size_t size = std::min<std::size_t>(size_, copy.size());
+  std::memcpy(copy.data(), data_ + at + sizeof(abi::ci_slot), size);
+  tail_ += sizeof(abi::ci_slot) + padded(size_);
+  __atomic_store_n(&shared_->tail, tail_, __ATOMIC_RELEASE);
+  taken_++;
+  return copy.first(size);
+}
+
+bool ThreadRing::in_use() const {
+  return __atomic_load_n(&shared_->state, __ATOMIC_ACQUIRE) == abi::CI_USED;
+}
+
+bool ThreadRing::was_left() {
+  if (broken_ || __atomic_load_n(&shared_->state, __ATOMIC_ACQUIRE) != abi::CI_LEFT) return false;
+  look();  // the last of it may have come since
+  return !broken_ && tail_ == head_;
+}
+
+void ThreadRing::leave() {
+  __atomic_store_n(&shared_->state, __u32{abi::CI_LEFT}, __ATOMIC_RELEASE);
+}
+
+void ThreadRing::free() {
+  __atomic_store_n(&shared_->tail, tail_, __ATOMIC_RELEASE);
+  fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_),
+            CI_RING_SIZE);
+  __atomic_store_n(&shared_->state, __u32{abi::CI_FREE}, __ATOMIC_RELEASE);
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,103 @@
+// The memory that a traced process shares with cudabpf, and how its rings are read. All of it may
+// be written by the process at any time: each number is checked after it was read once, each record
+// is copied before anybody looks at it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cudabpf/inside.h"
+#include "util/result.hpp"
+#include "util/system/fd.hpp"
+
+namespace cudabpf {
+
+// What was counted inside a process: see cb_counter.
+struct InsideCounts {
+  std::uint64_t entered = 0, emitted = 0;
+  std::array<std::uint64_t, abi::CB_COUNTERS> dropped{};  // by cb_counter, from CB_DROPPED_ENTRY on
+};
+
+// A thread's records. Threads come and go; a ring serves one after the other.
+class ThreadRing {
+ public:
+  ThreadRing(abi::ci_ring& shared, const std::byte* data, int file, std::uint64_t offset)
+      : shared_(&shared), data_(data), file_(file), offset_(offset) {}
+
+  // Looks how far the thread has written.
+  void look();
+  // When the next record was made; nothing: there is none, or it was made after `until`.
+  std::optional<std::uint64_t> next(std::uint64_t until);
+  // Copies it, and goes on. Only after next() said that there is one. Empty: it makes no sense.
+  std::span<const std::byte> take(std::span<std::byte> copy);
+
+  std::uint32_t tid() const { return __atomic_load_n(&shared_->tid, __ATOMIC_ACQUIRE); }
+  std::uint32_t drops() const { return __atomic_load_n(&shared_->drops, __ATOMIC_RELAXED); }
+  // Its thread has gone and all of it was read.
+  bool was_left();
+  bool in_use() const;
+  // Its thread has died without a word.
+  void leave();
+  // Gives its memory back and lets another thread have it.
+  void free();
+
+  std::uint64_t taken() const { return taken_; }
+  bool broken() const { return broken_; }
+
+ private:
+  void break_off() { broken_ = true; }
+
+  abi::ci_ring* shared_;
+  const std::byte* data_;
+  int file_;
+  std::uint64_t offset_;  // of the data in the file
+  std::uint64_t head_ = 0, tail_ = 0;
+  std::uint64_t taken_ = 0;  // records
+  bool broken_ = false;
+  // The slot that next() found.
+  std::uint32_t size_ = 0;
+};
+
+class Room {
+ public:
+  // `driver`: what the library is to record of the driver.
+  static Result<Room> make(const abi::ci_driver& driver);
+  Room(Room&& other) noexcept;
+  Room& operator=(Room&&) = delete;
+  ~Room();
+
+  int fd() const { return file_.get(); }
+  static std::uint64_t size();
+
+  // From here on no call is recorded that begins, or nothing, but for calls that are just writing.
+  void record(abi::ci_on what);
+  // No call is writing any more, as far as the process says.
+  bool is_at_rest() const;
+
+  // --- by the reader
+  // How many rings have ever been used. Rings never move.
+  std::size_t rings();
+  ThreadRing& ring(std::size_t number);
+
+  InsideCounts counts() const;
+  // How many records have been read.
+  std::uint64_t taken() const;
+  // Records that could not be read, each for what is left in its ring.
+  std::uint64_t broken() const;
+
+ private:
+  Room(Fd file, std::byte* memory) : file_(std::move(file)), memory_(memory) {}
+  abi::ci_room& head() const { return *reinterpret_cast<abi::ci_room*>(memory_); }
+  abi::ci_ring& shared(std::size_t number) const;
+
+  Fd file_;
+  std::byte* memory_ = nullptr;
+  std::vector<ThreadRing> rings_;
+};
+
+}  // namespace cudabpf

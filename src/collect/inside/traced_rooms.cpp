@@ -1,0 +1,249 @@
+#include "collect/inside/traced_rooms.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <queue>
+
+#include "collect/inside/process_records.hpp"
+#include "util/system/clock.hpp"
+#include "util/system/procfs.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+constexpr std::size_t MUCH = 16;  // records: a ring has room for some 10 ms of a busy thread
+constexpr std::uint64_t LOOK_FOR_DEAD_EVERY_NS = 1'000'000'000;
+// The status of a process is known when its parent has waited for it.
+constexpr std::uint64_t WAIT_FOR_STATUS_NS = 300'000'000;
+constexpr std::uint32_t NO_THREAD_OF_OURS = 1 << 30;  // beyond every id of a thread
+
+std::span<const std::byte> record_bytes(const auto& record) {
+  return std::as_bytes(std::span(&record, 1));
+}
+
+// The thread that calls itself `inner` in its pid namespace. One that cannot be found must not be
+// taken for another.
+std::uint32_t outer_tid(std::uint32_t pid, std::uint32_t inner) {
+  Procfs procfs;
+  for (pid_t tid : procfs.threads(static_cast<pid_t>(pid))) {
+    ProcessIdentity thread = procfs.process(tid);
+    if (!thread.ns_pids.empty() && static_cast<std::uint32_t>(thread.ns_pids.back()) == inner)
+      return static_cast<std::uint32_t>(tid);
+  }
+  return inner | NO_THREAD_OF_OURS;
+}
+
+bool may_come_from_inside(const abi::cb_head& head) {
+  switch (head.kind) {
+    case abi::CB_ENTRY:
+    case abi::CB_RETURN:
+    case abi::CB_NAME:
+    case abi::CB_DRIVER:
+    case abi::CB_DRIVER_RETURN:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void add(InsideCounts& sum, const InsideCounts& more) {
+  sum.entered += more.entered;
+  sum.emitted += more.emitted;
+  for (std::size_t i = 0; i < sum.dropped.size(); i++) sum.dropped[i] += more.dropped[i];
+}
+
+bool has_ended(std::uint32_t pid, int pidfd) {
+  if (pidfd < 0) return kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+  pollfd ended{pidfd, POLLIN, 0};
+  return ::poll(&ended, 1, 0) == 1;
+}
+
+}  // namespace
+
+std::uint32_t TracedRooms::Traced::tid(std::size_t ring) const {
+  std::uint32_t inner = is.room->ring(ring).tid();
+  if (is.inner_pid == pid()) return inner;
+  if (inner == is.inner_pid) return pid();
+  Translated& known = threads[ring];
+  if (known.inner != inner) known = {inner, outer_tid(pid(), inner)};
+  return known.outer;
+}
+
+void TracedRooms::tell(const abi::cb_process& record, const OnRecord& on_record) {
+  closed_.entered++;
+  closed_.emitted++;
+  on_record(record_bytes(record));
+}
+
+void TracedRooms::add(Newcomer newcomer, const OnRecord& on_record) {
+  // A program that was replaced by exec has left its room behind.
+  for (auto old = all_.begin(); old != all_.end();) {
+    if (old->pid() != newcomer.record.head.pid) {
+      ++old;
+      continue;
+    }
+    close(*old, on_record);
+    old = all_.erase(old);
+  }
+  tell(newcomer.record, on_record);
+  all_.push_back({std::move(newcomer), {}, 0});
+}
+
+void TracedRooms::hand_over(Traced& process, std::size_t ring, const OnRecord& on_record) {
+  alignas(8) static thread_local std::byte copy[8192];
+  auto record = process.is.room->ring(ring).take(copy);
+  abi::cb_head head;
+  std::memcpy(&head, copy, sizeof(head));
+  head.pid = process.pid();
+  head.tid = process.tid(ring);
+  if (!may_come_from_inside(head)) head.kind = 0;  // nobody will know what it is
+  std::memcpy(copy, &head, sizeof(head));
+  on_record(record);
+}
+
+// A thread's records come in their order, those of several by time.
+std::size_t TracedRooms::merge(std::span<Traced* const> processes, const OnRecord& on_record) {
+  struct Next {
+    std::uint64_t ts;
+    Traced* process;
+    std::size_t ring;
+    bool operator<(const Next& other) const { return ts > other.ts; }  // the earliest on top
+  };
+  std::priority_queue<Next> waiting;
+  // What is made after this moment waits for the next time, or it could come before what another
+  // thread made earlier, in a ring that has been looked at already.
+  std::uint64_t until = now_ns(CLOCK_MONOTONIC);
+  for (Traced* process : processes)
+    for (std::size_t i = 0; i < process->is.room->rings(); i++) {
+      ThreadRing& ring = process->is.room->ring(i);
+      ring.look();
+      if (auto ts = ring.next(until)) waiting.push({*ts, process, i});
+    }
+  std::size_t count = 0;
+  for (; !waiting.empty(); count++) {
+    Next first = waiting.top();
+    waiting.pop();
+    ThreadRing& ring = first.process->is.room->ring(first.ring);
+    // As long as no other thread's record is earlier, this one's go on.
+    for (;; count++) {
+      hand_over(*first.process, first.ring, on_record);
+      auto ts = ring.next(until);
+      if (!ts) break;
+      if (!waiting.empty() && waiting.top().ts < *ts) {
+        waiting.push({*ts, first.process, first.ring});
+        break;
+      }
+    }
+  }
+  return count;
+}
+
+void TracedRooms::release_rings(Traced& process, bool look_for_dead, const OnRecord& on_record) {
+  for (std::size_t i = 0; i < process.is.room->rings(); i++) {
+    ThreadRing& ring = process.is.room->ring(i);
+    if (look_for_dead && ring.in_use()) {
+      std::string path = fmt::format("/proc/{}/task/{}", process.pid(), process.tid(i));
+      if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) ring.leave();
+    }
+    if (!ring.was_left()) continue;
+    abi::cb_head left{};
+    left.ts = now_ns(CLOCK_MONOTONIC);
+    left.pid = process.pid();
+    left.tid = process.tid(i);
+    left.drops = ring.drops();
+    left.kind = abi::CB_THREAD_EXIT;
+    closed_.entered++;
+    closed_.emitted++;
+    on_record(record_bytes(left));
+    ring.free();
+  }
+}
+
+void TracedRooms::close(Traced& process, const OnRecord& on_record) {
+  Traced* one = &process;
+  merge({&one, 1}, on_record);
+  InsideCounts counts = process.is.room->counts();
+  // It may have been killed between writing a record and counting it, or in the midst of writing.
+  counts.emitted = process.is.room->taken();
+  std::uint64_t known = counts.emitted;
+  for (std::uint64_t dropped : counts.dropped) known += dropped;
+  if (counts.entered > known)
+    counts.dropped[abi::CB_DROPPED_ENTRY] += counts.entered - known;
+  else
+    counts.entered = known;
+  cudabpf::add(closed_, counts);
+  closed_broken_ += process.is.room->broken();
+}
+
+void TracedRooms::look_for_ends(const OnRecord& on_record) {
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+  for (auto process = all_.begin(); process != all_.end();) {
+    int pidfd = process->is.pidfd.get();
+    if (!process->gone_since && has_ended(process->pid(), pidfd)) process->gone_since = now;
+    if (!process->gone_since) {
+      ++process;
+      continue;
+    }
+    auto status = exit_status(static_cast<pid_t>(process->pid()), pidfd);
+    if (!status && now - process->gone_since < WAIT_FOR_STATUS_NS) {
+      ++process;
+      continue;
+    }
+    abi::cb_process exit = process->is.record;
+    exit.head.drops = drops(process->pid());
+    close(*process, on_record);
+    exit.head.kind = abi::CB_EXIT;
+    exit.head.ts = now_ns(CLOCK_MONOTONIC);
+    exit.head.result = status.value_or(0);
+    if (!status) exit.head.flags = abi::CB_STATUS_UNSEEN;
+    tell(exit, on_record);
+    process = all_.erase(process);
+  }
+}
+
+bool TracedRooms::read(const OnRecord& on_record) {
+  std::vector<Traced*> processes;
+  for (Traced& process : all_) processes.push_back(&process);
+  std::size_t count = merge(processes, on_record);
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+  bool look_for_dead = now - looked_for_dead_ > LOOK_FOR_DEAD_EVERY_NS;
+  if (look_for_dead) looked_for_dead_ = now;
+  for (Traced& process : all_) release_rings(process, look_for_dead, on_record);
+  look_for_ends(on_record);
+  return count > MUCH;
+}
+
+InsideCounts TracedRooms::counts() const {
+  InsideCounts sum = closed_;
+  for (const Traced& process : all_) cudabpf::add(sum, process.is.room->counts());
+  return sum;
+}
+
+std::uint64_t TracedRooms::broken() const {
+  std::uint64_t sum = closed_broken_;
+  for (const Traced& process : all_) sum += process.is.room->broken();
+  return sum;
+}
+
+std::uint32_t TracedRooms::drops(std::uint32_t tid) const {
+  for (const Traced& process : all_)
+    for (std::size_t i = 0; i < process.is.room->rings(); i++) {
+      const ThreadRing& ring = process.is.room->ring(i);
+      if (ring.in_use() && process.tid(i) == tid) return ring.drops();
+    }
+  return 0;
+}
+
+bool TracedRooms::is_alive(std::uint32_t pid) const {
+  return std::any_of(all_.begin(), all_.end(),
+                     [pid](const Traced& process) { return process.pid() == pid; });
+}
+
+}  // namespace cudabpf

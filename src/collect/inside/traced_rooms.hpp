@@ -1,0 +1,70 @@
+// The processes that are recorded from inside, and their records, in the order of time. All of it
+// belongs to the thread that reads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "collect/inside/room.hpp"
+#include "cudabpf/abi.h"
+#include "util/system/fd.hpp"
+
+namespace cudabpf {
+
+// A process that has got a room.
+struct Newcomer {
+  abi::cb_process record{};     // its start, fork or exec, as it is to be told
+  std::uint32_t inner_pid = 0;  // as the process itself knows its id
+  Fd pidfd;                     // none: the kernel has no such thing
+  std::shared_ptr<Room> room;
+};
+
+class TracedRooms {
+ public:
+  using OnRecord = std::function<void(std::span<const std::byte> record)>;
+
+  void add(Newcomer newcomer, const OnRecord& on_record);
+  // Hands over what is there. True if it was much.
+  bool read(const OnRecord& on_record);
+
+  InsideCounts counts() const;
+  std::uint64_t broken() const;
+  std::uint32_t drops(std::uint32_t tid) const;
+  bool is_alive(std::uint32_t pid) const;
+
+ private:
+  struct Traced {
+    Newcomer is;
+    // Threads' ids as cudabpf sees them, by ring: only where the process has a pid namespace of
+    // its own.
+    struct Translated {
+      std::uint32_t inner = 0, outer = 0;
+    };
+    mutable std::unordered_map<std::size_t, Translated> threads;
+    std::uint64_t gone_since = 0;
+
+    std::uint32_t pid() const { return is.record.head.pid; }
+    std::uint32_t tid(std::size_t ring) const;
+  };
+  using All = std::list<Traced>;
+
+  void tell(const abi::cb_process& record, const OnRecord& on_record);
+  std::size_t merge(std::span<Traced* const> processes, const OnRecord& on_record);
+  void hand_over(Traced& process, std::size_t ring, const OnRecord& on_record);
+  void release_rings(Traced& process, bool look_for_dead, const OnRecord& on_record);
+  // Reads the rest of it; its books are closed.
+  void close(Traced& process, const OnRecord& on_record);
+  void look_for_ends(const OnRecord& on_record);
+
+  All all_;
+  InsideCounts closed_;  // of processes that are gone, and of what is told of processes
+  std::uint64_t closed_broken_ = 0;
+  std::uint64_t looked_for_dead_ = 0;
+};
+
+}  // namespace cudabpf

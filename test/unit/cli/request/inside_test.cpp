@@ -1,0 +1,25 @@
+#include "cli/request/inside.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "cli/request/invoker.hpp"
+
+using namespace cudabpf::cli;
+using Strings = std::vector<std::string>;
+
+TEST_CASE("The library is beside the program, or where both are installed") {
+  CHECK(inside_library_paths("/opt/x/cudabpf") ==
+        Strings{"/opt/x/libcudabpf-inside.so", "/opt/x/../libexec/cudabpf/libcudabpf-inside.so"});
+}
+
+TEST_CASE("Whoever had the library's place is loaded after it") {
+  Strings plain = environment_inside({"A=b"}, "/ours.so", "/tmp/door");
+  CHECK(plain == Strings{"A=b", "CUDA_INJECTION64_PATH=/ours.so", "CUDABPF_DOOR=/tmp/door"});
+  Strings with = environment_inside({"CUDA_INJECTION64_PATH=/theirs.so", "A=b"}, "/ours.so", "/d");
+  CHECK(value_in(with, "CUDA_INJECTION64_PATH") == "/ours.so");
+  CHECK(value_in(with, "CUDABPF_NEXT_INJECTION") == "/theirs.so");
+  // Below another cudabpf the library has the place already.
+  Strings again = environment_inside(with, "/ours.so", "/e");
+  CHECK(value_in(again, "CUDABPF_NEXT_INJECTION") == "/theirs.so");
+  CHECK(value_in(again, "CUDABPF_DOOR") == "/e");
+}
