@@ -207,7 +207,8 @@ class Pager(OnTerminal):
 
     def test_interrupted(self):
         """Ctrl-C is the pager's: less goes on, another ends, and so does cudabpf."""
-        terminal = self.start(LONG, PAGER=f"touch {self.marker}; echo ready; sleep 1000")
+        # exec: what a shell is about to start when Ctrl-C comes would stay, and hold the terminal.
+        terminal = self.start(LONG, PAGER=f"touch {self.marker}; echo ready; exec sleep 1000")
         terminal.until("ready")
         terminal.press("\x03")
         self.assertEqual(terminal.end()[1], 0)

@@ -101,7 +101,7 @@ status=0
 check "the command's exit status is passed on" test $status -eq 7
 check "the command's output is untouched" grep -q 'ms\] done$' /tmp/run.out
 check 'the trace is complete' complete /tmp/run.jsonl
-check 'every call is traced once' same_counts /tmp/run.jsonl "$(ls $FAKE_CUDA_COUNTS/*.tsv)"
+check 'every call is traced once' same_counts /tmp/run.jsonl "$(ls $FAKE_CUDA_COUNTS/counts.*.tsv)"
 if [ "$expected" = multi ]; then
   check 'one link took the probes' grep -q '"name":"uprobe_multi","state":"yes"' /tmp/run.jsonl
 else
