@@ -6,7 +6,7 @@ endif()
 enable_language(ASM)
 add_library(cudabpf-inside MODULE
             inside/call.S inside/driver.c inside/memory.c inside/patch.c inside/process.c
-            inside/record.c inside/ring.c inside/system.c)
+            inside/reader.c inside/record.c inside/ring.c inside/system.c)
 target_include_directories(cudabpf-inside PRIVATE inside include)
 target_compile_definitions(cudabpf-inside PRIVATE _GNU_SOURCE)
 target_compile_options(

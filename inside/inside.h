@@ -64,6 +64,17 @@ extern HIDDEN struct ci_process* ci_process;
 /* True if the process is traced. Asks cudabpf if this is a child that has not asked. */
 HIDDEN bool ci_process_is_traced(void);
 
+/* ----- the cudabpf that reads, where nobody has started one (reader.c) */
+
+/* Starts it, and waits until it is ready. `library` is the path of this library; `door` becomes the
+ * path of its socket. False: it could not be started, which has been said. */
+HIDDEN bool ci_start_reader(const char* library, char* door, size_t size);
+/* Whether whatever ends this process may end the one that it has started, too. */
+HIDDEN bool ci_takes_reader_along(void);
+/* Makes libcuda load this library, which has been loaded from the given path, by the program's
+ * environment, unless it does so already. */
+HIDDEN void ci_ask_to_be_injected(char** environment, const char* given);
+
 /* ----- the thread's ring (ring.c) */
 
 struct ci_thread {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* How a traced process comes to be one: libcuda loads this library in cuInit, it asks cudabpf what
- * to record, and patches libcuda. A child of fork asks at its first call.
+ * to record, and patches libcuda. A child of fork asks at its first call. If nobody has started the
+ * program to trace it, there is no cudabpf yet, and one is started (reader.c).
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -9,6 +10,7 @@
 #include <link.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -25,6 +27,7 @@ struct ci_process* ci_process = &nobody;
 
 static __u32 generations; /* a child goes on counting where its parent was */
 static char door[108];    /* the environment may have changed when a child asks */
+static __u32 starter;     /* the process that has started the cudabpf behind the door, or 0 */
 
 static __u32 own(long number) { return (__u32)ci_system(number, 0, 0, 0, 0, 0, 0); }
 
@@ -245,6 +248,8 @@ static int look_at(struct dl_phdr_info* info, size_t size, void* of) {
   return here;
 }
 
+int InitializeInjection(void);
+
 /* The place may have had another user, whose library is loaded after ours. */
 static void load_next(void) {
   static bool loaded;
@@ -252,24 +257,44 @@ static void load_next(void) {
   if (!path || !*path || __atomic_exchange_n(&loaded, true, __ATOMIC_RELAXED)) return;
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   int (*initialize)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
-  if (initialize) initialize();
+  if (initialize && initialize != InitializeInjection) initialize();
+}
+
+/* The library that has code at this address. */
+static bool find_library(__u64 address, struct ci_library* library) {
+  struct search search = {address, library};
+  return dl_iterate_phdr(look_at, &search) && library->path[0];
+}
+
+/* The cudabpf that has started the program, or one that is started for it. */
+static bool find_door(void) {
+  const char* path = getenv(CI_DOOR);
+  if (path) {
+    size_t length = 0;
+    while (path[length]) length++;
+    if (length >= sizeof(door)) return false;
+    for (size_t i = 0; i <= length; i++) door[i] = path[i];
+    return true;
+  }
+  struct ci_library library;
+  if (!find_library((__u64)&find_door, &library) ||
+      !ci_start_reader(library.path, door, sizeof(door)))
+    return false;
+  starter = own(SYS_getpid);
+  return true;
 }
 
 static void begin(__u64 caller) {
-  const char* path = getenv(CI_DOOR);
-  if (!path || getauxval(AT_SECURE)) return;
-  size_t length = 0;
-  while (path[length]) length++;
-  if (length >= sizeof(door) || !own_memory()) return;
   struct ci_library library;
-  struct search search = {caller, &library};
-  if (!dl_iterate_phdr(look_at, &search) || !library.path[0] || !lock()) return;
-  if (!door[0]) {
-    for (size_t i = 0; i <= length; i++) door[i] = path[i];
-    ci_watch_threads();
-  }
+  if (getauxval(AT_SECURE) || !own_memory() || !find_library(caller, &library) || !lock()) return;
   /* A process that cudabpf does not want, or that has come too late, is left alone. */
-  if (ci_process->state != CI_OFF) meet(CI_LOADED, &library);
+  if (ci_process->state != CI_OFF) {
+    bool first = !door[0];
+    if (!first || find_door()) {
+      if (first) ci_watch_threads();
+      meet(CI_LOADED, &library);
+    }
+  }
   if (ci_process->state == CI_UNKNOWN) ci_process->state = CI_OFF;
   unlock();
 }
@@ -281,4 +306,37 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
   load_next();
   errno = kept;
   return 1;
+}
+
+/* Called when the program ends by exit(), after all that it has asked to be called then. The
+ * cudabpf that it has started finishes the trace behind its back, but for where it cannot outlive
+ * the program. */
+__attribute__((destructor)) static void leave(void) {
+  if (!starter || starter != own(SYS_getpid) || !ci_process->room || !ci_takes_reader_along())
+    return;
+  long fd = connect_to_door();
+  if (fd < 0) return;
+  struct ci_hello hello = {.version = CI_VERSION,
+                           .reason = CI_LEAVING,
+                           .pid = starter,
+                           .tid = own(SYS_gettid),
+                           .has_room = true};
+  char nothing;
+  if (send_message(fd, &hello, sizeof(hello), -1))
+    ci_system(SYS_recvfrom, fd, (long)&nothing, sizeof(nothing), 0, 0, 0); /* until it is closed */
+  ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+/* Whoever can set but LD_PRELOAD means the same as by CUDA_INJECTION64_PATH. Called by the linker,
+ * before the program begins. */
+__attribute__((constructor)) static void be_preloaded(int count, char** arguments,
+                                                      char** environment) {
+  (void)count, (void)arguments;
+  struct ci_library own;
+  const char* preloaded = getenv("LD_PRELOAD");
+  if (!preloaded || getenv(CI_DOOR) || getauxval(AT_SECURE)) return;
+  if (!find_library((__u64)&be_preloaded, &own)) return;
+  const char* folder_ends = strrchr(own.path, '/');
+  if (strstr(preloaded, folder_ends ? folder_ends : own.path))
+    ci_ask_to_be_injected(environment, own.path);
 }

@@ -42,7 +42,10 @@ static int run(int argc, char** argv) {
 #include "cli/commands.def"
 
   try {
-    app.parse(cli::arguments_of(argc, argv));
+    if (cli::is_inside_reader(argc, argv))
+      action = [argv] { return cli::read_inside(argv[2]); };
+    else
+      app.parse(cli::arguments_of(argc, argv));
   } catch (const CLI::CallForHelp&) {
     action = [&app] {
       cli::show(app.help(), stdout);

@@ -23,12 +23,19 @@ namespace cudabpf::abi {
 #define CI_DOOR "CUDABPF_DOOR"               /* the path of cudabpf's socket */
 #define CI_NEXT "CUDABPF_NEXT_INJECTION"     /* what CUDA_INJECTION64_PATH was: loaded after ours */
 
+/* Where there is no CUDABPF_DOOR, the library starts `cudabpf CI_READER PID`, which writes the path
+ * of its socket to this descriptor when it is ready. */
+#define CI_READER "inside-reader"
+#define CI_READY_FD 3
+
 /* ----- meeting. A connection (SOCK_SEQPACKET) for each libcuda of each process, and for each child
- * that makes its first call after a fork: one ci_hello, one ci_answer, one ci_done. */
+ * that makes its first call after a fork: one ci_hello, one ci_answer, one ci_done. Who leaves says
+ * ci_hello alone; the connection is closed when its trace is whole. */
 
 enum ci_reason {
-  CI_LOADED = 1, /* a libcuda has loaded the library; its file comes along */
-  CI_FORKED = 2, /* a child has its parent's jumps, but no room yet */
+  CI_LOADED = 1,  /* a libcuda has loaded the library; its file comes along */
+  CI_FORKED = 2,  /* a child has its parent's jumps, but no room yet */
+  CI_LEAVING = 3, /* the process ends, and may take with it the cudabpf that it has started */
 };
 
 struct ci_hello {

@@ -69,6 +69,11 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
   app.add_flag("-q,--quiet", quiet, "No status line, no hints, no summary");
 }
 
+std::string CaptureFlags::for_ebpf_alone() const {
+  if (!disabled_features.empty()) return "--no-feature";
+  return ring_size == CaptureFlags().ring_size ? "" : "--ring-size";
+}
+
 Result<SourceOptions> CaptureFlags::source_options() const {
   SourceOptions options;
   options.filter.profile = *parse_profile(profile);
@@ -87,6 +92,7 @@ Result<SourceOptions> CaptureFlags::source_options() const {
 Result<JsonlOptions> CaptureFlags::output_options() const {
   JsonlOptions options;
   options.output.path = output;
+  options.output.own_choice = among_others;
   if (output.empty()) {
     options.output.path = "traces/trace_" + file_timestamp(now_ns(CLOCK_REALTIME)) +
                           (whole_machine ? ".jsonl.zst" : ".jsonl");

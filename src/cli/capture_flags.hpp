@@ -21,6 +21,7 @@ struct CaptureFlags {
   std::string exclude;
   std::string ring_size = "32M";
   bool whole_machine = false;  // not a flag: what is traced
+  bool among_others = false;   // nor this: others may have the same output in mind
   bool kernel = false;
   bool no_returns = false;
   bool no_follow = false;
@@ -36,6 +37,9 @@ struct CaptureFlags {
   unsigned keep = 0;
 
   void add_to(CLI::App& app, bool traces_machine);
+
+  // A flag that was given, and is of use to tracing by eBPF alone; empty: there is none.
+  std::string for_ebpf_alone() const;
 
   Result<SourceOptions> source_options() const;
   Result<JsonlOptions> output_options() const;

@@ -20,6 +20,11 @@ void add_machine(CLI::App& app, Action& action);  // what is done without a subc
 #define COMMAND(name) void add_##name(CLI::App& app, Action& action);
 #include "cli/commands.def"
 
+// What the library inside a process starts, where variables alone have brought it there: reads the
+// records of the process with this pid until it ends. No subcommand: nobody is to type it.
+bool is_inside_reader(int argc, const char* const* argv);
+Result<int> read_inside(const char* pid);
+
 // Throws if an option of what is done without a subcommand stands before one.
 void refuse_misplaced(const CLI::App& app);
 // Why the command line was refused, and what may have been meant.

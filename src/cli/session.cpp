@@ -1,7 +1,6 @@
 #include "cli/session.hpp"
 
 #include <poll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,9 +12,35 @@
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/clock.hpp"
+#include "util/system/pidfd.hpp"
 #include "util/system/privileges.hpp"
 
 namespace cudabpf::cli {
+
+namespace {
+
+// Tells at once of processes that end, as far as the kernel can (Linux 5.3).
+class Endings {
+ public:
+  explicit Endings(const std::vector<std::uint32_t>& pids) {
+    for (std::uint32_t pid : pids)
+      if (Fd process = open_pidfd(static_cast<pid_t>(pid))) running_.push_back(std::move(process));
+  }
+  void add_to(std::vector<pollfd>& polled) const {
+    for (const Fd& process : running_) polled.push_back({process.get(), POLLIN, 0});
+  }
+  void note(const std::vector<pollfd>& polled) {
+    std::erase_if(running_, [&](const Fd& process) {
+      return std::any_of(polled.begin(), polled.end(),
+                         [&](const pollfd& one) { return one.fd == process.get() && one.revents; });
+    });
+  }
+
+ private:
+  std::vector<Fd> running_;
+};
+
+}  // namespace
 
 Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags& flags,
                                                              SourceOptions options,
@@ -98,6 +123,7 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
   std::uint64_t begin = now_ns(CLOCK_MONOTONIC);
   bool waiting_for_command_to_stop = false;
   bool told_of_children = false;
+  Endings endings(until.pids);
 
   for (;;) {
     constexpr int TICK_MS = 200;
@@ -105,7 +131,9 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
     for (int fd : capture_->source().watch_fds()) polled.push_back({fd, POLLIN, 0});
     if (until.command && !until.command->status())
       polled.push_back({until.command->pidfd(), POLLIN, 0});
+    endings.add_to(polled);
     poll(polled.data(), polled.size(), TICK_MS);
+    endings.note(polled);
     capture_->look();
 
     Signals::Got got = signals_.read();
@@ -130,7 +158,7 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
         told_of_children = true;
       }
     }
-    if (!until.pids.empty() && capture_->processes() == 0 &&
+    if (!until.pids.empty() &&
         std::none_of(until.pids.begin(), until.pids.end(),
                      [this](std::uint32_t pid) { return capture_->source().is_alive(pid); }) &&
         capture_->all_ended())

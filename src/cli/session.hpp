@@ -44,6 +44,9 @@ class CaptureSession {
   // Runs until then, ends the trace and reports what it found. Returns the exit status.
   Result<int> run_until(const Until& until);
 
+  // Where the trace is, or its first part.
+  std::string trace_path() const { return trace_->written().path; }
+
  private:
   CaptureSession() = default;
 

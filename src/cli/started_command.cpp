@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "cli/request/program_path.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/exec_strings.hpp"
+#include "util/system/pidfd.hpp"
 #include "util/system/pipe.hpp"
 
 namespace cudabpf::cli {
@@ -50,7 +50,7 @@ Result<StartedCommand> StartedCommand::prepare(const Options& options) {
   }
   command.go_ = std::move(go.to_write);
   command.failure_ = std::move(failure.to_read);
-  command.pidfd_ = Fd(static_cast<int>(syscall(SYS_pidfd_open, command.pid_, 0)));
+  command.pidfd_ = open_pidfd(command.pid_);
   return command;
 }
 

@@ -27,15 +27,9 @@ struct RunFlags {
   std::vector<std::string> command;
 };
 
-// What is said of eBPF alone.
-std::string needs_ebpf(const CaptureFlags& flags) {
-  if (!flags.disabled_features.empty()) return "--no-feature";
-  return flags.ring_size == CaptureFlags().ring_size ? "" : "--ring-size";
-}
-
 // The library to record with, inside the command; empty: it is traced by eBPF.
 Result<std::string> way_inside(const RunFlags& flags) {
-  std::string option = needs_ebpf(flags.capture);
+  std::string option = flags.capture.for_ebpf_alone();
   if (flags.inside) {
     if (!option.empty())
       return Error{option + " is for tracing by eBPF", "leave it out, or leave out --inside",

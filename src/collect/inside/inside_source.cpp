@@ -1,7 +1,7 @@
 #include "collect/inside/inside_source.hpp"
 
+#include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "collect/machine.hpp"
 #include "util/console/log.hpp"
 #include "util/system/clock.hpp"
+#include "util/system/pidfd.hpp"
 #include "util/system/procfs.hpp"
 
 namespace cudabpf {
@@ -29,8 +30,20 @@ constexpr std::pair<abi::cb_counter, Loss> LOSSES[] = {
     {abi::CB_DROPPED_DRIVER, Loss::ring_driver},
 };
 
-// Most calls that are under way when the trace ends return within this time.
-constexpr auto UNDER_WAY = std::chrono::milliseconds(5);
+// From here on nothing is recorded in these rooms.
+void silence(const std::vector<std::shared_ptr<Room>>& rooms) {
+  // Most calls that are under way return within this time.
+  constexpr auto UNDER_WAY = std::chrono::milliseconds(5);
+  for (const auto& room : rooms) room->record(abi::CI_RETURNS);
+  std::this_thread::sleep_for(UNDER_WAY);
+  for (const auto& room : rooms) room->record(abi::CI_NOTHING);
+  // Calls that are just writing take less than a microsecond, unless their thread has to wait.
+  constexpr auto PATIENCE = std::chrono::milliseconds(100), STEP = std::chrono::milliseconds(1);
+  auto give_up = std::chrono::steady_clock::now() + PATIENCE;
+  for (const auto& room : rooms)
+    while (!room->is_at_rest() && std::chrono::steady_clock::now() < give_up)
+      std::this_thread::sleep_for(STEP);
+}
 
 }  // namespace
 
@@ -70,8 +83,10 @@ void InsideSource::describe(Session& session) const {
 Result<> InsideSource::start(OnRecord on_record) {
   on_record_ = std::move(on_record);
   auto door = TRY(Door::open(place_.door, {geteuid(), 0, place_.user}));
-  reception_.emplace(std::move(door), libraries_, options_.libraries,
-                     [this](const Arrival& arrival) { return admit(arrival); });
+  reception_.emplace(
+      std::move(door), libraries_, options_.libraries,
+      [this](const Arrival& arrival) { return admit(arrival); },
+      [this](const Arrival& leaving) { depart(leaving); });
   return ok();
 }
 
@@ -85,7 +100,7 @@ bool InsideSource::knows_the_door(pid_t pid) const {
 // A program may have written over its environment, and an orphan's parents are gone.
 bool InsideSource::belongs(pid_t pid) const {
   auto command = static_cast<pid_t>(selected_);
-  if (pid == command || knows_the_door(pid)) return true;
+  if (place_.is_secret || pid == command || knows_the_door(pid)) return true;
   auto ancestors = Procfs().ancestors(pid);
   return std::find(ancestors.begin(), ancestors.end(), command) != ancestors.end();
 }
@@ -142,14 +157,25 @@ Reception::Admission InsideSource::admit(const Arrival& arrival) {
   newcomer.record =
       process_record(forked ? abi::CB_FORK : abi::CB_EXEC, arrival.pid, now_ns(CLOCK_MONOTONIC));
   newcomer.inner_pid = arrival.hello.pid;
-  newcomer.pidfd = Fd(static_cast<int>(syscall(SYS_pidfd_open, arrival.pid, 0)));
+  newcomer.pidfd = open_pidfd(arrival.pid);
   newcomer.room = std::make_shared<Room>(std::move(*made));
   int room = newcomer.room->fd();
   std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
   known_[pid] = newcomer.room;
-  std::lock_guard lock(newcomers_mutex_);
+  std::lock_guard lock(comings_and_goings_);
   newcomers_.push_back(std::move(newcomer));
   return {true, room};
+}
+
+void InsideSource::depart(const Arrival& leaving) {
+  auto pid = static_cast<std::uint32_t>(leaving.pid);
+  auto known = known_.find(pid);
+  auto room = known == known_.end() ? nullptr : known->second.lock();
+  if (!room) return;
+  silence({room});
+  departed_.insert(pid);
+  std::lock_guard lock(comings_and_goings_);
+  leaving_.push_back(pid);
 }
 
 std::vector<int> InsideSource::watch_fds() const {
@@ -167,32 +193,22 @@ News InsideSource::look() {
 
 void InsideSource::stop() {
   if (reception_) reception_->close();
-  auto record = [this](abi::ci_on what) {
-    for (auto& [pid, weak] : known_)
-      if (auto room = weak.lock()) room->record(what);
-  };
-  record(abi::CI_RETURNS);
-  std::this_thread::sleep_for(UNDER_WAY);
-  record(abi::CI_NOTHING);
-  // Calls that are just writing take less than a microsecond, unless their thread has to wait.
-  constexpr auto PATIENCE = std::chrono::milliseconds(100), STEP = std::chrono::milliseconds(1);
-  auto give_up = std::chrono::steady_clock::now() + PATIENCE;
+  std::vector<std::shared_ptr<Room>> rooms;
   for (auto& [pid, weak] : known_)
-    while (std::chrono::steady_clock::now() < give_up) {
-      auto room = weak.lock();
-      if (!room || room->is_at_rest()) break;
-      room.reset();
-      std::this_thread::sleep_for(STEP);
-    }
+    if (auto room = weak.lock()) rooms.push_back(std::move(room));
+  silence(rooms);
 }
 
 bool InsideSource::poll() {
   std::vector<Newcomer> newcomers;
+  std::vector<std::uint32_t> leaving;
   {
-    std::lock_guard lock(newcomers_mutex_);
+    std::lock_guard lock(comings_and_goings_);
     newcomers.swap(newcomers_);
+    leaving.swap(leaving_);
   }
   for (Newcomer& newcomer : newcomers) rooms_.add(std::move(newcomer), on_record_);
+  for (std::uint32_t pid : leaving) rooms_.leave(pid, on_record_);
   return rooms_.read(on_record_);
 }
 
@@ -200,8 +216,13 @@ DriverDevice InsideSource::device(std::uint32_t number) const {
   return {place_.devices.node(number), place_.devices.name(number)};
 }
 
+// A process that has ended, but whose parent has not asked for its status yet, is not alive.
 bool InsideSource::is_alive(std::uint32_t pid) const {
-  return kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM;
+  if (departed_.contains(pid)) return false;
+  Fd process = open_pidfd(static_cast<pid_t>(pid));
+  if (!process) return errno != ESRCH && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
+  pollfd ended{process.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) == 0;
 }
 
 Source::Losses InsideSource::losses() const {

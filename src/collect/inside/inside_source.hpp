@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,10 @@ namespace cudabpf {
 class InsideSource final : public Source {
  public:
   struct Place {
-    std::string door;       // the path of the socket: see Door::choose_path
-    uid_t user = 0;         // as whom the command runs
-    DriverDevices devices;  // of the NVIDIA driver, if what is asked of it is recorded
+    std::string door;        // the path of the socket: see Door::choose_path
+    uid_t user = 0;          // as whom the command runs
+    DriverDevices devices;   // of the NVIDIA driver, if what is asked of it is recorded
+    bool is_secret = false;  // only the process to be traced, and its children, learn of the door
   };
   static Result<std::unique_ptr<Source>> open(SourceOptions options, Place place);
   ~InsideSource() override;
@@ -57,6 +59,7 @@ class InsideSource final : public Source {
  private:
   InsideSource(SourceOptions options, Place place, elf::Reader reader);
   Reception::Admission admit(const Arrival& arrival);
+  void depart(const Arrival& leaving);
   abi::ci_driver driver_plan() const;
   // The process has been started by the command, or by one that was.
   bool belongs(pid_t pid) const;
@@ -74,8 +77,11 @@ class InsideSource final : public Source {
   // By process; whoever reads may have let go of a room, but not the other way round.
   std::map<std::uint32_t, std::weak_ptr<Room>> known_;
 
-  std::mutex newcomers_mutex_;
-  std::vector<Newcomer> newcomers_;  // for the thread that reads
+  std::set<std::uint32_t> departed_;  // they may live on for a moment, but are no longer recorded
+
+  std::mutex comings_and_goings_;  // for the thread that reads
+  std::vector<Newcomer> newcomers_;
+  std::vector<std::uint32_t> leaving_;
 
   OnRecord on_record_;
   TracedRooms rooms_;

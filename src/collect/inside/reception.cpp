@@ -45,8 +45,11 @@ std::span<const std::byte> message_bytes(const T& message) {
 }  // namespace
 
 Reception::Reception(Door door, PlannedLibraries& libraries, const std::vector<std::string>& named,
-                     Admit admit)
-    : door_(std::move(door)), libraries_(libraries), admit_(std::move(admit)) {
+                     Admit admit, Depart depart)
+    : door_(std::move(door)),
+      libraries_(libraries),
+      admit_(std::move(admit)),
+      depart_(std::move(depart)) {
   for (const std::string& path : named)
     if (auto file = open_library(path, path)) named_.push_back(file->id);
 }
@@ -83,7 +86,12 @@ bool Reception::go_on(Visit& visit, std::vector<Library>& patched) {
       abi::ci_hello hello{};
       if (message->size != sizeof(hello)) return true;
       std::memcpy(&hello, buffer, sizeof(hello));
-      if (hello.version != CI_VERSION || !answer(visit, hello, message->fds)) return true;
+      if (hello.version != CI_VERSION) return true;
+      // Its visit is not over: it stays until this cudabpf ends, or until patience does.
+      if (hello.reason == abi::CI_LEAVING)
+        depart_({visit.visitor.pid, hello});
+      else if (!answer(visit, hello, message->fds))
+        return true;
       visit.answered = true;
       continue;
     }

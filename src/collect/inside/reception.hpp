@@ -30,9 +30,10 @@ class Reception {
     int room = -1;
   };
   using Admit = std::function<Admission(const Arrival& arrival)>;
+  using Depart = std::function<void(const Arrival& leaving)>;
 
   Reception(Door door, PlannedLibraries& libraries, const std::vector<std::string>& named,
-            Admit admit);
+            Admit admit, Depart depart);
 
   std::vector<int> watch_fds() const;  // readable when there is something to do
   // Does it. Libraries whose functions have been patched for the first time are added.
@@ -57,6 +58,7 @@ class Reception {
   PlannedLibraries& libraries_;
   std::vector<FileId> named_;  // files that the user says are libcuda
   Admit admit_;
+  Depart depart_;
   bool closed_ = false;
   std::list<Visit> visits_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> told_;  // devices and inodes of libraries

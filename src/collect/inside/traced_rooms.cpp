@@ -196,16 +196,28 @@ void TracedRooms::look_for_ends(const OnRecord& on_record) {
       ++process;
       continue;
     }
-    abi::cb_process exit = process->is.record;
-    exit.head.drops = drops(process->pid());
-    close(*process, on_record);
-    exit.head.kind = abi::CB_EXIT;
-    exit.head.ts = now_ns(CLOCK_MONOTONIC);
-    exit.head.result = status.value_or(0);
-    if (!status) exit.head.flags = abi::CB_STATUS_UNSEEN;
-    tell(exit, on_record);
+    end(*process, status, on_record);
     process = all_.erase(process);
   }
+}
+
+void TracedRooms::leave(std::uint32_t pid, const OnRecord& on_record) {
+  std::erase_if(all_, [&](Traced& process) {
+    if (process.pid() != pid) return false;
+    end(process, std::nullopt, on_record);
+    return true;
+  });
+}
+
+void TracedRooms::end(Traced& process, std::optional<int> status, const OnRecord& on_record) {
+  abi::cb_process exit = process.is.record;
+  exit.head.drops = drops(process.pid());
+  close(process, on_record);
+  exit.head.kind = abi::CB_EXIT;
+  exit.head.ts = now_ns(CLOCK_MONOTONIC);
+  exit.head.result = status.value_or(0);
+  if (!status) exit.head.flags = abi::CB_STATUS_UNSEEN;
+  tell(exit, on_record);
 }
 
 bool TracedRooms::read(const OnRecord& on_record) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -29,6 +30,8 @@ class TracedRooms {
   using OnRecord = std::function<void(std::span<const std::byte> record)>;
 
   void add(Newcomer newcomer, const OnRecord& on_record);
+  // The process is about to end, and records nothing any more.
+  void leave(std::uint32_t pid, const OnRecord& on_record);
   // Hands over what is there. True if it was much.
   bool read(const OnRecord& on_record);
 
@@ -60,6 +63,8 @@ class TracedRooms {
   // Reads the rest of it; its books are closed.
   void close(Traced& process, const OnRecord& on_record);
   void look_for_ends(const OnRecord& on_record);
+  // Closes it, and tells its exit.
+  void end(Traced& process, std::optional<int> status, const OnRecord& on_record);
 
   All all_;
   InsideCounts closed_;  // of processes that are gone, and of what is told of processes

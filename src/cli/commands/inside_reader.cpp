@@ -1,0 +1,129 @@
+// cudabpf as the library inside a process starts it: records that process until it ends.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <sstream>
+
+#include "cli/capture_flags.hpp"
+#include "cli/commands.hpp"
+#include "cli/request/invoker.hpp"
+#include "cli/request/output_pattern.hpp"
+#include "cli/session.hpp"
+#include "collect/bpf/nvidia_devices.hpp"
+#include "collect/inside/inside_source.hpp"
+#include "collect/machine.hpp"
+#include "cudabpf/inside.h"
+#include "util/exit_codes.hpp"
+#include "util/system/clock.hpp"
+#include "util/system/procfs.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+constexpr const char* OUTPUT = "CUDABPF_OUTPUT";    // a folder or a pattern for the trace's path
+constexpr const char* OPTIONS = "CUDABPF_OPTIONS";  // what `run` takes: "--profile full --kernel"
+
+// CUDABPF_OPTIONS, separated by spaces.
+Result<CaptureFlags> flags_in(const std::vector<std::string>& environment) {
+  CLI::App app;
+  app.set_help_flag();
+  CaptureFlags flags;
+  flags.add_to(app, false);
+  std::istringstream words(value_in(environment, OPTIONS));
+  std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
+  std::reverse(arguments.begin(), arguments.end());  // as the parser wants them
+  std::string wrong;
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    wrong = error.what();
+  }
+  if (wrong.empty()) wrong = flags.for_ebpf_alone();
+  if (wrong.empty() && flags.live) wrong = "--live";
+  if (wrong.empty() && !flags.output.empty()) wrong = fmt::format("-o: {} says where", OUTPUT);
+  if (!wrong.empty()) return Error{fmt::format("{}: {}", OPTIONS, wrong), {}, exit_code::USAGE};
+  flags.quiet = true;
+  flags.among_others = true;
+  return flags;
+}
+
+// The program's standard error is not cudabpf's: what there is to say from now on stands in a file
+// beside the trace. It is removed if nothing was said.
+class OwnMessages {
+ public:
+  explicit OwnMessages(std::string path) : path_(std::move(path)) {
+    constexpr mode_t FOR_ALL = 0666;
+    int fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, FOR_ALL);
+    if (fd < 0) fd = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    ::dup2(fd, STDERR_FILENO);
+    ::close(fd);
+  }
+  ~OwnMessages() {
+    struct stat said {};
+    if (::fstat(STDERR_FILENO, &said) == 0 && S_ISREG(said.st_mode) && said.st_size == 0)
+      ::unlink(path_.c_str());
+  }
+  OwnMessages(const OwnMessages&) = delete;
+  OwnMessages& operator=(const OwnMessages&) = delete;
+
+ private:
+  std::string path_;
+};
+
+// The library waits for this.
+Result<> tell(const std::string& door) {
+  Fd ready(CI_READY_FD);
+  if (::write(ready.get(), door.data(), door.size()) != static_cast<ssize_t>(door.size()))
+    return errno_error("the traced program no longer waits");
+  return ok();
+}
+
+}  // namespace
+
+bool is_inside_reader(int argc, const char* const* argv) {
+  return argc == 3 && std::strcmp(argv[1], CI_READER) == 0;
+}
+
+Result<int> read_inside(const char* text) {
+  std::uint32_t pid = 0;
+  std::from_chars(text, text + std::strlen(text), pid);
+  struct stat ready {};
+  if (!pid || ::fstat(CI_READY_FD, &ready) != 0 || !S_ISFIFO(ready.st_mode))
+    return Error{fmt::format("{} is for the library that records inside a process", CI_READER),
+                 "see `cudabpf run --inside`", exit_code::USAGE};
+  ::fcntl(CI_READY_FD, F_SETFD, FD_CLOEXEC);
+
+  const auto& environment = caller().environment;
+  auto flags = TRY(flags_in(environment));
+  Session header;
+  describe_machine(header);
+  std::string wanted = value_in(environment, OUTPUT);
+  std::error_code missing;
+  flags.output = TRY(output_path(wanted, std::filesystem::is_directory(wanted, missing),
+                                 {std::to_string(pid), header.host, rank_in(environment)},
+                                 file_timestamp(now_ns(CLOCK_REALTIME))));
+  auto options = TRY(flags.source_options());
+  std::string door = TRY(Door::choose_path(value_in(environment, "TMPDIR")));
+  auto devices = options.driver ? nvidia_devices() : DriverDevices();
+  auto session = TRY(CaptureSession::open(flags, options, [&](SourceOptions chosen) {
+    return InsideSource::open(std::move(chosen), {door, geteuid(), devices, true});
+  }));
+  header.mode = "run";
+  header.command = Procfs().process(static_cast<pid_t>(pid)).args;
+  std::string messages = session->trace_path() + ".log";
+  TRY(session->begin(std::move(header),
+                     [pid](Capture& capture) { capture.source().select_process(pid); }));
+  TRY(tell(door));
+  OwnMessages beside(messages);
+  return session->run_until({.command = nullptr, .pids = {pid}});
+}
+
+}  // namespace cudabpf::cli
