@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 
 #include "cli/request/invoker.hpp"
 #include "collect/machine.hpp"
@@ -14,6 +15,7 @@
 #include "util/system/clock.hpp"
 #include "util/system/pidfd.hpp"
 #include "util/system/privileges.hpp"
+#include "util/system/procfs.hpp"
 
 namespace cudabpf::cli {
 
@@ -48,6 +50,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   log::set_quiet(flags.quiet);
   // If the trace's reader goes away, that is an error to handle, not a reason to die.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // as is a limit on the size of files
   auto duration = TRY(flags.duration_ns()), most_bytes = TRY(flags.most_bytes());
   auto output = TRY(flags.output_options());
   std::unique_ptr<CaptureSession> session(new CaptureSession);
@@ -138,8 +141,9 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
 
     Signals::Got got = signals_.read();
     if (got.signal) {
-      bool command_has_it = until.command && got.from_terminal && got.signal == SIGINT &&
-                            !until.command->status() && !waiting_for_command_to_stop;
+      bool by_keys = got.from_terminal && (got.signal == SIGINT || got.signal == SIGQUIT);
+      bool command_has_it =
+          until.command && by_keys && !until.command->status() && !waiting_for_command_to_stop;
       if (!command_has_it) return {got.signal == SIGINT ? "interrupted" : "terminated", true};
       waiting_for_command_to_stop = true;
       log::hint("waiting for the command to end; Ctrl-C again ends the trace at once");
@@ -166,8 +170,24 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
   }
 }
 
+// A signal to the whole process group ends the command, too: what it does last and its status
+// belong to the trace.
+void CaptureSession::wait_if_it_ends(StartedCommand& command) {
+  constexpr std::uint64_t TO_BEGIN_NS = 100'000'000, TO_END_NS = 5'000'000'000;
+  constexpr int STEP_MS = 10;
+  std::uint64_t since = now_ns(CLOCK_MONOTONIC);
+  while (!command.status()) {
+    std::uint64_t waited = now_ns(CLOCK_MONOTONIC) - since;
+    if (waited > TO_END_NS || (waited > TO_BEGIN_NS && !Procfs().is_exiting(command.pid()))) return;
+    pollfd polled[] = {{command.pidfd(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}};
+    poll(polled, std::size(polled), STEP_MS);
+    if (polled[1].revents) return;  // asked again
+  }
+}
+
 Result<int> CaptureSession::run_until(const Until& until) {
   Ended ended = wait_for_end(until);
+  if (ended.by_signal && until.command) wait_if_it_ends(*until.command);
   signals_.leave_to_others(ended.by_signal);
   signals_.keep_blocked();
   std::optional<int> command_status = until.command ? until.command->status() : std::nullopt;

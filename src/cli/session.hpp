@@ -55,6 +55,7 @@ class CaptureSession {
     bool by_signal = false;
   };
   Ended wait_for_end(const Until& until);
+  void wait_if_it_ends(StartedCommand& command);
   // Why a trace that runs since then must end now; empty: it need not.
   std::string limit_reached(std::uint64_t since, const Until& until);
   bool disk_is_low() const;

@@ -13,6 +13,7 @@ Signals::Signals() {
   sigaddset(&ours, SIGINT);
   sigaddset(&ours, SIGTERM);
   sigaddset(&ours, SIGHUP);
+  sigaddset(&ours, SIGQUIT);
   pthread_sigmask(SIG_BLOCK, &ours, &before_);
   fd_ = Fd(signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC));
   hurry_fd_ = Fd(epoll_create1(EPOLL_CLOEXEC));

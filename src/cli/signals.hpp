@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM as something to wait for.
+// SIGINT, SIGQUIT, SIGTERM and SIGHUP as something to wait for.
 #pragma once
 
 #include <csignal>

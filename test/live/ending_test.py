@@ -3,6 +3,7 @@ import fcntl
 import os
 import shlex
 import signal
+import subprocess
 import termios
 import time
 
@@ -56,6 +57,32 @@ class Live(harness.LiveTest):
             self.assertEqual(trace.end["reason"], "terminated")
             self.check_gone()
             wait_for(lambda: self.record().counts["cuLaunchKernel"] == 4000, "finished")
+
+    def test_signal_to_all(self):
+        """As timeout(1) and batch systems end a job: the status is that of the command, which ended by it."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            self.setUp()
+            tracer = self.start_cudabpf("run", "-o", self.path, "--library", LIBRARY, "--", *harness.calls("setup; malloc a 4K; print ready; read"),
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+            self.assertEqual(tracer.process.stdout.readline(), b"ready\n")
+            os.killpg(tracer.pid, number)
+            self.assertEqual(tracer.wait(), 128 + number, tracer.stderr())
+            trace = self.read()
+            self.check_law(trace)
+            self.assertEqual(trace.end["command_status"], 128 + number)
+            self.assertEqual(len(trace.named("cuMemAlloc_v2")), 1)
+            self.check_gone()
+
+    def test_quit_key(self):
+        """It is for the command, as Ctrl-C is."""
+        pid, terminal = self.terminal(CUDABPF, "run", "-o", self.path, "--library", LIBRARY, "--", *STORM)
+        wait_for(lambda: any(r.counts.get("cuLaunchKernel") for r in self.records().values()), "calling")
+        os.write(terminal, b"\x1c")
+        status, text = self.wait_pid(pid, terminal)
+        self.assertEqual(status, 128 + signal.SIGQUIT, text)
+        trace = self.read()
+        self.check_law(trace)
+        self.assertEqual((trace.end["reason"], trace.end["command_status"]), ("command ended", 128 + signal.SIGQUIT))
 
     def terminal(self, *command):
         """A terminal with cudabpf and its command in the foreground: (program, the terminal's other end)."""
@@ -164,7 +191,7 @@ class Live(harness.LiveTest):
                             status=5)
         self.check_whole(trace)
         self.assertEqual(len(trace.named("cuMemAlloc_v2")), 1)
-        self.assertEqual(len([p for p in trace.processes if p["op"] == "exit"]), 1 if harness.INSIDE else 2)  # a shell makes no calls
+        self.assertEqual(len([p for p in trace.processes if p["op"] == "exit"]), 2 if harness.BY_BPF else 1)  # a shell makes no calls
         self.assertIn("children run on", self.stderr)
 
     def test_stopped_and_continued(self):

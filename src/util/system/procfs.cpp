@@ -75,6 +75,7 @@ std::string_view status_field(std::string_view status, std::string_view name) {
 struct Stat {
   std::string comm;
   pid_t ppid = 0;
+  std::uint64_t flags = 0;
   std::uint64_t start_ticks = 0;
 };
 
@@ -89,6 +90,7 @@ Stat parse_stat(std::string_view text) {
   for (int field = 3; !rest.empty(); field++) {  // as proc(5) counts them
     std::string_view value = take(rest, ' ');
     if (field == 4) parse_number(value, stat.ppid);
+    if (field == 9) parse_number(value, stat.flags);
     if (field == 22) parse_number(value, stat.start_ticks);
   }
   return stat;
@@ -191,6 +193,17 @@ ProcessIdentity Procfs::process(pid_t pid) const {
 }
 
 bool Procfs::exists(pid_t pid) const { return access(path(pid, "stat").c_str(), F_OK) == 0; }
+
+bool Procfs::is_ours() const {
+  char name[16] = {};
+  ssize_t size = readlink((root_ + "/self").c_str(), name, sizeof(name) - 1);
+  return size > 0 && std::string_view(name) == std::to_string(getpid());
+}
+
+bool Procfs::is_exiting(pid_t pid) const {
+  constexpr std::uint64_t PF_EXITING = 4;  // <linux/sched.h>
+  return parse_stat(read_file(path(pid, "stat"))).flags & PF_EXITING;
+}
 
 std::vector<pid_t> Procfs::pids() const { return numbered_entries(root_); }
 

@@ -134,6 +134,10 @@ TEST_CASE("A process is read whole") {
   CHECK(procfs.environment(42) == std::vector<std::string>{"PATH=/bin", "EMPTY=", "A=b=c"});
   CHECK(procfs.threads(42) == std::vector<pid_t>{9, 42, 43, 100});
   CHECK(procfs.exists(42));
+  CHECK_FALSE(procfs.is_exiting(42));
+  proc.write("43/stat", "43 (gone) S 40 1 1 0 -1 4194564 11 12 13\n");
+  CHECK(procfs.is_exiting(43));
+  CHECK_FALSE(procfs.is_exiting(44));
   CHECK(procfs.path(42, "root/lib") == proc.path().string() + "/42/root/lib");
 }
 
