@@ -4,13 +4,16 @@
  *
  * The function is called, not jumped to, so that its return is seen and the stack stays one that
  * unwinders understand: this frame has a frame pointer and CFI. The 14 words above the return
- * address are handed on for the arguments that are not in registers: a struct of 13 is the most.
+ * address are handed on for the arguments that are not in registers: a struct of 13 is the most. At
+ * the top of a stack there may be fewer.
  */
 #define FRAME 224 /* struct ci_frame, and the vector registers that arguments may be in */
 #define ENTRY 48
 #define SP 56
 #define RESULT 64
+#define ABOVE 88
 #define VECTORS 96
+#define MOST_ABOVE 14
 
   .text
   .p2align 4
@@ -61,6 +64,8 @@ ci_call:
   movups VECTORS+112(%rsp), %xmm7
   test %al, %al
   jz 1f
+  cmpl $MOST_ABOVE, ABOVE(%rsp)
+  jne 2f
   pushq 120(%rbp)
   pushq 112(%rbp)
   pushq 104(%rbp)
@@ -75,6 +80,7 @@ ci_call:
   pushq 32(%rbp)
   pushq 24(%rbp)
   pushq 16(%rbp)
+3:
   call *(%r11)
   mov %rax, RESULT-FRAME(%rbp)
   lea -FRAME(%rbp), %rdi
@@ -86,6 +92,15 @@ ci_call:
   .cfi_restore %rbp
   ret
   .cfi_restore_state
+2: /* nobody needs rax and r10 */
+  sub $(8 * MOST_ABOVE), %rsp
+  mov ABOVE-FRAME(%rbp), %eax
+4:
+  sub $1, %eax
+  js 3b
+  mov 16(%rbp,%rax,8), %r10
+  mov %r10, (%rsp,%rax,8)
+  jmp 4b
 1: /* its return is not wanted: as if nobody had been here */
   leave
   .cfi_def_cfa %rsp, 8

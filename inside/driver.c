@@ -25,7 +25,8 @@ static const struct ci_driver* driver(void) {
 
 /* True if operations are recorded; otherwise, nothing may be looked at. */
 static bool is_recorded(void) {
-  return ci_process->state == CI_TRACED && ci_process->room->on && driver()->recorded;
+  return ci_state() == CI_TRACED && __atomic_load_n(&ci_process->room->on, __ATOMIC_RELAXED) &&
+         driver()->recorded;
 }
 
 /* The device that a descriptor refers to, as the kernel numbers it; 0: none. */
@@ -129,8 +130,7 @@ static bool begins(struct operation* operation) {
   operation->sp = (__u64)__builtin_frame_address(0);
   struct cb_driver* record = ci_reserve(thread, sizeof(*record), CB_DROPPED_DRIVER);
   if (!record) return true;
-  ci_fill_head(&record->head, thread, CB_DRIVER);
-  if (operation->began) record->head.ts = operation->began;
+  ci_fill_head(&record->head, thread, CB_DRIVER, operation->began ? operation->began : ci_now());
   record->head.sp = 0;
   record->head.function = (__u16)operation->op;
   record->device = operation->device;
@@ -147,7 +147,7 @@ static void ends(const struct operation* operation, __s64 result) {
   struct cb_driver_return* record =
       thread ? ci_reserve(thread, sizeof(*record), CB_DROPPED_DRIVER) : NULL;
   if (!record) return;
-  ci_fill_head(&record->head, thread, CB_DRIVER_RETURN);
+  ci_fill_head(&record->head, thread, CB_DRIVER_RETURN, ci_now());
   record->head.sp = 0;
   record->head.function = (__u16)operation->op;
   record->result = result;

@@ -16,6 +16,9 @@
 #include "cudabpf/inside.h"
 
 #define HIDDEN __attribute__((visibility("hidden")))
+/* glibc 2.34 gave these functions a new version, which programs in older containers do not have. */
+#define OLD_VERSION(function) __asm__(".symver " #function "," #function "@GLIBC_2.2.5")
+#define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 /* ----- a function that has been patched. Stubs and ci_call (call.S) know the first two fields. */
@@ -35,7 +38,13 @@ struct ci_frame {
   __u64 sp;     /* the stack pointer at the function's entry: the return address lies there */
   __u64 result; /* rax */
   __u64 outs[CB_MAX_OUTS];
+  __u64 above; /* how many words above the return address are handed on */
 };
+#define CI_MOST_ABOVE 14
+CB_STATIC_ASSERT(offsetof(struct ci_frame, entry) == 48 && offsetof(struct ci_frame, sp) == 56 &&
+                     offsetof(struct ci_frame, result) == 64 &&
+                     offsetof(struct ci_frame, above) == 88,
+                 "call.S has these offsets");
 
 /* The call begins. False: its return is not wanted. */
 HIDDEN bool ci_enter(struct ci_frame* frame);
@@ -58,8 +67,18 @@ struct ci_process {
   __u32 generation; /* what threads keep of an earlier process, a parent, has an earlier one */
   struct ci_room* room;
   __u32 names_epoch; /* counts the calls after which handles may be reused */
+  __u32 rings;       /* so many, from the first, can be accessed */
+  /* How often cudabpf had read when that was last looked at, and when that was news. */
+  __u32 reads;
+  __u64 reads_at;
 };
 extern HIDDEN struct ci_process* ci_process;
+
+/* What a thread finds besides is complete once this is CI_TRACED, which another may just make it.
+ */
+static inline enum ci_state ci_state(void) {
+  return (enum ci_state)__atomic_load_n(&ci_process->state, __ATOMIC_ACQUIRE);
+}
 
 /* True if the process is traced. Asks cudabpf if this is a child that has not asked. */
 HIDDEN bool ci_process_is_traced(void);
@@ -82,6 +101,7 @@ struct ci_thread {
   __u8* data;
   __u64 head; /* the ring's own, which nobody else writes */
   __u64 tail; /* as it was when last looked at */
+  __u64 now;  /* when its last record was made */
   __u32 generation;
   __u32 tid;
   __u64 stack_from, stack_to; /* this part of the stack is known to be mapped */
@@ -97,6 +117,9 @@ HIDDEN void ci_watch_threads(void); /* once, before the first ring is taken */
 
 /* True if all of it could be read. `sp` is the stack pointer of the call that it was given to. */
 HIDDEN bool ci_read(void* to, __u64 from, __u64 size, __u64 sp);
+/* How many words from `at` on can be read, but no more than `most`, which lie on two pages at most:
+ * those on the first page, if the second is not there. `sp` is the stack pointer. */
+HIDDEN __u64 ci_words_at(__u64 at, __u64 most, __u64 sp);
 /* The string's size with its NUL, or `size` if it is longer; 0: it could not be read. */
 HIDDEN __u32 ci_read_string(char* to, __u64 from, __u32 size);
 
@@ -131,5 +154,8 @@ HIDDEN long ci_system(long number, long a, long b, long c, long d, long e, long 
  * jump from all of [from, to); 0: there is none. */
 HIDDEN __u64 ci_find_gap(__u64 from, __u64 to, __u64 size);
 HIDDEN bool ci_has_debugger(void);
+/* No signal's handler runs in this thread until they are restored. */
+HIDDEN __u64 ci_block_signals(void);
+HIDDEN void ci_restore_signals(__u64 before);
 
 #endif

@@ -7,28 +7,50 @@
 #include "inside.h"
 
 #define PAGE 4096ULL
-#define STACK_PAGES 16 /* as far above the stack pointer as it is looked for at once */
+#define STACK_PAGES 16       /* as far above the stack pointer as memory is taken for the stack */
+#define BRIDGED (256 * PAGE) /* between two parts of a stack that are looked at as one */
 
 static long read_by_kernel(void* to, __u64 size, const struct iovec* from, unsigned parts) {
   struct iovec here = {to, size};
   return ci_system(SYS_process_vm_readv, ci_process->pid, (long)&here, 1, (long)from, parts, 0);
 }
 
-/* From the stack pointer's page to the end of `to`'s, is all of it mapped? Remembered: as long as
- * the stack pointer is in there, what lies above it belongs to a stack in use. */
+static bool is_mapped(__u64 from, __u64 to) {
+  while (from < to) {
+    struct iovec parts[STACK_PAGES];
+    char bytes[STACK_PAGES];
+    unsigned pages = 0;
+    for (; from < to && pages < STACK_PAGES; from += PAGE)
+      parts[pages++] = (struct iovec){(void*)from, 1};
+    if (read_by_kernel(bytes, pages, parts, pages) != (long)pages) return false;
+  }
+  return true;
+}
+
+/* From the stack pointer's page to the end of `to`'s, is all of it mapped? What was found is
+ * remembered: as long as the stack pointer is in there, what lies above it belongs to a stack in
+ * use. Calls come from deep in a program and from near its main in turn, so each adds to what is
+ * known, with what lies between. */
 static bool stack_reaches(__u64 sp, __u64 to) {
   struct ci_thread* thread = &ci_thread;
-  if (sp >= thread->stack_from && to <= thread->stack_to) return true;
-  __u64 first = sp & ~(PAGE - 1);
-  unsigned pages = (unsigned)((to - 1 - first) / PAGE) + 1;
-  if (pages > STACK_PAGES) return false;
-  struct iovec parts[STACK_PAGES];
-  char bytes[STACK_PAGES];
-  for (unsigned i = 0; i < pages; i++) parts[i] = (struct iovec){(void*)(first + i * PAGE), 1};
-  if (read_by_kernel(bytes, pages, parts, pages) != (long)pages) return false;
-  thread->stack_from = first;
-  thread->stack_to = first + pages * PAGE;
+  __u64 known_from = thread->stack_from, known_to = thread->stack_to;
+  if (sp >= known_from && to <= known_to) return true;
+  __u64 from = sp & ~(PAGE - 1), until = (to + PAGE - 1) & ~(PAGE - 1);
+  if (until - from > STACK_PAGES * PAGE) return false;
+  if (!is_mapped(from, until)) return false;
+  bool joins = known_to &&
+               (until < known_from ? known_from - until <= BRIDGED && is_mapped(until, known_from)
+                                   : from <= known_to ||
+                                         (from - known_to <= BRIDGED && is_mapped(known_to, from)));
+  thread->stack_from = joins && known_from < from ? known_from : from;
+  thread->stack_to = joins && known_to > until ? known_to : until;
   return true;
+}
+
+__u64 ci_words_at(__u64 at, __u64 most, __u64 sp) {
+  __u64 here = (PAGE - (at & (PAGE - 1))) / 8;
+  if (likely(here >= most) || stack_reaches(sp, at + most * 8)) return most;
+  return here;
 }
 
 static void copy(void* to, const void* from, __u64 size) {
@@ -41,6 +63,8 @@ bool ci_read(void* to, __u64 from, __u64 size, __u64 sp) {
       stack_reaches(sp, from + size)) {
     if (size == 8) /* most are out-pointers */
       __builtin_memcpy(to, (const void*)from, 8);
+    else if (size == 4)
+      __builtin_memcpy(to, (const void*)from, 4);
     else
       copy(to, (const void*)from, size);
     return true;

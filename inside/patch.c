@@ -15,6 +15,7 @@
 
 #define BLOCK 64
 #define COPY_AT 24 /* in the block, behind the stub */
+CB_STATIC_ASSERT(COPY_AT + CI_MAX_CODE + CI_JUMP <= BLOCK, "a copy, and the jump behind it");
 #define PAGE 4096ULL
 
 static __u64 up_to_page(__u64 size) { return (size + PAGE - 1) & ~(PAGE - 1); }
@@ -41,11 +42,30 @@ static __u64 address_of(const struct ci_library* library, __u64 offset, __u64 si
   return 0;
 }
 
-static bool is_sound(const struct ci_site* site) {
+/* Displacements one behind the other, all of them in the copy. */
+static bool fixes_are_sound(const struct ci_site* site) {
+  unsigned from = 1;
+  for (int i = 0; i < CI_MAX_FIXED; i++) {
+    unsigned at = site->fix_at[i];
+    if (at && (at < from || at + 4 > site->copied)) return false;
+    from = at ? at + 4 : CI_MAX_CODE; /* none may follow a 0 */
+  }
+  return true;
+}
+
+/* The store writes all of the jump, and not the first byte, where a uprobe may be; and no thread
+ * sees a part of it. */
+static bool store_is_sound(const struct ci_site* site, __u64 code) {
+  return site->stored >= 1 && site->stored <= site->kept &&
+         site->stored + CI_STORE >= site->kept + CI_JUMP &&
+         ((code + site->stored) & (CI_STORE_LINE - 1)) + CI_STORE <= CI_STORE_LINE;
+}
+
+static bool is_sound(const struct ci_site* site, __u64 code) {
   return site->kept && site->moved >= site->kept + CI_JUMP &&
-         site->moved <= CI_MAX_CODE - CI_JUMP && COPY_AT + site->moved + CI_JUMP <= BLOCK &&
-         site->pushed >= 0 && (!site->fix_at || site->fix_at + 4 <= site->moved) &&
-         site->plan.nargs <= CB_MAX_ARGS;
+         site->kept + CI_STORE <= CI_MAX_CODE && site->moved <= CI_MAX_CODE &&
+         site->copied >= site->kept && site->copied <= CI_MAX_CODE && fixes_are_sound(site) &&
+         store_is_sound(site, code) && site->pushed >= 0 && site->plan.nargs <= CB_MAX_ARGS;
 }
 
 /* Does memory hold what the file holds? A uprobe may be on the first byte. */
@@ -67,15 +87,14 @@ static bool fill_block(__u8* block, struct ci_entry* entry, const struct ci_site
   put(at, "\x41\xff\x63\x08", 4); /* jmp *8(%r11): entry->common */
 
   __u8* copy = block + COPY_AT;
-  put(copy, site->code, site->moved);
-  if (site->fix_at) {
+  at = put(copy, site->copy, site->copied);
+  for (int i = 0; i < CI_MAX_FIXED && site->fix_at[i]; i++) {
     __s32 displacement;
-    __builtin_memcpy(&displacement, copy + site->fix_at, sizeof(displacement));
+    __builtin_memcpy(&displacement, copy + site->fix_at[i], sizeof(displacement));
     __s64 corrected = displacement + (code - copy);
     if (!fits32(corrected)) return false;
-    put32(copy + site->fix_at, corrected);
+    put32(copy + site->fix_at[i], corrected);
   }
-  at = copy + site->moved;
   __s64 back = code + site->moved - (at + CI_JUMP);
   if (!fits32(back)) return false;
   *at++ = 0xe9;
@@ -84,15 +103,19 @@ static bool fill_block(__u8* block, struct ci_entry* entry, const struct ci_site
   return fits32(block - (code + site->kept + CI_JUMP));
 }
 
+typedef __u64 __attribute__((aligned(1), may_alias)) u64_anywhere;
+
 static void write_jump(__u8* code, const struct ci_site* site, const __u8* block) {
-  __u8* at = code + site->kept;
-  __u64 bytes;
-  __builtin_memcpy(&bytes, at, sizeof(bytes));
-  __u8 jump[CI_JUMP] = {0xe9};
-  put32(jump + 1, block - (at + CI_JUMP));
-  __builtin_memcpy(&bytes, jump, sizeof(jump));
-  /* Within a line of 16 bytes, so that no thread sees a part of it. */
-  *(volatile __u64 __attribute__((aligned(1)))*)at = bytes;
+  __u8* at = code + site->stored;
+  union {
+    __u8 bytes[CI_STORE];
+    __u64 whole;
+  } store;
+  __builtin_memcpy(store.bytes, at, sizeof(store));
+  __u8* jump = store.bytes + (site->kept - site->stored);
+  *jump = 0xe9;
+  put32(jump + 1, block - (code + site->kept + CI_JUMP));
+  *(volatile u64_anywhere*)at = store.whole;
 }
 
 /* Memory for blocks near the code, and for entries, which may be anywhere. */
@@ -151,9 +174,7 @@ void ci_patch(const struct ci_library* library, const struct ci_site* sites, __u
   }
   for (__u32 i = 0; i < count; i++) {
     __u8* code = (__u8*)address_of(library, sites[i].offset, CI_MAX_CODE);
-    if (!code || !is_sound(&sites[i]) ||
-        ((__u64)code & (CI_STORE_LINE - 1)) + sites[i].kept + CI_STORE > CI_STORE_LINE ||
-        !is_as_in_file(&sites[i], code))
+    if (!code || !is_sound(&sites[i], (__u64)code) || !is_as_in_file(&sites[i], code))
       outcomes[i] = CI_DIFFERS;
     else
       outcomes[i] = fill_block(area.blocks + (__u64)i * BLOCK, &area.entries[i], &sites[i], code)

@@ -20,6 +20,9 @@
 
 #include "inside.h"
 
+OLD_VERSION(dlopen);
+OLD_VERSION(dlsym);
+
 #define PATIENCE_S 5 /* that the program waits for cudabpf's answer, once a process */
 
 static struct ci_process nobody = {.state = CI_OFF}; /* until there is memory of our own */
@@ -78,10 +81,7 @@ static bool send_message(long fd, const void* data, size_t size, long file) {
     control.header.cmsg_len = CMSG_LEN(sizeof(int));
     *(int*)CMSG_DATA(&control.header) = (int)file;
   }
-  long sent;
-  do sent = ci_system(SYS_sendmsg, fd, (long)&message, MSG_NOSIGNAL, 0, 0, 0);
-  while (sent == -EINTR);
-  return sent == (long)size;
+  return ci_system(SYS_sendmsg, fd, (long)&message, MSG_NOSIGNAL, 0, 0, 0) == (long)size;
 }
 
 #define MOST_FDS 2
@@ -97,9 +97,7 @@ static int receive_answer(long fd, struct ci_answer* answer, int fds[MOST_FDS]) 
                            .msg_iovlen = 1,
                            .msg_control = &control,
                            .msg_controllen = sizeof(control.space)};
-  long got;
-  do got = ci_system(SYS_recvmsg, fd, (long)&message, MSG_CMSG_CLOEXEC, 0, 0, 0);
-  while (got == -EINTR);
+  long got = ci_system(SYS_recvmsg, fd, (long)&message, MSG_CMSG_CLOEXEC, 0, 0, 0);
   int count = 0;
   for (struct cmsghdr* one = got < 0 ? NULL : CMSG_FIRSTHDR(&message); one;
        one = CMSG_NXTHDR(&message, one)) {
@@ -113,12 +111,15 @@ static int receive_answer(long fd, struct ci_answer* answer, int fds[MOST_FDS]) 
   return -1;
 }
 
-/* Maps the room in such a way that a child does not have it. */
+/* Maps the room in such a way that a child does not have it. Rings become accessible when they are
+ * taken: a program that has all its memory locked, now or later, would have all of the room. */
 static struct ci_room* map_room(int fd, __u64 size) {
   if (size < CI_RINGS_AT + (__u64)CI_RINGS * CI_RING_SIZE) return NULL;
-  long at = ci_system(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  long at = ci_system(SYS_mmap, 0, (long)size, PROT_NONE, MAP_SHARED, fd, 0);
   if (at < 0 && at > -4096) return NULL;
-  if (ci_system(SYS_madvise, at, (long)size, MADV_DONTFORK, 0, 0, 0) != 0) {
+  ci_system(SYS_munlock, at, (long)size, 0, 0, 0, 0);
+  if (ci_system(SYS_madvise, at, (long)size, MADV_DONTFORK, 0, 0, 0) != 0 ||
+      ci_system(SYS_mprotect, at, CI_RINGS_AT, PROT_READ | PROT_WRITE, 0, 0, 0) != 0) {
     ci_system(SYS_munmap, at, (long)size, 0, 0, 0, 0);
     return NULL;
   }
@@ -126,11 +127,20 @@ static struct ci_room* map_room(int fd, __u64 size) {
   return (struct ci_room*)at;
 }
 
+static void become(enum ci_state state) {
+  __atomic_store_n(&ci_process->state, state, __ATOMIC_RELEASE);
+}
+
+/* It has asked, and is not traced unless it has been told so. */
+static void settle(void) {
+  if (ci_state() == CI_UNKNOWN) become(CI_OFF);
+}
+
 static void enter_room(struct ci_room* room) {
   ci_process->room = room;
   ci_process->pid = own(SYS_getpid);
   ci_process->generation = ++generations;
-  __atomic_store_n(&ci_process->state, CI_TRACED, __ATOMIC_RELEASE);
+  become(CI_TRACED);
 }
 
 /* What cudabpf wants to have recorded. */
@@ -180,29 +190,33 @@ static void ask(long fd, enum ci_reason reason, const struct ci_library* library
   for (int i = 0; i < count; i++) ci_system(SYS_close, fds[i], 0, 0, 0, 0, 0);
 }
 
+/* Signals wait: each of a timer's would begin the patience anew. */
 static void meet(enum ci_reason reason, const struct ci_library* library) {
   long file = -1;
   if (library) {
     file = ci_system(SYS_openat, AT_FDCWD, (long)library->path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
     if (file < 0) return;
   }
+  __u64 signals = ci_block_signals();
   long fd = connect_to_door();
   if (fd >= 0) {
     ask(fd, reason, library, file);
     ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
   }
+  ci_restore_signals(signals);
   if (file >= 0) ci_system(SYS_close, file, 0, 0, 0, 0, 0);
 }
 
 bool ci_process_is_traced(void) {
-  if (ci_process->state != CI_UNKNOWN) return ci_process->state == CI_TRACED;
+  enum ci_state state = ci_state();
+  if (state != CI_UNKNOWN) return state == CI_TRACED;
   if (!lock()) return false;
-  if (ci_process->state == CI_UNKNOWN) {
+  if (ci_state() == CI_UNKNOWN) {
     meet(CI_FORKED, NULL);
-    if (ci_process->state == CI_UNKNOWN) ci_process->state = CI_OFF;
+    settle();
   }
   unlock();
-  return ci_process->state == CI_TRACED;
+  return ci_state() == CI_TRACED;
 }
 
 /* ----- being loaded */
@@ -288,14 +302,14 @@ static void begin(__u64 caller) {
   struct ci_library library;
   if (getauxval(AT_SECURE) || !own_memory() || !find_library(caller, &library) || !lock()) return;
   /* A process that cudabpf does not want, or that has come too late, is left alone. */
-  if (ci_process->state != CI_OFF) {
+  if (ci_state() != CI_OFF) {
     bool first = !door[0];
     if (!first || find_door()) {
       if (first) ci_watch_threads();
       meet(CI_LOADED, &library);
     }
   }
-  if (ci_process->state == CI_UNKNOWN) ci_process->state = CI_OFF;
+  settle();
   unlock();
 }
 
@@ -314,17 +328,18 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
 __attribute__((destructor)) static void leave(void) {
   if (!starter || starter != own(SYS_getpid) || !ci_process->room || !ci_takes_reader_along())
     return;
+  __u64 signals = ci_block_signals();
   long fd = connect_to_door();
-  if (fd < 0) return;
   struct ci_hello hello = {.version = CI_VERSION,
                            .reason = CI_LEAVING,
                            .pid = starter,
                            .tid = own(SYS_gettid),
                            .has_room = true};
   char nothing;
-  if (send_message(fd, &hello, sizeof(hello), -1))
+  if (fd >= 0 && send_message(fd, &hello, sizeof(hello), -1))
     ci_system(SYS_recvfrom, fd, (long)&nothing, sizeof(nothing), 0, 0, 0); /* until it is closed */
-  ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
+  if (fd >= 0) ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
+  ci_restore_signals(signals);
 }
 
 /* Whoever can set but LD_PRELOAD means the same as by CUDA_INJECTION64_PATH. Called by the linker,

@@ -4,7 +4,8 @@
  * and cudabpf gets none of its files, and none of its signals' settings.
  *
  * For that, a helper is cloned that ends without a signal. The helper clones the process that
- * becomes cudabpf, and ends: whose child that is then, is init.
+ * becomes cudabpf, and ends: whose child that is then, is init. Where the program would have to
+ * take init's place, the helper stays.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -33,7 +35,8 @@ struct reader {
   char pid[16];
   char* arguments[4];
   char* environment[MOST_VARIABLES + 1];
-  int ready; /* cudabpf writes the door's path into this */
+  int ready;         /* cudabpf writes the door's path into this */
+  bool helper_stays; /* as long as cudabpf does, whose parent it is */
   __u8 helper_stack[STACK] __attribute__((aligned(16)));
   __u8 stack[STACK] __attribute__((aligned(16)));
 };
@@ -131,9 +134,27 @@ static void forget_signals(void) {
   ci_system(SYS_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, sizeof(none), 0, 0);
 }
 
+static void close_from(long first) {
+#ifdef SYS_close_range
+  if (ci_system(SYS_close_range, first, ~0U, 0, 0, 0, 0) == 0) return;
+#endif
+  const long most = 65536;
+  for (long fd = first; fd < most; fd++) ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+/* The program may keep its thread on some processor, and before all others. */
+static void forget_priority(void) {
+  struct {
+    int priority;
+  } ordinary = {0};
+  unsigned long all[128];
+  for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) all[i] = ~0UL;
+  ci_system(SYS_sched_setscheduler, 0, SCHED_OTHER, (long)&ordinary, 0, 0, 0);
+  ci_system(SYS_sched_setaffinity, 0, sizeof(all), (long)all, 0, 0, 0);
+}
+
 /* Standard error alone stays open: until cudabpf is ready, to say why it is not. */
 static void forget_files(int ready) {
-  const long first_other = CI_READY_FD + 1;
   if (ready == CI_READY_FD)
     ci_system(SYS_fcntl, ready, F_SETFD, 0, 0, 0, 0);
   else
@@ -141,16 +162,18 @@ static void forget_files(int ready) {
   long null = ci_system(SYS_openat, AT_FDCWD, (long)"/dev/null", O_RDWR | O_CLOEXEC, 0, 0, 0);
   for (int fd = 0; fd <= STDERR_FILENO; fd++)
     if (fd != STDERR_FILENO || ready == STDERR_FILENO) ci_system(SYS_dup3, null, fd, 0, 0, 0, 0);
-#ifdef SYS_close_range
-  if (ci_system(SYS_close_range, first_other, ~0U, 0, 0, 0, 0) == 0) return;
-#endif
-  const long most = 65536;
-  for (long fd = first_other; fd < most; fd++) ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
+  close_from(CI_READY_FD + 1);
 }
 
-/* The program's output is its own, but whoever set the variables waits for a trace. */
+/* The program's output is its own, but whoever set the variables waits for a trace. If nobody reads
+ * what it says there, it must neither wait nor die. */
 static void complain(const char* reason, const char* what) {
-  const char* texts[] = {"cudabpf: ERROR: calls of this program are not recorded: ", reason, what,
+  struct pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT};
+  struct timespec at_once = {0};
+  if (ci_system(SYS_ppoll, (long)&error, 1, (long)&at_once, 0, 0, 0) != 1 ||
+      error.revents != POLLOUT)
+    return;
+  const char* texts[] = {"cudabpf: ERROR: this program's calls are not recorded: ", reason, what,
                          "\n"};
   struct iovec parts[4];
   for (int i = 0; i < 4; i++) parts[i] = (struct iovec){(void*)texts[i], length_of(texts[i])};
@@ -161,33 +184,48 @@ static int become_cudabpf(void* of) {
   struct reader* reader = of;
   ci_system(SYS_setsid, 0, 0, 0, 0, 0, 0);
   forget_signals();
+  forget_priority();
   forget_files(reader->ready);
   for (int i = 0; i < PLACE_COUNT; i++)
     ci_system(SYS_execve, (long)reader->programs[i], (long)reader->arguments,
               (long)reader->environment, 0, 0, 0);
-  complain("no cudabpf can be started at ", reader->programs[0]);
+  complain("cannot start ", reader->programs[0]);
   ci_system(SYS_exit_group, 127, 0, 0, 0, 0, 0);
   return 0;
 }
 
 static int help(void* of) {
   struct reader* reader = of;
-  if (clone(become_cudabpf, reader->stack + STACK, CLONE_VM | CLONE_VFORK, reader) < 0)
-    complain("no process can be started", "");
+  long cudabpf = clone(become_cudabpf, reader->stack + STACK, CLONE_VM | CLONE_VFORK, reader);
+  if (cudabpf < 0) complain("no process can be started", "");
+  if (cudabpf >= 0 && reader->helper_stays) {
+    /* It has a copy of all that the program had open. */
+    close_from(0);
+    ci_system(SYS_setsid, 0, 0, 0, 0, 0, 0);
+    ci_system(SYS_chdir, (long)"/", 0, 0, 0, 0, 0);
+    ci_system(SYS_wait4, cudabpf, 0, __WALL, 0, 0, 0);
+  }
   ci_system(SYS_exit_group, 0, 0, 0, 0, 0, 0);
   return 0;
 }
 
 /* ----- in the program */
 
+/* Orphans become children of this process, where its wait() sees them: it is the first of a
+ * container, or has asked for that. */
+static bool reaps_orphans(void) {
+  int asked = 0;
+  ci_system(SYS_prctl, PR_GET_CHILD_SUBREAPER, (long)&asked, 0, 0, 0, 0);
+  return asked || ci_system(SYS_getpid, 0, 0, 0, 0, 0, 0) == 1;
+}
+
+/* No handler of the program may run in the helper. */
 static bool start(struct reader* reader) {
-  __u64 all = ~0ULL, before = 0; /* no handler of the program may run in the helper */
-  ci_system(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof(all), 0, 0);
-  long helper = clone(help, reader->helper_stack + STACK, CLONE_VM | CLONE_VFORK, reader);
-  long ended;
-  do ended = helper < 0 ? 0 : ci_system(SYS_wait4, helper, 0, __WCLONE, 0, 0, 0);
-  while (ended == -EINTR);
-  ci_system(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof(before), 0, 0);
+  __u64 signals = ci_block_signals();
+  int until_exec = reader->helper_stays ? 0 : CLONE_VFORK;
+  long helper = clone(help, reader->helper_stack + STACK, CLONE_VM | until_exec, reader);
+  if (helper >= 0 && !reader->helper_stays) ci_system(SYS_wait4, helper, 0, __WCLONE, 0, 0, 0);
+  ci_restore_signals(signals);
   return helper >= 0;
 }
 
@@ -198,7 +236,7 @@ static bool wait_until_ready(int fd, char* door, size_t size) {
   long ready;
   do ready = ci_system(SYS_ppoll, (long)&polled, 1, (long)&patience, 0, 0, 0); /* updates it */
   while (ready == -EINTR);
-  if (ready == 0) complain("cudabpf takes too long to begin", "");
+  if (ready == 0) complain("cudabpf was not ready within 10 s", "");
   if (ready <= 0) return false;
   long got = ci_system(SYS_read, fd, (long)door, (long)size - 1, 0, 0, 0);
   if (got > 0) door[got] = 0;
@@ -220,13 +258,14 @@ bool ci_start_reader(const char* library, char* door, size_t size) {
     reader->arguments[2] = reader->pid;
     choose_environment(reader);
     reader->ready = ends[1];
+    reader->helper_stays = reaps_orphans();
     bool started = start(reader);
     ci_system(SYS_close, ends[1], 0, 0, 0, 0, 0);
     if (!started) complain("no process can be started", "");
     ready = started && wait_until_ready(ends[0], door, size);
     ci_system(SYS_close, ends[0], 0, 0, 0, 0, 0);
   }
-  munmap(reader, space);
+  if (!reader->helper_stays) munmap(reader, space); /* its stack is in there */
   return ready;
 }
 

@@ -18,7 +18,7 @@ static void send_name(struct ci_thread* thread, __u64 handle, __u64 sp) {
   struct cb_name* name =
       ci_reserve(thread, sizeof(struct cb_name) + CB_LONG_STRING, CB_DROPPED_NAME);
   if (!name) return;
-  ci_fill_head(&name->head, thread, CB_NAME);
+  ci_fill_head(&name->head, thread, CB_NAME, ci_now());
   name->head.sp = 0;
   name->head.function = 0;
   name->handle = handle;
@@ -69,11 +69,14 @@ bool ci_enter(struct ci_frame* frame) {
   const struct ci_entry* entry = frame->entry;
   struct cb_plan plan = entry->plan;
   struct ci_thread* thread = ci_recording_thread(CI_ALL, CB_DROPPED_ENTRY);
+  /* Handles are new for those threads, too, whose calls are recorded. */
+  if (unlikely(plan.forgets_names) && ci_state() == CI_TRACED)
+    __atomic_fetch_add(&ci_process->names_epoch, 1, __ATOMIC_RELAXED);
   if (!thread) return false;
+  /* What is on the stack is arguments, or nothing: where the memory ends, so do they. */
+  frame->above = ci_words_at(frame->sp + 8, CI_MOST_ABOVE, frame->sp);
   if (entry->launch && plan.handle_arg < CB_MAX_ARGS)
     send_name(thread, argument(frame, plan.handle_arg), frame->sp);
-  if (unlikely(plan.forgets_names))
-    __atomic_fetch_add(&ci_process->names_epoch, 1, __ATOMIC_RELAXED);
   for (unsigned i = 0; i < CB_MAX_OUTS; i++) frame->outs[i] = 0;
   if (plan.out0 < CB_MAX_ARGS) frame->outs[0] = argument(frame, plan.out0);
   if (plan.out1 < CB_MAX_ARGS) frame->outs[1] = argument(frame, plan.out1);
@@ -93,7 +96,7 @@ bool ci_enter(struct ci_frame* frame) {
     struct_size = read_struct(frame, plan, args + plan.nargs, &flags);
   else if (plan.string_arg < CB_MAX_ARGS)
     string_size = read_string(frame, plan, (char*)(args + plan.nargs), &flags);
-  ci_fill_head(head, thread, CB_ENTRY);
+  ci_fill_head(head, thread, CB_ENTRY, ci_now());
   head->sp = (__u32)frame->sp;
   head->function = plan.function;
   head->flags = flags;
@@ -112,14 +115,13 @@ static bool read_out(__u64* to, __u64 address, bool narrow, __u64 sp) {
 
 void ci_leave(struct ci_frame* frame) {
   struct cb_plan plan = frame->entry->plan;
-  __u64 ended = ci_now(); /* reading what it wrote takes time, too */
   struct ci_thread* thread = ci_recording_thread(CI_RETURNS, CB_DROPPED_RETURN);
   if (!thread) return;
+  __u64 ended = ci_now(); /* reading what it wrote takes time, too */
   struct cb_head* head =
       ci_reserve(thread, sizeof(struct cb_head) + CB_MAX_OUTS * 8, CB_DROPPED_RETURN);
   if (!head) return;
-  ci_fill_head(head, thread, CB_RETURN);
-  head->ts = ended;
+  ci_fill_head(head, thread, CB_RETURN, ended);
   head->sp = (__u32)frame->sp;
   head->function = plan.function;
   head->result = (__s32)frame->result;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
+#include <signal.h>
 #include "inside.h"
 
 #define PAGE 4096ULL
@@ -125,4 +126,14 @@ bool ci_has_debugger(void) {
   }
   close_lines(&lines);
   return found;
+}
+
+__u64 ci_block_signals(void) {
+  __u64 all = ~0ULL, before = 0;
+  ci_system(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof(all), 0, 0);
+  return before;
+}
+
+void ci_restore_signals(__u64 before) {
+  ci_system(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof(before), 0, 0);
 }

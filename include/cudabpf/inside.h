@@ -16,7 +16,7 @@
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 1
+#define CI_VERSION 2
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
@@ -72,17 +72,25 @@ struct ci_done {
 };
 
 /* A function to record. Its first instruction stays where it is, because anybody's uprobe may be
- * put on it later; the jump comes behind it. */
+ * put on it later; the jump comes behind it. What the jump covers is run from a copy, which cudabpf
+ * has made up to where it will lie. */
 #define CI_MAX_CODE 32
+#define CI_MAX_FIXED 3
 struct ci_site {
   __u64 offset; /* in the library's file */
   struct cb_plan plan;
   __u8 launch; /* it launches a kernel, whose name is read if it is new */
   __u8 kept;   /* length of the first instruction */
-  __u8 moved;  /* how many bytes the copy holds: whole instructions, as far as the jump reaches */
-  __u8 fix_at; /* offset in `code` of a 32-bit displacement from RIP, to be corrected in the copy */
-  __s32 pushed;           /* by how much the first instruction lowers the stack pointer */
+  __u8 moved;  /* length of the whole instructions as far as the jump reaches */
+  __u8 copied; /* length of their copy, which may be longer */
+  __u8 stored; /* where the store begins that writes the jump: behind the function's first byte */
+  /* Where in the copy 32-bit displacements from RIP lie, in order; 0: there are no more. They are
+   * as if the copy lay at the function's entry: by how much it lies before that is to be added. */
+  __u8 fix_at[CI_MAX_FIXED];
+  __s32 pushed; /* by how much the first instruction lowers the stack pointer */
+  __u32 reserved;
   __u8 code[CI_MAX_CODE]; /* the bytes from the function's entry on; `moved` of them are valid */
+  __u8 copy[CI_MAX_CODE]; /* `copied` of them are valid */
 };
 #define CI_JUMP 5        /* length of the jump that is written */
 #define CI_STORE 8       /* it is written by one store of so many bytes, */
@@ -90,7 +98,7 @@ struct ci_site {
 
 CB_STATIC_ASSERT(sizeof(struct ci_hello) == 24, "ci_hello");
 CB_STATIC_ASSERT(sizeof(struct ci_answer) == 24, "ci_answer");
-CB_STATIC_ASSERT(sizeof(struct ci_site) == 56, "ci_site");
+CB_STATIC_ASSERT(sizeof(struct ci_site) == 96, "ci_site");
 
 /* ----- the room: a sealed memfd for each process, mapped by both.
  *   struct ci_room; struct ci_ring[CI_RINGS]; struct ci_driver at CI_DRIVER_AT;
@@ -130,15 +138,24 @@ enum ci_on {
   CI_ALL = 2,
 };
 
+/* What a record's time is. */
+enum ci_clock {
+  CI_MONOTONIC = 0, /* CLOCK_MONOTONIC, as in the kernel's records */
+  CI_TICKS = 1,     /* the processor's time stamp counter, of which cudabpf makes the former */
+};
+
 struct ci_room {
+  /* by cudabpf */
   __u32 version;
-  __u32 on; /* enum ci_on; by cudabpf */
+  __u32 on;    /* enum ci_on */
+  __u32 clock; /* enum ci_clock; before the process has the room */
+  __u32 reads; /* how often the rings have been read */
   /* by the library: how many rings, from the first, have ever been used */
   __u32 used;
   __u32 reserved;
   /* by the library: what threads lost that found no free ring. By atomic adds. */
   __u64 counters[CB_COUNTERS];
-  __u8 padding[48];
+  __u8 padding[40];
 };
 
 /* What is recorded of the operations on the driver's devices that libcuda asks for. By cudabpf,

@@ -22,7 +22,9 @@ struct SourceOptions {
   FunctionFilter filter;
   std::uint64_t ring_size = 32 << 20;
   bool follow_children = true;
-  bool driver = false;  // record operations on the NVIDIA driver's devices
+  bool calls = true;      // record calls of libcuda's functions
+  bool processes = true;  // record starts and ends of processes and threads
+  bool driver = false;    // record operations on the NVIDIA driver's devices
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;  // given by --library
   std::string library_path;            // the traced program's LD_LIBRARY_PATH

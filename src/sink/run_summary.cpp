@@ -208,7 +208,8 @@ std::string render_summary(const Stats& stats, const Totals& totals,
     page.paragraph(stats.libraries ? "No traced process called a traced function of libcuda."
                    : stats.inside
                        ? "No process of the command called cuInit, in which libcuda loads what "
-                         "records its calls."
+                         "records its calls; or it was linked statically, or had an environment of "
+                         "its own."
                        : "There was no libcuda: none was found on the linker's paths, and no "
                          "process mapped one.",
                    2);

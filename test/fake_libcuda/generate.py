@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Writes the exported functions of the simulated driver.
 
-    generate.py OUTPUT.cpp BEHAVIOUR.hpp TABLE.tsv...
+    generate.py [--old] OUTPUT.cpp BEHAVIOUR.hpp TABLE.tsv...
 
 Every symbol of the tables becomes one exported function that counts, logs and can be made slow, fail or
-hang (observe.hpp). What it does comes from BEHAVIOUR.hpp if a function is declared there with the
+hang (observe.hpp). With --old they begin as those of drivers 470 to 555 do. What it does comes from BEHAVIOUR.hpp if a function is declared there with the
 symbol's API name and the same argument types; otherwise it succeeds and writes plausible outputs.
 """
 import re
@@ -47,7 +47,13 @@ SINCE = {
 }
 
 
-# How none of libcuda's functions begins, so that whoever changes entries must refuse them or do more: a
+# How nearly all functions of drivers 470 to 555 begin: they return CUDA_ERROR_DEINITIALIZED, 4, if a word
+# says that the driver has been taken down, and jump to what does the work. Some narrow an argument, here
+# by an instruction that changes nothing; from one function to the next they differ, as there.
+OLD = "cmpl $0x321cba00, fake_odd_word(%rip); je 1f; {narrowed}jmp *slot_{symbol}(%rip); 1: mov $4, %eax; ret"
+NARROWED = ("", "nopl (%rax); ", "nopl 8(%rax); ")
+
+# How none of driver 580's functions begins, so that whoever changes entries must refuse them or do more: a
 # jump; a branch, not taken, in the first bytes; an instruction with an address relative to RIP, as the
 # first one or behind the push; endbr64. All keep every argument, and go on to what the function does.
 ODD = {
@@ -121,7 +127,7 @@ def default_body(pairs):
     return " ".join(writes + ["return kSuccess;"])
 
 
-def emit(out, index, row, behaviours, used):
+def emit(out, index, row, behaviours, used, old):
     symbol, api, pairs = row
     pairs = [(name + "_", role) for name, role in pairs]
     types = tuple(c_type(role) for _, role in pairs)
@@ -138,8 +144,11 @@ def emit(out, index, row, behaviours, used):
     if infos:
         table = ", ".join(f"{{Role::{kind}, {width}}}" for kind, width in infos)
         out.append(f"static constexpr Argument {symbol}_arguments[] = {{{table}}};")
-    if symbol in ODD:
-        emit_odd_entry(out, symbol, parameters)
+    if old:
+        code = OLD.format(symbol=symbol, narrowed=NARROWED[index % len(NARROWED)])
+        emit_entry(out, symbol, parameters, code, slot=True)
+    elif symbol in ODD:
+        emit_entry(out, symbol, parameters, ODD[symbol].format(to="odd_" + symbol), slot=False)
     else:
         out.append(f'extern "C" EXPORTED Status {symbol}({parameters}) {{')
     out.append(f"  if (!watching) [[likely]] return {body};")
@@ -156,10 +165,13 @@ def emit(out, index, row, behaviours, used):
     out.append("}")
 
 
-def emit_odd_entry(out, symbol, parameters):
-    """The beginning of the function itself; on other machines it is as all are."""
-    code = ODD[symbol].format(to="odd_" + symbol)
-    out += ["#ifdef __x86_64__",
+def emit_entry(out, symbol, parameters, code, slot):
+    """The beginning of the function itself; on other machines it is as all are. `slot`: where it goes on is
+    in memory."""
+    out += ["#ifdef __x86_64__"]
+    if slot:
+        out += [f'asm(".data; .p2align 3; slot_{symbol}: .quad odd_{symbol}");']
+    out += [
             f'asm(".text; .p2align 4; .globl {symbol}; .type {symbol}, @function; {symbol}: {code}; "',
             f'    ".size {symbol}, . - {symbol}; .p2align 4");',
             f'extern "C" EXPORTED Status {symbol}({parameters});',
@@ -180,7 +192,8 @@ def table_entry(row):
 
 
 def main():
-    output, behaviour_header, *tables = sys.argv[1:]
+    old = sys.argv[1] == "--old"
+    output, behaviour_header, *tables = sys.argv[1 + old:]
     rows = [row for table in tables for row in read_table(table)]
     behaviours = read_behaviours(behaviour_header)
     used = set()
@@ -191,7 +204,7 @@ def main():
     out += ["#ifdef __x86_64__", 'extern "C" {',
             '__attribute__((visibility("hidden"), used)) uint64_t fake_odd_word = 1;', "}", "#endif", ""]
     for index, row in enumerate(rows):
-        emit(out, index, row, behaviours, used)
+        emit(out, index, row, behaviours, used, old)
     out += ["", "namespace fake {", "const Symbol kSymbols[] = {"]
     out += [table_entry(row) for row in rows]
     out += ["};", f"const int kSymbolCount = {len(rows)};", "}  // namespace fake", ""]

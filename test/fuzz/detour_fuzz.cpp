@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <initializer_list>
+#include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -60,6 +62,10 @@ bool clears(const Decoded& one) {
          one.operands[0].reg.value == one.operands[1].reg.value;
 }
 
+bool is_compare(const Decoded& one) {
+  return one.all.mnemonic == ZYDIS_MNEMONIC_CMP || one.all.mnemonic == ZYDIS_MNEMONIC_TEST;
+}
+
 // The first instruction has run when the copy runs it again, and so has what lies between: the
 // stack pointer is put back, but scratch registers and flags are not as they were.
 void check_first(const Decoded& first, const detour::Place& place) {
@@ -73,7 +79,10 @@ void check_first(const Decoded& first, const detour::Place& place) {
     bool writes = operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
     if (operand.type == ZYDIS_OPERAND_TYPE_MEMORY) {
       bool is_pushed = is_push && operand.mem.base == ZYDIS_REGISTER_RSP;
-      require((!reads && !writes) || (is_pushed && !reads));
+      bool is_compared = is_compare(first) && operand.mem.base == ZYDIS_REGISTER_RIP &&
+                         operand.mem.segment != ZYDIS_REGISTER_FS &&
+                         operand.mem.segment != ZYDIS_REGISTER_GS;
+      require((!reads || is_compared) && (!writes || is_pushed));
       require(!is_scratch(operand.mem.base) && !is_scratch(operand.mem.index));
     }
     if (operand.type != ZYDIS_OPERAND_TYPE_REGISTER) continue;
@@ -86,66 +95,138 @@ void check_first(const Decoded& first, const detour::Place& place) {
   }
 }
 
-// An instruction `at` bytes behind the entry means the same as its copy, as far behind COPY_AT.
-void check_same(const Decoded& original, const Decoded& copy, std::size_t at) {
-  require(copy.all.length == original.all.length && copy.all.mnemonic == original.all.mnemonic);
-  for (std::size_t i = 0; i < original.all.operand_count; i++) {
-    const ZydisDecodedOperand& operand = original.operands[i];
+// What the instruction refers to by its own address; nothing: nothing.
+std::optional<uint64_t> referred_by(const Decoded& one, uint64_t address) {
+  for (std::size_t i = 0; i < one.all.operand_count; i++) {
+    const ZydisDecodedOperand& operand = one.operands[i];
     bool is_relative = operand.type == ZYDIS_OPERAND_TYPE_IMMEDIATE && operand.imm.is_relative;
-    require(!is_relative);
-    if (!is_relative_to_rip(operand)) continue;
-    ZyanU64 meant = 0, means = 0;
-    require(ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&original.all, &operand, AT + at, &meant)));
-    require(
-        ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&copy.all, &copy.operands[i], COPY_AT + at, &means)));
-    // What is out of the copy's reach wraps here; the library in the process then makes no copy.
-    require(static_cast<uint32_t>(meant) == static_cast<uint32_t>(means));
+    if (!is_relative && !is_relative_to_rip(operand)) continue;
+    ZyanU64 meant = 0;
+    require(ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&one.all, &operand, address, &meant)));
+    return meant;
+  }
+  return std::nullopt;
+}
+
+bool ends(const Decoded& one) {
+  return one.all.mnemonic == ZYDIS_MNEMONIC_JMP || one.all.mnemonic == ZYDIS_MNEMONIC_RET;
+}
+
+// It is one of those branches that a copy may have.
+bool is_allowed(const Decoded& one) {
+  switch (one.all.meta.category) {
+    case ZYDIS_CATEGORY_CALL:
+    case ZYDIS_CATEGORY_INTERRUPT:
+    case ZYDIS_CATEGORY_SYSCALL:
+      return false;
+    case ZYDIS_CATEGORY_COND_BR:
+      return one.all.mnemonic != ZYDIS_MNEMONIC_JCXZ && one.all.mnemonic != ZYDIS_MNEMONIC_JECXZ &&
+             one.all.mnemonic != ZYDIS_MNEMONIC_JRCXZ && one.all.mnemonic != ZYDIS_MNEMONIC_LOOP &&
+             one.all.mnemonic != ZYDIS_MNEMONIC_LOOPE &&
+             one.all.mnemonic != ZYDIS_MNEMONIC_LOOPNE && one.all.mnemonic != ZYDIS_MNEMONIC_XBEGIN;
+    case ZYDIS_CATEGORY_UNCOND_BR:
+    case ZYDIS_CATEGORY_RET:
+      return ends(one) && one.all.meta.branch_type != ZYDIS_BRANCH_TYPE_FAR;
+    default:
+      return one.all.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE;
   }
 }
 
-bool goes_elsewhere(const Decoded& one) {
-  switch (one.all.meta.category) {
-    case ZYDIS_CATEGORY_CALL:
-    case ZYDIS_CATEGORY_COND_BR:
-    case ZYDIS_CATEGORY_UNCOND_BR:
-    case ZYDIS_CATEGORY_RET:
-    case ZYDIS_CATEGORY_INTERRUPT:
-    case ZYDIS_CATEGORY_SYSCALL:
-      return true;
-    default:
-      return one.all.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE;
+// An instruction means the same as its copy.
+void check_same(const Decoded& original, uint64_t address, const Decoded& copy,
+                uint64_t copy_address) {
+  require(copy.all.mnemonic == original.all.mnemonic);
+  require(copy.all.operand_count == original.all.operand_count);
+  auto meant = referred_by(original, address), means = referred_by(copy, copy_address);
+  require(meant.has_value() == means.has_value());
+  // What is out of the copy's reach wraps here; the library in the process then makes no copy.
+  if (meant) require(static_cast<uint32_t>(*meant) == static_cast<uint32_t>(*means));
+  for (std::size_t i = 0; i < original.all.operand_count; i++) {
+    const ZydisDecodedOperand &one = original.operands[i], &other = copy.operands[i];
+    require(one.type == other.type);
+    if (one.type == ZYDIS_OPERAND_TYPE_REGISTER) require(one.reg.value == other.reg.value);
+    if (one.type == ZYDIS_OPERAND_TYPE_MEMORY) {
+      require(one.mem.base == other.mem.base && one.mem.index == other.mem.index);
+      require(one.mem.segment == other.mem.segment && one.mem.scale == other.mem.scale);
+      if (!is_relative_to_rip(one)) require(one.mem.disp.value == other.mem.disp.value);
+    }
+    if (one.type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !one.imm.is_relative)
+      require(one.imm.value.u == other.imm.value.u && one.size == other.size);
   }
+}
+
+// What a caller left in a scratch register is not there when the copy is run. `known`: those that
+// have been written since the entry.
+void check_scratch(const Decoded& one, std::set<ZydisRegister>& known) {
+  if (one.all.mnemonic == ZYDIS_MNEMONIC_NOP) return;
+  auto is_known = [&](ZydisRegister part) {
+    return !is_scratch(part) ||
+           known.contains(ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, part));
+  };
+  std::set<ZydisRegister> written;
+  for (std::size_t i = 0; i < one.all.operand_count; i++) {
+    const ZydisDecodedOperand& operand = one.operands[i];
+    if (operand.type == ZYDIS_OPERAND_TYPE_MEMORY)
+      require(is_known(operand.mem.base) && is_known(operand.mem.index));
+    if (operand.type != ZYDIS_OPERAND_TYPE_REGISTER) continue;
+    ZydisRegister value = operand.reg.value;
+    if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ)
+      require(is_known(value) || clears(one) || one.all.mnemonic == ZYDIS_MNEMONIC_PUSH);
+    if ((operand.actions & ZYDIS_OPERAND_ACTION_WRITE) && operand.size >= 32)
+      written.insert(ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, value));
+  }
+  known.merge(written);
+}
+
+// As the library in the process finishes it. Each displacement is one of its own.
+std::vector<std::byte> finished_copy(const detour::Place& place) {
+  std::vector<std::byte> copy(place.copy.begin(), place.copy.begin() + place.copied);
+  std::size_t from = 1;
+  for (std::size_t fix_at : place.fix_at) {
+    if (fix_at == 0) from = copy.size();
+    if (fix_at == 0) continue;
+    require(fix_at >= from && fix_at + 4 <= copy.size());
+    from = fix_at + 4;
+    uint32_t displacement = 0;
+    for (unsigned i = 4; i-- > 0;)
+      displacement = displacement << 8 | std::to_integer<uint32_t>(copy[fix_at + i]);
+    displacement += static_cast<uint32_t>(AT - COPY_AT);
+    for (unsigned i = 0; i < 4; i++)
+      copy[fix_at + i] = static_cast<std::byte>(displacement >> 8 * i);
+  }
+  return copy;
 }
 
 void check_moved(std::span<const std::byte> code, const detour::Place& place) {
-  std::vector<std::byte> copy(code.begin(), code.begin() + place.moved);
-  if (place.fix_at) {
-    uint32_t displacement = 0;
-    for (unsigned i = 4; i-- > 0;)
-      displacement = displacement << 8 | std::to_integer<uint32_t>(copy[place.fix_at + i]);
-    displacement += static_cast<uint32_t>(AT - COPY_AT);
-    for (unsigned i = 0; i < 4; i++)
-      copy[place.fix_at + i] = static_cast<std::byte>(displacement >> 8 * i);
-  }
-  std::size_t at = 0, last = 0;
+  std::vector<std::byte> finished = finished_copy(place);
+  std::span<const std::byte> copy = finished;
+  std::set<ZydisRegister> known;
+  std::size_t at = 0, copy_at = 0, last = 0;
+  bool over = false;
   while (at < place.moved) {
-    Decoded original = decode(code.subspan(at));
-    require(!goes_elsewhere(original));
-    check_same(original, decode(std::span(copy).subspan(at)), at);
+    Decoded original = decode(code.subspan(at)), copied = decode(copy.subspan(copy_at));
+    require(!over && is_allowed(original));
+    check_same(original, AT + at, copied, COPY_AT + copy_at);
+    check_scratch(original, known);
     if (at == 0) {
-      require(original.all.length == place.kept);
+      require(original.all.length == place.kept && copied.all.length == place.kept);
+      require(original.all.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE);
       check_first(original, place);
     }
+    if (original.all.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE)
+      if (auto target = referred_by(original, AT + at);
+          target && original.all.raw.imm[0].is_relative)
+        require(*target - AT >= place.moved);
+    over = ends(original);
     last = at;
     at += original.all.length;
+    copy_at += copied.all.length;
   }
-  require(at == place.moved && last < place.kept + detour::JUMP);
+  require(at == place.moved && copy_at == place.copied && last < place.kept + detour::JUMP);
 }
 
 bool same(const detour::Answer& one, const detour::Answer& other) {
-  return one.refusal == other.refusal && one.place.kept == other.place.kept &&
-         one.place.moved == other.place.moved && one.place.fix_at == other.place.fix_at &&
-         one.place.pushed == other.place.pushed;
+  return one.refusal == other.refusal && one.place == other.place;
 }
 
 }  // namespace
@@ -162,10 +243,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const detour::Place& place = answer.place;
   require(place.kept > 0 && place.moved >= place.kept + detour::JUMP);
-  require(place.moved <= code.size() && place.moved <= detour::CODE - 15);
-  require(address % detour::LINE + place.kept + detour::STORE <= detour::LINE);
+  require(place.moved <= code.size() && place.moved <= detour::CODE);
+  require(place.stored >= 1 && place.stored <= place.kept);
+  require(place.stored + detour::STORE >= place.kept + detour::JUMP);
+  require((address + place.stored) % detour::LINE <= detour::LINE - detour::STORE);
   require(place.pushed >= 0 && place.pushed <= 1 << 20);
-  require(!place.fix_at || place.fix_at + 4 <= place.moved);
   check_moved(code, place);
   // What is moved decides, whatever follows; and no part of it would do.
   require(same(answer, detour::find_place(code.first(place.moved), address)));

@@ -18,6 +18,7 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -109,8 +110,10 @@ class Run {
       for (char c = 0; read(STDIN_FILENO, &c, 1) == 1 && c != '\n';) {
       }
     } else if (name == "print") {
-      for (size_t i = 1; arguments.has(i); ++i) printf("%s%s", i > 1 ? " " : "", arguments.text(i));
-      printf("\n");
+      std::string line;  // whole, whatever other threads print
+      for (size_t i = 1; arguments.has(i); ++i)
+        line += std::string(i > 1 ? " " : "") + arguments.text(i);
+      fputs((line + "\n").c_str(), stdout);
       fflush(stdout);
     } else if (name == "comm") {
       prctl(PR_SET_NAME, arguments.text(1));

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -308,11 +309,42 @@ void crowd(const Odd& odd) {
   printf("%d threads\n", kThreads);
 }
 
+ucontext_t outside;
+const Odd* inside_a_fiber;
+
+void beginning_of_a_fiber() {
+  inside_a_fiber->call("cuCtxSynchronize");
+  inside_a_fiber->call("cuProfilerStart");
+}
+
+// On stacks of their own, at whose top memory ends.
+void fibers(const Odd& odd) {
+  constexpr size_t kStack = 64 << 10, kPage = 4096;
+  inside_a_fiber = &odd;
+  int ended = 0;
+  for (int i = 0; i < 2; ++i) {
+    void* memory = mmap(nullptr, kStack + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(memory, kStack, PROT_READ | PROT_WRITE);
+    ucontext_t fiber;
+    getcontext(&fiber);
+    fiber.uc_stack.ss_sp = memory;
+    fiber.uc_stack.ss_size = kStack;
+    fiber.uc_link = &outside;
+    makecontext(&fiber, beginning_of_a_fiber, 0);
+    swapcontext(&outside, &fiber);
+    ++ended;
+    munmap(memory, kStack + kPage);
+  }
+  printf("%d fibers\n", ended);
+}
+
 const std::map<std::string, void (*)(const Odd&)> kWays = {
-    {"arguments", arguments}, {"backtraces", backtraces},       {"copies", copies},
-    {"crowd", crowd},         {"exceptions", exceptions},       {"handlers", handlers},
-    {"jumps", jumps},         {"kept-state", kept_state},       {"thread-ends", thread_ends},
-    {"vforks", vforks},       {"waits-in-call", waits_in_call},
+    {"arguments", arguments},   {"backtraces", backtraces},
+    {"copies", copies},         {"crowd", crowd},
+    {"exceptions", exceptions}, {"fibers", fibers},
+    {"handlers", handlers},     {"jumps", jumps},
+    {"kept-state", kept_state}, {"thread-ends", thread_ends},
+    {"vforks", vforks},         {"waits-in-call", waits_in_call},
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/container.hpp"
+#include "util/system/file_limit.hpp"
 #include "util/system/pipe.hpp"
 #include "util/system/procfs.hpp"
 
@@ -49,14 +49,6 @@ int keep_message(libbpf_print_level level, const char* format, va_list arguments
 bool plan_reads_memory(const abi::cb_plan& plan) {
   return plan.string_arg != CB_NO_ARG || plan.struct_arg != CB_NO_ARG || plan.out0 != CB_NO_ARG ||
          plan.forgets_names;
-}
-
-// Single links need two files each.
-void raise_file_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // The last close of a single link waits for grace periods, one link after the other: a thousand

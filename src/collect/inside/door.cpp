@@ -1,5 +1,7 @@
 #include "collect/inside/door.hpp"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -10,6 +12,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
+#include <string_view>
 
 namespace cudabpf {
 
@@ -17,8 +21,57 @@ namespace {
 
 constexpr int MOST_WAITING = 256;
 constexpr std::size_t MOST_FDS = 4;
+constexpr std::string_view FOLDER = "cudabpf-", DOOR = "/door";
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+std::optional<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return std::nullopt;
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  return address;
+}
+
+const sockaddr* pointer_to(const sockaddr_un& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
+
+Fd make_socket() { return Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
+
+bool is_folder_of_a_door(std::string_view name) {
+  constexpr std::size_t DIGITS = 16;
+  return name.starts_with(FOLDER) && name.size() == FOLDER.size() + DIGITS &&
+         name.find_first_not_of("0123456789abcdef", FOLDER.size()) == name.npos;
+}
+
+// Its cudabpf has been killed. A young one may just be about to listen.
+bool was_left(const std::string& folder) {
+  constexpr time_t YOUNG_S = 60;
+  struct stat status {};
+  if (lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+      status.st_uid != geteuid() || status.st_mtime > time(nullptr) - YOUNG_S)
+    return false;
+  auto address = address_of(folder + std::string(DOOR));
+  Fd socket = make_socket();
+  return address && socket && connect(socket.get(), pointer_to(*address), sizeof(*address)) != 0 &&
+         (errno == ECONNREFUSED || errno == ENOENT);
+}
+
+void remove_left(const std::string& among) {
+  constexpr int MOST = 10'000;  // entries; the program may be waiting
+  DIR* folder = opendir(among.c_str());
+  if (!folder) return;
+  for (int i = 0; i < MOST; i++) {
+    const dirent* entry = readdir(folder);
+    if (!entry) break;
+    std::string path = among + "/" + entry->d_name;
+    if (!is_folder_of_a_door(entry->d_name) || !was_left(path)) continue;
+    unlink((path + std::string(DOOR)).c_str());
+    rmdir(path.c_str());
+  }
+  closedir(folder);
+}
 
 }  // namespace
 
@@ -29,16 +82,14 @@ Result<std::string> Door::choose_path(const std::string& temporary) {
   // A relative path would mean another file to a command that runs elsewhere.
   bool usable = temporary.starts_with('/') && temporary.size() < 64 &&
                 access(temporary.c_str(), W_OK | X_OK) == 0;
-  std::string path = fmt::format("{}/cudabpf-{:016x}/door", usable ? temporary : "/tmp", number);
-  return path;
+  return fmt::format("{}/{}{:016x}{}", usable ? temporary : "/tmp", FOLDER, number, DOOR);
 }
 
 Result<Door> Door::open(std::string path, std::vector<uid_t> users) {
   std::string folder = folder_of(path);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return Error{path + ": this path is too long"};
-  std::memcpy(address.sun_path, path.c_str(), path.size());
+  auto address = address_of(path);
+  if (!address) return Error{path + ": this path is too long"};
+  remove_left(folder_of(folder));
   // Root may enter in any case.
   bool for_others =
       std::any_of(users.begin(), users.end(), [](uid_t uid) { return uid && uid != geteuid(); });
@@ -46,11 +97,10 @@ Result<Door> Door::open(std::string path, std::vector<uid_t> users) {
   constexpr mode_t FOR_ALL = 0666;
   if (mkdir(folder.c_str(), passable) != 0)
     return errno_error("making " + folder, "TMPDIR may name another folder");
-  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  Door door(std::move(socket), std::move(path), std::move(users));
+  Door door(make_socket(), std::move(path), std::move(users));
   // The command may run as another user, and umask may have been stricter.
   if (!door.socket_ || chmod(folder.c_str(), passable) != 0 ||
-      bind(door.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      bind(door.fd(), pointer_to(*address), sizeof(*address)) != 0 ||
       chmod(door.path_.c_str(), FOR_ALL) != 0 || listen(door.fd(), MOST_WAITING) != 0)
     return errno_error("opening the socket " + door.path_);
   return door;
@@ -62,10 +112,32 @@ Door::~Door() {
   rmdir(folder_of(path_).c_str());
 }
 
+void Door::keep_spare() {
+  if (!spare_) spare_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+// accept() takes a descriptor before it looks whether anybody is there.
+Fd Door::accept_one(bool& with_spare) {
+  auto accepted = [this] {
+    return Fd(accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  };
+  Fd socket = accepted();
+  with_spare = !socket && (errno == EMFILE || errno == ENFILE) && spare_;
+  if (!with_spare) return socket;
+  spare_.reset();
+  socket = accepted();
+  int reason = errno;
+  if (!socket) keep_spare();
+  errno = reason;
+  return socket;
+}
+
 std::optional<Visitor> Door::next() {
   for (;;) {
+    keep_spare();
     Visitor visitor;
-    visitor.socket = Fd(accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    bool with_spare = false;
+    visitor.socket = accept_one(with_spare);
     if (!visitor.socket) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return std::nullopt;
@@ -79,6 +151,10 @@ std::optional<Visitor> Door::next() {
       continue;
     visitor.pid = credentials.pid;
     visitor.uid = credentials.uid;
+    if (with_spare) {
+      visitor.socket.reset();
+      keep_spare();
+    }
     return visitor;
   }
 }
@@ -105,6 +181,7 @@ std::optional<Message> receive(int socket, std::span<std::byte> buffer) {
       message.fds.emplace_back(fd);
     }
   }
+  message.no_descriptor_left = header.msg_flags & MSG_CTRUNC && message.fds.empty();
   return message;
 }
 

@@ -1,5 +1,6 @@
 #include "collect/inside/inside_source.hpp"
 
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -16,7 +17,9 @@
 #include "collect/machine.hpp"
 #include "util/console/log.hpp"
 #include "util/system/clock.hpp"
+#include "util/system/file_limit.hpp"
 #include "util/system/pidfd.hpp"
+#include "util/system/privileges.hpp"
 #include "util/system/procfs.hpp"
 
 namespace cudabpf {
@@ -50,7 +53,9 @@ void silence(const std::vector<std::shared_ptr<Room>>& rooms) {
 InsideSource::InsideSource(SourceOptions options, Place place, elf::Reader reader)
     : options_(std::move(options)),
       place_(std::move(place)),
-      libraries_(std::move(reader), numbers_, options_.filter) {}
+      libraries_(std::move(reader), numbers_, options_.filter),
+      clock_(RecordClock::best()),
+      rooms_(options_.processes, clock_) {}
 
 InsideSource::~InsideSource() = default;
 
@@ -82,6 +87,7 @@ void InsideSource::describe(Session& session) const {
 
 Result<> InsideSource::start(OnRecord on_record) {
   on_record_ = std::move(on_record);
+  raise_file_limit();  // each process takes two
   auto door = TRY(Door::open(place_.door, {geteuid(), 0, place_.user}));
   reception_.emplace(
       std::move(door), libraries_, options_.libraries,
@@ -91,6 +97,8 @@ Result<> InsideSource::start(OnRecord on_record) {
 }
 
 bool InsideSource::knows_the_door(pid_t pid) const {
+  // Beside eBPF, this process has put its rights aside, and its equals hide from it.
+  privileges::Raised looking({CAP_SYS_PTRACE});
   const std::string variable = std::string(CI_DOOR "=") + place_.door;
   for (const std::string& one : Procfs().environment(pid))
     if (one == variable) return true;
@@ -145,10 +153,10 @@ Reception::Admission InsideSource::admit(const Arrival& arrival) {
   if (options_.follow_children ? !belongs(arrival.pid) : pid != selected_) return {};
   auto known = known_.find(pid);
   if (arrival.hello.has_room) return {known != known_.end() && !known->second.expired(), -1};
-  auto made = Room::make(driver_plan());
+  auto made = Room::make(driver_plan(), clock_);
   if (!made) {
-    log::warning("pid {} is not traced: {}", pid, made.error().message);
-    return {};
+    log::warning("calls of pid {} are not recorded: {}", pid, made.error().message);
+    return {.failed = true};
   }
   Newcomer newcomer;
   // Its cuInit is under way, so from here on all is seen of what the program does, as after an
@@ -231,6 +239,8 @@ Source::Losses InsideSource::losses() const {
   for (auto [counter, loss] : LOSSES)
     losses[static_cast<std::size_t>(loss)] = counts.dropped[counter];
   losses[static_cast<std::size_t>(Loss::bad_record)] = rooms_.broken();
+  if (reception_)
+    losses[static_cast<std::size_t>(Loss::process_unrecorded)] = reception_->unrecorded();
   return losses;
 }
 

@@ -84,6 +84,7 @@ class InsideSource final : public Source {
   std::vector<std::uint32_t> leaving_;
 
   OnRecord on_record_;
+  const abi::ci_clock clock_;  // of all rooms
   TracedRooms rooms_;
 };
 

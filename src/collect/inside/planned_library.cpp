@@ -17,7 +17,8 @@ namespace cudabpf {
 namespace {
 
 static_assert(detour::CODE == CI_MAX_CODE && detour::JUMP == CI_JUMP && detour::STORE == CI_STORE &&
-              detour::LINE == CI_STORE_LINE);
+              detour::LINE == CI_STORE_LINE && detour::COPIED == CI_MAX_CODE &&
+              detour::FIXED == CI_MAX_FIXED);
 
 // A program may bring library after library.
 constexpr std::size_t MOST_PLANNED = 64;
@@ -30,8 +31,11 @@ abi::ci_site site_of(const PlannedProbe& probe, const detour::Place& place,
   site.launch = probe.launch;
   site.kept = place.kept;
   site.moved = place.moved;
-  site.fix_at = place.fix_at;
+  site.copied = place.copied;
+  site.stored = place.stored;
   site.pushed = place.pushed;
+  std::memcpy(site.fix_at, place.fix_at.data(), sizeof(site.fix_at));
+  std::memcpy(site.copy, place.copy.data(), sizeof(site.copy));
   std::memcpy(site.code, code.data(), std::min(code.size(), sizeof(site.code)));
   return site;
 }
@@ -39,7 +43,9 @@ abi::ci_site site_of(const PlannedProbe& probe, const detour::Place& place,
 Result<Fd> file_of(const std::vector<abi::ci_site>& sites) {
   Fd file(memfd_create("cudabpf-sites", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   std::size_t size = sites.size() * sizeof(abi::ci_site);
-  if (!file || write(file.get(), sites.data(), size) != static_cast<ssize_t>(size) ||
+  // Writing might stop at a limit on the size of files, without an error.
+  if (!file || ftruncate(file.get(), static_cast<off_t>(size)) != 0 ||
+      write(file.get(), sites.data(), size) != static_cast<ssize_t>(size) ||
       fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)
     return errno_error("writing down what is to be recorded");
   return file;

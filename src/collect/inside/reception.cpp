@@ -1,22 +1,28 @@
 #include "collect/inside/reception.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "util/console/log.hpp"
 #include "util/system/clock.hpp"
+#include "util/system/procfs.hpp"
 
 namespace cudabpf {
 
 namespace {
 
 constexpr std::size_t MOST_VISITS = 256, MOST_AT_ONCE = 256;
+constexpr const char* NO_DESCRIPTOR = "cudabpf may open no more files (ulimit -n)";
 constexpr std::uint64_t PATIENCE_NS = 5'000'000'000;  // with one who says nothing
 
 // As this process sees the file, which may be below another root.
@@ -33,8 +39,17 @@ std::string_view why_not(std::uint8_t outcome) {
     case abi::CI_TOO_FAR:
       return "there is no memory within reach of a jump";
     default:
-      return "its code may not be changed, or a debugger is attached";
+      return "its code may not be changed, or a debugger or strace is attached";
   }
+}
+
+// Without some, a process can neither be looked at nor get a room.
+bool has_descriptors_left() {
+  Fd some[4];
+  return std::all_of(std::begin(some), std::end(some), [](Fd& one) {
+    one = Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+    return bool(one) || errno == EBADF;
+  });
 }
 
 template <typename T>
@@ -65,6 +80,10 @@ void Reception::look(std::vector<Library>& patched) {
   for (std::size_t i = 0; i < MOST_AT_ONCE; i++) {
     auto visitor = door_.next();
     if (!visitor) break;
+    if (!visitor->socket) {
+      leave_unrecorded(visitor->pid, NO_DESCRIPTOR);
+      continue;
+    }
     Visit visit;
     visit.visitor = std::move(*visitor);
     visit.give_up_ns = now + PATIENCE_NS;
@@ -81,7 +100,10 @@ bool Reception::go_on(Visit& visit, std::vector<Library>& patched) {
     alignas(8) std::byte buffer[sizeof(abi::ci_done)];
     auto message = receive(visit.visitor.socket.get(), buffer);
     if (!message) return false;
-    if (!message->size || !message->whole) return true;
+    bool hindered = message->no_descriptor_left || (!visit.answered && !has_descriptors_left());
+    if (hindered) leave_unrecorded(visit.visitor.pid, NO_DESCRIPTOR);
+    if (!message->size) note_impatience(visit);
+    if (hindered || !message->size || !message->whole) return true;
     if (!visit.answered) {
       abi::ci_hello hello{};
       if (message->size != sizeof(hello)) return true;
@@ -120,6 +142,8 @@ bool Reception::answer(Visit& visit, const abi::ci_hello& hello, const std::vect
   bool of_use = !library || library->count;
   Admission admission;
   if (!closed_ && of_use) admission = admit_({visit.visitor.pid, hello});
+  unrecorded_ += admission.failed;
+  visit.admitted = admission.traced;
   abi::ci_answer answer{};
   answer.version = CI_VERSION;
   answer.traced = admission.traced;
@@ -143,31 +167,50 @@ bool Reception::answer(Visit& visit, const abi::ci_hello& hello, const std::vect
     log::warning("{} is not traced: {}", library->library.path,
                  library->library.error.empty() ? "none of its functions can be patched"
                                                 : library->library.error);
-  return send(visit.visitor.socket.get(), message_bytes(answer), fds);
+  bool sent = send(visit.visitor.socket.get(), message_bytes(answer), fds);
+  if (!sent) note_impatience(visit);
+  return sent;
+}
+
+// Who has been let in says at last what became of it, unless it has given up, or is dead.
+void Reception::note_impatience(const Visit& visit) {
+  if (visit.admitted && kill(visit.visitor.pid, 0) == 0)
+    leave_unrecorded(visit.visitor.pid, "it has waited too long for cudabpf");
 }
 
 void Reception::note(const Visit& visit, const abi::ci_done& done, std::vector<Library>& patched) {
   if (!visit.library) return;
   if (done.sites != visit.library->names.size())
-    return log::warning("calls of pid {} are not recorded: it has no room for memory to share",
-                        visit.visitor.pid);
+    return leave_unrecorded(visit.visitor.pid, "it has no room for memory to share");
   const PlannedLibrary& planned = *visit.library;
   std::vector<std::string> refused = planned.refused;
-  for (std::size_t i = 0; i < done.sites; i++)
-    if (done.outcomes[i] != abi::CI_PATCHED)
-      refused.push_back(fmt::format("{} ({})", planned.names[i], why_not(done.outcomes[i])));
+  std::string_view last;
+  for (std::size_t i = 0; i < done.sites; i++) {
+    if (done.outcomes[i] == abi::CI_PATCHED) continue;
+    last = why_not(done.outcomes[i]);
+    refused.push_back(fmt::format("{} ({})", planned.names[i], last));
+  }
   std::size_t count = planned.names.size() + planned.refused.size() - refused.size();
   Library library = planned.library;
   bool first = told_.insert({planned.id.device, planned.id.inode}).second;
-  if (!count)
-    log::warning("calls of pid {} are not recorded: {} could not be patched: {}", visit.visitor.pid,
-                 library.path, refused.empty() ? "" : refused.front());
+  if (!count && !planned.names.empty()) {  // of a library without any it has been said
+    pid_t tracer = Procfs().tracer(visit.visitor.pid);
+    leave_unrecorded(
+        visit.visitor.pid,
+        tracer ? fmt::format("process {} debugs it, or traces its system calls", tracer)
+               : fmt::format("no function of {} could be patched: {}", library.path, last));
+  }
   if (!first) return;
   library.functions -=
       std::min<std::uint32_t>(library.functions, static_cast<std::uint32_t>(refused.size()));
   library.left_out += static_cast<std::uint32_t>(refused.size());
   library.unpatched = std::move(refused);
   patched.push_back(std::move(library));
+}
+
+void Reception::leave_unrecorded(pid_t pid, const std::string& why) {
+  unrecorded_++;
+  log::warning("calls of pid {} are not recorded: {}", pid, why);
 }
 
 }  // namespace cudabpf

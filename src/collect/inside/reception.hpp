@@ -1,6 +1,7 @@
 // Answers traced processes that come to the door: what to record, and into which memory.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -28,6 +29,7 @@ class Reception {
   struct Admission {
     bool traced = false;
     int room = -1;
+    bool failed = false;  // it was to be
   };
   using Admit = std::function<Admission(const Arrival& arrival)>;
   using Depart = std::function<void(const Arrival& leaving)>;
@@ -40,12 +42,15 @@ class Reception {
   void look(std::vector<Library>& patched);
   // Nobody is let in any more.
   void close() { closed_ = true; }
+  // Processes that came to be recorded, and are not.
+  std::uint64_t unrecorded() const { return unrecorded_; }
 
  private:
   struct Visit {
     Visitor visitor;
     std::uint64_t give_up_ns = 0;
     bool answered = false;
+    bool admitted = false;
     std::optional<PlannedLibrary> library;  // without its descriptor
   };
 
@@ -53,6 +58,8 @@ class Reception {
   bool go_on(Visit& visit, std::vector<Library>& patched);
   bool answer(Visit& visit, const abi::ci_hello& hello, const std::vector<Fd>& files);
   void note(const Visit& visit, const abi::ci_done& done, std::vector<Library>& patched);
+  void note_impatience(const Visit& visit);
+  void leave_unrecorded(pid_t pid, const std::string& why);
 
   Door door_;
   PlannedLibraries& libraries_;
@@ -60,6 +67,7 @@ class Reception {
   Admit admit_;
   Depart depart_;
   bool closed_ = false;
+  std::atomic<std::uint64_t> unrecorded_ = 0;
   std::list<Visit> visits_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> told_;  // devices and inodes of libraries
 };

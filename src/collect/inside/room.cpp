@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace cudabpf {
@@ -15,8 +16,9 @@ namespace {
 // The largest record that the library makes: a kernel's name, or a call with a long string.
 constexpr std::uint32_t LARGEST =
     sizeof(abi::cb_head) + CB_MAX_ARGS * sizeof(std::uint64_t) + CB_LONG_STRING;
-// A record that was made so long after the time at which it was read says a wrong time.
-constexpr std::uint64_t WRONG_NS = 1'000'000'000;
+// A record that was made so long after somebody has looked at it says a wrong time: in
+// nanoseconds, or in ticks, which are shorter.
+constexpr std::uint64_t WRONG = 1'000'000'000;
 
 std::uint64_t padded(std::uint64_t size) { return (size + 7) & ~std::uint64_t{7}; }
 
@@ -40,10 +42,14 @@ void add(InsideCounts& sum, const __u64* counters) {
 
 std::uint64_t Room::size() { return CI_RINGS_AT + std::uint64_t{CI_RINGS} * CI_RING_SIZE; }
 
-Result<Room> Room::make(const abi::ci_driver& driver) {
+Result<Room> Room::make(const abi::ci_driver& driver, abi::ci_clock clock) {
   Fd file(memfd_create("cudabpf", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file || ftruncate(file.get(), static_cast<off_t>(size())) != 0)
-    return errno_error("making memory to share");
+  if (!file || ftruncate(file.get(), static_cast<off_t>(size())) != 0) {
+    bool limited = errno == EFBIG;
+    auto error = errno_error("making memory to share");
+    if (limited) error.message += "; the limit on the size of files (ulimit -f) is below 1 GiB";
+    return error;
+  }
   // The process has it, too: were it to shrink, reading would kill.
   if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return errno_error("sealing memory to share");
@@ -52,6 +58,7 @@ Result<Room> Room::make(const abi::ci_driver& driver) {
   if (memory == MAP_FAILED) return errno_error("mapping memory to share");
   Room room(std::move(file), static_cast<std::byte*>(memory));
   room.head().version = CI_VERSION;
+  room.head().clock = clock;
   room.record(abi::CI_ALL);
   std::memcpy(room.memory_ + CI_DRIVER_AT, &driver, sizeof(driver));
   room.rings_.reserve(CI_RINGS);
@@ -70,6 +77,8 @@ Room::~Room() {
 abi::ci_ring& Room::shared(std::size_t number) const {
   return reinterpret_cast<abi::ci_ring*>(memory_ + sizeof(abi::ci_room))[number];
 }
+
+void Room::note_read() { __atomic_fetch_add(&head().reads, 1, __ATOMIC_RELAXED); }
 
 void Room::record(abi::ci_on what) {
   __atomic_store_n(&head().on, static_cast<__u32>(what), __ATOMIC_RELEASE);
@@ -129,7 +138,7 @@ void ThreadRing::look() {
   head_ = head;
 }
 
-std::optional<std::uint64_t> ThreadRing::next(std::uint64_t until) {
+std::optional<std::uint64_t> ThreadRing::next(std::uint64_t until, std::uint64_t looked) {
   while (!broken_ && tail_ < head_) {
     std::uint64_t at = tail_ % CI_RING_SIZE;
     auto slot = copied<abi::ci_slot>(data_ + at);
@@ -145,7 +154,7 @@ std::optional<std::uint64_t> ThreadRing::next(std::uint64_t until) {
       break;
     auto head = copied<abi::cb_head>(data_ + at + sizeof(slot));
     if (head.ts > until) {
-      if (head.ts - until > WRONG_NS) break;
+      if (head.ts > looked && head.ts - looked > WRONG) break;
       return std::nullopt;
     }
     size_ = slot.size;
@@ -176,11 +185,14 @@ bool ThreadRing::was_left() {
 }
 
 void ThreadRing::leave() {
-  __atomic_store_n(&shared_->state, __u32{abi::CI_LEFT}, __ATOMIC_RELEASE);
+  __u32 used = abi::CI_USED;
+  __atomic_compare_exchange_n(&shared_->state, &used, __u32{abi::CI_LEFT}, false, __ATOMIC_RELEASE,
+                              __ATOMIC_RELAXED);
 }
 
 void ThreadRing::free() {
   __atomic_store_n(&shared_->tail, tail_, __ATOMIC_RELEASE);
+  __atomic_store_n(&shared_->tid, 0, __ATOMIC_RELAXED);  // nor is the next one's known at once
   fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_),
             CI_RING_SIZE);
   __atomic_store_n(&shared_->state, __u32{abi::CI_FREE}, __ATOMIC_RELEASE);

@@ -31,8 +31,9 @@ class ThreadRing {
 
   // Looks how far the thread has written.
   void look();
-  // When the next record was made; nothing: there is none, or it was made after `until`.
-  std::optional<std::uint64_t> next(std::uint64_t until);
+  // When the next record was made; nothing: there is none, or it was made after `until`. `looked`:
+  // after the last look(); none was made later.
+  std::optional<std::uint64_t> next(std::uint64_t until, std::uint64_t looked);
   // Copies it, and goes on. Only after next() said that there is one. Empty: it makes no sense.
   std::span<const std::byte> take(std::span<std::byte> copy);
 
@@ -65,8 +66,8 @@ class ThreadRing {
 
 class Room {
  public:
-  // `driver`: what the library is to record of the driver.
-  static Result<Room> make(const abi::ci_driver& driver);
+  // `driver`: what the library is to record of the driver; `clock`: what its records' times are.
+  static Result<Room> make(const abi::ci_driver& driver, abi::ci_clock clock);
   Room(Room&& other) noexcept;
   Room& operator=(Room&&) = delete;
   ~Room();
@@ -80,6 +81,7 @@ class Room {
   bool is_at_rest() const;
 
   // --- by the reader
+  void note_read();  // who does not, is taken for dead after a while
   // How many rings have ever been used. Rings never move.
   std::size_t rings();
   ThreadRing& ring(std::size_t number);

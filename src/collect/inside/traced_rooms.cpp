@@ -28,6 +28,13 @@ std::span<const std::byte> record_bytes(const auto& record) {
   return std::as_bytes(std::span(&record, 1));
 }
 
+// A thread that could not be found may be alive.
+bool is_gone(std::uint32_t pid, std::uint32_t tid) {
+  if (tid & NO_THREAD_OF_OURS) return false;
+  std::string path = fmt::format("/proc/{}/task/{}", pid, tid);
+  return access(path.c_str(), F_OK) != 0 && errno == ENOENT;
+}
+
 // The thread that calls itself `inner` in its pid namespace. One that cannot be found must not be
 // taken for another.
 std::uint32_t outer_tid(std::uint32_t pid, std::uint32_t inner) {
@@ -76,10 +83,11 @@ std::uint32_t TracedRooms::Traced::tid(std::size_t ring) const {
   return known.outer;
 }
 
-void TracedRooms::tell(const abi::cb_process& record, const OnRecord& on_record) {
+void TracedRooms::tell(std::span<const std::byte> record, const OnRecord& on_record) {
+  if (!tells_processes_) return;
   closed_.entered++;
   closed_.emitted++;
-  on_record(record_bytes(record));
+  on_record(record);
 }
 
 void TracedRooms::add(Newcomer newcomer, const OnRecord& on_record) {
@@ -92,7 +100,7 @@ void TracedRooms::add(Newcomer newcomer, const OnRecord& on_record) {
     close(*old, on_record);
     old = all_.erase(old);
   }
-  tell(newcomer.record, on_record);
+  tell(record_bytes(newcomer.record), on_record);
   all_.push_back({std::move(newcomer), {}, 0});
 }
 
@@ -101,6 +109,7 @@ void TracedRooms::hand_over(Traced& process, std::size_t ring, const OnRecord& o
   auto record = process.is.room->ring(ring).take(copy);
   abi::cb_head head;
   std::memcpy(&head, copy, sizeof(head));
+  head.ts = clock_.ns(head.ts);
   head.pid = process.pid();
   head.tid = process.tid(ring);
   if (!may_come_from_inside(head)) head.kind = 0;  // nobody will know what it is
@@ -119,13 +128,15 @@ std::size_t TracedRooms::merge(std::span<Traced* const> processes, const OnRecor
   std::priority_queue<Next> waiting;
   // What is made after this moment waits for the next time, or it could come before what another
   // thread made earlier, in a ring that has been looked at already.
-  std::uint64_t until = now_ns(CLOCK_MONOTONIC);
+  std::uint64_t until = clock_.now();
+  for (Traced* process : processes) {
+    process->is.room->note_read();
+    for (std::size_t i = 0; i < process->is.room->rings(); i++) process->is.room->ring(i).look();
+  }
+  std::uint64_t looked = clock_.now();
   for (Traced* process : processes)
-    for (std::size_t i = 0; i < process->is.room->rings(); i++) {
-      ThreadRing& ring = process->is.room->ring(i);
-      ring.look();
-      if (auto ts = ring.next(until)) waiting.push({*ts, process, i});
-    }
+    for (std::size_t i = 0; i < process->is.room->rings(); i++)
+      if (auto ts = process->is.room->ring(i).next(until, looked)) waiting.push({*ts, process, i});
   std::size_t count = 0;
   for (; !waiting.empty(); count++) {
     Next first = waiting.top();
@@ -134,7 +145,7 @@ std::size_t TracedRooms::merge(std::span<Traced* const> processes, const OnRecor
     // As long as no other thread's record is earlier, this one's go on.
     for (;; count++) {
       hand_over(*first.process, first.ring, on_record);
-      auto ts = ring.next(until);
+      auto ts = ring.next(until, looked);
       if (!ts) break;
       if (!waiting.empty() && waiting.top().ts < *ts) {
         waiting.push({*ts, first.process, first.ring});
@@ -148,10 +159,8 @@ std::size_t TracedRooms::merge(std::span<Traced* const> processes, const OnRecor
 void TracedRooms::release_rings(Traced& process, bool look_for_dead, const OnRecord& on_record) {
   for (std::size_t i = 0; i < process.is.room->rings(); i++) {
     ThreadRing& ring = process.is.room->ring(i);
-    if (look_for_dead && ring.in_use()) {
-      std::string path = fmt::format("/proc/{}/task/{}", process.pid(), process.tid(i));
-      if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) ring.leave();
-    }
+    if (look_for_dead && ring.in_use() && ring.tid() && is_gone(process.pid(), process.tid(i)))
+      ring.leave();
     if (!ring.was_left()) continue;
     abi::cb_head left{};
     left.ts = now_ns(CLOCK_MONOTONIC);
@@ -159,9 +168,7 @@ void TracedRooms::release_rings(Traced& process, bool look_for_dead, const OnRec
     left.tid = process.tid(i);
     left.drops = ring.drops();
     left.kind = abi::CB_THREAD_EXIT;
-    closed_.entered++;
-    closed_.emitted++;
-    on_record(record_bytes(left));
+    tell(record_bytes(left), on_record);
     ring.free();
   }
 }
@@ -217,7 +224,7 @@ void TracedRooms::end(Traced& process, std::optional<int> status, const OnRecord
   exit.head.ts = now_ns(CLOCK_MONOTONIC);
   exit.head.result = status.value_or(0);
   if (!status) exit.head.flags = abi::CB_STATUS_UNSEEN;
-  tell(exit, on_record);
+  tell(record_bytes(exit), on_record);
 }
 
 bool TracedRooms::read(const OnRecord& on_record) {
@@ -226,7 +233,10 @@ bool TracedRooms::read(const OnRecord& on_record) {
   std::size_t count = merge(processes, on_record);
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   bool look_for_dead = now - looked_for_dead_ > LOOK_FOR_DEAD_EVERY_NS;
-  if (look_for_dead) looked_for_dead_ = now;
+  if (look_for_dead) {
+    looked_for_dead_ = now;
+    look_for_dead = Procfs().is_ours();  // in that of another pid namespace nobody is found
+  }
   for (Traced& process : all_) release_rings(process, look_for_dead, on_record);
   look_for_ends(on_record);
   return count > MUCH;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "collect/inside/record_clock.hpp"
 #include "collect/inside/room.hpp"
 #include "cudabpf/abi.h"
 #include "util/system/fd.hpp"
@@ -28,6 +29,11 @@ struct Newcomer {
 class TracedRooms {
  public:
   using OnRecord = std::function<void(std::span<const std::byte> record)>;
+
+  // Without `tells_processes`, somebody else records when processes and threads begin and end.
+  // `clock`: that of all rooms.
+  TracedRooms(bool tells_processes, abi::ci_clock clock)
+      : tells_processes_(tells_processes), clock_(clock) {}
 
   void add(Newcomer newcomer, const OnRecord& on_record);
   // The process is about to end, and records nothing any more.
@@ -56,7 +62,7 @@ class TracedRooms {
   };
   using All = std::list<Traced>;
 
-  void tell(const abi::cb_process& record, const OnRecord& on_record);
+  void tell(std::span<const std::byte> record, const OnRecord& on_record);
   std::size_t merge(std::span<Traced* const> processes, const OnRecord& on_record);
   void hand_over(Traced& process, std::size_t ring, const OnRecord& on_record);
   void release_rings(Traced& process, bool look_for_dead, const OnRecord& on_record);
@@ -66,6 +72,8 @@ class TracedRooms {
   // Closes it, and tells its exit.
   void end(Traced& process, std::optional<int> status, const OnRecord& on_record);
 
+  const bool tells_processes_;
+  RecordClock clock_;
   All all_;
   InsideCounts closed_;  // of processes that are gone, and of what is told of processes
   std::uint64_t closed_broken_ = 0;

@@ -17,7 +17,7 @@ constexpr std::uint64_t NOW = 1'000'000'000;
 // A room as the process has it, who may write anything.
 class Inside {
  public:
-  Inside() : room(std::move(*Room::make({}))) {
+  Inside() : room(std::move(*Room::make({}, abi::CI_MONOTONIC))) {
     memory_ = static_cast<std::byte*>(
         mmap(nullptr, Room::size(), PROT_READ | PROT_WRITE, MAP_SHARED, room.fd(), 0));
     REQUIRE(memory_ != MAP_FAILED);
@@ -64,7 +64,7 @@ class Inside {
     REQUIRE(number < room.rings());
     ThreadRing& from = room.ring(number);
     from.look();
-    while (auto ts = from.next(until)) {
+    while (auto ts = from.next(until, until)) {
       times.push_back(*ts);
       auto record = from.take(copy);
       CHECK(record.size() >= sizeof(abi::cb_head));

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "calling.h"
+
+#include <link.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "inside.h"
+
+void calling_into(void* room) {
+  static __u32 generation;
+  ci_watch_threads();
+  ci_thread = (struct ci_thread){0}; /* nor is anything known of its stack */
+  *ci_process = (struct ci_process){
+      .state = CI_TRACED, .pid = (__u32)getpid(), .generation = ++generation, .room = room};
+}
+
+void calling_unread_for(unsigned seconds) { ci_process->reads_at -= seconds; }
+
+void calling_as_a_child(void) { memset(ci_process, 0, sizeof(*ci_process)); }
+
+bool calling(const void* plan, bool launch, const uint64_t arguments[CALLING_WORDS],
+             int32_t result) {
+  struct ci_entry entry = {.launch = launch};
+  memcpy(&entry.plan, plan, sizeof(entry.plan));
+  /* The return address, and what lies above it. */
+  __u64 stack[1 + CALLING_WORDS - CI_REGISTER_ARGS] = {0};
+  memcpy(stack + 1, arguments + CI_REGISTER_ARGS, sizeof(stack) - sizeof(*stack));
+  struct ci_frame frame = {.entry = &entry, .sp = (__u64)stack};
+  memcpy(frame.args, arguments, sizeof(frame.args));
+  if (!ci_enter(&frame)) return false;
+  frame.result = (__u32)result;
+  ci_leave(&frame);
+  return true;
+}
+
+struct wanted {
+  __u64 address;
+  struct ci_library library;
+};
+
+static int look_at(struct dl_phdr_info* info, size_t size, void* of) {
+  (void)size;
+  struct wanted* wanted = of;
+  bool here = false;
+  struct ci_library library = {.path = info->dlpi_name, .base = info->dlpi_addr};
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr)* part = &info->dlpi_phdr[i];
+    __u64 address = info->dlpi_addr + part->p_vaddr;
+    if (part->p_type == PT_DYNAMIC) library.dynamic = address;
+    if (part->p_type == PT_GNU_RELRO) {
+      library.sealed_from = address;
+      library.sealed_to = address + part->p_memsz;
+    }
+    here |= part->p_type == PT_LOAD && wanted->address - address < part->p_memsz;
+  }
+  if (here) wanted->library = library;
+  return here;
+}
+
+void calling_watches_imports(const void* address) {
+  struct wanted wanted = {.address = (__u64)address};
+  if (dl_iterate_phdr(look_at, &wanted)) ci_watch_imports(&wanted.library);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Calls as patched functions make them, and the process that makes them, for tests in C++. */
+#ifndef CUDABPF_TEST_INSIDE_CALLING_H
+#define CUDABPF_TEST_INSIDE_CALLING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* From here on the process is traced, into this room. */
+void calling_into(void* room);
+/* As if nobody had read for so much longer. */
+void calling_unread_for(unsigned seconds);
+/* What a child finds: it does not know yet whether it is traced. */
+void calling_as_a_child(void);
+
+/* What ci_call does with a call. `plan`: struct cb_plan. False: its return is not wanted. */
+#define CALLING_WORDS 14
+bool calling(const void* plan, bool launch, const uint64_t arguments[CALLING_WORDS],
+             int32_t result);
+
+/* Puts the library between the library at this address and the functions that it imports. */
+void calling_watches_imports(const void* address);
+
+#ifdef __cplusplus
+/* Of the library itself: inside.h, which C++ cannot read. */
+bool ci_read(void* to, uint64_t from, uint64_t size, uint64_t sp);
+uint32_t ci_read_string(char* to, uint64_t from, uint32_t size);
+uint64_t ci_find_gap(uint64_t from, uint64_t to, uint64_t size);
+int InitializeInjection(void);
+}
+#endif
+#endif
