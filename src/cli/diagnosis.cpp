@@ -50,14 +50,14 @@ class Diagnosis {
   std::size_t mark_width() const { return width_of(marks_.good); }
 
   void add_verdict() {
-    bool can = can_trace(findings_);
-    page_.hanging(mark(can ? Verdict::yes : Verdict::no, Need::required) + " ", verdict_text(can),
+    bool can = can_trace(findings_) || can_record_inside(findings_);
+    page_.hanging(mark(can ? Verdict::yes : Verdict::no, Need::required) + " ", verdict_text(),
                   mark_width() + 1);
   }
 
   // In one line, and if it is no, with what to do.
-  std::string verdict_text(bool can) const {
-    if (can) {
+  std::string verdict_text() const {
+    if (can_trace(findings_)) {
       bool target = std::any_of(findings_.begin(), findings_.end(), [](const Finding& finding) {
         return finding.name == LIBCUDA && finding.verdict == Verdict::yes;
       });
@@ -67,13 +67,12 @@ class Diagnosis {
     auto missing = std::find_if(findings_.begin(), findings_.end(), [](const Finding& finding) {
       return finding.need == Need::required && finding.verdict != Verdict::yes;
     });
-    bool inside = std::any_of(findings_.begin(), findings_.end(), [](const Finding& finding) {
-      return finding.name == INSIDE && finding.verdict == Verdict::yes;
-    });
+    const std::string& what_to_do = missing->advice.empty() ? missing->what : missing->advice;
+    if (!can_record_inside(findings_))
+      return fmt::format("cudabpf cannot trace here yet: {}", what_to_do);
     return fmt::format(
-        "cudabpf cannot trace {} yet: {}",
-        inside ? "here by eBPF (only `run`, inside the command's processes)" : "here",
-        missing->advice.empty() ? missing->what : missing->advice);
+        "`cudabpf run -- CMD` works here, by recording inside the command. For anything else: {}",
+        what_to_do);
   }
 
   void add_section(std::string_view title, Need need) {
@@ -168,6 +167,12 @@ std::string Finding::subject() const { return kind ? fmt::format("{} {}", kind->
 bool can_trace(const std::vector<Finding>& findings) {
   return std::all_of(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.need != Finding::Need::required || finding.verdict == Verdict::yes;
+  });
+}
+
+bool can_record_inside(const std::vector<Finding>& findings) {
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.name == INSIDE && finding.verdict == Verdict::yes;
   });
 }
 

@@ -38,6 +38,8 @@ struct Finding {
 
 // Whether everything that is required is there.
 bool can_trace(const std::vector<Finding>& findings);
+// Whether commands can be recorded inside their processes.
+bool can_record_inside(const std::vector<Finding>& findings);
 
 // As one page. `utf8`: the terminal shows more than ASCII.
 void add_diagnosis(Page& page, const std::vector<Finding>& findings, bool utf8);

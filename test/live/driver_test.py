@@ -100,14 +100,17 @@ class Live(harness.LiveTest):
         for path in glob.glob(f"{self.record_folder}/ioctls.*.jsonl"):
             with open(path, encoding="utf-8") as file:
                 for line in map(json.loads, file):
-                    if harness.INSIDE and line.get("symbol") == "cuInit":
-                        continue  # it loads the library that records
+                    symbol = line.get("symbol")
+                    if harness.INSIDE and symbol == "cuInit":  # which loads the library that records
+                        if not harness.MERGED:
+                            continue
+                        symbol = None
                     name = line["op"]
                     if name == "ioctl":
                         name = names["uvm" if line["device"] == "nvidia-uvm" else "nr"][line["nr"]]
                     result = line["result"] if line["op"] in ("ioctl", "poll") or line["result"] < 0 else 0
                     wanted[(line["tid"], line["device"], line["op"], name, names["control"].get(line.get("control")),
-                            names["class"].get(line.get("class")), result, line.get("symbol"))] += 1
+                            names["class"].get(line.get("class")), result, symbol)] += 1
         pids = {record.pid for record in told_of}
         for line in trace.lines:
             if line["type"] != "kernel" or line["op"] == "launch" or line["pid"] not in pids:

@@ -4,7 +4,8 @@ CUDABPF_BUILD names the build folder. A test module ends with harness.main(), an
 its tests. Exit status 77: skipped, with the reason printed.
 
 With CUDABPF_WAY=inside, `run` becomes `run --inside`, by a user without rights, and the trace is compared with what
-the library inside the process can have seen. inside_tests.txt lists the tests for which that makes sense.
+the library inside the process can have seen. With CUDABPF_WAY=merged it becomes `run --inside --kernel`, as root: the
+kernel tells of processes and of the driver. inside_tests.txt lists the tests for which that makes sense.
 """
 import atexit
 import collections
@@ -24,12 +25,14 @@ import tempfile
 import time
 import unittest
 
-INSIDE = os.environ.get("CUDABPF_WAY") == "inside"
+MERGED = os.environ.get("CUDABPF_WAY") == "merged"
+INSIDE = MERGED or os.environ.get("CUDABPF_WAY") == "inside"
+BY_BPF = MERGED or not INSIDE
 BUILD = os.path.abspath(os.environ.get("CUDABPF_BUILD", "build"))
 NOBODY = pwd.getpwnam("nobody")
 # How somebody without rights starts a program: options for subprocess.
 WITHOUT_RIGHTS = {"user": NOBODY.pw_uid, "group": NOBODY.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
-AS_USER = WITHOUT_RIGHTS if INSIDE else {}
+AS_USER = {} if BY_BPF else WITHOUT_RIGHTS
 
 
 def may_run(path):
@@ -59,6 +62,7 @@ CUDABPF = os.environ.get("CUDABPF_PROGRAM", f"{BUILD}/cudabpf")
 INSIDE_LIBRARY = f"{BUILD}/libcudabpf-inside.so"
 LIBRARY = f"{BUILD}/test/fake_libcuda/libcuda.so.1"
 NEWER = f"{BUILD}/test/fake_libcuda/newer/libcuda.so.1"
+OLD = f"{BUILD}/test/fake_libcuda/old/libcuda.so.1"
 WORKLOADS = f"{BUILD}/test/workloads"
 BPFTOOL = os.environ.get("BPFTOOL", "bpftool")  # ctest gives the one used by the build
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/cudabpf/cuda_api.tsv")
@@ -86,9 +90,9 @@ def wait_for(condition, what, seconds=PATIENCE):
     raise AssertionError(f"after {seconds} s: not {what}")
 
 
-def calls(script):
+def calls(script, library=LIBRARY):
     """A command that makes these calls."""
-    return [f"{WORKLOADS}/fake_calls", "--library", LIBRARY, script]
+    return [f"{WORKLOADS}/fake_calls", "--library", library, script]
 
 
 def launches(count, rate):
@@ -226,7 +230,7 @@ class LiveTest(unittest.TestCase):
     program = CUDABPF
 
     def run(self, result=None):
-        self.programs_before = set() if INSIDE else our_programs()  # single links of an earlier test may still be closing
+        self.programs_before = our_programs() if BY_BPF else set()  # single links of an earlier test may still be closing
         return super().run(result)
 
     def setUp(self):
@@ -252,7 +256,7 @@ class LiveTest(unittest.TestCase):
         """A command of cudabpf as it is by the way that is tested."""
         command = list(map(str, command))
         if INSIDE and command[:2] in ([self.program, "run"], [CUDABPF, "run"]) and "--inside" not in command:
-            command.insert(2, "--inside")
+            command[2:2] = ["--inside", *(["--kernel"] if MERGED and "--kernel" not in command else [])]
         return command
 
     def start(self, command, **options):
@@ -352,7 +356,7 @@ class LiveTest(unittest.TestCase):
 
     def nothing_left(self):
         """No program of this test is in the kernel, and so no link, either."""
-        return INSIDE or not our_programs() - self.programs_before
+        return not BY_BPF or not our_programs() - self.programs_before
 
     def check_gone(self, seconds=10):
         wait_for(self.nothing_left, "rid of every program and link", seconds)
@@ -382,6 +386,7 @@ def check_machine():
         if platform.machine() != "x86_64":
             skip("only x86-64 programs are traced from inside")
         os.umask(0)  # what a test makes as root, its programs have to write to
+    if not BY_BPF:
         return
     if os.geteuid() != 0:
         skip("live tests load BPF programs, which takes root")

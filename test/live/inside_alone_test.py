@@ -196,7 +196,35 @@ class Live(insiders.InsideTest):
             wait_for(whole, f"{path} to be whole")
         self.assertEqual(set(os.path.basename(path) for path in paths), {"same.jsonl.zst"} | {f"same-{i}.jsonl.zst" for i in range(2, 7)})
 
+    def test_where_no_trace_can_be(self):
+        """The program's output is its own, and what is no file is no trace. Folders are made."""
+        for output in ("-", "/dev/stdout", "/dev/null"):
+            program = self.start(calls("setup; print done"), env=self.alone(INJECTED, output=output), stdout=subprocess.PIPE)
+            self.assertEqual((program.process.stdout.read(), program.wait()), (b"done\n", 0))
+            self.assertIn("this is not a regular file", program.stderr())
+        self.runs(calls("setup"), self.alone(INJECTED, output=f"{self.traces}/one/two/%p.jsonl"))
+        self.finished(1, "one/two/*.jsonl")
+
     # --- what the program notices
+
+    def test_parent_of_orphans(self):
+        """A program that takes init's place for orphans, as the first of a container does, does not become cudabpf's parent."""
+        program = (f"import ctypes, os, signal, time\n"
+                   f"signal.alarm(20)\n"
+                   f"assert ctypes.CDLL(None).prctl(36, 1) == 0\n"
+                   f"end_to_read, end_to_write = os.pipe()\n"
+                   f"driver = ctypes.CDLL({LIBRARY!r}); assert driver.cuInit(0) == 0\n"
+                   f"driver.cuProfilerStart()\n"
+                   f"try: print(os.wait())\n"
+                   f"except ChildProcessError: print('no child', flush=True)\n"
+                   f"if os.fork() == 0: os._exit(7)\n"
+                   f"print(os.wait()[1] >> 8)\n"
+                   f"os.close(end_to_write); print(os.read(end_to_read, 1))\n"
+                   f"driver.cuProfilerStop()\n")
+        done = self.runs([PYTHON, "-c", program], self.alone(INJECTED, LOG=None))
+        self.assertEqual(done.stdout, b"no child\n7\nb''\n")
+        trace, = self.finished()
+        self.assertEqual(len(trace.calls), 2)
 
     def test_unnoticed(self):
         """No child, no signal, no file, no variable; and cudabpf has none of the program's files and settings."""
@@ -345,7 +373,7 @@ class Live(insiders.InsideTest):
         shutil.copy(INSIDE_LIBRARY, elsewhere)
         lonely = f"{elsewhere}/{os.path.basename(INSIDE_LIBRARY)}"
         for way, variables, said in (
-                ({"CUDA_INJECTION64_PATH": lonely}, {}, f"no cudabpf can be started at {elsewhere}/cudabpf"),
+                ({"CUDA_INJECTION64_PATH": lonely}, {}, f"cannot start {elsewhere}/cudabpf"),
                 (INJECTED, {"CUDABPF_OPTIONS": "--frobnicate"}, "CUDABPF_OPTIONS"),
                 (INJECTED, {"CUDABPF_OPTIONS": "-o elsewhere"}, "CUDABPF_OUTPUT"),
                 (INJECTED, {"CUDABPF_OPTIONS": "--ring-size 1M"}, "--ring-size"),

@@ -11,7 +11,7 @@ import subprocess
 import harness
 import insiders
 from expected import check_calls
-from harness import CUDABPF, LIBRARY, LOOKUP, PATIENCE, PYTHON, WITHOUT_RIGHTS, WORKLOADS, calls, wait_for
+from harness import CUDABPF, LIBRARY, LOOKUP, OLD, PATIENCE, PYTHON, WITHOUT_RIGHTS, WORKLOADS, calls, wait_for
 from insiders import EVERYTHING, STORM, odd
 
 OTHER_INJECTION = f"{WORKLOADS}/libother_injection.so"
@@ -54,6 +54,15 @@ class Live(insiders.InsideTest):
         self.assertGreater(library["functions"], 600)
         self.assertIn(library.get("left_out", 0), range(1, 5), "of those that begin oddly, some can be recorded")
 
+    def test_older_driver(self):
+        """Each function begins with a compare, a branch and a jump, as nearly all of drivers 470 to 555 do."""
+        trace = self.script(EVERYTHING, library=OLD)
+        self.check_whole(trace)
+        check_calls(self, trace)
+        library, = [one for one in trace.header["libraries"] + trace.libraries if one["path"] == OLD]
+        self.assertGreater(library["functions"], 600)
+        self.assertNotIn("left_out", library)
+
     def test_cuinit_at_once(self):
         """Threads that all begin with cuInit: one loads the library, all others' calls are seen."""
         for _ in range(10):
@@ -72,6 +81,17 @@ class Live(insiders.InsideTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         said = [line for line in done.stderr.decode().splitlines() if "--inside" in line]
         self.assertEqual(len(said), 1, done.stderr)
+        self.check_whole(self.read())
+
+    def test_root_in_name_alone(self):
+        """Root of a user namespace, as in a rootless container, has the rights that eBPF takes, and eBPF is refused."""
+        contained = ["unshare", "--user", "--map-root-user"]
+        if subprocess.run([*contained, "true"], check=False, stderr=subprocess.DEVNULL, **WITHOUT_RIGHTS).returncode:
+            self.skipTest("no user namespace can be made here")
+        done = subprocess.run([*contained, CUDABPF, "run", "-o", self.path, "--profile", "full", "--", *calls(EVERYTHING)], check=False,
+                              cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, **WITHOUT_RIGHTS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"(--inside): the kernel refuses", done.stderr)
         self.check_whole(self.read())
 
     # --- what a program may do
@@ -96,6 +116,28 @@ class Live(insiders.InsideTest):
 
     def test_kept_state(self):
         self.check_whole(self.same(odd("kept-state")))
+
+    def test_top_of_a_stack(self):
+        """What stands above a call's return address is handed on as far as there is memory."""
+        self.check_whole(self.same(odd("fibers")))
+
+    def test_locked_memory(self):
+        """A program that has all its memory locked does not get all that is shared with cudabpf as well."""
+        if os.geteuid() != 0:
+            self.skipTest("only root may lock so much memory")
+        program = (f"import ctypes\n"
+                   f"libc, driver = ctypes.CDLL(None), ctypes.CDLL({LIBRARY!r})\n"
+                   f"assert libc.mlockall(2) == 0\n"
+                   f"assert driver.cuInit(0) == 0\n"
+                   f"[driver.cuProfilerStart() for i in range(3)]\n"
+                   f"assert libc.mlockall(1) == 0\n"
+                   f"[driver.cuProfilerStop() for i in range(3)]\n"
+                   f"print([line.split()[1] for line in open('/proc/self/status') if line.startswith('VmRSS')][0])\n")
+        done = self.run_cudabpf("run", "-q", "--inside", "-o", self.path, "--profile", "full", "--", PYTHON, "-c", program, env=self.unlogged(),
+                                user=0, group=0)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLess(int(done.stdout), 300 << 10)
+        self.assertEqual(len(self.read().calls), 6)
 
     def test_exceptions(self):
         """A callback throws through calls: the handler gets it, and what is between is destroyed."""
@@ -194,7 +236,8 @@ class Live(insiders.InsideTest):
         with open(program, "w", encoding="utf-8") as file:
             file.write(WORKERS)
         os.chmod(program, 0o755)
-        done = self.run_cudabpf("run", "-q", "-o", self.path, "--profile", "full", "--", PYTHON, program, LIBRARY, method)
+        # Workers go where their parent was, which must not be a home that is closed to them.
+        done = self.run_cudabpf("run", "-q", "-o", self.path, "--profile", "full", "--", PYTHON, program, LIBRARY, method, cwd=self.folder)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"[0, 0, 0, 0]\n", b""))
         trace = self.read()
         self.check_law(trace)

@@ -8,6 +8,7 @@ import contextlib
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import struct
@@ -17,7 +18,7 @@ import time
 import harness
 import insiders
 from expected import check_calls
-from harness import CUDABPF, INSIDE_LIBRARY, LIBRARY, NOBODY, PATIENCE, PYTHON, WORKLOADS, calls, ended, wait_for
+from harness import CUDABPF, INSIDE_LIBRARY, LIBRARY, NOBODY, OLD, PATIENCE, PYTHON, WORKLOADS, calls, ended, wait_for
 from insiders import EVERYTHING, STORM
 
 CHROOTED = """
@@ -87,11 +88,52 @@ class Live(insiders.InsideTest):
         self.assertEqual(tracer.wait(), 3, tracer.stderr())
         self.check_accounts(self.read())
 
+    def test_timer_while_stopped(self):
+        """A timer's signals do not make the program wait longer for a cudabpf that does not answer."""
+        program = (f"import ctypes, signal, time\n"
+                   f"driver = ctypes.CDLL({LIBRARY!r})\n"
+                   f"signal.signal(signal.SIGALRM, lambda *_: None)\n"
+                   f"signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)\n"
+                   f"print('ready', flush=True); input()\n"
+                   f"began = time.monotonic(); assert driver.cuInit(0) == 0; print(time.monotonic() - began, flush=True)\n"
+                   f"signal.setitimer(signal.ITIMER_REAL, 0); input()\n")
+        tracer = self.start_inside(PYTHON, "-c", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.assertEqual(tracer.process.stdout.readline(), b"ready\n")
+        tracer.signal(signal.SIGSTOP)
+        tracer.tell()
+        self.assertLess(float(tracer.process.stdout.readline()), 8)
+        tracer.signal(signal.SIGCONT)
+        time.sleep(0.3)
+        tracer.tell()
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        self.assertEqual(self.read().end["losses"], {"process_unrecorded": 1})
+
+    def test_foreign_proc(self):
+        """Where /proc is that of another pid namespace, no thread is taken for dead."""
+        self.needs_root()
+        storm = [f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--rate", "1000", "--count", "1300", "--threads", "2"]
+        done = subprocess.run(["unshare", "--fork", "--pid", CUDABPF, "run", "-q", "--inside", "-o", self.path, "--profile", "full", "--", *storm],
+                              env=self.unlogged(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        trace = self.read()
+        self.assertEqual((trace.end["losses"], len(trace.named("cuLaunchKernel"))), ({}, 2600))
+
+    def test_many_processes_and_few_descriptors(self):
+        """Processes for which cudabpf has no descriptor run as they always do, and are counted."""
+        children = "; ".join("fork { setup; sync; read }" for _ in range(24))
+        command = limited("n", 32, CUDABPF, "run", "--inside", "-o", self.path, "--profile", "full", "--", *calls(f"{children}; wait; print done; exit 5"))
+        done = subprocess.run(command, env=self.environment(LOG=None, COUNTS=None), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False, **harness.AS_USER)
+        self.assertEqual((done.returncode, done.stdout), (5, b"done\n"), done.stderr)
+        trace = self.read()
+        synced = len(trace.named("cuStreamSynchronize"))
+        self.assertEqual(synced + trace.end["losses"].get("process_unrecorded", 0), 24, done.stderr)
+
     # --- both ways at once
 
-    def start_ebpf(self, *arguments, path):
+    def start_ebpf(self, *arguments, path, library=LIBRARY):
         """By eBPF, as root, looking at the same driver."""
-        tracer = harness.Program([CUDABPF, *arguments, "-o", path, "--profile", "full", "--library", LIBRARY], env=self.environment())
+        tracer = harness.Program([CUDABPF, *arguments, "-o", path, "--profile", "full", "--library", library], env=self.environment())
         self.addCleanup(tracer.kill)
         wait_for(lambda: tracer.process.poll() is not None or os.path.exists(path) and os.path.getsize(path), "tracing by eBPF")
         if tracer.process.poll() in (120, 121):
@@ -126,16 +168,15 @@ class Live(insiders.InsideTest):
         self.check_whole(trace)
         check_calls(self, trace)
 
-    def test_ebpf_after(self):
-        """Uprobes come after the jumps were written, and see the same calls from then on."""
+    def check_ebpf_after(self, library):
         self.needs_root()
         path = f"{self.folder}/ebpf.jsonl"
         half = "; ".join(EVERYTHING.split("; ")[1:])
-        tracer = self.start_inside(*calls(f"setup; sync; read; {half}; print done; read; sync"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        tracer = self.start_inside(*calls(f"setup; sync; read; {half}; print done; read; sync", library), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         pid = self.pid_of_program()
         wait_for(lambda: self.records()[pid].counts.get("cuStreamSynchronize"), "in the middle")
         before = collections.Counter(self.records()[pid].all_counts)
-        ebpf = self.start_ebpf("attach", "--pid", str(pid), path=path)
+        ebpf = self.start_ebpf("attach", "--pid", str(pid), path=path, library=library)
         tracer.tell()
         self.assertEqual(tracer.process.stdout.readline(), b"done\n")
         outside = self.end_ebpf(ebpf, path)
@@ -147,6 +188,14 @@ class Live(insiders.InsideTest):
         trace = self.read()
         self.check_whole(trace)
         check_calls(self, trace)
+
+    def test_ebpf_after(self):
+        """Uprobes come after the jumps were written, and see the same calls from then on."""
+        self.check_ebpf_after(LIBRARY)
+
+    def test_ebpf_after_on_older_driver(self):
+        """Uprobes come onto a compare with a word that lies with the code, whose copy is run, too."""
+        self.check_ebpf_after(OLD)
 
     def test_ebpf_comes_and_goes(self):
         """In the middle of a storm, several times: the program lives, and no call is missing inside."""
@@ -204,6 +253,25 @@ class Live(insiders.InsideTest):
         self.check_law(trace)
         self.assertEqual(len(trace.named("cuStreamSynchronize")), 2001)
 
+    def test_file_size_of_cudabpf(self):
+        """A limit that leaves no memory to share: cudabpf says so, in the trace, too, and waits for the program all the same."""
+        for blocks in (1000, 800000):
+            self.setUp()
+            command = limited("f", blocks, CUDABPF, "run", "--inside", "-o", self.path, "--", *calls("setup; sync; print done; exit 5"))
+            done = subprocess.run(command, env=self.environment(LOG=None, COUNTS=None), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, timeout=PATIENCE, check=False, **harness.AS_USER)
+            self.assertEqual((done.returncode, done.stdout), (5, b"done\n"), done.stderr)
+            self.assertIn(b"(ulimit -f) is below 1 GiB", done.stderr)
+            self.assertEqual(self.read().end["losses"], {"process_unrecorded": 1})
+
+    def test_straced(self):
+        """Who is being debugged is left alone, which is said, in the trace, too."""
+        if not shutil.which("strace"):
+            self.skipTest("there is no strace")
+        trace = self.traced(["strace", "-f", "-o", "/dev/null", *calls("setup; sync")])
+        self.assertIn("debugs it, or traces its system calls", self.stderr)
+        self.assertEqual((trace.calls, trace.end["losses"]), ([], {"process_unrecorded": 1}))
+
     def test_temporary_folder(self):
         """The socket is in TMPDIR if that can be, else in /tmp."""
         for folder in ("/no/such/folder", "/proc", "read-only", "relative", "x" * 300, "", f"/{'y' * 90}", self.folder):
@@ -256,14 +324,14 @@ class Live(insiders.InsideTest):
         return client
 
     @staticmethod
-    def hello(version=1, reason=1, pid=0, tid=0, has_room=0):
+    def hello(version=2, reason=1, pid=0, tid=0, has_room=0):
         return struct.pack("6I", version, reason, pid, tid, has_room, 0)
 
     def annoy(self, door, files):
         """All that a program of the same user can say, and a thousand connections, of which most stay."""
         nothing, library, half = files
         mine = os.getpid()
-        messages = [(b"", []), (b"\0" * 4096, []), (b"\xff" * 24, [nothing]), (b"x" * 60000, []), (self.hello(2), [library]),
+        messages = [(b"", []), (b"\0" * 4096, []), (b"\xff" * 24, [nothing]), (b"x" * 60000, []), (self.hello(1), [library]),
                     (self.hello(reason=77), [library]), (self.hello(pid=1, tid=1), [library]), (self.hello(pid=mine, tid=mine), [nothing]),
                     (self.hello(pid=mine, tid=mine), [half]), (self.hello(pid=mine, tid=mine), [library] * 20),
                     (self.hello(reason=2, pid=mine, tid=mine), []), (self.hello(reason=2, pid=mine, has_room=1), [library]),
@@ -338,6 +406,23 @@ class Live(insiders.InsideTest):
     def test_doctor(self):
         """Says that this way is open."""
         self.assertRegex(self.run_cudabpf("doctor").stdout.decode(), rf"✓ .*inside.*{re.escape(INSIDE_LIBRARY)}")
+        self.assertEqual(self.run_cudabpf("doctor", "--", PYTHON).returncode, 0)
+        self.assertNotEqual(self.run_cudabpf("doctor", "--", "no-such-program").returncode, 0)
+
+    def test_options_of_ebpf(self):
+        """Without rights for eBPF, what takes it is named."""
+        done = self.run_cudabpf("run", "--ring-size", "64M", "-o", self.path, "--", "true")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        done = subprocess.run([CUDABPF, "run", "--ring-size", "64M", "-o", self.path, "--", "true"], check=False, env=self.environment(),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, **harness.AS_USER)
+        self.assertEqual(done.returncode, 120, done.stderr)
+        self.assertIn(b"without --ring-size, `run` records inside the command", done.stderr)
+
+    def test_as_another_user(self):
+        for flags in (["--as-root"], ["--user", "root"]):
+            done = self.run_cudabpf("run", *flags, "-o", self.path, "--", "true")
+            self.assertEqual(done.returncode, 120, done.stderr)
+            self.assertIn(b"only root can start a command as another user", done.stderr)
 
 
 if __name__ == "__main__":

@@ -331,11 +331,15 @@ class Live(harness.LiveTest):
 
     @staticmethod
     def first_library(trace):
-        return (trace.header["libraries"] + trace.libraries)[0]["path"]
+        return next((library["path"] for library in trace.header["libraries"] + trace.libraries), None)
 
     def check_parts(self, parts, first=1):
         """Each is complete by itself, and together they are the complete trace from part `first` on."""
         ids, begin = [], parts[0][1].header["since"]
+        library = self.first_library(parts[-1][1])
+        # Recorded inside, a process makes calls as soon as its library is patched, which cudabpf is just being told.
+        without = sum(self.first_library(trace) is None for _, trace in parts)
+        self.assertTrue(library and (without == 0 or harness.INSIDE and without < len(parts) / 2), without)
         for number, (path, trace) in enumerate(parts, first):
             end, last = trace.end, (path, trace) == parts[-1]
             self.assertEqual((trace.header["part"], end["part"], end["last"]), (number, number, last))
@@ -343,7 +347,7 @@ class Live(harness.LiveTest):
             self.assertEqual((end["losses"], trace.lost), ({}, []))
             self.assertEqual(end["reason"], "command ended" if last else "rotated")
             self.assertEqual(("whole" in end, "accounts" in end), (last, last))
-            self.assertEqual(self.first_library(trace), self.first_library(parts[0][1]))
+            self.assertIn(self.first_library(trace), (library, None))
             self.assertEqual(trace.header["clocks"], parts[0][1].header["clocks"])
             self.assertEqual(trace.header["since"], begin)
             begin = end["ts"]

@@ -14,6 +14,8 @@
 #include "cli/help.hpp"
 #include "cli/request/inside.hpp"
 #include "cli/request/invoker.hpp"
+#include "cli/request/program_path.hpp"
+#include "cli/request/recordable.hpp"
 #include "cli/shown.hpp"
 #include "collect/bpf/features.hpp"
 #include "collect/libraries.hpp"
@@ -66,7 +68,27 @@ void check_kept(std::vector<Finding>& findings, const Features& features) {
   }
 }
 
-// Needs no right; whether a program can be recorded so, only the program can tell.
+// Whether the command that the user names can be recorded inside its process, as far as its file
+// tells.
+bool check_program(std::vector<Finding>& findings, const std::string& program) {
+  const auto& environment = caller().environment;
+  std::string path = find_program(program, environment);
+  if (path.empty() || access(path.c_str(), X_OK) != 0) {
+    findings.push_back({Need::target, program, Verdict::no, "there is no such program"});
+    return false;
+  }
+  uid_t user = caller().user ? caller().user->uid : geteuid();
+  std::string why = why_not_recordable(path, environment, user);
+  if (why.empty())
+    findings.push_back({Need::target, program, Verdict::yes,
+                        path + ": nothing in its file rules out `run --inside`"});
+  else
+    findings.push_back({Need::target, program, Verdict::no, why,
+                        "record it with eBPF; programs that it starts can be recorded inside"});
+  return why.empty();
+}
+
+// Needs no rights.
 void check_inside(std::vector<Finding>& findings) {
   auto library = inside_library();
   if (!library) {
@@ -87,7 +109,7 @@ void check_inside(std::vector<Finding>& findings) {
 void check_features(std::vector<Finding>& findings) {
   if (!check_permissions()) {
     findings.push_back({Need::optional, "features", Verdict::unknown,
-                        "they are found out by trying", "run `sudo cudabpf doctor`"});
+                        "they are detected by trying them", "run `sudo cudabpf doctor`"});
     return;
   }
   auto features = Features::detect({}, {.driver = true, .one_process = true});
@@ -107,8 +129,8 @@ void check_features(std::vector<Finding>& findings) {
   check_kept(findings, *features);
   const char* way = features->driver_way();
   findings.push_back({Need::optional, "--kernel", way ? Verdict::yes : Verdict::no,
-                      way ? std::string("by ") + way : "no way to see what is asked of the driver",
-                      way ? "" : "it takes a kernel with CONFIG_FTRACE_SYSCALLS"});
+                      way ? std::string("by ") + way : "no way to see requests to the driver",
+                      way ? "" : "it needs a kernel with CONFIG_FTRACE_SYSCALLS"});
 }
 
 Finding check_library(const LibraryFile& file, const elf::Reader& reader) {
@@ -165,8 +187,8 @@ void check_libraries(std::vector<Finding>& findings) {
     if (tracer && !told)
       findings.push_back({Need::target, fmt::format("process {}", pid), Verdict::no,
                           fmt::format("it uses libcuda and is debugged by process {}", tracer),
-                          "a breakpoint of the debugger's and a probe at one address do not go "
-                          "together: end one before the other begins"});
+                          "a debugger's breakpoint and a probe cannot share an address: end one "
+                          "before the other begins"});
   }
 }
 
@@ -198,11 +220,13 @@ void print_lines(const std::vector<Finding>& findings) {
   }
 }
 
-int doctor(bool json) {
+int doctor(bool json, const std::vector<std::string>& command) {
   std::vector<Finding> findings;
   check_system(findings);
   check_features(findings);
   check_inside(findings);
+  bool recordable =
+      !command.empty() && check_program(findings, command.front()) && can_record_inside(findings);
   check_libraries(findings);
   check_driver(findings);
   if (json) {
@@ -212,14 +236,15 @@ int doctor(bool json) {
     add_diagnosis(page, findings, terminal_of(STDOUT_FILENO).utf8);
     fmt::print("{}", page.take());
   }
-  if (can_trace(findings)) return exit_code::OK;
+  if (can_trace(findings) || recordable) return exit_code::OK;
   return check_permissions() ? exit_code::KERNEL_UNSUPPORTED : exit_code::NOT_PERMITTED;
 }
 
 std::string doctor_statuses() {
   using namespace exit_code;
   return fmt::format(
-      "{} cudabpf can trace here; {} wrong usage; {} not permitted; {} the kernel "
+      "{} cudabpf can trace here, or record CMD inside its process; {} wrong usage; {} not "
+      "permitted; {} the kernel "
       "lacks something that cudabpf needs.",
       OK, USAGE, NOT_PERMITTED, KERNEL_UNSUPPORTED);
 }
@@ -227,15 +252,25 @@ std::string doctor_statuses() {
 }  // namespace
 
 void add_doctor(CLI::App& app, Action& action) {
-  auto json = std::make_shared<bool>(false);
+  struct Flags {
+    bool json = false;
+    std::vector<std::string> command;
+  };
+  auto flags = std::make_shared<Flags>();
   CLI::App* sub =
       app.add_subcommand("doctor", "What works on this machine, what does not, and what to do");
-  sub->add_flag("--json", *json, "Print one JSON object per line");
+  sub->add_flag("--json", flags->json, "Print one JSON object per line");
+  sub->add_option("command", flags->command,
+                  "Also say whether this command can be recorded inside its process")
+      ->type_name("CMD");
+  sub->positionals_at_end();
   add_footer(*sub,
              {"sudo cudabpf doctor",
+              "cudabpf doctor -- python3 inference.py   can it be recorded without root?",
               "sudo cudabpf doctor --json | jq 'select(.verdict != \"yes\")'   what is amiss"},
              doctor_statuses());
-  sub->callback([json, &action] { action = [json] { return doctor(*json); }; });
+  sub->callback(
+      [flags, &action] { action = [flags] { return doctor(flags->json, flags->command); }; });
 }
 
 }  // namespace cudabpf::cli

@@ -28,6 +28,8 @@ namespace cudabpf::cli {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr const char* OUTPUT = "CUDABPF_OUTPUT";    // a folder or a pattern for the trace's path
 constexpr const char* OPTIONS = "CUDABPF_OPTIONS";  // what `run` takes: "--profile full --kernel"
 
@@ -37,6 +39,7 @@ Result<CaptureFlags> flags_in(const std::vector<std::string>& environment) {
   app.set_help_flag();
   CaptureFlags flags;
   flags.add_to(app, false);
+  app.add_flag("--inside");  // as it is
   std::istringstream words(value_in(environment, OPTIONS));
   std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
   std::reverse(arguments.begin(), arguments.end());  // as the parser wants them
@@ -46,13 +49,26 @@ Result<CaptureFlags> flags_in(const std::vector<std::string>& environment) {
   } catch (const CLI::ParseError& error) {
     wrong = error.what();
   }
-  if (wrong.empty()) wrong = flags.for_ebpf_alone();
-  if (wrong.empty() && flags.live) wrong = "--live";
-  if (wrong.empty() && !flags.output.empty()) wrong = fmt::format("-o: {} says where", OUTPUT);
+  if (std::string option = flags.for_ebpf_alone(); wrong.empty() && !option.empty())
+    wrong = option + " works only with eBPF";
+  if (wrong.empty() && flags.live) wrong = "--live cannot be used here";
+  if (wrong.empty() && !flags.output.empty())
+    wrong = fmt::format("-o cannot be used here: {} says where the trace goes", OUTPUT);
   if (!wrong.empty()) return Error{fmt::format("{}: {}", OPTIONS, wrong), {}, exit_code::USAGE};
   flags.quiet = true;
   flags.among_others = true;
   return flags;
+}
+
+// A launcher can make no folders.
+Result<> check_output(const std::string& path) {
+  std::error_code failed;  // whoever opens the file says why it cannot
+  fs::create_directories(fs::path(path).parent_path(), failed);
+  auto kind = fs::status(path, failed).type();
+  if (path != "-" && (kind == fs::file_type::not_found || kind == fs::file_type::regular))
+    return ok();
+  return Error{fmt::format("{}={}: this is not a regular file", OUTPUT, path),
+               "name a folder, or a file in one", exit_code::USAGE};
 }
 
 // The program's standard error is not cudabpf's: what there is to say from now on stands in a file
@@ -107,9 +123,10 @@ Result<int> read_inside(const char* text) {
   describe_machine(header);
   std::string wanted = value_in(environment, OUTPUT);
   std::error_code missing;
-  flags.output = TRY(output_path(wanted, std::filesystem::is_directory(wanted, missing),
+  flags.output = TRY(output_path(wanted, fs::is_directory(wanted, missing),
                                  {std::to_string(pid), header.host, rank_in(environment)},
                                  file_timestamp(now_ns(CLOCK_REALTIME))));
+  TRY(check_output(flags.output));
   auto options = TRY(flags.source_options());
   std::string door = TRY(Door::choose_path(value_in(environment, "TMPDIR")));
   auto devices = options.driver ? nvidia_devices() : DriverDevices();

@@ -1,6 +1,8 @@
 // cudabpf run -- CMD: traces a command and its children.
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -8,11 +10,15 @@
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/request/inside.hpp"
+#include "cli/request/program_path.hpp"
+#include "cli/request/recordable.hpp"
 #include "cli/session.hpp"
 #include "cli/started_command.hpp"
 #include "collect/bpf/bpf_source.hpp"
+#include "collect/bpf/features.hpp"
 #include "collect/bpf/nvidia_devices.hpp"
 #include "collect/inside/inside_source.hpp"
+#include "collect/merged_source.hpp"
 #include "util/console/log.hpp"
 
 namespace cudabpf::cli {
@@ -27,26 +33,60 @@ struct RunFlags {
   std::vector<std::string> command;
 };
 
+Result<> check_ebpf() {
+  TRY(check_permissions());
+  return check_kernel();  // a container's root may have the rights in name alone
+}
+
 // The library to record with, inside the command; empty: it is traced by eBPF.
 Result<std::string> way_inside(const RunFlags& flags) {
   std::string option = flags.capture.for_ebpf_alone();
   if (flags.inside) {
     if (!option.empty())
-      return Error{option + " is for tracing by eBPF", "leave it out, or leave out --inside",
+      return Error{option + " works only with eBPF", "leave it out, or leave out --inside",
                    exit_code::USAGE};
     return inside_library();
   }
-  if (!option.empty() || check_permissions()) return std::string();
+  auto ebpf = check_ebpf();
+  if (ebpf) return std::string();
   auto library = inside_library();
-  if (!library) return std::string();  // what eBPF lacks is the better answer
+  if (!library || !option.empty()) {
+    Error error = ebpf.error();
+    error.hint += library ? fmt::format("; without {}, `run` records inside the command", option)
+                          : fmt::format("; nor can `run` record inside the command: {}",
+                                        library.error().message);
+    return error;
+  }
   if (!flags.capture.quiet)
-    log::hint(
-        "without the rights that eBPF takes, calls are recorded inside the command's processes "
-        "(--inside)");
+    log::hint("calls are recorded inside the command's processes (--inside): {}",
+              ebpf.error().message);
   return library;
 }
 
+// With the rights that eBPF takes, the kernel tells of processes, and of the driver more than what
+// libcuda's imports show.
+Result<std::unique_ptr<Source>> open_inside(SourceOptions options, InsideSource::Place place) {
+  if (!options.driver || !check_permissions()) return InsideSource::open(options, std::move(place));
+  SourceOptions of_calls = options, of_others = options;
+  of_calls.driver = of_calls.processes = false;
+  of_others.calls = false;
+  auto calls = TRY(InsideSource::open(std::move(of_calls), place));
+  auto others = BpfSource::open(std::move(of_others));
+  if (others)
+    return std::unique_ptr<Source>(
+        std::make_unique<MergedSource>(std::move(calls), std::move(*others)));
+  log::hint(
+      "requests to the driver are recorded at libcuda's imports, because tracing with eBPF failed: "
+      "{}",
+      others.error().message);
+  return InsideSource::open(std::move(options), std::move(place));
+}
+
 Result<int> run(const RunFlags& flags) {
+  if (geteuid() != 0 && (flags.as_root || !flags.user.empty()))
+    return Error{"only root can start a command as another user",
+                 flags.as_root ? "leave out --as-root" : "leave out --user",
+                 exit_code::NOT_PERMITTED};
   StartedCommand::Options command;
   command.arguments = flags.command;
   command.user = caller().user;
@@ -62,9 +102,12 @@ Result<int> run(const RunFlags& flags) {
     std::string door = TRY(Door::choose_path(value_in(command.environment, "TMPDIR")));
     command.environment = environment_inside(std::move(command.environment), library, door);
     uid_t user = command.user ? command.user->uid : geteuid();
+    std::string program = find_program(flags.command.front(), command.environment);
+    if (std::string why = why_not_recordable(program, command.environment, user); !why.empty())
+      log::warning("the command itself cannot be recorded: {}", why);
     auto devices = options.driver ? nvidia_devices() : DriverDevices();
     open_source = [door, user, devices](SourceOptions chosen) {
-      return InsideSource::open(std::move(chosen), {door, user, devices});
+      return open_inside(std::move(chosen), {door, user, devices});
     };
   }
 
@@ -92,9 +135,9 @@ void add_run(CLI::App& app, Action& action) {
                                "Start the command as this user [whoever called sudo]");
   user->type_name("USER");
   sub->add_flag("--inside", flags->inside,
-                "Record inside the command's processes instead of by eBPF: without root, and at a "
-                "tenth of the cost. libcuda loads a library and its functions are changed in "
-                "memory. Calls before cuInit are not seen");
+                "Record inside the command's processes instead of with eBPF: without root, and at "
+                "a tenth of the cost. libcuda loads a library, which changes libcuda's functions "
+                "in memory. Calls before cuInit are not seen");
   sub->add_flag("--as-root", flags->as_root, "Start the command as root")->excludes(user);
   sub->add_option("command", flags->command, "The command and its arguments, after --")
       ->required()

@@ -1,8 +1,10 @@
 #include "cli/request/inside.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include "cli/request/invoker.hpp"
 #include "cudabpf/inside.h"
 #include "util/exit_codes.hpp"
+#include "util/system/fd.hpp"
 
 namespace cudabpf::cli {
 
@@ -23,6 +26,21 @@ void set(std::vector<std::string>& environment, const std::string& name, const s
   environment.push_back(name + "=" + value);
 }
 
+// Does what the linker and the library itself will do: maps code, and makes it writable.
+Result<> check_loadable(const std::string& path, const Fd& file) {
+  auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* code = mmap(nullptr, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.get(), 0);
+  if (code == MAP_FAILED)
+    return errno_error("the dynamic linker cannot load " + path,
+                       "copy cudabpf and the library to a file system that is not mounted noexec");
+  bool changeable = mprotect(code, page, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
+  auto refused = errno_error("code cannot be changed in memory here",
+                             "a security policy forbids it, such as SELinux's execmod");
+  munmap(code, page);
+  if (!changeable) return refused;
+  return ok();
+}
+
 }  // namespace
 
 std::vector<std::string> inside_library_paths(const std::string& program) {
@@ -33,17 +51,21 @@ std::vector<std::string> inside_library_paths(const std::string& program) {
 
 Result<std::string> inside_library() {
 #ifndef __x86_64__
-  return Error{"recording from inside a process does not work on this machine's architecture yet",
-               "run it as root, to trace by eBPF", exit_code::USAGE};
+  return Error{"recording inside a process does not work on this machine's architecture yet",
+               "run cudabpf as root to trace with eBPF", exit_code::USAGE};
 #else
   char program[PATH_MAX];
   ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
   if (size < 0) return errno_error("/proc/self/exe");
   program[size] = '\0';
   auto paths = inside_library_paths(program);
-  for (const std::string& path : paths)
-    if (access(path.c_str(), R_OK) == 0) return path;
-  return Error{fmt::format("{} is missing: it is neither {}", NAME, fmt::join(paths, " nor ")),
+  for (const std::string& path : paths) {
+    Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) continue;
+    TRY(check_loadable(path, file));
+    return path;
+  }
+  return Error{fmt::format("{} is missing: it is not at {}", NAME, fmt::join(paths, " or ")),
                "install it together with cudabpf"};
 #endif
 }

@@ -38,7 +38,8 @@ Result<std::unique_ptr<Source>> BpfSource::open(SourceOptions options) {
   TRY(check_permissions());
   TRY(check_kernel());
   // Before this process holds anything worth stealing.
-  auto reader = TRY(elf::Reader::start());
+  std::optional<elf::Reader> reader;
+  if (options.calls) reader.emplace(TRY(elf::Reader::start()));
   auto features =
       TRY(Features::detect(options.disabled_features,
                            {.driver = options.driver, .one_process = !options.only_in.empty()}));
@@ -47,7 +48,7 @@ Result<std::unique_ptr<Source>> BpfSource::open(SourceOptions options) {
   return std::unique_ptr<Source>(std::move(source));
 }
 
-Result<> BpfSource::attach(elf::Reader reader) {
+Result<> BpfSource::attach(std::optional<elf::Reader> reader) {
   probes_ = TRY(ProbeSet::load(features_, {options_.ring_size, options_.follow_children,
                                            options_.driver, options_.only_in}));
   if (features_.has(feature::PROCESS_EVENTS)) TRY(probes_->attach_process_events());
@@ -55,12 +56,13 @@ Result<> BpfSource::attach(elf::Reader reader) {
     driver_.emplace(probes_->driver(), features_);
     TRY(driver_->attach());
   }
-  libraries_.emplace(
-      std::move(reader), *probes_, numbers_,
-      TracedLibraries::Options{options_.filter, options_.libraries, options_.library_path,
-                               features_.has(feature::WATCH_MAPPINGS)});
   for (const Feature& feature : features_.list())
     if (is_missed(feature)) log::hint("without {}: {}", feature.name, feature.why);
+  if (!reader) return ok();
+  libraries_.emplace(
+      std::move(*reader), *probes_, numbers_,
+      TracedLibraries::Options{options_.filter, options_.libraries, options_.library_path,
+                               features_.has(feature::WATCH_MAPPINGS)});
   return libraries_->attach_known();
 }
 
@@ -70,12 +72,12 @@ void BpfSource::describe(Session& session) const {
   session.driver_traced = options_.driver;
   if (driver_) session.driver_way = driver_->way();
   session.ring_size = options_.ring_size;
-  session.libraries = libraries_->all();
+  if (libraries_) session.libraries = libraries_->all();
   session.features = features_.list();
 }
 
 void BpfSource::begin(std::uint64_t begin_ns) {
-  libraries_->begin(begin_ns);
+  if (libraries_) libraries_->begin(begin_ns);
   if (driver_) driver_->begin(begin_ns);
 }
 
@@ -92,7 +94,8 @@ Result<> BpfSource::start(OnRecord on_record) {
 }
 
 std::vector<int> BpfSource::watch_fds() const {
-  std::vector<int> fds = libraries_->watch_fds();
+  std::vector<int> fds;
+  if (libraries_) fds = libraries_->watch_fds();
   if (auto log = driver_ ? driver_->log_fd() : std::nullopt) fds.push_back(*log);
   return fds;
 }
@@ -106,7 +109,7 @@ Capabilities BpfSource::needs() const {
 
 News BpfSource::look() {
   News news;
-  {
+  if (libraries_) {
     privileges::Raised rights(needs());
     news = libraries_->look();
   }
@@ -116,7 +119,8 @@ News BpfSource::look() {
 
 News BpfSource::last_look() {
   privileges::Raised rights(needs());
-  News news = libraries_->finish();
+  News news;
+  if (libraries_) news = libraries_->finish();
   if (driver_) driver_->read_log(news);
   return news;
 }

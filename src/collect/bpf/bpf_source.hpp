@@ -32,7 +32,9 @@ class BpfSource final : public Source {
   News look() override;
   News last_look() override;
   void stop() override;
-  std::size_t libraries_attached() const override { return libraries_->attached(); }
+  std::size_t libraries_attached() const override {
+    return libraries_ ? libraries_->attached() : 0;
+  }
   bool waits_for_libraries() const override { return false; }
   Capabilities needs() const override;
 
@@ -54,13 +56,14 @@ class BpfSource final : public Source {
 
   BpfSource(SourceOptions options, Features features)
       : options_(std::move(options)), features_(std::move(features)) {}
-  Result<> attach(elf::Reader reader);
+  // `reader`: of libraries, if calls are recorded.
+  Result<> attach(std::optional<elf::Reader> reader);
 
   const SourceOptions options_;
   const Features features_;
   FunctionNumbers numbers_;
   std::unique_ptr<ProbeSet> probes_;
-  std::optional<TracedLibraries> libraries_;
+  std::optional<TracedLibraries> libraries_;  // if calls are recorded
   std::optional<DriverWatch> driver_;
   OnRecord on_record_;
   std::unique_ptr<ring_buffer, RingDeleter> ring_;

@@ -11,6 +11,7 @@
 
 #include "support/capture_sink.hpp"
 #include "support/sample_records.hpp"
+#include "support/sample_source.hpp"
 
 using namespace cudabpf;
 using namespace samples;
@@ -18,56 +19,6 @@ using namespace samples;
 namespace {
 
 constexpr std::uint32_t NOBODY = 4'000'000'000;  // no pid of any machine
-
-// What the kernel would be, for one capture.
-struct SampleSource : Source {
-  void describe(Session& session) const override { session.driver = "580.159.04"; }
-  void begin(std::uint64_t begin_ns) override { begun = begin_ns; }
-  Result<> start(OnRecord to) override {
-    if (refuses) return Error{"no kernel", {}};
-    on_record = std::move(to);
-    return ok();
-  }
-  void select_process(std::uint32_t) override {}
-  void select_cgroup(const CgroupFolder&) override {}
-  void select_all() override {}
-  std::vector<int> watch_fds() const override { return {}; }
-  News look() override { return std::exchange(news, {}); }
-  News last_look() override { return std::exchange(last_news, {}); }
-  void stop() override { stopped = true; }
-  bool waits_for_libraries() const override { return false; }
-  std::size_t awaited() const override { return 0; }
-  std::size_t libraries_attached() const override { return 1; }
-  Capabilities needs() const override { return {}; }
-  // All records wait until tracing is stopped, so that the test has them in one go.
-  bool poll() override {
-    while (stopped && !records.empty()) {
-      on_record(records.front().bytes());
-      records.pop_front();
-    }
-    return false;
-  }
-  const Function* function(std::uint16_t number) const override {
-    auto table = cuda_functions();
-    return number < table.size() ? &table[number] : nullptr;
-  }
-  DriverDevice device(std::uint32_t) const override { return {}; }
-  std::uint32_t drops(std::uint32_t) const override { return 0; }
-  bool may_miss_exits() const override { return false; }
-  bool is_alive(std::uint32_t) const override { return false; }
-  Losses losses() const override { return lost; }
-  Accounts accounts() const override {
-    return {.entered = 9, .emitted = 7, .dropped = 2, .received = 0};
-  }
-
-  std::uint64_t begun = 0;
-  bool refuses = false;
-  std::atomic<bool> stopped{false};
-  OnRecord on_record;
-  std::deque<RecordBytes> records;
-  News news, last_news;
-  Losses lost{};
-};
 
 struct Capturing {
   explicit Capturing(FunctionFilter filter = {}) {

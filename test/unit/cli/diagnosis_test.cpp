@@ -40,8 +40,8 @@ TEST_CASE("The verdict comes first, and says what to do") {
   CHECK(!can_trace({ROOT, untried}));
   Finding inside = {Need::optional, INSIDE, Verdict::yes, "libcudabpf-inside.so"};
   CHECK(verdict({refused, inside}) ==
-        "✗ cudabpf cannot trace here by eBPF (only `run`, inside the command's processes)\n"
-        "  yet: use sudo");
+        "✓ `cudabpf run -- CMD` works here, by recording inside the command. For anything\n"
+        "  else: use sudo");
   refused.advice.clear();
   CHECK(verdict({ROOT, refused}) == "✗ cudabpf cannot trace here yet: it needs root");
   Finding optional = {Need::optional, "sleepable", Verdict::no, "", ""};

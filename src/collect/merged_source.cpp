@@ -1,0 +1,182 @@
+#include "collect/merged_source.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <queue>
+
+#include "cudabpf/abi.h"
+#include "util/system/clock.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+constexpr std::size_t padded(std::size_t size) { return (size + 7) & ~std::size_t{7}; }
+
+abi::cb_head head_of(std::span<const std::byte> record) {
+  abi::cb_head head{};
+  std::memcpy(&head, record.data(), std::min(record.size(), sizeof(head)));
+  return head;
+}
+
+}  // namespace
+
+// ----- what a thread has made
+
+void MergedSource::Lane::add(std::span<const std::byte> record) {
+  std::uint64_t size = record.size();
+  std::size_t at = bytes_.size();
+  bytes_.resize(at + sizeof(size) + padded(record.size()));
+  std::memcpy(bytes_.data() + at, &size, sizeof(size));
+  std::memcpy(bytes_.data() + at + sizeof(size), record.data(), record.size());
+}
+
+std::span<std::byte> MergedSource::Lane::first() {
+  std::uint64_t size = 0;
+  std::memcpy(&size, bytes_.data() + at_, sizeof(size));
+  return std::span(bytes_).subspan(at_ + sizeof(size), size);
+}
+
+void MergedSource::Lane::remove_first() {
+  at_ += sizeof(std::uint64_t) + padded(first().size());
+  // A thread that is never idle always has some that wait.
+  constexpr std::size_t MUCH = 64 << 10;
+  if (!empty() && (at_ < MUCH || at_ < bytes_.size() / 2)) return;
+  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(at_));
+  at_ = 0;
+}
+
+// ----- merging
+
+void MergedSource::keep(From from, std::span<const std::byte> record) {
+  abi::cb_head head = head_of(record);
+  lanes_[{head.pid, head.tid, from}].add(record);
+}
+
+// One source does not know what the thread has lost at the other: a record tells of both.
+void MergedSource::hand_over(From from, std::span<std::byte> record) {
+  abi::cb_head head = head_of(record);
+  auto& drops = drops_[head.tid];
+  drops[static_cast<std::size_t>(from)] = head.drops;
+  head.drops = drops[0] + drops[1];
+  if (record.size() >= sizeof(head)) std::memcpy(record.data(), &head, sizeof(head));
+  on_record_(record);
+  if (head.kind == abi::CB_THREAD_EXIT || head.kind == abi::CB_EXIT) drops_.erase(head.tid);
+}
+
+void MergedSource::hand_over_until(std::uint64_t until) {
+  struct Next {
+    std::uint64_t ts;
+    From from;
+    Lane* lane;
+    bool operator<(const Next& other) const { return ts > other.ts; }  // the earliest on top
+  };
+  std::priority_queue<Next> waiting;
+  auto wait = [&](From from, Lane& lane) {
+    if (lane.empty()) return;
+    std::uint64_t ts = head_of(lane.first()).ts;
+    if (ts <= until) waiting.push({ts, from, &lane});
+  };
+  for (auto& [of, lane] : lanes_) wait(of.from, lane);
+  while (!waiting.empty()) {
+    Next next = waiting.top();
+    waiting.pop();
+    hand_over(next.from, next.lane->first());
+    next.lane->remove_first();
+    wait(next.from, *next.lane);
+  }
+  std::erase_if(lanes_, [](const auto& one) { return one.second.empty(); });
+}
+
+// A record that a thread made by this moment is there when the sources are asked. One that it made
+// later may be there without those that came before it at the other source, so it waits.
+bool MergedSource::poll() {
+  constexpr auto FOREVER = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t until = stopped_ ? FOREVER : now_ns(CLOCK_MONOTONIC);
+  bool much = calls_->poll();
+  much |= others_->poll();
+  hand_over_until(until);
+  return much;
+}
+
+// ----- both
+
+Result<> MergedSource::start(OnRecord on_record) {
+  on_record_ = std::move(on_record);
+  TRY(others_->start([this](std::span<const std::byte> record) { keep(From::others, record); }));
+  return calls_->start([this](std::span<const std::byte> record) { keep(From::calls, record); });
+}
+
+void MergedSource::describe(Session& session) const {
+  others_->describe(session);
+  bool driver_traced = session.driver_traced;
+  std::string driver_way = session.driver_way;
+  calls_->describe(session);
+  session.driver_traced = driver_traced;
+  session.driver_way = driver_way;
+}
+
+void MergedSource::begin(std::uint64_t begin_ns) {
+  calls_->begin(begin_ns);
+  others_->begin(begin_ns);
+}
+
+void MergedSource::select_process(std::uint32_t pid) {
+  calls_->select_process(pid);
+  others_->select_process(pid);
+}
+
+void MergedSource::select_cgroup(const CgroupFolder& folder) {
+  calls_->select_cgroup(folder);
+  others_->select_cgroup(folder);
+}
+
+void MergedSource::select_all() {
+  calls_->select_all();
+  others_->select_all();
+}
+
+std::vector<int> MergedSource::watch_fds() const {
+  auto fds = calls_->watch_fds();
+  for (int fd : others_->watch_fds()) fds.push_back(fd);
+  return fds;
+}
+
+News MergedSource::look() {
+  News news = calls_->look();
+  news.add(others_->look());
+  return news;
+}
+
+News MergedSource::last_look() {
+  News news = calls_->last_look();
+  news.add(others_->last_look());
+  return news;
+}
+
+void MergedSource::stop() {
+  calls_->stop();
+  others_->stop();
+  stopped_ = true;
+}
+
+std::uint32_t MergedSource::drops(std::uint32_t tid) const {
+  return calls_->drops(tid) + others_->drops(tid);
+}
+
+Source::Losses MergedSource::losses() const {
+  Losses losses = calls_->losses(), more = others_->losses();
+  for (std::size_t i = 0; i < losses.size(); i++) losses[i] += more[i];
+  return losses;
+}
+
+Accounts MergedSource::accounts() const {
+  Accounts accounts = calls_->accounts(), more = others_->accounts();
+  accounts.entered += more.entered;
+  accounts.emitted += more.emitted;
+  accounts.dropped += more.dropped;
+  return accounts;
+}
+
+}  // namespace cudabpf

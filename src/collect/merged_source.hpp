@@ -1,0 +1,88 @@
+// Two sources as one: one records calls, the other everything else. Each thread's records come in
+// the order in which they were made, whichever source has made them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cudabpf/source.hpp"
+
+namespace cudabpf {
+
+class MergedSource final : public Source {
+ public:
+  // `calls` knows the functions that records name, `others` the devices and the processes.
+  MergedSource(std::unique_ptr<Source> calls, std::unique_ptr<Source> others)
+      : calls_(std::move(calls)), others_(std::move(others)) {}
+
+  void describe(Session& session) const override;
+  void begin(std::uint64_t begin_ns) override;
+  Result<> start(OnRecord on_record) override;
+  void select_process(std::uint32_t pid) override;
+  void select_cgroup(const CgroupFolder& folder) override;
+  void select_all() override;
+  std::vector<int> watch_fds() const override;
+  News look() override;
+  News last_look() override;
+  void stop() override;
+  std::size_t libraries_attached() const override { return calls_->libraries_attached(); }
+  bool waits_for_libraries() const override { return calls_->waits_for_libraries(); }
+  Capabilities needs() const override { return calls_->needs() | others_->needs(); }
+
+  bool poll() override;
+  const Function* function(std::uint16_t number) const override { return calls_->function(number); }
+  DriverDevice device(std::uint32_t number) const override { return others_->device(number); }
+  std::uint32_t drops(std::uint32_t tid) const override;
+  bool may_miss_exits() const override { return others_->may_miss_exits(); }
+
+  std::size_t awaited() const override { return others_->awaited(); }
+  bool is_alive(std::uint32_t pid) const override { return others_->is_alive(pid); }
+  Losses losses() const override;
+  Accounts accounts() const override;
+
+ private:
+  enum class From : std::uint8_t { calls, others };
+
+  // What one thread has made at one source and has not been handed over yet, in its order.
+  class Lane {
+   public:
+    void add(std::span<const std::byte> record);
+    bool empty() const { return at_ == bytes_.size(); }
+    std::span<std::byte> first();
+    void remove_first();
+
+   private:
+    std::vector<std::byte> bytes_;  // each record behind its size, at a multiple of 8
+    std::size_t at_ = 0;            // of the first one's size
+  };
+  // Interrupts have the CPU for a thread, in process 0.
+  struct LaneOf {
+    std::uint32_t pid = 0, tid = 0;
+    From from = From::calls;
+    bool operator<(const LaneOf& other) const {
+      return std::tie(pid, tid, from) < std::tie(other.pid, other.tid, other.from);
+    }
+  };
+
+  void keep(From from, std::span<const std::byte> record);
+  void hand_over_until(std::uint64_t until);
+  void hand_over(From from, std::span<std::byte> record);
+
+  std::unique_ptr<Source> calls_, others_;
+  OnRecord on_record_;
+  std::map<LaneOf, Lane> lanes_;
+  // How many records a thread had lost, according to the last record from each source.
+  std::unordered_map<std::uint32_t, std::array<std::uint32_t, 2>> drops_;
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,68 @@
+// A source whose records a test makes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "cudabpf/cuda_api.hpp"
+#include "cudabpf/source.hpp"
+#include "support/sample_records.hpp"
+
+namespace samples {
+
+using namespace cudabpf;
+
+struct SampleSource : Source {
+  void describe(Session& session) const override { session.driver = "580.159.04"; }
+  void begin(std::uint64_t begin_ns) override { begun = begin_ns; }
+  Result<> start(OnRecord to) override {
+    if (refuses) return Error{"no kernel", {}};
+    on_record = std::move(to);
+    return ok();
+  }
+  void select_process(std::uint32_t) override {}
+  void select_cgroup(const CgroupFolder&) override {}
+  void select_all() override {}
+  std::vector<int> watch_fds() const override { return {}; }
+  News look() override { return std::exchange(news, {}); }
+  News last_look() override { return std::exchange(last_news, {}); }
+  void stop() override { stopped = true; }
+  bool waits_for_libraries() const override { return false; }
+  std::size_t awaited() const override { return 0; }
+  std::size_t libraries_attached() const override { return 1; }
+  Capabilities needs() const override { return {}; }
+  bool poll() override {
+    while ((stopped || !waits) && !records.empty()) {
+      on_record(records.front().bytes());
+      records.pop_front();
+    }
+    return false;
+  }
+  const Function* function(std::uint16_t number) const override {
+    auto table = cuda_functions();
+    return number < table.size() ? &table[number] : nullptr;
+  }
+  DriverDevice device(std::uint32_t) const override { return {}; }
+  std::uint32_t drops(std::uint32_t) const override { return dropped; }
+  bool may_miss_exits() const override { return false; }
+  bool is_alive(std::uint32_t) const override { return false; }
+  Losses losses() const override { return lost; }
+  Accounts accounts() const override {
+    return {.entered = 9, .emitted = 7, .dropped = 2, .received = 0};
+  }
+
+  std::uint64_t begun = 0;
+  bool refuses = false;
+  bool waits = true;  // records wait until tracing is stopped, so that a test has them in one go
+  std::uint32_t dropped = 0;
+  std::atomic<bool> stopped{false};
+  OnRecord on_record;
+  std::deque<RecordBytes> records;
+  News news, last_news;
+  Losses lost{};
+};
+
+}  // namespace samples
