@@ -36,7 +36,7 @@ add_check(visualize_pipeline check 60
 add_check(run_trace check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/run-trace-test.sh)
 add_check(package package 120 ${CMAKE_SOURCE_DIR}/scripts/check-package ${CMAKE_BINARY_DIR})
 add_check(oldest check 600 ${CMAKE_SOURCE_DIR}/scripts/check-oldest ${CMAKE_BINARY_DIR})
-add_check(list_skipped check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-skipped-test.sh)
+add_check(list_not_passed check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-not-passed-test.sh)
 add_check(test_progress check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/test-progress-test.sh)
 add_check(static_binary static 300 ${CMAKE_SOURCE_DIR}/scripts/check-static ${CMAKE_BINARY_DIR})
 set_tests_properties(static_binary PROPERTIES RESOURCE_LOCK live)

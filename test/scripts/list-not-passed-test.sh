@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
-# Runs scripts/list-skipped on what ctest writes: reasons from shell tests and from Catch2's. Run by ctest.
+# Runs scripts/list-not-passed on what ctest writes: reasons from shell tests and from Catch2's, and the ends
+# of failed tests' output. Run by ctest.
 set -euo pipefail
 
-tool=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/list-skipped
+tool=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/list-not-passed
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cat >"$work/ctest.xml" <<'XML'
+cat >"$work/ctest.xml" <<XML
 <?xml version="1.0" encoding="UTF-8"?>
-<testsuite name="(empty)" tests="5">
+<testsuite name="(empty)" tests="6">
 	<testcase name="vm_6_1" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>
 		<system-out>looking
 SKIPPED: no kernel &lt;6.1&gt;
 </system-out></testcase>
 	<testcase name="ran" status="run"><system-out>SKIPPED: not this one</system-out></testcase>
-	<testcase name="failed" status="fail"><failure message=""/><system-out></system-out></testcase>
+	<testcase name="silent_failure" status="fail"><failure message=""/><system-out></system-out></testcase>
+	<testcase name="failed" status="fail"><failure message=""/><system-out>$(seq 70)
+1 &lt; 2
+</system-out></testcase>
 	<testcase name="catch" status="notrun"><skipped message="SKIP_RETURN_CODE=4"/>
 		<system-out>x.cpp:3: SKIPPED:
 explicitly with message:
@@ -25,7 +29,7 @@ test cases: 1 | 1 skipped
 	<testcase name="silent" status="disabled"><system-out>Disabled</system-out></testcase>
 </testsuite>
 XML
-diff <("$tool" "$work/ctest.xml") - <<'EXPECTED'
+diff <("$tool" "$work/ctest.xml") - <<EXPECTED
 
 ==== 3 SKIPPED: not run on this machine ====
   catch
@@ -34,6 +38,13 @@ diff <("$tool" "$work/ctest.xml") - <<'EXPECTED'
       no reason given
   vm_6_1
       no kernel <6.1>
+
+==== FAILED: failed ====
+$(seq 12 70)
+1 < 2
+
+==== FAILED: silent_failure ====
+nothing was printed
 EXPECTED
 
 echo '<testsuite><testcase name="a" status="run"/></testsuite>' >"$work/ctest.xml"
