@@ -260,9 +260,10 @@ static __always_inline bool rich_entry(struct pt_regs* ctx, bool session) {
   __u64 nargs = at_most(read_args(ctx, record.args, plan.nargs), CB_MAX_ARGS);
 
   if (plan.out0 < CB_MAX_ARGS && !unseen) {
+    __u64 second = plan.makes_body ? plan.struct_arg : plan.out1;
     keep_outs(call_key(ids.tid, (__u32)PT_REGS_SP(ctx)),
               record.args[at_most(plan.out0, CB_MAX_ARGS - 1)],
-              plan.out1 < CB_MAX_ARGS ? record.args[at_most(plan.out1, CB_MAX_ARGS - 1)] : 0);
+              second < CB_MAX_ARGS ? record.args[at_most(second, CB_MAX_ARGS - 1)] : 0);
   }
   if (plan.forgets_names) __sync_fetch_and_add(names_epoch(ids.pid), 1);
 
@@ -354,6 +355,20 @@ static __always_inline long read_out(__u64* to, __u64 address, bool narrow) {
   return read_user(to, at_most(narrow ? 4 : 8, 8), (void*)address);
 }
 
+/* The first body of a conditional node, which the call has made; false: the node is none. */
+static __always_inline bool read_body(__u64* to, __u64 parameters, __u8* flags) {
+  __u32 type = 0;
+  __u64 bodies = 0;
+  if (read_user(&type, sizeof(type), (void*)parameters) || type != CB_NODE_CONDITIONAL)
+    return false;
+  *to = 0;
+  if (!read_user(&bodies, sizeof(bodies), (void*)(parameters + CB_NODE_BODIES_AT)) &&
+      !read_user(to, sizeof(*to), (void*)bodies))
+    return true;
+  *flags |= CB_READ_FAULT;
+  return false;
+}
+
 /* Return of a function with out-pointers. */
 static __always_inline int out_return(struct pt_regs* ctx) {
   struct ids ids = current_ids();
@@ -372,7 +387,9 @@ static __always_inline int out_return(struct pt_regs* ctx) {
       record.head.flags |= CB_READ_FAULT;
     } else {
       size += sizeof(__u64);
-      if (plan.out1 < CB_MAX_ARGS) {
+      if (plan.makes_body) {
+        if (read_body(&record.outs[1], outs->address[1], &record.head.flags)) size += sizeof(__u64);
+      } else if (plan.out1 < CB_MAX_ARGS) {
         if (read_out(&record.outs[1], outs->address[1], plan.out1_narrow))
           record.head.flags |= CB_READ_FAULT;
         else

@@ -120,7 +120,7 @@ static __always_inline void read_ioctl(struct cb_driver* record, struct operatio
     operation->size = size;
     operation->status_at = plan ? plan->status_at : 0;
   }
-  __u64 read = at_most(size, CB_MAX_STRUCT);
+  __u64 read = at_most(size, CB_MAX_IOCTL);
   if (bpf_probe_read_user(record->structure, read, (void*)argument)) {
     record->head.flags |= CB_READ_FAULT;
     return;
@@ -189,7 +189,7 @@ static __always_inline void operation_ends(struct ids ids, struct operation* ope
   if (!record) return;
   record->result = result;
   record->status = record->reserved = 0;
-  __u64 size = at_most(operation->size, CB_MAX_STRUCT);
+  __u64 size = at_most(operation->size, CB_MAX_IOCTL);
   if (size && !result) {
     if (bpf_probe_read_user(record->structure, size, (void*)operation->argument))
       record->head.flags |= CB_READ_FAULT;

@@ -112,7 +112,7 @@ static void read_ioctl(struct cb_driver* record, struct operation* operation, __
   if (!size) return;
   operation->size = size;
   operation->status_at = plan ? plan->status_at : 0;
-  __u32 read = size < CB_MAX_STRUCT ? size : CB_MAX_STRUCT;
+  __u32 read = size < CB_MAX_IOCTL ? size : CB_MAX_IOCTL;
   if (!ci_read(record->structure, operation->at, read, operation->sp)) {
     record->head.flags |= CB_READ_FAULT;
     return;
@@ -152,7 +152,7 @@ static void ends(const struct operation* operation, __s64 result) {
   record->head.function = (__u16)operation->op;
   record->result = result;
   record->status = record->reserved = 0;
-  __u32 size = operation->size < CB_MAX_STRUCT ? operation->size : CB_MAX_STRUCT;
+  __u32 size = operation->size < CB_MAX_IOCTL ? operation->size : CB_MAX_IOCTL;
   if (size && !result) {
     if (ci_read(record->structure, operation->at, size, operation->sp))
       record->head.struct_size = (__u8)size;

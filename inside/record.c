@@ -80,6 +80,7 @@ bool ci_enter(struct ci_frame* frame) {
   for (unsigned i = 0; i < CB_MAX_OUTS; i++) frame->outs[i] = 0;
   if (plan.out0 < CB_MAX_ARGS) frame->outs[0] = argument(frame, plan.out0);
   if (plan.out1 < CB_MAX_ARGS) frame->outs[1] = argument(frame, plan.out1);
+  if (plan.makes_body) frame->outs[1] = argument(frame, plan.struct_arg);
 
   __u32 most = sizeof(struct cb_head) + CB_MAX_ARGS * 8;
   if (plan.struct_arg < CB_MAX_ARGS)
@@ -113,6 +114,18 @@ static bool read_out(__u64* to, __u64 address, bool narrow, __u64 sp) {
   return !address || ci_read(to, address, narrow ? 4 : 8, sp);
 }
 
+/* The first body of a conditional node, which the call has made; false: the node is none. */
+static bool read_body(__u64* to, __u64 parameters, __u8* flags, __u64 sp) {
+  __u32 type = 0;
+  __u64 bodies = 0;
+  if (!ci_read(&type, parameters, sizeof(type), sp) || type != CB_NODE_CONDITIONAL) return false;
+  if (ci_read(&bodies, parameters + CB_NODE_BODIES_AT, sizeof(bodies), sp) &&
+      ci_read(to, bodies, sizeof(*to), sp))
+    return true;
+  *flags |= CB_READ_FAULT;
+  return false;
+}
+
 void ci_leave(struct ci_frame* frame) {
   struct cb_plan plan = frame->entry->plan;
   struct ci_thread* thread = ci_recording_thread(CI_RETURNS, CB_DROPPED_RETURN);
@@ -128,9 +141,11 @@ void ci_leave(struct ci_frame* frame) {
   __u32 outs = 0;
   if (plan.out0 < CB_MAX_ARGS && head->result == 0) {
     __u64* out = (__u64*)(head + 1);
-    if (!read_out(&out[0], frame->outs[0], plan.out0_narrow, frame->sp))
+    if (!read_out(&out[0], frame->outs[0], plan.out0_narrow, frame->sp)) {
       head->flags |= CB_READ_FAULT;
-    else if (outs = 1, plan.out1 < CB_MAX_ARGS) {
+    } else if (outs = 1, plan.makes_body) {
+      outs += read_body(&out[1], frame->outs[1], &head->flags, frame->sp);
+    } else if (plan.out1 < CB_MAX_ARGS) {
       if (!read_out(&out[1], frame->outs[1], plan.out1_narrow, frame->sp))
         head->flags |= CB_READ_FAULT;
       else

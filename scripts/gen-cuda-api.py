@@ -13,7 +13,7 @@ ADDRESSES = {"ptr", "ptr32", "hptr"}
 HANDLES = {"stream", "context", "module", "library", "function", "kernel", "event", "graph", "graph_exec",
            "node", "array", "pool", "mem_handle", "handle", "device"}
 STRUCTS = {"memcpy2d", "memcpy3d", "memcpy3d_peer", "launch_config", "launch_params", "alloc_prop",
-           "pool_props", "kernel_node", "sizes"}
+           "pool_props", "kernel_node", "kernel_node_v1", "memset_node", "alloc_node", "graph_node", "sizes"}
 VALUES = SCALARS | ADDRESSES | HANDLES
 PROFILES = {"light": "light", "default": "default_", "full": "full"}
 NAMES_EFFECTS = {"none", "learn", "forget"}

@@ -67,8 +67,8 @@ struct cb_head {
 
 #define CB_MAX_ARGS 11 /* what cuLaunchKernel has */
 #define CB_MAX_OUTS 2
-#define CB_MAX_STRUCT 200
-#define CB_SHORT_STRING 208 /* tried first; nearly all fit. The BPF stack is small */
+#define CB_MAX_STRUCT 232
+#define CB_SHORT_STRING 232 /* tried first; nearly all fit. The BPF stack is small */
 #define CB_LONG_STRING 4096
 
 struct cb_name {
@@ -106,6 +106,7 @@ enum cb_driver_op {
   CB_GPU_FAULTS = 9,  /* pages that a GPU has touched are brought to it */
 };
 
+#define CB_MAX_IOCTL 200
 #define CB_MAX_PARAMS 256
 struct cb_driver {
   struct cb_head head;
@@ -114,16 +115,16 @@ struct cb_driver {
   __u64 argument;   /* ioctl: the address of its struct; mmap: the length; fault: the address */
   __u32 inner;      /* CB_INDIRECT: the real escape's number */
   __u32 inner_size; /* and the size of its struct */
-  __u8 structure[CB_MAX_STRUCT];  /* the ioctl's; the head's struct_size bytes are valid */
+  __u8 structure[CB_MAX_IOCTL];   /* the ioctl's; the head's struct_size bytes are valid */
   __u8 parameters[CB_MAX_PARAMS]; /* what the struct points to; string_size bytes are valid */
 };
 
 struct cb_driver_return {
   struct cb_head head;
   __s64 result; /* of the system call */
-  __u32 status; /* CB_STATUS_READ: a status that lies beyond CB_MAX_STRUCT in the struct */
+  __u32 status; /* CB_STATUS_READ: a status that lies beyond CB_MAX_IOCTL in the struct */
   __u32 reserved;
-  __u8 structure[CB_MAX_STRUCT]; /* as the driver left it; the head's struct_size bytes are valid */
+  __u8 structure[CB_MAX_IOCTL]; /* as the driver left it; the head's struct_size bytes are valid */
 };
 
 struct cb_interrupt {
@@ -148,7 +149,7 @@ CB_STATIC_ASSERT(sizeof(struct cb_driver_return) == 248, "cb_driver_return");
  * ioctl's command is the index, but 0x3000000N is at CB_UVM_SPECIAL + N. */
 struct cb_ioctl_plan {
   __u16 size;          /* of the struct; 0: the ioctl's number encodes it */
-  __u16 status_at;     /* offset of a status beyond CB_MAX_STRUCT; 0: there is none */
+  __u16 status_at;     /* offset of a status beyond CB_MAX_IOCTL; 0: there is none */
   __u8 follow_at;      /* offset of a pointer to parameters; 0: there is none */
   __u8 follow_size_at; /* offset of their size, 4 bytes; 0: not given, read what can be read */
   __u16 follow_max;    /* the most to read of them, at most CB_MAX_PARAMS */
@@ -184,6 +185,10 @@ CB_STATIC_ASSERT(sizeof(struct cb_process) == 720, "cb_process");
  * path looks nothing up. Arguments are numbered by integer word: registers first, then the stack.
  */
 #define CB_NO_ARG 15
+/* In a CUgraphNodeParams: its type, and where a conditional node's has the address of its bodies'
+ * handles, which the call fills in. */
+#define CB_NODE_CONDITIONAL 13
+#define CB_NODE_BODIES_AT 32
 struct cb_plan {
   __u64 function : 16;
   __u64 nargs : 4;        /* words to record, at most CB_MAX_ARGS */
@@ -198,6 +203,8 @@ struct cb_plan {
   __u64 handle_arg : 4;    /* the kernel that a launch launches */
   __u64 forgets_names : 1; /* handles may be reused after this call */
   __u64 entry_only : 1;    /* its return is not recorded */
+  __u64 makes_body : 1;    /* its struct is a CUgraphNodeParams, in which a conditional node's body
+                              is returned: the second word of the return */
 };
 CB_STATIC_ASSERT(sizeof(struct cb_plan) == 8, "cb_plan");
 

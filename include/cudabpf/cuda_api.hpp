@@ -69,6 +69,10 @@ enum class Struct : std::uint8_t {
   alloc_prop,
   pool_props,
   kernel_node,
+  kernel_node_v1,
+  memset_node,
+  alloc_node,
+  graph_node,
   sizes,
 };
 

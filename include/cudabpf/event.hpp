@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cudabpf/cuda_api.hpp"
@@ -32,6 +33,7 @@ const LossInfo* find_loss(std::string_view name);  // null if this version does 
 
 struct Dim3 {
   std::uint32_t x = 0, y = 0, z = 0;
+  bool operator==(const Dim3&) const = default;
 };
 
 // A kernel's name as one process knows it.
@@ -42,6 +44,26 @@ struct KernelName {
   std::string json;          // `full` as a JSON string with its quotes, since launches repeat it
   bool from_handle = false;  // read from the handle, not learned from a call
 };
+
+// What a graph's node does.
+enum class NodeWork : std::uint8_t {
+  none,
+  kernel,
+  copy,
+  set,
+  alloc,
+  free,
+  host,
+  graph,        // what another graph holds
+  conditional,  // what a graph holds, any number of times
+  other,        // events, semaphores, nothing
+};
+
+constexpr std::string_view to_string(NodeWork work) {
+  constexpr std::string_view NAMES[] = {"",     "kernel", "copy",  "set",         "alloc",
+                                        "free", "host",   "graph", "conditional", "other"};
+  return NAMES[static_cast<std::size_t>(work)];
+}
 
 // What a call's arguments say, in the terms of the trace. A field is absent if the call does not
 // have it or it could not be read.
@@ -61,7 +83,52 @@ struct Details {
   std::uint32_t shared = 0;
   Op op = Op::none;          // the function's, unless the arguments say more (HtoD for a 2D copy)
   bool inferred_op = false;  // `op` was inferred from addresses known to be device memory
+  // Of the graph node that a CUgraphNodeParams describes.
+  NodeWork node = NodeWork::none;
+  std::uint64_t child = 0;  // the graph that it holds
 };
+
+// What some nodes of a graph do.
+struct GraphWork {
+  NodeWork what = NodeWork::none;
+  const KernelName* kernel = nullptr;
+  std::uint64_t handle = 0;  // of a kernel whose name is not known
+  bool has_dims = false;     // grid, block and shared are known
+  Dim3 grid, block;
+  std::uint32_t shared = 0;
+  std::optional<std::uint64_t> size;  // of a copy, a fill or an allocation
+  bool conditional = false;           // it is done any number of times
+
+  bool operator==(const GraphWork&) const = default;
+};
+
+// What a launched graph holds. Two graphs of a process that hold the same have the same number.
+struct GraphContent {
+  std::uint64_t number = 0;
+  std::uint32_t pid = 0;
+  std::uint64_t ts = 0;  // of the first launch
+  // What is done once a launch.
+  std::uint64_t nodes = 0;
+  std::uint64_t kernels = 0;
+  std::vector<std::pair<GraphWork, std::uint64_t>> works;  // and how many nodes do it
+  std::uint64_t more = 0;                                  // nodes that are not listed
+};
+
+// Why it is not known what a launched graph holds.
+enum class GraphUnknown : std::uint8_t {
+  none,
+  before,        // it was made before the trace began
+  lost,          // calls are missing
+  not_recorded,  // some functions that make graphs are not traced, or not known
+  changed,       // by a way that is not followed
+  too_many,      // there was no room for it
+};
+
+constexpr std::string_view to_string(GraphUnknown why) {
+  constexpr std::string_view NAMES[] = {"",        "before",  "lost", "not_recorded",
+                                        "changed", "too_many"};
+  return NAMES[static_cast<std::size_t>(why)];
+}
 
 struct Call {
   std::uint64_t id = 0;
@@ -84,9 +151,12 @@ struct Call {
   std::string_view text;                 // the string argument, if there is one
   bool has_text = false;
   Details details;
-  const KernelName* kernel = nullptr;  // the launched kernel; null if unknown
-  std::uint32_t ioctls = 0;            // made on this thread during the call and those inside it
-  std::uint64_t ioctl_time = 0;        // the time that these ioctls took
+  const KernelName* kernel = nullptr;   // the launched kernel; null if unknown
+  const GraphContent* graph = nullptr;  // what the launched graph holds
+  GraphUnknown graph_unknown = GraphUnknown::none;
+  bool captured = false;         // into a graph: the GPU was not given it to do
+  std::uint32_t ioctls = 0;      // made on this thread during the call and those inside it
+  std::uint64_t ioctl_time = 0;  // the time that these ioctls took
 };
 
 // An operation on one of the driver's devices or, from `isr` on, work that the driver did for no

@@ -21,7 +21,7 @@ std::uint16_t distant_status(std::span<const IoctlRow> rows, const DriverVersion
     if (status && !(*status == row.layout.status)) return 0;
     status = &row.layout.status;
   }
-  bool distant = status && status->present() && status->at + sizeof(std::uint32_t) > CB_MAX_STRUCT;
+  bool distant = status && status->present() && status->at + sizeof(std::uint32_t) > CB_MAX_IOCTL;
   return distant ? status->at : std::uint16_t{0};
 }
 

@@ -40,6 +40,7 @@ abi::cb_plan plan_for(const Function& function, std::uint16_t id) {
     } else if (argument.role == Role::in_struct) {
       plan.struct_arg = word & ARGS;
       plan.struct_words = struct_words(argument.layout) & WORDS;
+      plan.makes_body = argument.layout == Struct::graph_node && plan.out0 != CB_NO_ARG;
     } else if (argument.role == Role::function && function.is_launch()) {
       plan.handle_arg = word & ARGS;
     }

@@ -132,6 +132,17 @@ class CallStack {
       if (!from_top(i).passed) return &from_top(i);
     return nullptr;
   }
+  // Whether the top call was made inside of one to such a function.
+  template <typename Is>
+  bool top_is_inside(Is&& is) const {
+    for (std::uint64_t parent = top().parent, i = 1; parent && i < depth_; i++) {
+      const Frame& frame = from_top(i);
+      if (frame.id != parent) continue;
+      if (is(*frame.function)) return true;
+      parent = frame.parent;
+    }
+    return false;
+  }
   // An ioctl was made inside the call with this id, if it is still the innermost.
   void ioctl_made(std::uint64_t id, std::uint64_t time) {
     const Frame* inner = innermost();

@@ -18,6 +18,8 @@ Correlator::Correlator(Sink& sink, FunctionOf function_of, TracedProcesses::Look
       names_(bounds_),
       allocations_(options_.coverage.memory, bounds_),
       call_devices_(bounds_),
+      graphs_(options_.coverage.graphs, {options_.limits.of(Kept::graph_nodes),
+                                         [this] { bounds_.left_out(Kept::graph_nodes); }}),
       driver_calls_(options_.driver_device, options_.driver_version, bounds_,
                     [this](const DriverCall& call) { emit_driver(call); }),
       gpu_errors_([this](const GpuError& error) { sink_.gpu_error(error); }) {}
@@ -201,6 +203,9 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
   call_devices_.follow(call);
   follow_memory(call, call.details);
   if (frame.function->names != NamesEffect::none) follow_names(frame, call);
+  if (graphs_.follows(*frame.function))
+    graphs_.follow(call, stack.top_is_inside(
+                             [](const Function& function) { return concerns_graphs(function); }));
   if (ending != Ending::silent) {
     counts_.add(call);
     sink_.call(call);
@@ -254,6 +259,7 @@ void Correlator::emit_orphan(const Record& record, const Function& function) {
 void Correlator::calls_lost(std::uint32_t pid) {
   allocations_.calls_lost(pid);
   call_devices_.calls_lost(pid);
+  graphs_.calls_lost(pid);
 }
 
 void Correlator::follow_memory(const Call& call, Details& details) {
@@ -371,6 +377,7 @@ void Correlator::make_room_for_names() {
   std::unordered_set<const KernelName*> used;
   for (const auto& [tid, stack] : threads_)
     stack->each([&](const Frame& frame) { used.insert(frame.kernel); });
+  graphs_.add_names(used);
   names_.forget_unused(used);
 }
 
@@ -386,6 +393,7 @@ void Correlator::end_process(std::uint32_t pid, LastThread last) {
   names_.process_gone(pid);
   allocations_.process_gone(pid);
   call_devices_.process_gone(pid);
+  graphs_.process_gone(pid);
 }
 
 void Correlator::on_process(const Record& record) {
@@ -399,7 +407,10 @@ void Correlator::on_process(const Record& record) {
               head.kind == abi::CB_EXIT ? LastThread{head.tid, head.drops} : LastThread{});
   bool from_its_beginning = head.kind == abi::CB_FORK || head.kind == abi::CB_EXEC ||
                             record.process->start_time >= options_.begin_boottime_ns;
-  if (head.kind != abi::CB_EXIT && from_its_beginning) allocations_.process_began(head.pid);
+  if (head.kind != abi::CB_EXIT && from_its_beginning) {
+    allocations_.process_began(head.pid);
+    graphs_.process_began(head.pid);
+  }
   processes_.on_record(record, since_begin(head.ts));
 }
 

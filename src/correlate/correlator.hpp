@@ -18,6 +18,7 @@
 #include "correlate/coverage.hpp"
 #include "correlate/driver_calls.hpp"
 #include "correlate/gpu_errors.hpp"
+#include "correlate/graphs/graphs.hpp"
 #include "correlate/kernel_names.hpp"
 #include "correlate/traced_processes.hpp"
 #include "cudabpf/record.hpp"
@@ -108,6 +109,7 @@ class Correlator {
   KernelNames names_;
   Allocations allocations_;
   CallDevices call_devices_;
+  Graphs graphs_;
   DriverCalls driver_calls_;
   GpuErrors gpu_errors_;
   std::unordered_map<std::uint32_t, std::unique_ptr<CallStack>> threads_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "correlate/call_devices.hpp"
+#include "correlate/graphs/graph_calls.hpp"
 
 namespace cudabpf {
 
@@ -53,6 +54,7 @@ bool all_frees_are_whole(const RecordedOf& recorded) {
 Coverage Coverage::of(const RecordedOf& recorded) {
   Coverage coverage;
   coverage.devices = all_are(recorded, Recorded::whole, CallDevices::follows);
+  coverage.graphs = all_are(recorded, Recorded::whole, concerns_graphs);
   coverage.memory.all = all_are(recorded, Recorded::whole, Allocations::follows);
   coverage.memory.frees = all_are(recorded, Recorded::silently, Allocations::frees);
   for (const Function& function : cuda_functions())

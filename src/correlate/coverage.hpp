@@ -12,6 +12,7 @@ namespace cudabpf {
 
 struct Coverage {
   bool devices = true;  // which context is current, and on which device
+  bool graphs = true;   // what graphs hold
   Allocations::Seen memory = {};
   std::vector<const Function*> silent = {};
 

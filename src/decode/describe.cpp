@@ -3,6 +3,8 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "cudabpf/abi.h"
+
 namespace cudabpf {
 
 namespace {
@@ -55,6 +57,8 @@ Op direction(std::uint32_t source, std::uint32_t destination) {
   return DIRECTIONS[source - HOST][destination - HOST];
 }
 
+void describe_struct(const Function& function, Struct layout, Bytes bytes, Details& details);
+
 struct CopyEnd {
   std::uint32_t type;
   std::uint64_t address;
@@ -93,6 +97,60 @@ void describe_grid(Bytes bytes, std::size_t at, Details& details) {
   details.has_dims = true;
 }
 
+void describe_kernel_node(Bytes bytes, Details& details) {
+  constexpr std::size_t KERN_AT = 56;  // for a context-independent kernel; not in the first version
+  auto func = field<std::uint64_t>(bytes, 0);
+  details.handle = func ? func : field<std::uint64_t>(bytes, KERN_AT);
+  describe_grid(bytes, 8, details);
+}
+
+void describe_fill(Bytes bytes, std::size_t element_size_at, Details& details) {
+  std::size_t at = element_size_at;  // a width and a height follow
+  details.size = product({field<std::uint32_t>(bytes, at), field<std::uint64_t>(bytes, at + 4),
+                          field<std::uint64_t>(bytes, at + 12)});
+}
+
+// CUgraphNodeParams: what it holds depends on the node's type.
+void describe_node(const Function& function, Bytes bytes, Details& details) {
+  // CUgraphNodeType
+  enum : std::uint32_t { KERNEL, COPY, SET, CALLBACK, GRAPH, ALLOC = 10, FREE = 11 };
+  constexpr std::size_t PARAMETERS_AT = 16, COPY_AT = 32, ALLOC_SIZE_AT = 104;
+  Bytes parameters = bytes.subspan(PARAMETERS_AT);
+  switch (field<std::uint32_t>(bytes, 0)) {
+    case KERNEL:
+      details.node = NodeWork::kernel;
+      describe_kernel_node(parameters, details);
+      break;
+    case COPY:
+      details.node = NodeWork::copy;
+      describe_struct(function, Struct::memcpy3d, bytes.subspan(COPY_AT), details);
+      break;
+    case SET:
+      details.node = NodeWork::set;
+      describe_fill(parameters, 20, details);
+      break;
+    case CALLBACK:
+      details.node = NodeWork::host;
+      break;
+    case GRAPH:
+      details.node = NodeWork::graph;
+      details.child = field<std::uint64_t>(parameters, 0);
+      break;
+    case ALLOC:
+      details.node = NodeWork::alloc;
+      details.size = field<std::uint64_t>(parameters, ALLOC_SIZE_AT);
+      break;
+    case FREE:
+      details.node = NodeWork::free;
+      break;
+    case CB_NODE_CONDITIONAL:
+      details.node = NodeWork::conditional;
+      break;
+    default:
+      details.node = NodeWork::other;
+  }
+}
+
 // Offsets from the CUDA 13.0 headers (x86-64 and AArch64 agree).
 void describe_struct(const Function& function, Struct layout, Bytes bytes, Details& details) {
   if (bytes.size() < sizeof(std::uint64_t) * struct_words(layout)) return;
@@ -118,13 +176,19 @@ void describe_struct(const Function& function, Struct layout, Bytes bytes, Detai
       describe_grid(bytes, 8, details);
       details.stream = field<std::uint64_t>(bytes, 40);
       break;
-    case Struct::kernel_node: {
-      // `func`, or `kern` for a context-independent kernel
-      auto func = field<std::uint64_t>(bytes, 0);
-      details.handle = func ? func : field<std::uint64_t>(bytes, 56);
-      describe_grid(bytes, 8, details);
+    case Struct::kernel_node:
+    case Struct::kernel_node_v1:
+      describe_kernel_node(bytes, details);
       break;
-    }
+    case Struct::memset_node:
+      describe_fill(bytes, 20, details);
+      break;
+    case Struct::alloc_node:
+      details.size = field<std::uint64_t>(bytes, 104);
+      break;
+    case Struct::graph_node:
+      describe_node(function, bytes, details);
+      break;
     case Struct::alloc_prop:
     case Struct::pool_props:
       // location.type and .id; with other types the id is a NUMA node's

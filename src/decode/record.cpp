@@ -59,7 +59,7 @@ std::optional<Record> parse_driver(Record record, Bytes all) {
     return std::nullopt;
   record.driver = reinterpret_cast<const abi::cb_driver*>(all.data());
   const auto& head = *record.head;
-  if (head.struct_size > CB_MAX_STRUCT || head.string_size > CB_MAX_PARAMS) return std::nullopt;
+  if (head.struct_size > CB_MAX_IOCTL || head.string_size > CB_MAX_PARAMS) return std::nullopt;
   record.structure = std::as_bytes(std::span(record.driver->structure)).first(head.struct_size);
   record.parameters = std::as_bytes(std::span(record.driver->parameters)).first(head.string_size);
   return record;
@@ -69,7 +69,7 @@ std::optional<Record> parse_driver_return(Record record, Bytes all) {
   if (all.size() < sizeof(abi::cb_driver_return) || !is_driver_op(record.head->function))
     return std::nullopt;
   record.driver_return = reinterpret_cast<const abi::cb_driver_return*>(all.data());
-  if (record.head->struct_size > CB_MAX_STRUCT) return std::nullopt;
+  if (record.head->struct_size > CB_MAX_IOCTL) return std::nullopt;
   record.structure =
       std::as_bytes(std::span(record.driver_return->structure)).first(record.head->struct_size);
   return record;

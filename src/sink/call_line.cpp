@@ -135,6 +135,24 @@ char* put_flags(char* at, const Call& call) {
   if (call.read_fault) at = put(at, ",\"read_fault\":true");
   if (call.string_cut) at = put(at, ",\"text_cut\":true");
   if (call.details.inferred_op) at = put(at, ",\"inferred\":true");
+  if (call.captured) at = put(at, ",\"captured\":true");
+  return at;
+}
+
+// What a launched graph holds, or why nobody knows.
+char* put_graph(char* at, const Call& call) {
+  if (call.graph) {
+    at = put(at, ",\"graph\":");
+    at = put_number(at, call.graph->number);
+    at = put(at, ",\"nodes\":");
+    at = put_number(at, call.graph->nodes);
+    at = put(at, ",\"kernels\":");
+    return put_number(at, call.graph->kernels);
+  }
+  if (call.graph_unknown == GraphUnknown::none) return at;
+  at = put(at, ",\"graph_unknown\":\"");
+  at = put(at, to_string(call.graph_unknown));
+  *at++ = '"';
   return at;
 }
 
@@ -270,6 +288,7 @@ char* CallLine::write(char* at, const Call& call) {
     at = put_number(at, call.parent);
   }
   at = write_details(at, call, text);
+  at = put_graph(at, call);
   at = write_arguments(at, call, text);
   if (call.ioctls) {
     at = put(at, ",\"ioctls\":");

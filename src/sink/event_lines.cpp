@@ -49,15 +49,40 @@ bool cut_texts(Json& value) {
 }
 
 // Text need not even be UTF-8.
-std::string line(Json object) {
-  if (cut_texts(object)) object["text_cut"] = true;
+std::string whole_line(const Json& object) {
   return json::without_invisible(object.dump(-1, ' ', false, Json::error_handler_t::replace)) +
          "\n";
+}
+
+std::string line(Json object) {
+  if (cut_texts(object)) object["text_cut"] = true;
+  return whole_line(object);
 }
 
 std::string_view name_of(Feature::State state) {
   constexpr std::string_view NAMES[] = {"no", "yes", "unknown"};
   return NAMES[static_cast<int>(state)];
+}
+
+constexpr std::size_t MOST_TEXT_OF_GRAPH = 1 << 20;
+
+Json dimensions(const Dim3& of) { return {of.x, of.y, of.z}; }
+
+// Some nodes of a graph.
+Json work_fields(const GraphWork& work, std::uint64_t count) {
+  Json out = {{"op", to_string(work.what)}};
+  if (work.kernel) out["kernel"] = work.kernel->full;
+  if (work.kernel && work.kernel->from_handle) out["kernel_from"] = "handle";
+  if (work.handle) out["handle"] = fmt::format("{:#x}", work.handle);
+  if (work.has_dims) {
+    out["grid"] = dimensions(work.grid);
+    out["block"] = dimensions(work.block);
+    out["shared"] = work.shared;
+  }
+  if (work.size) out["size"] = *work.size;
+  out["count"] = count;
+  if (work.conditional) out["conditional"] = true;
+  return out;
 }
 
 std::string_view name_of(Process::Op op) {
@@ -267,6 +292,24 @@ std::string driver_line(const DriverCall& call) {
   out.flag("return_lost", call.return_lost);
   out.flag("read_fault", call.read_fault);
   return std::move(out).line();
+}
+
+std::string graph_line(const GraphContent& content) {
+  Json out = {{"type", "graph"},           {"op", "content"},         {"ts", content.ts},
+              {"pid", content.pid},        {"graph", content.number}, {"nodes", content.nodes},
+              {"kernels", content.kernels}};
+  out["content"] = Json::array();
+  std::uint64_t more = content.more;
+  std::size_t text = 0;  // no reader takes a line of any length
+  for (const auto& [work, count] : content.works) {
+    if (work.kernel) text += work.kernel->full.size();
+    if (text < MOST_TEXT_OF_GRAPH)
+      out["content"].push_back(work_fields(work, count));
+    else if (!work.conditional)
+      more += count;
+  }
+  if (more) out["more"] = more;
+  return whole_line(out);  // kernels have the same names as in calls
 }
 
 std::string error_line(const GpuError& error) {

@@ -10,7 +10,7 @@
 
 namespace cudabpf {
 
-constexpr const char* FORMAT_VERSION = "1.5";
+constexpr const char* FORMAT_VERSION = "1.6";
 
 // One file of a trace. Each has a header and an end of its own.
 struct Part {
@@ -32,6 +32,7 @@ std::string name_or_number(std::string_view name, std::uint64_t number);
 
 std::string header_line(const Session& session, const Part& part);
 std::string driver_line(const DriverCall& call);
+std::string graph_line(const GraphContent& content);
 std::string error_line(const GpuError& error);
 std::string process_line(const Process& process);
 std::string library_line(const Library& library);

@@ -33,9 +33,21 @@ void JsonlSink::begin(const Session& session) {
 }
 
 void JsonlSink::call(const Call& call) {
+  if (call.graph) graph_launch(call);
   char* at = room(call_line_.bound(call));
   added(call_line_.write(at, call));
   in_part_.counts.add(call);
+}
+
+// A file says what each graph holds that is launched in it, before the first launch.
+void JsonlSink::graph_launch(const Call& call) {
+  constexpr std::size_t MOST_REMEMBERED = 1 << 16;
+  if (graphs_in_part_.size() >= MOST_REMEMBERED) graphs_in_part_.clear();
+  std::size_t size = call_line_.bound(call);
+  if (graphs_in_part_.contains(call.graph->number) && !is_full(size)) return;
+  std::string content = graph_line(*call.graph);
+  if (lines_in_part_ > 0 && is_full(content.size() + size)) end_part({});
+  if (graphs_in_part_.insert(call.graph->number).second) add(content);
 }
 
 void JsonlSink::gpu_error(const GpuError& error) { add(error_line(error)); }
@@ -73,17 +85,21 @@ char* JsonlSink::room(std::size_t size) {
 void JsonlSink::added(const char* end) {
   const char* begin = block_.bytes.get() + block_.size;
   auto size = static_cast<std::size_t>(end - begin);
-  if (options_.rotate_size && lines_in_part_ > 0) {
-    double stored = static_cast<double>(bytes_in_part_ + size) * output_->compression();
-    if (stored + END_SIZE > static_cast<double>(options_.rotate_size)) {
-      std::string line(begin, size);
-      return end_part(line);
-    }
+  if (lines_in_part_ > 0 && is_full(size)) {
+    std::string line(begin, size);
+    return end_part(line);
   }
   block_.size += size;
   block_.lines++;
   lines_in_part_++;
   bytes_in_part_ += size;
+}
+
+// Whether so many bytes more do not fit into this file.
+bool JsonlSink::is_full(std::size_t more) const {
+  if (!options_.rotate_size) return false;
+  double stored = static_cast<double>(bytes_in_part_ + more) * output_->compression();
+  return stored + END_SIZE > static_cast<double>(options_.rotate_size);
 }
 
 void JsonlSink::add(const std::string& line) {
@@ -109,6 +125,7 @@ void JsonlSink::end_part(std::string_view first_of_next) {
   turn->next = part_;
   turn->next_header = header_line(session_, part_);
   in_part_ = {};
+  graphs_in_part_.clear();
   bytes_in_part_ = turn->next_header.size();
   lines_in_part_ = 0;
   block_.file_end = std::move(turn);

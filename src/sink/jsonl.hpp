@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_set>
 
 #include "cudabpf/sink.hpp"
 #include "sink/call_line.hpp"
@@ -55,8 +56,10 @@ class JsonlSink : public Sink {
  private:
   JsonlSink(JsonlOptions options, std::unique_ptr<Output> output);
 
+  void graph_launch(const Call& call);
   char* room(std::size_t size);
   void added(const char* end);
+  bool is_full(std::size_t more) const;
   void add(const std::string& line);
   void hand_over();
   void end_part(std::string_view first_of_next);
@@ -71,6 +74,7 @@ class JsonlSink : public Sink {
   Part part_;
   Totals in_part_;
   std::uint64_t lines_in_part_ = 0, bytes_in_part_ = 0;  // the header counts only in bytes
+  std::unordered_set<std::uint64_t> graphs_in_part_;     // whose contents it says
 };
 
 }  // namespace cudabpf

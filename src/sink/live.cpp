@@ -49,6 +49,10 @@ void LiveSink::call(const Call& call) {
   if (call.details.has_dims)
     what +=
         fmt::format(" <<<{}, {}>>>", dimensions(call.details.grid), dimensions(call.details.block));
+  if (call.graph)
+    what += fmt::format(" graph {}: {}", call.graph->number,
+                        count_of(call.graph->kernels, "kernel", "kernels"));
+  if (call.captured) what += " captured";
   if (call.details.size) what += fmt::format(" {}", human_bytes(*call.details.size));
   if (call.has_text && !call.kernel) what += fmt::format(" \"{}\"", call.text.substr(0, 60));
   what += ending(call.has_return, call.unfinished, call.duration);

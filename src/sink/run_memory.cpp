@@ -29,7 +29,7 @@ RunMemory::Role::Role(const Function& function)
 
 void RunMemory::call(const Call& call, const Role& role) {
   if (succeeded(call)) {
-    if (role.does) memory(call, role);
+    if (role.does && !call.captured) memory(call, role);
     if (role.context) context(call, *role.context);
   }
   if (!call.parent) live_.outermost_returned(call.pid, call.tid);

@@ -88,10 +88,11 @@ void add_transfers(Page& page, const std::vector<Stats::Transfers>& all) {
   add(page, table);
 }
 
-void add_kernels(Page& page, const std::vector<Stats::Launches>& all) {
+void add_kernels(Page& page, const Stats& stats) {
+  const std::vector<Stats::Launches>& all = stats.launches;
   std::uint64_t total = 0;
   for (const auto& launches : all) total += launches.count;
-  Table table("kernels", {{"launches"}, {"share"}});
+  Table table("kernels", {{"runs"}, {"share"}});
   std::size_t shown = all.size() <= MAX_KERNELS + 1 ? all.size() : MAX_KERNELS;
   auto row = [&](const std::string& name, std::uint64_t count) {
     double share = 100.0 * static_cast<double>(count) / static_cast<double>(total);
@@ -104,6 +105,10 @@ void add_kernels(Page& page, const std::vector<Stats::Launches>& all) {
   }
   if (rest) row(fmt::format("{} more kernels", all.size() - shown), rest);
   add(page, table);
+  if (stats.unknown_graphs)
+    page.paragraph(fmt::format("What {} of graphs ran is not known, and not among these.",
+                               count_of(stats.unknown_graphs, "launch", "launches")),
+                   2);
 }
 
 void add_driver(Page& page, const Stats& stats) {
@@ -216,7 +221,7 @@ std::string render_summary(const Stats& stats, const Totals& totals,
   add_calls(page, stats.calls);
   add_memory(page, stats);
   add_transfers(page, stats.transfers);
-  add_kernels(page, stats.launches);
+  add_kernels(page, stats);
   add_driver(page, stats);
   add_errors(page, stats.errors);
   add_gpu_errors(page, stats.xids);

@@ -32,12 +32,13 @@ const Function& other_functions() {
 }  // namespace
 
 struct StatsSink::OfFunction {
-  enum class Effect : std::uint8_t { none, launch, transfer };
+  enum class Effect : std::uint8_t { none, launch, graph, transfer };
 
   explicit OfFunction(const Function& function)
       : name(function.name), effect(effect_of(function)), memory(function) {}
   static Effect effect_of(const Function& function) {
     if (function.is_launch()) return Effect::launch;
+    if (function.type == Type::graph && function.op == Op::launch) return Effect::graph;
     return function.type == Type::transfer ? Effect::transfer : Effect::none;
   }
 
@@ -85,11 +86,15 @@ void StatsSink::call(const Call& call) {
     caller.time += call.ioctl_time;
   }
   if ((call.has_return || call.entry_lost) && call.result != 0) return failed(call, of);
+  if (call.captured) return;  // it has not been done
   switch (of.effect) {
     case OfFunction::Effect::none:
       break;
     case OfFunction::Effect::launch:
-      launched(call.kernel);
+      launched(call.kernel, 1);
+      break;
+    case OfFunction::Effect::graph:
+      launched_graph(call);
       break;
     case OfFunction::Effect::transfer:
       moved(call);
@@ -104,13 +109,20 @@ void StatsSink::failed(const Call& call, OfFunction& of) {
   place_of(errors_, {name, call.result}, MOST_OTHERS, {name, std::nullopt}).second++;
 }
 
-void StatsSink::launched(const KernelName* name) {
+void StatsSink::launched_graph(const Call& call) {
+  unknown_graphs_ += !call.graph;
+  if (!call.graph) return;
+  for (const auto& [work, count] : call.graph->works)
+    if (work.what == NodeWork::kernel && !work.conditional) launched(work.kernel, count);
+}
+
+void StatsSink::launched(const KernelName* name, std::uint64_t count) {
   std::size_t slot = (reinterpret_cast<std::uintptr_t>(name) >> 4) % recent_launches_.size();
   Launched& recent = recent_launches_[slot];
   std::string_view text = name ? std::string_view(name->short_name) : std::string_view();
   if (recent.name != name || !recent.counter || recent.counter->first != text)
     recent = {name, &place_of(launches_, std::string(text), MOST_KERNELS, OTHERS)};
-  recent.counter->second++;
+  recent.counter->second += count;
 }
 
 void StatsSink::moved(const Call& call) {
@@ -189,6 +201,7 @@ Stats StatsSink::stats() const {
                      return std::pair(a.bytes, a.count) > std::pair(b.bytes, b.count);
                    });
 
+  stats.unknown_graphs = unknown_graphs_;
   for (const auto& [kernel, count] : launches_) stats.launches.push_back({kernel, count});
   std::sort(stats.launches.begin(), stats.launches.end(), [](const auto& a, const auto& b) {
     return std::tie(b.count, a.kernel) < std::tie(a.count, b.kernel);

@@ -60,7 +60,8 @@ struct Stats {
   bool inside = false;               // calls are recorded inside the processes
   std::vector<Calls> calls;          // the longest total first
   std::vector<Transfers> transfers;  // the most bytes first
-  std::vector<Launches> launches;    // the most first
+  std::vector<Launches> launches;    // the most first; in graphs, too
+  std::uint64_t unknown_graphs = 0;  // launches of graphs of which it is not known what they hold
   std::vector<Errors> errors;        // likewise
   MemoryByKind memory{};
   LiveMemory::LeftOut memory_left_out;
@@ -104,7 +105,8 @@ class StatsSink : public Sink {
 
   OfFunction& of(const Function& function);
   void failed(const Call& call, OfFunction& of);
-  void launched(const KernelName* name);
+  void launched(const KernelName* name, std::uint64_t count);
+  void launched_graph(const Call& call);
   void moved(const Call& call);
 
   std::uint64_t count_ = 0;
@@ -114,6 +116,7 @@ class StatsSink : public Sink {
   std::pair<const std::pair<std::string, bool>, Moved>* last_moved_ = nullptr;
   std::unordered_map<std::string, std::uint64_t> launches_;
   std::array<Launched, 256> recent_launches_{};
+  std::uint64_t unknown_graphs_ = 0;
   std::map<std::pair<std::string_view, std::optional<int>>, std::uint64_t> errors_;
   std::uint64_t processes_ = 0, libraries_ = 0;
   bool inside_ = false;

@@ -25,6 +25,8 @@ constexpr StructSize STRUCT_SIZES[] = {
     {Struct::memcpy3d_peer, 200 / 8}, {Struct::launch_config, 56 / 8},
     {Struct::launch_params, 56 / 8},  {Struct::alloc_prop, 32 / 8},
     {Struct::pool_props, 88 / 8},     {Struct::kernel_node, 72 / 8},
+    {Struct::kernel_node_v1, 56 / 8}, {Struct::memset_node, 40 / 8},
+    {Struct::alloc_node, 112 / 8},    {Struct::graph_node, 232 / 8},  // as far as it is looked at
     {Struct::sizes, 200 / 8},
 };
 

@@ -17,7 +17,8 @@ SCALARS = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64
            "ptr": "DevicePtr", "ptr32": "uint32_t", "hptr": "void*", "str": "const char*", "path": "const char*",
            "addr": "void*", "outbuf": "void*"}
 STRUCT_BYTES = {"memcpy2d": 128, "memcpy3d": 200, "memcpy3d_peer": 200, "launch_config": 56,
-                "alloc_prop": 32, "pool_props": 88, "kernel_node": 72, "launch_params": 56}
+                "alloc_prop": 32, "pool_props": 88, "kernel_node": 72, "launch_params": 56,
+                "kernel_node_v1": 56, "memset_node": 40, "alloc_node": 112, "graph_node": 232}
 WIDTH = {"uint8_t": 1, "uint16_t": 2, "uint32_t": 4, "int32_t": 4, "float": 4}
 
 # The CUDA version that brought a revised function; those not named here came with 3.2's 64-bit addresses.

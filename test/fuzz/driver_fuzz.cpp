@@ -43,7 +43,7 @@ void check(const IoctlDetails& details, bool has_structure) {
 
 void check(const abi::cb_ioctl_plan& plan) {
   if (plan.follow_max > CB_MAX_PARAMS || (plan.follow_at == 0) != (plan.follow_max == 0)) abort();
-  if (plan.status_at && plan.status_at <= CB_MAX_STRUCT - 4) abort();
+  if (plan.status_at && plan.status_at <= CB_MAX_IOCTL - 4) abort();
   if (plan.size && plan.status_at + 4 > plan.size) abort();
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("Every plan of an ioctl stays inside its struct") {
                         uvm_plan(static_cast<std::uint8_t>(number), version)}) {
         CHECK(plan.follow_max <= CB_MAX_PARAMS);
         CHECK((plan.follow_at != 0) == (plan.follow_max != 0));
-        if (plan.status_at) CHECK(plan.status_at > CB_MAX_STRUCT - 4);
+        if (plan.status_at) CHECK(plan.status_at > CB_MAX_IOCTL - 4);
         if (plan.size) CHECK(plan.status_at + 4 <= plan.size);
       }
     }

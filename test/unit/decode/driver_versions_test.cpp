@@ -93,7 +93,7 @@ TEST_CASE("Structs that changed are read as their version has them") {
   CHECK(uvm_status(33, 9264, {550, 40, 52}) == 1196u);
   CHECK(uvm_status(33, 9264, {550, 40, 53}) == 9260u);
   CHECK(uvm_status(33, 9264, V550) == 9260u);
-  CHECK(uvm_status(33, CB_MAX_STRUCT, V550) == std::nullopt);  // as it is recorded
+  CHECK(uvm_status(33, CB_MAX_IOCTL, V550) == std::nullopt);  // as it is recorded
   CHECK(uvm_status(42, 40, V535) == 32u);
   CHECK(uvm_status(42, 40, V550) == 36u);
   CHECK(uvm_status(28, 28, V580) == 24u);

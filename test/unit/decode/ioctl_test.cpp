@@ -215,7 +215,7 @@ TEST_CASE("Any bytes are borne") {
   std::mt19937 random(7);
   const DriverVersion versions[] = {UNKNOWN, V470, V515, V530, V550, V570, V580, V590, V610};
   for (int i = 0; i < 20000; i++) {
-    Bytes structure(random() % (CB_MAX_STRUCT + 1)), parameters(random() % (CB_MAX_PARAMS + 1));
+    Bytes structure(random() % (CB_MAX_IOCTL + 1)), parameters(random() % (CB_MAX_PARAMS + 1));
     for (std::byte& byte : structure.bytes) byte = static_cast<std::byte>(random());
     for (std::byte& byte : parameters.bytes) byte = static_cast<std::byte>(random());
     auto command = random() % 2 ? escape(random() % 256, structure.bytes.size())

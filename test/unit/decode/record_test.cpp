@@ -117,7 +117,7 @@ TEST_CASE("Operations on the driver's devices come with the bytes that could be 
   CHECK(record->structure[8] == std::byte{0x01});
   for (std::size_t size = 0; size < sizeof(abi::cb_driver); size++)
     CHECK_FALSE(parse_record(bytes.bytes().first(size)));
-  bytes.head().struct_size = CB_MAX_STRUCT + 1;
+  bytes.head().struct_size = CB_MAX_IOCTL + 1;
   CHECK_FALSE(bytes.parse());
   bytes.head().struct_size = 0;
   bytes.head().string_size = CB_MAX_PARAMS + 1;
@@ -131,7 +131,7 @@ TEST_CASE("Operations on the driver's devices come with the bytes that could be 
   CHECK(record->structure.size() == 32);
   for (std::size_t size = 0; size < sizeof(abi::cb_driver_return); size++)
     CHECK_FALSE(parse_record(ends.bytes().first(size)));
-  ends.head().struct_size = CB_MAX_STRUCT + 1;
+  ends.head().struct_size = CB_MAX_IOCTL + 1;
   CHECK_FALSE(ends.parse());
   for (std::uint16_t op : std::initializer_list<std::uint16_t>{0, abi::CB_FAULT + 1, 0xffff}) {
     auto unknown = driver_begins({}, op, 7);

@@ -100,6 +100,23 @@ TEST_CASE("What happens is shown with who did it") {
   CHECK(w.take().ends_with("python/42               exits with 3\n"));
 }
 
+TEST_CASE("A launch of a graph is shown with what it holds") {
+  Watching w;
+  GraphContent content;
+  content.number = 7;
+  content.kernels = 20;
+  Call call;
+  call.function = find_function("cuGraphLaunch");
+  call.has_return = true;
+  call.graph = &content;
+  w.sink.call(call);
+  CHECK(w.take().find("cuGraphLaunch graph 7: 20 kernels  ") != std::string::npos);
+  call.graph = nullptr;
+  call.captured = true;
+  w.sink.call(call);
+  CHECK(w.take().find("cuGraphLaunch captured  ") != std::string::npos);
+}
+
 TEST_CASE("More than can be read is left out, and said to be") {
   Watching w;
   for (int i = 0; i < 1500; i++) w.sink.process(started());

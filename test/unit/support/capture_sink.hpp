@@ -21,6 +21,7 @@ struct CapturedCall : Call {
     outs = own_outs;
     text = own_text;
     if (call.kernel) kernel = &own_kernel.emplace(*call.kernel);
+    if (call.graph) graph = &own_graph.emplace(*call.graph);
   }
   CapturedCall(const CapturedCall&) = delete;
   CapturedCall& operator=(const CapturedCall&) = delete;
@@ -28,6 +29,7 @@ struct CapturedCall : Call {
   std::vector<std::uint64_t> own_words, own_outs;
   std::string own_text;
   std::optional<KernelName> own_kernel;
+  std::optional<GraphContent> own_graph;
 };
 
 struct CaptureSink : Sink {

@@ -1,0 +1,41 @@
+// The contents of graphs that were launched in one process, each kept once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "correlate/graphs/graph_holding.hpp"
+#include "cudabpf/event.hpp"
+
+namespace cudabpf {
+
+class GraphContents {
+ public:
+  explicit GraphContents(KeptNodes& kept) : kept_(kept) {}
+  ~GraphContents() { clear(); }
+  GraphContents(const GraphContents&) = delete;
+  GraphContents& operator=(const GraphContents&) = delete;
+
+  // Null: there is none that says this.
+  const GraphContent* find(const GraphHolding::Summary& summary) const;
+  // It gets this number, and is of this launch. Null: there is no room for it.
+  const GraphContent* add(const GraphHolding::Summary& summary, std::uint64_t number,
+                          const Call& launch);
+  void clear();
+
+  template <typename Visit>
+  void each_work(Visit&& visit) const {
+    for (const auto& [hash, content] : contents_)
+      for (const auto& [work, count] : content->works) visit(work);
+  }
+
+ private:
+  static constexpr std::size_t MOST = 4096;
+
+  KeptNodes& kept_;
+  std::size_t works_ = 0;                                                           // of all
+  std::unordered_multimap<std::uint64_t, std::unique_ptr<GraphContent>> contents_;  // by hash
+};
+
+}  // namespace cudabpf

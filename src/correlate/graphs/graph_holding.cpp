@@ -1,0 +1,151 @@
+#include "correlate/graphs/graph_holding.hpp"
+
+#include <limits>
+#include <utility>
+
+#include "util/hash.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t result = 0;
+  return __builtin_add_overflow(a, b, &result) ? std::numeric_limits<std::uint64_t>::max() : result;
+}
+
+std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) {
+  return std::uint64_t{high} << 32 | low;
+}
+
+}  // namespace
+
+std::size_t GraphWorkHash::operator()(const GraphWork& work) const {
+  std::uint64_t hash = mixed(static_cast<std::uint64_t>(work.what) << 1 | work.conditional,
+                             reinterpret_cast<std::uintptr_t>(work.kernel));
+  hash = mixed(hash, work.handle);
+  hash = mixed(hash, work.size.value_or(~std::uint64_t{0}));
+  hash = mixed(hash, pair_of(work.grid.x, work.grid.y));
+  hash = mixed(hash, pair_of(work.grid.z, work.block.x));
+  hash = mixed(hash, pair_of(work.block.y, work.block.z));
+  return mixed(hash, work.shared);
+}
+
+bool GraphHolding::take_room() {
+  if (unknown_ != GraphUnknown::none) return false;
+  if (!kept_.take()) {
+    forget(GraphUnknown::too_many);
+    return false;
+  }
+  size_++;
+  return true;
+}
+
+void GraphHolding::clear() {
+  kept_.give_back(size_);
+  size_ = 0;
+  named_.clear();
+  captured_.clear();
+  launched_.clear();
+}
+
+void GraphHolding::forget(GraphUnknown why) {
+  clear();
+  unknown_ = why;
+}
+
+void GraphHolding::add(NodeId id, Node node) {
+  if (take_room()) named_.emplace(id, std::move(node));  // ids are given out once
+}
+
+void GraphHolding::add_captured(const GraphWork& work) {
+  if (auto known = captured_.find(work); known != captured_.end())
+    known->second++;
+  else if (take_room())
+    captured_.emplace(work, 1);
+}
+
+void GraphHolding::add_captured(Ptr launched) {
+  if (take_room()) launched_.push_back(std::move(launched));
+}
+
+void GraphHolding::remove(NodeId id) {
+  if (!named_.erase(id)) return;
+  kept_.give_back(1);
+  size_--;
+}
+
+// What is not wholly known takes no room.
+GraphHolding::Ptr GraphHolding::clone() const {
+  GraphUnknown why = unknown();
+  if (why != GraphUnknown::none) return std::make_shared<GraphHolding>(kept_, why);
+  Ptr copy = clone(0);
+  why = copy->unknown();
+  if (why != GraphUnknown::none) copy->forget(why);
+  return copy;
+}
+
+GraphHolding::Ptr GraphHolding::clone(int depth) const {
+  auto copy = std::make_shared<GraphHolding>(kept_, unknown_);
+  if (depth == MOST_NESTED) copy->forget(GraphUnknown::too_many);
+  for (const auto& [id, node] : named_) {
+    if (copy->unknown_ != GraphUnknown::none) return copy;
+    copy->add(id, {node.work, node.enabled, node.graph ? node.graph->clone(depth + 1) : nullptr});
+  }
+  for (const auto& [work, count] : captured_)
+    if (copy->take_room()) copy->captured_.emplace(work, count);
+  for (const Ptr& graph : launched_) {
+    if (copy->unknown_ != GraphUnknown::none) return copy;
+    copy->add_captured(graph->clone(depth + 1));
+  }
+  return copy;
+}
+
+GraphHolding::Node* GraphHolding::find(NodeId id, int depth) {
+  if (depth > MOST_NESTED) return nullptr;
+  if (auto at = named_.find(id); at != named_.end()) return &at->second;
+  for (auto& [other, node] : named_)
+    if (Node* inner = node.graph ? node.graph->find(id, depth + 1) : nullptr) return inner;
+  return nullptr;
+}
+
+GraphUnknown GraphHolding::unknown(int depth) const {
+  if (unknown_ != GraphUnknown::none) return unknown_;
+  if (depth > MOST_NESTED) return GraphUnknown::too_many;
+  auto of = [&](const Ptr& graph) {
+    return graph ? graph->unknown(depth + 1) : GraphUnknown::none;
+  };
+  for (const auto& [id, node] : named_)
+    if (GraphUnknown why = of(node.graph); why != GraphUnknown::none) return why;
+  for (const Ptr& graph : launched_)
+    if (GraphUnknown why = of(graph); why != GraphUnknown::none) return why;
+  return GraphUnknown::none;
+}
+
+GraphHolding::Summary GraphHolding::summary() const {
+  Summary summary;
+  add_to(summary, false);
+  return summary;
+}
+
+void GraphHolding::add_to(Summary& summary, bool conditional) const {
+  auto count = [&](GraphWork work, std::uint64_t times) {
+    if (work.what == NodeWork::graph) return;  // what that holds is counted instead
+    work.conditional = conditional;
+    std::uint64_t& known = summary.works[work];
+    known = sum(known, times);
+    if (conditional) return;
+    summary.nodes = sum(summary.nodes, times);
+    if (work.what == NodeWork::kernel) summary.kernels = sum(summary.kernels, times);
+  };
+  for (const auto& [id, node] : named_) {
+    if (!node.enabled) continue;
+    count(node.work, 1);
+    if (node.graph)
+      node.graph->add_to(summary, conditional || node.work.what == NodeWork::conditional);
+  }
+  for (const auto& [work, times] : captured_) count(work, times);
+  for (const Ptr& graph : launched_) graph->add_to(summary, conditional);
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,88 @@
+// What a graph, or what has been instantiated of it, holds: nodes that the program knows by a
+// handle and may change, and those that a capture made, which it cannot name.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "correlate/graphs/kept_nodes.hpp"
+#include "cudabpf/event.hpp"
+
+namespace cudabpf {
+
+struct GraphWorkHash {
+  std::size_t operator()(const GraphWork& work) const;
+};
+using GraphWorks = std::unordered_map<GraphWork, std::uint64_t, GraphWorkHash>;
+
+class GraphHolding {
+ public:
+  using Ptr = std::shared_ptr<GraphHolding>;
+  // A node's number stays the same in clones and in what is instantiated.
+  using NodeId = std::uint64_t;
+
+  struct Node {
+    GraphWork work;
+    bool enabled = true;
+    Ptr graph;  // what a child graph or a conditional node's first body holds
+  };
+
+  // What is done once a launch, and apart from it what is done any number of times.
+  struct Summary {
+    std::uint64_t nodes = 0, kernels = 0;
+    GraphWorks works;
+  };
+
+  explicit GraphHolding(KeptNodes& kept, GraphUnknown unknown = GraphUnknown::none)
+      : kept_(kept), unknown_(unknown) {}
+  ~GraphHolding() { clear(); }
+  GraphHolding(const GraphHolding&) = delete;
+  GraphHolding& operator=(const GraphHolding&) = delete;
+
+  // A copy, of the graphs in it, too.
+  Ptr clone() const;
+  void add(NodeId id, Node node);
+  void add_captured(const GraphWork& work);
+  void add_captured(Ptr launched);  // a launch of it
+  void remove(NodeId id);
+  // Also in the graphs that it holds; null: it has no such node.
+  Node* find(NodeId id) { return find(id, 0); }
+
+  // It is not known any more what it holds.
+  void forget(GraphUnknown why);
+  // Why it is not known, or not known of a graph that it holds.
+  GraphUnknown unknown() const { return unknown(0); }
+  Summary summary() const;
+
+  template <typename Visit>
+  void each_work(Visit&& visit) const {
+    for (const auto& [id, node] : named_) {
+      visit(node.work);
+      if (node.graph) node.graph->each_work(visit);
+    }
+    for (const auto& [work, count] : captured_) visit(work);
+    for (const Ptr& graph : launched_) graph->each_work(visit);
+  }
+
+ private:
+  // Deeper than that, nobody nests graphs.
+  static constexpr int MOST_NESTED = 16;
+
+  Ptr clone(int depth) const;
+  Node* find(NodeId id, int depth);
+  GraphUnknown unknown(int depth) const;
+  void add_to(Summary& summary, bool conditional) const;
+  bool take_room();
+  void clear();
+
+  KeptNodes& kept_;
+  GraphUnknown unknown_;
+  std::size_t size_ = 0;  // how much of `kept_` is its
+  std::unordered_map<NodeId, Node> named_;
+  GraphWorks captured_;
+  std::vector<Ptr> launched_;
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,256 @@
+#include "correlate/graphs/graphs.hpp"
+
+#include <utility>
+
+namespace cudabpf {
+
+void Graphs::follow(Call& call, bool is_part) {
+  GraphAction action = graph_action(*call.function);
+  bool launches = action == GraphAction::launch;
+  if (!all_recorded_) {
+    if (launches) call.graph_unknown = GraphUnknown::not_recorded;
+    return;
+  }
+  if (action == GraphAction::none && !capturing_.contains(call.pid)) return;
+  OfProcess& process = of(call.pid);
+  if (action == GraphAction::none || launches) follow_capture(process, call, is_part);
+  if (launches && !call.captured) launch(process, call);
+  if (launches || action == GraphAction::none || is_part || !call.has_return) return;
+  // A capture that has failed has ended, too.
+  if (call.result == 0 || action == GraphAction::end_capture) follow_graph(process, call, action);
+}
+
+void Graphs::follow_capture(OfProcess& process, Call& call, bool is_part) {
+  const Function& function = *call.function;
+  bool succeeded = call.has_return && call.result == 0;
+  GraphHolding* into = process.captures.into(call);
+  if (function.type == Type::event || function.op == Op::wait_event) {
+    if (!succeeded || !process.captures.follow_event(call)) return;
+    call.captured = true;
+    GraphWork event;
+    event.what = NodeWork::other;
+    if (!is_part) into->add_captured(event);
+    return;
+  }
+  if (function.type == Type::stream && function.op == Op::destroy && succeeded)
+    return process.captures.stream_destroyed(call);
+  if (!into || !may_be_captured(function)) return;
+  call.captured = true;
+  if (!succeeded || is_part) return;
+  if (graph_action(function) != GraphAction::launch) return into->add_captured(work_of_call(call));
+  Executable* launched = process.executables.find(argument_of(call, Role::graph_exec).value_or(0));
+  into->add_captured(launched ? launched->holding->clone() : unknown_graph(process));
+}
+
+GraphUnknown Graphs::why_unknown(const OfProcess& process) const {
+  if (process.missed) return GraphUnknown::lost;
+  if (process.full) return GraphUnknown::too_many;
+  return process.whole ? GraphUnknown::not_recorded : GraphUnknown::before;
+}
+
+GraphHolding::Ptr Graphs::unknown_graph(const OfProcess& process) {
+  return std::make_shared<GraphHolding>(kept_, why_unknown(process));
+}
+
+GraphHolding::Ptr Graphs::copy_of(OfProcess& process, std::optional<std::uint64_t> graph) {
+  GraphHolding::Ptr* known = process.graphs.find(graph.value_or(0));
+  return known ? (*known)->clone() : unknown_graph(process);
+}
+
+GraphHolding::Node* Graphs::node_of(OfProcess& process, std::optional<std::uint64_t> handle) {
+  NodeOf* node = process.nodes.find(handle.value_or(0));
+  GraphHolding::Ptr* graph = node ? process.graphs.find(node->graph) : nullptr;
+  return graph ? (*graph)->find(node->id) : nullptr;
+}
+
+void Graphs::name_graph(OfProcess& process, std::uint64_t handle, GraphHolding::Ptr holding) {
+  process.full |= !process.graphs.set(handle, std::move(holding));
+}
+
+void Graphs::unknown_changed(OfProcess& process) {
+  process.graphs.each([](GraphHolding::Ptr& graph) { graph->forget(GraphUnknown::changed); });
+}
+
+void Graphs::follow_graph(OfProcess& process, const Call& call, GraphAction action) {
+  auto given = argument_of(call, Role::graph);
+  auto node = argument_of(call, Role::node);
+  std::uint64_t graph = given.value_or(0), returned = call.outs.empty() ? 0 : call.outs[0];
+  std::uint64_t executable = argument_of(call, Role::graph_exec).value_or(0);
+  switch (action) {
+    case GraphAction::create:
+      return name_graph(process, returned, std::make_shared<GraphHolding>(kept_));
+    case GraphAction::clone:
+      return name_graph(process, returned, copy_of(process, given));
+    case GraphAction::destroy:
+      process.graphs.erase(graph);
+      return process.nodes.erase_if([&](const NodeOf& of) { return of.graph == graph; });
+    case GraphAction::add_node:
+      return add_node(process, call);
+    case GraphAction::remove_node:
+      return remove_node(process, call);
+    case GraphAction::set_node:
+      if (GraphHolding::Node* known = node_of(process, node))
+        return set_node(process, call, *known);
+      return unknown_changed(process);
+    case GraphAction::find_in_clone:
+      if (NodeOf* original = process.nodes.find(node.value_or(0)))
+        process.full |= !process.nodes.set(returned, {graph, original->id});
+      return;
+    case GraphAction::get_child:
+      if (GraphHolding::Node* holder = node_of(process, node); holder && holder->graph)
+        name_graph(process, returned, holder->graph);
+      return;
+    case GraphAction::instantiate:
+      process.full |= !process.executables.set(returned, {copy_of(process, given)});
+      return;
+    case GraphAction::update:
+      process.full |= !process.executables.set(executable, {copy_of(process, given)});
+      return;
+    case GraphAction::set_exec_node:
+      return set_exec_node(process, call);
+    case GraphAction::enable_exec_node:
+      return enable_exec_node(process, call);
+    case GraphAction::destroy_exec:
+      return process.executables.erase(executable);
+    case GraphAction::begin_capture: {
+      GraphHolding::Ptr* into = process.graphs.find(graph);
+      process.captures.begin(call, !given ? std::make_shared<GraphHolding>(kept_)
+                                   : into ? *into
+                                          : unknown_graph(process));
+      capturing_.insert(call.pid);
+      return;
+    }
+    case GraphAction::end_capture:
+      return end_capture(process, call);
+    case GraphAction::launch:
+    case GraphAction::none:
+      return;
+  }
+}
+
+void Graphs::end_capture(OfProcess& process, const Call& call) {
+  constexpr int WRONG_THREAD = 908;  // CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: it goes on
+  if (call.result == WRONG_THREAD) return;
+  GraphHolding::Ptr made = process.captures.end(call);
+  if (process.captures.empty()) capturing_.erase(call.pid);
+  if (call.result == 0 && !call.outs.empty())
+    name_graph(process, call.outs[0], made ? made : unknown_graph(process));
+}
+
+void Graphs::add_node(OfProcess& process, const Call& call) {
+  std::uint64_t graph = argument_of(call, Role::graph).value_or(0);
+  GraphHolding::Ptr* holding = process.graphs.find(graph);
+  if (!holding) return;
+  if (call.read_fault || call.outs.empty()) return (*holding)->forget(GraphUnknown::lost);
+  GraphHolding::Node node{.work = work_of_call(call), .graph = nullptr};
+  if (node.work.what == NodeWork::graph) {
+    // The first graph that is named is the one that the node is added to.
+    constexpr std::size_t CHILD_AT = 4;
+    bool named = call.details.node == NodeWork::none && call.words.size() > CHILD_AT;
+    node.graph = copy_of(process, named ? call.words[CHILD_AT] : call.details.child);
+  }
+  if (node.work.what == NodeWork::conditional && call.outs.size() > 1) {
+    node.graph = std::make_shared<GraphHolding>(kept_);
+    name_graph(process, call.outs[1], node.graph);
+  }
+  NodeId id = next_node_++;
+  process.full |= !process.nodes.set(call.outs[0], {graph, id});
+  (*holding)->add(id, std::move(node));
+}
+
+void Graphs::set_node(OfProcess& process, const Call& call, GraphHolding::Node& node) {
+  GraphWork work = work_of_call(call);
+  if (work.what != node.work.what) return;  // what is set is nothing that is told of the node
+  node.work = work;
+  if (work.what != NodeWork::graph) return;
+  bool named = call.details.node == NodeWork::none;
+  node.graph = copy_of(process, named ? argument_of(call, Role::graph) : call.details.child);
+}
+
+Graphs::Changed Graphs::changed_by(OfProcess& process, const Call& call) {
+  Executable* executable =
+      process.executables.find(argument_of(call, Role::graph_exec).value_or(0));
+  NodeOf* node = process.nodes.find(argument_of(call, Role::node).value_or(0));
+  return {executable, executable && node ? executable->holding->find(node->id) : nullptr};
+}
+
+void Graphs::set_exec_node(OfProcess& process, const Call& call) {
+  auto [executable, node] = changed_by(process, call);
+  if (!executable || executable->holding->unknown() != GraphUnknown::none) return;
+  if (!node || call.read_fault) {
+    executable->content = nullptr;
+    return executable->holding->forget(node ? GraphUnknown::lost : GraphUnknown::changed);
+  }
+  GraphWork before = node->work;
+  set_node(process, call, *node);
+  // Most often only what the kernel is given has changed.
+  if (node->work != before || before.what == NodeWork::graph) executable->content = nullptr;
+}
+
+void Graphs::enable_exec_node(OfProcess& process, const Call& call) {
+  auto [executable, node] = changed_by(process, call);
+  if (!executable) return;
+  executable->content = nullptr;
+  auto enabled = argument_of(call, Role::u32);
+  if (!node || !enabled) return executable->holding->forget(GraphUnknown::changed);
+  node->enabled = static_cast<std::uint32_t>(*enabled) != 0;
+}
+
+void Graphs::remove_node(OfProcess& process, const Call& call) {
+  std::uint64_t handle = argument_of(call, Role::node).value_or(0);
+  NodeOf* node = process.nodes.find(handle);
+  if (!node) return unknown_changed(process);
+  if (GraphHolding::Ptr* graph = process.graphs.find(node->graph)) (*graph)->remove(node->id);
+  process.nodes.erase(handle);
+}
+
+void Graphs::launch(OfProcess& process, Call& call) {
+  if (call.result != 0) return;
+  Executable* launched = process.executables.find(argument_of(call, Role::graph_exec).value_or(0));
+  call.graph_unknown = launched ? launched->holding->unknown() : why_unknown(process);
+  if (call.graph_unknown != GraphUnknown::none) return;
+  if (!launched->content) launched->content = content_of(process, *launched->holding, call);
+  call.graph = launched->content;
+  if (!call.graph) call.graph_unknown = GraphUnknown::too_many;
+}
+
+const GraphContent* Graphs::content_of(OfProcess& process, const GraphHolding& holding,
+                                       const Call& call) {
+  GraphHolding::Summary summary = holding.summary();
+  if (const GraphContent* known = process.contents.find(summary)) return known;
+  if (const GraphContent* made = process.contents.add(summary, next_content_++, call)) return made;
+  // The others get new numbers when they are launched again.
+  process.executables.each([](Executable& executable) { executable.content = nullptr; });
+  process.contents.clear();
+  return process.contents.add(summary, next_content_++, call);
+}
+
+// From now on it is not known what any of the process's graphs holds.
+void Graphs::calls_lost(std::uint32_t pid) {
+  if (!all_recorded_) return;
+  OfProcess& process = of(pid);
+  process.missed = true;
+  process.graphs.clear();
+  process.nodes.clear();
+  process.executables.clear();
+  process.captures.calls_lost();
+}
+
+void Graphs::process_gone(std::uint32_t pid) {
+  processes_.erase(pid);
+  capturing_.erase(pid);
+}
+
+void Graphs::add_names(std::unordered_set<const KernelName*>& to) const {
+  auto add = [&](const GraphWork& work) {
+    if (work.kernel) to.insert(work.kernel);
+  };
+  for (const auto& [pid, process] : processes_) {
+    process.graphs.each([&](const GraphHolding::Ptr& graph) { graph->each_work(add); });
+    process.executables.each([&](const Executable& one) { one.holding->each_work(add); });
+    process.captures.each_work(add);
+    process.contents.each_work(add);
+  }
+}
+
+}  // namespace cudabpf

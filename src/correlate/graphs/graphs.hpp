@@ -1,0 +1,99 @@
+// Which graph holds what: followed from the calls that make, change, instantiate and launch graphs,
+// and from work that is captured into them.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "correlate/graphs/graph_calls.hpp"
+#include "correlate/graphs/graph_contents.hpp"
+#include "correlate/graphs/graph_holding.hpp"
+#include "correlate/graphs/stream_captures.hpp"
+
+namespace cudabpf {
+
+class Graphs {
+ public:
+  // `all_recorded`: every call that concerns graphs. `kept`: the room that there is.
+  Graphs(bool all_recorded, KeptNodes kept) : all_recorded_(all_recorded), kept_(std::move(kept)) {}
+
+  // Whether a call to the function may have something to do with graphs at the moment.
+  bool follows(const Function& function) const {
+    return function.type == Type::graph || !capturing_.empty();
+  }
+  // Such a call has ended. Fills in what the graph that it launches holds, and whether it is
+  // captured. `is_part`: it is made inside another that does the same.
+  void follow(Call& call, bool is_part);
+  // Nothing was missed of this process so far.
+  void process_began(std::uint32_t pid) { of(pid).whole = true; }
+  void calls_lost(std::uint32_t pid);
+  void process_gone(std::uint32_t pid);
+  // The names that are in use.
+  void add_names(std::unordered_set<const KernelName*>& to) const;
+
+ private:
+  using NodeId = GraphHolding::NodeId;
+
+  struct NodeOf {
+    std::uint64_t graph;
+    NodeId id;
+  };
+
+  struct Executable {
+    GraphHolding::Ptr holding;
+    const GraphContent* content = nullptr;  // null: to be looked up
+  };
+
+  struct OfProcess {
+    explicit OfProcess(KeptNodes& kept)
+        : graphs(kept), nodes(kept), executables(kept), contents(kept) {}
+
+    bool whole = false;   // seen from its beginning
+    bool missed = false;  // calls of it are missing
+    bool full = false;    // there was no room for all
+    HandleTable<GraphHolding::Ptr> graphs;
+    HandleTable<NodeOf> nodes;
+    HandleTable<Executable> executables;
+    StreamCaptures captures;
+    GraphContents contents;
+  };
+
+  OfProcess& of(std::uint32_t pid) { return processes_.try_emplace(pid, kept_).first->second; }
+  void follow_graph(OfProcess& process, const Call& call, GraphAction action);
+  void follow_capture(OfProcess& process, Call& call, bool is_part);
+  void end_capture(OfProcess& process, const Call& call);
+  void add_node(OfProcess& process, const Call& call);
+  void set_node(OfProcess& process, const Call& call, GraphHolding::Node& node);
+  void set_exec_node(OfProcess& process, const Call& call);
+  void enable_exec_node(OfProcess& process, const Call& call);
+  void remove_node(OfProcess& process, const Call& call);
+  void name_graph(OfProcess& process, std::uint64_t handle, GraphHolding::Ptr holding);
+  // A node was changed that nobody knows: it may be any.
+  void unknown_changed(OfProcess& process);
+  void launch(OfProcess& process, Call& call);
+  const GraphContent* content_of(OfProcess& process, const GraphHolding& holding, const Call& call);
+
+  // Why a graph is not known.
+  GraphUnknown why_unknown(const OfProcess& process) const;
+  GraphHolding::Ptr unknown_graph(const OfProcess& process);
+  // A copy of what the graph with this handle holds.
+  GraphHolding::Ptr copy_of(OfProcess& process, std::optional<std::uint64_t> graph);
+  GraphHolding::Node* node_of(OfProcess& process, std::optional<std::uint64_t> handle);
+  // What the call changes: none if its executable is not known, and its node null if that is not.
+  struct Changed {
+    Executable* executable = nullptr;
+    GraphHolding::Node* node = nullptr;
+  };
+  Changed changed_by(OfProcess& process, const Call& call);
+
+  bool all_recorded_;
+  KeptNodes kept_;
+  std::unordered_set<std::uint32_t> capturing_;  // processes with a stream that is captured
+  std::unordered_map<std::uint32_t, OfProcess> processes_;
+  NodeId next_node_ = 1;
+  std::uint64_t next_content_ = 1;
+};
+
+}  // namespace cudabpf

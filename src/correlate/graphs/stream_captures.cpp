@@ -1,0 +1,68 @@
+#include "correlate/graphs/stream_captures.hpp"
+
+#include <utility>
+
+#include "correlate/graphs/graph_calls.hpp"
+#include "util/hash.hpp"
+
+namespace cudabpf {
+
+std::size_t StreamCaptures::StreamHash::operator()(const Stream& stream) const {
+  return mixed(stream.handle, stream.tid);
+}
+
+StreamCaptures::Stream StreamCaptures::stream_of(const Call& call) {
+  constexpr std::uint64_t DEFAULT = 0, LEGACY = 1, OF_THREAD = 2;  // CU_STREAM_PER_THREAD
+  std::uint64_t handle = call.details.stream.value_or(DEFAULT);
+  if (handle == DEFAULT) handle = call.function->symbol.ends_with("_ptsz") ? OF_THREAD : LEGACY;
+  return {handle, handle == OF_THREAD ? call.tid : 0};
+}
+
+void StreamCaptures::begin(const Call& call, GraphHolding::Ptr into) {
+  end(call);
+  if (streams_.size() < MOST) streams_[stream_of(call)] = std::move(into);
+}
+
+GraphHolding::Ptr StreamCaptures::end(const Call& call) {
+  auto at = streams_.find(stream_of(call));
+  if (at == streams_.end()) return nullptr;
+  GraphHolding::Ptr into = at->second;
+  std::erase_if(streams_, [&](const auto& stream) { return stream.second == into; });
+  std::erase_if(events_, [&](const auto& event) { return event.second == into; });
+  return into;
+}
+
+GraphHolding* StreamCaptures::into(const Call& call) const {
+  if (!call.details.stream) return nullptr;
+  auto at = streams_.find(stream_of(call));
+  return at == streams_.end() ? nullptr : at->second.get();
+}
+
+bool StreamCaptures::follow_event(const Call& call) {
+  constexpr std::uint64_t EXTERNAL = 1;  // CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL
+  auto event = argument_of(call, Role::event);
+  if (!event) return false;
+  if (call.function->op == Op::destroy) {
+    events_.erase(*event);
+    return false;
+  }
+  auto captured = streams_.find(stream_of(call));
+  bool is_captured = captured != streams_.end();
+  if (argument_of(call, Role::u32).value_or(0) & EXTERNAL) return is_captured;
+  if (call.function->op == Op::record) {
+    if (is_captured && events_.size() < MOST)
+      events_[*event] = captured->second;
+    else
+      events_.erase(*event);
+  } else if (auto recorded = events_.find(*event);
+             recorded != events_.end() && !is_captured && streams_.size() < MOST) {
+    streams_[stream_of(call)] = recorded->second;
+  }
+  return false;
+}
+
+void StreamCaptures::calls_lost() {
+  for (auto& [stream, into] : streams_) into->forget(GraphUnknown::lost);
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,183 @@
+// What a trace and the summary of a run say of graphs.
+#include <catch2/catch_test_macros.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sink/event_lines.hpp"
+#include "sink/stats.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/trace_reading.hpp"
+#include "writing.hpp"
+
+using namespace cudabpf;
+using Json = nlohmann::json;
+
+namespace {
+
+// Three runs of a kernel with a name and one of a kernel without, a copy, and a body.
+struct Content : GraphContent {
+  Content() {
+    number = 7;
+    pid = 4242;
+    ts = 900;
+    nodes = 5;
+    kernels = 4;
+    GraphWork work, unnamed, copy;
+    work.what = unnamed.what = NodeWork::kernel;
+    copy.what = NodeWork::copy;
+    copy.size = 4096;
+    unnamed.handle = 0x55;
+    work.has_dims = true;
+    work.grid = {8, 2, 1};
+    work.block = {32, 1, 1};
+    work.shared = 64;
+    work.kernel = &gemm;
+    works.emplace_back(work, 3);
+    work.conditional = true;
+    works.emplace_back(work, 1);
+    works.emplace_back(unnamed, 1);
+    works.emplace_back(copy, 1);
+  }
+  KernelName gemm = kernel_named("gemm<float>(int)", "gemm");
+};
+
+struct GraphLaunch : SampleCall {
+  explicit GraphLaunch(const GraphContent* content) : SampleCall("cuGraphLaunch", {0x910, 0x70}) {
+    graph = content;
+  }
+};
+
+Json line_of(const Call& call) {
+  TemporaryFolder folder;
+  auto path = folder.path() / "t.jsonl";
+  auto sink = open_sink(to_path(path));
+  sink->begin(session_now());
+  sink->call(call);
+  sink->end({});
+  auto lines = trace_lines(file_text(path));
+  return lines[lines.size() - 2];
+}
+
+std::vector<std::string> kinds_in(const std::filesystem::path& path) {
+  std::vector<std::string> kinds;
+  for (const auto& line : trace_lines(file_text(path)))
+    kinds.push_back(line.contains("id") ? "call" : std::string(line["type"]));
+  return kinds;
+}
+
+}  // namespace
+
+TEST_CASE("A line says what a graph holds") {
+  Content content;
+  content.more = 2;
+  Json expected = Json::parse(R"json({"type":"graph","op":"content","ts":900,"pid":4242,"graph":7,
+    "nodes":5,"kernels":4,"more":2,"content":[
+    {"op":"kernel","kernel":"gemm<float>(int)","grid":[8,2,1],"block":[32,1,1],"shared":64,"count":3},
+    {"op":"kernel","kernel":"gemm<float>(int)","grid":[8,2,1],"block":[32,1,1],"shared":64,"count":1,
+     "conditional":true},
+    {"op":"kernel","handle":"0x55","count":1},
+    {"op":"copy","size":4096,"count":1}]})json");
+  CHECK(Json::parse(graph_line(content)) == expected);
+}
+
+TEST_CASE("A line of a graph stays short enough to be read, and says what it leaves out") {
+  Content content;
+  content.gemm.full = std::string(100'000, 'k');
+  for (int i = 0; i < 100; i++) content.works.push_back(content.works[0]);
+  std::string line = graph_line(content);
+  CHECK(line.size() < 2'000'000);
+  Json json = Json::parse(line);
+  std::uint64_t listed = 0, all = 0;
+  for (const auto& work : json["content"])
+    listed += work.value("conditional", false) ? 0 : std::uint64_t{work["count"]};
+  for (const auto& [work, count] : content.works) all += work.conditional ? 0 : count;
+  CHECK(listed + std::uint64_t{json["more"]} == all);
+}
+
+TEST_CASE("A launch says which graph it is, or why nobody knows") {
+  Content content;
+  GraphLaunch launch(&content);
+  Json line = line_of(launch);
+  CHECK(line["graph"] == 7);
+  CHECK(line["nodes"] == 5);
+  CHECK(line["kernels"] == 4);
+  launch.graph = nullptr;
+  launch.graph_unknown = GraphUnknown::before;
+  line = line_of(launch);
+  CHECK(line["graph_unknown"] == "before");
+  CHECK_FALSE(line.contains("graph"));
+  launch.graph_unknown = GraphUnknown::none;
+  launch.captured = true;
+  line = line_of(launch);
+  CHECK(line["captured"] == true);
+  CHECK_FALSE(line.contains("graph_unknown"));
+}
+
+TEST_CASE("Each file says what a graph holds before it is launched there, once") {
+  TemporaryFolder folder;
+  JsonlOptions options;
+  options.output.path = folder.path() / "t.jsonl";
+  options.rotate_size = 16 << 10;
+  auto sink = JsonlSink::open(options);
+  REQUIRE(sink);
+  (*sink)->begin(session_now());
+  Content content;
+  GraphLaunch launch(&content);
+  for (int i = 0; i < 200; i++) (*sink)->call(launch);
+  (*sink)->end({});
+  unsigned files = (*sink)->written().files;
+  REQUIRE(files > 2);
+  for (unsigned part = 1; part <= files; part++) {
+    auto path = rotated_path(folder.path() / "t.jsonl", part);
+    CAPTURE(part);
+    CHECK(std::filesystem::file_size(path) <= options.rotate_size);
+    auto kinds = kinds_in(path);
+    REQUIRE(kinds.size() >= 3);
+    CHECK(kinds[1] == "graph");
+    CHECK(std::count(kinds.begin(), kinds.end(), "graph") == 1);
+  }
+}
+
+TEST_CASE("Kernels in graphs are counted as often as they ran") {
+  Content content;
+  StatsSink sink;
+  GraphLaunch launch(&content);
+  sink.call(launch);
+  sink.call(launch);
+  launch.fail(1);
+  sink.call(launch);
+  SampleCall direct("cuLaunchKernel", {0x55d0, 8, 1, 1, 32, 1, 1, 0, 0x70});
+  direct.kernel = &content.gemm;
+  sink.call(direct);
+  direct.captured = true;
+  sink.call(direct);
+  Stats stats = sink.stats();
+  REQUIRE(stats.launches.size() == 2);
+  CHECK(stats.launches[0].kernel == "gemm");
+  CHECK(stats.launches[0].count == 7);
+  CHECK(stats.launches[1].count == 2);
+  CHECK(stats.unknown_graphs == 0);
+  GraphLaunch unknown(nullptr);
+  unknown.graph_unknown = GraphUnknown::lost;
+  sink.call(unknown);
+  CHECK(sink.stats().unknown_graphs == 1);
+}
+
+TEST_CASE("Work that was captured moves and allocates nothing") {
+  StatsSink sink;
+  SampleCall copy("cuMemcpyHtoDAsync_v2", {0xd0, 0x10, 4096, 0x70});
+  SampleCall allocation("cuMemAllocAsync", {0x1, 128, 0x70}, {0xd1});
+  for (SampleCall* call : {&copy, &allocation}) {
+    call->captured = true;
+    sink.call(*call);
+  }
+  Stats stats = sink.stats();
+  CHECK(stats.transfers.empty());
+  for (const MemoryFigures& figures : stats.memory) CHECK(figures.peak == 0);
+  allocation.captured = false;
+  sink.call(allocation);
+  stats = sink.stats();
+  CHECK(of_kind(stats.memory, MemoryKind::async).peak == 128);
+}
