@@ -24,14 +24,12 @@ inline const char* KERNELS = R"(
 .address_size 64
 .visible .entry nothing() { ret; }
 .visible .entry bump(.param .u64 where) {
-  .reg .b64 %p<4>; .reg .b32 %r<4>;
+  .reg .b64 %p<4>; .reg .b32 %r<2>;
   ld.param.u64 %p1, [where];
   mov.u32 %r1, %tid.x;
   mul.wide.u32 %p2, %r1, 4;
   add.u64 %p3, %p1, %p2;
-  ld.global.u32 %r2, [%p3];
-  add.u32 %r3, %r2, 1;
-  st.global.u32 [%p3], %r3;
+  red.global.add.u32 [%p3], 1;
   ret;
 }
 .visible .entry wait(.param .u64 flag) {

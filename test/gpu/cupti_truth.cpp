@@ -1,7 +1,8 @@
 // Records a process's driver calls as NVIDIA's own callback API sees them, to compare cudabpf's
 // record with. libcuda loads this library into every process that has CUDA_INJECTION64_PATH set,
 // while it initialises: earlier calls are not seen. Each process writes one line per call, as the
-// call begins, to $CUPTI_TRUTH.PID.
+// call begins, to $CUPTI_TRUTH.PID. With CUPTI_TRUTH_GRAPHS in the environment, a launch of a graph
+// has a number, and what the GPU then ran for it has lines of its own, written at exit.
 #include <cuda.h>
 #include <cupti.h>
 #include <fcntl.h>
@@ -9,23 +10,28 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 
 namespace {
 
 int truth = -1;
+bool graphs = false;
+std::atomic<unsigned long> kernels_by_themselves;
 
 // One line, put together on the stack and written at once: threads' lines do not mix, and nothing
 // is lost when the process is killed.
 class Line {
  public:
-  Line(const CUpti_CallbackData& call) {
+  Line() { add("{"); }
+  Line(const CUpti_CallbackData& call) : Line() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    add("{\"ts\":%lld,\"tid\":%ld,\"name\":\"%s\"", now.tv_sec * 1000000000LL + now.tv_nsec,
+    add("\"ts\":%lld,\"tid\":%ld,\"name\":\"%s\"", now.tv_sec * 1000000000LL + now.tv_nsec,
         syscall(SYS_gettid), call.functionName);
   }
   ~Line() {
@@ -79,6 +85,48 @@ char letter(CUmemorytype type) {
     default:
       return 'U';  // unified
   }
+}
+
+// What the GPU did for a launch of a graph: nodes have numbers, other work has none.
+void write_work(const CUpti_ActivityKernel9& kernel) {
+  kernels_by_themselves += !kernel.graphNodeId;
+  if (!kernel.graphNodeId) return;
+  Line line;
+  line.add(
+      "\"launched\":%u,\"kernel\":\"%s\",\"grid\":[%d,%d,%d],\"block\":[%d,%d,%d],\"shared\":%d",
+      kernel.correlationId, kernel.name, kernel.gridX, kernel.gridY, kernel.gridZ, kernel.blockX,
+      kernel.blockY, kernel.blockZ, kernel.dynamicSharedMemory);
+}
+template <typename Moved>
+void write_work(const Moved& moved, const char* what) {
+  if (!moved.graphNodeId) return;
+  Line line;
+  line.add("\"launched\":%u,\"work\":\"%s\",\"bytes\":%llu", moved.correlationId, what,
+           static_cast<unsigned long long>(moved.bytes));
+}
+
+void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* at_most) {
+  constexpr std::size_t BUFFER = 8 << 20, ALIGNMENT = 8;
+  *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(ALIGNMENT, BUFFER));
+  *size = *buffer ? BUFFER : 0;
+  *at_most = 0;  // as many as fit
+}
+
+void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
+                          std::size_t, std::size_t filled) {
+  CUpti_Activity* record = nullptr;
+  while (cuptiActivityGetNextRecord(buffer, filled, &record) == CUPTI_SUCCESS) {
+    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+      write_work(*reinterpret_cast<const CUpti_ActivityKernel9*>(record));
+    else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY)
+      write_work(*reinterpret_cast<const CUpti_ActivityMemcpy5*>(record), "copy");
+    else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET)
+      write_work(*reinterpret_cast<const CUpti_ActivityMemset4*>(record), "set");
+  }
+  std::size_t lost = 0;
+  cuptiActivityGetNumDroppedRecords(context, stream, &lost);
+  if (lost) std::abort();
+  std::free(buffer);
 }
 
 template <typename Copy>
@@ -159,6 +207,9 @@ void CUPTIAPI called(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const voi
   if (call.callbackSite == CUPTI_API_ENTER) {
     Line line(call);
     line.device_of(call.context);
+    if (graphs && (id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch ||
+                   id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz))
+      line.add(",\"launch\":%u", call.correlationId);
     add_arguments(line, id, call);
   } else if (auto result = *static_cast<const CUresult*>(call.functionReturnValue);
              result != CUDA_SUCCESS) {
@@ -192,5 +243,15 @@ extern "C" int InitializeInjection() {
   must(cuptiSubscribe(&subscriber, called, nullptr), "subscribing");
   must(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API),
        "enabling the driver's callbacks");
+  graphs = std::getenv("CUPTI_TRUTH_GRAPHS");
+  if (!graphs) return 1;
+  must(cuptiActivityRegisterCallbacks(give_buffer, take_buffer), "giving buffers");
+  for (auto kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                    CUPTI_ACTIVITY_KIND_MEMSET})
+    must(cuptiActivityEnable(kind), "enabling activities");
+  std::atexit([] {
+    cuptiActivityFlushAll(1);
+    Line().add("\"kernels_by_themselves\":%lu", kernels_by_themselves.load());
+  });
   return 1;
 }

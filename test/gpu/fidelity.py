@@ -31,18 +31,33 @@ def symbol(call):
     return call.get("symbol", call["name"])
 
 
+def works(content, conditional):
+    """The kernels, copies and fills among a graph's nodes, and how many of each."""
+    found = collections.Counter()
+    for work in content:
+        if work.get("conditional", False) == conditional:
+            if work["op"] == "kernel":
+                found[(work["kernel"], *work["grid"], *work["block"], work["shared"])] += work["count"]
+            elif work["op"] in ("copy", "set"):
+                found[(work["op"], work["size"])] += work["count"]
+    return found
+
+
 class Comparison:
     """Of one process. `causes` counts what only one side has, and why; `wrong` lists what nothing explains.
 
-    `untraced`: functions that cudabpf was told not to trace. `partial`: cudabpf began later, or ended earlier."""
+    `contents`: what graphs hold, by number. `untraced`: functions that cudabpf was told not to trace. `partial`: cudabpf
+    began later, or ended earlier."""
 
-    def __init__(self, header, calls, truth, untraced=(), partial=False):
+    def __init__(self, header, calls, truth, contents, untraced=(), partial=False):
         zero = header["clocks"]["monotonic_ns"]
         for call in calls:
             call["at"] = call["ts"] + zero
             call["end"] = call["at"] + round(call.get("duration_us", 0) * 1000)
         self.calls = sorted(calls, key=lambda call: call["at"])
-        self.seen = [line for line in truth if "failed" not in line]
+        self.seen = [line for line in truth if "name" in line and "failed" not in line]
+        self.ran = [line for line in truth if "launched" in line]
+        self.copies_changed = any(call["name"] == "cuGraphExecMemcpyNodeSetParams" for call in calls)
         self.failures = [line for line in truth if "failed" in line]
         for line in self.seen:  # CUPTI gives the current context, which need not be either end's
             if line.get("op") == "peer":
@@ -65,6 +80,10 @@ class Comparison:
         self.compare_in_order("copies", COPY + device, lambda line: "op" in line and "size" in line)
         self.compare_in_order("sizes", ("size",), lambda line: "op" not in line and "size" in line)
         self.compare_failures()
+        for line in truth:
+            if "kernels_by_themselves" in line:
+                self.compare_kernels_by_themselves(line["kernels_by_themselves"])
+                self.compare_graphs(contents)
 
     def cut_to_attached(self):
         """What CUPTI saw on each thread from cudabpf's first call there to its last."""
@@ -133,6 +152,42 @@ class Comparison:
                 self.wrong.append(f"{what}: and {len(differing) - 3} more of thread {tid}")
             self.compared[what] += len(other)
 
+    def compare_kernels_by_themselves(self, ran):
+        """Launches that were captured ran nothing."""
+        made = [call for call in self.calls if call["type"] == "kernel" and call["op"] == "launch" and call.get("ret") == 0]
+        expected = sum("captured" not in call for call in made)
+        self.compared["captured launches"] = len(made) - expected
+        if expected != ran:
+            self.wrong.append(f"{expected} launches were not captured, {ran} kernels ran outside of graphs")
+
+    def compare_graphs(self, contents):
+        """What ran for each launch of a graph, by name, configuration and number."""
+        plain = demangled({line["kernel"] for line in self.ran if "kernel" in line})
+        ran = collections.defaultdict(collections.Counter)
+        for line in self.ran:
+            ran[line["launched"]][(plain[line["kernel"]], *line["grid"], *line["block"], line["shared"]) if "kernel" in line
+                                  else (line["work"], line["bytes"])] += 1
+        theirs = self.by_thread(self.seen, lambda line: line["launch"], (), lambda line: "launch" in line)
+        ours = collections.defaultdict(list)
+        for call in self.calls:
+            if call["name"] == "cuGraphLaunch":
+                ours[call["tid"]].append(call)
+        for tid, launches in ours.items():
+            for call, (number,) in zip(launches, theirs[tid]):
+                if "graph_unknown" in call:
+                    self.wrong.append(f"it is not known what graph launch {call['id']} ran: {call['graph_unknown']}")
+                    continue
+                content = contents[call["graph"]]["content"] if "graph" in call else []
+                surely, perhaps = works(content, False), works(content, True)
+                left, missing = ran[number] - surely, surely - ran[number]
+                if self.copies_changed and {work[0] for work in left | missing} == {"copy"} and left.total() == missing.total():
+                    self.causes["launches of a graph whose copy was changed: CUPTI goes on to tell the size that it had"] += 1
+                elif missing or left.keys() - perhaps.keys():
+                    self.wrong.append(f"graph launch {call['id']}: cudabpf {dict(missing)}, CUPTI {dict(left)}")
+                self.compared["graph launches"] += 1
+                self.compared["kernels in graphs"] += sum(count for work, count in ran[number].items() if len(work) > 2)
+                self.compared["copies and fills in graphs"] += sum(count for work, count in ran[number].items() if len(work) == 2)
+
     def compare_failures(self):
         ours = collections.Counter((symbol(call), call["ret"]) for call in self.calls if call.get("ret"))
         theirs = collections.Counter((line["name"], line["failed"]) for line in self.failures)
@@ -144,11 +199,12 @@ class Comparison:
 def compare(lines, truth, untraced=(), partial=False):
     """[(pid, Comparison)] of each process that either saw, except those that never called cuInit, without CUPTI."""
     calls = collections.defaultdict(list)
+    contents = {line["graph"]: line for line in lines if line["type"] == "graph" and line["op"] == "content"}
     for line in lines:
         if "id" in line:
             calls[line["pid"]].append(line)
     initialised = {pid for pid, made in calls.items() if partial or any(call["name"] == "cuInit" for call in made)}
-    return [(pid, Comparison(lines[0], calls.get(pid, []), truth.get(pid, []), untraced, partial))
+    return [(pid, Comparison(lines[0], calls.get(pid, []), truth.get(pid, []), contents, untraced, partial))
             for pid in sorted(initialised | truth.keys())]
 
 
