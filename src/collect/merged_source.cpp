@@ -12,7 +12,7 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t padded(std::size_t size) { return (size + 7) & ~std::size_t{7}; }
+constexpr std::size_t whole_words(std::size_t size) { return (size + 7) & ~std::size_t{7}; }
 
 abi::cb_head head_of(std::span<const std::byte> record) {
   abi::cb_head head{};
@@ -27,7 +27,7 @@ abi::cb_head head_of(std::span<const std::byte> record) {
 void MergedSource::Lane::add(std::span<const std::byte> record) {
   std::uint64_t size = record.size();
   std::size_t at = bytes_.size();
-  bytes_.resize(at + sizeof(size) + padded(record.size()));
+  bytes_.resize(at + sizeof(size) + whole_words(record.size()));
   std::memcpy(bytes_.data() + at, &size, sizeof(size));
   std::memcpy(bytes_.data() + at + sizeof(size), record.data(), record.size());
 }
@@ -39,7 +39,7 @@ std::span<std::byte> MergedSource::Lane::first() {
 }
 
 void MergedSource::Lane::remove_first() {
-  at_ += sizeof(std::uint64_t) + padded(first().size());
+  at_ += sizeof(std::uint64_t) + whole_words(first().size());
   // A thread that is never idle always has some that wait.
   constexpr std::size_t MUCH = 64 << 10;
   if (!empty() && (at_ < MUCH || at_ < bytes_.size() / 2)) return;
