@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t LINES_A_FLUSH = 200;
 
-std::string dimensions(const Dim3& of) {
+std::string shape(const Dim3& of) {
   if (of.z > 1) return fmt::format("{}x{}x{}", of.x, of.y, of.z);
   if (of.y > 1) return fmt::format("{}x{}", of.x, of.y);
   return fmt::to_string(of.x);
@@ -47,8 +47,7 @@ void LiveSink::call(const Call& call) {
   std::string what(call.function->name);
   if (call.kernel) what += fmt::format(" {}", call.kernel->short_name);
   if (call.details.has_dims)
-    what +=
-        fmt::format(" <<<{}, {}>>>", dimensions(call.details.grid), dimensions(call.details.block));
+    what += fmt::format(" <<<{}, {}>>>", shape(call.details.grid), shape(call.details.block));
   if (call.graph)
     what += fmt::format(" graph {}: {}", call.graph->number,
                         count_of(call.graph->kernels, "kernel", "kernels"));
