@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include "analyze/circumstances/graph_contents.hpp"
 #include "analyze/telling_names.hpp"
 #include "analyze/work.hpp"
 
 namespace cudabpf::analyze {
 
 void ShortNames::line(const Line& line) {
+  if (line.kind == LineKind::graph && line.content)
+    for (const NodesAlike& nodes : line.content->list)
+      if (nodes.kernel) learn(nodes.kernel);
   if (line.kind == LineKind::call && line.kernel && line.op == Op::launch &&
       line.type == Type::kernel && is_counted(line))
     learn(line.kernel);

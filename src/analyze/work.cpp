@@ -1,5 +1,6 @@
 #include "analyze/work.hpp"
 
+#include "analyze/circumstances/graph_contents.hpp"
 #include "util/console/terminal.hpp"
 
 namespace cudabpf::analyze {
@@ -29,6 +30,12 @@ Work of_call(const Line& line) {
 Work work_of(const Line& call) {
   Work work = of_call(call);
   return call.recorded && gives_work(work) ? Work::recorded : work;
+}
+
+std::uint64_t kernel_runs(const Line& call) {
+  if (work_of(call) != Work::launch || call.failed() || !is_counted(call)) return 0;
+  if (call.type == Type::kernel) return 1;
+  return call.content ? call.content->kernels : 0;
 }
 
 Name direction_of(const Line& copy, Names& names) {

@@ -14,6 +14,7 @@ void Captures::follow(Line& line) {
   erase_emptied(line, streams_, [](const auto& stream) { return stream.first.process; });
   erase_emptied(line, events_, [](const auto& event) { return event.first.first; });
   if (line.kind != LineKind::call) return;
+  line.recorded = line.captured;
   if (line.op == Op::stream_capture) {
     if (line.name == begin_ || line.name == begin_to_graph_)
       begin(line);
@@ -25,16 +26,17 @@ void Captures::follow(Line& line) {
   bool about_event = line.type == Type::event && (line.op == Op::record || line.op == Op::destroy);
   if (!line.has(Field::stream) && !about_event) return;
   auto captured = streams_.find(stream_of(line));
-  line.recorded = line.has(Field::stream) && captured != streams_.end();
+  bool joined = line.has(Field::stream) && captured != streams_.end();
+  line.recorded |= joined;
   bool waits_for_event = line.op == Op::wait_event;
   if ((!about_event && !waits_for_event) || line.failed()) return;
   Event event(line.process->number, handle_in(line.args, "hEvent"));
   if (waits_for_event) {
     auto recorded = events_.find(event);
-    if (recorded == events_.end() || line.recorded || streams_.size() >= MOST) return;
+    if (recorded == events_.end() || joined || streams_.size() >= MOST) return;
     streams_[stream_of(line)] = recorded->second;
     line.recorded = true;
-  } else if (line.recorded && (events_.size() < MOST || events_.contains(event))) {
+  } else if (joined && (events_.size() < MOST || events_.contains(event))) {
     events_[event] = captured->second;
   } else {
     events_.erase(event);

@@ -15,7 +15,8 @@ class Captures {
  public:
   explicit Captures(Names& names);
 
-  // Fills in whether the call's stream is being captured.
+  // Fills in whether the call's stream is being captured. Traces say so since format 1.6; of older
+  // ones, and where graphs were not followed while tracing, it follows from the calls before.
   void follow(Line& line);
 
  private:

@@ -8,6 +8,7 @@ void Circumstances::fill_in(Line& line) {
     line.default_is_threads = line.symbol && is_for_threads(line.symbol);
   contexts_.follow(line);
   captures_.follow(line);
+  graphs_.follow(line);
 }
 
 // A program may be compiled to use a default stream per thread: it then calls functions with these

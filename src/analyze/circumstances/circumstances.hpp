@@ -1,12 +1,13 @@
 // What a line does not say because it follows from earlier lines: which process it belongs to,
-// which context is current on its thread, whether its stream is being captured. Every line goes
-// through here before analyses see it.
+// which context is current on its thread, whether its stream is being captured, what the graph that
+// it launches holds. Every line goes through here before analyses see it.
 #pragma once
 
 #include <vector>
 
 #include "analyze/circumstances/captures.hpp"
 #include "analyze/circumstances/contexts.hpp"
+#include "analyze/circumstances/graph_contents.hpp"
 #include "analyze/circumstances/processes.hpp"
 
 namespace cudabpf::analyze {
@@ -14,7 +15,7 @@ namespace cudabpf::analyze {
 class Circumstances {
  public:
   explicit Circumstances(Names& names)
-      : names_(names), processes_(names), contexts_(names), captures_(names) {}
+      : names_(names), processes_(names), contexts_(names), captures_(names), graphs_(names) {}
 
   void fill_in(Line& line);
   const Processes& processes() const { return processes_; }
@@ -26,6 +27,7 @@ class Circumstances {
   Processes processes_;
   Contexts contexts_;
   Captures captures_;
+  GraphContents graphs_;
   enum class Symbol : char { not_looked_at, plain, for_threads };
   std::vector<Symbol> symbols_;  // by the name's number
 };

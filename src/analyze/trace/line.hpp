@@ -12,6 +12,7 @@
 namespace cudabpf::analyze {
 
 struct Process;
+struct LaunchedGraph;
 
 enum class LineKind : std::uint8_t {
   other,  // of a type that a newer version has
@@ -21,6 +22,7 @@ enum class LineKind : std::uint8_t {
   driver,     // an operation on one of the driver's devices
   interrupt,  // what the driver did for no process
   gpu_error,
+  graph,  // what a graph holds that is launched
   process,
   library,
   lost,
@@ -57,8 +59,10 @@ struct Line {
   bool new_program = false;              // its process runs another program from here on
   bool default_is_threads = false;       // its default stream is its thread's own
   bool recorded = false;                 // its stream is captured: it goes into a graph
-  std::uint64_t context = 0;             // current on its thread; 0: not known
-  std::uint64_t context_gone = 0;        // the one that it destroyed; 0: none
+  // What the launched graph holds, or the one that the line tells of. Null: it is not known.
+  const LaunchedGraph* content = nullptr;
+  std::uint64_t context = 0;       // current on its thread; 0: not known
+  std::uint64_t context_gone = 0;  // the one that it destroyed; 0: none
 
   bool has(Field field) const { return present & bit(field); }
   void set(Field field) { present |= bit(field); }

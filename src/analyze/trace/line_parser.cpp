@@ -149,9 +149,9 @@ constexpr std::size_t longest_of(std::string_view key) {
 }  // namespace
 
 LineParser::LineParser() : json_(std::make_unique<Json>()) {
-  words_ = {names_.add("trace"),   names_.add("end"),      names_.add("process"),
-            names_.add("library"), names_.add("lost"),     names_.add("error"),
-            names_.add("kernel"),  names_.add("interrupt")};
+  words_ = {names_.add("trace"),   names_.add("end"),       names_.add("process"),
+            names_.add("library"), names_.add("lost"),      names_.add("error"),
+            names_.add("kernel"),  names_.add("interrupt"), names_.add("content")};
 }
 LineParser::~LineParser() = default;
 LineParser::LineParser(LineParser&&) noexcept = default;
@@ -245,6 +245,7 @@ LineKind LineParser::kind_of(const Line& line) const {
   if (line.has(Field::id)) return LineKind::call;
   if (line.type == words_.kernel)
     return line.op == words_.interrupt ? LineKind::interrupt : LineKind::driver;
+  if (line.type == Type::graph && line.op == words_.content) return LineKind::graph;
   if (line.type == words_.trace) return LineKind::header;
   if (line.type == words_.end) return LineKind::end;
   if (line.type == words_.process) return LineKind::process;
@@ -262,8 +263,8 @@ void LineParser::drop_others_fields(Line& line) {
     line.pid = line.tid = 0;
     line.call = 0;
   }
-  bool has_op =
-      is_event(line.kind) || line.kind == LineKind::process || line.kind == LineKind::gpu_error;
+  bool has_op = is_event(line.kind) || line.kind == LineKind::process ||
+                line.kind == LineKind::gpu_error || line.kind == LineKind::graph;
   if (!has_op) line.op = {};
 }
 

@@ -153,3 +153,23 @@ TEST_CASE("Current contexts are known of so many threads, and then of the next o
   });
   CHECK(contexts == std::vector<std::uint64_t>{THREADS, 0});
 }
+
+TEST_CASE("What a trace itself says to be captured is, whatever the calls before it say") {
+  SampleProgram program;
+  auto launch = [&](const char* more) {
+    program.call("kernel", "launch", "cuLaunchKernel", 5,
+                 fmt::format(R"(,"stream":"0x7"{})", more));
+  };
+  launch("");
+  launch(R"(,"captured":true)");
+  // A captured event of a capture that was not seen to begin is nothing that streams could join.
+  program.call("event", "record", "cuEventRecord", 5,
+               R"(,"stream":"0x7","captured":true,"args":{"hEvent":"0xe"})");
+  program.call("stream", "wait_event", "cuStreamWaitEvent", 5,
+               R"(,"stream":"0x7","captured":true,"args":{"hEvent":"0xe"})");
+  capture(program, "Begin", "0x8");
+  program.call("event", "record", "cuEventRecord", 5,
+               R"(,"stream":"0x7","captured":true,"args":{"hEvent":"0xe"})");
+  launch("");
+  CHECK(recorded(program) == Recorded{false, true, false});
+}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
+#include <memory>
 #include <string>
 
 #include "analyze/analysis.hpp"
@@ -10,11 +11,12 @@
 
 namespace cudabpf::analyze {
 
-// Reads the lines of `text`, JSON objects without the header, and gives them to `each`.
+// Reads the lines of `text`, JSON objects without the header, and gives them to `each`. What lines
+// point to, such as a graph's content, lives as long as what is returned.
 template <typename Each>
-void each_line(LineParser& parser, const std::string& text, Each&& each) {
+std::unique_ptr<Circumstances> each_line(LineParser& parser, const std::string& text, Each&& each) {
   Line line;
-  Circumstances circumstances(parser.names());
+  auto circumstances = std::make_unique<Circumstances>(parser.names());
   std::uint64_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = std::min(text.find('\n', at), text.size());
@@ -24,9 +26,10 @@ void each_line(LineParser& parser, const std::string& text, Each&& each) {
     if (!parser.parse({one.data(), one.size() - LineParser::PADDING}, line))
       FAIL(
           "no line of a trace: " << one);  // checks that pass are slow, and there may be many lines
-    circumstances.fill_in(line);
+    circumstances->fill_in(line);
     each(line);
   }
+  return circumstances;
 }
 
 // Lines of calls, one after the other.

@@ -37,6 +37,17 @@ class SampleProgram {
   void wait(std::uint64_t ns = 10, std::string_view stream = "0x0") {
     call("sync", "stream", "cuStreamSynchronize", ns, fmt::format(R"(,"stream":"{}")", stream));
   }
+  // A graph of so many kernels of that name.
+  void graph_content(int number, int kernels, std::string_view kernel) {
+    line(fmt::format(
+        R"({{"type":"graph","op":"content","ts":{},"pid":{},"graph":{},"nodes":{},"kernels":{},"content":[{{"op":"kernel","kernel":"{}","count":{}}}]}})",
+        now, pid, number, kernels, kernels, kernel, kernels));
+  }
+  // `told`: which graph, or why that is not known.
+  void launch_graph(std::string_view told, std::uint64_t ns = 10) {
+    call("graph", "launch", "cuGraphLaunch", ns,
+         fmt::format(R"(,"stream":"0x0","async":true,{})", told));
+  }
   void load_code(std::uint64_t ns) { call("module", "load", "cuLibraryLoadData", ns); }
   void to_device(std::uint64_t size, std::uint64_t ns) {
     call("transfer", "HtoD", "cuMemcpyHtoD", ns, fmt::format(R"(,"size":{})", size));
@@ -55,7 +66,7 @@ class SampleProgram {
   const std::string& text() const { return text_; }
 
   void show_to(LineParser& parser, Analysis& analysis) const {
-    each_line(parser, text_, [&](const Line& line) { analysis.line(line); });
+    auto seen = each_line(parser, text_, [&](const Line& line) { analysis.line(line); });
     analysis.finish({});
   }
 
