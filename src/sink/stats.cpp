@@ -112,8 +112,13 @@ void StatsSink::failed(const Call& call, OfFunction& of) {
 void StatsSink::launched_graph(const Call& call) {
   unknown_graphs_ += !call.graph;
   if (!call.graph) return;
-  for (const auto& [work, count] : call.graph->works)
-    if (work.what == NodeWork::kernel && !work.conditional) launched(work.kernel, count);
+  std::uint64_t unlisted = call.graph->kernels;
+  for (const auto& [work, count] : call.graph->works) {
+    if (work.what != NodeWork::kernel || work.conditional) continue;
+    launched(work.kernel, count);
+    unlisted -= std::min(unlisted, count);
+  }
+  if (unlisted) launched(nullptr, unlisted);
 }
 
 void StatsSink::launched(const KernelName* name, std::uint64_t count) {

@@ -63,8 +63,8 @@ std::optional<Calls::By> Calls::by(std::string_view name) {
 }
 
 void Calls::line(const Line& line) {
-  if (line.kind != LineKind::call) return;
   if (by_ == By::kernel) kernels_.line(line);
+  if (line.kind != LineKind::call) return;
   Key key = key_of(line);
   if (!last_group_ || key != last_key_) {
     last_key_ = key;

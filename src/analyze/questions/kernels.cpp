@@ -9,12 +9,15 @@
 
 namespace cudabpf::analyze {
 
-Kernels::Kernels(Names& names) : names_(names), lost_(names.add("lost")), short_names_(names) {}
+Kernels::Kernels(Names& names)
+    : names_(names), lost_(names.add("lost")), graphs_(names), short_names_(names) {}
 
 void Kernels::Figures::add(const Figures& other) {
   configurations += other.configurations;
   count += other.count;
   failed += other.failed;
+  ran += other.ran;
+  in_graphs = saturating_sum(in_graphs, other.in_graphs);
   first = std::min(first, other.first);
   last = std::max(last, other.last);
   calls.add(other.calls);
@@ -25,7 +28,14 @@ void Kernels::OfClass::add(const OfClass& other) {
   kernels += other.kernels;
   configurations += other.configurations;
   count += other.count;
+  ran += other.ran;
+  in_graphs = saturating_sum(in_graphs, other.in_graphs);
   calls.add(other.calls);
+}
+
+void Kernels::OfGraph::add(const OfGraph& other) {
+  launches += other.launches;
+  runs = saturating_sum(runs, other.runs);
 }
 
 std::size_t Kernels::LaunchHash::operator()(const Launch& launch) const {
@@ -39,6 +49,7 @@ void Kernels::line(const Line& line) {
   // The lost events may include a launch, so no gap may span them.
   if (line.kind == LineKind::lost && line.severity == lost_) return streams_.clear();
   if (!streams_.empty()) forget_streams(line);
+  if (line.kind == LineKind::graph) short_names_.line(line);
   if (line.kind != LineKind::call || line.op != Op::launch) return;
   if (!is_counted(line)) {
     totals_.nested++;
@@ -46,7 +57,7 @@ void Kernels::line(const Line& line) {
   }
   short_names_.line(line);
   if (line.type == Type::kernel) launch(line);
-  if (line.type == Type::graph && !line.recorded) totals_.graphs++;
+  if (line.type == Type::graph && !line.recorded) launch_graph(line);
 }
 
 // A stream that reuses the handle of a destroyed one has nothing to do with it.
@@ -66,7 +77,8 @@ void Kernels::launch(const Line& line) {
   if (!line.kernel) totals_.unnamed++;
   if (!line.has(Field::duration)) totals_.without_return++;
   if (line.recorded) totals_.captured++;
-  std::size_t place = place_of(line);
+  std::size_t place =
+      place_of({line.kernel, line.kernel ? 0 : line.handle, line.grid, line.block, line.shared}, 1);
   Figures& figures = figures_[place];
   figures.count++;
   figures.first = std::min(figures.first, line.ts);
@@ -75,15 +87,52 @@ void Kernels::launch(const Line& line) {
   if (line.failed()) {
     figures.failed++;
     totals_.failed++;
-  } else if (line.has(Field::stream) && !line.recorded) {
-    gap(line, place);
+  } else if (!line.recorded) {
+    figures.ran++;
+    totals_.ran++;
+    if (line.has(Field::stream)) gap(line, place);
   }
 }
 
-std::size_t Kernels::place_of(const Line& line) {
-  Launch launch{line.kernel, line.kernel ? 0 : line.handle, line.grid, line.block, line.shared};
+void Kernels::launch_graph(const Line& line) {
+  totals_.graphs++;
+  if (line.failed())
+    totals_.failed_graphs++;
+  else
+    graphs_.launched(line);
+}
+
+void Kernels::finish(const TraceFacts&) {
+  short_names_.settle();
+  for (const GraphLaunches::OfGraph& launched : graphs_.graphs()) add_graph(launched);
+}
+
+void Kernels::add_graph(const GraphLaunches::OfGraph& launched) {
+  auto ran = [&](const Launch& launch, std::uint64_t count) {
+    std::uint64_t runs = saturating_product(count, launched.launches);
+    if (runs) ran_in_graph(launch, runs, launched);
+    return runs;
+  };
+  for (const NodesAlike& nodes : launched.graph->list)
+    if (nodes.what == NodeWork::kernel && !nodes.conditional)
+      ran({nodes.kernel, nodes.handle, nodes.grid, nodes.block, nodes.shared}, nodes.count);
+  std::uint64_t unlisted = ran({}, launched.graph->unlisted_kernels);
+  totals_.unlisted = saturating_sum(totals_.unlisted, unlisted);
+}
+
+void Kernels::ran_in_graph(const Launch& launch, std::uint64_t runs,
+                           const GraphLaunches::OfGraph& launched) {
+  Figures& figures = figures_[place_of(launch, runs)];
+  figures.in_graphs = saturating_sum(figures.in_graphs, runs);
+  figures.first = std::min(figures.first, launched.first);
+  figures.last = std::max(figures.last, launched.last);
+  totals_.in_graphs = saturating_sum(totals_.in_graphs, runs);
+}
+
+// `count`: how often it was launched in this way.
+std::size_t Kernels::place_of(Launch launch, std::uint64_t count) {
   if (places_.size() >= MAX_CONFIGURATIONS && !places_.contains(launch)) {
-    totals_.not_kept_apart++;
+    totals_.not_kept_apart = saturating_sum(totals_.not_kept_apart, count);
     launch = {};
   }
   auto [at, is_new] = places_.try_emplace(launch, figures_.size());
@@ -134,7 +183,8 @@ std::vector<Kernels::Figures> Kernels::figures(By by) const {
 
   name(all);
   std::sort(all.begin(), all.end(), [](const Figures& a, const Figures& b) {
-    return std::tie(b.count, a.first, a.name) < std::tie(a.count, b.first, b.name);
+    return std::tuple(b.runs(), b.count, a.first, std::string_view(a.name)) <
+           std::tuple(a.runs(), a.count, b.first, std::string_view(b.name));
   });
   return all;
 }
@@ -160,11 +210,39 @@ std::vector<Kernels::OfClass> Kernels::classes() const {
   for (const Figures& kernel : figures(By::name)) {
     OfClass& of = all[static_cast<std::size_t>(kernel.kernel_class)];
     of.name = to_string(kernel.kernel_class);
-    of.add({{}, 1, kernel.configurations, kernel.count, kernel.calls});
+    of.add(
+        {{}, 1, kernel.configurations, kernel.count, kernel.ran, kernel.in_graphs, kernel.calls});
   }
-  std::erase_if(all, [](const OfClass& of) { return !of.count; });
-  std::stable_sort(all.begin(), all.end(),
-                   [](const OfClass& a, const OfClass& b) { return a.count > b.count; });
+  std::erase_if(all, [](const OfClass& of) { return !of.kernels; });
+  std::stable_sort(all.begin(), all.end(), [](const OfClass& a, const OfClass& b) {
+    return std::pair(a.runs(), a.count) > std::pair(b.runs(), b.count);
+  });
+  return all;
+}
+
+std::vector<Kernels::OfGraph> Kernels::graphs() const {
+  std::vector<OfGraph> all;
+  for (const GraphLaunches::OfGraph& launched : graphs_.graphs()) {
+    OfGraph& of = all.emplace_back();
+    of.name = "graph " + std::to_string(launched.graph->number);
+    of.launched = launched;
+    of.launches = launched.launches;
+    of.runs = launched.runs();
+    std::unordered_map<std::uint32_t, std::size_t> places;  // by name
+    for (const NodesAlike& nodes : launched.graph->list) {
+      if (nodes.what != NodeWork::kernel) continue;
+      if (nodes.conditional) {
+        of.conditional.push_back(nodes.kernel);
+        continue;
+      }
+      auto [at, is_new] = places.try_emplace(nodes.kernel.id, of.kernels.size());
+      if (is_new) of.kernels.emplace_back(nodes.kernel, 0);
+      std::uint64_t& count = of.kernels[at->second].second;
+      count = saturating_sum(count, nodes.count);
+    }
+    std::stable_sort(of.kernels.begin(), of.kernels.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+  }
   return all;
 }
 

@@ -1,18 +1,22 @@
-// Which kernels were launched, in which configurations: how often, when, and how long it took until
-// the next one. A trace has the CPU's side: how long a kernel ran on the GPU is not in it.
+// Which kernels ran, in which configurations: how often, when, and how long it took from one launch
+// until the next; those in graphs too, where a trace tells what a launched graph holds. A trace has
+// the CPU's side: how long a kernel ran on the GPU is not in it.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "analyze/analysis.hpp"
 #include "analyze/circumstances/streams.hpp"
+#include "analyze/graph_launches.hpp"
 #include "analyze/questions/kernel_classes.hpp"
 #include "analyze/short_names.hpp"
 #include "util/durations.hpp"
+#include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
 
@@ -33,19 +37,23 @@ class Kernels : public Analysis {
     KernelClass kernel_class = KernelClass::other;
     Launch launch;
     std::uint64_t configurations = 0;
-    std::uint64_t count = 0, failed = 0;
+    std::uint64_t count = 0, failed = 0;  // launches
+    std::uint64_t ran = 0;                // those of them that neither failed nor were captured
+    std::uint64_t in_graphs = 0;          // how often it ran because a graph was launched
     std::uint64_t first = ~std::uint64_t{0}, last = 0;  // ts
     Durations calls;                                    // of the launching calls, on the CPU
     // From a launch's return to the beginning of the next one on its stream.
     Durations gaps;
 
+    std::uint64_t runs() const { return saturating_sum(ran, in_graphs); }
     void add(const Figures& other);
   };
 
   struct OfClass {
     std::string name;
-    std::uint64_t kernels = 0, configurations = 0, count = 0;
+    std::uint64_t kernels = 0, configurations = 0, count = 0, ran = 0, in_graphs = 0;
     Durations calls;
+    std::uint64_t runs() const { return saturating_sum(ran, in_graphs); }
     void add(const OfClass& other);
   };
 
@@ -54,9 +62,23 @@ class Kernels : public Analysis {
     std::uint64_t unnamed = 0;
     std::uint64_t nested = 0;    // made inside other calls, and counted as part of them
     std::uint64_t captured = 0;  // while their stream was captured: they went into a graph
-    std::uint64_t graphs = 0;    // launches of graphs, whose kernels are unknown
+    std::uint64_t graphs = 0;    // launches of graphs that were not captured
+    std::uint64_t failed_graphs = 0;
+    std::uint64_t ran = 0;        // launches that neither failed nor were captured
+    std::uint64_t in_graphs = 0;  // runs through graphs
+    std::uint64_t unlisted = 0;   // those of them whose kernel the trace does not list
     std::uint64_t without_return = 0;
     std::uint64_t not_kept_apart = 0;
+    std::uint64_t runs() const { return saturating_sum(ran, in_graphs); }
+  };
+  // A graph and its kernels, each once, however it is configured.
+  struct OfGraph {
+    std::string name;  // "graph 3"; empty: several
+    GraphLaunches::OfGraph launched;
+    std::uint64_t launches = 0, runs = 0;
+    std::vector<std::pair<Name, std::uint64_t>> kernels;  // of a launch, the most frequent first
+    std::vector<Name> conditional;                        // those that run any number of times
+    void add(const OfGraph& other);
   };
 
   enum class By : std::uint8_t { configuration, name };
@@ -65,11 +87,15 @@ class Kernels : public Analysis {
 
   void line(const Line& line) override;
   void outside(const Line& line) override { short_names_.line(line); }
-  void finish(const TraceFacts&) override { short_names_.settle(); }
+  void finish(const TraceFacts&) override;
 
-  std::vector<Figures> figures(By by) const;  // the most often launched first
+  std::vector<Figures> figures(By by) const;  // those that ran most often first
   std::vector<OfClass> classes() const;       // likewise; only those that occurred
   const Totals& totals() const { return totals_; }
+  const GraphLaunches& graph_launches() const { return graphs_; }
+  std::vector<OfGraph> graphs() const;  // the most kernels first
+  std::string short_name(Name kernel) const { return short_names_.of(kernel); }
+  std::string_view full_name(Name kernel) const { return names_.text(kernel); }
 
  private:
   // At most this many configurations are kept apart; later ones count as one without a name.
@@ -85,7 +111,11 @@ class Kernels : public Analysis {
   };
 
   void launch(const Line& line);
-  std::size_t place_of(const Line& line);
+  void launch_graph(const Line& line);
+  void add_graph(const GraphLaunches::OfGraph& launched);
+  void ran_in_graph(const Launch& launch, std::uint64_t runs,
+                    const GraphLaunches::OfGraph& launched);
+  std::size_t place_of(Launch launch, std::uint64_t count);
   void gap(const Line& line, std::size_t place);
   void forget_streams(const Line& line);
   void name(std::vector<Figures>& all) const;
@@ -96,11 +126,16 @@ class Kernels : public Analysis {
   std::unordered_map<Launch, std::size_t, LaunchHash> places_;
   std::unordered_map<StreamKey, Last, StreamHash> streams_;
   Totals totals_;
+  GraphLaunches graphs_;
   ShortNames short_names_;
 };
 
-Json kernel_json(const Kernels::Figures& figures, std::uint64_t launches);
+Json kernel_json(const Kernels::Figures& figures, std::uint64_t runs);  // runs: of all kernels
 Json kernels_json(const Kernels& kernels, Kernels::By by);
 void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most);
+// The part of that answer that is about graphs.
+Json graphs_json(const Kernels& kernels);
+void add_graphs(Page& page, const Kernels& kernels, std::size_t at_most);
+void add_graph_notes(Page& page, const Kernels& kernels);
 
 }  // namespace cudabpf::analyze

@@ -35,22 +35,30 @@ Json times_json(const Durations& times) {
   return json;
 }
 
-Json totals_json(const Kernels::Totals& totals) {
-  return {{"count", totals.launches},        {"failed", totals.failed},
-          {"unnamed", totals.unnamed},       {"without_return", totals.without_return},
-          {"nested", totals.nested},         {"captured", totals.captured},
-          {"graph_launches", totals.graphs}, {"not_kept_apart", totals.not_kept_apart}};
+Json totals_json(const Kernels& kernels) {
+  const Kernels::Totals& totals = kernels.totals();
+  return {{"count", totals.launches},
+          {"runs", totals.runs()},
+          {"in_graphs", totals.in_graphs},
+          {"failed", totals.failed},
+          {"unnamed", totals.unnamed},
+          {"without_return", totals.without_return},
+          {"nested", totals.nested},
+          {"captured", totals.captured},
+          {"graph_launches", totals.graphs},
+          {"failed_graph_launches", totals.failed_graphs},
+          {"known_graph_launches", kernels.graph_launches().known()},
+          {"unknown_graph_launches", unknown_graphs_json(kernels.graph_launches())},
+          {"not_listed_in_graphs", totals.unlisted},
+          {"not_kept_apart", totals.not_kept_apart}};
 }
 
 // What the figures do not say by themselves.
-void add_notes(Page& page, const Kernels::Totals& totals) {
+void add_notes(Page& page, const Kernels& kernels) {
+  const Kernels::Totals& totals = kernels.totals();
   auto note = [&](const std::string& text) { page.paragraph(text, 2); };
   page.blank();
-  if (totals.graphs)
-    note(
-        fmt::format("{} of graphs: the kernels in a graph are launched by the GPU, and are not "
-                    "among these.",
-                    count_of(totals.graphs, "launch", "launches")));
+  add_graph_notes(page, kernels);
   if (totals.captured)
     note(
         fmt::format("{} while the stream was captured, and went into a graph instead of being "
@@ -70,20 +78,34 @@ void add_notes(Page& page, const Kernels::Totals& totals) {
   if (totals.not_kept_apart)
     note(fmt::format("{} of configurations that were too many to be kept apart.",
                      count_of(totals.not_kept_apart, "launch", "launches")));
+  if (!totals.launches) return;
   note(
       "Times are the CPU's: of the launching call, and of the gap from its return to the next "
       "launch on the same stream. How long a kernel ran on the GPU is not in a trace.");
 }
 
+// Whether not every launch was one run.
+bool shows_runs(const Kernels::Totals& totals) {
+  return totals.in_graphs || totals.ran != totals.launches;
+}
+
 void add_classes(Page& page, const Kernels& kernels) {
-  std::uint64_t launches = kernels.totals().launches;
-  Table table("classes",
-              {{"kernels"}, {"configurations"}, {"launches"}, {"share"}, {"CPU time"}, {"p50", 1}});
+  const Kernels::Totals& totals = kernels.totals();
+  Table table("classes", {{"kernels"},
+                          {"configurations", 2},
+                          {"launches"},
+                          {"in graphs", 3},
+                          {"runs"},
+                          {"share"},
+                          {"CPU time"},
+                          {"p50", 1}});
   auto cells = [&](const Kernels::OfClass& of) -> std::vector<std::string> {
     return {human_count(of.kernels),
             human_count(of.configurations),
             human_count(of.count),
-            percent(of.count, launches),
+            figure_or_blank(of.in_graphs),
+            shows_runs(totals) ? human_count(of.runs()) : "",
+            percent(of.runs(), totals.runs()),
             time_or_blank(of.calls, of.calls.total()),
             time_or_blank(of.calls, of.calls.quantile(0.5))};
   };
@@ -99,7 +121,7 @@ void add_classes(Page& page, const Kernels& kernels) {
 
 }  // namespace
 
-Json kernel_json(const Kernels::Figures& figures, std::uint64_t launches) {
+Json kernel_json(const Kernels::Figures& figures, std::uint64_t runs) {
   const Kernels::Launch& launch = figures.launch;
   Json json = {{"kernel", launch.kernel ? Json(figures.full) : Json(nullptr)}};
   if (launch.handle) json["handle"] = hexadecimal(launch.handle);
@@ -112,7 +134,9 @@ Json kernel_json(const Kernels::Figures& figures, std::uint64_t launches) {
     json["configurations"] = figures.configurations;
   }
   json["count"] = figures.count;
-  json["share"] = share(figures.count, launches);
+  json["in_graphs"] = figures.in_graphs;
+  json["runs"] = figures.runs();
+  json["share"] = share(figures.runs(), runs);
   json["failed"] = figures.failed;
   json["first_ts"] = figures.first;
   json["last_ts"] = figures.last;
@@ -122,27 +146,30 @@ Json kernel_json(const Kernels::Figures& figures, std::uint64_t launches) {
 }
 
 Json kernels_json(const Kernels& kernels, Kernels::By by) {
-  std::uint64_t launches = kernels.totals().launches;
-  Json json = {{"launches", totals_json(kernels.totals())},
+  std::uint64_t runs = kernels.totals().runs();
+  Json json = {{"launches", totals_json(kernels)},
                {"classes", Json::array()},
-               {"kernels", Json::array()}};
+               {"kernels", Json::array()},
+               {"graphs", graphs_json(kernels)}};
   for (const Kernels::OfClass& of : kernels.classes())
     json["classes"].push_back({{"class", of.name},
                                {"kernels", of.kernels},
                                {"configurations", of.configurations},
                                {"count", of.count},
-                               {"share", share(of.count, launches)},
+                               {"in_graphs", of.in_graphs},
+                               {"runs", of.runs()},
+                               {"share", share(of.runs(), runs)},
                                {"call", times_json(of.calls)}});
   for (const Kernels::Figures& figures : kernels.figures(by))
-    json["kernels"].push_back(kernel_json(figures, launches));
+    json["kernels"].push_back(kernel_json(figures, runs));
   return json;
 }
 
 void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most) {
   const Kernels::Totals& totals = kernels.totals();
-  if (!totals.launches) {
+  if (!totals.launches && !totals.in_graphs) {
     page.line("No kernel was launched.");
-    if (totals.graphs) add_notes(page, totals);
+    if (totals.graphs) add_notes(page, kernels);
     return;
   }
   add_classes(page, kernels);
@@ -155,6 +182,8 @@ void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t
                {"block", 1},
                {"shared", 4},
                {"count"},
+               {"in graphs", 4},
+               {"runs"},
                {"share"},
                {"failed"},
                {"first", 6},
@@ -170,7 +199,9 @@ void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t
                      dimensions(of.launch.block),
                      shared_memory(of.launch),
                      human_count(of.count),
-                     percent(of.count, totals.launches),
+                     figure_or_blank(of.in_graphs),
+                     shows_runs(totals) ? human_count(of.runs()) : "",
+                     percent(of.runs(), totals.runs()),
                      figure_or_blank(of.failed),
                      page.at(of.first),
                      page.at(of.last),
@@ -178,7 +209,8 @@ void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t
                      time_or_blank(of.gaps, of.gaps.quantile(0.5))};
            });
   table.add_to(page);
-  add_notes(page, totals);
+  add_graphs(page, kernels, at_most);
+  add_notes(page, kernels);
 }
 
 }  // namespace cudabpf::analyze

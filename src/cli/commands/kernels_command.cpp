@@ -1,4 +1,4 @@
-// cudabpf kernels: which kernels were launched, in which configurations, and what they do.
+// cudabpf kernels: which kernels ran, in which configurations, in graphs too, and what they do.
 #include "analyze/questions/kernels.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ Result<int> print_kernels(const KernelsFlags& flags) {
                   {.json =
                        [&] {
                          analyze::Json json = analyze::kernels_json(kernels, by);
-                         flags.top.cut(json, {"kernels"});
+                         flags.top.cut(json, {"kernels", "graphs"});
                          return json;
                        },
                    .page = [&](Page& page) { add_kernels(page, kernels, by, flags.top.rows); }});
@@ -38,7 +38,7 @@ Result<int> print_kernels(const KernelsFlags& flags) {
   auto all = kernels.figures(by);
   if (flags.top.option->count()) all.resize(std::min(all.size(), flags.top.rows));
   for (const auto& figures : all)
-    print_json(kernel_json(figures, kernels.totals().launches), stdout, true);
+    print_json(kernel_json(figures, kernels.totals().runs()), stdout, true);
   say_what_is_missing(reader->facts());
   return 0;
 }

@@ -194,16 +194,21 @@ TEST_CASE("What launches do not tell is said") {
   CHECK(totals.launches == 5);
   CHECK(totals.graphs == 1);
   CHECK(totals.captured == 1);
+  CHECK(totals.runs() == 4);
   CHECK(totals.unnamed == 2);
   CHECK(totals.without_return == 1);
   auto all = kernels.figures(Kernels::By::name);
   REQUIRE(all.size() == 3);
+  CHECK(all[0].count == 3);
+  CHECK(all[0].runs() == 2);
   CHECK(all[1].name == "(no name) 0xabc");
   CHECK(all[2].name == "(no name) 0xdef");
 
   std::string text =
       page_text([&](Page& page) { add_kernels(page, kernels, Kernels::By::configuration, 10); });
-  CHECK_THAT(text, ContainsSubstring("1 launch of graphs"));
+  CHECK_THAT(text,
+             ContainsSubstring("What 1 launch of graphs ran is not known, and not among these: "
+                               "1 of which the trace says nothing."));
   CHECK_THAT(text, ContainsSubstring("1 launch was made while the stream was captured"));
   CHECK_THAT(text, ContainsSubstring("2 launches of kernels whose name is not known"));
   Json json = kernel_json(all[1], 5);
@@ -217,11 +222,12 @@ TEST_CASE("A kernel as a line of JSON") {
   Kernels kernels(trace.names());
   trace.show(kernels);
   Json json = kernel_json(kernels.figures(Kernels::By::configuration)[0], 2);
-  CHECK(json.dump() ==
-        R"~({"kernel":"gemm(int)","class":"matrix multiply","grid":[4,1,1],"block":[32,1,1],)~"
-        R"~("shared":0,"count":2,"share":100.0,"failed":0,"first_ts":100,"last_ts":300,)~"
-        R"~("call":{"count":2,"total_us":0.2,"p50_us":0.1,"p99_us":0.1,"max_us":0.1},)~"
-        R"~("gap_after":{"count":1,"total_us":0.1,"p50_us":0.1,"p99_us":0.1,"max_us":0.1}})~");
+  CHECK(
+      json.dump() ==
+      R"~({"kernel":"gemm(int)","class":"matrix multiply","grid":[4,1,1],"block":[32,1,1],)~"
+      R"~("shared":0,"count":2,"in_graphs":0,"runs":2,"share":100.0,"failed":0,"first_ts":100,"last_ts":300,)~"
+      R"~("call":{"count":2,"total_us":0.2,"p50_us":0.1,"p99_us":0.1,"max_us":0.1},)~"
+      R"~("gap_after":{"count":1,"total_us":0.1,"p50_us":0.1,"p99_us":0.1,"max_us":0.1}})~");
 }
 
 TEST_CASE("A trace without launches") {
