@@ -105,7 +105,7 @@ void ChromeTrace::metadata(std::string_view what, const Track& track, std::strin
   out_.text("}}");
 }
 
-void ChromeTrace::begin(const Track& track, const Line& line, std::string_view name, Shape shape,
+void ChromeTrace::begin(const Track& track, const Line& line, const Label& label, Shape shape,
                         const Flows& flows) {
   event(shape == Shape::slice ? "X" : shape == Shape::endless ? "B" : "i", track, line.ts);
   if (shape == Shape::slice) {
@@ -116,11 +116,11 @@ void ChromeTrace::begin(const Track& track, const Line& line, std::string_view n
   }
   if (flows.enqueues) binds(flows.enqueues, "out");
   key("name");
-  string(name);
+  string(label.name);
   key("cat");
   string(names_.text(line.kind == LineKind::call ? line.type : line.op));
   out_.text(",\"args\":{");
-  details_of(line, names_, Members(out_, names_));
+  details_of(line, names_, label.kernels, Members(out_, names_));
   out_.text("}}");
   if (flows.end) flow(flows, track, line.ts);
 }

@@ -16,7 +16,7 @@ class ChromeTrace : public TrackWriter {
 
   void start(const TraceClocks&) override;
   void track(const Track& track) override;
-  void begin(const Track& track, const Line& line, std::string_view name, Shape shape,
+  void begin(const Track& track, const Line& line, const Label& label, Shape shape,
              const Flows& flows) override;
   void end(const Track&, const Line&) override {}  // begin() wrote the duration
   void enqueued(const Track& stream, const Line& call, std::string_view name,

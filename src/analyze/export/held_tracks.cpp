@@ -1,6 +1,12 @@
 #include "analyze/export/held_tracks.hpp"
 
+#include <fmt/format.h>
+
 #include <string>
+
+#include "analyze/circumstances/graph_contents.hpp"
+#include "util/console/terminal.hpp"
+#include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
 
@@ -34,6 +40,30 @@ std::string_view HeldTracks::name_of(const Line& line) {
   return is_named_by_kernel(line) ? kernels_.learned(line.kernel) : names_.text(line.name);
 }
 
+TrackWriter::Label HeldTracks::label_of(const Line& line) {
+  bool launches = line.content && line.kind == LineKind::call;
+  return {name_of(line), launches ? kernels_of(*line.content) : std::string_view()};
+}
+
+std::string_view HeldTracks::kernels_of(const LaunchedGraph& graph) {
+  constexpr std::size_t NAMED = 10, NAME_WIDTH = 100;
+  if (graphs_.size() >= MOST_GRAPHS) graphs_.clear();  // no label is in use
+  auto [at, is_new] = graphs_.try_emplace(&graph);
+  std::string& text = at->second;
+  if (!is_new) return text;
+  std::uint64_t told = 0, named = 0;
+  for (const NodesAlike& nodes : graph.list) {
+    if (nodes.what != NodeWork::kernel || nodes.conditional || !nodes.count) continue;
+    if (named++ == NAMED) break;
+    std::string_view name = nodes.kernel ? kernels_.learned(nodes.kernel) : "(no name)";
+    text += (text.empty() ? "" : ", ") + shortened(std::string(name), NAME_WIDTH);
+    if (nodes.count > 1) text += fmt::format(" ×{}", nodes.count);
+    told = saturating_sum(told, nodes.count);
+  }
+  if (told < graph.kernels) text += fmt::format(", {} more", graph.kernels - told);
+  return text;
+}
+
 void HeldTracks::start(const TraceClocks& clocks) {
   each([&](TrackWriter& writer) { writer.start(clocks); });
 }
@@ -45,8 +75,8 @@ void HeldTracks::track(const Track& track) {
 
 void HeldTracks::begin(const Track& track, const Line& line, Shape shape, const Flows& flows) {
   if (released_) {
-    std::string_view name = name_of(line);
-    return each([&](TrackWriter& writer) { writer.begin(track, line, name, shape, flows); });
+    TrackWriter::Label label = label_of(line);
+    return each([&](TrackWriter& writer) { writer.begin(track, line, label, shape, flows); });
   }
   kernels_.line(line);
   std::vector<std::uint64_t> begun(flows.begin.begin(), flows.begin.end());
@@ -56,7 +86,7 @@ void HeldTracks::begin(const Track& track, const Line& line, Shape shape, const 
     Flows own = flows;
     own.begin = begun;
     own.caller = caller.empty() ? nullptr : &caller.front();
-    writer.begin(track, line, name_of(line), shape, own);
+    writer.begin(track, line, label_of(line), shape, own);
   });
 }
 

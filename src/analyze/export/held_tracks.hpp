@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "analyze/export/track_writer.hpp"
@@ -24,6 +26,8 @@ class HeldTracks {
   void outside(const Line& line) {
     if (!released_) kernels_.line(line);
   }
+  // So does one that tells what a graph holds.
+  void graph(const Line& line) { outside(line); }
   void start(const TraceClocks& clocks);
   void track(const Track& track);
   void begin(const Track& track, const Line& line, Shape shape, const Flows& flows);
@@ -38,10 +42,14 @@ class HeldTracks {
   // Programs launch most of their kernels for the first time early on.
   static constexpr std::size_t HELD = 1 << 15;
 
+  static constexpr std::size_t MOST_GRAPHS = 1 << 12;  // whose kernels are told again at once
+
   using Event = std::function<void(TrackWriter&)>;
   void hold(Event event);
   void release();
   std::string_view name_of(const Line& line);
+  TrackWriter::Label label_of(const Line& line);
+  std::string_view kernels_of(const LaunchedGraph& graph);
   template <typename Write>
   void each(Write&& write) {
     for (TrackWriter* writer : writers_) write(*writer);
@@ -50,6 +58,7 @@ class HeldTracks {
   const Names& names_;
   ShortNames kernels_;
   std::vector<TrackWriter*> writers_;
+  std::unordered_map<const LaunchedGraph*, std::string> graphs_;  // what runs in each
   std::vector<Event> held_;
   bool released_ = false;
 };

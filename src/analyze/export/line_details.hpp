@@ -9,6 +9,7 @@
 #include "analyze/export/track_writer.hpp"
 #include "analyze/trace/line.hpp"
 #include "analyze/trace/names.hpp"
+#include "analyze/work.hpp"
 
 namespace cudabpf::analyze {
 
@@ -27,6 +28,8 @@ enum class Detail : std::uint8_t {
 #define NAME(key, member, shown) DETAIL_##shown(member, )
 #include "analyze/trace/line_fields.def"
   state,
+  captured,
+  kernel_names,
   id,
   function,
 };
@@ -36,13 +39,14 @@ constexpr std::string_view DETAILS[] = {"error", "ret",
 #define NUMBER_OR_NAME(key, number, type, name, shown) DETAIL_##shown(#key, )
 #define NAME(key, member, shown) DETAIL_##shown(#key, )
 #include "analyze/trace/line_fields.def"
-                                        "state", "id", "function"};
+                                        "state", "captured", "kernel_names", "id", "function"};
 static_assert(std::size(DETAILS) == static_cast<std::size_t>(Detail::function) + 1);
 
-// Passes all that the line says to name(), text(), number(), address() and dimensions() of `out`,
-// each with its Detail. What goes without saying (success, no shared memory) is left out.
+// Passes all that the line says, and which kernels run because of it, to name(), text(), number(),
+// address() and dimensions() of `out`, each with its Detail. What goes without saying (success, no
+// shared memory) is left out.
 template <typename Out>
-void details_of(const Line& line, const Names& names, Out&& out) {
+void details_of(const Line& line, const Names& names, std::string_view kernels, Out&& out) {
   if (line.error)
     out.name(Detail::error, line.error);
   else if (line.ret)
@@ -76,6 +80,8 @@ void details_of(const Line& line, const Names& names, Out&& out) {
 #undef IS_TOLD_unusual
 
   if (auto state = line.state(); !state.empty()) out.text(Detail::state, state);
+  if (work_of(line) == Work::recorded) out.text(Detail::captured, "into a graph");
+  if (!kernels.empty()) out.text(Detail::kernel_names, kernels);
   if (line.has(Field::id)) out.number(Detail::id, line.id);
   if (is_named_by_kernel(line)) out.name(Detail::function, line.name);
 }

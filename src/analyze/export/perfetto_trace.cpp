@@ -190,13 +190,13 @@ void PerfettoTrace::track(const Track& track) {
   put_packet();
 }
 
-void PerfettoTrace::begin(const Track& track, const Line& line, std::string_view name, Shape shape,
+void PerfettoTrace::begin(const Track& track, const Line& line, const Label& label, Shape shape,
                           const Flows& flows) {
   start_event(shape == Shape::instant ? track_event::INSTANT : track_event::SLICE_BEGIN, track);
-  event_.number(track_event::NAME_IID, intern_event(line, name));
+  event_.number(track_event::NAME_IID, intern_event(line, label.name));
   if (line.kind == LineKind::call)
     event_.number(track_event::CATEGORY_IIDS, intern(categories_, line.type));
-  details_of(line, names_, Annotations(*this));
+  details_of(line, names_, label.kernels, Annotations(*this));
   for (std::uint64_t flow : flows.begin) event_.fixed64(track_event::FLOW_IDS, flow);
   if (flows.enqueues) event_.fixed64(track_event::FLOW_IDS, flows.enqueues);
   if (flows.end) event_.fixed64(track_event::TERMINATING_FLOW_IDS, flows.end);

@@ -26,7 +26,7 @@ class PerfettoTrace : public TrackWriter {
 
   void start(const TraceClocks& clocks) override;
   void track(const Track& track) override;
-  void begin(const Track& track, const Line& line, std::string_view name, Shape shape,
+  void begin(const Track& track, const Line& line, const Label& label, Shape shape,
              const Flows& flows) override;
   void end(const Track& track, const Line& line) override;
   void enqueued(const Track& stream, const Line& call, std::string_view name,

@@ -46,13 +46,17 @@ class TrackWriter {
     std::uint64_t end = 0;                      // the one that ends at an operation; 0: none
     const Track* caller = nullptr;              // the track that this one begins on
   };
+  // What a line is called, and of a graph's launch which kernels run: "gemm ×12, softmax, 3 more".
+  struct Label {
+    std::string_view name, kernels = {};
+  };
   using Facts = std::vector<std::pair<const char*, std::string>>;
 
   virtual ~TrackWriter() = default;
   virtual void start(const TraceClocks& clocks) = 0;
   // Comes before anything on the track.
   virtual void track(const Track& track) = 0;
-  virtual void begin(const Track& track, const Line& line, std::string_view name, Shape shape,
+  virtual void begin(const Track& track, const Line& line, const Label& label, Shape shape,
                      const Flows& flows) = 0;
   virtual void end(const Track& track, const Line& line) = 0;  // only of a slice
   // Work that a call has put into a stream. The trace does not say when it ran. `flow`: of the

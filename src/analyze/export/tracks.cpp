@@ -77,6 +77,8 @@ void Tracks::line(const Line& line) {
       return lost(line);
     case LineKind::process:
       return named(line.pid);
+    case LineKind::graph:
+      return out_.graph(line);
     default:
       return;
   }
@@ -108,7 +110,7 @@ void Tracks::call(const Line& line) {
   if (outermost) thread.flows.clear();  // the rest are of calls whose lines are missing
   flows_kept_ += thread.flows.size() + flows.size();
   bool counts = !line.failed() && is_counted(line);
-  bool enqueues = counts && line.async && line.has(Field::stream);
+  bool enqueues = counts && line.async && line.has(Field::stream) && !line.recorded;
   std::uint64_t flow = enqueues && shape_of(line) == Shape::slice ? ++flows_ : 0;
   if (outermost && !thread.nested.size()) {  // most calls: nothing was made inside
     begin(thread, line, {.begin = flows, .enqueues = flow});
@@ -120,7 +122,7 @@ void Tracks::call(const Line& line) {
   }
   if (!counts) return;
   if (enqueues) enqueued(process, line, flow);
-  if (line.type == Type::kernel && line.op == Op::launch) launched(process, line.end());
+  if (line.type == Type::kernel && work_of(line) == Work::launch) launched(process, line.end());
 }
 
 void Tracks::give_nested(Thread& thread) {

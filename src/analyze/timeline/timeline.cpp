@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "analyze/circumstances/graph_contents.hpp"
 #include "analyze/circumstances/processes.hpp"
 #include "analyze/work.hpp"
+#include "util/console/terminal.hpp"
 
 namespace cudabpf::analyze {
 
@@ -19,9 +21,7 @@ constexpr std::pair<std::string_view, Category> CATEGORY_OF_TYPE[] = {
     {"graph", Category::graph},   {"sync", Category::sync},
 };
 
-bool is_launch(const Line& line) {
-  return line.op == Op::launch && (line.type == Type::kernel || line.type == Type::graph);
-}
+bool is_launch(const Line& line) { return work_of(line) == Work::launch; }
 
 }  // namespace
 
@@ -50,9 +50,9 @@ Timeline::Timeline(Names& names, std::optional<Window> window)
 
 void Timeline::line(const Line& line) {
   course_.line(line);
+  short_names_.line(line);
   switch (line.kind) {
     case LineKind::call:
-      short_names_.line(line);
       call(line);
       break;
     case LineKind::driver:
@@ -99,7 +99,8 @@ void Timeline::call(const Line& line) {
     if (!here) return;
   }
   keep_piece(line, category, *here);
-  Alike one{line.name, line.kernel, category, 1, !nested && is_launch(line), !timed, span.time()};
+  Alike one{line.name, launched_by(line), category, 1, !nested && is_launch(line),
+            !timed,    span.time()};
   if (!thread) {
     left_out_of_threads_++;
     add(more_calls_, {span, one}, false);
@@ -108,7 +109,8 @@ void Timeline::call(const Line& line) {
   BarRow& row = thread->bars[nested ? NESTED : CALLS];
   count(*thread, line, category, *here);
   add(row, {span, one}, nested);
-  if (!line.has(Field::stream) || nested || span.begin < window_.from) return;
+  bool enqueues = line.has(Field::stream) && category != Category::captured;
+  if (!enqueues || nested || span.begin < window_.from) return;
   if (Stream* stream = stream_of(line)) {
     stream->enqueued++;
     one.time = 0;
@@ -195,19 +197,37 @@ void Timeline::keep_piece(const Line& line, Category category, const TimeSpan& h
     return;
   }
   bool is_call = line.kind == LineKind::call;
-  Name what = line.kernel ? line.kernel : line.control ? line.control : line.object_class;
+  Name launched = is_call ? launched_by(line) : Name();
+  Name what = launched ? launched : line.control ? line.control : line.object_class;
   pieces_.push_back({line.process->number, line.tid, here.begin, here.end, line.duration,
                      is_call ? line.id : 0, is_call ? line.parent : line.call, category, line.name,
                      what, is_call && is_launch(line), line.unfinished || line.has(Field::duration),
-                     static_cast<bool>(line.kernel)});
+                     static_cast<bool>(launched)});
+}
+
+// The kernel or the graph, if it is known.
+Name Timeline::launched_by(const Line& line) {
+  if (line.kernel || !line.content) return line.kernel;
+  Name& name = graphs_[line.content];
+  if (!name) {
+    name = names_.add(fmt::format("graph {}, {}", line.content->number,
+                                  count_of(line.content->kernels, "kernel", "kernels")));
+    graph_names_.insert(name.id);
+  }
+  return name;
+}
+
+std::string Timeline::short_name(Name what) const {
+  return graph_names_.contains(what.id) ? std::string(names_.text(what)) : short_names_.of(what);
 }
 
 std::string Timeline::what_of(const Piece& piece) const {
-  return piece.is_of_kernel ? short_names_.of(piece.what) : std::string(names_.text(piece.what));
+  return piece.is_launched ? short_name(piece.what) : std::string(names_.text(piece.what));
 }
 
 Category Timeline::category_of(const Line& line) {
   if (line.unfinished) return Category::unfinished;
+  if (work_of(line) == Work::recorded) return Category::captured;
   if (line.type == Type::transfer && waits(work_of(line), line)) return Category::waiting_copy;
   return line.type.id < categories_.size() ? categories_[line.type.id] : Category::other;
 }

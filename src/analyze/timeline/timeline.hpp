@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "analyze/analysis.hpp"
@@ -65,9 +66,9 @@ class Timeline : public Analysis {
     std::uint64_t duration = 0;        // in all
     std::uint64_t id = 0, inside = 0;  // the call's; that of the call that it was made in
     Category category = Category::other;
-    Name name, what;  // what: the kernel, the control command or the class
+    Name name, what;  // what: the kernel or graph, the control command or the class
     bool launch = false, timed = false;
-    bool is_of_kernel = false;
+    bool is_launched = false;  // `what` is a kernel or a graph
   };
   static constexpr std::size_t FEW = 60;
 
@@ -101,7 +102,8 @@ class Timeline : public Analysis {
   const std::vector<Piece>& pieces() const { return pieces_; }
   // What it is about; a kernel as other answers name it. Empty: nothing in particular.
   std::string what_of(const Piece& piece) const;
-  std::string short_name(Name kernel) const { return short_names_.of(kernel); }
+  // A kernel or a graph.
+  std::string short_name(Name what) const;
 
  private:
   // At most this many are kept apart; the calls of later ones are only counted.
@@ -128,6 +130,7 @@ class Timeline : public Analysis {
   template <typename Each>
   void each_row(Each&& each);
   Category category_of(const Line& line);
+  Name launched_by(const Line& line);
   Process& process_of(const Line& line);
   Thread* thread_of(const Line& line);
   Stream* stream_of(const Line& line);
@@ -152,6 +155,9 @@ class Timeline : public Analysis {
   Key last_key_;
   Thread* last_thread_ = nullptr;
   ShortNames short_names_;
+  // "graph 3, 20 kernels": what launches of graphs are called, and these names' numbers.
+  std::unordered_map<const LaunchedGraph*, Name> graphs_;
+  std::unordered_set<std::uint32_t> graph_names_;
 
   std::vector<Piece> pieces_;
   bool many_ = false;

@@ -16,6 +16,7 @@ const CategoryLook& look_of(Category category) {
       {"graph", "G", "g", "92", "#6fae35"},
       {"wait", "░", "·", "31", "#f4c9c5", true},
       {"waiting copy", "▒", "-", "36", "#b5e3ea", true},
+      {"captured", "P", "p", "93", "#a9a25a"},
       {"other", "O", "o", "37", "#8c8c8c"},
       {"unfinished", "U", "u", "91", "#ff2020"},
       {"driver", "D", "d", "90", "#555555"},

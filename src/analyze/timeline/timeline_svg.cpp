@@ -276,6 +276,7 @@ class Gantt {
   void draw_legend() {
     double x = LEFT;
     for (std::size_t i = 0; i <= CATEGORIES; i++) {
+      if (static_cast<Category>(i) == Category::captured && !any_captured()) continue;
       const CategoryLook& look = look_of(static_cast<Category>(i));
       svg_.rect(x, 34, 12, 12, look.svg);
       svg_.text(x + 16, 44, look.name, 12);
@@ -287,6 +288,19 @@ class Gantt {
       note += fmt::format(" Calls that lie within {} are one bar.", human_time(resolution_));
     svg_.text(LEFT, 64, note, 11);
     svg_.text(LEFT, 80, shortened(told_of_view(timeline_, view_, {}), LONGEST_NOTE), 11);
+  }
+
+  // Most programs capture nothing.
+  bool any_captured() const {
+    auto captured = [](const Bar& bar) {
+      auto parts = bar.parts();
+      return std::any_of(parts.begin(), parts.end(),
+                         [](const Alike& part) { return part.category == Category::captured; });
+    };
+    for (std::size_t i = 0; i < timeline_.threads(); i++)
+      for (const BarRow& row : timeline_.thread(i).bars)
+        if (std::any_of(row.begin(), row.end(), captured)) return true;
+    return false;
   }
 
   const Timeline& timeline_;

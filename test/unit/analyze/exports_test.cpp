@@ -14,6 +14,7 @@
 #include "analyze/export/tracks.hpp"
 #include "analyze/telling_names.hpp"
 #include "support/analyzing.hpp"
+#include "support/graph_lines.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
@@ -33,7 +34,7 @@ std::string written(const std::string& text, Make&& make) {
   });
   LineParser parser;
   auto analysis = make(parser.names(), stream);
-  each_line(parser, text, [&](const Line& line) { analysis->line(line); });
+  auto seen = each_line(parser, text, [&](const Line& line) { analysis->line(line); });
   analysis->finish({});
   stream.flush();
   CHECK(stream.size() == out.size());
@@ -126,13 +127,36 @@ TEST_CASE("A call for Chrome") {
   CHECK(text.find(R"("kernel":"a,\"b\"\n\u001b[31m</script>")") != std::string::npos);
 }
 
+TEST_CASE("A graph's launch for Chrome names the kernels that run") {
+  std::string kernels = kernel_nodes("void f<int>(int*)", "3") + "," + kernel_nodes("g", "1");
+  for (int i = 0; i < 12; i++) kernels += "," + kernel_nodes("k" + std::to_string(i), "2");
+  auto events = nlohmann::json::parse(
+      chrome(content_line(1, 30, 28, kernels) + graph_launch(1, 10, of_graph(1, 30, 28)) +
+             kernel_launch(2, 20, "g", R"(,"captured":true)")))["traceEvents"];
+  auto args_of = [&](const std::string& name) {
+    for (const auto& event : events)
+      if (event["name"] == name && event.contains("cat")) return event["args"];
+    return nlohmann::json();
+  };
+  nlohmann::json graph = args_of("cuGraphLaunch");
+  CHECK(graph["graph"] == 1);
+  CHECK(graph["nodes"] == 30);
+  CHECK(graph["kernels"] == 28);
+  CHECK(graph["kernel_names"] ==
+        "f ×3, g, k0 ×2, k1 ×2, k2 ×2, k3 ×2, k4 ×2, k5 ×2, k6 ×2, k7 ×2, 8 more");
+  CHECK(args_of("g")["captured"] == "into a graph");
+  // Nothing has been put into a stream for the GPU to do.
+  CHECK(std::none_of(events.begin(), events.end(),
+                     [](const auto& event) { return event.value("cat", "") == "enqueued"; }));
+}
+
 TEST_CASE("Rows of a table") {
   std::string text = csv(HOSTILE);
   std::string columns = text.substr(0, text.find('\n'));
   CHECK(columns.starts_with("id,type,op,name,symbol,ts_ns,duration_ns,pid,tid,ret,"));
   CHECK(text.substr(columns.size() + 1) ==
-        "1,kernel,launch,cuLaunchKernel,,1234567,3007,7,8,0,,,,,,,,,,0x0,true,"
-        "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,,,"
+        "1,kernel,launch,cuLaunchKernel,,1234567,3007,7,8,0,,,,,,,,,,0x0,true,,"
+        "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,,,,,,,"
         "\"{\"\"x\"\":\"\"y,\\\"\"z\\\"\"\"\"}\"\n");
   CHECK(csv(R"({"type":"process","op":"exit","pid":7,"ts":1})") == columns + "\n");
   // U+009B begins an escape on some terminals; other letters stay.
@@ -188,9 +212,9 @@ TEST_CASE("A call for Perfetto") {
                R"("pid":7,"tid":7,"ret":0})",
                PerfettoTrace::Packets::plain);
   // timestamp 150, NEEDS_STATE, a slice that begins on track 2 with name 1, category 1 and the
-  // annotation 21 (id) 9, sequence 1; interned in the same packet.
+  // annotation 27 (id) 9, sequence 1; interned in the same packet.
   std::string begin =
-      "\x40\x96\x01\x68\x02\x5a\x0e\x48\x01\x58\x02\x50\x01\x18\x01\x22\x04\x08\x15\x18\x09\x50\x01"
+      "\x40\x96\x01\x68\x02\x5a\x0e\x48\x01\x58\x02\x50\x01\x18\x01\x22\x04\x08\x1b\x18\x09\x50\x01"
       "\x62\x16\x12\x0a\x08\x01\x12\x06"
       "cuInit\x0a\x08\x08\x01\x12\x04"
       "init";

@@ -9,6 +9,7 @@
 #include "analyze/timeline/timeline_view.hpp"
 
 #include "support/analyzing.hpp"
+#include "support/graph_lines.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
@@ -50,7 +51,7 @@ struct Analyzed {
   explicit Analyzed(const Drawn& trace, std::uint64_t duration,
                     std::optional<Timeline::Window> window = ALL)
       : timeline(parser.names(), window) {
-    each_line(parser, trace.text, [&](const Line& line) { timeline.line(line); });
+    auto seen = each_line(parser, trace.text, [&](const Line& line) { timeline.line(line); });
     TraceFacts facts;
     facts.last_ts = duration * 1000;
     timeline.finish(facts);
@@ -329,6 +330,25 @@ std::vector<std::string> told_of_several(const std::string& svg) {
 }
 
 }  // namespace
+
+TEST_CASE("Launches of graphs say which graph, and what is captured is no launch") {
+  Drawn trace;
+  trace.text = content_line(3, 21, 20, kernel_nodes("k", "20"));
+  trace.call("graph", 10, 5, of_graph(3, 21, 20)).call("graph", 20, 5);
+  trace.call("kernel", 30, 5, R"(,"kernel":"k","stream":"0x7","captured":true)");
+  Analyzed analyzed(trace, 100);
+  const auto& thread = analyzed.timeline.thread(0);
+  CHECK(thread.all.launches == 2);
+  CHECK(thread.all.time[static_cast<std::size_t>(Category::captured)] == 5000);
+  CHECK(thread.all.time[KERNEL] == 0);
+  CHECK(analyzed.timeline.streams() == 0);
+  std::string page = analyzed.page(120);
+  CHECK_THAT(page, ContainsSubstring("graph 3, 20 kernels"));
+  CHECK_THAT(page, ContainsSubstring("cu_graph "));
+  CHECK_THAT(analyzed.svg(), ContainsSubstring(">captured<"));
+  CHECK_THAT(Analyzed(many(), 2000).svg(), !ContainsSubstring(">captured<"));
+  CHECK_THAT(analyzed.svg(), ContainsSubstring("graph 3, 20 kernels\ncu_graph, 5.00 µs at"));
+}
 
 TEST_CASE("Bars of a picture: all of a few, with what each stands for") {
   Drawn trace;

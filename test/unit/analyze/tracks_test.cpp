@@ -26,7 +26,7 @@ class Notes : public TrackWriter {
         .push_back(fmt::format("{}<{} {}/{} as {} {}", track.id, track.parent, track.pid, track.tid,
                                track.process, track.name));
   }
-  void begin(const Track& track, const Line& line, std::string_view name, Shape shape,
+  void begin(const Track& track, const Line& line, const Label& label, Shape shape,
              const Flows& flows) override {
     std::string arrows;
     for (std::uint64_t flow : flows.begin) arrows += fmt::format(" >{}", flow);
@@ -36,7 +36,7 @@ class Notes : public TrackWriter {
         shape == Shape::slice     ? "begin"
         : shape == Shape::endless ? "endless"
                                   : "point",
-        name, line.ts, arrows);
+        label.name, line.ts, arrows);
   }
   void end(const Track& track, const Line& line) override {
     add("{} end {} at {}", track.id, names_.text(line.name), line.end());
@@ -84,7 +84,7 @@ Drawn draw(const std::string& text, const TraceFacts& facts = {}) {
   LineParser parser;
   Notes notes(parser.names());
   Tracks tracks(parser.names(), {&notes});
-  each_line(parser, text, [&](const Line& line) { tracks.line(line); });
+  auto seen = each_line(parser, text, [&](const Line& line) { tracks.line(line); });
   tracks.finish(facts);
   REQUIRE(!notes.events.empty());
   CHECK(notes.events.back() == "the end");
