@@ -193,7 +193,7 @@ Iterations find_iterations(const ThreadWork& thread, const Part& part) {
   found.found = is_within ? Iterations::Found::within_a_wait : Iterations::Found::between_waits;
 
   std::uint64_t usual = usual_time(laps);
-  std::vector<std::uint64_t> launches;
+  std::vector<std::uint64_t> launches, kernels;
   const Lap* typical = nullptr;
   auto distance = [&](const Lap& lap) {
     return lap.time() > usual ? lap.time() - usual : usual - lap.time();
@@ -207,6 +207,7 @@ Iterations find_iterations(const ThreadWork& thread, const Part& part) {
         Iteration{lap.begin, std::max(lap.begin, pause ? lap.done : lap.end), lap.launches});
     if (one.begin < part.from || one.end > part.to) continue;
     launches.push_back(lap.launches);
+    kernels.push_back((lap.after - lap.before).kernels);
     found.warm_up_in_part += i < found.warm_up;
     if (i < found.warm_up || !lap.to_next) continue;
     if (pause) {
@@ -224,6 +225,7 @@ Iterations find_iterations(const ThreadWork& thread, const Part& part) {
     found.fewest = *std::min_element(launches.begin(), launches.end());
     found.most = *std::max_element(launches.begin(), launches.end());
     found.launches = median(std::move(launches));
+    found.kernels = median(std::move(kernels));
   }
   if (!typical) typical = &laps.back();
   found.typical = {typical->begin, typical->end, typical->first_call};

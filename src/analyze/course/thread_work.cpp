@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "analyze/circumstances/processes.hpp"
+#include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
 
 namespace {
-constexpr std::uint64_t Spent::*EACH[] = {&Spent::calls,   &Spent::in_calls,  &Spent::module,
-                                          &Spent::memory,  &Spent::launching, &Spent::to_device,
-                                          &Spent::to_host, &Spent::waiting,   &Spent::idle};
+constexpr std::uint64_t Spent::*EACH[] = {
+    &Spent::calls,     &Spent::in_calls, &Spent::module,  &Spent::memory, &Spent::launching,
+    &Spent::to_device, &Spent::to_host,  &Spent::waiting, &Spent::idle,   &Spent::kernels};
 static_assert(sizeof EACH / sizeof *EACH == sizeof(Spent) / sizeof(std::uint64_t));
 }  // namespace
 
@@ -48,7 +49,7 @@ Spent Spent::operator-(const Spent& before) const {
 }
 
 Spent& Spent::operator+=(const Spent& other) {
-  for (auto member : EACH) this->*member += other.*member;
+  for (auto member : EACH) this->*member = saturating_sum(this->*member, other.*member);
   return *this;
 }
 
@@ -115,6 +116,7 @@ void ThreadsAtWork::call(const Line& line) {
   if (kind == Work::launch) launched(line, open);
   all.calls++;
   all.add(kind, line.duration);
+  all.kernels = saturating_sum(all.kernels, kernel_runs(line));
   if (kind == Work::launch && open.keeps_launches) open.launches_end = {line.end(), all};
   if (line.ts < part_.from) work.at_from = all;
   if (line.ts < part_.to) work.at_to = all;

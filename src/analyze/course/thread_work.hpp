@@ -20,7 +20,8 @@ struct Spent {
   std::uint64_t calls = 0;
   std::uint64_t in_calls = 0;  // all of them
   std::uint64_t module = 0, memory = 0, launching = 0, to_device = 0, to_host = 0, waiting = 0;
-  std::uint64_t idle = 0;  // how long its process left the GPU idle, at least
+  std::uint64_t idle = 0;     // how long its process left the GPU idle, at least
+  std::uint64_t kernels = 0;  // that the GPU was given to run, as far as is known
 
   // Adds a call of that kind.
   void add(Work kind, std::uint64_t time);
@@ -83,7 +84,7 @@ class ThreadsAtWork : public Analysis {
  public:
   // A copy to the device that is at least this large is taken to bring weights.
   static constexpr std::uint64_t LARGE = std::uint64_t{64} << 10;
-  static constexpr std::size_t MAX_SEGMENTS = 1 << 20;  // of all threads: 184 MB
+  static constexpr std::size_t MAX_SEGMENTS = 1 << 20;  // of all threads: 200 MB
   // At most this many threads are followed at once. If there are more, those quiet for longest are
   // taken to have ended, since a trace does not say when threads end.
   static constexpr std::size_t MAX_THREADS = 1 << 14;

@@ -44,11 +44,15 @@ std::vector<MeasurePart> parts_of(const Measure& measure, const DiffSide& a, con
   return all;
 }
 
-// Those that are 0 everywhere are left out.
+// Those that are 0 everywhere are left out, and those that only repeat another.
 std::vector<Compared> compared(Measure::Place place, const DiffSide& a, const DiffSide& b) {
   std::vector<Compared> all;
   auto add = [&](const MeasurePart& asked) {
     Compared one = compare(asked, a.traces, b.traces);
+    auto repeats = [&](const Compared& other) {
+      return other.asked.name() == asked.measure->unlike && other.a == one.a && other.b == one.b;
+    };
+    if (std::any_of(all.begin(), all.end(), repeats)) return;
     if (one.a.most > 0 || one.b.most > 0) all.push_back(std::move(one));
   };
   for (const Measure& measure : all_measures()) {
@@ -110,7 +114,8 @@ std::vector<Difference::Kernel> kernels(const Measures& a, const Measures& b, Ke
       kernel.full = figures.full;
       kernel.kernel_class = figures.kernel_class;
       kernel.launch = launch;
-      (of == &a ? kernel.a : kernel.b) += figures.count;
+      std::uint64_t& runs = of == &a ? kernel.a : kernel.b;
+      runs = saturating_sum(runs, figures.runs());
       names.insert(figures.full);
     }
   std::vector<std::string_view> unique(names.begin(), names.end());

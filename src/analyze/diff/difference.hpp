@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analyze/diff/compared.hpp"
+#include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
 
@@ -41,11 +42,11 @@ struct Difference {
     std::string full;  // empty: not known
     KernelClass kernel_class = KernelClass::other;
     Kernels::Launch launch;
-    std::uint64_t a = 0, b = 0;
+    std::uint64_t a = 0, b = 0;  // how often it ran
 
     void add(const Kernel& other) {
-      a += other.a;
-      b += other.b;
+      a = saturating_sum(a, other.a);
+      b = saturating_sum(b, other.b);
     }
   };
   struct Failure {
@@ -60,7 +61,7 @@ struct Difference {
   std::vector<Compared> phases;            // of that thread
   std::vector<Timed> functions;            // the largest change of the total first
   std::vector<Timed> ioctls;               // by group; empty unless both traces have them
-  std::vector<Kernel> kernels;    // those launched more or less often; the largest change first
+  std::vector<Kernel> kernels;    // those that ran more or less often; the largest change first
   std::vector<Failure> failures;  // those that became more or fewer
   bool by_configuration = false;
   std::string shown;  // "A2 and B1", if a side has several traces; else empty

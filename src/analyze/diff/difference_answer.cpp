@@ -136,7 +136,7 @@ void add_kernels(Page& page, const Difference& difference, std::size_t at_most) 
   };
   add("kernels only in A", [](const auto& of) { return !of.b; });
   add("kernels only in B", [](const auto& of) { return !of.a; });
-  add("kernels, launches", [](const auto& of) { return of.a && of.b; });
+  add("kernels, runs", [](const auto& of) { return of.a && of.b; });
 }
 
 void add_failures(Page& page, const std::vector<Difference::Failure>& failures,

@@ -37,6 +37,7 @@ Figure bad_exits(Of of) { return of.errors().bad_exits; }
 Figure captured_launches(Of of) { return of.kernels().totals().captured; }
 Figure graph_launches(Of of) { return of.kernels().totals().graphs; }
 Figure kernels(Of of) { return of.kernels().figures(Kernels::By::name).size(); }
+Figure kernel_runs(Of of) { return of.kernels().totals().runs(); }
 Figure memory_peak(Of of) { return of.gpu_peak(); }
 Figure not_followed(Of of) { return of.memory_left_out().blocks; }
 
@@ -209,9 +210,14 @@ const Measure MEASURES[] = {
      .title = "launches captured into graphs",
      .needs = Need::launches,
      .whole = captured_launches},
+    {.name = "kernel-runs",
+     .title = "kernels run",
+     .needs = Need::launches | Need::results | Need::graphs,
+     .unlike = "launches",
+     .whole = kernel_runs},
     {.name = "kernels",
      .title = "different kernels",
-     .needs = Need::launches | Need::names,
+     .needs = Need::launches | Need::names | Need::graphs,
      .whole = kernels},
     {.name = "launch-call-time",
      .title = "launching call, mean",
@@ -279,6 +285,13 @@ const Measure MEASURES[] = {
      .place = Place::iterations,
      .needs = ITERATIONS,
      .whole = if_found<&Iterations::launches>},
+    {.name = "kernels-per-iteration",
+     .title = "kernels of each",
+     .absent = "iterations",
+     .place = Place::iterations,
+     .needs = ITERATIONS | Need::results | Need::graphs,
+     .unlike = "launches-per-iteration",
+     .whole = if_found<&Iterations::kernels>},
     {.name = "iteration-mean",
      .title = "mean",
      .absent = "timed iterations",

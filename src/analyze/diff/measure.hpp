@@ -32,6 +32,7 @@ enum class Need : std::uint16_t {
   gpu_errors = 1 << 10,
   the_end = 1 << 11,  // when it ended
   pending = 1 << 12,  // what the GPU had to do at any moment
+  graphs = 1 << 13,   // what the launched graphs hold
 };
 class Needs {
  public:
@@ -74,6 +75,7 @@ struct Measure {
   Place place = Place::totals;
   Needs needs = {};
   Counts counts = Counts::median;
+  std::string_view unlike = {};      // it has a row only where it is not the same as this measure
   Whole whole = nullptr;             // null: it has parts alone
   std::string_view part_is = {};     // what may stand behind a colon: "direction"; empty: nothing
   std::string_view part_title = {};  // with {} for the part; empty: parts have no rows

@@ -64,6 +64,8 @@ std::vector<Doubt> doubts_of(const Measures& trace) {
         "was taken without returns");
   doubt(facts.put_away, Need::processes | Need::memory, "has too many processes at once");
   doubt(trace.memory_left_out().any(), Need::memory, "has too much memory to follow");
+  doubt(trace.kernels().graph_launches().unknown(), Need::graphs,
+        "does not tell what all launched graphs ran");
   const auto* process = trace.course().process();
   doubt(process && (process->lost_track || process->untimed_waits), Need::pending,
         "does not tell when all waits ended");

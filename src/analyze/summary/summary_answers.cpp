@@ -105,6 +105,8 @@ std::string Summary::iterations_answer(const Page&) const {
   if (iterations.fewest != iterations.most)
     text +=
         fmt::format(" ({} to {})", with_commas(iterations.fewest), with_commas(iterations.most));
+  if (iterations.kernels != iterations.launches && !totals_.graphs().unknown())
+    text += " of " + count_of(iterations.kernels, "kernel", "kernels");
   if (const Durations& times = iterations.times; times.count())
     text += fmt::format(", {} (mean; p50 {}, p99 {})", human_time(times.mean()),
                         human_time(iterations.time_at(0.5)), human_time(iterations.time_at(0.99)));
@@ -131,9 +133,14 @@ std::string Summary::compute_answer(const Page&) const {
                   count_of(totals_.launches - totals_.nested_launches, "kernel", "kernels"));
   if (totals_.recorded_launches)
     text += fmt::format(" ({} of them into graphs)", with_commas(totals_.recorded_launches));
-  if (totals_.graph_launches)
-    text += fmt::format(" and {}, whose kernels are not counted",
-                        count_of(totals_.graph_launches, "graph", "graphs"));
+  const GraphLaunches& graphs = totals_.graphs();
+  if (totals_.graph_launches) text += " and " + count_of(totals_.graph_launches, "graph", "graphs");
+  if (graphs.known())
+    text += fmt::format(", in which {} ran", count_of(graphs.kernels(), "kernel", "kernels"));
+  if (graphs.unknown())
+    text += graphs.known() ? fmt::format("; what {} of the graphs ran is not known",
+                                         with_commas(graphs.unknown()))
+                           : ", of which it is not known what they ran";
   return text + fmt::format("; {} waiting for the GPU", time_text(waits));
 }
 

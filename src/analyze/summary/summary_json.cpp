@@ -56,6 +56,8 @@ Json Summary::iterations_json() const {
                 {{"begin_us", microseconds(iterations.typical.begin)},
                  {"end_us", microseconds(iterations.typical.end)},
                  {"first_call", iterations.typical.first_call}}}};
+  // Else there were more than are known.
+  if (!totals_.graphs().unknown()) json["kernels"] = iterations.kernels;
   if (times.count()) {
     json["mean_us"] = microseconds(times.mean());
     json["p50_us"] = microseconds(iterations.time_at(0.5));
@@ -110,6 +112,9 @@ Json Summary::json() const {
                   {"nested_launches", totals_.nested_launches},
                   {"recorded_launches", totals_.recorded_launches},
                   {"graph_launches", totals_.graph_launches},
+                  {"unknown_graph_launches", unknown_graphs_json(totals_.graphs())},
+                  {"kernel_runs", totals_.kernel_runs()},
+                  {"kernel_runs_in_graphs", totals_.graphs().kernels()},
                   {"launching_us", microseconds(totals_.launching.time)},
                   {"allocations",
                    {{"count", totals_.allocations.count},

@@ -29,6 +29,7 @@ void count_in(std::vector<std::uint64_t>& counts, Name name) {
 Totals::Totals(Names& names)
     : names_(names),
       kernels_(names),
+      graphs_(names),
       scheduling_(names.add("scheduling")),
       ioctl_(names.add("ioctl")),
       others_(names.add("(others)")),
@@ -37,6 +38,7 @@ Totals::Totals(Names& names)
 void Totals::line(const Line& line) {
   count_in(type_counts_, line.type);
   count_in(name_counts_, line.name);
+  kernels_.line(line);
   if (line.kind == LineKind::call) call(line);
   if (line.kind == LineKind::driver) driver(line);
   if (line.kind == LineKind::process) process(line);
@@ -45,7 +47,6 @@ void Totals::line(const Line& line) {
 
 void Totals::call(const Line& line) {
   calls++;
-  kernels_.line(line);
   unfinished += line.unfinished;
   untimed += !line.has(Field::duration);
   note_slow(slow_calls_, line);
@@ -75,6 +76,7 @@ void Totals::call(const Line& line) {
       break;
     case Work::launch:
       graph_launches += !is_launch;
+      if (!line.failed()) is_launch ? void(ran++) : graphs_.launched(line);
       add_to(launching, line);
       first_launch = std::min(first_launch ? first_launch : line.ts, line.ts);
       break;

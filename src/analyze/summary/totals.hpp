@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
+#include "analyze/graph_launches.hpp"
 #include "analyze/short_names.hpp"
 #include "analyze/work.hpp"
 #include "util/durations.hpp"
 #include "util/largest.hpp"
+#include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
 
@@ -68,11 +70,15 @@ class Totals : public Analysis {
   std::uint64_t calls = 0, launches = 0, recorded_launches = 0, graph_launches = 0, unfinished = 0,
                 untimed = 0;
   std::uint64_t nested_launches = 0;  // made inside other calls
+  std::uint64_t ran = 0;              // launches of kernels that were neither captured nor failed
   std::uint64_t driver_calls = 0;
   // Launches that gave the GPU work, each counted once.
   std::uint64_t launched() const {
     return launches - nested_launches - recorded_launches + graph_launches;
   }
+  // Kernels that the GPU ran, in graphs, too.
+  std::uint64_t kernel_runs() const { return saturating_sum(ran, graphs_.kernels()); }
+  const GraphLaunches& graphs() const { return graphs_; }
   std::map<std::string, std::uint64_t> lines_by_type, lines_by_name;
   std::map<std::string, Times> transfers;   // by direction
   std::map<std::string, Times> waits;       // by function
@@ -114,6 +120,7 @@ class Totals : public Analysis {
 
   Names& names_;
   ShortNames kernels_;
+  GraphLaunches graphs_;
   Name scheduling_, ioctl_, others_, exit_;
   std::vector<std::uint64_t> type_counts_, name_counts_;  // by the name's number
   ByName transfers_, waits_, groups_, scheduling_by_command_;

@@ -44,6 +44,39 @@ TEST_CASE("The idle share of inference is told beside that of the whole") {
                                             "at least 99.6 % of 100 µs from first to last work"));
 }
 
+TEST_CASE("What ran in graphs is told beside what was launched") {
+  auto program_of = [](std::string_view last) {
+    SampleProgram program;
+    program.launch("prepare");
+    program.graph_content(1, 20, "in_graph");
+    for (int i = 0; i < 5; i++) {
+      program.launch_graph(R"("graph":1)");
+      program.launch("sample");
+      program.wait();
+    }
+    if (!last.empty()) program.launch_graph(last);
+    return program;
+  };
+  Summed known(program_of(""));
+  CHECK(known.json["launches"] == 6);
+  CHECK(known.json["graph_launches"] == 5);
+  CHECK(known.json["kernel_runs"] == 106);
+  CHECK(known.json["kernel_runs_in_graphs"] == 100);
+  CHECK(known.json["unknown_graph_launches"].empty());
+  CHECK(known.json["iterations"]["launches"] == 2);
+  CHECK(known.json["iterations"]["kernels"] == 21);
+  CHECK_THAT(known.page, ContainsSubstring("2 launches of 21 kernels"));
+  CHECK_THAT(known.page,
+             ContainsSubstring("launching 6 kernels and 5 graphs, in which 100 kernels ran;"));
+
+  Summed unknown(program_of(R"("graph_unknown":"changed")"));
+  CHECK(unknown.json["unknown_graph_launches"]["changed"] == 1);
+  CHECK_FALSE(unknown.json["iterations"].contains("kernels"));
+  CHECK_THAT(unknown.page, !ContainsSubstring("of 21 kernels"));
+  CHECK_THAT(unknown.page, ContainsSubstring("in which 100 kernels ran; what 1 of the graphs ran "
+                                             "is not known"));
+}
+
 TEST_CASE("Without iterations there is no inference to be idle in") {
   SampleProgram program;
   program.launch("a");

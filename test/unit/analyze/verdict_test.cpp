@@ -74,6 +74,22 @@ TEST_CASE("Who waits for nothing but its own code is bound by the host") {
   CHECK(verdict["host_bound"]["calls"].size() > 1);
 }
 
+TEST_CASE("Who launches graphs already is not told to use some") {
+  SampleProgram program;
+  program.graph_content(1, 20, "k");
+  for (int i = 0; i < 10; i++) {
+    program.launch_graph(R"("graph":1)", 5 * US);
+    program.pause(60 * US);
+    program.wait(1 * US);
+  }
+  Verdict verdict(program);
+  REQUIRE(verdict.ids() == "host_bound");
+  CHECK_THAT(verdict.text("host_bound"),
+             ContainsSubstring("between 1 launch;") &&
+                 ContainsSubstring("Most launches are of graphs: fewer and larger ones would") &&
+                 !ContainsSubstring("torch.compile"));
+}
+
 TEST_CASE("Launches may themselves be what takes the host's time") {
   Verdict verdict(repeating(20 * US, 5 * US, 6 * US));
   REQUIRE(verdict.ids() == "host_bound");

@@ -172,6 +172,21 @@ TEST_CASE("What is recorded into a graph is launched with the graph, not before"
   CHECK(found.found == Found::between_waits);
   CHECK(found.count == 5);
   CHECK(found.launches == 1);
+  CHECK(found.kernels == 0);  // the trace does not tell
+}
+
+TEST_CASE("An iteration runs the kernels that it launches, and those of its graphs") {
+  SampleProgram program;
+  program.graph_content(1, 20, "k");
+  for (int i = 0; i < 5; i++) {
+    program.launch_graph(R"("graph":1)");
+    program.launch("sample");
+    program.wait();
+  }
+  Iterations found = iterations_of(program);
+  CHECK(found.count == 5);
+  CHECK(found.launches == 2);
+  CHECK(found.kernels == 21);
 }
 
 TEST_CASE("Threads are apart, the one that launches most comes first, and a process ends them") {

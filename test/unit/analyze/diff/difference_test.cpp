@@ -4,6 +4,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <nlohmann/json.hpp>
 
+#include "support/graph_lines.hpp"
 #include "support/trace_text.hpp"
 
 using namespace cudabpf;
@@ -84,6 +85,23 @@ TEST_CASE("Functions: the largest change of the total first, new and missing one
   CHECK(compared.json["functions"][1]["a"].is_null());
   CHECK(compared.json["functions"][0]["p50"] == "slower");
   CHECK(compared.json["functions"][2]["p50"] == "too few");
+}
+
+TEST_CASE("Kernels that run more or less often, in graphs too") {
+  auto lines_of = [](const char* count) {
+    return content_line(1, 9, 9, kernel_nodes("gemm(int)", count)) +
+           graph_launch(1, 10, of_graph(1)) + graph_launch(2, 20, of_graph(1)) +
+           kernel_launch(3, 30, "gemm(int)") +
+           kernel_launch(4, 40, "old(int)", R"(,"captured":true)");
+  };
+  Answer compared = answer_of(lines_of("9"), lines_of("10"));
+  REQUIRE(compared.difference.kernels.size() == 1);
+  CHECK(compared.difference.kernels[0].a == 19);
+  CHECK(compared.difference.kernels[0].b == 21);
+  CHECK(total(compared.difference, "launches") == Both{3, 3});
+  CHECK(total(compared.difference, "kernel-runs") == Both{19, 21});
+  // Where every launch is one run, a row about runs would only repeat that about launches.
+  CHECK(total(answer_of(launch("a", 1), launch("b", 1)).difference, "kernel-runs") == Both{-1, -1});
 }
 
 TEST_CASE("Kernels that are launched more or less often") {

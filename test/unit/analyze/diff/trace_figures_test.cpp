@@ -4,6 +4,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "support/analyzing.hpp"
+#include "support/graph_lines.hpp"
 #include "support/trace_text.hpp"
 
 using namespace cudabpf;
@@ -32,7 +33,8 @@ Trace launches() {
   std::string launch = R"("name":"cuLaunchKernel","kernel":"k","stream":"0x0")";
   trace.call("kernel", "launch", launch).call("kernel", "launch", launch);
   trace.call("kernel", "launch", launch + R"(,"parent":1)");  // a part of another
-  trace.call("graph", "launch", R"("name":"cuGraphLaunch","stream":"0x0")");
+  trace.text += content_line(1, 5, 5, kernel_nodes("k", "3") + "," + kernel_nodes("other", "2"));
+  trace.call("graph", "launch", R"("name":"cuGraphLaunch","stream":"0x0","graph":1)");
   trace.call("sync", "ctx", R"("name":"cuCtxSynchronize")");
   return trace;
 }
@@ -66,6 +68,8 @@ TEST_CASE("Figures of a trace") {
   CHECK(value(of, "waiting") == 1000);
   CHECK(value(of, "launches") == 3);
   CHECK(value(of, "graph-launches") == 1);
+  CHECK(value(of, "kernel-runs") == 7);
+  CHECK(value(of, "kernels") == 2);
   CHECK(value(of, "launch-call-time") == 1000);
   CHECK(value(of, "transfers") == 1);
   CHECK(value(of, "transfer-bytes", "HtoD") == 7);
@@ -106,6 +110,14 @@ TEST_CASE("What makes figures uncertain") {
     CHECK(doubt(lost("log_overrun"), "failed-calls").empty());
     CHECK_FALSE(doubt(lost("log_overrun"), "errors").empty());
     CHECK(lost("driver_return").doubt(Needs::all()) == nullptr);
+  }
+  SECTION("graphs of which it is not known what they hold") {
+    trace.call("graph", "launch", R"("name":"cuGraphLaunch","graph_unknown":"before")");
+    TraceFigures of = figures(trace);
+    for (const char* measure : {"kernel-runs", "kernels", "kernels-per-iteration"})
+      CHECK(doubt(of, measure) == "does not tell what all launched graphs ran");
+    for (const char* measure : {"launches", "graph-launches", "launches-per-iteration"})
+      CHECK(doubt(of, measure).empty());
   }
   SECTION("calls that were left out") {
     TraceFigures of = figures(trace, {}, R"(,"left_out":["copies"],"returns":false)");
