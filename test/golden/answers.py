@@ -41,10 +41,15 @@ ANSWERS = {
     "diff-repeated": ["diff", "--top", "1", TRANSFORMER, SIMPLE, VECTOR_ADD, "--", GPT2, TWO_GPUS,
                       "--fail-if", "calls > +100 %", "--fail-if", "duration > +100 %"],
 }
+# A program that launches CUDA graphs; the trace is written by hand.
+for subcommand in ("summary", "kernels", "timeline", "calls"):
+    ANSWERS[f"{subcommand}-graphs"] = [subcommand, "test/golden/graphs.jsonl"]
+ANSWERS["diff-graphs"] = ["diff", "test/golden/graphs.jsonl", "test/golden/graphs.jsonl", "--fail-if", "launches > +0",
+                          "--fail-if", "kernel-runs > +0"]
 # Programs that one thing bounds each, as scripts/workloads/bounded.py makes them.
 for bound in ("gpu", "queue", "host", "copies", "memory", "exhausted", "fault"):
     ANSWERS[f"bound-{bound}"] = ["summary", f"test/golden/bounds/{bound}.jsonl.zst"]
-STATUS = {"diff-conditions": 118, "diff-repeated": 118}  # of others: 0
+STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119}  # of others: 0
 cudabpf = ""  # pylint: disable=invalid-name
 
 
