@@ -29,6 +29,21 @@ const std::string LAUNCH =
 
 }  // namespace
 
+TEST_CASE("Fields of a graph's launch, and of a captured call") {
+  Parsing p;
+  REQUIRE(p.parse(
+      R"({"id":9,"type":"graph","op":"launch","graph":3,"nodes":27,"kernels":24,"captured":true})"));
+  CHECK(p.line.graph == 3);
+  CHECK(p.line.nodes == 27);
+  CHECK(p.line.kernels == 24);
+  CHECK(p.line.captured);
+  REQUIRE(p.parse(R"({"id":9,"type":"graph","op":"launch","graph_unknown":"before"})"));
+  CHECK_FALSE(p.line.has(Field::graph));
+  CHECK(p.text(p.line.graph_unknown) == "before");
+  CHECK_FALSE(p.line.captured);
+  CHECK_FALSE(p.parse(R"({"id":9,"graph":"3"})"));
+}
+
 TEST_CASE("Fields of a launch") {
   Parsing p;
   REQUIRE(p.parse(LAUNCH));
@@ -146,6 +161,8 @@ TEST_CASE("Which kind of line it is") {
   CHECK(kind(R"({"type":"kernel","op":"interrupt","name":"isr","cpu":3})") == LineKind::interrupt);
   CHECK(p.line.has(Field::cpu));
   CHECK(p.line.cpu == 3);
+  CHECK(kind(R"({"type":"graph","op":"content","graph":1,"content":[]})") == LineKind::graph);
+  CHECK(kind(R"({"type":"graph","op":"launch"})") == LineKind::other);
   CHECK(kind(R"({"type":"weather","op":"rain"})") == LineKind::other);
 }
 

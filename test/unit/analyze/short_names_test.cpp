@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 
 #include "analyze/questions/calls.hpp"
@@ -86,6 +87,26 @@ TEST_CASE("Kernels are told apart from others that were launched") {
   CHECK(kernels.of(parser.names().add("void n::each<n::Add>(int)")) == "each<Add>");
   CHECK(kernels.of(parser.names().add("void n::each<n::Mul>(int)")) == "each<Mul>");
   CHECK(kernels.of(parser.names().add("void n::each<n::Sub>(int)")) == "each");  // not launched
+}
+
+TEST_CASE("Kernels in graphs are told apart, too, and have the same names in all answers") {
+  SampleProgram program;
+  program.graph_content(1, 2, "void f<int>(int*)");
+  program.launch_graph(R"("graph":1)");
+  program.launch("void f<float>(float*)");
+  TraceText trace(program.text());
+  Kernels kernels(trace.names());
+  trace.show(kernels);
+  auto all = kernels.figures(Kernels::By::name);
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].name == "f<int>");
+  CHECK(all[1].name == "f<float>");
+  TraceText again(program.text());
+  Calls calls(again.names(), Calls::By::kernel);
+  again.show(calls);
+  auto groups = calls.groups();
+  CHECK(std::any_of(groups.begin(), groups.end(),
+                    [](const auto& group) { return group.shown == "f<float>"; }));
 }
 
 TEST_CASE("A part's kernels have the names that they have in the whole trace") {
