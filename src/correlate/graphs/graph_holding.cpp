@@ -76,29 +76,49 @@ void GraphHolding::remove(NodeId id) {
 }
 
 // What is not wholly known takes no room.
-GraphHolding::Ptr GraphHolding::clone() const {
+GraphHolding::Ptr GraphHolding::copy(Nodes nodes) const {
   GraphUnknown why = unknown();
   if (why != GraphUnknown::none) return std::make_shared<GraphHolding>(kept_, why);
-  Ptr copy = clone(0);
-  why = copy->unknown();
-  if (why != GraphUnknown::none) copy->forget(why);
-  return copy;
+  Ptr made = copy(nodes, 0);
+  why = made->unknown();
+  if (why != GraphUnknown::none) made->forget(why);
+  return made;
 }
 
-GraphHolding::Ptr GraphHolding::clone(int depth) const {
+GraphHolding::Ptr GraphHolding::copy(Nodes nodes, int depth) const {
   auto copy = std::make_shared<GraphHolding>(kept_, unknown_);
   if (depth == MOST_NESTED) copy->forget(GraphUnknown::too_many);
+  auto of = [&](const Ptr& graph) { return graph ? graph->copy(nodes, depth + 1) : nullptr; };
   for (const auto& [id, node] : named_) {
     if (copy->unknown_ != GraphUnknown::none) return copy;
-    copy->add(id, {node.work, node.enabled, node.graph ? node.graph->clone(depth + 1) : nullptr});
+    copy->add(nodes == Nodes::same ? id : kept_.new_id(),
+              {node.work, node.enabled, of(node.graph), id});
   }
   for (const auto& [work, count] : captured_)
     if (copy->take_room()) copy->captured_.emplace(work, count);
   for (const Ptr& graph : launched_) {
     if (copy->unknown_ != GraphUnknown::none) return copy;
-    copy->add_captured(graph->clone(depth + 1));
+    copy->add_captured(of(graph));
   }
   return copy;
+}
+
+GraphHolding::NodeId GraphHolding::copy_of(NodeId original) const {
+  for (const auto& [id, node] : named_)
+    if (node.original == original) return id;
+  return 0;
+}
+
+bool GraphHolding::disable_as_in(const GraphHolding& other) {
+  for (const auto& [id, node] : other.named_) {
+    if (!node.enabled) {
+      Node* own = find(id);
+      if (!own) return false;
+      own->enabled = false;
+    }
+    if (node.graph && !disable_as_in(*node.graph)) return false;
+  }
+  return true;
 }
 
 GraphHolding::Node* GraphHolding::find(NodeId id, int depth) {

@@ -20,13 +20,14 @@ using GraphWorks = std::unordered_map<GraphWork, std::uint64_t, GraphWorkHash>;
 class GraphHolding {
  public:
   using Ptr = std::shared_ptr<GraphHolding>;
-  // A node's number stays the same in clones and in what is instantiated.
+  // What is instantiated has nodes of the same numbers: there, they go by the handles of these.
   using NodeId = std::uint64_t;
 
   struct Node {
     GraphWork work;
     bool enabled = true;
-    Ptr graph;  // what a child graph or a conditional node's first body holds
+    Ptr graph;            // what a child graph or a conditional node's first body holds
+    NodeId original = 0;  // the node that it is a copy of
   };
 
   // What is done once a launch, and apart from it what is done any number of times.
@@ -41,14 +42,19 @@ class GraphHolding {
   GraphHolding(const GraphHolding&) = delete;
   GraphHolding& operator=(const GraphHolding&) = delete;
 
+  enum class Nodes : std::uint8_t { same, own };  // the numbers of a copy's nodes
   // A copy, of the graphs in it, too.
-  Ptr clone() const;
+  Ptr copy(Nodes nodes) const;
   void add(NodeId id, Node node);
   void add_captured(const GraphWork& work);
   void add_captured(Ptr launched);  // a launch of it
   void remove(NodeId id);
   // Also in the graphs that it holds; null: it has no such node.
   Node* find(NodeId id) { return find(id, 0); }
+  // The node that is a copy of this one; 0: there is none.
+  NodeId copy_of(NodeId original) const;
+  // Disables the nodes that are disabled there; false: one of them is not in this.
+  bool disable_as_in(const GraphHolding& other);
 
   // It is not known any more what it holds.
   void forget(GraphUnknown why);
@@ -70,7 +76,7 @@ class GraphHolding {
   // Deeper than that, nobody nests graphs.
   static constexpr int MOST_NESTED = 16;
 
-  Ptr clone(int depth) const;
+  Ptr copy(Nodes nodes, int depth) const;
   Node* find(NodeId id, int depth);
   GraphUnknown unknown(int depth) const;
   void add_to(Summary& summary, bool conditional) const;

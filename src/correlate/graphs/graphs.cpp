@@ -4,6 +4,17 @@
 
 namespace cudabpf {
 
+namespace {
+
+using Nodes = GraphHolding::Nodes;
+
+// The driver makes no nodes of captured copies and fills of nothing.
+bool is_nothing(const GraphWork& work) {
+  return (work.what == NodeWork::copy || work.what == NodeWork::set) && work.size == 0;
+}
+
+}  // namespace
+
 void Graphs::follow(Call& call, bool is_part) {
   GraphAction action = graph_action(*call.function);
   bool launches = action == GraphAction::launch;
@@ -37,9 +48,12 @@ void Graphs::follow_capture(OfProcess& process, Call& call, bool is_part) {
   if (!into || !may_be_captured(function)) return;
   call.captured = true;
   if (!succeeded || is_part) return;
-  if (graph_action(function) != GraphAction::launch) return into->add_captured(work_of_call(call));
+  if (graph_action(function) != GraphAction::launch) {
+    if (GraphWork work = work_of_call(call); !is_nothing(work)) into->add_captured(work);
+    return;
+  }
   Executable* launched = process.executables.find(argument_of(call, Role::graph_exec).value_or(0));
-  into->add_captured(launched ? launched->holding->clone() : unknown_graph(process));
+  into->add_captured(launched ? launched->holding->copy(Nodes::own) : unknown_graph(process));
 }
 
 GraphUnknown Graphs::why_unknown(const OfProcess& process) const {
@@ -52,9 +66,10 @@ GraphHolding::Ptr Graphs::unknown_graph(const OfProcess& process) {
   return std::make_shared<GraphHolding>(kept_, why_unknown(process));
 }
 
-GraphHolding::Ptr Graphs::copy_of(OfProcess& process, std::optional<std::uint64_t> graph) {
+GraphHolding::Ptr Graphs::copy_of(OfProcess& process, std::optional<std::uint64_t> graph,
+                                  Nodes nodes) {
   GraphHolding::Ptr* known = process.graphs.find(graph.value_or(0));
-  return known ? (*known)->clone() : unknown_graph(process);
+  return known ? (*known)->copy(nodes) : unknown_graph(process);
 }
 
 GraphHolding::Node* Graphs::node_of(OfProcess& process, std::optional<std::uint64_t> handle) {
@@ -68,7 +83,9 @@ void Graphs::name_graph(OfProcess& process, std::uint64_t handle, GraphHolding::
 }
 
 void Graphs::unknown_changed(OfProcess& process) {
-  process.graphs.each([](GraphHolding::Ptr& graph) { graph->forget(GraphUnknown::changed); });
+  GraphUnknown why = process.full ? GraphUnknown::too_many : GraphUnknown::changed;
+  process.graphs.each([&](GraphHolding::Ptr& graph) { graph->forget(why); });
+  process.captures.forget(why);
 }
 
 void Graphs::follow_graph(OfProcess& process, const Call& call, GraphAction action) {
@@ -80,7 +97,7 @@ void Graphs::follow_graph(OfProcess& process, const Call& call, GraphAction acti
     case GraphAction::create:
       return name_graph(process, returned, std::make_shared<GraphHolding>(kept_));
     case GraphAction::clone:
-      return name_graph(process, returned, copy_of(process, given));
+      return name_graph(process, returned, copy_of(process, given, Nodes::own));
     case GraphAction::destroy:
       process.graphs.erase(graph);
       return process.nodes.erase_if([&](const NodeOf& of) { return of.graph == graph; });
@@ -93,19 +110,16 @@ void Graphs::follow_graph(OfProcess& process, const Call& call, GraphAction acti
         return set_node(process, call, *known);
       return unknown_changed(process);
     case GraphAction::find_in_clone:
-      if (NodeOf* original = process.nodes.find(node.value_or(0)))
-        process.full |= !process.nodes.set(returned, {graph, original->id});
-      return;
+      return find_in_clone(process, node.value_or(0), graph, returned);
     case GraphAction::get_child:
       if (GraphHolding::Node* holder = node_of(process, node); holder && holder->graph)
         name_graph(process, returned, holder->graph);
       return;
     case GraphAction::instantiate:
-      process.full |= !process.executables.set(returned, {copy_of(process, given)});
+      process.full |= !process.executables.set(returned, {copy_of(process, given, Nodes::same)});
       return;
     case GraphAction::update:
-      process.full |= !process.executables.set(executable, {copy_of(process, given)});
-      return;
+      return update(process, executable, given);
     case GraphAction::set_exec_node:
       return set_exec_node(process, call);
     case GraphAction::enable_exec_node:
@@ -114,6 +128,7 @@ void Graphs::follow_graph(OfProcess& process, const Call& call, GraphAction acti
       return process.executables.erase(executable);
     case GraphAction::begin_capture: {
       GraphHolding::Ptr* into = process.graphs.find(graph);
+      if (given && !into) unknown_changed(process);
       process.captures.begin(call, !given ? std::make_shared<GraphHolding>(kept_)
                                    : into ? *into
                                           : unknown_graph(process));
@@ -128,9 +143,24 @@ void Graphs::follow_graph(OfProcess& process, const Call& call, GraphAction acti
   }
 }
 
+void Graphs::find_in_clone(OfProcess& process, std::uint64_t node, std::uint64_t graph,
+                           std::uint64_t copy) {
+  NodeOf* original = process.nodes.find(node);
+  GraphHolding::Ptr* clone = process.graphs.find(graph);
+  NodeId id = original && clone ? (*clone)->copy_of(original->id) : 0;
+  if (id) process.full |= !process.nodes.set(copy, {graph, id});
+}
+
+// Its nodes stay disabled if they are.
+void Graphs::update(OfProcess& process, std::uint64_t executable,
+                    std::optional<std::uint64_t> graph) {
+  GraphHolding::Ptr updated = copy_of(process, graph, Nodes::same);
+  Executable* before = process.executables.find(executable);
+  if (before && !updated->disable_as_in(*before->holding)) updated->forget(GraphUnknown::changed);
+  process.full |= !process.executables.set(executable, {std::move(updated)});
+}
+
 void Graphs::end_capture(OfProcess& process, const Call& call) {
-  constexpr int WRONG_THREAD = 908;  // CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: it goes on
-  if (call.result == WRONG_THREAD) return;
   GraphHolding::Ptr made = process.captures.end(call);
   if (process.captures.empty()) capturing_.erase(call.pid);
   if (call.result == 0 && !call.outs.empty())
@@ -140,20 +170,20 @@ void Graphs::end_capture(OfProcess& process, const Call& call) {
 void Graphs::add_node(OfProcess& process, const Call& call) {
   std::uint64_t graph = argument_of(call, Role::graph).value_or(0);
   GraphHolding::Ptr* holding = process.graphs.find(graph);
-  if (!holding) return;
+  if (!holding) return unknown_changed(process);
   if (call.read_fault || call.outs.empty()) return (*holding)->forget(GraphUnknown::lost);
   GraphHolding::Node node{.work = work_of_call(call), .graph = nullptr};
   if (node.work.what == NodeWork::graph) {
     // The first graph that is named is the one that the node is added to.
     constexpr std::size_t CHILD_AT = 4;
     bool named = call.details.node == NodeWork::none && call.words.size() > CHILD_AT;
-    node.graph = copy_of(process, named ? call.words[CHILD_AT] : call.details.child);
+    node.graph = copy_of(process, named ? call.words[CHILD_AT] : call.details.child, Nodes::own);
   }
   if (node.work.what == NodeWork::conditional && call.outs.size() > 1) {
     node.graph = std::make_shared<GraphHolding>(kept_);
     name_graph(process, call.outs[1], node.graph);
   }
-  NodeId id = next_node_++;
+  NodeId id = kept_.new_id();
   process.full |= !process.nodes.set(call.outs[0], {graph, id});
   (*holding)->add(id, std::move(node));
 }
@@ -164,7 +194,9 @@ void Graphs::set_node(OfProcess& process, const Call& call, GraphHolding::Node& 
   node.work = work;
   if (work.what != NodeWork::graph) return;
   bool named = call.details.node == NodeWork::none;
-  node.graph = copy_of(process, named ? argument_of(call, Role::graph) : call.details.child);
+  auto child = named ? argument_of(call, Role::graph) : call.details.child;
+  GraphHolding::Ptr before = std::exchange(node.graph, copy_of(process, child, Nodes::own));
+  if (!node.graph->disable_as_in(*before)) node.graph->forget(GraphUnknown::changed);
 }
 
 Graphs::Changed Graphs::changed_by(OfProcess& process, const Call& call) {

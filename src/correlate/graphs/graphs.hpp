@@ -70,8 +70,11 @@ class Graphs {
   void enable_exec_node(OfProcess& process, const Call& call);
   void remove_node(OfProcess& process, const Call& call);
   void name_graph(OfProcess& process, std::uint64_t handle, GraphHolding::Ptr holding);
-  // A node was changed that nobody knows: it may be any.
+  // A graph or a node was changed that nobody knows: it may be any.
   void unknown_changed(OfProcess& process);
+  void find_in_clone(OfProcess& process, std::uint64_t node, std::uint64_t graph,
+                     std::uint64_t copy);
+  void update(OfProcess& process, std::uint64_t executable, std::optional<std::uint64_t> graph);
   void launch(OfProcess& process, Call& call);
   const GraphContent* content_of(OfProcess& process, const GraphHolding& holding, const Call& call);
 
@@ -79,7 +82,8 @@ class Graphs {
   GraphUnknown why_unknown(const OfProcess& process) const;
   GraphHolding::Ptr unknown_graph(const OfProcess& process);
   // A copy of what the graph with this handle holds.
-  GraphHolding::Ptr copy_of(OfProcess& process, std::optional<std::uint64_t> graph);
+  GraphHolding::Ptr copy_of(OfProcess& process, std::optional<std::uint64_t> graph,
+                            GraphHolding::Nodes nodes);
   GraphHolding::Node* node_of(OfProcess& process, std::optional<std::uint64_t> handle);
   // What the call changes: none if its executable is not known, and its node null if that is not.
   struct Changed {
@@ -92,7 +96,6 @@ class Graphs {
   KeptNodes kept_;
   std::unordered_set<std::uint32_t> capturing_;  // processes with a stream that is captured
   std::unordered_map<std::uint32_t, OfProcess> processes_;
-  NodeId next_node_ = 1;
   std::uint64_t next_content_ = 1;
 };
 

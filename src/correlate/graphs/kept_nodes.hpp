@@ -28,9 +28,12 @@ class KeptNodes {
     return true;
   }
   void give_back(std::size_t count) { used_ -= count; }
+  // A number that no node has had.
+  std::uint64_t new_id() { return next_id_++; }
 
  private:
   std::size_t most_, used_ = 0;
+  std::uint64_t next_id_ = 1;
   std::function<void()> left_out_;
 };
 

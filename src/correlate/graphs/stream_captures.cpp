@@ -20,14 +20,14 @@ StreamCaptures::Stream StreamCaptures::stream_of(const Call& call) {
 
 void StreamCaptures::begin(const Call& call, GraphHolding::Ptr into) {
   end(call);
-  if (streams_.size() < MOST) streams_[stream_of(call)] = std::move(into);
+  if (streams_.size() < MOST) streams_[stream_of(call)] = {std::move(into), true};
 }
 
 GraphHolding::Ptr StreamCaptures::end(const Call& call) {
   auto at = streams_.find(stream_of(call));
   if (at == streams_.end()) return nullptr;
-  GraphHolding::Ptr into = at->second;
-  std::erase_if(streams_, [&](const auto& stream) { return stream.second == into; });
+  GraphHolding::Ptr into = at->second.into;
+  std::erase_if(streams_, [&](const auto& stream) { return stream.second.into == into; });
   std::erase_if(events_, [&](const auto& event) { return event.second == into; });
   return into;
 }
@@ -35,7 +35,7 @@ GraphHolding::Ptr StreamCaptures::end(const Call& call) {
 GraphHolding* StreamCaptures::into(const Call& call) const {
   if (!call.details.stream) return nullptr;
   auto at = streams_.find(stream_of(call));
-  return at == streams_.end() ? nullptr : at->second.get();
+  return at == streams_.end() ? nullptr : at->second.into.get();
 }
 
 bool StreamCaptures::follow_event(const Call& call) {
@@ -51,18 +51,29 @@ bool StreamCaptures::follow_event(const Call& call) {
   if (argument_of(call, Role::u32).value_or(0) & EXTERNAL) return is_captured;
   if (call.function->op == Op::record) {
     if (is_captured && events_.size() < MOST)
-      events_[*event] = captured->second;
+      events_[*event] = captured->second.into;
     else
       events_.erase(*event);
   } else if (auto recorded = events_.find(*event);
              recorded != events_.end() && !is_captured && streams_.size() < MOST) {
-    streams_[stream_of(call)] = recorded->second;
+    streams_[stream_of(call)] = {recorded->second};
   }
   return false;
 }
 
+void StreamCaptures::stream_destroyed(const Call& call) {
+  auto at = streams_.find(stream_of(call));
+  if (at == streams_.end()) return;
+  if (at->second.began)
+    end(call);
+  else
+    streams_.erase(at);
+}
+
 void StreamCaptures::calls_lost() {
-  for (auto& [stream, into] : streams_) into->forget(GraphUnknown::lost);
+  forget(GraphUnknown::lost);
+  streams_.clear();
+  events_.clear();
 }
 
 }  // namespace cudabpf

@@ -24,12 +24,18 @@ class StreamCaptures {
   // Streams join a capture by waiting for an event that was recorded in it. Recording an external
   // event, or waiting for one, is itself captured: true.
   bool follow_event(const Call& call);
-  void stream_destroyed(const Call& call) { streams_.erase(stream_of(call)); }
-  // Calls are missing: it is not known what is captured.
+  // With the stream that a capture began on, the capture ends for all.
+  void stream_destroyed(const Call& call);
+  // Calls are missing: it is not known what is captured. Were it remembered, all that came after an
+  // end that was missed would be taken for captured.
   void calls_lost();
+  // It is not known any more what goes into graphs.
+  void forget(GraphUnknown why) {
+    for (auto& [stream, captured] : streams_) captured.into->forget(why);
+  }
   template <typename Visit>
   void each_work(Visit&& visit) const {
-    for (const auto& [stream, into] : streams_) into->each_work(visit);
+    for (const auto& [stream, captured] : streams_) captured.into->each_work(visit);
   }
 
  private:
@@ -41,13 +47,17 @@ class StreamCaptures {
     std::uint32_t tid;  // whose default stream it is; 0: it is no thread's
     bool operator==(const Stream&) const = default;
   };
+  struct Captured {
+    GraphHolding::Ptr into;
+    bool began = false;  // the capture began on it; it did not join
+  };
   struct StreamHash {
     std::size_t operator()(const Stream& stream) const;
   };
 
   static Stream stream_of(const Call& call);
 
-  std::unordered_map<Stream, GraphHolding::Ptr, StreamHash> streams_;
+  std::unordered_map<Stream, Captured, StreamHash> streams_;
   std::unordered_map<std::uint64_t, GraphHolding::Ptr> events_;  // by handle
 };
 

@@ -47,8 +47,18 @@ TEST_CASE("Streams join a capture by its events") {
     CHECK_FALSE(c.launch(GEMM).captured);
     CHECK_FALSE(c.launch(GEMM, OTHER_STREAM).captured);
   }
-  SECTION("but not when another thread tries to end it") {
+  SECTION("also when another thread ends it, which fails") {
     c.end_capture(0, STREAM, 908);
+    CHECK_FALSE(c.launch(GEMM).captured);
+    CHECK_FALSE(c.launch(GEMM, OTHER_STREAM).captured);
+  }
+  SECTION("or goes with the stream that it began on") {
+    c.call_with("cuStreamDestroy_v2", {STREAM});
+    CHECK_FALSE(c.launch(GEMM, OTHER_STREAM).captured);
+  }
+  SECTION("which a stream that joined does not take with it") {
+    c.call_with("cuStreamDestroy_v2", {OTHER_STREAM});
+    CHECK_FALSE(c.launch(GEMM, OTHER_STREAM).captured);
     CHECK(c.launch(GEMM).captured);
   }
   SECTION("not by events that were recorded elsewhere since") {
@@ -120,6 +130,43 @@ TEST_CASE("A graph launched into a captured stream is part of the graph") {
   c.end_capture(0x901);
   CHECK(c.launched_from(0x911, 0x901) == "3/3 gemm:8*2 relu:8*1");
   CHECK(c.launched(0x910) == "1/1 gemm:8*1");
+}
+
+TEST_CASE("Copies and fills of nothing are no nodes") {
+  Graphing c;
+  c.begin_capture();
+  CHECK(c.call_with("cuMemcpyHtoDAsync_v2", {0xd0, 0x10, 0, STREAM}).captured);
+  CHECK(c.call_with("cuMemsetD2D8Async", {0xd0, 64, 0, 16, 0, STREAM}).captured);
+  c.launch(GEMM);
+  c.end_capture(0x900);
+  CHECK(c.launched_from(0x910, 0x900) == "1/1 gemm:8*1");
+}
+
+TEST_CASE("A node that is added to a capture by a handle that nobody knows") {
+  Graphing c;
+  c.begin_capture();
+  c.launch(GEMM);
+  SECTION("may be in it") { c.add_kernel(0x999, 0x801, RELU); }
+  SECTION("and may be added by another capture") {
+    c.call_with("cuStreamBeginCaptureToGraph", {OTHER_STREAM, 0x999, 0, 0, 0, 0});
+  }
+  SECTION("or changed") {
+    c.call_with("cuGraphKernelNodeSetParams_v2", {0x888, 0x2}, kernel_node(GEMM, 1));
+  }
+  c.end_capture(0x900);
+  CHECK(c.launched_from(0x910, 0x900) == "changed");
+}
+
+TEST_CASE("After a loss, nothing is taken for captured") {
+  Graphing c;
+  c.begin_capture();
+  CHECK(c.launch(GEMM).captured);
+  c.head.drops = 1;
+  CHECK_FALSE(c.launch(GEMM).captured);
+  c.end_capture(0x900);
+  CHECK(c.launched_from(0x910, 0x900) == "lost");
+  c.begin_capture();
+  CHECK(c.launch(GEMM).captured);
 }
 
 TEST_CASE("A stream that is destroyed and made again is not captured") {

@@ -109,6 +109,22 @@ TEST_CASE("What is instantiated becomes what another graph holds") {
   CHECK(c.launched(EXEC) == "before");
 }
 
+TEST_CASE("Nodes that are disabled stay so when what is instantiated is updated") {
+  Two c;
+  c.instantiate(EXEC, GRAPH);
+  c.call_with("cuGraphNodeSetEnabled", {EXEC, NODE, 0});
+  c.call_with("cuGraphKernelNodeSetParams_v2", {NODE_2, 0x2}, kernel_node(RELU, 99));
+  c.call_with("cuGraphExecUpdate_v2", {EXEC, GRAPH, 0});
+  CHECK(c.launched(EXEC) == "1/1 relu:99*1");
+  SECTION("but in another graph, nobody knows which they are") {
+    c.make(OTHER);
+    c.add_kernel(OTHER, NODE_3, GEMM);
+    c.add_kernel(OTHER, 0x804, GEMM);
+    c.call_with("cuGraphExecUpdate_v2", {EXEC, OTHER, 0});
+    CHECK(c.launched(EXEC) == "changed");
+  }
+}
+
 TEST_CASE("Child graphs") {
   Two c;
   c.make(OTHER);
@@ -143,6 +159,23 @@ TEST_CASE("Clones have nodes of their own") {
   CHECK(c.launched_from(0x911, OTHER) == "2/2 relu:8*2");
   c.call_with("cuGraphExecKernelNodeSetParams_v2", {0x911, NODE_3, 0x2}, kernel_node(GEMM, 1));
   CHECK(c.launched(0x911) == "2/2 gemm:1*1 relu:8*1");
+}
+
+TEST_CASE("Two copies of a graph in one have nodes of their own") {
+  Two c;
+  c.make(OTHER);
+  c.call_with("cuGraphAddChildGraphNode", {0x1, OTHER, 0, 0, GRAPH}, {}, {0x804});
+  c.call_with("cuGraphAddChildGraphNode", {0x1, OTHER, 0, 0, GRAPH}, {}, {0x805});
+  c.call_with("cuGraphChildGraphNodeGetGraph", {0x804, 0x1}, {}, {0x902});
+  c.call_with("cuGraphChildGraphNodeGetGraph", {0x805, 0x1}, {}, {0x903});
+  c.call_with("cuGraphNodeFindInClone", {0x1, NODE, 0x902}, {}, {0x806});
+  c.call_with("cuGraphNodeFindInClone", {0x1, NODE, 0x903}, {}, {0x807});
+  c.instantiate(EXEC, OTHER);
+  c.call_with("cuGraphExecKernelNodeSetParams_v2", {EXEC, 0x806, 0x2}, kernel_node(GEMM, 1));
+  c.call_with("cuGraphExecKernelNodeSetParams_v2", {EXEC, 0x807, 0x2}, kernel_node(GEMM, 2));
+  CHECK(c.launched(EXEC) == "4/4 relu:8*2 gemm:1*1 gemm:2*1");
+  c.call_with("cuGraphKernelNodeSetParams_v2", {0x806, 0x2}, kernel_node(GEMM, 3));
+  CHECK(c.launched_from(0x911, OTHER) == "4/4 relu:8*2 gemm:3*1 gemm:8*1");
 }
 
 TEST_CASE("Bodies of conditional nodes are done any number of times") {
@@ -249,9 +282,10 @@ TEST_CASE("Graphs within graphs cannot grow without end") {
     c.call_with("cuGraphAddChildGraphNode", {0x1, outer, 0, 0, inner}, {}, {0xb000 + 2 * depth});
     c.call_with("cuGraphAddChildGraphNode", {0x1, outer, 0, 0, inner}, {}, {0xb001 + 2 * depth});
     inner = outer;
+    if (depth == 2) c.instantiate(0x911, outer);
   }
   CHECK(c.launched_from(EXEC, inner) == "too_many");
-  CHECK(c.launched_from(EXEC, 0xa002) == "8/8 gemm:8*8");
+  CHECK(c.launched(0x911) == "8/8 gemm:8*8");
 }
 
 TEST_CASE("However often a graph changes, what is kept of it is bounded") {
