@@ -118,28 +118,56 @@ Status cuMemcpy3D(void* copy);
 Status cuMemcpy3DAsync(void* copy, Handle stream);
 Status cuMemcpy3DPeer(void* copy);
 Status cuMemcpy3DPeerAsync(void* copy, Handle stream);
+Status cuMemcpyHtoAAsync(Handle array, uint64_t offset, void* from, uint64_t size, Handle stream);
+Status cuMemcpyAtoHAsync(void* to, Handle array, uint64_t offset, uint64_t size, Handle stream);
+Status cuMemcpyBatchAsync(void* to, void* from, void* sizes, uint64_t count, void* attributes,
+                          void* starts, uint64_t attribute_count, Handle stream);
 Status cuMemsetD8(DevicePtr to, uint8_t value, uint64_t count);
 Status cuMemsetD16(DevicePtr to, uint16_t value, uint64_t count);
 Status cuMemsetD32(DevicePtr to, uint32_t value, uint64_t count);
 Status cuMemsetD8Async(DevicePtr to, uint8_t value, uint64_t count, Handle stream);
 Status cuMemsetD16Async(DevicePtr to, uint16_t value, uint64_t count, Handle stream);
 Status cuMemsetD32Async(DevicePtr to, uint32_t value, uint64_t count, Handle stream);
+Status cuMemsetD2D8Async(DevicePtr to, uint64_t pitch, uint8_t value, uint64_t width,
+                         uint64_t height, Handle stream);
+Status cuMemsetD2D16Async(DevicePtr to, uint64_t pitch, uint16_t value, uint64_t width,
+                          uint64_t height, Handle stream);
+Status cuMemsetD2D32Async(DevicePtr to, uint64_t pitch, uint32_t value, uint64_t width,
+                          uint64_t height, Handle stream);
 
 // stream.cpp
 Status cuStreamCreate(Handle* stream, uint32_t flags);
 Status cuStreamCreateWithPriority(Handle* stream, uint32_t flags, int32_t priority);
 Status cuStreamDestroy(Handle stream);
-Status cuStreamBeginCapture(Handle stream, uint32_t mode);
-Status cuStreamEndCapture(Handle stream, Handle* graph);
-Status cuStreamIsCapturing(Handle stream, void* status);
+Status cuStreamSynchronize(Handle stream);
+Status cuStreamQuery(Handle stream);
+Status cuStreamWaitEvent(Handle stream, Handle event, uint32_t flags);
 Status cuLaunchHostFunc(Handle stream, void* function, void* data);
 Status cuStreamAddCallback(Handle stream, void* callback, void* data, uint32_t flags);
+Status cuStreamWriteValue32(Handle stream, DevicePtr address, uint32_t value, uint32_t flags);
+Status cuStreamWriteValue64(Handle stream, DevicePtr address, uint64_t value, uint32_t flags);
+Status cuStreamWaitValue32(Handle stream, DevicePtr address, uint32_t value, uint32_t flags);
+Status cuStreamWaitValue64(Handle stream, DevicePtr address, uint64_t value, uint32_t flags);
+Status cuStreamBatchMemOp(Handle stream, uint32_t count, void* operations, uint32_t flags);
 Status cuEventCreate(Handle* event, uint32_t flags);
 Status cuEventDestroy(Handle event);
 Status cuEventRecord(Handle event, Handle stream);
+Status cuEventRecordWithFlags(Handle event, Handle stream, uint32_t flags);
 Status cuEventElapsedTime(float* milliseconds, Handle start, Handle end);
 
-// graph.cpp
+// capture.cpp
+Status cuStreamBeginCapture(Handle stream);
+Status cuStreamBeginCapture(Handle stream, uint32_t mode);
+Status cuStreamBeginCaptureToGraph(Handle stream, Handle graph, void* nodes, void* edges,
+                                   uint64_t count, uint32_t mode);
+Status cuStreamEndCapture(Handle stream, Handle* graph);
+Status cuStreamIsCapturing(Handle stream, void* status);
+Status cuStreamGetCaptureInfo(Handle stream, void* status, uint64_t* id, Handle* graph, void* nodes,
+                              uint64_t* count);
+Status cuStreamGetCaptureInfo(Handle stream, void* status, uint64_t* id, Handle* graph, void* nodes,
+                              void* edges, uint64_t* count);
+
+// launch.cpp
 Status cuLaunchKernel(Handle function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
                       uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared,
                       Handle stream, void* parameters, void* extra);
@@ -147,16 +175,65 @@ Status cuLaunchCooperativeKernel(Handle function, uint32_t grid_x, uint32_t grid
                                  uint32_t block_x, uint32_t block_y, uint32_t block_z,
                                  uint32_t shared, Handle stream, void* parameters);
 Status cuLaunchKernelEx(void* config, Handle function, void* parameters, void* extra);
+
+// graph.cpp
 Status cuGraphCreate(Handle* graph, uint32_t flags);
 Status cuGraphDestroy(Handle graph);
+Status cuGraphClone(Handle* clone, Handle graph);
+Status cuGraphNodeFindInClone(Handle* node, Handle original, Handle clone);
+Status cuGraphChildGraphNodeGetGraph(Handle node, Handle* graph);
+Status cuGraphGetNodes(Handle graph, Handle* nodes, uint64_t* count);
+Status cuGraphDestroyNode(Handle node);
 Status cuGraphAddKernelNode(Handle* node, Handle graph, void* dependencies, uint64_t count,
                             void* parameters);
-Status cuGraphGetNodes(Handle graph, Handle* nodes, uint64_t* count);
+Status cuGraphAddMemcpyNode(Handle* node, Handle graph, void* dependencies, uint64_t count,
+                            void* copy, Handle context);
+Status cuGraphAddMemsetNode(Handle* node, Handle graph, void* dependencies, uint64_t count,
+                            void* fill, Handle context);
+Status cuGraphAddHostNode(Handle* node, Handle graph, void* dependencies, uint64_t count,
+                          void* parameters);
+Status cuGraphAddChildGraphNode(Handle* node, Handle graph, void* dependencies, uint64_t count,
+                                Handle child);
+Status cuGraphAddEmptyNode(Handle* node, Handle graph, void* dependencies, uint64_t count);
+Status cuGraphAddEventRecordNode(Handle* node, Handle graph, void* dependencies, uint64_t count,
+                                 Handle event);
+Status cuGraphAddEventWaitNode(Handle* node, Handle graph, void* dependencies, uint64_t count,
+                               Handle event);
+Status cuGraphAddExternalSemaphoresSignalNode(Handle* node, Handle graph, void* dependencies,
+                                              uint64_t count, void* parameters);
+Status cuGraphAddExternalSemaphoresWaitNode(Handle* node, Handle graph, void* dependencies,
+                                            uint64_t count, void* parameters);
+Status cuGraphAddBatchMemOpNode(Handle* node, Handle graph, void* dependencies, uint64_t count,
+                                void* parameters);
+Status cuGraphAddMemAllocNode(Handle* node, Handle graph, void* dependencies, uint64_t count,
+                              void* parameters);
+Status cuGraphAddMemFreeNode(Handle* node, Handle graph, void* dependencies, uint64_t count,
+                             DevicePtr pointer);
+Status cuGraphAddNode(Handle* node, Handle graph, void* dependencies, uint64_t count,
+                      void* parameters);
+Status cuGraphAddNode(Handle* node, Handle graph, void* dependencies, void* edges, uint64_t count,
+                      void* parameters);
+Status cuGraphKernelNodeSetParams(Handle node, void* parameters);
+Status cuGraphMemcpyNodeSetParams(Handle node, void* copy);
+Status cuGraphMemsetNodeSetParams(Handle node, void* fill);
+Status cuGraphHostNodeSetParams(Handle node, void* parameters);
+Status cuGraphNodeSetParams(Handle node, void* parameters);
+
+// graph_exec.cpp
 Status cuGraphInstantiate(Handle* executable, Handle graph, Handle* error_node, void* log,
                           uint64_t log_size);
 Status cuGraphInstantiateWithFlags(Handle* executable, Handle graph, uint64_t flags);
 Status cuGraphInstantiateWithParams(Handle* executable, Handle graph, void* parameters);
+Status cuGraphExecUpdate(Handle executable, Handle graph, void* result);
+Status cuGraphExecUpdate(Handle executable, Handle graph, Handle* error_node, void* result);
 Status cuGraphExecDestroy(Handle executable);
+Status cuGraphExecKernelNodeSetParams(Handle executable, Handle node, void* parameters);
+Status cuGraphExecMemcpyNodeSetParams(Handle executable, Handle node, void* copy, Handle context);
+Status cuGraphExecMemsetNodeSetParams(Handle executable, Handle node, void* fill, Handle context);
+Status cuGraphExecHostNodeSetParams(Handle executable, Handle node, void* parameters);
+Status cuGraphExecNodeSetParams(Handle executable, Handle node, void* parameters);
+Status cuGraphExecChildGraphNodeSetParams(Handle executable, Handle node, Handle child);
+Status cuGraphNodeSetEnabled(Handle executable, Handle node, uint32_t enabled);
 Status cuGraphLaunch(Handle executable, Handle stream);
 
 }  // namespace fake

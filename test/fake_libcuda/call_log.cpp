@@ -96,6 +96,46 @@ void append_passed(std::string& line, const FinishedCall& call) {
   line += ']';
 }
 
+const char* name_of(Does does) {
+  constexpr const char* kNames[] = {"kernel", "copy",  "set",         "alloc", "free",
+                                    "host",   "graph", "conditional", "other"};
+  return kNames[static_cast<size_t>(does)];
+}
+
+void append_dimensions(std::string& line, const char* key, const uint32_t (&size)[3]) {
+  line += std::string(",\"") + key + "\":[";
+  for (int i = 0; i < 3; ++i) {
+    if (i) line += ',';
+    append(line, size[i]);
+  }
+  line += ']';
+}
+
+void append_work(std::string& line, const Work& work) {
+  line += std::string("{\"op\":\"") + name_of(work.does) + '"';
+  if (work.does == Does::kernel) {
+    line += ",\"kernel\":";
+    append_quoted(line, work.kernel.c_str());
+    append_dimensions(line, "grid", work.grid);
+    append_dimensions(line, "block", work.block);
+    line += ",\"shared\":";
+    append(line, work.shared);
+  } else if (work.does == Does::copy || work.does == Does::set || work.does == Does::alloc) {
+    line += ",\"size\":";
+    append(line, work.size);
+  }
+  line += '}';
+}
+
+void append_works(std::string& line, const char* key, const std::vector<const Work*>& works) {
+  line += std::string(",\"") + key + "\":[";
+  for (const Work* work : works) {
+    if (work != works.front()) line += ',';
+    append_work(line, *work);
+  }
+  line += ']';
+}
+
 const char* name_of(Injection injection) {
   if (injection == Injection::after) return "after";
   return injection == Injection::before ? "before" : "under way";
@@ -152,6 +192,8 @@ std::string line_of(const FinishedCall& call) {
     append(line, static_cast<uint64_t>(*device));
   }
   line += call.nested ? ",\"nested\":true" : ",\"nested\":false";
+  if (call.captured) line += ",\"captured\":true";
+  if (call.ran) line += *call.ran;
   line += std::string(",\"injection\":\"") + name_of(call.injection) + '"';
   line += ",\"begin_ns\":";
   append(line, call.begin_ns);
@@ -161,6 +203,14 @@ std::string line_of(const FinishedCall& call) {
 }
 
 }  // namespace
+
+std::string text_of_ran(const std::vector<const Work*>& once,
+                        const std::vector<const Work*>& in_bodies) {
+  std::string fields;
+  append_works(fields, "ran", once);
+  if (!in_bodies.empty()) append_works(fields, "bodies", in_bodies);
+  return fields;
+}
 
 void log_call(const FinishedCall& call) {
   int file = log_file.load(std::memory_order_relaxed);

@@ -3,6 +3,10 @@
 // has no line. README.md describes the fields.
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "graph_nodes.hpp"
 #include "observe.hpp"
 
 namespace fake {
@@ -14,11 +18,16 @@ struct FinishedCall {
   int passed_count;
   Status status;
   bool nested;
-  Injection injection;  // when it began
+  bool captured;
+  const std::string* ran;  // text_of_ran's
+  Injection injection;     // when it began
   uint64_t begin_ns, end_ns;
 };
 
 void log_call(const FinishedCall& call);
+// The fields that say what a launched graph did: once, and in the bodies of conditional nodes.
+std::string text_of_ran(const std::vector<const Work*>& once,
+                        const std::vector<const Work*>& in_bodies);
 void restart_call_log();  // after fork: the child's calls go to its own file
 
 }  // namespace fake

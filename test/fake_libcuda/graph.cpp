@@ -1,126 +1,219 @@
-// Launches, and graphs of launches.
-#include <map>
-#include <set>
-#include <vector>
+// Graphs: they are made, copied, and get nodes.
+#include <utility>
 
 #include "behaviour.hpp"
+#include "node_work.hpp"
 #include "objects.hpp"
-#include "state.hpp"
 
 namespace fake {
 namespace {
 
-struct Graphs {
-  std::map<Handle, std::vector<Handle>> live;  // and the nodes of each
-  std::set<Handle> executables;
-};
-
-Graphs& graphs() {
-  static Graphs* all = new Graphs;
-  return *all;
-}
-
-Status launch(Handle function, const uint32_t grid[3], const uint32_t block[3], Handle stream) {
-  if (!function_name(function)) return kInvalidHandle;
-  for (int i = 0; i < 3; ++i) {
-    if (grid[i] == 0 || block[i] == 0) return kInvalidValue;
-  }
-  if (Handle graph = captured_graph(stream)) {
-    const std::lock_guard lock(state_mutex());
-    add_graph_node(graph);
-  }
+// Adds a node that does this, if it is all right.
+Status add(Handle* node, Handle graph, Status checked, Work work) {
+  Graph* to = find_graph(graph);
+  if (!node || !to) return kInvalidValue;
+  if (checked != kSuccess) return checked;
+  *node = to->add(std::move(work)).handle;
   return kSuccess;
 }
 
-Status instantiate(Handle* executable, Handle graph) {
-  if (!executable) return kInvalidValue;
+Status add_plain(Handle* node, Handle graph, Does does) {
   const std::lock_guard lock(state_mutex());
-  if (!graphs().live.contains(graph)) return kInvalidValue;
-  graphs().executables.insert(*executable = new_handle());
+  return add(node, graph, kSuccess, {.does = does});
+}
+
+using Read = Status (*)(const void* parameters, Work& work);
+
+Status add_read(Handle* node, Handle graph, Read read, const void* parameters) {
+  const std::lock_guard lock(state_mutex());
+  Work work;
+  const Status checked = read(parameters, work);
+  return add(node, graph, checked, std::move(work));
+}
+
+// Whether it is the graph, or holds it.
+bool is_or_holds(const Graph& outer, const Graph* graph) {
+  while (graph && graph != &outer) graph = graph->holder ? &graph->holder->in : nullptr;
+  return graph;
+}
+
+Status add_child(Handle* node, Handle graph, Handle child) {
+  const Graph* held = find_graph(child);
+  if (!held || is_or_holds(*held, find_graph(graph))) return kInvalidValue;
+  if (held->has_conditional()) return kNotSupported;
+  if (const Status bad = add(node, graph, kSuccess, {.does = Does::graph})) return bad;
+  find_node(*node)->hold_graph().copy_from(*held);
+  return kSuccess;
+}
+
+void make_bodies(GraphNode& node, ConditionalNodeParams& wanted) {
+  for (uint32_t i = 0; i < wanted.count; ++i) node.hold_graph();
+  wanted.bodies = node.bodies.data();
+}
+
+// Also fills in what the node is given.
+Status add_node(Handle* node, Handle graph, void* parameters) {
+  const std::lock_guard lock(state_mutex());
+  Work work;
+  const Status checked = read_node(parameters, work);
+  auto* wanted = static_cast<GraphNodeParams*>(parameters);
+  if (checked == kSuccess && work.does == Does::graph) return add_child(node, graph, wanted->child);
+  if (const Status bad = add(node, graph, checked, std::move(work))) return bad;
+  if (wanted->type == kConditionalNode) make_bodies(*find_node(*node), wanted->conditional);
+  if (wanted->type == kAllocNode) wanted->alloc.pointer = new_device_range(wanted->alloc.size);
+  return kSuccess;
+}
+
+Status set(Handle node, Read read, const void* parameters) {
+  const std::lock_guard lock(state_mutex());
+  GraphNode* known = find_node(node);
+  Work work;
+  if (!known) return kInvalidValue;
+  if (const Status bad = read(parameters, work)) return bad;
+  if (work.does != known->work.does) return kInvalidValue;
+  if (work.does == Does::graph) {
+    const Graph* child = find_graph(static_cast<const GraphNodeParams*>(parameters)->child);
+    if (!child || is_or_holds(*child, &known->in)) return kInvalidValue;
+    known->graphs.clear();
+    known->bodies.clear();
+    known->hold_graph().copy_from(*child);
+  }
+  known->work = std::move(work);
   return kSuccess;
 }
 
 }  // namespace
 
-Handle new_graph() {
-  Handle graph = new_handle();
-  graphs().live[graph] = {};
-  return graph;
-}
-
-void add_graph_node(Handle graph) { graphs().live[graph].push_back(new_handle()); }
-
-Status cuLaunchKernel(Handle function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
-                      uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t, Handle stream,
-                      void*, void*) {
-  const uint32_t grid[] = {grid_x, grid_y, grid_z}, block[] = {block_x, block_y, block_z};
-  return launch(function, grid, block, stream);
-}
-
-Status cuLaunchCooperativeKernel(Handle function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
-                                 uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t,
-                                 Handle stream, void*) {
-  const uint32_t grid[] = {grid_x, grid_y, grid_z}, block[] = {block_x, block_y, block_z};
-  return launch(function, grid, block, stream);
-}
-
-Status cuLaunchKernelEx(void* config, Handle function, void*, void*) {
-  if (!config) return kInvalidValue;
-  const auto& wanted = *static_cast<const LaunchConfig*>(config);
-  return launch(function, wanted.grid, wanted.block, wanted.stream);
-}
-
 Status cuGraphCreate(Handle* graph, uint32_t flags) {
   if (!graph || flags != 0) return kInvalidValue;
   const std::lock_guard lock(state_mutex());
-  *graph = new_graph();
+  *graph = new_graph().handle;
   return kSuccess;
 }
 
 Status cuGraphDestroy(Handle graph) {
   const std::lock_guard lock(state_mutex());
-  return graphs().live.erase(graph) ? kSuccess : kInvalidValue;
+  Graph* known = find_graph(graph);
+  if (!known || known->holder) return kInvalidValue;
+  destroy_graph(*known);
+  return kSuccess;
 }
 
-Status cuGraphAddKernelNode(Handle* node, Handle graph, void*, uint64_t, void* parameters) {
-  if (!node || !parameters) return kInvalidValue;
+Status cuGraphClone(Handle* clone, Handle graph) {
+  if (!clone) return kInvalidValue;
   const std::lock_guard lock(state_mutex());
-  const auto found = graphs().live.find(graph);
-  if (found == graphs().live.end()) return kInvalidValue;
-  add_graph_node(graph);
-  *node = found->second.back();
+  const Graph* original = find_graph(graph);
+  if (!original) return kInvalidValue;
+  if (original->has_conditional()) return kNotSupported;
+  Graph& made = new_graph();
+  made.copy_from(*original);
+  *clone = made.handle;
+  return kSuccess;
+}
+
+Status cuGraphNodeFindInClone(Handle* node, Handle original, Handle clone) {
+  if (!node) return kInvalidValue;
+  const std::lock_guard lock(state_mutex());
+  const Graph* in = find_graph(clone);
+  if (!in) return kInvalidValue;
+  for (const auto& copy : in->nodes) {
+    if (copy->original != original) continue;
+    *node = copy->handle;
+    return kSuccess;
+  }
+  return kInvalidValue;
+}
+
+Status cuGraphChildGraphNodeGetGraph(Handle node, Handle* graph) {
+  const std::lock_guard lock(state_mutex());
+  const GraphNode* holder = find_node(node);
+  if (!graph || !holder || holder->work.does != Does::graph) return kInvalidValue;
+  *graph = holder->graphs.front()->handle;
   return kSuccess;
 }
 
 Status cuGraphGetNodes(Handle graph, Handle* nodes, uint64_t* count) {
   if (!count) return kInvalidValue;
   const std::lock_guard lock(state_mutex());
-  const auto found = graphs().live.find(graph);
-  if (found == graphs().live.end()) return kInvalidValue;
-  const uint64_t all = found->second.size();
-  for (uint64_t i = 0; nodes && i < *count && i < all; ++i) nodes[i] = found->second[i];
+  const Graph* known = find_graph(graph);
+  if (!known) return kInvalidValue;
+  const uint64_t all = known->nodes.size();
+  for (uint64_t i = 0; nodes && i < *count && i < all; ++i) nodes[i] = known->nodes[i]->handle;
   if (!nodes || *count > all) *count = all;
   return kSuccess;
 }
 
-Status cuGraphInstantiate(Handle* executable, Handle graph, Handle*, void*, uint64_t) {
-  return instantiate(executable, graph);
-}
-Status cuGraphInstantiateWithFlags(Handle* executable, Handle graph, uint64_t) {
-  return instantiate(executable, graph);
-}
-Status cuGraphInstantiateWithParams(Handle* executable, Handle graph, void*) {
-  return instantiate(executable, graph);
+Status cuGraphDestroyNode(Handle node) {
+  const std::lock_guard lock(state_mutex());
+  const GraphNode* known = find_node(node);
+  if (!known) return kInvalidValue;
+  std::erase_if(known->in.nodes, [&](const auto& other) { return other.get() == known; });
+  return kSuccess;
 }
 
-Status cuGraphExecDestroy(Handle executable) {
+Status cuGraphAddKernelNode(Handle* node, Handle graph, void*, uint64_t, void* parameters) {
+  return add_read(node, graph, read_kernel, parameters);
+}
+Status cuGraphAddMemcpyNode(Handle* node, Handle graph, void*, uint64_t, void* copy, Handle) {
+  return add_read(node, graph, read_copy, copy);
+}
+Status cuGraphAddMemsetNode(Handle* node, Handle graph, void*, uint64_t, void* fill, Handle) {
+  return add_read(node, graph, read_fill, fill);
+}
+Status cuGraphAddHostNode(Handle* node, Handle graph, void*, uint64_t, void* parameters) {
+  return add_read(node, graph, read_host, parameters);
+}
+Status cuGraphAddChildGraphNode(Handle* node, Handle graph, void*, uint64_t, Handle child) {
   const std::lock_guard lock(state_mutex());
-  return graphs().executables.erase(executable) ? kSuccess : kInvalidValue;
+  return add_child(node, graph, child);
+}
+Status cuGraphAddEmptyNode(Handle* node, Handle graph, void*, uint64_t) {
+  return add_plain(node, graph, Does::other);
+}
+Status cuGraphAddEventRecordNode(Handle* node, Handle graph, void*, uint64_t, Handle) {
+  return add_plain(node, graph, Does::other);
+}
+Status cuGraphAddEventWaitNode(Handle* node, Handle graph, void*, uint64_t, Handle) {
+  return add_plain(node, graph, Does::other);
+}
+Status cuGraphAddExternalSemaphoresSignalNode(Handle* node, Handle graph, void*, uint64_t, void*) {
+  return add_plain(node, graph, Does::other);
+}
+Status cuGraphAddExternalSemaphoresWaitNode(Handle* node, Handle graph, void*, uint64_t, void*) {
+  return add_plain(node, graph, Does::other);
+}
+Status cuGraphAddBatchMemOpNode(Handle* node, Handle graph, void*, uint64_t, void*) {
+  return add_plain(node, graph, Does::other);
+}
+Status cuGraphAddMemAllocNode(Handle* node, Handle graph, void*, uint64_t, void* parameters) {
+  auto* wanted = static_cast<AllocNodeParams*>(parameters);
+  const std::lock_guard lock(state_mutex());
+  const Status checked = wanted && wanted->size ? kSuccess : kInvalidValue;
+  const uint64_t size = wanted ? wanted->size : 0;
+  if (const Status bad = add(node, graph, checked, sized_work(Does::alloc, size))) return bad;
+  wanted->pointer = new_device_range(size);
+  return kSuccess;
+}
+Status cuGraphAddMemFreeNode(Handle* node, Handle graph, void*, uint64_t, DevicePtr) {
+  return add_plain(node, graph, Does::free);
+}
+Status cuGraphAddNode(Handle* node, Handle graph, void*, uint64_t, void* parameters) {
+  return add_node(node, graph, parameters);
+}
+Status cuGraphAddNode(Handle* node, Handle graph, void*, void*, uint64_t, void* parameters) {
+  return add_node(node, graph, parameters);
 }
 
-Status cuGraphLaunch(Handle executable, Handle) {
-  const std::lock_guard lock(state_mutex());
-  return graphs().executables.contains(executable) ? kSuccess : kInvalidValue;
+Status cuGraphKernelNodeSetParams(Handle node, void* parameters) {
+  return set(node, read_kernel, parameters);
+}
+Status cuGraphMemcpyNodeSetParams(Handle node, void* copy) { return set(node, read_copy, copy); }
+Status cuGraphMemsetNodeSetParams(Handle node, void* fill) { return set(node, read_fill, fill); }
+Status cuGraphHostNodeSetParams(Handle node, void* parameters) {
+  return set(node, read_host, parameters);
+}
+Status cuGraphNodeSetParams(Handle node, void* parameters) {
+  return set(node, read_node, parameters);
 }
 
 }  // namespace fake

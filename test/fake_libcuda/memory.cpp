@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "behaviour.hpp"
+#include "capture.hpp"
 #include "driver.hpp"
 #include "objects.hpp"
 #include "settings.hpp"
@@ -78,6 +79,16 @@ Status allocate_own(DevicePtr* pointer, uint64_t size) {
   return status;
 }
 
+// Memory of a node is only an address: launches take none for it.
+Status allocate_on(Handle stream, DevicePtr* pointer, uint64_t size) {
+  const Status checked = pointer && size ? kSuccess : kInvalidValue;
+  const auto work = [&] { return sized_work(Does::alloc, size); };
+  const auto status = captured(stream, checked, work);
+  if (!status) return allocate(pointer, size);
+  if (*status == kSuccess) *pointer = new_device_range(size);
+  return *status;
+}
+
 }  // namespace
 
 bool take_memory(uint64_t size) {
@@ -116,19 +127,22 @@ Status cuMemAllocPitch(DevicePtr* pointer, uint64_t* pitch, uint64_t width, uint
   return allocate_own(pointer, *pitch * height);
 }
 
-Status cuMemAllocAsync(DevicePtr* pointer, uint64_t size, Handle) {
-  return allocate(pointer, size);
+Status cuMemAllocAsync(DevicePtr* pointer, uint64_t size, Handle stream) {
+  return allocate_on(stream, pointer, size);
 }
 
-Status cuMemAllocFromPoolAsync(DevicePtr* pointer, uint64_t size, Handle pool, Handle) {
+Status cuMemAllocFromPoolAsync(DevicePtr* pointer, uint64_t size, Handle pool, Handle stream) {
   if (!pool) return kInvalidValue;
-  return allocate(pointer, size);
+  return allocate_on(stream, pointer, size);
 }
 
 Status cuMemFree(DevicePtr pointer) { return free_device(pointer); }
 
-Status cuMemFreeAsync(DevicePtr pointer, Handle) {
-  if (pointer == 0) return kInvalidValue;
+Status cuMemFreeAsync(DevicePtr pointer, Handle stream) {
+  const Status checked = pointer ? kSuccess : kInvalidValue;
+  if (const auto status = captured(stream, checked, [] { return Work{.does = Does::free}; }))
+    return *status;
+  if (checked != kSuccess) return checked;
   return free_device(pointer);
 }
 

@@ -21,6 +21,8 @@ namespace {
 struct Inside {
   const Observed* call;
   CurrentCall current;
+  bool captured;
+  std::string* ran;  // not destroyed at a thread's end: that would keep the library from unloading
 };
 constexpr int kMaxDepth = 64;
 thread_local Inside inside[kMaxDepth];
@@ -75,6 +77,14 @@ CurrentCall current_call() {
   return depth > 0 ? inside[depth - 1].current : CurrentCall{nullptr, 0};
 }
 
+void call_was_captured() {
+  if (depth > 0) inside[depth - 1].captured = true;
+}
+
+void call_ran(std::string fields) {
+  if (depth > 0) inside[depth - 1].ran = new std::string(std::move(fields));
+}
+
 Observed::Observed(int symbol, const uint64_t* words, const Passed* passed, int passed_count)
     : symbol_(symbol),
       words_(words),
@@ -84,7 +94,7 @@ Observed::Observed(int symbol, const uint64_t* words, const Passed* passed, int 
       begin_ns_(now()) {
   while (depth > 0 && inside[depth - 1].call <= this) --depth;  // a callback has left that call
   outer_ = depth;
-  if (depth < kMaxDepth) inside[depth++] = {this, {kSymbols[symbol].name, ++made}};
+  if (depth < kMaxDepth) inside[depth++] = {this, {kSymbols[symbol].name, ++made}, false, nullptr};
   const uint64_t nth = count_call(symbol, injection_);
   for (const Hang& hang : settings().hangs) {
     while (applies(hang.symbol, hang.at, symbol, nth)) pause();
@@ -101,10 +111,13 @@ Observed::Observed(int symbol, const uint64_t* words, const Passed* passed, int 
 }
 
 Status Observed::finish() {
+  Inside& own = inside[outer_ < kMaxDepth ? outer_ : kMaxDepth - 1];
+  const bool has_own = own.call == this;
   if (!settings().log_directory.empty()) {
-    log_call({kSymbols[symbol_], words_, passed_, passed_count_, status_, outer_ > 0, injection_,
-              begin_ns_, now()});
+    log_call({kSymbols[symbol_], words_, passed_, passed_count_, status_, outer_ > 0,
+              has_own && own.captured, has_own ? own.ran : nullptr, injection_, begin_ns_, now()});
   }
+  if (has_own) delete own.ran;
   depth = outer_;
   return status_;
 }

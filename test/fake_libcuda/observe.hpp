@@ -2,6 +2,8 @@
 // delays, failures and hangs that a test asks for. If nobody watches, a call skips all of it.
 #pragma once
 
+#include <string>
+
 #include "injection.hpp"
 #include "types.hpp"
 
@@ -38,6 +40,10 @@ struct CurrentCall {
 };
 
 CurrentCall current_call();
+
+// What became of the innermost call that this thread is inside, for the log.
+void call_was_captured();
+void call_ran(std::string fields);  // in JSON: what the launched graph did
 
 // A float or a struct that a call got by value.
 struct Passed {

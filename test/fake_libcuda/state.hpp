@@ -16,10 +16,6 @@ bool take_memory(uint64_t size);  // false if the device has no more
 void give_memory(uint64_t size);
 uint64_t memory_in_use();
 
-Handle new_graph();
-void add_graph_node(Handle graph);
-// The graph that a stream is being captured into; null if none (takes the lock itself if
-// necessary).
-Handle captured_graph(Handle stream);
+bool is_stream(Handle stream);
 
 }  // namespace fake

@@ -1,12 +1,11 @@
-// Streams, events and stream capture. All work is done at once, so there is never anything to wait
-// for.
+// Streams and events. All work is done at once, so there is never anything to wait for.
 #include <time.h>
 
-#include <atomic>
 #include <map>
 #include <set>
 
 #include "behaviour.hpp"
+#include "capture.hpp"
 #include "driver.hpp"
 #include "objects.hpp"
 #include "state.hpp"
@@ -16,8 +15,7 @@ namespace {
 
 struct Streams {
   std::set<Handle> live;
-  std::map<Handle, Handle> capturing;  // with the graph it goes into
-  std::map<Handle, double> events;     // with the time each was recorded, in ms; 0 is never
+  std::map<Handle, double> events;  // with the time each was recorded, in ms; 0 is never
 };
 
 Streams& streams() {
@@ -25,26 +23,22 @@ Streams& streams() {
   return *all;
 }
 
-std::atomic<int> captures;  // so that a launch need not lock when nothing is captured
-
 double now_ms() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
 }
 
-// The default streams, null and the constants 1 and 2, always exist.
-bool is_stream(Handle stream) {
-  return reinterpret_cast<uint64_t>(stream) <= 2 || streams().live.contains(stream);
+// An operation on memory in stream order that is no copy and no fill.
+Status other(Handle stream) {
+  return captured(stream, kSuccess, [] { return Work{.does = Does::other}; }).value_or(kSuccess);
 }
 
 }  // namespace
 
-Handle captured_graph(Handle stream) {
-  if (captures.load(std::memory_order_relaxed) == 0) return nullptr;
-  const std::lock_guard lock(state_mutex());
-  const auto capture = streams().capturing.find(stream);
-  return capture == streams().capturing.end() ? nullptr : capture->second;
+// The default streams, null and the constants 1 and 2, always exist.
+bool is_stream(Handle stream) {
+  return reinterpret_cast<uint64_t>(stream) <= 2 || streams().live.contains(stream);
 }
 
 Status cuStreamCreate(Handle* stream, uint32_t) {
@@ -64,50 +58,41 @@ Status cuStreamDestroy(Handle stream) {
   {
     const std::lock_guard lock(state_mutex());
     if (streams().live.erase(stream) == 0) return kInvalidHandle;
-    if (streams().capturing.erase(stream)) --captures;
+    capture_stream_destroyed(stream);
   }
   driver_destroy_stream(stream);
   return kSuccess;
 }
 
-Status cuStreamBeginCapture(Handle stream, uint32_t) {
-  if (!stream) return kStreamCaptureUnsupported;
-  const std::lock_guard lock(state_mutex());
-  if (!is_stream(stream)) return kInvalidHandle;
-  if (streams().capturing.contains(stream)) return kIllegalState;
-  streams().capturing[stream] = new_graph();
-  ++captures;
-  return kSuccess;
+Status cuStreamSynchronize(Handle stream) { return forbid_in_capture(stream).value_or(kSuccess); }
+
+Status cuStreamQuery(Handle stream) { return forbid_in_capture(stream).value_or(kSuccess); }
+
+Status cuStreamWaitEvent(Handle stream, Handle event, uint32_t flags) {
+  return capture_wait(stream, event, flags).value_or(kSuccess);
 }
 
-Status cuStreamEndCapture(Handle stream, Handle* graph) {
-  if (!graph) return kInvalidValue;
-  const std::lock_guard lock(state_mutex());
-  const auto capture = streams().capturing.find(stream);
-  if (capture == streams().capturing.end()) return kIllegalState;
-  *graph = capture->second;
-  streams().capturing.erase(capture);
-  --captures;
-  return kSuccess;
-}
-
-Status cuStreamIsCapturing(Handle stream, void* status) {
-  if (!status) return kInvalidValue;
-  *static_cast<int32_t*>(status) = captured_graph(stream) != nullptr;
-  return kSuccess;
-}
-
-Status cuLaunchHostFunc(Handle, void* function, void* data) {
-  if (!function) return kInvalidValue;
+Status cuLaunchHostFunc(Handle stream, void* function, void* data) {
+  const Status checked = function ? kSuccess : kInvalidValue;
+  const auto work = [&] { return Work{.does = Does::host, .host = {function, data}}; };
+  if (const auto status = captured(stream, checked, work)) return *status;
+  if (checked != kSuccess) return checked;
   reinterpret_cast<void (*)(void*)>(function)(data);
   return kSuccess;
 }
 
 Status cuStreamAddCallback(Handle stream, void* callback, void* data, uint32_t flags) {
   if (!callback || flags != 0) return kInvalidValue;
+  if (const auto forbidden = forbid_in_capture(stream)) return *forbidden;
   reinterpret_cast<void (*)(Handle, Status, void*)>(callback)(stream, kSuccess, data);
   return kSuccess;
 }
+
+Status cuStreamWriteValue32(Handle stream, DevicePtr, uint32_t, uint32_t) { return other(stream); }
+Status cuStreamWriteValue64(Handle stream, DevicePtr, uint64_t, uint32_t) { return other(stream); }
+Status cuStreamWaitValue32(Handle stream, DevicePtr, uint32_t, uint32_t) { return other(stream); }
+Status cuStreamWaitValue64(Handle stream, DevicePtr, uint64_t, uint32_t) { return other(stream); }
+Status cuStreamBatchMemOp(Handle stream, uint32_t, void*, uint32_t) { return other(stream); }
 
 Status cuEventCreate(Handle* event, uint32_t) {
   if (!event) return kInvalidValue;
@@ -119,10 +104,16 @@ Status cuEventCreate(Handle* event, uint32_t) {
 
 Status cuEventDestroy(Handle event) {
   const std::lock_guard lock(state_mutex());
+  capture_event_destroyed(event);
   return streams().events.erase(event) ? kSuccess : kInvalidHandle;
 }
 
-Status cuEventRecord(Handle event, Handle) {
+Status cuEventRecord(Handle event, Handle stream) {
+  return cuEventRecordWithFlags(event, stream, 0);
+}
+
+Status cuEventRecordWithFlags(Handle event, Handle stream, uint32_t flags) {
+  if (const auto status = capture_record(stream, event, flags)) return *status;
   const std::lock_guard lock(state_mutex());
   const auto found = streams().events.find(event);
   if (found == streams().events.end()) return kInvalidHandle;

@@ -28,7 +28,15 @@ enum : Status {
   kNotFound = 500,
   kHostMemoryAlreadyRegistered = 712,
   kHostMemoryNotRegistered = 713,
+  kNotSupported = 801,
   kStreamCaptureUnsupported = 900,
+  kStreamCaptureInvalidated = 901,
+  kStreamCaptureMerge = 902,
+  kStreamCaptureUnmatched = 903,
+  kStreamCaptureUnjoined = 904,
+  kStreamCaptureIsolation = 905,
+  kStreamCaptureWrongThread = 908,
+  kGraphExecUpdateFailure = 910,
   kUnknown = 999,
 };
 
@@ -85,5 +93,66 @@ struct Memcpy3D {  // CUDA_MEMCPY3D_v2; CUDA_MEMCPY3D_PEER has contexts in the r
   uint64_t width, height, depth;
 };
 static_assert(sizeof(Memcpy3D) == 200);
+
+struct MemsetNodeParams {  // CUDA_MEMSET_NODE_PARAMS; _v2 has a context behind it
+  DevicePtr to;
+  uint64_t pitch;
+  uint32_t value, element_size;
+  uint64_t width, height;
+};
+static_assert(sizeof(MemsetNodeParams) == 40);
+
+struct AllocNodeParams {  // CUDA_MEM_ALLOC_NODE_PARAMS
+  unsigned char pool_properties[88];
+  void* access;
+  uint64_t access_count, size;
+  DevicePtr pointer;  // out
+};
+static_assert(sizeof(AllocNodeParams) == 120);
+
+struct HostNodeParams {  // CUDA_HOST_NODE_PARAMS
+  void* function;
+  void* data;
+};
+
+struct ConditionalNodeParams {  // CUDA_CONDITIONAL_NODE_PARAMS
+  uint64_t handle;
+  uint32_t type, count;  // if, while or switch; how many bodies
+  Handle* bodies;        // out
+  Handle context;
+};
+
+enum : uint32_t {  // CUgraphNodeType
+  kKernelNode = 0,
+  kMemcpyNode = 1,
+  kMemsetNode = 2,
+  kHostNode = 3,
+  kChildGraphNode = 4,
+  kEmptyNode = 5,
+  kAllocNode = 10,
+  kFreeNode = 11,
+  kConditionalNode = 13,
+};
+
+struct GraphNodeParams {  // CUgraphNodeParams
+  uint32_t type, reserved[3];
+  union {
+    KernelNodeParams kernel;
+    struct {
+      uint32_t flags, reserved;
+      Handle context;
+      Memcpy3D copy;
+    } copy;
+    MemsetNodeParams set;
+    HostNodeParams host;
+    Handle child;
+    AllocNodeParams alloc;
+    DevicePtr freed;
+    ConditionalNodeParams conditional;
+    unsigned char bytes[232];
+  };
+  uint64_t reserved_at_end;
+};
+static_assert(sizeof(GraphNodeParams) == 256);
 
 }  // namespace fake

@@ -13,6 +13,7 @@ using Make = std::function<Status(D, A)>;
 
 const std::map<std::string, Make>& context_calls();
 const std::map<std::string, Make>& copy_calls();
+const std::map<std::string, Make>& graph_calls();
 const std::map<std::string, Make>& launch_calls();
 const std::map<std::string, Make>& memory_calls();
 

@@ -58,7 +58,11 @@ const std::map<std::string, Make>& context_calls() {
       {"destroy-stream", [](D d, A a) { return d.cuStreamDestroy(a.handle(1)); }},
       {"sync", [](D d, A a) { return d.cuStreamSynchronize(a.stream(1)); }},
       {"query", [](D d, A a) { return d.cuStreamQuery(a.stream(1)); }},
-      {"wait-event", [](D d, A a) { return d.cuStreamWaitEvent(a.stream(2), a.handle(1), 0); }},
+      {"wait-event",
+       [](D d, A a) {
+         return d.cuStreamWaitEvent(a.stream(2), a.handle(1),
+                                    static_cast<uint32_t>(a.word_or(3, 0)));
+       }},
       {"event", [](D d, A a) { return d.cuEventCreate(a.out_handle(1), 0); }},
       {"destroy-event", [](D d, A a) { return d.cuEventDestroy(a.handle(1)); }},
       {"record", [](D d, A a) { return d.cuEventRecord(a.handle(1), a.stream(2)); }},
@@ -71,7 +75,8 @@ const std::map<std::string, Make>& context_calls() {
 }
 
 bool make_call(const Driver& driver, const Arguments& arguments, Status* status) {
-  for (const auto* calls : {&context_calls(), &memory_calls(), &copy_calls(), &launch_calls()}) {
+  for (const auto* calls :
+       {&context_calls(), &memory_calls(), &copy_calls(), &launch_calls(), &graph_calls()}) {
     const auto found = calls->find(arguments.text(0));
     if (found == calls->end()) continue;
     *status = found->second(driver, arguments);

@@ -1,4 +1,4 @@
-// The statements of fake_calls about modules, launches and graphs.
+// The statements of fake_calls about modules and launches.
 #include <array>
 
 #include "calls.hpp"
@@ -34,18 +34,6 @@ Status launch_ex(D d, A a) {
   return d.cuLaunchKernelEx(&config, a.handle(1), nullptr, nullptr);
 }
 
-Status add_kernel_node(D d, A a) {
-  KernelNodeParams node = {};
-  node.function = a.handle(2);
-  for (size_t i = 0; i < 3; ++i) {
-    node.grid[i] = static_cast<uint32_t>(a.word(3 + i));
-    node.block[i] = static_cast<uint32_t>(a.word(6 + i));
-  }
-  node.shared = static_cast<uint32_t>(a.word(9));
-  Handle added = nullptr;
-  return d.cuGraphAddKernelNode(&added, a.handle(1), nullptr, 0, &node);
-}
-
 }  // namespace
 
 const std::map<std::string, Make>& launch_calls() {
@@ -75,15 +63,6 @@ const std::map<std::string, Make>& launch_calls() {
       {"launch", launch},
       {"launch-ex", launch_ex},
       {"launch-cooperative", launch_cooperative},
-      {"graph", [](D d, A a) { return d.cuGraphCreate(a.out_handle(1), 0); }},
-      {"graph-kernel", add_kernel_node},
-      {"capture", [](D d, A a) { return d.cuStreamBeginCapture(a.stream(1), 0); }},
-      {"end-capture", [](D d, A a) { return d.cuStreamEndCapture(a.handle(2), a.out_handle(1)); }},
-      {"instantiate",
-       [](D d, A a) { return d.cuGraphInstantiateWithFlags(a.out_handle(1), a.handle(2), 0); }},
-      {"launch-graph", [](D d, A a) { return d.cuGraphLaunch(a.handle(1), a.stream(2)); }},
-      {"destroy-graph", [](D d, A a) { return d.cuGraphDestroy(a.handle(1)); }},
-      {"destroy-exec", [](D d, A a) { return d.cuGraphExecDestroy(a.handle(1)); }},
   };
   return calls;
 }

@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 WORKLOADS, LIBRARY, NEWER = sys.argv[1:4]
-LOOKUPS = {"cuGetProcAddress_v2": 105}  # the functions of functions.def
+LOOKUPS = {"cuGetProcAddress_v2": 134}  # the functions of functions.def
 OUT_OF_MEMORY, NOT_FOUND = 2, 500
 STANDING_IN = "nvidiactl=/dev/null,nvidia0=/dev/zero,nvidia-uvm=/dev/full"  # for the kernel driver's devices
 
@@ -127,6 +127,11 @@ class Fake(unittest.TestCase):
             self.assertEqual(len(names), 6)
             self.assertEqual(max(len(name) for name in names), 700)
             self.assertIn("_Z14fused_add_normPKfS0_Pfi", names)
+            captured = [call for call in calls if call.get("captured")]
+            self.assertEqual(len(captured), 2 * 21 if options.get("api") == "graph" else 0)
+            for launch in of(calls, "cuGraphLaunch"):
+                self.assertEqual([work["kernel"] for work in launch["ran"]],
+                                 [name for call in captured[:21] for name in call["kernels"]])
 
     def test_processes(self):
         for way in ("--processes", "--spawn"):
@@ -241,6 +246,49 @@ class Fake(unittest.TestCase):
         self.assertEqual(last["cuMemAllocPitch_v2"]["outs"][1], 1024)
         self.assertEqual(last["cuMemsetD16_v2"]["args"], [a, 0xfff5, 8])
         self.assertEqual(last["cuMemsetD2D32_v2"]["args"], [a, 64, 9, 16, 4])
+
+    def ran(self, script):
+        """What each launched graph ran, in short, and the names of the calls that were captured."""
+        done, records = run("fake_calls", "setup; stream s; stream t; event e; module m; function k m gemm; malloc a 1M; " + script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        calls = only(records)[1]
+
+        def short(works):
+            return " ".join(work.get("kernel", work["op"]) + "".join(f":{v}" for v in (*work.get("grid", [])[:1], work.get("size")) if v)
+                            for work in works)
+        launches = [call for call in of(calls, "cuGraphLaunch") if "ran" in call]
+        self.assertEqual(len(launches), len([c for c in of(calls, "cuGraphLaunch") if c["ret"] == 0 and "captured" not in c]))
+        return ([short(call["ran"]) + "".join(f" ({short(call['bodies'])})" for _ in range("bodies" in call)) for call in launches],
+                [call["symbol"] for call in calls if call.get("captured")])
+
+    def test_graphs(self):
+        ran, captured = self.ran("""
+            graph g; graph-kernel g k 8 1 1 1 1 1 0 n; graph-copy g 64; graph-node u g alloc 4K; graph-host g
+            graph p; graph-child p g c; graph-set p 4 10 1 z; instantiate x p; launch-graph x
+            set-kernel n k 9 1 1 1 1 1 0; launch-graph x; clone-graph h g; clone-node v n h; destroy-node v
+            instantiate y g; instantiate w h; launch-graph y; launch-graph w; enable y n 0; launch-graph y; fails 910 update y h
+            set-kernel n k 10 1 1 1 1 1 0; update y g; enable y n 1; launch-graph y
+            set-exec-set x z 1 5 1; set-exec-node x c child g; launch-graph x; fails 1 set-exec-set x n 1 5 1; fails 1 destroy-graph 5
+            graph-node q g conditional b; graph-kernel b k 3 1 1 1 1 1 0; instantiate r g; launch-graph r; fails 801 clone-graph h g
+            destroy-exec r; fails 1 launch-graph r; destroy-graph g; fails 1 destroy-graph b; launch-graph y""")
+        self.assertEqual(captured, [])
+        rest = "copy:64 alloc:4096 host"
+        self.assertEqual(ran, [f"gemm:8 {rest} set:40", f"gemm:8 {rest} set:40", f"gemm:9 {rest}", rest, rest, f"gemm:10 {rest}",
+                               f"gemm:10 {rest} set:5", f"gemm:10 {rest} conditional (gemm:3)", f"gemm:10 {rest}"])
+
+    def test_captures(self):
+        ran, captured = self.ran("""
+            capture s; launch k 1 1 1 1 1 1 0 s; launch k 9 1 1 1 1 1 0 t; record e s; wait-event e t; htod-async a host 64 t
+            malloc-async b 4K t; free-async b t; fails 400 launch 5 1 1 1 1 1 1 0; record e t; wait-event e s; end-capture g s
+            launch k 9 1 1 1 1 1 0 t; instantiate x g; launch-graph x s
+            capture s; launch-graph x s; htod-async a host 0 s; host-func s; end-capture g s; instantiate y g; launch-graph y
+            capture s; record e s; wait-event e t; launch k 2 1 1 1 1 1 0 t; fails 903 end-capture h t; fails 901 end-capture h s
+            capture s; record e s; wait-event e t; launch k 2 1 1 1 1 1 0 t; fails 904 end-capture h s; fails 1 wait-event e t
+            capture s; fails 900 sync s; fails 901 launch k 2 1 1 1 1 1 0 s; fails 901 end-capture h s; fails 401 end-capture h s
+            capture s; thread { fails 908 end-capture h s }; wait; fails 401 end-capture h s; sync s""")
+        self.assertEqual(ran, ["gemm:1 copy:64 alloc:4096 free", "gemm:1 copy:64 alloc:4096 free host"])
+        self.assertEqual(captured, ["cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuMemAllocAsync", "cuMemFreeAsync", "cuGraphLaunch",
+                                    "cuMemcpyHtoDAsync_v2", "cuLaunchHostFunc", "cuLaunchKernel", "cuLaunchKernel"])
 
     def test_newer(self):
         script = "setup; raw cuFutureCall_v7 1 2 3; raw cuFutureQuery @v; raw cuFutureLaunchKernel 4"

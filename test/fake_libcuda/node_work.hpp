@@ -1,0 +1,16 @@
+// What a call would have a node do, from the structs that describe nodes.
+#pragma once
+
+#include "graph_nodes.hpp"
+#include "types.hpp"
+
+namespace fake {
+
+// Each returns what is wrong with it. Hold state_mutex: a kernel's name is looked up.
+Status read_kernel(const void* parameters, Work& work);
+Status read_copy(const void* copy, Work& work);
+Status read_fill(const void* fill, Work& work);
+Status read_host(const void* parameters, Work& work);
+Status read_node(const void* parameters, Work& work);  // a CUgraphNodeParams
+
+}  // namespace fake
