@@ -62,6 +62,12 @@ GraphUnknown Graphs::why_unknown(const OfProcess& process) const {
   return process.whole ? GraphUnknown::not_recorded : GraphUnknown::before;
 }
 
+// Most often, what is changed is unknown because of what is missing.
+GraphUnknown Graphs::why_changed(const OfProcess& process) const {
+  if (process.missed) return GraphUnknown::lost;
+  return process.full ? GraphUnknown::too_many : GraphUnknown::changed;
+}
+
 GraphHolding::Ptr Graphs::unknown_graph(const OfProcess& process) {
   return std::make_shared<GraphHolding>(kept_, why_unknown(process));
 }
@@ -83,7 +89,7 @@ void Graphs::name_graph(OfProcess& process, std::uint64_t handle, GraphHolding::
 }
 
 void Graphs::unknown_changed(OfProcess& process) {
-  GraphUnknown why = process.full ? GraphUnknown::too_many : GraphUnknown::changed;
+  GraphUnknown why = why_changed(process);
   process.graphs.each([&](GraphHolding::Ptr& graph) { graph->forget(why); });
   process.captures.forget(why);
 }
@@ -154,10 +160,14 @@ void Graphs::find_in_clone(OfProcess& process, std::uint64_t node, std::uint64_t
 // Its nodes stay disabled if they are.
 void Graphs::update(OfProcess& process, std::uint64_t executable,
                     std::optional<std::uint64_t> graph) {
-  GraphHolding::Ptr updated = copy_of(process, graph, Nodes::same);
-  Executable* before = process.executables.find(executable);
-  if (before && !updated->disable_as_in(*before->holding)) updated->forget(GraphUnknown::changed);
-  process.full |= !process.executables.set(executable, {std::move(updated)});
+  Executable updated = {copy_of(process, graph, Nodes::same)};
+  if (Executable* before = process.executables.find(executable); before && before->had_disabled) {
+    updated.had_disabled = true;
+    if (before->holding->unknown() != GraphUnknown::none ||
+        !updated.holding->disable_as_in(*before->holding))
+      updated.holding->forget(GraphUnknown::changed);
+  }
+  process.full |= !process.executables.set(executable, std::move(updated));
 }
 
 void Graphs::end_capture(OfProcess& process, const Call& call) {
@@ -211,7 +221,7 @@ void Graphs::set_exec_node(OfProcess& process, const Call& call) {
   if (!executable || executable->holding->unknown() != GraphUnknown::none) return;
   if (!node || call.read_fault) {
     executable->content = nullptr;
-    return executable->holding->forget(node ? GraphUnknown::lost : GraphUnknown::changed);
+    return executable->holding->forget(node ? GraphUnknown::lost : why_changed(process));
   }
   GraphWork before = node->work;
   set_node(process, call, *node);
@@ -221,11 +231,18 @@ void Graphs::set_exec_node(OfProcess& process, const Call& call) {
 
 void Graphs::enable_exec_node(OfProcess& process, const Call& call) {
   auto [executable, node] = changed_by(process, call);
-  if (!executable) return;
+  auto flag = argument_of(call, Role::u32);
+  bool enabled = flag && static_cast<std::uint32_t>(*flag) != 0;
+  if (!executable) {  // it stays so when what it holds is known again
+    auto handle = argument_of(call, Role::graph_exec);
+    if (enabled || !handle) return;
+    process.full |= !process.executables.set(*handle, {unknown_graph(process), nullptr, true});
+    return;
+  }
   executable->content = nullptr;
-  auto enabled = argument_of(call, Role::u32);
-  if (!node || !enabled) return executable->holding->forget(GraphUnknown::changed);
-  node->enabled = static_cast<std::uint32_t>(*enabled) != 0;
+  executable->had_disabled |= !enabled;
+  if (!node) return executable->holding->forget(why_changed(process));
+  node->enabled = enabled;
 }
 
 void Graphs::remove_node(OfProcess& process, const Call& call) {

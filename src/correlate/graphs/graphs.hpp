@@ -44,6 +44,7 @@ class Graphs {
   struct Executable {
     GraphHolding::Ptr holding;
     const GraphContent* content = nullptr;  // null: to be looked up
+    bool had_disabled = false;              // a node of it was disabled
   };
 
   struct OfProcess {
@@ -80,6 +81,8 @@ class Graphs {
 
   // Why a graph is not known.
   GraphUnknown why_unknown(const OfProcess& process) const;
+  // Or not known any more.
+  GraphUnknown why_changed(const OfProcess& process) const;
   GraphHolding::Ptr unknown_graph(const OfProcess& process);
   // A copy of what the graph with this handle holds.
   GraphHolding::Ptr copy_of(OfProcess& process, std::optional<std::uint64_t> graph,

@@ -122,6 +122,14 @@ TEST_CASE("Nodes that are disabled stay so when what is instantiated is updated"
     c.add_kernel(OTHER, 0x804, GEMM);
     c.call_with("cuGraphExecUpdate_v2", {EXEC, OTHER, 0});
     CHECK(c.launched(EXEC) == "changed");
+    c.call_with("cuGraphExecUpdate_v2", {EXEC, GRAPH, 0});
+    CHECK(c.launched(EXEC) == "changed");
+    CHECK(c.launched_from(EXEC, GRAPH) == "2/2 gemm:8*1 relu:99*1");
+  }
+  SECTION("also in what was instantiated before the trace began") {
+    c.call_with("cuGraphNodeSetEnabled", {0x911, 0x888, 0});
+    c.call_with("cuGraphExecUpdate_v2", {0x911, GRAPH, 0});
+    CHECK(c.launched(0x911) == "changed");
   }
 }
 
@@ -215,6 +223,21 @@ TEST_CASE("Why it is not known what a graph holds") {
     c.head.drops = 2;
     c.end_capture(GRAPH);
     CHECK(c.launched_from(EXEC, GRAPH) == "lost");
+  }
+  SECTION("what made a node that is changed is missing") {
+    Two c;
+    c.head.drops = 1;
+    c.make(OTHER);
+    c.call_with("cuGraphDestroyNode", {NODE});
+    CHECK(c.launched_from(EXEC, OTHER) == "lost");
+  }
+  SECTION("a launch's beginning is missing") {
+    Two c;
+    c.head.ts += 1000;
+    c.head.flags = 0;
+    c.feed(returned(c.head, "cuGraphLaunch"));
+    CHECK(c.last().entry_lost);
+    CHECK(c.told(c.last()) == "lost");
   }
   SECTION("a struct could not be read") {
     Two c;
