@@ -3,12 +3,12 @@
 Written from docs/trace-format.md, not from the program: if the two disagree, a test fails.
 """
 import collections
+import os
 import re
 import struct
 import subprocess
 
-from harness import TABLE
-
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/cudabpf/cuda_api.tsv")
 RECORDED_WORDS = 11
 RECORDED_OUTS = 2
 STRING_LIMIT = 4095
@@ -23,7 +23,11 @@ DIMENSIONS = re.compile(r"gridDim|blockDim|grid_|sharedMemBytes")
 ERRORS = {1: "CUDA_ERROR_INVALID_VALUE", 2: "CUDA_ERROR_OUT_OF_MEMORY", 100: "CUDA_ERROR_NO_DEVICE",
           400: "CUDA_ERROR_INVALID_HANDLE", 500: "CUDA_ERROR_NOT_FOUND", 600: "CUDA_ERROR_NOT_READY",
           700: "CUDA_ERROR_ILLEGAL_ADDRESS", 719: "CUDA_ERROR_LAUNCH_FAILED", 999: "CUDA_ERROR_UNKNOWN",
+          401: "CUDA_ERROR_ILLEGAL_STATE", 801: "CUDA_ERROR_NOT_SUPPORTED", 910: "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
           4242: "unknown (4242)"}
+for number, what in ((900, "UNSUPPORTED"), (901, "INVALIDATED"), (902, "MERGE"), (903, "UNMATCHED"), (904, "UNJOINED"),
+                     (905, "ISOLATION"), (908, "WRONG_THREAD")):
+    ERRORS[number] = f"CUDA_ERROR_STREAM_CAPTURE_{what}"
 
 Function = collections.namedtuple("Function", "symbol name type op profile arguments attrs")
 
@@ -41,6 +45,7 @@ def read_table():
 
 
 FUNCTIONS = read_table()
+BY_DEFAULT = {symbol for symbol, function in FUNCTIONS.items() if function.profile != "full"}
 _demangled = {}  # a test may add names that c++filt cannot handle
 
 
@@ -92,6 +97,7 @@ class Expectation:
         self.frees_told = frees_told  # every function that frees is traced
         names = None if symbols is None else {FUNCTIONS[symbol].name for symbol in symbols if symbol in FUNCTIONS}
         self.devices_told = names is None or TELL_DEVICES <= names
+        self.captures_told = symbols is None or BY_DEFAULT <= set(symbols)
         self.streams, self.contexts = {}, {}  # the device of each
         self.sizes = {}  # of held memory, by address
         self.lies_on = {}  # the device of each, where a trace can know it
@@ -117,6 +123,8 @@ class Expectation:
         self.add_fields(function, call, fields)
         self.add_struct(function, call, fields)
         self.add_device(function, call, fields)
+        if self.captures_told and call.get("captured"):
+            fields["captured"] = True
         if function.type == "transfer":
             self.add_devices_of_ends(function, fields)
         if function.type == "memory" and call["ret"] == 0:
@@ -258,12 +266,36 @@ class Expectation:
             self.add_grid(words, 0, fields)
             fields["shared"] = words[3] & 0xffffffff
             fields["stream"] = hex(words[4])
-        elif layouts[0] == "kernel_node":
-            fields["handle"] = hex(words[0] or words[7])
-            self.add_grid(words, 1, fields)
-            fields["shared"] = words[4] & 0xffffffff
-            if self.names.get(fields["handle"]):
-                fields["kernel"] = demangle(self.names[fields["handle"]])
+        elif layouts[0] in ("kernel_node", "kernel_node_v1"):
+            self.add_kernel_node(words, fields)
+        elif layouts[0] == "memset_node":
+            self.add_fill_node(words, fields)
+        elif layouts[0] == "alloc_node":
+            fields["size"] = words[13]
+        elif layouts[0] == "graph_node":
+            self.add_node(words[0] & 0xffffffff, words[2:], fields)
+
+    def add_node(self, kind, words, fields):
+        """What a CUgraphNodeParams holds."""
+        if kind == 0:
+            self.add_kernel_node(words, fields)
+        elif kind == 1:
+            self.add_copy("memcpy3d", words[2:], fields)
+        elif kind == 2:
+            self.add_fill_node(words, fields)
+        elif kind == 10:
+            fields["size"] = words[13]
+
+    def add_kernel_node(self, words, fields):
+        fields["handle"] = hex(words[0] or words[7])
+        self.add_grid(words, 1, fields)
+        fields["shared"] = words[4] & 0xffffffff
+        if self.names.get(fields["handle"]):
+            fields["kernel"] = demangle(self.names[fields["handle"]])
+
+    @staticmethod
+    def add_fill_node(words, fields):
+        fields["size"] = (words[2] >> 32) * words[3] * words[4]
 
     @staticmethod
     def add_grid(words, at, fields):
@@ -282,6 +314,8 @@ class Expectation:
         fields["size"] = 1
         for size in sizes:
             fields["size"] *= size
+        if fields["type"] == "graph":  # it adds or sets a node
+            return
         if layout == "memcpy3d_peer":
             fields["op"] = "peer"
         else:
@@ -305,6 +339,7 @@ class Expectation:
             self.lies_on[at] = fields.get("device", self.handles.get(handle)) if kind not in ("host", "managed") else None
 
 
+OF_GRAPHS = ("graph", "nodes", "kernels", "graph_unknown")  # these are checked for every trace
 TOLD_BY = ("size", "ptr", "dst", "src", "stream", "handle", "device", "shared")
 
 
@@ -329,7 +364,9 @@ def differences(line, call, expectation, pid, clock):
     """What is wrong with a call's line: [] if nothing."""
     fields, arguments = expectation.line(call)
     wrong = []
-    told = {k: v for k, v in line.items() if k not in ("id", "ts", "duration_us", "args", "parent", "text_cut", "inferred")}
+    told = {k: v for k, v in line.items() if k not in ("id", "ts", "duration_us", "args", "parent", "text_cut", "inferred", *OF_GRAPHS)}
+    if call["ret"]:
+        told.pop("captured", None)  # it was not
     if line.get("inferred") and fields["op"] == "unified":
         fields["op"] = line["op"]
     if told != {**fields, "pid": pid}:

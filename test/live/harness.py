@@ -25,6 +25,8 @@ import tempfile
 import time
 import unittest
 
+from graph_truth import check_graphs
+
 MERGED = os.environ.get("CUDABPF_WAY") == "merged"
 INSIDE = MERGED or os.environ.get("CUDABPF_WAY") == "inside"
 BY_BPF = MERGED or not INSIDE
@@ -65,7 +67,6 @@ NEWER = f"{BUILD}/test/fake_libcuda/newer/libcuda.so.1"
 OLD = f"{BUILD}/test/fake_libcuda/old/libcuda.so.1"
 WORKLOADS = f"{BUILD}/test/workloads"
 BPFTOOL = os.environ.get("BPFTOOL", "bpftool")  # ctest gives the one used by the build
-TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/cudabpf/cuda_api.tsv")
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bpf/cudabpf.bpf.c")
 LOOKUP = "cuGetProcAddress_v2"  # each workload begins by looking up its functions
 PATIENCE = 30  # seconds for anything that must happen
@@ -135,13 +136,20 @@ class Record:
                 total.update({symbol: int(count) for symbol, count in (line.split("\t") for line in file)})
         return {symbol: count for symbol, count in total.items() if count}
 
-    @property
-    def calls(self):
+    def log(self):
         path = f"{self.folder}/calls.{self.pid}.jsonl"
         if not os.path.exists(path):
-            return []
+            return ""
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            found = [json.loads(line) for line in file if line.endswith("\n")]
+            return file.read()
+
+    def log_has(self, *words):
+        log = self.log()
+        return any(word in log for word in words)
+
+    @property
+    def calls(self):
+        found = [json.loads(line) for line in self.log().split("\n")[:-1]]
         return [call for call in found if not self.inside or call["injection"] == "after"]
 
 
@@ -326,6 +334,7 @@ class LiveTest(unittest.TestCase):
         self.assertEqual(trace.end["lines"], len(trace.lines))
         ids = [call["id"] for call in trace.calls]
         self.assertEqual(len(ids), len(set(ids)))
+        check_graphs(self, trace)
 
     def check_law(self, trace):
         """The accounts balance, and nothing is missing."""
