@@ -106,7 +106,6 @@ struct GraphWork {
 struct GraphContent {
   std::uint64_t number = 0;
   std::uint32_t pid = 0;
-  std::uint64_t ts = 0;  // of the first launch
   // What is done once a launch.
   std::uint64_t nodes = 0;
   std::uint64_t kernels = 0;

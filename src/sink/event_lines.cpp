@@ -294,8 +294,8 @@ std::string driver_line(const DriverCall& call) {
   return std::move(out).line();
 }
 
-std::string graph_line(const GraphContent& content) {
-  Json out = {{"type", "graph"},           {"op", "content"},         {"ts", content.ts},
+std::string graph_line(const GraphContent& content, std::uint64_t ts) {
+  Json out = {{"type", "graph"},           {"op", "content"},         {"ts", ts},
               {"pid", content.pid},        {"graph", content.number}, {"nodes", content.nodes},
               {"kernels", content.kernels}};
   out["content"] = Json::array();

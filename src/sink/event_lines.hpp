@@ -32,7 +32,8 @@ std::string name_or_number(std::string_view name, std::uint64_t number);
 
 std::string header_line(const Session& session, const Part& part);
 std::string driver_line(const DriverCall& call);
-std::string graph_line(const GraphContent& content);
+// `ts`: of the first launch in the file.
+std::string graph_line(const GraphContent& content, std::uint64_t ts);
 std::string error_line(const GpuError& error);
 std::string process_line(const Process& process);
 std::string library_line(const Library& library);

@@ -45,7 +45,7 @@ void JsonlSink::graph_launch(const Call& call) {
   if (graphs_in_part_.size() >= MOST_REMEMBERED) graphs_in_part_.clear();
   std::size_t size = call_line_.bound(call);
   if (graphs_in_part_.contains(call.graph->number) && !is_full(size)) return;
-  std::string content = graph_line(*call.graph);
+  std::string content = graph_line(*call.graph, call.ts);
   if (lines_in_part_ > 0 && is_full(content.size() + size)) end_part({});
   if (graphs_in_part_.insert(call.graph->number).second) add(content);
 }

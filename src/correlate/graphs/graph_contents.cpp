@@ -61,7 +61,6 @@ const GraphContent* GraphContents::add(const GraphHolding::Summary& summary, std
   auto made = std::make_unique<GraphContent>();
   made->number = number;
   made->pid = launch.pid;
-  made->ts = launch.ts;
   made->nodes = summary.nodes;
   made->kernels = summary.kernels;
   made->works.assign(summary.works.begin(), summary.works.end());
