@@ -58,7 +58,8 @@ class GraphHolding {
 
   // It is not known any more what it holds.
   void forget(GraphUnknown why);
-  // Why it is not known, or not known of a graph that it holds.
+  bool is_forgotten() const { return unknown_ != GraphUnknown::none; }
+  // Why it is not known, or not known of a graph that it holds. Looks at every node.
   GraphUnknown unknown() const { return unknown(0); }
   Summary summary() const;
 

@@ -218,7 +218,7 @@ Graphs::Changed Graphs::changed_by(OfProcess& process, const Call& call) {
 
 void Graphs::set_exec_node(OfProcess& process, const Call& call) {
   auto [executable, node] = changed_by(process, call);
-  if (!executable || executable->holding->unknown() != GraphUnknown::none) return;
+  if (!executable || executable->holding->is_forgotten()) return;
   if (!node || call.read_fault) {
     executable->content = nullptr;
     return executable->holding->forget(node ? GraphUnknown::lost : why_changed(process));
@@ -256,9 +256,12 @@ void Graphs::remove_node(OfProcess& process, const Call& call) {
 void Graphs::launch(OfProcess& process, Call& call) {
   if (call.result != 0) return;
   Executable* launched = process.executables.find(argument_of(call, Role::graph_exec).value_or(0));
-  call.graph_unknown = launched ? launched->holding->unknown() : why_unknown(process);
-  if (call.graph_unknown != GraphUnknown::none) return;
-  if (!launched->content) launched->content = content_of(process, *launched->holding, call);
+  bool looked_up = launched && launched->content;
+  if (!looked_up) {  // only then are all nodes looked at
+    call.graph_unknown = launched ? launched->holding->unknown() : why_unknown(process);
+    if (call.graph_unknown != GraphUnknown::none) return;
+    launched->content = content_of(process, *launched->holding, call);
+  }
   call.graph = launched->content;
   if (!call.graph) call.graph_unknown = GraphUnknown::too_many;
 }
