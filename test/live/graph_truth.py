@@ -75,14 +75,18 @@ def is_exact(trace):
 
 def check_graphs(test, trace):
     """Each launch's content is what the driver ran, and exactly what was captured is said to be."""
-    contents = {}
+    contents, launched = {}, set()
     for line in trace.lines:
         if line["type"] == "graph" and line["op"] == "content":
             test.assertNotIn(line["graph"], contents, "said twice in one file")
             contents[line["graph"]] = line
         elif "graph" in line and line["type"] == "graph":
             test.assertIn(line["graph"], contents, "a launch before its content")
-            test.assertEqual(line["pid"], contents[line["graph"]]["pid"])
+            content = contents[line["graph"]]
+            test.assertEqual(line["pid"], content["pid"])
+            if line["graph"] not in launched:
+                test.assertEqual(content["ts"], line["ts"])
+            launched.add(line["graph"])
     exact = is_exact(trace)
     for line, call in all_pairs(test, trace):
         if exact or line.get("captured"):
