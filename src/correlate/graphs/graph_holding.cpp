@@ -1,18 +1,13 @@
 #include "correlate/graphs/graph_holding.hpp"
 
-#include <limits>
 #include <utility>
 
 #include "util/hash.hpp"
+#include "util/saturating.hpp"
 
 namespace cudabpf {
 
 namespace {
-
-std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t result = 0;
-  return __builtin_add_overflow(a, b, &result) ? std::numeric_limits<std::uint64_t>::max() : result;
-}
 
 std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) {
   return std::uint64_t{high} << 32 | low;
@@ -153,10 +148,10 @@ void GraphHolding::add_to(Summary& summary, bool conditional) const {
     if (work.what == NodeWork::graph) return;  // what that holds is counted instead
     work.conditional = conditional;
     std::uint64_t& known = summary.works[work];
-    known = sum(known, times);
+    known = saturating_sum(known, times);
     if (conditional) return;
-    summary.nodes = sum(summary.nodes, times);
-    if (work.what == NodeWork::kernel) summary.kernels = sum(summary.kernels, times);
+    summary.nodes = saturating_sum(summary.nodes, times);
+    if (work.what == NodeWork::kernel) summary.kernels = saturating_sum(summary.kernels, times);
   };
   for (const auto& [id, node] : named_) {
     if (!node.enabled) continue;

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "correlate/graphs/graph_calls.hpp"
-#include "correlate/graphs/graph_contents.hpp"
 #include "correlate/graphs/graph_holding.hpp"
+#include "correlate/graphs/launched_contents.hpp"
 #include "correlate/graphs/stream_captures.hpp"
 
 namespace cudabpf {
@@ -58,7 +58,7 @@ class Graphs {
     HandleTable<NodeOf> nodes;
     HandleTable<Executable> executables;
     StreamCaptures captures;
-    GraphContents contents;
+    LaunchedContents contents;
   };
 
   OfProcess& of(std::uint32_t pid) { return processes_.try_emplace(pid, kept_).first->second; }

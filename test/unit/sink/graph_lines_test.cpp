@@ -1,4 +1,5 @@
 // What a trace and the summary of a run say of graphs.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -59,13 +60,6 @@ Json line_of(const Call& call) {
   return lines[lines.size() - 2];
 }
 
-std::vector<std::string> kinds_in(const std::filesystem::path& path) {
-  std::vector<std::string> kinds;
-  for (const auto& line : trace_lines(file_text(path)))
-    kinds.push_back(line.contains("id") ? "call" : std::string(line["type"]));
-  return kinds;
-}
-
 }  // namespace
 
 TEST_CASE("A line says what a graph holds") {
@@ -124,7 +118,10 @@ TEST_CASE("Each file says what a graph holds before it is launched there, once")
   (*sink)->begin(session_now());
   Content content;
   GraphLaunch launch(&content);
-  for (int i = 0; i < 200; i++) (*sink)->call(launch);
+  for (launch.id = 1; launch.id <= 200; launch.id++) {
+    launch.ts = 1000 * launch.id;
+    (*sink)->call(launch);
+  }
   (*sink)->end({});
   unsigned files = (*sink)->written().files;
   REQUIRE(files > 2);
@@ -132,10 +129,13 @@ TEST_CASE("Each file says what a graph holds before it is launched there, once")
     auto path = rotated_path(folder.path() / "t.jsonl", part);
     CAPTURE(part);
     CHECK(std::filesystem::file_size(path) <= options.rotate_size);
-    auto kinds = kinds_in(path);
-    REQUIRE(kinds.size() >= 3);
-    CHECK(kinds[1] == "graph");
-    CHECK(std::count(kinds.begin(), kinds.end(), "graph") == 1);
+    auto lines = trace_lines(file_text(path));
+    REQUIRE(lines.size() >= 3);
+    CHECK(lines[1]["op"] == "content");
+    CHECK(lines[1]["ts"] == lines[2]["ts"]);
+    CHECK(std::count_if(lines.begin(), lines.end(), [](const Json& line) {
+            return line["type"] == "graph" && !line.contains("id");
+          }) == 1);
   }
 }
 

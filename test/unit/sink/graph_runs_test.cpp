@@ -63,7 +63,7 @@ TEST_CASE("A run's summary and the answer about its trace count the same runs of
                  {of_kernel(&often, 1, true), 7}};
   graph.more = 4;
   Run run;
-  run.text = graph_line(graph);
+  run.text = graph_line(graph, 0);
   SampleCall launch("cuLaunchKernel", {1, 2, 1, 1, 32, 1, 1, 0, 7, 0, 0});
   launch.kernel = &gemm;
   run.call(launch);

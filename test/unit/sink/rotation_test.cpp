@@ -175,38 +175,6 @@ TEST_CASE(
   CHECK(files_in(folder.path()) == others);
 }
 
-TEST_CASE("Each file says what the graphs hold that are launched in it") {
-  TemporaryFolder folder;
-  JsonlOptions options;
-  options.output.path = folder.path() / "t.jsonl";
-  options.rotate_size = 16 << 10;
-  auto sink = open_sink(options);
-  sink->begin(session_now());
-  GraphContent content;
-  content.number = 7;
-  content.pid = 100;
-  content.works.push_back({{.what = NodeWork::copy, .size = 64}, 3});
-  SampleCall launch("cuGraphLaunch", {0x910, 0});
-  launch.graph = &content;
-  for (launch.id = 1; launch.id <= 300; launch.id++) {
-    launch.ts = 1000 * launch.id;
-    sink->call(launch);
-  }
-  sink->end({});
-  auto names = files_in(folder.path());
-  REQUIRE(names.size() > 3);
-  for (const std::string& name : names) {
-    auto lines = trace_lines(file_text(folder.path() / name));
-    REQUIRE(lines.size() > 3);
-    CHECK(lines[1]["type"] == "graph");
-    CHECK(lines[1]["op"] == "content");
-    CHECK(lines[1]["ts"] == lines[2]["ts"]);
-    CHECK(lines[1]["content"][0]["count"] == 3);
-    CHECK(std::count_if(lines.begin(), lines.end(),
-                        [](const auto& line) { return line.contains("content"); }) == 1);
-  }
-}
-
 TEST_CASE("By time, also while nothing happens") {
   TemporaryFolder folder;
   JsonlOptions options;

@@ -1,4 +1,4 @@
-#include "correlate/graphs/graph_contents.hpp"
+#include "correlate/graphs/launched_contents.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -46,15 +46,15 @@ bool comes_before(const std::pair<GraphWork, std::uint64_t>& a,
 
 }  // namespace
 
-const GraphContent* GraphContents::find(const GraphHolding::Summary& summary) const {
+const GraphContent* LaunchedContents::find(const GraphHolding::Summary& summary) const {
   auto [first, last] = contents_.equal_range(hash_of(summary));
   for (auto at = first; at != last; ++at)
     if (says(*at->second, summary)) return at->second.get();
   return nullptr;
 }
 
-const GraphContent* GraphContents::add(const GraphHolding::Summary& summary, std::uint64_t number,
-                                       const Call& launch) {
+const GraphContent* LaunchedContents::add(const GraphHolding::Summary& summary,
+                                          std::uint64_t number, const Call& launch) {
   std::size_t listed = std::min(summary.works.size(), MOST_LISTED);
   if (contents_.size() >= MOST || !kept_.take_if_there_is(listed)) return nullptr;
   works_ += listed;
@@ -72,7 +72,7 @@ const GraphContent* GraphContents::add(const GraphHolding::Summary& summary, std
   return contents_.emplace(hash_of(summary), std::move(made))->second.get();
 }
 
-void GraphContents::clear() {
+void LaunchedContents::clear() {
   contents_.clear();
   kept_.give_back(works_);
   works_ = 0;

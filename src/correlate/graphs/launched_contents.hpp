@@ -10,12 +10,12 @@
 
 namespace cudabpf {
 
-class GraphContents {
+class LaunchedContents {
  public:
-  explicit GraphContents(KeptNodes& kept) : kept_(kept) {}
-  ~GraphContents() { clear(); }
-  GraphContents(const GraphContents&) = delete;
-  GraphContents& operator=(const GraphContents&) = delete;
+  explicit LaunchedContents(KeptNodes& kept) : kept_(kept) {}
+  ~LaunchedContents() { clear(); }
+  LaunchedContents(const LaunchedContents&) = delete;
+  LaunchedContents& operator=(const LaunchedContents&) = delete;
 
   // Null: there is none that says this.
   const GraphContent* find(const GraphHolding::Summary& summary) const;
