@@ -21,11 +21,13 @@ add_custom_target(static_libraries DEPENDS ${MADE_STATIC})
 set(STATIC_PARTS ${CMAKE_SOURCE_DIR}/cmake) # what the distributions' static libraries lack
 add_executable(cudabpf-static EXCLUDE_FROM_ALL
                $<TARGET_OBJECTS:cudabpf> $<TARGET_OBJECTS:cudabpf_bpf>
-               $<TARGET_OBJECTS:cudabpf_core>
-               ${STATIC_PARTS}/fmt_static.cpp ${STATIC_PARTS}/libelf_static.c)
+               $<FILTER:$<TARGET_OBJECTS:cudabpf_core>,EXCLUDE,/nvml_library\\.cpp>
+               ${STATIC_PARTS}/fmt_static.cpp ${STATIC_PARTS}/libelf_static.c
+               ${STATIC_PARTS}/nvml_static.cpp)
 add_dependencies(cudabpf-static static_libraries)
 set_source_files_properties(${STATIC_PARTS}/fmt_static.cpp
                             PROPERTIES COMPILE_OPTIONS -fkeep-inline-functions)
+target_include_directories(cudabpf-static PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
 target_link_options(cudabpf-static PRIVATE -static -s)
 target_link_libraries(cudabpf-static PRIVATE fmt::fmt-header-only ${STATIC_LIBRARIES}
                       ${LIBBPF_STATIC_LIBRARIES} ${ZSTD_STATIC_LIBRARIES} ${ZLIB_STATIC_LIBRARIES}

@@ -218,6 +218,44 @@ struct GpuError {
   bool message_cut = false;
 };
 
+// Why a GPU ran slower than it could: bits as NVML gives them.
+enum class Throttle : std::uint16_t {
+  power_cap = 0x4,
+  hardware = 0x8,
+  sync_boost = 0x10,
+  thermal = 0x20,
+  hardware_thermal = 0x40,
+  power_brake = 0x80,
+};
+struct ThrottleName {
+  Throttle reason;
+  std::string_view name;
+};
+inline constexpr std::array THROTTLES{ThrottleName{Throttle::power_cap, "power_cap"},
+                                      ThrottleName{Throttle::hardware, "hardware"},
+                                      ThrottleName{Throttle::sync_boost, "sync_boost"},
+                                      ThrottleName{Throttle::thermal, "thermal"},
+                                      ThrottleName{Throttle::hardware_thermal, "hardware_thermal"},
+                                      ThrottleName{Throttle::power_brake, "power_brake"}};
+
+// A process that computes on a GPU, as NVML tells.
+struct GpuProcess {
+  std::uint32_t pid = 0;
+  std::optional<std::uint64_t> memory;  // bytes that it holds
+};
+
+// What a GPU did, as NVML tells it. What was not read this time is absent.
+struct GpuSample {
+  std::uint64_t ts = 0;                    // when it was read
+  std::uint32_t device = 0;                // NVML's index, which need not be CUDA's ordinal
+  std::optional<std::uint64_t> window_ns;  // before ts: what the activities are the mean of
+#define GPU_FIGURE(key, unit, decimals, most, title) std::optional<double> key;
+#include "cudabpf/gpu_figures.def"
+#undef GPU_FIGURE
+  std::optional<std::uint64_t> throttle;  // bits of Throttle
+  std::optional<std::vector<GpuProcess>> processes;
+};
+
 struct Process {
   enum class Op : std::uint8_t { start, fork, exec, exit };
   Op op = Op::start;

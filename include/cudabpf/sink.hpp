@@ -25,6 +25,28 @@ struct Gpu {
   std::string bus_id;
 };
 
+// A GPU that is sampled, and how.
+struct SampledGpu {
+  std::uint32_t device = 0;  // NVML's index, which need not be CUDA's ordinal
+  std::string name;
+  std::string uuid;
+  std::string bus_id;
+  std::string activity;            // where it comes from: gpm, utilization, none
+  std::string why;                 // it is not gpm
+  std::string power;               // instant, average (of a second); empty: it has none
+  std::vector<std::string> lacks;  // fields that the GPU or its driver does not tell
+};
+
+// How GPUs are sampled.
+struct Sampling {
+  std::uint64_t period_ns = 0;
+  std::uint64_t window_ns = 0;  // of activity
+  std::uint64_t slow_ns = 0;    // how often temperature, memory, processes and energy are read
+  std::vector<SampledGpu> gpus;
+  bool own_pids = false;  // cudabpf is in a pid namespace of its own: NVML's pids may be others
+  std::string why_not;    // no GPU is sampled
+};
+
 // What is known when the trace begins.
 struct Session {
   std::string version;
@@ -33,6 +55,7 @@ struct Session {
   std::string arch;
   std::string driver;  // the NVIDIA kernel driver's version; empty: none loaded
   std::vector<Gpu> gpus;
+  Sampling sampling;
   std::string mode;                 // run, attach, machine
   std::string source;               // ebpf, inside: where records come from
   std::vector<std::string> unseen;  // what it cannot see, in words
@@ -106,6 +129,7 @@ class Sink {
   virtual void call(const Call& call) = 0;
   virtual void driver_call(const DriverCall& call) = 0;
   virtual void gpu_error(const GpuError& error) = 0;
+  virtual void gpu_sample(const GpuSample& sample) = 0;
   virtual void process(const Process& process) = 0;
   virtual void library(const Library& library) = 0;  // one that appeared after begin()
   virtual void lost(const LossEvent& loss) = 0;

@@ -43,7 +43,8 @@ struct CgroupFolder {
 struct News {
   std::vector<Library> libraries;  // newly probed
   std::vector<LossEvent> losses;
-  std::vector<GpuError> gpu_errors;     // from the kernel's log
+  std::vector<GpuError> gpu_errors;  // from the kernel's log
+  std::vector<GpuSample> gpu_samples;
   std::optional<DriverVersion> driver;  // if one has just been loaded
 
   void add(News more);

@@ -87,7 +87,14 @@ void Capture::announce(std::uint32_t pid) {
 }
 
 void Capture::note(News news) {
+  constexpr std::size_t MOST_SAMPLES = 1 << 14;  // the reader may wait for a slow disk
   std::lock_guard lock(notes_mutex_);
+  if (std::size_t more = news.gpu_samples.size();
+      more && news_.gpu_samples.size() >= MOST_SAMPLES) {
+    std::uint64_t ts = news.gpu_samples.front().ts;
+    news.gpu_samples.clear();
+    news.losses.push_back({Loss::gpu_sample, more, ts, ts, "cudabpf's queue of samples was full"});
+  }
   news_.add(std::move(news));
 }
 
@@ -101,6 +108,7 @@ void Capture::deliver_notes() {
   }
   if (news.driver) correlator_->driver_is(*news.driver);
   for (GpuError& error : news.gpu_errors) correlator_->gpu_error_logged(std::move(error));
+  for (const GpuSample& sample : news.gpu_samples) sink_->gpu_sample(sample);
   for (std::uint32_t pid : announced) correlator_->processes().announce(pid, now());
   for (const Library& library : news.libraries) sink_->library(library);
   for (const LossEvent& loss : news.losses) {

@@ -44,6 +44,10 @@ class Capture {
   // fraction of a second.
   void look() { note(source_->look()); }
 
+  // What has been learned beside the source, such as how busy the GPUs are. From any thread,
+  // between start() and stop().
+  void note(News news);
+
   // Stops the source, takes its last records and ends the trace.
   Totals stop(std::string reason, std::optional<int> command_status);
 
@@ -61,7 +65,6 @@ class Capture {
   void wake_reader() const;
   void report_losses();
   void forget_processes();
-  void note(News news);
   void deliver_notes();
   std::uint64_t now() const;  // ns since the trace began
 

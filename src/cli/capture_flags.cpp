@@ -36,6 +36,12 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
   app.add_flag("--kernel", kernel,
                "Also trace requests to the NVIDIA driver: its ioctls, decoded, "
                "each with the CUDA call that made it");
+  auto* sampled =
+      app.add_flag("--sample", sample,
+                   "Sample the GPUs by NVML: activity, power, energy, clocks, memory. --sample=MS "
+                   "says how often, 20 to 60000 milliseconds [100; with more than two GPUs, 50 for "
+                   "each]. By default they are sampled where NVML shows any");
+  app.add_flag("--no-sample", no_sample, "Do not sample the GPUs")->excludes(sampled);
   app.add_flag("--no-returns", no_returns,
                "Record only entries: a third to a half cheaper, but no durations, "
                "results or returned addresses");
@@ -72,6 +78,12 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
 std::string CaptureFlags::for_ebpf_alone() const {
   if (!disabled_features.empty()) return "--no-feature";
   return ring_size == CaptureFlags().ring_size ? "" : "--ring-size";
+}
+
+Result<std::optional<std::uint64_t>> CaptureFlags::sample_period_ns() const {
+  // CLI11's text for a flag without a value is "true".
+  if (sample.empty() || sample == "true") return std::optional<std::uint64_t>();
+  return std::optional(TRY(parse_sample_period(sample)));
 }
 
 Result<SourceOptions> CaptureFlags::source_options() const {

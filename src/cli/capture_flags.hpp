@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct CaptureFlags {
   bool quiet = false;
   bool live = false;
   bool redact = false;
+  std::string sample;  // how often GPUs are sampled; empty: not said
+  bool no_sample = false;
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;
   std::string duration;
@@ -41,6 +44,8 @@ struct CaptureFlags {
   // A flag that was given, and is of use to tracing by eBPF alone; empty: there is none.
   std::string for_ebpf_alone() const;
 
+  // How often GPUs are to be sampled; nothing: as often as costs little.
+  Result<std::optional<std::uint64_t>> sample_period_ns() const;
   Result<SourceOptions> source_options() const;
   Result<JsonlOptions> output_options() const;
   Result<std::uint64_t> duration_ns() const;  // 0: no limit

@@ -53,6 +53,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   std::signal(SIGXFSZ, SIG_IGN);  // as is a limit on the size of files
   auto duration = TRY(flags.duration_ns()), most_bytes = TRY(flags.most_bytes());
   auto output = TRY(flags.output_options());
+  auto sample_period_ns = TRY(flags.sample_period_ns());
   std::unique_ptr<CaptureSession> session(new CaptureSession);
   session->duration_ns_ = duration;
   session->most_bytes_ = most_bytes;
@@ -86,6 +87,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
            return trace->bytes();
          })).get());
   session->sink_ = std::make_unique<TeeSink>(std::move(sinks));
+  session->open_sampler(flags, sample_period_ns);
   if (records.libraries_attached() == 0 && !records.waits_for_libraries())
     log::warning(
         "no libcuda was found on the linker's paths or mapped by any process; one that is mapped "
@@ -93,13 +95,29 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   return session;
 }
 
+void CaptureSession::open_sampler(const CaptureFlags& flags,
+                                  std::optional<std::uint64_t> period_ns) {
+  if (flags.no_sample) return;
+  sampler_ = std::make_unique<GpuSampler>(nvml::load, period_ns);
+  const Sampling& sampling = sampler_->sampling();
+  if (!flags.sample.empty() && sampling.gpus.empty())
+    log::warning("the GPUs are not sampled: {}", sampling.why_not);
+}
+
 Result<> CaptureSession::begin(Session session, const std::function<void(Capture&)>& select) {
   if (session.mode == "machine")
     log::hint("tracing every process on this machine into {} until Ctrl-C", trace_->written().path);
   describe_machine(session);
+  if (sampler_)
+    session.sampling = sampler_->sampling();
+  else
+    session.sampling.why_not = "--no-sample";
   capture_->describe(session);
   select(*capture_);
-  return capture_->start(*sink_, session);
+  TRY(capture_->start(*sink_, session));
+  if (sampler_)
+    sampler_->start(session.monotonic_ns, [this](News news) { capture_->note(std::move(news)); });
+  return ok();
 }
 
 // Nobody may be there to see a trace without a command grow: it must not fill the disk.
@@ -191,6 +209,7 @@ Result<int> CaptureSession::run_until(const Until& until) {
   signals_.leave_to_others(ended.by_signal);
   signals_.keep_blocked();
   std::optional<int> command_status = until.command ? until.command->status() : std::nullopt;
+  if (sampler_) sampler_->stop();
   Totals totals = capture_->stop(ended.reason, command_status);
   TraceWritten written = trace_->written();
   if (!quiet_) {

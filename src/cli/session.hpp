@@ -13,6 +13,7 @@
 #include "cli/capture_flags.hpp"
 #include "cli/signals.hpp"
 #include "cli/started_command.hpp"
+#include "collect/gpu/gpu_sampler.hpp"
 #include "sink/jsonl.hpp"
 #include "sink/live.hpp"
 #include "sink/redacted.hpp"
@@ -54,6 +55,7 @@ class CaptureSession {
     std::string reason;  // as the trace's `end` line puts it
     bool by_signal = false;
   };
+  void open_sampler(const CaptureFlags& flags, std::optional<std::uint64_t> period_ns);
   Ended wait_for_end(const Until& until);
   void wait_if_it_ends(StartedCommand& command);
   // Why a trace that runs since then must end now; empty: it need not.
@@ -72,6 +74,7 @@ class CaptureSession {
   std::unique_ptr<LiveSink> live_;
   std::unique_ptr<TeeSink> sink_;
   std::unique_ptr<Capture> capture_;
+  std::unique_ptr<GpuSampler> sampler_;  // null: not wanted
 };
 
 }  // namespace cudabpf::cli

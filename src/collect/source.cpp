@@ -18,6 +18,7 @@ void News::add(News more) {
   append(libraries, more.libraries);
   append(losses, more.losses);
   append(gpu_errors, more.gpu_errors);
+  append(gpu_samples, more.gpu_samples);
   if (more.driver) driver = more.driver;
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sink/gpu_lines.hpp"
 #include "util/text/json.hpp"
 
 namespace cudabpf {
@@ -223,6 +224,9 @@ std::string header_line(const Session& session, const Part& part) {
   for (const Gpu& gpu : session.gpus)
     out["gpus"].push_back(
         {{"index", gpu.index}, {"name", gpu.name}, {"uuid", gpu.uuid}, {"bus_id", gpu.bus_id}});
+  const Sampling& sampling = session.sampling;
+  if (!sampling.gpus.empty() || !sampling.why_not.empty())
+    out["sampling"] = sampling_fields(sampling);
   out["mode"] = session.mode;
   set_unless_empty(out, "source", session.source);
   if (!session.unseen.empty()) out["unseen"] = session.unseen;

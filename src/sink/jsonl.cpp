@@ -1,5 +1,6 @@
 #include "sink/jsonl.hpp"
 
+#include "sink/gpu_lines.hpp"
 #include "util/system/clock.hpp"
 
 namespace cudabpf {
@@ -51,6 +52,8 @@ void JsonlSink::graph_launch(const Call& call) {
 }
 
 void JsonlSink::gpu_error(const GpuError& error) { add(error_line(error)); }
+
+void JsonlSink::gpu_sample(const GpuSample& sample) { add(sample_line(sample)); }
 
 void JsonlSink::driver_call(const DriverCall& call) {
   add(driver_line(call));

@@ -41,6 +41,7 @@ class JsonlSink : public Sink {
   void call(const Call& call) override;
   void driver_call(const DriverCall& call) override;
   void gpu_error(const GpuError& error) override;
+  void gpu_sample(const GpuSample& sample) override;
   void process(const Process& process) override;
   void library(const Library& library) override;
   void lost(const LossEvent& loss) override;

@@ -31,6 +31,7 @@ void RedactedSink::begin(const Session& session) {
   told.host.clear();
   told.command.clear();
   for (Gpu& gpu : told.gpus) gpu.uuid.clear();
+  for (SampledGpu& gpu : told.sampling.gpus) gpu.uuid.clear();
   for (Library& library : told.libraries) library = redacted(std::move(library));
   sink_.begin(told);
 }

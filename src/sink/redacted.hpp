@@ -18,6 +18,7 @@ class RedactedSink : public Sink {
 
   void driver_call(const DriverCall& call) override { sink_.driver_call(call); }
   void gpu_error(const GpuError& error) override { sink_.gpu_error(error); }
+  void gpu_sample(const GpuSample& sample) override { sink_.gpu_sample(sample); }
   void flush() override { sink_.flush(); }
   void end(const Totals& totals) override { sink_.end(totals); }
 

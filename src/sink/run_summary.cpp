@@ -13,7 +13,8 @@ namespace cudabpf {
 namespace {
 
 constexpr std::size_t MAX_DRIVER = 10;
-constexpr std::size_t MAX_FUNCTIONS = 12, MAX_KERNELS = 8, MAX_TRANSFERS = 6, MAX_ERRORS = 8;
+constexpr std::size_t MAX_FUNCTIONS = 12, MAX_KERNELS = 8, MAX_TRANSFERS = 6, MAX_ERRORS = 8,
+                      MAX_GPUS = 16;
 
 // `path` as one word of a shell command line.
 std::string shell_word(const std::string& path) {
@@ -222,6 +223,7 @@ std::string render_summary(const Stats& stats, const Totals& totals,
   add_memory(page, stats);
   add_transfers(page, stats.transfers);
   add_kernels(page, stats);
+  add_gpus(page, stats.gpus, MAX_GPUS);
   add_driver(page, stats);
   add_errors(page, stats.errors);
   add_gpu_errors(page, stats.xids);

@@ -220,6 +220,7 @@ Stats StatsSink::stats() const {
   std::stable_sort(stats.ioctls.begin(), stats.ioctls.end(),
                    [](const auto& a, const auto& b) { return a.count > b.count; });
   for (const auto& [what, xid] : xids_) stats.xids.push_back(xid);
+  stats.gpus = gpus_;
   for (const auto& [name, caller] : driver_callers_) {
     stats.driver_callers.push_back(caller);
     stats.driver_callers.back().name = name;

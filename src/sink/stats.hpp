@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cudabpf/sink.hpp"
+#include "follow/gpu_figures.hpp"
 #include "sink/run_memory.hpp"
 #include "util/durations.hpp"
 
@@ -74,6 +75,7 @@ struct Stats {
     std::uint64_t count = 0;
   };
   std::vector<Xid> xids;
+  GpusFigures gpus;
 };
 
 class StatsSink : public Sink {
@@ -85,6 +87,7 @@ class StatsSink : public Sink {
   void call(const Call& call) override;
   void driver_call(const DriverCall& call) override;
   void gpu_error(const GpuError& error) override;
+  void gpu_sample(const GpuSample& sample) override { gpus_.add(sample); }
   void process(const Process& process) override;
   void library(const Library& library) override { libraries_ += library.error.empty(); }
   void lost(const LossEvent&) override {}  // Totals has them all
@@ -124,6 +127,7 @@ class StatsSink : public Sink {
   std::map<std::string, Stats::Driver> driver_groups_, ioctls_;
   std::map<std::string_view, Stats::Caller> driver_callers_;
   std::map<std::pair<std::uint32_t, std::string>, Stats::Xid> xids_;
+  GpusFigures gpus_;
 };
 
 }  // namespace cudabpf

@@ -20,6 +20,7 @@ class StatusSink : public Sink {
   void call(const Call&) override { calls_++; }
   void driver_call(const DriverCall&) override { calls_++; }
   void gpu_error(const GpuError&) override {}
+  void gpu_sample(const GpuSample&) override {}
   void process(const Process& process) override;
   void library(const Library&) override {}
   void lost(const LossEvent& loss) override;

@@ -24,6 +24,9 @@ class TeeSink : public Sink {
   void gpu_error(const GpuError& error) override {
     for (Sink* sink : sinks_) sink->gpu_error(error);
   }
+  void gpu_sample(const GpuSample& sample) override {
+    for (Sink* sink : sinks_) sink->gpu_sample(sample);
+  }
   void process(const Process& process) override {
     for (Sink* sink : sinks_) sink->process(process);
   }

@@ -22,6 +22,7 @@ struct LineSink : Sink {
     bytes += static_cast<std::size_t>(line.write(buffer->data(), call) - buffer->data());
   }
   void gpu_error(const GpuError&) override {}
+  void gpu_sample(const GpuSample&) override {}
   void driver_call(const DriverCall&) override {}
   void process(const Process&) override {}
   void library(const Library&) override {}

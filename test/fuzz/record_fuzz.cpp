@@ -33,6 +33,7 @@ struct CheckedLines : Sink {
     check({line.data(), end});
   }
   void gpu_error(const GpuError&) override {}
+  void gpu_sample(const GpuSample&) override {}
   void driver_call(const DriverCall& call) override {
     if (call.has_return + call.return_lost + call.unfinished != 1) abort();
     check(driver_line(call));

@@ -82,6 +82,17 @@ Result<std::uint64_t> parse_duration(const std::string& text, const std::string&
                         "200ms, 30s, 15m, 2h or a number of seconds");
 }
 
+Result<std::uint64_t> parse_sample_period(const std::string& text) {
+  constexpr std::uint64_t SHORTEST = 20'000'000, LONGEST = 60'000'000'000;
+  constexpr const char* EXAMPLE = "20, 100, 500ms or 10s";
+  auto period =
+      TRY(parse_quantity(text, "--sample", {{"", 1e6}, {"ms", 1e6}, {"s", 1e9}}, EXAMPLE));
+  if (period < SHORTEST || period > LONGEST)
+    return Error{fmt::format("--sample={}: not between 20 ms and 60 s", text),
+                 fmt::format("give it as {}", EXAMPLE), exit_code::USAGE};
+  return period;
+}
+
 Result<std::uint64_t> parse_ring_size(const std::string& text) {
   auto size = TRY(parse_size(text, "--ring-size"));
   if (size < min_ring())

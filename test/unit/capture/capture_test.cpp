@@ -128,6 +128,34 @@ TEST_CASE("What the source has lost is told once, as much as came since") {
   CHECK(c.sink.losses.size() == c.losses_of(Loss::ring_entry).size());
 }
 
+TEST_CASE("Samples of GPUs come as news, and those that nobody takes in time are counted") {
+  Capturing c;
+  c.start();
+  auto sample = [&](std::size_t count) {
+    News news;
+    news.gpu_samples.resize(count);
+    news.gpu_samples.front().ts = 7;
+    c.capture->note(std::move(news));
+  };
+  sample(2);
+  Totals totals = c.capture->stop("interrupted", std::nullopt);
+  CHECK(c.sink.gpu_samples.size() == 2);
+  CHECK(c.sink.losses.empty());
+
+  Capturing slow;  // its reader has not begun
+  slow.capture->note({});
+  News many;
+  many.gpu_samples.resize(1 << 14);
+  slow.capture->note(std::move(many));
+  News more;
+  more.gpu_samples.resize(3);
+  slow.capture->note(std::move(more));
+  slow.start();
+  totals = slow.capture->stop("interrupted", std::nullopt);
+  CHECK(slow.sink.gpu_samples.size() == 1 << 14);
+  CHECK(count(totals.losses, Loss::gpu_sample) == 3);
+}
+
 TEST_CASE("News of a source reaches the trace, the last as well") {
   Capturing c;
   c.start();

@@ -37,6 +37,7 @@ struct CaptureSink : Sink {
   void call(const Call& call) override { calls.emplace_back(call); }
   void driver_call(const DriverCall& call) override { driver_calls.push_back(call); }
   void gpu_error(const GpuError& error) override { gpu_errors.push_back(error); }
+  void gpu_sample(const GpuSample& sample) override { gpu_samples.push_back(sample); }
   void process(const Process& process) override { processes.push_back(process); }
   void library(const Library& library) override { libraries.push_back(library); }
   void lost(const LossEvent& loss) override { losses.push_back(loss); }
@@ -47,6 +48,7 @@ struct CaptureSink : Sink {
   std::deque<CapturedCall> calls;
   std::vector<DriverCall> driver_calls;
   std::vector<GpuError> gpu_errors;
+  std::vector<GpuSample> gpu_samples;
   std::vector<Process> processes;
   std::vector<Library> libraries;
   std::vector<LossEvent> losses;

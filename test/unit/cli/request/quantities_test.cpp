@@ -100,6 +100,26 @@ TEST_CASE("A duration is a number of seconds, or of what stands behind it") {
   }
 }
 
+TEST_CASE("A sample's period is a number of milliseconds, between 20 and a minute") {
+  for (const Case& c : {Case{"100", SECOND / 10},
+                        {"20", SECOND / 50},
+                        {"20ms", SECOND / 50},
+                        {"2s", 2 * SECOND},
+                        {"60000", 60 * SECOND}}) {
+    CAPTURE(c.text);
+    auto period = parse_sample_period(c.text);
+    REQUIRE(period);
+    CHECK(*period == c.value);
+  }
+  for (const char* text : {"19", "19.9ms", "61s", "1e9", "5us", "1m", "true", "", "-100", "nan"}) {
+    CAPTURE(text);
+    auto period = parse_sample_period(text);
+    REQUIRE_FALSE(period);
+    CHECK(period.error().message.starts_with("--sample"));
+    CHECK(period.error().exit_code == exit_code::USAGE);
+  }
+}
+
 TEST_CASE("What is no quantity is refused, in the words of its flag") {
   for (const char* text : NONSENSE) {
     CAPTURE(text);

@@ -1,0 +1,224 @@
+#include "collect/gpu/gpu_sampler.hpp"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "collect/gpu/gpu_reader.hpp"
+#include "util/system/clock.hpp"
+#include "util/system/privileges.hpp"
+#include "util/system/threads.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+using nvml::Return;
+
+constexpr auto NVML_PATIENCE = std::chrono::seconds(3);
+constexpr unsigned MOST_GPUS = 64;
+// A read of the energy counter may keep a CPU busy for milliseconds: it is read so rarely that this
+// takes a thousandth of one.
+constexpr std::uint64_t ENERGY_SHARE = 1000, ENERGY_LATEST_NS = 10'000 * GpuSampler::MS;
+
+// In the machine's own pid namespace, NVML's pids are as everybody sees them.
+bool own_pid_namespace() {
+  constexpr ino_t MACHINES = 0xeffffffc;  // PROC_PID_INIT_INO
+  struct stat info {};
+  return stat("/proc/self/ns/pid", &info) == 0 && info.st_ino != MACHINES;
+}
+
+std::string why_no_nvml(Return result) {
+  if (result == Return::driver_not_loaded) return "no NVIDIA driver is loaded";
+  if (result == Return::no_permission) return "this user may not use NVML";
+  return fmt::format("NVML does not start (error {})", static_cast<int>(result));
+}
+
+// All GPUs, and when which part of them is read.
+class Gpus {
+ public:
+  ~Gpus() {
+    readers_.clear();
+    if (running_) nvml_.shutdown();
+  }
+
+  Sampling open(const GpuSampler::Load& load, std::optional<std::uint64_t> period_ns) {
+    Sampling sampling;
+    auto functions = load();
+    if (!functions) {
+      sampling.why_not = functions.error().message;
+      return sampling;
+    }
+    nvml_ = *functions;
+    Return result = nvml_.init();
+    running_ = result == Return::success;
+    if (!running_) {
+      sampling.why_not = why_no_nvml(result);
+      return sampling;
+    }
+    open_each(sampling);
+    // Each GPU adds to the cost.
+    sampling.period_ns = period_ns.value_or(
+        std::max<std::uint64_t>(GpuSampler::WINDOW_NS, readers_.size() * 50 * GpuSampler::MS));
+    sampling.window_ns = std::max(sampling.period_ns, GpuSampler::WINDOW_NS);
+    sampling.slow_ns = slow_ns_ = std::max(sampling.period_ns, GpuSampler::SLOW_NS);
+    sampling.own_pids = own_pid_namespace();
+    period_ns_ = sampling.period_ns;
+    return sampling;
+  }
+
+  std::uint64_t period_ns() const { return period_ns_; }
+
+  // `last`: nothing is read afterwards.
+  News read(std::uint64_t begin_ns, bool last) {
+    News news;
+    std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+    GpuReader::What what{.activity = now >= activity_due_,
+                         .slow = last || now >= slow_due_,
+                         .energy = last || now >= energy_due_};
+    std::uint64_t used = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    for (auto& reader : readers_) {
+      if (reader->is_lost()) continue;
+      std::uint64_t ts = now_ns(CLOCK_MONOTONIC) - begin_ns;
+      GpuSample sample = reader->read(ts, what);
+      if (!reader->is_lost()) news.gpu_samples.push_back(std::move(sample));
+    }
+    used = now_ns(CLOCK_THREAD_CPUTIME_ID) - used;
+    now = now_ns(CLOCK_MONOTONIC);
+    if (what.activity) activity_due_ = now + GpuSampler::WINDOW_NS;
+    if (what.slow) slow_due_ = now + slow_ns_;
+    if (what.energy)
+      energy_due_ =
+          now + std::clamp(used * ENERGY_SHARE, slow_ns_, std::max(slow_ns_, ENERGY_LATEST_NS));
+    if (what.slow) tell_failures(news, now - begin_ns);
+    return news;
+  }
+
+ private:
+  void open_each(Sampling& sampling) {
+    unsigned count = 0;
+    Return result = nvml_.count(&count);
+    if (result != Return::success || !count) sampling.why_not = "NVML shows no GPU";
+    if (count > MOST_GPUS) sampling.why_not = fmt::format("only {} GPUs are sampled", MOST_GPUS);
+    for (unsigned i = 0; i < std::min(count, MOST_GPUS); i++) {
+      auto reader = GpuReader::open(nvml_, i);
+      if (!reader) {
+        sampling.why_not = reader.error().message;
+        continue;
+      }
+      sampling.gpus.push_back((*reader)->gpu());
+      readers_.push_back(std::move(*reader));
+    }
+  }
+
+  void tell_failures(News& news, std::uint64_t until) {
+    for (auto& reader : readers_) {
+      GpuReader::Failures failures = reader->take_failures();
+      if (failures.count)
+        news.losses.push_back({Loss::gpu_sample, failures.count, told_at_, until, failures.last});
+    }
+    told_at_ = until;
+  }
+
+  nvml::Functions nvml_;
+  bool running_ = false;
+  std::vector<std::unique_ptr<GpuReader>> readers_;
+  std::uint64_t period_ns_ = 0, slow_ns_ = 0;
+  std::uint64_t activity_due_ = 0, slow_due_ = 0, energy_due_ = 0;
+  std::uint64_t told_at_ = 0;
+};
+
+}  // namespace
+
+// Shared, because the thread outlives the sampler if NVML hangs.
+struct GpuSampler::State {
+  const Load load;
+  const std::optional<std::uint64_t> period_ns;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<Sampling> opened;
+  std::optional<std::uint64_t> begin_ns;
+  Tell tell;
+  bool stopping = false, ended = false;
+
+  // Waits for a condition, or so long.
+  template <typename Condition>
+  bool wait(std::chrono::nanoseconds time, Condition condition) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, time, condition);
+  }
+  // Changes something under the lock.
+  template <typename Change>
+  void set(Change change) {
+    std::lock_guard lock(mutex);
+    change();
+    changed.notify_all();
+  }
+  void pass_on(News news) {
+    std::lock_guard lock(mutex);
+    if (tell && (!news.gpu_samples.empty() || !news.losses.empty())) tell(std::move(news));
+  }
+};
+
+GpuSampler::GpuSampler(Load load, std::optional<std::uint64_t> period_ns)
+    : state_(new State{std::move(load), period_ns, {}, {}, {}, {}, {}}) {
+  thread_ = thread_without_signals([state = state_] { run(state); });
+  if (state_->wait(NVML_PATIENCE, [this] { return state_->opened.has_value(); })) {
+    sampling_ = *state_->opened;
+    return;
+  }
+  sampling_.why_not = fmt::format("NVML did not answer within {} s", NVML_PATIENCE.count());
+  state_->set([this] { state_->stopping = true; });
+  thread_.detach();
+}
+
+GpuSampler::~GpuSampler() { stop(); }
+
+void GpuSampler::run(const std::shared_ptr<State>& state) {
+  ::prctl(PR_SET_NAME, "gpu-sampler");
+  privileges::keep_only({});
+  {
+    Gpus gpus;
+    Sampling sampling = gpus.open(state->load, state->period_ns);
+    bool any = !sampling.gpus.empty();
+    state->set([&] { state->opened = std::move(sampling); });
+    constexpr auto FOREVER = std::chrono::hours(24);
+    auto stopping = [&] { return state->stopping; };
+    auto may_begin = [&] { return state->begin_ns || state->stopping; };
+    while (any && !state->wait(FOREVER, may_begin)) continue;
+    if (any && state->begin_ns) {
+      do state->pass_on(gpus.read(*state->begin_ns, false));
+      while (!state->wait(std::chrono::nanoseconds(gpus.period_ns()), stopping));
+      state->pass_on(gpus.read(*state->begin_ns, true));
+    }
+  }
+  state->set([&] { state->ended = true; });
+}
+
+void GpuSampler::start(std::uint64_t begin_ns, Tell tell) {
+  state_->set([&] {
+    state_->begin_ns = begin_ns;
+    state_->tell = std::move(tell);
+  });
+}
+
+void GpuSampler::stop() {
+  if (!thread_.joinable()) return;
+  state_->set([this] { state_->stopping = true; });
+  if (state_->wait(NVML_PATIENCE, [this] { return state_->ended; })) return thread_.join();
+  thread_.detach();
+  News hangs;
+  std::uint64_t until = now_ns(CLOCK_MONOTONIC) - state_->begin_ns.value_or(0);
+  hangs.losses.push_back({Loss::gpu_sample, std::nullopt, 0, until, "NVML does not answer"});
+  if (state_->begin_ns) state_->pass_on(std::move(hangs));
+  state_->set([this] { state_->tell = nullptr; });
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,49 @@
+// Samples all of the machine's GPUs while a trace is taken, on a thread of its own. NVML may take
+// its time, and hang where a GPU does: nobody else waits for it longer than a moment.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "collect/gpu/nvml.hpp"
+#include "cudabpf/source.hpp"
+
+namespace cudabpf {
+
+class GpuSampler {
+ public:
+  static constexpr std::uint64_t MS = 1'000'000;
+  // GPM's counters give no figures of shorter times.
+  static constexpr std::uint64_t WINDOW_NS = 100 * MS;
+  static constexpr std::uint64_t SLOW_NS = 1000 * MS;
+
+  using Load = std::function<Result<nvml::Functions>()>;
+  // Is called on the sampler's thread.
+  using Tell = std::function<void(News news)>;
+
+  // Without a period: as often as costs little for so many GPUs.
+  GpuSampler(Load load, std::optional<std::uint64_t> period_ns);
+  ~GpuSampler();
+  GpuSampler(const GpuSampler&) = delete;
+  GpuSampler& operator=(const GpuSampler&) = delete;
+
+  // How GPUs will be sampled, or why they will not.
+  const Sampling& sampling() const { return sampling_; }
+  // Begins to sample. The trace's ts 0 was at `begin_ns` on CLOCK_MONOTONIC.
+  void start(std::uint64_t begin_ns, Tell tell);
+  // Reads all once more. Afterwards nothing is told.
+  void stop();
+
+ private:
+  struct State;
+  static void run(const std::shared_ptr<State>& state);
+
+  std::shared_ptr<State> state_;
+  std::thread thread_;
+  Sampling sampling_;
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,96 @@
+#include "follow/gpu_figures.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "util/page/table.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+void raise(std::optional<double>& most, const std::optional<double>& value) {
+  if (value) most = std::max(most.value_or(*value), *value);
+}
+
+std::string cell(const std::optional<double>& value, const char* unit) {
+  return value ? fmt::format("{:.0f} {}", *value, unit) : "-";
+}
+
+std::string energy_cell(std::optional<double> joules) {
+  constexpr double KILO = 1000;
+  if (!joules) return "-";
+  return *joules < 10 * KILO ? fmt::format("{:.0f} J", *joules)
+                             : fmt::format("{:.1f} kJ", *joules / KILO);
+}
+
+std::vector<std::string> cells_of(const GpuFigures& figures) {
+  auto busy = figures.sm_active.mean();
+  std::string throttled = "-";
+  if (figures.throttle_read)
+    throttled = fmt::format("{:.0f} %", 100.0 * static_cast<double>(figures.throttled) /
+                                            static_cast<double>(figures.throttle_read));
+  return {cell(busy, "%"),
+          cell(figures.power.mean(), "W"),
+          cell(figures.most_power, "W"),
+          energy_cell(figures.energy()),
+          figures.most_memory ? human_bytes(static_cast<std::uint64_t>(*figures.most_memory)) : "-",
+          cell(figures.most_temperature, "°C"),
+          throttled};
+}
+
+}  // namespace
+
+bool is_throttled(std::uint64_t reasons) {
+  return std::any_of(THROTTLES.begin(), THROTTLES.end(), [&](const ThrottleName& throttle) {
+    return reasons & static_cast<std::uint64_t>(throttle.reason);
+  });
+}
+
+void GpuFigures::add(const GpuSample& sample) {
+  device = sample.device;
+  samples++;
+  if (sample.sm_active && sample.window_ns)
+    sm_active.add(*sample.sm_active, static_cast<double>(*sample.window_ns));
+  if (sample.utilization) utilization.add(*sample.utilization, 1);
+  if (sample.power_w) power.add(*sample.power_w, 1);
+  raise(most_power, sample.power_w);
+  raise(most_memory, sample.memory_used);
+  raise(most_temperature, sample.temperature_c);
+  if (sample.energy_j) {
+    counter_went_back |= last_energy && (*sample.energy_j < last_energy->joules);
+    last_energy = {sample.ts, *sample.energy_j};
+    if (!first_energy) first_energy = last_energy;
+  }
+  throttle_read += sample.throttle.has_value();
+  throttled += sample.throttle && is_throttled(*sample.throttle);
+}
+
+std::optional<double> GpuFigures::energy() const {
+  if (!first_energy || counter_went_back || last_energy->ts <= first_energy->ts)
+    return std::nullopt;
+  return last_energy->joules - first_energy->joules;
+}
+
+void GpusFigures::add(const GpuSample& sample) {
+  if (gpus_.size() < MOST_GPUS || gpus_.contains(sample.device)) gpus_[sample.device].add(sample);
+}
+
+void add_gpus(Page& page, const GpusFigures& figures, std::size_t at_most) {
+  if (figures.gpus().empty()) return;
+  Table table("GPUs by NVML", {{"SM activity"},
+                               {"power"},
+                               {"at most", 1},
+                               {"energy"},
+                               {"memory", 2},
+                               {"hottest", 3},
+                               {"throttled", 4}});
+  std::size_t shown = 0;
+  for (const auto& [device, gpu] : figures.gpus())
+    if (shown++ < at_most) table.row(fmt::format("GPU {}", device), cells_of(gpu));
+  table.add_to(page);
+  if (shown > at_most) page.line(fmt::format("  and {} more", shown - at_most));
+}
+
+}  // namespace cudabpf

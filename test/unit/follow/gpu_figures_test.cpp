@@ -1,0 +1,106 @@
+#include "follow/gpu_figures.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+using namespace cudabpf;
+
+namespace {
+
+constexpr std::uint64_t SECOND = 1'000'000'000;
+
+GpuSample energy_at(std::uint64_t ts, double joules) {
+  GpuSample sample;
+  sample.ts = ts;
+  sample.energy_j = joules;
+  return sample;
+}
+
+}  // namespace
+
+TEST_CASE("A run's figures of a GPU: means over time, the most of each, and joules") {
+  GpuFigures figures;
+  GpuSample sample = energy_at(0, 1000);
+  sample.power_w = 100;
+  sample.temperature_c = 40;
+  sample.throttle = 1;  // idle
+  figures.add(sample);
+  sample = {};
+  sample.ts = SECOND;
+  sample.window_ns = SECOND;
+  sample.sm_active = 100;
+  sample.power_w = 700;
+  sample.temperature_c = 39;
+  sample.memory_used = 1 << 30;
+  sample.throttle = 4;
+  figures.add(sample);
+  sample = energy_at(4 * SECOND, 2450.5);
+  sample.window_ns = 3 * SECOND;
+  sample.sm_active = 20;
+  sample.memory_used = 1 << 20;
+  figures.add(sample);
+  CHECK(figures.samples == 3);
+  CHECK(figures.sm_active.mean() == 40);  // 1 s of 100, 3 s of 20
+  CHECK(figures.power.mean() == 400);
+  CHECK(figures.most_power == 700);
+  CHECK(figures.most_temperature == 40);
+  CHECK(figures.most_memory == 1 << 30);
+  CHECK(figures.energy() == 1450.5);
+  CHECK(figures.throttled == 1);
+  CHECK(figures.throttle_read == 2);
+}
+
+TEST_CASE("What was not read is not known") {
+  GpuFigures figures;
+  figures.add({});
+  CHECK_FALSE(figures.energy());
+  CHECK_FALSE(figures.sm_active.mean());
+  figures.add(energy_at(5, 10));
+  CHECK_FALSE(figures.energy());  // one reading
+}
+
+TEST_CASE("A counter that goes back tells no energy, even if it has risen since") {
+  GpuFigures figures;
+  for (double joules : {1000.0, 2000.0, 5.0, 9000.0})
+    figures.add(energy_at(static_cast<std::uint64_t>(joules), joules));
+  CHECK(figures.counter_went_back);
+  CHECK_FALSE(figures.energy());
+}
+
+TEST_CASE("A trace may name any number of GPUs") {
+  GpusFigures figures;
+  for (std::uint32_t device = 0; device < 100'000; device++) {
+    GpuSample sample;
+    sample.device = device * 7;
+    figures.add(sample);
+  }
+  CHECK(figures.gpus().size() == 256);
+}
+
+TEST_CASE("A table tells the figures of each GPU, and what is not known") {
+  GpusFigures figures;
+  Page nothing({.width = 100});
+  add_gpus(nothing, figures, 16);
+  CHECK(nothing.take().empty());
+  GpuSample sample = energy_at(0, 1000);
+  sample.window_ns = SECOND;
+  sample.sm_active = 40;
+  sample.power_w = 400;
+  sample.memory_used = 1 << 30;
+  sample.temperature_c = 40;
+  sample.throttle = 4;
+  figures.add(sample);
+  figures.add(energy_at(SECOND, 24'456));
+  for (std::uint32_t device = 1; device < 4; device++) {
+    sample = {};
+    sample.device = device;
+    figures.add(sample);
+  }
+  Page page({.width = 100});
+  add_gpus(page, figures, 2);
+  std::string text = page.take();
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("23.5 kJ"));
+  for (const char* cell : {"40 %", "400 W", "1.00 GiB", "40 °C", "100 %", "GPU 1", "and 2 more"})
+    CHECK_THAT(text, Catch::Matchers::ContainsSubstring(cell));
+  CHECK(text.find("GPU 2") == std::string::npos);
+}
