@@ -30,7 +30,7 @@ std::string microseconds(std::string_view key) {
 
 bool is_row(LineKind kind) {
   return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt ||
-         kind == LineKind::gpu_error || kind == LineKind::lost;
+         kind == LineKind::gpu_error || kind == LineKind::gpu_sample || kind == LineKind::lost;
 }
 
 }  // namespace
@@ -48,10 +48,13 @@ CsvTable::CsvTable(const Names& names, ByteStream& out) : names_(names), out_(ou
 
 void CsvTable::line(const Line& line) {
   if (!is_row(line.kind)) return;
-  if (line.kind != LineKind::lost) return row(line);
-  Line loss = line;
-  loss.name = line.reason;
-  row(loss);
+  if (line.kind != LineKind::lost && line.kind != LineKind::gpu_sample) return row(line);
+  Line shown = line;
+  if (line.kind == LineKind::lost)
+    shown.name = line.reason;
+  else
+    shown.args = line.text;  // a column for each figure would be empty in all other rows
+  row(shown);
 }
 
 void CsvTable::row(const Line& line) {

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "analyze/export/tracks.hpp"
+#include "analyze/gpu_samples.hpp"
 
 namespace cudabpf::analyze {
 
@@ -48,6 +50,40 @@ void Tracks::set_memory(const LiveMemory::Block& block, std::uint64_t ts, bool m
   }
   set(counter, ts,
       more ? counter.value + block.size : counter.value - std::min(counter.value, block.size));
+}
+
+namespace {
+
+enum class GpuUnit : std::uint8_t {
+  percent,
+  bytes_per_second,
+  watts,
+  joules,
+  megahertz,
+  celsius,
+  bytes
+};
+
+constexpr std::string_view unit_text(GpuUnit unit) {
+  constexpr std::string_view TEXTS[] = {", %", ", bytes/s", ", W", ", J", ", MHz", ", °C", ""};
+  return TEXTS[static_cast<std::size_t>(unit)];
+}
+
+}  // namespace
+
+// As NVML told: no counter falls to zero where there is no sample. How much energy was used since
+// the driver was loaded is no picture.
+void Tracks::gpu_sample(const Line& line) {
+  GpuSample sample = sample_in(line);
+  auto draw = [&](const std::optional<double>& value, GpuUnit unit, std::string_view title) {
+    if (!value || unit == GpuUnit::joules) return;
+    std::string name = fmt::format("GPU {}: {}{}", sample.device, title, unit_text(unit));
+    Track& track = machine_track(name, Track::Kind::counter, unit == GpuUnit::bytes);
+    out_.counter(track, sample.ts, static_cast<std::uint64_t>(std::llround(*value)));
+  };
+#define GPU_FIGURE(key, unit, decimals, most, title) draw(sample.key, GpuUnit::unit, title);
+#include "cudabpf/gpu_figures.def"
+#undef GPU_FIGURE
 }
 
 // Many blocks may end in one nanosecond: the value is what the last of them leaves.

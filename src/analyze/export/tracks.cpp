@@ -73,6 +73,8 @@ void Tracks::line(const Line& line) {
       return interrupt(line);
     case LineKind::gpu_error:
       return gpu_error(line);
+    case LineKind::gpu_sample:
+      return gpu_sample(line);
     case LineKind::lost:
       return lost(line);
     case LineKind::process:
@@ -298,10 +300,12 @@ void Tracks::announce(Track& track, Track::Kind kind, const Process* process, co
   out_.track(track);
 }
 
-Track& Tracks::machine_track(const std::string& name) {
+Track& Tracks::machine_track(const std::string& name, Track::Kind kind, bool bytes) {
   if (machine_.size() >= MAX_TRACKS) machine_.clear();
   Track& track = machine_[name];
-  if (!track.id) announce(track, Track::Kind::machine, nullptr, nullptr, name);
+  if (track.id) return track;
+  track.bytes = bytes;
+  announce(track, kind, nullptr, nullptr, name);
   return track;
 }
 

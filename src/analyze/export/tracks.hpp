@@ -69,6 +69,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void driver(const Line& line);
   void interrupt(const Line& line);
   void gpu_error(const Line& line);
+  void gpu_sample(const Line& line);
   void lost(const Line& line);
   void named(std::uint32_t pid);
 
@@ -95,7 +96,8 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void missing(std::uint64_t ts, std::string_view what, const char* fact, std::string how);
   void announce(Track& track, Track::Kind kind, const Process* process, const Track* parent,
                 std::string name);
-  Track& machine_track(const std::string& name);
+  Track& machine_track(const std::string& name, Track::Kind kind = Track::Kind::machine,
+                       bool bytes = false);
   std::string process_name(std::uint32_t pid) const;
 
   Names& names_;

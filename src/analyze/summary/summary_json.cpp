@@ -33,6 +33,32 @@ Json slowest_json(const std::vector<Slow>& slowest, const Names& names) {
   return json;
 }
 
+Json gpus_json(const GpusFigures& gpus) {
+  Json json = Json::array();
+  for (const auto& [device, figures] : gpus.gpus()) {
+    Json one = {{"device", device}, {"samples", figures.samples}};
+    auto set = [&](const char* key, const std::optional<double>& value) {
+      if (value) one[key] = *value;
+    };
+    set("sm_active", figures.sm_active.mean());
+    set("utilization", figures.utilization.mean());
+    set("power_w", figures.power.mean());
+    set("most_power_w", figures.most_power);
+    set("energy_j", figures.energy());
+    if (figures.energy())
+      one["energy_window_us"] = {microseconds(figures.first_energy->ts),
+                                 microseconds(figures.last_energy->ts)};
+    set("most_memory", figures.most_memory);
+    set("most_temperature_c", figures.most_temperature);
+    if (figures.throttle_read) {
+      one["throttle_read"] = figures.throttle_read;
+      one["throttled"] = figures.throttled;
+    }
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
 }  // namespace
 
 Json Summary::iterations_json() const {
@@ -141,6 +167,7 @@ Json Summary::json() const {
                   {"gpu_errors", totals_.xids}};
   if (course_.thread())
     summary["thread"] = {{"pid", course_.thread()->pid}, {"tid", course_.thread()->tid}};
+  if (!totals_.gpus.gpus().empty()) summary["gpus"] = gpus_json(totals_.gpus);
   return {{"summary", summary}};
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "analyze/gpu_samples.hpp"
 #include "analyze/trace/json_text.hpp"
 
 namespace cudabpf::analyze {
@@ -43,6 +44,7 @@ void Totals::line(const Line& line) {
   if (line.kind == LineKind::driver) driver(line);
   if (line.kind == LineKind::process) process(line);
   xids += line.kind == LineKind::gpu_error;
+  if (line.kind == LineKind::gpu_sample) gpus.add(sample_in(line));
 }
 
 void Totals::call(const Line& line) {

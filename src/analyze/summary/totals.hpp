@@ -15,6 +15,7 @@
 #include "analyze/graph_launches.hpp"
 #include "analyze/short_names.hpp"
 #include "analyze/work.hpp"
+#include "follow/gpu_figures.hpp"
 #include "util/durations.hpp"
 #include "util/largest.hpp"
 #include "util/saturating.hpp"
@@ -92,6 +93,7 @@ class Totals : public Analysis {
   std::vector<Device> devices;                   // the busiest few first
   std::vector<Death> deaths;                     // the first few
   std::uint64_t xids = 0;
+  GpusFigures gpus;  // as they were sampled
   // "gemv<float>": what a slow call was about, as other answers name it.
   std::string what_of(const Slow& slow) const;
 

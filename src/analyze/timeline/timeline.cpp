@@ -7,6 +7,7 @@
 
 #include "analyze/circumstances/graph_contents.hpp"
 #include "analyze/circumstances/processes.hpp"
+#include "analyze/gpu_samples.hpp"
 #include "analyze/work.hpp"
 #include "util/console/terminal.hpp"
 
@@ -58,6 +59,9 @@ void Timeline::line(const Line& line) {
     case LineKind::driver:
       driver(line);
       break;
+    case LineKind::gpu_sample:
+      gpu_sample(sample_in(line));
+      break;
     default:
       break;
   }
@@ -84,6 +88,11 @@ std::optional<TimeSpan> Timeline::clipped(const TimeSpan& span) const {
 // where its thread, its process or the trace ended.
 TimeSpan Timeline::span_of(const Line& line) const {
   return {line.ts, std::max(line.ts, line.unfinished ? last_seen_ : line.end())};
+}
+
+void Timeline::gpu_sample(const GpuSample& sample) {
+  if (!sample.sm_active) return;
+  if (gpus_.size() < MAX_GPUS || gpus_.contains(sample.device)) gpus_[sample.device].add(sample);
 }
 
 void Timeline::call(const Line& line) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "analyze/circumstances/streams.hpp"
 #include "analyze/course/course.hpp"
 #include "analyze/short_names.hpp"
+#include "analyze/timeline/gpu_activity.hpp"
 #include "analyze/timeline/timeline_bars.hpp"
 
 namespace cudabpf::analyze {
@@ -91,6 +93,8 @@ class Timeline : public Analysis {
   const Stream& stream(std::size_t index) const { return streams_[index]; }
   std::size_t threads() const { return threads_.size(); }
   std::size_t streams() const { return streams_.size(); }
+  // As they were sampled, by NVML's index.
+  const std::map<std::uint32_t, GpuActivity>& gpus() const { return gpus_; }
   // Those of threads beyond the most that are kept apart, and how many they and those of streams
   // are.
   const BarRow& more_calls() const { return more_calls_; }
@@ -106,6 +110,7 @@ class Timeline : public Analysis {
   std::string short_name(Name what) const;
 
  private:
+  static constexpr std::size_t MAX_GPUS = 16;  // that have a row
   // At most this many are kept apart; the calls of later ones are only counted.
   static constexpr std::size_t MAX_THREADS = 256, MAX_STREAMS = 64;
 
@@ -120,6 +125,7 @@ class Timeline : public Analysis {
 
   void call(const Line& line);
   void driver(const Line& line);
+  void gpu_sample(const GpuSample& sample);
   void process(const Line& line);
   std::optional<TimeSpan> clipped(const TimeSpan& span) const;
   TimeSpan span_of(const Line& line) const;
@@ -144,6 +150,7 @@ class Timeline : public Analysis {
   Name ioctl_, exit_;
   std::uint64_t last_seen_ = 0, duration_ = 0;
 
+  std::map<std::uint32_t, GpuActivity> gpus_;
   std::vector<Process> processes_;  // that have a thread or a stream
   std::vector<Thread> threads_;
   std::vector<Stream> streams_;

@@ -88,6 +88,16 @@ class Lanes {
     return most;
   }
 
+  // False: it has no sample here.
+  bool add_gpu(std::uint32_t device, const GpuActivity& activity) {
+    constexpr std::uint64_t PERCENT = 100;
+    auto means = activity.columns(scale_);
+    if (std::all_of(means.begin(), means.end(), [](std::uint64_t mean) { return !mean; }))
+      return false;
+    add_sparks(fmt::format("  GPU {}, SM activity", device), means, PERCENT);
+    return true;
+  }
+
   void add_axis() {
     TextAxis axis = time_axis(scale_, page_.moments());
     page_.line(std::string(LABEL_WIDTH, ' ') + axis.line);
@@ -258,6 +268,17 @@ std::set<Category> add_overview(Page& page, const Timeline& timeline, const Time
   return lanes.seen();
 }
 
+void add_gpu_lanes(Page& page, const Timeline& timeline, Lanes& lanes) {
+  std::size_t before = page.size();
+  if (!timeline.gpus().empty()) {
+    page.blank();
+    page.heading("GPUs by NVML, as all processes use them");
+  }
+  bool any = false;
+  for (const auto& [device, activity] : timeline.gpus()) any |= lanes.add_gpu(device, activity);
+  if (!any) page.cut(before);
+}
+
 void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
   std::set<Category> seen;
   if (!view.whole.empty()) seen = add_overview(page, timeline, view);
@@ -273,6 +294,7 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
     for (std::size_t index : process.streams)
       if (streams < STREAMS_SHOWN) streams += lanes.add_stream(timeline.stream(index));
   }
+  add_gpu_lanes(page, timeline, lanes);
   lanes.add_axis();
   std::string told = told_of_view(timeline, view, page.moments());
   if (!told.empty()) page.paragraph(told, 2);

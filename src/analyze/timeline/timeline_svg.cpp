@@ -85,6 +85,22 @@ class Section {
     y_ += ROW + LANE_GAP;
   }
 
+  // As high as the mean activity of its SMs.
+  void gpu(std::uint32_t device, const GpuActivity& activity) {
+    constexpr std::size_t STEP = 8;  // pixels
+    auto means = activity.columns(scale_);
+    label(fmt::format("GPU {}, SM activity", device));
+    for (std::size_t at = 0; at < means.size(); at += STEP) {
+      std::uint64_t mean = *std::max_element(
+          means.begin() + static_cast<std::ptrdiff_t>(at),
+          means.begin() + static_cast<std::ptrdiff_t>(std::min(at + STEP, means.size())));
+      double height = BAR * static_cast<double>(mean) / 100;
+      if (mean)
+        svg_.rect(x_of(at), y_ + BAR - height, STEP, height, "#76a05c", fmt::format("{} %", mean));
+    }
+    y_ += ROW + LANE_GAP;
+  }
+
   // The axis. Returns where it ends.
   double finish() {
     const auto& pieces = scale_.pieces();
@@ -251,6 +267,7 @@ class Gantt {
         section.thread(timeline_.thread(index), Timeline::ROWS);
       for (std::size_t index : process.streams) section.stream(timeline_.stream(index));
     }
+    for (const auto& [device, activity] : timeline_.gpus()) section.gpu(device, activity);
     svg_.set_height(section.finish());
     return svg_.take();
   }

@@ -23,6 +23,7 @@ enum class LineKind : std::uint8_t {
   interrupt,  // what the driver did for no process
   gpu_error,
   graph,  // what a graph holds that is launched
+  gpu_sample,
   process,
   library,
   lost,

@@ -151,7 +151,8 @@ constexpr std::size_t longest_of(std::string_view key) {
 LineParser::LineParser() : json_(std::make_unique<Json>()) {
   words_ = {names_.add("trace"),   names_.add("end"),       names_.add("process"),
             names_.add("library"), names_.add("lost"),      names_.add("error"),
-            names_.add("kernel"),  names_.add("interrupt"), names_.add("content")};
+            names_.add("kernel"),  names_.add("interrupt"), names_.add("content"),
+            names_.add("gpu"),     names_.add("sample")};
 }
 LineParser::~LineParser() = default;
 LineParser::LineParser(LineParser&&) noexcept = default;
@@ -252,6 +253,7 @@ LineKind LineParser::kind_of(const Line& line) const {
   if (line.type == words_.library) return LineKind::library;
   if (line.type == words_.lost) return LineKind::lost;
   if (line.type == words_.error) return LineKind::gpu_error;
+  if (line.type == words_.gpu && line.op == words_.sample) return LineKind::gpu_sample;
   return LineKind::other;
 }
 
@@ -264,7 +266,8 @@ void LineParser::drop_others_fields(Line& line) {
     line.call = 0;
   }
   bool has_op = is_event(line.kind) || line.kind == LineKind::process ||
-                line.kind == LineKind::gpu_error || line.kind == LineKind::graph;
+                line.kind == LineKind::gpu_error || line.kind == LineKind::graph ||
+                line.kind == LineKind::gpu_sample;
   if (!has_op) line.op = {};
 }
 

@@ -30,7 +30,7 @@ class LineParser {
  private:
   struct Json;
   struct Words {  // names that tell a line's kind
-    Name trace, end, process, library, lost, error, kernel, interrupt, content;
+    Name trace, end, process, library, lost, error, kernel, interrupt, content, gpu, sample;
   };
 
   bool field(std::string_view key, void* value, Line& line);

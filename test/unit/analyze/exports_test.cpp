@@ -159,6 +159,13 @@ TEST_CASE("Rows of a table") {
         "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,,,,,,,"
         "\"{\"\"x\"\":\"\"y,\\\"\"z\\\"\"\"\"}\"\n");
   CHECK(csv(R"({"type":"process","op":"exit","pid":7,"ts":1})") == columns + "\n");
+  // A sample's figures are in one column, as they stand in the line.
+  const std::string sample = R"({"type":"gpu","op":"sample","ts":5,"device":3,"power_w":704.1})";
+  text = csv(sample).substr(columns.size() + 1);
+  CHECK(text.starts_with(",gpu,sample,,,5,"));
+  CHECK(
+      text.ends_with(",\"{\"\"type\"\":\"\"gpu\"\",\"\"op\"\":\"\"sample\"\",\"\"ts\"\":5,"
+                     "\"\"device\"\":3,\"\"power_w\"\":704.1}\"\n"));
   // U+009B begins an escape on some terminals; other letters stay.
   text = csv(R"({"type":"lost","reason":"a\u009b31m \u00e9","ts":1,"count":2})");
   CHECK(text.substr(columns.size() + 1).starts_with(",lost,,\"a?31m \xc3\xa9\",,1,"));

@@ -98,6 +98,28 @@ TEST_CASE("Work inside of other calls, and waits of unknown time") {
   CHECK_THAT(summed.page, ContainsSubstring("cuStreamSynchronize 10 ns in 2 (1 of unknown time)"));
 }
 
+TEST_CASE("What samples of GPUs add up to is told, where there are any") {
+  SampleProgram program;
+  program.wait();
+  CHECK_FALSE(Summed(program).json.contains("gpus"));
+  for (const char* more :
+       {R"("ts":10,"energy_j":100.5,"throttle":["thermal"])",
+        R"("ts":30,"energy_j":150,"window_ms":100,"sm_active":80,"power_w":500)"})
+    program.line(std::string(R"({"type":"gpu","op":"sample","device":2,)") + more + "}");
+  Summed summed(program);
+  REQUIRE(summed.json["gpus"].size() == 1);
+  const Json& gpu = summed.json["gpus"][0];
+  CHECK(gpu["device"] == 2);
+  CHECK(gpu["samples"] == 2);
+  CHECK(gpu["sm_active"] == 80);
+  CHECK(gpu["most_power_w"] == 500);
+  CHECK(gpu["energy_j"] == 49.5);
+  CHECK(gpu["throttled"] == 1);
+  CHECK_FALSE(gpu.contains("most_memory"));
+  CHECK_THAT(summed.page, ContainsSubstring("GPUs by NVML"));
+  CHECK_THAT(summed.page, ContainsSubstring("500 W"));
+}
+
 TEST_CASE("Copies between GPUs are told by these, whatever the call says that it is") {
   SampleProgram program;
   auto copy = [&](const char* op, const std::string& more) {

@@ -523,3 +523,26 @@ TEST_CASE("Bars that are far apart become few, too") {
   CHECK_FALSE(bars.too_many());
   for (const BarRow& row : rows) CHECK(row.size() <= TimelineBars::MOST);
 }
+
+TEST_CASE("Each GPU that was sampled has a row of its activity, in the terminal and in a picture") {
+  Drawn trace;
+  for (int i = 0; i < 100; i++) trace.call("kernel", 10'000 * i, 100);  // more than few
+  CHECK_THAT(Analyzed(trace, 1'000'000).page(), !ContainsSubstring("GPU"));
+  for (int i = 1; i <= 10; i++)
+    for (int device = 0; device < 20; device++)
+      trace.line(R"({"type":"gpu","op":"sample","ts":)" + std::to_string(i) +
+                 R"(00000000,"window_ms":100.0,"sm_active":)" + (i > 5 ? "80" : "0") +
+                 R"(,"device":)" + std::to_string(device) + "}");
+  Analyzed analyzed(trace, 1'000'000);
+  std::string page = analyzed.page();
+  CHECK_THAT(page, ContainsSubstring("GPUs by NVML, as all processes use them\n"));
+  CHECK_THAT(page, ContainsSubstring("GPU 15, SM activity"));
+  CHECK_THAT(page, !ContainsSubstring("GPU 16"));
+  std::string svg = analyzed.svg();
+  CHECK_THAT(svg, ContainsSubstring("GPU 15, SM activity"));
+  CHECK_THAT(svg, ContainsSubstring("80 %"));
+  CHECK(svg.size() < 1'000'000);
+  // Where they did nothing there is no row.
+  Analyzed idle(trace, 1'000'000, Timeline::Window{.from = 0, .to = 400'000'000});
+  CHECK_THAT(idle.page(), !ContainsSubstring("GPU"));
+}

@@ -243,6 +243,18 @@ TEST_CASE("Launches a second, of each process") {
                          "launches/s is 200 at 0"});
 }
 
+TEST_CASE("Samples of GPUs are counters of the machine, rounded; the energy counter is none") {
+  Drawn drawn = draw(
+      R"({"type":"gpu","op":"sample","ts":5,"device":3,"sm_active":96.4,"power_w":704.6,"energy_j":9.5})"
+      "\n"
+      R"({"type":"gpu","op":"sample","ts":9,"device":3,"power_w":-1,"memory_used":1024})"
+      "\n");
+  CHECK(drawn.events == Lines{"GPU 3: SM activity, % is 96 at 5", "GPU 3: power, W is 705 at 5",
+                              "GPU 3: memory used is 1024 at 9"});
+  CHECK(drawn.tracks == Lines{"1<0 0/0 as 0 GPU 3: SM activity, %", "2<0 0/0 as 0 GPU 3: power, W",
+                              "3<0 0/0 as 0 GPU 3: memory used"});
+}
+
 TEST_CASE("What failed was neither launched nor put into a stream") {
   Drawn drawn =
       draw(R"({"id":1,"type":"kernel","op":"launch","name":"l","ts":1,"duration_us":1.000,)"

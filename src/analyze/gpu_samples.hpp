@@ -1,0 +1,13 @@
+// Samples of GPUs, as lines of a trace have them.
+#pragma once
+
+#include "analyze/trace/line.hpp"
+#include "cudabpf/event.hpp"
+
+namespace cudabpf::analyze {
+
+// What a line of the kind gpu_sample tells. Figures that no GPU can have are left out, as if they
+// had not been read.
+GpuSample sample_in(const Line& line);
+
+}  // namespace cudabpf::analyze
