@@ -18,6 +18,7 @@
 
 #include "analyze/course/idle.hpp"
 #include "analyze/diff/difference.hpp"
+#include "analyze/energy/energy.hpp"
 #include "analyze/export/alnair_logs.hpp"
 #include "analyze/export/chrome_trace.hpp"
 #include "analyze/export/csv_table.hpp"
@@ -208,6 +209,7 @@ std::vector<Asked> all_analyses(Names& names) {
       },
       [](Page& page, const Memory& memory) { add_memory(page, memory, 9); }));
   add_parts(all, names);
+  all.push_back(asked(std::make_unique<Energy>(names, 0), energy_json, add_energy));
   return all;
 }
 

@@ -34,6 +34,7 @@ ANSWERS = {
     "calls-by-stream": ["calls", "--by", "stream", "--top", "5", GPT2],
     "ioctls": ["ioctls", VECTOR_ADD],
     "errors": ["errors", GPT2],
+    "energy": ["energy", GPT2],
     "diff": ["diff", VECTOR_ADD, TRANSFORMER],
     "diff-conditions": ["diff", TRANSFORMER, GPT2, "--top", "0", "--fail-if", "launches-per-iteration > +5 %",
                         "--fail-if", "iteration-time > 1 ms", "--fail-if", "errors > +0",

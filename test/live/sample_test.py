@@ -134,6 +134,15 @@ class Live(harness.LiveTest):
         self.assertEqual([gpu["uuid"] for gpu in trace.header["sampling"]["gpus"]], [""])
         self.assertTrue(trace.of("gpu"))
 
+    def test_energy(self):
+        """`cudabpf energy` tells what the counter's first and last readings in the run differ by."""
+        self.sampled(seconds=2.2)
+        told = self.what_was_told()["energy", 0][1:]
+        done = self.run_cudabpf("energy", "--json", self.path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        gpu = harness.json.loads(done.stdout)["gpu_energy_report"]["gpus"][0]
+        self.assertAlmostEqual(gpu["all"]["energy_j"], (told[-1] - told[0]) / 1000, 3)
+
     def test_no_sample(self):
         trace = self.sampled("--no-sample")
         self.assertEqual(trace.header["sampling"], {"source": "none", "why": "--no-sample"})

@@ -1,0 +1,121 @@
+#include "analyze/energy/energy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analyze/gpu_samples.hpp"
+#include "analyze/trace/json_text.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+const nlohmann::json* sampling_in(const nlohmann::json& header) {
+  if (!header.is_object()) return nullptr;
+  auto sampling = header.find("sampling");
+  return sampling != header.end() && sampling->is_object() ? &*sampling : nullptr;
+}
+
+std::map<std::uint32_t, std::string> gpu_names_in(const nlohmann::json* sampling) {
+  std::map<std::uint32_t, std::string> names;
+  if (!sampling) return names;
+  auto gpus = sampling->find("gpus");
+  if (gpus == sampling->end() || !gpus->is_array()) return names;
+  for (const auto& gpu : *gpus) {
+    auto device = integer_in(gpu, "device");
+    if (device && *device >= 0 && *device < 1 << 16)
+      names[static_cast<std::uint32_t>(*device)] = text_in(gpu, "name");
+  }
+  return names;
+}
+
+}  // namespace
+
+void Energy::line(const Line& line) {
+  take_sample(line, true);
+  course_.line(line);
+}
+
+void Energy::outside(const Line& line) {
+  take_sample(line, false);
+  course_.outside(line);
+}
+
+// How much an idle GPU needs may be measured anywhere in the trace.
+void Energy::take_sample(const Line& line, bool in_part) {
+  if (line.kind != LineKind::gpu_sample) return;
+  GpuSample sample = sample_in(line);
+  if (sampled_.size() >= MOST_GPUS && !sampled_.contains(sample.device)) return;
+  Sampled& gpu = sampled_[sample.device];
+  gpu.idle.add(sample);
+  if (!in_part) return;
+  if (sample.energy_j) gpu.readings.add(sample.ts, *sample.energy_j);
+  gpu.sole.add(sample);
+}
+
+void Energy::finish(const TraceFacts& facts) {
+  course_.finish(facts);
+  auto header = nlohmann::json::parse(facts.header, nullptr, false);
+  const nlohmann::json* sampling = sampling_in(header);
+  gpu_names_ = gpu_names_in(sampling);
+  std::uint64_t end = std::min(part_.to, facts.duration());
+  for (const auto& [device, sampled] : sampled_)
+    if (sampled.readings.any()) gpus_.push_back(figures_of(device, sampled, end));
+  if (!gpus_.empty()) return;
+  why_not_ = sampled_.empty() ? "the trace has no samples of GPUs"
+                              : "no sample has a reading of an energy counter";
+  if (std::string why = sampling ? text_in(*sampling, "why") : ""; !why.empty())
+    why_not_ += ": " + why;
+}
+
+Energy::OfGpu Energy::figures_of(std::uint32_t device, const Sampled& sampled,
+                                 std::uint64_t end) const {
+  const EnergyReadings& readings = sampled.readings;
+  OfGpu gpu;
+  gpu.device = device;
+  if (auto name = gpu_names_.find(device); name != gpu_names_.end()) gpu.name = name->second;
+  auto stretch = [&](std::string name, std::uint64_t from, std::uint64_t to) {
+    return Stretch{std::move(name), from, to, readings.between(from, to)};
+  };
+  gpu.whole = stretch("all", part_.from, end);
+  if (course_.thread()) {
+    for (const Phase& phase : course_.phases().phases)
+      if (phase.seen && phase.end > phase.begin)
+        gpu.phases.push_back(stretch(phase.name, phase.begin, phase.end));
+    gpu.iterations = of_iterations(readings);
+  }
+  gpu.idle = sampled.idle.least();
+  gpu.pid = sampled.sole.pid();
+  gpu.no_pid = sampled.sole.why_not();
+  if (gpu.pid)
+    gpu.process =
+        stretch(fmt::format("process {}", *gpu.pid), sampled.sole.first(), sampled.sole.last());
+  return gpu;
+}
+
+// Those after warm-up. The counter's readings do not meet their beginnings: the first and the last
+// count by as much of them as lies in the window.
+std::optional<Energy::OfIterations> Energy::of_iterations(const EnergyReadings& readings) const {
+  const Iterations& iterations = course_.iterations();
+  std::uint64_t begin = part_.clipped(iterations.warm), end = part_.clipped(iterations.end);
+  if (iterations.found == Iterations::Found::none || begin >= end) return std::nullopt;
+  OfIterations found;
+  found.name = "iterations";
+  found.begin = begin;
+  found.end = end;
+  found.used = readings.between(begin, end);
+  if (!found.used.known()) return found;
+  for (const Iteration& one : iterations.each) {
+    std::uint64_t from = std::max(one.begin, found.used.from),
+                  to = std::min(one.end, found.used.to);
+    if (from < to)
+      found.count += static_cast<double>(to - from) / static_cast<double>(one.end - one.begin);
+  }
+  if (found.count < 1)
+    found.used.why_not = "no whole iteration lies between the counter's readings";
+  return found;
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,166 @@
+// The answer about a run's energy.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analyze/energy/energy.hpp"
+#include "util/page/table.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+std::string joules_text(double joules) {
+  constexpr double KILO = 1000;
+  if (joules >= 10 * KILO) return fmt::format("{:.2f} kJ", joules / KILO);
+  return joules >= 100 ? fmt::format("{:.0f} J", joules) : fmt::format("{:.3g} J", joules);
+}
+
+// What an idle GPU would not have used; negative where it used less than when it was measured idle.
+double above_idle(const EnergyUsed& used, const IdlePower::Found& idle) {
+  return used.joules - idle.watts * used.seconds();
+}
+
+Json energy_stretch_json(const Energy::Stretch& stretch, const Energy::OfGpu& gpu) {
+  Json json = {{"name", stretch.name},
+               {"begin_us", microseconds(stretch.begin)},
+               {"end_us", microseconds(stretch.end)}};
+  const EnergyUsed& used = stretch.used;
+  if (!used.known()) {
+    json["why_not"] = used.why_not;
+    return json;
+  }
+  json["window_us"] = {microseconds(used.from), microseconds(used.to)};
+  json["energy_j"] = used.joules;
+  json["error_j"] = used.error;
+  json["mean_power_w"] = used.watts();
+  if (gpu.idle) json["above_idle_j"] = above_idle(used, *gpu.idle);
+  return json;
+}
+
+Json gpu_energy_json(const Energy::OfGpu& gpu) {
+  Json json = {
+      {"device", gpu.device}, {"name", gpu.name}, {"all", energy_stretch_json(gpu.whole, gpu)}};
+  json["phases"] = Json::array();
+  for (const auto& phase : gpu.phases) json["phases"].push_back(energy_stretch_json(phase, gpu));
+  json["iterations"] = nullptr;
+  if (gpu.iterations) {
+    Json& of = json["iterations"] = energy_stretch_json(*gpu.iterations, gpu);
+    if (gpu.iterations->used.known()) {
+      of["count"] = gpu.iterations->count;
+      of["each_j"] = gpu.iterations->used.joules / gpu.iterations->count;
+      of["each_error_j"] = gpu.iterations->used.error / gpu.iterations->count;
+    }
+  }
+  json["idle"] = nullptr;
+  if (gpu.idle)
+    json["idle"] = {{"power_w", gpu.idle->watts},
+                    {"window_us", {microseconds(gpu.idle->from), microseconds(gpu.idle->to)}}};
+  if (gpu.pid) {
+    json["process"] = energy_stretch_json(gpu.process, gpu);
+    json["process"]["pid"] = *gpu.pid;
+  } else {
+    json["process"] = {{"why_not", gpu.no_pid}};
+  }
+  return json;
+}
+
+void add_stretch(Table& table, const Energy::Stretch& stretch, const Energy::OfGpu& gpu) {
+  const EnergyUsed& used = stretch.used;
+  if (!used.known()) return;
+  table.row(stretch.name,
+            {joules_text(used.joules), "± " + joules_text(used.error),
+             fmt::format("{:.0f} W", used.watts()),
+             gpu.idle ? joules_text(std::max(0.0, above_idle(used, *gpu.idle))) : "",
+             human_time(used.to - used.from), human_time(stretch.end - stretch.begin)});
+}
+
+void add_energy_of_iterations(Page& page, const Energy::OfIterations& iterations) {
+  if (!iterations.used.known()) return;
+  double count = iterations.count;
+  page.paragraph(
+      fmt::format("An iteration used {} ± {}, the mean of {:.1f} and of the pauses between them: "
+                  "joules per token, if each makes one.",
+                  joules_text(iterations.used.joules / count),
+                  joules_text(iterations.used.error / count), count),
+      2);
+}
+
+// Most phases of a run are too short: they share a sentence.
+void add_not_told(Page& page, const std::vector<const Energy::Stretch*>& stretches) {
+  std::string shorter;
+  for (const Energy::Stretch* stretch : stretches) {
+    if (stretch->used.known()) continue;
+    double seconds = static_cast<double>(stretch->end - stretch->begin) / 1e9;
+    if (seconds < EnergyReadings::SHORTEST_SECONDS)
+      shorter += (shorter.empty() ? "" : ", ") + stretch->name;
+    else
+      page.paragraph(fmt::format("{}: not told, since {}.", stretch->name, stretch->used.why_not),
+                     2);
+  }
+  if (!shorter.empty())
+    page.paragraph(fmt::format("Not told, since they took less than a second: {}.", shorter), 2);
+}
+
+void add_idle_power(Page& page, const Energy::OfGpu& gpu) {
+  page.paragraph(
+      gpu.idle
+          ? fmt::format("Idle, this GPU used {:.0f} W: the least mean of a second without "
+                        "activity, at {}.",
+                        gpu.idle->watts, page.at(gpu.idle->from))
+          : "No second without activity was sampled, so what the GPU uses when it is idle is not "
+            "known: energy is all that it used.",
+      2);
+}
+
+void add_sole_process(Page& page, const Energy::OfGpu& gpu) {
+  if (!gpu.pid)
+    page.paragraph(fmt::format("Not told by process: {}.", gpu.no_pid), 2);
+  else if (!gpu.process.used.known())
+    page.paragraph(fmt::format("Process {} alone had the GPU; its energy is not told: {}.",
+                               *gpu.pid, gpu.process.used.why_not),
+                   2);
+  else
+    page.paragraph(
+        fmt::format("Process {} alone had the GPU, as far as NVML named any: while it had it, {} "
+                    "were used.",
+                    *gpu.pid, joules_text(gpu.process.used.joules)),
+        2);
+}
+
+void add_gpu_energy(Page& page, const Energy::OfGpu& gpu) {
+  Table table(
+      fmt::format("GPU {}{}{}", gpu.device, gpu.name.empty() ? "" : ", ", gpu.name),
+      {{"energy"}, {"error"}, {"mean power"}, {"above idle", 1}, {"read over", 2}, {"of", 2}});
+  std::vector<const Energy::Stretch*> stretches{&gpu.whole};
+  for (const auto& phase : gpu.phases) stretches.push_back(&phase);
+  if (gpu.iterations) stretches.push_back(&*gpu.iterations);
+  for (const Energy::Stretch* stretch : stretches) add_stretch(table, *stretch, gpu);
+  if (!table.empty()) table.add_to(page);
+  add_not_told(page, stretches);
+  if (gpu.iterations) add_energy_of_iterations(page, *gpu.iterations);
+  add_idle_power(page, gpu);
+  add_sole_process(page, gpu);
+}
+
+}  // namespace
+
+Json energy_json(const Energy& energy) {
+  Json report = Json::object();
+  if (!energy.why_not().empty()) report["why_not"] = energy.why_not();
+  report["step_s"] = EnergyReadings::STEP_SECONDS;
+  report["shortest_window_s"] = EnergyReadings::SHORTEST_SECONDS;
+  report["gpus"] = Json::array();
+  for (const Energy::OfGpu& gpu : energy.gpus()) report["gpus"].push_back(gpu_energy_json(gpu));
+  return {{"gpu_energy_report", report}};
+}
+
+void add_energy(Page& page, const Energy& energy) {
+  if (!energy.why_not().empty())
+    return page.paragraph(fmt::format("There is nothing to tell of energy: {}.", energy.why_not()),
+                          0);
+  for (const Energy::OfGpu& gpu : energy.gpus()) add_gpu_energy(page, gpu);
+}
+
+}  // namespace cudabpf::analyze

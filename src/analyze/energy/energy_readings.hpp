@@ -1,0 +1,91 @@
+// How much energy a GPU used, by readings of its counter. The counter steps about ten times a
+// second and is read about once: a difference of two readings is exact but for one step at each
+// end, and tells nothing of less than a second.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cudabpf/event.hpp"
+
+namespace cudabpf::analyze {
+
+struct EnergyUsed {
+  std::uint64_t from = 0, to = 0;  // the first and the last reading in the time that was asked for
+  double joules = 0;
+  double error = 0;     // joules, more or less
+  std::string why_not;  // it cannot be told; empty: it can
+
+  bool known() const { return why_not.empty(); }
+  double seconds() const { return static_cast<double>(to - from) / 1e9; }
+  double watts() const { return joules / seconds(); }
+};
+
+class EnergyReadings {
+ public:
+  static constexpr double STEP_SECONDS = 0.1;
+  static constexpr double SHORTEST_SECONDS = 1;
+
+  void add(std::uint64_t ts, double joules);
+  bool any() const { return !readings_.empty(); }
+  EnergyUsed between(std::uint64_t from, std::uint64_t to) const;
+
+ private:
+  struct Reading {
+    std::uint64_t ts;
+    double joules;
+  };
+  // Of a long trace every second is dropped, and again.
+  static constexpr std::size_t MOST = 1 << 16, MOST_FALLS = 1 << 10;
+
+  void thin_out();
+
+  std::vector<Reading> readings_;
+  std::optional<Reading> last_;
+  std::uint64_t every_ = 1, seen_ = 0;
+  std::vector<std::uint64_t> falls_;  // when the counter was lower than before
+};
+
+// The power of a GPU that does nothing: the least mean of a second without any activity.
+class IdlePower {
+ public:
+  struct Found {
+    double watts = 0;
+    std::uint64_t from = 0, to = 0;
+  };
+
+  void add(const GpuSample& sample);
+  const std::optional<Found>& least() const { return least_; }
+
+ private:
+  static constexpr std::uint64_t SECOND = 1'000'000'000;
+  static constexpr std::uint64_t FEWEST = 3;  // samples in a second
+
+  void begin(std::uint64_t ts);
+
+  std::optional<Found> least_;
+  bool idle_ = false;
+  std::uint64_t from_ = 0, samples_ = 0;  // of the current second
+  double sum_ = 0;
+};
+
+// Whether one process had the GPU for itself, as far as NVML named any.
+class SoleProcess {
+ public:
+  void add(const GpuSample& sample);
+  // Nothing: several had it, or none was named; why_not() says which.
+  std::optional<std::uint32_t> pid() const;
+  std::string why_not() const;
+  std::uint64_t first() const { return first_; }  // when it was named
+  std::uint64_t last() const { return last_; }
+
+ private:
+  static constexpr std::size_t MOST = 16;
+
+  std::vector<std::uint32_t> pids_;  // that were named
+  std::uint64_t asked_ = 0, first_ = 0, last_ = 0;
+};
+
+}  // namespace cudabpf::analyze

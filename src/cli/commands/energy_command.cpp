@@ -1,0 +1,40 @@
+// cudabpf energy: how many joules a run used, and each of its phases and iterations.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "analyze/energy/energy.hpp"
+#include "cli/commands.hpp"
+#include "cli/reading_command.hpp"
+#include "cudabpf/abi.h"
+
+namespace cudabpf::cli {
+
+namespace {
+
+Result<int> print_energy(const TraceFlags& flags) {
+  auto reader = TRY(open_trace(flags));
+  analyze::Energy energy(reader->names(), flags.part.pid, reader->facts().part);
+  return answer(flags, *reader, {&energy},
+                {.json = [&] { return analyze::energy_json(energy); },
+                 .page = [&](Page& page) { analyze::add_energy(page, energy); }});
+}
+
+}  // namespace
+
+void add_energy(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<TraceFlags>();
+  CLI::App* sub = app.add_subcommand(
+      "energy", "Joules that each GPU used: in all, by phase, by iteration, above idle");
+  add_trace_flags(*sub, *flags,
+                  {"energy traces/h200-gpt2.jsonl.zst",
+                   "energy --phase inference --json traces/h200-gpt2.jsonl.zst"});
+  add_time(*sub, *flags);
+  sub->add_option("--pid", flags->part.pid,
+                  "Tell phases and iterations of this process, not of the one that launches most")
+      ->type_name("PID")
+      ->check(CLI::Range(1U, std::uint32_t{CB_PID_LIMIT}).description(""));
+  sub->callback([flags, &action] { action = [flags] { return print_energy(*flags); }; });
+}
+
+}  // namespace cudabpf::cli
