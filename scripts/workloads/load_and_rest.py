@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+"""Multiplies matrices on a GPU for some seconds, then rests for some, and prints as JSON when (CLOCK_MONOTONIC, in ns)."""
+import argparse
+import json
+import time
+
+import torch
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--load", type=float, default=8, help="seconds")
+parser.add_argument("--rest", type=float, default=5, help="seconds")
+options = parser.parse_args()
+
+a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+b = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+for _ in range(3):
+    c = a @ b
+torch.cuda.synchronize()
+begin = time.monotonic_ns()
+while time.monotonic_ns() - begin < options.load * 1e9:
+    for _ in range(20):
+        torch.matmul(a, b, out=c)
+    torch.cuda.synchronize()
+end = time.monotonic_ns()
+time.sleep(options.rest)
+print(json.dumps({"begin": begin, "end": end, "rested": time.monotonic_ns(), "allocated": torch.cuda.memory_allocated()}))
