@@ -7,7 +7,7 @@ import time
 import torch
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--load", type=float, default=8, help="seconds")
+parser.add_argument("--load", type=float, default=20, help="seconds")
 parser.add_argument("--rest", type=float, default=5, help="seconds")
 options = parser.parse_args()
 

@@ -62,7 +62,7 @@ def energy(samples):
     """-> joules by the counter, between its first and last reading, and by the power sampled between them"""
     read = [sample for sample in samples if "energy_j" in sample]
     if len(read) < 2:
-        return None, None
+        return 0, 0
     powered = [s for s in samples if read[0]["ts"] <= s["ts"] <= read[-1]["ts"] and "power_w" in s]
     by_power = sum((a["power_w"] + b["power_w"]) / 2 * (b["ts"] - a["ts"]) / 1e9 for a, b in zip(powered, powered[1:]))
     return read[-1]["energy_j"] - read[0]["energy_j"], by_power

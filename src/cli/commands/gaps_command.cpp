@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyze/course/idle.hpp"
+#include "analyze/energy/sampled_gpus.hpp"
 #include "cli/commands.hpp"
 #include "cli/reading_command.hpp"
 
@@ -18,9 +19,20 @@ struct GapsFlags : TraceFlags {
 Result<int> print_gaps(const GapsFlags& flags) {
   auto reader = TRY(open_trace(flags));
   analyze::Idle idle(reader->names(), flags.top.rows, reader->facts().part);
-  return answer(flags, *reader, {&idle},
-                {.json = [&] { return analyze::idle_json(idle); },
-                 .page = [&](Page& page) { analyze::add_idle(page, idle, flags.top.rows); }});
+  analyze::SampledGpus gpus;
+  return answer(flags, *reader, {&idle, &gpus},
+                {.json =
+                     [&] {
+                       analyze::Json json = analyze::idle_json(idle);
+                       if (auto sampled = gpus.json(); !sampled.empty())
+                         json["sampled_gpus"] = sampled;
+                       return json;
+                     },
+                 .page =
+                     [&](Page& page) {
+                       analyze::add_idle(page, idle, flags.top.rows);
+                       gpus.add_to(page);
+                     }});
 }
 
 }  // namespace

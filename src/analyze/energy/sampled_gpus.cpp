@@ -1,0 +1,33 @@
+#include "analyze/energy/sampled_gpus.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace cudabpf::analyze {
+
+Json SampledGpus::json() const {
+  Json json = Json::array();
+  for (const auto& [device, gpu] : figures_.gpus())
+    if (auto active = gpu.sm_active.mean())
+      json.push_back({{"device", device}, {"sm_active", *active}});
+  return json;
+}
+
+void SampledGpus::add_to(Page& page) const {
+  constexpr std::size_t MOST = 8;
+  std::string told;
+  std::size_t count = 0;
+  for (const auto& [device, gpu] : figures_.gpus())
+    if (auto active = gpu.sm_active.mean(); active && count++ < MOST)
+      told += fmt::format("{}GPU {}: {:.1f} %", told.empty() ? "" : ", ", device, *active);
+  if (told.empty()) return;
+  page.blank();
+  page.paragraph(fmt::format("By NVML's samples, which are of all processes, the SMs were active "
+                             "for so much of the time: "
+                             "{}{}.",
+                             told, count > MOST ? ", …" : ""),
+                 0);
+}
+
+}  // namespace cudabpf::analyze
