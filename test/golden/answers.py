@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 EXPECTED = ROOT / "test/golden/answers"
 GPT2, SIMPLE, TRANSFORMER, TWO_GPUS, VECTOR_ADD = (
     f"traces/h200-{name}.jsonl.zst" for name in ("gpt2", "simple-inference", "transformer", "two-gpus", "vector-add"))
+SAMPLED = "test/golden/sampled/inference.jsonl.zst"
 ANSWERS = {
     "summary-gpt2": ["summary", GPT2],
     "summary-gpt2-all": ["summary", "--all", GPT2],
@@ -35,6 +36,10 @@ ANSWERS = {
     "ioctls": ["ioctls", VECTOR_ADD],
     "errors": ["errors", GPT2],
     "energy": ["energy", GPT2],
+    "energy-sampled": ["energy", SAMPLED],
+    "summary-sampled": ["summary", SAMPLED],
+    "timeline-sampled": ["timeline", SAMPLED],
+    "gaps-sampled": ["gaps", "--top", "1", SAMPLED],
     "diff": ["diff", VECTOR_ADD, TRANSFORMER],
     "diff-conditions": ["diff", TRANSFORMER, GPT2, "--top", "0", "--fail-if", "launches-per-iteration > +5 %",
                         "--fail-if", "iteration-time > 1 ms", "--fail-if", "errors > +0",

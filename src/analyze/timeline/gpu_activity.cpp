@@ -8,8 +8,9 @@ namespace cudabpf::analyze {
 void GpuActivity::add(const GpuSample& sample) {
   if (!sample.sm_active || !sample.window_ns || *sample.window_ns > sample.ts) return;
   Stretch stretch{{sample.ts - *sample.window_ns, sample.ts}, *sample.sm_active};
+  // A window's length is rounded in the trace: it may reach a little into the one before.
+  if (!stretches_.empty()) stretch.begin = std::max(stretch.begin, stretches_.back().end);
   if (stretch.begin >= stretch.end) return;
-  if (!stretches_.empty() && stretch.begin < stretches_.back().end) return;  // not cudabpf's
   if (in_last_ && in_last_ < windows_) {
     stretches_.back() = merged(stretches_.back(), stretch);
     in_last_++;

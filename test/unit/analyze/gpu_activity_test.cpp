@@ -28,7 +28,9 @@ TEST_CASE("A GPU's activity over time is the mean of what was sampled, in each c
   CHECK(activity.columns(TimeScale({{150, 250}}, 4, 0)) == Columns{100, 100, 50, 50});
 }
 
-TEST_CASE("Windows that overlap, are empty or begin before the trace are none of cudabpf's") {
+TEST_CASE(
+    "Of windows that overlap the rest counts; those that are empty or begin before the trace do "
+    "not") {
   GpuActivity activity;
   activity.add(window(100, 200, 50));
   activity.add(window(150, 250, 100));
@@ -37,7 +39,7 @@ TEST_CASE("Windows that overlap, are empty or begin before the trace are none of
   activity.add(early);
   activity.add(window(400, 400, 100));
   activity.add({});
-  CHECK(activity.columns(TimeScale({{0, 400}}, 4, 0)) == std::vector<std::uint64_t>{0, 50, 0, 0});
+  CHECK(activity.columns(TimeScale({{0, 400}}, 4, 0)) == std::vector<std::uint64_t>{0, 50, 100, 0});
 }
 
 TEST_CASE("The samples of days become fewer, and keep their mean") {
