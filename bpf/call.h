@@ -95,7 +95,7 @@ static __always_inline struct cb_plan plan_of(void* ctx) {
 /* True if this thread's calls are recorded. Adopts a new process that the selection covers. */
 static __always_inline bool selected(struct ids ids) {
   if (is_traced(ids.pid)) return true;
-  if (selection == CB_SELECT_LISTED || !ids.pid) return false;
+  if (!may_be_adopted(ids.pid)) return false;
   if (selection == CB_SELECT_CGROUP &&
       bpf_get_current_ancestor_cgroup_id(selected_cgroup_level) != selected_cgroup)
     return false;

@@ -52,7 +52,7 @@ static __always_inline __u32 node_of(__u32 device) {
 #define PF_EXITING 4
 
 static __always_inline bool may_be_selected(struct ids ids) {
-  if (!is_traced(ids.pid) && (selection == CB_SELECT_LISTED || !ids.pid)) return false;
+  if (!is_traced(ids.pid) && !may_be_adopted(ids.pid)) return false;
   return !(bpf_get_current_task_btf()->flags & PF_EXITING);
 }
 

@@ -15,6 +15,8 @@
 /* Configuration; userspace sets it between open and load. */
 const volatile bool follow_children = true;
 const volatile bool driver_traced;
+/* cudabpf itself, which asks the driver how busy the GPUs are. */
+const volatile __u32 own_pid = 0;
 /* The call programs are loaded sleepable, so they can fault in memory that is not resident. */
 const volatile bool can_sleep = false;
 /* cudabpf's own pid namespace if that is not the initial one; pids in records are its pids. */
@@ -61,6 +63,12 @@ static __always_inline void set_traced(__u32 pid) {
 
 static __always_inline void clear_traced(__u32 pid) {
   if (pid < CB_PID_LIMIT) __sync_fetch_and_and(word_of(traced, pid), ~(1ULL << (pid % 64)));
+}
+
+/* Whether a process that is not traced is to be from its first call or request on, if it belongs to
+ * what is selected. */
+static __always_inline bool may_be_adopted(__u32 pid) {
+  return selection != CB_SELECT_LISTED && pid && pid != own_pid;
 }
 
 #define PID_NAMESPACE_DEPTH 8 /* the kernel allows 32; container runtimes nest two or three */

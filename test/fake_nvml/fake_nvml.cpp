@@ -1,4 +1,6 @@
 // A libnvidia-ml.so.1 without a GPU. README.md says how to control it.
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -102,6 +104,7 @@ class State {
     std::lock_guard lock(mutex_);
     unsigned long number = ++calls_[{what, device}];
     all_++;
+    if (!asks_.empty()) ask();
     if (hangs_ == what && number > 1)
       for (;;) pause();
     if (lost_ && device == 0 && all_ >= lost_) return {LOST, number};
@@ -129,17 +132,26 @@ class State {
       fails_from_ = std::strtoul(fails.c_str() + colon + 1, nullptr, 10);
     }
     lost_ = std::strtoul(setting("LOST").c_str(), nullptr, 10);
+    asks_ = setting("ASKS");
     hangs_ = setting("HANGS");
     if (std::string path = setting("RECORD"); !path.empty())
       record_ = std::fopen(path.c_str(), "a");
   }
 
  private:
+  // As the real one asks the driver for whatever it tells.
+  void ask() const {
+    int device = ::open(asks_.c_str(), O_RDWR | O_CLOEXEC);
+    if (device < 0) return;
+    ::ioctl(device, _IOC(_IOC_READ | _IOC_WRITE, 'F', 0x2a, 32), nullptr);
+    ::close(device);
+  }
+
   std::mutex mutex_;
   std::map<std::pair<std::string, unsigned>, unsigned long> calls_;
   unsigned long all_ = 0, lost_ = 0, fails_from_ = 0;
   std::set<std::string> lacks_;
-  std::string fails_, hangs_;
+  std::string fails_, hangs_, asks_;
   FILE* record_ = nullptr;
 };
 

@@ -159,7 +159,9 @@ class Live(harness.LiveTest):
 
     def test_machine(self):
         """All processes that ask the driver, each announced; the others are not in the trace."""
-        env = dict(self.environment(), CUDABPF_DEVICES="1:9=nvidiactl")  # /dev/urandom
+        told = f"{self.folder}/told.tsv"
+        env = dict(self.environment(), CUDABPF_DEVICES="1:9=nvidiactl", LD_LIBRARY_PATH=f"{harness.BUILD}/test/fake_nvml",
+                   FAKE_NVML_ASKS="/dev/urandom", FAKE_NVML_RECORD=told)
         tracer = self.start_cudabpf("--kernel", "-o", self.path, env=env)
         asker = self.start([os.path.realpath(sys.executable), "-c", ASK])
         self.assertEqual(asker.wait(), 0, asker.stderr())
@@ -171,6 +173,9 @@ class Live(harness.LiveTest):
         asked = [line for line in trace.lines if line["type"] == "kernel" and line["pid"] == asker.pid]
         self.assertEqual([line["op"] for line in asked], ["open", "ioctl", "close"])
         self.assertEqual([p["op"] for p in trace.processes if p["pid"] == asker.pid], ["start", "exit"])
+        # cudabpf itself asks the driver, too, for samples of the GPUs.
+        self.assertGreater(os.path.getsize(told), 0)
+        self.assertFalse([line for line in trace.lines if line.get("pid") == tracer.pid])
 
     def test_gpu_errors_of_the_log(self):
         """What the kernel's log says while tracing, and nothing from before or after."""

@@ -131,7 +131,7 @@ class Fake(unittest.TestCase):
             self.assertEqual(len(captured), 2 * 21 if options.get("api") == "graph" else 0)
             for launch in of(calls, "cuGraphLaunch"):
                 self.assertEqual([work["kernel"] for work in launch["ran"]],
-                                 [name for call in captured[:21] for name in call["kernels"]])
+                                 [name for call in captured if call["tid"] == launch["tid"] for name in call["kernels"]])
 
     def test_processes(self):
         for way in ("--processes", "--spawn"):

@@ -141,6 +141,7 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const
   bpf_map__set_max_entries(skeleton->maps.ring, static_cast<std::uint32_t>(options.ring_size));
   skeleton->rodata->follow_children = options.follow_children;
   skeleton->rodata->driver_traced = options.driver;
+  skeleton->rodata->own_pid = static_cast<std::uint32_t>(getpid());
   skeleton->rodata->can_sleep = features.has(feature::SLEEPABLE);
   // In the initial pid namespace, whose inode number is fixed, the plain helper is enough.
   constexpr ino_t INITIAL_PID_NAMESPACE = 0xeffffffc;
