@@ -11,7 +11,7 @@ FAKE_NVML = f"{BUILD}/test/fake_nvml"
 # Fields, what the simulated NVML calls them, and its units in one of the field's, with the field's decimals.
 FIGURES = (("power_w", "instant", 1000, 1), ("energy_j", "energy", 1000, 3), ("sm_clock_mhz", "sm_clock", 1, 0),
            ("mem_clock_mhz", "mem_clock", 1, 0), ("temperature_c", "temperature", 1, 0), ("memory_used", "memory", 1, 0),
-           ("graphics_active", "metric1", 1, 1), ("sm_active", "metric2", 1, 1), ("sm_occupancy", "metric3", 1, 1),
+           ("sm_active", "metric2", 1, 1), ("sm_occupancy", "metric3", 1, 1),
            ("tensor_active", "metric5", 1, 1), ("dram_active", "metric10", 1, 1),
            ("pcie_tx", "metric20", 1 / 2**20, 0), ("pcie_rx", "metric21", 1 / 2**20, 0))
 THROTTLES = {0x4: "power_cap", 0x8: "hardware", 0x10: "sync_boost", 0x20: "thermal", 0x40: "hardware_thermal", 0x80: "power_brake"}

@@ -81,15 +81,10 @@ void GpuReader::choose_activity() {
                       : fmt::format("GPM cannot be read (error {})", static_cast<int>(result)));
   gpu_.activity = "gpm";
 #define METRIC(id, key, scale) {id, #key, &GpuSample::key, scale, limit::key}
-  metrics_ = {METRIC(1, graphics_active, PERCENT),
-              METRIC(2, sm_active, PERCENT),
-              METRIC(3, sm_occupancy, PERCENT),
-              METRIC(5, tensor_active, PERCENT),
-              METRIC(10, dram_active, PERCENT),
-              METRIC(20, pcie_tx, MIB),
-              METRIC(21, pcie_rx, MIB),
-              METRIC(60, nvlink_rx, MIB),
-              METRIC(61, nvlink_tx, MIB)};
+  metrics_ = {METRIC(2, sm_active, PERCENT),     METRIC(3, sm_occupancy, PERCENT),
+              METRIC(5, tensor_active, PERCENT), METRIC(10, dram_active, PERCENT),
+              METRIC(20, pcie_tx, MIB),          METRIC(21, pcie_rx, MIB),
+              METRIC(60, nvlink_rx, MIB),        METRIC(61, nvlink_tx, MIB)};
 #undef METRIC
   metrics_get_ = std::make_unique<nvml::GpmMetricsGet>();
   try_metrics();
@@ -142,8 +137,6 @@ GpuSample GpuReader::read(std::uint64_t ts, What what) {
   if (what.activity) read_activity(sample);
   if (what.energy) read_energy(sample);
   read_power(sample);
-  read_clocks(sample);
-  read_throttle(sample);
   if (what.activity) read_utilization(sample);
   if (what.slow) read_slow(sample);
   return sample;
@@ -291,6 +284,8 @@ void GpuReader::read_slow(GpuSample& to) {
                                     : Return::function_not_found))
       set(to.temperature_c, celsius, limit::temperature_c, "temperature");
   }
+  read_clocks(to);
+  read_throttle(to);
   read_memory(to);
   read_processes(to);
 }

@@ -66,13 +66,14 @@ TEST_CASE("A GPU is read as NVML tells: activity by GPM, power at this instant")
   CHECK(second.sm_occupancy == 14.3);
   CHECK(second.tensor_active == 93.6);
   CHECK(second.dram_active == 16.3);
-  CHECK(second.graphics_active == 99.9);
   CHECK(second.pcie_tx == 1024 * 1024);
   CHECK(second.pcie_rx == 2 * 1024 * 1024);
   CHECK_FALSE(second.nvlink_rx);
   CHECK_FALSE(second.utilization);
   CHECK_FALSE(second.energy_j);
   CHECK_FALSE(second.temperature_c);
+  CHECK_FALSE(second.sm_clock_mhz);
+  CHECK_FALSE(second.throttle);
   CHECK_FALSE(second.processes);
   CHECK(reader->take_failures().count == 0);
   CHECK(script.asked["utilization"] == 0);
