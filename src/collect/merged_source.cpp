@@ -41,8 +41,8 @@ std::span<std::byte> MergedSource::Lane::first() {
 void MergedSource::Lane::remove_first() {
   at_ += sizeof(std::uint64_t) + whole_words(first().size());
   // A thread that is never idle always has some that wait.
-  constexpr std::size_t MUCH = 64 << 10;
-  if (!empty() && (at_ < MUCH || at_ < bytes_.size() / 2)) return;
+  constexpr std::size_t WORTH_ERASING = 64 << 10;
+  if (!empty() && (at_ < WORTH_ERASING || at_ < bytes_.size() / 2)) return;
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(at_));
   at_ = 0;
 }
