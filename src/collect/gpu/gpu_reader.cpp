@@ -18,7 +18,8 @@ constexpr std::string_view READING_NAMES[] = {"power",    "sm_clock",    "mem_cl
 
 // What figures may be at most.
 namespace limit {
-#define GPU_FIGURE(key, unit, decimals, at_most, title) constexpr double key = at_most;
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name cannot stand in parentheses
+#define GPU_FIGURE(key, unit, decimals, at_most, title) constexpr double key = (at_most);
 #include "cudabpf/gpu_figures.def"
 #undef GPU_FIGURE
 }  // namespace limit

@@ -101,6 +101,8 @@ static_assert(offsetof(GpmMetricsGet, metrics) == 24);
 constexpr unsigned GPM_METRICS_GET_V1 = 1;
 
 struct Functions {
+// A declaration's parts cannot stand in parentheses.
+// NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define NVML_FUNCTION(member, name, parameters) Return(*member) parameters = nullptr;
 #include "collect/gpu/nvml_functions.def"
 #undef NVML_FUNCTION

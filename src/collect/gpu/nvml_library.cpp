@@ -12,7 +12,7 @@ cudabpf::Result<Functions> load() {
   }
   Functions functions;
 #define NVML_FUNCTION(member, name, parameters) \
-  functions.member = reinterpret_cast<Return(*) parameters>(dlsym(library, name));
+  functions.member = reinterpret_cast<decltype(functions.member)>(dlsym(library, name));
 #include "collect/gpu/nvml_functions.def"
 #undef NVML_FUNCTION
   if (!functions.init || !functions.shutdown || !functions.count || !functions.handle)
