@@ -83,7 +83,7 @@ struct Details {
   std::uint32_t shared = 0;
   Op op = Op::none;          // the function's, unless the arguments say more (HtoD for a 2D copy)
   bool inferred_op = false;  // `op` was inferred from addresses known to be device memory
-  // Of the graph node that a CUgraphNodeParams describes.
+  // What a CUgraphNodeParams says of its node.
   NodeWork node = NodeWork::none;
   std::uint64_t child = 0;  // the graph that it holds
 };

@@ -13,7 +13,7 @@ namespace {
 using Plain = nlohmann::json;
 
 constexpr double NS_IN_MS = 1e6;
-// Of a window; a sample of more is none that cudabpf takes.
+// No window that cudabpf takes is longer.
 constexpr double LONGEST_MS = 24 * 3600 * 1e3;
 constexpr std::size_t MOST_PROCESSES = 1024;
 

@@ -49,6 +49,19 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
     app.add_flag("--no-follow", no_follow,
                  "Do not trace children of traced processes, nor processes that enter "
                  "a container later. Other processes get no probes and pay nothing");
+  add_ends_and_files(app);
+  app.add_option("--library", libraries, "Also trace this copy of libcuda, wherever it is")
+      ->type_name("FILE");
+  app.add_option("--no-feature", disabled_features,
+                 "Do without a kernel feature (`cudabpf doctor` lists them)")
+      ->type_name("FEATURE");
+  app.add_flag("--live", live,
+               "Show events on stderr, one per line, instead of the status line; "
+               "only some if there are too many to read. The trace has them all");
+  app.add_flag("-q,--quiet", quiet, "No status line, no hints, no summary");
+}
+
+void CaptureFlags::add_ends_and_files(CLI::App& app) {
   app.add_option("--duration", duration, "Stop after this long (30s, 15m, 2h)")->type_name("TIME");
   app.add_option("--max-size", max_size, "Stop once this much is written (500M, 20G)")
       ->type_name("SIZE");
@@ -64,15 +77,6 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
                "Leave out of the trace what tells of people and places: command lines, "
                "paths, users, containers, the host's name. Names of programs and "
                "kernels stay");
-  app.add_option("--library", libraries, "Also trace this copy of libcuda, wherever it is")
-      ->type_name("FILE");
-  app.add_option("--no-feature", disabled_features,
-                 "Do without a kernel feature (`cudabpf doctor` lists them)")
-      ->type_name("FEATURE");
-  app.add_flag("--live", live,
-               "Show events on stderr, one per line, instead of the status line; "
-               "only some if there are too many to read. The trace has them all");
-  app.add_flag("-q,--quiet", quiet, "No status line, no hints, no summary");
 }
 
 std::string CaptureFlags::for_ebpf_alone() const {

@@ -50,6 +50,10 @@ struct CaptureFlags {
   Result<JsonlOptions> output_options() const;
   Result<std::uint64_t> duration_ns() const;  // 0: no limit
   Result<std::uint64_t> most_bytes() const;   // likewise
+
+ private:
+  // When the trace ends, and into which files it goes.
+  void add_ends_and_files(CLI::App& app);
 };
 
 }  // namespace cudabpf::cli

@@ -37,7 +37,7 @@ class EnergyReadings {
     std::uint64_t ts;
     double joules;
   };
-  // Of a long trace every second is dropped, and again.
+  // When there are as many, every second reading is dropped.
   static constexpr std::size_t MOST = 1 << 16, MOST_FALLS = 1 << 10;
 
   void thin_out();

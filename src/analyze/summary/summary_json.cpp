@@ -59,6 +59,38 @@ Json gpus_json(const GpusFigures& gpus) {
   return json;
 }
 
+Json process_json(const ProcessWork& process) {
+  return {{"threads", process.threads},
+          {"calls", process.calls},
+          {"launches", process.launches},
+          {"waiting_us", microseconds(process.waiting)}};
+}
+
+Json devices_json(const std::vector<Totals::Device>& devices) {
+  Json json = Json::array();
+  for (const Totals::Device& device : devices)
+    json.push_back({{"pid", device.pid},
+                    {"device", device.ordinal},
+                    {"launches", device.launches},
+                    {"copies", device.copies.count},
+                    {"copied_bytes", device.copies.bytes},
+                    {"copying_us", microseconds(device.copies.time)},
+                    {"waits", device.waits.count},
+                    {"waiting_us", microseconds(device.waits.time)}});
+  return json;
+}
+
+Json errors_json(const std::vector<Totals::Failure>& failures, const Names& names) {
+  Json json = Json::array();
+  for (const Totals::Failure& failure : failures)
+    json.push_back({{"name", names.text(failure.name)},
+                    {"error", names.text(failure.error)},
+                    {"benign", is_usual(names.text(failure.name), names.text(failure.error))},
+                    {"count", failure.count},
+                    {"first_ts", failure.first_ts}});
+  return json;
+}
+
 }  // namespace
 
 Json Summary::iterations_json() const {
@@ -95,41 +127,18 @@ Json Summary::iterations_json() const {
 }
 
 Json Summary::json() const {
-  auto process_json = [](const ProcessWork& process) -> Json {
-    return {{"threads", process.threads},
-            {"calls", process.calls},
-            {"launches", process.launches},
-            {"waiting_us", microseconds(process.waiting)}};
-  };
   Json processes = Json::array(), others = process_json(course_.threads().others());
   others["count"] = course_.threads().other_processes();
   for (const ProcessWork& process : course_.threads().processes()) {
     processes.push_back({{"pid", process.pid}, {"comm", names_.text(process.comm)}});
     processes.back().update(process_json(process));
   }
-  Json devices = Json::array();
-  for (const Totals::Device& device : totals_.devices)
-    devices.push_back({{"pid", device.pid},
-                       {"device", device.ordinal},
-                       {"launches", device.launches},
-                       {"copies", device.copies.count},
-                       {"copied_bytes", device.copies.bytes},
-                       {"copying_us", microseconds(device.copies.time)},
-                       {"waits", device.waits.count},
-                       {"waiting_us", microseconds(device.waits.time)}});
-  Json errors = Json::array();
-  for (const Totals::Failure& failure : totals_.failures)
-    errors.push_back({{"name", names_.text(failure.name)},
-                      {"error", names_.text(failure.error)},
-                      {"benign", is_usual(names_.text(failure.name), names_.text(failure.error))},
-                      {"count", failure.count},
-                      {"first_ts", failure.first_ts}});
   Json summary = {{"verdict", verdict_json(verdict_)},
                   {"calls", totals_.calls},
                   {"unfinished", totals_.unfinished},
                   {"processes", processes},
                   {"other_processes", others},
-                  {"devices", devices},
+                  {"devices", devices_json(totals_.devices)},
                   {"threads_put_away", course_.threads().put_away()},
                   {"duration_us", microseconds(duration_)},
                   {"lines_by_type", totals_.lines_by_type},
@@ -163,7 +172,7 @@ Json Summary::json() const {
                   {"scheduling_after_first_launch", totals_.scheduling_after_launch},
                   {"slowest", slowest_json(totals_.slowest, names_)},
                   {"slowest_of_driver", slowest_json(totals_.slowest_of_driver, names_)},
-                  {"errors", errors},
+                  {"errors", errors_json(totals_.failures, names_)},
                   {"gpu_errors", totals_.xids}};
   if (course_.thread())
     summary["thread"] = {{"pid", course_.thread()->pid}, {"tid", course_.thread()->tid}};
