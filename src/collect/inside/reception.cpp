@@ -130,6 +130,7 @@ bool Reception::go_on(Visit& visit, std::vector<Library>& patched) {
 // False: this is nobody to talk with.
 bool Reception::answer(Visit& visit, const abi::ci_hello& hello, const std::vector<Fd>& files) {
   bool loaded = hello.reason == abi::CI_LOADED;
+  visit.tracer = Procfs().tracer(visit.visitor.pid);  // it waits; later it may have ended
   if (files.size() != (loaded ? 1 : 0) || (!loaded && hello.reason != abi::CI_FORKED)) return false;
   const PlannedLibrary* library = nullptr;
   if (loaded) {
@@ -194,11 +195,10 @@ void Reception::note(const Visit& visit, const abi::ci_done& done, std::vector<L
   Library library = planned.library;
   bool first = told_.insert({planned.id.device, planned.id.inode}).second;
   if (!count && !planned.names.empty()) {  // of a library without any it has been said
-    pid_t tracer = Procfs().tracer(visit.visitor.pid);
     leave_unrecorded(
         visit.visitor.pid,
-        tracer ? fmt::format("process {} debugs it, or traces its system calls", tracer)
-               : fmt::format("no function of {} could be patched: {}", library.path, last));
+        visit.tracer ? fmt::format("process {} debugs it, or traces its system calls", visit.tracer)
+                     : fmt::format("no function of {} could be patched: {}", library.path, last));
   }
   if (!first) return;
   library.functions -=

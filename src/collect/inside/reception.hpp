@@ -51,6 +51,7 @@ class Reception {
     std::uint64_t give_up_ns = 0;
     bool answered = false;
     bool admitted = false;
+    pid_t tracer = 0;                       // a process that debugs it; 0: none
     std::optional<PlannedLibrary> library;  // without its descriptor
   };
 
