@@ -107,9 +107,10 @@ void add_kernels(Page& page, const Stats& stats) {
   if (rest) row(fmt::format("{} more kernels", all.size() - shown), rest);
   add(page, table);
   if (stats.unknown_graphs)
-    page.paragraph(fmt::format("What {} of graphs ran is not known, and not among these.",
-                               count_of(stats.unknown_graphs, "launch", "launches")),
-                   2);
+    page.paragraph(
+        fmt::format("What {} ran is not known, and not among these.",
+                    count_of(stats.unknown_graphs, "launch of a graph", "launches of graphs")),
+        2);
 }
 
 void add_driver(Page& page, const Stats& stats) {

@@ -102,11 +102,12 @@ void add_graph_notes(Page& page, const Kernels& kernels) {
   const GraphLaunches& graphs = kernels.graph_launches();
   auto note = [&](const std::string& text) { page.paragraph(text, 2); };
   if (graphs.unknown())
-    note(fmt::format("What {} of graphs ran is not known, and not among these: {}.",
-                     count_of(graphs.unknown(), "launch", "launches"), why_unknown(graphs)));
+    note(fmt::format("What {} ran is not known, and not among these: {}.",
+                     count_of(graphs.unknown(), "launch of a graph", "launches of graphs"),
+                     why_unknown(graphs)));
   if (totals.failed_graphs)
-    note(fmt::format("{} of graphs failed, and ran nothing.",
-                     count_of(totals.failed_graphs, "launch", "launches")));
+    note(fmt::format("{} failed, and ran nothing.",
+                     count_of(totals.failed_graphs, "launch of a graph", "launches of graphs")));
   if (totals.unlisted)
     note(fmt::format("{} in graphs were of kernels that the trace does not list.",
                      count_of(totals.unlisted, "run", "runs")));

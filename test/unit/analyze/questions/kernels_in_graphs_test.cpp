@@ -102,7 +102,7 @@ TEST_CASE("What was captured or failed ran nothing") {
   CHECK(of.kernels.totals().failed_graphs == 1);
   CHECK(of.kernels.graph_launches().unknown() == 0);
   CHECK(of.kernels.graph_launches().known() == 0);
-  CHECK_THAT(of.page(), ContainsSubstring("1 launch of graphs failed, and ran nothing."));
+  CHECK_THAT(of.page(), ContainsSubstring("1 launch of a graph failed, and ran nothing."));
 }
 
 TEST_CASE("Columns of graphs are shown only where there are any") {

@@ -207,7 +207,7 @@ TEST_CASE("What launches do not tell is said") {
   std::string text =
       page_text([&](Page& page) { add_kernels(page, kernels, Kernels::By::configuration, 10); });
   CHECK_THAT(text,
-             ContainsSubstring("What 1 launch of graphs ran is not known, and not among these: "
+             ContainsSubstring("What 1 launch of a graph ran is not known, and not among these: "
                                "1 of which the trace says nothing."));
   CHECK_THAT(text, ContainsSubstring("1 launch was made while the stream was captured"));
   CHECK_THAT(text, ContainsSubstring("2 launches of kernels whose name is not known"));
