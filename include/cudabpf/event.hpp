@@ -256,6 +256,57 @@ struct GpuSample {
   std::optional<std::vector<GpuProcess>> processes;
 };
 
+// Why work of a GPU and a call were not joined.
+enum class Unjoined : std::uint8_t {
+  none,
+  no_call,       // of work: no call that is in the trace asked for it
+  no_work,       // of a call: the GPU reports later work of the same stream, but none of this call
+  not_reported,  // of a call: neither it nor anything later in its stream was reported
+  late,          // of work: it was reported after its call had been given up
+  count_
+};
+constexpr std::size_t UNJOINED = static_cast<std::size_t>(Unjoined::count_);
+
+constexpr std::string_view to_string(Unjoined why) {
+  constexpr std::string_view NAMES[] = {"", "no_call", "no_work", "not_reported", "late"};
+  return NAMES[static_cast<std::size_t>(why)];
+}
+
+// What a GPU did for a call, and when: a kernel, a copy or a fill, or a whole launch of a graph.
+struct GpuWork {
+  enum class Op : std::uint8_t { kernel, copy, set, graph };
+  Op op = Op::kernel;
+  std::uint64_t call = 0;      // id of the call that asked for it; 0: not found
+  Unjoined why_not = {};       // why it was not found
+  std::uint64_t ts = 0;        // when it began on the GPU, ns since the trace began
+  std::uint64_t duration = 0;  // there
+  std::uint32_t pid = 0;
+  std::optional<std::uint32_t> device;
+  std::uint32_t queue = 0;              // what is done in one queue of a process is done in order
+  std::optional<std::uint64_t> stream;  // as the call names it
+  const KernelName* kernel = nullptr;
+  Dim3 grid, block;
+  std::uint32_t shared = 0;           // dynamic, in bytes
+  std::optional<std::uint64_t> size;  // of a copy or a fill
+  cudabpf::Op direction = cudabpf::Op::none;
+  std::optional<std::uint32_t> node;  // which node of the graph did it
+};
+
+constexpr std::string_view to_string(GpuWork::Op op) {
+  constexpr std::string_view NAMES[] = {"kernel", "copy", "set", "graph"};
+  return NAMES[static_cast<std::size_t>(op)];
+}
+
+// Who tells of a process when its GPUs worked, or why nobody does.
+struct GpuTimes {
+  std::uint64_t ts = 0;
+  std::uint32_t pid = 0;
+  std::string version;  // of CUPTI: "13.0.1"
+  std::string library;  // its path
+  bool whole_graphs = false;
+  std::string why_not;  // empty: it does
+};
+
 struct Process {
   enum class Op : std::uint8_t { start, fork, exec, exit };
   Op op = Op::start;

@@ -69,6 +69,7 @@ struct Session {
   bool follow = true;
   bool driver_traced = false;  // --kernel
   std::string driver_way;      // the feature that does it
+  std::string gpu_works;       // --gpu: "nodes", or "graphs" as wholes; empty: no
   bool redacted = false;       // what tells of people and places is left out
   std::uint64_t ring_size = 0;
   std::uint64_t realtime_ns = 0;  // three clocks at ts 0
@@ -111,6 +112,20 @@ struct KernelNameCounts {
   std::uint64_t contradicted = 0;
 };
 
+// How what the GPUs did was joined with the calls that asked for it.
+struct GpuWorkCounts {
+  std::uint64_t works = 0;  // a launch of a graph counts as one
+  std::uint64_t joined = 0;
+  std::uint64_t ambiguous = 0;  // of them: two calls that overlap are alike
+  std::uint64_t invalid = 0;    // works without a valid time: they have no line
+  std::uint64_t calls = 0;      // that should have made a GPU work
+  std::uint64_t answered = 0;
+  std::array<std::uint64_t, UNJOINED> unjoined{};  // by Unjoined
+  std::uint64_t clock_error_ns = 0;                // of the conversion to the trace's clock
+
+  bool any() const { return works || calls; }
+};
+
 // What is known when the trace ends.
 struct Totals {
   std::uint64_t duration_ns = 0;
@@ -118,7 +133,8 @@ struct Totals {
   Accounts accounts;
   std::array<std::uint64_t, LOSS_COUNT> losses{};
   KernelNameCounts kernel_names;
-  std::optional<int> command_status;  // as a shell would give it
+  std::optional<GpuWorkCounts> gpu_works;  // with --gpu
+  std::optional<int> command_status;       // as a shell would give it
   std::string reason;  // why it ended: command exited, interrupted, duration, targets gone
 };
 
@@ -130,6 +146,8 @@ class Sink {
   virtual void driver_call(const DriverCall& call) = 0;
   virtual void gpu_error(const GpuError& error) = 0;
   virtual void gpu_sample(const GpuSample& sample) = 0;
+  virtual void gpu_work(const GpuWork& work) = 0;
+  virtual void gpu_times(const GpuTimes& times) = 0;
   virtual void process(const Process& process) = 0;
   virtual void library(const Library& library) = 0;  // one that appeared after begin()
   virtual void lost(const LossEvent& loss) = 0;

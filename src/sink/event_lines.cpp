@@ -240,6 +240,7 @@ std::string header_line(const Session& session, const Part& part) {
   out["follow"] = session.follow;
   out["driver_traced"] = session.driver_traced;
   set_unless_empty(out, "driver_way", session.driver_way);
+  set_unless_empty(out, "gpu_works", session.gpu_works);
   if (session.redacted) out["redacted"] = true;
   out["ring_size"] = session.ring_size;
   out["clocks"] = {{"realtime_ns", session.realtime_ns},
@@ -390,6 +391,7 @@ std::string end_line(const FileEnd& end) {
     const KernelNameCounts& names = whole.kernel_names;
     if (names.confirmed || names.contradicted)
       out["kernel_names"] = {{"confirmed", names.confirmed}, {"contradicted", names.contradicted}};
+    if (whole.gpu_works) out["gpu_works"] = work_counts_fields(*whole.gpu_works);
     if (whole.command_status) out["command_status"] = *whole.command_status;
     out["reason"] = whole.reason;
   } else {

@@ -10,7 +10,7 @@
 
 namespace cudabpf {
 
-constexpr const char* FORMAT_VERSION = "1.6";
+constexpr const char* FORMAT_VERSION = "1.7";
 
 // One file of a trace. Each has a header and an end of its own.
 struct Part {

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "util/text/json.hpp"
+
 namespace cudabpf {
 
 namespace {
@@ -48,7 +50,64 @@ Json gpu_fields(const SampledGpu& gpu) {
   return out;
 }
 
+char* put_field(char* at, std::string_view key, std::uint64_t value) {
+  return json::put_number(json::put(at, key), value);
+}
+
+char* put_dimensions(char* at, std::string_view key, const Dim3& dim) {
+  at = put_field(at, key, dim.x);
+  at = put_field(at, ",", dim.y);
+  at = put_field(at, ",", dim.z);
+  *at++ = ']';
+  return at;
+}
+
 }  // namespace
+
+std::size_t work_bound(const GpuWork& work) {
+  constexpr std::size_t ALL_BUT_THE_NAME = 640;
+  return ALL_BUT_THE_NAME + (work.kernel ? work.kernel->json.size() : 0);
+}
+
+char* put_work(char* at, const GpuWork& work) {
+  at = json::put(at, R"({"type":"gpu","op":")");
+  at = json::put(at, to_string(work.op));
+  at = put_field(at, R"(","ts":)", work.ts);
+  at = json::put_microseconds(json::put(at, R"(,"duration_us":)"), work.duration);
+  at = put_field(at, R"(,"pid":)", work.pid);
+  if (work.call) at = put_field(at, R"(,"call":)", work.call);
+  if (work.why_not != Unjoined::none) {
+    at = json::put(json::put(at, R"(,"unjoined":")"), to_string(work.why_not));
+    *at++ = '"';
+  }
+  if (work.size) at = put_field(at, R"(,"size":)", *work.size);
+  if (work.stream) at = json::put_address(json::put(at, R"(,"stream":)"), *work.stream);
+  at = put_field(at, R"(,"queue":)", work.queue);
+  if (work.kernel) at = json::put(json::put(at, R"(,"kernel":)"), work.kernel->json);
+  if (work.op == GpuWork::Op::kernel) {
+    at = put_dimensions(at, R"(,"grid":[)", work.grid);
+    at = put_dimensions(at, R"(,"block":[)", work.block);
+    at = put_field(at, R"(,"shared":)", work.shared);
+  }
+  if (work.device) at = put_field(at, R"(,"device":)", *work.device);
+  if (work.direction != Op::none) {
+    at = json::put(json::put(at, R"(,"direction":")"), to_string(work.direction));
+    *at++ = '"';
+  }
+  if (work.node) at = put_field(at, R"(,"node":)", *work.node);
+  return json::put(at, "}\n");
+}
+
+std::string times_line(const GpuTimes& times) {
+  Json out = {{"type", "gpu"}, {"op", "times"}, {"ts", times.ts}, {"pid", times.pid}};
+  if (!times.version.empty()) out["cupti"] = times.version;
+  if (!times.library.empty()) out["path"] = times.library;
+  if (times.why_not.empty())
+    out["graphs"] = times.whole_graphs ? "whole" : "nodes";
+  else
+    out["why"] = times.why_not;
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 std::string sample_line(const GpuSample& sample) {
   std::string line =
@@ -74,6 +133,18 @@ Json sampling_fields(const Sampling& sampling) {
   if (!sampling.why_not.empty()) out["why"] = sampling.why_not;
   out["gpus"] = Json::array();
   for (const SampledGpu& gpu : sampling.gpus) out["gpus"].push_back(gpu_fields(gpu));
+  return out;
+}
+
+Json work_counts_fields(const GpuWorkCounts& counts) {
+  Json unjoined = Json::object();
+  for (std::size_t i = 0; i < UNJOINED; i++)
+    if (counts.unjoined[i])
+      unjoined[std::string(to_string(static_cast<Unjoined>(i)))] = counts.unjoined[i];
+  Json out = {{"works", counts.works},         {"joined", counts.joined},
+              {"calls", counts.calls},         {"answered", counts.answered},
+              {"ambiguous", counts.ambiguous}, {"invalid", counts.invalid},
+              {"unjoined", unjoined},          {"clock_error_ns", counts.clock_error_ns}};
   return out;
 }
 

@@ -1,6 +1,8 @@
-// What a trace says of a machine's GPUs as NVML tells it (docs/trace-format.md).
+// What a trace says of a machine's GPUs: how they are, as NVML tells, and what they did, as CUPTI
+// does (docs/trace-format.md).
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -11,5 +13,12 @@ namespace cudabpf {
 std::string sample_line(const GpuSample& sample);  // newline included
 // For the header: how GPUs are sampled.
 nlohmann::ordered_json sampling_fields(const Sampling& sampling);
+
+// Writes the line at `at` and returns its end. It takes at most as many bytes as work_bound() says.
+char* put_work(char* at, const GpuWork& work);
+std::size_t work_bound(const GpuWork& work);
+std::string times_line(const GpuTimes& times);  // newline included
+// For the end.
+nlohmann::ordered_json work_counts_fields(const GpuWorkCounts& counts);
 
 }  // namespace cudabpf

@@ -55,6 +55,13 @@ void JsonlSink::gpu_error(const GpuError& error) { add(error_line(error)); }
 
 void JsonlSink::gpu_sample(const GpuSample& sample) { add(sample_line(sample)); }
 
+void JsonlSink::gpu_work(const GpuWork& work) {
+  char* at = room(work_bound(work));
+  added(put_work(at, work));
+}
+
+void JsonlSink::gpu_times(const GpuTimes& times) { add(times_line(times)); }
+
 void JsonlSink::driver_call(const DriverCall& call) {
   add(driver_line(call));
   in_part_.counts.add(call);

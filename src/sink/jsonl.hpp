@@ -42,6 +42,8 @@ class JsonlSink : public Sink {
   void driver_call(const DriverCall& call) override;
   void gpu_error(const GpuError& error) override;
   void gpu_sample(const GpuSample& sample) override;
+  void gpu_work(const GpuWork& work) override;
+  void gpu_times(const GpuTimes& times) override;
   void process(const Process& process) override;
   void library(const Library& library) override;
   void lost(const LossEvent& loss) override;

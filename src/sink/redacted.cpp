@@ -59,6 +59,13 @@ void RedactedSink::process(const Process& process) {
 
 void RedactedSink::library(const Library& library) { sink_.library(redacted(library)); }
 
+void RedactedSink::gpu_times(const GpuTimes& times) {
+  GpuTimes told = times;
+  told.library = told.library.substr(told.library.rfind('/') + 1);
+  if (!told.why_not.empty()) told.why_not = LEFT_OUT;
+  sink_.gpu_times(told);
+}
+
 void RedactedSink::lost(const LossEvent& loss) {
   LossEvent told = loss;
   if (!told.detail.empty()) told.detail = LEFT_OUT;

@@ -15,10 +15,12 @@ class RedactedSink : public Sink {
   void process(const Process& process) override;
   void library(const Library& library) override;
   void lost(const LossEvent& loss) override;
+  void gpu_times(const GpuTimes& times) override;
 
   void driver_call(const DriverCall& call) override { sink_.driver_call(call); }
   void gpu_error(const GpuError& error) override { sink_.gpu_error(error); }
   void gpu_sample(const GpuSample& sample) override { sink_.gpu_sample(sample); }
+  void gpu_work(const GpuWork& work) override { sink_.gpu_work(work); }
   void flush() override { sink_.flush(); }
   void end(const Totals& totals) override { sink_.end(totals); }
 

@@ -88,6 +88,8 @@ class StatsSink : public Sink {
   void driver_call(const DriverCall& call) override;
   void gpu_error(const GpuError& error) override;
   void gpu_sample(const GpuSample& sample) override { gpus_.add(sample); }
+  void gpu_work(const GpuWork&) override {}
+  void gpu_times(const GpuTimes&) override {}
   void process(const Process& process) override;
   void library(const Library& library) override { libraries_ += library.error.empty(); }
   void lost(const LossEvent&) override {}  // Totals has them all

@@ -21,6 +21,8 @@ class StatusSink : public Sink {
   void driver_call(const DriverCall&) override { calls_++; }
   void gpu_error(const GpuError&) override {}
   void gpu_sample(const GpuSample&) override {}
+  void gpu_work(const GpuWork&) override {}
+  void gpu_times(const GpuTimes&) override {}
   void process(const Process& process) override;
   void library(const Library&) override {}
   void lost(const LossEvent& loss) override;

@@ -27,6 +27,12 @@ class TeeSink : public Sink {
   void gpu_sample(const GpuSample& sample) override {
     for (Sink* sink : sinks_) sink->gpu_sample(sample);
   }
+  void gpu_work(const GpuWork& work) override {
+    for (Sink* sink : sinks_) sink->gpu_work(work);
+  }
+  void gpu_times(const GpuTimes& times) override {
+    for (Sink* sink : sinks_) sink->gpu_times(times);
+  }
   void process(const Process& process) override {
     for (Sink* sink : sinks_) sink->process(process);
   }

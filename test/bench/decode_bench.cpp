@@ -23,6 +23,8 @@ struct LineSink : Sink {
   }
   void gpu_error(const GpuError&) override {}
   void gpu_sample(const GpuSample&) override {}
+  void gpu_work(const GpuWork&) override {}
+  void gpu_times(const GpuTimes&) override {}
   void driver_call(const DriverCall&) override {}
   void process(const Process&) override {}
   void library(const Library&) override {}

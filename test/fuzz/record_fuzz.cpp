@@ -34,6 +34,8 @@ struct CheckedLines : Sink {
   }
   void gpu_error(const GpuError&) override {}
   void gpu_sample(const GpuSample&) override {}
+  void gpu_work(const GpuWork&) override {}
+  void gpu_times(const GpuTimes&) override {}
   void driver_call(const DriverCall& call) override {
     if (call.has_return + call.return_lost + call.unfinished != 1) abort();
     check(driver_line(call));

@@ -30,7 +30,8 @@ std::string microseconds(std::string_view key) {
 
 bool is_row(LineKind kind) {
   return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt ||
-         kind == LineKind::gpu_error || kind == LineKind::gpu_sample || kind == LineKind::lost;
+         kind == LineKind::gpu_error || kind == LineKind::gpu_sample ||
+         kind == LineKind::gpu_work || kind == LineKind::lost;
 }
 
 }  // namespace

@@ -24,6 +24,8 @@ enum class LineKind : std::uint8_t {
   gpu_error,
   graph,  // what a graph holds that is launched
   gpu_sample,
+  gpu_work,   // a kernel, a copy or a fill on a GPU, or a whole launch of a graph
+  gpu_times,  // who tells of a process when its GPUs worked
   process,
   library,
   lost,

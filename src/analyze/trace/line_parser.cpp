@@ -78,7 +78,8 @@ std::size_t slot_of(std::string_view raw) {
 
 // The frequent kinds. The text of any other is parsed again, by whoever needs what else is in it.
 bool is_event(LineKind kind) {
-  return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt;
+  return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt ||
+         kind == LineKind::gpu_work;
 }
 
 bool is_nothing(Value& value) { return token_of(value) == "null"; }
@@ -152,7 +153,8 @@ LineParser::LineParser() : json_(std::make_unique<Json>()) {
   words_ = {names_.add("trace"),   names_.add("end"),       names_.add("process"),
             names_.add("library"), names_.add("lost"),      names_.add("error"),
             names_.add("kernel"),  names_.add("interrupt"), names_.add("content"),
-            names_.add("gpu"),     names_.add("sample")};
+            names_.add("gpu"),     names_.add("sample"),    names_.add("copy"),
+            names_.add("set"),     names_.add("graph"),     names_.add("times")};
 }
 LineParser::~LineParser() = default;
 LineParser::LineParser(LineParser&&) noexcept = default;
@@ -253,7 +255,13 @@ LineKind LineParser::kind_of(const Line& line) const {
   if (line.type == words_.library) return LineKind::library;
   if (line.type == words_.lost) return LineKind::lost;
   if (line.type == words_.error) return LineKind::gpu_error;
-  if (line.type == words_.gpu && line.op == words_.sample) return LineKind::gpu_sample;
+  if (line.type == words_.gpu) {
+    if (line.op == words_.sample) return LineKind::gpu_sample;
+    if (line.op == words_.times) return LineKind::gpu_times;
+    if (line.op == words_.kernel || line.op == words_.copy || line.op == words_.set ||
+        line.op == words_.graph)
+      return LineKind::gpu_work;
+  }
   return LineKind::other;
 }
 
@@ -267,7 +275,7 @@ void LineParser::drop_others_fields(Line& line) {
   }
   bool has_op = is_event(line.kind) || line.kind == LineKind::process ||
                 line.kind == LineKind::gpu_error || line.kind == LineKind::graph ||
-                line.kind == LineKind::gpu_sample;
+                line.kind == LineKind::gpu_sample || line.kind == LineKind::gpu_times;
   if (!has_op) line.op = {};
 }
 

@@ -30,7 +30,8 @@ class LineParser {
  private:
   struct Json;
   struct Words {  // names that tell a line's kind
-    Name trace, end, process, library, lost, error, kernel, interrupt, content, gpu, sample;
+    Name trace, end, process, library, lost, error, kernel, interrupt, content, gpu, sample, copy,
+        set, graph, times;
   };
 
   bool field(std::string_view key, void* value, Line& line);

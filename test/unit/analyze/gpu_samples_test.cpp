@@ -70,6 +70,6 @@ TEST_CASE("What no GPU can tell is left out of a sample that somebody else has w
 
 TEST_CASE("Other lines about GPUs are no samples") {
   LineParser parser;
-  each_line(parser, R"({"type":"gpu","op":"kernel","ts":5})",
+  each_line(parser, R"({"type":"gpu","op":"rest","ts":5})",
             [](const Line& line) { CHECK(line.kind == LineKind::other); });
 }

@@ -71,3 +71,71 @@ TEST_CASE("The header says how GPUs are sampled, or why they are not") {
       {"device": 1, "name": "NVIDIA H200", "uuid": "GPU-1", "bus_id": "00000000:3B:00.0",
        "activity": "utilization", "why": "this GPU has no GPM", "lacks": ["power", "energy"]}]})"));
 }
+
+namespace {
+std::string line_of(const GpuWork& work) {
+  std::string line(work_bound(work), 'x');
+  line.resize(static_cast<std::size_t>(put_work(line.data(), work) - line.data()));
+  return line;
+}
+}  // namespace
+
+TEST_CASE("What a GPU did") {
+  GpuWork work;
+  work.ts = 41006201;
+  work.duration = 12416;
+  work.pid = 4242;
+  work.call = 9;
+  work.stream = 0;
+  work.queue = 7;
+  KernelName name;
+  name.json = "\"add\"";
+  work.kernel = &name;
+  work.grid = {4096, 1, 1};
+  work.block = {256, 1, 1};
+  work.device = 0;
+  work.node = 3;
+  CHECK(line_of(work) ==
+        R"({"type":"gpu","op":"kernel","ts":41006201,"duration_us":12.416,"pid":4242,"call":9,)"
+        R"("stream":"0x0","queue":7,"kernel":"add","grid":[4096,1,1],"block":[256,1,1],)"
+        R"("shared":0,"device":0,"node":3})"
+        "\n");
+
+  work = {};
+  work.op = GpuWork::Op::copy;
+  work.why_not = Unjoined::no_call;
+  work.size = 4096;
+  work.direction = Op::DtoH;
+  CHECK(line_of(work) ==
+        R"({"type":"gpu","op":"copy","ts":0,"duration_us":0.000,"pid":0,"unjoined":"no_call",)"
+        R"("size":4096,"queue":0,"direction":"DtoH"})"
+        "\n");
+}
+
+TEST_CASE("The longest that a line about a GPU's work can be") {
+  constexpr auto MOST32 = ~std::uint32_t{0};
+  constexpr auto MOST64 = ~std::uint64_t{0};
+  GpuWork work;
+  work.ts = work.duration = work.call = MOST64;
+  work.why_not = Unjoined::no_call;
+  work.pid = work.queue = work.shared = MOST32;
+  work.device = work.node = MOST32;
+  work.stream = work.size = MOST64;
+  work.grid = work.block = {MOST32, MOST32, MOST32};
+  work.direction = Op::HtoD;
+  CHECK(line_of(work).size() <= work_bound(work));
+}
+
+TEST_CASE("Who tells when a process's GPUs worked") {
+  GpuTimes times;
+  times.ts = 5;
+  times.pid = 7;
+  times.version = "13.0.1";
+  times.library = "/lib/libcupti.so.13";
+  CHECK(times_line(times) == R"({"type":"gpu","op":"times","ts":5,"pid":7,"cupti":"13.0.1",)"
+                             R"("path":"/lib/libcupti.so.13","graphs":"nodes"})"
+                             "\n");
+  times.why_not = "no libcupti was found";
+  CHECK(times_line(times).ends_with(R"(,"why":"no libcupti was found"})"
+                                    "\n"));
+}
