@@ -150,8 +150,8 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
     constexpr int TICK_MS = 200;
     std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
     for (int fd : capture_->source().watch_fds()) polled.push_back({fd, POLLIN, 0});
-    if (until.command && !until.command->status())
-      polled.push_back({until.command->pidfd(), POLLIN, 0});
+    bool command_runs = until.command && !until.command->status();
+    if (command_runs) polled.push_back({until.command->pidfd(), POLLIN, 0});
     endings.add_to(polled);
     poll(polled.data(), polled.size(), TICK_MS);
     endings.note(polled);
@@ -160,8 +160,8 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
     Signals::Got got = signals_.read();
     if (got.signal) {
       bool by_keys = got.from_terminal && (got.signal == SIGINT || got.signal == SIGQUIT);
-      bool command_has_it =
-          until.command && by_keys && !until.command->status() && !waiting_for_command_to_stop;
+      // It may have ended of it already.
+      bool command_has_it = command_runs && by_keys && !waiting_for_command_to_stop;
       if (!command_has_it) return {got.signal == SIGINT ? "interrupted" : "terminated", true};
       waiting_for_command_to_stop = true;
       log::hint("waiting for the command to end; Ctrl-C again ends the trace at once");

@@ -160,7 +160,7 @@ class Live(harness.LiveTest):
     def test_machine(self):
         """All processes that ask the driver, each announced; the others are not in the trace."""
         told = f"{self.folder}/told.tsv"
-        env = dict(self.environment(), CUDABPF_DEVICES="1:9=nvidiactl", LD_LIBRARY_PATH=f"{harness.BUILD}/test/fake_nvml",
+        env = dict(self.environment(), CUDABPF_DEVICES="1:9=nvidiactl", LD_LIBRARY_PATH=self.simulated_nvml(),
                    FAKE_NVML_ASKS="/dev/urandom", FAKE_NVML_RECORD=told)
         tracer = self.start_cudabpf("--kernel", "-o", self.path, env=env)
         asker = self.start([os.path.realpath(sys.executable), "-c", ASK])

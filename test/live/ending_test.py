@@ -74,10 +74,14 @@ class Live(harness.LiveTest):
             self.check_gone()
 
     def test_quit_key(self):
-        """It is for the command, as Ctrl-C is."""
+        """It is for the command, as Ctrl-C is, even if the command has ended of it before cudabpf sees the key."""
         pid, terminal = self.terminal(CUDABPF, "run", "-o", self.path, "--library", LIBRARY, "--", *STORM)
         wait_for(lambda: any(r.counts.get("cuLaunchKernel") for r in self.records().values()), "calling")
+        command, = self.records()
+        os.kill(pid, signal.SIGSTOP)
         os.write(terminal, b"\x1c")
+        wait_for(lambda: harness.ended(command), "a command that has ended")
+        os.kill(pid, signal.SIGCONT)
         status, text = self.wait_pid(pid, terminal)
         self.assertEqual(status, 128 + signal.SIGQUIT, text)
         trace = self.read()

@@ -260,6 +260,13 @@ class LiveTest(unittest.TestCase):
         env.update({f"FAKE_CUDA_{k}": str(v) for k, v in settings.items() if v is not None})
         return env
 
+    def simulated_nvml(self):
+        """A folder with it that anybody may read: root without capabilities is anybody in a user's home."""
+        folder = f"{self.folder}/nvml"
+        os.makedirs(folder, exist_ok=True)
+        shutil.copy(f"{BUILD}/test/fake_nvml/libnvidia-ml.so.1", folder)
+        return folder
+
     def by_way(self, command):
         """A command of cudabpf as it is by the way that is tested."""
         command = list(map(str, command))

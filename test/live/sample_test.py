@@ -5,9 +5,8 @@ import re
 import time
 
 import harness
-from harness import BUILD, LIBRARY, WORKLOADS
+from harness import LIBRARY, WORKLOADS
 
-FAKE_NVML = f"{BUILD}/test/fake_nvml"
 # Fields, what the simulated NVML calls them, and its units in one of the field's, with the field's decimals.
 FIGURES = (("power_w", "instant", 1000, 1), ("energy_j", "energy", 1000, 3), ("sm_clock_mhz", "sm_clock", 1, 0),
            ("mem_clock_mhz", "mem_clock", 1, 0), ("temperature_c", "temperature", 1, 0), ("memory_used", "memory", 1, 0),
@@ -26,7 +25,7 @@ class Live(harness.LiveTest):
         """Traces a command that calls CUDA and sleeps, where NVML is the simulated one."""
         self.told = f"{self.folder}/told.tsv"
         settings = {f"FAKE_NVML_{name}": str(value) for name, value in {"RECORD": self.told, **nvml}.items()}
-        env = dict(self.environment(), LD_LIBRARY_PATH=FAKE_NVML, **settings)
+        env = dict(self.environment(), LD_LIBRARY_PATH=self.simulated_nvml(), **settings)
         done = self.run_cudabpf("run", "-o", self.path, "--library", LIBRARY, *flags, "--", *command(seconds), env=env)
         self.stderr = done.stderr.decode()
         self.assertEqual(done.returncode, 0, self.stderr)
