@@ -147,6 +147,11 @@ HIDDEN void ci_patch(const struct ci_library* library, const struct ci_site* sit
  */
 HIDDEN void ci_watch_imports(const struct ci_library* library);
 
+/* ----- when GPUs worked (gpu.c) */
+
+/* Has it recorded from now on. `of`: enum cb_gpu_times_of. */
+HIDDEN void ci_time_gpus(enum cb_gpu_times_of of);
+
 /* ----- the system (system.c): calls that are no cancellation points */
 
 HIDDEN long ci_system(long number, long a, long b, long c, long d, long e, long f);

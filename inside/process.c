@@ -30,6 +30,7 @@ struct ci_process* ci_process = &nobody;
 
 static __u32 generations; /* a child goes on counting where its parent was */
 static char door[108];    /* the environment may have changed when a child asks */
+static __u32 times_of;    /* enum cb_gpu_times_of; 0: what GPUs do is not wanted */
 static __u32 starter;     /* the process that has started the cudabpf behind the door, or 0 */
 
 static __u32 own(long number) { return (__u32)ci_system(number, 0, 0, 0, 0, 0, 0); }
@@ -176,6 +177,7 @@ static void ask(long fd, enum ci_reason reason, const struct ci_library* library
   if (answer.traced && answer.room_size && next < count && !ci_process->room) {
     struct ci_room* room = map_room(fds[next++], answer.room_size);
     if (room) enter_room(room);
+    if (room) times_of = answer.gpu;
   }
   struct wanted wanted = {NULL, 0};
   if (ci_process->room && answer.sites && next < count) wanted = map_sites(fds[next], answer.sites);
@@ -311,6 +313,7 @@ static void begin(__u64 caller) {
   }
   settle();
   unlock();
+  if (times_of && ci_state() == CI_TRACED) ci_time_gpus(times_of);
 }
 
 /* Called by libcuda, in cuInit. */

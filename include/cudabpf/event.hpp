@@ -262,13 +262,13 @@ enum class Unjoined : std::uint8_t {
   no_call,       // of work: no call that is in the trace asked for it
   no_work,       // of a call: the GPU reports later work of the same stream, but none of this call
   not_reported,  // of a call: neither it nor anything later in its stream was reported
-  late,          // of work: it was reported after its call had been given up
+  lost,          // of work: what its thread asked for before is not all known
   count_
 };
 constexpr std::size_t UNJOINED = static_cast<std::size_t>(Unjoined::count_);
 
 constexpr std::string_view to_string(Unjoined why) {
-  constexpr std::string_view NAMES[] = {"", "no_call", "no_work", "not_reported", "late"};
+  constexpr std::string_view NAMES[] = {"", "no_call", "no_work", "not_reported", "lost"};
   return NAMES[static_cast<std::size_t>(why)];
 }
 

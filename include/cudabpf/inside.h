@@ -16,7 +16,7 @@
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 2
+#define CI_VERSION 3
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
@@ -51,7 +51,7 @@ struct ci_answer {
   __u32 version;
   __u32 traced; /* 0: record nothing, and do not ask again */
   __u32 sites;  /* how many there are in the file that comes with this */
-  __u32 reserved;
+  __u32 gpu;    /* enum cb_gpu_times_of; 0: what GPUs do is not recorded */
   __u64 room_size; /* of the room that comes with this; 0: none does */
   /* Descriptors, in this order: the room, if room_size; the sites (struct ci_site[]), if any. */
 };

@@ -18,12 +18,15 @@ struct Record {
   std::span<const std::byte> structure;  // entry; driver, at begin and end
   std::string_view text;                 // entry: the string argument; name: the name
   bool has_text = false;
-  std::uint64_t handle = 0;                  // name
+  std::uint64_t handle = 0;  // name: the kernel's; gpu_name: what stands for it
   const abi::cb_process* process = nullptr;  // start, fork, exec, exit
   const abi::cb_driver* driver = nullptr;
   const abi::cb_driver_return* driver_return = nullptr;
   const abi::cb_interrupt* interrupt = nullptr;
   const abi::cb_xid* xid = nullptr;
+  const abi::cb_gpu_times* gpu_times = nullptr;
+  const abi::cb_gpu_work* gpu_work = nullptr;
+  const abi::cb_gpu_batch* gpu_batch = nullptr;
   std::span<const std::byte> parameters;  // driver: what `structure` points to
 };
 

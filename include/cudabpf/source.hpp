@@ -17,6 +17,13 @@
 
 namespace cudabpf {
 
+// What is recorded of the times in which GPUs worked, as CUPTI tells.
+enum class GpuTiming : std::uint8_t {
+  none,
+  nodes,   // of each kernel, copy and fill, of those in graphs, too
+  graphs,  // of each launch of a graph as a whole
+};
+
 // What to record, and for which processes.
 struct SourceOptions {
   FunctionFilter filter;
@@ -25,6 +32,7 @@ struct SourceOptions {
   bool calls = true;      // record calls of libcuda's functions
   bool processes = true;  // record starts and ends of processes and threads
   bool driver = false;    // record operations on the NVIDIA driver's devices
+  GpuTiming gpu = GpuTiming::none;
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;  // given by --library
   std::string library_path;            // the traced program's LD_LIBRARY_PATH

@@ -37,6 +37,7 @@ void Capture::describe(Session& session) {
   session.left_out = kinds_left_out([this](const Function& f) { return filter_.records(f); });
   session.returns = filter_.returns;
   source_->describe(session);
+  times_gpus_ = !session.gpu_works.empty();
   begin_ns_ = session.monotonic_ns = now_ns(CLOCK_MONOTONIC);
   source_->begin(begin_ns_);
   session.realtime_ns = now_ns(CLOCK_REALTIME);
@@ -181,6 +182,7 @@ void Capture::read_loop() {
       report_losses();
       forget_processes();
       correlator_->settle_gpu_errors(now());
+      correlator_->settle_gpu_works(now_ns(CLOCK_MONOTONIC));
       // A trace that is ending may not begin another file, though its last records still come.
       if (!ending_) sink_->flush();
     }
@@ -225,6 +227,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   totals.accounts.received = received_;
   totals.losses = losses_;
   totals.kernel_names = correlator_->kernel_names().counts();
+  if (times_gpus_) totals.gpu_works = correlator_->gpu_work_counts();
   totals.command_status = command_status;
   totals.reason = std::move(reason);
   sink_->end(totals);

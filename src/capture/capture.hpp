@@ -72,6 +72,7 @@ class Capture {
   const FunctionFilter filter_;
   Sink* sink_ = nullptr;
   std::uint64_t begin_ns_ = 0;
+  bool times_gpus_ = false;  // what GPUs do is recorded
   std::unique_ptr<Correlator> correlator_;
 
   std::thread reader_;

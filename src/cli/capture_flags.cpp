@@ -90,6 +90,21 @@ Result<std::optional<std::uint64_t>> CaptureFlags::sample_period_ns() const {
   return std::optional(TRY(parse_sample_period(sample)));
 }
 
+void CaptureFlags::add_gpu_to(CLI::App& app) {
+  app.add_flag("--gpu", gpu,
+               "Also record when GPUs carried out each kernel, copy and fill, and for how long. "
+               "libcuda loads a library that asks NVIDIA's CUPTI. --gpu=graphs: each launch of a "
+               "graph as a whole, which costs less");
+}
+
+Result<GpuTiming> CaptureFlags::gpu_timing() const {
+  if (gpu.empty()) return GpuTiming::none;
+  if (gpu == "true" || gpu == "nodes") return GpuTiming::nodes;
+  if (gpu == "graphs") return GpuTiming::graphs;
+  return Error{"--gpu=" + gpu + ": this is neither nodes nor graphs",
+               "--gpu alone records each node of a graph", exit_code::USAGE};
+}
+
 Result<SourceOptions> CaptureFlags::source_options() const {
   SourceOptions options;
   options.filter.profile = *parse_profile(profile);
@@ -98,6 +113,7 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.filter.returns = !no_returns;
   options.follow_children = !no_follow;
   options.driver = kernel;
+  options.gpu = TRY(gpu_timing());
   options.disabled_features = disabled_features;
   options.libraries = libraries;
   options.library_path = value_in(caller().environment, "LD_LIBRARY_PATH");

@@ -31,6 +31,7 @@ struct CaptureFlags {
   bool redact = false;
   std::string sample;  // how often GPUs are sampled; empty: not said
   bool no_sample = false;
+  std::string gpu;  // what is recorded of when GPUs worked; empty: nothing
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;
   std::string duration;
@@ -40,12 +41,15 @@ struct CaptureFlags {
   unsigned keep = 0;
 
   void add_to(CLI::App& app, bool traces_machine);
+  // --gpu, where the traced programs can be given a library.
+  void add_gpu_to(CLI::App& app);
 
   // A flag that was given, and is of use to tracing by eBPF alone; empty: there is none.
   std::string for_ebpf_alone() const;
 
   // How often GPUs are to be sampled; nothing: as often as costs little.
   Result<std::optional<std::uint64_t>> sample_period_ns() const;
+  Result<GpuTiming> gpu_timing() const;
   Result<SourceOptions> source_options() const;
   Result<JsonlOptions> output_options() const;
   Result<std::uint64_t> duration_ns() const;  // 0: no limit

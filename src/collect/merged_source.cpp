@@ -113,6 +113,7 @@ void MergedSource::describe(Session& session) const {
   bool driver_traced = session.driver_traced;
   std::string driver_way = session.driver_way;
   calls_->describe(session);
+  if (!driver_traced) return;
   session.driver_traced = driver_traced;
   session.driver_way = driver_way;
 }

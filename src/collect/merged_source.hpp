@@ -1,4 +1,4 @@
-// Two sources as one: one records calls, the other everything else. Each thread's records come in
+// Two sources as one: each records what the other does not. Each thread's records come in
 // the order in which they were made, whichever source has made them.
 #pragma once
 
@@ -20,9 +20,14 @@ namespace cudabpf {
 
 class MergedSource final : public Source {
  public:
-  // `calls` knows the functions that records name, `others` the devices and the processes.
-  MergedSource(std::unique_ptr<Source> calls, std::unique_ptr<Source> others)
-      : calls_(std::move(calls)), others_(std::move(others)) {}
+  enum class Of : std::uint8_t { calls, others };
+
+  // `calls` knows the functions that records name. One of the two knows the driver's devices and
+  // the processes.
+  MergedSource(std::unique_ptr<Source> calls, std::unique_ptr<Source> others, Of processes)
+      : calls_(std::move(calls)),
+        others_(std::move(others)),
+        processes_(processes == Of::calls ? *calls_ : *others_) {}
 
   void describe(Session& session) const override;
   void begin(std::uint64_t begin_ns) override;
@@ -40,17 +45,17 @@ class MergedSource final : public Source {
 
   bool poll() override;
   const Function* function(std::uint16_t number) const override { return calls_->function(number); }
-  DriverDevice device(std::uint32_t number) const override { return others_->device(number); }
+  DriverDevice device(std::uint32_t number) const override { return processes_.device(number); }
   std::uint32_t drops(std::uint32_t tid) const override;
-  bool may_miss_exits() const override { return others_->may_miss_exits(); }
+  bool may_miss_exits() const override { return processes_.may_miss_exits(); }
 
-  std::size_t awaited() const override { return others_->awaited(); }
-  bool is_alive(std::uint32_t pid) const override { return others_->is_alive(pid); }
+  std::size_t awaited() const override { return processes_.awaited(); }
+  bool is_alive(std::uint32_t pid) const override { return processes_.is_alive(pid); }
   Losses losses() const override;
   Accounts accounts() const override;
 
  private:
-  enum class From : std::uint8_t { calls, others };
+  using From = Of;
 
   // What one thread has made at one source and has not been handed over yet, in its order.
   class Lane {
@@ -78,6 +83,7 @@ class MergedSource final : public Source {
   void hand_over(From from, std::span<std::byte> record);
 
   std::unique_ptr<Source> calls_, others_;
+  const Source& processes_;
   OnRecord on_record_;
   std::map<LaneOf, Lane> lanes_;
   // How many records a thread had lost, according to the last record from each source.

@@ -22,7 +22,8 @@ Correlator::Correlator(Sink& sink, FunctionOf function_of, TracedProcesses::Look
                                          [this] { bounds_.left_out(Kept::graph_nodes); }}),
       driver_calls_(options_.driver_device, options_.driver_version, bounds_,
                     [this](const DriverCall& call) { emit_driver(call); }),
-      gpu_errors_([this](const GpuError& error) { sink_.gpu_error(error); }) {}
+      gpu_errors_([this](const GpuError& error) { sink_.gpu_error(error); }),
+      gpu_works_(sink_, names_, bounds_, options_.begin_ns) {}
 
 std::uint64_t Correlator::since_begin(std::uint64_t ts) const {
   return ts > options_.begin_ns ? ts - options_.begin_ns : 0;
@@ -53,6 +54,13 @@ void Correlator::on_record(const Record& record) {
       break;
     case abi::CB_XID:
       on_xid(record);
+      break;
+    case abi::CB_GPU_TIMES:
+    case abi::CB_GPU_NAME:
+    case abi::CB_GPU_WORK:
+    case abi::CB_GPU_BATCH:
+      make_room_for_names();
+      gpu_works_.on_record(record, stopped_ns_);
       break;
     case abi::CB_THREAD_EXIT:
       if (record.head->ts <= stopped_ns_) driver_calls_.thread_ended(*record.head);
@@ -87,7 +95,10 @@ CallStack& Correlator::stack_of(std::uint32_t pid, std::uint32_t tid, std::uint6
 CallStack& Correlator::stack_for(const Record& record) {
   const abi::cb_head& head = *record.head;
   CallStack& stack = stack_of(head.pid, head.tid, head.ts);
-  if (!stack.same_drops(head.drops)) calls_lost(head.pid);
+  if (!stack.same_drops(head.drops)) {
+    calls_lost(head.pid);
+    gpu_works_.calls_lost(head.pid, head.tid);
+  }
   return stack;
 }
 
@@ -206,6 +217,9 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
   if (graphs_.follows(*frame.function))
     graphs_.follow(call, stack.top_is_inside(
                              [](const Function& function) { return concerns_graphs(function); }));
+  if (gpu_works_.follows(call.pid) && !call.captured && call.result == 0 &&
+      !stack.top_is_inside(asks_gpu))
+    gpu_works_.called(call, frame.ts);
   if (ending != Ending::silent) {
     counts_.add(call);
     sink_.call(call);
@@ -358,6 +372,7 @@ void Correlator::on_thread_exit(const abi::cb_head& head) {
   if (known && !stack->second->same_drops(head.drops)) calls_lost(head.pid);
   call_devices_.thread_gone(head.pid, head.tid);
   end_thread(head.tid, head.drops);
+  gpu_works_.thread_gone(head.pid, head.tid);
 }
 
 // Threads outside any call need no stack. If too many are inside one, their stacks go, too.
@@ -379,6 +394,7 @@ void Correlator::make_room_for_names() {
   for (const auto& [tid, stack] : threads_)
     stack->each([&](const Frame& frame) { used.insert(frame.kernel); });
   graphs_.add_names(used);
+  gpu_works_.add_names(used);
   names_.forget_unused(used);
 }
 
@@ -395,6 +411,7 @@ void Correlator::end_process(std::uint32_t pid, LastThread last) {
   allocations_.process_gone(pid);
   call_devices_.process_gone(pid);
   graphs_.process_gone(pid);
+  gpu_works_.process_gone(pid);
 }
 
 void Correlator::on_process(const Record& record) {
@@ -429,6 +446,7 @@ void Correlator::finish() {
   for (const auto& [tid, stack] : threads_) tids.push_back(tid);
   std::sort(tids.begin(), tids.end());
   for (std::uint32_t tid : tids) end_thread(tid);
+  gpu_works_.finish();
   for (std::uint32_t tid : driver_calls_.threads_of(0)) driver_calls_.thread_gone(tid);
 }
 

@@ -18,6 +18,7 @@
 #include "correlate/coverage.hpp"
 #include "correlate/driver_calls.hpp"
 #include "correlate/gpu_errors.hpp"
+#include "correlate/gpu_works.hpp"
 #include "correlate/graphs/graphs.hpp"
 #include "correlate/kernel_names.hpp"
 #include "correlate/traced_processes.hpp"
@@ -55,6 +56,8 @@ class Correlator {
   // From now on probes go away one after the other, so only a part of what begins later is seen and
   // the trace leaves all of it out. May be called while another thread handles records.
   void stop_at(std::uint64_t monotonic_ns) { stopped_ns_ = monotonic_ns; }
+  // Joins what GPUs did with the calls that asked for it, as of this time on CLOCK_MONOTONIC.
+  void settle_gpu_works(std::uint64_t monotonic_ns) { gpu_works_.settle(monotonic_ns); }
   // Ends every call that is still open, as unfinished.
   void finish();
   // The kernel's log has reported a GPU error.
@@ -66,6 +69,7 @@ class Correlator {
   TracedProcesses& processes() { return processes_; }
   const KernelNames& kernel_names() const { return names_; }
   const EventCounts& counts() const { return counts_; }
+  const GpuWorkCounts& gpu_work_counts() const { return gpu_works_.counts(); }
   std::uint64_t bad_records() const { return bad_records_; }
   // Calls whose entry was seen, but not what they returned through pointers.
   std::uint64_t outs_missed() const { return outs_missed_; }
@@ -112,6 +116,7 @@ class Correlator {
   Graphs graphs_;
   DriverCalls driver_calls_;
   GpuErrors gpu_errors_;
+  GpuWorks gpu_works_;
   std::unordered_map<std::uint32_t, std::unique_ptr<CallStack>> threads_;
   std::uint32_t last_tid_ = 0;  // most records come in runs of one thread
   CallStack* last_stack_ = nullptr;

@@ -53,6 +53,9 @@ class KernelNames {
   void forget_handles(std::uint32_t pid);  // one of the two happened, but not known which
   void process_gone(std::uint32_t pid);
 
+  // A kernel of this name, whatever its handle. Null: there is no room for it.
+  const KernelName* named(ReadName name) { return intern(name, false); }
+
   // The limit of names is reached: those that no handle has and nobody uses may go. If there is
   // still no room, new names stay unknown.
   bool want_room() const;

@@ -34,14 +34,48 @@ std::optional<Record> parse_return(Record record, Bytes rest) {
   return record;
 }
 
-std::optional<Record> parse_name(Record record, Bytes all) {
-  if (all.size() < sizeof(abi::cb_name)) return std::nullopt;
-  const auto* name = reinterpret_cast<const abi::cb_name*>(all.data());
-  Bytes rest = all.subspan(sizeof(abi::cb_name));
-  if (record.head->string_size > rest.size()) return std::nullopt;
-  record.handle = name->handle;
+// A struct, and a text behind it.
+template <typename Struct>
+const Struct* parse_with_text(Record& record, Bytes all) {
+  if (all.size() < sizeof(Struct)) return nullptr;
+  Bytes rest = all.subspan(sizeof(Struct));
+  if (record.head->string_size > rest.size()) return nullptr;
   record.has_text = record.head->string_size > 0;
   record.text = text_of(rest.first(record.head->string_size));
+  return reinterpret_cast<const Struct*>(all.data());
+}
+
+std::optional<Record> parse_name(Record record, Bytes all) {
+  const auto* name = parse_with_text<abi::cb_name>(record, all);
+  if (!name) return std::nullopt;
+  record.handle = name->handle;
+  return record;
+}
+
+std::optional<Record> parse_gpu_times(Record record, Bytes all) {
+  record.gpu_times = parse_with_text<abi::cb_gpu_times>(record, all);
+  if (!record.gpu_times) return std::nullopt;
+  return record;
+}
+
+std::optional<Record> parse_gpu_name(Record record, Bytes all) {
+  const auto* name = parse_with_text<abi::cb_gpu_name>(record, all);
+  if (!name) return std::nullopt;
+  record.handle = name->name;
+  return record;
+}
+
+std::optional<Record> parse_gpu_work(Record record, Bytes all) {
+  std::uint16_t op = record.head->function;
+  if (all.size() < sizeof(abi::cb_gpu_work) || op < abi::CB_GPU_KERNEL || op > abi::CB_GPU_GRAPH)
+    return std::nullopt;
+  record.gpu_work = reinterpret_cast<const abi::cb_gpu_work*>(all.data());
+  return record;
+}
+
+std::optional<Record> parse_gpu_batch(Record record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_gpu_batch)) return std::nullopt;
+  record.gpu_batch = reinterpret_cast<const abi::cb_gpu_batch*>(all.data());
   return record;
 }
 
@@ -122,6 +156,14 @@ std::optional<Record> parse_record(Bytes bytes) {
       return parse_interrupt(record, bytes);
     case abi::CB_XID:
       return parse_xid_record(record, bytes);
+    case abi::CB_GPU_TIMES:
+      return parse_gpu_times(record, bytes);
+    case abi::CB_GPU_NAME:
+      return parse_gpu_name(record, bytes);
+    case abi::CB_GPU_WORK:
+      return parse_gpu_work(record, bytes);
+    case abi::CB_GPU_BATCH:
+      return parse_gpu_batch(record, bytes);
     default:
       return std::nullopt;
   }

@@ -143,8 +143,8 @@ Json work_counts_fields(const GpuWorkCounts& counts) {
       unjoined[std::string(to_string(static_cast<Unjoined>(i)))] = counts.unjoined[i];
   Json out = {{"works", counts.works},         {"joined", counts.joined},
               {"calls", counts.calls},         {"answered", counts.answered},
-              {"ambiguous", counts.ambiguous}, {"invalid", counts.invalid},
-              {"unjoined", unjoined},          {"clock_error_ns", counts.clock_error_ns}};
+              {"invalid", counts.invalid},     {"unjoined", unjoined},
+              {"clock_error_ns", counts.clock_error_ns}};
   return out;
 }
 

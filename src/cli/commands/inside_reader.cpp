@@ -39,6 +39,7 @@ Result<CaptureFlags> flags_in(const std::vector<std::string>& environment) {
   app.set_help_flag();
   CaptureFlags flags;
   flags.add_to(app, false);
+  flags.add_gpu_to(app);
   app.add_flag("--inside");  // as it is
   std::istringstream words(value_in(environment, OPTIONS));
   std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};

@@ -70,16 +70,28 @@ Result<std::unique_ptr<Source>> open_inside(SourceOptions options, InsideSource:
   SourceOptions of_calls = options, of_others = options;
   of_calls.driver = of_calls.processes = false;
   of_others.calls = false;
+  of_others.gpu = GpuTiming::none;
   auto calls = TRY(InsideSource::open(std::move(of_calls), place));
   auto others = BpfSource::open(std::move(of_others));
   if (others)
     return std::unique_ptr<Source>(
-        std::make_unique<MergedSource>(std::move(calls), std::move(*others)));
+        std::make_unique<MergedSource>(std::move(calls), std::move(*others),
+                                       MergedSource::Of::others));
   log::hint(
       "requests to the driver are recorded at libcuda's imports, because tracing with eBPF failed: "
       "{}",
       others.error().message);
   return InsideSource::open(std::move(options), std::move(place));
+}
+
+// Calls by eBPF; the library tells only what GPUs do.
+Result<std::unique_ptr<Source>> open_beside_ebpf(SourceOptions options, InsideSource::Place place) {
+  SourceOptions of_gpus = options;
+  of_gpus.calls = of_gpus.processes = of_gpus.driver = false;
+  auto gpus = TRY(InsideSource::open(std::move(of_gpus), std::move(place)));
+  auto calls = TRY(BpfSource::open(std::move(options)));
+  return std::unique_ptr<Source>(std::make_unique<MergedSource>(std::move(calls), std::move(gpus),
+                                                                MergedSource::Of::calls));
 }
 
 Result<int> run(const RunFlags& flags) {
@@ -98,16 +110,24 @@ Result<int> run(const RunFlags& flags) {
   auto options = TRY(flags.capture.source_options());
   options.library_path = value_in(command.environment, "LD_LIBRARY_PATH");
   CaptureSession::OpenSource open_source = BpfSource::open;
-  if (std::string library = TRY(way_inside(flags)); !library.empty()) {
+  std::string library = TRY(way_inside(flags));
+  bool by_ebpf = library.empty();
+  if (by_ebpf && options.gpu != GpuTiming::none) library = TRY(inside_library());
+  if (!library.empty()) {
     std::string door = TRY(Door::choose_path(value_in(command.environment, "TMPDIR")));
     command.environment = environment_inside(std::move(command.environment), library, door);
     uid_t user = command.user ? command.user->uid : geteuid();
     std::string program = find_program(flags.command.front(), command.environment);
     if (std::string why = why_not_recordable(program, command.environment, user); !why.empty())
-      log::warning("the command itself cannot be recorded: {}", why);
+      log::warning("{}: {}",
+                   by_ebpf ? "what GPUs do for the command itself cannot be recorded"
+                           : "the command itself cannot be recorded",
+                   why);
     auto devices = options.driver ? nvidia_devices() : DriverDevices();
-    open_source = [door, user, devices](SourceOptions chosen) {
-      return open_inside(std::move(chosen), {door, user, devices});
+    open_source = [door, user, devices, by_ebpf](SourceOptions chosen) {
+      InsideSource::Place place{door, user, devices};
+      return by_ebpf ? open_beside_ebpf(std::move(chosen), std::move(place))
+                     : open_inside(std::move(chosen), std::move(place));
     };
   }
 
@@ -138,6 +158,7 @@ void add_run(CLI::App& app, Action& action) {
                 "Record inside the command's processes instead of with eBPF: without root, and at "
                 "a tenth of the cost. libcuda loads a library, which changes libcuda's functions "
                 "in memory. Calls before cuInit are not seen");
+  flags->capture.add_gpu_to(*sub);
   sub->add_flag("--as-root", flags->as_root, "Start the command as root")->excludes(user);
   sub->add_option("command", flags->command, "The command and its arguments, after --")
       ->required()
@@ -147,7 +168,8 @@ void add_run(CLI::App& app, Action& action) {
              {"sudo cudabpf run -- python inference.py",
               "sudo cudabpf run --kernel -o trace.jsonl.zst -- ./app   the driver's ioctls, too",
               "sudo cudabpf run --no-returns -- ./app   at the least cost by eBPF",
-              "cudabpf run --inside -- python3 --version   without root"},
+              "cudabpf run --inside -- python3 --version   without root",
+              "sudo cudabpf run --gpu -- ./app   and when the GPU did what was asked"},
              capture_statuses());
   sub->callback([flags, &action] { action = [flags] { return run(*flags); }; });
 }

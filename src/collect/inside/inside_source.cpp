@@ -30,7 +30,7 @@ namespace {
 constexpr std::pair<abi::cb_counter, Loss> LOSSES[] = {
     {abi::CB_DROPPED_ENTRY, Loss::ring_entry},     {abi::CB_DROPPED_RETURN, Loss::ring_return},
     {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
-    {abi::CB_DROPPED_DRIVER, Loss::ring_driver},
+    {abi::CB_DROPPED_DRIVER, Loss::ring_driver},     {abi::CB_DROPPED_GPU, Loss::ring_gpu},
 };
 
 // From here on nothing is recorded in these rooms.
@@ -46,6 +46,17 @@ void silence(const std::vector<std::shared_ptr<Room>>& rooms) {
   for (const auto& room : rooms)
     while (!room->is_at_rest() && std::chrono::steady_clock::now() < give_up)
       std::this_thread::sleep_for(STEP);
+}
+
+std::uint32_t times_wanted(GpuTiming timing) {
+  switch (timing) {
+    case GpuTiming::nodes:
+      return abi::CB_GPU_NODES;
+    case GpuTiming::graphs:
+      return abi::CB_GPU_GRAPHS;
+    default:
+      return 0;
+  }
 }
 
 }  // namespace
@@ -64,7 +75,7 @@ Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place 
     if (!open_library(path, path)) return no_such_library(path);
   // Libraries come later, but what the user has got wrong shows up now.
   const auto& functions = cuda_functions();
-  if (std::none_of(functions.begin(), functions.end(),
+  if (options.calls && std::none_of(functions.begin(), functions.end(),
                    [&](const Function& function) { return options.filter.selects(function); }))
     return nothing_selected(options.filter);
   auto reader = TRY(elf::Reader::start());
@@ -73,6 +84,9 @@ Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place 
 }
 
 void InsideSource::describe(Session& session) const {
+  if (options_.gpu != GpuTiming::none)
+    session.gpu_works = options_.gpu == GpuTiming::graphs ? "graphs" : "nodes";
+  if (!options_.calls) return;
   session.source = "inside";
   session.unseen = {"calls before cuInit had loaded the library, and that cuInit",
                     "processes that do not call cuInit",
@@ -92,7 +106,8 @@ Result<> InsideSource::start(OnRecord on_record) {
   reception_.emplace(
       std::move(door), libraries_, options_.libraries,
       [this](const Arrival& arrival) { return admit(arrival); },
-      [this](const Arrival& leaving) { depart(leaving); });
+      [this](const Arrival& leaving) { depart(leaving); },
+      Reception::Wanted{options_.calls, times_wanted(options_.gpu)});
   return ok();
 }
 

@@ -60,11 +60,12 @@ std::span<const std::byte> message_bytes(const T& message) {
 }  // namespace
 
 Reception::Reception(Door door, PlannedLibraries& libraries, const std::vector<std::string>& named,
-                     Admit admit, Depart depart)
+                     Admit admit, Depart depart, Wanted wanted)
     : door_(std::move(door)),
       libraries_(libraries),
       admit_(std::move(admit)),
-      depart_(std::move(depart)) {
+      depart_(std::move(depart)),
+      wanted_(wanted) {
   for (const std::string& path : named)
     if (auto file = open_library(path, path)) named_.push_back(file->id);
 }
@@ -133,7 +134,7 @@ bool Reception::answer(Visit& visit, const abi::ci_hello& hello, const std::vect
   visit.tracer = Procfs().tracer(visit.visitor.pid);  // it waits; later it may have ended
   if (files.size() != (loaded ? 1 : 0) || (!loaded && hello.reason != abi::CI_FORKED)) return false;
   const PlannedLibrary* library = nullptr;
-  if (loaded) {
+  if (loaded && wanted_.calls) {
     auto id = FileId::of(files[0].get());
     if (!id) return false;
     bool named = std::any_of(named_.begin(), named_.end(),
@@ -148,6 +149,7 @@ bool Reception::answer(Visit& visit, const abi::ci_hello& hello, const std::vect
   abi::ci_answer answer{};
   answer.version = CI_VERSION;
   answer.traced = admission.traced;
+  answer.gpu = wanted_.gpu;
   std::vector<int> fds;
   if (admission.traced && admission.room >= 0) {
     answer.room_size = CI_RINGS_AT + std::uint64_t{CI_RINGS} * CI_RING_SIZE;

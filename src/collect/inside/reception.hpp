@@ -34,8 +34,13 @@ class Reception {
   using Admit = std::function<Admission(const Arrival& arrival)>;
   using Depart = std::function<void(const Arrival& leaving)>;
 
+  struct Wanted {
+    bool calls = true;
+    std::uint32_t gpu = 0;  // abi::cb_gpu_times_of
+  };
+
   Reception(Door door, PlannedLibraries& libraries, const std::vector<std::string>& named,
-            Admit admit, Depart depart);
+            Admit admit, Depart depart, Wanted wanted);
 
   std::vector<int> watch_fds() const;  // readable when there is something to do
   // Does it. Libraries whose functions have been patched for the first time are added.
@@ -67,6 +72,7 @@ class Reception {
   std::vector<FileId> named_;  // files that the user says are libcuda
   Admit admit_;
   Depart depart_;
+  const Wanted wanted_;
   bool closed_ = false;
   std::atomic<std::uint64_t> unrecorded_ = 0;
   std::list<Visit> visits_;

@@ -34,7 +34,7 @@ T copied(const std::byte* from) {
 void add(InsideCounts& sum, const __u64* counters) {
   sum.entered += relaxed(counters[abi::CB_ENTERED]);
   sum.emitted += relaxed(counters[abi::CB_EMITTED]);
-  for (std::size_t i = abi::CB_DROPPED_ENTRY; i <= abi::CB_DROPPED_DRIVER; i++)
+  for (std::size_t i = abi::CB_DROPPED_ENTRY; i <= abi::CB_DROPPED_GPU; i++)
     sum.dropped[i] += relaxed(counters[i]);
 }
 

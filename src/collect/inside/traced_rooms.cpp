@@ -54,6 +54,10 @@ bool may_come_from_inside(const abi::cb_head& head) {
     case abi::CB_NAME:
     case abi::CB_DRIVER:
     case abi::CB_DRIVER_RETURN:
+    case abi::CB_GPU_TIMES:
+    case abi::CB_GPU_NAME:
+    case abi::CB_GPU_WORK:
+    case abi::CB_GPU_BATCH:
       return true;
     default:
       return false;
@@ -83,6 +87,16 @@ std::uint32_t TracedRooms::Traced::tid(std::size_t ring) const {
   return known.outer;
 }
 
+std::uint32_t TracedRooms::Traced::outer(std::uint32_t lane, std::uint32_t inner) {
+  if (is.inner_pid == pid()) return inner;
+  if (inner == is.inner_pid) return pid();
+  constexpr std::size_t MOST = 1 << 12;
+  if (lanes.size() >= MOST) lanes.clear();
+  auto [known, is_new] = lanes.try_emplace(lane, 0);
+  if (is_new) known->second = outer_tid(pid(), inner);
+  return known->second;
+}
+
 void TracedRooms::tell(std::span<const std::byte> record, const OnRecord& on_record) {
   if (!tells_processes_) return;
   closed_.entered++;
@@ -101,7 +115,7 @@ void TracedRooms::add(Newcomer newcomer, const OnRecord& on_record) {
     old = all_.erase(old);
   }
   tell(record_bytes(newcomer.record), on_record);
-  all_.push_back({std::move(newcomer), {}, 0});
+  all_.push_back({std::move(newcomer), {}, {}, 0});
 }
 
 void TracedRooms::hand_over(Traced& process, std::size_t ring, const OnRecord& on_record) {
@@ -114,6 +128,10 @@ void TracedRooms::hand_over(Traced& process, std::size_t ring, const OnRecord& o
   head.tid = process.tid(ring);
   if (!may_come_from_inside(head)) head.kind = 0;  // nobody will know what it is
   std::memcpy(copy, &head, sizeof(head));
+  if (head.kind == abi::CB_GPU_BATCH && record.size() >= sizeof(abi::cb_gpu_batch)) {
+    auto& batch = *reinterpret_cast<abi::cb_gpu_batch*>(copy);
+    batch.thread = process.outer(batch.lane, batch.thread);
+  }
   on_record(record);
 }
 

@@ -55,8 +55,10 @@ class TracedRooms {
       std::uint32_t inner = 0, outer = 0;
     };
     mutable std::unordered_map<std::size_t, Translated> threads;
+    std::unordered_map<std::uint32_t, std::uint32_t> lanes;  // likewise, by lane: see cb_gpu_batch
     std::uint64_t gone_since = 0;
 
+    std::uint32_t outer(std::uint32_t lane, std::uint32_t inner);
     std::uint32_t pid() const { return is.record.head.pid; }
     std::uint32_t tid(std::size_t ring) const;
   };

@@ -22,7 +22,7 @@ TEST_CASE("Every loss has a name of its own and advice") {
 TEST_CASE("Losses are graded, and the first stand in the kernel side's order") {
   for (auto loss :
        {Loss::ring_entry, Loss::ring_return, Loss::ring_process, Loss::ring_driver,
-        Loss::late_library, Loss::late_driver, Loss::driver_skipped, Loss::log_overrun,
+        Loss::ring_gpu, Loss::late_library, Loss::late_driver, Loss::driver_skipped, Loss::log_overrun,
         Loss::output, Loss::bad_record, Loss::watch_overrun, Loss::left_out, Loss::library_changed})
     CHECK_FALSE(info(loss).degraded);
   for (auto loss : {Loss::ring_name, Loss::out_pointer, Loss::driver_return, Loss::table_full})
@@ -33,5 +33,6 @@ TEST_CASE("Losses are graded, and the first stand in the kernel side's order") {
   CHECK(counter(Loss::ring_process) == abi::CB_DROPPED_PROCESS);
   CHECK(counter(Loss::ring_name) == abi::CB_DROPPED_NAME);
   CHECK(counter(Loss::ring_driver) == abi::CB_DROPPED_DRIVER);
+  CHECK(counter(Loss::ring_gpu) == abi::CB_DROPPED_GPU);
   CHECK(info(Loss::ring_return).name == "ring_full_return");
 }

@@ -1,0 +1,355 @@
+#include "correlate/gpu_works.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "correlate/graphs/graph_calls.hpp"  // what a call asks for
+
+namespace cudabpf {
+
+namespace {
+
+// A work is told after the call that asked for it has begun, but that call's return may be read
+// later than the work.
+constexpr std::uint64_t SETTLED_NS = 50'000'000;
+// By how much a GPU's time and a call's may differ that are the same.
+constexpr std::uint64_t CLOCKS_DIFFER_NS = 2'000;
+// Calls that are looked through for one that fits. Each but the first is one that no work came of.
+constexpr std::size_t MOST_LOOKED_AT = 1 << 12;
+
+Op direction_of(std::uint32_t kind) {
+  // CUpti_ActivityMemcpyKind
+  constexpr Op KINDS[] = {Op::none, Op::HtoD, Op::DtoH, Op::HtoA, Op::AtoH, Op::AtoA,
+                          Op::AtoD, Op::DtoA, Op::DtoD, Op::HtoH, Op::peer};
+  return kind < std::size(KINDS) ? KINDS[kind] : Op::none;
+}
+
+GpuWork::Op op_of(std::uint16_t op) {
+  switch (op) {
+    case abi::CB_GPU_COPY:
+      return GpuWork::Op::copy;
+    case abi::CB_GPU_SET:
+      return GpuWork::Op::set;
+    case abi::CB_GPU_GRAPH:
+      return GpuWork::Op::graph;
+    default:
+      return GpuWork::Op::kernel;
+  }
+}
+
+// 130001 is 13.0.1; before 13.0, versions count up.
+std::string version_text(std::uint32_t version) {
+  constexpr std::pair<std::uint32_t, const char*> COUNTED[] = {
+      {19, "12.0"}, {20, "12.2"}, {21, "12.3"}, {22, "12.4"},
+      {23, "12.5"}, {24, "12.6"}, {26, "12.8"}, {27, "12.9"}};
+  if (version >= 10000)
+    return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  for (auto [number, text] : COUNTED)
+    if (number == version) return text;
+  return version ? fmt::format("API {}", version) : "";
+}
+
+bool is_cut(const KernelName& name) { return name.mangled.ends_with("…"); }
+
+// A call that copies several pieces of memory says the size of all, or of none.
+bool copies_several(const Function& function) {
+  return function.name.find("Batch") != std::string_view::npos;
+}
+
+}  // namespace
+
+bool asks_gpu(const Function& function) {
+  switch (function.type) {
+    case Type::kernel:
+    case Type::graph:
+      return function.op == Op::launch;
+    case Type::memory:
+      return function.op == Op::set;
+    case Type::transfer:
+      return function.op != Op::decompress;
+    default:
+      return false;
+  }
+}
+
+void GpuWorks::on_record(const Record& record, std::uint64_t until) {
+  until_ = until;
+  const abi::cb_head& head = *record.head;
+  OfProcess& process = processes_[head.pid];
+  switch (head.kind) {
+    case abi::CB_GPU_TIMES: {
+      process.timed |= record.gpu_times->times_of != 0;
+      GpuTimes times;
+      times.ts = head.ts > begin_ns_ ? head.ts - begin_ns_ : 0;
+      times.pid = head.pid;
+      times.version = version_text(record.gpu_times->version);
+      times.whole_graphs = record.gpu_times->times_of == abi::CB_GPU_GRAPHS;
+      (process.timed ? times.library : times.why_not) = std::string(record.text);
+      sink_.gpu_times(times);
+      break;
+    }
+    case abi::CB_GPU_NAME:
+      if (bounds_.has_room(Kept::kernel_names, process.names.size()))
+        process.names[record.handle] =
+            names_.named({record.text, (head.flags & abi::CB_STRING_CUT) != 0});
+      break;
+    default:
+      told(record);
+  }
+}
+
+void GpuWorks::told(const Record& record) {
+  OfProcess& process = processes_[record.head->pid];
+  bool ends = record.gpu_batch != nullptr;
+  Lane* lane = lane_of(process, ends ? record.gpu_batch->lane : record.gpu_work->lane);
+  std::uint32_t number = ends ? record.gpu_batch->batch : record.gpu_work->batch;
+  if (!lane || number < lane->next) return;  // only a hostile process says one twice
+  if (!bounds_.has_room(Kept::gpu_works, waiting_works_)) {
+    bounds_.left_out(Kept::gpu_works);
+    lane->whole = false;
+    return;
+  }
+  auto [at, is_new] = lane->batches.try_emplace(number);
+  waiting_works_ += is_new;
+  if (ends) {
+    at->second.end = *record.gpu_batch;
+  } else {
+    at->second.works.push_back(*record.gpu_work);
+    waiting_works_++;
+  }
+}
+
+GpuWorks::Lane* GpuWorks::lane_of(OfProcess& process, std::uint32_t number) {
+  auto known = process.lanes.find(number);
+  if (known != process.lanes.end()) return &known->second;
+  if (!bounds_.has_room(Kept::threads, process.lanes.size())) {
+    bounds_.left_out(Kept::threads);
+    return nullptr;
+  }
+  return &process.lanes[number];
+}
+
+GpuWorks::Asker& GpuWorks::asker_of(OfProcess& process, std::uint32_t tid, std::uint64_t ts) {
+  auto known = process.by_tid.find(tid);
+  if (known != process.by_tid.end()) return *known->second;
+  process.askers.push_back({tid, ts, true, {}});
+  process.by_tid.emplace(tid, std::prev(process.askers.end()));
+  return process.askers.back();
+}
+
+// The thread that had the id when the lane began: within its first call that asked, or within an
+// earlier one whose work went into a graph.
+GpuWorks::Asker* GpuWorks::asker_of(OfProcess& process, const abi::cb_gpu_batch& batch) {
+  Asker* found = nullptr;
+  for (Asker& asker : process.askers)
+    if (asker.tid == batch.thread && (!found || asker.since <= batch.since)) found = &asker;
+  return found;
+}
+
+void GpuWorks::called(const Call& call, std::uint64_t ts) {
+  const Function& function = *call.function;
+  if (!asks_gpu(function)) return;
+  Asked asked;
+  asked.graph = function.type == Type::graph;
+  GraphWork work = asked.graph ? GraphWork() : work_of_call(call);
+  Asker& asker = asker_of(processes_[call.pid], call.tid, ts);
+  if (!bounds_.has_room(Kept::gpu_works, waiting_calls_)) {
+    bounds_.left_out(Kept::gpu_works, asker.asked.size() + 1);
+    counts_.calls++;
+    give_up(asker, Unjoined::not_reported, asker.asked.size());
+    counts_.unjoined[static_cast<std::size_t>(Unjoined::not_reported)]++;
+    asker.whole = false;
+    return;
+  }
+  asked.id = call.id;
+  asked.ts = ts;
+  asked.function = &function;
+  asked.kernel = work.kernel;
+  asked.size = work.size;
+  asked.stream = call.details.stream;
+  asked.has_dims = work.has_dims;
+  asked.grid = work.grid;
+  asked.block = work.block;
+  asked.what = work.what;
+  asker.asked.push_back(asked);
+  counts_.calls++;
+  waiting_calls_++;
+}
+
+void GpuWorks::calls_lost(std::uint32_t pid, std::uint32_t tid) {
+  auto process = processes_.find(pid);
+  if (process == processes_.end()) return;
+  auto asker = process->second.by_tid.find(tid);
+  if (asker != process->second.by_tid.end()) asker->second->whole = false;
+}
+
+void GpuWorks::settle(std::uint64_t now) {
+  std::uint64_t before = now > SETTLED_NS ? now - SETTLED_NS : 0;
+  for (auto& [pid, process] : processes_) settle(pid, process, before);
+}
+
+void GpuWorks::settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_before) {
+  for (auto& [number, lane] : process.lanes) {
+    while (!lane.batches.empty()) {
+      auto first = lane.batches.begin();
+      if (first->first != lane.next || !first->second.end ||
+          first->second.end->head.ts > told_before)
+        break;
+      join(pid, process, lane, first->second);
+      waiting_works_ -= 1 + first->second.works.size();
+      lane.batches.erase(first);
+      lane.next++;
+    }
+  }
+}
+
+void GpuWorks::join(std::uint32_t pid, OfProcess& process, Lane& lane, const Batch& batch) {
+  Asker* asker = nullptr;
+  if (batch.end) {
+    asker = asker_of(process, *batch.end);
+    counts_.invalid += batch.end->lost;
+    counts_.clock_error_ns = std::max<std::uint64_t>(counts_.clock_error_ns, batch.end->clock_error);
+    if (batch.end->lost || batch.end->works != batch.works.size()) lane.whole = false;
+  }
+  for (const abi::cb_gpu_work& work : batch.works) {
+    if (work.began > until_) continue;
+    if (!work.correlation || work.correlation != lane.correlation) {
+      find_call(process, lane, asker, work);
+      lane.correlation = work.correlation;
+    }
+    if (work.began)
+      emit(pid, process, lane, work);
+    else
+      counts_.invalid++;
+  }
+}
+
+void GpuWorks::find_call(const OfProcess& process, Lane& lane, Asker* asker,
+                         const abi::cb_gpu_work& work) {
+  lane.last.reset();
+  counts_.works++;
+  lane.why_not = Unjoined::no_call;
+  if (!lane.whole || (asker && !asker->whole)) {
+    lane.why_not = Unjoined::lost;
+  } else if (asker) {
+    std::size_t most = std::min(asker->asked.size(), MOST_LOOKED_AT);
+    for (std::size_t i = 0; i < most; i++) {
+      const Asked& asked = asker->asked[i];
+      if (work.began && asked.ts > work.began + CLOCKS_DIFFER_NS) break;
+      if (!fits(process, asked, work)) continue;
+      lane.last = asked;
+      lane.why_not = Unjoined::none;
+      counts_.joined++;
+      counts_.answered++;
+      give_up(*asker, Unjoined::no_work, i);
+      asker->asked.pop_front();
+      waiting_calls_--;
+      return;
+    }
+  }
+  counts_.unjoined[static_cast<std::size_t>(lane.why_not)]++;
+}
+
+bool GpuWorks::fits(const OfProcess& process, const Asked& asked,
+                    const abi::cb_gpu_work& work) const {
+  auto op = op_of(work.head.function);
+  if (asked.graph || work.graph || op == GpuWork::Op::graph)
+    return asked.graph && (work.graph || op == GpuWork::Op::graph);
+  if (op != GpuWork::Op::kernel) {
+    if (asked.what != (op == GpuWork::Op::copy ? NodeWork::copy : NodeWork::set)) return false;
+    return !asked.size || *asked.size == work.size || copies_several(*asked.function);
+  }
+  if (asked.what != NodeWork::kernel) return false;
+  if (asked.has_dims && (asked.grid != Dim3{work.grid[0], work.grid[1], work.grid[2]} ||
+                         asked.block != Dim3{work.block[0], work.block[1], work.block[2]}))
+    return false;
+  auto known = process.names.find(work.name);
+  const KernelName* name = known == process.names.end() ? nullptr : known->second;
+  if (!name || !asked.kernel || name == asked.kernel) return true;
+  return is_cut(*name) || is_cut(*asked.kernel) || name->mangled == asked.kernel->mangled;
+}
+
+void GpuWorks::emit(std::uint32_t pid, const OfProcess& process, const Lane& lane,
+                    const abi::cb_gpu_work& work) {
+  GpuWork out;
+  out.op = op_of(work.head.function);
+  out.ts = work.began > begin_ns_ ? work.began - begin_ns_ : 0;
+  out.duration = work.ended > work.began ? work.ended - work.began : 0;
+  out.pid = pid;
+  out.device = work.device;
+  out.queue = work.stream;
+  out.why_not = lane.why_not;
+  if (lane.last) {
+    out.call = lane.last->id;
+    // Without an argument for it, it is the default stream.
+    out.stream = lane.last->stream.value_or(0);
+  }
+  if (out.op == GpuWork::Op::kernel) {
+    auto name = process.names.find(work.name);
+    if (name != process.names.end()) out.kernel = name->second;
+    out.grid = {work.grid[0], work.grid[1], work.grid[2]};
+    out.block = {work.block[0], work.block[1], work.block[2]};
+    out.shared = work.shared;
+  } else if (out.op != GpuWork::Op::graph) {
+    out.size = work.size;
+    out.direction = direction_of(work.direction);
+  }
+  if (work.graph && out.op != GpuWork::Op::graph) out.node = work.node;
+  sink_.gpu_work(out);
+}
+
+// The first so many calls.
+void GpuWorks::give_up(Asker& asker, Unjoined why, std::size_t count) {
+  counts_.unjoined[static_cast<std::size_t>(why)] += count;
+  waiting_calls_ -= count;
+  asker.asked.erase(asker.asked.begin(), asker.asked.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+void GpuWorks::thread_gone(std::uint32_t pid, std::uint32_t tid) {
+  auto process = processes_.find(pid);
+  if (process == processes_.end()) return;
+  process->second.by_tid.erase(tid);
+  // A thread of whose calls nothing is left needs no place.
+  constexpr std::size_t MANY = 256;
+  if (process->second.askers.size() < MANY) return;
+  std::erase_if(process->second.askers, [&](const Asker& asker) {
+    return asker.asked.empty() && !process->second.by_tid.contains(asker.tid);
+  });
+}
+
+void GpuWorks::end(std::uint32_t pid, OfProcess& process) {
+  settle(pid, process, std::numeric_limits<std::uint64_t>::max());
+  // Batches that were lost, or never told to their end, stand before what is left.
+  for (auto& [number, lane] : process.lanes) {
+    lane.whole = false;
+    for (const auto& [place, batch] : lane.batches) {
+      join(pid, process, lane, batch);
+      waiting_works_ -= 1 + batch.works.size();
+    }
+  }
+  for (Asker& asker : process.askers) give_up(asker, Unjoined::not_reported, asker.asked.size());
+}
+
+void GpuWorks::process_gone(std::uint32_t pid) {
+  auto process = processes_.find(pid);
+  if (process == processes_.end()) return;
+  end(pid, process->second);
+  processes_.erase(process);
+}
+
+void GpuWorks::finish() {
+  for (auto& [pid, process] : processes_) end(pid, process);
+  processes_.clear();
+}
+
+void GpuWorks::add_names(std::unordered_set<const KernelName*>& to) const {
+  for (const auto& [pid, process] : processes_) {
+    for (const auto& [number, name] : process.names) to.insert(name);
+    for (const Asker& asker : process.askers)
+      for (const Asked& asked : asker.asked) to.insert(asked.kernel);
+  }
+}
+
+}  // namespace cudabpf
