@@ -21,8 +21,9 @@ static const char* const FILES[] = {"libcupti.so.13", "libcupti.so.12"};
 /* Seen from a folder with libraries of CUDA: in the toolkit, and in the wheels that Python has. */
 static const char* const BESIDE[] = {"", "../extras/CUPTI/lib64/", "../../../extras/CUPTI/lib64/",
                                      "../../cuda_cupti/lib/"};
-static const char* const FOLDERS[] = {"/usr/local/cuda/lib64/", "/usr/local/cuda/extras/CUPTI/lib64/",
-                                      "/opt/cuda/lib64/", "/opt/cuda/extras/CUPTI/lib64/"};
+static const char* const FOLDERS[] = {"/usr/local/cuda/lib64/",
+                                      "/usr/local/cuda/extras/CUPTI/lib64/", "/opt/cuda/lib64/",
+                                      "/opt/cuda/extras/CUPTI/lib64/"};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* False: the whole is too long. */
@@ -102,11 +103,14 @@ static void* open_cupti(const char** why) {
       library = open_in(folders->paths[i], strlen(folders->paths[i]), BESIDE[j]);
   free(folders);
   if (!library) library = open_in("", 0, "");
-  for (size_t i = 0; !library && i < COUNT(FOLDERS); i++) library = open_in(FOLDERS[i], strlen(FOLDERS[i]), "");
+  for (size_t i = 0; !library && i < COUNT(FOLDERS); i++)
+    library = open_in(FOLDERS[i], strlen(FOLDERS[i]), "");
   if (!library)
-    *why = "there is no libcupti.so.13 or libcupti.so.12 beside the process's CUDA libraries, on the linker's "
-           "paths or in /usr/local/cuda. It comes with the CUDA toolkit, and as `pip install nvidia-cuda-cupti`; "
-           CUPTI " can name its path";
+    *why =
+        "there is no libcupti.so.13 or libcupti.so.12 beside the process's CUDA libraries, on the "
+        "linker's "
+        "paths or in /usr/local/cuda. It comes with the CUDA toolkit, and as `pip install "
+        "nvidia-cuda-cupti`; " CUPTI " can name its path";
   return library;
 }
 
@@ -121,7 +125,8 @@ bool ci_load_cupti(struct cupti* cupti, const char** why) {
   CUPTI_FUNCTIONS(IS_THERE)
 #undef IS_THERE
   struct link_map* map = NULL;
-  if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map && strlen(map->l_name) < sizeof(cupti->path))
+  if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map &&
+      strlen(map->l_name) < sizeof(cupti->path))
     strcpy(cupti->path, map->l_name);
   if (whole) return true;
   *why = "this libcupti lacks some of its functions";

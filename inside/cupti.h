@@ -118,17 +118,17 @@ typedef void (*cupti_give)(__u8** buffer, size_t* size, size_t* most);
 typedef void (*cupti_take)(void* context, __u32 stream, __u8* buffer, size_t size, size_t filled);
 
 /* Its functions: FUNCTION(name, parameters). All return a CUptiResult. */
-#define CUPTI_FUNCTIONS(FUNCTION)                                       \
-  FUNCTION(GetVersion, (__u32 * version))                               \
-  FUNCTION(GetResultString, (int result, const char** text))            \
-  FUNCTION(GetTimestamp, (__u64 * ns))                                  \
-  FUNCTION(Subscribe, (void** subscriber, void* callback, void* data))  \
-  FUNCTION(Unsubscribe, (void* subscriber))                             \
-  FUNCTION(ActivitySetAttribute, (int name, size_t* size, void* value)) \
-  FUNCTION(ActivityRegisterCallbacks, (cupti_give give, cupti_take take)) \
-  FUNCTION(ActivityEnable, (int kind))                                  \
-  FUNCTION(ActivityDisable, (int kind))                                 \
-  FUNCTION(ActivityFlushAll, (__u32 flag))                              \
+#define CUPTI_FUNCTIONS(FUNCTION)                                              \
+  FUNCTION(GetVersion, (__u32 * version))                                      \
+  FUNCTION(GetResultString, (int result, const char** text))                   \
+  FUNCTION(GetTimestamp, (__u64 * ns))                                         \
+  FUNCTION(Subscribe, (void** subscriber, void* callback, void* data))         \
+  FUNCTION(Unsubscribe, (void* subscriber))                                    \
+  FUNCTION(ActivitySetAttribute, (int name, size_t* size, void* value))        \
+  FUNCTION(ActivityRegisterCallbacks, (cupti_give give, cupti_take take))      \
+  FUNCTION(ActivityEnable, (int kind))                                         \
+  FUNCTION(ActivityDisable, (int kind))                                        \
+  FUNCTION(ActivityFlushAll, (__u32 flag))                                     \
   FUNCTION(ActivityGetNextRecord, (__u8 * buffer, size_t size, void** record)) \
   FUNCTION(ActivityGetNumDroppedRecords, (void* context, __u32 stream, size_t* count))
 

@@ -41,6 +41,8 @@ static struct buffer* free_buffers;
 static struct buffer* reserve; /* CUPTI before 12.9 crashes if it gets no buffer */
 static __u32 lanes;
 static __u32 owner; /* the process that has begun this: a child has no part in it */
+static int
+    flushing;       /* 1: a thread has CUPTI tell what it has; one that ends the process keeps it */
 static bool unread; /* a ring was full for long: cudabpf does not read any more */
 
 static _Thread_local struct {
@@ -197,9 +199,9 @@ static void set_node(struct cb_gpu_work* work, __u32 graph, __u64 node) {
 /* False: the record is of another kind. */
 static bool read_activity(const void* record, struct cb_gpu_work* work, const char** name) {
   __u32 kind = *(const __u32*)record;
-#define TAKE(activity)                                                              \
-  work->began = (activity)->start, work->ended = (activity)->end,                   \
-  work->device = (activity)->device, work->context = (activity)->context,           \
+#define TAKE(activity)                                                    \
+  work->began = (activity)->start, work->ended = (activity)->end,         \
+  work->device = (activity)->device, work->context = (activity)->context, \
   work->stream = (activity)->stream, work->correlation = (activity)->correlation
   if (kind == CUPTI_KIND_CONCURRENT_KERNEL) {
     const struct cupti_kernel* kernel = record;
@@ -288,8 +290,7 @@ static void take_buffer(void* context, __u32 stream, __u8* data, size_t size, si
     size_t lost = 0;
     if (cupti.ActivityGetNumDroppedRecords(context, stream, &lost) == CUPTI_SUCCESS)
       telling.lost += lost;
-    for (void* record = NULL;
-         cupti.ActivityGetNextRecord(data, filled, &record) == CUPTI_SUCCESS;)
+    for (void* record = NULL; cupti.ActivityGetNextRecord(data, filled, &record) == CUPTI_SUCCESS;)
       tell(&telling, record);
     tell_batch(&telling, clock_error);
   }
@@ -336,7 +337,9 @@ static void* flush(void* unused) {
   const struct timespec pause = {.tv_nsec = FLUSH_EVERY_NS};
   while (ci_state() == CI_TRACED && is_wanted()) {
     ci_system(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
+    if (__atomic_exchange_n(&flushing, 1, __ATOMIC_ACQUIRE)) break; /* the process ends */
     cupti.ActivityFlushAll(0);
+    __atomic_store_n(&flushing, 0, __ATOMIC_RELEASE);
   }
   /* Nobody wants to know any more: the program shall not pay for it. */
   for (size_t i = 0; i < KIND_COUNT; i++) cupti.ActivityDisable(KINDS[i]);
@@ -349,8 +352,7 @@ static void start_to_flush(void) {
   pthread_t thread;
   const size_t STACK = 256 << 10; /* CUPTI's code runs on it, too */
   __u64 signals = ci_block_signals();
-  if (pthread_attr_init(&attributes) == 0 &&
-      pthread_attr_setstacksize(&attributes, STACK) == 0 &&
+  if (pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, STACK) == 0 &&
       pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0)
     pthread_create(&thread, &attributes, flush, NULL);
   ci_restore_signals(signals);
@@ -358,8 +360,12 @@ static void start_to_flush(void) {
 
 /* At exit, before CUPTI is gone: what a GPU has not done by now is left out. */
 static void flush_at_exit(void) {
-  if (owner == (__u32)ci_system(SYS_getpid, 0, 0, 0, 0, 0, 0) && ci_state() == CI_TRACED)
-    cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED);
+  if (owner != (__u32)ci_system(SYS_getpid, 0, 0, 0, 0, 0, 0) || ci_state() != CI_TRACED) return;
+  const struct timespec moment = {.tv_nsec = 1000000};
+  const __u64 give_up = monotonic() + 1000000000;
+  while (__atomic_exchange_n(&flushing, 1, __ATOMIC_ACQUIRE) && monotonic() < give_up)
+    ci_system(SYS_nanosleep, (long)&moment, 0, 0, 0, 0, 0);
+  cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED);
 }
 
 /* CUPTI has one user in a process. Whoever comes later, the program's own profiler, say, takes its

@@ -171,12 +171,12 @@ struct cb_gpu_name {
 /* What a thread asks of GPUs is told in the order in which it asked, in batches that may come late
  * and in any order. A thread's id may be used again, its lane's number is not. */
 struct cb_gpu_work {
-  struct cb_head head; /* of the thread that tells */
-  __u64 began, ended;  /* CLOCK_MONOTONIC; 0: CUPTI has no valid time */
-  __u64 size;          /* of a copy or a fill, in bytes */
-  __u64 name;          /* of a kernel */
-  __u32 lane, batch;   /* see cb_gpu_batch */
-  __u32 correlation;   /* the same in all that one call has asked for */
+  struct cb_head head;           /* of the thread that tells */
+  __u64 began, ended;            /* CLOCK_MONOTONIC; 0: CUPTI has no valid time */
+  __u64 size;                    /* of a copy or a fill, in bytes */
+  __u64 name;                    /* of a kernel */
+  __u32 lane, batch;             /* see cb_gpu_batch */
+  __u32 correlation;             /* the same in all that one call has asked for */
   __u32 context, stream, device; /* by CUPTI's numbers */
   __u32 graph, node;             /* graph: 0 if it is not part of one */
   __u32 grid[3], block[3];
@@ -192,7 +192,7 @@ struct cb_gpu_batch {
   __u32 thread;      /* that has asked for these works */
   __u32 lane;        /* that thread, for ever */
   __u32 batch;       /* of the lane, from 0 */
-  __u32 works; /* of it, whether or not there was room to tell of them */
+  __u32 works;       /* of it, whether or not there was room to tell of them */
 };
 
 CB_STATIC_ASSERT(sizeof(struct cb_gpu_times) == 40, "cb_gpu_times");

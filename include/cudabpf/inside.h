@@ -49,9 +49,9 @@ struct ci_hello {
 
 struct ci_answer {
   __u32 version;
-  __u32 traced; /* 0: record nothing, and do not ask again */
-  __u32 sites;  /* how many there are in the file that comes with this */
-  __u32 gpu;    /* enum cb_gpu_times_of; 0: what GPUs do is not recorded */
+  __u32 traced;    /* 0: record nothing, and do not ask again */
+  __u32 sites;     /* how many there are in the file that comes with this */
+  __u32 gpu;       /* enum cb_gpu_times_of; 0: what GPUs do is not recorded */
   __u64 room_size; /* of the room that comes with this; 0: none does */
   /* Descriptors, in this order: the room, if room_size; the sites (struct ci_site[]), if any. */
 };

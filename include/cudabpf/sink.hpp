@@ -117,7 +117,7 @@ struct GpuWorkCounts {
   std::uint64_t works = 0;  // a launch of a graph counts as one
   std::uint64_t joined = 0;
   std::uint64_t invalid = 0;  // works without a valid time: they have no line
-  std::uint64_t calls = 0;      // that should have made a GPU work
+  std::uint64_t calls = 0;    // that should have made a GPU work
   std::uint64_t answered = 0;
   std::array<std::uint64_t, UNJOINED> unjoined{};  // by Unjoined
   std::uint64_t clock_error_ns = 0;                // of the conversion to the trace's clock

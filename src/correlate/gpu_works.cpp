@@ -210,7 +210,8 @@ void GpuWorks::join(std::uint32_t pid, OfProcess& process, Lane& lane, const Bat
   if (batch.end) {
     asker = asker_of(process, *batch.end);
     counts_.invalid += batch.end->lost;
-    counts_.clock_error_ns = std::max<std::uint64_t>(counts_.clock_error_ns, batch.end->clock_error);
+    counts_.clock_error_ns =
+        std::max<std::uint64_t>(counts_.clock_error_ns, batch.end->clock_error);
     if (batch.end->lost || batch.end->works != batch.works.size()) lane.whole = false;
   }
   for (const abi::cb_gpu_work& work : batch.works) {

@@ -141,9 +141,12 @@ Json work_counts_fields(const GpuWorkCounts& counts) {
   for (std::size_t i = 0; i < UNJOINED; i++)
     if (counts.unjoined[i])
       unjoined[std::string(to_string(static_cast<Unjoined>(i)))] = counts.unjoined[i];
-  Json out = {{"works", counts.works},         {"joined", counts.joined},
-              {"calls", counts.calls},         {"answered", counts.answered},
-              {"invalid", counts.invalid},     {"unjoined", unjoined},
+  Json out = {{"works", counts.works},
+              {"joined", counts.joined},
+              {"calls", counts.calls},
+              {"answered", counts.answered},
+              {"invalid", counts.invalid},
+              {"unjoined", unjoined},
               {"clock_error_ns", counts.clock_error_ns}};
   return out;
 }

@@ -1,7 +1,7 @@
 // Copies and fills touch no memory: they only refuse arguments that make no sense. Those that are
 // given to a captured stream become nodes.
 #include "behaviour.hpp"
-#include "capture.hpp"
+#include "gpu.hpp"
 
 namespace fake {
 namespace {
@@ -25,12 +25,26 @@ Status check_struct(const void* copy) {
 }
 
 Status give(Handle stream, Status checked, Does does, uint64_t size) {
-  return captured(stream, checked, [&] { return sized_work(does, size); }).value_or(checked);
+  return given(stream, checked, [&] { return sized_work(does, size); });
+}
+
+// Without a stream, it is done on the default one.
+Status give(Status checked, Does does, uint64_t size) {
+  return done(nullptr, checked, [&] { return sized_work(does, size); });
+}
+
+template <typename To, typename From>
+Status copy(To to, From from, uint64_t size) {
+  return give(check(to, from, size), Does::copy, size);
 }
 
 template <typename To, typename From>
 Status copy(Handle stream, To to, From from, uint64_t size) {
   return give(stream, check(to, from, size), Does::copy, size);
+}
+
+Status fill(DevicePtr to, uint64_t count, uint64_t element_size) {
+  return give(check_fill(to, count), Does::set, count * element_size);
 }
 
 Status fill(Handle stream, DevicePtr to, uint64_t count, uint64_t element_size) {
@@ -46,26 +60,32 @@ Status copy_struct(Handle stream, const void* copy) {
   return give(stream, check_struct<Copy>(copy), Does::copy, size);
 }
 
+template <typename Copy>
+Status copy_struct(const void* copy) {
+  const uint64_t size = copy ? size_of(*static_cast<const Copy*>(copy)) : 0;
+  return give(check_struct<Copy>(copy), Does::copy, size);
+}
+
 }  // namespace
 
-Status cuMemcpy(DevicePtr to, DevicePtr from, uint64_t size) { return check(to, from, size); }
+Status cuMemcpy(DevicePtr to, DevicePtr from, uint64_t size) { return copy(to, from, size); }
 Status cuMemcpyAsync(DevicePtr to, DevicePtr from, uint64_t size, Handle stream) {
   return copy(stream, to, from, size);
 }
-Status cuMemcpyHtoD(DevicePtr to, void* from, uint64_t size) { return check(to, from, size); }
+Status cuMemcpyHtoD(DevicePtr to, void* from, uint64_t size) { return copy(to, from, size); }
 Status cuMemcpyHtoDAsync(DevicePtr to, void* from, uint64_t size, Handle stream) {
   return copy(stream, to, from, size);
 }
-Status cuMemcpyDtoH(void* to, DevicePtr from, uint64_t size) { return check(to, from, size); }
+Status cuMemcpyDtoH(void* to, DevicePtr from, uint64_t size) { return copy(to, from, size); }
 Status cuMemcpyDtoHAsync(void* to, DevicePtr from, uint64_t size, Handle stream) {
   return copy(stream, to, from, size);
 }
-Status cuMemcpyDtoD(DevicePtr to, DevicePtr from, uint64_t size) { return check(to, from, size); }
+Status cuMemcpyDtoD(DevicePtr to, DevicePtr from, uint64_t size) { return copy(to, from, size); }
 Status cuMemcpyDtoDAsync(DevicePtr to, DevicePtr from, uint64_t size, Handle stream) {
   return copy(stream, to, from, size);
 }
 Status cuMemcpyPeer(DevicePtr to, Handle, DevicePtr from, Handle, uint64_t size) {
-  return check(to, from, size);
+  return copy(to, from, size);
 }
 Status cuMemcpyPeerAsync(DevicePtr to, Handle, DevicePtr from, Handle, uint64_t size,
                          Handle stream) {
@@ -84,19 +104,19 @@ Status cuMemcpyBatchAsync(void* to, void* from, void* sizes, uint64_t, void*, vo
   return to && from && sizes ? kSuccess : kInvalidValue;
 }
 
-Status cuMemcpy2D(void* copy) { return check_struct<Memcpy2D>(copy); }
-Status cuMemcpy2DUnaligned(void* copy) { return check_struct<Memcpy2D>(copy); }
+Status cuMemcpy2D(void* copy) { return copy_struct<Memcpy2D>(copy); }
+Status cuMemcpy2DUnaligned(void* copy) { return copy_struct<Memcpy2D>(copy); }
 Status cuMemcpy2DAsync(void* copy, Handle stream) { return copy_struct<Memcpy2D>(stream, copy); }
-Status cuMemcpy3D(void* copy) { return check_struct<Memcpy3D>(copy); }
+Status cuMemcpy3D(void* copy) { return copy_struct<Memcpy3D>(copy); }
 Status cuMemcpy3DAsync(void* copy, Handle stream) { return copy_struct<Memcpy3D>(stream, copy); }
-Status cuMemcpy3DPeer(void* copy) { return check_struct<Memcpy3D>(copy); }
+Status cuMemcpy3DPeer(void* copy) { return copy_struct<Memcpy3D>(copy); }
 Status cuMemcpy3DPeerAsync(void* copy, Handle stream) {
   return copy_struct<Memcpy3D>(stream, copy);
 }
 
-Status cuMemsetD8(DevicePtr to, uint8_t, uint64_t count) { return check_fill(to, count); }
-Status cuMemsetD16(DevicePtr to, uint16_t, uint64_t count) { return check_fill(to, count); }
-Status cuMemsetD32(DevicePtr to, uint32_t, uint64_t count) { return check_fill(to, count); }
+Status cuMemsetD8(DevicePtr to, uint8_t, uint64_t count) { return fill(to, count, 1); }
+Status cuMemsetD16(DevicePtr to, uint16_t, uint64_t count) { return fill(to, count, 2); }
+Status cuMemsetD32(DevicePtr to, uint32_t, uint64_t count) { return fill(to, count, 4); }
 Status cuMemsetD8Async(DevicePtr to, uint8_t, uint64_t count, Handle stream) {
   return fill(stream, to, count, 1);
 }

@@ -5,7 +5,7 @@
 
 #include "behaviour.hpp"
 #include "call_log.hpp"
-#include "capture.hpp"
+#include "gpu.hpp"
 #include "node_work.hpp"
 #include "objects.hpp"
 #include "observe.hpp"
@@ -194,6 +194,7 @@ Status cuGraphLaunch(Handle executable, Handle stream) {
     for (const Work* work : once) {
       if (work->does == Does::host) host.push_back(work->host);
     }
+    if (gpu_is_watched) gpu_does_graph(once, stream);
     if (!settings().log_directory.empty()) call_ran(text_of_ran(once, in_bodies));
   }
   for (const HostNodeParams& node : host)

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "gpu.hpp"
+
 namespace fake {
 namespace {
 
@@ -24,6 +26,7 @@ bool call_library() {
   if (!initialize) return false;
   state.store(Injection::under_way);
   initialize();
+  look_for_cupti();
   return true;
 }
 

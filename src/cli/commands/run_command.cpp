@@ -74,9 +74,8 @@ Result<std::unique_ptr<Source>> open_inside(SourceOptions options, InsideSource:
   auto calls = TRY(InsideSource::open(std::move(of_calls), place));
   auto others = BpfSource::open(std::move(of_others));
   if (others)
-    return std::unique_ptr<Source>(
-        std::make_unique<MergedSource>(std::move(calls), std::move(*others),
-                                       MergedSource::Of::others));
+    return std::unique_ptr<Source>(std::make_unique<MergedSource>(
+        std::move(calls), std::move(*others), MergedSource::Of::others));
   log::hint(
       "requests to the driver are recorded at libcuda's imports, because tracing with eBPF failed: "
       "{}",
@@ -90,8 +89,8 @@ Result<std::unique_ptr<Source>> open_beside_ebpf(SourceOptions options, InsideSo
   of_gpus.calls = of_gpus.processes = of_gpus.driver = false;
   auto gpus = TRY(InsideSource::open(std::move(of_gpus), std::move(place)));
   auto calls = TRY(BpfSource::open(std::move(options)));
-  return std::unique_ptr<Source>(std::make_unique<MergedSource>(std::move(calls), std::move(gpus),
-                                                                MergedSource::Of::calls));
+  return std::unique_ptr<Source>(
+      std::make_unique<MergedSource>(std::move(calls), std::move(gpus), MergedSource::Of::calls));
 }
 
 Result<int> run(const RunFlags& flags) {

@@ -30,7 +30,7 @@ namespace {
 constexpr std::pair<abi::cb_counter, Loss> LOSSES[] = {
     {abi::CB_DROPPED_ENTRY, Loss::ring_entry},     {abi::CB_DROPPED_RETURN, Loss::ring_return},
     {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
-    {abi::CB_DROPPED_DRIVER, Loss::ring_driver},     {abi::CB_DROPPED_GPU, Loss::ring_gpu},
+    {abi::CB_DROPPED_DRIVER, Loss::ring_driver},   {abi::CB_DROPPED_GPU, Loss::ring_gpu},
 };
 
 // From here on nothing is recorded in these rooms.
@@ -75,7 +75,8 @@ Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place 
     if (!open_library(path, path)) return no_such_library(path);
   // Libraries come later, but what the user has got wrong shows up now.
   const auto& functions = cuda_functions();
-  if (options.calls && std::none_of(functions.begin(), functions.end(),
+  if (options.calls &&
+      std::none_of(functions.begin(), functions.end(),
                    [&](const Function& function) { return options.filter.selects(function); }))
     return nothing_selected(options.filter);
   auto reader = TRY(elf::Reader::start());

@@ -21,8 +21,8 @@ TEST_CASE("Every loss has a name of its own and advice") {
 
 TEST_CASE("Losses are graded, and the first stand in the kernel side's order") {
   for (auto loss :
-       {Loss::ring_entry, Loss::ring_return, Loss::ring_process, Loss::ring_driver,
-        Loss::ring_gpu, Loss::late_library, Loss::late_driver, Loss::driver_skipped, Loss::log_overrun,
+       {Loss::ring_entry, Loss::ring_return, Loss::ring_process, Loss::ring_driver, Loss::ring_gpu,
+        Loss::late_library, Loss::late_driver, Loss::driver_skipped, Loss::log_overrun,
         Loss::output, Loss::bad_record, Loss::watch_overrun, Loss::left_out, Loss::library_changed})
     CHECK_FALSE(info(loss).degraded);
   for (auto loss : {Loss::ring_name, Loss::out_pointer, Loss::driver_return, Loss::table_full})

@@ -1,0 +1,35 @@
+// What a GPU does because of calls. The simulated CUPTI is told, if the library that cuInit loads
+// has loaded it.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "capture.hpp"
+#include "graph_nodes.hpp"
+
+namespace fake {
+
+extern std::atomic<bool> gpu_is_watched;
+
+void look_for_cupti();
+void gpu_does(const Work& work, Handle stream);
+// Hold state_mutex.
+void gpu_does_graph(const std::vector<const Work*>& works, Handle stream);
+
+// What a call returns that has the GPU do something at once.
+template <typename Make>
+Status done(Handle stream, Status checked, Make make) {
+  if (checked == kSuccess && gpu_is_watched.load(std::memory_order_relaxed))
+    gpu_does(make(), stream);
+  return checked;
+}
+
+// The same, if it is not captured into a graph instead.
+template <typename Make>
+Status given(Handle stream, Status checked, Make make) {
+  if (const auto status = captured(stream, checked, make)) return *status;
+  return done(stream, checked, make);
+}
+
+}  // namespace fake

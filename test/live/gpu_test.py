@@ -1,0 +1,242 @@
+"""When GPUs worked, by --gpu: against what the simulated CUPTI has told, and the calls that the simulated driver got."""
+import collections
+import json
+import os
+import re
+import signal
+import subprocess
+
+import harness
+from expected import demangle
+from harness import AS_USER, BUILD, INSIDE, LIBRARY, PATIENCE, WORKLOADS, calls, wait_for
+
+BEGIN = "setup; stream s; stream t; module m; function k m _Z4gemmPfi; function l m _Z4reluPf; malloc a 1M; malloc b 1M"
+SOME = "launch k 3 2 1 32 4 1 64 s; launch-ex l 5 1 1 64 1 1 0 t; launch-cooperative k 2 1 1 8 8 1 16 s"
+# Calls that make a GPU work, but for what the simulated driver does not tell of.
+ASKS = re.compile(r"cuLaunch(CooperativeKernel|Kernel(Ex)?)$|cuGraphLaunch$|cuMemcpy(?!Batch)|cuMemset")
+
+
+class Live(harness.LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.told = f"{self.folder}/told.jsonl"
+
+    # --- tracing
+
+    def with_cupti(self, fake=None, **cupti):
+        """The environment of a program that finds the simulated CUPTI."""
+        settings = {f"FAKE_CUPTI_{name}": str(value) for name, value in {"RECORD": self.told, **cupti}.items()}
+        return dict(self.environment(**(fake or {})), CUDABPF_CUPTI=f"{BUILD}/test/fake_cupti/libcupti.so.13", **settings)
+
+    def timed(self, command, *flags, env=None, gpu="--gpu", status=0):
+        done = self.run_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--profile", "full", gpu, *flags, "--", *command,
+                                env=env or self.with_cupti())
+        self.assertEqual(done.returncode, status, done.stderr)
+        return self.read()
+
+    def script_timed(self, script, *flags, **options):
+        return self.timed(calls(f"{BEGIN}; {script}"), *flags, **options)
+
+    # --- the truth
+
+    def handed_out(self):
+        """What the simulated CUPTI has told: a list a thread, in the order in which it asked."""
+        found = collections.defaultdict(list)
+        with open(self.told, encoding="utf-8") as file:
+            for line in map(json.loads, file):
+                found[line["tid"]].append(line)
+        return {tid: sorted(works, key=lambda work: (work["correlation"], work.get("node", 0))) for tid, works in found.items()}
+
+    @staticmethod
+    def works(trace):
+        return [line for line in trace.of("gpu") if line["op"] in ("kernel", "copy", "set", "graph")]
+
+    @staticmethod
+    def asking(trace, tid):
+        """A thread's calls that made a GPU work, in order."""
+        return sorted((call for call in trace.calls if call["tid"] == tid and ASKS.match(call["name"]) and call.get("ret") == 0 and
+                       "captured" not in call and call.get("size") != 0 and "parent" not in call), key=lambda call: call["ts"])
+
+    def check_line(self, line, work, trace):
+        began = work["begin_ns"] - trace.header["clocks"]["monotonic_ns"]
+        self.assertLess(abs(line["ts"] - began), 2000, (line, work))
+        self.assertEqual(round(line["duration_us"] * 1000), work["end_ns"] - work["begin_ns"])
+        self.assertEqual((line["op"], line.get("size", 0)), (work["op"], work.get("size", 0)))
+        if line["op"] == "kernel":
+            self.assertEqual((line["kernel"], line["grid"], line["block"], line["shared"]),
+                             (demangle(work["kernel"]), work["grid"], work["block"], work["shared"]))
+        self.assertEqual(line.get("node", 0), work.get("node", 0))
+
+    def check_exact(self, trace):
+        """Every work that was told has a line, with the very call that asked for it, and no call is left."""
+        if INSIDE:
+            self.check_accounts(trace)
+        self.assertEqual(trace.end["losses"], {})
+        lines = collections.defaultdict(list)
+        for line in self.works(trace):
+            self.assertIn("call", line)
+            lines[line["call"]].append(line)
+        count = 0
+        for tid, told in self.handed_out().items():
+            by_call = collections.defaultdict(list)
+            for work in told:
+                by_call[work["correlation"]].append(work)
+            asked = self.asking(trace, tid)
+            self.assertEqual(len(asked), len(by_call))
+            for call, works in zip(asked, by_call.values()):
+                count += 1
+                found = sorted(lines.pop(call["id"]), key=lambda line: line.get("node", 0))
+                self.assertEqual(len(found), len(works))
+                for line, work in zip(found, works):
+                    self.check_line(line, work, trace)
+                    self.assertGreaterEqual(line["ts"], call["ts"])
+                    self.assertEqual(line["stream"], call.get("stream", "0x0"))
+                    self.assertEqual(line["pid"], call["pid"])
+        self.assertEqual(lines, {})
+        counts = trace.end["gpu_works"]
+        self.assertEqual((counts["works"], counts["joined"], counts["calls"], counts["answered"], counts["invalid"], counts["unjoined"]),
+                         (count, count, count, count, 0, {}))
+        self.assertLess(counts["clock_error_ns"], 100000)
+        return count
+
+    def times_line(self, trace):
+        line, = [line for line in trace.of("gpu") if line["op"] == "times"]
+        return line
+
+    # --- tests
+
+    def test_works(self):
+        """Launches, copies and fills of every kind, at once and in streams."""
+        trace = self.script_timed(f"""{SOME}; htod a host 4K; dtoh host a 100; dtod a b 8; copy a b 12; htod-async a host 9999 s
+            dtoh-async host a 4K t; copy2d htod a host 300 7; copy2d-async dtoh host a 20 3 s; copy3d htod a host 2 3 4
+            set8 a 1 1000; set16 a 1 1000; set32-async a 1 1000 t; launch l 1 1 1 1 1 1 0""")
+        self.assertEqual(self.check_exact(trace), 3 + 4 + 2 + 3 + 3 + 1)
+        self.assertEqual(trace.header["gpu_works"], "nodes")
+        line = self.times_line(trace)
+        self.assertEqual((line["cupti"], line["path"], line["graphs"]), ("13.0.1", f"{BUILD}/test/fake_cupti/libcupti.so.13", "nodes"))
+
+    def test_without_work(self):
+        """Calls that fail, that are captured, that copy nothing: the GPU does nothing for them."""
+        script = f"""{SOME}; fails 1 launch k 0 1 1 1 1 1 0 s; htod a host 0; launch l 7 1 1 1 1 1 0 s
+            capture s; launch k 1 1 1 1 1 1 0 s; launch k 1 1 1 1 1 1 0 s; end-capture g s; launch k 1 1 1 1 1 1 0 s
+            set8 a 1 0; instantiate x g; launch k 1 1 1 1 1 1 0 s"""
+        trace = self.script_timed(script)
+        counts = trace.end["gpu_works"]
+        # A copy and a fill of nothing were asked for, as far as anybody can tell.
+        self.assertEqual((counts["works"], counts["joined"], counts["calls"], counts["unjoined"]), (6, 6, 8, {"no_work": 2}))
+        asked = self.asking(trace, self.handed_out().popitem()[0])
+        self.assertEqual([line["call"] for line in self.works(trace)], [call["id"] for call in asked])
+
+    def test_threads(self):
+        """Threads that launch into one stream at the same time, and into their own."""
+        command = [f"{WORKLOADS}/fake_inference", "--library", LIBRARY, "--threads", "6", "--layers", "4", "--tokens", "30"]
+        self.assertGreater(self.check_exact(self.timed(command)), 6 * 30 * 20)
+
+    def test_odd_delivery(self):
+        """Buffers that come late, and the last first."""
+        command = [f"{WORKLOADS}/fake_inference", "--library", LIBRARY, "--threads", "3", "--layers", "20", "--tokens", "60"]
+        trace = self.timed(command, env=self.with_cupti(LATE=3, BACKWARDS=1))
+        self.assertGreater(self.check_exact(trace), 3 * 60 * 100)
+
+    def test_graphs(self):
+        script = f"""{SOME}; graph g; graph-kernel g k 8 2 1 128 1 1 64; graph-kernel g l 2 1 1 32 1 1 0; graph-copy g 4096; graph-set g 4 100 1
+            instantiate x g; launch-graph x s; launch l 1 1 1 1 1 1 0 s; launch-graph x s; launch-graph x t"""
+        trace = self.script_timed(script)
+        self.assertEqual(self.check_exact(trace), 7)
+        self.assertEqual(len([line for line in self.works(trace) if "node" in line]), 12)
+        os.unlink(self.told)
+        trace = self.script_timed(script, gpu="--gpu=graphs")
+        self.assertEqual(self.check_exact(trace), 7)
+        self.assertEqual([line["op"] for line in self.works(trace)].count("graph"), 3)
+        self.assertEqual((trace.header["gpu_works"], self.times_line(trace)["graphs"]), ("graphs", "whole"))
+
+    def test_clock(self):
+        """CUPTI's clock is not the trace's."""
+        self.check_exact(self.script_timed(SOME, env=self.with_cupti(CLOCK=5_000_000_000)))
+
+    def test_zero_times(self):
+        """A work without times has no line, and the others keep their calls."""
+        trace = self.script_timed("; ".join([SOME] * 4), env=self.with_cupti(ZERO=5))
+        told, = self.handed_out().values()
+        self.assertEqual(len(told), 12)
+        asked = self.asking(trace, told[0]["tid"])
+        wanted = [call["id"] for call, work in zip(asked, told) if not work["zero"]]
+        self.assertEqual([line["call"] for line in self.works(trace)], wanted)
+        counts = trace.end["gpu_works"]
+        self.assertEqual((counts["works"], counts["invalid"], counts["answered"]), (12, 2, 12))
+
+    def test_dropped(self):
+        """What CUPTI has lost: no work gets a wrong call."""
+        trace = self.script_timed("; ".join([SOME] * 4), env=self.with_cupti(DROP=5))
+        told, = self.handed_out().values()
+        counts = trace.end["gpu_works"]
+        self.assertEqual((counts["invalid"], counts["unjoined"]["lost"] + counts["joined"]), (2, 10))
+        asked = self.asking(trace, told[0]["tid"])
+        kept = [call for i, call in enumerate(asked, 1) if i % 5]
+        right = {work["begin_ns"]: call["id"] for call, work in zip(kept, told)}
+        begin = trace.header["clocks"]["monotonic_ns"]
+        for line in self.works(trace):
+            if "call" in line:
+                began = min(right, key=lambda ns, ts=line["ts"]: abs(ns - begin - ts))
+                self.assertEqual(line["call"], right[began])
+            else:
+                self.assertEqual(line["unjoined"], "lost")
+
+    def test_nobody_tells(self):
+        """Calls are recorded all the same, and the trace says why there are no times."""
+        for cupti, why in (({"BUSY": 1}, "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"), ({"OLD": 1}, "CUPTI_ERROR_SIMULATED"),
+                           ({"INVALID": 7}, "CUPTI_ERROR_SIMULATED"), ({"VERSION": 20}, "it does not tell threads apart")):
+            with self.subTest(cupti):
+                trace = self.script_timed(SOME, env=self.with_cupti(**cupti))
+                self.assertIn(why, self.times_line(trace)["why"])
+                self.assertEqual(len(self.works(trace)), 0)
+                self.assertEqual(trace.counts()["cuLaunchKernel"], 1)
+                self.assertEqual(trace.end["losses"], {})
+        env = dict(self.with_cupti(), CUDABPF_CUPTI="/nowhere/libcupti.so")
+        self.assertIn("CUDABPF_CUPTI", self.times_line(self.script_timed(SOME, env=env))["why"])
+
+    def test_killed(self):
+        """What was told before the end is there, with its calls."""
+        program = self.start_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--gpu", "--", f"{WORKLOADS}/fake_storm",
+                                     "--library", LIBRARY, "--count", "1000000", "--rate", "5000", env=self.with_cupti())
+        wait_for(lambda: os.path.exists(self.told), "told works")
+        pid, = self.records()
+        os.kill(pid, signal.SIGKILL)
+        self.assertEqual(program.wait(), 128 + signal.SIGKILL, program.stderr())
+        trace = self.read()
+        counts = trace.end["gpu_works"]
+        told, = self.handed_out().values()
+        asked = [call["id"] for call in self.asking(trace, told[0]["tid"])]
+        found = [line["call"] for line in self.works(trace)]
+        self.assertGreater(len(found), 0)
+        self.assertEqual(found, asked[:len(found)])
+        # The last call may be under way.
+        self.assertEqual(counts["calls"], len(found) + counts["unjoined"].get("not_reported", 0))
+
+    def test_cudabpf_killed(self):
+        """The program goes on as if nothing were."""
+        program = self.start_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--gpu", "--", f"{WORKLOADS}/fake_storm",
+                                     "--library", LIBRARY, "--count", "6000", "--rate", "3000", env=self.with_cupti())
+        wait_for(lambda: os.path.exists(self.told), "told works")
+        pid, = self.records()
+        program.signal(signal.SIGKILL)
+        wait_for(lambda: harness.ended(pid), "a program that has ended")
+        self.assertEqual(self.record().counts["cuLaunchKernel"], 6000)
+
+    def test_children(self):
+        """Programs that a program starts, each with a CUPTI of its own."""
+        command = [f"{WORKLOADS}/fake_inference", "--library", LIBRARY, "--spawn", "3", "--layers", "3", "--tokens", "5"]
+        trace = self.timed(command)
+        self.check_exact(trace)
+        self.assertEqual(len([line for line in trace.of("gpu") if line["op"] == "times"]), 3)
+
+    def test_wrong_arguments(self):
+        for arguments in (("run", "--gpu=all", "--", "true"), ("attach", "--gpu", "--pid", "1")):
+            done = subprocess.run([harness.CUDABPF, *arguments], check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, timeout=PATIENCE, **AS_USER)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(b"--gpu", done.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
