@@ -16,6 +16,7 @@
 #include "correlate/correlator.hpp"
 #include "sink/call_line.hpp"
 #include "sink/event_lines.hpp"
+#include "sink/gpu_lines.hpp"
 
 using namespace cudabpf;
 
@@ -34,8 +35,13 @@ struct CheckedLines : Sink {
   }
   void gpu_error(const GpuError&) override {}
   void gpu_sample(const GpuSample&) override {}
-  void gpu_work(const GpuWork&) override {}
-  void gpu_times(const GpuTimes&) override {}
+  void gpu_work(const GpuWork& work) override {
+    line.resize(work_bound(work));
+    auto size = static_cast<std::size_t>(put_work(line.data(), work) - line.data());
+    if (size > line.size()) abort();
+    check({line.data(), size});
+  }
+  void gpu_times(const GpuTimes& times) override { check(times_line(times)); }
   void driver_call(const DriverCall& call) override {
     if (call.has_return + call.return_lost + call.unfinished != 1) abort();
     check(driver_line(call));
@@ -95,6 +101,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       asked += record->head->kind == abi::CB_DRIVER;
     }
   }
+  correlator.settle_gpu_works(~std::uint64_t{0});
   correlator.finish();
   // Every entry is in the trace, and no call without an entry or a return.
   if (correlator.counts().calls < entries || correlator.counts().calls > entries + returns) abort();

@@ -28,7 +28,8 @@ struct Merging {
     calls = made.get();
     others = more.get();
     calls->waits = others->waits = false;
-    merged = std::make_unique<MergedSource>(std::move(made), std::move(more));
+    merged =
+        std::make_unique<MergedSource>(std::move(made), std::move(more), MergedSource::Of::others);
     REQUIRE(merged->start([this](std::span<const std::byte> record) {
       abi::cb_head head;
       std::memcpy(&head, record.data(), sizeof(head));
@@ -151,7 +152,7 @@ TEST_CASE("A source that does not start keeps both from starting") {
   for (bool first : {true, false}) {
     auto calls = std::make_unique<SampleSource>(), others = std::make_unique<SampleSource>();
     (first ? calls : others)->refuses = true;
-    MergedSource merged(std::move(calls), std::move(others));
+    MergedSource merged(std::move(calls), std::move(others), MergedSource::Of::others);
     CHECK_FALSE(merged.start([](std::span<const std::byte>) {}));
   }
 }

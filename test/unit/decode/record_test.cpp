@@ -174,7 +174,7 @@ TEST_CASE("Bytes that are no record are refused") {
     for (int kind = 0; kind < 256; kind++) {
       bytes.head().kind = static_cast<std::uint8_t>(kind);
       CAPTURE(kind);
-      CHECK(bytes.parse().has_value() == (kind >= abi::CB_ENTRY && kind <= abi::CB_XID &&
+      CHECK(bytes.parse().has_value() == (kind >= abi::CB_ENTRY && kind <= abi::CB_GPU_BATCH &&
                                           kind != abi::CB_INTERRUPT &&  // no such operation
                                           kind != abi::CB_RETURN));  // this one has too many words
     }
@@ -231,4 +231,33 @@ TEST_CASE("A fixed field ends at its first NUL or with the field; what follows i
   const char full[4] = {'f', 'u', 'l', 'l'};
   CHECK(fixed_text(full) == "full");
   CHECK(fixed_text(std::span<const char>(full, 0)).empty());
+}
+
+TEST_CASE("What GPUs did comes with its text, and whole") {
+  RecordBytes times(sizeof(abi::cb_gpu_times));
+  times.append("path", 5);
+  times.head().kind = abi::CB_GPU_TIMES;
+  times.head().string_size = 5;
+  auto record = times.parse();
+  REQUIRE(record);
+  CHECK(record->gpu_times);
+  CHECK(record->text == "path");
+  times.head().string_size = 6;
+  CHECK_FALSE(times.parse());
+
+  RecordBytes work(sizeof(abi::cb_gpu_work));
+  work.head().kind = abi::CB_GPU_WORK;
+  CHECK_FALSE(work.parse());  // of no kind
+  work.head().function = abi::CB_GPU_GRAPH;
+  REQUIRE(work.parse());
+  CHECK(work.parse()->gpu_work);
+  work.resize(sizeof(abi::cb_gpu_work) - 1);
+  CHECK_FALSE(work.parse());
+
+  RecordBytes batch(sizeof(abi::cb_gpu_batch));
+  batch.head().kind = abi::CB_GPU_BATCH;
+  REQUIRE(batch.parse());
+  CHECK(batch.parse()->gpu_batch);
+  batch.resize(sizeof(abi::cb_gpu_batch) - 1);
+  CHECK_FALSE(batch.parse());
 }

@@ -1,0 +1,333 @@
+#include "correlate/gpu_works.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <functional>
+#include <map>
+
+#include "correlate/correlating.hpp"
+
+using namespace cudabpf;
+using namespace samples;
+
+namespace {
+
+constexpr std::uint64_t SECOND = 1'000'000'000;
+
+template <typename Struct>
+RecordBytes record(std::uint8_t kind, Head place, std::string_view text = {}) {
+  RecordBytes bytes(sizeof(Struct));
+  bytes.append(text.data(), text.size());
+  auto& head = bytes.head();
+  head.ts = place.ts;
+  head.pid = place.pid;
+  head.tid = 999;  // one of CUPTI's
+  head.kind = kind;
+  head.string_size = static_cast<std::uint16_t>(text.size());
+  return bytes;
+}
+
+struct Place {
+  std::uint32_t lane = 1, batch = 0, thread = 100;
+};
+
+// Records of one process, as they come from inside it.
+struct Timing : Correlating {
+  using Options = Correlator::Options;
+
+  explicit Timing(Options options = {}) : Correlating(std::move(options)) {
+    auto times = record<abi::cb_gpu_times>(abi::CB_GPU_TIMES, {.ts = 1}, "/lib/libcupti.so.13");
+    times.as<abi::cb_gpu_times>().version = 130001;
+    times.as<abi::cb_gpu_times>().times_of = abi::CB_GPU_NODES;
+    feed(times);
+  }
+  void copy(std::uint64_t ts, std::uint64_t size, std::uint32_t tid = 100,
+            std::uint32_t drops = 0) {
+    call({.ts = ts, .tid = tid, .drops = drops}, "cuMemcpyHtoD_v2", {0x7000, 0x8000, size});
+  }
+  void graph(std::uint64_t ts) { call({.ts = ts}, "cuGraphLaunch", {0x9000, 0x5}); }
+
+  // A copy, unless `change` makes it something else.
+  void did(Place place, std::uint32_t correlation, std::uint64_t began, std::uint64_t size,
+           const std::function<void(abi::cb_gpu_work&)>& change = {}) {
+    auto bytes = record<abi::cb_gpu_work>(abi::CB_GPU_WORK, {.ts = SECOND});
+    auto& work = bytes.as<abi::cb_gpu_work>();
+    work.head.function = abi::CB_GPU_COPY;
+    work.head.string_size = 0;
+    work.began = began;
+    work.ended = began ? began + 10 : 0;
+    work.size = size;
+    work.lane = place.lane;
+    work.batch = place.batch;
+    work.correlation = correlation;
+    work.stream = 7;
+    work.direction = 1;
+    if (change) change(work);
+    feed(bytes);
+    told[{place.lane, place.batch}]++;
+  }
+  void end(Place place, std::uint64_t since = 10, std::uint64_t lost = 0) {
+    auto bytes = record<abi::cb_gpu_batch>(abi::CB_GPU_BATCH, {.ts = SECOND});
+    auto& batch = bytes.as<abi::cb_gpu_batch>();
+    batch.since = since;
+    batch.thread = place.thread;
+    batch.lane = place.lane;
+    batch.batch = place.batch;
+    batch.lost = lost;
+    batch.clock_error = 40;
+    batch.works = told[{place.lane, place.batch}];
+    feed(bytes);
+  }
+  void settle() { correlator.settle_gpu_works(2 * SECOND); }
+  // What was joined: "call@ts", or why not.
+  std::string works() const {
+    std::string out;
+    for (const GpuWork& work : sink.gpu_works)
+      out += (work.call ? std::to_string(work.call) : std::string(to_string(work.why_not))) + "@" +
+             std::to_string(work.ts) + " ";
+    return out;
+  }
+  std::uint64_t unjoined(Unjoined why) const {
+    return correlator.gpu_work_counts().unjoined[static_cast<std::size_t>(why)];
+  }
+
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> told;
+};
+
+}  // namespace
+
+TEST_CASE("Who tells of GPUs is told") {
+  Timing gpu;
+  REQUIRE(gpu.sink.gpu_times_of.size() == 1);
+  CHECK(gpu.sink.gpu_times_of[0].version == "13.0.1");
+  CHECK(gpu.sink.gpu_times_of[0].library == "/lib/libcupti.so.13");
+  CHECK(gpu.sink.gpu_times_of[0].why_not.empty());
+}
+
+TEST_CASE("A thread's works are those of its calls, in order") {
+  Timing gpu;
+  for (std::uint64_t i = 0; i < 3; i++) gpu.copy(1000 + 200 * i, 64);
+  gpu.copy(1100, 64, 200);
+  for (std::uint32_t i = 0; i < 3; i++) gpu.did({}, 2 + 2 * i, 2000 + 100 * i, 64);
+  gpu.end({});
+  gpu.did({2, 0, 200}, 3, 1900, 64);
+  gpu.settle();
+  CHECK(gpu.works() == "1@2000 2@2100 3@2200 ");  // the other batch is not told to its end
+  gpu.end({2, 0, 200});
+  gpu.settle();
+  CHECK(gpu.works() == "1@2000 2@2100 3@2200 4@1900 ");
+  const GpuWork& work = gpu.sink.gpu_works[0];
+  CHECK(work.op == GpuWork::Op::copy);
+  CHECK(work.direction == Op::HtoD);
+  CHECK(work.duration == 10);
+  CHECK(work.stream == 0);
+  CHECK(work.queue == 7);
+  CHECK(gpu.correlator.gpu_work_counts().joined == 4);
+  CHECK(gpu.correlator.gpu_work_counts().answered == 4);
+  CHECK(gpu.correlator.gpu_work_counts().clock_error_ns == 40);
+}
+
+TEST_CASE("What was told a moment ago waits: its call may not have returned yet") {
+  Timing gpu;
+  gpu.copy(1000, 64);
+  gpu.did({}, 1, 2000, 64);
+  gpu.end({});
+  gpu.correlator.settle_gpu_works(SECOND + 1000);
+  CHECK(gpu.sink.gpu_works.empty());
+  gpu.settle();
+  CHECK(gpu.works() == "1@2000 ");
+}
+
+TEST_CASE("Batches wait for those before them") {
+  Timing gpu;
+  gpu.copy(1000, 64);
+  gpu.copy(1200, 64);
+  gpu.did({1, 1}, 2, 2100, 64);
+  gpu.end({1, 1});
+  gpu.settle();
+  CHECK(gpu.sink.gpu_works.empty());
+  gpu.did({1, 0}, 1, 2000, 64);
+  gpu.end({1, 0});
+  gpu.settle();
+  CHECK(gpu.works() == "1@2000 2@2100 ");
+  SECTION("and come once") {
+    gpu.did({1, 0}, 1, 2000, 64);
+    gpu.end({1, 0});
+    gpu.settle();
+    CHECK(gpu.sink.gpu_works.size() == 2);
+  }
+}
+
+TEST_CASE("A batch that never comes leaves those after it without calls") {
+  Timing gpu;
+  gpu.copy(1000, 64);
+  gpu.copy(1200, 64);
+  gpu.did({1, 1}, 2, 2100, 64);
+  gpu.end({1, 1});
+  gpu.correlator.finish();
+  CHECK(gpu.works() == "lost@2100 ");
+  CHECK(gpu.unjoined(Unjoined::lost) == 1);
+  CHECK(gpu.unjoined(Unjoined::not_reported) == 2);
+}
+
+TEST_CASE("A call that the GPU did nothing for is passed over") {
+  Timing gpu;
+  gpu.copy(1000, 64);
+  gpu.copy(1200, 128);  // of which no work is told
+  gpu.copy(1400, 256);
+  gpu.call({.ts = 1600}, "cuMemcpyHtoD_v2", {0x7000, 0x8000, 512}, {}, 1);  // it failed
+  gpu.did({}, 1, 2000, 64);
+  gpu.did({}, 3, 2100, 256);
+  gpu.end({});
+  gpu.settle();
+  CHECK(gpu.works() == "1@2000 3@2100 ");
+  CHECK(gpu.unjoined(Unjoined::no_work) == 1);
+  CHECK(gpu.correlator.gpu_work_counts().calls == 3);
+}
+
+TEST_CASE("A work that no call asked for takes none") {
+  Timing gpu;
+  gpu.copy(1000, 64);
+  gpu.copy(9000, 999);
+  gpu.did({}, 1, 2000, 999);  // its like is asked for only later
+  gpu.did({}, 2, 4000, 64);
+  gpu.did({}, 3, 9500, 999);
+  gpu.end({});
+  gpu.settle();
+  CHECK(gpu.works() == "no_call@2000 1@4000 2@9500 ");
+  CHECK(gpu.unjoined(Unjoined::no_call) == 1);
+}
+
+TEST_CASE("All works of a graph have the call that launched it") {
+  Timing gpu;
+  gpu.graph(1000);
+  gpu.graph(1200);
+  for (std::uint32_t i = 0; i < 4; i++)
+    gpu.did({}, 5 + i / 2, 2000 + 100 * i, 64, [&](abi::cb_gpu_work& work) {
+      work.graph = 2;
+      work.node = i % 2;
+    });
+  gpu.end({});
+  gpu.settle();
+  CHECK(gpu.works() == "1@2000 1@2100 2@2200 2@2300 ");
+  CHECK(gpu.sink.gpu_works[3].node == 1);
+  CHECK(gpu.sink.gpu_works[3].stream == 5);
+  CHECK(gpu.correlator.gpu_work_counts().works == 2);
+}
+
+TEST_CASE("A kernel is told by its name and its dimensions") {
+  Timing gpu;
+  gpu.call({.ts = 500}, "cuModuleGetFunction", {0x1, 0x2, 0x3}, {0x5500}, 0, "_Z3addPf");
+  gpu.call({.ts = 1000}, "cuLaunchKernel", {0x5500, 2, 1, 1, 32, 1, 1, 0, 0x5});
+  gpu.call({.ts = 1200}, "cuLaunchKernel", {0x5500, 4, 1, 1, 32, 1, 1, 0, 0x5});
+  auto name = record<abi::cb_gpu_name>(abi::CB_GPU_NAME, {.ts = 1300}, "_Z3addPf");
+  name.as<abi::cb_gpu_name>().name = 77;
+  gpu.feed(name);
+  auto kernel = [](std::uint32_t grid, std::uint64_t named) {
+    return [=](abi::cb_gpu_work& work) {
+      work.head.function = abi::CB_GPU_KERNEL;
+      work.name = named;
+      work.grid[0] = grid;
+      work.grid[1] = work.grid[2] = work.block[1] = work.block[2] = 1;
+      work.block[0] = 32;
+    };
+  };
+  gpu.did({}, 1, 2000, 0, kernel(2, 77));
+  gpu.did({}, 2, 2100, 0, kernel(3, 77));
+  gpu.did({}, 3, 2200, 0, kernel(4, 78));  // a name that was lost
+  gpu.end({});
+  gpu.settle();
+  CHECK(gpu.works() == "2@2000 no_call@2100 3@2200 ");
+  REQUIRE(gpu.sink.gpu_works[0].kernel);
+  CHECK(gpu.sink.gpu_works[0].kernel->full == "add(float*)");
+  CHECK(gpu.sink.gpu_works[0].grid == Dim3{2, 1, 1});
+  CHECK_FALSE(gpu.sink.gpu_works[2].kernel);
+}
+
+TEST_CASE("Where calls or works are lost, no call is guessed") {
+  Timing gpu;
+  gpu.copy(1000, 64);
+  SECTION("calls of the thread") {
+    gpu.copy(1400, 64, 100, 2);
+    gpu.did({}, 1, 2000, 64);
+    gpu.end({});
+  }
+  SECTION("works in CUPTI") {
+    gpu.did({}, 1, 2000, 64);
+    gpu.end({}, 10, 1);
+    gpu.settle();
+    CHECK(gpu.correlator.gpu_work_counts().invalid == 1);
+  }
+  SECTION("works on their way") {
+    gpu.told[{1, 0}] = 1;
+    gpu.did({}, 1, 2000, 64);
+    gpu.end({});
+  }
+  gpu.settle();
+  CHECK(gpu.works() == "lost@2000 ");
+}
+
+TEST_CASE("A work without times keeps its place") {
+  Timing gpu;
+  gpu.copy(1000, 64);
+  gpu.copy(1200, 64);
+  gpu.did({}, 1, 0, 64);
+  gpu.did({}, 2, 2100, 64);
+  gpu.end({});
+  gpu.settle();
+  CHECK(gpu.works() == "2@2100 ");
+  CHECK(gpu.correlator.gpu_work_counts().invalid == 1);
+}
+
+TEST_CASE("A thread's id that is used again is another thread") {
+  Timing gpu;
+  gpu.copy(1000, 64, 100);
+  auto exit = record<abi::cb_head>(abi::CB_THREAD_EXIT, {.ts = 1500});
+  exit.head().tid = 100;
+  gpu.feed(exit);
+  gpu.copy(3000, 64, 100);
+  gpu.did({2, 0}, 2, 4000, 64);
+  gpu.end({2, 0}, 3010);
+  gpu.did({1, 0}, 1, 2000, 64);
+  gpu.end({1, 0}, 1010);
+  gpu.settle();
+  CHECK(gpu.sink.gpu_works.size() == 2);
+  for (const GpuWork& work : gpu.sink.gpu_works) CHECK(work.call == (work.ts == 2000 ? 1 : 2));
+}
+
+TEST_CASE("What began after the trace's end is not in it") {
+  Timing gpu;
+  gpu.copy(1000, 64);
+  gpu.correlator.stop_at(3000);
+  gpu.did({}, 1, 2000, 64);
+  gpu.did({}, 2, 3500, 64);
+  gpu.end({});
+  gpu.correlator.finish();
+  CHECK(gpu.works() == "1@2000 ");
+}
+
+TEST_CASE("So many works and calls wait, and no more") {
+  Timing::Options options;
+  options.limits.of(Kept::gpu_works) = 4;
+  Timing gpu(std::move(options));
+  for (std::uint64_t i = 0; i < 6; i++) gpu.copy(1000 + 200 * i, 64);
+  CHECK(gpu.unjoined(Unjoined::not_reported) == 5);
+  for (std::uint32_t i = 0; i < 9; i++) gpu.did({}, i + 1, 5000 + 100 * i, 64);
+  gpu.end({});
+  gpu.correlator.finish();
+  CHECK(gpu.sink.gpu_works.size() == 3);
+  CHECK(gpu.works().find("lost@") == 0);
+  CHECK(gpu.correlator.bounds().all_left_out(Kept::gpu_works) > 0);
+  CHECK(gpu.correlator.gpu_work_counts().calls == 6);
+  CHECK(gpu.unjoined(Unjoined::not_reported) == 6);
+}
+
+TEST_CASE("Without anybody who tells, calls wait for nothing") {
+  Correlating alone;
+  auto times = record<abi::cb_gpu_times>(abi::CB_GPU_TIMES, {.ts = 1}, "no libcupti was found");
+  alone.feed(times);
+  alone.call({.ts = 1000}, "cuMemcpyHtoD_v2", {0x7000, 0x8000, 64});
+  alone.correlator.finish();
+  REQUIRE(alone.sink.gpu_times_of.size() == 1);
+  CHECK(alone.sink.gpu_times_of[0].why_not == "no libcupti was found");
+  CHECK(alone.correlator.gpu_work_counts().calls == 0);
+}
