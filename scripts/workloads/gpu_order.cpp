@@ -1,6 +1,6 @@
-// gpu_order [--threads N] [--launches N]: threads that launch kernels, copy and fill, each in turn into streams
-// that all of them use, at the same time. Each launch has an amount of shared memory of its own in its thread, by which a
-// kernel on the GPU can be told from its like.
+// gpu_order [--threads N] [--launches N]: threads that launch kernels, copy and fill, each in turn
+// into streams that all of them use, at the same time. Each launch has an amount of shared memory
+// of its own in its thread, by which a kernel on the GPU can be told from its like.
 #include <thread>
 #include <vector>
 
@@ -11,8 +11,8 @@ namespace {
 constexpr unsigned MOST_SHARED = 40000;
 constexpr long BEFORE_WAITING = 200;
 
-void work(const Device& device, CUfunction nothing, CUdeviceptr memory, const std::vector<CUstream>& streams, long number,
-          long launches) {
+void work(const Device& device, CUfunction nothing, CUdeviceptr memory,
+          const std::vector<CUstream>& streams, long number, long launches) {
   device.use();
   char host[4096] = {};
   for (long i = 0; i < launches; i++) {
@@ -23,7 +23,8 @@ void work(const Device& device, CUfunction nothing, CUdeviceptr memory, const st
     else if (i % 5 == 4)
       CHECK(cuMemcpyHtoDAsync(memory, host, 1 + unlike % sizeof(host), stream));
     else
-      CHECK(cuLaunchKernel(nothing, 1 + static_cast<unsigned>(i % 3), 1, 1, 32, 1, 1, unlike % MOST_SHARED, stream, nullptr, nullptr));
+      CHECK(cuLaunchKernel(nothing, 1 + static_cast<unsigned>(i % 3), 1, 1, 32, 1, 1,
+                           unlike % MOST_SHARED, stream, nullptr, nullptr));
     if (i % BEFORE_WAITING == BEFORE_WAITING - 1) CHECK(cuStreamSynchronize(stream));
   }
 }
@@ -31,7 +32,8 @@ void work(const Device& device, CUfunction nothing, CUdeviceptr memory, const st
 }  // namespace
 
 int main(int argc, char** argv) {
-  long threads = option(argc, argv, "--threads", 3), launches = option(argc, argv, "--launches", 5000);
+  long threads = option(argc, argv, "--threads", 3),
+       launches = option(argc, argv, "--launches", 5000);
   Device device;
   CUfunction nothing = device.kernel("nothing");
   CUdeviceptr memory = 0;
@@ -41,7 +43,8 @@ int main(int argc, char** argv) {
   streams.push_back(nullptr);
   std::vector<std::thread> all;
   for (long number = 0; number < threads; number++)
-    all.emplace_back(work, std::cref(device), nothing, memory, std::cref(streams), number, launches);
+    all.emplace_back(work, std::cref(device), nothing, memory, std::cref(streams), number,
+                     launches);
   for (std::thread& thread : all) thread.join();
   CHECK(cuCtxSynchronize());
   CHECK(cuMemFree(memory));

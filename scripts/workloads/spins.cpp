@@ -1,6 +1,7 @@
-// spins [--rounds N] [--busy US] [--rest US]: in each round a kernel that keeps the GPU busy for so long (by the GPU's own
-// clock), then a pause of the host. Half of the kernels are two at once, in streams of their own, so that the sum of their
-// times is more than the time in which the GPU is busy. Prints as JSON how long it must have been busy, and the pauses.
+// spins [--rounds N] [--busy US] [--rest US]: in each round a kernel that keeps the GPU busy for so
+// long (by the GPU's own clock), then a pause of the host. Half of the kernels are two at once, in
+// streams of their own, so that the sum of their times is more than the time in which the GPU is
+// busy. Prints as JSON how long it must have been busy, and the pauses.
 #include <unistd.h>
 
 #include "driver.hpp"
@@ -44,6 +45,7 @@ int main(int argc, char** argv) {
     CHECK(cuCtxSynchronize());
     if (i + 1 < rounds) usleep(static_cast<useconds_t>(rest));
   }
-  std::printf("{\"rounds\":%ld,\"busy_us\":%ld,\"rest_us\":%ld}\n", rounds, busy * rounds, rest * (rounds - 1));
+  std::printf("{\"rounds\":%ld,\"busy_us\":%ld,\"rest_us\":%ld}\n", rounds, busy * rounds,
+              rest * (rounds - 1));
   CHECK(cuModuleUnload(module));
 }

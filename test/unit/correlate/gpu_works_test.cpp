@@ -214,6 +214,28 @@ TEST_CASE("All works of a graph have the call that launched it") {
   CHECK(gpu.correlator.gpu_work_counts().works == 2);
 }
 
+TEST_CASE("What the GPU itself starts in a graph has the call that launched the graph") {
+  Timing gpu;
+  gpu.graph(1000);
+  auto in_graph = [](abi::cb_gpu_work& work) { work.graph = 2; };
+  gpu.did({9, 0, 555}, 5, 2050, 64, in_graph);  // of no thread that asks
+  gpu.end({9, 0, 555});
+  gpu.settle();
+  CHECK(gpu.sink.gpu_works.empty());  // it waits for the launch
+  gpu.did({}, 5, 2000, 64, in_graph);
+  gpu.end({});
+  gpu.settle();
+  gpu.settle();
+  CHECK(gpu.works() == "1@2000 1@2050 ");
+  CHECK(gpu.correlator.gpu_work_counts().works == 1);
+  SECTION("but it does not wait for ever") {
+    gpu.did({9, 1, 555}, 6, 3000, 64, in_graph);
+    gpu.end({9, 1, 555});
+    gpu.correlator.settle_gpu_works(10 * SECOND);
+    CHECK(gpu.works() == "1@2000 1@2050 no_call@3000 ");
+  }
+}
+
 TEST_CASE("A kernel is told by its name and its dimensions") {
   Timing gpu;
   gpu.call({.ts = 500}, "cuModuleGetFunction", {0x1, 0x2, 0x3}, {0x5500}, 0, "_Z3addPf");

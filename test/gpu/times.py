@@ -1,0 +1,149 @@
+"""What a trace says of when GPUs worked (--gpu): against the host's clock, a second run under CUPTI, and known times."""
+import collections
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+import toolkit
+
+WORKS = ("kernel", "copy", "set", "graph")
+
+
+def works_of(lines):
+    return [line for line in lines if line["type"] == "gpu" and line["op"] in WORKS]
+
+
+def joined_wrongly(lines):
+    """Works whose call does not fit them: kernels are told from their like by their shared memory, copies by their size."""
+    calls = {line["id"]: line for line in lines if "id" in line}
+    wrong = []
+    for work in works_of(lines):
+        call = calls.get(work.get("call"))
+        if not call:
+            wrong.append((work, "no call"))
+        elif work["ts"] < call["ts"]:
+            wrong.append((work, "it began before its call"))
+        elif "node" not in work and work["op"] == "kernel" and (call.get("shared"), call.get("kernel")) != (work["shared"], work["kernel"]):
+            wrong.append((work, call))
+        elif "node" not in work and work["op"] in ("copy", "set") and call.get("size") != work["size"]:
+            wrong.append((work, call))
+    return wrong
+
+
+def union_of(works):
+    """How long any of them ran, in ns."""
+    total, until = 0, 0
+    for begin, end in sorted((work["ts"], work["ts"] + round(work["duration_us"] * 1000)) for work in works):
+        total += max(0, end - max(begin, until))
+        until = max(until, end)
+    return total
+
+
+class Times:
+    def __init__(self, machine, check):
+        self.machine, self.check = machine, check
+        self.activity = toolkit.build_cupti_library("cupti_activity", machine.folder)
+
+    def traced(self, name, command, flags):
+        status, lines = self.machine.traced(*command, flags=flags)
+        end = lines[-1]
+        self.check(f"{name}: status", status == 0, status)
+        self.check(f"{name}: nothing is lost, and the books balance", end["losses"] == {} and end["accounts"]["dropped"] == 0 and
+                   end["accounts"]["entered"] == end["accounts"]["received"], end)
+        return lines
+
+    def exact(self, name, command, flags, without=0):
+        """Every kernel, copy and fill has its call; `without`: so many of none of the calls."""
+        lines = self.traced(name, command, flags)
+        counts, works = lines[-1]["gpu_works"], works_of(lines)
+        self.check(f"{name}: {counts['works']} works, each with its call",
+                   counts["works"] > 0 and counts["works"] - counts["joined"] == without and counts["invalid"] == 0, counts)
+        wrong = [entry for entry in joined_wrongly(lines) if "call" in entry[0]]
+        self.check(f"{name}: {len(works)} lines, each of a call that fits and began before", not wrong, wrong[:3])
+        return lines
+
+    def second_run(self, command):
+        """What CUPTI alone tells of a run of its own: (what, shape or bytes, name, ns) in the order in which they were asked for."""
+        path = f"{self.machine.folder}/activity"
+        subprocess.run(command, check=True, env=dict(os.environ, CUDA_INJECTION64_PATH=self.activity, CUPTI_ACTIVITY_FILE=path),
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(path, encoding="utf-8") as file:
+            rows = [line.rstrip("\n").split("\t") for line in file]
+        began = {int(row[1]): int(row[2]) for row in rows if row[0] == "call"}
+        works = sorted((int(row[1]), row[0], int(row[3]), int(row[4]), row[5], row[6]) for row in rows if row[0] != "call")
+        early = [work for work in works if work[0] in began and work[2] < began[work[0]]]
+        return works, early
+
+    def like_cupti(self, name, command, flags):
+        """The same works in the same order, and as long, as CUPTI tells with records of calls."""
+        lines = self.exact(f"{name}, {' '.join(flags)}", command, flags)
+        works, _ = self.second_run(command)
+        ours = sorted(works_of(lines), key=lambda line: (line["call"], line.get("node", 0), line["ts"]))
+        shape = [(line["op"], ",".join(map(str, line["grid"])) if line["op"] == "kernel" else str(line["size"])) for line in ours]
+        theirs = [(op, what) for _, op, _, _, what, _ in works]
+        self.check(f"{name}: {len(ours)} works, as CUPTI's second run has them, in order",
+                   collections.Counter(shape) == collections.Counter(theirs) and (len(set(line["tid"] for line in lines if "id" in line)) > 1 or
+                                                                                shape == theirs), (len(shape), len(theirs)))
+        if not ours or not works:
+            return
+        mine, other = (statistics.median(values) for values in ([line["duration_us"] * 1000 for line in ours],
+                                                                [end - start for _, _, start, end, _, _ in works]))
+        self.check(f"{name}: a work takes {mine:.0f} ns in the median, by CUPTI's second run {other:.0f}", abs(mine - other) <= 0.1 * other + 64)
+
+    def clock(self, program, flags):
+        """A kernel's beginning and end lie where the host has them, to 2 us."""
+        name = f"gpu_clock {' '.join(flags)}"
+        done = subprocess.run([self.machine.cudabpf, "run", "-q", "-o", self.machine.path, *flags, "--", program], check=True,
+                              stdout=subprocess.PIPE, text=True)
+        rounds = [tuple(map(int, line.split("\t"))) for line in done.stdout.splitlines()]
+        with open(self.machine.path, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        zero = lines[0]["clocks"]["monotonic_ns"]
+        kernels = sorted((line for line in works_of(lines) if line["op"] == "kernel"), key=lambda line: line["ts"])
+        self.check(f"{name}: {len(kernels)} kernels", len(kernels) == len(rounds), len(rounds))
+        bounds = {"launched before it began": [], "seen after it began": [], "let end before it ended": [], "waited until it had ended": []}
+        for (launched, seen, ends, waited), kernel in zip(rounds, kernels):
+            began = kernel["ts"] + zero
+            ended = began + round(kernel["duration_us"] * 1000)
+            for key, value in zip(bounds, (began - launched, seen - began, ended - ends, waited - ended)):
+                bounds[key].append(value)
+        least = {key: min(values) for key, values in bounds.items()}
+        # An error of the clock would show on one side of each pair as less than nothing, on the other as more.
+        self.check(f"{name}: the clock is right to {max(least['seen after it began'], least['let end before it ended'])} ns",
+                   min(least.values()) >= 0 and least["seen after it began"] <= 2000 and least["let end before it ended"] <= 2000, least)
+
+    def known_times(self, program, flags):
+        """Busy and idle times that a program makes for certain."""
+        done = subprocess.run([self.machine.cudabpf, "run", "-q", "-o", self.machine.path, *flags, "--", program], check=True,
+                              stdout=subprocess.PIPE, text=True)
+        known = json.loads(done.stdout)
+        with open(self.machine.path, encoding="utf-8") as file:
+            works = works_of(map(json.loads, file))
+        busy, wanted = union_of(works) / 1000, known["busy_us"]
+        total = sum(work["duration_us"] for work in works)
+        window = (max(work["ts"] + work["duration_us"] * 1000 for work in works) - min(work["ts"] for work in works)) / 1000
+        self.check(f"spins {' '.join(flags)}: busy for {busy:.0f} us, which takes {wanted}", abs(busy - wanted) < 0.02 * wanted)
+        self.check(f"spins {' '.join(flags)}: the kernels' sum is {total:.0f} us, one and a half times as much", abs(total - 1.5 * wanted) < 0.02 * total)
+        self.check(f"spins {' '.join(flags)}: idle for {window - busy:.0f} us, of pauses of {known['rest_us']} and their overhead",
+                   known["rest_us"] <= window - busy)
+        return busy, window - busy
+
+    def run(self, programs):
+        for flags in (["--gpu"], ["--inside", "--gpu"]):
+            way = " ".join(flags)
+            self.exact(f"gpu_order {way}", [f"{programs}/gpu_order"], flags)
+            self.exact(f"launch_storm {way}", [f"{programs}/launch_storm", "--launches", "20000", "--streams", "3", "--threads", "3"], flags)
+            self.like_cupti(f"copies {way}", [f"{programs}/copies"], flags)
+            self.exact(f"graph_changes {way}", [f"{programs}/graph_changes"], flags)
+            self.like_cupti(f"graphs {way}", [f"{programs}/graphs", "--replays", "100"], flags)
+            self.clock(f"{programs}/gpu_clock", flags)
+            self.known_times(f"{programs}/spins", flags)
+        lines = self.traced("--gpu=graphs", [f"{programs}/graphs", "--replays", "100"], ["--gpu=graphs"])
+        whole = [line for line in works_of(lines) if line["op"] == "graph"]
+        self.check(f"--gpu=graphs: {len(whole)} launches of graphs, each with its call", len(whole) == 200 and all("call" in line for line in whole))
+        if toolkit.sees_gpu("torch"):
+            workloads = os.path.join(toolkit.HERE, "../../scripts/workloads")
+            for flags in (["--gpu"], ["--inside", "--gpu"]):
+                self.like_cupti(f"PyTorch {' '.join(flags)}", [sys.executable, f"{workloads}/tiny_transformer.py"], flags)
