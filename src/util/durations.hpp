@@ -11,13 +11,15 @@
 #include <span>
 #include <vector>
 
+#include "util/saturating.hpp"
+
 namespace cudabpf {
 
 class Durations {
  public:
   void add(std::uint64_t ns) {
     count_++;
-    total_ += ns;
+    total_ = saturating_sum(total_, ns);
     if (ns > max_) max_ = ns;
     if (ns < min_) min_ = ns;
     count(bucket_of(ns), 1);
@@ -25,7 +27,7 @@ class Durations {
 
   void add(const Durations& other) {
     count_ += other.count_;
-    total_ += other.total_;
+    total_ = saturating_sum(total_, other.total_);
     max_ = std::max(max_, other.max_);
     min_ = std::min(min_, other.min_);
     for (const Bucket& bucket : other.buckets_)
@@ -35,6 +37,7 @@ class Durations {
   std::uint64_t count() const { return count_; }
   std::uint64_t total() const { return total_; }
   std::uint64_t max() const { return max_; }
+  std::uint64_t min() const { return count_ ? min_ : 0; }
   std::uint64_t mean() const { return count_ ? total_ / count_ : 0; }
   // In bytes, without the object itself.
   std::size_t memory() const { return buckets_.capacity() * sizeof(Bucket); }
