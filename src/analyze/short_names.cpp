@@ -15,6 +15,7 @@ void ShortNames::line(const Line& line) {
   if (line.kind == LineKind::call && line.kernel && line.op == Op::launch &&
       line.type == Type::kernel && is_counted(line))
     learn(line.kernel);
+  if (line.kind == LineKind::gpu_work && line.kernel) learn(line.kernel);
 }
 
 void ShortNames::settle() {

@@ -16,7 +16,7 @@ class ShortNames {
  public:
   explicit ShortNames(const Names& names) : names_(names) {}
 
-  // Learns the kernel of a launch, or those of a graph.
+  // Learns the kernel of a launch, those of a graph, or the one that a GPU ran.
   void line(const Line& line);
   // Names all that were learned.
   void settle();

@@ -61,6 +61,10 @@ Json graphs_json(const Kernels& kernels) {
                 {"last_ts", of.launched.last},
                 {"different_kernels", of.kernels.size()},
                 {"most_frequent", Json::array()}};
+    if (kernels.gpu().measured()) {
+      one["gpu"] = gpu_times_json(of.gpu.times);
+      one["queue"] = gpu_times_json(of.gpu.queued);
+    }
     for (std::size_t i = 0; i < std::min(of.kernels.size(), JSON_KERNELS); i++)
       one["most_frequent"].push_back(
           {{"kernel", name_json(kernels, of.kernels[i].first)}, {"count", of.kernels[i].second}});
@@ -78,23 +82,41 @@ void add_graphs(Page& page, const Kernels& kernels, std::size_t at_most) {
     graphs[i].name = name_of(kernels, graphs[i]);
   constexpr std::size_t NAME_ROOM = 36;
   Table table("graphs",
-              {{"launches"}, {"nodes", 3}, {"kernels"}, {"copied", 2}, {"first", 4}, {"runs", 1}},
+              {{"launches"},
+               {"nodes", 3},
+               {"kernels"},
+               {"copied", 2},
+               {"first", 4},
+               {"runs", 1},
+               {"GPU time"},
+               {"mean"},
+               {"max", 5}},
               NAME_ROOM);
   add_rows(table, graphs, at_most, "graphs",
            [&](const Kernels::OfGraph& of) -> std::vector<std::string> {
              const LaunchedGraph* graph = of.launched.graph;  // null: several
+             const Durations& times = of.gpu.times;
+             bool timed = times.count();
              return {human_count(of.launches),
                      graph ? human_count(graph->nodes) : "",
                      graph ? human_count(graph->kernels) : "",
                      graph && graph->bytes_copied ? human_bytes(graph->bytes_copied) : "",
                      graph ? page.at(of.launched.first) : "",
-                     human_count(of.runs)};
+                     human_count(of.runs),
+                     timed ? human_time(times.total()) : "",
+                     timed ? human_time(times.mean()) : "",
+                     timed ? human_time(times.max()) : ""};
            });
   table.add_to(page);
   page.paragraph(
       "Nodes, kernels and bytes copied are those of one launch; runs are of its kernels, in all "
       "launches.",
       2);
+  if (kernels.gpu().graph_launches().times.count())
+    page.paragraph(
+        "The GPU time of a launch is from the beginning of its first node on the GPU to the end "
+        "of its last.",
+        2);
 }
 
 void add_graph_notes(Page& page, const Kernels& kernels) {
@@ -105,6 +127,10 @@ void add_graph_notes(Page& page, const Kernels& kernels) {
     note(fmt::format("What {} ran is not known, and not among these: {}.",
                      count_of(graphs.unknown(), "launch of a graph", "launches of graphs"),
                      why_unknown(graphs)));
+  if (const WorkFigures* unknown = kernels.gpu().graph(nullptr))
+    note(fmt::format("On the GPU, {} whose contents are not known took {}.",
+                     count_of(unknown->times.count(), "launch of a graph", "launches of graphs"),
+                     human_time(unknown->times.total())));
   if (totals.failed_graphs)
     note(fmt::format("{} failed, and ran nothing.",
                      count_of(totals.failed_graphs, "launch of a graph", "launches of graphs")));

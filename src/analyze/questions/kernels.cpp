@@ -10,7 +10,7 @@
 namespace cudabpf::analyze {
 
 Kernels::Kernels(Names& names)
-    : names_(names), lost_(names.add("lost")), graphs_(names), short_names_(names) {}
+    : names_(names), lost_(names.add("lost")), graphs_(names), gpu_(names), short_names_(names) {}
 
 void Kernels::Figures::add(const Figures& other) {
   configurations += other.configurations;
@@ -22,6 +22,7 @@ void Kernels::Figures::add(const Figures& other) {
   last = std::max(last, other.last);
   calls.add(other.calls);
   gaps.add(other.gaps);
+  gpu.add(other.gpu);
 }
 
 void Kernels::OfClass::add(const OfClass& other) {
@@ -31,10 +32,12 @@ void Kernels::OfClass::add(const OfClass& other) {
   ran += other.ran;
   in_graphs = saturating_sum(in_graphs, other.in_graphs);
   calls.add(other.calls);
+  gpu.add(other.gpu);
 }
 
 void Kernels::OfGraph::add(const OfGraph& other) {
   launches += other.launches;
+  gpu.add(other.gpu);
   runs = saturating_sum(runs, other.runs);
 }
 
@@ -50,6 +53,8 @@ void Kernels::line(const Line& line) {
   if (line.kind == LineKind::lost && line.severity == lost_) return streams_.clear();
   if (!streams_.empty()) forget_streams(line);
   if (line.kind == LineKind::graph) short_names_.line(line);
+  gpu_.line(line);
+  if (line.kind == LineKind::gpu_work && line.op == Type::kernel) return measured(line);
   if (line.kind != LineKind::call || line.op != Op::launch) return;
   if (!is_counted(line)) {
     totals_.nested++;
@@ -84,6 +89,7 @@ void Kernels::launch(const Line& line) {
   figures.first = std::min(figures.first, line.ts);
   figures.last = std::max(figures.last, line.ts);
   if (line.has(Field::duration)) figures.calls.add(line.duration);
+  gpu_.launched(line, place);
   if (line.failed()) {
     figures.failed++;
     totals_.failed++;
@@ -102,7 +108,19 @@ void Kernels::launch_graph(const Line& line) {
     graphs_.launched(line);
 }
 
-void Kernels::finish(const TraceFacts&) {
+// A run belongs to its launch, whatever else its line says; in a graph, it has none of its own.
+void Kernels::measured(const Line& line) {
+  if (!line.has(Field::duration)) return;
+  std::size_t place = gpu_.place_of(line);
+  if (place == RememberedCalls::NO_PLACE) {
+    short_names_.line(line);
+    place = place_of({line.kernel, 0, line.grid, line.block, line.shared}, 0);
+  }
+  gpu_.kernel(line, figures_[place].gpu);
+}
+
+void Kernels::finish(const TraceFacts& facts) {
+  gpu_.finish(facts);
   short_names_.settle();
   for (const GraphLaunches::OfGraph& launched : graphs_.graphs()) add_graph(launched);
 }
@@ -183,8 +201,8 @@ std::vector<Kernels::Figures> Kernels::figures(By by) const {
 
   name(all);
   std::sort(all.begin(), all.end(), [](const Figures& a, const Figures& b) {
-    return std::tuple(b.runs(), b.count, a.first, std::string_view(a.name)) <
-           std::tuple(a.runs(), a.count, b.first, std::string_view(b.name));
+    return std::tuple(b.gpu.times.total(), b.runs(), b.count, a.first, std::string_view(a.name)) <
+           std::tuple(a.gpu.times.total(), a.runs(), a.count, b.first, std::string_view(b.name));
   });
   return all;
 }
@@ -210,12 +228,19 @@ std::vector<Kernels::OfClass> Kernels::classes() const {
   for (const Figures& kernel : figures(By::name)) {
     OfClass& of = all[static_cast<std::size_t>(kernel.kernel_class)];
     of.name = to_string(kernel.kernel_class);
-    of.add(
-        {{}, 1, kernel.configurations, kernel.count, kernel.ran, kernel.in_graphs, kernel.calls});
+    of.add({{},
+            1,
+            kernel.configurations,
+            kernel.count,
+            kernel.ran,
+            kernel.in_graphs,
+            kernel.calls,
+            kernel.gpu});
   }
   std::erase_if(all, [](const OfClass& of) { return !of.kernels; });
   std::stable_sort(all.begin(), all.end(), [](const OfClass& a, const OfClass& b) {
-    return std::pair(a.runs(), a.count) > std::pair(b.runs(), b.count);
+    return std::tuple(a.gpu.times.total(), a.runs(), a.count) >
+           std::tuple(b.gpu.times.total(), b.runs(), b.count);
   });
   return all;
 }
@@ -228,6 +253,7 @@ std::vector<Kernels::OfGraph> Kernels::graphs() const {
     of.launched = launched;
     of.launches = launched.launches;
     of.runs = launched.runs();
+    if (const WorkFigures* gpu = gpu_.graph(launched.graph)) of.gpu = *gpu;
     std::unordered_map<std::uint32_t, std::size_t> places;  // by name
     for (const NodesAlike& nodes : launched.graph->list) {
       if (nodes.what != NodeWork::kernel) continue;

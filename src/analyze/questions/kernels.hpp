@@ -1,6 +1,6 @@
 // Which kernels ran, in which configurations: how often, when, and how long it took from one launch
-// until the next; those in graphs too, where a trace tells what a launched graph holds. A trace has
-// the CPU's side: how long a kernel ran on the GPU is not in it.
+// until the next; those in graphs too, where a trace tells what a launched graph holds. How long a
+// kernel ran on the GPU is known where the trace has lines of that.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include "analyze/circumstances/streams.hpp"
 #include "analyze/graph_launches.hpp"
 #include "analyze/questions/kernel_classes.hpp"
+#include "analyze/questions/measured_works.hpp"
 #include "analyze/short_names.hpp"
 #include "util/durations.hpp"
 #include "util/saturating.hpp"
@@ -44,7 +45,9 @@ class Kernels : public Analysis {
     Durations calls;                                    // of the launching calls, on the CPU
     // From a launch's return to the beginning of the next one on its stream.
     Durations gaps;
+    WorkFigures gpu;  // of the runs that were measured; in graphs too, if their nodes were
 
+    bool launched() const { return first <= last; }  // a call did, or a graph's launch
     std::uint64_t runs() const { return saturating_sum(ran, in_graphs); }
     void add(const Figures& other);
   };
@@ -53,6 +56,7 @@ class Kernels : public Analysis {
     std::string name;
     std::uint64_t kernels = 0, configurations = 0, count = 0, ran = 0, in_graphs = 0;
     Durations calls;
+    WorkFigures gpu;
     std::uint64_t runs() const { return saturating_sum(ran, in_graphs); }
     void add(const OfClass& other);
   };
@@ -76,6 +80,7 @@ class Kernels : public Analysis {
     std::string name;  // "graph 3"; empty: several
     GraphLaunches::OfGraph launched;
     std::uint64_t launches = 0, runs = 0;
+    WorkFigures gpu;  // of the launches that were measured, each as a whole
     std::vector<std::pair<Name, std::uint64_t>> kernels;  // of a launch, the most frequent first
     std::vector<Name> conditional;                        // those that run any number of times
     void add(const OfGraph& other);
@@ -86,13 +91,19 @@ class Kernels : public Analysis {
   explicit Kernels(Names& names);
 
   void line(const Line& line) override;
-  void outside(const Line& line) override { short_names_.line(line); }
+  void outside(const Line& line) override {
+    short_names_.line(line);
+    gpu_.outside(line);
+  }
   void finish(const TraceFacts&) override;
 
-  std::vector<Figures> figures(By by) const;  // those that ran most often first
-  std::vector<OfClass> classes() const;       // likewise; only those that occurred
+  // Those that took most of the GPU's time first; if that was not measured, those that ran most
+  // often.
+  std::vector<Figures> figures(By by) const;
+  std::vector<OfClass> classes() const;  // likewise; only those that occurred
   const Totals& totals() const { return totals_; }
   const GraphLaunches& graph_launches() const { return graphs_; }
+  const MeasuredWorks& gpu() const { return gpu_; }
   std::vector<OfGraph> graphs() const;  // the most kernels first
   std::string short_name(Name kernel) const { return short_names_.of(kernel); }
   std::string_view full_name(Name kernel) const { return names_.text(kernel); }
@@ -112,6 +123,7 @@ class Kernels : public Analysis {
 
   void launch(const Line& line);
   void launch_graph(const Line& line);
+  void measured(const Line& line);
   void add_graph(const GraphLaunches::OfGraph& launched);
   void ran_in_graph(const Launch& launch, std::uint64_t runs,
                     const GraphLaunches::OfGraph& launched);
@@ -127,13 +139,20 @@ class Kernels : public Analysis {
   std::unordered_map<StreamKey, Last, StreamHash> streams_;
   Totals totals_;
   GraphLaunches graphs_;
+  MeasuredWorks gpu_;
   ShortNames short_names_;
 };
 
-Json kernel_json(const Kernels::Figures& figures, std::uint64_t runs);  // runs: of all kernels
+Json kernel_json(const Kernels::Figures& figures, const Kernels& kernels);
 Json kernels_json(const Kernels& kernels, Kernels::By by);
 void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most);
-// The part of that answer that is about graphs.
+// The same where GPUs' work was measured.
+void add_measured_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most);
+void add_kernel_notes(Page& page, const Kernels& kernels);
+// "64×2", "48.0 KiB": cells of both.
+std::string dimensions_text(const Dimensions& of);
+std::string shared_memory_text(const Kernels::Launch& launch);
+// The part of these answers that is about graphs.
 Json graphs_json(const Kernels& kernels);
 void add_graphs(Page& page, const Kernels& kernels, std::size_t at_most);
 void add_graph_notes(Page& page, const Kernels& kernels);

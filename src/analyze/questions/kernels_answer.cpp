@@ -7,9 +7,7 @@
 
 namespace cudabpf::analyze {
 
-namespace {
-
-std::string dimensions(const std::array<std::uint32_t, 3>& of) {
+std::string dimensions_text(const Dimensions& of) {
   if (!of[0]) return "";
   std::string text = std::to_string(of[0]);
   if (of[1] != 1 || of[2] != 1) text += fmt::format("×{}", of[1]);
@@ -17,10 +15,12 @@ std::string dimensions(const std::array<std::uint32_t, 3>& of) {
   return text;
 }
 
-std::string shared_memory(const Kernels::Launch& launch) {
+std::string shared_memory_text(const Kernels::Launch& launch) {
   if (!launch.grid[0]) return "";
   return launch.shared ? human_bytes(launch.shared) : "0";
 }
+
+namespace {
 
 std::string time_or_blank(const Durations& times, std::uint64_t ns) {
   return times.count() ? human_time(ns) : "";
@@ -33,6 +33,14 @@ Json times_json(const Durations& times) {
   json["p99_us"] = microseconds(times.quantile(0.99));
   json["max_us"] = microseconds(times.max());
   return json;
+}
+
+// What was measured of them on the GPU, if anything was.
+void add_gpu(Json& json, const WorkFigures& figures, const Kernels& kernels) {
+  if (!kernels.gpu().measured()) return;
+  json["gpu"] = gpu_times_json(figures.times);
+  json["gpu_share"] = share(figures.times.total(), kernels.gpu().kernels().times.total());
+  json["queue"] = gpu_times_json(figures.queued);
 }
 
 Json totals_json(const Kernels& kernels) {
@@ -53,8 +61,10 @@ Json totals_json(const Kernels& kernels) {
           {"not_kept_apart", totals.not_kept_apart}};
 }
 
+}  // namespace
+
 // What the figures do not say by themselves.
-void add_notes(Page& page, const Kernels& kernels) {
+void add_kernel_notes(Page& page, const Kernels& kernels) {
   const Kernels::Totals& totals = kernels.totals();
   auto note = [&](const std::string& text) { page.paragraph(text, 2); };
   page.blank();
@@ -78,11 +88,13 @@ void add_notes(Page& page, const Kernels& kernels) {
   if (totals.not_kept_apart)
     note(fmt::format("{} of configurations that were too many to be kept apart.",
                      count_of(totals.not_kept_apart, "launch", "launches")));
-  if (!totals.launches) return;
+  if (!totals.launches || kernels.gpu().measured()) return;
   note(
       "Times are the CPU's: of the launching call, and of the gap from its return to the next "
       "launch on the same stream. How long a kernel ran on the GPU is not in a trace.");
 }
+
+namespace {
 
 // Whether not every launch was one run.
 bool shows_runs(const Kernels::Totals& totals) {
@@ -121,7 +133,7 @@ void add_classes(Page& page, const Kernels& kernels) {
 
 }  // namespace
 
-Json kernel_json(const Kernels::Figures& figures, std::uint64_t runs) {
+Json kernel_json(const Kernels::Figures& figures, const Kernels& kernels) {
   const Kernels::Launch& launch = figures.launch;
   Json json = {{"kernel", launch.kernel ? Json(figures.full) : Json(nullptr)}};
   if (launch.handle) json["handle"] = hexadecimal(launch.handle);
@@ -136,12 +148,13 @@ Json kernel_json(const Kernels::Figures& figures, std::uint64_t runs) {
   json["count"] = figures.count;
   json["in_graphs"] = figures.in_graphs;
   json["runs"] = figures.runs();
-  json["share"] = share(figures.runs(), runs);
+  json["share"] = share(figures.runs(), kernels.totals().runs());
   json["failed"] = figures.failed;
-  json["first_ts"] = figures.first;
-  json["last_ts"] = figures.last;
+  json["first_ts"] = figures.launched() ? Json(figures.first) : Json();
+  json["last_ts"] = figures.launched() ? Json(figures.last) : Json();
   json["call"] = times_json(figures.calls);
   json["gap_after"] = times_json(figures.gaps);
+  add_gpu(json, figures.gpu, kernels);
   return json;
 }
 
@@ -151,25 +164,30 @@ Json kernels_json(const Kernels& kernels, Kernels::By by) {
                {"classes", Json::array()},
                {"kernels", Json::array()},
                {"graphs", graphs_json(kernels)}};
-  for (const Kernels::OfClass& of : kernels.classes())
-    json["classes"].push_back({{"class", of.name},
-                               {"kernels", of.kernels},
-                               {"configurations", of.configurations},
-                               {"count", of.count},
-                               {"in_graphs", of.in_graphs},
-                               {"runs", of.runs()},
-                               {"share", share(of.runs(), runs)},
-                               {"call", times_json(of.calls)}});
+  if (kernels.gpu().measured()) json["gpu"] = measured_works_json(kernels.gpu());
+  for (const Kernels::OfClass& of : kernels.classes()) {
+    Json one = {{"class", of.name},
+                {"kernels", of.kernels},
+                {"configurations", of.configurations},
+                {"count", of.count},
+                {"in_graphs", of.in_graphs},
+                {"runs", of.runs()},
+                {"share", share(of.runs(), runs)},
+                {"call", times_json(of.calls)}};
+    add_gpu(one, of.gpu, kernels);
+    json["classes"].push_back(std::move(one));
+  }
   for (const Kernels::Figures& figures : kernels.figures(by))
-    json["kernels"].push_back(kernel_json(figures, runs));
+    json["kernels"].push_back(kernel_json(figures, kernels));
   return json;
 }
 
 void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most) {
+  if (kernels.gpu().measured()) return add_measured_kernels(page, kernels, by, at_most);
   const Kernels::Totals& totals = kernels.totals();
   if (!totals.launches && !totals.in_graphs) {
     page.line("No kernel was launched.");
-    if (totals.graphs) add_notes(page, kernels);
+    if (totals.graphs) add_kernel_notes(page, kernels);
     return;
   }
   add_classes(page, kernels);
@@ -195,9 +213,9 @@ void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t
            [&](const Kernels::Figures& of) -> std::vector<std::string> {
              return {of.full.empty() ? "" : std::string(to_string(of.kernel_class)),
                      folded ? human_count(of.configurations) : "",
-                     dimensions(of.launch.grid),
-                     dimensions(of.launch.block),
-                     shared_memory(of.launch),
+                     dimensions_text(of.launch.grid),
+                     dimensions_text(of.launch.block),
+                     shared_memory_text(of.launch),
                      human_count(of.count),
                      figure_or_blank(of.in_graphs),
                      shows_runs(totals) ? human_count(of.runs()) : "",
@@ -210,7 +228,7 @@ void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t
            });
   table.add_to(page);
   add_graphs(page, kernels, at_most);
-  add_notes(page, kernels);
+  add_kernel_notes(page, kernels);
 }
 
 }  // namespace cudabpf::analyze

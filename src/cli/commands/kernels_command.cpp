@@ -1,4 +1,5 @@
-// cudabpf kernels: which kernels ran, in which configurations, in graphs too, and what they do.
+// cudabpf kernels: which kernels ran, in which configurations, in graphs too, what they do, and how
+// long GPUs took for them.
 #include "analyze/questions/kernels.hpp"
 
 #include <fmt/format.h>
@@ -37,8 +38,7 @@ Result<int> print_kernels(const KernelsFlags& flags) {
   TRY(read_trace(*reader, {&kernels}));
   auto all = kernels.figures(by);
   if (flags.top.option->count()) all.resize(std::min(all.size(), flags.top.rows));
-  for (const auto& figures : all)
-    print_json(kernel_json(figures, kernels.totals().runs()), stdout, true);
+  for (const auto& figures : all) print_json(kernel_json(figures, kernels), stdout, true);
   say_what_is_missing(reader->facts());
   return 0;
 }
@@ -47,7 +47,7 @@ Result<int> print_kernels(const KernelsFlags& flags) {
 
 void add_kernels(CLI::App& app, Action& action) {
   auto flags = std::make_shared<KernelsFlags>();
-  CLI::App* sub = app.add_subcommand("kernels", "Which kernels were launched, and how");
+  CLI::App* sub = app.add_subcommand("kernels", "Which kernels ran, how, and how long");
   add_trace_flags(*sub, *flags,
                   {"kernels traces/h200-gpt2.jsonl.zst",
                    "kernels --by name --top 10 traces/h200-gpt2.jsonl.zst",

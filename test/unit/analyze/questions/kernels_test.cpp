@@ -211,17 +211,17 @@ TEST_CASE("What launches do not tell is said") {
                                "1 of which the trace says nothing."));
   CHECK_THAT(text, ContainsSubstring("1 launch was made while the stream was captured"));
   CHECK_THAT(text, ContainsSubstring("2 launches of kernels whose name is not known"));
-  Json json = kernel_json(all[1], 5);
+  Json json = kernel_json(all[1], kernels);
   CHECK(json["kernel"].is_null());
   CHECK(json["handle"] == "0xabc");
-  CHECK(json["share"] == 20);
+  CHECK(json["share"] == 25);
 }
 
 TEST_CASE("A kernel as a line of JSON") {
   TraceText trace(lines_of({{.ts = 100, .grid = 4}, {.ts = 300, .grid = 4}}));
   Kernels kernels(trace.names());
   trace.show(kernels);
-  Json json = kernel_json(kernels.figures(Kernels::By::configuration)[0], 2);
+  Json json = kernel_json(kernels.figures(Kernels::By::configuration)[0], kernels);
   CHECK(
       json.dump() ==
       R"~({"kernel":"gemm(int)","class":"matrix multiply","grid":[4,1,1],"block":[32,1,1],)~"

@@ -1,0 +1,85 @@
+// What a trace has measured of GPUs: how long kernels, copies, fills and launches of graphs took
+// there, and how long each waited until it began.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/analysis.hpp"
+#include "analyze/questions/remembered_calls.hpp"
+#include "util/durations.hpp"
+
+namespace cudabpf::analyze {
+
+// Of works that are counted together.
+struct WorkFigures {
+  Durations times;   // on the GPU
+  Durations queued;  // from the beginning of the call that asked for it to its own on the GPU
+  std::uint64_t bytes = 0;
+
+  void add(const WorkFigures& other);
+};
+
+class MeasuredWorks : public Analysis {
+ public:
+  struct OfDirection {
+    std::string name;  // "HtoD", "fill"
+    bool fills = false;
+    WorkFigures figures;
+
+    void add(const OfDirection& other) { figures.add(other.figures); }
+  };
+
+  explicit MeasuredWorks(Names& names);
+
+  // Of kernels it learns nothing by this: see kernel().
+  void line(const Line& line) override { line_of(line, true); }
+  void outside(const Line& line) override { line_of(line, false); }
+  void finish(const TraceFacts&) override;
+
+  // A call that launches a kernel is of this place.
+  void launched(const Line& call, std::size_t place);
+  // Of which place the call is that a kernel's line names; NO_PLACE: of none that is known.
+  std::uint32_t place_of(const Line& line);
+  // Adds a kernel's line, whose figures these are.
+  void kernel(const Line& line, WorkFigures& figures);
+
+  bool measured() const { return measured_; }  // a GPU's work has a line
+  bool whole_graphs() const { return whole_graphs_; }
+  const WorkFigures& kernels() const { return kernels_; }            // all of them
+  const WorkFigures& graph_launches() const { return all_graphs_; }  // all of them
+  // Null: no launch of it was measured. Of no graph: of those whose content is not known.
+  const WorkFigures* graph(const LaunchedGraph* graph) const;
+  std::vector<OfDirection> copies() const;  // and fills; the longest total first
+
+ private:
+  // At most this many directions are kept apart; later ones are counted as one.
+  static constexpr std::size_t MAX_DIRECTIONS = 64;
+
+  void line_of(const Line& line, bool wanted);
+  void asked(const Line& call, bool wanted);
+  void did(const Line& line, bool wanted);
+  void copied(const Line& line);
+  void settle(const RememberedCalls::Call& call);
+  void add_graph(std::uint32_t place, std::uint64_t time);
+  std::uint32_t place_of_graph(const LaunchedGraph* graph);
+
+  Names& names_;
+  Name fills_, others_;
+  bool told_ = false;  // the trace has, or may have, lines of what GPUs did
+  bool measured_ = false, whole_graphs_ = false;
+  RememberedCalls calls_;
+  WorkFigures kernels_, all_graphs_;
+  std::vector<WorkFigures> graphs_;
+  std::unordered_map<const LaunchedGraph*, std::uint32_t> places_of_graphs_;
+  std::unordered_map<std::uint32_t, WorkFigures> copies_;  // by the name of the direction
+};
+
+Json gpu_times_json(const Durations& times);
+Json measured_works_json(const MeasuredWorks& works);
+void add_copies(Page& page, const MeasuredWorks& works);
+void add_queue_note(Page& page, const MeasuredWorks& works);
+
+}  // namespace cudabpf::analyze
