@@ -22,9 +22,10 @@ Spread spread_of(const MeasurePart& asked, const std::vector<TraceFigures>& trac
   std::vector<double> values;
   for (const TraceFigures& trace : traces) {
     const TraceFigures::Figure* figure = trace.find(asked);
+    bool may_be_zero = !asked.measure->in_all || trace.find({asked.measure, {}});
     std::optional<double> value;
     if (figure) value = static_cast<double>(figure->value);
-    if (!figure && zero_without) value = 0;
+    if (!figure && zero_without && may_be_zero) value = 0;
     spread.of_each.push_back(value);
     if (value) values.push_back(*value);
   }

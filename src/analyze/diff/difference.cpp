@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "analyze/telling_names.hpp"
 
@@ -57,6 +58,10 @@ std::vector<Compared> compared(Measure::Place place, const DiffSide& a, const Di
   };
   for (const Measure& measure : all_measures()) {
     if (measure.place != place) continue;
+    if (measure.in_all) {
+      Compared whole = compare({&measure, {}}, a.traces, b.traces);
+      if (!whole.a.in_all() || !whole.b.in_all()) continue;
+    }
     if (measure.whole) add({&measure, {}});
     if (measure.part_title.empty()) continue;
     for (const MeasurePart& asked : parts_of(measure, a, b)) add(asked);
@@ -133,6 +138,36 @@ std::vector<Difference::Kernel> kernels(const Measures& a, const Measures& b, Ke
   return all;
 }
 
+// What GPUs took for each kernel, however it was configured; empty unless both traces tell.
+std::vector<Difference::Timed> gpu_kernels(const Measures& a, const Measures& b) {
+  if (!a.gpus_measured() || !b.gpus_measured()) return {};
+  struct Kernel {
+    std::string name;  // the whole one
+    std::uint64_t count = 0;
+    Durations durations;
+  };
+  std::set<std::string_view> names;
+  auto kernels_of = [&](const Measures& of) {
+    std::vector<Kernel> kernels;
+    for (const Kernels::Figures& figures : of.kernels().figures(Kernels::By::name)) {
+      const Durations& times = figures.gpu.times;
+      if (!times.count() || figures.full.empty()) continue;
+      kernels.push_back({std::string(figures.full), times.count(), times});
+      names.insert(figures.full);
+    }
+    return kernels;
+  };
+  std::vector<Kernel> of_a = kernels_of(a), of_b = kernels_of(b);
+  std::vector<std::string_view> unique(names.begin(), names.end());
+  std::vector<std::string> telling = telling_names(unique);
+  std::vector<Difference::Timed> all = timed(of_a, of_b);
+  for (Difference::Timed& kernel : all) {
+    auto at = std::lower_bound(unique.begin(), unique.end(), kernel.name) - unique.begin();
+    kernel.full = std::exchange(kernel.name, telling[static_cast<std::size_t>(at)]);
+  }
+  return all;
+}
+
 std::vector<Difference::Failure> failures(const Measures& a, const Measures& b) {
   std::map<std::pair<std::string, std::string>, Difference::Failure> by_kind;
   for (const Measures* of : {&a, &b})
@@ -163,7 +198,8 @@ bool Difference::none() const {
     });
   };
   return settings.empty() && kernels.empty() && failures.empty() && all_same(totals) &&
-         all_same(iterations) && all_same(phases) && all_alike(functions) && all_alike(ioctls);
+         all_same(iterations) && all_same(phases) && all_alike(functions) && all_alike(ioctls) &&
+         all_alike(gpu_kernels);
 }
 
 void Difference::Timed::add(const Timed& other) {
@@ -205,6 +241,7 @@ Difference difference(const DiffSide& side_a, const DiffSide& side_b, Kernels::B
   if (!ioctls_a.groups.empty() && !ioctls_b.groups.empty())
     difference.ioctls = timed(ioctls_a.groups, ioctls_b.groups);
   difference.kernels = kernels(a, b, by);
+  difference.gpu_kernels = gpu_kernels(a, b);
   difference.failures = failures(a, b);
   difference.by_configuration = by == Kernels::By::configuration;
   if (side_a.traces.size() + side_b.traces.size() > 2)

@@ -1,7 +1,9 @@
 // What differs between two sides, A and B: a trace each, or several.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -25,15 +27,19 @@ std::vector<Setting> settings_unlike(const DiffSide& a, const DiffSide& b);
 std::size_t middle_trace(const std::vector<TraceFigures>& traces);
 
 struct Difference {
-  // One function, or one group of ioctls.
+  // One function, one group of ioctls, or one kernel on the GPU.
   struct Timed {
     std::string name;
+    std::string full;                        // of a kernel, the whole name
     std::uint64_t count_a = 0, count_b = 0;  // 0: it is not in that trace
     Durations a, b;
     Judgement judgement;
 
     std::int64_t change() const {  // of the total, ns
-      return static_cast<std::int64_t>(b.total()) - static_cast<std::int64_t>(a.total());
+      constexpr std::uint64_t MOST = std::numeric_limits<std::int64_t>::max();
+      std::uint64_t ns = a.total() > b.total() ? a.total() - b.total() : b.total() - a.total();
+      auto change = static_cast<std::int64_t>(std::min(ns, MOST));
+      return a.total() > b.total() ? -change : change;
     }
     void add(const Timed& other);
   };
@@ -61,7 +67,9 @@ struct Difference {
   std::vector<Compared> phases;            // of that thread
   std::vector<Timed> functions;            // the largest change of the total first
   std::vector<Timed> ioctls;               // by group; empty unless both traces have them
-  std::vector<Kernel> kernels;    // those that ran more or less often; the largest change first
+  std::vector<Kernel> kernels;  // those that ran more or less often; the largest change first
+  // What GPUs took for each; empty unless both traces tell. The largest change of the total first.
+  std::vector<Timed> gpu_kernels;
   std::vector<Failure> failures;  // those that became more or fewer
   bool by_configuration = false;
   std::string shown;  // "A2 and B1", if a side has several traces; else empty

@@ -69,19 +69,21 @@ void add_settings(Page& page, const std::vector<Setting>& settings) {
     if (!setting.so.empty()) page.paragraph(fmt::format("{}: {}.", setting.what, setting.so), 4);
 }
 
-// The times of both traces, or of one if the other has none.
+// The times of both traces, or of one if the other has none. Where there is no room for all, means
+// are left out, or medians.
 void add_timed(Page& page, std::string title, const std::vector<Timed>& all, std::size_t at_most,
-               std::string_view plural) {
+               std::string_view plural, bool rather_means = false) {
   if (all.empty()) return;
+  const unsigned means = rather_means ? 3 : 5, medians = rather_means ? 5 : 3;
   Table table(std::move(title), {{"count A", 2},
                                  {"count B", 2},
                                  {"total A", 4},
                                  {"total B", 4},
                                  {"Δ total"},
-                                 {"mean A", 5},
-                                 {"mean B", 5},
-                                 {"p50 A", 3},
-                                 {"p50 B", 3},
+                                 {"mean A", means},
+                                 {"mean B", means},
+                                 {"p50 A", medians},
+                                 {"p50 B", medians},
                                  {"Δ p50"}});
   add_rows(table, all, at_most, plural, [](const Timed& of) -> std::vector<std::string> {
     bool timed = of.a.count() && of.b.count();
@@ -165,7 +167,7 @@ Json durations_json(std::uint64_t count, const Durations& times) {
 Json timed_json(const std::vector<Timed>& all) {
   Json json = Json::array();
   for (const Timed& of : all) {
-    Json one = {{"name", of.name},
+    Json one = {{"name", of.full.empty() ? of.name : of.full},
                 {"a", durations_json(of.count_a, of.a)},
                 {"b", durations_json(of.count_b, of.b)},
                 {"total_change_us", static_cast<double>(of.change()) / 1000},
@@ -223,6 +225,7 @@ Json difference_json(const Difference& difference) {
     }
     json["kernels"].push_back(std::move(one));
   }
+  if (!difference.gpu_kernels.empty()) json["gpu_kernels"] = timed_json(difference.gpu_kernels);
   json["ioctls"] = timed_json(difference.ioctls);
   json["failures"] = Json::array();
   for (const auto& of : difference.failures)
@@ -254,6 +257,7 @@ void add_difference(Page& page, const Difference& difference, std::size_t at_mos
   add_timed(page, "functions only in B", those(functions, [](auto& of) { return !of.count_a; }),
             at_most, "functions");
   add_kernels(page, difference, at_most);
+  add_timed(page, "kernels, GPU time", difference.gpu_kernels, at_most, "kernels", true);
   add_failures(page, difference.failures, at_most);
   add_timed(page, "ioctls by group", difference.ioctls, at_most, "groups");
   add_rules(page, difference);

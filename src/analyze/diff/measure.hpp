@@ -30,9 +30,10 @@ enum class Need : std::uint16_t {
   driver = 1 << 8,     // operations on the driver's devices
   processes = 1 << 9,  // who they are, and how they ended
   gpu_errors = 1 << 10,
-  the_end = 1 << 11,  // when it ended
-  pending = 1 << 12,  // what the GPU had to do at any moment
-  graphs = 1 << 13,   // what the launched graphs hold
+  the_end = 1 << 11,    // when it ended
+  pending = 1 << 12,    // what the GPU had to do at any moment
+  graphs = 1 << 13,     // what the launched graphs hold
+  gpu_times = 1 << 14,  // how long GPUs took for what they did
 };
 class Needs {
  public:
@@ -81,6 +82,8 @@ struct Measure {
   std::string_view part_title = {};  // with {} for the part; empty: parts have no rows
   Parts parts = nullptr;
   bool without_is_zero = false;  // where a trace does not have a part that another has
+  // It has rows only where all traces have the whole, and a trace without that has no part of it.
+  bool in_all = false;
   // Within a trace, where it is a median of many values.
   Median (*median)(const Measures&) = nullptr;
 };

@@ -28,6 +28,7 @@ void Measures::line(const Line& line) {
   ioctls_.line(line);
   errors_.line(line);
   course_.line(line);
+  asked_gpu_time_.line(line);
   memory_.line(line);
   if (line.kind != LineKind::call || !is_counted(line)) return;
   if (line.type == Type::transfer) transfer(line);
@@ -57,9 +58,23 @@ void Measures::finish(const TraceFacts& facts) {
   ioctls_.finish(facts);
   errors_.finish(facts);
   course_.finish(facts);
+  asked_gpu_time_.finish(facts);
+  time_iterations();
   found_errors_ = errors_.answer();
   facts_ = facts;
   header_ = Json::parse(facts.header, nullptr, false);
+}
+
+void Measures::time_iterations() {
+  const ThreadWork* thread = course_.thread();
+  if (!thread || !asked_gpu_time_.measured()) return;
+  const Iterations& iterations = course_.iterations();
+  for (std::size_t i = iterations.warm_up; i < iterations.each.size(); i++) {
+    const Iteration& one = iterations.each[i];
+    gpu_of_iterations_.push_back(
+        asked_gpu_time_.between(thread->process, thread->tid, one.begin, one.end));
+  }
+  std::sort(gpu_of_iterations_.begin(), gpu_of_iterations_.end());
 }
 
 void Measures::allocated(const LiveMemory::Block& block) {

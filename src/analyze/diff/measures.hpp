@@ -10,6 +10,7 @@
 
 #include "analyze/course/course.hpp"
 #include "analyze/memory/traced_memory.hpp"
+#include "analyze/questions/asked_gpu_time.hpp"
 #include "analyze/questions/calls.hpp"
 #include "analyze/questions/errors.hpp"
 #include "analyze/questions/ioctls.hpp"
@@ -51,6 +52,9 @@ class Measures : public Analysis, private LiveMemory::Listener {
   std::vector<Transfers> transfers() const;
   std::vector<Peak> peaks() const;  // of each kind of memory that was used
   std::uint64_t gpu_peak() const { return gpu_held_.peak; }
+  bool gpus_measured() const { return kernels_.gpu().measured(); }
+  // What GPUs took for each iteration after warm-up, the shortest first; empty: not measured.
+  const std::vector<std::uint64_t>& gpu_of_iterations() const { return gpu_of_iterations_; }
   const LiveMemory::LeftOut& memory_left_out() const { return memory_.live().left_out(); }
 
  private:
@@ -58,6 +62,7 @@ class Measures : public Analysis, private LiveMemory::Listener {
   static constexpr std::size_t MAX_DIRECTIONS = 256;
 
   void transfer(const Line& line);
+  void time_iterations();
   void allocated(const LiveMemory::Block& block) override;
   void ended(const LiveMemory::Block& block, std::uint64_t ts, LiveMemory::Ended how) override;
   void freed_unknown(const MemoryCall&) override {}
@@ -68,6 +73,7 @@ class Measures : public Analysis, private LiveMemory::Listener {
   Ioctls ioctls_;
   Errors errors_;
   Course course_;
+  AskedGpuTime asked_gpu_time_;
   TracedMemory memory_;
   std::map<std::uint32_t, Transfers> transfers_;  // by direction
   Name others_;
@@ -75,6 +81,7 @@ class Measures : public Analysis, private LiveMemory::Listener {
   MemoryByKind held_{};
   MemoryFigures gpu_held_;
   Errors::Answer found_errors_;
+  std::vector<std::uint64_t> gpu_of_iterations_;
   TraceFacts facts_;
   Json header_;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analyze/trace/json_text.hpp"
 #include "util/text/printable.hpp"
 
 namespace cudabpf::analyze {
@@ -24,6 +25,7 @@ constexpr Spoils SPOILT_BY_LOSS[] = {
     {"ring_full_process", Need::processes | Need::memory},
     {"ring_full_name", Need::names},
     {"ring_full_driver", Need::driver},
+    {"ring_full_gpu", Need::gpu_times},
     {"out_pointer", Need::memory},
     {"driver_return", Needs()},
     {"driver_skipped", Need::driver},
@@ -43,6 +45,20 @@ Needs spoilt_by(std::string_view what, const Spoils (&known)[Size]) {
   const auto* at = std::find_if(std::begin(known), std::end(known),
                                 [&](const Spoils& one) { return one.what == what; });
   return at == std::end(known) ? Needs::all() : at->about;
+}
+
+// GPUs did, or may have done, what the trace does not have: see the end's `gpu_works`.
+bool lacks_gpu_works(const TraceFacts& facts) {
+  Json end = Json::parse(facts.end, nullptr, false);
+  auto works = end.is_object() ? end.find("gpu_works") : end.end();
+  if (works == end.end() || !works->is_object()) return false;
+  auto is_some = [](const Json& of, const char* key) {
+    return integer_in(of, key).value_or(0) > 0;
+  };
+  auto unjoined = works->find("unjoined");
+  return is_some(*works, "invalid") ||
+         (unjoined != works->end() &&
+          (is_some(*unjoined, "not_reported") || is_some(*unjoined, "lost")));
 }
 
 std::vector<Doubt> doubts_of(const Measures& trace) {
@@ -66,6 +82,7 @@ std::vector<Doubt> doubts_of(const Measures& trace) {
   doubt(trace.memory_left_out().any(), Need::memory, "has too much memory to follow");
   doubt(trace.kernels().graph_launches().unknown(), Need::graphs,
         "does not tell what all launched graphs ran");
+  doubt(lacks_gpu_works(facts), Need::gpu_times, "does not have all that GPUs did");
   const auto* process = trace.course().process();
   doubt(process && (process->lost_track || process->untimed_waits), Need::pending,
         "does not tell when all waits ended");
