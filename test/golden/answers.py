@@ -52,10 +52,19 @@ for subcommand in ("summary", "kernels", "timeline", "calls"):
     ANSWERS[f"{subcommand}-graphs"] = [subcommand, "test/golden/graphs.jsonl"]
 ANSWERS["diff-graphs"] = ["diff", "test/golden/graphs.jsonl", "test/golden/graphs.jsonl", "--fail-if", "launches > +0",
                           "--fail-if", "kernel-runs > +0"]
+# A program whose GPU's work is measured: test/golden/gpu_kernels.py writes the traces.
+MEASURED, SLOWER, WHOLE_GRAPHS = (f"test/golden/gpu_kernels{name}.jsonl" for name in ("", "_slower", "_whole"))
+ANSWERS["kernels-measured"] = ["kernels", MEASURED]
+ANSWERS["kernels-measured-by-name"] = ["kernels", "--by", "name", "--top", "2", MEASURED]
+ANSWERS["kernels-whole-graphs"] = ["kernels", WHOLE_GRAPHS]
+ANSWERS["diff-measured"] = ["diff", MEASURED, SLOWER, "--fail-if", "kernel-gpu-time:gemm > +5 %", "--fail-if",
+                            "transfer-gpu-time:DtoH > +5 %", "--fail-if", "iteration-gpu-time > +100 us"]
+ANSWERS["diff-measured-otherwise"] = ["diff", MEASURED, WHOLE_GRAPHS, "--top", "1", "--fail-if", "gpu-time > +5 %"]
 # Programs that one thing bounds each, as scripts/workloads/bounded.py makes them.
 for bound in ("gpu", "queue", "host", "copies", "memory", "exhausted", "fault"):
     ANSWERS[f"bound-{bound}"] = ["summary", f"test/golden/bounds/{bound}.jsonl.zst"]
-STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119}  # of others: 0
+STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119, "diff-measured": 118,
+          "diff-measured-otherwise": 119}  # of others: 0
 cudabpf = ""  # pylint: disable=invalid-name
 
 
