@@ -21,6 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CUDABPF = os.path.join(os.path.abspath(os.environ.get("CUDABPF_BUILD", "build")), "cudabpf")
 SCHEMA = f"{HERE}/perfetto.proto"
 HANDMADE = f"{HERE}/trace.jsonl"
+GPU_WORKS = f"{HERE}/../golden/gpu_tracks.jsonl.zst"
 RECORDED = sorted(glob.glob(f"{HERE}/../../traces/*.jsonl.zst"))
 BOOTTIME = 50309459874  # at ts 0 of the hand-made trace
 
@@ -145,6 +146,46 @@ class Export(unittest.TestCase):
         for slice, mark in picture.arrows:
             self.assertEqual((slice.track.kind, slice.begin, slice.track.pid), ("thread", mark[2], mark[0].pid))
 
+    def check_gpu(self, picture, lines, zero):
+        """What GPUs did is on tracks of their queues, and each call's arrow leads to what was done first for it."""
+        calls = {line["id"]: line for line in lines if "id" in line}
+        works = [line for line in lines if line["type"] == "gpu" and line["op"] != "times"]
+        self.assertGreater(len(works), 5000)
+        wanted, firsts = collections.Counter(), {}
+        for line in works:
+            queued = line["ts"] - calls[line["call"]]["ts"] if "call" in line else None
+            wanted[line["op"], line["pid"], zero + line["ts"], zero + line["ts"] + duration(line), line.get("call"), queued, line["queue"],
+                   line.get("node"), line.get("kernel"), str(line.get("grid")), line.get("size"), line.get("direction"),
+                   line.get("unjoined")] += 1
+            if "call" in line:
+                firsts[line["call"]] = min(firsts.get(line["call"], 1 << 63), zero + line["ts"])
+        drawn, names = collections.Counter(), collections.defaultdict(set)
+        for slice in picture.slices:
+            if slice.track.kind != "queue":
+                continue
+            self.assertIsNone(slice.parent)
+            details = slice.details
+            grid = details.get("grid")
+            grid = f"[{grid}]" if isinstance(grid, str) else str(grid)
+            drawn[slice.category, slice.track.pid, slice.begin, slice.end, details.get("call"), details.get("queued_ns"), details["queue"],
+                  details.get("node"), details.get("kernel"), grid, details.get("size"), details.get("direction"),
+                  details.get("unjoined")] += 1
+            names[details["queue"]].add(slice.track.name)
+        self.assertEqual(drawn, wanted)
+        for queue, stream in ((7, "default stream"), (13, "stream 0x55d0c8a10020"), (14, "stream 0x7f10c0002a80")):
+            tracks = {name.removeprefix("GPU 0, ") for name in names[queue]}
+            self.assertIn(f"{stream}, queue {queue}", tracks)
+            self.assertLessEqual(tracks, {f"{stream}, queue {queue}", f"{stream}, queue {queue}, overlapping 1"})
+        self.assertEqual({call.details["id"]: work.begin for call, work in picture.gpu_arrows}, firsts)
+        for call, work in picture.gpu_arrows:
+            self.assertEqual((call.track.kind, work.details["call"]), ("thread", call.details["id"]))
+            if "kernel" in call.details:
+                self.assertEqual(work.name, call.name)
+        # What is measured needs no marks of when it was enqueued.
+        self.assertEqual([mark for mark in picture.marks if mark[0].kind == "stream"], [])
+        self.assertEqual(picture.arrows, [])
+        self.check_calls(picture, lines, zero)
+
     def check_names(self, picture):
         """Different kernels have different names, as far as they are short."""
         names = collections.defaultdict(set)
@@ -244,6 +285,15 @@ class Export(unittest.TestCase):
             self.check_names(picture)
             self.check_course(picture, trace, lines[0]["clocks"]["boottime_ns"])
 
+    def test_gpu_works(self):
+        lines = lines_of(GPU_WORKS)
+        picture, _ = self.chrome(GPU_WORKS)
+        self.check_gpu(picture, lines, 0)
+        self.assertIn("copy HtoD 4.00 MiB", {slice.name for slice in picture.slices})
+        picture, _ = self.perfetto(GPU_WORKS)
+        self.check_gpu(picture, lines, lines[0]["clocks"]["boottime_ns"])
+        self.assertIn("fill 1.00 MiB", {slice.name for slice in picture.slices})
+
     def test_perfetto_is_small(self):
         for trace in RECORDED:
             needs("zstd")
@@ -252,11 +302,12 @@ class Export(unittest.TestCase):
             self.assertLess(os.path.getsize(f"{self.folder}/t.perfetto-trace"), size / 5)
 
     def test_csv(self):
-        for trace in (HANDMADE, *RECORDED):
+        for trace in (HANDMADE, GPU_WORKS, *RECORDED):
             self.export(trace, "--format", "csv", "-o", "t.csv")
             with open(f"{self.folder}/t.csv", encoding="utf-8", newline="") as file:
                 rows = list(csv.DictReader(file, strict=True))
-            lines = [line for line in lines_of(trace) if line["type"] not in ("trace", "end", "process", "library")]
+            lines = [line for line in lines_of(trace) if line["type"] not in ("trace", "end", "process", "library")
+                     and line.get("op") not in ("times", "content")]
             self.assertEqual(len(rows), len(lines))
             for row, line in zip(rows, lines):
                 self.check_row(row, line)
@@ -265,10 +316,10 @@ class Export(unittest.TestCase):
         self.assertNotIn(None, row)
         same = ("id", "type", "op", "symbol", "pid", "tid", "ret", "error", "parent", "call", "size", "kind", "ptr",
                 "dst", "src", "stream", "shared", "handle", "device", "src_device", "dst_device", "control", "class", "group", "status", "ioctls",
-                "count")
+                "count", "queue", "node", "direction", "unjoined")
         for field in same:
             self.assertEqual(row[field], str(line.get(field, "")), field)
-        self.assertEqual(row["name"], line.get("reason", line.get("name")))
+        self.assertEqual(row["name"], line.get("reason", line.get("name", "")))
         self.assertEqual(row["kernel"], line.get("kernel", "").replace("\a", "?"))
         self.assertEqual(row["ts_ns"], str(line["ts"]))
         self.assertEqual(row["duration_ns"], str(duration(line)) if "duration_us" in line else "")

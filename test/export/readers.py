@@ -14,6 +14,7 @@ from decimal import Decimal
 Track = collections.namedtuple("Track", "kind pid tid name process")
 NOWHERE = Track("machine", 0, 0, "", "")
 KINDS = ("driver", "stream", "phases", "iterations")
+GPU_FLOWS = 1 << 62  # in Perfetto's format, arrows to GPUs are numbered by their calls from here on
 
 
 class Slice:
@@ -32,6 +33,7 @@ class Picture:
         self.slices = []
         self.marks = []  # (track, name, ts, details)
         self.arrows = []  # (slice, mark) from a call to what it has put into a stream
+        self.gpu_arrows = []  # (slice, slice) from a call to what a GPU did because of it
         self.counters = collections.defaultdict(list)  # (pid, process, name): (ts, value)
 
     def by_id(self):
@@ -62,10 +64,11 @@ def read_chrome(path):
         name = names.get((event["pid"], event["tid"]), "")
         process = names.get((event["pid"], None), "")
         known = {kind: kind for kind in KINDS}.get(name.split(",")[0].split(" ")[0])
+        known = "queue" if name.startswith("GPU ") else known
         kind = "machine" if event["pid"] == 0 else known if known and event["tid"] > 10**7 else "thread"
         return Track(kind, event["pid"], event["tid"], name, process)
 
-    picture, open_slices, flows, bound = Picture(), collections.defaultdict(list), {}, {}
+    picture, open_slices, flows, bound, asked = Picture(), collections.defaultdict(list), {}, {}, {}
     # Events with the same time count in file order.
     for event in sorted((e for e in events if e["ph"] != "M"), key=lambda event: event["ts"]):
         ts = nanoseconds(event["ts"])
@@ -98,6 +101,12 @@ def read_chrome(path):
         elif event["ph"] == "C":
             (value,) = event["args"].values()
             picture.counters[event["pid"], track.process, event["name"]].append((ts, value))
+        elif event["ph"] == "s" and event["cat"] == "gpu":  # what it asked for may be missing
+            assert stack and stack[-1].end >= ts and event["id"] not in asked
+            asked[event["id"]] = stack[-1]
+        elif event["ph"] == "f" and event["cat"] == "gpu":
+            assert event["bp"] == "e"
+            picture.gpu_arrows.append((asked.pop(event["id"]), stack[-1]))
         elif event["ph"] == "s":
             assert stack and stack[-1].end >= ts, f"{event} is in no slice"
             flows[event["id"]] = stack[-1]
@@ -204,6 +213,8 @@ class Tracks:
             assert thread["pid"] == [pid]
             return Track("thread", pid, thread["tid"][0], (thread["thread_name"] or [""])[0], process_name)
         kind = "counter" if descriptor["counter"] else name.split(",")[0].split(" ")[0]
+        if (self.descriptors[descriptor["parent_uuid"][0]]["name"] or [""])[0].startswith("GPU "):
+            kind = "queue"
         return Track(kind, pid, uuid, name, process_name)
 
 
@@ -244,7 +255,7 @@ def read_perfetto(path, schema):
             details = dict(detail(annotation) for annotation in event["debug_annotations"])
             events.append((packet["timestamp"][0], event, name, category, details))
 
-    stacks, flows = collections.defaultdict(list), {}
+    stacks, flows, asked = collections.defaultdict(list), {}, {}
     for ts, event, name, category, details in sorted(events, key=lambda event: event[0]):  # stable
         (uuid,), (kind,) = event["track_uuid"], event["type"]
         track, stack = tracks.track(uuid), stacks[uuid]
@@ -253,7 +264,10 @@ def read_perfetto(path, schema):
             slice.parent = stack[-1] if stack else None
             stack.append(slice)
             picture.slices.append(slice)
-            slice.flows_out, slice.flows_in = event["flow_ids"], event["terminating_flow_ids"]
+            slice.flows_out = [flow for flow in event["flow_ids"] if flow < GPU_FLOWS]
+            slice.flows_in = [flow for flow in event["terminating_flow_ids"] if flow < GPU_FLOWS]
+            asked.update((flow, slice) for flow in event["flow_ids"] if flow >= GPU_FLOWS)
+            picture.gpu_arrows.extend((asked.pop(flow), slice) for flow in event["terminating_flow_ids"] if flow >= GPU_FLOWS)
             for flow in slice.flows_out:
                 assert flow not in flows
                 flows[flow] = slice

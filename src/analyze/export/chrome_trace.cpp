@@ -75,12 +75,16 @@ void ChromeTrace::finish(const TraceFacts& facts) {
 }
 
 void ChromeTrace::track(const Track& track) {
-  if (track.kind == Track::Kind::counter) return;
+  if (track.kind == Track::Kind::counter || track.kind == Track::Kind::gpu) return;
   if (track.kind == Track::Kind::machine) metadata("process_name", track, "machine");
   if (track.name.empty()) return;
-  bool above = track.kind == Track::Kind::phases || track.kind == Track::Kind::iterations;
-  if (above) sort_above(track);
-  if (track.kind != Track::Kind::process)
+  // Phases come first in their process, then iterations, then everything else, its GPUs last.
+  if (track.kind == Track::Kind::phases) sort(track, -2);
+  if (track.kind == Track::Kind::iterations) sort(track, -1);
+  if (track.kind == Track::Kind::queue) sort(track, 1);
+  if (track.kind == Track::Kind::queue)
+    metadata("thread_name", track, fmt::format("{}, {}", track.group, track.name));
+  else if (track.kind != Track::Kind::process)
     metadata("thread_name", track, track.name);
   else if (track.process == track.pid)
     metadata("process_name", track, track.name);
@@ -88,11 +92,10 @@ void ChromeTrace::track(const Track& track) {
     metadata("process_name", track, fmt::format("{} (another process {})", track.name, track.pid));
 }
 
-// Phases come first in their process, then iterations, then everything else.
-void ChromeTrace::sort_above(const Track& track) {
+void ChromeTrace::sort(const Track& track, int index) {
   event("M", track);
   out_.text(R"(,"name":"thread_sort_index","args":{"sort_index":)");
-  out_.number(track.kind == Track::Kind::phases ? -2 : -1);
+  out_.number(index);
   out_.text("}}");
 }
 
@@ -120,9 +123,11 @@ void ChromeTrace::begin(const Track& track, const Line& line, const Label& label
   key("cat");
   string(names_.text(line.kind == LineKind::call ? line.type : line.op));
   out_.text(",\"args\":{");
-  details_of(line, names_, label.kernels, Members(out_, names_));
+  details_of(line, names_, label.kernels, flows.queued, Members(out_, names_));
   out_.text("}}");
   if (flows.end) flow(flows, track, line.ts);
+  if (flows.asks) asks_gpu(true, flows.asks, track, line.ts);
+  if (flows.asked) asks_gpu(false, flows.asked, track, line.ts);
 }
 
 // An end of an arrow, on the slice that is being written. A slice can have only one such.
@@ -144,6 +149,15 @@ void ChromeTrace::flow(const Flows& flows, const Track& track, std::uint64_t ts)
     out_.number(flows.end);
     out_.text("}");
   }
+}
+
+// An end of an arrow from a call to what a GPU did: each is written with its slice.
+void ChromeTrace::asks_gpu(bool begins, std::uint64_t call, const Track& track, std::uint64_t ts) {
+  event(begins ? "s" : "f", track, ts);
+  if (!begins) out_.text(",\"bp\":\"e\"");
+  out_.text(R"(,"name":"asks the GPU","cat":"gpu","id":)");
+  out_.number(call);
+  out_.text("}");
 }
 
 // A slice without duration, since no arrow leads to a point.

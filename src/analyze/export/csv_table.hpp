@@ -1,5 +1,5 @@
 // A trace as a table of comma-separated values (RFC 4180): a row for each call, driver operation,
-// interrupt, GPU error, sample of a GPU and loss.
+// interrupt, piece of a GPU's work, GPU error, sample of a GPU and loss.
 #pragma once
 
 #include <string_view>

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "analyze/circumstances/graph_contents.hpp"
+#include "analyze/gpu_queues.hpp"
 #include "util/console/terminal.hpp"
 #include "util/saturating.hpp"
 
@@ -37,7 +38,9 @@ void HeldTracks::release() {
 
 // A launch is named by its kernel.
 std::string_view HeldTracks::name_of(const Line& line) {
-  return is_named_by_kernel(line) ? kernels_.learned(line.kernel) : names_.text(line.name);
+  if (is_named_by_kernel(line)) return kernels_.learned(line.kernel);
+  if (line.kind != LineKind::gpu_work) return names_.text(line.name);
+  return work_name_ = work_name(line, names_);
 }
 
 TrackWriter::Label HeldTracks::label_of(const Line& line) {

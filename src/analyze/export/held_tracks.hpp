@@ -47,7 +47,7 @@ class HeldTracks {
   using Event = std::function<void(TrackWriter&)>;
   void hold(Event event);
   void release();
-  std::string_view name_of(const Line& line);
+  std::string_view name_of(const Line& line);  // until the next one is asked for
   TrackWriter::Label label_of(const Line& line);
   std::string_view kernels_of(const LaunchedGraph& graph);
   template <typename Write>
@@ -59,6 +59,7 @@ class HeldTracks {
   ShortNames kernels_;
   std::vector<TrackWriter*> writers_;
   std::unordered_map<const LaunchedGraph*, std::string> graphs_;  // what runs in each
+  std::string work_name_;
   std::vector<Event> held_;
   bool released_ = false;
 };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 
@@ -32,21 +33,29 @@ enum class Detail : std::uint8_t {
   kernel_names,
   id,
   function,
+  call,
+  queue,
+  node,
+  unjoined,
+  queued,
 };
 // By which name: as in the trace.
-constexpr std::string_view DETAILS[] = {"error", "ret",
+constexpr std::string_view DETAILS[] = {"error",    "ret",
 #define NUMBER(key, member, type, read, shown) DETAIL_##shown(#key, )
 #define NUMBER_OR_NAME(key, number, type, name, shown) DETAIL_##shown(#key, )
 #define NAME(key, member, shown) DETAIL_##shown(#key, )
 #include "analyze/trace/line_fields.def"
-                                        "state", "captured", "kernel_names", "id", "function"};
-static_assert(std::size(DETAILS) == static_cast<std::size_t>(Detail::function) + 1);
+                                        "state",    "captured", "kernel_names", "id",
+                                        "function", "call",     "queue",        "node",
+                                        "unjoined", "queued_ns"};
+static_assert(std::size(DETAILS) == static_cast<std::size_t>(Detail::queued) + 1);
 
-// Passes all that the line says, and which kernels run because of it, to name(), text(), number(),
-// address() and dimensions() of `out`, each with its Detail. What goes without saying (success, no
-// shared memory) is left out.
+// Passes all that the line says, which kernels run because of it, and how long work was queued, to
+// name(), text(), number(), address() and dimensions() of `out`, each with its Detail. What goes
+// without saying (success, no shared memory) is left out.
 template <typename Out>
-void details_of(const Line& line, const Names& names, std::string_view kernels, Out&& out) {
+void details_of(const Line& line, const Names& names, std::string_view kernels,
+                std::optional<std::uint64_t> queued, Out&& out) {
   if (line.error)
     out.name(Detail::error, line.error);
   else if (line.ret)
@@ -83,7 +92,13 @@ void details_of(const Line& line, const Names& names, std::string_view kernels, 
   if (work_of(line) == Work::recorded) out.text(Detail::captured, "into a graph");
   if (!kernels.empty()) out.text(Detail::kernel_names, kernels);
   if (line.has(Field::id)) out.number(Detail::id, line.id);
-  if (is_named_by_kernel(line)) out.name(Detail::function, line.name);
+  if (is_named_by_kernel(line) && line.name) out.name(Detail::function, line.name);
+  if (line.kind != LineKind::gpu_work) return;
+  if (line.has(Field::call)) out.number(Detail::call, line.call);
+  if (line.has(Field::queue)) out.number(Detail::queue, line.queue);
+  if (line.has(Field::node)) out.number(Detail::node, line.node);
+  if (line.unjoined) out.name(Detail::unjoined, line.unjoined);
+  if (queued) out.number(Detail::queued, *queued);
 }
 
 #undef DETAIL_nowhere

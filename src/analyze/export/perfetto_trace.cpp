@@ -68,6 +68,8 @@ enum Entry : std::uint32_t { IID = 1, TEXT = 2 };
 }  // namespace interned
 
 constexpr std::uint64_t SEQUENCE = 1;  // there is one writer
+// Arrows to a GPU have their call's number, all others numbers of their own.
+constexpr std::uint64_t BEYOND_FLOWS = std::uint64_t{1} << 62;
 
 // Readers take at most 512 KiB at once: packets are gathered up to BATCH, and the one that goes
 // beyond it has few texts.
@@ -193,13 +195,19 @@ void PerfettoTrace::track(const Track& track) {
 void PerfettoTrace::begin(const Track& track, const Line& line, const Label& label, Shape shape,
                           const Flows& flows) {
   start_event(shape == Shape::instant ? track_event::INSTANT : track_event::SLICE_BEGIN, track);
-  event_.number(track_event::NAME_IID, intern_event(line, label.name));
-  if (line.kind == LineKind::call)
-    event_.number(track_event::CATEGORY_IIDS, intern(categories_, line.type));
-  details_of(line, names_, label.kernels, Annotations(*this));
+  if (line.kind == LineKind::gpu_work && !line.kernel)  // as many names as sizes of copies
+    event_.text(track_event::NAME, label.name);
+  else
+    event_.number(track_event::NAME_IID, intern_event(line, label.name));
+  if (line.kind == LineKind::call || line.kind == LineKind::gpu_work)
+    event_.number(track_event::CATEGORY_IIDS,
+                  intern(categories_, line.kind == LineKind::call ? line.type : line.op));
+  details_of(line, names_, label.kernels, flows.queued, Annotations(*this));
   for (std::uint64_t flow : flows.begin) event_.fixed64(track_event::FLOW_IDS, flow);
   if (flows.enqueues) event_.fixed64(track_event::FLOW_IDS, flows.enqueues);
+  if (flows.asks) event_.fixed64(track_event::FLOW_IDS, BEYOND_FLOWS + flows.asks);
   if (flows.end) event_.fixed64(track_event::TERMINATING_FLOW_IDS, flows.end);
+  if (flows.asked) event_.fixed64(track_event::TERMINATING_FLOW_IDS, BEYOND_FLOWS + flows.asked);
   put_event(line.ts, true);
 }
 

@@ -21,7 +21,8 @@ void Tracks::launched(Process& process, std::uint64_t ts) {
 void Tracks::count_launches(Process& process, std::uint64_t now) {
   if (!process.launches.track.id) {
     if (now == ~std::uint64_t{0}) return;
-    announce(process.launches.track, Track::Kind::counter, &process, &process.track, "launches/s");
+    announce(process.launches.track, Track::Kind::counter, &process.track, &process.track,
+             "launches/s");
   }
   if (process.counted) {
     set(process.launches, process.counted_from, process.counted * (SECOND_NS / COUNTED_NS));
@@ -45,7 +46,7 @@ void Tracks::set_memory(const LiveMemory::Block& block, std::uint64_t ts, bool m
   Counter& counter = process.memory[static_cast<std::size_t>(block.kind)];
   if (!counter.track.id) {
     counter.track.bytes = true;
-    announce(counter.track, Track::Kind::counter, &process, &process.track,
+    announce(counter.track, Track::Kind::counter, &process.track, &process.track,
              fmt::format("memory held: {}", to_string(block.kind)));
   }
   set(counter, ts,

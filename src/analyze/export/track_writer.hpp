@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,8 @@ struct Track {
     stream,
     machine,
     counter,
+    gpu,    // all queues of a process on one GPU: nothing is on it itself
+    queue,  // what a GPU did, as measured
     phases,
     iterations,
   };
@@ -32,19 +35,24 @@ struct Track {
   std::uint32_t process = 0;       // the pid, changed if the same one came before; 0: machine
   bool bytes = false;              // a counter's unit
   std::string name;
+  std::string group;  // of a queue: its GPU's name
 };
 
 class TrackWriter {
  public:
   // What is on a track: a span of time, a span without an end, or a point in time.
   enum class Shape : std::uint8_t { slice, endless, instant };
-  // Arrows from a call to its driver operations, and to what it puts into a stream. Both ends of
-  // one have the same number.
+  // Arrows from a call to its driver operations, and to what it puts into a stream: both ends of
+  // one have the same number. Those to what a GPU did because of it have the call's: lines of that
+  // come when the call is long written.
   struct Flows {
     std::span<const std::uint64_t> begin = {};  // those to driver operations that begin at a call
     std::uint64_t enqueues = 0;                 // the one to a stream; 0: none
     std::uint64_t end = 0;                      // the one that ends at an operation; 0: none
     const Track* caller = nullptr;              // the track that this one begins on
+    std::uint64_t asks = 0;                     // the call, if arrows to a GPU may begin at it
+    std::uint64_t asked = 0;                    // the call whose arrow ends at a GPU's work
+    std::optional<std::uint64_t> queued = {};   // how long after its call the work began
   };
   // What a line is called, and of a graph's launch which kernels run: "gemm ×12, softmax, 3 more".
   struct Label {
@@ -73,9 +81,10 @@ class TrackWriter {
   virtual void finish(const TraceFacts& facts) = 0;
 };
 
-// A launch has its kernel's name, if that is known.
+// A launch has its kernel's name, if that is known; so has what a GPU did.
 inline bool is_named_by_kernel(const Line& line) {
-  return line.kernel && line.kind == LineKind::call && line.op == Op::launch;
+  bool launches = line.kind == LineKind::call && line.op == Op::launch;
+  return line.kernel && (launches || line.kind == LineKind::gpu_work);
 }
 
 }  // namespace cudabpf::analyze

@@ -38,6 +38,10 @@ Tracks::Tracks(Names& names, std::vector<TrackWriter*> writers, Part part)
 // What follows from a line wherever it lies.
 void Tracks::follow(const Line& line) {
   of_line_ = line.process;
+  if (line.kind == LineKind::header)
+    gpu_works_ |= line.text.find("\"gpu_works\":") != std::string_view::npos;
+  if (line.kind == LineKind::gpu_times) gpu_times(line);
+  if (gpu_works_ && line.kind == LineKind::call && asks_gpu(line)) asking_.add(line);
   if (!in_part_ && part_.has(line.ts) && line.kind != LineKind::header) begin_part();
   at_work_.line(line);
   memory_.line(line);
@@ -75,6 +79,8 @@ void Tracks::line(const Line& line) {
       return gpu_error(line);
     case LineKind::gpu_sample:
       return gpu_sample(line);
+    case LineKind::gpu_work:
+      return gpu_work(line);
     case LineKind::lost:
       return lost(line);
     case LineKind::process:
@@ -87,6 +93,7 @@ void Tracks::line(const Line& line) {
 }
 
 void Tracks::finish(const TraceFacts& facts) {
+  draw_works();
   for (auto& [pid, process] : processes_) close(process);
   draw_course(facts);
   for (const std::string& why : facts.cut_off)
@@ -94,6 +101,9 @@ void Tracks::finish(const TraceFacts& facts) {
   if (flows_left_out_)
     missing(facts.last_ts, "arrows that were too many at once", "count",
             fmt::format("{}", flows_left_out_));
+  if (works_left_out_)
+    missing(facts.last_ts, "what GPUs did at once in more ways than are kept apart", "count",
+            fmt::format("{}", works_left_out_));
   if (memory_.live().left_out().any())
     missing(facts.last_ts, "memory that was too much to be followed", "so",
             text_of(memory_.live().left_out()));
@@ -112,7 +122,9 @@ void Tracks::call(const Line& line) {
   if (outermost) thread.flows.clear();  // the rest are of calls whose lines are missing
   flows_kept_ += thread.flows.size() + flows.size();
   bool counts = !line.failed() && is_counted(line);
-  bool enqueues = counts && line.async && line.has(Field::stream) && !line.recorded;
+  // Where it is measured when the work was done, a mark when it was enqueued would say less.
+  bool measured = gpu_works_ && !unmeasured_.contains(line.pid);
+  bool enqueues = counts && line.async && line.has(Field::stream) && !line.recorded && !measured;
   std::uint64_t flow = enqueues && shape_of(line) == Shape::slice ? ++flows_ : 0;
   if (outermost && !thread.nested.size()) {  // most calls: nothing was made inside
     begin(thread, line, {.begin = flows, .enqueues = flow});
@@ -143,7 +155,10 @@ void Tracks::give_nested(Thread& thread) {
 
 void Tracks::begin(Thread& thread, const Line& line, const TrackWriter::Flows& flows) {
   flows_kept_ -= flows.begin.size();
-  out_.begin(thread.track, line, shape_of(line), flows);
+  TrackWriter::Flows all = flows;
+  Shape shape = shape_of(line);
+  if (gpu_works_ && shape == Shape::slice && asks_gpu(line)) all.asks = line.id;
+  out_.begin(thread.track, line, shape, all);
 }
 
 void Tracks::end(Thread& thread, const Line& line) {
@@ -156,7 +171,7 @@ void Tracks::driver(const Line& line) {
   Process& process = this->process(line.pid);
   Thread& thread = this->thread(process, line.tid);
   if (!thread.driver.id)
-    announce(thread.driver, Track::Kind::driver, &process, &thread.track,
+    announce(thread.driver, Track::Kind::driver, &process.track, &thread.track,
              fmt::format("driver, thread {}", line.tid));
   TrackWriter::Flows flows;
   if (line.has(Field::call) && flows_kept_ >= MAX_FLOWS) {
@@ -220,7 +235,7 @@ void Tracks::enqueued(Process& process, const Line& call, std::uint64_t flow) {
   Track& stream = at->second;
   kept_ += is_new;
   if (is_new)
-    announce(stream, Track::Kind::stream, &process, &process.track,
+    announce(stream, Track::Kind::stream, &process.track, &process.track,
              key.tid ? fmt::format("stream {:#x} of thread {}{}", key.handle, key.tid, NOT_WHEN_RUN)
                      : fmt::format("stream {:#x}{}", key.handle, NOT_WHEN_RUN));
   out_.enqueued(stream, call, flow);
@@ -230,6 +245,7 @@ Tracks::Process& Tracks::process(std::uint32_t pid) {
   if (last_process_ && last_process_->track.pid == pid) return *last_process_;
   auto at = processes_.find(pid);
   if (at == processes_.end()) {
+    forget_works(pid);
     at = processes_.try_emplace(pid).first;
     kept_++;
     Track& track = at->second.track;
@@ -237,7 +253,7 @@ Tracks::Process& Tracks::process(std::uint32_t pid) {
     std::uint32_t before = again_.contains(pid) ? again_[pid] : 0;
     track.process = pid + before % MAX_AGAIN * ANOTHER_PROCESS;
     if (before || again_.size() < MAX_TRACKS) again_[pid]++;
-    announce(track, Track::Kind::process, &at->second, nullptr, process_name(pid));
+    announce(track, Track::Kind::process, &track, nullptr, process_name(pid));
     if (of_line_ && of_line_->pid == pid && by_number_.size() < MAX_TRACKS)
       by_number_[of_line_->number] = track;
   } else if (at->second.track.name.empty() && !process_name(pid).empty()) {
@@ -256,7 +272,7 @@ Tracks::Thread& Tracks::thread(Process& process, std::uint32_t tid) {
   if (thread.track.id) return thread;
   thread.track.tid = tid;
   bool main = tid == process.track.pid;
-  announce(thread.track, Track::Kind::thread, &process, &process.track,
+  announce(thread.track, Track::Kind::thread, &process.track, &process.track,
            main ? process.track.name : "");
   return thread;
 }
@@ -274,27 +290,31 @@ void Tracks::close(Process& process) {
 }
 
 void Tracks::forget(std::uint32_t pid) {
+  unmeasured_.erase(pid);
   auto at = processes_.find(pid);
   if (at == processes_.end()) return;
   close(at->second);
   last_process_ = nullptr;
   kept_ -= 1 + at->second.threads.size() + at->second.streams.size();
+  if (gpu_works_) keep_for_works(pid, at->second.track);
   processes_.erase(at);
 }
 
 void Tracks::begin_anew(std::uint64_t ts) {
+  draw_works();
   while (!processes_.empty()) forget(processes_.begin()->first);
+  while (!on_gpus_.empty()) forget_works(on_gpus_.begin()->first);
   missing(ts, "more tracks than are kept apart", "so", "all of them begin anew, counters from 0");
 }
 
-void Tracks::announce(Track& track, Track::Kind kind, const Process* process, const Track* parent,
+void Tracks::announce(Track& track, Track::Kind kind, const Track* process, const Track* parent,
                       std::string name) {
   track.id = ++tracks_;
   track.kind = kind;
   track.parent = parent ? parent->id : 0;
   if (process) {
-    track.pid = process->track.pid;
-    track.process = process->track.process;
+    track.pid = process->pid;
+    track.process = process->process;
   }
   track.name = std::move(name);
   out_.track(track);

@@ -1,18 +1,21 @@
-// A trace as a picture over time: tracks of processes, threads, streams and the driver, calls on
-// them, arrows from a call to its driver operations and to its stream, phases, iterations and
-// counters. A TrackWriter decides how to write it.
+// A trace as a picture over time: tracks of processes, threads, streams, the driver and GPUs, what
+// was done on them, arrows from a call to its driver operations and to its stream or to what a GPU
+// did because of it, phases, iterations and counters. A TrackWriter decides how to write it.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "analyze/analysis.hpp"
+#include "analyze/asking_calls.hpp"
 #include "analyze/circumstances/processes.hpp"
 #include "analyze/circumstances/streams.hpp"
 #include "analyze/course/idle.hpp"
@@ -20,6 +23,8 @@
 #include "analyze/export/held_tracks.hpp"
 #include "analyze/export/nested_calls.hpp"
 #include "analyze/export/track_writer.hpp"
+#include "analyze/export/works_in_order.hpp"
+#include "analyze/gpu_queues.hpp"
 #include "analyze/memory/traced_memory.hpp"
 
 namespace cudabpf::analyze {
@@ -40,6 +45,8 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   static constexpr std::size_t MAX_HELD = 1 << 14;    // nested calls
   static constexpr std::size_t MAX_FLOWS = 1 << 16;   // that have begun; further ones get no arrow
   static constexpr std::size_t MAX_TRACKS = 1 << 16;  // beyond that, all tracks start over
+  static constexpr std::size_t MAX_LANES = 64;        // of a queue
+  static constexpr std::size_t MAX_ANSWERED = 1 << 12;  // calls whose arrow has ended
 
   struct Counter {
     Track track;
@@ -63,6 +70,23 @@ class Tracks : public Analysis, private LiveMemory::Listener {
     std::uint64_t counted = 0, counted_from = 0;  // launches since then
   };
 
+  // What overlaps is on another track: on one, slices only nest.
+  struct Lane {
+    Track track;
+    std::uint64_t end = 0;  // of the last slice
+  };
+  struct Queue {
+    std::string stream;  // its name; empty: not known yet
+    std::vector<Lane> lanes;
+  };
+  // What a process did on GPUs. Lines of that may come when it is gone.
+  struct OnGpus {
+    Track process;
+    std::map<std::int64_t, Track> gpus;
+    std::map<QueueKey, Queue> queues;
+    std::size_t kept = 1;  // tracks
+  };
+
   void follow(const Line& line);
   void begin_part();
   void call(const Line& line);
@@ -71,6 +95,16 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void gpu_error(const Line& line);
   void gpu_sample(const Line& line);
   void lost(const Line& line);
+  void gpu_times(const Line& line);
+  void gpu_work(const Line& line);
+  void draw_works();
+  void draw_work(Line& work);
+  Lane* lane_for(const Line& work);
+  void learn_stream(Queue& queue, const QueueKey& key, const Line& work);
+  OnGpus& on_gpus(std::uint32_t pid);
+  void keep_for_works(std::uint32_t pid, const Track& process);
+  void forget_works(std::uint32_t pid);
+  bool is_first_of(std::uint64_t call);
   void named(std::uint32_t pid);
 
   void give_nested(Thread& thread);
@@ -94,7 +128,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void forget(std::uint32_t pid);
   void begin_anew(std::uint64_t ts);
   void missing(std::uint64_t ts, std::string_view what, const char* fact, std::string how);
-  void announce(Track& track, Track::Kind kind, const Process* process, const Track* parent,
+  void announce(Track& track, Track::Kind kind, const Track* process, const Track* parent,
                 std::string name);
   Track& machine_track(const std::string& name, Track::Kind kind = Track::Kind::machine,
                        bool bytes = false);
@@ -118,6 +152,16 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   std::size_t kept_ = 0;        // processes, threads and streams
   std::size_t flows_kept_ = 0;  // of all threads
   std::size_t held_ = 0;        // nested calls, of all threads
+
+  bool gpu_works_ = false;                        // the trace has what GPUs did
+  std::unordered_set<std::uint32_t> unmeasured_;  // pids of which nobody tells that
+  AskingCalls asking_;
+  WorksInOrder works_;
+  std::unordered_map<std::uint32_t, OnGpus> on_gpus_;  // by pid
+  std::unordered_set<std::uint64_t> answered_;
+  std::deque<std::uint64_t> answered_order_;
+  std::uint64_t works_left_out_ = 0;
+
   bool begun_ = false;
 };
 

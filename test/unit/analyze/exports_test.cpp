@@ -332,3 +332,79 @@ TEST_CASE("A stream whose writing failed takes all, and keeps nothing") {
   CHECK(stream.failed());
   CHECK(asked == 2);
 }
+
+namespace {
+
+const std::string ASKED =
+    R"({"type":"trace","gpu_works":"nodes"})"
+    "\n"
+    R"({"id":3,"type":"kernel","op":"launch","name":"cuLaunchKernel","ts":1000,"duration_us":2.000,)"
+    R"~("pid":7,"tid":8,"ret":0,"stream":"0x5","async":true,"kernel":"void f<int>(int*)"})~"
+    "\n"
+    R"({"type":"gpu","op":"kernel","ts":4000,"duration_us":1.500,"pid":7,"call":3,"stream":"0x5",)"
+    R"~("queue":2,"kernel":"void f<int>(int*)","grid":[1,2,3],"block":[4,5,6],"shared":9,)~"
+    R"("device":0,"node":6})"
+    "\n";
+
+}  // namespace
+
+TEST_CASE("What a GPU did, for Chrome") {
+  auto events = nlohmann::json::parse(chrome(ASKED))["traceEvents"];
+  auto has = [&](const nlohmann::json& event) {
+    return std::count(events.begin(), events.end(), event) == 1;
+  };
+  std::uint32_t tid = 0;
+  for (const auto& event : events)
+    if (event.value("cat", "") == "kernel" && event["ts"] == 4.0) tid = event["tid"];
+  CHECK(has({{"ph", "M"},
+             {"pid", 7},
+             {"tid", tid},
+             {"name", "thread_name"},
+             {"args", {{"name", "GPU 0, stream 0x5, queue 2"}}}}));
+  CHECK(has({{"ph", "X"},
+             {"pid", 7},
+             {"tid", tid},
+             {"ts", 4.0},
+             {"dur", 1.5},
+             {"name", "f"},
+             {"cat", "kernel"},
+             {"args",
+              {{"stream", "0x5"},
+               {"kernel", "void f<int>(int*)"},
+               {"grid", {1, 2, 3}},
+               {"block", {4, 5, 6}},
+               {"shared", 9},
+               {"device", 0},
+               {"call", 3},
+               {"queue", 2},
+               {"node", 6},
+               {"queued_ns", 3000}}}}));
+  nlohmann::json arrow = {
+      {"ph", "s"},    {"pid", 7}, {"tid", 8}, {"ts", 1.0}, {"name", "asks the GPU"},
+      {"cat", "gpu"}, {"id", 3}};
+  CHECK(has(arrow));
+  arrow.update({{"ph", "f"}, {"tid", tid}, {"ts", 4.0}, {"bp", "e"}});
+  CHECK(has(arrow));
+  CHECK(std::none_of(events.begin(), events.end(),
+                     [](const auto& event) { return event.value("cat", "") == "enqueued"; }));
+}
+
+TEST_CASE("What a GPU did, for Perfetto") {
+  std::string text = perfetto(ASKED, PerfettoTrace::Packets::plain);
+  // Both ends have 2^62 + 3, a fixed64: flow_ids 47, terminating_flow_ids 48.
+  std::string call("\x03\0\0\0\0\0\0\x40", 8);
+  CHECK(text.find("\xf9\x02" + call) != std::string::npos);
+  CHECK(text.find("\x81\x03" + call) != std::string::npos);
+  CHECK(text.find("GPU 0") != std::string::npos);
+  CHECK(text.find("stream 0x5, queue 2") != std::string::npos);
+}
+
+TEST_CASE("What a GPU did is a row of a table") {
+  std::string text = csv(ASKED), columns = text.substr(0, text.find('\n'));
+  CHECK(columns.find("call,size,kind,") != std::string::npos);
+  CHECK(columns.find("queue,node,direction,unjoined,") != std::string::npos);
+  std::string row = text.substr(text.rfind('\n', text.size() - 2) + 1);
+  CHECK(row.starts_with(",gpu,kernel,,,4000,1500,7,,,,,,3,"));
+  CHECK(row.find(",void f<int>(int*),1x2x3,4x5x6,9,") != std::string::npos);
+  CHECK(row.find(",2,6,") != std::string::npos);
+}
