@@ -14,6 +14,8 @@ EXPECTED = ROOT / "test/golden/answers"
 GPT2, SIMPLE, TRANSFORMER, TWO_GPUS, VECTOR_ADD = (
     f"traces/h200-{name}.jsonl.zst" for name in ("gpt2", "simple-inference", "transformer", "two-gpus", "vector-add"))
 SAMPLED = "test/golden/sampled/inference.jsonl.zst"
+# A program that keeps a GPU busy, with what the GPU did: gpu_tracks.py makes it.
+GPU_WORKS = "test/golden/gpu_tracks.jsonl.zst"
 ANSWERS = {
     "summary-gpt2": ["summary", GPT2],
     "summary-gpt2-all": ["summary", "--all", GPT2],
@@ -39,6 +41,8 @@ ANSWERS = {
     "energy-sampled": ["energy", SAMPLED],
     "summary-sampled": ["summary", SAMPLED],
     "timeline-sampled": ["timeline", SAMPLED],
+    "timeline-gpu-works": ["timeline", GPU_WORKS],
+    "timeline-gpu-works-few": ["timeline", GPU_WORKS, "--from", "53.5ms", "--to", "53.88ms"],
     "gaps-sampled": ["gaps", "--top", "1", SAMPLED],
     "diff": ["diff", VECTOR_ADD, TRANSFORMER],
     "diff-conditions": ["diff", TRANSFORMER, GPT2, "--top", "0", "--fail-if", "launches-per-iteration > +5 %",
@@ -106,7 +110,7 @@ class Answers(unittest.TestCase):
 
     def test_pictures(self):
         """A timeline's picture of any trace is small, and XML."""
-        for trace in (GPT2, SIMPLE, TRANSFORMER, TWO_GPUS, VECTOR_ADD):
+        for trace in (GPT2, SIMPLE, TRANSFORMER, TWO_GPUS, VECTOR_ADD, GPU_WORKS):
             for part in ((), ("--from", "0")):
                 with self.subTest(trace, part=part), tempfile.TemporaryDirectory() as folder:
                     picture = pathlib.Path(folder, "t.svg")

@@ -62,11 +62,19 @@ void Timeline::line(const Line& line) {
     case LineKind::gpu_sample:
       gpu_sample(sample_in(line));
       break;
+    case LineKind::gpu_work:
+      gpu_work(line);
+      break;
+    case LineKind::header:
+      measured_ |= line.text.find("\"gpu_works\":") != std::string_view::npos;
+      break;
     default:
       break;
   }
   process(line);
-  if (line.kind != LineKind::end) last_seen_ = std::max(last_seen_, line.end());
+  // A GPU may have worked longer than a call that did not return.
+  bool counts = line.kind != LineKind::end && line.kind != LineKind::gpu_work;
+  if (counts) last_seen_ = std::max(last_seen_, line.end());
 }
 
 void Timeline::finish(const TraceFacts& facts) {
@@ -74,6 +82,7 @@ void Timeline::finish(const TraceFacts& facts) {
   duration_ = facts.duration();
   window_.to = std::max(std::min(window_.to, duration_), window_.from + 1);
   each_row(sort_bars);
+  sort_works();
   short_names_.settle();
 }
 
@@ -96,6 +105,7 @@ void Timeline::gpu_sample(const GpuSample& sample) {
 }
 
 void Timeline::call(const Line& line) {
+  if (measured_ && asks_gpu(line)) asking_.add(line);
   TimeSpan span = span_of(line);
   auto here = clipped(span);
   if (!here) return;
@@ -182,6 +192,7 @@ void Timeline::each_row(Each&& each) {
   for (Thread& thread : threads_)
     for (BarRow& row : thread.bars) each(row);
   for (Stream& stream : streams_) each(stream.bars);
+  for (GpuQueue& queue : gpu_queues_) each(queue.bars);
   each(more_calls_);
 }
 
@@ -243,7 +254,16 @@ Category Timeline::category_of(const Line& line) {
 
 Timeline::Process& Timeline::process_of(const Line& line) {
   auto [at, is_new] = process_by_number_.try_emplace(line.process->number, processes_.size());
-  if (is_new) processes_.push_back({line.process->number, line.pid, line.process->comm, {}, {}});
+  if (!is_new) return processes_[at->second];
+  auto [of_pid, is_first] = process_by_pid_.try_emplace(line.pid, at->second);
+  if (!is_first && !processes_[of_pid->second].number) {  // what its GPUs did came before
+    at->second = of_pid->second;
+    processes_[at->second].number = line.process->number;
+    processes_[at->second].comm = line.process->comm;
+  } else {
+    of_pid->second = at->second;
+    processes_.push_back({line.process->number, line.pid, line.process->comm, {}, {}, {}});
+  }
   return processes_[at->second];
 }
 

@@ -1,5 +1,6 @@
-// When each thread was in which kind of call, when it launched, and what the driver was asked for
-// meanwhile; for the whole trace or a part of it. What of it is drawn: TimelineView.
+// When each thread was in which kind of call, when it launched, what the driver was asked for
+// meanwhile, and what GPUs did when; for the whole trace or a part of it. What of it is drawn:
+// TimelineView.
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 #include "analyze/course/course.hpp"
 #include "analyze/short_names.hpp"
 #include "analyze/timeline/gpu_activity.hpp"
+#include "analyze/timeline/gpu_work.hpp"
 #include "analyze/timeline/timeline_bars.hpp"
 
 namespace cudabpf::analyze {
@@ -55,10 +57,13 @@ class Timeline : public Analysis {
     BarRow bars;  // of calls that put something on it, when they began
   };
   struct Process {
-    std::uint64_t number = 0;  // in the trace, since pids are reused
+    std::uint64_t number = 0;  // in the trace, since pids are reused; 0: it made no call
     std::uint32_t pid = 0;
     Name comm;
     std::vector<std::size_t> threads, streams;
+    std::vector<std::size_t>
+        queues;  // of its GPUs; where there are any, they say more than streams
+    bool empty() const { return threads.empty() && queues.empty(); }
   };
   // A call, or an operation on the driver's devices; kept as long as there are few.
   struct Piece {
@@ -95,6 +100,15 @@ class Timeline : public Analysis {
   std::size_t streams() const { return streams_.size(); }
   // As they were sampled, by NVML's index.
   const std::map<std::uint32_t, GpuActivity>& gpus() const { return gpus_; }
+  const GpuQueue& gpu_queue(std::size_t index) const { return gpu_queues_[index]; }
+  std::size_t gpu_queues() const { return gpu_queues_.size(); }
+  std::uint64_t left_out_of_queues() const { return left_out_of_queues_; }
+  // Ordered by queue and time; empty if there are more than MOST_WORKS.
+  const std::vector<MeasuredWork>& gpu_works() const { return gpu_works_; }
+  bool has_few_works() const { return !many_works_ && gpu_works_.size() <= FEW; }
+  // The one that took this time; null: it is not kept.
+  const MeasuredWork* work_at(std::size_t queue, const TimeSpan& span) const;
+  std::string name_of(const MeasuredWork& work) const;
   // Those of threads beyond the most that are kept apart, and how many they and those of streams
   // are.
   const BarRow& more_calls() const { return more_calls_; }
@@ -112,7 +126,8 @@ class Timeline : public Analysis {
  private:
   static constexpr std::size_t MAX_GPUS = 16;  // that have a row
   // At most this many are kept apart; the calls of later ones are only counted.
-  static constexpr std::size_t MAX_THREADS = 256, MAX_STREAMS = 64;
+  static constexpr std::size_t MAX_THREADS = 256, MAX_STREAMS = 64, MAX_QUEUES = 64;
+  static constexpr std::size_t MOST_WORKS = 1 << 13;  // of GPUs, of which all is kept
 
   struct Key {                  // of a thread
     std::uint64_t process = 0;  // process number
@@ -126,6 +141,11 @@ class Timeline : public Analysis {
   void call(const Line& line);
   void driver(const Line& line);
   void gpu_sample(const GpuSample& sample);
+  void gpu_work(const Line& line);
+  std::size_t gpu_queue_of(const Line& line);  // MAX_QUEUES: there are too many
+  void keep_work(MeasuredWork work);
+  void sort_works();
+  Name name_of_graph(std::uint64_t number);
   void process(const Line& line);
   std::optional<TimeSpan> clipped(const TimeSpan& span) const;
   TimeSpan span_of(const Line& line) const;
@@ -151,10 +171,17 @@ class Timeline : public Analysis {
   std::uint64_t last_seen_ = 0, duration_ = 0;
 
   std::map<std::uint32_t, GpuActivity> gpus_;
-  std::vector<Process> processes_;  // that have a thread or a stream
+  std::vector<Process> processes_;  // that have a thread, a stream or a queue
   std::vector<Thread> threads_;
   std::vector<Stream> streams_;
   BarRow more_calls_;
+  AskingCalls asking_;
+  std::vector<GpuQueue> gpu_queues_;
+  std::vector<MeasuredWork> gpu_works_;
+  bool measured_ = false, many_works_ = false;  // the trace has what GPUs did; more than are kept
+  std::uint64_t left_out_of_queues_ = 0;
+  std::unordered_map<std::uint32_t, std::size_t> process_by_pid_;  // the last of each
+  std::unordered_map<std::uint64_t, Name> names_of_graphs_;
   std::unordered_map<std::uint64_t, std::size_t> process_by_number_;
   std::unordered_map<Key, std::size_t, Hash> thread_by_key_;
   std::unordered_map<StreamKey, std::size_t, StreamHash> stream_by_key_;

@@ -16,18 +16,22 @@ Json row_json(const std::vector<Timeline::Busy>& columns, Value&& value) {
   return row;
 }
 
-Json thread_json(const Timeline& timeline, const Timeline::Thread& thread, const TimeScale& scale) {
-  auto columns = busy_columns(thread, scale);
+Json busy_json(const std::vector<Timeline::Busy>& columns) {
   Json busy = Json::object();
   for (std::size_t i = 0; i < CATEGORIES; i++)
     if (std::any_of(columns.begin(), columns.end(), [&](const auto& c) { return c.time[i] > 0; }))
       busy[std::string(look_of(static_cast<Category>(i)).name)] =
           row_json(columns, [&](const auto& column) { return microseconds(column.time[i]); });
+  return busy;
+}
+
+Json thread_json(const Timeline& timeline, const Timeline::Thread& thread, const TimeScale& scale) {
+  auto columns = busy_columns(thread, scale);
   Json json = {{"tid", thread.tid},
                {"calls", thread.all.calls},
                {"launches", thread.all.launches},
                {"busy_us", microseconds(thread.all.total())},
-               {"columns", {{"busy_us", busy}}}};
+               {"columns", {{"busy_us", busy_json(columns)}}}};
   if (thread.gap.time)
     json["longest_gap"] = {{"from_us", microseconds(thread.gap.begin)},
                            {"time_us", microseconds(thread.gap.time)},
@@ -38,6 +42,23 @@ Json thread_json(const Timeline& timeline, const Timeline::Thread& thread, const
   if (thread.all.ioctls)
     json["columns"]["ioctls"] = row_json(columns, [](const auto& c) { return c.ioctls; });
   return json;
+}
+
+// What GPUs did, queue by queue.
+Json queues_json(const Timeline& timeline, const Timeline::Process& process,
+                 const TimeScale& scale) {
+  Json queues = Json::array();
+  for (std::size_t index : process.queues) {
+    const GpuQueue& queue = timeline.gpu_queue(index);
+    Json json = {{"works", queue.works},
+                 {"busy_us", microseconds(queue.time)},
+                 {"columns", {{"busy_us", busy_json(busy_columns(queue, scale))}}}};
+    if (!queue.stream.empty()) json["stream"] = queue.stream;
+    if (queue.key.device >= 0) json["device"] = queue.key.device;
+    if (queue.key.queue >= 0) json["queue"] = queue.key.queue;
+    queues.push_back(json);
+  }
+  return queues;
 }
 
 // How many iterations begin in each column.
@@ -56,7 +77,7 @@ Json timeline_json(const Timeline& timeline) {
   TimeScale scale({{timeline.from(), timeline.to()}}, JSON_COLUMNS, 0);
   Json processes = Json::array();
   for (const auto& process : timeline.processes()) {
-    if (process.threads.empty()) continue;
+    if (process.empty()) continue;
     Json threads = Json::array(), streams = Json::array();
     for (std::size_t index : process.threads)
       threads.push_back(thread_json(timeline, timeline.thread(index), scale));
@@ -71,18 +92,21 @@ Json timeline_json(const Timeline& timeline) {
                          {"comm", timeline.names().text(process.comm)},
                          {"threads", threads},
                          {"streams", streams}});
+    if (!process.queues.empty()) processes.back()["queues"] = queues_json(timeline, process, scale);
     if (const ThreadWork* busiest = timeline.course().thread();
         busiest && busiest->process == process.number)
       processes.back()["course"] = {{"tid", busiest->tid},
                                     {"phases", phases_json(timeline.course().phases())},
                                     {"iterations", iterations_json(timeline, scale)}};
   }
-  return {{"from_us", microseconds(timeline.from())},
-          {"to_us", microseconds(timeline.to())},
-          {"step_us", microseconds(timeline.to() - timeline.from()) / JSON_COLUMNS},
-          {"processes", processes},
-          {"calls_of_more_threads", timeline.left_out_of_threads()},
-          {"calls_of_more_streams", timeline.left_out_of_streams()}};
+  Json json = {{"from_us", microseconds(timeline.from())},
+               {"to_us", microseconds(timeline.to())},
+               {"step_us", microseconds(timeline.to() - timeline.from()) / JSON_COLUMNS},
+               {"processes", processes},
+               {"calls_of_more_threads", timeline.left_out_of_threads()},
+               {"calls_of_more_streams", timeline.left_out_of_streams()}};
+  if (timeline.left_out_of_queues()) json["works_of_more_queues"] = timeline.left_out_of_queues();
+  return json;
 }
 
 }  // namespace cudabpf::analyze

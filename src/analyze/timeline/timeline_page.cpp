@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "analyze/timeline/timeline_page.hpp"
@@ -14,7 +15,7 @@ namespace cudabpf::analyze {
 namespace {
 
 constexpr std::size_t LABEL_WIDTH = 25;
-constexpr std::size_t THREADS_SHOWN = 32, STREAMS_SHOWN = 16, GAPS_SHOWN = 5;
+constexpr std::size_t THREADS_SHOWN = 32, STREAMS_SHOWN = 16, QUEUES_SHOWN = 16, GAPS_SHOWN = 5;
 
 using Columns = std::vector<Timeline::Busy>;
 
@@ -66,10 +67,9 @@ class Lanes {
       busy += column.total();
       calls += column.calls;
       ioctls += column.ioctls;
-      for (std::size_t i = 0; i < CATEGORIES; i++)
-        if (column.time[i]) seen_.insert(static_cast<Category>(i));
     }
     if (!busy && !calls && !ioctls) return false;
+    note_seen(columns);
     std::string part =
         busy ? fmt::format("{:>3.0f} %", share(busy, scale_.time())) : std::string("no calls");
     std::string label = fmt::format("  thread {} {}", thread.tid, part);
@@ -86,6 +86,29 @@ class Lanes {
     std::uint64_t most = *std::max_element(counts.begin(), counts.end());
     if (most) add_sparks("  " + name_of(stream), counts, most);
     return most;
+  }
+
+  // False: the GPU did nothing of it here.
+  bool add_queue(const GpuQueue& queue) {
+    constexpr std::uint64_t PERCENT = 100;
+    Columns columns = busy_columns(queue, scale_);
+    std::uint64_t busy = 0;
+    for (const auto& column : columns) busy += column.total();
+    if (!busy) return false;
+    note_seen(columns);
+    double part = std::min(share(busy, scale_.time()), 100.0);
+    std::string label = fmt::format("  {} {:>3.0f} %", short_name(queue), part);
+    name_process();
+    page_.painted(fmt::format("{:<{}}{}", label, LABEL_WIDTH, lane_of(columns)));
+    std::vector<std::uint64_t> shares(columns.size());
+    for (const TimeScale::Piece& piece : scale_.pieces())
+      for (std::size_t at = piece.at; at < piece.at + piece.width; at++) {
+        std::uint64_t time = std::max<std::uint64_t>(piece.time() / piece.width, 1);
+        shares[at] = static_cast<std::uint64_t>(
+            std::ceil(std::min(share(columns[at].total(), time), 100.0)));
+      }
+    add_sparks("    " + short_stream(queue), shares, PERCENT);
+    return true;
   }
 
   // False: it has no sample here.
@@ -113,6 +136,12 @@ class Lanes {
     if (!page_.empty()) page_.blank();
     page_.heading(name_of(timeline_, *process_));
     process_ = nullptr;
+  }
+
+  void note_seen(const Columns& columns) {
+    for (const auto& column : columns)
+      for (std::size_t i = 0; i < CATEGORIES; i++)
+        if (column.time[i]) seen_.insert(static_cast<Category>(i));
   }
 
   void add_row(const std::string& label, std::vector<std::string>& cells) {
@@ -206,7 +235,7 @@ class Lanes {
   std::set<Category> seen_;
 };
 
-void add_legend(Page& page, const std::set<Category>& seen) {
+void add_legend(Page& page, const std::set<Category>& seen, bool streams, bool queues) {
   Painter painter(page.color());
   std::size_t used = 0;
   for (Category category : seen) {
@@ -223,12 +252,15 @@ void add_legend(Page& page, const std::set<Category>& seen) {
     painter.put(fmt::format(" {}", look.name), "");
   }
   page.painted(painter.take());
-  page.paragraph(
+  std::string told =
       "What took most of a column; small letters, · and -: calls took less than half of it. Blank: "
-      "no call. %: share of the time spent in calls. ≤: how many the tallest column stands for. A "
-      "stream's "
-      "row: the calls that put something on it, not when that ran.",
-      2);
+      "no call. %: share of the time spent in calls. ≤: how many the tallest column stands for.";
+  if (streams) told += " A stream's row: the calls that put something on it, not when that ran.";
+  if (queues)
+    told +=
+        " A GPU's row: what it did, when it did it, as measured; below it the queue's stream, and "
+        "how busy the queue was, up to 100 %.";
+  page.paragraph(told, 2);
 }
 
 // Each thread's longest time without a call, if it has one.
@@ -283,14 +315,20 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
   std::set<Category> seen;
   if (!view.whole.empty()) seen = add_overview(page, timeline, view);
   Lanes lanes(page, timeline, view.shown);
-  std::size_t threads = 0, streams = 0;
+  std::size_t threads = 0, streams = 0, queues = 0, replaced = 0;
   for (const auto& process : timeline.processes()) {
-    if (process.threads.empty() || threads == THREADS_SHOWN) continue;
+    if (process.empty() || threads == THREADS_SHOWN) continue;
     lanes.begin(process);
     if (view.whole.empty()) lanes.add_phases(process);
     lanes.add_iterations(process);
     for (std::size_t index : process.threads)
       if (threads < THREADS_SHOWN) threads += lanes.add_thread(timeline.thread(index), true);
+    for (std::size_t index : process.queues)
+      if (queues < QUEUES_SHOWN) queues += lanes.add_queue(timeline.gpu_queue(index));
+    if (!process.queues.empty()) {
+      replaced += process.streams.size();
+      continue;
+    }
     for (std::size_t index : process.streams)
       if (streams < STREAMS_SHOWN) streams += lanes.add_stream(timeline.stream(index));
   }
@@ -301,13 +339,16 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
   std::vector<std::string> hidden;
   if (std::size_t more = timeline.threads() - threads)
     hidden.push_back(count_of(more, "thread", "threads"));
-  if (std::size_t more = timeline.streams() - streams)
+  if (std::size_t more = timeline.streams() - streams - replaced)
     hidden.push_back(count_of(more, "stream", "streams"));
+  if (std::size_t more = timeline.gpu_queues() - queues)
+    hidden.push_back(count_of(more, "queue of a GPU", "queues of GPUs"));
   if (!hidden.empty())
     page.paragraph(
         fmt::format("not shown, as there is nothing or no room: {}", fmt::join(hidden, ", ")), 2);
   seen.insert(lanes.seen().begin(), lanes.seen().end());
-  add_legend(page, seen);
+  // Where nothing is measured, the legend is always the same.
+  add_legend(page, seen, streams || !timeline.gpu_queues(), queues);
   add_gaps(page, timeline);
 }
 
@@ -322,10 +363,10 @@ std::string name_of(const Timeline& timeline, const Timeline::Process& process) 
 void add_timeline(Page& page, const Timeline& timeline) {
   if (timeline.from() >= timeline.trace_duration() && timeline.from())
     page.line(fmt::format("The trace ends at {}.", page.at(timeline.trace_duration())));
-  else if (!timeline.threads())
+  else if (!timeline.threads() && !timeline.gpu_queues())
     page.line(fmt::format("No calls between {} and {}.", page.at(timeline.from()),
                           page.at(timeline.to())));
-  else if (timeline.pieces().empty())
+  else if ((timeline.threads() && timeline.pieces().empty()) || !timeline.has_few_works())
     add_lanes(page, timeline, view_of(timeline, page.width() - LABEL_WIDTH));
   else
     add_pieces(page, timeline);
@@ -338,6 +379,11 @@ void add_timeline(Page& page, const Timeline& timeline) {
         fmt::format("{} on more streams than can be kept apart are left out of their rows",
                     count_of(timeline.left_out_of_streams(), "call", "calls")),
         2);
+  if (timeline.left_out_of_queues())
+    page.paragraph(fmt::format("{} in more queues than can be kept apart are left out",
+                               count_of(timeline.left_out_of_queues(), "piece of a GPU's work",
+                                        "pieces of GPUs' work")),
+                   2);
 }
 
 }  // namespace cudabpf::analyze

@@ -49,6 +49,27 @@ std::vector<Placed> placed(const std::vector<Timeline::Piece>& pieces) {
   return placed;
 }
 
+// What is shown of it: its name and room after that, when it was, and how long.
+struct BarLine {
+  std::string label;
+  TimeSpan span;
+  std::string time;
+};
+
+void add_bar(Page& page, const TimeScale& scale, const BarLine& line, const CategoryLook& look) {
+  std::size_t width = scale.width();
+  auto begin = std::min(static_cast<std::size_t>(scale.position(line.span.begin)), width - 1);
+  auto end = static_cast<std::size_t>(std::lround(scale.position(line.span.end)));
+  std::string bar;
+  for (std::size_t i = begin; i < std::min(end, width); i++) bar += look.waits ? look.full : "█";
+  if (bar.empty()) bar = "▏";
+  Painter painter(page.color());
+  painter.put(bar, look.escape);
+  std::size_t drawn = std::max<std::size_t>(std::min(end, width), begin + 1);
+  page.painted(fmt::format("{}{}{}{}{:>{}}", line.label, std::string(begin, ' '), painter.take(),
+                           std::string(width - drawn, ' '), line.time, TIME_WIDTH));
+}
+
 void add_piece(Page& page, const Timeline& timeline, const TimeScale& scale, const Placed& placed,
                std::size_t label) {
   const Timeline::Piece& piece = *placed.piece;
@@ -58,21 +79,33 @@ void add_piece(Page& page, const Timeline& timeline, const TimeScale& scale, con
   else if (piece.what)
     name += " " + timeline.what_of(piece);
   name = shortened(std::string(2 + 2 * placed.depth, ' ') + printable(name), label - 2);
-  std::size_t width = scale.width();
-  auto begin = std::min(static_cast<std::size_t>(scale.position(piece.begin)), width - 1);
-  auto end = static_cast<std::size_t>(std::lround(scale.position(piece.end)));
-  const CategoryLook& look = look_of(piece.category);
-  std::string bar;
-  for (std::size_t i = begin; i < std::min(end, width); i++) bar += look.waits ? look.full : "█";
-  if (bar.empty()) bar = "▏";
-  Painter painter(page.color());
-  painter.put(bar, look.escape);
-  std::size_t drawn = std::max<std::size_t>(std::min(end, width), begin + 1);
   std::string time = piece.category == Category::unfinished ? "unfinished"
                      : piece.timed                          ? human_time(piece.duration)
                                                             : "?";
-  page.painted(fmt::format("{:<{}}{}{}{}{:>{}}", name, label, std::string(begin, ' '),
-                           painter.take(), std::string(width - drawn, ' '), time, TIME_WIDTH));
+  add_bar(page, scale, {fmt::format("{:<{}}", name, label), {piece.begin, piece.end}, time},
+          look_of(piece.category));
+}
+
+void add_work(Page& page, const Timeline& timeline, const TimeScale& scale,
+              const MeasuredWork& work, std::size_t label) {
+  std::string name = shortened("  " + printable(timeline.name_of(work)), label - 2);
+  TimeSpan shown{std::max(work.span.begin, timeline.from()),
+                 std::min(work.span.end, timeline.to())};
+  std::string time = work.line.has(Field::duration) ? human_time(work.span.time()) : "?";
+  add_bar(page, scale, {fmt::format("{:<{}}", name, label), shown, time},
+          look_of(category_of_work(work.line)));
+}
+
+// Each thing that the GPUs did, as measured.
+void add_works(Page& page, const Timeline& timeline, const TimeScale& scale, std::size_t label) {
+  for (const auto& process : timeline.processes())
+    for (std::size_t index : process.queues) {
+      if (!page.empty()) page.blank();
+      page.heading(
+          fmt::format("{}, {}", name_of(timeline, process), full_name(timeline.gpu_queue(index))));
+      for (const MeasuredWork& work : timeline.gpu_works())
+        if (work.queue == index) add_work(page, timeline, scale, work, label);
+    }
 }
 
 }  // namespace
@@ -106,6 +139,7 @@ void add_pieces(Page& page, const Timeline& timeline) {
     page.heading(fmt::format("{}, thread {}", name_of(timeline, *process), thread.second));
     for (const Placed& one : placed(pieces)) add_piece(page, timeline, scale, one, label);
   }
+  add_works(page, timeline, scale, label);
   TextAxis axis = time_axis(scale, page.moments());
   page.line(std::string(label, ' ') + axis.line);
   page.line(std::string(label, ' ') + axis.labels);

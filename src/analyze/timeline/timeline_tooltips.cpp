@@ -77,14 +77,16 @@ std::string list(const std::vector<Alike>& all, bool exact, TextOf&& text_of) {
 
 std::string of_several(const Timeline& timeline, const Bar& bar, BarsOf of) {
   Alike total = bar.total();
-  bool driver = of == BarsOf::driver, exact = !bar.others()->count;
-  std::string told = driver ? count_of(total.count, "operation", "operations")
-                            : count_of(total.count, "call", "calls");
+  bool driver = of == BarsOf::driver, gpu = of == BarsOf::gpu, exact = !bar.others()->count;
+  std::string told =
+      driver ? count_of(total.count, "operation", "operations")
+      : gpu  ? count_of(total.count, "kernel, copy or fill", "kernels, copies and fills")
+             : count_of(total.count, "call", "calls");
   if (of == BarsOf::stream) told += " put something on it";
   told += fmt::format(", {} to {}", seconds(bar.begin), seconds(bar.end));
   if (of != BarsOf::stream)
     told += fmt::format("\n{} in them, {} of that", human_time(total.time),
-                        percent(total.time, bar.time()));
+                        percent(gpu ? std::min(total.time, bar.time()) : total.time, bar.time()));
   if (total.untimed) told += fmt::format("; {} of unknown duration", with_commas(total.untimed));
   if (bar.inside) told += "\n" + count_of(bar.inside, "call", "calls") + " inside them";
   auto functions = by_name(bar, [](const Alike& part) { return part.name; });
@@ -97,7 +99,36 @@ std::string of_several(const Timeline& timeline, const Bar& bar, BarsOf of) {
   return told;
 }
 
+std::string sizes(const Dimensions& sizes) {
+  return fmt::format("{}×{}×{}", sizes[0], sizes[1], sizes[2]);
+}
+
+// All that is known of one thing that a GPU did.
+std::string of_work(const Timeline& timeline, const MeasuredWork& work) {
+  const Line& line = work.line;
+  bool timed = line.has(Field::duration);
+  std::string told = shortened(printable(timeline.name_of(work)), NAME_WIDTH);
+  told += "\n" + (timed ? human_time(work.span.time()) + " on the GPU" : "duration not known");
+  told += ", began at " + seconds(work.span.begin);
+  if (work.queued()) told += "\nqueued for " + human_time(*work.queued());
+  if (line.has(Field::grid) && line.has(Field::block))
+    told += fmt::format("\ngrid {}, block {}", sizes(line.grid), sizes(line.block));
+  if (line.has(Field::call)) told += fmt::format("\ncall {}", line.call);
+  if (line.has(Field::node)) told += fmt::format(", node {} of its graph", line.node);
+  if (line.unjoined) told += "\nno call known: " + text(timeline, line.unjoined);
+  return told;
+}
+
 }  // namespace
+
+std::string gpu_tooltip(const Timeline& timeline, const Bar& bar, std::size_t queue) {
+  if (!bar.is_one()) return of_several(timeline, bar, BarsOf::gpu);
+  if (const MeasuredWork* work = timeline.work_at(queue, bar)) return of_work(timeline, *work);
+  const Alike& one = bar.parts().front();
+  std::string told = one.what ? kernel_name(timeline, one.what) : text(timeline, one.name);
+  told += "\n" + (one.untimed ? "duration not known" : human_time(one.time) + " on the GPU");
+  return told + ", began at " + seconds(bar.begin);
+}
 
 std::string tooltip(const Timeline& timeline, const Bar& bar, BarsOf of) {
   return bar.is_one() ? of_one(timeline, bar, of) : of_several(timeline, bar, of);

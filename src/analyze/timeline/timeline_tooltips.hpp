@@ -1,5 +1,6 @@
 // What the mouse tells of a bar of a picture: a call exactly; several, how many they are, from when
-// to when, how long they took, and which functions and kernels they mostly were.
+// to when, how long they took, and which functions and kernels they mostly were. Likewise of what
+// GPUs did.
 #pragma once
 
 #include <string>
@@ -8,7 +9,9 @@
 
 namespace cudabpf::analyze {
 
-enum class BarsOf : std::uint8_t { thread, driver, stream };
+enum class BarsOf : std::uint8_t { thread, driver, stream, gpu };
 std::string tooltip(const Timeline& timeline, const Bar& bar, BarsOf of);
+// Of a bar of this queue.
+std::string gpu_tooltip(const Timeline& timeline, const Bar& bar, std::size_t queue);
 
 }  // namespace cudabpf::analyze

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t FOLDED_PART = 20;  // a fold is longer than this part of what is shown
 constexpr std::size_t ROOM_OF_FOLD = 8;    // characters
 
-// The bars of all calls; if there are none, of what was asked of the driver.
+// The bars of all calls; if there are none, of what was asked of the driver. And those of GPUs.
 std::vector<TimeSpan> all_spans(const Timeline& timeline) {
   std::vector<TimeSpan> spans;
   auto add = [&](const BarRow& row) {
@@ -26,6 +26,7 @@ std::vector<TimeSpan> all_spans(const Timeline& timeline) {
     if (row == Timeline::CALLS) add(timeline.more_calls());
     if (!spans.empty()) break;
   }
+  for (std::size_t i = 0; i < timeline.gpu_queues(); i++) add(timeline.gpu_queue(i).bars);
   std::sort(spans.begin(), spans.end(),
             [](const TimeSpan& a, const TimeSpan& b) { return a.begin < b.begin; });
   return spans;
@@ -106,7 +107,9 @@ std::string told_of_view(const Timeline& timeline, const TimelineView& view,
                      moments.at(spans[i].end)));
   if (after > least) fold(human_time(after) + " after the last call");
   if (folds.empty() && view.whole.empty()) return {};
-  std::string told = folds.empty() ? "" : "Left out, as nobody called CUDA: " + folds + ". ";
+  std::string_view why = timeline.gpu_queues() ? "Left out, as nobody called CUDA and no GPU worked"
+                                               : "Left out, as nobody called CUDA";
+  std::string told = folds.empty() ? "" : fmt::format("{}: {}. ", why, folds);
   return told + "--from 0 shows all, to scale.";
 }
 
@@ -153,9 +156,11 @@ void count_in(const Bar& bar, const TimeScale& scale, Add&& add) {
 
 }  // namespace
 
-std::vector<Timeline::Busy> busy_columns(const Timeline::Thread& thread, const TimeScale& scale) {
+namespace {
+
+std::vector<Timeline::Busy> busy_columns(const BarRow& row, const TimeScale& scale) {
   std::vector<Timeline::Busy> columns(scale.width());
-  for (const Bar& bar : thread.bars[Timeline::CALLS]) {
+  for (const Bar& bar : row) {
     Alike total = bar.total();
     spread(bar, scale, [&](std::size_t column, double part) {
       auto& time = columns[column].time;
@@ -173,6 +178,17 @@ std::vector<Timeline::Busy> busy_columns(const Timeline::Thread& thread, const T
       columns[column].launches += total.launches;
     });
   }
+  return columns;
+}
+
+}  // namespace
+
+std::vector<Timeline::Busy> busy_columns(const GpuQueue& queue, const TimeScale& scale) {
+  return busy_columns(queue.bars, scale);
+}
+
+std::vector<Timeline::Busy> busy_columns(const Timeline::Thread& thread, const TimeScale& scale) {
+  std::vector<Timeline::Busy> columns = busy_columns(thread.bars[Timeline::CALLS], scale);
   for (const Bar& bar : thread.bars[Timeline::DRIVER])
     count_in(bar, scale,
              [&](std::size_t column) { columns[column].ioctls += bar.total().launches; });

@@ -23,7 +23,8 @@ inline constexpr std::size_t MOST_FOLDS = 8;
 std::vector<TimeSpan> folded(TimeSpan all, std::vector<TimeSpan> blanks,
                              std::size_t most = MOST_FOLDS);
 
-// "Left out, as nobody called CUDA: 9.95 s at 4.926760 s, ..."; how to see everything.
+// "Left out, as nobody called CUDA: 9.95 s at 4.926760 s, ..."; how to see everything. Where it is
+// known what GPUs did, none of them worked then.
 std::string told_of_view(const Timeline& timeline, const TimelineView& view,
                          const Moments& moments);
 
@@ -33,6 +34,7 @@ std::vector<const Phase*> windows(const Phases& phases);
 // --- what lies in each column of a picture
 
 std::vector<Timeline::Busy> busy_columns(const Timeline::Thread& thread, const TimeScale& scale);
+std::vector<Timeline::Busy> busy_columns(const GpuQueue& queue, const TimeScale& scale);
 // How many calls there are in each.
 std::vector<std::uint64_t> count_columns(const BarRow& row, const TimeScale& scale);
 

@@ -43,7 +43,8 @@ Result<int> print_timeline(const TimelineFlags& flags) {
 void add_timeline(CLI::App& app, Action& action) {
   auto flags = std::make_shared<TimelineFlags>();
   CLI::App* sub = app.add_subcommand(
-      "timeline", "A picture of each thread's calls, and of what they put on each stream");
+      "timeline",
+      "A picture of each thread's calls, of what they put on each stream, and of what GPUs did");
   add_trace_flags(*sub, *flags,
                   {"timeline traces/h200-gpt2.jsonl.zst",
                    "timeline --from 15.15s --to 15.25s traces/h200-gpt2.jsonl.zst   a part of it",

@@ -1,0 +1,43 @@
+// What GPUs did, as a trace has it with --gpu: a row for each queue of a process.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "analyze/asking_calls.hpp"
+#include "analyze/gpu_queues.hpp"
+#include "analyze/timeline/timeline_bars.hpp"
+
+namespace cudabpf::analyze {
+
+struct GpuQueue {
+  std::size_t process = 0;  // which of the timeline's
+  QueueKey key;
+  std::string stream;  // "default stream", "stream 0x7f…"; empty: not known
+  std::uint64_t works = 0, time = 0;
+  BarRow bars;  // by when the GPU did it
+};
+
+// A kernel, a copy or a fill, or all that a launch of a graph did.
+struct MeasuredWork {
+  std::size_t queue = 0;  // which of the timeline's
+  TimeSpan span;
+  Line line;                       // without its text
+  std::optional<AskingCall> call;  // that asked for it
+  bool is_first = false;           // of those with this call
+  // Nothing if the call is not known.
+  std::optional<std::uint64_t> queued() const {
+    if (!call) return {};
+    return span.begin > call->ts ? span.begin - call->ts : 0;
+  }
+};
+
+Category category_of_work(const Line& work);  // as of the calls that ask for it
+// "GPU 0 queue 7, stream 0x7f…".
+std::string full_name(const GpuQueue& queue);
+// "GPU 0 queue 7", "default stream" or "0x7f…": in as little room as possible.
+std::string short_name(const GpuQueue& queue);
+std::string short_stream(const GpuQueue& queue);
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,131 @@
+// The timeline's rows of what GPUs did.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_set>
+
+#include "analyze/timeline/timeline.hpp"
+#include "util/saturating.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+auto place_of(const MeasuredWork& work) {
+  return std::tuple(work.queue, work.span.begin, work.span.end);
+}
+
+}  // namespace
+
+Category category_of_work(const Line& work) {
+  if (work.op == Type::kernel) return Category::kernel;
+  if (work.op == Type::graph) return Category::graph;
+  return work.op == Op::set ? Category::memory : Category::transfer;
+}
+
+void Timeline::gpu_work(const Line& line) {
+  TimeSpan span{line.ts, line.end()};
+  auto here = clipped(span);
+  if (!here) return;
+  std::size_t index = gpu_queue_of(line);
+  if (index == MAX_QUEUES) {
+    left_out_of_queues_++;
+    return;
+  }
+  const AskingCall* call = line.has(Field::call) ? asking_.find(line.call) : nullptr;
+  GpuQueue& queue = gpu_queues_[index];
+  queue.works++;
+  queue.time = saturating_sum(queue.time, here->time());
+  keep_work({index, span, line, call ? std::optional(*call) : std::nullopt});
+  Name what = line.kernel ? line.kernel : line.direction;
+  if (line.op == Type::graph && call && call->graph) what = name_of_graph(call->graph);
+  add(queue.bars,
+      {span,
+       {line.op, what, category_of_work(line), 1, 0, !line.has(Field::duration), span.time()}},
+      false);
+}
+
+// Launched by so many different graphs, they have names.
+Name Timeline::name_of_graph(std::uint64_t number) {
+  constexpr std::size_t MOST = 1 << 12;
+  if (!names_of_graphs_.contains(number) && names_of_graphs_.size() == MOST) return {};
+  Name& name = names_of_graphs_[number];
+  if (!name) graph_names_.insert((name = names_.add(fmt::format("graph {}", number))).id);
+  return name;
+}
+
+void Timeline::keep_work(MeasuredWork work) {
+  if (many_works_) return;
+  if (gpu_works_.size() == MOST_WORKS) {
+    many_works_ = true;
+    gpu_works_ = {};
+    return;
+  }
+  work.line.text = work.line.args = {};
+  gpu_works_.push_back(std::move(work));
+}
+
+// Its process may have called nothing that the trace has, or be gone already.
+std::size_t Timeline::gpu_queue_of(const Line& line) {
+  auto known = process_by_pid_.find(line.pid);
+  if (known == process_by_pid_.end()) {
+    if (gpu_queues_.size() == MAX_QUEUES) return MAX_QUEUES;
+    known = process_by_pid_.emplace(line.pid, processes_.size()).first;
+    processes_.push_back({0, line.pid, {}, {}, {}, {}});
+  }
+  Process& process = processes_[known->second];
+  QueueKey key = queue_of(line);
+  for (std::size_t queue : process.queues)
+    if (gpu_queues_[queue].key == key) {
+      if (gpu_queues_[queue].stream.empty()) gpu_queues_[queue].stream = stream_name(line);
+      return queue;
+    }
+  if (gpu_queues_.size() == MAX_QUEUES) return MAX_QUEUES;
+  process.queues.push_back(gpu_queues_.size());
+  gpu_queues_.push_back({known->second, key, stream_name(line), 0, 0, {}});
+  return gpu_queues_.size() - 1;
+}
+
+void Timeline::sort_works() {
+  std::stable_sort(
+      gpu_works_.begin(), gpu_works_.end(),
+      [](const MeasuredWork& a, const MeasuredWork& b) { return a.span.begin < b.span.begin; });
+  std::unordered_set<std::uint64_t> calls;
+  for (MeasuredWork& work : gpu_works_)
+    work.is_first = work.call && calls.insert(work.call->id).second;
+  std::stable_sort(
+      gpu_works_.begin(), gpu_works_.end(),
+      [](const MeasuredWork& a, const MeasuredWork& b) { return place_of(a) < place_of(b); });
+  for (Process& process : processes_)
+    std::sort(process.queues.begin(), process.queues.end(), [&](std::size_t a, std::size_t b) {
+      return gpu_queues_[a].key < gpu_queues_[b].key;
+    });
+}
+
+const MeasuredWork* Timeline::work_at(std::size_t queue, const TimeSpan& span) const {
+  auto place = std::tuple(queue, span.begin, span.end);
+  auto at = std::partition_point(gpu_works_.begin(), gpu_works_.end(),
+                                 [&](const MeasuredWork& one) { return place_of(one) < place; });
+  return at != gpu_works_.end() && place_of(*at) == place ? &*at : nullptr;
+}
+
+std::string Timeline::name_of(const MeasuredWork& work) const {
+  return work.line.kernel ? short_name(work.line.kernel) : work_name(work.line, names_);
+}
+
+std::string full_name(const GpuQueue& queue) {
+  return short_name(queue) + (queue.stream.empty() ? "" : ", " + queue.stream);
+}
+
+std::string short_name(const GpuQueue& queue) {
+  std::string number = queue_number(queue.key);
+  return gpu_name(queue.key) + (number.empty() ? "" : " " + number);
+}
+
+std::string short_stream(const GpuQueue& queue) {
+  constexpr std::string_view PREFIX = "stream 0x";
+  return queue.stream.substr(queue.stream.starts_with(PREFIX) ? PREFIX.size() - 2 : 0);
+}
+
+}  // namespace cudabpf::analyze
