@@ -263,12 +263,14 @@ enum class Unjoined : std::uint8_t {
   no_work,       // of a call: the GPU reports later work of the same stream, but none of this call
   not_reported,  // of a call: neither it nor anything later in its stream was reported
   lost,          // of work: what its thread asked for before is not all known
+  gpu_launched,  // of work: the GPU itself started it, in the body of a graph's conditional node
   count_
 };
 constexpr std::size_t UNJOINED = static_cast<std::size_t>(Unjoined::count_);
 
 constexpr std::string_view to_string(Unjoined why) {
-  constexpr std::string_view NAMES[] = {"", "no_call", "no_work", "not_reported", "lost"};
+  constexpr std::string_view NAMES[] = {"",     "no_call",     "no_work", "not_reported",
+                                        "lost", "gpu_launched"};
   return NAMES[static_cast<std::size_t>(why)];
 }
 

@@ -16,9 +16,6 @@ namespace {
 constexpr std::uint64_t SETTLED_NS = 50'000'000;
 // By how much a GPU's time and a call's may differ that are the same.
 constexpr std::uint64_t CLOCKS_DIFFER_NS = 2'000;
-// How long what is in a graph waits for the launch, and how many launches are remembered.
-constexpr std::uint64_t GRAPH_WAITS_NS = 2'000'000'000;
-constexpr std::size_t MOST_GRAPHS = 1 << 12;
 // Calls that are looked through for one that fits. Each but the first is one that no work came of.
 constexpr std::size_t MOST_LOOKED_AT = 1 << 12;
 
@@ -197,24 +194,15 @@ void GpuWorks::settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_
   for (auto& [number, lane] : process.lanes) {
     while (!lane.batches.empty()) {
       auto first = lane.batches.begin();
-      if (first->first != lane.next || !can_be_joined(process, first->second, told_before)) break;
+      if (first->first != lane.next || !first->second.end ||
+          first->second.end->head.ts > told_before)
+        break;
       join(pid, process, lane, first->second);
       waiting_works_ -= 1 + first->second.works.size();
       lane.batches.erase(first);
       lane.next++;
     }
   }
-}
-
-// All of it was told long enough ago. What no thread of the program asked for waits for the
-// launches of graphs that it belongs to, but not for ever.
-bool GpuWorks::can_be_joined(OfProcess& process, const Batch& batch, std::uint64_t told_before) {
-  if (!batch.end || batch.end->head.ts > told_before) return false;
-  if (asker_of(process, *batch.end) || told_before - batch.end->head.ts > GRAPH_WAITS_NS)
-    return true;
-  return std::all_of(batch.works.begin(), batch.works.end(), [&](const abi::cb_gpu_work& work) {
-    return process.graphs.contains(work.correlation);
-  });
 }
 
 void GpuWorks::join(std::uint32_t pid, OfProcess& process, Lane& lane, const Batch& batch) {
@@ -239,27 +227,14 @@ void GpuWorks::join(std::uint32_t pid, OfProcess& process, Lane& lane, const Bat
   }
 }
 
-void GpuWorks::remember_graph(OfProcess& process, std::uint32_t correlation, const Asked& launch) {
-  if (!process.graphs.try_emplace(correlation, launch).second) return;
-  process.graphs_in_order.push_back(correlation);
-  if (process.graphs_in_order.size() <= MOST_GRAPHS) return;
-  process.graphs.erase(process.graphs_in_order.front());
-  process.graphs_in_order.pop_front();
-}
-
-void GpuWorks::find_call(OfProcess& process, Lane& lane, Asker* asker,
+void GpuWorks::find_call(const OfProcess& process, Lane& lane, Asker* asker,
                          const abi::cb_gpu_work& work) {
   lane.last.reset();
-  if (!asker && work.graph) {
-    if (auto launch = process.graphs.find(work.correlation); launch != process.graphs.end()) {
-      lane.last = launch->second;
-      lane.why_not = Unjoined::none;
-      return;  // counted with the launch
-    }
-  }
   counts_.works++;
   lane.why_not = Unjoined::no_call;
-  if (!lane.whole || (asker && !asker->whole)) {
+  if (!work.correlation) {
+    lane.why_not = Unjoined::gpu_launched;
+  } else if (!lane.whole || (asker && !asker->whole)) {
     lane.why_not = Unjoined::lost;
   } else if (asker) {
     std::size_t most = std::min(asker->asked.size(), MOST_LOOKED_AT);
@@ -269,7 +244,6 @@ void GpuWorks::find_call(OfProcess& process, Lane& lane, Asker* asker,
       if (!fits(process, asked, work)) continue;
       lane.last = asked;
       lane.why_not = Unjoined::none;
-      if (asked.graph) remember_graph(process, work.correlation, asked);
       counts_.joined++;
       counts_.answered++;
       give_up(*asker, Unjoined::no_work, i);

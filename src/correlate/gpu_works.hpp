@@ -92,10 +92,6 @@ class GpuWorks {
     std::unordered_map<std::uint32_t, Askers::iterator> by_tid;
     std::unordered_map<std::uint32_t, Lane> lanes;
     std::unordered_map<std::uint64_t, const KernelName*> names;
-    // The last launches of graphs, by CUPTI's number of the call: a GPU itself starts what is in a
-    // conditional node's body, which CUPTI reports apart from its thread's works.
-    std::unordered_map<std::uint32_t, Asked> graphs;
-    std::deque<std::uint32_t> graphs_in_order;
   };
 
   void told(const Record& record);
@@ -103,10 +99,8 @@ class GpuWorks {
   Asker& asker_of(OfProcess& process, std::uint32_t tid, std::uint64_t ts);
   Asker* asker_of(OfProcess& process, const abi::cb_gpu_batch& batch);
   void settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_before);
-  bool can_be_joined(OfProcess& process, const Batch& batch, std::uint64_t told_before);
   void join(std::uint32_t pid, OfProcess& process, Lane& lane, const Batch& batch);
-  void find_call(OfProcess& process, Lane& lane, Asker* asker, const abi::cb_gpu_work& work);
-  static void remember_graph(OfProcess& process, std::uint32_t correlation, const Asked& launch);
+  void find_call(const OfProcess& process, Lane& lane, Asker* asker, const abi::cb_gpu_work& work);
   bool fits(const OfProcess& process, const Asked& asked, const abi::cb_gpu_work& work) const;
   void emit(std::uint32_t pid, const OfProcess& process, const Lane& lane,
             const abi::cb_gpu_work& work);

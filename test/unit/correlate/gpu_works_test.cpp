@@ -214,26 +214,17 @@ TEST_CASE("All works of a graph have the call that launched it") {
   CHECK(gpu.correlator.gpu_work_counts().works == 2);
 }
 
-TEST_CASE("What the GPU itself starts in a graph has the call that launched the graph") {
+TEST_CASE("CUPTI has no number for what the GPU itself starts") {
   Timing gpu;
   gpu.graph(1000);
   auto in_graph = [](abi::cb_gpu_work& work) { work.graph = 2; };
-  gpu.did({9, 0, 555}, 5, 2050, 64, in_graph);  // of no thread that asks
-  gpu.end({9, 0, 555});
-  gpu.settle();
-  CHECK(gpu.sink.gpu_works.empty());  // it waits for the launch
   gpu.did({}, 5, 2000, 64, in_graph);
   gpu.end({});
+  gpu.did({9, 0, 555}, 0, 2050, 64, in_graph);
+  gpu.end({9, 0, 555});
   gpu.settle();
-  gpu.settle();
-  CHECK(gpu.works() == "1@2000 1@2050 ");
-  CHECK(gpu.correlator.gpu_work_counts().works == 1);
-  SECTION("but it does not wait for ever") {
-    gpu.did({9, 1, 555}, 6, 3000, 64, in_graph);
-    gpu.end({9, 1, 555});
-    gpu.correlator.settle_gpu_works(10 * SECOND);
-    CHECK(gpu.works() == "1@2000 1@2050 no_call@3000 ");
-  }
+  CHECK(gpu.works().find("gpu_launched@2050") != std::string::npos);
+  CHECK(gpu.works().find("1@2000") != std::string::npos);
 }
 
 TEST_CASE("A kernel is told by its name and its dimensions") {
