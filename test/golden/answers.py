@@ -64,6 +64,10 @@ ANSWERS["kernels-whole-graphs"] = ["kernels", WHOLE_GRAPHS]
 ANSWERS["diff-measured"] = ["diff", MEASURED, SLOWER, "--fail-if", "kernel-gpu-time:gemm > +5 %", "--fail-if",
                             "transfer-gpu-time:DtoH > +5 %", "--fail-if", "iteration-gpu-time > +100 us"]
 ANSWERS["diff-measured-otherwise"] = ["diff", MEASURED, WHOLE_GRAPHS, "--top", "1", "--fail-if", "gpu-time > +5 %"]
+# A program with the GPU's own times, as gpu_course.py makes it.
+GPU_COURSE = "test/golden/gpu_course.jsonl"
+ANSWERS["gaps-measured"] = ["gaps", "--top", "5", GPU_COURSE]
+ANSWERS["gaps-measured-part"] = ["gaps", "--iteration", "9-11", "--top", "2", GPU_COURSE]
 # Programs that one thing bounds each, as scripts/workloads/bounded.py makes them.
 for bound in ("gpu", "queue", "host", "copies", "memory", "exhausted", "fault"):
     ANSWERS[f"bound-{bound}"] = ["summary", f"test/golden/bounds/{bound}.jsonl.zst"]

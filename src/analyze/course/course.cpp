@@ -4,11 +4,13 @@ namespace cudabpf::analyze {
 
 void Course::line(const Line& line) {
   idle_.line(line);
+  gpus_.line(line);
   threads_.line(line);
 }
 
 void Course::finish(const TraceFacts& facts) {
   idle_.finish(facts);
+  gpus_.finish(facts);
   threads_.finish(facts);
   if (threads_.threads().empty()) return;
   thread_ = &threads_.threads().front();

@@ -1,7 +1,8 @@
 // The course of a run: the iterations and phases of the thread that launches most, and how long its
-// process left the GPU idle.
+// process left the GPU idle: as it is concluded from waits, and as GPUs' own times tell.
 #pragma once
 
+#include "analyze/course/gpus_at_work.hpp"
 #include "analyze/course/idle.hpp"
 #include "analyze/course/iterations.hpp"
 #include "analyze/course/phases.hpp"
@@ -15,13 +16,17 @@ class Course : public Analysis {
   // kept. Iterations and phases are found in the whole trace; what is told of them, and of idle
   // times, is of the part.
   Course(Names& names, std::uint32_t pid, std::size_t gaps, Part part = {})
-      : part_(part), idle_(names, gaps, part), threads_(pid, idle_, part) {}
+      : part_(part),
+        idle_(names, gaps, part),
+        gpus_(names, gaps, part),
+        threads_(pid, idle_, part) {}
 
   void line(const Line& line) override;
   void outside(const Line& line) override { this->line(line); }
   void finish(const TraceFacts& facts) override;
 
   const Idle& idle() const { return idle_; }
+  const GpusAtWork& gpus() const { return gpus_; }
   const ThreadsAtWork& threads() const { return threads_; }
   const ThreadWork* thread() const { return thread_; }         // null: there is none
   const Idle::OfProcess* process() const { return process_; }  // likewise; the thread's
@@ -31,6 +36,7 @@ class Course : public Analysis {
  private:
   Part part_;
   Idle idle_;
+  GpusAtWork gpus_;
   ThreadsAtWork threads_;
   const ThreadWork* thread_ = nullptr;
   const Idle::OfProcess* process_ = nullptr;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -113,6 +114,8 @@ class Idle : public Analysis {
 };
 
 Json idle_json(const Idle& idle);
-void add_idle(Page& page, const Idle& idle, std::size_t at_most);
+// `left_out`: processes of which better is known.
+void add_idle(Page& page, const Idle& idle, std::size_t at_most,
+              const std::function<bool(const Idle::OfProcess&)>& left_out = {});
 
 }  // namespace cudabpf::analyze

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "analyze/course/idle.hpp"
 #include "util/page/table.hpp"
@@ -51,7 +52,8 @@ void add_gaps(Page& page, std::string title, const std::vector<Gap>& gaps, const
 }
 
 // How much of the time from its first work to its last each process spent that way.
-void add_times(Page& page, std::string title, const Idle& idle, std::size_t at_most,
+void add_times(Page& page, std::string title, const std::vector<Idle::OfProcess>& processes,
+               const Idle& idle, std::size_t at_most,
                const Durations& (*times_of)(const Idle::OfProcess&)) {
   Table table(std::move(title),
               {{"share"}, {"total"}, {"times"}, {"p50", 1}, {"p99", 2}, {"longest"}});
@@ -65,8 +67,8 @@ void add_times(Page& page, std::string title, const Idle& idle, std::size_t at_m
   };
   Idle::OfProcess others = idle.others();
   std::uint64_t count = idle.other_processes();
-  for (std::size_t i = 0; i < idle.processes().size(); i++) {
-    const Idle::OfProcess& process = idle.processes()[i];
+  for (std::size_t i = 0; i < processes.size(); i++) {
+    const Idle::OfProcess& process = processes[i];
     if (i < at_most) {
       row(fmt::format("process {}", process.pid), process);
     } else {
@@ -137,17 +139,30 @@ Json idle_json(const Idle& idle) {
   return json;
 }
 
-void add_idle(Page& page, const Idle& idle, std::size_t at_most) {
+void add_idle(Page& page, const Idle& idle, std::size_t at_most,
+              const std::function<bool(const Idle::OfProcess&)>& left_out) {
+  std::vector<Idle::OfProcess> processes = idle.processes();
+  std::unordered_set<std::uint32_t> left;
+  if (left_out) {
+    for (const auto& process : processes)
+      if (left_out(process)) left.insert(process.pid);
+    std::erase_if(processes, left_out);
+    if (processes.empty() && !idle.other_processes()) return;
+  }
+  auto told = [&](std::vector<Gap> gaps) {
+    std::erase_if(gaps, [&](const Gap& gap) { return left.contains(gap.pid); });
+    return gaps;
+  };
   bool several = idle.processes().size() > 1;
-  add_times(page, "GPU idle, at least", idle, at_most,
+  add_times(page, "GPU idle, at least", processes, idle, at_most,
             [](const Idle::OfProcess& process) -> const Durations& { return process.idle; });
-  for (std::size_t i = 0; i < std::min(at_most, idle.processes().size()); i++)
-    add_notes(page, idle.processes()[i]);
+  for (std::size_t i = 0; i < std::min(at_most, processes.size()); i++)
+    add_notes(page, processes[i]);
   if (idle.processes().empty()) page.line("Nothing was launched or copied.");
-  add_gaps(page, "longest idle", idle.longest_idle(), idle.names(), several);
-  add_times(page, "between a process's launches", idle, at_most,
+  add_gaps(page, "longest idle", told(idle.longest_idle()), idle.names(), several);
+  add_times(page, "between a process's launches", processes, idle, at_most,
             [](const Idle::OfProcess& process) -> const Durations& { return process.between; });
-  add_gaps(page, "longest between launches", idle.longest_between(), idle.names(), several);
+  add_gaps(page, "longest between launches", told(idle.longest_between()), idle.names(), several);
 }
 
 }  // namespace cudabpf::analyze

@@ -203,7 +203,7 @@ Iterations find_iterations(const ThreadWork& thread, const Part& part) {
   for (std::size_t i = 0; i < laps.size(); i++) {
     const Lap& lap = laps[i];
     bool pause = lap.to_next && lap.time() > 10 * usual;
-    const Iteration& one = found.each.emplace_back(
+    Iteration& one = found.each.emplace_back(
         Iteration{lap.begin, std::max(lap.begin, pause ? lap.done : lap.end), lap.launches});
     if (one.begin < part.from || one.end > part.to) continue;
     launches.push_back(lap.launches);
@@ -214,6 +214,7 @@ Iterations find_iterations(const ThreadWork& thread, const Part& part) {
       found.pauses++;
       continue;
     }
+    one.timed = true;
     found.times.add(lap.time());
     found.sorted_times.push_back(lap.time());
     found.spent += lap.after - lap.before;

@@ -21,6 +21,7 @@ namespace cudabpf::analyze {
 struct Iteration {
   std::uint64_t begin = 0, end = 0;  // to the next one's begin, unless there is a pause between
   std::uint64_t launches = 0;
+  bool timed = false;  // its time is one of `times`
 };
 
 struct Iterations {

@@ -1,8 +1,10 @@
-// cudabpf gaps: when the GPU is known to have been idle, and what the program did meanwhile.
+// cudabpf gaps: when the GPU was idle and why, as its own times tell; where a trace has none of
+// these, when it is known to have been idle, and what the program did meanwhile.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "analyze/course/gpus_at_work.hpp"
 #include "analyze/course/idle.hpp"
 #include "analyze/energy/sampled_gpus.hpp"
 #include "cli/commands.hpp"
@@ -19,18 +21,24 @@ struct GapsFlags : TraceFlags {
 Result<int> print_gaps(const GapsFlags& flags) {
   auto reader = TRY(open_trace(flags));
   analyze::Idle idle(reader->names(), flags.top.rows, reader->facts().part);
+  analyze::GpusAtWork measured(reader->names(), flags.top.rows, reader->facts().part);
   analyze::SampledGpus gpus;
-  return answer(flags, *reader, {&idle, &gpus},
+  return answer(flags, *reader, {&idle, &measured, &gpus},
                 {.json =
                      [&] {
                        analyze::Json json = analyze::idle_json(idle);
+                       if (measured.told()) json["measured"] = gpus_at_work_json(measured);
                        if (auto sampled = gpus.json(); !sampled.empty())
                          json["sampled_gpus"] = sampled;
                        return json;
                      },
                  .page =
                      [&](Page& page) {
-                       analyze::add_idle(page, idle, flags.top.rows);
+                       if (measured.measured()) add_gpus_at_work(page, measured, flags.top.rows);
+                       analyze::add_idle(page, idle, flags.top.rows, [&](const auto& process) {
+                         return measured.is_measured(process.number);
+                       });
+                       if (!measured.measured()) add_gpu_notes(page, measured);
                        gpus.add_to(page);
                      }});
 }
@@ -40,7 +48,9 @@ Result<int> print_gaps(const GapsFlags& flags) {
 void add_gaps(CLI::App& app, Action& action) {
   auto flags = std::make_shared<GapsFlags>();
   CLI::App* sub =
-      app.add_subcommand("gaps", "Times when the GPU certainly had nothing to do, and why");
+      app.add_subcommand("gaps",
+                         "When the GPU had nothing to do, and why: measured with --gpu, "
+                         "else what is certain");
   add_trace_flags(
       *sub, *flags,
       {"gaps traces/h200-gpt2.jsonl.zst", "gaps --top 30 traces/h200-two-gpus.jsonl.zst",

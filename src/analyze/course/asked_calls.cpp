@@ -1,0 +1,153 @@
+#include "analyze/course/asked_calls.hpp"
+
+#include <algorithm>
+
+#include "analyze/circumstances/processes.hpp"
+#include "analyze/trace/handles.hpp"
+#include "analyze/work.hpp"
+#include "util/saturating.hpp"
+
+namespace cudabpf::analyze {
+
+void AskedCalls::call(const Line& line) {
+  std::uint64_t number = line.process->number;
+  if (line.pid != last_pid_ || number != last_process_) {
+    if (processes_.size() < MOST_PIDS || processes_.contains(line.pid))
+      processes_[line.pid] = number;
+    last_pid_ = line.pid;
+    last_process_ = number;
+  }
+  bool gives = gives_work(work_of(line));
+  if (gives) {
+    if (asked_order_.size() >= most_asked_) {
+      asked_.erase(asked_order_.front());
+      asked_order_.pop_front();
+    }
+    AskedCall asked{number, line.ts, saturating_sum(line.ts, line.duration), line.tid, line.name,
+                    false,  0};
+    if (auto wait = waiting_.find(stream_of(line)); wait != waiting_.end()) {
+      asked.has_to_wait = true;
+      asked.depends = wait->second;
+    }
+    if (asked_.try_emplace(line.id, asked).second) asked_order_.push_back(line.id);
+  }
+  follow_streams(line, gives);
+  if (is_counted(line)) keep(line);
+}
+
+void AskedCalls::follow_streams(const Line& line, bool gives) {
+  if (line.failed() || line.recorded) return;
+  if (gives) {
+    StreamKey stream = stream_of(line);
+    if (!waiting_.empty()) waiting_.erase(stream);
+    if (last_work_.size() >= MOST_STREAMS) last_work_.clear();
+    last_work_[stream] = line.id;
+    return;
+  }
+  bool records = line.type == Type::event && line.op == Op::record;
+  bool waits =
+      line.type == Type::stream && (line.op == Op::wait_event || line.op == Op::host_func ||
+                                    line.op == Op::memop || line.op == Op::stream_callback);
+  if (!records && !waits) return;
+  Event event{line.process->number, handle_in(line.args, "hEvent")};
+  if (records) {
+    auto last = last_work_.find(stream_of(line));
+    if (events_.size() >= MOST_EVENTS) events_.clear();
+    events_[event] = last == last_work_.end() ? 0 : last->second;
+    return;
+  }
+  auto recorded = events_.find(event);
+  if (waiting_.size() >= MOST_STREAMS) waiting_.clear();
+  waiting_[stream_of(line)] = recorded == events_.end() ? 0 : recorded->second;
+}
+
+void AskedCalls::keep(const Line& line) {
+  Key key{line.process->number, line.tid};
+  auto at = threads_.find(key);
+  if (at == threads_.end()) {
+    if (threads_.size() >= MOST_THREADS) drop_quiet_threads();
+    at = threads_.try_emplace(key).first;
+    at->second.kept_since = dropped_until_;
+  }
+  Thread& thread = at->second;
+  Span span{line.ts, saturating_sum(line.ts, line.duration), line.name, !line.has(Field::duration),
+            waits(work_of(line), line)};
+  // A thread makes one call after the other; a trace that says otherwise is cut to that.
+  if (!thread.calls.empty()) span.begin = std::max(span.begin, thread.calls.back().end);
+  if (span.end < span.begin) return;
+  thread.calls.push_back(span);
+  order_.push_back(key);
+  if (order_.size() <= most_) return;
+  auto oldest = threads_.find(order_.front());
+  order_.pop_front();
+  if (oldest == threads_.end() || oldest->second.calls.empty()) return;
+  oldest->second.kept_since = std::max(oldest->second.kept_since, oldest->second.calls.front().end);
+  oldest->second.calls.pop_front();
+}
+
+// Half of them, so that this is not done often.
+void AskedCalls::drop_quiet_threads() {
+  auto last_of = [](const Thread& thread) {
+    return thread.calls.empty() ? thread.kept_since : thread.calls.back().end;
+  };
+  std::vector<std::uint64_t> ends;
+  ends.reserve(threads_.size());
+  for (const auto& [key, thread] : threads_) ends.push_back(last_of(thread));
+  auto middle = ends.begin() + static_cast<std::ptrdiff_t>(ends.size() / 2);
+  std::nth_element(ends.begin(), middle, ends.end());
+  dropped_until_ = std::max(dropped_until_, *middle);
+  std::erase_if(threads_, [&](const auto& one) { return last_of(one.second) <= *middle; });
+}
+
+const AskedCall* AskedCalls::find(std::uint64_t id) const {
+  auto at = asked_.find(id);
+  return at == asked_.end() ? nullptr : &at->second;
+}
+
+std::vector<PathWait> AskedCalls::waits_of(std::uint64_t process, std::uint32_t tid,
+                                           std::uint64_t begin, std::uint64_t end) const {
+  std::vector<PathWait> waits;
+  auto thread = threads_.find({process, tid});
+  if (thread == threads_.end()) return waits;
+  for (const Span& call : thread->second.calls)
+    if (call.waits && !call.untimed && call.end > begin && call.end <= end)
+      waits.push_back({call.begin, call.end});
+  return waits;
+}
+
+std::uint64_t AskedCalls::process_of(std::uint32_t pid) const {
+  auto at = processes_.find(pid);
+  return at == processes_.end() ? 0 : at->second;
+}
+
+void AskedCalls::look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t begin,
+                         std::uint64_t end, std::uint64_t asked, ThreadTime& told) const {
+  constexpr std::size_t FUNCTIONS = 64;  // kept apart; how long all took is exact
+  told.functions.clear();
+  told.in_calls = told.begun = told.untimed = 0;
+  auto thread = threads_.find({process, tid});
+  told.known = thread != threads_.end() && thread->second.kept_since <= begin;
+  if (!told.known) return;
+  const auto& calls = thread->second.calls;
+  auto at = std::lower_bound(calls.begin(), calls.end(), begin,
+                             [](const Span& call, std::uint64_t ts) { return call.end < ts; });
+  for (; at != calls.end() && at->begin < end; ++at) {
+    if (at->begin >= begin) {
+      told.begun += at->begin < asked;
+      told.untimed += at->untimed;
+    }
+    std::uint64_t since = std::max(at->begin, begin), until = std::min(at->end, end);
+    if (until <= since) continue;
+    told.in_calls += until - since;
+    auto same = std::find_if(told.functions.begin(), told.functions.end(),
+                             [&](const auto& one) { return one.name == at->name; });
+    if (same != told.functions.end())
+      same->time += until - since;
+    else if (told.functions.size() < FUNCTIONS)
+      told.functions.push_back({at->name, until - since});
+  }
+  std::sort(told.functions.begin(), told.functions.end(),
+            [](const auto& a, const auto& b) { return a.time > b.time; });
+}
+
+}  // namespace cudabpf::analyze

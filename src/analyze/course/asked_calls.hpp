@@ -1,0 +1,114 @@
+// The calls that asked a GPU for work, and what their threads did: kept until the GPU's own times
+// come, which is a tenth of a second to seconds later. The latest so many are kept.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/circumstances/streams.hpp"
+#include "analyze/course/critical_path.hpp"
+#include "analyze/trace/line.hpp"
+#include "util/hash.hpp"
+
+namespace cudabpf::analyze {
+
+struct AskedCall {
+  std::uint64_t process = 0;  // its number
+  std::uint64_t ts = 0, end = 0;
+  std::uint32_t tid = 0;
+  Name name;
+  // Its stream was told before to wait for an event, a host function or a value in memory.
+  bool has_to_wait = false;
+  std::uint64_t depends = 0;  // of an event: the call whose work came before it; 0: not known
+};
+
+// What a thread did in some time.
+struct ThreadTime {
+  struct InFunction {
+    Name name;
+    std::uint64_t time = 0;
+  };
+  std::vector<InFunction> functions;  // the longest first
+  std::uint64_t in_calls = 0;
+  std::uint64_t begun = 0;    // calls that began in it
+  std::uint64_t untimed = 0;  // of these: it is not known how long they took
+  bool known = false;         // all of its calls in that time are kept
+};
+
+class AskedCalls {
+ public:
+  static constexpr std::size_t MOST = 1 << 20;        // calls of all threads
+  static constexpr std::size_t MOST_ASKED = 1 << 19;  // that gave work
+  static constexpr std::size_t MOST_THREADS = 1 << 14;
+
+  explicit AskedCalls(std::size_t most = MOST, std::size_t most_asked = MOST_ASKED)
+      : most_(most), most_asked_(most_asked) {}
+
+  void call(const Line& line);
+  // Null: there was none of that id, or it was too long ago.
+  const AskedCall* find(std::uint64_t id) const;
+  // The number of the process that last made a call with this pid; 0: none did.
+  std::uint64_t process_of(std::uint32_t pid) const;
+  // Fills in what the thread did from `begin` to `end`. Of calls that began before `asked`, the
+  // number is counted.
+  void look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t begin, std::uint64_t end,
+               std::uint64_t asked, ThreadTime& told) const;
+  // The thread's waits for the GPU that ended between the two.
+  std::vector<PathWait> waits_of(std::uint64_t process, std::uint32_t tid, std::uint64_t begin,
+                                 std::uint64_t end) const;
+
+ private:
+  // Of more streams or events than these, all are forgotten: then what work waited for is not
+  // known.
+  static constexpr std::size_t MOST_STREAMS = 1 << 16, MOST_EVENTS = 1 << 16;
+  static constexpr std::size_t MOST_PIDS = 1 << 16;
+
+  struct Key {
+    std::uint64_t process = 0;
+    std::uint32_t tid = 0;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const { return mixed(mixed(0, key.process), key.tid); }
+  };
+  struct Span {  // a call
+    std::uint64_t begin = 0, end = 0;
+    Name name;
+    bool untimed = false, waits = false;
+  };
+  struct Event {
+    std::uint64_t process = 0, handle = 0;
+    bool operator==(const Event&) const = default;
+  };
+  struct EventHash {
+    std::size_t operator()(const Event& event) const {
+      return mixed(mixed(0, event.process), event.handle);
+    }
+  };
+  struct Thread {
+    std::deque<Span> calls;        // one after the other
+    std::uint64_t kept_since = 0;  // ts; of earlier calls nothing is kept
+  };
+
+  void follow_streams(const Line& line, bool gives);
+  void keep(const Line& line);
+  void drop_quiet_threads();
+
+  std::size_t most_, most_asked_;
+  std::unordered_map<std::uint64_t, AskedCall> asked_;  // by id
+  std::deque<std::uint64_t> asked_order_;
+  std::unordered_map<Key, Thread, KeyHash> threads_;
+  std::uint64_t dropped_until_ = 0;  // when threads that are no longer kept made their last call
+  std::deque<Key> order_;
+  // Calls: whose work was the last of a stream, or the last before an event; what streams were told
+  // to wait for.
+  std::unordered_map<StreamKey, std::uint64_t, StreamHash> last_work_, waiting_;
+  std::unordered_map<Event, std::uint64_t, EventHash> events_;
+  std::unordered_map<std::uint32_t, std::uint64_t> processes_;  // numbers by pid
+  std::uint32_t last_pid_ = 0;
+  std::uint64_t last_process_ = 0;
+};
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,127 @@
+#include "analyze/course/critical_path.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace cudabpf::analyze {
+
+namespace {
+
+class Walk {
+ public:
+  Walk(std::span<const PathWork> works, std::span<const PathWait> waits, std::uint64_t begin,
+       std::uint64_t end)
+      : works_(works), waits_(waits), at_(end) {
+    path_.begin = begin;
+    path_.end = end;
+    std::unordered_map<std::uint32_t, std::size_t> last_of_queue;
+    for (std::size_t i = 0; i < works.size(); i++) {
+      auto [last, is_first] = last_of_queue.try_emplace(works[i].queue, i);
+      before_.push_back(is_first ? NONE : last->second);
+      last->second = i;
+      if (works[i].end <= end) ended_.push_back(i);
+      if (!works[i].call) continue;
+      auto [of_call, is_new] = by_call_.try_emplace(works[i].call, i);
+      if (!is_new && works[i].end > works[of_call->second].end) of_call->second = i;
+    }
+    std::sort(ended_.begin(), ended_.end(),
+              [&](std::size_t a, std::size_t b) { return works[a].end < works[b].end; });
+  }
+
+  CriticalPath go() {
+    std::size_t work = last_ended(path_.end, path_.begin);
+    if (work != NONE) take(works_[work].end, path_.host);
+    // Each step goes back in time, so that there are no more than works.
+    for (std::size_t steps = 0; work != NONE && steps <= works_.size(); steps++) work = step(work);
+    take(path_.begin, path_.host);
+    std::sort(path_.works.begin(), path_.works.end(),
+              [](const auto& a, const auto& b) { return a.time > b.time; });
+    return std::move(path_);
+  }
+
+ private:
+  static constexpr std::size_t NONE = static_cast<std::size_t>(-1);
+
+  // The time from `since` to where the walk is.
+  void take(std::uint64_t since, std::uint64_t& sum) {
+    since = std::max(since, path_.begin);
+    if (since >= at_) return;
+    sum += at_ - since;
+    at_ = since;
+  }
+
+  // The work that ended last by `until`, but after `since`.
+  std::size_t last_ended(std::uint64_t until, std::uint64_t since) const {
+    auto after =
+        std::upper_bound(ended_.begin(), ended_.end(), until,
+                         [&](std::uint64_t ts, std::size_t work) { return ts < works_[work].end; });
+    if (after == ended_.begin()) return NONE;
+    std::size_t last = *std::prev(after);
+    return works_[last].end > since ? last : NONE;
+  }
+
+  void spend(std::size_t work) {
+    std::uint64_t time = 0;
+    take(works_[work].begin, time);
+    if (!time) return;
+    path_.working += time;
+    auto [place, is_new] = places_.try_emplace(works_[work].name.id, path_.works.size());
+    if (is_new) path_.works.push_back({works_[work].name, 0, 0});
+    path_.works[place->second].time += time;
+    path_.works[place->second].count++;
+  }
+
+  // Returns the work that the path goes on with.
+  std::size_t step(std::size_t work) {
+    const PathWork& here = works_[work];
+    spend(work);
+    if (at_ <= path_.begin) return NONE;
+    std::size_t cause = before_[work];
+    if (auto of_call = by_call_.find(here.depends);
+        here.depends && of_call != by_call_.end() && is_before(of_call->second, work) &&
+        (cause == NONE || works_[of_call->second].end > works_[cause].end))
+      cause = of_call->second;
+    bool by_work = cause != NONE && (!here.asked || works_[cause].end >= here.asked);
+    if (by_work) {
+      take(works_[cause].end, path_.latency);
+      return cause;
+    }
+    if (!here.asked) return NONE;
+    take(here.asked, path_.latency);
+    return before_call(here.asked);
+  }
+
+  bool is_before(std::size_t a, std::size_t b) const { return works_[a].begin < works_[b].begin; }
+
+  // The host made a call: what had it waited for?
+  std::size_t before_call(std::uint64_t asked) {
+    for (; !waits_.empty(); waits_ = waits_.first(waits_.size() - 1)) {
+      const PathWait& wait = waits_.back();
+      if (wait.end > asked) continue;
+      if (wait.end <= path_.begin) break;
+      std::size_t last = last_ended(wait.end, wait.begin);
+      if (last == NONE) continue;  // it did not have to wait
+      take(works_[last].end, path_.host);
+      return last;
+    }
+    return NONE;
+  }
+
+  std::span<const PathWork> works_;
+  std::span<const PathWait> waits_;  // those that the walk has not passed
+  std::uint64_t at_;
+  CriticalPath path_;
+  std::unordered_map<std::uint32_t, std::size_t> places_;   // of names in the path
+  std::vector<std::size_t> before_;                         // in the same queue
+  std::vector<std::size_t> ended_;                          // by `end`, in the order of their ends
+  std::unordered_map<std::uint64_t, std::size_t> by_call_;  // the work of each that ended last
+};
+
+}  // namespace
+
+CriticalPath critical_path(std::span<const PathWork> works, std::span<const PathWait> waits,
+                           std::uint64_t begin, std::uint64_t end) {
+  return Walk(works, waits, begin, std::max(begin, end)).go();
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,80 @@
+#include "analyze/course/gpu_curve.hpp"
+
+#include <algorithm>
+
+namespace cudabpf::analyze {
+
+namespace {
+
+std::uint64_t overlap(std::uint64_t begin, std::uint64_t end, std::uint64_t from,
+                      std::uint64_t to) {
+  std::uint64_t since = std::max(begin, from), until = std::min(end, to);
+  return until > since ? until - since : 0;
+}
+
+// So much of `time` as `part` is of `whole`.
+std::uint64_t in_proportion(std::uint64_t time, std::uint64_t part, std::uint64_t whole) {
+  if (part >= whole) return time;
+  auto share = static_cast<double>(part) / static_cast<double>(whole);
+  return std::min(time, static_cast<std::uint64_t>(static_cast<double>(time) * share));
+}
+
+}  // namespace
+
+void GpuCurve::Share::add(const Share& other) {
+  time += other.time;
+  busy += other.busy;
+  kernels += other.kernels;
+  idle.add(other.idle);
+}
+
+GpuCurve::Piece GpuCurve::joined(const Piece& a, const Piece& b) {
+  Piece both = a;
+  both.busy_until = both.end = b.end;
+  both.busy += b.busy;
+  both.kernels += b.kernels;
+  both.idle.add(b.idle);
+  return both;
+}
+
+void GpuCurve::halve() {
+  for (std::size_t i = 0; i < pieces_.size() / 2; i++)
+    pieces_[i] = joined(pieces_[2 * i], pieces_[2 * i + 1]);
+  pieces_.resize(pieces_.size() / 2);
+  times_ *= 2;
+  in_last_ = times_;
+}
+
+void GpuCurve::add(const Piece& piece) {
+  if (in_last_ < times_ && !pieces_.empty()) {
+    pieces_.back() = joined(pieces_.back(), piece);
+    in_last_++;
+    return;
+  }
+  if (pieces_.size() >= most_ && pieces_.size() % 2 == 0) halve();
+  pieces_.push_back(piece);
+  in_last_ = 1;
+}
+
+GpuCurve::Share GpuCurve::between(std::uint64_t from, std::uint64_t to) const {
+  Share share;
+  if (to <= from) return share;
+  share.time = to - from;
+  auto at = std::lower_bound(pieces_.begin(), pieces_.end(), from,
+                             [](const Piece& piece, std::uint64_t ts) { return piece.end <= ts; });
+  for (; at != pieces_.end() && at->begin < to; ++at) {
+    std::uint64_t working = at->busy_until - at->begin;
+    std::uint64_t of_work = overlap(at->begin, at->busy_until, from, to);
+    share.busy += in_proportion(at->busy, of_work, working);
+    share.kernels += in_proportion(at->kernels, of_work, working);
+    // In a piece of several, idle times lie among the work.
+    bool is_one = at->busy == working;
+    std::uint64_t of_idle = is_one ? overlap(at->busy_until, at->end, from, to) : of_work;
+    std::uint64_t idle = is_one ? at->end - at->busy_until : working;
+    for (std::size_t i = 0; i < IDLE_CAUSES; i++)
+      if (at->idle.of[i]) share.idle.of[i] += in_proportion(at->idle.of[i], of_idle, idle);
+  }
+  return share;
+}
+
+}  // namespace cudabpf::analyze

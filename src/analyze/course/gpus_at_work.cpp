@@ -1,0 +1,312 @@
+#include "analyze/course/gpus_at_work.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analyze/trace/json_text.hpp"
+#include "util/saturating.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+// GPUs have a curve this fine, the first few of them a finer one.
+constexpr std::size_t FINE_GPUS = 8, FINE = 1 << 16, COARSE = 1 << 12;
+
+}  // namespace
+
+GpusAtWork::GpusAtWork(Names& names, std::size_t gaps, Part part, std::size_t most_kept)
+    : names_(names),
+      part_(part),
+      most_kept_(std::max<std::size_t>(2, most_kept)),
+      short_names_(names),
+      copy_(names.add("copy")),
+      fill_(names.add("fill")),
+      others_(names.add("(others)")),
+      longest_gaps_(gaps) {}
+
+void GpusAtWork::line(const Line& line) {
+  if (line.kind == LineKind::header)
+    takes_calls_ |= line.text.find("\"gpu_works\"") != std::string_view::npos;
+  if (!takes_calls_ && line.kind != LineKind::gpu_work) return;
+  short_names_.line(line);
+  if (line.kind == LineKind::call) calls_.call(line);
+  if (line.kind == LineKind::gpu_work) work(line);
+  if (line.kind != LineKind::gpu_times || not_reported_.size() == MOST_NOT_REPORTED) return;
+  auto told = nlohmann::json::parse(line.text, nullptr, false);
+  if (std::string why = text_in(told, "why"); !why.empty())
+    not_reported_.push_back({line.pid, why.substr(0, LONGEST_WHY)});
+}
+
+void GpusAtWork::work(const Line& line) {
+  const AskedCall* asked = line.has(Field::call) ? calls_.find(line.call) : nullptr;
+  Ran ran;
+  seen_ = true;
+  Followed* gpu = followed(line, asked, ran.gpu);
+  if (!gpu) {
+    left_out_++;
+    return;
+  }
+  ran.begin = line.ts;
+  ran.end = saturating_sum(line.ts, line.duration);
+  ran.name = line.kernel;
+  if (!ran.name)
+    ran.name = line.direction       ? names_.add("copy " + std::string(names_.text(line.direction)))
+               : line.op == Op::set ? fill_
+                                    : line.op;
+  ran.op = line.op == copy_ ? GpuOp::copy : line.op == Op::set ? GpuOp::set : GpuOp::kernel;
+  ran.is_node = line.has(Field::node);
+  ran.queue = line.queue;
+  if (line.has(Field::call)) ran.call = line.call;
+  if (asked) {
+    ran.joined = true;
+    ran.asked = asked->ts;
+    ran.returned = asked->end;
+    ran.tid = asked->tid;
+    ran.has_to_wait = asked->has_to_wait;
+    ran.depends = asked->depends;
+  }
+  bool counts = part_.touches(ran.begin, ran.end);
+  gpu->figures.works += counts;
+  gpu->figures.unjoined += counts && !asked;
+  gpu->figures.graphs += counts && line.op == Type::graph;
+  if (gpu->any && ran.begin < gpu->settled) {
+    if (!counts) return;
+    count_kernel(ran);
+    gpu->figures.late++;
+    std::uint64_t time = part_.clipped(ran.end) - part_.clipped(ran.begin);
+    gpu->figures.late_time = saturating_sum(gpu->figures.late_time, time);
+    gpu->figures.busy.count(ran.op, time);
+    return;
+  }
+  kept_.push_back(ran);
+  if (kept_.size() >= most_kept_) settle_half();
+}
+
+GpusAtWork::Followed* GpusAtWork::followed(const Line& line, const AskedCall* asked,
+                                           std::uint32_t& index) {
+  std::uint64_t process = asked ? asked->process : calls_.process_of(line.pid);
+  std::int64_t device = line.has(Field::ordinal) ? line.ordinal : 0;
+  std::tuple key(process, line.pid, device);
+  auto at = by_key_.find(key);
+  if (at == by_key_.end()) {
+    if (followed_.size() == MOST_GPUS) return nullptr;
+    at = by_key_.try_emplace(key, static_cast<std::uint32_t>(followed_.size())).first;
+    OfGpu& figures = followed_.emplace_back().figures;
+    figures.process = process;
+    figures.pid = line.pid;
+    figures.device = device;
+    figures.curve = GpuCurve(followed_.size() <= FINE_GPUS ? FINE : COARSE);
+  }
+  index = at->second;
+  return &followed_[index];
+}
+
+void GpusAtWork::sort_kept() {
+  std::sort(kept_.begin(), kept_.end(), [](const Ran& a, const Ran& b) {
+    return std::tuple(a.begin, a.end, a.call, a.gpu) < std::tuple(b.begin, b.end, b.call, b.gpu);
+  });
+}
+
+// The earlier.
+void GpusAtWork::settle_half() {
+  sort_kept();
+  std::size_t half = kept_.size() / 2;
+  for (std::size_t i = 0; i < half; i++) settle(kept_[i]);
+  settled_until_ = kept_[half].begin;
+  kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(half));
+}
+
+void GpusAtWork::settle(const Ran& ran) {
+  Followed& gpu = followed_[ran.gpu];
+  OfGpu& figures = gpu.figures;
+  bool was_idle = gpu.all.is_gap_until(ran.begin);
+  bool at_once = was_idle && ran.asked >= gpu.all.end();
+  if (was_idle) gap(ran, gpu);
+  if (!gpu.any) figures.first = gpu.busy_since = ran.begin;
+  gpu.any = true;
+  gpu.settled = ran.begin;
+  gpu.all.add(ran.begin, ran.end);
+  if (ran.op == GpuOp::kernel) gpu.kernels.add(ran.begin, ran.end);
+  if (ran.end >= gpu.last.end) gpu.last = ran;
+  if (!part_.touches(ran.begin, ran.end)) return;
+  figures.busy.add(ran.op, part_.clipped(ran.begin), part_.clipped(ran.end));
+  count_kernel(ran);
+  started(ran, gpu, at_once);
+}
+
+void GpusAtWork::count_kernel(const Ran& ran) {
+  if (ran.op != GpuOp::kernel) return;
+  std::uint64_t time = part_.clipped(ran.end) - part_.clipped(ran.begin);
+  bool too_many = by_kernel_.size() >= MOST_KERNELS && !by_kernel_.contains(ran.name.id);
+  Kernel& kernel = by_kernel_[too_many ? others_.id : ran.name.id];
+  kernel.count++;
+  kernel.time = saturating_sum(kernel.time, time);
+  kernel.longest = std::max(kernel.longest, time);
+}
+
+// Of a graph's nodes only the first waits for the call.
+void GpusAtWork::started(const Ran& ran, Followed& gpu, bool at_once) {
+  if (!ran.joined) return;
+  if (ran.is_node) {
+    if (gpu.started.size() >= MOST_GRAPHS) gpu.started.clear();
+    if (!gpu.started.insert(ran.call).second) return;
+  }
+  std::uint64_t time = ran.begin - std::min(ran.begin, ran.asked);
+  gpu.figures.to_start.add(time);
+  if (at_once) gpu.figures.to_idle_start.add(time);
+}
+
+void GpusAtWork::gap(const Ran& ran, Followed& gpu) {
+  GpuCurve::Piece piece{
+      gpu.busy_since, gpu.all.end(), ran.begin, gpu.kernels.total() - gpu.kernels_before, {}, 0};
+  piece.busy = piece.busy_until - piece.begin;
+  piece.idle = causes(ran, gpu, piece.busy_until, piece.end);
+  gpu.figures.curve.add(piece);
+  gpu.busy_since = ran.begin;
+  gpu.kernels_before = gpu.kernels.total();
+  in_part(ran, gpu, piece.idle);
+}
+
+// The GPU had nothing to do from `begin` until it began with `ran`: why? Leaves in `meanwhile_`
+// what the thread did that asked for it.
+IdleTimes GpusAtWork::causes(const Ran& ran, const Followed& gpu, std::uint64_t begin,
+                             std::uint64_t end) {
+  IdleTimes times;
+  meanwhile_ = {std::move(meanwhile_.functions), 0, 0, 0, false};
+  meanwhile_.functions.clear();
+  if (!ran.joined) {
+    times[IdleCause::unknown] = end - begin;
+    return times;
+  }
+  std::uint64_t asked = std::clamp(ran.returned, begin, end);  // from here on it was queued
+  if (ran.is_node && gpu.last.call == ran.call) asked = begin;
+  if (std::uint64_t late = asked - begin) {
+    calls_.look_at(gpu.figures.process, ran.tid, begin, asked, ran.asked, meanwhile_);
+    std::uint64_t in_calls = std::min(late, meanwhile_.in_calls), outside = late - in_calls;
+    bool told = meanwhile_.known && !meanwhile_.untimed;
+    bool pause = !meanwhile_.begun && outside > PAUSE;
+    times[IdleCause::calls] = meanwhile_.known ? in_calls : 0;
+    times[!told ? IdleCause::unknown : pause ? IdleCause::pause : IdleCause::outside] = outside;
+  }
+  if (std::uint64_t queued = end - asked) {
+    bool depends = ran.has_to_wait || (ran.is_node && gpu.last.call == ran.call);
+    times[queued <= LATENCY ? IdleCause::latency
+          : depends         ? IdleCause::dependency
+                            : IdleCause::queued] += queued;
+  }
+  return times;
+}
+
+void GpusAtWork::in_part(const Ran& ran, Followed& gpu, const IdleTimes& whole) {
+  OfGpu& figures = gpu.figures;
+  std::uint64_t begin = gpu.all.end(), end = ran.begin;
+  if (begin >= part_.to || end <= part_.from) return;
+  GpuGap gap;
+  gap.begin = part_.clipped(begin);
+  gap.end = part_.clipped(end);
+  bool cut = gap.begin != begin || gap.end != end;
+  gap.times = cut ? causes(ran, gpu, gap.begin, gap.end) : whole;
+  figures.idle.add(gap.time());
+  figures.by_cause.add(gap.times);
+  figures.gaps[static_cast<std::size_t>(gap.times.main())]++;
+  for (const ThreadTime::InFunction& one : meanwhile_.functions) {
+    bool too_many =
+        figures.meanwhile.size() >= MOST_FUNCTIONS && !figures.meanwhile.contains(one.name.id);
+    figures.meanwhile[too_many ? others_.id : one.name.id] += one.time;
+  }
+  const GpuGap* least = longest_gaps_.least();
+  if (least && gap.time() < least->time()) return;
+  gap.pid = figures.pid;
+  gap.device = figures.device;
+  gap.tid = ran.tid;
+  gap.before = gpu.last.name;
+  gap.before_call = gpu.last.call;
+  gap.after = ran.name;
+  gap.after_call = ran.call;
+  gap.meanwhile = meanwhile_;
+  longest_gaps_.add(std::move(gap));
+}
+
+void GpusAtWork::close(Followed& gpu) {
+  OfGpu& figures = gpu.figures;
+  if (!gpu.any) return;
+  std::uint64_t end = gpu.all.end();
+  figures.curve.add({gpu.busy_since,
+                     end,
+                     end,
+                     gpu.kernels.total() - gpu.kernels_before,
+                     {},
+                     end - gpu.busy_since});
+  if (!part_.touches(figures.first, end)) return;
+  figures.first = part_.clipped(figures.first);
+  figures.last = part_.clipped(end);
+  gpus_.push_back(std::move(figures));
+}
+
+// What is missing cannot be seen to have kept a GPU busy.
+void GpusAtWork::take_facts(const TraceFacts& facts) {
+  auto header = nlohmann::json::parse(facts.header, nullptr, false);
+  whole_graphs_ = text_in(header, "gpu_works") == "graphs";
+  auto end = nlohmann::json::parse(facts.end, nullptr, false);
+  if (!end.is_object() || !end.contains("gpu_works")) return;
+  const auto& told = end["gpu_works"];
+  auto number = [](const auto& object, const char* key) {
+    auto value = integer_in(object, key).value_or(0);
+    return static_cast<double>(std::max<std::int64_t>(0, value));
+  };
+  double invalid = number(told, "invalid"), works = number(told, "works");
+  double calls = number(told, "calls"), missing = 0;
+  if (told.is_object() && told.contains("unjoined"))
+    missing = number(told["unjoined"], "not_reported");
+  double of_calls = calls > 0 ? missing / calls : 0;
+  double of_works = invalid > 0 ? invalid / (works + invalid) : 0;
+  missing_share_ = std::min(100.0, 100 * std::max(of_calls, of_works));
+}
+
+void GpusAtWork::finish(const TraceFacts& facts) {
+  sort_kept();
+  for (const Ran& ran : kept_) settle(ran);
+  for (Followed& gpu : followed_) {
+    process_of_gpu_.push_back(gpu.figures.process);
+    close(gpu);
+  }
+  followed_.clear();
+  std::sort(gpus_.begin(), gpus_.end(), [](const OfGpu& a, const OfGpu& b) {
+    return std::tuple(b.busy_time(), a.pid, a.device, a.process) <
+           std::tuple(a.busy_time(), b.pid, b.device, b.process);
+  });
+  longest_ = longest_gaps_.take();
+  for (const auto& [id, kernel] : by_kernel_) kernels_.emplace_back(Name{id}, kernel);
+  std::sort(kernels_.begin(), kernels_.end(), [](const auto& a, const auto& b) {
+    return std::tuple(b.second.time, b.second.count, a.first.id) <
+           std::tuple(a.second.time, a.second.count, b.first.id);
+  });
+  short_names_.settle();
+  take_facts(facts);
+}
+
+CriticalPath GpusAtWork::path_of(std::uint64_t process, std::uint32_t tid, std::uint64_t begin,
+                                 std::uint64_t end) const {
+  std::vector<PathWork> works;
+  auto at = std::lower_bound(kept_.begin(), kept_.end(), begin,
+                             [](const Ran& ran, std::uint64_t ts) { return ran.begin < ts; });
+  if (begin < settled_until_) return {};
+  for (; at != kept_.end() && at->begin < end; ++at)
+    if (process_of_gpu_[at->gpu] == process)
+      works.push_back({at->begin, at->end, at->call, at->asked, at->depends, at->queue, at->name});
+  if (works.empty()) return {};
+  return critical_path(works, calls_.waits_of(process, tid, begin, end), begin, end);
+}
+
+bool GpusAtWork::is_measured(std::uint64_t process) const { return of_process(process); }
+
+const GpusAtWork::OfGpu* GpusAtWork::of_process(std::uint64_t process) const {
+  for (const OfGpu& gpu : gpus_)
+    if (gpu.process == process) return &gpu;
+  return nullptr;
+}
+
+std::string GpusAtWork::name_of(Name kernel) const { return short_names_.of(kernel); }
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,280 @@
+// The answer about when GPUs worked.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analyze/course/gpus_at_work.hpp"
+#include "util/page/table.hpp"
+#include "util/saturating.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+using OfGpu = GpusAtWork::OfGpu;
+
+Json times_json(const Durations& times) {
+  Json json = {{"count", times.count()}, {"total_us", microseconds(times.total())}};
+  if (!times.count()) return json;
+  json["mean_us"] = microseconds(times.mean());
+  json["p50_us"] = microseconds(times.quantile(0.5));
+  json["p99_us"] = microseconds(times.quantile(0.99));
+  json["max_us"] = microseconds(times.max());
+  return json;
+}
+
+Json op_json(const Busy::OfOp& of) {
+  return {{"count", of.count},
+          {"sum_us", microseconds(of.sum)},
+          {"union_us", microseconds(of.united.total())}};
+}
+
+Json functions_json(const std::vector<ThreadTime::InFunction>& functions, const Names& names) {
+  Json json = Json::object();
+  for (const auto& one : functions)
+    json[std::string(names.text(one.name))] = microseconds(one.time);
+  return json;
+}
+
+std::vector<ThreadTime::InFunction> functions_of(const OfGpu& gpu) {
+  std::vector<ThreadTime::InFunction> functions;
+  for (auto [name, time] : gpu.meanwhile) functions.push_back({Name{name}, time});
+  std::stable_sort(functions.begin(), functions.end(),
+                   [](const auto& a, const auto& b) { return a.time > b.time; });
+  return functions;
+}
+
+Json gpu_json(const OfGpu& gpu, const Names& names) {
+  Json gaps = Json::object();
+  for (std::size_t i = 0; i < IDLE_CAUSES; i++)
+    if (gpu.gaps[i]) gaps[std::string(IDLE_CAUSE_INFOS[i].id)] = gpu.gaps[i];
+  return {{"pid", gpu.pid},
+          {"device", gpu.device},
+          {"first_work_us", microseconds(gpu.first)},
+          {"last_work_us", microseconds(gpu.last)},
+          {"window_us", microseconds(gpu.window())},
+          {"busy_us", microseconds(gpu.busy_time())},
+          {"idle_us", microseconds(gpu.idle_time())},
+          {"busy_share", share(gpu.busy_time(), gpu.window())},
+          {"kernels", op_json(gpu.busy.of(GpuOp::kernel))},
+          {"copies", op_json(gpu.busy.of(GpuOp::copy))},
+          {"fills", op_json(gpu.busy.of(GpuOp::set))},
+          {"kernels_and_copies_at_once_us", microseconds(gpu.busy.overlap())},
+          {"idle", times_json(gpu.idle)},
+          {"idle_by_cause_us", causes_json(gpu.by_cause)},
+          {"gaps_by_main_cause", gaps},
+          {"idle_in_calls_us", functions_json(functions_of(gpu), names)},
+          {"call_to_start", times_json(gpu.to_start)},
+          {"call_to_start_on_idle_gpu", times_json(gpu.to_idle_start)},
+          {"works", gpu.works},
+          {"unjoined", gpu.unjoined},
+          {"whole_graphs", gpu.graphs},
+          {"late", {{"count", gpu.late}, {"time_us", microseconds(gpu.late_time)}}}};
+}
+
+Json side_json(Name name, std::uint64_t call, const Names& names) {
+  Json json = {{"name", names.text(name)}};
+  if (call) json["call"] = call;
+  return json;
+}
+
+Json gap_json(const GpuGap& gap, const Names& names) {
+  Json json = {{"begin_us", microseconds(gap.begin)},
+               {"time_us", microseconds(gap.time())},
+               {"pid", gap.pid},
+               {"device", gap.device},
+               {"cause", info_of(gap.times.main()).id},
+               {"by_cause_us", causes_json(gap.times)},
+               {"before", side_json(gap.before, gap.before_call, names)},
+               {"after", side_json(gap.after, gap.after_call, names)},
+               {"in_calls_us", functions_json(gap.meanwhile.functions, names)}};
+  if (gap.tid) json["tid"] = gap.tid;
+  return json;
+}
+
+bool several_processes(const GpusAtWork& times) {
+  for (const OfGpu& gpu : times.gpus())
+    if (gpu.process != times.gpus().front().process) return true;
+  return false;
+}
+
+std::string title_of(const OfGpu& gpu, bool several) {
+  return several ? fmt::format("process {}, GPU {}", gpu.pid, gpu.device)
+                 : fmt::format("GPU {}", gpu.device);
+}
+
+void add_busy(Page& page, const GpusAtWork& times, std::size_t at_most) {
+  bool several = several_processes(times);
+  Table table("GPU busy, measured", {{"share"},
+                                     {"busy"},
+                                     {"idle"},
+                                     {"of"},
+                                     {"kernels", 1},
+                                     {"copies", 1},
+                                     {"fills", 3},
+                                     {"both at once", 2}});
+  auto time_or_none = [](std::uint64_t time) { return time ? human_time(time) : std::string(); };
+  for (std::size_t i = 0; i < std::min(at_most, times.gpus().size()); i++) {
+    const OfGpu& gpu = times.gpus()[i];
+    auto united = [&](GpuOp op) { return time_or_none(gpu.busy.of(op).united.total()); };
+    table.row(title_of(gpu, several),
+              {percent(gpu.busy_time(), gpu.window()), human_time(gpu.busy_time()),
+               human_time(gpu.idle_time()), human_time(gpu.window()), united(GpuOp::kernel),
+               united(GpuOp::copy), united(GpuOp::set), time_or_none(gpu.busy.overlap())});
+  }
+  table.add_to(page);
+}
+
+void add_causes(Page& page, const GpusAtWork& times, std::size_t at_most) {
+  bool several = several_processes(times) || times.gpus().size() > 1;
+  for (std::size_t i = 0; i < std::min(at_most, times.gpus().size()); i++) {
+    const OfGpu& gpu = times.gpus()[i];
+    if (!gpu.idle.count()) continue;
+    Table table(several ? "why idle: " + title_of(gpu, several_processes(times)) : "why idle",
+                {{"share"}, {"time"}, {"gaps", 1}});
+    for (std::size_t cause = 0; cause < IDLE_CAUSES; cause++)
+      if (std::uint64_t time = gpu.by_cause.of[cause])
+        table.row(std::string(IDLE_CAUSE_INFOS[cause].text),
+                  {percent(time, gpu.idle_time()), human_time(time), human_count(gpu.gaps[cause])});
+    table.add_to(page);
+    std::string text;
+    constexpr std::size_t TOLD = 4;
+    auto functions = functions_of(gpu);
+    for (std::size_t f = 0; f < std::min(TOLD, functions.size()); f++)
+      text += fmt::format("{}{} {}",
+                          f ? ", " : "Meanwhile in calls: ", times.names().text(functions[f].name),
+                          human_time(functions[f].time));
+    if (functions.size() > TOLD)
+      text += ", and " + count_of(functions.size() - TOLD, "other", "others");
+    if (!text.empty()) page.paragraph(text + ".", 2);
+    if (gpu.to_idle_start.count())
+      page.paragraph(
+          fmt::format("From a call to the beginning on the GPU: p50 {}, p99 {} where it was idle; "
+                      "p50 {}, p99 {} in all.",
+                      human_time(gpu.to_idle_start.quantile(0.5)),
+                      human_time(gpu.to_idle_start.quantile(0.99)),
+                      human_time(gpu.to_start.quantile(0.5)),
+                      human_time(gpu.to_start.quantile(0.99))),
+          2);
+  }
+}
+
+void add_longest(Page& page, const GpusAtWork& times) {
+  bool several = several_processes(times);
+  Table table("longest idle", {{"at"},
+                               {"time"},
+                               {"process", 3},
+                               {"GPU", 3},
+                               {"why", 0, true},
+                               {"longest call", 2, true},
+                               {"", 2}});
+  for (const GpuGap& gap : times.longest()) {
+    const auto& functions = gap.meanwhile.functions;
+    table.row(fmt::format("{} to {}", times.name_of(gap.before), times.name_of(gap.after)),
+              {page.at(gap.begin), human_time(gap.time()), several ? std::to_string(gap.pid) : "",
+               times.gpus().size() > 1 ? std::to_string(gap.device) : "",
+               std::string(info_of(gap.times.main()).text),
+               functions.empty() ? "" : std::string(times.names().text(functions.front().name)),
+               functions.empty() ? "" : human_time(functions.front().time)});
+  }
+  if (!table.empty()) table.add_to(page);
+}
+
+}  // namespace
+
+Json causes_json(const IdleTimes& times) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < IDLE_CAUSES; i++)
+    json[std::string(IDLE_CAUSE_INFOS[i].id)] = microseconds(times.of[i]);
+  return json;
+}
+
+std::string causes_text(const IdleTimes& times, std::uint64_t whole, std::size_t at_most) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < IDLE_CAUSES; i++)
+    if (times.of[i]) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return times.of[a] > times.of[b]; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(at_most, order.size()); i++)
+    text += fmt::format("{}{} {}", i ? ", " : "", IDLE_CAUSE_INFOS[order[i]].text,
+                        percent(times.of[order[i]], whole));
+  return text;
+}
+
+Json gpus_at_work_json(const GpusAtWork& times) {
+  Json gpus = Json::array(), longest = Json::array(), kernels = Json::array(),
+       not_reported = Json::array();
+  for (const OfGpu& gpu : times.gpus()) gpus.push_back(gpu_json(gpu, times.names()));
+  for (const GpuGap& gap : times.longest()) longest.push_back(gap_json(gap, times.names()));
+  for (const auto& [name, kernel] : times.kernels())
+    kernels.push_back({{"name", times.names().text(name)},
+                       {"count", kernel.count},
+                       {"time_us", microseconds(kernel.time)},
+                       {"max_us", microseconds(kernel.longest)}});
+  for (const auto& one : times.not_reported())
+    not_reported.push_back({{"pid", one.pid}, {"why", one.why}});
+  return {{"gpus", gpus},
+          {"longest_idle", longest},
+          {"kernels", kernels},
+          {"not_reported", not_reported},
+          {"missing_share", times.missing_share()},
+          {"left_out", times.left_out()}};
+}
+
+void add_gpu_kernels(Page& page, const GpusAtWork& times, std::size_t at_most) {
+  std::uint64_t all = 0;
+  for (const auto& [name, kernel] : times.kernels()) all = saturating_sum(all, kernel.time);
+  Table table("kernels, time on the GPU",
+              {{"share"}, {"time"}, {"runs"}, {"mean", 1}, {"longest", 1}});
+  for (std::size_t i = 0; i < std::min(at_most, times.kernels().size()); i++) {
+    const auto& [name, kernel] = times.kernels()[i];
+    table.row(times.name_of(name),
+              {percent(kernel.time, all), human_time(kernel.time), human_count(kernel.count),
+               human_time(kernel.time / kernel.count), human_time(kernel.longest)});
+  }
+  if (!table.empty()) table.add_to(page);
+}
+
+void add_gpu_notes(Page& page, const GpusAtWork& times) {
+  auto note = [&](const std::string& text) { page.paragraph(text, 2); };
+  std::uint64_t late = 0, unjoined = 0, works = 0;
+  for (const OfGpu& gpu : times.gpus()) {
+    late += gpu.late;
+    unjoined += gpu.unjoined;
+    works += gpu.works;
+  }
+  if (times.is_whole_graphs())
+    note("A launch of a graph counts as busy from its beginning to its end (--gpu=graphs).");
+  if (unjoined)
+    note(fmt::format("Of {} of {} it is not known which call asked for it.", with_commas(unjoined),
+                     count_of(works, "kernel, copy or fill", "kernels, copies and fills")));
+  if (times.missing_share() > 0)
+    note(
+        fmt::format("{:.1f} % of the work is missing from this trace: the GPU was busy for longer.",
+                    times.missing_share()));
+  if (late)
+    note(
+        fmt::format("{} came too late in the trace to be placed: they are counted, but are in no "
+                    "time that the GPU was busy.",
+                    count_of(late, "kernel, copy or fill", "kernels, copies and fills")));
+  if (times.left_out())
+    note(fmt::format(
+        "{} of further GPUs and processes are in no figure.",
+        count_of(times.left_out(), "kernel, copy or fill", "kernels, copies and fills")));
+  for (const auto& one : times.not_reported())
+    note(fmt::format("Process {} did not tell when its GPUs worked: {}", one.pid, one.why));
+}
+
+void add_gpus_at_work(Page& page, const GpusAtWork& times, std::size_t at_most) {
+  constexpr std::size_t GPUS = 16;
+  std::size_t shown = std::min(at_most, GPUS);
+  if (times.gpus().empty()) page.line("No GPU did anything in this part.");
+  if (!times.gpus().empty()) add_busy(page, times, shown);
+  add_gpu_notes(page, times);
+  add_causes(page, times, shown);
+  add_longest(page, times);
+}
+
+}  // namespace cudabpf::analyze
