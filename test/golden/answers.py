@@ -68,6 +68,8 @@ ANSWERS["diff-measured-otherwise"] = ["diff", MEASURED, WHOLE_GRAPHS, "--top", "
 GPU_COURSE = "test/golden/gpu_course.jsonl"
 ANSWERS["gaps-measured"] = ["gaps", "--top", "5", GPU_COURSE]
 ANSWERS["gaps-measured-part"] = ["gaps", "--iteration", "9-11", "--top", "2", GPU_COURSE]
+ANSWERS["summary-measured"] = ["summary", GPU_COURSE]
+ANSWERS["summary-measured-all"] = ["summary", "--all", GPU_COURSE]
 # Programs that one thing bounds each, as scripts/workloads/bounded.py makes them.
 for bound in ("gpu", "queue", "host", "copies", "memory", "exhausted", "fault"):
     ANSWERS[f"bound-{bound}"] = ["summary", f"test/golden/bounds/{bound}.jsonl.zst"]

@@ -113,6 +113,13 @@ Found burden(const Judged& judged, const Burden& burden) {
   return one;
 }
 
+// Where GPUs' own times are known: what the host does while they are busy delays nothing, and
+// copies are judged by when they ran.
+bool is_felt(const Judged& judged, const Burden& burden) {
+  const MeasuredWork& work = judged.measured;
+  return burden.id != "copies" && work.percent_of(work.share.idle.host()) >= burden.at_least;
+}
+
 Finding mixed(const Judged& judged) {
   const Stretch& stretch = judged.stretch;
   Finding one = judged.finding("mixed", "Mixed");
@@ -134,10 +141,16 @@ std::vector<Finding> bounds(const Judged& judged) {
   auto add = [&](Found one) {
     if (one) found.push_back(std::move(*one));
   };
-  add(gpu_bound(judged));
-  add(host_bound(judged));
-  for (const Burden& one : BURDENS) add(burden(judged, one));
-  if (found.empty()) found.push_back(mixed(judged));
+  bool measured = judged.measured.can_judge;
+  if (measured) {
+    found = measured_bounds(judged);
+  } else {
+    add(gpu_bound(judged));
+    add(host_bound(judged));
+  }
+  for (const Burden& one : BURDENS)
+    if (!measured || is_felt(judged, one)) add(burden(judged, one));
+  if (found.empty()) found.push_back(measured ? measured_mixed(judged) : mixed(judged));
   for (Finding& one : found) {
     one.add_call(judged.course.iterations().typical.first_call);
     one.figures = {{"time_us", microseconds(stretch.time)},
@@ -150,6 +163,7 @@ std::vector<Finding> bounds(const Judged& judged) {
                    {"memory_share", stretch.share(stretch.spent.memory)},
                    {"module_share", stretch.share(stretch.spent.module)},
                    {"others_share", stretch.share(stretch.others())}};
+    if (measured) add_measured_figures(one, judged);
   }
   return found;
 }

@@ -8,6 +8,7 @@
 #include "analyze/course/course.hpp"
 #include "analyze/memory/memory.hpp"
 #include "analyze/summary/finding.hpp"
+#include "analyze/summary/measured_work.hpp"
 #include "analyze/summary/stretch.hpp"
 #include "analyze/summary/totals.hpp"
 #include "util/text/moments.hpp"
@@ -26,9 +27,11 @@ struct Seen {
 };
 
 struct Judged : Seen {
-  explicit Judged(const Seen& seen) : Seen(seen), stretch(stretch_of(course)) {}
+  explicit Judged(const Seen& seen)
+      : Seen(seen), stretch(stretch_of(course)), measured(measured_of(course, stretch)) {}
 
   Stretch stretch;
+  MeasuredWork measured;
 
   bool has_iterations() const { return course.iterations().found != Iterations::Found::none; }
   bool can_be_judged() const;     // launches and waits are there, with their durations

@@ -21,6 +21,10 @@ Found not_judged(const Judged& judged);
 
 // What bounds the work, if there is enough of it (bound_rules.cpp).
 std::vector<Finding> bounds(const Judged& judged);
+// The same by GPUs' own times, if they can be judged by (measured_rules.cpp).
+std::vector<Finding> measured_bounds(const Judged& judged);
+Finding measured_mixed(const Judged& judged);
+void add_measured_figures(Finding& finding, const Judged& judged);
 
 // What happens over the whole run (course_rules.cpp).
 Found loading(const Judged& judged);

@@ -29,6 +29,7 @@ void Summary::finish(const TraceFacts& facts) {
   totals_.finish(facts);
   course_.finish(facts);
   memory_.finish(facts);
+  measured_ = measured_of(course_, stretch_of(course_));
   header_ = Json::parse(facts.header, nullptr, false);
   duration_ = part_.clipped(facts.duration()) - part_.clipped(0);
   verdict_ = find_verdict({names_, totals_, course_, memory_, facts, part_, moments_});

@@ -8,6 +8,7 @@
 
 #include "analyze/course/course.hpp"
 #include "analyze/memory/memory.hpp"
+#include "analyze/summary/measured_work.hpp"
 #include "analyze/summary/totals.hpp"
 #include "analyze/summary/verdict.hpp"
 #include "util/text/moments.hpp"
@@ -47,7 +48,10 @@ class Summary : public Analysis {
   std::string transfer_answer(const Page& page) const;
   // One line for each of the processes that were idle longest.
   std::string of_processes(const std::function<std::string(const Idle::OfProcess&)>& text_of) const;
+  std::string busy_answer(const Page& page) const;
   std::string idle_answer(const Page& page) const;
+  std::string measured_idle(const Page& page) const;
+  std::string path_answer(const Page& page) const;
   std::string between_answer(const Page& page) const;
   std::string blocked_answer(const Page& page) const;
   std::string memory_answer(const Page& page) const;
@@ -66,6 +70,7 @@ class Summary : public Analysis {
   Totals totals_;
   Course course_;
   Memory memory_;
+  MeasuredWork measured_;
   Moments moments_;
   std::vector<Finding> verdict_;
   Json header_;

@@ -44,6 +44,14 @@ std::string listed(const ByName& times, std::size_t at_most) {
   return text;
 }
 
+// "; kernels 2.67 ms (3.10 ms added up)": more than one ran at once.
+std::string op_text(std::string_view name, const Busy::OfOp& of) {
+  if (!of.count) return {};
+  std::uint64_t time = of.united.total();
+  return fmt::format("; {} {}{}", name, human_time(time),
+                     of.sum > time ? fmt::format(" ({} added up)", human_time(of.sum)) : "");
+}
+
 // "; the longest: 7.72 s at 2.897963 s, 99.7 % of it outside CUDA"
 std::string longest_text(const std::vector<Gap>& gaps, const Page& page) {
   std::string text;
@@ -63,7 +71,9 @@ void Summary::add_answers(Page& page, bool all) const {
     std::string (Summary::*text)(const Page&) const;
     bool spare = false;  // only where there is room for all
   };
-  constexpr Answer ANSWERS[] = {{"each iteration", &Summary::iterations_answer},
+  constexpr Answer ANSWERS[] = {{"GPU busy", &Summary::busy_answer},
+                                {"each iteration", &Summary::iterations_answer},
+                                {"bound by", &Summary::path_answer},
                                 {"GPU idle", &Summary::idle_answer},
                                 {"transfer", &Summary::transfer_answer},
                                 {"memory", &Summary::memory_answer},
@@ -80,7 +90,8 @@ void Summary::add_answers(Page& page, bool all) const {
   bool left_out = false;
   for (const Answer& answer : ANSWERS) {
     std::size_t end = page.size();
-    if (!answer.spare || all) page.term(answer.word, (this->*answer.text)(page));
+    std::string text = !answer.spare || all ? (this->*answer.text)(page) : "";
+    if (!text.empty()) page.term(answer.word, text);
     if (all || (!answer.spare && page.lines() <= SCREEN)) continue;
     page.cut(end);
     left_out = true;
@@ -118,6 +129,9 @@ std::string Summary::iterations_answer(const Page&) const {
     text += fmt::format(", {} of the time in CUDA calls, {} waiting for the GPU",
                         percent(iterations.spent.in_calls, iterations.times.total()),
                         percent(iterations.spent.waiting, iterations.times.total()));
+  if (!measured_.busy.empty())
+    text += fmt::format("; GPU {} busy for {} of each (p50), measured", measured_.gpu->device,
+                        human_time(quantile_of(measured_.busy, 0.5)));
   if (course_.thread()->segments_left_out)
     text += fmt::format("; only the first {} waits are looked at",
                         with_commas(ThreadsAtWork::MAX_SEGMENTS));
@@ -169,7 +183,79 @@ std::string Summary::of_processes(
   return text.empty() ? "nothing was launched or copied" : text;
 }
 
+// Empty: nothing is measured.
+std::string Summary::busy_answer(const Page&) const {
+  const GpusAtWork& times = course_.gpus();
+  constexpr std::size_t TOLD = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(TOLD, times.gpus().size()); i++) {
+    const GpusAtWork::OfGpu& gpu = times.gpus()[i];
+    text += i ? "; " : "";
+    if (processes() > 1) text += fmt::format("process {}, ", gpu.pid);
+    text += fmt::format("GPU {}: {} of {} from first to last work, measured", gpu.device,
+                        percent(gpu.busy_time(), gpu.window()), human_time(gpu.window()));
+    text += op_text("kernels", gpu.busy.of(GpuOp::kernel));
+    text += op_text("copies", gpu.busy.of(GpuOp::copy));
+    text += op_text("fills", gpu.busy.of(GpuOp::set));
+    if (std::uint64_t both = gpu.busy.overlap())
+      text += fmt::format("; kernels and copies at once {}", human_time(both));
+    if (gpu.to_idle_start.count())
+      text += fmt::format("; an idle one began p50 {}, p99 {} after the call",
+                          human_time(gpu.to_idle_start.quantile(0.5)),
+                          human_time(gpu.to_idle_start.quantile(0.99)));
+  }
+  if (times.gpus().size() > TOLD) text += fmt::format("; {} more", times.gpus().size() - TOLD);
+  return text;
+}
+
+// What a usual iteration waited for. Empty: it is not known.
+std::string Summary::path_answer(const Page&) const {
+  const CriticalPath& path = measured_.path;
+  if (!path.time()) return {};
+  constexpr std::size_t TOLD = 3;
+  std::string text = fmt::format(
+      "of {} that a usual iteration takes, it waits {} for the host, {} for the GPU to begin "
+      "and {} for its work",
+      human_time(path.time()), percent(path.host, path.time()), percent(path.latency, path.time()),
+      percent(path.working, path.time()));
+  for (std::size_t i = 0; i < std::min(TOLD, path.works.size()); i++)
+    text +=
+        fmt::format("{}{} {} in {}", i ? ", " : ": ", course_.gpus().name_of(path.works[i].name),
+                    percent(path.works[i].time, path.time()), with_commas(path.works[i].count));
+  if (path.works.size() > TOLD)
+    text += ", and " + count_of(path.works.size() - TOLD, "other", "others");
+  return text;
+}
+
+std::string Summary::measured_idle(const Page& page) const {
+  const GpusAtWork& times = course_.gpus();
+  constexpr std::size_t TOLD = 3;
+  std::string text;
+  if (std::uint64_t time = inference_time(); time && measured_.gpu) {
+    GpuCurve::Share share = measured_.gpu->curve.between(part_.clipped(course_.iterations().warm),
+                                                         part_.clipped(course_.iterations().end));
+    text = fmt::format("{} of the {} of inference; ", percent(share.idle_time(), share.time),
+                       human_time(time));
+  }
+  for (std::size_t i = 0; i < std::min(TOLD, times.gpus().size()); i++) {
+    const GpusAtWork::OfGpu& gpu = times.gpus()[i];
+    text += i ? "; " : "";
+    if (processes() > 1) text += fmt::format("process {}, ", gpu.pid);
+    text += fmt::format("GPU {}: {} in {}", gpu.device, human_time(gpu.idle_time()),
+                        count_of(gpu.idle.count(), "gap", "gaps"));
+    std::string why = causes_text(gpu.by_cause, gpu.idle_time(), 3);
+    if (!why.empty()) text += ", " + why;
+  }
+  const auto& longest = times.longest();
+  for (std::size_t i = 0; i < longest.size(); i++)
+    text +=
+        fmt::format("{}{} at {}, {}", i ? "; " : "; the longest: ", human_time(longest[i].time()),
+                    page.at(longest[i].begin), info_of(longest[i].times.main()).text);
+  return text;
+}
+
 std::string Summary::idle_answer(const Page& page) const {
+  if (!course_.gpus().gpus().empty()) return measured_idle(page);
   std::string text;
   // Only what a wait has seen the end of is known to be done.
   if (std::uint64_t time = inference_time()) {

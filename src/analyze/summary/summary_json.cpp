@@ -174,6 +174,10 @@ Json Summary::json() const {
                   {"slowest_of_driver", slowest_json(totals_.slowest_of_driver, names_)},
                   {"errors", errors_json(totals_.failures, names_)},
                   {"gpu_errors", totals_.xids}};
+  if (course_.gpus().told()) {
+    summary["measured"] = gpus_at_work_json(course_.gpus());
+    summary["measured"]["work"] = measured_work_json(measured_, names_);
+  }
   if (course_.thread())
     summary["thread"] = {{"pid", course_.thread()->pid}, {"tid", course_.thread()->tid}};
   if (!totals_.gpus.gpus().empty()) summary["gpus"] = gpus_json(totals_.gpus);

@@ -23,6 +23,9 @@ void Summary::add_to(Page& page, bool all) const {
     add_errors(page);
     return;
   }
+  constexpr std::size_t SOME_KERNELS = 3, MANY_KERNELS = 10;
+  if (course_.gpus().measured())
+    add_gpu_kernels(page, course_.gpus(), all ? MANY_KERNELS : SOME_KERNELS);
   add_phases(page, course_.phases(), all);
   add_answers(page, all);
   if (!all) return;

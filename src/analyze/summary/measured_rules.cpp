@@ -1,0 +1,135 @@
+// What bounds the work where GPUs' own times tell how busy they were.
+#include <fmt/format.h>
+
+#include "analyze/summary/rules.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+// Percent of the stretch.
+constexpr double KERNELS_MUCH = 50;    // a kernel runs
+constexpr double KERNELS_ALWAYS = 80;  // hardly anything else can be waited for
+constexpr double HOST_MUCH = 50;       // the GPU is idle because the host asks late
+constexpr double PATH_MUCH = 50;       // of an iteration's critical path
+constexpr double COPIES_MUCH = 20;     // only copies and fills run
+constexpr double QUEUED_MUCH = 25;     // the GPU is idle though it was asked
+
+std::string busy_text(const Judged& judged) {
+  const MeasuredWork& work = judged.measured;
+  return fmt::format("{}; GPU {} was busy for {} of it", judged.stretch.round_text(),
+                     work.gpu->device, work.part_text(work.share.busy));
+}
+
+std::string idle_text(const Judged& judged, std::size_t causes) {
+  const MeasuredWork& work = judged.measured;
+  return fmt::format("{} and idle for {}, measured: {}", busy_text(judged),
+                     work.part_text(work.share.idle_time()),
+                     causes_text(work.share.idle, work.share.time, causes));
+}
+
+// A kernel may run half of the time and hold nothing up, where the host takes longer meanwhile.
+bool waits_for_work(const CriticalPath& path) {
+  return !path.time() || share(path.working, path.time()) >= PATH_MUCH;
+}
+bool waits_for_host(const CriticalPath& path) {
+  return path.time() && share(path.host, path.time()) >= PATH_MUCH;
+}
+
+void add_gaps(Finding& finding, const Judged& judged) {
+  for (const GpuGap& gap : judged.course.gpus().longest()) {
+    if (gap.begin < finding.begin || gap.end > finding.end) continue;
+    finding.add_call(gap.before_call);
+    finding.add_call(gap.after_call);
+  }
+}
+
+Found kernels(const Judged& judged) {
+  const MeasuredWork& work = judged.measured;
+  double running = work.percent_of(work.share.kernels);
+  if (running < KERNELS_MUCH || (running < KERNELS_ALWAYS && !waits_for_work(work.path))) return {};
+  Finding one = judged.finding("gpu_bound", "GPU-bound");
+  one.text = busy_text(judged) + ", measured";
+  if (const auto& kernels = judged.course.gpus().kernels(); !kernels.empty()) {
+    std::uint64_t all = 0;
+    for (const auto& [name, kernel] : kernels) all += kernel.time;
+    one.text += fmt::format("; {} took most, {} of all kernels' time",
+                            judged.course.gpus().name_of(kernels.front().first),
+                            percent(kernels.front().second.time, all));
+  }
+  one.text += ". Faster kernels or less work would help, fewer launches would not.";
+  return one;
+}
+
+Found late_host(const Judged& judged) {
+  const MeasuredWork& work = judged.measured;
+  bool holds_up = waits_for_host(work.path) && work.percent_of(work.share.kernels) < KERNELS_ALWAYS;
+  if (work.percent_of(work.share.idle.host()) < HOST_MUCH && !holds_up) return {};
+  Finding one = judged.finding("host_bound", "Host-bound");
+  bool of_graphs = judged.totals.graph_launches > judged.totals.launched() / 2;
+  one.text = fmt::format(
+      "{}{}. {}", idle_text(judged, 3),
+      holds_up ? fmt::format("; a usual one waits for the host {} of its time",
+                             percent(work.path.host, work.path.time()))
+               : "",
+      of_graphs ? "Most launches are of graphs: fewer and larger ones would help, or less between "
+                  "them."
+                : "Fewer launches would help (CUDA graphs, torch.compile).");
+  add_gaps(one, judged);
+  return one;
+}
+
+Found copies(const Judged& judged) {
+  const MeasuredWork& work = judged.measured;
+  if (work.percent_of(work.only_copies()) < COPIES_MUCH) return {};
+  Finding one = judged.finding("copies", "Copies");
+  one.text = fmt::format(
+      "{}, {} of it with copies and fills alone, measured. Copy less, from pinned memory, or "
+      "beside the kernels in another stream.",
+      busy_text(judged), work.part_text(work.only_copies()));
+  judged.add_slowest(one);
+  return one;
+}
+
+Found queued(const Judged& judged) {
+  const MeasuredWork& work = judged.measured;
+  if (work.percent_of(work.share.idle.queue()) < QUEUED_MUCH) return {};
+  Finding one = judged.finding("gpu_waits", "GPU idle between queued work");
+  one.text = fmt::format(
+      "{}. Fewer and larger kernels would help, CUDA graphs, or fewer dependencies between "
+      "streams.",
+      idle_text(judged, 3));
+  add_gaps(one, judged);
+  return one;
+}
+
+}  // namespace
+
+std::vector<Finding> measured_bounds(const Judged& judged) {
+  std::vector<Finding> found;
+  for (auto rule : {kernels, late_host, copies, queued})
+    if (Found one = rule(judged)) found.push_back(std::move(*one));
+  return found;
+}
+
+Finding measured_mixed(const Judged& judged) {
+  Finding one = judged.finding("mixed", "Mixed");
+  one.text = idle_text(judged, 3) + ": no single thing bounds it.";
+  add_gaps(one, judged);
+  return one;
+}
+
+void add_measured_figures(Finding& finding, const Judged& judged) {
+  const MeasuredWork& work = judged.measured;
+  auto add = [&](std::string_view name, std::uint64_t time) {
+    finding.figures.emplace_back(name, work.percent_of(time));
+  };
+  add("gpu_busy_share", work.share.busy);
+  add("gpu_kernels_share", work.share.kernels);
+  add("gpu_only_copies_share", work.only_copies());
+  add("gpu_idle_share", work.share.idle_time());
+  add("gpu_idle_by_host_share", work.share.idle.host());
+  add("gpu_idle_though_asked_share", work.share.idle.queue());
+}
+
+}  // namespace cudabpf::analyze
