@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analyze/course/gpus_at_work.hpp"
 #include "analyze/course/idle.hpp"
 #include "analyze/diff/difference.hpp"
 #include "analyze/energy/energy.hpp"
@@ -210,6 +211,11 @@ std::vector<Asked> all_analyses(Names& names) {
       [](Page& page, const Memory& memory) { add_memory(page, memory, 9); }));
   add_parts(all, names);
   all.push_back(asked(std::make_unique<Energy>(names, 0), energy_json, add_energy));
+  all.push_back(asked(std::make_unique<GpusAtWork>(names, 9), gpus_at_work_json,
+                      [](Page& page, const GpusAtWork& gpus) {
+                        add_gpus_at_work(page, gpus, 9);
+                        add_gpu_kernels(page, gpus, 9);
+                      }));
   return all;
 }
 
