@@ -85,7 +85,9 @@ class Live(harness.LiveTest):
         status, text = self.wait_pid(pid, terminal)
         self.assertEqual(status, 128 + signal.SIGQUIT, text)
         trace = self.read()
-        self.check_law(trace)
+        self.check_accounts(trace)
+        self.assertEqual(trace.end["losses"], {}, trace.lost)
+        self.assertEqual([call for call in trace.calls if "ret" not in call and "unfinished" not in call], [])
         self.assertEqual((trace.end["reason"], trace.end["command_status"]), ("command ended", 128 + signal.SIGQUIT))
 
     def terminal(self, *command):

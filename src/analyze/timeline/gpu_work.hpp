@@ -20,7 +20,7 @@ struct GpuQueue {
 };
 
 // A kernel, a copy or a fill, or all that a launch of a graph did.
-struct MeasuredWork {
+struct QueuedWork {
   std::size_t queue = 0;  // which of the timeline's
   TimeSpan span;
   Line line;                       // without its text

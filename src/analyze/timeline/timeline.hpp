@@ -104,11 +104,11 @@ class Timeline : public Analysis {
   std::size_t gpu_queues() const { return gpu_queues_.size(); }
   std::uint64_t left_out_of_queues() const { return left_out_of_queues_; }
   // Ordered by queue and time; empty if there are more than MOST_WORKS.
-  const std::vector<MeasuredWork>& gpu_works() const { return gpu_works_; }
+  const std::vector<QueuedWork>& gpu_works() const { return gpu_works_; }
   bool has_few_works() const { return !many_works_ && gpu_works_.size() <= FEW; }
   // The one that took this time; null: it is not kept.
-  const MeasuredWork* work_at(std::size_t queue, const TimeSpan& span) const;
-  std::string name_of(const MeasuredWork& work) const;
+  const QueuedWork* work_at(std::size_t queue, const TimeSpan& span) const;
+  std::string name_of(const QueuedWork& work) const;
   // Those of threads beyond the most that are kept apart, and how many they and those of streams
   // are.
   const BarRow& more_calls() const { return more_calls_; }
@@ -143,7 +143,7 @@ class Timeline : public Analysis {
   void gpu_sample(const GpuSample& sample);
   void gpu_work(const Line& line);
   std::size_t gpu_queue_of(const Line& line);  // MAX_QUEUES: there are too many
-  void keep_work(MeasuredWork work);
+  void keep_work(QueuedWork work);
   void sort_works();
   Name name_of_graph(std::uint64_t number);
   void process(const Line& line);
@@ -177,7 +177,7 @@ class Timeline : public Analysis {
   BarRow more_calls_;
   AskingCalls asking_;
   std::vector<GpuQueue> gpu_queues_;
-  std::vector<MeasuredWork> gpu_works_;
+  std::vector<QueuedWork> gpu_works_;
   bool measured_ = false, many_works_ = false;  // the trace has what GPUs did; more than are kept
   std::uint64_t left_out_of_queues_ = 0;
   std::unordered_map<std::uint32_t, std::size_t> process_by_pid_;  // the last of each

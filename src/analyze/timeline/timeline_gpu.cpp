@@ -12,7 +12,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-auto place_of(const MeasuredWork& work) {
+auto place_of(const QueuedWork& work) {
   return std::tuple(work.queue, work.span.begin, work.span.end);
 }
 
@@ -55,7 +55,7 @@ Name Timeline::name_of_graph(std::uint64_t number) {
   return name;
 }
 
-void Timeline::keep_work(MeasuredWork work) {
+void Timeline::keep_work(QueuedWork work) {
   if (many_works_) return;
   if (gpu_works_.size() == MOST_WORKS) {
     many_works_ = true;
@@ -90,27 +90,27 @@ std::size_t Timeline::gpu_queue_of(const Line& line) {
 void Timeline::sort_works() {
   std::stable_sort(
       gpu_works_.begin(), gpu_works_.end(),
-      [](const MeasuredWork& a, const MeasuredWork& b) { return a.span.begin < b.span.begin; });
+      [](const QueuedWork& a, const QueuedWork& b) { return a.span.begin < b.span.begin; });
   std::unordered_set<std::uint64_t> calls;
-  for (MeasuredWork& work : gpu_works_)
+  for (QueuedWork& work : gpu_works_)
     work.is_first = work.call && calls.insert(work.call->id).second;
   std::stable_sort(
       gpu_works_.begin(), gpu_works_.end(),
-      [](const MeasuredWork& a, const MeasuredWork& b) { return place_of(a) < place_of(b); });
+      [](const QueuedWork& a, const QueuedWork& b) { return place_of(a) < place_of(b); });
   for (Process& process : processes_)
     std::sort(process.queues.begin(), process.queues.end(), [&](std::size_t a, std::size_t b) {
       return gpu_queues_[a].key < gpu_queues_[b].key;
     });
 }
 
-const MeasuredWork* Timeline::work_at(std::size_t queue, const TimeSpan& span) const {
+const QueuedWork* Timeline::work_at(std::size_t queue, const TimeSpan& span) const {
   auto place = std::tuple(queue, span.begin, span.end);
   auto at = std::partition_point(gpu_works_.begin(), gpu_works_.end(),
-                                 [&](const MeasuredWork& one) { return place_of(one) < place; });
+                                 [&](const QueuedWork& one) { return place_of(one) < place; });
   return at != gpu_works_.end() && place_of(*at) == place ? &*at : nullptr;
 }
 
-std::string Timeline::name_of(const MeasuredWork& work) const {
+std::string Timeline::name_of(const QueuedWork& work) const {
   return work.line.kernel ? short_name(work.line.kernel) : work_name(work.line, names_);
 }
 

@@ -86,8 +86,8 @@ void add_piece(Page& page, const Timeline& timeline, const TimeScale& scale, con
           look_of(piece.category));
 }
 
-void add_work(Page& page, const Timeline& timeline, const TimeScale& scale,
-              const MeasuredWork& work, std::size_t label) {
+void add_work(Page& page, const Timeline& timeline, const TimeScale& scale, const QueuedWork& work,
+              std::size_t label) {
   std::string name = shortened("  " + printable(timeline.name_of(work)), label - 2);
   TimeSpan shown{std::max(work.span.begin, timeline.from()),
                  std::min(work.span.end, timeline.to())};
@@ -103,7 +103,7 @@ void add_works(Page& page, const Timeline& timeline, const TimeScale& scale, std
       if (!page.empty()) page.blank();
       page.heading(
           fmt::format("{}, {}", name_of(timeline, process), full_name(timeline.gpu_queue(index))));
-      for (const MeasuredWork& work : timeline.gpu_works())
+      for (const QueuedWork& work : timeline.gpu_works())
         if (work.queue == index) add_work(page, timeline, scale, work, label);
     }
 }

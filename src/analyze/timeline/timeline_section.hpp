@@ -237,7 +237,7 @@ class TimelineSection {
     double height = BAR * std::clamp(busy, 0.1, 1.0);
     svg_.rect(x, top + BAR - height, width, height, look_of(total.category).svg,
               gpu_tooltip(timeline_, bar, queue));
-    const MeasuredWork* work = bar.is_one() ? timeline_.work_at(queue, bar) : nullptr;
+    const QueuedWork* work = bar.is_one() ? timeline_.work_at(queue, bar) : nullptr;
     if (!work) return;
     tops_of_works_.try_emplace(work, top);
     auto letters = static_cast<std::size_t>(width / LETTER);
@@ -320,7 +320,7 @@ class TimelineSection {
   double top_, y_;
   // Of this process: where rows of threads are, by tid, and the bars of what GPUs did.
   std::map<std::uint32_t, double> rows_of_threads_;
-  std::map<const MeasuredWork*, double> tops_of_works_;
+  std::map<const QueuedWork*, double> tops_of_works_;
 };
 
 }  // namespace cudabpf::analyze

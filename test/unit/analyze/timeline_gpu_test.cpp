@@ -141,7 +141,7 @@ TEST_CASE("An arrow leads to what a graph did first") {
   CHECK(count(analyzed.svg(), "<polygon") == 1);
   CHECK_THAT(analyzed.svg(), ContainsSubstring("call 1, node 9 of its graph"));
   std::size_t first = 0;
-  for (const MeasuredWork& one : analyzed.timeline.gpu_works())
+  for (const QueuedWork& one : analyzed.timeline.gpu_works())
     first += one.is_first ? one.line.node + 1 : 0;
   CHECK(first == 1);
 }
