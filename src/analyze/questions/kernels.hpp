@@ -152,6 +152,7 @@ void add_kernel_notes(Page& page, const Kernels& kernels);
 // "64×2", "48.0 KiB": cells of both.
 std::string dimensions_text(const Dimensions& of);
 std::string shared_memory_text(const Kernels::Launch& launch);
+std::string time_or_blank(const Durations& times, std::uint64_t ns);
 // The part of these answers that is about graphs.
 Json graphs_json(const Kernels& kernels);
 void add_graphs(Page& page, const Kernels& kernels, std::size_t at_most);

@@ -20,11 +20,11 @@ std::string shared_memory_text(const Kernels::Launch& launch) {
   return launch.shared ? human_bytes(launch.shared) : "0";
 }
 
-namespace {
-
 std::string time_or_blank(const Durations& times, std::uint64_t ns) {
   return times.count() ? human_time(ns) : "";
 }
+
+namespace {
 
 Json times_json(const Durations& times) {
   Json json = {{"count", times.count()}, {"total_us", microseconds(times.total())}};

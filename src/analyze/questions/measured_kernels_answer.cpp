@@ -10,15 +10,11 @@ namespace cudabpf::analyze {
 
 namespace {
 
-std::string time_or_blank(const Durations& times, std::uint64_t ns) {
-  return times.count() ? human_time(ns) : "";
-}
-
 std::string share_or_blank(const Durations& times, const Kernels& kernels) {
   return times.count() ? percent(times.total(), kernels.gpu().kernels().times.total()) : "";
 }
 
-void add_classes(Page& page, const Kernels& kernels) {
+void add_measured_classes(Page& page, const Kernels& kernels) {
   Table table("classes", {{"kernels"},
                           {"configurations", 4},
                           {"launches", 3},
@@ -129,7 +125,7 @@ void add_measured_notes(Page& page, const Kernels& kernels) {
 }  // namespace
 
 void add_measured_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most) {
-  add_classes(page, kernels);
+  add_measured_classes(page, kernels);
   add_table(page, kernels, by, at_most);
   add_copies(page, kernels.gpu());
   add_graphs(page, kernels, at_most);

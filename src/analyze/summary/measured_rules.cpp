@@ -8,12 +8,12 @@ namespace cudabpf::analyze {
 namespace {
 
 // Percent of the stretch.
-constexpr double KERNELS_MUCH = 50;    // a kernel runs
-constexpr double KERNELS_ALWAYS = 80;  // hardly anything else can be waited for
-constexpr double HOST_MUCH = 50;       // the GPU is idle because the host asks late
-constexpr double PATH_MUCH = 50;       // of an iteration's critical path
-constexpr double COPIES_MUCH = 20;     // only copies and fills run
-constexpr double QUEUED_MUCH = 25;     // the GPU is idle though it was asked
+constexpr double KERNELS_MUCH = 50;          // a kernel runs
+constexpr double KERNELS_ALWAYS = 80;        // hardly anything else can be waited for
+constexpr double MEASURED_HOST_MUCH = 50;    // the GPU is idle because the host asks late
+constexpr double PATH_MUCH = 50;             // of an iteration's critical path
+constexpr double MEASURED_COPIES_MUCH = 20;  // only copies and fills run
+constexpr double QUEUED_MUCH = 25;           // the GPU is idle though it was asked
 
 std::string busy_text(const Judged& judged) {
   const MeasuredWork& work = judged.measured;
@@ -64,7 +64,7 @@ Found kernels(const Judged& judged) {
 Found late_host(const Judged& judged) {
   const MeasuredWork& work = judged.measured;
   bool holds_up = waits_for_host(work.path) && work.percent_of(work.share.kernels) < KERNELS_ALWAYS;
-  if (work.percent_of(work.share.idle.host()) < HOST_MUCH && !holds_up) return {};
+  if (work.percent_of(work.share.idle.host()) < MEASURED_HOST_MUCH && !holds_up) return {};
   Finding one = judged.finding("host_bound", "Host-bound");
   bool of_graphs = judged.totals.graph_launches > judged.totals.launched() / 2;
   one.text = fmt::format(
@@ -81,7 +81,7 @@ Found late_host(const Judged& judged) {
 
 Found copies(const Judged& judged) {
   const MeasuredWork& work = judged.measured;
-  if (work.percent_of(work.only_copies()) < COPIES_MUCH) return {};
+  if (work.percent_of(work.only_copies()) < MEASURED_COPIES_MUCH) return {};
   Finding one = judged.finding("copies", "Copies");
   one.text = fmt::format(
       "{}, {} of it with copies and fills alone, measured. Copy less, from pinned memory, or "
