@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyze/course/gpus_at_work.hpp"
+#include "analyze/course/idle.hpp"
 #include "util/page/table.hpp"
 #include "util/saturating.hpp"
 
@@ -13,16 +14,6 @@ namespace cudabpf::analyze {
 namespace {
 
 using OfGpu = GpusAtWork::OfGpu;
-
-Json times_json(const Durations& times) {
-  Json json = {{"count", times.count()}, {"total_us", microseconds(times.total())}};
-  if (!times.count()) return json;
-  json["mean_us"] = microseconds(times.mean());
-  json["p50_us"] = microseconds(times.quantile(0.5));
-  json["p99_us"] = microseconds(times.quantile(0.99));
-  json["max_us"] = microseconds(times.max());
-  return json;
-}
 
 Json op_json(const Busy::OfOp& of) {
   return {{"count", of.count},
@@ -61,12 +52,12 @@ Json gpu_json(const OfGpu& gpu, const Names& names) {
           {"copies", op_json(gpu.busy.of(GpuOp::copy))},
           {"fills", op_json(gpu.busy.of(GpuOp::set))},
           {"kernels_and_copies_at_once_us", microseconds(gpu.busy.overlap())},
-          {"idle", times_json(gpu.idle)},
+          {"idle", durations_json(gpu.idle)},
           {"idle_by_cause_us", causes_json(gpu.by_cause)},
           {"gaps_by_main_cause", gaps},
           {"idle_in_calls_us", functions_json(functions_of(gpu), names)},
-          {"call_to_start", times_json(gpu.to_start)},
-          {"call_to_start_on_idle_gpu", times_json(gpu.to_idle_start)},
+          {"call_to_start", durations_json(gpu.to_start)},
+          {"call_to_start_on_idle_gpu", durations_json(gpu.to_idle_start)},
           {"works", gpu.works},
           {"unjoined", gpu.unjoined},
           {"whole_graphs", gpu.graphs},

@@ -113,6 +113,8 @@ class Idle : public Analysis {
   std::vector<Gap> idle_, between_;
 };
 
+// How often, how long in all, and how that is spread.
+Json durations_json(const Durations& times);
 Json idle_json(const Idle& idle);
 // `left_out`: processes of which better is known.
 void add_idle(Page& page, const Idle& idle, std::size_t at_most,

@@ -10,9 +10,7 @@
 
 namespace cudabpf::analyze {
 
-namespace {
-
-Json times_json(const Durations& times) {
+Json durations_json(const Durations& times) {
   Json json = {{"count", times.count()}, {"total_us", microseconds(times.total())}};
   if (!times.count()) return json;
   json["mean_us"] = microseconds(times.mean());
@@ -21,6 +19,8 @@ Json times_json(const Durations& times) {
   json["max_us"] = microseconds(times.max());
   return json;
 }
+
+namespace {
 
 Json gap_json(const Gap& gap, const Names& names) {
   Json json = {{"begin_us", microseconds(gap.begin)},
@@ -108,11 +108,11 @@ Json process_json(const Idle::OfProcess& process, const Names& names) {
   for (auto [name, time] : process.meanwhile)
     meanwhile[std::string(names.text({name}))] = microseconds(time);
   return {{"working_time_us", microseconds(process.working_time)},
-          {"idle", times_json(process.idle)},
+          {"idle", durations_json(process.idle)},
           {"idle_in_calls_us", microseconds(process.in_calls)},
           {"idle_in_calls", meanwhile},
           {"idle_untimed_calls", process.untimed},
-          {"between_launches", times_json(process.between)},
+          {"between_launches", durations_json(process.between)},
           {"untimed_waits", process.untimed_waits},
           {"lost_track", process.lost_track}};
 }

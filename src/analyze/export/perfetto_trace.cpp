@@ -69,7 +69,7 @@ enum Entry : std::uint32_t { IID = 1, TEXT = 2 };
 
 constexpr std::uint64_t SEQUENCE = 1;  // there is one writer
 // Arrows to a GPU have their call's number, all others numbers of their own.
-constexpr std::uint64_t BEYOND_FLOWS = std::uint64_t{1} << 62;
+constexpr std::uint64_t BEYOND_OTHER_FLOWS = std::uint64_t{1} << 62;
 
 // Readers take at most 512 KiB at once: packets are gathered up to BATCH, and the one that goes
 // beyond it has few texts.
@@ -205,9 +205,10 @@ void PerfettoTrace::begin(const Track& track, const Line& line, const Label& lab
   details_of(line, names_, label.kernels, flows.queued, Annotations(*this));
   for (std::uint64_t flow : flows.begin) event_.fixed64(track_event::FLOW_IDS, flow);
   if (flows.enqueues) event_.fixed64(track_event::FLOW_IDS, flows.enqueues);
-  if (flows.asks) event_.fixed64(track_event::FLOW_IDS, BEYOND_FLOWS + flows.asks);
+  if (flows.asks) event_.fixed64(track_event::FLOW_IDS, BEYOND_OTHER_FLOWS + flows.asks);
   if (flows.end) event_.fixed64(track_event::TERMINATING_FLOW_IDS, flows.end);
-  if (flows.asked) event_.fixed64(track_event::TERMINATING_FLOW_IDS, BEYOND_FLOWS + flows.asked);
+  if (flows.asked)
+    event_.fixed64(track_event::TERMINATING_FLOW_IDS, BEYOND_OTHER_FLOWS + flows.asked);
   put_event(line.ts, true);
 }
 
