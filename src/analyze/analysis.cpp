@@ -175,9 +175,10 @@ void add_facts(Page& page, const TraceFacts& facts) {
                    2);
   if (facts.put_away)
     page.paragraph(
-        fmt::format("Of more than {} processes at once, {} that were quiet for longest were taken "
-                    "to be gone; where they come again, they are others.",
-                    with_commas(Processes::MOST), with_commas(facts.put_away)),
+        fmt::format(
+            "There were more than {} processes at once: {} that were quiet for longest were "
+            "taken to be gone, and count as others if they come again.",
+            with_commas(Processes::MOST), with_commas(facts.put_away)),
         2);
 }
 

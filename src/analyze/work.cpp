@@ -1,7 +1,7 @@
 #include "analyze/work.hpp"
 
 #include "analyze/circumstances/graph_contents.hpp"
-#include "util/console/terminal.hpp"
+#include "cudabpf/between_gpus.hpp"
 
 namespace cudabpf::analyze {
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cudabpf/between_gpus.hpp"
 #include "sink/event_lines.hpp"
 #include "util/console/terminal.hpp"
 
@@ -173,6 +174,27 @@ void StatsSink::process(const Process& process) {
   memory_.process(process);
 }
 
+std::vector<Stats::Calls> StatsSink::calls() const {
+  std::vector<Stats::Calls> all;
+  std::map<std::string_view, std::size_t> places;  // several symbols may be one API function
+  auto add = [&](const OfFunction* of) {
+    if (!of || !of->count) return;
+    auto [at, is_new] = places.try_emplace(of->name, all.size());
+    if (is_new) all.push_back({of->name, 0, 0, {}});
+    Stats::Calls& sum = all[at->second];
+    sum.count += of->count;
+    sum.errors += of->errors;
+    sum.durations.add(of->durations);
+  };
+  for (const auto& of : known_) add(of.get());
+  for (const auto& [function, of] : others_) add(of.get());
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::tuple(b.durations.total(), b.count, std::string_view(a.name)) <
+           std::tuple(a.durations.total(), a.count, std::string_view(b.name));
+  });
+  return all;
+}
+
 Stats StatsSink::stats() const {
   Stats stats;
   stats.count = count_;
@@ -182,22 +204,7 @@ Stats StatsSink::stats() const {
   stats.memory = memory_.figures();
   stats.memory_left_out = memory_.left_out();
 
-  std::map<std::string_view, std::size_t> places;  // several symbols may be one API function
-  auto add = [&](const OfFunction* of) {
-    if (!of || !of->count) return;
-    auto [at, is_new] = places.try_emplace(of->name, stats.calls.size());
-    if (is_new) stats.calls.push_back({of->name, 0, 0, {}});
-    Stats::Calls& calls = stats.calls[at->second];
-    calls.count += of->count;
-    calls.errors += of->errors;
-    calls.durations.add(of->durations);
-  };
-  for (const auto& of : known_) add(of.get());
-  for (const auto& [function, of] : others_) add(of.get());
-  std::sort(stats.calls.begin(), stats.calls.end(), [](const auto& a, const auto& b) {
-    return std::tuple(b.durations.total(), b.count, std::string_view(a.name)) <
-           std::tuple(a.durations.total(), a.count, std::string_view(b.name));
-  });
+  stats.calls = calls();
 
   for (const auto& [what, moved] : moved_)
     stats.transfers.push_back({what.first, what.second, moved.count, moved.bytes});

@@ -108,6 +108,7 @@ class StatsSink : public Sink {
     std::pair<const std::string, std::uint64_t>* counter = nullptr;
   };
 
+  std::vector<Stats::Calls> calls() const;
   OfFunction& of(const Function& function);
   void failed(const Call& call, OfFunction& of);
   void launched(const KernelName* name, std::uint64_t count);

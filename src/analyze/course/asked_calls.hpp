@@ -60,8 +60,8 @@ class AskedCalls {
                                  std::uint64_t end) const;
 
  private:
-  // Of more streams or events than these, all are forgotten: then what work waited for is not
-  // known.
+  // If there are more streams or events than these, all are forgotten: then it is not known what
+  // work waited for.
   static constexpr std::size_t MOST_STREAMS = 1 << 16, MOST_EVENTS = 1 << 16;
   static constexpr std::size_t MOST_PIDS = 1 << 16;
 

@@ -145,7 +145,7 @@ void GpusAtWork::count_kernel(const Ran& ran) {
   kernel.longest = std::max(kernel.longest, time);
 }
 
-// Of a graph's nodes only the first waits for the call.
+// Only the first of a graph's nodes waits for the call.
 void GpusAtWork::started(const Ran& ran, Followed& gpu, bool at_once) {
   if (!ran.joined) return;
   if (ran.is_node) {

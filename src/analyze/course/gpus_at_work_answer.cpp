@@ -239,7 +239,7 @@ void add_gpu_notes(Page& page, const GpusAtWork& times) {
   if (times.is_whole_graphs())
     note("A launch of a graph counts as busy from its beginning to its end (--gpu=graphs).");
   if (unjoined)
-    note(fmt::format("Of {} of {} it is not known which call asked for it.", with_commas(unjoined),
+    note(fmt::format("It is not known which call asked for {} of {}.", with_commas(unjoined),
                      count_of(works, "kernel, copy or fill", "kernels, copies and fills")));
   if (times.missing_share() > 0)
     note(

@@ -21,7 +21,7 @@ std::string name_of_lane(const QueueKey& key, const std::string& stream, std::si
 
 }  // namespace
 
-// Of such a process it is only known when work was enqueued.
+// If nobody measures a process, it is only known when its work was enqueued.
 void Tracks::gpu_times(const Line& line) {
   auto times = nlohmann::json::parse(line.text, nullptr, false);
   if (times.contains("why") && unmeasured_.size() < MAX_TRACKS) unmeasured_.insert(line.pid);

@@ -13,8 +13,8 @@ namespace cudabpf::analyze {
 
 class AskedGpuTime : public Analysis {
  public:
-  // Of more works than this, each two that follow one another are counted as one, asked for by the
-  // first's call; then each four.
+  // If there are more works than this, each two that follow one another are counted as one, asked
+  // for by the first's call; then each four.
   explicit AskedGpuTime(std::size_t most = std::size_t{1} << 20) : most_(most) {}
 
   void line(const Line& line) override;

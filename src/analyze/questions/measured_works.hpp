@@ -13,7 +13,7 @@
 
 namespace cudabpf::analyze {
 
-// Of works that are counted together.
+// Works that are counted together.
 struct WorkFigures {
   Durations times;   // on the GPU
   Durations queued;  // from the beginning of the call that asked for it to its own on the GPU
@@ -34,14 +34,14 @@ class MeasuredWorks : public Analysis {
 
   explicit MeasuredWorks(Names& names);
 
-  // Of kernels it learns nothing by this: see kernel().
+  // It learns nothing about kernels by this: see kernel().
   void line(const Line& line) override { line_of(line, true); }
   void outside(const Line& line) override { line_of(line, false); }
   void finish(const TraceFacts&) override;
 
   // A call that launches a kernel is of this place.
   void launched(const Line& call, std::size_t place);
-  // Of which place the call is that a kernel's line names; NO_PLACE: of none that is known.
+  // The place of the call that a kernel's line names; NO_PLACE: it is not known.
   std::uint32_t place_of(const Line& line);
   // Adds a kernel's line, whose figures these are.
   void kernel(const Line& line, WorkFigures& figures);

@@ -12,7 +12,7 @@ namespace cudabpf::analyze {
 
 class RememberedCalls {
  public:
-  // Of so many ids in a row, calls are kept; those before are forgotten.
+  // Calls are kept whose ids are among the last so many; those before are forgotten.
   static constexpr std::size_t MOST = std::size_t{1} << 20;
   static constexpr std::uint32_t NO_PLACE = std::numeric_limits<std::uint32_t>::max();
 

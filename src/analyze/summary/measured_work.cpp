@@ -7,7 +7,8 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// Of the iteration whose time is nearest to the median; if that is too long ago, of the last.
+// The path of the iteration whose time is nearest to the median or, if that is too long ago, of the
+// last one.
 CriticalPath usual_path(const Course& course) {
   const ThreadWork& thread = *course.thread();
   const Iterations& iterations = course.iterations();

@@ -89,10 +89,10 @@ void Summary::add_processes(Page& page) const {
   table.add_to(page);
   if (course_.threads().put_away())
     page.paragraph(
-        fmt::format("Of more than {} threads at once, {} that were quiet for longest were taken to "
-                    "have ended; where they come again, they are others.",
-                    with_commas(ThreadsAtWork::MAX_THREADS),
-                    with_commas(course_.threads().put_away())),
+        fmt::format(
+            "There were more than {} threads at once: {} that were quiet for longest were taken "
+            "to have ended, and count as others if they come again.",
+            with_commas(ThreadsAtWork::MAX_THREADS), with_commas(course_.threads().put_away())),
         2);
 }
 

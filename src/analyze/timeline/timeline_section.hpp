@@ -318,7 +318,7 @@ class TimelineSection {
   std::uint64_t resolution_;
   const Timeline::Process* process_ = nullptr;  // that is not named yet
   double top_, y_;
-  // Of this process: where rows of threads are, by tid, and the bars of what GPUs did.
+  // Where this process's rows of threads are, by tid, and the bars of what GPUs did.
   std::map<std::uint32_t, double> rows_of_threads_;
   std::map<const QueuedWork*, double> tops_of_works_;
 };

@@ -11,7 +11,7 @@ namespace cudabpf::analyze {
 
 enum class BarsOf : std::uint8_t { thread, driver, stream, gpu };
 std::string tooltip(const Timeline& timeline, const Bar& bar, BarsOf of);
-// Of a bar of this queue.
+// For a bar of this queue.
 std::string gpu_tooltip(const Timeline& timeline, const Bar& bar, std::size_t queue);
 
 }  // namespace cudabpf::analyze

@@ -89,10 +89,6 @@ std::string human_count(std::uint64_t number) {
   return value < 999.5e9 ? scaled(value / 1e9, "G") : scaled(value / 1e12, "T");
 }
 
-std::string between_gpus(std::int64_t source, std::int64_t destination) {
-  return fmt::format("GPU {} to GPU {}", source, destination);
-}
-
 std::string human_bytes(std::uint64_t bytes) {
   constexpr const char* UNITS[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return fmt::format("{} B", bytes);

@@ -25,8 +25,7 @@ std::string with_commas(std::uint64_t number);  // "1,204,331"
 std::string count_of(std::uint64_t count, std::string_view one, std::string_view many);
 std::string human_count(std::uint64_t number);  // the same, or "1.20 G" if that is too long
 std::string human_bytes(std::uint64_t bytes);   // "1.20 GiB"
-std::string between_gpus(std::int64_t source, std::int64_t destination);  // of a copy
-std::string human_time(std::uint64_t ns);                                 // "3.40 ms", "27:57 min"
-std::string clock_time(std::uint64_t ns);                                 // "1:02:03", "02:03"
+std::string human_time(std::uint64_t ns);       // "3.40 ms", "27:57 min"
+std::string clock_time(std::uint64_t ns);       // "1:02:03", "02:03"
 
 }  // namespace cudabpf
