@@ -12,6 +12,7 @@
 OLD_VERSION(dlopen);
 OLD_VERSION(dlsym);
 OLD_VERSION(dlclose);
+__asm__(".symver dlinfo,dlinfo@GLIBC_2.3.3"); /* its first, and newer than the others' */
 
 #define CUPTI "CUDABPF_CUPTI" /* its path, if it is not where it is looked for */
 #define MOST_PATH 4096

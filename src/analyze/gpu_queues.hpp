@@ -1,10 +1,10 @@
 // What a GPU did, by the queues in which it did it.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "analyze/trace/line.hpp"
 
@@ -15,7 +15,10 @@ struct QueueKey {
   std::int64_t device = -1;  // CUDA's ordinal; -1: not known
   std::int64_t queue = -1;   // -1: not known
   std::uint64_t stream = 0;
-  auto operator<=>(const QueueKey&) const = default;
+  bool operator==(const QueueKey&) const = default;
+  bool operator<(const QueueKey& other) const {
+    return std::tie(device, queue, stream) < std::tie(other.device, other.queue, other.stream);
+  }
 };
 QueueKey queue_of(const Line& work);
 

@@ -26,6 +26,7 @@ std::vector<Measure::Part> gpu_time_of_kernels(const Measures& of) {
     if (kernel.gpu.times.count() && !kernel.full.empty())
       by_function[telling_names({kernel.full}).front()].add(kernel.gpu.times);
   std::vector<Measure::Part> parts;
+  parts.reserve(by_function.size());
   for (const auto& [function, times] : by_function) parts.push_back({function, times.mean()});
   return parts;
 }

@@ -63,7 +63,7 @@ void Timeline::keep_work(QueuedWork work) {
     return;
   }
   work.line.text = work.line.args = {};
-  gpu_works_.push_back(std::move(work));
+  gpu_works_.push_back(work);
 }
 
 // Its process may have called nothing that the trace has, or be gone already.
