@@ -36,7 +36,7 @@ struct buffer {
 };
 
 static struct cupti cupti;
-static int unlocked_free; /* 1: a thread has the list of free buffers */
+static int list_taken; /* 1: a thread has the list of free buffers */
 static struct buffer* free_buffers;
 static struct buffer* reserve; /* CUPTI before 12.9 crashes if it gets no buffer */
 static __u32 lanes;
@@ -57,6 +57,9 @@ static __u64 monotonic(void) {
   return (__u64)time.tv_sec * 1000000000ULL + (__u64)time.tv_nsec;
 }
 
+/* A child has its parent's CUPTI and buffers, and nothing to do with them. */
+static bool is_owner(void) { return owner == (__u32)ci_system(SYS_getpid, 0, 0, 0, 0, 0, 0); }
+
 /* ----- buffers */
 
 static struct buffer* new_buffer(void) {
@@ -67,10 +70,10 @@ static struct buffer* new_buffer(void) {
 
 /* For the length of a few instructions. */
 static void lock_buffers(void) {
-  while (__atomic_exchange_n(&unlocked_free, 1, __ATOMIC_ACQUIRE))
+  while (__atomic_exchange_n(&list_taken, 1, __ATOMIC_ACQUIRE))
     ci_system(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 }
-static void unlock_buffers(void) { __atomic_store_n(&unlocked_free, 0, __ATOMIC_RELEASE); }
+static void unlock_buffers(void) { __atomic_store_n(&list_taken, 0, __ATOMIC_RELEASE); }
 
 /* Called by the thread that asks for work. */
 static void give_buffer(__u8** data, size_t* size, size_t* most) {
@@ -281,9 +284,7 @@ static void take_buffer(void* context, __u32 stream, __u8* data, size_t size, si
   if (!data) return;
   struct buffer* buffer = (struct buffer*)(data - offsetof(struct buffer, data));
   struct telling telling = {.buffer = buffer, .give_up = monotonic() + PATIENCE_NS};
-  /* A child has its parent's buffers, and nothing to do with them. */
-  if (owner == (__u32)ci_system(SYS_getpid, 0, 0, 0, 0, 0, 0))
-    telling.thread = ci_recording_thread(CI_RETURNS, CB_DROPPED_GPU);
+  if (is_owner()) telling.thread = ci_recording_thread(CI_RETURNS, CB_DROPPED_GPU);
   if (telling.thread) {
     __u64 clock_error = 0;
     telling.ahead = ahead_of_monotonic(&clock_error);
@@ -360,7 +361,7 @@ static void start_to_flush(void) {
 
 /* At exit, before CUPTI is gone: what a GPU has not done by now is left out. */
 static void flush_at_exit(void) {
-  if (owner != (__u32)ci_system(SYS_getpid, 0, 0, 0, 0, 0, 0) || ci_state() != CI_TRACED) return;
+  if (!is_owner() || ci_state() != CI_TRACED) return;
   const struct timespec moment = {.tv_nsec = 1000000};
   const __u64 give_up = monotonic() + 1000000000;
   while (__atomic_exchange_n(&flushing, 1, __ATOMIC_ACQUIRE) && monotonic() < give_up)
