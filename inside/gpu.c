@@ -41,8 +41,9 @@ static struct buffer* free_buffers;
 static struct buffer* reserve; /* CUPTI before 12.9 crashes if it gets no buffer */
 static __u32 lanes;
 static __u32 owner; /* the process that has begun this: a child has no part in it */
-static int
-    flushing;       /* 1: a thread has CUPTI tell what it has; one that ends the process keeps it */
+/* Which thread of ours is in CUPTI. Once the process ends, nobody goes there any more. */
+enum { NOBODY, FLUSHER, ENDER };
+static int in_cupti;
 static bool unread; /* a ring was full for long: cudabpf does not read any more */
 
 static _Thread_local struct {
@@ -331,27 +332,39 @@ static bool is_wanted(void) {
   return same < LONG && __atomic_load_n(&room->on, __ATOMIC_RELAXED) != CI_NOTHING;
 }
 
+static bool changes(int from, int to) {
+  return __atomic_compare_exchange_n(&in_cupti, &from, to, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED);
+}
+
+/* Nobody wants to know any more: the program shall not pay for it. */
+static void stop_telling(void) {
+  for (size_t i = 0; i < KIND_COUNT; i++) cupti.ActivityDisable(KINDS[i]);
+  cupti.ActivityDisable(CUPTI_KIND_GRAPH_TRACE);
+}
+
 /* The buffers of a thread that asks rarely are not full for long, and CUPTI of itself tells only of
  * full ones. */
 static void* flush(void* unused) {
   prctl(PR_SET_NAME, "cudabpf-gpu");
   const struct timespec pause = {.tv_nsec = FLUSH_EVERY_NS};
-  while (ci_state() == CI_TRACED && is_wanted()) {
+  for (bool wanted = true; wanted;) {
     ci_system(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
-    if (__atomic_exchange_n(&flushing, 1, __ATOMIC_ACQUIRE)) break; /* the process ends */
-    cupti.ActivityFlushAll(0);
-    __atomic_store_n(&flushing, 0, __ATOMIC_RELEASE);
+    wanted = ci_state() == CI_TRACED && is_wanted();
+    if (!changes(NOBODY, FLUSHER)) break;
+    if (wanted)
+      cupti.ActivityFlushAll(0);
+    else
+      stop_telling();
+    if (!changes(FLUSHER, NOBODY)) break;
   }
-  /* Nobody wants to know any more: the program shall not pay for it. */
-  for (size_t i = 0; i < KIND_COUNT; i++) cupti.ActivityDisable(KINDS[i]);
-  cupti.ActivityDisable(CUPTI_KIND_GRAPH_TRACE);
   return unused;
 }
 
 static void start_to_flush(void) {
   pthread_attr_t attributes;
   pthread_t thread;
-  const size_t STACK = 256 << 10; /* CUPTI's code runs on it, too */
+  const size_t STACK = 1 << 20; /* CUPTI's code runs on it, too */
   __u64 signals = ci_block_signals();
   if (pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, STACK) == 0 &&
       pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0)
@@ -359,14 +372,16 @@ static void start_to_flush(void) {
   ci_restore_signals(signals);
 }
 
-/* At exit, before CUPTI is gone: what a GPU has not done by now is left out. */
+/* At exit, before CUPTI is gone: what a GPU has not done by now is left out. From here on the other
+ * thread leaves CUPTI alone: it would read what is freed. */
 static void flush_at_exit(void) {
-  if (!is_owner() || ci_state() != CI_TRACED) return;
+  if (!is_owner()) return;
   const struct timespec moment = {.tv_nsec = 1000000};
   const __u64 give_up = monotonic() + 1000000000;
-  while (__atomic_exchange_n(&flushing, 1, __ATOMIC_ACQUIRE) && monotonic() < give_up)
+  while (!changes(NOBODY, ENDER) && monotonic() < give_up)
     ci_system(SYS_nanosleep, (long)&moment, 0, 0, 0, 0, 0);
-  cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED);
+  __atomic_store_n(&in_cupti, ENDER, __ATOMIC_RELAXED);
+  if (ci_state() == CI_TRACED) cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED);
 }
 
 /* CUPTI has one user in a process. Whoever comes later, the program's own profiler, say, takes its

@@ -57,6 +57,20 @@ struct Here {  // a thread
   Buffer buffer;
 };
 
+// It is gone once the process ends its libraries, which may take a while.
+struct Lifetime {
+  ~Lifetime() {
+    over = true;
+    usleep(static_cast<useconds_t>(number("END_TAKES") * 1000));
+  }
+  std::atomic<bool> over{false};
+} lifetime;
+
+// The real one reads freed memory then.
+void check_alive() {
+  if (lifetime.over) fail("it was called after its end");
+}
+
 class Cupti {
  public:
   std::set<uint32_t> kinds;
@@ -357,11 +371,13 @@ EXPORTED int cuptiActivityEnable(int kind) {
 }
 
 EXPORTED int cuptiActivityDisable(int kind) {
+  check_alive();
   cupti().kinds.erase(static_cast<uint32_t>(kind));
   return SUCCESS;
 }
 
 EXPORTED int cuptiActivityFlushAll(uint32_t forced) {
+  check_alive();
   cupti().flush(forced != 0);
   return SUCCESS;
 }

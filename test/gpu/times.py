@@ -64,10 +64,10 @@ class Times:
         self.check(f"{name}: {len(works)} lines, each of a call that fits and began before", not wrong, wrong[:3])
         return lines
 
-    def second_run(self, command):
+    def second_run(self, command, **variables):
         """What CUPTI alone tells of a run of its own: (what, shape or bytes, name, ns) in the order in which they were asked for."""
         path = f"{self.machine.folder}/activity"
-        subprocess.run(command, check=True, env=dict(os.environ, CUDA_INJECTION64_PATH=self.activity, CUPTI_ACTIVITY_FILE=path),
+        subprocess.run(command, check=True, env=dict(os.environ, CUDA_INJECTION64_PATH=self.activity, CUPTI_ACTIVITY_FILE=path, **variables),
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with open(path, encoding="utf-8") as file:
             rows = [line.rstrip("\n").split("\t") for line in file]
@@ -130,6 +130,22 @@ class Times:
                    known["rest_us"] <= window - busy)
         return busy, window - busy
 
+    def idle_of_decoding(self, script, flags):
+        """How idle `gaps` finds a GPU that writes tokens, beside the union of CUPTI's own times in a run of its own."""
+        command = [sys.executable, script, "--random-weights", "--tokens", "300"]
+        lines = self.traced(f"GPT-2 {' '.join(flags)}", command, flags)
+        begins = sorted(work["ts"] for work in works_of(lines))
+        of_tokens = len(begins) * 7 // 10  # the last ones; what comes before is loading and the prompt
+        told = subprocess.run([self.machine.cudabpf, "gaps", "--json", "--from", f"{begins[-of_tokens] / 1e9:.9f}", self.machine.path],
+                              check=True, stdout=subprocess.PIPE, text=True)
+        gpu, = json.loads(told.stdout)["measured"]["gpus"]
+        ours = 100 * gpu["idle_us"] / gpu["window_us"]
+        works = [{"ts": start, "duration_us": (end - start) / 1000} for _, _, start, end, _, _ in self.second_run(command, CUPTI_ACTIVITY_KERNELS="1")[0]]
+        works = sorted(works, key=lambda work: work["ts"])[-of_tokens:]
+        window = max(work["ts"] + work["duration_us"] * 1000 for work in works) - works[0]["ts"]
+        theirs = 100 * (1 - union_of(works) / window)
+        self.check(f"GPT-2 {' '.join(flags)}: idle {ours:.2f} % of the time in which it writes tokens, by CUPTI alone {theirs:.2f}", abs(ours - theirs) <= 1)
+
     def run(self, programs):
         for flags in (["--gpu"], ["--inside", "--gpu"]):
             way = " ".join(flags)
@@ -147,3 +163,5 @@ class Times:
             workloads = os.path.join(toolkit.HERE, "../../scripts/workloads")
             for flags in (["--gpu"], ["--inside", "--gpu"]):
                 self.like_cupti(f"PyTorch {' '.join(flags)}", [sys.executable, f"{workloads}/tiny_transformer.py"], flags)
+                if toolkit.sees_gpu("torch, transformers"):
+                    self.idle_of_decoding(f"{workloads}/transformer_inference.py", flags)

@@ -213,6 +213,10 @@ class Live(harness.LiveTest):
         # The last call may be under way.
         self.assertEqual(counts["calls"], len(found) + counts["unjoined"].get("not_reported", 0))
 
+    def test_slow_end(self):
+        """A program that takes its time to end, with libraries that are gone already: nobody calls CUPTI any more."""
+        self.assertEqual(self.check_exact(self.script_timed(SOME, env=self.with_cupti(END_TAKES=400))), 3)
+
     def test_cudabpf_killed(self):
         """The program goes on as if nothing were."""
         program = self.start_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--gpu", "--", f"{WORKLOADS}/fake_storm",
