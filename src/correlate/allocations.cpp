@@ -94,10 +94,30 @@ void Allocations::keep(OfProcess& process, Blocks& blocks, const Block& block) {
   kept_++;
 }
 
-void Allocations::free(OfProcess& process, Blocks& blocks, std::uint64_t address, Details* told) {
+Block* Allocations::freed_by(std::uint32_t pid, const Function& function, const Details& details) {
+  if (!removes(function)) return nullptr;
+  auto process = processes_.find(pid);
+  if (process == processes_.end()) return nullptr;
+  if (details.ptr) return process->second.blocks.at(*details.ptr);
+  return details.handle ? process->second.handles.at(*details.handle) : nullptr;
+}
+
+std::optional<Block> Allocations::freeing(std::uint32_t pid, const Function& function,
+                                          const Details& details) {
+  Block* block = freed_by(pid, function, details);
+  if (!block) return std::nullopt;
+  block->going = true;
+  return *block;
+}
+
+void Allocations::stays(std::uint32_t pid, const Function& function, const Details& details) {
+  if (Block* block = freed_by(pid, function, details)) block->going = false;
+}
+
+// If another is there by now, that was allocated when this one's free had begun.
+void Allocations::free(Blocks& blocks, std::uint64_t address) {
   const Block* block = blocks.at(address);
-  if (!block) return;
-  if (told && seen_.frees && block->losses == process.losses) told->size = block->size;
+  if (!block || !block->going) return;
   kept_--;
   blocks.erase(address);
 }
@@ -115,13 +135,14 @@ void Allocations::follow_handle(OfProcess& process, const Function& function,
     block.address = handle;
     keep(process, process.handles, block);
   } else if (removes(function)) {
-    free(process, process.handles, handle, nullptr);
+    free(process.handles, handle);
   } else if (returns_handle(function)) {
     if (Block* block = process.handles.at(handle)) block->device = Block::NO_DEVICE;
   }
 }
 
-void Allocations::follow(std::uint32_t pid, const Function& function, Details& details) {
+void Allocations::follow(std::uint32_t pid, const Function& function,
+                         const std::optional<Block>& freed, Details& details) {
   if (!details.ptr) {
     if (details.handle) follow_handle(processes_[pid], function, details);
     return;
@@ -137,10 +158,12 @@ void Allocations::follow(std::uint32_t pid, const Function& function, Details& d
     auto process = processes_.find(pid);
     if (process == processes_.end()) return;
     Blocks& blocks = process->second.blocks;
-    if (details.size)  // an unmap: it gives the size, and may end several mappings at once
+    if (details.size) {  // an unmap: it gives the size, and may end several mappings at once
       forget(blocks, *details.ptr, *details.size);
-    else
-      free(process->second, blocks, *details.ptr, &details);
+      return;
+    }
+    free(blocks, *details.ptr);
+    if (freed && seen_.frees && freed->losses == process->second.losses) details.size = freed->size;
   }
 }
 

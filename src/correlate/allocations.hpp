@@ -25,8 +25,14 @@ class Allocations {
 
   Allocations(Seen seen, Bounds& bounds) : seen_(seen), bounds_(bounds) {}
 
+  // A memory call begins: what it frees, if anything. Another thread may get the same address
+  // before it returns.
+  std::optional<Block> freeing(std::uint32_t pid, const Function& function, const Details& details);
+  // The call that frees it failed.
+  void stays(std::uint32_t pid, const Function& function, const Details& details);
   // Follows a memory call that succeeded and completes its details (the size of a free).
-  void follow(std::uint32_t pid, const Function& function, Details& details);
+  void follow(std::uint32_t pid, const Function& function, const std::optional<Block>& freed,
+              Details& details);
   // Follows any other call that succeeded and returned addresses (cuModuleGetGlobal).
   void follow_addresses(std::uint32_t pid, const Function& function,
                         std::span<const std::uint64_t> outs);
@@ -60,7 +66,9 @@ class Allocations {
   void keep(OfProcess& process, Blocks& blocks, const Block& block);
   bool make_room(OfProcess& process);
   void forget(Blocks& blocks, std::uint64_t address, std::uint64_t size);
-  void free(OfProcess& process, Blocks& blocks, std::uint64_t address, Details* told);
+  // What a call frees by its address or handle.
+  Block* freed_by(std::uint32_t pid, const Function& function, const Details& details);
+  void free(Blocks& blocks, std::uint64_t address);
   void follow_handle(OfProcess& process, const Function& function, const Details& details);
 
   // Since it was allocated, nothing was lost that could have freed it.

@@ -20,6 +20,7 @@ struct Block {
   std::int16_t device = NO_DEVICE;
   Side side : 2 = Side::device;
   bool doubtful : 1 = false;  // it may be gone; a later free proves that it was not
+  bool going : 1 = false;     // a free of it is under way
 };
 static_assert(sizeof(Block) == 24);
 

@@ -14,8 +14,10 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 
+#include "correlate/blocks.hpp"
 #include "cudabpf/abi.h"
 #include "cudabpf/event.hpp"
 
@@ -37,6 +39,7 @@ struct Frame {
   std::array<std::uint64_t, CB_MAX_ARGS> words{};
   std::string text;
   Details details;
+  std::optional<Block> freed;  // by this call, if it succeeds
   const KernelName* kernel = nullptr;
   std::uint32_t ioctls = 0;
   std::uint64_t ioctl_time = 0;

@@ -121,6 +121,9 @@ void Correlator::fill_frame(Frame& frame, const Record& record, const Function& 
   bool of_kernel =
       frame.details.handle && (function.type == Type::kernel || function.type == Type::graph);
   frame.kernel = of_kernel ? names_.find(head.pid, *frame.details.handle) : nullptr;
+  frame.freed.reset();
+  if (function.type == Type::memory)
+    frame.freed = allocations_.freeing(head.pid, function, frame.details);
   if (frame.details.op == Op::unified) allocations_.infer_direction(head.pid, frame.details);
   if (options_.coverage.ends() && function.type == Type::transfer)
     allocations_.find_devices(head.pid, function, frame.details);
@@ -212,7 +215,7 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
     describe_outs(*frame.function, call.words, call.outs, call.details);
   }
   call_devices_.follow(call);
-  follow_memory(call, call.details);
+  follow_memory(frame, call, call.details);
   if (frame.function->names != NamesEffect::none) follow_names(frame, call);
   if (graphs_.follows(*frame.function))
     graphs_.follow(call, stack.top_is_inside(
@@ -258,7 +261,7 @@ void Correlator::emit_orphan(const Record& record, const Function& function) {
   calls_lost(head.pid);
   if (call.result == 0) {
     if (graph_action(function) == GraphAction::launch) call.graph_unknown = GraphUnknown::lost;
-    if (function.type == Type::memory) allocations_.follow(head.pid, function, call.details);
+    if (function.type == Type::memory) allocations_.follow(head.pid, function, {}, call.details);
     if (function.names == NamesEffect::learn && !call.outs.empty())
       names_.forget_handle(head.pid, call.outs[0]);
     if (function.names == NamesEffect::forget) {
@@ -277,16 +280,18 @@ void Correlator::calls_lost(std::uint32_t pid) {
   graphs_.calls_lost(pid);
 }
 
-void Correlator::follow_memory(const Call& call, Details& details) {
+void Correlator::follow_memory(const Frame& frame, const Call& call, Details& details) {
   const Function& function = *call.function;
   if (!call.has_return) {
     if (function.type == Type::memory) allocations_.perhaps_freed(call.pid, function, details);
     if (call.return_lost) calls_lost(call.pid);
   } else if (call.result == 0) {
     if (function.type == Type::memory)
-      allocations_.follow(call.pid, function, details);
+      allocations_.follow(call.pid, function, frame.freed, details);
     else if (!call.outs.empty())
       allocations_.follow_addresses(call.pid, function, call.outs);
+  } else if (frame.freed) {
+    allocations_.stays(call.pid, function, details);
   }
 }
 

@@ -90,7 +90,7 @@ class Correlator {
   void emit_top(CallStack& stack, std::uint32_t tid, Ending ending, const Record* ret = nullptr);
   void emit_orphan(const Record& record, const Function& function);
   void calls_lost(std::uint32_t pid);
-  void follow_memory(const Call& call, Details& details);
+  void follow_memory(const Frame& frame, const Call& call, Details& details);
   void follow_names(const Frame& frame, const Call& call);
   void on_thread_exit(const abi::cb_head& head);
   void end_thread(std::uint32_t tid, std::optional<std::uint32_t> drops = {});

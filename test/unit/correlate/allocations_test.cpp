@@ -28,6 +28,23 @@ TEST_CASE("A free has the size of what it frees") {
   CHECK(freed(c, DEVICE_AT + 9999) == 0);
 }
 
+TEST_CASE("A free that returns late has freed what was there when it began") {
+  Correlating c;
+  const Head other{.tid = 101};
+  alloc(c, DEVICE_AT, 4096);
+  c.feed(entry({}, "cuMemFree_v2", {DEVICE_AT}));
+  c.call(other, "cuMemAlloc_v2", {1, 100, 0}, {DEVICE_AT});
+  c.feed(returned({.ts = 900}, "cuMemFree_v2"));
+  CHECK(c.last().details.size == 4096u);
+  CHECK(freed(c, DEVICE_AT) == 100);
+  // One that began before anybody had got the address freed something that nobody saw.
+  c.feed(entry({}, "cuMemFree_v2", {DEVICE_AT}));
+  c.call(other, "cuMemAlloc_v2", {1, 200, 0}, {DEVICE_AT});
+  c.feed(returned({.ts = 900}, "cuMemFree_v2"));
+  CHECK_FALSE(c.last().details.size);
+  CHECK(freed(c, DEVICE_AT) == 200);
+}
+
 TEST_CASE("A free that failed freed nothing, and one of nothing is legal") {
   Correlating c;
   alloc(c, DEVICE_AT, 4096);
