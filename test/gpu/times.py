@@ -1,10 +1,13 @@
 """What a trace says of when GPUs worked (--gpu): against the host's clock, a second run under CUPTI, and known times."""
 import collections
+import contextlib
+import glob
 import json
 import os
 import statistics
 import subprocess
 import sys
+import time
 
 import toolkit
 
@@ -39,6 +42,13 @@ def union_of(works):
         total += max(0, end - max(begin, until))
         until = max(until, end)
     return total
+
+
+def course_of(works):
+    """-> the ms in which any of them ran, and the share of the others, in percent, from the first one's beginning to the last one's end"""
+    window = max(work["ts"] + work["duration_us"] * 1000 for work in works) - works[0]["ts"]
+    busy = union_of(works)
+    return busy / 1e6, 100 * (1 - busy / window)
 
 
 class Times:
@@ -131,20 +141,54 @@ class Times:
         return busy, window - busy
 
     def idle_of_decoding(self, script, flags):
-        """How idle `gaps` finds a GPU that writes tokens, beside the union of CUPTI's own times in a run of its own."""
+        """How busy and idle `gaps` finds a GPU that writes tokens, beside CUPTI's own times in a run of its own. How long the GPU waits
+        for the host differs from run to run by more than a tool costs; so the time in which it is busy is what must agree."""
+        name = f"GPT-2 {' '.join(flags)}"
         command = [sys.executable, script, "--random-weights", "--tokens", "300"]
-        lines = self.traced(f"GPT-2 {' '.join(flags)}", command, flags)
-        begins = sorted(work["ts"] for work in works_of(lines))
-        of_tokens = len(begins) * 7 // 10  # the last ones; what comes before is loading and the prompt
-        told = subprocess.run([self.machine.cudabpf, "gaps", "--json", "--from", f"{begins[-of_tokens] / 1e9:.9f}", self.machine.path],
+        ours = sorted(works_of(self.traced(name, command, flags)), key=lambda work: work["ts"])
+        count = len(ours) * 7 // 10  # of the last works; what comes before is loading and the prompt
+        theirs = sorted(({"ts": start, "duration_us": (end - start) / 1000} for _, _, start, end, _, _ in
+                         self.second_run(command, CUPTI_ACTIVITY_KERNELS="1")[0]), key=lambda work: work["ts"])
+        told = subprocess.run([self.machine.cudabpf, "gaps", "--json", "--from", f"{ours[-count]['ts'] / 1e9:.9f}", self.machine.path],
                               check=True, stdout=subprocess.PIPE, text=True)
         gpu, = json.loads(told.stdout)["measured"]["gpus"]
-        ours = 100 * gpu["idle_us"] / gpu["window_us"]
-        works = [{"ts": start, "duration_us": (end - start) / 1000} for _, _, start, end, _, _ in self.second_run(command, CUPTI_ACTIVITY_KERNELS="1")[0]]
-        works = sorted(works, key=lambda work: work["ts"])[-of_tokens:]
-        window = max(work["ts"] + work["duration_us"] * 1000 for work in works) - works[0]["ts"]
-        theirs = 100 * (1 - union_of(works) / window)
-        self.check(f"GPT-2 {' '.join(flags)}: idle {ours:.2f} % of the time in which it writes tokens, by CUPTI alone {theirs:.2f}", abs(ours - theirs) <= 1)
+        said = 100 * gpu["idle_us"] / gpu["window_us"]
+        (mine, idle), (busy, alone) = (course_of(works[-count:]) for works in (ours, theirs))
+        self.check(f"{name}: gaps says idle {said:.2f} %, as the union of all works has it; by CUPTI alone, in another run, {alone:.2f}",
+                   abs(said - idle) <= 0.05, idle)
+        self.check(f"{name}: busy for {mine:.1f} ms, by CUPTI alone {busy:.1f}", abs(mine - busy) <= 0.03 * busy)
+
+    def long_run(self, programs):
+        """100 million kernels: none is lost or without a time, and nothing grows."""
+        replays, nodes = 500000, 100
+        with subprocess.Popen([self.machine.cudabpf, "run", "-q", "-o", self.machine.path, "--rotate-size", "500M", "--keep", "2", "--inside",
+                               "--gpu", "--", f"{programs}/graphs", "--nodes", str(nodes), "--replays", str(replays)]) as tracer:
+            held = [self.held_by(tracer.pid)]
+            while tracer.poll() is None:
+                held.append(self.held_by(tracer.pid))
+                time.sleep(1)
+        self.check("long run: status", tracer.returncode == 0, tracer.returncode)
+        newest = max(glob.glob(f"{self.machine.folder}/*.jsonl"), key=os.path.getmtime)
+        with open(newest, encoding="utf-8") as file:
+            end = json.loads(collections.deque(file, 1)[0])
+        counts, accounts = end["gpu_works"], end["accounts"]
+        self.check(f"long run: {accounts['received']} records, nothing lost", end["losses"] == {} and accounts["dropped"] == 0 and
+                   accounts["received"] >= 2 * replays * nodes, end)
+        self.check("long run: all works have times and calls", counts["works"] == counts["joined"] == counts["calls"] == 2 * replays + 2 and
+                   counts["invalid"] == 0, counts)
+        for name, sizes in zip(("cudabpf", "the program"), zip(*held[10:-2])):
+            self.check(f"long run: {name} holds {sizes[0]} MiB after 10 s, {max(sizes)} at most", max(sizes) <= sizes[0] + 48)
+
+    @staticmethod
+    def held_by(pid):
+        """MiB of memory that a process and its children hold, the children together."""
+        def held(one):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{one}/statm", encoding="utf-8") as file:
+                    return int(file.read().split()[1]) >> 8
+            return 0
+        children = subprocess.run(["pgrep", "-P", str(pid)], check=False, stdout=subprocess.PIPE, text=True).stdout.split()
+        return held(pid), sum(map(held, children))
 
     def run(self, programs):
         for flags in (["--gpu"], ["--inside", "--gpu"]):
