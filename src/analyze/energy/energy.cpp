@@ -35,6 +35,7 @@ std::map<std::uint32_t, std::string> gpu_names_in(const nlohmann::json* sampling
 
 void Energy::line(const Line& line) {
   take_sample(line, true);
+  if (line.kind == LineKind::gpu_work) model_.worked(line, part_.to);
   course_.line(line);
 }
 
@@ -52,6 +53,7 @@ void Energy::take_sample(const Line& line, bool in_part) {
   gpu.idle.add(sample);
   if (!in_part) return;
   if (sample.energy_j) gpu.readings.add(sample.ts, *sample.energy_j);
+  if (sample.power_w) model_.sampled(sample.ts, *sample.power_w);
   gpu.sole.add(sample);
 }
 
@@ -92,7 +94,19 @@ Energy::OfGpu Energy::figures_of(std::uint32_t device, const Sampled& sampled,
   if (gpu.pid)
     gpu.process =
         stretch(fmt::format("process {}", *gpu.pid), sampled.sole.first(), sampled.sole.last());
+  if (model_.any()) share_among_classes(gpu, sampled);
   return gpu;
+}
+
+void Energy::share_among_classes(OfGpu& gpu, const Sampled& sampled) const {
+  if (sampled_.size() > 1 || !model_.is_one_gpu())
+    gpu.no_classes = "there are several GPUs, and which is which to a process is not known";
+  else if (sampled.sole.named() > model_.processes())
+    gpu.no_classes = "processes had the GPU, too, whose work was not measured";
+  else if (!gpu.idle)
+    gpu.no_classes = "what the GPU uses when it is idle is not known";
+  else if (gpu.classes = model_.share(gpu.idle->watts); !gpu.classes)
+    gpu.no_classes = "its power was not sampled twice";
 }
 
 // Those after warm-up. The counter's readings do not meet their beginnings: the first and the last

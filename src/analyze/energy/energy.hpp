@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyze/course/course.hpp"
+#include "analyze/energy/energy_model.hpp"
 #include "analyze/energy/energy_readings.hpp"
 
 namespace cudabpf::analyze {
@@ -32,11 +33,13 @@ class Energy : public Analysis {
     std::optional<std::uint32_t> pid;  // the only process that had the GPU
     std::string no_pid;                // why there is none
     Stretch process;                   // while it had it
+    std::optional<ModelledEnergy> classes;
+    std::string no_classes;  // why there is no model; both empty: no work was measured
   };
 
   // Phases and iterations are those of the process `pid`; 0: of the one that launches most.
   Energy(Names& names, std::uint32_t pid, Part part = {})
-      : part_(part), course_(names, pid, 0, part) {}
+      : part_(part), course_(names, pid, 0, part), model_(names) {}
 
   void line(const Line& line) override;
   void outside(const Line& line) override;
@@ -54,12 +57,14 @@ class Energy : public Analysis {
     SoleProcess sole;
   };
 
+  void share_among_classes(OfGpu& gpu, const Sampled& sampled) const;
   void take_sample(const Line& line, bool in_part);
   OfGpu figures_of(std::uint32_t device, const Sampled& sampled, std::uint64_t end) const;
   std::optional<OfIterations> of_iterations(const EnergyReadings& readings) const;
 
   Part part_;
   Course course_;
+  EnergyModel model_;
   std::map<std::uint32_t, Sampled> sampled_;
   std::map<std::uint32_t, std::string> gpu_names_;
   std::vector<OfGpu> gpus_;

@@ -39,6 +39,22 @@ Json energy_stretch_json(const Energy::Stretch& stretch, const Energy::OfGpu& gp
   return json;
 }
 
+Json classes_json(const Energy::OfGpu& gpu) {
+  if (!gpu.classes) return gpu.no_classes.empty() ? Json() : Json({{"why_not", gpu.no_classes}});
+  const ModelledEnergy& model = *gpu.classes;
+  Json json = {{"model", "time on the GPU x sampled power above idle"},
+               {"window_us", {microseconds(model.from), microseconds(model.to)}},
+               {"above_idle_j", model.above_idle()},
+               {"nothing_ran_j", model.unshared},
+               {"classes", Json::array()}};
+  for (std::size_t i = 0; i < ENERGY_SHARERS; i++)
+    if (model.shares[i].time)
+      json["classes"].push_back({{"class", name_of_sharer(i)},
+                                 {"gpu_time_us", microseconds(model.shares[i].time)},
+                                 {"energy_j", model.shares[i].joules}});
+  return json;
+}
+
 Json gpu_energy_json(const Energy::OfGpu& gpu) {
   Json json = {
       {"device", gpu.device}, {"name", gpu.name}, {"all", energy_stretch_json(gpu.whole, gpu)}};
@@ -63,6 +79,7 @@ Json gpu_energy_json(const Energy::OfGpu& gpu) {
   } else {
     json["process"] = {{"why_not", gpu.no_pid}};
   }
+  json["kernel_classes"] = classes_json(gpu);
   return json;
 }
 
@@ -129,6 +146,38 @@ void add_sole_process(Page& page, const Energy::OfGpu& gpu) {
         2);
 }
 
+void add_classes(Page& page, const Energy::OfGpu& gpu) {
+  if (!gpu.no_classes.empty())
+    page.paragraph(fmt::format("Not told by class of kernel: {}.", gpu.no_classes), 2);
+  if (!gpu.classes) return;
+  const ModelledEnergy& model = *gpu.classes;
+  const double all = model.above_idle();
+  auto share = [&](double joules) {
+    return all > 0 ? fmt::format("{:.1f} %", 100 * joules / all) : "";
+  };
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < ENERGY_SHARERS; i++)
+    if (model.shares[i].time) order.push_back(i);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return model.shares[a].joules > model.shares[b].joules;
+  });
+  Table table("energy by class, a model", {{"energy"}, {"share"}, {"GPU time"}, {"mean power", 1}});
+  for (std::size_t i : order) {
+    const ModelledEnergy::Share& of = model.shares[i];
+    table.row(std::string(name_of_sharer(i)),
+              {joules_text(of.joules), share(of.joules), human_time(of.time),
+               fmt::format("{:.0f} W", of.joules * 1e9 / static_cast<double>(of.time))});
+  }
+  table.row("while nothing ran", {joules_text(model.unshared), share(model.unshared), "", ""});
+  table.add_to(page);
+  page.paragraph(
+      fmt::format("It shares {} above idle, by samples of power over {}: what was used between two "
+                  "samples goes to what ran then, by how long each ran. No counter tells one "
+                  "kernel's energy.",
+                  joules_text(all), human_time(model.to - model.from)),
+      2);
+}
+
 void add_gpu_energy(Page& page, const Energy::OfGpu& gpu) {
   Table table(
       fmt::format("GPU {}{}{}", gpu.device, gpu.name.empty() ? "" : ", ", gpu.name),
@@ -142,6 +191,7 @@ void add_gpu_energy(Page& page, const Energy::OfGpu& gpu) {
   if (gpu.iterations) add_energy_of_iterations(page, *gpu.iterations);
   add_idle_power(page, gpu);
   add_sole_process(page, gpu);
+  add_classes(page, gpu);
 }
 
 }  // namespace

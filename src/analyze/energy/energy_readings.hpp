@@ -78,7 +78,8 @@ class SoleProcess {
   // Nothing: several had it, or none was named; why_not() says which.
   std::optional<std::uint32_t> pid() const;
   std::string why_not() const;
-  std::uint64_t first() const { return first_; }  // when it was named
+  std::size_t named() const { return pids_.size(); }  // at most MOST
+  std::uint64_t first() const { return first_; }      // when it was named
   std::uint64_t last() const { return last_; }
 
  private:

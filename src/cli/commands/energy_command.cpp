@@ -1,4 +1,5 @@
-// cudabpf energy: how many joules a run used, and each of its phases and iterations.
+// cudabpf energy: how many joules a run used, each of its phases and iterations, and each class of
+// kernels.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -25,7 +26,7 @@ Result<int> print_energy(const TraceFlags& flags) {
 void add_energy(CLI::App& app, Action& action) {
   auto flags = std::make_shared<TraceFlags>();
   CLI::App* sub = app.add_subcommand(
-      "energy", "Joules that each GPU used: in all, by phase, by iteration, above idle");
+      "energy", "Joules that each GPU used: in all, by phase, by iteration, by class of kernel");
   add_trace_flags(*sub, *flags,
                   {"energy traces/h200-gpt2.jsonl.zst",
                    "energy --phase inference --json traces/h200-gpt2.jsonl.zst"});

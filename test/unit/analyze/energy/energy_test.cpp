@@ -5,6 +5,7 @@
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "support/analyzing.hpp"
@@ -30,6 +31,13 @@ struct Measured {
                              tenth * 100'000'000L, sm_active, watts, energy, rest));
       joules += watts / 10;
     }
+    return *this;
+  }
+  // In each tenth from this second to that one; `what`: "op":"kernel",…
+  Measured& work(int from, int to, int after_ms, int ms, const std::string& what, int pid = 42) {
+    for (int tenth = from * 10; tenth < to * 10; tenth++)
+      trace.line(fmt::format(R"({{"type":"gpu",{},"ts":{},"duration_us":{},"pid":{},"device":0}})",
+                             what, tenth * 100'000'000L + after_ms * 1'000'000L, ms * 1000, pid));
     return *this;
   }
   Json json(Part part = {}, const char* header = HEADER) {
@@ -71,6 +79,66 @@ TEST_CASE("A run's energy is told with its window, its error and what is above i
   CHECK_THAT(run.page, ContainsSubstring("4008 J"));
   CHECK_THAT(run.page, ContainsSubstring("Idle, this GPU used 127 W"));
   CHECK_THAT(run.page, ContainsSubstring("Process 42 alone had the GPU"));
+}
+
+constexpr const char* GEMM = R"("op":"kernel","kernel":"ampere_sgemm_128x64_tn")";
+constexpr const char* SOFTMAX = R"("op":"kernel","kernel":"softmax_warp_forward")";
+
+TEST_CASE("What was used above idle is shared among classes of kernels by their time") {
+  Measured run;
+  run.gpu(0, 4, 0, 127).gpu(4, 10, 96.4, 727, R"(,"processes":[{"pid":42}])");
+  run.work(5, 10, 10, 30, GEMM).work(5, 10, 40, 30, GEMM).work(5, 10, 50, 20, SOFTMAX);
+  run.work(5, 10, 70, 2, R"("op":"copy","size":4096)");
+  Json model = run.json()["gpus"][0]["kernel_classes"];
+  std::map<std::string, Json> classes;
+  double sum = model["nothing_ran_j"].get<double>();
+  for (const Json& one : model["classes"]) {
+    classes[one["class"].get<std::string>()] = one;
+    sum += one["energy_j"].get<double>();
+  }
+  CHECK(classes.size() == 3);
+  // A sample tells of the tenth before it. In the first eleven of sixty, of 60 J each, nothing ran.
+  CHECK(model["above_idle_j"].get<double>() == Approx(3600).epsilon(0.002));
+  CHECK(sum == Approx(model["above_idle_j"].get<double>()));
+  CHECK(model["nothing_ran_j"].get<double>() == Approx(660).epsilon(0.01));
+  CHECK(classes["matrix multiply"]["gpu_time_us"].get<double>() == Approx(3e6).epsilon(0.03));
+  CHECK(classes["matrix multiply"]["energy_j"].get<double>() ==
+        Approx(2940 * 60.0 / 82).epsilon(0.01));
+  CHECK(classes["normalisation"]["energy_j"].get<double>() ==
+        Approx(2940 * 20.0 / 82).epsilon(0.01));
+  CHECK(classes["copies"]["energy_j"].get<double>() == Approx(2940 * 2.0 / 82).epsilon(0.02));
+  CHECK_THAT(run.page, ContainsSubstring("energy by class, a model"));
+  CHECK_THAT(run.page, ContainsSubstring("while nothing ran"));
+}
+
+TEST_CASE("Without what it takes, energy is not shared among classes") {
+  Measured plain;
+  CHECK(plain.gpu(0, 4, 0, 127).json()["gpus"][0]["kernel_classes"].is_null());
+  Measured busy;
+  busy.gpu(0, 4, 50, 300).work(0, 4, 0, 10, GEMM);
+  CHECK(busy.json()["gpus"][0]["kernel_classes"]["why_not"] ==
+        "what the GPU uses when it is idle is not known");
+  Measured others;
+  others.gpu(0, 4, 0, 127, R"(,"processes":[{"pid":42},{"pid":43}])").work(0, 4, 0, 10, GEMM);
+  CHECK_THAT(others.json()["gpus"][0]["kernel_classes"]["why_not"].get<std::string>(),
+             ContainsSubstring("whose work was not measured"));
+  others.work(0, 4, 20, 10, GEMM, 43);
+  CHECK(others.json()["gpus"][0]["kernel_classes"].contains("classes"));
+  others.trace.line(R"({"type":"gpu","op":"sample","ts":1,"device":1,"power_w":100})");
+  CHECK_THAT(others.json()["gpus"][0]["kernel_classes"]["why_not"].get<std::string>(),
+             ContainsSubstring("several GPUs"));
+}
+
+TEST_CASE("Times that no GPU can have do not break the model") {
+  Measured odd;
+  odd.gpu(0, 4, 0, 127).work(0, 4, 0, 10, GEMM);
+  odd.trace.line(
+      R"({"type":"gpu","op":"kernel","ts":1,"duration_us":9000000000000.0,"pid":42,"kernel":"k"})");
+  odd.trace.line(
+      R"({"type":"gpu","op":"kernel","ts":9000000000000000000,"duration_us":9000000.0,"pid":42})");
+  odd.trace.line(
+      R"({"type":"gpu","op":"sample","ts":9000000000000000000,"device":0,"power_w":1e300})");
+  CHECK(odd.json()["gpus"].size() == 1);
 }
 
 TEST_CASE("Without an idle second only totals are told, and several processes are not told apart") {

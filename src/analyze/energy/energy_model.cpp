@@ -1,0 +1,102 @@
+#include "analyze/energy/energy_model.hpp"
+
+#include <algorithm>
+
+#include "util/saturating.hpp"
+
+namespace cudabpf::analyze {
+
+std::string_view name_of_sharer(std::size_t sharer) {
+  if (sharer < KERNEL_CLASSES) return to_string(static_cast<KernelClass>(sharer));
+  switch (static_cast<OtherWork>(sharer - KERNEL_CLASSES)) {
+    case OtherWork::copies:
+      return "copies";
+    case OtherWork::fills:
+      return "fills";
+    case OtherWork::whole_graphs:
+      return "graphs as wholes";
+  }
+  return {};
+}
+
+double ModelledEnergy::above_idle() const {
+  double sum = unshared;
+  for (const Share& share : shares) sum += share.joules;
+  return sum;
+}
+
+void EnergyModel::Bucket::merge(const Bucket& next) {
+  for (std::size_t i = 0; i < times.size(); i++) times[i] = saturating_sum(times[i], next.times[i]);
+  last = std::max(last, next.last);
+  watts += next.watts;
+  samples += next.samples;
+}
+
+void EnergyModel::sampled(std::uint64_t ts, double watts) {
+  Bucket& bucket = buckets_.at(ts);
+  bucket.samples++;
+  bucket.last = std::max(bucket.last, ts);
+  bucket.watts += watts;
+}
+
+std::size_t EnergyModel::sharer_of(const Line& work) {
+  if (work.op == Type::kernel) {
+    auto [known, is_new] = classes_.try_emplace(work.kernel.id);
+    if (is_new) known->second = class_of_kernel(names_.text(work.kernel));
+    return static_cast<std::size_t>(known->second);
+  }
+  OtherWork other = work.op == Type::graph ? OtherWork::whole_graphs
+                    : work.op == Op::set   ? OtherWork::fills
+                                           : OtherWork::copies;
+  return KERNEL_CLASSES + static_cast<std::size_t>(other);
+}
+
+void EnergyModel::worked(const Line& work, std::uint64_t until) {
+  std::uint64_t end = std::min(work.end(), until);
+  if (!work.has(Field::duration) || work.ts >= end) return;
+  worked_ = true;
+  if (ordinals_.size() < MOST) ordinals_.insert(work.has(Field::ordinal) ? work.ordinal : 0);
+  if (pids_.size() < MOST) pids_.insert(work.pid);
+  std::size_t sharer = sharer_of(work);
+  buckets_.at(end - 1);  // from here on no bucket grows
+  for (std::uint64_t at = work.ts; at < end;) {
+    std::uint64_t next = std::min(end, (at / buckets_.width() + 1) * buckets_.width());
+    std::uint64_t& time = buckets_.at(at).times[sharer];
+    time = saturating_sum(time, next - at);
+    at = next;
+  }
+}
+
+// A sample tells of the time before it, back to the one before.
+std::optional<ModelledEnergy> EnergyModel::share(double idle_watts) const {
+  ModelledEnergy all;
+  const Bucket* before = nullptr;
+  std::array<std::uint64_t, ENERGY_SHARERS> times{};
+  for (std::size_t i = 0; i < buckets_.size(); i++) {
+    const Bucket& bucket = buckets_[i];
+    std::uint64_t sum = 0;
+    for (std::size_t sharer = 0; sharer < ENERGY_SHARERS; sharer++) {
+      times[sharer] = saturating_sum(times[sharer], bucket.times[sharer]);
+      sum = saturating_sum(sum, times[sharer]);
+    }
+    if (!bucket.samples) continue;
+    if (before) {
+      double watts = bucket.watts / static_cast<double>(bucket.samples) - idle_watts;
+      double joules = watts * static_cast<double>(bucket.last - before->last) / 1e9;
+      for (std::size_t sharer = 0; sum && sharer < ENERGY_SHARERS; sharer++) {
+        ModelledEnergy::Share& share = all.shares[sharer];
+        share.time = saturating_sum(share.time, times[sharer]);
+        share.joules += joules * static_cast<double>(times[sharer]) / static_cast<double>(sum);
+      }
+      if (!sum) all.unshared += joules;
+      all.to = bucket.last;
+    } else {
+      all.from = bucket.last;
+    }
+    before = &bucket;
+    times = {};
+  }
+  return all.to > all.from ? std::optional(all) : std::nullopt;
+}
+
+}  // namespace cudabpf::analyze

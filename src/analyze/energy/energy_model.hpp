@@ -1,0 +1,74 @@
+// Which kernels a GPU's energy went to, as a model: the power above idle, as it was sampled, is
+// shared among what ran between two samples by how long each ran. No counter tells that: a kernel
+// that needs more power than its neighbours gets too little.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "analyze/questions/kernel_classes.hpp"
+#include "analyze/time_buckets.hpp"
+#include "analyze/trace/line.hpp"
+#include "analyze/trace/names.hpp"
+
+namespace cudabpf::analyze {
+
+// What GPUs do besides kernels, whose classes come first.
+enum class OtherWork : std::uint8_t { copies, fills, whole_graphs };
+inline constexpr std::size_t ENERGY_SHARERS = KERNEL_CLASSES + 3;
+std::string_view name_of_sharer(std::size_t sharer);  // "matrix multiply", "copies"
+
+struct ModelledEnergy {
+  struct Share {
+    std::uint64_t time = 0;  // its works, added up
+    double joules = 0;
+  };
+  std::uint64_t from = 0, to = 0;  // the first and the last sample
+  std::array<Share, ENERGY_SHARERS> shares{};
+  double unshared = 0;  // joules above idle while nothing ran
+  double above_idle() const;
+};
+
+// What ran when, of one GPU, and how much power it took.
+class EnergyModel {
+ public:
+  explicit EnergyModel(const Names& names) : names_(names) {}
+
+  void sampled(std::uint64_t ts, double watts);
+  void worked(const Line& work, std::uint64_t until);  // what ran later is left out
+
+  bool any() const { return worked_; }
+  // All that worked has the same number in its process.
+  bool is_one_gpu() const { return ordinals_.size() <= 1; }
+  std::size_t processes() const { return pids_.size(); }
+  // Nothing: there are no two samples.
+  std::optional<ModelledEnergy> share(double idle_watts) const;
+
+ private:
+  static constexpr std::size_t MOST = 256;  // processes, and GPUs: one would do
+
+  struct Bucket {
+    std::array<std::uint64_t, ENERGY_SHARERS> times{};
+    double watts = 0;                     // a sum
+    std::uint64_t samples = 0, last = 0;  // when the last was
+
+    void merge(const Bucket& next);
+  };
+
+  std::size_t sharer_of(const Line& work);
+
+  const Names& names_;
+  TimeBuckets<Bucket> buckets_;
+  bool worked_ = false;
+  std::unordered_map<std::uint32_t, KernelClass> classes_;  // by the kernel's name
+  std::unordered_set<std::int64_t> ordinals_;
+  std::unordered_set<std::uint32_t> pids_;
+};
+
+}  // namespace cudabpf::analyze
