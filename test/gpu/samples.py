@@ -32,9 +32,9 @@ class Costs:
         return (after - before) / 1e9 / (end - begin) if end > begin else None
 
 
-def run(cudabpf, path, workload, *flags):
+def run(cudabpf, path, workload, *flags, program=()):
     """-> the trace's lines, what the workload printed, the costs"""
-    with subprocess.Popen([cudabpf, "run", "-q", "-o", path, *flags, "--", sys.executable, workload],
+    with subprocess.Popen([cudabpf, "run", "-q", "-o", path, *flags, "--", sys.executable, workload, *program],
                           stdout=subprocess.PIPE, text=True) as tracer:
         costs = Costs(tracer.pid)
         while tracer.poll() is None:
