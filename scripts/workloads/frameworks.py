@@ -10,6 +10,7 @@ usage: frameworks.py KIND
   compile-graphs  PyTorch, compiled to CUDA graphs (mode reduce-overhead)
   training        PyTorch, with two workers that load the data (fork)
   training-spawn  the same, with workers that are started anew
+  profiler        PyTorch, half of it under its own profiler
 """
 import sys
 
@@ -114,9 +115,26 @@ def run_training(context):
     return loss.item()
 
 
+def run_profiler():
+    """-> how many works on the GPU torch.profiler has seen"""
+    import torch
+    x = torch.ones(256, 256, device="cuda")
+    for _ in range(20):
+        y = x @ x
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+        for _ in range(50):
+            y = torch.relu(x @ x)
+        torch.cuda.synchronize()
+    for _ in range(20):
+        y = x @ y
+    torch.cuda.synchronize()
+    on_gpu = torch.autograd.DeviceType.CUDA
+    return sum(event.count for event in profiler.key_averages() if event.device_type == on_gpu)
+
+
 KINDS = {"cupy": run_cupy, "jax": run_jax, "numba": run_numba, "triton": run_triton,
          "compile": lambda: run_compiled("default"), "compile-graphs": lambda: run_compiled("reduce-overhead"),
-         "training": lambda: run_training("fork"), "training-spawn": lambda: run_training("spawn")}
+         "training": lambda: run_training("fork"), "training-spawn": lambda: run_training("spawn"), "profiler": run_profiler}
 
 
 def main():

@@ -190,6 +190,23 @@ class Times:
         children = subprocess.run(["pgrep", "-P", str(pid)], check=False, stdout=subprocess.PIPE, text=True).stdout.split()
         return held(pid), sum(map(held, children))
 
+    def frameworks(self, script):
+        for kind, module in (("cupy", "cupy"), ("jax", "jax"), ("triton", "triton"), ("compile-graphs", "torch")):
+            if toolkit.sees_gpu(f"torch, {module}"):
+                self.exact(f"{kind} --inside --gpu", [sys.executable, script, kind], ["--inside", "--gpu"])
+        # The program's own profiler takes CUPTI over, and sees what it would see without cudabpf.
+        alone = subprocess.run([sys.executable, script, "profiler"], check=True, stdout=subprocess.PIPE).stdout
+        for flags in (["--gpu"], ["--inside", "--gpu"]):
+            done = subprocess.run([self.machine.cudabpf, "run", "-q", "-o", self.machine.path, *flags, "--", sys.executable, script, "profiler"],
+                                  check=False, stdout=subprocess.PIPE)
+            with open(self.machine.path, encoding="utf-8") as file:
+                counts = json.loads(collections.deque(file, 1)[0])["gpu_works"]
+            name = f"torch.profiler {' '.join(flags)}"
+            self.check(f"{name}: status and output are the program's own", (done.returncode, done.stdout) == (0, alone), (done, alone))
+            self.check(f"{name}: {counts['joined']} of {counts['calls']} calls have their works, the others are said not to be reported",
+                       counts["joined"] == counts["answered"] > 0 and
+                       counts["calls"] == counts["answered"] + counts["unjoined"]["not_reported"], counts)
+
     def run(self, programs):
         for flags in (["--gpu"], ["--inside", "--gpu"]):
             way = " ".join(flags)
@@ -205,6 +222,7 @@ class Times:
         self.check(f"--gpu=graphs: {len(whole)} launches of graphs, each with its call", len(whole) == 200 and all("call" in line for line in whole))
         if toolkit.sees_gpu("torch"):
             workloads = os.path.join(toolkit.HERE, "../../scripts/workloads")
+            self.frameworks(f"{workloads}/frameworks.py")
             for flags in (["--gpu"], ["--inside", "--gpu"]):
                 self.like_cupti(f"PyTorch {' '.join(flags)}", [sys.executable, f"{workloads}/tiny_transformer.py"], flags)
                 if toolkit.sees_gpu("torch, transformers"):
