@@ -19,17 +19,13 @@ void AskedCalls::call(const Line& line) {
   }
   bool gives = gives_work(work_of(line));
   if (gives) {
-    if (asked_order_.size() >= most_asked_) {
-      asked_.erase(asked_order_.front());
-      asked_order_.pop_front();
-    }
-    AskedCall asked{number, line.ts, saturating_sum(line.ts, line.duration), line.tid, line.name,
-                    false,  0};
+    AskedCall asked{line.id,  number,    line.ts, saturating_sum(line.ts, line.duration),
+                    line.tid, line.name, false,   0};
     if (auto wait = waiting_.find(stream_of(line)); wait != waiting_.end()) {
       asked.has_to_wait = true;
       asked.depends = wait->second;
     }
-    if (asked_.try_emplace(line.id, asked).second) asked_order_.push_back(line.id);
+    asked_.add(asked);
   }
   follow_streams(line, gives);
   if (is_counted(line)) keep(line);
@@ -97,11 +93,6 @@ void AskedCalls::drop_quiet_threads() {
   std::nth_element(ends.begin(), middle, ends.end());
   dropped_until_ = std::max(dropped_until_, *middle);
   std::erase_if(threads_, [&](const auto& one) { return last_of(one.second) <= *middle; });
-}
-
-const AskedCall* AskedCalls::find(std::uint64_t id) const {
-  auto at = asked_.find(id);
-  return at == asked_.end() ? nullptr : &at->second;
 }
 
 std::vector<PathWait> AskedCalls::waits_of(std::uint64_t process, std::uint32_t tid,

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analyze/calls_by_id.hpp"
 #include "analyze/circumstances/streams.hpp"
 #include "analyze/course/critical_path.hpp"
 #include "analyze/trace/line.hpp"
@@ -15,6 +16,7 @@
 namespace cudabpf::analyze {
 
 struct AskedCall {
+  std::uint64_t id = 0;
   std::uint64_t process = 0;  // its number
   std::uint64_t ts = 0, end = 0;
   std::uint32_t tid = 0;
@@ -44,11 +46,11 @@ class AskedCalls {
   static constexpr std::size_t MOST_THREADS = 1 << 14;
 
   explicit AskedCalls(std::size_t most = MOST, std::size_t most_asked = MOST_ASKED)
-      : most_(most), most_asked_(most_asked) {}
+      : most_(most), asked_(most_asked) {}
 
   void call(const Line& line);
   // Null: there was none of that id, or it was too long ago.
-  const AskedCall* find(std::uint64_t id) const;
+  const AskedCall* find(std::uint64_t id) const { return asked_.find(id); }
   // The number of the process that last made a call with this pid; 0: none did.
   std::uint64_t process_of(std::uint32_t pid) const;
   // Fills in what the thread did from `begin` to `end`. Of calls that began before `asked`, the
@@ -96,9 +98,8 @@ class AskedCalls {
   void keep(const Line& line);
   void drop_quiet_threads();
 
-  std::size_t most_, most_asked_;
-  std::unordered_map<std::uint64_t, AskedCall> asked_;  // by id
-  std::deque<std::uint64_t> asked_order_;
+  std::size_t most_;
+  CallsById<AskedCall> asked_;
   std::unordered_map<Key, Thread, KeyHash> threads_;
   std::uint64_t dropped_until_ = 0;  // when threads that are no longer kept made their last call
   std::deque<Key> order_;

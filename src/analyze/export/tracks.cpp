@@ -41,7 +41,7 @@ void Tracks::follow(const Line& line) {
   if (line.kind == LineKind::header)
     gpu_works_ |= line.text.find("\"gpu_works\":") != std::string_view::npos;
   if (line.kind == LineKind::gpu_times) gpu_times(line);
-  if (gpu_works_ && line.kind == LineKind::call && asks_gpu(line)) asking_.add(line);
+  if (gpu_works_ && line.kind == LineKind::call && asks_gpu(line)) asking_.add(asking_call(line));
   if (!in_part_ && part_.has(line.ts) && line.kind != LineKind::header) begin_part();
   at_work_.line(line);
   memory_.line(line);

@@ -37,7 +37,7 @@ void AskedGpuTime::asked(const Line& line) {
     if (threads_.size() >= MAX_THREADS) return;
     thread = threads_.emplace(key, static_cast<std::uint32_t>(threads_.size())).first;
   }
-  RememberedCalls::Call call;
+  RememberedCall call;
   call.id = line.id;
   call.ts = line.ts;
   call.place = thread->second;
@@ -45,7 +45,7 @@ void AskedGpuTime::asked(const Line& line) {
 }
 
 void AskedGpuTime::did(const Line& line) {
-  const RememberedCalls::Call* call = calls_.find(line.call);
+  const RememberedCall* call = calls_.find(line.call);
   if (!call || !line.has(Field::duration)) return;
   works_.push_back({call->ts, line.duration, call->place});
   if (works_.size() >= most_) merge();

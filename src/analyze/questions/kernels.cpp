@@ -112,7 +112,7 @@ void Kernels::launch_graph(const Line& line) {
 void Kernels::measured(const Line& line) {
   if (!line.has(Field::duration)) return;
   std::size_t place = gpu_.place_of(line);
-  if (place == RememberedCalls::NO_PLACE) {
+  if (place == RememberedCall::NO_PLACE) {
     short_names_.line(line);
     place = place_of({line.kernel, 0, line.grid, line.block, line.shared}, 0);
   }

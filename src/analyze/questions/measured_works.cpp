@@ -37,7 +37,7 @@ void MeasuredWorks::line_of(const Line& line, bool wanted) {
 void MeasuredWorks::asked(const Line& line, bool wanted) {
   Work work = work_of(line);
   if (!gives_work(work) || line.failed()) return;
-  RememberedCalls::Call call;
+  RememberedCall call;
   call.id = line.id;
   call.ts = line.ts;
   call.wanted = wanted;
@@ -47,13 +47,13 @@ void MeasuredWorks::asked(const Line& line, bool wanted) {
 }
 
 void MeasuredWorks::launched(const Line& line, std::size_t place) {
-  if (RememberedCalls::Call* call = calls_.find(line.id); call && !call->graph)
+  if (RememberedCall* call = calls_.find(line.id); call && !call->graph)
     call->place = static_cast<std::uint32_t>(place);
 }
 
 std::uint32_t MeasuredWorks::place_of(const Line& line) {
-  const RememberedCalls::Call* call = calls_.find(line.call);
-  return call && !call->graph ? call->place : RememberedCalls::NO_PLACE;
+  const RememberedCall* call = calls_.find(line.call);
+  return call && !call->graph ? call->place : RememberedCall::NO_PLACE;
 }
 
 void MeasuredWorks::did(const Line& line, bool wanted) {
@@ -62,7 +62,7 @@ void MeasuredWorks::did(const Line& line, bool wanted) {
   measured_ = true;
   bool whole_graph = line.op == Type::graph;
   whole_graphs_ |= whole_graph;
-  RememberedCalls::Call* call = calls_.find(line.call);
+  RememberedCall* call = calls_.find(line.call);
   // Nodes are not told in the order in which they began, so a launch ends with the last of them.
   if (call && call->graph) {
     call->begin = std::min(call->begin, line.ts);
@@ -77,7 +77,7 @@ void MeasuredWorks::did(const Line& line, bool wanted) {
 
 namespace {
 // Both clocks have their error, so work may seem to begin before it was asked for.
-std::uint64_t queued(const RememberedCalls::Call& call, std::uint64_t begin) {
+std::uint64_t queued(const RememberedCall& call, std::uint64_t begin) {
   return begin > call.ts ? begin - call.ts : 0;
 }
 }  // namespace
@@ -88,14 +88,14 @@ void MeasuredWorks::copied(const Line& line) {
   WorkFigures& figures = copies_[direction.id];
   figures.times.add(line.duration);
   figures.bytes = saturating_sum(figures.bytes, line.size);
-  const RememberedCalls::Call* call = calls_.find(line.call);
+  const RememberedCall* call = calls_.find(line.call);
   if (call && !call->graph) figures.queued.add(queued(*call, line.ts));
 }
 
 void MeasuredWorks::kernel(const Line& line, WorkFigures& figures) {
   figures.times.add(line.duration);
   kernels_.times.add(line.duration);
-  RememberedCalls::Call* call = calls_.find(line.call);
+  RememberedCall* call = calls_.find(line.call);
   if (!call || call->graph) return;
   figures.queued.add(queued(*call, line.ts));
   kernels_.queued.add(queued(*call, line.ts));
@@ -103,11 +103,11 @@ void MeasuredWorks::kernel(const Line& line, WorkFigures& figures) {
 }
 
 void MeasuredWorks::finish(const TraceFacts&) {
-  calls_.each([this](const RememberedCalls::Call& call) { settle(call); });
+  calls_.each([this](const RememberedCall& call) { settle(call); });
 }
 
 // No more is told of what the call launched.
-void MeasuredWorks::settle(const RememberedCalls::Call& call) {
+void MeasuredWorks::settle(const RememberedCall& call) {
   if (!call.id || !call.graph || !call.wanted || call.begin > call.end) return;
   add_graph(call.place, call.end - call.begin);
   graphs_[call.place].queued.add(queued(call, call.begin));

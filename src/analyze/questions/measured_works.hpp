@@ -62,7 +62,7 @@ class MeasuredWorks : public Analysis {
   void asked(const Line& call, bool wanted);
   void did(const Line& line, bool wanted);
   void copied(const Line& line);
-  void settle(const RememberedCalls::Call& call);
+  void settle(const RememberedCall& call);
   void add_graph(std::uint32_t place, std::uint64_t time);
   std::uint32_t place_of_graph(const LaunchedGraph* graph);
 

@@ -105,7 +105,7 @@ void Timeline::gpu_sample(const GpuSample& sample) {
 }
 
 void Timeline::call(const Line& line) {
-  if (measured_ && asks_gpu(line)) asking_.add(line);
+  if (measured_ && asks_gpu(line)) asking_.add(asking_call(line));
   TimeSpan span = span_of(line);
   auto here = clipped(span);
   if (!here) return;

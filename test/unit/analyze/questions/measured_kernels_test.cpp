@@ -209,7 +209,7 @@ TEST_CASE("Any number of directions and of calls take bounded memory") {
 
   RememberedCalls calls;
   auto of_id = [](std::uint64_t id) {
-    RememberedCalls::Call call;
+    RememberedCall call;
     call.id = id;
     call.ts = 10 * id;
     return call;
@@ -225,6 +225,6 @@ TEST_CASE("Any number of directions and of calls take bounded memory") {
   CHECK(calls.add(of_id(2)).id == 2);
   CHECK(calls.add(of_id(std::numeric_limits<std::uint64_t>::max())).id == 0);
   std::size_t count = 0;
-  calls.each([&](const RememberedCalls::Call&) { count++; });
+  calls.each([&](const RememberedCall&) { count++; });
   CHECK(count == 3001);
 }

@@ -1,0 +1,61 @@
+// Calls by their numbers in the trace, the latest so many. Lines of what a GPU did come a tenth of
+// a second after the calls that asked for it, or later, and name them by these numbers alone.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace cudabpf::analyze {
+
+// A Call has an `id`; 0: there is none.
+template <typename Call>
+class CallsById {
+ public:
+  static constexpr std::size_t MOST = std::size_t{1} << 20;
+
+  // Calls are kept whose ids are among the last so many, or half as many.
+  explicit CallsById(std::size_t most = MOST) : most_(std::bit_floor(most)) {}
+
+  // Returns the one that is forgotten for it; its id is 0 if there is none.
+  Call add(const Call& call) {
+    if (!call.id) return {};
+    if (calls_.empty()) calls_.resize(std::min(FIRST, most_));
+    while (place_of(call.id).id && place_of(call.id).id != call.id && calls_.size() < most_) grow();
+    return std::exchange(place_of(call.id), call);
+  }
+  // Null: it is not known, or was forgotten. Valid until the next one is added.
+  Call* find(std::uint64_t id) { return const_cast<Call*>(std::as_const(*this).find(id)); }
+  const Call* find(std::uint64_t id) const {
+    if (calls_.empty() || !id) return nullptr;
+    const Call& call = calls_[index_of(id)];
+    return call.id == id ? &call : nullptr;
+  }
+  template <typename Each>
+  void each(Each&& each) const {
+    for (const Call& call : calls_)
+      if (call.id) each(call);
+  }
+
+ private:
+  static constexpr std::size_t FIRST = 1024;
+
+  // Ids are given one after the other, so each has a place of its own, as far as they are kept.
+  std::size_t index_of(std::uint64_t id) const { return id & (calls_.size() - 1); }
+  Call& place_of(std::uint64_t id) { return calls_[index_of(id)]; }
+  // What had places of its own still has.
+  void grow() {
+    std::vector<Call> old(2 * calls_.size());
+    old.swap(calls_);
+    for (const Call& call : old)
+      if (call.id) place_of(call.id) = call;
+  }
+
+  std::size_t most_;
+  std::vector<Call> calls_;  // as many as a power of two
+};
+
+}  // namespace cudabpf::analyze
