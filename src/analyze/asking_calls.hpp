@@ -10,6 +10,9 @@
 namespace cudabpf::analyze {
 
 struct AskingCall {
+  // A GPU has a few thousand calls' work before it, and what it did is told within a second.
+  static constexpr std::size_t MOST = std::size_t{1} << 18;
+
   std::uint64_t id = 0, ts = 0;
   std::uint64_t graph = 0;  // the number of the one that it launches; 0: none, or not known
   std::uint32_t tid = 0;

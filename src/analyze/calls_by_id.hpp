@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -11,14 +10,12 @@
 
 namespace cudabpf::analyze {
 
-// A Call has an `id`; 0: there is none.
+// A Call has an `id`; 0: there is none. Call::MOST: those are kept whose ids are among the last so
+// many, which is a power of two.
 template <typename Call>
 class CallsById {
  public:
-  static constexpr std::size_t MOST = std::size_t{1} << 20;
-
-  // Calls are kept whose ids are among the last so many, or half as many.
-  explicit CallsById(std::size_t most = MOST) : most_(std::bit_floor(most)) {}
+  explicit CallsById(std::size_t most = Call::MOST) : most_(most) {}
 
   // Returns the one that is forgotten for it; its id is 0 if there is none.
   Call add(const Call& call) {

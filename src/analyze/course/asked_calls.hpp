@@ -16,6 +16,8 @@
 namespace cudabpf::analyze {
 
 struct AskedCall {
+  static constexpr std::size_t MOST = std::size_t{1} << 20;
+
   std::uint64_t id = 0;
   std::uint64_t process = 0;  // its number
   std::uint64_t ts = 0, end = 0;
@@ -41,11 +43,10 @@ struct ThreadTime {
 
 class AskedCalls {
  public:
-  static constexpr std::size_t MOST = 1 << 20;        // calls of all threads
-  static constexpr std::size_t MOST_ASKED = 1 << 19;  // that gave work
+  static constexpr std::size_t MOST = 1 << 20;  // calls of all threads
   static constexpr std::size_t MOST_THREADS = 1 << 14;
 
-  explicit AskedCalls(std::size_t most = MOST, std::size_t most_asked = MOST_ASKED)
+  explicit AskedCalls(std::size_t most = MOST, std::size_t most_asked = AskedCall::MOST)
       : most_(most), asked_(most_asked) {}
 
   void call(const Line& line);

@@ -9,6 +9,7 @@
 namespace cudabpf::analyze {
 
 struct RememberedCall {
+  static constexpr std::size_t MOST = std::size_t{1} << 20;
   static constexpr std::uint32_t NO_PLACE = std::numeric_limits<std::uint32_t>::max();
 
   std::uint64_t id = 0;

@@ -219,7 +219,7 @@ TEST_CASE("Any number of directions and of calls take bounded memory") {
   CHECK(calls.find(1)->ts == 10);
   CHECK_FALSE(calls.find(3001));
   CHECK_FALSE(calls.find(0));
-  CHECK(calls.add(of_id(RememberedCalls::MOST + 1)).id == 1);  // only the oldest gives way
+  CHECK(calls.add(of_id(RememberedCall::MOST + 1)).id == 1);  // only the oldest gives way
   CHECK_FALSE(calls.find(1));
   CHECK(calls.find(2));
   CHECK(calls.add(of_id(2)).id == 2);
