@@ -262,9 +262,8 @@ void Allocations::context_destroyed(std::uint32_t pid) {
 
 void Allocations::perhaps_freed(std::uint32_t pid, const Function& function,
                                 const Details& details) {
-  auto process = processes_.find(pid);
-  if (process == processes_.end() || !details.ptr || !removes(function)) return;
-  if (Block* block = process->second.blocks.at(*details.ptr)) block->doubtful = true;
+  if (!details.ptr) return;
+  if (Block* block = freed_by(pid, function, details)) block->doubtful = true;
 }
 
 void Allocations::process_gone(std::uint32_t pid) {

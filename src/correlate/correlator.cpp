@@ -121,9 +121,9 @@ void Correlator::fill_frame(Frame& frame, const Record& record, const Function& 
   bool of_kernel =
       frame.details.handle && (function.type == Type::kernel || function.type == Type::graph);
   frame.kernel = of_kernel ? names_.find(head.pid, *frame.details.handle) : nullptr;
-  frame.freed.reset();
-  if (function.type == Type::memory)
-    frame.freed = allocations_.freeing(head.pid, function, frame.details);
+  frame.freed = function.type == Type::memory
+                    ? allocations_.freeing(head.pid, function, frame.details)
+                    : std::nullopt;
   if (frame.details.op == Op::unified) allocations_.infer_direction(head.pid, frame.details);
   if (options_.coverage.ends() && function.type == Type::transfer)
     allocations_.find_devices(head.pid, function, frame.details);

@@ -40,11 +40,7 @@ void EnergyModel::sampled(std::uint64_t ts, double watts) {
 }
 
 std::size_t EnergyModel::sharer_of(const Line& work) {
-  if (work.op == Type::kernel) {
-    auto [known, is_new] = classes_.try_emplace(work.kernel.id);
-    if (is_new) known->second = class_of_kernel(names_.text(work.kernel));
-    return static_cast<std::size_t>(known->second);
-  }
+  if (work.op == Type::kernel) return static_cast<std::size_t>(classes_.of(work.kernel));
   OtherWork other = work.op == Type::graph ? OtherWork::whole_graphs
                     : work.op == Op::set   ? OtherWork::fills
                                            : OtherWork::copies;
@@ -54,7 +50,6 @@ std::size_t EnergyModel::sharer_of(const Line& work) {
 void EnergyModel::worked(const Line& work, std::uint64_t until) {
   std::uint64_t end = std::min(work.end(), until);
   if (!work.has(Field::duration) || work.ts >= end) return;
-  worked_ = true;
   if (ordinals_.size() < MOST) ordinals_.insert(work.has(Field::ordinal) ? work.ordinal : 0);
   if (pids_.size() < MOST) pids_.insert(work.pid);
   std::size_t sharer = sharer_of(work);

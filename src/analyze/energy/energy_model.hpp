@@ -6,11 +6,8 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
-#include <vector>
 
 #include "analyze/questions/kernel_classes.hpp"
 #include "analyze/time_buckets.hpp"
@@ -38,12 +35,12 @@ struct ModelledEnergy {
 // What ran when, of one GPU, and how much power it took.
 class EnergyModel {
  public:
-  explicit EnergyModel(const Names& names) : names_(names) {}
+  explicit EnergyModel(const Names& names) : classes_(names) {}
 
   void sampled(std::uint64_t ts, double watts);
   void worked(const Line& work, std::uint64_t until);  // what ran later is left out
 
-  bool any() const { return worked_; }
+  bool any() const { return !ordinals_.empty(); }
   // All that worked has the same number in its process.
   bool is_one_gpu() const { return ordinals_.size() <= 1; }
   std::size_t processes() const { return pids_.size(); }
@@ -51,7 +48,7 @@ class EnergyModel {
   std::optional<ModelledEnergy> share(double idle_watts) const;
 
  private:
-  static constexpr std::size_t MOST = 256;  // processes, and GPUs: one would do
+  static constexpr std::size_t MOST = 256;  // processes, and GPUs, that are told apart
 
   struct Bucket {
     std::array<std::uint64_t, ENERGY_SHARERS> times{};
@@ -63,10 +60,8 @@ class EnergyModel {
 
   std::size_t sharer_of(const Line& work);
 
-  const Names& names_;
+  ClassesByName classes_;
   TimeBuckets<Bucket> buckets_;
-  bool worked_ = false;
-  std::unordered_map<std::uint32_t, KernelClass> classes_;  // by the kernel's name
   std::unordered_set<std::int64_t> ordinals_;
   std::unordered_set<std::uint32_t> pids_;
 };

@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <unordered_map>
+
+#include "analyze/trace/names.hpp"
 
 namespace cudabpf::analyze {
 
@@ -22,5 +25,21 @@ constexpr std::size_t KERNEL_CLASSES = 8;
 
 std::string_view to_string(KernelClass kernel_class);  // "matrix multiply"
 KernelClass class_of_kernel(std::string_view name);    // demangled, or the symbol itself
+
+// Classifies each name once, however often its kernel comes.
+class ClassesByName {
+ public:
+  explicit ClassesByName(const Names& names) : names_(names) {}
+
+  KernelClass of(Name kernel) {
+    auto [known, is_new] = classes_.try_emplace(kernel.id);
+    if (is_new) known->second = class_of_kernel(names_.text(kernel));
+    return known->second;
+  }
+
+ private:
+  const Names& names_;
+  std::unordered_map<std::uint32_t, KernelClass> classes_;  // by the name's number
+};
 
 }  // namespace cudabpf::analyze

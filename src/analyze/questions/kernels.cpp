@@ -207,16 +207,13 @@ std::vector<Kernels::Figures> Kernels::figures(By by) const {
   return all;
 }
 
-// Fills in what follows from the name alone; it is classified once, however many configurations it
-// has.
+// Fills in what follows from the name alone.
 void Kernels::name(std::vector<Figures>& all) const {
-  std::unordered_map<std::uint32_t, KernelClass> classes;
+  ClassesByName classes(names_);
   for (Figures& one : all) {
     Name kernel = one.launch.kernel;
     one.full = names_.text(kernel);
-    auto [known, is_new] = classes.try_emplace(kernel.id);
-    if (is_new) known->second = class_of_kernel(one.full);
-    one.kernel_class = known->second;
+    one.kernel_class = classes.of(kernel);
     one.name = kernel              ? short_names_.of(kernel)
                : one.launch.handle ? "(no name) " + hexadecimal(one.launch.handle)
                                    : "(not known)";
