@@ -45,10 +45,9 @@ def union_of(works):
 
 
 def course_of(works):
-    """-> the ms in which any of them ran, and the share of the others, in percent, from the first one's beginning to the last one's end"""
-    window = max(work["ts"] + work["duration_us"] * 1000 for work in works) - works[0]["ts"]
-    busy = union_of(works)
-    return busy / 1e6, 100 * (1 - busy / window)
+    """-> the us in which any of them ran, and those from the first one's beginning to the last one's end"""
+    window = max(work["ts"] + work["duration_us"] * 1000 for work in works) - min(work["ts"] for work in works)
+    return union_of(works) / 1000, window / 1000
 
 
 class Times:
@@ -63,6 +62,13 @@ class Times:
         self.check(f"{name}: nothing is lost, and the books balance", end["losses"] == {} and end["accounts"]["dropped"] == 0 and
                    end["accounts"]["entered"] == end["accounts"]["received"], end)
         return lines
+
+    def told(self, command, flags):
+        """-> what the program wrote to stdout, and the lines of its trace"""
+        done = subprocess.run([self.machine.cudabpf, "run", "-q", "-o", self.machine.path, *flags, "--", *command], check=True,
+                              stdout=subprocess.PIPE, text=True)
+        with open(self.machine.path, encoding="utf-8") as file:
+            return done.stdout, [json.loads(line) for line in file]
 
     def exact(self, name, command, flags, without=0):
         """Every kernel, copy and fill has its call; `without`: so many of none of the calls."""
@@ -105,11 +111,8 @@ class Times:
     def clock(self, program, flags):
         """A kernel's beginning and end lie where the host has them, to 2 us."""
         name = f"gpu_clock {' '.join(flags)}"
-        done = subprocess.run([self.machine.cudabpf, "run", "-q", "-o", self.machine.path, *flags, "--", program], check=True,
-                              stdout=subprocess.PIPE, text=True)
-        rounds = [tuple(map(int, line.split("\t"))) for line in done.stdout.splitlines()]
-        with open(self.machine.path, encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file]
+        told, lines = self.told([program], flags)
+        rounds = [tuple(map(int, line.split("\t"))) for line in told.splitlines()]
         zero = lines[0]["clocks"]["monotonic_ns"]
         kernels = sorted((line for line in works_of(lines) if line["op"] == "kernel"), key=lambda line: line["ts"])
         self.check(f"{name}: {len(kernels)} kernels", len(kernels) == len(rounds), len(rounds))
@@ -126,19 +129,14 @@ class Times:
 
     def known_times(self, program, flags):
         """Busy and idle times that a program makes for certain."""
-        done = subprocess.run([self.machine.cudabpf, "run", "-q", "-o", self.machine.path, *flags, "--", program], check=True,
-                              stdout=subprocess.PIPE, text=True)
-        known = json.loads(done.stdout)
-        with open(self.machine.path, encoding="utf-8") as file:
-            works = works_of(map(json.loads, file))
-        busy, wanted = union_of(works) / 1000, known["busy_us"]
+        told, lines = self.told([program], flags)
+        known, works = json.loads(told), works_of(lines)
+        (busy, window), wanted = course_of(works), known["busy_us"]
         total = sum(work["duration_us"] for work in works)
-        window = (max(work["ts"] + work["duration_us"] * 1000 for work in works) - min(work["ts"] for work in works)) / 1000
         self.check(f"spins {' '.join(flags)}: busy for {busy:.0f} us, which takes {wanted}", abs(busy - wanted) < 0.02 * wanted)
         self.check(f"spins {' '.join(flags)}: the kernels' sum is {total:.0f} us, one and a half times as much", abs(total - 1.5 * wanted) < 0.02 * total)
         self.check(f"spins {' '.join(flags)}: idle for {window - busy:.0f} us, of pauses of {known['rest_us']} and their overhead",
                    known["rest_us"] <= window - busy)
-        return busy, window - busy
 
     def idle_of_decoding(self, script, flags):
         """How busy and idle `gaps` finds a GPU that writes tokens, beside CUPTI's own times in a run of its own. How long the GPU waits
@@ -153,10 +151,11 @@ class Times:
                               check=True, stdout=subprocess.PIPE, text=True)
         gpu, = json.loads(told.stdout)["measured"]["gpus"]
         said = 100 * gpu["idle_us"] / gpu["window_us"]
-        (mine, idle), (busy, alone) = (course_of(works[-count:]) for works in (ours, theirs))
+        (mine, window), (busy, other_window) = (course_of(works[-count:]) for works in (ours, theirs))
+        idle, alone = 100 * (1 - mine / window), 100 * (1 - busy / other_window)
         self.check(f"{name}: gaps says idle {said:.2f} %, as the union of all works has it; by CUPTI alone, in another run, {alone:.2f}",
                    abs(said - idle) <= 0.05, idle)
-        self.check(f"{name}: busy for {mine:.1f} ms, by CUPTI alone {busy:.1f}", abs(mine - busy) <= 0.03 * busy)
+        self.check(f"{name}: busy for {mine / 1000:.1f} ms, by CUPTI alone {busy / 1000:.1f}", abs(mine - busy) <= 0.03 * busy)
 
     def long_run(self, programs):
         """100 million kernels: none is lost or without a time, and nothing grows."""
@@ -191,18 +190,17 @@ class Times:
         return held(pid), sum(map(held, children))
 
     def frameworks(self, script):
-        for kind, module in (("cupy", "cupy"), ("jax", "jax"), ("triton", "triton"), ("compile-graphs", "torch")):
-            if toolkit.sees_gpu(f"torch, {module}"):
+        for kind in ("cupy", "jax", "triton", "compile-graphs"):
+            if toolkit.sees_gpu(f"torch, {toolkit.FRAMEWORKS[kind]}"):
                 self.exact(f"{kind} --inside --gpu", [sys.executable, script, kind], ["--inside", "--gpu"])
         # The program's own profiler takes CUPTI over, and sees what it would see without cudabpf.
-        alone = subprocess.run([sys.executable, script, "profiler"], check=True, stdout=subprocess.PIPE).stdout
+        command = [sys.executable, script, "profiler"]
+        alone = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         for flags in (["--gpu"], ["--inside", "--gpu"]):
-            done = subprocess.run([self.machine.cudabpf, "run", "-q", "-o", self.machine.path, *flags, "--", sys.executable, script, "profiler"],
-                                  check=False, stdout=subprocess.PIPE)
-            with open(self.machine.path, encoding="utf-8") as file:
-                counts = json.loads(collections.deque(file, 1)[0])["gpu_works"]
+            told, lines = self.told(command, flags)
+            counts = lines[-1]["gpu_works"]
             name = f"torch.profiler {' '.join(flags)}"
-            self.check(f"{name}: status and output are the program's own", (done.returncode, done.stdout) == (0, alone), (done, alone))
+            self.check(f"{name}: its output is the program's own", told == alone, (told, alone))
             self.check(f"{name}: {counts['joined']} of {counts['calls']} calls have their works, the others are said not to be reported",
                        counts["joined"] == counts["answered"] > 0 and
                        counts["calls"] == counts["answered"] + counts["unjoined"]["not_reported"], counts)
@@ -221,9 +219,10 @@ class Times:
         whole = [line for line in works_of(lines) if line["op"] == "graph"]
         self.check(f"--gpu=graphs: {len(whole)} launches of graphs, each with its call", len(whole) == 200 and all("call" in line for line in whole))
         if toolkit.sees_gpu("torch"):
+            has_transformers = toolkit.sees_gpu("torch, transformers")
             workloads = os.path.join(toolkit.HERE, "../../scripts/workloads")
             self.frameworks(f"{workloads}/frameworks.py")
             for flags in (["--gpu"], ["--inside", "--gpu"]):
                 self.like_cupti(f"PyTorch {' '.join(flags)}", [sys.executable, f"{workloads}/tiny_transformer.py"], flags)
-                if toolkit.sees_gpu("torch, transformers"):
+                if has_transformers:
                     self.idle_of_decoding(f"{workloads}/transformer_inference.py", flags)

@@ -8,6 +8,16 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TABLE = os.path.join(HERE, "../../include/cudabpf/cuda_api.tsv")
+FRAMEWORKS = {  # what frameworks.py takes, and the modules that it imports then
+    "cupy": "cupy",
+    "jax": "jax",
+    "numba": "numba.cuda",
+    "triton": "triton",
+    "compile": "torch",
+    "compile-graphs": "torch",
+    "training": "torch",
+    "training-spawn": "torch",
+}
 
 
 def require(script, *programs):
