@@ -12,6 +12,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -87,6 +88,7 @@ class Cupti {
   }
 
   void flush(bool forced) {
+    const std::lock_guard handing_out(handing_out_);
     std::vector<Buffer> ready;
     {
       const std::lock_guard lock(mutex_);
@@ -99,6 +101,20 @@ class Cupti {
     }
     if (!setting("BACKWARDS").empty()) std::reverse(ready.begin(), ready.end());
     for (Buffer& buffer : ready) hand_out(buffer);
+  }
+
+  // Full buffers, at once, as long as there are any.
+  void work() {
+    while (!lifetime.over) {
+      usleep(500);
+      const std::lock_guard handing_out(handing_out_);
+      std::vector<Buffer> ready;
+      {
+        const std::lock_guard lock(mutex_);
+        ready.swap(full_);
+      }
+      for (Buffer& buffer : ready) hand_out(buffer);
+    }
   }
 
   void came(Here* here) {
@@ -283,9 +299,20 @@ class Cupti {
         std::fclose(file);
       }
     }
+    const uint64_t before = now(CLOCK_MONOTONIC);
     take(nullptr, 0, buffer.data, buffer.size, buffer.filled);
+    const uint64_t took = now(CLOCK_MONOTONIC) - before;
+    if (const std::string path = setting("LONGEST"); !path.empty() && took > longest_) {
+      longest_ = took;
+      if (FILE* file = std::fopen(path.c_str(), "w")) {
+        std::fprintf(file, "%llu\n", static_cast<unsigned long long>(took));
+        std::fclose(file);
+      }
+    }
   }
 
+  std::mutex handing_out_;  // is held by who does
+  uint64_t longest_ = 0;    // ns that somebody took a buffer
   std::mutex mutex_;
   std::set<Here*> threads_;
   std::vector<Buffer> full_;
@@ -361,6 +388,7 @@ EXPORTED int cuptiActivitySetAttribute(int attribute, size_t*, void*) {
 EXPORTED int cuptiActivityRegisterCallbacks(Give give, Take take) {
   cupti().give = give;
   cupti().take = take;
+  if (!setting("WORKER").empty()) std::thread([] { cupti().work(); }).detach();
   return SUCCESS;
 }
 

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 import harness
 from expected import demangle
@@ -149,6 +150,22 @@ class Live(harness.LiveTest):
         self.assertEqual(self.check_exact(trace), 7)
         self.assertEqual([line["op"] for line in self.works(trace)].count("graph"), 3)
         self.assertEqual((trace.header["gpu_works"], self.times_line(trace)["graphs"]), ("graphs", "whole"))
+
+    def test_waits_for_nobody(self):
+        """CUPTI can hand out its buffers though cudabpf does not read: threads of the program may wait for that."""
+        longest = f"{self.folder}/longest"
+        graph = "graph g; " + "graph-kernel g k 1 1 1 32 1 1 0; " * 100
+        command = calls(f"{BEGIN}; {graph} instantiate x g; {'launch-graph x s; ' * 500}")
+        program = self.start_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--gpu", "--", *command,
+                                     env=self.with_cupti(WORKER=1, LONGEST=longest))
+        wait_for(lambda: os.path.exists(longest), "told works")
+        program.signal(signal.SIGSTOP)
+        time.sleep(0.2)
+        program.signal(signal.SIGCONT)
+        self.assertEqual(program.wait(), 0, program.stderr())
+        self.assertEqual(self.check_exact(self.read()), 500)
+        with open(longest, encoding="utf-8") as file:
+            self.assertLess(int(file.read()), 100_000_000)
 
     def test_clock(self):
         """CUPTI's clock is not the trace's."""
