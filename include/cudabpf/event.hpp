@@ -244,6 +244,20 @@ struct GpuProcess {
   std::optional<std::uint64_t> memory;  // bytes that it holds
 };
 
+// A process that had the GPU, and for how long.
+struct GpuResident {
+  std::uint32_t pid = 0;  // 0: the driver names none
+  std::uint64_t ns = 0;
+};
+
+// Who had a GPU in a stretch of time, as the driver's records of context switches tell. In the rest
+// of it nobody had it.
+struct GpuResidents {
+  std::uint64_t from = 0, to = 0;
+  std::vector<GpuResident> processes;
+  std::uint64_t unknown_ns = 0;
+};
+
 // What a GPU did, as NVML tells it. What was not read this time is absent.
 struct GpuSample {
   std::uint64_t ts = 0;                    // when it was read
@@ -254,6 +268,7 @@ struct GpuSample {
 #undef GPU_FIGURE
   std::optional<std::uint64_t> throttle;  // bits of Throttle
   std::optional<std::vector<GpuProcess>> processes;
+  std::optional<GpuResidents> residents;
 };
 
 // Why work of a GPU and a call were not joined.

@@ -1,5 +1,6 @@
 #include "analyze/gpu_samples.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -49,6 +50,35 @@ std::vector<GpuProcess> processes_in(const Plain& list) {
   return processes;
 }
 
+std::uint64_t nanoseconds(double milliseconds) {
+  return static_cast<std::uint64_t>(std::llround(milliseconds * NS_IN_MS));
+}
+
+// No process can have had the GPU for longer than the time that is told of.
+std::optional<GpuResidents> residents_in(const Plain& json, const Plain& list) {
+  auto time_in = [&](const char* key) { return integer_in(json, key).value_or(-1); };
+  std::int64_t from = time_in("resident_from"), to = time_in("resident_to");
+  if (from < 0 || to <= from || static_cast<double>(to - from) > LONGEST_MS * NS_IN_MS)
+    return std::nullopt;
+  GpuResidents residents;
+  residents.from = static_cast<std::uint64_t>(from);
+  residents.to = static_cast<std::uint64_t>(to);
+  std::uint64_t rest = residents.to - residents.from;
+  auto taken = [&](const Plain& object, const char* key) {
+    std::uint64_t ns = nanoseconds(number_in(object, key, LONGEST_MS).value_or(0));
+    rest -= ns = std::min(ns, rest);
+    return ns;
+  };
+  residents.unknown_ns = taken(json, "resident_unknown_ms");
+  for (const Plain& one : list) {
+    if (residents.processes.size() == MOST_PROCESSES) break;
+    if (!one.is_object()) continue;
+    auto pid = number_in(one, "pid", std::numeric_limits<std::uint32_t>::max());
+    residents.processes.push_back({static_cast<std::uint32_t>(pid.value_or(0)), taken(one, "ms")});
+  }
+  return residents;
+}
+
 }  // namespace
 
 GpuSample sample_in(const Line& line) {
@@ -59,7 +89,7 @@ GpuSample sample_in(const Line& line) {
   if (auto device = number_in(json, "device", std::numeric_limits<std::uint32_t>::max()))
     sample.device = static_cast<std::uint32_t>(*device);
   if (auto window = number_in(json, "window_ms", LONGEST_MS))
-    sample.window_ns = static_cast<std::uint64_t>(std::llround(*window * NS_IN_MS));
+    sample.window_ns = nanoseconds(*window);
 #define GPU_FIGURE(key, unit, decimals, most, title) sample.key = number_in(json, #key, most);
 #include "cudabpf/gpu_figures.def"
 #undef GPU_FIGURE
@@ -67,6 +97,8 @@ GpuSample sample_in(const Line& line) {
     sample.throttle = throttle_in(*reasons);
   if (auto list = json.find("processes"); list != json.end() && list->is_array())
     sample.processes = processes_in(*list);
+  if (auto list = json.find("residents"); list != json.end() && list->is_array())
+    sample.residents = residents_in(json, *list);
   return sample;
 }
 

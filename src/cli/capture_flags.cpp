@@ -41,7 +41,12 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
                    "Sample the GPUs by NVML: activity, power, energy, clocks, memory. --sample=MS "
                    "says how often, 20 to 60000 milliseconds [100; with more than two GPUs, 50 for "
                    "each]. By default they are sampled where NVML shows any");
-  app.add_flag("--no-sample", no_sample, "Do not sample the GPUs")->excludes(sampled);
+  auto* not_sampled = app.add_flag("--no-sample", no_sample, "Do not sample the GPUs");
+  app.add_flag("--switches", switches,
+               "Also record who had each GPU, and for how long: the driver's own records of context "
+               "switches. Needs root and the open kernel module 580")
+      ->excludes(not_sampled);
+  not_sampled->excludes(sampled);
   app.add_flag("--no-returns", no_returns,
                "Record only entries: a third to a half cheaper, but no durations, "
                "results or returned addresses");

@@ -31,6 +31,7 @@ struct CaptureFlags {
   bool redact = false;
   std::string sample;  // how often GPUs are sampled; empty: not said
   bool no_sample = false;
+  bool switches = false;
   std::string gpu;  // what is recorded of when GPUs worked; empty: nothing
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;

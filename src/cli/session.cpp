@@ -62,6 +62,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   auto source = TRY(open_source(std::move(options)));
   session->capture_ = std::make_unique<Capture>(std::move(source), std::move(filter));
   Source& records = session->capture_->source();
+  session->open_switches(flags);
   // From here on this process is its caller: files are made with the caller's own rights.
   TRY(privileges::drop(caller().user, records.needs()));
   session->screen_ = std::make_unique<Screen>(STDERR_FILENO, session->signals_.hurry_fd());
@@ -95,11 +96,26 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   return session;
 }
 
+// While this process still has the rights for it.
+void CaptureSession::open_switches(const CaptureFlags& flags) {
+  if (!flags.switches) return;
+  Driver driver = nvidia_driver();
+  auto opened = SwitchReader::open(rm::machine_system(), {driver.version, driver.flavour == "open"});
+  if (opened)
+    switches_ = std::move(*opened);
+  else
+    switches_why_not_ = opened.error().message;
+}
+
 void CaptureSession::open_sampler(const CaptureFlags& flags,
                                   std::optional<std::uint64_t> period_ns) {
   if (flags.no_sample) return;
-  sampler_ = std::make_unique<GpuSampler>(nvml::load, period_ns);
+  sampler_ = std::make_unique<GpuSampler>(nvml::load, period_ns, std::move(switches_));
   const Sampling& sampling = sampler_->sampling();
+  if (flags.switches && switches_why_not_.empty() && !sampling.switches)
+    switches_why_not_ = "the GPUs are not sampled: " + sampling.why_not;
+  if (!switches_why_not_.empty())
+    log::warning("who has the GPUs is not recorded: {}", switches_why_not_);
   if (!flags.sample.empty() && sampling.gpus.empty())
     log::warning("the GPUs are not sampled: {}", sampling.why_not);
 }
@@ -112,6 +128,7 @@ Result<> CaptureSession::begin(Session session, const std::function<void(Capture
     session.sampling = sampler_->sampling();
   else
     session.sampling.why_not = "--no-sample";
+  session.sampling.switches_why_not = switches_why_not_;
   capture_->describe(session);
   select(*capture_);
   TRY(capture_->start(*sink_, session));

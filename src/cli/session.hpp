@@ -55,6 +55,7 @@ class CaptureSession {
     std::string reason;  // as the trace's `end` line puts it
     bool by_signal = false;
   };
+  void open_switches(const CaptureFlags& flags);
   void open_sampler(const CaptureFlags& flags, std::optional<std::uint64_t> period_ns);
   Ended wait_for_end(const Until& until);
   void wait_if_it_ends(StartedCommand& command);
@@ -74,6 +75,8 @@ class CaptureSession {
   std::unique_ptr<LiveSink> live_;
   std::unique_ptr<TeeSink> sink_;
   std::unique_ptr<Capture> capture_;
+  std::unique_ptr<SwitchReader> switches_;  // until the sampler has it
+  std::string switches_why_not_;
   std::unique_ptr<GpuSampler> sampler_;  // null: not wanted
 };
 

@@ -40,6 +40,31 @@ std::vector<std::string> cells_of(const GpuFigures& figures) {
           throttled};
 }
 
+void add_residents(Table& table, const GpusFigures& figures, std::uint32_t device,
+                   const GpuResidence& residence) {
+  constexpr std::size_t SHOWN = 8;
+  std::string prefix = figures.gpus().size() > 1 ? fmt::format("GPU {}: ", device) : "";
+  auto row = [&](const std::string& name, std::uint64_t ns) {
+    double share = 100.0 * static_cast<double>(ns) / static_cast<double>(residence.time());
+    if (ns) table.row(prefix + name, {human_time(ns), fmt::format("{:.1f} %", share)});
+  };
+  auto processes = residence.processes();
+  std::size_t shown = processes.size() <= SHOWN + 1 ? processes.size() : SHOWN;
+  std::uint64_t rest = 0;
+  for (std::size_t i = 0; i < processes.size(); i++) {
+    auto [pid, ns] = processes[i];
+    if (i >= shown)
+      rest += ns;
+    else if (pid)
+      row(fmt::format("{} {}", pid, figures.name_of(pid)), ns);
+    else
+      row("(without a pid)", ns);
+  }
+  row(fmt::format("{} more processes", processes.size() - shown), rest);
+  row("nobody", residence.nobody());
+  row("(not known)", residence.unknown());
+}
+
 }  // namespace
 
 bool is_throttled(std::uint64_t reasons) {
@@ -65,6 +90,7 @@ void GpuFigures::add(const GpuSample& sample) {
   }
   throttle_read += sample.throttle.has_value();
   throttled += sample.throttle && is_throttled(*sample.throttle);
+  if (sample.residents) residence.add(*sample.residents);
 }
 
 std::optional<double> GpuFigures::energy() const {
@@ -75,6 +101,15 @@ std::optional<double> GpuFigures::energy() const {
 
 void GpusFigures::add(const GpuSample& sample) {
   if (gpus_.size() < MOST_GPUS || gpus_.contains(sample.device)) gpus_[sample.device].add(sample);
+}
+
+void GpusFigures::named(std::uint32_t pid, std::string_view comm) {
+  if (names_.size() < MOST_NAMES || names_.contains(pid)) names_[pid] = comm;
+}
+
+std::string_view GpusFigures::name_of(std::uint32_t pid) const {
+  auto found = names_.find(pid);
+  return found == names_.end() ? std::string_view() : found->second;
 }
 
 void add_gpus(Page& page, const GpusFigures& figures, std::size_t at_most) {
@@ -91,6 +126,19 @@ void add_gpus(Page& page, const GpusFigures& figures, std::size_t at_most) {
     if (shown++ < at_most) table.row(fmt::format("GPU {}", device), cells_of(gpu));
   table.add_to(page);
   if (shown > at_most) page.line(fmt::format("  and {} more", shown - at_most));
+}
+
+void add_residence(Page& page, const GpusFigures& figures, std::size_t at_most,
+                   const std::string& why_not) {
+  Table table("who had the GPU", {{"time"}, {"share"}});
+  std::size_t shown = 0;
+  for (const auto& [device, gpu] : figures.gpus())
+    if (gpu.residence.is_known() && shown++ < at_most)
+      add_residents(table, figures, device, gpu.residence);
+  if (!table.empty()) table.add_to(page);
+  if (why_not.empty()) return;
+  page.blank();
+  page.paragraph("Who had the GPUs was not recorded: " + why_not + ".", 0);
 }
 
 }  // namespace cudabpf

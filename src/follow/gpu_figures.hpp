@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "cudabpf/event.hpp"
+#include "follow/gpu_residence.hpp"
 #include "util/page/page.hpp"
 
 namespace cudabpf {
@@ -39,6 +42,7 @@ struct GpuFigures {
   std::optional<EnergyReading> first_energy, last_energy;
   bool counter_went_back = false;  // the GPU was reset, or what is read is not a counter
   std::uint64_t throttle_read = 0, throttled = 0;
+  GpuResidence residence;
 
   void add(const GpuSample& sample);
   // Joules between the first and the last reading; nothing: there are no two, or they do not tell.
@@ -48,16 +52,24 @@ struct GpuFigures {
 class GpusFigures {
  public:
   void add(const GpuSample& sample);
+  void named(std::uint32_t pid, std::string_view comm);
   const std::map<std::uint32_t, GpuFigures>& gpus() const { return gpus_; }
+  // Empty: it is not known.
+  std::string_view name_of(std::uint32_t pid) const;
 
  private:
   static constexpr std::size_t MOST_GPUS = 256;  // a trace may name any number
+  static constexpr std::size_t MOST_NAMES = 4096;
   std::map<std::uint32_t, GpuFigures> gpus_;
+  std::map<std::uint32_t, std::string> names_;  // of processes, by pid
 };
 
 // A bit of Throttle is set: the GPU is slower than it could be.
 bool is_throttled(std::uint64_t reasons);
 // A table of at most so many GPUs; nothing if there are none.
 void add_gpus(Page& page, const GpusFigures& figures, std::size_t at_most);
+// A table of who had those GPUs. `why_not`: it was asked for and is not recorded; else empty.
+void add_residence(Page& page, const GpusFigures& figures, std::size_t at_most,
+                   const std::string& why_not);
 
 }  // namespace cudabpf

@@ -10,7 +10,7 @@
 
 namespace cudabpf {
 
-constexpr const char* FORMAT_VERSION = "1.7";
+constexpr const char* FORMAT_VERSION = "1.8";
 
 // One file of a trace. Each has a header and an end of its own.
 struct Part {

@@ -38,6 +38,21 @@ void add_processes(std::string& line, const std::vector<GpuProcess>& processes) 
   line += ']';
 }
 
+void add_residents(std::string& line, const GpuResidents& residents) {
+  auto milliseconds = [](std::uint64_t ns) { return static_cast<double>(ns) / NS_IN_MS; };
+  line += ",\"residents\":[";
+  const char* before = "";
+  for (const GpuResident& resident : residents.processes) {
+    line += before;
+    line += '{';
+    if (resident.pid) line += fmt::format("\"pid\":{},", resident.pid);
+    line += fmt::format("\"ms\":{:.3f}}}", milliseconds(resident.ns));
+    before = ",";
+  }
+  line += fmt::format("],\"resident_from\":{},\"resident_to\":{},\"resident_unknown_ms\":{:.3f}",
+                      residents.from, residents.to, milliseconds(residents.unknown_ns));
+}
+
 Json gpu_fields(const SampledGpu& gpu) {
   Json out = {{"device", gpu.device},
               {"name", gpu.name},
@@ -47,6 +62,18 @@ Json gpu_fields(const SampledGpu& gpu) {
   if (!gpu.why.empty()) out["why"] = gpu.why;
   if (!gpu.power.empty()) out["power"] = gpu.power;
   if (!gpu.lacks.empty()) out["lacks"] = gpu.lacks;
+  return out;
+}
+
+Json nvml_fields(const Sampling& sampling) {
+  Json out = {{"source", "nvml"},
+              {"period_ms", sampling.period_ns / NS_IN_MS},
+              {"window_ms", sampling.window_ns / NS_IN_MS},
+              {"slow_ms", sampling.slow_ns / NS_IN_MS}};
+  if (sampling.own_pids) out["own_pids"] = true;
+  if (!sampling.why_not.empty()) out["why"] = sampling.why_not;
+  out["gpus"] = Json::array();
+  for (const SampledGpu& gpu : sampling.gpus) out["gpus"].push_back(gpu_fields(gpu));
   return out;
 }
 
@@ -120,19 +147,15 @@ std::string sample_line(const GpuSample& sample) {
 #undef GPU_FIGURE
   if (sample.throttle) add_throttle(line, *sample.throttle);
   if (sample.processes) add_processes(line, *sample.processes);
+  if (sample.residents) add_residents(line, *sample.residents);
   return line + "}\n";
 }
 
 Json sampling_fields(const Sampling& sampling) {
-  if (sampling.gpus.empty()) return {{"source", "none"}, {"why", sampling.why_not}};
-  Json out = {{"source", "nvml"},
-              {"period_ms", sampling.period_ns / NS_IN_MS},
-              {"window_ms", sampling.window_ns / NS_IN_MS},
-              {"slow_ms", sampling.slow_ns / NS_IN_MS}};
-  if (sampling.own_pids) out["own_pids"] = true;
-  if (!sampling.why_not.empty()) out["why"] = sampling.why_not;
-  out["gpus"] = Json::array();
-  for (const SampledGpu& gpu : sampling.gpus) out["gpus"].push_back(gpu_fields(gpu));
+  Json out = sampling.gpus.empty() ? Json{{"source", "none"}, {"why", sampling.why_not}}
+                                   : nvml_fields(sampling);
+  if (sampling.switches) out["switches"] = "fecs";
+  if (!sampling.switches_why_not.empty()) out["switches_why"] = sampling.switches_why_not;
   return out;
 }
 

@@ -225,6 +225,7 @@ std::string render_summary(const Stats& stats, const Totals& totals,
   add_transfers(page, stats.transfers);
   add_kernels(page, stats);
   add_gpus(page, stats.gpus, MAX_GPUS);
+  add_residence(page, stats.gpus, MAX_GPUS, stats.switches_why_not);
   add_driver(page, stats);
   add_errors(page, stats.errors);
   add_gpu_errors(page, stats.xids);

@@ -69,6 +69,7 @@ StatsSink::OfFunction& StatsSink::of(const Function& function) {
 
 void StatsSink::begin(const Session& session) {
   inside_ = session.source == "inside";
+  switches_why_not_ = session.sampling.switches_why_not;
   if (session.mode == "run") memory_.all_seen();
   for (const Library& library : session.libraries) this->library(library);
 }
@@ -172,6 +173,7 @@ void StatsSink::gpu_error(const GpuError& error) {
 void StatsSink::process(const Process& process) {
   processes_ += process.op == Process::Op::start || process.op == Process::Op::fork;
   memory_.process(process);
+  if (!process.comm.empty()) gpus_.named(process.pid, process.comm);
 }
 
 std::vector<Stats::Calls> StatsSink::calls() const {
@@ -228,6 +230,7 @@ Stats StatsSink::stats() const {
                    [](const auto& a, const auto& b) { return a.count > b.count; });
   for (const auto& [what, xid] : xids_) stats.xids.push_back(xid);
   stats.gpus = gpus_;
+  stats.switches_why_not = switches_why_not_;
   for (const auto& [name, caller] : driver_callers_) {
     stats.driver_callers.push_back(caller);
     stats.driver_callers.back().name = name;

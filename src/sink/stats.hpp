@@ -76,6 +76,7 @@ struct Stats {
   };
   std::vector<Xid> xids;
   GpusFigures gpus;
+  std::string switches_why_not;  // --switches was given, and cannot be
 };
 
 class StatsSink : public Sink {
@@ -131,6 +132,7 @@ class StatsSink : public Sink {
   std::map<std::string_view, Stats::Caller> driver_callers_;
   std::map<std::pair<std::uint32_t, std::string>, Stats::Xid> xids_;
   GpusFigures gpus_;
+  std::string switches_why_not_;
 };
 
 }  // namespace cudabpf

@@ -85,6 +85,24 @@ void Tracks::gpu_sample(const Line& line) {
 #define GPU_FIGURE(key, unit, decimals, most, title) draw(sample.key, GpuUnit::unit, title);
 #include "cudabpf/gpu_figures.def"
 #undef GPU_FIGURE
+  if (sample.residents) draw_residents(sample);
+}
+
+// The share of the time in which each process had the GPU; it falls to zero when another has it.
+void Tracks::draw_residents(const GpuSample& sample) {
+  std::uint64_t time = sample.residents->to - sample.residents->from;
+  std::map<std::uint32_t, std::uint64_t> percents;
+  for (std::uint32_t pid : resident_[sample.device]) percents[pid] = 0;
+  for (const GpuResident& resident : sample.residents->processes)
+    percents[resident.pid] += 100 * resident.ns / time;
+  resident_[sample.device].clear();
+  for (auto [pid, percent] : percents) {
+    std::string name = pid ? fmt::format("process {}", pid) : "a process without a pid";
+    Track& track = machine_track(fmt::format("GPU {}: had by {}, %", sample.device, name),
+                                 Track::Kind::counter);
+    out_.counter(track, sample.ts, percent);
+    if (percent) resident_[sample.device].insert(pid);
+  }
 }
 
 // Many blocks may end in one nanosecond: the value is what the last of them leaves.

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -94,6 +95,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void interrupt(const Line& line);
   void gpu_error(const Line& line);
   void gpu_sample(const Line& line);
+  void draw_residents(const GpuSample& sample);
   void lost(const Line& line);
   void gpu_times(const Line& line);
   void gpu_work(const Line& line);
@@ -147,6 +149,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   std::unordered_map<std::uint32_t, std::uint32_t> again_;  // how often a pid was used before
   std::unordered_map<std::uint64_t, Track> by_number_;      // processes, the gone ones too
   std::map<std::string, Track> machine_;                    // by name
+  std::map<std::uint32_t, std::set<std::uint32_t>> resident_;  // by GPU: who had it last
   std::uint32_t tracks_ = 0;
   std::uint64_t flows_ = 0, flows_left_out_ = 0;
   std::size_t kept_ = 0;        // processes, threads and streams

@@ -33,6 +33,20 @@ Json slowest_json(const std::vector<Slow>& slowest, const Names& names) {
   return json;
 }
 
+Json residence_json(const GpusFigures& gpus, const GpuResidence& residence) {
+  Json processes = Json::array();
+  for (auto [pid, ns] : residence.processes()) {
+    Json one = {{"time_us", microseconds(ns)}};
+    if (pid) one["pid"] = pid;
+    if (pid && !gpus.name_of(pid).empty()) one["comm"] = gpus.name_of(pid);
+    processes.push_back(std::move(one));
+  }
+  return {{"time_us", microseconds(residence.time())},
+          {"unknown_us", microseconds(residence.unknown())},
+          {"nobody_us", microseconds(residence.nobody())},
+          {"processes", processes}};
+}
+
 Json gpus_json(const GpusFigures& gpus) {
   Json json = Json::array();
   for (const auto& [device, figures] : gpus.gpus()) {
@@ -54,6 +68,7 @@ Json gpus_json(const GpusFigures& gpus) {
       one["throttle_read"] = figures.throttle_read;
       one["throttled"] = figures.throttled;
     }
+    if (figures.residence.is_known()) one["residence"] = residence_json(gpus, figures.residence);
     json.push_back(std::move(one));
   }
   return json;

@@ -17,6 +17,9 @@ void Summary::add_to(Page& page, bool all) const {
   add_verdict(page, verdict_);
   constexpr std::size_t SOME_GPUS = 4, MANY_GPUS = 64;
   add_gpus(page, totals_.gpus, all ? MANY_GPUS : SOME_GPUS);
+  auto sampling = header_.find("sampling");
+  add_residence(page, totals_.gpus, all ? MANY_GPUS : SOME_GPUS,
+                sampling == header_.end() ? "" : text_in(*sampling, "switches_why"));
   if (processes() > 1 && all) add_processes(page);
   if (totals_.devices.size() > 1 && all) add_devices(page);
   if (!course_.thread()) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "analyze/circumstances/processes.hpp"
 #include "analyze/gpu_samples.hpp"
 #include "analyze/trace/json_text.hpp"
 
@@ -110,6 +111,8 @@ void Totals::device(const Line& line, Work work) {
 }
 
 void Totals::process(const Line& line) {
+  if (line.process && line.process->comm)
+    gpus.named(line.pid, names_.text(line.process->comm));
   if (line.op != exit_ || deaths.size() == DEATHS) return;
   auto process = nlohmann::json::parse(line.text, nullptr, false);
   if (std::int64_t signal = integer_in(process, "signal").value_or(0))

@@ -43,6 +43,7 @@ std::string why_no_nvml(Return result) {
 // All GPUs, and when which part of them is read.
 class Gpus {
  public:
+  explicit Gpus(std::unique_ptr<SwitchReader> switches) : switches_(std::move(switches)) {}
   ~Gpus() {
     readers_.clear();
     if (running_) nvml_.shutdown();
@@ -70,14 +71,25 @@ class Gpus {
     sampling.slow_ns = slow_ns_ = std::max(sampling.period_ns, GpuSampler::SLOW_NS);
     sampling.own_pids = own_pid_namespace();
     period_ns_ = sampling.period_ns;
+    sampling.switches = switches_ && !readers_.empty();
     return sampling;
   }
 
   std::uint64_t period_ns() const { return period_ns_; }
+  bool follows_switches() const { return switches_ != nullptr; }
+
+  void follow_switches() {
+    if (!switches_) return;
+    if (auto followed = switches_->follow(); !followed) {
+      switches_why_not_ = followed.error().message;
+      switches_.reset();
+    }
+  }
 
   // `last`: nothing is read afterwards.
   News read(std::uint64_t begin_ns, bool last) {
     News news;
+    follow_switches();
     std::uint64_t now = now_ns(CLOCK_MONOTONIC);
     GpuReader::What what{.activity = now >= activity_due_,
                          .slow = last || now >= slow_due_,
@@ -87,10 +99,13 @@ class Gpus {
       if (reader->is_lost()) continue;
       std::uint64_t ts = now_ns(CLOCK_MONOTONIC) - begin_ns;
       GpuSample sample = reader->read(ts, what);
-      if (!reader->is_lost()) news.gpu_samples.push_back(std::move(sample));
+      if (reader->is_lost()) continue;
+      tell_residents(news, sample, reader->gpu().bus_id, begin_ns);
+      news.gpu_samples.push_back(std::move(sample));
     }
     used = now_ns(CLOCK_THREAD_CPUTIME_ID) - used;
     now = now_ns(CLOCK_MONOTONIC);
+    tell_failed_switches(news, now - begin_ns);
     if (what.activity) activity_due_ = now + GpuSampler::WINDOW_NS;
     if (what.slow) slow_due_ = now + slow_ns_;
     if (what.energy)
@@ -117,6 +132,30 @@ class Gpus {
     }
   }
 
+  // Adds to a sample who had its GPU, if that is followed. What was recorded before the trace began
+  // only tells who had it then.
+  void tell_residents(News& news, GpuSample& sample, const std::string& bus_id,
+                      std::uint64_t begin_ns) {
+    auto told = switches_ ? switches_->take(bus_id) : std::nullopt;
+    if (!told) return;
+    GpuResidents& residents = told->residents;
+    if (told->missing)
+      news.losses.push_back({Loss::gpu_switches, told->missing,
+                             residents.from - std::min(residents.from, begin_ns),
+                             residents.to - std::min(residents.to, begin_ns),
+                             fmt::format("GPU {}: the driver dropped records", sample.device)});
+    if (residents.from < begin_ns || residents.to <= residents.from) return;
+    residents.from -= begin_ns;
+    residents.to -= begin_ns;
+    sample.residents = std::move(residents);
+  }
+
+  void tell_failed_switches(News& news, std::uint64_t until) {
+    if (!switches_why_not_.empty())
+      news.losses.push_back({Loss::gpu_switches, std::nullopt, until, until, switches_why_not_});
+    switches_why_not_.clear();
+  }
+
   void tell_failures(News& news, std::uint64_t until) {
     for (auto& reader : readers_) {
       GpuReader::Failures failures = reader->take_failures();
@@ -129,6 +168,8 @@ class Gpus {
   nvml::Functions nvml_;
   bool running_ = false;
   std::vector<std::unique_ptr<GpuReader>> readers_;
+  std::unique_ptr<SwitchReader> switches_;  // null: they are not wanted, or cannot be read any more
+  std::string switches_why_not_;            // if that is still to be told
   std::uint64_t period_ns_ = 0, slow_ns_ = 0;
   std::uint64_t activity_due_ = 0, slow_due_ = 0, energy_due_ = 0;
   std::uint64_t told_at_ = 0;
@@ -140,6 +181,7 @@ class Gpus {
 struct GpuSampler::State {
   const Load load;
   const std::optional<std::uint64_t> period_ns;
+  std::unique_ptr<SwitchReader> switches;  // until the thread has taken it
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -167,8 +209,9 @@ struct GpuSampler::State {
   }
 };
 
-GpuSampler::GpuSampler(Load load, std::optional<std::uint64_t> period_ns)
-    : state_(new State{std::move(load), period_ns, {}, {}, {}, {}, {}}) {
+GpuSampler::GpuSampler(Load load, std::optional<std::uint64_t> period_ns,
+                       std::unique_ptr<SwitchReader> switches)
+    : state_(new State{std::move(load), period_ns, std::move(switches), {}, {}, {}, {}, {}}) {
   thread_ = thread_without_signals([state = state_] { run(state); });
   if (state_->wait(NVML_PATIENCE, [this] { return state_->opened.has_value(); })) {
     sampling_ = *state_->opened;
@@ -185,7 +228,7 @@ void GpuSampler::run(const std::shared_ptr<State>& state) {
   ::prctl(PR_SET_NAME, "gpu-sampler");
   privileges::keep_only({});
   {
-    Gpus gpus;
+    Gpus gpus(std::move(state->switches));
     Sampling sampling = gpus.open(state->load, state->period_ns);
     bool any = !sampling.gpus.empty();
     state->set([&] { state->opened = std::move(sampling); });
@@ -193,9 +236,18 @@ void GpuSampler::run(const std::shared_ptr<State>& state) {
     auto stopping = [&] { return state->stopping; };
     auto may_begin = [&] { return state->begin_ns || state->stopping; };
     while (any && !state->wait(FOREVER, may_begin)) continue;
+    // Until the next sample is due, or there is to be no other: true.
+    auto wait_for_next = [&] {
+      std::uint64_t rest = gpus.period_ns();
+      for (; gpus.follows_switches() && rest > SWITCHES_NS; rest -= SWITCHES_NS) {
+        if (state->wait(std::chrono::nanoseconds(SWITCHES_NS), stopping)) return true;
+        gpus.follow_switches();
+      }
+      return state->wait(std::chrono::nanoseconds(rest), stopping);
+    };
     if (any && state->begin_ns) {
       do state->pass_on(gpus.read(*state->begin_ns, false));
-      while (!state->wait(std::chrono::nanoseconds(gpus.period_ns()), stopping));
+      while (!wait_for_next());
       state->pass_on(gpus.read(*state->begin_ns, true));
     }
   }

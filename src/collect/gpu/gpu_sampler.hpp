@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "collect/gpu/nvml.hpp"
+#include "collect/gpu/switch_reader.hpp"
 #include "cudabpf/source.hpp"
 
 namespace cudabpf {
@@ -19,13 +20,17 @@ class GpuSampler {
   // GPM's counters give no figures of shorter times.
   static constexpr std::uint64_t WINDOW_NS = 100 * MS;
   static constexpr std::uint64_t SLOW_NS = 1000 * MS;
+  // The driver keeps only so many records of context switches.
+  static constexpr std::uint64_t SWITCHES_NS = 100 * MS;
 
   using Load = std::function<Result<nvml::Functions>()>;
   // Is called on the sampler's thread.
   using Tell = std::function<void(News news)>;
 
-  // Without a period: as often as costs little for so many GPUs.
-  GpuSampler(Load load, std::optional<std::uint64_t> period_ns);
+  // Without a period: as often as costs little for so many GPUs. With `switches`, samples also say
+  // who had the GPU.
+  GpuSampler(Load load, std::optional<std::uint64_t> period_ns,
+             std::unique_ptr<SwitchReader> switches = nullptr);
   ~GpuSampler();
   GpuSampler(const GpuSampler&) = delete;
   GpuSampler& operator=(const GpuSampler&) = delete;

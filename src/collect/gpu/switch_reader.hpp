@@ -1,0 +1,57 @@
+// Who has the GPUs: reads the driver's records of context switches. Opening it takes root; what is
+// open can be read without rights.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collect/gpu/residency.hpp"
+#include "collect/gpu/rm_client.hpp"
+#include "cudabpf/event.hpp"
+
+namespace cudabpf {
+
+// The part of the driver that is asked has no version of its own: only what was tried is asked.
+struct LoadedDriver {
+  std::string_view version;
+  bool is_open = false;  // the open kernel module
+};
+
+class SwitchReader {
+ public:
+  // Begins to record, on all GPUs that this process may use. An error says why it cannot be.
+  static Result<std::unique_ptr<SwitchReader>> open(const rm::System& system,
+                                                    const LoadedDriver& driver);
+  ~SwitchReader();
+
+  // Reads what the driver has recorded. Must be called often, for it keeps only so much. After an
+  // error nothing can be read any more.
+  Result<> follow();
+
+  struct Told {
+    GpuResidents residents;  // ns on CLOCK_MONOTONIC
+    std::uint64_t missing = 0;  // records
+  };
+  // Of the GPU at this PCI address, as NVML writes it: since it was last asked, until shortly before
+  // follow() was last called. Nothing: it is not followed.
+  std::optional<Told> take(std::string_view bus_id);
+
+ private:
+  struct Clock {
+    std::uint64_t gpu = 0, monotonic = 0;  // the same moment
+  };
+  struct Gpu;
+
+  SwitchReader() = default;
+  Result<std::unique_ptr<Gpu>> open_gpu(const rm::Card& card);
+  Result<Clock> clock_of(const Gpu& gpu);
+  Result<> drain(Gpu& gpu);
+
+  std::unique_ptr<rm::Client> client_;
+  std::vector<std::unique_ptr<Gpu>> gpus_;  // before the client: they are its objects
+};
+
+}  // namespace cudabpf
