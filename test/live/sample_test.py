@@ -148,6 +148,25 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.of("gpu"), [])
         self.assertFalse(os.path.exists(self.told))
 
+    def test_switches(self):
+        """Where the driver's records of context switches cannot be read, the header and the page say why, and nothing else changes."""
+        if os.path.exists("/dev/nvidiactl"):
+            self.skipTest("this machine has an NVIDIA driver")
+        plain, trace = self.sampled(), self.sampled("--switches")
+        self.check_law(trace)
+        self.assertEqual(trace.header["sampling"].pop("switches_why"), "no NVIDIA driver is loaded")
+        self.assertEqual(trace.header["sampling"], plain.header["sampling"])
+        self.assertTrue(trace.of("gpu"))
+        self.assertEqual([line for line in trace.of("gpu") if "residents" in line], [])
+        self.assertEqual(trace.end["losses"], {})
+        self.assertRegex(self.stderr, "who has the GPUs is not recorded: no NVIDIA driver is loaded")
+        self.assertIn("Who had the GPUs was not recorded: no NVIDIA driver is loaded.", self.stderr)
+        done = self.run_cudabpf("summary", self.path)
+        self.assertIn(b"Who had the GPUs was not recorded: no NVIDIA driver is loaded.", done.stdout)
+        done = self.run_cudabpf("run", "-o", self.path, "--no-sample", "--switches", "--", "true")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"--switches", done.stderr)
+
     def test_no_nvml(self):
         """Without NVML nobody notices anything, unless samples were asked for."""
         for flags in ((), ("--sample",), ("--sample=20",)):

@@ -36,6 +36,7 @@ TEST_CASE("A sample is read as it was written") {
 #undef GPU_FIGURE
   sample.throttle = 0x4 | 0x80;
   sample.processes = {{4242, 1 << 20}, {7, std::nullopt}};
+  sample.residents = {10, 100'000'010, {{4242, 60'000'000}, {0, 1'000}}, 2'000'000};
   std::string line = sample_line(sample);
   GpuSample back = read_back(line);
   CHECK(sample_line(back) == line);
@@ -72,4 +73,35 @@ TEST_CASE("Other lines about GPUs are no samples") {
   LineParser parser;
   each_line(parser, R"({"type":"gpu","op":"rest","ts":5})",
             [](const Line& line) { CHECK(line.kind == LineKind::other); });
+}
+
+TEST_CASE("Nobody has a GPU for longer than the time that is told of") {
+  auto residents_of = [](std::string_view rest) {
+    return read_back(R"({"type":"gpu","op":"sample","ts":5,"device":0,)" + std::string(rest) + "}")
+        .residents;
+  };
+  for (const char* impossible :
+       {R"("residents":{},"resident_from":1,"resident_to":2)", R"("residents":[])",
+        R"("residents":[],"resident_from":2,"resident_to":2)",
+        R"("residents":[],"resident_from":-1,"resident_to":2)",
+        R"("residents":[],"resident_from":"1","resident_to":2)",
+        R"("residents":[],"resident_from":0,"resident_to":18446744073709551615)",
+        R"("residents":[],"resident_from":0,"resident_to":9223372036854775807)"})
+    CHECK_FALSE(residents_of(impossible));
+  auto residents = residents_of(
+      R"("residents":[1,{"pid":7,"ms":1e9},{"pid":-1,"ms":0.5},{"pid":8,"ms":1e300}],)"
+      R"("resident_from":5,"resident_to":1000005,"resident_unknown_ms":0.25)");
+  REQUIRE(residents);
+  CHECK(residents->unknown_ns == 250'000);
+  REQUIRE(residents->processes.size() == 3);
+  CHECK(residents->processes[0].pid == 7);
+  CHECK(residents->processes[0].ns == 0);  // no time is that long
+  CHECK(residents->processes[1].pid == 0);
+  CHECK(residents->processes[1].ns == 500'000);
+  CHECK(residents->processes[2].ns == 0);
+  residents = residents_of(
+      R"("residents":[{"pid":7,"ms":0.75},{"pid":8,"ms":0.75}],"resident_from":0,"resident_to":1000000)");
+  REQUIRE(residents);
+  CHECK(residents->processes[0].ns == 750'000);
+  CHECK(residents->processes[1].ns == 250'000);
 }

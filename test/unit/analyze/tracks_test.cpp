@@ -258,6 +258,25 @@ TEST_CASE("Samples of GPUs are counters of the machine, rounded; the energy coun
                               "3<0 0/0 as 0 GPU 3: memory used"});
 }
 
+TEST_CASE("Who had a GPU is a counter of each process, until another has it") {
+  Drawn drawn = draw(
+      R"({"type":"gpu","op":"sample","ts":5,"device":3,"residents":[{"pid":7,"ms":0.75},{"ms":0.1}],)"
+      R"("resident_from":0,"resident_to":1000000,"resident_unknown_ms":0})"
+      "\n"
+      R"({"type":"gpu","op":"sample","ts":9,"device":3,"residents":[{"pid":8,"ms":1}],)"
+      R"("resident_from":1000000,"resident_to":2000000,"resident_unknown_ms":0})"
+      "\n"
+      R"({"type":"gpu","op":"sample","ts":12,"device":3,"residents":[],)"
+      R"("resident_from":2000000,"resident_to":3000000,"resident_unknown_ms":1})"
+      "\n");
+  CHECK(drawn.events ==
+        Lines{"GPU 3: had by a process without a pid, % is 10 at 5",
+              "GPU 3: had by process 7, % is 75 at 5",
+              "GPU 3: had by a process without a pid, % is 0 at 9",
+              "GPU 3: had by process 7, % is 0 at 9", "GPU 3: had by process 8, % is 100 at 9",
+              "GPU 3: had by process 8, % is 0 at 12"});
+}
+
 TEST_CASE("What failed was neither launched nor put into a stream") {
   Drawn drawn =
       draw(R"({"id":1,"type":"kernel","op":"launch","name":"l","ts":1,"duration_us":1.000,)"

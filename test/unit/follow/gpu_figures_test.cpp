@@ -104,3 +104,55 @@ TEST_CASE("A table tells the figures of each GPU, and what is not known") {
     CHECK_THAT(text, Catch::Matchers::ContainsSubstring(cell));
   CHECK(text.find("GPU 2") == std::string::npos);
 }
+
+namespace {
+std::string residence_page(const GpusFigures& figures, const std::string& why_not = "") {
+  Page page({.width = 100});
+  add_residence(page, figures, 2, why_not);
+  return page.take();
+}
+
+GpuSample had_by(std::uint32_t device, GpuResidents residents) {
+  GpuSample sample;
+  sample.device = device;
+  sample.residents = std::move(residents);
+  return sample;
+}
+}  // namespace
+
+TEST_CASE("A table tells who had a GPU, for how long nobody did, and for how long it is not known") {
+  GpusFigures figures;
+  figures.add(GpuSample{});
+  CHECK(residence_page(figures).empty());
+  CHECK_THAT(residence_page(figures, "the driver is older"),
+             Catch::Matchers::ContainsSubstring("was not recorded: the driver is older."));
+  figures.add(had_by(0, {0, SECOND, {{42, SECOND / 2}, {7, SECOND / 10}, {0, SECOND / 10}}, 0}));
+  figures.add(had_by(0, {SECOND, 2 * SECOND, {{42, SECOND / 2}}, SECOND / 4}));
+  figures.named(42, "python");
+  std::string text = residence_page(figures);
+  for (const char* row : {"42 python", "1.00 s", "50.0 %", "7 ", "5.0 %", "(without a pid)",
+                          "nobody", "27.5 %", "(not known)", "12.5 %"})
+    CHECK_THAT(text, Catch::Matchers::ContainsSubstring(row));
+  CHECK(text.find("GPU 0") == std::string::npos);
+  figures.add(had_by(1, {0, SECOND, {{42, 2 * SECOND}}, 0}));  // more than there was
+  figures.add(had_by(2, {0, SECOND, {{42, SECOND}}, 0}));
+  text = residence_page(figures);
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("GPU 0: 42 python"));
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("GPU 1: 42 python"));
+  CHECK(text.find("GPU 2") == std::string::npos);
+  CHECK(figures.gpus().at(1).residence.nobody() == 0);
+}
+
+TEST_CASE("A trace may name any number of processes that had a GPU") {
+  GpusFigures figures;
+  for (std::uint32_t pid = 1; pid <= 5000; pid++) {
+    figures.add(had_by(0, {pid, pid + 10, {{pid, 2}}, 0}));
+    figures.named(pid, "p");
+  }
+  auto processes = figures.gpus().at(0).residence.processes();
+  CHECK(processes.size() == 1025);
+  CHECK(processes.front() == std::pair<std::uint32_t, std::uint64_t>(0, (5000 - 1024) * 2));
+  CHECK(figures.name_of(4096) == "p");
+  CHECK(figures.name_of(4097).empty());
+  CHECK_THAT(residence_page(figures), Catch::Matchers::ContainsSubstring("1017 more processes"));
+}

@@ -36,6 +36,13 @@ TEST_CASE("A sample's line has what was read, and nothing else") {
   CHECK(sample_line(sample) ==
         R"({"type":"gpu","op":"sample","ts":0,"device":0,"throttle":[],"processes":[]})"
         "\n");
+  sample = {};
+  sample.residents = {10, 100'000'010, {{4242, 60'000'500}, {0, 1'000}}, 2'000'000};
+  CHECK(
+      sample_line(sample) ==
+      R"({"type":"gpu","op":"sample","ts":0,"device":0,"residents":[{"pid":4242,"ms":60.001},)"
+      R"({"ms":0.001}],"resident_from":10,"resident_to":100000010,"resident_unknown_ms":2.000})"
+      "\n");
 }
 
 TEST_CASE("The header says how GPUs are sampled, or why they are not") {
@@ -44,6 +51,8 @@ TEST_CASE("The header says how GPUs are sampled, or why they are not") {
   CHECK_FALSE(header().contains("sampling"));
   session.sampling.why_not = "--no-sample";
   CHECK(header()["sampling"] == nlohmann::json::parse(R"({"source":"none","why":"--no-sample"})"));
+  session.sampling.switches_why_not = "this takes root (CAP_SYS_ADMIN)";
+  CHECK(header()["sampling"]["switches_why"] == "this takes root (CAP_SYS_ADMIN)");
   Sampling& sampling = session.sampling;
   sampling = {};
   sampling.period_ns = 20'000'000;
@@ -70,6 +79,9 @@ TEST_CASE("The header says how GPUs are sampled, or why they are not") {
        "activity": "gpm", "power": "instant"},
       {"device": 1, "name": "NVIDIA H200", "uuid": "GPU-1", "bus_id": "00000000:3B:00.0",
        "activity": "utilization", "why": "this GPU has no GPM", "lacks": ["power", "energy"]}]})"));
+  sampling.switches = true;
+  CHECK(header()["sampling"]["switches"] == "fecs");
+  CHECK_FALSE(header()["sampling"].contains("switches_why"));
 }
 
 namespace {
