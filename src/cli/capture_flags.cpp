@@ -42,9 +42,10 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
                    "says how often, 20 to 60000 milliseconds [100; with more than two GPUs, 50 for "
                    "each]. By default they are sampled where NVML shows any");
   auto* not_sampled = app.add_flag("--no-sample", no_sample, "Do not sample the GPUs");
-  app.add_flag("--switches", switches,
-               "Also record who had each GPU, and for how long: the driver's own records of context "
-               "switches. Needs root and the open kernel module 580")
+  app.add_flag(
+         "--switches", switches,
+         "Also record who had each GPU, and for how long: the driver's own records of context "
+         "switches. Needs root and the open kernel module 580")
       ->excludes(not_sampled);
   not_sampled->excludes(sampled);
   app.add_flag("--no-returns", no_returns,

@@ -100,7 +100,8 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
 void CaptureSession::open_switches(const CaptureFlags& flags) {
   if (!flags.switches) return;
   Driver driver = nvidia_driver();
-  auto opened = SwitchReader::open(rm::machine_system(), {driver.version, driver.flavour == "open"});
+  auto opened =
+      SwitchReader::open(rm::machine_system(), {driver.version, driver.flavour == "open"});
   if (opened)
     switches_ = std::move(*opened);
   else

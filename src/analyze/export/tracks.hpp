@@ -146,9 +146,9 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   std::unordered_map<std::uint32_t, Process> processes_;
   Process* last_process_ = nullptr;
   const analyze::Process* of_line_ = nullptr;
-  std::unordered_map<std::uint32_t, std::uint32_t> again_;  // how often a pid was used before
-  std::unordered_map<std::uint64_t, Track> by_number_;      // processes, the gone ones too
-  std::map<std::string, Track> machine_;                    // by name
+  std::unordered_map<std::uint32_t, std::uint32_t> again_;     // how often a pid was used before
+  std::unordered_map<std::uint64_t, Track> by_number_;         // processes, the gone ones too
+  std::map<std::string, Track> machine_;                       // by name
   std::map<std::uint32_t, std::set<std::uint32_t>> resident_;  // by GPU: who had it last
   std::uint32_t tracks_ = 0;
   std::uint64_t flows_ = 0, flows_left_out_ = 0;

@@ -111,8 +111,7 @@ void Totals::device(const Line& line, Work work) {
 }
 
 void Totals::process(const Line& line) {
-  if (line.process && line.process->comm)
-    gpus.named(line.pid, names_.text(line.process->comm));
+  if (line.process && line.process->comm) gpus.named(line.pid, names_.text(line.process->comm));
   if (line.op != exit_ || deaths.size() == DEATHS) return;
   auto process = nlohmann::json::parse(line.text, nullptr, false);
   if (std::int64_t signal = integer_in(process, "signal").value_or(0))

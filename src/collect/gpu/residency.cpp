@@ -45,8 +45,7 @@ void Residency::apply(const Pending& pending) {
   const ContextSwitch& record = pending.record;
   bool starts = record.kind == ContextSwitch::Kind::start && !record.of_instance;
   bool ends = record.kind == ContextSwitch::Kind::end && !record.of_instance;
-  bool is_current =
-      state_ == State::resident && record.pid == pid_ && record.context == context_;
+  bool is_current = state_ == State::resident && record.pid == pid_ && record.context == context_;
   bool fits = !pending.after_gap && record.time >= last_time_ &&
               (starts ? state_ != State::resident : ends && is_current);
   if (!fits) state_ = State::unknown;

@@ -25,13 +25,10 @@ Error refused(const char* step, std::uint32_t status) {
 }  // namespace
 
 System machine_system() {
-  return {[](const char* path) { return ::open(path, O_RDWR | O_CLOEXEC); },
-          [](int fd, unsigned long request, void* argument) {
-            return ::ioctl(fd, request, argument);
-          },
-          [](int fd, std::size_t size) {
-            return ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
-          }};
+  return {
+      [](const char* path) { return ::open(path, O_RDWR | O_CLOEXEC); },
+      [](int fd, unsigned long request, void* argument) { return ::ioctl(fd, request, argument); },
+      [](int fd, std::size_t size) { return ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0); }};
 }
 
 Memory& Memory::operator=(Memory&& other) noexcept {

@@ -40,8 +40,7 @@ Result<> check(const LoadedDriver& driver) {
     return Error{fmt::format("the driver is {}{}; only the open kernel module {} was tried",
                              driver.version, driver.is_open ? "" : ", proprietary", TRIED)};
   // Without it the driver hides other users' processes.
-  if (!privileges::effective().has(CAP_SYS_ADMIN))
-    return Error{"this takes root (CAP_SYS_ADMIN)"};
+  if (!privileges::effective().has(CAP_SYS_ADMIN)) return Error{"this takes root (CAP_SYS_ADMIN)"};
   return ok();
 }
 
@@ -170,14 +169,12 @@ Result<> SwitchReader::drain(Gpu& gpu) {
   }
   if (header.dropped) gpu.residency->dropped(header.dropped);
   rm::UpdateGet update{.records = gpu.get, .variable = 0};
-  return client_->control("giving records back", rm::Control::update_get, gpu.event_buffer,
-                          update);
+  return client_->control("giving records back", rm::Control::update_get, gpu.event_buffer, update);
 }
 
 std::optional<SwitchReader::Told> SwitchReader::take(std::string_view bus_id) {
-  auto found = std::find_if(gpus_.begin(), gpus_.end(), [id = upper(bus_id)](const auto& gpu) {
-    return gpu->bus_id == id;
-  });
+  auto found = std::find_if(gpus_.begin(), gpus_.end(),
+                            [id = upper(bus_id)](const auto& gpu) { return gpu->bus_id == id; });
   if (found == gpus_.end()) return std::nullopt;
   Gpu& gpu = **found;
   Residency::Window window = gpu.residency->take();

@@ -32,11 +32,11 @@ class SwitchReader {
   Result<> follow();
 
   struct Told {
-    GpuResidents residents;  // ns on CLOCK_MONOTONIC
+    GpuResidents residents;     // ns on CLOCK_MONOTONIC
     std::uint64_t missing = 0;  // records
   };
-  // Of the GPU at this PCI address, as NVML writes it: since it was last asked, until shortly before
-  // follow() was last called. Nothing: it is not followed.
+  // Of the GPU at this PCI address, as NVML writes it: since it was last asked, until shortly
+  // before follow() was last called. Nothing: it is not followed.
   std::optional<Told> take(std::string_view bus_id);
 
  private:

@@ -88,9 +88,9 @@ TEST_CASE("Nobody has a GPU for longer than the time that is told of") {
         R"("residents":[],"resident_from":0,"resident_to":18446744073709551615)",
         R"("residents":[],"resident_from":0,"resident_to":9223372036854775807)"})
     CHECK_FALSE(residents_of(impossible));
-  auto residents = residents_of(
-      R"("residents":[1,{"pid":7,"ms":1e9},{"pid":-1,"ms":0.5},{"pid":8,"ms":1e300}],)"
-      R"("resident_from":5,"resident_to":1000005,"resident_unknown_ms":0.25)");
+  auto residents =
+      residents_of(R"("residents":[1,{"pid":7,"ms":1e9},{"pid":-1,"ms":0.5},{"pid":8,"ms":1e300}],)"
+                   R"("resident_from":5,"resident_to":1000005,"resident_unknown_ms":0.25)");
   REQUIRE(residents);
   CHECK(residents->unknown_ns == 250'000);
   REQUIRE(residents->processes.size() == 3);

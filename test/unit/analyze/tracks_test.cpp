@@ -269,12 +269,12 @@ TEST_CASE("Who had a GPU is a counter of each process, until another has it") {
       R"({"type":"gpu","op":"sample","ts":12,"device":3,"residents":[],)"
       R"("resident_from":2000000,"resident_to":3000000,"resident_unknown_ms":1})"
       "\n");
-  CHECK(drawn.events ==
-        Lines{"GPU 3: had by a process without a pid, % is 10 at 5",
-              "GPU 3: had by process 7, % is 75 at 5",
-              "GPU 3: had by a process without a pid, % is 0 at 9",
-              "GPU 3: had by process 7, % is 0 at 9", "GPU 3: had by process 8, % is 100 at 9",
-              "GPU 3: had by process 8, % is 0 at 12"});
+  CHECK(drawn.events == Lines{"GPU 3: had by a process without a pid, % is 10 at 5",
+                              "GPU 3: had by process 7, % is 75 at 5",
+                              "GPU 3: had by a process without a pid, % is 0 at 9",
+                              "GPU 3: had by process 7, % is 0 at 9",
+                              "GPU 3: had by process 8, % is 100 at 9",
+                              "GPU 3: had by process 8, % is 0 at 12"});
 }
 
 TEST_CASE("What failed was neither launched nor put into a stream") {

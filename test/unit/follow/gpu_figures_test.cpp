@@ -120,7 +120,8 @@ GpuSample had_by(std::uint32_t device, GpuResidents residents) {
 }
 }  // namespace
 
-TEST_CASE("A table tells who had a GPU, for how long nobody did, and for how long it is not known") {
+TEST_CASE(
+    "A table tells who had a GPU, for how long nobody did, and for how long it is not known") {
   GpusFigures figures;
   figures.add(GpuSample{});
   CHECK(residence_page(figures).empty());

@@ -38,11 +38,10 @@ TEST_CASE("A sample's line has what was read, and nothing else") {
         "\n");
   sample = {};
   sample.residents = {10, 100'000'010, {{4242, 60'000'500}, {0, 1'000}}, 2'000'000};
-  CHECK(
-      sample_line(sample) ==
-      R"({"type":"gpu","op":"sample","ts":0,"device":0,"residents":[{"pid":4242,"ms":60.001},)"
-      R"({"ms":0.001}],"resident_from":10,"resident_to":100000010,"resident_unknown_ms":2.000})"
-      "\n");
+  CHECK(sample_line(sample) ==
+        R"({"type":"gpu","op":"sample","ts":0,"device":0,"residents":[{"pid":4242,"ms":60.001},)"
+        R"({"ms":0.001}],"resident_from":10,"resident_to":100000010,"resident_unknown_ms":2.000})"
+        "\n");
 }
 
 TEST_CASE("The header says how GPUs are sampled, or why they are not") {

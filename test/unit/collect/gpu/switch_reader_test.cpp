@@ -71,8 +71,7 @@ TEST_CASE("The resource manager's numbers are those of the driver's tables") {
   CHECK(control(rm::Control::gpu_id_info) == "NV0000_CTRL_CMD_GPU_GET_ID_INFO_V2");
   CHECK(control(rm::Control::time_correlation) ==
         "NV2080_CTRL_CMD_TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO");
-  CHECK(control(rm::Control::bind_switches) ==
-        "NV2080_CTRL_CMD_GR_FECS_BIND_EVTBUF_FOR_UID_V2");
+  CHECK(control(rm::Control::bind_switches) == "NV2080_CTRL_CMD_GR_FECS_BIND_EVTBUF_FOR_UID_V2");
   CHECK(control(rm::Control::enable_events) == "NV_EVENT_BUFFER_CTRL_CMD_ENABLE_EVENTS");
   CHECK(control(rm::Control::update_get) == "NV_EVENT_BUFFER_CTRL_CMD_UPDATE_GET");
   CHECK(control(rm::Control::flush) == "NV_EVENT_BUFFER_CTRL_CMD_FLUSH");
@@ -148,8 +147,7 @@ TEST_CASE("Where switches cannot be recorded it is said at which step") {
         "the driver is 580.159.04, proprietary; only the open kernel module 580 was tried");
   CHECK(why_not({}, {"595.45.04", true}) ==
         "the driver is 595.45.04; only the open kernel module 580 was tried");
-  CHECK(why_not({.missing_node = "/dev/nvidiactl"}) ==
-        "/dev/nvidiactl: No such file or directory");
+  CHECK(why_not({.missing_node = "/dev/nvidiactl"}) == "/dev/nvidiactl: No such file or directory");
   CHECK(why_not({.missing_node = "/dev/nvidia0"}) == "/dev/nvidia0: No such file or directory");
   CHECK(why_not({.cards = 0}) == "the driver lists no GPU");
   CHECK(why_not({.class_status = {{rm::Class::root_client, 0x1b}}}) ==
