@@ -246,6 +246,8 @@ void GpuSampler::run(const std::shared_ptr<State>& state) {
       return state->wait(std::chrono::nanoseconds(rest), stopping);
     };
     if (any && state->begin_ns) {
+      // Who had a GPU is known a moment later: what the first sample tells of ends in the trace.
+      if (gpus.follows_switches()) state->wait(2 * SwitchReader::SETTLED, stopping);
       do state->pass_on(gpus.read(*state->begin_ns, false));
       while (!wait_for_next());
       state->pass_on(gpus.read(*state->begin_ns, true));

@@ -20,8 +20,7 @@ namespace {
 constexpr std::uint32_t RECORDS = 16384;
 constexpr std::size_t HEADER_BYTES = 4096;
 constexpr unsigned TRIED = 580;  // the driver's major version
-// What happened so long ago is recorded by now.
-constexpr std::uint64_t SETTLED_NS = 1'000'000;
+constexpr std::uint64_t SETTLED_NS = SwitchReader::SETTLED.count();
 
 // As NVML writes it: "00000000:3B:00.0".
 std::string bus_id_of(const rm::Card& card) {

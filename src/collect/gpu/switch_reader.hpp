@@ -2,6 +2,7 @@
 // open can be read without rights.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,6 +23,9 @@ struct LoadedDriver {
 
 class SwitchReader {
  public:
+  // What happened so long ago is recorded by now.
+  static constexpr std::chrono::nanoseconds SETTLED = std::chrono::milliseconds(1);
+
   // Begins to record, on all GPUs that this process may use. An error says why it cannot be.
   static Result<std::unique_ptr<SwitchReader>> open(const rm::System& system,
                                                     const LoadedDriver& driver);

@@ -1,11 +1,16 @@
 #include "collect/gpu/gpu_sampler.hpp"
 
+#include <linux/capability.h>
+
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <condition_variable>
 #include <mutex>
 
 #include "collect/gpu/scripted_nvml.hpp"
+#include "collect/gpu/scripted_rm.hpp"
 #include "util/system/clock.hpp"
+#include "util/system/privileges.hpp"
 
 using namespace cudabpf;
 using namespace samples;
@@ -132,4 +137,39 @@ TEST_CASE("A sampler that never starts ends all the same") {
   script = {};
   { GpuSampler sampler(load, {}); }
   CHECK(script.running == 0);
+}
+
+TEST_CASE("Samples say who had the GPU, until the driver refuses to, which is told once") {
+  if (!privileges::effective().has(CAP_SYS_ADMIN)) SKIP("this takes CAP_SYS_ADMIN");
+  script = {};
+  auto switches = SwitchReader::open(scripted_rm({}), {"580.159.04", true});
+  REQUIRE(switches);
+  ScriptedRing ring;
+  ring.record(rm_script.gpu_now(), rm::CONTEXT_STARTS, 42);
+  Told told;
+  {
+    GpuSampler sampler(load, 250 * MS, std::move(*switches));
+    CHECK(sampler.sampling().switches);
+    sampler.start(now_ns(CLOCK_MONOTONIC), [&](News news) { told.add(std::move(news)); });
+    told.await(2);
+    rm_refuses = true;
+    told.await(4);
+    sampler.stop();
+  }
+  CHECK(rm_script.asked[rm::Control::flush] >= 5);  // between samples, too
+  const std::vector<GpuSample>& samples = told.all().gpu_samples;
+  CHECK_FALSE(samples.front().residents);  // it began before the trace
+  REQUIRE(samples[1].residents);
+  const GpuResidents& residents = *samples[1].residents;
+  REQUIRE(residents.processes.size() == 1);
+  CHECK(residents.processes[0].pid == 42);
+  CHECK(residents.processes[0].ns > 200 * MS);
+  CHECK(residents.unknown_ns == 0);
+  CHECK(residents.to < samples[1].ts);
+  CHECK_FALSE(samples.back().residents);
+  REQUIRE(told.all().losses.size() == 1);
+  CHECK(told.all().losses[0].reason == Loss::gpu_switches);
+  CHECK_FALSE(told.all().losses[0].count);
+  CHECK(told.all().losses[0].detail == "asking for what was recorded failed (NV status 0x1b)");
+  CHECK(rm_script.clients == 0);
 }

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -33,6 +34,7 @@ struct RmScript {
   std::uint64_t gpu_now() const { return cudabpf::now_ns(CLOCK_MONOTONIC_RAW) + gpu_ahead_ns; }
 };
 inline RmScript rm_script;
+inline std::atomic<bool> rm_refuses;  // what was recorded; another thread may be asking
 
 inline int rm_open(const char* path) {
   if (path == rm_script.missing_node) {
@@ -45,6 +47,7 @@ inline int rm_open(const char* path) {
 inline std::uint32_t rm_control(const cudabpf::rm::ControlCall& call) {
   using namespace cudabpf::rm;
   rm_script.asked[call.command]++;
+  if (rm_refuses && call.command == Control::flush) return 0x1b;
   if (auto found = rm_script.control_status.find(call.command);
       found != rm_script.control_status.end())
     return found->second;
@@ -115,6 +118,7 @@ inline int rm_ioctl(int, unsigned long request, void* argument) {
 inline cudabpf::rm::System scripted_rm(RmScript as) {
   for (int fd : rm_script.memories) close(fd);
   rm_script = std::move(as);
+  rm_refuses = false;
   return {rm_open, rm_ioctl, [](int fd, std::size_t size) {
             return ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
           }};
