@@ -69,7 +69,7 @@ class Gpus {
         std::max<std::uint64_t>(GpuSampler::WINDOW_NS, readers_.size() * 50 * GpuSampler::MS));
     sampling.window_ns = std::max(sampling.period_ns, GpuSampler::WINDOW_NS);
     sampling.slow_ns = slow_ns_ = std::max(sampling.period_ns, GpuSampler::SLOW_NS);
-    sampling.own_pids = own_pid_namespace();
+    sampling.own_pids = own_pids_ = own_pid_namespace();
     period_ns_ = sampling.period_ns;
     sampling.switches = switches_ && !readers_.empty();
     return sampling;
@@ -80,7 +80,7 @@ class Gpus {
 
   void follow_switches() {
     if (!switches_) return;
-    if (auto followed = switches_->follow(); !followed) {
+    if (auto followed = switches_->follow(own_pids_); !followed) {
       switches_why_not_ = followed.error().message;
       switches_.reset();
     }
@@ -166,7 +166,7 @@ class Gpus {
   }
 
   nvml::Functions nvml_;
-  bool running_ = false;
+  bool running_ = false, own_pids_ = false;
   std::vector<std::unique_ptr<GpuReader>> readers_;
   std::unique_ptr<SwitchReader> switches_;  // null: they are not wanted, or cannot be read any more
   std::string switches_why_not_;            // if that is still to be told

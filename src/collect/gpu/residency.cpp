@@ -23,7 +23,7 @@ void Residency::dropped(std::uint64_t count) {
   pending_.push_back({.record = {}, .gap = true});
 }
 
-void Residency::advance(std::uint64_t to) {
+void Residency::advance(std::uint64_t to, const std::function<bool(std::uint32_t pid)>& has_ended) {
   while (!pending_.empty()) {
     const Pending& next = pending_.front();
     bool possible = next.gap || next.record.time <= to + LATEST_NS;
@@ -34,6 +34,7 @@ void Residency::advance(std::uint64_t to) {
       state_ = State::unknown;
     pending_.pop_front();
   }
+  if (state_ == State::resident && has_ended(pid_)) state_ = State::unknown;
   spend_until(to);
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -37,8 +38,9 @@ class Residency {
   void add(const ContextSwitch& record);
   // So many records, later than those added so far, were dropped.
   void dropped(std::uint64_t count);
-  // Every record of what came before this time has been added.
-  void advance(std::uint64_t to);
+  // Every record of what came before this time has been added. A process that has ended meanwhile
+  // may have left no record of that.
+  void advance(std::uint64_t to, const std::function<bool(std::uint32_t pid)>& has_ended);
   // What happened since this was last asked.
   Window take();
   // How many records were missing since this was last asked.

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <linux/capability.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -41,6 +43,10 @@ Result<> check(const LoadedDriver& driver) {
   // Without it the driver hides other users' processes.
   if (!privileges::effective().has(CAP_SYS_ADMIN)) return Error{"this takes root (CAP_SYS_ADMIN)"};
   return ok();
+}
+
+bool is_gone(std::uint32_t pid) {
+  return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
 }
 
 // The ring is memory that the driver writes to: what is read is copied once, and then looked at.
@@ -143,14 +149,15 @@ Result<SwitchReader::Clock> SwitchReader::clock_of(const Gpu& gpu) {
   return Clock{time, monotonic - (raw - cpu)};
 }
 
-Result<> SwitchReader::follow() {
+Result<> SwitchReader::follow(bool own_pids) {
+  auto has_ended = [&](std::uint32_t pid) { return pid && !own_pids && is_gone(pid); };
   for (auto& gpu : gpus_) gpu->clock = TRY(clock_of(*gpu));
   // One of the event buffers stands for all: the driver moves what all GPUs have recorded.
   TRY(client_->control("asking for what was recorded", rm::Control::flush,
                        gpus_.front()->event_buffer));
   for (auto& gpu : gpus_) {
     TRY(drain(*gpu));
-    gpu->residency->advance(gpu->clock.gpu - std::min(gpu->clock.gpu, SETTLED_NS));
+    gpu->residency->advance(gpu->clock.gpu - std::min(gpu->clock.gpu, SETTLED_NS), has_ended);
   }
   return ok();
 }

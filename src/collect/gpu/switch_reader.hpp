@@ -32,8 +32,8 @@ class SwitchReader {
   ~SwitchReader();
 
   // Reads what the driver has recorded. Must be called often, for it keeps only so much. After an
-  // error nothing can be read any more.
-  Result<> follow();
+  // error nothing can be read any more. `own_pids`: the driver's pids are not those seen here.
+  Result<> follow(bool own_pids);
 
   struct Told {
     GpuResidents residents;     // ns on CLOCK_MONOTONIC

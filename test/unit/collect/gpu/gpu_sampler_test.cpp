@@ -145,7 +145,8 @@ TEST_CASE("Samples say who had the GPU, until the driver refuses to, which is to
   auto switches = SwitchReader::open(scripted_rm({}), {"580.159.04", true});
   REQUIRE(switches);
   ScriptedRing ring;
-  ring.record(rm_script.gpu_now(), rm::CONTEXT_STARTS, 42);
+  auto pid = static_cast<std::uint32_t>(getpid());  // one that runs
+  ring.record(rm_script.gpu_now(), rm::CONTEXT_STARTS, pid);
   Told told;
   {
     GpuSampler sampler(load, 250 * MS, std::move(*switches));
@@ -162,7 +163,7 @@ TEST_CASE("Samples say who had the GPU, until the driver refuses to, which is to
   REQUIRE(samples[1].residents);
   const GpuResidents& residents = *samples[1].residents;
   REQUIRE(residents.processes.size() == 1);
-  CHECK(residents.processes[0].pid == 42);
+  CHECK(residents.processes[0].pid == pid);
   CHECK(residents.processes[0].ns > 200 * MS);
   CHECK(residents.unknown_ns == 0);
   CHECK(residents.to < samples[1].ts);

@@ -21,11 +21,12 @@ class Records {
   void end(std::uint64_t time, std::uint32_t pid) { add(time, Kind::end, pid); }
   void miss(std::uint16_t count) { next_ = static_cast<std::uint16_t>(next_ + count); }
   Residency::Window until(std::uint64_t to) {
-    residency.advance(to);
+    residency.advance(to, [this](std::uint32_t pid) { return pid == ended; });
     return residency.take();
   }
 
   Residency residency;
+  std::uint32_t ended = 0;
 
  private:
   std::uint16_t next_ = 65'530;  // it wraps around
@@ -173,4 +174,22 @@ TEST_CASE("Records that do not say who has the whole GPU") {
   Residency::Window window = records.until(50);
   CHECK(window.by_pid.empty());
   CHECK(window.unknown_ns == 50);
+}
+
+TEST_CASE("A process that has ended does not keep the GPU, though no record says so") {
+  Records records;
+  records.start(10, 7);
+  CHECK(records.until(20).by_pid == ByPid{{7, 10}});
+  records.end(25, 7);
+  records.start(30, 8);
+  records.ended = 7;  // its end is recorded
+  CHECK(records.until(40).by_pid == ByPid{{7, 5}, {8, 10}});
+  records.ended = 8;
+  Residency::Window window = records.until(50);
+  CHECK(window.by_pid.empty());
+  CHECK(window.unknown_ns == 10);
+  records.start(60, 9);
+  window = records.until(70);
+  CHECK(window.by_pid == ByPid{{9, 10}});
+  CHECK(window.unknown_ns == 10);
 }

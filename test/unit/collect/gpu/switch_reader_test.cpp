@@ -37,7 +37,7 @@ std::string why_not(RmScript as, LoadedDriver driver = TRIED) {
 }
 
 std::string why_not_followed(SwitchReader& reader) {
-  auto followed = reader.follow();
+  auto followed = reader.follow(true);
   REQUIRE_FALSE(followed);
   return followed.error().message;
 }
@@ -89,7 +89,7 @@ TEST_CASE("Who has a GPU is read from the ring, in the trace's clock") {
   ring.record(begin + 2 * MS, rm::CONTEXT_STARTS, rm::DRIVERS_OWN_PID);
   ring.record(begin + 3 * MS, rm::CONTEXT_ENDS, rm::DRIVERS_OWN_PID);
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  REQUIRE(reader->follow());
+  REQUIRE(reader->follow(true));
   CHECK(rm_script.asked[rm::Control::flush] == 1);
   CHECK(rm_script.updated_get == 4);
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
@@ -106,7 +106,7 @@ TEST_CASE("Who has a GPU is read from the ring, in the trace's clock") {
   CHECK(residents.to < now - MS);          // what is newer may not be recorded yet
   CHECK(residents.to > now - 100 * MS);
   CHECK(told->missing == 0);
-  REQUIRE(reader->follow());
+  REQUIRE(reader->follow(true));
   told = reader->take("00000000:3C:00.0");
   CHECK(told->residents.from == residents.to);
   CHECK(told->residents.processes.empty());
@@ -125,14 +125,14 @@ TEST_CASE("The ring wraps around, and what the driver dropped is counted") {
       ring.record(time, rm::CONTEXT_STARTS, 42);
       ring.record(time + 5, rm::CONTEXT_ENDS, 42);
     }
-    REQUIRE(reader->follow());
+    REQUIRE(reader->follow(true));
   }
   CHECK(ring.header.put == 40'000 % 16384);
   CHECK(rm_script.updated_get == ring.header.put);
   std::this_thread::sleep_for(std::chrono::milliseconds(3));
   ring.header.dropped = 9;
   ring.tell();
-  REQUIRE(reader->follow());
+  REQUIRE(reader->follow(true));
   auto told = reader->take(BUS_ID);
   REQUIRE(told);
   CHECK(told->missing == 9);
@@ -163,7 +163,7 @@ TEST_CASE("Where switches cannot be recorded it is said at which step") {
 TEST_CASE("GPUs without a device of their own here are let be") {
   need_root();
   auto reader = open_scripted({.missing_node = "/dev/nvidia0", .cards = 2});
-  REQUIRE(reader->follow());
+  REQUIRE(reader->follow(true));
   CHECK_FALSE(reader->take(BUS_ID));
   CHECK(reader->take("00000000:3C:00.0"));
 }
@@ -197,7 +197,7 @@ TEST_CASE("Whatever stands in the ring, no more time is told than has passed") {
       record.time = bits >> 41 & 1 ? rm_script.gpu_now() - (random() % MS) : random();
       ring.write(record);
     }
-    REQUIRE(reader->follow());
+    REQUIRE(reader->follow(true));
     auto told = reader->take(BUS_ID);
     REQUIRE(told);
     const GpuResidents& residents = told->residents;
