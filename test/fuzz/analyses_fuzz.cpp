@@ -30,6 +30,8 @@
 #include "analyze/questions/errors.hpp"
 #include "analyze/questions/ioctls.hpp"
 #include "analyze/questions/kernels.hpp"
+#include "analyze/report/report.hpp"
+#include "analyze/report/report_data.hpp"
 #include "analyze/summary/summary.hpp"
 #include "analyze/timeline/timeline.hpp"
 #include "analyze/trace_reader.hpp"
@@ -216,6 +218,16 @@ std::vector<Asked> all_analyses(Names& names) {
                         add_gpus_at_work(page, gpus, 9);
                         add_gpu_kernels(page, gpus, 9);
                       }));
+  // Of so few events a fuzzer has more.
+  all.push_back(asked(
+      std::make_unique<ReportTimeline>(names, 8),
+      [](const ReportTimeline& timeline) {
+        return Json{{"bytes", timeline_data(timeline).size()}};
+      },
+      [](Page&, const ReportTimeline&) {}));
+  all.push_back(asked(
+      std::make_unique<Report>(names, 0, Part{}, Moments{}),
+      [](const Report& report) { return report.answers(); }, [](Page&, const Report&) {}));
   return all;
 }
 

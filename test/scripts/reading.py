@@ -56,14 +56,14 @@ class Reading(unittest.TestCase):
         """Here, in the answers that are kept, and in the benchmark."""
         listed = re.search(r"^Subcommands that read traces:\n((?:  .*\n)+)", self.ask("--help")[0], re.MULTILINE)[1]
         readers = re.findall(r"^  (\w+)", listed, re.MULTILINE)
-        self.assertEqual(set(readers), {*READERS, "diff", "export"})
-        for script, without in (("test/golden/answers.py", {"export"}), ("scripts/bench-analyze", set())):
+        self.assertEqual(set(readers), {*READERS, "diff", "report", "export"})
+        for script, without in (("test/golden/answers.py", {"report", "export"}), ("scripts/bench-analyze", set())):
             words = set(re.findall(r'"(\w+)', (ROOT / script).read_text(encoding="utf-8")))
             words |= set(re.findall(r'f"(\w+) --', (ROOT / script).read_text(encoding="utf-8")))
             self.assertLessEqual(set(readers) - without, words, script)
 
     def test_help_is_of_reading(self):
-        for subcommand in (*READERS, "diff", "export"):
+        for subcommand in (*READERS, "diff", "report", "export"):
             told, _ = self.ask(subcommand, "--help")
             self.assertIn(f"\n  cudabpf {subcommand} ", told)
             self.assertNotIn("sudo", told)
@@ -87,6 +87,23 @@ class Reading(unittest.TestCase):
         told, _ = self.ask("export", "t.jsonl")
         self.assertIn("The trace holds no calls.", told)
         self.assertIn("t.chrome.json", told)
+        told, _ = self.ask("report", "t.jsonl")
+        self.assertIn("The trace holds no calls.", told)
+        self.assertIn("t.html", told)
+
+    def test_report(self):
+        told, _ = self.ask("report", "t.jsonl", "-o", "out.html")
+        self.assertIn("out.html", told)
+        page = (self.folder / "out.html").read_text(encoding="utf-8")
+        self.assertTrue(page.startswith("<!doctype html>"))
+        self.assertIn("<title>t.jsonl – cudabpf report</title>", page)
+        self.assertEqual(self.ask("report", "t.jsonl", "-o", "-")[0], page)
+        files = json.loads(self.ask("report", "t.jsonl", "-o", "out.html", "--json")[0])["files"]
+        self.assertEqual(files, [{"path": "out.html", "bytes": len(page.encode())}])
+        self.assertIn("-o - writes none", self.ask("report", "t.jsonl", "-o", "-", "--open", status=2)[1])
+        self.ask("report", "t.jsonl", "-o", "t.jsonl", status=2)
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            self.ask("report", "t.jsonl", "-o", "-", stdout=full, status=124)
 
     def test_pictures(self):
         for subcommand in ("timeline", "memory"):

@@ -15,13 +15,6 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// Several types share a category, or a picture would have too many colours.
-constexpr std::pair<std::string_view, Category> CATEGORY_OF_TYPE[] = {
-    {"init", Category::init},     {"context", Category::context},   {"module", Category::module},
-    {"memory", Category::memory}, {"transfer", Category::transfer}, {"kernel", Category::kernel},
-    {"graph", Category::graph},   {"sync", Category::sync},
-};
-
 bool is_launch(const Line& line) { return work_of(line) == Work::launch; }
 
 }  // namespace
@@ -39,15 +32,10 @@ Timeline::Timeline(Names& names, std::optional<Window> window)
       course_(names, 0, 0),
       window_(window.value_or(Window{})),
       exact_(window.has_value()),
+      categories_(names),
       ioctl_(names.add("ioctl")),
       exit_(names.add("exit")),
-      short_names_(names) {
-  for (auto [type, category] : CATEGORY_OF_TYPE) {
-    Name name = names.add(type);
-    if (name.id >= categories_.size()) categories_.resize(name.id + 1, Category::other);
-    categories_[name.id] = category;
-  }
-}
+      short_names_(names) {}
 
 void Timeline::line(const Line& line) {
   course_.line(line);
@@ -109,7 +97,7 @@ void Timeline::call(const Line& line) {
   TimeSpan span = span_of(line);
   auto here = clipped(span);
   if (!here) return;
-  Category category = category_of(line);
+  Category category = categories_.of(line);
   bool nested = !is_counted(line), timed = line.unfinished || line.has(Field::duration);
   Thread* thread = thread_of(line);
   if (thread && line.unfinished && !nested) {
@@ -243,13 +231,6 @@ std::string Timeline::short_name(Name what) const {
 
 std::string Timeline::what_of(const Piece& piece) const {
   return piece.is_launched ? short_name(piece.what) : std::string(names_.text(piece.what));
-}
-
-Category Timeline::category_of(const Line& line) {
-  if (line.unfinished) return Category::unfinished;
-  if (work_of(line) == Work::recorded) return Category::captured;
-  if (line.type == Type::transfer && waits(work_of(line), line)) return Category::waiting_copy;
-  return line.type.id < categories_.size() ? categories_[line.type.id] : Category::other;
 }
 
 Timeline::Process& Timeline::process_of(const Line& line) {

@@ -17,6 +17,7 @@
 #include "analyze/circumstances/streams.hpp"
 #include "analyze/course/course.hpp"
 #include "analyze/short_names.hpp"
+#include "analyze/timeline/call_category.hpp"
 #include "analyze/timeline/gpu_activity.hpp"
 #include "analyze/timeline/gpu_work.hpp"
 #include "analyze/timeline/timeline_bars.hpp"
@@ -155,7 +156,6 @@ class Timeline : public Analysis {
   void add(BarRow& row, Bar bar, bool around);
   template <typename Each>
   void each_row(Each&& each);
-  Category category_of(const Line& line);
   Name launched_by(const Line& line);
   Process& process_of(const Line& line);
   Thread* thread_of(const Line& line);
@@ -166,7 +166,7 @@ class Timeline : public Analysis {
   Window window_;
   bool exact_;
   TimelineBars bars_;
-  std::vector<Category> categories_;  // by the name of the type
+  CallCategories categories_;
   Name ioctl_, exit_;
   std::uint64_t last_seen_ = 0, duration_ = 0;
 

@@ -4,9 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "analyze/course/gpus_at_work.hpp"
-#include "analyze/course/idle.hpp"
-#include "analyze/energy/sampled_gpus.hpp"
+#include "analyze/energy/gaps_answer.hpp"
 #include "cli/commands.hpp"
 #include "cli/reading_command.hpp"
 
@@ -24,14 +22,7 @@ Result<int> print_gaps(const GapsFlags& flags) {
   analyze::GpusAtWork measured(reader->names(), flags.top.rows, reader->facts().part);
   analyze::SampledGpus gpus;
   return answer(flags, *reader, {&idle, &measured, &gpus},
-                {.json =
-                     [&] {
-                       analyze::Json json = analyze::idle_json(idle);
-                       if (measured.told()) json["measured"] = gpus_at_work_json(measured);
-                       if (auto sampled = gpus.json(); !sampled.empty())
-                         json["sampled_gpus"] = sampled;
-                       return json;
-                     },
+                {.json = [&] { return gaps_json(idle, measured, gpus); },
                  .page =
                      [&](Page& page) {
                        if (measured.measured()) add_gpus_at_work(page, measured, flags.top.rows);

@@ -1,0 +1,12 @@
+// What `gaps` answers: when GPUs were idle as is concluded, as was measured, and as was sampled.
+#pragma once
+
+#include "analyze/course/gpus_at_work.hpp"
+#include "analyze/course/idle.hpp"
+#include "analyze/energy/sampled_gpus.hpp"
+
+namespace cudabpf::analyze {
+
+Json gaps_json(const Idle& idle, const GpusAtWork& measured, const SampledGpus& sampled);
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,14 @@
+// A report's timeline as bytes, for its page: the size of a JSON object in four bytes, the lowest
+// first; the object, which says what there is; and columns of packed numbers, one after the other,
+// of all events, lane by lane. web/src/data/timeline.ts reads it.
+#pragma once
+
+#include <string>
+
+#include "analyze/report/report_timeline.hpp"
+
+namespace cudabpf::analyze {
+
+std::string timeline_data(const ReportTimeline& timeline);
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,89 @@
+// What the subcommands answer with --json, as far as the page shows it. docs/analysis.md says what
+// the figures mean. Anything may be absent.
+
+export interface Loss { severity: string; count: number; uncounted?: boolean }
+export interface Finding {
+  id: string; title: string; sure: string; text: string; begin_us?: number; end_us?: number;
+}
+export interface Phase {
+  name: string; seen: boolean; time_us: number; share?: number; begin_us?: number; end_us?: number; note?: string;
+}
+export interface Durations { count: number; total_us: number; p50_us?: number; p99_us?: number; max_us?: number }
+export interface CallRow {
+  name: string; count: number; errors: number; timed: number; total_us: number; mean_us?: number; p50_us?: number;
+  p95_us?: number; p99_us?: number; max_us?: number; ioctls?: number;
+}
+export interface KernelRow {
+  kernel?: string; class: string; grid?: number[]; block?: number[]; shared?: number; count: number; in_graphs: number;
+  runs: number; share: number; failed: number; first_ts?: number; last_ts?: number; call?: Durations; gpu?: Durations;
+}
+export interface GraphRow {
+  graph?: number; launches: number; nodes?: number; kernels?: number; runs: number; first_ts?: number; last_ts?: number;
+  most_frequent?: { kernel: string; count: number }[]; gpu?: Durations;
+}
+export interface ClassRow {
+  class: string; kernels: number; configurations: number; count: number; in_graphs: number; runs: number; share: number;
+  call?: Durations; gpu?: Durations;
+}
+export interface IoctlRow {
+  name: string; count: number; ioctls: number; failed: number; timed: number; total_us: number; mean_us?: number;
+  p50_us?: number; p99_us?: number; max_us?: number; calls?: number; calls_that_asked?: number; call_time_us?: number;
+}
+export interface NamedCall { id?: number; name: string }
+export interface Gap {
+  begin_us: number; time_us: number; pid: number; tid?: number; after?: NamedCall; until?: NamedCall;
+  in_calls_us?: number; longest_call?: { name: string; time_us: number };
+}
+export interface MeasuredGap {
+  begin_us: number; time_us: number; pid: number; tid?: number; device: number; cause: string;
+  by_cause_us: Record<string, number>; before?: NamedCall; after?: NamedCall;
+}
+export interface Block {
+  pid: number; tid?: number; kind: string; function: string; ptr: string; size: number; since: number; call?: number;
+  age_us?: number; fate?: string;
+}
+export interface MemoryPeak { bytes: number; ts: number; blocks: number; largest?: Block[] }
+export interface MemoryAnswer {
+  all: {
+    peak: { gpu: MemoryPeak; host: MemoryPeak };
+    curve: { from_us: number; step_us: number; bytes: Record<string, number[]> };
+  };
+  never_freed?: { largest?: Block[] } | null;
+}
+export interface FailureRow {
+  what: string; error: string; count: number; first_ts: number; last_ts: number; meaning?: string; weight?: string;
+  benign?: boolean;
+}
+export interface OpenRow { what: string; ts: number; open_us?: number; pid: number; tid: number }
+export interface ExitRow { pid: number; ts: number; comm: string; exit_code?: number; signal?: number }
+export interface ProcessRow {
+  pid: number; comm: string; threads: number; calls: number; launches: number; waiting_us: number;
+}
+
+export interface Answers {
+  version: string; title: string; heading: string; missing: string;
+  trace: { calls: number; duration_us: number; complete: boolean; losses: Record<string, Loss>; started?: string;
+    part?: { from_us: number; to_us: number; name?: string } };
+  answers: {
+    summary: { summary: {
+      verdict: Finding[]; calls: number; processes?: ProcessRow[]; duration_us: number; launches?: number;
+      kernel_runs?: number; phases?: Phase[]; transfers?: Record<string, { count: number; bytes: number; time_us: number }>;
+      iterations?: { count: number; mean_us?: number };
+    } };
+    calls: { calls: CallRow[]; calls_left_out?: number };
+    kernels: { classes: ClassRow[]; kernels: KernelRow[]; graphs: GraphRow[]; kernels_left_out?: number };
+    ioctls: { driver_traced: boolean; calls: IoctlRow[]; commands: IoctlRow[]; outside_of_calls: IoctlRow[] };
+    gaps: { longest_idle?: Gap[]; longest_between?: Gap[]; measured?: {
+      gpus?: { device: number; busy_share: number }[]; longest_idle?: MeasuredGap[];
+    } };
+    memory: { memory: MemoryAnswer };
+    errors: {
+      failed_calls: number; usual_failures: number; unfinished_calls: number; failures: FailureRow[];
+      operations: FailureRow[]; gpu_errors: FailureRow[]; unfinished: OpenRow[]; processes: ExitRow[];
+    };
+  };
+}
+
+export function answersIn(bytes: Uint8Array): Answers {
+  return JSON.parse(new TextDecoder().decode(bytes)) as Answers;
+}

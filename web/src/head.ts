@@ -1,0 +1,96 @@
+// What is read in the first ten seconds: whether anything is missing, the verdict, a few figures,
+// and the phases.
+import type { Answers, Finding } from "./data/answers";
+import { h, type Child } from "./dom";
+import { bytes, count, micro, percent, time } from "./format";
+import type { Span } from "./view";
+
+const microSpan = (from: number, to: number): Span => ({ from: from * 1000, to: to * 1000 });
+
+function losses({ trace, missing }: Answers): HTMLElement {
+  const lost = Object.values(trace.losses).some((loss) => loss.count || loss.uncounted);
+  const isWhole = trace.complete && !lost;
+  if (isWhole && !missing.trim()) return h("p", { class: "whole" }, "The trace is complete: no event was lost.");
+  const title = isWhole ? "Of this trace" : !trace.complete ? "This trace is not complete" : "Events were lost";
+  return h("section", { class: isWhole ? "missing mild" : "missing", "aria-label": "What is missing" },
+    h("h2", {}, title), h("pre", {}, missing.trim()));
+}
+
+function finding(one: Finding, first: boolean, show: (span: Span) => void): HTMLElement {
+  const { begin_us, end_us } = one;
+  return h("article", { class: first ? "finding first" : "finding" },
+    h(first ? "h2" : "h3", {}, one.title, one.sure !== "known" && h("small", {}, ` ${one.sure}`)),
+    h("p", {}, one.text),
+    begin_us !== undefined && end_us !== undefined && end_us > begin_us &&
+      h("button", { type: "button", onclick: () => show(microSpan(begin_us, end_us)) }, "Show in the timeline"));
+}
+
+function figure(value: string, name: string, more = "", bad = false): HTMLElement {
+  return h("div", { class: bad ? "figure bad" : "figure" }, h("dt", {}, name, more !== "" && ` ${more}`), h("dd", {}, value));
+}
+
+function figures({ answers, trace }: Answers): HTMLElement {
+  const { summary } = answers.summary, { errors } = answers;
+  const gpus = answers.gaps.measured?.gpus ?? [];
+  const moved = Object.values(summary.transfers ?? {}).reduce((sum, one) => sum + one.bytes, 0);
+  const bad = errors.failed_calls - errors.usual_failures;
+  const { iterations } = summary;
+  return h("dl", { class: "figures" },
+    figure(time((trace.part ? trace.part.to_us - trace.part.from_us : summary.duration_us) * 1000), trace.part ? "part of the trace" : "traced"),
+    figure(count(summary.calls), "CUDA calls"),
+    figure(count(summary.kernel_runs ?? 0), "kernels run", summary.launches ? `by ${count(summary.launches)} launches` : ""),
+    iterations?.count ? figure(count(iterations.count), "iterations", iterations.mean_us ? `of ${micro(iterations.mean_us)}` : "") : null,
+    gpus[0] ? figure(percent(gpus[0].busy_share), `GPU ${gpus[0].device} busy, measured`) : null,
+    figure(bytes(answers.memory.memory.all.peak.gpu.bytes), "GPU memory at its peak"),
+    figure(bytes(moved), "copied"),
+    figure(count(bad), bad === 1 ? "call failed" : "calls failed",
+      errors.usual_failures ? `and ${count(errors.usual_failures)} as usual` : "", bad > 0));
+}
+
+function phases({ answers }: Answers, show: (span: Span) => void): Child {
+  const list = (answers.summary.summary.phases ?? []).filter((phase) => phase.seen && phase.time_us > 0);
+  if (!list.length) return null;
+  const sum = list.reduce((all, phase) => all + phase.time_us, 0);
+  const strip = h("div", { class: "strip", "aria-hidden": "true" }, ...list.map((phase, index) => {
+    const part = h("span", { class: `phase-${index % 6}`, title: `${phase.name} ${micro(phase.time_us)}` });
+    part.style.flexGrow = String(phase.time_us / sum);
+    return part;
+  }));
+  return h("section", { class: "phases", "aria-labelledby": "phases" }, h("h2", { id: "phases" }, "Where the time went"), strip,
+    h("ul", {}, ...list.map((phase, index) => {
+      const key = h("span", { class: `key phase-${index % 6}`, "aria-hidden": "true" });
+      const { begin_us, end_us } = phase, isWindow = begin_us !== undefined && end_us !== undefined;
+      const name = isWindow
+        ? h("button", { type: "button", class: "place", title: "show in the timeline", onclick: () => show(microSpan(begin_us, end_us)) }, phase.name)
+        : h("span", {}, phase.name);
+      return h("li", {}, key, name, h("b", {}, micro(phase.time_us)), h("span", { class: "note" },
+        [percent(phase.share), phase.note].filter(Boolean).join(", ")));
+    })));
+}
+
+function themeButton(changed: () => void): HTMLElement {
+  const root = document.documentElement;
+  const isDark = () => (root.dataset["theme"] ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const button = h("button", { type: "button", class: "theme", onclick: () => {
+    root.dataset["theme"] = isDark() ? "light" : "dark";
+    name();
+    changed();
+  } });
+  const name = () => { button.textContent = isDark() ? "Light" : "Dark"; button.setAttribute("aria-label", `Use ${isDark() ? "light" : "dark"} colours`); };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { name(); changed(); });
+  name();
+  return button;
+}
+
+export function headOf(answers: Answers, show: (span: Span) => void, recolor: () => void): HTMLElement {
+  const { verdict } = answers.answers.summary.summary, { part } = answers.trace;
+  return h("header", {},
+    h("div", { class: "title" }, h("h1", {}, answers.title), themeButton(recolor)),
+    h("p", { class: "where" }, answers.heading),
+    part && h("p", { class: "where" }, `This is a part of the trace${part.name ? `: ${part.name}` : ""}, from ${micro(part.from_us)} to ${micro(part.to_us)}.`),
+    losses(answers),
+    h("section", { class: "verdict", "aria-label": "Verdict" },
+      ...(verdict.length ? verdict.map((one, index) => finding(one, !index, show))
+        : [h("article", { class: "finding first" }, h("h2", {}, "No verdict"), h("p", {}, "The trace holds too little to say what bounds the program."))])),
+    figures(answers), phases(answers, show));
+}

@@ -1,0 +1,238 @@
+// The timeline on its canvas: the axis, the rows that are in sight, and what is chosen.
+import type { Phase } from "../data/answers";
+import type { Lane, Timeline } from "../data/timeline";
+import { firstAt } from "../data/timeline";
+import { h, oncePerFrame } from "../dom";
+import { moment } from "../format";
+import type { Chosen, Span, View } from "../view";
+import { paintLane, paintStream, type Colors, type Frame } from "./paint";
+import { layoutOf, type Layout, type Row } from "./rows";
+import type { Search } from "./search";
+
+export const AXIS = 42; // pixels: times, and phases below them
+export const gutter = () => (window.innerWidth < 700 ? 92 : 168);
+
+export function colorsOf(element: Element, categories: string[]): Colors {
+  const style = getComputedStyle(element);
+  const color = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return {
+    categories: categories.map((name) => color(`c-${name.replace(" ", "-")}`) || color("faint")),
+    text: color("text"), onBar: color("on-bar"), faint: color("faint"), line: color("line"), back: color("back"),
+    accent: color("accent"), failed: color("bad"), range: color("range"), band: color("band"), strong: color("strong"),
+  };
+}
+
+// Round times, so many that their texts have room.
+export function ticksOf(span: Span, width: number): { step: number; at: number[] } {
+  const least = ((span.to - span.from) / width) * 110;
+  const unit = 10 ** Math.floor(Math.log10(least));
+  const step = Math.max(1, [1, 2, 5, 10].map((times) => times * unit).find((size) => size >= least) ?? unit * 10);
+  const at: number[] = [];
+  for (let ns = Math.ceil(span.from / step) * step; ns < span.to; ns += step) at.push(ns);
+  return { step, at };
+}
+
+export class TimelineCanvas {
+  readonly box: HTMLElement;
+  readonly canvas = h("canvas", { "aria-hidden": "true" });
+  private readonly spacer = h("div", { class: "spacer" });
+  private readonly context = this.canvas.getContext("2d")!;
+  private readonly closed = new Set<number>();
+  private colors!: Colors;
+  layout: Layout;
+  selecting: Span | null = null;
+  frames = 0;
+  readonly draw = oncePerFrame(() => this.paint());
+
+  constructor(
+    readonly timeline: Timeline, readonly view: View, readonly search: Search, private readonly phases: Phase[],
+  ) {
+    this.layout = layoutOf(timeline, this.closed);
+    this.box = h("div", {
+      class: "tracks", tabindex: 0, role: "application", "aria-roledescription": "timeline",
+      "aria-label": "Timeline. W and S zoom, A and D move, arrow keys go from event to event, slash searches.",
+      "aria-describedby": "timeline-said",
+    }, this.canvas, this.spacer);
+    this.box.addEventListener("scroll", this.draw, { passive: true });
+    new ResizeObserver(() => this.resize()).observe(this.box);
+    view.listen(() => this.draw());
+    this.recolor();
+  }
+
+  recolor() {
+    this.colors = colorsOf(document.documentElement, this.timeline.categories);
+    this.draw();
+  }
+  resize() {
+    const height = Math.min(this.layout.height + AXIS, Math.max(220, Math.round(window.innerHeight * 0.62)));
+    this.box.style.height = `${height}px`;
+    this.spacer.style.height = `${Math.max(0, this.layout.height + AXIS - height)}px`;
+    const ratio = window.devicePixelRatio || 1, width = this.box.clientWidth;
+    this.canvas.style.width = `${width}px`;
+    this.canvas.style.height = `${height}px`;
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.draw();
+  }
+  toggle(process: number) {
+    if (!this.closed.delete(process)) this.closed.add(process);
+    this.layout = layoutOf(this.timeline, this.closed);
+    this.resize();
+  }
+
+  get plot() {
+    const left = gutter();
+    return { left, width: Math.max(10, this.box.clientWidth - left - 8) };
+  }
+  timeAt(x: number): number {
+    const { left, width } = this.plot, { from, to } = this.view.window;
+    return from + ((x - left) / width) * (to - from);
+  }
+  xOf(ns: number): number {
+    const { left, width } = this.plot, { from, to } = this.view.window;
+    return left + ((ns - from) / (to - from)) * width;
+  }
+  rowAt(y: number): Row | null {
+    if (y < AXIS) return null;
+    const at = y - AXIS + this.box.scrollTop;
+    return this.layout.rows.find((row) => at >= row.top && at <= row.top + row.height) ?? null;
+  }
+  // Within a few pixels of it.
+  eventAt(x: number, y: number): Chosen | null {
+    const lane = this.rowAt(y)?.lane;
+    if (!lane || x < this.plot.left) return null;
+    const near = (this.timeAt(x + 3) - this.timeAt(x));
+    return nearestEvent(lane, this.timeAt(x), near, this.rowAt(y)!.stream);
+  }
+  scrollTo(lane: number) {
+    const row = this.layout.rows.find((one) => one.lane?.index === lane && !one.stream);
+    if (!row) return;
+    const room = this.box.clientHeight - AXIS, { scrollTop } = this.box;
+    if (row.top < scrollTop || row.top + row.height > scrollTop + room)
+      this.box.scrollTop = Math.max(0, row.top - room / 2);
+  }
+
+  private paint() {
+    const { context, colors, box } = this;
+    const ratio = window.devicePixelRatio || 1, height = box.clientHeight, { left, width } = this.plot;
+    this.frames++;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = colors.back;
+    context.fillRect(0, 0, box.clientWidth, height);
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    const frame: Frame = {
+      context, colors, timeline: this.timeline, search: this.search, span: this.view.window, left, width,
+    };
+    this.paintGrid(frame, height);
+    context.save();
+    context.beginPath();
+    context.rect(0, AXIS, box.clientWidth, height - AXIS);
+    context.clip();
+    this.paintRows(frame, height);
+    this.paintRange(frame, height);
+    this.paintChosen(frame);
+    context.restore();
+  }
+
+  private paintGrid({ context, colors, left, width, span }: Frame, height: number) {
+    const { step, at } = ticksOf(span, width);
+    context.fillStyle = colors.line;
+    for (const ns of at) context.fillRect(Math.round(this.xOf(ns)), 18, 1, height);
+    context.fillStyle = colors.faint;
+    context.textAlign = "center";
+    for (const ns of at) {
+      const text = moment(ns, step), half = context.measureText(text).width / 2;
+      context.fillText(text, Math.min(Math.max(this.xOf(ns), left + half), left + width - half), 9);
+    }
+    context.textAlign = "left";
+    context.fillText("phases", 8, 30);
+    let odd = false;
+    for (const phase of this.phases) {
+      if (!phase.seen || phase.begin_us === undefined || phase.end_us === undefined) continue;
+      odd = !odd;
+      const from = Math.max(left, this.xOf(phase.begin_us * 1000));
+      const to = Math.min(left + width, this.xOf(phase.end_us * 1000));
+      if (to <= from) continue;
+      context.fillStyle = odd ? colors.band : colors.line;
+      context.fillRect(from, 20, to - from - 1, 19);
+      context.fillStyle = colors.text;
+      if (context.measureText(phase.name).width < to - from - 8) context.fillText(phase.name, from + 5, 30);
+    }
+  }
+
+  private paintRows(frame: Frame, height: number) {
+    const { context, colors, left, width } = frame, scrolled = this.box.scrollTop - AXIS;
+    for (const row of this.layout.rows) {
+      const y = row.top - scrolled;
+      if (y + row.height < AXIS || y > height) continue;
+      if (!row.lane) {
+        context.fillStyle = colors.band;
+        context.fillRect(0, y, left + width + 8, row.height);
+        context.fillStyle = colors.strong;
+        context.font = "600 12px system-ui, sans-serif";
+        context.fillText(`${this.closed.has(row.process) ? "▸" : "▾"} ${row.label}`, 8, y + row.height / 2 + 0.5);
+        context.font = "11px system-ui, sans-serif";
+        continue;
+      }
+      context.save();
+      context.beginPath();
+      context.rect(left, y, width, row.height);
+      context.clip();
+      if (row.stream) paintStream(frame, row.lane, row.stream, y, row.height);
+      else paintLane(frame, row.lane, y, row.height);
+      context.restore();
+      if (!row.label) continue;
+      context.save();
+      context.beginPath();
+      context.rect(0, y, left - 6, Math.max(12, row.height));
+      context.clip();
+      context.fillStyle = row.label.startsWith(" ") ? colors.faint : colors.text;
+      if (row.height < 12) context.font = "9px system-ui, sans-serif";
+      context.fillText(row.label.trim(), row.label.startsWith(" ") ? 26 : 14, y + row.height / 2 + 0.5);
+      context.restore();
+    }
+  }
+
+  private paintRange({ context, colors, left, width }: Frame, height: number) {
+    const range = this.selecting ?? this.view.range;
+    if (!range) return;
+    const from = Math.max(left, this.xOf(range.from)), to = Math.min(left + width, this.xOf(range.to));
+    if (to <= from) return;
+    context.fillStyle = colors.range;
+    context.fillRect(from, AXIS, to - from, height);
+    context.fillStyle = colors.accent;
+    context.fillRect(from, AXIS, 1, height);
+    context.fillRect(to - 1, AXIS, 1, height);
+  }
+
+  private paintChosen({ context, colors, left, width }: Frame) {
+    const { chosen } = this.view;
+    if (!chosen) return;
+    const lane = this.timeline.lanes[chosen.lane]!;
+    const row = this.layout.rows.find((one) => one.lane === lane && !one.stream);
+    if (!row) return;
+    const from = Math.max(left - 3, this.xOf(lane.begin[chosen.event]!));
+    const to = Math.min(left + width + 3, Math.max(this.xOf(lane.end[chosen.event]!), from + 3));
+    if (to < left || from > left + width) return;
+    context.strokeStyle = colors.strong;
+    context.lineWidth = 2;
+    context.strokeRect(from - 1, row.top - this.box.scrollTop + AXIS - 1, to - from + 2, row.height + 2);
+  }
+}
+
+function nearestEvent(lane: Lane, ns: number, near: number, only: Uint32Array | null): Chosen | null {
+  let best = -1, least = near;
+  const look = (i: number) => {
+    const distance = Math.max(lane.begin[i]! - ns, ns - lane.end[i]!, 0);
+    if (distance < least || (best < 0 && distance <= near)) [best, least] = [i, distance];
+  };
+  const first = firstAt(lane.latest, ns - near);
+  const last = firstAt(lane.begin, ns + near, first);
+  if (only) {
+    for (let at = firstAt(only, first); at < only.length && only[at]! < last; at++) look(only[at]!);
+  } else {
+    for (let i = Math.max(first, last - 200); i < last; i++) look(i);
+  }
+  return best < 0 ? null : { lane: lane.index, event: best };
+}
