@@ -13,7 +13,7 @@ function losses({ trace, missing }: Answers): HTMLElement {
   if (isWhole && !missing.trim()) return h("p", { class: "whole" }, "The trace is complete: no event was lost.");
   const title = isWhole ? "Of this trace" : !trace.complete ? "This trace is not complete" : "Events were lost";
   return h("section", { class: isWhole ? "missing mild" : "missing", "aria-label": "What is missing" },
-    h("h2", {}, title), h("pre", {}, missing.trim()));
+    h("h2", {}, title), h("pre", { tabindex: 0, role: "group", "aria-label": title }, missing.trim()));
 }
 
 function finding(one: Finding, first: boolean, show: (span: Span) => void): HTMLElement {

@@ -7,6 +7,7 @@ import { h } from "./dom";
 import { count, time } from "./format";
 import { headOf } from "./head";
 import "./style.css";
+import { tablesOf } from "./tables/range";
 import { Tabs } from "./tables/tabs";
 import { TimelineCanvas } from "./timeline/canvas";
 import { Curves, curvesOf } from "./timeline/curves";
@@ -46,7 +47,7 @@ function searchBar(canvas: TimelineCanvas, view: View, search: Search, go: (to: 
     button("↓", "Next found", () => step(true)), said),
     h("div", { class: "zoom" }, button("−", "Zoom out", () => view.zoom(1 / 0.6)), button("+", "Zoom in", () => view.zoom(0.6)),
       button("Whole trace", "Show the whole trace", () => view.showAll()),
-      button("Select view", "Select the range that is shown", () => view.select(view.window))));
+      button("Select view", "Select view: the range that is shown", () => view.select(view.window))));
   return { bar, input };
 }
 
@@ -139,7 +140,9 @@ function drawTimeline(answers: Answers, timeline: Timeline) {
   curves.draw();
   window.addEventListener("resize", () => canvas.resize());
   document.documentElement.dataset["drawn"] = "true";
-  Object.assign(window, { cudabpfReport: { view, timeline, canvas, search } }); // for tests
+  Object.assign(window, { // for tests, and for whoever opens the console
+    cudabpfReport: { answers, view, timeline, canvas, search, tablesOf: (span: Span) => tablesOf(timeline, span) },
+  });
 }
 
 function fail(error: unknown) {

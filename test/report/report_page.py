@@ -1,0 +1,88 @@
+"""Opens reports in a browser, as people do: without a network, at two widths, in light and dark.
+usage: report_page.py CUDABPF   exit status 77: there is no browser, or nothing to drive it with"""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+WEB = ROOT / "web"
+TRACES = {
+    "gpt2": ROOT / "traces/h200-gpt2.jsonl.zst",
+    "two-gpus": ROOT / "traces/h200-two-gpus.jsonl.zst",
+    "measured": ROOT / "test/golden/gpu_course.jsonl",
+    "graphs": ROOT / "test/golden/graphs.jsonl",
+    "lossy": ROOT / "test/golden/trace.jsonl",
+}
+SUBCOMMANDS = ("summary", "calls", "kernels", "ioctls", "gaps", "memory", "errors")
+MARKUP = "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\"'`&lt;"
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+def hostile_lines():
+    """A trace whose every text is markup, too long, or no UTF-8, and whose times are absurd."""
+    yield {"type": "trace", "format": "cudabpf-trace", "format_version": "1.7", "host": MARKUP, "command": [MARKUP]}
+    yield {"type": "process", "op": "start", "ts": 1, "pid": 7, "comm": MARKUP, "cmdline": MARKUP}
+    names = (MARKUP, "k" * 10_000, "javascript:alert(1)", "bad\udcff\udc80bytes", "\u202egnp.exe", "a\x1eb\x1fc", "${hacked}", "__proto__")
+    for number, name in enumerate(names, 1):
+        yield {"id": number, "type": "kernel", "op": "launch", "name": name[:900], "ts": number * 1000, "duration_us": 1.5, "pid": 7, "tid": 7,
+               "ret": 0, "stream": "0x0", "kernel": name, "grid": [1, 1, 1], "block": [1, 1, 1], "args": {MARKUP: MARKUP}}
+        yield {"id": 100 + number, "type": "memory", "op": "alloc", "name": "cuMemAlloc", "ts": number * 1000 + 500, "duration_us": 0.1,
+               "pid": 7, "tid": 8, "ret": 2, "error": MARKUP, "size": 2**64 - 1}
+    for number, (ts, duration) in enumerate(((2**53 + 5, 1), (2**63, 1e15), (2**64 - 1, 0), (9000, 9e18), (0, 0)), 200):
+        yield {"id": number, "type": "sync", "op": "stream", "name": "cuStreamSynchronize", "ts": ts, "duration_us": duration, "pid": 7,
+               "tid": 7, "ret": 0, "parent": number}
+        yield {"type": "gpu", "op": "kernel", "ts": ts, "duration_us": duration, "pid": 7, "call": 1, "stream": "0x0", "queue": 4,
+               "kernel": MARKUP, "device": 0}
+    yield {"type": "lost", "ts": 3, "reason": MARKUP, "severity": "lost", "count": 5, "since": 0, "until": 3}
+
+
+def write_hostile(path):
+    with open(path, "wb") as file:
+        for line in hostile_lines():
+            text = json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogateescape")
+            file.write(text + b"\n")
+        file.write(b'{"type":"nonsense"}\nno json at all\n')
+
+
+def main():
+    cudabpf = pathlib.Path(sys.argv[1]).resolve()
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not shutil.which("node"):
+        skip("there is no node")
+    if not chromium:
+        skip("there is no chromium")
+    if not (WEB / "node_modules/playwright-core").is_dir() or not (WEB / "node_modules/axe-core").is_dir():
+        skip("web/node_modules has no playwright-core or axe-core: run npm ci in web/")
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        write_hostile(folder / "hostile.jsonl")
+
+        def ask(*arguments):
+            return subprocess.run([cudabpf, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+        for title, trace in {**TRACES, "hostile": folder / "hostile.jsonl"}.items():
+            ask("report", trace, "-o", folder / f"{title}.html")
+            answers = {}
+            for subcommand in SUBCOMMANDS:  # a report has more of the longest gaps than `gaps` shows unless it is told
+                top = ("--top", "200") if subcommand == "gaps" else ()
+                answers[subcommand] = json.loads(ask(subcommand, *top, "--json", trace))
+            (folder / f"{title}.json").write_text(json.dumps(answers), encoding="utf-8")
+        for subcommand in ("calls", "ioctls", "summary"):  # of the ranges that the page is asked for
+            for title, begin, end in (("gpt2", 14_950_000_000, 15_200_000_000), ("gpt2", 4_000_000_000, 5_200_000_000),
+                                      ("measured", 7_810_000, 9_000_000)):
+                told = ask(subcommand, "--json", "--from", f"{begin}ns", "--to", f"{end}ns", TRACES[title])
+                (folder / f"{title}-{subcommand}-{begin}-{end}.json").write_bytes(told)
+        done = subprocess.run(["node", "--test", "--test-reporter=spec", HERE / "page_test.mjs"], check=False,
+                              env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": name, "REPORTS": name, "CHROMIUM": chromium, "WEB": str(WEB)})
+        sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()
