@@ -20,13 +20,14 @@ function finding(one: Finding, first: boolean, show: (span: Span) => void): HTML
   const { begin_us, end_us } = one;
   return h("article", { class: first ? "finding first" : "finding" },
     h(first ? "h2" : "h3", {}, one.title, one.sure !== "known" && h("small", {}, ` ${one.sure}`)),
-    h("p", {}, one.text),
+    // A sentence has a capital; the name of a function stays as it is.
+    h("p", { class: /^[a-z]+[ ,;]/.test(one.text) ? "sentence" : "" }, one.text),
     begin_us !== undefined && end_us !== undefined && end_us > begin_us &&
       h("button", { type: "button", onclick: () => show(microSpan(begin_us, end_us)) }, "Show in the timeline"));
 }
 
 function figure(value: string, name: string, more = "", bad = false): HTMLElement {
-  return h("div", { class: bad ? "figure bad" : "figure" }, h("dt", {}, name, more !== "" && ` ${more}`), h("dd", {}, value));
+  return h("div", { class: bad ? "figure bad" : "figure" }, h("dt", {}, name, more !== "" && (more.startsWith(",") ? more : ` ${more}`)), h("dd", {}, value));
 }
 
 function figures({ answers, trace }: Answers): HTMLElement {
@@ -44,7 +45,7 @@ function figures({ answers, trace }: Answers): HTMLElement {
     figure(bytes(answers.memory.memory.all.peak.gpu.bytes), "GPU memory at its peak"),
     figure(bytes(moved), "copied"),
     figure(count(bad), bad === 1 ? "call failed" : "calls failed",
-      errors.usual_failures ? `and ${count(errors.usual_failures)} as usual` : "", bad > 0));
+      errors.usual_failures ? `, and ${count(errors.usual_failures)} as usual` : "", bad > 0));
 }
 
 function phases({ answers }: Answers, show: (span: Span) => void): Child {

@@ -78,7 +78,7 @@ export class Curves {
       const plot = new uPlot({
         width: this.box.clientWidth || 600, height: HEIGHT, legend: { show: false }, padding: [6, 8, 6, 0],
         cursor: { y: false, drag: { x: false, y: false }, sync: { key: "time" }, points: { show: false } },
-        scales: { x: { time: false }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
+        scales: { x: { time: false }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.35 : 1] } },
         axes: [{ show: false }, {
           size: gutter(), stroke: color("faint"), font: "10px system-ui, sans-serif", gap: 4, space: 24,
           ticks: { show: false }, grid: { stroke: color("line"), width: 1 },
