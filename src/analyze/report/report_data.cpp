@@ -109,11 +109,9 @@ void add_kinds(Json& meta, const ReportTimeline& timeline, Texts& texts) {
   constexpr std::size_t LONGEST = 256;
   Json kinds = Json::array(), names = Json::object();
   for (const EventKind& kind : timeline.kinds().all()) {
-    unsigned flags = kind.failed | kind.launch << 1U | kind.ioctl << 2U | kind.timed << 3U |
-                     kind.is_kernel << 4U;
     std::size_t what = texts.of(kind.what);
     kinds.push_back({texts.of(kind.name), what, texts.of(kind.error), texts.of(kind.ending),
-                     static_cast<unsigned>(kind.category), flags});
+                     static_cast<unsigned>(kind.category), kind.flags()});
     if (kind.is_kernel && what && !names.contains(std::to_string(what)))
       names[std::to_string(what)] = short_text(timeline.short_name(kind.what), LONGEST);
   }

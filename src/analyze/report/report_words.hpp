@@ -23,20 +23,22 @@ struct EventKind {
   bool failed = false, launch = false, ioctl = false, timed = false;
   bool is_kernel = false;  // `what` is the name of a kernel
 
+  // A bit each, as web/src/data/timeline.ts has them.
+  unsigned flags() const {
+    return unsigned{failed} | unsigned{launch} << 1U | unsigned{ioctl} << 2U |
+           unsigned{timed} << 3U | unsigned{is_kernel} << 4U;
+  }
   auto as_tuple() const {
-    return std::tuple(name.id, what.id, error.id, ending.id, category, failed, launch, ioctl, timed,
-                      is_kernel);
+    return std::tuple(name.id, what.id, error.id, ending.id, category, flags());
   }
   bool operator==(const EventKind& other) const { return as_tuple() == other.as_tuple(); }
 };
 
 struct EventKindHash {
   std::size_t operator()(const EventKind& kind) const {
-    std::uint64_t flags = static_cast<std::uint64_t>(kind.category) << 5 | kind.failed << 4 |
-                          kind.launch << 3 | kind.ioctl << 2 | kind.timed << 1 | kind.is_kernel;
-    return mixed(mixed(std::uint64_t{kind.name.id} << 32 | kind.what.id,
-                       std::uint64_t{kind.error.id} << 32 | kind.ending.id),
-                 flags);
+    std::uint64_t looks = static_cast<std::uint64_t>(kind.category) << 5 | kind.flags();
+    return mixed(mixed(std::uint64_t{kind.name.id} << 32 | kind.what.id, kind.error.id),
+                 std::uint64_t{kind.ending.id} << 32 | looks);
   }
 };
 

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "analyze/report/packed.hpp"
 #include "analyze/report/report_data.hpp"
 #include "analyze/report/report_timeline.hpp"
