@@ -12,7 +12,11 @@ const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const json = (name) => JSON.parse(readFileSync(`${REPORTS}/${name}.json`, "utf8"));
 
 let browser;
-before(async () => { browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] }); });
+before(async () => {
+  // Chromium has no sandbox for root; and /dev/shm may be small.
+  const args = ["--disable-dev-shm-usage", ...(process.getuid() === 0 ? ["--no-sandbox"] : [])];
+  browser = await chromium.launch({ executablePath: CHROMIUM, args });
+});
 after(async () => { await browser?.close(); });
 
 // A page that may not ask the network for anything, and complains of nothing.
@@ -20,7 +24,10 @@ async function opened(name, run, { width = 1280, colorScheme = "light", hash = "
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, offline: true, reducedMotion: "reduce" });
   const page = await context.newPage();
   const complaints = [], asked = [];
-  page.on("console", (message) => { if (["error", "warning"].includes(message.type())) complaints.push(message.text()); });
+  page.on("console", (message) => {
+    const own = message.text().includes("willReadFrequently"); // of tests that read what is drawn
+    if (["error", "warning"].includes(message.type()) && !own) complaints.push(message.text());
+  });
   page.on("pageerror", (error) => complaints.push(error.message));
   page.on("request", (request) => asked.push(request.url()));
   page.on("dialog", (dialog) => { complaints.push(`dialog: ${dialog.message()}`); void dialog.dismiss(); });
@@ -69,21 +76,21 @@ for (const name of NAMES) {
       assert.equal(await page.locator(".finding.first p").textContent(), verdict.text);
     }
   }));
-  for (const width of [1280, 390])
-    for (const colorScheme of ["light", "dark"])
-      test(`${name}: fits ${width} pixels, and bars nobody, ${colorScheme}`, () => opened(name, async (page) => {
-        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-        assert.ok(overflow <= 0, `${overflow} pixels too wide`);
-        await focus(page);
-        await page.keyboard.press("ArrowRight"); // with the details of an event
-        await page.evaluate(axe);
-        for (const tab of await page.locator("[role=tab]").all()) {
-          await tab.click();
-          const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-          const serious = found.violations.filter((one) => ["serious", "critical"].includes(one.impact));
-          assert.deepEqual(serious.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" ")}`), []);
-        }
-      }, { width, colorScheme }));
+  const looks = [[1280, "light"], [390, "dark"], ...(["hostile", "measured"].includes(name) ? [[1280, "dark"], [390, "light"]] : [])];
+  for (const [width, colorScheme] of looks)
+    test(`${name}: fits ${width} pixels, and bars nobody, ${colorScheme}`, () => opened(name, async (page) => {
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      assert.ok(overflow <= 0, `${overflow} pixels too wide`);
+      await focus(page);
+      await page.keyboard.press("ArrowRight"); // with the details of an event
+      await page.evaluate(axe);
+      for (const tab of await page.locator("[role=tab]").all()) {
+        await tab.click();
+        const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+        const serious = found.violations.filter((one) => ["serious", "critical"].includes(one.impact));
+        assert.deepEqual(serious.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" ")}`), []);
+      }
+    }, { width, colorScheme }));
 }
 
 test("a hostile trace runs no script, and is shown as text", () => opened("hostile", async (page) => {
@@ -290,6 +297,137 @@ test("a launch knows what the GPU did, and that knows its launch", () => opened(
   await page.locator(".related", { hasText: "What the GPU did for it" }).getByRole("button").first().click();
   await page.locator(".related", { hasText: "Asked for by the call" }).getByRole("button").first().click();
   assert.deepEqual(await page.evaluate(() => window.cudabpfReport.view.chosen), launch);
+}));
+
+// What a curve shows at a moment: the figure at whose height its line is drawn.
+const drawn = (page, title, ns) => page.evaluate(([title, ns]) => {
+  const { curves } = window.cudabpfReport;
+  const index = curves.curves.findIndex((curve) => curve.title === title);
+  if (index < 0) return "no such curve";
+  const plot = curves.plots[index], { canvas } = plot.ctx;
+  const [, r, g, b] = /#(..)(..)(..)/.exec(plot.series[1].stroke(plot, 1)).map((hex) => parseInt(hex, 16));
+  const { data } = plot.ctx.getImageData(Math.round(plot.valToPos(ns, "x", true)), 0, 1, canvas.height), rows = [];
+  for (let y = 0; y < canvas.height; y++) {
+    const [red, green, blue, alpha] = data.subarray(4 * y, 4 * y + 4);
+    if (alpha > 120 && Math.abs(red - r) + Math.abs(green - g) + Math.abs(blue - b) < 40) rows.push(y);
+  }
+  if (!rows.length) return null;
+  const y = rows.reduce((sum, one) => sum + one, 0) / rows.length + 0.5;
+  const { max } = plot.scales.y, zero = plot.valToPos(0, "y", true), top = plot.valToPos(max, "y", true);
+  return { value: ((y - zero) / (top - zero)) * max, pixel: max / (zero - top) };
+}, [title, ns]);
+
+test("samples of a GPU are drawn as high as they were", () => opened("sampled", async (page) => {
+  const { from, to } = await page.evaluate(() => {
+    const { answers } = window.cudabpfReport;
+    const phase = answers.answers.summary.summary.phases.find((one) => one.name === "inference");
+    return { from: phase.begin_us * 1000, to: phase.end_us * 1000 };
+  });
+  // As test/golden/sampled/README.md has it.
+  for (const [share, watts] of [[0.1, 702], [0.5, 702], [0.9, 702]]) {
+    const { value, pixel } = await drawn(page, "GPU 0 power", from + share * (to - from));
+    assert.ok(Math.abs(value - watts) < 1.5 * pixel, `${value} W is not ${watts} W`);
+    const activity = await drawn(page, "GPU 0 activity", from + share * (to - from));
+    assert.ok(activity.value > 80, `${activity.value} %`);
+  }
+  for (const share of [0.2, 0.8]) {
+    const { value, pixel } = await drawn(page, "GPU 0 power", from * share);
+    assert.ok(Math.abs(value - 127) < 1.5 * pixel, `${value} W is not 127 W`);
+    const activity = await drawn(page, "GPU 0 activity", from * share);
+    assert.ok(Math.abs(activity.value) < 1.5 * activity.pixel, `${activity.value} % before the first call`);
+  }
+}));
+
+// Of a program on simulated GPUs.
+const gpuLines = NAMES.includes("simulated") ? json("simulated-gpu") : null;
+const unbuilt = gpuLines ? false : "the simulated driver, CUPTI and NVML are not built";
+
+test("each sample of both GPUs is in its curve", { skip: unbuilt }, () => opened("simulated", async (page) => {
+  for (const [device, field, title] of [[0, "power_w", "power"], [1, "power_w", "power"], [0, "sm_active", "activity"], [1, "sm_active", "activity"]]) {
+    const samples = gpuLines.filter((line) => line.op === "sample" && line.device === device && field in line);
+    assert.ok(samples.length > 5);
+    const told = await page.evaluate((title) => {
+      const { curves } = window.cudabpfReport, curve = curves.curves.find((one) => one.title === title);
+      return { times: curve.times, values: curve.lines[0].values };
+    }, `GPU ${device} ${title}`);
+    const step = await page.evaluate(() => window.cudabpfReport.timeline.curves.gpus[0].step_ns);
+    for (const { ts, [field]: value } of samples) {
+      const at = told.times.findIndex((time) => time > ts);
+      assert.ok(told.times[at] - ts <= step && Math.abs(told.values[at] - value) < 1e-6, `GPU ${device} ${title} at ${ts}`);
+      if (ts < 5e6) continue; // at the very edge
+      const seen = await drawn(page, `GPU ${device} ${title}`, ts - 1e6);
+      assert.ok(seen, `GPU ${device} ${title}: nothing is drawn at ${ts}`);
+      assert.ok(Math.abs(seen.value - value) < Math.max(1.5 * seen.pixel, 1), `${seen.value} is not ${value}`);
+    }
+  }
+}));
+
+test("what the GPUs did is in their queues, when they did it", { skip: unbuilt }, () => opened("simulated", async (page) => {
+  const works = gpuLines.filter((line) => ["kernel", "copy", "set", "graph"].includes(line.op)).sort((a, b) => a.ts - b.ts || a.duration_us - b.duration_us);
+  assert.ok(works.length > 1000);
+  const told = await page.evaluate(() => {
+    const { timeline } = window.cudabpfReport, all = [];
+    for (const lane of timeline.lanes) {
+      if (lane.kind !== "gpu") continue;
+      const { gpu, queue } = timeline.queues[lane.queue];
+      for (let i = 0; i < lane.size; i++) {
+        const { name, what } = timeline.kinds[lane.kinds[i]];
+        all.push({ op: name, what, queue: `${gpu} ${queue}`, ts: lane.begin[i], ns: lane.end[i] - lane.begin[i], call: lane.ids[i] });
+      }
+    }
+    return all.sort((a, b) => a.ts - b.ts || a.ns - b.ns);
+  });
+  assert.deepEqual(told, works.map((work) => ({ op: work.op, what: work.kernel ?? work.direction ?? "", queue: `GPU ${work.device} queue ${work.queue}`,
+    ts: work.ts, ns: Math.round(work.duration_us * 1000), call: work.call })));
+}));
+
+for (const name of ["tracks", "measured"])
+  test(`${name}: a GPU's work has its colour in its queue's row, from when it began until it ended`, () => opened(name, async (page) => {
+    const colors = await page.evaluate(async () => {
+      const { timeline, view, canvas } = window.cudabpfReport, found = [];
+      const { box } = canvas, context = canvas.canvas.getContext("2d", { willReadFrequently: true });
+      const hex = ([red, green, blue]) => `#${[red, green, blue].map((one) => one.toString(16).padStart(2, "0")).join("")}`;
+      for (const lane of timeline.lanes.filter((one) => one.kind === "gpu"))
+        for (const share of [0, 0.3, 0.7]) {
+          const event = Math.floor(share * lane.size), begin = lane.begin[event], end = lane.end[event];
+          if (end - begin < 100) continue;
+          view.showAround({ from: begin, to: end });
+          canvas.scrollTo(lane.index);
+          await new Promise(requestAnimationFrame);
+          await new Promise(requestAnimationFrame);
+          let y = 0;
+          while (y < box.clientHeight && canvas.rowAt(y)?.lane !== lane) y++;
+          const at = (ns) => hex(context.getImageData(Math.round(canvas.xOf(ns) * devicePixelRatio), Math.round((y + 3) * devicePixelRatio), 1, 1).data);
+          const category = timeline.categories[timeline.kinds[lane.kinds[event]].category].replace(" ", "-");
+          const wanted = getComputedStyle(document.documentElement).getPropertyValue(`--c-${category}`).trim();
+          const length = end - begin, isFree = event === 0 || lane.latest[event - 1] < begin - 0.1 * length;
+          found.push({ wanted, inside: [0.03, 0.5, 0.97].map((part) => at(begin + part * length)),
+            before: isFree ? at(begin - 0.05 * length) : null });
+        }
+      return found;
+    });
+    assert.ok(colors.length >= 4);
+    for (const { wanted, inside, before } of colors) {
+      assert.deepEqual(inside, [wanted, wanted, wanted]);
+      assert.notEqual(before, wanted);
+    }
+    assert.ok(colors.some(({ before }) => before));
+  }));
+
+test("queues of GPUs stand in the order of their numbers, and arrow keys follow it", () => opened("tracks", async (page) => {
+  const labels = await page.evaluate(() => window.cudabpfReport.canvas.layout.rows.filter((row) => row.lane?.kind === "gpu").map((row) => row.label));
+  assert.deepEqual(labels, ["GPU 0 queue 7", "GPU 0 queue 13", "GPU 0 queue 14"]);
+  await focus(page);
+  await page.keyboard.press("ArrowRight");
+  const queues = [];
+  for (let i = 0; i < 4; i++) {
+    await page.keyboard.press("ArrowDown");
+    queues.push(await page.evaluate(() => {
+      const { view, timeline } = window.cudabpfReport, { queue } = timeline.lanes[view.chosen.lane];
+      return queue < 0 ? "a thread" : timeline.queues[queue].queue;
+    }));
+  }
+  assert.deepEqual(queues, ["a thread", "queue 7", "queue 13", "queue 14"]);
 }));
 
 test("colours follow the system, and the button", () => opened("gpt2", async (page) => {

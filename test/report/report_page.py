@@ -1,6 +1,7 @@
 """Opens reports in a browser, as people do: without a network, at two widths, in light and dark.
 usage: report_page.py CUDABPF   exit status 77: there is no browser, or nothing to drive it with"""
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -16,6 +17,8 @@ TRACES = {
     "measured": ROOT / "test/golden/gpu_course.jsonl",
     "graphs": ROOT / "test/golden/graphs.jsonl",
     "lossy": ROOT / "test/golden/trace.jsonl",
+    "tracks": ROOT / "test/golden/gpu_tracks.jsonl.zst",
+    "sampled": ROOT / "test/golden/sampled/inference.jsonl.zst",
 }
 SUBCOMMANDS = ("summary", "calls", "kernels", "ioctls", "gaps", "memory", "errors")
 MARKUP = "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\"'`&lt;"
@@ -52,6 +55,23 @@ def write_hostile(path):
         file.write(b'{"type":"nonsense"}\nno json at all\n')
 
 
+def record_simulated(build, folder):
+    """What two threads ask of a simulated GPU, with when that worked and how busy and hot it was. False: it was not built."""
+    driver, cupti, nvml, program = (build / "test" / of for of in (
+        "fake_libcuda/libcuda.so.1", "fake_cupti/libcupti.so.13", "fake_nvml/libnvidia-ml.so.1", "workloads/fake_inference"))
+    if not all(path.exists() for path in (driver, cupti, nvml, program)):
+        return False
+    env = dict(os.environ, LD_LIBRARY_PATH=str(nvml.parent), CUDABPF_CUPTI=str(cupti), FAKE_NVML_GPUS="2",
+               FAKE_NVML_RECORD=str(folder / "nvml.tsv"), FAKE_CUPTI_RECORD=str(folder / "cupti.jsonl"))
+    subprocess.run([build / "cudabpf", "run", "--inside", "-q", "-o", folder / "simulated.jsonl", "--library", driver, "--gpu", "--sample=20",
+                    "--", program, "--library", driver, "--threads", "2", "--layers", "3", "--tokens", "40", "--token-pause", "20000"],
+                   env=env, stdout=subprocess.DEVNULL, check=True)
+    with open(folder / "simulated.jsonl", encoding="utf-8") as file:
+        gpu = [line for line in map(json.loads, file) if line["type"] == "gpu"]
+    (folder / "simulated-gpu.json").write_text(json.dumps(gpu), encoding="utf-8")
+    return True
+
+
 def main():
     cudabpf = pathlib.Path(sys.argv[1]).resolve()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -67,7 +87,10 @@ def main():
 
         def ask(*arguments):
             return subprocess.run([cudabpf, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
-        for title, trace in {**TRACES, "hostile": folder / "hostile.jsonl"}.items():
+        traces = {**TRACES, "hostile": folder / "hostile.jsonl"}
+        if record_simulated(cudabpf.parent, folder):
+            traces["simulated"] = folder / "simulated.jsonl"
+        for title, trace in traces.items():
             ask("report", trace, "-o", folder / f"{title}.html")
             answers = {}
             for subcommand in SUBCOMMANDS:  # a report has more of the longest gaps than `gaps` shows unless it is told

@@ -141,7 +141,7 @@ function drawTimeline(answers: Answers, timeline: Timeline) {
   window.addEventListener("resize", () => canvas.resize());
   document.documentElement.dataset["drawn"] = "true";
   Object.assign(window, { // for tests, and for whoever opens the console
-    cudabpfReport: { answers, view, timeline, canvas, search, tablesOf: (span: Span) => tablesOf(timeline, span) },
+    cudabpfReport: { answers, view, timeline, canvas, curves, search, tablesOf: (span: Span) => tablesOf(timeline, span) },
   });
 }
 

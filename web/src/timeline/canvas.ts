@@ -183,14 +183,11 @@ export class TimelineCanvas {
       else paintLane(frame, row.lane, y, row.height);
       context.restore();
       if (!row.label) continue;
-      context.save();
-      context.beginPath();
-      context.rect(0, y, left - 6, Math.max(12, row.height));
-      context.clip();
-      context.fillStyle = row.label.startsWith(" ") ? colors.faint : colors.text;
-      if (row.height < 12) context.font = "9px system-ui, sans-serif";
-      context.fillText(row.label.trim(), row.label.startsWith(" ") ? 26 : 14, y + row.height / 2 + 0.5);
-      context.restore();
+      const isInner = row.label.startsWith(" "), x = isInner ? 26 : 14;
+      context.fillStyle = isInner ? colors.faint : colors.text;
+      context.font = `${row.height < 12 ? 9 : 11}px system-ui, sans-serif`;
+      context.fillText(fitted(context, row.label.trim(), left - 6 - x), x, y + row.height / 2 + 0.5);
+      context.font = "11px system-ui, sans-serif";
     }
   }
 
@@ -219,6 +216,16 @@ export class TimelineCanvas {
     context.lineWidth = 2;
     context.strokeRect(from - 1, row.top - this.box.scrollTop + AXIS - 1, to - from + 2, row.height + 2);
   }
+}
+
+// A label in the room that it has; the number of a queue is what tells it from others.
+function fitted(context: CanvasRenderingContext2D, label: string, room: number): string {
+  const fits = (text: string) => context.measureText(text).width <= room;
+  if (fits(label)) return label;
+  let text = label.replace("queue ", "q");
+  if (fits(text)) return text;
+  while (text && !fits(`${text}…`)) text = text.slice(0, -1);
+  return `${text}…`;
 }
 
 function nearestEvent(lane: Lane, ns: number, near: number, only: Uint32Array | null): Chosen | null {

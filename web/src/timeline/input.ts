@@ -25,7 +25,9 @@ function neighbour(canvas: TimelineCanvas, chosen: Chosen | null, key: string): 
   const lane = lanes[chosen.lane]!;
   if (key === "ArrowRight") return chosen.event + 1 < lane.size ? { ...chosen, event: chosen.event + 1 } : null;
   if (key === "ArrowLeft") return chosen.event ? { ...chosen, event: chosen.event - 1 } : null;
-  const next = lanes[chosen.lane + (key === "ArrowDown" ? 1 : -1)];
+  const rows = canvas.layout.rows.filter((row) => row.lane && !row.stream);
+  const row = rows.findIndex((one) => one.lane === lane);
+  const next = row < 0 ? null : rows[row + (key === "ArrowDown" ? 1 : -1)]?.lane;
   if (!next) return null;
   let event = 0;
   while (event + 1 < next.size && next.begin[event + 1]! <= lane.begin[chosen.event]!) event++;

@@ -43,6 +43,14 @@ function shortName(timeline: Timeline, lane: Lane): string {
   return `${gpu} ${queue || stream}`;
 }
 
+// A process's threads as they came, then the queues of GPUs by their numbers.
+function lanesOf(timeline: Timeline, process: number): Lane[] {
+  const own = timeline.lanes.filter((lane) => lane.process === process);
+  const queues = own.filter((lane) => lane.queue >= 0).sort((a, b) =>
+    laneName(timeline, a).localeCompare(laneName(timeline, b), "en", { numeric: true }));
+  return [...own.filter((lane) => lane.queue < 0), ...queues];
+}
+
 export function layoutOf(timeline: Timeline, closed: Set<number>): Layout {
   const rows: Row[] = [];
   let top = 0, hidden = 0;
@@ -51,17 +59,18 @@ export function layoutOf(timeline: Timeline, closed: Set<number>): Layout {
     top += height + 1;
   };
   timeline.processes.forEach(({ pid, comm }, process) => {
-    const lanes = timeline.lanes.filter((lane) => lane.process === process);
+    const lanes = lanesOf(timeline, process);
     if (!lanes.length) return;
     const name = `${comm || "process"} ${pid}`;
     add(NAME, { label: name, title: `process ${pid} ${comm}`, lane: null, stream: null, process });
     if (closed.has(process)) return;
     for (const lane of lanes) {
-      if (!lane.depth && lane.kind !== "driver") top += GAP;
       const title = laneName(timeline, lane);
-      const isOwn = lanes.some((other) => other.kind === "calls" && other.thread === lane.thread);
-      const label = lane.depth ? "" : lane.kind === "driver" && isOwn ? "  driver" : shortName(timeline, lane);
-      const height = lane.kind === "driver" ? DRIVER : lane.depth ? INNER : OUTER;
+      // Below the calls of its thread, if that makes any.
+      const isBelow = lane.kind === "driver" && lanes.some((other) => other.kind === "calls" && other.thread === lane.thread);
+      if (!lane.depth && !isBelow) top += GAP;
+      const label = lane.depth ? "" : isBelow ? "  driver" : shortName(timeline, lane);
+      const height = isBelow ? DRIVER : lane.depth || lane.kind === "driver" ? INNER : OUTER;
       add(height, { label, title, lane, stream: null, process });
     }
     if (lanes.some((lane) => lane.kind === "gpu") || !timeline.exact) return;
