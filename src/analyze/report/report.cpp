@@ -13,6 +13,7 @@
 #include "analyze/report/report_data.hpp"
 #include "analyze/report/report_timeline.hpp"
 #include "analyze/summary/summary.hpp"
+#include "util/text/markup.hpp"
 
 namespace cudabpf::analyze {
 
@@ -40,21 +41,6 @@ void make_fit(Json& json) {
       part.erase(part.begin() + MOST_ROWS, part.end());
     }
   json.update(left_out);
-}
-
-std::string escaped(std::string_view text) {
-  std::string html;
-  for (char c : short_text(text, LONGEST_TEXT)) {
-    if (c == '<')
-      html += "&lt;";
-    else if (c == '>')
-      html += "&gt;";
-    else if (c == '&')
-      html += "&amp;";
-    else
-      html += c;
-  }
-  return html;
 }
 
 std::string missing_text(const TraceFacts& facts) {
@@ -139,7 +125,7 @@ void Report::write(ByteStream& out, const TraceFacts& facts, const std::string& 
     rest.remove_prefix(at + mark.size());
   };
   put_until("@TITLE@");
-  out.text(escaped(title));
+  out.text(as_markup(short_text(title, LONGEST_TEXT)));
   put_until("@ANSWERS@");
   put_packed(out, about.dump(-1, ' ', false, Json::error_handler_t::replace));
   put_until("@TIMELINE@");

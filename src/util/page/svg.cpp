@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "util/text/markup.hpp"
 #include "util/text/printable.hpp"
 
 namespace cudabpf {
@@ -23,6 +24,8 @@ class Short {
  private:
   std::string text_;
 };
+
+std::string foreign(std::string_view text) { return as_markup(printable_lines(text)); }
 
 }  // namespace
 
@@ -63,14 +66,14 @@ void Svg::text(double x, double y, std::string_view text, double size, Anchor an
                  R"(<text x="{}" y="{}" font-size="{:g}" text-anchor="{}" fill="{}">{}</text>)"
                  "\n",
                  Short(x).text(), Short(y).text(), size, ANCHORS[static_cast<int>(anchor)], fill,
-                 escaped(text));
+                 foreign(text));
 }
 
 void Svg::end(std::string_view element, std::string_view tooltip) {
   if (tooltip.empty())
     text_ += "/>\n";
   else
-    fmt::format_to(std::back_inserter(text_), "><title>{}</title></{}>\n", escaped(tooltip),
+    fmt::format_to(std::back_inserter(text_), "><title>{}</title></{}>\n", foreign(tooltip),
                    element);
 }
 
@@ -86,24 +89,7 @@ std::string Svg::take() {
       "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\">\n"
       "<title>{2}</title>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{3}</svg>\n",
-      width_, height_, escaped(title_), std::exchange(text_, {}));
-}
-
-std::string Svg::escaped(std::string_view text) {
-  std::string out;
-  for (char c : printable_lines(text)) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
+      width_, height_, foreign(title_), std::exchange(text_, {}));
 }
 
 }  // namespace cudabpf

@@ -32,9 +32,6 @@ class Svg {
 
   std::string take();
 
-  // Foreign text as valid XML.
-  static std::string escaped(std::string_view text);
-
  private:
   void end(std::string_view element, std::string_view tooltip);
 

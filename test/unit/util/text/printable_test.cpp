@@ -2,7 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "util/page/svg.hpp"
+#include "util/text/markup.hpp"
 
 using namespace cudabpf;
 
@@ -61,5 +61,6 @@ TEST_CASE("A long text of control characters is as quickly printable as another"
 }
 
 TEST_CASE("A picture holds no text that shows as another, and what XML takes") {
-  CHECK(Svg::escaped("<a & \"b\">\xe2\x80\xae\x01\n\xff") == "&lt;a &amp; &quot;b&quot;&gt;??\n?");
+  CHECK(as_markup(printable_lines("<a & \"b\">\xe2\x80\xae\x01\n\xff")) ==
+        "&lt;a &amp; &quot;b&quot;&gt;??\n?");
 }
