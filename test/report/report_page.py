@@ -74,13 +74,16 @@ def record_simulated(build, folder):
 
 def main():
     cudabpf = pathlib.Path(sys.argv[1]).resolve()
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not shutil.which("node"):
-        skip("there is no node")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if not chromium:
-        skip("there is no chromium")
-    if not (WEB / "node_modules/playwright-core").is_dir() or not (WEB / "node_modules/axe-core").is_dir():
-        skip("web/node_modules has no playwright-core or axe-core: run npm ci in web/")
+        skip("there is no chromium (on Ubuntu it is a snap, which is not used)")
+    modules = subprocess.run([ROOT / "scripts/web-modules"], stdout=subprocess.PIPE, text=True, check=False)
+    if modules.returncode == 77:
+        skip(modules.stdout.strip())
+    modules.check_returncode()
+    version = subprocess.run(["node", "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    if int(version[1:].split(".")[0]) < 20:
+        skip(f"playwright-core wants node 20 or newer, and this is {version}")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_hostile(folder / "hostile.jsonl")
