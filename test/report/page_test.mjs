@@ -42,7 +42,7 @@ async function opened(name, run, { width = 1280, colorScheme = "light", hash = "
 }
 const shown = (page) => page.evaluate(() => ({ ...window.cudabpfReport.view.window }));
 const length = async (page) => { const { from, to } = await shown(page); return to - from; };
-const focus = (page) => page.locator(".tracks").focus();
+const focus = (page) => page.locator(".tracks").first().focus();
 const rows = (page) => page.locator("#panel .table").first().locator("tbody tr").evaluateAll((all) =>
   all.map((row) => [...row.cells].map((cell) => (cell.querySelector(".text") ?? cell).textContent.trim())));
 const plain = (text) => Number(text.replaceAll(",", ""));
@@ -58,9 +58,10 @@ function same(page, told, where) {
 }
 
 const NAMES = readdirSync(REPORTS).filter((name) => name.endsWith(".html")).map((name) => name.slice(0, -5));
+const COMPARED = NAMES.filter((name) => name.startsWith("vs-"));
 
 for (const name of NAMES) {
-  test(`${name}: what the page has is what the subcommands answer`, () => opened(name, async (page) => {
+  if (!COMPARED.includes(name)) test(`${name}: what the page has is what the subcommands answer`, () => opened(name, async (page) => {
     const answers = JSON.parse(await page.evaluate(() => JSON.stringify(window.cudabpfReport.answers)));
     const told = json(name);
     for (const [subcommand, { trace, ...answer }] of Object.entries(told)) {
@@ -100,7 +101,7 @@ test("a hostile trace runs no script, and is shown as text", () => opened("hosti
   await page.locator(".tracks").hover({ position: { x: 400, y: 80 } });
   assert.equal(await page.evaluate(() => window.hacked), undefined);
   assert.equal(await page.locator("img, iframe, object, embed, link, a[href]").count(), 0);
-  assert.equal(await page.locator("script").count(), 3);
+  assert.equal(await page.locator("script").count(), 4);
   await page.locator("#tab-functions").click();
   assert.ok((await page.locator("#panel").textContent()).includes("<script>window.hacked=1</script>"));
   const all = await page.evaluate(() => JSON.stringify(window.cudabpfReport.answers));
@@ -452,4 +453,78 @@ test("one touch pans, two zoom", async () => {
   await touch("touchEnd");
   assert.ok((await length(page)) < whole * 0.6);
   await context.close();
+});
+
+for (const name of COMPARED)
+  test(`${name}: begins with what diff answers`, () => opened(name, async (page) => {
+    const told = JSON.parse(await page.evaluate(() => JSON.stringify(window.cudabpfReport.told)));
+    const { a, b, ...difference } = json(name);
+    same(told.difference, difference, "difference");
+    same(told.a.trace, a, "a");
+    same(told.b.trace, b, "b");
+    const rowsOf = (caption) => page.getByRole("region", { name: caption, exact: true }).locator("tbody tr").count();
+    await page.locator("#tab-figures").click();
+    assert.equal(await rowsOf("Totals"), difference.totals.length);
+    await page.locator("#tab-functions").click();
+    const more = page.locator("#panel").getByRole("button", { name: "Show all" });
+    if (await more.count() && await more.isVisible()) await more.click();
+    assert.equal(await rowsOf("Functions"), difference.functions.length);
+    assert.equal(await page.evaluate(() => window.hacked), undefined);
+  }));
+
+test("what became slower is said first, with both figures", () => opened("vs-slower", async (page) => {
+  assert.equal(await page.locator(".finding.first h2").textContent(), "Iterations are 18.4 % slower in B");
+  const slower = await page.locator(".slower li").allTextContents();
+  assert.ok(slower[0].includes("gemm") && slower[0].includes("+29.9 %") && slower[0].includes("40.4 µs in A, 52.5 µs in B"), slower[0]);
+  assert.equal(await page.locator(".faster li").count(), 0);
+  await page.locator("#tab-kernels").click();
+  const gemm = await page.locator("#panel tbody tr", { hasText: "gemm" }).first().locator("td").allTextContents();
+  assert.deepEqual(gemm.slice(1), ["42", "42", "1.69 ms", "2.19 ms", "+504 µs", "40.4 µs", "52.5 µs", "+29.9 %"]);
+}));
+
+test("what is only asked for is no verdict on iterations", () => opened("vs-transformer", async (page) => {
+  assert.equal(await page.locator(".finding.first h2").textContent(), "B took 72.6 % less time");
+  assert.ok((await page.locator(".finding.first").textContent()).includes("B does not wait after each"));
+}));
+
+test("both timelines move together, and alone", () => opened("vs-transformer", async (page) => {
+  const windows = () => page.evaluate(() => window.cudabpfReport.sides.map(({ view }) => ({ ...view.window })));
+  const apart = ([a, b]) => [b.from - a.from, b.to - a.to];
+  const near = (numbers, wanted, what) => numbers.forEach((one) => assert.ok(Math.abs(one - wanted) < 2, `${what}: ${one} is not ${wanted}`));
+  near(apart(await windows()), 0, "at first");
+  await focus(page);
+  for (const key of ["w", "w", "d"]) await page.keyboard.press(key);
+  let now = await windows();
+  near(apart(now), 0, "moved");
+  assert.ok(now[1].to - now[1].from < 9e9);
+  const begins = await page.evaluate(() => ["a", "b"].map((side) => window.cudabpfReport.told[side].answers.summary.summary.phases
+    .find((one) => one.name === "inference").begin_us * 1000));
+  await page.getByLabel("One above the other:").selectOption({ label: "the beginnings of inference" });
+  near(apart(await windows()), Math.round(begins[1] - begins[0]), "aligned");
+  await page.locator(".tracks").nth(1).focus();
+  await page.keyboard.press("s");
+  near(apart(await windows()), Math.round(begins[1] - begins[0]), "from B");
+  await page.getByLabel("Move both, to the same scale").uncheck();
+  const before = await windows();
+  await page.locator(".tracks").first().focus();
+  await page.keyboard.press("w");
+  now = await windows();
+  assert.deepEqual(now[1], before[1]);
+  assert.notDeepEqual(now[0], before[0]);
+  await page.getByLabel("Move both, to the same scale").check();
+  now = await windows();
+  near([now[1].to - now[1].from], now[0].to - now[0].from, "the same scale again");
+}));
+
+test("the address keeps both views", async () => {
+  let hash = "", kept;
+  const windows = (page) => page.evaluate(() => window.cudabpfReport.sides.map(({ view }) => ({ from: Math.round(view.window.from), to: Math.round(view.window.to) })));
+  await opened("vs-transformer", async (page) => {
+    await page.getByLabel("One above the other:").selectOption({ label: "the beginnings of inference" });
+    await page.evaluate(() => window.cudabpfReport.sides[0].view.zoom(0.3));
+    kept = await windows(page);
+    await page.waitForTimeout(300);
+    hash = new URL(page.url()).hash;
+  });
+  await opened("vs-transformer", async (page) => assert.deepEqual(await windows(page), kept), { hash });
 });

@@ -20,6 +20,8 @@ TRACES = {
     "tracks": ROOT / "test/golden/gpu_tracks.jsonl.zst",
     "sampled": ROOT / "test/golden/sampled/inference.jsonl.zst",
 }
+COMPARED = {"vs-transformer": ("traces/h200-gpt2.jsonl.zst", "traces/h200-transformer.jsonl.zst"),
+            "vs-slower": ("test/golden/gpu_kernels.jsonl", "test/golden/gpu_kernels_slower.jsonl")}
 SUBCOMMANDS = ("summary", "calls", "kernels", "ioctls", "gaps", "memory", "errors")
 MARKUP = "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\"'`&lt;"
 
@@ -100,6 +102,9 @@ def main():
                 top = ("--top", "200") if subcommand == "gaps" else ()
                 answers[subcommand] = json.loads(ask(subcommand, *top, "--json", trace))
             (folder / f"{title}.json").write_text(json.dumps(answers), encoding="utf-8")
+        for title, (a, b) in {**COMPARED, "vs-hostile": (TRACES["measured"], folder / "hostile.jsonl")}.items():
+            ask("report", ROOT / a, ROOT / b, "-o", folder / f"{title}.html")
+            (folder / f"{title}.json").write_bytes(ask("diff", "--json", ROOT / a, ROOT / b))
         for subcommand in ("calls", "ioctls", "summary"):  # of the ranges that the page is asked for
             for title, begin, end in (("gpt2", 14_950_000_000, 15_200_000_000), ("gpt2", 4_000_000_000, 5_200_000_000),
                                       ("measured", 7_810_000, 9_000_000)):

@@ -105,6 +105,18 @@ class Reading(unittest.TestCase):
         with open("/dev/full", "w", encoding="utf-8") as full:
             self.ask("report", "t.jsonl", "-o", "-", stdout=full, status=124)
 
+    def test_report_of_two(self):
+        (self.folder / "u.jsonl").write_bytes(TRACE.read_bytes())
+        self.assertIn("t.vs-u.html", self.ask("report", "t.jsonl", "u.jsonl")[0])
+        page = (self.folder / "t.vs-u.html").read_text(encoding="utf-8")
+        self.assertIn("<title>t.jsonl and u.jsonl – cudabpf report</title>", page)
+        told = json.loads(self.ask("report", "t.jsonl", "u.jsonl", "--json")[0])
+        self.assertEqual(told["a"]["calls"], told["b"]["calls"])
+        self.assertEqual(told["files"], [{"path": "t.vs-u.html", "bytes": len(page.encode())}])
+        self.assertIn("compared whole", self.ask("report", "t.jsonl", "u.jsonl", "--from", "1us", status=2)[1])
+        self.assertIn("not 3", self.ask("report", "t.jsonl", "u.jsonl", "t.jsonl", status=2)[1])
+        self.ask("report", "t.jsonl", "u.jsonl", "-o", "u.jsonl", status=2)
+
     def test_pictures(self):
         for subcommand in ("timeline", "memory"):
             page, said = self.ask(subcommand, "t.jsonl", "--svg", "out.svg")

@@ -7,12 +7,14 @@ import type { Span } from "./view";
 
 const microSpan = (from: number, to: number): Span => ({ from: from * 1000, to: to * 1000 });
 
-function losses({ trace, missing }: Answers): HTMLElement {
+export function losses({ trace, missing }: Answers, side = ""): HTMLElement {
   const lost = Object.values(trace.losses).some((loss) => loss.count || loss.uncounted);
   const isWhole = trace.complete && !lost;
-  if (isWhole && !missing.trim()) return h("p", { class: "whole" }, "The trace is complete: no event was lost.");
-  const title = isWhole ? "Of this trace" : !trace.complete ? "This trace is not complete" : "Events were lost";
-  return h("section", { class: isWhole ? "missing mild" : "missing", "aria-label": "What is missing" },
+  const whose = side ? `Trace ${side}` : "The trace";
+  if (isWhole && !missing.trim()) return h("p", { class: "whole" }, `${whose} is complete: no event was lost.`);
+  const title = isWhole ? `Of ${side ? `trace ${side}` : "this trace"}` : !trace.complete ? `${side ? whose : "This trace"} is not complete`
+    : `Events ${side && `of ${side} `}were lost`;
+  return h("section", { class: isWhole ? "missing mild" : "missing", "aria-label": `What is missing${side && ` from ${side}`}` },
     h("h2", {}, title), h("pre", { tabindex: 0, role: "group", "aria-label": title }, missing.trim()));
 }
 
@@ -69,7 +71,7 @@ function phases({ answers }: Answers, show: (span: Span) => void): Child {
     })));
 }
 
-function themeButton(changed: () => void): HTMLElement {
+export function themeButton(changed: () => void): HTMLElement {
   const root = document.documentElement;
   const isDark = () => (root.dataset["theme"] ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   const button = h("button", { type: "button", class: "theme", onclick: () => {

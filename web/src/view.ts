@@ -7,17 +7,32 @@ export interface Chosen { lane: number; event: number }
 
 type What = "window" | "range" | "chosen" | "search";
 
+const views: View[] = []; // of the page, in the order of the fragment
+let saving = 0;
+
+function save() {
+  clearTimeout(saving);
+  saving = window.setTimeout(() => {
+    try {
+      history.replaceState(null, "", `#${views.map((view) => view.fragment()).join("&")}`);
+    } catch { /* some browsers refuse that of a file: the view is merely not in the address */ }
+  }, 150);
+}
+
 export class View {
   window: Span;
   range: Span | null = null;
   chosen: Chosen | null = null;
   search = "";
-  tab = "functions";
+  tab = ""; // the first
+  bounds: Span; // beyond which nothing is shown; of two traces side by side, those of both
   private readonly listeners: ((what: What) => void)[] = [];
-  private saving = 0;
 
-  constructor(readonly whole: Span) {
+  // `prefix`: of what the address says of this view, where the page has two.
+  constructor(readonly whole: Span, private readonly prefix = "") {
     this.window = { ...whole };
+    this.bounds = whole;
+    views.push(this);
   }
 
   listen(listener: (what: What) => void) {
@@ -25,16 +40,16 @@ export class View {
   }
   private tell(what: What) {
     for (const listener of this.listeners) listener(what);
-    this.save();
+    save();
   }
 
   show({ from, to }: Span) {
     const least = 20; // ns: closer, a browser's numbers end
-    const all = this.whole.to - this.whole.from;
+    const { bounds } = this, all = bounds.to - bounds.from;
     const length = Math.min(Math.max(to - from, least), all * 1.02);
     const middle = (from + to) / 2;
     const margin = all * 0.01;
-    const first = Math.min(Math.max(middle - length / 2, this.whole.from - margin), this.whole.to + margin - length);
+    const first = Math.min(Math.max(middle - length / 2, bounds.from - margin), bounds.to + margin - length);
     this.window = { from: first, to: first + length };
     this.tell("window");
   }
@@ -53,7 +68,7 @@ export class View {
     this.show({ from: this.window.from + by, to: this.window.to + by });
   }
   showAll() {
-    this.show(this.whole);
+    this.show(this.bounds);
   }
   select(range: Span | null) {
     this.range = range && range.to > range.from ? { from: Math.round(range.from), to: Math.round(range.to) } : null;
@@ -69,36 +84,29 @@ export class View {
   }
   openTab(tab: string) {
     this.tab = tab;
-    this.save();
+    save();
   }
 
-  private save() {
-    clearTimeout(this.saving);
-    this.saving = window.setTimeout(() => {
-      try {
-        history.replaceState(null, "", this.fragment());
-      } catch { /* some browsers refuse that of a file: the view is merely not in the address */ }
-    }, 150);
-  }
   fragment(): string {
     const { from, to } = this.window;
-    const parts = [`view=${Math.round(from)}-${Math.round(to)}`, `tab=${this.tab}`];
+    const parts = [`view=${Math.round(from)}-${Math.round(to)}`];
+    if (this.tab) parts.push(`tab=${this.tab}`);
     if (this.range) parts.push(`range=${this.range.from}-${this.range.to}`);
     if (this.chosen) parts.push(`event=${this.chosen.lane}-${this.chosen.event}`);
     if (this.search) parts.push(`find=${encodeURIComponent(this.search)}`);
-    return `#${parts.join("&")}`;
+    return parts.map((part) => this.prefix + part).join("&");
   }
   // Anybody may have written the fragment.
   restore(fragment: string, has: (chosen: Chosen) => boolean) {
     const parts = new URLSearchParams(fragment.replace(/^#/, ""));
     const pair = (name: string) => {
-      const match = /^(-?\d{1,17})-(\d{1,17})$/.exec(parts.get(name) ?? "");
+      const match = /^(-?\d{1,17})-(-?\d{1,17})$/.exec(parts.get(this.prefix + name) ?? "");
       return match ? ([Number(match[1]), Number(match[2])] as const) : null;
     };
-    const tab = parts.get("tab");
+    const tab = parts.get(`${this.prefix}tab`);
     if (tab && /^[a-z]+$/.test(tab)) this.tab = tab;
     const shown = pair("view"), range = pair("range"), event = pair("event");
-    this.find((parts.get("find") ?? "").slice(0, 1000));
+    this.find((parts.get(`${this.prefix}find`) ?? "").slice(0, 1000));
     if (shown && shown[1] > shown[0]) this.show({ from: shown[0], to: shown[1] });
     this.select(range && { from: range[0], to: range[1] });
     const chosen = event && { lane: event[0], event: event[1] };

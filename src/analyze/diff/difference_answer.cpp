@@ -210,6 +210,7 @@ Json difference_json(const Difference& difference) {
     json["settings"].push_back({{"what", of.what}, {"a", of.a}, {"b", of.b}, {"so", of.so}});
   json["totals"] = compared_json(difference.totals);
   json["iterations"] = compared_json(difference.iterations);
+  json["on_iterations"] = difference.on_iterations;
   json["phases"] = compared_json(difference.phases);
   json["functions"] = timed_json(difference.functions);
   json["kernels"] = Json::array();

@@ -1,6 +1,7 @@
 #include "analyze/report/report.hpp"
 
 #include <array>
+#include <initializer_list>
 #include <string_view>
 
 #include "analyze/energy/gaps_answer.hpp"
@@ -51,10 +52,31 @@ std::string missing_text(const TraceFacts& facts) {
   return page.take();
 }
 
+void put_page(ByteStream& out, std::string_view title, const Json& told,
+              std::initializer_list<const ReportTimeline*> timelines) {
+  std::string_view rest = PAGE;
+  auto put_until = [&](std::string_view mark) {
+    std::size_t at = rest.find(mark);
+    out.text(rest.substr(0, at));
+    rest.remove_prefix(at + mark.size());
+  };
+  put_until("@TITLE@");
+  out.text(as_markup(short_text(title, LONGEST_TEXT)));
+  put_until("@ANSWERS@");
+  put_packed(out, told.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const auto* next = timelines.begin();
+  for (std::string_view mark : {"@TIMELINE@", "@TIMELINE_B@"}) {
+    put_until(mark);
+    if (next != timelines.end()) put_packed(out, timeline_data(**next++));
+  }
+  out.text(rest);
+}
+
 }  // namespace
 
 struct Report::Analyses {
-  Analyses(Names& all_names, std::uint32_t pid, const Part& part, const Moments& moments)
+  Analyses(Names& all_names, std::uint32_t pid, const Part& part, const Moments& moments,
+           std::size_t most_events)
       : names(all_names),
         summary(all_names, pid, part, moments),
         calls(all_names, Calls::By::function),
@@ -64,7 +86,7 @@ struct Report::Analyses {
         at_work(all_names, MOST_GAPS, part),
         memory(all_names, part),
         errors(all_names, false),
-        timeline(all_names) {}
+        timeline(all_names, most_events) {}
 
   std::array<Analysis*, 10> each() {
     return {&summary, &calls, &kernels, &ioctls, &idle,
@@ -84,8 +106,9 @@ struct Report::Analyses {
   ReportTimeline timeline;
 };
 
-Report::Report(Names& names, std::uint32_t pid, const Part& part, const Moments& moments)
-    : all_(std::make_unique<Analyses>(names, pid, part, moments)), moments_(moments) {}
+Report::Report(Names& names, std::uint32_t pid, const Part& part, const Moments& moments,
+               std::size_t most_events)
+    : all_(std::make_unique<Analyses>(names, pid, part, moments, most_events)), moments_(moments) {}
 Report::~Report() = default;
 
 void Report::line(const Line& line) {
@@ -110,27 +133,28 @@ Json Report::answers() const {
   return answers;
 }
 
+Json Report::told(const TraceFacts& facts, const std::string& title) const {
+  Json told = {{"version", CUDABPF_VERSION},
+               {"title", title},
+               {"heading", heading_of(facts, moments_)},
+               {"trace", facts_json(facts)}};
+  make_fit(told);
+  told["missing"] = missing_text(facts);  // is printable, and has lines
+  told["answers"] = answers();
+  return told;
+}
+
 void Report::write(ByteStream& out, const TraceFacts& facts, const std::string& title) const {
-  Json about = {{"version", CUDABPF_VERSION},
-                {"title", title},
-                {"heading", heading_of(facts, moments_)},
-                {"trace", facts_json(facts)}};
-  make_fit(about);
-  about["missing"] = missing_text(facts);  // is printable, and has lines
-  about["answers"] = answers();
-  std::string_view rest = PAGE;
-  auto put_until = [&](std::string_view mark) {
-    std::size_t at = rest.find(mark);
-    out.text(rest.substr(0, at));
-    rest.remove_prefix(at + mark.size());
-  };
-  put_until("@TITLE@");
-  out.text(as_markup(short_text(title, LONGEST_TEXT)));
-  put_until("@ANSWERS@");
-  put_packed(out, about.dump(-1, ' ', false, Json::error_handler_t::replace));
-  put_until("@TIMELINE@");
-  put_packed(out, timeline_data(all_->timeline));
-  out.text(rest);
+  put_page(out, title, told(facts, title), {&all_->timeline});
+}
+
+void ReportOfTwo::write(ByteStream& out) const {
+  std::string title = a_.title + " and " + b_.title;
+  Json told = {{"version", CUDABPF_VERSION}, {"title", title}, {"difference", difference_}};
+  make_fit(told);
+  told["a"] = a_.report.told(a_.facts, a_.title);
+  told["b"] = b_.report.told(b_.facts, b_.title);
+  put_page(out, title, told, {&a_.report.all_->timeline, &b_.report.all_->timeline});
 }
 
 }  // namespace cudabpf::analyze

@@ -1,19 +1,23 @@
 // A trace as one HTML file: the answers of the subcommands that read traces, all found in one
-// reading, a timeline, and the page that draws them.
+// reading, a timeline, and the page that draws them. Or two traces, side by side.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "analyze/analysis.hpp"
 #include "analyze/export/byte_stream.hpp"
+#include "analyze/report/report_events.hpp"
 
 namespace cudabpf::analyze {
 
 class Report : public Analysis {
  public:
-  Report(Names& names, std::uint32_t pid, const Part& part, const Moments& moments);
+  Report(Names& names, std::uint32_t pid, const Part& part, const Moments& moments,
+         std::size_t most_events = ReportEvents::MOST);
   ~Report() override;
 
   void line(const Line& line) override;
@@ -22,13 +26,39 @@ class Report : public Analysis {
 
   // By the subcommands' names: what each answers with --json. Long lists are cut, and say so.
   Json answers() const;
-  // `title` is what the page is called.
+  // `title` is what the trace is called.
   void write(ByteStream& out, const TraceFacts& facts, const std::string& title) const;
 
  private:
+  friend class ReportOfTwo;
+
+  Json told(const TraceFacts& facts, const std::string& title) const;
+
   struct Analyses;
   std::unique_ptr<Analyses> all_;
   Moments moments_;
+};
+
+class ReportOfTwo {
+ public:
+  // Each of the two: a page holds no more than that of one trace.
+  static constexpr std::size_t MOST_EVENTS = ReportEvents::MOST / 2;
+
+  struct Side {
+    const Report& report;
+    const TraceFacts& facts;
+    std::string title;
+  };
+
+  // `difference` is what `diff --json` answers.
+  ReportOfTwo(Side a, Side b, Json difference)
+      : a_(std::move(a)), b_(std::move(b)), difference_(std::move(difference)) {}
+
+  void write(ByteStream& out) const;
+
+ private:
+  Side a_, b_;
+  Json difference_;
 };
 
 }  // namespace cudabpf::analyze

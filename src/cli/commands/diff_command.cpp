@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/one_of.hpp"
 #include "cli/reading_command.hpp"
+#include "cli/traces_apart.hpp"
 #include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
@@ -28,62 +28,10 @@ struct DiffFlags {
   bool json = false;
 };
 
-using Paths = std::vector<std::string>;  // the files of one trace
 // Each side has one trace or several.
 struct Sides {
   std::vector<Paths> a, b;
 };
-
-// What tells the files of a rotated trace from other traces.
-struct Identity {
-  analyze::Json clocks;
-  std::uint64_t part = 0;  // 0: the trace was not rotated
-};
-
-Result<Identity> identity_of(const std::string& path) {
-  std::error_code error;
-  auto status = std::filesystem::status(path, error);
-  if (path == "-" || (exists(status) && !is_regular_file(status)))
-    return Error{path + ": is no file",
-                 "where a side has several, each must be one: some are read twice",
-                 exit_code::USAGE};
-  auto reader = TRY(open_trace({path}));
-  auto header = analyze::Json::parse(reader->facts().header, nullptr, false);
-  Identity identity{header.value("clocks", analyze::Json()), 0};
-  auto part = header.value("part", analyze::Json());
-  if (part.is_number_unsigned()) identity.part = part.get<std::uint64_t>();
-  return identity;
-}
-
-// Files that follow one another as the parts of a rotated trace are one trace.
-Result<std::vector<Paths>> traces_of(const Paths& files) {
-  std::vector<Paths> traces;
-  if (files.size() == 1) return std::vector<Paths>{files};
-  std::vector<Identity> seen;
-  for (const std::string& file : files) {
-    Identity identity = TRY(identity_of(file));
-    bool has_clocks = !identity.clocks.is_null();
-    bool follows = !seen.empty() && identity.part && seen.back().part &&
-                   identity.clocks == seen.back().clocks &&
-                   (has_clocks || identity.part == seen.back().part + 1);
-    if (!follows && has_clocks)
-      for (std::size_t i = 0; i < seen.size(); i++)
-        if (seen[i].clocks == identity.clocks)
-          return Error{file + " is of the same trace as " + files[i],
-                       "only other runs of the program tell how much runs differ",
-                       exit_code::USAGE};
-    if (follows)
-      traces.back().push_back(file);
-    else
-      traces.push_back({file});
-    seen.push_back(std::move(identity));
-  }
-  if (traces.size() > MOST_TRACES)
-    return Error{fmt::format("{} traces on one side: {} are the most", traces.size(), MOST_TRACES),
-                 {},
-                 exit_code::USAGE};
-  return traces;
-}
 
 Result<Sides> sides_of(const DiffFlags& flags) {
   Paths a = flags.traces, b = flags.to;
@@ -97,8 +45,13 @@ Result<Sides> sides_of(const DiffFlags& flags) {
   }
   if (std::count(a.begin(), a.end(), "-") + std::count(b.begin(), b.end(), "-") > 1)
     return Error{"standard input can be one of the traces, not two", {}, exit_code::USAGE};
-  auto of_a = TRY(traces_of(a));
-  auto of_b = TRY(traces_of(b));
+  auto of_a = TRY(traces_of(a, TracesAre::runs_of_one));
+  auto of_b = TRY(traces_of(b, TracesAre::runs_of_one));
+  for (const auto& side : {of_a, of_b})
+    if (side.size() > MOST_TRACES)
+      return Error{fmt::format("{} traces on one side: {} are the most", side.size(), MOST_TRACES),
+                   {},
+                   exit_code::USAGE};
   return Sides{std::move(of_a), std::move(of_b)};
 }
 

@@ -10,10 +10,12 @@
 #include <filesystem>
 #include <memory>
 
+#include "analyze/diff/difference.hpp"
 #include "cli/commands.hpp"
 #include "cli/export_files.hpp"
 #include "cli/reading_command.hpp"
 #include "cli/request/trace_paths.hpp"
+#include "cli/traces_apart.hpp"
 #include "cudabpf/abi.h"
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
@@ -48,30 +50,113 @@ void open_in_browser(const std::string& path) {
   if (error) log::warning("cannot start xdg-open: open {} in a browser", path);
 }
 
+// A trace that was read for a page; the reader owns the names.
+struct ReadTrace {
+  std::unique_ptr<analyze::TraceReader> reader;
+  std::unique_ptr<analyze::Report> report;
+  std::unique_ptr<analyze::Measures> measures;  // of two traces that are compared
+};
+
+Result<ReadTrace> read_alone(const ReportFlags& flags) {
+  ReadTrace read{TRY(open_trace(flags)), nullptr, nullptr};
+  const analyze::TraceFacts& facts = read.reader->facts();
+  read.report = std::make_unique<analyze::Report>(read.reader->names(), flags.part.pid, facts.part,
+                                                  moments_of(flags, facts));
+  TRY(read_trace(*read.reader, {read.report.get()}));
+  return read;
+}
+
+Result<ReadTrace> read_one_of_two(const ReportFlags& flags, const Paths& paths) {
+  ReadTrace read{TRY(open_trace(paths)), nullptr, nullptr};
+  const analyze::TraceFacts& facts = read.reader->facts();
+  read.report = std::make_unique<analyze::Report>(read.reader->names(), 0, facts.part,
+                                                  moments_of(flags, facts),
+                                                  analyze::ReportOfTwo::MOST_EVENTS);
+  read.measures = std::make_unique<analyze::Measures>(read.reader->names());
+  TRY(read_trace(*read.reader, {read.report.get(), read.measures.get()}));
+  return read;
+}
+
+analyze::DiffSide side_of(const ReadTrace& read) {
+  return {{figures_of(*read.measures, {})}, read.measures.get(), 0};
+}
+
+void add_files(Page& page, const ExportFiles& files) {
+  page.heading("written");
+  for (const auto& file : files.files()) add_written(page, file.path, file.stream->size());
+}
+
+void print_two(const ReportFlags& flags, const ReadTrace& a, const ReadTrace& b,
+               const ExportFiles& files) {
+  std::FILE* to = files.to_stdout() ? stderr : stdout;
+  if (flags.json) {
+    analyze::Json json = {{"a", analyze::facts_json(a.reader->facts())},
+                          {"b", analyze::facts_json(b.reader->facts())}};
+    json.update(report_files_json(files));
+    print_json(json, to);
+    return;
+  }
+  Page page = page_for(to);
+  for (const ReadTrace* read : {&a, &b}) {
+    page.tell_moments(moments_of(flags, read->reader->facts()));
+    analyze::add_heading(page, read->reader->facts());
+    if (!read->reader->facts().calls) page.line("The trace holds no calls.");
+  }
+  add_files(page, files);
+  for (const ReadTrace* read : {&a, &b}) analyze::add_facts(page, read->reader->facts());
+  page.say_left_out();
+  show(page.take(), to);
+}
+
+Result<> write_two(const ReadTrace& a, const ReadTrace& b, const std::vector<Paths>& traces,
+                   ExportFiles& files) {
+  analyze::ReportOfTwo two(
+      {*a.report, a.reader->facts(), analyze::input_name(traces[0].front())},
+      {*b.report, b.reader->facts(), analyze::input_name(traces[1].front())},
+      difference_json(difference(side_of(a), side_of(b), analyze::Kernels::By::name)));
+  auto* out = TRY(files.add(fmt::format("vs-{}.html", name_of_trace(traces[1].front()))));
+  two.write(*out);
+  return ok();
+}
+
+Result<std::vector<Paths>> one_or_two(const ReportFlags& flags) {
+  auto traces = TRY(traces_of(flags.paths, TracesAre::any));
+  if (traces.size() > 2)
+    return Error{fmt::format("report takes one trace, or two to compare, not {}", traces.size()),
+                 "diff compares several runs a side", exit_code::USAGE};
+  if (traces.size() == 2 && flags.part.any())
+    return Error{"two traces are compared whole", "a part can be shown of one trace",
+                 exit_code::USAGE};
+  return traces;
+}
+
 Result<int> write_report(const ReportFlags& flags) {
   ExportFiles files(flags.output, flags.paths);
   if (files.to_stdout() && flags.open)
     return Error{"--open opens a file, and -o - writes none", "name a file with -o",
                  exit_code::USAGE};
-  auto reader = TRY(open_trace(flags));
-  analyze::Report report(reader->names(), flags.part.pid, reader->facts().part,
-                         moments_of(flags, reader->facts()));
-  TRY(read_trace(*reader, {&report}));
-  auto* out = TRY(files.add("html"));
-  report.write(*out, reader->facts(), analyze::input_name(flags.paths.front()));
+  auto traces = TRY(one_or_two(flags));
+  ReadTrace a, b;
+  if (traces.size() == 2) {
+    a = TRY(read_one_of_two(flags, traces[0]));
+    b = TRY(read_one_of_two(flags, traces[1]));
+    TRY(write_two(a, b, traces, files));
+  } else {
+    a = TRY(read_alone(flags));
+    auto* out = TRY(files.add("html"));
+    a.report->write(*out, a.reader->facts(), analyze::input_name(flags.paths.front()));
+  }
   if (auto done = files.finish(); !done) {
     files.discard();
     return done.error();
   }
-  print_answer(flags, reader->facts(),
-               {.json = [&] { return report_files_json(files); },
-                .page =
-                    [&](Page& page) {
-                      page.heading("written");
-                      for (const auto& file : files.files())
-                        add_written(page, file.path, file.stream->size());
-                    }},
-               files.to_stdout() ? stderr : stdout);
+  if (b.reader)
+    print_two(flags, a, b, files);
+  else
+    print_answer(flags, a.reader->facts(),
+                 {.json = [&] { return report_files_json(files); },
+                  .page = [&](Page& page) { add_files(page, files); }},
+                 files.to_stdout() ? stderr : stdout);
   if (flags.open) open_in_browser(files.files().front().path);
   return 0;
 }
@@ -85,7 +170,8 @@ void add_report(CLI::App& app, Action& action) {
   add_trace_flags(
       *sub, *flags,
       {"report traces/h200-gpt2.jsonl.zst   writes h200-gpt2.html",
-       "report --phase inference -o inference.html traces/h200-gpt2.jsonl.zst   a part of it"});
+       "report --phase inference -o inference.html traces/h200-gpt2.jsonl.zst   a part of it",
+       "report traces/h200-gpt2.jsonl.zst traces/h200-transformer.jsonl.zst   two, side by side"});
   sub->add_option("-o,--output", flags->output,
                   "The file, or a folder for it; -: stdout [named after the trace]")
       ->type_name("PATH");

@@ -84,6 +84,28 @@ export interface Answers {
   };
 }
 
-export function answersIn(bytes: Uint8Array): Answers {
-  return JSON.parse(new TextDecoder().decode(bytes)) as Answers;
+// What `diff --json` answers.
+export interface Change {
+  name: string; measure: string; unit: "count" | "us" | "bytes" | "percent"; a: number | null; b: number | null; verdict?: string;
+}
+export interface Sided { count: number; timed: number; total_us: number; mean_us?: number; p50_us?: number }
+export interface TimedChange {
+  name: string; a: Sided | null; b: Sided | null; total_change_us: number; p50: string; p50_change_percent?: number;
+}
+export interface KernelChange {
+  kernel: string | null; class: string; a: number; b: number; grid?: number[]; block?: number[]; shared?: number;
+}
+export interface Difference {
+  same: boolean; settings: { what: string; a: string; b: string; so: string }[];
+  totals: Change[]; iterations: Change[]; on_iterations: string[]; phases: Change[];
+  functions: TimedChange[]; kernels: KernelChange[]; gpu_kernels?: TimedChange[]; ioctls: TimedChange[];
+  failures: { name: string; error: string; a: number; b: number }[];
+  functions_left_out?: number; kernels_left_out?: number; gpu_kernels_left_out?: number; ioctls_left_out?: number; failures_left_out?: number;
+}
+export interface Comparison { version: string; title: string; difference: Difference; a: Answers; b: Answers }
+
+export const isComparison = (told: Answers | Comparison): told is Comparison => "difference" in told;
+
+export function toldIn(bytes: Uint8Array): Answers | Comparison {
+  return JSON.parse(new TextDecoder().decode(bytes)) as Answers | Comparison;
 }

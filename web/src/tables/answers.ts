@@ -3,10 +3,12 @@ import type {
   Answers, Block, CallRow, ClassRow, ExitRow, FailureRow, Gap, GraphRow, IoctlRow, KernelRow, MeasuredGap, OpenRow, ProcessRow,
 } from "../data/answers";
 import type { Timeline } from "../data/timeline";
+import { h } from "../dom";
 import { bytes, count, micro, moment, percent } from "../format";
 import type { Span, View } from "../view";
-import type { RangeRow, RangeTables } from "./range";
+import { tablesOf, type RangeRow, type RangeTables } from "./range";
 import { tableOf, type Column, type Link } from "./table";
+import type { Tab } from "./tabs";
 
 export interface Places {
   view: View; timeline: Timeline;
@@ -28,7 +30,7 @@ const microSpan = (begin_us: number, time_us: number): Span => ({ from: begin_us
 const place = (places: Places, label: string, span: Span): Link => ({ label, go: () => places.show(span) });
 const searchFor = (places: Places, text: string): Link => ({ label: "find in the timeline", go: () => places.search(text) });
 
-export function functions(rows: CallRow[], places: Places, caption: string, note: string): HTMLElement {
+function functions(rows: CallRow[], places: Places, caption: string, note: string): HTMLElement {
   const whole = rows.some((row) => row.p50_us !== undefined);
   return tableOf<CallRow>({
     caption, rows, note, sortBy: 2, link: (row) => searchFor(places, row.name),
@@ -39,7 +41,7 @@ export function functions(rows: CallRow[], places: Places, caption: string, note
   });
 }
 
-export function kernels({ answers }: Answers, places: Places): HTMLElement[] {
+function kernels({ answers }: Answers, places: Places): HTMLElement[] {
   const { kernels: rows, classes, graphs, kernels_left_out } = answers.kernels;
   const isMeasured = rows.some((row) => row.gpu?.count);
   const shape = (of?: number[]) => (of ? of.join("×") : "");
@@ -78,7 +80,7 @@ const ioctlTable = (caption: string, rows: IoctlRow[], places: Places | null) =>
     number("failed", (row) => row.failed || undefined)],
 });
 
-export function ioctls({ answers }: Answers, places: Places): HTMLElement[] {
+function ioctls({ answers }: Answers, places: Places): HTMLElement[] {
   const { driver_traced, calls, commands, outside_of_calls } = answers.ioctls;
   if (!driver_traced && !commands.length)
     return [tableOf({ caption: "Ioctls", rows: [], columns: [], sortBy: 0, note: "What was asked of the driver was not traced: that takes --kernel." })];
@@ -91,7 +93,7 @@ const CAUSES: Record<string, string> = {
   launch_latency: "launch latency of the GPU", dependency: "waited for other work", queued: "queued", not_known: "not known",
 };
 
-export function gaps({ answers }: Answers, places: Places): HTMLElement[] {
+function gaps({ answers }: Answers, places: Places): HTMLElement[] {
   const { measured, longest_idle = [], longest_between = [] } = answers.gaps;
   const at = (begin_us: number) => moment(begin_us * 1000);
   const tables: HTMLElement[] = [];
@@ -115,7 +117,7 @@ export function gaps({ answers }: Answers, places: Places): HTMLElement[] {
   return tables;
 }
 
-export function memory({ answers, trace }: Answers, places: Places): HTMLElement[] {
+function memory({ answers, trace }: Answers, places: Places): HTMLElement[] {
   const { peak } = answers.memory.memory.all, never = answers.memory.memory.never_freed?.largest ?? [];
   const end = trace.duration_us * 1000;
   const blocks = (caption: string, rows: Block[], until: number, note = "") => tableOf<Block>({
@@ -132,7 +134,7 @@ export function memory({ answers, trace }: Answers, places: Places): HTMLElement
   ];
 }
 
-export function errors({ answers, trace }: Answers, places: Places): HTMLElement[] {
+function errors({ answers, trace }: Answers, places: Places): HTMLElement[] {
   const { failures, operations, gpu_errors, unfinished, processes } = answers.errors;
   const failed = (caption: string, rows: FailureRow[]) => tableOf<FailureRow>({
     caption, rows, sortBy: 2, link: (row) => place(places, "show when it failed", { from: row.first_ts, to: row.last_ts + 1 }),
@@ -159,7 +161,7 @@ export function errors({ answers, trace }: Answers, places: Places): HTMLElement
     })] : [])];
 }
 
-export function processes({ answers }: Answers, places: Places): HTMLElement[] {
+function processes({ answers }: Answers, places: Places): HTMLElement[] {
   const { lanes, processes: known } = places.timeline;
   return [tableOf<ProcessRow>({
     caption: "Processes", rows: answers.summary.summary.processes ?? [], sortBy: 3,
@@ -174,7 +176,7 @@ export function processes({ answers }: Answers, places: Places): HTMLElement[] {
   })];
 }
 
-export function ofRange(tab: string, range: RangeTables, places: Places, note: string): HTMLElement[] {
+function ofRange(tab: string, range: RangeTables, places: Places, note: string): HTMLElement[] {
   if (tab === "functions") return [functions(range.functions, places, "Functions in the selected range", note)];
   if (tab === "ioctls") return [functions(range.ioctls, places, "Operations on the driver in the selected range, by the call behind them", note)];
   const rows = range.kernels, isMeasured = rows.some((row) => row.gpu_count);
@@ -184,4 +186,32 @@ export function ofRange(tab: string, range: RangeTables, places: Places, note: s
       ...(isMeasured ? [longest<RangeRow>("on the GPU", (row) => row.gpu_us), number<RangeRow>("runs on the GPU", (row) => row.gpu_count)] : []),
       length("longest launch", (row) => row.max_us)],
   })];
+}
+
+// With a range selected, those that can be counted again are; others say that they are not of it.
+function inRange(tab: string, all: () => HTMLElement[], places: Places): HTMLElement[] {
+  const { range } = places.view;
+  if (!range) return all();
+  if (!["functions", "kernels", "ioctls"].includes(tab))
+    return [h("p", { class: "note" }, "This table is of the whole report, not of the selected range."), ...all()];
+  const span = `${moment(range.from, 1)} to ${moment(range.to, 1)}`;
+  if (!places.timeline.exact)
+    return [h("p", { class: "note" }, `The timeline holds too many events for each to be in this page, so ${span} cannot be counted here. ` +
+      `This can: cudabpf calls --from ${range.from / 1e9}s --to ${range.to / 1e9}s, with the trace. Below is the whole report.`), ...all()];
+  return ofRange(tab, tablesOf(places.timeline, range), places,
+    `Counted in this page from the timeline, from ${span}: what began then. cudabpf --from and --to give the same figures.`);
+}
+
+export function tabsOf(answers: Answers, places: Places): Tab[] {
+  const { calls: { calls, calls_left_out }, errors: found } = answers.answers;
+  const all: [string, string, () => HTMLElement[], number?][] = [
+    ["functions", "Functions", () => [functions(calls, places, "Functions", leftOut(calls_left_out))]],
+    ["kernels", "Kernels", () => kernels(answers, places)],
+    ["ioctls", "Ioctls", () => ioctls(answers, places)],
+    ["gaps", "Gaps", () => gaps(answers, places)],
+    ["memory", "Memory", () => memory(answers, places)],
+    ["errors", "Errors", () => errors(answers, places), found.failed_calls - found.usual_failures + found.unfinished_calls],
+    ["processes", "Processes", () => processes(answers, places)],
+  ];
+  return all.map(([id, name, draw, badge]) => ({ id, name, badge, draw: () => inRange(id, draw, places) }));
 }

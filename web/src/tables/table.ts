@@ -7,16 +7,19 @@ export interface Column<Row> {
   show?: (row: Row) => string; // else the value itself
   wide?: boolean;
   kind?: "bar"; // numbers, beside a bar of their share of the largest
+  tone?: (row: Row) => "" | "worse" | "better";
 }
 export interface Link { label: string; go: () => void }
 export interface TableOf<Row> {
-  caption: string; rows: Row[]; columns: Column<Row>[]; sortBy: number; note?: string; link?: (row: Row) => Link | null;
+  caption: string; rows: Row[]; columns: Column<Row>[]; note?: string; link?: (row: Row) => Link | null;
+  sortBy: number; // which column at first; -1: none
+  sortValue?: (row: Row) => number; // at first, instead of that column's
 }
 
 const AT_FIRST = 50;
 
-export function tableOf<Row>({ caption, rows, columns, sortBy, note, link }: TableOf<Row>): HTMLElement {
-  let sorted = sortBy, rising = false, text = "", most = AT_FIRST;
+export function tableOf<Row>({ caption, rows, columns, sortBy, sortValue, note, link }: TableOf<Row>): HTMLElement {
+  let sorted = sortBy, first = sortValue, rising = false, text = "", most = AT_FIRST;
   const body = h("tbody"), said = h("p", { class: "note", role: "status" });
   const more = h("button", { type: "button", onclick: () => { most = Infinity; fill(); } });
   const isNumber = columns.map((column) => rows.some((row) => typeof column.value(row) === "number"));
@@ -24,6 +27,7 @@ export function tableOf<Row>({ caption, rows, columns, sortBy, note, link }: Tab
     h("button", { type: "button", onclick: () => {
       rising = sorted === index ? !rising : typeof column.value(rows[0]!) === "string";
       sorted = index;
+      first = undefined;
       fill();
     } }, column.title)));
   const largest = columns.map((column) =>
@@ -31,7 +35,7 @@ export function tableOf<Row>({ caption, rows, columns, sortBy, note, link }: Tab
   const shown = (column: Column<Row>, row: Row) => (column.show ? column.show(row) : String(column.value(row) ?? ""));
 
   function cellOf(row: Row, column: Column<Row>, index: number): HTMLElement {
-    const cell = h("td", { class: `${isNumber[index] ? "number" : ""} ${column.wide ? "wide" : ""}` });
+    const cell = h("td", { class: [isNumber[index] && "number", column.wide && "wide", column.tone?.(row)].filter(Boolean).join(" ") });
     const text = shown(column, row), go = index === 0 && link ? link(row) : null;
     if (go) cell.append(h("button", { type: "button", class: "place", onclick: go.go, title: go.label },
       h("span", { class: "text" }, text || "–"), h("span", { class: "hidden" }, `: ${go.label}`)));
@@ -46,8 +50,8 @@ export function tableOf<Row>({ caption, rows, columns, sortBy, note, link }: Tab
   }
   function fill() {
     const wanted = rows.filter((row) => !text || columns.some((column) => shown(column, row).toLowerCase().includes(text)));
-    const value = columns[sorted]!.value;
-    wanted.sort((a, b) => {
+    const value = first ?? columns[sorted]?.value;
+    if (value) wanted.sort((a, b) => {
       const x = value(a) ?? "", y = value(b) ?? "";
       const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), "en");
       return rising ? order : -order;

@@ -45,13 +45,13 @@ export class TimelineCanvas {
   readonly draw = oncePerFrame(() => this.paint());
 
   constructor(
-    readonly timeline: Timeline, readonly view: View, readonly search: Search, private readonly phases: Phase[],
+    readonly timeline: Timeline, readonly view: View, readonly search: Search, private readonly phases: Phase[], side: string,
   ) {
     this.layout = layoutOf(timeline, this.closed);
     this.box = h("div", {
       class: "tracks", tabindex: 0, role: "application", "aria-roledescription": "timeline",
-      "aria-label": "Timeline. W and S zoom, A and D move, arrow keys go from event to event, slash searches.",
-      "aria-describedby": "timeline-said",
+      "aria-label": `Timeline${side && ` of ${side}`}. W and S zoom, A and D move, arrow keys go from event to event, slash searches.`,
+      "aria-describedby": `timeline-said${side}`,
     }, this.canvas, this.spacer);
     this.box.addEventListener("scroll", this.draw, { passive: true });
     new ResizeObserver(() => this.resize()).observe(this.box);
@@ -124,6 +124,7 @@ export class TimelineCanvas {
     const frame: Frame = {
       context, colors, timeline: this.timeline, search: this.search, span: this.view.window, left, width,
     };
+    this.paintBeyond(frame, height);
     this.paintGrid(frame, height);
     context.save();
     context.beginPath();
@@ -133,6 +134,15 @@ export class TimelineCanvas {
     this.paintRange(frame, height);
     this.paintChosen(frame);
     context.restore();
+  }
+
+  // Where the trace had not begun, or has ended.
+  private paintBeyond({ context, colors, left, width }: Frame, height: number) {
+    const { from, to } = this.view.whole;
+    const begin = Math.min(this.xOf(from), left + width), end = Math.max(this.xOf(to), left);
+    context.fillStyle = colors.band;
+    if (begin > left) context.fillRect(left, AXIS, begin - left, height);
+    if (end < left + width) context.fillRect(end, AXIS, left + width - end, height);
   }
 
   private paintGrid({ context, colors, left, width, span }: Frame, height: number) {

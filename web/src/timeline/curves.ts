@@ -16,6 +16,7 @@ export interface Curve {
   lines: Line[];
   format: (value: number) => string;
   steps?: number[]; // that the axis may have from one number to the next
+  top: number; // the largest value, here and where it is compared with
 }
 
 const HEIGHT = 62;
@@ -24,6 +25,7 @@ const BINARY = Array.from({ length: 60 }, (_, i) => 2 ** i);
 // A sum of each bucket, as a rate per second; after the last there is nothing more.
 const perSecond = (sums: number[], step: number) => [...sums.map((sum) => (sum * 1e9) / step), 0, 0];
 const isAny = (values: (number | null)[]) => values.some((value) => value);
+const topOf = (lines: Line[]) => lines.reduce((top, line) => line.values.reduce<number>((most, value) => Math.max(most, value ?? 0), top), 0);
 const buckets = (lines: Line[], step: number, from = 0) =>
   Array.from({ length: Math.max(...lines.map((line) => line.values.length)) }, (_, i) => from + i * step);
 
@@ -48,13 +50,15 @@ function sampled(title: string, label: string, color: string, step: number, valu
     figures.push(values[i]!);
     before = i;
   }
-  return { title, times, until: true, format, lines: [{ label, values: figures, color }] };
+  const lines = [{ label, values: figures, color }];
+  return { title, times, until: true, format, lines, top: topOf(lines) };
 }
 
 export function curvesOf(timeline: Timeline, memory: MemoryAnswer): Curve[] {
   const { curves } = timeline, list: Curve[] = [];
   const step = curves.step_ns;
-  const add = (curve: Omit<Curve, "times">, of: number, from = 0) => list.push({ ...curve, times: buckets(curve.lines, of, from) });
+  const add = (curve: Omit<Curve, "times" | "top">, of: number, from = 0) =>
+    list.push({ ...curve, times: buckets(curve.lines, of, from), top: topOf(curve.lines) });
   if (isAny(curves.launches))
     add({ title: "launches a second", format: (value) => count(Math.round(value)),
       lines: [{ label: "launches", values: perSecond(curves.launches, step), color: "c-kernel" }] }, step);
@@ -78,12 +82,20 @@ export function curvesOf(timeline: Timeline, memory: MemoryAnswer): Curve[] {
   return list;
 }
 
+// Those of two traces, drawn to the same scale.
+export function toSameScale(a: Curve[], b: Curve[]) {
+  for (const one of a) {
+    const other = b.find(({ title }) => title === one.title);
+    if (other) one.top = other.top = Math.max(one.top, other.top);
+  }
+}
+
 export class Curves {
   readonly box = h("div", { class: "curves" });
   plots: uPlot[] = [];
   private readonly says: HTMLElement[] = [];
 
-  constructor(readonly curves: Curve[], private readonly view: View) {
+  constructor(readonly curves: Curve[], private readonly view: View, private readonly side: string) {
     view.listen((what) => {
       if (what === "window") for (const plot of this.plots) this.follow(plot);
     });
@@ -108,8 +120,8 @@ export class Curves {
       const paths = uPlot.paths.stepped!({ align: curve.until ? -1 : 1 });
       const plot = new uPlot({
         width: this.box.clientWidth || 600, height: HEIGHT, legend: { show: false }, padding: [6, 8, 6, 0],
-        cursor: { y: false, drag: { x: false, y: false }, sync: { key: "time" }, points: { show: false } },
-        scales: { x: { time: false }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.35 : 1] } },
+        cursor: { y: false, drag: { x: false, y: false }, sync: { key: `time${this.side}` }, points: { show: false } },
+        scales: { x: { time: false }, y: { range: () => [0, curve.top > 0 ? curve.top * 1.35 : 1] } },
         axes: [{ show: false }, {
           size: gutter(), stroke: color("faint"), font: "10px system-ui, sans-serif", gap: 4, space: 24,
           ...(curve.steps && { incrs: curve.steps }), ticks: { show: false }, grid: { stroke: color("line"), width: 1 },

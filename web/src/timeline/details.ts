@@ -74,9 +74,10 @@ function within(timeline: Timeline, lane: Lane, i: number, wanted: (other: Lane)
 }
 
 export class Details {
-  readonly box = h("section", { class: "details", "aria-label": "Chosen event", hidden: true });
+  readonly box: HTMLElement;
 
-  constructor(private readonly timeline: Timeline, private readonly view: View, private readonly go: (to: Chosen) => void) {
+  constructor(private readonly timeline: Timeline, private readonly view: View, private readonly go: (to: Chosen) => void, side: string) {
+    this.box = h("section", { class: "details", "aria-label": `Chosen event${side && ` of ${side}`}`, hidden: true });
     view.listen((what) => {
       if (what === "chosen") this.draw();
     });

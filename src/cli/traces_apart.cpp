@@ -1,0 +1,63 @@
+#include "cli/traces_apart.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/reading_command.hpp"
+#include "util/exit_codes.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+// What tells the files of a rotated trace from other traces.
+struct Identity {
+  analyze::Json clocks;
+  std::uint64_t part = 0;  // 0: the trace was not rotated
+
+  bool follows(const Identity& last) const {
+    return part && last.part && clocks == last.clocks &&
+           (!clocks.is_null() || part == last.part + 1);
+  }
+};
+
+Result<Identity> identity_of(const std::string& path) {
+  std::error_code error;
+  auto status = std::filesystem::status(path, error);
+  if (path == "-" || (exists(status) && !is_regular_file(status)))
+    return Error{path + ": is no file", "of several, each must be one: some are read twice",
+                 exit_code::USAGE};
+  auto reader = TRY(open_trace({path}));
+  auto header = analyze::Json::parse(reader->facts().header, nullptr, false);
+  Identity identity{header.value("clocks", analyze::Json()), 0};
+  auto part = header.value("part", analyze::Json());
+  if (part.is_number_unsigned()) identity.part = part.get<std::uint64_t>();
+  return identity;
+}
+
+}  // namespace
+
+Result<std::vector<Paths>> traces_of(const Paths& files, TracesAre are) {
+  if (files.size() == 1) return std::vector<Paths>{files};
+  std::vector<Paths> traces;
+  std::vector<Identity> seen;
+  for (const std::string& file : files) {
+    Identity identity = TRY(identity_of(file));
+    bool follows = !seen.empty() && identity.follows(seen.back());
+    if (are == TracesAre::runs_of_one && !follows && !identity.clocks.is_null())
+      for (std::size_t i = 0; i < seen.size(); i++)
+        if (seen[i].clocks == identity.clocks)
+          return Error{file + " is of the same trace as " + files[i],
+                       "only other runs of the program tell how much runs differ",
+                       exit_code::USAGE};
+    if (follows)
+      traces.back().push_back(file);
+    else
+      traces.push_back({file});
+    seen.push_back(std::move(identity));
+  }
+  return traces;
+}
+
+}  // namespace cudabpf::cli

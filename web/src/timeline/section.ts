@@ -1,0 +1,140 @@
+// A timeline with what belongs to it: search and zoom, the minimap, curves, what is selected and chosen.
+import type { Phase } from "../data/answers";
+import type { Timeline } from "../data/timeline";
+import { h } from "../dom";
+import { count, time } from "../format";
+import type { Chosen, View } from "../view";
+import { TimelineCanvas } from "./canvas";
+import { Curves, type Curve } from "./curves";
+import { Details, Tip, titleOf } from "./details";
+import { listenToKeys, listenToPointers, listenToWheel, spanOf } from "./input";
+import { Minimap } from "./minimap";
+import { Search } from "./search";
+
+function searchBar(canvas: TimelineCanvas, view: View, search: Search, go: (to: Chosen) => void) {
+  const said = h("span", { class: "note", role: "status" });
+  const step = (forward: boolean) => {
+    const next = search.active ? search.step(forward) : null;
+    if (next) go(next);
+  };
+  const input = h("input", {
+    type: "search", placeholder: "Find a function or kernel", "aria-label": "Find a function or kernel in the timeline",
+    oninput: () => view.find(input.value),
+    onkeydown: (event: KeyboardEvent) => {
+      if (event.key === "Enter") step(!event.shiftKey);
+      if (event.key === "Escape") canvas.box.focus();
+    },
+  });
+  view.listen((what) => {
+    if (what !== "search") return;
+    search.run();
+    if (input.value !== view.search) input.value = view.search;
+    said.textContent = search.active ? `${count(search.total)} found` : "";
+    canvas.draw();
+  });
+  const button = (text: string, label: string, act: () => void) => h("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
+  const bar = h("div", { class: "toolbar" }, h("div", { class: "find" }, input, button("↑", "Previous found", () => step(false)),
+    button("↓", "Next found", () => step(true)), said),
+    h("div", { class: "zoom" }, button("−", "Zoom out", () => view.zoom(1 / 0.6)), button("+", "Zoom in", () => view.zoom(0.6)),
+      button("Whole trace", "Show the whole trace", () => view.showAll()),
+      button("Select view", "Select view: the range that is shown", () => view.select(view.window))));
+  return { bar, input };
+}
+
+function rangeBar(view: View) {
+  const text = h("span", { role: "status" });
+  const box = h("div", { class: "range", hidden: true }, text,
+    h("button", { type: "button", onclick: () => view.range && view.showAround(view.range) }, "Zoom to it"),
+    h("button", { type: "button", onclick: () => view.select(null) }, "Clear"));
+  view.listen((what) => {
+    if (what !== "range") return;
+    box.hidden = !view.range;
+    text.textContent = view.range ? `Selected: ${view.describe(view.range)}` : "";
+  });
+  return box;
+}
+
+function notesOf(timeline: Timeline, hidden: number): string[] {
+  const { left_out } = timeline, notes: string[] = [];
+  if (!timeline.exact)
+    notes.push(`There are too many events for each to be in this page: short ones that began within ${time(timeline.resolution_ns)} of each other are drawn ` +
+      "as one, paler, which says how many it stands for. Streams are not drawn.");
+  if (timeline.details_left_out) notes.push("The arguments of some calls are not in this page: there are too many different ones.");
+  if (left_out.of_threads) notes.push(`${count(left_out.of_threads)} events of further threads are not drawn.`);
+  if (left_out.of_queues) notes.push(`${count(left_out.of_queues)} works of further GPU queues are not drawn.`);
+  if (left_out.too_late) notes.push(`${count(left_out.too_late)} events whose time is impossible are not drawn.`);
+  if (hidden) notes.push(`${count(hidden)} further streams are not drawn.`);
+  return notes;
+}
+
+export function legendOf(timelines: Timeline[]): HTMLElement {
+  const used = new Set(timelines.flatMap((timeline) =>
+    timeline.lanes.flatMap((lane) => [...new Set(lane.kinds)].map((kind) => timeline.kinds[kind]!.category))));
+  return h("ul", { class: "legend", "aria-label": "Colours" }, ...timelines[0]!.categories.flatMap((name, index) =>
+    used.has(index) ? [h("li", {}, h("span", { class: `key c-${name.replace(" ", "-")}`, "aria-hidden": "true" }), name)] : []));
+}
+
+export const keysNote = () => h("p", { class: "note keys" },
+  "Drag to move, Shift and drag (or drag the times) to select a range, Ctrl and wheel to zoom; once the timeline has been clicked, the wheel alone zooms. " +
+  "Keys: W S zoom, A D move, arrows go from event to event, / finds, N P next and previous found, F zooms to what is chosen, M selects it, 0 shows all, Esc clears.");
+
+export class Section {
+  readonly parts: HTMLElement[];
+  readonly canvas: TimelineCanvas;
+  readonly curves: Curves;
+  readonly search: Search;
+  private readonly minimap: Minimap;
+
+  // `side`: "A" or "B" where the page has two.
+  constructor(readonly timeline: Timeline, readonly view: View, phases: Phase[], curves: Curve[], side = "") {
+    this.search = new Search(timeline, view);
+    this.canvas = new TimelineCanvas(timeline, view, this.search, phases, side);
+    this.minimap = new Minimap(timeline, view);
+    this.curves = new Curves(curves, view, side);
+    const { canvas, search } = this, tip = new Tip(timeline);
+    const go = (chosen: Chosen) => {
+      view.choose(chosen);
+      view.showAround(spanOf(timeline, chosen));
+      canvas.scrollTo(chosen.lane);
+    };
+    const { bar, input } = searchBar(canvas, view, search, go);
+    const actions = { hover: tip.show.bind(tip), focusSearch: () => { input.focus(); input.select(); } };
+    listenToKeys(canvas, view, search, actions);
+    listenToWheel(canvas, view);
+    listenToPointers(canvas, view, actions);
+    const notes = notesOf(timeline, canvas.layout.hidden).map((note) => h("p", { class: "note" }, note));
+    this.parts = timeline.lanes.length
+      ? [bar, this.minimap.canvas, this.curves.box, canvas.box, rangeBar(view), new Details(timeline, view, go, side).box, ...notes, this.said(side), tip.box]
+      : [h("p", { class: "note" }, "There is nothing to draw.")];
+  }
+  // For those who hear the page.
+  private said(side: string): HTMLElement {
+    const { timeline, view } = this, said = h("p", { class: "hidden", id: `timeline-said${side}`, role: "status" });
+    view.listen((what) => {
+      if (what === "chosen" && view.chosen) {
+        const { lane, event } = view.chosen, of = timeline.lanes[lane]!;
+        said.textContent = `${titleOf(timeline, of, event)}, ${time(of.end[event]! - of.begin[event]!)}, ${view.describe(spanOf(timeline, view.chosen))}`;
+      } else if (what === "window") said.textContent = `Shown: ${view.describe(view.window)}`;
+    });
+    return said;
+  }
+  has({ lane, event }: Chosen): boolean {
+    return event < (this.timeline.lanes[lane]?.size ?? 0);
+  }
+  find(text: string) {
+    this.view.find(text);
+    const first = this.search.step(true);
+    if (first) this.canvas.scrollTo(first.lane);
+  }
+  recolor() {
+    this.canvas.recolor();
+    this.minimap.recolor();
+    this.curves.draw();
+  }
+  // Once it is in the page.
+  begin() {
+    this.canvas.resize();
+    this.curves.draw();
+    window.addEventListener("resize", () => this.canvas.resize());
+  }
+}
