@@ -4,6 +4,7 @@
 #include "call.h"
 #include "driver_calls.h"
 #include "process.h"
+#include "tally.h"
 
 /* Calls seen by sessions: one program runs at both ends. If it returns 1 at the entry, the kernel
  * does not watch the return, so a process that is not traced pays only for the entry. */
@@ -33,6 +34,23 @@ SEC("?uprobe") int call_rich_entry(struct pt_regs* ctx) { return rich_entry(ctx,
 SEC("?uprobe") int call_launch_entry(struct pt_regs* ctx) { return launch_entry(ctx, false), 0; }
 SEC("?uretprobe") int call_return(struct pt_regs* ctx) { return plain_return(ctx); }
 SEC("?uretprobe") int call_out_return(struct pt_regs* ctx) { return out_return(ctx); }
+
+/* Calls that are only counted. */
+extern __u64* bpf_session_cookie(void) __ksym __weak;
+extern __u64* bpf_session_cookie___with_context(void* ctx) __ksym __weak; /* since Linux 7.0 */
+
+static __always_inline __u64* session_cookie(void* ctx) {
+  if (bpf_ksym_exists(bpf_session_cookie___with_context))
+    return bpf_session_cookie___with_context(ctx);
+  return bpf_session_cookie();
+}
+
+SEC("?uprobe") int tally_session(struct pt_regs* ctx) {
+  __u64* cookie = session_cookie(ctx);
+  return at_return(ctx) ? counted_return(ctx, cookie) : !counted_entry(ctx, cookie);
+}
+SEC("?uprobe") int tally_entry(struct pt_regs* ctx) { return counted_entry(ctx, 0), 0; }
+SEC("?uretprobe") int tally_return(struct pt_regs* ctx) { return counted_return(ctx, 0); }
 
 /* System calls. A program may read no more arguments than its tracepoint has. */
 SEC("?tracepoint") int driver_ioctl(struct trace_event_raw_sys_enter* ctx) {

@@ -25,9 +25,11 @@ typedef _Bool bool;
 enum { false = 0, true = 1 };
 
 enum bpf_map_type {
+  BPF_MAP_TYPE_PERCPU_HASH = 5,
   BPF_MAP_TYPE_RINGBUF = 27,
 };
 enum { BPF_RB_NO_WAKEUP = 1 };
+enum { BPF_NOEXIST = 1 };
 
 struct bpf_pidns_info {
   __u32 pid;
@@ -132,6 +134,7 @@ struct task_struct {
   int tgid;
   int exit_code;
   char comm[16];
+  u64 start_time;
   u64 start_boottime;
   struct task_struct* group_leader;
   struct task_struct* real_parent;

@@ -264,6 +264,8 @@ struct cb_plan {
   __u64 entry_only : 1;    /* its return is not recorded */
   __u64 makes_body : 1;    /* its struct is a CUgraphNodeParams, in which a conditional node's body
                               is returned: the second word of the return */
+  __u64 size_arg : 4;      /* of a call that is only counted: how many bytes it copies */
+  __u64 size_narrow : 1;   /* that argument has 4 bytes, not 8 */
 };
 CB_STATIC_ASSERT(sizeof(struct cb_plan) == 8, "cb_plan");
 
@@ -287,6 +289,33 @@ enum cb_counter {
   CB_DROPPED_GPU,
   CB_COUNTERS = 8,
 };
+
+/* Calls that are only counted, by process and function: so many on each CPU. */
+struct cb_tally_key {
+  __u64 began; /* the process, CLOCK_MONOTONIC: its pid may be used again */
+  __u32 pid;
+  __u32 function; /* as in cb_head */
+};
+struct cb_tally {
+  __u64 calls;   /* that have begun */
+  __u64 ended;   /* of these */
+  __u64 time_ns; /* of those that have ended */
+  __u64 failed;
+  __u64 bytes; /* to be copied, by plan */
+};
+#define CB_NOT_READY 600 /* a query's answer, which is no failure */
+CB_STATIC_ASSERT(sizeof(struct cb_tally_key) == 16, "cb_tally_key");
+CB_STATIC_ASSERT(sizeof(struct cb_tally) == 40, "cb_tally");
+
+/* Their books, one block per CPU: begun = ended + under way + dropped. */
+enum cb_tally_counter {
+  CB_TALLY_BEGUN,
+  CB_TALLY_ENDED,
+  CB_TALLY_DROPPED, /* the map was full: the call is in no tally */
+  CB_TALLY_UNTIMED, /* it is in its tally, but its end will not be */
+  CB_TALLY_COUNTERS = 8,
+};
+
 #define CB_MAX_CPUS 1024 /* CPUs beyond share a block, harmlessly */
 #define CB_PID_LIMIT 4194304
 #define CB_DROP_SLOTS 4096

@@ -118,6 +118,9 @@ struct Function {
   bool is_launch() const { return type == Type::kernel && op == Op::launch; }
   // Its return tells nothing new, so `light` records only its entry.
   bool entry_is_enough() const;
+  // How often it is called, how long that takes and how often it fails is all that most want to
+  // know of it: what follows from its arguments concerns no later call.
+  bool tally_is_enough() const;
 };
 
 std::span<const Function> cuda_functions();

@@ -13,6 +13,7 @@ namespace cudabpf {
 // How much of a function's calls is recorded.
 enum class Recorded : std::uint8_t {
   no,
+  tallied,   // only counted
   silently,  // for what can be learned from its calls, which have no lines
   entry,
   whole,  // entry and return
@@ -24,6 +25,8 @@ struct FunctionFilter {
   std::vector<std::string> only;  // glob patterns of API or symbol names; empty: all
   std::vector<std::string> exclude;
   bool returns = true;
+  // Only count the calls of functions for which that is enough. From inside, all are recorded.
+  bool tally = false;
 
   bool selects(const Function& function) const;
   // A function of the table that `only` names if the case of letters does not matter.

@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "cudabpf/event.hpp"
+#include "cudabpf/tally.hpp"
 
 namespace cudabpf {
 
@@ -130,6 +132,7 @@ struct Totals {
   std::uint64_t duration_ns = 0;
   EventCounts counts;
   Accounts accounts;
+  TallyAccounts tallied;  // calls that were only counted
   std::array<std::uint64_t, LOSS_COUNT> losses{};
   KernelNameCounts kernel_names;
   std::optional<GpuWorkCounts> gpu_works;  // with --gpu
@@ -147,6 +150,8 @@ class Sink {
   virtual void gpu_sample(const GpuSample& sample) = 0;
   virtual void gpu_work(const GpuWork& work) = 0;
   virtual void gpu_times(const GpuTimes& times) = 0;
+  // Each 0.1 s and at the end, if there are any: as Source::take_tallies() gives them.
+  virtual void tallied(std::span<const Tally> tallies) = 0;
   virtual void process(const Process& process) = 0;
   virtual void library(const Library& library) = 0;  // one that appeared after begin()
   virtual void lost(const LossEvent& loss) = 0;

@@ -12,6 +12,7 @@
 
 #include "cudabpf/function_filter.hpp"
 #include "cudabpf/sink.hpp"
+#include "cudabpf/tally.hpp"
 #include "util/result.hpp"
 #include "util/system/privileges.hpp"
 
@@ -28,6 +29,7 @@ enum class GpuTiming : std::uint8_t {
 struct SourceOptions {
   FunctionFilter filter;
   std::uint64_t ring_size = 32 << 20;
+  std::uint32_t most_tallies = 8192;  // kept at once, if calls are only counted
   bool follow_children = true;
   bool calls = true;      // record calls of libcuda's functions
   bool processes = true;  // record starts and ends of processes and threads
@@ -97,6 +99,9 @@ class Source {
   // The function that a record names by this number; null if there is none.
   virtual const Function* function(std::uint16_t number) const = 0;
   virtual DriverDevice device(std::uint32_t number) const = 0;
+  // What has been counted of calls that make no records: all processes that live, and once more
+  // those that have ended, which are forgotten then.
+  virtual std::vector<Tally> take_tallies() = 0;
   // How many records the thread has lost so far, as its next record would say.
   virtual std::uint32_t drops(std::uint32_t tid) const = 0;
   // Some exits of processes may have left no record.
@@ -111,6 +116,7 @@ class Source {
   // What the source has lost so far. The caller of poll() counts what it received.
   virtual Losses losses() const = 0;
   virtual Accounts accounts() const = 0;
+  virtual TallyAccounts tally_accounts() const = 0;
 };
 
 }  // namespace cudabpf

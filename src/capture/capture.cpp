@@ -146,6 +146,11 @@ void Capture::report_losses() {
   losses_read_at_ = until;
 }
 
+void Capture::tell_tallies() {
+  std::vector<Tally> tallies = source_->take_tallies();
+  if (!tallies.empty()) sink_->tallied(tallies);
+}
+
 bool Capture::all_ended() const {
   constexpr auto PATIENCE = std::chrono::seconds(1);  // the reader may wait for a slow disk
   auto give_up = std::chrono::steady_clock::now() + PATIENCE;
@@ -173,13 +178,16 @@ bool Capture::drain() {
 }
 
 void Capture::read_loop() {
-  privileges::keep_only({CAP_SYS_PTRACE});
+  // To look into /proc; and to read what was counted, which some kernels leave to the privileged.
+  privileges::keep_only(filter_.tally ? Capabilities{CAP_SYS_PTRACE, CAP_BPF}
+                                      : Capabilities{CAP_SYS_PTRACE});
   std::uint64_t watchful_until = now() + WATCHFUL_NS;  // a command is about to begin
   while (!stopping_) {
     deliver_notes();
     bool much = drain();
     if (now() - losses_read_at_ >= LOSSES_EVERY_NS) {
       report_losses();
+      tell_tallies();
       forget_processes();
       correlator_->settle_gpu_errors(now());
       correlator_->settle_gpu_works(now_ns(CLOCK_MONOTONIC));
@@ -218,6 +226,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   deliver_notes();
   drain();
   correlator_->finish();
+  tell_tallies();
   report_losses();
   deliver_notes();
   Totals totals;
@@ -225,6 +234,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   totals.counts = correlator_->counts();
   totals.accounts = source_->accounts();
   totals.accounts.received = received_;
+  totals.tallied = source_->tally_accounts();
   totals.losses = losses_;
   totals.kernel_names = correlator_->kernel_names().counts();
   if (times_gpus_) totals.gpu_works = correlator_->gpu_work_counts();

@@ -64,6 +64,7 @@ class Capture {
   void pause(std::chrono::milliseconds time);
   void wake_reader() const;
   void report_losses();
+  void tell_tallies();
   void forget_processes();
   void deliver_notes();
   std::uint64_t now() const;  // ns since the trace began

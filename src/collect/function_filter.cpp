@@ -41,6 +41,7 @@ bool FunctionFilter::entry_only(const Function& function) const {
 }
 
 Recorded FunctionFilter::records(const Function& function) const {
+  if (selects(function) && tally && function.tally_is_enough()) return Recorded::tallied;
   if (selects(function)) return entry_only(function) ? Recorded::entry : Recorded::whole;
   if (function.names != NamesEffect::forget) return Recorded::no;
   auto functions = cuda_functions();

@@ -74,7 +74,7 @@ std::vector<PlannedProbe> plan_probes(const elf::Contents& contents, bool named,
   for (const elf::Function& exported : functions) {
     const Function* known = find_function(exported.name);
     Recorded recorded = filter.records(known ? *known : unknown_function(exported.name));
-    if (recorded <= Recorded::silently) library.skipped++;
+    if (recorded == Recorded::no || recorded == Recorded::silently) library.skipped++;
     if (recorded == Recorded::no) continue;
     std::optional<FunctionNumbers::Numbered> numbered;
     if (known || unknown++ < MOST_UNKNOWN) numbered = numbers.number(exported.name);
@@ -95,8 +95,8 @@ std::vector<PlannedProbe> plan_probes(const elf::Contents& contents, bool named,
     library.functions += recorded != Recorded::silently;
     PlannedProbe probe{offset,
                        known ? plan_for(function, numbered.id) : plan_for_unknown(numbered.id),
-                       function.is_launch()};
-    probe.plan.entry_only = recorded != Recorded::whole;
+                       function.is_launch(), recorded == Recorded::tallied};
+    probe.plan.entry_only = recorded != Recorded::whole && !probe.tallied;
     probes.push_back(probe);
   }
   if (!library.functions) library.error = SELECTS_NOTHING;

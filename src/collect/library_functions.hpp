@@ -30,7 +30,8 @@ std::string why_no_libcuda(const elf::Contents& contents, bool named);
 struct PlannedProbe {
   std::uint64_t offset;
   abi::cb_plan plan;
-  bool launch;  // it launches a kernel, whose name is read if it is new
+  bool launch;   // it launches a kernel, whose name is read if it is new
+  bool tallied;  // its calls are only counted
 };
 
 // What `library` says then.

@@ -46,6 +46,7 @@ class MergedSource final : public Source {
   bool poll() override;
   const Function* function(std::uint16_t number) const override { return calls_->function(number); }
   DriverDevice device(std::uint32_t number) const override { return processes_.device(number); }
+  std::vector<Tally> take_tallies() override { return calls_->take_tallies(); }
   std::uint32_t drops(std::uint32_t tid) const override;
   bool may_miss_exits() const override { return processes_.may_miss_exits(); }
 
@@ -53,6 +54,7 @@ class MergedSource final : public Source {
   bool is_alive(std::uint32_t pid) const override { return processes_.is_alive(pid); }
   Losses losses() const override;
   Accounts accounts() const override;
+  TallyAccounts tally_accounts() const override { return calls_->tally_accounts(); }
 
  private:
   using From = Of;

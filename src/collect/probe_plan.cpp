@@ -12,7 +12,20 @@ bool narrow(Role role) {
 // What fits into a plan's fields: an argument's number, or how many there are, and a struct's
 // words.
 constexpr unsigned ARGS = 15, WORDS = 31;
+constexpr int REGISTER_WORDS = 6;  // words that every architecture has in registers
 static_assert(CB_MAX_ARGS <= ARGS && CB_NO_ARG <= ARGS && CB_MAX_STRUCT / 8 <= WORDS);
+
+// The argument that says alone how many bytes a copy copies.
+void name_size(const Function& function, abi::cb_plan& plan) {
+  const SizeRule& rule = function.size;
+  if (function.type != Type::transfer || rule.kind != SizeRule::Kind::product || rule.times >= 0 ||
+      rule.unit != 1)
+    return;
+  const Argument& size = function.arguments[static_cast<std::size_t>(rule.argument)];
+  if (size.word < 0 || size.word >= REGISTER_WORDS) return;
+  plan.size_arg = static_cast<std::uint8_t>(size.word) & ARGS;
+  plan.size_narrow = narrow(size.role);
+}
 
 }  // namespace
 
@@ -20,7 +33,7 @@ abi::cb_plan plan_for(const Function& function, std::uint16_t id) {
   abi::cb_plan plan{};
   plan.function = id;
   plan.string_arg = plan.struct_arg = plan.count_arg = CB_NO_ARG;
-  plan.out0 = plan.out1 = plan.handle_arg = CB_NO_ARG;
+  plan.out0 = plan.out1 = plan.handle_arg = plan.size_arg = CB_NO_ARG;
   plan.forgets_names = function.names == NamesEffect::forget;
   unsigned nargs = 0;
   for (const Argument& argument : function.arguments) {
@@ -49,6 +62,7 @@ abi::cb_plan plan_for(const Function& function, std::uint16_t id) {
     plan.count_arg = static_cast<std::uint8_t>(
                          function.arguments[static_cast<std::size_t>(function.size.times)].word) &
                      ARGS;
+  name_size(function, plan);
   plan.nargs = nargs & ARGS;
   return plan;
 }

@@ -25,6 +25,7 @@ class LiveSink : public Sink {
   void gpu_sample(const GpuSample&) override {}  // ten a second would hide the rest
   void gpu_work(const GpuWork&) override {}      // it comes long after its call
   void gpu_times(const GpuTimes&) override {}
+  void tallied(std::span<const Tally>) override {}
   void process(const Process& process) override;
   void library(const Library& library) override;
   void lost(const LossEvent& loss) override;

@@ -91,6 +91,7 @@ class StatsSink : public Sink {
   void gpu_sample(const GpuSample& sample) override { gpus_.add(sample); }
   void gpu_work(const GpuWork&) override {}
   void gpu_times(const GpuTimes&) override {}
+  void tallied(std::span<const Tally>) override {}
   void process(const Process& process) override;
   void library(const Library& library) override { libraries_ += library.error.empty(); }
   void lost(const LossEvent&) override {}  // Totals has them all

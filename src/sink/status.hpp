@@ -23,6 +23,7 @@ class StatusSink : public Sink {
   void gpu_sample(const GpuSample&) override {}
   void gpu_work(const GpuWork&) override {}
   void gpu_times(const GpuTimes&) override {}
+  void tallied(std::span<const Tally>) override {}
   void process(const Process& process) override;
   void library(const Library&) override {}
   void lost(const LossEvent& loss) override;

@@ -63,6 +63,23 @@ bool Function::entry_is_enough() const {
          (type == Type::graph && op == Op::launch);
 }
 
+bool Function::tally_is_enough() const {
+  if (kind || names != NamesEffect::none) return false;
+  switch (type) {
+    case Type::context:
+    case Type::module:
+    case Type::ipc:    // brings in memory
+    case Type::other:  // nobody knows what it does
+      return false;
+    case Type::graph:  // the rest is captures, contents and what is made of them
+      return op == Op::launch || op == Op::upload;
+    case Type::memory:  // what is there, and what pools hold
+      return op == Op::set || op == Op::prefetch || op == Op::advise;
+    default:
+      return true;
+  }
+}
+
 std::span<const Function> cuda_functions() { return FUNCTIONS; }
 
 const Function* find_function(std::string_view symbol) {

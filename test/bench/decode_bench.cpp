@@ -25,6 +25,7 @@ struct LineSink : Sink {
   void gpu_sample(const GpuSample&) override {}
   void gpu_work(const GpuWork&) override {}
   void gpu_times(const GpuTimes&) override {}
+  void tallied(std::span<const Tally>) override {}
   void driver_call(const DriverCall&) override {}
   void process(const Process&) override {}
   void library(const Library&) override {}

@@ -23,6 +23,11 @@ constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
     {abi::CB_DROPPED_DRIVER, Loss::ring_driver},
 };
 
+constexpr std::pair<abi::cb_tally_counter, Loss> TALLY_LOSSES[] = {
+    {abi::CB_TALLY_DROPPED, Loss::tally_full},
+    {abi::CB_TALLY_UNTIMED, Loss::tally_untimed},
+};
+
 // The user notices the feature's absence, in the trace or in waiting times.
 bool is_missed(const Feature& feature) {
   return feature.state == Feature::State::no && !feature.disabled &&
@@ -49,8 +54,11 @@ Result<std::unique_ptr<Source>> BpfSource::open(SourceOptions options) {
 }
 
 Result<> BpfSource::attach(std::optional<elf::Reader> reader) {
-  probes_ = TRY(ProbeSet::load(features_, {options_.ring_size, options_.follow_children,
-                                           options_.driver, options_.only_in}));
+  bool tallies = options_.calls && options_.filter.tally;
+  probes_ =
+      TRY(ProbeSet::load(features_, {options_.ring_size, options_.follow_children, options_.driver,
+                                     tallies ? options_.most_tallies : 0, options_.only_in}));
+  if (tallies) tallies_.emplace(probes_->tallies(), numbers_);
   if (features_.has(feature::PROCESS_EVENTS)) TRY(probes_->attach_process_events());
   if (options_.driver) {
     driver_.emplace(probes_->driver(), features_);
@@ -136,6 +144,12 @@ bool BpfSource::poll() {
   return much;
 }
 
+std::vector<Tally> BpfSource::take_tallies() {
+  if (!tallies_) return {};
+  privileges::Raised rights({CAP_BPF});
+  return tallies_->take([this](std::uint32_t pid) { return is_alive(pid); });
+}
+
 DriverDevice BpfSource::device(std::uint32_t number) const {
   return driver_ ? driver_->device(number) : DriverDevice();
 }
@@ -153,6 +167,8 @@ Source::Losses BpfSource::losses() const {
   Losses losses{};
   for (auto [counter, loss] : KERNEL_LOSSES)
     losses[static_cast<std::size_t>(loss)] = probes_->counter(counter);
+  for (auto [counter, loss] : TALLY_LOSSES)
+    losses[static_cast<std::size_t>(loss)] = probes_->tally_counter(counter);
   if (driver_) losses[static_cast<std::size_t>(Loss::driver_skipped)] = driver_->skipped();
   return losses;
 }
@@ -163,6 +179,14 @@ Accounts BpfSource::accounts() const {
   accounts.emitted = probes_->counter(abi::CB_EMITTED);
   for (auto [counter, loss] : KERNEL_LOSSES) accounts.dropped += probes_->counter(counter);
   return accounts;
+}
+
+TallyAccounts BpfSource::tally_accounts() const {
+  if (!tallies_) return {};
+  return {.begun = probes_->tally_counter(abi::CB_TALLY_BEGUN),
+          .ended = probes_->tally_counter(abi::CB_TALLY_ENDED),
+          .under_way = tallies_->under_way(),
+          .dropped = probes_->tally_counter(abi::CB_TALLY_DROPPED)};
 }
 
 }  // namespace cudabpf

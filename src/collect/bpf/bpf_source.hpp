@@ -9,6 +9,7 @@
 #include "collect/bpf/driver_watch.hpp"
 #include "collect/bpf/features.hpp"
 #include "collect/bpf/probe_set.hpp"
+#include "collect/bpf/tallies.hpp"
 #include "collect/bpf/traced_libraries.hpp"
 #include "collect/function_numbers.hpp"
 #include "cudabpf/source.hpp"
@@ -41,6 +42,7 @@ class BpfSource final : public Source {
   bool poll() override;
   const Function* function(std::uint16_t number) const override { return numbers_.find(number); }
   DriverDevice device(std::uint32_t number) const override;
+  std::vector<Tally> take_tallies() override;
   std::uint32_t drops(std::uint32_t tid) const override { return probes_->drops(tid); }
   bool may_miss_exits() const override;
 
@@ -48,6 +50,7 @@ class BpfSource final : public Source {
   bool is_alive(std::uint32_t pid) const override;
   Losses losses() const override;
   Accounts accounts() const override;
+  TallyAccounts tally_accounts() const override;
 
  private:
   struct RingDeleter {
@@ -64,6 +67,7 @@ class BpfSource final : public Source {
   FunctionNumbers numbers_;
   std::unique_ptr<ProbeSet> probes_;
   std::optional<TracedLibraries> libraries_;  // if calls are recorded
+  std::optional<Tallies> tallies_;            // if some are only counted
   std::optional<DriverWatch> driver_;
   OnRecord on_record_;
   std::unique_ptr<ring_buffer, RingDeleter> ring_;

@@ -76,6 +76,13 @@ class SlowClosing {
   Fd until_closed_;
 };
 
+template <typename Blocks>
+std::uint64_t over_cpus(const Blocks& blocks, unsigned counter) {
+  std::uint64_t sum = 0;
+  for (const auto& block : blocks) sum += __atomic_load_n(&block[counter], __ATOMIC_RELAXED);
+  return sum;
+}
+
 // Each close waits for the kernel's grace periods; links closed at the same time share them.
 void close_together(std::vector<Link> links) {
   std::vector<std::thread> closing;
@@ -89,6 +96,7 @@ void close_together(std::vector<Link> links) {
 bpf_program* ProbeSet::entry_program(const PlannedProbe& probe) const {
   const auto& programs = skeleton_->progs;
   bool session = way_ == Way::session;
+  if (probe.tallied) return session ? programs.tally_session : programs.tally_entry;
   if (probe.launch) return session ? programs.call_launch_session : programs.call_launch_entry;
   if (plan_reads_memory(probe.plan))
     return session ? programs.call_rich_session : programs.call_rich_entry;
@@ -98,6 +106,7 @@ bpf_program* ProbeSet::entry_program(const PlannedProbe& probe) const {
 bpf_program* ProbeSet::return_program(const PlannedProbe& probe) const {
   if (way_ == Way::session || probe.plan.entry_only) return nullptr;
   const auto& programs = skeleton_->progs;
+  if (probe.tallied) return programs.tally_return;
   return probe.plan.out0 != CB_NO_ARG ? programs.call_out_return : programs.call_return;
 }
 
@@ -121,13 +130,19 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const
                         programs.call_launch_session}
           : std::vector{programs.call_entry, programs.call_rich_entry, programs.call_launch_entry,
                         programs.call_return, programs.call_out_return};
+  std::vector<bpf_program*> of_tallies;  // they read no memory
+  if (options.most_tallies && way == Way::session) of_tallies = {programs.tally_session};
+  if (options.most_tallies && way != Way::session)
+    of_tallies = {programs.tally_entry, programs.tally_return};
+  for (bpf_program* program : of_calls)
+    if (features.has(feature::SLEEPABLE))
+      bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
+  of_calls.insert(of_calls.end(), of_tallies.begin(), of_tallies.end());
   for (bpf_program* program : of_calls) {
     bpf_program__set_autoload(program, true);
     if (way != Way::single_links)
       bpf_program__set_expected_attach_type(
           program, attach_type_of(way == Way::session ? UprobeEnd::both : UprobeEnd::entry));
-    if (features.has(feature::SLEEPABLE))
-      bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
   }
   if (options.driver) {
     DriverProbes::choose_programs(*skeleton, features);
@@ -139,6 +154,7 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const
       bpf_program__set_autoload(program, true);
 
   bpf_map__set_max_entries(skeleton->maps.ring, static_cast<std::uint32_t>(options.ring_size));
+  if (options.most_tallies) bpf_map__set_max_entries(skeleton->maps.tallies, options.most_tallies);
   skeleton->rodata->follow_children = options.follow_children;
   skeleton->rodata->driver_traced = options.driver;
   skeleton->rodata->own_pid = static_cast<std::uint32_t>(getpid());
@@ -310,11 +326,14 @@ std::uint32_t ProbeSet::drops(std::uint32_t tid) const {
 
 bpf_map* ProbeSet::ring() const { return skeleton_->maps.ring; }
 
+int ProbeSet::tallies() const { return bpf_map__fd(skeleton_->maps.tallies); }
+
 std::uint64_t ProbeSet::counter(unsigned counter) const {
-  std::uint64_t sum = 0;
-  for (const auto& block : skeleton_->bss->counters)
-    sum += __atomic_load_n(&block[counter], __ATOMIC_RELAXED);
-  return sum;
+  return over_cpus(skeleton_->bss->counters, counter);
+}
+
+std::uint64_t ProbeSet::tally_counter(unsigned counter) const {
+  return over_cpus(skeleton_->bss->tally_counters, counter);
 }
 
 }  // namespace cudabpf

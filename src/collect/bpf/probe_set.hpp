@@ -33,7 +33,8 @@ class ProbeSet {
   struct Options {
     std::uint64_t ring_size = 32 << 20;
     bool follow_children = true;
-    bool driver = false;  // also the programs that watch the driver
+    bool driver = false;             // also the programs that watch the driver
+    std::uint32_t most_tallies = 0;  // kept at once; 0: no calls are only counted
     // Probes only in these processes; empty: in every process that uses the library.
     std::vector<std::uint32_t> only_in;
   };
@@ -65,8 +66,10 @@ class ProbeSet {
   void detach();
 
   bpf_map* ring() const;
+  int tallies() const;  // the map's descriptor
   // A counter of the kernel side, summed over CPUs.
   std::uint64_t counter(unsigned counter) const;
+  std::uint64_t tally_counter(unsigned counter) const;
   // How many records a thread has lost so far, as its next record would say.
   std::uint32_t drops(std::uint32_t tid) const;
 

@@ -79,6 +79,7 @@ Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place 
       std::none_of(functions.begin(), functions.end(),
                    [&](const Function& function) { return options.filter.selects(function); }))
     return nothing_selected(options.filter);
+  options.filter.tally = false;
   auto reader = TRY(elf::Reader::start());
   return std::unique_ptr<Source>(
       new InsideSource(std::move(options), std::move(place), std::move(reader)));

@@ -128,6 +128,22 @@ TEST_CASE("What the source has lost is told once, as much as came since") {
   CHECK(c.sink.losses.size() == c.losses_of(Loss::ring_entry).size());
 }
 
+TEST_CASE("What is counted of calls reaches the sink, and the books are the source's") {
+  Capturing c({.only = {}, .exclude = {}, .tally = true});
+  c.source->tallies = {
+      {.pid = NOBODY, .function = find_function("cuInit"), .calls = 3, .last = true}};
+  c.start();
+  Totals totals = c.capture->stop("interrupted", std::nullopt);
+  REQUIRE(c.sink.tallies.size() == 1);  // there is nothing to tell the other times
+  REQUIRE(c.sink.tallies[0].size() == 1);
+  CHECK(c.sink.tallies[0][0].pid == NOBODY);
+  CHECK(c.sink.tallies[0][0].calls == 3);
+  CHECK(c.sink.tallies[0][0].last);
+  CHECK(totals.tallied.begun == 5);
+  CHECK(totals.tallied.under_way == 1);
+  CHECK(c.session.left_out == std::vector<std::string>{"launches", "copies", "waits"});
+}
+
 TEST_CASE("Samples of GPUs come as news, and those that nobody takes in time are counted") {
   Capturing c;
   c.start();

@@ -9,6 +9,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -60,6 +61,34 @@ TEST_CASE("Of other functions whose names begin with cu none is probed") {
   CHECK(names == std::set<std::string_view>{"cuInit", "cuFutureThing", "cudbgMain"});
   CHECK(library.unknown == 1);
   CHECK(library.left_out == 0);
+}
+
+TEST_CASE("Calls are counted rather than recorded where that is enough, if it is asked for") {
+  auto planned = [](FunctionFilter filter) {
+    FunctionNumbers numbers;
+    Library library;
+    std::map<std::string_view, PlannedProbe> by_symbol;
+    auto contents = library_of({"cuInit", "cuLaunchKernel", "cuMemAlloc_v2", "cuFutureThing"});
+    for (const PlannedProbe& probe : plan_probes(contents, false, filter, numbers, library))
+      by_symbol[numbers.find(static_cast<std::uint16_t>(probe.plan.function))->symbol] = probe;
+    CHECK(library.functions == by_symbol.size());
+    CHECK(library.skipped == 0);
+    return by_symbol;
+  };
+  // All ends are seen, whatever the profile says of those that are recorded.
+  auto probes = planned(
+      {.profile = Profile::light, .only = {"*"}, .exclude = {}, .returns = false, .tally = true});
+  REQUIRE(probes.size() == 4);
+  for (const char* symbol : {"cuInit", "cuLaunchKernel"}) {
+    CHECK(probes.at(symbol).tallied);
+    CHECK_FALSE(probes.at(symbol).plan.entry_only);
+  }
+  for (const char* symbol : {"cuMemAlloc_v2", "cuFutureThing"}) {
+    CHECK_FALSE(probes.at(symbol).tallied);
+    CHECK(probes.at(symbol).plan.entry_only);
+  }
+  for (const auto& [symbol, probe] : planned({.profile = Profile::full, .only = {}, .exclude = {}}))
+    CHECK_FALSE(probe.tallied);
 }
 
 TEST_CASE("However many functions a library has, none gets another one's name") {

@@ -43,6 +43,9 @@ struct CaptureSink : Sink {
     if (work.kernel) gpu_works.back().kernel = &own_kernels.emplace_back(*work.kernel);
   }
   void gpu_times(const GpuTimes& times) override { gpu_times_of.push_back(times); }
+  void tallied(std::span<const Tally> told) override {
+    tallies.emplace_back(told.begin(), told.end());
+  }
   void process(const Process& process) override { processes.push_back(process); }
   void library(const Library& library) override { libraries.push_back(library); }
   void lost(const LossEvent& loss) override { losses.push_back(loss); }
@@ -57,6 +60,7 @@ struct CaptureSink : Sink {
   std::vector<GpuWork> gpu_works;
   std::deque<KernelName> own_kernels;
   std::vector<GpuTimes> gpu_times_of;
+  std::vector<std::vector<Tally>> tallies;  // each time
   std::vector<Process> processes;
   std::vector<Library> libraries;
   std::vector<LossEvent> losses;

@@ -46,6 +46,7 @@ struct SampleSource : Source {
     return number < table.size() ? &table[number] : nullptr;
   }
   DriverDevice device(std::uint32_t) const override { return {}; }
+  std::vector<Tally> take_tallies() override { return std::exchange(tallies, {}); }
   std::uint32_t drops(std::uint32_t) const override { return dropped; }
   bool may_miss_exits() const override { return false; }
   bool is_alive(std::uint32_t) const override { return false; }
@@ -53,7 +54,11 @@ struct SampleSource : Source {
   Accounts accounts() const override {
     return {.entered = 9, .emitted = 7, .dropped = 2, .received = 0};
   }
+  TallyAccounts tally_accounts() const override {
+    return {.begun = 5, .ended = 3, .under_way = 1, .dropped = 1};
+  }
 
+  std::vector<Tally> tallies;
   std::uint64_t begun = 0;
   bool refuses = false;
   bool waits = true;  // records wait until tracing is stopped, so that a test has them in one go

@@ -178,6 +178,52 @@ TEST_CASE("Every plan stays inside its function") {
   }
 }
 
+TEST_CASE("Functions whose arguments concern later calls are not merely counted") {
+  for (const char* symbol :
+       {"cuMemAlloc_v2", "cuMemFree_v2", "cuMemFreeAsync_ptsz", "cuMemHostRegister_v2",
+        "cuMemPoolDestroy", "cuCtxSetCurrent", "cuDevicePrimaryCtxRelease_v2", "cuModuleLoadData",
+        "cuModuleGetFunction", "cuKernelGetFunction", "cuLibraryUnload", "cuGraphInstantiate_v2",
+        "cuStreamBeginCapture_v2", "cuGraphAddNode_v2", "cuIpcOpenMemHandle_v2"})
+    CHECK_FALSE(function(symbol).tally_is_enough());
+  for (const char* symbol :
+       {"cuInit", "cuLaunchKernel", "cuLaunchKernelEx_ptsz", "cuMemcpyHtoDAsync_v2",
+        "cuMemcpy2D_v2", "cuMemsetD8_v2", "cuStreamSynchronize", "cuEventRecord", "cuEventQuery",
+        "cuGraphLaunch", "cuCtxGetCurrent", "cuGetProcAddress_v2", "cuDeviceGetAttribute"})
+    CHECK(function(symbol).tally_is_enough());
+  for (const Function& f : cuda_functions()) {
+    CAPTURE(f.symbol);
+    if (f.kind || f.names != NamesEffect::none) CHECK_FALSE(f.tally_is_enough());
+    if (f.is_launch()) CHECK(f.tally_is_enough());
+  }
+}
+
+TEST_CASE("Only of copies whose size is one argument the bytes are counted") {
+  auto size_of = [](std::string_view symbol) {
+    abi::cb_plan plan = plan_for(function(symbol), 1);
+    unsigned word = plan.size_arg;
+    bool narrow = plan.size_narrow;
+    return std::pair(word, narrow);
+  };
+  CHECK(size_of("cuMemcpyHtoD_v2") == std::pair(2U, false));
+  CHECK(size_of("cuMemcpyHtoD") == std::pair(2U, true));
+  CHECK(size_of("cuMemcpyPeerAsync") == std::pair(4U, false));
+  for (const char* symbol : {"cuMemcpy2D_v2", "cuMemcpyBatchAsync_v2", "cuMemsetD32_v2",
+                             "cuMemAlloc_v2", "cuLaunchKernel"})
+    CHECK(size_of(symbol).first == CB_NO_ARG);
+  CHECK(plan_for_unknown(700).size_arg == CB_NO_ARG);
+  std::size_t counted = 0;
+  for (const Function& f : cuda_functions()) {
+    abi::cb_plan plan = plan_for(f, 1);
+    if (plan.size_arg == CB_NO_ARG) continue;
+    CAPTURE(f.symbol);
+    counted++;
+    CHECK(f.type == Type::transfer);
+    CHECK(f.arguments[static_cast<std::size_t>(f.size.argument)].word ==
+          static_cast<int>(plan.size_arg));
+  }
+  CHECK(counted == 47);
+}
+
 #if defined(__x86_64__)
 TEST_CASE("Plans, exactly") {
   using Fields = std::map<std::string, unsigned>;

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Calls that are only counted, by process and function. They make no records. */
+#ifndef CUDABPF_TALLY_H
+#define CUDABPF_TALLY_H
+
+#include "call.h"
+
+/* A call is counted when it begins, so it counts exactly once, however it ends. Its entry stays
+ * until userspace has read it for the last time and removes it, once the process is gone. */
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+  __uint(max_entries, 1); /* userspace makes room */
+  __type(key, struct cb_tally_key);
+  __type(value, struct cb_tally);
+} tallies SEC(".maps");
+
+/* The calls under way where the kernel has no sessions, as pending_outs in call.h. A function that
+ * ends in a jump to another has the same key as that one. Whatever longjmp leaves behind is used
+ * again by the same function at the same place. */
+struct counted_call {
+  __u64 key; /* 0: free */
+  __u64 function;
+  __u64 began;
+};
+static struct counted_call counted_calls[OUT_SETS][OUT_WAYS];
+
+/* Mapped by userspace: begun = ended + under way + dropped. */
+__u64 tally_counters[CB_MAX_CPUS][CB_TALLY_COUNTERS] __attribute__((aligned(64)));
+
+static __always_inline void count_tally(enum cb_tally_counter counter) {
+  __u64 cpu = index_of(bpf_get_smp_processor_id(), CB_MAX_CPUS);
+  __sync_fetch_and_add(&tally_counters[cpu][counter], 1);
+}
+
+static __always_inline struct counted_call* counted_set(__u64 key) {
+  return counted_calls[index_of(key * 0x9e3779b97f4a7c15ULL >> 52, OUT_SETS)];
+}
+
+/* False: there is no room. */
+static __always_inline bool keep_counted(__u64 key, __u64 function) {
+  struct counted_call* set = counted_set(key);
+  for (int way = 0; way < OUT_WAYS; way++) {
+    struct counted_call* call = &set[way];
+    __u64 owner = call->key;
+    if ((owner == key && call->function == function) ||
+        (!owner && !__sync_val_compare_and_swap(&call->key, 0, key))) {
+      call->function = function;
+      call->began = bpf_ktime_get_ns();
+      return true;
+    }
+  }
+  return false;
+}
+
+/* When the call began; 0: that was not seen. */
+static __always_inline __u64 let_go_counted(__u64 key, __u64 function) {
+  struct counted_call* set = counted_set(key);
+  for (int way = 0; way < OUT_WAYS; way++) {
+    struct counted_call* call = &set[way];
+    if (call->key != key || call->function != function) continue;
+    __u64 began = call->began;
+    call->key = 0;
+    return began;
+  }
+  return 0;
+}
+
+static __always_inline struct cb_tally_key tally_key(struct ids ids, struct cb_plan plan) {
+  struct task_struct* task = (struct task_struct*)bpf_get_current_task();
+  struct cb_tally_key key = {BPF_CORE_READ(task, group_leader, start_time), ids.pid, plan.function};
+  return key;
+}
+
+/* Null: there is no room. */
+static __always_inline struct cb_tally* tally_of(const struct cb_tally_key* key) {
+  struct cb_tally* tally = bpf_map_lookup_elem(&tallies, key);
+  if (tally) return tally;
+  struct cb_tally nothing = {};
+  bpf_map_update_elem(&tallies, key, &nothing, BPF_NOEXIST); /* another thread may be first */
+  return bpf_map_lookup_elem(&tallies, key);
+}
+
+static __always_inline __u64 size_argument(struct pt_regs* ctx, struct cb_plan plan) {
+  __u64 args[CB_MAX_ARGS] = {};
+  read_args(ctx, args, REGISTER_ARGS);
+  __u64 size = args[at_most(plan.size_arg, CB_MAX_ARGS - 1)];
+  return plan.size_narrow ? (__u32)size : size;
+}
+
+/* Where a session keeps when the call began; null: there are none here. Returns whether the call's
+ * return is wanted. A program may be preempted, so even a CPU's own numbers are added to
+ * atomically.
+ */
+static __always_inline bool counted_entry(struct pt_regs* ctx, __u64* cookie) {
+  struct ids ids = current_ids();
+  if (!selected(ids)) return false;
+  struct cb_plan plan = plan_of(ctx);
+  struct cb_tally_key key = tally_key(ids, plan);
+  count_tally(CB_TALLY_BEGUN);
+  struct cb_tally* tally = tally_of(&key);
+  if (!tally) {
+    count_tally(CB_TALLY_DROPPED);
+    return false;
+  }
+  __sync_fetch_and_add(&tally->calls, 1);
+  if (plan.size_arg != CB_NO_ARG) __sync_fetch_and_add(&tally->bytes, size_argument(ctx, plan));
+  if (cookie && !return_would_kill(ctx)) {
+    *cookie = bpf_ktime_get_ns();
+    return true;
+  }
+  if (!cookie && keep_counted(call_key(ids.tid, (__u32)PT_REGS_SP(ctx)), plan.function))
+    return true;
+  count_tally(CB_TALLY_UNTIMED);
+  return false;
+}
+
+static __always_inline int counted_return(struct pt_regs* ctx, const __u64* cookie) {
+  __u64 now = bpf_ktime_get_ns();
+  struct ids ids = current_ids();
+  if (!is_traced(ids.pid)) return 0;
+  struct cb_plan plan = plan_of(ctx);
+  __u64 began = cookie ? *cookie
+                       : let_go_counted(call_key(ids.tid, (__u32)(PT_REGS_SP(ctx) - RETURN_POPS)),
+                                        plan.function);
+  struct cb_tally_key key = tally_key(ids, plan);
+  /* A child that was forked in the middle of a call returns from it, too. */
+  if (!began || began < key.began) return 0;
+  struct cb_tally* tally = bpf_map_lookup_elem(&tallies, &key);
+  if (!tally) return 0;
+  __s32 result = (__s32)PT_REGS_RC(ctx);
+  __sync_fetch_and_add(&tally->ended, 1);
+  __sync_fetch_and_add(&tally->time_ns, now - began);
+  if (result && result != CB_NOT_READY) __sync_fetch_and_add(&tally->failed, 1);
+  count_tally(CB_TALLY_ENDED);
+  return 0;
+}
+
+#endif
