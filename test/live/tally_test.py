@@ -1,0 +1,248 @@
+"""Calls that are only counted, by process and function: the sums equal the driver's own, to the last call."""
+import collections
+import json
+import os
+import signal
+import subprocess
+
+import harness
+from harness import BUILD, LIBRARY, WORKLOADS, ended, wait_for
+
+PRINT_TALLIES = f"{BUILD}/test/tally/print_tallies"
+# Single links take a while to go, each of them.
+FEW = ("cuInit", "cuCtxSynchronize", "cuStreamSynchronize", "cuStreamQuery", "cuMemcpyDtoH_v2", "cuMemcpyHtoD_v2",
+       "cuMemAlloc_v2", "cuLaunchHostFunc")
+SINGLE_LINKS = ("--no-feature", "uprobe_multi", *(word for symbol in FEW for word in ("--only", symbol)))
+WAYS = ((), ("--no-feature", "uprobe_session"), SINGLE_LINKS)
+# The child returns from the call in which it was forked, and makes calls of its own.
+FORK_IN_A_CALL = """
+import ctypes, os, sys
+cuda = ctypes.CDLL(sys.argv[1])
+context = ctypes.c_void_p()
+assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+child = None
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def callback(_):
+    global child
+    child = os.fork()
+assert cuda.cuLaunchHostFunc(None, callback, None) == 0
+for _ in range(3 if child == 0 else 5):
+    assert cuda.cuCtxSynchronize() == 0
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+class Told:
+    """What print_tallies has printed."""
+
+    def __init__(self, text):
+        lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        self.sums = {(line["pid"], line["symbol"]): line for line in lines if "symbol" in line}
+        self.processes = [(line["process"], line["pid"]) for line in lines if "process" in line]
+        self.books = lines[-1]
+        self.losses = self.books["losses"]
+
+    def counts(self, pid):
+        return +collections.Counter({symbol: line["calls"] + line["recorded"]
+                                     for (of, symbol), line in self.sums.items() if of == pid})
+
+    def total(self, field):
+        return sum(line[field] for line in self.sums.values())
+
+
+class Live(harness.LiveTest):
+    way = ()
+
+    def start_counting(self, *arguments, fake=None):
+        """Returns once it counts."""
+        program = self.start([PRINT_TALLIES, "--library", LIBRARY, *arguments], stdout=subprocess.PIPE,
+                             env=self.environment(**(fake or {})))
+        self.assertEqual(program.process.stdout.readline(), b"ready\n", program.stderr())
+        return program
+
+    def told(self, program, status=0):
+        text = program.process.stdout.read().decode()
+        self.assertEqual(program.wait(), status, program.stderr())
+        told = Told(text)
+        self.check_books(told)
+        return told
+
+    def counted(self, command, *arguments, fake=None, status=0):
+        return self.told(self.start_counting(*arguments, "--", *command, fake=fake), status)
+
+    def check_books(self, told):
+        records, tallied = told.books["records"], told.books["tallied"]
+        self.assertEqual(records["entered"], records["emitted"] + records["dropped"])
+        self.assertEqual(records["received"], records["emitted"])
+        self.assertEqual(tallied["begun"], tallied["ended"] + tallied["under_way"] + tallied["dropped"])
+        self.assertEqual(tallied["begun"], told.total("calls") + tallied["dropped"])
+        self.assertEqual(tallied["ended"], told.total("ended"))
+        self.assertEqual(tallied["dropped"], told.losses.get("tally_full", 0))
+        for line in told.sums.values():
+            self.assertFalse(line["went_back"], line)
+            self.assertFalse(line["calls"] and line["recorded"], line)
+
+    def check_counts_told(self, told):
+        """Nothing was lost, and each process that made calls is gone: its sums were handed out exactly once more."""
+        found = self.records()
+        for pid in found:
+            self.assertEqual(dict(told.counts(pid)), self.called(pid), f"pid {pid}")
+        self.assertEqual({pid for pid, _ in told.sums} - set(found), set())
+        self.assertEqual(told.losses, {})
+        for line in told.sums.values():
+            self.assertEqual(line["lasts"], 1 if line["calls"] else 0, line)
+
+    def called(self, pid):
+        """What the driver counted, of the functions that are looked at."""
+        counts = self.records()[pid].counts
+        return {symbol: n for symbol, n in counts.items() if symbol in FEW or self.way is not SINGLE_LINKS}
+
+    def empty_record(self):
+        for name in os.listdir(self.record_folder):
+            os.unlink(f"{self.record_folder}/{name}")
+
+    def in_each_way(self):
+        for way in WAYS:
+            self.empty_record()
+            self.way = way
+            yield way
+
+    def test_sums(self):
+        """Threads, processes, sizes and times are as the driver has them."""
+        script = ("setup; module m; function f m kernel; malloc a 64K; htod a host 4K; fails 2 malloc b 1T; "
+                  "thread { loop 300 { launch f 1 1 1 1 1 1 0; dtoh host a 1K } }; thread { loop 200 { sync } }; "
+                  "fork { loop 100 { sync } }; fork { exec { setup; sync; quit 0 } }; query; wait; free a")
+        for way in self.in_each_way():
+            told = self.counted(harness.calls(script), *way)
+            self.check_counts_told(told)
+            self.assertEqual(told.books["tallied"]["under_way"], 0)
+            self.assertEqual(told.total("failed"), 0)  # the allocation that failed has a record
+            self.check_times(told)
+            pid = told.processes[0][1]
+            self.assertEqual(told.sums[pid, "cuMemcpyDtoH_v2"]["bytes"], 300 * 1024)
+            self.assertEqual(told.sums[pid, "cuMemcpyHtoD_v2"]["bytes"], 4096)
+
+    def check_times(self, told):
+        """Each function's time is at least that which its calls took inside the driver."""
+        for (pid, symbol), line in told.sums.items():
+            if not line["calls"]:
+                continue
+            inside = [call["end_ns"] - call["begin_ns"] for call in self.records()[pid].calls if call["symbol"] == symbol]
+            self.assertEqual(len(inside), line["ended"], line)
+            self.assertGreaterEqual(line["time_ns"], sum(inside), line)
+            self.assertLess(line["time_ns"], sum(inside) + 10**9, line)
+
+    def test_failures(self):
+        for way in self.in_each_way():
+            told = self.counted(harness.calls("setup; fails 700 sync; sync; sync; fails 600 query; query"), *way,
+                                fake={"FAIL": "cuStreamSynchronize=700@1,cuStreamQuery=600@1"})
+            self.check_counts_told(told)
+            failed = {symbol: line["failed"] for (_, symbol), line in told.sums.items() if line["failed"]}
+            self.assertEqual(failed, {"cuStreamSynchronize": 1})  # one that is not ready has not failed
+
+    def test_whole_machine(self):
+        """Processes are adopted at their first call, which may be one that is only counted."""
+        command = [f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--symbol", "cuCtxSynchronize", "--threads", "2",
+                   "--count", "20000"]
+        for way in self.in_each_way():
+            counting = self.start_counting(*way)
+            programs = [self.start(command, stdout=subprocess.DEVNULL) for _ in range(3)]
+            for program in programs:
+                self.assertEqual(program.wait(), 0)
+            counting.signal(signal.SIGTERM)
+            told = self.told(counting)
+            self.check_counts_told(told)
+            self.assertEqual(sorted(told.processes),
+                             sorted((op, p.pid) for p in programs for op in ("start", "exit")))
+            self.assertEqual(sum(line["calls"] for (_, s), line in told.sums.items() if s == "cuCtxSynchronize"), 120000)
+
+    def test_attached_in_a_call(self):
+        """A call that began before is not counted, though its return is seen."""
+        for way in self.in_each_way():
+            program = self.start(harness.calls("setup; print in; sync; print out; read; sync; sync"),
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 env=self.environment(LATENCY="cuStreamSynchronize=1500000000"))
+            self.assertEqual(program.process.stdout.readline(), b"in\n")
+            wait_for(lambda p=program: self.records()[p.pid].counts.get("cuStreamSynchronize"), "in the call")
+            before = self.called(program.pid)
+            counting = self.start_counting(*way, "--pid", program.pid)
+            self.assertEqual(program.process.stdout.readline(), b"out\n")
+            program.tell()
+            self.assertEqual(program.wait(), 0)
+            counting.signal(signal.SIGTERM)
+            told = self.told(counting)
+            after = self.called(program.pid)
+            self.assertEqual(dict(told.counts(program.pid)),
+                             {s: n - before.get(s, 0) for s, n in after.items() if n > before.get(s, 0)})
+            self.assertEqual(told.total("ended"), told.total("calls"))
+
+    def test_forked_in_a_call(self):
+        """The child returns from a call that only its parent has made."""
+        for way in self.in_each_way():
+            told = self.counted([harness.PYTHON, "-c", FORK_IN_A_CALL, LIBRARY], *way)
+            self.check_counts_told(told)
+            self.assertEqual(told.books["tallied"]["under_way"], 0)
+            self.assertEqual(sorted(line["calls"] for (_, s), line in told.sums.items() if s == "cuCtxSynchronize"), [3, 5])
+
+    def test_killed_in_a_call(self):
+        for way in self.in_each_way():
+            counting = self.start_counting(*way)
+            program = self.start(harness.calls("setup; sync; sync"),
+                                 env=self.environment(HANG="cuStreamSynchronize@2"))
+            wait_for(lambda p=program: p.pid in self.records() and
+                     self.records()[p.pid].counts.get("cuStreamSynchronize") == 2, "in the call")
+            program.signal(signal.SIGKILL)
+            program.wait()
+            counting.signal(signal.SIGTERM)
+            told = self.told(counting)
+            self.check_counts_told(told)
+            self.assertEqual(told.books["tallied"]["under_way"], 1)
+
+    def test_odd_ends(self):
+        """Calls that longjmp leaves, that threads end in, and of children of vfork."""
+        for odd in ("jumps", "vforks", "crowd", "fibers"):
+            for way in self.in_each_way():
+                if way is SINGLE_LINKS and odd != "jumps":
+                    continue
+                told = self.counted([f"{WORKLOADS}/fake_odd", "--library", LIBRARY, odd], *way)
+                self.check_counts_told(told)
+                if odd == "jumps":
+                    self.assertGreater(told.books["tallied"]["under_way"], 0)
+
+    def test_no_room(self):
+        """What does not fit is counted, and what has gone makes room."""
+        script = "setup; loop 1000 { sync; query; memory-info }"
+        for way in self.in_each_way():
+            counting = self.start_counting(*way, "--room", "2")
+            counted = 0
+            for _ in range(3):
+                program = self.start(harness.calls(script))
+                self.assertEqual(program.wait(), 0)
+                wait_for(lambda p=program: ended(p.pid), "gone")
+            counting.signal(signal.SIGTERM)
+            told = self.told(counting)
+            for pid in self.records():
+                for symbol, count in self.called(pid).items():
+                    line = told.sums.get((pid, symbol), {"calls": 0, "recorded": 0})
+                    self.assertIn(line["calls"] + line["recorded"], range(count + 1), symbol)
+                    counted += count
+            self.assertGreater(told.losses["tally_full"], 0)
+            self.assertEqual(set(told.losses), {"tally_full"})
+            self.assertEqual(told.total("calls") + told.total("recorded") + told.losses["tally_full"], counted)
+
+    def test_many_short_processes(self):
+        """Each process's sums are removed once it is gone: far more come than there is room for at once."""
+        counting = self.start_counting("--room", "64")
+        for _ in range(60):
+            self.assertEqual(self.start(harness.calls("setup; sync; query")).wait(), 0)
+        counting.signal(signal.SIGTERM)
+        told = self.told(counting)
+        self.check_counts_told(told)
+        self.assertEqual(len(self.records()), 60)
+
+
+if __name__ == "__main__":
+    harness.main()
