@@ -65,9 +65,17 @@ static __always_inline __u64 let_go_counted(__u64 key, __u64 function) {
   return 0;
 }
 
-static __always_inline struct cb_tally_key tally_key(struct ids ids, struct cb_plan plan) {
-  struct task_struct* task = (struct task_struct*)bpf_get_current_task();
-  struct cb_tally_key key = {BPF_CORE_READ(task, group_leader, start_time), ids.pid, plan.function};
+/* Kernels that have sessions let a program follow pointers by itself, which takes no helper's call.
+ */
+static __always_inline struct cb_tally_key tally_key(struct ids ids, struct cb_plan plan,
+                                                     bool session) {
+  struct cb_tally_key key = {.pid = ids.pid, .function = plan.function};
+  if (session) {
+    key.began = bpf_get_current_task_btf()->group_leader->start_time;
+  } else {
+    struct task_struct* task = (struct task_struct*)bpf_get_current_task();
+    key.began = BPF_CORE_READ(task, group_leader, start_time);
+  }
   return key;
 }
 
@@ -95,7 +103,7 @@ static __always_inline bool counted_entry(struct pt_regs* ctx, __u64* cookie) {
   struct ids ids = current_ids();
   if (!selected(ids)) return false;
   struct cb_plan plan = plan_of(ctx);
-  struct cb_tally_key key = tally_key(ids, plan);
+  struct cb_tally_key key = tally_key(ids, plan, cookie);
   count_tally(CB_TALLY_BEGUN);
   struct cb_tally* tally = tally_of(&key);
   if (!tally) {
@@ -117,12 +125,12 @@ static __always_inline bool counted_entry(struct pt_regs* ctx, __u64* cookie) {
 static __always_inline int counted_return(struct pt_regs* ctx, const __u64* cookie) {
   __u64 now = bpf_ktime_get_ns();
   struct ids ids = current_ids();
-  if (!is_traced(ids.pid)) return 0;
+  if (!cookie && !is_traced(ids.pid)) return 0; /* a session asked for it */
   struct cb_plan plan = plan_of(ctx);
   __u64 began = cookie ? *cookie
                        : let_go_counted(call_key(ids.tid, (__u32)(PT_REGS_SP(ctx) - RETURN_POPS)),
                                         plan.function);
-  struct cb_tally_key key = tally_key(ids, plan);
+  struct cb_tally_key key = tally_key(ids, plan, cookie);
   /* A child that was forked in the middle of a call returns from it, too. */
   if (!began || began < key.began) return 0;
   struct cb_tally* tally = bpf_map_lookup_elem(&tallies, &key);
@@ -131,7 +139,6 @@ static __always_inline int counted_return(struct pt_regs* ctx, const __u64* cook
   __sync_fetch_and_add(&tally->ended, 1);
   __sync_fetch_and_add(&tally->time_ns, now - began);
   if (result && result != CB_NOT_READY) __sync_fetch_and_add(&tally->failed, 1);
-  count_tally(CB_TALLY_ENDED);
   return 0;
 }
 

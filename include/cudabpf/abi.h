@@ -310,7 +310,6 @@ CB_STATIC_ASSERT(sizeof(struct cb_tally) == 40, "cb_tally");
 /* Their books, one block per CPU: begun = ended + under way + dropped. */
 enum cb_tally_counter {
   CB_TALLY_BEGUN,
-  CB_TALLY_ENDED,
   CB_TALLY_DROPPED, /* the map was full: the call is in no tally */
   CB_TALLY_UNTIMED, /* it is in its tally, but its end will not be */
   CB_TALLY_COUNTERS = 8,

@@ -184,7 +184,7 @@ Accounts BpfSource::accounts() const {
 TallyAccounts BpfSource::tally_accounts() const {
   if (!tallies_) return {};
   return {.begun = probes_->tally_counter(abi::CB_TALLY_BEGUN),
-          .ended = probes_->tally_counter(abi::CB_TALLY_ENDED),
+          .ended = tallies_->ended(),
           .under_way = tallies_->under_way(),
           .dropped = probes_->tally_counter(abi::CB_TALLY_DROPPED)};
 }

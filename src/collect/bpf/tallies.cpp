@@ -16,12 +16,13 @@ namespace {
 
 constexpr std::size_t BATCH = 512, LARGEST_BATCH = 1 << 20;
 
-std::uint64_t open_calls(const abi::cb_tally& sum) {
-  // While calls come and go on several CPUs, an end may be seen whose beginning is not.
-  return sum.calls > sum.ended ? sum.calls - sum.ended : 0;
-}
-
 }  // namespace
+
+void Tallies::Ends::add(const abi::cb_tally& sum) {
+  ended += sum.ended;
+  // While calls come and go on several CPUs, an end may be seen whose beginning is not.
+  if (sum.calls > sum.ended) under_way += sum.calls - sum.ended;
+}
 
 Tallies::Tallies(int map, const FunctionNumbers& numbers)
     : map_(map),
@@ -88,12 +89,12 @@ std::vector<Tally> Tallies::take(const IsAlive& is_alive) {
   std::erase_if(living, [&](const auto& process) { return !is_alive(process.first); });
 
   std::vector<Tally> tallies;
-  under_way_ = 0;
+  living_ = {};
   for (Entry& entry : entries) {
     auto process = living.find(entry.key.pid);
     bool gone = process == living.end() || process->second != entry.key.began;
     bool last = gone && remove(entry);
-    (last ? left_under_way_ : under_way_) += open_calls(entry.sum);
+    (last ? gone_ : living_).add(entry.sum);
     const Function* function = numbers_.find(static_cast<std::uint16_t>(entry.key.function));
     tallies.push_back({entry.key.pid, function, entry.sum.calls, entry.sum.time_ns,
                        entry.sum.failed, entry.sum.bytes, entry.sum.ended, last});

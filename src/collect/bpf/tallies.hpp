@@ -21,8 +21,9 @@ class Tallies {
   // All there are. Those of processes that are gone are handed out once more and removed. Needs
   // CAP_BPF where the kernel leaves maps to those who have it.
   std::vector<Tally> take(const IsAlive& is_alive);
-  // How many of the calls had not ended, according to the tallies last taken.
-  std::uint64_t under_way() const { return left_under_way_ + under_way_; }
+  // How many of all calls had ended, and how many had not, according to the tallies last taken.
+  std::uint64_t ended() const { return gone_.ended + living_.ended; }
+  std::uint64_t under_way() const { return gone_.under_way + living_.under_way; }
 
  private:
   struct Entry {
@@ -38,9 +39,12 @@ class Tallies {
   const std::size_t cpus_;
   std::vector<abi::cb_tally_key> keys_;
   std::vector<abi::cb_tally> values_;  // of each key on each CPU
-  std::uint64_t under_way_ = 0;
-  std::uint64_t left_under_way_ = 0;  // by processes that are gone
-  bool failed_ = false;               // and said so
+  struct Ends {
+    std::uint64_t ended = 0, under_way = 0;
+    void add(const abi::cb_tally& sum);
+  };
+  Ends living_, gone_;   // of processes whose tallies are there, and of those that are gone
+  bool failed_ = false;  // and said so
 };
 
 }  // namespace cudabpf
