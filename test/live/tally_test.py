@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 import harness
 from harness import BUILD, LIBRARY, WORKLOADS, ended, wait_for
@@ -23,9 +24,14 @@ assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(contex
 assert cuda.cuCtxSetCurrent(context) == 0
 child = None
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def nothing(_):
+    pass
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def callback(_):
     global child
     child = os.fork()
+    if child == 0:
+        assert cuda.cuLaunchHostFunc(None, nothing, None) == 0
 assert cuda.cuLaunchHostFunc(None, callback, None) == 0
 for _ in range(3 if child == 0 else 5):
     assert cuda.cuCtxSynchronize() == 0
@@ -185,7 +191,10 @@ class Live(harness.LiveTest):
             told = self.counted([harness.PYTHON, "-c", FORK_IN_A_CALL, LIBRARY], *way)
             self.check_counts_told(told)
             self.assertEqual(told.books["tallied"]["under_way"], 0)
-            self.assertEqual(sorted(line["calls"] for (_, s), line in told.sums.items() if s == "cuCtxSynchronize"), [3, 5])
+            for symbol, calls in (("cuCtxSynchronize", [3, 5]), ("cuLaunchHostFunc", [1, 1])):
+                lines = [line for (_, s), line in told.sums.items() if s == symbol]
+                self.assertEqual(sorted(line["calls"] for line in lines), calls)
+                self.assertEqual(sorted(line["ended"] for line in lines), calls)
 
     def test_killed_in_a_call(self):
         for way in self.in_each_way():
@@ -236,8 +245,10 @@ class Live(harness.LiveTest):
     def test_many_short_processes(self):
         """Each process's sums are removed once it is gone: far more come than there is room for at once."""
         counting = self.start_counting("--room", "64")
-        for _ in range(60):
-            self.assertEqual(self.start(harness.calls("setup; sync; query")).wait(), 0)
+        for _ in range(5):
+            for _ in range(12):  # with four functions each: 48
+                self.assertEqual(self.start(harness.calls("setup; sync; query")).wait(), 0)
+            time.sleep(1)  # the sums are taken each 0.1 s
         counting.signal(signal.SIGTERM)
         told = self.told(counting)
         self.check_counts_told(told)
