@@ -8,6 +8,7 @@
 
 #include "cudabpf/source.hpp"
 #include "sink/jsonl.hpp"
+#include "sink/top.hpp"
 
 namespace CLI {
 class App;
@@ -22,7 +23,10 @@ struct CaptureFlags {
   std::string exclude;
   std::string ring_size = "32M";
   bool whole_machine = false;  // not a flag: what is traced
-  bool among_others = false;   // nor this: others may have the same output in mind
+  // Nor this: what happens is shown on stdout, and no trace is written.
+  std::optional<TopSink::Options> watch;
+  bool as_json = false;       // what is shown
+  bool among_others = false;  // nor this: others may have the same output in mind
   bool kernel = false;
   bool no_returns = false;
   bool no_follow = false;

@@ -10,6 +10,7 @@
 #include "cli/request/invoker.hpp"
 #include "collect/machine.hpp"
 #include "sink/run_summary.hpp"
+#include "sink/top_text.hpp"
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/clock.hpp"
@@ -52,7 +53,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // as is a limit on the size of files
   auto duration = TRY(flags.duration_ns()), most_bytes = TRY(flags.most_bytes());
-  auto output = TRY(flags.output_options());
+  TRY(flags.output_options());
   auto sample_period_ns = TRY(flags.sample_period_ns());
   std::unique_ptr<CaptureSession> session(new CaptureSession);
   session->duration_ns_ = duration;
@@ -65,28 +66,10 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   session->open_switches(flags);
   // From here on this process is its caller: files are made with the caller's own rights.
   TRY(privileges::drop(caller().user, records.needs()));
+  if (flags.watch)
+    session->watched_ = std::make_unique<Screen>(STDOUT_FILENO, session->signals_.hurry_fd());
   session->screen_ = std::make_unique<Screen>(STDERR_FILENO, session->signals_.hurry_fd());
-  output.output.hurry_fd = session->signals_.hurry_fd();
-  session->trace_ = TRY(JsonlSink::open(std::move(output)));
-  std::vector<Sink*> sinks{session->trace_.get()};
-  if (flags.redact) {
-    session->redacted_ = std::make_unique<RedactedSink>(*session->trace_);
-    sinks.front() = session->redacted_.get();
-  }
-  if (!flags.quiet) sinks.push_back(&session->stats_);
-  Screen& screen = *session->screen_;
-  auto show = [&screen](std::string_view text, bool last) {
-    if (!last) return screen.offer(text);
-    screen.tell(text);
-    return true;
-  };
-  if (flags.live)
-    sinks.push_back((session->live_ = std::make_unique<LiveSink>(show)).get());
-  else if (!flags.quiet)
-    sinks.push_back(
-        (session->status_ = std::make_unique<StatusSink>(screen, [trace = session->trace_.get()] {
-           return trace->bytes();
-         })).get());
+  auto sinks = TRY(session->open_sinks(flags));
   session->sink_ = std::make_unique<TeeSink>(std::move(sinks));
   session->open_sampler(flags, sample_period_ns);
   if (records.libraries_attached() == 0 && !records.waits_for_libraries())
@@ -108,6 +91,59 @@ void CaptureSession::open_switches(const CaptureFlags& flags) {
     switches_why_not_ = opened.error().message;
 }
 
+Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags) {
+  std::vector<Sink*> sinks;
+  if (flags.watch) {
+    open_top(flags, sinks);
+    return sinks;
+  }
+  TRY(open_trace(TRY(flags.output_options()), flags.redact, sinks));
+  if (!flags.quiet) sinks.push_back(&stats_);
+  if (flags.live) {
+    auto show = [&screen = *screen_](std::string_view text, bool last) {
+      if (!last) return screen.offer(text);
+      screen.tell(text);
+      return true;
+    };
+    sinks.push_back((live_ = std::make_unique<LiveSink>(show)).get());
+  } else if (!flags.quiet) {
+    status_ =
+        std::make_unique<StatusSink>(*screen_, [trace = trace_.get()] { return trace->bytes(); });
+    sinks.push_back(status_.get());
+  }
+  return sinks;
+}
+
+Result<> CaptureSession::open_trace(JsonlOptions output, bool redact, std::vector<Sink*>& sinks) {
+  output.output.hurry_fd = signals_.hurry_fd();
+  trace_ = TRY(JsonlSink::open(std::move(output)));
+  if (redact) redacted_ = std::make_unique<RedactedSink>(*trace_);
+  sinks.push_back(redact ? static_cast<Sink*>(redacted_.get()) : trace_.get());
+  return ok();
+}
+
+void CaptureSession::open_top(const CaptureFlags& flags, std::vector<Sink*>& sinks) {
+  TopSink::Format format = top_json;
+  if (!flags.as_json)
+    format = [terminal = watched_->terminal()](const TopInterval& interval) {
+      return top_page(interval, terminal);
+    };
+  top_ = std::make_unique<TopSink>(*flags.watch, std::move(format),
+                                   [&screen = *watched_](std::string_view text, bool last) {
+                                     if (!last) return screen.offer(text);
+                                     screen.tell(text);
+                                     return true;
+                                   });
+  sinks.push_back(top_.get());
+}
+
+// Of the trace, or of what is watched.
+bool CaptureSession::reader_gone() const {
+  if (trace_) return trace_->reader_gone();
+  pollfd output{STDOUT_FILENO, 0, 0};
+  return poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLHUP | POLLNVAL));
+}
+
 void CaptureSession::open_sampler(const CaptureFlags& flags,
                                   std::optional<std::uint64_t> period_ns) {
   if (flags.no_sample) return;
@@ -122,7 +158,7 @@ void CaptureSession::open_sampler(const CaptureFlags& flags,
 }
 
 Result<> CaptureSession::begin(Session session, const std::function<void(Capture&)>& select) {
-  if (session.mode == "machine")
+  if (session.mode == "machine" && trace_)
     log::hint("tracing every process on this machine into {} until Ctrl-C", trace_->written().path);
   describe_machine(session);
   if (sampler_)
@@ -141,6 +177,7 @@ Result<> CaptureSession::begin(Session session, const std::function<void(Capture
 // Nobody may be there to see a trace without a command grow: it must not fill the disk.
 bool CaptureSession::disk_is_low() const {
   constexpr std::uintmax_t MOST = 1 << 30, PART = 20;
+  if (!trace_) return false;
   auto space = trace_->space();
   if (!space || space->available >= std::min(MOST, space->capacity / PART)) return false;
   log::warning("the trace ends: {} are left on the disk that it is written to",
@@ -151,7 +188,7 @@ bool CaptureSession::disk_is_low() const {
 std::string CaptureSession::limit_reached(std::uint64_t since, const Until& until) {
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   if (duration_ns_ && now - since >= duration_ns_) return "duration";
-  if (most_bytes_ && trace_->bytes() >= most_bytes_) return "size";
+  if (most_bytes_ && trace_ && trace_->bytes() >= most_bytes_) return "size";
   constexpr std::uint64_t LOOK_EVERY_NS = 1'000'000'000;
   if (until.command || now - looked_at_disk_ < LOOK_EVERY_NS) return {};
   looked_at_disk_ = now;
@@ -185,7 +222,7 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
       log::hint("waiting for the command to end; Ctrl-C again ends the trace at once");
     }
     // A command runs on, and its end is waited for; other processes are not waited for.
-    if (trace_->reader_gone() && !until.command) return {"reader gone"};
+    if (reader_gone() && !until.command) return {"reader gone"};
     if (std::string limit = limit_reached(begin, until); !limit.empty()) return {limit};
     if (until.command && until.command->status()) {
       if (waiting_for_command_to_stop) return {"command ended"};
@@ -229,14 +266,15 @@ Result<int> CaptureSession::run_until(const Until& until) {
   std::optional<int> command_status = until.command ? until.command->status() : std::nullopt;
   if (sampler_) sampler_->stop();
   Totals totals = capture_->stop(ended.reason, command_status);
-  TraceWritten written = trace_->written();
-  if (!quiet_) {
+  TraceWritten written = trace_ ? trace_->written() : TraceWritten();
+  if (trace_ && !quiet_) {
     screen_->tell(render_summary(stats_.stats(), totals, written, screen_->terminal()));
   }
   if (until.command && !command_status)
     log::hint("the command (pid {}) runs on, untraced", until.command->pid());
   if (command_status) return *command_status;
-  return written.complete && written.lost == 0 ? exit_code::OK : exit_code::OUTPUT_FAILED;
+  return !trace_ || (written.complete && written.lost == 0) ? exit_code::OK
+                                                            : exit_code::OUTPUT_FAILED;
 }
 
 }  // namespace cudabpf::cli

@@ -20,6 +20,7 @@
 #include "sink/stats.hpp"
 #include "sink/status.hpp"
 #include "sink/tee.hpp"
+#include "sink/top.hpp"
 
 namespace cudabpf::cli {
 
@@ -56,6 +57,11 @@ class CaptureSession {
     bool by_signal = false;
   };
   void open_switches(const CaptureFlags& flags);
+  // Where events go.
+  Result<std::vector<Sink*>> open_sinks(const CaptureFlags& flags);
+  Result<> open_trace(JsonlOptions output, bool redact, std::vector<Sink*>& sinks);
+  void open_top(const CaptureFlags& flags, std::vector<Sink*>& sinks);
+  bool reader_gone() const;
   void open_sampler(const CaptureFlags& flags, std::optional<std::uint64_t> period_ns);
   Ended wait_for_end(const Until& until);
   void wait_if_it_ends(StartedCommand& command);
@@ -63,16 +69,19 @@ class CaptureSession {
   std::string limit_reached(std::uint64_t since, const Until& until);
   bool disk_is_low() const;
 
-  Signals signals_;                 // first: threads inherit the signals that it blocks
+  Signals signals_;  // first: threads inherit the signals that it blocks
+  // Of what is watched. Messages go to the one made last, which is screen_.
+  std::unique_ptr<Screen> watched_;
   std::unique_ptr<Screen> screen_;  // second: whatever ends after it may have something to say
   std::uint64_t duration_ns_ = 0, most_bytes_ = 0;  // 0: no limit
   std::uint64_t looked_at_disk_ = 0;
   bool quiet_ = false;
-  std::unique_ptr<JsonlSink> trace_;
-  std::unique_ptr<RedactedSink> redacted_;  // null: all of it is written
+  std::unique_ptr<JsonlSink> trace_;        // null: what happens is only watched
+  std::unique_ptr<RedactedSink> redacted_;  // null: nothing is left out
   StatsSink stats_;
   std::unique_ptr<StatusSink> status_;
   std::unique_ptr<LiveSink> live_;
+  std::unique_ptr<TopSink> top_;
   std::unique_ptr<TeeSink> sink_;
   std::unique_ptr<Capture> capture_;
   std::unique_ptr<SwitchReader> switches_;  // until the sampler has it

@@ -6,7 +6,7 @@
 #include <memory>
 #include <set>
 
-#include "cli/capture_flags.hpp"
+#include "cli/captures.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/request/targets.hpp"
@@ -17,11 +17,6 @@
 namespace cudabpf::cli {
 
 namespace {
-
-struct AttachFlags {
-  CaptureFlags capture;
-  TargetFlags targets;
-};
 
 // Selects these processes and those already descended from them, but not this one nor the sudo that
 // started it. A process is selected before its children are looked for, and followed from then on,
@@ -49,7 +44,9 @@ void select_with_descendants(Capture& capture, const std::vector<std::uint32_t>&
   }
 }
 
-Result<int> attach(const AttachFlags& flags) {
+}  // namespace
+
+Result<int> capture_running(const AttachFlags& flags) {
   auto targets = TRY(find_targets(flags.targets, Procfs()));
   for (std::uint32_t pid : targets.pids)
     if (pid_t tracer = Procfs().tracer(static_cast<pid_t>(pid)))
@@ -78,8 +75,6 @@ Result<int> attach(const AttachFlags& flags) {
   return session->run_until(until);
 }
 
-}  // namespace
-
 void add_attach(CLI::App& app, Action& action) {
   auto flags = std::make_shared<AttachFlags>();
   CLI::App* sub = app.add_subcommand("attach", "Trace processes that are already running");
@@ -101,7 +96,7 @@ void add_attach(CLI::App& app, Action& action) {
   sub->callback([flags, &action] {
     if (flags->targets.empty())
       throw CLI::RequiredError("attach: one of --pid, --name or --container");
-    action = [flags] { return attach(*flags); };
+    action = [flags] { return capture_running(*flags); };
   });
 }
 

@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cli/capture_flags.hpp"
+#include "cli/captures.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/session.hpp"
@@ -10,17 +10,13 @@
 
 namespace cudabpf::cli {
 
-namespace {
-
-Result<int> trace_machine(const CaptureFlags& flags) {
+Result<int> capture_machine(const CaptureFlags& flags) {
   auto session = TRY(CaptureSession::open(flags, TRY(flags.source_options()), BpfSource::open));
   Session header;
   header.mode = "machine";
   TRY(session->begin(std::move(header), [](Capture& capture) { capture.source().select_all(); }));
   return session->run_until({});
 }
-
-}  // namespace
 
 void add_machine(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CaptureFlags>();
@@ -33,7 +29,7 @@ void add_machine(CLI::App& app, Action& action) {
              capture_statuses());
   app.callback([flags, &app, &action] {
     refuse_misplaced(app);
-    if (app.get_subcommands().empty()) action = [flags] { return trace_machine(*flags); };
+    if (app.get_subcommands().empty()) action = [flags] { return capture_machine(*flags); };
   });
 }
 

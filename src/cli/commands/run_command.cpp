@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cli/capture_flags.hpp"
+#include "cli/captures.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/request/inside.hpp"
@@ -24,14 +24,6 @@
 namespace cudabpf::cli {
 
 namespace {
-
-struct RunFlags {
-  CaptureFlags capture;
-  std::string user;
-  bool inside = false;
-  bool as_root = false;
-  std::vector<std::string> command;
-};
 
 Result<> check_ebpf() {
   TRY(check_permissions());
@@ -93,7 +85,9 @@ Result<std::unique_ptr<Source>> open_beside_ebpf(SourceOptions options, InsideSo
       std::make_unique<MergedSource>(std::move(calls), std::move(gpus), MergedSource::Of::calls));
 }
 
-Result<int> run(const RunFlags& flags) {
+}  // namespace
+
+Result<int> capture_command(const RunFlags& flags) {
   if (geteuid() != 0 && (flags.as_root || !flags.user.empty()))
     return Error{"only root can start a command as another user",
                  flags.as_root ? "leave out --as-root" : "leave out --user",
@@ -144,8 +138,6 @@ Result<int> run(const RunFlags& flags) {
   return session->run_until({.command = &child, .pids = {}});
 }
 
-}  // namespace
-
 void add_run(CLI::App& app, Action& action) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* sub = app.add_subcommand("run", "Trace a command and all its children");
@@ -170,7 +162,7 @@ void add_run(CLI::App& app, Action& action) {
               "cudabpf run --inside -- python3 --version   without root",
               "sudo cudabpf run --gpu -- ./app   and when the GPU did what was asked"},
              capture_statuses());
-  sub->callback([flags, &action] { action = [flags] { return run(*flags); }; });
+  sub->callback([flags, &action] { action = [flags] { return capture_command(*flags); }; });
 }
 
 }  // namespace cudabpf::cli

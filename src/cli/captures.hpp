@@ -1,0 +1,31 @@
+// The ways of capturing, for whoever wants what they record: run, attach and the whole machine
+// write it, top shows it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/capture_flags.hpp"
+#include "cli/request/targets.hpp"
+#include "util/result.hpp"
+
+namespace cudabpf::cli {
+
+struct RunFlags {
+  CaptureFlags capture;
+  std::string user;
+  bool inside = false;
+  bool as_root = false;
+  std::vector<std::string> command;
+};
+Result<int> capture_command(const RunFlags& flags);
+
+struct AttachFlags {
+  CaptureFlags capture;
+  TargetFlags targets;
+};
+Result<int> capture_running(const AttachFlags& flags);
+
+Result<int> capture_machine(const CaptureFlags& flags);
+
+}  // namespace cudabpf::cli

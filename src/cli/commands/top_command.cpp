@@ -1,0 +1,80 @@
+// cudabpf top: shows who uses CUDA, as it happens, and writes nothing.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/captures.hpp"
+#include "cli/commands.hpp"
+#include "cli/help.hpp"
+#include "cli/request/quantities.hpp"
+#include "util/exit_codes.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+struct TopFlags {
+  CaptureFlags capture;
+  std::vector<std::uint32_t> pids;
+  std::vector<std::string> command;
+  bool inside = false, once = false;
+  std::string interval = "1s";
+};
+
+Result<int> top(TopFlags flags) {
+  constexpr std::uint64_t SHORTEST_NS = 100'000'000;
+  TopSink::Options watch;
+  watch.interval_ns = TRY(parse_duration(flags.interval, "--interval"));
+  watch.once = flags.once;
+  if (watch.interval_ns < SHORTEST_NS)
+    return Error{"--interval " + flags.interval + " is too short", "it takes 100ms at least",
+                 exit_code::USAGE};
+  flags.capture.watch = watch;
+  if (flags.once) flags.capture.duration = flags.interval;
+  if (!flags.command.empty()) {
+    RunFlags run;
+    run.capture = std::move(flags.capture);
+    run.inside = flags.inside;
+    run.command = std::move(flags.command);
+    return capture_command(run);
+  }
+  if (flags.inside)
+    return Error{"--inside without a command", "give it after --", exit_code::USAGE};
+  if (flags.pids.empty()) return capture_machine(flags.capture);
+  AttachFlags attach;
+  attach.capture = std::move(flags.capture);
+  attach.targets.pids = std::move(flags.pids);
+  return capture_running(attach);
+}
+
+}  // namespace
+
+void add_top(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<TopFlags>();
+  CLI::App* sub = app.add_subcommand("top", "Show who uses CUDA, as it happens; write no trace");
+  auto* pids = sub->add_option("-p,--pid", flags->pids, "Only these processes")
+                   ->type_name("PID")
+                   ->delimiter(',');
+  sub->add_flag("--inside", flags->inside,
+                "Record inside the command's processes instead of with eBPF: without root");
+  sub->add_flag("--kernel", flags->capture.kernel, "Also count ioctls to the NVIDIA driver");
+  sub->add_option("--interval", flags->interval, "How often it is told (500ms, 5s)")
+      ->type_name("TIME")
+      ->capture_default_str();
+  auto* once = sub->add_flag("--once", flags->once, "Tell one interval, and end");
+  sub->add_flag("--json", flags->capture.as_json, "One JSON object a line, an interval each");
+  sub->add_option("--duration", flags->capture.duration, "Stop after this long (30s, 15m, 2h)")
+      ->type_name("TIME")
+      ->excludes(once);
+  sub->add_option("command", flags->command, "A command to start and watch, after --")
+      ->type_name("CMD")
+      ->excludes(pids);
+  sub->positionals_at_end();
+  add_footer(*sub,
+             {"sudo cudabpf top   the whole machine", "sudo cudabpf top --pid 4242 --interval 5s",
+              "sudo cudabpf top --once --json   for scripts",
+              "cudabpf top --inside -- python3 --version   without root"},
+             capture_statuses());
+  sub->callback([flags, &action] { action = [flags] { return top(*flags); }; });
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,50 @@
+// Tells, an interval after the other, who uses CUDA and how much of it: `cudabpf top`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cudabpf/sink.hpp"
+#include "sink/top_model.hpp"
+
+namespace cudabpf {
+
+class TopSink : public Sink {
+ public:
+  struct Options {
+    std::uint64_t interval_ns = 1'000'000'000;
+    bool once = false;  // all of it is one interval
+  };
+  using Format = std::function<std::string(const TopInterval& interval)>;
+  // False: there is no room for it now; then the interval goes on. The `last` text is always taken.
+  using Write = std::function<bool(std::string_view text, bool last)>;
+  TopSink(Options options, Format format, Write write)
+      : options_(options), format_(std::move(format)), write_(std::move(write)) {}
+
+  void begin(const Session& session) override;
+  void call(const Call& call) override { model_.call(call); }
+  void driver_call(const DriverCall& call) override { model_.driver_call(call); }
+  void gpu_error(const GpuError& error) override { model_.gpu_error(error); }
+  void gpu_sample(const GpuSample& sample) override { model_.gpu_sample(sample); }
+  void gpu_work(const GpuWork&) override {}
+  void gpu_times(const GpuTimes&) override {}
+  void process(const Process& process) override { model_.process(process); }
+  void library(const Library&) override {}
+  void lost(const LossEvent& loss) override { model_.lost(loss); }
+  void flush() override;
+  void end(const Totals&) override;
+
+ private:
+  void show(std::uint64_t now_ns, bool last);
+
+  const Options options_;
+  const Format format_;
+  const Write write_;
+  TopModel model_;
+  std::uint64_t begin_ns_ = 0, shown_ns_ = 0;
+};
+
+}  // namespace cudabpf

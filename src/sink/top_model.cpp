@@ -1,0 +1,155 @@
+#include "sink/top_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace cudabpf {
+
+namespace {
+
+bool launches_work(const Function& function) {
+  return function.op == Op::launch &&
+         (function.type == Type::kernel || function.type == Type::graph);
+}
+
+}  // namespace
+
+void TopFigures::add(const TopFigures& other) {
+  calls += other.calls;
+  launches += other.launches;
+  failed += other.failed;
+  time_ns += other.time_ns;
+  waiting_ns += other.waiting_ns;
+  driver_calls += other.driver_calls;
+  for (const auto& [op, moved] : other.copies) {
+    copies[op].count += moved.count;
+    copies[op].bytes += moved.bytes;
+  }
+}
+
+void TopModel::Of::note_held() {
+  process.held = 0;
+  for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
+    if (static_cast<MemoryKind>(kind) != MemoryKind::host)
+      process.held += memory.figures()[kind].held;
+  process.most_held = std::max(process.most_held, process.held);
+}
+
+TopModel::Of& TopModel::of(std::uint32_t pid) {
+  auto at = processes_.find(pid);
+  if (at == processes_.end() && processes_.size() >= MOST_PROCESSES) pid = 0;
+  auto& of = processes_[pid];
+  if (!of) {
+    of = std::make_unique<Of>();
+    of->process.pid = pid;
+    if (!pid) of->process.name = "(others)";
+    if (all_seen_ && pid) of->memory.all_seen();
+  }
+  return *of;
+}
+
+const RunMemory::Role& TopModel::role(const Function& function) {
+  constexpr std::size_t MOST_ROLES = 1 << 14;  // libraries may export any number
+  if (roles_.size() >= MOST_ROLES && !roles_.contains(&function)) roles_.clear();
+  return roles_.try_emplace(&function, function).first->second;
+}
+
+void TopModel::add(std::uint32_t pid, const Function& function, Op op, const Calls& calls) {
+  TopFigures& figures = of(pid).process.figures;
+  figures.calls += calls.count;
+  if (launches_work(function)) figures.launches += calls.count;
+  figures.failed += calls.failed;
+  figures.time_ns += calls.time_ns;
+  if (function.type == Type::sync) figures.waiting_ns += calls.time_ns;
+  if (!calls.copies) return;
+  TopFigures::Copies& copies = figures.copies[op];
+  copies.count += calls.copies;
+  copies.bytes += calls.bytes;
+}
+
+void TopModel::call(const Call& call) {
+  const Function& function = *call.function;
+  bool ended = call.has_return || call.entry_lost;
+  bool failed = ended && is_cuda_failure(call.result);
+  Calls calls{.count = 1, .failed = failed};
+  if (call.has_return && !call.parent) calls.time_ns = call.duration;
+  if (function.type == Type::transfer && !failed && !call.captured) {
+    calls.copies = 1;
+    calls.bytes = call.details.size.value_or(0);
+  }
+  add(call.pid, function, call.details.op == Op::none ? function.op : call.details.op, calls);
+  Of& of = this->of(call.pid);
+  const RunMemory::Role& role = this->role(function);
+  of.memory.call(call, role);
+  if (role.does || role.context) of.note_held();
+  if (!failed) return;
+  std::string_view error = cuda_error_name(call.result);
+  remember({call.ts, call.pid,
+            fmt::format("{}: {}", function.name,
+                        error.empty() ? fmt::format("error {}", call.result) : error)});
+}
+
+void TopModel::driver_call(const DriverCall& call) {
+  if (call.op == DriverCall::Op::ioctl) of(call.pid).process.figures.driver_calls++;
+}
+
+void TopModel::gpu_error(const GpuError& error) {
+  remember({error.ts, error.pid.value_or(0),
+            fmt::format("Xid {} on {}: {}", error.xid, error.device, error.meaning)});
+}
+
+void TopModel::process(const Process& process) {
+  if (process.op == Process::Op::exit && !processes_.contains(process.pid)) return;
+  Of& of = this->of(process.pid);
+  of.memory.process(process);
+  of.note_held();
+  if (!of.process.pid) return;
+  of.process.ended = process.op == Process::Op::exit;
+  if (of.process.ended) return;
+  of.process.name = process.comm;
+  of.process.container = process.container_id;
+  of.process.pod = process.pod;
+}
+
+void TopModel::lost(const LossEvent& loss) {
+  lost_ += loss.count.value_or(0);
+  lost_uncounted_ |= !loss.count;
+}
+
+void TopModel::remember(TopError error) {
+  errors_.push_back(std::move(error));
+  if (errors_.size() > MOST_ERRORS) errors_.pop_front();
+}
+
+TopInterval TopModel::interval(std::uint64_t now_ns) const {
+  TopInterval interval;
+  interval.begin_ns = begin_ns_;
+  interval.end_ns = now_ns;
+  for (const auto& [pid, of] : processes_) {
+    const TopProcess& process = interval.processes.emplace_back(of->process);
+    interval.all.add(process.figures);
+  }
+  std::sort(interval.processes.begin(), interval.processes.end(),
+            [](const TopProcess& a, const TopProcess& b) {
+              return std::tie(b.figures.time_ns, b.figures.calls, a.pid) <
+                     std::tie(a.figures.time_ns, a.figures.calls, b.pid);
+            });
+  interval.gpus = gpus_;
+  interval.errors = errors_;
+  interval.lost = lost_;
+  interval.lost_uncounted = lost_uncounted_;
+  return interval;
+}
+
+void TopModel::begin_next(std::uint64_t now_ns) {
+  begin_ns_ = now_ns;
+  std::erase_if(processes_, [](const auto& one) { return one.second->process.ended; });
+  for (auto& [pid, of] : processes_) of->process.figures = {};
+  gpus_ = {};
+  lost_ = 0;
+  lost_uncounted_ = false;
+}
+
+}  // namespace cudabpf
