@@ -19,14 +19,7 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
                  "[traces/trace_<timestamp>.jsonl" +
                      std::string(traces_machine ? ".zst]" : "]"))
       ->type_name("FILE");
-  one_of(app.add_option("--profile", profile,
-                        "How much to trace.\n"
-                        "light: launches, copies, memory, synchronisation; "
-                        "only entries, where those are enough\n"
-                        "default: everything but trivial getters\n"
-                        "full: everything"),
-         {"light", "default", "full"})
-      ->capture_default_str();
+  add_profile_to(app);
   app.add_option("--only", only,
                  "Trace only functions whose names match: patterns "
                  "with * and ?, comma-separated, case-sensitive")
@@ -56,8 +49,7 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
                  "Do not trace children of traced processes, nor processes that enter "
                  "a container later. Other processes get no probes and pay nothing");
   add_ends_and_files(app);
-  app.add_option("--library", libraries, "Also trace this copy of libcuda, wherever it is")
-      ->type_name("FILE");
+  add_library_to(app);
   app.add_option("--no-feature", disabled_features,
                  "Do without a kernel feature (`cudabpf doctor` lists them)")
       ->type_name("FEATURE");
@@ -65,6 +57,22 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
                "Show events on stderr, one per line, instead of the status line; "
                "only some if there are too many to read. The trace has them all");
   app.add_flag("-q,--quiet", quiet, "No status line, no hints, no summary");
+}
+
+void CaptureFlags::add_profile_to(CLI::App& app) {
+  one_of(app.add_option("--profile", profile,
+                        "How much to trace.\n"
+                        "light: launches, copies, memory, synchronisation; "
+                        "only entries, where those are enough\n"
+                        "default: everything but trivial getters\n"
+                        "full: everything"),
+         {"light", "default", "full"})
+      ->capture_default_str();
+}
+
+void CaptureFlags::add_library_to(CLI::App& app) {
+  app.add_option("--library", libraries, "Also trace this copy of libcuda, wherever it is")
+      ->type_name("FILE");
 }
 
 void CaptureFlags::add_ends_and_files(CLI::App& app) {

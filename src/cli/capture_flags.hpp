@@ -46,6 +46,9 @@ struct CaptureFlags {
   unsigned keep = 0;
 
   void add_to(CLI::App& app, bool traces_machine);
+  // What top has of them, too.
+  void add_profile_to(CLI::App& app);
+  void add_library_to(CLI::App& app);
   // --gpu, where the traced programs can be given a library.
   void add_gpu_to(CLI::App& app);
 

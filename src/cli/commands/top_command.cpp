@@ -57,6 +57,8 @@ void add_top(CLI::App& app, Action& action) {
   sub->add_flag("--inside", flags->inside,
                 "Record inside the command's processes instead of with eBPF: without root");
   sub->add_flag("--kernel", flags->capture.kernel, "Also count ioctls to the NVIDIA driver");
+  flags->capture.add_profile_to(*sub);
+  flags->capture.add_library_to(*sub);
   sub->add_option("--interval", flags->interval, "How often it is told (500ms, 5s)")
       ->type_name("TIME")
       ->capture_default_str();
