@@ -14,7 +14,7 @@ namespace {
 // A machine may run any number of processes; a line of JSON must fit where it is handed over.
 constexpr std::size_t MOST_ROWS = 20, MOST_IN_JSON = 64;
 
-double seconds(const TopInterval& interval) {
+double seconds_of(const TopInterval& interval) {
   return std::max(1e-9, static_cast<double>(interval.end_ns - interval.begin_ns) / 1e9);
 }
 
@@ -57,8 +57,8 @@ std::vector<std::string> top_cells(const TopProcess& process, double over) {
           place};
 }
 
-void add_processes(Page& page, const TopInterval& interval) {
-  double over = seconds(interval);
+void add_process_rows(Page& page, const TopInterval& interval) {
+  double over = seconds_of(interval);
   Table table("process", {{"calls/s", 0},
                           {"launches/s", 0},
                           {"in CUDA", 0},
@@ -124,7 +124,7 @@ std::string json_gpus(const GpusFigures& gpus) {
 std::string top_page(const TopInterval& interval, const Terminal& terminal) {
   constexpr unsigned WIDEST = 160;
   Page page(terminal, WIDEST);
-  double over = seconds(interval);
+  double over = seconds_of(interval);
   page.line(fmt::format(
       "{}  {} calls/s  {} launches/s  {}{}", clock_time(interval.end_ns),
       rate(interval.all.calls, over), rate(interval.all.launches, over),
@@ -133,7 +133,7 @@ std::string top_page(const TopInterval& interval, const Terminal& terminal) {
           ? fmt::format("  LOST {}", interval.lost_uncounted ? std::string("an unknown number")
                                                              : with_commas(interval.lost))
           : ""));
-  add_processes(page, interval);
+  add_process_rows(page, interval);
   add_gpus(page, interval.gpus, MOST_ROWS);
   if (!interval.errors.empty()) page.line("last errors");
   for (const TopError& error : interval.errors)
