@@ -13,7 +13,7 @@ LAUNCHES = ("cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "
 
 class Live(harness.LiveTest):
     def intervals(self, *arguments):
-        done = self.run_cudabpf("top", "--json", "--profile", "full", "--library", LIBRARY, *arguments)
+        done = self.run_cudabpf("top", "--json", "--profile", "full", "--library", LIBRARY, *arguments, cwd=self.folder)
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         return [json.loads(line) for line in done.stdout.decode().splitlines()]
 
@@ -41,7 +41,7 @@ class Live(harness.LiveTest):
         for before, after in zip(intervals, intervals[1:]):
             self.assertEqual(before["end_ns"], after["begin_ns"])
         self.check_sums(intervals)
-        self.assertFalse(os.path.exists("traces"))
+        self.assertEqual(os.listdir(self.folder), ["record"])
 
     def test_sums_inside(self):
         command = [f"{WORKLOADS}/fake_inference", "--library", LIBRARY, "--tokens", "100", "--token-pause", "2000"]
