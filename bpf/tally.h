@@ -138,7 +138,11 @@ static __always_inline int counted_return(struct pt_regs* ctx, const __u64* cook
   __s32 result = (__s32)PT_REGS_RC(ctx);
   __sync_fetch_and_add(&tally->ended, 1);
   __sync_fetch_and_add(&tally->time_ns, now - began);
-  if (result && result != CB_NOT_READY) __sync_fetch_and_add(&tally->failed, 1);
+  if (result && result != CB_NOT_READY) {
+    tally->failed_at = now;
+    tally->error = (__u32)result;
+    __sync_fetch_and_add(&tally->failed, 1);
+  }
   return 0;
 }
 

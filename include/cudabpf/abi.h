@@ -301,11 +301,13 @@ struct cb_tally {
   __u64 ended;   /* of these */
   __u64 time_ns; /* of those that have ended */
   __u64 failed;
-  __u64 bytes; /* to be copied, by plan */
+  __u64 bytes;     /* to be copied, by plan */
+  __u64 failed_at; /* the last that failed: when, CLOCK_MONOTONIC, */
+  __u64 error;     /* and with what result */
 };
 #define CB_NOT_READY 600 /* a query's answer, which is no failure */
 CB_STATIC_ASSERT(sizeof(struct cb_tally_key) == 16, "cb_tally_key");
-CB_STATIC_ASSERT(sizeof(struct cb_tally) == 40, "cb_tally");
+CB_STATIC_ASSERT(sizeof(struct cb_tally) == 56, "cb_tally");
 
 /* Their books, one block per CPU: begun = ended + under way + dropped. */
 enum cb_tally_counter {

@@ -125,6 +125,7 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.filter.only = split_patterns(only);
   options.filter.exclude = split_patterns(exclude);
   options.filter.returns = !no_returns;
+  options.filter.tally = watch.has_value();
   options.follow_children = !no_follow;
   options.driver = kernel;
   options.gpu = TRY(gpu_timing());

@@ -31,14 +31,15 @@ class TopSink : public Sink {
   void gpu_sample(const GpuSample& sample) override { model_.gpu_sample(sample); }
   void gpu_work(const GpuWork&) override {}
   void gpu_times(const GpuTimes&) override {}
+  void tallied(std::span<const Tally> tallies) override { model_.tallied(tallies); }
   void process(const Process& process) override { model_.process(process); }
   void library(const Library&) override {}
   void lost(const LossEvent& loss) override { model_.lost(loss); }
   void flush() override;
-  void end(const Totals&) override;
+  void end(const Totals& totals) override;
 
  private:
-  void show(std::uint64_t now_ns, bool last);
+  void show(std::uint64_t now_ns, const Totals* totals);  // null: it goes on
 
   const Options options_;
   const Format format_;

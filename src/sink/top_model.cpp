@@ -14,6 +14,17 @@ bool launches_work(const Function& function) {
          (function.type == Type::kernel || function.type == Type::graph);
 }
 
+std::string error_text(const Function& function, int result) {
+  std::string_view error = cuda_error_name(result);
+  return fmt::format("{}: {}", function.name,
+                     error.empty() ? fmt::format("error {}", result) : error);
+}
+
+// Sums do not shrink; one that did must not make an absurd figure.
+std::uint64_t grown(std::uint64_t now, std::uint64_t before) {
+  return now > before ? now - before : 0;
+}
+
 }  // namespace
 
 void TopFigures::add(const TopFigures& other) {
@@ -35,6 +46,11 @@ void TopModel::Of::note_held() {
     if (static_cast<MemoryKind>(kind) != MemoryKind::host)
       process.held += memory.figures()[kind].held;
   process.most_held = std::max(process.most_held, process.held);
+}
+
+void TopModel::begin(const Session& session) {
+  all_seen_ = session.mode == "run";
+  monotonic_ns_ = session.monotonic_ns;
 }
 
 TopModel::Of& TopModel::of(std::uint32_t pid) {
@@ -85,10 +101,37 @@ void TopModel::call(const Call& call) {
   of.memory.call(call, role);
   if (role.does || role.context) of.note_held();
   if (!failed) return;
-  std::string_view error = cuda_error_name(call.result);
-  remember({call.ts, call.pid,
-            fmt::format("{}: {}", function.name,
-                        error.empty() ? fmt::format("error {}", call.result) : error)});
+  remember({call.ts, call.pid, error_text(function, call.result)});
+}
+
+void TopModel::tallied(std::span<const Tally> tallies) {
+  for (const Tally& tally : tallies) {
+    bool known = processes_.contains(tally.pid);
+    auto at = tallies_.try_emplace({tally.pid, tally.function}).first;
+    tallied(tally, at->second);
+    // Whose end was told before, or never: nothing more will be.
+    if (tally.last && !known) of(tally.pid).process.ended = true;
+    if (tally.last) tallies_.erase(at);
+  }
+}
+
+// Copies and their bytes are those that were asked for: whether they were made is not known.
+void TopModel::tallied(const Tally& now, Tally& before) {
+  const Function& function = *now.function;
+  Calls calls{.count = grown(now.calls, before.calls),
+              .time_ns = grown(now.time_ns, before.time_ns),
+              .failed = grown(now.failed, before.failed)};
+  if (function.type == Type::transfer) {
+    calls.copies = calls.count;
+    calls.bytes = grown(now.bytes, before.bytes);
+  }
+  before = now;
+  if (!calls.count && !calls.time_ns && !calls.failed) return;
+  add(now.pid, function, function.op, calls);
+  if (!calls.failed) return;
+  std::string text = error_text(function, now.error);
+  if (calls.failed > 1) text += fmt::format(", the last of {} that failed", calls.failed);
+  remember({grown(now.failed_at, monotonic_ns_), now.pid, std::move(text)});
 }
 
 void TopModel::driver_call(const DriverCall& call) {
@@ -114,6 +157,7 @@ void TopModel::process(const Process& process) {
 }
 
 void TopModel::lost(const LossEvent& loss) {
+  if (info(loss.reason).degraded) return;
   lost_ += loss.count.value_or(0);
   lost_uncounted_ |= !loss.count;
 }

@@ -6,8 +6,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cudabpf/sink.hpp"
@@ -55,13 +57,19 @@ struct TopInterval {
   std::deque<TopError> errors;  // the last ones, the newest last; also of earlier intervals
   std::uint64_t lost = 0;       // events, as far as they could be counted
   bool lost_uncounted = false;
+  // The books: of the last interval alone.
+  struct Books {
+    Accounts records;
+    TallyAccounts tallied;
+  };
+  std::optional<Books> books;
 };
 
 class TopModel {
  public:
   static constexpr std::size_t MOST_PROCESSES = 1024, MOST_ERRORS = 5;
 
-  void all_seen() { all_seen_ = true; }
+  void begin(const Session& session);
   // The one way for calls, whether they come one by one or added up. `op` is the function's unless
   // the calls are known to do something else; bytes are those of copies.
   struct Calls {
@@ -70,6 +78,8 @@ class TopModel {
   void add(std::uint32_t pid, const Function& function, Op op, const Calls& calls);
 
   void call(const Call& call);
+  // Calls that were only counted: sums since their process was first seen.
+  void tallied(std::span<const Tally> tallies);
   void driver_call(const DriverCall& call);
   void gpu_error(const GpuError& error);
   void gpu_sample(const GpuSample& sample) { gpus_.add(sample); }
@@ -89,11 +99,15 @@ class TopModel {
   Of& of(std::uint32_t pid);
   const RunMemory::Role& role(const Function& function);
   void remember(TopError error);
+  void tallied(const Tally& now, Tally& before);
 
   bool all_seen_ = false;
+  std::uint64_t monotonic_ns_ = 0;  // when the trace began
   std::uint64_t begin_ns_ = 0;
   std::unordered_map<std::uint32_t, std::unique_ptr<Of>> processes_;
   std::unordered_map<const Function*, RunMemory::Role> roles_;
+  // The sums that came last, of processes that live. The source bounds how many there are.
+  std::map<std::pair<std::uint32_t, const Function*>, Tally> tallies_;
   GpusFigures gpus_;
   std::deque<TopError> errors_;
   std::uint64_t lost_ = 0;

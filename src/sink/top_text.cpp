@@ -119,6 +119,28 @@ std::string json_gpus(const GpusFigures& gpus) {
   return text;
 }
 
+std::string books_text(const TopInterval::Books& books) {
+  auto counted = [](std::uint64_t count) { return with_commas(count); };
+  const auto& [records, tallied] = books;
+  std::string text;
+  if (tallied.begun)
+    text = fmt::format("calls counted: {} begun = {} ended + {} under way + {} dropped; ",
+                       counted(tallied.begun), counted(tallied.ended), counted(tallied.under_way),
+                       counted(tallied.dropped));
+  return text + fmt::format("records: {} entered = {} emitted + {} dropped, {} received",
+                            counted(records.entered), counted(records.emitted),
+                            counted(records.dropped), counted(records.received));
+}
+
+std::string json_books(const TopInterval::Books& books) {
+  const auto& [records, tallied] = books;
+  return fmt::format(
+      ",\"accounts\":{{\"entered\":{},\"emitted\":{},\"dropped\":{},\"received\":{}}},"
+      "\"tallied\":{{\"begun\":{},\"ended\":{},\"under_way\":{},\"dropped\":{}}}",
+      records.entered, records.emitted, records.dropped, records.received, tallied.begun,
+      tallied.ended, tallied.under_way, tallied.dropped);
+}
+
 }  // namespace
 
 std::string top_page(const TopInterval& interval, const Terminal& terminal) {
@@ -139,6 +161,7 @@ std::string top_page(const TopInterval& interval, const Terminal& terminal) {
   for (const TopError& error : interval.errors)
     page.line(fmt::format("  {}{}  {}", clock_time(error.ts),
                           error.pid ? fmt::format("  pid {}", error.pid) : "", error.what));
+  if (interval.books) page.paragraph(books_text(*interval.books), 0);
   page.say_left_out();
   page.blank();
   return page.take();
@@ -155,10 +178,10 @@ std::string top_json(const TopInterval& interval) {
                           error.ts, error.pid, json::quoted(error.what));
   return fmt::format(
       "{{\"begin_ns\":{},\"end_ns\":{},{},\"lost\":{},\"lost_uncounted\":{},\"processes\":[{}],"
-      "\"more_processes\":{},\"gpus\":[{}],\"errors\":[{}]}}\n",
+      "\"more_processes\":{},\"gpus\":[{}],\"errors\":[{}]{}}}\n",
       interval.begin_ns, interval.end_ns, json_figures(interval.all), interval.lost,
       interval.lost_uncounted, processes, interval.processes.size() - shown,
-      json_gpus(interval.gpus), errors);
+      json_gpus(interval.gpus), errors, interval.books ? json_books(*interval.books) : "");
 }
 
 }  // namespace cudabpf

@@ -68,9 +68,12 @@ bool Function::tally_is_enough() const {
   switch (type) {
     case Type::context:
     case Type::module:
-    case Type::ipc:    // brings in memory
-    case Type::other:  // nobody knows what it does
+    case Type::graphics:  // may make contexts
+    case Type::ipc:       // brings in memory
+    case Type::other:     // nobody knows what it does
       return false;
+    case Type::stream:  // belongs to a device
+      return op != Op::create;
     case Type::graph:  // the rest is captures, contents and what is made of them
       return op == Op::launch || op == Op::upload;
     case Type::memory:  // what is there, and what pools hold

@@ -12,13 +12,23 @@ LAUNCHES = ("cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "
 
 
 class Live(harness.LiveTest):
-    def intervals(self, *arguments):
-        done = self.run_cudabpf("top", "--json", "--profile", "full", "--library", LIBRARY, *arguments, cwd=self.folder)
+    def intervals(self, *arguments, fake=None):
+        done = self.run_cudabpf("top", "--json", "--profile", "full", "--library", LIBRARY, *arguments, cwd=self.folder,
+                                env=self.environment(**(fake or {})))
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         return [json.loads(line) for line in done.stdout.decode().splitlines()]
 
+    def check_books(self, intervals):
+        self.assertFalse([interval for interval in intervals[:-1] if "accounts" in interval])
+        records, tallied = intervals[-1]["accounts"], intervals[-1]["tallied"]
+        self.assertEqual(records["entered"], records["emitted"] + records["dropped"])
+        self.assertEqual(records["received"], records["emitted"])
+        self.assertEqual(tallied["begun"], tallied["ended"] + tallied["under_way"] + tallied["dropped"])
+        return records, tallied
+
     def check_sums(self, intervals, inside=None):
         """Of each process and of all of them."""
+        self.check_books(intervals)
         told = {}
         for interval in intervals:
             self.assertEqual(interval["lost"], 0)
@@ -46,6 +56,42 @@ class Live(harness.LiveTest):
     def test_sums_inside(self):
         command = [f"{WORKLOADS}/fake_inference", "--library", LIBRARY, "--tokens", "100", "--token-pause", "2000"]
         self.check_sums(self.intervals("--inside", "--interval", "100ms", "--", *command), inside=True)
+
+    def test_only_counted(self):
+        """Launches, copies and waits make no records; what the process held is known all the same, and what failed."""
+        script = ("setup; module m; function f m kernel; malloc a 64K; malloc b 32K; free b; htod a host 4K; "
+                  "loop 5000 { launch f 1 1 1 1 1 1 0 }; fails 700 sync; loop 9 { sync }")
+        intervals = self.intervals("--", *harness.calls(script), fake={"FAIL": "cuStreamSynchronize=700@1"})
+        self.check_sums(intervals)
+        records, tallied = self.check_books(intervals)
+        self.assertGreater(tallied["begun"], 5010)
+        self.assertEqual(tallied["under_way"], 0)
+        self.assertLess(records["entered"], 200)
+        last = [process for interval in intervals for process in interval["processes"] if process["calls"]][-1]
+        self.assertEqual(last["peak"], 96 * 1024)
+        copies = [process["copies"].get("HtoD", {"count": 0, "bytes": 0})
+                  for interval in intervals for process in interval["processes"]]
+        self.assertEqual(sum(moved["count"] for moved in copies), 1)
+        self.assertEqual(sum(moved["bytes"] for moved in copies), 4096)
+        self.assertEqual([(error["pid"], error["what"]) for error in intervals[-1]["errors"]],
+                         [(last["pid"], "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS")])
+
+    def test_whole_machine(self):
+        """Processes that come and go, each of them told with its name."""
+        program = subprocess.Popen([harness.CUDABPF, "top", "--json", "--profile", "full", "--library", LIBRARY,
+                                    "--interval", "100ms"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(program.kill)
+        first = program.stdout.readline()
+        for _ in range(3):
+            subprocess.run(harness.calls("setup; loop 100 { sync; query }"), env=self.environment(), check=True)
+        time.sleep(0.5)
+        program.send_signal(signal.SIGTERM)
+        text = first + program.communicate(timeout=20)[0]
+        intervals = [json.loads(line) for line in text.splitlines()]
+        self.check_sums(intervals)
+        for interval in intervals:
+            self.assertNotIn("", [process["name"] for process in interval["processes"]])
+        self.assertEqual(intervals[-1]["processes"], [])
 
     def test_once(self):
         before = time.monotonic()

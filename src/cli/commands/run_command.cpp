@@ -105,6 +105,7 @@ Result<int> capture_command(const RunFlags& flags) {
   CaptureSession::OpenSource open_source = BpfSource::open;
   std::string library = TRY(way_inside(flags));
   bool by_ebpf = library.empty();
+  options.filter.tally &= by_ebpf;  // from inside, all calls are recorded
   if (by_ebpf && options.gpu != GpuTiming::none) library = TRY(inside_library());
   if (!library.empty()) {
     std::string door = TRY(Door::choose_path(value_in(command.environment, "TMPDIR")));

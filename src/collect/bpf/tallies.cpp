@@ -40,6 +40,9 @@ abi::cb_tally Tallies::sum_of(std::size_t at) const {
     sum.time_ns += one.time_ns;
     sum.failed += one.failed;
     sum.bytes += one.bytes;
+    if (one.failed_at <= sum.failed_at) continue;
+    sum.failed_at = one.failed_at;
+    sum.error = one.error;
   }
   return sum;
 }
@@ -97,7 +100,8 @@ std::vector<Tally> Tallies::take(const IsAlive& is_alive) {
     (last ? gone_ : living_).add(entry.sum);
     const Function* function = numbers_.find(static_cast<std::uint16_t>(entry.key.function));
     tallies.push_back({entry.key.pid, function, entry.sum.calls, entry.sum.time_ns,
-                       entry.sum.failed, entry.sum.bytes, entry.sum.ended, last});
+                       entry.sum.failed, entry.sum.bytes, entry.sum.ended, entry.sum.failed_at,
+                       static_cast<int>(entry.sum.error), last});
   }
   return tallies;
 }

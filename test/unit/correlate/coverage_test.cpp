@@ -108,3 +108,11 @@ TEST_CASE("What is recorded silently has no line, and makes handles be forgotten
   c.feed(entry({.ts = 800, .sp = 0x800}, "cuModuleUnload", {0xa01}));
   CHECK(launched().empty());
 }
+
+TEST_CASE("What is only counted leaves no free and no device unknown") {
+  FunctionFilter filter;
+  filter.tally = true;
+  Coverage counted = Coverage::of([&](const Function& f) { return filter.records(f); });
+  CHECK(counted.memory.frees);
+  CHECK(counted.devices);
+}

@@ -63,6 +63,86 @@ TEST_CASE("top takes calls that were added up as it takes single ones") {
   CHECK(top_json(single.interval(SECOND)) == top_json(added.interval(SECOND)));
 }
 
+TEST_CASE("top takes of sums what came since the last ones") {
+  TopModel model;
+  Session session;
+  session.monotonic_ns = 10 * SECOND;
+  model.begin(session);
+  begins(model, 7, "app");
+  const Function* launch = find_function("cuLaunchKernel");
+  const Function* copy = find_function("cuMemcpyHtoD_v2");
+  std::vector<Tally> sums = {
+      {.pid = 7, .function = launch, .calls = 5, .time_ns = 500, .ended = 4},
+      {.pid = 7, .function = copy, .calls = 2, .time_ns = 100, .bytes = 300, .ended = 2}};
+  model.tallied(sums);
+  model.tallied(sums);  // nothing new
+  TopFigures first = model.interval(SECOND).all;
+  CHECK(first.calls == 7);
+  CHECK(first.launches == 5);
+  CHECK(first.time_ns == 600);
+  CHECK(first.copies[Op::HtoD].count == 2);
+  CHECK(first.copies[Op::HtoD].bytes == 300);
+  model.begin_next(SECOND);
+  CHECK(model.interval(2 * SECOND).all.calls == 0);
+
+  sums[0].calls = 8;
+  sums[0].failed = 2;
+  sums[0].failed_at = 11 * SECOND + 5;
+  sums[0].error = 700;
+  for (Tally& sum : sums) sum.last = true;
+  model.tallied(sums);
+  // Another process with the same pid.
+  model.tallied({{{.pid = 7, .function = launch, .calls = 1, .ended = 1}}});
+  TopInterval second = model.interval(2 * SECOND);
+  CHECK(second.all.calls == 4);
+  CHECK(second.all.failed == 2);
+  CHECK(second.all.copies.empty());
+  REQUIRE(second.errors.size() == 1);
+  CHECK(second.errors[0].ts == SECOND + 5);
+  CHECK(second.errors[0].pid == 7);
+  CHECK(second.errors[0].what ==
+        "cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS, the last of 2 that failed");
+}
+
+TEST_CASE("top does not keep a process of which only the last sums come") {
+  TopModel model;
+  const Function* sync = find_function("cuCtxSynchronize");
+  model.tallied({{{.pid = 9, .function = sync, .calls = 3, .last = true}}});
+  CHECK(model.interval(SECOND).processes.at(0).figures.calls == 3);
+  model.begin_next(SECOND);
+  CHECK(model.interval(2 * SECOND).processes.empty());
+  model.tallied({{{.pid = 9, .function = sync, .calls = 2}}});
+  CHECK(model.interval(2 * SECOND).all.calls == 2);
+}
+
+TEST_CASE("sums that shrink make no absurd figure in top") {
+  TopModel model;
+  const Function* sync = find_function("cuCtxSynchronize");
+  model.tallied({{{.pid = 9, .function = sync, .calls = 3, .time_ns = 7}}});
+  model.begin_next(SECOND);
+  model.tallied({{{.pid = 9, .function = sync, .calls = 2, .time_ns = 6}}});
+  CHECK(model.interval(2 * SECOND).all.calls == 0);
+  CHECK(model.interval(2 * SECOND).all.time_ns == 0);
+}
+
+TEST_CASE("the last interval of top, alone, has the books") {
+  std::string told;
+  TopSink sink({.interval_ns = 0}, top_json, [&](std::string_view text, bool) {
+    told = text;
+    return true;
+  });
+  sink.begin({});
+  sink.flush();
+  CHECK(told.find("accounts") == std::string::npos);
+  Totals totals;
+  totals.accounts = {.entered = 9, .emitted = 7, .dropped = 2, .received = 7};
+  totals.tallied = {.begun = 5, .ended = 3, .under_way = 1, .dropped = 1};
+  sink.end(totals);
+  CHECK(told.find(R"("accounts":{"entered":9,"emitted":7,"dropped":2,"received":7},)"
+                  R"("tallied":{"begun":5,"ended":3,"under_way":1,"dropped":1})") !=
+        std::string::npos);
+}
+
 TEST_CASE("top counts the time of a call within another once") {
   TopModel model;
   SampleCall outer("cuCtxSynchronize"), inner("cuCtxSynchronize");

@@ -183,7 +183,8 @@ TEST_CASE("Functions whose arguments concern later calls are not merely counted"
        {"cuMemAlloc_v2", "cuMemFree_v2", "cuMemFreeAsync_ptsz", "cuMemHostRegister_v2",
         "cuMemPoolDestroy", "cuCtxSetCurrent", "cuDevicePrimaryCtxRelease_v2", "cuModuleLoadData",
         "cuModuleGetFunction", "cuKernelGetFunction", "cuLibraryUnload", "cuGraphInstantiate_v2",
-        "cuStreamBeginCapture_v2", "cuGraphAddNode_v2", "cuIpcOpenMemHandle_v2"})
+        "cuStreamBeginCapture_v2", "cuGraphAddNode_v2", "cuIpcOpenMemHandle_v2", "cuStreamCreate",
+        "cuGLCtxCreate_v2"})
     CHECK_FALSE(function(symbol).tally_is_enough());
   for (const char* symbol :
        {"cuInit", "cuLaunchKernel", "cuLaunchKernelEx_ptsz", "cuMemcpyHtoDAsync_v2",
