@@ -70,6 +70,11 @@ class ProgressBar {
   bool shown_ = false;
 };
 
+void add_written(Page& page, const std::string& path, std::uint64_t bytes) {
+  page.line(fmt::format("  {:>10}  {}", human_bytes(bytes),
+                        path == "-" ? "to standard output" : printable(path)));
+}
+
 }  // namespace
 
 Moments moments_of(const TraceFlags& flags, const analyze::TraceFacts& facts) {
@@ -191,9 +196,16 @@ void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, con
 
 std::FILE* beside_picture(const std::string& path) { return path == "-" ? stderr : stdout; }
 
-void add_written(Page& page, const std::string& path, std::uint64_t bytes) {
-  page.line(fmt::format("  {:>10}  {}", human_bytes(bytes),
-                        path == "-" ? "to standard output" : printable(path)));
+void add_files(Page& page, const ExportFiles& files) {
+  page.heading("written");
+  for (const auto& file : files.files()) add_written(page, file.path, file.stream->size());
+}
+
+analyze::Json files_json(const ExportFiles& files) {
+  analyze::Json json = analyze::Json::array();
+  for (const auto& file : files.files())
+    json.push_back({{"path", file.path}, {"bytes", file.stream->size()}});
+  return {{"files", json}};
 }
 
 Result<int> write_picture(const std::string& path, const std::string& picture) {

@@ -10,6 +10,7 @@
 
 #include "analyze/analysis.hpp"
 #include "analyze/trace_reader.hpp"
+#include "cli/export_files.hpp"
 #include "cli/part_flags.hpp"
 #include "cli/shown.hpp"
 #include "util/text/moments.hpp"
@@ -69,7 +70,9 @@ void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, con
 Result<int> write_picture(const std::string& path, const std::string& picture);
 // Where the answer goes besides a picture: standard output cannot usefully take both.
 std::FILE* beside_picture(const std::string& path);
-void add_written(Page& page, const std::string& path, std::uint64_t bytes);
+// Which files were written, and how large they are.
+void add_files(Page& page, const ExportFiles& files);
+analyze::Json files_json(const ExportFiles& files);
 
 // --top, for tables that show only the first rows. JSON has all rows unless --top is given.
 struct Top {

@@ -101,18 +101,6 @@ Result<> read_all(analyze::TraceReader& reader, const Writers& writers, ExportFi
   return files.finish();
 }
 
-void add_files(Page& page, const ExportFiles& files) {
-  page.heading("written");
-  for (const auto& file : files.files()) add_written(page, file.path, file.stream->size());
-}
-
-analyze::Json files_json(const ExportFiles& files) {
-  analyze::Json json = analyze::Json::array();
-  for (const auto& file : files.files())
-    json.push_back({{"path", file.path}, {"bytes", file.stream->size()}});
-  return {{"files", json}};
-}
-
 // Refuses options that make no sense together.
 Result<> check_flags(const ExportFlags& flags, const ExportFiles& files) {
   bool one_file = flags.format != "all" && flags.format != "alnair";

@@ -29,13 +29,6 @@ struct ReportFlags : TraceFlags {
   bool open = false;
 };
 
-analyze::Json report_files_json(const ExportFiles& files) {
-  analyze::Json json = analyze::Json::array();
-  for (const auto& file : files.files())
-    json.push_back({{"path", file.path}, {"bytes", file.stream->size()}});
-  return {{"files", json}};
-}
-
 // Hands the file to the desktop's browser, and does not wait for it.
 void open_in_browser(const std::string& path) {
   std::string absolute = std::filesystem::absolute(path).string(), program = "xdg-open";
@@ -81,18 +74,13 @@ analyze::DiffSide side_of(const ReadTrace& read) {
   return {{figures_of(*read.measures, {})}, read.measures.get(), 0};
 }
 
-void add_files(Page& page, const ExportFiles& files) {
-  page.heading("written");
-  for (const auto& file : files.files()) add_written(page, file.path, file.stream->size());
-}
-
 void print_two(const ReportFlags& flags, const ReadTrace& a, const ReadTrace& b,
                const ExportFiles& files) {
   std::FILE* to = files.to_stdout() ? stderr : stdout;
   if (flags.json) {
     analyze::Json json = {{"a", analyze::facts_json(a.reader->facts())},
                           {"b", analyze::facts_json(b.reader->facts())}};
-    json.update(report_files_json(files));
+    json.update(files_json(files));
     print_json(json, to);
     return;
   }
@@ -154,7 +142,7 @@ Result<int> write_report(const ReportFlags& flags) {
     print_two(flags, a, b, files);
   else
     print_answer(flags, a.reader->facts(),
-                 {.json = [&] { return report_files_json(files); },
+                 {.json = [&] { return files_json(files); },
                   .page = [&](Page& page) { add_files(page, files); }},
                  files.to_stdout() ? stderr : stdout);
   if (flags.open) open_in_browser(files.files().front().path);

@@ -8,11 +8,11 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "cudabpf/driver.hpp"
 #include "util/system/clock.hpp"
+#include "util/system/copied.hpp"
 #include "util/system/privileges.hpp"
 
 namespace cudabpf {
@@ -47,15 +47,6 @@ Result<> check(const LoadedDriver& driver) {
 
 bool is_gone(std::uint32_t pid) {
   return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
-}
-
-// The ring is memory that the driver writes to: what is read is copied once, and then looked at.
-template <typename T>
-T copied(const std::byte* from) {
-  T copy;
-  std::memcpy(&copy, from, sizeof(copy));
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  return copy;
 }
 
 ContextSwitch switch_of(const rm::Record& record) {

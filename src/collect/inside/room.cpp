@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "util/system/copied.hpp"
+
 namespace cudabpf {
 
 namespace {
@@ -23,13 +25,6 @@ constexpr std::uint64_t WRONG = 1'000'000'000;
 std::uint64_t padded(std::uint64_t size) { return (size + 7) & ~std::uint64_t{7}; }
 
 std::uint64_t relaxed(const __u64& number) { return __atomic_load_n(&number, __ATOMIC_RELAXED); }
-
-template <typename T>
-T copied(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
 
 void add(InsideCounts& sum, const __u64* counters) {
   sum.entered += relaxed(counters[abi::CB_ENTERED]);
