@@ -67,10 +67,11 @@ TEST_CASE("Calls are counted rather than recorded where that is enough, if it is
   auto planned = [](FunctionFilter filter) {
     FunctionNumbers numbers;
     Library library;
-    std::map<std::string_view, PlannedProbe> by_symbol;
+    std::map<std::string, PlannedProbe> by_symbol;
     auto contents = library_of({"cuInit", "cuLaunchKernel", "cuMemAlloc_v2", "cuFutureThing"});
     for (const PlannedProbe& probe : plan_probes(contents, false, filter, numbers, library))
-      by_symbol[numbers.find(static_cast<std::uint16_t>(probe.plan.function))->symbol] = probe;
+      by_symbol.emplace(numbers.find(static_cast<std::uint16_t>(probe.plan.function))->symbol,
+                        probe);
     CHECK(library.functions == by_symbol.size());
     CHECK(library.skipped == 0);
     return by_symbol;
