@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "util/page/table.hpp"
 #include "util/text/json.hpp"
@@ -19,7 +20,8 @@ double seconds_of(const TopInterval& interval) {
 }
 
 std::string rate(std::uint64_t count, double over) {
-  return count ? human_count(static_cast<std::uint64_t>(static_cast<double>(count) / over + 0.5))
+  return count ? human_count(
+                     static_cast<std::uint64_t>(std::llround(static_cast<double>(count) / over)))
                : std::string("0");
 }
 
