@@ -43,6 +43,15 @@ class Endings {
   std::vector<Fd> running_;
 };
 
+// Shows text if there is room for it now, and the last text in any case.
+auto shown_on(Screen& screen) {
+  return [&screen](std::string_view text, bool last) {
+    if (!last) return screen.offer(text);
+    screen.tell(text);
+    return true;
+  };
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags& flags,
@@ -100,12 +109,7 @@ Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags)
   TRY(open_trace(TRY(flags.output_options()), flags.redact, sinks));
   if (!flags.quiet) sinks.push_back(&stats_);
   if (flags.live) {
-    auto show = [&screen = *screen_](std::string_view text, bool last) {
-      if (!last) return screen.offer(text);
-      screen.tell(text);
-      return true;
-    };
-    sinks.push_back((live_ = std::make_unique<LiveSink>(show)).get());
+    sinks.push_back((live_ = std::make_unique<LiveSink>(shown_on(*screen_))).get());
   } else if (!flags.quiet) {
     status_ =
         std::make_unique<StatusSink>(*screen_, [trace = trace_.get()] { return trace->bytes(); });
@@ -128,16 +132,11 @@ void CaptureSession::open_top(const CaptureFlags& flags, std::vector<Sink*>& sin
     format = [terminal = watched_->terminal()](const TopInterval& interval) {
       return top_page(interval, terminal);
     };
-  top_ = std::make_unique<TopSink>(*flags.watch, std::move(format),
-                                   [&screen = *watched_](std::string_view text, bool last) {
-                                     if (!last) return screen.offer(text);
-                                     screen.tell(text);
-                                     return true;
-                                   });
+  top_ = std::make_unique<TopSink>(*flags.watch, std::move(format), shown_on(*watched_));
   sinks.push_back(top_.get());
 }
 
-// Of the trace, or of what is watched.
+// Nobody reads the trace any more, or what is shown in its place.
 bool CaptureSession::reader_gone() const {
   if (trace_) return trace_->reader_gone();
   pollfd output{STDOUT_FILENO, 0, 0};

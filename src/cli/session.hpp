@@ -70,7 +70,7 @@ class CaptureSession {
   bool disk_is_low() const;
 
   Signals signals_;  // first: threads inherit the signals that it blocks
-  // Of what is watched. Messages go to the one made last, which is screen_.
+  // What top shows goes here. Messages go to the screen that is made last: screen_.
   std::unique_ptr<Screen> watched_;
   std::unique_ptr<Screen> screen_;  // second: whatever ends after it may have something to say
   std::uint64_t duration_ns_ = 0, most_bytes_ = 0;  // 0: no limit

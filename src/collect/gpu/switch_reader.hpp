@@ -39,8 +39,8 @@ class SwitchReader {
     GpuResidents residents;     // ns on CLOCK_MONOTONIC
     std::uint64_t missing = 0;  // records
   };
-  // Of the GPU at this PCI address, as NVML writes it: since it was last asked, until shortly
-  // before follow() was last called. Nothing: it is not followed.
+  // Who had the GPU at this PCI address, as NVML writes it, from the last call of this function
+  // until shortly before the last call of follow(). Nothing: the GPU is not followed.
   std::optional<Told> take(std::string_view bus_id);
 
  private:
