@@ -528,3 +528,34 @@ test("the address keeps both views", async () => {
   });
   await opened("vs-transformer", async (page) => assert.deepEqual(await windows(page), kept), { hash });
 });
+
+test("a range of two traces has the figures of --from and --to in both", () => opened("vs-transformer", async (page) => {
+  const range = { from: 2_500_000_000, to: 5_200_000_000 };
+  const [a, b] = ["a", "b"].map((side) => json(`vs-transformer-${side}-calls`).calls);
+  const select = (side, span) => page.evaluate(([side, span]) => window.cudabpfReport.sides[side].view.select(span), [side, span]);
+  await select(0, range); // in A alone: in B it is what lies below
+  await page.locator("#tab-functions").click();
+  assert.equal(await page.locator("#panel h3").first().textContent(), "Functions in the selected ranges");
+  const counted = JSON.parse(await page.evaluate(() => JSON.stringify(window.cudabpfReport.ranges.counted().functions[0].rows)));
+  assert.ok(a.length > 3 && b.length > 3);
+  for (const [side, told] of [["a", a], ["b", b]]) {
+    const ofSide = counted.filter((row) => row[side]);
+    assert.deepEqual(ofSide.map((row) => [row.name, row[side].count]).sort(), told.map((row) => [row.name, row.count]).sort());
+    for (const row of told) assert.ok(Math.abs(ofSide.find((one) => one.name === row.name)[side].total_us - row.total_us) < 0.0015, row.name);
+  }
+  const shown = await rows(page);
+  for (const row of shown) {
+    const one = counted.find(({ name }) => name === row[0]);
+    assert.deepEqual([row[1], row[2]].map((text) => (text ? plain(text) : undefined)), [one.a?.count, one.b?.count]);
+  }
+  await page.getByLabel("One above the other:").selectOption({ label: "the beginnings of inference" });
+  await select(1, { from: 1e9, to: 2e9 }); // in both: each its own
+  assert.ok((await page.locator("#panel").textContent()).includes("from 2.500000000 s to 5.200000000 s in A and from 1.000000000 s to 2.000000000 s in B"));
+  await select(0, null); // in B alone
+  const shift = await page.evaluate(() => window.cudabpfReport.linked.shifted);
+  assert.ok((await page.locator("#panel").textContent()).includes(`from ${((1e9 - shift) / 1e9).toFixed(9)} s to`));
+  await page.locator("#tab-errors").click();
+  assert.ok((await page.locator("#panel").textContent()).startsWith("This table is of the whole traces"));
+  await select(1, null);
+  assert.ok(!(await page.locator("#panel").textContent()).startsWith("This table is"));
+}));

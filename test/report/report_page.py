@@ -79,7 +79,7 @@ def main():
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if not chromium:
         skip("there is no chromium (on Ubuntu it is a snap, which is not used)")
-    modules = subprocess.run([ROOT / "scripts/web-modules"], stdout=subprocess.PIPE, text=True, check=False)
+    modules = subprocess.run([ROOT / "scripts/web-modules", "--check"], stdout=subprocess.PIPE, text=True, check=False)
     if modules.returncode == 77:
         skip(modules.stdout.strip())
     modules.check_returncode()
@@ -110,6 +110,8 @@ def main():
                                       ("measured", 7_810_000, 9_000_000)):
                 told = ask(subcommand, "--json", "--from", f"{begin}ns", "--to", f"{end}ns", TRACES[title])
                 (folder / f"{title}-{subcommand}-{begin}-{end}.json").write_bytes(told)
+        for side, trace in zip("ab", COMPARED["vs-transformer"]):
+            (folder / f"vs-transformer-{side}-calls.json").write_bytes(ask("calls", "--json", "--from", "2500ms", "--to", "5200ms", ROOT / trace))
         done = subprocess.run(["node", "--test", "--test-reporter=spec", HERE / "page_test.mjs"], check=False,
                               env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": name, "REPORTS": name, "CHROMIUM": chromium, "WEB": str(WEB)})
         sys.exit(done.returncode)

@@ -3,6 +3,7 @@
 import type { Answers, Finding } from "./data/answers";
 import { h, type Child } from "./dom";
 import { bytes, count, micro, percent, time } from "./format";
+import { themeButton } from "./theme";
 import type { Span } from "./view";
 
 const microSpan = (from: number, to: number): Span => ({ from: from * 1000, to: to * 1000 });
@@ -12,7 +13,7 @@ export function losses({ trace, missing }: Answers, side = ""): HTMLElement {
   const isWhole = trace.complete && !lost;
   const whose = side ? `Trace ${side}` : "The trace";
   if (isWhole && !missing.trim()) return h("p", { class: "whole" }, `${whose} is complete: no event was lost.`);
-  const title = isWhole ? `Of ${side ? `trace ${side}` : "this trace"}` : !trace.complete ? `${side ? whose : "This trace"} is not complete`
+  const title = isWhole ? `Notes on ${side ? `trace ${side}` : "this trace"}` : !trace.complete ? `${side ? whose : "This trace"} is not complete`
     : `Events ${side && `of ${side} `}were lost`;
   return h("section", { class: isWhole ? "missing mild" : "missing", "aria-label": `What is missing${side && ` from ${side}`}` },
     h("h2", {}, title), h("pre", { tabindex: 0, role: "group", "aria-label": title }, missing.trim()));
@@ -69,20 +70,6 @@ function phases({ answers }: Answers, show: (span: Span) => void): Child {
       return h("li", {}, key, name, h("b", {}, micro(phase.time_us)), h("span", { class: "note" },
         [percent(phase.share), phase.note].filter(Boolean).join(", ")));
     })));
-}
-
-export function themeButton(changed: () => void): HTMLElement {
-  const root = document.documentElement;
-  const isDark = () => (root.dataset["theme"] ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-  const button = h("button", { type: "button", class: "theme", onclick: () => {
-    root.dataset["theme"] = isDark() ? "light" : "dark";
-    name();
-    changed();
-  } });
-  const name = () => { button.textContent = isDark() ? "Light" : "Dark"; button.setAttribute("aria-label", `Use ${isDark() ? "light" : "dark"} colours`); };
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { name(); changed(); });
-  name();
-  return button;
 }
 
 export function headOf(answers: Answers, show: (span: Span) => void, recolor: () => void): HTMLElement {

@@ -99,6 +99,7 @@ Compared compare(const MeasurePart& asked, const std::vector<TraceFigures>& a,
 }
 
 std::string signed_percent(double percent) {
+  if (percent > 99'999) return "over +99,999 %";  // as in a trace whose times are absurd
   return std::abs(percent) > 999 ? fmt::format("{:+.0f} %", percent)
                                  : fmt::format("{:+.1f} %", percent);
 }

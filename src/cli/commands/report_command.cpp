@@ -154,7 +154,7 @@ Result<int> write_report(const ReportFlags& flags) {
 void add_report(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ReportFlags>();
   CLI::App* sub = app.add_subcommand(
-      "report", "One HTML file for any browser: verdict, timeline, tables; to look at or to send");
+      "report", "One HTML file for any browser: verdict, timeline, tables; of one trace or two");
   add_trace_flags(
       *sub, *flags,
       {"report traces/h200-gpt2.jsonl.zst   writes h200-gpt2.html",

@@ -3,7 +3,8 @@
 import type { Answers, Change, Comparison, Difference, Phase, TimedChange } from "../data/answers";
 import { h, type Child } from "../dom";
 import { bytes, count, micro, percent } from "../format";
-import { losses, themeButton } from "../head";
+import { losses } from "../head";
+import { themeButton } from "../theme";
 
 const MOST_LISTED = 6;
 
@@ -27,7 +28,8 @@ export function percentOf(a: number, b: number): string {
   if (!b) return "gone";
   const change = (100 * (b - a)) / a;
   if (change > 99_999) return "over +99,999 %"; // as in a trace whose times are absurd
-  return Math.abs(change) < 0.05 ? "≈" : signed(`${Math.abs(change).toFixed(1)} %`, change);
+  const size = Math.abs(change);
+  return size < 0.05 ? "≈" : signed(`${size.toFixed(size > 999 ? 0 : 1)} %`, change);
 }
 export const signedTime = (us: number) => (us ? signed(micro(Math.abs(us)), us) : "=");
 

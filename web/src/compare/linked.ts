@@ -33,6 +33,7 @@ export class Linked {
     a.bounds = { from: Math.min(a.whole.from, b.whole.from - shift), to: Math.max(a.whole.to, b.whole.to - shift) };
     b.bounds = { from: a.bounds.from + shift, to: a.bounds.to + shift };
     if (this.on) a.show(a.window);
+    if (a.range || b.range) a.select(a.range); // the other's may be another now
   }
   // What changes both, each by itself: then they are together as it left them.
   during(change: () => void) {

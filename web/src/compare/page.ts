@@ -8,6 +8,7 @@ import { keysNote, legendOf, Section } from "../timeline/section";
 import { View } from "../view";
 import { headOf } from "./head";
 import { Linked } from "./linked";
+import { Ranges } from "./range";
 import { tabsOf } from "./tables";
 
 const phasesOf = ({ answers }: Answers) => answers.summary.summary.phases ?? [];
@@ -46,7 +47,7 @@ export function comparisonPage(page: HTMLElement, told: Comparison): (timelines:
     const curves = [curvesOf(a, told.a.answers.memory.memory), curvesOf(b, told.b.answers.memory.memory)] as const;
     toSameScale(...curves);
     const views = [new View({ from: a.from, to: a.to }), new View({ from: b.from, to: b.to }, "b.")] as const;
-    const linked = new Linked(...views);
+    const linked = new Linked(...views), ranges = new Ranges([a, b], views, linked);
     const drawn = timelines.map((timeline, i) => new Section(timeline, views[i]!, phasesOf(answers[i]!), curves[i]!, "AB"[i]));
     const { box, show } = controls(linked, told);
     page.append(h("section", { class: "timeline", "aria-labelledby": "timeline-title" }, h("h2", { id: "timeline-title" }, "Timelines"), box,
@@ -61,8 +62,8 @@ export function comparisonPage(page: HTMLElement, told: Comparison): (timelines:
     };
     again();
     window.addEventListener("hashchange", again);
-    page.append(new Tabs(tabsOf(told.difference), views[0]).box);
+    page.append(new Tabs(tabsOf(told.difference, ranges), ...views).box);
     drawn.forEach((section) => section.begin());
-    Object.assign(window, { cudabpfReport: { told, linked, sides: drawn } }); // for tests, and for whoever opens the console
+    Object.assign(window, { cudabpfReport: { told, linked, ranges, sides: drawn } }); // for tests, and for whoever opens the console
   };
 }

@@ -10,7 +10,8 @@ export class Tabs {
   private readonly panel = h("div", { id: "panel", role: "tabpanel", tabindex: 0 });
   private readonly buttons: HTMLButtonElement[];
 
-  constructor(private readonly tabs: Tab[], private readonly view: View) {
+  // `view` keeps which is open. What is selected in it or in `others` may change what they hold.
+  constructor(private readonly tabs: Tab[], private readonly view: View, ...others: View[]) {
     this.buttons = tabs.map(({ id, name, badge }, index) => h("button", {
       type: "button", role: "tab", id: `tab-${id}`, "aria-controls": "panel", onclick: () => this.open(id),
       onkeydown: (event: KeyboardEvent) => {
@@ -23,9 +24,10 @@ export class Tabs {
     }, name, badge && badge > 0 ? h("span", { class: "badge" }, count(badge)) : null));
     this.box = h("section", { class: "tables", "aria-label": "Tables" },
       h("div", { role: "tablist", "aria-label": "Tables", class: "tabs" }, ...this.buttons), this.panel);
-    view.listen((what) => {
-      if (what === "range") this.draw();
-    });
+    for (const one of [view, ...others])
+      one.listen((what) => {
+        if (what === "range") this.draw();
+      });
     this.open(view.tab);
   }
   private open(tab: string) {

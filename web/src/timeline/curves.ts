@@ -20,6 +20,7 @@ export interface Curve {
 }
 
 const HEIGHT = 62;
+const WHOLE = Array.from({ length: 30 }, (_, i) => [1, 2, 5][i % 3]! * 10 ** Math.floor(i / 3));
 const BINARY = Array.from({ length: 60 }, (_, i) => 2 ** i);
 
 // A sum of each bucket, as a rate per second; after the last there is nothing more.
@@ -51,7 +52,7 @@ function sampled(title: string, label: string, color: string, step: number, valu
     before = i;
   }
   const lines = [{ label, values: figures, color }];
-  return { title, times, until: true, format, lines, top: topOf(lines) };
+  return { title, times, until: true, format, steps: WHOLE, lines, top: topOf(lines) };
 }
 
 export function curvesOf(timeline: Timeline, memory: MemoryAnswer): Curve[] {
@@ -60,7 +61,7 @@ export function curvesOf(timeline: Timeline, memory: MemoryAnswer): Curve[] {
   const add = (curve: Omit<Curve, "times" | "top">, of: number, from = 0) =>
     list.push({ ...curve, times: buckets(curve.lines, of, from), top: topOf(curve.lines) });
   if (isAny(curves.launches))
-    add({ title: "launches a second", format: (value) => count(Math.round(value)),
+    add({ title: "launches a second", format: (value) => count(Math.round(value)), steps: WHOLE,
       lines: [{ label: "launches", values: perSecond(curves.launches, step), color: "c-kernel" }] }, step);
   const copies = ([["to the GPU", curves.to_device, "c-transfer"], ["from the GPU", curves.to_host, "c-waiting-copy"],
     ["other copies", curves.other, "c-other"]] as const).filter(([, values]) => isAny(values));

@@ -260,6 +260,11 @@ TEST_CASE("Iterations, phases and idle times are compared") {
   }
 }
 
+TEST_CASE("A change beyond all measure is not told to the percent") {
+  Answer absurd = answer_of(timed("cuInit", 1), timed("cuInit", 100'000'000));
+  CHECK_THAT(absurd.page, ContainsSubstring("over +99,999 %"));
+}
+
 TEST_CASE("That nothing differs is said") {
   std::string calls = tokens(5, 100) + timed("cuInit", 7);
   Answer alike = answer_of(calls, calls);
