@@ -212,10 +212,8 @@ std::string header_line(const Session& session, const Part& part) {
               {"format", "cudabpf-trace"},
               {"format_version", FORMAT_VERSION},
               {"version", session.version}};
-  if (part.number) {
-    out["part"] = part.number;
-    out["since"] = part.since;
-  }
+  if (part.number) out["part"] = part.number;
+  if (part.number || part.since) out["since"] = part.since;
   out["host"] = session.host;
   out["kernel"] = session.kernel;
   out["arch"] = session.arch;
@@ -395,7 +393,7 @@ std::string end_line(const FileEnd& end) {
     if (whole.command_status) out["command_status"] = *whole.command_status;
     out["reason"] = whole.reason;
   } else {
-    out["reason"] = "rotated";
+    out["reason"] = whole.reason.empty() ? "rotated" : whole.reason;
   }
   return line(std::move(out));
 }

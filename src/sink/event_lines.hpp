@@ -12,17 +12,18 @@ namespace cudabpf {
 
 constexpr const char* FORMAT_VERSION = "1.8";
 
-// One file of a trace. Each has a header and an end of its own.
+// A part of a trace, with a header and an end of its own: one file of several, or what of it was
+// kept in memory.
 struct Part {
-  unsigned number = 0;      // from 1; 0: the trace is not split
+  unsigned number = 0;      // of the file, from 1; 0: there is one
   std::uint64_t since = 0;  // when it begins, ns since the trace began
 };
 
 // What a file's last line says.
 struct FileEnd {
   Part part;
-  bool last = true;
-  Totals totals;                // of this file
+  bool last = true;             // the trace ends, too
+  Totals totals;                // of this file; its reason, if only the trace goes on
   std::optional<Totals> whole;  // of all files; only in the last of several
   std::uint64_t lines = 0;      // in this file, including the header and the last line
 };

@@ -5,14 +5,13 @@
 namespace cudabpf {
 
 namespace {
-constexpr int LEVEL = 3;
 constexpr std::uint64_t MAX_AGE_NS = 1'000'000'000;
 constexpr std::size_t LARGE = 4 << 20;
 }  // namespace
 
-Frames::Frames() : context_(ZSTD_createCCtx()) {
+Frames::Frames(int level) : context_(ZSTD_createCCtx()) {
   if (!context_) throw std::bad_alloc();
-  ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, LEVEL);
+  ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, level);
   ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
 }
 

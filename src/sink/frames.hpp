@@ -13,7 +13,8 @@ namespace cudabpf {
 
 class Frames {
  public:
-  Frames();
+  static constexpr int LEVEL = 3;  // of zstd, for files
+  explicit Frames(int level = LEVEL);
 
   void add(std::string_view lines, std::uint64_t count, std::uint64_t now_ns);
   bool due(std::uint64_t now_ns) const;  // the open frame is a second old, or large enough

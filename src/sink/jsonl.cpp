@@ -12,8 +12,14 @@ constexpr std::uint64_t HAND_OVER_NS = 100'000'000;
 constexpr std::uint64_t END_SIZE = 2048;
 }  // namespace
 
-JsonlSink::JsonlSink(JsonlOptions options, std::unique_ptr<Output> output)
-    : options_(std::move(options)), output_(std::move(output)), block_(output_->take()) {}
+JsonlSink::JsonlSink(JsonlOptions options, std::unique_ptr<Output> file)
+    : options_(std::move(options)),
+      file_(std::move(file)),
+      output_(*file_),
+      block_(output_.take()) {}
+
+JsonlSink::JsonlSink(JsonlOptions options, TraceOutput& output)
+    : options_(std::move(options)), output_(output), block_(output_.take()) {}
 
 Result<std::unique_ptr<JsonlSink>> JsonlSink::open(JsonlOptions options) {
   if (options.rotate_size && options.rotate_size < MIN_ROTATE_SIZE)
@@ -28,9 +34,9 @@ Result<std::unique_ptr<JsonlSink>> JsonlSink::open(JsonlOptions options) {
 void JsonlSink::begin(const Session& session) {
   session_ = session;
   part_.number = options_.output.rotates ? 1 : 0;
-  std::string header = header_line(session_, part_);
+  std::string header = beginning();
   bytes_in_part_ = header.size();
-  output_->start(std::move(header), part_, session.monotonic_ns);
+  output_.start(std::move(header), part_, session.monotonic_ns);
 }
 
 void JsonlSink::call(const Call& call) {
@@ -67,7 +73,40 @@ void JsonlSink::driver_call(const DriverCall& call) {
   in_part_.counts.add(call);
 }
 
-void JsonlSink::process(const Process& process) { add(process_line(process)); }
+void JsonlSink::process(const Process& process) {
+  add(process_line(process));
+  if (!file_) remember(process);
+}
+
+void JsonlSink::remember(const Process& process) {
+  constexpr std::size_t MOST = 4096, LONGEST = 8192;  // lines hold less of a text than that
+  if (process.op == Process::Op::exit) {
+    running_.erase(process.pid);
+    return;
+  }
+  if (running_.size() >= MOST && !running_.contains(process.pid)) {
+    more_running_ = true;
+    return;
+  }
+  Process& known = running_[process.pid] = process;
+  known.op = Process::Op::start;
+  for (std::string* text : {&known.cmdline, &known.exe, &known.cgroup})
+    if (text->size() > LONGEST) text->resize(LONGEST);
+}
+
+// What a part begins with.
+std::string JsonlSink::beginning() const {
+  std::string lines = header_line(session_, part_);
+  for (const auto& [pid, process] : running_) {
+    Process there_before = process;
+    there_before.ts = part_.since;
+    lines += process_line(there_before);
+  }
+  if (more_running_)
+    lines += lost_line({Loss::table_full, std::nullopt, 0, part_.since,
+                        "processes that ran before and are told of again"});
+  return lines;
+}
 
 void JsonlSink::library(const Library& library) {
   add(library_line(library));
@@ -108,7 +147,7 @@ void JsonlSink::added(const char* end) {
 // Whether so many bytes more do not fit into this file.
 bool JsonlSink::is_full(std::size_t more) const {
   if (!options_.rotate_size) return false;
-  double stored = static_cast<double>(bytes_in_part_ + more) * output_->compression();
+  double stored = static_cast<double>(bytes_in_part_ + more) * output_.compression();
   return stored + END_SIZE > static_cast<double>(options_.rotate_size);
 }
 
@@ -118,22 +157,25 @@ void JsonlSink::add(const std::string& line) {
 }
 
 void JsonlSink::hand_over() {
-  output_->put(std::move(block_));
-  block_ = output_->take();
+  output_.put(std::move(block_));
+  block_ = output_.take();
   handed_over_ns_ = now_ns(CLOCK_MONOTONIC);
 }
 
-// Ends this file, and begins another with the given line.
-void JsonlSink::end_part(std::string_view first_of_next) {
+void JsonlSink::turn_over(std::string write_because) { end_part({}, std::move(write_because)); }
+
+// Ends this part, and begins another with the given line.
+void JsonlSink::end_part(std::string_view first_of_next, std::string write_because) {
   std::uint64_t now = since_start();
   in_part_.duration_ns = now - part_.since;
-  auto turn = std::make_unique<Output::Block::FileEndsHere>();
+  auto turn = std::make_unique<LineBlock::FileEndsHere>();
   turn->end.part = part_;
   turn->end.last = false;
   turn->end.totals = in_part_;
-  part_ = {part_.number + 1, now};
+  part_ = {part_.number ? part_.number + 1 : 0, now};
   turn->next = part_;
-  turn->next_header = header_line(session_, part_);
+  turn->next_header = beginning();
+  turn->write_because = std::move(write_because);
   in_part_ = {};
   graphs_in_part_.clear();
   bytes_in_part_ = turn->next_header.size();
@@ -154,22 +196,22 @@ void JsonlSink::flush() {
 }
 
 void JsonlSink::end(const Totals& totals) {
-  auto turn = std::make_unique<Output::Block::FileEndsHere>();
+  auto turn = std::make_unique<LineBlock::FileEndsHere>();
   turn->end.part = part_;
   turn->end.totals = totals;
-  if (part_.number > 1) {
+  if (part_.since) {
     in_part_.duration_ns = totals.duration_ns > part_.since ? totals.duration_ns - part_.since : 0;
     turn->end.totals = in_part_;
     turn->end.whole = totals;
   }
   block_.file_end = std::move(turn);
-  output_->put(std::move(block_));
-  output_->stop();
+  output_.put(std::move(block_));
+  output_.stop();
 }
 
 TraceWritten JsonlSink::written() const {
-  return {output_->path(),  output_->files(), output_->lines(),
-          output_->bytes(), output_->lost(),  output_->ended()};
+  return {file_->path(),  file_->files(), file_->lines(),
+          file_->bytes(), file_->lost(),  file_->ended()};
 }
 
 std::uint64_t JsonlSink::since_start() const {

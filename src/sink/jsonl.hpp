@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_set>
@@ -36,6 +37,9 @@ class JsonlSink : public Sink {
 
   // Opens the file, so that mistakes of the user's show up here.
   static Result<std::unique_ptr<JsonlSink>> open(JsonlOptions options);
+  // Its parts go where each can be the first that anybody reads, as in memory. Of `options` only
+  // those about rotation count.
+  JsonlSink(JsonlOptions options, TraceOutput& output);
 
   void begin(const Session& session) override;
   void call(const Call& call) override;
@@ -51,14 +55,18 @@ class JsonlSink : public Sink {
   void flush() override;
   void end(const Totals& totals) override;
 
-  // Standard output was a pipe, and its reader has gone: everything from now on is lost.
-  bool reader_gone() const { return output_->reader_gone(); }
-  std::uint64_t bytes() const { return output_->bytes(); }  // written so far
-  std::optional<std::filesystem::space_info> space() const { return output_->space(); }
+  // Ends this part. `write_because`: what is kept up to here is to be written.
+  void turn_over(std::string write_because);
+
+  // Of a trace that was opened. Standard output was a pipe, and its reader has gone: everything
+  // from now on is lost.
+  bool reader_gone() const { return file_->reader_gone(); }
+  std::uint64_t bytes() const { return file_->bytes(); }  // written so far
+  std::optional<std::filesystem::space_info> space() const { return file_->space(); }
   TraceWritten written() const;  // after end(); before begin(), its path is that of the first file
 
  private:
-  JsonlSink(JsonlOptions options, std::unique_ptr<Output> output);
+  JsonlSink(JsonlOptions options, std::unique_ptr<Output> file);
 
   void graph_launch(const Call& call);
   char* room(std::size_t size);
@@ -66,19 +74,25 @@ class JsonlSink : public Sink {
   bool is_full(std::size_t more) const;
   void add(const std::string& line);
   void hand_over();
-  void end_part(std::string_view first_of_next);
+  void end_part(std::string_view first_of_next, std::string write_because = {});
+  std::string beginning() const;
+  void remember(const Process& process);
   std::uint64_t since_start() const;
 
   const JsonlOptions options_;
-  std::unique_ptr<Output> output_;
+  std::unique_ptr<Output> file_;  // null: it goes elsewhere
+  TraceOutput& output_;
   CallLine call_line_;
   Session session_;  // with libraries that were found later: a new file's header lists them
-  Output::Block block_;
+  LineBlock block_;
   std::uint64_t handed_over_ns_ = 0;
   Part part_;
   Totals in_part_;
   std::uint64_t lines_in_part_ = 0, bytes_in_part_ = 0;  // the header counts only in bytes
   std::unordered_set<std::uint64_t> graphs_in_part_;     // whose contents it says
+  // Who runs, where a part can be read without those before it; and whether that is not all.
+  std::map<std::uint32_t, Process> running_;
+  bool more_running_ = false;
 };
 
 }  // namespace cudabpf

@@ -18,8 +18,6 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t BLOCK_SIZE = 1 << 20;
-constexpr unsigned MAX_BLOCKS = 16;
 constexpr auto FRAME_CHECK = std::chrono::milliseconds(250);
 
 std::uint64_t now() { return now_ns(CLOCK_MONOTONIC); }
@@ -140,74 +138,26 @@ void Output::start(std::string header, const Part& part, std::uint64_t trace_sta
   writer_ = thread_without_signals([this] { run(); });
 }
 
-Output::Block Output::take() {
-  std::unique_lock lock(mutex_);
-  returned_.wait(lock, [&] { return !free_.empty() || made_ < MAX_BLOCKS; });
-  if (free_.empty()) {
-    made_++;
-    lock.unlock();
-    Block block;
-    block.bytes = std::make_unique_for_overwrite<char[]>(BLOCK_SIZE);
-    block.capacity = BLOCK_SIZE;
-    return block;
-  }
-  Block block = std::move(free_.back());
-  free_.pop_back();
-  return block;
-}
-
-void Output::put(Block block) {
-  {
-    std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(block));
-  }
-  put_.notify_one();
-}
-
 void Output::stop() {
   if (!writer_.joinable()) return;
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  put_.notify_one();
+  blocks_.close();
   writer_.join();
 }
 
 void Output::run() {
   privileges::keep_only(privileges::own_rights());
   ready(true);
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    auto something = [&] { return !queue_.empty() || stopping_; };
-    if (frames_.open())
-      put_.wait_for(lock, FRAME_CHECK, something);
-    else
-      put_.wait(lock, something);
-    if (queue_.empty() && stopping_) break;
-    std::optional<Block> block;
-    if (!queue_.empty()) {
-      block = std::move(queue_.front());
-      queue_.pop_front();
-    }
-    lock.unlock();
+  while (!blocks_.is_done()) {
+    auto block = blocks_.next(frames_.open() ? std::optional(FRAME_CHECK) : std::nullopt);
     if (block) accept(*block);
     if (frames_.due(now())) close_frame();
-    lock.lock();
-    if (block) {
-      block->size = 0;
-      block->lines = 0;
-      block->file_end.reset();
-      free_.push_back(std::move(*block));
-      returned_.notify_one();
-    }
+    if (block) blocks_.give_back(std::move(*block));
   }
-  lock.unlock();
   close_frame();
   if (file_ && !file_->finish()) lose(1);
 }
 
-void Output::accept(const Block& block) {
+void Output::accept(const LineBlock& block) {
   if (block.lines) {
     std::string_view lines(block.bytes.get(), block.size);
     if (compresses_) {
@@ -307,7 +257,7 @@ void Output::failed() {
                  path_ == "-" ? "standard output" : path_, std::generic_category().message(why));
 }
 
-void Output::end_file(const Block::FileEndsHere& file_end) {
+void Output::end_file(const LineBlock::FileEndsHere& file_end) {
   close_frame();
   if (ready(true)) {
     FileEnd end = file_end.end;

@@ -4,20 +4,19 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "sink/event_lines.hpp"
+#include "sink/block_queue.hpp"
 #include "sink/frames.hpp"
 #include "sink/trace_file.hpp"
+#include "sink/trace_output.hpp"
 #include "util/result.hpp"
 
 namespace cudabpf {
@@ -33,35 +32,18 @@ struct OutputOptions {
   int hurry_fd = -1;  // once readable, the stream's reader is not waited for much longer
 };
 
-class Output {
+class Output : public TraceOutput {
  public:
-  // Whole lines on their way to the file.
-  struct Block {
-    std::unique_ptr<char[]> bytes;
-    std::size_t capacity = 0;
-    std::size_t size = 0;
-    std::uint64_t lines = 0;
-    struct FileEndsHere {
-      FileEnd end;              // without what only the writer knows: lines, output losses
-      std::string next_header;  // of the next file; empty: the trace ends
-      Part next;
-    };
-    std::unique_ptr<FileEndsHere> file_end;
-  };
-
   static Result<std::unique_ptr<Output>> open(OutputOptions options);
-  ~Output();
+  ~Output() override;
 
-  // Begins writing. `trace_start_ns` is ts 0 on CLOCK_MONOTONIC.
-  void start(std::string header, const Part& part, std::uint64_t trace_start_ns);
-  Block take();  // an empty block; waits while too many are on their way
-  void put(Block block);
-  void stop();  // returns when all that was put is written or lost
+  void start(std::string header, const Part& part, std::uint64_t trace_start_ns) override;
+  LineBlock take() override { return blocks_.take(); }
+  void put(LineBlock block) override { blocks_.put(std::move(block)); }
+  void stop() override;
+  double compression() const override { return compression_; }
 
   bool compresses() const { return compresses_; }
-  // Size in the file divided by the size of the lines; 1 if they are not compressed.
-  double compression() const { return compression_; }
-
   std::uint64_t lost() const { return lost_; }  // lines, so far
 
   bool reader_gone() const { return closed_; }  // nobody reads the pipe any more
@@ -89,7 +71,7 @@ class Output {
   std::string file_path() const;
   void delete_old() const;
   void run();
-  void accept(const Block& block);
+  void accept(const LineBlock& block);
   void close_frame();
   void deliver(std::string_view bytes, std::uint64_t lines, bool divisible);
   bool ready(bool at_once);
@@ -98,19 +80,14 @@ class Output {
   void wrote(std::size_t bytes, std::uint64_t lines);
   void lose(std::uint64_t lines);
   void failed();
-  void end_file(const Block::FileEndsHere& file_end);
+  void end_file(const LineBlock::FileEndsHere& file_end);
   std::uint64_t since_start() const;
 
   const OutputOptions options_;
   const bool compresses_;
   std::uint64_t trace_start_ns_ = 0;
 
-  std::mutex mutex_;
-  std::condition_variable put_, returned_;
-  std::deque<Block> queue_;
-  std::vector<Block> free_;
-  unsigned made_ = 0;
-  bool stopping_ = false;
+  BlockQueue blocks_;
   std::thread writer_;
 
   // Used by the writer thread.

@@ -1,0 +1,201 @@
+#include "sink/flight_recorder.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <utility>
+
+#include "follow/error_meanings.hpp"
+#include "sink/trace_file.hpp"
+#include "util/system/clock.hpp"
+#include "util/system/privileges.hpp"
+#include "util/system/threads.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+constexpr const char *ASKED = "asked", *ERROR = "error";
+// What is kept goes in so many parts, and a little more than wanted is kept: a part at most.
+constexpr std::uint64_t PARTS = 16, SHORTEST_PART_NS = 250'000'000;
+
+JsonlOptions in_parts(const FlightRecorder::Options& options) {
+  JsonlOptions parts;
+  parts.rotate_ns = std::max(options.keep_ns / PARTS, SHORTEST_PART_NS);
+  parts.rotate_size = options.most_bytes / PARTS;
+  return parts;
+}
+
+bool is_failure(const Call& call) {
+  if (!(call.has_return || call.entry_lost) || !is_cuda_failure(call.result)) return false;
+  return !is_usual(call.function->name, cuda_error_name(call.result));
+}
+
+// Whoever ends a process by these wants just that.
+bool is_crash(const Process& process) {
+  constexpr std::array WANTED{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+  return process.op == Process::Op::exit && process.signal &&
+         std::find(WANTED.begin(), WANTED.end(), *process.signal) == WANTED.end();
+}
+
+bool is_regular_file(const std::string& path) {
+  struct stat there {};
+  return ::lstat(path.c_str(), &there) == 0 && S_ISREG(there.st_mode);
+}
+
+// A file that was not there.
+Result<std::pair<TraceFile, std::string>> new_file(const std::string& wanted) {
+  for (unsigned number = 1;; number++) {
+    std::string path = number == 1 ? wanted : rotated_path(wanted, number);
+    auto file = TraceFile::create(path, false);
+    if (file) return std::pair(std::move(*file), std::move(path));
+    if (!is_regular_file(path)) return file.error();
+  }
+}
+
+Result<> check_path(const std::string& path, bool own_choice) {
+  std::error_code missing;
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (own_choice && !std::filesystem::exists(folder, missing)) folder = folder.parent_path();
+  if (folder.empty()) folder = ".";
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return ok();
+  return errno_error("cannot write a trace to " + folder.string(),
+                     "name a file in another folder with -o", exit_code::OUTPUT_FAILED);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FlightRecorder>> FlightRecorder::open(Options options, Tell tell) {
+  TRY(check_path(options.path(), options.own_choice));
+  return std::unique_ptr<FlightRecorder>(new FlightRecorder(std::move(options), std::move(tell)));
+}
+
+FlightRecorder::FlightRecorder(Options options, Tell tell)
+    : options_(std::move(options)),
+      tell_(std::move(tell)),
+      parts_({options_.keep_ns, options_.most_bytes},
+             [this](KeptTrace kept) { take(std::move(kept)); }),
+      lines_(in_parts(options_), parts_) {}
+
+FlightRecorder::~FlightRecorder() {
+  parts_.stop();
+  stop();
+}
+
+void FlightRecorder::begin(const Session& session) {
+  lines_.begin(session);
+  writer_ = thread_without_signals([this] { write_all(); });
+}
+
+void FlightRecorder::call(const Call& call) {
+  lines_.call(call);
+  if (options_.on_error && !error_ns_ && is_failure(call)) went_wrong();
+}
+
+void FlightRecorder::gpu_error(const GpuError& error) {
+  lines_.gpu_error(error);
+  went_wrong();
+}
+
+void FlightRecorder::process(const Process& process) {
+  lines_.process(process);
+  if (is_crash(process)) went_wrong();
+}
+
+void FlightRecorder::went_wrong() {
+  if (options_.on_error && !error_ns_) error_ns_ = now_ns(CLOCK_MONOTONIC);
+}
+
+void FlightRecorder::flush() {
+  std::string because = writing_ ? std::string() : wanted_because(false);
+  if (because.empty()) return lines_.flush();
+  writing_ = true;
+  lines_.turn_over(std::move(because));
+}
+
+// Why a dump is to be written now, which is then taken for granted; empty: it is not.
+std::string FlightRecorder::wanted_because(bool at_the_end) {
+  bool after_error = error_ns_ && !error_told_ &&
+                     (at_the_end || now_ns(CLOCK_MONOTONIC) - error_ns_ >= options_.after_error_ns);
+  bool asked = asked_.exchange(false);
+  error_told_ |= after_error;
+  return after_error ? ERROR : asked ? ASKED : "";
+}
+
+void FlightRecorder::end(const Totals& totals) {
+  if (std::string because = wanted_because(true); !because.empty())
+    lines_.turn_over(std::move(because));
+  lines_.end(totals);
+  stop();
+}
+
+void FlightRecorder::stop() {
+  if (!writer_.joinable()) return;
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  came_.notify_one();
+  writer_.join();
+}
+
+void FlightRecorder::take(KeptTrace kept) {
+  {
+    std::lock_guard lock(mutex_);
+    to_write_.push_back(std::move(kept));
+  }
+  came_.notify_one();
+}
+
+void FlightRecorder::write_all() {
+  privileges::keep_only(privileges::own_rights());
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    came_.wait(lock, [this] { return !to_write_.empty() || stopping_; });
+    if (to_write_.empty()) return;
+    KeptTrace kept = std::move(to_write_.front());
+    to_write_.pop_front();
+    lock.unlock();
+    tell_(write(kept));
+    kept = {};  // its memory is free before there may be another
+    writing_ = false;
+    lock.lock();
+  }
+}
+
+// Writes a file that has all of it, or leaves none.
+Result<FlightRecorder::Dump> FlightRecorder::write(const KeptTrace& kept) const {
+  std::string wanted = options_.path();
+  if (options_.own_choice) TRY(make_parent_folder(wanted));
+  auto [file, path] = TRY(new_file(wanted));
+  FileEnd end;
+  end.part.since = kept.since;
+  end.last = false;
+  end.totals = kept.totals;
+  end.totals.reason = kept.because;
+  end.lines = kept.lines + 1;
+  bool written = std::all_of(kept.frames.begin(), kept.frames.end(),
+                             [&](const auto& frame) { return file.append_whole(*frame); });
+  if (!written || !file.append_whole(Frames::frame_of(end_line(end)))) {
+    int why = errno;
+    ::unlink(path.c_str());
+    errno = why;
+    return errno_error("cannot write what is kept to " + path,
+                       "it is kept all the same: ask again once there is room",
+                       exit_code::OUTPUT_FAILED);
+  }
+  return Dump{.path = path,
+              .because = kept.because,
+              .since_ns = kept.since,
+              .covered_ns = kept.totals.duration_ns,
+              .cut = kept.cut,
+              .events = kept.events,
+              .bytes = file.size()};
+}
+
+}  // namespace cudabpf

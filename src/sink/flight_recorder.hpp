@@ -1,0 +1,97 @@
+// Keeps what happened last in memory, and writes it as a trace when somebody asks for it, or when
+// something has gone wrong: `cudabpf top --keep-last`.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "sink/jsonl.hpp"
+#include "sink/kept_parts.hpp"
+#include "util/result.hpp"
+
+namespace cudabpf {
+
+class FlightRecorder : public Sink {
+ public:
+  static constexpr std::uint64_t SHORTEST_NS = 1'000'000'000, LEAST_BYTES = 1 << 20;
+
+  struct Options {
+    std::uint64_t keep_ns = 30'000'000'000;
+    std::uint64_t most_bytes = 256 << 20;  // that the kept lines take, compressed
+    bool on_error = false;                 // the first error makes a dump
+    // So long after it, so that what follows is in it.
+    std::uint64_t after_error_ns = 1'000'000'000;
+    // What the next dump is called. Where there is a file, a number is put in: none is replaced.
+    std::function<std::string()> path;
+    bool own_choice = false;  // cudabpf chose the path: it creates the folder
+  };
+  struct Dump {
+    std::string path;
+    std::string because;           // `asked` or `error`
+    std::uint64_t since_ns = 0;    // when it begins, since recording began
+    std::uint64_t covered_ns = 0;  // and how much time is in it
+    bool cut = false;              // there was no room to keep more
+    std::uint64_t events = 0, bytes = 0;
+  };
+  // What became of a dump. On a thread of the recorder's.
+  using Tell = std::function<void(const Result<Dump>& dump)>;
+
+  // Fails if the path is one at which no dump could be written.
+  static Result<std::unique_ptr<FlightRecorder>> open(Options options, Tell tell);
+  ~FlightRecorder() override;
+
+  // Asks for a dump, from any thread, without waiting for it. Those who ask while one is being
+  // written all get the next one.
+  void write_soon() { asked_ = true; }
+
+  void begin(const Session& session) override;
+  void call(const Call& call) override;
+  void driver_call(const DriverCall& call) override { lines_.driver_call(call); }
+  void gpu_error(const GpuError& error) override;
+  void gpu_sample(const GpuSample& sample) override { lines_.gpu_sample(sample); }
+  void gpu_work(const GpuWork& work) override { lines_.gpu_work(work); }
+  void gpu_times(const GpuTimes& times) override { lines_.gpu_times(times); }
+  void tallied(std::span<const Tally>) override {}
+  void process(const Process& process) override;
+  void library(const Library& library) override { lines_.library(library); }
+  void lost(const LossEvent& loss) override { lines_.lost(loss); }
+  void flush() override;
+  void end(const Totals& totals) override;
+
+ private:
+  FlightRecorder(Options options, Tell tell);
+  void went_wrong();
+  std::string wanted_because(bool at_the_end);
+  void take(KeptTrace kept);
+  void write_all();
+  Result<Dump> write(const KeptTrace& kept) const;
+  void stop();
+
+  const Options options_;
+  const Tell tell_;
+  KeptParts parts_;
+  JsonlSink lines_;
+
+  // When the first error came, on CLOCK_MONOTONIC; 0: there was none. Once its dump is on its way,
+  // there is nothing to wait for.
+  std::uint64_t error_ns_ = 0;
+  bool error_told_ = false;
+  std::atomic<bool> asked_{false};
+  std::atomic<bool> writing_{false};  // a dump is on its way
+
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::deque<KeptTrace> to_write_;  // one, and another at the end
+  bool stopping_ = false;
+  std::thread writer_;
+};
+
+}  // namespace cudabpf
