@@ -12,6 +12,11 @@
 
 namespace cudabpf::cli {
 
+std::string default_output(bool compressed) {
+  return "traces/trace_" + file_timestamp(now_ns(CLOCK_REALTIME)) +
+         (compressed ? ".jsonl.zst" : ".jsonl");
+}
+
 void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
   whole_machine = traces_machine;
   app.add_option("-o,--output", output,
@@ -125,7 +130,7 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.filter.only = split_patterns(only);
   options.filter.exclude = split_patterns(exclude);
   options.filter.returns = !no_returns;
-  options.filter.tally = watch.has_value();
+  options.filter.tally = watch && !recorder;
   options.follow_children = !no_follow;
   options.driver = kernel;
   options.gpu = TRY(gpu_timing());
@@ -141,8 +146,7 @@ Result<JsonlOptions> CaptureFlags::output_options() const {
   options.output.path = output;
   options.output.own_choice = among_others;
   if (output.empty()) {
-    options.output.path = "traces/trace_" + file_timestamp(now_ns(CLOCK_REALTIME)) +
-                          (whole_machine ? ".jsonl.zst" : ".jsonl");
+    options.output.path = default_output(whole_machine);
     options.output.own_choice = true;
   }
   options.output.keep = keep;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cudabpf/source.hpp"
+#include "sink/flight_recorder.hpp"
 #include "sink/jsonl.hpp"
 #include "sink/top.hpp"
 
@@ -15,6 +16,9 @@ class App;
 }
 
 namespace cudabpf::cli {
+
+// What a trace is called that nobody gave a name, if it begins now.
+std::string default_output(bool compressed);
 
 struct CaptureFlags {
   std::string output;
@@ -25,7 +29,8 @@ struct CaptureFlags {
   bool whole_machine = false;  // not a flag: what is traced
   // Nor this: what happens is shown on stdout, and no trace is written.
   std::optional<TopSink::Options> watch;
-  bool as_json = false;       // what is shown
+  bool as_json = false;                             // what is shown
+  std::optional<FlightRecorder::Options> recorder;  // nor this: what is kept meanwhile
   bool among_others = false;  // nor this: others may have the same output in mind
   bool kernel = false;
   bool no_returns = false;

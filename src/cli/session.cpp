@@ -43,6 +43,16 @@ class Endings {
   std::vector<Fd> running_;
 };
 
+void tell_of_dump(const Result<FlightRecorder::Dump>& dump) {
+  if (!dump)
+    return log::warning("{}{}{}", dump.error().message, dump.error().hint.empty() ? "" : "; ",
+                        dump.error().hint);
+  log::hint("{}written: {}, the last {} with {} events{}",
+            dump->because == "error" ? "something failed; " : "", dump->path,
+            human_time(dump->covered_ns), with_commas(dump->events),
+            dump->cut ? "; there was no room to keep more (--keep-most)" : "");
+}
+
 // Shows text if there is room for it now, and the last text in any case.
 auto shown_on(Screen& screen) {
   return [&screen](std::string_view text, bool last) {
@@ -65,6 +75,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   TRY(flags.output_options());
   auto sample_period_ns = TRY(flags.sample_period_ns());
   std::unique_ptr<CaptureSession> session(new CaptureSession);
+  if (flags.recorder) session->signals_.take_requests();
   session->duration_ns_ = duration;
   session->most_bytes_ = most_bytes;
   session->quiet_ = flags.quiet;
@@ -104,6 +115,7 @@ Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags)
   std::vector<Sink*> sinks;
   if (flags.watch) {
     open_top(flags, sinks);
+    if (flags.recorder) TRY(open_recorder(*flags.recorder, sinks));
     return sinks;
   }
   TRY(open_trace(TRY(flags.output_options()), flags.redact, sinks));
@@ -134,6 +146,13 @@ void CaptureSession::open_top(const CaptureFlags& flags, std::vector<Sink*>& sin
     };
   top_ = std::make_unique<TopSink>(*flags.watch, std::move(format), shown_on(*watched_));
   sinks.push_back(top_.get());
+}
+
+Result<> CaptureSession::open_recorder(const FlightRecorder::Options& options,
+                                       std::vector<Sink*>& sinks) {
+  recorder_ = TRY(FlightRecorder::open(options, tell_of_dump));
+  sinks.push_back(recorder_.get());
+  return ok();
 }
 
 // Nobody reads the trace any more, or what is shown in its place.
@@ -168,6 +187,8 @@ Result<> CaptureSession::begin(Session session, const std::function<void(Capture
   capture_->describe(session);
   select(*capture_);
   TRY(capture_->start(*sink_, session));
+  if (recorder_)
+    log::hint("what happened last is kept in memory; `kill -USR1 {}` writes it", ::getpid());
   if (sampler_)
     sampler_->start(session.monotonic_ns, [this](News news) { capture_->note(std::move(news)); });
   return ok();
@@ -202,7 +223,7 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
 
   for (;;) {
     constexpr int TICK_MS = 200;
-    std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
+    std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}, {signals_.request_fd(), POLLIN, 0}};
     for (int fd : capture_->source().watch_fds()) polled.push_back({fd, POLLIN, 0});
     bool command_runs = until.command && !until.command->status();
     if (command_runs) polled.push_back({until.command->pidfd(), POLLIN, 0});
@@ -211,6 +232,7 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
     endings.note(polled);
     capture_->look();
 
+    if (recorder_ && signals_.requested()) recorder_->write_soon();
     Signals::Got got = signals_.read();
     if (got.signal) {
       bool by_keys = got.from_terminal && (got.signal == SIGINT || got.signal == SIGQUIT);

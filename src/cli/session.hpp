@@ -14,6 +14,7 @@
 #include "cli/signals.hpp"
 #include "cli/started_command.hpp"
 #include "collect/gpu/gpu_sampler.hpp"
+#include "sink/flight_recorder.hpp"
 #include "sink/jsonl.hpp"
 #include "sink/live.hpp"
 #include "sink/redacted.hpp"
@@ -61,6 +62,7 @@ class CaptureSession {
   Result<std::vector<Sink*>> open_sinks(const CaptureFlags& flags);
   Result<> open_trace(JsonlOptions output, bool redact, std::vector<Sink*>& sinks);
   void open_top(const CaptureFlags& flags, std::vector<Sink*>& sinks);
+  Result<> open_recorder(const FlightRecorder::Options& options, std::vector<Sink*>& sinks);
   bool reader_gone() const;
   void open_sampler(const CaptureFlags& flags, std::optional<std::uint64_t> period_ns);
   Ended wait_for_end(const Until& until);
@@ -82,6 +84,7 @@ class CaptureSession {
   std::unique_ptr<StatusSink> status_;
   std::unique_ptr<LiveSink> live_;
   std::unique_ptr<TopSink> top_;
+  std::unique_ptr<FlightRecorder> recorder_;  // null: nothing is kept
   std::unique_ptr<TeeSink> sink_;
   std::unique_ptr<Capture> capture_;
   std::unique_ptr<SwitchReader> switches_;  // until the sampler has it

@@ -32,6 +32,19 @@ void Signals::leave_to_others(bool one_came) {
   epoll_ctl(hurry_fd_.get(), EPOLL_CTL_ADD, came_.get(), &readable);
 }
 
+void Signals::take_requests() {
+  sigset_t request;
+  sigemptyset(&request);
+  sigaddset(&request, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &request, nullptr);
+  request_fd_ = Fd(signalfd(-1, &request, SFD_NONBLOCK | SFD_CLOEXEC));
+}
+
+bool Signals::requested() {
+  signalfd_siginfo info{};
+  return ::read(request_fd_.get(), &info, sizeof(info)) == sizeof(info);
+}
+
 Signals::Got Signals::read() {
   signalfd_siginfo info{};
   if (::read(fd_.get(), &info, sizeof(info)) != sizeof(info)) return {};

@@ -1,4 +1,4 @@
-// SIGINT, SIGQUIT, SIGTERM and SIGHUP as something to wait for.
+// SIGINT, SIGQUIT, SIGTERM and SIGHUP as something to wait for; SIGUSR1, if it is wanted.
 #pragma once
 
 #include <csignal>
@@ -21,6 +21,12 @@ class Signals {
   };
   Got read();
 
+  // From here on SIGUSR1 is something to wait for, too: it asks for something, and ends nothing. To
+  // be called before threads are started.
+  void take_requests();
+  int request_fd() const { return request_fd_.get(); }
+  bool requested();  // since it was asked last
+
   // The trace ends, because of a signal or not: from here on nobody calls read(), and a signal that
   // came or comes makes hurry_fd() readable, for whoever waits for a pipe's reader or a terminal.
   void leave_to_others(bool one_came);
@@ -31,6 +37,7 @@ class Signals {
  private:
   sigset_t before_{};
   Fd fd_;
+  Fd request_fd_;
   Fd hurry_fd_;  // an epoll of what is readable when it is time to hurry
   Fd came_;
   bool kept_ = false;

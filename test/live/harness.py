@@ -69,6 +69,7 @@ WORKLOADS = f"{BUILD}/test/workloads"
 BPFTOOL = os.environ.get("BPFTOOL", "bpftool")  # ctest gives the one used by the build
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bpf/cudabpf.bpf.c")
 LOOKUP = "cuGetProcAddress_v2"  # each workload begins by looking up its functions
+CLONE_NEWNS = 0x20000
 PATIENCE = 30  # seconds for anything that must happen
 PROFILES = ("light", "default", "full")
 
@@ -266,6 +267,25 @@ class LiveTest(unittest.TestCase):
         os.makedirs(folder, exist_ok=True)
         shutil.copy(f"{BUILD}/test/fake_nvml/libnvidia-ml.so.1", folder)
         return folder
+
+    def small_disk(self):
+        """A file system of one megabyte, which ends with this process; no other process sees it."""
+        folder = f"{self.folder}/disk"
+        os.mkdir(folder)
+        if ctypes.CDLL(None).unshare(CLONE_NEWNS):
+            self.skipTest("this machine allows no mount namespace")
+        for command in (["--make-rprivate", "/"], ["-t", "tmpfs", "-o", "size=1M", "cudabpf-test", folder]):
+            done = subprocess.run(["mount", *command], check=False, stderr=subprocess.PIPE, text=True)
+            if done.returncode:
+                self.skipTest(f"this machine mounts no tmpfs: {done.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", folder], check=False)
+        return folder
+
+    @staticmethod
+    def fill(folder):
+        with open(f"{folder}/ballast", "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(512))
 
     def by_way(self, command):
         """A command of cudabpf as it is by the way that is tested."""

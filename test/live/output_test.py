@@ -1,7 +1,6 @@
 """Trace files: what they are called, what can be in their way, and how they are rotated."""
 import collections
 import contextlib
-import ctypes
 import glob
 import os
 import re
@@ -15,7 +14,6 @@ import time
 import harness
 from harness import LIBRARY, Trace, calls, ended, launches, wait_for
 
-CLONE_NEWNS = 0x20000
 SCRIPT = "setup; malloc a 4K; htod a host 4K; free a"
 
 
@@ -153,24 +151,6 @@ class Live(harness.LiveTest):
         self.assertIsNotNone(self.read(f"{self.folder}/traces/{name}").end)
 
     # --- what is in the way
-
-    def small_disk(self):
-        """A file system of one megabyte, which ends with this process; no other process sees it."""
-        folder = f"{self.folder}/disk"
-        os.mkdir(folder)
-        if ctypes.CDLL(None).unshare(CLONE_NEWNS):
-            self.skipTest("this machine allows no mount namespace")
-        for command in (["--make-rprivate", "/"], ["-t", "tmpfs", "-o", "size=1M", "cudabpf-test", folder]):
-            done = subprocess.run(["mount", *command], check=False, stderr=subprocess.PIPE, text=True)
-            if done.returncode:
-                self.skipTest(f"this machine mounts no tmpfs: {done.stderr.strip()}")
-        self.addCleanup(subprocess.run, ["umount", "--lazy", folder], check=False)
-        return folder
-
-    def fill(self, folder):
-        with open(f"{folder}/ballast", "wb", buffering=0) as file, contextlib.suppress(OSError):
-            while True:
-                file.write(bytes(512))
 
     def check_full(self, name, room_returns):
         """The disk fills up after a few lines. The target does not notice, and what is missing is counted."""

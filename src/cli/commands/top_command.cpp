@@ -1,10 +1,12 @@
-// cudabpf top: shows who uses CUDA, as it happens, and writes nothing.
+// cudabpf top: shows who uses CUDA, as it happens, and writes nothing, unless it is to keep what
+// happened last.
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
+#include "cli/recorder_flags.hpp"
 #include "cli/request/quantities.hpp"
 #include "util/exit_codes.hpp"
 
@@ -14,6 +16,7 @@ namespace {
 
 struct TopFlags {
   CaptureFlags capture;
+  RecorderFlags recorder;
   std::vector<std::uint32_t> pids;
   std::vector<std::string> command;
   bool inside = false, once = false;
@@ -29,6 +32,7 @@ Result<int> top(TopFlags flags) {
     return Error{"--interval " + flags.interval + " is too short", "it takes 100ms at least",
                  exit_code::USAGE};
   flags.capture.watch = watch;
+  flags.capture.recorder = TRY(flags.recorder.options());
   if (flags.once) flags.capture.duration = flags.interval;
   if (!flags.command.empty()) {
     RunFlags run;
@@ -50,7 +54,8 @@ Result<int> top(TopFlags flags) {
 
 void add_top(CLI::App& app, Action& action) {
   auto flags = std::make_shared<TopFlags>();
-  CLI::App* sub = app.add_subcommand("top", "Show who uses CUDA, as it happens; write no trace");
+  CLI::App* sub = app.add_subcommand(
+      "top", "Show who uses CUDA, as it happens; write no trace, unless asked to keep one");
   auto* pids = sub->add_option("-p,--pid", flags->pids, "Only these processes")
                    ->type_name("PID")
                    ->delimiter(',');
@@ -67,6 +72,7 @@ void add_top(CLI::App& app, Action& action) {
   sub->add_option("--duration", flags->capture.duration, "Stop after this long (30s, 15m, 2h)")
       ->type_name("TIME")
       ->excludes(once);
+  flags->recorder.add_to(*sub);
   sub->add_option("command", flags->command, "A command to start and watch, after --")
       ->type_name("CMD")
       ->excludes(pids);
@@ -74,6 +80,7 @@ void add_top(CLI::App& app, Action& action) {
   add_footer(*sub,
              {"sudo cudabpf top   the whole machine", "sudo cudabpf top --pid 4242 --interval 5s",
               "sudo cudabpf top --once --json   for scripts",
+              "sudo cudabpf top --dump-on error   a trace of what led to the first error",
               "cudabpf top --inside -- python3 --version   without root"},
              capture_statuses());
   sub->callback([flags, &action] { action = [flags] { return top(*flags); }; });

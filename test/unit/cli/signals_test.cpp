@@ -53,6 +53,22 @@ TEST_CASE("Signals are read, one after the other, instead of ending the program"
   CHECK(signals.read().signal == 0);
 }
 
+TEST_CASE("SIGUSR1 asks for something, if that is wanted, and is no reason to end") {
+  Signals signals;
+  CHECK(signals.request_fd() == -1);
+  CHECK_FALSE(signals.requested());
+  CHECK_FALSE(is_blocked(SIGUSR1));
+  signals.take_requests();
+  CHECK_FALSE(is_readable(signals.request_fd()));
+  CHECK_FALSE(signals.requested());
+  for (int i = 0; i < 100; i++) raise(SIGUSR1);
+  CHECK(is_readable(signals.request_fd()));
+  CHECK_FALSE(is_readable(signals.fd()));
+  CHECK(signals.requested());  // all of them at once
+  CHECK_FALSE(signals.requested());
+  unblock(SIGUSR1);
+}
+
 TEST_CASE("A Ctrl-C is told from a signal that somebody sent") {
   Signals signals;
   raise_from_terminal(SIGINT);
