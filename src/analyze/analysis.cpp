@@ -99,6 +99,8 @@ void add_heading(Page& page, const TraceFacts& facts) {
   else if (!text.empty())
     page.line(text);
   if (!missing.empty()) page.paragraph("missing: " + printable(missing), 2);
+  if (std::uint64_t since = facts.part.recorded_from)
+    page.paragraph(fmt::format("begins at {}: what was before is not in it", page.at(since)), 2);
   if (facts.part.is_whole()) return;
   std::uint64_t from = facts.part.from, to = std::min(facts.part.to, facts.duration());
   std::string name = facts.part_name.empty() ? "" : facts.part_name + ", ";
@@ -115,6 +117,7 @@ Json facts_json(const TraceFacts& facts) {
   }
   Json json = {{"files", facts.paths}};
   if (std::uint64_t began = clocks_in(facts.header).realtime) json["started"] = iso_time(began);
+  if (facts.part.recorded_from) json["since_us"] = microseconds(facts.part.recorded_from);
   if (!facts.part.is_whole()) {
     json["part"] = {{"from_us", microseconds(facts.part.from)},
                     {"to_us", microseconds(std::min(facts.part.to, facts.duration()))},

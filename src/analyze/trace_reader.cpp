@@ -9,6 +9,7 @@
 #include "analyze/trace/json_text.hpp"
 #include "cudabpf/event.hpp"
 #include "util/exit_codes.hpp"
+#include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
 
@@ -56,6 +57,7 @@ TraceReader::TraceReader(std::vector<std::string> paths, Progress progress)
 }
 
 void TraceReader::want(Part part, std::string name) {
+  part.recorded_from = facts_.part.recorded_from;
   facts_.part = part;
   facts_.part_name = std::move(name);
 }
@@ -113,7 +115,9 @@ Result<> TraceReader::take_header(std::string_view text) {
                  "give the files of one trace, in their order", exit_code::USAGE};
   }
   clocks_ = clocks;
+  since_ = number_in(header, "since");
   if (file_ == 1) {
+    facts_.part.recorded_from = since_;
     facts_.header = text;
     facts_.left_out = texts_in(header, "left_out");
   }
@@ -198,8 +202,9 @@ void TraceReader::note(const Line& line) {
       if (last != end.end() && *last != true) break;
       facts_.end = line.text;
       auto whole = end.find("whole");
-      facts_.told_duration =
-          number_in(whole != end.end() && whole->is_object() ? *whole : end, "duration_ns");
+      facts_.told_duration = whole != end.end() && whole->is_object()
+                                 ? number_in(*whole, "duration_ns")
+                                 : saturating_sum(since_, number_in(end, "duration_ns"));
       break;
     }
     default:

@@ -26,7 +26,7 @@ struct TraceFacts {
   };
 
   std::vector<std::string> paths;
-  Part part;                          // that is wanted
+  Part part;                          // that is wanted, and since when there is anything
   std::string part_name;              // "inference"; empty: it has none
   std::string header;                 // the line, of the first file
   std::string end;                    // the line, of the last; empty: it was cut off
@@ -91,6 +91,7 @@ class TraceReader {
   bool ended_ = false;                                   // this file's `end` line was read
   bool half_line_ = false;                               // this file ends within a line
   std::string clocks_;                                   // of the first file
+  std::uint64_t since_ = 0;                              // when this file begins
   std::uint64_t part_ = 0;                               // of the file read last; 0: not rotated
   std::map<std::string, TraceFacts::Loss> losses_here_;  // of this file, according to its lines
 };

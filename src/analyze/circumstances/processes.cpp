@@ -23,7 +23,8 @@ void Processes::follow(Line& line) {
   bool of_process = line.kind == LineKind::process;
   if (line.kind == LineKind::header) {
     auto header = nlohmann::json::parse(line.text, nullptr, false);
-    all_seen_begin_ = text_in(header, "mode") == "run";
+    // Of a trace that begins later, as one that was kept in memory does, they were there before.
+    all_seen_begin_ |= text_in(header, "mode") == "run" && !header.contains("since");
   }
   if (!of_process && line.kind != LineKind::call && line.kind != LineKind::driver) return;
   // A process that begins may have the pid of another, whose exit was not seen.

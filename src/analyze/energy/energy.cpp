@@ -81,7 +81,7 @@ Energy::OfGpu Energy::figures_of(std::uint32_t device, const Sampled& sampled,
   auto stretch = [&](std::string name, std::uint64_t from, std::uint64_t to) {
     return Stretch{std::move(name), from, to, readings.between(from, to)};
   };
-  gpu.whole = stretch("all", part_.from, end);
+  gpu.whole = stretch("all", part_.clipped(0), end);
   if (course_.thread()) {
     for (const Phase& phase : course_.phases().phases)
       if (phase.seen && phase.end > phase.begin)

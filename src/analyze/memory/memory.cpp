@@ -86,7 +86,7 @@ void Memory::add(Holder& holder, const Block& block) const {
   holder.kinds[kind].block_allocated(block.size);
   holder.peaks[static_cast<std::size_t>(side_of(block.kind))].allocated(block);
   holder.held[kind] += block.size;
-  holder.curve.at(part_.clipped(block.since) - part_.from).set(holder.held);
+  holder.curve.at(part_.clipped(block.since) - begin()).set(holder.held);
 }
 
 void Memory::drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how) const {
@@ -95,7 +95,7 @@ void Memory::drop(Holder& holder, const Block& block, std::uint64_t ts, Ended ho
   if (ts >= part_.to) return;  // at the end of the part, it was still held
   holder.kinds[kind].block_ended(block.size, how);
   holder.held[kind] -= block.size;
-  holder.curve.at(part_.clipped(ts) - part_.from).set(holder.held);
+  holder.curve.at(part_.clipped(ts) - begin()).set(holder.held);
 }
 
 Memory::Churn& Memory::churn_of(std::uint64_t size) {

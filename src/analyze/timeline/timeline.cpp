@@ -27,7 +27,7 @@ Category Timeline::Busy::most() const {
   return static_cast<Category>(std::max_element(time.begin(), time.end()) - time.begin());
 }
 
-Timeline::Timeline(Names& names, std::optional<Window> window)
+Timeline::Timeline(Names& names, std::optional<Window> window, std::uint64_t recorded_from)
     : names_(names),
       course_(names, 0, 0),
       window_(window.value_or(Window{})),
@@ -35,7 +35,9 @@ Timeline::Timeline(Names& names, std::optional<Window> window)
       categories_(names),
       ioctl_(names.add("ioctl")),
       exit_(names.add("exit")),
-      short_names_(names) {}
+      short_names_(names) {
+  window_.from = std::max(window_.from, recorded_from);
+}
 
 void Timeline::line(const Line& line) {
   course_.line(line);

@@ -80,8 +80,8 @@ class Timeline : public Analysis {
   };
   static constexpr std::size_t FEW = 60;
 
-  // Without a window it takes in the whole trace.
-  Timeline(Names& names, std::optional<Window> window);
+  // Without a window it takes in the whole trace, which is there since `recorded_from`.
+  Timeline(Names& names, std::optional<Window> window, std::uint64_t recorded_from = 0);
 
   void line(const Line& line) override;
   // A call that began before the window may reach into it.

@@ -14,6 +14,9 @@ struct Part {
   static constexpr std::uint64_t OPEN = std::numeric_limits<std::uint64_t>::max();
 
   std::uint64_t from = 0, to = OPEN;  // ns since the trace began; `to` is not in it
+  // What is in the files begins then: a call that began before is in a part that does not say from
+  // when on it is, but its time before is in no figure.
+  std::uint64_t recorded_from = 0;
 
   bool is_whole() const { return !from && to == OPEN; }
   bool has(std::uint64_t ts) const { return ts >= from && ts < to; }
@@ -25,7 +28,9 @@ struct Part {
   bool touches(std::uint64_t begin, std::uint64_t end) const {
     return begin < to && (end > from || (begin == end && begin >= from));
   }
-  std::uint64_t clipped(std::uint64_t ts) const { return std::clamp(ts, from, to); }
+  std::uint64_t clipped(std::uint64_t ts) const {
+    return std::clamp(ts, std::max(from, recorded_from), std::max(to, recorded_from));
+  }
 };
 
 }  // namespace cudabpf::analyze

@@ -22,8 +22,9 @@ Result<int> print_timeline(const TimelineFlags& flags) {
   TRY(is_no_trace(flags.svg, flags.paths));
   auto reader = TRY(open_trace(flags));
   std::optional<analyze::Timeline::Window> window;  // none: it chooses what to show
-  if (flags.part.any()) window = reader->facts().part;
-  analyze::Timeline timeline(reader->names(), window);
+  analyze::Part part = reader->facts().part;
+  if (flags.part.any()) window = part;
+  analyze::Timeline timeline(reader->names(), window, part.recorded_from);
   TRY(read_trace(*reader, {&timeline}));
   print_answer(flags, reader->facts(),
                {.json =

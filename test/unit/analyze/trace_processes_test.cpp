@@ -56,6 +56,12 @@ std::string call(int pid) {
 
 }  // namespace
 
+TEST_CASE("Processes that `run` started were there before, if the trace begins later") {
+  CHECK(told(call(7), R"(,"mode":"run")") == Lines{"#1  seen"});
+  CHECK(told(process("start", 7) + call(7), R"(,"mode":"run","since":5)") ==
+        Lines{"#1 sh", "#1 sh"});
+}
+
 TEST_CASE("A pid that is used again in a trace is another process") {
   CHECK(told(process("start", 7) + call(7) + process("exit", 7) + process("fork", 7) + call(7)) ==
         Lines{"#1 sh", "#1 sh", "#1 sh -1", "#2 sh seen", "#2 sh seen"});

@@ -336,3 +336,26 @@ TEST_CASE(
                ContainsSubstring("is no trace"));
   CHECK(refusal(folder.write("t", R"({"type":"trace",)" + format + "}")) == "none");
 }
+
+TEST_CASE("A trace of which only the last part was kept begins there, and lacks nothing") {
+  TemporaryFolder folder;
+  std::string header = HEADER;
+  header.insert(header.size() - 2, R"(,"since":15)");
+  auto path = folder.write("t", header + call(1) + call(2) +
+                                    R"({"type":"end","ts":915,"duration_ns":900,"calls":2})"
+                                    "\n");
+  Read kept = read({path});
+  CHECK(kept.ids == Ids{1, 2});  // one began before, and ended later
+  CHECK(kept.facts.missing.empty());
+  CHECK(kept.facts.cut_off.empty());
+  CHECK(kept.facts.calls_in_part == 2);
+  CHECK(kept.facts.duration() == 915);
+  CHECK(kept.facts.part.is_whole());
+  CHECK(kept.facts.part.clipped(0) == 15);
+  auto reader = TraceReader::open({path});
+  REQUIRE(reader);
+  (*reader)->want({100, 200}, "part");
+  CHECK((*reader)->facts().part.clipped(0) == 100);
+  (*reader)->want({0, 10}, "part");
+  CHECK((*reader)->facts().part.clipped(5) == 15);
+}
