@@ -58,6 +58,21 @@ Result<std::pair<TraceFile, std::string>> new_file(const std::string& wanted) {
   }
 }
 
+// Writes all of it; false: errno says why not.
+bool put_into(TraceFile& file, KeptTrace& kept) {
+  for (auto& frame : kept.frames) {
+    if (!file.append_whole(*frame)) return false;
+    frame.reset();  // it may have been dropped meanwhile: then its memory is free
+  }
+  FileEnd end;
+  end.part.since = kept.since;
+  end.last = false;
+  end.totals = kept.totals;
+  end.totals.reason = kept.because;
+  end.lines = kept.lines + 1;
+  return file.append_whole(Frames::frame_of(end_line(end)));
+}
+
 Result<> check_path(const std::string& path, bool own_choice) {
   std::error_code missing;
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -122,7 +137,9 @@ void FlightRecorder::flush() {
 std::string FlightRecorder::wanted_because(bool at_the_end) {
   bool after_error = error_ns_ && !error_told_ &&
                      (at_the_end || now_ns(CLOCK_MONOTONIC) - error_ns_ >= options_.after_error_ns);
-  bool asked = asked_.exchange(false);
+  // What was done before the question is all read by the next time.
+  bool asked = std::exchange(noticed_, asked_.exchange(false));
+  if (at_the_end) asked |= std::exchange(noticed_, false);
   error_told_ |= after_error;
   return after_error ? ERROR : asked ? ASKED : "";
 }
@@ -161,27 +178,18 @@ void FlightRecorder::write_all() {
     KeptTrace kept = std::move(to_write_.front());
     to_write_.pop_front();
     lock.unlock();
-    tell_(write(kept));
-    kept = {};  // its memory is free before there may be another
+    tell_(write(std::move(kept)));
     writing_ = false;
     lock.lock();
   }
 }
 
 // Writes a file that has all of it, or leaves none.
-Result<FlightRecorder::Dump> FlightRecorder::write(const KeptTrace& kept) const {
+Result<FlightRecorder::Dump> FlightRecorder::write(KeptTrace kept) const {
   std::string wanted = options_.path();
   if (options_.own_choice) TRY(make_parent_folder(wanted));
   auto [file, path] = TRY(new_file(wanted));
-  FileEnd end;
-  end.part.since = kept.since;
-  end.last = false;
-  end.totals = kept.totals;
-  end.totals.reason = kept.because;
-  end.lines = kept.lines + 1;
-  bool written = std::all_of(kept.frames.begin(), kept.frames.end(),
-                             [&](const auto& frame) { return file.append_whole(*frame); });
-  if (!written || !file.append_whole(Frames::frame_of(end_line(end)))) {
+  if (!put_into(file, kept)) {
     int why = errno;
     ::unlink(path.c_str());
     errno = why;

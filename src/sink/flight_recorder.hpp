@@ -72,7 +72,7 @@ class FlightRecorder : public Sink {
   std::string wanted_because(bool at_the_end);
   void take(KeptTrace kept);
   void write_all();
-  Result<Dump> write(const KeptTrace& kept) const;
+  Result<Dump> write(KeptTrace kept) const;
   void stop();
 
   const Options options_;
@@ -85,6 +85,7 @@ class FlightRecorder : public Sink {
   std::uint64_t error_ns_ = 0;
   bool error_told_ = false;
   std::atomic<bool> asked_{false};
+  bool noticed_ = false;
   std::atomic<bool> writing_{false};  // a dump is on its way
 
   std::mutex mutex_;

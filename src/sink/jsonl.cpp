@@ -103,8 +103,8 @@ std::string JsonlSink::beginning() const {
     lines += process_line(there_before);
   }
   if (more_running_)
-    lines += lost_line({Loss::table_full, std::nullopt, 0, part_.since,
-                        "processes that ran before and are told of again"});
+    lines += lost_line(
+        {Loss::table_full, std::nullopt, 0, part_.since, "processes that run when a part begins"});
   return lines;
 }
 

@@ -169,6 +169,7 @@ TEST_CASE("Recording goes on while a dump is written, which has what was kept wh
   recorder.begin(session_now());
   make_calls(recorder, 1, 20'000);
   recorder.write_soon();
+  recorder.flush();  // notices
   recorder.flush();
   make_calls(recorder, 20'001, 20'000);
   REQUIRE(recording.flush_until(1));
@@ -276,6 +277,7 @@ TEST_CASE("Those who ask while a dump is written get one dump together") {
   recorder.begin(session_now());
   make_calls(recorder, 1, 1000);
   for (int i = 0; i < 1000; i++) recorder.write_soon();
+  recorder.flush();  // notices
   recorder.flush();
   for (int i = 0; i < 1000; i++) recorder.write_soon();
   recorder.end({});
