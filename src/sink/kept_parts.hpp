@@ -41,7 +41,7 @@ class KeptParts : public TraceOutput {
 
   KeptParts(Options options, Wanted wanted)
       : options_(options), wanted_(std::move(wanted)), frames_(FASTEST) {}
-  ~KeptParts() override { stop(); }
+  ~KeptParts() override { KeptParts::stop(); }
 
   void start(std::string header, const Part& part, std::uint64_t trace_start_ns) override;
   LineBlock take() override { return blocks_.take(); }

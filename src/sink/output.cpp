@@ -67,7 +67,7 @@ Output::Output(OutputOptions options, bool compresses)
   if (compresses_) compression_ = USUAL;
 }
 
-Output::~Output() { stop(); }
+Output::~Output() { Output::stop(); }
 
 Result<std::unique_ptr<Output>> Output::open(OutputOptions options) {
   bool to_stream = options.path == "-" || options.stream >= 0;
