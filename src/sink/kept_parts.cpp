@@ -12,7 +12,7 @@ namespace cudabpf {
 
 namespace {
 
-void add_to(EventCounts& sum, const EventCounts& counts) {
+void add_counts(EventCounts& sum, const EventCounts& counts) {
   sum.calls += counts.calls;
   sum.unfinished += counts.unfinished;
   sum.driver_calls += counts.driver_calls;
@@ -113,7 +113,7 @@ KeptTrace KeptParts::all(std::string because) const {
   for (const Kept& part : parts_) {
     kept.frames.insert(kept.frames.end(), part.frames.begin(), part.frames.end());
     kept.events += part.lines;
-    add_to(kept.totals.counts, part.totals.counts);
+    add_counts(kept.totals.counts, part.totals.counts);
     kept.totals.duration_ns += part.totals.duration_ns;
     for (std::size_t i = 0; i < LOSS_COUNT; i++) kept.totals.losses[i] += part.totals.losses[i];
   }
