@@ -27,6 +27,8 @@ struct FunctionFilter {
   bool returns = true;
   // Only count the calls of functions for which that is enough. From inside, all are recorded.
   bool tally = false;
+  // But record launches, for the names of kernels.
+  bool single_launches = false;
 
   bool selects(const Function& function) const;
   // A function of the table that `only` names if the case of letters does not matter.

@@ -131,6 +131,7 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.filter.exclude = split_patterns(exclude);
   options.filter.returns = !no_returns;
   options.filter.tally = watch && !recorder;
+  options.filter.single_launches = single_launches;
   options.follow_children = !no_follow;
   options.driver = kernel;
   options.gpu = TRY(gpu_timing());

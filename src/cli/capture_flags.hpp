@@ -9,7 +9,7 @@
 #include "cudabpf/source.hpp"
 #include "sink/flight_recorder.hpp"
 #include "sink/jsonl.hpp"
-#include "sink/top.hpp"
+#include "sink/top/top_sink.hpp"
 
 namespace CLI {
 class App;
@@ -29,7 +29,9 @@ struct CaptureFlags {
   bool whole_machine = false;  // not a flag: what is traced
   // Nor this: what happens is shown on stdout, and no trace is written.
   std::optional<TopSink::Options> watch;
-  bool as_json = false;                             // what is shown
+  bool as_json = false;          // what is shown
+  bool on_screen = false;        // it takes the whole terminal
+  bool single_launches = false;  // of what is watched: they are recorded, not only counted
   std::optional<FlightRecorder::Options> recorder;  // nor this: what is kept meanwhile
   bool among_others = false;  // nor this: others may have the same output in mind
   bool kernel = false;

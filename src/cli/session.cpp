@@ -10,7 +10,8 @@
 #include "cli/request/invoker.hpp"
 #include "collect/machine.hpp"
 #include "sink/run_summary.hpp"
-#include "sink/top_text.hpp"
+#include "sink/top/top_json.hpp"
+#include "sink/top/top_text.hpp"
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/clock.hpp"
@@ -59,6 +60,12 @@ auto shown_on(Screen& screen) {
     if (!last) return screen.offer(text);
     screen.tell(text);
     return true;
+  };
+}
+
+TopSink::Show text_shown_on(Screen& screen, bool as_json) {
+  return [&screen, as_json](const TopInterval& told, bool last) {
+    return shown_on(screen)(as_json ? top_json(told) : top_text(told, screen.terminal()), last);
   };
 }
 
@@ -139,12 +146,16 @@ Result<> CaptureSession::open_trace(JsonlOptions output, bool redact, std::vecto
 }
 
 void CaptureSession::open_top(const CaptureFlags& flags, std::vector<Sink*>& sinks) {
-  TopSink::Format format = top_json;
-  if (!flags.as_json)
-    format = [terminal = watched_->terminal()](const TopInterval& interval) {
-      return top_page(interval, terminal);
+  TopSink::Show show;
+  if (flags.on_screen) {
+    top_screen_ = std::make_unique<TopScreen>(*screen_);
+    show = [screen = top_screen_.get()](const TopInterval& told, bool last) {
+      return screen->take(told, last);
     };
-  top_ = std::make_unique<TopSink>(*flags.watch, std::move(format), shown_on(*watched_));
+  } else {
+    show = text_shown_on(*watched_, flags.as_json);
+  }
+  top_ = std::make_unique<TopSink>(*flags.watch, std::move(show));
   sinks.push_back(top_.get());
 }
 
@@ -187,6 +198,7 @@ Result<> CaptureSession::begin(Session session, const std::function<void(Capture
   capture_->describe(session);
   select(*capture_);
   TRY(capture_->start(*sink_, session));
+  if (top_screen_) top_screen_->start();
   if (recorder_)
     log::hint("what happened last is kept in memory; `kill -USR1 {}` writes it", ::getpid());
   if (sampler_)
@@ -227,6 +239,7 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
     for (int fd : capture_->source().watch_fds()) polled.push_back({fd, POLLIN, 0});
     bool command_runs = until.command && !until.command->status();
     if (command_runs) polled.push_back({until.command->pidfd(), POLLIN, 0});
+    if (top_screen_) polled.push_back({top_screen_->asked_fd(), POLLIN, 0});
     endings.add_to(polled);
     poll(polled.data(), polled.size(), TICK_MS);
     endings.note(polled);
@@ -242,6 +255,7 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
       waiting_for_command_to_stop = true;
       log::hint("waiting for the command to end; Ctrl-C again ends the trace at once");
     }
+    if (top_screen_ && top_screen_->asked() == TopAsked::end) return {"quit"};
     // A command runs on, and its end is waited for; other processes are not waited for.
     if (reader_gone() && !until.command) return {"reader gone"};
     if (std::string limit = limit_reached(begin, until); !limit.empty()) return {limit};
@@ -287,6 +301,7 @@ Result<int> CaptureSession::run_until(const Until& until) {
   std::optional<int> command_status = until.command ? until.command->status() : std::nullopt;
   if (sampler_) sampler_->stop();
   Totals totals = capture_->stop(ended.reason, command_status);
+  if (top_screen_) watched_->tell(top_screen_->close());
   TraceWritten written = trace_ ? trace_->written() : TraceWritten();
   if (trace_ && !quiet_) {
     screen_->tell(render_summary(stats_.stats(), totals, written, screen_->terminal()));

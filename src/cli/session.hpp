@@ -13,6 +13,7 @@
 #include "cli/capture_flags.hpp"
 #include "cli/signals.hpp"
 #include "cli/started_command.hpp"
+#include "cli/top_screen.hpp"
 #include "collect/gpu/gpu_sampler.hpp"
 #include "sink/flight_recorder.hpp"
 #include "sink/jsonl.hpp"
@@ -21,7 +22,7 @@
 #include "sink/stats.hpp"
 #include "sink/status.hpp"
 #include "sink/tee.hpp"
-#include "sink/top.hpp"
+#include "sink/top/top_sink.hpp"
 
 namespace cudabpf::cli {
 
@@ -83,6 +84,7 @@ class CaptureSession {
   StatsSink stats_;
   std::unique_ptr<StatusSink> status_;
   std::unique_ptr<LiveSink> live_;
+  std::unique_ptr<TopScreen> top_screen_;  // null: what is watched is shown as text
   std::unique_ptr<TopSink> top_;
   std::unique_ptr<FlightRecorder> recorder_;  // null: nothing is kept
   std::unique_ptr<TeeSink> sink_;

@@ -1,5 +1,6 @@
 #include "cli/started_command.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -10,12 +11,25 @@
 #include <utility>
 
 #include "cli/request/program_path.hpp"
+#include "util/console/full_screen.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/exec_strings.hpp"
 #include "util/system/pidfd.hpp"
 #include "util/system/pipe.hpp"
 
 namespace cudabpf::cli {
+
+namespace {
+
+// Those of standard input, output and errors that are on the terminal that is taken.
+std::vector<int> descriptors_on_terminal(bool is_taken) {
+  std::vector<int> descriptors;
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (is_taken && are_same_terminal(fd, STDOUT_FILENO)) descriptors.push_back(fd);
+  return descriptors;
+}
+
+}  // namespace
 
 Result<StartedCommand> StartedCommand::prepare(const Options& options) {
   std::string program = find_program(options.arguments.at(0), options.environment);
@@ -26,6 +40,9 @@ Result<StartedCommand> StartedCommand::prepare(const Options& options) {
   Options given = options;
   auto arguments = exec_strings(given.arguments);
   auto environment = exec_strings(given.environment);
+  auto to_silence = descriptors_on_terminal(options.terminal_is_taken);
+  Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!nothing) return errno_error("opening /dev/null");
 
   StartedCommand command;
   command.program_ = program;
@@ -38,6 +55,7 @@ Result<StartedCommand> StartedCommand::prepare(const Options& options) {
     char byte;
     if (read(go.to_read.get(), &byte, 1) != 1) _exit(exit_code::FAILED);  // cudabpf gave up
     int error = 0;
+    for (int fd : to_silence) dup2(nothing.get(), fd);
     // Ambient capabilities are for tracing only; exec drops file capabilities by itself.
     if (geteuid() != 0) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     if (options.user && !privileges::become(*options.user))

@@ -20,6 +20,8 @@ class StartedCommand {
     std::vector<std::string> arguments;
     std::vector<std::string> environment;
     std::optional<User> user;  // nothing: the user that cudabpf was started as
+    // What of its standard input, output and errors is cudabpf's terminal becomes /dev/null.
+    bool terminal_is_taken = false;
   };
 
   // Forks. The child waits.

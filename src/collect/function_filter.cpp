@@ -41,7 +41,10 @@ bool FunctionFilter::entry_only(const Function& function) const {
 }
 
 Recorded FunctionFilter::records(const Function& function) const {
-  if (selects(function) && tally && function.tally_is_enough()) return Recorded::tallied;
+  bool launches =
+      function.is_launch() || (function.type == Type::graph && function.op == Op::launch);
+  bool only_counted = tally && function.tally_is_enough() && !(single_launches && launches);
+  if (selects(function) && only_counted) return Recorded::tallied;
   if (selects(function)) return entry_only(function) ? Recorded::entry : Recorded::whole;
   if (function.names != NamesEffect::forget) return Recorded::no;
   auto functions = cuda_functions();

@@ -16,6 +16,17 @@ std::uint64_t first_of(std::span<const std::uint64_t> values) {
   return values.empty() ? 0 : values[0];
 }
 
+// What a block is told apart by, where others have a function: its device, from 1; 0: not known.
+// Calls may claim any number.
+constexpr std::int32_t MOST_DEVICES = 256;
+std::uint32_t device_tag(const Details& details) {
+  if (!details.device || *details.device < 0 || *details.device >= MOST_DEVICES) return 0;
+  return static_cast<std::uint32_t>(*details.device) + 1;
+}
+std::uint32_t device_of(const LiveMemory::Block& block) {
+  return block.function ? block.function - 1 : RunMemory::NO_DEVICE;
+}
+
 }  // namespace
 
 RunMemory::Role::Role(const Function& function)
@@ -43,6 +54,7 @@ void RunMemory::memory(const Call& call, const Role& role) {
   about.process = call.pid;
   about.pid = call.pid;
   about.tid = call.tid;
+  about.function = device_tag(call.details);
   about.id = call.id;
   about.parent = call.parent;
   about.ts = call.ts;
@@ -81,10 +93,15 @@ void RunMemory::process(const Process& process) {
 
 void RunMemory::allocated(const LiveMemory::Block& block) {
   of_kind(figures_, block.kind).block_allocated(block.size);
+  if (block.kind == MemoryKind::host) return;
+  OfDevice& device = devices_[device_of(block)];
+  device.held += block.size;
+  device.peak = std::max(device.peak, device.held);
 }
 
 void RunMemory::ended(const LiveMemory::Block& block, std::uint64_t, LiveMemory::Ended how) {
   of_kind(figures_, block.kind).block_ended(block.size, how);
+  if (block.kind != MemoryKind::host) devices_[device_of(block)].held -= block.size;
 }
 
 }  // namespace cudabpf

@@ -1,6 +1,8 @@
 // The memory that traced processes hold, as the summary of a run tells it.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <unordered_set>
 
@@ -25,6 +27,12 @@ class RunMemory : private LiveMemory::Listener {
   void process(const Process& process);
 
   const MemoryByKind& figures() const { return figures_; }
+  // Bytes but for host memory, by device, as far as that is known.
+  struct OfDevice {
+    std::uint64_t held = 0, peak = 0;
+  };
+  static constexpr std::uint32_t NO_DEVICE = UINT32_MAX;
+  const std::map<std::uint32_t, OfDevice>& devices() const { return devices_; }
   const LiveMemory::LeftOut& left_out() const { return live_.left_out(); }
 
  private:
@@ -38,7 +46,8 @@ class RunMemory : private LiveMemory::Listener {
   LiveMemory live_{*this};
   CurrentContexts contexts_;
   MemoryByKind figures_{};
-  std::unordered_set<std::uint32_t> begun_;  // processes that were seen to begin
+  std::map<std::uint32_t, OfDevice> devices_;  // NO_DEVICE: of any, if it is not known which
+  std::unordered_set<std::uint32_t> begun_;    // processes that were seen to begin
   bool all_seen_ = false;
 };
 

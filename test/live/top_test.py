@@ -1,6 +1,9 @@
 """What `cudabpf top` tells of each interval adds up to what the simulated driver counted, and nothing is written."""
+import collections
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import time
@@ -75,6 +78,38 @@ class Live(harness.LiveTest):
         self.assertEqual(sum(moved["bytes"] for moved in copies), 4096)
         self.assertEqual([(error["pid"], error["what"]) for error in intervals[-1]["errors"]],
                          [(last["pid"], "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS")])
+
+    def check_parts(self, intervals, record, launches):
+        """The functions and kernels of a process add up to the driver's own count, by name."""
+        functions, kernels, devices = collections.Counter(), collections.Counter(), []
+        for process in (one for interval in intervals for one in interval["processes"] if one["pid"] == record.pid):
+            self.assertEqual(sum(part["calls"] for part in process["functions"]), process["calls"])
+            functions.update({part["name"]: part["calls"] for part in process["functions"]})
+            kernels.update({part["name"]: part["calls"] for part in process.get("kernels", [])})
+            devices += [(device["device"], device["held"], device["peak"]) for device in process["devices"]]
+            self.assertEqual(process["calls_in_all"], sum(functions.values()))
+        made = collections.Counter()
+        for symbol, count in record.counts.items():
+            made[re.sub(r"(_v\d+)?(_pt[ds][sz])?$", "", symbol)] += count
+        self.assertEqual(+functions, made)
+        self.assertEqual(+kernels, launches)
+        return devices
+
+    def test_parts(self):
+        """Kernels are known with --kernels, and inside; functions and the memory of devices always."""
+        script = ("setup; module m; function f m one_kernel; function g m other_kernel; malloc a 3M; malloc b 1M; free b; "
+                  "loop 1500 { launch f 1 1 1 1 1 1 0; sync }; loop 700 { launch g 1 1 1 1 1 1 0 }; graph h; "
+                  "graph-kernel h f 1 1 1 1 1 1 0; instantiate x h; loop 3 { launch-graph x }; sleep 300")
+        launches = {"one_kernel": 1500, "other_kernel": 700, "(graph)": 3}
+        for flags, kernels in (([], {}), (["--kernels"], launches), (["--inside"], launches)):
+            with self.subTest(flags):
+                shutil.rmtree(self.record_folder)
+                os.mkdir(self.record_folder)
+                intervals = self.intervals("--interval", "100ms", *flags, "--", *harness.calls(script))
+                record, = harness.records(self.record_folder, "--inside" in flags).values()
+                devices = self.check_parts(intervals, record, kernels)
+                self.assertIn((0, 3 << 20, 4 << 20), devices)
+                self.assertEqual(devices[-1], (0, 0, 4 << 20))  # it has ended
 
     def test_whole_machine(self):
         """Processes that come and go, each of them told with its name."""

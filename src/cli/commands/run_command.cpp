@@ -94,6 +94,7 @@ Result<int> capture_command(const RunFlags& flags) {
                  exit_code::NOT_PERMITTED};
   StartedCommand::Options command;
   command.arguments = flags.command;
+  command.terminal_is_taken = flags.capture.on_screen;
   command.user = caller().user;
   if (flags.as_root) command.user.reset();
   if (!flags.user.empty()) command.user = TRY(find_user(flags.user));

@@ -1,5 +1,7 @@
 // cudabpf top: shows who uses CUDA, as it happens, and writes nothing, unless it is to keep what
 // happened last.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -8,6 +10,7 @@
 #include "cli/help.hpp"
 #include "cli/recorder_flags.hpp"
 #include "cli/request/quantities.hpp"
+#include "util/console/full_screen.hpp"
 #include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
@@ -33,6 +36,8 @@ Result<int> top(TopFlags flags) {
                  exit_code::USAGE};
   flags.capture.watch = watch;
   flags.capture.recorder = TRY(flags.recorder.options());
+  flags.capture.on_screen =
+      !flags.once && !flags.capture.as_json && can_take_terminal(STDIN_FILENO, STDOUT_FILENO);
   if (flags.once) flags.capture.duration = flags.interval;
   if (!flags.command.empty()) {
     RunFlags run;
@@ -62,6 +67,9 @@ void add_top(CLI::App& app, Action& action) {
   sub->add_flag("--inside", flags->inside,
                 "Record inside the command's processes instead of with eBPF: without root");
   sub->add_flag("--kernel", flags->capture.kernel, "Also count ioctls to the NVIDIA driver");
+  sub->add_flag("--kernels", flags->capture.single_launches,
+                "Also name kernels: launches are recorded one by one instead of only counted, "
+                "which costs the traced programs more. With --inside they always are");
   flags->capture.add_profile_to(*sub);
   flags->capture.add_library_to(*sub);
   sub->add_option("--interval", flags->interval, "How often it is told (500ms, 5s)")
@@ -73,7 +81,10 @@ void add_top(CLI::App& app, Action& action) {
       ->type_name("TIME")
       ->excludes(once);
   flags->recorder.add_to(*sub);
-  sub->add_option("command", flags->command, "A command to start and watch, after --")
+  sub->add_option("command", flags->command,
+                  "A command to start and watch, after --. Where top takes the terminal, the "
+                  "command's input and output are /dev/null instead of it: redirect its output to "
+                  "keep it")
       ->type_name("CMD")
       ->excludes(pids);
   sub->positionals_at_end();

@@ -21,7 +21,7 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t ROOM = 64 << 10;        // for lines that may be left out
+constexpr std::size_t ROOM = 128 << 10;       // for lines that may be left out
 constexpr std::size_t ALL_ROOM = 1024 << 10;  // for messages and the summary
 constexpr std::string_view ERASE = "\r\033[K";
 // A working terminal takes the last lines in less time.
@@ -51,8 +51,10 @@ struct Screen::Shared {
   std::string waiting, status;
   std::uint64_t left_out = 0;  // messages
   bool redraw = false, writing = false, over = false;
+  bool held = false;
+  std::function<void(std::string_view)> told;
 
-  bool has_something() const { return !waiting.empty() || redraw; }
+  bool has_something() const { return !held && (!waiting.empty() || redraw); }
 };
 
 Screen::Screen(int fd, int hurry_fd)
@@ -66,6 +68,7 @@ Screen::~Screen() {
   log::set_screen(nullptr);
   {
     std::lock_guard lock(shared_->mutex);
+    shared_->held = false;
     shared_->over = true;
   }
   shared_->changed.notify_one();
@@ -103,6 +106,24 @@ void Screen::tell(std::string_view lines) {
       shared_->left_out++;
     else
       shared_->waiting += lines;
+    if (shared_->told) shared_->told(lines);
+  }
+  shared_->changed.notify_one();
+}
+
+void Screen::hold(std::function<void(std::string_view)> told) {
+  std::unique_lock lock(shared_->mutex);
+  auto written = [this] { return !shared_->has_something() && !shared_->writing; };
+  shared_->written.wait_for(lock, AFTER_A_SIGNAL, written);
+  shared_->held = terminal_.is_terminal;
+  shared_->told = std::move(told);
+}
+
+void Screen::release() {
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->held = false;
+    shared_->told = nullptr;
   }
   shared_->changed.notify_one();
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +28,11 @@ class Screen {
   bool offer(std::string_view lines);  // false: too much is waiting, so they will not be shown
   void tell(std::string_view lines);   // has more room; counts what it leaves out
   void set_status(std::string line);   // empty: none. It is cut to the terminal's width
+
+  // From here to release() nothing is written on a terminal: another draws there. `told` gets what
+  // tell() is given, on the thread that tells it; it must not wait, nor use this.
+  void hold(std::function<void(std::string_view lines)> told);
+  void release();
 
   const Terminal& terminal() const { return terminal_; }
 

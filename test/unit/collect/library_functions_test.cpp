@@ -92,6 +92,17 @@ TEST_CASE("Calls are counted rather than recorded where that is enough, if it is
     CHECK_FALSE(probe.tallied);
 }
 
+TEST_CASE("Launches can be recorded where other calls are only counted") {
+  FunctionFilter filter;
+  filter.tally = filter.single_launches = true;
+  for (const char* symbol : {"cuLaunchKernel", "cuLaunchKernelEx", "cuGraphLaunch"})
+    CHECK(filter.records(*find_function(symbol)) == Recorded::whole);
+  for (const char* symbol : {"cuStreamSynchronize", "cuMemcpyHtoD_v2"})
+    CHECK(filter.records(*find_function(symbol)) == Recorded::tallied);
+  filter.single_launches = false;
+  CHECK(filter.records(*find_function("cuLaunchKernel")) == Recorded::tallied);
+}
+
 TEST_CASE("However many functions a library has, none gets another one's name") {
   FunctionFilter all{.profile = Profile::full, .only = {}, .exclude = {}};
   FunctionNumbers numbers;

@@ -176,3 +176,24 @@ TEST_CASE("Nothing is drawn where there is no terminal, and a full or closed one
     screen.tell("b\n");
   }
 }
+
+TEST_CASE("Messages that come while another draws are kept, and written afterwards") {
+  PseudoTerminal terminal;
+  if (terminal.fd() < 0) SKIP("no pseudo-terminal can be made");
+  Variable columns("COLUMNS", nullptr);
+  Screen screen(terminal.fd());
+  log::warning("before");
+  std::string told;
+  screen.hold([&](std::string_view lines) { told += lines; });
+  CHECK(terminal.drawn() == "cudabpf: warning: before\r\n");
+  log::warning("meanwhile");
+  screen.tell("another line\n");
+  wait_ms(50);
+  CHECK(terminal.drawn().empty());
+  CHECK(told == "cudabpf: warning: meanwhile\nanother line\n");
+  screen.release();
+  log::warning("afterwards");
+  CHECK(drawn_to(terminal, "afterwards\r\n") ==
+        "cudabpf: warning: meanwhile\r\nanother line\r\ncudabpf: warning: afterwards\r\n");
+  CHECK(told == "cudabpf: warning: meanwhile\nanother line\n");
+}

@@ -1,4 +1,4 @@
-#include "sink/top.hpp"
+#include "sink/top/top_sink.hpp"
 
 #include "util/system/clock.hpp"
 
@@ -20,7 +20,7 @@ void TopSink::end(const Totals& totals) { show(now_ns(CLOCK_MONOTONIC) - begin_n
 void TopSink::show(std::uint64_t now, const Totals* totals) {
   TopInterval interval = model_.interval(now);
   if (totals) interval.books = {totals->accounts, totals->tallied};
-  if (!write_(format_(interval), totals != nullptr)) return;
+  if (!show_(interval, totals != nullptr)) return;
   model_.begin_next(now);
   shown_ns_ = now;
 }

@@ -3,12 +3,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "cudabpf/sink.hpp"
-#include "sink/top_model.hpp"
+#include "sink/top/top_model.hpp"
 
 namespace cudabpf {
 
@@ -18,11 +16,9 @@ class TopSink : public Sink {
     std::uint64_t interval_ns = 1'000'000'000;
     bool once = false;  // all of it is one interval
   };
-  using Format = std::function<std::string(const TopInterval& interval)>;
-  // False: there is no room for it now; then the interval goes on. The `last` text is always taken.
-  using Write = std::function<bool(std::string_view text, bool last)>;
-  TopSink(Options options, Format format, Write write)
-      : options_(options), format_(std::move(format)), write_(std::move(write)) {}
+  // False: there is no room for it now; then the interval goes on. The `last` one is always taken.
+  using Show = std::function<bool(const TopInterval& interval, bool last)>;
+  TopSink(Options options, Show show) : options_(options), show_(std::move(show)) {}
 
   void begin(const Session& session) override;
   void call(const Call& call) override { model_.call(call); }
@@ -42,8 +38,7 @@ class TopSink : public Sink {
   void show(std::uint64_t now_ns, const Totals* totals);  // null: it goes on
 
   const Options options_;
-  const Format format_;
-  const Write write_;
+  const Show show_;
   TopModel model_;
   std::uint64_t begin_ns_ = 0, shown_ns_ = 0;
 };

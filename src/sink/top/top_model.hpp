@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,14 +34,28 @@ struct TopFigures {
   void add(const TopFigures& other);
 };
 
+// Of the calls of a function, or of the launches of a kernel, in an interval.
+struct TopPart {
+  std::string name;
+  std::uint64_t calls = 0, failed = 0, time_ns = 0;
+};
+
 struct TopProcess {
   std::uint32_t pid = 0;  // 0: all those that there was no room for
   std::string name, container, pod;
   bool ended = false;
   TopFigures figures;  // since the last look
+  std::uint64_t calls_in_all = 0;
   std::uint64_t held = 0,
                 most_held = 0;  // bytes that it allocated, but for host memory: now, and at most
+  std::map<std::uint32_t, RunMemory::OfDevice> devices;  // the same by device, or NO_DEVICE
+  // The parts of the figures, those with the most calls first. What there was no room for is the
+  // last one, TOP_OTHERS: nothing is left out.
+  std::vector<TopPart> functions;
+  std::vector<TopPart> kernels;  // of the launches that were recorded one by one
+  bool has_kernels = false;      // some were, if not in this interval
 };
+inline constexpr std::string_view TOP_OTHERS = "(others)";
 
 struct TopError {
   std::uint64_t ts = 0;
@@ -57,6 +72,7 @@ struct TopInterval {
   std::deque<TopError> errors;  // the last ones, the newest last; also of earlier intervals
   std::uint64_t lost = 0;       // events, as far as they could be counted
   bool lost_uncounted = false;
+  bool driver_traced = false;  // ioctls are counted
   // The books: of the last interval alone.
   struct Books {
     Accounts records;
@@ -68,6 +84,7 @@ struct TopInterval {
 class TopModel {
  public:
   static constexpr std::size_t MOST_PROCESSES = 1024, MOST_ERRORS = 5;
+  static constexpr std::size_t MOST_FUNCTIONS = 128, MOST_KERNELS = 128;  // of a process
 
   void begin(const Session& session);
   // The one way for calls, whether they come one by one or added up. `op` is the function's unless
@@ -75,7 +92,9 @@ class TopModel {
   struct Calls {
     std::uint64_t count = 0, time_ns = 0, failed = 0, copies = 0, bytes = 0;
   };
-  void add(std::uint32_t pid, const Function& function, Op op, const Calls& calls);
+  void add(std::uint32_t pid, const Function& function, Op op, const Calls& calls) {
+    add(of(pid), function, op, calls);
+  }
 
   void call(const Call& call);
   // Calls that were only counted: sums since their process was first seen.
@@ -94,14 +113,19 @@ class TopModel {
   struct Of {
     TopProcess process;
     RunMemory memory;
+    std::unordered_map<const Function*, Calls> functions;  // null: others
+    std::map<std::string, Calls, std::less<>> kernels;
     void note_held();
+    void note_launch(const Call& call, const Calls& calls);
+    TopProcess told() const;
   };
+  void add(Of& of, const Function& function, Op op, const Calls& calls);
   Of& of(std::uint32_t pid);
   const RunMemory::Role& role(const Function& function);
   void remember(TopError error);
   void tallied(const Tally& now, Tally& before);
 
-  bool all_seen_ = false;
+  bool all_seen_ = false, driver_traced_ = false;
   std::uint64_t monotonic_ns_ = 0;  // when the trace began
   std::uint64_t begin_ns_ = 0;
   std::unordered_map<std::uint32_t, std::unique_ptr<Of>> processes_;

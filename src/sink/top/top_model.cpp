@@ -1,4 +1,4 @@
-#include "sink/top_model.hpp"
+#include "sink/top/top_model.hpp"
 
 #include <fmt/format.h>
 
@@ -18,6 +18,35 @@ std::string error_text(const Function& function, int result) {
   std::string_view error = cuda_error_name(result);
   return fmt::format("{}: {}", function.name,
                      error.empty() ? fmt::format("error {}", result) : error);
+}
+
+void add_to(TopModel::Calls& sum, const TopModel::Calls& calls) {
+  sum.count += calls.count;
+  sum.failed += calls.failed;
+  sum.time_ns += calls.time_ns;
+}
+
+// A kernel's name may be of any length.
+std::string_view kernel_name_of(const Call& call) {
+  constexpr std::size_t LONGEST = 200;
+  if (call.function->type == Type::graph) return "(graph)";
+  if (!call.kernel) return "(unknown)";
+  return std::string_view(call.kernel->short_name).substr(0, LONGEST);
+}
+
+// Those with the most calls first, and the others last.
+std::vector<TopPart> in_order(std::map<std::string_view, TopModel::Calls>&& parts,
+                              const TopModel::Calls& others) {
+  std::vector<TopPart> all;
+  all.reserve(parts.size() + 1);
+  for (const auto& [name, calls] : parts)
+    all.push_back({std::string(name), calls.count, calls.failed, calls.time_ns});
+  std::sort(all.begin(), all.end(), [](const TopPart& a, const TopPart& b) {
+    return std::tie(b.calls, b.time_ns, a.name) < std::tie(a.calls, a.time_ns, b.name);
+  });
+  if (others.count || others.time_ns || others.failed)
+    all.push_back({std::string(TOP_OTHERS), others.count, others.failed, others.time_ns});
+  return all;
 }
 
 // Sums do not shrink; one that did must not make an absurd figure.
@@ -48,8 +77,36 @@ void TopModel::Of::note_held() {
   process.most_held = std::max(process.most_held, process.held);
 }
 
+void TopModel::Of::note_launch(const Call& call, const Calls& calls) {
+  process.has_kernels = true;
+  std::string_view name = kernel_name_of(call);
+  auto at = kernels.find(name);
+  if (at == kernels.end()) {
+    if (kernels.size() >= MOST_KERNELS) name = TOP_OTHERS;
+    at = kernels.try_emplace(std::string(name)).first;
+  }
+  add_to(at->second, calls);
+}
+
+TopProcess TopModel::Of::told() const {
+  TopProcess told = process;
+  std::map<std::string_view, Calls> by_name;  // versions of a function have the same
+  Calls others;
+  for (const auto& [function, calls] : functions)
+    add_to(function ? by_name[function->name] : others, calls);
+  told.functions = in_order(std::move(by_name), others);
+  Calls other_kernels;
+  std::map<std::string_view, Calls> launched;
+  for (const auto& [name, calls] : kernels)
+    add_to(name == TOP_OTHERS ? other_kernels : launched[name], calls);
+  told.kernels = in_order(std::move(launched), other_kernels);
+  told.devices = memory.devices();
+  return told;
+}
+
 void TopModel::begin(const Session& session) {
   all_seen_ = session.mode == "run";
+  driver_traced_ = session.driver_traced;
   monotonic_ns_ = session.monotonic_ns;
 }
 
@@ -60,7 +117,7 @@ TopModel::Of& TopModel::of(std::uint32_t pid) {
   if (!of) {
     of = std::make_unique<Of>();
     of->process.pid = pid;
-    if (!pid) of->process.name = "(others)";
+    if (!pid) of->process.name = TOP_OTHERS;
     if (all_seen_ && pid) of->memory.all_seen();
   }
   return *of;
@@ -72,9 +129,12 @@ const RunMemory::Role& TopModel::role(const Function& function) {
   return roles_.try_emplace(&function, function).first->second;
 }
 
-void TopModel::add(std::uint32_t pid, const Function& function, Op op, const Calls& calls) {
-  TopFigures& figures = of(pid).process.figures;
+void TopModel::add(Of& of, const Function& function, Op op, const Calls& calls) {
+  bool has_room = of.functions.size() < MOST_FUNCTIONS || of.functions.contains(&function);
+  add_to(of.functions[has_room ? &function : nullptr], calls);
+  TopFigures& figures = of.process.figures;
   figures.calls += calls.count;
+  of.process.calls_in_all += calls.count;
   if (launches_work(function)) figures.launches += calls.count;
   figures.failed += calls.failed;
   figures.time_ns += calls.time_ns;
@@ -95,8 +155,9 @@ void TopModel::call(const Call& call) {
     calls.copies = 1;
     calls.bytes = call.details.size.value_or(0);
   }
-  add(call.pid, function, call.details.op == Op::none ? function.op : call.details.op, calls);
   Of& of = this->of(call.pid);
+  add(of, function, call.details.op == Op::none ? function.op : call.details.op, calls);
+  if (launches_work(function)) of.note_launch(call, calls);
   const RunMemory::Role& role = this->role(function);
   of.memory.call(call, role);
   if (role.does || role.context) of.note_held();
@@ -172,7 +233,7 @@ TopInterval TopModel::interval(std::uint64_t now_ns) const {
   interval.begin_ns = begin_ns_;
   interval.end_ns = now_ns;
   for (const auto& [pid, of] : processes_) {
-    const TopProcess& process = interval.processes.emplace_back(of->process);
+    const TopProcess& process = interval.processes.emplace_back(of->told());
     interval.all.add(process.figures);
   }
   std::sort(interval.processes.begin(), interval.processes.end(),
@@ -184,13 +245,18 @@ TopInterval TopModel::interval(std::uint64_t now_ns) const {
   interval.errors = errors_;
   interval.lost = lost_;
   interval.lost_uncounted = lost_uncounted_;
+  interval.driver_traced = driver_traced_;
   return interval;
 }
 
 void TopModel::begin_next(std::uint64_t now_ns) {
   begin_ns_ = now_ns;
   std::erase_if(processes_, [](const auto& one) { return one.second->process.ended; });
-  for (auto& [pid, of] : processes_) of->process.figures = {};
+  for (auto& [pid, of] : processes_) {
+    of->process.figures = {};
+    of->functions.clear();
+    of->kernels.clear();
+  }
   gpus_ = {};
   lost_ = 0;
   lost_uncounted_ = false;

@@ -1,10 +1,11 @@
-#include "sink/top.hpp"
+#include "sink/top/top_sink.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>
 #include <vector>
 
-#include "sink/top_text.hpp"
+#include "sink/top/top_json.hpp"
+#include "sink/top/top_text.hpp"
 #include "support/sample_calls.hpp"
 
 using namespace cudabpf;
@@ -57,8 +58,12 @@ TEST_CASE("what top tells of an interval is of that interval alone") {
 
 TEST_CASE("top takes calls that were added up as it takes single ones") {
   TopModel single, added;
-  for (int i = 0; i < 5; i++) launch(single, 7);
-  const Function& function = *find_function("cuLaunchKernel");
+  for (int i = 0; i < 5; i++) {
+    SampleCall call("cuCtxSynchronize");
+    call.pid = 7;
+    single.call(call);
+  }
+  const Function& function = *find_function("cuCtxSynchronize");
   added.add(7, function, function.op, {.count = 5, .time_ns = 5 * 2500});
   CHECK(top_json(single.interval(SECOND)) == top_json(added.interval(SECOND)));
 }
@@ -127,8 +132,8 @@ TEST_CASE("sums that shrink make no absurd figure in top") {
 
 TEST_CASE("the last interval of top, alone, has the books") {
   std::string told;
-  TopSink sink({.interval_ns = 0}, top_json, [&](std::string_view text, bool) {
-    told = text;
+  TopSink sink({.interval_ns = 0}, [&](const TopInterval& interval, bool) {
+    told = top_json(interval);
     return true;
   });
   sink.begin({});
@@ -199,7 +204,7 @@ TEST_CASE("a hostile name moves no cursor in top") {
   TopModel model;
   begins(model, 7, "\033[2J\u202e\n");
   launch(model, 7);
-  std::string page = top_page(model.interval(SECOND), {}), json = top_json(model.interval(SECOND));
+  std::string page = top_text(model.interval(SECOND), {}), json = top_json(model.interval(SECOND));
   CHECK(page.find('\033') == std::string::npos);
   CHECK(page.find("7 ?[2J??") != std::string::npos);
   CHECK(json.find('\033') == std::string::npos);
@@ -209,14 +214,11 @@ TEST_CASE("a hostile name moves no cursor in top") {
 TEST_CASE("what top could not hand over is in the next interval") {
   std::vector<std::uint64_t> told;
   bool room = false;
-  TopSink sink(
-      {.interval_ns = 0},
-      [&](const TopInterval& interval) { return std::to_string(interval.all.calls); },
-      [&](std::string_view text, bool last) {
-        if (!room && !last) return false;
-        told.push_back(std::stoull(std::string(text)));
-        return true;
-      });
+  TopSink sink({.interval_ns = 0}, [&](const TopInterval& interval, bool last) {
+    if (!room && !last) return false;
+    told.push_back(interval.all.calls);
+    return true;
+  });
   sink.begin({});
   SampleCall call("cuCtxSynchronize");
   sink.call(call);
@@ -227,4 +229,130 @@ TEST_CASE("what top could not hand over is in the next interval") {
   sink.call(call);
   sink.end({});
   CHECK(told == std::vector<std::uint64_t>{2, 1});
+}
+
+TEST_CASE("top tells a process's functions, and what there is no room for as others") {
+  TopModel model;
+  launch(model, 7);
+  launch(model, 7);
+  SampleCall sync("cuCtxSynchronize"), nested("cuCtxSynchronize");
+  sync.pid = nested.pid = 7;
+  sync.fail(700);
+  nested.parent = 5;
+  model.call(sync);
+  model.call(nested);
+  TopProcess process = model.interval(SECOND).processes.at(0);
+  REQUIRE(process.functions.size() == 2);
+  CHECK(process.functions[0].name == "cuLaunchKernel");
+  CHECK(process.functions[0].calls == 2);
+  CHECK(process.functions[0].time_ns == 5000);
+  CHECK(process.functions[1].calls == 2);
+  CHECK(process.functions[1].failed == 1);
+  CHECK(process.functions[1].time_ns == 2500);
+  model.begin_next(SECOND);
+  CHECK(model.interval(2 * SECOND).processes.at(0).functions.empty());
+
+  std::uint64_t sum = 0;
+  for (const Function& function : cuda_functions()) {
+    model.add(7, function, function.op, {.count = 3});
+    sum += 3;
+  }
+  process = model.interval(2 * SECOND).processes.at(0);
+  CHECK(process.functions.size() <= TopModel::MOST_FUNCTIONS + 1);
+  CHECK(process.functions.back().name == TOP_OTHERS);
+  for (const TopPart& part : process.functions) sum -= part.calls;
+  CHECK(sum == 0);
+}
+
+TEST_CASE("top tells kernels by their names where launches are recorded one by one") {
+  TopModel model;
+  KernelName gemm = kernel_named("gemm(int)", "gemm"), add = kernel_named("add()", "add");
+  auto launches = [&](const char* symbol, std::size_t words, const KernelName* kernel) {
+    SampleCall call(symbol, std::vector<std::uint64_t>(words));
+    call.kernel = kernel;
+    model.call(call);
+  };
+  CHECK_FALSE(model.interval(SECOND).processes.size());
+  for (int i = 0; i < 3; i++) launches("cuLaunchKernel", 11, &gemm);
+  for (int i = 0; i < 2; i++) launches("cuLaunchKernel", 11, &add);
+  launches("cuLaunchKernel", 11, nullptr);
+  launches("cuGraphLaunch", 2, nullptr);
+  TopProcess process = model.interval(SECOND).processes.at(0);
+  CHECK(process.has_kernels);
+  REQUIRE(process.kernels.size() == 4);
+  CHECK(process.kernels[0].name == "gemm");
+  CHECK(process.kernels[0].calls == 3);
+  CHECK(process.kernels[1].name == "add");
+  CHECK(process.kernels[1].calls == 2);
+  CHECK(process.kernels[2].name == "(graph)");
+  CHECK(process.kernels[3].name == "(unknown)");
+
+  for (std::size_t i = 0; i < 2 * TopModel::MOST_KERNELS; i++) {
+    KernelName name = kernel_named("", std::string(1000, 'k') + std::to_string(i));
+    launches("cuLaunchKernel", 11, &name);
+    KernelName other = kernel_named("", std::to_string(i));
+    launches("cuLaunchKernel", 11, &other);
+  }
+  process = model.interval(SECOND).processes.at(0);
+  CHECK(process.kernels.size() <= TopModel::MOST_KERNELS + 1);
+  CHECK(process.kernels.back().name == TOP_OTHERS);
+  std::uint64_t sum = 0;
+  for (const TopPart& part : process.kernels) {
+    sum += part.calls;
+    CHECK(part.name.size() <= 200);
+  }
+  CHECK(sum == process.figures.launches);
+
+  TopModel counted;
+  const Function* launch = find_function("cuLaunchKernel");
+  counted.tallied({{{.pid = 7, .function = launch, .calls = 5}}});
+  CHECK_FALSE(counted.interval(SECOND).processes.at(0).has_kernels);
+}
+
+TEST_CASE("top tells on which device a process holds memory") {
+  TopModel model;
+  auto allocates = [&](std::uint64_t id, std::uint64_t size, std::uint64_t address,
+                       std::optional<std::int32_t> device) {
+    SampleCall alloc("cuMemAlloc_v2", {1, size}, {address});
+    alloc.id = id;
+    alloc.details.device = device;
+    model.call(alloc);
+  };
+  allocates(1, 100, 0x1000, 0);
+  allocates(2, 30, 0x2000, 1);
+  allocates(3, 5, 0x3000, {});
+  allocates(4, 7, 0x4000, -3);
+  SampleCall host("cuMemAllocHost_v2", {1, 1000}, {0x5000});
+  host.details.device = 0;
+  model.call(host);
+  SampleCall free("cuMemFree_v2", {0x1000});
+  free.id = 9;
+  free.ts = 10'000;
+  model.call(free);
+  TopProcess process = model.interval(SECOND).processes.at(0);
+  REQUIRE(process.devices.size() == 3);
+  CHECK(process.devices[0].held == 0);
+  CHECK(process.devices[0].peak == 100);
+  CHECK(process.devices[1].held == 30);
+  CHECK(process.devices[RunMemory::NO_DEVICE].held == 12);
+  CHECK(process.held == 42);
+  std::string json = top_json(model.interval(SECOND));
+  CHECK(json.find(R"("devices":[{"device":0,"held":0,"peak":100},{"device":1,"held":30,"peak":30},)"
+                  R"({"device":null,"held":12,"peak":12}])") != std::string::npos);
+}
+
+TEST_CASE("however much there is to tell, a line of JSON of top fits, and its parts add up") {
+  TopModel model;
+  for (std::uint32_t pid = 1; pid <= 200; pid++) {
+    begins(model, pid, "\033\033\033\033\033\033\033\033\033\033\033\033\033\033\033");
+    for (const Function& function : cuda_functions())
+      model.add(pid, function, function.op, {.count = 1});
+  }
+  std::string json = top_json(model.interval(SECOND));
+  CHECK(json.size() < 100'000);
+  std::size_t calls = cuda_functions().size(), begin = json.find("\"functions\":[");
+  std::size_t end = json.find(']', begin);
+  for (std::size_t at = begin; (at = json.find("\"calls\":", at)) < end; at++)
+    calls -= std::stoul(json.substr(at + 8, 20));
+  CHECK(calls == 0);
 }

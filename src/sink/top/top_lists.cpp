@@ -1,0 +1,81 @@
+#include "sink/top/top_lists.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "sink/top/top_table.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+struct Told {
+  std::string_view keys, does;
+};
+constexpr Told KEYS[] = {
+    {"q, F10", "quit; a command that top started runs on"},
+    {"arrows, j, k", "select a process; its functions are below"},
+    {"Enter, +", "show a process's memory by GPU, or hide it"},
+    {"F6, <, >", "sort by a column"},
+    {"I, R", "sort the other way round"},
+    {"F4, \\", "show only what has a text in name, pid or place"},
+    {"F3, /", "search; F3 again: the next one"},
+    {"Space, p, z", "pause, and go on"},
+    {"F2, C", "choose columns"},
+    {"PgUp, PgDn", "select a page up or down"},
+    {"Home, End", "select the first or the last one"},
+    {"Ctrl-L", "draw all of it again"},
+};
+constexpr std::string_view NOTES[] = {
+    "CUDA% is the time of all threads: 250 are two and a half threads.",
+    "Bars of power and memory: of the most seen since watching began.",
+    "Graphs are of the last minute.",
+};
+
+}  // namespace
+
+void draw_help(ScreenFrame& frame, Rows rows) {
+  constexpr std::size_t KEYS_WIDTH = 14;
+  std::size_t row = rows.at, end = rows.at + rows.count;
+  auto next = [&](auto write) {
+    if (row < end) write(row++);
+  };
+  next([&](std::size_t at) {
+    frame.paint(at, TITLE_STYLE);
+    frame.write(at, 0, "keys; any of them closes this", TITLE_STYLE);
+  });
+  for (const Told& told : KEYS)
+    next([&](std::size_t at) {
+      frame.write(at, 0, told.keys, {Colour::cyan, true});
+      frame.write(at, KEYS_WIDTH, told.does);
+    });
+  row++;
+  for (std::string_view note : NOTES) next([&](std::size_t at) { frame.write(at, 0, note); });
+}
+
+void draw_columns(ScreenFrame& frame, const TopView& view, Rows rows) {
+  constexpr std::size_t TITLES_WIDTH = 16;
+  bool sorting = view.mode() == TopView::Mode::sort;
+  frame.paint(rows.at, TITLE_STYLE);
+  frame.write(rows.at, 0,
+              sorting ? "sort by (Enter takes it, Esc leaves it)"
+                      : "columns (Space shows or hides, Esc ends)",
+              TITLE_STYLE);
+  auto columns = top_columns();
+  std::size_t room = rows.count - 1;
+  std::size_t first = view.chosen() < room ? 0 : view.chosen() + 1 - room;
+  for (std::size_t i = 0; i < room && first + i < columns.size(); i++) {
+    const TopColumn& column = columns[first + i];
+    std::size_t row = rows.at + 1 + i;
+    std::string_view mark = sorting ? (column.id == view.sorted_by() ? "> " : "  ")
+                                    : (view.shows(column.id) ? "[x] " : "[ ] ");
+    std::size_t at = frame.write(row, 0, mark);
+    frame.write(row, at, column.title, {Colour::none, true});
+    frame.write(row, TITLES_WIDTH, column.meaning);
+    if (first + i == view.chosen()) frame.paint(row, {Colour::none, false, true});
+  }
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,101 @@
+#include "util/console/keys.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace cudabpf;
+using Code = Key::Code;
+using Keys = std::vector<Key>;
+
+namespace {
+
+Keys keys_of(std::string_view bytes) { return KeyReader().read(bytes); }
+
+}  // namespace
+
+TEST_CASE("keys are told by what terminals send for them") {
+  CHECK(keys_of("aZ<\\ ") == Keys{{Code::character, 'a'},
+                                  {Code::character, 'Z'},
+                                  {Code::character, '<'},
+                                  {Code::character, '\\'},
+                                  {Code::character, ' '}});
+  CHECK(keys_of("\033[A\033OB\033[C\033OD") ==
+        Keys{{Code::up}, {Code::down}, {Code::right}, {Code::left}});
+  CHECK(keys_of("\033[5~\033[6~\033[1~\033[4~\033[H\033[F\033OH\033OF\033[7~\033[8~\033[3~") ==
+        Keys{{Code::page_up},
+             {Code::page_down},
+             {Code::home},
+             {Code::end},
+             {Code::home},
+             {Code::end},
+             {Code::home},
+             {Code::end},
+             {Code::home},
+             {Code::end},
+             {Code::remove}});
+  CHECK(keys_of("\r\n\t\177\b\014") == Keys{{Code::enter},
+                                            {Code::enter},
+                                            {Code::tab},
+                                            {Code::backspace},
+                                            {Code::backspace},
+                                            {Code::control, 'l'}});
+}
+
+TEST_CASE("function keys are told as xterm, rxvt and the console send them") {
+  constexpr std::string_view XTERM[] = {"\033OP",   "\033OQ",   "\033OR",   "\033OS",   "\033[15~",
+                                        "\033[17~", "\033[18~", "\033[19~", "\033[20~", "\033[21~"};
+  for (char32_t number = 1; number <= 10; number++)
+    CHECK(keys_of(XTERM[number - 1]) == Keys{{Code::function, number}});
+  CHECK(keys_of("\033[11~\033[14~") == Keys{{Code::function, 1}, {Code::function, 4}});
+  CHECK(keys_of("\033[[A\033[[E") == Keys{{Code::function, 1}, {Code::function, 5}});
+  CHECK(keys_of("\033[1;5A\033[5;2~\033[1;2P") ==
+        Keys{{Code::up}, {Code::page_up}, {Code::function, 1}});
+}
+
+TEST_CASE("Escape before a plain key is two keys") {
+  CHECK(keys_of("\033q") == Keys{{Code::escape}, {Code::character, 'q'}});
+  CHECK(keys_of("\033\033[A") == Keys{{Code::escape}, {Code::up}});
+  CHECK(keys_of("\033\r") == Keys{{Code::escape}, {Code::enter}});
+}
+
+TEST_CASE("Escape alone is told once nothing follows") {
+  KeyReader reader;
+  CHECK(reader.read("\033").empty());
+  CHECK(reader.is_waiting());
+  CHECK(reader.nothing_came() == Keys{{Code::escape}});
+  CHECK_FALSE(reader.is_waiting());
+  CHECK(reader.nothing_came().empty());
+  CHECK(reader.read("x") == Keys{{Code::character, 'x'}});
+  CHECK(reader.read("\033[").empty());
+  CHECK(reader.nothing_came() == Keys{{Code::escape}, {Code::character, '['}});
+  CHECK(reader.read("\033[1;").empty());
+  CHECK(reader.nothing_came() == Keys{{Code::escape}});
+}
+
+TEST_CASE("keys may come in any pieces") {
+  constexpr std::string_view BYTES = "a\033[5~\303\251\033OP\344\270\255\033[1;2B\360\237\230\200q";
+  Keys whole = keys_of(BYTES);
+  CHECK(whole.size() == 8);
+  for (std::size_t cut = 1; cut < BYTES.size(); cut++) {
+    KeyReader reader;
+    Keys keys = reader.read(BYTES.substr(0, cut));
+    for (const Key& key : reader.read(BYTES.substr(cut))) keys.push_back(key);
+    CHECK(keys == whole);
+  }
+  KeyReader one_by_one;
+  Keys keys;
+  for (char byte : BYTES)
+    for (const Key& key : one_by_one.read({&byte, 1})) keys.push_back(key);
+  CHECK(keys == whole);
+}
+
+TEST_CASE("what is no key is left out, and ends") {
+  CHECK(keys_of("\033[99~\033[?1;2cx") == Keys{{Code::character, 'x'}});
+  CHECK(keys_of(std::string("\0\034\377\200x", 5)) == Keys{{Code::character, 'x'}});
+  CHECK(keys_of("\303x").back() == Key{Code::character, 'x'});
+  CHECK(keys_of("\342\200\256x") == Keys{{Code::character, 'x'}});  // it turns text round
+  std::string endless = "\033[" + std::string(1000, '1');
+  KeyReader reader;
+  reader.read(endless);
+  CHECK(reader.read("\033[A").back() == Key{Code::up});
+  CHECK(keys_of("\033[1\033[A") == Keys{{Code::up}});
+}
