@@ -200,7 +200,8 @@ Result<> CaptureSession::begin(Session session, const std::function<void(Capture
   TRY(capture_->start(*sink_, session));
   if (top_screen_) top_screen_->start();
   if (recorder_)
-    log::hint("what happened last is kept in memory; `kill -USR1 {}` writes it", ::getpid());
+    log::hint("what happened last is kept in memory; {}`kill -USR1 {}` writes it",
+              top_screen_ ? "w or " : "", ::getpid());
   if (sampler_)
     sampler_->start(session.monotonic_ns, [this](News news) { capture_->note(std::move(news)); });
   return ok();
@@ -227,6 +228,13 @@ std::string CaptureSession::limit_reached(std::uint64_t since, const Until& unti
   return disk_is_low() ? "disk low" : "";
 }
 
+void CaptureSession::write_what_is_kept() {
+  if (recorder_)
+    recorder_->write_soon();
+  else
+    log::hint("w writes what --keep-last keeps; top was begun without it");
+}
+
 CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
   std::uint64_t begin = now_ns(CLOCK_MONOTONIC);
   bool waiting_for_command_to_stop = false;
@@ -245,7 +253,8 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
     endings.note(polled);
     capture_->look();
 
-    if (recorder_ && signals_.requested()) recorder_->write_soon();
+    TopScreen::Asks asks = top_screen_ ? top_screen_->asked() : TopScreen::Asks();
+    if (asks.write || (recorder_ && signals_.requested())) write_what_is_kept();
     Signals::Got got = signals_.read();
     if (got.signal) {
       bool by_keys = got.from_terminal && (got.signal == SIGINT || got.signal == SIGQUIT);
@@ -255,7 +264,7 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
       waiting_for_command_to_stop = true;
       log::hint("waiting for the command to end; Ctrl-C again ends the trace at once");
     }
-    if (top_screen_ && top_screen_->asked() == TopAsked::end) return {"quit"};
+    if (asks.end) return {"quit"};
     // A command runs on, and its end is waited for; other processes are not waited for.
     if (reader_gone() && !until.command) return {"reader gone"};
     if (std::string limit = limit_reached(begin, until); !limit.empty()) return {limit};

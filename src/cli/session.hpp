@@ -67,6 +67,7 @@ class CaptureSession {
   bool reader_gone() const;
   void open_sampler(const CaptureFlags& flags, std::optional<std::uint64_t> period_ns);
   Ended wait_for_end(const Until& until);
+  void write_what_is_kept();
   void wait_if_it_ends(StartedCommand& command);
   // Why a trace that runs since then must end now; empty: it need not.
   std::string limit_reached(std::uint64_t since, const Until& until);

@@ -52,7 +52,7 @@ struct TopScreen::Shared {
   std::optional<TopInterval> last;  // with the books
   TopHistory::Lost lost;            // up to the last interval that was taken
   std::string message;
-  TopAsked what_asked = TopAsked::nothing;
+  Asks asks;
   bool over = false, ended = false;
 };
 
@@ -162,7 +162,8 @@ void TopScreen::Drawing::press(const std::vector<Key>& keys) {
 void TopScreen::Drawing::ask(TopAsked asked) {
   {
     std::lock_guard lock(shared_.mutex);
-    shared_.what_asked = asked;
+    shared_.asks.end |= asked == TopAsked::end;
+    shared_.asks.write |= asked == TopAsked::write;
   }
   note(shared_.asked);
 }
@@ -205,10 +206,10 @@ bool TopScreen::take(const TopInterval& interval, bool last) {
 
 int TopScreen::asked_fd() const { return shared_->asked.get(); }
 
-TopAsked TopScreen::asked() {
+TopScreen::Asks TopScreen::asked() {
   took_note(shared_->asked);
   std::lock_guard lock(shared_->mutex);
-  return std::exchange(shared_->what_asked, TopAsked::nothing);
+  return std::exchange(shared_->asks, {});
 }
 
 std::string TopScreen::close() {

@@ -27,7 +27,10 @@ class TopScreen {
 
   // What keys ask of the session: then asked_fd() is readable.
   int asked_fd() const;
-  TopAsked asked();
+  struct Asks {
+    bool end = false, write = false;
+  };
+  Asks asked();
 
   // The terminal is as before. What there is to say at the end, as text.
   std::string close();

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import signal
+import subprocess
 import time
 
 import harness
@@ -454,6 +455,30 @@ class Live(harness.LiveTest):
         self.check_as_before(terminal)
         self.assertIn("run on and are traced until Ctrl-C", terminal.shown())
         self.end_calls()
+
+    def test_write(self):
+        """w writes what is kept, and says where, and q ends it; without --keep-last w says what it takes."""
+        target = self.works("worker", 10)
+        path = f"{self.folder}/kept.jsonl.zst"
+        terminal = self.terminal(120, 30)
+        self.top(terminal, "--keep-last", "30s", "-o", path, "--pid", target.pid)
+        terminal.wait_for(lambda: self.row(terminal, target.pid), "a row")
+        terminal.until("w or `kill -USR1")
+        terminal.press("w")
+        terminal.until("written: ")
+        self.assertTrue(terminal.is_taken())
+        terminal.press("w", "q")  # at once: both are done
+        self.check_as_before(terminal)
+        for written in (path, path.replace(".jsonl", ".0002.jsonl")):
+            done = subprocess.run(["zstd", "-dcq", written], check=True, stdout=subprocess.PIPE)
+            trace = harness.Trace(done.stdout.decode())
+            self.assertEqual(trace.end["reason"], "asked")
+            self.assertGreater(len(trace.named("cuStreamSynchronize")), 1)
+        terminal = self.watched(target, width=120, height=30)
+        terminal.press("w")
+        terminal.until("w writes what --keep-last keeps")
+        terminal.press("q")
+        self.check_as_before(terminal)
 
     # --- where it is not
 

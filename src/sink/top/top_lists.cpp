@@ -26,6 +26,7 @@ constexpr Told KEYS[] = {
     {"F2, C", "choose columns"},
     {"PgUp, PgDn", "select a page up or down"},
     {"Home, End", "select the first or the last one"},
+    {"w", "write what happened last as a trace (--keep-last)"},
     {"Ctrl-L", "draw all of it again"},
 };
 constexpr std::string_view NOTES[] = {

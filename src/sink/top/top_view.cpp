@@ -119,6 +119,8 @@ TopAsked TopView::press_letter(char32_t letter, const TopInterval& interval) {
   switch (letter) {
     case 'q':
       return TopAsked::end;
+    case 'w':
+      return TopAsked::write;
     case '?':
     case 'h':
       mode_ = Mode::help;

@@ -20,6 +20,7 @@ namespace cudabpf {
 enum class TopAsked : std::uint8_t {
   nothing,
   end,
+  write,   // what happened last, into a file
   redraw,  // all of it: something else wrote on the terminal
 };
 

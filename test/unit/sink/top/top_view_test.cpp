@@ -196,11 +196,12 @@ TEST_CASE("keys pause, expand and choose columns") {
   }
 }
 
-TEST_CASE("keys ask for the end, for help and for drawing again") {
+TEST_CASE("keys ask for the end, for help, for drawing again and for a file") {
   Watched top;
   CHECK(top.press({Code::character, 'q'}) == TopAsked::end);
   CHECK(top.press_function(10) == TopAsked::end);
   CHECK(top.press({Code::control, 'l'}) == TopAsked::redraw);
+  CHECK(top.press({Code::character, 'w'}) == TopAsked::write);
   CHECK(top.press({Code::character, 'x'}) == TopAsked::nothing);
   for (const Key& key :
        {Key{Code::function, 1}, Key{Code::character, '?'}, Key{Code::character, 'h'}}) {
