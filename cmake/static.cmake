@@ -10,12 +10,13 @@ foreach(name ${ONLY_SHARED})
   endif()
   list(APPEND STATIC_LIBRARIES ${${name}_STATIC})
 endforeach()
-if(MADE_STATIC)
-  add_custom_command(
-    OUTPUT ${MADE_STATIC}
-    COMMAND ${CMAKE_SOURCE_DIR}/scripts/static-libraries ${CMAKE_BINARY_DIR}/static
-    COMMENT "Building static libraries, which distributions have only as shared ones")
-endif()
+# Distributions have a static one, which wants all of GnuTLS.
+list(APPEND MADE_STATIC ${CMAKE_BINARY_DIR}/static/libmicrohttpd.a)
+list(APPEND STATIC_LIBRARIES ${CMAKE_BINARY_DIR}/static/libmicrohttpd.a)
+add_custom_command(
+  OUTPUT ${MADE_STATIC}
+  COMMAND ${CMAKE_SOURCE_DIR}/scripts/static-libraries ${CMAKE_BINARY_DIR}/static
+  COMMENT "Building static libraries, which distributions have only as shared ones, or with too much")
 add_custom_target(static_libraries DEPENDS ${MADE_STATIC})
 
 set(STATIC_PARTS ${CMAKE_SOURCE_DIR}/cmake) # what the distributions' static libraries lack

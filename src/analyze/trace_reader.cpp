@@ -45,14 +45,15 @@ bool is_degraded(std::string_view reason) {
 }  // namespace
 
 Result<std::unique_ptr<TraceReader>> TraceReader::open(std::vector<std::string> paths,
-                                                       Progress progress) {
-  std::unique_ptr<TraceReader> reader(new TraceReader(std::move(paths), std::move(progress)));
+                                                       Progress progress, OpenFile open_file) {
+  std::unique_ptr<TraceReader> reader(
+      new TraceReader(std::move(paths), std::move(progress), std::move(open_file)));
   TRY(reader->open_next());
   return reader;
 }
 
-TraceReader::TraceReader(std::vector<std::string> paths, Progress progress)
-    : progress_(std::move(progress)) {
+TraceReader::TraceReader(std::vector<std::string> paths, Progress progress, OpenFile open_file)
+    : progress_(std::move(progress)), open_file_(std::move(open_file)) {
   facts_.paths = std::move(paths);
 }
 
@@ -64,7 +65,7 @@ void TraceReader::want(Part part, std::string name) {
 
 Result<> TraceReader::open_next() {
   const std::string& path = facts_.paths[file_++];
-  source_ = TRY(TraceSource::open(path));
+  source_ = TRY(TraceSource::open(TRY(open_file_(path)), input_name(path)));
   block_ = {};
   at_ = 0;
   number_ = 0;
@@ -132,7 +133,8 @@ Result<> TraceReader::take_header(std::string_view text) {
 Result<bool> TraceReader::next(Line& line) {
   for (;;) {
     if (at_ >= block_.size) {
-      if (progress_) progress_(source_->read(), source_->file_size());
+      if (progress_ && !progress_(source_->read(), source_->file_size()))
+        return Error{input_name(facts_.paths[file_ - 1]) + ": the rest of it is not wanted", {}};
       at_ = 0;
       if (source_->next(block_)) continue;
       end_file();

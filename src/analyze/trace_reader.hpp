@@ -54,10 +54,14 @@ struct TraceFacts {
 
 class TraceReader {
  public:
-  using Progress = std::function<void(std::uint64_t read, std::uint64_t size)>;
+  // False: the rest is not wanted, and reading fails.
+  using Progress = std::function<bool(std::uint64_t read, std::uint64_t size)>;
+  // By the path that the reader was given.
+  using OpenFile = std::function<Result<Fd>(const std::string& path)>;
 
   static Result<std::unique_ptr<TraceReader>> open(std::vector<std::string> paths,
-                                                   Progress progress = {});
+                                                   Progress progress = {},
+                                                   OpenFile open_file = open_trace_file);
 
   // False: there are no more. Lines that cannot be read are counted and skipped.
   Result<bool> next(Line& line);
@@ -69,7 +73,7 @@ class TraceReader {
   void want(Part part, std::string name);
 
  private:
-  TraceReader(std::vector<std::string> paths, Progress progress);
+  TraceReader(std::vector<std::string> paths, Progress progress, OpenFile open_file);
 
   Result<> open_next();
   Result<> take_header(std::string_view text);
@@ -83,6 +87,7 @@ class TraceReader {
   Circumstances circumstances_{parser_.names()};
   TraceFacts facts_;
   Progress progress_;
+  OpenFile open_file_;
   std::size_t file_ = 0;  // how many were opened
   std::unique_ptr<TraceSource> source_;
   TraceSource::Block block_;

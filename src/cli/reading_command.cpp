@@ -133,6 +133,7 @@ Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::
   if (terminal_of(STDERR_FILENO).is_terminal)
     progress = [bar = std::make_shared<ProgressBar>()](std::uint64_t read, std::uint64_t size) {
       bar->show(read, size);
+      return true;
     };
   return analyze::TraceReader::open(paths, std::move(progress));
 }

@@ -74,8 +74,8 @@ def record_simulated(build, folder):
     return True
 
 
-def main():
-    cudabpf = pathlib.Path(sys.argv[1]).resolve()
+def browser():
+    """Where it is, if everything is there to drive it."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if not chromium:
         skip("there is no chromium (on Ubuntu it is a snap, which is not used)")
@@ -86,6 +86,12 @@ def main():
     version = subprocess.run(["node", "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     if int(version[1:].split(".")[0]) < 20:
         skip(f"playwright-core wants node 20 or newer, and this is {version}")
+    return chromium
+
+
+def main():
+    cudabpf = pathlib.Path(sys.argv[1]).resolve()
+    chromium = browser()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_hostile(folder / "hostile.jsonl")

@@ -3,6 +3,7 @@ import type { Answers } from "./data/answers";
 import type { Timeline } from "./data/timeline";
 import { h } from "./dom";
 import { headOf } from "./head";
+import { servedBar } from "./served";
 import { tabsOf } from "./tables/answers";
 import { tablesOf } from "./tables/range";
 import { Tabs } from "./tables/tabs";
@@ -19,7 +20,7 @@ export function scrollTo(element: Element) {
 // Draws what is read first; what it returns draws the rest.
 export function reportPage(page: HTMLElement, answers: Answers): (timelines: Timeline[]) => void {
   let show: (span: Span) => void = () => {}, recolor = () => {};
-  page.append(headOf(answers, (span) => show(span), () => recolor()));
+  page.append(servedBar(answers) ?? "", headOf(answers, (span) => show(span), () => recolor()));
   return (timelines) => {
     const timeline = timelines[0]!;
     const view = new View({ from: timeline.from, to: timeline.to });

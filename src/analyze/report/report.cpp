@@ -144,8 +144,11 @@ Json Report::told(const TraceFacts& facts, const std::string& title) const {
   return told;
 }
 
-void Report::write(ByteStream& out, const TraceFacts& facts, const std::string& title) const {
-  put_page(out, title, told(facts, title), {&all_->timeline});
+void Report::write(ByteStream& out, const TraceFacts& facts, const std::string& title,
+                   Place place) const {
+  Json all = told(facts, title);
+  if (place == Place::served) all["served"] = {{"ended", !facts.end.empty()}};
+  put_page(out, title, all, {&all_->timeline});
 }
 
 void ReportOfTwo::write(ByteStream& out) const {

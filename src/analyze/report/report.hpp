@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -26,8 +27,12 @@ class Report : public Analysis {
 
   // By the subcommands' names: what each answers with --json. Long lists are cut, and say so.
   Json answers() const;
+  // Where the page is looked at: as a file by itself, or from `serve`, which has others, and makes
+  // this one anew when it is asked again.
+  enum class Place : std::uint8_t { file, served };
   // `title` is what the trace is called.
-  void write(ByteStream& out, const TraceFacts& facts, const std::string& title) const;
+  void write(ByteStream& out, const TraceFacts& facts, const std::string& title,
+             Place place = Place::file) const;
 
  private:
   friend class ReportOfTwo;

@@ -70,8 +70,7 @@ std::size_t preamble(std::string_view text) {
 
 std::string input_name(const std::string& path) { return path == "-" ? "standard input" : path; }
 
-Result<std::unique_ptr<TraceSource>> TraceSource::open(const std::string& path) {
-  std::string name = input_name(path);
+Result<Fd> open_trace_file(const std::string& path) {
   Fd fd;
   {
     privileges::Raised others({CAP_DAC_READ_SEARCH});
@@ -79,8 +78,12 @@ Result<std::unique_ptr<TraceSource>> TraceSource::open(const std::string& path) 
                         : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   }
   if (!fd)
-    return errno_error(name,
+    return errno_error(input_name(path),
                        errno == EACCES ? "a trace belongs to the user who took it" : std::string());
+  return fd;
+}
+
+Result<std::unique_ptr<TraceSource>> TraceSource::open(Fd fd, const std::string& name) {
   struct stat file {};
   if (::fstat(fd.get(), &file) != 0) return errno_error(name);
   if (S_ISDIR(file.st_mode)) return Error{name + ": is a folder", "name the trace in it"};
@@ -160,7 +163,7 @@ std::size_t TraceSource::fill(char* to, std::size_t size) {
   }
   std::lock_guard lock(mutex_);
   read_ += got;
-  return got;
+  return unwanted_ ? 0 : got;
 }
 
 void TraceSource::read_plain() {
@@ -227,7 +230,16 @@ void TraceSource::filled(std::size_t size) {
   if (filling_.size - line_end_ > MAX_LINE) {
     filling_.size = line_end_ + MAX_LINE;
     filling_.bytes[filling_.size - 1] = '\xff';
+    hand_over_nothing();
   }
+}
+
+// Its end may be far: whoever waits for it can stop waiting at each of these.
+void TraceSource::hand_over_nothing() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return ready_.size() < BLOCKS_AHEAD || unwanted_; });
+  ready_.emplace_back();
+  changed_.notify_all();
 }
 
 // Hands over whole lines; what follows the last of them begins the next block.

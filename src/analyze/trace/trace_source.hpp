@@ -21,13 +21,16 @@ std::size_t preamble(std::string_view text);
 // How messages name a trace's path: "standard input" for "-".
 std::string input_name(const std::string& path);
 
+// Opens a trace's file; "-": standard input.
+Result<Fd> open_trace_file(const std::string& path);
+
 class TraceSource {
  public:
   // No real line comes near this: a longer one must not take all memory.
   static constexpr std::size_t MAX_LINE = std::size_t{16} << 20;
 
-  // "-": standard input. Refuses what cannot be a trace, and says what it seems to be.
-  static Result<std::unique_ptr<TraceSource>> open(const std::string& path);
+  // Refuses what cannot be a trace, and says what it seems to be. Messages call it `name`.
+  static Result<std::unique_ptr<TraceSource>> open(Fd fd, const std::string& name);
   ~TraceSource();
   TraceSource(const TraceSource&) = delete;
   TraceSource& operator=(const TraceSource&) = delete;
@@ -37,7 +40,7 @@ class TraceSource {
     std::size_t size = 0;      // whole lines, except for what a file ends with
     std::size_t capacity = 0;  // at least LineParser::PADDING more
   };
-  // False: there are no more.
+  // False: there are no more. Within a line that is too long, blocks come that are empty.
   bool next(Block& block);
 
   // Why data is missing at the end: a compressed file ended within a frame, or could not be read
@@ -59,6 +62,7 @@ class TraceSource {
   char* room(std::size_t wanted);  // at the end of the block that is being filled
   void filled(std::size_t size);
   bool hand_over(bool at_end);  // false: nobody wants more
+  void hand_over_nothing();
 
   Fd fd_;
   std::uint64_t file_size_;

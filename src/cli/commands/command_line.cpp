@@ -15,12 +15,13 @@ namespace {
 // By the names that --help has for them. Words in small letters, as in light|default|full, are
 // themselves what can be given.
 const std::map<std::string, Kind, std::less<>> KINDS = {
-    {"TRACE", Kind::trace},     {"A B", Kind::trace},     {"B", Kind::trace},
-    {"FILE", Kind::file},       {"PATH", Kind::file},     {"PID", Kind::process},
-    {"PROGRAM", Kind::program}, {"USER", Kind::user},     {"ID|CGROUP", Kind::cgroup},
-    {"CMD", Kind::command},     {"FEATURE", Kind::word},  {"SUBCOMMAND", Kind::word},
-    {"PATTERN", Kind::unknown}, {"N", Kind::unknown},     {"SIZE", Kind::unknown},
-    {"TIME", Kind::unknown},    {"PHASE", Kind::unknown}, {"CONDITION", Kind::word},
+    {"TRACE", Kind::trace},     {"A B", Kind::trace},       {"B", Kind::trace},
+    {"FILE", Kind::file},       {"PATH", Kind::file},       {"PID", Kind::process},
+    {"PROGRAM", Kind::program}, {"USER", Kind::user},       {"ID|CGROUP", Kind::cgroup},
+    {"CMD", Kind::command},     {"FEATURE", Kind::word},    {"SUBCOMMAND", Kind::word},
+    {"PATTERN", Kind::unknown}, {"N", Kind::unknown},       {"SIZE", Kind::unknown},
+    {"TIME", Kind::unknown},    {"PHASE", Kind::unknown},   {"CONDITION", Kind::word},
+    {"DIR", Kind::file},        {"ADDRESS", Kind::unknown},
 };
 
 bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }

@@ -359,3 +359,38 @@ TEST_CASE("A trace of which only the last part was kept begins there, and lacks 
   (*reader)->want({0, 10}, "part");
   CHECK((*reader)->facts().part.clipped(5) == 15);
 }
+
+TEST_CASE("Reading ends when the rest is not wanted, also within a line without an end") {
+  TemporaryFolder folder;
+  std::string endless(std::size_t{64} << 20, 'x');
+  for (const std::string& rest : {std::string(1 << 22, '\n') + END, endless}) {
+    auto path = folder.write("t.jsonl", HEADER + call(1) + rest);
+    int asked = 0;
+    auto reader = TraceReader::open({path}, [&](std::uint64_t, std::uint64_t size) {
+      CHECK(size == std::filesystem::file_size(path));
+      return ++asked < 2;
+    });
+    REQUIRE(reader);
+    Line line;
+    auto more = (*reader)->next(line);
+    while (more && *more) more = (*reader)->next(line);
+    REQUIRE_FALSE(more);
+    CHECK_THAT(more.error().message, ContainsSubstring("not wanted"));
+    CHECK(asked == 2);
+  }
+}
+
+TEST_CASE("Whoever reads a trace may open its files in another way") {
+  TemporaryFolder folder;
+  auto path = folder.write("t.jsonl", HEADER + call(1) + END);
+  auto open = [&](const std::string& name) -> Result<Fd> {
+    if (name != "t") return Error{name + " is not here", {}};
+    return open_trace_file(path);
+  };
+  auto reader = TraceReader::open({"t"}, {}, open);
+  REQUIRE(reader);
+  CHECK((*reader)->facts().paths == std::vector<std::string>{"t"});
+  auto refused = TraceReader::open({path}, {}, open);
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, ContainsSubstring("is not here"));
+}

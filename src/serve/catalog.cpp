@@ -1,0 +1,142 @@
+#include "serve/catalog.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "serve/route.hpp"
+#include "util/system/threads.hpp"
+#include "util/text/moments.hpp"
+#include "util/text/printable.hpp"
+
+namespace cudabpf::serve {
+
+namespace {
+
+using analyze::Json;
+
+// A capture writes what it has each tenth of a second, and its program may do nothing for a while.
+constexpr std::uint64_t STILL_RUNNING_NS = 60'000'000'000;
+
+std::uint64_t now_ns() {
+  auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+// Without its `end`, a trace is being written, or its capture was killed: only the file's time
+// tells which.
+std::string_view state_of(const Json& figures, const FoundTrace& found) {
+  if (figures.is_null()) return "unread";
+  if (figures.contains("error")) return "unreadable";
+  if (figures.value("ended", false)) return "ended";
+  std::uint64_t now = now_ns(), modified = found.modified();
+  return modified > now || now - modified < STILL_RUNNING_NS ? "running" : "cut_off";
+}
+
+Json entry_of(const FoundTrace& found, const Json& figures) {
+  Json entry = {{"name", printable(found.name)},
+                {"report", link_to_report(found.name)},
+                {"files", found.files.size()},
+                {"bytes", found.size()},
+                {"modified", iso_time(found.modified())},
+                {"state", state_of(figures, found)}};
+  if (figures.is_object()) entry.update(figures);
+  return entry;
+}
+
+}  // namespace
+
+Catalog::Catalog(const Folder& folder) : folder_(folder) {
+  reader_ = thread_without_signals([this] { read_figures(); });
+}
+
+Catalog::~Catalog() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  reader_.join();
+}
+
+Result<> Catalog::look() {
+  auto now = Clock::now();
+  if (looked_ && now - *looked_ < FRESH) return ok();
+  auto contents = TRY(folder_.contents());
+  std::map<std::string, Known> known;
+  for (FoundTrace& found : contents.traces) {
+    auto before = known_.find(found.name);
+    Known& trace = known[found.name];
+    if (before != known_.end()) trace = std::move(before->second);
+    trace.found = std::move(found);
+  }
+  known_ = std::move(known);
+  left_out_ = contents.left_out;
+  unread_ = std::move(contents.unread);
+  looked_ = now;
+  changed_.notify_all();
+  return ok();
+}
+
+Result<Json> Catalog::list() {
+  std::lock_guard lock(mutex_);
+  TRY(look());
+  Json traces = Json::array(), unread = Json::array();
+  for (const auto& [name, trace] : known_) traces.push_back(entry_of(trace.found, trace.figures));
+  for (const std::string& folder : unread_) unread.push_back(printable(folder));
+  return Json{{"version", CUDABPF_VERSION},
+              {"traces", std::move(traces)},
+              {"left_out", left_out_},
+              {"unread_folders", std::move(unread)}};
+}
+
+std::optional<FoundTrace> Catalog::find(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  if (!look()) return std::nullopt;
+  auto known = known_.find(name);
+  return known == known_.end() ? std::nullopt : std::optional(known->second.found);
+}
+
+Catalog::Known* Catalog::next_to_read(Clock::time_point now,
+                                      std::optional<Clock::time_point>& later) {
+  Known* next = nullptr;
+  for (auto& [name, trace] : known_) {
+    if (trace.read_at == trace.found.stamps) continue;
+    if (trace.not_before > now)
+      later = std::min(later.value_or(trace.not_before), trace.not_before);
+    else if (!next || trace.found.modified() > next->found.modified())
+      next = &trace;
+  }
+  return next;
+}
+
+void Catalog::read_figures() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    auto began = Clock::now();
+    std::optional<Clock::time_point> later;
+    Known* next = next_to_read(began, later);
+    if (!next) {
+      if (later)
+        changed_.wait_until(lock, *later);
+      else
+        changed_.wait(lock);
+      continue;
+    }
+    FoundTrace trace = next->found;
+    lock.unlock();
+    Json figures = figures_of(folder_, trace, [&] {
+      std::lock_guard ending(mutex_);
+      return !ending_ && Clock::now() - began < LONGEST;
+    });
+    lock.lock();
+    auto known = known_.find(trace.name);  // it may be gone by now
+    if (known == known_.end()) continue;
+    known->second.read_at = trace.stamps;
+    known->second.figures = std::move(figures);
+    known->second.not_before = Clock::now() + PAUSE_FACTOR * (Clock::now() - began);
+  }
+}
+
+}  // namespace cudabpf::serve

@@ -1,0 +1,85 @@
+#include "serve/reading.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <new>
+#include <utility>
+
+#include "analyze/summary/summary.hpp"
+#include "analyze/trace/json_text.hpp"
+#include "util/text/printable.hpp"
+
+namespace cudabpf::serve {
+
+namespace {
+
+using analyze::Json;
+
+constexpr std::size_t LONGEST_TEXT = 400;
+
+Json picked(const Json& all, std::initializer_list<const char*> names) {
+  Json some = Json::object();
+  for (const char* name : names)
+    if (auto at = all.find(name); at != all.end()) some[name] = *at;
+  return some;
+}
+
+// The command that was traced; without one, the process that came first.
+std::string program_of(const analyze::TraceFacts& facts, const Json& summary) {
+  Json header = Json::parse(facts.header, nullptr, false);
+  std::string program;
+  if (auto command = header.find("command"); command != header.end() && command->is_array())
+    for (const Json& word : *command)
+      if (word.is_string() && program.size() < LONGEST_TEXT)
+        program += (program.empty() ? "" : " ") + word.get<std::string>();
+  if (program.empty() && !summary["processes"].empty())
+    program = analyze::text_in(summary["processes"].front(), "comm");
+  return shortened(printable(program), LONGEST_TEXT);
+}
+
+Result<Json> read_figures(const Folder& folder, const FoundTrace& trace, IsWanted is_wanted) {
+  auto reader = TRY(open_trace(folder, trace, std::move(is_wanted)));
+  analyze::Summary summary(reader->names(), 0, {}, moments_of(reader->facts()));
+  TRY(analyze::analyze(*reader, {&summary}));
+  const analyze::TraceFacts& facts = reader->facts();
+  Json all = summary.json()["summary"];
+  // The first says of a trace that is being written only that it has no end.
+  constexpr std::size_t FINDINGS = 2;
+  auto& verdict = all["verdict"].get_ref<Json::array_t&>();
+  verdict.resize(std::min(FINDINGS, verdict.size()));
+  return Json{
+      {"program", program_of(facts, all)},
+      {"ended", !facts.end.empty()},
+      {"trace", picked(analyze::facts_json(facts), {"started", "duration_us", "calls", "complete",
+                                                    "losses", "cut_off", "missing", "malformed"})},
+      {"summary",
+       picked(all, {"calls", "launches", "graph_launches", "kernel_runs", "errors", "verdict"})}};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<analyze::TraceReader>> open_trace(const Folder& folder,
+                                                         const FoundTrace& trace,
+                                                         IsWanted is_wanted) {
+  return analyze::TraceReader::open(
+      trace.files,
+      [wanted = std::move(is_wanted)](std::uint64_t, std::uint64_t) { return wanted(); },
+      [&folder](const std::string& file) { return folder.open_file(file); });
+}
+
+Moments moments_of(const analyze::TraceFacts& facts) {
+  return {analyze::clocks_in(facts.header).realtime, Moments::Zone::none};
+}
+
+Json figures_of(const Folder& folder, const FoundTrace& trace, IsWanted is_wanted) {
+  std::string why = "there is not enough memory to read it";
+  try {
+    auto figures = read_figures(folder, trace, std::move(is_wanted));
+    if (figures) return *figures;
+    why = figures.error().message;
+  } catch (const std::bad_alloc&) {
+  }
+  return {{"error", shortened(printable(why), LONGEST_TEXT)}};
+}
+
+}  // namespace cudabpf::serve

@@ -1,0 +1,28 @@
+// Reads a trace of the folder for an analysis.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "analyze/analysis.hpp"
+#include "analyze/trace_reader.hpp"
+#include "serve/folder.hpp"
+
+namespace cudabpf::serve {
+
+// Asked again and again while something takes long. False: nobody wants it any more.
+using IsWanted = std::function<bool()>;
+
+// At its first line. Reading fails once it is not wanted.
+Result<std::unique_ptr<analyze::TraceReader>> open_trace(const Folder& folder,
+                                                         const FoundTrace& trace,
+                                                         IsWanted is_wanted);
+
+// How pages tell its times, as the subcommands do unless they are told otherwise.
+Moments moments_of(const analyze::TraceFacts& facts);
+
+// What the list shows of a trace, by the names that `summary --json` has for it: of its `trace` and
+// of its `summary`. What could not be read has an `error` instead.
+analyze::Json figures_of(const Folder& folder, const FoundTrace& trace, IsWanted is_wanted);
+
+}  // namespace cudabpf::serve

@@ -1,0 +1,37 @@
+// What serve tells of the folder, in traces.json. Anything of a trace may be absent: it was not read
+// yet, or cannot be read.
+import type { Finding, Loss } from "../data/answers";
+
+export interface ListedTrace {
+  name: string; report: string; files: number; bytes: number; modified: string;
+  state: "unread" | "unreadable" | "ended" | "running" | "cut_off";
+  error?: string;
+  program?: string;
+  trace?: { started?: string; duration_us: number; calls: number; complete: boolean; losses: Record<string, Loss>;
+    cut_off: string[]; missing: string[]; malformed: number };
+  summary?: { calls: number; launches: number; kernel_runs: number; graph_launches: number;
+    errors: { name: string; error: string; benign: boolean; count: number }[]; verdict: Finding[] };
+}
+export interface Listed { version: string; traces: ListedTrace[]; left_out: number; unread_folders: string[] }
+
+export const startOf = (one: ListedTrace) => Date.parse(one.trace?.started ?? one.modified);
+
+// Failures that programs expect are no errors: the same are so in `errors`.
+export const errorsOf = (one: ListedTrace): number | undefined =>
+  one.summary?.errors.reduce((sum, { benign, count }) => sum + (benign ? 0 : count), 0);
+
+// What matters most. That a running trace has no end yet is not it.
+export const verdictOf = (one: ListedTrace): Finding | undefined =>
+  one.summary?.verdict.find(({ id }) => one.state !== "running" || id !== "incomplete");
+
+// What is missing from a trace, in a few words; empty: nothing. That a running trace has no end yet
+// is no loss.
+export function lossesOf(one: ListedTrace): string {
+  if (!one.trace) return "";
+  const texts = Object.entries(one.trace.losses).filter(([, loss]) => loss.count || loss.uncounted)
+    .map(([reason, loss]) => `${loss.uncounted ? (loss.count ? `${loss.count.toLocaleString("en")} and more` : "unknown number") : loss.count.toLocaleString("en")} ${reason}`);
+  if (one.trace.malformed) texts.push(`${one.trace.malformed.toLocaleString("en")} unreadable lines`);
+  for (const part of one.trace.missing) texts.push(`${part} not there`);
+  if (one.state === "cut_off") texts.push("cut off: it has no end");
+  return texts.join("; ");
+}
