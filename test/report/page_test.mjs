@@ -431,6 +431,10 @@ test("queues of GPUs stand in the order of their numbers, and arrow keys follow 
   assert.deepEqual(queues, ["a thread", "queue 7", "queue 13", "queue 14"]);
 }));
 
+test("a trace whose beginning was not kept says when it begins", () => opened("kept", async (page) => {
+  assert.ok((await page.locator("header").textContent()).includes("Begins at 7.81 ms: what was before is not in it."));
+}));
+
 test("colours follow the system, and the button", () => opened("gpt2", async (page) => {
   const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   assert.equal(await back(), "rgb(15, 18, 21)");

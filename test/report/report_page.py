@@ -57,6 +57,16 @@ def write_hostile(path):
         file.write(b'{"type":"nonsense"}\nno json at all\n')
 
 
+def write_kept(path, since=7_810_000):
+    """What is left of a trace whose older lines had to go."""
+    with open(TRACES["measured"], encoding="utf-8") as whole, open(path, "w", encoding="utf-8") as kept:
+        for line in map(json.loads, whole):
+            if line["type"] == "trace":
+                line["since"] = since
+            if line["type"] in ("trace", "process") or line["ts"] >= since:
+                kept.write(json.dumps(line) + "\n")
+
+
 def record_simulated(build, folder):
     """What two threads ask of a simulated GPU, with when that worked and how busy and hot it was. False: it was not built."""
     driver, cupti, nvml, program = (build / "test" / of for of in (
@@ -95,10 +105,11 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_hostile(folder / "hostile.jsonl")
+        write_kept(folder / "kept.jsonl")
 
         def ask(*arguments):
             return subprocess.run([cudabpf, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
-        traces = {**TRACES, "hostile": folder / "hostile.jsonl"}
+        traces = {**TRACES, "hostile": folder / "hostile.jsonl", "kept": folder / "kept.jsonl"}
         if record_simulated(cudabpf.parent, folder):
             traces["simulated"] = folder / "simulated.jsonl"
         for title, trace in traces.items():

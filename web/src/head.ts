@@ -73,10 +73,11 @@ function phases({ answers }: Answers, show: (span: Span) => void): Child {
 }
 
 export function headOf(answers: Answers, show: (span: Span) => void, recolor: () => void): HTMLElement {
-  const { verdict } = answers.answers.summary.summary, { part } = answers.trace;
+  const { verdict } = answers.answers.summary.summary, { part, since_us } = answers.trace;
   return h("header", {},
     h("div", { class: "title" }, h("h1", {}, answers.title), themeButton(recolor)),
     h("p", { class: "where" }, answers.heading),
+    since_us !== undefined && h("p", { class: "where" }, `Begins at ${micro(since_us)}: what was before is not in it.`),
     part && h("p", { class: "where" }, `This is a part of the trace${part.name ? `: ${part.name}` : ""}, from ${micro(part.from_us)} to ${micro(part.to_us)}.`),
     losses(answers),
     h("section", { class: "verdict", "aria-label": "Verdict" },
