@@ -134,7 +134,7 @@ Result<bool> TraceReader::next(Line& line) {
   for (;;) {
     if (at_ >= block_.size) {
       if (progress_ && !progress_(source_->read(), source_->file_size()))
-        return Error{input_name(facts_.paths[file_ - 1]) + ": the rest of it is not wanted", {}};
+        return Error{input_name(facts_.paths[file_ - 1]) + ": reading it was given up", {}};
       at_ = 0;
       if (source_->next(block_)) continue;
       end_file();

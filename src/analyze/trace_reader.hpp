@@ -50,6 +50,10 @@ struct TraceFacts {
   }
   // ns: as `end` says, or up to the last event seen.
   std::uint64_t duration() const { return std::max(told_duration, last_ts); }
+  // Without the time before what is in the files.
+  std::uint64_t recorded_time() const {
+    return duration() - std::min(duration(), part.recorded_from);
+  }
 };
 
 class TraceReader {

@@ -24,7 +24,7 @@ void Processes::follow(Line& line) {
   if (line.kind == LineKind::header) {
     auto header = nlohmann::json::parse(line.text, nullptr, false);
     // Of a trace that begins later, as one that was kept in memory does, they were there before.
-    all_seen_begin_ |= text_in(header, "mode") == "run" && !header.contains("since");
+    all_seen_begin_ |= text_in(header, "mode") == "run" && !integer_in(header, "since").value_or(0);
   }
   if (!of_process && line.kind != LineKind::call && line.kind != LineKind::driver) return;
   // A process that begins may have the pid of another, whose exit was not seen.

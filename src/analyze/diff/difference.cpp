@@ -221,7 +221,7 @@ std::vector<Setting> settings_unlike(const DiffSide& a, const DiffSide& b) {
 std::size_t middle_trace(const std::vector<TraceFigures>& traces) {
   std::vector<std::pair<std::uint64_t, std::size_t>> by_duration;
   for (std::size_t i = 0; i < traces.size(); i++)
-    by_duration.emplace_back(traces[i].facts.duration(), i);
+    by_duration.emplace_back(traces[i].facts.recorded_time(), i);
   auto middle = by_duration.begin() + static_cast<std::ptrdiff_t>((traces.size() - 1) / 2);
   std::nth_element(by_duration.begin(), middle, by_duration.end());
   return middle->second;

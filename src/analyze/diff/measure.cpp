@@ -28,7 +28,7 @@ Figure mean(const Measures::Timed& timed) {
   return timed.time / timed.calls;
 }
 
-Figure duration(Of of) { return of.facts().duration(); }
+Figure duration(Of of) { return of.facts().recorded_time(); }
 Figure calls(Of of) { return of.errors().calls; }
 Figure time_in_calls(Of of) { return of.in_calls().time; }
 Figure waiting(Of of) { return of.waiting().time; }

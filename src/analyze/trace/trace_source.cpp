@@ -181,7 +181,9 @@ void TraceSource::read_compressed() {
   std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
   std::vector<char> input(ZSTD_DStreamInSize());
   std::size_t wanted = 0;  // 0: at the end of a frame
+  std::size_t silent = 0;  // bytes read since some gave text: frames may have none, and be long
   while (std::size_t got = fill(input.data(), input.size())) {
+    silent += got;
     ZSTD_inBuffer in{input.data(), got, 0};
     bool more = true;  // the decompressor may hold back output that had no room
     while (more) {
@@ -193,9 +195,13 @@ void TraceSource::read_compressed() {
         return;
       }
       filled(out.pos);
+      if (out.pos) silent = 0;
       more = in.pos < in.size || out.pos == out.size;
       if (filling_.size > BLOCK / 2 && !hand_over(false)) return;
     }
+    if (silent <= MAX_LINE) continue;
+    silent = 0;
+    hand_over_nothing();
   }
   if (wanted && broken_.empty()) broken_ = "it ends within a compressed frame";
 }

@@ -40,7 +40,8 @@ class TraceSource {
     std::size_t size = 0;      // whole lines, except for what a file ends with
     std::size_t capacity = 0;  // at least LineParser::PADDING more
   };
-  // False: there are no more. Within a line that is too long, blocks come that are empty.
+  // False: there are no more. Within a line that is too long, and while a compressed file has no
+  // text, blocks come that are empty.
   bool next(Block& block);
 
   // Why data is missing at the end: a compressed file ended within a frame, or could not be read

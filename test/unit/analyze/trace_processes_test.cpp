@@ -60,6 +60,9 @@ TEST_CASE("Processes that `run` started were there before, if the trace begins l
   CHECK(told(call(7), R"(,"mode":"run")") == Lines{"#1  seen"});
   CHECK(told(process("start", 7) + call(7), R"(,"mode":"run","since":5)") ==
         Lines{"#1 sh", "#1 sh"});
+  // The first file of a rotated trace says so, too.
+  CHECK(told(process("start", 7) + call(7), R"(,"mode":"run","since":0)") ==
+        told(process("start", 7) + call(7), R"(,"mode":"run")"));
 }
 
 TEST_CASE("A pid that is used again in a trace is another process") {
