@@ -23,7 +23,7 @@ void RecorderFlags::add_to(CLI::App& app) {
                  "Keep no more than this, compressed, even if that is less time [256M]")
       ->type_name("SIZE");
   app.add_option("-o,--output", output,
-                 "What is kept goes to FILE.zst, and the next time to FILE.0002.zst "
+                 "What is kept goes to FILE.zst, and the next time to FILE-2.zst "
                  "[traces/trace_<timestamp>.jsonl.zst]")
       ->type_name("FILE");
 }

@@ -51,7 +51,7 @@ bool is_regular_file(const std::string& path) {
 // A file that was not there.
 Result<std::pair<TraceFile, std::string>> new_file(const std::string& wanted) {
   for (unsigned number = 1;; number++) {
-    std::string path = number == 1 ? wanted : rotated_path(wanted, number);
+    std::string path = numbered_path(wanted, number);
     auto file = TraceFile::create(path, false);
     if (file) return std::pair(std::move(*file), std::move(path));
     if (!is_regular_file(path)) return file.error();
@@ -74,6 +74,10 @@ bool put_into(TraceFile& file, KeptTrace& kept) {
 }
 
 Result<> check_path(const std::string& path, bool own_choice) {
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+    return Error{"cannot write a trace to " + path + ": it is there and is not a regular file",
+                 "give another path with -o", exit_code::OUTPUT_FAILED};
   std::error_code missing;
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (own_choice && !std::filesystem::exists(folder, missing)) folder = folder.parent_path();

@@ -82,6 +82,7 @@ void JsonlSink::remember(const Process& process) {
   constexpr std::size_t MOST = 4096, LONGEST = 8192;  // lines hold less of a text than that
   if (process.op == Process::Op::exit) {
     running_.erase(process.pid);
+    more_running_ &= !running_.empty();
     return;
   }
   if (running_.size() >= MOST && !running_.contains(process.pid)) {

@@ -39,6 +39,10 @@ std::string with_infix(const std::string& path, const std::string& infix) {
 
 }  // namespace
 
+std::string numbered_path(const std::string& path, unsigned number) {
+  return number > 1 ? with_infix(path, fmt::format("-{}", number)) : path;
+}
+
 std::string rotated_path(const std::string& path, unsigned number) {
   return with_infix(path, fmt::format(".{:04}", number));
 }
@@ -113,7 +117,7 @@ Result<> Output::open_file() {
 
 std::string Output::file_path() const {
   if (part_.number) return rotated_path(options_.path, taken_ + part_.number);
-  return taken_ ? with_infix(options_.path, fmt::format("-{}", taken_ + 1)) : options_.path;
+  return numbered_path(options_.path, taken_ + 1);
 }
 
 void Output::delete_old() const {

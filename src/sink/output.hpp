@@ -111,7 +111,10 @@ class Output : public TraceOutput {
   std::atomic<double> compression_{1};
 };
 
-// "t.jsonl.zst", 2 -> "t.0002.jsonl.zst"
+// A trace of its own beside one of that name. "t.jsonl.zst", 2 -> "t-2.jsonl.zst"; 1: the name
+// itself.
+std::string numbered_path(const std::string& path, unsigned number);
+// A part of it. "t.jsonl.zst", 2 -> "t.0002.jsonl.zst"
 std::string rotated_path(const std::string& path, unsigned number);
 // The numbers of the rotated files that exist.
 std::vector<unsigned> rotated_numbers(const std::string& path);

@@ -128,7 +128,7 @@ class Live(harness.LiveTest):
         watch = self.watch("--keep-last", "60s", "-o", self.path)
         for count in (1, 2):
             watch.signal(signal.SIGUSR1)
-            self.assertEqual(self.told(watch, count)[-1][0], f"{self.folder}/kept.000{count + 1}.jsonl.zst")
+            self.assertEqual(self.told(watch, count)[-1][0], f"{self.folder}/kept-{count + 1}.jsonl.zst")
         self.end(watch)
         with open(self.path, encoding="utf-8") as file:
             self.assertEqual(file.read(), "kept\n")

@@ -149,7 +149,7 @@ TEST_CASE("A dump is a trace of all that is kept, and recording goes on") {
 
   make_calls(recorder, 4, 2);
   dump = recording.dump();
-  CHECK(dump.path == folder.path() / "t.0002.jsonl.zst");
+  CHECK(dump.path == folder.path() / "t-2.jsonl.zst");
   lines = lines_in(dump.path);
   check_books(lines);
   CHECK(lines.back()["calls"] == 5);  // parts that ended in between are one trace
@@ -400,7 +400,7 @@ TEST_CASE("Dumps replace nothing") {
   TemporaryFolder folder;
   auto path = folder.path() / "t.jsonl.zst";
   folder.write("t.jsonl.zst", "of others");
-  folder.write("t.0002.jsonl.zst", "of others");
+  folder.write("t-2.jsonl.zst", "of others");
   Recording recording(path);
   recording.recorder->begin(session_now());
   CHECK(recording.dump().path == folder.path() / "t.0003.jsonl.zst");
