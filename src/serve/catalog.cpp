@@ -74,7 +74,7 @@ Result<> Catalog::look() {
   known_ = std::move(known);
   left_out_ = contents.left_out;
   unread_ = std::move(contents.unread);
-  looked_ = now;
+  looked_ = Clock::now();  // it may have taken long, and those who wait shall not look again
   changed_.notify_all();
   return ok();
 }

@@ -56,19 +56,20 @@ struct Entry {
 };
 
 // Files that may be traces, and folders. Hidden ones are nobody's traces.
-std::vector<Entry> entries_of(Fd folder, std::uint64_t& left_out) {
+// `seen`: of all folders.
+std::vector<Entry> entries_of(Fd folder, std::size_t& seen, std::uint64_t& left_out) {
   std::vector<Entry> entries;
   std::unique_ptr<DIR, CloseFolder> open(::fdopendir(folder.get()));
   if (!open) return entries;
   int fd = folder.release();
-  std::size_t seen = 0;
   while (const dirent* entry = ::readdir(open.get())) {
     std::string name = entry->d_name;
     if (name.starts_with('.')) continue;
-    if (seen++ >= Folder::MOST_ENTRIES) {
+    if (seen >= Folder::MOST_ENTRIES) {
       left_out++;
-      continue;
+      break;
     }
+    seen++;
     struct stat status {};
     if (::fstatat(fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     bool is_folder = S_ISDIR(status.st_mode);
@@ -156,13 +157,18 @@ Result<Contents> Folder::contents() const {
   Contents contents;
   Fd top(::openat(fd_.get(), ".", READ_FOLDER));
   if (!top) return errno_error("the folder");
-  auto entries = entries_of(std::move(top), contents.left_out);
+  std::size_t seen = 0;
+  auto entries = entries_of(std::move(top), seen, contents.left_out);
   add_traces(contents, "", entries);
   for (const Entry& entry : entries) {
     if (!entry.is_folder) continue;
+    if (seen >= MOST_ENTRIES) {
+      contents.left_out++;
+      continue;
+    }
     Fd below = open_below(entry.name, READ_FOLDER);
     if (below)
-      add_traces(contents, entry.name + "/", entries_of(std::move(below), contents.left_out));
+      add_traces(contents, entry.name + "/", entries_of(std::move(below), seen, contents.left_out));
     else
       contents.unread.push_back(entry.name);
   }

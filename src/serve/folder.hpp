@@ -34,7 +34,7 @@ struct FoundTrace {
 
 struct Contents {
   std::vector<FoundTrace> traces;   // by name
-  std::uint64_t left_out = 0;       // entries beyond those that are looked at
+  std::uint64_t left_out = 0;       // beyond those that are looked at or listed; a folder is one
   std::vector<std::string> unread;  // subfolders that could not be read
 };
 

@@ -39,7 +39,7 @@ std::string program_of(const analyze::TraceFacts& facts, const Json& summary) {
 
 Result<Json> read_figures(const Folder& folder, const FoundTrace& trace, IsWanted is_wanted) {
   auto reader = TRY(open_trace(folder, trace, std::move(is_wanted)));
-  analyze::Summary summary(reader->names(), 0, {}, moments_of(reader->facts()));
+  analyze::Summary summary(reader->names(), 0, reader->facts().part, moments_of(reader->facts()));
   TRY(analyze::analyze(*reader, {&summary}));
   const analyze::TraceFacts& facts = reader->facts();
   Json all = summary.json()["summary"];
@@ -47,13 +47,13 @@ Result<Json> read_figures(const Folder& folder, const FoundTrace& trace, IsWante
   constexpr std::size_t FINDINGS = 2;
   auto& verdict = all["verdict"].get_ref<Json::array_t&>();
   verdict.resize(std::min(FINDINGS, verdict.size()));
-  return Json{
-      {"program", program_of(facts, all)},
-      {"ended", !facts.end.empty()},
-      {"trace", picked(analyze::facts_json(facts), {"started", "duration_us", "calls", "complete",
-                                                    "losses", "cut_off", "missing", "malformed"})},
-      {"summary",
-       picked(all, {"calls", "launches", "graph_launches", "kernel_runs", "errors", "verdict"})}};
+  return Json{{"program", program_of(facts, all)},
+              {"ended", !facts.end.empty()},
+              {"trace", picked(analyze::facts_json(facts),
+                               {"started", "since_us", "duration_us", "calls", "complete", "losses",
+                                "cut_off", "missing", "malformed"})},
+              {"summary", picked(all, {"calls", "launches", "graph_launches", "kernel_runs",
+                                       "errors", "verdict"})}};
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ Json figures_of(const Folder& folder, const FoundTrace& trace, IsWanted is_wante
     auto figures = read_figures(folder, trace, std::move(is_wanted));
     if (figures) return *figures;
     why = figures.error().message;
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {  // no memory, or no thread
   }
   return {{"error", shortened(printable(why), LONGEST_TEXT)}};
 }

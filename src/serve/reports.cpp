@@ -17,7 +17,7 @@ namespace {
 
 Result<std::string> page_of(const Folder& folder, const FoundTrace& trace, IsWanted is_wanted) {
   auto reader = TRY(open_trace(folder, trace, std::move(is_wanted)));
-  analyze::Report report(reader->names(), 0, {}, moments_of(reader->facts()));
+  analyze::Report report(reader->names(), 0, reader->facts().part, moments_of(reader->facts()));
   TRY(analyze::analyze(*reader, {&report}));
   std::string page;
   analyze::ByteStream out([&](std::string_view bytes) {
@@ -124,9 +124,11 @@ Reports::Answer Reports::make(const Job& job) {
     auto page = page_of(folder_, job.trace, is_wanted);
     if (page) return {Outcome::made, std::make_shared<const std::string>(std::move(*page)), {}};
     if (!is_wanted() && !is_too_long) return {};
+    if (is_too_long)
+      return {Outcome::failed, nullptr, "this trace takes longer than ten minutes to read"};
     return {Outcome::failed, nullptr, printable(page.error().message)};
-  } catch (const std::bad_alloc&) {
-    return {Outcome::failed, nullptr, "there is not enough memory for this report"};
+  } catch (const std::exception&) {  // no memory, or no thread
+    return {Outcome::failed, nullptr, "there is not enough room to make this report now"};
   }
 }
 

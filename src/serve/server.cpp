@@ -113,7 +113,7 @@ struct Server::Callbacks {
       Answer answer = server.site_.answer(request);
       status = answer.status;
       response = response_of(answer, *connection);
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
       return MHD_NO;  // this client gets nothing, and others may
     }
     server.connections_.enter(*connection, Connection::Phase::response, Clock::now());
@@ -161,7 +161,10 @@ void Server::accept_all() {
     socklen_t size = sizeof(from);
     auto* address = reinterpret_cast<sockaddr*>(&from);
     int fd = ::accept4(listening_.get(), address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
+    if (fd < 0) {
+      cannot_accept_ = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+      return;
+    }
     connections_.add(fd, Clock::now());
     MHD_add_connection(daemon_, fd, address, size);  // closes it if it cannot
   }
@@ -171,7 +174,7 @@ void Server::run(int end) {
   auto next_look = Clock::now();
   for (;;) {
     // Who comes while all places are taken waits in the system's line.
-    bool is_full = connections_.is_full();
+    bool is_full = connections_.is_full() || std::exchange(cannot_accept_, false);
     std::array<pollfd, 3> events{{{end, POLLIN, 0},
                                   {freed_.get(), POLLIN, 0},
                                   {is_full ? -1 : listening_.get(), POLLIN, 0}}};

@@ -34,6 +34,7 @@ class Server {
   Fd freed_;  // can be read from when a connection has ended
   Site& site_;
   Connections connections_;
+  bool cannot_accept_ = false;  // for want of descriptors: not before something has ended, or later
   MHD_Daemon* daemon_ = nullptr;
 };
 

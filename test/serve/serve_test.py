@@ -1,5 +1,6 @@
 """cudabpf serve over real sockets: what it answers, what it refuses, and that nobody can stop it.
 usage: CUDABPF=build/cudabpf serve_test.py [Serve.test_x]"""
+import base64
 import contextlib
 import http.client
 import json
@@ -9,6 +10,7 @@ import re
 import resource
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,7 @@ import threading
 import time
 import unittest
 import urllib.parse
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CUDABPF = pathlib.Path(os.environ.get("CUDABPF", ROOT / "build/cudabpf")).resolve()
@@ -128,7 +131,10 @@ class Serve(unittest.TestCase):
         self.write("run/gpt2.jsonl.zst", GPT2.read_bytes())
         self.write("lossy.jsonl", LOSSY.read_bytes())
         server = self.serve()
-        for name in ("run/gpt2.jsonl.zst", "lossy.jsonl"):
+        kept = HEADER.replace('"command"', '"since":3600000000000,"command"', 1)  # of a recorder that ran for an hour
+        self.write("kept.jsonl", kept + '{"id":1,"type":"sync","op":"context","name":"cuCtxSynchronize","ts":3600001000000,"duration_us":9.000,'
+                   '"pid":7,"tid":7,"ret":0}\n{"type":"end","ts":3602000000000,"duration_ns":2000000000,"calls":1}\n')
+        for name in ("run/gpt2.jsonl.zst", "lossy.jsonl", "kept.jsonl"):
             listed = server.wait_for(name, lambda one: "summary" in one)
             told = json.loads(self.answered("summary", "--json", name))
             for key, value in listed["trace"].items():
@@ -138,6 +144,15 @@ class Serve(unittest.TestCase):
             self.assertGreater(listed["summary"]["calls"], 0)
         self.assertTrue(server.trace("lossy.jsonl")["trace"]["losses"])
         self.assertEqual(server.trace("run/gpt2.jsonl.zst")["program"].split()[0], "python3")
+        kept = server.trace("kept.jsonl")["trace"]
+        self.assertEqual((kept["since_us"], kept["duration_us"]), (3_600_000_000, 3_602_000_000))
+        self.assertEqual(self.figures_in(server.ask("/report/kept.jsonl")[2])["summary"]["summary"]["duration_us"], 2_000_000)
+
+    @staticmethod
+    def figures_in(page):
+        """The answers that a report was made with."""
+        packed = re.search(rb'id="answers">([^<]*)', page).group(1)
+        return json.loads(zlib.decompress(base64.b64decode(packed + b"==")))["answers"]
 
     def test_report_is_that_of_report(self):
         self.write("t.jsonl", HEADER + launches(1, 50) + END)
@@ -443,6 +458,25 @@ class Serve(unittest.TestCase):
             self.assertEqual(status, 0, said)
             self.assertLess(took, 3)
             self.assertNotIn("error", said)
+
+    def test_endless_trace(self):
+        """Compressed, and for terabytes without any text: whoever asks for it may go, and the server ends at once."""
+        path = self.write("t.jsonl.zst", subprocess.run(["zstd", "-q"], input=HEADER.encode(), stdout=subprocess.PIPE, check=True).stdout)
+        with open(path, "ab") as file:
+            for _ in range(250):  # 4 GiB each, which are holes
+                file.write(struct.pack("<II", 0x184D2A50, 0xFFFFFFF0))
+                file.seek(0xFFFFFFF0, os.SEEK_CUR)
+            file.truncate()
+        self.write("u.jsonl", HEADER + launches(1, 3) + END)
+        server = self.serve()
+        for _ in range(3):  # more than are made at once
+            with socket.create_connection((server.host, server.port)) as client:
+                client.sendall(b"GET /report/t.jsonl.zst HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                time.sleep(0.3)
+        self.assertEqual(server.ask("/report/u.jsonl", timeout=20)[0], 200)
+        took, status, said = server.end()
+        self.assertEqual(status, 0, said)
+        self.assertLess(took, 3)
 
     def test_mistakes(self):
         def said(status, *arguments):

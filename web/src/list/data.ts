@@ -7,14 +7,17 @@ export interface ListedTrace {
   state: "unread" | "unreadable" | "ended" | "running" | "cut_off";
   error?: string;
   program?: string;
-  trace?: { started?: string; duration_us: number; calls: number; complete: boolean; losses: Record<string, Loss>;
+  trace?: { started?: string; since_us?: number; duration_us: number; calls: number; complete: boolean; losses: Record<string, Loss>;
     cut_off: string[]; missing: string[]; malformed: number };
   summary?: { calls: number; launches: number; kernel_runs: number; graph_launches: number;
     errors: { name: string; error: string; benign: boolean; count: number }[]; verdict: Finding[] };
 }
 export interface Listed { version: string; traces: ListedTrace[]; left_out: number; unread_folders: string[] }
 
-export const startOf = (one: ListedTrace) => Date.parse(one.trace?.started ?? one.modified);
+// When recording began, or the part of it that was kept.
+export const startOf = ({ trace, modified }: ListedTrace) =>
+  (trace?.started ? Date.parse(trace.started) + (trace.since_us ?? 0) / 1000 : Date.parse(modified));
+export const lengthOf = ({ trace }: ListedTrace): number | undefined => trace && trace.duration_us - (trace.since_us ?? 0);
 
 // Failures that programs expect are no errors: the same are so in `errors`.
 export const errorsOf = (one: ListedTrace): number | undefined =>
@@ -29,8 +32,8 @@ export const verdictOf = (one: ListedTrace): Finding | undefined =>
 export function lossesOf(one: ListedTrace): string {
   if (!one.trace) return "";
   const texts = Object.entries(one.trace.losses).filter(([, loss]) => loss.count || loss.uncounted)
-    .map(([reason, loss]) => `${loss.uncounted ? (loss.count ? `${loss.count.toLocaleString("en")} and more` : "unknown number") : loss.count.toLocaleString("en")} ${reason}`);
-  if (one.trace.malformed) texts.push(`${one.trace.malformed.toLocaleString("en")} unreadable lines`);
+    .map(([reason, loss]) => `${loss.uncounted ? (loss.count ? `${loss.count.toLocaleString("en")} and more` : "an unknown number of") : loss.count.toLocaleString("en")} ${reason}`);
+  if (one.trace.malformed) texts.push(`${one.trace.malformed.toLocaleString("en")} unreadable ${one.trace.malformed === 1 ? "line" : "lines"}`);
   for (const part of one.trace.missing) texts.push(`${part} not there`);
   if (one.state === "cut_off") texts.push("cut off: it has no end");
   return texts.join("; ");

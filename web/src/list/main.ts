@@ -33,8 +33,8 @@ function show(list: Listed) {
     list.traces.length ? many(list.traces.length, "trace", "traces") : "There is no trace in this folder (*.jsonl, *.jsonl.zst).",
     running && `${running} running`, unread && `${unread} being read`].filter(Boolean).join(", "));
   const missing = [
-    list.left_out && `${many(list.left_out, "file is", "files are")} not shown: there are more than this list takes.`,
-    list.unread_folders.length && `Not to be read: ${list.unread_folders.join(", ")}.`].filter(Boolean).join(" ");
+    list.left_out && `${many(list.left_out, "entry of the folder is", "entries of the folder are")} not shown: there are more than this list takes.`,
+    list.unread_folders.length && `Could not be read: ${list.unread_folders.join(", ")}.`].filter(Boolean).join(" ");
   trouble.hidden = !missing;
   say(trouble, missing);
   footer ??= page.appendChild(h("footer", {}, `cudabpf ${list.version}. Figures are those of `, h("code", {}, "cudabpf summary"), "."));

@@ -2,7 +2,7 @@
 // whoever is at one with the keyboard or a screen reader stays there when figures change.
 import { h } from "../dom";
 import { bytes, count, micro } from "../format";
-import { errorsOf, lossesOf, startOf, verdictOf, type ListedTrace } from "./data";
+import { errorsOf, lengthOf, lossesOf, startOf, verdictOf, type ListedTrace } from "./data";
 
 const STATES = { unread: "being read", unreadable: "unreadable", ended: "", running: "running", cut_off: "cut off" };
 
@@ -15,7 +15,7 @@ interface Cell { text: string; bad?: boolean; title?: string | undefined }
 
 const COLUMNS: { name: string; number?: boolean; wide?: boolean; cell: (one: ListedTrace) => Cell }[] = [
   { name: "began", cell: (one) => ({ text: when(one), title: one.trace?.started ? undefined : "when its file was last written: it does not say when it began" }) },
-  { name: "took", number: true, cell: (one) => ({ text: micro(one.trace?.duration_us) }) },
+  { name: "took", number: true, cell: (one) => ({ text: micro(lengthOf(one)) }) },
   { name: "program", wide: true, cell: (one) => ({ text: one.program ?? "" }) },
   { name: "calls", number: true, cell: (one) => ({ text: one.summary ? count(one.summary.calls) : "" }) },
   { name: "launches", number: true, cell: (one) => ({ text: one.summary ? count(one.summary.launches) : "" }) },
