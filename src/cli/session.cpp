@@ -48,9 +48,9 @@ void tell_of_dump(const Result<FlightRecorder::Dump>& dump) {
   if (!dump)
     return log::warning("{}{}{}", dump.error().message, dump.error().hint.empty() ? "" : "; ",
                         dump.error().hint);
-  log::hint("{}written: {}, the last {} with {} events{}",
+  log::hint("{}written: {}, the last {} with {}{}",
             dump->because == "error" ? "something failed; " : "", dump->path,
-            human_time(dump->covered_ns), with_commas(dump->events),
+            human_time(dump->covered_ns), count_of(dump->events, "event", "events"),
             dump->cut ? "; there was no room to keep more (--keep-most)" : "");
 }
 

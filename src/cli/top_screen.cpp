@@ -1,9 +1,11 @@
 #include "cli/top_screen.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -46,6 +48,7 @@ struct TopScreen::Shared {
   const Terminal terminal;
   Fd news{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};   // for the thread
   Fd asked{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  // for the session
+  Fd signals;  // of its own: the thread may still look at it when the session's is closed
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<TopInterval> waiting;
@@ -59,7 +62,7 @@ struct TopScreen::Shared {
 // What the thread has and does.
 class TopScreen::Drawing {
  public:
-  Drawing(Shared& shared, int signals) : shared_(shared), signals_(signals) {}
+  explicit Drawing(Shared& shared) : shared_(shared) {}
   void run();
 
  private:
@@ -72,7 +75,6 @@ class TopScreen::Drawing {
   void wait();
 
   Shared& shared_;
-  const int signals_;
   KeyReader keys_;
   TopView view_;
   TopInterval newest_, shown_;  // they differ while it is paused
@@ -125,12 +127,13 @@ void TopScreen::Drawing::wait() {
   constexpr int LOOK_EVERY_MS = 200;  // whether it is in the foreground again
   bool reads = drawn_ && !input_gone_;
   pollfd polled[] = {{shared_.news.get(), POLLIN, 0},
-                     {signals_, POLLIN, 0},
+                     {shared_.signals.get(), POLLIN, 0},
                      {reads ? STDIN_FILENO : -1, POLLIN, 0}};
   int most_ms = !drawn_ ? LOOK_EVERY_MS : keys_.is_waiting() ? KeyReader::ESCAPE_MS : -1;
   int came = ::poll(polled, std::size(polled), most_ms);
   if (came == 0 && drawn_) press(keys_.nothing_came());
-  if (polled[1].revents && shared_.full.handle(signals_) == FullScreen::Came::continued)
+  if (polled[1].revents &&
+      shared_.full.handle(shared_.signals.get()) == FullScreen::Came::continued)
     drawn_.reset();
   else if (polled[2].revents)
     read_keys();
@@ -141,6 +144,10 @@ void TopScreen::Drawing::read_keys() {
   char bytes[256];
   ssize_t size = ::read(STDIN_FILENO, bytes, sizeof(bytes));
   if (size > 0) return press(keys_.read({bytes, static_cast<std::size_t>(size)}));
+  // EIO: it has just gone to the background.
+  if (size < 0 &&
+      (errno == EINTR || errno == EAGAIN || (errno == EIO && !shared_.full.is_in_foreground())))
+    return;
   input_gone_ = true;
   ask(TopAsked::end);
 }
@@ -180,9 +187,10 @@ void TopScreen::start() {
     }
     note(shared->news);
   });
-  thread_ = thread_without_signals([shared = shared_, signals = signals_.fd()] {
+  shared_->signals = Fd(::fcntl(signals_.fd(), F_DUPFD_CLOEXEC, 0));
+  thread_ = thread_without_signals([shared = shared_] {
     privileges::keep_only({});  // of this thread
-    Drawing(*shared, signals).run();
+    Drawing(*shared).run();
     std::lock_guard lock(shared->mutex);
     shared->ended = true;
     shared->changed.notify_all();

@@ -69,7 +69,7 @@ void add_top(CLI::App& app, Action& action) {
   sub->add_flag("--kernel", flags->capture.kernel, "Also count ioctls to the NVIDIA driver");
   sub->add_flag("--kernels", flags->capture.single_launches,
                 "Also name kernels: launches are recorded one by one instead of only counted, "
-                "which costs the traced programs more. With --inside they always are");
+                "which takes cudabpf more processor time. With --inside they always are");
   flags->capture.add_profile_to(*sub);
   flags->capture.add_library_to(*sub);
   sub->add_option("--interval", flags->interval, "How often it is told (500ms, 5s)")

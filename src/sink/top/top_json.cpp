@@ -50,23 +50,20 @@ std::string json_parts(const std::vector<TopPart>& parts, std::size_t& room) {
   return text;
 }
 
-std::string json_devices(const TopProcess& process, std::size_t& room) {
+// As many as a machine has.
+std::string json_devices(const TopProcess& process) {
   std::string text;
   for (const auto& [device, memory] : process.devices) {
-    std::string one = fmt::format(
-        "{}{{\"device\":{},\"held\":{},\"peak\":{}}}", text.empty() ? "" : ",",
-        device == RunMemory::NO_DEVICE ? "null" : std::to_string(device), memory.held, memory.peak);
-    if (one.size() >= room) break;
-    room -= one.size();
-    text += one;
+    text += fmt::format("{}{{\"device\":{},\"held\":{},\"peak\":{}}}", text.empty() ? "" : ",",
+                        device == RunMemory::NO_DEVICE ? "null" : std::to_string(device),
+                        memory.held, memory.peak);
   }
   return text;
 }
 
 // The kernels of one whose launches are only counted are not known: then it has none.
 std::string json_process(const TopProcess& process, std::size_t& room) {
-  std::string devices = json_devices(process, room),
-              functions = json_parts(process.functions, room);
+  std::string devices = json_devices(process), functions = json_parts(process.functions, room);
   std::string text = fmt::format(
       "{{\"pid\":{},\"name\":{},\"container\":{},\"pod\":{},\"ended\":{},{},\"calls_in_all\":{},"
       "\"held\":{},"

@@ -31,6 +31,7 @@ constexpr Told KEYS[] = {
 };
 constexpr std::string_view NOTES[] = {
     "CUDA% is the time of all threads: 250 are two and a half threads.",
+    "A call that takes longer than an interval counts where it returns.",
     "Bars of power and memory: of the most seen since watching began.",
     "Graphs are of the last minute.",
 };

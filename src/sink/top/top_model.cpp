@@ -171,7 +171,8 @@ void TopModel::tallied(std::span<const Tally> tallies) {
     auto at = tallies_.try_emplace({tally.pid, tally.function}).first;
     tallied(tally, at->second);
     // Whose end was told before, or never: nothing more will be.
-    if (tally.last && !known) of(tally.pid).process.ended = true;
+    if (tally.last && !known)
+      if (TopProcess& process = of(tally.pid).process; process.pid) process.ended = true;
     if (tally.last) tallies_.erase(at);
   }
 }

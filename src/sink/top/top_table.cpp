@@ -177,8 +177,9 @@ void draw_processes(ScreenFrame& frame, const TopScene& scene, const TopView& vi
   std::size_t room = rows.count - 1;
   if (lines.lines.empty() && room) {
     bool any = !scene.interval.processes.empty();
-    frame.write(rows.at + 1, 0,
-                any ? "no process has this in its name" : "no process has called CUDA yet");
+    frame.write(
+        rows.at + 1, 0,
+        any ? "no process has this in its pid, name or place" : "no process has called CUDA yet");
   }
   double seconds = seconds_of(scene.interval);
   // The selected one is always among them.

@@ -87,16 +87,19 @@ TEST_CASE("who is selected stays so, wherever the next interval has it") {
 }
 
 TEST_CASE("processes are sorted by the column that is chosen, and inverted") {
-  for (auto [open, close] : {std::pair{Key{Code::function, 6}, Key{Code::enter}},
-                             std::pair{Key{Code::character, '<'}, Key{Code::character, ' '}},
-                             std::pair{Key{Code::character, '>'}, Key{Code::enter}}}) {
+  struct Keys {
+    Key open, close;
+  };
+  for (const Keys& keys : {Keys{{Code::function, 6}, {Code::enter}},
+                           Keys{{Code::character, '<'}, {Code::character, ' '}},
+                           Keys{{Code::character, '>'}, {Code::enter}}}) {
     Watched top;
     CHECK(top.pids() == Pids{5, 3, 9, 1, 7});
     auto sort_by = [&](TopColumn::Id id) {
-      top.press(open);
+      top.press(keys.open);
       CHECK(top.view.mode() == Mode::sort);
       top.choose(id);
-      top.press(close);
+      top.press(keys.close);
       CHECK(top.view.mode() == Mode::table);
       CHECK(top.view.sorted_by() == id);
       return top.pids();
@@ -109,7 +112,7 @@ TEST_CASE("processes are sorted by the column that is chosen, and inverted") {
     CHECK(top.pids() == Pids{9, 5, 7, 1, 3});
     top.type("R");
     CHECK(top.pids() == Pids{3, 1, 7, 5, 9});
-    top.press(open);
+    top.press(keys.open);
     top.press({Code::down});
     top.press({Code::escape});
     CHECK(top.view.sorted_by() == TopColumn::Id::name);
