@@ -48,7 +48,8 @@ std::string_view token_in_cookies(std::string_view cookies) {
 }
 
 std::string cookie_of(std::string_view token) {
-  return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", COOKIE, token);
+  // Not Strict: the printed address may be opened from another site, such as a chat.
+  return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Lax", COOKIE, token);
 }
 
 }  // namespace cudabpf::serve

@@ -162,7 +162,7 @@ TEST_CASE("With a token, only who knows it is answered") {
   CHECK(header_of(kept, "Location") == "/traces.json");
   CHECK(header_of(kept, "Cache-Control") == "no-store");
   CHECK(header_of(kept, "Set-Cookie") ==
-        "cudabpf_token=" + std::string(32, 'a') + "; Path=/; HttpOnly; SameSite=Strict");
+        "cudabpf_token=" + std::string(32, 'a') + "; Path=/; HttpOnly; SameSite=Lax");
   CHECK(header_of(served.ask("//example.org?token=" + std::string(32, 'a')), "Location") == "/");
   Request request{"GET", "/", {"localhost"}, "cudabpf_token=" + std::string(32, 'a'), {}, {}};
   CHECK(served.site.answer(request).status == 200);

@@ -25,5 +25,5 @@ TEST_CASE("A token in cookies") {
   CHECK(token_in_cookies("cudabpf_tokens=abc").empty());
   CHECK(token_in_cookies("cudabpf_token").empty());
   CHECK(token_in_cookies("  ;;  ").empty());
-  CHECK(cookie_of("abc") == "cudabpf_token=abc; Path=/; HttpOnly; SameSite=Strict");
+  CHECK(cookie_of("abc") == "cudabpf_token=abc; Path=/; HttpOnly; SameSite=Lax");
 }
