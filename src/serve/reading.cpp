@@ -1,8 +1,8 @@
 #include "serve/reading.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <initializer_list>
-#include <new>
 #include <utility>
 
 #include "analyze/summary/summary.hpp"
