@@ -201,7 +201,10 @@ void TraceSource::read_compressed() {
     }
     if (silent <= MAX_LINE) continue;
     silent = 0;
-    hand_over_nothing();
+    if (!line_end_)
+      hand_over_nothing();
+    else if (!hand_over(false))
+      return;
   }
   if (wanted && broken_.empty()) broken_ = "it ends within a compressed frame";
 }

@@ -403,7 +403,7 @@ TEST_CASE("Dumps replace nothing") {
   folder.write("t-2.jsonl.zst", "of others");
   Recording recording(path);
   recording.recorder->begin(session_now());
-  CHECK(recording.dump().path == folder.path() / "t.0003.jsonl.zst");
+  CHECK(recording.dump().path == folder.path() / "t-3.jsonl.zst");
   CHECK(file_text(path) == "of others");
   recording.recorder->end({});
 }
