@@ -46,7 +46,7 @@ class OwnTerminal {
       ::setsid();
       ::ioctl(slave_.get(), TIOCSCTTY, 0);
       std::set_terminate(std::abort);  // Catch2 has one of its own
-      for (int number : {SIGSEGV, SIGABRT, SIGUSR1, SIGTERM}) std::signal(number, SIG_DFL);
+      for (int number : {SIGSEGV, SIGBUS, SIGABRT, SIGUSR1, SIGTERM}) std::signal(number, SIG_DFL);
       {
         FullScreen screen(slave_.get(), slave_.get());
         work(screen, slave_.get());
