@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "serve/route.hpp"
+#include "util/system/clock.hpp"
 #include "util/system/threads.hpp"
 #include "util/text/moments.hpp"
 #include "util/text/printable.hpp"
@@ -18,19 +19,13 @@ using analyze::Json;
 // A capture writes what it has each tenth of a second, and its program may do nothing for a while.
 constexpr std::uint64_t STILL_RUNNING_NS = 60'000'000'000;
 
-std::uint64_t now_ns() {
-  auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-}
-
 // Without its `end`, a trace is being written, or its capture was killed: only the file's time
 // tells which.
 std::string_view state_of(const Json& figures, const FoundTrace& found) {
   if (figures.is_null()) return "unread";
   if (figures.contains("error")) return "unreadable";
   if (figures.value("ended", false)) return "ended";
-  std::uint64_t now = now_ns(), modified = found.modified();
+  std::uint64_t now = now_ns(CLOCK_REALTIME), modified = found.modified();
   return modified > now || now - modified < STILL_RUNNING_NS ? "running" : "cut_off";
 }
 
