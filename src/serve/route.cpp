@@ -34,7 +34,7 @@ std::optional<std::string> decoded(std::string_view part) {
   return leads_elsewhere ? std::nullopt : std::optional(text);
 }
 
-// Of a folder and a file in it, or of a file alone.
+// The path names a file, perhaps in a folder.
 std::optional<std::string> decoded_name(std::string_view path) {
   std::size_t slash = path.find('/');
   auto first = decoded(path.substr(0, slash));

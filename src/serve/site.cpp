@@ -28,7 +28,7 @@ Answer answer_with(unsigned status, const char* type, std::shared_ptr<const std:
            {"Cross-Origin-Resource-Policy", "same-origin"}}};
 }
 
-// Of pages; anything else may load nothing at all.
+// Pages bring a policy of their own. Anything else may load nothing at all.
 void add_policy(Answer& answer, std::string_view policy = "default-src 'none'") {
   answer.headers.emplace_back("Content-Security-Policy",
                               fmt::format("{}; frame-ancestors 'none'", policy));

@@ -58,8 +58,8 @@ class JsonlSink : public Sink {
   // Ends this part. `write_because`: what is kept up to here is to be written.
   void turn_over(std::string write_because);
 
-  // Of a trace that was opened. Standard output was a pipe, and its reader has gone: everything
-  // from now on is lost.
+  // These are for a sink that open() made. True: standard output was a pipe, and its reader has
+  // gone, so everything from now on is lost.
   bool reader_gone() const { return file_->reader_gone(); }
   std::uint64_t bytes() const { return file_->bytes(); }  // written so far
   std::optional<std::filesystem::space_info> space() const { return file_->space(); }

@@ -339,7 +339,7 @@ test("samples of a GPU are drawn as high as they were", () => opened("sampled", 
   }
 }));
 
-// Of a program on simulated GPUs.
+// What a program did on simulated GPUs.
 const gpuLines = NAMES.includes("simulated") ? json("simulated-gpu") : null;
 const unbuilt = gpuLines ? false : "the simulated driver, CUPTI and NVML are not built";
 

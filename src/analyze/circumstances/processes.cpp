@@ -23,7 +23,8 @@ void Processes::follow(Line& line) {
   bool of_process = line.kind == LineKind::process;
   if (line.kind == LineKind::header) {
     auto header = nlohmann::json::parse(line.text, nullptr, false);
-    // Of a trace that begins later, as one that was kept in memory does, they were there before.
+    // If the trace begins later, as one that was kept in memory does, its processes began before
+    // it.
     all_seen_begin_ |= text_in(header, "mode") == "run" && !integer_in(header, "since").value_or(0);
   }
   if (!of_process && line.kind != LineKind::call && line.kind != LineKind::driver) return;

@@ -12,7 +12,7 @@ double seconds_of(const TopInterval& interval);
 // "12,345", "1.20 M": a second, never longer than 7 characters.
 std::string rate_text(std::uint64_t count, double seconds);
 std::string brief_count(std::uint64_t count);
-// Of the time: "640.0", for threads add up.
+// The part of the time, in percent: "640.0", for threads add up.
 std::string percent_text(std::uint64_t ns, double seconds);
 
 struct CopiedBytes {

@@ -34,7 +34,7 @@ struct TopFigures {
   void add(const TopFigures& other);
 };
 
-// Of the calls of a function, or of the launches of a kernel, in an interval.
+// What the calls of one function, or the launches of one kernel, add up to in an interval.
 struct TopPart {
   std::string name;
   std::uint64_t calls = 0, failed = 0, time_ns = 0;
