@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 namespace cudabpf::serve {
@@ -55,6 +56,29 @@ struct Entry {
   Stamp stamp;
 };
 
+// "t.*.jsonl" for the part "t.0002.jsonl" of a rotated trace, or "t.10000.jsonl"; else the name
+// itself.
+std::string name_of_all_parts(const std::string& name) {
+  constexpr std::size_t FEWEST_DIGITS = 4;
+  std::size_t ending = name.rfind(".jsonl");
+  if (ending == std::string::npos || ending == 0) return name;
+  std::size_t dot = name.rfind('.', ending - 1);
+  if (dot == std::string::npos || dot == 0) return name;
+  std::size_t digits = ending - dot - 1;
+  bool is_number = name.find_first_not_of("0123456789", dot + 1) == ending;
+  bool is_part =
+      is_number && (digits == FEWEST_DIGITS || (digits > FEWEST_DIGITS && name[dot + 1] != '0'));
+  return is_part ? name.substr(0, dot) + ".*" + name.substr(ending) : name;
+}
+
+// The parts of a rotated trace stand together, in the order of their numbers.
+bool comes_before(const Entry& a, const Entry& b) {
+  auto key = [](const Entry& entry) {
+    return std::tuple(name_of_all_parts(entry.name), entry.name.size(), entry.name);
+  };
+  return key(a) < key(b);
+}
+
 // Files that may be traces, and folders. Hidden ones are nobody's traces.
 // `seen`: of all folders.
 std::vector<Entry> entries_of(Fd folder, std::size_t& seen, std::uint64_t& left_out) {
@@ -76,19 +100,8 @@ std::vector<Entry> entries_of(Fd folder, std::size_t& seen, std::uint64_t& left_
     if (is_folder || (S_ISREG(status.st_mode) && is_trace_name(name)))
       entries.push_back({std::move(name), is_folder, Stamp::of(status)});
   }
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  std::sort(entries.begin(), entries.end(), comes_before);
   return entries;
-}
-
-// "t.*.jsonl" for the part "t.0002.jsonl" of a rotated trace; else the name itself.
-std::string name_of_all_parts(const std::string& name) {
-  constexpr std::size_t DIGITS = 4;
-  std::size_t ending = name.rfind(".jsonl");
-  if (ending == std::string::npos || ending < DIGITS + 2) return name;
-  std::size_t dot = ending - DIGITS - 1;
-  bool is_part = name[dot] == '.' && name.find_first_not_of("0123456789", dot + 1) == ending;
-  return is_part ? name.substr(0, dot) + ".*" + name.substr(ending) : name;
 }
 
 void add_traces(Contents& contents, const std::string& below, const std::vector<Entry>& entries) {

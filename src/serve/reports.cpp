@@ -66,7 +66,8 @@ Reports::JobPointer Reports::job_of(const FoundTrace& trace) {
   for (const auto* jobs : {&queue_, &under_way_, &kept_})
     for (const JobPointer& job : *jobs)
       if (job->tag == tag && job->trace.name == trace.name) return job;
-  if (queue_.size() >= MOST_WAITING_REPORTS) return nullptr;
+  std::erase_if(made_, [](const auto& page) { return page.expired(); });
+  if (made_.size() + under_way_.size() + queue_.size() >= MOST_PAGES) return nullptr;
   auto job = std::make_shared<Job>(Job{trace, tag, 0, false, {}});
   queue_.push_back(job);
   changed_.notify_all();
@@ -107,7 +108,10 @@ void Reports::work() {
     std::erase(under_way_, job);
     job->answer = std::move(answer);
     job->done = true;
-    if (job->answer.outcome == Outcome::made) keep(job);
+    if (job->answer.outcome == Outcome::made) {
+      made_.push_back(job->answer.page);
+      keep(job);
+    }
     changed_.notify_all();
   }
 }

@@ -20,7 +20,9 @@ std::string tag_of(const FoundTrace& trace);
 
 class Reports {
  public:
-  static constexpr std::size_t AT_ONCE = 2, MOST_WAITING_REPORTS = 16, MOST_WAITING_CLIENTS = 64;
+  static constexpr std::size_t AT_ONCE = 2, MOST_WAITING_CLIENTS = 64;
+  // Each may take 30 MB, from when somebody asks for it until the slowest client has it.
+  static constexpr std::size_t MOST_PAGES = 20;
 
   enum class Outcome : std::uint8_t { made, busy, given_up, failed };
   struct Answer {
@@ -44,7 +46,7 @@ class Reports {
   static constexpr std::chrono::milliseconds ASK_AGAIN{200};
   static constexpr std::chrono::minutes LONGEST{
       10};                                // but for traces that were made to take longer
-  static constexpr std::size_t KEPT = 2;  // that were made last: each may take 30 MB
+  static constexpr std::size_t KEPT = 2;  // that were made last
 
   struct Job {
     FoundTrace trace;
@@ -64,6 +66,7 @@ class Reports {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<JobPointer> queue_, under_way_, kept_;
+  std::deque<std::weak_ptr<const std::string>> made_;  // some are gone already
   std::size_t clients_ = 0;
   bool ending_ = false;
   std::array<std::thread, AT_ONCE> workers_;

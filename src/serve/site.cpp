@@ -77,15 +77,16 @@ Answer Site::answer(const Request& request) {
     return answer;
   }
   if (token_.empty()) return answer_route(request);
+  std::string cookie = cookie_name(request.hosts.front());
   if (is_token(token_, token_in(request.target))) {
     Answer answer = refused(303, "The token is kept as a cookie.");
     // Only a path that is known to lead somewhere is repeated.
     bool leads = route_of(request.target).to != Route::To::nothing;
     answer.headers.emplace_back("Location", leads ? std::string(path_in(request.target)) : "/");
-    answer.headers.emplace_back("Set-Cookie", cookie_of(token_));
+    answer.headers.emplace_back("Set-Cookie", cookie_of(token_, cookie));
     return answer;
   }
-  if (!is_token(token_, token_in_cookies(request.cookies)))
+  if (!is_token(token_, token_in_cookies(request.cookies, cookie)))
     return refused(401, "Open the address that cudabpf printed, with its token.");
   return answer_route(request);
 }

@@ -15,9 +15,12 @@ Result<std::string> new_token();
 // Takes as long however much of it is right.
 bool is_token(std::string_view token, std::string_view given);
 
+// What the cookie is called for who sends this Host header. A browser has the same cookies for all
+// ports of a machine, and each may lead to a server with a token of its own.
+std::string cookie_name(std::string_view host);
 // The token in a Cookie header; empty: there is none.
-std::string_view token_in_cookies(std::string_view cookies);
+std::string_view token_in_cookies(std::string_view cookies, std::string_view name);
 // The Set-Cookie header that keeps it.
-std::string cookie_of(std::string_view token);
+std::string cookie_of(std::string_view token, std::string_view name);
 
 }  // namespace cudabpf::serve

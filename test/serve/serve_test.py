@@ -323,9 +323,9 @@ class Serve(unittest.TestCase):
         status, headers, _ = server.ask(f"/traces.json?{server.query}")
         self.assertEqual((status, headers["Location"]), (303, "/traces.json"))
         cookie = headers["Set-Cookie"]
-        self.assertRegex(cookie, r"^cudabpf_token=[0-9a-f]{32}; Path=/; HttpOnly; SameSite=Lax$")
+        self.assertRegex(cookie, rf"^cudabpf_token_{server.port}=[0-9a-f]{{32}}; Path=/; HttpOnly; SameSite=Lax$")
         self.assertEqual(server.ask("/traces.json", Cookie=cookie.split(";")[0])[0], 200)
-        self.assertEqual(server.ask("/traces.json", Cookie="cudabpf_token=" + "0" * 32)[0], 401)
+        self.assertEqual(server.ask("/traces.json", Cookie=f"cudabpf_token_{server.port}=" + "0" * 32)[0], 401)
         self.assertEqual(server.ask("/", Cookie=cookie.split(";")[0], Host="example.org")[0], 403)
         self.assertNotEqual(self.serve(listen="0.0.0.0:0").query, server.query)
 

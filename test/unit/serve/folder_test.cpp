@@ -95,18 +95,20 @@ TEST_CASE("The parts of a rotated trace are one") {
   TemporaryFolder folder;
   for (const char* name :
        {"t.0001.jsonl.zst", "t.0002.jsonl.zst", "t.0010.jsonl.zst", "t.jsonl", "t.0003.jsonl",
-        "t.*.jsonl", "u.001.jsonl", "u.002.jsonl", "run/t.0004.jsonl.zst", ".0001.jsonl"})
+        "t.9999.jsonl.zst", "t.10000.jsonl.zst", "t.*.jsonl", "t.00001.jsonl", "u.001.jsonl",
+        "u.002.jsonl", "run/t.0004.jsonl.zst", ".0001.jsonl"})
     folder.write(name, name);
   auto contents = opened(folder, Folder::By::openat2).contents();
   REQUIRE(contents);
-  CHECK(names(*contents) == std::vector<std::string>{"t.*.jsonl", "t.0001.jsonl.zst",
-                                                     "t.0003.jsonl", "t.jsonl", "u.001.jsonl",
-                                                     "u.002.jsonl", "run/t.0004.jsonl.zst"});
-  const FoundTrace& rotated = contents->traces[1];
-  CHECK(rotated.files ==
-        std::vector<std::string>{"t.0001.jsonl.zst", "t.0002.jsonl.zst", "t.0010.jsonl.zst"});
-  CHECK(rotated.stamps.size() == 3);
-  CHECK(rotated.size() == 3 * 16);
+  CHECK(names(*contents) ==
+        std::vector<std::string>{"t.*.jsonl", "t.0003.jsonl", "t.0001.jsonl.zst", "t.00001.jsonl",
+                                 "t.jsonl", "u.001.jsonl", "u.002.jsonl", "run/t.0004.jsonl.zst"});
+  const FoundTrace& rotated = contents->traces[2];
+  CHECK(rotated.files == std::vector<std::string>{"t.0001.jsonl.zst", "t.0002.jsonl.zst",
+                                                  "t.0010.jsonl.zst", "t.9999.jsonl.zst",
+                                                  "t.10000.jsonl.zst"});
+  CHECK(rotated.stamps.size() == 5);
+  CHECK(rotated.size() == 4 * 16 + 17);
 }
 
 TEST_CASE("A file that changes has another stamp") {

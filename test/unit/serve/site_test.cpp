@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <thread>
+#include <vector>
 
 #include "support/temporary_folder.hpp"
 
@@ -124,6 +125,23 @@ TEST_CASE("A report is made of the trace as it is, and not twice of the same") {
   CHECK(served.ask("/report/t.jsonl", tag).status == 404);
 }
 
+TEST_CASE("Reports that are still being sent are bounded in number") {
+  Served served;
+  auto name = [](std::size_t i) { return "t" + std::to_string(i) + ".jsonl"; };
+  auto ask = [&](std::size_t i) { return served.ask("/report/" + name(i)); };
+  const std::string trace = HEADER + CALL + END;
+  for (std::size_t i = 0; i <= Reports::MOST_PAGES; i++) served.folder.write(name(i), trace);
+  std::vector<Answer> sending;
+  for (std::size_t i = 0; i < Reports::MOST_PAGES; i++) {
+    sending.push_back(ask(i));
+    REQUIRE(sending.back().status == 200);
+  }
+  CHECK(ask(Reports::MOST_PAGES).status == 503);
+  CHECK(ask(Reports::MOST_PAGES - 1).status == 200);  // is made already
+  sending.front() = {};
+  CHECK(ask(Reports::MOST_PAGES).status == 200);
+}
+
 TEST_CASE("Nobody who has gone away, or who comes at the end, waits for a report") {
   Served served;
   served.folder.write("t.jsonl", HEADER + CALL + END);
@@ -162,10 +180,12 @@ TEST_CASE("With a token, only who knows it is answered") {
   CHECK(header_of(kept, "Location") == "/traces.json");
   CHECK(header_of(kept, "Cache-Control") == "no-store");
   CHECK(header_of(kept, "Set-Cookie") ==
-        "cudabpf_token=" + std::string(32, 'a') + "; Path=/; HttpOnly; SameSite=Lax");
+        "cudabpf_token_8077=" + std::string(32, 'a') + "; Path=/; HttpOnly; SameSite=Lax");
   CHECK(header_of(served.ask("//example.org?token=" + std::string(32, 'a')), "Location") == "/");
-  Request request{"GET", "/", {"localhost"}, "cudabpf_token=" + std::string(32, 'a'), {}, {}};
+  Request request{"GET", "/", {"localhost:9000"}, "cudabpf_token_9000=" + std::string(32, 'a'),
+                  {},    {}};
   CHECK(served.site.answer(request).status == 200);
-  request.cookies = "cudabpf_token=" + std::string(32, 'b');
+  request.cookies =
+      "cudabpf_token_9000=" + std::string(32, 'b') + "; cudabpf_token_8077=" + std::string(32, 'a');
   CHECK(served.site.answer(request).status == 401);
 }

@@ -17,13 +17,24 @@ TEST_CASE("Tokens are of 128 bits, and no two are the same") {
   CHECK_FALSE(is_token("", ""));  // there is none
 }
 
+TEST_CASE("Each port has a cookie of its own") {
+  CHECK(cookie_name("127.0.0.1:8077") == "cudabpf_token_8077");
+  CHECK(cookie_name("[::1]:9000") == "cudabpf_token_9000");
+  CHECK(cookie_name("localhost") == "cudabpf_token_80");
+  CHECK(cookie_name("10.0.0.1") == "cudabpf_token_80");
+  CHECK(cookie_name("[::1]") == "cudabpf_token_80");
+  CHECK(cookie_name("8077") == "cudabpf_token_80");
+  CHECK(cookie_name("localhost:") == "cudabpf_token_80");
+  CHECK(cookie_name("") == "cudabpf_token_80");
+}
+
 TEST_CASE("A token in cookies") {
-  CHECK(token_in_cookies("cudabpf_token=abc") == "abc");
-  CHECK(token_in_cookies("a=b; cudabpf_token=abc; c=d") == "abc");
-  CHECK(token_in_cookies("a=b;cudabpf_token=abc;") == "abc");
-  CHECK(token_in_cookies("xcudabpf_token=abc").empty());
-  CHECK(token_in_cookies("cudabpf_tokens=abc").empty());
-  CHECK(token_in_cookies("cudabpf_token").empty());
-  CHECK(token_in_cookies("  ;;  ").empty());
-  CHECK(cookie_of("abc") == "cudabpf_token=abc; Path=/; HttpOnly; SameSite=Lax");
+  CHECK(token_in_cookies("token=abc", "token") == "abc");
+  CHECK(token_in_cookies("a=b; token=abc; c=d", "token") == "abc");
+  CHECK(token_in_cookies("a=b;token=abc;", "token") == "abc");
+  CHECK(token_in_cookies("xtoken=abc", "token").empty());
+  CHECK(token_in_cookies("tokens=abc", "token").empty());
+  CHECK(token_in_cookies("token", "token").empty());
+  CHECK(token_in_cookies("  ;;  ", "token").empty());
+  CHECK(cookie_of("abc", "token") == "token=abc; Path=/; HttpOnly; SameSite=Lax");
 }
