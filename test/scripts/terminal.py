@@ -16,12 +16,13 @@ import termios
 import time
 import unittest
 
+from became_root import NOBODY, sudo_by, who_became_root
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PLACE = pathlib.Path(tempfile.mkdtemp())  # where any user finds the program and traces
 TRACES = [PLACE / trace.name for trace in sorted((ROOT / "traces").glob("*.zst"))]
 TRACE = str(PLACE / "h200-gpt2.jsonl.zst")
 LONG, SHORT = ["calls", TRACE], ["errors", TRACE]  # than 24 rows
-NOBODY = 65534
 SOON = 60  # seconds; what is waited for takes less than one, but on a busy machine
 cudabpf = ""  # pylint: disable=invalid-name
 
@@ -85,18 +86,6 @@ class Terminal:
         os.close(self.fd)
         status = os.waitpid(self.pid, 0)[1]
         return self.told.decode().replace("\r\n", "\n"), os.waitstatus_to_exitcode(status)
-
-
-def who_became_root():
-    """The user and group of the nearest process above this one that is not root's: only whom sudo names so is believed."""
-    pid = os.getppid()
-    while pid:
-        status = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
-        user, group = (int(status[name].split()[0]) for name in ("Uid", "Gid"))
-        if user:
-            return user, group
-        pid = int(status["PPid"])
-    return NOBODY, NOBODY
 
 
 class OnTerminal(unittest.TestCase):
@@ -237,7 +226,7 @@ class Pager(OnTerminal):
         """It runs as whoever called sudo, and can never be more."""
         if os.geteuid() != 0:
             self.skipTest("it takes root to become somebody else")
-        sudo = dict(zip(("SUDO_UID", "SUDO_GID"), map(str, who_became_root())))
+        sudo = sudo_by(*who_became_root())
         self.shown(LONG, user=0, PAGER=f"grep -E '^(Uid|Gid|Cap|NoNew)' /proc/self/status >{self.marker}", **sudo)
         told = dict(line.split(":\t") for line in self.taken().splitlines())
         self.assertEqual((told["Uid"], told["Gid"]), ("\t".join([sudo["SUDO_UID"]] * 4), "\t".join([sudo["SUDO_GID"]] * 4)))
