@@ -21,7 +21,7 @@ using namespace cudabpf::analyze;
 
 namespace {
 
-const std::string HEADER =
+const std::string WITH_CLOCKS =
     R"({"type":"trace","clocks":{"realtime_ns":1000000,"monotonic_ns":40,"boottime_ns":50}})"
     "\n";
 
@@ -52,18 +52,18 @@ struct One : Tracks {
 };
 
 std::string chrome(const std::string& text) {
-  return written(HEADER + text, [](Names& names, ByteStream& out) {
+  return written(WITH_CLOCKS + text, [](Names& names, ByteStream& out) {
     return std::make_unique<One<ChromeTrace>>(names, std::make_unique<ChromeTrace>(names, out));
   });
 }
 std::string perfetto(const std::string& text, PerfettoTrace::Packets packets) {
-  return written(HEADER + text, [&](Names& names, ByteStream& out) {
+  return written(WITH_CLOCKS + text, [&](Names& names, ByteStream& out) {
     return std::make_unique<One<PerfettoTrace>>(
         names, std::make_unique<PerfettoTrace>(names, out, packets));
   });
 }
 std::string csv(const std::string& text) {
-  return written(HEADER + text, [](Names& names, ByteStream& out) {
+  return written(WITH_CLOCKS + text, [](Names& names, ByteStream& out) {
     return std::make_unique<CsvTable>(names, out);
   });
 }
@@ -74,7 +74,7 @@ struct Logs {
 Logs alnair(const std::string& text) {
   Logs logs;
   ByteStream metrics([&](std::string_view bytes) { return !logs.metrics.append(bytes).empty(); });
-  logs.timeline = written(HEADER + text, [&](Names& names, ByteStream& out) {
+  logs.timeline = written(WITH_CLOCKS + text, [&](Names& names, ByteStream& out) {
     return std::make_unique<AlnairLogs>(names, metrics, out);
   });
   metrics.flush();

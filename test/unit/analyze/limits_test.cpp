@@ -32,7 +32,7 @@ TEST_CASE("Kinds of failures, waits and requests to the driver that are too many
                std::to_string(i) + "\"}");
   }
   LineParser parser;
-  Totals totals(parser.names());
+  analyze::Totals totals(parser.names());
   show(parser, totals, trace);
   CHECK(totals.calls == 2 * KINDS);
   auto check = [&](std::size_t kept, std::uint64_t of_others, std::uint64_t of_all) {

@@ -6,14 +6,13 @@
 #include "analyze/summary/summary.hpp"
 #include "support/sample_program.hpp"
 #include "support/trace_text.hpp"
+#include "support/units.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
-
-constexpr std::uint64_t US = 1000;
 
 struct Course {
   std::uint64_t pause = 0;    // between launches

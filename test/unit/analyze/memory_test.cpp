@@ -16,8 +16,8 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-struct Analyzed {
-  explicit Analyzed(const Trace& trace) : memory(parser.names()) {
+struct AnalyzedMemory {
+  explicit AnalyzedMemory(const Trace& trace) : memory(parser.names()) {
     each_line(parser, trace.text, [&](const Line& line) { memory.line(line); });
     TraceFacts facts;
     facts.last_ts = trace.now * 1000;
@@ -48,7 +48,7 @@ TEST_CASE("Memory of each process and kind, and what was left at the end") {
   trace.alloc(30, "0xc0", "host");
   start(trace, 2, "two").alloc(70, "0xa0").process("exit");
   trace.now = 1000;
-  Analyzed analyzed(trace);
+  AnalyzedMemory analyzed(trace);
   Json json = analyzed.json();
   REQUIRE(json["processes"].size() == 2);
   const Json& one = json["processes"][0];
@@ -85,7 +85,7 @@ TEST_CASE("Processes that are too many to be kept apart are one, and free what t
     trace.pid = pid;
     trace.free("0x10");
   }
-  Analyzed analyzed(trace);
+  AnalyzedMemory analyzed(trace);
   const auto& processes = analyzed.memory.processes();
   REQUIRE(processes.size() == APART + 1);
   std::uint64_t held = 0;
@@ -101,7 +101,7 @@ TEST_CASE("What held the peak, though it was freed later") {
   trace.alloc(1000, "0xa0").free("0xa0");               // not at the peak
   trace.alloc(4000, "0xb0").alloc(5000, "0xc0");        // the peak: 9000
   trace.free("0xb0").alloc(3999, "0xd0").free("0xc0");  // just below it
-  Analyzed analyzed(trace);
+  AnalyzedMemory analyzed(trace);
   Json peak = analyzed.json()["processes"][0]["peak"]["gpu"];
   CHECK(peak["bytes"] == 9000);
   CHECK(peak["blocks"] == 2);
@@ -120,7 +120,7 @@ TEST_CASE("What held the peak, though it was freed later") {
 TEST_CASE("A higher peak forgets what held the one before") {
   Trace trace;
   trace.alloc(100, "0xa0").free("0xa0").alloc(100, "0xa0").alloc(1, "0xb0").free("0xa0");
-  Json peak = Analyzed(trace).json()["processes"][0]["peak"]["gpu"];
+  Json peak = AnalyzedMemory(trace).json()["processes"][0]["peak"]["gpu"];
   CHECK(peak["bytes"] == 101);
   CHECK(peak["blocks"] == 2);
   CHECK(peak["groups"][0]["bytes"] == 100);
@@ -131,7 +131,7 @@ TEST_CASE("Many blocks at the peak: the largest are told, all are counted") {
   Trace trace;
   for (int i = 1; i <= 100; i++) trace.alloc(i, "0x" + std::to_string(1000 + i));
   for (int i = 1; i <= 50; i++) trace.free("0x" + std::to_string(1000 + 2 * i));
-  Json peak = Analyzed(trace).json()["processes"][0]["peak"]["gpu"];
+  Json peak = AnalyzedMemory(trace).json()["processes"][0]["peak"]["gpu"];
   CHECK(peak["bytes"] == 5050);
   CHECK(peak["blocks"] == 100);
   REQUIRE(peak["largest"].size() == MemoryPeak::LARGEST);
@@ -146,7 +146,7 @@ TEST_CASE("What was never freed, and how it ended") {
   trace.alloc(20, "0xb0").alloc(30, "0xb0");  // the free between them was not seen
   trace.pid = 2;
   trace.alloc(40, "0xc0").process("exit");
-  Analyzed analyzed(trace);
+  AnalyzedMemory analyzed(trace);
   Json never = analyzed.json()["never_freed"];
   CHECK(never["blocks"] == 3);
   CHECK(never["bytes"] == 80);
@@ -164,7 +164,7 @@ TEST_CASE("What was never freed, and how it ended") {
 TEST_CASE("Frees of what was allocated before the trace") {
   Trace trace;
   trace.free("0xa0").free("0x0");
-  Analyzed analyzed(trace);
+  AnalyzedMemory analyzed(trace);
   Json frees = analyzed.json()["frees_without_allocation"];
   CHECK(frees["count"] == 1);
   CHECK(frees["first"][0]["address"] == "0xa0");
@@ -176,7 +176,7 @@ TEST_CASE("Churn: sizes that are freed and allocated again") {
   for (int i = 0; i < 3; i++) trace.alloc(64, "0xa0").free("0xa0");  // 2 µs each, and soon again
   trace.now += 2000;
   trace.alloc(64, "0xa0").alloc(65, "0xb0");
-  Json churn = Analyzed(trace).json()["churn"];
+  Json churn = AnalyzedMemory(trace).json()["churn"];
   REQUIRE(churn.size() == 1);
   CHECK(churn[0]["size"] == 64);
   CHECK(churn[0]["allocations"] == 4);
@@ -189,7 +189,7 @@ TEST_CASE("Of a trace without returns no memory is known, and that is said") {
   Trace trace;
   trace.line(R"({"id":1,"type":"memory","op":"alloc","name":"cuMemAlloc","ts":1,"pid":1,"tid":1,)"
              R"("size":9,"kind":"device"})");
-  std::string page = Analyzed(trace).page();
+  std::string page = AnalyzedMemory(trace).page();
   CHECK_THAT(page, ContainsSubstring("No allocation in this trace returned memory"));
   CHECK_THAT(page, ContainsSubstring("1 allocation was not seen to return"));
 }
@@ -199,7 +199,7 @@ TEST_CASE("The curve keeps each maximum, however long the trace gets") {
   trace.alloc(7, "0xa0").alloc(90, "0xb0").free("0xb0");
   trace.now = 3'600'000'000;  // an hour
   trace.alloc(1, "0xc0").free("0xa0");
-  Analyzed analyzed(trace);
+  AnalyzedMemory analyzed(trace);
   auto columns = analyzed.memory.columns(analyzed.memory.all().curve, 10);
   CHECK(columns[0].sums[0] == 97);
   for (std::size_t i = 1; i < 9; i++) CHECK(columns[i].sums[0] == 7);
@@ -210,7 +210,7 @@ TEST_CASE("The curve keeps each maximum, however long the trace gets") {
 TEST_CASE("A picture with names of anybody's making") {
   Trace trace;
   start(trace, 1, R"(<b>&\"\u001b)").alloc(100, "0xa0");
-  std::string svg = memory_svg(Analyzed(trace).memory, "a<b");
+  std::string svg = memory_svg(AnalyzedMemory(trace).memory, "a<b");
   CHECK_THAT(svg, ContainsSubstring("&lt;b&gt;&amp;&quot;?") && ContainsSubstring("a&lt;b"));
   CHECK(as_markup(printable_lines("\xef\xbf\xbf\x7fµ")) == "??µ");
 }

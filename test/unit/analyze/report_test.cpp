@@ -9,11 +9,11 @@ namespace cudabpf::analyze {
 
 namespace {
 
-struct Drawn {
+struct DrawnReport {
   LineParser parser;
   std::unique_ptr<ReportTimeline> timeline;
 
-  explicit Drawn(const std::string& text, std::size_t most = ReportEvents::MOST) {
+  explicit DrawnReport(const std::string& text, std::size_t most = ReportEvents::MOST) {
     timeline = std::make_unique<ReportTimeline>(parser.names(), most);
     auto circumstances =
         each_line(parser, text, [this](const Line& line) { timeline->line(line); });
@@ -32,7 +32,7 @@ struct Drawn {
 TEST_CASE("Report: each call is an event, while there are few") {
   Trace trace;
   for (int i = 0; i < 10; i++) trace.call("sync", "stream", R"("name":"cuStreamSynchronize")");
-  Drawn drawn(trace.text);
+  DrawnReport drawn(trace.text);
   REQUIRE(drawn.timeline->threads().size() == 1);
   const auto& events = drawn.timeline->threads()[0].calls.events();
   REQUIRE(events.size() == 10);
@@ -48,7 +48,7 @@ TEST_CASE("Report: each call is an event, while there are few") {
 TEST_CASE("Report: of too many events, those close together become one, and none is lost") {
   Trace trace;
   for (int i = 0; i < 5000; i++) trace.call("sync", "stream", R"("name":"cuStreamSynchronize")");
-  Drawn drawn(trace.text, 100);
+  DrawnReport drawn(trace.text, 100);
   const auto& events = drawn.timeline->threads()[0].calls.events();
   CHECK(events.size() <= 100);
   CHECK(events.size() > 20);
@@ -63,7 +63,7 @@ TEST_CASE("Report: of too many events, those close together become one, and none
 }
 
 TEST_CASE("Report: calls made inside others are below them") {
-  Drawn drawn(
+  DrawnReport drawn(
       R"({"id":3,"type":"memory","op":"alloc","name":"c","ts":30,"duration_us":0.010,"pid":1,"tid":1,"ret":0,"parent":2}
 {"id":2,"type":"memory","op":"alloc","name":"b","ts":20,"duration_us":0.040,"pid":1,"tid":1,"ret":0,"parent":1}
 {"id":4,"type":"memory","op":"alloc","name":"d","ts":70,"duration_us":0.010,"pid":1,"tid":1,"ret":0,"parent":1}
@@ -77,7 +77,7 @@ TEST_CASE("Report: calls made inside others are below them") {
 }
 
 TEST_CASE("Report: what is beyond a browser's numbers is counted, not drawn") {
-  Drawn drawn(
+  DrawnReport drawn(
       R"({"id":1,"type":"sync","op":"x","name":"a","ts":9007199254740992,"duration_us":1,"pid":1,"tid":1,"ret":0}
 {"id":2,"type":"sync","op":"x","name":"a","ts":5,"duration_us":9000000000000000.000,"pid":1,"tid":1,"ret":0}
 )");

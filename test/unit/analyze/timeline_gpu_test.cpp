@@ -10,6 +10,7 @@
 #include "analyze/timeline/timeline_view.hpp"
 
 #include "support/analyzing.hpp"
+#include "support/gpu_work_lines.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
@@ -17,11 +18,8 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-const std::string MEASURED = R"({"type":"trace","gpu_works":"nodes"})"
-                             "\n";
-
 // A launch, in µs.
-std::string launch(int id, int ts, const std::string& kernel = "f") {
+std::string launch_at(int id, int ts, const std::string& kernel = "f") {
   return fmt::format(
              R"({{"id":{},"type":"kernel","op":"launch","name":"cuLaunchKernel","ts":{}000,)"
              R"("duration_us":2.000,"pid":1,"tid":5,"ret":0,"stream":"0x7f10","async":true,)"
@@ -41,9 +39,9 @@ std::string kernel(int call) {
   return fmt::format(R"("call":{},"kernel":"f","grid":[4,2,1],"block":[32,1,1])", call);
 }
 
-struct Analyzed {
-  explicit Analyzed(const std::string& text, std::uint64_t duration,
-                    std::optional<Timeline::Window> window = Timeline::Window{})
+struct AnalyzedWorks {
+  explicit AnalyzedWorks(const std::string& text, std::uint64_t duration,
+                         std::optional<Timeline::Window> window = Timeline::Window{})
       : timeline(parser.names(), window) {
     auto seen = each_line(parser, text, [&](const Line& line) { timeline.line(line); });
     TraceFacts facts;
@@ -69,9 +67,9 @@ std::size_t count(const std::string& text, const std::string& what) {
 }
 
 // Launches of 10 µs each, with a kernel of 8 µs, 50 µs later.
-std::string many(int calls = 100) {
+std::string many_works(int calls = 100) {
   std::string text = MEASURED;
-  for (int i = 1; i <= calls; i++) text += launch(i, i * 10);
+  for (int i = 1; i <= calls; i++) text += launch_at(i, i * 10);
   for (int i = 1; i <= calls; i++)
     text += work("kernel", static_cast<std::uint64_t>(i) * 10 + 50, 8, kernel(i));
   return text;
@@ -80,7 +78,7 @@ std::string many(int calls = 100) {
 }  // namespace
 
 TEST_CASE("A GPU's row shows what it did, when it did it") {
-  Analyzed analyzed(many(), 1100);
+  AnalyzedWorks analyzed(many_works(), 1100);
   REQUIRE(analyzed.timeline.gpu_queues() == 1);
   const GpuQueue& queue = analyzed.timeline.gpu_queue(0);
   CHECK(queue.works == 100);
@@ -108,7 +106,7 @@ TEST_CASE("A GPU's row shows what it did, when it did it") {
 }
 
 TEST_CASE("A window has what a GPU did in it, in part what reaches into it") {
-  Analyzed analyzed(many(), 1100, Timeline::Window{104'000, 136'000});
+  AnalyzedWorks analyzed(many_works(), 1100, Timeline::Window{104'000, 136'000});
   const GpuQueue& queue = analyzed.timeline.gpu_queue(0);
   CHECK(queue.works == 4);
   CHECK(queue.time == 4'000 + 8'000 + 8'000 + 6'000);
@@ -116,28 +114,28 @@ TEST_CASE("A window has what a GPU did in it, in part what reaches into it") {
   std::string page = analyzed.page();
   CHECK_THAT(page, ContainsSubstring("process 1, GPU 0 queue 3, stream 0x7f10\n"));
   CHECK(count(page, "8.00 µs") == 4);
-  Analyzed none(many(), 1100, Timeline::Window{1'090'000, 1'100'000});
+  AnalyzedWorks none(many_works(), 1100, Timeline::Window{1'090'000, 1'100'000});
   CHECK_THAT(none.page(), ContainsSubstring("No calls"));
 }
 
 TEST_CASE("In a picture the mouse tells of each kernel, and arrows lead there while they are few") {
-  Analyzed analyzed(many(60), 700);
+  AnalyzedWorks analyzed(many_works(60), 700);
   std::string svg = analyzed.svg();
   CHECK_THAT(svg, ContainsSubstring("GPU 0 queue 3, 0x7f10"));
   CHECK_THAT(svg, ContainsSubstring("f\n8.00 µs on the GPU, began at 0.000060 s\nqueued for "
                                     "50.0 µs\ngrid 4×2×1, block 32×1×1\ncall 1<"));
   CHECK(count(svg, "<polygon") == 60);
   CHECK_THAT(svg, !ContainsSubstring("enqueued"));
-  CHECK(count(Analyzed(many(61), 700).svg(), "<polygon") == 0);
+  CHECK(count(AnalyzedWorks(many_works(61), 700).svg(), "<polygon") == 0);
 }
 
 TEST_CASE("An arrow leads to what a graph did first") {
   std::string text = MEASURED;
-  for (int i = 1; i <= 70; i++) text += launch(i, i * 10);
+  for (int i = 1; i <= 70; i++) text += launch_at(i, i * 10);
   for (int node = 9; node >= 0; node--)
     text += work("kernel", 800 + static_cast<std::uint64_t>(node) * 10, 5,
                  kernel(1) + R"(,"node":)" + std::to_string(node));
-  Analyzed analyzed(text, 1000);
+  AnalyzedWorks analyzed(text, 1000);
   CHECK(count(analyzed.svg(), "<polygon") == 1);
   CHECK_THAT(analyzed.svg(), ContainsSubstring("call 1, node 9 of its graph"));
   std::size_t first = 0;
@@ -147,10 +145,10 @@ TEST_CASE("An arrow leads to what a graph did first") {
 }
 
 TEST_CASE("What a GPU does while nobody calls is not folded away") {
-  std::string text = MEASURED + launch(1, 10);
-  for (int i = 2; i < 80; i++) text += launch(i, 10 + i);
-  text += launch(80, 100'000) + work("kernel", 20, 60'000, kernel(1));
-  Analyzed analyzed(text, 100'010, std::nullopt);
+  std::string text = MEASURED + launch_at(1, 10);
+  for (int i = 2; i < 80; i++) text += launch_at(i, 10 + i);
+  text += launch_at(80, 100'000) + work("kernel", 20, 60'000, kernel(1));
+  AnalyzedWorks analyzed(text, 100'010, std::nullopt);
   TimelineView view = view_of(analyzed.timeline);
   CHECK(view.shown == std::vector<TimeSpan>{{10'000, 60'020'000}, {100'000'000, 100'002'000}});
   CHECK_THAT(told_of_view(analyzed.timeline, view, {}),
@@ -158,7 +156,7 @@ TEST_CASE("What a GPU does while nobody calls is not folded away") {
 }
 
 TEST_CASE("Work that is not joined, or of a process without calls, has rows as well") {
-  Analyzed analyzed(
+  AnalyzedWorks analyzed(
       MEASURED +
           work("copy", 10, 5, R"("size":4096,"direction":"HtoD","unjoined":"no_call")", 3, 9) +
           work("set", 30, 5, R"("size":64,"call":77)", 3, 9),
@@ -169,7 +167,7 @@ TEST_CASE("Work that is not joined, or of a process without calls, has rows as w
   CHECK_THAT(analyzed.svg(),
              ContainsSubstring("no call known: no_call") && !ContainsSubstring("queued for"));
   // The process is the same when its first call comes.
-  Analyzed later(MEASURED + work("set", 30, 5, R"("size":64)") + launch(1, 50), 100);
+  AnalyzedWorks later(MEASURED + work("set", 30, 5, R"("size":64)") + launch_at(1, 50), 100);
   REQUIRE(later.timeline.processes().size() == 1);
   CHECK(later.timeline.processes()[0].number == 1);
   CHECK(later.timeline.processes()[0].threads.size() == 1);
@@ -177,7 +175,7 @@ TEST_CASE("Work that is not joined, or of a process without calls, has rows as w
 }
 
 TEST_CASE("Absurd times of GPUs neither crash nor move anything else") {
-  std::string text = MEASURED + many(70).substr(MEASURED.size());
+  std::string text = MEASURED + many_works(70).substr(MEASURED.size());
   text += R"({"type":"gpu","op":"kernel","ts":9223372036854775807,"duration_us":0.000,"pid":1})"
           "\n";
   text += R"({"type":"gpu","op":"kernel","ts":200000,"duration_us":9000000000000000.000,"pid":1})"
@@ -188,7 +186,7 @@ TEST_CASE("Absurd times of GPUs neither crash nor move anything else") {
           "\n";
   for (int i = 0; i < 3; i++)  // one in the other
     text += work("kernel", 400 + static_cast<std::uint64_t>(i), 100 - 10 * i, R"("kernel":"h")");
-  Analyzed analyzed(text, 1000);
+  AnalyzedWorks analyzed(text, 1000);
   CHECK(analyzed.timeline.to() == 1'000'000);
   CHECK_THAT(analyzed.page(),
              ContainsSubstring("GPU 0 queue 3") && ContainsSubstring("GPU not known"));
@@ -197,9 +195,9 @@ TEST_CASE("Absurd times of GPUs neither crash nor move anything else") {
 }
 
 TEST_CASE("More queues than have rows are told") {
-  std::string text = many(70);
+  std::string text = many_works(70);
   for (int queue = 10; queue < 100; queue++) text += work("kernel", 100, 5, "", queue);
-  Analyzed analyzed(text, 1000);
+  AnalyzedWorks analyzed(text, 1000);
   CHECK(analyzed.timeline.gpu_queues() == 64);
   CHECK(analyzed.timeline.left_out_of_queues() == 27);
   CHECK_THAT(analyzed.page(), ContainsSubstring("27 pieces of GPUs' work in more queues") &&
@@ -209,10 +207,10 @@ TEST_CASE("More queues than have rows are told") {
 
 TEST_CASE("A quarter of a million kernels make a small picture that leaves none out") {
   constexpr int MANY = 250'000;
-  std::string text = MEASURED + launch(1, 1);
+  std::string text = MEASURED + launch_at(1, 1);
   for (int i = 0; i < MANY; i++)
     text += work("kernel", 10 + static_cast<std::uint64_t>(i) * 10, 5, R"("kernel":"f")", i % 3);
-  Analyzed analyzed(text, 10 + MANY * 10);
+  AnalyzedWorks analyzed(text, 10 + MANY * 10);
   std::string svg = analyzed.svg();
   CHECK(svg.size() < 1'000'000);
   CHECK(analyzed.timeline.gpu_works().empty());
@@ -222,6 +220,6 @@ TEST_CASE("A quarter of a million kernels make a small picture that leaves none 
   CHECK(all == MANY);
   CHECK_THAT(svg, ContainsSubstring("kernels, copies and fills, "));
   // Looked at closely, all is told of each.
-  Analyzed closer(text, 10 + MANY * 10, Timeline::Window{1'000'000, 1'050'000});
+  AnalyzedWorks closer(text, 10 + MANY * 10, Timeline::Window{1'000'000, 1'050'000});
   CHECK(closer.timeline.gpu_works().size() == 5);
 }

@@ -12,9 +12,9 @@ using namespace cudabpf::analyze;
 namespace {
 
 // What is known about each line's process, as text.
-class Told : public Analysis {
+class ToldProcesses : public Analysis {
  public:
-  explicit Told(const Names& names) : names_(names) {}
+  explicit ToldProcesses(const Names& names) : names_(names) {}
 
   void line(const Line& line) override {
     std::string told;
@@ -38,7 +38,7 @@ using Lines = std::vector<std::string>;
 
 Lines told(const std::string& text, const std::string& header = "") {
   TraceText trace(text, header);
-  Told told(trace.names());
+  ToldProcesses told(trace.names());
   trace.show(told);
   return told.lines;
 }
@@ -49,7 +49,7 @@ std::string process(const std::string& op, int pid, const std::string& comm = "s
          R"(,"comm":")" + comm + "\"" + more + "}\n";
 }
 
-std::string call(int pid) {
+std::string call_of(int pid) {
   return R"({"id":1,"type":"init","op":"init","name":"cuInit","ts":9,"duration_us":0.001,"pid":)" +
          std::to_string(pid) + R"(,"tid":1,"ret":0})" + "\n";
 }
@@ -57,33 +57,33 @@ std::string call(int pid) {
 }  // namespace
 
 TEST_CASE("Processes that `run` started were there before, if the trace begins later") {
-  CHECK(told(call(7), R"(,"mode":"run")") == Lines{"#1  seen"});
-  CHECK(told(process("start", 7) + call(7), R"(,"mode":"run","since":5)") ==
+  CHECK(told(call_of(7), R"(,"mode":"run")") == Lines{"#1  seen"});
+  CHECK(told(process("start", 7) + call_of(7), R"(,"mode":"run","since":5)") ==
         Lines{"#1 sh", "#1 sh"});
   // The first file of a rotated trace says so, too.
-  CHECK(told(process("start", 7) + call(7), R"(,"mode":"run","since":0)") ==
-        told(process("start", 7) + call(7), R"(,"mode":"run")"));
+  CHECK(told(process("start", 7) + call_of(7), R"(,"mode":"run","since":0)") ==
+        told(process("start", 7) + call_of(7), R"(,"mode":"run")"));
 }
 
 TEST_CASE("A pid that is used again in a trace is another process") {
-  CHECK(told(process("start", 7) + call(7) + process("exit", 7) + process("fork", 7) + call(7)) ==
-        Lines{"#1 sh", "#1 sh", "#1 sh -1", "#2 sh seen", "#2 sh seen"});
+  CHECK(told(process("start", 7) + call_of(7) + process("exit", 7) + process("fork", 7) +
+             call_of(7)) == Lines{"#1 sh", "#1 sh", "#1 sh -1", "#2 sh seen", "#2 sh seen"});
   // Its exit was not seen.
   CHECK(told(process("start", 7) + process("fork", 7, "new") + process("start", 7, "newer")) ==
         Lines{"#1 sh", "#2 new seen -1", "#3 newer -2"});
 }
 
 TEST_CASE("A process is called what its last program is") {
-  CHECK(told(process("start", 7) + process("exec", 7, "python") + call(7)) ==
+  CHECK(told(process("start", 7) + process("exec", 7, "python") + call_of(7)) ==
         Lines{"#1 sh", "#1 python seen anew", "#1 python seen"});
 }
 
 TEST_CASE("Processes that the trace does not announce, and those of `run`") {
-  CHECK(told(call(7) + call(8) + call(7)) == Lines{"#1 ", "#2 ", "#1 "});
-  CHECK(told(call(7), R"(,"mode":"run")") == Lines{"#1  seen"});
+  CHECK(told(call_of(7) + call_of(8) + call_of(7)) == Lines{"#1 ", "#2 ", "#1 "});
+  CHECK(told(call_of(7), R"(,"mode":"run")") == Lines{"#1  seen"});
   CHECK(told(process("exit", 9)) == Lines{"#1 sh -1"});
-  CHECK(told(call(7) + process("start", 7, "other")) == Lines{"#1 ", "#2 other -1"});
-  CHECK(told(call(7) + process("fork", 7, "other")) == Lines{"#1 ", "#2 other seen -1"});
+  CHECK(told(call_of(7) + process("start", 7, "other")) == Lines{"#1 ", "#2 other -1"});
+  CHECK(told(call_of(7) + process("fork", 7, "other")) == Lines{"#1 ", "#2 other seen -1"});
 }
 
 TEST_CASE("A process is in the container that its last line tells of") {

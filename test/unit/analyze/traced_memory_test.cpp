@@ -13,7 +13,7 @@ namespace {
 using Lines = std::vector<std::string>;
 
 // Writes down in words what a listener is told.
-class Told : public LiveMemory::Listener {
+class ToldBlocks : public LiveMemory::Listener {
  public:
   void allocated(const LiveMemory::Block& block) override {
     told.push_back("+" + std::to_string(block.size) + " " + std::string(to_string(block.kind)));
@@ -33,8 +33,8 @@ class Told : public LiveMemory::Listener {
   LiveMemory::LeftOut left_out;
 };
 
-Told tell(const Trace& trace, std::size_t most = LiveMemory::MOST) {
-  Told told;
+ToldBlocks tell(const Trace& trace, std::size_t most = LiveMemory::MOST) {
+  ToldBlocks told;
   LineParser parser;
   TracedMemory memory(parser.names(), told, most);
   each_line(parser, trace.text, [&](const Line& line) { memory.line(line); });
@@ -49,7 +49,7 @@ TEST_CASE("Memory lives from its allocation's return to its free's") {
   Trace trace;
   trace.now = 10;
   trace.alloc(100, "0xa0").free("0xa0");
-  Told heard = tell(trace);
+  ToldBlocks heard = tell(trace);
   CHECK(heard.told == Lines{"+100 device", "-100 freed at 13000"});
   CHECK(heard.last.since == 11'000);
   CHECK(heard.last.address == 0xa0);
@@ -282,7 +282,7 @@ TEST_CASE("Blocks that are too many at once are not followed, and counted") {
   Trace trace;
   trace.alloc(1, "0xa0").alloc(2, "0xb0").alloc(4, "0xc0").alloc(8, "0xd0");
   trace.free("0xc0").free("0xa0").alloc(16, "0xc0").free("0xd0").free("0xe0").free("0xc0");
-  Told heard = tell(trace, 2);
+  ToldBlocks heard = tell(trace, 2);
   CHECK(heard.told == Lines{"+1 device", "+2 device", "-1 freed at 11000", "+16 device",
                             "unknown 0xe0", "-16 freed at 19000"});
   CHECK(heard.left_out.blocks == 2);
@@ -304,7 +304,7 @@ TEST_CASE("Mappings and imported handles take part of the room, and give it back
               R"("size":1,"handle":"0x1","ptr":"0x)" + std::to_string(i) + "0\"");
   trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x10")");
   trace.alloc(7, "0xa0");
-  Told heard = tell(trace, 3);
+  ToldBlocks heard = tell(trace, 3);
   CHECK(heard.told == Lines{"+5 vmm", "+7 device"});
   CHECK(heard.left_out.blocks == 0);
   CHECK(heard.left_out.mappings == 1);
@@ -315,7 +315,7 @@ TEST_CASE("What a process leaves behind gives its room back") {
   trace.alloc(1, "0xa0").alloc(2, "0xb0").alloc(4, "0xc0").process("exit");
   trace.process("start");
   trace.alloc(8, "0xa0").free("0xc0");
-  Told heard = tell(trace, 2);
+  ToldBlocks heard = tell(trace, 2);
   CHECK(heard.told == Lines{"+1 device", "+2 device", "-1 with process at 6000",
                             "-2 with process at 6000", "+8 device", "unknown 0xc0"});
   CHECK(heard.left_out.blocks == 1);

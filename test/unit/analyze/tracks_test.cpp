@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/analyzing.hpp"
+#include "support/gpu_work_lines.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
@@ -79,11 +80,11 @@ class Notes : public TrackWriter {
   const Names& names_;
 };
 
-struct Drawn {
+struct DrawnTracks {
   std::vector<std::string> tracks, events, course_tracks, spans;
 };
 
-Drawn draw(const std::string& text, const TraceFacts& facts = {}) {
+DrawnTracks draw(const std::string& text, const TraceFacts& facts = {}) {
   LineParser parser;
   Notes notes(parser.names());
   Tracks tracks(parser.names(), {&notes});
@@ -122,22 +123,22 @@ using Lines = std::vector<std::string>;
 
 TEST_CASE("Calls follow the call that they were made inside of, whenever they began and ended") {
   SECTION("all at the same time") {
-    Drawn drawn = draw(call(3, "c", inside(2, 5, 5)) + call(2, "b", inside(1, 5, 5)) +
-                       call(4, "d", inside(1, 5, 5)) + call(1, "a", took(5, 5)));
+    DrawnTracks drawn = draw(call(3, "c", inside(2, 5, 5)) + call(2, "b", inside(1, 5, 5)) +
+                             call(4, "d", inside(1, 5, 5)) + call(1, "a", took(5, 5)));
     CHECK(drawn.events == Lines{"2 begin a at 5", "2 begin b at 5", "2 begin c at 5",
                                 "2 end c at 5", "2 end b at 5", "2 begin d at 5", "2 end d at 5",
                                 "2 end a at 5"});
   }
   SECTION("another thread between") {
-    Drawn drawn = draw(call(2, "b", inside(1, 5, 8)) + call(9, "x", took(1, 8), 8) +
-                       call(1, "a", took(4, 9)));
+    DrawnTracks drawn = draw(call(2, "b", inside(1, 5, 8)) + call(9, "x", took(1, 8), 8) +
+                             call(1, "a", took(4, 9)));
     CHECK(drawn.events == Lines{"3 begin x at 1", "3 end x at 8", "2 begin a at 4",
                                 "2 begin b at 5", "2 end b at 8", "2 end a at 9"});
     CHECK(drawn.tracks == Lines{"1<0 7/0 as 7 ", "2<1 7/7 as 7 ", "3<1 7/8 as 7 "});
   }
   SECTION("one that never comes") {
-    Drawn drawn = draw(call(3, "c", inside(2, 5, 6)) + call(4, "d", took(7, 8)) +
-                       call(6, "e", inside(5, 9, 9)));
+    DrawnTracks drawn = draw(call(3, "c", inside(2, 5, 6)) + call(4, "d", took(7, 8)) +
+                             call(6, "e", inside(5, 9, 9)));
     CHECK(drawn.events == Lines{"2 begin c at 5", "2 end c at 6", "2 begin d at 7", "2 end d at 8",
                                 "2 begin e at 9", "2 end e at 9"});
   }
@@ -147,7 +148,7 @@ TEST_CASE("More nested calls than are held") {
   std::string text;
   constexpr int MANY = 20'000;
   for (int id = 2; id < MANY; id++) text += call(id, "inner", inside(1, 5, 6));
-  Drawn drawn = draw(text + call(1, "outer", took(5, 6)));
+  DrawnTracks drawn = draw(text + call(1, "outer", took(5, 6)));
   CHECK(drawn.events.size() == 2 * (MANY - 1));
 }
 
@@ -155,7 +156,7 @@ TEST_CASE("Calls may nest as deep as a trace says") {
   std::string text;
   constexpr int DEEP = 16'000;
   for (int id = DEEP; id > 1; id--) text += call(id, "inner", inside(id - 1, 5, 6));
-  Drawn drawn = draw(text + call(1, "outer", took(5, 6)));
+  DrawnTracks drawn = draw(text + call(1, "outer", took(5, 6)));
   REQUIRE(drawn.events.size() == 2 * DEEP);
   CHECK(drawn.events[0] == "2 begin outer at 5");
   CHECK(drawn.events[DEEP - 1] == "2 begin inner at 5");
@@ -167,7 +168,7 @@ TEST_CASE("Tracks that are too many begin anew, and that is told") {
   std::string text;
   constexpr int MANY = 66'000;
   for (int tid = 1; tid <= MANY; tid++) text += call(tid, "c", took(5, 6), tid);
-  Drawn drawn = draw(text + call(MANY + 1, "c", took(7, 8), 1));
+  DrawnTracks drawn = draw(text + call(MANY + 1, "c", took(7, 8), 1));
   // Each call's beginning and end, and what is told.
   CHECK(drawn.events.size() == 2 * (MANY + 1) + 1);
   CHECK(std::count(drawn.events.begin(), drawn.events.end(),
@@ -197,7 +198,7 @@ TEST_CASE("Arrows that are too many at once are counted") {
 }
 
 TEST_CASE("Calls without a duration are points, or have no end") {
-  Drawn drawn =
+  DrawnTracks drawn =
       draw(call(1, "entry", R"("ts":1)") + call(2, "lost", R"("ts":2,"return_lost":true)") +
            call(3, "hang", R"("ts":3,"unfinished":true)") + call(4, "next", took(4, 5)));
   CHECK(drawn.events == Lines{"2 point entry at 1", "2 point lost at 2", "2 endless hang at 3",
@@ -209,9 +210,9 @@ TEST_CASE("Arrows lead from a call to each of its own operations") {
   auto ioctl = [](const std::string& more) {
     return R"({"type":"kernel","op":"ioctl","name":"i","pid":7,"tid":7,)" + more + "}\n";
   };
-  Drawn drawn = draw(ioctl(took(2, 3) + R"(,"call":1)") + ioctl(took(4, 5) + R"(,"call":2)") +
-                     call(2, "b", inside(1, 4, 6)) + ioctl(took(7, 8) + R"(,"call":1)") +
-                     call(1, "a", took(1, 9)) + ioctl(took(10, 11)));
+  DrawnTracks drawn = draw(ioctl(took(2, 3) + R"(,"call":1)") + ioctl(took(4, 5) + R"(,"call":2)") +
+                           call(2, "b", inside(1, 4, 6)) + ioctl(took(7, 8) + R"(,"call":1)") +
+                           call(1, "a", took(1, 9)) + ioctl(took(10, 11)));
   CHECK(drawn.events == Lines{"3 begin i at 2 2>1", "3 end i at 3", "3 begin i at 4 2>2",
                               "3 end i at 5", "3 begin i at 7 2>3", "3 end i at 8",
                               "2 begin a at 1 >3 >1", "2 begin b at 4 >2", "2 end b at 6",
@@ -226,16 +227,16 @@ TEST_CASE("Arrows lead from a call to each of its own operations") {
 
 TEST_CASE("A pid that comes again is another process; an exec is another program") {
   std::string exec = R"({"type":"process","op":"exec","ts":9,"pid":7,"comm":"two"})";
-  Drawn drawn = draw(R"({"type":"process","op":"start","ts":0,"pid":7,"comm":"one"})"
-                     "\n" +
-                     call(1, "a", took(1, 2)) + exec + "\n" + call(2, "b", took(10, 11)));
+  DrawnTracks drawn = draw(R"({"type":"process","op":"start","ts":0,"pid":7,"comm":"one"})"
+                           "\n" +
+                           call(1, "a", took(1, 2)) + exec + "\n" + call(2, "b", took(10, 11)));
   CHECK(drawn.tracks == Lines{"1<0 7/0 as 7 one", "2<1 7/7 as 7 one", "3<0 7/0 as 10000007 two",
                               "4<3 7/7 as 10000007 two"});
 }
 
 TEST_CASE("Launches a second, of each process") {
-  Drawn drawn = draw(launch(1, 1'000'000) + launch(2, 9'999'999) + launch(3, 10'000'000) +
-                     launch(4, 5'000'000, 8) + launch(5, 40'000'000));
+  DrawnTracks drawn = draw(launch(1, 1'000'000) + launch(2, 9'999'999) + launch(3, 10'000'000) +
+                           launch(4, 5'000'000, 8) + launch(5, 40'000'000));
   Lines counted;
   for (const auto& event : drawn.events)
     if (event.starts_with("launches")) counted.push_back(event);
@@ -247,7 +248,7 @@ TEST_CASE("Launches a second, of each process") {
 }
 
 TEST_CASE("Samples of GPUs are counters of the machine, rounded; the energy counter is none") {
-  Drawn drawn = draw(
+  DrawnTracks drawn = draw(
       R"({"type":"gpu","op":"sample","ts":5,"device":3,"sm_active":96.4,"power_w":704.6,"energy_j":9.5})"
       "\n"
       R"({"type":"gpu","op":"sample","ts":9,"device":3,"power_w":-1,"memory_used":1024})"
@@ -259,7 +260,7 @@ TEST_CASE("Samples of GPUs are counters of the machine, rounded; the energy coun
 }
 
 TEST_CASE("Who had a GPU is a counter of each process, until another has it") {
-  Drawn drawn = draw(
+  DrawnTracks drawn = draw(
       R"({"type":"gpu","op":"sample","ts":5,"device":3,"residents":[{"pid":7,"ms":0.75},{"ms":0.1}],)"
       R"("resident_from":0,"resident_to":1000000,"resident_unknown_ms":0})"
       "\n"
@@ -278,7 +279,7 @@ TEST_CASE("Who had a GPU is a counter of each process, until another has it") {
 }
 
 TEST_CASE("What failed was neither launched nor put into a stream") {
-  Drawn drawn =
+  DrawnTracks drawn =
       draw(R"({"id":1,"type":"kernel","op":"launch","name":"l","ts":1,"duration_us":1.000,)"
            R"("pid":7,"tid":7,"ret":1,"stream":"0x0","async":true})");
   CHECK(drawn.events == Lines{"2 begin l at 1", "2 end l at 1001"});
@@ -291,7 +292,7 @@ TEST_CASE("Streams are a process's own, and the default ones of threads a thread
                        tid, stream) +
            "\n";
   };
-  Drawn drawn = draw(put(7, 5) + put(8, 5) + put(7, 2) + put(8, 2));
+  DrawnTracks drawn = draw(put(7, 5) + put(8, 5) + put(7, 2) + put(8, 2));
   Lines streams;
   for (const auto& track : drawn.tracks)
     if (track.find("stream") != std::string::npos) streams.push_back(track);
@@ -304,8 +305,8 @@ TEST_CASE("Arrows lead from a call to what it has put into a stream") {
   auto put = [](int id, const std::string& when) {
     return call(id, "l", when + R"(,"stream":"0x5","async":true)");
   };
-  Drawn drawn = draw(put(1, took(1, 3)) + put(2, took(4, 5)) + put(3, R"("ts":6)") +
-                     put(4, inside(5, 7, 8)) + call(5, "outer", took(7, 9)));
+  DrawnTracks drawn = draw(put(1, took(1, 3)) + put(2, took(4, 5)) + put(3, R"("ts":6)") +
+                           put(4, inside(5, 7, 8)) + call(5, "outer", took(7, 9)));
   CHECK(drawn.events == Lines{"2 begin l at 1 >>1", "2 end l at 3", "3 enqueued at 1 >>1",
                               "2 begin l at 4 >>2", "2 end l at 5", "3 enqueued at 4 >>2",
                               "2 point l at 6", "3 enqueued at 6", "2 begin outer at 7",
@@ -331,7 +332,7 @@ TEST_CASE("Phases and iterations are on tracks of the process that they are of")
             "\n";
   }
   std::string exit = R"({"type":"process","op":"exit","ts":200,"pid":7})";
-  Drawn drawn = draw(text + exit);
+  DrawnTracks drawn = draw(text + exit);
   CHECK(drawn.course_tracks ==
         Lines{"4<1 7/0 as 7 phases of thread 7", "5<1 7/0 as 7 iterations of thread 7"});
   CHECK(drawn.spans == Lines{"4 before the first call from 0 to 100",
@@ -351,8 +352,8 @@ TEST_CASE("Memory that goes away at once is told once") {
                        id, id * 10, size, id) +
            "\n";
   };
-  Drawn drawn = draw(allocated(1, 100) + allocated(2, 50) +
-                     R"({"type":"process","op":"exit","ts":90,"pid":7})");
+  DrawnTracks drawn = draw(allocated(1, 100) + allocated(2, 50) +
+                           R"({"type":"process","op":"exit","ts":90,"pid":7})");
   Lines held;
   for (const auto& event : drawn.events)
     if (event.starts_with("memory")) held.push_back(event);
@@ -364,7 +365,7 @@ TEST_CASE("What is missing is in the picture") {
   TraceFacts facts;
   facts.cut_off = {"t: it has no end"};
   facts.last_ts = 99;
-  Drawn drawn =
+  DrawnTracks drawn =
       draw(R"({"type":"trace","clocks":{"boottime_ns":5}})"
            "\n"
            R"({"type":"lost","ts":4,"reason":"ring_full_name","severity":"degraded","count":3})"
@@ -381,9 +382,6 @@ TEST_CASE("What is missing is in the picture") {
 }
 
 namespace {
-
-const std::string MEASURED = R"({"type":"trace","gpu_works":"nodes"})"
-                             "\n";
 
 std::string copy_call(int id, int from, int to, int pid = 7) {
   return fmt::format(R"({{"id":{},"type":"transfer","op":"HtoD","name":"c","pid":{},"tid":{},)"
@@ -413,7 +411,7 @@ Lines only(const Lines& lines, const std::string& text) {
 }  // namespace
 
 TEST_CASE("What a GPU did is on a track of its queue, with an arrow from its call") {
-  Drawn drawn =
+  DrawnTracks drawn =
       draw(MEASURED + copy_call(1, 10, 20) + copied(30, "0.030", in_queue(R"(,"call":1)")));
   CHECK(drawn.tracks == Lines{"1<0 7/0 as 7 ", "2<1 7/7 as 7 ", "3<1 7/0 as 7 GPU 0",
                               "4<3 7/0 as 7 stream 0x5, queue 3"});
@@ -424,9 +422,10 @@ TEST_CASE("What a GPU did is on a track of its queue, with an arrow from its cal
 }
 
 TEST_CASE("What overlaps in a queue is on another track, whatever the order of its lines") {
-  Drawn drawn = draw(MEASURED + copied(40, "0.010", in_queue()) + copied(20, "0.015", in_queue()) +
-                     copied(10, "0.011", in_queue()) + copied(30, "0.010", in_queue()) +
-                     copied(35, "0.000", in_queue()) + copied(7, "0.001", in_queue("", 4)));
+  DrawnTracks drawn =
+      draw(MEASURED + copied(40, "0.010", in_queue()) + copied(20, "0.015", in_queue()) +
+           copied(10, "0.011", in_queue()) + copied(30, "0.010", in_queue()) +
+           copied(35, "0.000", in_queue()) + copied(7, "0.001", in_queue("", 4)));
   CHECK(only(drawn.events, "begin") ==
         Lines{"3 begin copy HtoD 4.00 KiB at 7", "4 begin copy HtoD 4.00 KiB at 10",
               "5 begin copy HtoD 4.00 KiB at 20", "4 begin copy HtoD 4.00 KiB at 30",
@@ -439,7 +438,7 @@ TEST_CASE("What overlaps in a queue is on another track, whatever the order of i
 TEST_CASE("More at once than a queue has tracks for is counted") {
   std::string text = MEASURED;
   for (int i = 0; i < 70; i++) text += copied(10, "1.000", in_queue());
-  Drawn drawn = draw(text);
+  DrawnTracks drawn = draw(text);
   CHECK(only(drawn.tracks, "queue").size() == 64);
   CHECK(only(drawn.events, "missing") ==
         Lines{"what is missing: what GPUs did at once in more ways than are kept apart at 0, "
@@ -451,9 +450,9 @@ TEST_CASE("An arrow leads to the first node of a graph, and to nothing from a ca
   for (int i = 0; i < 3; i++)
     nodes += copied(30 + 10 * static_cast<std::uint64_t>(i), "0.005",
                     in_queue(R"(,"call":1,"node":)" + std::to_string(i)));
-  Drawn drawn = draw(MEASURED + copy_call(1, 10, 20) + nodes +
-                     copied(90, "0.001", in_queue(R"(,"call":77)")) +
-                     copied(95, "0.001", in_queue(R"(,"unjoined":"late")")));
+  DrawnTracks drawn = draw(MEASURED + copy_call(1, 10, 20) + nodes +
+                           copied(90, "0.001", in_queue(R"(,"call":77)")) +
+                           copied(95, "0.001", in_queue(R"(,"unjoined":"late")")));
   CHECK(only(drawn.events, "4 begin") ==
         Lines{"4 begin copy HtoD 4.00 KiB at 30 asked by 1 after 20",
               "4 begin copy HtoD 4.00 KiB at 40 after 30",
@@ -462,7 +461,7 @@ TEST_CASE("An arrow leads to the first node of a graph, and to nothing from a ca
 }
 
 TEST_CASE("A whole graph has the number that its call says") {
-  Drawn drawn =
+  DrawnTracks drawn =
       draw(MEASURED +
            R"({"id":4,"type":"graph","op":"launch","name":"g","ts":5,"duration_us":0.001,"pid":7,)"
            R"("tid":7,"ret":0,"stream":"0x5","graph":12,"nodes":3,"kernels":3})"
@@ -475,7 +474,7 @@ TEST_CASE("A whole graph has the number that its call says") {
 TEST_CASE("What was done for a process that is gone is on its tracks") {
   const std::string exit = R"({"type":"process","op":"exit","ts":70,"pid":7})"
                            "\n";
-  Drawn drawn =
+  DrawnTracks drawn =
       draw(MEASURED + copy_call(1, 10, 20) + exit + copied(30, "0.001", in_queue(R"(,"call":1)")) +
            copy_call(2, 80, 81) + copied(90, "0.001", in_queue(R"(,"call":2)")));
   CHECK(drawn.tracks == Lines{"1<0 7/0 as 7 ", "2<1 7/7 as 7 ", "3<1 7/0 as 7 GPU 0",
@@ -488,16 +487,16 @@ TEST_CASE("What was done for a process that is gone is on its tracks") {
 }
 
 TEST_CASE("A process of which nobody tells when its GPUs worked has marks in its streams") {
-  Drawn drawn = draw(MEASURED +
-                     R"({"type":"gpu","op":"times","ts":1,"pid":8,"why":"no CUPTI"})"
-                     "\n" +
-                     copy_call(1, 10, 20, 8) + copy_call(2, 10, 20, 7));
+  DrawnTracks drawn = draw(MEASURED +
+                           R"({"type":"gpu","op":"times","ts":1,"pid":8,"why":"no CUPTI"})"
+                           "\n" +
+                           copy_call(1, 10, 20, 8) + copy_call(2, 10, 20, 7));
   CHECK(only(drawn.events, "enqueued") == Lines{"3 enqueued at 10 >>1"});
 }
 
 TEST_CASE("Lines of GPUs that make no sense are drawn as far as they do") {
   const std::string latest = "9223372036854775807";  // of a trace
-  Drawn drawn =
+  DrawnTracks drawn =
       draw(MEASURED + R"({"type":"gpu","op":"copy","ts":)" + latest +
            R"(,"duration_us":0.000,"pid":7})"
            "\n" +
@@ -517,7 +516,7 @@ TEST_CASE("Lines of GPUs that make no sense are drawn as far as they do") {
 TEST_CASE("Processes that come and go with GPU work do not take all memory") {
   std::string text = MEASURED;
   for (int pid = 1; pid <= 30'000; pid++) text += copied(5, "0.001", in_queue(), pid);
-  Drawn drawn = draw(text);
+  DrawnTracks drawn = draw(text);
   CHECK(only(drawn.events, "begin copy").size() == 30'000);
   CHECK(only(drawn.events, "more tracks than are kept apart").size() == 1);
 }

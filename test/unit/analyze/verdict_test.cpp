@@ -7,6 +7,7 @@
 #include "analyze/summary/summary.hpp"
 #include "support/sample_program.hpp"
 #include "support/trace_text.hpp"
+#include "support/units.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
@@ -14,8 +15,6 @@ using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 
 namespace {
-
-constexpr std::uint64_t US = 1000, MS = 1'000'000;
 
 struct Verdict {
   explicit Verdict(const SampleProgram& program,

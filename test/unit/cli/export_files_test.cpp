@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "support/temporary_folder.hpp"
+#include "support/trace_reading.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/fd.hpp"
 
@@ -30,11 +29,6 @@ struct Here : TemporaryFolder {
   fs::path before_ = fs::current_path();
 };
 
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::vector<std::string> paths_of(const ExportFiles& files) {
   std::vector<std::string> paths;
   for (const auto& file : files.files()) paths.push_back(file.path);
@@ -53,7 +47,7 @@ TEST_CASE("An export goes into the current folder, named after the trace") {
   (*stream)->text("a,b\n");
   REQUIRE(files.finish());
   CHECK(paths_of(files) == Paths{"t.csv"});
-  CHECK(text_of("t.csv") == "a,b\n");
+  CHECK(file_text("t.csv") == "a,b\n");
 }
 
 TEST_CASE("An export goes into the file, or the folder, that was named") {
@@ -75,13 +69,13 @@ TEST_CASE("What was there is replaced, but never the trace") {
   REQUIRE(stream);
   (*stream)->text("after\n");
   REQUIRE(files.finish());
-  CHECK(text_of("x.csv") == "after\n");
+  CHECK(file_text("x.csv") == "after\n");
 
   ExportFiles wrong("t.jsonl", {"other.jsonl", here.trace});
   auto refused = wrong.add("csv");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().exit_code == exit_code::USAGE);
-  CHECK(text_of(here.trace) == "trace\n");
+  CHECK(file_text(here.trace) == "trace\n");
 }
 
 TEST_CASE("A format of several files is a folder of them") {
@@ -93,8 +87,8 @@ TEST_CASE("A format of several files is a folder of them") {
   (*streams)[1]->text("b");
   REQUIRE(unnamed.finish());
   CHECK(paths_of(unnamed) == Paths{"t.alnair/a.log", "t.alnair/b.log"});
-  CHECK(text_of("t.alnair/a.log").empty());
-  CHECK(text_of("t.alnair/b.log") == "b");
+  CHECK(file_text("t.alnair/a.log").empty());
+  CHECK(file_text("t.alnair/b.log") == "b");
 
   ExportFiles named("logs", {here.trace});
   REQUIRE(named.add_folder("alnair", {"a.log"}));

@@ -7,10 +7,9 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "support/temporary_folder.hpp"
+#include "support/trace_reading.hpp"
 #include "support/waiting.hpp"
 #include "util/exit_codes.hpp"
 
@@ -32,11 +31,6 @@ std::optional<int> end_of(StartedCommand& command) {
   return command.status();
 }
 
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 }  // namespace
 
 TEST_CASE("A command runs once it is released, and not before") {
@@ -51,7 +45,7 @@ TEST_CASE("A command runs once it is released, and not before") {
   REQUIRE(command->release());
   CHECK(end_of(*command) == 0);
   CHECK(command->status() == 0);  // asked again
-  CHECK(text_of(mark) == "ran\n");
+  CHECK(file_text(mark) == "ran\n");
 }
 
 TEST_CASE("A command that is never released ends without having run") {
@@ -93,7 +87,7 @@ TEST_CASE("A command gets the arguments and the environment that were given, and
   REQUIRE(command);
   REQUIRE(command->release());
   CHECK(end_of(*command) == 0);
-  std::string text = text_of(out);
+  std::string text = file_text(out);
   CHECK(text.find("NAME=a value\n") != text.npos);
   CHECK(text.find("HOME=") == text.npos);
   CHECK(text.ends_with("2 one two \n"));

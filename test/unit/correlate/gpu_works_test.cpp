@@ -5,13 +5,12 @@
 #include <map>
 
 #include "correlate/correlating.hpp"
+#include "support/units.hpp"
 
 using namespace cudabpf;
 using namespace samples;
 
 namespace {
-
-constexpr std::uint64_t SECOND = 1'000'000'000;
 
 template <typename Struct>
 RecordBytes record(std::uint8_t kind, Head place, std::string_view text = {}) {

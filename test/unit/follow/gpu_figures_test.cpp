@@ -1,13 +1,13 @@
 #include "follow/gpu_figures.hpp"
 
+#include "support/units.hpp"
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 using namespace cudabpf;
 
 namespace {
-
-constexpr std::uint64_t SECOND = 1'000'000'000;
 
 GpuSample energy_at(std::uint64_t ts, double joules) {
   GpuSample sample;

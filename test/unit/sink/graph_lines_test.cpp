@@ -49,7 +49,7 @@ struct GraphLaunch : SampleCall {
   }
 };
 
-Json line_of(const Call& call) {
+Json line_with_graph(const Call& call) {
   TemporaryFolder folder;
   auto path = folder.path() / "t.jsonl";
   auto sink = open_sink(to_path(path));
@@ -92,18 +92,18 @@ TEST_CASE("A line of a graph stays short enough to be read, and says what it lea
 TEST_CASE("A launch says which graph it is, or why nobody knows") {
   Content content;
   GraphLaunch launch(&content);
-  Json line = line_of(launch);
+  Json line = line_with_graph(launch);
   CHECK(line["graph"] == 7);
   CHECK(line["nodes"] == 5);
   CHECK(line["kernels"] == 4);
   launch.graph = nullptr;
   launch.graph_unknown = GraphUnknown::before;
-  line = line_of(launch);
+  line = line_with_graph(launch);
   CHECK(line["graph_unknown"] == "before");
   CHECK_FALSE(line.contains("graph"));
   launch.graph_unknown = GraphUnknown::none;
   launch.captured = true;
-  line = line_of(launch);
+  line = line_with_graph(launch);
   CHECK(line["captured"] == true);
   CHECK_FALSE(line.contains("graph_unknown"));
 }

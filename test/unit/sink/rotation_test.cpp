@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-Session session_now() {
+Session session_with_library() {
   Session session;
   session.monotonic_ns = now_ns(CLOCK_MONOTONIC);
   session.libraries.push_back({});
@@ -32,7 +32,7 @@ std::unique_ptr<JsonlSink> open_sink(const JsonlOptions& options) {
 }
 
 // Calls at random addresses, which do not shrink to next to nothing when they are compressed.
-void make_calls(JsonlSink& sink, std::uint64_t first, std::uint64_t count) {
+void make_random_calls(JsonlSink& sink, std::uint64_t first, std::uint64_t count) {
   std::mt19937_64 random(first);
   SampleCall call("cuMemAlloc_v2", {0x7ffe1000, 4096}, {0x7f2a40000000});
   for (std::uint64_t id = first; id < first + count; id++) {
@@ -69,9 +69,9 @@ TEST_CASE("By size: each file is a trace of its own, and no larger") {
   options.output.path = folder.path() / name;
   options.rotate_size = 64 << 10;
   auto sink = open_sink(options);
-  sink->begin(session_now());
+  sink->begin(session_with_library());
   std::uint64_t count = compressed ? 6000 : 2000;
-  make_calls(*sink, 1, count / 2);
+  make_random_calls(*sink, 1, count / 2);
   Library library;
   library.path = "/lib/libcuda.so.2";
   sink->library(library);
@@ -79,7 +79,7 @@ TEST_CASE("By size: each file is a trace of its own, and no larger") {
   loss.reason = Loss::ring_entry;
   loss.count = 5;
   sink->lost(loss);
-  make_calls(*sink, count / 2 + 1, count / 2);
+  make_random_calls(*sink, count / 2 + 1, count / 2);
   Totals totals;
   totals.counts.calls = count;
   totals.duration_ns = now_ns(CLOCK_MONOTONIC);
@@ -143,8 +143,8 @@ TEST_CASE("Only so many files are kept") {
   options.output.keep = 2;
   options.rotate_size = 16 << 10;
   auto sink = open_sink(options);
-  sink->begin(session_now());
-  make_calls(*sink, 1, 500);
+  sink->begin(session_with_library());
+  make_random_calls(*sink, 1, 500);
   sink->end({});
   unsigned files = sink->written().files;
   REQUIRE(files > 3);
@@ -169,7 +169,7 @@ TEST_CASE(
     CHECK(sink->written().path == folder.path() / rotated_path(name, number));
   }
   options.output.keep = 2;
-  open_sink(options)->begin(session_now());
+  open_sink(options)->begin(session_with_library());
   for (unsigned number : {3u, 4u}) others.push_back(rotated_path(name, number));
   std::sort(others.begin(), others.end());
   CHECK(files_in(folder.path()) == others);
@@ -181,11 +181,11 @@ TEST_CASE("By time, also while nothing happens") {
   options.output.path = folder.path() / "t.jsonl";
   options.rotate_ns = 500'000'000;  // long enough for a call on a busy machine
   auto sink = open_sink(options);
-  sink->begin(session_now());
-  make_calls(*sink, 1, 1);
+  sink->begin(session_with_library());
+  make_random_calls(*sink, 1, 1);
   std::this_thread::sleep_for(std::chrono::milliseconds(510));
   sink->flush();
-  make_calls(*sink, 2, 1);
+  make_random_calls(*sink, 2, 1);
   Totals totals;
   totals.duration_ns = 60'000'000;
   totals.counts.calls = 2;
@@ -206,7 +206,7 @@ TEST_CASE("A trace that would rotate but does not is one file, and is whole") {
   options.output.path = folder.path() / "t.jsonl";
   options.rotate_size = 1 << 20;
   auto sink = open_sink(options);
-  sink->begin(session_now());
+  sink->begin(session_with_library());
   Totals totals;
   totals.losses[static_cast<std::size_t>(Loss::bad_record)] = 2;
   sink->end(totals);

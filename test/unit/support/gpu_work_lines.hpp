@@ -7,6 +7,8 @@
 #include <string>
 
 constexpr const char* GPUS_MEASURED = R"(,"gpu_works":"nodes")";  // in the header
+// A header with nothing else.
+inline const std::string MEASURED = std::string(R"({"type":"trace")") + GPUS_MEASURED + "}\n";
 
 // `more`: ",\"call\":9,…". Times are in ns.
 inline std::string gpu_work(const std::string& op, std::uint64_t ts, std::uint64_t ns,

@@ -12,7 +12,8 @@
 
 namespace {
 
-const std::filesystem::path TABLES = std::filesystem::path(TEST_DIR) / "../include/cudabpf/driver";
+const std::filesystem::path OUR_TABLES =
+    std::filesystem::path(TEST_DIR) / "../include/cudabpf/driver";
 
 // Our tables with `line` added to one of them.
 struct Changed {
@@ -22,13 +23,13 @@ struct Changed {
 
 // What scripts/gen-driver-tables.py says about them: its exit status, and its message with LINE for
 // the number of that line.
-struct Generated {
+struct GeneratedDriver {
   int status;
   std::string message;
   bool made;
 };
 
-std::vector<Generated> generate(const std::vector<Changed>& changes) {
+std::vector<GeneratedDriver> generate_driver(const std::vector<Changed>& changes) {
   TemporaryFolder folder;
   auto in = [&](std::size_t i) { return folder.path() / ("driver" + std::to_string(i)); };
   auto out = [&](std::size_t i) { return folder.path() / ("out" + std::to_string(i)); };
@@ -36,14 +37,14 @@ std::vector<Generated> generate(const std::vector<Changed>& changes) {
   std::vector<std::string> numbers;
   for (const Changed& change : changes) {
     std::size_t i = runs.size();
-    std::filesystem::copy(TABLES, in(i));
+    std::filesystem::copy(OUR_TABLES, in(i));
     auto changed = in(i) / (change.table + ".tsv");
     std::string text = (change.alone ? "" : file_text(changed)) + change.line + "\n";
     std::ofstream(changed) << text;
     numbers.push_back(":" + std::to_string(std::count(text.begin(), text.end(), '\n')) + ":");
     runs.push_back({in(i), out(i)});
   }
-  std::vector<Generated> generated;
+  std::vector<GeneratedDriver> generated;
   for (auto& [status, message] : run_generator("gen-driver-tables.py", runs)) {
     std::size_t i = generated.size();
     if (auto at = message.find(numbers[i]); at != message.npos)
@@ -56,7 +57,7 @@ std::vector<Generated> generate(const std::vector<Changed>& changes) {
 }  // namespace
 
 TEST_CASE("The generator of the driver's tables takes a good row") {
-  for (const Generated& made : generate(
+  for (const GeneratedDriver& made : generate_driver(
            {{"controls", "0x12340001\tNV1234_CTRL_CMD_NEW\tquery\t620.1\t-\t-\tdepth@4:2"},
             {"controls", "0x00000107\tNV0000_CTRL_CMD_BETWEEN\tother\t550.40.07\t560\tyes\t-"},
             {"escapes", "0x2b\tNV_ESC_RM_ALLOC\tother\t-\t-\t64\t-\t0\t4\tout.8\t-\t12\t-\t-\t60"},
@@ -120,10 +121,10 @@ TEST_CASE("The generator refuses a wrong table of the driver's and says where it
   for (const Case& wrong : cases) changes.push_back({wrong.table, wrong.line});
   changes.push_back({"xid", "number\tname", true});
   changes.push_back({"xid", "# nothing", true});
-  auto generated = generate(changes);
+  auto generated = generate_driver(changes);
   for (std::size_t i = 0; i < cases.size(); i++) {
     const Case& wrong = cases[i];
-    const Generated& made = generated[i];
+    const GeneratedDriver& made = generated[i];
     CAPTURE(wrong.line, made.message);
     CHECK(made.status == 1);
     CHECK(made.message.find(std::string(wrong.table) + ".tsv:LINE: ") != std::string::npos);
@@ -131,7 +132,7 @@ TEST_CASE("The generator refuses a wrong table of the driver's and says where it
     CHECK(made.message.find("Traceback") == std::string::npos);
     CHECK_FALSE(made.made);
   }
-  const Generated &headless = generated[cases.size()], &empty = generated.back();
+  const GeneratedDriver &headless = generated[cases.size()], &empty = generated.back();
   CHECK(headless.status == 1);
   CHECK(headless.message.find("xid.tsv:LINE: columns must be") != std::string::npos);
   CHECK(empty.message.find("xid.tsv: no rows") != std::string::npos);

@@ -3,7 +3,6 @@
 #include <catch2/catch_test_macros.hpp>
 
 using namespace cudabpf;
-using Code = Key::Code;
 using Keys = std::vector<Key>;
 
 namespace {
@@ -13,62 +12,62 @@ Keys keys_of(std::string_view bytes) { return KeyReader().read(bytes); }
 }  // namespace
 
 TEST_CASE("keys are told by what terminals send for them") {
-  CHECK(keys_of("aZ<\\ ") == Keys{{Code::character, 'a'},
-                                  {Code::character, 'Z'},
-                                  {Code::character, '<'},
-                                  {Code::character, '\\'},
-                                  {Code::character, ' '}});
+  CHECK(keys_of("aZ<\\ ") == Keys{{Key::Code::character, 'a'},
+                                  {Key::Code::character, 'Z'},
+                                  {Key::Code::character, '<'},
+                                  {Key::Code::character, '\\'},
+                                  {Key::Code::character, ' '}});
   CHECK(keys_of("\033[A\033OB\033[C\033OD") ==
-        Keys{{Code::up}, {Code::down}, {Code::right}, {Code::left}});
+        Keys{{Key::Code::up}, {Key::Code::down}, {Key::Code::right}, {Key::Code::left}});
   CHECK(keys_of("\033[5~\033[6~\033[1~\033[4~\033[H\033[F\033OH\033OF\033[7~\033[8~\033[3~") ==
-        Keys{{Code::page_up},
-             {Code::page_down},
-             {Code::home},
-             {Code::end},
-             {Code::home},
-             {Code::end},
-             {Code::home},
-             {Code::end},
-             {Code::home},
-             {Code::end},
-             {Code::remove}});
-  CHECK(keys_of("\r\n\t\177\b\014") == Keys{{Code::enter},
-                                            {Code::enter},
-                                            {Code::tab},
-                                            {Code::backspace},
-                                            {Code::backspace},
-                                            {Code::control, 'l'}});
+        Keys{{Key::Code::page_up},
+             {Key::Code::page_down},
+             {Key::Code::home},
+             {Key::Code::end},
+             {Key::Code::home},
+             {Key::Code::end},
+             {Key::Code::home},
+             {Key::Code::end},
+             {Key::Code::home},
+             {Key::Code::end},
+             {Key::Code::remove}});
+  CHECK(keys_of("\r\n\t\177\b\014") == Keys{{Key::Code::enter},
+                                            {Key::Code::enter},
+                                            {Key::Code::tab},
+                                            {Key::Code::backspace},
+                                            {Key::Code::backspace},
+                                            {Key::Code::control, 'l'}});
 }
 
 TEST_CASE("function keys are told as xterm, rxvt and the console send them") {
   constexpr std::string_view XTERM[] = {"\033OP",   "\033OQ",   "\033OR",   "\033OS",   "\033[15~",
                                         "\033[17~", "\033[18~", "\033[19~", "\033[20~", "\033[21~"};
   for (char32_t number = 1; number <= 10; number++)
-    CHECK(keys_of(XTERM[number - 1]) == Keys{{Code::function, number}});
-  CHECK(keys_of("\033[11~\033[14~") == Keys{{Code::function, 1}, {Code::function, 4}});
-  CHECK(keys_of("\033[[A\033[[E") == Keys{{Code::function, 1}, {Code::function, 5}});
+    CHECK(keys_of(XTERM[number - 1]) == Keys{{Key::Code::function, number}});
+  CHECK(keys_of("\033[11~\033[14~") == Keys{{Key::Code::function, 1}, {Key::Code::function, 4}});
+  CHECK(keys_of("\033[[A\033[[E") == Keys{{Key::Code::function, 1}, {Key::Code::function, 5}});
   CHECK(keys_of("\033[1;5A\033[5;2~\033[1;2P") ==
-        Keys{{Code::up}, {Code::page_up}, {Code::function, 1}});
+        Keys{{Key::Code::up}, {Key::Code::page_up}, {Key::Code::function, 1}});
 }
 
 TEST_CASE("Escape before a plain key is two keys") {
-  CHECK(keys_of("\033q") == Keys{{Code::escape}, {Code::character, 'q'}});
-  CHECK(keys_of("\033\033[A") == Keys{{Code::escape}, {Code::up}});
-  CHECK(keys_of("\033\r") == Keys{{Code::escape}, {Code::enter}});
+  CHECK(keys_of("\033q") == Keys{{Key::Code::escape}, {Key::Code::character, 'q'}});
+  CHECK(keys_of("\033\033[A") == Keys{{Key::Code::escape}, {Key::Code::up}});
+  CHECK(keys_of("\033\r") == Keys{{Key::Code::escape}, {Key::Code::enter}});
 }
 
 TEST_CASE("Escape alone is told once nothing follows") {
   KeyReader reader;
   CHECK(reader.read("\033").empty());
   CHECK(reader.is_waiting());
-  CHECK(reader.nothing_came() == Keys{{Code::escape}});
+  CHECK(reader.nothing_came() == Keys{{Key::Code::escape}});
   CHECK_FALSE(reader.is_waiting());
   CHECK(reader.nothing_came().empty());
-  CHECK(reader.read("x") == Keys{{Code::character, 'x'}});
+  CHECK(reader.read("x") == Keys{{Key::Code::character, 'x'}});
   CHECK(reader.read("\033[").empty());
-  CHECK(reader.nothing_came() == Keys{{Code::escape}, {Code::character, '['}});
+  CHECK(reader.nothing_came() == Keys{{Key::Code::escape}, {Key::Code::character, '['}});
   CHECK(reader.read("\033[1;").empty());
-  CHECK(reader.nothing_came() == Keys{{Code::escape}});
+  CHECK(reader.nothing_came() == Keys{{Key::Code::escape}});
 }
 
 TEST_CASE("keys may come in any pieces") {
@@ -89,13 +88,13 @@ TEST_CASE("keys may come in any pieces") {
 }
 
 TEST_CASE("what is no key is left out, and ends") {
-  CHECK(keys_of("\033[99~\033[?1;2cx") == Keys{{Code::character, 'x'}});
-  CHECK(keys_of(std::string("\0\034\377\200x", 5)) == Keys{{Code::character, 'x'}});
-  CHECK(keys_of("\303x").back() == Key{Code::character, 'x'});
-  CHECK(keys_of("\342\200\256x") == Keys{{Code::character, 'x'}});  // it turns text round
+  CHECK(keys_of("\033[99~\033[?1;2cx") == Keys{{Key::Code::character, 'x'}});
+  CHECK(keys_of(std::string("\0\034\377\200x", 5)) == Keys{{Key::Code::character, 'x'}});
+  CHECK(keys_of("\303x").back() == Key{Key::Code::character, 'x'});
+  CHECK(keys_of("\342\200\256x") == Keys{{Key::Code::character, 'x'}});  // it turns text round
   std::string endless = "\033[" + std::string(1000, '1');
   KeyReader reader;
   reader.read(endless);
-  CHECK(reader.read("\033[A").back() == Key{Code::up});
-  CHECK(keys_of("\033[1\033[A") == Keys{{Code::up}});
+  CHECK(reader.read("\033[A").back() == Key{Key::Code::up});
+  CHECK(keys_of("\033[1\033[A") == Keys{{Key::Code::up}});
 }

@@ -6,15 +6,11 @@
 #include <vector>
 
 #include "analyze/course/gpu_curve.hpp"
+#include "support/random_numbers.hpp"
 
 using namespace cudabpf::analyze;
 
-namespace {
-// A number below that.
-unsigned any(std::mt19937& random, unsigned below) {
-  return static_cast<unsigned>(random() % below);
-}
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("A sum counts twice what ran at once, a union does not") {
   Busy busy;

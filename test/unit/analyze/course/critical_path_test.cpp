@@ -1,5 +1,7 @@
 #include "analyze/course/critical_path.hpp"
 
+#include "support/random_numbers.hpp"
+
 #include <catch2/catch_test_macros.hpp>
 #include <random>
 
@@ -7,11 +9,6 @@ using namespace cudabpf::analyze;
 
 namespace {
 constexpr Name A{1}, B{2}, C{3};
-
-// A number below that.
-unsigned any(std::mt19937& random, unsigned below) {
-  return static_cast<unsigned>(random() % below);
-}
 
 }  // namespace
 

@@ -5,20 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "support/random_numbers.hpp"
 #include "support/sample_program.hpp"
 #include "support/trace_text.hpp"
+#include "support/units.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
 
 namespace {
-
-// A number below that.
-unsigned any(std::mt19937& random, unsigned below) {
-  return static_cast<unsigned>(random() % below);
-}
-
-constexpr std::uint64_t US = 1000, MS = 1'000'000;
 
 // What a GPU did, asked for by the call `call`; 0: it is not known by which.
 void ran(SampleProgram& program, std::uint64_t call, std::uint64_t ts, std::uint64_t ns,

@@ -17,7 +17,7 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 // Tokens of two launches and a wait, each 100 µs after the one before; its kernel takes `ns`.
-std::string tokens(int count, std::uint64_t ns, bool measured = true) {
+std::string measured_tokens(int count, std::uint64_t ns, bool measured = true) {
   std::string lines, works;
   for (int i = 0; i < count; i++) {
     int id = 3 * i + 1, ts = 100'000 * (i + 1);
@@ -71,7 +71,7 @@ using Is = Outcome::Is;
 }  // namespace
 
 TEST_CASE("Times on GPUs are compared where both traces have them") {
-  Traces of(tokens(20, 10'000), tokens(20, 13'000));
+  Traces of(measured_tokens(20, 10'000), measured_tokens(20, 13'000));
   Difference difference = of.difference();
   REQUIRE(find(difference.totals, "gpu-time"));
   CHECK(find(difference.totals, "gpu-time")->a.figure == 20 * 10'500);
@@ -101,7 +101,7 @@ TEST_CASE("Times on GPUs are compared where both traces have them") {
 }
 
 TEST_CASE("What one trace lacks of GPUs is neither shown nor taken for zero") {
-  Traces of(tokens(20, 10'000), tokens(20, 10'000, false), GPUS_MEASURED, "");
+  Traces of(measured_tokens(20, 10'000), measured_tokens(20, 10'000, false), GPUS_MEASURED, "");
   Difference difference = of.difference();
   for (const char* measure : {"gpu-time", "kernel-gpu-time", "graph-gpu-time"})
     CHECK_FALSE(find(difference.totals, measure));
@@ -111,16 +111,19 @@ TEST_CASE("What one trace lacks of GPUs is neither shown nor taken for zero") {
   CHECK(of.judged("gpu-time > +0 ns").why == "B has no times of GPUs");
   CHECK(of.judged("iteration-gpu-time > +0 ns").why ==
         "B has no iterations that were measured on a GPU");
-  std::string copies = tokens(4, 10) + gpu_work("copy", 5, 70, R"(,"size":1,"direction":"HtoD")");
-  CHECK(Traces(copies, tokens(4, 10, false), GPUS_MEASURED, "")
+  std::string copies =
+      measured_tokens(4, 10) + gpu_work("copy", 5, 70, R"(,"size":1,"direction":"HtoD")");
+  CHECK(Traces(copies, measured_tokens(4, 10, false), GPUS_MEASURED, "")
             .judged("transfer-gpu-time:HtoD < -1 ns")
             .why == "B has no direction HtoD");
-  CHECK(Traces(copies, tokens(4, 10)).judged("transfer-gpu-time:HtoD < -1 ns").is == Is::holds);
+  CHECK(Traces(copies, measured_tokens(4, 10)).judged("transfer-gpu-time:HtoD < -1 ns").is ==
+        Is::holds);
 }
 
 TEST_CASE(
     "Graphs that were measured otherwise cannot be compared, nor times beside a measurement") {
-  Traces of(tokens(20, 10'000), tokens(20, 10'000), GPUS_MEASURED, R"(,"gpu_works":"graphs")");
+  Traces of(measured_tokens(20, 10'000), measured_tokens(20, 10'000), GPUS_MEASURED,
+            R"(,"gpu_works":"graphs")");
   CHECK_THAT(of.judged("gpu-time > +0 ns").why, ContainsSubstring("GPUs measured"));
   CHECK_THAT(of.judged("iteration-time > +5 %").why,
              ContainsSubstring("measuring GPUs takes time"));
@@ -130,7 +133,7 @@ TEST_CASE(
 TEST_CASE("GPUs' work that is missing makes their times uncertain") {
   auto doubt = [](const std::string& works) {
     TraceText text(
-        tokens(4, 10), GPUS_MEASURED,
+        measured_tokens(4, 10), GPUS_MEASURED,
         R"({"type":"end","ts":9000000,"duration_ns":9000000,"gpu_works":)" + works + "}\n");
     Measures measures(text.names());
     text.show(measures);
@@ -170,7 +173,7 @@ TEST_CASE("Absurd times of GPUs add up to the most there is") {
   constexpr std::uint64_t LONG = std::numeric_limits<std::int64_t>::max() / 1000 / 1000 * 1000;
   std::string works;
   for (std::uint64_t id : {1, 4, 7, 10}) works += gpu_kernel(1, LONG * 900, "k(int)", of_call(id));
-  Traces of(tokens(4, 10) + works + works + works, tokens(4, 10));
+  Traces of(measured_tokens(4, 10) + works + works + works, measured_tokens(4, 10));
   Difference difference = of.difference();
   CHECK_FALSE(page_text([&](Page& page) { add_difference(page, difference, 10); }).empty());
   CHECK_FALSE(difference_json(difference).empty());

@@ -1,5 +1,7 @@
 #include "analyze/energy/energy_readings.hpp"
 
+#include "support/units.hpp"
+
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 
@@ -9,7 +11,6 @@ using Catch::Approx;
 
 namespace {
 
-constexpr std::uint64_t SECOND = 1'000'000'000;
 constexpr std::uint64_t EVER = ~std::uint64_t{0};
 
 // A reading a second, of a GPU that uses so much.

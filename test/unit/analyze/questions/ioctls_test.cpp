@@ -42,7 +42,7 @@ std::vector<std::string> told(const std::vector<Ioctls::Figures>& all) {
                    std::to_string(of.durations.total() / 1000));
   return told;
 }
-using Told = std::vector<std::string>;
+using Rows = std::vector<std::string>;
 
 Ioctls::Answer answer_of(const std::string& lines, const std::string& header = TRACED) {
   TraceText trace(lines, header);
@@ -69,16 +69,16 @@ TEST_CASE("What the driver was asked for, by command, group, call, device and pr
                 R"("ret":-22,"error":"EINVAL","device":"nvidia-uvm","group":"memory")"));
   CHECK(answer.traced);
   CHECK(answer.way == "driver_fentry");
-  CHECK(told(answer.operations) == Told{"ioctl 4 4 2 607", "open 1 0 0 3"});
-  CHECK(told(answer.groups) == Told{"channel 1 1 0 500", "scheduling 2 2 1 100", "memory 1 1 1 7"});
-  CHECK(told(answer.commands) == Told{"NV_ESC_RM_ALLOC NV01_ROOT 1 1 0 500",
+  CHECK(told(answer.operations) == Rows{"ioctl 4 4 2 607", "open 1 0 0 3"});
+  CHECK(told(answer.groups) == Rows{"channel 1 1 0 500", "scheduling 2 2 1 100", "memory 1 1 1 7"});
+  CHECK(told(answer.commands) == Rows{"NV_ESC_RM_ALLOC NV01_ROOT 1 1 0 500",
                                       "NVA06C_CTRL_CMD_GPFIFO_SCHEDULE 2 2 1 100",
                                       "UVM_FREE 1 1 1 7"});
   CHECK(told(answer.devices) ==
-        Told{"nvidiactl 3 3 1 600", "nvidia-uvm 1 1 1 7", "nvidia0 1 0 0 3"});
-  CHECK(told(answer.processes) == Told{"python (7) 5 4 2 610"});
-  CHECK(told(answer.outside) == Told{"python (7) 1 1 1 7"});
-  CHECK(told(answer.calls) == Told{"cuCtxCreate 1 1 0 500", "cuInit 3 2 1 103"});
+        Rows{"nvidiactl 3 3 1 600", "nvidia-uvm 1 1 1 7", "nvidia0 1 0 0 3"});
+  CHECK(told(answer.processes) == Rows{"python (7) 5 4 2 610"});
+  CHECK(told(answer.outside) == Rows{"python (7) 1 1 1 7"});
+  CHECK(told(answer.calls) == Rows{"cuCtxCreate 1 1 0 500", "cuInit 3 2 1 103"});
   CHECK(answer.calls[1].calls == 1);
   CHECK(answer.calls[1].of_calls == 2);
   CHECK(answer.calls[1].call_time == 200'000);
@@ -93,9 +93,9 @@ TEST_CASE("What is no failure, and what has no duration") {
       R"({"type":"kernel","op":"mmap","name":"mmap","ts":1,"pid":7,"unfinished":true})" + "\n" +
       R"({"type":"kernel","op":"interrupt","name":"isr","ts":1,"duration_us":5.000})" + "\n");
   CHECK(told(answer.operations) ==
-        Told{"fault 2 0 1 18", "poll 2 0 1 18", "interrupt: isr 1 0 0 5", "mmap 1 0 0 0"});
+        Rows{"fault 2 0 1 18", "poll 2 0 1 18", "interrupt: isr 1 0 0 5", "mmap 1 0 0 0"});
   CHECK(answer.operations[3].durations.count() == 0);
-  CHECK(told(answer.processes) == Told{"process (7) 5 0 2 36"});
+  CHECK(told(answer.processes) == Rows{"process (7) 5 0 2 36"});
   CHECK(answer.groups.empty());
   CHECK_THAT(page_text([&](Page& page) { add_ioctls(page, answer, IoctlsBy::everything, 9); }),
              ContainsSubstring("A poll waits"));
@@ -103,7 +103,7 @@ TEST_CASE("What is no failure, and what has no duration") {
 
 TEST_CASE("Operations of a call that has no line are its own") {
   Ioctls::Answer answer = answer_of(control(40, R"("ret":0,"call":5,"status":"NV_OK")"));
-  CHECK(told(answer.calls) == Told{"(calls without a line) 1 1 0 40"});
+  CHECK(told(answer.calls) == Rows{"(calls without a line) 1 1 0 40"});
   CHECK(answer.outside.empty());
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("A process that has a pid anew is another one") {
   std::string open = operation("open", "open", 1, R"("ret":0,"device":"nvidia0")");
   CHECK(told(answer_of(process("start", "a") + open + process("exit", "a") + process("fork", "b") +
                        open + open)
-                 .processes) == Told{"b (7) 2 0 0 2", "a (7) 1 0 0 1"});
+                 .processes) == Rows{"b (7) 2 0 0 2", "a (7) 1 0 0 1"});
 }
 
 TEST_CASE(
@@ -162,7 +162,7 @@ TEST_CASE("Calls whose lines are missing do not take the place of those that com
   for (int i = 1; i <= MANY; i++)
     lines += operation("ioctl", "a", 1, R"("ret":0,"call":)" + std::to_string(i));
   Ioctls::Answer answer = answer_of(lines + call(MANY, "cuInit", 9));
-  CHECK(told(answer.calls) == Told{"(calls without a line) 19999 19999 0 19999", "cuInit 1 1 0 1"});
+  CHECK(told(answer.calls) == Rows{"(calls without a line) 19999 19999 0 19999", "cuInit 1 1 0 1"});
 }
 
 TEST_CASE("A trace without the driver says how to have it") {
@@ -180,7 +180,7 @@ TEST_CASE("An interrupt is of no process, whatever its line says") {
       answer_of(R"({"type":"kernel","op":"interrupt","name":"isr","ts":1,"pid":7,"tid":7,"call":3})"
                 "\n" +
                 call(3, "cuInit", 1));
-  CHECK(told(answer.operations) == Told{"interrupt: isr 1 0 0 0"});
+  CHECK(told(answer.operations) == Rows{"interrupt: isr 1 0 0 0"});
   CHECK(answer.processes.empty());
   CHECK(answer.calls.empty());
 }

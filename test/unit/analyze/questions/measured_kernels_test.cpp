@@ -15,11 +15,11 @@ using By = Kernels::By;
 
 namespace {
 
-struct Answered {
+struct Measured {
   TraceText trace;
   Kernels kernels;
 
-  explicit Answered(const std::string& lines, Part part = {},
+  explicit Measured(const std::string& lines, Part part = {},
                     const std::string& header = GPUS_MEASURED)
       : trace(lines, header), kernels(trace.names()) {
     trace.show(kernels, part);
@@ -45,7 +45,7 @@ std::string graph_of_two() {
 }  // namespace
 
 TEST_CASE("A kernel's time on the GPU is its launch's, wherever it is told") {
-  Answered of(kernel_launch(1, 1000, "a(int)") + kernel_launch(2, 2000, "b(int)") +
+  Measured of(kernel_launch(1, 1000, "a(int)") + kernel_launch(2, 2000, "b(int)") +
               kernel_launch(3, 3000, "a(int)") + gpu_kernel(9000, 500, "a(int)", of_call(3)) +
               gpu_kernel(4000, 3000, "a(int)", of_call(1)) +
               gpu_kernel(5000, 9000, "b(int)", of_call(2)));  // overlaps the others
@@ -78,7 +78,7 @@ TEST_CASE("A kernel's time on the GPU is its launch's, wherever it is told") {
 }
 
 TEST_CASE("A trace without lines of GPUs is answered as ever") {
-  Answered of(kernel_launch(1, 1000, "a(int)"), {}, "");
+  Measured of(kernel_launch(1, 1000, "a(int)"), {}, "");
   CHECK_FALSE(of.kernels.gpu().measured());
   CHECK_FALSE(of.json().contains("gpu"));
   CHECK_FALSE(of.json()["kernels"][0].contains("gpu"));
@@ -93,7 +93,7 @@ TEST_CASE("Kernels in graphs are measured node by node, and their launch from fi
       gpu_kernel(3000, 4500, "gemm(int)", of_call(1) + R"(,"node":0)") +
       gpu_kernel(60000, 1000, "gemm(int)", of_call(2) + R"(,"node":0)") +
       gpu_work("copy", 61000, 500, of_call(2) + R"(,"node":2,"size":64,"direction":"DtoD")");
-  Answered of(lines);
+  Measured of(lines);
   auto all = of.kernels.figures(By::configuration);
   REQUIRE(all.size() == 2);
   CHECK(all[0].name == "gemm");
@@ -110,10 +110,10 @@ TEST_CASE("Kernels in graphs are measured node by node, and their launch from fi
                             ContainsSubstring("3 runs of kernels were measured; the calls in "
                                               "the trace asked for 4"));
   SECTION("of a part, launches that were made in it are told whole") {
-    Answered part(lines, {.from = 0, .to = 40000});
+    Measured part(lines, {.from = 0, .to = 40000});
     CHECK(part.kernels.graphs().at(0).gpu.times.count() == 1);
     CHECK(part.kernels.graphs().at(0).gpu.times.total() == 9000);
-    Answered later(lines, {.from = 5000, .to = 40000});
+    Measured later(lines, {.from = 5000, .to = 40000});
     CHECK(later.kernels.gpu().graph_launches().times.count() == 0);
     CHECK(later.kernels.gpu().kernels().times.count() == 1);
   }
@@ -121,7 +121,7 @@ TEST_CASE("Kernels in graphs are measured node by node, and their launch from fi
 
 TEST_CASE("Where graphs are measured as a whole, their kernels have no times") {
   std::string header = R"(,"gpu_works":"graphs")";
-  Answered of(graph_of_two() + graph_launch(1, 1000, of_graph(1, 2, 2)) +
+  Measured of(graph_of_two() + graph_launch(1, 1000, of_graph(1, 2, 2)) +
                   graph_launch(2, 2000, R"(,"graph_unknown":"changed")") +
                   kernel_launch(3, 3000, "relu(int)") + gpu_work("graph", 5000, 7000, of_call(1)) +
                   gpu_work("graph", 13000, 100, of_call(2)) +
@@ -144,7 +144,7 @@ TEST_CASE("Where graphs are measured as a whole, their kernels have no times") {
 }
 
 TEST_CASE("Copies and fills, by direction, with their bandwidth") {
-  Answered of(copy_call(1, 1000) +
+  Measured of(copy_call(1, 1000) +
               gpu_work("copy", 3000, 2000, of_call(1) + R"(,"size":4000,"direction":"HtoD")") +
               gpu_work("copy", 6000, 2000, R"(,"size":4000,"direction":"HtoD")") +
               gpu_work("set", 9000, 0, R"(,"size":64)") + gpu_work("copy", 9500, 10, ""));
@@ -164,7 +164,7 @@ TEST_CASE("Copies and fills, by direction, with their bandwidth") {
 }
 
 TEST_CASE("What no call asked for is a kernel all the same") {
-  Answered of(gpu_kernel(100, 70, "early(int)", R"(,"unjoined":"no_call")") +
+  Measured of(gpu_kernel(100, 70, "early(int)", R"(,"unjoined":"no_call")") +
               gpu_kernel(300, 30, "early(int)", of_call(77)));  // of a call that is not there
   auto all = of.kernels.figures(By::configuration);
   REQUIRE(all.size() == 1);
@@ -178,7 +178,7 @@ TEST_CASE("What no call asked for is a kernel all the same") {
 
 TEST_CASE("Absurd lines of GPUs' work neither wrap around nor are believed of calls") {
   constexpr std::uint64_t LONG = std::uint64_t{9} * 1000 * 1000 * 1000 * 1000 * 1000 * 1000 / 2;
-  Answered of(kernel_launch(1, 5000, "a(int)") +
+  Measured of(kernel_launch(1, 5000, "a(int)") +
               gpu_kernel(1000, LONG, "a(int)", of_call(1)) +  // began before it was asked for
               gpu_kernel(LONG, LONG, "a(int)", of_call(1)) +  // once more of the same call
               gpu_kernel(0, LONG, "a(int)", of_call(0)) + gpu_kernel(0, LONG, "a(int)", "") +
@@ -203,7 +203,7 @@ TEST_CASE("Any number of directions and of calls take bounded memory") {
   std::string lines;
   for (int i = 0; i < 200; i++)
     lines += gpu_work("copy", 5, 1, fmt::format(R"(,"size":1,"direction":"d{}")", i));
-  Answered of(lines);
+  Measured of(lines);
   CHECK(of.kernels.gpu().copies().size() == 65);
   CHECK(of.kernels.gpu().copies().at(0).name == "(others)");
 

@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "cudabpf/abi.h"
+#include "support/units.hpp"
 #include "util/exit_codes.hpp"
 
 using namespace cudabpf;
@@ -12,7 +13,6 @@ using namespace cudabpf::cli;
 namespace {
 
 constexpr std::uint64_t K = 1024;
-constexpr std::uint64_t SECOND = 1'000'000'000;
 
 struct Case {
   const char* text;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "collect/gpu/scripted_nvml.hpp"
+#include "support/units.hpp"
 
 using namespace cudabpf;
 using namespace samples;
@@ -12,7 +13,6 @@ using nvml::Return;
 
 namespace {
 
-constexpr std::uint64_t MS = 1'000'000;
 constexpr GpuReader::What ALL{.activity = true, .slow = true, .energy = true};
 
 struct Reading {

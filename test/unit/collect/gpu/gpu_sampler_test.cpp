@@ -9,6 +9,7 @@
 
 #include "collect/gpu/scripted_nvml.hpp"
 #include "collect/gpu/scripted_rm.hpp"
+#include "support/units.hpp"
 #include "util/system/clock.hpp"
 #include "util/system/privileges.hpp"
 
@@ -17,8 +18,6 @@ using namespace samples;
 using nvml::Return;
 
 namespace {
-
-constexpr std::uint64_t MS = GpuSampler::MS;
 
 // What a sampler has told so far.
 class Told {

@@ -8,6 +8,7 @@
 
 #include "collect/gpu/scripted_rm.hpp"
 #include "cudabpf/driver_tables.hpp"
+#include "support/units.hpp"
 #include "util/system/privileges.hpp"
 
 using namespace cudabpf;
@@ -17,7 +18,6 @@ namespace {
 
 constexpr LoadedDriver TRIED{"580.159.04", true};
 constexpr const char* BUS_ID = "00000000:3b:00.0";
-constexpr std::uint64_t MS = 1'000'000;
 
 void need_root() {
   if (!privileges::effective().has(CAP_SYS_ADMIN)) SKIP("this takes CAP_SYS_ADMIN");

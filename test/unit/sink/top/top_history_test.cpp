@@ -1,5 +1,7 @@
 #include "sink/top/top_history.hpp"
 
+#include "support/units.hpp"
+
 #include <catch2/catch_test_macros.hpp>
 
 using namespace cudabpf;
@@ -7,8 +9,6 @@ using Of = TopHistory::Of;
 using Parts = std::vector<std::optional<double>>;
 
 namespace {
-
-constexpr std::uint64_t SECOND = 1'000'000'000;
 
 TopInterval interval_of(std::uint64_t begin, std::uint64_t end, std::uint64_t calls) {
   TopInterval interval;

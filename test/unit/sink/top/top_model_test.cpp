@@ -7,12 +7,11 @@
 #include "sink/top/top_json.hpp"
 #include "sink/top/top_text.hpp"
 #include "support/sample_calls.hpp"
+#include "support/units.hpp"
 
 using namespace cudabpf;
 
 namespace {
-
-constexpr std::uint64_t SECOND = 1'000'000'000;
 
 void launch(TopModel& model, std::uint32_t pid, std::uint64_t duration = 2500) {
   SampleCall call("cuLaunchKernel", std::vector<std::uint64_t>(11));

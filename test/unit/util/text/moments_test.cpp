@@ -1,4 +1,5 @@
 #include "util/text/moments.hpp"
+#include "support/units.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
@@ -9,7 +10,6 @@ using Zone = Moments::Zone;
 
 namespace {
 
-constexpr std::uint64_t SECOND = 1'000'000'000;
 // 2026-11-21 23:59:58.5 UTC
 constexpr std::uint64_t BEGAN = 1'795'305'598 * SECOND + SECOND / 2;
 
