@@ -10,8 +10,6 @@
 
 using namespace cudabpf::analyze;
 
-namespace {}  // namespace
-
 TEST_CASE("A sum counts twice what ran at once, a union does not") {
   Busy busy;
   busy.add(GpuOp::kernel, 0, 100);

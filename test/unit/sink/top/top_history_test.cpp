@@ -1,8 +1,8 @@
 #include "sink/top/top_history.hpp"
 
-#include "support/units.hpp"
-
 #include <catch2/catch_test_macros.hpp>
+
+#include "support/units.hpp"
 
 using namespace cudabpf;
 using Of = TopHistory::Of;

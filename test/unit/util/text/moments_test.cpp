@@ -1,9 +1,10 @@
 #include "util/text/moments.hpp"
-#include "support/units.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <ctime>
+
+#include "support/units.hpp"
 
 using cudabpf::Moments;
 using Zone = Moments::Zone;
