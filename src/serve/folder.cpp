@@ -50,12 +50,6 @@ struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-struct Entry {
-  std::string name;
-  bool is_folder = false;
-  Stamp stamp;
-};
-
 // "t.*.jsonl" for the part "t.0002.jsonl" of a rotated trace, or "t.10000.jsonl"; else the name
 // itself.
 std::string name_of_all_parts(const std::string& name) {
@@ -71,10 +65,17 @@ std::string name_of_all_parts(const std::string& name) {
   return is_part ? name.substr(0, dot) + ".*" + name.substr(ending) : name;
 }
 
+struct Entry {
+  std::string name, all_parts;  // name_of_all_parts(name)
+  bool is_folder = false;
+  Stamp stamp;
+};
+
 // The parts of a rotated trace stand together, in the order of their numbers.
 bool comes_before(const Entry& a, const Entry& b) {
   auto key = [](const Entry& entry) {
-    return std::tuple(name_of_all_parts(entry.name), entry.name.size(), entry.name);
+    return std::tuple(std::string_view(entry.all_parts), entry.name.size(),
+                      std::string_view(entry.name));
   };
   return key(a) < key(b);
 }
@@ -98,7 +99,7 @@ std::vector<Entry> entries_of(Fd folder, std::size_t& seen, std::uint64_t& left_
     if (::fstatat(fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     bool is_folder = S_ISDIR(status.st_mode);
     if (is_folder || (S_ISREG(status.st_mode) && is_trace_name(name)))
-      entries.push_back({std::move(name), is_folder, Stamp::of(status)});
+      entries.push_back({name, name_of_all_parts(name), is_folder, Stamp::of(status)});
   }
   std::sort(entries.begin(), entries.end(), comes_before);
   return entries;
@@ -108,16 +109,16 @@ void add_traces(Contents& contents, const std::string& below, const std::vector<
   std::map<std::string, std::size_t> rotated;  // places in contents.traces
   for (const Entry& entry : entries) {
     if (entry.is_folder) continue;
-    std::string file = below + entry.name, all = name_of_all_parts(entry.name);
-    bool is_part = all != entry.name;
-    auto known = is_part ? rotated.find(all) : rotated.end();
+    std::string file = below + entry.name;
+    bool is_part = entry.all_parts != entry.name;
+    auto known = is_part ? rotated.find(entry.all_parts) : rotated.end();
     if (known != rotated.end()) {
       contents.traces[known->second].files.push_back(file);
       contents.traces[known->second].stamps.push_back(entry.stamp);
     } else if (contents.traces.size() >= Folder::MOST_TRACES) {
       contents.left_out++;
     } else {
-      if (is_part) rotated[all] = contents.traces.size();
+      if (is_part) rotated[entry.all_parts] = contents.traces.size();
       contents.traces.push_back({file, {file}, {entry.stamp}});
     }
   }
