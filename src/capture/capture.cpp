@@ -171,7 +171,9 @@ void Capture::forget_processes() {
 
 // True if there was much to read.
 bool Capture::drain() {
+  std::uint64_t before = now_ns(CLOCK_MONOTONIC);  // afterwards, more may wait
   bool much = source_->poll();
+  read_until_ = before;
   processes_.store(correlator_->processes().alive(), std::memory_order_relaxed);
   drains_.fetch_add(1, std::memory_order_release);
   return much;
@@ -190,7 +192,7 @@ void Capture::read_loop() {
       tell_tallies();
       forget_processes();
       correlator_->settle_gpu_errors(now());
-      correlator_->settle_gpu_works(now_ns(CLOCK_MONOTONIC));
+      correlator_->settle_gpu_works(read_until_);
       // A trace that is ending may not begin another file, though its last records still come.
       if (!ending_) sink_->flush();
     }

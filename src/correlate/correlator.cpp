@@ -1,6 +1,7 @@
 #include "correlate/correlator.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "cudabpf/describe.hpp"
@@ -435,6 +436,18 @@ void Correlator::on_process(const Record& record) {
     graphs_.process_began(head.pid);
   }
   processes_.on_record(record, since_begin(head.ts));
+}
+
+void Correlator::settle_gpu_works(std::uint64_t read_until) {
+  gpu_works_.settle(read_until, [this](std::uint32_t pid, std::uint32_t tid) {
+    auto since = std::numeric_limits<std::uint64_t>::max();
+    auto at = threads_.find(tid);
+    if (at == threads_.end() || at->second->pid() != pid) return since;
+    at->second->each([&](const Frame& frame) {
+      if (!frame.passed && asks_gpu(*frame.function)) since = std::min(since, frame.ts);
+    });
+    return since;
+  });
 }
 
 void Correlator::forget_processes(const std::function<bool(std::uint32_t pid)>& gone) {

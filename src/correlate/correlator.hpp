@@ -56,8 +56,9 @@ class Correlator {
   // From now on probes go away one after the other, so only a part of what begins later is seen and
   // the trace leaves all of it out. May be called while another thread handles records.
   void stop_at(std::uint64_t monotonic_ns) { stopped_ns_ = monotonic_ns; }
-  // Joins what GPUs did with the calls that asked for it, as of this time on CLOCK_MONOTONIC.
-  void settle_gpu_works(std::uint64_t monotonic_ns) { gpu_works_.settle(monotonic_ns); }
+  // Joins what GPUs did with the calls that asked for it. All records that were made before this
+  // time on CLOCK_MONOTONIC have been handed over.
+  void settle_gpu_works(std::uint64_t read_until);
   // Ends every call that is still open, as unfinished.
   void finish();
   // The kernel's log has reported a GPU error.

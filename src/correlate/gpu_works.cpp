@@ -11,8 +11,7 @@ namespace cudabpf {
 
 namespace {
 
-// A work is told after the call that asked for it has begun, but that call's return may be read
-// later than the work.
+// A record may become readable a little later than its time says.
 constexpr std::uint64_t SETTLED_NS = 50'000'000;
 // By how much a GPU's time and a call's may differ that are the same.
 constexpr std::uint64_t CLOCKS_DIFFER_NS = 2'000;
@@ -185,18 +184,19 @@ void GpuWorks::calls_lost(std::uint32_t pid, std::uint32_t tid) {
   if (asker != process->second.by_tid.end()) asker->second->whole = false;
 }
 
-void GpuWorks::settle(std::uint64_t now) {
-  std::uint64_t before = now > SETTLED_NS ? now - SETTLED_NS : 0;
-  for (auto& [pid, process] : processes_) settle(pid, process, before);
+void GpuWorks::settle(std::uint64_t read_until, const AskingSince& asking_since) {
+  std::uint64_t before = read_until > SETTLED_NS ? read_until - SETTLED_NS : 0;
+  for (auto& [pid, process] : processes_) settle(pid, process, before, asking_since);
 }
 
-void GpuWorks::settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_before) {
+void GpuWorks::settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_before,
+                      const AskingSince& asking_since) {
   for (auto& [number, lane] : process.lanes) {
     while (!lane.batches.empty()) {
       auto first = lane.batches.begin();
-      if (first->first != lane.next || !first->second.end ||
-          first->second.end->head.ts > told_before)
-        break;
+      if (first->first != lane.next || !first->second.end) break;
+      std::uint64_t told = first->second.end->head.ts;
+      if (told > told_before || asking_since(pid, first->second.end->thread) < told) break;
       join(pid, process, lane, first->second);
       waiting_works_ -= 1 + first->second.works.size();
       lane.batches.erase(first);
@@ -323,7 +323,8 @@ void GpuWorks::thread_gone(std::uint32_t pid, std::uint32_t tid) {
 }
 
 void GpuWorks::end(std::uint32_t pid, OfProcess& process) {
-  settle(pid, process, std::numeric_limits<std::uint64_t>::max());
+  constexpr auto NEVER = std::numeric_limits<std::uint64_t>::max();
+  settle(pid, process, NEVER, [](std::uint32_t, std::uint32_t) { return NEVER; });
   // Batches that were lost, or never told to their end, stand before what is left.
   for (auto& [number, lane] : process.lanes) {
     lane.whole = false;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <list>
 #include <map>
@@ -42,8 +43,12 @@ class GpuWorks {
   void called(const Call& call, std::uint64_t ts);
   // Records of calls of the thread are missing.
   void calls_lost(std::uint32_t pid, std::uint32_t tid);
-  // Joins what was told long enough ago for its calls to have been seen.
-  void settle(std::uint64_t now);
+  // When the oldest open call of a thread began that makes a GPU work; if there is none, the end of
+  // time.
+  using AskingSince = std::function<std::uint64_t(std::uint32_t pid, std::uint32_t tid)>;
+  // Joins what was told long enough before `read_until`, the time up to which all records were
+  // read, and by whom no call that can have asked for it is still open.
+  void settle(std::uint64_t read_until, const AskingSince& asking_since);
   void thread_gone(std::uint32_t pid, std::uint32_t tid);
   void process_gone(std::uint32_t pid);
   void finish();
@@ -98,7 +103,8 @@ class GpuWorks {
   Lane* lane_of(OfProcess& process, std::uint32_t number);
   Asker& asker_of(OfProcess& process, std::uint32_t tid, std::uint64_t ts);
   Asker* asker_of(OfProcess& process, const abi::cb_gpu_batch& batch);
-  void settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_before);
+  void settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_before,
+              const AskingSince& asking_since);
   void join(std::uint32_t pid, OfProcess& process, Lane& lane, const Batch& batch);
   void find_call(const OfProcess& process, Lane& lane, Asker* asker, const abi::cb_gpu_work& work);
   bool fits(const OfProcess& process, const Asked& asked, const abi::cb_gpu_work& work) const;

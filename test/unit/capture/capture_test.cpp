@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
+#include <chrono>
 #include <deque>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "support/capture_sink.hpp"
+#include "support/gpu_records.hpp"
 #include "support/sample_records.hpp"
 #include "support/sample_source.hpp"
+#include "util/system/clock.hpp"
 
 using namespace cudabpf;
 using namespace samples;
@@ -230,6 +234,35 @@ TEST_CASE("With nobody traced all have ended") {
   c.start();
   CHECK(c.capture->all_ended());
   c.capture->stop("interrupted", std::nullopt);
+}
+
+TEST_CASE("What GPUs did waits for calls that a slow look at the records had passed by") {
+  Capturing c;
+  c.source->waits = false;
+  c.source->on_poll = [&](std::size_t number) {
+    auto moment = [&](std::uint64_t past) {
+      return Head{.ts = c.source->begun + past, .pid = NOBODY, .tid = NOBODY};
+    };
+    if (number == 0) {
+      c.source->records.push_back(gpu_times(moment(0)));
+    } else if (number == 1) {
+      // The thread's records have been looked at, and now it calls.
+      const Head told{.ts = now_ns(CLOCK_MONOTONIC), .pid = NOBODY, .tid = NOBODY};
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      GpuPlace place{.thread = NOBODY};
+      c.source->records.push_back(gpu_copy(told, place, 1, told.ts, 64));
+      c.source->records.push_back(gpu_batch(told, place, 1, told.ts - 10));
+    } else if (number == 2) {
+      c.source->records.push_back(entry(moment(10), "cuMemcpyHtoD_v2", {0x7000, 0x8000, 64}));
+      c.source->records.push_back(returned(moment(20), "cuMemcpyHtoD_v2", 0));
+    }
+  };
+  c.start();
+  while (c.source->polls < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  c.capture->stop("interrupted", std::nullopt);
+  REQUIRE(c.sink.gpu_works.size() == 1);
+  CHECK(c.sink.gpu_works[0].call == 1);
+  CHECK(c.sink.gpu_works[0].why_not == Unjoined::none);
 }
 
 TEST_CASE("A source that cannot start leaves no header") {

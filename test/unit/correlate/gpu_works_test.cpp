@@ -5,6 +5,7 @@
 #include <map>
 
 #include "correlate/correlating.hpp"
+#include "support/gpu_records.hpp"
 #include "support/units.hpp"
 
 using namespace cudabpf;
@@ -12,32 +13,12 @@ using namespace samples;
 
 namespace {
 
-template <typename Struct>
-RecordBytes record(std::uint8_t kind, Head place, std::string_view text = {}) {
-  RecordBytes bytes(sizeof(Struct));
-  bytes.append(text.data(), text.size());
-  auto& head = bytes.head();
-  head.ts = place.ts;
-  head.pid = place.pid;
-  head.tid = 999;  // one of CUPTI's
-  head.kind = kind;
-  head.string_size = static_cast<std::uint16_t>(text.size());
-  return bytes;
-}
-
-struct Place {
-  std::uint32_t lane = 1, batch = 0, thread = 100;
-};
-
 // Records of one process, as they come from inside it.
 struct Timing : Correlating {
   using Options = Correlator::Options;
 
   explicit Timing(Options options = {}) : Correlating(std::move(options)) {
-    auto times = record<abi::cb_gpu_times>(abi::CB_GPU_TIMES, {.ts = 1}, "/lib/libcupti.so.13");
-    times.as<abi::cb_gpu_times>().version = 130001;
-    times.as<abi::cb_gpu_times>().times_of = abi::CB_GPU_NODES;
-    feed(times);
+    feed(gpu_times({.ts = 1}));
   }
   void copy(std::uint64_t ts, std::uint64_t size, std::uint32_t tid = 100,
             std::uint32_t drops = 0) {
@@ -46,35 +27,15 @@ struct Timing : Correlating {
   void graph(std::uint64_t ts) { call({.ts = ts}, "cuGraphLaunch", {0x9000, 0x5}); }
 
   // A copy, unless `change` makes it something else.
-  void did(Place place, std::uint32_t correlation, std::uint64_t began, std::uint64_t size,
+  void did(GpuPlace place, std::uint32_t correlation, std::uint64_t began, std::uint64_t size,
            const std::function<void(abi::cb_gpu_work&)>& change = {}) {
-    auto bytes = record<abi::cb_gpu_work>(abi::CB_GPU_WORK, {.ts = SECOND});
-    auto& work = bytes.as<abi::cb_gpu_work>();
-    work.head.function = abi::CB_GPU_COPY;
-    work.head.string_size = 0;
-    work.began = began;
-    work.ended = began ? began + 10 : 0;
-    work.size = size;
-    work.lane = place.lane;
-    work.batch = place.batch;
-    work.correlation = correlation;
-    work.stream = 7;
-    work.direction = 1;
-    if (change) change(work);
+    auto bytes = gpu_copy({.ts = SECOND}, place, correlation, began, size);
+    if (change) change(bytes.as<abi::cb_gpu_work>());
     feed(bytes);
     told[{place.lane, place.batch}]++;
   }
-  void end(Place place, std::uint64_t since = 10, std::uint64_t lost = 0) {
-    auto bytes = record<abi::cb_gpu_batch>(abi::CB_GPU_BATCH, {.ts = SECOND});
-    auto& batch = bytes.as<abi::cb_gpu_batch>();
-    batch.since = since;
-    batch.thread = place.thread;
-    batch.lane = place.lane;
-    batch.batch = place.batch;
-    batch.lost = lost;
-    batch.clock_error = 40;
-    batch.works = told[{place.lane, place.batch}];
-    feed(bytes);
+  void end(GpuPlace place, std::uint64_t since = 10, std::uint64_t lost = 0) {
+    feed(gpu_batch({.ts = SECOND}, place, told[{place.lane, place.batch}], since, lost));
   }
   void settle() { correlator.settle_gpu_works(2 * SECOND); }
   // What was joined: "call@ts", or why not.
@@ -125,7 +86,7 @@ TEST_CASE("A thread's works are those of its calls, in order") {
   CHECK(gpu.correlator.gpu_work_counts().clock_error_ns == 40);
 }
 
-TEST_CASE("What was told a moment ago waits: its call may not have returned yet") {
+TEST_CASE("What was told a moment ago waits: its call may not have been read yet") {
   Timing gpu;
   gpu.copy(1000, 64);
   gpu.did({}, 1, 2000, 64);
@@ -134,6 +95,22 @@ TEST_CASE("What was told a moment ago waits: its call may not have returned yet"
   CHECK(gpu.sink.gpu_works.empty());
   gpu.settle();
   CHECK(gpu.works() == "1@2000 ");
+}
+
+TEST_CASE("Works wait for a call that has not returned, however long it takes") {
+  Timing gpu;
+  const Head before{.ts = 1000}, later{.ts = SECOND + 100};
+  gpu.feed(entry(before, "cuMemcpyHtoD_v2", {0x7000, 0x8000, 64}));
+  gpu.did({}, 1, 2000, 64);
+  gpu.end({});
+  gpu.did({2, 0, 200}, 2, 2000, 64);
+  gpu.end({2, 0, 200});
+  gpu.settle();
+  CHECK(gpu.works() == "no_call@2000 ");  // of another thread
+  gpu.feed(returned({.ts = SECOND + 50}, "cuMemcpyHtoD_v2", 0));
+  gpu.feed(entry(later, "cuMemcpyHtoD_v2", {0x7000, 0x8000, 64}));  // which they are not of
+  gpu.settle();
+  CHECK(gpu.works() == "no_call@2000 1@2000 ");
 }
 
 TEST_CASE("Batches wait for those before them") {
@@ -231,7 +208,7 @@ TEST_CASE("A kernel is told by its name and its dimensions") {
   gpu.call({.ts = 500}, "cuModuleGetFunction", {0x1, 0x2, 0x3}, {0x5500}, 0, "_Z3addPf");
   gpu.call({.ts = 1000}, "cuLaunchKernel", {0x5500, 2, 1, 1, 32, 1, 1, 0, 0x5});
   gpu.call({.ts = 1200}, "cuLaunchKernel", {0x5500, 4, 1, 1, 32, 1, 1, 0, 0x5});
-  auto name = record<abi::cb_gpu_name>(abi::CB_GPU_NAME, {.ts = 1300}, "_Z3addPf");
+  auto name = gpu_record<abi::cb_gpu_name>(abi::CB_GPU_NAME, {.ts = 1300}, "_Z3addPf");
   name.as<abi::cb_gpu_name>().name = 77;
   gpu.feed(name);
   auto kernel = [](std::uint32_t grid, std::uint64_t named) {
@@ -293,7 +270,7 @@ TEST_CASE("A work without times keeps its place") {
 TEST_CASE("A thread's id that is used again is another thread") {
   Timing gpu;
   gpu.copy(1000, 64, 100);
-  auto exit = record<abi::cb_head>(abi::CB_THREAD_EXIT, {.ts = 1500});
+  auto exit = gpu_record<abi::cb_head>(abi::CB_THREAD_EXIT, {.ts = 1500});
   exit.head().tid = 100;
   gpu.feed(exit);
   gpu.copy(3000, 64, 100);
@@ -335,7 +312,7 @@ TEST_CASE("So many works and calls wait, and no more") {
 
 TEST_CASE("Without anybody who tells, calls wait for nothing") {
   Correlating alone;
-  auto times = record<abi::cb_gpu_times>(abi::CB_GPU_TIMES, {.ts = 1}, "no libcupti was found");
+  auto times = gpu_record<abi::cb_gpu_times>(abi::CB_GPU_TIMES, {.ts = 1}, "no libcupti was found");
   alone.feed(times);
   alone.call({.ts = 1000}, "cuMemcpyHtoD_v2", {0x7000, 0x8000, 64});
   alone.correlator.finish();

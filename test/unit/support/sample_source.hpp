@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,8 @@ struct SampleSource : Source {
   std::size_t libraries_attached() const override { return 1; }
   Capabilities needs() const override { return {}; }
   bool poll() override {
+    if (on_poll) on_poll(polls);
+    polls++;
     while ((stopped || !waits) && !records.empty()) {
       on_record(records.front().bytes());
       records.pop_front();
@@ -62,6 +66,8 @@ struct SampleSource : Source {
   std::uint64_t begun = 0;
   bool refuses = false;
   bool waits = true;  // records wait until tracing is stopped, so that a test has them in one go
+  std::function<void(std::size_t number)> on_poll;  // before anything is handed over
+  std::atomic<std::size_t> polls{0};
   std::uint32_t dropped = 0;
   std::atomic<bool> stopped{false};
   OnRecord on_record;

@@ -1,0 +1,66 @@
+// Records of what GPUs did, as the library inside a process makes them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "support/sample_records.hpp"
+
+namespace samples {
+
+template <typename Struct>
+RecordBytes gpu_record(std::uint8_t kind, const Head& place, std::string_view text = {}) {
+  RecordBytes bytes(sizeof(Struct));
+  bytes.append(text.data(), text.size());
+  auto& head = bytes.head();
+  head.ts = place.ts;
+  head.pid = place.pid;
+  head.tid = 999;  // one of CUPTI's
+  head.kind = kind;
+  head.string_size = static_cast<std::uint16_t>(text.size());
+  return bytes;
+}
+
+inline RecordBytes gpu_times(const Head& head) {
+  auto bytes = gpu_record<cudabpf::abi::cb_gpu_times>(cudabpf::abi::CB_GPU_TIMES, head,
+                                                      "/lib/libcupti.so.13");
+  bytes.as<cudabpf::abi::cb_gpu_times>().version = 130001;
+  bytes.as<cudabpf::abi::cb_gpu_times>().times_of = cudabpf::abi::CB_GPU_NODES;
+  return bytes;
+}
+
+struct GpuPlace {
+  std::uint32_t lane = 1, batch = 0, thread = 100;
+};
+
+inline RecordBytes gpu_copy(const Head& head, GpuPlace place, std::uint32_t correlation,
+                            std::uint64_t began, std::uint64_t size) {
+  auto bytes = gpu_record<cudabpf::abi::cb_gpu_work>(cudabpf::abi::CB_GPU_WORK, head);
+  auto& work = bytes.as<cudabpf::abi::cb_gpu_work>();
+  work.head.function = cudabpf::abi::CB_GPU_COPY;
+  work.began = began;
+  work.ended = began ? began + 10 : 0;
+  work.size = size;
+  work.lane = place.lane;
+  work.batch = place.batch;
+  work.correlation = correlation;
+  work.stream = 7;
+  work.direction = 1;
+  return bytes;
+}
+
+inline RecordBytes gpu_batch(const Head& head, GpuPlace place, std::uint32_t works,
+                             std::uint64_t since = 10, std::uint64_t lost = 0) {
+  auto bytes = gpu_record<cudabpf::abi::cb_gpu_batch>(cudabpf::abi::CB_GPU_BATCH, head);
+  auto& batch = bytes.as<cudabpf::abi::cb_gpu_batch>();
+  batch.since = since;
+  batch.thread = place.thread;
+  batch.lane = place.lane;
+  batch.batch = place.batch;
+  batch.lost = lost;
+  batch.clock_error = 40;
+  batch.works = works;
+  return bytes;
+}
+
+}  // namespace samples
