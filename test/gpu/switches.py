@@ -11,7 +11,8 @@ import time
 class Switches:
     def __init__(self, machine, check, skipped, folder):
         self.cudabpf, self.check, self.skipped, self.folder = machine.cudabpf, check, skipped, folder
-        self.user = machine.ordinary_user()
+        self.user, self.gpus = machine.ordinary_user(), machine.gpus
+        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # programs count GPUs as the samples do
         self.path = f"{folder}/switches.jsonl"
 
     @contextlib.contextmanager
@@ -41,11 +42,11 @@ class Switches:
         return f"{self.folder}/launch_storm", "--launches", "1000000000"
 
     @staticmethod
-    def residence(lines, begin=0, end=1 << 63):
-        """-> ms by pid, unknown and in all, of the windows that lie between two times in the trace"""
+    def residence(lines, begin=0, end=1 << 63, device=0):
+        """-> ms by pid, unknown and in all, of a GPU's windows that lie between two times in the trace"""
         by_pid, unknown, all_of_it = {}, 0, 0
         for line in lines:
-            if "residents" not in line or line["resident_from"] < begin or line["resident_to"] > end:
+            if "residents" not in line or line["device"] != device or line["resident_from"] < begin or line["resident_to"] > end:
                 continue
             all_of_it += (line["resident_to"] - line["resident_from"]) / 1e6
             unknown += line["resident_unknown_ms"]
@@ -71,8 +72,9 @@ class Switches:
         with open(self.path, encoding="utf-8") as file:
             lines = [json.loads(line) for line in file]
         self.check_books("alone", lines)
-        by_pid, unknown, all_of_it = self.residence(lines)
-        pid = next(line["pid"] for line in lines if line.get("op") == "launch")
+        launches = [line for line in lines if line.get("op") == "launch"]
+        pid = launches[0]["pid"]
+        by_pid, unknown, all_of_it = self.residence(lines, launches[0]["ts"], launches[-1]["ts"])
         known = all_of_it - unknown
         print(f"        of {all_of_it:.0f} ms {unknown:.0f} unknown; {by_pid}")
         self.check("alone: it has the GPU", by_pid.get(pid, 0) >= 0.95 * known > 0, (by_pid, known))
@@ -128,6 +130,27 @@ class Switches:
         print(f"        of {all_of_it:.0f} ms {unknown:.1f} unknown; {by_pid}")
         self.check("attach: no other has it", set(by_pid) <= {one.pid}, by_pid)
 
+    def test_two_gpus(self):
+        """Each of two processes has a GPU for itself."""
+        if self.gpus < 2:
+            return self.skipped("two GPUs", "there is only one")
+        on = [("env", f"CUDA_VISIBLE_DEVICES={device}", *self.storm()) for device in (0, 1)]
+        with self.traced("--kernel") as (lines, _), self.running(*on[0]) as first, self.running(*on[1]) as second:
+            time.sleep(2)
+            begin = time.monotonic_ns()
+            time.sleep(3)
+            end = time.monotonic_ns()
+        self.check_books("two GPUs", lines)
+        shift = lines[0]["clocks"]["monotonic_ns"]
+        for device, program in enumerate((first, second)):
+            by_pid, unknown, all_of_it = self.residence(lines, begin - shift, end - shift, device)
+            print(f"        GPU {device}: of {all_of_it:.0f} ms {unknown:.1f} unknown; {by_pid}")
+            known = all_of_it - unknown
+            self.check(f"two GPUs: who uses {device} has it, and nobody else", set(by_pid) == {program.pid}, by_pid)
+            self.check(f"two GPUs: it has {device} all the time", by_pid.get(program.pid, 0) >= 0.95 * known > 0.5 * all_of_it,
+                       (by_pid, unknown, all_of_it))
+        return None
+
     def test_without_rights(self):
         """An ordinary user, without sudo, gets the reason, and the rest of the trace."""
         path = f"{self.folder}/anybody.jsonl"
@@ -154,4 +177,5 @@ class Switches:
         self.test_sudo()
         self.test_shared()
         self.test_attached()
+        self.test_two_gpus()
         self.test_without_rights()

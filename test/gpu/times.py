@@ -10,6 +10,7 @@ import sys
 import time
 
 import toolkit
+import turns
 
 WORKS = ("kernel", "copy", "set", "graph")
 
@@ -85,6 +86,10 @@ class Times:
         path = f"{self.machine.folder}/activity"
         subprocess.run(command, check=True, env=dict(os.environ, CUDA_INJECTION64_PATH=self.activity, CUPTI_ACTIVITY_FILE=path, **variables),
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return self.told_by_cupti(path)
+
+    @staticmethod
+    def told_by_cupti(path):
         with open(path, encoding="utf-8") as file:
             rows = [line.rstrip("\n").split("\t") for line in file]
         began = {int(row[1]): int(row[2]) for row in rows if row[0] == "call"}
@@ -157,6 +162,40 @@ class Times:
                    abs(said - idle) <= 0.05, idle)
         self.check(f"{name}: busy for {mine / 1000:.1f} ms, by CUPTI alone {busy / 1000:.1f}", abs(mine - busy) <= 0.03 * busy)
 
+    def idle_side_by_side(self, script):
+        """Processes of GPT-2, recorded by cudabpf and by CUPTI alone, which run in turns of half a second, so that the machine's speed
+        is the same for both: `gaps` finds the GPU as idle as the union of CUPTI's own times has it, to a point."""
+        folder, program, commands = self.machine.folder, [sys.executable, script, "--rounds", "100000000", "--only", "decode", "--part", "0.05"], []
+        for number in range(3):
+            commands.append((f"{folder}/idle-{number}.activity", program, {
+                "CUDA_INJECTION64_PATH": self.activity, "CUPTI_ACTIVITY_KERNELS": "1", "CUPTI_ACTIVITY_FILE": f"{folder}/idle-{number}.activity"}))
+            commands.append((f"{folder}/idle-{number}.jsonl", [
+                self.machine.cudabpf, "run", "-q", "-o", f"{folder}/idle-{number}.jsonl", "--inside", "--gpu", "--", *program], {}))
+        by_process = {True: [], False: []}  # whether it is ours
+        for path, (seen,) in turns.side_by_side(commands, folder, cycles=12, turn=0.5).items():
+            times = [(int(turn.begin * 1e9) + 50000000, int(turn.end * 1e9) - 10000000) for turn in seen]
+            ours = path.endswith(".jsonl")
+            by_process[ours].append(statistics.median(self.idle_by_gaps(path, times) if ours else self.idle_by_cupti(path, times)))
+        mine, alone = (statistics.median(by_process[whose]) for whose in (True, False))
+        self.check(f"GPT-2 side by side: gaps has the GPU idle for {mine:.2f} %, CUPTI alone for {alone:.2f} %", abs(mine - alone) <= 1, by_process)
+        print(f"        by process: {', '.join(f'{one:.2f}' for one in by_process[True])}, "
+              f"by CUPTI alone {', '.join(f'{one:.2f}' for one in by_process[False])}")
+
+    def idle_by_gaps(self, path, times):
+        with open(path, encoding="utf-8") as file:
+            zero = json.loads(file.readline())["clocks"]["realtime_ns"]
+        for begin, end in times:
+            told = subprocess.run([self.machine.cudabpf, "gaps", "--json", "--from", f"{(begin - zero) / 1e9:.9f}", "--to",
+                                   f"{(end - zero) / 1e9:.9f}", path], check=True, stdout=subprocess.PIPE, text=True)
+            gpu, = json.loads(told.stdout)["measured"]["gpus"]
+            yield 100 * gpu["idle_us"] / gpu["window_us"]
+
+    def idle_by_cupti(self, path, times):
+        works = [{"ts": start, "duration_us": (end - start) / 1000} for _, _, start, end, _, _ in self.told_by_cupti(path)[0]]
+        for begin, end in times:
+            busy, window = course_of([work for work in works if begin <= work["ts"] < end])
+            yield 100 * (1 - busy / window)
+
     def long_run(self, programs):
         """100 million kernels: none is lost or without a time, and nothing grows."""
         replays, nodes = 500000, 100
@@ -226,3 +265,5 @@ class Times:
                 self.like_cupti(f"PyTorch {' '.join(flags)}", [sys.executable, f"{workloads}/tiny_transformer.py"], flags)
                 if has_transformers:
                     self.idle_of_decoding(f"{workloads}/transformer_inference.py", flags)
+            if has_transformers:
+                self.idle_side_by_side(f"{workloads}/loops.py")
