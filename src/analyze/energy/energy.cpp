@@ -105,6 +105,8 @@ void Energy::share_among_classes(OfGpu& gpu, const Sampled& sampled) const {
     gpu.no_classes = "processes had the GPU, too, whose work was not measured";
   else if (!gpu.idle)
     gpu.no_classes = "what the GPU uses when it is idle is not known";
+  else if (static_cast<double>(model_.time()) < EnergyReadings::SHORTEST_SECONDS * 1e9)
+    gpu.no_classes = "all that ran took less than a second on the GPU";
   else if (gpu.classes = model_.share(gpu.idle->watts); !gpu.classes)
     gpu.no_classes = "its power was not sampled twice";
 }

@@ -164,16 +164,19 @@ void add_classes(Page& page, const Energy::OfGpu& gpu) {
   Table table("energy by class, a model", {{"energy"}, {"share"}, {"GPU time"}, {"mean power", 1}});
   for (std::size_t i : order) {
     const ModelledEnergy::Share& of = model.shares[i];
+    double seconds = static_cast<double>(of.time) / 1e9;
+    bool is_long = seconds >= EnergyReadings::STEP_SECONDS;
     table.row(std::string(name_of_sharer(i)),
               {joules_text(of.joules), share(of.joules), human_time(of.time),
-               fmt::format("{:.0f} W", of.joules * 1e9 / static_cast<double>(of.time))});
+               is_long ? fmt::format("{:.0f} W", of.joules / seconds) : ""});
   }
-  table.row("while nothing ran", {joules_text(model.unshared), share(model.unshared), "", ""});
+  table.row("while hardly anything ran",
+            {joules_text(model.unshared), share(model.unshared), "", ""});
   table.add_to(page);
   page.paragraph(
       fmt::format("It shares {} above idle, by samples of power over {}: what was used between two "
-                  "samples goes to what ran then, by how long each ran. No counter tells one "
-                  "kernel's energy.",
+                  "samples goes to what ran then, by how long each ran, if it ran for a twentieth "
+                  "of that time. No counter tells one kernel's energy.",
                   joules_text(all), human_time(model.to - model.from)),
       2);
 }

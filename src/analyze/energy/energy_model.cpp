@@ -6,6 +6,13 @@
 
 namespace cudabpf::analyze {
 
+namespace {
+
+// Of the time between two samples, what runs for less than this part of it is not told from noise.
+constexpr std::uint64_t LEAST_PART = 20;
+
+}  // namespace
+
 std::string_view name_of_sharer(std::size_t sharer) {
   if (sharer < KERNEL_CLASSES) return to_string(static_cast<KernelClass>(sharer));
   switch (static_cast<OtherWork>(sharer - KERNEL_CLASSES)) {
@@ -52,6 +59,7 @@ void EnergyModel::worked(const Line& work, std::uint64_t until) {
   if (!work.has(Field::duration) || work.ts >= end) return;
   if (ordinals_.size() < MOST) ordinals_.insert(work.has(Field::ordinal) ? work.ordinal : 0);
   if (pids_.size() < MOST) pids_.insert(work.pid);
+  time_ = saturating_sum(time_, end - work.ts);
   std::size_t sharer = sharer_of(work);
   buckets_.at(end - 1);  // from here on no bucket grows
   for (std::uint64_t at = work.ts; at < end;) {
@@ -76,14 +84,17 @@ std::optional<ModelledEnergy> EnergyModel::share(double idle_watts) const {
     }
     if (!bucket.samples) continue;
     if (before) {
+      std::uint64_t window = bucket.last - before->last;
       double watts = bucket.watts / static_cast<double>(bucket.samples) - idle_watts;
-      double joules = watts * static_cast<double>(bucket.last - before->last) / 1e9;
-      for (std::size_t sharer = 0; sum && sharer < ENERGY_SHARERS; sharer++) {
+      double joules = watts * static_cast<double>(window) / 1e9;
+      bool shared = sum > 0 && sum >= window / LEAST_PART;
+      for (std::size_t sharer = 0; sharer < ENERGY_SHARERS; sharer++) {
         ModelledEnergy::Share& share = all.shares[sharer];
         share.time = saturating_sum(share.time, times[sharer]);
+        if (!shared) continue;
         share.joules += joules * static_cast<double>(times[sharer]) / static_cast<double>(sum);
       }
-      if (!sum) all.unshared += joules;
+      if (!shared) all.unshared += joules;
       all.to = bucket.last;
     } else {
       all.from = bucket.last;

@@ -1,6 +1,7 @@
 // Which kernels a GPU's energy went to, as a model: the power above idle, as it was sampled, is
 // shared among what ran between two samples by how long each ran. No counter tells that: a kernel
-// that needs more power than its neighbours gets too little.
+// that needs more power than its neighbours gets too little. Power also varies while nothing runs,
+// so what ran for a moment gets nothing, or it would have to answer for all of that.
 #pragma once
 
 #include <array>
@@ -28,7 +29,7 @@ struct ModelledEnergy {
   };
   std::uint64_t from = 0, to = 0;  // the first and the last sample
   std::array<Share, ENERGY_SHARERS> shares{};
-  double unshared = 0;  // joules above idle while nothing ran
+  double unshared = 0;  // joules above idle while nothing ran, or hardly anything
   double above_idle() const;
 };
 
@@ -44,6 +45,7 @@ class EnergyModel {
   // All that worked has the same number in its process.
   bool is_one_gpu() const { return ordinals_.size() <= 1; }
   std::size_t processes() const { return pids_.size(); }
+  std::uint64_t time() const { return time_; }  // of all works, added up
   // Nothing: there are no two samples.
   std::optional<ModelledEnergy> share(double idle_watts) const;
 
@@ -62,6 +64,7 @@ class EnergyModel {
 
   ClassesByName classes_;
   TimeBuckets<Bucket> buckets_;
+  std::uint64_t time_ = 0;
   std::unordered_set<std::int64_t> ordinals_;
   std::unordered_set<std::uint32_t> pids_;
 };

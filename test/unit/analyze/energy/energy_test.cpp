@@ -108,7 +108,7 @@ TEST_CASE("What was used above idle is shared among classes of kernels by their 
         Approx(2940 * 20.0 / 82).epsilon(0.01));
   CHECK(classes["copies"]["energy_j"].get<double>() == Approx(2940 * 2.0 / 82).epsilon(0.02));
   CHECK_THAT(run.page, ContainsSubstring("energy by class, a model"));
-  CHECK_THAT(run.page, ContainsSubstring("while nothing ran"));
+  CHECK_THAT(run.page, ContainsSubstring("while hardly anything ran"));
 }
 
 TEST_CASE("Without what it takes, energy is not shared among classes") {
@@ -119,14 +119,32 @@ TEST_CASE("Without what it takes, energy is not shared among classes") {
   CHECK(busy.json()["gpus"][0]["kernel_classes"]["why_not"] ==
         "what the GPU uses when it is idle is not known");
   Measured others;
-  others.gpu(0, 4, 0, 127, R"(,"processes":[{"pid":42},{"pid":43}])").work(0, 4, 0, 10, GEMM);
+  others.gpu(0, 4, 0, 127, R"(,"processes":[{"pid":42},{"pid":43}])").work(0, 4, 0, 20, GEMM);
   CHECK_THAT(others.json()["gpus"][0]["kernel_classes"]["why_not"].get<std::string>(),
              ContainsSubstring("whose work was not measured"));
-  others.work(0, 4, 20, 10, GEMM, 43);
+  others.work(0, 4, 20, 20, GEMM, 43);
   CHECK(others.json()["gpus"][0]["kernel_classes"].contains("classes"));
   others.trace.line(R"({"type":"gpu","op":"sample","ts":1,"device":1,"power_w":100})");
   CHECK_THAT(others.json()["gpus"][0]["kernel_classes"]["why_not"].get<std::string>(),
              ContainsSubstring("several GPUs"));
+}
+
+TEST_CASE("What ran for a moment does not answer for what an idle GPU's power varies by") {
+  Measured moment;
+  moment.gpu(0, 4, 0, 100).gpu(4, 10, 0, 110).work(4, 10, 50, 1, GEMM);
+  CHECK(moment.json()["gpus"][0]["kernel_classes"]["why_not"] ==
+        "all that ran took less than a second on the GPU");
+  Measured mixed;
+  mixed.gpu(0, 4, 0, 100).gpu(4, 6, 96, 600).gpu(6, 10, 1, 110);
+  mixed.work(4, 6, 0, 80, GEMM).work(6, 10, 50, 1, SOFTMAX);
+  Json model = mixed.json()["gpus"][0]["kernel_classes"];
+  std::map<std::string, double> joules;
+  for (const Json& one : model["classes"])
+    joules[one["class"].get<std::string>()] = one["energy_j"].get<double>();
+  CHECK(joules["matrix multiply"] == Approx(1000).epsilon(0.06));
+  CHECK(joules["normalisation"] == 0);
+  // The first of 600 W tells of a tenth in which nothing ran.
+  CHECK(model["nothing_ran_j"].get<double>() == Approx(40 + 50).epsilon(0.05));
 }
 
 TEST_CASE("Times that no GPU can have do not break the model") {
