@@ -1,5 +1,5 @@
-"""What recording adds to a running program, which is recorded and not recorded in turns so short that the machine's speed is
-the same in both: whole runs differ by more than that."""
+"""What recording adds, told by turns so short that the machine's speed is the same in all, because whole runs differ by more
+than recording costs: of one program that is recorded and not, or of several programs of which one runs at a time."""
 import contextlib
 import math
 import os
