@@ -93,9 +93,12 @@ class Source {
 
   // ----- called by the reader
 
+  struct Polled {
+    bool much = false;        // there were many
+    std::uint64_t until = 0;  // CLOCK_MONOTONIC: what was made before then has been handed over
+  };
   // Hands over every waiting record, those of one thread in the order in which they were made.
-  // True if there were many.
-  virtual bool poll() = 0;
+  virtual Polled poll() = 0;
   // The function that a record names by this number; null if there is none.
   virtual const Function* function(std::uint16_t number) const = 0;
   virtual DriverDevice device(std::uint32_t number) const = 0;

@@ -171,12 +171,11 @@ void Capture::forget_processes() {
 
 // True if there was much to read.
 bool Capture::drain() {
-  std::uint64_t before = now_ns(CLOCK_MONOTONIC);  // afterwards, more may wait
-  bool much = source_->poll();
-  read_until_ = before;
+  Source::Polled polled = source_->poll();
+  read_until_ = polled.until;
   processes_.store(correlator_->processes().alive(), std::memory_order_relaxed);
   drains_.fetch_add(1, std::memory_order_release);
-  return much;
+  return polled.much;
 }
 
 void Capture::read_loop() {

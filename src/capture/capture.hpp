@@ -89,7 +89,7 @@ class Capture {
   // Used by the reader.
   std::uint64_t received_ = 0;
   bool processes_came_ = false;   // since its last poll
-  std::uint64_t read_until_ = 0;  // CLOCK_MONOTONIC; all records made before then were taken
+  std::uint64_t read_until_ = 0;  // CLOCK_MONOTONIC; what was made before then was taken
   std::uint64_t bad_records_ = 0;
   Source::Losses losses_{};                        // reported so far
   std::array<std::uint64_t, KEPT> tables_told_{};  // left out of each, as reported so far

@@ -6,7 +6,6 @@
 #include <queue>
 
 #include "cudabpf/abi.h"
-#include "util/system/clock.hpp"
 
 namespace cudabpf {
 
@@ -89,15 +88,14 @@ void MergedSource::hand_over_until(std::uint64_t until) {
   std::erase_if(lanes_, [](const auto& one) { return one.second.empty(); });
 }
 
-// A record that a thread made by this moment is there when the sources are asked. One that it made
-// later may be there without those that came before it at the other source, so it waits.
-bool MergedSource::poll() {
+// What both sources have told to its end is handed over. A record that a thread made later may be
+// there without those that came before it at the other source, so it waits.
+Source::Polled MergedSource::poll() {
   constexpr auto FOREVER = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t until = stopped_ ? FOREVER : now_ns(CLOCK_MONOTONIC);
-  bool much = calls_->poll();
-  much |= others_->poll();
-  hand_over_until(until);
-  return much;
+  Polled calls = calls_->poll(), others = others_->poll();
+  Polled both{calls.much || others.much, std::min(calls.until, others.until)};
+  hand_over_until(stopped_ ? FOREVER : both.until);
+  return both;
 }
 
 // ----- both

@@ -43,7 +43,7 @@ class MergedSource final : public Source {
   bool waits_for_libraries() const override { return calls_->waits_for_libraries(); }
   Capabilities needs() const override { return calls_->needs() | others_->needs(); }
 
-  bool poll() override;
+  Polled poll() override;
   const Function* function(std::uint16_t number) const override { return calls_->function(number); }
   DriverDevice device(std::uint32_t number) const override { return processes_.device(number); }
   std::vector<Tally> take_tallies() override { return calls_->take_tallies(); }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "correlate/graphs/graph_calls.hpp"  // what a call asks for
+#include "util/saturating.hpp"
 
 namespace cudabpf {
 
@@ -13,6 +14,8 @@ namespace {
 
 // A record may become readable a little later than its time says.
 constexpr std::uint64_t SETTLED_NS = 50'000'000;
+// For longer nobody waits for a call to return: it may have been left by longjmp.
+constexpr std::uint64_t LONGEST_CALL_NS = 10'000'000'000;
 // By how much a GPU's time and a call's may differ that are the same.
 constexpr std::uint64_t CLOCKS_DIFFER_NS = 2'000;
 // Calls that are looked through for one that fits. Each but the first is one that no work came of.
@@ -115,7 +118,10 @@ void GpuWorks::told(const Record& record) {
   if (ends) {
     at->second.end = *record.gpu_batch;
   } else {
-    at->second.works.push_back(*record.gpu_work);
+    const abi::cb_gpu_work& work = *record.gpu_work;
+    at->second.works.push_back(work);
+    std::uint64_t began = work.began ? work.began : std::numeric_limits<std::uint64_t>::max();
+    at->second.last_began = std::max(at->second.last_began, began);
     waiting_works_++;
   }
 }
@@ -195,8 +201,13 @@ void GpuWorks::settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_
     while (!lane.batches.empty()) {
       auto first = lane.batches.begin();
       if (first->first != lane.next || !first->second.end) break;
-      std::uint64_t told = first->second.end->head.ts;
-      if (told > told_before || asking_since(pid, first->second.end->thread) < told) break;
+      const Batch& batch = first->second;
+      std::uint64_t told = batch.end->head.ts;
+      if (told > told_before) break;
+      std::uint64_t since = asking_since(pid, batch.end->thread);
+      bool may_have_asked =
+          since < told && since <= saturating_sum(batch.last_began, CLOCKS_DIFFER_NS);
+      if (may_have_asked && told_before - told < LONGEST_CALL_NS) break;
       join(pid, process, lane, first->second);
       waiting_works_ -= 1 + first->second.works.size();
       lane.batches.erase(first);

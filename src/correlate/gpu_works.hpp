@@ -43,11 +43,10 @@ class GpuWorks {
   void called(const Call& call, std::uint64_t ts);
   // Records of calls of the thread are missing.
   void calls_lost(std::uint32_t pid, std::uint32_t tid);
-  // When the oldest open call of a thread began that makes a GPU work; if there is none, the end of
-  // time.
+  // When a thread's oldest open call that makes a GPU work began; the end of time if it has none.
   using AskingSince = std::function<std::uint64_t(std::uint32_t pid, std::uint32_t tid)>;
-  // Joins what was told long enough before `read_until`, the time up to which all records were
-  // read, and by whom no call that can have asked for it is still open.
+  // Joins what was told long enough before `read_until`, up to which all records were read, unless
+  // its thread is still in a call that may have asked for it.
   void settle(std::uint64_t read_until, const AskingSince& asking_since);
   void thread_gone(std::uint32_t pid, std::uint32_t tid);
   void process_gone(std::uint32_t pid);
@@ -80,6 +79,7 @@ class GpuWorks {
   struct Batch {
     std::vector<abi::cb_gpu_work> works;
     std::optional<abi::cb_gpu_batch> end;  // all of it was told
+    std::uint64_t last_began = 0;          // of its works; if one has no time, the end of time
   };
   // CUPTI's view of a thread.
   struct Lane {

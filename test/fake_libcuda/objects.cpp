@@ -52,8 +52,8 @@ Handle new_handle() {
   return reinterpret_cast<Handle>(next.fetch_add(64));
 }
 
-// Far below all that the kernel maps of itself: the host's memory must not get the same addresses,
-// for there is one address space.
+// Far below all that the kernel places by itself: the host's memory must not get the same
+// addresses, for there is one address space.
 DevicePtr new_device_range(uint64_t size) {
   static std::atomic<uint64_t> next{0x200000000000};
   return next.fetch_add((size + 511) / 512 * 512);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "util/console/log.hpp"
+#include "util/system/clock.hpp"
 #include "util/system/privileges.hpp"
 
 namespace cudabpf {
@@ -138,10 +139,16 @@ void BpfSource::stop() {
   if (driver_) driver_->stop();
 }
 
-bool BpfSource::poll() {
-  bool much = ring__avail_data_size(ring_buffer__ring(ring_.get(), 0)) > options_.ring_size / MUCH;
+// Reading stops at a record that is still being written, as by a thread that was interrupted in the
+// midst of it, and those behind it wait, too.
+Source::Polled BpfSource::poll() {
+  ring* ring = ring_buffer__ring(ring_.get(), 0);
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+  unsigned long made = ring__producer_pos(ring);
+  bool much = ring__avail_data_size(ring) > options_.ring_size / MUCH;
   ring_buffer__consume(ring_.get());
-  return much;
+  if (static_cast<long>(ring__consumer_pos(ring) - made) >= 0) read_until_ = now;
+  return {much, read_until_};
 }
 
 std::vector<Tally> BpfSource::take_tallies() {

@@ -39,7 +39,7 @@ class BpfSource final : public Source {
   bool waits_for_libraries() const override { return false; }
   Capabilities needs() const override;
 
-  bool poll() override;
+  Polled poll() override;
   const Function* function(std::uint16_t number) const override { return numbers_.find(number); }
   DriverDevice device(std::uint32_t number) const override;
   std::vector<Tally> take_tallies() override;
@@ -71,6 +71,7 @@ class BpfSource final : public Source {
   std::optional<DriverWatch> driver_;
   OnRecord on_record_;
   std::unique_ptr<ring_buffer, RingDeleter> ring_;
+  std::uint64_t read_until_ = 0;
 };
 
 }  // namespace cudabpf

@@ -224,7 +224,8 @@ void InsideSource::stop() {
   silence(rooms);
 }
 
-bool InsideSource::poll() {
+Source::Polled InsideSource::poll() {
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   std::vector<Newcomer> newcomers;
   std::vector<std::uint32_t> leaving;
   {
@@ -234,7 +235,7 @@ bool InsideSource::poll() {
   }
   for (Newcomer& newcomer : newcomers) rooms_.add(std::move(newcomer), on_record_);
   for (std::uint32_t pid : leaving) rooms_.leave(pid, on_record_);
-  return rooms_.read(on_record_);
+  return {rooms_.read(on_record_), now};
 }
 
 DriverDevice InsideSource::device(std::uint32_t number) const {

@@ -45,7 +45,7 @@ class InsideSource final : public Source {
   std::size_t libraries_attached() const override { return libraries_attached_; }
   Capabilities needs() const override { return {}; }
 
-  bool poll() override;
+  Polled poll() override;
   const Function* function(std::uint16_t number) const override { return numbers_.find(number); }
   DriverDevice device(std::uint32_t number) const override;
   std::vector<Tally> take_tallies() override { return {}; }  // all calls are recorded

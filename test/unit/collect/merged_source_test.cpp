@@ -113,6 +113,18 @@ TEST_CASE("What was made while the sources are asked waits for what may have com
   CHECK(m.taken() == Made{{later - 1, OTHER}, {later, THREAD}, {later + 1, THREAD}});
 }
 
+TEST_CASE("What one source has not told to its end waits at the other, too") {
+  Merging m;
+  m.calls->read_until = 25;  // a record of then is still being written
+  m.add(*m.others, 20);
+  m.add(*m.others, 40);
+  CHECK(m.taken() == Made{{20, THREAD}});
+  CHECK(m.merged->poll().until == 25);
+  m.calls->read_until = 50;
+  m.add(*m.calls, 30);
+  CHECK(m.taken() == Made{{30, THREAD}, {40, THREAD}});
+}
+
 TEST_CASE("A record tells how many its thread has lost at both sources") {
   Merging m;
   m.add(*m.calls, 10, THREAD, 0);

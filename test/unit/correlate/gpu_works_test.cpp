@@ -113,6 +113,22 @@ TEST_CASE("Works wait for a call that has not returned, however long it takes") 
   CHECK(gpu.works() == "no_call@2000 1@2000 ");
 }
 
+TEST_CASE("Works do not wait for a call that began after they did, nor for ever") {
+  Timing gpu;
+  gpu.copy(1000, 64);
+  gpu.did({}, 1, 2000, 64);
+  gpu.end({});
+  gpu.feed(entry({.ts = 100 * US}, "cuMemcpyHtoD_v2", {0x7000, 0x8000, 32}));
+  gpu.settle();
+  CHECK(gpu.works() == "1@2000 ");
+  gpu.did({.batch = 1}, 2, 200 * US, 32);
+  gpu.end({.batch = 1});
+  gpu.settle();
+  CHECK(gpu.sink.gpu_works.size() == 1);
+  gpu.correlator.settle_gpu_works(20 * SECOND);
+  CHECK(gpu.works() == "1@2000 no_call@200000 ");
+}
+
 TEST_CASE("Batches wait for those before them") {
   Timing gpu;
   gpu.copy(1000, 64);

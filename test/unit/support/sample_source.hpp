@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "cudabpf/cuda_api.hpp"
 #include "cudabpf/source.hpp"
 #include "support/sample_records.hpp"
+#include "util/system/clock.hpp"
 
 namespace samples {
 
@@ -36,14 +38,15 @@ struct SampleSource : Source {
   std::size_t awaited() const override { return 0; }
   std::size_t libraries_attached() const override { return 1; }
   Capabilities needs() const override { return {}; }
-  bool poll() override {
+  Polled poll() override {
+    std::uint64_t now = now_ns(CLOCK_MONOTONIC);
     if (on_poll) on_poll(polls);
     polls++;
     while ((stopped || !waits) && !records.empty()) {
       on_record(records.front().bytes());
       records.pop_front();
     }
-    return false;
+    return {false, read_until.value_or(now)};
   }
   const Function* function(std::uint16_t number) const override {
     auto table = cuda_functions();
@@ -68,6 +71,7 @@ struct SampleSource : Source {
   bool waits = true;  // records wait until tracing is stopped, so that a test has them in one go
   std::function<void(std::size_t number)> on_poll;  // before anything is handed over
   std::atomic<std::size_t> polls{0};
+  std::optional<std::uint64_t> read_until;  // empty: when it is polled
   std::uint32_t dropped = 0;
   std::atomic<bool> stopped{false};
   OnRecord on_record;
