@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "analyze/energy/energy.hpp"
@@ -13,8 +14,9 @@ namespace {
 
 std::string joules_text(double joules) {
   constexpr double KILO = 1000;
-  if (joules >= 10 * KILO) return fmt::format("{:.2f} kJ", joules / KILO);
-  return joules >= 100 ? fmt::format("{:.0f} J", joules) : fmt::format("{:.3g} J", joules);
+  if (std::abs(joules) >= 10 * KILO) return fmt::format("{:.2f} kJ", joules / KILO);
+  return std::abs(joules) >= 100 ? fmt::format("{:.0f} J", joules)
+                                 : fmt::format("{:.3g} J", joules);
 }
 
 // What an idle GPU would not have used; negative where it used less than when it was measured idle.
@@ -51,6 +53,7 @@ Json classes_json(const Energy::OfGpu& gpu) {
     if (model.shares[i].time)
       json["classes"].push_back({{"class", name_of_sharer(i)},
                                  {"gpu_time_us", microseconds(model.shares[i].time)},
+                                 {"shared_time_us", microseconds(model.shares[i].shared_time)},
                                  {"energy_j", model.shares[i].joules}});
   return json;
 }
@@ -89,7 +92,7 @@ void add_stretch(Table& table, const Energy::Stretch& stretch, const Energy::OfG
   table.row(stretch.name,
             {joules_text(used.joules), "± " + joules_text(used.error),
              fmt::format("{:.0f} W", used.watts()),
-             gpu.idle ? joules_text(std::max(0.0, above_idle(used, *gpu.idle))) : "",
+             gpu.idle ? joules_text(above_idle(used, *gpu.idle)) : "",
              human_time(used.to - used.from), human_time(stretch.end - stretch.begin)});
 }
 
@@ -164,19 +167,19 @@ void add_classes(Page& page, const Energy::OfGpu& gpu) {
   Table table("energy by class, a model", {{"energy"}, {"share"}, {"GPU time"}, {"mean power", 1}});
   for (std::size_t i : order) {
     const ModelledEnergy::Share& of = model.shares[i];
-    double seconds = static_cast<double>(of.time) / 1e9;
-    bool is_long = seconds >= EnergyReadings::STEP_SECONDS;
+    double seconds = static_cast<double>(of.shared_time) / 1e9;
+    bool is_long = seconds >= EnergyReadings::STEP_SECONDS, has_share = of.shared_time > 0;
     table.row(std::string(name_of_sharer(i)),
-              {joules_text(of.joules), share(of.joules), human_time(of.time),
-               is_long ? fmt::format("{:.0f} W", of.joules / seconds) : ""});
+              {has_share ? joules_text(of.joules) : "", has_share ? share(of.joules) : "",
+               human_time(of.time), is_long ? fmt::format("{:.0f} W", of.joules / seconds) : ""});
   }
   table.row("while hardly anything ran",
             {joules_text(model.unshared), share(model.unshared), "", ""});
   table.add_to(page);
   page.paragraph(
       fmt::format("It shares {} above idle, by samples of power over {}: what was used between two "
-                  "samples goes to what ran then, by how long each ran, if it ran for a twentieth "
-                  "of that time. No counter tells one kernel's energy.",
+                  "samples goes to what ran then, by how long each ran, if all of it together "
+                  "took at least a twentieth of that time. No counter tells one kernel's energy.",
                   joules_text(all), human_time(model.to - model.from)),
       2);
 }

@@ -8,8 +8,8 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// Of the time between two samples, what runs for less than this part of it is not told from noise.
-constexpr std::uint64_t LEAST_PART = 20;
+// Works that take less than a twentieth of the time between two samples are not told from noise.
+constexpr std::uint64_t MOST_TIMES_LONGER = 20;
 
 }  // namespace
 
@@ -30,6 +30,11 @@ double ModelledEnergy::above_idle() const {
   double sum = unshared;
   for (const Share& share : shares) sum += share.joules;
   return sum;
+}
+
+bool ModelledEnergy::any_shared() const {
+  return std::any_of(shares.begin(), shares.end(),
+                     [](const Share& share) { return share.shared_time > 0; });
 }
 
 void EnergyModel::Bucket::merge(const Bucket& next) {
@@ -87,11 +92,12 @@ std::optional<ModelledEnergy> EnergyModel::share(double idle_watts) const {
       std::uint64_t window = bucket.last - before->last;
       double watts = bucket.watts / static_cast<double>(bucket.samples) - idle_watts;
       double joules = watts * static_cast<double>(window) / 1e9;
-      bool shared = sum > 0 && sum >= window / LEAST_PART;
+      bool shared = sum > 0 && sum >= window / MOST_TIMES_LONGER;
       for (std::size_t sharer = 0; sharer < ENERGY_SHARERS; sharer++) {
         ModelledEnergy::Share& share = all.shares[sharer];
         share.time = saturating_sum(share.time, times[sharer]);
         if (!shared) continue;
+        share.shared_time = saturating_sum(share.shared_time, times[sharer]);
         share.joules += joules * static_cast<double>(times[sharer]) / static_cast<double>(sum);
       }
       if (!shared) all.unshared += joules;

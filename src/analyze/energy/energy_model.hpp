@@ -24,13 +24,15 @@ std::string_view name_of_sharer(std::size_t sharer);  // "matrix multiply", "cop
 
 struct ModelledEnergy {
   struct Share {
-    std::uint64_t time = 0;  // its works, added up
+    std::uint64_t time = 0;         // its works, added up
+    std::uint64_t shared_time = 0;  // of that, where they were long enough to get a share
     double joules = 0;
   };
   std::uint64_t from = 0, to = 0;  // the first and the last sample
   std::array<Share, ENERGY_SHARERS> shares{};
   double unshared = 0;  // joules above idle while nothing ran, or hardly anything
   double above_idle() const;
+  bool any_shared() const;
 };
 
 // What ran when, of one GPU, and how much power it took.
