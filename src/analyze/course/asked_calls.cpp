@@ -95,6 +95,15 @@ void AskedCalls::drop_quiet_threads() {
   std::erase_if(threads_, [&](const auto& one) { return last_of(one.second) <= *middle; });
 }
 
+void AskedCalls::waited(const AskedCall& asked) {
+  auto thread = threads_.find({asked.process, asked.tid});
+  if (thread == threads_.end()) return;
+  auto& calls = thread->second.calls;
+  auto at = std::lower_bound(calls.begin(), calls.end(), asked.end,
+                             [](const Span& call, std::uint64_t ts) { return call.end < ts; });
+  if (at != calls.end() && at->end == asked.end && at->begin >= asked.ts) at->waits = true;
+}
+
 std::vector<PathWait> AskedCalls::waits_of(std::uint64_t process, std::uint32_t tid,
                                            std::uint64_t begin, std::uint64_t end) const {
   std::vector<PathWait> waits;

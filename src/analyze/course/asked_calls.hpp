@@ -58,6 +58,8 @@ class AskedCalls {
   // number is counted.
   void look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t begin, std::uint64_t end,
                std::uint64_t asked, ThreadTime& told) const;
+  // It returned only once its work was done, though by what it is it need not have.
+  void waited(const AskedCall& asked);
   // The thread's waits for the GPU that ended between the two.
   std::vector<PathWait> waits_of(std::uint64_t process, std::uint32_t tid, std::uint64_t begin,
                                  std::uint64_t end) const;

@@ -28,6 +28,9 @@ GpusAtWork::GpusAtWork(Names& names, std::size_t gaps, Part part, std::size_t mo
 void GpusAtWork::line(const Line& line) {
   if (line.kind == LineKind::header)
     takes_calls_ |= line.text.find("\"gpu_works\"") != std::string_view::npos;
+  bool to_host = line.direction == Op::DtoH || line.direction == Op::HtoH;
+  if (to_host && (line.kind == LineKind::gpu_work || line.kind == LineKind::host_copy))
+    copied_to_host(line);
   if (!takes_calls_ && line.kind != LineKind::gpu_work) return;
   short_names_.line(line);
   if (line.kind == LineKind::call) calls_.call(line);
@@ -36,6 +39,13 @@ void GpusAtWork::line(const Line& line) {
   auto told = nlohmann::json::parse(line.text, nullptr, false);
   if (std::string why = text_in(told, "why"); !why.empty())
     not_reported_.push_back({line.pid, why.substr(0, LONGEST_WHY)});
+}
+
+// A call that copies to the host may wait, also one that is called asynchronous: to memory that is
+// not pinned, say.
+void GpusAtWork::copied_to_host(const Line& line) {
+  const AskedCall* asked = line.has(Field::call) ? calls_.find(line.call) : nullptr;
+  if (asked && saturating_sum(line.ts, line.duration) <= asked->end) calls_.waited(*asked);
 }
 
 void GpusAtWork::work(const Line& line) {

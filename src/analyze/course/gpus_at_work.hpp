@@ -136,6 +136,7 @@ class GpusAtWork : public Analysis {
     std::unordered_set<std::uint64_t> started;         // launches of graphs
   };
 
+  void copied_to_host(const Line& line);
   void work(const Line& line);
   Followed* followed(const Line& line, const AskedCall* asked, std::uint32_t& index);
   void sort_kept();

@@ -25,6 +25,7 @@ enum class LineKind : std::uint8_t {
   graph,  // what a graph holds that is launched
   gpu_sample,
   gpu_work,   // a kernel, a copy or a fill on a GPU, or a whole launch of a graph
+  host_copy,  // from the host's memory to the host's: CUPTI tells of it, but no GPU has copied
   gpu_times,  // who tells of a process when its GPUs worked
   process,
   library,

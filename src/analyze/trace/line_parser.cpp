@@ -79,7 +79,7 @@ std::size_t slot_of(std::string_view raw) {
 // The frequent kinds. The text of any other is parsed again, by whoever needs what else is in it.
 bool is_event(LineKind kind) {
   return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt ||
-         kind == LineKind::gpu_work;
+         kind == LineKind::gpu_work || kind == LineKind::host_copy;
 }
 
 bool is_nothing(Value& value) { return token_of(value) == "null"; }
@@ -258,6 +258,7 @@ LineKind LineParser::kind_of(const Line& line) const {
   if (line.type == words_.gpu) {
     if (line.op == words_.sample) return LineKind::gpu_sample;
     if (line.op == words_.times) return LineKind::gpu_times;
+    if (line.op == words_.copy && line.direction == Op::HtoH) return LineKind::host_copy;
     if (line.op == words_.kernel || line.op == words_.copy || line.op == words_.set ||
         line.op == words_.graph)
       return LineKind::gpu_work;

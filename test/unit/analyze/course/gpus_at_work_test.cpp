@@ -18,7 +18,8 @@ namespace {
 // What a GPU did, asked for by the call `call`; 0: it is not known by which.
 void ran(SampleProgram& program, std::uint64_t call, std::uint64_t ts, std::uint64_t ns,
          std::string_view what = "k", const std::string& more = {}) {
-  bool copy = what == "HtoD" || what == "DtoH", fill = what == "set", graph = what == "graph";
+  bool copy = what.size() == 4 && what.substr(1, 2) == "to", fill = what == "set",
+       graph = what == "graph";
   std::string name = copy            ? fmt::format(R"(,"direction":"{}")", what)
                      : fill || graph ? ""
                                      : fmt::format(R"(,"kernel":"{}")", what);
@@ -57,6 +58,36 @@ TEST_CASE("A trace without what GPUs did measures nothing") {
   Measured measured(program);
   CHECK_FALSE(measured.times.measured());
   CHECK(measured.times.gpus().empty());
+}
+
+TEST_CASE("A copy from the host to the host is not what a GPU did") {
+  SampleProgram program;
+  program.launch("a");
+  program.launch("b");
+  ran(program, 1, 10'000, 10'000);
+  ran(program, 2, 15'000, 30'000, "HtoH");
+  ran(program, 2, 50'000, 10'000);
+  Measured measured(program);
+  CHECK(measured.gpu().works == 2);
+  CHECK(measured.gpu().busy_time() == 20'000);
+  CHECK(measured.gpu().idle_time() == 30'000);
+}
+
+TEST_CASE("An asynchronous copy to the host that was done when its call returned was waited for") {
+  for (const std::string way : {"DtoH", "HtoH"}) {
+    SampleProgram program;
+    program.launch("a", 1'000);
+    program.call("transfer", "DtoH", "cuMemcpyDtoHAsync", 40'000, R"(,"size":8,"async":true)");
+    program.pause(3'000);
+    program.launch("b", 1'000);
+    ran(program, 1, 4'000, 30'000, "a");
+    ran(program, 2, 35'000, 4'000, way);
+    ran(program, 3, 46'000, 4'000, "b");
+    Measured measured(program);
+    CriticalPath path = measured.times.path_of(measured.gpu().process, program.tid, 1'000, 50'000);
+    CHECK(path.working >= 34'000);  // of a and b
+    CHECK(path.host <= 11'000);
+  }
 }
 
 TEST_CASE("What ran at once is counted once in the time that the GPU was busy, in any order") {
