@@ -305,10 +305,10 @@ std::string Summary::memory_answer(const Page& page) const {
     std::uint64_t held = 0;
     for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
       if (Memory::side_of(static_cast<MemoryKind>(kind)) == side) held += memory_.all().held[kind];
-    text += fmt::format("{}{} {} at most, at {}{}; {} left when the trace ended",
-                        text.empty() ? "" : "; ",
-                        side == Memory::Side::gpu ? "GPU" : "pinned host memory",
-                        human_bytes(peak.bytes()), page.at(peak.ts()), who, human_bytes(held));
+    text += fmt::format(
+        "{}{} {} at most, at {}{}; {} left when the {} ended", text.empty() ? "" : "; ",
+        side == Memory::Side::gpu ? "GPU" : "pinned host memory", human_bytes(peak.bytes()),
+        page.at(peak.ts()), who, human_bytes(held), part_.is_whole() ? "trace" : "part");
   }
   const auto& processes = memory_.processes();  // the highest peak first
   if (processes.size() > 1 && processes.front().pid)

@@ -67,9 +67,11 @@ void Summary::add_thread(Page& page, bool if_others) const {
   std::uint64_t others = totals_.launched() - course_.thread()->launches_in_part;
   if (if_others && !others) return;
   page.paragraph(
-      fmt::format("Phases and iterations are of thread {} of process {}, which launches most{}{}.",
-                  course_.thread()->tid, course_.thread()->pid, pid_ ? " of it" : "",
-                  others ? fmt::format("; others launch {}", with_commas(others)) : ""),
+      fmt::format(
+          "Phases and iterations are of thread {} of process {}, which launches most{}{}{}.",
+          course_.thread()->tid, course_.thread()->pid, pid_ ? " of it" : "",
+          part_.is_whole() ? "" : " in the whole trace",
+          others ? fmt::format("; others launch {}", with_commas(others)) : ""),
       2);
 }
 
