@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -14,6 +15,13 @@
 #include "util/saturating.hpp"
 
 namespace cudabpf {
+
+// The place, from 0, of the least of `count` sorted values that a share `q` of them do not exceed.
+inline std::uint64_t quantile_rank(std::uint64_t count, double q) {
+  constexpr double ROUNDING = 1e-9;  // 0.07 x 100 is more than 7
+  double values = std::ceil(q * static_cast<double>(count) - ROUNDING);
+  return std::min(values > 1 ? static_cast<std::uint64_t>(values) - 1 : 0, count ? count - 1 : 0);
+}
 
 class Durations {
  public:
@@ -44,7 +52,7 @@ class Durations {
 
   // The duration that a share `q` (0 to 1) of all durations do not exceed.
   std::uint64_t quantile(double q) const {
-    auto rank = static_cast<std::uint64_t>(q * static_cast<double>(count_));
+    std::uint64_t rank = quantile_rank(count_, q);
     if (rank + 1 >= count_) return max_;
     std::vector<Bucket> sorted;
     sorted.reserve(used_);
@@ -135,8 +143,7 @@ class Durations {
 
 // The same of values that are kept one by one, the shortest first; there is at least one. Exact.
 inline std::uint64_t quantile_of(std::span<const std::uint64_t> sorted, double q) {
-  auto rank = static_cast<std::size_t>(q * static_cast<double>(sorted.size()));
-  return sorted[std::min(rank, sorted.size() - 1)];
+  return sorted[quantile_rank(sorted.size(), q)];
 }
 
 }  // namespace cudabpf

@@ -12,7 +12,6 @@ class Switches:
     def __init__(self, machine, check, skipped, folder):
         self.cudabpf, self.check, self.skipped, self.folder = machine.cudabpf, check, skipped, folder
         self.user, self.gpus = machine.ordinary_user(), machine.gpus
-        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # programs count GPUs as the samples do
         self.path = f"{folder}/switches.jsonl"
 
     @contextlib.contextmanager
@@ -39,7 +38,8 @@ class Switches:
             program.wait()
 
     def storm(self):
-        return f"{self.folder}/launch_storm", "--launches", "1000000000"
+        """On the GPU that samples call 0."""
+        return "env", "CUDA_DEVICE_ORDER=PCI_BUS_ID", f"{self.folder}/launch_storm", "--launches", "1000000000"
 
     @staticmethod
     def residence(lines, begin=0, end=1 << 63, device=0):
@@ -66,8 +66,8 @@ class Switches:
 
     def test_run(self):
         """One process has the GPU for itself, by `run`."""
-        done = subprocess.run([self.cudabpf, "run", "--switches", "-o", self.path, "--", f"{self.folder}/launch_storm", "--launches",
-                               "400000"], check=False, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([self.cudabpf, "run", "--switches", "-o", self.path, "--", "env", "CUDA_DEVICE_ORDER=PCI_BUS_ID",
+                               f"{self.folder}/launch_storm", "--launches", "400000"], check=False, stderr=subprocess.PIPE, text=True)
         self.check("alone: status", done.returncode == 0, done.stderr)
         with open(self.path, encoding="utf-8") as file:
             lines = [json.loads(line) for line in file]

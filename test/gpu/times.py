@@ -166,7 +166,7 @@ class Times:
         """Processes of GPT-2, recorded by cudabpf and by CUPTI alone, which run in turns of half a second, so that the machine's speed
         is the same for both: `gaps` finds the GPU as idle as the union of CUPTI's own times has it, to a point."""
         folder, program, commands = self.machine.folder, [sys.executable, script, "--rounds", "100000000", "--only", "decode", "--part", "0.05"], []
-        for number in range(3):
+        for number in range(5):
             commands.append((f"{folder}/idle-{number}.activity", program, {
                 "CUDA_INJECTION64_PATH": self.activity, "CUPTI_ACTIVITY_KERNELS": "1", "CUPTI_ACTIVITY_FILE": f"{folder}/idle-{number}.activity"}))
             commands.append((f"{folder}/idle-{number}.jsonl", [
@@ -193,8 +193,8 @@ class Times:
     def idle_by_cupti(self, path, times):
         works = [{"ts": start, "duration_us": (end - start) / 1000} for _, _, start, end, _, _ in self.told_by_cupti(path)[0]]
         for begin, end in times:
-            busy, window = course_of([work for work in works if begin <= work["ts"] < end])
-            yield 100 * (1 - busy / window)
+            inside = [work for work in works if begin <= work["ts"] < end]
+            yield 100 * (1 - union_of(inside) / (end - begin))
 
     def long_run(self, programs):
         """100 million kernels: none is lost or without a time, and nothing grows."""

@@ -3,6 +3,7 @@ than recording costs: of one program that is recorded and not, or of several pro
 import contextlib
 import math
 import os
+import random
 import signal
 import statistics
 import struct
@@ -82,42 +83,62 @@ class Runner:
         self.name, self.turns = name, []
         self.output = tempfile.NamedTemporaryFile("w+", dir=folder, encoding="utf-8")
         self.started = subprocess.Popen(command, stdout=self.output, env=dict(os.environ, **environment))
-        self.pid = None
+        self.ready = False
+
+    def pid(self):
+        """The program's, which may run below a cudabpf, which is never stopped itself."""
+        below = subprocess.run(["pgrep", "-P", str(self.started.pid), "python"], check=False, stdout=subprocess.PIPE, text=True)
+        return int((below.stdout.split() or [self.started.pid])[0])
 
     def is_ready(self, rounds=3):
         """Stops it, once it has printed so many."""
-        if self.pid is None and self.started.poll() is not None:
+        if not self.ready and self.started.poll() is not None:
             sys.exit(f"{self.name}: status {self.started.returncode}")
         with open(self.output.name, encoding="utf-8") as file:
-            if self.pid is None and sum(1 for _ in file) >= rounds:
-                below = subprocess.run(["pgrep", "-P", str(self.started.pid)], check=False, stdout=subprocess.PIPE, text=True).stdout.split()
-                self.pid = int(below[0]) if below else self.started.pid  # cudabpf itself is not stopped
-                os.kill(self.pid, signal.SIGSTOP)
-        return self.pid is not None
+            if not self.ready and sum(1 for _ in file) >= rounds:
+                os.kill(self.pid(), signal.SIGSTOP)
+                self.ready = True
+        return self.ready
 
     def take_turn(self, seconds):
-        os.kill(self.pid, signal.SIGCONT)
-        self.turns.append(Turn(self.name, lambda _: time.sleep(seconds), self.pid))
-        os.kill(self.pid, signal.SIGSTOP)
+        pid = self.pid()
+        os.kill(pid, signal.SIGCONT)
+        self.turns.append(Turn(self.name, lambda _: time.sleep(seconds), pid))
+        os.kill(pid, signal.SIGSTOP)
 
-    def end(self):
+    def interrupt(self):
         """As by Ctrl-C, so that whoever records writes the rest."""
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid or self.started.pid, signal.SIGINT)
-            os.kill(self.pid or self.started.pid, signal.SIGCONT)
-        self.started.wait()
+            pid = self.pid()
+            os.kill(pid, signal.SIGINT)
+            os.kill(pid, signal.SIGCONT)
+
+    def end(self):
+        try:
+            self.started.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            for pid in (self.pid(), self.started.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self.started.wait()
         self.output.close()
 
 
-def side_by_side(commands, folder, cycles, turn):
-    """Programs that are all there at once, of which one runs at a time. `commands`: a list of (name, command, environment), of which
-    some have the same name -> {name: [turns of each]}"""
-    runners = [Runner(*command, folder) for command in commands]
+def side_by_side(commands, folder, cycles, turn, patience=180):
+    """Programs that are all there at once, of which one runs at a time, in an order that is another each time: who comes first would
+    have the other's tracer beside it. `commands`: a list of (name, command, environment), of which some have the same name
+    -> {name: [turns of each]}"""
+    runners = []
     try:
+        for command in commands:
+            runners.append(Runner(*command, folder))
+        give_up = time.monotonic() + patience
         while not all([runner.is_ready() for runner in runners]):  # asks each of them
+            if time.monotonic() > give_up:
+                sys.exit(f"not all programs had begun after {patience} s")
             time.sleep(0.05)
         for _ in range(cycles):
-            for runner in runners:
+            for runner in random.sample(runners, len(runners)):
                 runner.take_turn(turn)
         found = {}
         for runner in runners:
@@ -127,11 +148,14 @@ def side_by_side(commands, folder, cycles, turn):
         return found
     finally:
         for runner in runners:
+            runner.interrupt()
+        for runner in runners:
             runner.end()
 
 
 def print_side_by_side(found, rate):
-    """Each variant's time against that of the first in the same cycle; and by process, of which no two are alike."""
+    """Each variant's time against that of the first in the same cycle; and by process, of which no two are alike: each of the first
+    against the mean of them all."""
     unit, scale = ("µs a token", 1e6) if rate else ("µs", 1)
 
     def spent(turns):
