@@ -12,6 +12,7 @@ Prints a line per round: the loop, the time of day, the figure.
 
 import argparse
 import contextlib
+import signal
 import time
 
 import torch
@@ -105,5 +106,6 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     with contextlib.suppress(KeyboardInterrupt):
         main()
