@@ -36,6 +36,17 @@ def take_rounds(turns, output, margin=0.3):
         turn.take(rounds, margin)
 
 
+def unit_of(rate):
+    """The unit of what is spent, and how many of it make what a figure counts by. `rate`: figures are tokens a second."""
+    return ("µs a token", 1e6) if rate else ("µs", 1)
+
+
+def spent_in(turns, rate):
+    """-> the time that a round took in each turn, in the median; without figures it is no number"""
+    figures = [statistics.median(turn.figures or [float("nan")]) for turn in turns]
+    return [unit_of(rate)[1] / figure if rate else figure for figure in figures]
+
+
 def rooms_below(pid):
     """The memory that this cudabpf shares with the processes that it records, as open files."""
     found = []
@@ -156,13 +167,8 @@ def side_by_side(commands, folder, cycles, turn, patience=180):
 def print_side_by_side(found, rate):
     """Each variant's time against that of the first in the same cycle; and by process, of which no two are alike: each of the first
     against the mean of them all."""
-    unit, scale = ("µs a token", 1e6) if rate else ("µs", 1)
-
-    def spent(turns):
-        figures = [statistics.median(turn.figures) if turn.figures else float("nan") for turn in turns]
-        return [scale / figure if rate else figure for figure in figures]
-
-    by_name = {name: [spent(turns) for turns in each] for name, each in found.items()}
+    unit, _ = unit_of(rate)
+    by_name = {name: [spent_in(turns, rate) for turns in each] for name, each in found.items()}
     base = [statistics.mean(cycle) for cycle in zip(*next(iter(by_name.values())))]
     for name, each in by_name.items():
         shares = [[now / idle - 1 for now, idle in zip(turns, base) if not math.isnan(now + idle)] for turns in each]
@@ -181,9 +187,8 @@ def print_head(loop, unit, seconds, turn):
 
 def compare(name, turns, rate):
     """Prints what recording adds, by each turn and the two beside it. `rate`: figures are tokens a second."""
-    unit, scale = ("µs a token", 1e6) if rate else ("µs", 1)
-    spent = [scale / statistics.median(turn.figures) if rate and turn.figures else statistics.median(turn.figures or [float("nan")])
-             for turn in turns]
+    unit, scale = unit_of(rate)
+    spent = spent_in(turns, rate)
     added = sorted(now - (before + after) / 2 for before, now, after in zip(spent[::2], spent[1::2], spent[2::2])
                    if not math.isnan(before + now + after))
     idle = [value for value in spent[::2] if not math.isnan(value)]
