@@ -19,8 +19,9 @@ void AskedCalls::call(const Line& line) {
   }
   bool gives = gives_work(work_of(line));
   if (gives) {
-    AskedCall asked{line.id,  number,    line.ts, saturating_sum(line.ts, line.duration),
-                    line.tid, line.name, false,   0};
+    AskedCall asked{line.id,   number,    line.ts, saturating_sum(line.ts, line.duration),
+                    line.tid,  line.name, false,   0,
+                    line.async};
     if (auto wait = waiting_.find(stream_of(line)); wait != waiting_.end()) {
       asked.has_to_wait = true;
       asked.depends = wait->second;
@@ -72,10 +73,21 @@ void AskedCalls::keep(const Line& line) {
   if (!thread.calls.empty()) span.begin = std::max(span.begin, thread.calls.back().end);
   if (span.end < span.begin) return;
   thread.calls.push_back(span);
-  order_.push_back(key);
-  if (order_.size() <= most_) return;
-  auto oldest = threads_.find(order_.front());
+  if (together_.size() >= MOST_PROCESSES && !together_.contains(key.process)) together_.clear();
+  Together& together =
+      together_.try_emplace(key.process, Together{key.tid, false, {}}).first->second;
+  together.several |= together.tid != key.tid;
+  if (!span.waits) together.in_calls.add(span.begin, span.end);
+  order_.push_back({key, span.begin});
+  if (order_.size() > most_) drop_oldest();
+}
+
+void AskedCalls::drop_oldest() {
+  auto [key, ts] = order_.front();
   order_.pop_front();
+  if (auto at = together_.find(key.process); at != together_.end())
+    at->second.in_calls.forget_until(ts);
+  auto oldest = threads_.find(key);
   if (oldest == threads_.end() || oldest->second.calls.empty()) return;
   oldest->second.kept_since = std::max(oldest->second.kept_since, oldest->second.calls.front().end);
   oldest->second.calls.pop_front();
@@ -124,10 +136,18 @@ void AskedCalls::look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t
                          std::uint64_t end, std::uint64_t asked, ThreadTime& told) const {
   constexpr std::size_t FUNCTIONS = 64;  // kept apart; how long all took is exact
   told.functions.clear();
-  told.in_calls = told.begun = told.untimed = 0;
+  told.in_calls = told.others = told.begun = told.untimed = 0;
   auto thread = threads_.find({process, tid});
   told.known = thread != threads_.end() && thread->second.kept_since <= begin;
   if (!told.known) return;
+  auto process_calls = together_.find(process);
+  const InCalls* together = process_calls != together_.end() && process_calls->second.several
+                                ? &process_calls->second.in_calls
+                                : nullptr;
+  std::uint64_t outside_since = begin;
+  auto outside_until = [&](std::uint64_t ts) {
+    if (together) told.others += together->time_in(outside_since, ts);
+  };
   const auto& calls = thread->second.calls;
   auto at = std::lower_bound(calls.begin(), calls.end(), begin,
                              [](const Span& call, std::uint64_t ts) { return call.end < ts; });
@@ -138,6 +158,8 @@ void AskedCalls::look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t
     }
     std::uint64_t since = std::max(at->begin, begin), until = std::min(at->end, end);
     if (until <= since) continue;
+    outside_until(since);
+    outside_since = until;
     told.in_calls += until - since;
     auto same = std::find_if(told.functions.begin(), told.functions.end(),
                              [&](const auto& one) { return one.name == at->name; });
@@ -146,6 +168,7 @@ void AskedCalls::look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t
     else if (told.functions.size() < FUNCTIONS)
       told.functions.push_back({at->name, until - since});
   }
+  outside_until(end);
   std::sort(told.functions.begin(), told.functions.end(),
             [](const auto& a, const auto& b) { return a.time > b.time; });
 }

@@ -10,6 +10,7 @@
 #include "analyze/calls_by_id.hpp"
 #include "analyze/circumstances/streams.hpp"
 #include "analyze/course/critical_path.hpp"
+#include "analyze/course/in_calls.hpp"
 #include "analyze/trace/line.hpp"
 #include "util/hash.hpp"
 
@@ -26,9 +27,10 @@ struct AskedCall {
   // Its stream was told before to wait for an event, a host function or a value in memory.
   bool has_to_wait = false;
   std::uint64_t depends = 0;  // of an event: the call whose work came before it; 0: not known
+  bool is_async = false;      // by what it is, it need not wait for its work
 };
 
-// What a thread did in some time.
+// What a thread did in some time, and for how long others of its process were in calls meanwhile.
 struct ThreadTime {
   struct InFunction {
     Name name;
@@ -36,6 +38,7 @@ struct ThreadTime {
   };
   std::vector<InFunction> functions;  // the longest first
   std::uint64_t in_calls = 0;
+  std::uint64_t others = 0;   // it was in none, and another thread was in one that does not wait
   std::uint64_t begun = 0;    // calls that began in it
   std::uint64_t untimed = 0;  // of these: it is not known how long they took
   bool known = false;         // all of its calls in that time are kept
@@ -69,6 +72,8 @@ class AskedCalls {
   // work waited for.
   static constexpr std::size_t MOST_STREAMS = 1 << 16, MOST_EVENTS = 1 << 16;
   static constexpr std::size_t MOST_PIDS = 1 << 16;
+  // If there are more, what their threads did together is forgotten.
+  static constexpr std::size_t MOST_PROCESSES = 1 << 12;
 
   struct Key {
     std::uint64_t process = 0;
@@ -96,16 +101,27 @@ class AskedCalls {
     std::deque<Span> calls;        // one after the other
     std::uint64_t kept_since = 0;  // ts; of earlier calls nothing is kept
   };
+  struct Together {  // the threads of a process
+    std::uint32_t tid = 0;
+    bool several = false;
+    InCalls in_calls;  // that do not wait for the GPU
+  };
+  struct Kept {
+    Key key;
+    std::uint64_t ts = 0;
+  };
 
   void follow_streams(const Line& line, bool gives);
   void keep(const Line& line);
+  void drop_oldest();
   void drop_quiet_threads();
 
   std::size_t most_;
   CallsById<AskedCall> asked_;
   std::unordered_map<Key, Thread, KeyHash> threads_;
   std::uint64_t dropped_until_ = 0;  // when threads that are no longer kept made their last call
-  std::deque<Key> order_;
+  std::unordered_map<std::uint64_t, Together> together_;  // by the process's number
+  std::deque<Kept> order_;
   // Calls: whose work was the last of a stream, or the last before an event; what streams were told
   // to wait for.
   std::unordered_map<StreamKey, std::uint64_t, StreamHash> last_work_, waiting_;

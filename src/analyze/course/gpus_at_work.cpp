@@ -28,13 +28,19 @@ GpusAtWork::GpusAtWork(Names& names, std::size_t gaps, Part part, std::size_t mo
 void GpusAtWork::line(const Line& line) {
   if (line.kind == LineKind::header)
     takes_calls_ |= line.text.find("\"gpu_works\"") != std::string_view::npos;
-  bool to_host = line.direction == Op::DtoH || line.direction == Op::HtoH;
-  if (to_host && (line.kind == LineKind::gpu_work || line.kind == LineKind::host_copy))
-    copied_to_host(line);
-  if (!takes_calls_ && line.kind != LineKind::gpu_work) return;
+  bool is_work = line.kind == LineKind::gpu_work, to_host = line.direction == Op::DtoH;
+  if (is_work || line.kind == LineKind::host_copy) {
+    const AskedCall* asked = line.has(Field::call) ? calls_.find(line.call) : nullptr;
+    if (asked && (to_host || !is_work)) copied_to_host(line, *asked);
+    if (is_work) {
+      short_names_.line(line);
+      work(line, asked);
+    }
+    return;
+  }
+  if (!takes_calls_) return;
   short_names_.line(line);
   if (line.kind == LineKind::call) calls_.call(line);
-  if (line.kind == LineKind::gpu_work) work(line);
   if (line.kind != LineKind::gpu_times || not_reported_.size() == MOST_NOT_REPORTED) return;
   auto told = nlohmann::json::parse(line.text, nullptr, false);
   if (std::string why = text_in(told, "why"); !why.empty())
@@ -43,13 +49,15 @@ void GpusAtWork::line(const Line& line) {
 
 // A call that copies to the host may wait, also one that is called asynchronous: to memory that is
 // not pinned, say.
-void GpusAtWork::copied_to_host(const Line& line) {
-  const AskedCall* asked = line.has(Field::call) ? calls_.find(line.call) : nullptr;
-  if (asked && saturating_sum(line.ts, line.duration) <= asked->end) calls_.waited(*asked);
+void GpusAtWork::copied_to_host(const Line& line, const AskedCall& asked) {
+  if (saturating_sum(line.ts, line.duration) > asked.end) return;
+  calls_.waited(asked);
+  if (!asked.is_async || !part_.has(asked.ts)) return;
+  waited_.calls++;
+  waited_.time = saturating_sum(waited_.time, asked.end - asked.ts);
 }
 
-void GpusAtWork::work(const Line& line) {
-  const AskedCall* asked = line.has(Field::call) ? calls_.find(line.call) : nullptr;
+void GpusAtWork::work(const Line& line, const AskedCall* asked) {
   Ran ran;
   seen_ = true;
   Followed* gpu = followed(line, asked, ran.gpu);
@@ -178,32 +186,43 @@ void GpusAtWork::gap(const Ran& ran, Followed& gpu) {
   in_part(ran, gpu, piece.idle);
 }
 
-// The GPU had nothing to do from `begin` until it began with `ran`: why? Leaves in `meanwhile_`
-// what the thread did that asked for it.
-IdleTimes GpusAtWork::causes(const Ran& ran, const Followed& gpu, std::uint64_t begin,
-                             std::uint64_t end) {
+// The GPU had nothing to do until it began with `ran`: why, from `from` to `to`? Every moment has
+// the cause that it has in the whole gap. Leaves in `meanwhile_` what the thread did then that
+// asked for it.
+IdleTimes GpusAtWork::causes(const Ran& ran, const Followed& gpu, std::uint64_t from,
+                             std::uint64_t to) {
   IdleTimes times;
-  meanwhile_ = {std::move(meanwhile_.functions), 0, 0, 0, false};
+  meanwhile_ = {std::move(meanwhile_.functions), 0, 0, 0, 0, false};
   meanwhile_.functions.clear();
   if (!ran.joined) {
-    times[IdleCause::unknown] = end - begin;
+    times[IdleCause::unknown] = to - from;
     return times;
   }
-  std::uint64_t asked = std::clamp(ran.returned, begin, end);  // from here on it was queued
-  if (ran.is_node && gpu.last.call == ran.call) asked = begin;
-  if (std::uint64_t late = asked - begin) {
-    calls_.look_at(gpu.figures.process, ran.tid, begin, asked, ran.asked, meanwhile_);
-    std::uint64_t in_calls = std::min(late, meanwhile_.in_calls), outside = late - in_calls;
+  std::uint64_t begin = gpu.all.end(), end = ran.begin;
+  bool follows_node = ran.is_node && gpu.last.call == ran.call;
+  // From here on it was queued.
+  std::uint64_t asked = follows_node ? begin : std::clamp(ran.returned, begin, end);
+  if (asked > from) {
+    auto look_at = [&](std::uint64_t since, std::uint64_t until) {
+      calls_.look_at(gpu.figures.process, ran.tid, since, until, ran.asked, meanwhile_);
+      std::uint64_t late = until - since, in_calls = std::min(late, meanwhile_.in_calls);
+      return late - in_calls - std::min(late - in_calls, meanwhile_.others);
+    };
+    std::uint64_t outside = look_at(begin, asked);
     bool told = meanwhile_.known && !meanwhile_.untimed;
-    bool pause = !meanwhile_.begun && outside > PAUSE;
-    times[IdleCause::calls] = meanwhile_.known ? in_calls : 0;
-    times[!told ? IdleCause::unknown : pause ? IdleCause::pause : IdleCause::outside] = outside;
+    bool pause = !meanwhile_.begun && !meanwhile_.others && outside > PAUSE;
+    std::uint64_t until = std::min(asked, to);
+    if (from != begin || until != asked) outside = look_at(from, until);
+    times[IdleCause::calls] = std::min(until - from, meanwhile_.in_calls);
+    times[IdleCause::others] = until - from - times[IdleCause::calls] - outside;
+    times[!told ? IdleCause::unknown : pause ? IdleCause::pause : IdleCause::outside] += outside;
   }
-  if (std::uint64_t queued = end - asked) {
-    bool depends = ran.has_to_wait || (ran.is_node && gpu.last.call == ran.call);
-    times[queued <= LATENCY ? IdleCause::latency
-          : depends         ? IdleCause::dependency
-                            : IdleCause::queued] += queued;
+  if (asked < to) {
+    std::uint64_t queued = end - asked;
+    IdleCause cause = queued <= LATENCY                 ? IdleCause::latency
+                      : ran.has_to_wait || follows_node ? IdleCause::dependency
+                                                        : IdleCause::queued;
+    times[cause] += to - std::max(asked, from);
   }
   return times;
 }

@@ -74,6 +74,9 @@ class GpusAtWork : public Analysis {
   struct Kernel {
     std::uint64_t count = 0, time = 0, longest = 0;
   };
+  struct Waited {
+    std::uint64_t calls = 0, time = 0;
+  };
   struct NotReported {
     std::uint32_t pid = 0;
     std::string why;
@@ -99,6 +102,8 @@ class GpusAtWork : public Analysis {
   // By their time on all GPUs.
   const std::vector<std::pair<Name, Kernel>>& kernels() const { return kernels_; }
   const std::vector<NotReported>& not_reported() const { return not_reported_; }
+  // Copies to the host that are asynchronous by what they are, and were done when they returned.
+  const Waited& waited() const { return waited_; }
   std::uint64_t left_out() const { return left_out_; }  // works of GPUs beyond MOST_GPUS
   // Works that must be there but are not, in percent: calls that got no answer, and reports that
   // had no valid times.
@@ -136,8 +141,8 @@ class GpusAtWork : public Analysis {
     std::unordered_set<std::uint64_t> started;         // launches of graphs
   };
 
-  void copied_to_host(const Line& line);
-  void work(const Line& line);
+  void copied_to_host(const Line& line, const AskedCall& asked);
+  void work(const Line& line, const AskedCall* asked);
   Followed* followed(const Line& line, const AskedCall* asked, std::uint32_t& index);
   void sort_kept();
   void settle_half();
@@ -146,7 +151,7 @@ class GpusAtWork : public Analysis {
   // `at_once`: it was asked for when the GPU had nothing to do.
   void started(const Ran& ran, Followed& gpu, bool at_once);
   void gap(const Ran& ran, Followed& gpu);
-  IdleTimes causes(const Ran& ran, const Followed& gpu, std::uint64_t begin, std::uint64_t end);
+  IdleTimes causes(const Ran& ran, const Followed& gpu, std::uint64_t from, std::uint64_t to);
   void in_part(const Ran& ran, Followed& gpu, const IdleTimes& whole);
   void close(Followed& gpu);
   void take_facts(const TraceFacts& facts);
@@ -169,6 +174,7 @@ class GpusAtWork : public Analysis {
   std::vector<GpuGap> longest_;
   std::vector<std::pair<Name, Kernel>> kernels_;
   std::vector<NotReported> not_reported_;
+  Waited waited_;
   std::uint64_t left_out_ = 0;
   double missing_share_ = 0;
   bool whole_graphs_ = false, seen_ = false;

@@ -133,16 +133,15 @@ void add_causes(Page& page, const GpusAtWork& times, std::size_t at_most) {
     constexpr std::size_t TOLD = 4;
     auto functions = functions_of(gpu);
     for (std::size_t f = 0; f < std::min(TOLD, functions.size()); f++)
-      text += fmt::format("{}{} {}",
-                          f ? ", " : "Meanwhile in calls: ", times.names().text(functions[f].name),
-                          human_time(functions[f].time));
+      text += fmt::format("{}{} {}", f ? ", " : "Threads that asked were meanwhile in ",
+                          times.names().text(functions[f].name), human_time(functions[f].time));
     if (functions.size() > TOLD)
       text += ", and " + count_of(functions.size() - TOLD, "other", "others");
     if (!text.empty()) page.paragraph(text + ".", 2);
     if (gpu.to_idle_start.count())
       page.paragraph(
-          fmt::format("From a call to the beginning on the GPU: p50 {}, p99 {} where it was idle; "
-                      "p50 {}, p99 {} in all.",
+          fmt::format("From a call to the beginning on the GPU: p50 {}, p99 {} where that ended an "
+                      "idle time; p50 {}, p99 {} in all.",
                       human_time(gpu.to_idle_start.quantile(0.5)),
                       human_time(gpu.to_idle_start.quantile(0.99)),
                       human_time(gpu.to_start.quantile(0.5)),
@@ -210,6 +209,8 @@ Json gpus_at_work_json(const GpusAtWork& times) {
           {"longest_idle", longest},
           {"kernels", kernels},
           {"not_reported", not_reported},
+          {"copies_that_waited",
+           {{"count", times.waited().calls}, {"time_us", microseconds(times.waited().time)}}},
           {"missing_share", times.missing_share()},
           {"left_out", times.left_out()}};
 }

@@ -11,14 +11,15 @@ namespace cudabpf::analyze {
 
 enum class IdleCause : std::uint8_t {
   calls,       // the thread that asked was in CUDA calls, that one among them
-  outside,     // it was between its CUDA calls
-  pause,       // it made no call at all for more than PAUSE
+  others,      // it was in none, and another thread of the process was in one, not to wait
+  outside,     // neither, between CUDA calls
+  pause,       // no thread made such a call at all for more than PAUSE
   latency,     // asked for, and the GPU began within LATENCY
   dependency,  // asked for, after something else that had to come first
   queued,      // asked for, and began later than LATENCY, nobody knows why
   unknown,     // which call asked is not known, or what its thread did then
 };
-inline constexpr std::size_t IDLE_CAUSES = 7;
+inline constexpr std::size_t IDLE_CAUSES = 8;
 
 // ns. A GPU takes a few µs to begin what is queued, however early it was asked for.
 inline constexpr std::uint64_t LATENCY = 10'000;
@@ -30,6 +31,7 @@ struct IdleCauseInfo {
 };
 inline constexpr std::array<IdleCauseInfo, IDLE_CAUSES> IDLE_CAUSE_INFOS{{
     {"host_in_calls", "host in CUDA calls"},
+    {"host_other_threads", "other threads in CUDA calls"},
     {"host_outside_calls", "host between CUDA calls"},
     {"host_pause", "host made no CUDA call"},
     {"launch_latency", "launch latency of the GPU"},
@@ -57,7 +59,8 @@ struct IdleTimes {
   }
   // What the host could have avoided by asking sooner.
   std::uint64_t host() const {
-    return (*this)[IdleCause::calls] + (*this)[IdleCause::outside] + (*this)[IdleCause::pause];
+    return (*this)[IdleCause::calls] + (*this)[IdleCause::others] + (*this)[IdleCause::outside] +
+           (*this)[IdleCause::pause];
   }
   std::uint64_t queue() const {
     return (*this)[IdleCause::latency] + (*this)[IdleCause::dependency] +

@@ -192,7 +192,12 @@ std::string Summary::busy_answer(const Page&) const {
     const GpusAtWork::OfGpu& gpu = times.gpus()[i];
     text += i ? "; " : "";
     if (processes() > 1) text += fmt::format("process {}, ", gpu.pid);
-    text += fmt::format("GPU {}: {} of {} from first to last work, measured", gpu.device,
+    text += fmt::format("GPU {}: ", gpu.device);
+    if (!gpu.works) {
+      text += "nothing ran, measured";
+      continue;
+    }
+    text += fmt::format("{} of {} from first to last work, measured",
                         percent(gpu.busy_time(), gpu.window()), human_time(gpu.window()));
     text += op_text("kernels", gpu.busy.of(GpuOp::kernel));
     text += op_text("copies", gpu.busy.of(GpuOp::copy));
@@ -284,9 +289,17 @@ std::string Summary::between_answer(const Page& page) const {
 
 std::string Summary::blocked_answer(const Page&) const {
   Totals::Times all = sum_of(totals_.waits);
-  if (!all.count) return "nothing waited for the GPU";
-  return fmt::format("{} in calls that wait for the GPU: {}", time_text(all),
-                     listed(totals_.waits, 3));
+  const GpusAtWork::Waited& copies = course_.gpus().waited();
+  std::string text;
+  if (all.count)
+    text = fmt::format("{} in calls that wait for the GPU: {}", time_text(all),
+                       listed(totals_.waits, 3));
+  if (copies.calls)
+    text += fmt::format(
+        "{}{} in {} that waited for the GPU, measured", text.empty() ? "" : "; ",
+        human_time(copies.time),
+        count_of(copies.calls, "asynchronous copy to the host", "asynchronous copies to the host"));
+  return text.empty() ? "nothing waited for the GPU" : text;
 }
 
 // "GPU 354 MiB at most, at 10.9 s: 354 MiB by cuMemAlloc; 0 B left when the trace ended"

@@ -89,7 +89,8 @@ function ioctls({ answers }: Answers, places: Places): HTMLElement[] {
 }
 
 const CAUSES: Record<string, string> = {
-  host_in_calls: "host in CUDA calls", host_outside_calls: "host between CUDA calls", host_pause: "a pause of the host",
+  host_in_calls: "host in CUDA calls", host_other_threads: "other threads in CUDA calls",
+  host_outside_calls: "host between CUDA calls", host_pause: "host made no CUDA call",
   launch_latency: "launch latency of the GPU", dependency: "waited for other work", queued: "queued", not_known: "not known",
 };
 

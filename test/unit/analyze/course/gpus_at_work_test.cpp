@@ -87,6 +87,8 @@ TEST_CASE("An asynchronous copy to the host that was done when its call returned
     CriticalPath path = measured.times.path_of(measured.gpu().process, program.tid, 1'000, 50'000);
     CHECK(path.working >= 34'000);  // of a and b
     CHECK(path.host <= 11'000);
+    CHECK(measured.times.waited().calls == 1);
+    CHECK(measured.times.waited().time == 40'000);
   }
 }
 
@@ -158,6 +160,38 @@ TEST_CASE("A host that asks late is why the GPU is idle: in calls, between them,
     CHECK(measured.idle(IdleCause::calls) == 29 * US);
     CHECK(measured.gpu().idle_time() == 29 * US);
   }
+}
+
+TEST_CASE("What other threads did while a GPU was idle is told, but for their waits") {
+  SampleProgram program;
+  program.now = 10 * US;
+  program.launch("a", 2 * US);
+  std::uint64_t begin = program.now, tid = program.tid;
+  program.tid = 77;
+  program.pause(3 * MS);
+  program.load_code(50 * US);
+  program.now -= 20 * US;
+  program.tid = 78;
+  program.load_code(30 * US);  // beside the other
+  program.wait(10 * MS);
+  program.tid = static_cast<std::uint32_t>(tid);
+  program.now -= 4 * MS;  // the wait has not ended yet
+  program.launch("b", 4 * US);
+  std::uint64_t end = program.now + 3 * US;
+  ran(program, 1, begin - 5 * US, 5 * US, "a");
+  ran(program, 5, end, 5 * US, "b");
+  constexpr std::uint64_t OUTSIDE = 9 * MS;
+  {
+    Measured measured(program);
+    CHECK(measured.idle(IdleCause::calls) == 4 * US);
+    CHECK(measured.idle(IdleCause::others) == 60 * US);
+    CHECK(measured.idle(IdleCause::outside) == OUTSIDE);
+    CHECK(measured.idle(IdleCause::pause) == 0);
+  }
+  // A part has the causes of the whole, also where nobody called.
+  Measured part(program, {begin + MS, begin + 2 * MS});
+  CHECK(part.idle(IdleCause::outside) == MS);
+  CHECK(part.idle(IdleCause::pause) == 0);
 }
 
 TEST_CASE("What was asked for in time waited for something, or for the GPU itself") {
