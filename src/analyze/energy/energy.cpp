@@ -107,11 +107,14 @@ void Energy::share_among_classes(OfGpu& gpu, const Sampled& sampled) const {
     gpu.no_classes = "what the GPU uses when it is idle is not known";
   else if (static_cast<double>(model_.time()) < EnergyReadings::SHORTEST_SECONDS * 1e9)
     gpu.no_classes = "all that ran took less than a second on the GPU";
-  else if (gpu.classes = model_.share(gpu.idle->watts); !gpu.classes)
+  if (!gpu.no_classes.empty()) return;
+  auto classes = model_.share(gpu.idle->watts);
+  if (!classes)
     gpu.no_classes = "its power was not sampled twice";
-  else if (!gpu.classes->any_shared())
+  else if (!classes->any_shared())
     gpu.no_classes = "nowhere between two samples did works take a twentieth of the time";
-  if (!gpu.no_classes.empty()) gpu.classes.reset();
+  else
+    gpu.classes = classes;
 }
 
 // Those after warm-up. The counter's readings do not meet their beginnings: the first and the last

@@ -33,7 +33,10 @@ EnergyUsed EnergyReadings::between(std::uint64_t from, std::uint64_t to) const {
   auto earlier = [](const Reading& reading, std::uint64_t ts) { return reading.ts < ts; };
   auto first = std::lower_bound(readings_.begin(), readings_.end(), from, earlier);
   if (!any() || first == readings_.end() || first->ts > to)
-    return refused("the counter was not read in it");
+    return refused(
+        any() ? fmt::format("the counter was not read in that time (in all it was read {})",
+                            count_of(seen_, "time", "times"))
+              : "the counter was not read");
   auto next = std::upper_bound(first, readings_.end(), to,
                                [](std::uint64_t ts, const Reading& r) { return ts < r.ts; });
   Reading last = *std::prev(next);
@@ -53,30 +56,33 @@ EnergyUsed EnergyReadings::between(std::uint64_t from, std::uint64_t to) const {
   return used;
 }
 
-// Just after it was busy a GPU needs more than later, and an average still has the time before.
-void IdlePower::begin(std::uint64_t ts) {
-  from_ = ts;
-  samples_ = 0;
-  sum_ = 0;
-}
-
 void IdlePower::add(const GpuSample& sample) {
   if (!sample.sm_active) return;
   if (*sample.sm_active > 0) {
-    idle_ = false;
+    current_.reset();
+    settled_ = sample.ts + SECOND;
     return;
   }
-  if (!idle_) {
-    idle_ = true;
-    return begin(sample.ts + SECOND);
+  if (!sample.power_w || sample.ts < settled_) return;
+  double watts = *sample.power_w;
+  // The sample's power is of its time, or of the time before it: that of the first begins nothing.
+  if (!current_) current_ = {sample.ts, 0, 0, watts, watts};
+  if (sample.ts > current_->from) {
+    current_->samples++;
+    current_->sum += watts;
   }
-  if (sample.ts < from_ || !sample.power_w) return;
-  sum_ += *sample.power_w;
-  samples_++;
-  if (sample.ts - from_ < SECOND) return;
-  double watts = sum_ / static_cast<double>(samples_);
-  if (samples_ >= FEWEST && (!least_ || watts < least_->watts)) least_ = {watts, from_, sample.ts};
-  begin(sample.ts);
+  current_->least = std::min(current_->least, watts);
+  current_->most = std::max(current_->most, watts);
+  if (!is_steady()) current_ = {sample.ts, 0, 0, watts, watts};
+  if (sample.ts - current_->from < SECOND) return;
+  double mean = current_->sum / static_cast<double>(current_->samples);
+  if (current_->samples >= FEWEST && (!least_ || mean < least_->watts))
+    least_ = {mean, current_->from, sample.ts};
+  current_ = {sample.ts, 0, 0, watts, watts};
+}
+
+bool IdlePower::is_steady() const {
+  return current_->most - current_->least <= std::max(STEADY_WATTS, STEADY_SHARE * current_->most);
 }
 
 void SoleProcess::add(const GpuSample& sample) {

@@ -48,7 +48,8 @@ class EnergyReadings {
   std::vector<std::uint64_t> falls_;  // when the counter was lower than before
 };
 
-// The power of a GPU that does nothing: the least mean of a second without any activity.
+// The power of a GPU that does nothing: the least mean of a second without any activity, in which
+// it did not change. It does when the first process comes, and in the seconds after work.
 class IdlePower {
  public:
   struct Found {
@@ -62,13 +63,19 @@ class IdlePower {
  private:
   static constexpr std::uint64_t SECOND = 1'000'000'000;
   static constexpr std::uint64_t FEWEST = 3;  // samples in a second
+  // It varies by a watt or two from one sample to the next.
+  static constexpr double STEADY_WATTS = 4, STEADY_SHARE = 0.05;
 
-  void begin(std::uint64_t ts);
+  struct Second {
+    std::uint64_t from = 0, samples = 0;
+    double sum = 0, least = 0, most = 0;
+  };
+
+  bool is_steady() const;
 
   std::optional<Found> least_;
-  bool idle_ = false;
-  std::uint64_t from_ = 0, samples_ = 0;  // of the current second
-  double sum_ = 0;
+  std::optional<Second> current_;
+  std::uint64_t settled_ = 0;  // from here on: a second after the last activity
 };
 
 // Whether one process had the GPU for itself, as far as NVML named any.

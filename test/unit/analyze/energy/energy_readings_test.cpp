@@ -54,7 +54,7 @@ TEST_CASE(
 
 TEST_CASE("No energy is told of less than a second, nor where the counter was not read") {
   EnergyReadings none;
-  CHECK(none.between(0, EVER).why_not == "the counter was not read in it");
+  CHECK(none.between(0, EVER).why_not == "the counter was not read");
   EnergyReadings readings = steady(700, 10);
   CHECK_FALSE(readings.between(11 * SECOND, EVER).known());
   CHECK_FALSE(readings.between(SECOND + 1, SECOND + 2).known());
@@ -116,6 +116,26 @@ TEST_CASE("Idle power is the least mean of a second without activity, once the G
   CHECK(idle.least()->watts == Approx(127));
   add(7.9, 10, 0, 120);
   CHECK(idle.least()->watts < 127);
+}
+
+TEST_CASE("Idle power before the first process comes is not mixed with that after it") {
+  IdlePower idle;
+  auto add = [&](double from, double to, double watts) {
+    for (double at = from; at < to - 1e-6; at += 0.1) idle.add(sampled(at, 0, watts));
+  };
+  SECTION("a second before it is told") {
+    add(0, 1.25, 79);
+    add(1.25, 4, 119);
+    REQUIRE(idle.least());
+    CHECK(idle.least()->watts == Approx(79));
+    CHECK(idle.least()->to <= SECOND + SECOND / 4);
+  }
+  SECTION("less than a second is not") {
+    add(0, 0.65, 79);
+    add(0.65, 4, 119);
+    REQUIRE(idle.least());
+    CHECK(idle.least()->watts == Approx(119));
+  }
 }
 
 TEST_CASE("Samples without activity or power say nothing of idleness") {
