@@ -15,8 +15,9 @@ struct GpuQueue {
   std::size_t process = 0;  // which of the timeline's
   QueueKey key;
   std::string stream;  // "default stream", "stream 0x7f…"; empty: not known
-  std::uint64_t works = 0, time = 0;
-  BarRow bars;  // by when the GPU did it
+  std::uint64_t works = 0;
+  std::uint64_t time = 0;  // in which it did something
+  BarRow bars;             // by when the GPU did it
 };
 
 // A kernel, a copy or a fill, or all that a launch of a graph did.

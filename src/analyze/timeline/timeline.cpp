@@ -73,6 +73,7 @@ void Timeline::finish(const TraceFacts& facts) {
   window_.to = std::max(std::min(window_.to, duration_), window_.from + 1);
   each_row(sort_bars);
   sort_works();
+  for (GpuQueue& queue : gpu_queues_) sum_up(queue);
   short_names_.settle();
 }
 

@@ -146,6 +146,7 @@ class Timeline : public Analysis {
   std::size_t gpu_queue_of(const Line& line);  // MAX_QUEUES: there are too many
   void keep_work(QueuedWork work);
   void sort_works();
+  void sum_up(GpuQueue& queue) const;
   Name name_of_graph(std::uint64_t number);
   void process(const Line& line);
   std::optional<TimeSpan> clipped(const TimeSpan& span) const;

@@ -6,7 +6,6 @@
 #include <unordered_set>
 
 #include "analyze/timeline/timeline.hpp"
-#include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
 
@@ -36,7 +35,6 @@ void Timeline::gpu_work(const Line& line) {
   const AskingCall* call = line.has(Field::call) ? asking_.find(line.call) : nullptr;
   GpuQueue& queue = gpu_queues_[index];
   queue.works++;
-  queue.time = saturating_sum(queue.time, here->time());
   keep_work({index, span, line, call ? std::optional(*call) : std::nullopt});
   Name what = line.kernel ? line.kernel : line.direction;
   if (line.op == Type::graph && call && call->graph) what = name_of_graph(call->graph);
@@ -85,6 +83,19 @@ std::size_t Timeline::gpu_queue_of(const Line& line) {
   process.queues.push_back(gpu_queues_.size());
   gpu_queues_.push_back({known->second, key, stream_name(line), 0, 0, {}});
   return gpu_queues_.size() - 1;
+}
+
+// Works of a queue can overlap: what ran at once counts once. Of works that are one bar, it is only
+// known that they took no more time than the bar.
+void Timeline::sum_up(GpuQueue& queue) const {
+  std::uint64_t until = 0;
+  for (const Bar& bar : queue.bars) {
+    auto here = clipped(bar);
+    if (!here) continue;
+    std::uint64_t since = std::max(here->begin, until);
+    until = std::max(until, here->end);
+    queue.time += std::min(bar.total().time, until - std::min(since, until));
+  }
 }
 
 void Timeline::sort_works() {

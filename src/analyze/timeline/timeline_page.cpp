@@ -96,7 +96,7 @@ class Lanes {
     for (const auto& column : columns) busy += column.total();
     if (!busy) return false;
     note_seen(columns);
-    double part = std::min(share(busy, scale_.time()), 100.0);
+    double part = share(std::min(busy, scale_.time()), scale_.time());
     std::string label = fmt::format("  {} {:>3.0f} %", short_name(queue), part);
     name_process();
     page_.painted(fmt::format("{:<{}}{}", label, LABEL_WIDTH, lane_of(columns)));
@@ -104,8 +104,7 @@ class Lanes {
     for (const TimeScale::Piece& piece : scale_.pieces())
       for (std::size_t at = piece.at; at < piece.at + piece.width; at++) {
         std::uint64_t time = std::max<std::uint64_t>(piece.time() / piece.width, 1);
-        shares[at] = static_cast<std::uint64_t>(
-            std::ceil(std::min(share(columns[at].total(), time), 100.0)));
+        shares[at] = static_cast<std::uint64_t>(std::ceil(share(columns[at].total(), time)));
       }
     add_sparks("    " + short_stream(queue), shares, PERCENT);
     return true;

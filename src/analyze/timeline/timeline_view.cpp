@@ -183,8 +183,20 @@ std::vector<Timeline::Busy> busy_columns(const BarRow& row, const TimeScale& sca
 
 }  // namespace
 
+// Works of a queue can overlap: together they take no more time than a column has.
 std::vector<Timeline::Busy> busy_columns(const GpuQueue& queue, const TimeScale& scale) {
-  return busy_columns(queue.bars, scale);
+  std::vector<Timeline::Busy> columns = busy_columns(queue.bars, scale);
+  for (const TimeScale::Piece& piece : scale.pieces()) {
+    std::uint64_t most = std::max<std::uint64_t>(piece.time() / piece.width, 1);
+    for (std::size_t at = piece.at; at < piece.at + piece.width; at++) {
+      std::uint64_t total = columns[at].total();
+      if (total <= most) continue;
+      for (std::uint64_t& time : columns[at].time)
+        time = static_cast<std::uint64_t>(static_cast<double>(time) * static_cast<double>(most) /
+                                          static_cast<double>(total));
+    }
+  }
+  return columns;
 }
 
 std::vector<Timeline::Busy> busy_columns(const Timeline::Thread& thread, const TimeScale& scale) {

@@ -223,3 +223,17 @@ TEST_CASE("A quarter of a million kernels make a small picture that leaves none 
   AnalyzedWorks closer(text, 10 + MANY * 10, Timeline::Window{1'000'000, 1'050'000});
   CHECK(closer.timeline.gpu_works().size() == 5);
 }
+
+TEST_CASE("What overlaps in a queue counts once in the time that it was busy") {
+  AnalyzedWorks works(launch_at(1, 10) + work("kernel", 100, 40, kernel(1)) +
+                          work("kernel", 120, 40, kernel(1)) + work("kernel", 110, 5, kernel(1)) +
+                          work("kernel", 190, 20, kernel(1)),
+                      200);
+  Json queue = timeline_json(works.timeline)["processes"][0]["queues"][0];
+  CHECK(queue["busy_us"] == 70.0);  // 60, and 10 until the end
+  double columns = 0;
+  for (const Json& time : queue["columns"]["busy_us"])
+    for (const Json& one : time) columns += one.get<double>();
+  CHECK(columns > 68);
+  CHECK(columns < 72);
+}
