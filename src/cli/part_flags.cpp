@@ -1,9 +1,12 @@
 #include "cli/part_flags.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "cli/request/moment.hpp"
+#include "cudabpf/abi.h"
 #include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
@@ -63,11 +66,29 @@ void add_part_flags(CLI::App& sub, PartFlags& flags) {
       ->excludes("--phase");
 }
 
+void add_whose_flags(CLI::App& sub, PartFlags& flags) {
+  auto id = [&](const char* name, std::uint32_t& value, const char* type, const char* text) {
+    sub.add_option(name, value, text)
+        ->type_name(type)
+        ->check(CLI::Range(1U, std::uint32_t{CB_PID_LIMIT}).description(""));
+  };
+  id("--pid", flags.whose.pid, "PID",
+     "Phases and iterations of this process, not of the one that launches most");
+  id("--tid", flags.whose.tid, "TID",
+     "Phases and iterations of this thread, not of the one that launches most");
+}
+
+std::string text_of(const analyze::Wanted& whose) {
+  if (!whose.tid) return fmt::format("process {}", whose.pid);
+  std::string thread = fmt::format("thread {}", whose.tid);
+  return whose.pid ? fmt::format("{} of process {}", thread, whose.pid) : thread;
+}
+
 Result<analyze::NamedPart> find_part(const PartFlags& flags, const Moments& moments,
                                      analyze::TraceReader& reader) {
   if (!flags.is_of_course()) return between(flags, moments);
   TRY(can_be_read_twice(reader.facts().paths));
-  analyze::Course course(reader.names(), flags.pid, 0);
+  analyze::Course course(reader.names(), flags.whose, 0);
   TRY(analyze::analyze(reader, {&course}));
   return flags.iteration.empty() ? analyze::part_of_phases(course, flags.phases)
                                  : analyze::part_of_iterations(course, flags.iteration);

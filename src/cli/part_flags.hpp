@@ -18,13 +18,16 @@ struct PartFlags {
   std::string from, to;
   std::vector<std::string> phases;
   std::string iteration;
-  std::uint32_t pid = 0;  // whose phases and iterations; 0: of the process that launches most
+  analyze::Wanted whose;  // phases and iterations: of the thread that launches most of these
 
   bool any() const { return !from.empty() || !to.empty() || is_of_course(); }
   // It is known only once the whole trace was read.
   bool is_of_course() const { return !phases.empty() || !iteration.empty(); }
 };
 void add_part_flags(CLI::App& sub, PartFlags& flags);
+// --pid and --tid.
+void add_whose_flags(CLI::App& sub, PartFlags& flags);
+std::string text_of(const analyze::Wanted& whose);  // some are wanted
 
 // Reads all of the trace if the part is a phase or an iteration. `moments` are in the zone of times
 // of day that name none.

@@ -39,7 +39,7 @@ std::string program_of(const analyze::TraceFacts& facts, const Json& summary) {
 
 Result<Json> read_figures(const Folder& folder, const FoundTrace& trace, IsWanted is_wanted) {
   auto reader = TRY(open_trace(folder, trace, std::move(is_wanted)));
-  analyze::Summary summary(reader->names(), 0, reader->facts().part, moments_of(reader->facts()));
+  analyze::Summary summary(reader->names(), {}, reader->facts().part, moments_of(reader->facts()));
   TRY(analyze::analyze(*reader, {&summary}));
   const analyze::TraceFacts& facts = reader->facts();
   Json all = summary.json()["summary"];

@@ -17,7 +17,7 @@ namespace {
 
 Result<std::string> page_of(const Folder& folder, const FoundTrace& trace, IsWanted is_wanted) {
   auto reader = TRY(open_trace(folder, trace, std::move(is_wanted)));
-  analyze::Report report(reader->names(), 0, reader->facts().part, moments_of(reader->facts()));
+  analyze::Report report(reader->names(), {}, reader->facts().part, moments_of(reader->facts()));
   TRY(analyze::analyze(*reader, {&report}));
   std::string page;
   analyze::ByteStream out([&](std::string_view bytes) {

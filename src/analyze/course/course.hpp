@@ -12,14 +12,14 @@ namespace cudabpf::analyze {
 
 class Course : public Analysis {
  public:
-  // The thread is chosen from the process `pid`; 0: from any. The longest `gaps` idle times are
+  // The thread is chosen from those wanted. The longest `gaps` idle times are
   // kept. Iterations and phases are found in the whole trace; what is told of them, and of idle
   // times, is of the part.
-  Course(Names& names, std::uint32_t pid, std::size_t gaps, Part part = {})
+  Course(Names& names, Wanted wanted, std::size_t gaps, Part part = {})
       : part_(part),
         idle_(names, gaps, part),
         gpus_(names, gaps, part),
-        threads_(pid, idle_, part) {}
+        threads_(wanted, idle_, part) {}
 
   void line(const Line& line) override;
   void outside(const Line& line) override { this->line(line); }
@@ -28,7 +28,8 @@ class Course : public Analysis {
   const Idle& idle() const { return idle_; }
   const GpusAtWork& gpus() const { return gpus_; }
   const ThreadsAtWork& threads() const { return threads_; }
-  const ThreadWork* thread() const { return thread_; }         // null: there is none
+  const ThreadWork* thread() const { return thread_; }  // null: there is none
+  bool others_launch() const { return threads_.launches() > (thread_ ? thread_->launches : 0); }
   const Idle::OfProcess* process() const { return process_; }  // likewise; the thread's
   const Iterations& iterations() const { return iterations_; }
   const Phases& phases() const { return phases_; }

@@ -154,6 +154,7 @@ void ThreadsAtWork::copied(const Line& line, Open& open) {
 void ThreadsAtWork::launched(const Line& line, Open& open) {
   Segment& segment = open.segment;
   open.work.launches_in_part += part_.has(line.ts);
+  launches_++;
   if (!open.work.launches++) open.keeps_launches = sequences_ < MAX_SEQUENCES && ++sequences_;
   open.copied_since_launch = false;
   if (!segment.launches++) {
@@ -200,7 +201,7 @@ ThreadsAtWork::Threads::iterator ThreadsAtWork::close(Threads::iterator thread, 
     open_processes_[thread->first.first].add(
         {work.pid, {}, 1, spent.calls, work.launches_in_part, spent.waiting});
   std::optional<ThreadWork> left;
-  if (pid_ && work.pid != pid_)
+  if (!wanted_.has(work.pid, work.tid))
     left = std::move(work);
   else
     left = closed_.add(std::move(work));

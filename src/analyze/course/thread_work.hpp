@@ -1,6 +1,7 @@
 // What each thread asked of the GPU, cut into segments: from one wait for the GPU to the next.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <tuple>
@@ -14,6 +15,16 @@
 #include "util/largest.hpp"
 
 namespace cudabpf::analyze {
+
+// Whose phases and iterations are wanted: of the threads of a process, or of one. 0: of any.
+struct Wanted {
+  std::uint32_t pid = 0, tid = 0;
+
+  bool any() const { return pid || tid; }
+  bool has(std::uint32_t its_pid, std::uint32_t its_tid) const {
+    return (!pid || pid == its_pid) && (!tid || tid == its_tid);
+  }
+};
 
 // What a thread has spent up to some moment; times in ns, of calls not made inside others.
 struct Spent {
@@ -63,6 +74,8 @@ struct ThreadWork {
   std::vector<Segment> segments;
   bool segments_left_out = false;
   Spent in_part() const { return at_to - at_from; }
+  // Kernels, as far as it is known what graphs hold; a launch is one at least.
+  std::uint64_t most_launched() const { return std::max(launches, all.kernels); }
   // When large copies to the device ended; of several with no launch in between, only the last.
   std::vector<Moment> large_copies;
   // The last launches of the segment that has the most launches.
@@ -89,10 +102,10 @@ class ThreadsAtWork : public Analysis {
   // taken to have ended, since a trace does not say when threads end.
   static constexpr std::size_t MAX_THREADS = 1 << 14;
 
-  // Threads of the process `pid` are wanted; 0: of any. `idle` must see each line first. Threads
-  // are followed through the whole trace; what processes did is told of the part.
-  ThreadsAtWork(std::uint32_t pid, const Idle& idle, Part part = {})
-      : pid_(pid), idle_(idle), part_(part) {}
+  // `idle` must see each line first. Threads are followed through the whole trace; what processes
+  // did is told of the part.
+  ThreadsAtWork(Wanted wanted, const Idle& idle, Part part = {})
+      : wanted_(wanted), idle_(idle), part_(part) {}
 
   void line(const Line& line) override;
   void outside(const Line& line) override { this->line(line); }
@@ -104,6 +117,7 @@ class ThreadsAtWork : public Analysis {
   const ProcessWork& others() const { return others_; }
   std::uint64_t other_processes() const { return other_processes_; }
   std::uint64_t put_away() const { return put_away_; }  // threads that may not have ended
+  std::uint64_t launches() const { return launches_; }  // of all threads, in the whole trace
 
  private:
   static constexpr std::size_t KEPT_THREADS = 8, KEPT_PROCESSES = 1024;
@@ -129,8 +143,8 @@ class ThreadsAtWork : public Analysis {
   using Threads = std::map<Key, Open>;
   struct BusierThread {
     bool operator()(const ThreadWork& a, const ThreadWork& b) const {
-      return std::tuple(a.launches, a.all.calls, b.pid, b.tid) >
-             std::tuple(b.launches, b.all.calls, a.pid, a.tid);
+      return std::tuple(a.most_launched(), a.all.calls, b.pid, b.tid) >
+             std::tuple(b.most_launched(), b.all.calls, a.pid, a.tid);
     }
   };
   struct BusierProcess {
@@ -150,7 +164,7 @@ class ThreadsAtWork : public Analysis {
   void close_process(std::uint64_t number, std::uint64_t end);
   void put_quiet_away();
 
-  std::uint32_t pid_;
+  Wanted wanted_;
   const Idle& idle_;
   Part part_;
   Threads open_;
@@ -158,7 +172,7 @@ class ThreadsAtWork : public Analysis {
   Key last_key_;
   Open* last_ = nullptr;
   std::size_t segments_ = 0, sequences_ = 0, copies_ = 0;
-  std::uint64_t put_away_ = 0, other_processes_ = 0;
+  std::uint64_t put_away_ = 0, other_processes_ = 0, launches_ = 0;
   Largest<ThreadWork, BusierThread> closed_{KEPT_THREADS};
   Largest<ProcessWork, BusierProcess> closed_processes_{KEPT_PROCESSES};
   ProcessWork others_;

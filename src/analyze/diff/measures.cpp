@@ -18,7 +18,7 @@ Measures::Measures(Names& names)
       kernels_(names),
       ioctls_(names),
       errors_(names, false),
-      course_(names, 0, 0),
+      course_(names, {}, 0),
       memory_(names, *this),
       others_(names.add("(others)")) {}
 

@@ -37,9 +37,9 @@ class Energy : public Analysis {
     std::string no_classes;  // why there is no model; both empty: no work was measured
   };
 
-  // Phases and iterations are those of the process `pid`; 0: of the one that launches most.
-  Energy(Names& names, std::uint32_t pid, Part part = {})
-      : part_(part), course_(names, pid, 0, part), model_(names) {}
+  // Phases and iterations are those of the thread that launches most of those wanted.
+  Energy(Names& names, Wanted wanted, Part part = {})
+      : part_(part), course_(names, wanted, 0, part), model_(names) {}
 
   void line(const Line& line) override;
   void outside(const Line& line) override;

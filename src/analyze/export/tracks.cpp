@@ -32,7 +32,7 @@ Tracks::Tracks(Names& names, std::vector<TrackWriter*> writers, Part part)
       part_(part),
       in_part_(!part.from),
       idle_(names, 0),
-      at_work_(0, idle_),
+      at_work_({}, idle_),
       memory_(names, *this) {}
 
 // What follows from a line wherever it lies.

@@ -75,10 +75,10 @@ void put_page(ByteStream& out, std::string_view title, const Json& told,
 }  // namespace
 
 struct Report::Analyses {
-  Analyses(Names& all_names, std::uint32_t pid, const Part& part, const Moments& moments,
+  Analyses(Names& all_names, Wanted wanted, const Part& part, const Moments& moments,
            std::size_t most_events)
       : names(all_names),
-        summary(all_names, pid, part, moments),
+        summary(all_names, wanted, part, moments),
         calls(all_names, Calls::By::function),
         kernels(all_names),
         ioctls(all_names),
@@ -106,9 +106,10 @@ struct Report::Analyses {
   ReportTimeline timeline;
 };
 
-Report::Report(Names& names, std::uint32_t pid, const Part& part, const Moments& moments,
+Report::Report(Names& names, Wanted wanted, const Part& part, const Moments& moments,
                std::size_t most_events)
-    : all_(std::make_unique<Analyses>(names, pid, part, moments, most_events)), moments_(moments) {}
+    : all_(std::make_unique<Analyses>(names, wanted, part, moments, most_events)),
+      moments_(moments) {}
 Report::~Report() = default;
 
 void Report::line(const Line& line) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analyze/analysis.hpp"
+#include "analyze/course/thread_work.hpp"
 #include "analyze/export/byte_stream.hpp"
 #include "analyze/report/report_events.hpp"
 
@@ -17,7 +18,7 @@ namespace cudabpf::analyze {
 
 class Report : public Analysis {
  public:
-  Report(Names& names, std::uint32_t pid, const Part& part, const Moments& moments,
+  Report(Names& names, Wanted wanted, const Part& part, const Moments& moments,
          std::size_t most_events = ReportEvents::MOST);
   ~Report() override;
 

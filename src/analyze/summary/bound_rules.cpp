@@ -69,12 +69,8 @@ Found host_bound(const Judged& judged) {
                                       stretch.part_text(stretch.outside()), stretch.launches_text())
                         : fmt::format("{} of it in {}", stretch.part_text(stretch.spent.launching),
                                       stretch.launches_text());
-  bool of_graphs = judged.totals.graph_launches > judged.totals.launched() / 2;
   one.text = fmt::format("{}, {}; waits and copies from the GPU took {}. {}", stretch.round_text(),
-                         how, stretch.part_text(stretch.waiting()),
-                         of_graphs ? "Most launches are of graphs: fewer and larger ones would "
-                                     "help, or less between them."
-                                   : "Fewer launches would help (CUDA graphs, torch.compile).");
+                         how, stretch.part_text(stretch.waiting()), judged.host_advice());
   Judged::add_gaps(one, judged.course.idle().longest_between());
   return one;
 }

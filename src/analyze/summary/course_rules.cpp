@@ -25,8 +25,11 @@ Found loading(const Judged& judged) {
   one.begin = phases.begin;
   one.end = start.ts;
   std::uint64_t outside = time - std::min(time, start.spent.in_calls);
-  one.text = fmt::format("{} of {} before the first {}, {} of it outside CUDA", human_time(time),
-                         human_time(all), repeats ? "iteration" : "launch", human_time(outside));
+  bool of_thread = judged.course.others_launch();
+  one.text = fmt::format("{} of {} before the first {}{}, {} of it outside CUDA{}",
+                         human_time(time), human_time(all), repeats ? "iteration" : "launch",
+                         of_thread ? fmt::format(" of thread {}", thread->tid) : "",
+                         human_time(outside), of_thread ? " in that thread" : "");
   one.figures = {{"time_us", microseconds(time)},
                  {"outside_us", microseconds(outside)},
                  {"share", share(time, all)}};

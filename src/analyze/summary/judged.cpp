@@ -1,10 +1,16 @@
 #include "analyze/summary/judged.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 namespace cudabpf::analyze {
 
 namespace {
 constexpr double UNTIMED_MUCH = 5;    // percent of all calls: too many to judge the others
 constexpr double WORK_AT_LEAST = 10;  // percent of the run, if nothing repeats
+// ns. What a framework does for a launch takes less than this; more is other work.
+constexpr std::uint64_t FOR_A_LAUNCH = 50'000;
 }  // namespace
 
 bool Judged::can_be_judged() const {
@@ -22,6 +28,25 @@ bool Judged::is_worth_judging() const {
   }
   if (!stretch.time || has_iterations()) return stretch.time;
   return share(stretch.time, course.phases().end - course.phases().begin) >= WORK_AT_LEAST;
+}
+
+std::string Judged::host_advice() const {
+  if (totals.graph_launches > totals.launched() / 2)
+    return "Most launches are of graphs: fewer and larger ones would help, or less between them.";
+  std::uint64_t outside = stretch.outside(), launching = stretch.spent.launching;
+  std::uint64_t each = outside / std::max<std::uint64_t>(1, stretch.launches);
+  std::uint64_t of_host = stretch.time - std::min(stretch.time, stretch.waiting());
+  std::uint64_t for_launches = launching + (each <= FOR_A_LAUNCH ? outside : 0);
+  if (for_launches < of_host / 2)
+    return outside > of_host / 2
+               ? fmt::format(
+                     "Fewer launches alone would not help: {} passes outside CUDA for each.",
+                     human_time(each))
+               : fmt::format(
+                     "Fewer launches alone would not help: launching takes {} of it. "
+                     "`cudabpf gaps` and `calls` tell what the host does.",
+                     stretch.part_text(launching));
+  return "Fewer launches would help (CUDA graphs, torch.compile).";
 }
 
 Finding Judged::finding(std::string_view id, std::string_view title, Finding::Sure sure) const {

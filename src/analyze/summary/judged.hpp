@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct Judged : Seen {
   bool can_be_judged() const;     // launches and waits are there, with their durations
   bool is_worth_judging() const;  // there is enough work
 
+  // What would help where the GPU waits for the host.
+  std::string host_advice() const;
   // In the time of the stretch.
   Finding finding(std::string_view id, std::string_view title,
                   Finding::Sure sure = Finding::Sure::known) const;

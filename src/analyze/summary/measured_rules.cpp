@@ -66,15 +66,11 @@ Found late_host(const Judged& judged) {
   bool holds_up = waits_for_host(work.path) && work.percent_of(work.share.kernels) < KERNELS_ALWAYS;
   if (work.percent_of(work.share.idle.host()) < MEASURED_HOST_MUCH && !holds_up) return {};
   Finding one = judged.finding("host_bound", "Host-bound");
-  bool of_graphs = judged.totals.graph_launches > judged.totals.launched() / 2;
-  one.text = fmt::format(
-      "{}{}. {}", idle_text(judged, 3),
-      holds_up ? fmt::format("; a usual one waits for the host {} of its time",
-                             percent(work.path.host, work.path.time()))
-               : "",
-      of_graphs ? "Most launches are of graphs: fewer and larger ones would help, or less between "
-                  "them."
-                : "Fewer launches would help (CUDA graphs, torch.compile).");
+  one.text = fmt::format("{}{}. {}", idle_text(judged, 3),
+                         holds_up ? fmt::format("; a usual one waits for the host {} of its time",
+                                                percent(work.path.host, work.path.time()))
+                                  : "",
+                         judged.host_advice());
   add_gaps(one, judged);
   return one;
 }

@@ -4,14 +4,14 @@
 
 namespace cudabpf::analyze {
 
-Summary::Summary(Names& names, std::uint32_t pid, Part part, Moments moments)
+Summary::Summary(Names& names, Wanted wanted, Part part, Moments moments)
     : names_(names),
       part_(part),
       totals_(names),
-      course_(names, pid, GAPS, part),
+      course_(names, wanted, GAPS, part),
       memory_(names, part),
       moments_(moments),
-      pid_(pid) {}
+      wanted_(wanted) {}
 
 void Summary::line(const Line& line) {
   totals_.line(line);

@@ -17,9 +17,9 @@ namespace cudabpf::analyze {
 
 class Summary : public Analysis {
  public:
-  // Phases and iterations are those of the process `pid`; 0: of the one that launches most.
+  // Phases and iterations are those of the thread that launches most of those wanted.
   // `moments`: how the verdict tells times.
-  Summary(Names& names, std::uint32_t pid, Part part = {}, Moments moments = {});
+  Summary(Names& names, Wanted wanted, Part part = {}, Moments moments = {});
 
   void line(const Line& line) override;
   void outside(const Line& line) override;
@@ -74,7 +74,7 @@ class Summary : public Analysis {
   Moments moments_;
   std::vector<Finding> verdict_;
   Json header_;
-  std::uint32_t pid_;
+  Wanted wanted_;
   std::uint64_t duration_ = 0;  // of the part
 };
 

@@ -125,6 +125,10 @@ std::string Summary::iterations_answer(const Page&) const {
   text += iterations.found == Iterations::Found::between_waits
               ? "between waits for the GPU"
               : "in a row, without a wait: times are those of asking for them";
+  // That warm-up, pauses and the last one are not, goes without saying.
+  if (iterations.times.count() + iterations.warm_up_in_part + iterations.pauses + 1 <
+      iterations.in_part)
+    text += fmt::format(" ({} timed)", with_commas(iterations.times.count()));
   if (iterations.times.count())
     text += fmt::format(", {} of the time in CUDA calls, {} waiting for the GPU",
                         percent(iterations.spent.in_calls, iterations.times.total()),

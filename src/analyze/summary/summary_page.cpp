@@ -56,23 +56,22 @@ void Summary::add_head(Page& page) const {
                     percent(totals_.untimed, totals_.calls)),
         2);
   if (!course_.thread()) {
-    if (pid_) page.line(fmt::format("  No call of process {} is in this trace.", pid_));
     return;
   }
 }
 
 // Whose phases and iterations are shown. `if_others`: only if another thread launches, too.
 void Summary::add_thread(Page& page, bool if_others) const {
-  if (!course_.thread()) return;
-  std::uint64_t others = totals_.launched() - course_.thread()->launches_in_part;
-  if (if_others && !others) return;
-  page.paragraph(
-      fmt::format(
-          "Phases and iterations are of thread {} of process {}, which launches most{}{}{}.",
-          course_.thread()->tid, course_.thread()->pid, pid_ ? " of it" : "",
-          part_.is_whole() ? "" : " in the whole trace",
-          others ? fmt::format("; others launch {}", with_commas(others)) : ""),
-      2);
+  const ThreadWork* thread = course_.thread();
+  if (!thread) return;
+  std::uint64_t others = totals_.launched() - thread->launches_in_part;
+  if (if_others && !others && !course_.others_launch()) return;
+  std::string chosen = wanted_.pid ? ", which launches most of it" : ", which launches most";
+  if (!part_.is_whole()) chosen += " in the whole trace";
+  page.paragraph(fmt::format("Phases and iterations are of thread {} of process {}{}{}.",
+                             thread->tid, thread->pid, wanted_.tid ? "" : chosen,
+                             others ? fmt::format("; others launch {}", with_commas(others)) : ""),
+                 2);
 }
 
 void Summary::add_processes(Page& page) const {

@@ -29,7 +29,7 @@ Category Timeline::Busy::most() const {
 
 Timeline::Timeline(Names& names, std::optional<Window> window, std::uint64_t recorded_from)
     : names_(names),
-      course_(names, 0, 0),
+      course_(names, {}, 0),
       window_(window.value_or(Window{})),
       exact_(window.has_value()),
       categories_(names),

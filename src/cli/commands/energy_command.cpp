@@ -7,7 +7,6 @@
 #include "analyze/energy/energy.hpp"
 #include "cli/commands.hpp"
 #include "cli/reading_command.hpp"
-#include "cudabpf/abi.h"
 
 namespace cudabpf::cli {
 
@@ -15,7 +14,7 @@ namespace {
 
 Result<int> print_energy(const TraceFlags& flags) {
   auto reader = TRY(open_trace(flags));
-  analyze::Energy energy(reader->names(), flags.part.pid, reader->facts().part);
+  analyze::Energy energy(reader->names(), flags.part.whose, reader->facts().part);
   return answer(flags, *reader, {&energy},
                 {.json = [&] { return analyze::energy_json(energy); },
                  .page = [&](Page& page) { analyze::add_energy(page, energy); }});
@@ -31,10 +30,7 @@ void add_energy(CLI::App& app, Action& action) {
                   {"energy traces/h200-gpt2.jsonl.zst",
                    "energy --phase inference --json traces/h200-gpt2.jsonl.zst"});
   add_time(*sub, *flags);
-  sub->add_option("--pid", flags->part.pid,
-                  "Tell phases and iterations of this process, not of the one that launches most")
-      ->type_name("PID")
-      ->check(CLI::Range(1U, std::uint32_t{CB_PID_LIMIT}).description(""));
+  add_whose_flags(*sub, flags->part);
   sub->callback([flags, &action] { action = [flags] { return print_energy(*flags); }; });
 }
 

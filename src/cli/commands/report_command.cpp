@@ -53,8 +53,8 @@ struct ReadTrace {
 Result<ReadTrace> read_alone(const ReportFlags& flags) {
   ReadTrace read{TRY(open_trace(flags)), nullptr, nullptr};
   const analyze::TraceFacts& facts = read.reader->facts();
-  read.report = std::make_unique<analyze::Report>(read.reader->names(), flags.part.pid, facts.part,
-                                                  moments_of(flags, facts));
+  read.report = std::make_unique<analyze::Report>(read.reader->names(), flags.part.whose,
+                                                  facts.part, moments_of(flags, facts));
   TRY(read_trace(*read.reader, {read.report.get()}));
   return read;
 }
@@ -62,8 +62,8 @@ Result<ReadTrace> read_alone(const ReportFlags& flags) {
 Result<ReadTrace> read_one_of_two(const ReportFlags& flags, const Paths& paths) {
   ReadTrace read{TRY(open_trace(paths)), nullptr, nullptr};
   const analyze::TraceFacts& facts = read.reader->facts();
-  read.report = std::make_unique<analyze::Report>(read.reader->names(), 0, facts.part,
-                                                  moments_of(flags, facts),
+  read.report = std::make_unique<analyze::Report>(read.reader->names(), analyze::Wanted(),
+                                                  facts.part, moments_of(flags, facts),
                                                   analyze::ReportOfTwo::MOST_EVENTS);
   read.measures = std::make_unique<analyze::Measures>(read.reader->names());
   TRY(read_trace(*read.reader, {read.report.get(), read.measures.get()}));
@@ -112,9 +112,9 @@ Result<std::vector<Paths>> one_or_two(const ReportFlags& flags) {
   if (traces.size() > 2)
     return Error{fmt::format("report takes one trace, or two to compare, not {}", traces.size()),
                  "diff compares several runs a side", exit_code::USAGE};
-  if (traces.size() == 2 && flags.part.any())
-    return Error{"two traces are compared whole", "a part can be shown of one trace",
-                 exit_code::USAGE};
+  if (traces.size() == 2 && (flags.part.any() || flags.part.whose.any()))
+    return Error{"two traces are compared whole",
+                 "a part, or one thread, can be shown of one trace", exit_code::USAGE};
   return traces;
 }
 
@@ -163,6 +163,7 @@ void add_report(CLI::App& app, Action& action) {
   sub->add_option("-o,--output", flags->output,
                   "The file, or a folder for it; -: stdout [named after the trace]")
       ->type_name("PATH");
+  add_whose_flags(*sub, flags->part);
   sub->add_flag("--open", flags->open, "Open it in the desktop's browser");
   sub->callback([flags, &action] { action = [flags] { return write_report(*flags); }; });
 }

@@ -8,7 +8,6 @@
 
 #include "cli/commands.hpp"
 #include "cli/reading_command.hpp"
-#include "cudabpf/abi.h"
 #include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
@@ -21,15 +20,16 @@ struct SummaryFlags : TraceFlags {
 
 Result<int> print_summary(const SummaryFlags& flags) {
   auto reader = TRY(open_trace(flags));
-  std::uint32_t pid = flags.part.pid;
-  analyze::Summary summary(reader->names(), pid, reader->facts().part,
+  analyze::Wanted whose = flags.part.whose;
+  analyze::Summary summary(reader->names(), whose, reader->facts().part,
                            moments_of(flags, reader->facts()));
   auto status = answer(flags, *reader, {&summary},
                        {.json = [&] { return summary.json(); },
                         .page = [&](Page& page) { summary.add_to(page, flags.all); }});
-  if (status && pid && !summary.found_thread())
-    return Error{fmt::format("no call of process {} is in the trace", pid),
-                 "without --pid the summary tells which processes there are", exit_code::NO_TARGET};
+  if (status && whose.any() && !summary.found_thread())
+    return Error{fmt::format("no call of {} is in the trace", text_of(whose)),
+                 "--all tells which processes there are, `cudabpf calls --by thread` which threads",
+                 exit_code::NO_TARGET};
   return status;
 }
 
@@ -46,13 +46,11 @@ void add_summary(CLI::App& app, Action& action) {
        "summary --pid 658 traces/h200-two-gpus.jsonl.zst   one of several processes",
        "summary --json traces/h200-gpt2.jsonl.zst | jq .phases"});
   add_time(*sub, *flags);
-  sub->add_option("--pid", flags->part.pid,
-                  "Show phases and iterations of this process, not of the one that launches most")
-      ->type_name("PID")
-      ->check(CLI::Range(1U, std::uint32_t{CB_PID_LIMIT}).description(""));
+  add_whose_flags(*sub, flags->part);
   sub->add_flag("--all", flags->all, "Show all answers, not only what fits a screen of 24 lines");
-  sub->footer(sub->get_footer() + fmt::format("\nWith --pid: {} no such process is in the trace.",
-                                              exit_code::NO_TARGET));
+  sub->footer(
+      sub->get_footer() +
+      fmt::format("\nWith --pid or --tid: {} none such is in the trace.", exit_code::NO_TARGET));
   sub->callback([flags, &action] { action = [flags] { return print_summary(*flags); }; });
 }
 

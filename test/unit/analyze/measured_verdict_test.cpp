@@ -19,6 +19,7 @@ struct Course {
   std::uint64_t kernel = 0;   // on the GPU
   std::uint64_t copy = 0;     // on the GPU, after the kernels
   std::uint64_t spacing = 0;  // from one's end to the next
+  std::uint64_t others = 0;   // in another call
 };
 
 // Ten iterations of four kernels and a wait, on a GPU that does one thing after the other.
@@ -40,6 +41,7 @@ std::string text_of(const Course& course) {
       ran("kernel", fmt::format(R"("kernel":"{}")", kernel), asked, course.kernel);
       program.pause(course.pause);
     }
+    if (course.others) program.call("event", "record", "cuEventRecord", course.others);
     if (course.copy) {
       std::uint64_t asked = program.now;
       program.call("transfer", "HtoD", "cuMemcpyHtoDAsync", 2 * US,
@@ -54,7 +56,7 @@ std::string text_of(const Course& course) {
 Json summary_of(const Course& course, const std::string& counts = "") {
   TraceText trace(text_of(course), R"(,"gpu_works":"nodes")",
                   R"({"type":"end","ts":9000000,"duration_ns":9000000)" + counts + "}\n");
-  Summary summary(trace.names(), 0);
+  Summary summary(trace.names(), {});
   trace.show(summary);
   return summary.json()["summary"];
 }
@@ -80,6 +82,13 @@ TEST_CASE("A host that asks late is measured, whether it waits or not") {
              ContainsSubstring("measured: host between CUDA calls 7"));
   CHECK(first["figures"]["gpu_idle_by_host_share"].get<double>() > 50);
   CHECK(first["calls"].size() > 1);
+}
+
+TEST_CASE("Fewer launches are not recommended where other calls take the host's time") {
+  Json first = first_of({.kernel = 5 * US, .others = 300 * US});
+  CHECK(first["id"] == "host_bound");
+  CHECK_THAT(first["text"].get<std::string>(),
+             ContainsSubstring("Fewer launches alone would not help: launching takes 2."));
 }
 
 TEST_CASE("Copies bound a program in which nothing else runs meanwhile") {

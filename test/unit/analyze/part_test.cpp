@@ -178,7 +178,7 @@ TEST_CASE("Phases of a part are as long as it is, and those of all parts as the 
   }
   program.process("exit");
   LineParser parser;
-  analyze::Course whole(parser.names(), 0, 0);
+  analyze::Course whole(parser.names(), {}, 0);
   show_part(parser, program.text(), {}, whole, program.now);
   REQUIRE(whole.iterations().count == 8);
   std::map<std::string, std::uint64_t> sums;
@@ -193,7 +193,7 @@ TEST_CASE("Phases of a part are as long as it is, and those of all parts as the 
   parts.push_back({until, Part::OPEN});
   for (const Part& part : parts) {
     LineParser names;
-    analyze::Course course(names.names(), 0, 0, part);
+    analyze::Course course(names.names(), {}, 0, part);
     show_part(names, program.text(), part, course, program.now);
     std::uint64_t sum = 0;
     for (const Phase& phase : course.phases().phases) {

@@ -15,7 +15,7 @@ namespace {
 struct Summed {
   explicit Summed(const SampleProgram& program) {
     TraceText trace(program.text());
-    Summary summary(trace.names(), 0);
+    Summary summary(trace.names(), {});
     trace.show(summary);
     json = summary.json()["summary"];
     page = page_text([&](Page& to) { summary.add_to(to, true); }, 1000);

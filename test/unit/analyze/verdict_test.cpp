@@ -21,7 +21,7 @@ struct Verdict {
                    const std::string& end = R"({"type":"end","ts":9000000,"duration_ns":9000000})"
                                             "\n") {
     TraceText trace(program.text(), "", end);
-    Summary summary(trace.names(), 0);
+    Summary summary(trace.names(), {});
     trace.show(summary);
     findings = summary.json()["summary"]["verdict"];
   }
@@ -71,6 +71,14 @@ TEST_CASE("Who waits for nothing but its own code is bound by the host") {
         "torch.compile).");
   CHECK(verdict["host_bound"]["figures"]["waiting_share"].get<double>() > 1.3);
   CHECK(verdict["host_bound"]["calls"].size() > 1);
+}
+
+TEST_CASE("Fewer launches are not recommended where other work lies between them") {
+  Verdict verdict(repeating(5 * US, 200 * US, 1 * US));
+  REQUIRE(verdict.ids() == "host_bound");
+  CHECK_THAT(verdict.text("host_bound"),
+             ContainsSubstring(
+                 "Fewer launches alone would not help: 200 µs passes outside CUDA for each."));
 }
 
 TEST_CASE("Who launches graphs already is not told to use some") {
@@ -165,6 +173,25 @@ TEST_CASE("A long way to the first iteration is told, with its longest part") {
       "920 ms of 921 ms before the first iteration, 900 ms of it outside CUDA; 900 ms of that from "
       "0.020011 s on, after cuStreamSynchronize.");
   CHECK(verdict["loading"]["calls"][0] == 3);
+}
+
+TEST_CASE("Where several threads launch, a finding says which one it is about") {
+  SampleProgram program;
+  program.tid = 8;
+  program.launch("other");
+  program.tid = 7;
+  program.pause(900 * MS);
+  for (int i = 0; i < 10; i++) {
+    for (auto kernel : {"a", "b", "c"}) {
+      program.launch(kernel, 5 * US);
+      program.pause(20 * US);
+    }
+    program.wait(1 * US);
+  }
+  Verdict verdict(program);
+  CHECK_THAT(verdict.text("loading"),
+             ContainsSubstring("before the first iteration of thread 7, 900 ms of it outside CUDA "
+                               "in that thread"));
 }
 
 TEST_CASE("Failures are told but for the usual ones, the gravest first") {
@@ -268,7 +295,7 @@ TEST_CASE("What was asked for in a row is not judged without the wait at its end
   program.wait(5 * MS);
   auto ids_in = [&](Part part) {
     TraceText trace(program.text());
-    Summary summary(trace.names(), 0, part);
+    Summary summary(trace.names(), {}, part);
     trace.show(summary, part);
     std::string ids;
     Json verdict = summary.json()["summary"]["verdict"];

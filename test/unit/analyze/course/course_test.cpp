@@ -25,7 +25,7 @@ TEST_CASE("What was idle is the busiest thread's process's, also where its pid w
   program.process("exit");
 
   LineParser parser;
-  Course course(parser.names(), 0, 0);
+  Course course(parser.names(), {}, 0);
   program.show_to(parser, course);
   REQUIRE(course.thread());
   CHECK(course.thread()->launches == 3);
@@ -37,7 +37,7 @@ TEST_CASE("What was idle is the busiest thread's process's, also where its pid w
 
 TEST_CASE("A trace without calls has no course") {
   LineParser parser;
-  Course course(parser.names(), 0, 0);
+  Course course(parser.names(), {}, 0);
   SampleProgram().show_to(parser, course);
   CHECK_FALSE(course.thread());
   CHECK_FALSE(course.process());

@@ -297,7 +297,7 @@ TEST_CASE("How long the GPU was idle is known of any part of the time") {
   program.launch("after");
   LineParser parser;
   Idle idle(parser.names(), 0);
-  ThreadsAtWork threads(0, idle);
+  ThreadsAtWork threads({}, idle);
   each_line(parser, program.text(), [&](const Line& line) {
     idle.line(line);
     threads.line(line);
@@ -322,7 +322,7 @@ TEST_CASE("The busiest threads and processes are told one by one, and of others 
   }
   LineParser parser;
   Idle idle(parser.names(), 0);
-  ThreadsAtWork threads(0, idle);
+  ThreadsAtWork threads({}, idle);
   program.show_to(parser, threads);
   CHECK(threads.threads().size() == 8);
   CHECK(threads.threads().front().launches == 2);
@@ -334,11 +334,33 @@ TEST_CASE("The busiest threads and processes are told one by one, and of others 
   CHECK(threads.others().launches == 76);
   CHECK(threads.others().threads == 76);
 
-  ThreadsAtWork of_one(1000, idle);
+  ThreadsAtWork of_one({1000}, idle);
   program.show_to(parser, of_one);
   REQUIRE(of_one.threads().size() == 1);
   CHECK(of_one.threads().front().pid == 1000);
   CHECK(of_one.processes().size() == 1024);
+}
+
+TEST_CASE("The thread that launches most is that with most kernels, in graphs, too") {
+  SampleProgram program;
+  for (int i = 0; i < 8; i++) program.launch("a");
+  program.tid = 9;
+  program.graph_content(1, 3, "k");
+  for (int i = 0; i < 3; i++) program.launch_graph(R"("graph":1)");
+  LineParser parser;
+  Idle idle(parser.names(), 0);
+  ThreadsAtWork threads({}, idle);
+  program.show_to(parser, threads);
+  CHECK(threads.threads().front().tid == 9);
+  CHECK(threads.launches() == 11);
+
+  ThreadsAtWork of_one({0, 55}, idle);
+  program.show_to(parser, of_one);
+  CHECK(of_one.threads().empty());
+  ThreadsAtWork of_thread({program.pid, 9}, idle);
+  program.show_to(parser, of_thread);
+  REQUIRE(of_thread.threads().size() == 1);
+  CHECK(of_thread.threads().front().launches == 3);
 }
 
 TEST_CASE("Threads that were quiet for longest make room") {
@@ -347,7 +369,7 @@ TEST_CASE("Threads that were quiet for longest make room") {
   for (program.tid = 1; program.tid <= THREADS; program.tid++) program.launch("a");
   LineParser parser;
   Idle idle(parser.names(), 0);
-  ThreadsAtWork threads(0, idle);
+  ThreadsAtWork threads({}, idle);
   program.show_to(parser, threads);
   CHECK(threads.put_away() == (1 << 13) + 1);
   REQUIRE(threads.processes().size() == 1);

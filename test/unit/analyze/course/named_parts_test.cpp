@@ -13,7 +13,7 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 struct SampleCourse {
-  SampleCourse() : course(parser.names(), 0, 0) {
+  SampleCourse() : course(parser.names(), {}, 0) {
     SampleProgram program;
     program.pause(500);
     program.init(1000);
@@ -106,7 +106,7 @@ TEST_CASE("Iterations that are not in the trace are refused, with how many there
        {"0", "", "-", "2-", "-2", "4-2", "x", "1 ", "1-2-3", "last-1", "99999999999999999999"})
     CHECK_THAT(sample.iterations_refused(wanted), ContainsSubstring("the first is 1"));
   LineParser parser;
-  Course none(parser.names(), 0, 0);
+  Course none(parser.names(), {}, 0);
   SampleProgram program;
   program.init(10);
   program.show_to(parser, none);

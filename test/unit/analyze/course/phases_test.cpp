@@ -149,7 +149,7 @@ TEST_CASE("A call that does not return is what it was, to the end of its process
     program.launch("other");
     LineParser parser;
     Idle idle(parser.names(), 0);
-    ThreadsAtWork threads(0, idle);
+    ThreadsAtWork threads({}, idle);
     each_line(parser, program.text(), [&](const Line& line) { threads.line(line); });
     TraceFacts facts;
     facts.last_ts = program.now;

@@ -12,7 +12,7 @@ namespace cudabpf::analyze {
 inline std::vector<ThreadWork> threads_of(const SampleProgram& program) {
   LineParser parser;
   Idle idle(parser.names(), 0);
-  ThreadsAtWork threads(0, idle);
+  ThreadsAtWork threads({}, idle);
   program.show_to(parser, threads);
   return threads.threads();
 }

@@ -42,7 +42,7 @@ struct Measured {
   }
   Json json(Part part = {}, const char* header = HEADER) {
     LineParser parser;
-    Energy energy(parser.names(), 0, part);
+    Energy energy(parser.names(), {}, part);
     each_line(parser, trace.text, [&](const Line& line) { show(line, part, energy); });
     TraceFacts facts;
     facts.header = header;
