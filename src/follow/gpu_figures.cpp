@@ -31,7 +31,7 @@ std::vector<std::string> cells_of(const GpuFigures& figures) {
   if (figures.throttle_read)
     throttled = fmt::format("{:.0f} %", 100.0 * static_cast<double>(figures.throttled) /
                                             static_cast<double>(figures.throttle_read));
-  return {cell(busy, "%"),
+  return {busy ? fmt::format("{:.1f} %", *busy) : "-",
           cell(figures.power.mean(), "W"),
           cell(figures.most_power, "W"),
           energy_cell(figures.energy()),

@@ -109,9 +109,7 @@ void add_graphs(Page& page, const Kernels& kernels, std::size_t at_most) {
            });
   table.add_to(page);
   page.paragraph(
-      "Nodes, kernels and bytes copied are those of one launch; runs are of its kernels, in all "
-      "launches.",
-      2);
+      "What a graph holds is told of one launch; runs are of its kernels, in all launches.", 2);
   if (kernels.gpu().graph_launches().times.count())
     page.paragraph(
         "The GPU time of a launch is from the beginning of its first node on the GPU to the end "

@@ -91,7 +91,7 @@ void add_kernel_notes(Page& page, const Kernels& kernels) {
   if (!totals.launches || kernels.gpu().measured()) return;
   note(
       "Times are the CPU's: of the launching call, and of the gap from its return to the next "
-      "launch on the same stream. How long a kernel ran on the GPU is not in a trace.");
+      "launch on the same stream. How long kernels ran on the GPU is in traces taken with --gpu.");
 }
 
 namespace {

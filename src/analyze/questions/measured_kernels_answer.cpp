@@ -117,6 +117,7 @@ void add_measured_notes(Page& page, const Kernels& kernels) {
     note(fmt::format("{} measured; the calls in the trace asked for {}.",
                      count_of(measured, "run of a kernel was", "runs of kernels were"),
                      human_count(asked)));
+  if (!measured) return;
   note(
       "Runs and times are those measured on the GPU. Kernels that ran at the same time each count "
       "in full.");
@@ -125,6 +126,7 @@ void add_measured_notes(Page& page, const Kernels& kernels) {
 }  // namespace
 
 void add_measured_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most) {
+  if (!kernels.gpu().kernels().times.count()) page.line("No kernel ran.");
   add_measured_classes(page, kernels);
   add_table(page, kernels, by, at_most);
   add_copies(page, kernels.gpu());

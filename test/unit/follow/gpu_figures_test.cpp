@@ -100,7 +100,7 @@ TEST_CASE("A table tells the figures of each GPU, and what is not known") {
   add_gpus(page, figures, 2);
   std::string text = page.take();
   CHECK_THAT(text, Catch::Matchers::ContainsSubstring("23.5 kJ"));
-  for (const char* cell : {"40 %", "400 W", "1.00 GiB", "40 °C", "100 %", "GPU 1", "and 2 more"})
+  for (const char* cell : {"40.0 %", "400 W", "1.00 GiB", "40 °C", "100 %", "GPU 1", "and 2 more"})
     CHECK_THAT(text, Catch::Matchers::ContainsSubstring(cell));
   CHECK(text.find("GPU 2") == std::string::npos);
 }
