@@ -11,20 +11,11 @@
 
 #include "analyze/analysis.hpp"
 #include "analyze/course/idle.hpp"
+#include "analyze/wanted.hpp"
 #include "analyze/work.hpp"
 #include "util/largest.hpp"
 
 namespace cudabpf::analyze {
-
-// Whose phases and iterations are wanted: of the threads of a process, or of one. 0: of any.
-struct Wanted {
-  std::uint32_t pid = 0, tid = 0;
-
-  bool any() const { return pid || tid; }
-  bool has(std::uint32_t its_pid, std::uint32_t its_tid) const {
-    return (!pid || pid == its_pid) && (!tid || tid == its_tid);
-  }
-};
 
 // What a thread has spent up to some moment; times in ns, of calls not made inside others.
 struct Spent {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "analyze/analysis.hpp"
-#include "analyze/course/thread_work.hpp"
 #include "analyze/export/byte_stream.hpp"
 #include "analyze/report/report_events.hpp"
+#include "analyze/wanted.hpp"
 
 namespace cudabpf::analyze {
 
