@@ -20,7 +20,6 @@ class InCalls {
   void forget_until(std::uint64_t ts) {
     while (!stretches_.empty() && stretches_.front().end <= ts) stretches_.pop_front();
   }
-  bool empty() const { return stretches_.empty(); }
   // For how long of that time there was one in a call.
   std::uint64_t time_in(std::uint64_t begin, std::uint64_t end) const {
     auto at = std::lower_bound(

@@ -122,6 +122,13 @@ std::size_t end_before(std::span<const Launch> launches, std::size_t end, std::s
   return 0;
 }
 
+std::uint64_t usual_time(const std::vector<Lap>& laps) {
+  std::vector<std::uint64_t> times;
+  for (const Lap& lap : laps)
+    if (lap.to_next || laps.size() == 1) times.push_back(lap.time());
+  return times.empty() ? laps.back().time() : median(std::move(times));
+}
+
 std::vector<Lap> laps_within(const ThreadWork& thread) {
   std::span<const Launch> launches = thread.longest;
   std::size_t period = 0;
@@ -153,6 +160,13 @@ std::vector<Lap> laps_within(const ThreadWork& thread) {
     end = begin;
   }
   std::reverse(laps.begin(), laps.end());
+  // What comes between the last launch and another one, or the end, may be other work.
+  Lap& last = laps.back();
+  const Moment& asked = launches.back().at;
+  if (laps.size() > 1 && last.time() > 2 * usual_time(laps)) {
+    last.end = last.done = asked.ts;
+    last.after = asked.spent;
+  }
   return laps;
 }
 
@@ -160,13 +174,6 @@ std::uint64_t launches_of(const std::vector<Lap>& laps) {
   std::uint64_t launches = 0;
   for (const Lap& lap : laps) launches += lap.launches;
   return launches;
-}
-
-std::uint64_t usual_time(const std::vector<Lap>& laps) {
-  std::vector<std::uint64_t> times;
-  for (const Lap& lap : laps)
-    if (lap.to_next || laps.size() == 1) times.push_back(lap.time());
-  return times.empty() ? laps.back().time() : median(std::move(times));
 }
 
 // At most half of the laps.

@@ -1,6 +1,6 @@
 // How much energy a GPU used, by readings of its counter. The counter steps about ten times a
-// second and is read about once: a difference of two readings is exact but for one step at each
-// end, and tells nothing of less than a second.
+// second and is read each one to ten seconds: a difference of two readings is exact but for one
+// step at each end, and tells nothing of less than a second.
 #pragma once
 
 #include <cstdint>

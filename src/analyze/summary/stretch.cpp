@@ -4,6 +4,21 @@
 
 namespace cudabpf::analyze {
 
+namespace {
+
+// What was asked for in a row is waited for at the end, unless the thread does other things first.
+Moment end_of_work(const ThreadWork& thread, const Iterations& iterations) {
+  Moment asked{iterations.end, iterations.at_end};
+  auto last = std::find_if(thread.segments.begin(), thread.segments.end(),
+                           [&](const Segment& one) { return one.end.ts >= asked.ts; });
+  if (last == thread.segments.end()) return asked;
+  Spent after = last->end.spent - asked.spent;
+  bool waits = after.waiting + after.to_host >= (last->end.ts - asked.ts) / 2;
+  return waits ? last->end : asked;
+}
+
+}  // namespace
+
 Stretch stretch_of(const Course& course) {
   Stretch stretch;
   const ThreadWork* thread = course.thread();
@@ -19,12 +34,8 @@ Stretch stretch_of(const Course& course) {
   } else {
     Moment begin = thread->segments.front().begin, end = thread->segments.back().end;
     if (iterations.found != Iterations::Found::none) {
-      // What was asked for in a row is waited for at the end.
-      auto last =
-          std::find_if(thread->segments.begin(), thread->segments.end(),
-                       [&](const Segment& segment) { return segment.end.ts >= iterations.end; });
       begin = {iterations.warm, iterations.at_warm};
-      end = last != thread->segments.end() ? last->end : Moment{iterations.end, iterations.at_end};
+      end = end_of_work(*thread, iterations);
     }
     stretch.begin = begin.ts;
     stretch.end = std::max(begin.ts, end.ts);

@@ -307,6 +307,21 @@ TEST_CASE("What was asked for in a row is not judged without the wait at its end
   CHECK(ids_in({0, asked}).empty());
 }
 
+TEST_CASE("What comes after iterations that were asked for in a row is no part of them") {
+  SampleProgram program;
+  for (int i = 0; i < 10; i++)
+    for (auto kernel : {"a", "b", "c", "d", "e"}) {
+      program.launch(kernel, 5 * US);
+      program.pause(20 * US);
+    }
+  program.load_code(5 * MS);
+  program.launch("sum", 5 * US);
+  program.wait(100 * US);
+  Verdict verdict(program);
+  REQUIRE(verdict.ids() == "host_bound");
+  CHECK_THAT(verdict.text("host_bound"), ContainsSubstring("an iteration takes 12"));
+}
+
 TEST_CASE("A trace may claim to have lost any number of events") {
   SampleProgram program = repeating(5 * US, 20 * US, 1 * US);
   Verdict verdict(program,
