@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "serve/route.hpp"
-#include "util/system/clock.hpp"
 #include "util/system/threads.hpp"
 #include "util/text/moments.hpp"
 #include "util/text/printable.hpp"
@@ -16,17 +15,11 @@ namespace {
 
 using analyze::Json;
 
-// A capture writes what it has each tenth of a second, and its program may do nothing for a while.
-constexpr std::uint64_t STILL_RUNNING_NS = 60'000'000'000;
-
-// Without its `end`, a trace is being written, or its capture was killed: only the file's time
-// tells which.
 std::string_view state_of(const Json& figures, const FoundTrace& found) {
   if (figures.is_null()) return "unread";
   if (figures.contains("error")) return "unreadable";
   if (figures.value("ended", false)) return "ended";
-  std::uint64_t now = now_ns(CLOCK_REALTIME), modified = found.modified();
-  return modified > now || now - modified < STILL_RUNNING_NS ? "running" : "cut_off";
+  return found.was_just_written() ? "running" : "cut_off";
 }
 
 Json entry_of(const FoundTrace& found, const Json& figures) {

@@ -14,6 +14,8 @@
 #include <tuple>
 #include <utility>
 
+#include "util/system/clock.hpp"
+
 namespace cudabpf::serve {
 
 namespace {
@@ -138,6 +140,14 @@ std::uint64_t FoundTrace::size() const {
   std::uint64_t size = 0;
   for (const Stamp& stamp : stamps) size += stamp.size;
   return size;
+}
+
+bool FoundTrace::was_just_written() const {
+  // A capture writes what it has each tenth of a second, and its program may do nothing for a
+  // while.
+  constexpr std::uint64_t STILL_RUNNING_NS = 60'000'000'000;
+  std::uint64_t now = now_ns(CLOCK_REALTIME), then = modified();
+  return then > now || now - then < STILL_RUNNING_NS;
 }
 
 std::uint64_t FoundTrace::modified() const {

@@ -30,6 +30,8 @@ struct FoundTrace {
 
   std::uint64_t size() const;
   std::uint64_t modified() const;  // the latest
+  // Without its `end`, a trace is being written, or its capture was killed: only this tells which.
+  bool was_just_written() const;
 };
 
 struct Contents {

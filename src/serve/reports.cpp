@@ -24,7 +24,7 @@ Result<std::string> page_of(const Folder& folder, const FoundTrace& trace, IsWan
     page += bytes;
     return true;
   });
-  report.write(out, reader->facts(), trace.name, analyze::Report::Place::served);
+  report.write(out, reader->facts(), trace.name, analyze::Report::Served{trace.was_just_written()});
   out.flush();
   return page;
 }
@@ -32,8 +32,8 @@ Result<std::string> page_of(const Folder& folder, const FoundTrace& trace, IsWan
 }  // namespace
 
 std::string tag_of(const FoundTrace& trace) {
-  // The page is another one if another version makes it.
-  std::uint64_t hash = 0, check = 1;
+  // The page is another one if another version makes it, or if it says that recording goes on.
+  std::uint64_t hash = trace.was_just_written(), check = 1;
   for (char c : std::string_view(CUDABPF_VERSION))
     hash = mixed(hash, static_cast<unsigned char>(c));
   for (const Stamp& stamp : trace.stamps)

@@ -108,11 +108,22 @@ test("a running trace is followed, in the list and in its report", () => opened(
   await page.waitForSelector("html[data-drawn]");
   const calls = () => page.evaluate(() => window.cudabpfReport.answers.answers.summary.summary.calls);
   assert.equal(await calls(), 40);
+  // That it has no end yet is no fault.
+  assert.match(await page.locator("nav.served").textContent(), /Recording goes on/);
+  assert.doesNotMatch(await page.locator("header").textContent(), /incomplete/i);
+  assert.equal(await page.locator(".missing").count(), 0);
   appendFileSync(`${FOLDER}/${name}`, MORE + END);
   await page.waitForTimeout(300);
   await page.getByRole("button", { name: "Update" }).click();
   await page.waitForFunction(() => document.documentElement.dataset.drawn && window.cudabpfReport.answers.answers.summary.summary.calls === 70);
   assert.equal(await page.getByRole("button", { name: "Update" }).count(), 0);
+}));
+
+test("a trace that nobody writes and that has no end is not complete", () => opened(async (page) => {
+  await page.getByRole("link", { name: "hostile.jsonl", exact: true }).click();
+  await page.waitForSelector("html[data-drawn]");
+  assert.match(await page.locator("nav.served").textContent(), /had no end/);
+  assert.match(await page.locator("header").textContent(), /This trace is not complete/);
 }));
 
 test("traces come and go", () => opened(async (page) => {

@@ -8,8 +8,14 @@ import type { Span } from "./view";
 
 const microSpan = (from: number, to: number): Span => ({ from: from * 1000, to: to * 1000 });
 
+const hasLost = ({ losses }: Answers["trace"]) => Object.values(losses).some((loss) => loss.count || loss.uncounted);
+
+// That a trace which is being recorded has no end yet is no fault of it.
+const lacksOnlyItsEnd = ({ trace, served }: Answers) =>
+  !!served?.running && !hasLost(trace) && !trace.missing.length && !trace.malformed;
+
 export function losses({ trace, missing }: Answers, side = ""): HTMLElement {
-  const lost = Object.values(trace.losses).some((loss) => loss.count || loss.uncounted);
+  const lost = hasLost(trace);
   const isWhole = trace.complete && !lost;
   const whose = side ? `Trace ${side}` : "The trace";
   if (isWhole && !missing.trim()) return h("p", { class: "whole" }, `${whose} is complete: no event was lost.`);
@@ -73,13 +79,14 @@ function phases({ answers }: Answers, show: (span: Span) => void): Child {
 }
 
 export function headOf(answers: Answers, show: (span: Span) => void, recolor: () => void): HTMLElement {
-  const { verdict } = answers.answers.summary.summary, { part, since_us } = answers.trace;
+  const { part, since_us } = answers.trace, running = lacksOnlyItsEnd(answers);
+  const verdict = answers.answers.summary.summary.verdict.filter(({ id }) => !running || id !== "incomplete");
   return h("header", {},
     h("div", { class: "title" }, h("h1", {}, answers.title), themeButton(recolor)),
-    h("p", { class: "where" }, answers.heading),
+    h("p", { class: "where" }, running ? answers.heading.replace(/^INCOMPLETE(: )?/, "") : answers.heading),
     since_us !== undefined && h("p", { class: "where" }, `Begins at ${micro(since_us)}: what was before is not in it.`),
     part && h("p", { class: "where" }, `This is a part of the trace${part.name ? `: ${part.name}` : ""}, from ${micro(part.from_us)} to ${micro(part.to_us)}.`),
-    losses(answers),
+    !running && losses(answers),
     h("section", { class: "verdict", "aria-label": "Verdict" },
       ...(verdict.length ? verdict.map((one, index) => finding(one, !index, show))
         : [h("article", { class: "finding first" }, h("h2", {}, "No verdict"), h("p", {}, "The trace holds too little to say what bounds the program."))])),

@@ -5,6 +5,7 @@ import { h } from "./dom";
 
 export function servedBar({ served }: Answers): HTMLElement | undefined {
   return served && h("nav", { class: "served", "aria-label": "Traces" }, h("a", { href: "/" }, "All traces"),
-    !served.ended && h("span", { class: "note" }, "The trace had no end yet when this was made. ",
+    !served.ended && h("span", { class: "note" }, served.running ? "Recording goes on: this is what the trace had when the page was made. "
+      : "The trace had no end when this was made. ",
       h("button", { type: "button", onclick: () => location.reload() }, "Update")));
 }

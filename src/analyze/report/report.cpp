@@ -146,9 +146,10 @@ Json Report::told(const TraceFacts& facts, const std::string& title) const {
 }
 
 void Report::write(ByteStream& out, const TraceFacts& facts, const std::string& title,
-                   Place place) const {
+                   std::optional<Served> served) const {
   Json all = told(facts, title);
-  if (place == Place::served) all["served"] = {{"ended", !facts.end.empty()}};
+  bool ended = !facts.end.empty();
+  if (served) all["served"] = {{"ended", ended}, {"running", !ended && served->may_run}};
   put_page(out, title, all, {&all_->timeline});
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -28,12 +29,14 @@ class Report : public Analysis {
 
   // By the subcommands' names: what each answers with --json. Long lists are cut, and say so.
   Json answers() const;
-  // Where the page is looked at: as a file by itself, or from `serve`, which has others, and makes
-  // this one anew when it is asked again.
-  enum class Place : std::uint8_t { file, served };
+  // The page is looked at from `serve`, which has others, and makes this one anew when it is asked
+  // again; else it is a file by itself.
+  struct Served {
+    bool may_run = false;  // the trace is being recorded, unless it has an end
+  };
   // `title` is what the trace is called.
   void write(ByteStream& out, const TraceFacts& facts, const std::string& title,
-             Place place = Place::file) const;
+             std::optional<Served> served = {}) const;
 
  private:
   friend class ReportOfTwo;

@@ -62,8 +62,8 @@ export interface ProcessRow {
 
 export interface Answers {
   version: string; title: string; heading: string; missing: string;
-  served?: { ended: boolean }; // by `serve`, and not a file by itself
-  trace: { calls: number; duration_us: number; complete: boolean; losses: Record<string, Loss>; started?: string; since_us?: number;
+  served?: { ended: boolean; running: boolean }; // by `serve`, and not a file by itself
+  trace: { calls: number; duration_us: number; complete: boolean; losses: Record<string, Loss>; missing: unknown[]; malformed: number; started?: string; since_us?: number;
     part?: { from_us: number; to_us: number; name?: string } };
   answers: {
     summary: { summary: {
