@@ -76,12 +76,20 @@ void add_whose_flags(CLI::App& sub, PartFlags& flags) {
      "Phases and iterations of this process, not of the one that launches most");
   id("--tid", flags.whose.tid, "TID",
      "Phases and iterations of this thread, not of the one that launches most");
+  sub.footer(sub.get_footer() + fmt::format("\nWith --pid or --tid: {} none such is in the trace.",
+                                            exit_code::NO_TARGET));
 }
 
-std::string text_of(const analyze::Wanted& whose) {
-  if (!whose.tid) return fmt::format("process {}", whose.pid);
-  std::string thread = fmt::format("thread {}", whose.tid);
-  return whose.pid ? fmt::format("{} of process {}", thread, whose.pid) : thread;
+Result<> check_whose(const analyze::Wanted& whose, bool found) {
+  if (!whose.any() || found) return ok();
+  std::string process = fmt::format("process {}", whose.pid),
+              thread = fmt::format("thread {}", whose.tid);
+  std::string who = !whose.tid  ? process
+                    : whose.pid ? fmt::format("{} of {}", thread, process)
+                                : thread;
+  return Error{fmt::format("no call of {} is in the trace", who),
+               "`cudabpf calls --by pid` tells which processes there are, `--by tid` which threads",
+               exit_code::NO_TARGET};
 }
 
 Result<analyze::NamedPart> find_part(const PartFlags& flags, const Moments& moments,

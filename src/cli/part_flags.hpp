@@ -27,7 +27,8 @@ struct PartFlags {
 void add_part_flags(CLI::App& sub, PartFlags& flags);
 // --pid and --tid.
 void add_whose_flags(CLI::App& sub, PartFlags& flags);
-std::string text_of(const analyze::Wanted& whose);  // some are wanted
+// `found`: whether any of these threads made a call; an error if one is wanted and none did.
+Result<> check_whose(const analyze::Wanted& whose, bool found);
 
 // Reads all of the trace if the part is a phase or an iteration. `moments` are in the zone of times
 // of day that name none.

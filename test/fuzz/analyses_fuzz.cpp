@@ -123,7 +123,7 @@ void add_parts(std::vector<Asked>& all, Names& names) {
   constexpr Part PART{100'000, 300'000};
   std::size_t first = all.size();
   all.push_back(asked(
-      std::make_unique<Summary>(names, 0, PART),
+      std::make_unique<Summary>(names, Wanted{}, PART),
       [](const Summary& summary) { return summary.json(); },
       [](Page& page, const Summary& summary) { summary.add_to(page, true); }));
   all.push_back(asked(
@@ -160,7 +160,8 @@ std::vector<Asked> all_analyses(Names& names) {
         [by](const Calls& calls) { return calls_json(calls.groups(), by); },
         [](Page& page, const Calls& calls) { add_calls(page, calls.groups(), 9); }));
   all.push_back(asked(
-      std::make_unique<Summary>(names, 0), [](const Summary& summary) { return summary.json(); },
+      std::make_unique<Summary>(names, Wanted{}),
+      [](const Summary& summary) { return summary.json(); },
       [](Page& page, const Summary& summary) { summary.add_to(page, true); }));
   all.push_back(asked(std::make_unique<Idle>(names, 9), idle_json,
                       [](Page& page, const Idle& idle) { add_idle(page, idle, 9); }));
@@ -212,7 +213,7 @@ std::vector<Asked> all_analyses(Names& names) {
       },
       [](Page& page, const Memory& memory) { add_memory(page, memory, 9); }));
   add_parts(all, names);
-  all.push_back(asked(std::make_unique<Energy>(names, 0), energy_json, add_energy));
+  all.push_back(asked(std::make_unique<Energy>(names, Wanted{}), energy_json, add_energy));
   all.push_back(asked(std::make_unique<GpusAtWork>(names, 9), gpus_at_work_json,
                       [](Page& page, const GpusAtWork& gpus) {
                         add_gpus_at_work(page, gpus, 9);
@@ -226,7 +227,7 @@ std::vector<Asked> all_analyses(Names& names) {
       },
       [](Page&, const ReportTimeline&) {}));
   all.push_back(asked(
-      std::make_unique<Report>(names, 0, Part{}, Moments{}),
+      std::make_unique<Report>(names, Wanted{}, Part{}, Moments{}),
       [](const Report& report) { return report.answers(); }, [](Page&, const Report&) {}));
   return all;
 }

@@ -45,6 +45,7 @@ class Energy : public Analysis {
   void outside(const Line& line) override;
   void finish(const TraceFacts& facts) override;
 
+  bool found_thread() const { return course_.thread(); }
   const std::vector<OfGpu>& gpus() const { return gpus_; }
   // Why there are no figures; empty: there are.
   const std::string& why_not() const { return why_not_; }

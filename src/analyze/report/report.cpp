@@ -122,6 +122,8 @@ void Report::finish(const TraceFacts& facts) {
   for (Analysis* analysis : all_->each()) analysis->finish(facts);
 }
 
+bool Report::found_thread() const { return all_->summary.found_thread(); }
+
 Json Report::answers() const {
   Json answers = {{"summary", all_->summary.json()},
                   {"calls", {{"calls", calls_json(all_->calls.groups(), Calls::By::function)}}},

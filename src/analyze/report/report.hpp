@@ -27,6 +27,7 @@ class Report : public Analysis {
   void outside(const Line& line) override;
   void finish(const TraceFacts& facts) override;
 
+  bool found_thread() const;
   // By the subcommands' names: what each answers with --json. Long lists are cut, and say so.
   Json answers() const;
   // The page is looked at from `serve`, which has others, and makes this one anew when it is asked

@@ -15,9 +15,11 @@ namespace {
 Result<int> print_energy(const TraceFlags& flags) {
   auto reader = TRY(open_trace(flags));
   analyze::Energy energy(reader->names(), flags.part.whose, reader->facts().part);
-  return answer(flags, *reader, {&energy},
-                {.json = [&] { return analyze::energy_json(energy); },
-                 .page = [&](Page& page) { analyze::add_energy(page, energy); }});
+  auto status = answer(flags, *reader, {&energy},
+                       {.json = [&] { return analyze::energy_json(energy); },
+                        .page = [&](Page& page) { analyze::add_energy(page, energy); }});
+  if (status) TRY(check_whose(flags.part.whose, energy.found_thread()));
+  return status;
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ Result<ReadTrace> read_alone(const ReportFlags& flags) {
   read.report = std::make_unique<analyze::Report>(read.reader->names(), flags.part.whose,
                                                   facts.part, moments_of(flags, facts));
   TRY(read_trace(*read.reader, {read.report.get()}));
+  TRY(check_whose(flags.part.whose, read.report->found_thread()));
   return read;
 }
 

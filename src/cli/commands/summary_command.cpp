@@ -1,14 +1,11 @@
 // cudabpf summary: one screen that answers what people ask of a trace first.
 #include "analyze/summary/summary.hpp"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/commands.hpp"
 #include "cli/reading_command.hpp"
-#include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
 
@@ -26,10 +23,7 @@ Result<int> print_summary(const SummaryFlags& flags) {
   auto status = answer(flags, *reader, {&summary},
                        {.json = [&] { return summary.json(); },
                         .page = [&](Page& page) { summary.add_to(page, flags.all); }});
-  if (status && whose.any() && !summary.found_thread())
-    return Error{fmt::format("no call of {} is in the trace", text_of(whose)),
-                 "--all tells which processes there are, `cudabpf calls --by thread` which threads",
-                 exit_code::NO_TARGET};
+  if (status) TRY(check_whose(whose, summary.found_thread()));
   return status;
 }
 
@@ -48,9 +42,6 @@ void add_summary(CLI::App& app, Action& action) {
   add_time(*sub, *flags);
   add_whose_flags(*sub, flags->part);
   sub->add_flag("--all", flags->all, "Show all answers, not only what fits a screen of 24 lines");
-  sub->footer(
-      sub->get_footer() +
-      fmt::format("\nWith --pid or --tid: {} none such is in the trace.", exit_code::NO_TARGET));
   sub->callback([flags, &action] { action = [flags] { return print_summary(*flags); }; });
 }
 
