@@ -11,6 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(ROOT / "test/report")]
 import report_page  # noqa: E402  pylint: disable=wrong-import-position
+from server import Server  # noqa: E402  pylint: disable=wrong-import-position
 
 
 def main():
@@ -29,7 +30,7 @@ def main():
         (folder / "nothing.jsonl").write_text("{}\n", encoding="utf-8")
         (folder / "run").mkdir()
         (folder / "run/growing.jsonl").write_text(serve_test.HEADER + serve_test.launches(1, 10), encoding="utf-8")
-        server = serve_test.Server(folder)
+        server = Server(cudabpf, folder)
         try:
             env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": home, "URL": server.url, "FOLDER": name, "CHROMIUM": chromium,
                    "WEB": str(report_page.WEB), "MORE": serve_test.launches(11, 40), "END": serve_test.END}

@@ -1,8 +1,6 @@
 """cudabpf serve over real sockets: what it answers, what it refuses, and that nobody can stop it.
 usage: CUDABPF=build/cudabpf serve_test.py [Serve.test_x]"""
-import base64
 import contextlib
-import http.client
 import json
 import os
 import pathlib
@@ -17,12 +15,11 @@ import tempfile
 import threading
 import time
 import unittest
-import urllib.parse
-import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT / "test/scripts"))
 from became_root import sudo_by, who_became_root  # noqa: E402  pylint: disable=wrong-import-position
+from server import Server, figures_in, read_all  # noqa: E402  pylint: disable=wrong-import-position
 
 CUDABPF = pathlib.Path(os.environ.get("CUDABPF", ROOT / "build/cudabpf")).resolve()
 GPT2 = ROOT / "traces/h200-gpt2.jsonl.zst"
@@ -35,65 +32,6 @@ END = '{"type":"end","ts":9000000,"duration_ns":9000000}\n'
 def launches(first, last):
     return "".join(f'{{"id":{i},"type":"kernel","op":"launch","name":"cuLaunchKernel","ts":{i * 1000},"duration_us":1.000,"pid":7,"tid":7,'
                    f'"ret":0,"kernel":"k"}}\n' for i in range(first, last + 1))
-
-
-class Server:
-    """A running `cudabpf serve`."""
-
-    def __init__(self, folder, *arguments, listen="127.0.0.1:0"):
-        self.process = subprocess.Popen([CUDABPF, "serve", folder, "--listen", listen, *arguments], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
-        self.url = self.process.stdout.readline().strip()
-        told = urllib.parse.urlsplit(self.url)
-        self.host, self.port, self.query = told.hostname, told.port, told.query
-
-    def ask(self, target, method="GET", timeout=60, **headers):
-        """Returns status, headers and body."""
-        client = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
-        with contextlib.closing(client):
-            client.putrequest(method, target, skip_host="Host" in headers)
-            for name, value in headers.items():
-                client.putheader(name.replace("_", "-"), value)
-            client.endheaders()
-            answer = client.getresponse()
-            return answer.status, answer.headers, answer.read()
-
-    def raw(self, request, timeout=30):
-        """What comes back for bytes as they are, until the server closes."""
-        with socket.create_connection((self.host, self.port), timeout) as client:
-            with contextlib.suppress(ConnectionError):
-                client.sendall(request)
-            return read_all(client)
-
-    def list(self):
-        return json.loads(self.ask("/traces.json")[2])
-
-    def trace(self, name):
-        return next((one for one in self.list()["traces"] if one["name"] == name), None)
-
-    def wait_for(self, name, holds, seconds=30):
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            one = self.trace(name)
-            if one and holds(one):
-                return one
-            time.sleep(0.1)
-        raise AssertionError(f"{name} is {one}")
-
-    def end(self, how=signal.SIGINT):
-        """Returns how long it took to end, its status, and what it said."""
-        began = time.monotonic()
-        self.process.send_signal(how)
-        out, said = self.process.communicate(timeout=30)
-        return time.monotonic() - began, self.process.returncode, out + said
-
-
-def read_all(client):
-    got = b""
-    with contextlib.suppress(ConnectionError):
-        while piece := client.recv(1 << 16):
-            got += piece
-    return got
 
 
 def status_in(answer):
@@ -116,7 +54,7 @@ class Serve(unittest.TestCase):
         return path
 
     def serve(self, *arguments, **options):
-        server = Server(self.folder, *arguments, **options)
+        server = Server(CUDABPF, self.folder, *arguments, **options)
         self.addCleanup(self.stop, server)
         return server
 
@@ -149,13 +87,7 @@ class Serve(unittest.TestCase):
         self.assertEqual(server.trace("run/gpt2.jsonl.zst")["program"].split()[0], "python3")
         kept = server.trace("kept.jsonl")["trace"]
         self.assertEqual((kept["since_us"], kept["duration_us"]), (3_600_000_000, 3_602_000_000))
-        self.assertEqual(self.figures_in(server.ask("/report/kept.jsonl")[2])["summary"]["summary"]["duration_us"], 2_000_000)
-
-    @staticmethod
-    def figures_in(page):
-        """The answers that a report was made with."""
-        packed = re.search(rb'id="answers">([^<]*)', page).group(1)
-        return json.loads(zlib.decompress(base64.b64decode(packed + b"==")))["answers"]
+        self.assertEqual(figures_in(server.ask("/report/kept.jsonl")[2])["summary"]["summary"]["duration_us"], 2_000_000)
 
     def test_report_is_that_of_report(self):
         self.write("t.jsonl", HEADER + launches(1, 50) + END)

@@ -1,0 +1,77 @@
+"""A running `cudabpf serve`, for tests that ask it: in CI, in a browser and on a GPU."""
+import base64
+import contextlib
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.parse
+import zlib
+
+
+class Server:
+    """A running `cudabpf serve`."""
+
+    def __init__(self, cudabpf, folder, *arguments, listen="127.0.0.1:0"):
+        self.process = subprocess.Popen([cudabpf, "serve", folder, "--listen", listen, *arguments], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        self.url = self.process.stdout.readline().strip()
+        told = urllib.parse.urlsplit(self.url)
+        self.host, self.port, self.query = told.hostname, told.port, told.query
+
+    def ask(self, target, method="GET", timeout=60, **headers):
+        """Returns status, headers and body."""
+        client = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        with contextlib.closing(client):
+            client.putrequest(method, target, skip_host="Host" in headers)
+            for name, value in headers.items():
+                client.putheader(name.replace("_", "-"), value)
+            client.endheaders()
+            answer = client.getresponse()
+            return answer.status, answer.headers, answer.read()
+
+    def raw(self, request, timeout=30):
+        """What comes back for bytes as they are, until the server closes."""
+        with socket.create_connection((self.host, self.port), timeout) as client:
+            with contextlib.suppress(ConnectionError):
+                client.sendall(request)
+            return read_all(client)
+
+    def list(self):
+        return json.loads(self.ask("/traces.json")[2])
+
+    def trace(self, name):
+        return next((one for one in self.list()["traces"] if one["name"] == name), None)
+
+    def wait_for(self, name, holds, seconds=30):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            one = self.trace(name)
+            if one and holds(one):
+                return one
+            time.sleep(0.1)
+        raise AssertionError(f"{name} is {one}")
+
+    def end(self, how=signal.SIGINT):
+        """Returns how long it took to end, its status, and what it said."""
+        began = time.monotonic()
+        self.process.send_signal(how)
+        out, said = self.process.communicate(timeout=30)
+        return time.monotonic() - began, self.process.returncode, out + said
+
+
+def read_all(client):
+    got = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := client.recv(1 << 16):
+            got += piece
+    return got
+
+
+def figures_in(page):
+    """The answers that a report was made with."""
+    packed = re.search(rb'id="answers">([^<]*)', page).group(1)
+    return json.loads(zlib.decompress(base64.b64decode(packed + b"==")))["answers"]
