@@ -29,17 +29,14 @@ void GpusAtWork::line(const Line& line) {
   if (line.kind == LineKind::header)
     takes_calls_ |= line.text.find("\"gpu_works\"") != std::string_view::npos;
   bool is_work = line.kind == LineKind::gpu_work, to_host = line.direction == Op::DtoH;
+  if (is_work || takes_calls_) short_names_.line(line);
   if (is_work || line.kind == LineKind::host_copy) {
     const AskedCall* asked = line.has(Field::call) ? calls_.find(line.call) : nullptr;
     if (asked && (to_host || !is_work)) copied_to_host(line, *asked);
-    if (is_work) {
-      short_names_.line(line);
-      work(line, asked);
-    }
+    if (is_work) work(line, asked);
     return;
   }
   if (!takes_calls_) return;
-  short_names_.line(line);
   if (line.kind == LineKind::call) calls_.call(line);
   if (line.kind != LineKind::gpu_times || not_reported_.size() == MOST_NOT_REPORTED) return;
   auto told = nlohmann::json::parse(line.text, nullptr, false);

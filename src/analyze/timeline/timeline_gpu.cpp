@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "analyze/course/busy.hpp"
 #include "analyze/timeline/timeline.hpp"
 
 namespace cudabpf::analyze {
@@ -88,13 +89,13 @@ std::size_t Timeline::gpu_queue_of(const Line& line) {
 // Works of a queue can overlap: what ran at once counts once. Of works that are one bar, it is only
 // known that they took no more time than the bar.
 void Timeline::sum_up(GpuQueue& queue) const {
-  std::uint64_t until = 0;
+  Union united;
   for (const Bar& bar : queue.bars) {
     auto here = clipped(bar);
     if (!here) continue;
-    std::uint64_t since = std::max(here->begin, until);
-    until = std::max(until, here->end);
-    queue.time += std::min(bar.total().time, until - std::min(since, until));
+    std::uint64_t before = united.total();
+    united.add(here->begin, here->end);
+    queue.time += std::min(bar.total().time, united.total() - before);
   }
 }
 

@@ -102,10 +102,9 @@ class Lanes {
     page_.painted(fmt::format("{:<{}}{}", label, LABEL_WIDTH, lane_of(columns)));
     std::vector<std::uint64_t> shares(columns.size());
     for (const TimeScale::Piece& piece : scale_.pieces())
-      for (std::size_t at = piece.at; at < piece.at + piece.width; at++) {
-        std::uint64_t time = std::max<std::uint64_t>(piece.time() / piece.width, 1);
-        shares[at] = static_cast<std::uint64_t>(std::ceil(share(columns[at].total(), time)));
-      }
+      for (std::size_t at = piece.at; at < piece.at + piece.width; at++)
+        shares[at] = static_cast<std::uint64_t>(
+            std::ceil(share(columns[at].total(), piece.time_of_column())));
     add_sparks("    " + short_stream(queue), shares, PERCENT);
     return true;
   }

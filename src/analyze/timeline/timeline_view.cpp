@@ -187,7 +187,7 @@ std::vector<Timeline::Busy> busy_columns(const BarRow& row, const TimeScale& sca
 std::vector<Timeline::Busy> busy_columns(const GpuQueue& queue, const TimeScale& scale) {
   std::vector<Timeline::Busy> columns = busy_columns(queue.bars, scale);
   for (const TimeScale::Piece& piece : scale.pieces()) {
-    std::uint64_t most = std::max<std::uint64_t>(piece.time() / piece.width, 1);
+    std::uint64_t most = piece.time_of_column();
     for (std::size_t at = piece.at; at < piece.at + piece.width; at++) {
       std::uint64_t total = columns[at].total();
       if (total <= most) continue;

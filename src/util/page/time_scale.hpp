@@ -2,6 +2,7 @@
 // all to the same scale, with a fold of some columns between two of them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -21,6 +22,7 @@ class TimeScale {
   struct Piece : TimeSpan {
     std::size_t at = 0, width = 0;            // columns, or pixels
     double position(std::uint64_t ns) const;  // of a time in it
+    std::uint64_t time_of_column() const { return std::max<std::uint64_t>(time() / width, 1); }
   };
 
   // `spans` follow one another; each gets one column at least, also a mere moment.

@@ -40,11 +40,10 @@ struct Verdict {
   Json findings;
 };
 
-// Iterations of three launches, then what is special in each, then a wait.
+// Iterations of three launches, then what is special in each, then a wait; after what was before.
 template <typename Special>
 SampleProgram repeating(std::uint64_t launch, std::uint64_t pause, std::uint64_t wait,
-                        Special special) {
-  SampleProgram program;
+                        Special special, SampleProgram program = {}) {
   for (int i = 0; i < 10; i++) {
     for (auto kernel : {"a", "b", "c"}) {
       program.launch(kernel, launch);
@@ -55,8 +54,9 @@ SampleProgram repeating(std::uint64_t launch, std::uint64_t pause, std::uint64_t
   }
   return program;
 }
+constexpr auto NOTHING = [](SampleProgram&) {};
 SampleProgram repeating(std::uint64_t launch, std::uint64_t pause, std::uint64_t wait) {
-  return repeating(launch, pause, wait, [](SampleProgram&) {});
+  return repeating(launch, pause, wait, NOTHING);
 }
 
 }  // namespace
@@ -159,14 +159,7 @@ TEST_CASE("A long way to the first iteration is told, with its longest part") {
   program.launch("prepare", 5 * US);
   program.wait(5 * US);
   program.pause(900 * MS);
-  for (int i = 0; i < 10; i++) {
-    for (auto kernel : {"a", "b", "c"}) {
-      program.launch(kernel, 5 * US);
-      program.pause(20 * US);
-    }
-    program.wait(1 * US);
-  }
-  Verdict verdict(program);
+  Verdict verdict(repeating(5 * US, 20 * US, 1 * US, NOTHING, program));
   REQUIRE(verdict.ids() == "host_bound loading");
   CHECK(
       verdict.text("loading") ==
@@ -181,14 +174,7 @@ TEST_CASE("Where several threads launch, a finding says which one it is about") 
   program.launch("other");
   program.tid = 7;
   program.pause(900 * MS);
-  for (int i = 0; i < 10; i++) {
-    for (auto kernel : {"a", "b", "c"}) {
-      program.launch(kernel, 5 * US);
-      program.pause(20 * US);
-    }
-    program.wait(1 * US);
-  }
-  Verdict verdict(program);
+  Verdict verdict(repeating(5 * US, 20 * US, 1 * US, NOTHING, program));
   CHECK_THAT(verdict.text("loading"),
              ContainsSubstring("before the first iteration of thread 7, 900 ms of it outside CUDA "
                                "in that thread"));
