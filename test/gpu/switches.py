@@ -56,13 +56,24 @@ class Switches:
 
     def check_books(self, name, lines):
         self.check(f"{name}: records are read", lines[0]["sampling"].get("switches") == "fecs", lines[0]["sampling"])
-        self.check(f"{name}: nothing is lost", lines[-1]["losses"] == {}, lines[-1])
         windows = [line for line in lines if "residents" in line]
+        self.check_lost(name, lines, windows)
         self.check(f"{name}: windows follow on each other", windows and all(
             a["resident_to"] == b["resident_from"] for a, b in zip(windows, windows[1:]) if a["device"] == b["device"]), len(windows))
         over = [line for line in windows if sum(one["ms"] for one in line["residents"]) + line["resident_unknown_ms"] >
                 (line["resident_to"] - line["resident_from"]) / 1e6 + 0.5]
         self.check(f"{name}: no window has more than its time", not over, over[:2])
+
+    def check_lost(self, name, lines, windows):
+        """The driver drops a few of its records now and then: 7 in one of some thirty runs of two storms. Then their time is unknown."""
+        dropped = [line for line in lines if line["type"] == "loss" and line["reason"] == "gpu_switches"]
+        few = all(line["count"] for line in dropped) and sum(line["count"] for line in dropped) < 100
+        self.check(f"{name}: nothing is lost but what the driver dropped", set(lines[-1]["losses"]) <= {"gpu_switches"} and few, dropped)
+        known = [line for line in dropped if not any(
+            one["resident_from"] <= line["until"] <= one["resident_to"] and one["resident_unknown_ms"] for one in windows)]
+        if dropped:
+            print(f"        dropped: {dropped}")
+        self.check(f"{name}: what was dropped is unknown", not known, known)
 
     def test_run(self):
         """One process has the GPU for itself, by `run`."""
