@@ -1,6 +1,8 @@
 #include "analyze/course/asked_calls.hpp"
 
 #include <algorithm>
+#include <unordered_set>
+#include <utility>
 
 #include "analyze/circumstances/processes.hpp"
 #include "analyze/trace/handles.hpp"
@@ -67,17 +69,17 @@ void AskedCalls::keep(const Line& line) {
     at->second.kept_since = dropped_until_;
   }
   Thread& thread = at->second;
+  Work work = work_of(line);
   Span span{line.ts, saturating_sum(line.ts, line.duration), line.name, !line.has(Field::duration),
-            waits(work_of(line), line)};
+            waits(work, line)};
   // A thread makes one call after the other; a trace that says otherwise is cut to that.
   if (!thread.calls.empty()) span.begin = std::max(span.begin, thread.calls.back().end);
   if (span.end < span.begin) return;
   thread.calls.push_back(span);
-  if (together_.size() >= MOST_PROCESSES && !together_.contains(key.process)) together_.clear();
   Together& together =
       together_.try_emplace(key.process, Together{key.tid, false, {}}).first->second;
   together.several |= together.tid != key.tid;
-  if (!span.waits) together.in_calls.add(span.begin, span.end);
+  if (!span.waits && work != Work::to_host) together.in_calls.add(span.begin, span.end);
   order_.push_back({key, span.begin});
   if (order_.size() > most_) drop_oldest();
 }
@@ -105,15 +107,19 @@ void AskedCalls::drop_quiet_threads() {
   std::nth_element(ends.begin(), middle, ends.end());
   dropped_until_ = std::max(dropped_until_, *middle);
   std::erase_if(threads_, [&](const auto& one) { return last_of(one.second) <= *middle; });
+  std::unordered_set<std::uint64_t> left;
+  for (const auto& [key, thread] : threads_) left.insert(key.process);
+  std::erase_if(together_, [&](const auto& one) { return !left.contains(one.first); });
 }
 
-void AskedCalls::waited(const AskedCall& asked) {
+bool AskedCalls::waited(const AskedCall& asked) {
   auto thread = threads_.find({asked.process, asked.tid});
-  if (thread == threads_.end()) return;
+  if (thread == threads_.end()) return false;
   auto& calls = thread->second.calls;
   auto at = std::lower_bound(calls.begin(), calls.end(), asked.end,
                              [](const Span& call, std::uint64_t ts) { return call.end < ts; });
-  if (at != calls.end() && at->end == asked.end && at->begin >= asked.ts) at->waits = true;
+  bool kept = at != calls.end() && at->end == asked.end && at->begin >= asked.ts;
+  return kept && !std::exchange(at->waits, true);
 }
 
 std::vector<PathWait> AskedCalls::waits_of(std::uint64_t process, std::uint32_t tid,

@@ -38,7 +38,8 @@ struct ThreadTime {
   };
   std::vector<InFunction> functions;  // the longest first
   std::uint64_t in_calls = 0;
-  std::uint64_t others = 0;   // it was in none, and another thread was in one that does not wait
+  std::uint64_t others = 0;   // it was in none, and another thread was: not to wait, nor to copy
+                              // to the host, which waits for the GPU more often than not
   std::uint64_t begun = 0;    // calls that began in it
   std::uint64_t untimed = 0;  // of these: it is not known how long they took
   bool known = false;         // all of its calls in that time are kept
@@ -61,8 +62,9 @@ class AskedCalls {
   // number is counted.
   void look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t begin, std::uint64_t end,
                std::uint64_t asked, ThreadTime& told) const;
-  // It returned only once its work was done, though by what it is it need not have.
-  void waited(const AskedCall& asked);
+  // It returned only once its work was done, though by what it is it need not have. False: that is
+  // known already, or it is no longer kept.
+  bool waited(const AskedCall& asked);
   // The thread's waits for the GPU that ended between the two.
   std::vector<PathWait> waits_of(std::uint64_t process, std::uint32_t tid, std::uint64_t begin,
                                  std::uint64_t end) const;
@@ -72,8 +74,6 @@ class AskedCalls {
   // work waited for.
   static constexpr std::size_t MOST_STREAMS = 1 << 16, MOST_EVENTS = 1 << 16;
   static constexpr std::size_t MOST_PIDS = 1 << 16;
-  // If there are more, what their threads did together is forgotten.
-  static constexpr std::size_t MOST_PROCESSES = 1 << 12;
 
   struct Key {
     std::uint64_t process = 0;
@@ -104,7 +104,7 @@ class AskedCalls {
   struct Together {  // the threads of a process
     std::uint32_t tid = 0;
     bool several = false;
-    InCalls in_calls;  // that do not wait for the GPU
+    InCalls in_calls;  // but for waits, and copies to the host, of which some wait
   };
   struct Kept {
     Key key;
@@ -120,7 +120,7 @@ class AskedCalls {
   CallsById<AskedCall> asked_;
   std::unordered_map<Key, Thread, KeyHash> threads_;
   std::uint64_t dropped_until_ = 0;  // when threads that are no longer kept made their last call
-  std::unordered_map<std::uint64_t, Together> together_;  // by the process's number
+  std::unordered_map<std::uint64_t, Together> together_;  // by the number of a process in threads_
   std::deque<Kept> order_;
   // Calls: whose work was the last of a stream, or the last before an event; what streams were told
   // to wait for.

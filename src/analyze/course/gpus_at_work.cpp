@@ -45,11 +45,10 @@ void GpusAtWork::line(const Line& line) {
 }
 
 // A call that copies to the host may wait, also one that is called asynchronous: to memory that is
-// not pinned, say.
+// not pinned, say. Nodes of a graph that is launched may just be done early.
 void GpusAtWork::copied_to_host(const Line& line, const AskedCall& asked) {
-  if (saturating_sum(line.ts, line.duration) > asked.end) return;
-  calls_.waited(asked);
-  if (!asked.is_async || !part_.has(asked.ts)) return;
+  if (line.has(Field::node) || saturating_sum(line.ts, line.duration) > asked.end) return;
+  if (!calls_.waited(asked) || !asked.is_async || !part_.has(asked.ts)) return;
   waited_.calls++;
   waited_.time = saturating_sum(waited_.time, asked.end - asked.ts);
 }

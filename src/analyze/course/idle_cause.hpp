@@ -11,7 +11,8 @@ namespace cudabpf::analyze {
 
 enum class IdleCause : std::uint8_t {
   calls,       // the thread that asked was in CUDA calls, that one among them
-  others,      // it was in none, and another thread of the process was in one, not to wait
+  others,      // it was in none, and another thread of the process was: not to wait, nor to copy
+               // to the host
   outside,     // neither, between CUDA calls
   pause,       // no thread made such a call at all for more than PAUSE
   latency,     // asked for, and the GPU began within LATENCY

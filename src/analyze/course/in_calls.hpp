@@ -1,4 +1,4 @@
-// When at least one thread of a process was in a call: of stretches that meet, one is kept.
+// When at least one thread of a process was in a call: stretches that meet are kept as one.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,25 @@ namespace cudabpf::analyze {
 
 class InCalls {
  public:
-  // In the order of their beginnings; what comes late is cut to that.
+  // In the order of their ends, as a trace has them: a long call comes after all that it outlasted.
+  // One may come late, after as many as LATEST stretches; if later, it is left out.
   void add(std::uint64_t begin, std::uint64_t end) {
-    if (stretches_.empty() || begin > stretches_.back().end)
-      stretches_.push_back({begin, std::max(begin, end)});
-    else
-      stretches_.back().end = std::max(stretches_.back().end, end);
+    Stretch added{begin, std::max(begin, end)};
+    std::size_t last = stretches_.size();  // it meets those from `first` to here
+    for (; last && stretches_[last - 1].begin > added.end; last--)
+      if (stretches_.size() - last == LATEST) return;
+    std::size_t first = last;
+    for (; first && stretches_[first - 1].end >= added.begin; first--) {
+      added.begin = std::min(added.begin, stretches_[first - 1].begin);
+      added.end = std::max(added.end, stretches_[first - 1].end);
+    }
+    auto place = [&](std::size_t i) { return stretches_.begin() + static_cast<std::ptrdiff_t>(i); };
+    if (first == last) {
+      stretches_.insert(place(last), added);
+    } else {
+      stretches_[first] = added;
+      stretches_.erase(place(first + 1), place(last));
+    }
   }
   // What ended until then is not asked for again.
   void forget_until(std::uint64_t ts) {
@@ -32,6 +45,8 @@ class InCalls {
   }
 
  private:
+  static constexpr std::size_t LATEST = 1 << 12;
+
   struct Stretch {
     std::uint64_t begin = 0, end = 0;
   };

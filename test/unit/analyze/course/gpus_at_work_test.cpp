@@ -92,6 +92,21 @@ TEST_CASE("An asynchronous copy to the host that was done when its call returned
   }
 }
 
+TEST_CASE(
+    "A copy that waited is a call, however many works it has; a graph's nodes wait for nobody") {
+  SampleProgram program;
+  program.launch("a", 1'000);
+  program.call("transfer", "DtoH", "cuMemcpyBatchAsync", 40'000, R"(,"size":8,"async":true)");
+  program.launch_graph(R"("graph":1)", 40'000);
+  ran(program, 1, 4'000, 5'000, "a");
+  ran(program, 2, 10'000, 4'000, "DtoH");
+  ran(program, 2, 15'000, 4'000, "DtoH");
+  ran(program, 3, 50'000, 4'000, "DtoH", R"(,"node":0)");
+  Measured measured(program);
+  CHECK(measured.times.waited().calls == 1);
+  CHECK(measured.times.waited().time == 40'000);
+}
+
 TEST_CASE("What ran at once is counted once in the time that the GPU was busy, in any order") {
   SampleProgram program;
   program.launch("a");
@@ -192,6 +207,60 @@ TEST_CASE("What other threads did while a GPU was idle is told, but for their wa
   Measured part(program, {begin + MS, begin + 2 * MS});
   CHECK(part.idle(IdleCause::outside) == MS);
   CHECK(part.idle(IdleCause::pause) == 0);
+}
+
+TEST_CASE("What another thread did while a GPU was idle is told whole") {
+  SampleProgram program;
+  program.now = 10 * US;
+  program.launch("a", 2 * US);
+  std::uint64_t begin = program.now;
+  std::uint32_t tid = program.tid;
+  auto launch_b = [&] {
+    program.tid = tid;
+    program.now = 15 * MS;
+    program.launch("b", 4 * US);
+    ran(program, 1, begin - 5 * US, 5 * US, "a");
+    ran(program, program.calls(), program.now + 3 * US, 5 * US, "b");
+  };
+  auto other = [&](std::uint64_t ns) {
+    program.tid = 77;
+    program.now = MS;
+    program.load_code(ns);
+  };
+  SECTION("where its line comes after the launch") {
+    launch_b();
+    other(20 * MS);
+    Measured measured(program);
+    CHECK(measured.idle(IdleCause::others) == 14 * MS);
+    CHECK(measured.idle(IdleCause::pause) == 0);
+  }
+  SECTION("where shorter calls were made meanwhile") {
+    program.now = 14 * MS;
+    program.call("event", "query", "cuEventQuery", US);
+    other(13 * MS + 900 * US);
+    launch_b();
+    Measured measured(program);
+    CHECK(measured.idle(IdleCause::others) == 13 * MS + 899 * US);
+    CHECK(measured.idle(IdleCause::calls) == 5 * US);
+  }
+  SECTION("where thousands of processes came after it") {
+    other(10 * MS);
+    launch_b();
+    for (program.pid = 1000; program.pid < 6000; program.pid++) {
+      program.tid = program.pid;
+      program.init(10);
+    }
+    Measured measured(program);
+    CHECK(measured.idle(IdleCause::others) == 10 * MS);
+  }
+  SECTION("but for copies to the host, which may have waited") {
+    program.tid = 77;
+    program.now = MS;
+    program.call("transfer", "DtoH", "cuMemcpyDtoHAsync", 10 * MS, R"(,"size":8,"async":true)");
+    launch_b();
+    Measured measured(program);
+    CHECK(measured.idle(IdleCause::others) == 0);
+  }
 }
 
 TEST_CASE("What was asked for in time waited for something, or for the GPU itself") {
