@@ -162,7 +162,8 @@ std::vector<Lap> laps_within(const ThreadWork& thread) {
   std::reverse(laps.begin(), laps.end());
   // What comes between the last launch and another one, or the end, may be other work.
   Lap& last = laps.back();
-  const Moment& asked = launches.back().at;
+  bool one_more = launches.size() < thread.longest.size();
+  const Moment& asked = one_more ? thread.longest_end_before : thread.longest_end;
   if (laps.size() > 1 && last.time() > 2 * usual_time(laps)) {
     last.end = last.done = asked.ts;
     last.after = asked.spent;

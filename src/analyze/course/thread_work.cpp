@@ -166,6 +166,7 @@ void ThreadsAtWork::launched(const Line& line, Open& open) {
   if (!open.keeps_launches) return;
   if (open.launches.size() == 2 * MAX_LAUNCHES)
     open.launches.erase(open.launches.begin(), open.launches.begin() + MAX_LAUNCHES);
+  open.launches_end_before = open.launches_end;
   open.launches.push_back({{line.ts, open.work.all}, line.id, line.kernel});
 }
 
@@ -182,6 +183,7 @@ void ThreadsAtWork::close_segment(Open& open) {
     if (segment.launches > work.longest_launches) {
       work.longest.swap(open.launches);
       work.longest_end = open.launches_end;
+      work.longest_end_before = open.launches_end_before;
       work.longest_launches = segment.launches;
       work.longest_segment = work.segments.size();
     }

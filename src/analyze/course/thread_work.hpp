@@ -71,7 +71,7 @@ struct ThreadWork {
   std::vector<Moment> large_copies;
   // The last launches of the segment that has the most launches.
   std::vector<Launch> longest;
-  Moment longest_end;  // when the last of them returned
+  Moment longest_end, longest_end_before;  // when the last of them returned, and the one before
   std::size_t longest_segment = 0;
   std::uint32_t longest_launches = 0;
 };
@@ -128,7 +128,7 @@ class ThreadsAtWork : public Analysis {
     bool keeps_launches = false;
     Unfinished unfinished;  // its last call
     std::vector<Launch> launches;
-    Moment launches_end;  // when the last of them returned
+    Moment launches_end, launches_end_before;  // when the last of them returned, and the one before
   };
   using Key = std::pair<std::uint64_t, std::uint32_t>;  // process number, thread
   using Threads = std::map<Key, Open>;

@@ -2,19 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 namespace cudabpf::analyze {
 
 namespace {
 
 // What was asked for in a row is waited for at the end, unless the thread does other things first.
-Moment end_of_work(const ThreadWork& thread, const Iterations& iterations) {
+std::optional<Moment> end_of_wait(const ThreadWork& thread, const Iterations& iterations) {
   Moment asked{iterations.end, iterations.at_end};
   auto last = std::find_if(thread.segments.begin(), thread.segments.end(),
                            [&](const Segment& one) { return one.end.ts >= asked.ts; });
-  if (last == thread.segments.end()) return asked;
+  if (last == thread.segments.end()) return std::nullopt;
   Spent after = last->end.spent - asked.spent;
   bool waits = after.waiting + after.to_host >= (last->end.ts - asked.ts) / 2;
-  return waits ? last->end : asked;
+  return waits ? std::optional(last->end) : std::nullopt;
 }
 
 }  // namespace
@@ -27,7 +30,10 @@ Stretch stretch_of(const Course& course) {
   stretch.begin = iterations.warm;
   stretch.end = iterations.end;
   stretch.rounds = iterations.count - iterations.warm_up;
-  if (iterations.found == Iterations::Found::between_waits && iterations.times.count()) {
+  std::optional<Moment> waited;
+  if (iterations.found == Iterations::Found::within_a_wait)
+    waited = end_of_wait(*thread, iterations);
+  if (iterations.times.count() && !waited) {  // of the last it is not known when it was done
     stretch.rounds = iterations.times.count();
     stretch.time = iterations.times.total();
     stretch.spent = iterations.spent;
@@ -35,7 +41,7 @@ Stretch stretch_of(const Course& course) {
     Moment begin = thread->segments.front().begin, end = thread->segments.back().end;
     if (iterations.found != Iterations::Found::none) {
       begin = {iterations.warm, iterations.at_warm};
-      end = end_of_work(*thread, iterations);
+      end = waited.value_or(Moment{iterations.end, iterations.at_end});
     }
     stretch.begin = begin.ts;
     stretch.end = std::max(begin.ts, end.ts);

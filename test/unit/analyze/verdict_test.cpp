@@ -308,6 +308,20 @@ TEST_CASE("What comes after iterations that were asked for in a row is no part o
   CHECK_THAT(verdict.text("host_bound"), ContainsSubstring("an iteration takes 12"));
 }
 
+TEST_CASE("Iterations in a row take as long as from one to the next, whatever follows the last") {
+  SampleProgram program;
+  for (int i = 0; i < 4; i++) {
+    for (auto kernel : {"a", "b", "c", "d", "e"}) program.launch(kernel, 2 * MS);
+    program.pause(90 * MS);
+  }
+  program.load_code(500 * MS);
+  program.launch("sum", 5 * US);
+  program.wait(100 * US);
+  Verdict verdict(program);
+  REQUIRE(verdict.ids() == "host_bound");
+  CHECK_THAT(verdict.text("host_bound"), ContainsSubstring("an iteration takes 100 ms"));
+}
+
 TEST_CASE("A trace may claim to have lost any number of events") {
   SampleProgram program = repeating(5 * US, 20 * US, 1 * US);
   Verdict verdict(program,

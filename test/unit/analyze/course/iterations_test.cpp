@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "sample_threads.hpp"
+#include "support/units.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
@@ -375,4 +376,25 @@ TEST_CASE("Threads that were quiet for longest make room") {
   REQUIRE(threads.processes().size() == 1);
   CHECK(threads.processes()[0].threads == THREADS);
   CHECK(threads.processes()[0].launches == THREADS);
+}
+
+TEST_CASE("The last of iterations in a row has its last launch") {
+  SampleProgram program;
+  program.graph_content(1, 20, "g");
+  for (int i = 0; i < 6; i++) {
+    program.launch("a", 10 * US);
+    program.pause(40 * US);
+    program.launch_graph(R"("graph":1)", 30 * US);
+    if (i < 5) program.pause(20 * US);
+  }
+  std::uint64_t asked = program.now;
+  program.pause(5 * MS);
+  SECTION("before another kernel") { program.launch("sum"); }
+  SECTION("before other work") { program.load_code(20 * MS); }
+  program.wait(100 * US);
+  Iterations found = iterations_of(program);
+  REQUIRE(found.found == Found::within_a_wait);
+  CHECK(found.count == 6);
+  CHECK(found.end == asked);
+  CHECK((found.at_end - found.at_begin).kernels == 6 * 21);
 }
