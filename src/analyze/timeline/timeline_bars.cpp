@@ -38,13 +38,16 @@ Bar::Bar(const Bar& other)
       several_(other.several_ ? std::make_unique<Several>(*other.several_) : nullptr) {}
 
 void Bar::absorb(const Bar& other) {
-  begin = std::min(begin, other.begin);
-  end = std::max(end, other.end);
-  inside += other.inside;
   if (!several_) {
     several_ = std::make_unique<Several>();
     several_->parts.push_back(first_);
+    several_->covered = first_.time;
   }
+  std::uint64_t since = std::max(end, other.begin);
+  if (other.end > since) several_->covered += std::min(other.covered(), other.end - since);
+  begin = std::min(begin, other.begin);
+  end = std::max(end, other.end);
+  inside += other.inside;
   for (const Alike& part : other.parts()) take(part);
   if (other.several_) several_->others.add(other.several_->others);
 }

@@ -67,7 +67,7 @@ class Bar : public TimeSpan {
   Bar& operator=(Bar&&) = default;
   Bar& operator=(const Bar&) = delete;
 
-  // Takes what another one stands for.
+  // Takes what another one stands for, which did not begin before this one.
   void absorb(const Bar& other);
   // Counts what another one stands for as made inside of it; this one is a single call.
   void take_in(const Bar& within);
@@ -77,12 +77,15 @@ class Bar : public TimeSpan {
   const Alike* others() const { return several_ ? &several_->others : nullptr; }
   Alike total() const;  // without name; of the category that took most
   bool is_one() const { return !several_; }
+  // In which at least one of them was under way.
+  std::uint64_t covered() const { return several_ ? several_->covered : first_.time; }
 
  private:
   static constexpr std::size_t MOST_PARTS = 64;
   struct Several {
     std::vector<Alike> parts;
     Alike others;
+    std::uint64_t covered = 0;
   };
   void take(const Alike& part);
 

@@ -5,7 +5,6 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "analyze/course/busy.hpp"
 #include "analyze/timeline/timeline.hpp"
 
 namespace cudabpf::analyze {
@@ -86,17 +85,10 @@ std::size_t Timeline::gpu_queue_of(const Line& line) {
   return gpu_queues_.size() - 1;
 }
 
-// Works of a queue can overlap: what ran at once counts once. Of works that are one bar, it is only
-// known that they took no more time than the bar.
 void Timeline::sum_up(GpuQueue& queue) const {
-  Union united;
-  for (const Bar& bar : queue.bars) {
-    auto here = clipped(bar);
-    if (!here) continue;
-    std::uint64_t before = united.total();
-    united.add(here->begin, here->end);
-    queue.time += std::min(bar.total().time, united.total() - before);
-  }
+  queue.each_time([&](const Bar&, const TimeSpan& where, std::uint64_t time) {
+    if (auto here = clipped(where)) queue.time += std::min(time, here->time());
+  });
 }
 
 void Timeline::sort_works() {

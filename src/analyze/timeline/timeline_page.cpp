@@ -103,8 +103,8 @@ class Lanes {
     std::vector<std::uint64_t> shares(columns.size());
     for (const TimeScale::Piece& piece : scale_.pieces())
       for (std::size_t at = piece.at; at < piece.at + piece.width; at++)
-        shares[at] = static_cast<std::uint64_t>(
-            std::ceil(share(columns[at].total(), piece.time_of_column())));
+        shares[at] = std::min(PERCENT, static_cast<std::uint64_t>(std::ceil(
+                                           share(columns[at].total(), piece.time_of_column()))));
     add_sparks("    " + short_stream(queue), shares, PERCENT);
     return true;
   }

@@ -233,7 +233,7 @@ class TimelineSection {
   void draw_work(const Bar& bar, std::size_t queue, std::pair<double, double> place, double top) {
     auto [x, width] = place;
     Alike total = bar.total();
-    double busy = bar.is_one() ? 1 : share(total.time, bar.time()) / 100;
+    double busy = bar.is_one() ? 1 : share(bar.covered(), bar.time()) / 100;
     double height = BAR * std::clamp(busy, 0.1, 1.0);
     svg_.rect(x, top + BAR - height, width, height, look_of(total.category).svg,
               gpu_tooltip(timeline_, bar, queue));

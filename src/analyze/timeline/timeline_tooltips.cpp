@@ -84,9 +84,9 @@ std::string of_several(const Timeline& timeline, const Bar& bar, BarsOf of) {
              : count_of(total.count, "call", "calls");
   if (of == BarsOf::stream) told += " put something on it";
   told += fmt::format(", {} to {}", seconds(bar.begin), seconds(bar.end));
+  std::uint64_t time = gpu ? bar.covered() : total.time;
   if (of != BarsOf::stream)
-    told += fmt::format("\n{} in them, {} of that", human_time(total.time),
-                        percent(gpu ? std::min(total.time, bar.time()) : total.time, bar.time()));
+    told += fmt::format("\n{} in them, {} of that", human_time(time), percent(time, bar.time()));
   if (total.untimed) told += fmt::format("; {} of unknown duration", with_commas(total.untimed));
   if (bar.inside) told += "\n" + count_of(bar.inside, "call", "calls") + " inside them";
   auto functions = by_name(bar, [](const Alike& part) { return part.name; });

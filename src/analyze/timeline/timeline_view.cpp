@@ -126,16 +126,16 @@ std::size_t column_of(const TimeScale::Piece& piece, std::uint64_t ns) {
   return std::min(static_cast<std::size_t>(piece.position(ns)), piece.at + piece.width - 1);
 }
 
-// Calls add(column, part) with the columns that the bar reaches into, and how much of it is there.
+// Calls add(column, part) with the columns that the span reaches into, and how much of it is there.
 template <typename Add>
-void spread(const Bar& bar, const TimeScale& scale, Add&& add) {
+void spread(const TimeSpan& span, const TimeScale& scale, Add&& add) {
   for (const TimeScale::Piece& piece : scale.pieces()) {
-    std::uint64_t begin = std::max(bar.begin, piece.begin), end = std::min(bar.end, piece.end);
-    if (begin > end || (begin == end && bar.begin < bar.end)) continue;
+    std::uint64_t begin = std::max(span.begin, piece.begin), end = std::min(span.end, piece.end);
+    if (begin > end || (begin == end && span.begin < span.end)) continue;
     if (begin == end) return add(column_of(piece, begin), 1.0);
     double from = piece.position(begin), to = piece.position(end);
     if (from == to) return add(column_of(piece, begin), 1.0);  // too short to be told from a moment
-    double part = static_cast<double>(end - begin) / static_cast<double>(bar.end - bar.begin);
+    double part = static_cast<double>(end - begin) / static_cast<double>(span.time());
     for (std::size_t column = column_of(piece, begin);
          static_cast<double>(column) < to && column < piece.at + piece.width; column++) {
       auto left = std::max(static_cast<double>(column), from);
@@ -158,49 +158,44 @@ void count_in(const Bar& bar, const TimeScale& scale, Add&& add) {
 
 namespace {
 
-std::vector<Timeline::Busy> busy_columns(const BarRow& row, const TimeScale& scale) {
-  std::vector<Timeline::Busy> columns(scale.width());
-  for (const Bar& bar : row) {
-    Alike total = bar.total();
-    spread(bar, scale, [&](std::size_t column, double part) {
-      auto& time = columns[column].time;
-      for (const Alike& one : bar.parts())
-        time[static_cast<std::size_t>(one.category)] +=
-            static_cast<std::uint64_t>(std::llround(part * static_cast<double>(one.time)));
-      if (const Alike* others = bar.others())
-        time[static_cast<std::size_t>(Category::other)] +=
-            static_cast<std::uint64_t>(std::llround(part * static_cast<double>(others->time)));
-      // A call without a duration is shown, but takes no known time.
-      if (!total.time) time[static_cast<std::size_t>(total.category)]++;
-    });
-    count_in(bar, scale, [&](std::size_t column) {
-      columns[column].calls += total.count;
-      columns[column].launches += total.launches;
-    });
-  }
-  return columns;
+using Columns = std::vector<Timeline::Busy>;
+
+// Adds a bar that was busy for `time` of `where`.
+void add_bar(Columns& columns, const Bar& bar, const TimeSpan& where, std::uint64_t time,
+             const TimeScale& scale) {
+  Alike total = bar.total();
+  double each = total.time ? static_cast<double>(time) / static_cast<double>(total.time) : 0;
+  spread(where, scale, [&](std::size_t column, double part) {
+    auto& times = columns[column].time;
+    auto add = [&](Category category, const Alike& one) {
+      times[static_cast<std::size_t>(category)] +=
+          static_cast<std::uint64_t>(std::llround(part * each * static_cast<double>(one.time)));
+    };
+    for (const Alike& one : bar.parts()) add(one.category, one);
+    if (const Alike* others = bar.others()) add(Category::other, *others);
+    // A call without a duration is shown, but takes no known time.
+    if (!total.time) times[static_cast<std::size_t>(total.category)]++;
+  });
+  count_in(bar, scale, [&](std::size_t column) {
+    columns[column].calls += total.count;
+    columns[column].launches += total.launches;
+  });
 }
 
 }  // namespace
 
-// Works of a queue can overlap: together they take no more time than a column has.
 std::vector<Timeline::Busy> busy_columns(const GpuQueue& queue, const TimeScale& scale) {
-  std::vector<Timeline::Busy> columns = busy_columns(queue.bars, scale);
-  for (const TimeScale::Piece& piece : scale.pieces()) {
-    std::uint64_t most = piece.time_of_column();
-    for (std::size_t at = piece.at; at < piece.at + piece.width; at++) {
-      std::uint64_t total = columns[at].total();
-      if (total <= most) continue;
-      for (std::uint64_t& time : columns[at].time)
-        time = static_cast<std::uint64_t>(static_cast<double>(time) * static_cast<double>(most) /
-                                          static_cast<double>(total));
-    }
-  }
+  Columns columns(scale.width());
+  queue.each_time([&](const Bar& bar, const TimeSpan& where, std::uint64_t time) {
+    add_bar(columns, bar, where, time, scale);
+  });
   return columns;
 }
 
 std::vector<Timeline::Busy> busy_columns(const Timeline::Thread& thread, const TimeScale& scale) {
-  std::vector<Timeline::Busy> columns = busy_columns(thread.bars[Timeline::CALLS], scale);
+  Columns columns(scale.width());
+  for (const Bar& bar : thread.bars[Timeline::CALLS])
+    add_bar(columns, bar, bar, bar.total().time, scale);
   for (const Bar& bar : thread.bars[Timeline::DRIVER])
     count_in(bar, scale,
              [&](std::size_t column) { columns[column].ioctls += bar.total().launches; });

@@ -237,3 +237,23 @@ TEST_CASE("What overlaps in a queue counts once in the time that it was busy") {
   CHECK(columns > 68);
   CHECK(columns < 72);
 }
+
+TEST_CASE("What overlaps counts once in all that is told of a queue, however many there are") {
+  // Two kernels of 4 µs at once, each 10 µs.
+  int pairs = 3'000;
+  SECTION("each kernel is a bar") {}
+  SECTION("many kernels are one bar") { pairs = 70'000; }
+  std::string text = MEASURED + launch_at(1, 1);
+  for (int i = 0; i < pairs; i++)
+    for (int both = 0; both < 2; both++)
+      text += work("kernel", 10 + static_cast<std::uint64_t>(i) * 10, 4, R"("kernel":"f")");
+  AnalyzedWorks works(text, 10 + static_cast<std::uint64_t>(pairs) * 10);
+  Json queue = timeline_json(works.timeline)["processes"][0]["queues"][0];
+  double busy = 4.0 * pairs, columns = 0;
+  CHECK(queue["busy_us"] == busy);
+  for (const Json& time : queue["columns"]["busy_us"])
+    for (const Json& one : time) columns += one.get<double>();
+  CHECK(columns > 0.999 * busy);
+  CHECK(columns < 1.001 * busy);
+  CHECK_THAT(works.page(), ContainsSubstring("GPU 0 queue 3  40 %"));
+}
