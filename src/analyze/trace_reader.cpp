@@ -250,7 +250,11 @@ void TraceReader::end_file() {
     loss.count += here.count;
     loss.uncounted |= here.uncounted;
   }
-  if (!source_->broken().empty())
+  bool may_go_on = expects_more_ && file_ == facts_.paths.size() &&
+                   (source_->broken().empty() || source_->ends_in_frame());
+  if (may_go_on)
+    return;
+  else if (!source_->broken().empty())
     facts_.cut_off.push_back(fmt::format("{}: {}", path, source_->broken()));
   else if (half_line_)
     facts_.cut_off.push_back(fmt::format("{}: it ends within line {}", path, number_));

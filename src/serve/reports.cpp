@@ -16,7 +16,9 @@ namespace cudabpf::serve {
 namespace {
 
 Result<std::string> page_of(const Folder& folder, const FoundTrace& trace, IsWanted is_wanted) {
+  bool may_run = trace.was_just_written();
   auto reader = TRY(open_trace(folder, trace, std::move(is_wanted)));
+  if (may_run) reader->expect_more();
   analyze::Report report(reader->names(), {}, reader->facts().part, moments_of(reader->facts()));
   TRY(analyze::analyze(*reader, {&report}));
   std::string page;
@@ -24,7 +26,7 @@ Result<std::string> page_of(const Folder& folder, const FoundTrace& trace, IsWan
     page += bytes;
     return true;
   });
-  report.write(out, reader->facts(), trace.name, analyze::Report::Served{trace.was_just_written()});
+  report.write(out, reader->facts(), trace.name, analyze::Report::Served{may_run});
   out.flush();
   return page;
 }

@@ -10,15 +10,12 @@ const microSpan = (from: number, to: number): Span => ({ from: from * 1000, to: 
 
 const hasLost = ({ losses }: Answers["trace"]) => Object.values(losses).some((loss) => loss.count || loss.uncounted);
 
-// That a trace which is being recorded has no end yet is no fault of it.
-const lacksOnlyItsEnd = ({ trace, served }: Answers) =>
-  !!served?.running && !hasLost(trace) && !trace.missing.length && !trace.malformed;
-
-export function losses({ trace, missing }: Answers, side = ""): HTMLElement {
+export function losses({ trace, missing, served }: Answers, side = ""): HTMLElement {
   const lost = hasLost(trace);
   const isWhole = trace.complete && !lost;
   const whose = side ? `Trace ${side}` : "The trace";
-  if (isWhole && !missing.trim()) return h("p", { class: "whole" }, `${whose} is complete: no event was lost.`);
+  if (isWhole && !missing.trim())
+    return h("p", { class: "whole" }, served?.running ? "No event has been lost so far." : `${whose} is complete: no event was lost.`);
   const title = isWhole ? `Notes on ${side ? `trace ${side}` : "this trace"}` : !trace.complete ? `${side ? whose : "This trace"} is not complete`
     : `Events ${side && `of ${side} `}were lost`;
   return h("section", { class: isWhole ? "missing mild" : "missing", "aria-label": `What is missing${side && ` from ${side}`}` },
@@ -79,14 +76,13 @@ function phases({ answers }: Answers, show: (span: Span) => void): Child {
 }
 
 export function headOf(answers: Answers, show: (span: Span) => void, recolor: () => void): HTMLElement {
-  const { part, since_us } = answers.trace, running = lacksOnlyItsEnd(answers);
-  const verdict = answers.answers.summary.summary.verdict.filter(({ id }) => !running || id !== "incomplete");
+  const { part, since_us } = answers.trace, { verdict } = answers.answers.summary.summary;
   return h("header", {},
     h("div", { class: "title" }, h("h1", {}, answers.title), themeButton(recolor)),
-    h("p", { class: "where" }, running ? answers.heading.replace(/^INCOMPLETE(: )?/, "") : answers.heading),
+    h("p", { class: "where" }, answers.heading),
     since_us !== undefined && h("p", { class: "where" }, `Begins at ${micro(since_us)}: what was before is not in it.`),
     part && h("p", { class: "where" }, `This is a part of the trace${part.name ? `: ${part.name}` : ""}, from ${micro(part.from_us)} to ${micro(part.to_us)}.`),
-    !running && losses(answers),
+    losses(answers),
     h("section", { class: "verdict", "aria-label": "Verdict" },
       ...(verdict.length ? verdict.map((one, index) => finding(one, !index, show))
         : [h("article", { class: "finding first" }, h("h2", {}, "No verdict"), h("p", {}, "The trace holds too little to say what bounds the program."))])),

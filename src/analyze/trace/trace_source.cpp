@@ -206,7 +206,9 @@ void TraceSource::read_compressed() {
     else if (!hand_over(false))
       return;
   }
-  if (wanted && broken_.empty()) broken_ = "it ends within a compressed frame";
+  if (!wanted || !broken_.empty()) return;
+  broken_ = "it ends within a compressed frame";
+  ends_in_frame_ = true;
 }
 
 char* TraceSource::room(std::size_t wanted) {

@@ -47,6 +47,8 @@ class TraceSource {
   // Why data is missing at the end: a compressed file ended within a frame, or could not be read
   // further. Known once next() has returned false.
   const std::string& broken() const { return broken_; }
+  // It ended within a frame, which may still be written.
+  bool ends_in_frame() const { return ends_in_frame_; }
 
   // For showing progress: how much of the file has been read. Its size is 0 if not known.
   std::uint64_t read() const;
@@ -81,6 +83,7 @@ class TraceSource {
   bool done_ = false;
   bool unwanted_ = false;
   std::string broken_;
+  bool ends_in_frame_ = false;
   std::thread thread_;
 };
 
