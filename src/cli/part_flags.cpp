@@ -98,6 +98,7 @@ Result<analyze::NamedPart> find_part(const PartFlags& flags, const Moments& mome
   TRY(can_be_read_twice(reader.facts().paths));
   analyze::Course course(reader.names(), flags.whose, 0);
   TRY(analyze::analyze(reader, {&course}));
+  TRY(check_whose(flags.whose, course.thread() != nullptr));
   return flags.iteration.empty() ? analyze::part_of_phases(course, flags.phases)
                                  : analyze::part_of_iterations(course, flags.iteration);
 }

@@ -261,6 +261,8 @@ class Reading(unittest.TestCase):
         self.ask("export", "--from", "1h", trace, status=2)
         self.assertEqual(os.listdir(self.folder), ["t.jsonl"])
         self.assertIn("no iterations were found", self.ask("calls", "--iteration", "1", "t.jsonl", status=2)[1])
+        for part in (["--phase", "inference"], ["--iteration", "1"]):
+            self.assertIn("no call of thread 999999 is in the trace", self.ask("summary", "--tid", "999999", *part, trace, status=123)[1])
         (self.folder / "none.jsonl").write_text(HEADER, encoding="utf-8")
         self.assertIn("it has no phases", self.ask("calls", "--phase", "work", "none.jsonl", status=2)[1])
 

@@ -103,7 +103,7 @@ Result<NamedPart> part_of_iterations(const Course& course, const std::string& wa
   if (!course.thread()) return nothing_found();
   const std::vector<Iteration>& each = course.iterations().each;
   if (each.empty())
-    return usage("--iteration " + wanted + ": no iterations were found in this trace",
+    return usage("--iteration " + wanted + ": no iterations were found",
                  "no sequence of different kernels repeats at least three times");
   std::size_t hyphen = wanted.find('-');
   std::uint64_t last = each.size(), first = iteration_in(wanted.substr(0, hyphen), last);

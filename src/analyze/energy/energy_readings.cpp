@@ -32,11 +32,8 @@ EnergyUsed EnergyReadings::between(std::uint64_t from, std::uint64_t to) const {
   };
   auto earlier = [](const Reading& reading, std::uint64_t ts) { return reading.ts < ts; };
   auto first = std::lower_bound(readings_.begin(), readings_.end(), from, earlier);
-  if (!any() || first == readings_.end() || first->ts > to)
-    return refused(
-        any() ? fmt::format("the counter was not read in that time (in all it was read {})",
-                            count_of(seen_, "time", "times"))
-              : "the counter was not read");
+  if (first == readings_.end() || first->ts > to)
+    return refused("the counter was not read in that time");
   auto next = std::upper_bound(first, readings_.end(), to,
                                [](std::uint64_t ts, const Reading& r) { return ts < r.ts; });
   Reading last = *std::prev(next);
@@ -63,7 +60,7 @@ void IdlePower::add(const GpuSample& sample) {
     settled_ = sample.ts + SECOND;
     return;
   }
-  if (!sample.power_w || sample.ts < settled_) return;
+  if (!sample.power_w || sample.ts < settled_ || (current_ && sample.ts < current_->from)) return;
   double watts = *sample.power_w;
   // The sample's power is of its time, or of the time before it: that of the first begins nothing.
   if (!current_) current_ = {sample.ts, 0, 0, watts, watts};

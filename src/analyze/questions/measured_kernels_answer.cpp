@@ -126,7 +126,8 @@ void add_measured_notes(Page& page, const Kernels& kernels) {
 }  // namespace
 
 void add_measured_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most) {
-  if (!kernels.gpu().kernels().times.count()) page.line("No kernel ran.");
+  if (!kernels.gpu().kernels().times.count())
+    page.line(kernels.totals().runs() ? "No run of a kernel was measured." : "No kernel ran.");
   add_measured_classes(page, kernels);
   add_table(page, kernels, by, at_most);
   add_copies(page, kernels.gpu());

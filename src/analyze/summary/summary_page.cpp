@@ -55,9 +55,6 @@ void Summary::add_head(Page& page) const {
                     "and no share below.",
                     percent(totals_.untimed, totals_.calls)),
         2);
-  if (!course_.thread()) {
-    return;
-  }
 }
 
 // Whose phases and iterations are shown. `if_others`: only if another thread launches, too.
@@ -66,7 +63,7 @@ void Summary::add_thread(Page& page, bool if_others) const {
   if (!thread) return;
   std::uint64_t others = totals_.launched() - thread->launches_in_part;
   if (if_others && !others && !course_.others_launch()) return;
-  std::string chosen = wanted_.pid ? ", which launches most of it" : ", which launches most";
+  std::string chosen = wanted_.pid ? ", with most of its kernels" : ", with most kernels";
   if (!part_.is_whole()) chosen += " in the whole trace";
   page.paragraph(fmt::format("Phases and iterations are of thread {} of process {}{}{}.",
                              thread->tid, thread->pid, wanted_.tid ? "" : chosen,

@@ -54,7 +54,7 @@ TEST_CASE(
 
 TEST_CASE("No energy is told of less than a second, nor where the counter was not read") {
   EnergyReadings none;
-  CHECK(none.between(0, EVER).why_not == "the counter was not read");
+  CHECK(none.between(0, EVER).why_not == "the counter was not read in that time");
   EnergyReadings readings = steady(700, 10);
   CHECK_FALSE(readings.between(11 * SECOND, EVER).known());
   CHECK_FALSE(readings.between(SECOND + 1, SECOND + 2).known());
@@ -116,6 +116,12 @@ TEST_CASE("Idle power is the least mean of a second without activity, once the G
   CHECK(idle.least()->watts == Approx(127));
   add(7.9, 10, 0, 120);
   CHECK(idle.least()->watts < 127);
+}
+
+TEST_CASE("Samples that go back in time begin no idle second") {
+  IdlePower idle;
+  for (double at : {10.0, 10.1, 10.2, 10.3, 5.0, 5.1, 5.2, 5.3}) idle.add(sampled(at, 0, 100));
+  CHECK_FALSE(idle.least());
 }
 
 TEST_CASE("Idle power before the first process comes is not mixed with that after it") {

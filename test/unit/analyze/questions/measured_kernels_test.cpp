@@ -228,3 +228,11 @@ TEST_CASE("Any number of directions and of calls take bounded memory") {
   calls.each([&](const RememberedCall&) { count++; });
   CHECK(count == 3001);
 }
+
+TEST_CASE("Kernels that ran in graphs without a measure of their own did run") {
+  const std::string launched = graph_of_two() + graph_launch(1, 1000, of_graph(1, 2, 2)) +
+                               gpu_work("graph", 2000, 500, of_call(1));
+  Measured whole(launched, {}, R"(,"gpu_works":"graphs")");
+  CHECK_THAT(whole.page(), ContainsSubstring("No run of a kernel was measured.") &&
+                               !ContainsSubstring("No kernel ran."));
+}
