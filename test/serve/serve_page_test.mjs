@@ -112,6 +112,7 @@ test("a running trace is followed, in the list and in its report", () => opened(
   assert.match(await page.locator("nav.served").textContent(), /Recording goes on/);
   assert.doesNotMatch(await page.locator("header").textContent(), /incomplete/i);
   assert.equal(await page.locator(".missing").count(), 0);
+  assert.equal(await page.locator("header .whole").textContent(), "No event has been lost so far.");
   appendFileSync(`${FOLDER}/${name}`, MORE + END);
   await page.waitForTimeout(300);
   await page.getByRole("button", { name: "Update" }).click();

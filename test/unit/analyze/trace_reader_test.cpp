@@ -31,9 +31,10 @@ struct Read {
   std::vector<std::uint64_t> ids;  // of the calls
 };
 
-Read read(const std::vector<std::string>& paths) {
+Read read(const std::vector<std::string>& paths, bool expects_more = false) {
   auto reader = TraceReader::open(paths);
   if (!reader) FAIL(reader.error().message);
+  if (expects_more) (*reader)->expect_more();
   Read read;
   Line line;
   for (;;) {
@@ -157,6 +158,21 @@ TEST_CASE("A trace that was cut off") {
     REQUIRE(cut.facts.cut_off.size() == 1);
     CHECK_THAT(cut.facts.cut_off[0], ContainsSubstring("within a compressed frame"));
   }
+}
+
+TEST_CASE("A trace of which more is to come lacks nothing by having no end, but all else") {
+  TemporaryFolder folder;
+  std::string text = HEADER + call(1) + call(2), frame = Frames::frame_of(call(2) + call(3));
+  auto faults = [&](const std::string& written) {
+    return read({folder.write("t", written)}, true).facts;
+  };
+  CHECK(faults(text).cut_off.empty());
+  CHECK(faults(text.substr(0, text.size() - 5)).cut_off.empty());
+  std::string compressed = Frames::frame_of(HEADER + call(1)) + frame;
+  CHECK(faults(compressed.substr(0, compressed.size() - 3)).cut_off.empty());
+  CHECK(faults(HEADER + "{\n" + call(1)).malformed == 1);
+  compressed[compressed.size() - frame.size()] ^= 1;  // no frame begins so
+  CHECK(faults(compressed).cut_off.size() == 1);
 }
 
 TEST_CASE("What cannot be read is counted, and where it was is told") {
