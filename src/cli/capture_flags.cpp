@@ -93,7 +93,7 @@ void CaptureFlags::add_ends_and_files(CLI::App& app) {
   app.add_option("--keep", keep, "Keep the N newest rotated files, and delete older ones [all]")
       ->type_name("N");
   app.add_flag("--redact", redact,
-               "Leave out of the trace what tells of people and places: command lines, "
+               "Leave what names people and places out of the trace: command lines, "
                "paths, users, containers, the host's name. Names of programs and "
                "kernels stay");
 }
@@ -154,8 +154,8 @@ Result<JsonlOptions> CaptureFlags::output_options() const {
   if (!rotate_size.empty()) options.rotate_size = TRY(parse_size(rotate_size, "--rotate-size"));
   if (!rotate_time.empty()) options.rotate_ns = TRY(parse_duration(rotate_time, "--rotate-time"));
   if (keep && rotate_size.empty() && rotate_time.empty())
-    return Error{"--keep without --rotate-size or --rotate-time keeps nothing apart",
-                 "say when a new file begins", exit_code::USAGE};
+    return Error{"--keep needs --rotate-size or --rotate-time", "say when a new file begins",
+                 exit_code::USAGE};
   return options;
 }
 

@@ -76,7 +76,7 @@ std::optional<Error> ExportFiles::failure() const {
   return Error{
       fmt::format("cannot write {}: {}", to_stdout() ? "to standard output" : (*failed)->path,
                   std::strerror((*failed)->error)),
-      (*failed)->file.is_stream() ? "what came out of it is not whole" : "it is taken away again",
+      (*failed)->file.is_stream() ? "what was written is incomplete" : "it is removed",
       exit_code::OUTPUT_FAILED};
 }
 

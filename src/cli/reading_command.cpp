@@ -214,7 +214,7 @@ Result<int> write_picture(const std::string& path, const std::string& picture) {
   auto failed = [&] {
     return errno_error(
         "cannot write the picture to " + (to_stdout ? "standard output" : path),
-        to_stdout ? "what came out of it is not whole" : "give a path that can be written",
+        to_stdout ? "what was written is incomplete" : "give a path that can be written",
         exit_code::OUTPUT_FAILED);
   };
   std::FILE* file = to_stdout ? stdout : std::fopen(path.c_str(), "w");

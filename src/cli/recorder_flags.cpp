@@ -12,8 +12,8 @@ namespace cudabpf::cli {
 void RecorderFlags::add_to(CLI::App& app) {
   app.add_option(
          "--keep-last", keep_last,
-         "Keep the events of the last TIME in memory, and write them as a trace when told by "
-         "SIGUSR1. Calls are then recorded one by one, which costs what `run` costs")
+         "Keep the events of the last TIME in memory, and write them as a trace on SIGUSR1. "
+         "Calls are then recorded one by one, which costs what `run` costs")
       ->type_name("TIME");
   one_of(app.add_option("--dump-on", dump_on,
                         "Also write them a second after the first failed call, Xid or crash; "

@@ -200,7 +200,7 @@ Result<> CaptureSession::begin(Session session, const std::function<void(Capture
   TRY(capture_->start(*sink_, session));
   if (top_screen_) top_screen_->start();
   if (recorder_)
-    log::hint("what happened last is kept in memory; {}`kill -USR1 {}` writes it",
+    log::hint("the last events are kept in memory; {}`kill -USR1 {}` writes them",
               top_screen_ ? "w or " : "", ::getpid());
   if (sampler_)
     sampler_->start(session.monotonic_ns, [this](News news) { capture_->note(std::move(news)); });

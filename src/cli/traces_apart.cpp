@@ -26,7 +26,7 @@ Result<Identity> identity_of(const std::string& path) {
   std::error_code error;
   auto status = std::filesystem::status(path, error);
   if (path == "-" || (exists(status) && !is_regular_file(status)))
-    return Error{path + ": is no file", "of several, each must be one: some are read twice",
+    return Error{path + ": not a file", "of several, each must be one: some are read twice",
                  exit_code::USAGE};
   auto reader = TRY(open_trace({path}));
   auto header = analyze::Json::parse(reader->facts().header, nullptr, false);

@@ -57,7 +57,7 @@ void refuse_misplaced(const CLI::App& app) {
     bool known = given.front()->get_option_no_throw(name) != nullptr;
     throw CLI::ValidationError(
         fmt::format("{} stands before `{}`, {}", name, sub,
-                    known ? "where it has no effect: it goes after it" : "which does not have it"));
+                    known ? "where it has no effect: put it after" : "which does not have it"));
   }
 }
 

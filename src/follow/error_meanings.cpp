@@ -117,7 +117,7 @@ std::vector<std::string> usual_failures(const std::vector<FailedCalls>& failed) 
     for (std::size_t i = told; i < calls.size(); i++) others += calls[i].count;
     if (others) text += fmt::format(" and {} others", with_commas(others));
     sentences.push_back(
-        fmt::format("{} failed with {}, as is usual: {}.", text, calls.front().error, reason));
+        fmt::format("{} failed with {}, as usual: {}.", text, calls.front().error, reason));
   }
   return sentences;
 }

@@ -108,7 +108,7 @@ void add_kernels(Page& page, const Stats& stats) {
   add(page, table);
   if (stats.unknown_graphs)
     page.paragraph(
-        fmt::format("What {} ran is not known, and not among these.",
+        fmt::format("What {} ran is not known, and not counted.",
                     count_of(stats.unknown_graphs, "launch of a graph", "launches of graphs")),
         2);
 }

@@ -121,7 +121,7 @@ TEST_CASE("Failures that are usual are a sentence, and nothing to look for") {
   stats.errors = {{"cuLibraryUnload", "CUDA_ERROR_DEINITIALIZED", 16}};
   TraceWritten written{"t.jsonl", 1, 3, 100, 0, true};
   std::string text = render_summary(stats, {}, written, Terminal{});
-  CHECK(text.find("\n16 cuLibraryUnload failed with CUDA_ERROR_DEINITIALIZED, as is usual:") !=
+  CHECK(text.find("\n16 cuLibraryUnload failed with CUDA_ERROR_DEINITIALIZED, as usual:") !=
         std::string::npos);
   CHECK(text.find("\nerrors") == std::string::npos);
   CHECK(text.find("select(.error)") == std::string::npos);

@@ -378,7 +378,7 @@ class Reading(unittest.TestCase):
         self.assertIn("is of the same trace as 0.jsonl",
                       self.ask("diff", "0.jsonl", "1.jsonl", "0.jsonl", "--", *b, status=2)[1])
         self.assertIn("separated once", self.ask("diff", *a, "--", *b, "--", *b, status=2)[1])
-        self.assertIn("is no file", self.ask("diff", "-", "0.jsonl", "--", *b, status=2, input="")[1])
+        self.assertIn("not a file", self.ask("diff", "-", "0.jsonl", "--", *b, status=2, input="")[1])
 
     def test_conditions(self):
         end = '{"type":"end"}\n'

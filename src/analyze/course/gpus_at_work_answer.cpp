@@ -133,15 +133,15 @@ void add_causes(Page& page, const GpusAtWork& times, std::size_t at_most) {
     constexpr std::size_t TOLD = 4;
     auto functions = functions_of(gpu);
     for (std::size_t f = 0; f < std::min(TOLD, functions.size()); f++)
-      text += fmt::format("{}{} {}", f ? ", " : "Threads that asked were meanwhile in ",
+      text += fmt::format("{}{} {}", f ? ", " : "Idle while the asking thread was in ",
                           times.names().text(functions[f].name), human_time(functions[f].time));
     if (functions.size() > TOLD)
       text += ", and " + count_of(functions.size() - TOLD, "other", "others");
     if (!text.empty()) page.paragraph(text + ".", 2);
     if (gpu.to_idle_start.count())
       page.paragraph(
-          fmt::format("From a call to the beginning on the GPU: p50 {}, p99 {} where that ended an "
-                      "idle time; p50 {}, p99 {} in all.",
+          fmt::format("From a call to its start on the GPU: p50 {}, p99 {} for work that ended an "
+                      "idle time; p50 {}, p99 {} for all.",
                       human_time(gpu.to_idle_start.quantile(0.5)),
                       human_time(gpu.to_idle_start.quantile(0.99)),
                       human_time(gpu.to_start.quantile(0.5)),
@@ -248,15 +248,15 @@ void add_gpu_notes(Page& page, const GpusAtWork& times) {
                     times.missing_share()));
   if (late)
     note(
-        fmt::format("{} came too late in the trace to be placed: they are counted, but are in no "
-                    "time that the GPU was busy.",
+        fmt::format("{} came too late in the trace to be placed: they are counted, but not in the "
+                    "GPU's busy time.",
                     count_of(late, "kernel, copy or fill", "kernels, copies and fills")));
   if (times.left_out())
     note(fmt::format(
-        "{} of further GPUs and processes are in no figure.",
+        "{} of other GPUs and processes are left out.",
         count_of(times.left_out(), "kernel, copy or fill", "kernels, copies and fills")));
   for (const auto& one : times.not_reported())
-    note(fmt::format("Process {} did not tell when its GPUs worked: {}", one.pid, one.why));
+    note(fmt::format("Process {} has no GPU times: {}", one.pid, one.why));
 }
 
 void add_gpus_at_work(Page& page, const GpusAtWork& times, std::size_t at_most) {

@@ -92,7 +92,7 @@ Result<NamedPart> part_of_phases(const Course& course, const std::vector<std::st
     const Phase& phase = phases[place];
     if (phase.begin != until)
       return usage("--phase: something else is between these phases",
-                   "they follow one another so: " + names_of(phases, is_stretch));
+                   "their order is: " + names_of(phases, is_stretch));
     until = phase.end;
     named.name += (named.name.empty() ? "" : ", ") + phase.name;
   }
@@ -110,7 +110,7 @@ Result<NamedPart> part_of_iterations(const Course& course, const std::string& wa
   std::uint64_t until =
       hyphen == std::string::npos ? first : iteration_in(wanted.substr(hyphen + 1), last);
   if (!first || !until || until < first)
-    return usage("--iteration " + wanted + ": no number, and no range of them",
+    return usage("--iteration " + wanted + ": neither a number nor a range",
                  "give it as 3, 10-20, last or 30-last; the first is 1");
   if (until > last)
     return usage(

@@ -75,7 +75,7 @@ std::vector<std::string> on_iterations(const DiffSide& a, const DiffSide& b) {
     if (std::any_of(side->traces.begin(), side->traces.end(),
                     [](const TraceFigures& trace) { return trace.asked_alone; }))
       notes.push_back(std::string(name) +
-                      " does not wait after each: its times are those of asking for them");
+                      " does not wait after each: its times are those of enqueuing them");
   return notes;
 }
 

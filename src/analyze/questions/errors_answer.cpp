@@ -109,11 +109,11 @@ std::vector<Errors::Failure> of_weight(const std::vector<Errors::Failure>& all, 
   return some;
 }
 
-// ", 16 of them as is usual"
+// ", 16 of them as usual"
 std::string usual_text(const Errors::Answer& answer) {
   if (!answer.usual_failures) return "";
-  if (answer.usual_failures == answer.failed_calls) return ", all as is usual";
-  return fmt::format(", {} of them as is usual", with_commas(answer.usual_failures));
+  if (answer.usual_failures == answer.failed_calls) return ", all as usual";
+  return fmt::format(", {} of them as usual", with_commas(answer.usual_failures));
 }
 
 // In a line a reason: they are no table of errors.
@@ -235,13 +235,13 @@ void add_errors(Page& page, const Errors::Answer& answer, const Names& names, st
         0);
   // The gravest first.
   add_failures(page, "errors of GPUs", answer.gpu_errors, at_most);
-  add_failures(page, "calls that failed: later ones fail, too",
+  add_failures(page, "failures after which later calls fail",
                of_weight(answer.failures, Weight::grave), at_most);
   add_failures(page, "calls that failed", of_weight(answer.failures, Weight::failure), at_most);
   add_open(page, answer, at_most);
   add_exits(page, answer, names, at_most);
   add_failures(page, "refused by the driver", answer.refusals, at_most);
-  add_failures(page, "recorded without what they point to", answer.read_faults, at_most);
+  add_failures(page, "arguments that could not be read", answer.read_faults, at_most);
   add_usual(page, answer);
   add_events(page, answer);
 }

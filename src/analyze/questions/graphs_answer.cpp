@@ -108,8 +108,7 @@ void add_graphs(Page& page, const Kernels& kernels, std::size_t at_most) {
                      timed ? human_time(times.max()) : ""};
            });
   table.add_to(page);
-  page.paragraph(
-      "What a graph holds is told of one launch; runs are of its kernels, in all launches.", 2);
+  page.paragraph("A graph's contents are per launch; runs count its kernels over all launches.", 2);
   if (kernels.gpu().graph_launches().times.count())
     page.paragraph(
         "The GPU time of a launch is from the beginning of its first node on the GPU to the end "
@@ -122,7 +121,7 @@ void add_graph_notes(Page& page, const Kernels& kernels) {
   const GraphLaunches& graphs = kernels.graph_launches();
   auto note = [&](const std::string& text) { page.paragraph(text, 2); };
   if (graphs.unknown())
-    note(fmt::format("What {} ran is not known, and not among these: {}.",
+    note(fmt::format("What {} ran is not known, and not counted: {}.",
                      count_of(graphs.unknown(), "launch of a graph", "launches of graphs"),
                      why_unknown(graphs)));
   if (const WorkFigures* unknown = kernels.gpu().graph(nullptr))

@@ -119,8 +119,8 @@ Json ioctls_json(const Ioctls::Answer& answer) {
 void add_ioctls(Page& page, const Ioctls::Answer& answer, IoctlsBy by, std::size_t at_most) {
   if (answer.operations.empty()) {
     page.paragraph(answer.traced ? "Nothing was asked of the driver."
-                                 : "The trace has nothing of what the driver was asked for: take "
-                                   "one with --kernel.",
+                                 : "The trace has no requests to the driver: take one with "
+                                   "--kernel.",
                    0);
     return;
   }
@@ -149,8 +149,8 @@ void add_ioctls(Page& page, const Ioctls::Answer& answer, IoctlsBy by, std::size
         "interrupts are not in the trace.",
         2);
   page.paragraph(
-      "A kernel launch asks for nothing, but where it loads code first: it writes to memory that "
-      "the GPU reads.",
+      "A kernel launch asks for nothing unless it loads code first: it writes to memory that the "
+      "GPU reads.",
       2);
 }
 

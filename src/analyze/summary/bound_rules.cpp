@@ -43,7 +43,7 @@ Found gpu_bound(const Judged& judged) {
           ? fmt::format(
                 "{} of it waiting for the GPU{}", stretch.part_text(stretch.waiting()),
                 stretch.spent.to_host > stretch.spent.waiting ? " in copies to the host" : "")
-          : fmt::format("{} of it launching, {} a launch, as is usual when the GPU's queue is full",
+          : fmt::format("{} of it launching, {} a launch, as usual when the GPU's queue is full",
                         stretch.part_text(stretch.spent.launching),
                         human_time(stretch.spent.launching / stretch.launches));
   one.text =
@@ -69,7 +69,7 @@ Found host_bound(const Judged& judged) {
                                       stretch.part_text(stretch.outside()), stretch.launches_text())
                         : fmt::format("{} of it in {}", stretch.part_text(stretch.spent.launching),
                                       stretch.launches_text());
-  one.text = fmt::format("{}, {}; waits and copies from the GPU took {}. {}", stretch.round_text(),
+  one.text = fmt::format("{}, {}; copies from the GPU and waits take {}. {}", stretch.round_text(),
                          how, stretch.part_text(stretch.waiting()), judged.host_advice());
   Judged::add_gaps(one, judged.course.idle().longest_between());
   return one;
@@ -89,10 +89,10 @@ constexpr Burden BURDENS[] = {
      "stream."},
     {"allocating", ALLOCATES_MUCH, [](const Stretch& stretch) { return stretch.spent.memory; },
      "Blocked on memory",
-     "in calls that allocate, free and map it. Keep memory, or take it from a pool."},
+     "in calls that allocate, free and map memory. Keep it, or take it from a pool."},
     {"loading_code", LOADS_MUCH, [](const Stretch& stretch) { return stretch.spent.module; },
      "Blocked on code",
-     "in calls that load and compile it, even after warm-up. Load all of it before."},
+     "in calls that load and compile code, even after warm-up. Load it all before."},
     {"other_calls", OTHERS_MUCH, [](const Stretch& stretch) { return stretch.others(); },
      "Blocked on other calls",
      "in calls that neither launch, copy, wait nor allocate. `cudabpf calls` tells which."},

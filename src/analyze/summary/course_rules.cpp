@@ -26,8 +26,8 @@ Found loading(const Judged& judged) {
   one.end = start.ts;
   std::uint64_t outside = time - std::min(time, start.spent.in_calls);
   bool of_thread = judged.course.others_launch();
-  one.text = fmt::format("{} of {} before the first {}{}, {} of it outside CUDA{}",
-                         human_time(time), human_time(all), repeats ? "iteration" : "launch",
+  one.text = fmt::format("{} of {} pass before the first {}{}, {} outside CUDA{}", human_time(time),
+                         human_time(all), repeats ? "iteration" : "launch",
                          of_thread ? fmt::format(" of thread {}", thread->tid) : "",
                          human_time(outside), of_thread ? " in that thread" : "");
   one.figures = {{"time_us", microseconds(time)},
@@ -36,8 +36,9 @@ Found loading(const Judged& judged) {
   Judged::add_gaps(one, judged.course.idle().longest_idle());
   for (const Gap& gap : judged.course.idle().longest_idle()) {
     if (gap.begin < one.begin || gap.end > one.end || share(gap.time(), time) < LATE) continue;
-    one.text += fmt::format("; {} of that from {} on, after {}", human_time(gap.time()),
-                            judged.moments.at(gap.begin), judged.names.text(gap.after_name));
+    one.text +=
+        fmt::format("; no work for the GPU for {} from {} on, after {}", human_time(gap.time()),
+                    judged.moments.at(gap.begin), judged.names.text(gap.after_name));
     break;
   }
   one.text += ".";

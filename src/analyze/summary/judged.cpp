@@ -32,7 +32,7 @@ bool Judged::is_worth_judging() const {
 
 std::string Judged::host_advice() const {
   if (totals.graph_launches > totals.launched() / 2)
-    return "Most launches are of graphs: fewer and larger ones would help, or less between them.";
+    return "Most launches are of graphs: fewer, larger ones or less between them would help.";
   std::uint64_t outside = stretch.outside(), launching = stretch.spent.launching;
   std::uint64_t each = outside / std::max<std::uint64_t>(1, stretch.launches);
   std::uint64_t of_host = stretch.time - std::min(stretch.time, stretch.waiting());

@@ -67,7 +67,7 @@ Found late_host(const Judged& judged) {
   if (work.percent_of(work.share.idle.host()) < MEASURED_HOST_MUCH && !holds_up) return {};
   Finding one = judged.finding("host_bound", "Host-bound");
   one.text = fmt::format("{}{}. {}", idle_text(judged, 3),
-                         holds_up ? fmt::format("; a usual one waits for the host {} of its time",
+                         holds_up ? fmt::format("; a typical one spends {} waiting for the host",
                                                 percent(work.path.host, work.path.time()))
                                   : "",
                          judged.host_advice());
@@ -92,8 +92,8 @@ Found queued(const Judged& judged) {
   if (work.percent_of(work.share.idle.queue()) < QUEUED_MUCH) return {};
   Finding one = judged.finding("gpu_waits", "GPU idle between queued work");
   one.text = fmt::format(
-      "{}. Fewer and larger kernels would help, CUDA graphs, or fewer dependencies between "
-      "streams.",
+      "{}. Fewer and larger kernels, CUDA graphs, or fewer dependencies between streams would "
+      "help.",
       idle_text(judged, 3));
   add_gaps(one, judged);
   return one;

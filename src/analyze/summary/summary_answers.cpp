@@ -124,7 +124,7 @@ std::string Summary::iterations_answer(const Page&) const {
   text += fmt::format("; {} found ", count_of(iterations.in_part, "iteration", "iterations"));
   text += iterations.found == Iterations::Found::between_waits
               ? "between waits for the GPU"
-              : "in a row, without a wait: times are those of asking for them";
+              : "in a row, without a wait: times are those of enqueuing them";
   // That warm-up, pauses and the last one are not, goes without saying.
   if (iterations.times.count() + iterations.warm_up_in_part + iterations.pauses + 1 <
       iterations.in_part)
@@ -158,7 +158,7 @@ std::string Summary::compute_answer(const Page&) const {
   if (graphs.unknown())
     text += graphs.known() ? fmt::format("; what {} of the graphs ran is not known",
                                          with_commas(graphs.unknown()))
-                           : ", of which it is not known what they ran";
+                           : "; what the graphs ran is not known";
   return text + fmt::format("; {} waiting for the GPU", time_text(waits));
 }
 
@@ -209,7 +209,7 @@ std::string Summary::busy_answer(const Page&) const {
     if (std::uint64_t both = gpu.busy.overlap())
       text += fmt::format("; kernels and copies at once {}", human_time(both));
     if (gpu.to_idle_start.count())
-      text += fmt::format("; an idle one began p50 {}, p99 {} after the call",
+      text += fmt::format("; from call to start when idle: p50 {}, p99 {}",
                           human_time(gpu.to_idle_start.quantile(0.5)),
                           human_time(gpu.to_idle_start.quantile(0.99)));
   }
@@ -217,14 +217,14 @@ std::string Summary::busy_answer(const Page&) const {
   return text;
 }
 
-// What a usual iteration waited for. Empty: it is not known.
+// What a typical iteration waited for. Empty: it is not known.
 std::string Summary::path_answer(const Page&) const {
   const CriticalPath& path = measured_.path;
   if (!path.time()) return {};
   constexpr std::size_t TOLD = 3;
   std::string text = fmt::format(
-      "of {} that a usual iteration takes, it waits {} for the host, {} for the GPU to begin "
-      "and {} for its work",
+      "a typical iteration takes {}: it waits {} for the host, {} for the GPU to begin and {} for "
+      "its work",
       human_time(path.time()), percent(path.host, path.time()), percent(path.latency, path.time()),
       percent(path.working, path.time()));
   for (std::size_t i = 0; i < std::min(TOLD, path.works.size()); i++)

@@ -51,8 +51,8 @@ void Summary::add_head(Page& page) const {
   page.line("  " + shortened(printable(what), page.width() - 2));
   if (totals_.untimed > totals_.unfinished)
     page.paragraph(
-        fmt::format("{} of the calls have no duration in this trace: they are in no time "
-                    "and no share below.",
+        fmt::format("{} of the calls have no duration in this trace: the times and shares below "
+                    "omit them.",
                     percent(totals_.untimed, totals_.calls)),
         2);
 }

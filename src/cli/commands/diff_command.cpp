@@ -49,7 +49,7 @@ Result<Sides> sides_of(const DiffFlags& flags) {
   auto of_b = TRY(traces_of(b, TracesAre::runs_of_one));
   for (const auto& side : {of_a, of_b})
     if (side.size() > MOST_TRACES)
-      return Error{fmt::format("{} traces on one side: {} are the most", side.size(), MOST_TRACES),
+      return Error{fmt::format("{} traces on one side: at most {}", side.size(), MOST_TRACES),
                    {},
                    exit_code::USAGE};
   return Sides{std::move(of_a), std::move(of_b)};

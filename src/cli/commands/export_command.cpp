@@ -93,8 +93,7 @@ Result<> read_all(analyze::TraceReader& reader, const Writers& writers, ExportFi
       analyze::show(line, reader.facts().part, *analysis);
     if (auto why = files.failure()) return *why;
     if (g_signal)
-      return Error{"interrupted", "what was written is taken away again",
-                   exit_code::SIGNAL_BASE + g_signal};
+      return Error{"interrupted", "what was written is removed", exit_code::SIGNAL_BASE + g_signal};
   }
   TRY(is_in_trace(reader.facts()));
   for (const auto& analysis : writers.analyses) analysis->finish(reader.facts());

@@ -35,7 +35,7 @@ Result<> become_user() {
 Result<> tell_address(const serve::Address& address, const std::string& token) {
   fmt::print("{}{}\n", address.url(), token.empty() ? "" : "?token=" + token);
   if (std::fflush(stdout) != 0)
-    return errno_error("cannot write to standard output", "the address stands there",
+    return errno_error("cannot write to standard output", "the address goes there",
                        exit_code::OUTPUT_FAILED);
   if (address.is_any())
     log::hint("from another machine, put this one's address in numbers into the link");

@@ -72,10 +72,10 @@ void add_top(CLI::App& app, Action& action) {
                 "which takes cudabpf more processor time. With --inside they always are");
   flags->capture.add_profile_to(*sub);
   flags->capture.add_library_to(*sub);
-  sub->add_option("--interval", flags->interval, "How often it is told (500ms, 5s)")
+  sub->add_option("--interval", flags->interval, "How often to report (500ms, 5s)")
       ->type_name("TIME")
       ->capture_default_str();
-  auto* once = sub->add_flag("--once", flags->once, "Tell one interval, and end");
+  auto* once = sub->add_flag("--once", flags->once, "Show one interval, and end");
   sub->add_flag("--json", flags->capture.as_json, "One JSON object a line, an interval each");
   sub->add_option("--duration", flags->capture.duration, "Stop after this long (30s, 15m, 2h)")
       ->type_name("TIME")

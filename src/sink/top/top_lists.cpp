@@ -26,13 +26,13 @@ constexpr Told KEYS[] = {
     {"F2, C", "choose columns"},
     {"PgUp, PgDn", "select a page up or down"},
     {"Home, End", "select the first or the last one"},
-    {"w", "write what happened last as a trace (--keep-last)"},
+    {"w", "write the last events as a trace (--keep-last)"},
     {"Ctrl-L", "draw all of it again"},
 };
 constexpr std::string_view NOTES[] = {
-    "CUDA% is the time of all threads: 250 are two and a half threads.",
+    "CUDA% adds up all threads: 250 is two and a half threads.",
     "A call that takes longer than an interval counts where it returns.",
-    "Bars of power and memory: of the most seen since watching began.",
+    "Power and memory bars: full is the most seen since top started.",
     "Graphs are of the last minute.",
 };
 
@@ -61,10 +61,10 @@ void draw_columns(ScreenFrame& frame, const TopView& view, Rows rows) {
   constexpr std::size_t TITLES_WIDTH = 16;
   bool sorting = view.mode() == TopView::Mode::sort;
   frame.paint(rows.at, TITLE_STYLE);
-  frame.write(rows.at, 0,
-              sorting ? "sort by (Enter takes it, Esc leaves it)"
-                      : "columns (Space shows or hides, Esc ends)",
-              TITLE_STYLE);
+  frame.write(
+      rows.at, 0,
+      sorting ? "sort by (Enter selects, Esc cancels)" : "columns (Space shows or hides, Esc ends)",
+      TITLE_STYLE);
   auto columns = top_columns();
   std::size_t room = rows.count - 1;
   std::size_t first = view.chosen() < room ? 0 : view.chosen() + 1 - room;

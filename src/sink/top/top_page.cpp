@@ -211,7 +211,7 @@ void draw_keys(ScreenFrame& frame, const TopView& view) {
 
 ScreenFrame too_small(ScreenFrame::Size size, bool utf8) {
   ScreenFrame frame(size, utf8);
-  std::string text = fmt::format("cudabpf top: this terminal is too small; it takes {}x{}. q ends",
+  std::string text = fmt::format("cudabpf top: this terminal is too small; it needs {}x{}. q ends",
                                  LEAST_TOP.columns, LEAST_TOP.rows);
   std::size_t row = 0;
   if (size.columns)

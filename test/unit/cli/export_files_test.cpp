@@ -145,7 +145,7 @@ TEST_CASE("An export that could not be written in full is an error that names th
   auto done = files.finish();
   REQUIRE_FALSE(done);
   CHECK(done.error().message == "cannot write " + path + ": No space left on device");
-  CHECK(done.error().hint == "what came out of it is not whole");
+  CHECK(done.error().hint == "what was written is incomplete");
   CHECK(done.error().exit_code == exit_code::OUTPUT_FAILED);
   files.discard();
   CHECK(fs::exists(path));  // what somebody else has opened stays

@@ -65,10 +65,9 @@ TEST_CASE("What may have been meant is a name that is like what was typed, in it
 
 TEST_CASE("Options that stand before the subcommand are not dropped without a word") {
   std::string hint = "\ncudabpf: error:   `cudabpf attach --help` says what there is\n";
-  CHECK(
-      said({"-o", "file", "attach", "-p", "1"}) ==
-      "cudabpf: error: --output stands before `attach`, where it has no effect: it goes after it" +
-          hint);
+  CHECK(said({"-o", "file", "attach", "-p", "1"}) ==
+        "cudabpf: error: --output stands before `attach`, where it has no effect: put it after" +
+            hint);
   CHECK(said({"--output=file", "summary"}) ==
         "cudabpf: error: --output stands before `summary`, which does not have it\n"
         "cudabpf: error:   `cudabpf summary --help` says what there is\n");

@@ -126,7 +126,7 @@ TEST_CASE("Why it is not known what a graph ran is counted") {
   CHECK(unknown_graphs_json(of.kernels.graph_launches()).dump() ==
         R"({"before":2,"changed":1,"not_told":3})");
   CHECK_THAT(of.page(),
-             ContainsSubstring("What 6 launches of graphs ran is not known, and not among these: 2 "
+             ContainsSubstring("What 6 launches of graphs ran is not known, and not counted: 2 "
                                "of graphs made before the trace began, 1 of graphs\n  changed"));
 }
 
