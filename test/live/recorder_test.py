@@ -26,7 +26,7 @@ class Live(harness.LiveTest):
         program = harness.Program([harness.CUDABPF, "top", "--json", "--profile", "full", "--library", LIBRARY, *arguments],
                                   **options)
         self.addCleanup(program.kill)
-        wait_for(lambda: "is kept in memory" in program.stderr() or program.process.poll() is not None, "recording")
+        wait_for(lambda: "are kept in memory" in program.stderr() or program.process.poll() is not None, "recording")
         return program
 
     def told(self, program, count=1):
