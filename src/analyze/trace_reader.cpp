@@ -250,11 +250,10 @@ void TraceReader::end_file() {
     loss.count += here.count;
     loss.uncounted |= here.uncounted;
   }
-  bool may_go_on = expects_more_ && file_ == facts_.paths.size() &&
+  bool may_go_on = expects_more_ && !ended_ && file_ == facts_.paths.size() &&
                    (source_->broken().empty() || source_->ends_in_frame());
-  if (may_go_on)
-    return;
-  else if (!source_->broken().empty())
+  if (may_go_on) return;
+  if (!source_->broken().empty())
     facts_.cut_off.push_back(fmt::format("{}: {}", path, source_->broken()));
   else if (half_line_)
     facts_.cut_off.push_back(fmt::format("{}: it ends within line {}", path, number_));

@@ -253,6 +253,7 @@ TEST_CASE("The files of a rotated trace are one") {
   }
   SECTION("not the last") {
     CHECK(read({one, two}).facts.missing == std::vector<std::string>{"what comes after part 2"});
+    CHECK(read({one, two}, true).facts.missing.size() == 1);
   }
 }
 
