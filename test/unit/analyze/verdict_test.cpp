@@ -59,6 +59,17 @@ SampleProgram repeating(std::uint64_t launch, std::uint64_t pause, std::uint64_t
   return repeating(launch, pause, wait, NOTHING);
 }
 
+// Iterations of five launches, without a wait.
+SampleProgram in_a_row(int iterations, std::uint64_t launch, std::uint64_t between) {
+  SampleProgram program;
+  for (int i = 0; i < iterations; i++)
+    for (auto kernel : {"a", "b", "c", "d", "e"}) {
+      program.launch(kernel, launch);
+      program.pause(between);
+    }
+  return program;
+}
+
 }  // namespace
 
 TEST_CASE("Who waits for nothing but its own code is bound by the host") {
@@ -125,9 +136,7 @@ TEST_CASE("Who waits for the GPU is bound by it") {
     CHECK_THAT(verdict.text("gpu_bound"), ContainsSubstring("90.0 µs a launch"));
   }
   SECTION("at the end of all that was asked for in a row") {
-    SampleProgram program;
-    for (int i = 0; i < 10; i++)
-      for (auto kernel : {"a", "b", "c", "d", "e"}) program.launch(kernel, 5 * US);
+    SampleProgram program = in_a_row(10, 5 * US, 0);
     program.wait(5 * MS);
     CHECK(Verdict(program).ids() == "gpu_bound");
   }
@@ -271,12 +280,7 @@ TEST_CASE("What a trace has lost comes first") {
 }
 
 TEST_CASE("What was asked for in a row is not judged without the wait at its end") {
-  SampleProgram program;
-  for (int i = 0; i < 10; i++)
-    for (auto kernel : {"a", "b", "c", "d", "e"}) {
-      program.launch(kernel, 5 * US);
-      program.pause(20 * US);
-    }
+  SampleProgram program = in_a_row(10, 5 * US, 20 * US);
   std::uint64_t asked = program.now;
   program.wait(5 * MS);
   auto ids_in = [&](Part part) {
@@ -294,12 +298,7 @@ TEST_CASE("What was asked for in a row is not judged without the wait at its end
 }
 
 TEST_CASE("What comes after iterations that were asked for in a row is no part of them") {
-  SampleProgram program;
-  for (int i = 0; i < 10; i++)
-    for (auto kernel : {"a", "b", "c", "d", "e"}) {
-      program.launch(kernel, 5 * US);
-      program.pause(20 * US);
-    }
+  SampleProgram program = in_a_row(10, 5 * US, 20 * US);
   program.load_code(5 * MS);
   program.launch("sum", 5 * US);
   program.wait(100 * US);
@@ -309,11 +308,7 @@ TEST_CASE("What comes after iterations that were asked for in a row is no part o
 }
 
 TEST_CASE("Iterations in a row take as long as from one to the next, whatever follows the last") {
-  SampleProgram program;
-  for (int i = 0; i < 4; i++) {
-    for (auto kernel : {"a", "b", "c", "d", "e"}) program.launch(kernel, 2 * MS);
-    program.pause(90 * MS);
-  }
+  SampleProgram program = in_a_row(4, 2 * MS, 18 * MS);
   program.load_code(500 * MS);
   program.launch("sum", 5 * US);
   program.wait(100 * US);
