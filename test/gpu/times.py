@@ -3,6 +3,7 @@ import collections
 import contextlib
 import glob
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -49,6 +50,13 @@ def course_of(works):
     """-> the us in which any of them ran, and those from the first one's beginning to the last one's end"""
     window = max(work["ts"] + work["duration_us"] * 1000 for work in works) - min(work["ts"] for work in works)
     return union_of(works) / 1000, window / 1000
+
+
+Part = collections.namedtuple("Part", "works busy window")  # the last two in us: those of course_of()
+
+
+def listed(numbers):
+    return ", ".join(f"{number:.2f}" for number in numbers)
 
 
 class Times:
@@ -164,37 +172,47 @@ class Times:
 
     def idle_side_by_side(self, script):
         """Processes of GPT-2, recorded by cudabpf and by CUPTI alone, which run in turns of half a second, so that the machine's speed
-        is the same for both: `gaps` finds the GPU as idle as the union of CUPTI's own times has it, to a point."""
+        is the same for both: `gaps` finds the GPU as idle as the union of CUPTI's own times has it, to a point, or to three standard errors:
+        processes of one program differ in speed as long as they run."""
         folder, program, commands = self.machine.folder, [sys.executable, script, "--rounds", "100000000", "--only", "decode", "--part", "0.05"], []
         for number in range(5):
             commands.append((f"{folder}/idle-{number}.activity", program, {
                 "CUDA_INJECTION64_PATH": self.activity, "CUPTI_ACTIVITY_KERNELS": "1", "CUPTI_ACTIVITY_FILE": f"{folder}/idle-{number}.activity"}))
             commands.append((f"{folder}/idle-{number}.jsonl", [
                 self.machine.cudabpf, "run", "-q", "-o", f"{folder}/idle-{number}.jsonl", "--inside", "--gpu", "--", *program], {}))
-        by_process = {True: [], False: []}  # whether it is ours
+        shares, works, busy = ({True: [], False: []} for _ in range(3))  # by whether it is ours
         for path, (seen,) in turns.side_by_side(commands, folder, cycles=12, turn=0.5).items():
             times = [(int(turn.begin * 1e9) + 50000000, int(turn.end * 1e9) - 10000000) for turn in seen]
             ours = path.endswith(".jsonl")
-            by_process[ours].append(statistics.median(self.idle_by_gaps(path, times) if ours else self.idle_by_cupti(path, times)))
-        mine, alone = (statistics.median(by_process[whose]) for whose in (True, False))
-        self.check(f"GPT-2 side by side: gaps has the GPU idle for {mine:.2f} %, CUPTI alone for {alone:.2f} %", abs(mine - alone) <= 1, by_process)
-        print(f"        by process: {', '.join(f'{one:.2f}' for one in by_process[True])}, "
-              f"by CUPTI alone {', '.join(f'{one:.2f}' for one in by_process[False])}")
+            parts = list((self.parts_of_trace if ours else self.parts_by_cupti)(path, times))
+            shares[ours].append(statistics.median(100 * (1 - part.busy / part.window) for part in parts))
+            works[ours].append(sum(part.works for part in parts) / sum(part.window for part in parts) * 1000)
+            busy[ours].append(sum(part.busy for part in parts) / sum(part.works for part in parts))
+        mine, alone = (statistics.mean(shares[whose]) for whose in (True, False))
+        error = math.sqrt(sum(statistics.variance(idle) / len(idle) for idle in shares.values()))
+        self.check(f"GPT-2 side by side: gaps has the GPU idle for {mine:.2f} %, CUPTI alone for {alone:.2f} %, standard error {error:.2f} points",
+                   abs(mine - alone) <= max(1, 3 * error), shares)
+        for whose, name in ((True, "cudabpf"), (False, "CUPTI alone")):
+            print(f"        {name}, by process: idle for {listed(shares[whose])} %; works a millisecond: {listed(works[whose])}; "
+                  f"us of each: {listed(busy[whose])}")
+        each, other = (statistics.mean(busy[whose]) for whose in (True, False))
+        self.check(f"GPT-2 side by side: a work keeps the GPU busy for {each:.3f} us, by CUPTI alone {other:.3f}", abs(each - other) <= 0.02 * other, busy)
 
-    def idle_by_gaps(self, path, times):
+    def parts_of_trace(self, path, times):
+        """What gaps says of parts of it."""
         with open(path, encoding="utf-8") as file:
             zero = json.loads(file.readline())["clocks"]["realtime_ns"]
         for begin, end in times:
             told = subprocess.run([self.machine.cudabpf, "gaps", "--json", "--from", f"{(begin - zero) / 1e9:.9f}", "--to",
                                    f"{(end - zero) / 1e9:.9f}", path], check=True, stdout=subprocess.PIPE, text=True)
             gpu, = json.loads(told.stdout)["measured"]["gpus"]
-            yield 100 * gpu["idle_us"] / gpu["window_us"]
+            yield Part(gpu["works"], gpu["busy_us"], gpu["window_us"])
 
-    def idle_by_cupti(self, path, times):
+    def parts_by_cupti(self, path, times):
         works = [{"ts": start, "duration_us": (end - start) / 1000} for _, _, start, end, _, _ in self.told_by_cupti(path)[0]]
         for begin, end in times:
             inside = [work for work in works if begin <= work["ts"] < end]
-            yield 100 * (1 - union_of(inside) / (end - begin))
+            yield Part(len(inside), *course_of(inside))
 
     def long_run(self, programs):
         """100 million kernels: none is lost or without a time, and nothing grows."""
