@@ -363,14 +363,14 @@ class LiveTest(unittest.TestCase):
         self.assertEqual(len(ids), len(set(ids)))
         check_graphs(self, trace)
 
-    def check_law(self, trace):
-        """The accounts balance, and nothing is missing."""
+    def check_law(self, trace, under_way=()):
+        """The accounts balance, and nothing is missing, but maybe the returns of calls that were under way at the end."""
         self.check_accounts(trace)
         self.assertEqual(trace.end["accounts"]["dropped"], 0)
         self.assertEqual(trace.end["losses"], {}, trace.lost)
         self.assertEqual(trace.lost, [])
         flags = {"unfinished", "return_lost", "entry_lost", "read_fault"}
-        self.assertEqual([call for call in trace.calls if flags & set(call)], [])
+        self.assertEqual([call for call in trace.calls if flags & set(call) - ({"unfinished"} if call in under_way else set())], [])
 
     def check_counts(self, trace, symbols=None):
         """Each call of each process to these functions has one line, and there are no others."""
