@@ -27,7 +27,7 @@ MARKUP = "</script><script>window.hacked=1</script><img src=x onerror='window.ha
 
 
 def skip(reason):
-    print(f"skipped: {reason}")
+    print(f"SKIPPED: {reason}")
     sys.exit(77)
 
 
@@ -91,7 +91,7 @@ def browser():
         skip("there is no chromium (on Ubuntu it is a snap, which is not used)")
     modules = subprocess.run([ROOT / "scripts/web-modules", "--check"], stdout=subprocess.PIPE, text=True, check=False)
     if modules.returncode == 77:
-        skip(modules.stdout.strip())
+        skip(modules.stdout.strip().removeprefix("SKIPPED: "))
     modules.check_returncode()
     version = subprocess.run(["node", "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     if int(version[1:].split(".")[0]) < 20:
