@@ -3,6 +3,7 @@
 #include <linux/capability.h>
 
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include "cudabpf/record.hpp"
@@ -111,6 +112,7 @@ void Capture::deliver_notes() {
   for (GpuError& error : news.gpu_errors) correlator_->gpu_error_logged(std::move(error));
   for (const GpuSample& sample : news.gpu_samples) sink_->gpu_sample(sample);
   for (std::uint32_t pid : announced) correlator_->processes().announce(pid, now());
+  selected_.insert(selected_.end(), announced.begin(), announced.end());
   for (const Library& library : news.libraries) sink_->library(library);
   for (const LossEvent& loss : news.losses) {
     losses_[static_cast<std::size_t>(loss.reason)] += loss.count.value_or(1);
@@ -163,10 +165,18 @@ bool Capture::all_ended() const {
   return processes_ == 0;
 }
 
-// Nobody who waits for a process to end may have to wait for a record that was lost.
+// Nobody who waits for a process to end may have to wait for a record that was lost, or was never
+// made because the process ended just before it was selected.
 void Capture::forget_processes() {
-  if (source_->may_miss_exits())
-    correlator_->forget_processes([this](std::uint32_t pid) { return !source_->is_alive(pid); });
+  if (read_until_ < ended_looked_at_) return;  // the record may be among those not read yet
+  auto has_ended = [this](std::uint32_t pid) { return !source_->is_alive(pid); };
+  const TracedProcesses& processes = correlator_->processes();
+  for (std::uint32_t pid : ended_unseen_)
+    if (processes.known(pid) && has_ended(pid)) correlator_->forget_process(pid);
+  std::erase_if(selected_, [&](std::uint32_t pid) { return !processes.known(pid); });
+  ended_unseen_ = source_->may_miss_exits() ? processes.pids() : selected_;
+  std::erase_if(ended_unseen_, std::not_fn(has_ended));
+  ended_looked_at_ = now_ns(CLOCK_MONOTONIC);
 }
 
 // True if there was much to read.

@@ -91,6 +91,10 @@ class Capture {
   bool processes_came_ = false;   // since its last poll
   std::uint64_t read_until_ = 0;  // CLOCK_MONOTONIC; what was made before then was taken
   std::uint64_t bad_records_ = 0;
+  std::vector<std::uint32_t> selected_;  // processes that were announced and may still run
+  // Processes that have ended without a record that says so, as of this time on CLOCK_MONOTONIC.
+  std::vector<std::uint32_t> ended_unseen_;
+  std::uint64_t ended_looked_at_ = 0;
   Source::Losses losses_{};                        // reported so far
   std::array<std::uint64_t, KEPT> tables_told_{};  // left out of each, as reported so far
   std::uint64_t losses_read_at_ = 0;

@@ -450,12 +450,9 @@ void Correlator::settle_gpu_works(std::uint64_t read_until) {
   });
 }
 
-void Correlator::forget_processes(const std::function<bool(std::uint32_t pid)>& gone) {
-  for (std::uint32_t pid : processes_.pids()) {
-    if (!gone(pid)) continue;
-    end_process(pid, {});
-    processes_.forget(pid);
-  }
+void Correlator::forget_process(std::uint32_t pid) {
+  end_process(pid, {});
+  processes_.forget(pid);
 }
 
 void Correlator::finish() {

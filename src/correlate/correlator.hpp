@@ -51,8 +51,8 @@ class Correlator {
   Correlator(Sink& sink, FunctionOf function_of, TracedProcesses::Lookup lookup, Options options);
 
   void on_record(const Record& record);
-  // Forgets processes that are `gone` although their exits were not reported.
-  void forget_processes(const std::function<bool(std::uint32_t pid)>& gone);
+  // The process has ended, though no record says so.
+  void forget_process(std::uint32_t pid);
   // From now on probes go away one after the other, so only a part of what begins later is seen and
   // the trace leaves all of it out. May be called while another thread handles records.
   void stop_at(std::uint64_t monotonic_ns) { stopped_ns_ = monotonic_ns; }

@@ -84,6 +84,23 @@ class Live(harness.LiveTest):
         child = next(p["pid"] for p in trace.processes if p["op"] == "fork")
         self.assertEqual(dict(trace.counts(child)), self.counts_now(child))
 
+    def test_child_that_has_ended(self):
+        """A child whose parent has not asked for its status yet will not be seen to end, and is not waited for."""
+        script = "setup; print ready; read; sync"
+        target = self.start(["bash", "-c", f"true & exec {WORKLOADS}/fake_calls --library {LIBRARY} '{script}'"],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.assertEqual(target.process.stdout.readline(), b"ready\n", target.stderr())
+        with open(f"/proc/{target.pid}/task/{target.pid}/children", encoding="utf-8") as file:
+            child, = file.read().split()
+        wait_for(lambda: harness.ended(child), "ended")
+        tracer = self.attach("--pid", target.pid)
+        target.tell()
+        self.assertEqual(target.wait(), 0, target.stderr())
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        trace = self.read()
+        self.check_law(trace)
+        self.assertEqual([(p["op"], p["pid"]) for p in trace.processes], [("start", target.pid), ("exit", target.pid)])
+
     def test_handles_without_names(self):
         """If handles do not hold names, none is shown, not even a wrong one."""
         script = "launch f 1 1 1 1 1 1 0; launch k 1 1 1 1 1 1 0; sync"

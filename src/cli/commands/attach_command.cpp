@@ -13,31 +13,33 @@
 #include "cli/session.hpp"
 #include "collect/bpf/bpf_source.hpp"
 #include "util/console/log.hpp"
+#include "util/system/pidfd.hpp"
 
 namespace cudabpf::cli {
 
 namespace {
 
-// Selects these processes and those already descended from them, but not this one nor the sudo that
-// started it. A process is selected before its children are looked for, and followed from then on,
-// so no child slips through.
+// Selects these processes and those already descended from them that still run, but not this one
+// nor the sudo that started it. A process is selected before its children are looked for, and
+// followed from then on, so no child slips through.
 void select_with_descendants(Capture& capture, const std::vector<std::uint32_t>& pids,
                              bool descendants) {
   Procfs procfs;
   std::vector<pid_t> ours = procfs.ancestors(getpid());
   ours.push_back(getpid());
-  std::set<std::uint32_t> selected;
+  std::set<std::uint32_t> found;
   for (std::vector<std::uint32_t> next = pids; !next.empty();) {
     for (std::uint32_t pid : next) {
+      found.insert(pid);
+      if (has_ended(static_cast<pid_t>(pid))) continue;
       capture.announce(pid);
       capture.source().select_process(pid);
-      selected.insert(pid);
     }
     next.clear();
     if (!descendants) return;
     for (auto [child, parent] : procfs.parents()) {
       auto pid = static_cast<std::uint32_t>(child);
-      if (selected.contains(static_cast<std::uint32_t>(parent)) && !selected.contains(pid) &&
+      if (found.contains(static_cast<std::uint32_t>(parent)) && !found.contains(pid) &&
           std::find(ours.begin(), ours.end(), child) == ours.end())
         next.push_back(pid);
     }

@@ -2,13 +2,13 @@
 
 #include <bpf/libbpf.h>
 #include <linux/capability.h>
-#include <signal.h>
 
 #include <cerrno>
 #include <utility>
 
 #include "util/console/log.hpp"
 #include "util/system/clock.hpp"
+#include "util/system/pidfd.hpp"
 #include "util/system/privileges.hpp"
 
 namespace cudabpf {
@@ -166,8 +166,8 @@ bool BpfSource::may_miss_exits() const {
 }
 
 bool BpfSource::is_alive(std::uint32_t pid) const {
-  bool exists = kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM;
-  return exists && (!features_.has(feature::PROCESS_EVENTS) || probes_->is_traced(pid));
+  return !has_ended(static_cast<pid_t>(pid)) &&
+         (!features_.has(feature::PROCESS_EVENTS) || probes_->is_traced(pid));
 }
 
 Source::Losses BpfSource::losses() const {

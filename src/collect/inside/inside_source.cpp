@@ -1,8 +1,6 @@
 #include "collect/inside/inside_source.hpp"
 
 #include <linux/capability.h>
-#include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -242,13 +240,8 @@ DriverDevice InsideSource::device(std::uint32_t number) const {
   return {place_.devices.node(number), place_.devices.name(number)};
 }
 
-// A process that has ended, but whose parent has not asked for its status yet, is not alive.
 bool InsideSource::is_alive(std::uint32_t pid) const {
-  if (departed_.contains(pid)) return false;
-  Fd process = open_pidfd(static_cast<pid_t>(pid));
-  if (!process) return errno != ESRCH && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
-  pollfd ended{process.get(), POLLIN, 0};
-  return ::poll(&ended, 1, 0) == 0;
+  return !departed_.contains(pid) && !has_ended(static_cast<pid_t>(pid));
 }
 
 Source::Losses InsideSource::losses() const {

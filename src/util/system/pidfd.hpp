@@ -1,9 +1,13 @@
 // A descriptor of a process, which is readable once the process has ended.
 #pragma once
 
+#include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "util/system/fd.hpp"
 
@@ -11,5 +15,13 @@ namespace cudabpf {
 
 // Invalid, with errno, if there is no such process (ESRCH), or the kernel is older than 5.3.
 inline Fd open_pidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+
+// Also if its parent has not asked for its status yet. Its last thread has ended then.
+inline bool has_ended(pid_t pid) {
+  Fd process = open_pidfd(pid);
+  if (!process) return kill(pid, 0) != 0 && errno == ESRCH;
+  pollfd ended{process.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) > 0;
+}
 
 }  // namespace cudabpf

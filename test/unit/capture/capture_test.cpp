@@ -229,6 +229,29 @@ TEST_CASE("Who is announced is told by what /proc says of him, and runs until he
   c.capture->stop("interrupted", std::nullopt);
 }
 
+TEST_CASE("Nobody waits for the end of a process that ended before it was selected") {
+  Capturing c;
+  auto end_within = [&c](std::chrono::milliseconds time) {
+    auto until = std::chrono::steady_clock::now() + time;
+    c.source->alive = false;
+    while (!c.capture->all_ended() && std::chrono::steady_clock::now() < until) {
+    }
+    return c.capture->all_ended();
+  };
+  c.capture->announce(NOBODY);
+  SECTION("whose end has no record") {
+    c.start();
+    CHECK_FALSE(c.capture->all_ended());
+    CHECK(end_within(std::chrono::seconds(30)));
+  }
+  SECTION("but records that are still to be read may tell of it") {
+    c.source->read_until = c.source->begun;
+    c.start();
+    CHECK_FALSE(end_within(std::chrono::milliseconds(500)));
+  }
+  c.capture->stop("interrupted", std::nullopt);
+}
+
 TEST_CASE("With nobody traced all have ended") {
   Capturing c;
   c.start();

@@ -90,7 +90,7 @@ TEST_CASE("A process that is gone without its exit being told is let go") {
   c.feed(entry({.ts = 10}, "cuInit", {0}));
   c.feed(entry({.ts = 10, .pid = 200, .tid = 200}, "cuInit", {0}));
   c.call({.ts = 20, .tid = 101}, "cuMemAlloc_v2", {1, 64}, {0x7000});
-  c.correlator.forget_processes([](std::uint32_t pid) { return pid == 100; });
+  c.correlator.forget_process(100);
   CHECK(c.calls() == "3 cuMemAlloc_v2 took 100\n1 cuInit unfinished\n");
   CHECK_FALSE(c.correlator.processes().known(100));
   CHECK(c.correlator.processes().pids() == std::vector<std::uint32_t>{200});

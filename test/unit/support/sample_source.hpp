@@ -56,7 +56,7 @@ struct SampleSource : Source {
   std::vector<Tally> take_tallies() override { return std::exchange(tallies, {}); }
   std::uint32_t drops(std::uint32_t) const override { return dropped; }
   bool may_miss_exits() const override { return false; }
-  bool is_alive(std::uint32_t) const override { return false; }
+  bool is_alive(std::uint32_t) const override { return alive; }
   Losses losses() const override { return lost; }
   Accounts accounts() const override {
     return {.entered = 9, .emitted = 7, .dropped = 2, .received = 0};
@@ -74,6 +74,7 @@ struct SampleSource : Source {
   std::optional<std::uint64_t> read_until;  // empty: when it is polled
   std::uint32_t dropped = 0;
   std::atomic<bool> stopped{false};
+  std::atomic<bool> alive{true};  // every process
   OnRecord on_record;
   std::deque<RecordBytes> records;
   News news, last_news;
