@@ -1,5 +1,6 @@
 """Processes that are not traced: what the traced processes' probes change in them, and cost them."""
 import re
+import shutil
 import subprocess
 
 import harness
@@ -10,29 +11,29 @@ BEGIN = "setup; module m; function f m add; print ready"
 LAUNCH = "launch f 1 1 1 1 1 1 0"
 
 
-def function_offset(symbol):
-    """The file offset of a function's first byte, in a library whose offsets are its addresses."""
-    text = subprocess.run(["nm", "-D", LIBRARY], check=True, text=True, stdout=subprocess.PIPE).stdout
-    return int(re.search(rf"^([0-9a-f]+) T {symbol}$", text, re.MULTILINE)[1], 16)
-
-
 def mappings(pid):
     with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
         return file.read()
 
 
-def first_byte(pid, symbol):
-    """The first byte of a function, as it is in that process's memory."""
-    base = min(int(line.split("-")[0], 16) for line in mappings(pid).splitlines() if LIBRARY in line)
-    with open(f"/proc/{pid}/mem", "rb") as memory:
-        memory.seek(base + function_offset(symbol))
-        return memory.read(1)[0]
-
-
 class Live(harness.LiveTest):
+    def setUp(self):
+        super().setUp()
+        # Of its own: the kernel may still be removing an earlier test's probes from the others' library.
+        self.library = shutil.copy(LIBRARY, self.folder)
+
+    def first_byte(self, pid):
+        """The first byte of cuLaunchKernel, as it is in that process's memory."""
+        text = subprocess.run(["nm", "-D", self.library], check=True, text=True, stdout=subprocess.PIPE).stdout
+        offset = int(re.search("^([0-9a-f]+) T cuLaunchKernel$", text, re.MULTILINE)[1], 16)  # as in the file
+        base = min(int(line.split("-")[0], 16) for line in mappings(pid).splitlines() if self.library in line)
+        with open(f"/proc/{pid}/mem", "rb") as memory:
+            memory.seek(base + offset)
+            return memory.read(1)[0]
+
     def start_calls(self, script):
         """fake_calls, once it has reached `print ready`; a line on its stdin lets it go on."""
-        program = self.start([f"{WORKLOADS}/fake_calls", "--library", LIBRARY, f"{BEGIN}; read; {script}"],
+        program = self.start([f"{WORKLOADS}/fake_calls", "--library", self.library, f"{BEGIN}; read; {script}"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.assertEqual(program.process.stdout.readline(), b"ready\n", program.stderr())
         return program
@@ -44,7 +45,7 @@ class Live(harness.LiveTest):
             self.assertEqual(program.wait(), 0, program.stderr())
 
     def attach(self, *arguments):
-        return self.start_cudabpf("attach", "-o", self.path, "--library", LIBRARY, *arguments)
+        return self.start_cudabpf("attach", "-o", self.path, "--library", self.library, *arguments)
 
     def check_launches(self, trace, *programs):
         self.check_law(trace)
@@ -64,9 +65,9 @@ class Live(harness.LiveTest):
         """The bystander's code is untouched, and all of the target is recorded, on each of its threads."""
         target = self.start_calls(f"{LAUNCH}; loop 4 {{ thread {{ loop 50 {{ {LAUNCH} }} }} }}; wait; read")
         bystander = self.start_calls(f"loop 100 {{ {LAUNCH} }}; read")
-        before = first_byte(bystander.pid, "cuLaunchKernel")
+        before = self.first_byte(bystander.pid)
         tracer = self.attach("--pid", target.pid, "--no-follow")
-        probed = first_byte(target.pid, "cuLaunchKernel"), first_byte(bystander.pid, "cuLaunchKernel")
+        probed = self.first_byte(target.pid), self.first_byte(bystander.pid)
         for program in (target, bystander):
             program.tell()
         wait_for(lambda: self.records()[bystander.pid].counts.get("cuLaunchKernel") == 100, "launched")
@@ -82,14 +83,14 @@ class Live(harness.LiveTest):
     def test_no_follow_run(self):
         """A command's own probes are there before its first call, and nobody else's are."""
         bystander = self.start_calls(f"loop 100 {{ {LAUNCH} }}")
-        before = first_byte(bystander.pid, "cuLaunchKernel")
+        before = self.first_byte(bystander.pid)
         script = f"{BEGIN}; {LAUNCH}; print running; read; thread {{ {LAUNCH} }}; thread {{ {LAUNCH} }}"
-        tracer = self.start_cudabpf("run", "-o", self.path, "--library", LIBRARY, "--no-follow", "--",
-                                    f"{WORKLOADS}/fake_calls", "--library", LIBRARY, script,
+        tracer = self.start_cudabpf("run", "-o", self.path, "--library", self.library, "--no-follow", "--",
+                                    f"{WORKLOADS}/fake_calls", "--library", self.library, script,
                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.assertEqual(tracer.process.stdout.readline(), b"ready\n", tracer.stderr())
         self.assertEqual(tracer.process.stdout.readline(), b"running\n", tracer.stderr())
-        during = first_byte(bystander.pid, "cuLaunchKernel")
+        during = self.first_byte(bystander.pid)
         self.finish(bystander, tracer)
         trace = self.read()
         self.check_law(trace)
@@ -113,7 +114,7 @@ class Live(harness.LiveTest):
         target = self.start_calls(f"loop 100 {{ {LAUNCH} }}")
         bystander = self.start_calls(f"loop 100 {{ {LAUNCH} }}; read")
         tracer = self.attach("--pid", target.pid)
-        during = first_byte(bystander.pid, "cuLaunchKernel")
+        during = self.first_byte(bystander.pid)
         bystander.tell()
         wait_for(lambda: self.records()[bystander.pid].counts.get("cuLaunchKernel") == 100, "launched")
         left = mappings(bystander.pid)
@@ -130,7 +131,7 @@ class Live(harness.LiveTest):
         for flags, followed in (([], True), (["--no-follow"], False)):
             self.setUp()
             script = f"{BEGIN}; fork {{ print child; read; loop 5 {{ {LAUNCH} }} }}; wait; {LAUNCH}"
-            parent = self.start([f"{WORKLOADS}/fake_calls", "--library", LIBRARY, script],
+            parent = self.start([f"{WORKLOADS}/fake_calls", "--library", self.library, script],
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             for line in (b"ready\n", b"child\n"):
                 self.assertEqual(parent.process.stdout.readline(), line, parent.stderr())
@@ -149,9 +150,9 @@ class Live(harness.LiveTest):
 
     def test_own_parent(self):
         """Attaching to the shell that started cudabpf does not wait for cudabpf itself."""
-        script = (f"{harness.CUDABPF} attach -q -o {self.path} --library {LIBRARY} --pid $$ & "
+        script = (f"{harness.CUDABPF} attach -q -o {self.path} --library {self.library} --pid $$ & "
                   f"while ! test -s {self.path}; do sleep 0.05; done; "
-                  f"{WORKLOADS}/fake_calls --library {LIBRARY} '{BEGIN}; {LAUNCH}'")
+                  f"{WORKLOADS}/fake_calls --library {self.library} '{BEGIN}; {LAUNCH}'")
         shell = self.start(["bash", "-c", script], stdout=subprocess.DEVNULL)
         self.assertEqual(shell.wait(), 0, shell.stderr())
         wait_for(lambda: '"type":"end"' in open(self.path, encoding="utf-8").read(), "ended")
@@ -167,7 +168,7 @@ class Live(harness.LiveTest):
         symbols = {}
         for flags in ([], ["--no-feature", "uprobe_session"]):
             self.setUp()
-            trace = self.script(script, *flags)
+            trace = self.script(script, *flags, library=self.library)
             self.check_whole(trace)
             symbols[tuple(flags)] = sorted(
                 (harness.symbol_of(c), c.get("ret"), c.get("size"), "duration_us" in c) for c in trace.calls)
@@ -177,7 +178,7 @@ class Live(harness.LiveTest):
         """A process that loads and unloads modules does not cause other processes' names to be sent again."""
         unloading = self.start_calls("loop 300 { module u; unload u }; read")
         launching = self.start_calls(f"loop 3000 {{ {LAUNCH} }}; read")
-        tracer = self.start_cudabpf("-o", self.path, "--library", LIBRARY)
+        tracer = self.start_cudabpf("-o", self.path, "--library", self.library)
         for program in (unloading, launching):
             program.tell()
         for program, symbol, count in ((unloading, "cuModuleUnload", 300), (launching, "cuLaunchKernel", 3000)):
