@@ -52,8 +52,7 @@ Result<Json> read_figures(const Folder& folder, const FoundTrace& trace, IsWante
               {"trace", picked(analyze::facts_json(facts),
                                {"started", "since_us", "duration_us", "calls", "complete", "losses",
                                 "cut_off", "missing", "malformed"})},
-              {"summary", picked(all, {"calls", "launches", "graph_launches", "kernel_runs",
-                                       "errors", "verdict"})}};
+              {"summary", picked(all, {"calls", "launched", "kernel_runs", "errors", "verdict"})}};
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ test("a row has what the server tells of its trace", () => opened(async (page) =
   for (const name of ["gpt2.jsonl.zst", "lossy.jsonl", "run/growing.jsonl"]) {
     const { summary, program } = await told(name);
     assert.equal(plain(await cell(page, name, "calls")), summary.calls);
-    assert.equal(plain(await cell(page, name, "launches")), summary.launches);
+    assert.equal(plain(await cell(page, name, "launches")), summary.launched);
     assert.equal(await cell(page, name, "program"), program);
     const finding = summary.verdict.find(({ id }) => name !== "run/growing.jsonl" || id !== "incomplete");
     assert.ok((await cell(page, name, "verdict")).startsWith(finding?.title ?? ""));

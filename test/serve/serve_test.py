@@ -140,17 +140,17 @@ class Serve(unittest.TestCase):
         path = self.write("t.jsonl", HEADER + launches(1, 10))
         server = self.serve()
         first = server.wait_for("t.jsonl", lambda one: "summary" in one)
-        self.assertEqual((first["state"], first["summary"]["launches"]), ("running", 10))
+        self.assertEqual((first["state"], first["summary"]["launched"]), ("running", 10))
         _, headers, _ = server.ask("/report/t.jsonl")
         with open(path, "a", encoding="utf-8") as file:
             file.write(launches(11, 25) + '{"id":26,"type":"ker')  # in the middle of a line
-        second = server.wait_for("t.jsonl", lambda one: one["summary"]["launches"] != 10)
-        self.assertEqual((second["state"], second["summary"]["launches"]), ("running", 25))
+        second = server.wait_for("t.jsonl", lambda one: one["summary"]["launched"] != 10)
+        self.assertEqual((second["state"], second["summary"]["launched"]), ("running", 25))
         time.sleep(0.2)
         self.assertNotEqual(server.ask("/report/t.jsonl")[1]["ETag"], headers["ETag"])
         path.write_text(HEADER + launches(1, 30) + END, encoding="utf-8")
         last = server.wait_for("t.jsonl", lambda one: one["state"] == "ended")
-        self.assertEqual((last["summary"]["launches"], last["trace"]["complete"]), (30, True))
+        self.assertEqual((last["summary"]["launched"], last["trace"]["complete"]), (30, True))
         os.utime(self.write("old.jsonl", HEADER + launches(1, 3)), (time.time() - 3600,) * 2)
         server.wait_for("old.jsonl", lambda one: one["state"] == "cut_off")
 

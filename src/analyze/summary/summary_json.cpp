@@ -162,6 +162,7 @@ Json Summary::json() const {
                   {"nested_launches", totals_.nested_launches},
                   {"recorded_launches", totals_.recorded_launches},
                   {"graph_launches", totals_.graph_launches},
+                  {"launched", totals_.launched()},
                   {"unknown_graph_launches", unknown_graphs_json(totals_.graphs())},
                   {"kernel_runs", totals_.kernel_runs()},
                   {"kernel_runs_in_graphs", totals_.graphs().kernels()},

@@ -60,6 +60,7 @@ TEST_CASE("What ran in graphs is told beside what was launched") {
   Summed known(program_of(""));
   CHECK(known.json["launches"] == 6);
   CHECK(known.json["graph_launches"] == 5);
+  CHECK(known.json["launched"] == 11);
   CHECK(known.json["kernel_runs"] == 106);
   CHECK(known.json["kernel_runs_in_graphs"] == 100);
   CHECK(known.json["unknown_graph_launches"].empty());

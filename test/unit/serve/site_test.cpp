@@ -76,7 +76,7 @@ TEST_CASE("The list tells what each trace holds, and what its state is") {
   CHECK(whole["program"] == "python3 a b");
   CHECK(whole["report"] == "report/whole.jsonl");
   CHECK(whole["summary"]["calls"] == 1);
-  CHECK(whole["summary"]["launches"] == 1);
+  CHECK(whole["summary"]["launched"] == 1);
   CHECK(whole["trace"]["duration_us"] == 9);
   CHECK(whole["trace"]["complete"] == true);
   CHECK(whole["trace"]["started"] == "2026-11-22T01:49:14.132456711Z");

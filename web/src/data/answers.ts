@@ -67,7 +67,7 @@ export interface Answers {
     part?: { from_us: number; to_us: number; name?: string } };
   answers: {
     summary: { summary: {
-      verdict: Finding[]; calls: number; processes?: ProcessRow[]; duration_us: number; launches?: number;
+      verdict: Finding[]; calls: number; processes?: ProcessRow[]; duration_us: number; launched?: number;
       kernel_runs?: number; phases?: Phase[]; transfers?: Record<string, { count: number; bytes: number; time_us: number }>;
       iterations?: { count: number; mean_us?: number };
     } };

@@ -9,7 +9,7 @@ export interface ListedTrace {
   program?: string;
   trace?: { started?: string; since_us?: number; duration_us: number; calls: number; complete: boolean; losses: Record<string, Loss>;
     cut_off: string[]; missing: string[]; malformed: number };
-  summary?: { calls: number; launches: number; kernel_runs: number; graph_launches: number;
+  summary?: { calls: number; launched: number; kernel_runs: number;
     errors: { name: string; error: string; benign: boolean; count: number }[]; verdict: Finding[] };
 }
 export interface Listed { version: string; traces: ListedTrace[]; left_out: number; unread_folders: string[] }

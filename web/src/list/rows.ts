@@ -18,7 +18,7 @@ const COLUMNS: { name: string; number?: boolean; wide?: boolean; cell: (one: Lis
   { name: "took", number: true, cell: (one) => ({ text: micro(lengthOf(one)) }) },
   { name: "program", wide: true, cell: (one) => ({ text: one.program ?? "" }) },
   { name: "calls", number: true, cell: (one) => ({ text: one.summary ? count(one.summary.calls) : "" }) },
-  { name: "launches", number: true, cell: (one) => ({ text: one.summary ? count(one.summary.launches) : "" }) },
+  { name: "launches", number: true, cell: (one) => ({ text: one.summary ? count(one.summary.launched) : "" }) },
   { name: "errors", number: true, cell: (one) => {
     const errors = errorsOf(one);
     return { text: errors === undefined ? "" : count(errors), bad: !!errors };
