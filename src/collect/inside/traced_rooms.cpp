@@ -1,8 +1,6 @@
 #include "collect/inside/traced_rooms.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 
 #include "collect/inside/process_records.hpp"
 #include "util/system/clock.hpp"
+#include "util/system/pidfd.hpp"
 #include "util/system/procfs.hpp"
 
 namespace cudabpf {
@@ -68,12 +67,6 @@ void add(InsideCounts& sum, const InsideCounts& more) {
   sum.entered += more.entered;
   sum.emitted += more.emitted;
   for (std::size_t i = 0; i < sum.dropped.size(); i++) sum.dropped[i] += more.dropped[i];
-}
-
-bool has_ended(std::uint32_t pid, int pidfd) {
-  if (pidfd < 0) return kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
-  pollfd ended{pidfd, POLLIN, 0};
-  return ::poll(&ended, 1, 0) == 1;
 }
 
 }  // namespace
@@ -210,13 +203,13 @@ void TracedRooms::close(Traced& process, const OnRecord& on_record) {
 void TracedRooms::look_for_ends(const OnRecord& on_record) {
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   for (auto process = all_.begin(); process != all_.end();) {
-    int pidfd = process->is.pidfd.get();
-    if (!process->gone_since && has_ended(process->pid(), pidfd)) process->gone_since = now;
+    auto pid = static_cast<pid_t>(process->pid());
+    if (!process->gone_since && has_ended(pid, process->is.pidfd)) process->gone_since = now;
     if (!process->gone_since) {
       ++process;
       continue;
     }
-    auto status = exit_status(static_cast<pid_t>(process->pid()), pidfd);
+    auto status = exit_status(pid, process->is.pidfd.get());
     if (!status && now - process->gone_since < WAIT_FOR_STATUS_NS) {
       ++process;
       continue;

@@ -17,11 +17,11 @@ namespace cudabpf {
 inline Fd open_pidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
 // Also if its parent has not asked for its status yet. Its last thread has ended then.
-inline bool has_ended(pid_t pid) {
-  Fd process = open_pidfd(pid);
-  if (!process) return kill(pid, 0) != 0 && errno == ESRCH;
-  pollfd ended{process.get(), POLLIN, 0};
+inline bool has_ended(pid_t pid, const Fd& pidfd) {
+  if (!pidfd) return kill(pid, 0) != 0 && errno == ESRCH;
+  pollfd ended{pidfd.get(), POLLIN, 0};
   return ::poll(&ended, 1, 0) > 0;
 }
+inline bool has_ended(pid_t pid) { return has_ended(pid, open_pidfd(pid)); }
 
 }  // namespace cudabpf
