@@ -26,14 +26,28 @@ std::uint64_t padded(std::uint64_t size) { return (size + 7) & ~std::uint64_t{7}
 
 std::uint64_t relaxed(const __u64& number) { return __atomic_load_n(&number, __ATOMIC_RELAXED); }
 
-void add(InsideCounts& sum, const __u64* counters) {
-  sum.entered += relaxed(counters[abi::CB_ENTERED]);
-  sum.emitted += relaxed(counters[abi::CB_EMITTED]);
+InsideCounts read_counters(const __u64* counters) {
+  InsideCounts counts;
+  counts.entered = relaxed(counters[abi::CB_ENTERED]);
+  counts.emitted = relaxed(counters[abi::CB_EMITTED]);
   for (std::size_t i = abi::CB_DROPPED_ENTRY; i <= abi::CB_DROPPED_GPU; i++)
-    sum.dropped[i] += relaxed(counters[i]);
+    counts.dropped[i] = relaxed(counters[i]);
+  return counts;
+}
+
+InsideCounts without_unwritten(InsideCounts counts) {
+  if (counts.entered == counts.known() + 1) counts.entered--;
+  return counts;
 }
 
 }  // namespace
+
+InsideCounts& InsideCounts::operator+=(const InsideCounts& more) {
+  entered += more.entered;
+  emitted += more.emitted;
+  for (std::size_t i = 0; i < dropped.size(); i++) dropped[i] += more.dropped[i];
+  return *this;
+}
 
 std::uint64_t Room::size() { return CI_RINGS_AT + std::uint64_t{CI_RINGS} * CI_RING_SIZE; }
 
@@ -80,8 +94,7 @@ void Room::record(abi::ci_on what) {
 }
 
 std::size_t Room::rings() {
-  std::size_t used =
-      std::min<std::size_t>(__atomic_load_n(&head().used, __ATOMIC_ACQUIRE), CI_RINGS);
+  std::size_t used = this->used();
   for (std::size_t i = rings_.size(); i < used; i++) {
     std::uint64_t offset = CI_RINGS_AT + i * CI_RING_SIZE;
     rings_.emplace_back(shared(i), memory_ + offset, fd(), offset);
@@ -91,25 +104,25 @@ std::size_t Room::rings() {
 
 ThreadRing& Room::ring(std::size_t number) { return rings_[number]; }
 
+std::size_t Room::used() const {
+  return std::min<std::size_t>(__atomic_load_n(&head().used, __ATOMIC_ACQUIRE), CI_RINGS);
+}
+
 bool Room::is_at_rest() const {
-  InsideCounts sum = counts();
-  std::uint64_t dropped = 0;
-  for (std::uint64_t count : sum.dropped) dropped += count;
-  return sum.entered <= sum.emitted + dropped;
+  InsideCounts sum = read_counters(head().counters);
+  for (std::size_t i = 0; i < used(); i++) sum += read_counters(shared(i).counters);
+  return sum.entered <= sum.known();
 }
 
 InsideCounts Room::counts() const {
-  InsideCounts sum;
-  add(sum, head().counters);
-  std::size_t used =
-      std::min<std::size_t>(__atomic_load_n(&head().used, __ATOMIC_ACQUIRE), CI_RINGS);
-  for (std::size_t i = 0; i < used; i++) {
+  InsideCounts sum = without_unwritten(read_counters(head().counters));
+  for (std::size_t i = 0; i < used(); i++) {
     if (i < rings_.size() && rings_[i].broken()) {
       // What it says of itself is worth nothing; what was read of it is known.
       sum.entered += rings_[i].taken();
       sum.emitted += rings_[i].taken();
     } else {
-      add(sum, shared(i).counters);
+      sum += without_unwritten(read_counters(shared(i).counters));
     }
   }
   return sum;
@@ -191,6 +204,10 @@ void ThreadRing::free() {
   fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_),
             CI_RING_SIZE);
   __atomic_store_n(&shared_->state, __u32{abi::CI_FREE}, __ATOMIC_RELEASE);
+}
+
+void ThreadRing::end() {
+  if (tail_ < head_) break_off();
 }
 
 }  // namespace cudabpf

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
@@ -21,6 +22,10 @@ namespace cudabpf {
 struct InsideCounts {
   std::uint64_t entered = 0, emitted = 0;
   std::array<std::uint64_t, abi::CB_COUNTERS> dropped{};  // by cb_counter, from CB_DROPPED_ENTRY on
+
+  // Of how many records it is known what became of them.
+  std::uint64_t known() const { return std::accumulate(dropped.begin(), dropped.end(), emitted); }
+  InsideCounts& operator+=(const InsideCounts& more);
 };
 
 // A thread's records. Threads come and go; a ring serves one after the other.
@@ -46,6 +51,8 @@ class ThreadRing {
   void leave();
   // Gives its memory back and lets another thread have it.
   void free();
+  // Nobody writes to it any more, and all that makes sense was read.
+  void end();
 
   std::uint64_t taken() const { return taken_; }
   bool broken() const { return broken_; }
@@ -86,6 +93,8 @@ class Room {
   std::size_t rings();
   ThreadRing& ring(std::size_t number);
 
+  // Without the record that a thread is just writing: it may be killed before that is done. Then
+  // its call had not begun, or had not returned to the program.
   InsideCounts counts() const;
   // How many records have been read.
   std::uint64_t taken() const;
@@ -96,6 +105,7 @@ class Room {
   Room(Fd file, std::byte* memory) : file_(std::move(file)), memory_(memory) {}
   abi::ci_room& head() const { return *reinterpret_cast<abi::ci_room*>(memory_); }
   abi::ci_ring& shared(std::size_t number) const;
+  std::size_t used() const;
 
   Fd file_;
   std::byte* memory_ = nullptr;

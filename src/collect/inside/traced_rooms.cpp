@@ -63,12 +63,6 @@ bool may_come_from_inside(const abi::cb_head& head) {
   }
 }
 
-void add(InsideCounts& sum, const InsideCounts& more) {
-  sum.entered += more.entered;
-  sum.emitted += more.emitted;
-  for (std::size_t i = 0; i < sum.dropped.size(); i++) sum.dropped[i] += more.dropped[i];
-}
-
 }  // namespace
 
 std::uint32_t TracedRooms::Traced::tid(std::size_t ring) const {
@@ -187,17 +181,14 @@ void TracedRooms::release_rings(Traced& process, bool look_for_dead, const OnRec
 void TracedRooms::close(Traced& process, const OnRecord& on_record) {
   Traced* one = &process;
   merge({&one, 1}, on_record);
-  InsideCounts counts = process.is.room->counts();
-  // It may have been killed between writing a record and counting it, or in the midst of writing.
-  counts.emitted = process.is.room->taken();
-  std::uint64_t known = counts.emitted;
-  for (std::uint64_t dropped : counts.dropped) known += dropped;
-  if (counts.entered > known)
-    counts.dropped[abi::CB_DROPPED_ENTRY] += counts.entered - known;
-  else
-    counts.entered = known;
-  cudabpf::add(closed_, counts);
-  closed_broken_ += process.is.room->broken();
+  Room& room = *process.is.room;
+  for (std::size_t i = 0; i < room.rings(); i++) room.ring(i).end();
+  InsideCounts counts = room.counts();
+  // It may have been killed between writing a record and counting it.
+  counts.emitted = room.taken();
+  closed_broken_ += room.broken() + (counts.entered > counts.known() ? 1 : 0);
+  counts.entered = counts.known();
+  closed_ += counts;
 }
 
 void TracedRooms::look_for_ends(const OnRecord& on_record) {
@@ -255,7 +246,7 @@ bool TracedRooms::read(const OnRecord& on_record) {
 
 InsideCounts TracedRooms::counts() const {
   InsideCounts sum = closed_;
-  for (const Traced& process : all_) cudabpf::add(sum, process.is.room->counts());
+  for (const Traced& process : all_) sum += process.is.room->counts();
   return sum;
 }
 

@@ -1,12 +1,12 @@
 #include "collect/inside/room.hpp"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <catch2/catch_test_macros.hpp>
 
-#include <cstring>
 #include <string>
 #include <vector>
+
+#include "support/inside_room.hpp"
 
 using namespace cudabpf;
 
@@ -14,69 +14,20 @@ namespace {
 
 constexpr std::uint64_t NOW = 1'000'000'000;
 
-// A room as the process has it, who may write anything.
-class Inside {
- public:
-  Inside() : room(std::move(*Room::make({}, abi::CI_MONOTONIC))) {
-    memory_ = static_cast<std::byte*>(
-        mmap(nullptr, Room::size(), PROT_READ | PROT_WRITE, MAP_SHARED, room.fd(), 0));
-    REQUIRE(memory_ != MAP_FAILED);
+// The times of the records that can be read now.
+std::vector<std::uint64_t> read(Inside& inside, std::size_t number = 0, std::uint64_t until = NOW) {
+  std::vector<std::uint64_t> times;
+  alignas(8) std::byte copy[8192];
+  REQUIRE(number < inside.room.rings());
+  ThreadRing& from = inside.room.ring(number);
+  from.look();
+  while (auto ts = from.next(until, until)) {
+    times.push_back(*ts);
+    auto record = from.take(copy);
+    CHECK(record.size() >= sizeof(abi::cb_head));
   }
-  ~Inside() { munmap(memory_, Room::size()); }
-
-  abi::ci_room& head() { return *reinterpret_cast<abi::ci_room*>(memory_); }
-  abi::ci_ring& ring(std::size_t number = 0) {
-    return reinterpret_cast<abi::ci_ring*>(memory_ + sizeof(abi::ci_room))[number];
-  }
-  std::byte* data(std::size_t number = 0) { return memory_ + CI_RINGS_AT + number * CI_RING_SIZE; }
-
-  void take_ring(std::uint32_t tid, std::size_t number = 0) {
-    ring(number).state = abi::CI_USED;
-    ring(number).tid = tid;
-    head().used = std::max<std::uint32_t>(head().used, static_cast<std::uint32_t>(number) + 1);
-  }
-  void put_slot(std::uint64_t at, abi::ci_slot slot, std::size_t number = 0) {
-    std::memcpy(data(number) + at % CI_RING_SIZE, &slot, sizeof(slot));
-  }
-  // As the library does it, without looking for room.
-  void write(std::uint64_t ts, std::uint32_t size = sizeof(abi::cb_head), std::size_t number = 0) {
-    abi::ci_ring& to = ring(number);
-    std::uint64_t at = to.head % CI_RING_SIZE, needed = sizeof(abi::ci_slot) + (size + 7) / 8 * 8;
-    if (needed > CI_RING_SIZE - at) {
-      put_slot(at, {0, 1}, number);
-      to.head += CI_RING_SIZE - at;
-      at = 0;
-    }
-    abi::cb_head record{};
-    record.ts = ts;
-    record.kind = abi::CB_ENTRY;
-    std::memcpy(data(number) + at + sizeof(abi::ci_slot), &record, sizeof(record));
-    put_slot(at, {size, 0}, number);
-    to.head += needed;
-    to.counters[abi::CB_ENTERED]++;
-    to.counters[abi::CB_EMITTED]++;
-  }
-
-  // The times of the records that can be read now.
-  std::vector<std::uint64_t> read(std::size_t number = 0, std::uint64_t until = NOW) {
-    std::vector<std::uint64_t> times;
-    alignas(8) std::byte copy[8192];
-    REQUIRE(number < room.rings());
-    ThreadRing& from = room.ring(number);
-    from.look();
-    while (auto ts = from.next(until, until)) {
-      times.push_back(*ts);
-      auto record = from.take(copy);
-      CHECK(record.size() >= sizeof(abi::cb_head));
-    }
-    return times;
-  }
-
-  Room room;
-
- private:
-  std::byte* memory_ = nullptr;
-};
+  return times;
+}
 
 std::size_t resident(int fd) {
   struct stat status {};
@@ -90,10 +41,10 @@ TEST_CASE("A thread's records are read in its order, each once") {
   Inside inside;
   CHECK(inside.room.rings() == 0);
   inside.take_ring(7);
-  CHECK(inside.read().empty());
+  CHECK(read(inside).empty());
   for (std::uint64_t ts : {1, 2, 3}) inside.write(ts);
-  CHECK(inside.read() == std::vector<std::uint64_t>{1, 2, 3});
-  CHECK(inside.read().empty());
+  CHECK(read(inside) == std::vector<std::uint64_t>{1, 2, 3});
+  CHECK(read(inside).empty());
   CHECK(inside.room.ring(0).tid() == 7);
   CHECK(inside.ring().tail == inside.ring().head);
 }
@@ -103,8 +54,8 @@ TEST_CASE("What was made after the moment that counts waits") {
   inside.take_ring(7);
   inside.write(NOW - 1);
   inside.write(NOW + 1);
-  CHECK(inside.read() == std::vector<std::uint64_t>{NOW - 1});
-  CHECK(inside.read(0, NOW + 1) == std::vector<std::uint64_t>{NOW + 1});
+  CHECK(read(inside) == std::vector<std::uint64_t>{NOW - 1});
+  CHECK(read(inside, 0, NOW + 1) == std::vector<std::uint64_t>{NOW + 1});
 }
 
 TEST_CASE("Records of any size go round the ring") {
@@ -114,7 +65,7 @@ TEST_CASE("Records of any size go round the ring") {
   while (inside.ring().head < 4 * CI_RING_SIZE) {
     std::uint32_t size = 32 + static_cast<std::uint32_t>(ts * 37 % 4000);
     inside.write(++ts, size);
-    CHECK(inside.read() == std::vector<std::uint64_t>{ts});
+    CHECK(read(inside) == std::vector<std::uint64_t>{ts});
   }
   CHECK(inside.room.broken() == 0);
   InsideCounts counts = inside.room.counts();
@@ -132,7 +83,7 @@ TEST_CASE("Nonsense ends the reading of that ring, and is counted once") {
   SECTION("a head that is not where a slot can be") { ring.head += 4; }
   SECTION("a head beyond the ring") { ring.head += 2 * CI_RING_SIZE; }
   SECTION("a head before what was read") {
-    inside.read();
+    read(inside);
     ring.head = 0;
   }
   SECTION("a record that is too short") {
@@ -152,17 +103,17 @@ TEST_CASE("Nonsense ends the reading of that ring, and is counted once") {
     inside.put_slot(at, {32, 1});
   }
   SECTION("a record of the future") { inside.write(NOW + 3'000'000'000); }
-  inside.read();
+  read(inside);
   CHECK(inside.room.broken() == 1);
   ring.head = at + 1024;
-  CHECK(inside.read().empty());
+  CHECK(read(inside).empty());
   CHECK(inside.room.broken() == 1);
   // What the ring says of itself no longer counts.
   ring.counters[abi::CB_EMITTED] = 1'000'000;
   CHECK(inside.room.counts().emitted == inside.room.ring(0).taken());
   // Others go on.
   inside.write(5, sizeof(abi::cb_head), 1);
-  CHECK(inside.read(1) == std::vector<std::uint64_t>{5});
+  CHECK(read(inside, 1) == std::vector<std::uint64_t>{5});
 }
 
 TEST_CASE("More rings than there are is a lie") {
@@ -180,14 +131,14 @@ TEST_CASE("A ring whose thread has gone is given back when all of it was read") 
   REQUIRE(inside.room.rings() == 1);
   ThreadRing& ring = inside.room.ring(0);
   CHECK(!ring.was_left());
-  CHECK(inside.read().size() == 10'000);
+  CHECK(read(inside).size() == 10'000);
   REQUIRE(ring.was_left());
   ring.free();
   CHECK(inside.ring().state == abi::CI_FREE);
   CHECK(resident(inside.room.fd()) + 400'000 < before);
   inside.take_ring(9);
   inside.write(2);
-  CHECK(inside.read() == std::vector<std::uint64_t>{2});
+  CHECK(read(inside) == std::vector<std::uint64_t>{2});
 }
 
 TEST_CASE("The memory cannot be taken away, and recording ends for all") {
@@ -203,4 +154,17 @@ TEST_CASE("The memory cannot be taken away, and recording ends for all") {
   inside.ring().counters[abi::CB_DROPPED_RETURN] = 1;
   CHECK(inside.room.is_at_rest());
   CHECK(inside.room.counts().dropped[abi::CB_DROPPED_RETURN] == 1);
+}
+
+TEST_CASE("A record that is being written does not count yet, and then as others do") {
+  Inside inside;
+  inside.take_ring(7);
+  inside.write(1);
+  inside.ring().counters[abi::CB_ENTERED]++;
+  CHECK(inside.room.counts().entered == 1);
+  CHECK(inside.room.counts().emitted == 1);
+  CHECK(!inside.room.is_at_rest());
+  inside.ring().counters[abi::CB_EMITTED]++;
+  CHECK(inside.room.counts().entered == 2);
+  CHECK(inside.room.counts().emitted == 2);
 }

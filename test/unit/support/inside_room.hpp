@@ -1,0 +1,68 @@
+// Writes to a room as the library inside a process does, and whatever it never would.
+#pragma once
+
+#include <sys/mman.h>
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "collect/inside/room.hpp"
+
+namespace cudabpf {
+
+// A room as the process has it, who may write anything.
+class Inside {
+ public:
+  Inside()
+      : owner(std::make_shared<Room>(std::move(*Room::make({}, abi::CI_MONOTONIC)))), room(*owner) {
+    memory_ = static_cast<std::byte*>(
+        mmap(nullptr, Room::size(), PROT_READ | PROT_WRITE, MAP_SHARED, room.fd(), 0));
+    REQUIRE(memory_ != MAP_FAILED);
+  }
+  ~Inside() { munmap(memory_, Room::size()); }
+
+  abi::ci_room& head() { return *reinterpret_cast<abi::ci_room*>(memory_); }
+  abi::ci_ring& ring(std::size_t number = 0) {
+    return reinterpret_cast<abi::ci_ring*>(memory_ + sizeof(abi::ci_room))[number];
+  }
+  std::byte* data(std::size_t number = 0) { return memory_ + CI_RINGS_AT + number * CI_RING_SIZE; }
+
+  void take_ring(std::uint32_t tid, std::size_t number = 0) {
+    ring(number).state = abi::CI_USED;
+    ring(number).tid = tid;
+    head().used = std::max<std::uint32_t>(head().used, static_cast<std::uint32_t>(number) + 1);
+  }
+  void put_slot(std::uint64_t at, abi::ci_slot slot, std::size_t number = 0) {
+    std::memcpy(data(number) + at % CI_RING_SIZE, &slot, sizeof(slot));
+  }
+  // As the library does it, without looking for room.
+  void write(std::uint64_t ts, std::uint32_t size = sizeof(abi::cb_head), std::size_t number = 0) {
+    abi::ci_ring& to = ring(number);
+    std::uint64_t at = to.head % CI_RING_SIZE, needed = sizeof(abi::ci_slot) + (size + 7) / 8 * 8;
+    if (needed > CI_RING_SIZE - at) {
+      put_slot(at, {0, 1}, number);
+      to.head += CI_RING_SIZE - at;
+      at = 0;
+    }
+    abi::cb_head record{};
+    record.ts = ts;
+    record.kind = abi::CB_ENTRY;
+    std::memcpy(data(number) + at + sizeof(abi::ci_slot), &record, sizeof(record));
+    put_slot(at, {size, 0}, number);
+    to.head += needed;
+    to.counters[abi::CB_ENTERED]++;
+    to.counters[abi::CB_EMITTED]++;
+  }
+
+  const std::shared_ptr<Room> owner;
+  Room& room;
+
+ private:
+  std::byte* memory_ = nullptr;
+};
+
+}  // namespace cudabpf
