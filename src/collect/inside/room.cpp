@@ -94,8 +94,7 @@ void Room::record(abi::ci_on what) {
 }
 
 std::size_t Room::rings() {
-  std::size_t used = this->used();
-  for (std::size_t i = rings_.size(); i < used; i++) {
+  for (std::size_t i = rings_.size(); i < used(); i++) {
     std::uint64_t offset = CI_RINGS_AT + i * CI_RING_SIZE;
     rings_.emplace_back(shared(i), memory_ + offset, fd(), offset);
   }

@@ -23,7 +23,7 @@ struct InsideCounts {
   std::uint64_t entered = 0, emitted = 0;
   std::array<std::uint64_t, abi::CB_COUNTERS> dropped{};  // by cb_counter, from CB_DROPPED_ENTRY on
 
-  // Of how many records it is known what became of them.
+  // Records that were emitted or dropped. A record that is still being written is neither.
   std::uint64_t known() const { return std::accumulate(dropped.begin(), dropped.end(), emitted); }
   InsideCounts& operator+=(const InsideCounts& more);
 };
