@@ -1,5 +1,5 @@
 """Opens reports in a browser, as people do: without a network, at two widths, in light and dark.
-usage: report_page.py CUDABPF   exit status 77: there is no browser, or nothing to drive it with"""
+usage: report_page.py CUDABPF [timeline_test.mjs …]   exit status 77: there is no browser, or nothing to drive it with"""
 import json
 import os
 import pathlib
@@ -99,39 +99,48 @@ def browser():
     return chromium
 
 
+def make_reports(cudabpf, folder):
+    """What the tests in a browser look at, and what it is compared with."""
+    write_hostile(folder / "hostile.jsonl")
+    write_kept(folder / "kept.jsonl")
+
+    def ask(*arguments):
+        return subprocess.run([cudabpf, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+    traces = {**TRACES, "hostile": folder / "hostile.jsonl", "kept": folder / "kept.jsonl"}
+    if record_simulated(cudabpf.parent, folder):
+        traces["simulated"] = folder / "simulated.jsonl"
+    for title, trace in traces.items():
+        ask("report", trace, "-o", folder / f"{title}.html")
+        answers = {}
+        for subcommand in SUBCOMMANDS:  # a report has more of the longest gaps than `gaps` shows unless it is told
+            top = ("--top", "200") if subcommand == "gaps" else ()
+            answers[subcommand] = json.loads(ask(subcommand, *top, "--json", trace))
+        (folder / f"{title}.json").write_text(json.dumps(answers), encoding="utf-8")
+    for title, (a, b) in {**COMPARED, "vs-hostile": (TRACES["measured"], folder / "hostile.jsonl")}.items():
+        ask("report", ROOT / a, ROOT / b, "-o", folder / f"{title}.html")
+        (folder / f"{title}.json").write_bytes(ask("diff", "--json", ROOT / a, ROOT / b))
+    for subcommand in ("calls", "ioctls", "summary"):  # of the ranges that the page is asked for
+        for title, begin, end in (("gpt2", 14_950_000_000, 15_200_000_000), ("gpt2", 4_000_000_000, 5_200_000_000),
+                                  ("measured", 7_810_000, 9_000_000)):
+            told = ask(subcommand, "--json", "--from", f"{begin}ns", "--to", f"{end}ns", TRACES[title])
+            (folder / f"{title}-{subcommand}-{begin}-{end}.json").write_bytes(told)
+    for side, trace in zip("ab", COMPARED["vs-transformer"]):
+        (folder / f"vs-transformer-{side}-calls.json").write_bytes(ask("calls", "--json", "--from", "2500ms", "--to", "5200ms", ROOT / trace))
+
+
+def run_tests(chromium, folder, tests):
+    """Returns the exit status. `tests`: files of this folder."""
+    return subprocess.run(["node", "--test", "--test-reporter=spec", *tests], check=False, cwd=HERE,
+                          env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder), "REPORTS": str(folder), "CHROMIUM": chromium,
+                               "WEB": str(WEB)}).returncode
+
+
 def main():
     cudabpf = pathlib.Path(sys.argv[1]).resolve()
     chromium = browser()
     with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        write_hostile(folder / "hostile.jsonl")
-        write_kept(folder / "kept.jsonl")
-
-        def ask(*arguments):
-            return subprocess.run([cudabpf, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
-        traces = {**TRACES, "hostile": folder / "hostile.jsonl", "kept": folder / "kept.jsonl"}
-        if record_simulated(cudabpf.parent, folder):
-            traces["simulated"] = folder / "simulated.jsonl"
-        for title, trace in traces.items():
-            ask("report", trace, "-o", folder / f"{title}.html")
-            answers = {}
-            for subcommand in SUBCOMMANDS:  # a report has more of the longest gaps than `gaps` shows unless it is told
-                top = ("--top", "200") if subcommand == "gaps" else ()
-                answers[subcommand] = json.loads(ask(subcommand, *top, "--json", trace))
-            (folder / f"{title}.json").write_text(json.dumps(answers), encoding="utf-8")
-        for title, (a, b) in {**COMPARED, "vs-hostile": (TRACES["measured"], folder / "hostile.jsonl")}.items():
-            ask("report", ROOT / a, ROOT / b, "-o", folder / f"{title}.html")
-            (folder / f"{title}.json").write_bytes(ask("diff", "--json", ROOT / a, ROOT / b))
-        for subcommand in ("calls", "ioctls", "summary"):  # of the ranges that the page is asked for
-            for title, begin, end in (("gpt2", 14_950_000_000, 15_200_000_000), ("gpt2", 4_000_000_000, 5_200_000_000),
-                                      ("measured", 7_810_000, 9_000_000)):
-                told = ask(subcommand, "--json", "--from", f"{begin}ns", "--to", f"{end}ns", TRACES[title])
-                (folder / f"{title}-{subcommand}-{begin}-{end}.json").write_bytes(told)
-        for side, trace in zip("ab", COMPARED["vs-transformer"]):
-            (folder / f"vs-transformer-{side}-calls.json").write_bytes(ask("calls", "--json", "--from", "2500ms", "--to", "5200ms", ROOT / trace))
-        done = subprocess.run(["node", "--test", "--test-reporter=spec", HERE / "page_test.mjs"], check=False,
-                              env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": name, "REPORTS": name, "CHROMIUM": chromium, "WEB": str(WEB)})
-        sys.exit(done.returncode)
+        make_reports(cudabpf, pathlib.Path(name))
+        sys.exit(run_tests(chromium, name, sys.argv[2:] or sorted(one.name for one in HERE.glob("*_test.mjs"))))
 
 
 if __name__ == "__main__":

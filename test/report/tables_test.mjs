@@ -1,0 +1,65 @@
+// The tables below the timeline, of the whole trace and of a range.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { focus, json, opened, plain, rows, shown } from "./pages.mjs";
+
+for (const [name, from, to] of [["gpt2", 14_950_000_000, 15_200_000_000], ["gpt2", 4_000_000_000, 5_200_000_000],
+  ["measured", 7_810_000, 9_000_000]])
+  test(`${name}: a range has the figures of --from ${from}ns --to ${to}ns`, () => opened(name, async (page) => {
+    const sum = json(`${name}-summary-${from}-${to}`).summary.calls;
+    const counted = await page.evaluate(([from, to]) => window.cudabpfReport.tablesOf({ from, to }), [from, to]);
+    assert.equal(counted.functions.reduce((all, row) => all + row.count, 0), sum);
+    const near = (a, b, what) => assert.ok(Math.abs(a - b) < 0.0015, `${what}: ${a} is not ${b}`);
+    for (const [of, told] of [["functions", json(`${name}-calls-${from}-${to}`).calls], ["ioctls", json(`${name}-ioctls-${from}-${to}`).calls]]) {
+      assert.ok(of === "ioctls" || told.length > 3);
+      for (const row of told) {
+        const one = counted[of].find((other) => other.name === row.name);
+        assert.ok(one, `${of} ${row.name}`);
+        for (const key of ["count", "timed"]) assert.equal(one[key], row[key], `${row.name} ${key}`);
+        assert.equal(one.errors, row.errors ?? row.failed, `${row.name} errors`);
+        near(one.total_us, row.total_us, `${row.name} total`);
+        if (row.timed) near(one.max_us, row.max_us, `${row.name} longest`);
+        if (of === "ioctls") assert.equal(one.ioctls ?? 0, row.ioctls, `${row.name} ioctls`);
+      }
+      const inside = counted[of].filter((row) => !row.name.startsWith("("));
+      assert.equal(inside.length, told.length);
+    }
+    await page.evaluate(([from, to]) => window.cudabpfReport.view.select({ from, to }), [from, to]);
+    const told = json(`${name}-calls-${from}-${to}`).calls;
+    assert.equal(await page.locator("#panel h3").first().textContent(), "Functions in the selected range");
+    assert.deepEqual((await rows(page)).map((row) => [row[0], plain(row[1])]).sort(), told.map((row) => [row.name, row.count]).sort());
+    assert.ok((await page.locator("#panel").textContent()).includes("Counted in this page"));
+  }));
+
+test("a range is selected by Shift and drag, and cleared by Esc", () => opened("gpt2", async (page) => {
+  await page.locator(".tracks").hover({ position: { x: 900, y: 80 } });
+  const box = await page.locator(".tracks").boundingBox();
+  await page.keyboard.down("Shift");
+  await page.mouse.move(box.x + 900, box.y + 100);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 1180, box.y + 100, { steps: 3 });
+  await page.mouse.up();
+  await page.keyboard.up("Shift");
+  assert.ok((await page.locator(".range").textContent()).startsWith("Selected:"));
+  assert.equal(await page.locator("#panel h3").first().textContent(), "Functions in the selected range");
+  await focus(page);
+  await page.keyboard.press("Escape");
+  assert.equal(await page.locator("#panel h3").first().textContent(), "Functions");
+}));
+
+test("tables sort, filter, and lead to the timeline", () => opened("gpt2", async (page) => {
+  const names = async () => (await rows(page)).map((row) => row[0]);
+  await page.getByRole("button", { name: "function", exact: true }).click();
+  assert.deepEqual(await names(), [...(await names())].sort((a, b) => a.localeCompare(b, "en")));
+  await page.getByRole("button", { name: "calls", exact: true }).click();
+  const counts = (await rows(page)).map((row) => plain(row[1]));
+  assert.deepEqual(counts, [...counts].sort((a, b) => b - a));
+  await page.getByLabel("Filter: Functions").fill("memcpy");
+  assert.deepEqual((await names()).sort(), ["cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync"]);
+  await page.locator("#tab-gaps").click();
+  const gap = json("gpt2").gaps.longest_idle[0];
+  await page.locator("#panel .place").first().click();
+  const { from, to } = await shown(page);
+  assert.ok(from <= gap.begin_us * 1000 && to >= (gap.begin_us + gap.time_us) * 1000);
+  assert.ok(to - from < gap.time_us * 1000 * 1.5);
+}));

@@ -1,0 +1,152 @@
+// What a person can do with the timeline, and what it draws.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { browser, focus, json, length, opened, plain, REPORTS, shown } from "./pages.mjs";
+
+test("wheel, drag and keys zoom and move", () => opened("gpt2", async (page) => {
+  const tracks = page.locator(".tracks"), whole = await length(page);
+  await tracks.hover({ position: { x: 700, y: 70 } });
+  await page.keyboard.down("Control");
+  await page.mouse.wheel(0, -240);
+  await page.keyboard.up("Control");
+  const near = await length(page);
+  assert.ok(near < whole * 0.6, "Ctrl and wheel");
+  await focus(page);
+  await page.mouse.wheel(0, -240);
+  await page.waitForTimeout(50);
+  const nearer = await length(page);
+  assert.ok(nearer < near * 0.6, "wheel alone, once it has the focus");
+  let before = await shown(page);
+  const box = await tracks.boundingBox();
+  await page.mouse.move(box.x + 600, box.y + 100);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 400, box.y + 100, { steps: 4 });
+  await page.mouse.up();
+  let now = await shown(page);
+  assert.ok(now.from > before.from && Math.abs(now.to - now.from - nearer) < 2, "drag");
+  for (const [key, moves] of [["d", (a, b) => b.from > a.from], ["a", (a, b) => b.from < a.from],
+    ["w", (a, b) => b.to - b.from < a.to - a.from], ["s", (a, b) => b.to - b.from > a.to - a.from]]) {
+    before = await shown(page);
+    await page.keyboard.press(key);
+    now = await shown(page);
+    assert.ok(moves(before, now), key);
+  }
+  await page.keyboard.press("0");
+  assert.ok((await length(page)) >= whole * 0.99);
+  await page.mouse.move(box.x + 600, box.y + 100);
+  await page.evaluate(() => {
+    document.activeElement.blur();
+    window.scrollTo(0, window.scrollY - 100);
+  });
+  await page.waitForTimeout(600); // a wheel that turns on goes where it began
+  const scrolled = await page.evaluate(() => window.scrollY);
+  await page.mouse.wheel(0, 300);
+  await page.waitForTimeout(200);
+  assert.ok((await page.evaluate(() => window.scrollY)) > scrolled, "without the focus the wheel scrolls the page");
+}));
+
+test("search finds functions and kernels, and goes from one to the next", () => opened("gpt2", async (page) => {
+  await focus(page);
+  await page.keyboard.press("/");
+  await page.keyboard.type("culaunchkernelex");
+  const { count } = json("gpt2").calls.calls.find((row) => row.name === "cuLaunchKernelEx");
+  assert.equal(plain((await page.locator(".find .note").textContent()).split(" ")[0]), count);
+  await page.keyboard.press("Enter");
+  const first = await page.evaluate(() => window.cudabpfReport.view.chosen);
+  await page.keyboard.press("Enter");
+  const second = await page.evaluate(() => window.cudabpfReport.view.chosen);
+  assert.ok(second.event > first.event);
+  await page.keyboard.press("Shift+Enter");
+  assert.deepEqual(await page.evaluate(() => window.cudabpfReport.view.chosen), first);
+  assert.ok((await page.locator(".details").textContent()).includes("cuLaunchKernelEx"));
+}));
+
+test("arrow keys go from event to event, and say so", () => opened("measured", async (page) => {
+  await focus(page);
+  await page.keyboard.press("ArrowRight");
+  const first = await page.locator("#timeline-said").textContent();
+  await page.keyboard.press("ArrowRight");
+  assert.notEqual(await page.locator("#timeline-said").textContent(), first);
+  assert.ok(await page.locator(".details").isVisible());
+  await page.keyboard.press("Escape");
+  assert.ok(!(await page.locator(".details").isVisible()));
+}));
+
+test("a launch knows what the GPU did, and that knows its launch", () => opened("measured", async (page) => {
+  const launch = await page.evaluate(() => {
+    const { timeline, view } = window.cudabpfReport;
+    const lane = timeline.lanes.find((one) => one.kind === "calls" && !one.depth);
+    const event = lane.kinds.findIndex((kind) => timeline.kinds[kind].name === "cuLaunchKernel");
+    view.choose({ lane: lane.index, event });
+    return { lane: lane.index, event };
+  });
+  await page.locator(".related", { hasText: "What the GPU did for it" }).getByRole("button").first().click();
+  await page.locator(".related", { hasText: "Asked for by the call" }).getByRole("button").first().click();
+  assert.deepEqual(await page.evaluate(() => window.cudabpfReport.view.chosen), launch);
+}));
+
+for (const name of ["tracks", "measured"])
+  test(`${name}: a GPU's work has its colour in its queue's row, from when it began until it ended`, () => opened(name, async (page) => {
+    const colors = await page.evaluate(async () => {
+      const { timeline, view, canvas } = window.cudabpfReport, found = [];
+      const { box } = canvas, context = canvas.canvas.getContext("2d", { willReadFrequently: true });
+      const hex = ([red, green, blue]) => `#${[red, green, blue].map((one) => one.toString(16).padStart(2, "0")).join("")}`;
+      for (const lane of timeline.lanes.filter((one) => one.kind === "gpu"))
+        for (const share of [0, 0.3, 0.7]) {
+          const event = Math.floor(share * lane.size), begin = lane.begin[event], end = lane.end[event];
+          if (end - begin < 100) continue;
+          view.showAround({ from: begin, to: end });
+          canvas.scrollTo(lane.index);
+          await new Promise(requestAnimationFrame);
+          await new Promise(requestAnimationFrame);
+          let y = 0;
+          while (y < box.clientHeight && canvas.rowAt(y)?.lane !== lane) y++;
+          const at = (ns) => hex(context.getImageData(Math.round(canvas.xOf(ns) * devicePixelRatio), Math.round((y + 3) * devicePixelRatio), 1, 1).data);
+          const category = timeline.categories[timeline.kinds[lane.kinds[event]].category].replace(" ", "-");
+          const wanted = getComputedStyle(document.documentElement).getPropertyValue(`--c-${category}`).trim();
+          const length = end - begin, isFree = event === 0 || lane.latest[event - 1] < begin - 0.1 * length;
+          found.push({ wanted, inside: [0.03, 0.5, 0.97].map((part) => at(begin + part * length)),
+            before: isFree ? at(begin - 0.05 * length) : null });
+        }
+      return found;
+    });
+    assert.ok(colors.length >= 4);
+    for (const { wanted, inside, before } of colors) {
+      assert.deepEqual(inside, [wanted, wanted, wanted]);
+      assert.notEqual(before, wanted);
+    }
+    assert.ok(colors.some(({ before }) => before));
+  }));
+
+test("queues of GPUs stand in the order of their numbers, and arrow keys follow it", () => opened("tracks", async (page) => {
+  const labels = await page.evaluate(() => window.cudabpfReport.canvas.layout.rows.filter((row) => row.lane?.kind === "gpu").map((row) => row.label));
+  assert.deepEqual(labels, ["GPU 0 queue 7", "GPU 0 queue 13", "GPU 0 queue 14"]);
+  await focus(page);
+  await page.keyboard.press("ArrowRight");
+  const queues = [];
+  for (let i = 0; i < 4; i++) {
+    await page.keyboard.press("ArrowDown");
+    queues.push(await page.evaluate(() => {
+      const { view, timeline } = window.cudabpfReport, { queue } = timeline.lanes[view.chosen.lane];
+      return queue < 0 ? "a thread" : timeline.queues[queue].queue;
+    }));
+  }
+  assert.deepEqual(queues, ["a thread", "queue 7", "queue 13", "queue 14"]);
+}));
+
+test("one touch pans, two zoom", async () => {
+  const context = await browser.newContext({ viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true });
+  const page = await context.newPage();
+  await page.goto(`file://${REPORTS}/gpt2.html`);
+  await page.waitForSelector("html[data-drawn]");
+  const box = await page.locator(".tracks").evaluate((element) => { element.scrollIntoView(); const { x, y } = element.getBoundingClientRect(); return { x, y }; });
+  const session = await context.newCDPSession(page), y = box.y + 90;
+  const touch = (type, ...xs) => session.send("Input.dispatchTouchEvent", { type, touchPoints: xs.map((x, id) => ({ x: box.x + x, y, id })) });
+  const whole = await length(page);
+  await touch("touchStart", 180, 240);
+  await touch("touchMove", 140, 290);
+  await touch("touchMove", 110, 330);
+  await touch("touchEnd");
+  assert.ok((await length(page)) < whole * 0.6);
+  await context.close();
+});
