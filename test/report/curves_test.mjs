@@ -84,3 +84,25 @@ test("what the GPUs did is in their queues, when they did it", { skip: unbuilt }
   assert.deepEqual(told, works.map((work) => ({ op: work.op, what: work.kernel ?? work.direction ?? "", queue: `GPU ${work.device} queue ${work.queue}`,
     ts: work.ts, ns: Math.round(work.duration_us * 1000), call: work.call })));
 }));
+
+test("an axis has zero and the largest round number that its curve reaches", () => opened("graphs", async (page) => {
+  const axes = await page.evaluate(() => window.cudabpfReport.curves.plots.map((plot) => [plot.axes[1]._splits, plot.scales.y.max]));
+  assert.ok(axes.length >= 3);
+  for (const [splits, max] of axes) {
+    assert.equal(splits.length, 2);
+    assert.equal(splits[0], 0);
+    assert.ok(splits[1] > max / 4 && splits[1] <= max, `${splits[1]} of ${max}`);
+  }
+}));
+
+test("launches as steady as in each iteration are a line, and as many as there were", () => opened("gpt2", async (page) => {
+  const [wide, near, all] = await page.evaluate(() => {
+    const { curves, view, answers, timeline } = window.cudabpfReport, plot = curves.plots[0];
+    const sum = () => { const [times, rates] = plot.data; return times.slice(1).reduce((sum, time, i) => sum + (rates[i] * (time - times[i])) / 1e9, 0); };
+    const wide = sum();
+    view.show({ from: 15.2e9, to: 15.3e9 });
+    return [wide, [...plot.data[0]].length === timeline.curves.launches.length + 2, answers.answers.summary.summary.launches];
+  });
+  assert.ok(Math.abs(wide - all) < 1, `${wide} are not ${all}`);
+  assert.ok(near, "from near, each bucket is there");
+}));

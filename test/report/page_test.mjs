@@ -20,7 +20,7 @@ for (const name of NAMES) {
     const verdict = told.summary.summary.verdict[0];
     if (verdict && name !== "hostile") {
       assert.equal(await page.locator(".finding.first h2").textContent().then((text) => text.startsWith(verdict.title)), true);
-      assert.equal(await page.locator(".finding.first p").textContent(), verdict.text);
+      assert.equal(await page.locator(".finding.first p").textContent(), verdict.text.replaceAll("`", ""));
     }
   }));
   const looks = [[1280, "light"], [390, "dark"], ...(["hostile", "measured"].includes(name) ? [[1280, "dark"], [390, "light"]] : [])];
@@ -113,3 +113,30 @@ test("colours follow the system, and the button", () => opened("gpt2", async (pa
   await page.getByRole("button", { name: "Use light colours" }).click();
   assert.equal(await back(), "rgb(251, 251, 250)");
 }, { colorScheme: "dark" }));
+
+// As far as they are apart to the eye (in OKLab): two that are named beside each other differ by 0.02 or so.
+function apart(one, other) {
+  const [a, b] = [one, other].map((text) => {
+    const [r, g, b] = text.match(/\d+/g).map((part) => { const c = part / 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; });
+    const [l, m, s] = [[0.41222, 0.53633, 0.05145], [0.2119, 0.6807, 0.1074], [0.0883, 0.28172, 0.62998]].map(([x, y, z]) => Math.cbrt(x * r + y * g + z * b));
+    return [0.21045 * l + 0.79362 * m - 0.00407 * s, 1.978 * l - 2.42859 * m + 0.45059 * s, 0.0259 * l + 0.78277 * m - 0.80868 * s];
+  });
+  return Math.hypot(...a.map((part, i) => part - b[i]));
+}
+for (const colorScheme of ["light", "dark"])
+  test(`ten phases have ten colours, none a call's, ${colorScheme}`, () => opened("gpt2", async (page) => {
+    const keys = await page.locator(".phases li .key").evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
+    const calls = await page.locator(".legend .key").evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
+    assert.deepEqual([keys.length, calls.length], [10, 9]);
+    const strip = await page.locator(".strip span").evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
+    assert.deepEqual(strip, keys);
+    keys.forEach((one, i) => {
+      for (const other of keys.slice(i + 1)) assert.ok(apart(one, other) > 0.1, `${one} and ${other}`);
+      for (const other of calls) assert.ok(apart(one, other) > 0.07, `${one} and the call's ${other}`);
+    });
+  }, { colorScheme }));
+
+test("what stands between backticks is code", () => opened("vs-slower", async (page) => {
+  assert.equal(await page.locator(".rule code").textContent(), "cudabpf diff");
+  assert.ok(!(await page.locator("header").textContent()).includes("`"));
+}));

@@ -150,3 +150,78 @@ test("one touch pans, two zoom", async () => {
   assert.ok((await length(page)) < whole * 0.6);
   await context.close();
 });
+
+test("keys act as soon as the page is there, wherever the focus is, but where text is typed", () => opened("gpt2", async (page) => {
+  const narrows = async (what) => {
+    const before = await length(page);
+    await page.keyboard.press("w");
+    assert.ok((await length(page)) < before, what);
+  };
+  await narrows("nothing was clicked");
+  await page.getByRole("button", { name: "Show in the timeline" }).first().click();
+  await narrows("after Show in the timeline");
+  await page.locator(".minimap").click({ position: { x: 700, y: 20 } });
+  await narrows("after a click on the overview");
+  await page.locator("#tab-kernels").click();
+  await narrows("in a tab");
+  const before = await shown(page);
+  await page.getByLabel("Find a function or kernel in the timeline").pressSequentially("was");
+  assert.deepEqual(await shown(page), before);
+}));
+
+test("W zooms at the pointer, else at what is chosen", () => opened("gpt2", async (page) => {
+  const { chosen, from, to } = await page.evaluate(() => {
+    const { timeline, view } = window.cudabpfReport, event = 900, [lane] = timeline.lanes;
+    view.choose({ lane: 0, event });
+    return { chosen: (lane.begin[event] + lane.end[event]) / 2, from: lane.begin[event], to: lane.end[event] };
+  });
+  const share = async (ns) => { const window = await shown(page); return (ns - window.from) / (window.to - window.from); };
+  const place = await share(chosen);
+  for (let i = 0; i < 12; i++) await page.keyboard.press("w");
+  assert.ok(Math.abs((await share(chosen)) - place) < 0.001, "what is chosen stays where it was");
+  await page.keyboard.press("0");
+  await page.locator(".tracks").hover({ position: { x: 400, y: 80 } });
+  const at = () => page.evaluate(() => window.cudabpfReport.canvas.timeAt(400));
+  const pointed = await at();
+  for (let i = 0; i < 5; i++) await page.keyboard.press("w");
+  assert.ok(Math.abs((await at()) - pointed) < 1000, "what is pointed at stays there");
+  // What is chosen is now beyond the edge, and nothing is drawn there for it.
+  assert.ok((await shown(page)).to < from || (await shown(page)).from > to);
+  const [edge, strong] = await page.evaluate(() => {
+    const { canvas } = window.cudabpfReport, row = canvas.layout.rows.find((one) => one.lane);
+    const { data } = canvas.canvas.getContext("2d", { willReadFrequently: true }).getImageData(canvas.plot.left - 4, row.top + 42 + 2, 6, 1);
+    return [[...data], getComputedStyle(document.documentElement).getPropertyValue("--strong").trim()];
+  });
+  const [, ...rgb] = /#(..)(..)(..)/.exec(strong).map((hex) => parseInt(hex, 16));
+  for (let i = 0; i < edge.length; i += 4) assert.notDeepEqual(edge.slice(i, i + 3), rgb);
+}));
+
+test("a process folds by its triangle alone, and finding unfolds it", () => opened("gpt2", async (page) => {
+  const rows = () => page.evaluate(() => window.cudabpfReport.canvas.layout.rows.length);
+  const tracks = page.locator(".tracks"), all = await rows();
+  await tracks.click({ position: { x: 500, y: 52 } });
+  assert.equal(await rows(), all, "the bar folds nothing");
+  await tracks.click({ position: { x: 12, y: 52 } });
+  assert.equal(await rows(), 1);
+  await page.keyboard.press("/");
+  await page.keyboard.type("culaunchkernelex");
+  assert.equal(await rows(), all, "what is found is shown");
+  await tracks.click({ position: { x: 12, y: 52 } });
+  await page.getByRole("button", { name: "Next found" }).click();
+  assert.equal(await rows(), all, "so is the next");
+}));
+
+test("a tap leaves no tip over the lanes, and the help is for fingers", async () => {
+  const context = await browser.newContext({ viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true });
+  const page = await context.newPage();
+  await page.goto(`file://${REPORTS}/gpt2.html`);
+  await page.waitForSelector("html[data-drawn]");
+  await page.evaluate(() => window.cudabpfReport.view.show({ from: 4.6e9, to: 4.9e9 }));
+  await page.locator(".tracks").tap({ position: { x: 200, y: 75 } });
+  await page.waitForFunction(() => window.cudabpfReport.view.chosen);
+  assert.ok(await page.locator(".details").isVisible());
+  assert.ok(!(await page.locator(".tip").isVisible()));
+  assert.equal(await page.locator(".by-mouse").isVisible(), false);
+  assert.match(await page.locator(".by-touch").innerText(), /two fingers/);
+  await context.close();
+});

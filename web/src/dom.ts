@@ -17,6 +17,11 @@ export function h<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+// What stands between backticks is code.
+export function prose(text: string): Child[] {
+  return text.split(/`([^`]+)`/).map((part, index) => (index % 2 ? h("code", {}, part) : part));
+}
+
 // Before the page is drawn again.
 export function oncePerFrame(draw: () => void): () => void {
   let asked = false;

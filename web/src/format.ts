@@ -13,8 +13,8 @@ export function time(ns: number): string {
     if (ns < size * 999.5) return `${(ns / size).toFixed(digits(ns / size))} ${unit}`;
   const s = ns / 1e9;
   if (s < 100) return `${s.toFixed(digits(s))} s`;
-  if (s < 3600) return `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")} min`;
-  return `${Math.floor(s / 3600)}:${String(Math.floor(s / 60) % 60).padStart(2, "0")} h`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s`;
+  return `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min`;
 }
 
 export const micro = (us: number | undefined) => (us === undefined ? "" : time(us * 1000));

@@ -1,8 +1,9 @@
 // What is read in the first ten seconds: whether anything is missing, the verdict, a few figures,
 // and the phases.
 import type { Answers, Finding } from "./data/answers";
-import { h, type Child } from "./dom";
+import { h, prose, type Child } from "./dom";
 import { bytes, count, micro, percent, time } from "./format";
+import { phasesIn } from "./phases";
 import { themeButton } from "./theme";
 import type { Span } from "./view";
 
@@ -19,7 +20,7 @@ export function losses({ trace, missing, served }: Answers, side = ""): HTMLElem
   const title = isWhole ? `Notes on ${side ? `trace ${side}` : "this trace"}` : !trace.complete ? `${side ? whose : "This trace"} is not complete`
     : `Events ${side && `of ${side} `}were lost`;
   return h("section", { class: isWhole ? "missing mild" : "missing", "aria-label": `What is missing${side && ` from ${side}`}` },
-    h("h2", {}, title), h("pre", { tabindex: 0, role: "group", "aria-label": title }, missing.trim()));
+    h("h2", {}, title), h("pre", { tabindex: 0, role: "group", "aria-label": title }, ...prose(missing.trim())));
 }
 
 function finding(one: Finding, first: boolean, show: (span: Span) => void): HTMLElement {
@@ -27,13 +28,13 @@ function finding(one: Finding, first: boolean, show: (span: Span) => void): HTML
   return h("article", { class: first ? "finding first" : "finding" },
     h(first ? "h2" : "h3", {}, one.title, one.sure !== "known" && h("small", {}, ` ${one.sure}`)),
     // A sentence has a capital; the name of a function stays as it is.
-    h("p", { class: /^[a-z]+[ ,;]/.test(one.text) ? "sentence" : "" }, one.text),
+    h("p", { class: /^[a-z]+[ ,;]/.test(one.text) ? "sentence" : "" }, ...prose(one.text)),
     begin_us !== undefined && end_us !== undefined && end_us > begin_us &&
       h("button", { type: "button", onclick: () => show(microSpan(begin_us, end_us)) }, "Show in the timeline"));
 }
 
 function figure(value: string, name: string, more = "", bad = false): HTMLElement {
-  return h("div", { class: bad ? "figure bad" : "figure" }, h("dt", {}, name, more !== "" && (more.startsWith(",") ? more : ` ${more}`)), h("dd", {}, value));
+  return h("div", { class: bad ? "figure bad" : "figure" }, h("dt", {}, name, more && ` ${more}`), h("dd", {}, value));
 }
 
 function figures({ answers, trace }: Answers): HTMLElement {
@@ -50,22 +51,22 @@ function figures({ answers, trace }: Answers): HTMLElement {
     gpus[0] ? figure(percent(gpus[0].busy_share), `GPU ${gpus[0].device} busy, measured`) : null,
     figure(bytes(answers.memory.memory.all.peak.gpu.bytes), "GPU memory at its peak"),
     figure(bytes(moved), "copied"),
-    figure(count(bad), bad === 1 ? "call failed" : "calls failed",
-      errors.usual_failures ? `, and ${count(errors.usual_failures)} as usual` : "", bad > 0));
+    figure(count(bad), bad === 1 ? "unexpected failure" : "unexpected failures",
+      errors.usual_failures ? `(${count(errors.usual_failures)} expected)` : "", bad > 0));
 }
 
 function phases({ answers }: Answers, show: (span: Span) => void): Child {
-  const list = (answers.summary.summary.phases ?? []).filter((phase) => phase.seen && phase.time_us > 0);
+  const list = phasesIn(answers.summary.summary.phases);
   if (!list.length) return null;
   const sum = list.reduce((all, phase) => all + phase.time_us, 0);
-  const strip = h("div", { class: "strip", "aria-hidden": "true" }, ...list.map((phase, index) => {
-    const part = h("span", { class: `phase-${index % 6}`, title: `${phase.name} ${micro(phase.time_us)}` });
+  const strip = h("div", { class: "strip", "aria-hidden": "true" }, ...list.map((phase) => {
+    const part = h("span", { class: `phase-${phase.colour}`, title: `${phase.name} ${micro(phase.time_us)}` });
     part.style.flexGrow = String(phase.time_us / sum);
     return part;
   }));
   return h("section", { class: "phases", "aria-labelledby": "phases" }, h("h2", { id: "phases" }, "Where the time went"), strip,
-    h("ul", {}, ...list.map((phase, index) => {
-      const key = h("span", { class: `key phase-${index % 6}`, "aria-hidden": "true" });
+    h("ul", {}, ...list.map((phase) => {
+      const key = h("span", { class: `key phase-${phase.colour}`, "aria-hidden": "true" });
       const { begin_us, end_us } = phase, isWindow = begin_us !== undefined && end_us !== undefined;
       const name = isWindow
         ? h("button", { type: "button", class: "place", title: "show in the timeline", onclick: () => show(microSpan(begin_us, end_us)) }, phase.name)

@@ -1,9 +1,10 @@
 // What is read first of two traces: which they are, whether anything is missing, what became slower
 // and faster, and where the time went in both.
-import type { Answers, Change, Comparison, Difference, Phase, TimedChange } from "../data/answers";
-import { h, type Child } from "../dom";
+import type { Answers, Change, Comparison, Difference, TimedChange } from "../data/answers";
+import { h, prose, type Child } from "../dom";
 import { bytes, count, micro, percent } from "../format";
 import { losses } from "../head";
+import { phasesIn, type PlacedPhase } from "../phases";
 import { themeButton } from "../theme";
 
 const MOST_LISTED = 6;
@@ -67,13 +68,13 @@ function changed({ functions, gpu_kernels = [] }: Difference, which: "slower" | 
 
 // Both to the same scale.
 function phases({ a, b, difference }: Comparison): Child {
-  const seen = ({ answers }: Answers) => (answers.summary.summary.phases ?? []).filter((phase) => phase.seen && phase.time_us > 0);
+  const seen = ({ answers }: Answers) => phasesIn(answers.summary.summary.phases);
   const sides = [["A", seen(a)], ["B", seen(b)]] as const;
-  const sum = (list: Phase[]) => list.reduce((all, phase) => all + phase.time_us, 0);
+  const sum = (list: PlacedPhase[]) => list.reduce((all, phase) => all + phase.time_us, 0);
   const longest = Math.max(...sides.map(([, list]) => sum(list)));
-  const names = difference.phases.map(({ name }) => name);
-  if (!longest || !names.length) return null;
-  const colour = (name: string) => `phase-${Math.max(0, names.indexOf(name)) % 6}`;
+  if (!longest || !difference.phases.length) return null;
+  const colours = new Map(sides.flatMap(([, list]) => list.map(({ name, colour }) => [name, colour] as const)));
+  const colour = (name: string) => `phase-${colours.get(name) ?? "none"}`;
   return h("section", { class: "phases", "aria-labelledby": "phases" }, h("h2", { id: "phases" }, "Where the time went"),
     ...sides.map(([side, list]) => h("div", { class: "side-strip", "aria-hidden": "true" }, h("b", {}, side),
       h("div", { class: "strip" }, ...list.map((phase) => {
@@ -99,7 +100,7 @@ export function headOf(told: Comparison, recolor: () => void): HTMLElement {
     h("section", { class: "verdict", "aria-label": "Verdict" },
       h("article", { class: "finding first" }, h("h2", {}, title), ...lines.map((line) => h("p", {}, line)))),
     !difference.same && h("section", { class: "changes", "aria-label": "What changed" }, changed(difference, "slower"), changed(difference, "faster")),
-    h("p", { class: "note rule" }, "A median counts as changed if it differs by more than 5 %, and by more than chance between so many calls. " +
-      "How much two runs differ by chance, only more runs tell: cudabpf diff takes several a side."),
+    h("p", { class: "note rule" }, ...prose("A median counts as changed if it differs by more than 5 %, and by more than chance between so many calls. " +
+      "To separate change from noise, compare several runs a side (`cudabpf diff`).")),
     phases(told));
 }

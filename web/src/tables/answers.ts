@@ -83,7 +83,7 @@ const ioctlTable = (caption: string, rows: IoctlRow[], places: Places | null) =>
 function ioctls({ answers }: Answers, places: Places): HTMLElement[] {
   const { driver_traced, calls, commands, outside_of_calls } = answers.ioctls;
   if (!driver_traced && !commands.length)
-    return [tableOf({ caption: "Ioctls", rows: [], columns: [], sortBy: 0, note: "What was asked of the driver was not traced: that takes --kernel." })];
+    return [tableOf({ caption: "Ioctls", rows: [], columns: [], sortBy: 0, note: "Driver requests were not recorded (needs --kernel)." })];
   return [ioctlTable("By the call behind them", calls, places), ioctlTable("Outside of calls, by process", outside_of_calls, null),
     ioctlTable("By command", commands, places)];
 }
@@ -141,7 +141,7 @@ function errors({ answers, trace }: Answers, places: Places): HTMLElement[] {
     caption, rows, sortBy: 2, link: (row) => place(places, "show when it failed", { from: row.first_ts, to: row.last_ts + 1 }),
     columns: [{ title: "what", value: (row) => row.what, wide: true }, { title: "error", value: (row) => row.error }, number("times", (row) => row.count),
       { title: "first", value: (row) => row.first_ts, show: (row) => moment(row.first_ts) },
-      { title: "meaning", value: (row) => row.meaning ?? (row.benign ? "usual" : ""), wide: true }],
+      { title: "meaning", value: (row) => row.meaning ?? (row.benign ? "expected" : ""), wide: true }],
   });
   return [failed("Calls that failed", failures),
     ...(gpu_errors.length ? [failed("Errors of GPUs", gpu_errors)] : []),

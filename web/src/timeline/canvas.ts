@@ -4,6 +4,7 @@ import type { Lane, Timeline } from "../data/timeline";
 import { firstAt } from "../data/timeline";
 import { h, oncePerFrame } from "../dom";
 import { moment } from "../format";
+import { PHASE_COLOURS, phasesIn, type PlacedPhase } from "../phases";
 import type { Chosen, Span, View } from "../view";
 import { paintLane, paintStream, type Colors, type Frame } from "./paint";
 import { layoutOf, type Layout, type Row } from "./rows";
@@ -17,6 +18,7 @@ export function colorsOf(element: Element, categories: string[]): Colors {
   const color = (name: string) => style.getPropertyValue(`--${name}`).trim();
   return {
     categories: categories.map((name) => color(`c-${name.replace(" ", "-")}`) || color("faint")),
+    phases: Array.from({ length: PHASE_COLOURS }, (_, index) => color(`p-${index}`)),
     text: color("text"), onBar: color("on-bar"), faint: color("faint"), line: color("line"), back: color("back"),
     accent: color("accent"), failed: color("bad"), range: color("range"), band: color("band"), strong: color("strong"),
   };
@@ -38,15 +40,18 @@ export class TimelineCanvas {
   private readonly spacer = h("div", { class: "spacer" });
   private readonly context = this.canvas.getContext("2d")!;
   private readonly closed = new Set<number>();
+  private readonly phases: PlacedPhase[];
   private colors!: Colors;
   layout: Layout;
   selecting: Span | null = null;
+  pointer: number | null = null; // where the mouse is, in pixels from the left; null: elsewhere
   frames = 0;
   readonly draw = oncePerFrame(() => this.paint());
 
   constructor(
-    readonly timeline: Timeline, readonly view: View, readonly search: Search, private readonly phases: Phase[], side: string,
+    readonly timeline: Timeline, readonly view: View, readonly search: Search, phases: Phase[], side: string,
   ) {
+    this.phases = phasesIn(phases);
     this.layout = layoutOf(timeline, this.closed);
     this.box = h("div", {
       class: "tracks", tabindex: 0, role: "application", "aria-roledescription": "timeline",
@@ -73,6 +78,14 @@ export class TimelineCanvas {
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
     this.draw();
+  }
+  // Whether this is where a row of a process is folded: at its triangle, and with a finger near it.
+  isFold(x: number, row: Row | null, finger = false): boolean {
+    return !!row && !row.lane && x < (finger ? 48 : 24);
+  }
+  // Makes those visible of which something is to be seen.
+  unfold(processes: Iterable<number>) {
+    for (const process of processes) if (this.closed.has(process)) this.toggle(process);
   }
   toggle(process: number) {
     if (!this.closed.delete(process)) this.closed.add(process);
@@ -105,6 +118,7 @@ export class TimelineCanvas {
     return nearestEvent(lane, this.timeAt(x), near, this.rowAt(y)!.stream);
   }
   scrollTo(lane: number) {
+    this.unfold([this.timeline.lanes[lane]!.process]);
     const row = this.layout.rows.find((one) => one.lane?.index === lane && !one.stream);
     if (!row) return;
     const room = this.box.clientHeight - AXIS, { scrollTop } = this.box;
@@ -157,17 +171,17 @@ export class TimelineCanvas {
     }
     context.textAlign = "left";
     context.fillText("phases", 8, 30);
-    let odd = false;
     for (const phase of this.phases) {
-      if (!phase.seen || phase.begin_us === undefined || phase.end_us === undefined) continue;
-      odd = !odd;
+      if (phase.begin_us === undefined || phase.end_us === undefined) continue;
       const from = Math.max(left, this.xOf(phase.begin_us * 1000));
       const to = Math.min(left + width, this.xOf(phase.end_us * 1000));
       if (to <= from) continue;
-      context.fillStyle = odd ? colors.band : colors.line;
+      context.fillStyle = colors.band;
       context.fillRect(from, 20, to - from - 1, 19);
+      context.fillStyle = colors.phases[phase.colour]!;
+      context.fillRect(from, 36, Math.max(1, to - from - 1), 3);
       context.fillStyle = colors.text;
-      if (context.measureText(phase.name).width < to - from - 8) context.fillText(phase.name, from + 5, 30);
+      if (context.measureText(phase.name).width < to - from - 8) context.fillText(phase.name, from + 5, 28.5);
     }
   }
 
@@ -219,9 +233,9 @@ export class TimelineCanvas {
     const lane = this.timeline.lanes[chosen.lane]!;
     const row = this.layout.rows.find((one) => one.lane === lane && !one.stream);
     if (!row) return;
-    const from = Math.max(left - 3, this.xOf(lane.begin[chosen.event]!));
-    const to = Math.min(left + width + 3, Math.max(this.xOf(lane.end[chosen.event]!), from + 3));
-    if (to < left || from > left + width) return;
+    const begin = this.xOf(lane.begin[chosen.event]!), end = this.xOf(lane.end[chosen.event]!);
+    if (end < left || begin > left + width) return;
+    const from = Math.max(left - 3, begin), to = Math.min(left + width + 3, Math.max(end, from + 3));
     context.strokeStyle = colors.strong;
     context.lineWidth = 2;
     context.strokeRect(from - 1, row.top - this.box.scrollTop + AXIS - 1, to - from + 2, row.height + 2);

@@ -5,7 +5,7 @@ import type { Span } from "../view";
 import type { Search } from "./search";
 
 export interface Colors {
-  categories: string[]; text: string; onBar: string; faint: string; line: string; back: string; accent: string;
+  categories: string[]; phases: string[]; text: string; onBar: string; faint: string; line: string; back: string; accent: string;
   failed: string; range: string; band: string; strong: string;
 }
 export interface Frame {

@@ -25,6 +25,10 @@ export class Search {
       this.total += found.length;
     }
   }
+  // Those of whose lanes something was found.
+  processes(): Set<number> {
+    return new Set(this.found.flatMap((found, lane) => (found.length ? [this.timeline.lanes[lane]!.process] : [])));
+  }
   hasAny(lane: number, from: number, to: number): boolean {
     const found = this.found[lane]!;
     const at = firstAt(found, from);

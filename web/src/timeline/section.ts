@@ -7,7 +7,8 @@ import type { Chosen, View } from "../view";
 import { TimelineCanvas } from "./canvas";
 import { Curves, type Curve } from "./curves";
 import { Details, Tip, titleOf } from "./details";
-import { listenToKeys, listenToPointers, listenToWheel, spanOf } from "./input";
+import { listenToPointers, listenToWheel, spanOf } from "./input";
+import { listenToKeys } from "./keys";
 import { Minimap } from "./minimap";
 import { Search } from "./search";
 
@@ -28,6 +29,7 @@ function searchBar(canvas: TimelineCanvas, view: View, search: Search, go: (to: 
   view.listen((what) => {
     if (what !== "search") return;
     search.run();
+    canvas.unfold(search.processes());
     if (input.value !== view.search) input.value = view.search;
     said.textContent = search.active ? `${count(search.total)} found` : "";
     canvas.draw();
@@ -57,8 +59,7 @@ function rangeBar(view: View) {
 function notesOf(timeline: Timeline, hidden: number): string[] {
   const { left_out } = timeline, notes: string[] = [];
   if (!timeline.exact)
-    notes.push(`There are too many events for each to be in this page: short ones that began within ${time(timeline.resolution_ns)} of each other are drawn ` +
-      "as one, paler, which says how many it stands for. Streams are not drawn.");
+    notes.push(`This page cannot hold all events: those less than ${time(timeline.resolution_ns)} apart are merged (pale; the tip gives their number). Streams are not drawn.`);
   if (timeline.details_left_out) notes.push("The arguments of some calls are not in this page: there are too many different ones.");
   if (left_out.of_threads) notes.push(`${count(left_out.of_threads)} events of further threads are not drawn.`);
   if (left_out.of_queues) notes.push(`${count(left_out.of_queues)} works of further GPU queues are not drawn.`);
@@ -74,9 +75,14 @@ export function legendOf(timelines: Timeline[]): HTMLElement {
     used.has(index) ? [h("li", {}, h("span", { class: `key c-${name.replace(" ", "-")}`, "aria-hidden": "true" }), name)] : []));
 }
 
-export const keysNote = () => h("p", { class: "note keys" },
-  "Drag to move, Shift and drag (or drag the times) to select a range, Ctrl and wheel to zoom; once the timeline has been clicked, the wheel alone zooms. " +
-  "Keys: W S zoom, A D move, arrows go from event to event, / finds, N P next and previous found, F zooms to what is chosen, M selects it, 0 shows all, Esc clears.");
+// How to move in it: with a mouse and keys, or with fingers; the style sheet shows one of them.
+const KEYS: [string, string][] = [["W S", "zoom"], ["A D", "move"], ["← → ↑ ↓", "next event, in the timeline"], ["/", "find"], ["N P", "next and previous found"],
+  ["F", "zoom to the event"], ["M", "select its time range"], ["0", "whole trace"], ["Esc", "clear"]];
+export const keysNote = () => h("div", { class: "note keys" },
+  h("p", { class: "by-mouse" }, "Drag to move, Shift and drag (or drag the times) to select a range, Ctrl and wheel to zoom; once the timeline has been clicked, the wheel alone zooms. Keys: ",
+    ...KEYS.flatMap(([key, does], index) => [index ? " · " : "", h("kbd", {}, key), ` ${does}`])),
+  h("p", { class: "by-touch" }, "Drag to move, spread two fingers to zoom, tap an event to read about it, tap it twice to zoom to it. " +
+    "Drag the times to select a range. Tap the triangle beside a process to fold it."));
 
 export class Section {
   readonly parts: HTMLElement[];
@@ -98,10 +104,9 @@ export class Section {
       canvas.scrollTo(chosen.lane);
     };
     const { bar, input } = searchBar(canvas, view, search, go);
-    const actions = { hover: tip.show.bind(tip), focusSearch: () => { input.focus(); input.select(); } };
-    listenToKeys(canvas, view, search, actions);
+    listenToKeys(canvas, view, search, () => { input.focus(); input.select(); });
     listenToWheel(canvas, view);
-    listenToPointers(canvas, view, actions);
+    listenToPointers(canvas, view, tip.show.bind(tip));
     const notes = notesOf(timeline, canvas.layout.hidden).map((note) => h("p", { class: "note" }, note));
     this.parts = timeline.lanes.length
       ? [bar, this.minimap.canvas, this.curves.box, canvas.box, rangeBar(view), new Details(timeline, view, go, side).box, ...notes, this.said(side), tip.box]
