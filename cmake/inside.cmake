@@ -30,5 +30,3 @@ target_link_options(cudabpf-inside PRIVATE
                     LINKER:--push-state,--no-as-needed,-l:libdl.so.2,-l:libpthread.so.0,--pop-state)
 set_target_properties(cudabpf-inside PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
                                                 LINKER_LANGUAGE C)
-include(GNUInstallDirs)
-install(TARGETS cudabpf-inside LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/cudabpf)

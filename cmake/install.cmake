@@ -1,15 +1,9 @@
-# `cmake --install` and the .deb: the program, its manual, completion, unit and documents.
+# `cmake --install` and the .deb: the program, its library, manual, completion, unit and documents.
 include(GNUInstallDirs)
-install(TARGETS cudabpf RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES packaging/cudabpf.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES packaging/cudabpf.service DESTINATION lib/systemd/system)
-install(FILES README.md CHANGELOG.md SECURITY.md LICENSE LICENSE-BPF packaging/copyright
-        DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 
 # The program generates the completion from its own options, so it must run here.
+set(COMPLETIONS "")
 if(NOT CMAKE_CROSSCOMPILING)
-  set(COMPLETIONS "")
   function(add_completion shell name)
     set(script ${GENERATED}/completion/${name})
     add_custom_command(
@@ -24,6 +18,34 @@ if(NOT CMAKE_CROSSCOMPILING)
   add_completion(fish cudabpf.fish)
   add_completion(zsh _cudabpf)
   add_custom_target(completion ALL DEPENDS ${COMPLETIONS})
+endif()
+
+# Builds what is installed, and nothing else. `test/scripts/installed.py` holds it against what is installed.
+add_custom_target(installed DEPENDS cudabpf ${COMPLETIONS})
+set(BUILT $<TARGET_FILE:cudabpf> ${COMPLETIONS})
+if(TARGET cudabpf-inside)
+  add_dependencies(cudabpf cudabpf-inside) # which looks for it at its side
+  list(APPEND BUILT $<TARGET_FILE:cudabpf-inside>)
+endif()
+# Before anything is installed: half an installation is worse than none.
+install(CODE "
+  foreach(file IN ITEMS ${BUILT})
+    if(NOT EXISTS \"\${file}\")
+      message(FATAL_ERROR \"\${file} is not built yet. This builds all that is installed:\n\"
+                          \"  cmake --build ${CMAKE_BINARY_DIR} --target installed\")
+    endif()
+  endforeach()")
+
+install(TARGETS cudabpf RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET cudabpf-inside)
+  install(TARGETS cudabpf-inside LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/cudabpf)
+endif()
+install(FILES packaging/cudabpf.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES packaging/cudabpf.service DESTINATION lib/systemd/system)
+install(FILES README.md CHANGELOG.md SECURITY.md LICENSE LICENSE-BPF packaging/copyright
+        DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+if(COMPLETIONS)
   install(FILES ${GENERATED}/completion/cudabpf
           DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
   install(FILES ${GENERATED}/completion/cudabpf.fish

@@ -39,6 +39,8 @@ add_check(answers check 120 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}
 add_check(visualize_pipeline check 60
           ${CMAKE_CURRENT_SOURCE_DIR}/scripts/visualize-pipeline-test.sh $<TARGET_FILE:cudabpf>)
 add_check(run_trace check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/run-trace-test.sh)
+add_check(installed check 60 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/installed.py
+          ${CMAKE_BINARY_DIR})
 add_check(package package 120 ${CMAKE_SOURCE_DIR}/scripts/check-package ${CMAKE_BINARY_DIR})
 add_check(oldest check 600 ${CMAKE_SOURCE_DIR}/scripts/check-oldest ${CMAKE_BINARY_DIR})
 add_check(list_not_passed check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-not-passed-test.sh)

@@ -49,6 +49,14 @@ std::vector<std::string> inside_library_paths(const std::string& program) {
           fmt::format("{}/../libexec/cudabpf/{}", folder, NAME)};
 }
 
+std::string how_to_get_inside_library(const std::string& program) {
+  std::string folder = program.substr(0, program.rfind('/'));
+  if (access((folder + "/CMakeCache.txt").c_str(), F_OK) == 0)  // a build, of less than everything
+    return fmt::format("build it: cmake --build {} --target installed", folder);
+  return fmt::format("install it together with cudabpf, or copy it into {}",
+                     folder.empty() ? "/" : folder);
+}
+
 Result<std::string> inside_library() {
 #ifndef __x86_64__
   return Error{"recording inside a process does not work on this machine's architecture yet",
@@ -66,7 +74,7 @@ Result<std::string> inside_library() {
     return path;
   }
   return Error{fmt::format("{} is missing: it is not at {}", NAME, fmt::join(paths, " or ")),
-               "install it together with cudabpf"};
+               how_to_get_inside_library(program)};
 #endif
 }
 

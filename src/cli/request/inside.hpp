@@ -10,6 +10,8 @@ namespace cudabpf::cli {
 
 // Where the library is: beside this program, or where it is installed with it.
 Result<std::string> inside_library();
+// What to do where the program at this path has none.
+std::string how_to_get_inside_library(const std::string& program);
 // In the order in which it is looked for, for a program at this path.
 std::vector<std::string> inside_library_paths(const std::string& program);
 

@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "cli/request/invoker.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace cudabpf::cli;
 using Strings = std::vector<std::string>;
@@ -10,6 +11,16 @@ using Strings = std::vector<std::string>;
 TEST_CASE("The library is beside the program, or where both are installed") {
   CHECK(inside_library_paths("/opt/x/cudabpf") ==
         Strings{"/opt/x/libcudabpf-inside.so", "/opt/x/../libexec/cudabpf/libcudabpf-inside.so"});
+}
+
+TEST_CASE("A library that is missing is built, or installed") {
+  TemporaryFolder folder;
+  std::string program = folder.path() / "cudabpf";
+  CHECK(how_to_get_inside_library(program) ==
+        "install it together with cudabpf, or copy it into " + folder.path().string());
+  folder.write("CMakeCache.txt", "");
+  CHECK(how_to_get_inside_library(program) ==
+        "build it: cmake --build " + folder.path().string() + " --target installed");
 }
 
 TEST_CASE("Whoever had the library's place is loaded after it") {
