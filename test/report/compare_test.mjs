@@ -31,7 +31,7 @@ test("what became slower is said first, with both figures", () => opened("vs-slo
 }));
 
 test("what is only asked for is no verdict on iterations", () => opened("vs-transformer", async (page) => {
-  assert.equal(await page.locator(".finding.first h2").textContent(), "B took 72.6 % less time");
+  assert.equal(await page.locator(".finding.first h2").textContent(), "An iteration: 5.12\u00a0ms in A, 1.93\u00a0ms in B");
   assert.ok((await page.locator(".finding.first").textContent()).includes("B does not wait after each"));
 }));
 
@@ -39,12 +39,18 @@ test("both timelines move together, and alone", () => opened("vs-transformer", a
   const windows = () => page.evaluate(() => window.cudabpfReport.sides.map(({ view }) => ({ ...view.window })));
   const apart = ([a, b]) => [b.from - a.from, b.to - a.to];
   const near = (numbers, wanted, what) => numbers.forEach((one) => assert.ok(Math.abs(one - wanted) < 2, `${what}: ${one} is not ${wanted}`));
-  near(apart(await windows()), 0, "at first");
-  await focus(page);
+  const { first, last } = await page.evaluate(() => {
+    const all = window.cudabpfReport.sides.map(({ timeline }) => timeline.iterations);
+    return { first: all.map(({ begin, warm_up }) => begin[warm_up]), last: all.map(({ end }) => end.at(-1)) };
+  });
+  const shift = first[1] - first[0];
+  near(apart(await windows()), shift, "the first iterations are one above the other");
+  for (const [i, { from, to }] of (await windows()).entries()) assert.ok(from < first[i] && to > last[i], "all iterations of both are in sight");
+  await page.locator(".tracks").first().hover({ position: { x: 500, y: 80 } });
   for (const key of ["w", "w", "d"]) await page.keyboard.press(key);
   let now = await windows();
-  near(apart(now), 0, "moved");
-  assert.ok(now[1].to - now[1].from < 9e9);
+  near(apart(now), shift, "moved");
+  assert.ok(now[1].to - now[1].from < 0.1e9);
   const begins = await page.evaluate(() => ["a", "b"].map((side) => window.cudabpfReport.told[side].answers.summary.summary.phases
     .find((one) => one.name === "inference").begin_us * 1000));
   await page.getByLabel("One above the other:").selectOption({ label: "the beginnings of inference" });
@@ -81,6 +87,7 @@ test("a range of two traces has the figures of --from and --to in both", () => o
   const range = { from: 2_500_000_000, to: 5_200_000_000 };
   const [a, b] = ["a", "b"].map((side) => json(`vs-transformer-${side}-calls`).calls);
   const select = (side, span) => page.evaluate(([side, span]) => window.cudabpfReport.sides[side].view.select(span), [side, span]);
+  await page.getByLabel("One above the other:").selectOption({ label: "the traces' beginnings" });
   await select(0, range); // in A alone: in B it is what lies below
   await page.locator("#tab-functions").click();
   assert.equal(await page.locator("#panel h3").first().textContent(), "Functions in the selected ranges");
@@ -106,4 +113,12 @@ test("a range of two traces has the figures of --from and --to in both", () => o
   assert.ok((await page.locator("#panel").textContent()).startsWith("This table is of the whole traces"));
   await select(1, null);
   assert.ok(!(await page.locator("#panel").textContent()).startsWith("This table is"));
+}));
+
+test("more than twice is said in times", () => opened("vs-times", async (page) => {
+  assert.equal(await page.locator(".finding.first h2").textContent(), "Iterations take 3.7 × as long in B");
+  await page.locator("#tab-figures").click();
+  const [p50] = await page.locator("#panel tbody tr", { hasText: /^p50/ }).allTextContents();
+  assert.match(p50, /3\.7 ×$/);
+  assert.deepEqual(await page.locator("#panel td", { hasText: "+3" }).allTextContents(), []);
 }));

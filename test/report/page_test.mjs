@@ -140,3 +140,24 @@ test("what stands between backticks is code", () => opened("vs-slower", async (p
   assert.equal(await page.locator(".rule code").textContent(), "cudabpf diff");
   assert.ok(!(await page.locator("header").textContent()).includes("`"));
 }));
+
+test("the command is said, and whose verdict it is", () => opened("gpt2", async (page) => {
+  assert.equal(await page.locator(".command").textContent(), "python3 scripts/workloads/transformer_inference.py --tokens 32");
+  assert.equal(await page.locator(".whose").textContent(), "python3 1407, thread 1407");
+  assert.equal(await page.locator("h1").textContent(), "h200-gpt2.jsonl.zst");
+  assert.equal(await page.locator(".of-processes").count(), 0);
+}));
+
+test("of several processes each has a row, before the verdict of one", () => opened("machine", async (page) => {
+  const names = page.locator(".of-processes tbody .place .text");
+  assert.deepEqual(await names.allTextContents(), ["trainer 108", ...[0, 1, 2, 3, 4].map((i) => `worker-${i} ${100 + i}`)]);
+  await page.locator(".of-processes").getByRole("button", { name: "Show all 9 rows" }).click();
+  assert.equal(await names.count(), 9);
+  const [table, whose, verdict] = await page.evaluate(() => [".of-processes", ".whose", ".finding.first"].map((one) => document.querySelector(one).getBoundingClientRect().top));
+  assert.ok(table < whose && whose < verdict);
+  assert.match(await page.locator(".whose").textContent(), /^trainer 108, thread 108, which launches most: .* Other threads made 32 launches\.$/);
+  assert.equal(await page.locator(".figures dd").first().textContent(), "40 min 29 s");
+  await page.locator(".of-processes .place", { hasText: "worker-3" }).click();
+  const { from, to } = await shown(page);
+  assert.ok(from < 750_001_000_000 && from > 749e9 && to > 750_001_100_000 && to < 751e9);
+}));

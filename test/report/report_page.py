@@ -22,7 +22,7 @@ TRACES = {
 }
 COMPARED = {"vs-transformer": ("traces/h200-gpt2.jsonl.zst", "traces/h200-transformer.jsonl.zst"),
             "vs-slower": ("test/golden/gpu_kernels.jsonl", "test/golden/gpu_kernels_slower.jsonl")}
-SUBCOMMANDS = ("summary", "calls", "kernels", "ioctls", "gaps", "memory", "errors")
+SUBCOMMANDS = ("summary", "calls", "kernels", "ioctls", "gaps", "memory", "energy", "errors")
 MARKUP = "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\"'`&lt;"
 
 
@@ -67,6 +67,45 @@ def write_kept(path, since=7_810_000):
                 kept.write(json.dumps(line) + "\n")
 
 
+def write_machine(path):
+    """Nine processes in 40 minutes, of which the last has four launches in each of its six iterations, and a pause between two."""
+    with open(path, "w", encoding="utf-8") as file:
+        def write(**line):
+            file.write(json.dumps(line) + "\n")
+        write(type="trace", format="cudabpf-trace", format_version="1.8", host="node-7", mode="machine")
+        number = 0
+
+        def call(pid, kind, op, name, ts, **rest):
+            nonlocal number
+            number += 1
+            write(id=number, type=kind, op=op, name=name, ts=ts, duration_us=10.0, pid=pid, tid=pid, ret=0, **rest)
+        for index in range(9):
+            pid, start = 100 + index, index * 250_000_000_000
+            comm = "trainer" if index == 8 else f"worker-{index}"
+            write(type="process", op="start", ts=start, pid=pid, comm=comm, cmdline=f"{comm} --rank {index}")
+            for iteration in range(6 if index == 8 else 1):
+                begin = start + 1_000_000 * (iteration + 1) + (10_000_000_000 if iteration > 4 else 0)
+                for launch in range(4):
+                    call(pid, "kernel", "launch", "cuLaunchKernel", begin + launch * 20_000, stream="0x0", kernel=f"k{launch}", grid=[1, 1, 1], block=[1, 1, 1])
+                call(pid, "sync", "context", "cuCtxSynchronize", begin + 100_000)
+        write(type="end", ts=2_429_000_000_000, duration_ns=2_429_000_000_000)
+
+
+def write_steps(path, step_us):
+    """Forty iterations of four launches and a wait, as long as this each."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(json.dumps({"type": "trace", "format": "cudabpf-trace", "format_version": "1.8"}) + "\n")
+        number = 0
+        for step in range(40):
+            for call in range(5):
+                number += 1
+                line = {"id": number, "ts": 1_000_000 + step * step_us * 1000 + call * 20_000, "duration_us": 10.0, "pid": 7, "tid": 7, "ret": 0}
+                line |= ({"type": "kernel", "op": "launch", "name": "cuLaunchKernel", "kernel": f"k{call}", "stream": "0x0"} if call < 4
+                         else {"type": "sync", "op": "context", "name": "cuCtxSynchronize"})
+                file.write(json.dumps(line) + "\n")
+        file.write(json.dumps({"type": "end", "ts": 200_000_000, "duration_ns": 200_000_000}) + "\n")
+
+
 def record_simulated(build, folder):
     """What two threads ask of a simulated GPU, with when that worked and how busy and hot it was. False: it was not built."""
     driver, cupti, nvml, program = (build / "test" / of for of in (
@@ -103,10 +142,13 @@ def make_reports(cudabpf, folder):
     """What the tests in a browser look at, and what it is compared with."""
     write_hostile(folder / "hostile.jsonl")
     write_kept(folder / "kept.jsonl")
+    write_machine(folder / "machine.jsonl")
+    write_steps(folder / "fast.jsonl", 1000)
+    write_steps(folder / "slow.jsonl", 3700)
 
     def ask(*arguments):
         return subprocess.run([cudabpf, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
-    traces = {**TRACES, "hostile": folder / "hostile.jsonl", "kept": folder / "kept.jsonl"}
+    traces = {**TRACES, "hostile": folder / "hostile.jsonl", "kept": folder / "kept.jsonl", "machine": folder / "machine.jsonl"}
     if record_simulated(cudabpf.parent, folder):
         traces["simulated"] = folder / "simulated.jsonl"
     for title, trace in traces.items():
@@ -116,7 +158,8 @@ def make_reports(cudabpf, folder):
             top = ("--top", "200") if subcommand == "gaps" else ()
             answers[subcommand] = json.loads(ask(subcommand, *top, "--json", trace))
         (folder / f"{title}.json").write_text(json.dumps(answers), encoding="utf-8")
-    for title, (a, b) in {**COMPARED, "vs-hostile": (TRACES["measured"], folder / "hostile.jsonl")}.items():
+    for title, (a, b) in {**COMPARED, "vs-hostile": (TRACES["measured"], folder / "hostile.jsonl"),
+                          "vs-times": (folder / "fast.jsonl", folder / "slow.jsonl")}.items():
         ask("report", ROOT / a, ROOT / b, "-o", folder / f"{title}.html")
         (folder / f"{title}.json").write_bytes(ask("diff", "--json", ROOT / a, ROOT / b))
     for subcommand in ("calls", "ioctls", "summary"):  # of the ranges that the page is asked for

@@ -63,3 +63,51 @@ test("tables sort, filter, and lead to the timeline", () => opened("gpt2", async
   assert.ok(from <= gap.begin_us * 1000 && to >= (gap.begin_us + gap.time_us) * 1000);
   assert.ok(to - from < gap.time_us * 1000 * 1.5);
 }));
+
+test("iterations are a table, each leads to its time, and so does a link", async () => {
+  const told = json("gpt2").summary.summary.iterations;
+  await opened("gpt2", async (page) => {
+    await page.locator("#tab-iterations").click();
+    const all = await rows(page);
+    assert.equal(all.length, told.count);
+    assert.deepEqual(all.map((row) => row[0].split(":")[0]), Array.from({ length: told.count }, (_, i) => String(i + 1)));
+    assert.deepEqual(all.map((row) => row[5]), all.map((_, i) => (i < told.warm_up ? "warm-up" : "")));
+    assert.deepEqual(new Set(all.map((row) => plain(row[4]))), new Set([told.launches]));
+    await page.getByRole("button", { name: "took", exact: true }).click();
+    const first = (await rows(page))[0];
+    assert.equal(first[0], "1"); // the slowest
+    await page.locator("#panel .place").nth(1).click();
+    const { from, to } = await page.evaluate(() => window.cudabpfReport.view.range);
+    assert.equal((await rows(page))[1][2], `${((to - from) / 1e6).toFixed(1)} ms`);
+    assert.equal((await rows(page))[0][0], "1", "it stays sorted");
+  });
+  await opened("gpt2", async (page) => {
+    const { range, wanted } = await page.evaluate(() => {
+      const { view, timeline: { iterations } } = window.cudabpfReport;
+      return { range: view.range, wanted: { from: iterations.begin[11], to: iterations.end[11] } };
+    });
+    assert.deepEqual(range, wanted);
+    const { from, to } = await shown(page);
+    assert.ok(from < range.from && to > range.to && to - from < 2 * (range.to - range.from));
+  }, { hash: "#iteration=12" });
+  for (const bad of ["#iteration=0", "#iteration=36", "#iteration=9e9", "#iteration=-1"])
+    await opened("gpt2", async (page) => assert.equal(await page.evaluate(() => window.cudabpfReport.view.range), null), { hash: bad });
+});
+
+test("energy is that of energy, or why there is none", async () => {
+  await opened("sampled", async (page) => {
+    const { gpus: [gpu] } = json("sampled").energy.gpu_energy_report;
+    await page.locator("#tab-energy").click();
+    const all = await rows(page);
+    assert.deepEqual(all.map((row) => row[0]), ["all", ...gpu.phases.map(({ name }) => name), "iterations"]);
+    assert.deepEqual(all[0].slice(1, 4), ["3,913 J", "91.7 J", "459 W"]);
+    const blank = all.find((row) => row[0] === "warm-up");
+    assert.deepEqual([blank[1], blank.at(-1)], ["", "the counter was not read in that time"]);
+    assert.match(await page.locator("#panel .note").first().textContent(), /An iteration used 70\.4 J ± 3\.51 J, averaged over 40, .* Idle, this GPU used 127 W\. Process 4772 alone/);
+    assert.match(await page.locator(".figures").textContent(), /energy, GPU 0 \(70\.4 J an iteration\)3,913 J/);
+  });
+  await opened("gpt2", async (page) => {
+    await page.locator("#tab-energy").click();
+    assert.equal(await page.locator("#panel").textContent(), "No energy figures: the trace has no samples of GPUs.");
+  });
+});

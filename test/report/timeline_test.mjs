@@ -189,7 +189,7 @@ test("W zooms at the pointer, else at what is chosen", () => opened("gpt2", asyn
   assert.ok((await shown(page)).to < from || (await shown(page)).from > to);
   const [edge, strong] = await page.evaluate(() => {
     const { canvas } = window.cudabpfReport, row = canvas.layout.rows.find((one) => one.lane);
-    const { data } = canvas.canvas.getContext("2d", { willReadFrequently: true }).getImageData(canvas.plot.left - 4, row.top + 42 + 2, 6, 1);
+    const { data } = canvas.canvas.getContext("2d", { willReadFrequently: true }).getImageData(canvas.plot.left - 4, row.top + canvas.axis + 2, 6, 1);
     return [[...data], getComputedStyle(document.documentElement).getPropertyValue("--strong").trim()];
   });
   const [, ...rgb] = /#(..)(..)(..)/.exec(strong).map((hex) => parseInt(hex, 16));
@@ -199,14 +199,14 @@ test("W zooms at the pointer, else at what is chosen", () => opened("gpt2", asyn
 test("a process folds by its triangle alone, and finding unfolds it", () => opened("gpt2", async (page) => {
   const rows = () => page.evaluate(() => window.cudabpfReport.canvas.layout.rows.length);
   const tracks = page.locator(".tracks"), all = await rows();
-  await tracks.click({ position: { x: 500, y: 52 } });
+  await tracks.click({ position: { x: 500, y: 72 } });
   assert.equal(await rows(), all, "the bar folds nothing");
-  await tracks.click({ position: { x: 12, y: 52 } });
+  await tracks.click({ position: { x: 12, y: 72 } });
   assert.equal(await rows(), 1);
   await page.keyboard.press("/");
   await page.keyboard.type("culaunchkernelex");
   assert.equal(await rows(), all, "what is found is shown");
-  await tracks.click({ position: { x: 12, y: 52 } });
+  await tracks.click({ position: { x: 12, y: 72 } });
   await page.getByRole("button", { name: "Next found" }).click();
   assert.equal(await rows(), all, "so is the next");
 }));
@@ -217,7 +217,7 @@ test("a tap leaves no tip over the lanes, and the help is for fingers", async ()
   await page.goto(`file://${REPORTS}/gpt2.html`);
   await page.waitForSelector("html[data-drawn]");
   await page.evaluate(() => window.cudabpfReport.view.show({ from: 4.6e9, to: 4.9e9 }));
-  await page.locator(".tracks").tap({ position: { x: 200, y: 75 } });
+  await page.locator(".tracks").tap({ position: { x: 200, y: 93 } });
   await page.waitForFunction(() => window.cudabpfReport.view.chosen);
   assert.ok(await page.locator(".details").isVisible());
   assert.ok(!(await page.locator(".tip").isVisible()));
@@ -225,3 +225,27 @@ test("a tap leaves no tip over the lanes, and the help is for fingers", async ()
   assert.match(await page.locator(".by-touch").innerText(), /two fingers/);
   await context.close();
 });
+
+test("iterations have a row: a click selects one, and the tip says which", () => opened("gpt2", async (page) => {
+  const told = json("gpt2").summary.summary.iterations;
+  const all = await page.evaluate(() => {
+    const { timeline: { iterations } } = window.cudabpfReport;
+    return { ...iterations, begin: [...iterations.begin], end: [...iterations.end], launches: [...iterations.launches] };
+  });
+  assert.deepEqual([all.size, all.first, all.warm_up, all.left_out], [told.count, 1, told.warm_up, 0]);
+  assert.equal(all.begin[0], Math.round(told.begin_us * 1000));
+  assert.equal(all.end.at(-1), Math.round(told.end_us * 1000));
+  assert.equal(Math.min(...all.launches), told.fewest_launches);
+  const lengths = all.begin.map((begin, i) => all.end[i] - begin).slice(told.warm_up).sort((a, b) => a - b);
+  const median = lengths.indexOf(Math.round(told.p50_us * 1000));
+  assert.ok(Math.abs(median - lengths.length / 2) < 2, `${median} of ${lengths.length}`);
+  const x = await page.evaluate(() => {
+    const { view, canvas, timeline: { iterations } } = window.cudabpfReport;
+    view.showAround({ from: iterations.begin[9], to: iterations.end[11] });
+    return canvas.xOf((iterations.begin[10] + iterations.end[10]) / 2);
+  });
+  await page.locator(".tracks").hover({ position: { x, y: 50 } });
+  assert.match(await page.locator(".tip").textContent(), /^iteration 11took[\d.]+ mslaunches248began/);
+  await page.locator(".tracks").click({ position: { x, y: 50 } });
+  assert.deepEqual(await page.evaluate(() => window.cudabpfReport.view.range), { from: all.begin[10], to: all.end[10] });
+}));

@@ -32,4 +32,19 @@ export function bytes(value: number): string {
   return unit ? `${value.toFixed(digits(value))} ${units[unit]}` : `${value} B`;
 }
 
+// "3.7 ×", "388 ×"
+export function times(ratio: number): string {
+  return `${ratio < 10 ? ratio.toFixed(1) : count(Math.round(ratio))} ×`;
+}
+
+// Three digits, as `energy` writes them; thousands in kJ.
+export function joules(value: number): string {
+  const [of, unit] = Math.abs(value) >= 10_000 ? [value / 1000, "kJ"] : [value, "J"];
+  return `${Math.abs(of) >= 100 ? count(Math.round(of)) : Number(of.toPrecision(3))} ${unit}`;
+}
+
+// As a shell would take it.
+export const commandLine = (words: string[]) =>
+  words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
+
 export const percent = (share: number | undefined) => (share === undefined ? "" : `${share.toFixed(1)} %`);

@@ -2,14 +2,22 @@
 // and the phases.
 import type { Answers, Finding } from "./data/answers";
 import { h, prose, type Child } from "./dom";
-import { bytes, count, micro, percent, time } from "./format";
+import { bytes, commandLine, count, joules, micro, percent, time } from "./format";
 import { phasesIn } from "./phases";
+import { processesOf, whoseOf } from "./processes";
 import { themeButton } from "./theme";
 import type { Span } from "./view";
 
 const microSpan = (from: number, to: number): Span => ({ from: from * 1000, to: to * 1000 });
 
 const hasLost = ({ losses }: Answers["trace"]) => Object.values(losses).some((loss) => loss.count || loss.uncounted);
+
+// What was run; of a process that ran already, how it had been started.
+export function commandOf({ command, answers }: Answers): string {
+  if (command?.length) return commandLine(command);
+  const { shown, processes = [] } = answers.summary.summary;
+  return processes.length === 1 ? shown?.command ?? "" : "";
+}
 
 export function losses({ trace, missing, served }: Answers, side = ""): HTMLElement {
   const lost = hasLost(trace);
@@ -37,6 +45,11 @@ function figure(value: string, name: string, more = "", bad = false): HTMLElemen
   return h("div", { class: bad ? "figure bad" : "figure" }, h("dt", {}, name, more && ` ${more}`), h("dd", {}, value));
 }
 
+function energyFigures({ energy }: Answers["answers"]): HTMLElement[] {
+  return energy.gpu_energy_report.gpus.filter(({ all }) => all.energy_j !== undefined).slice(0, 2).map(({ device, all, iterations }) =>
+    figure(joules(all.energy_j!), `energy, GPU ${device}`, iterations?.each_j !== undefined ? `(${joules(iterations.each_j)} an iteration)` : ""));
+}
+
 function figures({ answers, trace }: Answers): HTMLElement {
   const { summary } = answers.summary, { errors } = answers;
   const gpus = answers.gaps.measured?.gpus ?? [];
@@ -49,6 +62,7 @@ function figures({ answers, trace }: Answers): HTMLElement {
     figure(count(summary.kernel_runs ?? 0), "kernels run", summary.launched ? `by ${count(summary.launched)} ${summary.launched === 1 ? "launch" : "launches"}` : ""),
     iterations?.count ? figure(count(iterations.count), "iterations", iterations.mean_us ? `of ${micro(iterations.mean_us)}` : "") : null,
     gpus[0] ? figure(percent(gpus[0].busy_share), `GPU ${gpus[0].device} busy, measured`) : null,
+    ...energyFigures(answers),
     figure(bytes(answers.memory.memory.all.peak.gpu.bytes), "GPU memory at its peak"),
     figure(bytes(moved), "copied"),
     figure(count(bad), bad === 1 ? "unexpected failure" : "unexpected failures",
@@ -76,15 +90,20 @@ function phases({ answers }: Answers, show: (span: Span) => void): Child {
     })));
 }
 
-export function headOf(answers: Answers, show: (span: Span) => void, recolor: () => void): HTMLElement {
+// What can be done from here, once the timeline is there.
+export interface HeadActions { show(span: Span): void; showProcess(pid: number): void; recolor(): void }
+
+export function headOf(answers: Answers, actions: HeadActions): HTMLElement {
+  const show = (span: Span) => actions.show(span), command = commandOf(answers);
   const { part, since_us } = answers.trace, { verdict } = answers.answers.summary.summary;
   return h("header", {},
-    h("div", { class: "title" }, h("h1", {}, answers.title), themeButton(recolor)),
+    h("div", { class: "title" }, h("h1", {}, answers.title), themeButton(() => actions.recolor())),
+    command && h("p", { class: "command" }, h("code", {}, command)),
     h("p", { class: "where" }, answers.heading),
     since_us !== undefined && h("p", { class: "where" }, `Begins at ${micro(since_us)}: what was before is not in it.`),
     part && h("p", { class: "where" }, `This is a part of the trace${part.name ? `: ${part.name}` : ""}, from ${micro(part.from_us)} to ${micro(part.to_us)}.`),
-    losses(answers),
-    h("section", { class: "verdict", "aria-label": "Verdict" },
+    losses(answers), processesOf(answers, (pid) => actions.showProcess(pid)),
+    h("section", { class: "verdict", "aria-label": "Verdict" }, whoseOf(answers),
       ...(verdict.length ? verdict.map((one, index) => finding(one, !index, show))
         : [h("article", { class: "finding first" }, h("h2", {}, "No verdict"), h("p", {}, "The trace holds too little to say what bounds the program."))])),
     figures(answers), phases(answers, show));

@@ -36,12 +36,12 @@ std::map<std::uint32_t, std::string> gpu_names_in(const nlohmann::json* sampling
 void Energy::line(const Line& line) {
   take_sample(line, true);
   if (line.kind == LineKind::gpu_work) model_.worked(line, part_.to);
-  course_.line(line);
+  if (own_course_) own_course_->line(line);
 }
 
 void Energy::outside(const Line& line) {
   take_sample(line, false);
-  course_.outside(line);
+  if (own_course_) own_course_->outside(line);
 }
 
 // How much an idle GPU needs may be measured anywhere in the trace.
@@ -58,7 +58,7 @@ void Energy::take_sample(const Line& line, bool in_part) {
 }
 
 void Energy::finish(const TraceFacts& facts) {
-  course_.finish(facts);
+  if (own_course_) own_course_->finish(facts);
   auto header = nlohmann::json::parse(facts.header, nullptr, false);
   const nlohmann::json* sampling = sampling_in(header);
   gpu_names_ = gpu_names_in(sampling);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,7 +40,13 @@ class Energy : public Analysis {
 
   // Phases and iterations are those of the thread that launches most of those wanted.
   Energy(Names& names, Wanted wanted, Part part = {})
-      : part_(part), course_(names, wanted, 0, part), model_(names) {}
+      : part_(part),
+        own_course_(std::make_unique<Course>(names, wanted, 0, part)),
+        course_(*own_course_),
+        model_(names) {}
+  // Of a course that others follow, and finish first.
+  Energy(Names& names, const Course& course, Part part)
+      : part_(part), course_(course), model_(names) {}
 
   void line(const Line& line) override;
   void outside(const Line& line) override;
@@ -64,7 +71,8 @@ class Energy : public Analysis {
   std::optional<OfIterations> of_iterations(const EnergyReadings& readings) const;
 
   Part part_;
-  Course course_;
+  std::unique_ptr<Course> own_course_;  // null: others follow it
+  const Course& course_;
   EnergyModel model_;
   std::map<std::uint32_t, Sampled> sampled_;
   std::map<std::uint32_t, std::string> gpu_names_;

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "analyze/energy/energy.hpp"
 #include "analyze/energy/gaps_answer.hpp"
 #include "analyze/memory/memory.hpp"
 #include "analyze/questions/calls.hpp"
@@ -44,6 +45,16 @@ void make_fit(Json& json) {
   json.update(left_out);
 }
 
+// Word by word; null: none was started, or none may be named.
+Json command_in(const std::string& header) {
+  Json json = Json::parse(header, nullptr, false);
+  if (!json.is_object() || !json.contains("command")) return nullptr;
+  Json words = Json::array();
+  for (const Json& word : json["command"])
+    if (word.is_string() && words.size() < MOST_ROWS) words.push_back(word);
+  return words;
+}
+
 std::string missing_text(const TraceFacts& facts) {
   constexpr unsigned WIDTH = 100;
   Page page(
@@ -53,7 +64,7 @@ std::string missing_text(const TraceFacts& facts) {
 }
 
 void put_page(ByteStream& out, std::string_view title, const Json& told,
-              std::initializer_list<const ReportTimeline*> timelines) {
+              std::initializer_list<std::string> timelines) {
   std::string_view rest = PAGE;
   auto put_until = [&](std::string_view mark) {
     std::size_t at = rest.find(mark);
@@ -67,7 +78,7 @@ void put_page(ByteStream& out, std::string_view title, const Json& told,
   const auto* next = timelines.begin();
   for (std::string_view mark : {"@TIMELINE@", "@TIMELINE_B@"}) {
     put_until(mark);
-    if (next != timelines.end()) put_packed(out, timeline_data(**next++));
+    if (next != timelines.end()) put_packed(out, *next++);
   }
   out.text(rest);
 }
@@ -85,13 +96,16 @@ struct Report::Analyses {
         idle(all_names, MOST_GAPS, part),
         at_work(all_names, MOST_GAPS, part),
         memory(all_names, part),
+        energy(all_names, summary.course(), part),
         errors(all_names, false),
         timeline(all_names, most_events) {}
 
-  std::array<Analysis*, 10> each() {
-    return {&summary, &calls, &kernels, &ioctls, &idle,
-            &at_work, &gpus,  &memory,  &errors, &timeline};
+  // The course that `energy` shares is finished with `summary`, so that comes first.
+  std::array<Analysis*, 11> each() {
+    return {&summary, &calls,  &kernels, &ioctls, &idle,    &at_work,
+            &gpus,    &memory, &energy,  &errors, &timeline};
   }
+  std::string timeline_data() const { return analyze::timeline_data(timeline, &summary.course()); }
 
   const Names& names;
   Summary summary;
@@ -102,6 +116,7 @@ struct Report::Analyses {
   GpusAtWork at_work;
   SampledGpus gpus;
   Memory memory;
+  Energy energy;
   Errors errors;
   ReportTimeline timeline;
 };
@@ -131,6 +146,7 @@ Json Report::answers() const {
                   {"ioctls", ioctls_json(all_->ioctls.answer())},
                   {"gaps", gaps_json(all_->idle, all_->at_work, all_->gpus)},
                   {"memory", {{"memory", memory_json(all_->memory)}}},
+                  {"energy", energy_json(all_->energy)},
                   {"errors", errors_json(all_->errors.answer(), all_->names)}};
   make_fit(answers);
   return answers;
@@ -140,6 +156,7 @@ Json Report::told(const TraceFacts& facts, const std::string& title) const {
   Json told = {{"version", CUDABPF_VERSION},
                {"title", title},
                {"heading", heading_of(facts, moments_)},
+               {"command", command_in(facts.header)},
                {"trace", facts_json(facts)}};
   make_fit(told);
   told["missing"] = missing_text(facts);  // is printable, and has lines
@@ -152,7 +169,7 @@ void Report::write(ByteStream& out, const TraceFacts& facts, const std::string& 
   Json all = told(facts, title);
   bool ended = !facts.end.empty();
   if (served) all["served"] = {{"ended", ended}, {"running", !ended && served->may_run}};
-  put_page(out, title, all, {&all_->timeline});
+  put_page(out, title, all, {all_->timeline_data()});
 }
 
 void ReportOfTwo::write(ByteStream& out) const {
@@ -161,7 +178,7 @@ void ReportOfTwo::write(ByteStream& out) const {
   make_fit(told);
   told["a"] = a_.report.told(a_.facts, a_.title);
   told["b"] = b_.report.told(b_.facts, b_.title);
-  put_page(out, title, told, {&a_.report.all_->timeline, &b_.report.all_->timeline});
+  put_page(out, title, told, {a_.report.all_->timeline_data(), b_.report.all_->timeline_data()});
 }
 
 }  // namespace cudabpf::analyze

@@ -20,6 +20,7 @@ using Lane = std::vector<const ReportEvent*>;
 // The numbers that an event has, in the order of web/src/data/timeline.ts.
 struct Columns {
   PackedNumbers begin, duration, kind, details, stream, id, count, busy;
+  PackedNumbers iteration_begin, iteration_time, iteration_launches;  // one each
 
   void add(const Lane& lane) {
     std::uint64_t before = 0, id_before = 0;
@@ -36,7 +37,7 @@ struct Columns {
       id_before = event->id;
     }
   }
-  std::array<std::pair<const char*, const PackedNumbers*>, 8> all() const {
+  std::array<std::pair<const char*, const PackedNumbers*>, 11> all() const {
     return {{{"begin", &begin},
              {"duration", &duration},
              {"kind", &kind},
@@ -44,7 +45,10 @@ struct Columns {
              {"stream", &stream},
              {"id", &id},
              {"count", &count},
-             {"busy", &busy}}};
+             {"busy", &busy},
+             {"iteration_begin", &iteration_begin},
+             {"iteration_time", &iteration_time},
+             {"iteration_launches", &iteration_launches}}};
   }
 };
 
@@ -190,9 +194,36 @@ Json lanes_json(const ReportTimeline& timeline, Columns& columns) {
   return lanes;
 }
 
+// Those that begin in the part that is shown.
+Json iterations_json(const ReportTimeline& timeline, const Course& course, Columns& columns) {
+  constexpr std::size_t MOST = 1 << 17;
+  const auto& each = course.iterations().each;
+  if (each.empty() || !course.thread()) return nullptr;
+  std::size_t first = 0, count = 0;
+  std::uint64_t left_out = 0, before = 0;
+  for (std::size_t i = 0; i < each.size(); i++) {
+    const Iteration& one = each[i];
+    if (one.begin < timeline.from()) continue;
+    if (one.begin >= timeline.to() || one.begin < before) break;  // times may be anything
+    if (count == MOST) {
+      left_out++;
+      continue;
+    }
+    if (!count++) first = i;
+    columns.iteration_begin.add(one.begin - before);
+    columns.iteration_time.add(std::clamp(one.end, one.begin, ReportTimeline::LATEST) - one.begin);
+    columns.iteration_launches.add(one.launches);
+    before = one.begin;
+  }
+  const ThreadWork& thread = *course.thread();
+  return {{"pid", thread.pid},  {"tid", thread.tid},
+          {"first", first + 1}, {"warm_up", course.iterations().warm_up},
+          {"count", count},     {"left_out", left_out}};
+}
+
 }  // namespace
 
-std::string timeline_data(const ReportTimeline& timeline) {
+std::string timeline_data(const ReportTimeline& timeline, const Course* course) {
   Json meta = {
       {"from", timeline.from()},
       {"to", timeline.to()},
@@ -200,6 +231,7 @@ std::string timeline_data(const ReportTimeline& timeline) {
   meta.update(owners_json(timeline));
   Columns columns;
   meta["lanes"] = lanes_json(timeline, columns);
+  meta["iterations"] = course ? iterations_json(timeline, *course, columns) : nullptr;
   Texts texts(timeline.names());
   add_kinds(meta, timeline, texts);
   meta["texts"] = texts.all();

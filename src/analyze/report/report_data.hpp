@@ -5,10 +5,12 @@
 
 #include <string>
 
+#include "analyze/course/course.hpp"
 #include "analyze/report/report_timeline.hpp"
 
 namespace cudabpf::analyze {
 
-std::string timeline_data(const ReportTimeline& timeline);
+// `course`: whose iterations the timeline has; null: it has none.
+std::string timeline_data(const ReportTimeline& timeline, const Course* course = nullptr);
 
 }  // namespace cudabpf::analyze

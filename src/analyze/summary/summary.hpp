@@ -26,6 +26,7 @@ class Summary : public Analysis {
   void finish(const TraceFacts& facts) override;
 
   // Whether there are phases and iterations to report.
+  const Course& course() const { return course_; }
   bool found_thread() const { return course_.thread() != nullptr; }
   Json json() const;
   // The verdict, the phases, and as many answers as fit on a screen; all of them if that is wanted.

@@ -43,6 +43,11 @@ void open_in_browser(const std::string& path) {
   if (error) log::warning("cannot start xdg-open: open {} in a browser", path);
 }
 
+// What a page calls a trace: its file, wherever that lies.
+std::string title_of(const std::string& path) {
+  return path == "-" ? analyze::input_name(path) : std::filesystem::path(path).filename().string();
+}
+
 // A trace that was read for a page; the reader owns the names.
 struct ReadTrace {
   std::unique_ptr<analyze::TraceReader> reader;
@@ -100,8 +105,8 @@ void print_two(const ReportFlags& flags, const ReadTrace& a, const ReadTrace& b,
 Result<> write_two(const ReadTrace& a, const ReadTrace& b, const std::vector<Paths>& traces,
                    ExportFiles& files) {
   analyze::ReportOfTwo two(
-      {*a.report, a.reader->facts(), analyze::input_name(traces[0].front())},
-      {*b.report, b.reader->facts(), analyze::input_name(traces[1].front())},
+      {*a.report, a.reader->facts(), title_of(traces[0].front())},
+      {*b.report, b.reader->facts(), title_of(traces[1].front())},
       difference_json(difference(side_of(a), side_of(b), analyze::Kernels::By::name)));
   auto* out = TRY(files.add(fmt::format("vs-{}.html", name_of_trace(traces[1].front()))));
   two.write(*out);
@@ -133,7 +138,7 @@ Result<int> write_report(const ReportFlags& flags) {
   } else {
     a = TRY(read_alone(flags));
     auto* out = TRY(files.add("html"));
-    a.report->write(*out, a.reader->facts(), analyze::input_name(flags.paths.front()));
+    a.report->write(*out, a.reader->facts(), title_of(flags.paths.front()));
   }
   if (auto done = files.finish(); !done) {
     files.discard();

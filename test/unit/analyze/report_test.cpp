@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "analyze/report/packed.hpp"
@@ -9,6 +11,12 @@ namespace cudabpf::analyze {
 
 namespace {
 
+Json meta_in(const std::string& data) {
+  std::size_t size = 0;
+  for (std::size_t i = 4; i-- > 0;) size = size << 8 | static_cast<unsigned char>(data[i]);
+  return Json::parse(data.substr(4, size));
+}
+
 struct DrawnReport {
   LineParser parser;
   std::unique_ptr<ReportTimeline> timeline;
@@ -19,12 +27,7 @@ struct DrawnReport {
         each_line(parser, text, [this](const Line& line) { timeline->line(line); });
     timeline->finish({});
   }
-  Json meta() const {
-    std::string data = timeline_data(*timeline);
-    std::size_t size = 0;
-    for (std::size_t i = 4; i-- > 0;) size = size << 8 | static_cast<unsigned char>(data[i]);
-    return Json::parse(data.substr(4, size));
-  }
+  Json meta() const { return meta_in(timeline_data(*timeline)); }
 };
 
 }  // namespace
@@ -99,6 +102,40 @@ TEST_CASE("Report: base64 ends where the bytes do") {
     CHECK(text.size() % 4 == 0);
     CHECK(text.starts_with("eF"));  // zlib's header, at this level
   }
+}
+
+TEST_CASE("Report: iterations that begin in the part are columns, numbered in the whole trace") {
+  std::string text;
+  for (int step = 0; step < 6; step++) {
+    for (int launch = 0; launch < 3; launch++)
+      text +=
+          fmt::format(R"({{"id":{},"type":"kernel","op":"launch","name":"cuLaunchKernel","ts":{},)"
+                      R"("duration_us":1.0,"pid":7,"tid":8,"ret":0,"kernel":"k{}"}})"
+                      "\n",
+                      step * 4 + launch + 1, step * 100'000 + launch * 10'000 + 5000, launch);
+    text +=
+        fmt::format(R"({{"id":{},"type":"sync","op":"context","name":"cuCtxSynchronize","ts":{},)"
+                    R"("duration_us":1.0,"pid":7,"tid":8,"ret":0}})"
+                    "\n",
+                    step * 4 + 4, step * 100'000 + 40'000);
+  }
+  LineParser parser;
+  ReportTimeline timeline(parser.names());
+  Course course(parser.names(), {}, 0);
+  auto circumstances = each_line(parser, text, [&](const Line& line) {
+    timeline.line(line);
+    course.line(line);
+  });
+  TraceFacts facts;
+  facts.last_ts = 600'000;
+  facts.part.from = 150'000;
+  course.finish(facts);
+  timeline.finish(facts);
+  Json meta = meta_in(timeline_data(timeline, &course));
+  CHECK(meta["iterations"] == Json::parse(R"({"pid":7,"tid":8,"first":3,"warm_up":0,"count":4,)"
+                                          R"("left_out":0})"));
+  CHECK(meta["columns"][8] == Json::parse(R"({"name":"iteration_begin","bytes":12})"));
+  CHECK(meta_in(timeline_data(timeline))["iterations"] == nullptr);
 }
 
 }  // namespace cudabpf::analyze

@@ -2,8 +2,8 @@
 // and faster, and where the time went in both.
 import type { Answers, Change, Comparison, Difference, TimedChange } from "../data/answers";
 import { h, prose, type Child } from "../dom";
-import { bytes, count, micro, percent } from "../format";
-import { losses } from "../head";
+import { bytes, count, micro, percent, times } from "../format";
+import { commandOf, losses } from "../head";
 import { phasesIn, type PlacedPhase } from "../phases";
 import { themeButton } from "../theme";
 
@@ -16,7 +16,7 @@ export function figureOf({ unit }: Change, value: number | null): string {
 
 const signed = (text: string, value: number) => (value > 0 ? `+${text}` : text.replace(/^-?/, "−"));
 
-// "+18.4 %", as `diff` says it.
+// "+18.4 %"; more than twice as much is easier read as "3.7 ×".
 export function changeOf({ unit, a, b }: Change): string {
   if (a === null || b === null) return "";
   if (a === b) return "=";
@@ -27,30 +27,37 @@ export function percentOf(a: number, b: number): string {
   if (a === b) return "=";
   if (!a) return "new";
   if (!b) return "gone";
-  const change = (100 * (b - a)) / a;
-  if (change > 99_999) return "over +99,999 %"; // as in a trace whose times are absurd
-  const size = Math.abs(change);
-  return size < 0.05 ? "≈" : signed(`${size.toFixed(size > 999 ? 0 : 1)} %`, change);
+  const change = (100 * (b - a)) / a, size = Math.abs(change);
+  if (change > 100) return b / a > 1e6 ? "over 1,000,000 ×" : times(b / a); // more, as where times are absurd
+  return size < 0.05 ? "≈" : signed(`${size.toFixed(1)} %`, change);
 }
 export const signedTime = (us: number) => (us ? signed(micro(Math.abs(us)), us) : "=");
 
-// The figure that says most of how fast the program is: of its iterations, or else its duration.
+// How an iteration's time changed. Where one of the traces does not wait after each, the times are not of the same, and none is said to be faster.
+function titleOf(iteration: Change, comparable: boolean): string {
+  const { a, b, verdict } = iteration as Change & { a: number; b: number };
+  const whole = (value: number) => figureOf(iteration, value).replace(" ", "\u00a0");
+  if (!comparable) return `An iteration: ${whole(a)} in A, ${whole(b)} in B`;
+  if (verdict === "slower") return b > 2 * a ? `Iterations take ${times(b / a)} as long in B` : `Iterations are ${changeOf(iteration).replace(/^[+−]/, "")} slower in B`;
+  if (verdict === "faster") return a > 2 * b ? `Iterations are ${times(a / b)} as fast in B` : `Iterations are ${changeOf(iteration).replace(/^[+−]/, "")} faster in B`;
+  return "Iterations are as fast in B as in A";
+}
+
+// Of iterations first, which says most of how fast the program is; else of the whole traces.
 function verdict({ same, iterations, totals, on_iterations }: Difference): [string, string[]] {
   if (same) return ["No difference", ["Settings, totals, iterations, phases, functions, kernels and failures are the same in both."]];
   const find = (list: Change[], measure: string) => list.find((one) => one.measure === measure && one.a !== null && one.b !== null);
   const both = (one: Change) => `${figureOf(one, one.a)} in A, ${figureOf(one, one.b)} in B (${changeOf(one)})`;
   const iteration = find(iterations, "iteration-time"), duration = find(totals, "duration");
-  const lines: string[] = [];
-  if (duration) lines.push(`The trace took ${both(duration)}.`);
   const gpu = find(totals, "gpu-time"), launches = find(totals, "launches");
-  if (gpu) lines.push(`GPUs took ${both(gpu)} for kernels.`);
-  if (launches) lines.push(`Launches: ${both(launches)}.`);
-  lines.unshift(...(iteration ? [`An iteration takes ${both(iteration)} in the median.`] : []), ...on_iterations.map((note) => `${note}.`));
-  if (!iteration || on_iterations.length)
-    return [duration && duration.a !== duration.b ? `B took ${changeOf(duration).replace(/^[+−]/, "")} ${duration.b! > duration.a! ? "longer" : "less time"}` : "B took as long as A", lines];
-  const share = changeOf(iteration).replace(/^[+−]/, "");
-  return [iteration.verdict === "slower" ? `Iterations are ${share} slower in B` : iteration.verdict === "faster" ? `Iterations are ${share} faster in B`
-    : "Iterations are as fast in B as in A", lines];
+  const lines = [...(iteration ? [`An iteration takes ${both(iteration)} in the median.`] : []), ...on_iterations.map((note) => `${note}.`),
+    ...(gpu ? [`GPUs took ${both(gpu)} for kernels.`] : []), ...(launches ? [`Launches: ${both(launches)}.`] : []),
+    ...(duration ? [`The whole trace took ${both(duration)}.`] : [])];
+  if (iteration) return [titleOf(iteration, !on_iterations.length), lines];
+  if (!duration || duration.a === duration.b) return ["B took as long as A", lines];
+  const longer = duration.b! > duration.a!;
+  return [longer && duration.b! > 2 * duration.a! ? `B took ${times(duration.b! / duration.a!)} as long`
+    : `B took ${changeOf(duration).replace(/^[+−]/, "")} ${longer ? "longer" : "less time"}`, lines];
 }
 
 // Those whose median changed by more than chance, by how much they changed the total.
@@ -93,7 +100,10 @@ function rest(share: number): Child {
 
 export function headOf(told: Comparison, recolor: () => void): HTMLElement {
   const { a, b, difference } = told, [title, lines] = verdict(difference);
-  const side = (letter: string, { title, heading }: Answers) => [h("p", { class: "side" }, h("b", {}, letter), ` ${title}`), h("p", { class: "where" }, heading)];
+  const side = (letter: string, of: Answers) => {
+    const command = commandOf(of);
+    return [h("p", { class: "side" }, h("b", {}, letter), ` ${of.title}`), command && h("p", { class: "command" }, h("code", {}, command)), h("p", { class: "where" }, of.heading)];
+  };
   return h("header", {},
     h("div", { class: "title" }, h("h1", {}, "Two traces compared"), themeButton(recolor)),
     ...side("A", a), ...side("B", b), losses(a, "A"), losses(b, "B"),

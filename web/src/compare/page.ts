@@ -5,7 +5,7 @@ import { h } from "../dom";
 import { Tabs } from "../tables/tabs";
 import { curvesOf, toSameScale } from "../timeline/curves";
 import { keysNote, legendOf, Section } from "../timeline/section";
-import { View } from "../view";
+import { View, type Span } from "../view";
 import { headOf } from "./head";
 import { Linked } from "./linked";
 import { Ranges } from "./range";
@@ -13,12 +13,31 @@ import { tabsOf } from "./tables";
 
 const phasesOf = ({ answers }: Answers) => answers.summary.summary.phases ?? [];
 
+const lengthOf = ({ from, to }: Span) => to - from;
+
+// From the first after warm-up to the last.
+function iterationsIn({ iterations }: Timeline): Span | null {
+  if (!iterations) return null;
+  const { begin, end, warm_up, first, size } = iterations;
+  return { from: begin[Math.min(Math.max(0, warm_up + 1 - first), size - 1)]!, to: end[size - 1]! };
+}
+
+// Where both repeat something, the first are one above the other, and the longer of the two fills the page.
+function showIterations(linked: Linked, views: readonly [View, View], of: (Span | null)[]) {
+  const [a, b] = of;
+  if (!a || !b) return;
+  linked.align(Math.round(b.from - a.from));
+  const length = Math.max(lengthOf(a), lengthOf(b));
+  views[0].show({ from: a.from - 0.02 * length, to: a.from + 1.02 * length });
+}
+
 // Whether they move together, and what lies above what.
-function controls(linked: Linked, told: Comparison) {
+function controls(linked: Linked, told: Comparison, iterations: (Span | null)[]) {
   const begins = ({ answers }: Answers) => new Map((answers.summary.summary.phases ?? []).flatMap(({ name, seen, begin_us }) =>
     (seen && begin_us !== undefined ? [[name, begin_us * 1000] as const] : [])));
   const ofA = begins(told.a), ofB = begins(told.b);
   const shifts: [string, number][] = [["the traces' beginnings", 0]];
+  if (iterations[0] && iterations[1]) shifts.push(["the first iterations after warm-up", Math.round(iterations[1].from - iterations[0].from)]);
   for (const [name, at] of ofA) if (ofB.has(name)) shifts.push([`the beginnings of ${name}`, Math.round(ofB.get(name)! - at)]);
   const byHand = h("option", { value: "", disabled: true, hidden: true }, "as they were moved");
   const align = h("select", { id: "align", onchange: () => linked.align(shifts[Number(align.value)]![1]) },
@@ -49,7 +68,9 @@ export function comparisonPage(page: HTMLElement, told: Comparison): (timelines:
     const views = [new View({ from: a.from, to: a.to }), new View({ from: b.from, to: b.to }, "b.")] as const;
     const linked = new Linked(...views), ranges = new Ranges([a, b], views, linked);
     const drawn = timelines.map((timeline, i) => new Section(timeline, views[i]!, phasesOf(answers[i]!), curves[i]!, "AB"[i]));
-    const { box, show } = controls(linked, told);
+    const iterations = timelines.map(iterationsIn);
+    showIterations(linked, views, iterations);
+    const { box, show } = controls(linked, told, iterations);
     page.append(h("section", { class: "timeline", "aria-labelledby": "timeline-title" }, h("h2", { id: "timeline-title" }, "Timelines"), box,
       ...drawn.flatMap((section, i) => [h("h3", { class: "of-side" }, h("b", {}, "AB"[i]), ` ${answers[i]!.title}`), ...section.parts]),
       legendOf(timelines), keysNote()));

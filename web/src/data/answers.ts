@@ -58,10 +58,28 @@ export interface OpenRow { what: string; ts: number; open_us?: number; pid: numb
 export interface ExitRow { pid: number; ts: number; comm: string; exit_code?: number; signal?: number }
 export interface ProcessRow {
   pid: number; comm: string; threads: number; calls: number; launches: number; waiting_us: number;
+  command?: string; shown?: boolean; gpu_us?: number; verdict?: { title: string; sure: string } | null;
 }
+
+export interface IterationsAnswer {
+  found: string; count: number; warm_up: number; in_part: number; launches: number; fewest_launches: number; most_launches: number;
+  mean_us?: number; p50_us?: number; p99_us?: number; in_calls_us?: number; waiting_us?: number; timed: number;
+}
+export interface EnergyStretch {
+  name?: string; begin_us?: number; end_us?: number; why_not?: string; window_us?: [number, number];
+  energy_j?: number; error_j?: number; mean_power_w?: number; above_idle_j?: number;
+}
+export interface GpuEnergy {
+  device: number; name: string; all: EnergyStretch; phases: EnergyStretch[];
+  iterations: (EnergyStretch & { count?: number; each_j?: number; each_error_j?: number }) | null;
+  idle: { power_w: number } | null; process: EnergyStretch & { pid?: number };
+  kernel_classes: { why_not?: string; classes?: { class: string; gpu_time_us: number; shared_time_us: number; energy_j: number }[] } | null;
+}
+export interface EnergyAnswer { why_not?: string; gpus: GpuEnergy[] }
 
 export interface Answers {
   version: string; title: string; heading: string; missing: string;
+  command: string[] | null;
   served?: { ended: boolean; running: boolean }; // by `serve`, and not a file by itself
   trace: { calls: number; duration_us: number; complete: boolean; losses: Record<string, Loss>; missing: unknown[]; malformed: number; started?: string; since_us?: number;
     part?: { from_us: number; to_us: number; name?: string } };
@@ -69,7 +87,7 @@ export interface Answers {
     summary: { summary: {
       verdict: Finding[]; calls: number; processes?: ProcessRow[]; duration_us: number; launched?: number;
       kernel_runs?: number; phases?: Phase[]; transfers?: Record<string, { count: number; bytes: number; time_us: number }>;
-      iterations?: { count: number; mean_us?: number };
+      iterations?: IterationsAnswer | null; thread?: { pid: number; tid: number }; shown?: { pid: number; tid: number; comm?: string; command?: string; other_launches: number } | null; other_processes?: { count: number };
     } };
     calls: { calls: CallRow[]; calls_left_out?: number };
     kernels: { classes: ClassRow[]; kernels: KernelRow[]; graphs: GraphRow[]; kernels_left_out?: number };
@@ -78,6 +96,7 @@ export interface Answers {
       gpus?: { device: number; busy_share: number }[]; longest_idle?: MeasuredGap[];
     } };
     memory: { memory: MemoryAnswer };
+    energy: { gpu_energy_report: EnergyAnswer };
     errors: {
       failed_calls: number; usual_failures: number; unfinished_calls: number; failures: FailureRow[];
       operations: FailureRow[]; gpu_errors: FailureRow[]; unfinished: OpenRow[]; processes: ExitRow[];

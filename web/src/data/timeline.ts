@@ -29,6 +29,15 @@ export interface Curves {
   step_ns: number; launches: number[]; to_device: number[]; to_host: number[]; other: number[];
   gpus: { device: number; step_ns: number; active: (number | null)[]; watts: (number | null)[] }[];
 }
+// Of the thread that launches most; those that begin in the part that is shown.
+export interface Iterations {
+  pid: number; tid: number;
+  first: number; // the number of the first of them, from 1 in the whole trace
+  warm_up: number; // how many of the whole trace's first ones are
+  left_out: number; size: number;
+  begin: Float64Array; end: Float64Array; // ns
+  launches: Uint32Array;
+}
 interface Meta {
   from: number; to: number; resolution_ns: number;
   processes: { pid: number; comm: string }[];
@@ -41,11 +50,12 @@ interface Meta {
   details: string[]; details_left_out: boolean;
   categories: string[];
   curves: Curves;
+  iterations: { pid: number; tid: number; first: number; warm_up: number; count: number; left_out: number } | null;
   left_out: { of_threads: number; of_queues: number; too_late: number };
   columns: { name: string; bytes: number }[];
 }
-export interface Timeline extends Omit<Meta, "lanes" | "kinds" | "columns"> {
-  lanes: Lane[]; kinds: Kind[]; exact: boolean;
+export interface Timeline extends Omit<Meta, "lanes" | "kinds" | "columns" | "iterations"> {
+  iterations: Iterations | null; lanes: Lane[]; kinds: Kind[]; exact: boolean;
 }
 
 function kindsOf(meta: Meta): Kind[] {
@@ -54,6 +64,19 @@ function kindsOf(meta: Meta): Kind[] {
     name: text(name), what: text(what), error: text(error), ending: text(ending), category, flags,
     short: meta.short_names[String(what)] ?? text(what),
   }));
+}
+
+function iterationsOf({ iterations: told }: Meta, column: (name: string) => PackedNumbers): Iterations | null {
+  if (!told) return null;
+  const { count: size, ...rest } = told;
+  const begins = column("iteration_begin"), times = column("iteration_time"), launches = column("iteration_launches");
+  const all = { ...rest, size, begin: new Float64Array(size), end: new Float64Array(size), launches: new Uint32Array(size) };
+  for (let i = 0, begin = 0; i < size; i++) {
+    all.begin[i] = begin += begins.next();
+    all.end[i] = begin + times.next();
+    all.launches[i] = launches.next();
+  }
+  return all;
 }
 
 function emptyLane(meta: Meta, index: number): Lane {
@@ -98,7 +121,7 @@ export function timelineIn(bytes: Uint8Array): Timeline {
     }
     return lane;
   });
-  return { ...meta, lanes, kinds: kindsOf(meta), exact: !meta.resolution_ns };
+  return { ...meta, lanes, kinds: kindsOf(meta), iterations: iterationsOf(meta, column), exact: !meta.resolution_ns };
 }
 
 // The first index whose number is at least, or with `above` greater than, this.
@@ -127,6 +150,11 @@ export function labelOf(timeline: Timeline, lane: Lane, i: number): string {
   if (lane.kind === "gpu" && !kind.short) return kind.name === "set" ? "fill" : kind.name;
   if (lane.kind === "gpu" && !(kind.flags & IS_KERNEL)) return `${kind.name} ${kind.short}`;
   return (kind.flags & LAUNCH || lane.kind !== "calls") && kind.short ? kind.short : kind.name;
+}
+
+// "python3 1407"
+export function nameOf({ processes }: Timeline, pid: number): string {
+  return `${processes.find((one) => one.pid === pid)?.comm || "process"} ${pid}`;
 }
 
 export function laneName(timeline: Timeline, lane: Lane): string {

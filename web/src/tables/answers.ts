@@ -5,7 +5,10 @@ import type {
 import type { Timeline } from "../data/timeline";
 import { h } from "../dom";
 import { bytes, count, micro, moment, percent } from "../format";
+import { columnsOf } from "../processes";
 import type { Span, View } from "../view";
+import { energy } from "./energy";
+import { iterations } from "./iterations";
 import { tablesOf, type RangeRow, type RangeTables } from "./range";
 import { tableOf, type Column, type Link } from "./table";
 import type { Tab } from "./tabs";
@@ -162,18 +165,20 @@ function errors({ answers, trace }: Answers, places: Places): HTMLElement[] {
     })] : [])];
 }
 
+// From its first event to its last; null: it has none in the timeline.
+export function spanOfProcess({ lanes, processes: known }: Timeline, pid: number): Span | null {
+  const own = lanes.filter((lane) => lane.size && known[lane.process]!.pid === pid);
+  return own.length ? { from: Math.min(...own.map((lane) => lane.begin[0]!)), to: Math.max(...own.map((lane) => lane.latest[lane.size - 1]!)) } : null;
+}
+
 function processes({ answers }: Answers, places: Places): HTMLElement[] {
-  const { lanes, processes: known } = places.timeline;
   return [tableOf<ProcessRow>({
-    caption: "Processes", rows: answers.summary.summary.processes ?? [], sortBy: 3,
+    caption: "Processes", rows: answers.summary.summary.processes ?? [], sortBy: -1,
     link: (row) => {
-      const own = lanes.filter((lane) => lane.size && known[lane.process]!.pid === row.pid);
-      return own.length ? place(places, "show in the timeline", {
-        from: Math.min(...own.map((lane) => lane.begin[0]!)), to: Math.max(...own.map((lane) => lane.latest[lane.size - 1]!)),
-      }) : null;
+      const span = spanOfProcess(places.timeline, row.pid);
+      return span && place(places, "show in the timeline", span);
     },
-    columns: [{ title: "process", value: (row) => row.pid }, { title: "name", value: (row) => row.comm }, number("threads", (row) => row.threads),
-      number("calls", (row) => row.calls), number("launches", (row) => row.launches), length("waiting for the GPU", (row) => row.waiting_us)],
+    columns: columnsOf(answers.summary.summary.processes ?? []),
   })];
 }
 
@@ -208,11 +213,16 @@ export function tabsOf(answers: Answers, places: Places): Tab[] {
   const all: [string, string, () => HTMLElement[], number?][] = [
     ["functions", "Functions", () => [functions(calls, places, "Functions", leftOut(calls_left_out))]],
     ["kernels", "Kernels", () => kernels(answers, places)],
+    ["iterations", "Iterations", () => iterations(answers, places)],
     ["ioctls", "Ioctls", () => ioctls(answers, places)],
     ["gaps", "Gaps", () => gaps(answers, places)],
     ["memory", "Memory", () => memory(answers, places)],
+    ["energy", "Energy", () => energy(answers, places)],
     ["errors", "Errors", () => errors(answers, places), found.failed_calls - found.usual_failures + found.unfinished_calls],
     ["processes", "Processes", () => processes(answers, places)],
   ];
-  return all.map(([id, name, draw, badge]) => ({ id, name, badge, draw: () => inRange(id, draw, places) }));
+  return all.map(([id, name, draw, badge]) => {
+    let whole: HTMLElement[] | undefined; // as it was sorted and filtered
+    return { id, name, badge, draw: () => inRange(id, () => (whole ??= draw()), places) };
+  });
 }

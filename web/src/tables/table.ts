@@ -13,13 +13,15 @@ export interface Link { label: string; go: () => void }
 export interface TableOf<Row> {
   caption: string; rows: Row[]; columns: Column<Row>[]; note?: string; link?: (row: Row) => Link | null;
   sortBy: number; // which column at first; -1: none
+  atFirst?: number; // how many rows are shown until all are asked for
+  rising?: boolean; // at first, the smallest first
   sortValue?: (row: Row) => number; // at first, instead of that column's
 }
 
 const AT_FIRST = 50;
 
-export function tableOf<Row>({ caption, rows, columns, sortBy, sortValue, note, link }: TableOf<Row>): HTMLElement {
-  let sorted = sortBy, first = sortValue, rising = false, text = "", most = AT_FIRST;
+export function tableOf<Row>({ caption, rows, columns, sortBy, sortValue, rising: risesAtFirst = false, atFirst = AT_FIRST, note, link }: TableOf<Row>): HTMLElement {
+  let sorted = sortBy, first = sortValue, rising = risesAtFirst, text = "", most = atFirst;
   const body = h("tbody"), said = h("p", { class: "note", role: "status" });
   const more = h("button", { type: "button", onclick: () => { most = Infinity; fill(); } });
   const isNumber = columns.map((column) => rows.some((row) => typeof column.value(row) === "number"));
@@ -68,7 +70,7 @@ export function tableOf<Row>({ caption, rows, columns, sortBy, sortValue, note, 
   if (!rows.length) return h("div", { class: "table" }, h("p", { class: "note" }, note || `${caption}: none.`));
   const filter = h("input", { type: "search", placeholder: "Filter", "aria-label": `Filter: ${caption}`, oninput: () => {
     text = filter.value.trim().toLowerCase();
-    most = AT_FIRST;
+    most = atFirst;
     fill();
   } });
   fill();

@@ -1,16 +1,17 @@
 // The timeline on its canvas: the axis, the rows that are in sight, and what is chosen.
 import type { Phase } from "../data/answers";
 import type { Lane, Timeline } from "../data/timeline";
-import { firstAt } from "../data/timeline";
+import { firstAt, nameOf } from "../data/timeline";
 import { h, oncePerFrame } from "../dom";
 import { moment } from "../format";
 import { PHASE_COLOURS, phasesIn, type PlacedPhase } from "../phases";
 import type { Chosen, Span, View } from "../view";
+import { paintIterations } from "./iterations";
 import { paintLane, paintStream, type Colors, type Frame } from "./paint";
 import { layoutOf, type Layout, type Row } from "./rows";
 import type { Search } from "./search";
 
-export const AXIS = 42; // pixels: times, and phases below them
+const PHASES = 20, ITERATIONS = 42, ITERATION = 16; // where they begin, in pixels, below the times; and how high one is
 export const gutter = () => (window.innerWidth < 700 ? 92 : 168);
 
 export function colorsOf(element: Element, categories: string[]): Colors {
@@ -43,6 +44,7 @@ export class TimelineCanvas {
   private readonly phases: PlacedPhase[];
   private colors!: Colors;
   layout: Layout;
+  readonly axis: number; // pixels: times, and below them phases and iterations
   selecting: Span | null = null;
   pointer: number | null = null; // where the mouse is, in pixels from the left; null: elsewhere
   frames = 0;
@@ -52,6 +54,7 @@ export class TimelineCanvas {
     readonly timeline: Timeline, readonly view: View, readonly search: Search, phases: Phase[], side: string,
   ) {
     this.phases = phasesIn(phases);
+    this.axis = timeline.iterations ? ITERATIONS + ITERATION + 3 : ITERATIONS;
     this.layout = layoutOf(timeline, this.closed);
     this.box = h("div", {
       class: "tracks", tabindex: 0, role: "application", "aria-roledescription": "timeline",
@@ -69,15 +72,18 @@ export class TimelineCanvas {
     this.draw();
   }
   resize() {
-    const height = Math.min(this.layout.height + AXIS, Math.max(220, Math.round(window.innerHeight * 0.62)));
+    const height = Math.min(this.layout.height + this.axis, Math.max(220, Math.round(window.innerHeight * 0.62)));
     this.box.style.height = `${height}px`;
-    this.spacer.style.height = `${Math.max(0, this.layout.height + AXIS - height)}px`;
+    this.spacer.style.height = `${Math.max(0, this.layout.height + this.axis - height)}px`;
     const ratio = window.devicePixelRatio || 1, width = this.box.clientWidth;
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
     this.draw();
+  }
+  isInIterations(y: number): boolean {
+    return !!this.timeline.iterations && y >= ITERATIONS && y < this.axis;
   }
   // Whether this is where a row of a process is folded: at its triangle, and with a finger near it.
   isFold(x: number, row: Row | null, finger = false): boolean {
@@ -106,8 +112,8 @@ export class TimelineCanvas {
     return left + ((ns - from) / (to - from)) * width;
   }
   rowAt(y: number): Row | null {
-    if (y < AXIS) return null;
-    const at = y - AXIS + this.box.scrollTop;
+    if (y < this.axis) return null;
+    const at = y - this.axis + this.box.scrollTop;
     return this.layout.rows.find((row) => at >= row.top && at <= row.top + row.height) ?? null;
   }
   // Within a few pixels of it.
@@ -121,9 +127,13 @@ export class TimelineCanvas {
     this.unfold([this.timeline.lanes[lane]!.process]);
     const row = this.layout.rows.find((one) => one.lane?.index === lane && !one.stream);
     if (!row) return;
-    const room = this.box.clientHeight - AXIS, { scrollTop } = this.box;
+    const room = this.box.clientHeight - this.axis, { scrollTop } = this.box;
     if (row.top < scrollTop || row.top + row.height > scrollTop + room)
       this.box.scrollTop = Math.max(0, row.top - room / 2);
+  }
+  scrollToProcess(pid: number) {
+    const row = this.layout.rows.find((one) => !one.lane && this.timeline.processes[one.process]!.pid === pid);
+    if (row) this.box.scrollTop = row.top;
   }
 
   private paint() {
@@ -142,7 +152,7 @@ export class TimelineCanvas {
     this.paintGrid(frame, height);
     context.save();
     context.beginPath();
-    context.rect(0, AXIS, box.clientWidth, height - AXIS);
+    context.rect(0, this.axis, box.clientWidth, height - this.axis);
     context.clip();
     this.paintRows(frame, height);
     this.paintRange(frame, height);
@@ -155,11 +165,12 @@ export class TimelineCanvas {
     const { from, to } = this.view.whole;
     const begin = Math.min(this.xOf(from), left + width), end = Math.max(this.xOf(to), left);
     context.fillStyle = colors.band;
-    if (begin > left) context.fillRect(left, AXIS, begin - left, height);
-    if (end < left + width) context.fillRect(end, AXIS, left + width - end, height);
+    if (begin > left) context.fillRect(left, this.axis, begin - left, height);
+    if (end < left + width) context.fillRect(end, this.axis, left + width - end, height);
   }
 
-  private paintGrid({ context, colors, left, width, span }: Frame, height: number) {
+  private paintGrid(frame: Frame, height: number) {
+    const { context, colors, left, width, span } = frame;
     const { step, at } = ticksOf(span, width);
     context.fillStyle = colors.line;
     for (const ns of at) context.fillRect(Math.round(this.xOf(ns)), 18, 1, height);
@@ -170,26 +181,31 @@ export class TimelineCanvas {
       context.fillText(text, Math.min(Math.max(this.xOf(ns), left + half), left + width - half), 9);
     }
     context.textAlign = "left";
-    context.fillText("phases", 8, 30);
+    const { iterations, processes } = this.timeline;
+    const whose = processes.length > 1 && iterations ? ` of ${nameOf(this.timeline, iterations.pid)}` : "";
+    context.fillText(fitted(context, `phases${whose}`, left - 14), 8, PHASES + 10);
     for (const phase of this.phases) {
       if (phase.begin_us === undefined || phase.end_us === undefined) continue;
       const from = Math.max(left, this.xOf(phase.begin_us * 1000));
       const to = Math.min(left + width, this.xOf(phase.end_us * 1000));
       if (to <= from) continue;
       context.fillStyle = colors.band;
-      context.fillRect(from, 20, to - from - 1, 19);
+      context.fillRect(from, PHASES, to - from - 1, 19);
       context.fillStyle = colors.phases[phase.colour]!;
-      context.fillRect(from, 36, Math.max(1, to - from - 1), 3);
+      context.fillRect(from, PHASES + 16, Math.max(1, to - from - 1), 3);
       context.fillStyle = colors.text;
-      if (context.measureText(phase.name).width < to - from - 8) context.fillText(phase.name, from + 5, 28.5);
+      if (context.measureText(phase.name).width < to - from - 8) context.fillText(phase.name, from + 5, PHASES + 8.5);
     }
+    if (!iterations) return;
+    context.fillText("iterations", 8, ITERATIONS + ITERATION / 2 + 0.5);
+    paintIterations(frame, iterations, ITERATIONS, ITERATION);
   }
 
   private paintRows(frame: Frame, height: number) {
-    const { context, colors, left, width } = frame, scrolled = this.box.scrollTop - AXIS;
+    const { context, colors, left, width } = frame, scrolled = this.box.scrollTop - this.axis;
     for (const row of this.layout.rows) {
       const y = row.top - scrolled;
-      if (y + row.height < AXIS || y > height) continue;
+      if (y + row.height < this.axis || y > height) continue;
       if (!row.lane) {
         context.fillStyle = colors.band;
         context.fillRect(0, y, left + width + 8, row.height);
@@ -221,10 +237,10 @@ export class TimelineCanvas {
     const from = Math.max(left, this.xOf(range.from)), to = Math.min(left + width, this.xOf(range.to));
     if (to <= from) return;
     context.fillStyle = colors.range;
-    context.fillRect(from, AXIS, to - from, height);
+    context.fillRect(from, this.axis, to - from, height);
     context.fillStyle = colors.accent;
-    context.fillRect(from, AXIS, 1, height);
-    context.fillRect(to - 1, AXIS, 1, height);
+    context.fillRect(from, this.axis, 1, height);
+    context.fillRect(to - 1, this.axis, 1, height);
   }
 
   private paintChosen({ context, colors, left, width }: Frame) {
@@ -238,7 +254,7 @@ export class TimelineCanvas {
     const from = Math.max(left - 3, begin), to = Math.min(left + width + 3, Math.max(end, from + 3));
     context.strokeStyle = colors.strong;
     context.lineWidth = 2;
-    context.strokeRect(from - 1, row.top - this.box.scrollTop + AXIS - 1, to - from + 2, row.height + 2);
+    context.strokeRect(from - 1, row.top - this.box.scrollTop + this.axis - 1, to - from + 2, row.height + 2);
   }
 }
 

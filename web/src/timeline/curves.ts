@@ -23,7 +23,7 @@ export interface Curve {
 
 const HEIGHT = 62;
 const LEAST_PIXELS = 4; // of a rate that is drawn as one step
-const WHOLE = Array.from({ length: 45 }, (_, i) => [1, 2, 5][i % 3]! * 10 ** Math.floor(i / 3));
+const ROUND = Array.from({ length: 60 }, (_, i) => Number(`${[1, 2, 5][i % 3]}e${Math.floor(i / 3) - 4}`));
 const BINARY = Array.from({ length: 60 }, (_, i) => 2 ** i);
 
 // A sum of each bucket, as a rate per second; after the last there is nothing more.
@@ -55,7 +55,7 @@ function sampled(title: string, label: string, color: string, step: number, valu
     before = i;
   }
   const lines = [{ label, values: figures, color }];
-  return { title, times, until: true, format, marks: WHOLE, lines, top: topOf(figures) };
+  return { title, times, until: true, format, marks: ROUND, lines, top: topOf(figures) };
 }
 
 export function curvesOf(timeline: Timeline, memory: MemoryAnswer): Curve[] {
@@ -64,7 +64,7 @@ export function curvesOf(timeline: Timeline, memory: MemoryAnswer): Curve[] {
   const add = (curve: Omit<Curve, "times" | "top">, of: number, from = 0) =>
     list.push({ ...curve, times: buckets(curve.lines, of, from), top: Math.max(...curve.lines.map(({ values }) => topOf(values))) });
   if (isAny(curves.launches))
-    add({ title: "launches a second", format: (value) => count(Math.round(value)), marks: WHOLE, rate_ns: step,
+    add({ title: "launches a second", format: (value) => (value < 10 ? String(Number(value.toPrecision(2))) : count(Math.round(value))), marks: ROUND, rate_ns: step,
       lines: [{ label: "", values: perSecond(curves.launches, step), color: "c-kernel" }] }, step);
   const copies = ([["to the GPU", curves.to_device, "c-transfer"], ["from the GPU", curves.to_host, "c-waiting-copy"],
     ["other copies", curves.other, "c-other"]] as const).filter(([, values]) => isAny(values));

@@ -3,6 +3,8 @@ import { detailsOf, FAILED, firstAt, labelOf, laneName, TIMED, type Lane, type T
 import { h } from "../dom";
 import { count, moment, time } from "../format";
 import type { Chosen, View } from "../view";
+import type { Pointed } from "./input";
+import { isWarmUp, numberOf } from "./iterations";
 
 const MOST_LISTED = 60, MOST_IN_TIP = 7, LONGEST_IN_TIP = 160;
 
@@ -35,12 +37,22 @@ export class Tip {
   readonly box = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
   constructor(private readonly timeline: Timeline) {}
 
-  show(chosen: Chosen | null, x: number, y: number) {
-    this.box.hidden = !chosen;
-    if (!chosen) return;
-    const lane = this.timeline.lanes[chosen.lane]!;
-    const list = facts(this.timeline, lane, chosen.event).slice(0, MOST_IN_TIP);
-    this.box.replaceChildren(h("strong", {}, titleOf(this.timeline, lane, chosen.event)),
+  private told({ event: chosen, iteration }: Pointed): [string, [string, string][]] | null {
+    const { iterations, lanes } = this.timeline;
+    if (iterations && iteration >= 0) return [`iteration ${count(numberOf(iterations, iteration))}${isWarmUp(iterations, iteration) ? ", warm-up" : ""}`, [
+      ["took", time(iterations.end[iteration]! - iterations.begin[iteration]!)], ["launches", count(iterations.launches[iteration]!)],
+      ["began", moment(iterations.begin[iteration]!, 1)]]];
+    if (!chosen) return null;
+    const lane = lanes[chosen.lane]!;
+    return [titleOf(this.timeline, lane, chosen.event), facts(this.timeline, lane, chosen.event).slice(0, MOST_IN_TIP)];
+  }
+
+  show(at: Pointed | null, x: number, y: number) {
+    const told = at && this.told(at);
+    this.box.hidden = !told;
+    if (!told) return;
+    const [title, list] = told;
+    this.box.replaceChildren(h("strong", {}, title),
       ...list.map(([name, value]) => h("div", {}, h("span", {}, name),
         value.length > LONGEST_IN_TIP ? `${value.slice(0, LONGEST_IN_TIP)}…` : value)));
     const { offsetWidth: width, offsetHeight: height } = this.box;

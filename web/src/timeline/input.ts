@@ -1,9 +1,11 @@
 // Wheel and pointers on the timeline.
 import type { Timeline } from "../data/timeline";
 import type { Chosen, View } from "../view";
-import { AXIS, type TimelineCanvas } from "./canvas";
+import type { TimelineCanvas } from "./canvas";
+import { iterationAt } from "./iterations";
 
-export type Hover = (chosen: Chosen | null, x: number, y: number) => void;
+export interface Pointed { event: Chosen | null; iteration: number } // -1: none
+export type Hover = (at: Pointed | null, x: number, y: number) => void;
 
 const CLICK = 4; // pixels that a pointer may move and still click
 
@@ -38,6 +40,10 @@ export function listenToPointers(canvas: TimelineCanvas, view: View, hover: Hove
   const pointers = new Map<number, PointerEvent>();
   let press: Press | null = null, spread = 0;
   const place = (event: MouseEvent) => placeOn(box, event);
+  const pointed = (x: number, y: number): Pointed => ({
+    event: canvas.eventAt(x, y),
+    iteration: timeline.iterations && x >= canvas.plot.left && canvas.isInIterations(y) ? iterationAt(timeline.iterations, canvas.timeAt(x)) : -1,
+  });
   const distance = () => {
     const [a, b] = [...pointers.values()];
     return a && b ? Math.abs(a.clientX - b.clientX) + Math.abs(a.clientY - b.clientY) : 0;
@@ -49,7 +55,7 @@ export function listenToPointers(canvas: TimelineCanvas, view: View, hover: Hove
     spread = distance();
     hover(null, 0, 0);
     press = {
-      x, y, ...view.window, at: canvas.timeAt(x), selects: event.shiftKey || y < AXIS, moved: false, scrolled: box.scrollTop,
+      x, y, ...view.window, at: canvas.timeAt(x), selects: event.shiftKey || y < canvas.axis, moved: false, scrolled: box.scrollTop,
     };
   });
   window.addEventListener("pointermove", (event) => {
@@ -87,7 +93,9 @@ export function listenToPointers(canvas: TimelineCanvas, view: View, hover: Hove
   };
   const click = (x: number, y: number, finger: boolean) => {
     const row = canvas.rowAt(y);
-    if (row && canvas.isFold(x, row, finger)) canvas.toggle(row.process);
+    const { iterations } = timeline, iteration = pointed(x, y).iteration;
+    if (iterations && iteration >= 0) view.select({ from: iterations.begin[iteration]!, to: iterations.end[iteration]! });
+    else if (row && canvas.isFold(x, row, finger)) canvas.toggle(row.process);
     else view.choose(canvas.eventAt(x, y));
   };
   window.addEventListener("pointerup", end);
@@ -103,7 +111,7 @@ export function listenToPointers(canvas: TimelineCanvas, view: View, hover: Hove
     const { x, y } = place(event);
     canvas.pointer = x;
     box.style.cursor = canvas.isFold(x, canvas.rowAt(y)) ? "pointer" : "";
-    hover(canvas.eventAt(x, y), event.clientX, event.clientY);
+    hover(pointed(x, y), event.clientX, event.clientY);
   });
   box.addEventListener("pointerleave", () => {
     canvas.pointer = null;

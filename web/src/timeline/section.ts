@@ -63,6 +63,7 @@ function notesOf(timeline: Timeline, hidden: number): string[] {
   if (timeline.details_left_out) notes.push("The arguments of some calls are not in this page: there are too many different ones.");
   if (left_out.of_threads) notes.push(`${count(left_out.of_threads)} events of further threads are not drawn.`);
   if (left_out.of_queues) notes.push(`${count(left_out.of_queues)} works of further GPU queues are not drawn.`);
+  if (timeline.iterations?.left_out) notes.push(`${count(timeline.iterations.left_out)} further iterations are not drawn.`);
   if (left_out.too_late) notes.push(`${count(left_out.too_late)} events whose time is impossible are not drawn.`);
   if (hidden) notes.push(`${count(hidden)} further streams are not drawn.`);
   return notes;
@@ -79,7 +80,7 @@ export function legendOf(timelines: Timeline[]): HTMLElement {
 const KEYS: [string, string][] = [["W S", "zoom"], ["A D", "move"], ["← → ↑ ↓", "next event, in the timeline"], ["/", "find"], ["N P", "next and previous found"],
   ["F", "zoom to the event"], ["M", "select its time range"], ["0", "whole trace"], ["Esc", "clear"]];
 export const keysNote = () => h("div", { class: "note keys" },
-  h("p", { class: "by-mouse" }, "Drag to move, Shift and drag (or drag the times) to select a range, Ctrl and wheel to zoom; once the timeline has been clicked, the wheel alone zooms. Keys: ",
+  h("p", { class: "by-mouse" }, "Drag to move, Shift and drag (or drag the times) to select a range, Ctrl and wheel to zoom; once the timeline has been clicked, the wheel alone zooms. A click on an iteration selects its time. Keys: ",
     ...KEYS.flatMap(([key, does], index) => [index ? " · " : "", h("kbd", {}, key), ` ${does}`])),
   h("p", { class: "by-touch" }, "Drag to move, spread two fingers to zoom, tap an event to read about it, tap it twice to zoom to it. " +
     "Drag the times to select a range. Tap the triangle beside a process to fold it."));

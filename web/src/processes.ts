@@ -1,0 +1,41 @@
+// Of which process and thread the verdict, phases and iterations are; and, where there are several, a row for each before them.
+import type { Answers, ProcessRow } from "./data/answers";
+import { h, type Child } from "./dom";
+import { count, micro } from "./format";
+import { tableOf, type Column } from "./tables/table";
+
+const AT_FIRST = 6;
+
+const nameOf = ({ pid, comm }: { pid: number; comm?: string }) => `${comm || "process"} ${pid}`;
+
+export function whoseOf({ answers }: Answers): Child {
+  const { thread, processes = [], launched = 0 } = answers.summary.summary;
+  const own = processes.find(({ pid }) => pid === thread?.pid);
+  const shown = answers.summary.summary.shown ?? (thread && { ...thread, comm: own?.comm, other_launches: launched - (own?.launches ?? launched) });
+  if (!shown) return null;
+  const others = shown.other_launches ? ` Other threads made ${count(shown.other_launches)} launches.` : "";
+  return h("p", { class: "note whose" }, h("b", {}, `${nameOf(shown)}, thread ${shown.tid}`),
+    shown.other_launches ? ", which launches most: the verdict, phases and iterations are its own." : "", others);
+}
+
+export function columnsOf(rows: ProcessRow[]): Column<ProcessRow>[] {
+  const has = (of: (row: ProcessRow) => unknown) => rows.some((row) => of(row));
+  return [{ title: "process", value: nameOf },
+    ...(has((row) => row.command) ? [{ title: "command", value: (row: ProcessRow) => row.command, wide: true }] : []),
+    { title: "threads", value: (row) => row.threads, show: (row) => count(row.threads) },
+    { title: "calls", value: (row) => row.calls, show: (row) => count(row.calls) },
+    { title: "launches", value: (row) => row.launches, show: (row) => count(row.launches) },
+    { title: "waiting for the GPU", value: (row) => row.waiting_us, show: (row) => micro(row.waiting_us) },
+    ...(has((row) => row.gpu_us) ? [{ title: "on the GPU", value: (row: ProcessRow) => row.gpu_us, show: (row: ProcessRow) => micro(row.gpu_us) }] : []),
+    ...(has((row) => row.verdict) ? [{ title: "verdict", value: (row: ProcessRow) =>
+      [row.verdict?.title, row.verdict && row.verdict.sure !== "known" ? row.verdict.sure : "", row.shown ? "shown below" : ""].filter(Boolean).join(", ") }] : [])];
+}
+
+export function processesOf({ answers }: Answers, show: (pid: number) => void): Child {
+  const { processes: rows = [], other_processes } = answers.summary.summary, more = other_processes?.count ?? 0;
+  if (rows.length + more < 2) return null;
+  return h("section", { class: "of-processes", "aria-label": "Processes" }, tableOf<ProcessRow>({
+    caption: `${count(rows.length + more)} processes`, rows, columns: columnsOf(rows), sortBy: -1, atFirst: AT_FIRST,
+    note: more ? `${count(more)} more processes are not in this page.` : "", link: (row) => ({ label: "show in the timeline", go: () => show(row.pid) }),
+  }));
+}
