@@ -1,22 +1,18 @@
 """Runs the real cudabpf on the simulated driver, and compares its trace with the driver's own record.
 
-CUDABPF_BUILD names the build folder. A test module ends with harness.main(), and is called with the names of
-its tests. Exit status 77: skipped, with the reason printed.
+CUDABPF_BUILD names the build folder. A test module ends with harness.main(), and is called with the names of some of its
+tests, or without for all.
 
 With CUDABPF_WAY=inside, `run` becomes `run --inside`, by a user without rights, and the trace is compared with what
 the library inside the process can have seen. With CUDABPF_WAY=merged it becomes `run --inside --kernel`, as root: the
 kernel tells of processes and of the driver. inside_tests.txt lists the tests for which that makes sense.
 """
 import atexit
-import collections
 import contextlib
 import ctypes
-import glob
 import json
 import os
-import platform
 import pwd
-import re
 import shutil
 import signal
 import subprocess
@@ -25,7 +21,11 @@ import tempfile
 import time
 import unittest
 
+import machine
+import theme
 from graph_truth import check_graphs
+from machine import alone, uses_bpf  # noqa: F401  pylint: disable=unused-import
+from records import Record, Trace, merge, records as records_in, symbol_of  # noqa: F401  pylint: disable=unused-import
 
 MERGED = os.environ.get("CUDABPF_WAY") == "merged"
 INSIDE = MERGED or os.environ.get("CUDABPF_WAY") == "inside"
@@ -59,6 +59,7 @@ def build_of_our_own():
     return folder
 
 
+LOCKS = BUILD
 BUILD = build_of_our_own() if INSIDE else BUILD
 CUDABPF = os.environ.get("CUDABPF_PROGRAM", f"{BUILD}/cudabpf")
 INSIDE_LIBRARY = f"{BUILD}/libcudabpf-inside.so"
@@ -66,8 +67,7 @@ LIBRARY = f"{BUILD}/test/fake_libcuda/libcuda.so.1"
 NEWER = f"{BUILD}/test/fake_libcuda/newer/libcuda.so.1"
 OLD = f"{BUILD}/test/fake_libcuda/old/libcuda.so.1"
 WORKLOADS = f"{BUILD}/test/workloads"
-BPFTOOL = os.environ.get("BPFTOOL", "bpftool")  # ctest gives the one used by the build
-PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bpf/cudabpf.bpf.c")
+INSIDE_TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside_tests.txt")
 LOOKUP = "cuGetProcAddress_v2"  # each workload begins by looking up its functions
 CLONE_NEWNS = 0x20000
 PATIENCE = 30  # seconds for anything that must happen
@@ -117,84 +117,8 @@ def become_user():
         os.setuid(AS_USER["user"])
 
 
-class Record:
-    """What the simulated driver wrote down about one process, of the calls that the way of tracing can see."""
-
-    def __init__(self, folder, pid, inside=None):
-        self.pid, self.folder = pid, folder
-        self.inside = INSIDE if inside is None else inside
-        self.all_counts = self.account("counts")
-        self.unseen, self.doubtful = self.account("unseen"), self.account("doubtful")
-        hidden = merge((self.unseen, self.doubtful)) if self.inside else {}
-        self.counts = {symbol: count - hidden.get(symbol, 0) for symbol, count in self.all_counts.items()
-                       if count > hidden.get(symbol, 0)}
-
-    def account(self, name):
-        """Of all copies of the driver in the process."""
-        total = collections.Counter()
-        for path in glob.glob(f"{self.folder}/{name}.{self.pid}.tsv") + glob.glob(f"{self.folder}/{name}.{self.pid}.*.tsv"):
-            with open(path, encoding="utf-8") as file:
-                total.update({symbol: int(count) for symbol, count in (line.split("\t") for line in file)})
-        return {symbol: count for symbol, count in total.items() if count}
-
-    def log(self):
-        path = f"{self.folder}/calls.{self.pid}.jsonl"
-        if not os.path.exists(path):
-            return ""
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-
-    def log_has(self, *words):
-        log = self.log()
-        return any(word in log for word in words)
-
-    @property
-    def calls(self):
-        found = [json.loads(line) for line in self.log().split("\n")[:-1]]
-        return [call for call in found if not self.inside or call["injection"] == "after"]
-
-
 def records(folder, inside=None):
-    pids = {int(re.search(r"counts\.(\d+)\.", path)[1]) for path in glob.glob(f"{folder}/counts.*.tsv")}
-    return {pid: Record(folder, pid, inside) for pid in sorted(pids)}
-
-
-def merge(counts):
-    return sum((collections.Counter(c) for c in counts), collections.Counter())
-
-
-class Trace:
-    """A trace file's lines, by kind."""
-
-    def __init__(self, text, whole=True):
-        lines = text.split("\n")
-        self.cut = lines.pop()  # what comes after the last newline
-        self.lines = [json.loads(line) for line in lines]
-        self.header = self.lines[0]
-        self.end = self.lines[-1] if self.lines[-1]["type"] == "end" else None
-        self.calls = [line for line in self.lines if "id" in line]
-        self.processes = self.of("process")
-        self.lost = self.of("lost")
-        self.libraries = self.of("library")
-        if whole:
-            assert self.cut == "" and self.header["type"] == "trace" and self.end, lines[-1:]
-
-    def of(self, kind):
-        return [line for line in self.lines if line["type"] == kind and "id" not in line]
-
-    def named(self, symbol):
-        return [call for call in self.calls if symbol_of(call) == symbol]
-
-    def counts(self, *pids):
-        """{symbol: lines} of all processes, or of these."""
-        return collections.Counter(symbol_of(c) for c in self.calls if not pids or c["pid"] in pids)
-
-    def process(self, operation, pid):
-        return [p for p in self.processes if p["op"] == operation and p["pid"] == pid]
-
-
-def symbol_of(call):
-    return call.get("symbol", call["name"])
+    return records_in(folder, INSIDE if inside is None else inside)
 
 
 class Program:
@@ -239,7 +163,7 @@ class LiveTest(unittest.TestCase):
     program = CUDABPF
 
     def run(self, result=None):
-        self.programs_before = our_programs() if BY_BPF else set()  # single links of an earlier test may still be closing
+        self.programs_before = machine.our_programs() if BY_BPF else set()  # single links of an earlier test may still be closing
         return super().run(result)
 
     def setUp(self):
@@ -392,7 +316,7 @@ class LiveTest(unittest.TestCase):
 
     def nothing_left(self):
         """No program of this test is in the kernel, and so no link, either."""
-        return not BY_BPF or not our_programs() - self.programs_before
+        return not BY_BPF or not machine.our_programs() - self.programs_before
 
     def check_gone(self, seconds=10):
         wait_for(self.nothing_left, "rid of every program and link", seconds)
@@ -402,51 +326,40 @@ class LiveTest(unittest.TestCase):
         self.check_counts(trace, symbols)
 
 
-def our_programs():
-    """The ids of the BPF programs in the kernel that have the names of ours."""
-    with open(PROGRAMS, encoding="utf-8") as file:
-        ours = {name[:15] for name in re.findall(r'^(?:SEC.*)?int (?:BPF_PROG\()?(\w+)', file.read(), re.MULTILINE)}
-    assert {"call_entry", "call_launch_ses", "driver_exit", "process_fork"} <= ours, ours
-    listed = subprocess.run([BPFTOOL, "prog", "list", "-j"], check=True, stdout=subprocess.PIPE).stdout
-    return {program["id"] for program in json.loads(listed or "[]") if program.get("name") in ours}
-
-
-def skip(reason):
-    print(f"SKIPPED: {reason}")
-    sys.exit(77)
-
-
-def check_machine():
-    """Needs root, and a kernel that accepts BPF programs; inside the process, only the right machine."""
+def why_skipped():
+    """Why no test of this way can run here; nothing if they can. Inside the process it takes only the right machine."""
     if INSIDE:
-        if platform.machine() != "x86_64":
-            skip("only x86-64 programs are traced from inside")
         os.umask(0)  # what a test makes as root, its programs have to write to
-    if not BY_BPF:
-        return
-    if os.geteuid() != 0:
-        skip("live tests load BPF programs, which takes root")
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([CUDABPF, "run", "-q", "-o", f"{folder}/t.jsonl", "--", "true"], check=False,
-                              text=True, stderr=subprocess.PIPE)
-    if done.returncode in (120, 121):
-        skip(f"this machine takes no BPF programs: {done.stderr.strip()}")
+    return (machine.why_not_inside() if INSIDE else "") or (machine.why_no_bpf(CUDABPF) if BY_BPF else "")
 
 
-class Skipping(unittest.TextTestResult):
-    def addSkip(self, test, reason):
-        super().addSkip(test, reason)
-        print(f"SKIPPED: {reason}")
+def listed_tests(theme):
+    """The names of the theme's tests that inside_tests.txt lists for this way; None: all."""
+    start = f"{'merged ' if MERGED else ''}{theme}:"
+    with open(INSIDE_TESTS, encoding="utf-8") as file:
+        names = [line[len(start):].split() for line in file if line.startswith(start)]
+    return None if names == [["*"]] else [name for line in names for name in line]
+
+
+def cases_of(module, wanted):
+    """The tests of a module's class Live: those that are wanted, else those that this way has."""
+    have = [name.removeprefix("test_") for name in vars(module.Live) if name.startswith("test_")]
+    if not wanted and INSIDE:
+        wanted = listed_tests(os.path.basename(module.__file__).removesuffix("_test.py"))
+    unknown = set(wanted or ()) - set(have)
+    if unknown:
+        sys.exit(f"{module.__file__} has no test {', '.join(sorted(unknown))}")
+    return [module.Live(f"test_{name}") for name in wanted or have]
+
+
+def turn_of(case):
+    """Waits for those that must not run beside a test."""
+    test = getattr(case, case.id().rpartition(".")[2])
+    is_alone = getattr(test, "alone", False) or getattr(case, "alone", False)
+    return machine.Turn(LOCKS, BY_BPF or is_alone or getattr(test, "uses_bpf", False), is_alone)
 
 
 def main():
-    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # orphans of killed programs come to us, not to init
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    check_machine()
-    names = sys.argv[1:]
-    program = unittest.main(argv=[sys.argv[0], *names], exit=False,
-                            testRunner=unittest.TextTestRunner(resultclass=Skipping))
-    result = program.result
-    if not result.wasSuccessful():
-        sys.exit(1)
-    sys.exit(77 if result.testsRun and len(result.skipped) == result.testsRun else 0)
+    cases = cases_of(sys.modules["__main__"], [name.removeprefix("Live.").removeprefix("test_") for name in sys.argv[1:]])
+    reason = why_skipped()
+    sys.exit(theme.skip_all(cases, reason) if reason else theme.run(cases, turn_of))

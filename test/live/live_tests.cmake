@@ -1,6 +1,16 @@
-# add_live_tests(KIND): adds every test in the folder's THEME_KIND.py files, as KIND_THEME_NAME;
-# live tests are in THEME_test.py. They need root and take turns, because some stress the machine or
-# look at all of it.
+# The tests of a folder, one ctest entry a theme: harness.py runs the tests of a theme's file, reports
+# each by its name, and sees to it that those that would disturb each other take turns. So do the
+# themes here, so that none that waits takes a processor.
+
+# add_theme(NAME FILE LABEL LOCK ENVIRONMENT...)
+function(add_theme name file label lock)
+  add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} -B ${file})
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 1200 RESOURCE_LOCK ${lock} SKIP_RETURN_CODE 77
+    ENVIRONMENT "CUDABPF_BUILD=${CMAKE_BINARY_DIR};BPFTOOL=${BPFTOOL};CUDABPF_RESULTS=${CUDABPF_RESULTS}/${name}.xml;${ARGN}")
+endfunction()
+
+# add_live_tests(KIND): the folder's THEME_KIND.py files, as KIND_THEME; live tests are in THEME_test.py.
+# They need root.
 function(add_live_tests kind)
   set(ending ${kind})
   if(kind STREQUAL live)
@@ -11,54 +21,28 @@ function(add_live_tests kind)
   foreach(file ${files})
     get_filename_component(theme ${file} NAME_WE)
     string(REPLACE _${ending} "" theme ${theme})
-    names_of_live_tests(${file} names)
-    foreach(name ${names})
-      add_live_test(${kind}_${theme}_${name} ${file} ${name} LABELS live COST 950)
-    endforeach()
+    add_theme(${kind}_${theme} ${file} live bpf)
   endforeach()
 endfunction()
 
-# add_inside_tests(): adds the tests that inside_tests.txt lists once more, as inside_THEME_NAME, by
-# way of the library inside the traced process. They do not need root; those that it calls `merged` do,
-# and are merged_THEME_NAME.
+# add_inside_tests(): the themes that inside_tests.txt lists once more, by way of the library inside the
+# traced process, as inside_THEME. They do not need root; those that it calls `merged` do, and are
+# merged_THEME.
 function(add_inside_tests)
   set(list ${CMAKE_CURRENT_SOURCE_DIR}/inside_tests.txt)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${list})
   file(STRINGS ${list} lines REGEX "^[a-z_ ]+:")
   foreach(line ${lines})
-    string(REGEX REPLACE "^[a-z_ ]+: *" "" wanted "${line}")
-    set(way inside)
-    if(line MATCHES "^merged ")
+    string(REGEX MATCH "^(merged )?([a-z_]+):" matched "${line}")
+    set(theme ${CMAKE_MATCH_2})
+    if(CMAKE_MATCH_1)
       set(way merged)
-      string(REPLACE "merged " "" line "${line}")
+      set(lock bpf)
+    else()
+      set(way inside)
+      set(lock inside)
     endif()
-    string(REGEX MATCH "^[a-z_]+" theme "${line}")
-    string(REPLACE " " ";" wanted "${wanted}")
-    set(file ${CMAKE_CURRENT_SOURCE_DIR}/${theme}_test.py)
-    names_of_live_tests(${file} names)
-    if(wanted STREQUAL "*")
-      set(wanted ${names})
-    endif()
-    foreach(name ${wanted})
-      if(NOT name IN_LIST names)
-        message(FATAL_ERROR "${list} names a test that ${file} does not have: ${name}")
-      endif()
-      string(REPLACE inside_inside_ inside_ test ${way}_${theme}_${name})
-      add_live_test(${test} ${file} ${name} LABELS inside COST 940)
-      set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT CUDABPF_WAY=${way})
-    endforeach()
+    string(REGEX REPLACE "^inside_inside" inside name ${way}_${theme})
+    add_theme(${name} ${CMAKE_CURRENT_SOURCE_DIR}/${theme}_test.py inside ${lock} CUDABPF_WAY=${way})
   endforeach()
-endfunction()
-
-function(names_of_live_tests file result)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-  file(STRINGS ${file} lines REGEX "^    def test_")
-  list(TRANSFORM lines REPLACE "^    def test_([a-z0-9_]+).*" "\\1")
-  set(${result} ${lines} PARENT_SCOPE)
-endfunction()
-
-function(add_live_test test file name)
-  add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} -B ${file} Live.test_${name})
-  set_tests_properties(${test} PROPERTIES TIMEOUT 120 RESOURCE_LOCK live SKIP_RETURN_CODE 77 ${ARGN}
-                       ENVIRONMENT "CUDABPF_BUILD=${CMAKE_BINARY_DIR};BPFTOOL=${BPFTOOL}")
 endfunction()

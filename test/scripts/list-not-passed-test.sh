@@ -49,3 +49,48 @@ EXPECTED
 
 echo '<testsuite><testcase name="a" status="run"/></testsuite>' >"$work/ctest.xml"
 diff <("$tool" "$work/ctest.xml") /dev/null
+
+# Entries that consist of many tests: these are named and counted, by whichever program wrote them.
+mkdir "$work/results"
+cat >"$work/ctest.xml" <<XML
+<testsuite>
+	<testcase name="live_a" status="fail"><failure message=""/><system-out>all that the theme printed</system-out></testcase>
+	<testcase name="unit" status="run"><system-out>all passed</system-out></testcase>
+	<testcase name="live_b" status="fail"><failure message=""/><system-out>it was killed</system-out></testcase>
+	<testcase name="alone" status="run"><system-out/></testcase>
+</testsuite>
+XML
+cat >"$work/results/live_a.xml" <<XML
+<testsuite name="live_a">
+<testcase name="live_a: one" status="run"><system-out/></testcase>
+<testcase name="live_a: two" status="fail"><failure message=""/><system-out>1 is not 2</system-out></testcase>
+<testcase name="live_a: three" status="notrun"><skipped message=""/><system-out>SKIPPED: no tmux</system-out></testcase>
+</testsuite>
+XML
+echo '<testsuite name="live_b"><testcase name="live_b: one" status="run"/></testsuite>' >"$work/results/live_b.xml"
+cat >"$work/results/unit.xml" <<XML
+<testsuites><testsuite name="unit_tests">
+<testcase name="A trace is read" status="run"/>
+<testcase name="A name is read" status="run"><skipped type="SKIP">
+SKIPPED
+needs root
+at x.cpp:3
+</skipped></testcase>
+</testsuite></testsuites>
+XML
+diff <("$tool" "$work/ctest.xml" "$work/results") - <<'EXPECTED'
+
+==== 2 SKIPPED: not run on this machine ====
+  live_a: three
+      no tmux
+  unit: A name is read
+      needs root
+
+==== FAILED: live_a: two ====
+1 is not 2
+
+==== FAILED: live_b ====
+it was killed
+
+==== 8 tests: 4 passed, 2 failed, 2 skipped. As entries of ctest: ====
+EXPECTED

@@ -1,0 +1,52 @@
+"""Which sources are affected by a change: those that changed, and those that include what changed.
+
+usage: includes.py PATH... <SOURCES    prints those of the sources, one a line, that are affected; all of them if
+                                       one of the paths, or what is below it, changed"""
+import os
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDERS = ("src", "include", "bpf", "inside", "test")
+BASES = ("src", "include", "test/unit", "bpf", "inside")  # where an include is found, besides its own folder
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def changed_files():
+    """The files that scripts/test found changed, from the list that CUDABPF_CHANGED names; None: everything counts."""
+    path = os.environ.get("CUDABPF_CHANGED")
+    if not path:
+        return None
+    return {ROOT / line for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()}
+
+
+def includers():
+    """-> {file: the files that include it}"""
+    found = {}
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*.[ch]*"):
+            for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
+                candidates = [path.parent / name] + [ROOT / base / name for base in BASES]
+                if target := next((c for c in candidates if c.is_file()), None):
+                    found.setdefault(target.resolve(), []).append(path)
+    return found
+
+
+def affected(sources, everything_if):
+    """Those of the sources that a change can have affected. A change to one of `everything_if` affects all."""
+    changed = changed_files()
+    if changed is None or any(path.is_relative_to(ROOT / name) for path in changed for name in everything_if):
+        return list(sources)
+    by, reached, left = includers(), set(), list(changed)
+    while left:
+        path = left.pop()
+        if path not in reached:
+            reached.add(path)
+            left += by.get(path, [])
+    return [path for path in sources if path in reached]
+
+
+if __name__ == "__main__":
+    for source in affected([(ROOT / line.rstrip("\n")).resolve() for line in sys.stdin], sys.argv[1:]):
+        print(source.relative_to(ROOT))
