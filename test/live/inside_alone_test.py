@@ -323,15 +323,18 @@ class Live(insiders.InsideTest):
 
     def test_child_left_behind(self):
         """It is in the trace, which ends with it; the program waits for it, but not for ever."""
+        held = f"{self.folder}/held"
+        os.mkfifo(held)
+        os.chmod(held, 0o666)
         program = f"import ctypes, os, time\n" \
                   f"driver = ctypes.CDLL({LIBRARY!r}); assert driver.cuInit(0) == 0\n" \
                   f"end_to_read, end_to_write = os.pipe()\n" \
                   f"if os.fork() == 0:\n" \
-                  f"    driver.cuProfilerStop(); os.closerange(0, 3); os.write(end_to_write, b'x'); time.sleep(7); os._exit(0)\n" \
+                  f"    driver.cuProfilerStop(); os.closerange(0, 3); os.write(end_to_write, b'x'); open({held!r}).read(); os._exit(0)\n" \
                   f"driver.cuProfilerStart(); os.read(end_to_read, 1)\n"
-        began = time.monotonic()
         self.runs([PYTHON, "-c", program], self.alone(INJECTED, SLURM_STEP_ID="0", LOG=None))
-        self.assertLess(time.monotonic() - began, 6.5)
+        with open(held, "w", encoding="utf-8"):  # once the child reads: it has waited for us
+            pass
         trace, = self.finished()
         self.assertEqual((len(trace.named("cuProfilerStart")), len(trace.named("cuProfilerStop"))), (1, 1))
         self.check_accounts(trace)
@@ -355,13 +358,17 @@ class Live(insiders.InsideTest):
         program = self.start(calls(f"setup; loop 5000 {{ raw {STORM} }}; read; loop 5000 {{ raw {STORM} }}; print done"),
                              env=self.alone(INJECTED, LOG=None), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         wait_for(lambda: self.total() >= 5000, "calls")
-        time.sleep(1)  # what has been recorded is written within half of one
+        path, = glob.glob(f"{self.traces}/*.jsonl")
+
+        def written():
+            with open(path, encoding="utf-8") as file:
+                return file.read().count(f'"name":"{STORM}"')
+        wait_for(lambda: written() == 5000, "all of them written")
         reader = self.reader_of(program.pid)
         os.kill(reader, signal.SIGKILL)
         wait_for(lambda: ended(reader), "its end")
         program.tell()
         self.assertEqual((program.process.stdout.read(), program.wait()), (b"done\n", 0))
-        path, = glob.glob(f"{self.traces}/*.jsonl")
         trace = self.read(path, whole=False)
         self.assertIsNone(trace.end)
         self.assertEqual(len(trace.named(STORM)), 5000)

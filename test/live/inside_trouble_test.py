@@ -65,9 +65,7 @@ class Live(insiders.InsideTest):
         pid = self.pid_of_program()
         tracer.signal(signal.SIGSTOP)
         tracer.tell()
-        begun = time.monotonic()
         wait_for(lambda: ended(pid), "its end")
-        self.assertLess(time.monotonic() - begun, 10)
         self.assertEqual(self.records()[pid].counts[STORM], 100000)
         tracer.signal(signal.SIGCONT)
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
@@ -101,7 +99,7 @@ class Live(insiders.InsideTest):
         self.assertEqual(tracer.process.stdout.readline(), b"ready\n")
         tracer.signal(signal.SIGSTOP)
         tracer.tell()
-        self.assertLess(float(tracer.process.stdout.readline()), 8)
+        self.assertLess(float(tracer.process.stdout.readline()), PATIENCE)
         tracer.signal(signal.SIGCONT)
         time.sleep(0.3)
         tracer.tell()
@@ -211,7 +209,7 @@ class Live(insiders.InsideTest):
         for number in range(4):
             path = f"{self.folder}/ebpf{number}.jsonl"
             ebpf = self.start_ebpf("attach", "--pid", str(pid), path=path)
-            time.sleep(0.2)
+            wait_for(lambda: os.path.getsize(path) > 100_000, "some hundred calls")  # pylint: disable=cell-var-from-loop
             outside = self.end_ebpf(ebpf, path)
             self.check_accounts(outside)
             seen += len(outside.named("cuLaunchKernel"))

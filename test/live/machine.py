@@ -76,6 +76,8 @@ def disturbs(command):
     for number, word in enumerate(command):
         if os.path.basename(word) in TRACERS:
             rest = command[number + 1:]
+            if "--inside" in rest:
+                return False
             everything = not rest or rest[0].startswith("-") or rest[0] in WITHOUT_TARGET
             return (everything and not TARGETS & set(rest)) or any(word.startswith("--no-feature") for word in rest)
     return False

@@ -1,5 +1,6 @@
 """A person who watches a trace, or a reader of its pipe, holds up neither the capture nor its end, and a traced program
 writes to nobody's terminal."""
+import contextlib
 import fcntl
 import os
 import re
@@ -15,7 +16,7 @@ import harness
 from harness import CUDABPF, LIBRARY, WORKLOADS, calls, ended, wait_for
 
 STOP, GO = b"\x13", b"\x11"  # Ctrl-S, Ctrl-Q
-SOON = 8  # seconds, for something that takes two
+SOON = harness.PATIENCE  # for something that takes two seconds
 HOSTILE = "\033[2J\007\u009b2J\u202etxt.exe"
 
 
@@ -160,6 +161,19 @@ class Live(harness.LiveTest):
         self.before = self.total()
         return target
 
+    @staticmethod
+    def has_probes(pid):
+        """For one whose output is stopped: it holds links, and no more of them after a moment."""
+        def links():
+            found = 0
+            for number in os.listdir(f"/proc/{pid}/fdinfo"):
+                with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/fdinfo/{number}", encoding="ascii") as file:
+                    found += "link_type:" in file.read()
+            return found
+        before = links()
+        time.sleep(0.5)
+        return before and links() == before
+
     def check_unread(self, number, end_of_pipe=None):
         target = self.target()
         options = {} if end_of_pipe is None else {"stdout": end_of_pipe}
@@ -168,7 +182,7 @@ class Live(harness.LiveTest):
         if out is not None:
             wait_for(lambda: select.select([out], [], [], 0)[0], "tracing")
         else:
-            time.sleep(2)
+            wait_for(lambda: self.has_probes(tracer.pid), "probes")
         target.tell()
         wait_for(lambda: self.total() > 60000, "all calls")
         time.sleep(0.3)

@@ -116,13 +116,13 @@ class Live(harness.LiveTest):
         program = subprocess.Popen([harness.CUDABPF, "top", "--json", "--profile", "full", "--library", LIBRARY,
                                     "--interval", "100ms"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.addCleanup(program.kill)
-        first = program.stdout.readline()
+        intervals = [json.loads(program.stdout.readline())]
         for _ in range(3):
             subprocess.run(harness.calls("setup; loop 100 { sync; query }"), env=self.environment(), check=True)
-        time.sleep(0.5)
+        while intervals[-1]["processes"] or sum(interval["calls"] for interval in intervals) < self.total():
+            intervals.append(json.loads(program.stdout.readline()))
         program.send_signal(signal.SIGTERM)
-        text = first + program.communicate(timeout=20)[0]
-        intervals = [json.loads(line) for line in text.splitlines()]
+        intervals += [json.loads(line) for line in program.communicate(timeout=20)[0].splitlines()]
         self.check_sums(intervals)
         for interval in intervals:
             self.assertNotIn("", [process["name"] for process in interval["processes"]])
