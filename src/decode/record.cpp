@@ -14,24 +14,24 @@ std::string_view text_of(Bytes bytes) {
   return fixed_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-std::optional<Record> parse_entry(Record record, Bytes rest) {
+bool parse_entry(Record& record, Bytes rest) {
   const auto& head = *record.head;
   std::size_t words_size = head.nargs * sizeof(std::uint64_t);
-  if (head.nargs > CB_MAX_ARGS || head.struct_size > CB_MAX_STRUCT) return std::nullopt;
-  if (words_size + head.struct_size + head.string_size > rest.size()) return std::nullopt;
+  if (head.nargs > CB_MAX_ARGS || head.struct_size > CB_MAX_STRUCT) return false;
+  if (words_size + head.struct_size + head.string_size > rest.size()) return false;
   record.words = {reinterpret_cast<const std::uint64_t*>(rest.data()), head.nargs};
   rest = rest.subspan(words_size);
   record.structure = rest.first(head.struct_size);
   record.has_text = head.string_size > 0;
   record.text = text_of(rest.subspan(head.struct_size, head.string_size));
-  return record;
+  return true;
 }
 
-std::optional<Record> parse_return(Record record, Bytes rest) {
+bool parse_return(Record& record, Bytes rest) {
   std::size_t count = rest.size() / sizeof(std::uint64_t);
-  if (count > CB_MAX_OUTS || rest.size() % sizeof(std::uint64_t)) return std::nullopt;
+  if (count > CB_MAX_OUTS || rest.size() % sizeof(std::uint64_t)) return false;
   record.words = {reinterpret_cast<const std::uint64_t*>(rest.data()), count};
-  return record;
+  return true;
 }
 
 // A struct, and a text behind it.
@@ -45,93 +45,83 @@ const Struct* parse_with_text(Record& record, Bytes all) {
   return reinterpret_cast<const Struct*>(all.data());
 }
 
-std::optional<Record> parse_name(Record record, Bytes all) {
+bool parse_name(Record& record, Bytes all) {
   const auto* name = parse_with_text<abi::cb_name>(record, all);
-  if (!name) return std::nullopt;
+  if (!name) return false;
   record.handle = name->handle;
-  return record;
+  return true;
 }
 
-std::optional<Record> parse_gpu_times(Record record, Bytes all) {
+bool parse_gpu_times(Record& record, Bytes all) {
   record.gpu_times = parse_with_text<abi::cb_gpu_times>(record, all);
-  if (!record.gpu_times) return std::nullopt;
-  return record;
+  return record.gpu_times != nullptr;
 }
 
-std::optional<Record> parse_gpu_name(Record record, Bytes all) {
+bool parse_gpu_name(Record& record, Bytes all) {
   const auto* name = parse_with_text<abi::cb_gpu_name>(record, all);
-  if (!name) return std::nullopt;
+  if (!name) return false;
   record.handle = name->name;
-  return record;
+  return true;
 }
 
-std::optional<Record> parse_gpu_work(Record record, Bytes all) {
+bool parse_gpu_work(Record& record, Bytes all) {
   std::uint16_t op = record.head->function;
   if (all.size() < sizeof(abi::cb_gpu_work) || op < abi::CB_GPU_KERNEL || op > abi::CB_GPU_GRAPH)
-    return std::nullopt;
+    return false;
   record.gpu_work = reinterpret_cast<const abi::cb_gpu_work*>(all.data());
-  return record;
+  return true;
 }
 
-std::optional<Record> parse_gpu_batch(Record record, Bytes all) {
-  if (all.size() < sizeof(abi::cb_gpu_batch)) return std::nullopt;
+bool parse_gpu_batch(Record& record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_gpu_batch)) return false;
   record.gpu_batch = reinterpret_cast<const abi::cb_gpu_batch*>(all.data());
-  return record;
+  return true;
 }
 
-std::optional<Record> parse_process(Record record, Bytes all) {
-  if (all.size() < sizeof(abi::cb_process)) return std::nullopt;
+bool parse_process(Record& record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_process)) return false;
   record.process = reinterpret_cast<const abi::cb_process*>(all.data());
-  if (record.process->cmdline_size > CB_CMDLINE) return std::nullopt;
-  return record;
+  if (record.process->cmdline_size > CB_CMDLINE) return false;
+  return true;
 }
 
 bool is_driver_op(std::uint16_t op) { return op >= abi::CB_IOCTL && op <= abi::CB_FAULT; }
 
-std::optional<Record> parse_driver(Record record, Bytes all) {
-  if (all.size() < sizeof(abi::cb_driver) || !is_driver_op(record.head->function))
-    return std::nullopt;
+bool parse_driver(Record& record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_driver) || !is_driver_op(record.head->function)) return false;
   record.driver = reinterpret_cast<const abi::cb_driver*>(all.data());
   const auto& head = *record.head;
-  if (head.struct_size > CB_MAX_IOCTL || head.string_size > CB_MAX_PARAMS) return std::nullopt;
+  if (head.struct_size > CB_MAX_IOCTL || head.string_size > CB_MAX_PARAMS) return false;
   record.structure = std::as_bytes(std::span(record.driver->structure)).first(head.struct_size);
   record.parameters = std::as_bytes(std::span(record.driver->parameters)).first(head.string_size);
-  return record;
+  return true;
 }
 
-std::optional<Record> parse_driver_return(Record record, Bytes all) {
+bool parse_driver_return(Record& record, Bytes all) {
   if (all.size() < sizeof(abi::cb_driver_return) || !is_driver_op(record.head->function))
-    return std::nullopt;
+    return false;
   record.driver_return = reinterpret_cast<const abi::cb_driver_return*>(all.data());
-  if (record.head->struct_size > CB_MAX_IOCTL) return std::nullopt;
+  if (record.head->struct_size > CB_MAX_IOCTL) return false;
   record.structure =
       std::as_bytes(std::span(record.driver_return->structure)).first(record.head->struct_size);
-  return record;
+  return true;
 }
 
-std::optional<Record> parse_interrupt(Record record, Bytes all) {
+bool parse_interrupt(Record& record, Bytes all) {
   std::uint16_t op = record.head->function;
   if (all.size() < sizeof(abi::cb_interrupt) || op < abi::CB_ISR || op > abi::CB_GPU_FAULTS)
-    return std::nullopt;
+    return false;
   record.interrupt = reinterpret_cast<const abi::cb_interrupt*>(all.data());
-  return record;
+  return true;
 }
 
-std::optional<Record> parse_xid_record(Record record, Bytes all) {
-  if (all.size() < sizeof(abi::cb_xid)) return std::nullopt;
+bool parse_xid_record(Record& record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_xid)) return false;
   record.xid = reinterpret_cast<const abi::cb_xid*>(all.data());
-  return record;
+  return true;
 }
 
-}  // namespace
-
-std::string_view fixed_text(std::span<const char> field) {
-  return {field.data(), strnlen(field.data(), field.size())};
-}
-
-std::optional<Record> parse_record(Bytes bytes) {
-  if (bytes.size() < sizeof(abi::cb_head)) return std::nullopt;
-  Record record;
+bool parse(Record& record, Bytes bytes) {
   record.head = reinterpret_cast<const abi::cb_head*>(bytes.data());
   Bytes rest = bytes.subspan(sizeof(abi::cb_head));
   switch (record.head->kind) {
@@ -147,7 +137,7 @@ std::optional<Record> parse_record(Bytes bytes) {
     case abi::CB_EXIT:
       return parse_process(record, bytes);
     case abi::CB_THREAD_EXIT:
-      return record;
+      return true;
     case abi::CB_DRIVER:
       return parse_driver(record, bytes);
     case abi::CB_DRIVER_RETURN:
@@ -165,8 +155,20 @@ std::optional<Record> parse_record(Bytes bytes) {
     case abi::CB_GPU_BATCH:
       return parse_gpu_batch(record, bytes);
     default:
-      return std::nullopt;
+      return false;
   }
+}
+
+}  // namespace
+
+std::string_view fixed_text(std::span<const char> field) {
+  return {field.data(), strnlen(field.data(), field.size())};
+}
+
+std::optional<Record> parse_record(Bytes bytes) {
+  std::optional<Record> record;
+  if (bytes.size() < sizeof(abi::cb_head) || !parse(record.emplace(), bytes)) record.reset();
+  return record;
 }
 
 }  // namespace cudabpf
