@@ -15,11 +15,11 @@ static bool unread; /* a ring was full for long: cudabpf does not read any more 
 static void* place_for(struct ci_thread* thread, __u32 size, __u64* give_up) {
   const struct timespec moment = {.tv_nsec = 1000000};
   for (;;) {
-    __u64 at = thread->head & (CI_RING_SIZE - 1), left = CI_RING_SIZE - at;
+    __u64 at = thread->head & (thread->size - 1), left = thread->size - at;
     __u64 needed = sizeof(struct ci_slot) + ci_padded(size);
     if (needed > left) needed += left;
     __u64 tail = __atomic_load_n(&thread->ring->tail, __ATOMIC_ACQUIRE);
-    bool fits = thread->head + needed - tail <= CI_RING_SIZE;
+    bool fits = thread->head + needed - tail <= thread->size;
     if (fits) __atomic_store_n(&unread, false, __ATOMIC_RELAXED);
     if (!fits && ci_monotonic() > *give_up) __atomic_store_n(&unread, true, __ATOMIC_RELAXED);
     if (fits || __atomic_load_n(&unread, __ATOMIC_RELAXED) ||

@@ -66,6 +66,7 @@ struct ci_process {
   __u32 pid;
   __u32 generation; /* what threads keep of an earlier process, a parent, has an earlier one */
   struct ci_room* room;
+  __u64 ring_size;   /* in the room */
   __u32 names_epoch; /* counts the calls after which handles may be reused */
   __u32 rings;       /* so many, from the first, can be accessed */
   /* How often cudabpf had read when that was last looked at, and when that was news. */
@@ -99,6 +100,7 @@ HIDDEN void ci_ask_to_be_injected(char** environment, const char* given);
 struct ci_thread {
   struct ci_ring* ring; /* null: none yet */
   __u8* data;
+  __u64 size; /* of the ring: a power of two */
   __u64 head; /* the ring's own, which nobody else writes */
   __u64 tail; /* as it was when last looked at */
   __u64 now;  /* when its last record was made */

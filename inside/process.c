@@ -115,7 +115,8 @@ static int receive_answer(long fd, struct ci_answer* answer, int fds[MOST_FDS]) 
 /* Maps the room in such a way that a child does not have it. Rings become accessible when they are
  * taken: a program that has all its memory locked, now or later, would have all of the room. */
 static struct ci_room* map_room(int fd, __u64 size) {
-  if (size < CI_RINGS_AT + (__u64)CI_RINGS * CI_RING_SIZE) return NULL;
+  __u64 ring = size > CI_RINGS_AT ? (size - CI_RINGS_AT) / CI_RINGS : 0;
+  if (ring < CI_LEAST_RING || (ring & (ring - 1))) return NULL;
   long at = ci_system(SYS_mmap, 0, (long)size, PROT_NONE, MAP_SHARED, fd, 0);
   if (at < 0 && at > -4096) return NULL;
   ci_system(SYS_munlock, at, (long)size, 0, 0, 0, 0);
@@ -137,8 +138,9 @@ static void settle(void) {
   if (ci_state() == CI_UNKNOWN) become(CI_OFF);
 }
 
-static void enter_room(struct ci_room* room) {
+static void enter_room(struct ci_room* room, __u64 size) {
   ci_process->room = room;
+  ci_process->ring_size = (size - CI_RINGS_AT) / CI_RINGS;
   ci_process->pid = own(SYS_getpid);
   ci_process->generation = ++generations;
   become(CI_TRACED);
@@ -176,7 +178,7 @@ static void ask(long fd, enum ci_reason reason, const struct ci_library* library
   int next = 0;
   if (answer.traced && answer.room_size && next < count && !ci_process->room) {
     struct ci_room* room = map_room(fds[next++], answer.room_size);
-    if (room) enter_room(room);
+    if (room) enter_room(room, answer.room_size);
     if (room) times_of = answer.gpu;
   }
   struct wanted wanted = {NULL, 0};

@@ -64,7 +64,8 @@ static bool is_unread(const struct ci_room* room) {
 static bool make_accessible(__u8* data, __u32 number) {
   __u32* rings = &ci_process->rings;
   if (number < __atomic_load_n(rings, __ATOMIC_ACQUIRE)) return true;
-  if (ci_system(SYS_mprotect, (long)data, CI_RING_SIZE, PROT_READ | PROT_WRITE, 0, 0, 0) != 0)
+  if (ci_system(SYS_mprotect, (long)data, (long)ci_process->ring_size, PROT_READ | PROT_WRITE, 0, 0,
+                0) != 0)
     return false;
   __u32 before = number;
   __atomic_compare_exchange_n(rings, &before, number + 1, false, __ATOMIC_RELEASE,
@@ -91,7 +92,8 @@ bool ci_take_ring(struct ci_thread* thread, enum cb_counter lost) {
     if (!__atomic_compare_exchange_n(&ring->state, &free, CI_USED, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED))
       continue;
-    thread->data = (__u8*)room + CI_RINGS_AT + (size_t)number * CI_RING_SIZE;
+    thread->size = ci_process->ring_size;
+    thread->data = (__u8*)room + CI_RINGS_AT + (size_t)number * thread->size;
     if (!make_accessible(thread->data, number)) {
       __atomic_store_n(&ring->state, CI_FREE, __ATOMIC_RELEASE);
       break;

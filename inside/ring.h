@@ -32,12 +32,12 @@ static inline void* ci_reserve(struct ci_thread* thread, __u32 size, enum cb_cou
     return NULL;
   }
   ci_set_busy(thread, true);
-  __u64 at = thread->head & (CI_RING_SIZE - 1), left = CI_RING_SIZE - at;
+  __u64 at = thread->head & (thread->size - 1), left = thread->size - at;
   __u64 needed = sizeof(struct ci_slot) + ci_padded(size);
   __u64 skipped = needed > left ? left : 0;
-  if (unlikely(thread->head + skipped + needed - thread->tail > CI_RING_SIZE)) {
+  if (unlikely(thread->head + skipped + needed - thread->tail > thread->size)) {
     thread->tail = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
-    if (thread->head + skipped + needed - thread->tail > CI_RING_SIZE) {
+    if (thread->head + skipped + needed - thread->tail > thread->size) {
       ci_lose(thread, lost);
       ci_set_busy(thread, false);
       return NULL;
@@ -52,7 +52,7 @@ static inline void* ci_reserve(struct ci_thread* thread, __u32 size, enum cb_cou
 }
 
 static inline void ci_commit(struct ci_thread* thread, __u32 size) {
-  __u64 at = thread->head & (CI_RING_SIZE - 1);
+  __u64 at = thread->head & (thread->size - 1);
   *(struct ci_slot*)(thread->data + at) = (struct ci_slot){.size = size};
   thread->head += sizeof(struct ci_slot) + ci_padded(size);
   __atomic_store_n(&thread->ring->head, thread->head, __ATOMIC_RELEASE);

@@ -16,7 +16,7 @@
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 3
+#define CI_VERSION 4
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
@@ -52,7 +52,7 @@ struct ci_answer {
   __u32 traced;    /* 0: record nothing, and do not ask again */
   __u32 sites;     /* how many there are in the file that comes with this */
   __u32 gpu;       /* enum cb_gpu_times_of; 0: what GPUs do is not recorded */
-  __u64 room_size; /* of the room that comes with this; 0: none does */
+  __u64 room_size; /* of the room that comes with this, which tells its rings'; 0: none does */
   /* Descriptors, in this order: the room, if room_size; the sites (struct ci_site[]), if any. */
 };
 
@@ -102,9 +102,12 @@ CB_STATIC_ASSERT(sizeof(struct ci_site) == 96, "ci_site");
 
 /* ----- the room: a sealed memfd for each process, mapped by both.
  *   struct ci_room; struct ci_ring[CI_RINGS]; struct ci_driver at CI_DRIVER_AT;
- *   CI_RINGS times CI_RING_SIZE bytes from CI_RINGS_AT on. */
+ *   CI_RINGS times the size of a ring from CI_RINGS_AT on. */
 
-#define CI_RING_SIZE (1u << 20)
+/* A ring's size is a power of two. By default it holds what a thread that makes 1.4 million calls a
+ * second records while the reader pauses twice. */
+#define CI_RING_SIZE (4u << 20)
+#define CI_LEAST_RING (64u << 10)
 #define CI_RINGS 1024
 #define CI_DRIVER_AT (128ul + CI_RINGS * 192ul)
 #define CI_RINGS_AT (50ul * 4096)

@@ -28,7 +28,7 @@ enum class GpuTiming : std::uint8_t {
 // What to record, and for which processes.
 struct SourceOptions {
   FunctionFilter filter;
-  std::uint64_t ring_size = 32 << 20;
+  std::uint64_t ring_size = 0;        // 0: what is usual for the source
   std::uint32_t most_tallies = 8192;  // kept at once, if calls are only counted
   bool follow_children = true;
   bool calls = true;      // record calls of libcuda's functions

@@ -42,8 +42,8 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
   auto* not_sampled = app.add_flag("--no-sample", no_sample, "Do not sample the GPUs");
   app.add_flag(
          "--switches", switches,
-         "Also record who had each GPU, and for how long: the driver's own records of context "
-         "switches. Needs root and the open kernel module 580")
+         "Record which process held each GPU and for how long (from the driver's context-switch "
+         "log). Needs root and the open kernel module 580")
       ->excludes(not_sampled);
   not_sampled->excludes(sampled);
   app.add_flag("--no-returns", no_returns,
@@ -80,13 +80,19 @@ void CaptureFlags::add_library_to(CLI::App& app) {
       ->type_name("FILE");
 }
 
+void CaptureFlags::add_ring_size_to(CLI::App& app) {
+  app.add_option(
+         "--ring-size", ring_size,
+         "Buffer for what is recorded until cudabpf reads it, a power of two [32M; recorded "
+         "from inside, 4M for each thread]")
+      ->type_name("SIZE");
+}
+
 void CaptureFlags::add_ends_and_files(CLI::App& app) {
   app.add_option("--duration", duration, "Stop after this long (30s, 15m, 2h)")->type_name("TIME");
   app.add_option("--max-size", max_size, "Stop once this much is written (500M, 20G)")
       ->type_name("SIZE");
-  app.add_option("--ring-size", ring_size, "Buffer between the kernel and cudabpf, a power of two")
-      ->type_name("SIZE")
-      ->capture_default_str();
+  add_ring_size_to(app);
   app.add_option("--rotate-size", rotate_size, "Begin a new file when this one reaches SIZE")
       ->type_name("SIZE");
   app.add_option("--rotate-time", rotate_time, "Begin a new file every TIME")->type_name("TIME");
@@ -99,8 +105,7 @@ void CaptureFlags::add_ends_and_files(CLI::App& app) {
 }
 
 std::string CaptureFlags::for_ebpf_alone() const {
-  if (!disabled_features.empty()) return "--no-feature";
-  return ring_size == CaptureFlags().ring_size ? "" : "--ring-size";
+  return disabled_features.empty() ? "" : "--no-feature";
 }
 
 Result<std::optional<std::uint64_t>> CaptureFlags::sample_period_ns() const {
@@ -138,7 +143,7 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.disabled_features = disabled_features;
   options.libraries = libraries;
   options.library_path = value_in(caller().environment, "LD_LIBRARY_PATH");
-  options.ring_size = TRY(parse_ring_size(ring_size));
+  if (!ring_size.empty()) options.ring_size = TRY(parse_ring_size(ring_size));
   return options;
 }
 

@@ -25,7 +25,7 @@ struct CaptureFlags {
   std::string profile = "default";
   std::string only;
   std::string exclude;
-  std::string ring_size = "32M";
+  std::string ring_size;       // empty: not said
   bool whole_machine = false;  // not a flag: what is traced
   // Nor this: what happens is shown on stdout, and no trace is written.
   std::optional<TopSink::Options> watch;
@@ -56,6 +56,7 @@ struct CaptureFlags {
   // What top has of them, too.
   void add_profile_to(CLI::App& app);
   void add_library_to(CLI::App& app);
+  void add_ring_size_to(CLI::App& app);
   // --gpu, where the traced programs can be given a library.
   void add_gpu_to(CLI::App& app);
 

@@ -20,10 +20,10 @@ void RecorderFlags::add_to(CLI::App& app) {
                         "without --keep-last, the last 30s are kept"),
          {"error"});
   app.add_option("--keep-most", keep_most,
-                 "Keep no more than this, compressed, even if that is less time [256M]")
+                 "Upper limit of the kept events, compressed; older ones go first [256M]")
       ->type_name("SIZE");
   app.add_option("-o,--output", output,
-                 "What is kept goes to FILE.zst, and the next time to FILE-2.zst "
+                 "Kept events are written to FILE.zst, then FILE-2.zst, … "
                  "[traces/trace_<timestamp>.jsonl.zst]")
       ->type_name("FILE");
 }

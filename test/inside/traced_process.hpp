@@ -55,7 +55,7 @@ class TracedProcess {
     __atomic_fetch_add(&room().reads, 1, __ATOMIC_RELAXED);
     for (std::size_t i = rings_.size(); i < __atomic_load_n(&room().used, __ATOMIC_ACQUIRE); i++) {
       std::uint64_t offset = CI_RINGS_AT + i * CI_RING_SIZE;
-      rings_.emplace_back(shared(i), memory_ + offset, file_.get(), offset);
+      rings_.emplace_back(shared(i), memory_ + offset, CI_RING_SIZE, file_.get(), offset);
     }
     for (std::size_t i = 0; i < rings_.size(); i++) {
       cudabpf::ThreadRing& ring = rings_[i];

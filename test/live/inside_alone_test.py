@@ -384,7 +384,7 @@ class Live(insiders.InsideTest):
                 ({"CUDA_INJECTION64_PATH": lonely}, {}, f"cannot start {elsewhere}/cudabpf"),
                 (INJECTED, {"CUDABPF_OPTIONS": "--frobnicate"}, "CUDABPF_OPTIONS"),
                 (INJECTED, {"CUDABPF_OPTIONS": "-o elsewhere"}, "CUDABPF_OUTPUT"),
-                (INJECTED, {"CUDABPF_OPTIONS": "--ring-size 1M"}, "--ring-size"),
+                (INJECTED, {"CUDABPF_OPTIONS": "--ring-size 1K"}, "--ring-size"),
                 (INJECTED, {"CUDABPF_OPTIONS": "--live"}, "--live"),
                 (INJECTED, {"CUDABPF_OUTPUT": "%x"}, "%x"),
                 (INJECTED, {"CUDABPF_OUTPUT": "/proc/nothing/can/be/made"}, "/proc/nothing"),

@@ -72,6 +72,7 @@ void add_top(CLI::App& app, Action& action) {
                 "which takes cudabpf more processor time. With --inside they always are");
   flags->capture.add_profile_to(*sub);
   flags->capture.add_library_to(*sub);
+  flags->capture.add_ring_size_to(*sub);
   sub->add_option("--interval", flags->interval, "How often to report (500ms, 5s)")
       ->type_name("TIME")
       ->capture_default_str();
@@ -82,9 +83,8 @@ void add_top(CLI::App& app, Action& action) {
       ->excludes(once);
   flags->recorder.add_to(*sub);
   sub->add_option("command", flags->command,
-                  "A command to start and watch, after --. Where top takes the terminal, the "
-                  "command's input and output are /dev/null instead of it: redirect its output to "
-                  "keep it")
+                  "A command to start and watch, after --. On the full-screen view its input and "
+                  "output go to /dev/null; redirect its output to keep it")
       ->type_name("CMD")
       ->excludes(pids);
   sub->positionals_at_end();

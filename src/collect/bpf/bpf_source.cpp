@@ -49,6 +49,8 @@ Result<std::unique_ptr<Source>> BpfSource::open(SourceOptions options) {
   auto features =
       TRY(Features::detect(options.disabled_features,
                            {.driver = options.driver, .one_process = !options.only_in.empty()}));
+  constexpr std::uint64_t USUAL_RING = 32 << 20;
+  if (!options.ring_size) options.ring_size = USUAL_RING;
   std::unique_ptr<BpfSource> source(new BpfSource(std::move(options), std::move(features)));
   TRY(source->attach(std::move(reader)));
   return std::unique_ptr<Source>(std::move(source));

@@ -1,5 +1,6 @@
 #include "collect/inside/inside_source.hpp"
 
+#include <fmt/format.h>
 #include <linux/capability.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
 #include "collect/library_functions.hpp"
 #include "collect/machine.hpp"
 #include "util/console/log.hpp"
+#include "util/console/terminal.hpp"
+#include "util/exit_codes.hpp"
 #include "util/system/clock.hpp"
 #include "util/system/file_limit.hpp"
 #include "util/system/pidfd.hpp"
@@ -30,6 +33,8 @@ constexpr std::pair<abi::cb_counter, Loss> LOSSES[] = {
     {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
     {abi::CB_DROPPED_DRIVER, Loss::ring_driver},   {abi::CB_DROPPED_GPU, Loss::ring_gpu},
 };
+
+constexpr std::uint64_t MOST_RING = 256 << 20;  // a room has 1,024
 
 // From here on nothing is recorded in these rooms.
 void silence(const std::vector<std::shared_ptr<Room>>& rooms) {
@@ -78,6 +83,12 @@ Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place 
                    [&](const Function& function) { return options.filter.selects(function); }))
     return nothing_selected(options.filter);
   options.filter.tally = false;
+  if (!options.ring_size) options.ring_size = CI_RING_SIZE;
+  if (options.ring_size < CI_LEAST_RING || options.ring_size > MOST_RING)
+    return Error{fmt::format("--ring-size {}: the buffer of a thread that is recorded from inside "
+                             "is not of this size",
+                             human_bytes(options.ring_size)),
+                 "give it as 64K, 4M or up to 256M", exit_code::USAGE};
   auto reader = TRY(elf::Reader::start());
   return std::unique_ptr<Source>(
       new InsideSource(std::move(options), std::move(place), std::move(reader)));
@@ -92,7 +103,7 @@ void InsideSource::describe(Session& session) const {
                     "processes that do not call cuInit",
                     "functions that could not be patched: `left_out` of a library"};
   session.follow = options_.follow_children;
-  session.ring_size = CI_RING_SIZE;
+  session.ring_size = options_.ring_size;
   session.driver_traced = options_.driver;
   if (!options_.driver) return;
   session.driver_way = "imports";
@@ -107,7 +118,8 @@ Result<> InsideSource::start(OnRecord on_record) {
       std::move(door), libraries_, options_.libraries,
       [this](const Arrival& arrival) { return admit(arrival); },
       [this](const Arrival& leaving) { depart(leaving); },
-      Reception::Wanted{options_.calls, times_wanted(options_.gpu)});
+      Reception::Wanted{options_.calls, times_wanted(options_.gpu),
+                        Room::size(options_.ring_size)});
   return ok();
 }
 
@@ -168,7 +180,7 @@ Reception::Admission InsideSource::admit(const Arrival& arrival) {
   if (options_.follow_children ? !belongs(arrival.pid) : pid != selected_) return {};
   auto known = known_.find(pid);
   if (arrival.hello.has_room) return {known != known_.end() && !known->second.expired(), -1};
-  auto made = Room::make(driver_plan(), clock_);
+  auto made = Room::make(driver_plan(), clock_, options_.ring_size);
   if (!made) {
     log::warning("calls of pid {} are not recorded: {}", pid, made.error().message);
     return {.failed = true};

@@ -152,7 +152,7 @@ bool Reception::answer(Visit& visit, const abi::ci_hello& hello, const std::vect
   answer.gpu = wanted_.gpu;
   std::vector<int> fds;
   if (admission.traced && admission.room >= 0) {
-    answer.room_size = CI_RINGS_AT + std::uint64_t{CI_RINGS} * CI_RING_SIZE;
+    answer.room_size = wanted_.room_size;
     fds.push_back(admission.room);
   }
   if (admission.traced && library) {

@@ -37,6 +37,7 @@ class Reception {
   struct Wanted {
     bool calls = true;
     std::uint32_t gpu = 0;  // abi::cb_gpu_times_of
+    std::uint64_t room_size = 0;
   };
 
   Reception(Door door, PlannedLibraries& libraries, const std::vector<std::string>& named,

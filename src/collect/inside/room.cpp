@@ -1,6 +1,7 @@
 #include "collect/inside/room.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/falloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "util/console/terminal.hpp"
 #include "util/system/copied.hpp"
 
 namespace cudabpf {
@@ -49,23 +51,27 @@ InsideCounts& InsideCounts::operator+=(const InsideCounts& more) {
   return *this;
 }
 
-std::uint64_t Room::size() { return CI_RINGS_AT + std::uint64_t{CI_RINGS} * CI_RING_SIZE; }
+std::uint64_t Room::size(std::uint64_t ring_size) { return CI_RINGS_AT + CI_RINGS * ring_size; }
 
-Result<Room> Room::make(const abi::ci_driver& driver, abi::ci_clock clock) {
+Result<Room> Room::make(const abi::ci_driver& driver, abi::ci_clock clock,
+                        std::uint64_t ring_size) {
+  const std::uint64_t size = Room::size(ring_size);
   Fd file(memfd_create("cudabpf", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file || ftruncate(file.get(), static_cast<off_t>(size())) != 0) {
+  if (!file || ftruncate(file.get(), static_cast<off_t>(size)) != 0) {
     bool limited = errno == EFBIG;
     auto error = errno_error("making memory to share");
-    if (limited) error.message += "; the limit on the size of files (ulimit -f) is below 1 GiB";
+    if (limited)
+      error.message += fmt::format("; the limit on the size of files (ulimit -f) is below {}",
+                                   human_bytes(CI_RINGS * ring_size));
     return error;
   }
   // The process has it, too: were it to shrink, reading would kill.
   if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return errno_error("sealing memory to share");
   void* memory =
-      mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
   if (memory == MAP_FAILED) return errno_error("mapping memory to share");
-  Room room(std::move(file), static_cast<std::byte*>(memory));
+  Room room(std::move(file), static_cast<std::byte*>(memory), ring_size);
   room.head().version = CI_VERSION;
   room.head().clock = clock;
   room.record(abi::CI_ALL);
@@ -77,10 +83,11 @@ Result<Room> Room::make(const abi::ci_driver& driver, abi::ci_clock clock) {
 Room::Room(Room&& other) noexcept
     : file_(std::move(other.file_)),
       memory_(std::exchange(other.memory_, nullptr)),
+      ring_size_(other.ring_size_),
       rings_(std::move(other.rings_)) {}
 
 Room::~Room() {
-  if (memory_) munmap(memory_, size());
+  if (memory_) munmap(memory_, size(ring_size_));
 }
 
 abi::ci_ring& Room::shared(std::size_t number) const {
@@ -95,8 +102,8 @@ void Room::record(abi::ci_on what) {
 
 std::size_t Room::rings() {
   for (std::size_t i = rings_.size(); i < used(); i++) {
-    std::uint64_t offset = CI_RINGS_AT + i * CI_RING_SIZE;
-    rings_.emplace_back(shared(i), memory_ + offset, fd(), offset);
+    std::uint64_t offset = CI_RINGS_AT + i * ring_size_;
+    rings_.emplace_back(shared(i), memory_ + offset, ring_size_, fd(), offset);
   }
   return rings_.size();
 }
@@ -138,33 +145,38 @@ std::uint64_t Room::broken() const {
       rings_.begin(), rings_.end(), [](const ThreadRing& ring) { return ring.broken(); }));
 }
 
-void ThreadRing::look() {
-  if (broken_) return;
+bool ThreadRing::look() {
+  constexpr unsigned MUCH = 8;  // a part of so many
+  if (broken_) return false;
   std::uint64_t head = __atomic_load_n(&shared_->head, __ATOMIC_ACQUIRE);
-  if (head % 8 || head < head_ || head - tail_ > CI_RING_SIZE) return break_off();
+  if (head % 8 || head < head_ || head - tail_ > size_) {
+    break_off();
+    return false;
+  }
   head_ = head;
+  return head_ - tail_ > size_ / MUCH;
 }
 
 std::optional<std::uint64_t> ThreadRing::next(std::uint64_t until, std::uint64_t looked) {
   while (!broken_ && tail_ < head_) {
-    std::uint64_t at = tail_ % CI_RING_SIZE;
+    std::uint64_t at = tail_ & (size_ - 1);
     auto slot = copied<abi::ci_slot>(data_ + at);
     if (slot.skip) {
-      std::uint64_t rest = CI_RING_SIZE - at;
+      std::uint64_t rest = size_ - at;
       if (at == 0 || rest > head_ - tail_) break;
       tail_ += rest;
       continue;
     }
     std::uint64_t needed = sizeof(slot) + padded(slot.size);
     if (slot.size < sizeof(abi::cb_head) || slot.size > LARGEST || needed > head_ - tail_ ||
-        needed > CI_RING_SIZE - at)
+        needed > size_ - at)
       break;
     auto head = copied<abi::cb_head>(data_ + at + sizeof(slot));
     if (head.ts > until) {
       if (head.ts > looked && head.ts - looked > WRONG) break;
       return std::nullopt;
     }
-    size_ = slot.size;
+    found_ = slot.size;
     return head.ts;
   }
   if (tail_ < head_) break_off();
@@ -172,10 +184,10 @@ std::optional<std::uint64_t> ThreadRing::next(std::uint64_t until, std::uint64_t
 }
 
 std::span<const std::byte> ThreadRing::take(std::span<std::byte> copy) {
-  std::uint64_t at = tail_ % CI_RING_SIZE;
-  std::size_t size = std::min<std::size_t>(size_, copy.size());
+  std::uint64_t at = tail_ & (size_ - 1);
+  std::size_t size = std::min<std::size_t>(found_, copy.size());
   std::memcpy(copy.data(), data_ + at + sizeof(abi::ci_slot), size);
-  tail_ += sizeof(abi::ci_slot) + padded(size_);
+  tail_ += sizeof(abi::ci_slot) + padded(found_);
   __atomic_store_n(&shared_->tail, tail_, __ATOMIC_RELEASE);
   taken_++;
   return copy.first(size);
@@ -201,7 +213,7 @@ void ThreadRing::free() {
   __atomic_store_n(&shared_->tail, tail_, __ATOMIC_RELEASE);
   __atomic_store_n(&shared_->tid, 0, __ATOMIC_RELAXED);  // nor is the next one's known at once
   fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_),
-            CI_RING_SIZE);
+            static_cast<off_t>(size_));
   __atomic_store_n(&shared_->state, __u32{abi::CI_FREE}, __ATOMIC_RELEASE);
 }
 

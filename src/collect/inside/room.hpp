@@ -31,11 +31,13 @@ struct InsideCounts {
 // A thread's records. Threads come and go; a ring serves one after the other.
 class ThreadRing {
  public:
-  ThreadRing(abi::ci_ring& shared, const std::byte* data, int file, std::uint64_t offset)
-      : shared_(&shared), data_(data), file_(file), offset_(offset) {}
+  // `offset`: of the data in the file.
+  ThreadRing(abi::ci_ring& shared, const std::byte* data, std::uint64_t size, int file,
+             std::uint64_t offset)
+      : shared_(&shared), data_(data), size_(size), file_(file), offset_(offset) {}
 
-  // Looks how far the thread has written.
-  void look();
+  // Looks how far the thread has written. True if much of the ring is taken.
+  bool look();
   // When the next record was made; nothing: there is none, or it was made after `until`. `looked`:
   // after the last look(); none was made later.
   std::optional<std::uint64_t> next(std::uint64_t until, std::uint64_t looked);
@@ -62,25 +64,27 @@ class ThreadRing {
 
   abi::ci_ring* shared_;
   const std::byte* data_;
+  std::uint64_t size_;
   int file_;
-  std::uint64_t offset_;  // of the data in the file
+  std::uint64_t offset_;
   std::uint64_t head_ = 0, tail_ = 0;
   std::uint64_t taken_ = 0;  // records
   bool broken_ = false;
-  // The slot that next() found.
-  std::uint32_t size_ = 0;
+  std::uint32_t found_ = 0;  // size of the record that next() found
 };
 
 class Room {
  public:
   // `driver`: what the library is to record of the driver; `clock`: what its records' times are.
-  static Result<Room> make(const abi::ci_driver& driver, abi::ci_clock clock);
+  // `ring_size`: a power of two.
+  static Result<Room> make(const abi::ci_driver& driver, abi::ci_clock clock,
+                           std::uint64_t ring_size = CI_RING_SIZE);
   Room(Room&& other) noexcept;
   Room& operator=(Room&&) = delete;
   ~Room();
 
   int fd() const { return file_.get(); }
-  static std::uint64_t size();
+  static std::uint64_t size(std::uint64_t ring_size = CI_RING_SIZE);
 
   // From here on no call is recorded that begins, or nothing, but for calls that are just writing.
   void record(abi::ci_on what);
@@ -102,13 +106,15 @@ class Room {
   std::uint64_t broken() const;
 
  private:
-  Room(Fd file, std::byte* memory) : file_(std::move(file)), memory_(memory) {}
+  Room(Fd file, std::byte* memory, std::uint64_t ring_size)
+      : file_(std::move(file)), memory_(memory), ring_size_(ring_size) {}
   abi::ci_room& head() const { return *reinterpret_cast<abi::ci_room*>(memory_); }
   abi::ci_ring& shared(std::size_t number) const;
   std::size_t used() const;
 
   Fd file_;
   std::byte* memory_ = nullptr;
+  std::uint64_t ring_size_;
   std::vector<ThreadRing> rings_;
 };
 

@@ -17,7 +17,6 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t MUCH = 16;  // records: a ring has room for some 10 ms of a busy thread
 constexpr std::uint64_t LOOK_FOR_DEAD_EVERY_NS = 1'000'000'000;
 // The status of a process is known when its parent has waited for it.
 constexpr std::uint64_t WAIT_FOR_STATUS_NS = 300'000'000;
@@ -123,7 +122,7 @@ void TracedRooms::hand_over(Traced& process, std::size_t ring, const OnRecord& o
 }
 
 // A thread's records come in their order, those of several by time.
-std::size_t TracedRooms::merge(std::span<Traced* const> processes, const OnRecord& on_record) {
+bool TracedRooms::merge(std::span<Traced* const> processes, const OnRecord& on_record) {
   struct Next {
     std::uint64_t ts;
     Traced* process;
@@ -134,21 +133,22 @@ std::size_t TracedRooms::merge(std::span<Traced* const> processes, const OnRecor
   // What is made after this moment waits for the next time, or it could come before what another
   // thread made earlier, in a ring that has been looked at already.
   std::uint64_t until = clock_.now();
+  bool much = false;
   for (Traced* process : processes) {
     process->is.room->note_read();
-    for (std::size_t i = 0; i < process->is.room->rings(); i++) process->is.room->ring(i).look();
+    for (std::size_t i = 0; i < process->is.room->rings(); i++)
+      much |= process->is.room->ring(i).look();
   }
   std::uint64_t looked = clock_.now();
   for (Traced* process : processes)
     for (std::size_t i = 0; i < process->is.room->rings(); i++)
       if (auto ts = process->is.room->ring(i).next(until, looked)) waiting.push({*ts, process, i});
-  std::size_t count = 0;
-  for (; !waiting.empty(); count++) {
+  while (!waiting.empty()) {
     Next first = waiting.top();
     waiting.pop();
     ThreadRing& ring = first.process->is.room->ring(first.ring);
     // As long as no other thread's record is earlier, this one's go on.
-    for (;; count++) {
+    for (;;) {
       hand_over(*first.process, first.ring, on_record);
       auto ts = ring.next(until, looked);
       if (!ts) break;
@@ -158,7 +158,7 @@ std::size_t TracedRooms::merge(std::span<Traced* const> processes, const OnRecor
       }
     }
   }
-  return count;
+  return much;
 }
 
 void TracedRooms::release_rings(Traced& process, bool look_for_dead, const OnRecord& on_record) {
@@ -232,7 +232,7 @@ void TracedRooms::end(Traced& process, std::optional<int> status, const OnRecord
 bool TracedRooms::read(const OnRecord& on_record) {
   std::vector<Traced*> processes;
   for (Traced& process : all_) processes.push_back(&process);
-  std::size_t count = merge(processes, on_record);
+  bool much = merge(processes, on_record);
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   bool look_for_dead = now - looked_for_dead_ > LOOK_FOR_DEAD_EVERY_NS;
   if (look_for_dead) {
@@ -241,7 +241,7 @@ bool TracedRooms::read(const OnRecord& on_record) {
   }
   for (Traced& process : all_) release_rings(process, look_for_dead, on_record);
   look_for_ends(on_record);
-  return count > MUCH;
+  return much;
 }
 
 InsideCounts TracedRooms::counts() const {

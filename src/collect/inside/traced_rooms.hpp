@@ -65,7 +65,8 @@ class TracedRooms {
   using All = std::list<Traced>;
 
   void tell(std::span<const std::byte> record, const OnRecord& on_record);
-  std::size_t merge(std::span<Traced* const> processes, const OnRecord& on_record);
+  // True if any of their rings was rather full.
+  bool merge(std::span<Traced* const> processes, const OnRecord& on_record);
   void hand_over(Traced& process, std::size_t ring, const OnRecord& on_record);
   void release_rings(Traced& process, bool look_for_dead, const OnRecord& on_record);
   // Reads the rest of it; its books are closed.

@@ -17,19 +17,21 @@ namespace cudabpf {
 // A room as the process has it, who may write anything.
 class Inside {
  public:
-  Inside()
-      : owner(std::make_shared<Room>(std::move(*Room::make({}, abi::CI_MONOTONIC)))), room(*owner) {
+  explicit Inside(std::uint64_t ring_size = CI_RING_SIZE)
+      : owner(std::make_shared<Room>(std::move(*Room::make({}, abi::CI_MONOTONIC, ring_size)))),
+        room(*owner),
+        ring_size_(ring_size) {
     memory_ = static_cast<std::byte*>(
-        mmap(nullptr, Room::size(), PROT_READ | PROT_WRITE, MAP_SHARED, room.fd(), 0));
+        mmap(nullptr, Room::size(ring_size_), PROT_READ | PROT_WRITE, MAP_SHARED, room.fd(), 0));
     REQUIRE(memory_ != MAP_FAILED);
   }
-  ~Inside() { munmap(memory_, Room::size()); }
+  ~Inside() { munmap(memory_, Room::size(ring_size_)); }
 
   abi::ci_room& head() { return *reinterpret_cast<abi::ci_room*>(memory_); }
   abi::ci_ring& ring(std::size_t number = 0) {
     return reinterpret_cast<abi::ci_ring*>(memory_ + sizeof(abi::ci_room))[number];
   }
-  std::byte* data(std::size_t number = 0) { return memory_ + CI_RINGS_AT + number * CI_RING_SIZE; }
+  std::byte* data(std::size_t number = 0) { return memory_ + CI_RINGS_AT + number * ring_size_; }
 
   void take_ring(std::uint32_t tid, std::size_t number = 0) {
     ring(number).state = abi::CI_USED;
@@ -37,15 +39,15 @@ class Inside {
     head().used = std::max<std::uint32_t>(head().used, static_cast<std::uint32_t>(number) + 1);
   }
   void put_slot(std::uint64_t at, abi::ci_slot slot, std::size_t number = 0) {
-    std::memcpy(data(number) + at % CI_RING_SIZE, &slot, sizeof(slot));
+    std::memcpy(data(number) + at % ring_size_, &slot, sizeof(slot));
   }
   // As the library does it, without looking for room.
   void write(std::uint64_t ts, std::uint32_t size = sizeof(abi::cb_head), std::size_t number = 0) {
     abi::ci_ring& to = ring(number);
-    std::uint64_t at = to.head % CI_RING_SIZE, needed = sizeof(abi::ci_slot) + (size + 7) / 8 * 8;
-    if (needed > CI_RING_SIZE - at) {
+    std::uint64_t at = to.head % ring_size_, needed = sizeof(abi::ci_slot) + (size + 7) / 8 * 8;
+    if (needed > ring_size_ - at) {
       put_slot(at, {0, 1}, number);
-      to.head += CI_RING_SIZE - at;
+      to.head += ring_size_ - at;
       at = 0;
     }
     abi::cb_head record{};
@@ -62,6 +64,7 @@ class Inside {
   Room& room;
 
  private:
+  std::uint64_t ring_size_;
   std::byte* memory_ = nullptr;
 };
 

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <string>
 #include <vector>
@@ -58,19 +59,38 @@ TEST_CASE("What was made after the moment that counts waits") {
   CHECK(read(inside, 0, NOW + 1) == std::vector<std::uint64_t>{NOW + 1});
 }
 
-TEST_CASE("Records of any size go round the ring") {
-  Inside inside;
+TEST_CASE("Records of any size go round a ring of any size") {
+  std::uint64_t ring_size = GENERATE(64 << 10, 1 << 20, 16 << 20);
+  Inside inside(ring_size);
   inside.take_ring(7);
+  inside.take_ring(8, 1);
+  inside.write(5, 64, 1);  // the next ring begins where this one ends
   std::uint64_t ts = 0;
-  while (inside.ring().head < 4 * CI_RING_SIZE) {
+  while (inside.ring().head < ring_size + (ring_size >> 1)) {
     std::uint32_t size = 32 + static_cast<std::uint32_t>(ts * 37 % 4000);
     inside.write(++ts, size);
     CHECK(read(inside) == std::vector<std::uint64_t>{ts});
   }
+  CHECK(read(inside, 1) == std::vector<std::uint64_t>{5});
   CHECK(inside.room.broken() == 0);
   InsideCounts counts = inside.room.counts();
-  CHECK(counts.entered == ts);
-  CHECK(counts.emitted == ts);
+  CHECK(counts.entered == ts + 1);
+  CHECK(counts.emitted == ts + 1);
+}
+
+TEST_CASE("A ring says when an eighth of it is taken") {
+  Inside inside(64 << 10);
+  inside.take_ring(7);
+  REQUIRE(inside.room.rings() == 1);
+  constexpr std::uint32_t EACH = 1016;  // 1 KiB with its slot
+  for (std::uint64_t ts = 1; ts <= 8; ts++) {
+    inside.write(ts, EACH);
+    CHECK_FALSE(inside.room.ring(0).look());
+  }
+  inside.write(9, EACH);
+  CHECK(inside.room.ring(0).look());
+  read(inside);
+  CHECK_FALSE(inside.room.ring(0).look());
 }
 
 TEST_CASE("Nonsense ends the reading of that ring, and is counted once") {
