@@ -37,6 +37,8 @@ struct SampledGpu {
   std::string why;                 // it is not gpm
   std::string power;               // instant, average (of a second); empty: it has none
   std::vector<std::string> lacks;  // fields that the GPU or its driver does not tell
+  double memory = 0;               // all of it, in bytes; 0: not known
+  double power_limit = 0;          // in watts; 0: not known
 };
 
 // How GPUs are sampled.

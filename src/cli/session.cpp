@@ -64,8 +64,12 @@ auto shown_on(Screen& screen) {
 }
 
 TopSink::Show text_shown_on(Screen& screen, bool as_json) {
-  return [&screen, as_json](const TopInterval& told, bool last) {
-    return shown_on(screen)(as_json ? top_json(told) : top_text(told, screen.terminal()), last);
+  return [&screen, as_json, text = TopText()](const TopInterval& told, bool last) mutable {
+    if (as_json) return shown_on(screen)(top_json(told), last);
+    TopText next = text;
+    bool shown = shown_on(screen)(next.text(told, screen.terminal()), last);
+    if (shown) text = next;
+    return shown;
   };
 }
 

@@ -53,7 +53,7 @@ struct TopScreen::Shared {
   std::condition_variable changed;
   std::deque<TopInterval> waiting;
   std::optional<TopInterval> last;  // with the books
-  TopHistory::Lost lost;            // up to the last interval that was taken
+  TopLosses lost;                   // up to the last interval that was taken
   std::string message;
   Asks asks;
   bool over = false, ended = false;
@@ -201,8 +201,7 @@ bool TopScreen::take(const TopInterval& interval, bool last) {
   {
     std::lock_guard lock(shared_->mutex);
     if (!last && shared_->waiting.size() >= MOST_WAITING) return false;
-    shared_->lost.events += interval.lost;
-    shared_->lost.uncounted |= interval.lost_uncounted;
+    shared_->lost.add(interval.lost);
     if (last)
       shared_->last = interval;
     else

@@ -72,7 +72,7 @@ void RunMemory::context(const Call& call, const ContextFunction& function) {
   change.change = function.change;
   change.process = call.pid;
   change.tid = call.tid;
-  change.seen_begin = all_seen_ || begun_.contains(call.pid);
+  change.seen_begin = sees_all(call.pid);
   if (!function.context.empty())
     change.context = first_of(function.returns ? call.outs : call.words);
   if (call.details.device) change.device = *call.details.device;

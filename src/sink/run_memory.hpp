@@ -23,6 +23,8 @@ class RunMemory : private LiveMemory::Listener {
 
   // All calls of all processes were seen: they began while tracing.
   void all_seen() { all_seen_ = true; }
+  // All calls of this one were, so it holds nothing else.
+  bool sees_all(std::uint32_t pid) const { return all_seen_ || begun_.contains(pid); }
   void call(const Call& call, const Role& role);
   void process(const Process& process);
 

@@ -240,6 +240,10 @@ EXPORT nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned* milli
   return tell("average", device, milliwatts,
               [](unsigned long number) { return 600'000 + 100 * number; });
 }
+EXPORT nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t, unsigned* milliwatts) {
+  *milliwatts = 1'000'000;
+  return SUCCESS;
+}
 EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
                                                         unsigned long long* millijoules) {
   return tell("energy", device, millijoules, [](unsigned long number) {
@@ -270,6 +274,10 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v
   memory->reserved = 600 << 20;
   return tell("memory", device, &memory->used,
               [](unsigned long number) { return (number << 30) + 1; });
+}
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t* memory) {
+  *memory = {.total = 80ull << 30, .free = 80ull << 30, .used = 0};
+  return SUCCESS;
 }
 EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* rates) {
   rates->memory = 12;

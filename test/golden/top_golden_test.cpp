@@ -41,7 +41,7 @@ TEST_CASE("the page of top looks as it did, whatever one has chosen to see") {
   Shot shot;
   shot.message = "cudabpf: warning: something is not as it should be";
   shot.press({{Key::Code::enter}, letter('p')});
-  TopHistory::Lost lost{1204, true};
+  TopLosses lost{1204, true, {}};
   check_golden("top/80x24_paused.txt", draw_top({shot.interval, shot.history, lost, shot.message},
                                                 shot.view, {24, 80}, true)
                                            .text());

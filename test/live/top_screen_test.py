@@ -117,24 +117,8 @@ class Live(harness.LiveTest):
         self.assertNotIn("LOST", text)
         terminal.press("q")
         self.check_as_before(terminal)
-        begun, finished, under_way, dropped = self.counted(terminal.shown())
-        self.assertEqual((begun, under_way, dropped), (finished, 0, 0))
-        entered, emitted, lost, received = self.recorded(terminal.shown())
-        self.assertEqual((entered, lost), (emitted, 0))
-        self.assertEqual(received, emitted)
-        self.assertGreaterEqual(begun, 1234 + 321)
-
-    def numbers(self, pattern, text):
-        text = " ".join(text.split())
-        found = re.search(pattern.replace("+", r"\+").replace("N", NUMBER), text)
-        self.assertTrue(found, text)
-        return [int(number.replace(",", "")) for number in found.groups()]
-
-    def counted(self, text):
-        return self.numbers("calls counted: N begun = N ended + N under way + N dropped", text)
-
-    def recorded(self, text):
-        return self.numbers("records: N entered = N emitted + N dropped, N received", text)
+        for books in ("entered", "begun", "balance"):  # books that balance need nobody's attention
+            self.assertNotIn(books, terminal.shown())
 
     def test_rates(self):
         """Functions have the parts that they have of the driver's count, all in one interval."""
@@ -195,8 +179,7 @@ class Live(harness.LiveTest):
         text = terminal.until("status=7")
         self.assertNotIn("disturbing", text)
         self.check_as_before(terminal)
-        begun, finished, under_way, dropped = self.counted(text)
-        self.assertEqual(begun, finished + under_way + dropped)
+        self.assertNotIn("balance", text)
 
     def test_hostile_name(self):
         """A process's name moves no cursor, changes no title, and does not turn the line round."""
@@ -496,10 +479,12 @@ class Live(harness.LiveTest):
                          f"{'' if flags == '--once' else ' --duration 1s'}; echo all do''ne")
             text = " ".join(terminal.until("all done").split())  # lines break anywhere
             self.assertFalse("F10Quit" in text)
-            self.assertIn('"accounts"' if flags == "--json" else "entered =", text)
+            self.assertIn('"accounts"' if flags == "--json" else "calls/s", text)
+            self.assertNotIn("balance", text)
+            self.assertLessEqual(text.count("hidden columns"), 1)
         terminal.run("clear")
         terminal.run(f"{CUDABPF} top --library {LIBRARY} --duration 1s --pid {target.pid} < /dev/null | tail -n 3; echo all do''ne")
-        self.assertIn("entered =", " ".join(terminal.until("all done").split()))
+        self.assertIn(f"{target.pid} worker", " ".join(terminal.until("all done").split()))
 
 
 if __name__ == "__main__":

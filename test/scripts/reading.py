@@ -405,7 +405,7 @@ class Reading(unittest.TestCase):
         def told(width):
             return subprocess.run([cudabpf, "calls", gpt2], env={"COLUMNS": str(width)}, check=True, text=True,
                                   stdout=subprocess.PIPE).stdout
-        self.assertIn("left out for want of room: p95, p99", told(80))
+        self.assertIn("hidden columns: p95, p99", told(80))
         self.assertNotIn("left out", told(160))
 
     def test_export_flags(self):

@@ -61,6 +61,13 @@ void GpuReader::describe(unsigned index) {
   nvml::PciInfo pci{};
   if (nvml_.pci_info && nvml_.pci_info(device_, &pci) == Return::success)
     gpu_.bus_id = text_in(pci.bus_id);
+  nvml::Memory memory{};
+  if (nvml_.memory && nvml_.memory(device_, &memory) == Return::success)
+    gpu_.memory = static_cast<double>(memory.total);
+  constexpr double MILLIWATTS = 1000;
+  unsigned limit = 0;
+  if (nvml_.power_limit && nvml_.power_limit(device_, &limit) == Return::success)
+    gpu_.power_limit = limit / MILLIWATTS;
 }
 
 // The GPU's performance counters (GPM, from Hopper on) are exact; the utilization that the driver

@@ -56,6 +56,11 @@ CopiedBytes copied_from_gpu(const TopFigures& figures) {
   return copied_by(figures, Op::DtoH, Op::AtoH);
 }
 
+std::string held_text(const TopProcess& process, std::uint64_t bytes) {
+  if (!process.most_held) return process.holds_unseen ? "?" : "";
+  return human_bytes(bytes);
+}
+
 std::string place_of(const TopProcess& process) {
   constexpr std::size_t ENOUGH = 12;
   return !process.pod.empty() ? "pod " + process.pod : process.container.substr(0, ENOUGH);

@@ -20,6 +20,8 @@ struct CopiedBytes {
 };
 CopiedBytes copied_to_gpu(const TopFigures& figures);
 CopiedBytes copied_from_gpu(const TopFigures& figures);
+// "3.00 MiB" of memory that it holds or held; "?": what it held before it was watched is not known.
+std::string held_text(const TopProcess& process, std::uint64_t bytes);
 // "pod 8f2c…", or the first 12 digits of a container's id.
 std::string place_of(const TopProcess& process);
 

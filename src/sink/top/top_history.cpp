@@ -20,17 +20,12 @@ void TopHistory::add(const TopInterval& interval) {
   for (const TopProcess& process : interval.processes) held += process.held;
   set(Of::held, static_cast<double>(held));
   MeanOverTime activity;  // over GPUs
-  for (const auto& [device, gpu] : interval.gpus.gpus()) {
+  for (const auto& [device, gpu] : interval.gpus.gpus())
     if (auto active = activity_of(gpu)) activity.add(*active, 1);
-    Most& most = most_[device];
-    most.power = std::max(most.power, gpu.most_power.value_or(0));
-    most.memory = std::max(most.memory, gpu.most_memory.value_or(0));
-  }
   if (auto mean = activity.mean()) set(Of::activity, *mean);
   points_.push_back(point);
   while (points_.front().end + SPAN_NS <= point.end) points_.pop_front();
-  lost_.events += interval.lost;
-  lost_.uncounted |= interval.lost_uncounted;
+  lost_.add(interval.lost);
 }
 
 // A part begins where a multiple of its length is: a curve moves, and does not flicker.
@@ -64,11 +59,6 @@ std::optional<double> TopHistory::most(Of of) const {
 
 std::optional<double> TopHistory::last(Of of) const {
   return points_.empty() ? std::nullopt : value(points_.back(), of);
-}
-
-TopHistory::Most TopHistory::most_of(std::uint32_t gpu) const {
-  auto at = most_.find(gpu);
-  return at == most_.end() ? Most() : at->second;
 }
 
 }  // namespace cudabpf

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -18,14 +17,6 @@ class TopHistory {
   static constexpr std::uint64_t SPAN_NS = 60'000'000'000;
   // Calls and launches a second; how active the GPUs are, in percent, as a mean over them; bytes.
   enum class Of : std::uint8_t { calls, launches, activity, held, count_ };
-  struct Lost {
-    std::uint64_t events = 0;
-    bool uncounted = false;  // and more, nobody knows how many
-    bool any() const { return events || uncounted; }
-  };
-  struct Most {
-    double power = 0, memory = 0;
-  };
 
   void add(const TopInterval& interval);
 
@@ -35,8 +26,7 @@ class TopHistory {
   std::optional<double> most(Of of) const;
   std::optional<double> last(Of of) const;
   // Since watching began.
-  const Lost& lost() const { return lost_; }
-  Most most_of(std::uint32_t gpu) const;
+  const TopLosses& lost() const { return lost_; }
 
  private:
   struct Point {
@@ -48,8 +38,7 @@ class TopHistory {
   }
 
   std::deque<Point> points_;
-  std::map<std::uint32_t, Most> most_;
-  Lost lost_;
+  TopLosses lost_;
 };
 
 // "63 %" of the time; nothing: it is not sampled.

@@ -66,23 +66,28 @@ std::string json_process(const TopProcess& process, std::size_t& room) {
   std::string devices = json_devices(process), functions = json_parts(process.functions, room);
   std::string text = fmt::format(
       "{{\"pid\":{},\"name\":{},\"container\":{},\"pod\":{},\"ended\":{},{},\"calls_in_all\":{},"
-      "\"held\":{},"
-      "\"peak\":{},\"devices\":[{}],\"functions\":[{}]",
+      "\"held\":{},\"peak\":{},\"holds_unseen\":{},\"devices\":[{}],\"functions\":[{}]",
       process.pid, json::quoted(process.name), json::quoted(process.container),
       json::quoted(process.pod), process.ended, json_figures(process.figures), process.calls_in_all,
-      process.held, process.most_held, devices, functions);
+      process.held, process.most_held, process.holds_unseen, devices, functions);
   if (process.has_kernels)
     text += fmt::format(",\"kernels\":[{}]", json_parts(process.kernels, room));
   return text + '}';
 }
 
-std::string json_gpus(const GpusFigures& gpus) {
+std::string json_gpus(const TopInterval& interval) {
   std::string text;
-  for (const auto& [device, figures] : gpus.gpus()) {
+  for (const auto& [device, figures] : interval.gpus.gpus()) {
     text += fmt::format("{}{{\"device\":{}", text.empty() ? "" : ",", device);
     auto add = [&](std::string_view key, std::optional<double> value) {
       if (value) text += fmt::format(",\"{}\":{:.1f}", key, *value);
     };
+    auto gpu = interval.sampled_gpus.find(device);
+    if (gpu != interval.sampled_gpus.end()) {
+      text += fmt::format(",\"name\":{}", json::quoted(gpu->second.name));
+      if (gpu->second.power) add("power_limit_w", gpu->second.power);
+      if (gpu->second.memory) add("memory", gpu->second.memory);
+    }
     add("sm_active", figures.sm_active.mean());
     add("utilization", figures.utilization.mean());
     add("power_w", figures.power.mean());
@@ -111,14 +116,20 @@ std::string top_json(const TopInterval& interval) {
     processes += (i ? "," : "") + json_process(interval.processes[i], room);
   std::string errors;
   for (const TopError& error : interval.errors)
-    errors += fmt::format("{}{{\"ts\":{},\"pid\":{},\"what\":{}}}", errors.empty() ? "" : ",",
-                          error.ts, error.pid, json::quoted(error.what));
+    errors += fmt::format("{}{{\"ts\":{},\"pid\":{},\"name\":{},\"what\":{},\"count\":{}}}",
+                          errors.empty() ? "" : ",", error.ts, error.pid, json::quoted(error.name),
+                          json::quoted(error.what), error.count);
+  std::string lost_why;
+  for (std::size_t i = 0; i < LOSS_COUNT; i++)
+    if (interval.lost.why.test(i))
+      lost_why += (lost_why.empty() ? "" : ",") + json::quoted(info(static_cast<Loss>(i)).name);
   return fmt::format(
-      "{{\"begin_ns\":{},\"end_ns\":{},{},\"lost\":{},\"lost_uncounted\":{},\"processes\":[{}],"
+      "{{\"begin_ns\":{},\"end_ns\":{},{},\"lost\":{},\"lost_uncounted\":{},\"lost_why\":[{}],"
+      "\"processes\":[{}],"
       "\"more_processes\":{},\"gpus\":[{}],\"errors\":[{}]{}}}\n",
-      interval.begin_ns, interval.end_ns, json_figures(interval.all), interval.lost,
-      interval.lost_uncounted, processes, interval.processes.size() - shown,
-      json_gpus(interval.gpus), errors, interval.books ? json_books(*interval.books) : "");
+      interval.begin_ns, interval.end_ns, json_figures(interval.all), interval.lost.events,
+      interval.lost.uncounted, lost_why, processes, interval.processes.size() - shown,
+      json_gpus(interval), errors, interval.books ? json_books(*interval.books) : "");
 }
 
 }  // namespace cudabpf

@@ -18,7 +18,13 @@ TopLines top_lines(const TopInterval& interval, const TopView& view) {
   return lines;
 }
 
-TopLayout top_layout(const TopScene& scene, std::size_t lines, ScreenFrame::Size size) {
+std::size_t gpus_in_row(std::size_t gpus, std::size_t columns) {
+  constexpr std::size_t MANY = 3, ROOM_FOR_TWO = 116;
+  return gpus >= MANY && columns >= ROOM_FOR_TWO ? 2 : 1;
+}
+
+TopLayout top_layout(const TopScene& scene, const TopView& view, std::size_t lines,
+                     ScreenFrame::Size size) {
   constexpr std::size_t MEDIUM = 16, TALL = 32;  // rows
   constexpr std::size_t LEAST_TABLE = 4, LEAST_PARTS = 4;
   std::size_t rows = size.rows, bottom = rows - 1;
@@ -31,8 +37,15 @@ TopLayout top_layout(const TopScene& scene, std::size_t lines, ScreenFrame::Size
     return taken;
   };
   auto from_bottom = [&](std::size_t count) { return Rows{bottom -= count, count}; };
-  layout.graphs = from_top(is_tall ? 5 : is_medium ? 3 : 0);
-  layout.gpus = from_top(is_medium ? std::min(scene.interval.gpus.gpus().size(), rows / 8) : 0);
+  std::size_t gpus = scene.interval.gpus.gpus().size(), in_row = gpus_in_row(gpus, size.columns),
+              wanted = (gpus + in_row - 1) / in_row;
+  if (view.all_gpus()) {
+    layout.graphs = from_top(0);
+    layout.gpus = from_top(std::min(wanted, rows - 1 - LEAST_TABLE - at));
+  } else {
+    layout.graphs = from_top(is_tall ? 5 : is_medium ? 3 : 0);
+    layout.gpus = from_top(is_medium ? std::min(wanted, rows / 7) : 0);
+  }
   layout.message = from_bottom(is_medium && !scene.message.empty() ? 1 : 0);
   std::size_t most_errors = is_tall ? TopModel::MOST_ERRORS : is_medium ? 2 : 1;
   layout.errors = from_bottom(std::min(scene.interval.errors.size(), most_errors));

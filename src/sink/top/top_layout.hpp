@@ -18,7 +18,7 @@ namespace cudabpf {
 struct TopScene {
   const TopInterval& interval;
   const TopHistory& history;  // up to that interval
-  TopHistory::Lost lost;      // up to now
+  TopLosses lost;             // up to now
   std::string message;        // the last one; empty: none
 };
 
@@ -43,6 +43,9 @@ struct TopLayout {
   Rows parts;  // functions and kernels
   Rows errors, message;
 };
-TopLayout top_layout(const TopScene& scene, std::size_t lines, ScreenFrame::Size size);
+TopLayout top_layout(const TopScene& scene, const TopView& view, std::size_t lines,
+                     ScreenFrame::Size size);
+// GPUs beside each other in a row.
+std::size_t gpus_in_row(std::size_t gpus, std::size_t columns);
 
 }  // namespace cudabpf

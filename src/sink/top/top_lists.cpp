@@ -24,6 +24,7 @@ constexpr Told KEYS[] = {
     {"F3, /", "search; F3 again: the next one"},
     {"Space, p, z", "pause, and go on"},
     {"F2, C", "choose columns"},
+    {"g", "show all GPUs, as far as there is room, or some"},
     {"PgUp, PgDn", "select a page up or down"},
     {"Home, End", "select the first or the last one"},
     {"w", "write the last events as a trace (--keep-last)"},
@@ -32,7 +33,8 @@ constexpr Told KEYS[] = {
 constexpr std::string_view NOTES[] = {
     "CUDA% adds up all threads: 250 is two and a half threads.",
     "A call that takes longer than an interval counts where it returns.",
-    "Power and memory bars: full is the most seen since top started.",
+    "A GPU's bars are full at its power limit, and at all its memory.",
+    "HELD leaves out what a process allocated before top started.",
     "Graphs are of the last minute.",
 };
 

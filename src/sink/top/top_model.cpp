@@ -69,6 +69,18 @@ void TopFigures::add(const TopFigures& other) {
   }
 }
 
+void TopLosses::add(const TopLosses& more) {
+  events += more.events;
+  uncounted |= more.uncounted;
+  why |= more.why;
+}
+
+bool TopInterval::Books::balance() const {
+  return records.entered == records.emitted + records.dropped &&
+         records.received == records.emitted &&
+         tallied.begun == tallied.ended + tallied.under_way + tallied.dropped;
+}
+
 void TopModel::Of::note_held() {
   process.held = 0;
   for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
@@ -101,6 +113,7 @@ TopProcess TopModel::Of::told() const {
     add_to(name == TOP_OTHERS ? other_kernels : launched[name], calls);
   told.kernels = in_order(std::move(launched), other_kernels);
   told.devices = memory.devices();
+  told.holds_unseen = !memory.sees_all(process.pid);
   return told;
 }
 
@@ -108,6 +121,8 @@ void TopModel::begin(const Session& session) {
   all_seen_ = session.mode == "run";
   driver_traced_ = session.driver_traced;
   monotonic_ns_ = session.monotonic_ns;
+  for (const SampledGpu& gpu : session.sampling.gpus)
+    sampled_gpus_[gpu.device] = {gpu.name, gpu.memory, gpu.power_limit};
 }
 
 TopModel::Of& TopModel::of(std::uint32_t pid) {
@@ -162,7 +177,8 @@ void TopModel::call(const Call& call) {
   of.memory.call(call, role);
   if (role.does || role.context) of.note_held();
   if (!failed) return;
-  remember({call.ts, call.pid, error_text(function, call.result)});
+  remember({call.pid, &function, call.result},
+           {call.ts, call.pid, error_text(function, call.result)});
 }
 
 void TopModel::tallied(std::span<const Tally> tallies) {
@@ -191,9 +207,11 @@ void TopModel::tallied(const Tally& now, Tally& before) {
   if (!calls.count && !calls.time_ns && !calls.failed) return;
   add(now.pid, function, function.op, calls);
   if (!calls.failed) return;
-  std::string text = error_text(function, now.error);
-  if (calls.failed > 1) text += fmt::format(", the last of {} that failed", calls.failed);
-  remember({grown(now.failed_at, monotonic_ns_), now.pid, std::move(text)});
+  constexpr int ANY = -1;  // the others' results are not known
+  remember({now.pid, &function, ANY}, {.ts = grown(now.failed_at, monotonic_ns_),
+                                       .pid = now.pid,
+                                       .what = error_text(function, now.error),
+                                       .count = calls.failed});
 }
 
 void TopModel::driver_call(const DriverCall& call) {
@@ -201,7 +219,8 @@ void TopModel::driver_call(const DriverCall& call) {
 }
 
 void TopModel::gpu_error(const GpuError& error) {
-  remember({error.ts, error.pid.value_or(0),
+  remember({error.pid.value_or(0), nullptr, static_cast<int>(error.xid)},
+           {error.ts, error.pid.value_or(0),
             fmt::format("Xid {} on {}: {}", error.xid, error.device, error.meaning)});
 }
 
@@ -220,12 +239,22 @@ void TopModel::process(const Process& process) {
 
 void TopModel::lost(const LossEvent& loss) {
   if (info(loss.reason).degraded) return;
-  lost_ += loss.count.value_or(0);
-  lost_uncounted_ |= !loss.count;
+  TopLosses one{.events = loss.count.value_or(0), .uncounted = !loss.count, .why = {}};
+  one.why.set(static_cast<std::size_t>(loss.reason));
+  lost_.add(one);
 }
 
-void TopModel::remember(TopError error) {
-  errors_.push_back(std::move(error));
+void TopModel::remember(const ErrorKey& key, TopError error) {
+  auto process = processes_.find(error.pid);
+  if (error.pid && process != processes_.end()) error.name = process->second->process.name;
+  auto same = std::find_if(errors_.begin(), errors_.end(),
+                           [&](const Remembered& one) { return one.key == key; });
+  if (same != errors_.end()) {
+    error.count += same->error.count;
+    if (error.name.empty()) error.name = std::move(same->error.name);
+    errors_.erase(same);
+  }
+  errors_.push_back({key, std::move(error)});
   if (errors_.size() > MOST_ERRORS) errors_.pop_front();
 }
 
@@ -239,13 +268,17 @@ TopInterval TopModel::interval(std::uint64_t now_ns) const {
   }
   std::sort(interval.processes.begin(), interval.processes.end(),
             [](const TopProcess& a, const TopProcess& b) {
-              return std::tie(b.figures.time_ns, b.figures.calls, a.pid) <
-                     std::tie(a.figures.time_ns, a.figures.calls, b.pid);
+              return std::tie(a.ended, b.figures.time_ns, b.figures.calls, a.pid) <
+                     std::tie(b.ended, a.figures.time_ns, a.figures.calls, b.pid);
             });
   interval.gpus = gpus_;
-  interval.errors = errors_;
+  interval.sampled_gpus = sampled_gpus_;
+  for (const Remembered& one : errors_) {
+    interval.errors.push_back(one.error);
+    if (one.key.function && one.key.result < 0 && one.error.count > 1)
+      interval.errors.back().what += " (the last)";
+  }
   interval.lost = lost_;
-  interval.lost_uncounted = lost_uncounted_;
   interval.driver_traced = driver_traced_;
   return interval;
 }
@@ -259,8 +292,7 @@ void TopModel::begin_next(std::uint64_t now_ns) {
     of->kernels.clear();
   }
   gpus_ = {};
-  lost_ = 0;
-  lost_uncounted_ = false;
+  lost_ = {};
 }
 
 }  // namespace cudabpf

@@ -1,6 +1,7 @@
 // Who uses CUDA, and how much of it since the last look: what `cudabpf top` shows.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -48,6 +49,7 @@ struct TopProcess {
   std::uint64_t calls_in_all = 0;
   std::uint64_t held = 0,
                 most_held = 0;  // bytes that it allocated, but for host memory: now, and at most
+  bool holds_unseen = false;    // it may hold more, from before it was watched
   std::map<std::uint32_t, RunMemory::OfDevice> devices;  // the same by device, or NO_DEVICE
   // The parts of the figures, those with the most calls first. What there was no room for is the
   // last one, TOP_OTHERS: nothing is left out.
@@ -57,26 +59,45 @@ struct TopProcess {
 };
 inline constexpr std::string_view TOP_OTHERS = "(others)";
 
+// The same error of the same process is one, however often it comes.
 struct TopError {
-  std::uint64_t ts = 0;
+  std::uint64_t ts = 0;   // of the last one
   std::uint32_t pid = 0;  // 0: none
   std::string what;
+  std::string name = {};  // of the process; empty: not known
+  std::uint64_t count = 1;
+};
+
+// What was lost.
+struct TopLosses {
+  std::uint64_t events = 0;
+  bool uncounted = false;  // and more, nobody knows how many
+  std::bitset<LOSS_COUNT> why;
+  bool any() const { return events || uncounted; }
+  void add(const TopLosses& more);
+};
+
+// What bars of a GPU are drawn against; 0: not known.
+struct TopGpu {
+  std::string name;
+  double memory = 0, power = 0;  // all that it has, in bytes; its limit, in watts
 };
 
 // What happened in an interval.
 struct TopInterval {
   std::uint64_t begin_ns = 0, end_ns = 0;  // since watching began
-  std::vector<TopProcess> processes;       // the most time in CUDA first
+  std::vector<TopProcess> processes;       // those that ended last; the most time in CUDA first
   TopFigures all;
-  GpusFigures gpus;             // of the interval's samples
+  GpusFigures gpus;  // of the interval's samples
+  std::map<std::uint32_t, TopGpu> sampled_gpus;
   std::deque<TopError> errors;  // the last ones, the newest last; also of earlier intervals
-  std::uint64_t lost = 0;       // events, as far as they could be counted
-  bool lost_uncounted = false;
+  TopLosses lost;
   bool driver_traced = false;  // ioctls are counted
   // The books: of the last interval alone.
   struct Books {
     Accounts records;
     TallyAccounts tallied;
+    bool balance() const;
   };
   std::optional<Books> books;
 };
@@ -122,7 +143,14 @@ class TopModel {
   void add(Of& of, const Function& function, Op op, const Calls& calls);
   Of& of(std::uint32_t pid);
   const RunMemory::Role& role(const Function& function);
-  void remember(TopError error);
+  // What makes errors the same: the process, the function, and the result, if it is known of each.
+  struct ErrorKey {
+    std::uint32_t pid = 0;
+    const Function* function = nullptr;
+    int result = 0;
+    bool operator==(const ErrorKey&) const = default;
+  };
+  void remember(const ErrorKey& key, TopError error);
   void tallied(const Tally& now, Tally& before);
 
   bool all_seen_ = false, driver_traced_ = false;
@@ -133,9 +161,13 @@ class TopModel {
   // The sums that came last, of processes that live. The source bounds how many there are.
   std::map<std::pair<std::uint32_t, const Function*>, Tally> tallies_;
   GpusFigures gpus_;
-  std::deque<TopError> errors_;
-  std::uint64_t lost_ = 0;
-  bool lost_uncounted_ = false;
+  std::map<std::uint32_t, TopGpu> sampled_gpus_;
+  struct Remembered {
+    ErrorKey key;
+    TopError error;
+  };
+  std::deque<Remembered> errors_;
+  TopLosses lost_;
 };
 
 }  // namespace cudabpf

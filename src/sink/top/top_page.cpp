@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct Piece {
   unsigned spare;  // those with the highest number are left out first
 };
 
-std::string lost_text(const TopHistory::Lost& lost) {
+std::string lost_text(const TopLosses& lost) {
   if (!lost.events) return "LOST some";
   return fmt::format("LOST {}{}", brief_count(lost.events), lost.uncounted ? " and more" : "");
 }
@@ -35,12 +36,17 @@ std::string lost_text(const TopHistory::Lost& lost) {
 std::vector<Piece> head_pieces(const TopScene& scene, const TopView& view) {
   const TopInterval& interval = scene.interval;
   double seconds = seconds_of(interval);
+  auto ended = static_cast<std::size_t>(
+      std::count_if(interval.processes.begin(), interval.processes.end(),
+                    [](const TopProcess& process) { return process.ended; }));
+  std::string processes = count_of(interval.processes.size() - ended, "process", "processes");
+  if (ended) processes += fmt::format(", {} ended", ended);
   std::vector<Piece> pieces = {
       {"cudabpf top", {Colour::none, true}, 5},
       {clock_time(interval.end_ns), {}, 2},
       {rate_text(interval.all.calls, seconds) + " calls/s", {Colour::none, true}, 1},
       {rate_text(interval.all.launches, seconds) + " launches/s", {Colour::none, true}, 3},
-      {count_of(interval.processes.size(), "process", "processes"), {}, 4}};
+      {processes, {}, 4}};
   if (scene.lost.any()) pieces.push_back({lost_text(scene.lost), {Colour::red, true}, 0});
   if (!view.filter().empty()) pieces.push_back({"only " + view.filter(), {Colour::yellow}, 1});
   if (view.paused()) pieces.push_back({"PAUSED", {Colour::yellow, true, true}, 0});
@@ -120,66 +126,115 @@ void draw_graphs(ScreenFrame& frame, const TopHistory& history, Rows rows) {
 // --- GPUs
 
 struct Gauge {
-  double part = 0;
+  std::string_view label;
   std::string text;
-  Colour colour;
   std::size_t text_width;
+  Colour colour;
+  std::optional<double> part;  // of what it can be at most; nothing: that is not known
+  std::size_t width() const { return label.size() + 1 + text_width; }
 };
 
-std::vector<Gauge> gauges_of(const GpuFigures& gpu, const TopHistory::Most& most) {
+std::optional<double> part_of(double value, double all) {
+  return all > 0 ? std::optional(value / all) : std::nullopt;
+}
+
+std::vector<Gauge> gauges_of(const GpuFigures& figures, const TopGpu& gpu) {
+  constexpr std::size_t ACTIVE = 5, POWER = 7, MEMORY = 8;  // "100 %", "1000 W", "80.0 GiB"
   std::vector<Gauge> gauges;
-  if (auto active = activity_of(gpu))
-    gauges.push_back({*active / 100, fmt::format("{:.0f} %", *active), Colour::green, 5});
-  if (auto power = gpu.power.mean())
-    gauges.push_back({*power / most.power, fmt::format("{:.0f} W", *power), Colour::yellow, 7});
-  if (auto memory = gpu.most_memory)
-    gauges.push_back({*memory / most.memory, human_bytes(static_cast<std::uint64_t>(*memory)),
-                      Colour::magenta, 8});
+  if (auto active = activity_of(figures))
+    gauges.push_back({figures.sm_active.mean() ? "SM" : "use", fmt::format("{:.0f} %", *active),
+                      ACTIVE, Colour::green, *active / 100});
+  if (auto memory = figures.most_memory) {
+    std::string text = human_bytes(static_cast<std::uint64_t>(*memory));
+    if (gpu.memory > 0) text += " of " + human_bytes(static_cast<std::uint64_t>(gpu.memory));
+    gauges.push_back({"mem", text, gpu.memory > 0 ? 2 * MEMORY + 4 : MEMORY, Colour::magenta,
+                      part_of(*memory, gpu.memory)});
+  }
+  if (auto power = figures.power.mean())
+    gauges.push_back({"power", fmt::format("{:.0f} W", *power), POWER, Colour::yellow,
+                      part_of(*power, gpu.power)});
   return gauges;
 }
 
-void draw_gpu(ScreenFrame& frame, std::size_t row, const GpuFigures& gpu,
-              const TopHistory::Most& most) {
-  constexpr std::size_t NAME = 8, LEAST_BAR = 4, AROUND = 4;  // "[", "]", two blanks
-  frame.write(row, 0, fmt::format("GPU {}", gpu.device), {Colour::none, true});
-  auto gauges = gauges_of(gpu, most);
-  std::size_t room = 0;  // for bars
-  for (; !gauges.empty(); gauges.pop_back()) {
-    std::size_t taken = NAME;
-    for (const Gauge& gauge : gauges) taken += gauge.text_width + AROUND;
-    if (taken + gauges.size() * LEAST_BAR > frame.size().columns) continue;
-    room = (frame.size().columns - taken) / gauges.size();
-    break;
+struct Place {
+  std::size_t row, column, columns;
+};
+
+// The name takes what the gauges leave; the last gauges are left out first.
+void draw_gpu(ScreenFrame& frame, Place place, std::uint32_t device, const GpuFigures& figures,
+              const TopGpu& gpu) {
+  constexpr std::size_t NAME = 6, GAP = 2, LEAST_BAR = 4, MOST_BAR = 20, AROUND = 3;  // " [", "]"
+  auto gauges = gauges_of(figures, gpu);
+  auto taken = [&](std::size_t bar) {
+    std::size_t sum = NAME;
+    for (const Gauge& gauge : gauges) sum += GAP + gauge.width() + (gauge.part ? bar + AROUND : 0);
+    return sum;
+  };
+  while (!gauges.empty() && taken(LEAST_BAR) > place.columns) gauges.pop_back();
+  std::size_t left = place.columns - std::min(place.columns, taken(LEAST_BAR));
+  std::string name = fmt::format("GPU {}", device);
+  std::size_t name_room = NAME;
+  if (std::size_t more = width_of(gpu.name) + 1; !gpu.name.empty() && more <= left) {
+    name += " " + gpu.name;
+    name_room += more;
+    left -= more;
   }
-  std::size_t at = NAME;
+  auto bars = static_cast<std::size_t>(std::count_if(
+      gauges.begin(), gauges.end(), [](const Gauge& gauge) { return gauge.part.has_value(); }));
+  std::size_t bar_width = bars ? std::min(MOST_BAR, LEAST_BAR + left / bars) : 0;
+  frame.write(place.row, place.column, name, {Colour::none, true}, name_room);
+  std::size_t at = place.column + name_room;
   for (const Gauge& gauge : gauges) {
-    at += frame.write(row, at, "[");
-    frame.write(row, at, bar(gauge.part, room, frame.utf8()), {gauge.colour});
-    at += room;
-    at += frame.write(row, at, "]");
-    frame.write_right(row, at, gauge.text_width + 1, gauge.text);
-    at += gauge.text_width + 2;
+    at += GAP + frame.write(place.row, at + GAP, gauge.label, {Colour::grey});
+    if (gauge.part) {
+      at += frame.write(place.row, at, " [");
+      frame.write(place.row, at, bar(*gauge.part, bar_width, frame.utf8()), {gauge.colour});
+      at += bar_width;
+      at += frame.write(place.row, at, "]");
+    }
+    frame.write_right(place.row, at + 1, gauge.text_width, gauge.text);
+    at += 1 + gauge.text_width;
   }
 }
 
 void draw_gpus(ScreenFrame& frame, const TopScene& scene, Rows rows) {
-  const auto& gpus = scene.interval.gpus.gpus();
-  std::size_t shown = gpus.size() <= rows.count ? gpus.size() : rows.count - 1;
+  constexpr std::size_t GAP = 3;
   if (!rows.count) return;
-  std::size_t row = rows.at;
-  for (const auto& [device, gpu] : gpus)
-    if (row - rows.at < shown) draw_gpu(frame, row++, gpu, scene.history.most_of(device));
-  if (shown < gpus.size()) frame.write(row, 0, fmt::format("{} more GPUs", gpus.size() - shown));
+  const auto& gpus = scene.interval.gpus.gpus();
+  std::size_t columns = frame.size().columns, in_row = gpus_in_row(gpus.size(), columns);
+  std::size_t width = (columns + GAP) / in_row - GAP;
+  bool all = gpus.size() <= rows.count * in_row;
+  std::size_t shown = all ? gpus.size() : (rows.count - 1) * in_row, i = 0;
+  for (const auto& [device, figures] : gpus) {
+    if (i == shown) break;
+    auto known = scene.interval.sampled_gpus.find(device);
+    draw_gpu(frame, {rows.at + i / in_row, i % in_row * (width + GAP), width}, device, figures,
+             known == scene.interval.sampled_gpus.end() ? TopGpu() : known->second);
+    i++;
+  }
+  if (!all)
+    frame.write(rows.at + rows.count - 1, 0,
+                fmt::format("{} more GPUs: g shows them", gpus.size() - shown));
 }
 
 // --- what is below
+
+std::string process_text(const TopError& error) {
+  return error.name.empty() ? std::to_string(error.pid)
+                            : fmt::format("{} {}", error.pid, error.name);
+}
 
 void draw_errors(ScreenFrame& frame, const TopScene& scene, Rows rows) {
   const auto& errors = scene.interval.errors;
   for (std::size_t i = 0; i < rows.count; i++) {
     const TopError& error = errors[errors.size() - rows.count + i];
     std::size_t at = frame.write(rows.at + i, 0, clock_time(error.ts), {Colour::red, true}) + 1;
-    if (error.pid) at += frame.write(rows.at + i, at, std::to_string(error.pid)) + 1;
+    if (error.pid) at += frame.write(rows.at + i, at, process_text(error)) + 1;
+    if (error.count > 1)
+      at += frame.write(rows.at + i, at,
+                        fmt::format("{} {}", brief_count(error.count), frame.utf8() ? "×" : "x"),
+                        {Colour::red, true}) +
+            1;
     frame.write(rows.at + i, at, error.what, {Colour::red});
   }
 }
@@ -231,7 +286,7 @@ ScreenFrame draw_top(const TopScene& scene, const TopView& view, ScreenFrame::Si
   if (is_too_small(size)) return too_small(size, utf8);
   ScreenFrame frame(size, utf8);
   TopLines lines = top_lines(scene.interval, view);
-  TopLayout layout = top_layout(scene, lines.lines.size(), size);
+  TopLayout layout = top_layout(scene, view, lines.lines.size(), size);
   draw_head(frame, scene, view);
   draw_keys(frame, view);
   if (view.mode() == TopView::Mode::help) {
@@ -253,7 +308,8 @@ ScreenFrame draw_top(const TopScene& scene, const TopView& view, ScreenFrame::Si
 
 std::size_t top_page_rows(const TopScene& scene, const TopView& view, ScreenFrame::Size size) {
   if (is_too_small(size)) return 1;
-  return top_layout(scene, top_lines(scene.interval, view).lines.size(), size).table.count - 1;
+  return top_layout(scene, view, top_lines(scene.interval, view).lines.size(), size).table.count -
+         1;
 }
 
 }  // namespace cudabpf

@@ -37,8 +37,8 @@ std::vector<std::string> top_cells(const TopProcess& process, double over) {
           rate(figures.launches, over),
           part(figures.time_ns, over),
           part(figures.waiting_ns, over),
-          process.held || process.most_held ? human_bytes(process.held) : "",
-          process.most_held ? human_bytes(process.most_held) : "",
+          held_text(process, process.held),
+          held_text(process, process.most_held),
           copied(copied_to_gpu(figures), over),
           copied(copied_from_gpu(figures), over),
           figures.driver_calls ? rate(figures.driver_calls, over) : "",
@@ -46,10 +46,19 @@ std::vector<std::string> top_cells(const TopProcess& process, double over) {
           place_of(process)};
 }
 
-std::string lost_text(std::string_view before, const TopHistory::Lost& lost) {
+std::string lost_text(std::string_view before, const TopLosses& lost) {
   if (!lost.any()) return {};
-  return fmt::format("{}LOST {}", before,
-                     lost.uncounted ? std::string("an unknown number") : with_commas(lost.events));
+  if (!lost.events) return fmt::format("{}LOST an unknown number", before);
+  return fmt::format("{}LOST {}{}", before, with_commas(lost.events),
+                     lost.uncounted ? " and more" : "");
+}
+
+void add_advice(Page& page, const std::bitset<LOSS_COUNT>& why) {
+  for (std::size_t i = 0; i < LOSS_COUNT; i++)
+    if (why.test(i)) {
+      const LossInfo& loss = info(static_cast<Loss>(i));
+      page.paragraph(fmt::format("lost by {}: {}", loss.name, loss.advice), 0);
+    }
 }
 
 void add_process_rows(Page& page, const TopInterval& interval) {
@@ -85,37 +94,50 @@ std::string books_text(const TopInterval::Books& books) {
     text = fmt::format("calls counted: {} begun = {} ended + {} under way + {} dropped; ",
                        counted(tallied.begun), counted(tallied.ended), counted(tallied.under_way),
                        counted(tallied.dropped));
-  return text + fmt::format("records: {} entered = {} emitted + {} dropped, {} received",
-                            counted(records.entered), counted(records.emitted),
-                            counted(records.dropped), counted(records.received));
+  return "The books do not balance, which is a bug in cudabpf; please report it: " + text +
+         fmt::format("records: {} entered = {} emitted + {} dropped, {} received",
+                     counted(records.entered), counted(records.emitted), counted(records.dropped),
+                     counted(records.received));
+}
+
+void add_books(Page& page, const TopInterval& last) {
+  if (last.books && !last.books->balance()) page.paragraph(books_text(*last.books), 0);
+}
+
+std::string error_text(const TopError& error) {
+  std::string text = clock_time(error.ts) + "  ";
+  if (error.pid)
+    text += fmt::format("{}{}{}  ", error.pid, error.name.empty() ? "" : " ", error.name);
+  if (error.count > 1) text += with_commas(error.count) + " times ";
+  return text + error.what;
 }
 
 }  // namespace
 
-std::string top_text(const TopInterval& interval, const Terminal& terminal) {
+std::string TopText::text(const TopInterval& interval, const Terminal& terminal) {
   Page page(terminal, WIDEST);
   double over = seconds_of(interval);
   page.line(fmt::format("{}  {} calls/s  {} launches/s  {}{}", clock_time(interval.end_ns),
                         rate(interval.all.calls, over), rate(interval.all.launches, over),
                         count_of(interval.processes.size(), "process", "processes"),
-                        lost_text("  ", {interval.lost, interval.lost_uncounted})));
+                        lost_text("  ", interval.lost)));
+  add_advice(page, interval.lost.why & ~advised_);
+  advised_ |= interval.lost.why;
   add_process_rows(page, interval);
   add_gpus(page, interval.gpus, MOST_ROWS);
   if (!interval.errors.empty()) page.line("last errors");
-  for (const TopError& error : interval.errors)
-    page.line(fmt::format("  {}{}  {}", clock_time(error.ts),
-                          error.pid ? fmt::format("  pid {}", error.pid) : "", error.what));
-  if (interval.books) page.paragraph(books_text(*interval.books), 0);
-  page.say_left_out();
+  for (const TopError& error : interval.errors) page.line("  " + error_text(error));
+  add_books(page, interval);
+  if (!said_left_out_) said_left_out_ = page.say_left_out();
   page.blank();
   return page.take();
 }
 
-std::string top_end_text(const TopInterval& last, const TopHistory::Lost& lost,
-                         const Terminal& terminal) {
+std::string top_end_text(const TopInterval& last, const TopLosses& lost, const Terminal& terminal) {
   Page page(terminal, WIDEST);
   if (lost.any()) page.line(lost_text("", lost));
-  if (last.books) page.paragraph(books_text(*last.books), 0);
+  add_advice(page, lost.why);
+  add_books(page, last);
   return page.take();
 }
 

@@ -50,6 +50,7 @@ Shown TopView::processes(const TopInterval& interval) const {
     if (filter_.empty() || has_text(process, filter_)) shown.push_back(&process);
   const TopColumn& column = top_column(sorted_by_);
   std::stable_sort(shown.begin(), shown.end(), [&](const TopProcess* a, const TopProcess* b) {
+    if (a->ended != b->ended) return b->ended;
     return inverted_ ? sorts_before(column, *b, *a) : sorts_before(column, *a, *b);
   });
   return shown;
@@ -124,6 +125,9 @@ TopAsked TopView::press_letter(char32_t letter, const TopInterval& interval) {
     case '?':
     case 'h':
       mode_ = Mode::help;
+      break;
+    case 'g':
+      all_gpus_ = !all_gpus_;
       break;
     case 'C':
       choose(Mode::columns);

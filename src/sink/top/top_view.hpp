@@ -31,7 +31,7 @@ class TopView {
   // `rows`: of processes, on the page.
   TopAsked press(const Key& key, const TopInterval& interval, std::size_t rows);
 
-  // The processes that are shown, in their order.
+  // The processes that are shown, in their order; those that ended are the last.
   std::vector<const TopProcess*> processes(const TopInterval& interval) const;
   // Where the selected one is among them. It stays selected wherever sorting moves it.
   std::size_t selected(const std::vector<const TopProcess*>& shown) const;
@@ -40,6 +40,7 @@ class TopView {
 
   Mode mode() const { return mode_; }
   bool paused() const { return paused_; }
+  bool all_gpus() const { return all_gpus_; }
   TopColumn::Id sorted_by() const { return sorted_by_; }
   bool inverted() const { return inverted_; }
   const std::string& filter() const { return filter_; }
@@ -58,7 +59,7 @@ class TopView {
   void choose(Mode mode);
 
   Mode mode_ = Mode::table;
-  bool paused_ = false, inverted_ = false;
+  bool paused_ = false, inverted_ = false, all_gpus_ = false;
   TopColumn::Id sorted_by_ = TopColumn::Id::in_cuda;
   std::bitset<static_cast<std::size_t>(TopColumn::Id::count_)> hidden_;
   std::set<std::uint32_t> expanded_;

@@ -28,19 +28,20 @@ void Page::leave_out(std::string_view column) {
     left_out_.emplace_back(column);
 }
 
-void Page::say_left_out(bool has_json) {
-  if (left_out_.empty()) return;
-  std::string text = "left out for want of room:";
+bool Page::say_left_out(bool has_json) {
+  if (left_out_.empty()) return false;
+  std::string text = "hidden columns:";
   for (const std::string& column : left_out_)
     text += (&column == &left_out_.front() ? " " : ", ") + column;
   if (width_ < max_width_)
-    text += fmt::format("; a wider terminal or COLUMNS={} shows more{}", max_width_,
-                        has_json ? ", --json all" : "");
+    text += fmt::format(" (widen the terminal, {}set COLUMNS={}{})", has_json ? "" : "or ",
+                        max_width_, has_json ? ", or use --json" : "");
   else if (has_json)
-    text += "; --json has all";
+    text += " (use --json)";
   blank();
   paragraph(text, 2);
   left_out_.clear();
+  return true;
 }
 
 void Page::heading(std::string_view name) {

@@ -41,8 +41,8 @@ class Page {
 
   // A table had no room for this column.
   void leave_out(std::string_view column);
-  // Says which columns were left out and how to see them.
-  void say_left_out(bool has_json = true);
+  // Says which columns were left out and how to see them; false: none was.
+  bool say_left_out(bool has_json = true);
 
   // How times of what happened are told; unless it is said, since the beginning.
   void tell_moments(const Moments& moments) { moments_ = moments; }

@@ -63,10 +63,12 @@ inline TopInterval sample_top(std::uint64_t second = 83, std::uint64_t activity 
     sample.power_w = device ? 71.4 : 200.0 + 3.0 * static_cast<double>(activity);
     sample.memory_used = device ? 17e9 : 26e9;
     interval.gpus.add(sample);
+    interval.sampled_gpus[device] = {"NVIDIA H100 80GB HBM3", 80.0 * GIB, 700};
   }
   interval.errors = {
-      {80 * SECOND, 777, "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"},
-      {82 * SECOND, 777, "cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS, the last of 2 that failed"},
+      {80 * SECOND, 777, "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY", failing.name, 21'087},
+      {82 * SECOND, 777, "cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (the last)", failing.name,
+       2},
       {82 * SECOND, 0, "Xid 31 on 0000:41:00.0: GPU memory page fault"}};
   return interval;
 }

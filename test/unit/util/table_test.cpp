@@ -98,7 +98,7 @@ TEST_CASE("Columns that had no room are told, once") {
   page.take();
   page.say_left_out();
   std::string told = page.take();
-  CHECK(told.find("left out for want of room: gone; ") != std::string::npos);
+  CHECK(told.find("hidden columns: gone (") != std::string::npos);
   CHECK(told.find("empty") == std::string::npos);
   page.say_left_out();
   CHECK(page.take().empty());
@@ -139,9 +139,9 @@ TEST_CASE("A narrow page has short names, then fewer columns, even of those that
         "t                         count    total\n"
         "  cuOccupancyMax…ocessor  1,234  12.3 ms\n"
         "\n"
-        "  left out for want of room: last,\n"
-        "  error; a wider terminal or\n"
-        "  COLUMNS=160 shows more, --json all\n");
+        "  hidden columns: last, error (widen the\n"
+        "  terminal, set COLUMNS=160, or use\n"
+        "  --json)\n");
 }
 
 TEST_CASE("A title that is longer than the names stands above the table") {
