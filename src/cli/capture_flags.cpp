@@ -1,11 +1,13 @@
 #include "cli/capture_flags.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 
 #include "cli/one_of.hpp"
 #include "cli/request/invoker.hpp"
 #include "cli/request/quantities.hpp"
+#include "collect/machine.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/clock.hpp"
 #include "util/text/glob.hpp"
@@ -16,6 +18,20 @@ std::string default_output(bool compressed) {
   return "traces/trace_" + file_timestamp(now_ns(CLOCK_REALTIME)) +
          (compressed ? ".jsonl.zst" : ".jsonl");
 }
+
+namespace {
+
+// "%h" in a file's name stands for the host.
+std::string with_host(std::string path) {
+  std::size_t name = path.rfind('/') + 1;  // npos + 1 is 0
+  std::string host = machine_name();
+  std::replace(host.begin(), host.end(), '/', '_');
+  for (auto at = path.find("%h", name); at != path.npos; at = path.find("%h", at + host.size()))
+    path.replace(at, 2, host);
+  return path;
+}
+
+}  // namespace
 
 void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
   whole_machine = traces_machine;
@@ -62,6 +78,9 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
                "Show events on stderr, one per line, instead of the status line; "
                "only some if there are too many to read. The trace has them all");
   app.add_flag("-q,--quiet", quiet, "No status line, no hints, no summary");
+  app.add_flag("--log", log,
+               "Instead of status line, hints and summary, a line on stderr for the start, each "
+               "complete file, what is lost, and the end: for a service's journal");
 }
 
 void CaptureFlags::add_profile_to(CLI::App& app) {
@@ -98,6 +117,11 @@ void CaptureFlags::add_ends_and_files(CLI::App& app) {
   app.add_option("--rotate-time", rotate_time, "Begin a new file every TIME")->type_name("TIME");
   app.add_option("--keep", keep, "Keep the N newest rotated files, and delete older ones [all]")
       ->type_name("N");
+  app.add_option(
+         "--keep-size", keep_size,
+         "Keep rotated files of SIZE in all, with the one being written; delete older ones. "
+         "Needs --rotate-size")
+      ->type_name("SIZE");
   app.add_flag("--redact", redact,
                "Leave what names people and places out of the trace: command lines, "
                "paths, users, containers, the host's name. Names of programs and "
@@ -156,11 +180,20 @@ Result<JsonlOptions> CaptureFlags::output_options() const {
     options.output.own_choice = true;
   }
   options.output.keep = keep;
+  options.output.logs = log;
   if (!rotate_size.empty()) options.rotate_size = TRY(parse_size(rotate_size, "--rotate-size"));
   if (!rotate_time.empty()) options.rotate_ns = TRY(parse_duration(rotate_time, "--rotate-time"));
   if (keep && rotate_size.empty() && rotate_time.empty())
     return Error{"--keep needs --rotate-size or --rotate-time", "say when a new file begins",
                  exit_code::USAGE};
+  if (!keep_size.empty()) {
+    options.output.keep_bytes = TRY(parse_size(keep_size, "--keep-size"));
+    if (options.output.keep_bytes < 2 * options.rotate_size || !options.rotate_size)
+      return Error{"--keep-size " + keep_size + " needs a --rotate-size of at most half of it",
+                   "the file that is being written counts, too", exit_code::USAGE};
+  }
+  if (options.rotate_size || options.rotate_ns)
+    options.output.path = with_host(options.output.path);
   return options;
 }
 

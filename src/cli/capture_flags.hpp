@@ -39,6 +39,7 @@ struct CaptureFlags {
   bool no_follow = false;
   bool quiet = false;
   bool live = false;
+  bool log = false;
   bool redact = false;
   std::string sample;  // how often GPUs are sampled; empty: not said
   bool no_sample = false;
@@ -51,6 +52,7 @@ struct CaptureFlags {
   std::string rotate_size;
   std::string rotate_time;
   unsigned keep = 0;
+  std::string keep_size;
 
   void add_to(CLI::App& app, bool traces_machine);
   // What top has of them, too.

@@ -78,7 +78,7 @@ TopSink::Show text_shown_on(Screen& screen, bool as_json) {
 Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags& flags,
                                                              SourceOptions options,
                                                              const OpenSource& open_source) {
-  log::set_quiet(flags.quiet);
+  log::set_quiet(flags.quiet || flags.log);
   // If the trace's reader goes away, that is an error to handle, not a reason to die.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // as is a limit on the size of files
@@ -89,7 +89,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   if (flags.recorder) session->signals_.take_requests();
   session->duration_ns_ = duration;
   session->most_bytes_ = most_bytes;
-  session->quiet_ = flags.quiet;
+  session->quiet_ = flags.quiet || flags.log;
   FunctionFilter filter = options.filter;
   auto source = TRY(open_source(std::move(options)));
   session->capture_ = std::make_unique<Capture>(std::move(source), std::move(filter));
@@ -130,10 +130,15 @@ Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags)
     return sinks;
   }
   TRY(open_trace(TRY(flags.output_options()), flags.redact, sinks));
-  if (!flags.quiet) sinks.push_back(&stats_);
+  if (flags.log) {
+    log_ = std::make_unique<LogSink>([](std::string line) { log::note("{}", line); },
+                                     [trace = trace_.get()] { return trace->written(); });
+    sinks.push_back(log_.get());
+  }
+  if (!quiet_) sinks.push_back(&stats_);
   if (flags.live) {
     sinks.push_back((live_ = std::make_unique<LiveSink>(shown_on(*screen_))).get());
-  } else if (!flags.quiet) {
+  } else if (!quiet_) {
     status_ =
         std::make_unique<StatusSink>(*screen_, [trace = trace_.get()] { return trace->bytes(); });
     sinks.push_back(status_.get());

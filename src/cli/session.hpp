@@ -18,6 +18,7 @@
 #include "sink/flight_recorder.hpp"
 #include "sink/jsonl.hpp"
 #include "sink/live.hpp"
+#include "sink/log_sink.hpp"
 #include "sink/redacted.hpp"
 #include "sink/stats.hpp"
 #include "sink/status.hpp"
@@ -82,6 +83,7 @@ class CaptureSession {
   bool quiet_ = false;
   std::unique_ptr<JsonlSink> trace_;        // null: what happens is only watched
   std::unique_ptr<RedactedSink> redacted_;  // null: nothing is left out
+  std::unique_ptr<LogSink> log_;
   StatsSink stats_;
   std::unique_ptr<StatusSink> status_;
   std::unique_ptr<LiveSink> live_;

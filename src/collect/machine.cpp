@@ -50,6 +50,12 @@ std::vector<Gpu> nvidia_gpus(const std::string& folder) {
   return gpus;
 }
 
+std::string machine_name() {
+  utsname name{};
+  uname(&name);
+  return name.nodename;
+}
+
 void describe_machine(Session& session) {
   utsname name{};
   uname(&name);

@@ -9,6 +9,7 @@
 namespace cudabpf {
 
 void describe_machine(Session& session);
+std::string machine_name();  // of the host
 
 // What the driver tells of itself, where it is loaded.
 constexpr const char* NVIDIA_FOLDER = "/proc/driver/nvidia";

@@ -27,6 +27,7 @@ Result<std::unique_ptr<JsonlSink>> JsonlSink::open(JsonlOptions options) {
                  {},
                  exit_code::USAGE};
   options.output.rotates = options.rotate_size || options.rotate_ns;
+  options.output.file_bytes = options.rotate_size;
   auto output = TRY(Output::open(options.output));
   return std::unique_ptr<JsonlSink>(new JsonlSink(std::move(options), std::move(output)));
 }

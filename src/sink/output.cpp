@@ -8,8 +8,10 @@
 #include <charconv>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 
 #include "util/console/log.hpp"
+#include "util/console/terminal.hpp"
 #include "util/system/clock.hpp"
 #include "util/system/privileges.hpp"
 #include "util/system/threads.hpp"
@@ -37,19 +39,39 @@ std::string with_infix(const std::string& path, const std::string& infix) {
       name.stem().string() + infix + name.extension().string() + extension.string());
 }
 
+constexpr std::string_view BEGUN = "%t";
+
+// Whether a file's name is this one, in which BEGUN may stand for any time.
+bool is_named(std::string_view name, std::string_view expected) {
+  constexpr std::string_view TIME = "00000000T000000";
+  std::size_t at = expected.find(BEGUN);
+  if (at == expected.npos) return name == expected;
+  std::string_view before = expected.substr(0, at), after = expected.substr(at + BEGUN.size());
+  if (name.size() != before.size() + TIME.size() + after.size() || !name.starts_with(before) ||
+      !name.ends_with(after))
+    return false;
+  return std::equal(
+      TIME.begin(), TIME.end(), name.begin() + static_cast<std::ptrdiff_t>(at),
+      [](char like, char is) { return like == 'T' ? is == 'T' : is >= '0' && is <= '9'; });
+}
+
 }  // namespace
 
 std::string numbered_path(const std::string& path, unsigned number) {
   return number > 1 ? with_infix(path, fmt::format("-{}", number)) : path;
 }
 
-std::string rotated_path(const std::string& path, unsigned number) {
-  return with_infix(path, fmt::format(".{:04}", number));
+std::string rotated_path(const std::string& path, unsigned number, const std::string& begun) {
+  std::filesystem::path rotated = with_infix(path, fmt::format(".{:04}", number));
+  if (begun.empty()) return rotated;
+  std::string name = rotated.filename();
+  if (auto at = name.find(BEGUN); at != name.npos) name.replace(at, BEGUN.size(), begun);
+  return rotated.replace_filename(name);
 }
 
-std::vector<unsigned> rotated_numbers(const std::string& path) {
+std::vector<RotatedFile> rotated_files(const std::string& path) {
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  std::vector<unsigned> numbers;
+  std::vector<RotatedFile> files;
   std::error_code ignored;
   for (const auto& entry :
        std::filesystem::directory_iterator(folder.empty() ? "." : folder, ignored)) {
@@ -59,10 +81,15 @@ std::vector<unsigned> rotated_numbers(const std::string& path) {
          dot = name.find('.', dot + 1)) {
       unsigned number = 0;
       std::from_chars(name.data() + dot + 1, name.data() + name.size(), number);
-      if (number && folder / name == rotated_path(path, number)) numbers.push_back(number);
+      if (number &&
+          is_named(name, std::filesystem::path(rotated_path(path, number)).filename().string()))
+        files.push_back({number, folder / name});
     }
   }
-  return numbers;
+  std::sort(files.begin(), files.end(), [](const RotatedFile& a, const RotatedFile& b) {
+    return std::tie(a.number, a.path) < std::tie(b.number, b.path);
+  });
+  return files;
 }
 
 Output::Output(OutputOptions options, bool compresses)
@@ -83,8 +110,8 @@ Result<std::unique_ptr<Output>> Output::open(OutputOptions options) {
   std::unique_ptr<Output> output(new Output(std::move(options), compresses));
   if (output->options_.rotates) {
     output->part_.number = 1;
-    for (unsigned number : rotated_numbers(output->options_.path))
-      output->taken_ = std::max(output->taken_, number);
+    for (const RotatedFile& file : rotated_files(output->options_.path))
+      output->taken_ = std::max(output->taken_, file.number);
   }
   TRY(output->open_file());
   return output;
@@ -100,7 +127,7 @@ Result<> Output::open_file() {
     // A file that the user named is replaced; one that cudabpf names or numbers never is.
     bool may_replace = !options_.rotates && !options_.own_choice;
     while (!file_) {
-      path_ = file_path();
+      path_ = new_path();
       auto file = TraceFile::create(path_, may_replace, options_.hurry_fd);
       if (file)
         file_ = std::move(*file);
@@ -115,16 +142,30 @@ Result<> Output::open_file() {
   return ok();
 }
 
-std::string Output::file_path() const {
-  if (part_.number) return rotated_path(options_.path, taken_ + part_.number);
+std::string Output::new_path() const {
+  if (part_.number)
+    return rotated_path(options_.path, taken_ + part_.number,
+                        file_timestamp(now_ns(CLOCK_REALTIME)));
   return numbered_path(options_.path, taken_ + 1);
 }
 
+// The file that has just been opened stays, and may still grow.
 void Output::delete_old() const {
-  if (!options_.keep) return;
-  for (unsigned number : rotated_numbers(options_.path))
-    if (number + options_.keep <= taken_ + part_.number)
-      ::unlink(rotated_path(options_.path, number).c_str());
+  if (!options_.keep && !options_.keep_bytes) return;
+  std::uint64_t room = options_.keep_bytes - std::min(options_.keep_bytes, options_.file_bytes);
+  std::uint64_t kept = 0;
+  auto files = rotated_files(options_.path);
+  std::for_each(files.rbegin(), files.rend(), [&](const RotatedFile& file) {
+    if (file.path == path_) return;
+    std::error_code error;
+    auto size = std::filesystem::file_size(file.path, error);
+    kept += error ? 0 : size;
+    bool is_old = options_.keep && file.number + options_.keep <= taken_ + part_.number;
+    bool is_too_much = options_.keep_bytes && kept > room;
+    if ((!is_old && !is_too_much) || ::unlink(file.path.c_str()) != 0) return;
+    if (options_.logs)
+      log::note("{} is deleted ({})", file.path, is_old ? "--keep" : "--keep-size");
+  });
 }
 
 std::optional<std::filesystem::space_info> Output::space() const {
@@ -233,6 +274,7 @@ bool Output::put_line(const std::string& line) {
 
 void Output::wrote(std::size_t bytes, std::uint64_t lines) {
   bytes_out_ += bytes;
+  bytes_in_file_ += bytes;
   lines_ += lines;
   lines_in_file_ += lines;
 }
@@ -273,11 +315,16 @@ void Output::end_file(const LineBlock::FileEndsHere& file_end) {
     if (!ended_) failed();
   }
   if (file_end.next_header.empty()) return;
+  if (options_.logs && ended_)
+    log::note(
+        "{} is complete: {}, {}{}", path_, count_of(lines_in_file_, "line", "lines"),
+        human_bytes(bytes_in_file_),
+        lost_in_file_ ? fmt::format(", {} could not be written", with_commas(lost_in_file_)) : "");
   file_.reset();
   ended_ = false;
   part_ = file_end.next;
   header_ = file_end.next_header;
-  lines_in_file_ = lost_in_file_ = 0;
+  lines_in_file_ = lost_in_file_ = bytes_in_file_ = 0;
   ready(true);
 }
 

@@ -26,7 +26,11 @@ struct OutputOptions {
   // cudabpf chose the path: it creates the folder, and puts the trace beside a file that exists.
   bool own_choice = false;
   bool rotates = false;
-  unsigned keep = 0;  // how many rotated files to keep, counting those of earlier traces; 0: all
+  // Which rotated files to keep, counting those of earlier traces: the newest so many, and so many
+  // bytes of them, to which the one that is being written may add `file_bytes`. 0: all.
+  unsigned keep = 0;
+  std::uint64_t keep_bytes = 0, file_bytes = 0;
+  bool logs = false;                       // says when a file is complete, and when one is deleted
   std::uint64_t retry_ns = 1'000'000'000;  // after writing failed
   int stream = -1;                         // write to this instead of `path`; the caller owns it
   int hurry_fd = -1;  // once readable, the stream's reader is not waited for much longer
@@ -68,7 +72,7 @@ class Output : public TraceOutput {
   };
 
   Result<> open_file();
-  std::string file_path() const;
+  std::string new_path() const;
   void delete_old() const;
   void run();
   void accept(const LineBlock& block);
@@ -101,7 +105,7 @@ class Output : public TraceOutput {
   std::uint64_t retry_at_ns_ = 0;  // 0: nothing is wrong
   bool warned_ = false;
   bool ended_ = false;
-  std::uint64_t lines_in_file_ = 0, lost_in_file_ = 0;
+  std::uint64_t lines_in_file_ = 0, lost_in_file_ = 0, bytes_in_file_ = 0;
   std::uint64_t lines_ = 0;
   unsigned files_ = 0;
   std::atomic<bool> closed_{false};
@@ -114,9 +118,14 @@ class Output : public TraceOutput {
 // A trace of its own beside one of that name. "t.jsonl.zst", 2 -> "t-2.jsonl.zst"; 1: the name
 // itself.
 std::string numbered_path(const std::string& path, unsigned number);
-// A part of it. "t.jsonl.zst", 2 -> "t.0002.jsonl.zst"
-std::string rotated_path(const std::string& path, unsigned number);
-// The numbers of the rotated files that exist.
-std::vector<unsigned> rotated_numbers(const std::string& path);
+// A part of it. "t.jsonl.zst", 2 -> "t.0002.jsonl.zst". In a file's name, `begun` takes the place
+// of %t, if that is there: a time as file_timestamp() writes it.
+std::string rotated_path(const std::string& path, unsigned number, const std::string& begun = {});
+struct RotatedFile {
+  unsigned number = 0;
+  std::string path;
+};
+// Those that exist, by number.
+std::vector<RotatedFile> rotated_files(const std::string& path);
 
 }  // namespace cudabpf

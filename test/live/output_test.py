@@ -390,6 +390,44 @@ class Live(harness.LiveTest):
         self.assertEqual(self.text(again[0][0]), kept)
         self.assertEqual((again[1][1].header["part"], again[1][1].end["last"]), (1, True))
 
+    def test_keep_size(self):
+        """The newest files stay, as many as fit beside the one being written; they are named by host and time."""
+        path = f"{self.folder}/trace_%h_%t.jsonl"
+        done = self.run_cudabpf("run", "-q", "-o", path, "--rotate-size", "32K", "--keep-size", "128K", "--library", LIBRARY, "--",
+                                *launches(3000, 0))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        names = sorted(set(os.listdir(self.folder)) - {"record"}, key=lambda name: int(name.split(".")[-2]))
+        for name in names:
+            self.assertRegex(name, rf"^trace_{re.escape(os.uname().nodename)}_\d{{8}}T\d{{6}}\.\d{{4}}\.jsonl$")
+        sizes = [os.path.getsize(f"{self.folder}/{name}") for name in names]
+        self.assertEqual(len(names), 4)
+        self.assertLessEqual(sum(sizes), 128 << 10)
+        numbers = [int(name.split(".")[-2]) for name in names]
+        self.assertEqual(numbers, list(range(numbers[0], numbers[0] + 4)))
+        self.assertGreater(numbers[0], 10)
+        told = self.run_cudabpf("summary", *(f"{self.folder}/{name}" for name in names)).stdout.decode()
+        self.assertIn(f"Incomplete: parts 1 to {numbers[0] - 1} of it were not given.", told)
+
+    def test_log(self):
+        """What a service says in its journal: the start, each file, and the end, and nothing else."""
+        done = self.run_cudabpf("run", "--log", "-o", self.path, "--rotate-size", "32K", "--keep", "2", "--library", LIBRARY, "--",
+                                *launches(500, 0))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stderr.decode().splitlines()
+        base = re.escape(self.path.removesuffix(".jsonl"))
+        self.assertRegex(lines[0], rf"^cudabpf: tracing a command into {base}\.0001\.jsonl: {re.escape(LIBRARY)} \(\d+ functions\)$")
+        self.assertRegex(lines[-1], rf"^cudabpf: the trace ends \(command ended\): [\d,]+ calls in \d+ files, .* KiB, "
+                                    rf"the last {base}\.\d{{4}}\.jsonl; nothing lost$")
+        files = int(re.search(r"calls in (\d+) files", lines[-1])[1])
+        self.assertGreater(files, 3)
+        complete = [line for line in lines if "is complete" in line]
+        deleted = [line for line in lines if "is deleted" in line]
+        self.assertEqual((len(complete), len(deleted), len(lines)), (files - 1, files - 2, 2 * files - 1))
+        for i, line in enumerate(complete, 1):
+            self.assertRegex(line, rf"^cudabpf: {base}\.{i:04}\.jsonl is complete: \d+ lines, .* KiB$")
+        for i, line in enumerate(deleted, 1):
+            self.assertEqual(line, f"cudabpf: {self.path.removesuffix('.jsonl')}.{i:04}.jsonl is deleted (--keep)")
+
     def test_rotated_into_nothing(self):
         """Files other than the trace's must be neither deleted nor written to."""
         others = ("trace.0001.jsonl.zst", "trace.1.jsonl", "trace.00001.jsonl", "trace.x0001.jsonl", "other.0001.jsonl",
@@ -406,7 +444,8 @@ class Live(harness.LiveTest):
 
     def test_rotation_usage(self):
         for flags in (["--rotate-size", "1K"], ["--rotate-size", "x"], ["--rotate-time", "0"], ["--keep", "3"],
-                      ["-o", "-", "--rotate-size", "1M"], ["-o", "-", "--rotate-time", "1s"]):
+                      ["--keep-size", "1M"], ["--rotate-time", "1h", "--keep-size", "1M"],
+                      ["--rotate-size", "600K", "--keep-size", "1M"], ["-o", "-", "--rotate-size", "1M"], ["-o", "-", "--rotate-time", "1s"]):
             output = [] if "-o" in flags else ["-o", self.path]
             done = self.run_cudabpf("run", *output, *flags, "--only", "cuInit", "--library", LIBRARY, "--", "touch",
                                     f"{self.folder}/ran")

@@ -19,7 +19,7 @@ wait_for() { # SECONDS COMMAND...
   done
 }
 tracing() { # there are this many files, and the newest has begun
-  local files=("$log_folder"/trace.*.jsonl.zst)
+  local files=("$log_folder"/trace_*.jsonl.zst)
   ((${#files[@]} >= $1)) && [[ -s ${files[-1]} ]]
 }
 work() { # the record of its calls goes to /check/NAME
@@ -28,7 +28,7 @@ work() { # the record of its calls goes to /check/NAME
     failed "the workload failed beside the unit"
 }
 written() { # how often this is in the newest trace
-  local files=("$log_folder"/trace.*.jsonl.zst)
+  local files=("$log_folder"/trace_*.jsonl.zst)
   [[ $(zstd -dcq "${files[-1]}" 2>&1 | grep -c "$2") == "$1" ]]
 }
 pid_of() { systemctl show --property MainPID --value cudabpf; }

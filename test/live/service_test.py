@@ -41,6 +41,7 @@ class Live(harness.LiveTest):
         subprocess.run(["cmake", "--install", BUILD, "--prefix", "/usr"], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, "DESTDIR": root})
         shutil.copy(LIBRARY, f"{root}/usr/local/lib/libcuda.so.1")
+        shutil.copy(f"{BUILD}/test/fake_nvml/libnvidia-ml.so.1", f"{root}/usr/local/lib")
         for path in (f"{WORKLOADS}/fake_calls", f"{HERE}/service_scenario.sh"):
             shutil.copy(path, f"{self.folder}/check")
         # Waiting ten seconds between a failure and the next start is for administrators, not for tests.
@@ -84,6 +85,12 @@ class Live(harness.LiveTest):
         self.assertEqual(self.state("refused"), {"Result": "exit-code", "ExecMainStatus": "2", "NRestarts": "0"})
         journal = self.result("journal")
         self.assertIn("--no-such-option", journal)
+        lines = [line for line in journal.splitlines() if line.startswith("cudabpf: ") and "no-such-option" not in line]
+        for number, line in enumerate(line for line in lines if "tracing" in line):
+            self.assertRegex(line, rf"^cudabpf: tracing every process on \S+ into trace_\S+_\d{{8}}T\d{{6}}\.000{number + 1}\.jsonl\.zst: "
+                                   r"/usr/local/lib/libcuda\.so\.1 \(\d+ functions\)$")
+        self.assertEqual(sum("tracing" in line for line in lines), 2, journal)
+        self.assertRegex(lines[-1], r"^cudabpf: the trace ends \(terminated\): \d+ calls in 1 file, .*; nothing lost$")
 
         # A separate user, with nothing in effect, and with what a late library needs set aside.
         rights = dict(line.split(":\t") for line in self.result("rights").splitlines())
@@ -96,16 +103,19 @@ class Live(harness.LiveTest):
         # One file from each run, none overwritten, and no other user may read them.
         folder = f"{root}/var/log/private/cudabpf"
         names = sorted(os.listdir(folder))
-        self.assertEqual(names, ["trace.0001.jsonl.zst", "trace.0002.jsonl.zst"], journal)
+        for number, name in enumerate(names):
+            self.assertRegex(name, rf"^trace_.+_\d{{8}}T\d{{6}}\.000{number + 1}\.jsonl\.zst$")
+        self.assertEqual(len(names), 2, journal)
         self.assertEqual(self.result("owners").split("\n")[:-1], [f"750 {user}", f"600 {user}", f"600 {user}"])
 
         # SIGKILL cut off the first after all of its calls; the second has its end.
-        for name, record, whole in (("trace.0001", "first", False), ("trace.0002", "second", True)):
-            text = subprocess.run(["zstd", "-dcq", f"{folder}/{name}.jsonl.zst"], check=False,
+        for name, record, whole in ((names[0], "first", False), (names[1], "second", True)):
+            text = subprocess.run(["zstd", "-dcq", f"{folder}/{name}"], check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
             with open(self.path, "w", encoding="utf-8") as file:
                 file.write(text)
             trace = self.read(whole=whole)
+            self.assertEqual(trace.header["sampling"]["source"], "nvml")
             self.record_folder = self.check(record)
             if whole:
                 self.check_law(trace)

@@ -16,6 +16,8 @@ std::atomic<bool> g_quiet{false};
 
 constexpr std::string_view prefix(Level level) {
   switch (level) {
+    case Level::note:
+      return "";
     case Level::hint:
       return "hint: ";
     case Level::warning:

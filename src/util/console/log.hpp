@@ -1,4 +1,5 @@
 // Messages to the user, on stderr. The four levels mean:
+//   NOTE     what a service did, for its journal (--log)
 //   HINT     something would serve the user better
 //   WARNING  the answer may be poorer than asked for
 //   ERROR    this run cannot go on, or ended early
@@ -17,13 +18,17 @@ class Screen;
 
 namespace cudabpf::log {
 
-enum class Level { hint, warning, error };
+enum class Level { note, hint, warning, error };
 
 // While a screen is set, messages go there instead of straight to stderr.
 void set_screen(Screen* screen);
 void set_quiet(bool quiet);                         // drops hints
 void write(Level level, std::string_view message);  // makes it printable, on one line
 
+template <typename... T>
+void note(fmt::format_string<T...> format, T&&... args) {
+  write(Level::note, fmt::format(format, std::forward<T>(args)...));
+}
 template <typename... T>
 void hint(fmt::format_string<T...> format, T&&... args) {
   write(Level::hint, fmt::format(format, std::forward<T>(args)...));

@@ -153,6 +153,82 @@ TEST_CASE("Only so many files are kept") {
   CHECK(files_in(folder.path()) == expected);
 }
 
+TEST_CASE("Files are kept up to a size in all, with the one that is being written") {
+  TemporaryFolder folder;
+  constexpr std::uint64_t EACH = 16 << 10, ALL = 64 << 10;
+  JsonlOptions options;
+  options.output.path = folder.path() / "t.jsonl";
+  options.output.keep_bytes = ALL;
+  options.rotate_size = EACH;
+  auto sink = open_sink(options);
+  sink->begin(session_with_library());
+  std::uint64_t most = 0;
+  for (std::uint64_t first = 1; first <= 2000; first += 50) {
+    make_random_calls(*sink, first, 50);
+    sink->flush();
+    std::uint64_t sum = 0;
+    for (const auto& file : fs::directory_iterator(folder.path())) {
+      std::error_code gone;
+      auto size = file.file_size(gone);
+      sum += gone ? 0 : size;
+    }
+    most = std::max(most, sum);
+  }
+  sink->end({});
+  CHECK(most <= ALL);
+  unsigned files = sink->written().files;
+  REQUIRE(files > 8);
+  std::vector<std::string> expected;
+  for (unsigned part = files - 3; part <= files; part++)
+    expected.push_back(rotated_path("t.jsonl", part));
+  CHECK(files_in(folder.path()) == expected);
+}
+
+TEST_CASE("Of --keep and --keep-size, the one that keeps less decides") {
+  TemporaryFolder folder;
+  JsonlOptions options;
+  options.output.path = folder.path() / "t.jsonl";
+  options.output.keep = 2;
+  options.output.keep_bytes = 1 << 20;
+  options.rotate_size = 16 << 10;
+  auto sink = open_sink(options);
+  sink->begin(session_with_library());
+  make_random_calls(*sink, 1, 500);
+  sink->end({});
+  CHECK(files_in(folder.path()).size() == 2);
+}
+
+TEST_CASE("The name of a rotated file may say when it begins") {
+  CHECK(rotated_path("/a/t_%t.jsonl.zst", 3, "20261127T053600") ==
+        "/a/t_20261127T053600.0003.jsonl.zst");
+  CHECK(rotated_path("t.jsonl", 3, "20261127T053600") == "t.0003.jsonl");
+  CHECK(rotated_path("%t/t.jsonl", 3, "20261127T053600") == "%t/t.0003.jsonl");
+  TemporaryFolder folder;
+  for (const char* name :
+       {"t_20261127T053600.0007.jsonl", "t_20251127T053600.0012.jsonl", "t_20261127.0013.jsonl",
+        "t_20261127x053600.0014.jsonl", "t_%t.0015.jsonl", "u_20261127T053600.0016.jsonl"})
+    std::ofstream(folder.path() / name) << "a file";
+  std::string path = folder.path() / "t_%t.jsonl";
+  auto files = rotated_files(path);
+  REQUIRE(files.size() == 2);
+  CHECK(files[0].number == 7);
+  CHECK(files[1].number == 12);
+  CHECK(files[1].path == folder.path() / "t_20251127T053600.0012.jsonl");
+
+  JsonlOptions options;
+  options.output.path = path;
+  options.output.keep = 1;
+  options.rotate_size = 1 << 20;
+  auto sink = open_sink(options);
+  sink->begin(session_with_library());
+  sink->end({});
+  files = rotated_files(path);
+  REQUIRE(files.size() == 1);
+  CHECK(files[0].number == 13);
+  CHECK(files[0].path == sink->written().path);
+  CHECK(fs::exists(folder.path() / "t_20261127.0013.jsonl"));
+}
+
 TEST_CASE(
     "A later trace of that name goes on where the earlier one ended, and keeps so many in all") {
   TemporaryFolder folder;
