@@ -10,6 +10,13 @@ namespace cudabpf::analyze {
 
 namespace {
 
+// "parts 1 to 24 of it were not given"
+std::string not_given(const std::vector<std::string>& missing) {
+  bool several = missing.size() > 1 || missing.front().starts_with("parts");
+  return fmt::format("{} of it {} not given", fmt::join(missing, " and "),
+                     several ? "were" : "was");
+}
+
 // A trace may claim any number.
 void add_claimed(std::uint64_t& sum, std::uint64_t more) {
   if (__builtin_add_overflow(sum, more, &sum)) sum = std::numeric_limits<std::uint64_t>::max();
@@ -42,9 +49,7 @@ Found incomplete(const Judged& judged) {
   }
   if (!facts.cut_off.empty())
     what.push_back(fmt::format("the trace is cut off at {}", judged.moments.at(facts.last_ts)));
-  if (!facts.missing.empty())
-    what.push_back(count_of(facts.missing.size(), "file of it was", "files of it were") +
-                   " not given");
+  if (!facts.missing.empty()) what.push_back(not_given(facts.missing));
   if (facts.malformed)
     what.push_back(count_of(facts.malformed, "line", "lines") + " could not be read");
   if (what.empty()) return {};
