@@ -44,7 +44,13 @@ install(FILES packaging/cudabpf.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES packaging/cudabpf.service DESTINATION lib/systemd/system)
 install(FILES README.md CHANGELOG.md SECURITY.md LICENSE LICENSE-BPF packaging/copyright
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
+# The unit reads its options from /etc/default, which belongs to packages, and has some of its own.
+install(CODE "
+  if(CMAKE_INSTALL_PREFIX MATCHES /usr/?$)
+    file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/../etc/default\" TYPE FILE RENAME cudabpf
+         FILES \"${CMAKE_SOURCE_DIR}/packaging/cudabpf.default\")
+  endif()")
 if(COMPLETIONS)
   install(FILES ${GENERATED}/completion/cudabpf
           DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
@@ -72,7 +78,9 @@ on the functions of libcuda.so. It needs Linux 5.15 or later with BTF, and root.
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/packaging/conffiles)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/cmake/debian.cmake)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "jq, less, zstd")
 include(CPack)
