@@ -13,6 +13,7 @@
 #include "cudabpf/function_filter.hpp"
 #include "cudabpf/sink.hpp"
 #include "cudabpf/tally.hpp"
+#include "cudabpf/thread_id.hpp"
 #include "util/result.hpp"
 #include "util/system/privileges.hpp"
 
@@ -106,7 +107,7 @@ class Source {
   // those that have ended, which are forgotten then.
   virtual std::vector<Tally> take_tallies() = 0;
   // How many records the thread has lost so far, as its next record would say.
-  virtual std::uint32_t drops(std::uint32_t tid) const = 0;
+  virtual std::uint32_t drops(ThreadId thread) const = 0;
   // Some exits of processes may have left no record.
   virtual bool may_miss_exits() const = 0;
 

@@ -53,7 +53,7 @@ Correlator::Options Capture::correlator_options(const Session& session) {
   options.driver_version = DriverVersion::parse(session.driver);
   options.entry_only = [this](const Function& f) { return filter_.entry_only(f); };
   options.coverage = Coverage::of([this](const Function& f) { return filter_.records(f); });
-  options.drops_of = [this](std::uint32_t tid) { return source_->drops(tid); };
+  options.drops_of = [this](ThreadId thread) { return source_->drops(thread); };
   return options;
 }
 

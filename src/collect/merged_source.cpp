@@ -50,18 +50,20 @@ void MergedSource::Lane::remove_first() {
 
 void MergedSource::keep(From from, std::span<const std::byte> record) {
   abi::cb_head head = head_of(record);
-  lanes_[{head.pid, head.tid, from}].add(record);
+  lanes_[{thread_of(head), from}].add(record);
 }
 
 // One source does not know what the thread has lost at the other: a record tells of both.
 void MergedSource::hand_over(From from, std::span<std::byte> record) {
   abi::cb_head head = head_of(record);
-  auto& drops = drops_[head.tid];
+  auto& drops = drops_[thread_of(head)];
   drops[static_cast<std::size_t>(from)] = head.drops;
   head.drops = drops[0] + drops[1];
   if (record.size() >= sizeof(head)) std::memcpy(record.data(), &head, sizeof(head));
   on_record_(record);
-  if (head.kind == abi::CB_THREAD_EXIT || head.kind == abi::CB_EXIT) drops_.erase(head.tid);
+  if (head.kind == abi::CB_THREAD_EXIT) drops_.erase(thread_of(head));
+  if (head.kind == abi::CB_EXIT)
+    drops_.erase(drops_.lower_bound({head.pid, 0}), drops_.lower_bound({head.pid + 1, 0}));
 }
 
 void MergedSource::hand_over_until(std::uint64_t until) {
@@ -160,8 +162,8 @@ void MergedSource::stop() {
   stopped_ = true;
 }
 
-std::uint32_t MergedSource::drops(std::uint32_t tid) const {
-  return calls_->drops(tid) + others_->drops(tid);
+std::uint32_t MergedSource::drops(ThreadId thread) const {
+  return calls_->drops(thread) + others_->drops(thread);
 }
 
 Source::Losses MergedSource::losses() const {

@@ -9,8 +9,6 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -47,7 +45,7 @@ class MergedSource final : public Source {
   const Function* function(std::uint16_t number) const override { return calls_->function(number); }
   DriverDevice device(std::uint32_t number) const override { return processes_.device(number); }
   std::vector<Tally> take_tallies() override { return calls_->take_tallies(); }
-  std::uint32_t drops(std::uint32_t tid) const override;
+  std::uint32_t drops(ThreadId thread) const override;
   bool may_miss_exits() const override { return processes_.may_miss_exits(); }
 
   std::size_t awaited() const override { return processes_.awaited(); }
@@ -73,11 +71,9 @@ class MergedSource final : public Source {
   };
   // Interrupts have the CPU for a thread, in process 0.
   struct LaneOf {
-    std::uint32_t pid = 0, tid = 0;
+    ThreadId thread;
     From from = From::calls;
-    bool operator<(const LaneOf& other) const {
-      return std::tie(pid, tid, from) < std::tie(other.pid, other.tid, other.from);
-    }
+    auto operator<=>(const LaneOf&) const = default;
   };
 
   void keep(From from, std::span<const std::byte> record);
@@ -89,7 +85,7 @@ class MergedSource final : public Source {
   OnRecord on_record_;
   std::map<LaneOf, Lane> lanes_;
   // How many records a thread had lost, according to the last record from each source.
-  std::unordered_map<std::uint32_t, std::array<std::uint32_t, 2>> drops_;
+  std::map<ThreadId, std::array<std::uint32_t, 2>> drops_;
   std::atomic<bool> stopped_{false};
 };
 

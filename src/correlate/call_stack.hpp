@@ -52,9 +52,6 @@ inline bool nothing_lost_between(std::uint32_t drops_before, std::uint32_t drops
 
 class CallStack {
  public:
-  explicit CallStack(std::uint32_t pid) : pid_(pid) {}
-
-  std::uint32_t pid() const { return pid_; }
   std::size_t depth() const { return depth_; }
   const Frame& top() const { return frames_[depth_ - 1]; }
 
@@ -183,7 +180,6 @@ class CallStack {
     return static_cast<std::int32_t>(b - a) > 0;
   }
 
-  std::uint32_t pid_;
   std::uint32_t drops_ = 0;
   std::size_t depth_ = 0;
   std::deque<Frame> frames_;  // so that frames never move

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 #include "cudabpf/describe.hpp"
 #include "cudabpf/xid.hpp"
@@ -73,29 +72,21 @@ void Correlator::on_record(const Record& record) {
   }
 }
 
-CallStack& Correlator::stack_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t ts) {
-  if (last_stack_ && last_tid_ == tid && last_stack_->pid() == pid) return *last_stack_;
-  if (!bounds_.has_room(Kept::threads, threads_.size()) && !threads_.contains(tid))
+CallStack& Correlator::stack_of(ThreadId thread, std::uint64_t ts) {
+  if (last_stack_ && last_thread_ == thread) return *last_stack_;
+  if (!bounds_.has_room(Kept::threads, threads_.size()) && !threads_.contains(thread))
     make_room_for_threads();
-  auto& stack = threads_[tid];
-  if (stack && stack->pid() != pid) {
-    // The id was reused, and its first owner's exit was not seen.
-    end_thread(tid);
-    return stack_of(pid, tid, ts);
-  }
-  if (!stack) {
-    stack = std::make_unique<CallStack>(pid);
-    if (!processes_.known(pid)) processes_.announce(pid, since_begin(ts));
-  }
-  last_tid_ = tid;
-  last_stack_ = stack.get();
-  return *stack;
+  auto [at, is_new] = threads_.try_emplace(thread);
+  if (is_new && !processes_.known(thread.pid)) processes_.announce(thread.pid, since_begin(ts));
+  last_thread_ = thread;
+  last_stack_ = &at->second;
+  return at->second;
 }
 
 // The stack that an entry or a return belongs to.
 CallStack& Correlator::stack_for(const Record& record) {
   const abi::cb_head& head = *record.head;
-  CallStack& stack = stack_of(head.pid, head.tid, head.ts);
+  CallStack& stack = stack_of(thread_of(head), head.ts);
   if (!stack.same_drops(head.drops)) {
     calls_lost(head.pid);
     gpu_works_.calls_lost(head.pid, head.tid);
@@ -140,23 +131,23 @@ void Correlator::on_entry(const Record& record) {
   }
   CallStack& stack = stack_for(record);
   for (std::size_t over = stack.over_at_entry(head.sp, head.drops); over > 0; over--)
-    emit_top(stack, head.tid, Ending::return_lost);
+    emit_top(stack, thread_of(head), Ending::return_lost);
   constexpr std::size_t MAX_DEPTH = 64;
   if (stack.depth() &&
       (stack.depth() == MAX_DEPTH || !bounds_.has_room(Kept::open_calls, open_calls_))) {
     bounds_.left_out(Kept::open_calls, stack.depth());
-    end_calls(stack, head.tid);
+    end_calls(stack, thread_of(head));
   }
   // The calls that it passes may never be seen to return, and their results stay unknown.
   if (stack.pass(head.sp)) calls_lost(head.pid);
   open_calls_++;
   fill_frame(stack.push(head.sp, head.drops), record, *function);
   if (is_silent(*function))
-    emit_top(stack, head.tid, Ending::silent);
+    emit_top(stack, thread_of(head), Ending::silent);
   else if (options_.entry_only(*function))
-    emit_top(stack, head.tid, Ending::entry_only);
+    emit_top(stack, thread_of(head), Ending::entry_only);
   else if (head.flags & abi::CB_RETURN_UNSEEN)
-    emit_top(stack, head.tid, Ending::return_lost);
+    emit_top(stack, thread_of(head), Ending::return_lost);
 }
 
 void Correlator::on_return(const Record& record) {
@@ -169,32 +160,32 @@ void Correlator::on_return(const Record& record) {
   CallStack& stack = stack_for(record);
   int above = stack.frames_above(head.sp, function);
   if (above < 0) {
-    while (stack.top_is_over(head.sp)) emit_top(stack, head.tid, Ending::return_lost);
+    while (stack.top_is_over(head.sp)) emit_top(stack, thread_of(head), Ending::return_lost);
     emit_orphan(record, *function);
     return;
   }
-  for (; above > 0; above--) emit_top(stack, head.tid, Ending::return_lost);
+  for (; above > 0; above--) emit_top(stack, thread_of(head), Ending::return_lost);
   if (head.flags & abi::CB_OUT_LOST) {
     outs_missed_++;
     calls_lost(head.pid);  // practically so, since nobody knows what it returned
   }
   if (nothing_lost_between(stack.top().drops, head.drops)) {
     stack.top_returned();
-    emit_top(stack, head.tid, Ending::returned, &record);
+    emit_top(stack, thread_of(head), Ending::returned, &record);
   } else {
-    emit_top(stack, head.tid, Ending::return_lost);
+    emit_top(stack, thread_of(head), Ending::return_lost);
     emit_orphan(record, *function);
   }
 }
 
-void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, const Record* ret) {
+void Correlator::emit_top(CallStack& stack, ThreadId of, Ending ending, const Record* ret) {
   const Frame& frame = stack.top();
   Call call;
   call.id = frame.id;
   call.parent = frame.parent;
   call.ts = since_begin(frame.ts);
-  call.pid = stack.pid();
-  call.tid = tid;
+  call.pid = of.pid;
+  call.tid = of.tid;
   call.function = frame.function;
   call.read_fault = frame.read_fault;
   call.string_cut = frame.string_cut;
@@ -233,8 +224,8 @@ void Correlator::emit_top(CallStack& stack, std::uint32_t tid, Ending ending, co
 }
 
 // Gives up on open calls, whose ends are not known.
-void Correlator::end_calls(CallStack& stack, std::uint32_t tid) {
-  while (stack.depth()) emit_top(stack, tid, Ending::return_lost);
+void Correlator::end_calls(CallStack& stack, ThreadId of) {
+  while (stack.depth()) emit_top(stack, of, Ending::return_lost);
 }
 
 bool Correlator::is_silent(const Function& function) const {
@@ -330,9 +321,8 @@ void Correlator::on_driver(const Record& record) {
   std::uint64_t ts = since_begin(head.ts);
   if (head.kind == abi::CB_DRIVER_RETURN) return driver_calls_.ends(record, ts);
   if (head.ts > stopped_ns_) return;
-  auto stack = threads_.find(head.tid);
-  bool known = stack != threads_.end() && stack->second->pid() == head.pid;
-  const Frame* call = known ? stack->second->innermost() : nullptr;
+  auto stack = threads_.find(thread_of(head));
+  const Frame* call = stack != threads_.end() ? stack->second.innermost() : nullptr;
   if (!processes_.known(head.pid)) processes_.announce(head.pid, ts);
   driver_calls_.begins(record, ts, call ? call->id : 0);
 }
@@ -348,48 +338,47 @@ void Correlator::on_xid(const Record& record) {
 
 void Correlator::emit_driver(const DriverCall& call) {
   if (call.op == DriverCall::Op::ioctl && call.call)
-    if (auto stack = threads_.find(call.tid); stack != threads_.end())
-      stack->second->ioctl_made(call.call, call.duration);
+    if (auto stack = threads_.find({call.pid, call.tid}); stack != threads_.end())
+      stack->second.ioctl_made(call.call, call.duration);
   counts_.add(call);
   sink_.driver_call(call);
 }
 
 // The thread or the trace has ended. Calls still open never returned or, if any record of the
 // thread has been lost since they began, perhaps returned unseen.
-void Correlator::end_thread(std::uint32_t tid, std::optional<std::uint32_t> drops) {
-  driver_calls_.thread_gone(tid);
-  auto at = threads_.find(tid);
+void Correlator::end_thread(ThreadId thread, std::optional<std::uint32_t> drops) {
+  driver_calls_.thread_gone(thread);
+  auto at = threads_.find(thread);
   if (at == threads_.end()) return;
-  CallStack& stack = *at->second;
-  if (!drops && options_.drops_of && stack.depth()) drops = options_.drops_of(tid);
+  CallStack& stack = at->second;
+  if (!drops && options_.drops_of && stack.depth()) drops = options_.drops_of(thread);
   while (stack.depth()) {
     const Frame& frame = stack.top();
     bool seen = nothing_lost_between(frame.drops, drops.value_or(frame.drops)) && !frame.passed;
-    emit_top(stack, tid, seen ? Ending::unfinished : Ending::return_lost);
+    emit_top(stack, thread, seen ? Ending::unfinished : Ending::return_lost);
   }
-  call_devices_.thread_gone(stack.pid(), tid);
+  call_devices_.thread_gone(thread.pid, thread.tid);
   if (last_stack_ == &stack) last_stack_ = nullptr;
   threads_.erase(at);
 }
 
 void Correlator::on_thread_exit(const abi::cb_head& head) {
-  auto stack = threads_.find(head.tid);
-  bool known = stack != threads_.end() && stack->second->pid() == head.pid;
-  if (known && !stack->second->same_drops(head.drops)) calls_lost(head.pid);
+  auto stack = threads_.find(thread_of(head));
+  if (stack != threads_.end() && !stack->second.same_drops(head.drops)) calls_lost(head.pid);
   call_devices_.thread_gone(head.pid, head.tid);
-  end_thread(head.tid, head.drops);
+  end_thread(thread_of(head), head.drops);
   gpu_works_.thread_gone(head.pid, head.tid);
 }
 
 // Threads outside any call need no stack. If too many are inside one, their stacks go, too.
 void Correlator::make_room_for_threads() {
   last_stack_ = nullptr;
-  auto is_idle = [](const auto& item) { return item.second->depth() == 0; };
+  auto is_idle = [](const auto& item) { return item.second.depth() == 0; };
   std::erase_if(threads_, is_idle);
   if (bounds_.has_room(Kept::threads, 2 * threads_.size())) return;
-  for (auto& [tid, stack] : threads_) {
+  for (auto& [thread, stack] : threads_) {
     bounds_.left_out(Kept::threads);
-    end_calls(*stack, tid);
+    end_calls(stack, thread);
   }
   threads_.clear();
 }
@@ -397,8 +386,8 @@ void Correlator::make_room_for_threads() {
 void Correlator::make_room_for_names() {
   if (!names_.want_room()) return;
   std::unordered_set<const KernelName*> used;
-  for (const auto& [tid, stack] : threads_)
-    stack->each([&](const Frame& frame) { used.insert(frame.kernel); });
+  for (const auto& [thread, stack] : threads_)
+    stack.each([&](const Frame& frame) { used.insert(frame.kernel); });
   graphs_.add_names(used);
   gpu_works_.add_names(used);
   names_.forget_unused(used);
@@ -406,12 +395,9 @@ void Correlator::make_room_for_names() {
 
 // Ends a process's calls and forgets what was known about it.
 void Correlator::end_process(std::uint32_t pid, LastThread last) {
-  std::vector<std::uint32_t> tids;
-  for (const auto& [tid, stack] : threads_)
-    if (stack->pid() == pid) tids.push_back(tid);
-  std::sort(tids.begin(), tids.end());
-  for (std::uint32_t tid : tids)
-    end_thread(tid, last.tid == tid ? std::optional(last.drops) : std::nullopt);
+  auto of_process = [&] { return threads_.lower_bound({pid, 0}); };
+  for (auto at = of_process(); at != threads_.end() && at->first.pid == pid; at = of_process())
+    end_thread(at->first, last.tid == at->first.tid ? std::optional(last.drops) : std::nullopt);
   driver_calls_.process_gone(pid);
   names_.process_gone(pid);
   allocations_.process_gone(pid);
@@ -441,9 +427,9 @@ void Correlator::on_process(const Record& record) {
 void Correlator::settle_gpu_works(std::uint64_t read_until) {
   gpu_works_.settle(read_until, [this](std::uint32_t pid, std::uint32_t tid) {
     auto since = std::numeric_limits<std::uint64_t>::max();
-    auto at = threads_.find(tid);
-    if (at == threads_.end() || at->second->pid() != pid) return since;
-    at->second->each([&](const Frame& frame) {
+    auto at = threads_.find({pid, tid});
+    if (at == threads_.end()) return since;
+    at->second.each([&](const Frame& frame) {
       if (!frame.passed && asks_gpu(*frame.function)) since = std::min(since, frame.ts);
     });
     return since;
@@ -457,12 +443,9 @@ void Correlator::forget_process(std::uint32_t pid) {
 
 void Correlator::finish() {
   gpu_errors_.settle();
-  std::vector<std::uint32_t> tids;
-  for (const auto& [tid, stack] : threads_) tids.push_back(tid);
-  std::sort(tids.begin(), tids.end());
-  for (std::uint32_t tid : tids) end_thread(tid);
+  while (!threads_.empty()) end_thread(threads_.begin()->first);
   gpu_works_.finish();
-  for (std::uint32_t tid : driver_calls_.threads_of(0)) driver_calls_.thread_gone(tid);
+  driver_calls_.all_gone();
 }
 
 }  // namespace cudabpf

@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <memory>
+#include <map>
 #include <optional>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "correlate/allocations.hpp"
@@ -24,6 +23,7 @@
 #include "correlate/traced_processes.hpp"
 #include "cudabpf/record.hpp"
 #include "cudabpf/sink.hpp"
+#include "cudabpf/thread_id.hpp"
 
 namespace cudabpf {
 
@@ -42,7 +42,7 @@ class Correlator {
     Coverage coverage = {};
     Limits limits = {};
     // How many records the thread has lost by now; empty if nobody can tell.
-    std::function<std::uint32_t(std::uint32_t tid)> drops_of = {};
+    std::function<std::uint32_t(ThreadId thread)> drops_of = {};
     // The NVIDIA driver, if operations on its devices are traced.
     DriverCalls::DeviceOf driver_device = [](std::uint32_t) { return DriverDevice(); };
     DriverVersion driver_version = {};
@@ -88,14 +88,14 @@ class Correlator {
   void emit_driver(const DriverCall& call);
   CallStack& stack_for(const Record& record);
   void fill_frame(Frame& frame, const Record& record, const Function& function);
-  void emit_top(CallStack& stack, std::uint32_t tid, Ending ending, const Record* ret = nullptr);
+  void emit_top(CallStack& stack, ThreadId of, Ending ending, const Record* ret = nullptr);
   void emit_orphan(const Record& record, const Function& function);
   void calls_lost(std::uint32_t pid);
   void follow_memory(const Frame& frame, const Call& call, Details& details);
   void follow_names(const Frame& frame, const Call& call);
   void on_thread_exit(const abi::cb_head& head);
-  void end_thread(std::uint32_t tid, std::optional<std::uint32_t> drops = {});
-  void end_calls(CallStack& stack, std::uint32_t tid);
+  void end_thread(ThreadId thread, std::optional<std::uint32_t> drops = {});
+  void end_calls(CallStack& stack, ThreadId of);
   void make_room_for_threads();
   void make_room_for_names();
   bool is_silent(const Function& function) const;
@@ -103,7 +103,7 @@ class Correlator {
     std::uint32_t tid = 0, drops = 0;
   };
   void end_process(std::uint32_t pid, LastThread last);
-  CallStack& stack_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t ts);
+  CallStack& stack_of(ThreadId thread, std::uint64_t ts);
   std::uint64_t since_begin(std::uint64_t ts) const;
 
   Sink& sink_;
@@ -118,8 +118,8 @@ class Correlator {
   DriverCalls driver_calls_;
   GpuErrors gpu_errors_;
   GpuWorks gpu_works_;
-  std::unordered_map<std::uint32_t, std::unique_ptr<CallStack>> threads_;
-  std::uint32_t last_tid_ = 0;  // most records come in runs of one thread
+  std::map<ThreadId, CallStack> threads_;
+  ThreadId last_thread_;  // most records come in runs of one thread
   CallStack* last_stack_ = nullptr;
   std::size_t open_calls_ = 0;  // of all threads
   std::atomic<std::uint64_t> stopped_ns_{std::numeric_limits<std::uint64_t>::max()};

@@ -1,7 +1,5 @@
 #include "correlate/driver_calls.hpp"
 
-#include <algorithm>
-
 namespace cudabpf {
 
 namespace {
@@ -70,7 +68,7 @@ void DriverCalls::ends(const Record& record, std::uint64_t ts) {
   if (at == open_.end()) return;  // its begin was lost, and counted as such
   Open& open = at->second;
   DriverCall& event = open.call;
-  bool same = event.pid == head.pid && static_cast<std::uint16_t>(event.op) == head.function;
+  bool same = static_cast<std::uint16_t>(event.op) == head.function;
   if (!same || open.drops != head.drops) return give_up(at->first, false);
   event.has_return = true;
   event.duration = ts > event.ts ? ts - event.ts : 0;
@@ -120,24 +118,22 @@ void DriverCalls::make_room() {
 
 // Threads leave the driver before they end, even if they are killed inside it.
 void DriverCalls::thread_ended(const abi::cb_head& head) {
-  for (bool fault : {true, false}) miss_end({head.tid, fault}, head.drops);
+  for (bool fault : {true, false}) miss_end({thread_of(head), fault}, head.drops);
 }
 
-void DriverCalls::thread_gone(std::uint32_t tid) {
-  for (bool fault : {true, false}) give_up({tid, fault}, true);
+void DriverCalls::thread_gone(ThreadId thread) {
+  for (bool fault : {true, false}) give_up({thread, fault}, true);
 }
 
 void DriverCalls::process_gone(std::uint32_t pid) {
-  for (std::uint32_t tid : threads_of(pid)) thread_gone(tid);
+  for (auto at = open_.lower_bound({{pid, 0}, false});
+       at != open_.end() && at->first.first.pid == pid; at = open_.lower_bound({{pid, 0}, false}))
+    thread_gone(at->first.first);
   objects_.process_gone(pid);
 }
 
-std::vector<std::uint32_t> DriverCalls::threads_of(std::uint32_t pid) const {
-  std::vector<std::uint32_t> tids;
-  for (const auto& [key, open] : open_)
-    if (!pid || open.call.pid == pid) tids.push_back(key.first);
-  std::sort(tids.begin(), tids.end());
-  return tids;
+void DriverCalls::all_gone() {
+  while (!open_.empty()) thread_gone(open_.begin()->first.first);
 }
 
 }  // namespace cudabpf

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -16,6 +17,7 @@
 #include "cudabpf/event.hpp"
 #include "cudabpf/ioctl.hpp"
 #include "cudabpf/record.hpp"
+#include "cudabpf/thread_id.hpp"
 
 namespace cudabpf {
 
@@ -43,20 +45,19 @@ class DriverCalls {
   // A thread has ended, as its last record says.
   void thread_ended(const abi::cb_head& head);
   // Nothing more will come from this thread.
-  void thread_gone(std::uint32_t tid);
+  void thread_gone(ThreadId thread);
   void process_gone(std::uint32_t pid);
-  // This process's threads that are in an operation; 0: those of all processes.
-  std::vector<std::uint32_t> threads_of(std::uint32_t pid) const;
+  // Nothing more will come from any.
+  void all_gone();
   // Operations whose end the kernel never reported to the kernel side.
   std::uint64_t returns_missed() const { return returns_missed_; }
 
  private:
   // A thread, and whether the operation is its fault or its other one.
-  using Key = std::pair<std::uint32_t, bool>;
-  struct Hash {
-    std::size_t operator()(const Key& key) const { return key.first * 2UL + key.second; }
-  };
-  static Key key_of(const abi::cb_head& head) { return {head.tid, head.function == abi::CB_FAULT}; }
+  using Key = std::pair<ThreadId, bool>;
+  static Key key_of(const abi::cb_head& head) {
+    return {thread_of(head), head.function == abi::CB_FAULT};
+  }
   struct Open {
     DriverCall call;
     IoctlWords words;
@@ -72,7 +73,7 @@ class DriverCalls {
   DriverVersion version_;
   Emit emit_;
   std::unordered_map<std::uint32_t, DriverDevice> devices_;
-  std::unordered_map<Key, Open, Hash> open_;
+  std::map<Key, Open> open_;
   std::uint64_t returns_missed_ = 0;
   Bounds& bounds_;
   DriverObjects objects_;

@@ -43,7 +43,7 @@ class BpfSource final : public Source {
   const Function* function(std::uint16_t number) const override { return numbers_.find(number); }
   DriverDevice device(std::uint32_t number) const override;
   std::vector<Tally> take_tallies() override;
-  std::uint32_t drops(std::uint32_t tid) const override { return probes_->drops(tid); }
+  std::uint32_t drops(ThreadId thread) const override { return probes_->drops(thread.tid); }
   bool may_miss_exits() const override;
 
   std::size_t awaited() const override { return 0; }

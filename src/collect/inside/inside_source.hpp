@@ -49,7 +49,7 @@ class InsideSource final : public Source {
   const Function* function(std::uint16_t number) const override { return numbers_.find(number); }
   DriverDevice device(std::uint32_t number) const override;
   std::vector<Tally> take_tallies() override { return {}; }  // all calls are recorded
-  std::uint32_t drops(std::uint32_t tid) const override { return rooms_.drops(tid); }
+  std::uint32_t drops(ThreadId thread) const override { return rooms_.drops(thread); }
   bool may_miss_exits() const override { return false; }
 
   std::size_t awaited() const override;

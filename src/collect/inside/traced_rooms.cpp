@@ -22,6 +22,11 @@ constexpr std::uint64_t LOOK_FOR_DEAD_EVERY_NS = 1'000'000'000;
 constexpr std::uint64_t WAIT_FOR_STATUS_NS = 300'000'000;
 constexpr std::uint32_t NO_THREAD_OF_OURS = 1 << 30;  // beyond every id of a thread
 
+// A thread of which nobody knows which it is, but for the ring that it writes to.
+std::uint32_t nobody(std::size_t ring) {
+  return NO_THREAD_OF_OURS | static_cast<std::uint32_t>(ring);
+}
+
 std::span<const std::byte> record_bytes(const auto& record) {
   return std::as_bytes(std::span(&record, 1));
 }
@@ -31,6 +36,17 @@ bool is_gone(std::uint32_t pid, std::uint32_t tid) {
   if (tid & NO_THREAD_OF_OURS) return false;
   std::string path = fmt::format("/proc/{}/task/{}", pid, tid);
   return access(path.c_str(), F_OK) != 0 && errno == ENOENT;
+}
+
+// The process says that this is one of its threads. It may have ended by now, which is why an id
+// that nobody has is believed; but not another process's.
+bool is_somebody_elses(std::uint32_t pid, std::uint32_t tid) {
+  if (tid == pid) return false;
+  Procfs procfs;
+  std::string path = procfs.path(static_cast<pid_t>(pid), fmt::format("task/{}", tid));
+  if (access(path.c_str(), F_OK) == 0 || !procfs.is_ours()) return false;
+  pid_t owner = procfs.process_of(static_cast<pid_t>(tid));
+  return owner > 0 && static_cast<std::uint32_t>(owner) != pid;
 }
 
 // The thread that calls itself `inner` in its pid namespace. One that cannot be found must not be
@@ -65,12 +81,18 @@ bool may_come_from_inside(const abi::cb_head& head) {
 }  // namespace
 
 std::uint32_t TracedRooms::Traced::tid(std::size_t ring) const {
+  if (auto known = threads.find(ring); known != threads.end()) return known->second;
   std::uint32_t inner = is.room->ring(ring).tid();
-  if (is.inner_pid == pid()) return inner;
+  if (!inner) return nobody(ring);  // it is only just being taken
+  return threads[ring] = known_as(inner, ring);
+}
+
+std::uint32_t TracedRooms::Traced::known_as(std::uint32_t inner, std::size_t ring) const {
+  if (inner >= NO_THREAD_OF_OURS) return nobody(ring);
   if (inner == is.inner_pid) return pid();
-  Translated& known = threads[ring];
-  if (known.inner != inner) known = {inner, outer_tid(pid(), inner)};
-  return known.outer;
+  if (is.inner_pid == pid()) return is_somebody_elses(pid(), inner) ? nobody(ring) : inner;
+  std::uint32_t outer = outer_tid(pid(), inner);
+  return outer & NO_THREAD_OF_OURS ? nobody(ring) : outer;
 }
 
 std::uint32_t TracedRooms::Traced::outer(std::uint32_t lane, std::uint32_t inner) {
@@ -175,6 +197,7 @@ void TracedRooms::release_rings(Traced& process, bool look_for_dead, const OnRec
     left.kind = abi::CB_THREAD_EXIT;
     tell(record_bytes(left), on_record);
     ring.free();
+    process.threads.erase(i);
   }
 }
 
@@ -220,7 +243,7 @@ void TracedRooms::leave(std::uint32_t pid, const OnRecord& on_record) {
 
 void TracedRooms::end(Traced& process, std::optional<int> status, const OnRecord& on_record) {
   abi::cb_process exit = process.is.record;
-  exit.head.drops = drops(process.pid());
+  exit.head.drops = drops({process.pid(), process.pid()});
   close(process, on_record);
   exit.head.kind = abi::CB_EXIT;
   exit.head.ts = now_ns(CLOCK_MONOTONIC);
@@ -256,12 +279,14 @@ std::uint64_t TracedRooms::broken() const {
   return sum;
 }
 
-std::uint32_t TracedRooms::drops(std::uint32_t tid) const {
-  for (const Traced& process : all_)
+std::uint32_t TracedRooms::drops(ThreadId thread) const {
+  for (const Traced& process : all_) {
+    if (process.pid() != thread.pid) continue;
     for (std::size_t i = 0; i < process.is.room->rings(); i++) {
       const ThreadRing& ring = process.is.room->ring(i);
-      if (ring.in_use() && process.tid(i) == tid) return ring.drops();
+      if (ring.in_use() && process.tid(i) == thread.tid) return ring.drops();
     }
+  }
   return 0;
 }
 

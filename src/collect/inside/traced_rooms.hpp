@@ -14,6 +14,7 @@
 #include "collect/inside/record_clock.hpp"
 #include "collect/inside/room.hpp"
 #include "cudabpf/abi.h"
+#include "cudabpf/thread_id.hpp"
 #include "util/system/fd.hpp"
 
 namespace cudabpf {
@@ -43,22 +44,20 @@ class TracedRooms {
 
   InsideCounts counts() const;
   std::uint64_t broken() const;
-  std::uint32_t drops(std::uint32_t tid) const;
+  std::uint32_t drops(ThreadId thread) const;
   bool is_alive(std::uint32_t pid) const;
 
  private:
   struct Traced {
     Newcomer is;
-    // Threads' ids as cudabpf sees them, by ring: only where the process has a pid namespace of
-    // its own.
-    struct Translated {
-      std::uint32_t inner = 0, outer = 0;
-    };
-    mutable std::unordered_map<std::size_t, Translated> threads;
+    // Threads' ids as cudabpf sees them, by ring, until it is given back. What the process writes
+    // there later counts no more, so that it cannot have cudabpf look up more than that.
+    mutable std::unordered_map<std::size_t, std::uint32_t> threads;
     std::unordered_map<std::uint32_t, std::uint32_t> lanes;  // likewise, by lane: see cb_gpu_batch
     std::uint64_t gone_since = 0;
 
     std::uint32_t outer(std::uint32_t lane, std::uint32_t inner);
+    std::uint32_t known_as(std::uint32_t inner, std::size_t ring) const;
     std::uint32_t pid() const { return is.record.head.pid; }
     std::uint32_t tid(std::size_t ring) const;
   };

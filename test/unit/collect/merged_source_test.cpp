@@ -144,7 +144,7 @@ TEST_CASE("A record tells how many its thread has lost at both sources") {
   CHECK(m.heads[1].drops == 0);
   m.calls->dropped = 3;
   m.others->dropped = 4;
-  CHECK(m.merged->drops(THREAD) == 7);
+  CHECK(m.merged->drops({THREAD, THREAD}) == 7);
 }
 
 TEST_CASE("Losses and books are those of both sources") {

@@ -26,7 +26,7 @@ TEST_CASE("Nothing is lost where the count stands still") {
 }
 
 TEST_CASE("A call made inside another has a lower stack pointer") {
-  CallStack stack(1);
+  CallStack stack;
   CHECK(stack.over_at_entry(0x1000, 0) == 0);
   push(stack, 1, 0x1000);
   CHECK(stack.over_at_entry(0xff0, 0) == 0);
@@ -41,7 +41,7 @@ TEST_CASE("A call made inside another has a lower stack pointer") {
 }
 
 TEST_CASE("Stack pointers are compared around the wrap of their low halves") {
-  CallStack stack(1);
+  CallStack stack;
   push(stack, 1, 0x00000100);
   CHECK(stack.over_at_entry(0xfffffff0, 0) == 0);  // lower, in the 4 GiB before
   CHECK(push(stack, 2, 0xfffffff0).parent == 1);
@@ -51,7 +51,7 @@ TEST_CASE("Stack pointers are compared around the wrap of their low halves") {
 }
 
 TEST_CASE("Two calls with one stack pointer are a jump from the first to the second, once") {
-  CallStack stack(1);
+  CallStack stack;
   push(stack, 1, 0x1000);
   CHECK(stack.over_at_entry(0x1000, 0) == 0);
   CHECK(push(stack, 2, 0x1000).parent == 1);
@@ -65,14 +65,14 @@ TEST_CASE("Two calls with one stack pointer are a jump from the first to the sec
 }
 
 TEST_CASE("After a loss no parent is certain") {
-  CallStack stack(1);
+  CallStack stack;
   push(stack, 1, 0x1000, 5);
   CHECK(push(stack, 2, 0xff0, 6).parent == 0);
   CHECK(push(stack, 3, 0xfe0, 6).parent == 2);
 }
 
 TEST_CASE("Frames are used again, with nothing left of what they were") {
-  CallStack stack(1);
+  CallStack stack;
   push(stack, 1, 0x1000);
   push(stack, 2, 0x1000);
   stack.pop();
@@ -85,14 +85,14 @@ TEST_CASE("Frames are used again, with nothing left of what they were") {
 }
 
 TEST_CASE("A stack notes when its thread has lost records") {
-  CallStack stack(1);
+  CallStack stack;
   CHECK(stack.same_drops(0));
   CHECK_FALSE(stack.same_drops(2));
   CHECK(stack.same_drops(2));
 }
 
 TEST_CASE("A call that begins above an open one may be on another stack: neither is the other's") {
-  CallStack stack(1);
+  CallStack stack;
   push(stack, 1, 0x2000);
   push(stack, 2, 0x1000);
   CHECK(stack.over_at_entry(0x5000, 0) == 0);
@@ -114,7 +114,7 @@ TEST_CASE("A call that begins above an open one may be on another stack: neither
 }
 
 TEST_CASE("A call from the place of one that was passed shows that it has been left") {
-  CallStack stack(1);
+  CallStack stack;
   push(stack, 1, 0x2000);
   push(stack, 2, 0x1000);
   stack.pass(0x5000);

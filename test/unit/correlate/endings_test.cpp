@@ -68,9 +68,10 @@ TEST_CASE("Ids that are used again after an exit was not seen belong to the new 
     c.feed(entry({.ts = 10, .pid = 100, .tid = 300}, "cuInit", {0}));
     c.feed(entry({.ts = 20, .pid = 200, .tid = 300}, "cuInit", {0}));
     c.feed(returned({.ts = 25, .pid = 200, .tid = 300}, "cuInit"));
-    CHECK(c.calls() == "1 cuInit unfinished\n2 cuInit took 5\n");
-    CHECK(c.sink.calls[0].pid == 100);
-    CHECK(c.sink.calls[1].pid == 200);
+    c.feed(process({.ts = 50}, abi::CB_EXIT));
+    CHECK(c.calls() == "2 cuInit took 5\n1 cuInit unfinished\n");
+    CHECK(c.sink.calls[0].pid == 200);
+    CHECK(c.sink.calls[1].pid == 100);
   }
   SECTION("a process's") {
     c.feed(entry({.ts = 10}, "cuInit", {0}));
@@ -83,6 +84,37 @@ TEST_CASE("Ids that are used again after an exit was not seen belong to the new 
     c.call({.ts = 60}, "cuMemFree_v2", {0x7000});
     CHECK_FALSE(c.last().details.size);
   }
+}
+
+TEST_CASE("A process that says another's thread was its own does that one no harm") {
+  Correlating c;
+  const Head victim{.ts = 10, .pid = 100, .tid = 101}, liar{.ts = 20, .pid = 200, .tid = 101};
+  c.feed(entry(victim, "cuInit", {0}));
+  c.feed(driver_begins({.ts = 11, .pid = 100, .tid = 101}, abi::CB_IOCTL, 0, 1));
+  SECTION("by a call") { c.call(liar, "cuCtxSynchronize"); }
+  SECTION("by records that were lost") {
+    c.feed(entry({.ts = 20, .pid = 200, .tid = 101, .drops = 9}, "cuCtxSynchronize"));
+  }
+  SECTION("by a thread's end") { c.feed(thread_exit(liar)); }
+  SECTION("by its own end") {
+    c.call(liar, "cuCtxSynchronize");
+    c.feed(process({.ts = 30, .pid = 200, .tid = 101}, abi::CB_EXIT));
+  }
+  SECTION("by an operation of the driver") {
+    c.feed(driver_begins(liar, abi::CB_IOCTL, 0, 2));
+    c.feed(driver_ends({.ts = 25, .pid = 200, .tid = 101}, abi::CB_IOCTL));
+  }
+  c.sink.calls.clear();
+  c.sink.driver_calls.clear();
+  c.feed(driver_ends({.ts = 40, .pid = 100, .tid = 101}, abi::CB_IOCTL));
+  c.feed(returned({.ts = 50, .pid = 100, .tid = 101}, "cuInit"));
+  CHECK(c.calls() == "1 cuInit took 40\n");
+  CHECK(c.last().pid == 100);
+  CHECK(c.last().ioctls == 1);
+  REQUIRE(c.sink.driver_calls.size() == 1);
+  CHECK(c.sink.driver_calls[0].pid == 100);
+  CHECK(c.sink.driver_calls[0].call == 1);
+  CHECK(c.sink.driver_calls[0].duration == 29);
 }
 
 TEST_CASE("A process that is gone without its exit being told is let go") {

@@ -110,7 +110,7 @@ TEST_CASE("Out-pointers that were not kept are missed where the call's beginning
 
 TEST_CASE("A call whose return was lost does not hang, whatever ended its thread") {
   std::map<std::uint32_t, std::uint32_t> drops;
-  Correlating c({.drops_of = [&](std::uint32_t tid) { return drops[tid]; }});
+  Correlating c({.drops_of = [&](ThreadId thread) { return drops[thread.tid]; }});
   c.feed(entry({.ts = 10, .tid = 101}, "cuInit", {0}));
   c.feed(entry({.ts = 11, .tid = 102}, "cuInit", {0}));
   SECTION("the thread") {

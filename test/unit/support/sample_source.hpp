@@ -54,7 +54,7 @@ struct SampleSource : Source {
   }
   DriverDevice device(std::uint32_t) const override { return {}; }
   std::vector<Tally> take_tallies() override { return std::exchange(tallies, {}); }
-  std::uint32_t drops(std::uint32_t) const override { return dropped; }
+  std::uint32_t drops(ThreadId) const override { return dropped; }
   bool may_miss_exits() const override { return false; }
   bool is_alive(std::uint32_t) const override { return alive; }
   Losses losses() const override { return lost; }

@@ -1,9 +1,13 @@
 #include "collect/inside/traced_rooms.hpp"
 
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <catch2/catch_test_macros.hpp>
 
+#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "collect/inside/process_records.hpp"
 #include "support/inside_room.hpp"
@@ -41,6 +45,104 @@ class Ending {
 };
 
 }  // namespace
+
+namespace {
+
+// A process that lives on, with rings whose records say whose they are.
+class Living {
+ public:
+  Living() {
+    Newcomer newcomer;
+    newcomer.record = process_record(abi::CB_EXEC, getpid(), now_ns(CLOCK_MONOTONIC));
+    newcomer.inner_pid = pid;
+    newcomer.room = inside.owner;
+    rooms.add(std::move(newcomer), [](auto) {});
+  }
+  // Whose record it is that comes from the ring now.
+  std::uint32_t tid_of_next(std::size_t ring = 0) {
+    inside.write(now_ns(CLOCK_MONOTONIC), sizeof(abi::cb_head), ring);
+    std::vector<abi::cb_head> heads;
+    read(&heads);
+    REQUIRE(heads.size() == 1);
+    CHECK(heads[0].pid == pid);
+    return heads[0].tid;
+  }
+  void read(std::vector<abi::cb_head>* heads = nullptr) {
+    rooms.read([&](std::span<const std::byte> record) {
+      abi::cb_head head;
+      std::memcpy(&head, record.data(), sizeof(head));
+      if (heads) heads->push_back(head);
+    });
+  }
+
+  const std::uint32_t pid = static_cast<std::uint32_t>(getpid());
+  Inside inside;
+  TracedRooms rooms{false, abi::CI_MONOTONIC};
+};
+
+// Another process.
+class Neighbour {
+ public:
+  Neighbour() : pid(fork()) {
+    if (pid == 0) {
+      pause();
+      _exit(0);
+    }
+  }
+  ~Neighbour() {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+  const pid_t pid;
+};
+
+constexpr std::uint32_t NOBODY = 1 << 30;
+
+}  // namespace
+
+TEST_CASE("A ring is no other process's thread's, whatever it says") {
+  Living process;
+  Neighbour neighbour;
+  process.inside.take_ring(static_cast<std::uint32_t>(neighbour.pid));
+  process.inside.take_ring(process.pid, 1);
+  process.inside.take_ring(NOBODY + 5, 2);
+  CHECK(process.tid_of_next() == NOBODY);
+  CHECK(process.tid_of_next(1) == process.pid);
+  CHECK(process.tid_of_next(2) == NOBODY + 2);
+}
+
+TEST_CASE("A thread that has ended before its records were read is still who it was") {
+  Living process;
+  std::uint32_t ended = 0;
+  {
+    Neighbour neighbour;
+    ended = static_cast<std::uint32_t>(neighbour.pid);
+  }
+  process.inside.take_ring(ended);
+  CHECK(process.tid_of_next() == ended);
+}
+
+TEST_CASE("A ring is one thread's until it is given back") {
+  Living process;
+  process.inside.take_ring(process.pid);
+  CHECK(process.tid_of_next() == process.pid);
+  process.inside.ring().tid = 7;
+  CHECK(process.tid_of_next() == process.pid);
+  process.inside.ring().state = abi::CI_LEFT;
+  process.read();
+  REQUIRE(process.inside.ring().state == abi::CI_FREE);
+  process.inside.take_ring(process.pid + 1'000'000'000);
+  process.inside.ring().state = abi::CI_USED;
+  CHECK(process.tid_of_next() == process.pid + 1'000'000'000);
+}
+
+TEST_CASE("What a thread has lost is what its own process says") {
+  Living process;
+  process.inside.take_ring(process.pid);
+  process.inside.ring().drops = 3;
+  CHECK(process.rooms.drops({process.pid, process.pid}) == 3);
+  CHECK(process.rooms.drops({process.pid + 1, process.pid}) == 0);
+}
 
 TEST_CASE("A process that is killed in the midst of a record has lost none") {
   Ending process;

@@ -1,0 +1,21 @@
+// A thread is known by its process and its own id. The id alone would do if all of them came from
+// the kernel; but a process that is recorded from inside writes its threads' ids itself, and may
+// write somebody else's.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+#include "cudabpf/abi.h"
+
+namespace cudabpf {
+
+struct ThreadId {
+  std::uint32_t pid = 0, tid = 0;
+
+  auto operator<=>(const ThreadId&) const = default;
+};
+
+inline ThreadId thread_of(const abi::cb_head& head) { return {head.pid, head.tid}; }
+
+}  // namespace cudabpf
