@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "analyze/trace/line.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -46,7 +46,7 @@ class ShortNames {
   std::vector<Name> kernels_{Name{}};
   bool settled_ = false;
   std::size_t late_ = 0;
-  std::unordered_map<std::string, std::vector<Name>> namesakes_;  // by the function's name
+  HashMap<std::string, std::vector<Name>> namesakes_;  // by the function's name
 };
 
 }  // namespace cudabpf::analyze

@@ -1,9 +1,9 @@
 #include "analyze/telling_names.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "util/demangle/demangle.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -90,7 +90,7 @@ std::vector<std::string> differences(const Texts& texts, int depth) {
   }
   std::vector<std::string> told(texts.size());
   for (const Texts& here : telling_first(arguments, most)) {
-    std::unordered_map<std::string, std::vector<std::size_t>> alike;
+    HashMap<std::string, std::vector<std::size_t>> alike;
     for (std::size_t i = 0; i < told.size(); i++) alike[told[i]].push_back(i);
     if (alike.size() == told.size()) break;
     for (const auto& [so_far, places] : alike) {
@@ -109,7 +109,7 @@ std::vector<std::string> differences(const Texts& texts, int depth) {
 
 std::vector<std::string> telling_names(const std::vector<std::string_view>& names) {
   std::vector<std::string> telling;
-  std::unordered_map<std::string, std::vector<std::size_t>> namesakes;
+  HashMap<std::string, std::vector<std::size_t>> namesakes;
   for (std::size_t i = 0; i < names.size(); i++) {
     telling.push_back(function_name(readable(names[i])));
     namesakes[telling.back()].push_back(i);

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "cudabpf/cuda_api.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -31,8 +31,8 @@ class FunctionNumbers {
     Function function;
   };
   mutable std::mutex mutex_;
-  std::deque<Unknown> unknown_;                                    // its elements never move
-  std::unordered_map<std::string_view, std::uint16_t> by_symbol_;  // of `unknown_`
+  std::deque<Unknown> unknown_;                         // its elements never move
+  HashMap<std::string_view, std::uint16_t> by_symbol_;  // of `unknown_`
 };
 
 }  // namespace cudabpf

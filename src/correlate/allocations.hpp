@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_map>
 
 #include "correlate/blocks.hpp"
 #include "correlate/bounds.hpp"
 #include "cudabpf/event.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -80,7 +80,7 @@ class Allocations {
 
   const Seen seen_;
   Bounds& bounds_;
-  std::unordered_map<std::uint32_t, OfProcess> processes_;
+  HashMap<std::uint32_t, OfProcess> processes_;
   std::size_t kept_ = 0;  // blocks, of all processes
 };
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 namespace cudabpf {
 
@@ -58,12 +59,15 @@ class Bounds {
   std::array<std::uint64_t, KEPT> left_out_{};
 };
 
-// The process with the largest part of a full table: it has to make room.
+// The process with the largest part of a full table: it has to make room. Of several the first,
+// since the table is in no order.
 template <typename Processes>
 auto& largest_of(Processes& processes) {
-  return std::max_element(
-             processes.begin(), processes.end(),
-             [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); })
+  return std::max_element(processes.begin(), processes.end(),
+                          [](const auto& a, const auto& b) {
+                            return std::pair(a.second.size(), b.first) <
+                                   std::pair(b.second.size(), a.first);
+                          })
       ->second;
 }
 

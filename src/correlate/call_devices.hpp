@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "correlate/bounds.hpp"
 #include "cudabpf/event.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -35,10 +35,10 @@ class CallDevices {
 
  private:
   struct OfProcess {
-    std::unordered_map<std::uint64_t, std::int32_t> devices;  // by context, or by stream
+    HashMap<std::uint64_t, std::int32_t> devices;  // by context, or by stream
     // Each thread's stack of contexts; the last is current. The runtime makes a context current
     // before the trace learns its device.
-    std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> current;
+    HashMap<std::uint32_t, std::vector<std::uint64_t>> current;
     std::size_t size() const { return devices.size() + current.size(); }
   };
 
@@ -48,7 +48,7 @@ class CallDevices {
   static Device known(const OfProcess& process, std::uint64_t context);
 
   Bounds& bounds_;
-  std::unordered_map<std::uint32_t, OfProcess> processes_;
+  HashMap<std::uint32_t, OfProcess> processes_;
   std::size_t kept_ = 0;        // devices and threads, of all processes
   std::uint32_t last_pid_ = 0;  // most calls come in runs of one thread
   std::uint32_t last_tid_ = 0;

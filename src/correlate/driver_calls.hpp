@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "cudabpf/ioctl.hpp"
 #include "cudabpf/record.hpp"
 #include "cudabpf/thread_id.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -72,7 +72,7 @@ class DriverCalls {
   DeviceOf device_of_;
   DriverVersion version_;
   Emit emit_;
-  std::unordered_map<std::uint32_t, DriverDevice> devices_;
+  HashMap<std::uint32_t, DriverDevice> devices_;
   std::map<Key, Open> open_;
   std::uint64_t returns_missed_ = 0;
   Bounds& bounds_;

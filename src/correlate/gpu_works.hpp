@@ -11,7 +11,6 @@
 #include <list>
 #include <map>
 #include <optional>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "correlate/kernel_names.hpp"
 #include "cudabpf/record.hpp"
 #include "cudabpf/sink.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -94,9 +94,9 @@ class GpuWorks {
   struct OfProcess {
     bool timed = false;  // CUPTI tells of it
     Askers askers;
-    std::unordered_map<std::uint32_t, Askers::iterator> by_tid;
-    std::unordered_map<std::uint32_t, Lane> lanes;
-    std::unordered_map<std::uint64_t, const KernelName*> names;
+    HashMap<std::uint32_t, Askers::iterator> by_tid;
+    std::map<std::uint32_t, Lane> lanes;
+    HashMap<std::uint64_t, const KernelName*> names;
   };
 
   void told(const Record& record);
@@ -118,7 +118,7 @@ class GpuWorks {
   Bounds& bounds_;
   std::uint64_t begin_ns_;
   std::uint64_t until_ = std::numeric_limits<std::uint64_t>::max();
-  std::unordered_map<std::uint32_t, OfProcess> processes_;
+  std::map<std::uint32_t, OfProcess> processes_;
   std::size_t waiting_calls_ = 0, waiting_works_ = 0;  // of all processes
   GpuWorkCounts counts_;
 };

@@ -10,12 +10,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "correlate/bounds.hpp"
 #include "cudabpf/event.hpp"
 #include "cudabpf/sink.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -74,7 +74,7 @@ class KernelNames {
     std::uint64_t ts = 0;
   };
   struct ProcessNames {
-    std::unordered_map<std::uint64_t, Entry> handles;
+    HashMap<std::uint64_t, Entry> handles;
     KernelNameCounts counts;
     std::size_t size() const { return handles.size(); }
   };
@@ -86,11 +86,11 @@ class KernelNames {
   void forget_if(ProcessNames& process, Gone&& gone);
   bool trusts_handles(const ProcessNames& process) const;
 
-  std::unordered_map<std::uint32_t, ProcessNames> processes_;
+  HashMap<std::uint32_t, ProcessNames> processes_;
   std::size_t handles_ = 0;  // of all processes
   // Launches repeat few names many times, so each is demangled and quoted once. One map per source;
   // the keys point into the names' own texts.
-  std::unordered_map<std::string_view, std::unique_ptr<KernelName>> names_[2];
+  HashMap<std::string_view, std::unique_ptr<KernelName>> names_[2];
   std::size_t name_bytes_ = 0;
   std::uint64_t refused_ = 0;  // names refused since the unused ones went
   Bounds& bounds_;

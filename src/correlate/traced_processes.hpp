@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <unordered_map>
+#include <map>
 #include <vector>
 
 #include "cudabpf/record.hpp"
@@ -37,7 +37,7 @@ class TracedProcesses {
   Lookup lookup_;
   // When each began, on CLOCK_BOOTTIME in ns; 0 if unknown. Tells a process from an earlier one
   // with the same pid.
-  std::unordered_map<std::uint32_t, std::uint64_t> known_;
+  std::map<std::uint32_t, std::uint64_t> known_;
   std::uint32_t last_gone_ = 0;
   std::uint64_t last_gone_began_ = 0;
 };

@@ -5,7 +5,7 @@
 namespace cudabpf {
 
 std::size_t BlockTable::slot_of(std::uint64_t process, std::uint64_t key) const {
-  return mixed(mixed(key, process), 0) & (slots_.size() - 1);
+  return hash_of(process, key) & (slots_.size() - 1);
 }
 
 BlockTable::Place BlockTable::find(std::uint64_t process, std::uint64_t key) const {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
+
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -61,10 +61,10 @@ class CurrentContexts {
     std::uint64_t users = 0;
   };
   struct OfProcess {
-    std::unordered_map<std::uint32_t, Stack> stacks;      // by thread
-    std::unordered_map<std::int64_t, Primary> primaries;  // by device
+    HashMap<std::uint32_t, Stack> stacks;      // by thread
+    HashMap<std::int64_t, Primary> primaries;  // by device
     // Contexts that threads may still have on their stacks: every call that needs one fails.
-    std::unordered_set<std::uint64_t> destroyed;
+    HashSet<std::uint64_t> destroyed;
   };
 
   std::uint64_t destroyed_by(OfProcess& process, const ContextCall& call);
@@ -73,7 +73,7 @@ class CurrentContexts {
   void push(OfProcess& process, std::uint32_t tid, std::uint64_t context);
   void pop(OfProcess& process, std::uint32_t tid);
 
-  std::unordered_map<std::uint64_t, OfProcess> processes_;  // by number
+  HashMap<std::uint64_t, OfProcess> processes_;             // by number
   std::size_t stacks_ = 0, destroyed_ = 0, primaries_ = 0;  // of all processes
   std::uint64_t last_process_ = 0;
   std::uint32_t last_tid_ = 0;

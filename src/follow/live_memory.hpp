@@ -7,12 +7,12 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "cudabpf/memory_kind.hpp"
 #include "follow/block_table.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -101,10 +101,10 @@ class LiveMemory {
   // allocation, for as long as its handle or one of its mappings exists.
   struct OfProcess {
     std::uint32_t pid = 0;
-    std::unordered_map<std::uint64_t, Place> handles;  // that the process holds
-    std::map<std::uint64_t, Place> mappings;           // by address
+    HashMap<std::uint64_t, Place> handles;    // that the process holds
+    std::map<std::uint64_t, Place> mappings;  // by address
     // Handles of memory that another process allocated: how often each is held.
-    std::unordered_map<std::uint64_t, std::uint32_t> imported;
+    HashMap<std::uint64_t, std::uint32_t> imported;
     // Allocations that there was no room for: their frees will be of unknown memory.
     std::uint64_t left_out = 0;
   };
@@ -139,7 +139,7 @@ class LiveMemory {
   BlockTable blocks_;
   std::size_t others_ = 0;  // mappings and imported handles
   LeftOut left_out_;
-  std::unordered_map<std::uint64_t, OfProcess> processes_;  // by number
+  HashMap<std::uint64_t, OfProcess> processes_;  // by number
   std::uint64_t allocations_ = 0;
   std::map<Thread, std::vector<Nested>> nested_;
 };

@@ -35,15 +35,17 @@ Result<std::string> page_of(const Folder& folder, const FoundTrace& trace, IsWan
 
 std::string tag_of(const FoundTrace& trace) {
   // The page is another one if another version makes it, or if it says that recording goes on.
-  std::uint64_t hash = trace.was_just_written(), check = 1;
-  for (char c : std::string_view(CUDABPF_VERSION))
-    hash = mixed(hash, static_cast<unsigned char>(c));
+  Hasher halves[2];
+  auto add = [&](std::uint64_t number) {
+    for (Hasher& half : halves) half.add(number);
+  };
+  halves[1].add(0);
+  add(trace.was_just_written());
+  add(hash_of(CUDABPF_VERSION));
   for (const Stamp& stamp : trace.stamps)
-    for (std::uint64_t number : {stamp.device, stamp.inode, stamp.size, stamp.modified}) {
-      hash = mixed(hash, number);
-      check = mixed(check + hash, ~number);
-    }
-  return fmt::format("\"{:016x}{:016x}\"", hash, check);
+    for (std::uint64_t number : {stamp.device, stamp.inode, stamp.size, stamp.modified})
+      add(number);
+  return fmt::format("\"{:016x}{:016x}\"", halves[0].result(), halves[1].result());
 }
 
 Reports::Reports(const Folder& folder) : folder_(folder) {

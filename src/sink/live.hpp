@@ -6,9 +6,9 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "cudabpf/sink.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -43,7 +43,7 @@ class LiveSink : public Sink {
   // left out before and after the pending ones are counted.
   std::size_t lines_ = 0;
   std::size_t left_out_before_ = 0, left_out_ = 0;
-  std::unordered_map<std::uint32_t, std::string> names_;
+  HashMap<std::uint32_t, std::string> names_;
 };
 
 }  // namespace cudabpf

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <unordered_set>
 
 #include "cudabpf/sink.hpp"
 #include "follow/current_contexts.hpp"
 #include "follow/memory_figures.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -49,7 +49,7 @@ class RunMemory : private LiveMemory::Listener {
   CurrentContexts contexts_;
   MemoryByKind figures_{};
   std::map<std::uint32_t, OfDevice> devices_;  // NO_DEVICE: of any, if it is not known which
-  std::unordered_set<std::uint32_t> begun_;    // processes that were seen to begin
+  HashSet<std::uint32_t> begun_;               // processes that were seen to begin
   bool all_seen_ = false;
 };
 

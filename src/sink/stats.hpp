@@ -16,6 +16,7 @@
 #include "follow/gpu_figures.hpp"
 #include "sink/run_memory.hpp"
 #include "util/durations.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -122,7 +123,7 @@ class StatsSink : public Sink {
   std::unordered_map<const Function*, std::unique_ptr<OfFunction>> others_;
   std::map<std::pair<std::string, bool>, Moved> moved_;
   std::pair<const std::pair<std::string, bool>, Moved>* last_moved_ = nullptr;
-  std::unordered_map<std::string, std::uint64_t> launches_;
+  HashMap<std::string, std::uint64_t> launches_;
   std::array<Launched, 256> recent_launches_{};
   std::uint64_t unknown_graphs_ = 0;
   std::map<std::pair<std::string_view, std::optional<int>>, std::uint64_t> errors_;

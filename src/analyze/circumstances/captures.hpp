@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <utility>
 
 #include "analyze/circumstances/streams.hpp"
 #include "analyze/trace/line.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -27,13 +27,13 @@ class Captures {
 
   Name begin_, begin_to_graph_, end_;
   std::uint64_t captures_ = 0;
-  std::unordered_map<StreamKey, std::uint64_t, StreamHash> streams_;  // the capture that each is in
+  HashMap<StreamKey, std::uint64_t, StreamHash> streams_;  // the capture that each is in
   // An event recorded in a captured stream: a stream that waits for it is captured, too.
   using Event = std::pair<std::uint64_t, std::uint64_t>;  // process number, handle
   struct EventHash {
-    std::size_t operator()(const Event& event) const { return mixed(event.first, event.second); }
+    std::size_t operator()(const Event& event) const { return hash_of(event.first, event.second); }
   };
-  std::unordered_map<Event, std::uint64_t, EventHash> events_;
+  HashMap<Event, std::uint64_t, EventHash> events_;
 };
 
 }  // namespace cudabpf::analyze

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "analyze/trace/line.hpp"
 #include "cudabpf/event.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -48,8 +48,8 @@ class GraphContents {
   void add(const Line& line);
 
   Names& names_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<const LaunchedGraph>> graphs_;  // by number
-  std::size_t nodes_ = 0;  // in the lists of all
+  HashMap<std::uint64_t, std::unique_ptr<const LaunchedGraph>> graphs_;  // by number
+  std::size_t nodes_ = 0;                                                // in the lists of all
   const LaunchedGraph* last_ = nullptr;
 };
 

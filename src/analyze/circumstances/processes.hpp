@@ -5,11 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "analyze/trace/line.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -50,7 +50,7 @@ class Processes {
   std::size_t most_;
   bool all_seen_begin_ = false;  // cudabpf started the program
   std::uint64_t lines_ = 0, numbers_ = 0, put_away_ = 0;
-  using Live = std::unordered_map<std::uint32_t, Process>;  // by pid
+  using Live = HashMap<std::uint32_t, Process>;  // by pid
   Live live_;
   Process* last_ = nullptr;
   std::vector<Live::node_type> left_;  // those that end with this line

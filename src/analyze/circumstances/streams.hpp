@@ -28,7 +28,7 @@ StreamKey stream_of(const Line& line);
 
 struct StreamHash {
   std::size_t operator()(const StreamKey& key) const {
-    return mixed(mixed(mixed(key.process, key.handle), key.context), key.tid);
+    return hash_of(key.process, key.handle, key.context, key.tid);
   }
 };
 

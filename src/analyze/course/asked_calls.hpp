@@ -81,7 +81,7 @@ class AskedCalls {
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {
-    std::size_t operator()(const Key& key) const { return mixed(mixed(0, key.process), key.tid); }
+    std::size_t operator()(const Key& key) const { return hash_of(key.process, key.tid); }
   };
   struct Span {  // a call
     std::uint64_t begin = 0, end = 0;
@@ -94,7 +94,7 @@ class AskedCalls {
   };
   struct EventHash {
     std::size_t operator()(const Event& event) const {
-      return mixed(mixed(0, event.process), event.handle);
+      return hash_of(event.process, event.handle);
     }
   };
   struct Thread {
@@ -118,15 +118,15 @@ class AskedCalls {
 
   std::size_t most_;
   CallsById<AskedCall> asked_;
-  std::unordered_map<Key, Thread, KeyHash> threads_;
+  HashMap<Key, Thread, KeyHash> threads_;
   std::uint64_t dropped_until_ = 0;  // when threads that are no longer kept made their last call
   std::unordered_map<std::uint64_t, Together> together_;  // by the number of a process in threads_
   std::deque<Kept> order_;
   // Calls: whose work was the last of a stream, or the last before an event; what streams were told
   // to wait for.
-  std::unordered_map<StreamKey, std::uint64_t, StreamHash> last_work_, waiting_;
-  std::unordered_map<Event, std::uint64_t, EventHash> events_;
-  std::unordered_map<std::uint32_t, std::uint64_t> processes_;  // numbers by pid
+  HashMap<StreamKey, std::uint64_t, StreamHash> last_work_, waiting_;
+  HashMap<Event, std::uint64_t, EventHash> events_;
+  HashMap<std::uint32_t, std::uint64_t> processes_;  // numbers by pid
   std::uint32_t last_pid_ = 0;
   std::uint64_t last_process_ = 0;
 };

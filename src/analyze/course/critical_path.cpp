@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "util/hash.hpp"
+
 namespace cudabpf::analyze {
 
 namespace {
@@ -111,10 +113,10 @@ class Walk {
   std::span<const PathWait> waits_;  // those that the walk has not passed
   std::uint64_t at_;
   CriticalPath path_;
-  std::unordered_map<std::uint32_t, std::size_t> places_;   // of names in the path
-  std::vector<std::size_t> before_;                         // in the same queue
-  std::vector<std::size_t> ended_;                          // by `end`, in the order of their ends
-  std::unordered_map<std::uint64_t, std::size_t> by_call_;  // the work of each that ended last
+  std::unordered_map<std::uint32_t, std::size_t> places_;  // of names in the path
+  std::vector<std::size_t> before_;                        // in the same queue
+  std::vector<std::size_t> ended_;                         // by `end`, in the order of their ends
+  HashMap<std::uint64_t, std::size_t> by_call_;            // the work of each that ended last
 };
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -25,6 +24,7 @@
 #include "analyze/course/idle_cause.hpp"
 #include "analyze/short_names.hpp"
 #include "util/durations.hpp"
+#include "util/hash.hpp"
 #include "util/largest.hpp"
 
 namespace cudabpf::analyze {
@@ -138,7 +138,7 @@ class GpusAtWork : public Analysis {
     Ran last;                                          // the one that ends last
     std::uint64_t busy_since = 0, kernels_before = 0;  // of the curve's next piece
     Union all, kernels;                                // of the whole trace
-    std::unordered_set<std::uint64_t> started;         // launches of graphs
+    HashSet<std::uint64_t> started;                    // launches of graphs
   };
 
   void copied_to_host(const Line& line, const AskedCall& asked);

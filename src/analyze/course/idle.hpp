@@ -16,6 +16,7 @@
 #include "analyze/course/gap.hpp"
 #include "analyze/work.hpp"
 #include "util/durations.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -72,8 +73,8 @@ class Idle : public Analysis {
   using Times = std::unordered_map<std::uint32_t, std::uint64_t>;  // ns by function
   struct Followed {                                                // a process
     OfProcess figures;
-    std::unordered_map<StreamKey, Given, StreamHash> pending;
-    std::unordered_map<std::uint64_t, Recorded> events;  // by handle
+    HashMap<StreamKey, Given, StreamHash> pending;
+    HashMap<std::uint64_t, Recorded> events;  // by handle
     bool is_idle = false;
     Gap gap;                // the current one, if it is idle
     Times meanwhile;        // in it

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <unordered_set>
 
 #include "analyze/course/idle.hpp"
+#include "util/hash.hpp"
 #include "util/page/table.hpp"
 
 namespace cudabpf::analyze {
@@ -142,7 +142,7 @@ Json idle_json(const Idle& idle) {
 void add_idle(Page& page, const Idle& idle, std::size_t at_most,
               const std::function<bool(const Idle::OfProcess&)>& left_out) {
   std::vector<Idle::OfProcess> processes = idle.processes();
-  std::unordered_set<std::uint32_t> left;
+  HashSet<std::uint32_t> left;
   if (left_out) {
     for (const auto& process : processes)
       if (left_out(process)) left.insert(process.pid);

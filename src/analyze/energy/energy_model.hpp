@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <unordered_set>
 
 #include "analyze/questions/kernel_classes.hpp"
 #include "analyze/time_buckets.hpp"
 #include "analyze/trace/line.hpp"
 #include "analyze/trace/names.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -67,8 +67,8 @@ class EnergyModel {
   ClassesByName classes_;
   TimeBuckets<Bucket> buckets_;
   std::uint64_t time_ = 0;
-  std::unordered_set<std::int64_t> ordinals_;
-  std::unordered_set<std::uint32_t> pids_;
+  HashSet<std::int64_t> ordinals_;
+  HashSet<std::uint32_t> pids_;
 };
 
 }  // namespace cudabpf::analyze

@@ -11,7 +11,6 @@
 #include <set>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -27,6 +26,7 @@
 #include "analyze/export/works_in_order.hpp"
 #include "analyze/gpu_queues.hpp"
 #include "analyze/memory/traced_memory.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -64,8 +64,8 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   };
   struct Process {
     Track track;
-    std::unordered_map<std::uint32_t, Thread> threads;
-    std::unordered_map<StreamKey, Track, StreamHash> streams;
+    std::map<std::uint32_t, Thread> threads;
+    HashMap<StreamKey, Track, StreamHash> streams;
     std::array<Counter, MEMORY_KINDS> memory;
     Counter launches;
     std::uint64_t counted = 0, counted_from = 0;  // launches since then
@@ -143,10 +143,10 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   Idle idle_;     // is shown nothing: a picture has no idle times
   ThreadsAtWork at_work_;
   TracedMemory memory_;
-  std::unordered_map<std::uint32_t, Process> processes_;
+  std::map<std::uint32_t, Process> processes_;
   Process* last_process_ = nullptr;
   const analyze::Process* of_line_ = nullptr;
-  std::unordered_map<std::uint32_t, std::uint32_t> again_;     // how often a pid was used before
+  HashMap<std::uint32_t, std::uint32_t> again_;                // how often a pid was used before
   std::unordered_map<std::uint64_t, Track> by_number_;         // processes, the gone ones too
   std::map<std::string, Track> machine_;                       // by name
   std::map<std::uint32_t, std::set<std::uint32_t>> resident_;  // by GPU: who had it last
@@ -156,12 +156,12 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   std::size_t flows_kept_ = 0;  // of all threads
   std::size_t held_ = 0;        // nested calls, of all threads
 
-  bool gpu_works_ = false;                        // the trace has what GPUs did
-  std::unordered_set<std::uint32_t> unmeasured_;  // pids of which nobody tells that
+  bool gpu_works_ = false;             // the trace has what GPUs did
+  HashSet<std::uint32_t> unmeasured_;  // pids of which nobody tells that
   AskingCalls asking_;
   WorksInOrder works_;
-  std::unordered_map<std::uint32_t, OnGpus> on_gpus_;  // by pid
-  std::unordered_set<std::uint64_t> answered_;
+  std::map<std::uint32_t, OnGpus> on_gpus_;  // by pid
+  HashSet<std::uint64_t> answered_;
   std::deque<std::uint64_t> answered_order_;
   std::uint64_t works_left_out_ = 0;
 

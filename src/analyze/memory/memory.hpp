@@ -15,6 +15,7 @@
 #include "analyze/time_buckets.hpp"
 #include "follow/memory_figures.hpp"
 #include "util/durations.hpp"
+#include "util/hash.hpp"
 #include "util/largest.hpp"
 
 namespace cudabpf::analyze {
@@ -138,7 +139,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   std::vector<Holder> holders_;
   std::unordered_map<std::uint64_t, std::size_t> holder_by_process_;  // by process number
   const Process* process_ = nullptr;                                  // of the current line
-  std::unordered_map<std::uint64_t, Churn> churn_;                    // by size
+  HashMap<std::uint64_t, Churn> churn_;                               // by size
   Largest<NeverFreed, Larger> largest_never_freed_{KEPT_NEVER_FREED};
   std::vector<NeverFreed> never_freed_;
   std::uint64_t never_freed_blocks_ = 0, never_freed_bytes_ = 0;

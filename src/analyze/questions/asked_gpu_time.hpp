@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "analyze/analysis.hpp"
 #include "analyze/questions/remembered_calls.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -42,8 +42,8 @@ class AskedGpuTime : public Analysis {
 
   std::size_t most_;
   bool told_ = false;
-  RememberedCalls calls_;                                     // their places are threads
-  std::unordered_map<std::uint64_t, std::uint32_t> threads_;  // by process and thread
+  RememberedCalls calls_;                          // their places are threads
+  HashMap<std::uint64_t, std::uint32_t> threads_;  // by process and thread
   std::vector<Work> works_;
 };
 

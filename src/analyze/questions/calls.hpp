@@ -13,6 +13,7 @@
 #include "analyze/circumstances/streams.hpp"
 #include "analyze/short_names.hpp"
 #include "util/durations.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -66,7 +67,7 @@ class Calls : public Analysis {
   };
   struct Hash {
     std::size_t operator()(const Key& key) const {
-      return mixed(mixed(key.process, key.what), key.stream ? StreamHash()(*key.stream) : 0);
+      return hash_of(key.process, key.what, key.stream ? StreamHash()(*key.stream) : 0);
     }
   };
   static constexpr Key OTHERS = {0, ~std::uint64_t{0}, {}};
@@ -91,7 +92,7 @@ class Calls : public Analysis {
     Name kernel;  // if the calls are grouped by that, and have one
     Functions functions;
   };
-  std::unordered_map<Key, Counted, Hash> groups_;
+  HashMap<Key, Counted, Hash> groups_;
   Key last_key_;
   Functions* last_group_ = nullptr;
   std::size_t counted_ = 0;

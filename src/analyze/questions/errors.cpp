@@ -25,9 +25,7 @@ Errors::Errors(Names& names, bool all) : names_(names), all_(all) {
 }
 
 std::size_t Errors::KindHash::operator()(const Kind& kind) const {
-  std::uint64_t hash = static_cast<std::uint64_t>(kind.number);
-  for (Name name : {kind.name, kind.detail, kind.error}) hash = mixed(hash, name.id);
-  return hash;
+  return hash_of(kind.number, kind.name.id, kind.detail.id, kind.error.id);
 }
 
 void Errors::Failure::add(const Failure& other) {

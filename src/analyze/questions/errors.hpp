@@ -10,6 +10,7 @@
 
 #include "analyze/analysis.hpp"
 #include "follow/error_meanings.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -100,7 +101,7 @@ class Errors : public Analysis {
   struct KindHash {
     std::size_t operator()(const Kind& kind) const;
   };
-  using Failures = std::unordered_map<Kind, Failure, KindHash>;
+  using Failures = HashMap<Kind, Failure, KindHash>;
   struct Seen {
     LastCall last, last_failure;
   };

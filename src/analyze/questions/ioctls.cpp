@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "analyze/circumstances/processes.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -37,10 +38,8 @@ void Ioctls::Figures::add(const Figures& other) {
 }
 
 std::size_t Ioctls::KindHash::operator()(const Kind& kind) const {
-  std::uint64_t hash = kind.of_process ? 1 : 0;
-  for (Name name : {kind.op, kind.name, kind.detail, kind.group, kind.device})
-    hash = mixed(hash, name.id);
-  return hash;
+  return hash_of(kind.op.id, kind.name.id, kind.detail.id, kind.group.id, kind.device.id,
+                 kind.of_process);
 }
 
 void Ioctls::line(const Line& line) {
@@ -134,7 +133,7 @@ void Ioctls::finish(const TraceFacts& facts) {
 // Adds up those with the same name; an empty name is left out.
 template <typename NameOf>
 std::vector<Ioctls::Figures> Ioctls::fold(NameOf name_of) const {
-  std::unordered_map<std::string, Figures> by_name;
+  HashMap<std::string, Figures> by_name;
   for (const auto& [kind, figures] : kinds_)
     if (std::string name = name_of(kind); !name.empty()) by_name[name].add(figures);
   std::vector<Figures> all;

@@ -70,7 +70,7 @@ class Ioctls : public Analysis {
   };
   struct ProcessHash {
     std::size_t operator()(const Process& process) const {
-      return mixed(process.comm.id, process.pid);
+      return hash_of(process.comm.id, process.pid);
     }
   };
   struct OfProcess {
@@ -97,10 +97,10 @@ class Ioctls : public Analysis {
   struct {
     Name ioctl, nv_ok, calls_lost, others;
   } words_;
-  std::unordered_map<Kind, Figures, KindHash> kinds_;
-  std::unordered_map<Process, OfProcess, ProcessHash> processes_;
+  HashMap<Kind, Figures, KindHash> kinds_;
+  HashMap<Process, OfProcess, ProcessHash> processes_;
   // What calls asked for whose own lines have not come yet: operations come before their call.
-  std::unordered_map<std::uint64_t, Figures> open_;
+  HashMap<std::uint64_t, Figures> open_;
   std::unordered_map<std::uint32_t, Figures> asked_;  // by the function's name
   std::vector<Function> functions_;                   // by their name
   NotKeptApart not_kept_apart_;

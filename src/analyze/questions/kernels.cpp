@@ -42,10 +42,8 @@ void Kernels::OfGraph::add(const OfGraph& other) {
 }
 
 std::size_t Kernels::LaunchHash::operator()(const Launch& launch) const {
-  std::uint64_t hash = mixed(launch.handle, launch.kernel.id);
-  for (std::size_t i = 0; i < 3; i++)
-    hash = mixed(hash, std::uint64_t{launch.grid[i]} << 32 | launch.block[i]);
-  return mixed(hash, launch.shared);
+  auto side = [&](std::size_t i) { return std::uint64_t{launch.grid[i]} << 32 | launch.block[i]; };
+  return hash_of(launch.handle, launch.kernel.id, side(0), side(1), side(2), launch.shared);
 }
 
 void Kernels::line(const Line& line) {
@@ -186,7 +184,7 @@ std::vector<Kernels::Figures> Kernels::figures(By by) const {
   if (by == By::configuration) {
     all = figures_;
   } else {
-    std::unordered_map<Launch, std::size_t, LaunchHash> places;
+    HashMap<Launch, std::size_t, LaunchHash> places;
     for (const Figures& one : figures_) {
       Launch kernel{.kernel = one.launch.kernel, .handle = one.launch.handle};
       auto [at, is_new] = places.try_emplace(kernel, all.size());

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "analyze/questions/measured_works.hpp"
 #include "analyze/short_names.hpp"
 #include "util/durations.hpp"
+#include "util/hash.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
@@ -135,8 +135,8 @@ class Kernels : public Analysis {
   Names& names_;
   Name lost_;
   std::vector<Figures> figures_;
-  std::unordered_map<Launch, std::size_t, LaunchHash> places_;
-  std::unordered_map<StreamKey, Last, StreamHash> streams_;
+  HashMap<Launch, std::size_t, LaunchHash> places_;
+  HashMap<StreamKey, Last, StreamHash> streams_;
   Totals totals_;
   GraphLaunches graphs_;
   MeasuredWorks gpu_;

@@ -18,6 +18,7 @@
 #include "analyze/short_names.hpp"
 #include "analyze/time_buckets.hpp"
 #include "analyze/timeline/call_category.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -90,7 +91,7 @@ class ReportTimeline : public Analysis {
 
   using ThreadKey = std::pair<std::uint64_t, std::uint32_t>;  // process number, tid
   struct ThreadHash {
-    std::size_t operator()(const ThreadKey& key) const { return mixed(key.first, key.second); }
+    std::size_t operator()(const ThreadKey& key) const { return hash_of(key.first, key.second); }
   };
 
   void call(const Line& line);
@@ -120,10 +121,10 @@ class ReportTimeline : public Analysis {
   std::vector<Queue> queues_;
   std::vector<Stream> streams_;
   std::unordered_map<std::uint64_t, std::size_t> process_by_number_;
-  std::unordered_map<std::uint32_t, std::size_t> process_by_pid_;  // the last of each
-  std::unordered_map<ThreadKey, std::size_t, ThreadHash> thread_by_key_;
+  HashMap<std::uint32_t, std::size_t> process_by_pid_;  // the last of each
+  HashMap<ThreadKey, std::size_t, ThreadHash> thread_by_key_;
   std::map<std::pair<std::size_t, QueueKey>, std::size_t> queue_by_key_;
-  std::unordered_map<StreamKey, std::uint32_t, StreamHash> stream_by_key_;
+  HashMap<StreamKey, std::uint32_t, StreamHash> stream_by_key_;
   std::unordered_map<const LaunchedGraph*, Name> graphs_;
   TimeBuckets<Activity> activity_;
   std::map<std::uint32_t, TimeBuckets<Sampled>> gpus_;

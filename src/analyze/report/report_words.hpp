@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
 #include "analyze/timeline/timeline_bars.hpp"
@@ -37,8 +36,8 @@ struct EventKind {
 struct EventKindHash {
   std::size_t operator()(const EventKind& kind) const {
     std::uint64_t looks = static_cast<std::uint64_t>(kind.category) << 5 | kind.flags();
-    return mixed(mixed(std::uint64_t{kind.name.id} << 32 | kind.what.id, kind.error.id),
-                 std::uint64_t{kind.ending.id} << 32 | looks);
+    return hash_of(std::uint64_t{kind.name.id} << 32 | kind.what.id,
+                   std::uint64_t{kind.ending.id} << 32 | kind.error.id, looks);
   }
 };
 
@@ -63,7 +62,7 @@ class EventKinds {
   static constexpr std::size_t MOST = 1 << 16;
 
   std::vector<EventKind> kinds_;
-  std::unordered_map<EventKind, std::uint32_t, EventKindHash> numbers_;
+  HashMap<EventKind, std::uint32_t, EventKindHash> numbers_;
   EventKind last_;
   std::uint32_t last_number_ = 0;
 };
@@ -83,7 +82,7 @@ class EventDetails {
  private:
   static constexpr std::size_t MOST = 1 << 17, MOST_BYTES = std::size_t{12} << 20;
 
-  std::unordered_map<std::string, std::uint32_t> numbers_;
+  HashMap<std::string, std::uint32_t> numbers_;
   std::vector<std::string_view> texts_;  // of `numbers_`
   std::string text_;                     // that is being put together
   std::size_t bytes_ = 0;

@@ -164,7 +164,8 @@ void Totals::finish(const TraceFacts&) {
   });
   for (const auto& [key, failure] : failures_) failures.push_back(failure);
   std::sort(failures.begin(), failures.end(), [](const Failure& a, const Failure& b) {
-    return std::tuple(b.count, a.first_ts, a.name.id) < std::tuple(a.count, b.first_ts, b.name.id);
+    return std::tuple(b.count, a.first_ts, a.name.id, a.error.id) <
+           std::tuple(a.count, b.first_ts, b.name.id, b.error.id);
   });
 }
 

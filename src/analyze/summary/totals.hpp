@@ -17,6 +17,7 @@
 #include "analyze/work.hpp"
 #include "follow/gpu_figures.hpp"
 #include "util/durations.hpp"
+#include "util/hash.hpp"
 #include "util/largest.hpp"
 #include "util/saturating.hpp"
 
@@ -126,7 +127,7 @@ class Totals : public Analysis {
   Name scheduling_, ioctl_, others_, exit_;
   std::vector<std::uint64_t> type_counts_, name_counts_;  // by the name's number
   ByName transfers_, waits_, groups_, scheduling_by_command_;
-  std::unordered_map<std::uint64_t, Failure> failures_;  // by name and error
+  HashMap<std::uint64_t, Failure> failures_;  // by name and error
 };
 
 std::vector<std::pair<std::string, Totals::Times>> longest_first(

@@ -21,6 +21,7 @@
 #include "analyze/timeline/gpu_activity.hpp"
 #include "analyze/timeline/gpu_work.hpp"
 #include "analyze/timeline/timeline_bars.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -136,7 +137,7 @@ class Timeline : public Analysis {
     bool operator==(const Key&) const = default;
   };
   struct Hash {
-    std::size_t operator()(const Key& key) const { return mixed(key.process, key.tid); }
+    std::size_t operator()(const Key& key) const { return hash_of(key.process, key.tid); }
   };
 
   void call(const Line& line);
@@ -181,11 +182,11 @@ class Timeline : public Analysis {
   std::vector<QueuedWork> gpu_works_;
   bool measured_ = false, many_works_ = false;  // the trace has what GPUs did; more than are kept
   std::uint64_t left_out_of_queues_ = 0;
-  std::unordered_map<std::uint32_t, std::size_t> process_by_pid_;  // the last of each
-  std::unordered_map<std::uint64_t, Name> names_of_graphs_;
+  HashMap<std::uint32_t, std::size_t> process_by_pid_;  // the last of each
+  HashMap<std::uint64_t, Name> names_of_graphs_;
   std::unordered_map<std::uint64_t, std::size_t> process_by_number_;
-  std::unordered_map<Key, std::size_t, Hash> thread_by_key_;
-  std::unordered_map<StreamKey, std::size_t, StreamHash> stream_by_key_;
+  HashMap<Key, std::size_t, Hash> thread_by_key_;
+  HashMap<StreamKey, std::size_t, StreamHash> stream_by_key_;
   std::uint64_t left_out_of_threads_ = 0, left_out_of_streams_ = 0;
   Key last_key_;
   Thread* last_thread_ = nullptr;

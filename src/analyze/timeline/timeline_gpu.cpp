@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <tuple>
-#include <unordered_set>
 
 #include "analyze/timeline/timeline.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -95,7 +95,7 @@ void Timeline::sort_works() {
   std::stable_sort(
       gpu_works_.begin(), gpu_works_.end(),
       [](const QueuedWork& a, const QueuedWork& b) { return a.span.begin < b.span.begin; });
-  std::unordered_set<std::uint64_t> calls;
+  HashSet<std::uint64_t> calls;
   for (QueuedWork& work : gpu_works_)
     work.is_first = work.call && calls.insert(work.call->id).second;
   std::stable_sort(

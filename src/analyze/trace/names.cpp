@@ -1,7 +1,8 @@
 #include "analyze/trace/names.hpp"
 
 #include <cstring>
-#include <functional>
+
+#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -19,7 +20,7 @@ Names::Names() : slots_(1024), texts_(1) {
 Name Names::add(std::string_view text) {
   if (text.empty()) return {};
   if (texts_[last_.id] == text) return last_;  // lines come in runs
-  auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(text));
+  auto hash = static_cast<std::uint32_t>(hash_of(text));
   std::size_t slot = slot_of(text, hash);
   if (!slots_[slot].id) {
     if (texts_.size() >= LIMIT || text.size() > LONGEST || kept_ + text.size() > TEXT_LIMIT)

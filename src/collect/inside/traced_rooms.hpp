@@ -15,6 +15,7 @@
 #include "collect/inside/room.hpp"
 #include "cudabpf/abi.h"
 #include "cudabpf/thread_id.hpp"
+#include "util/hash.hpp"
 #include "util/system/fd.hpp"
 
 namespace cudabpf {
@@ -53,7 +54,7 @@ class TracedRooms {
     // Threads' ids as cudabpf sees them, by ring, until it is given back. What the process writes
     // there later counts no more, so that it cannot have cudabpf look up more than that.
     mutable std::unordered_map<std::size_t, std::uint32_t> threads;
-    std::unordered_map<std::uint32_t, std::uint32_t> lanes;  // likewise, by lane: see cb_gpu_batch
+    HashMap<std::uint32_t, std::uint32_t> lanes;  // likewise, by lane: see cb_gpu_batch
     std::uint64_t gone_since = 0;
 
     std::uint32_t outer(std::uint32_t lane, std::uint32_t inner);

@@ -16,14 +16,11 @@ std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) {
 }  // namespace
 
 std::size_t GraphWorkHash::operator()(const GraphWork& work) const {
-  std::uint64_t hash = mixed(static_cast<std::uint64_t>(work.what) << 1 | work.conditional,
-                             reinterpret_cast<std::uintptr_t>(work.kernel));
-  hash = mixed(hash, work.handle);
-  hash = mixed(hash, work.size.value_or(~std::uint64_t{0}));
-  hash = mixed(hash, pair_of(work.grid.x, work.grid.y));
-  hash = mixed(hash, pair_of(work.grid.z, work.block.x));
-  hash = mixed(hash, pair_of(work.block.y, work.block.z));
-  return mixed(hash, work.shared);
+  return hash_of(static_cast<std::uint64_t>(work.what) << 1 | work.conditional,
+                 reinterpret_cast<std::uintptr_t>(work.kernel), work.handle,
+                 work.size.value_or(~std::uint64_t{0}), pair_of(work.grid.x, work.grid.y),
+                 pair_of(work.grid.z, work.block.x), pair_of(work.block.y, work.block.z),
+                 work.shared);
 }
 
 bool GraphHolding::take_room() {

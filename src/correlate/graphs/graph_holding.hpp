@@ -9,13 +9,14 @@
 
 #include "correlate/graphs/kept_nodes.hpp"
 #include "cudabpf/event.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
 struct GraphWorkHash {
   std::size_t operator()(const GraphWork& work) const;
 };
-using GraphWorks = std::unordered_map<GraphWork, std::uint64_t, GraphWorkHash>;
+using GraphWorks = HashMap<GraphWork, std::uint64_t, GraphWorkHash>;
 
 class GraphHolding {
  public:

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "correlate/graphs/graph_holding.hpp"
 #include "correlate/graphs/launched_contents.hpp"
 #include "correlate/graphs/stream_captures.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -97,8 +97,8 @@ class Graphs {
 
   bool all_recorded_;
   KeptNodes kept_;
-  std::unordered_set<std::uint32_t> capturing_;  // processes with a stream that is captured
-  std::unordered_map<std::uint32_t, OfProcess> processes_;
+  HashSet<std::uint32_t> capturing_;  // processes with a stream that is captured
+  HashMap<std::uint32_t, OfProcess> processes_;
   std::uint64_t next_content_ = 1;
 };
 

@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <unordered_map>
 #include <utility>
+
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -76,7 +77,7 @@ class HandleTable {
 
  private:
   KeptNodes* kept_;
-  std::unordered_map<std::uint64_t, Value> values_;
+  HashMap<std::uint64_t, Value> values_;
 };
 
 }  // namespace cudabpf

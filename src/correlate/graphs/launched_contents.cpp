@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::size_t MOST_LISTED = 1000;  // works of a content
 
-std::uint64_t hash_of(const GraphHolding::Summary& summary) {
-  std::uint64_t hash = mixed(summary.nodes, summary.kernels);
-  for (const auto& [work, count] : summary.works) hash += mixed(GraphWorkHash()(work), count);
-  return hash;
+std::uint64_t hash_of_summary(const GraphHolding::Summary& summary) {
+  std::uint64_t sum = 0;  // they are in no particular order
+  for (const auto& [work, count] : summary.works) sum += hash_of(GraphWorkHash()(work), count);
+  return hash_of(summary.nodes, summary.kernels, sum);
 }
 
 bool says(const GraphContent& content, const GraphHolding::Summary& summary) {
@@ -47,7 +47,7 @@ bool comes_before(const std::pair<GraphWork, std::uint64_t>& a,
 }  // namespace
 
 const GraphContent* LaunchedContents::find(const GraphHolding::Summary& summary) const {
-  auto [first, last] = contents_.equal_range(hash_of(summary));
+  auto [first, last] = contents_.equal_range(hash_of_summary(summary));
   for (auto at = first; at != last; ++at)
     if (says(*at->second, summary)) return at->second.get();
   return nullptr;
@@ -69,7 +69,7 @@ const GraphContent* LaunchedContents::add(const GraphHolding::Summary& summary,
     made->more += made->works[i].first.conditional ? 0 : made->works[i].second;
   made->works.resize(listed);
   made->works.shrink_to_fit();
-  return contents_.emplace(hash_of(summary), std::move(made))->second.get();
+  return contents_.emplace(hash_of_summary(summary), std::move(made))->second.get();
 }
 
 void LaunchedContents::clear() {

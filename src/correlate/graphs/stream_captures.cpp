@@ -8,7 +8,7 @@
 namespace cudabpf {
 
 std::size_t StreamCaptures::StreamHash::operator()(const Stream& stream) const {
-  return mixed(stream.handle, stream.tid);
+  return hash_of(stream.handle, stream.tid);
 }
 
 StreamCaptures::Stream StreamCaptures::stream_of(const Call& call) {

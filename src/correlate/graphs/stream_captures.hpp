@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 
 #include "correlate/graphs/graph_holding.hpp"
 #include "cudabpf/event.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -57,8 +57,8 @@ class StreamCaptures {
 
   static Stream stream_of(const Call& call);
 
-  std::unordered_map<Stream, Captured, StreamHash> streams_;
-  std::unordered_map<std::uint64_t, GraphHolding::Ptr> events_;  // by handle
+  HashMap<Stream, Captured, StreamHash> streams_;
+  HashMap<std::uint64_t, GraphHolding::Ptr> events_;  // by handle
 };
 
 }  // namespace cudabpf

@@ -17,6 +17,7 @@
 #include "cudabpf/sink.hpp"
 #include "follow/gpu_figures.hpp"
 #include "sink/run_memory.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -156,7 +157,7 @@ class TopModel {
   bool all_seen_ = false, driver_traced_ = false;
   std::uint64_t monotonic_ns_ = 0;  // when the trace began
   std::uint64_t begin_ns_ = 0;
-  std::unordered_map<std::uint32_t, std::unique_ptr<Of>> processes_;
+  HashMap<std::uint32_t, std::unique_ptr<Of>> processes_;
   std::unordered_map<const Function*, RunMemory::Role> roles_;
   // The sums that came last, of processes that live. The source bounds how many there are.
   std::map<std::pair<std::uint32_t, const Function*>, Tally> tallies_;

@@ -2,16 +2,15 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <map>
+#include <random>
 #include <utility>
-
-#include "util/hash.hpp"
 
 using namespace cudabpf;
 
 TEST_CASE("A table of blocks finds what is in it, by key, context and process") {
   BlockTable table;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> expected;  // the size
-  auto random = [state = std::uint64_t{1}]() mutable { return state = mixed(state, 7); };
+  std::mt19937_64 random(7);
   for (int i = 0; i < 20'000; i++) {
     std::uint64_t process = random() % 3, key = random() % 500, context = key % 4;
     BlockTable::Place place = table.find(process, key);
