@@ -22,6 +22,8 @@ NAMES_EFFECTS = {"none", "learn", "forget"}
 MORE_TYPES, MORE_OPS = {"other"}, {"other", "HtoH"}
 # Words of the table that are C++ keywords.
 KEYWORDS = {"register", "struct"}
+CONTEXT_EFFECTS = {"none", "create", "create_green", "of_green", "attach", "detach", "destroy", "set_current", "push", "pop",
+                   "retain_primary", "release_primary", "reset_primary"}
 KINDS = {"device", "async", "managed", "host", "vmm"}
 COLUMNS = ["symbol", "name", "type", "op", "profile", "args", "attrs"]
 
@@ -78,7 +80,7 @@ def parse_size(expression, names):
 
 def parse_row(row):
     attrs = dict(part.partition("=")[::2] for part in row["attrs"].split())
-    unknown = set(attrs) - {"kind", "async", "size", "names"}
+    unknown = set(attrs) - {"kind", "async", "size", "names", "ctx"}
     if unknown:
         raise TableError(f"unknown attribute '{sorted(unknown)[0]}'")
     if "kind" in attrs and attrs["kind"] not in KINDS:
@@ -88,6 +90,8 @@ def parse_row(row):
         raise TableError(f"unknown profile '{row['profile']}'")
     if attrs.get("names", "none") not in NAMES_EFFECTS:
         raise TableError(f"unknown names '{attrs['names']}'")
+    if attrs.get("ctx", "none") not in CONTEXT_EFFECTS:
+        raise TableError(f"unknown ctx '{attrs['ctx']}'")
     arguments, names = [], []
     words = {"x86": 0, "arm64": 0}
     for part in filter(None, (p.strip() for p in row["args"].split(","))):
@@ -105,7 +109,7 @@ def parse_row(row):
     return arguments, (
         f'"{row["symbol"]}", "{row["name"]}", Type::{identifier(row["type"])}, Op::{identifier(row["op"])}, {kind}, '
         f'Profile::{PROFILES[row["profile"]]}, {str("async" in attrs).lower()}, '
-        f'NamesEffect::{attrs.get("names", "none")}, {size}')
+        f'NamesEffect::{attrs.get("names", "none")}, ContextEffect::{attrs.get("ctx", "none")}, {size}')
 
 
 def parse_cells(cells, seen):

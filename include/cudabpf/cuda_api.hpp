@@ -97,6 +97,24 @@ struct SizeRule {
 
 enum class NamesEffect : std::uint8_t { none, learn, forget };
 
+// What a call does to contexts: which there are, and which is current on its thread. Its context is
+// the argument with that role, the first of the function.
+enum class ContextEffect : std::uint8_t {
+  none,
+  create,        // and makes it current
+  create_green,  // a part of a device, which only becomes a context by another call:
+  of_green,
+  attach,  // it has one more user
+  detach,  // and one less; the last one destroys it
+  destroy,
+  set_current,
+  push,
+  pop,
+  retain_primary,
+  release_primary,
+  reset_primary,
+};
+
 // What a call is about and what it does: `Type` and `Op`, both with a `none`.
 #include "cuda_api_words.inc"
 
@@ -112,6 +130,7 @@ struct Function {
   Profile profile;  // the smallest profile that traces it
   bool async;
   NamesEffect names;
+  ContextEffect context;
   SizeRule size;
   std::span<const Argument> arguments;
 

@@ -51,12 +51,15 @@ bool makes_stream(const Function& function) {
 
 bool CallDevices::follows(const Function& function) {
   if (makes_stream(function)) return true;
-  bool may = function.type == Type::context ||
-             function.type == Type::graphics;  // launches, the most frequent, get no further
-  return may && is_any_of(function.name, "cuCtxCreate", "cuGLCtxCreate", "cuVDPAUCtxCreate",
-                          "cuDevicePrimaryCtxRetain", "cuGreenCtxCreate", "cuCtxFromGreenCtx",
-                          "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxDestroy",
-                          "cuCtxDetach");
+  switch (function.context) {
+    case ContextEffect::none:
+    case ContextEffect::attach:
+    case ContextEffect::release_primary:  // they change no context's device
+    case ContextEffect::reset_primary:
+      return false;
+    default:
+      return true;
+  }
 }
 
 CallDevices::Device CallDevices::known(const OfProcess& process, std::uint64_t context) {
@@ -100,7 +103,8 @@ void CallDevices::follow(const Call& call) {
   make_room();
   OfProcess& process = processes_[call.pid];
   std::size_t before = process.size();
-  bool may_have_failed_before = is_any_of(function.name, "cuCtxDestroy", "cuCtxDetach");
+  bool may_have_failed_before =
+      is_any_of(function.context, ContextEffect::destroy, ContextEffect::detach);
   if (!call.has_return || (call.result != 0 && may_have_failed_before))
     process.current.erase(call.tid);  // it is not known whether it changed something
   else if (call.result == 0)
@@ -117,7 +121,6 @@ void CallDevices::make_room() {
 }
 
 void CallDevices::change(OfProcess& process, const Call& call) {
-  std::string_view name = call.function->name;
   std::uint64_t given = call.words.empty() ? 0 : call.words[0];
   std::uint64_t made = call.outs.empty() ? 0 : call.outs[0];
   Device current_device = makes_stream(*call.function) ? current(call.pid, call.tid) : Device();
@@ -126,30 +129,37 @@ void CallDevices::change(OfProcess& process, const Call& call) {
     process.devices.erase(made);  // an earlier one may have had the same address
     if (made && device) process.devices[made] = *device;
   };
+  auto of_green = [&] { return known(process, call.words.size() > 1 ? call.words[1] : 0); };
 
-  if (makes_stream(*call.function)) {
-    bool green = name == "cuGreenCtxStreamCreate";
-    learn(green ? known(process, call.words.size() > 1 ? call.words[1] : 0) : current_device);
-  } else if (is_any_of(name, "cuCtxCreate", "cuGLCtxCreate", "cuVDPAUCtxCreate")) {
-    learn(call.details.device);
-    push(stack, made);
-  } else if (name == "cuDevicePrimaryCtxRetain" || name == "cuGreenCtxCreate") {
-    learn(call.details.device);
-  } else if (name == "cuCtxFromGreenCtx") {
-    learn(known(process, call.words.size() > 1 ? call.words[1] : 0));
-  } else if (name == "cuCtxSetCurrent") {
-    pop(stack);
-    if (given) push(stack, given);
-  } else if (name == "cuCtxPushCurrent") {
-    push(stack, given);
-  } else if (name == "cuCtxPopCurrent") {
-    pop(stack);
-  } else if (name == "cuCtxDestroy") {
-    if (!stack.empty() && stack.back() == given) pop(stack);
-    process.devices.erase(given);
-  } else if (name == "cuCtxDetach") {  // destroys it if nobody else is attached to it
-    stack.clear();
-    process.devices.erase(given);
+  if (makes_stream(*call.function))
+    return learn(call.function->name == "cuGreenCtxStreamCreate" ? of_green() : current_device);
+  switch (call.function->context) {
+    case ContextEffect::create:
+      learn(call.details.device);
+      return push(stack, made);
+    case ContextEffect::retain_primary:
+    case ContextEffect::create_green:
+      return learn(call.details.device);
+    case ContextEffect::of_green:
+      return learn(of_green());
+    case ContextEffect::set_current:
+      pop(stack);
+      if (given) push(stack, given);
+      return;
+    case ContextEffect::push:
+      return push(stack, given);
+    case ContextEffect::pop:
+      return pop(stack);
+    case ContextEffect::destroy:
+      if (!stack.empty() && stack.back() == given) pop(stack);
+      process.devices.erase(given);
+      return;
+    case ContextEffect::detach:  // destroys it if nobody else is attached to it
+      stack.clear();
+      process.devices.erase(given);
+      return;
+    default:
+      return;
   }
 }
 

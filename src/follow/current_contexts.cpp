@@ -1,5 +1,7 @@
 #include "follow/current_contexts.hpp"
 
+#include <algorithm>
+
 namespace cudabpf {
 
 namespace {
@@ -7,20 +9,13 @@ namespace {
 // No program nests contexts this deep; one that only pushes must not take all memory.
 constexpr std::size_t MAX_DEPTH = 64;
 
-constexpr ContextFunction FUNCTIONS[] = {
-    {"cuCtxCreate", "pctx", ContextChange::create, true},
-    {"cuCtxDestroy", "ctx", ContextChange::destroy},
-    {"cuCtxSetCurrent", "ctx", ContextChange::set_current},
-    {"cuCtxPushCurrent", "ctx", ContextChange::push},
-    {"cuCtxPopCurrent", {}, ContextChange::pop},
-    {"cuDevicePrimaryCtxRetain", "pctx", ContextChange::retain_primary, true},
-    {"cuDevicePrimaryCtxRelease", {}, ContextChange::release_primary},
-    {"cuDevicePrimaryCtxReset", {}, ContextChange::reset_primary},
-};
-
 }  // namespace
 
-std::span<const ContextFunction> context_functions() { return FUNCTIONS; }
+const Argument* context_argument(const Function& function) {
+  auto at = std::find_if(function.arguments.begin(), function.arguments.end(),
+                         [](const Argument& one) { return one.role == Role::context; });
+  return at == function.arguments.end() ? nullptr : &*at;
+}
 
 std::uint64_t CurrentContexts::change(const ContextCall& call) {
   OfProcess& process = processes_[call.process];
@@ -31,24 +26,57 @@ std::uint64_t CurrentContexts::change(const ContextCall& call) {
 }
 
 std::uint64_t CurrentContexts::destroyed_by(OfProcess& process, const ContextCall& call) {
-  switch (call.change) {
-    case ContextChange::set_current:
+  switch (call.effect) {
+    case ContextEffect::set_current:
       pop(process, call.tid);
       push(process, call.tid, call.context);
       return 0;
-    case ContextChange::create:
-    case ContextChange::push:
+    case ContextEffect::create:
+      made(process, call.context);
       push(process, call.tid, call.context);
       return 0;
-    case ContextChange::pop:
+    case ContextEffect::of_green:
+      made(process, call.context);
+      return 0;
+    case ContextEffect::push:
+      push(process, call.tid, call.context);
+      return 0;
+    case ContextEffect::pop:
       pop(process, call.tid);
       return 0;
-    case ContextChange::destroy:
+    case ContextEffect::attach:
+      if (process.attached.contains(call.context) || attached_ < MOST_ATTACHED)
+        attached_ += process.attached[call.context]++ == 0;
+      return 0;
+    case ContextEffect::detach:
+      return detach(process, call);
+    case ContextEffect::destroy:
       if (current(call.process, call.tid) == call.context) pop(process, call.tid);
       return call.context;
-    default:
+    case ContextEffect::retain_primary:
+    case ContextEffect::release_primary:
+    case ContextEffect::reset_primary:
       return change_primary(process, call);
+    default:
+      return 0;
   }
+}
+
+// A new one by that handle, which another may have had.
+void CurrentContexts::made(OfProcess& process, std::uint64_t context) {
+  destroyed_ -= process.destroyed.erase(context);
+  attached_ -= process.attached.erase(context);
+}
+
+std::uint64_t CurrentContexts::detach(OfProcess& process, const ContextCall& call) {
+  auto attached = process.attached.find(call.context);
+  if (attached == process.attached.end()) {
+    // Nobody says whether it goes from the thread's stack, too.
+    stack(process, call.tid).clear();
+    return call.context;
+  }
+  if (!--attached->second) attached_ -= process.attached.erase(call.context);
+  return 0;
 }
 
 std::uint64_t CurrentContexts::change_primary(OfProcess& process, const ContextCall& call) {
@@ -58,13 +86,13 @@ std::uint64_t CurrentContexts::change_primary(OfProcess& process, const ContextC
     primaries_++;
   }
   Primary& primary = process.primaries[*call.device];
-  if (call.change == ContextChange::retain_primary) {
+  if (call.effect == ContextEffect::retain_primary) {
     primary.context = call.context;
     primary.users++;
     destroyed_ -= process.destroyed.erase(primary.context);
     return 0;
   }
-  if (call.change == ContextChange::release_primary) {
+  if (call.effect == ContextEffect::release_primary) {
     if (primary.users) primary.users--;
     if (primary.users || !call.seen_begin) return 0;
   }
@@ -116,6 +144,7 @@ void CurrentContexts::process_gone(std::uint64_t process) {
   stacks_ -= at->second.stacks.size();
   destroyed_ -= at->second.destroyed.size();
   primaries_ -= at->second.primaries.size();
+  attached_ -= at->second.attached.size();
   processes_.erase(at);
 }
 

@@ -3,43 +3,25 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
-#include <string_view>
 #include <vector>
 
+#include "cudabpf/cuda_api.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf {
 
-// What a function does to its thread's current context, or to the primary context of a device.
-enum class ContextChange : std::uint8_t {
-  create,
-  destroy,
-  set_current,
-  push,
-  pop,
-  retain_primary,
-  release_primary,
-  reset_primary,
-};
-
-struct ContextFunction {
-  std::string_view name;     // API name
-  std::string_view context;  // the argument that has the context; empty: none
-  ContextChange change;
-  bool returns = false;  // that argument is an out-pointer
-};
-std::span<const ContextFunction> context_functions();
-
-// A call of such a function that succeeded.
+// A call that succeeded of a function that does something to contexts.
 struct ContextCall {
-  ContextChange change = ContextChange::create;
+  ContextEffect effect = ContextEffect::none;
   std::uint64_t process = 0;  // its number
   std::uint32_t tid = 0;
   std::uint64_t context = 0;           // what its argument says; 0: none
   std::optional<std::int64_t> device;  // its argument, for the primary context of that device
   bool seen_begin = false;             // all of the process's calls were seen
 };
+
+// The argument of such a function that has the context; null: none has.
+const Argument* context_argument(const Function& function);
 
 class CurrentContexts {
  public:
@@ -53,6 +35,7 @@ class CurrentContexts {
   static constexpr std::size_t MOST_THREADS = 1 << 15;    // of all processes
   static constexpr std::size_t MOST_DESTROYED = 1 << 15;  // likewise
   static constexpr std::size_t MOST_PRIMARIES = 1 << 15;
+  static constexpr std::size_t MOST_ATTACHED = 1 << 15;
   using Stack = std::vector<std::uint64_t>;
 
   // A context that several users share; it is destroyed when the last one releases it.
@@ -63,18 +46,22 @@ class CurrentContexts {
   struct OfProcess {
     HashMap<std::uint32_t, Stack> stacks;      // by thread
     HashMap<std::int64_t, Primary> primaries;  // by device
+    // How often a context was attached to, and that its user must detach from it once more.
+    HashMap<std::uint64_t, std::uint64_t> attached;
     // Contexts that threads may still have on their stacks: every call that needs one fails.
     HashSet<std::uint64_t> destroyed;
   };
 
   std::uint64_t destroyed_by(OfProcess& process, const ContextCall& call);
   std::uint64_t change_primary(OfProcess& process, const ContextCall& call);
+  std::uint64_t detach(OfProcess& process, const ContextCall& call);
+  void made(OfProcess& process, std::uint64_t context);
   Stack& stack(OfProcess& process, std::uint32_t tid);
   void push(OfProcess& process, std::uint32_t tid, std::uint64_t context);
   void pop(OfProcess& process, std::uint32_t tid);
 
-  HashMap<std::uint64_t, OfProcess> processes_;             // by number
-  std::size_t stacks_ = 0, destroyed_ = 0, primaries_ = 0;  // of all processes
+  HashMap<std::uint64_t, OfProcess> processes_;                            // by number
+  std::size_t stacks_ = 0, destroyed_ = 0, primaries_ = 0, attached_ = 0;  // of all processes
   std::uint64_t last_process_ = 0;
   std::uint32_t last_tid_ = 0;
   std::uint64_t last_current_ = 0;  // on that thread of that process

@@ -31,17 +31,12 @@ std::uint32_t device_of(const LiveMemory::Block& block) {
 
 RunMemory::Role::Role(const Function& function)
     : does(memory_effect(function, function.name == IMPORTS_MEMORY, function.name == RETAINS_MEMORY,
-                         [&] { return function.kind == MemoryKind::vmm; })) {
-  auto functions = context_functions();
-  auto at = std::find_if(functions.begin(), functions.end(),
-                         [&](const ContextFunction& one) { return one.name == function.name; });
-  if (at != functions.end()) context = &*at;
-}
+                         [&] { return function.kind == MemoryKind::vmm; })) {}
 
 void RunMemory::call(const Call& call, const Role& role) {
   if (succeeded(call)) {
     if (role.does && !call.captured) memory(call, role);
-    if (role.context) context(call, *role.context);
+    if (call.function->context != ContextEffect::none) context(call);
   }
   if (!call.parent) live_.outermost_returned(call.pid, call.tid);
 }
@@ -67,14 +62,14 @@ void RunMemory::memory(const Call& call, const Role& role) {
   live_.call(about);
 }
 
-void RunMemory::context(const Call& call, const ContextFunction& function) {
+void RunMemory::context(const Call& call) {
   ContextCall change;
-  change.change = function.change;
+  change.effect = call.function->context;
   change.process = call.pid;
   change.tid = call.tid;
   change.seen_begin = sees_all(call.pid);
-  if (!function.context.empty())
-    change.context = first_of(function.returns ? call.outs : call.words);
+  if (const Argument* argument = context_argument(*call.function))
+    change.context = first_of(argument->out ? call.outs : call.words);
   if (call.details.device) change.device = *call.details.device;
   if (std::uint64_t gone = contexts_.change(change))
     live_.context_gone(call.pid, gone, call.ts + call.duration);

@@ -18,7 +18,6 @@ class RunMemory : private LiveMemory::Listener {
   struct Role {
     explicit Role(const Function& function);
     std::optional<MemoryCall::Does> does;
-    const ContextFunction* context = nullptr;
   };
 
   // All calls of all processes were seen: they began while tracing.
@@ -43,7 +42,7 @@ class RunMemory : private LiveMemory::Listener {
   void freed_unknown(const MemoryCall&) override {}
 
   void memory(const Call& call, const Role& role);
-  void context(const Call& call, const ContextFunction& function);
+  void context(const Call& call);
 
   LiveMemory live_{*this};
   CurrentContexts contexts_;

@@ -1,6 +1,7 @@
 // Tells lines which context is current on their thread.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "analyze/trace/line.hpp"
@@ -17,7 +18,7 @@ class Contexts {
 
  private:
   CurrentContexts current_;
-  std::vector<Name> functions_;  // as context_functions() has them
+  std::vector<std::pair<Name, const Function*>> functions_;  // those that change contexts
 };
 
 }  // namespace cudabpf::analyze

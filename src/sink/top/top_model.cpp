@@ -175,7 +175,7 @@ void TopModel::call(const Call& call) {
   if (launches_work(function)) of.note_launch(call, calls);
   const RunMemory::Role& role = this->role(function);
   of.memory.call(call, role);
-  if (role.does || role.context) of.note_held();
+  if (role.does || call.function->context != ContextEffect::none) of.note_held();
   if (!failed) return;
   remember({call.pid, &function, call.result},
            {call.ts, call.pid, error_text(function, call.result)});

@@ -212,6 +212,24 @@ TEST_CASE("Memory goes away with its context") {
   CHECK(told(trace).back() == "+7 device");
 }
 
+TEST_CASE("Memory goes away with its context, by whatever call that was made and ended") {
+  for (const char* create : {"cuCtxCreate", "cuGLCtxCreate", "cuVDPAUCtxCreate"}) {
+    CAPTURE(create);
+    Trace trace;
+    trace.context(create, R"("device":0,"args":{")" +
+                              std::string(create[2] == 'C' ? "pctx" : "pCtx") +
+                              R"(":"0x77","flags":0})");
+    trace.alloc(1, "0xa0");
+    trace.context("cuCtxAttach", R"("args":{"pctx":"0x77","flags":0})");
+    trace.context("cuCtxDetach", R"("args":{"ctx":"0x77"})");  // as often as it was attached to
+    CHECK(told(trace) == Lines{"+1 device"});
+    trace.context("cuCtxDetach", R"("args":{"ctx":"0x77"})");
+    CHECK(told(trace) == Lines{"+1 device", "-1 with context at 9000"});
+    trace.alloc(2, "0xb0").context("cuCtxDestroy", R"("args":{"ctx":"0x77"})");
+    CHECK(told(trace).size() == 3);  // it is not known in which context that was allocated
+  }
+}
+
 TEST_CASE("A primary context goes away with its last user, or by a reset") {
   auto release = [](const std::string& begin) {
     Trace trace;

@@ -88,6 +88,11 @@ class AnyProgram {
         {"cuCtxSetCurrent", {context}, {}},
         {"cuCtxPushCurrent_v2", {context}, {}},
         {"cuCtxPopCurrent_v2", {1}, {context}},
+        {"cuCtxAttach", {1, 0}, {context}},
+        {"cuCtxDetach", {context}, {}},
+        {"cuGLCtxCreate_v2", {1, 0, device}, {context}},
+        {"cuVDPAUCtxCreate_v2", {1, 0, device, 0, 0}, {context}},
+        {"cuCtxFromGreenCtx", {1, 0x99}, {context}},
         {"cuDevicePrimaryCtxRetain", {1, device}, {context}},
         {"cuDevicePrimaryCtxRelease_v2", {device}, {}},
         {"cuDevicePrimaryCtxReset_v2", {device}, {}},
@@ -192,6 +197,13 @@ TEST_CASE("Memory: what was allocated, freed and is held") {
     CHECK(c.of(MemoryKind::vmm).held == 4096);
     c.call(1, "cuMemUnmap", {0x5000, 4096});
     CHECK(c.of(MemoryKind::vmm).held == 0);
+  }
+  SECTION("memory goes away with the context that its last user detaches from") {
+    c.call(1, "cuGLCtxCreate_v2", {1, 0, 0}, {0xc0});
+    c.alloc(1, 0x1000, 8192);
+    c.call(1, "cuCtxDetach", {0xc0});
+    CHECK(device().held == 0);
+    CHECK(device().with_context == 8192);
   }
   SECTION("memory goes away with its context") {
     c.call(1, "cuCtxCreate_v2", {1, 0, 0}, {0xc0});

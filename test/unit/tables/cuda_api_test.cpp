@@ -8,6 +8,7 @@
 #include <string>
 
 #include "collect/probe_plan.hpp"
+#include "follow/current_contexts.hpp"
 #include "generating.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/trace_reading.hpp"
@@ -176,6 +177,23 @@ TEST_CASE("Every plan stays inside its function") {
         CHECK(f.arguments[static_cast<std::size_t>(f.size.times)].word < CB_MAX_ARGS);
     }
   }
+}
+
+TEST_CASE("What a function does to contexts is the same for all of its versions") {
+  std::map<std::string_view, const Function*> first;
+  for (const Function& f : cuda_functions()) {
+    CAPTURE(f.symbol);
+    const Function& same = *first.try_emplace(f.name, &f).first->second;
+    CHECK(f.context == same.context);
+    if (f.context == ContextEffect::none) continue;
+    CHECK_FALSE(f.tally_is_enough());
+    const Argument *one = context_argument(f), *other = context_argument(same);
+    REQUIRE((one == nullptr) == (other == nullptr));
+    if (one) CHECK(one->name == other->name);
+  }
+  CHECK(function("cuCtxDetach").context == ContextEffect::detach);
+  CHECK(function("cuGLCtxCreate_v2").context == ContextEffect::create);
+  CHECK(function("cuCtxGetCurrent").context == ContextEffect::none);
 }
 
 TEST_CASE("Functions whose arguments concern later calls are not merely counted") {
