@@ -20,6 +20,13 @@ constexpr Code OPERATORS[] = {
     {"pp", "++"},   {"mm", "--"},     {"cm", ","},       {"pm", "->*"},       {"pt", "->"},
     {"cl", "()"},   {"ix", "[]"},
 };
+// What their constructors and destructors are of, which have the template's name.
+constexpr Code SPELLED_OUT[] = {
+    {"std::string", "std::basic_string<char, std::char_traits<char>, std::allocator<char> >"},
+    {"std::istream", "std::basic_istream<char, std::char_traits<char> >"},
+    {"std::ostream", "std::basic_ostream<char, std::char_traits<char> >"},
+    {"std::iostream", "std::basic_iostream<char, std::char_traits<char> >"},
+};
 
 }  // namespace
 
@@ -137,6 +144,8 @@ Name Reader::nested_name(bool of_function) {
       } else {
         Type prefix = substitution();
         found.text = prefix.text();
+        for (const Code& code : SPELLED_OUT)
+          if (is_structor() && found.text == code.code) found.text = code.text;
         found.last = found.text.substr(0, found.text.find('<'));
         std::size_t scope = found.last.rfind("::");
         if (scope != found.last.npos) found.last.erase(0, scope + 2);
@@ -168,6 +177,8 @@ Name Reader::local_name(bool of_function) {
   expect("Z");
   std::string scope = encoding(true);
   expect("E");
+  // What is kept from here on is named without its scope, and so depends on nothing in that.
+  depends_ = false;
   Name found;
   if (skip("s")) {
     found.text = "string literal";
@@ -179,8 +190,8 @@ Name Reader::local_name(bool of_function) {
   if (!of_function) {
     arguments_ = std::move(outer_arguments);
     scope_ = outer_scope;
-    depends_ = outer_depends;
   }
+  depends_ = outer_depends;
   in_lambda_ = outer_lambda;
   pack_ = outer_pack;
   return found;
@@ -198,7 +209,7 @@ Name Reader::unqualified_name(std::string_view scope) {
   Name found;
   if (peek() >= '0' && peek() <= '9') {
     found.text = source_name();
-  } else if (peek() == 'C' || (peek() == 'D' && peek(1) >= '0' && peek(1) <= '5')) {
+  } else if (is_structor()) {
     found.text = (peek() == 'D' ? "~" : "") + std::string(scope);
     found.returns_nothing = true;
     at_++;

@@ -27,9 +27,9 @@ struct Type {
   std::string left = {}, right = {};
   Kind kind = plain;
   // What T_ stands for depends on where it is read. A type made from it is kept with the scope that
-  // it belongs to, and T_ itself also with its number, so that it can be resolved again.
+  // it belongs to, and with where its own text begins: elsewhere it is read again from there.
   int scope = 0;
-  std::optional<std::size_t> parameter = {};
+  std::optional<std::size_t> begin = {};
   bool of_element = false;  // made for one element of a pack; another's would differ
 
   std::string text() const { return left + (kind == plain ? "" : " ") + right; }
@@ -80,6 +80,9 @@ class Reader {
   void expect(std::string_view word) {
     if (!skip(word)) fail();
   }
+  bool is_structor() const {  // a constructor or destructor comes
+    return peek() == 'C' || (peek() == 'D' && peek(1) >= '0' && peek(1) <= '5');
+  }
   std::string_view skip_code(std::span<const Code> codes);
   std::size_t number();
   std::size_t index(bool base_36 = false);  // "_" is 0, "0_" is 1, "1_" is 2 and so on
@@ -89,7 +92,7 @@ class Reader {
   void keep(Type type) {
     type.scope = depends_ ? scope_ : 0;
     charge(type.size());
-    if (!failed_) kept_.push_back(std::move(type));
+    if (!failed_ && !again_) kept_.push_back(std::move(type));
   }
   void keep(const Name& name) { keep(Type{name.text}); }
   // Everything is made of types and names, so bounding these bounds it all.
@@ -121,6 +124,7 @@ class Reader {
   // Reads the pattern once for each element, and once if there is none.
   Type pack_expansion();
   Type substitution();
+  Type read_again(std::size_t begin);
   std::string read_qualifiers();
   Type type();
   Type plain_type();
@@ -157,6 +161,7 @@ class Reader {
   std::vector<Argument> arguments_;  // what T_, T0_... refer to
   int scope_ = 1, scopes_ = 1;       // the scope of these arguments; how many there have been
   bool depends_ = false;             // T_ is part of the type being read
+  bool again_ = false;               // what is read is kept already
   Pack* pack_ = nullptr;             // the pack expansion being read
   bool in_lambda_ = false;           // reading a lambda's parameters, whose T_ is an "auto"
 };

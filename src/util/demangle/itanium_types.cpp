@@ -98,13 +98,9 @@ Type Reader::literal() {
 
 Type Reader::template_parameter(std::size_t which) {
   depends_ = true;
-  if (in_lambda_) return {.left = fmt::format("auto:{}", which + 1), .parameter = which};
+  if (in_lambda_) return {.left = fmt::format("auto:{}", which + 1)};
   bool known = which < arguments_.size();
-  if (known && !arguments_[which].pack) {
-    Type made = arguments_[which].types[0];
-    made.parameter = which;
-    return made;
-  }
+  if (known && !arguments_[which].pack) return arguments_[which].types[0];
   std::size_t size = known ? arguments_[which].types.size() : 0;
   if (!known || !pack_ || (pack_->used && pack_->size != size)) {
     fail();
@@ -139,17 +135,25 @@ Type Reader::substitution() {
   }
   expect("S");
   std::size_t which = index(true);
-  // What was kept for one element of a pack would be wrong for another.
-  if (failed_ || which >= kept_.size() || kept_[which].of_element) {
+  if (failed_ || which >= kept_.size()) {
     fail();
     return {};
   }
   Type found = kept_[which];
-  if (found.scope == 0) return found;
-  depends_ = true;
-  if (found.scope == scope_) return found;
-  if (!found.parameter) fail();
-  return found.parameter ? template_parameter(*found.parameter) : Type{};
+  depends_ |= found.scope != 0;
+  if (!found.of_element && (found.scope == 0 || found.scope == scope_)) return found;
+  if (!found.begin) fail();
+  return found.begin ? read_again(*found.begin) : Type{};
+}
+
+// With what T_ stands for here.
+Type Reader::read_again(std::size_t begin) {
+  std::size_t at = std::exchange(at_, begin);
+  bool outer = std::exchange(again_, true);
+  Type made = type();
+  again_ = outer;
+  at_ = at;
+  return made;
 }
 
 std::string Reader::read_qualifiers() {
@@ -176,7 +180,7 @@ Type Reader::plain_type() {
     return {std::string(builtin)};
   }
   Type made;
-  bool parameter = peek() == 'T';
+  std::size_t begin = at_;
   switch (peek()) {
     case 'r':
     case 'V':
@@ -225,7 +229,7 @@ Type Reader::plain_type() {
       made = {name(false).text};
       break;
   }
-  if (!parameter) made.parameter.reset();  // it is made from one, but is not one itself
+  made.begin = begin;
   keep(made);
   return made;
 }
