@@ -115,6 +115,8 @@ class Source {
 
   // How many processes may yet be traced, though no record has told of them.
   virtual std::size_t awaited() const = 0;
+  // The process has ended: a later one with its pid is another, and not selected.
+  virtual void forget_process(std::uint32_t pid) = 0;
   // The process is traced and has not ended.
   virtual bool is_alive(std::uint32_t pid) const = 0;
   // What the source has lost so far. The caller of poll() counts what it received.

@@ -172,7 +172,10 @@ void Capture::forget_processes() {
   auto has_ended = [this](std::uint32_t pid) { return !source_->is_alive(pid); };
   const TracedProcesses& processes = correlator_->processes();
   for (std::uint32_t pid : ended_unseen_)
-    if (processes.known(pid) && has_ended(pid)) correlator_->forget_process(pid);
+    if (processes.known(pid) && has_ended(pid)) {
+      correlator_->forget_process(pid);
+      source_->forget_process(pid);
+    }
   std::erase_if(selected_, [&](std::uint32_t pid) { return !processes.known(pid); });
   ended_unseen_ = source_->may_miss_exits() ? processes.pids() : selected_;
   std::erase_if(ended_unseen_, std::not_fn(has_ended));

@@ -162,6 +162,11 @@ void MergedSource::stop() {
   stopped_ = true;
 }
 
+void MergedSource::forget_process(std::uint32_t pid) {
+  calls_->forget_process(pid);
+  others_->forget_process(pid);
+}
+
 std::uint32_t MergedSource::drops(ThreadId thread) const {
   return calls_->drops(thread) + others_->drops(thread);
 }

@@ -49,6 +49,7 @@ class MergedSource final : public Source {
   bool may_miss_exits() const override { return processes_.may_miss_exits(); }
 
   std::size_t awaited() const override { return processes_.awaited(); }
+  void forget_process(std::uint32_t pid) override;
   bool is_alive(std::uint32_t pid) const override { return processes_.is_alive(pid); }
   Losses losses() const override;
   Accounts accounts() const override;

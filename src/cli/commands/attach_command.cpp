@@ -31,9 +31,13 @@ void select_with_descendants(Capture& capture, const std::vector<std::uint32_t>&
   for (std::vector<std::uint32_t> next = pids; !next.empty();) {
     for (std::uint32_t pid : next) {
       found.insert(pid);
-      if (has_ended(static_cast<pid_t>(pid))) continue;
+      Fd pidfd = open_pidfd(static_cast<pid_t>(pid));
+      if (has_ended(static_cast<pid_t>(pid), pidfd)) continue;
       capture.announce(pid);
       capture.source().select_process(pid);
+      // If it ended in between, nobody saw that of a selected process, and its pid may be used
+      // again.
+      if (has_ended(static_cast<pid_t>(pid), pidfd)) capture.source().forget_process(pid);
     }
     next.clear();
     if (!descendants) return;

@@ -47,6 +47,7 @@ class BpfSource final : public Source {
   bool may_miss_exits() const override;
 
   std::size_t awaited() const override { return 0; }
+  void forget_process(std::uint32_t pid) override { probes_->unselect_process(pid); }
   bool is_alive(std::uint32_t pid) const override;
   Losses losses() const override;
   Accounts accounts() const override;

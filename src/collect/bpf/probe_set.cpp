@@ -272,6 +272,11 @@ void ProbeSet::select_process(std::uint32_t pid) {
     __atomic_fetch_or(&bits[pid / 64], 1ULL << (pid % 64), __ATOMIC_SEQ_CST);
 }
 
+void ProbeSet::unselect_process(std::uint32_t pid) {
+  if (pid >= CB_PID_LIMIT) return;
+  __atomic_fetch_and(&skeleton_->bss->traced[pid / 64], ~(1ULL << (pid % 64)), __ATOMIC_SEQ_CST);
+}
+
 bool ProbeSet::is_traced(std::uint32_t pid) const {
   return pid < CB_PID_LIMIT &&
          (__atomic_load_n(&skeleton_->bss->traced[pid / 64], __ATOMIC_SEQ_CST) >> (pid % 64) & 1);

@@ -55,6 +55,7 @@ class ProbeSet {
   DriverProbes& driver() { return *driver_; }
 
   void select_process(std::uint32_t pid);
+  void unselect_process(std::uint32_t pid);
   void select_cgroup(const CgroupFolder& folder);
   void select_all();
   bool is_traced(std::uint32_t pid) const;  // selected, and has not ended

@@ -53,6 +53,7 @@ class InsideSource final : public Source {
   bool may_miss_exits() const override { return false; }
 
   std::size_t awaited() const override;
+  void forget_process(std::uint32_t) override {}  // it has a room, or none
   bool is_alive(std::uint32_t pid) const override;
   Losses losses() const override;
   Accounts accounts() const override;

@@ -48,6 +48,7 @@ struct SampleSource : Source {
     }
     return {false, read_until.value_or(now)};
   }
+  void forget_process(std::uint32_t pid) override { forgotten.push_back(pid); }
   const Function* function(std::uint16_t number) const override {
     auto table = cuda_functions();
     return number < table.size() ? &table[number] : nullptr;
@@ -72,6 +73,7 @@ struct SampleSource : Source {
   std::function<void(std::size_t number)> on_poll;  // before anything is handed over
   std::atomic<std::size_t> polls{0};
   std::optional<std::uint64_t> read_until;  // empty: when it is polled
+  std::vector<std::uint32_t> forgotten;
   std::uint32_t dropped = 0;
   std::atomic<bool> stopped{false};
   std::atomic<bool> alive{true};  // every process
