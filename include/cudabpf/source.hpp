@@ -97,9 +97,13 @@ class Source {
   struct Polled {
     bool much = false;        // there were many
     std::uint64_t until = 0;  // CLOCK_MONOTONIC: what was made before then has been handed over
+    // More was there than is handed over at once: the next polls go on with it.
+    bool unfinished = false;
   };
   // Hands over every waiting record, those of one thread in the order in which they were made.
   virtual Polled poll() = 0;
+  // Time has run out: records that still wait count as lost.
+  virtual void abandon() = 0;
   // The function that a record names by this number; null if there is none.
   virtual const Function* function(std::uint16_t number) const = 0;
   virtual DriverDevice device(std::uint32_t number) const = 0;

@@ -182,13 +182,29 @@ void Capture::forget_processes() {
   ended_looked_at_ = now_ns(CLOCK_MONOTONIC);
 }
 
-// True if there was much to read.
-bool Capture::drain() {
+Source::Polled Capture::drain() {
   Source::Polled polled = source_->poll();
   read_until_ = polled.until;
   processes_.store(correlator_->processes().alive(), std::memory_order_relaxed);
-  drains_.fetch_add(1, std::memory_order_release);
-  return polled.much;
+  if (!polled.unfinished) drains_.fetch_add(1, std::memory_order_release);
+  return polled;
+}
+
+// First what was being read when tracing ended, then what has been made since. Whoever ends a trace
+// need not wait for a process that keeps a gigabyte of records in its rings. What counts is the
+// time in which this thread ran, so that on a busy machine no more is lost.
+void Capture::drain_to_the_end() {
+  constexpr std::uint64_t PATIENCE_NS = 500'000'000;
+  std::uint64_t give_up = now_ns(CLOCK_THREAD_CPUTIME_ID) + PATIENCE_NS;
+  for (int finished = 0; finished < 2;) {
+    if (!drain().unfinished) {
+      finished++;
+    } else if (now_ns(CLOCK_THREAD_CPUTIME_ID) > give_up) {
+      source_->abandon();
+      drain();
+      return;
+    }
+  }
 }
 
 void Capture::read_loop() {
@@ -198,7 +214,7 @@ void Capture::read_loop() {
   std::uint64_t watchful_until = now() + WATCHFUL_NS;  // a command is about to begin
   while (!stopping_) {
     deliver_notes();
-    bool much = drain();
+    Source::Polled polled = drain();
     if (now() - losses_read_at_ >= LOSSES_EVERY_NS) {
       report_losses();
       tell_tallies();
@@ -210,7 +226,8 @@ void Capture::read_loop() {
     }
     // While processes come and go, poll often: /proc knows the next one only while it lives.
     if (std::exchange(processes_came_, false)) watchful_until = now() + WATCHFUL_NS;
-    pause(much || now() < watchful_until ? SHORT_PAUSE : LONG_PAUSE);
+    if (polled.unfinished) continue;
+    pause(polled.much || now() < watchful_until ? SHORT_PAUSE : LONG_PAUSE);
   }
 }
 
@@ -238,7 +255,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   wake_reader();
   if (reader_.joinable()) reader_.join();
   deliver_notes();
-  drain();
+  drain_to_the_end();
   correlator_->finish();
   tell_tallies();
   report_losses();

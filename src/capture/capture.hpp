@@ -60,7 +60,8 @@ class Capture {
   Correlator::Options correlator_options(const Session& session);
   void read_loop();
   void take(std::span<const std::byte> record);
-  bool drain();
+  Source::Polled drain();
+  void drain_to_the_end();
   void pause(std::chrono::milliseconds time);
   void wake_reader() const;
   void report_losses();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <queue>
 
@@ -40,7 +41,7 @@ std::span<std::byte> MergedSource::Lane::first() {
 void MergedSource::Lane::remove_first() {
   at_ += sizeof(std::uint64_t) + whole_words(first().size());
   // A thread that is never idle always has some that wait.
-  constexpr std::size_t WORTH_ERASING = 64 << 10;
+  constexpr std::size_t WORTH_ERASING = 4 << 10;
   if (!empty() && (at_ < WORTH_ERASING || at_ < bytes_.size() / 2)) return;
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(at_));
   at_ = 0;
@@ -50,15 +51,44 @@ void MergedSource::Lane::remove_first() {
 
 void MergedSource::keep(From from, std::span<const std::byte> record) {
   abi::cb_head head = head_of(record);
-  lanes_[{thread_of(head), from}].add(record);
+  Lane& lane = lanes_[{thread_of(head), from}];
+  kept_ -= lane.size();
+  lane.add(record);
+  kept_ += lane.size();
 }
 
 // One source does not know what the thread has lost at the other: a record tells of both.
+std::uint32_t MergedSource::drops_of_both(ThreadId thread, From from, std::uint32_t drops) {
+  auto known = drops_.find(thread);
+  if (known == drops_.end()) {
+    if (!drops) return 0;
+    if (drops_.size() == MOST_DROPS) make_room_for_drops();
+    known = drops_.try_emplace(thread).first;
+  }
+  known->second[static_cast<std::size_t>(from)] = drops;
+  return known->second[0] + known->second[1];
+}
+
+// The process that has most entries loses all: its threads then seem to have lost more, or less,
+// and whatever calls of them are open count as lost.
+void MergedSource::make_room_for_drops() {
+  std::uint32_t largest = 0;
+  std::size_t most = 0;
+  for (auto at = drops_.begin(); at != drops_.end();) {
+    auto end = drops_.lower_bound({at->first.pid + 1, 0});
+    auto count = static_cast<std::size_t>(std::distance(at, end));
+    if (count > most) {
+      most = count;
+      largest = at->first.pid;
+    }
+    at = end;
+  }
+  drops_.erase(drops_.lower_bound({largest, 0}), drops_.lower_bound({largest + 1, 0}));
+}
+
 void MergedSource::hand_over(From from, std::span<std::byte> record) {
   abi::cb_head head = head_of(record);
-  auto& drops = drops_[thread_of(head)];
-  drops[static_cast<std::size_t>(from)] = head.drops;
-  head.drops = drops[0] + drops[1];
+  head.drops = drops_of_both(thread_of(head), from, head.drops);
   if (record.size() >= sizeof(head)) std::memcpy(record.data(), &head, sizeof(head));
   on_record_(record);
   if (head.kind == abi::CB_THREAD_EXIT) drops_.erase(thread_of(head));
@@ -88,16 +118,27 @@ void MergedSource::hand_over_until(std::uint64_t until) {
     wait(next.from, *next.lane);
   }
   std::erase_if(lanes_, [](const auto& one) { return one.second.empty(); });
+  kept_ = 0;
+  for (const auto& [of, lane] : lanes_) kept_ += lane.size();
 }
 
 // What both sources have told to its end is handed over. A record that a thread made later may be
 // there without those that came before it at the other source, so it waits.
 Source::Polled MergedSource::poll() {
   constexpr auto FOREVER = std::numeric_limits<std::uint64_t>::max();
-  Polled calls = calls_->poll(), others = others_->poll();
-  Polled both{calls.much || others.much, std::min(calls.until, others.until)};
-  hand_over_until(stopped_ ? FOREVER : both.until);
+  bool full = kept_ >= MOST_KEPT, calls_behind = calls_polled_.until <= others_polled_.until;
+  if (!full || calls_behind) calls_polled_ = calls_->poll();
+  if (!full || !calls_behind) others_polled_ = others_->poll();
+  Polled both{.much = full || calls_polled_.much || others_polled_.much,
+              .until = std::min(calls_polled_.until, others_polled_.until),
+              .unfinished = full || calls_polled_.unfinished || others_polled_.unfinished};
+  hand_over_until(stopped_ && !both.unfinished ? FOREVER : both.until);
   return both;
+}
+
+void MergedSource::abandon() {
+  calls_->abandon();
+  others_->abandon();
 }
 
 // ----- both

@@ -42,6 +42,7 @@ class MergedSource final : public Source {
   Capabilities needs() const override { return calls_->needs() | others_->needs(); }
 
   Polled poll() override;
+  void abandon() override;
   const Function* function(std::uint16_t number) const override { return calls_->function(number); }
   DriverDevice device(std::uint32_t number) const override { return processes_.device(number); }
   std::vector<Tally> take_tallies() override { return calls_->take_tallies(); }
@@ -63,6 +64,7 @@ class MergedSource final : public Source {
    public:
     void add(std::span<const std::byte> record);
     bool empty() const { return at_ == bytes_.size(); }
+    std::size_t size() const { return bytes_.size(); }
     std::span<std::byte> first();
     void remove_first();
 
@@ -77,7 +79,15 @@ class MergedSource final : public Source {
     auto operator<=>(const LaneOf&) const = default;
   };
 
+  // Records that wait for those of the other source take no more than this, beside what one poll
+  // brings: then only the source is asked that is behind.
+  static constexpr std::size_t MOST_KEPT = std::size_t{64} << 20;
+  // Threads that have lost some, of which it is kept how many.
+  static constexpr std::size_t MOST_DROPS = 1 << 16;
+
   void keep(From from, std::span<const std::byte> record);
+  std::uint32_t drops_of_both(ThreadId thread, From from, std::uint32_t drops);
+  void make_room_for_drops();
   void hand_over_until(std::uint64_t until);
   void hand_over(From from, std::span<std::byte> record);
 
@@ -85,7 +95,10 @@ class MergedSource final : public Source {
   const Source& processes_;
   OnRecord on_record_;
   std::map<LaneOf, Lane> lanes_;
-  // How many records a thread had lost, according to the last record from each source.
+  std::size_t kept_ = 0;                 // bytes, in all lanes
+  Polled calls_polled_, others_polled_;  // what the last polls said
+  // How many records a thread had lost, according to the last record from each source; of those
+  // that have lost any.
   std::map<ThreadId, std::array<std::uint32_t, 2>> drops_;
   std::atomic<bool> stopped_{false};
 };

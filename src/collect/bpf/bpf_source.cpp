@@ -15,7 +15,7 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::uint64_t MUCH = 32;  // more than the ring's 32nd part
+constexpr std::uint64_t MUCH_OF_RING = 32;  // more than its 32nd part
 
 // Kernel counters and the losses they stand for.
 constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
@@ -147,10 +147,10 @@ Source::Polled BpfSource::poll() {
   ring* ring = ring_buffer__ring(ring_.get(), 0);
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   unsigned long made = ring__producer_pos(ring);
-  bool much = ring__avail_data_size(ring) > options_.ring_size / MUCH;
+  bool much = ring__avail_data_size(ring) > options_.ring_size / MUCH_OF_RING;
   ring_buffer__consume(ring_.get());
   if (static_cast<long>(ring__consumer_pos(ring) - made) >= 0) read_until_ = now;
-  return {much, read_until_};
+  return {.much = much, .until = read_until_};
 }
 
 std::vector<Tally> BpfSource::take_tallies() {

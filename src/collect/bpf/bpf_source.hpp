@@ -40,6 +40,7 @@ class BpfSource final : public Source {
   Capabilities needs() const override;
 
   Polled poll() override;
+  void abandon() override {}
   const Function* function(std::uint16_t number) const override { return numbers_.find(number); }
   DriverDevice device(std::uint32_t number) const override;
   std::vector<Tally> take_tallies() override;

@@ -235,7 +235,6 @@ void InsideSource::stop() {
 }
 
 Source::Polled InsideSource::poll() {
-  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   std::vector<Newcomer> newcomers;
   std::vector<std::uint32_t> leaving;
   {
@@ -245,7 +244,7 @@ Source::Polled InsideSource::poll() {
   }
   for (Newcomer& newcomer : newcomers) rooms_.add(std::move(newcomer), on_record_);
   for (std::uint32_t pid : leaving) rooms_.leave(pid, on_record_);
-  return {rooms_.read(on_record_), now};
+  return rooms_.read(on_record_);
 }
 
 DriverDevice InsideSource::device(std::uint32_t number) const {

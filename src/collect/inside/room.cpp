@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include "util/console/terminal.hpp"
 #include "util/system/copied.hpp"
@@ -35,6 +36,26 @@ InsideCounts read_counters(const __u64* counters) {
   for (std::size_t i = abi::CB_DROPPED_ENTRY; i <= abi::CB_DROPPED_GPU; i++)
     counts.dropped[i] = relaxed(counters[i]);
   return counts;
+}
+
+// What the library would have counted, had the ring been full.
+abi::cb_counter counter_of(std::uint8_t kind) {
+  switch (kind) {
+    case abi::CB_RETURN:
+      return abi::CB_DROPPED_RETURN;
+    case abi::CB_NAME:
+      return abi::CB_DROPPED_NAME;
+    case abi::CB_DRIVER:
+    case abi::CB_DRIVER_RETURN:
+      return abi::CB_DROPPED_DRIVER;
+    case abi::CB_GPU_TIMES:
+    case abi::CB_GPU_NAME:
+    case abi::CB_GPU_WORK:
+    case abi::CB_GPU_BATCH:
+      return abi::CB_DROPPED_GPU;
+    default:
+      return abi::CB_DROPPED_ENTRY;
+  }
 }
 
 InsideCounts without_unwritten(InsideCounts counts) {
@@ -84,7 +105,8 @@ Room::Room(Room&& other) noexcept
     : file_(std::move(other.file_)),
       memory_(std::exchange(other.memory_, nullptr)),
       ring_size_(other.ring_size_),
-      rings_(std::move(other.rings_)) {}
+      rings_(std::move(other.rings_)),
+      abandoned_(other.abandoned_) {}
 
 Room::~Room() {
   if (memory_) munmap(memory_, size(ring_size_));
@@ -125,13 +147,23 @@ InsideCounts Room::counts() const {
   for (std::size_t i = 0; i < used(); i++) {
     if (i < rings_.size() && rings_[i].broken()) {
       // What it says of itself is worth nothing; what was read of it is known.
-      sum.entered += rings_[i].taken();
-      sum.emitted += rings_[i].taken();
+      std::uint64_t known = rings_[i].taken() + rings_[i].abandoned();
+      sum.entered += known;
+      sum.emitted += known;
     } else {
       sum += without_unwritten(read_counters(shared(i).counters));
     }
   }
+  // Who writes records without counting them has them counted here.
+  std::uint64_t counted = std::min(sum.emitted, abandoned_.emitted);
+  sum.emitted -= counted;
+  sum.entered += abandoned_.emitted - counted;
+  for (std::size_t i = 0; i < sum.dropped.size(); i++) sum.dropped[i] += abandoned_.dropped[i];
   return sum;
+}
+
+void Room::abandon() {
+  for (std::size_t i = 0; i < rings(); i++) rings_[i].abandon(abandoned_);
 }
 
 std::uint64_t Room::taken() const {
@@ -215,6 +247,19 @@ void ThreadRing::free() {
   fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_),
             static_cast<off_t>(size_));
   __atomic_store_n(&shared_->state, __u32{abi::CI_FREE}, __ATOMIC_RELEASE);
+}
+
+void ThreadRing::abandon(InsideCounts& lost) {
+  constexpr auto EVER = std::numeric_limits<std::uint64_t>::max();
+  look();
+  while (next(EVER, EVER)) {
+    auto head = copied<abi::cb_head>(data_ + (tail_ & (size_ - 1)) + sizeof(abi::ci_slot));
+    lost.emitted++;
+    lost.dropped[counter_of(head.kind)]++;
+    abandoned_++;
+    tail_ += sizeof(abi::ci_slot) + padded(found_);
+  }
+  __atomic_store_n(&shared_->tail, tail_, __ATOMIC_RELEASE);
 }
 
 void ThreadRing::end() {

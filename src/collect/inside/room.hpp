@@ -55,8 +55,11 @@ class ThreadRing {
   void free();
   // Nobody writes to it any more, and all that makes sense was read.
   void end();
+  // Goes past all that it holds, and counts it as lost.
+  void abandon(InsideCounts& lost);
 
   std::uint64_t taken() const { return taken_; }
+  std::uint64_t abandoned() const { return abandoned_; }
   bool broken() const { return broken_; }
 
  private:
@@ -68,7 +71,7 @@ class ThreadRing {
   int file_;
   std::uint64_t offset_;
   std::uint64_t head_ = 0, tail_ = 0;
-  std::uint64_t taken_ = 0;  // records
+  std::uint64_t taken_ = 0, abandoned_ = 0;  // records
   bool broken_ = false;
   std::uint32_t found_ = 0;  // size of the record that next() found
 };
@@ -96,6 +99,8 @@ class Room {
   // How many rings have ever been used. Rings never move.
   std::size_t rings();
   ThreadRing& ring(std::size_t number);
+  // What waits in all rings counts as lost.
+  void abandon();
 
   // Without the record that a thread is just writing: it may be killed before that is done. Then
   // its call had not begun, or had not returned to the program.
@@ -116,6 +121,7 @@ class Room {
   std::byte* memory_ = nullptr;
   std::uint64_t ring_size_;
   std::vector<ThreadRing> rings_;
+  InsideCounts abandoned_;  // as emitted, and as dropped
 };
 
 }  // namespace cudabpf

@@ -17,6 +17,9 @@ namespace cudabpf {
 
 namespace {
 
+// A process may keep gigabytes of records in its rings; so much is handed over at once, and when
+// it ends.
+constexpr std::size_t AT_ONCE = 4u << 20, AT_END = 128u << 20;
 constexpr std::uint64_t LOOK_FOR_DEAD_EVERY_NS = 1'000'000'000;
 // The status of a process is known when its parent has waited for it.
 constexpr std::uint64_t WAIT_FOR_STATUS_NS = 300'000'000;
@@ -126,7 +129,8 @@ void TracedRooms::add(Newcomer newcomer, const OnRecord& on_record) {
   all_.push_back({std::move(newcomer), {}, {}, 0});
 }
 
-void TracedRooms::hand_over(Traced& process, std::size_t ring, const OnRecord& on_record) {
+// Returns its size.
+std::size_t TracedRooms::hand_over(Traced& process, std::size_t ring, const OnRecord& on_record) {
   alignas(8) static thread_local std::byte copy[8192];
   auto record = process.is.room->ring(ring).take(copy);
   abi::cb_head head;
@@ -141,10 +145,28 @@ void TracedRooms::hand_over(Traced& process, std::size_t ring, const OnRecord& o
     batch.thread = process.outer(batch.lane, batch.thread);
   }
   on_record(record);
+  return record.size();
+}
+
+TracedRooms::Pass TracedRooms::look(std::span<Traced* const> processes) {
+  Pass pass;
+  pass.began = now_ns(CLOCK_MONOTONIC);
+  // What is made after this moment waits for the next time, or it could come before what another
+  // thread made earlier, in a ring that has been looked at already.
+  pass.until = clock_.now();
+  for (Traced* process : processes) {
+    process->is.room->note_read();
+    for (std::size_t i = 0; i < process->is.room->rings(); i++)
+      pass.much |= process->is.room->ring(i).look();
+  }
+  pass.looked = clock_.now();
+  return pass;
 }
 
 // A thread's records come in their order, those of several by time.
-bool TracedRooms::merge(std::span<Traced* const> processes, const OnRecord& on_record) {
+std::optional<std::uint64_t> TracedRooms::merge(std::span<Traced* const> processes,
+                                                const Pass& pass, std::size_t most_bytes,
+                                                const OnRecord& on_record) {
   struct Next {
     std::uint64_t ts;
     Traced* process;
@@ -152,35 +174,27 @@ bool TracedRooms::merge(std::span<Traced* const> processes, const OnRecord& on_r
     bool operator<(const Next& other) const { return ts > other.ts; }  // the earliest on top
   };
   std::priority_queue<Next> waiting;
-  // What is made after this moment waits for the next time, or it could come before what another
-  // thread made earlier, in a ring that has been looked at already.
-  std::uint64_t until = clock_.now();
-  bool much = false;
-  for (Traced* process : processes) {
-    process->is.room->note_read();
-    for (std::size_t i = 0; i < process->is.room->rings(); i++)
-      much |= process->is.room->ring(i).look();
-  }
-  std::uint64_t looked = clock_.now();
+  auto wait = [&](Traced* process, std::size_t i) {
+    if (auto ts = process->is.room->ring(i).next(pass.until, pass.looked))
+      waiting.push({*ts, process, i});
+  };
   for (Traced* process : processes)
-    for (std::size_t i = 0; i < process->is.room->rings(); i++)
-      if (auto ts = process->is.room->ring(i).next(until, looked)) waiting.push({*ts, process, i});
-  while (!waiting.empty()) {
+    for (std::size_t i = 0; i < process->is.room->rings(); i++) wait(process, i);
+  for (std::size_t bytes = 0; !waiting.empty() && bytes < most_bytes;) {
     Next first = waiting.top();
     waiting.pop();
     ThreadRing& ring = first.process->is.room->ring(first.ring);
     // As long as no other thread's record is earlier, this one's go on.
     for (;;) {
-      hand_over(*first.process, first.ring, on_record);
-      auto ts = ring.next(until, looked);
+      bytes += hand_over(*first.process, first.ring, on_record);
+      auto ts = ring.next(pass.until, pass.looked);
       if (!ts) break;
-      if (!waiting.empty() && waiting.top().ts < *ts) {
-        waiting.push({*ts, first.process, first.ring});
-        break;
-      }
+      if (bytes < most_bytes && (waiting.empty() || *ts <= waiting.top().ts)) continue;
+      waiting.push({*ts, first.process, first.ring});
+      break;
     }
   }
-  return much;
+  return waiting.empty() ? std::nullopt : std::optional(waiting.top().ts);
 }
 
 void TracedRooms::release_rings(Traced& process, bool look_for_dead, const OnRecord& on_record) {
@@ -203,8 +217,9 @@ void TracedRooms::release_rings(Traced& process, bool look_for_dead, const OnRec
 
 void TracedRooms::close(Traced& process, const OnRecord& on_record) {
   Traced* one = &process;
-  merge({&one, 1}, on_record);
   Room& room = *process.is.room;
+  // Others may have its memory, and go on writing.
+  if (merge({&one, 1}, look({&one, 1}), AT_END, on_record)) room.abandon();
   for (std::size_t i = 0; i < room.rings(); i++) room.ring(i).end();
   InsideCounts counts = room.counts();
   // It may have been killed between writing a record and counting it.
@@ -214,12 +229,16 @@ void TracedRooms::close(Traced& process, const OnRecord& on_record) {
   closed_ += counts;
 }
 
-void TracedRooms::look_for_ends(const OnRecord& on_record) {
+void TracedRooms::look_for_ends(std::uint64_t began, const OnRecord& on_record) {
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   for (auto process = all_.begin(); process != all_.end();) {
     auto pid = static_cast<pid_t>(process->pid());
     if (!process->gone_since && has_ended(pid, process->is.pidfd)) process->gone_since = now;
     if (!process->gone_since) {
+      ++process;
+      continue;
+    }
+    if (process->gone_since > began) {  // the next pass reads what it has left
       ++process;
       continue;
     }
@@ -252,10 +271,18 @@ void TracedRooms::end(Traced& process, std::optional<int> status, const OnRecord
   tell(record_bytes(exit), on_record);
 }
 
-bool TracedRooms::read(const OnRecord& on_record) {
+Source::Polled TracedRooms::read(const OnRecord& on_record) {
   std::vector<Traced*> processes;
   for (Traced& process : all_) processes.push_back(&process);
-  bool much = merge(processes, on_record);
+  if (!pass_) pass_ = look(processes);
+  auto next = merge(processes, *pass_, AT_ONCE, on_record);
+  Source::Polled polled{.much = pass_->much, .until = pass_->began};
+  if (next) {
+    polled.until = std::min(polled.until, clock_.ns(*next));
+    polled.unfinished = true;
+    return polled;
+  }
+  pass_.reset();
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   bool look_for_dead = now - looked_for_dead_ > LOOK_FOR_DEAD_EVERY_NS;
   if (look_for_dead) {
@@ -263,8 +290,13 @@ bool TracedRooms::read(const OnRecord& on_record) {
     look_for_dead = Procfs().is_ours();  // in that of another pid namespace nobody is found
   }
   for (Traced& process : all_) release_rings(process, look_for_dead, on_record);
-  look_for_ends(on_record);
-  return much;
+  look_for_ends(polled.until, on_record);
+  return polled;
+}
+
+void TracedRooms::abandon() {
+  for (Traced& process : all_) process.is.room->abandon();
+  pass_.reset();
 }
 
 InsideCounts TracedRooms::counts() const {

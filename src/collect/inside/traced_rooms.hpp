@@ -14,6 +14,7 @@
 #include "collect/inside/record_clock.hpp"
 #include "collect/inside/room.hpp"
 #include "cudabpf/abi.h"
+#include "cudabpf/source.hpp"
 #include "cudabpf/thread_id.hpp"
 #include "util/hash.hpp"
 #include "util/system/fd.hpp"
@@ -40,8 +41,10 @@ class TracedRooms {
   void add(Newcomer newcomer, const OnRecord& on_record);
   // The process is about to end, and records nothing any more.
   void leave(std::uint32_t pid, const OnRecord& on_record);
-  // Hands over what is there. True if it was much.
-  bool read(const OnRecord& on_record);
+  // Hands over what is there, a part of it at a time if it is much.
+  Source::Polled read(const OnRecord& on_record);
+  // What is there counts as lost.
+  void abandon();
 
   InsideCounts counts() const;
   std::uint64_t broken() const;
@@ -65,13 +68,23 @@ class TracedRooms {
   using All = std::list<Traced>;
 
   void tell(std::span<const std::byte> record, const OnRecord& on_record);
-  // True if any of their rings was rather full.
-  bool merge(std::span<Traced* const> processes, const OnRecord& on_record);
-  void hand_over(Traced& process, std::size_t ring, const OnRecord& on_record);
+  // What there was in all rings at some moment: it is handed over before anybody looks again, so
+  // that nobody who writes fast holds up the others.
+  struct Pass {
+    std::uint64_t began = 0;              // CLOCK_MONOTONIC
+    std::uint64_t until = 0, looked = 0;  // the rooms' clock: see ThreadRing::next
+    bool much = false;                    // some ring was rather full
+  };
+  Pass look(std::span<Traced* const> processes);
+  // When the first record was made that was not handed over; nothing: there was none.
+  std::optional<std::uint64_t> merge(std::span<Traced* const> processes, const Pass& pass,
+                                     std::size_t most_bytes, const OnRecord& on_record);
+  std::size_t hand_over(Traced& process, std::size_t ring, const OnRecord& on_record);
   void release_rings(Traced& process, bool look_for_dead, const OnRecord& on_record);
   // Reads the rest of it; its books are closed.
   void close(Traced& process, const OnRecord& on_record);
-  void look_for_ends(const OnRecord& on_record);
+  // `began`: of the pass that has just ended. Who had ended by then has left nothing unread.
+  void look_for_ends(std::uint64_t began, const OnRecord& on_record);
   // Closes it, and tells its exit.
   void end(Traced& process, std::optional<int> status, const OnRecord& on_record);
 
@@ -81,6 +94,7 @@ class TracedRooms {
   InsideCounts closed_;  // of processes that are gone, and of what is told of processes
   std::uint64_t closed_broken_ = 0;
   std::uint64_t looked_for_dead_ = 0;
+  std::optional<Pass> pass_;  // that has not come to its end
 };
 
 }  // namespace cudabpf

@@ -255,6 +255,27 @@ TEST_CASE("Nobody waits for the end of a process that ended before it was select
   CHECK(c.source->forgotten == forgotten);
 }
 
+TEST_CASE("A source that hands over a part at a time is read to its end, but not for ever") {
+  Capturing c;
+  SECTION("it comes to its end") {
+    c.source->on_poll = [&](std::size_t number) { c.source->unfinished = number < 20; };
+    c.call(1000);
+    c.start();
+    c.capture->stop("interrupted", std::nullopt);
+    CHECK(c.source->polls > 20);
+    CHECK(c.source->abandoned == 0);
+  }
+  SECTION("it does not") {
+    c.source->unfinished = true;
+    c.call(1000);
+    c.start();
+    CHECK_FALSE(c.capture->all_ended());  // nobody knows
+    c.capture->stop("interrupted", std::nullopt);
+    CHECK(c.source->abandoned == 1);
+  }
+  CHECK(c.sink.calls.size() == 1);
+}
+
 TEST_CASE("With nobody traced all have ended") {
   Capturing c;
   c.start();

@@ -147,6 +147,60 @@ TEST_CASE("A record tells how many its thread has lost at both sources") {
   CHECK(m.merged->drops({THREAD, THREAD}) == 7);
 }
 
+TEST_CASE("A source that is behind holds up only so much of the other") {
+  Merging m;
+  constexpr std::uint64_t SIZE = 4096, AT_ONCE = 4096;  // 16 MiB at each poll
+  m.calls->read_until = 25;
+  m.others->waits = true;
+  std::uint64_t ts = 30, polls = 0;
+  m.others->on_poll = [&](std::size_t) {
+    std::vector<std::uint64_t> words(6);
+    std::string text(SIZE - sizeof(abi::cb_head) - 6 * 8 - 1, 'x');
+    auto record = entry({.tid = THREAD}, "cuInit", words, {}, text.c_str());
+    for (std::uint64_t i = 0; i < AT_ONCE && polls < 20; i++) {
+      record.head().ts = ts++;
+      m.others->on_record(record.bytes());
+    }
+    polls++;
+  };
+  for (int i = 0; i < 10; i++) CHECK(m.merged->poll().until == 25);
+  CHECK(polls == 4);  // 64 MiB wait
+  CHECK(m.merged->poll().unfinished);
+  m.calls->read_until = ts;
+  m.merged->poll();  // hands over what waited
+  CHECK(m.heads.size() == 4 * AT_ONCE);
+  CHECK_FALSE(m.merged->poll().unfinished);
+  CHECK(polls == 5);
+}
+
+TEST_CASE("Of how many threads it is kept what they have lost has a bound") {
+  Merging m;
+  constexpr std::uint32_t OTHER_PROCESS = 200, MANY = 1 << 16;
+  auto add = [&](SampleSource& source, std::uint32_t pid, std::uint32_t tid, std::uint32_t drops) {
+    source.records.push_back(
+        entry({.ts = 10, .pid = pid, .tid = tid, .drops = drops}, "cuInit", {source.begun}));
+    m.merged->poll();
+    std::uint32_t told = m.heads.back().drops;
+    m.heads.clear();
+    return told;
+  };
+  CHECK(add(*m.calls, 100, THREAD, 1) == 1);
+  for (std::uint32_t i = 0; i < MANY; i++) add(*m.calls, OTHER_PROCESS, MANY + i, 1);
+  CHECK(add(*m.others, 100, THREAD, 2) == 3);
+  // The process of which there is most is the one that is forgotten.
+  CHECK(add(*m.others, OTHER_PROCESS, MANY, 2) == 2);
+}
+
+TEST_CASE("What is to be forgotten or given up is so by both sources") {
+  Merging m;
+  m.merged->forget_process(7);
+  m.merged->abandon();
+  for (SampleSource* source : {m.calls, m.others}) {
+    CHECK(source->forgotten == std::vector<std::uint32_t>{7});
+    CHECK(source->abandoned == 1);
+  }
+}
+
 TEST_CASE("Losses and books are those of both sources") {
   Merging m;
   m.calls->lost[static_cast<std::size_t>(Loss::ring_entry)] = 3;

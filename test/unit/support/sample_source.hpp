@@ -46,8 +46,9 @@ struct SampleSource : Source {
       on_record(records.front().bytes());
       records.pop_front();
     }
-    return {false, read_until.value_or(now)};
+    return {.much = false, .until = read_until.value_or(now), .unfinished = unfinished};
   }
+  void abandon() override { abandoned++; }
   void forget_process(std::uint32_t pid) override { forgotten.push_back(pid); }
   const Function* function(std::uint16_t number) const override {
     auto table = cuda_functions();
@@ -73,6 +74,8 @@ struct SampleSource : Source {
   std::function<void(std::size_t number)> on_poll;  // before anything is handed over
   std::atomic<std::size_t> polls{0};
   std::optional<std::uint64_t> read_until;  // empty: when it is polled
+  bool unfinished = false;
+  std::atomic<std::size_t> abandoned{0};
   std::vector<std::uint32_t> forgotten;
   std::uint32_t dropped = 0;
   std::atomic<bool> stopped{false};

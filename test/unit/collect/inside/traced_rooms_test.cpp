@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -134,6 +135,51 @@ TEST_CASE("A ring is one thread's until it is given back") {
   process.inside.take_ring(process.pid + 1'000'000'000);
   process.inside.ring().state = abi::CI_USED;
   CHECK(process.tid_of_next() == process.pid + 1'000'000'000);
+}
+
+TEST_CASE("What processes keep in their rings is handed over a part at a time, in its order") {
+  Living process;
+  constexpr std::uint64_t EACH = 20'000;
+  constexpr std::uint32_t SIZE = 40;
+  process.inside.take_ring(process.pid);
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC) - 1'000'000'000;
+  for (std::size_t ring = 0; ring < 10; ring++) {
+    process.inside.take_ring(process.pid, ring);
+    for (std::uint64_t i = 0; i < EACH; i++) process.inside.write(now + 10 * i + ring, SIZE, ring);
+  }
+  std::vector<std::uint64_t> times;
+  auto keep = [&](std::span<const std::byte> record) {
+    abi::cb_head head;
+    std::memcpy(&head, record.data(), sizeof(head));
+    times.push_back(head.ts);
+  };
+  Source::Polled polled = process.rooms.read(keep);
+  CHECK(polled.unfinished);
+  CHECK(polled.much);
+  CHECK(polled.until == times.back() + 1);
+  std::size_t first = times.size();
+  CHECK(first < 120'000);
+  SECTION("to its end") {
+    // What is written meanwhile waits, so that nobody can go on for ever.
+    process.inside.write(now, SIZE);
+    while (process.rooms.read(keep).unfinished) {
+    }
+    CHECK(times.size() == 10 * EACH);
+    CHECK(std::is_sorted(times.begin(), times.end()));
+    CHECK_FALSE(process.rooms.read(keep).unfinished);
+    CHECK(times.size() == 10 * EACH + 1);
+    CHECK(process.rooms.counts().emitted == 10 * EACH + 1);
+  }
+  SECTION("or is given up, and counted as lost") {
+    process.rooms.abandon();
+    CHECK_FALSE(process.rooms.read(keep).unfinished);
+    CHECK(times.size() == first);
+    InsideCounts counts = process.rooms.counts();
+    CHECK(counts.entered == 10 * EACH);
+    CHECK(counts.emitted == first);
+    CHECK(counts.dropped[abi::CB_DROPPED_ENTRY] == 10 * EACH - first);
+  }
+  CHECK(process.rooms.broken() == 0);
 }
 
 TEST_CASE("What a thread has lost is what its own process says") {
