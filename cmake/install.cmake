@@ -72,9 +72,10 @@ set(CPACK_PACKAGE_NAME cudabpf)
 set(CPACK_PACKAGE_CONTACT "cudabpf maintainers <maintainers@cudabpf.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "trace every CUDA driver call from the kernel, with eBPF")
 set(CPACK_PACKAGE_DESCRIPTION
-    "cudabpf records the CUDA driver calls of a command, of running processes or of the whole
-machine as JSON lines. Programs are neither changed nor restarted: the probes are eBPF programs
-on the functions of libcuda.so. It needs Linux 5.15 or later with BTF, and root.")
+    "cudabpf records the CUDA driver calls of a command, of running processes or
+of the whole machine as JSON lines. Programs are neither changed nor
+restarted: the probes are eBPF programs on the functions of libcuda.so. It
+needs Linux 5.15 or later with BTF, and root.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
