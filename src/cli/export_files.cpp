@@ -38,7 +38,7 @@ Result<> ExportFiles::make_folder() {
 }
 
 Result<analyze::ByteStream*> ExportFiles::add(const std::string& ending) {
-  return open(output_.empty() || is_folder() ? chosen(ending) : output_);
+  return open(output_.empty() || is_folder() ? chosen(ending) : output_, ending);
 }
 
 Result<std::vector<analyze::ByteStream*>> ExportFiles::add_folder(
@@ -49,17 +49,17 @@ Result<std::vector<analyze::ByteStream*>> ExportFiles::add_folder(
   for (const std::string& name : names) {
     std::string path = std::filesystem::path(folder) / name;
     TRY(make_parent_folder(path));
-    streams.push_back(TRY(open(path)));
+    streams.push_back(TRY(open(path, name)));
   }
   return streams;
 }
 
-Result<analyze::ByteStream*> ExportFiles::open(const std::string& path) {
+Result<analyze::ByteStream*> ExportFiles::open(const std::string& path, const std::string& ending) {
   TRY(is_no_trace(path, trace_));
   auto file = to_stdout() ? TraceFile::stream(Fd(::dup(STDOUT_FILENO)))
                           : TRY(TraceFile::create(path, true));
   auto& added =
-      files_.emplace_back(std::make_unique<Open>(Open{path, std::move(file), 0, nullptr}));
+      files_.emplace_back(std::make_unique<Open>(Open{path, ending, std::move(file), 0, nullptr}));
   added->stream =
       std::make_unique<analyze::ByteStream>([open = added.get()](std::string_view bytes) {
         if (open->file.append_whole(bytes)) return true;
@@ -94,7 +94,7 @@ Result<> ExportFiles::finish() {
 
 std::vector<ExportFiles::File> ExportFiles::files() const {
   std::vector<File> files;
-  for (const auto& file : files_) files.push_back({file->path, file->stream.get()});
+  for (const auto& file : files_) files.push_back({file->path, file->stream.get(), file->ending});
   return files;
 }
 

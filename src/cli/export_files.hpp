@@ -17,6 +17,7 @@ class ExportFiles {
   struct File {
     std::string path;
     analyze::ByteStream* stream;
+    std::string ending;  // what it would have been called by: what kind of file it is
   };
 
   // `output` is what the user asked for; empty: files go into the current folder, named after the
@@ -43,13 +44,13 @@ class ExportFiles {
 
  private:
   struct Open {
-    std::string path;
+    std::string path, ending;
     TraceFile file;
     int error = 0;  // errno of the first write that failed
     std::unique_ptr<analyze::ByteStream> stream;
   };
 
-  Result<analyze::ByteStream*> open(const std::string& path);
+  Result<analyze::ByteStream*> open(const std::string& path, const std::string& ending);
   std::string chosen(const std::string& ending) const;
   bool is_folder() const;
 

@@ -197,9 +197,28 @@ void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, con
 
 std::FILE* beside_picture(const std::string& path) { return path == "-" ? stderr : stdout; }
 
+namespace {
+
+// How a file of that kind is looked at; empty: there is more than one way, or none for a person.
+std::string_view how_to_open(std::string_view ending) {
+  if (ending.ends_with("html")) return "Open it in any browser.";
+  if (ending == "chrome.json" || ending == "perfetto-trace")
+    return "Open it at https://ui.perfetto.dev, which sends nothing anywhere.";
+  if (ending == "csv") return "Open it in a spreadsheet, or read it with DuckDB or pandas.";
+  return {};
+}
+
+}  // namespace
+
 void add_files(Page& page, const ExportFiles& files) {
   page.heading("written");
-  for (const auto& file : files.files()) add_written(page, file.path, file.stream->size());
+  auto all = files.files();
+  for (const auto& file : all) add_written(page, file.path, file.stream->size());
+  if (files.to_stdout()) return;
+  for (const auto& file : all)
+    if (std::string_view how = how_to_open(file.ending); !how.empty())
+      page.paragraph(all.size() > 1 ? fmt::format("{}: {}", file.ending, how) : std::string(how),
+                     2);
 }
 
 analyze::Json files_json(const ExportFiles& files) {

@@ -88,6 +88,7 @@ class Reading(unittest.TestCase):
         told, _ = self.ask("export", "t.jsonl")
         self.assertIn("The trace holds no calls.", told)
         self.assertIn("t.chrome.json", told)
+        self.assertIn("Open it at https://ui.perfetto.dev", told)
         told, _ = self.ask("report", "t.jsonl")
         self.assertIn("The trace holds no calls.", told)
         self.assertIn("t.html", told)
@@ -102,6 +103,19 @@ class Reading(unittest.TestCase):
         files = json.loads(self.ask("report", "t.jsonl", "-o", "out.html", "--json")[0])["files"]
         self.assertEqual(files, [{"path": "out.html", "bytes": len(page.encode())}])
         self.assertIn("-o - writes none", self.ask("report", "t.jsonl", "-o", "-", "--open", status=2)[1])
+        self.assertIn("Open it in any browser", told)
+        for tool, warning in (("exit 0", ""), ("exit 3", "xdg-open found no browser here: copy "), (None, "there is no xdg-open here to open it with: open ")):
+            (self.folder / "bin").mkdir(exist_ok=True)
+            opener = self.folder / "bin/xdg-open"
+            opener.unlink(missing_ok=True)
+            if tool:
+                opener.write_text(f'#!/bin/sh\necho "$1" > {self.folder}/opened\n{tool}\n', encoding="utf-8")
+                opener.chmod(0o755)
+            done = subprocess.run([cudabpf, "report", "t.jsonl", "-o", "out.html", "--open"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True, check=True, env=dict(os.environ, PATH=str(self.folder / "bin")))
+            self.assertIn(warning, done.stderr)
+            self.assertEqual("xdg-open" in done.stderr, bool(warning), done.stderr)
+        self.assertEqual((self.folder / "opened").read_text(encoding="utf-8").strip(), str(self.folder / "out.html"))
         self.ask("report", "t.jsonl", "-o", "t.jsonl", status=2)
         with open("/dev/full", "w", encoding="utf-8") as full:
             self.ask("report", "t.jsonl", "-o", "-", stdout=full, status=124)

@@ -4,11 +4,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <filesystem>
 #include <memory>
+#include <thread>
 
 #include "analyze/diff/difference.hpp"
 #include "cli/commands.hpp"
@@ -29,7 +32,19 @@ struct ReportFlags : TraceFlags {
   bool open = false;
 };
 
-// Hands the file to the desktop's browser, and does not wait for it.
+// Whether xdg-open is still there after a moment, or has found a browser. Some browsers stay in its
+// place, so it is not waited for any longer.
+bool found_browser(pid_t pid) {
+  constexpr int LONGEST_MS = 3000, STEP_MS = 50;
+  for (int waited = 0; waited < LONGEST_MS; waited += STEP_MS) {
+    int status = 0;
+    if (::waitpid(pid, &status, WNOHANG) == pid) return WIFEXITED(status) && !WEXITSTATUS(status);
+    std::this_thread::sleep_for(std::chrono::milliseconds(STEP_MS));
+  }
+  return true;
+}
+
+// Hands the file to the desktop's browser.
 void open_in_browser(const std::string& path) {
   std::string absolute = std::filesystem::absolute(path).string(), program = "xdg-open";
   char* arguments[] = {program.data(), absolute.data(), nullptr};
@@ -40,7 +55,10 @@ void open_in_browser(const std::string& path) {
   pid_t pid = 0;
   int error = ::posix_spawnp(&pid, program.c_str(), &actions, nullptr, arguments, environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (error) log::warning("cannot start xdg-open: open {} in a browser", path);
+  if (error)
+    log::warning("there is no xdg-open here to open it with: open {} in a browser", absolute);
+  else if (!found_browser(pid))
+    log::warning("xdg-open found no browser here: copy {} to where there is one", absolute);
 }
 
 // What a page calls a trace: its file, wherever that lies.
