@@ -19,22 +19,6 @@ Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses)
 namespace {
 
 // "2 × NVIDIA H200, NVIDIA L4"
-std::string gpus_in(const Json& header) {
-  std::vector<std::pair<std::string, std::size_t>> kinds;
-  auto gpus = header.find("gpus");
-  if (gpus == header.end() || !gpus->is_array()) return {};
-  for (const Json& gpu : *gpus) {
-    std::string name = text_in(gpu, "name");
-    if (kinds.empty() || kinds.back().first != name) kinds.emplace_back(name, 0);
-    kinds.back().second++;
-  }
-  std::string text;
-  for (const auto& [name, count] : kinds)
-    text += fmt::format("{}{}{}", text.empty() ? "" : ", ",
-                        count > 1 ? fmt::format("{} × ", count) : "", name);
-  return text;
-}
-
 std::string missing_in(const TraceFacts& facts) {
   std::string text;
   auto add = [&](const std::string& one) { text += (text.empty() ? "" : "; ") + one; };
@@ -76,6 +60,22 @@ void add_left_out(Page& page, const TraceFacts& facts) {
 }
 
 }  // namespace
+
+std::string gpus_in(const Json& header) {
+  std::vector<std::pair<std::string, std::size_t>> kinds;
+  auto gpus = header.find("gpus");
+  if (gpus == header.end() || !gpus->is_array()) return {};
+  for (const Json& gpu : *gpus) {
+    std::string name = text_in(gpu, "name");
+    if (kinds.empty() || kinds.back().first != name) kinds.emplace_back(name, 0);
+    kinds.back().second++;
+  }
+  std::string text;
+  for (const auto& [name, count] : kinds)
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ",
+                        count > 1 ? fmt::format("{} × ", count) : "", name);
+  return text;
+}
 
 std::string heading_of(const TraceFacts& facts, const Moments& moments) {
   Json header = Json::parse(facts.header, nullptr, false);

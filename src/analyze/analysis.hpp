@@ -36,6 +36,8 @@ Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses)
 // whether anything is missing from it.
 Json facts_json(const TraceFacts& facts);
 // "2026-11-21 14:03:22 UTC on HOST, NVIDIA H200, driver 580.159.04"; after INCOMPLETE, if it is.
+// "2 × NVIDIA H200"; empty: the header names none.
+std::string gpus_in(const Json& header);
 std::string heading_of(const TraceFacts& facts, const Moments& moments);
 // That, and below it the part and what is missing in short.
 void add_heading(Page& page, const TraceFacts& facts);

@@ -251,7 +251,7 @@ void TraceReader::end_file() {
     loss.uncounted |= here.uncounted;
   }
   bool may_go_on = expects_more_ && !ended_ && file_ == facts_.paths.size() &&
-                   (source_->broken().empty() || source_->ends_in_frame());
+                   (source_->broken().empty() || source_->ends_in_frame()) && expects_more_(facts_);
   if (may_go_on) return;
   if (!source_->broken().empty())
     facts_.cut_off.push_back(fmt::format("{}: {}", path, source_->broken()));

@@ -75,8 +75,11 @@ class TraceReader {
   const TraceFacts& facts() const { return facts_; }
   // Every line is read all the same, since what it means follows from those before it.
   void want(Part part, std::string name);
-  // It is being recorded: that the last file has no end yet is no fault of it.
-  void expect_more() { expects_more_ = true; }
+  // Where it is being recorded, that the last file has no end yet is no fault of it. `is_recorded`
+  // is asked when all that is there has been read.
+  void expect_more(std::function<bool(const TraceFacts&)> is_recorded) {
+    expects_more_ = std::move(is_recorded);
+  }
 
  private:
   TraceReader(std::vector<std::string> paths, Progress progress, OpenFile open_file);
@@ -101,7 +104,7 @@ class TraceReader {
   std::uint64_t number_ = 0;
   bool ended_ = false;                                   // this file's `end` line was read
   bool half_line_ = false;                               // this file ends within a line
-  bool expects_more_ = false;                            // after the last file's end
+  std::function<bool(const TraceFacts&)> expects_more_;  // after the last file's end
   std::string clocks_;                                   // of the first file
   std::uint64_t since_ = 0;                              // when this file begins
   std::uint64_t part_ = 0;                               // of the file read last; 0: not rotated

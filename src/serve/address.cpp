@@ -1,6 +1,8 @@
 #include "serve/address.hpp"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -89,18 +91,54 @@ bool leads_back(const sockaddr_storage& address) {
   return std::memcmp(&six, &in6addr_loopback, sizeof(six)) == 0;
 }
 
-bool is_localhost(std::string_view host) {
-  constexpr std::string_view NAME = "localhost";
-  return std::equal(host.begin(), host.end(), NAME.begin(), NAME.end(),
-                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a | 0x20 : a) == b; });
+std::string lower(std::string_view text) {
+  std::string small(text);
+  for (char& c : small)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+  return small;
+}
+
+bool is_localhost(std::string_view host) { return lower(host) == "localhost"; }
+
+std::string text_of(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET) {
+    auto four = as<sockaddr_in>(address).sin_addr;
+    return ::inet_ntop(AF_INET, &four, text, sizeof(text));
+  }
+  auto six = as<sockaddr_in6>(address).sin6_addr;
+  return std::string("[") + ::inet_ntop(AF_INET6, &six, text, sizeof(text)) + "]";
+}
+
+bool is_of_link(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET)
+    return ntohl(as<sockaddr_in>(address).sin_addr.s_addr) >> 16 == 0xa9fe;  // 169.254.0.0/16
+  auto six = as<sockaddr_in6>(address).sin6_addr;
+  return IN6_IS_ADDR_LINKLOCAL(&six);
+}
+
+// The first of the machine's that others may reach; empty: it has none.
+std::string own_address(sa_family_t family) {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return {};
+  std::string text;
+  for (const ifaddrs* one = all; one && text.empty(); one = one->ifa_next) {
+    if (!one->ifa_addr || one->ifa_addr->sa_family != family || !(one->ifa_flags & IFF_UP))
+      continue;
+    sockaddr_storage address{};
+    std::memcpy(&address, one->ifa_addr,
+                family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    if (!leads_back(address) && !is_of_link(address)) text = text_of(address);
+  }
+  ::freeifaddrs(all);
+  return text;
 }
 
 }  // namespace
 
 Result<Address> Address::parse(const std::string& text) {
-  Error wrong{"--listen " + text + ": is no address",
-              "give a number and a port: 127.0.0.1:8077, [::1]:8077, 0.0.0.0:8077",
-              exit_code::USAGE};
+  Error wrong{"--listen " + text + " is not an address",
+              "use IP:PORT, as 127.0.0.1:8077, [::1]:8077 or 0.0.0.0:8077", exit_code::USAGE};
   auto parts = split(text);
   if (!parts) return wrong;
   if (is_localhost(parts->host) && !parts->bracketed) parts->host = "127.0.0.1";
@@ -129,26 +167,32 @@ bool Address::is_any() const {
 
 unsigned Address::port() const { return ntohs(as<sockaddr_in>(address_).sin_port); }
 
-std::string Address::host_text() const {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address_.ss_family == AF_INET) {
-    auto four = as<sockaddr_in>(address_).sin_addr;
-    return ::inet_ntop(AF_INET, &four, text, sizeof(text));
-  }
-  auto six = as<sockaddr_in6>(address_).sin6_addr;
-  return std::string("[") + ::inet_ntop(AF_INET6, &six, text, sizeof(text)) + "]";
+std::string Address::host_text() const { return text_of(address_); }
+
+Result<> Address::add_name(const std::string& name) {
+  constexpr std::string_view MAY_HAVE = "abcdefghijklmnopqrstuvwxyz0123456789-._";
+  std::string host = lower(name);
+  if (host.empty() || host.find_first_not_of(MAY_HAVE) != std::string::npos)
+    return Error{"--host-name " + name + " is not the name of a host",
+                 "give it without a scheme, a port and a path: gpu-node-17.example.com",
+                 exit_code::USAGE};
+  names_.push_back(host);
+  return ok();
 }
 
 std::string Address::url() const {
-  std::string host = !is_any()                       ? host_text()
-                     : address_.ss_family == AF_INET ? "127.0.0.1"
-                                                     : "[::1]";
+  std::string host = host_text();
+  if (is_any()) host = !names_.empty() ? names_.front() : own_address(address_.ss_family);
+  if (host.empty()) host = address_.ss_family == AF_INET ? "127.0.0.1" : "[::1]";
   return "http://" + host + ":" + std::to_string(port()) + "/";
 }
 
 bool Address::is_meant_by(std::string_view host) const {
   auto parts = split(host);
   if (!parts || parts->port.find_first_not_of("0123456789") != parts->port.npos) return false;
+  if (!parts->bracketed &&
+      std::find(names_.begin(), names_.end(), lower(parts->host)) != names_.end())
+    return true;
   if (!parts->bracketed && is_localhost(parts->host)) return is_loopback() || is_any();
   auto numbers = numbers_of(*parts);
   if (!numbers) return false;

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "util/result.hpp"
 #include "util/system/fd.hpp"
@@ -21,12 +22,15 @@ class Address {
   bool is_any() const;  // of the machine's addresses
   // As --listen has it: "[::1]:8077".
   std::string text() const { return host_text() + ":" + std::to_string(port()); }
+  // By what clients may call it beside its number: a name in DNS, or that of a proxy before it.
+  Result<> add_name(const std::string& name);
   // As the beginning of a link. One that stands for all addresses of the machine has no link of its
-  // own, and is told as that of the machine itself.
+  // own: then it is by its name, or by the first of those addresses that others may reach.
   std::string url() const;
 
   // Whether a browser that sends this Host header means this server. Another site's name that was
-  // made to lead here (DNS rebinding) does not. Ports are not looked at, so that `ssh -L` works.
+  // made to lead here (DNS rebinding) does not. Ports are not looked at, so that `ssh -L` and
+  // proxies work.
   bool is_meant_by(std::string_view host) const;
 
   // Listens there. Port 0 becomes the one that was free.
@@ -38,6 +42,7 @@ class Address {
 
   sockaddr_storage address_{};
   socklen_t size_ = 0;
+  std::vector<std::string> names_;
 };
 
 }  // namespace cudabpf::serve

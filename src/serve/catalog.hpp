@@ -44,14 +44,25 @@ class Catalog {
     Clock::time_point not_before;
   };
 
-  Result<> look();      // with mutex_ held
-  void read_figures();  // the thread
+  // A file's head, as long as it is the same file; of one that had none, of what it was then.
+  struct KnownHead {
+    Stamp stamp;
+    std::optional<Head> head;
+  };
+
+  Result<> look();  // with mutex_ held
+  const Head* head_of_file(const FoundTrace& trace, std::size_t file) const;
+  // Files that only seem to be parts of one, by their names.
+  std::vector<FoundTrace> apart(const FoundTrace& found) const;
+  bool read_heads(std::unique_lock<std::mutex>& lock);  // false: all are known
+  void read_figures();                                  // the thread
   Known* next_to_read(Clock::time_point now, std::optional<Clock::time_point>& later);
 
   const Folder& folder_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Known> known_;
+  std::map<std::string, KnownHead> heads_;  // by file
   std::uint64_t left_out_ = 0;
   std::vector<std::string> unread_;
   std::optional<Clock::time_point> looked_;

@@ -7,6 +7,8 @@
 
 #include "analyze/summary/summary.hpp"
 #include "analyze/trace/json_text.hpp"
+#include "util/saturating.hpp"
+#include "util/text/moments.hpp"
 #include "util/text/printable.hpp"
 
 namespace cudabpf::serve {
@@ -24,14 +26,19 @@ Json picked(const Json& all, std::initializer_list<const char*> names) {
   return some;
 }
 
-// The command that was traced; without one, the process that came first.
-std::string program_of(const analyze::TraceFacts& facts, const Json& summary) {
-  Json header = Json::parse(facts.header, nullptr, false);
+// The command that was traced; empty: none was started.
+std::string program_in(const Json& header) {
   std::string program;
   if (auto command = header.find("command"); command != header.end() && command->is_array())
     for (const Json& word : *command)
       if (word.is_string() && program.size() < LONGEST_TEXT)
         program += (program.empty() ? "" : " ") + word.get<std::string>();
+  return shortened(printable(program), LONGEST_TEXT);
+}
+
+// Without a command, the process that did most.
+std::string program_of(const analyze::TraceFacts& facts, const Json& summary) {
+  std::string program = program_in(Json::parse(facts.header, nullptr, false));
   if (program.empty() && !summary["processes"].empty())
     program = analyze::text_in(summary["processes"].front(), "comm");
   return shortened(printable(program), LONGEST_TEXT);
@@ -49,6 +56,7 @@ Result<Json> read_figures(const Folder& folder, const FoundTrace& trace, IsWante
   verdict.resize(std::min(FINDINGS, verdict.size()));
   return Json{{"program", program_of(facts, all)},
               {"ended", !facts.end.empty()},
+              {"live", was_written_live(trace, facts)},
               {"trace", picked(analyze::facts_json(facts),
                                {"started", "since_us", "duration_us", "calls", "complete", "losses",
                                 "cut_off", "missing", "malformed"})},
@@ -64,6 +72,31 @@ Result<std::unique_ptr<analyze::TraceReader>> open_trace(const Folder& folder,
       trace.files,
       [wanted = std::move(is_wanted)](std::uint64_t, std::uint64_t) { return wanted(); },
       [&folder](const std::string& file) { return folder.open_file(file); });
+}
+
+bool was_written_live(const FoundTrace& trace, const analyze::TraceFacts& facts) {
+  constexpr std::uint64_t MINUTE = 60'000'000'000;
+  std::uint64_t began = analyze::clocks_in(facts.header).realtime;
+  return !began || trace.modified() <= saturating_sum(began, saturating_sum(facts.last_ts, MINUTE));
+}
+
+Result<Head> head_of(const Folder& folder, const std::string& file) {
+  auto reader = TRY(analyze::TraceReader::open(
+      {file}, {}, [&folder](const std::string& path) { return folder.open_file(path); }));
+  const std::string& text = reader->facts().header;
+  Json header = Json::parse(text, nullptr, false);
+  Head head;
+  auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) head.shown[name] = shortened(printable(value), LONGEST_TEXT);
+  };
+  add("host", analyze::text_in(header, "host"));
+  add("gpus", analyze::gpus_in(header));
+  add("program", program_in(header));
+  if (std::uint64_t began = analyze::clocks_in(text).realtime) add("started", iso_time(began));
+  head.clocks = header.value("clocks", Json()).dump();
+  if (auto part = analyze::integer_in(header, "part"); part && *part > 0)
+    head.part = static_cast<std::uint64_t>(*part);
+  return head;
 }
 
 Moments moments_of(const analyze::TraceFacts& facts) {

@@ -18,6 +18,20 @@ Result<std::unique_ptr<analyze::TraceReader>> open_trace(const Folder& folder,
                                                          const FoundTrace& trace,
                                                          IsWanted is_wanted);
 
+// Whether its last line is about as old as its file. What was copied a moment ago is not: its
+// capture was cut off some time before. Not known, where the trace does not say when it began:
+// true.
+bool was_written_live(const FoundTrace& trace, const analyze::TraceFacts& facts);
+
+// What a file's header says of it: where it was taken, and of which trace it is which part.
+struct Head {
+  analyze::Json shown =
+      analyze::Json::object();  // as the list has it: host, gpus, started, program
+  std::string clocks;           // those of the same trace have the same
+  std::uint64_t part = 0;       // 0: it is all of a trace
+};
+Result<Head> head_of(const Folder& folder, const std::string& file);
+
 // How pages tell its times, as the subcommands do unless they are told otherwise.
 Moments moments_of(const analyze::TraceFacts& facts);
 

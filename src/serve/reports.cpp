@@ -15,32 +15,42 @@ namespace cudabpf::serve {
 
 namespace {
 
-Result<std::string> page_of(const Folder& folder, const FoundTrace& trace, IsWanted is_wanted) {
-  bool may_run = trace.was_just_written();
+struct MadePage {
+  std::string text;
+  bool says_running = false;
+};
+
+Result<MadePage> page_of(const Folder& folder, const FoundTrace& trace, IsWanted is_wanted) {
   auto reader = TRY(open_trace(folder, trace, std::move(is_wanted)));
-  if (may_run) reader->expect_more();
+  bool just_written = trace.was_just_written();
+  auto may_run = [&](const analyze::TraceFacts& facts) {
+    return just_written && was_written_live(trace, facts);
+  };
+  reader->expect_more(may_run);
   analyze::Report report(reader->names(), {}, reader->facts().part, moments_of(reader->facts()));
   TRY(analyze::analyze(*reader, {&report}));
-  std::string page;
+  MadePage page;
   analyze::ByteStream out([&](std::string_view bytes) {
-    page += bytes;
+    page.text += bytes;
     return true;
   });
-  report.write(out, reader->facts(), trace.name, analyze::Report::Served{may_run});
+  const analyze::TraceFacts& facts = reader->facts();
+  report.write(out, facts, trace.name, analyze::Report::Served{may_run(facts)});
   out.flush();
+  page.says_running = facts.end.empty() && may_run(facts);
   return page;
 }
 
 }  // namespace
 
-std::string tag_of(const FoundTrace& trace) {
+std::string tag_of(const FoundTrace& trace, bool says_running) {
   // The page is another one if another version makes it, or if it says that recording goes on.
   Hasher halves[2];
   auto add = [&](std::uint64_t number) {
     for (Hasher& half : halves) half.add(number);
   };
   halves[1].add(0);
-  add(trace.was_just_written());
+  add(says_running);
   add(hash_of(CUDABPF_VERSION));
   for (const Stamp& stamp : trace.stamps)
     for (std::uint64_t number : {stamp.device, stamp.inode, stamp.size, stamp.modified})
@@ -66,10 +76,13 @@ void Reports::end() {
 }
 
 Reports::JobPointer Reports::job_of(const FoundTrace& trace) {
-  std::string tag = tag_of(trace);
+  std::string tag = tag_of(trace, false);
+  bool may_run = trace.was_just_written();
   for (const auto* jobs : {&queue_, &under_way_, &kept_})
     for (const JobPointer& job : *jobs)
-      if (job->tag == tag && job->trace.name == trace.name) return job;
+      if (job->tag == tag && job->trace.name == trace.name &&
+          (may_run || !job->done || !job->answer.says_running))
+        return job;
   std::erase_if(made_, [](const auto& page) { return page.expired(); });
   if (made_.size() + under_way_.size() + queue_.size() >= MOST_PAGES) return nullptr;
   auto job = std::make_shared<Job>(Job{trace, tag, 0, false, {}});
@@ -130,7 +143,11 @@ Reports::Answer Reports::make(const Job& job) {
   };
   try {
     auto page = page_of(folder_, job.trace, is_wanted);
-    if (page) return {Outcome::made, std::make_shared<const std::string>(std::move(*page)), {}};
+    if (page)
+      return {Outcome::made,
+              std::make_shared<const std::string>(std::move(page->text)),
+              {},
+              page->says_running};
     if (!is_wanted() && !is_too_long) return {};
     if (is_too_long)
       return {Outcome::failed, nullptr, "this trace takes longer than ten minutes to read"};

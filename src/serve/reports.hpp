@@ -15,8 +15,9 @@
 
 namespace cudabpf::serve {
 
-// Tells a report from those of the same trace as it was before: an entity tag of HTTP.
-std::string tag_of(const FoundTrace& trace);
+// Tells a report from those of the same trace as it was before: an entity tag of HTTP. One that
+// says that recording goes on is another one: it is good as long as that may be so.
+std::string tag_of(const FoundTrace& trace, bool says_running);
 
 class Reports {
  public:
@@ -28,7 +29,8 @@ class Reports {
   struct Answer {
     Outcome outcome = Outcome::given_up;
     std::shared_ptr<const std::string> page;
-    std::string why;  // it failed
+    std::string why;            // it failed
+    bool says_running = false;  // the page: that recording goes on
   };
 
   explicit Reports(const Folder& folder);

@@ -128,7 +128,8 @@ Answer Site::report(const std::string& name, const Request& request) {
   constexpr const char* GONE = "There is no such trace in the folder.";
   auto trace = catalog_.find(name);
   if (!trace) return refused(404, GONE);
-  std::string tag = tag_of(*trace);
+  std::string tag = tag_of(*trace, false), running = tag_of(*trace, true);
+  if (trace->was_just_written() && has_already(request.if_none_match, running)) tag = running;
   if (has_already(request.if_none_match, tag)) {
     Answer answer = answer_with(304, HTML, nullptr, "private, no-cache");
     answer.headers.emplace_back("ETag", tag);
@@ -146,7 +147,7 @@ Answer Site::report(const std::string& name, const Request& request) {
       break;
   }
   Answer answer = answer_with(200, HTML, made.page, "private, no-cache");
-  answer.headers.emplace_back("ETag", tag);
+  answer.headers.emplace_back("ETag", made.says_running ? running : tag);
   add_policy(answer, policy_in(*made.page));
   return answer;
 }

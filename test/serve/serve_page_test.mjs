@@ -38,7 +38,7 @@ async function opened(run, { width = 1280, colorScheme = "light" } = {}) {
 }
 
 const row = (page, name) => page.locator("tbody tr").filter({ has: page.getByRole("link", { name, exact: true }) });
-const cell = (page, name, column) => row(page, name).locator(`td[data-name="${column}"]`).textContent();
+const cell = (page, name, column) => row(page, name).locator(`[data-name="${column}"]`).textContent();
 const told = async (name) => (await (await fetch(`${url}traces.json`)).json()).traces.find((one) => one.name === name);
 const plain = (text) => Number(text.replaceAll(",", ""));
 
@@ -56,7 +56,40 @@ test("a row has what the server tells of its trace", () => opened(async (page) =
   assert.match(await cell(page, "lossy.jsonl", "missing"), /ring_full/);
   const red = await row(page, "lossy.jsonl").locator('td[data-name="missing"]').evaluate((one) => getComputedStyle(one).color);
   assert.equal(red, "rgb(180, 35, 24)");
-  assert.match(await page.locator("[role=status]").textContent(), /^6 traces, 1 running$/);
+  assert.match(await page.locator("header [role=status]").textContent(), /^6 traces, 1 running$/);
+}));
+
+const names = (page) => page.locator("tbody th a").allTextContents();
+
+test("each trace has its host and its GPU", () => opened(async (page) => {
+  assert.deepEqual([await cell(page, "gpt2.jsonl.zst", "host"), await cell(page, "gpt2.jsonl.zst", "GPU")], ["vm", "NVIDIA H200"]);
+  assert.equal(await cell(page, "gpt2.jsonl.zst", "began"), new Date("2026-11-22T01:49:14Z").toLocaleString("sv")); // not when it was copied here
+}));
+
+test("every column sorts, either way, and a search looks at all of a row", () => opened(async (page) => {
+  const all = await names(page), sort = (name) => page.locator("thead button", { hasText: new RegExp(`^${name}$`) }).click();
+  await sort("trace");
+  assert.deepEqual(await names(page), [...all].sort((a, b) => a.localeCompare(b, "en", { numeric: true })));
+  await sort("calls");
+  const calls = async () => (await page.locator('td[data-name="calls"]').allTextContents()).filter(Boolean).map(plain);
+  assert.deepEqual(await calls(), [...(await calls())].sort((a, b) => b - a));
+  assert.equal(await page.locator("th[aria-sort]").textContent(), "calls");
+  await sort("calls");
+  assert.deepEqual(await calls(), [...(await calls())].sort((a, b) => a - b));
+  assert.equal((await page.locator('td[data-name="calls"]').last().textContent()), "", "what is not known comes last");
+  for (const [text, found] of [["h200", ["lossy.jsonl", "gpt2.jsonl.zst"]], ["transformer_inference", ["gpt2.jsonl.zst"]], ["ring_full", ["lossy.jsonl"]], ["no such", []]]) {
+    await page.getByLabel("Find a trace").fill(text);
+    assert.deepEqual((await names(page)).filter((name) => !name.startsWith("<") && name !== "hostile.jsonl"), found, text);
+  }
+  await page.waitForTimeout(2500); // the list has been asked for again
+  assert.equal(await page.locator("tbody tr").count(), 0);
+}));
+
+test("at 1280 pixels no column is cut, and no word of a program is broken", () => opened(async (page) => {
+  const { scrollWidth, clientWidth } = await page.locator(".scroll").evaluate(({ scrollWidth, clientWidth }) => ({ scrollWidth, clientWidth }));
+  assert.ok(scrollWidth <= clientWidth, `${scrollWidth} in ${clientWidth}`);
+  const { height } = await row(page, "gpt2.jsonl.zst").boundingBox();
+  assert.ok(height < 110, `${height} pixels high`);
 }));
 
 for (const [width, colorScheme] of [[1280, "light"], [1280, "dark"], [390, "light"], [390, "dark"]])

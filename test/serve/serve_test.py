@@ -264,6 +264,41 @@ class Serve(unittest.TestCase):
         self.assertEqual(server.ask("/", Cookie=cookie.split(";")[0], Host="example.org")[0], 403)
         self.assertNotEqual(self.serve(listen="0.0.0.0:0").query, server.query)
 
+    def test_token_on_this_machine(self):
+        """Whoever is on the machine, and does not have the link, sees no trace."""
+        self.write("t.jsonl", HEADER + launches(1, 3) + END).chmod(0o600)
+        server = self.serve(token=True)
+        self.assertRegex(server.url, r"^http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{32}$")
+        for target in ("/", "/traces.json", "/report/t.jsonl"):
+            self.assertEqual(server.ask(target)[0], 401, target)
+        cookie = server.ask(f"/?{server.query}")[1]["Set-Cookie"].split(";")[0]
+        self.assertEqual(server.ask("/report/t.jsonl", Cookie=cookie)[0], 200)
+        self.assertEqual(self.serve().query, "")  # --no-token
+        done = subprocess.run([CUDABPF, "serve", self.folder, "--no-token", "--listen", "0.0.0.0:0"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=20, check=False)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("--no-token is for an address that this machine alone reaches", done.stderr)
+
+    def test_host_names(self):
+        """In DNS, or of a proxy: with them the server is meant, and with no other."""
+        self.write("t.jsonl", HEADER + launches(1, 3) + END)
+        server = self.serve("--host-name", "GPU-17.example.com", "--host-name", "traces.internal")
+        for host in ("gpu-17.example.com", f"gpu-17.example.com:{server.port}", "traces.internal:443", "127.0.0.1"):
+            self.assertEqual(server.ask("/traces.json", Host=host)[0], 200, host)
+        for host in ("example.com", "gpu-17.example.com.evil.example", "internal"):
+            self.assertEqual(server.ask("/", Host=host)[0], 403, host)
+        for_all = self.serve("--host-name", "localhost", listen="0.0.0.0:0")
+        self.assertRegex(for_all.url, r"^http://localhost:\d+/\?token=")
+        self.assertEqual(for_all.ask(f"/?{for_all.query}")[0], 303)
+
+    def test_link_for_all_addresses(self):
+        """It can be opened as it is."""
+        self.write("t.jsonl", HEADER + launches(1, 3) + END)
+        server = self.serve(listen="0.0.0.0:0")
+        self.assertNotIn("0.0.0.0", server.url)
+        self.assertEqual(server.ask(f"/?{server.query}")[0], 303)
+        self.assertIn("--host-name", server.end()[2])
+
     def test_ipv6(self):
         try:
             with socket.socket(socket.AF_INET6) as trial:
@@ -423,6 +458,7 @@ class Serve(unittest.TestCase):
         self.assertIn("Not a directory", said(125, self.write("t.jsonl", "")))
         for wrong in ("8077", "example.org:80", "127.0.0.1:99999", ""):
             self.assertIn("--listen", said(2, self.folder, "--listen", wrong))
+        self.assertIn("is not the name of a host", said(2, self.folder, "--host-name", "http://gpu-17"))
         self.assertIn("Cannot assign requested address", said(125, self.folder, "--listen", "192.0.2.1:0"))
         server = self.serve()
         self.assertIn("another program does", said(125, self.folder, "--listen", f"127.0.0.1:{server.port}"))

@@ -15,7 +15,9 @@ import zlib
 class Server:
     """A running `cudabpf serve`."""
 
-    def __init__(self, cudabpf, folder, *arguments, listen="127.0.0.1:0"):
+    def __init__(self, cudabpf, folder, *arguments, listen="127.0.0.1:0", token=False):
+        if not token and listen.startswith(("127.", "[::1]", "localhost")):
+            arguments = (*arguments, "--no-token")
         self.process = subprocess.Popen([cudabpf, "serve", folder, "--listen", listen, *arguments], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
         self.url = self.process.stdout.readline().strip()

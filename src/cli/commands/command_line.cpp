@@ -21,7 +21,8 @@ const std::map<std::string, Kind, std::less<>> KINDS = {
     {"CMD", Kind::command},     {"FEATURE", Kind::word},    {"SUBCOMMAND", Kind::word},
     {"PATTERN", Kind::unknown}, {"N", Kind::unknown},       {"SIZE", Kind::unknown},
     {"TIME", Kind::unknown},    {"PHASE", Kind::unknown},   {"CONDITION", Kind::word},
-    {"DIR", Kind::file},        {"ADDRESS", Kind::unknown}, {"TID", Kind::unknown},
+    {"DIR", Kind::file},        {"ADDRESS", Kind::unknown}, {"HOST", Kind::unknown},
+    {"TID", Kind::unknown},
 };
 
 bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
@@ -21,15 +22,30 @@ namespace {
 
 struct ServeFlags {
   std::string folder, listen = "127.0.0.1:8077";
+  std::vector<std::string> names;
+  bool no_token = false;
 };
 
 // Others may ask the server for files, so it can read what its user can, and nothing more.
-Result<> become_user() {
-  if (geteuid() == 0 && !caller().user)
-    log::warning(
-        "serve runs as root: whoever reaches its address sees every trace in the folder, whoever "
-        "it belongs to");
-  return privileges::drop(caller().user, {});
+Result<> become_user() { return privileges::drop(caller().user, {}); }
+
+// Once it is sure that there is something to serve.
+void warn_of_root(bool no_token) {
+  if (geteuid() != 0) return;
+  log::warning(
+      "serve runs as root: anyone who {} can read every trace in the folder, whoever owns it",
+      no_token ? "can reach its address" : "has the link");
+}
+
+Result<serve::Address> address_of(const ServeFlags& flags) {
+  auto address = TRY(serve::Address::parse(flags.listen));
+  for (const std::string& name : flags.names) TRY(address.add_name(name));
+  if (flags.no_token && !address.is_loopback())
+    return Error{"--no-token is for an address that this machine alone reaches, and --listen " +
+                     flags.listen + " is not",
+                 "leave --no-token out, or listen at 127.0.0.1 behind a proxy that asks who comes",
+                 exit_code::USAGE};
+  return address;
 }
 
 Result<> tell_address(const serve::Address& address, const std::string& token) {
@@ -38,17 +54,19 @@ Result<> tell_address(const serve::Address& address, const std::string& token) {
     return errno_error("cannot write to standard output", "the address goes there",
                        exit_code::OUTPUT_FAILED);
   if (address.is_any())
-    log::hint("from another machine, put this one's address in numbers into the link");
+    log::hint(
+        "that is one of this machine's addresses; for a DNS name or a proxy, give --host-name");
   return ok();
 }
 
 Result<int> serve_folder(const ServeFlags& flags) {
-  auto address = TRY(serve::Address::parse(flags.listen));
+  auto address = TRY(address_of(flags));
   TRY(become_user());
   auto folder = TRY(serve::Folder::open(flags.folder));
+  warn_of_root(flags.no_token);
   Signals signals;  // threads inherit the signals that it blocks
   Fd listening = TRY(address.listen());
-  std::string token = address.is_loopback() ? "" : TRY(serve::new_token());
+  std::string token = flags.no_token ? "" : TRY(serve::new_token());
   serve::Site site(folder, address, token);
   auto server = TRY(serve::Server::start(std::move(listening), site));
   TRY(tell_address(address, token));
@@ -68,16 +86,22 @@ void add_serve(CLI::App& app, Action& action) {
       ->type_name("DIR")
       ->required();
   sub->add_option("--listen", flags->listen,
-                  "Where it can be reached; an address that others reach gets a token")
+                  "Where it can be reached: IP:PORT; port 0 is one that is free")
       ->type_name("ADDRESS")
       ->capture_default_str();
+  sub->add_option("--host-name", flags->names,
+                  "A name by which browsers call it: in DNS, or of a proxy; may be repeated")
+      ->type_name("HOST");
+  sub->add_flag("--no-token", flags->no_token,
+                "Let every user of this machine look, whoever owns the traces");
   using namespace exit_code;
-  add_footer(*sub,
-             {"cudabpf serve traces   http://127.0.0.1:8077/, for who is on this machine",
-              "cudabpf serve --listen 0.0.0.0:8077 traces   for others, with a token"},
-             fmt::format("{} ended by Ctrl-C; {} wrong usage; {} the address could not be written; "
-                         "{} the folder could not be read, or the address is taken.",
-                         OK, USAGE, OUTPUT_FAILED, FAILED));
+  add_footer(
+      *sub,
+      {"cudabpf serve traces   prints a link, with a token that opens it on this machine",
+       "cudabpf serve --listen 0.0.0.0:8077 --host-name gpu-17.example.com traces   for others"},
+      fmt::format("{} ended by Ctrl-C; {} wrong usage; {} the address could not be written; "
+                  "{} the folder could not be read, or the address is taken.",
+                  OK, USAGE, OUTPUT_FAILED, FAILED));
   sub->callback([flags, &action] { action = [flags] { return serve_folder(*flags); }; });
 }
 

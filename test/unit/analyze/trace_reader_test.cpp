@@ -34,7 +34,7 @@ struct Read {
 Read read(const std::vector<std::string>& paths, bool expects_more = false) {
   auto reader = TraceReader::open(paths);
   if (!reader) FAIL(reader.error().message);
-  if (expects_more) (*reader)->expect_more();
+  if (expects_more) (*reader)->expect_more([](const TraceFacts&) { return true; });
   Read read;
   Line line;
   for (;;) {

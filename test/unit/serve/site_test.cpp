@@ -1,11 +1,15 @@
 #include "serve/site.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <ctime>
 #include <thread>
 #include <vector>
 
 #include "support/temporary_folder.hpp"
+#include "util/system/clock.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::serve;
@@ -24,6 +28,14 @@ const std::string CALL =
     "\n";
 const std::string END = R"({"type":"end","ts":9000,"duration_ns":9000,"calls":1})"
                         "\n";
+
+// Of a trace that began just now, so that its last line is as old as its file.
+std::string header_now(const std::string& rest = {}) {
+  return fmt::format(R"({{"type":"trace","format":"cudabpf-trace","format_version":"1.8",)"
+                     R"("clocks":{{"realtime_ns":{}}}{}}})"
+                     "\n",
+                     now_ns(CLOCK_REALTIME), rest);
+}
 
 // A folder that is served at 127.0.0.1:8077.
 struct Served {
@@ -70,7 +82,7 @@ std::string header_of(const Answer& answer, const std::string& name) {
 TEST_CASE("The list tells what each trace holds, and what its state is") {
   Served served;
   served.folder.write("whole.jsonl", HEADER + CALL + END);
-  served.folder.write("run/open.jsonl", HEADER + CALL);
+  served.folder.write("run/open.jsonl", header_now() + CALL);
   served.folder.write("none.jsonl", "{\"a\":1}\n");
   auto whole = served.read("whole.jsonl", "ended");
   CHECK(whole["program"] == "python3 a b");
@@ -85,7 +97,7 @@ TEST_CASE("The list tells what each trace holds, and what its state is") {
   auto running = served.read("run/open.jsonl", "running");
   CHECK(running["summary"]["calls"] == 1);
 
-  served.folder.write("run/open.jsonl", HEADER + CALL + CALL + END);
+  served.folder.write("run/open.jsonl", header_now() + CALL + CALL + END);
   CHECK(served.read("run/open.jsonl", "ended")["summary"]["calls"] == 2);
   std::filesystem::last_write_time(served.folder.write("run/open.jsonl", HEADER + CALL),
                                    std::filesystem::file_time_type::clock::now() - 1h);
@@ -93,6 +105,59 @@ TEST_CASE("The list tells what each trace holds, and what its state is") {
   std::filesystem::remove(served.folder.path() / "run/open.jsonl");
   std::this_thread::sleep_for(150ms);
   CHECK(served.list()["traces"].size() == 2);
+}
+
+TEST_CASE("A trace that was cut off is so from the moment in which it is copied") {
+  Served served;
+  served.folder.write("copied.jsonl", HEADER + CALL);  // it was taken long before its file's time
+  CHECK(served.read("copied.jsonl", "cut_off")["trace"]["complete"] == false);
+  CHECK(served.ask("/report/copied.jsonl").status == 200);
+}
+
+TEST_CASE("The list has what headers say before it has figures") {
+  Served served;
+  served.folder.write("t.jsonl", header_now(R"(,"host":"node-7","gpus":[{"index":0,"name":"H200"},)"
+                                            R"({"index":1,"name":"H200"}],"command":["./app"])"));
+  auto listed = served.read("t.jsonl", "running");
+  CHECK(listed["host"] == "node-7");
+  CHECK(listed["gpus"] == "2 × H200");
+  CHECK(listed["program"] == "./app");
+  CHECK(listed["started"] == listed["trace"]["started"]);
+}
+
+TEST_CASE("Files are parts of one trace if they say so, not if they have numbers in their names") {
+  Served served;
+  served.folder.write("bench.2024.jsonl", HEADER + CALL + END);
+  served.folder.write("bench.2025.jsonl", HEADER + CALL + CALL + END);
+  std::string one = header_now(R"(,"part":1)"), two = one;
+  two.replace(two.find("\"part\":1"), 8, "\"part\":2");
+  served.folder.write("t.0001.jsonl",
+                      one + CALL + R"({"type":"end","part":1,"last":false})" + "\n");
+  served.folder.write("t.0002.jsonl", two + CALL + END);
+  std::string other = header_now(R"(,"part":3)");  // of a recorder that began again
+  served.folder.write("t.0003.jsonl", other + CALL + END);
+  CHECK(served.read("bench.2024.jsonl", "ended")["summary"]["calls"] == 1);
+  CHECK(served.read("bench.2025.jsonl", "ended")["summary"]["calls"] == 2);
+  CHECK(served.read("t.0003.jsonl", "ended")["files"] == 1);
+  CHECK(served.read("t.0001.jsonl", "ended")["files"] == 2);
+  CHECK(served.list()["traces"].size() == 4);
+  CHECK(served.ask("/report/bench.2025.jsonl").status == 200);
+}
+
+TEST_CASE("A report is not made again because a minute has gone by") {
+  using Clock = std::filesystem::file_time_type::clock;
+  Served served;
+  auto written = Clock::now() - 58s;
+  std::filesystem::last_write_time(served.folder.write("t.jsonl", HEADER + CALL + END), written);
+  std::filesystem::last_write_time(served.folder.write("open.jsonl", header_now() + CALL), written);
+  Answer first = served.ask("/report/t.jsonl"), open = served.ask("/report/open.jsonl");
+  while (Clock::now() - written <= 60s) std::this_thread::sleep_for(50ms);
+  CHECK(served.ask("/report/t.jsonl", header_of(first, "ETag")).status == 304);
+  CHECK(served.ask("/report/t.jsonl").body == first.body);
+  // That recording goes on is no longer so.
+  Answer now = served.ask("/report/open.jsonl", header_of(open, "ETag"));
+  CHECK(now.status == 200);
+  CHECK(header_of(now, "ETag") != header_of(open, "ETag"));
 }
 
 TEST_CASE("A report is made of the trace as it is, and not twice of the same") {

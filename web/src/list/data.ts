@@ -6,7 +6,7 @@ export interface ListedTrace {
   name: string; report: string; files: number; bytes: number; modified: string;
   state: "unread" | "unreadable" | "ended" | "running" | "cut_off";
   error?: string;
-  program?: string;
+  host?: string; gpus?: string; started?: string; program?: string; // as its header has them
   trace?: { started?: string; since_us?: number; duration_us: number; calls: number; complete: boolean; losses: Record<string, Loss>;
     cut_off: string[]; missing: string[]; malformed: number };
   summary?: { calls: number; launched: number; kernel_runs: number;
@@ -14,9 +14,9 @@ export interface ListedTrace {
 }
 export interface Listed { version: string; traces: ListedTrace[]; left_out: number; unread_folders: string[] }
 
-// When recording began, or the part of it that was kept.
-export const startOf = ({ trace, modified }: ListedTrace) =>
-  (trace?.started ? Date.parse(trace.started) + (trace.since_us ?? 0) / 1000 : Date.parse(modified));
+// When recording began, or the part of it that was kept, in ms; where its header does not say, when its file was last written.
+export const startOf = ({ trace, started, modified }: ListedTrace) =>
+  (started ? Date.parse(started) + (trace?.since_us ?? 0) / 1000 : Date.parse(modified));
 export const lengthOf = ({ trace }: ListedTrace): number | undefined => trace && trace.duration_us - (trace.since_us ?? 0);
 
 // Failures that programs expect are no errors: the same are so in `errors`.
@@ -32,7 +32,7 @@ export const verdictOf = (one: ListedTrace): Finding | undefined =>
 export function lossesOf(one: ListedTrace): string {
   if (!one.trace) return "";
   const texts = Object.entries(one.trace.losses).filter(([, loss]) => loss.count || loss.uncounted)
-    .map(([reason, loss]) => `${loss.uncounted ? (loss.count ? `${loss.count.toLocaleString("en")} and more` : "an unknown number of") : loss.count.toLocaleString("en")} ${reason}`);
+    .map(([reason, loss]) => `${loss.uncounted ? (loss.count ? `at least ${loss.count.toLocaleString("en")}` : "an unknown number of") : loss.count.toLocaleString("en")} ${reason}`);
   if (one.trace.malformed) texts.push(`${one.trace.malformed.toLocaleString("en")} unreadable ${one.trace.malformed === 1 ? "line" : "lines"}`);
   for (const part of one.trace.missing) texts.push(`${part} not there`);
   if (one.state === "cut_off") texts.push("cut off: it has no end");
