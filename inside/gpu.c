@@ -142,6 +142,21 @@ static int is_free(void) {
   return result;
 }
 
+/* What can be done where CUPTI refuses, behind what it says. */
+static const char* with_advice(const char* refusal) {
+  static char text[512];
+  static const char TAKEN[] = ": another profiler uses CUPTI in this process",
+                    UNFIT[] =
+                        ": CUPTI cannot be used in this process; that of another version may "
+                        "(`pip install nvidia-cuda-cupti`), and CUDABPF_CUPTI can name its path";
+  bool taken = strstr(refusal, "MULTIPLE_SUBSCRIBERS") != NULL;
+  const char* advice = taken ? TAKEN : UNFIT;
+  size_t length = strnlen(refusal, sizeof(text) - sizeof(UNFIT));
+  memcpy(text, refusal, length);
+  memcpy(text + length, advice, strlen(advice) + 1);
+  return text;
+}
+
 static int set_attribute(enum cupti_attribute attribute, void* value, size_t size) {
   return ci_cupti.ActivitySetAttribute((int)attribute, &size, value);
 }
@@ -166,7 +181,9 @@ void ci_time_gpus(enum cb_gpu_times_of of) {
   if (!ci_load_cupti(&ci_cupti, &why)) return say(0, 0, why);
   ci_cupti.GetVersion(&version);
   if (version < CUPTI_12_3)
-    return say(version, 0, "it does not tell threads apart; that of CUDA 12.3 or later does");
+    return say(version, 0,
+               "the libcupti found does not tell threads apart; that of CUDA 12.3 or later does "
+               "(`pip install nvidia-cuda-cupti`), and CUDABPF_CUPTI can name its path");
   begun = true;
   may_flush = version >= CUPTI_13_0_1;
   ci_own_gpu_buffers();
@@ -174,7 +191,7 @@ void ci_time_gpus(enum cb_gpu_times_of of) {
   if (!result) result = enable(of);
   if (result) {
     ci_cupti.GetResultString(result, &why);
-    return say(version, 0, why ? why : "libcupti refuses");
+    return say(version, 0, with_advice(why ? why : "libcupti refuses"));
   }
   if (!start_to_tell()) {
     stop();

@@ -138,11 +138,14 @@ Json facts_json(const TraceFacts& facts) {
                    {"malformed_at", facts.first_malformed},
                    {"unknown", facts.unknown},
                    {"processes_put_away", facts.put_away}});
+  if (facts.not_recorded.any(facts.calls))
+    json["not_recorded"] = facts.not_recorded.json(facts.calls);
   return json;
 }
 
 void add_facts(Page& page, const TraceFacts& facts) {
   add_left_out(page, facts);
+  facts.not_recorded.add_to(page, facts.calls);
   if (!facts.losses.empty()) {
     if (!page.empty()) page.blank();
     page.heading("lost");

@@ -73,7 +73,7 @@ Result<> TraceReader::open_next() {
   losses_here_.clear();
   if (!source_->next(block_) || !block_.size)
     return Error{
-        fmt::format("{}: is no trace: {}", input_name(path),
+        fmt::format("{} is not a cudabpf trace: {}", input_name(path),
                     source_->broken().empty() ? "there is nothing in it" : source_->broken()),
         {}};
   std::string_view first(block_.bytes.get(), block_.size);
@@ -92,16 +92,16 @@ Result<> TraceReader::take_header(std::string_view text) {
   if (!is_header || !header.is_object() ||
       header.value("format", nlohmann::json()) != "cudabpf-trace") {
     bool ours = header.is_object() && header.contains("type") && header.contains("ts");
-    return Error{fmt::format("{}: is no trace; {}", path,
+    return Error{fmt::format("{} is not a cudabpf trace: {}", path,
                              ours                 ? "its first line, the header, is missing"
-                             : header.is_object() ? "it seems to be JSON of something else"
-                                                  : "its first line is no header"),
+                             : header.is_object() ? "it looks like other JSON"
+                                                  : "its first line is not a header"),
                  "a trace is what `cudabpf run`, `attach` or `cudabpf` writes"};
   }
   auto told = header.value("format_version", nlohmann::json());
   std::string version = told.is_string() ? told.get<std::string>() : "";
   if (!version.starts_with("1."))
-    return Error{fmt::format("{}: is a trace of format {}; this cudabpf reads 1.x", path,
+    return Error{fmt::format("{} is a trace of format {}; this cudabpf reads 1.x", path,
                              version.empty() ? "without a version" : version),
                  "a newer cudabpf reads it"};
   std::uint64_t part = number_in(header, "part");
@@ -121,6 +121,7 @@ Result<> TraceReader::take_header(std::string_view text) {
     facts_.part.recorded_from = since_;
     facts_.header = text;
     facts_.left_out = texts_in(header, "left_out");
+    facts_.not_recorded.header(header);
   }
   if (part > 1 && part_ + 1 != part)
     facts_.missing.push_back(part_ + 2 >= part
@@ -209,6 +210,14 @@ void TraceReader::note(const Line& line) {
                                  : saturating_sum(since_, number_in(end, "duration_ns"));
       break;
     }
+    case LineKind::library:
+      facts_.not_recorded.library(line);
+      for (std::string_view kind : facts_.not_recorded.kinds())
+        if (!facts_.leaves_out(kind)) facts_.left_out.emplace_back(kind);
+      break;
+    case LineKind::gpu_times:
+      facts_.not_recorded.gpu_times(line);
+      break;
     default:
       break;
   }

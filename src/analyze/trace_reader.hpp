@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analyze/circumstances/circumstances.hpp"
+#include "analyze/not_recorded.hpp"
 #include "analyze/trace/line_parser.hpp"
 #include "analyze/trace/part.hpp"
 #include "analyze/trace/trace_source.hpp"
@@ -31,6 +32,7 @@ struct TraceFacts {
   std::string header;                 // the line, of the first file
   std::string end;                    // the line, of the last; empty: it was cut off
   std::vector<std::string> left_out;  // kinds of calls of which some are missing
+  NotRecorded not_recorded;           // what could not be recorded, though it was asked for
   std::uint64_t told_duration = 0;    // ns, according to `end`
   std::uint64_t lines = 0;            // whole ones, including unreadable ones
   std::uint64_t bytes = 0;            // of them

@@ -105,8 +105,8 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   session->open_sampler(flags, sample_period_ns);
   if (records.libraries_attached() == 0 && !records.waits_for_libraries())
     log::warning(
-        "no libcuda was found on the linker's paths or mapped by any process; one that is mapped "
-        "from now on will be traced (name others with --library)");
+        "no libcuda found yet; it will be traced as soon as a program loads it (or name it with "
+        "--library)");
   return session;
 }
 
@@ -135,6 +135,7 @@ Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags)
                                      [trace = trace_.get()] { return trace->written(); });
     sinks.push_back(log_.get());
   }
+  sinks.push_back(&warnings_);
   if (!quiet_) sinks.push_back(&stats_);
   if (flags.live) {
     sinks.push_back((live_ = std::make_unique<LiveSink>(shown_on(*screen_))).get());
@@ -197,7 +198,9 @@ void CaptureSession::open_sampler(const CaptureFlags& flags,
 
 Result<> CaptureSession::begin(Session session, const std::function<void(Capture&)>& select) {
   if (session.mode == "machine" && trace_)
-    log::hint("tracing every process on this machine into {} until Ctrl-C", trace_->written().path);
+    log::hint("tracing every process on this machine into {} {}until Ctrl-C",
+              trace_->written().path,
+              duration_ns_ ? fmt::format("for {}, or ", human_time(duration_ns_)) : "");
   describe_machine(session);
   if (sampler_)
     session.sampling = sampler_->sampling();

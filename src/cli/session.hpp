@@ -24,6 +24,7 @@
 #include "sink/status.hpp"
 #include "sink/tee.hpp"
 #include "sink/top/top_sink.hpp"
+#include "sink/warnings.hpp"
 
 namespace cudabpf::cli {
 
@@ -84,6 +85,7 @@ class CaptureSession {
   std::unique_ptr<JsonlSink> trace_;        // null: what happens is only watched
   std::unique_ptr<RedactedSink> redacted_;  // null: nothing is left out
   std::unique_ptr<LogSink> log_;
+  Warnings warnings_;
   StatsSink stats_;
   std::unique_ptr<StatusSink> status_;
   std::unique_ptr<LiveSink> live_;

@@ -4,6 +4,7 @@
 
 #include "correlate/call_devices.hpp"
 #include "correlate/graphs/graph_calls.hpp"
+#include "cudabpf/counted_as.hpp"
 
 namespace cudabpf {
 
@@ -16,18 +17,11 @@ bool all_are(const RecordedOf& recorded, Recorded at_least, bool (*concerned)(co
   });
 }
 
-bool launches(const Function& function) {
-  return (function.type == Type::kernel || function.type == Type::graph) &&
-         function.op == Op::launch;
-}
-bool copies(const Function& function) { return function.type == Type::transfer; }
-bool waits(const Function& function) { return function.type == Type::sync; }
-bool allocates(const Function& function) {
-  return function.type == Type::memory && function.op == Op::alloc;
-}
-bool frees(const Function& function) {
-  return function.type == Type::memory && function.op == Op::free;
-}
+bool launches(const Function& function) { return counted_as(function) == "launches"; }
+bool copies(const Function& function) { return counted_as(function) == "copies"; }
+bool waits(const Function& function) { return counted_as(function) == "waits"; }
+bool allocates(const Function& function) { return counted_as(function) == "allocations"; }
+bool frees(const Function& function) { return counted_as(function) == "frees"; }
 // Physical memory, which is freed by other functions than addresses are.
 bool has_handle(const Function& function) { return function.kind == MemoryKind::vmm; }
 

@@ -200,12 +200,12 @@ Result<Contents> Folder::contents() const {
 }
 
 Result<Fd> Folder::open_file(const std::string& file) const {
-  if (leads_elsewhere(file)) return Error{file + ": is not a file of the folder", {}};
+  if (leads_elsewhere(file)) return Error{file + " is not a file of the folder", {}};
   Fd fd = open_below(file, READ_FILE);
   if (!fd) return errno_error(file);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return errno_error(file);
-  if (!S_ISREG(status.st_mode)) return Error{file + ": is no regular file", {}};
+  if (!S_ISREG(status.st_mode)) return Error{file + " is not a regular file", {}};
   return fd;
 }
 

@@ -33,6 +33,7 @@ class Live(harness.LiveTest):
         done = self.run_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--profile", "full", gpu, *flags, "--", *command,
                                 env=env or self.with_cupti())
         self.assertEqual(done.returncode, status, done.stderr)
+        self.said = done.stderr.decode()
         return self.read()
 
     def script_timed(self, script, *flags, **options):
@@ -210,13 +211,20 @@ class Live(harness.LiveTest):
     def test_nobody_tells(self):
         """Calls are recorded all the same, and the trace says why there are no times."""
         for cupti, why in (({"BUSY": 1}, "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"), ({"OLD": 1}, "CUPTI_ERROR_SIMULATED"),
-                           ({"INVALID": 7}, "CUPTI_ERROR_SIMULATED"), ({"VERSION": 20}, "it does not tell threads apart")):
+                           ({"INVALID": 7}, "CUPTI_ERROR_SIMULATED"), ({"VERSION": 20}, "the libcupti found does not tell threads apart")):
             with self.subTest(cupti):
                 trace = self.script_timed(SOME, env=self.with_cupti(**cupti))
                 self.assertIn(why, self.times_line(trace)["why"])
                 self.assertEqual(len(self.works(trace)), 0)
                 self.assertEqual(trace.counts()["cuLaunchKernel"], 1)
                 self.assertEqual(trace.end["losses"], {})
+                # It was said at once, and every answer says it.
+                self.assertRegex(self.said, rf"(?m)^cudabpf: warning: process \d+ has no GPU times: {why}")
+                for answer in ("kernels", "summary", "gaps", "timeline", "energy", "calls"):
+                    shown = self.run_cudabpf(answer, self.path)
+                    self.assertEqual(shown.returncode, 0, shown.stderr)
+                    self.assertRegex(shown.stdout.decode(), rf"(?m)^no GPU times\n  Of process \d+: {why}", answer)
+                self.assertNotIn("taken with --gpu", self.run_cudabpf("kernels", self.path).stdout.decode())
         env = dict(self.with_cupti(), CUDABPF_CUPTI="/nowhere/libcupti.so")
         self.assertIn("CUDABPF_CUPTI", self.times_line(self.script_timed(SOME, env=env))["why"])
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 
 import harness
@@ -37,6 +38,19 @@ if __name__ == "__main__":
     for worker in workers: worker.join()
     print([worker.exitcode for worker in workers])
 """
+
+
+def file_offset(image, symbol):
+    """Where a function of the simulated driver is in its file."""
+    listed = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], stdout=subprocess.PIPE, check=True).stdout.decode()
+    address = int(re.search(rf"(?m)^([0-9a-f]+) T {symbol}\b", listed)[1], 16)
+    at, = struct.unpack_from("<Q", image, 32)
+    size, count = struct.unpack_from("<HH", image, 54)
+    for i in range(count):
+        kind, _, offset, virtual, _, length = struct.unpack_from("<IIQQQQ", image, at + i * size)
+        if kind == 1 and virtual <= address < virtual + length:
+            return offset + address - virtual
+    raise AssertionError(f"{symbol} is in no part of the file")
 
 
 class Live(insiders.InsideTest):
@@ -184,6 +198,27 @@ class Live(insiders.InsideTest):
         self.check_counts(trace)
         self.assertEqual(self.record().counts["cuProfilerStart"], 500)
         self.assertIn(other, {library["path"] for library in trace.header["libraries"] + trace.libraries})
+
+    def test_unpatchable(self):
+        """A function that cannot be patched is not missed in silence: a warning says so, and every answer."""
+        with open(LIBRARY, "rb") as file:
+            image = bytearray(file.read())
+        at = file_offset(image, "cuLaunchKernel")
+        image[at:at + 2] = b"\x0f\x0b"  # ud2, which nothing may stand behind; nobody calls it here
+        other = f"{self.folder}/lib/libcuda.so.1"
+        os.mkdir(os.path.dirname(other))
+        with open(other, "wb") as file:
+            file.write(image)
+        done = self.run_cudabpf("run", "-o", self.path, "--", f"{WORKLOADS}/fake_calls", "--library", other, "setup; sync",
+                                env=self.unlogged())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr.decode(), r"(?m)^cudabpf: warning: calls of these functions cannot be recorded inside the process: "
+                                               r"cuLaunchKernel \(.*\)$")
+        self.assertEqual([text.split()[0] for library in self.read().libraries for text in library["unpatched"]], ["cuLaunchKernel"])
+        for answer in ("summary", "calls"):
+            shown = self.run_cudabpf(answer, self.path).stdout.decode()
+            self.assertRegex(shown, r"(?m)^functions that could not be recorded\n  cuLaunchKernel \(")
+            self.assertRegex(shown, r"(?m)^not traced\n  Not all launches")
 
     def test_other_profiler(self):
         """Whoever had the place is loaded after us, once, and the trace is whole."""

@@ -115,7 +115,7 @@ test("a hostile name runs no script, and is shown as text", () => opened(async (
 test("what cannot be read says why, and leads nowhere", () => opened(async (page) => {
   const unread = page.locator("tbody tr").filter({ hasText: "nothing.jsonl" });
   assert.equal(await unread.locator("a[href]").count(), 0);
-  assert.match(await unread.locator('td[data-name="missing"]').textContent(), /is no trace/);
+  assert.match(await unread.locator('td[data-name="missing"]').textContent(), /is not a cudabpf trace/);
 }));
 
 test("by keyboard: to a report, and back", () => opened(async (page) => {

@@ -165,7 +165,7 @@ class Serve(unittest.TestCase):
         path.write_bytes(b"\0" * 5000)
         server.wait_for("t.jsonl", lambda one: one["state"] == "unreadable")
         status, _, body = server.ask("/report/t.jsonl")
-        self.assertEqual((status, body), (422, b"t.jsonl: is no trace; it seems to be binary data\n"))
+        self.assertEqual((status, body), (422, b"t.jsonl is not a cudabpf trace: it looks like binary data\n"))
         path.unlink()
         time.sleep(0.2)
         self.assertEqual(server.list()["traces"], [])

@@ -255,8 +255,6 @@ void add_gpu_notes(Page& page, const GpusAtWork& times) {
     note(fmt::format(
         "{} of other GPUs and processes are left out.",
         count_of(times.left_out(), "kernel, copy or fill", "kernels, copies and fills")));
-  for (const auto& one : times.not_reported())
-    note(fmt::format("Process {} has no GPU times: {}", one.pid, one.why));
 }
 
 void add_gpus_at_work(Page& page, const GpusAtWork& times, std::size_t at_most) {

@@ -89,9 +89,13 @@ void add_kernel_notes(Page& page, const Kernels& kernels) {
     note(fmt::format("{} of configurations that were too many to be kept apart.",
                      count_of(totals.not_kept_apart, "launch", "launches")));
   if (!totals.launches || kernels.gpu().measured()) return;
-  note(
+  std::string text =
       "Times are the CPU's: of the launching call, and of the gap from its return to the next "
-      "launch on the same stream. How long kernels ran on the GPU is in traces taken with --gpu.");
+      "launch on the same stream.";
+  // Where it was recorded with that, every answer says why there are none.
+  if (!kernels.gpu().was_wanted())
+    text += " How long kernels ran on the GPU is in traces taken with --gpu.";
+  note(text);
 }
 
 namespace {

@@ -47,6 +47,7 @@ class MeasuredWorks : public Analysis {
   void kernel(const Line& line, WorkFigures& figures);
 
   bool measured() const { return measured_; }  // a GPU's work has a line
+  bool was_wanted() const { return told_; }    // it was recorded with --gpu
   bool whole_graphs() const { return whole_graphs_; }
   const WorkFigures& kernels() const { return kernels_; }            // all of them
   const WorkFigures& graph_launches() const { return all_graphs_; }  // all of them

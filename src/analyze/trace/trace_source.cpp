@@ -57,7 +57,7 @@ std::string what_begins(std::string_view head) {
                             [](char c) { return static_cast<unsigned char>(c) < 9; });
   if (binary) return "binary data";
   if (head.empty()) return "blank lines";
-  return head.starts_with("{") ? "JSON of something else" : "text";
+  return head.starts_with("{") ? "other JSON" : "text";
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ Result<Fd> open_trace_file(const std::string& path) {
 Result<std::unique_ptr<TraceSource>> TraceSource::open(Fd fd, const std::string& name) {
   struct stat file {};
   if (::fstat(fd.get(), &file) != 0) return errno_error(name);
-  if (S_ISDIR(file.st_mode)) return Error{name + ": is a folder", "name the trace in it"};
+  if (S_ISDIR(file.st_mode)) return Error{name + " is a folder", "name the trace in it"};
   std::string head(4096, '\0');
   std::size_t size = 0;
   while (size < head.size()) {
@@ -97,13 +97,13 @@ Result<std::unique_ptr<TraceSource>> TraceSource::open(Fd fd, const std::string&
   }
   head.resize(size);
   if (head.empty())
-    return Error{name + ": is empty", "capture may have been cut off before it began"};
+    return Error{name + " is empty", "the capture may have been cut off before it began"};
   bool compressed = head.starts_with(ZSTD_MAGIC);
   // How a trace begins; a compressed one's beginning is checked when its lines are read.
   std::string_view begin = std::string_view(head).substr(preamble(head));
   bool seems_trace = begin.starts_with("{\"") && begin.find("\"type\":") != begin.npos;
   if (!compressed && !seems_trace)
-    return Error{name + ": is no trace; it seems to be " + what_begins(begin), {}};
+    return Error{name + " is not a cudabpf trace: it looks like " + what_begins(begin), {}};
   auto known_size = S_ISREG(file.st_mode) ? static_cast<std::uint64_t>(file.st_size) : 0;
   std::unique_ptr<TraceSource> source(new TraceSource(std::move(fd), known_size, compressed));
   source->head_ = std::move(head);

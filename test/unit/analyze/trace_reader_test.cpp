@@ -215,11 +215,11 @@ TEST_CASE("What is no trace is refused, with what it seems to be") {
   CHECK_THAT(refused("SQLite format 3"), ContainsSubstring("nsys"));
   CHECK_THAT(refused(std::string("\0\1\2", 3)), ContainsSubstring("binary"));
   CHECK_THAT(refused(R"({"traceEvents":[]})"), ContainsSubstring("Chrome trace"));
-  CHECK_THAT(refused("{\"a\":1}\n"), ContainsSubstring("JSON of something else"));
-  CHECK_THAT(refused("{\"type\":\"dog\"}\n"), ContainsSubstring("JSON of something else"));
+  CHECK_THAT(refused("{\"a\":1}\n"), ContainsSubstring("looks like other JSON"));
+  CHECK_THAT(refused("{\"type\":\"dog\"}\n"), ContainsSubstring("looks like other JSON"));
   CHECK_THAT(refused(call(1)), ContainsSubstring("header, is missing"));
-  CHECK_THAT(refused(Frames::frame_of("hello\n")), ContainsSubstring("is no trace"));
-  CHECK_THAT(refused("\x28\xb5\x2f\xfdx"), ContainsSubstring("is no trace"));
+  CHECK_THAT(refused(Frames::frame_of("hello\n")), ContainsSubstring("is not a cudabpf trace"));
+  CHECK_THAT(refused("\x28\xb5\x2f\xfdx"), ContainsSubstring("is not a cudabpf trace"));
   CHECK_THAT(refusal(folder.path()), ContainsSubstring("is a folder"));
   CHECK_THAT(refusal(folder.path() / "none"), ContainsSubstring("No such file"));
   CHECK_THAT(refused(R"({"type":"trace","format":"cudabpf-trace","format_version":"2.0"})"),
@@ -329,7 +329,7 @@ TEST_CASE("What nests deeper than any trace is no trace, or no line of one") {
   std::string header = HEADER.substr(0, HEADER.rfind('}')) + ",\"clocks\":" + deep + "}\n";
   auto refused = TraceReader::open({folder.write("h", header + END)});
   REQUIRE(!refused);
-  CHECK_THAT(refused.error().message, ContainsSubstring("is no trace"));
+  CHECK_THAT(refused.error().message, ContainsSubstring("is not a cudabpf trace"));
   Read cut = read({folder.write(
       "t", HEADER + R"({"type":"process","op":"start","pid":1,"ts":1,"container":)" + deep + "}\n" +
                R"({"id":1,"ts":1,"args":{"a":"[[)" + std::string(200, '[') + "\"}}\n" + END)});
@@ -372,7 +372,7 @@ TEST_CASE(
         R"({"type":"trace","type":"end",)" + format + "}",
         R"({"type":"trace","id":1,)" + format + "}", R"({"type":"trace","ts":"x",)" + format + "}"})
     CHECK_THAT(refusal(folder.write("t", first + "\n" + call(1) + END)),
-               ContainsSubstring("is no trace"));
+               ContainsSubstring("is not a cudabpf trace"));
   CHECK(refusal(folder.write("t", R"({"type":"trace",)" + format + "}")) == "none");
 }
 

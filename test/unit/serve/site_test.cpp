@@ -93,7 +93,7 @@ TEST_CASE("The list tells what each trace holds, and what its state is") {
   CHECK(whole["trace"]["complete"] == true);
   CHECK(whole["trace"]["started"] == "2026-11-22T01:49:14.132456711Z");
   auto unread = served.read("none.jsonl", "unreadable");
-  CHECK_THAT(unread["error"].get<std::string>(), ContainsSubstring("is no trace"));
+  CHECK_THAT(unread["error"].get<std::string>(), ContainsSubstring("is not a cudabpf trace"));
   auto running = served.read("run/open.jsonl", "running");
   CHECK(running["summary"]["calls"] == 1);
 

@@ -1,0 +1,97 @@
+#include "analyze/not_recorded.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analyze/trace/json_text.hpp"
+#include "cudabpf/counted_as.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+constexpr std::string_view SILENT =
+    "no process has said who reports its GPU times: what does is loaded by libcuda in cuInit, by "
+    "an "
+    "environment variable";
+
+}  // namespace
+
+void NotRecorded::header(const nlohmann::json& header) {
+  gpu_times_wanted_ = !text_in(header, "gpu_works").empty();
+}
+
+void NotRecorded::library(const Line& line) {
+  if (line.text.find("\"unpatched\"") == std::string_view::npos) return;
+  auto told = nlohmann::json::parse(line.text, nullptr, false);
+  auto listed = told.is_object() ? told.find("unpatched") : told.end();
+  if (listed == told.end() || !listed->is_array()) return;
+  for (const auto& one : *listed) {
+    if (!one.is_string()) continue;
+    std::string text = one.get_ref<const std::string&>().substr(0, LONGEST_TEXT);
+    if (std::find(functions_.begin(), functions_.end(), text) != functions_.end()) continue;
+    if (functions_.size() == MOST_FUNCTIONS)
+      more_functions_++;
+    else
+      functions_.push_back(text);
+    const Function* known = find_function(std::string_view(text).substr(0, text.find(' ')));
+    std::string_view kind = known ? counted_as(*known) : "";
+    if (!kind.empty() && std::find(kinds_.begin(), kinds_.end(), kind) == kinds_.end())
+      kinds_.push_back(kind);
+  }
+}
+
+void NotRecorded::gpu_times(const Line& line) {
+  told_of_gpus_ = true;
+  std::string why = text_in(nlohmann::json::parse(line.text, nullptr, false), "why");
+  if (why.empty()) return;
+  why.resize(std::min(why.size(), LONGEST_TEXT));
+  auto known = no_gpu_times_.find(why);
+  if (known == no_gpu_times_.end())
+    known = no_gpu_times_.size() < MOST_REASONS ? no_gpu_times_.try_emplace(why).first
+                                                : no_gpu_times_.begin();
+  if (!known->second.count++) known->second.first = line.pid;
+}
+
+bool NotRecorded::any(std::uint64_t calls) const {
+  return is_silent(calls) || !no_gpu_times_.empty() || !functions_.empty();
+}
+
+bool NotRecorded::is_silent(std::uint64_t calls) const {
+  return gpu_times_wanted_ && !told_of_gpus_ && calls;
+}
+
+nlohmann::ordered_json NotRecorded::json(std::uint64_t calls) const {
+  nlohmann::ordered_json json = {{"gpu_times", nlohmann::ordered_json::array()},
+                                 {"functions", functions_}};
+  if (is_silent(calls)) json["gpu_times"].push_back({{"why", SILENT}});
+  for (const auto& [why, processes] : no_gpu_times_)
+    json["gpu_times"].push_back(
+        {{"why", why}, {"pid", processes.first}, {"processes", processes.count}});
+  if (more_functions_) json["more_functions"] = more_functions_;
+  return json;
+}
+
+void NotRecorded::add_to(Page& page, std::uint64_t calls) const {
+  if (is_silent(calls) || !no_gpu_times_.empty()) {
+    if (!page.empty()) page.blank();
+    page.heading("no GPU times");
+    if (is_silent(calls)) page.paragraph(fmt::format("Of all processes: {}.", SILENT), 2);
+    for (const auto& [why, processes] : no_gpu_times_)
+      page.paragraph(fmt::format("Of process {}{}: {}.", processes.first,
+                                 processes.count > 1
+                                     ? fmt::format(" and {} more", with_commas(processes.count - 1))
+                                     : "",
+                                 why),
+                     2);
+  }
+  if (functions_.empty()) return;
+  if (!page.empty()) page.blank();
+  page.heading("functions that could not be recorded");
+  for (const std::string& function : functions_) page.paragraph(function, 2);
+  if (more_functions_) page.paragraph(fmt::format("and {} more", with_commas(more_functions_)), 2);
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,51 @@
+// What a trace lacks though it was asked for, and why: GPU times that nobody reported, functions
+// that could not be patched inside a process. Every answer says so.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyze/trace/line.hpp"
+#include "util/page/page.hpp"
+
+namespace cudabpf::analyze {
+
+class NotRecorded {
+ public:
+  // The trace may be anybody's: more are only counted, and longer texts are cut.
+  static constexpr std::size_t MOST_REASONS = 8, MOST_FUNCTIONS = 64, LONGEST_TEXT = 400;
+
+  void header(const nlohmann::json& header);  // of the first file
+  void library(const Line& line);
+  void gpu_times(const Line& line);
+
+  // Of the functions: "launches", as counted_as() has it.
+  std::span<const std::string_view> kinds() const { return kinds_; }
+
+  // These take how many calls the trace has.
+  bool any(std::uint64_t calls) const;
+  nlohmann::ordered_json json(std::uint64_t calls) const;
+  void add_to(Page& page, std::uint64_t calls) const;
+
+ private:
+  struct Processes {
+    std::uint32_t first = 0;  // pid
+    std::uint64_t count = 0;
+  };
+  // --gpu was given, and no process has said anything.
+  bool is_silent(std::uint64_t calls) const;
+
+  bool gpu_times_wanted_ = false;
+  bool told_of_gpus_ = false;
+  std::map<std::string, Processes> no_gpu_times_;  // by reason
+  std::vector<std::string> functions_;             // "cuLaunchKernel (why)"
+  std::uint64_t more_functions_ = 0;
+  std::vector<std::string_view> kinds_;
+};
+
+}  // namespace cudabpf::analyze

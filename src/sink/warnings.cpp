@@ -1,0 +1,35 @@
+#include "sink/warnings.hpp"
+
+#include <fmt/format.h>
+
+#include "cudabpf/counted_as.hpp"
+#include "util/console/log.hpp"
+
+namespace cudabpf {
+
+bool Warnings::is_new(const std::string& reason) {
+  constexpr std::size_t MOST = 16;
+  return said_.size() < MOST && said_.insert(reason).second;
+}
+
+void Warnings::gpu_times(const GpuTimes& times) {
+  if (!times.why_not.empty() && is_new(times.why_not))
+    log::warning("process {} has no GPU times: {}", times.pid, times.why_not);
+}
+
+// Those that no figure counts stand in the trace, and at the end of every answer.
+void Warnings::library(const Library& library) {
+  constexpr std::size_t SHOWN = 3;
+  std::size_t counted = 0;
+  std::string text;
+  for (const std::string& one : library.unpatched) {
+    const Function* function = find_function(std::string_view(one).substr(0, one.find(' ')));
+    if (function && !counted_as(*function).empty() && counted++ < SHOWN)
+      text += (text.empty() ? "" : ", ") + one;
+  }
+  if (counted > SHOWN) text += fmt::format(" and {} more", counted - SHOWN);
+  if (counted && is_new(text))
+    log::warning("calls of these functions cannot be recorded inside the process: {}", text);
+}
+
+}  // namespace cudabpf

@@ -1,0 +1,96 @@
+#include "analyze/not_recorded.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <nlohmann/json.hpp>
+
+#include "analyze/analysis.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace cudabpf;
+using namespace cudabpf::analyze;
+
+namespace {
+
+constexpr const char* CALL =
+    R"({"id":1,"type":"init","name":"cuInit","ts":5,"duration_us":0.005,"pid":7,"tid":7})";
+
+TraceFacts facts_lacking(std::string header_fields, std::initializer_list<std::string> lines) {
+  TemporaryFolder folder;
+  std::string text = R"({"type":"trace","format":"cudabpf-trace","format_version":"1.8")" +
+                     std::move(header_fields) + "}\n";
+  for (const std::string& line : lines) text += line + "\n";
+  text += R"({"type":"end","ts":900,"duration_ns":900,"calls":1})"
+          "\n";
+  auto reader = TraceReader::open({folder.write("t.jsonl", text)});
+  REQUIRE(reader);
+  REQUIRE(analyze::analyze(**reader, {}));
+  return (*reader)->facts();
+}
+
+std::string lacking_page(const TraceFacts& facts) {
+  Page page(Terminal{.is_terminal = false, .color = false, .width = 60, .height = 0, .utf8 = true});
+  add_facts(page, facts);
+  return page.take();
+}
+
+std::string told_times(int pid, const char* rest) {
+  return R"({"type":"gpu","op":"times","ts":5,"pid":)" + std::to_string(pid) + "," + rest + "}";
+}
+
+}  // namespace
+
+TEST_CASE("GPU times that nobody reports are missed where they were wanted") {
+  constexpr const char* WANTED = R"(,"gpu_works":"nodes")";
+  SECTION("with the reason, and for whom") {
+    auto facts = facts_lacking(WANTED, {told_times(7, R"("why":"no libcupti")"),
+                                        told_times(8, R"("cupti":"13.0.1","graphs":"nodes")"),
+                                        told_times(9, R"("why":"no libcupti")"),
+                                        told_times(10, R"("why":"it is old")"), CALL});
+    CHECK(lacking_page(facts) ==
+          "no GPU times\n"
+          "  Of process 10: it is old.\n"
+          "  Of process 7 and 1 more: no libcupti.\n");
+    CHECK(facts_json(facts)["not_recorded"].dump() ==
+          R"({"gpu_times":[{"why":"it is old","pid":10,"processes":1},)"
+          R"({"why":"no libcupti","pid":7,"processes":2}],"functions":[]})");
+  }
+  SECTION("also if no process says anything") {
+    CHECK(lacking_page(facts_lacking(WANTED, {CALL})) ==
+          "no GPU times\n"
+          "  Of all processes: no process has said who reports its GPU\n"
+          "  times: what does is loaded by libcuda in cuInit, by an\n"
+          "  environment variable.\n");
+    CHECK(lacking_page(facts_lacking(WANTED, {})).empty());  // there was nothing to report
+  }
+  SECTION("and only there") {
+    CHECK(lacking_page(facts_lacking("", {CALL})).empty());
+    auto all = facts_lacking(WANTED, {told_times(7, R"("cupti":"13.0.1","graphs":"nodes")"), CALL});
+    CHECK(lacking_page(all).empty());
+    CHECK(!facts_json(all).contains("not_recorded"));
+  }
+  SECTION("no reason is none") {
+    TraceFacts facts =
+        facts_lacking(WANTED, {told_times(7, R"("why":5)"), told_times(7, R"("why":"")"), CALL});
+    CHECK(lacking_page(facts).empty());
+  }
+}
+
+TEST_CASE("Functions that could not be patched are missed") {
+  auto facts = facts_lacking(
+      R"json(,"left_out":["waits"])json",
+      {R"json({"type":"library","ts":1,"path":"/l","device":1,"inode":1,"functions":5,"skipped":0,)json"
+       R"json("unknown":0,"left_out":3,"unpatched":["cuLaunchKernel (it is too short)",)json"
+       R"json("cuMemGetAttribute (it is too short)",5]})json",
+       R"json({"type":"library","ts":2,"path":"/m","device":1,"inode":2,"functions":5,"skipped":0,)json"
+       R"json("unknown":0,"left_out":1,"unpatched":["cuLaunchKernel (it is too short)"]})json",
+       CALL});
+  CHECK(facts.leaves_out("launches"));
+  CHECK(facts.leaves_out("waits"));
+  CHECK(!facts.leaves_out("copies"));
+  CHECK(
+      lacking_page(facts).ends_with("\n\nfunctions that could not be recorded\n"
+                                    "  cuLaunchKernel (it is too short)\n"
+                                    "  cuMemGetAttribute (it is too short)\n"));
+  CHECK(facts_json(facts)["not_recorded"]["functions"].dump() ==
+        R"json(["cuLaunchKernel (it is too short)","cuMemGetAttribute (it is too short)"])json");
+}
