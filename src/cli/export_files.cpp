@@ -76,7 +76,8 @@ std::optional<Error> ExportFiles::failure() const {
   return Error{
       fmt::format("cannot write {}: {}", to_stdout() ? "to standard output" : (*failed)->path,
                   std::strerror((*failed)->error)),
-      (*failed)->file.is_stream() ? "what was written is incomplete" : "it is removed",
+      (*failed)->file.is_stream() ? "what was written is incomplete"
+                                  : "the incomplete file was deleted",
       exit_code::OUTPUT_FAILED};
 }
 

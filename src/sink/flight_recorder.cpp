@@ -76,15 +76,15 @@ bool put_into(TraceFile& file, KeptTrace& kept) {
 Result<> check_path(const std::string& path, bool own_choice) {
   struct stat there {};
   if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
-    return Error{"cannot write a trace to " + path + ": it is there and is not a regular file",
-                 "give another path with -o", exit_code::OUTPUT_FAILED};
+    return Error{"cannot write a trace to " + path + ": it exists and is not a regular file",
+                 "use -o to name another file", exit_code::OUTPUT_FAILED};
   std::error_code missing;
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (own_choice && !std::filesystem::exists(folder, missing)) folder = folder.parent_path();
   if (folder.empty()) folder = ".";
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return ok();
   return errno_error("cannot write a trace to " + folder.string(),
-                     "name a file in another folder with -o", exit_code::OUTPUT_FAILED);
+                     "use -o to name a file in another folder", exit_code::OUTPUT_FAILED);
 }
 
 }  // namespace

@@ -212,8 +212,8 @@ void JsonlSink::end(const Totals& totals) {
 }
 
 TraceWritten JsonlSink::written() const {
-  return {file_->path(),  file_->files(), file_->lines(),
-          file_->bytes(), file_->lost(),  file_->ended()};
+  return {file_->path(), file_->files(), file_->lines(),      file_->bytes(),
+          file_->lost(), file_->ended(), file_->reader_gone()};
 }
 
 std::uint64_t JsonlSink::since_start() const {

@@ -27,8 +27,9 @@ struct TraceWritten {
   unsigned files = 0;
   std::uint64_t lines = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t lost = 0;  // events that could not be written
-  bool complete = false;   // its last line was written
+  std::uint64_t lost = 0;    // events that could not be written
+  bool complete = false;     // its last line was written
+  bool reader_gone = false;  // of standard output, before that
 };
 
 class JsonlSink : public Sink {

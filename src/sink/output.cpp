@@ -102,9 +102,9 @@ Output::~Output() { Output::stop(); }
 
 Result<std::unique_ptr<Output>> Output::open(OutputOptions options) {
   bool to_stream = options.path == "-" || options.stream >= 0;
-  if (to_stream && options.rotates)
-    return Error{"standard output cannot be rotated",
-                 "name a file with -o, or leave out --rotate-…", exit_code::USAGE};
+  if ((to_stream || options.path == NULL_DEVICE) && options.rotates)
+    return Error{fmt::format("{} cannot be rotated", to_stream ? "standard output" : NULL_DEVICE),
+                 "use -o to name a file, or leave out --rotate-…", exit_code::USAGE};
   if (options.own_choice && !to_stream) TRY(make_parent_folder(options.path));
   bool compresses = !to_stream && options.path.ends_with(".zst");
   std::unique_ptr<Output> output(new Output(std::move(options), compresses));
@@ -169,7 +169,8 @@ void Output::delete_old() const {
 }
 
 std::optional<std::filesystem::space_info> Output::space() const {
-  if (options_.path == "-" || options_.stream >= 0) return std::nullopt;
+  if (options_.path == "-" || options_.path == NULL_DEVICE || options_.stream >= 0)
+    return std::nullopt;
   std::filesystem::path folder = std::filesystem::path(options_.path).parent_path();
   std::error_code error;
   auto space = std::filesystem::space(folder.empty() ? "." : folder, error);

@@ -159,8 +159,25 @@ void add_gpu_errors(Page& page, const std::vector<Stats::Xid>& all) {
     if (!xid.meaning.empty()) page.paragraph(fmt::format("{}: {}", xid.number, xid.meaning), 4);
 }
 
-void add_losses(Page& page, const Totals& totals, std::uint64_t unwritten) {
+std::string_view why_no_calls(const Stats& stats, const Totals& totals) {
+  if (stats.libraries) return "No traced process called a traced function of libcuda.";
+  if (!stats.inside) return "No libcuda was found or loaded.";
+  if (totals.losses[static_cast<std::size_t>(Loss::process_unrecorded)])
+    return "No process that called cuInit could be recorded.";
+  return "Nothing was recorded: no process called cuInit, where recording starts (a program that "
+         "finds "
+         "no libcuda never does), or the program is linked statically or clears its environment.";
+}
+
+void add_losses(Page& page, const Totals& totals, const TraceWritten& written) {
   bool any = false;
+  if (written.reader_gone) {
+    begin(page, "lost");
+    any = true;
+    page.line(fmt::format("  {} that came after the trace's reader had gone",
+                          count_of(written.lost, "event", "events")));
+  }
+  std::uint64_t unwritten = written.reader_gone ? 0 : written.lost;
   for (std::size_t i = 0; i < LOSS_COUNT; i++) {
     auto reason = static_cast<Loss>(i);
     std::uint64_t count = totals.losses[i] + (reason == Loss::output ? unwritten : 0);
@@ -185,7 +202,7 @@ std::string suggested_query(const Stats& stats) {
 }
 
 void add_trace(Page& page, const Stats& stats, const TraceWritten& written) {
-  if (written.path == "-") return;
+  if (written.path == "-" || written.path == NULL_DEVICE) return;
   begin(page, "trace");
   page.line(fmt::format(
       "  {}  {}{}, {}{}", written.path,
@@ -211,15 +228,7 @@ std::string render_summary(const Stats& stats, const Totals& totals,
       "{} of {} in {}{}", count_of(stats.count, "call", "calls"),
       count_of(stats.processes, "process", "processes"), human_time(totals.duration_ns),
       counts.unfinished ? fmt::format("; {} unfinished", with_commas(counts.unfinished)) : ""));
-  if (!stats.count)
-    page.paragraph(stats.libraries ? "No traced process called a traced function of libcuda."
-                   : stats.inside
-                       ? "No process of the command called cuInit, in which libcuda loads what "
-                         "records its calls; or it was linked statically, or had an environment of "
-                         "its own."
-                       : "There was no libcuda: none was found on the linker's paths, and no "
-                         "process mapped one.",
-                   2);
+  if (!stats.count) page.paragraph(why_no_calls(stats, totals), 2);
   add_calls(page, stats.calls);
   add_memory(page, stats);
   add_transfers(page, stats.transfers);
@@ -237,7 +246,7 @@ std::string render_summary(const Stats& stats, const Totals& totals,
         2);
   }
   page.say_left_out(false);
-  add_losses(page, totals, written ? written->lost : 0);
+  add_losses(page, totals, written ? *written : TraceWritten());
   if (written) add_trace(page, stats, *written);
   return page.take();
 }

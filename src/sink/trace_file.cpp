@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,6 +49,20 @@ Fd never_blocking(int fd) {
 
 }  // namespace
 
+// No other device is written to: to open one can already set something off.
+Result<TraceFile> TraceFile::null_device() {
+  Fd fd(::open(NULL_DEVICE, O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat opened {};
+  bool is_it = fd && ::fstat(fd.get(), &opened) == 0 && S_ISCHR(opened.st_mode) &&
+               opened.st_rdev == makedev(1, 3);
+  if (!is_it)
+    return Error{std::string(NULL_DEVICE) + " is not the null device here", "use -o to name a file",
+                 exit_code::OUTPUT_FAILED};
+  TraceFile file = stream(std::move(fd));
+  file.at_once_ = SSIZE_MAX;
+  return file;
+}
+
 Result<TraceFile> TraceFile::create(const std::string& path, bool may_replace, int hurry_fd) {
   if (auto named = descriptor_named(path)) {
     Fd fd(::fcntl(*named, F_DUPFD_CLOEXEC, 0));
@@ -55,19 +70,20 @@ Result<TraceFile> TraceFile::create(const std::string& path, bool may_replace, i
     return errno_error("cannot write to " + path, "sudo closes what its caller has open above 2",
                        exit_code::OUTPUT_FAILED);
   }
+  if (path == NULL_DEVICE) return null_device();
   // A new inode each time: writing into an old one could follow a hard link that somebody planted.
   constexpr int FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   Fd fd(::open(path.c_str(), FLAGS, 0644));
   if (!fd && errno == EEXIST) {
     struct stat there {};
     if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
-      return Error{"cannot write to " + path + ": it is there and is not a regular file",
-                   "give another path with -o, or '-o -' for standard output",
+      return Error{"cannot write to " + path + ": it exists and is not a regular file",
+                   "use -o to name another file, or -o - for standard output",
                    exit_code::OUTPUT_FAILED};
     if (may_replace && ::unlink(path.c_str()) == 0) fd = Fd(::open(path.c_str(), FLAGS, 0644));
   }
   if (!fd)
-    return errno_error("cannot create " + path, "give a path that can be written with -o",
+    return errno_error("cannot create " + path, "use -o to name a file that can be written",
                        exit_code::OUTPUT_FAILED);
   return TraceFile(std::move(fd), true);
 }
@@ -171,12 +187,12 @@ Result<> make_parent_folder(const std::string& path) {
   if (parent.empty() || ::mkdir(parent.c_str(), 0755) == 0) return ok();
   if (errno != EEXIST)
     return errno_error("cannot create the folder " + parent + " for the trace",
-                       "name a file in a folder that is there with -o", exit_code::OUTPUT_FAILED);
+                       "use -o to name a file in an existing folder", exit_code::OUTPUT_FAILED);
   struct stat there {};
   if (::geteuid() == 0 && ::lstat(parent.c_str(), &there) == 0 && S_ISLNK(there.st_mode) &&
       there.st_uid != 0)
     return Error{parent + " is a link that another user made: root does not follow it",
-                 "name a file with -o", exit_code::OUTPUT_FAILED};
+                 "use -o to name a file", exit_code::OUTPUT_FAILED};
   return ok();
 }
 

@@ -10,11 +10,14 @@
 
 namespace cudabpf {
 
+// As a trace's path: nothing is kept, for whoever measures.
+inline constexpr const char* NULL_DEVICE = "/dev/null";
+
 class TraceFile {
  public:
   // Creates the file. An existing one is replaced if `may_replace` and it is a regular file;
   // nothing else is touched, since the writer may be root and the folder anybody's. /dev/stdout and
-  // /dev/fd/N mean what this process has open there, as with stream().
+  // /dev/fd/N mean what this process has open there, as with stream(); /dev/null takes everything.
   static Result<TraceFile> create(const std::string& path, bool may_replace, int hurry_fd = -1);
   // Writes to something open that cannot be truncated: a pipe, a terminal. Waits until it takes
   // what is written, but not for much longer once `hurry_fd` is readable.
@@ -34,6 +37,7 @@ class TraceFile {
   bool gave_up() const { return gave_up_; }  // a stream took nothing for too long
 
  private:
+  static Result<TraceFile> null_device();
   TraceFile(Fd fd, bool can_cut) : fd_(std::move(fd)), can_cut_(can_cut) {}
   bool wait_for_reader();
   std::size_t write_some(std::string_view bytes);

@@ -84,12 +84,21 @@ TEST_CASE("A summary of nothing says so, and why") {
   const std::string NOTHING = "0 calls of 0 processes in 0 ns\n";
   Stats stats;
   CHECK(render_summary(stats, {}, std::nullopt, Terminal{}) ==
-        NOTHING +
-            "  There was no libcuda: none was found on the linker's paths, and no process\n"
-            "  mapped one.\n");
+        NOTHING + "  No libcuda was found or loaded.\n");
   stats.libraries = 1;
   CHECK(render_summary(stats, {}, std::nullopt, Terminal{}) ==
         NOTHING + "  No traced process called a traced function of libcuda.\n");
+  stats.libraries = 0;
+  stats.inside = true;
+  CHECK(render_summary(stats, {}, std::nullopt, Terminal{}) ==
+        NOTHING +
+            "  Nothing was recorded: no process called cuInit, where recording starts (a\n"
+            "  program that finds no libcuda never does), or the program is linked statically\n"
+            "  or clears its environment.\n");
+  Totals totals;
+  totals.losses[static_cast<std::size_t>(Loss::process_unrecorded)] = 1;
+  CHECK(render_summary(stats, totals, std::nullopt, Terminal{})
+            .starts_with(NOTHING + "  No process that called cuInit could be recorded.\n\nlost\n"));
 }
 
 TEST_CASE("A summary says where the trace is and what to ask it") {
@@ -100,6 +109,9 @@ TEST_CASE("A summary says where the trace is and what to ask it") {
     return render_summary(stats, {}, written, terminal).substr(30);
   };
   CHECK(shown({"-", 1, 2, 100, 0, true}) == "");
+  CHECK(shown({"/dev/null", 1, 2, 100, 0, true}) == "");
+  CHECK(shown({"-", 1, 2, 100, 1300, false, true}) ==
+        "\nlost\n  1,300 events that came after the trace's reader had gone\n");
   CHECK(shown({"t x.jsonl.zst", 3, 2, 100, 0, true}) ==
         "\ntrace\n  t x.jsonl.zst  the last of 3 files; in all: 100 B, 2 lines\n"
         "\nnext\n  zstd -dc 't x.jsonl.zst' | jq -c 'select(.type == \"process\") | {ts, op, "

@@ -105,10 +105,18 @@ class Live(harness.LiveTest):
                                     cwd=self.folder)
             self.assertEqual((done.returncode, done.stdout), (124, b""), f"{path}: {done.stderr}")
             self.assertIn(path, done.stderr.decode())
-            self.assertIn("with -o", done.stderr.decode())
+            self.assertIn("use -o to name", done.stderr.decode())
         after = {name: os.lstat(f"{self.folder}/{name}").st_ino for name in os.listdir(self.folder)}
         self.assertEqual(after, before)
         self.assertEqual(self.text(f"{self.folder}/kept"), "kept\n")
+
+    def test_null_device(self):
+        """A trace that nobody keeps, to measure with: complete, and with nothing to read afterwards."""
+        done = self.run_cudabpf("run", "-o", "/dev/null", "--profile", "full", "--library", LIBRARY, "--", *calls(SCRIPT))
+        self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr)
+        self.assertRegex(done.stderr.decode(), r"(?m)^[1-9]\d* calls of 1 process in ")
+        self.assertNotIn("/dev/null", done.stderr.decode())
+        self.assertTrue(stat.S_ISCHR(os.lstat("/dev/null").st_mode))
 
     def test_hard_link(self):
         """A hard link is not written through: the other name keeps its contents."""
@@ -445,7 +453,8 @@ class Live(harness.LiveTest):
     def test_rotation_usage(self):
         for flags in (["--rotate-size", "1K"], ["--rotate-size", "x"], ["--rotate-time", "0"], ["--keep", "3"],
                       ["--keep-size", "1M"], ["--rotate-time", "1h", "--keep-size", "1M"],
-                      ["--rotate-size", "600K", "--keep-size", "1M"], ["-o", "-", "--rotate-size", "1M"], ["-o", "-", "--rotate-time", "1s"]):
+                      ["--rotate-size", "600K", "--keep-size", "1M"], ["-o", "-", "--rotate-size", "1M"], ["-o", "-", "--rotate-time", "1s"],
+                      ["-o", "/dev/null", "--rotate-size", "1M"], ["-o", "trace.jsonl.gz"]):
             output = [] if "-o" in flags else ["-o", self.path]
             done = self.run_cudabpf("run", *output, *flags, "--only", "cuInit", "--library", LIBRARY, "--", "touch",
                                     f"{self.folder}/ran")

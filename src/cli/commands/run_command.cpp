@@ -44,9 +44,11 @@ Result<std::string> way_inside(const RunFlags& flags) {
   auto library = inside_library();
   if (!library || !option.empty()) {
     Error error = ebpf.error();
-    error.hint += library ? fmt::format("; without {}, `run` records inside the command", option)
-                          : fmt::format("; nor can `run` record inside the command: {}",
-                                        library.error().message);
+    error.hint += library
+                      ? fmt::format("; without {}, `run` records inside the command", option)
+                      : fmt::format("; recording without root is not possible either: {}{}{}",
+                                    library.error().message,
+                                    library.error().hint.empty() ? "" : "; ", library.error().hint);
     return error;
   }
   if (!flags.capture.quiet)
@@ -102,7 +104,8 @@ Result<int> capture_command(const RunFlags& flags) {
   bool own = !caller().user || (command.user && command.user->uid == caller().user->uid);
   command.environment = own ? caller().environment : own_environment();
   auto options = TRY(flags.capture.source_options());
-  options.library_path = value_in(command.environment, "LD_LIBRARY_PATH");
+  Launched launched = behind_env(flags.command, command.environment);
+  options.library_path = value_in(launched.environment, "LD_LIBRARY_PATH");
   CaptureSession::OpenSource open_source = BpfSource::open;
   std::string library = TRY(way_inside(flags));
   bool by_ebpf = library.empty();
@@ -112,8 +115,8 @@ Result<int> capture_command(const RunFlags& flags) {
     std::string door = TRY(Door::choose_path(value_in(command.environment, "TMPDIR")));
     command.environment = environment_inside(std::move(command.environment), library, door);
     uid_t user = command.user ? command.user->uid : geteuid();
-    std::string program = find_program(flags.command.front(), command.environment);
-    if (std::string why = why_not_recordable(program, command.environment, user); !why.empty())
+    std::string program = find_program(flags.command[launched.program], launched.environment);
+    if (std::string why = why_not_recordable(program, launched.environment, user); !why.empty())
       log::warning("{}: {}",
                    by_ebpf ? "what GPUs do for the command itself cannot be recorded"
                            : "the command itself cannot be recorded",
@@ -158,10 +161,10 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name("CMD");
   sub->positionals_at_end();
   add_footer(*sub,
-             {"sudo cudabpf run -- python inference.py",
+             {"sudo cudabpf run -- python3 inference.py",
               "sudo cudabpf run --kernel -o trace.jsonl.zst -- ./app   the driver's ioctls, too",
               "sudo cudabpf run --no-returns -- ./app   at the least cost by eBPF",
-              "cudabpf run --inside -- python3 --version   without root",
+              "cudabpf run --inside -- python3 inference.py   without root",
               "sudo cudabpf run --gpu -- ./app   and when the GPU did what was asked"},
              capture_statuses());
   sub->callback([flags, &action] { action = [flags] { return capture_command(*flags); }; });

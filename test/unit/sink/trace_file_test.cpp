@@ -42,7 +42,7 @@ TEST_CASE("Where a trace may be written") {
   SECTION("a symbolic link is not followed") {
     folder.write("target", "precious\n");
     folder.link("t.jsonl", "target");
-    CHECK(refused() == "cannot write to " + path + ": it is there and is not a regular file");
+    CHECK(refused() == "cannot write to " + path + ": it exists and is not a regular file");
     CHECK(file_text(folder.path() / "target") == "precious\n");
     folder.link("dangling", "nothing");
     options.output.path = folder.path() / "dangling";
@@ -52,8 +52,20 @@ TEST_CASE("Where a trace may be written") {
   SECTION("a folder or a device is left alone") {
     options.output.path = folder.path();
     CHECK(refused().ends_with("is not a regular file"));
-    options.output.path = "/dev/null";
+    options.output.path = "/dev/zero";
     CHECK(refused().ends_with("is not a regular file"));
+    folder.link("nowhere", "/dev/null");
+    options.output.path = folder.path() / "nowhere";
+    CHECK(refused().ends_with("is not a regular file"));
+  }
+  SECTION("/dev/null takes a trace, and has no parts") {
+    options.output.path = "/dev/null";
+    auto sink = JsonlSink::open(options);
+    REQUIRE(sink);
+    CHECK((*sink)->space() == std::nullopt);
+    options.rotate_size = 1 << 20;
+    CHECK(refused() == "/dev/null cannot be rotated");
+    CHECK(fs::is_character_file("/dev/null"));
   }
   SECTION("a missing folder is made only where cudabpf chose it") {
     options.output.path = folder.path() / "traces" / "t.jsonl";

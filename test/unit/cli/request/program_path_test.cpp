@@ -78,3 +78,22 @@ TEST_CASE("An empty part of PATH is the current folder; an empty PATH is that of
        {std::vector<std::string>{}, std::vector<std::string>{"PATH="}})
     CHECK(find_program("sh", environment).ends_with("/bin/sh"));
 }
+
+TEST_CASE("What env starts, and in which environment") {
+  using Words = std::vector<std::string>;
+  auto check = [](Words arguments, std::size_t program, const Words& environment) {
+    Launched launched = behind_env(arguments, {"A=1", "B=2"});
+    CHECK(launched.program == program);
+    CHECK(launched.environment == environment);
+  };
+  check({"./app", "C=3"}, 0, {"A=1", "B=2"});
+  check({"env", "C=3", "A=4", "./app", "D=5"}, 3, {"B=2", "C=3", "A=4"});
+  check({"/usr/bin/env", "-u", "A", "--unset=B", "./app"}, 4, {});
+  check({"env", "-i", "C=3", "env", "D=4", "./app"}, 5, {"C=3", "D=4"});
+  check({"env", "-C", "/tmp", "--", "./app"}, 4, {"A=1", "B=2"});
+  // Nothing is started, or env finds out itself what.
+  check({"env"}, 0, {"A=1", "B=2"});
+  check({"env", "C=3"}, 0, {"A=1", "B=2"});
+  check({"env", "-S", "C=3 ./app"}, 0, {"A=1", "B=2"});
+  check({"env", "-u"}, 0, {"A=1", "B=2"});
+}
