@@ -45,6 +45,9 @@ install(FILES packaging/cudabpf.service DESTINATION lib/systemd/system)
 install(FILES README.md CHANGELOG.md SECURITY.md LICENSE LICENSE-BPF packaging/copyright
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
+# What the examples of --help read.
+install(DIRECTORY traces DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        FILES_MATCHING PATTERN "h200-*.zst" PATTERN "README.md")
 # The unit reads its options from /etc/default, which belongs to packages, and has some of its own.
 install(CODE "
   if(CMAKE_INSTALL_PREFIX MATCHES /usr/?$)

@@ -173,7 +173,7 @@ static void complain(const char* reason, const char* what) {
   if (ci_system(SYS_ppoll, (long)&error, 1, (long)&at_once, 0, 0, 0) != 1 ||
       error.revents != POLLOUT)
     return;
-  const char* texts[] = {"cudabpf: ERROR: this program's calls are not recorded: ", reason, what,
+  const char* texts[] = {"cudabpf: error: this program's calls are not recorded: ", reason, what,
                          "\n"};
   struct iovec parts[4];
   for (int i = 0; i < 4; i++) parts[i] = (struct iovec){(void*)texts[i], length_of(texts[i])};

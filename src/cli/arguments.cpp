@@ -5,6 +5,32 @@
 
 namespace cudabpf::cli {
 
+namespace {
+
+bool is_value_of(const std::string& option, const std::string& word) {
+  if (option == "--sample") {
+    std::size_t number = word.find_first_not_of("0123456789");
+    std::string unit = number == std::string::npos ? "" : word.substr(number);
+    return number != 0 && !word.empty() && (unit.empty() || unit == "ms" || unit == "s");
+  }
+  return option == "--gpu" && (word == "graphs" || word == "nodes");
+}
+
+}  // namespace
+
+void join_optional_values(std::vector<std::string>& arguments) {
+  auto end = std::find(arguments.begin(), arguments.end(), "--");
+  bool marked = end != arguments.end();  // where the command begins
+  for (auto at = arguments.begin();
+       at != arguments.end() && *at != "--" && at + 1 != arguments.end(); ++at) {
+    bool may_be_command = !marked && at != arguments.begin() && !at->starts_with("-");
+    if (may_be_command) return;
+    if (!is_value_of(*at, at[1])) continue;
+    *at += "=" + at[1];
+    arguments.erase(at + 1);
+  }
+}
+
 std::vector<std::string> arguments_of(int argc, const char* const* argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (!arguments.empty() && arguments.front() == "diff") {
@@ -14,6 +40,7 @@ std::vector<std::string> arguments_of(int argc, const char* const* argv) {
         }) > 1)
       throw CLI::ValidationError("the two sides are separated once, by -- or --to");
   }
+  join_optional_values(arguments);
   std::reverse(arguments.begin(), arguments.end());
   return arguments;
 }

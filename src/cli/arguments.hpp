@@ -10,4 +10,9 @@ namespace cudabpf::cli {
 // matters: there it separates the traces of the two sides, and becomes --to.
 std::vector<std::string> arguments_of(int argc, const char* const* argv);
 
+// "--sample 50" becomes "--sample=50", which is how the parser takes a value that may be left out;
+// so does "--gpu graphs". Where a command may follow without "--", only the first of its words
+// count.
+void join_optional_values(std::vector<std::string>& arguments);
+
 }  // namespace cudabpf::cli

@@ -52,9 +52,10 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
                "each with the CUDA call that made it");
   auto* sampled =
       app.add_flag("--sample", sample,
-                   "Sample the GPUs by NVML: activity, power, energy, clocks, memory. --sample=MS "
-                   "says how often, 20 to 60000 milliseconds [100; with more than two GPUs, 50 for "
-                   "each]. By default they are sampled where NVML shows any");
+                   "Sample the GPUs by NVML: activity, power, energy, clocks, memory; every MS "
+                   "milliseconds, 20 to 60000 [100; with more than two GPUs, 50 for each]. "
+                   "Without this option they are sampled where NVML shows any");
+  sampled->type_name("MS");
   auto* not_sampled = app.add_flag("--no-sample", no_sample, "Do not sample the GPUs");
   app.add_flag(
          "--switches", switches,
@@ -123,9 +124,8 @@ void CaptureFlags::add_ends_and_files(CLI::App& app) {
          "Needs --rotate-size")
       ->type_name("SIZE");
   app.add_flag("--redact", redact,
-               "Leave what names people and places out of the trace: command lines, "
-               "paths, users, containers, the host's name. Names of programs and "
-               "kernels stay");
+               "Omit what identifies people, machines and paths: command lines, paths, users, "
+               "containers, the host's name. Names of programs and kernels stay");
 }
 
 std::string CaptureFlags::for_ebpf_alone() const {
@@ -142,7 +142,8 @@ void CaptureFlags::add_gpu_to(CLI::App& app) {
   app.add_flag("--gpu", gpu,
                "Also record when GPUs carried out each kernel, copy and fill, and for how long. "
                "libcuda loads a library that asks NVIDIA's CUPTI. --gpu=graphs: each launch of a "
-               "graph as a whole, which costs less");
+               "graph as a whole, which costs less")
+      ->type_name("graphs");
 }
 
 Result<GpuTiming> CaptureFlags::gpu_timing() const {
@@ -179,6 +180,12 @@ Result<JsonlOptions> CaptureFlags::output_options() const {
     options.output.path = default_output(whole_machine);
     options.output.own_choice = true;
   }
+  for (std::string_view other : {".gz", ".xz", ".bz2", ".lz4", ".br"})
+    if (std::string_view(options.output.path).ends_with(other))
+      return Error{fmt::format("{}: traces are compressed with zstd only", options.output.path),
+                   fmt::format("name it {}.zst", options.output.path.substr(
+                                                     0, options.output.path.size() - other.size())),
+                   exit_code::USAGE};
   options.output.keep = keep;
   options.output.logs = log;
   if (!rotate_size.empty()) options.rotate_size = TRY(parse_size(rotate_size, "--rotate-size"));

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -66,7 +67,10 @@ class HelpFormatter : public CLI::Formatter {
   }
 
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    std::string what = make_option_name(option, is_positional) + make_option_opts(option);
+    bool may_have_value = option->get_items_expected_max() == 0 && !option->get_type_name().empty();
+    std::string what =
+        make_option_name(option, is_positional) +
+        (may_have_value ? fmt::format("[={}]", option->get_type_name()) : make_option_opts(option));
     what = what.substr(0, what.find(" Excludes: "));  // the parser says so where it matters
     return two_columns(what, make_option_desc(option),
                        width_ < ROOM_FOR_TWO ? BELOW_NAME : OF_OPTIONS);
@@ -141,10 +145,29 @@ std::shared_ptr<CLI::FormatterBase> help_formatter() {
       std::clamp(terminal_of(STDOUT_FILENO).width, NARROWEST_HELP, WIDEST_HELP));
 }
 
+// Where the traces are that examples read: below this folder, as in a checkout, or where they are
+// installed with this program.
+static std::string folder_of_examples() {
+  constexpr const char *HERE = "traces/", *ONE = "h200-gpt2.jsonl.zst";
+  std::error_code failed;
+  namespace fs = std::filesystem;
+  if (fs::exists(fs::path(HERE) / ONE, failed)) return HERE;
+  fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  fs::path installed = program.parent_path().parent_path() / "share/doc/cudabpf/traces/";
+  return fs::exists(installed / ONE, failed) ? installed.string() : HERE;
+}
+
 void add_footer(CLI::App& app, const std::vector<std::string>& examples,
                 std::string_view exit_statuses) {
+  static const std::string folder = folder_of_examples();
+  constexpr std::string_view WRITTEN = "traces/h200-";
   std::string text(EXAMPLES);
-  for (const std::string& example : examples) (text += example) += '\n';
+  for (std::string example : examples) {
+    for (std::size_t at = 0; (at = example.find(WRITTEN, at)) != std::string::npos;
+         at += folder.size())
+      example.replace(at, WRITTEN.find('h'), folder);
+    (text += example) += '\n';
+  }
   app.footer(fmt::format("{}\nExit status: {}", text, exit_statuses));
 }
 

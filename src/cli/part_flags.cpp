@@ -45,13 +45,13 @@ Result<analyze::NamedPart> between(const PartFlags& flags, const Moments& moment
 void add_part_flags(CLI::App& sub, PartFlags& flags) {
   CLI::Option* from =
       sub.add_option("--from", flags.from,
-                     "Only what began then or later: a time since the trace began (1.5s, 200ms, "
-                     "12us; a bare number: seconds), or of day (14:03:22.5Z)")
+                     "Start of the part: seconds since the trace began (1.5s, 200ms, 12us; a bare "
+                     "number: seconds), or a time of day (14:03:22.5Z)")
           ->type_name("TIME");
-  CLI::Option* to =
-      sub.add_option("--to", flags.to, "Only what began before that")->type_name("TIME");
+  CLI::Option* to = sub.add_option("--to", flags.to, "End of the part: only what began before it")
+                        ->type_name("TIME");
   sub.add_option("--phase", flags.phases,
-                 "Only this phase, as summary names it, or several that follow one another")
+                 "Only this phase (see summary), or adjacent ones: warm-up,inference")
       ->type_name("PHASE")
       ->delimiter(',')
       ->expected(1)
@@ -88,7 +88,7 @@ Result<> check_whose(const analyze::Wanted& whose, bool found) {
                     : whose.pid ? fmt::format("{} of {}", thread, process)
                                 : thread;
   return Error{fmt::format("no call of {} is in the trace", who),
-               "`cudabpf calls --by pid` tells which processes there are, `--by tid` which threads",
+               "`cudabpf calls --by pid` lists the processes, `--by tid` the threads",
                exit_code::NO_TARGET};
 }
 

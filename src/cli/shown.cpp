@@ -20,6 +20,7 @@
 #include "util/system/exec_strings.hpp"
 #include "util/system/pipe.hpp"
 #include "util/system/privileges.hpp"
+#include "util/text/ascii.hpp"
 
 namespace cudabpf::cli {
 
@@ -137,7 +138,9 @@ Result<> become_reader() {
   return DONE;
 }
 
-void show(const std::string& text, std::FILE* to) {
+void show(const std::string& page, std::FILE* to) {
+  Terminal terminal = terminal_of(::fileno(to));
+  std::string text = terminal.is_terminal && !terminal.utf8 ? in_ascii(page) : page;
   if (to == stdout && is_too_long(text, terminal_of(STDOUT_FILENO)) && become_reader())
     if (auto pager = pager_for(caller().environment, rights_of_this())) {
       std::fflush(to);

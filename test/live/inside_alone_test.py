@@ -203,6 +203,11 @@ class Live(insiders.InsideTest):
             program = self.start(calls("setup; print done"), env=self.alone(INJECTED, output=output), stdout=subprocess.PIPE)
             self.assertEqual((program.process.stdout.read(), program.wait()), (b"done\n", 0))
             self.assertIn("this is not a regular file", program.stderr())
+            self.assertIn("hint: set CUDABPF_OUTPUT to a folder", program.stderr())
+        program = self.start(calls("setup; print done"), env=self.alone(INJECTED, output="/proc/none/t.jsonl"), stdout=subprocess.PIPE)
+        self.assertEqual((program.process.stdout.read(), program.wait()), (b"done\n", 0))
+        self.assertRegex(program.stderr(), r"^cudabpf: error: CUDABPF_OUTPUT=/proc/none/t.jsonl: cannot write to /proc/none: .*\n"
+                                           r"cudabpf: hint: set CUDABPF_OUTPUT to a folder that can be written to")
         self.runs(calls("setup"), self.alone(INJECTED, output=f"{self.traces}/one/two/%p.jsonl"))
         self.finished(1, "one/two/*.jsonl")
 

@@ -58,8 +58,11 @@ expect "a subsection of no subcommand" "subsection 'cudabpf replay' is of no sub
   's/^\.SS cudabpf schema/.SS cudabpf replay\nReplays.\n&/'
 expect "a subsection that is missing" "no subsection 'cudabpf schema'" '/^\.SS cudabpf schema/,+1d'
 
+root_trace=traces/h200-gpt2.jsonl.zst
+
 # expect_examples MESSAGE SED_COMMAND: of a program whose --help is so changed it says so, and nothing else
 mkdir "$work/program"
+ln -s "$(dirname "$(realpath "$binary")")/test" "$work/program/test" # where the simulated driver is
 expect_examples() {
   local said
   cat >"$work/program/cudabpf" <<END
@@ -77,6 +80,9 @@ END
 }
 expect_examples "cudabpf gaps --help: has no example of it" '/^  cudabpf gaps/d'
 expect_examples "cudabpf gaps --help: 'cudabpf gaps' has no --tip" 's/^  cudabpf gaps --top 30/  sudo cudabpf gaps --tip/'
+expect_examples "all that \`cudabpf summary --json $root_trace | jq .phases\` says is: null" 's/jq \.summary\.phases/jq .phases/'
+expect_examples "all that \`cudabpf run --inside -- python3 --version\` says is: 0 calls of 0 processes in " \
+  's/^(  cudabpf run --inside -- python3) inference.py/\1 --version/'
 expect_examples "ends with 125: cudabpf: error: " 's/^(  cudabpf gaps --top 30) .*/\1 none.jsonl/'
 
 # said_of OUTPUT BLOCK [PATH]: what is said of a document that is this block, less its name; an empty OUTPUT: no faults.

@@ -50,7 +50,20 @@ class Reading(unittest.TestCase):
             self.assertIn(f"did you mean {meant}?", said)
         self.assertIn("`cudabpf summary t.jsonl` reads a trace", self.ask("t.jsonl", status=2)[1])
         self.assertIn("`cudabpf --help`", self.ask("quite-another-thing", status=2)[1])
-        self.assertIn("`cudabpf calls --help` says", self.ask("calls", status=2)[1])
+        self.assertEqual(self.ask("calls", status=2)[1], "cudabpf: error: missing TRACE: usage is `cudabpf calls TRACE`\n"
+                                                         "cudabpf: hint: see `cudabpf calls --help`\n")
+
+    def test_bare(self):
+        """Nothing is traced by whoever types the name alone, not even by root."""
+        told, said = self.ask()
+        self.assertEqual(told, self.ask("--help")[0])
+        self.assertRegex(said, "^cudabpf: hint: this traces every process on the machine: `sudo cudabpf --duration 30s`")
+        self.assertEqual(os.listdir(self.folder), ["t.jsonl"])
+
+    def test_nothing_before_an_error(self):
+        for answer in ("summary", "energy"):
+            told, said = self.ask(answer, "t.jsonl", "--pid", "1", status=123)
+            self.assertEqual((told, said.count("\n")), ("", 2))
 
     def test_every_reader_is_tried(self):
         """Here, in the answers that are kept, and in the benchmark."""
@@ -70,8 +83,8 @@ class Reading(unittest.TestCase):
             self.assertNotIn("sudo", told)
 
     def test_standard_input_has_a_name(self):
-        for text, said in ((HEADER, ""), ("", "standard input: is empty"), ("hello", "standard input: is no trace"),
-                           ("\n\n", "standard input: is no trace"), (HEADER + call(1), "")):
+        for text, said in ((HEADER, ""), ("", "standard input is empty"), ("hello", "standard input is not a cudabpf trace"),
+                           ("\n\n", "standard input is not a cudabpf trace"), (HEADER + call(1), "")):
             printed, error = self.ask("errors", "-", input=text, status=125 if said else 0)
             self.assertIn(said, error)
             if not said:

@@ -309,6 +309,14 @@ class Pages(OnTerminal):
                 if locale == "C":
                     self.assertTrue(text.isascii(), text)
 
+    def test_without_utf8(self):
+        """As many lines, of the same width, and all of it ASCII."""
+        for question in (["memory", TRACE], ["timeline", TRACE], ["summary", TRACE], ["functions"]):
+            shown, plain = (self.plain(self.shown(question, width=80, PAGER="", LC_ALL=locale)) for locale in ("C.UTF-8", "C"))
+            self.assertFalse(shown.isascii(), question)
+            self.assertTrue(plain.isascii(), question)
+            self.assertEqual([len(line) for line in plain.splitlines()], [len(line) for line in shown.splitlines()], question)
+
     def test_any_width(self):
         """No line is wider than the terminal."""
         questions = [[subcommand, str(trace)] for trace in TRACES

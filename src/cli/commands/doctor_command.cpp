@@ -267,7 +267,7 @@ void add_doctor(CLI::App& app, Action& action) {
   add_footer(*sub,
              {"sudo cudabpf doctor",
               "cudabpf doctor -- python3 inference.py   can it be recorded without root?",
-              "sudo cudabpf doctor --json | jq 'select(.verdict != \"yes\")'   what is amiss"},
+              "sudo cudabpf doctor --json | jq 'select(.verdict != \"yes\")'   what is wrong"},
              doctor_statuses());
   sub->callback(
       [flags, &action] { action = [flags] { return doctor(flags->json, flags->command); }; });

@@ -15,11 +15,13 @@ namespace {
 Result<int> print_energy(const TraceFlags& flags) {
   auto reader = TRY(open_trace(flags));
   analyze::Energy energy(reader->names(), flags.part.whose, reader->facts().part);
-  auto status = answer(flags, *reader, {&energy},
-                       {.json = [&] { return analyze::energy_json(energy); },
-                        .page = [&](Page& page) { analyze::add_energy(page, energy); }});
-  if (status) TRY(check_whose(flags.part.whose, energy.found_thread()));
-  return status;
+  TRY(read_trace(*reader, {&energy}));
+  TRY(check_whose(flags.part.whose, energy.found_thread()));
+  print_answer(flags, reader->facts(),
+               {.json = [&] { return analyze::energy_json(energy); },
+                .page = [&](Page& page) { analyze::add_energy(page, energy); }},
+               stdout);
+  return 0;
 }
 
 }  // namespace
@@ -29,8 +31,8 @@ void add_energy(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand(
       "energy", "Joules that each GPU used: in all, by phase, by iteration, by class of kernel");
   add_trace_flags(*sub, *flags,
-                  {"energy traces/h200-gpt2.jsonl.zst",
-                   "energy --phase inference --json traces/h200-gpt2.jsonl.zst"});
+                  {"energy trace.jsonl   one that was recorded on a machine with a GPU",
+                   "energy --phase inference --json trace.jsonl"});
   add_time(*sub, *flags);
   add_whose_flags(*sub, flags->part);
   sub->callback([flags, &action] { action = [flags] { return print_energy(*flags); }; });

@@ -35,8 +35,8 @@ Result<int> print_help(const CLI::App& app, const std::string& name) {
 
 void add_help(CLI::App& app, Action& action) {
   auto name = std::make_shared<std::string>();
-  CLI::App* sub = app.add_subcommand("help", "Print this, or what --help prints of a subcommand");
-  sub->add_option("subcommand", *name, "The subcommand that it is about")->type_name("SUBCOMMAND");
+  CLI::App* sub = app.add_subcommand("help", "Print this help, or a subcommand's");
+  sub->add_option("subcommand", *name, "The subcommand")->type_name("SUBCOMMAND");
   add_footer(*sub, {"cudabpf help summary"}, printing_statuses());
   sub->callback(
       [name, &app, &action] { action = [name, &app] { return print_help(app, *name); }; });

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "cli/arguments.hpp"
 #include "cli/capture_flags.hpp"
 #include "cli/commands.hpp"
 #include "cli/request/invoker.hpp"
@@ -43,10 +44,13 @@ Result<CaptureFlags> flags_in(const std::vector<std::string>& environment) {
   app.add_flag("--inside");  // as it is
   std::istringstream words(value_in(environment, OPTIONS));
   std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
+  join_optional_values(arguments);
   std::reverse(arguments.begin(), arguments.end());  // as the parser wants them
   std::string wrong;
   try {
     app.parse(arguments);
+  } catch (const CLI::ExtrasError&) {
+    wrong = "unknown argument " + app.remaining(true).front();
   } catch (const CLI::ParseError& error) {
     wrong = error.what();
   }
@@ -61,15 +65,25 @@ Result<CaptureFlags> flags_in(const std::vector<std::string>& environment) {
   return flags;
 }
 
-// A launcher can make no folders.
+// A launcher can make no folders. What is wrong is said here, where it is known that the path does
+// not come from -o.
 Result<> check_output(const std::string& path) {
-  std::error_code failed;  // whoever opens the file says why it cannot
-  fs::create_directories(fs::path(path).parent_path(), failed);
-  auto kind = fs::status(path, failed).type();
-  if (path != "-" && (kind == fs::file_type::not_found || kind == fs::file_type::regular))
-    return ok();
-  return Error{fmt::format("{}={}: this is not a regular file", OUTPUT, path),
-               "name a folder, or a file in one", exit_code::USAGE};
+  fs::path folder = fs::absolute(path).parent_path();
+  std::error_code failed, missing;
+  fs::create_directories(folder, failed);
+  auto kind = fs::status(path, missing).type();
+  bool is_other = kind != fs::file_type::none && kind != fs::file_type::not_found &&
+                  kind != fs::file_type::regular;
+  if (path == "-" || is_other)
+    return Error{fmt::format("{}={}: this is not a regular file", OUTPUT, path),
+                 fmt::format("set {} to a folder, or to a file in one", OUTPUT), exit_code::USAGE};
+  if (!failed && ::access(folder.c_str(), W_OK | X_OK) != 0)
+    failed = std::error_code(errno, std::generic_category());
+  if (!failed) return ok();
+  return Error{
+      fmt::format("{}={}: cannot write to {}: {}", OUTPUT, path, folder.string(), failed.message()),
+      fmt::format("set {} to a folder that can be written to, or to a file in one", OUTPUT),
+      exit_code::OUTPUT_FAILED};
 }
 
 // The program's standard error is not cudabpf's: what there is to say from now on stands in a file

@@ -1,12 +1,16 @@
-// cudabpf without a subcommand: traces every process on the machine.
+// cudabpf without a subcommand: traces every process on the machine, if an option asks for it.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/session.hpp"
+#include "cli/shown.hpp"
 #include "collect/bpf/bpf_source.hpp"
+#include "util/console/log.hpp"
 
 namespace cudabpf::cli {
 
@@ -18,18 +22,42 @@ Result<int> capture_machine(const CaptureFlags& flags) {
   return session->run_until({});
 }
 
+namespace {
+
+// Whoever types the name alone wants to know what it does, not to fill a disk.
+Result<int> introduce(const CLI::App& app) {
+  show(help_of(app), stdout);
+  std::fflush(stdout);
+  log::hint(
+      "this traces every process on the machine: `sudo cudabpf --duration 30s`, or without a "
+      "subcommand any other option");
+  return 0;
+}
+
+bool asks_for_anything(const CLI::App& app) {
+  auto options = app.get_options();
+  return std::any_of(options.begin(), options.end(),
+                     [](const CLI::Option* option) { return option->count() > 0; });
+}
+
+}  // namespace
+
 void add_machine(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CaptureFlags>();
   flags->add_to(app, true);
   add_footer(app,
-             {"sudo cudabpf run -- python inference.py   a command and its children",
+             {"sudo cudabpf run -- python3 inference.py   a command and its children",
               "sudo cudabpf attach --pid 4242   a process that is already running",
               "sudo cudabpf --duration 30s   the whole machine",
               "cudabpf summary traces/h200-gpt2.jsonl.zst   what a trace says"},
              capture_statuses());
   app.callback([flags, &app, &action] {
     refuse_misplaced(app);
-    if (app.get_subcommands().empty()) action = [flags] { return capture_machine(*flags); };
+    if (!app.get_subcommands().empty()) return;
+    if (asks_for_anything(app))
+      action = [flags] { return capture_machine(*flags); };
+    else
+      action = [&app] { return introduce(app); };
   });
 }
 

@@ -145,7 +145,7 @@ Result<std::vector<Paths>> one_or_two(const ReportFlags& flags) {
 Result<int> write_report(const ReportFlags& flags) {
   ExportFiles files(flags.output, flags.paths);
   if (files.to_stdout() && flags.open)
-    return Error{"--open opens a file, and -o - writes none", "name a file with -o",
+    return Error{"--open opens a file, and -o - writes none", "use -o to name a file",
                  exit_code::USAGE};
   auto traces = TRY(one_or_two(flags));
   ReadTrace a, b;

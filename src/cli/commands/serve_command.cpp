@@ -31,7 +31,7 @@ Result<> become_user() { return privileges::drop(caller().user, {}); }
 
 // Once it is sure that there is something to serve.
 void warn_of_root(bool no_token) {
-  if (geteuid() != 0) return;
+  if (geteuid() != 0 || caller().user) return;
   log::warning(
       "serve runs as root: anyone who {} can read every trace in the folder, whoever owns it",
       no_token ? "can reach its address" : "has the link");
@@ -63,12 +63,12 @@ Result<int> serve_folder(const ServeFlags& flags) {
   auto address = TRY(address_of(flags));
   TRY(become_user());
   auto folder = TRY(serve::Folder::open(flags.folder));
-  warn_of_root(flags.no_token);
   Signals signals;  // threads inherit the signals that it blocks
   Fd listening = TRY(address.listen());
   std::string token = flags.no_token ? "" : TRY(serve::new_token());
   serve::Site site(folder, address, token);
   auto server = TRY(serve::Server::start(std::move(listening), site));
+  warn_of_root(flags.no_token);
   TRY(tell_address(address, token));
   server->run(signals.fd());
   signals.read();  // one that nobody took would end the process when it is no longer blocked

@@ -20,11 +20,13 @@ Result<int> print_summary(const SummaryFlags& flags) {
   analyze::Wanted whose = flags.part.whose;
   analyze::Summary summary(reader->names(), whose, reader->facts().part,
                            moments_of(flags, reader->facts()));
-  auto status = answer(flags, *reader, {&summary},
-                       {.json = [&] { return summary.json(); },
-                        .page = [&](Page& page) { summary.add_to(page, flags.all); }});
-  if (status) TRY(check_whose(whose, summary.found_thread()));
-  return status;
+  TRY(read_trace(*reader, {&summary}));
+  TRY(check_whose(whose, summary.found_thread()));
+  print_answer(flags, reader->facts(),
+               {.json = [&] { return summary.json(); },
+                .page = [&](Page& page) { summary.add_to(page, flags.all); }},
+               stdout);
+  return 0;
 }
 
 }  // namespace
@@ -38,7 +40,7 @@ void add_summary(CLI::App& app, Action& action) {
       *sub, *flags,
       {"summary traces/h200-gpt2.jsonl.zst", "summary --iteration 10-20 traces/h200-gpt2.jsonl.zst",
        "summary --pid 658 traces/h200-two-gpus.jsonl.zst   one of several processes",
-       "summary --json traces/h200-gpt2.jsonl.zst | jq .phases"});
+       "summary --json traces/h200-gpt2.jsonl.zst | jq .summary.phases"});
   add_time(*sub, *flags);
   add_whose_flags(*sub, flags->part);
   sub->add_flag("--all", flags->all, "Show all answers, not only what fits a screen of 24 lines");

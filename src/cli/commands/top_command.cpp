@@ -92,7 +92,7 @@ void add_top(CLI::App& app, Action& action) {
              {"sudo cudabpf top   the whole machine", "sudo cudabpf top --pid 4242 --interval 5s",
               "sudo cudabpf top --once --json   for scripts",
               "sudo cudabpf top --dump-on error   a trace of what led to the first error",
-              "cudabpf top --inside -- python3 --version   without root"},
+              "cudabpf top --inside -- python3 inference.py   without root"},
              capture_statuses());
   sub->callback([flags, &action] { action = [flags] { return top(*flags); }; });
 }

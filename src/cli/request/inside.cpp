@@ -64,7 +64,9 @@ Result<std::string> inside_library() {
 #else
   char program[PATH_MAX];
   ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
-  if (size < 0) return errno_error("/proc/self/exe");
+  if (size < 0)
+    return errno_error("cudabpf does not find where it is itself: /proc/self/exe",
+                       "mount /proc here");
   program[size] = '\0';
   auto paths = inside_library_paths(program);
   for (const std::string& path : paths) {

@@ -32,17 +32,21 @@ constexpr std::string_view prefix(Level level) {
 void set_screen(Screen* screen) { g_screen = screen; }
 void set_quiet(bool quiet) { g_quiet = quiet; }
 
-void write(Level level, std::string_view message) {
-  if (level == Level::hint && g_quiet) return;
+static void put(Level level, std::string_view message) {
   std::string line = fmt::format("cudabpf: {}{}\n", prefix(level), printable(message));
   if (Screen* screen = g_screen) return screen->tell(line);
   // One write, so that threads' lines do not mix. If stderr is gone, nothing can be done.
   [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
+void write(Level level, std::string_view message) {
+  if (level != Level::hint || !g_quiet) put(level, message);
+}
+
+// One error a failure, for whoever counts them. What to do about it is not dropped as hints are.
 void error(const Error& error) {
-  write(Level::error, error.message);
-  if (!error.hint.empty()) write(Level::error, "  " + error.hint);
+  put(Level::error, error.message);
+  if (!error.hint.empty()) put(Level::hint, error.hint);
 }
 
 }  // namespace cudabpf::log
