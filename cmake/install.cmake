@@ -34,7 +34,9 @@ install(CODE "
       message(FATAL_ERROR \"\${file} is not built yet. This builds all that is installed:\n\"
                           \"  cmake --build ${CMAKE_BINARY_DIR} --target installed\")
     endif()
-  endforeach()")
+  endforeach()
+  # `sudo cmake --install` leaves a list that is root's, and cpack would fail to write its own there.
+  file(REMOVE \"${CMAKE_BINARY_DIR}/install_manifest.txt\")")
 
 install(TARGETS cudabpf RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(TARGET cudabpf-inside)
