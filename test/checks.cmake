@@ -26,7 +26,7 @@ add_check(check_docs check 60 ${CMAKE_SOURCE_DIR}/scripts/check-docs $<TARGET_FI
 add_check(gallery check 120 ${CMAKE_SOURCE_DIR}/scripts/draw-gallery --check $<TARGET_FILE:cudabpf>)
 add_check(check_docs_itself check 300 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/check-docs-test.sh
           $<TARGET_FILE:cudabpf>)
-set_tests_properties(check_docs check_docs_itself PROPERTIES RESOURCE_LOCK live) # examples call the simulated driver
+set_tests_properties(check_docs check_docs_itself PROPERTIES RESOURCE_LOCK bpf) # examples call the simulated driver
 add_check(completion check 300 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/completion.py
           $<TARGET_FILE:cudabpf>)
 file(GLOB RECORDED ${CMAKE_SOURCE_DIR}/traces/*.zst)
