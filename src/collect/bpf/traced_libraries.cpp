@@ -234,9 +234,13 @@ void TracedLibraries::attach_mapped(const MappedLibrary& mapped, News& news) {
   }
   if (is_known(*file, news)) return;
   Library library = attach(std::move(*file), news);
-  if (library.error.empty())
-    news.losses.push_back({Loss::late_library, std::nullopt, since, library.ts,
-                           fmt::format("{} mapped by pid {}", mapped.path, mapped.pid)});
+  if (!library.error.empty()) return;
+  news.losses.push_back({Loss::late_library, std::nullopt, since, library.ts,
+                         fmt::format("{} mapped by pid {}", mapped.path, mapped.pid)});
+  log::hint(
+      "{} was not known before pid {} loaded it: what it called until then is missing. "
+      "`--library {}` names it beforehand",
+      mapped.path, mapped.pid, mapped.path);
 }
 
 News TracedLibraries::finish() {
