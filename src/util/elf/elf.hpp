@@ -45,6 +45,7 @@ struct Function {
   std::uint64_t address = 0;  // the symbol's value: an address relative to the library's load base
   std::uint64_t offset = 0;   // of its first byte in the file, where a uprobe goes
   std::uint64_t size = 0;     // 0 if the symbol does not say
+  std::vector<std::byte> code = {};  // its first bytes, where asked for: see elf_contents.hpp
 };
 
 // A 64-bit little-endian executable or shared library.

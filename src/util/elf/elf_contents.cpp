@@ -10,6 +10,7 @@ namespace {
 enum Kind : std::uint64_t { REFUSED, READ };
 constexpr std::size_t MAX_MESSAGE = 512;
 constexpr std::size_t MAX_SONAME = 255;
+constexpr std::size_t MAX_CODE = 255;  // what Wanted can ask for
 
 bool is_alphanumeric(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -57,6 +58,11 @@ class Decoder {
     bytes_.remove_prefix(size);
     return value;
   }
+  std::vector<std::byte> bytes(std::size_t most) {
+    std::string value = text(most);
+    auto* first = reinterpret_cast<const std::byte*>(value.data());
+    return {first, first + value.size()};
+  }
   void fail() { sound_ = false; }
   bool sound() const { return sound_; }
   bool at_end() const { return sound_ && bytes_.empty(); }
@@ -77,6 +83,8 @@ Result<Contents> contents_of(const Image& image, const Wanted& wanted) {
   contents.left_out += std::erase_if(contents.functions, [](const Function& function) {
     return !is_function_name(function.name);
   });
+  if (wanted.code)
+    for (Function& function : contents.functions) function.code = image.code(function, wanted.code);
   if (!wanted.prologues || image.machine() != Machine::x86_64) return contents;
   constexpr std::byte PUSH_RBP{0x55};
   for (const Function& function : contents.functions) {
@@ -106,6 +114,8 @@ std::string encode(const Result<Contents>& contents) {
     put(bytes, function.address);
     put(bytes, function.offset);
     put(bytes, function.size);
+    put(bytes, std::string_view(reinterpret_cast<const char*>(function.code.data()),
+                                function.code.size()));
   }
   return bytes;
 }
@@ -136,6 +146,7 @@ Result<Contents> decode(std::string_view answer, std::uint64_t file_size) {
     function.address = decoder.number();
     function.offset = decoder.number();
     function.size = decoder.number();
+    function.code = decoder.bytes(MAX_CODE);
     sound = is_function_name(function.name) && function.offset < file_size;
     contents.functions.push_back(std::move(function));
   }

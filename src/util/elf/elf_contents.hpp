@@ -24,6 +24,7 @@ struct Contents {
 struct Wanted {
   char prefix[15] = {};  // of functions' names; NUL-terminated
   bool prologues = false;
+  std::uint8_t code = 0;  // so many of each function's first bytes
 };
 
 Result<Contents> contents_of(const Image& image, const Wanted& wanted);

@@ -4,110 +4,83 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <new>
+#include <utility>
 
-#include "util/system/pipe.hpp"
+#include "util/elf/reading_server.hpp"
+#include "util/system/clock.hpp"
 
 namespace cudabpf::elf {
 
 namespace {
 
-// The server's only descriptor besides those that a request brings.
-constexpr int SOCKET = 0;
-struct Request {
-  Wanted wanted;
-  Fd file, answer;
+constexpr const char* TOO_LONG = "reading it takes too long";
+
+struct Talk {
+  Fd ours, theirs;
 };
 
-// Room for the two descriptors that come with a message.
-union Control {
-  cmsghdr alignment;
-  char bytes[CMSG_SPACE(2 * sizeof(int))];
-};
-
-bool send_request(int socket, const Wanted& wanted, int file, int answer) {
-  Control control{};
-  iovec part{const_cast<Wanted*>(&wanted), sizeof wanted};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof control.bytes;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(2 * sizeof(int));
-  int descriptors[] = {file, answer};
-  std::memcpy(CMSG_DATA(header), descriptors, sizeof descriptors);
-  return sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof wanted);
+Result<Talk> make_talk(int kind) {
+  int ends[2];
+  if (socketpair(AF_UNIX, kind | SOCK_CLOEXEC, 0, ends) != 0)
+    return errno_error("talking with the process that reads libraries");
+  return Talk{Fd(ends[0]), Fd(ends[1])};
 }
 
-// False: no more requests will come.
-bool receive_request(Request& request) {
-  Control control{};
-  iovec part{&request.wanted, sizeof request.wanted};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof control.bytes;
-  ssize_t size = recvmsg(SOCKET, &message, 0);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (size != static_cast<ssize_t>(sizeof request.wanted) || !header ||
-      header->cmsg_len != CMSG_LEN(2 * sizeof(int)))
-    return false;
-  int descriptors[2];
-  std::memcpy(descriptors, CMSG_DATA(header), sizeof descriptors);
-  request.file = Fd(descriptors[0]);
-  request.answer = Fd(descriptors[1]);
-  return true;
-}
-
-[[noreturn]] void answer(const Request& request, Reader::Work work, const sandbox::Limits& limits) {
-  close(SOCKET);
-  struct stat status {};
-  if (fstat(request.file.get(), &status) != 0 ||
-      !sandbox::enter(request.file.get(), request.answer.get(), limits))
-    _exit(1);
-  std::string bytes =
-      work(request.file.get(), static_cast<std::uint64_t>(status.st_size), request.wanted);
-  for (std::string_view rest = bytes; !rest.empty();) {
-    ssize_t written = write(request.answer.get(), rest.data(), rest.size());
-    if (written <= 0) _exit(1);
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-  _exit(0);
-}
-
-[[noreturn]] void serve(int socket, pid_t parent, Reader::Work work,
-                        const sandbox::Limits& limits) {
-  // It ends with its parent: by a signal, or because the socket's other end is closed.
-  sigset_t all;
-  sigfillset(&all);
-  bool ready = sigprocmask(SIG_SETMASK, &all, nullptr) == 0 &&
-               (socket == SOCKET || dup2(socket, SOCKET) == SOCKET) &&
-               syscall(SYS_close_range, SOCKET + 1, ~0U, 0) == 0 && sandbox::drop_rights() &&
-               prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
-  if (!ready) _exit(1);
-  setsid();
-  prctl(PR_SET_NAME, "cudabpf-reading");
-  std::signal(SIGCHLD, SIG_IGN);  // nobody waits for children
-  for (;;) {
-    Request request;
-    if (!receive_request(request)) _exit(0);
-    if (fork() == 0) answer(request, work, limits);
-  }
+// Waits until the socket takes what could not be sent just now.
+bool wait_to_send(int socket, std::uint64_t give_up_ns) {
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+  constexpr std::uint64_t NS_PER_MS = 1'000'000;
+  pollfd writable{socket, POLLOUT, 0};
+  return errno == EAGAIN && now < give_up_ns &&
+         ::poll(&writable, 1, static_cast<int>((give_up_ns - now) / NS_PER_MS) + 1) >= 0;
 }
 
 }  // namespace
+
+// ----- a file that is being read
+
+void Reading::look() {
+  constexpr std::size_t MOST_AT_ONCE = 1 << 20;  // whoever looks has other things to do
+  char buffer[65536];
+  for (std::size_t count = 0; !ended_ && count < MOST_AT_ONCE;) {
+    ssize_t got = recv(talk_.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) break;
+    if (got > 0) answer_.append(buffer, static_cast<std::size_t>(got));
+    count += sizeof(buffer);
+    ended_ = got <= 0 || answer_.size() > MAX_ANSWER;
+  }
+  if (!by_message_ || taken_) return;
+  if (auto taken = server::take_identity(answer_)) {
+    taken_ = Taken{taken->id, std::move(taken->path)};
+    file_size_ = taken->id.size;
+  }
+}
+
+void Reading::go_on() {
+  if (std::exchange(goes_on_, true)) return;
+  char yes = 1;
+  if (send(talk_.get(), &yes, sizeof(yes), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) ended_ = true;
+}
+
+std::optional<Result<Contents>> Reading::result() const {
+  if (!ended_) {
+    if (now_ns(CLOCK_MONOTONIC) < give_up_ns_) return std::nullopt;
+    return Error{TOO_LONG};
+  }
+  if (by_message_ && !taken_) return Error{"not a regular file"};
+  if (answer_.empty()) return Error{"reading it took too long, or broke the process that reads it"};
+  return decode(answer_, file_size_);
+}
+
+// ----- the server, seen from this program
 
 std::string Reader::read_contents(int file, std::uint64_t size, const Wanted& wanted) {
   try {
@@ -119,14 +92,11 @@ std::string Reader::read_contents(int file, std::uint64_t size, const Wanted& wa
 }
 
 Result<Reader> Reader::start(const sandbox::Limits& limits, Work work) {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    return errno_error("starting the process that reads libraries");
-  Fd ours(ends[0]), theirs(ends[1]);
+  auto [ours, theirs] = TRY(make_talk(SOCK_SEQPACKET));
   pid_t parent = getpid();
   pid_t pid = fork();
   if (pid < 0) return errno_error("starting the process that reads libraries");
-  if (pid == 0) serve(theirs.get(), parent, work, limits);
+  if (pid == 0) server::serve(theirs.get(), parent, work, limits);
   return Reader({pid, std::move(ours)}, limits);
 }
 
@@ -137,35 +107,54 @@ Reader::~Reader() {
   waitpid(server_.pid, nullptr, killed ? 0 : WNOHANG);
 }
 
+Reading Reader::expect(Fd talk) const {
+  constexpr auto SLACK = std::chrono::milliseconds(100);  // so that the child ends itself first
+  std::chrono::nanoseconds patience = limits_.wall + SLACK;
+  return {std::move(talk), now_ns(CLOCK_MONOTONIC) + static_cast<std::uint64_t>(patience.count())};
+}
+
 Result<Contents> Reader::read(const Fd& file, const Wanted& wanted) const {
-  using Clock = std::chrono::steady_clock;
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return errno_error("reading it");
   if (!S_ISREG(status.st_mode)) return Error{"not a regular file"};
-  auto [reading, writing] = TRY(make_pipe());
-  if (!send_request(server_.socket.get(), wanted, file.get(), writing.get()))
-    return Error{"the process that reads libraries has ended",
-                 "something killed it; start cudabpf again"};
-  writing.reset();
-
-  constexpr auto SLACK = std::chrono::milliseconds(100);  // so that the child ends itself first
-  auto give_up = Clock::now() + limits_.wall + SLACK;
-  std::string answer;
-  std::array<char, 65536> buffer;
+  auto [ours, theirs] = TRY(make_talk(SOCK_STREAM));
+  Reading reading = expect(std::move(ours));
+  reading.file_size_ = static_cast<std::uint64_t>(status.st_size);
+  int sent[] = {file.get(), theirs.get()};
+  while (!server::send_request(server_.socket.get(), {server::Task::read, wanted}, sent))
+    if (!wait_to_send(server_.socket.get(), reading.give_up_ns_)) {
+      if (errno == EAGAIN) return Error{TOO_LONG};
+      return Error{"the process that reads libraries has ended",
+                   "something killed it; start cudabpf again"};
+    }
+  theirs.reset();
   for (;;) {
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(give_up - Clock::now());
-    pollfd ready{reading.get(), POLLIN, 0};
-    if (left.count() <= 0 ||
-        (poll(&ready, 1, static_cast<int>(left.count())) < 0 && errno != EINTR))
-      return Error{"reading it takes too long"};
-    if (!ready.revents) continue;
-    ssize_t got = ::read(reading.get(), buffer.data(), buffer.size());
-    if (got <= 0) break;
-    answer.append(buffer.data(), static_cast<std::size_t>(got));
-    if (answer.size() > MAX_ANSWER) break;
+    if (auto result = reading.result()) return std::move(*result);
+    constexpr int TICK_MS = 100;
+    pollfd ready{reading.fd(), POLLIN, 0};
+    ::poll(&ready, 1, TICK_MS);
+    reading.look();
   }
-  if (answer.empty()) return Error{"reading it took too long, or broke the process that reads it"};
-  return decode(answer, static_cast<std::uint64_t>(status.st_size));
+}
+
+std::optional<Reading> Reader::take(int socket, const Wanted& wanted) const {
+  auto talk = make_talk(SOCK_STREAM);
+  if (!talk) return std::nullopt;
+  int sent[] = {socket, talk->theirs.get()};
+  if (!server::send_request(server_.socket.get(), {server::Task::take, wanted}, sent))
+    return std::nullopt;
+  Reading reading = expect(std::move(talk->ours));
+  reading.by_message_ = true;
+  return reading;
+}
+
+bool Reader::discard(Fd& socket) const {
+  auto talk = make_talk(SOCK_STREAM);
+  if (!talk) return false;
+  int sent[] = {socket.get(), talk->theirs.get()};
+  if (!server::send_request(server_.socket.get(), {server::Task::discard, {}}, sent)) return false;
+  socket.reset();
+  return true;  // the other process ends when the talk does
 }
 
 }  // namespace cudabpf::elf

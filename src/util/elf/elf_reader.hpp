@@ -3,20 +3,56 @@
 //
 // A server is forked before this program has threads, BPF programs or descriptors worth stealing.
 // For each file it forks a child, which enters a sandbox (util/system/sandbox.hpp), reads that one
-// file and answers through a pipe, so no file can spoil another's answer.
+// file and answers through a socket, so no file can spoil another's answer.
+//
+// What a stranger sends along with a message is no better than a file: closing it may take as long
+// as the stranger likes. So the children alone receive it, and this program never has it.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 
 #include "util/elf/elf_contents.hpp"
 #include "util/result.hpp"
 #include "util/system/fd.hpp"
+#include "util/system/file_id.hpp"
 #include "util/system/sandbox.hpp"
 
 namespace cudabpf::elf {
+
+// A file that is being read. Nobody has to wait for it.
+class Reading {
+ public:
+  // Which file came with a message.
+  struct Taken {
+    FileId id;
+    std::string path;  // as this program would see it, which may be below another root
+  };
+
+  int fd() const { return talk_.get(); }  // readable when there is something to look at
+  void look();
+  // After Reader::take(), once it is known. Then nothing happens before go_on().
+  const std::optional<Taken>& taken() const { return taken_; }
+  void go_on();  // may be said again
+  // The answer, once it is there, or has taken too long.
+  std::optional<Result<Contents>> result() const;
+
+ private:
+  friend class Reader;
+  Reading(Fd talk, std::uint64_t give_up_ns) : talk_(std::move(talk)), give_up_ns_(give_up_ns) {}
+
+  Fd talk_;
+  std::uint64_t give_up_ns_;  // CLOCK_MONOTONIC
+  bool by_message_ = false, goes_on_ = false;
+  std::optional<Taken> taken_;
+  std::uint64_t file_size_ = 0;
+  std::string answer_;
+  bool ended_ = false;
+};
 
 class Reader {
  public:
@@ -31,6 +67,12 @@ class Reader {
   // Waits for the answer for as long as the limits allow. If the parser crashes, works too long or
   // answers nonsense, the error is like that for a file that is not a library.
   Result<Contents> read(const Fd& file, const Wanted& wanted) const;
+  // Reads the file that comes with the next message on this socket. Without the file, or if it is
+  // not a regular one, the answer is an error. Nothing: not now.
+  std::optional<Reading> take(int socket, const Wanted& wanted) const;
+  // Closes this socket, but has another process be the last to do so: what lies in its queue is
+  // closed with it. False: not now.
+  bool discard(Fd& socket) const;
 
   pid_t pid() const { return server_.pid; }
 
@@ -42,6 +84,7 @@ class Reader {
   Reader(Server server, const sandbox::Limits& limits)
       : server_(std::move(server)), limits_(limits) {}
   static std::string read_contents(int file, std::uint64_t size, const Wanted& wanted);
+  Reading expect(Fd talk) const;
 
   Server server_;
   sandbox::Limits limits_;

@@ -111,16 +111,18 @@ bool drop_rights() {
   return syscall(SYS_capset, &header, none) == 0;
 }
 
-bool enter(int input, int output, const Limits& limits) {
+bool bound_time(const Limits& limits) {
   // So that the timers' signals end the process, whatever was set or blocked before.
   for (int signal : {SIGALRM, SIGPROF}) std::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   itimerval wall = once_after(limits.wall), cpu = once_after(limits.cpu);
-  bool limited = sigprocmask(SIG_SETMASK, &none, nullptr) == 0 &&
-                 setitimer(ITIMER_REAL, &wall, nullptr) == 0 &&
-                 setitimer(ITIMER_PROF, &cpu, nullptr) == 0 && limit(RLIMIT_CORE, 0) &&
-                 limit(RLIMIT_FSIZE, 0) && limit(RLIMIT_NOFILE, 0);
+  return sigprocmask(SIG_SETMASK, &none, nullptr) == 0 &&
+         setitimer(ITIMER_REAL, &wall, nullptr) == 0 && setitimer(ITIMER_PROF, &cpu, nullptr) == 0;
+}
+
+bool enter(int input, int output, const Limits& limits) {
+  bool limited = limit(RLIMIT_CORE, 0) && limit(RLIMIT_FSIZE, 0) && limit(RLIMIT_NOFILE, 0);
   if (!limited || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
   if (!CONFINES) return true;
   if (!limit(RLIMIT_DATA, limits.memory)) return false;

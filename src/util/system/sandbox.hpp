@@ -27,8 +27,12 @@ inline constexpr bool CONFINES = false;
 inline constexpr bool CONFINES = true;
 #endif
 
+// This process ends after the time that the limits give it, whatever it waits for.
+bool bound_time(const Limits& limits);
+
 // From here on this process, which must have no other threads, may only read `input` by pread,
-// write to `output`, allocate memory and exit. Any other system call ends it, and so do the limits.
+// write to `output`, allocate memory and exit. Any other system call ends it, and so does the limit
+// of memory.
 bool enter(int input, int output, const Limits& limits);
 
 }  // namespace cudabpf::sandbox
