@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "util/console/terminal.hpp"
+#include "util/system/clock.hpp"
 #include "util/system/copied.hpp"
 
 namespace cudabpf {
@@ -24,6 +26,8 @@ constexpr std::uint32_t LARGEST =
 // A record that was made so long after somebody has looked at it says a wrong time: in
 // nanoseconds, or in ticks, which are shorter.
 constexpr std::uint64_t WRONG = 1'000'000'000;
+
+constexpr std::uint64_t SMALLEST = sizeof(abi::ci_slot) + sizeof(abi::cb_head);  // with its slot
 
 std::uint64_t padded(std::uint64_t size) { return (size + 7) & ~std::uint64_t{7}; }
 
@@ -58,6 +62,12 @@ abi::cb_counter counter_of(std::uint8_t kind) {
   }
 }
 
+std::uint64_t saturating_sum(std::uint64_t one, std::uint64_t other) {
+  std::uint64_t sum = 0;
+  bool too_much = __builtin_add_overflow(one, other, &sum);
+  return too_much ? std::numeric_limits<std::uint64_t>::max() : sum;
+}
+
 InsideCounts without_unwritten(InsideCounts counts) {
   if (counts.entered == counts.known() + 1) counts.entered--;
   return counts;
@@ -65,10 +75,15 @@ InsideCounts without_unwritten(InsideCounts counts) {
 
 }  // namespace
 
+std::uint64_t InsideCounts::known() const {
+  return std::accumulate(dropped.begin(), dropped.end(), emitted, saturating_sum);
+}
+
 InsideCounts& InsideCounts::operator+=(const InsideCounts& more) {
-  entered += more.entered;
-  emitted += more.emitted;
-  for (std::size_t i = 0; i < dropped.size(); i++) dropped[i] += more.dropped[i];
+  entered = saturating_sum(entered, more.entered);
+  emitted = saturating_sum(emitted, more.emitted);
+  for (std::size_t i = 0; i < dropped.size(); i++)
+    dropped[i] = saturating_sum(dropped[i], more.dropped[i]);
   return *this;
 }
 
@@ -93,6 +108,7 @@ Result<Room> Room::make(const abi::ci_driver& driver, abi::ci_clock clock,
       mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
   if (memory == MAP_FAILED) return errno_error("mapping memory to share");
   Room room(std::move(file), static_cast<std::byte*>(memory), ring_size);
+  room.made_ns_ = now_ns(CLOCK_MONOTONIC);
   room.head().version = CI_VERSION;
   room.head().clock = clock;
   room.record(abi::CI_ALL);
@@ -105,8 +121,10 @@ Room::Room(Room&& other) noexcept
     : file_(std::move(other.file_)),
       memory_(std::exchange(other.memory_, nullptr)),
       ring_size_(other.ring_size_),
+      made_ns_(other.made_ns_),
       rings_(std::move(other.rings_)),
-      abandoned_(other.abandoned_) {}
+      abandoned_(other.abandoned_),
+      most_(other.most_) {}
 
 Room::~Room() {
   if (memory_) munmap(memory_, size(ring_size_));
@@ -142,16 +160,27 @@ bool Room::is_at_rest() const {
   return sum.entered <= sum.known();
 }
 
-InsideCounts Room::counts() const {
-  InsideCounts sum = without_unwritten(read_counters(head().counters));
+InsideCounts Room::claimed(const __u64* counters, const Held& records) const {
+  InsideCounts counts = read_counters(counters);
+  counts.emitted = std::clamp(counts.emitted, records.taken, records.taken + records.most_left);
+  // A thread loses less than one record a nanosecond.
+  std::uint64_t age = now_ns(CLOCK_MONOTONIC) - made_ns_;
+  for (std::uint64_t& lost : counts.dropped) lost = std::min(lost, age);
+  counts.entered = std::clamp(counts.entered, counts.known(),
+                              saturating_sum(counts.known(), ring_size_ / SMALLEST));
+  return without_unwritten(counts);
+}
+
+InsideCounts Room::counts() {
+  InsideCounts sum = claimed(head().counters, {});
   for (std::size_t i = 0; i < used(); i++) {
+    std::uint64_t known = i < rings_.size() ? rings_[i].taken() + rings_[i].abandoned() : 0;
     if (i < rings_.size() && rings_[i].broken()) {
       // What it says of itself is worth nothing; what was read of it is known.
-      std::uint64_t known = rings_[i].taken() + rings_[i].abandoned();
       sum.entered += known;
       sum.emitted += known;
     } else {
-      sum += without_unwritten(read_counters(shared(i).counters));
+      sum += claimed(shared(i).counters, {known, ring_size_ / SMALLEST});
     }
   }
   // Who writes records without counting them has them counted here.
@@ -159,6 +188,12 @@ InsideCounts Room::counts() const {
   sum.emitted -= counted;
   sum.entered += abandoned_.emitted - counted;
   for (std::size_t i = 0; i < sum.dropped.size(); i++) sum.dropped[i] += abandoned_.dropped[i];
+  for (std::size_t i = 0; i < sum.dropped.size(); i++) {
+    std::uint64_t less = most_.dropped[i] - std::min(most_.dropped[i], sum.dropped[i]);
+    sum.dropped[i] += less;
+    sum.entered = saturating_sum(sum.entered, less);
+  }
+  most_.dropped = sum.dropped;
   return sum;
 }
 

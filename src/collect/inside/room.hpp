@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
@@ -24,7 +23,8 @@ struct InsideCounts {
   std::array<std::uint64_t, abi::CB_COUNTERS> dropped{};  // by cb_counter, from CB_DROPPED_ENTRY on
 
   // Records that were emitted or dropped. A record that is still being written is neither.
-  std::uint64_t known() const { return std::accumulate(dropped.begin(), dropped.end(), emitted); }
+  std::uint64_t known() const;
+  // Sums of what processes claim stay at their largest rather than begin anew.
   InsideCounts& operator+=(const InsideCounts& more);
 };
 
@@ -102,9 +102,11 @@ class Room {
   // What waits in all rings counts as lost.
   void abandon();
 
+  // What the process says, as far as it can be true. Losses that it has told stay told: the sum of
+  // all processes' must not fall, or it would hide what others lose.
   // Without the record that a thread is just writing: it may be killed before that is done. Then
   // its call had not begun, or had not returned to the program.
-  InsideCounts counts() const;
+  InsideCounts counts();
   // How many records have been read.
   std::uint64_t taken() const;
   // Records that could not be read, each for what is left in its ring.
@@ -116,12 +118,19 @@ class Room {
   abi::ci_room& head() const { return *reinterpret_cast<abi::ci_room*>(memory_); }
   abi::ci_ring& shared(std::size_t number) const;
   std::size_t used() const;
+  // Records of a ring: those that were read, and how many more can be in it.
+  struct Held {
+    std::uint64_t taken = 0, most_left = 0;
+  };
+  InsideCounts claimed(const __u64* counters, const Held& records) const;
 
   Fd file_;
   std::byte* memory_ = nullptr;
   std::uint64_t ring_size_;
+  std::uint64_t made_ns_ = 0;
   std::vector<ThreadRing> rings_;
   InsideCounts abandoned_;  // as emitted, and as dropped
+  InsideCounts most_;  // that was lost
 };
 
 }  // namespace cudabpf

@@ -188,3 +188,34 @@ TEST_CASE("A record that is being written does not count yet, and then as others
   CHECK(inside.room.counts().entered == 2);
   CHECK(inside.room.counts().emitted == 2);
 }
+
+TEST_CASE("What a process claims to have lost neither wraps nor hides what others lose") {
+  constexpr std::uint64_t ALL = ~std::uint64_t{0};
+  Inside liar;
+  liar.take_ring(7);
+  liar.take_ring(8, 1);
+  for (std::size_t i = 0; i < abi::CB_COUNTERS; i++)
+    liar.head().counters[i] = liar.ring(0).counters[i] = liar.ring(1).counters[i] = ALL;
+  InsideCounts before = liar.room.counts();
+  CHECK(before.dropped[abi::CB_DROPPED_ENTRY] > 0);
+  CHECK(before.dropped[abi::CB_DROPPED_ENTRY] < 3 * 60'000'000'000ULL);  // it is not a minute old
+  CHECK(before.emitted <= 2 * CI_RING_SIZE / sizeof(abi::cb_head));
+  CHECK(before.entered >= before.known());
+  CHECK(before.entered - before.known() <= 3 * CI_RING_SIZE / sizeof(abi::cb_head));
+  // It takes back what it has claimed.
+  for (std::size_t i = 0; i < abi::CB_COUNTERS; i++)
+    liar.head().counters[i] = liar.ring(0).counters[i] = liar.ring(1).counters[i] = 0;
+  InsideCounts after = liar.room.counts();
+  CHECK(after.dropped == before.dropped);
+  CHECK(after.entered == after.known());
+
+  InsideCounts sum;
+  sum.entered = sum.emitted = ALL - 1;
+  sum.dropped.fill(ALL - 1);
+  CHECK(sum.known() == ALL);
+  InsideCounts twice = sum;
+  twice += sum;
+  CHECK(twice.entered == ALL);
+  CHECK(twice.emitted == ALL);
+  CHECK(twice.dropped[abi::CB_DROPPED_NAME] == ALL);
+}
