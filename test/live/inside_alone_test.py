@@ -3,6 +3,7 @@ which starts the cudabpf that records them.
 
 These tests are run only this way (inside_tests.txt).
 """
+import contextlib
 import glob
 import json
 import os
@@ -413,6 +414,32 @@ class Live(insiders.InsideTest):
             with open(log, encoding="utf-8") as file:
                 return file.read()
         wait_for(lambda: "are not recorded" in text(), "the reason")
+
+    def test_messages_where_something_else_is(self):
+        """A FIFO, or another user's file, where messages would go: neither is waited at nor written to."""
+        if not shutil.which("strace"):
+            self.skipTest("strace is not installed")
+        os.mkdir(self.traces)
+        os.chmod(self.traces, 0o777)
+        path = f"{self.traces}/t.jsonl"
+        os.mkfifo(f"{path}.log")
+        os.chmod(f"{path}.log", 0o666)
+        others = 2
+        if os.geteuid() == 0 and insiders.AS_USER:
+            others = 3
+            with open(f"{path}.log.2", "w", encoding="utf-8") as file:
+                os.chmod(file.fileno(), 0o666)
+        env = self.alone(INJECTED, output=path)
+        self.runs(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=none", *calls("setup; malloc a 4K; free a")], env)
+
+        def text():
+            with contextlib.suppress(OSError), open(f"{path}.log.{others}", encoding="utf-8") as file:
+                return file.read()
+            return ""
+        wait_for(lambda: "are not recorded" in text(), "the reason")
+        wait_for(lambda: '"type":"end"' in open(path, encoding="utf-8").read(), "a whole trace")  # pylint: disable=consider-using-with
+        if others == 3:
+            self.assertEqual(os.path.getsize(f"{path}.log.2"), 0)
 
     def test_only_for_the_library(self):
         done = self.run_cudabpf("inside-reader", str(os.getpid()))

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <sstream>
 
 #include "cli/arguments.hpp"
@@ -86,16 +87,33 @@ Result<> check_output(const std::string& path) {
       exit_code::OUTPUT_FAILED};
 }
 
+// A regular file of this user's at this path, to add to. Whatever else is there may be a FIFO, at
+// which opening waits for somebody to read, or a link to a file that is nobody's business.
+Fd own_file(const std::string& path) {
+  constexpr mode_t FOR_ALL = 0666;
+  constexpr int FLAGS = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  Fd file(::open(path.c_str(), FLAGS, FOR_ALL));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_uid != ::geteuid())
+    return {};
+  return file;
+}
+
 // The program's standard error is not cudabpf's: what there is to say from now on stands in a file
-// beside the trace. It is removed if nothing was said.
+// beside the trace, or in one with another number if something else is there. It is removed if
+// nothing was said.
 class OwnMessages {
  public:
-  explicit OwnMessages(std::string path) : path_(std::move(path)) {
-    constexpr mode_t FOR_ALL = 0666;
-    int fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, FOR_ALL);
-    if (fd < 0) fd = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-    ::dup2(fd, STDERR_FILENO);
-    ::close(fd);
+  explicit OwnMessages(const std::string& path) {
+    constexpr int MOST = 10;
+    Fd file;
+    for (int number = 1; !file && number < MOST; number++) {
+      path_ = number == 1 ? path : fmt::format("{}.{}", path, number);
+      file = own_file(path_);
+    }
+    if (!file) file = Fd(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    ::dup2(file.get(), STDERR_FILENO);
   }
   ~OwnMessages() {
     struct stat said {};
@@ -145,6 +163,7 @@ Result<int> read_inside(const char* text) {
   auto options = TRY(flags.source_options());
   std::string door = TRY(Door::choose_path(value_in(environment, "TMPDIR")));
   auto devices = options.driver ? nvidia_devices() : DriverDevices();
+  std::optional<OwnMessages> beside;  // until the session has said its last
   auto session = TRY(CaptureSession::open(flags, options, [&](SourceOptions chosen) {
     return InsideSource::open(std::move(chosen), {door, geteuid(), devices, true});
   }));
@@ -154,7 +173,7 @@ Result<int> read_inside(const char* text) {
   TRY(session->begin(std::move(header),
                      [pid](Capture& capture) { capture.source().select_process(pid); }));
   TRY(tell(door));
-  OwnMessages beside(messages);
+  beside.emplace(messages);
   return session->run_until({.command = nullptr, .pids = {pid}});
 }
 
