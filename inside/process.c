@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -163,6 +164,12 @@ static struct wanted map_sites(int fd, __u32 count) {
   return wanted;
 }
 
+static void give_up(long fd) {
+  struct ci_given_up said = {.version = CI_VERSION, .reason = CI_GIVEN_UP};
+  ci_system(SYS_prctl, PR_GET_NAME, (long)said.comm, 0, 0, 0, 0);
+  send_message(fd, &said, sizeof(said), -1);
+}
+
 /* Asks, and does what the answer says. */
 static void ask(long fd, enum ci_reason reason, const struct ci_library* library, long file) {
   struct ci_hello hello = {.version = CI_VERSION,
@@ -174,7 +181,7 @@ static void ask(long fd, enum ci_reason reason, const struct ci_library* library
   int fds[MOST_FDS];
   if (!send_message(fd, &hello, sizeof(hello), file)) return;
   int count = receive_answer(fd, &answer, fds);
-  if (count < 0) return;
+  if (count < 0) return give_up(fd);
   int next = 0;
   if (answer.traced && answer.room_size && next < count && !ci_process->room) {
     struct ci_room* room = map_room(fds[next++], answer.room_size);

@@ -29,13 +29,15 @@ namespace cudabpf::abi {
 #define CI_READY_FD 3
 
 /* ----- meeting. A connection (SOCK_SEQPACKET) for each libcuda of each process, and for each child
- * that makes its first call after a fork: one ci_hello, one ci_answer, one ci_done. Who leaves says
- * ci_hello alone; the connection is closed when its trace is whole. */
+ * that makes its first call after a fork: one ci_hello, one ci_answer, one ci_done. Who has got no
+ * answer, or cannot take it, says ci_given_up instead of ci_done, and is not recorded. Who leaves
+ * says ci_hello alone; the connection is closed when its trace is whole. */
 
 enum ci_reason {
   CI_LOADED = 1,  /* a libcuda has loaded the library; its file comes along */
   CI_FORKED = 2,  /* a child has its parent's jumps, but no room yet */
   CI_LEAVING = 3, /* the process ends, and may take with it the cudabpf that it has started */
+  CI_GIVEN_UP = 4,
 };
 
 struct ci_hello {
@@ -45,6 +47,13 @@ struct ci_hello {
   __u32 tid;
   __u32 has_room; /* the process has got a room by an earlier hello */
   __u32 reserved;
+};
+
+/* Of a size that no ci_done with CI_GIVEN_UP sites has. */
+struct ci_given_up {
+  __u32 version;
+  __u32 reason;  /* CI_GIVEN_UP */
+  char comm[16]; /* of the thread: when cudabpf reads this, the process may have ended */
 };
 
 struct ci_answer {
@@ -97,6 +106,7 @@ struct ci_site {
 #define CI_STORE_LINE 16 /* which must not cross a line of so many */
 
 CB_STATIC_ASSERT(sizeof(struct ci_hello) == 24, "ci_hello");
+CB_STATIC_ASSERT(sizeof(struct ci_given_up) == 24, "ci_given_up");
 CB_STATIC_ASSERT(sizeof(struct ci_answer) == 24, "ci_answer");
 CB_STATIC_ASSERT(sizeof(struct ci_site) == 96, "ci_site");
 

@@ -108,6 +108,8 @@ Result<Door> Door::open(std::string path, std::vector<uid_t> users) {
 
 Door::~Door() {
   if (!socket_) return;
+  // Whoever still waits before it may have sent something; this process's end closes it.
+  socket_.release();
   unlink(path_.c_str());
   rmdir(folder_of(path_).c_str());
 }
@@ -136,53 +138,52 @@ std::optional<Visitor> Door::next() {
   for (;;) {
     keep_spare();
     Visitor visitor;
-    bool with_spare = false;
-    visitor.socket = accept_one(with_spare);
+    visitor.socket = accept_one(visitor.is_last);
     if (!visitor.socket) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return std::nullopt;
     }
+    int on = 1;  // tells an empty message from none: see peek()
     ucred credentials{};
     socklen_t size = sizeof(credentials);
-    if (getsockopt(visitor.socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
-      continue;
-    if (credentials.pid <= 0 ||
-        std::find(users_.begin(), users_.end(), credentials.uid) == users_.end())
-      continue;
+    int fd = visitor.socket.get();
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
+      return visitor;
     visitor.pid = credentials.pid;
-    visitor.uid = credentials.uid;
-    if (with_spare) {
-      visitor.socket.reset();
-      keep_spare();
-    }
+    visitor.is_let_in = credentials.pid > 0 &&
+                        std::find(users_.begin(), users_.end(), credentials.uid) != users_.end();
     return visitor;
   }
 }
 
-std::optional<Message> receive(int socket, std::span<std::byte> buffer) {
+std::optional<Waiting> peek(int socket, std::span<std::byte> buffer) {
+  // Room for who has sent it, which comes with each message, and for no descriptor.
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
   iovec part{buffer.data(), buffer.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(MOST_FDS * sizeof(int))];
   msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  ssize_t got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return std::nullopt;
-  Message message;
-  if (got <= 0) return message;
-  message.size = static_cast<std::size_t>(got);
-  message.whole = !(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
-  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one; one = CMSG_NXTHDR(&header, one)) {
-    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= one->cmsg_len; at += sizeof(int)) {
-      int fd = -1;
-      std::memcpy(&fd, reinterpret_cast<const char*>(one) + at, sizeof(fd));
-      message.fds.emplace_back(fd);
-    }
+  ssize_t got = -1;
+  // The first time, the other side's end may be told, though it has left messages.
+  for (int i = 0; i < 2 && got < 0; i++) {
+    header = {};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof(control);
+    got = recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return std::nullopt;
   }
-  message.no_descriptor_left = header.msg_flags & MSG_CTRUNC && message.fds.empty();
-  return message;
+  if (got < 0) return Waiting{.size = 0, .brings_descriptors = true, .is_none = true};
+  if (got == 0 && header.msg_controllen == 0)
+    return Waiting{.size = 0, .brings_descriptors = false, .is_none = true};
+  return Waiting{.size = static_cast<std::size_t>(got),
+                 .brings_descriptors = bool(header.msg_flags & MSG_CTRUNC),
+                 .is_none = false};
+}
+
+void take_away(int socket) {
+  char nothing;
+  recv(socket, &nothing, sizeof(nothing), MSG_DONTWAIT);
 }
 
 bool send(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {

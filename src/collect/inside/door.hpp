@@ -18,9 +18,10 @@ namespace cudabpf {
 
 // Who has connected, according to the kernel.
 struct Visitor {
-  Fd socket;      // none: this process has no descriptor left, and has sent it away
-  pid_t pid = 0;  // as this process sees it; 0: it cannot
-  uid_t uid = 0;
+  Fd socket;               // whoever closes it may have to wait: see parting.hpp
+  pid_t pid = 0;           // as this process sees it; 0: it cannot
+  bool is_let_in = false;  // of a user for whom the door is open
+  bool is_last = false;    // this process has no descriptor left
 };
 
 class Door {
@@ -37,8 +38,10 @@ class Door {
   ~Door();
 
   int fd() const { return socket_.get(); }  // readable when somebody has come
-  // The next one; nothing if nobody is waiting. Those of other users are sent away in silence.
+  // The next one; nothing if nobody is waiting.
   std::optional<Visitor> next();
+  // Leaves a descriptor to others until then.
+  void give_up_spare() { spare_.reset(); }
 
  private:
   Fd accept_one(bool& with_spare);
@@ -55,15 +58,17 @@ class Door {
   std::vector<uid_t> users_;
 };
 
-// A message as it came: at most `buffer` of it, and the descriptors that came along.
-struct Message {
-  std::size_t size = 0;  // 0: the other side is gone
-  std::vector<Fd> fds;
-  bool whole = true;                // nothing of it was cut off
-  bool no_descriptor_left = false;  // for those that came along
+// The first message that waits on a connection, which stays where it is.
+struct Waiting {
+  std::size_t size = 0;
+  bool brings_descriptors = false;  // or may do so
+  bool is_none = false;             // there is no message, and none will come; or none can be seen
 };
-// Nothing if there is none yet.
-std::optional<Message> receive(int socket, std::span<std::byte> buffer);
+// As much of it as there is room for. Nothing if there is none yet.
+std::optional<Waiting> peek(int socket, std::span<std::byte> buffer);
+// Takes away the first message, which must bring no descriptors: closing those may take as long as
+// whoever has sent them likes.
+void take_away(int socket);
 bool send(int socket, std::span<const std::byte> bytes, std::span<const int> fds);
 
 }  // namespace cudabpf

@@ -67,7 +67,8 @@ std::uint32_t times_wanted(GpuTiming timing) {
 InsideSource::InsideSource(SourceOptions options, Place place, elf::Reader reader)
     : options_(std::move(options)),
       place_(std::move(place)),
-      libraries_(std::move(reader), numbers_, options_.filter),
+      reader_(std::move(reader)),
+      libraries_(numbers_, options_.filter),
       clock_(RecordClock::best()),
       rooms_(options_.processes, clock_) {}
 
@@ -114,12 +115,10 @@ Result<> InsideSource::start(OnRecord on_record) {
   on_record_ = std::move(on_record);
   raise_file_limit();  // each process takes two
   auto door = TRY(Door::open(place_.door, {geteuid(), 0, place_.user}));
-  reception_.emplace(
-      std::move(door), libraries_, options_.libraries,
-      [this](const Arrival& arrival) { return admit(arrival); },
-      [this](const Arrival& leaving) { depart(leaving); },
-      Reception::Wanted{options_.calls, times_wanted(options_.gpu),
-                        Room::size(options_.ring_size)});
+  Host& host = *this;
+  reception_.emplace(std::move(door), reader_, libraries_, options_.libraries, host,
+                     Reception::Wanted{options_.calls, times_wanted(options_.gpu),
+                                       Room::size(options_.ring_size)});
   return ok();
 }
 
@@ -175,42 +174,47 @@ abi::ci_driver InsideSource::driver_plan() const {
   return plan;
 }
 
-Reception::Admission InsideSource::admit(const Arrival& arrival) {
+Host::Kin InsideSource::kin(pid_t pid) {
+  came_ |= static_cast<std::uint32_t>(pid) == selected_;
+  if (has_ended(pid)) return Kin::gone;
+  bool ours = options_.follow_children ? belongs(pid) : pid == static_cast<pid_t>(selected_);
+  return ours ? Kin::ours : Kin::stranger;
+}
+
+Host::Admission InsideSource::admit(const Arrival& arrival) {
   auto pid = static_cast<std::uint32_t>(arrival.pid);
-  if (options_.follow_children ? !belongs(arrival.pid) : pid != selected_) return {};
   auto known = known_.find(pid);
-  if (arrival.hello.has_room) return {known != known_.end() && !known->second.expired(), -1};
-  auto made = Room::make(driver_plan(), clock_, options_.ring_size);
-  if (!made) {
-    log::warning("calls of pid {} are not recorded: {}", pid, made.error().message);
-    return {.failed = true};
-  }
+  if (arrival.hello.has_room) return {known != known_.end() && !known->second.expired(), -1, {}};
   Newcomer newcomer;
+  newcomer.pidfd = open_pidfd(arrival.pid);
+  if (has_ended(arrival.pid, newcomer.pidfd)) return {};
+  auto made = Room::make(driver_plan(), clock_, options_.ring_size);
+  if (!made) return {.failed = made.error().message};
   // Its cuInit is under way, so from here on all is seen of what the program does, as after an
   // exec.
   bool forked = arrival.hello.reason == abi::CI_FORKED;
   newcomer.record =
       process_record(forked ? abi::CB_FORK : abi::CB_EXEC, arrival.pid, now_ns(CLOCK_MONOTONIC));
-  newcomer.inner_pid = arrival.hello.pid;
-  newcomer.pidfd = open_pidfd(arrival.pid);
+  // In the /proc of another pid namespace, this is somebody else.
+  newcomer.inner_pid = Procfs().is_ours() ? newcomer.record.ns_pid : pid;
   newcomer.room = std::make_shared<Room>(std::move(*made));
   int room = newcomer.room->fd();
   std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
   known_[pid] = newcomer.room;
   std::lock_guard lock(comings_and_goings_);
   newcomers_.push_back(std::move(newcomer));
-  return {true, room};
+  return {true, room, {}};
 }
 
-void InsideSource::depart(const Arrival& leaving) {
-  auto pid = static_cast<std::uint32_t>(leaving.pid);
-  auto known = known_.find(pid);
+// The process that has started this cudabpf says so, once, when it takes it along.
+void InsideSource::depart(pid_t pid) {
+  auto known = known_.find(static_cast<std::uint32_t>(pid));
   auto room = known == known_.end() ? nullptr : known->second.lock();
-  if (!room) return;
+  if (!place_.is_secret || pid != static_cast<pid_t>(selected_) || departed_ || !room) return;
   silence({room});
-  departed_.insert(pid);
+  departed_ = true;
   std::lock_guard lock(comings_and_goings_);
-  leaving_.push_back(pid);
+  leaving_.push_back(selected_);
 }
 
 std::vector<int> InsideSource::watch_fds() const {
@@ -220,14 +224,39 @@ std::vector<int> InsideSource::watch_fds() const {
 News InsideSource::look() {
   News news;
   if (!reception_) return news;
-  reception_->look(news.libraries);
-  for (Library& library : news.libraries) library.ts = now_ns(CLOCK_MONOTONIC) - begin_ns_;
-  libraries_attached_ += news.libraries.size();
+  reception_->look(news);
+  miss_who_never_came(news);
+  date(news);
   return news;
 }
 
+News InsideSource::last_look() {
+  News news;
+  if (!reception_) return news;
+  reception_->close(news);
+  miss_who_never_came(news);
+  date(news);
+  return news;
+}
+
+void InsideSource::date(News& news) {
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC) - begin_ns_;
+  for (Library& library : news.libraries) library.ts = now;
+  for (LossEvent& loss : news.losses) loss.since = loss.until = now;
+  libraries_attached_ += news.libraries.size();
+}
+
+// A process that has started its own cudabpf comes at once.
+void InsideSource::miss_who_never_came(News& news) {
+  constexpr std::uint64_t PATIENCE_NS = 5'000'000'000;
+  if (!place_.is_secret || came_ || missed_) return;
+  auto pid = static_cast<pid_t>(selected_);
+  if (now_ns(CLOCK_MONOTONIC) - begin_ns_ < PATIENCE_NS && !has_ended(pid)) return;
+  missed_ = true;
+  reception_->miss(pid, "it has not come to cudabpf; connect may be refused to it (seccomp)", news);
+}
+
 void InsideSource::stop() {
-  if (reception_) reception_->close();
   std::vector<std::shared_ptr<Room>> rooms;
   for (auto& [pid, weak] : known_)
     if (auto room = weak.lock()) rooms.push_back(std::move(room));
@@ -252,7 +281,7 @@ DriverDevice InsideSource::device(std::uint32_t number) const {
 }
 
 bool InsideSource::is_alive(std::uint32_t pid) const {
-  return !departed_.contains(pid) && !has_ended(static_cast<pid_t>(pid));
+  return !(departed_ && pid == selected_) && !has_ended(static_cast<pid_t>(pid));
 }
 
 Source::Losses InsideSource::losses() const {
@@ -261,8 +290,6 @@ Source::Losses InsideSource::losses() const {
   for (auto [counter, loss] : LOSSES)
     losses[static_cast<std::size_t>(loss)] = counts.dropped[counter];
   losses[static_cast<std::size_t>(Loss::bad_record)] = rooms_.broken();
-  if (reception_)
-    losses[static_cast<std::size_t>(Loss::process_unrecorded)] = reception_->unrecorded();
   return losses;
 }
 

@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +19,7 @@
 
 namespace cudabpf {
 
-class InsideSource final : public Source {
+class InsideSource final : public Source, private Host {
  public:
   struct Place {
     std::string door;        // the path of the socket: see Door::choose_path
@@ -39,7 +38,7 @@ class InsideSource final : public Source {
   void select_all() override {}
   std::vector<int> watch_fds() const override;
   News look() override;
-  News last_look() override { return look(); }
+  News last_look() override;
   void stop() override;
   bool waits_for_libraries() const override { return true; }
   std::size_t libraries_attached() const override { return libraries_attached_; }
@@ -62,8 +61,11 @@ class InsideSource final : public Source {
 
  private:
   InsideSource(SourceOptions options, Place place, elf::Reader reader);
-  Reception::Admission admit(const Arrival& arrival);
-  void depart(const Arrival& leaving);
+  Kin kin(pid_t pid) override;
+  Admission admit(const Arrival& arrival) override;
+  void depart(pid_t pid) override;
+  void date(News& news);
+  void miss_who_never_came(News& news);
   abi::ci_driver driver_plan() const;
   // The process has been started by the command, or by one that was.
   bool belongs(pid_t pid) const;
@@ -73,6 +75,7 @@ class InsideSource final : public Source {
   const SourceOptions options_;
   const Place place_;
   FunctionNumbers numbers_;
+  const elf::Reader reader_;
   PlannedLibraries libraries_;
   std::optional<Reception> reception_;
   std::uint64_t begin_ns_ = 0;
@@ -81,7 +84,10 @@ class InsideSource final : public Source {
   // By process; whoever reads may have let go of a room, but not the other way round.
   std::map<std::uint32_t, std::weak_ptr<Room>> known_;
 
-  std::set<std::uint32_t> departed_;  // they may live on for a moment, but are no longer recorded
+  // The one process that this cudabpf was started for, by itself: whether it has come, and whether
+  // it has gone. It may live on for a moment then, but is no longer recorded.
+  bool came_ = false, missed_ = false;
+  std::atomic<bool> departed_ = false;
 
   std::mutex comings_and_goings_;  // for the thread that reads
   std::vector<Newcomer> newcomers_;

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <span>
 #include <utility>
 
 #include "collect/library_functions.hpp"
@@ -53,51 +55,53 @@ Result<Fd> file_of(const std::vector<abi::ci_site>& sites) {
 
 }  // namespace
 
-const PlannedLibrary& PlannedLibraries::of(const Fd& file, const FileId& id,
-                                           const std::string& path, bool named) {
+const PlannedLibrary* PlannedLibraries::find(const elf::Reading::Taken& file) const {
   for (const PlannedLibrary& known : planned_)
-    if (known.id.same_file(id) && known.id.untouched_since(id) && known.library.path == path)
-      return known;
-  if (planned_.size() == MOST_PLANNED) planned_.pop_front();
-  planned_.push_back(plan(file, id, path, named));
-  return planned_.back();
+    if (known.id.same_file(file.id) && known.id.untouched_since(file.id) &&
+        known.library.path == file.path)
+      return &known;
+  return nullptr;
 }
 
-PlannedLibrary PlannedLibraries::plan(const Fd& file, const FileId& id, const std::string& path,
-                                      bool named) const {
+Result<const PlannedLibrary*> PlannedLibraries::plan(const elf::Reading::Taken& file,
+                                                     const Result<elf::Contents>& contents,
+                                                     bool named) {
+  PlannedLibrary planned = planned_from(file, contents, named);
+  if (planned.library.error.empty()) {
+    planned.sites = TRY(file_of(planned.listed));
+    planned.count = static_cast<std::uint32_t>(planned.listed.size());
+    planned.listed.clear();
+  }
+  if (planned_.size() == MOST_PLANNED) planned_.pop_front();
+  planned_.push_back(std::move(planned));
+  return &planned_.back();
+}
+
+PlannedLibrary PlannedLibraries::planned_from(const elf::Reading::Taken& file,
+                                              const Result<elf::Contents>& contents, bool named) {
   PlannedLibrary planned;
-  planned.id = id;
+  planned.id = file.id;
   Library& library = planned.library;
-  library.path = path;
-  library.device = id.device;
-  library.inode = id.inode;
-  auto contents = reader_.read(file, LIBRARY_CONTENTS);
+  library.path = file.path;
+  library.device = file.id.device;
+  library.inode = file.id.inode;
   if (!contents) {
     library.error = contents.error().message;
     return planned;
   }
-  std::vector<abi::ci_site> sites;
+  std::map<std::uint64_t, std::span<const std::byte>> code;  // by offset
+  for (const elf::Function& function : contents->functions)
+    code.try_emplace(function.offset, function.code);
   for (const PlannedProbe& probe : plan_probes(*contents, named, filter_, numbers_, library)) {
     const Function* function = numbers_.find(probe.plan.function);
     std::string name = function ? std::string(function->symbol) : std::string();
-    std::byte code[CI_MAX_CODE];
-    ssize_t got = pread(file.get(), code, sizeof(code), static_cast<off_t>(probe.offset));
-    std::span<const std::byte> bytes(code, got > 0 ? static_cast<std::size_t>(got) : 0);
-    auto [place, refusal] = detour::find_place(bytes, probe.offset);
-    if (refusal == detour::Refusal::none && sites.size() < CI_MAX_SITES) {
-      sites.push_back(site_of(probe, place, bytes));
+    auto [place, refusal] = detour::find_place(code[probe.offset], probe.offset);
+    if (refusal == detour::Refusal::none && planned.listed.size() < CI_MAX_SITES) {
+      planned.listed.push_back(site_of(probe, place, code[probe.offset]));
       planned.names.push_back(std::move(name));
     } else {
       planned.refused.push_back(fmt::format("{} ({})", name, to_string(refusal)));
     }
-  }
-  if (!library.error.empty()) return planned;
-  auto made = file_of(sites);
-  if (made) {
-    planned.sites = std::move(*made);
-    planned.count = static_cast<std::uint32_t>(sites.size());
-  } else {
-    library.error = made.error().message;
   }
   return planned;
 }

@@ -22,22 +22,29 @@ struct PlannedLibrary {
   // struct ci_site[], sealed: it goes to every process that has this library.
   Fd sites;
   std::uint32_t count = 0;
+  std::vector<abi::ci_site> listed;  // until they are in that file
   std::vector<std::string> names;    // the sites' functions
   std::vector<std::string> refused;  // functions that no jump can be written into, with the reason
 };
 
 class PlannedLibraries {
  public:
-  PlannedLibraries(elf::Reader reader, FunctionNumbers& numbers, FunctionFilter filter)
-      : reader_(std::move(reader)), numbers_(numbers), filter_(std::move(filter)) {}
+  PlannedLibraries(FunctionNumbers& numbers, FunctionFilter filter)
+      : numbers_(numbers), filter_(std::move(filter)) {}
 
-  // Reads a library that has not been planned yet; `named`: by the user. The answer stays valid.
-  const PlannedLibrary& of(const Fd& file, const FileId& id, const std::string& path, bool named);
+  // What is read of a library's file.
+  static constexpr elf::Wanted CONTENTS{.prefix = "cu", .code = CI_MAX_CODE};
+
+  // Null: it has not been planned. Both answers stay valid until the next library is planned.
+  const PlannedLibrary* find(const elf::Reading::Taken& file) const;
+  // `named`: by the user. An error: this process has not what it takes.
+  Result<const PlannedLibrary*> plan(const elf::Reading::Taken& file,
+                                     const Result<elf::Contents>& contents, bool named);
 
  private:
-  PlannedLibrary plan(const Fd& file, const FileId& id, const std::string& path, bool named) const;
+  PlannedLibrary planned_from(const elf::Reading::Taken& file,
+                              const Result<elf::Contents>& contents, bool named);
 
-  elf::Reader reader_;
   FunctionNumbers& numbers_;
   FunctionFilter filter_;
   std::list<PlannedLibrary> planned_;

@@ -2,17 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/socket.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <iterator>
 #include <utility>
 
+#include "collect/libraries.hpp"
 #include "util/console/log.hpp"
 #include "util/system/clock.hpp"
 #include "util/system/procfs.hpp"
@@ -21,16 +20,17 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t MOST_VISITS = 256, MOST_AT_ONCE = 256;
+constexpr std::size_t MOST_VISITS = 256;
+// An honest process has one for each libcuda that it loads, one after the other.
+constexpr std::size_t MOST_OF_ONE = 4;
+constexpr std::size_t MOST_READINGS = 4;  // of files, at once; of one process one
+constexpr std::uint64_t WELCOME_NS = 2'000'000, LOOK_NS = 3'000'000;
+constexpr std::uint64_t CLOSE_NS = 500'000'000;
 constexpr const char* NO_DESCRIPTOR = "cudabpf may open no more files (ulimit -n)";
+constexpr const char* GAVE_UP = "it waited too long for cudabpf, or could not take its answer";
+constexpr const char* SILENT =
+    "it came to cudabpf, and no message did; sendmsg or recvmsg may be refused to it (seccomp)";
 constexpr std::uint64_t PATIENCE_NS = 5'000'000'000;  // with one who says nothing
-
-// As this process sees the file, which may be below another root.
-std::string path_of(const Fd& file) {
-  char path[PATH_MAX];
-  ssize_t size = readlink(fmt::format("/proc/self/fd/{}", file.get()).c_str(), path, sizeof(path));
-  return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "a library";
-}
 
 std::string_view why_not(std::uint8_t outcome) {
   switch (outcome) {
@@ -57,95 +57,248 @@ std::span<const std::byte> message_bytes(const T& message) {
   return std::as_bytes(std::span(&message, 1));
 }
 
+// A message of this type; nothing if it cannot be one.
+template <typename T>
+std::optional<T> message_of(const Waiting& first, std::span<const std::byte> bytes) {
+  T message{};
+  if (first.size != sizeof(message)) return std::nullopt;
+  std::memcpy(&message, bytes.data(), sizeof(message));
+  return message.version == CI_VERSION ? std::optional(message) : std::nullopt;
+}
+
 }  // namespace
 
-Reception::Reception(Door door, PlannedLibraries& libraries, const std::vector<std::string>& named,
-                     Admit admit, Depart depart, Wanted wanted)
+Reception::Reception(Door door, const elf::Reader& reader, PlannedLibraries& libraries,
+                     const std::vector<std::string>& named, Host& host, Wanted wanted)
     : door_(std::move(door)),
+      reader_(reader),
+      parting_(reader),
       libraries_(libraries),
-      admit_(std::move(admit)),
-      depart_(std::move(depart)),
+      host_(host),
       wanted_(wanted) {
   for (const std::string& path : named)
     if (auto file = open_library(path, path)) named_.push_back(file->id);
 }
 
+Reception::~Reception() {
+  for (Visit& visit : visits_) part(visit);
+}
+
 std::vector<int> Reception::watch_fds() const {
-  std::vector<int> fds{door_.fd()};
-  for (const Visit& visit : visits_) fds.push_back(visit.visitor.socket.get());
+  std::vector<int> fds;
+  if (!parting_.is_behind()) fds.push_back(door_.fd());
+  for (const Visit& visit : visits_) {
+    if (visit.reading)
+      fds.push_back(visit.reading->fd());
+    else if (!visit.waits_for_reading)
+      fds.push_back(visit.visitor.socket.get());
+  }
   return fds;
 }
 
-void Reception::look(std::vector<Library>& patched) {
-  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
-  for (std::size_t i = 0; i < MOST_AT_ONCE; i++) {
+// ----- coming and going
+
+void Reception::look(News& news) {
+  parting_.go_on();
+  welcome(now_ns(CLOCK_MONOTONIC) + WELCOME_NS, news);
+  // However many come, there is time for those who are here. In turn: who was looked at comes last.
+  std::uint64_t until = now_ns(CLOCK_MONOTONIC) + LOOK_NS;
+  for (std::size_t count = visits_.size(); count && now_ns(CLOCK_MONOTONIC) < until; count--) {
+    visits_.splice(visits_.end(), visits_, visits_.begin());
+    Visit& visit = visits_.back();
+    if (!is_over(visit, news)) continue;
+    part(visit);
+    visits_.pop_back();
+  }
+}
+
+void Reception::close(News& news) {
+  closed_ = true;
+  std::uint64_t until = now_ns(CLOCK_MONOTONIC) + CLOSE_NS;
+  bool more = true;
+  while (more && now_ns(CLOCK_MONOTONIC) < until) {
+    look(news);
+    constexpr int FOR_A_FILE_MS = 50;
+    bool reading = std::any_of(visits_.begin(), visits_.end(),
+                               [](const Visit& visit) { return visit.reading.has_value(); });
+    std::vector<pollfd> watched;
+    for (int fd : watch_fds()) watched.push_back({fd, POLLIN, 0});
+    more = poll(watched.data(), watched.size(), reading ? FOR_A_FILE_MS : 0) > 0 || reading;
+  }
+}
+
+void Reception::welcome(std::uint64_t until, News& news) {
+  while (!parting_.is_behind() && now_ns(CLOCK_MONOTONIC) < until) {
     auto visitor = door_.next();
-    if (!visitor) break;
-    if (!visitor->socket) {
-      leave_unrecorded(visitor->pid, NO_DESCRIPTOR);
-      continue;
-    }
-    Visit visit;
-    visit.visitor = std::move(*visitor);
-    visit.give_up_ns = now + PATIENCE_NS;
-    // A traced process speaks at once: those who came long ago and are silent make room.
-    if (visits_.size() >= MOST_VISITS) visits_.pop_front();
-    if (!go_on(visit, patched)) visits_.push_back(std::move(visit));
+    if (!visitor) return;
+    if (!visitor->is_let_in)
+      parting_.with(std::move(visitor->socket));
+    else if (visitor->is_last || !has_descriptors_left())
+      turn_away(std::move(*visitor), news);
+    else
+      greet(std::move(*visitor));
   }
-  for (auto visit = visits_.begin(); visit != visits_.end();)
-    visit = go_on(*visit, patched) || visit->give_up_ns < now ? visits_.erase(visit) : ++visit;
 }
 
-bool Reception::go_on(Visit& visit, std::vector<Library>& patched) {
+void Reception::turn_away(Visitor visitor, News& news) {
+  parting_.with(std::move(visitor.socket));
+  door_.give_up_spare();  // it takes some to see who that was
+  if (host_.kin(visitor.pid) == Host::Kin::ours)
+    leave_unrecorded(visitor.pid, {}, NO_DESCRIPTOR, news);
+}
+
+// Nothing that a stranger has sent is looked at.
+void Reception::greet(Visitor visitor) {
+  Host::Kin kin = host_.kin(visitor.pid);
+  auto of_one = [&](const Visit& visit) { return visit.visitor.pid == visitor.pid; };
+  if (kin == Host::Kin::stranger || std::count_if(visits_.begin(), visits_.end(), of_one) >=
+                                        static_cast<std::ptrdiff_t>(MOST_OF_ONE))
+    return parting_.with(std::move(visitor.socket));
+  // A traced process speaks at once: who came first and is still here makes room.
+  if (visits_.size() >= MOST_VISITS) {
+    auto first = std::min_element(
+        visits_.begin(), visits_.end(),
+        [](const Visit& one, const Visit& other) { return one.give_up_ns < other.give_up_ns; });
+    part(*first);
+    visits_.erase(first);
+  }
+  Visit& visit = visits_.emplace_back();
+  visit.visitor = std::move(visitor);
+  visit.is_ours = kin == Host::Kin::ours;
+  visit.give_up_ns = now_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+}
+
+void Reception::part(Visit& visit) {
+  if (visit.reading)
+    parting_.with_one_in_use(std::move(visit.visitor.socket));
+  else
+    parting_.with(std::move(visit.visitor.socket));
+}
+
+// ----- a visit
+
+bool Reception::is_over(Visit& visit, News& news) {
   for (;;) {
-    alignas(8) std::byte buffer[sizeof(abi::ci_done)];
-    auto message = receive(visit.visitor.socket.get(), buffer);
-    if (!message) return false;
-    bool hindered = message->no_descriptor_left || (!visit.answered && !has_descriptors_left());
-    if (hindered) leave_unrecorded(visit.visitor.pid, NO_DESCRIPTOR);
-    if (!message->size) note_impatience(visit);
-    if (hindered || !message->size || !message->whole) return true;
-    if (!visit.answered) {
-      abi::ci_hello hello{};
-      if (message->size != sizeof(hello)) return true;
-      std::memcpy(&hello, buffer, sizeof(hello));
-      if (hello.version != CI_VERSION) return true;
-      // Its visit is not over: it stays until this cudabpf ends, or until patience does.
-      if (hello.reason == abi::CI_LEAVING)
-        depart_({visit.visitor.pid, hello});
-      else if (!answer(visit, hello, message->fds))
-        return true;
-      visit.answered = true;
-      continue;
-    }
-    abi::ci_done done{};
-    constexpr std::size_t HEAD = offsetof(abi::ci_done, outcomes);
-    if (message->size < HEAD) return true;
-    std::memcpy(&done, buffer, message->size);
-    if (done.sites <= CI_MAX_SITES && message->size == HEAD + done.sites)
-      note(visit, done, patched);
-    return true;
+    Then then = visit.reading ? read(visit, news) : hear(visit, news);
+    if (then != Then::go_on) return then == Then::part;
   }
 }
 
-// False: this is nobody to talk with.
-bool Reception::answer(Visit& visit, const abi::ci_hello& hello, const std::vector<Fd>& files) {
-  bool loaded = hello.reason == abi::CI_LOADED;
-  visit.tracer = Procfs().tracer(visit.visitor.pid);  // it waits; later it may have ended
-  if (files.size() != (loaded ? 1 : 0) || (!loaded && hello.reason != abi::CI_FORKED)) return false;
-  const PlannedLibrary* library = nullptr;
-  if (loaded && wanted_.calls) {
-    auto id = FileId::of(files[0].get());
-    if (!id) return false;
-    bool named = std::any_of(named_.begin(), named_.end(),
-                             [&](const FileId& one) { return one.same_file(*id); });
-    library = &libraries_.of(files[0], *id, path_of(files[0]), named);
+Reception::Then Reception::hear(Visit& visit, News& news) {
+  alignas(8) std::byte buffer[sizeof(abi::ci_done)];
+  auto first = peek(visit.visitor.socket.get(), buffer);
+  bool late = visit.give_up_ns < now_ns(CLOCK_MONOTONIC);
+  if (!visit.hello && visit.is_ours && (first ? first->is_none : late))
+    leave_unrecorded(visit, SILENT, news);
+  if (!first) return late ? Then::part : Then::wait;
+  if (first->is_none || first->size > sizeof(buffer)) return Then::part;
+  if (!visit.hello) {
+    auto hello = message_of<abi::ci_hello>(*first, buffer);
+    return hello ? hear_hello(visit, *first, *hello, news) : Then::part;
   }
+  if (first->brings_descriptors) return Then::part;
+  auto given_up = message_of<abi::ci_given_up>(*first, buffer);
+  if (given_up && given_up->reason == abi::CI_GIVEN_UP) {
+    std::string name(given_up->comm, strnlen(given_up->comm, sizeof(given_up->comm)));
+    leave_unrecorded(visit.visitor.pid, std::move(name), GAVE_UP, news);
+    return Then::part;
+  }
+  abi::ci_done done{};
+  constexpr std::size_t HEAD = offsetof(abi::ci_done, outcomes);
+  if (!visit.answered || first->size < HEAD) return Then::part;
+  std::memcpy(&done, buffer, first->size);
+  if (done.sites <= CI_MAX_SITES && first->size == HEAD + done.sites) note(visit, done, news);
+  return Then::part;
+}
+
+Reception::Then Reception::hear_hello(Visit& visit, const Waiting& first,
+                                      const abi::ci_hello& hello, News& news) {
+  if (first.brings_descriptors != (hello.reason == abi::CI_LOADED)) return Then::part;
+  if (!has_descriptors_left()) {
+    leave_unrecorded(visit, NO_DESCRIPTOR, news);
+    return Then::part;
+  }
+  visit.tracer = Procfs().tracer(visit.visitor.pid);  // it waits; later it may have ended
+  if (hello.reason == abi::CI_LOADED) return begin_to_read(visit, hello, news);
+  take_away(visit.visitor.socket.get());
+  visit.hello = hello;
+  if (hello.reason == abi::CI_FORKED) return answer(visit, nullptr, news);
+  if (hello.reason != abi::CI_LEAVING) return Then::part;
+  // Its visit is not over: it stays until this cudabpf ends, or until patience does.
+  host_.depart(visit.visitor.pid);
+  visit.answered = true;
+  return Then::go_on;
+}
+
+Reception::Then Reception::begin_to_read(Visit& visit, const abi::ci_hello& hello, News& news) {
+  std::size_t all = 0, of_one = 0;
+  for (const Visit& other : visits_) {
+    all += other.reading.has_value();
+    of_one += other.reading && other.visitor.pid == visit.visitor.pid;
+  }
+  if (all < MOST_READINGS && of_one == 0)
+    visit.reading = reader_.take(visit.visitor.socket.get(), PlannedLibraries::CONTENTS);
+  visit.waits_for_reading = !visit.reading;
+  if (visit.reading) {
+    visit.hello = hello;
+    return Then::go_on;
+  }
+  if (now_ns(CLOCK_MONOTONIC) < visit.give_up_ns) return Then::wait;
+  leave_unrecorded(visit, "too many files are to be read at once", news);
+  return Then::part;
+}
+
+Reception::Then Reception::read(Visit& visit, News& news) {
+  elf::Reading& reading = *visit.reading;
+  reading.look();
+  auto contents = reading.result();
+  if (!reading.taken()) {
+    if (!contents) return Then::wait;
+    leave_unrecorded(visit, "its libcuda: " + contents->error().message, news);
+    return Then::part;
+  }
+  elf::Reading::Taken file = *reading.taken();
+  const PlannedLibrary* library = wanted_.calls ? libraries_.find(file) : nullptr;
+  if (wanted_.calls && !library) {
+    if (!contents) {
+      reading.go_on();
+      return Then::wait;
+    }
+    bool named = std::any_of(named_.begin(), named_.end(),
+                             [&](const FileId& one) { return one.same_file(file.id); });
+    auto planned = libraries_.plan(file, *contents, named);
+    if (!planned) {
+      leave_unrecorded(visit, planned.error().message, news);
+      return Then::part;
+    }
+    library = *planned;
+  }
+  visit.reading.reset();
+  for (Visit& other : visits_) other.waits_for_reading = false;
+  return answer(visit, library, news);
+}
+
+Reception::Then Reception::answer(Visit& visit, const PlannedLibrary* library, News& news) {
+  // Who has given up meanwhile, or has died, gets no room.
+  if (peek(visit.visitor.socket.get(), {})) return Then::go_on;
   bool of_use = !library || library->count;
-  Admission admission;
-  if (!closed_ && of_use) admission = admit_({visit.visitor.pid, hello});
-  unrecorded_ += admission.failed;
-  visit.admitted = admission.traced;
+  Host::Admission admission;
+  if (!closed_ && of_use) admission = host_.admit({visit.visitor.pid, *visit.hello});
+  if (!admission.failed.empty()) leave_unrecorded(visit, admission.failed, news);
+  if (library && (admission.traced || !of_use)) {
+    visit.library.emplace();
+    visit.library->id = library->id;
+    visit.library->library = library->library;
+    visit.library->names = library->names;
+    visit.library->refused = library->refused;
+  }
+  if (!of_use) say_of_no_use(*library);
+  visit.answered = true;
+  return send_answer(visit, admission, library) ? Then::wait : Then::go_on;
+}
+
+bool Reception::send_answer(Visit& visit, const Host::Admission& admission,
+                            const PlannedLibrary* library) {
   abi::ci_answer answer{};
   answer.version = CI_VERSION;
   answer.traced = admission.traced;
@@ -159,32 +312,20 @@ bool Reception::answer(Visit& visit, const abi::ci_hello& hello, const std::vect
     answer.sites = library->count;
     fds.push_back(library->sites.get());
   }
-  if (library && (admission.traced || !of_use)) {
-    visit.library.emplace();
-    visit.library->id = library->id;
-    visit.library->library = library->library;
-    visit.library->names = library->names;
-    visit.library->refused = library->refused;
-  }
-  if (!of_use && told_.insert({library->id.device, library->id.inode}).second)
-    log::warning("{} is not traced: {}", library->library.path,
-                 library->library.error.empty() ? "none of its functions can be patched"
-                                                : library->library.error);
-  bool sent = send(visit.visitor.socket.get(), message_bytes(answer), fds);
-  if (!sent) note_impatience(visit);
-  return sent;
+  return send(visit.visitor.socket.get(), message_bytes(answer), fds);
 }
 
-// Who has been let in says at last what became of it, unless it has given up, or is dead.
-void Reception::note_impatience(const Visit& visit) {
-  if (visit.admitted && kill(visit.visitor.pid, 0) == 0)
-    leave_unrecorded(visit.visitor.pid, "it has waited too long for cudabpf");
+void Reception::say_of_no_use(const PlannedLibrary& planned) {
+  if (!told_.insert({planned.id.device, planned.id.inode}).second) return;
+  log::warning("{} is not traced: {}", planned.library.path,
+               planned.library.error.empty() ? "none of its functions can be patched"
+                                             : planned.library.error);
 }
 
-void Reception::note(const Visit& visit, const abi::ci_done& done, std::vector<Library>& patched) {
+void Reception::note(const Visit& visit, const abi::ci_done& done, News& news) {
   if (!visit.library) return;
   if (done.sites != visit.library->names.size())
-    return leave_unrecorded(visit.visitor.pid, "it has no room for memory to share");
+    return leave_unrecorded(visit, "it has no room for memory to share", news);
   const PlannedLibrary& planned = *visit.library;
   std::vector<std::string> refused = planned.refused;
   std::string_view last;
@@ -198,21 +339,39 @@ void Reception::note(const Visit& visit, const abi::ci_done& done, std::vector<L
   bool first = told_.insert({planned.id.device, planned.id.inode}).second;
   if (!count && !planned.names.empty()) {  // of a library without any it has been said
     leave_unrecorded(
-        visit.visitor.pid,
+        visit,
         visit.tracer ? fmt::format("process {} debugs it, or traces its system calls", visit.tracer)
-                     : fmt::format("no function of {} could be patched: {}", library.path, last));
+                     : fmt::format("no function of {} could be patched: {}", library.path, last),
+        news);
   }
   if (!first) return;
   library.functions -=
       std::min<std::uint32_t>(library.functions, static_cast<std::uint32_t>(refused.size()));
   library.left_out += static_cast<std::uint32_t>(refused.size());
   library.unpatched = std::move(refused);
-  patched.push_back(std::move(library));
+  news.libraries.push_back(std::move(library));
 }
 
-void Reception::leave_unrecorded(pid_t pid, const std::string& why) {
-  unrecorded_++;
-  log::warning("calls of pid {} are not recorded: {}", pid, why);
+// ----- processes that came to be recorded, and are not
+
+void Reception::leave_unrecorded(const Visit& visit, const std::string& why, News& news) {
+  leave_unrecorded(visit.visitor.pid, {}, why, news);
+}
+
+// A process counts once, however often it comes.
+void Reception::leave_unrecorded(pid_t pid, std::string name, const std::string& why, News& news) {
+  constexpr std::uint64_t ONCE_NS = 10'000'000'000;  // its id may be another's by then
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+  std::erase_if(unrecorded_at_, [&](const auto& one) { return now - one.second > ONCE_NS; });
+  if (!unrecorded_at_.try_emplace(pid, now).second) return;
+  if (std::string known = Procfs().process(pid).comm; !known.empty()) name = known;
+  std::string who = fmt::format("pid {}{}", pid, name.empty() ? "" : fmt::format(" ({})", name));
+  log::warning("calls of {} are not recorded: {}", who, why);
+  LossEvent loss;
+  loss.reason = Loss::process_unrecorded;
+  loss.count = 1;
+  loss.detail = fmt::format("{}: {}", who, why);
+  news.losses.push_back(std::move(loss));
 }
 
 }  // namespace cudabpf

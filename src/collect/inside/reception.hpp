@@ -1,19 +1,22 @@
-// Answers traced processes that come to the door: what to record, and into which memory.
+// Answers traced processes that come to the door: what to record, and into which memory. Nothing
+// here waits for them: a look takes a few milliseconds, whatever they do.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <list>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "collect/inside/door.hpp"
+#include "collect/inside/parting.hpp"
 #include "collect/inside/planned_library.hpp"
 #include "cudabpf/event.hpp"
 #include "cudabpf/inside.h"
+#include "cudabpf/source.hpp"
+#include "util/elf/elf_reader.hpp"
 
 namespace cudabpf {
 
@@ -23,60 +26,92 @@ struct Arrival {
   abi::ci_hello hello{};
 };
 
-class Reception {
+// Who knows which processes are to be recorded.
+class Host {
  public:
+  enum class Kin : std::uint8_t {
+    ours,  // one that is to be recorded
+    stranger,
+    gone,  // nobody can tell any more
+  };
   // Whether the process is traced, and the descriptor of its room if it needs one (else -1).
   struct Admission {
     bool traced = false;
     int room = -1;
-    bool failed = false;  // it was to be
+    std::string failed;  // why not, if it was to be
   };
-  using Admit = std::function<Admission(const Arrival& arrival)>;
-  using Depart = std::function<void(const Arrival& leaving)>;
 
+  virtual ~Host() = default;
+  virtual Kin kin(pid_t pid) = 0;
+  virtual Admission admit(const Arrival& arrival) = 0;
+  virtual void depart(pid_t pid) = 0;
+};
+
+class Reception {
+ public:
   struct Wanted {
     bool calls = true;
     std::uint32_t gpu = 0;  // abi::cb_gpu_times_of
     std::uint64_t room_size = 0;
   };
 
-  Reception(Door door, PlannedLibraries& libraries, const std::vector<std::string>& named,
-            Admit admit, Depart depart, Wanted wanted);
+  Reception(Door door, const elf::Reader& reader, PlannedLibraries& libraries,
+            const std::vector<std::string>& named, Host& host, Wanted wanted);
+  Reception(const Reception&) = delete;
+  Reception& operator=(const Reception&) = delete;
+  ~Reception();
 
   std::vector<int> watch_fds() const;  // readable when there is something to do
-  // Does it. Libraries whose functions have been patched for the first time are added.
-  void look(std::vector<Library>& patched);
-  // Nobody is let in any more.
-  void close() { closed_ = true; }
-  // Processes that came to be recorded, and are not.
-  std::uint64_t unrecorded() const { return unrecorded_; }
+  // Does it. There is news of libraries whose functions have been patched for the first time, and
+  // of processes that came to be recorded and are not.
+  void look(News& news);
+  // Nobody is let in any more; what those who have come already have to say is heard.
+  void close(News& news);
+  // A process was to be recorded, and is not.
+  void miss(pid_t pid, const std::string& why, News& news) { leave_unrecorded(pid, {}, why, news); }
 
  private:
   struct Visit {
     Visitor visitor;
     std::uint64_t give_up_ns = 0;
+    bool is_ours = false;  // it was there to say whether it is to be recorded
+    std::optional<abi::ci_hello> hello;
+    std::optional<elf::Reading> reading;
+    bool waits_for_reading = false;  // others are being read
     bool answered = false;
-    bool admitted = false;
     pid_t tracer = 0;                       // a process that debugs it; 0: none
     std::optional<PlannedLibrary> library;  // without its descriptor
   };
+  enum class Then : std::uint8_t { wait, go_on, part };
 
-  // True if the visit is over.
-  bool go_on(Visit& visit, std::vector<Library>& patched);
-  bool answer(Visit& visit, const abi::ci_hello& hello, const std::vector<Fd>& files);
-  void note(const Visit& visit, const abi::ci_done& done, std::vector<Library>& patched);
-  void note_impatience(const Visit& visit);
-  void leave_unrecorded(pid_t pid, const std::string& why);
+  void welcome(std::uint64_t until, News& news);
+  void turn_away(Visitor visitor, News& news);
+  void greet(Visitor visitor);
+  void part(Visit& visit);
+
+  bool is_over(Visit& visit, News& news);
+  Then hear(Visit& visit, News& news);
+  Then hear_hello(Visit& visit, const Waiting& first, const abi::ci_hello& hello, News& news);
+  Then begin_to_read(Visit& visit, const abi::ci_hello& hello, News& news);
+  Then read(Visit& visit, News& news);
+  Then answer(Visit& visit, const PlannedLibrary* library, News& news);
+  bool send_answer(Visit& visit, const Host::Admission& admission, const PlannedLibrary* library);
+  void say_of_no_use(const PlannedLibrary& library);
+  void note(const Visit& visit, const abi::ci_done& done, News& news);
+  void leave_unrecorded(const Visit& visit, const std::string& why, News& news);
+  // `name`: of one that may have ended.
+  void leave_unrecorded(pid_t pid, std::string name, const std::string& why, News& news);
 
   Door door_;
+  const elf::Reader& reader_;
+  Parting parting_;
   PlannedLibraries& libraries_;
   std::vector<FileId> named_;  // files that the user says are libcuda
-  Admit admit_;
-  Depart depart_;
+  Host& host_;
   const Wanted wanted_;
   bool closed_ = false;
-  std::atomic<std::uint64_t> unrecorded_ = 0;
   std::list<Visit> visits_;
+  std::map<pid_t, std::uint64_t> unrecorded_at_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> told_;  // devices and inodes of libraries
 };
 

@@ -130,7 +130,7 @@ class Room {
   std::uint64_t made_ns_ = 0;
   std::vector<ThreadRing> rings_;
   InsideCounts abandoned_;  // as emitted, and as dropped
-  InsideCounts most_;  // that was lost
+  InsideCounts most_;       // that was lost
 };
 
 }  // namespace cudabpf

@@ -23,17 +23,6 @@ namespace {
 
 constexpr const char* TOO_LONG = "reading it takes too long";
 
-struct Talk {
-  Fd ours, theirs;
-};
-
-Result<Talk> make_talk(int kind) {
-  int ends[2];
-  if (socketpair(AF_UNIX, kind | SOCK_CLOEXEC, 0, ends) != 0)
-    return errno_error("talking with the process that reads libraries");
-  return Talk{Fd(ends[0]), Fd(ends[1])};
-}
-
 // Waits until the socket takes what could not be sent just now.
 bool wait_to_send(int socket, std::uint64_t give_up_ns) {
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
@@ -91,13 +80,22 @@ std::string Reader::read_contents(int file, std::uint64_t size, const Wanted& wa
   }
 }
 
+Result<Reader::Talk> Reader::make_talk(int kind) {
+  int ends[2];
+  if (socketpair(AF_UNIX, kind | SOCK_CLOEXEC, 0, ends) != 0)
+    return errno_error("talking with the process that reads libraries");
+  return Talk{Fd(ends[0]), Fd(ends[1])};
+}
+
 Result<Reader> Reader::start(const sandbox::Limits& limits, Work work) {
   auto [ours, theirs] = TRY(make_talk(SOCK_SEQPACKET));
   pid_t parent = getpid();
   pid_t pid = fork();
   if (pid < 0) return errno_error("starting the process that reads libraries");
   if (pid == 0) server::serve(theirs.get(), parent, work, limits);
-  return Reader({pid, std::move(ours)}, limits);
+  Reader reader({pid, std::move(ours)}, limits);
+  reader.spare_ = TRY(make_talk(SOCK_STREAM));
+  return reader;
 }
 
 Reader::~Reader() {
@@ -149,12 +147,19 @@ std::optional<Reading> Reader::take(int socket, const Wanted& wanted) const {
 }
 
 bool Reader::discard(Fd& socket) const {
-  auto talk = make_talk(SOCK_STREAM);
-  if (!talk) return false;
-  int sent[] = {socket.get(), talk->theirs.get()};
+  if (!spare_.ours) {
+    auto made = make_talk(SOCK_STREAM);
+    if (!made) return false;
+    spare_ = std::move(*made);
+  }
+  int sent[] = {socket.get(), spare_.theirs.get()};
   if (!server::send_request(server_.socket.get(), {server::Task::discard, {}}, sent)) return false;
   socket.reset();
-  return true;  // the other process ends when the talk does
+  // The other process ends when the talk does.
+  spare_.theirs.reset();
+  spare_.ours.reset();
+  if (auto made = make_talk(SOCK_STREAM)) spare_ = std::move(*made);
+  return true;
 }
 
 }  // namespace cudabpf::elf

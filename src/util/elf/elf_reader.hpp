@@ -81,6 +81,10 @@ class Reader {
     pid_t pid = -1;
     Fd socket;
   };
+  struct Talk {
+    Fd ours, theirs;
+  };
+  static Result<Talk> make_talk(int kind);
   Reader(Server server, const sandbox::Limits& limits)
       : server_(std::move(server)), limits_(limits) {}
   static std::string read_contents(int file, std::uint64_t size, const Wanted& wanted);
@@ -88,6 +92,7 @@ class Reader {
 
   Server server_;
   sandbox::Limits limits_;
+  mutable Talk spare_;  // to discard something when this process has no descriptor left
 };
 
 }  // namespace cudabpf::elf
