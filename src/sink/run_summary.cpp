@@ -166,8 +166,7 @@ std::string_view why_no_calls(const Stats& stats, const Totals& totals) {
     return "No process that called cuInit could be recorded.";
   return "Nothing was recorded: no process called cuInit, where recording starts (a program that "
          "finds no libcuda never does), or the program is linked statically, clears its "
-         "environment, "
-         "or runs below another root (chroot), where the library that records is not.";
+         "environment, or runs below another root (chroot), where the library that records is not.";
 }
 
 void add_losses(Page& page, const Totals& totals, const TraceWritten& written) {

@@ -67,6 +67,9 @@ struct nvmlFieldValue_t {
     signed long long sllVal;
   } value;
 };
+struct nvmlMemory_t {
+  unsigned long long total, free, used;
+};
 struct nvmlMemory_v2_t {
   unsigned int version;
   unsigned long long total, reserved, free, used;

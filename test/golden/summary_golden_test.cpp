@@ -93,8 +93,9 @@ TEST_CASE("A summary of nothing says so, and why") {
   CHECK(render_summary(stats, {}, std::nullopt, Terminal{}) ==
         NOTHING +
             "  Nothing was recorded: no process called cuInit, where recording starts (a\n"
-            "  program that finds no libcuda never does), or the program is linked statically\n"
-            "  or clears its environment.\n");
+            "  program that finds no libcuda never does), or the program is linked\n"
+            "  statically, clears its environment, or runs below another root (chroot), where\n"
+            "  the library that records is not.\n");
   Totals totals;
   totals.losses[static_cast<std::size_t>(Loss::process_unrecorded)] = 1;
   CHECK(render_summary(stats, totals, std::nullopt, Terminal{})
