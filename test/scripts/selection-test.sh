@@ -56,6 +56,7 @@ grep -q '^1 tests left out: what they test did not change' "$work/said"
 echo README.md >"$work/changed"
 expect "$(CUDABPF_CHANGED=$work/changed selected)" '^(check_map)$'
 echo '{"tests": [{"name": "nobody_knows_it"}]}' >"$work/plan"
+expect "$(CUDABPF_CHANGED='' selected)" '^(nobody_knows_it)$'
 ! "$root/scripts/select-tests" --check "$work/plan" >"$work/said" || exit 1
 grep -q '^nobody_knows_it: 0 rows' "$work/said"
 grep -q '^attack_long: no test has such a name' "$work/said"
