@@ -85,8 +85,8 @@ std::string json_gpus(const TopInterval& interval) {
     auto gpu = interval.sampled_gpus.find(device);
     if (gpu != interval.sampled_gpus.end()) {
       text += fmt::format(",\"name\":{}", json::quoted(gpu->second.name));
-      if (gpu->second.power) add("power_limit_w", gpu->second.power);
-      if (gpu->second.memory) add("memory", gpu->second.memory);
+      if (gpu->second.power > 0) add("power_limit_w", gpu->second.power);
+      if (gpu->second.memory > 0) add("memory", gpu->second.memory);
     }
     add("sm_active", figures.sm_active.mean());
     add("utilization", figures.utilization.mean());

@@ -149,13 +149,13 @@ TEST_CASE("A record tells how many its thread has lost at both sources") {
 
 TEST_CASE("A source that is behind holds up only so much of the other") {
   Merging m;
-  constexpr std::uint64_t SIZE = 4096, AT_ONCE = 4096;  // 16 MiB at each poll
+  constexpr std::uint64_t RECORD_SIZE = 4096, AT_ONCE = 4096;  // 16 MiB at each poll
   m.calls->read_until = 25;
   m.others->waits = true;
   std::uint64_t ts = 30, polls = 0;
   m.others->on_poll = [&](std::size_t) {
     std::vector<std::uint64_t> words(6);
-    std::string text(SIZE - sizeof(abi::cb_head) - 6 * 8 - 1, 'x');
+    std::string text(RECORD_SIZE - sizeof(abi::cb_head) - 6 * 8 - 1, 'x');
     auto record = entry({.tid = THREAD}, "cuInit", words, {}, text.c_str());
     for (std::uint64_t i = 0; i < AT_ONCE && polls < 20; i++) {
       record.head().ts = ts++;
