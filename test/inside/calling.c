@@ -11,8 +11,11 @@ void calling_into(void* room) {
   static __u32 generation;
   ci_watch_threads();
   ci_thread = (struct ci_thread){0}; /* nor is anything known of its stack */
-  *ci_process = (struct ci_process){
-      .state = CI_TRACED, .pid = (__u32)getpid(), .generation = ++generation, .room = room};
+  *ci_process = (struct ci_process){.state = CI_TRACED,
+                                    .pid = (__u32)getpid(),
+                                    .generation = ++generation,
+                                    .room = room,
+                                    .ring_size = CALLING_RING_SIZE};
 }
 
 void calling_unread_for(unsigned seconds) { ci_process->reads_at -= seconds; }

@@ -11,6 +11,9 @@
 extern "C" {
 #endif
 
+/* Of a thread, in bytes: a power of two, and small enough to be filled soon. */
+#define CALLING_RING_SIZE (1ul << 20)
+
 /* From here on the process is traced, into this room. */
 void calling_into(void* room);
 /* As if nobody had read for so much longer. */

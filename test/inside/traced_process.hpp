@@ -54,8 +54,8 @@ class TracedProcess {
   void read(Each&& each) {
     __atomic_fetch_add(&room().reads, 1, __ATOMIC_RELAXED);
     for (std::size_t i = rings_.size(); i < __atomic_load_n(&room().used, __ATOMIC_ACQUIRE); i++) {
-      std::uint64_t offset = CI_RINGS_AT + i * CI_RING_SIZE;
-      rings_.emplace_back(shared(i), memory_ + offset, CI_RING_SIZE, file_.get(), offset);
+      std::uint64_t offset = CI_RINGS_AT + i * CALLING_RING_SIZE;
+      rings_.emplace_back(shared(i), memory_ + offset, CALLING_RING_SIZE, file_.get(), offset);
     }
     for (std::size_t i = 0; i < rings_.size(); i++) {
       cudabpf::ThreadRing& ring = rings_[i];
@@ -82,7 +82,7 @@ class TracedProcess {
   }
 
  private:
-  static constexpr std::size_t SIZE = CI_RINGS_AT + std::size_t{CI_RINGS} * CI_RING_SIZE;
+  static constexpr std::size_t SIZE = CI_RINGS_AT + std::size_t{CI_RINGS} * CALLING_RING_SIZE;
 
   Record taken(cudabpf::ThreadRing& ring) {
     std::array<std::byte, 8192> copy{};
