@@ -26,7 +26,7 @@ add_check(check_docs check 60 ${CMAKE_SOURCE_DIR}/scripts/check-docs $<TARGET_FI
 add_check(gallery check 120 ${CMAKE_SOURCE_DIR}/scripts/draw-gallery --check $<TARGET_FILE:cudabpf>)
 add_check(check_docs_itself check 300 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/check-docs-test.sh
           $<TARGET_FILE:cudabpf>)
-set_tests_properties(check_docs check_docs_itself PROPERTIES RESOURCE_LOCK bpf) # examples call the simulated driver
+set_tests_properties(check_docs check_docs_itself PROPERTIES RESOURCE_LOCK live) # examples call the simulated driver
 add_check(completion check 300 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/completion.py
           $<TARGET_FILE:cudabpf>)
 file(GLOB RECORDED ${CMAKE_SOURCE_DIR}/traces/*.zst)
@@ -51,7 +51,7 @@ add_check(tiers check 60 sh -c "${CMAKE_CTEST_COMMAND} --test-dir ${CMAKE_BINARY
   ${CMAKE_SOURCE_DIR}/scripts/select-tests --check ctest-all.json")
 add_check(test_progress check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/test-progress-test.sh)
 add_check(static_binary static 300 ${CMAKE_SOURCE_DIR}/scripts/check-static ${CMAKE_BINARY_DIR})
-set_tests_properties(static_binary PROPERTIES RESOURCE_LOCK bpf)
+set_tests_properties(static_binary PROPERTIES RESOURCE_LOCK live)
 # The sanitizers' own tests, each a test here. They take turns: each asks the same ctest.
 set(CHECK_SANITIZERS ${CMAKE_SOURCE_DIR}/scripts/check-sanitizers)
 add_check(sanitizers_build sanitizers 1800 ${CHECK_SANITIZERS} --build ${CMAKE_BINARY_DIR}-asan)
@@ -69,7 +69,7 @@ set(CHECK_THREADS ${CMAKE_SOURCE_DIR}/scripts/check-threads --into ${CMAKE_BINAR
 add_check(data_races_build sanitizers 1200 ${CHECK_THREADS} --build ${CMAKE_BINARY_DIR})
 add_check(data_races sanitizers 600 ${CHECK_THREADS} --run ${CMAKE_BINARY_DIR})
 set_tests_properties(data_races_build PROPERTIES FIXTURES_SETUP threads)
-set_tests_properties(data_races PROPERTIES FIXTURES_REQUIRED threads RESOURCE_LOCK bpf ENVIRONMENT "BPFTOOL=${BPFTOOL}")
+set_tests_properties(data_races PROPERTIES FIXTURES_REQUIRED threads RESOURCE_LOCK live ENVIRONMENT "BPFTOOL=${BPFTOOL}")
 # Tests that use all CPUs come first: later they would wait until everything else is done. Then the
 # live tests, which take turns, with the virtual machines at the same time.
 set_tests_properties(static_binary check_tidy oldest sanitizers_build data_races_build PROPERTIES PROCESSORS ${CPUS} COST 1000)

@@ -24,7 +24,6 @@ import unittest
 import machine
 import theme
 from graph_truth import check_graphs
-from machine import alone, uses_bpf  # noqa: F401  pylint: disable=unused-import
 from records import Record, Trace, merge, records as records_in, symbol_of  # noqa: F401  pylint: disable=unused-import
 
 MERGED = os.environ.get("CUDABPF_WAY") == "merged"
@@ -59,7 +58,6 @@ def build_of_our_own():
     return folder
 
 
-LOCKS = BUILD
 BUILD = build_of_our_own() if INSIDE else BUILD
 CUDABPF = os.environ.get("CUDABPF_PROGRAM", f"{BUILD}/cudabpf")
 INSIDE_LIBRARY = f"{BUILD}/libcudabpf-inside.so"
@@ -352,14 +350,7 @@ def cases_of(module, wanted):
     return [module.Live(f"test_{name}") for name in wanted or have]
 
 
-def turn_of(case):
-    """Waits for those that must not run beside a test."""
-    test = getattr(case, case.id().rpartition(".")[2])
-    is_alone = getattr(test, "alone", False) or getattr(case, "alone", False)
-    return machine.Turn(LOCKS, BY_BPF or is_alone or getattr(test, "uses_bpf", False), is_alone)
-
-
 def main():
     cases = cases_of(sys.modules["__main__"], [name.removeprefix("Live.").removeprefix("test_") for name in sys.argv[1:]])
     reason = why_skipped()
-    sys.exit(theme.skip_all(cases, reason) if reason else theme.run(cases, turn_of))
+    sys.exit(theme.skip_all(cases, reason) if reason else theme.run(cases))

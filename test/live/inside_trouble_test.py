@@ -168,7 +168,6 @@ class Live(insiders.InsideTest):
         if os.geteuid() != 0:
             self.skipTest("eBPF takes root")
 
-    @harness.alone
     def test_ebpf_before(self):
         """Uprobes are there when the library comes, as machine-wide tracing has it, and are gone before the program is."""
         self.needs_root()
@@ -209,17 +208,14 @@ class Live(insiders.InsideTest):
         self.check_whole(trace)
         check_calls(self, trace)
 
-    @harness.uses_bpf
     def test_ebpf_after(self):
         """Uprobes come after the jumps were written, and see the same calls from then on."""
         self.check_ebpf_after(LIBRARY)
 
-    @harness.uses_bpf
     def test_ebpf_after_on_older_driver(self):
         """Uprobes come onto a compare with a word that lies with the code, whose copy is run, too."""
         self.check_ebpf_after(OLD)
 
-    @harness.uses_bpf
     def test_ebpf_comes_and_goes(self):
         """In the middle of a storm, several times: the program lives, and no call is missing inside."""
         self.needs_root()

@@ -1,11 +1,12 @@
-# The tests of a folder, one ctest entry a theme: harness.py runs the tests of a theme's file, reports
-# each by its name, and sees to it that those that would disturb each other take turns. So do the
-# themes here, so that none that waits takes a processor.
+# The tests of a folder, one ctest entry a theme: harness.py runs the tests of a theme's file, and
+# reports each by its name. Themes take turns: some tests look at the whole machine, and even one that
+# traces a single process by eBPF probes the libcuda of each process that there is, also of one that
+# records from inside.
 
-# add_theme(NAME FILE LABEL LOCK ENVIRONMENT...)
-function(add_theme name file label lock)
+# add_theme(NAME FILE LABEL ENVIRONMENT...)
+function(add_theme name file label)
   add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} -B ${file})
-  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 1200 RESOURCE_LOCK ${lock} SKIP_RETURN_CODE 77
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 1200 RESOURCE_LOCK live SKIP_RETURN_CODE 77
     ENVIRONMENT "CUDABPF_BUILD=${CMAKE_BINARY_DIR};BPFTOOL=${BPFTOOL};CUDABPF_RESULTS=${CUDABPF_RESULTS}/${name}.xml;${ARGN}")
 endfunction()
 
@@ -21,7 +22,7 @@ function(add_live_tests kind)
   foreach(file ${files})
     get_filename_component(theme ${file} NAME_WE)
     string(REPLACE _${ending} "" theme ${theme})
-    add_theme(${kind}_${theme} ${file} live bpf)
+    add_theme(${kind}_${theme} ${file} live)
   endforeach()
 endfunction()
 
@@ -37,12 +38,10 @@ function(add_inside_tests)
     set(theme ${CMAKE_MATCH_2})
     if(CMAKE_MATCH_1)
       set(way merged)
-      set(lock bpf)
     else()
       set(way inside)
-      set(lock inside)
     endif()
     string(REGEX REPLACE "^inside_inside" inside name ${way}_${theme})
-    add_theme(${name} ${CMAKE_CURRENT_SOURCE_DIR}/${theme}_test.py inside ${lock} CUDABPF_WAY=${way})
+    add_theme(${name} ${CMAKE_CURRENT_SOURCE_DIR}/${theme}_test.py inside CUDABPF_WAY=${way})
   endforeach()
 endfunction()

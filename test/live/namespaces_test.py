@@ -212,7 +212,6 @@ class Live(harness.LiveTest):
         self.assertEqual({call["pid"] for call in trace.calls}, {*self.records(), *inner})
         self.assertEqual(len([line for line in trace.processes if line["op"] == "exit"]), 6, trace.processes)
 
-    @harness.alone
     def test_machine_inside_a_pid_namespace(self):
         """Everything in the namespace is traced, and nothing outside it."""
         script = '"$0" -o "$1" --profile full --library "$2" & read x; "$3" --library "$2" "$4"; kill $!; wait $!'
@@ -229,7 +228,6 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.counts()["cuStreamSynchronize"], 20)
         self.assertEqual({line["pid"] for line in trace.processes}, set(self.records()))
 
-    @harness.alone
     def test_machine_inside_a_pid_namespace_copy_outside(self):
         """A copy that only a process outside maps does not concern the trace."""
         script = '"$0" -o "$1" --profile full --library "$2" & read x; kill $!; wait $!'

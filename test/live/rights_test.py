@@ -327,7 +327,6 @@ class Live(callers.CalledTest):
                           ["--only", "cuInit,cuStreamSynchronize", "--no-feature", "uprobe_multi"])
         self.check_gone(100)
 
-    @harness.alone
     def test_machine_settings(self):
         """Closing single links changes no setting of the machine, so nobody need restore it."""
         settings = "/sys/kernel/rcu_expedited"

@@ -30,12 +30,11 @@ def become_subreaper():
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
 
 
-def run_here(case, turn):
-    """Runs one test in this process, when it is its turn; (status, reason)."""
+def run_here(case):
+    """Runs one test in this process; (status, reason)."""
     become_subreaper()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     result = unittest.TestResult()
-    case.turn = turn(case)  # until this process ends
     case.run(result)
     for _, text in result.errors + result.failures:
         print(text)
@@ -44,11 +43,11 @@ def run_here(case, turn):
     return ("notrun", result.skipped[0][1]) if result.skipped else ("run", "")
 
 
-def child(case, turn, output, answer):
+def child(case, output, answer):
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
     try:
-        outcome = run_here(case, turn)
+        outcome = run_here(case)
     except BaseException:  # pylint: disable=broad-except
         traceback.print_exc()
         outcome = "fail", ""
@@ -73,7 +72,7 @@ def reap():
             pass
 
 
-def run_apart(case, turn):
+def run_apart(case):
     """Runs one test in a process of its own."""
     name = case.id().rpartition(".test_")[2]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
@@ -83,7 +82,7 @@ def run_apart(case, turn):
         pid = os.fork()
         if pid == 0:
             os.close(reading)
-            child(case, turn, output, writing)
+            child(case, output, writing)
         os.close(writing)
         ready, _, _ = select.select([reading], [], [], LIMIT_S)
         if not ready:
@@ -125,14 +124,14 @@ def report(outcome):
         print(outcome.output)
 
 
-def run(cases, turn):
+def run(cases):
     """Runs all; the exit status."""
     path = os.environ.get("CUDABPF_RESULTS")
     theme = os.path.splitext(os.path.basename(path or sys.argv[0]))[0]
     become_subreaper()
     outcomes = []
     for case in cases:
-        outcomes.append(run_apart(case, turn))
+        outcomes.append(run_apart(case))
         report(outcomes[-1])
         if path:  # after each, so that a theme that is stopped leaves what it knows
             write_results(path, theme, outcomes)

@@ -36,7 +36,6 @@ class Live(harness.LiveTest):
     def top(self, terminal, *arguments, interval="200ms", end=""):
         """Starts it there, and writes down its process id and how the terminal is before and after."""
         command = ["top", "--profile", "full", "--library", LIBRARY, "--interval", interval, *map(str, arguments)]
-        self.turn.before([CUDABPF, *command])
         self.modes = [f"{self.folder}/before", f"{self.folder}/after"]
         pid_file = f"{self.folder}/pid"
         with contextlib.suppress(FileNotFoundError):

@@ -79,7 +79,6 @@ class Screen:
         return "\n".join(whole[1:-1])
 
 
-@harness.alone
 class Live(harness.LiveTest):
     def walk(self, width, height):
         os.mkdir(f"{self.folder}/bin")
