@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "analyze/trace/json_text.hpp"
+#include "analyze/trace/line_scan.hpp"
 
 namespace cudabpf::analyze {
 
@@ -142,9 +143,9 @@ bool dimensions(Value& value, Dimensions& to) {
 
 }  // namespace read
 
-// A kernel's name may be longer than any other.
+// A kernel's name and a command line may be longer than any other.
 constexpr std::size_t longest_of(std::string_view key) {
-  return key == "kernel" ? Names::LONGEST : LineParser::LONGEST_NAME;
+  return key == "kernel" || key == "cmdline" ? Names::LONGEST : LineParser::LONGEST_NAME;
 }
 
 }  // namespace
@@ -161,23 +162,38 @@ LineParser::LineParser(LineParser&&) noexcept = default;
 LineParser& LineParser::operator=(LineParser&&) noexcept = default;
 
 bool LineParser::parse(std::string_view text, Line& line) {
-  std::uint64_t number = line.number;
-  line = {};
-  line.number = number;
-  line.text = text;
-  ondemand::document document;
-  ondemand::object object;
-  if (json_->parser.iterate(text.data(), text.size(), text.size() + PADDING).get(document) ||
-      document.get_object().get(object))
-    return false;
-  for (auto result : object) {
-    if (result.error()) return false;
-    // Not copied: reading what was just written in other sizes would cost a third of the time.
-    ondemand::field& found = result.value_unsafe();
-    if (!field(key_at(found.key().raw(), text.data() + text.size()), &found.value(), line))
+  auto begin = [&, number = line.number] {
+    line = {};
+    line.number = number;
+    line.text = text;
+  };
+  auto known = [&](std::string_view key, std::string_view raw, Name& to) {
+    Name recent = recent_[slot_of(raw) % recent_.size()];
+    if (raw.size() > longest_of(key) || names_.text(recent) != raw) return false;
+    to = recent;
+    return true;
+  };
+  auto any_json = [&] {
+    ondemand::document document;
+    ondemand::object object;
+    if (json_->parser.iterate(text.data(), text.size(), text.size() + PADDING).get(document) ||
+        document.get_object().get(object))
       return false;
+    for (auto result : object) {
+      if (result.error()) return false;
+      // Not copied: reading what was just written in other sizes would cost a third of the time.
+      ondemand::field& found = result.value_unsafe();
+      if (!field(key_at(found.key().raw(), text.data() + text.size()), &found.value(), line))
+        return false;
+    }
+    // An error says that nothing follows the object.
+    return document.current_location().error() != simdjson::SUCCESS;
+  };
+  begin();
+  if (!LineScan(text, line, known).object()) {
+    begin();
+    if (!any_json()) return false;
   }
-  if (!document.current_location().error()) return false;  // something follows the object
   line.kind = kind_of(line);
   drop_others_fields(line);
   if (!is_event(line.kind) && nests_too_deep(text)) return false;

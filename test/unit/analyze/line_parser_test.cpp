@@ -1,7 +1,10 @@
 #include "analyze/trace/line_parser.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch_test_macros.hpp>
 #include <string>
+#include <type_traits>
 
 using namespace cudabpf::analyze;
 
@@ -260,4 +263,72 @@ TEST_CASE("A name that is too long is not kept; those of kernels are longer than
   CHECK(p.text(p.line.kernel).size() == Names::LONGEST);
   REQUIRE(parse("kernel", Names::LONGEST + 1));
   CHECK(p.line.kernel == Names::NOT_KEPT);
+}
+
+namespace {
+
+// All that a line says, to compare two.
+std::string all_of(const Parsing& p) {
+  const Line& line = p.line;
+  std::string all = fmt::format("{} {} {}", static_cast<int>(line.kind), line.present, line.args);
+  auto put = [&](const auto& value) { all += fmt::format(" {}", value); };
+  auto put_all = [&](const auto& value) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, Dimensions>)
+      for (auto one : value) put(one);
+    else
+      put(value);
+  };
+#define NUMBER(key, member, type, read, shown) put_all(line.member);
+#define NAME(key, member, shown) put(p.text(line.member));
+#define FLAG(key, member, shown) put(line.member);
+#include "analyze/trace/line_fields.def"
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("A line as cudabpf writes it is read like the same JSON written in another way") {
+  const std::string lines[] = {
+      R"({"id":9,"type":"kernel","op":"launch","name":"cuLaunchKernel","ts":41000122,"duration_us":3.871,"pid":4242,"tid":4243,"ret":0,"stream":"0x7f2a40000000","async":true,"kernel":"add","grid":[4096,2,1],"block":[256,1,1],"shared":48,"handle":"0x55d0c8a1e2f0","ioctls":2,"ioctl_us":1.250,"device":0,"args":{"a":"}","b":{"c":1}},"parent":7})",
+      R"({"id":1,"type":"init","name":"n","ts":18446744073709551615,"ret":-1})",
+      R"({"id":1,"type":"init","name":"n","ts":1,"ret":-9223372036854775808})",
+      R"({"id":1,"type":"init","name":"n","ts":01,"duration_us":1.5,"ret":1})",
+      R"({"id":1,"type":"init","name":"n","ts":1,"duration_us":18446744073709551.615})",
+      R"({"id":1,"type":"init","name":"n","ts":1,"pid":4294967296})",
+      R"({"id":1,"type":"init","name":"n","ts":1,"ptr":"0xffffffffffffffff","dst":"0x1ffffffffffffffff"})",
+      R"({"id":1,"type":"init","name":"n","ts":1,"ptr":"0x","dst":5})",
+      R"({"id":1,"type":"init","name":"n","ts":1,"grid":[1,2],"block":[1,2,3,4]})",
+      R"({"id":1,"type":"init","name":"n","ts":1,"grid":[1,2,4294967296]})",
+      R"({"id":1,"type":"init","name":"","ts":null,"async":false,"device":"nvidiactl","unknown":1.5,"other":"x\ty"})",
+      R"({"type":"kernel","op":"interrupt","name":"isr","ts":1,"pid":7,"tid":8,"call":9,"device":-1})",
+      R"({"id":1,"name":"n","ts":1,"args":{"a":[1,2]},"args_too":{"b":1}})",
+      R"({"id":1,"name":"n","ts":1,"args":{}})",
+      R"({"id":1,"name":"n","ts":1,"args":{9})",
+      R"({"id":1,"name":"n","ts":1,"args":5})",
+      R"({"id":1,"name":"n","ts":1,})",
+      R"({"id":1,"name":"n","ts":1)",
+      R"({"id":1,"name":"n","ts":1}})",
+      R"({"id":1,"name":"n\","ts":1})",
+      R"({"id":1,"name":"n,"ts":1})",
+      R"({"id":1 ,"name":"n","ts":1})",
+      R"({"id":1,"name":"n","ts":1,"x":tru})",
+      "{\"id\":1,\"a\xff\":1}",
+      "{\"id\":1,\"a\x01\":1}",
+      "{\"id\":1,\"a\":\"\xff\"}",
+      "{\"id\":1,\"args\":{\"a\":\"\xff\"}}",
+      R"({})",
+      R"({"id":1,"id":2,"name":"n","ts":1,"ts":2})",
+  };
+  for (const std::string& text : lines) {
+    CAPTURE(text);
+    Parsing warm, blanks;
+    bool first = warm.parse(text);  // names are not known yet
+    std::string of_first = first ? all_of(warm) : "";
+    bool again = warm.parse(text);
+    CHECK(again == first);
+    if (again) CHECK(all_of(warm) == of_first);
+    bool other = blanks.parse("{ " + text.substr(1));
+    CHECK(other == first);
+    if (other) CHECK(all_of(blanks) == of_first);
+  }
 }
