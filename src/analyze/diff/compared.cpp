@@ -98,10 +98,17 @@ Compared compare(const MeasurePart& asked, const std::vector<TraceFigures>& a,
   return compared;
 }
 
+std::string times_text(double times) {
+  constexpr double ABSURD = 1e6;  // as in a trace whose times are
+  if (times > ABSURD) return "over " + with_commas(static_cast<std::uint64_t>(ABSURD)) + " ×";
+  return times < 10 ? fmt::format("{:.1f} ×", times) : with_commas(rounded(times)) + " ×";
+}
+
 std::string signed_percent(double percent) {
-  if (percent > 99'999) return "over +99,999 %";  // as in a trace whose times are absurd
-  return std::abs(percent) > 999 ? fmt::format("{:+.0f} %", percent)
-                                 : fmt::format("{:+.1f} %", percent);
+  constexpr double DOUBLED = 100, HARDLY_ANY_LEFT = -99.9;
+  if (percent > DOUBLED) return times_text(1 + percent / 100);
+  if (percent < HARDLY_ANY_LEFT) return "under 1/1,000";
+  return fmt::format("{:+.1f} %", percent);
 }
 
 std::string change_text(double a, double b) {
@@ -109,7 +116,7 @@ std::string change_text(double a, double b) {
   if (a == 0) return "new";
   if (b == 0) return "gone";
   double percent = 100 * (b / a - 1);
-  return std::abs(percent) < TELLABLE ? "≈" : signed_percent(percent);
+  return std::abs(percent) < TELLABLE ? "~" : signed_percent(percent);
 }
 
 std::string change_text(const Judgement& judgement) {
@@ -120,6 +127,8 @@ std::string change_text(const Judgement& judgement) {
       return "too few";
     case Verdict::same:
       return "=";
+    case Verdict::unclear:
+      return "~";
     case Verdict::slower:
     case Verdict::faster:
       return signed_percent(judgement.change);
@@ -133,7 +142,7 @@ std::string change_text(const Compared& of) {
   if (of.unit() != Unit::share) return change_text(of.a.figure, of.b.figure);
   double points = of.change() / PER_POINT;
   if (points == 0) return "=";
-  return std::abs(points) < TELLABLE ? "≈" : fmt::format("{:+.1f} points", points);
+  return std::abs(points) < TELLABLE ? "~" : fmt::format("{:+.1f} points", points);
 }
 
 std::string figure_text(Unit unit, double value) {

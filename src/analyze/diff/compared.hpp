@@ -43,8 +43,10 @@ Compared compare(const MeasurePart& asked, const std::vector<TraceFigures>& a,
 // As pages and JSON give them.
 std::string figure_text(Unit unit, double value);
 Json figure_json(Unit unit, double value);
+std::string times_text(double times);  // "3.7 ×"
+// "-72.6 %"; more than twice as much: in times
 std::string signed_percent(double percent);
-// "+2.3 %"; "=", "≈": hardly; "new", "gone": it is 0 on one side
+// "+2.3 %"; "=", "~": hardly, or not certainly; "new", "gone": it is 0 on one side
 std::string change_text(double a, double b);
 std::string change_text(const Judgement& judgement);
 std::string change_text(const Compared& compared);

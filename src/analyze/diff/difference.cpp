@@ -64,7 +64,10 @@ std::vector<Compared> compared(Measure::Place place, const DiffSide& a, const Di
     }
     if (measure.whole) add({&measure, {}});
     if (measure.part_title.empty()) continue;
-    for (const MeasurePart& asked : parts_of(measure, a, b)) add(asked);
+    auto parts = parts_of(measure, a, b);
+    // The only part of a whole is the whole.
+    if (measure.whole && parts.size() == 1) continue;
+    for (const MeasurePart& asked : parts) add(asked);
   }
   return all;
 }
@@ -75,7 +78,8 @@ std::vector<std::string> on_iterations(const DiffSide& a, const DiffSide& b) {
     if (std::any_of(side->traces.begin(), side->traces.end(),
                     [](const TraceFigures& trace) { return trace.asked_alone; }))
       notes.push_back(std::string(name) +
-                      " does not wait after each: its times are those of enqueuing them");
+                      " does not synchronise after each iteration, so its times cover submission "
+                      "only");
   return notes;
 }
 
@@ -186,6 +190,12 @@ std::vector<Difference::Failure> failures(const Measures& a, const Measures& b) 
   return all;
 }
 
+std::optional<std::uint64_t> begin_of_iterations(const Measures& of) {
+  const Iterations& iterations = of.course().iterations();
+  if (iterations.found == Iterations::Found::none) return std::nullopt;
+  return iterations.begin;
+}
+
 }  // namespace
 
 bool Difference::none() const {
@@ -243,6 +253,8 @@ Difference difference(const DiffSide& side_a, const DiffSide& side_b, Kernels::B
   difference.kernels = kernels(a, b, by);
   difference.gpu_kernels = gpu_kernels(a, b);
   difference.failures = failures(a, b);
+  difference.begins_a = begin_of_iterations(a);
+  difference.begins_b = begin_of_iterations(b);
   difference.by_configuration = by == Kernels::By::configuration;
   if (side_a.traces.size() + side_b.traces.size() > 2)
     difference.shown =

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,12 +73,24 @@ struct Difference {
   std::vector<Timed> gpu_kernels;
   std::vector<Failure> failures;  // those that became more or fewer
   bool by_configuration = false;
+  // When the first iteration of each began (ns), so that both can be laid over one another.
+  std::optional<std::uint64_t> begins_a, begins_b;
   std::string shown;  // "A2 and B1", if a side has several traces; else empty
 
   bool none() const;  // nothing that is compared differs
 };
 
 Difference difference(const DiffSide& a, const DiffSide& b, Kernels::By by);
+
+// What a person wants to know first: which side is faster, by the time of an iteration where both
+// have iterations, else by that of the whole trace.
+struct DiffVerdict {
+  enum class Is : std::uint8_t { same, unclear, faster, slower };  // B, beside A
+  Is is = Is::same;
+  const Compared* by = nullptr;  // null: nothing can be compared
+  std::string title, text;
+};
+DiffVerdict verdict_of(const Difference& difference);
 
 Json difference_json(const Difference& difference);
 void add_difference(Page& page, const Difference& difference, std::size_t at_most);

@@ -153,6 +153,24 @@ void add_failures(Page& page, const std::vector<Difference::Failure>& failures,
   table.add_to(page);
 }
 
+Json verdict_json(const DiffVerdict& verdict) {
+  if (!verdict.by) return nullptr;
+  constexpr std::string_view IDS[] = {"same", "not_certain", "faster", "slower"};
+  const Compared& by = *verdict.by;
+  Json json = {{"id", IDS[static_cast<std::size_t>(verdict.is)]},
+               {"title", verdict.title},
+               {"text", verdict.text},
+               {"measure", by.asked.name()},
+               {"a_us", figure_json(by.unit(), by.a.figure)},
+               {"b_us", figure_json(by.unit(), by.b.figure)}};
+  if (by.a.figure > 0) json["times"] = by.b.figure / by.a.figure;
+  return json;
+}
+
+Json begin_json(const std::optional<std::uint64_t>& begin) {
+  return begin ? Json(microseconds(*begin)) : Json();
+}
+
 Json durations_json(std::uint64_t count, const Durations& times) {
   if (!count) return nullptr;
   Json json = {
@@ -194,10 +212,10 @@ void add_rules(Page& page, const Difference& difference) {
   page.paragraph(
       fmt::format(
           "A median (p50) counts as changed if it differs by more than {:.0f} % and by more than "
-          "{:.0f} standard errors. \"=\": it did not change; \"too few\": fewer than {} calls. "
-          "For other figures \"=\" is the same, and \"≈\" within 0.05 %.{}",
+          "{:.0f} standard errors. \"=\": it is the same; \"~\": no certain change, or one of "
+          "less than 0.05 %; \"too few\": fewer than {} calls; \"3.7 ×\": times as much.{}",
           100 * Judgement::MIN_CHANGE, Judgement::STANDARD_ERRORS, Judgement::MIN_CALLS,
-          difference.shown.empty() ? " How much two runs differ by chance, only more runs tell."
+          difference.shown.empty() ? " To separate change from noise, compare several runs a side."
                                    : ""),
       2);
 }
@@ -205,7 +223,12 @@ void add_rules(Page& page, const Difference& difference) {
 }  // namespace
 
 Json difference_json(const Difference& difference) {
-  Json json = {{"same", difference.none()}, {"settings", Json::array()}};
+  Json json = {
+      {"same", difference.none()},
+      {"verdict", verdict_json(verdict_of(difference))},
+      {"iterations_begin",
+       {{"a_us", begin_json(difference.begins_a)}, {"b_us", begin_json(difference.begins_b)}}},
+      {"settings", Json::array()}};
   for (const auto& of : difference.settings)
     json["settings"].push_back({{"what", of.what}, {"a", of.a}, {"b", of.b}, {"so", of.so}});
   json["totals"] = compared_json(difference.totals);
@@ -244,12 +267,19 @@ void add_difference(Page& page, const Difference& difference, std::size_t at_mos
                     count_of(difference.functions.size(), "function", "functions")),
         0);
   }
+  if (DiffVerdict verdict = verdict_of(difference); verdict.by && !none) {
+    page.blank();
+    page.statement(verdict.title, verdict.text);
+  }
   add_settings(page, difference.settings);
-  add_compared(page, "totals", difference.totals, !difference.shown.empty());
+  bool repeated = !difference.shown.empty();
+  if (!none) {
+    add_compared(page, "iterations", difference.iterations, repeated);
+    for (const std::string& note : difference.on_iterations) page.paragraph(note + ".", 4);
+  }
+  add_compared(page, "totals", difference.totals, repeated);
   if (none) return;
-  add_compared(page, "iterations", difference.iterations, !difference.shown.empty());
-  for (const std::string& note : difference.on_iterations) page.paragraph(note + ".", 4);
-  add_compared(page, "phases", difference.phases, !difference.shown.empty());
+  add_compared(page, "phases", difference.phases, repeated);
   const auto& functions = difference.functions;
   add_timed(page, "functions", those(functions, [](auto& of) { return of.count_a && of.count_b; }),
             at_most, "functions");

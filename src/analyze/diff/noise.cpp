@@ -97,8 +97,10 @@ Median median_of(std::span<const std::uint64_t> sorted) {
 
 Judgement judge(const Median& a, const Median& b) {
   if (!a.count || !b.count) return {};
-  Judgement judgement{Verdict::same, a.value > 0 ? 100 * (b.value - a.value) / a.value : 0};
-  if (std::min(a.count, b.count) < Judgement::MIN_CALLS)
+  Judgement judgement{Verdict::unclear, a.value > 0 ? 100 * (b.value - a.value) / a.value : 0};
+  if (a.value == b.value)
+    judgement.verdict = Verdict::same;
+  else if (std::min(a.count, b.count) < Judgement::MIN_CALLS)
     judgement.verdict = Verdict::few;
   else if (std::abs(b.value - a.value) > Judgement::MIN_CHANGE * a.value && !by_chance(a, b))
     judgement.verdict = b.value > a.value ? Verdict::slower : Verdict::faster;
@@ -110,7 +112,8 @@ Judgement judge(const Durations& a, const Durations& b) {
 }
 
 std::string_view to_string(Judgement::Verdict verdict) {
-  constexpr std::string_view NAMES[] = {"not timed", "too few", "same", "slower", "faster"};
+  constexpr std::string_view NAMES[] = {"not timed",   "too few", "same",
+                                        "not certain", "slower",  "faster"};
   return NAMES[static_cast<std::size_t>(verdict)];
 }
 

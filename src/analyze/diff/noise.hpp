@@ -27,7 +27,8 @@ struct Judgement {
   static constexpr double MIN_CHANGE = 0.05;
   static constexpr double STANDARD_ERRORS = 3;
 
-  enum class Verdict : std::uint8_t { not_timed, few, same, slower, faster };
+  // `same`: the medians are equal; `unclear`: they differ, by too little or perhaps by chance.
+  enum class Verdict : std::uint8_t { not_timed, few, same, unclear, slower, faster };
   Verdict verdict = Verdict::not_timed;
   double change = 0;  // of the median, in percent of A's
 };

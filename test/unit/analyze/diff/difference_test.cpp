@@ -167,7 +167,7 @@ TEST_CASE("Transfers, memory, errors and ioctls") {
   CHECK(total(compared.difference, "transfers:HtoD") == Both{2, 0});
   CHECK(total(compared.difference, "transfer-bytes:HtoD") == Both{11, 0});
   CHECK(total(compared.difference, "transfer-bytes:GPU 1 to GPU 0") == Both{9, 0});
-  CHECK(total(compared.difference, "memory-peak:device") == Both{1000, 2000});
+  CHECK(total(compared.difference, "memory-peak") == Both{1000, 2000});
   CHECK(total(compared.difference, "operations") == Both{1, 0});
   CHECK(total(compared.difference, "failed-calls") == Both{1, 2});
   REQUIRE(compared.difference.failures.size() == 2);
@@ -262,7 +262,36 @@ TEST_CASE("Iterations, phases and idle times are compared") {
 
 TEST_CASE("A change beyond all measure is not told to the percent") {
   Answer absurd = answer_of(timed("cuInit", 1), timed("cuInit", 100'000'000));
-  CHECK_THAT(absurd.page, ContainsSubstring("over +99,999 %"));
+  CHECK_THAT(absurd.page, ContainsSubstring("over 1,000,000 ×"));
+}
+
+TEST_CASE("First comes which side is faster, by an iteration where there are any") {
+  Answer slower = answer_of(tokens(40, 100), tokens(40, 400));
+  const Json& verdict = slower.json["verdict"];
+  CHECK(verdict["id"] == "slower");
+  CHECK(verdict["measure"] == "iteration-time");
+  CHECK(verdict["times"].get<double>() > 2);
+  CHECK_THAT(slower.page, ContainsSubstring("\nB is slower: an iteration takes "));
+  CHECK(slower.json["iterations_begin"]["a_us"].is_number());
+  CHECK(answer_of(tokens(40, 400), tokens(40, 100)).json["verdict"]["id"] == "faster");
+  Answer other = answer_of(tokens(40, 100), timed("cuInit", 5));
+  CHECK(other.json["verdict"].is_null());  // the traces are equally long
+  CHECK(other.json["iterations_begin"]["b_us"].is_null());
+}
+
+TEST_CASE("Only the same is told to be the same") {
+  CHECK(change_text(5, 5) == "=");
+  CHECK(change_text(100'000, 100'001) == "~");
+  CHECK(change_text(10, 12.5) == "+25.0 %");
+  CHECK(change_text(10, 20) == "+100.0 %");
+  CHECK(change_text(10, 37) == "3.7 ×");
+  CHECK(change_text(10, 3883) == "388 ×");
+  CHECK(change_text(1, 38'827) == "38,827 ×");
+  CHECK(change_text(10, 2.7) == "-73.0 %");
+  CHECK(change_text(4 << 20, 192) == "under 1/1,000");
+  Judgement unclear{Judgement::Verdict::unclear, 79};
+  CHECK(change_text(unclear) == "~");
+  CHECK(change_text(Judgement{Judgement::Verdict::same, 0}) == "=");
 }
 
 TEST_CASE("That nothing differs is said") {
