@@ -133,6 +133,7 @@ struct GpuWorkCounts {
 struct Totals {
   std::uint64_t duration_ns = 0;
   EventCounts counts;
+  std::uint64_t processes = 0;  // that were traced
   Accounts accounts;
   TallyAccounts tallied;  // calls that were only counted
   std::array<std::uint64_t, LOSS_COUNT> losses{};

@@ -263,6 +263,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   Totals totals;
   totals.duration_ns = duration_ns;
   totals.counts = correlator_->counts();
+  totals.processes = correlator_->processes().begun();
   totals.accounts = source_->accounts();
   totals.accounts.received = received_;
   totals.tallied = source_->tally_accounts();

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "cli/request/invoker.hpp"
+#include "cli/run_answer.hpp"
 #include "collect/machine.hpp"
 #include "sink/run_summary.hpp"
 #include "sink/top/top_json.hpp"
@@ -136,7 +137,6 @@ Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags)
     sinks.push_back(log_.get());
   }
   sinks.push_back(&warnings_);
-  if (!quiet_) sinks.push_back(&stats_);
   if (flags.live) {
     sinks.push_back((live_ = std::make_unique<LiveSink>(shown_on(*screen_))).get());
   } else if (!quiet_) {
@@ -208,6 +208,7 @@ Result<> CaptureSession::begin(Session session, const std::function<void(Capture
     session.sampling.why_not = "--no-sample";
   session.sampling.switches_why_not = switches_why_not_;
   capture_->describe(session);
+  inside_ = session.source == "inside";
   select(*capture_);
   TRY(capture_->start(*sink_, session));
   if (top_screen_) top_screen_->start();
@@ -314,6 +315,19 @@ void CaptureSession::wait_if_it_ends(StartedCommand& command) {
   }
 }
 
+void CaptureSession::say_end(Totals totals, const TraceWritten& written) {
+  RunEnd end;
+  end.libraries = capture_->source().libraries_attached();
+  end.inside = inside_;
+  end.written = written;
+  if (totals.counts.calls && written.complete) {
+    end.answer = summary_at_end(written, screen_->terminal());
+    end.compresses = compresses_by(written);
+  }
+  end.totals = std::move(totals);
+  screen_->tell(render_summary(end, screen_->terminal()));
+}
+
 Result<int> CaptureSession::run_until(const Until& until) {
   Ended ended = wait_for_end(until);
   if (ended.by_signal && until.command) wait_if_it_ends(*until.command);
@@ -324,9 +338,7 @@ Result<int> CaptureSession::run_until(const Until& until) {
   Totals totals = capture_->stop(ended.reason, command_status);
   if (top_screen_) watched_->tell(top_screen_->close());
   TraceWritten written = trace_ ? trace_->written() : TraceWritten();
-  if (trace_ && !quiet_) {
-    screen_->tell(render_summary(stats_.stats(), totals, written, screen_->terminal()));
-  }
+  if (trace_ && !quiet_) say_end(std::move(totals), written);
   if (until.command && !command_status)
     log::hint("the command (pid {}) runs on, untraced", until.command->pid());
   if (command_status) return *command_status;

@@ -20,7 +20,7 @@
 #include "sink/live.hpp"
 #include "sink/log_sink.hpp"
 #include "sink/redacted.hpp"
-#include "sink/stats.hpp"
+#include "sink/run_summary.hpp"
 #include "sink/status.hpp"
 #include "sink/tee.hpp"
 #include "sink/top/top_sink.hpp"
@@ -74,6 +74,7 @@ class CaptureSession {
   // Why a trace that runs since then must end now; empty: it need not.
   std::string limit_reached(std::uint64_t since, const Until& until);
   bool disk_is_low() const;
+  void say_end(Totals totals, const TraceWritten& written);
 
   Signals signals_;  // first: threads inherit the signals that it blocks
   // What top shows goes here. Messages go to the screen that is made last: screen_.
@@ -81,12 +82,11 @@ class CaptureSession {
   std::unique_ptr<Screen> screen_;  // second: whatever ends after it may have something to say
   std::uint64_t duration_ns_ = 0, most_bytes_ = 0;  // 0: no limit
   std::uint64_t looked_at_disk_ = 0;
-  bool quiet_ = false;
+  bool quiet_ = false, inside_ = false;
   std::unique_ptr<JsonlSink> trace_;        // null: what happens is only watched
   std::unique_ptr<RedactedSink> redacted_;  // null: nothing is left out
   std::unique_ptr<LogSink> log_;
   Warnings warnings_;
-  StatsSink stats_;
   std::unique_ptr<StatusSink> status_;
   std::unique_ptr<LiveSink> live_;
   std::unique_ptr<TopScreen> top_screen_;  // null: what is watched is shown as text

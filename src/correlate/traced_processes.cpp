@@ -97,6 +97,7 @@ void TracedProcesses::announce(std::uint32_t pid, std::uint64_t ts) {
 
 void TracedProcesses::emit(Process::Op op, std::uint32_t pid, std::uint64_t ts,
                            const abi::cb_process* record) {
+  begun_ += op == Process::Op::start || op == Process::Op::fork;
   Process process;
   process.op = op;
   process.ts = ts;

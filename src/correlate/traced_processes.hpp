@@ -26,6 +26,7 @@ class TracedProcesses {
   void announce(std::uint32_t pid, std::uint64_t ts);
   bool known(std::uint32_t pid) const { return known_.contains(pid); }
   std::size_t alive() const { return known_.size(); }
+  std::uint64_t begun() const { return begun_; }  // all of them, or traced from some moment on
   std::vector<std::uint32_t> pids() const;
   // The process's exit was not reported.
   void forget(std::uint32_t pid) { known_.erase(pid); }
@@ -38,6 +39,7 @@ class TracedProcesses {
   // When each began, on CLOCK_BOOTTIME in ns; 0 if unknown. Tells a process from an earlier one
   // with the same pid.
   std::map<std::uint32_t, std::uint64_t> known_;
+  std::uint64_t begun_ = 0;
   std::uint32_t last_gone_ = 0;
   std::uint64_t last_gone_began_ = 0;
 };

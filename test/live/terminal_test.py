@@ -86,7 +86,7 @@ class Live(harness.LiveTest):
             trace = self.read(path)
             self.check_law(trace)
             self.assertIn(HOSTILE, trace.process("start", trace.calls[0]["pid"])[0]["cmdline"])
-            copied, = re.findall(r"cudabpf summary (\$'.*')$", text, re.M)
+            copied, = re.findall(r"cudabpf summary --all (\$'.*')$", text, re.M)
             file = subprocess.run(["bash", "-c", f"cat {copied}"], check=True, stdout=subprocess.PIPE).stdout
             self.assertEqual(file.decode().count("\n"), len(trace.lines))
         for arguments in (["run", "-o", f"{self.folder}/none/{HOSTILE}", "--", "true"], [f"--{HOSTILE}"], [HOSTILE],
@@ -192,7 +192,7 @@ class Live(harness.LiveTest):
         target.tell()
         self.assertEqual(target.wait(), 0)
         self.assertIn("nobody reads the trace", tracer.stderr())
-        told, = re.findall(r"^  ([\d,]+) output_failed", tracer.stderr(), re.M)
+        told, = re.findall(r"^  ([\d,]+) events that came after", tracer.stderr(), re.M)
         return tracer, int(told.replace(",", ""))
 
     def test_pipe_unread(self):

@@ -74,7 +74,7 @@ class Screen:
         whole = self.tmux("capture-pane", "-pJ", "-S", "-").rstrip("\n").split("\n")
         assert whole[0].startswith(PROMPT + line[:20]), whole[0]
         for told in whole[1:]:  # joined: what the terminal had to break is longer than it
-            if len(told) > self.width and not re.match(r" +(zstd -dc|jq -c|cudabpf summary) |cudabpf: ", told):
+            if len(told) > self.width and not re.match(r" +cudabpf (summary|report) |cudabpf: ", told):
                 raise AssertionError(f"`{line}` shows a line of {len(told)} characters on {self.width}: {told}")
         return "\n".join(whole[1:-1])
 
@@ -114,8 +114,8 @@ class Live(harness.LiveTest):
         screen.ask(f"cudabpf run --library {LIBRARY} -- {INFERENCE}")
         told = screen.text()
         self.assertRegex(told, r"\n  traces/trace_\w+\.jsonl  \d+")
-        line = re.search(r"\n  (cudabpf summary traces/trace_\w+\.jsonl)\n", told).group(1)
-        self.assertIn("iterations", screen.ask(line))
+        line = re.search(r"\n  (cudabpf summary --all traces/trace_\w+\.jsonl)\n", told).group(1)
+        self.assertIn("iterations", screen.read(line))
         self.assertEqual(screen.ask("cudabpf run -q -- sh -c 'exit 7'; echo $?").split("\n")[-1], "7")
 
     def traces_the_machine(self, screen):
@@ -131,7 +131,7 @@ class Live(harness.LiveTest):
         screen.until(lambda text: re.search(r"[1-9][\d,]* calls", text), "calls on the status line")
         screen.press("C-c")
         text = screen.until(screen.prompts, "a prompt after Ctrl-C")
-        self.assertRegex(text, r"\n  cudabpf summary traces/trace_\w+\.jsonl\.zst\n")
+        self.assertRegex(text, r"\n  cudabpf summary --all traces/trace_\w+\.jsonl\.zst\n")
         self.assertNotIn("Traceback", text)
         self.check_gone()
 

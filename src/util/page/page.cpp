@@ -19,6 +19,7 @@ std::string figure_or_blank(std::uint64_t count) { return count ? human_count(co
 Page::Page(const Terminal& terminal, unsigned max_width)
     : width_(std::clamp(terminal.width, MIN_WIDTH, max_width)),
       max_width_(max_width),
+      height_(terminal.height),
       color_(terminal.color) {}
 
 void Page::line(std::string_view text) { painted(printable(text)); }
@@ -38,7 +39,7 @@ bool Page::say_left_out(bool has_json) {
                         max_width_, has_json ? ", or use --json" : "");
   else if (has_json)
     text += " (use --json)";
-  blank();
+  if (!text_.ends_with("\n\n")) blank();
   paragraph(text, 2);
   left_out_.clear();
   return true;

@@ -25,6 +25,8 @@ class Page {
   void painted(std::string_view text) {
     (text_ += text.substr(0, text.find_last_not_of(' ') + 1)) += '\n';
   }
+  // What another page has said.
+  void painted_lines(std::string_view text) { text_ += text; }
   void blank() { text_ += '\n'; }
   // On as many lines as it takes, but not on a screenful.
   void heading(std::string_view name);
@@ -50,6 +52,7 @@ class Page {
   std::string at(std::uint64_t ns) const { return moments_.at(ns); }
 
   unsigned width() const { return width_; }
+  unsigned height() const { return height_; }  // of the terminal; 0: there is none
   bool color() const { return color_; }
   bool empty() const { return text_.empty(); }
   std::size_t lines() const {
@@ -61,7 +64,7 @@ class Page {
   std::string take() { return std::move(text_); }
 
  private:
-  unsigned width_, max_width_;
+  unsigned width_, max_width_, height_;
   bool color_;
   Moments moments_;
   std::string text_;

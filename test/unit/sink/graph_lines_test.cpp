@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "sink/event_lines.hpp"
-#include "sink/stats.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/trace_reading.hpp"
 #include "writing.hpp"
@@ -137,46 +136,4 @@ TEST_CASE("Each file says what a graph holds before it is launched there, once")
             return line["type"] == "graph" && !line.contains("id");
           }) == 1);
   }
-}
-
-TEST_CASE("Kernels in graphs are counted as often as they ran") {
-  Content content;
-  StatsSink sink;
-  GraphLaunch launch(&content);
-  sink.call(launch);
-  sink.call(launch);
-  launch.fail(1);
-  sink.call(launch);
-  SampleCall direct("cuLaunchKernel", {0x55d0, 8, 1, 1, 32, 1, 1, 0, 0x70});
-  direct.kernel = &content.gemm;
-  sink.call(direct);
-  direct.captured = true;
-  sink.call(direct);
-  Stats stats = sink.stats();
-  REQUIRE(stats.launches.size() == 2);
-  CHECK(stats.launches[0].kernel == "gemm");
-  CHECK(stats.launches[0].count == 7);
-  CHECK(stats.launches[1].count == 2);
-  CHECK(stats.unknown_graphs == 0);
-  GraphLaunch unknown(nullptr);
-  unknown.graph_unknown = GraphUnknown::lost;
-  sink.call(unknown);
-  CHECK(sink.stats().unknown_graphs == 1);
-}
-
-TEST_CASE("Work that was captured moves and allocates nothing") {
-  StatsSink sink;
-  SampleCall copy("cuMemcpyHtoDAsync_v2", {0xd0, 0x10, 4096, 0x70});
-  SampleCall allocation("cuMemAllocAsync", {0x1, 128, 0x70}, {0xd1});
-  for (SampleCall* call : {&copy, &allocation}) {
-    call->captured = true;
-    sink.call(*call);
-  }
-  Stats stats = sink.stats();
-  CHECK(stats.transfers.empty());
-  for (const MemoryFigures& figures : stats.memory) CHECK(figures.peak == 0);
-  allocation.captured = false;
-  sink.call(allocation);
-  stats = sink.stats();
-  CHECK(of_kind(stats.memory, MemoryKind::async).peak == 128);
 }

@@ -3,11 +3,11 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/generators/catch_generators_range.hpp>
+#include <map>
 #include <random>
 #include <vector>
 
 #include "analyze/memory/memory.hpp"
-#include "sink/stats.hpp"
 #include "support/analyzing.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/trace_reading.hpp"
@@ -17,8 +17,22 @@ using namespace cudabpf;
 
 namespace {
 
+// Follows memory as a sink does.
+struct Follower {
+  RunMemory memory;
+  std::map<const Function*, RunMemory::Role> roles;
+
+  void begin(const Session& session) {
+    if (session.mode == "run") memory.all_seen();
+  }
+  void call(const Call& call) {
+    memory.call(call, roles.try_emplace(call.function, *call.function).first->second);
+  }
+  void process(const Process& process) { memory.process(process); }
+};
+
 struct Holding {
-  StatsSink sink;
+  Follower sink;
   std::uint64_t now = 0, ids = 0;
 
   explicit Holding(const char* mode = "attach") {
@@ -50,7 +64,7 @@ struct Holding {
     sink.process(process);
   }
   MemoryFigures of(MemoryKind kind) const {
-    MemoryByKind figures = sink.stats().memory;
+    MemoryByKind figures = sink.memory.figures();
     return of_kind(figures, kind);
   }
 };
@@ -58,7 +72,7 @@ struct Holding {
 // A program that does anything, in any order, on threads of two processes.
 class AnyProgram {
  public:
-  AnyProgram(std::uint32_t seed, StatsSink& stats, Sink& trace)
+  AnyProgram(std::uint32_t seed, Follower& stats, Sink& trace)
       : random_(seed), stats_(stats), trace_(trace) {}
 
   void step() {
@@ -136,7 +150,7 @@ class AnyProgram {
   std::uint64_t any(std::uint64_t below) { return random_() % below; }
 
   std::mt19937 random_;
-  StatsSink& stats_;
+  Follower& stats_;
   Sink& trace_;
   std::uint64_t ids_ = 0, now_ = 0;
 };
@@ -258,12 +272,12 @@ TEST_CASE("Memory: what was allocated, freed and is held") {
   }
 }
 
-TEST_CASE("A run's summary says of memory what `memory` says of its trace") {
+TEST_CASE("Memory is followed while a program runs as `memory` follows it in the trace") {
   auto seed = GENERATE(range(1U, 9U));
   const char* mode = GENERATE("run", "attach");
   TemporaryFolder folder;
   auto path = folder.path() / "t.jsonl";
-  StatsSink stats;
+  Follower stats;
   auto trace = open_sink(to_path(path));
   Session session = session_now();
   session.mode = mode;
@@ -277,7 +291,7 @@ TEST_CASE("A run's summary says of memory what `memory` says of its trace") {
   analyze::Memory memory(parser.names());
   analyze::each_line(parser, file_text(path),
                      [&](const analyze::Line& line) { memory.line(line); });
-  MemoryByKind told = stats.stats().memory;
+  MemoryByKind told = stats.memory.figures();
   for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
     CAPTURE(seed, mode, MEMORY_KIND_NAMES[kind]);
     CHECK(told[kind].allocations > 10);
