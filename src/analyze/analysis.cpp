@@ -26,9 +26,7 @@ std::string missing_in(const TraceFacts& facts) {
   for (const std::string& part : facts.missing) add(part + " of a rotated trace");
   if (facts.malformed) add(count_of(facts.malformed, "line", "lines") + " that could not be read");
   for (const auto& [reason, loss] : facts.losses)
-    if (!loss.degraded)
-      add(fmt::format("{} lost: {}", loss.uncounted ? "an unknown number" : with_commas(loss.count),
-                      reason));
+    if (!loss.degraded) add(loss.text(reason));
   return text;
 }
 
@@ -151,12 +149,7 @@ void add_facts(Page& page, const TraceFacts& facts) {
     page.heading("lost");
   }
   for (const auto& [reason, loss] : facts.losses) {
-    std::string count = loss.count ? with_commas(loss.count) : "";
-    if (loss.uncounted) count += count.empty() ? "an unknown number of" : " and more";
-    constexpr std::size_t REASON = 24;  // known reasons are shorter
-    page.paragraph(fmt::format("{} {}{}", count, shortened(reason, REASON),
-                               loss.degraded ? " (events are there, but poorer)" : ""),
-                   2);
+    page.paragraph(loss.text(reason) + (loss.degraded ? " (events are there, but poorer)" : ""), 2);
     if (const LossInfo* known = find_loss(reason)) page.paragraph(known->advice, 4);
   }
   if (facts.cut_off.empty() && facts.missing.empty() && !facts.malformed && !facts.unknown &&
@@ -197,6 +190,10 @@ TraceClocks clocks_in(std::string_view header) {
     return known ? at->get<std::uint64_t>() : 0;
   };
   return {clock("realtime_ns"), clock("monotonic_ns"), clock("boottime_ns")};
+}
+
+std::string process_name(std::uint32_t pid, std::string_view comm) {
+  return fmt::format("process {}{}{}", pid, comm.empty() ? "" : " ", comm);
 }
 
 std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", number); }

@@ -49,6 +49,8 @@ struct TraceClocks {
 };
 TraceClocks clocks_in(std::string_view header);
 
+// "process 657 python3"; without its name where that is not known.
+std::string process_name(std::uint32_t pid, std::string_view comm);
 // "0x7f2a40000000", as traces write addresses.
 std::string hexadecimal(std::uint64_t number);
 // Microseconds, as traces write durations.

@@ -63,6 +63,11 @@ bool NotRecorded::is_silent(std::uint64_t calls) const {
   return gpu_times_wanted_ && !told_of_gpus_ && calls;
 }
 
+std::string NotRecorded::why_no_gpu_times(std::uint64_t calls) const {
+  if (is_silent(calls)) return std::string(SILENT);
+  return no_gpu_times_.empty() ? "" : no_gpu_times_.begin()->first;
+}
+
 nlohmann::ordered_json NotRecorded::json(std::uint64_t calls) const {
   nlohmann::ordered_json json = {{"gpu_times", nlohmann::ordered_json::array()},
                                  {"functions", functions_}};

@@ -29,6 +29,8 @@ class NotRecorded {
 
   // These take how many calls the trace has.
   bool any(std::uint64_t calls) const;
+  // The first reason; empty: there is none.
+  std::string why_no_gpu_times(std::uint64_t calls) const;
   nlohmann::ordered_json json(std::uint64_t calls) const;
   void add_to(Page& page, std::uint64_t calls) const;
 

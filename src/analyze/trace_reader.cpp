@@ -44,6 +44,13 @@ bool is_degraded(std::string_view reason) {
 
 }  // namespace
 
+std::string TraceFacts::Loss::text(std::string_view reason) const {
+  constexpr std::size_t LONGEST = 24;  // known reasons are shorter
+  std::string name = shortened(std::string(reason), LONGEST);
+  if (!count) return name + " (how many is not known)";
+  return fmt::format("{}{} {}", uncounted ? "at least " : "", with_commas(count), name);
+}
+
 Result<std::unique_ptr<TraceReader>> TraceReader::open(std::vector<std::string> paths,
                                                        Progress progress, OpenFile open_file) {
   std::unique_ptr<TraceReader> reader(

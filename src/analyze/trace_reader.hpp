@@ -24,6 +24,9 @@ struct TraceFacts {
     bool degraded = false;
     std::uint64_t count = 0;
     bool uncounted = false;  // and an unknown number more
+
+    // "12 ring_full_entry", "at least 3 late_library": everywhere the same words.
+    std::string text(std::string_view reason) const;
   };
 
   std::vector<std::string> paths;

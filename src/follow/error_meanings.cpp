@@ -27,7 +27,7 @@ constexpr std::array<Known, 23> KNOWN = {{
     {"CUDA_ERROR_DEINITIALIZED",
      "",
      {Weight::usual, "the driver had shut down already: usual while a program ends",
-      "they came after the driver had shut down, while the program ended"}},
+      "they were called at exit, after the driver had shut down"}},
     {"CUDA_ERROR_INVALID_VALUE", "cuPointerGetAttribute", NOT_CUDAS},
     {"CUDA_ERROR_INVALID_VALUE", "cuPointerGetAttributes", NOT_CUDAS},
     {"CUDA_ERROR_NOT_FOUND",
@@ -117,7 +117,7 @@ std::vector<std::string> usual_failures(const std::vector<FailedCalls>& failed) 
     for (std::size_t i = told; i < calls.size(); i++) others += calls[i].count;
     if (others) text += fmt::format(" and {} others", with_commas(others));
     sentences.push_back(
-        fmt::format("{} failed with {}, as usual: {}.", text, calls.front().error, reason));
+        fmt::format("{} failed with {}. This is normal: {}.", text, calls.front().error, reason));
   }
   return sentences;
 }

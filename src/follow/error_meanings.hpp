@@ -31,8 +31,8 @@ struct FailedCalls {
   std::string_view function, error;
   std::uint64_t count = 0;
 };
-// A sentence for each reason why some of them failed as usual: "16 cuLibraryUnload and 3
-// cuDevicePrimaryCtxRelease failed with CUDA_ERROR_DEINITIALIZED, as usual: they came …"
+// A sentence for each reason why it is normal that some of them failed: "16 cuLibraryUnload and 3
+// cuDevicePrimaryCtxRelease failed with CUDA_ERROR_DEINITIALIZED. This is normal: they …"
 std::vector<std::string> usual_failures(const std::vector<FailedCalls>& failed);
 
 }  // namespace cudabpf

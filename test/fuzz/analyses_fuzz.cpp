@@ -163,8 +163,10 @@ std::vector<Asked> all_analyses(Names& names) {
       std::make_unique<Summary>(names, Wanted{}),
       [](const Summary& summary) { return summary.json(); },
       [](Page& page, const Summary& summary) { summary.add_to(page, true); }));
-  all.push_back(asked(std::make_unique<Idle>(names, 9), idle_json,
-                      [](Page& page, const Idle& idle) { add_idle(page, idle, 9); }));
+  all.push_back(asked(
+      std::make_unique<Course>(names, Wanted{}, 9),
+      [](const Course& course) { return idle_json(course.idle()); },
+      [](Page& page, const Course& course) { add_idle_times(page, course, 9); }));
   all.push_back(asked(
       std::make_unique<Ioctls>(names),
       [](const Ioctls& ioctls) { return ioctls_json(ioctls.answer()); },
@@ -216,7 +218,7 @@ std::vector<Asked> all_analyses(Names& names) {
   all.push_back(asked(std::make_unique<Energy>(names, Wanted{}), energy_json, add_energy));
   all.push_back(asked(std::make_unique<GpusAtWork>(names, 9), gpus_at_work_json,
                       [](Page& page, const GpusAtWork& gpus) {
-                        add_gpus_at_work(page, gpus, 9);
+                        add_gpus_at_work(page, gpus, {}, 9);
                         add_gpu_kernels(page, gpus, 9);
                       }));
   // Of so few events a fuzzer has more.

@@ -311,7 +311,7 @@ class Pages(OnTerminal):
 
     def test_without_utf8(self):
         """As many lines, of the same width, and all of it ASCII."""
-        for question in (["memory", TRACE], ["timeline", TRACE], ["summary", TRACE], ["functions"]):
+        for question in (["memory", TRACE], ["timeline", TRACE], ["summary", "--all", TRACE], ["functions"]):
             shown, plain = (self.plain(self.shown(question, width=80, PAGER="", LC_ALL=locale)) for locale in ("C.UTF-8", "C"))
             self.assertFalse(shown.isascii(), question)
             self.assertTrue(plain.isascii(), question)

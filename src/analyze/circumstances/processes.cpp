@@ -59,6 +59,7 @@ Process& Processes::process(std::uint32_t pid) {
 void Processes::tell(const Line& line, Process& process) {
   if (line.has(Field::ppid)) process.ppid = line.ppid;
   if (line.comm) process.comm = line.comm;
+  if (line.command) process.command = line.command;
   if (line.op == exit_) return;  // it may already have left its container
   process.told = true;
   process.container = container_in(line);

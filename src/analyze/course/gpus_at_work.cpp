@@ -116,6 +116,11 @@ GpusAtWork::Followed* GpusAtWork::followed(const Line& line, const AskedCall* as
   return &followed_[index];
 }
 
+void GpusAtWork::set_name(std::uint64_t process, Name comm) {
+  for (OfGpu& gpu : gpus_)
+    if (gpu.process == process) gpu.comm = comm;
+}
+
 void GpusAtWork::sort_kept() {
   std::sort(kept_.begin(), kept_.end(), [](const Ran& a, const Ran& b) {
     return std::tuple(a.begin, a.end, a.call, a.gpu) < std::tuple(b.begin, b.end, b.call, b.gpu);

@@ -54,6 +54,7 @@ class GpusAtWork : public Analysis {
   struct OfGpu {                // what a GPU did for a process
     std::uint64_t process = 0;  // its number in the trace; 0: it made no call
     std::uint32_t pid = 0;
+    Name comm;  // of the process
     std::int64_t device = 0;
     std::uint64_t first = 0, last = 0;  // from its first work to the end of its last
     Busy busy;
@@ -96,6 +97,7 @@ class GpusAtWork : public Analysis {
   // Or says why it has not.
   bool told() const { return seen_ || !not_reported_.empty(); }
   bool is_measured(std::uint64_t process) const;
+  void set_name(std::uint64_t process, Name comm);
   // The busiest of the process; null: none did anything.
   const OfGpu* of_process(std::uint64_t process) const;
   const std::vector<GpuGap>& longest() const { return longest_; }
@@ -183,8 +185,13 @@ class GpusAtWork : public Analysis {
 
 // Only if anything is measured.
 Json gpus_at_work_json(const GpusAtWork& times);
-// The same for people, with the longest gaps.
-void add_gpus_at_work(Page& page, const GpusAtWork& times, std::size_t at_most);
+// The same for people, with the longest gaps. First what the process's busiest GPU did in
+// [begin, end), the inference, unless that is empty.
+struct InferenceTime {
+  std::uint64_t process = 0, begin = 0, end = 0;
+};
+void add_gpus_at_work(Page& page, const GpusAtWork& times, const InferenceTime& inference,
+                      std::size_t at_most);
 // The kernels that took most of the GPUs' time.
 void add_gpu_kernels(Page& page, const GpusAtWork& times, std::size_t at_most);
 // What the figures do not say by themselves.

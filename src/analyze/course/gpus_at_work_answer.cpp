@@ -90,12 +90,13 @@ bool several_processes(const GpusAtWork& times) {
   return false;
 }
 
-std::string title_of(const OfGpu& gpu, bool several) {
-  return several ? fmt::format("process {}, GPU {}", gpu.pid, gpu.device)
-                 : fmt::format("GPU {}", gpu.device);
+std::string title_of(const OfGpu& gpu, const Names& names, bool several) {
+  std::string name = fmt::format("GPU {}", gpu.device);
+  return several ? fmt::format("{}, {}", process_name(gpu.pid, names.text(gpu.comm)), name) : name;
 }
 
-void add_busy(Page& page, const GpusAtWork& times, std::size_t at_most) {
+void add_busy(Page& page, const GpusAtWork& times, const InferenceTime& inference,
+              std::size_t at_most) {
   bool several = several_processes(times);
   Table table("GPU busy, measured", {{"share"},
                                      {"busy"},
@@ -106,10 +107,19 @@ void add_busy(Page& page, const GpusAtWork& times, std::size_t at_most) {
                                      {"fills", 3},
                                      {"both at once", 2}});
   auto time_or_none = [](std::uint64_t time) { return time ? human_time(time) : std::string(); };
+  const OfGpu* working =
+      inference.end > inference.begin ? times.of_process(inference.process) : nullptr;
+  if (working) {
+    GpuCurve::Share share = working->curve.between(inference.begin, inference.end);
+    table.row(
+        fmt::format("{}, inference", title_of(*working, times.names(), several)),
+        {percent(share.busy, share.time), human_time(share.busy), human_time(share.idle_time()),
+         human_time(share.time), time_or_none(share.kernels), "", "", ""});
+  }
   for (std::size_t i = 0; i < std::min(at_most, times.gpus().size()); i++) {
     const OfGpu& gpu = times.gpus()[i];
     auto united = [&](GpuOp op) { return time_or_none(gpu.busy.of(op).united.total()); };
-    table.row(title_of(gpu, several),
+    table.row(title_of(gpu, times.names(), several),
               {percent(gpu.busy_time(), gpu.window()), human_time(gpu.busy_time()),
                human_time(gpu.idle_time()), human_time(gpu.window()), united(GpuOp::kernel),
                united(GpuOp::copy), united(GpuOp::set), time_or_none(gpu.busy.overlap())});
@@ -122,12 +132,14 @@ void add_causes(Page& page, const GpusAtWork& times, std::size_t at_most) {
   for (std::size_t i = 0; i < std::min(at_most, times.gpus().size()); i++) {
     const OfGpu& gpu = times.gpus()[i];
     if (!gpu.idle.count()) continue;
-    Table table(several ? "why idle: " + title_of(gpu, several_processes(times)) : "why idle",
-                {{"share"}, {"time"}, {"gaps", 1}});
+    Table table(several ? "why idle: " + title_of(gpu, times.names(), several_processes(times))
+                        : "why idle",
+                {{"share"}, {"time"}, {"main cause of", 1}});
     for (std::size_t cause = 0; cause < IDLE_CAUSES; cause++)
       if (std::uint64_t time = gpu.by_cause.of[cause])
         table.row(std::string(IDLE_CAUSE_INFOS[cause].text),
-                  {percent(time, gpu.idle_time()), human_time(time), human_count(gpu.gaps[cause])});
+                  {percent(time, gpu.idle_time()), human_time(time),
+                   gpu.gaps[cause] ? count_of(gpu.gaps[cause], "gap", "gaps") : "none"});
     table.add_to(page);
     std::string text;
     constexpr std::size_t TOLD = 4;
@@ -257,11 +269,12 @@ void add_gpu_notes(Page& page, const GpusAtWork& times) {
         count_of(times.left_out(), "kernel, copy or fill", "kernels, copies and fills")));
 }
 
-void add_gpus_at_work(Page& page, const GpusAtWork& times, std::size_t at_most) {
+void add_gpus_at_work(Page& page, const GpusAtWork& times, const InferenceTime& inference,
+                      std::size_t at_most) {
   constexpr std::size_t GPUS = 16;
   std::size_t shown = std::min(at_most, GPUS);
   if (times.gpus().empty()) page.line("No GPU did anything in this part.");
-  if (!times.gpus().empty()) add_busy(page, times, shown);
+  if (!times.gpus().empty()) add_busy(page, times, inference, shown);
   add_gpu_notes(page, times);
   add_causes(page, times, shown);
   add_longest(page, times);

@@ -64,6 +64,7 @@ Idle::Followed& Idle::followed(const Line& line) {
   last_ = &processes_[number];
   last_->figures.number = line.process->number;
   last_->figures.pid = line.pid;
+  last_->figures.comm = line.process->comm;
   return *last_;
 }
 

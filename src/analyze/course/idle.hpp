@@ -25,6 +25,7 @@ class Idle : public Analysis {
   struct OfProcess {
     std::uint64_t number = 0;  // of the process in the trace, since pids are reused
     std::uint32_t pid = 0;
+    Name comm;
     std::uint64_t first_work = 0, last_work = 0;
     std::uint64_t working_time = 0;  // from first to last work: it could be idle between them
     Durations idle, between;         // idle times; times between launches
@@ -117,8 +118,5 @@ class Idle : public Analysis {
 // How often, how long in all, and how that is spread.
 Json durations_json(const Durations& times);
 Json idle_json(const Idle& idle);
-// `left_out`: processes of which better is known.
-void add_idle(Page& page, const Idle& idle, std::size_t at_most,
-              const std::function<bool(const Idle::OfProcess&)>& left_out = {});
 
 }  // namespace cudabpf::analyze

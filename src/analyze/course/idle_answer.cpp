@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analyze/course/idle.hpp"
+#include "analyze/course/course.hpp"
 #include "util/hash.hpp"
 #include "util/page/table.hpp"
 
@@ -21,6 +21,10 @@ Json durations_json(const Durations& times) {
 }
 
 namespace {
+
+std::string name_of(const Idle::OfProcess& process, const Names& names) {
+  return process_name(process.pid, names.text(process.comm));
+}
 
 Json gap_json(const Gap& gap, const Names& names) {
   Json json = {{"begin_us", microseconds(gap.begin)},
@@ -51,12 +55,21 @@ void add_gaps(Page& page, std::string title, const std::vector<Gap>& gaps, const
   if (!table.empty()) table.add_to(page);
 }
 
-// How much of the time from its first work to its last each process spent that way.
+// How much of the time from its first work to its last each process spent that way; before that,
+// what is known of the inference.
 void add_times(Page& page, std::string title, const std::vector<Idle::OfProcess>& processes,
-               const Idle& idle, std::size_t at_most,
+               const Course& course, std::size_t at_most, bool with_inference,
                const Durations& (*times_of)(const Idle::OfProcess&)) {
+  const Idle& idle = course.idle();
   Table table(std::move(title),
               {{"share"}, {"total"}, {"times"}, {"p50", 1}, {"p99", 2}, {"longest"}});
+  InferenceTime inference = course.inference();
+  if (std::uint64_t all = inference.end - inference.begin; with_inference && all)
+    table.row(processes.size() > 1
+                  ? fmt::format("inference, {}", name_of(*course.process(), idle.names()))
+                  : "inference",
+              {percent(course.idle_in_inference(), all), human_time(course.idle_in_inference()), "",
+               "", "", ""});
   auto row = [&](std::string name, const Idle::OfProcess& process) {
     const Durations& times = times_of(process);
     if (!times.count()) return;
@@ -70,7 +83,7 @@ void add_times(Page& page, std::string title, const std::vector<Idle::OfProcess>
   for (std::size_t i = 0; i < processes.size(); i++) {
     const Idle::OfProcess& process = processes[i];
     if (i < at_most) {
-      row(fmt::format("process {}", process.pid), process);
+      row(name_of(process, idle.names()), process);
     } else {
       others.add(process);
       count++;
@@ -81,26 +94,25 @@ void add_times(Page& page, std::string title, const std::vector<Idle::OfProcess>
 }
 
 // What the times do not say by themselves.
-void add_notes(Page& page, const Idle::OfProcess& process) {
+void add_notes(Page& page, const Idle::OfProcess& process, const Names& names) {
   auto note = [&](const std::string& text) { page.paragraph(text, 2); };
+  std::string name = name_of(process, names);
   if (process.idle.count())
-    note(fmt::format("Process {} was outside CUDA calls for {} of it.", process.pid,
-                     outside_calls(process.idle.total(), process.in_calls, process.untimed)));
+    note(fmt::format("For {} of that idle time {} was outside CUDA calls.",
+                     outside_calls(process.idle.total(), process.in_calls, process.untimed), name));
   else if (!process.lost_track)
-    note(
-        fmt::format("The GPU was never seen to be idle for process {}: something was pending all "
-                    "the time.",
-                    process.pid));
+    note(fmt::format(
+        "The GPU was never seen to be idle for {}: something was pending all the time.", name));
   if (process.lost_track)
     note(
-        fmt::format("Process {} had work in more streams than are followed: whether the GPU was "
+        fmt::format("The work of {} was in more streams than are followed: whether the GPU was "
                     "idle after that is not known.",
-                    process.pid));
+                    name));
   if (process.untimed_waits)
     note(
-        fmt::format("{} of process {} have no return in this trace: whether the GPU was idle "
-                    "after them is not known.",
-                    count_of(process.untimed_waits, "wait", "waits"), process.pid));
+        fmt::format("{} of {} have no return in this trace: whether the GPU was idle after them "
+                    "is not known.",
+                    count_of(process.untimed_waits, "wait", "waits"), name));
 }
 
 Json process_json(const Idle::OfProcess& process, const Names& names) {
@@ -124,6 +136,7 @@ Json idle_json(const Idle& idle) {
   Json processes = Json::array(), longest = Json::array(), between = Json::array();
   for (const auto& process : idle.processes()) {
     Json one = {{"pid", process.pid},
+                {"comm", names.text(process.comm)},
                 {"first_work_us", microseconds(process.first_work)},
                 {"last_work_us", microseconds(process.last_work)}};
     one.update(process_json(process, names));
@@ -139,30 +152,42 @@ Json idle_json(const Idle& idle) {
   return json;
 }
 
-void add_idle(Page& page, const Idle& idle, std::size_t at_most,
-              const std::function<bool(const Idle::OfProcess&)>& left_out) {
+void add_idle_times(Page& page, const Course& course, std::size_t at_most) {
+  const Idle& idle = course.idle();
+  const GpusAtWork& gpus = course.gpus();
+  // In a part of the trace all is of that part.
+  InferenceTime inference = course.is_of_part() ? InferenceTime() : course.inference();
+  if (gpus.measured()) add_gpus_at_work(page, gpus, inference, at_most);
   std::vector<Idle::OfProcess> processes = idle.processes();
-  HashSet<std::uint32_t> left;
-  if (left_out) {
-    for (const auto& process : processes)
-      if (left_out(process)) left.insert(process.pid);
-    std::erase_if(processes, left_out);
-    if (processes.empty() && !idle.other_processes()) return;
-  }
-  auto told = [&](std::vector<Gap> gaps) {
-    std::erase_if(gaps, [&](const Gap& gap) { return left.contains(gap.pid); });
+  HashSet<std::uint32_t> measured;
+  for (const auto& process : processes)
+    if (gpus.is_measured(process.number)) measured.insert(process.pid);
+  std::erase_if(processes, [&](const auto& process) { return gpus.is_measured(process.number); });
+  if (processes.empty() && !idle.other_processes() && gpus.measured()) return;
+  auto unmeasured = [&](std::vector<Gap> gaps) {
+    std::erase_if(gaps, [&](const Gap& gap) { return measured.contains(gap.pid); });
     return gaps;
   };
   bool several = idle.processes().size() > 1;
-  add_times(page, "GPU idle, at least", processes, idle, at_most,
+  bool with_inference =
+      inference.end && course.process() && !gpus.is_measured(course.process()->number);
+  add_times(page, "GPU idle, at least", processes, course, at_most, with_inference,
             [](const Idle::OfProcess& process) -> const Durations& { return process.idle; });
   for (std::size_t i = 0; i < std::min(at_most, processes.size()); i++)
-    add_notes(page, processes[i]);
+    add_notes(page, processes[i], idle.names());
   if (idle.processes().empty()) page.line("Nothing was launched or copied.");
-  add_gaps(page, "longest idle", told(idle.longest_idle()), idle.names(), several);
-  add_times(page, "between a process's launches", processes, idle, at_most,
+  add_gaps(page, "longest idle", unmeasured(idle.longest_idle()), idle.names(), several);
+  add_times(page, "from a launch to the next", processes, course, at_most, false,
             [](const Idle::OfProcess& process) -> const Durations& { return process.between; });
-  add_gaps(page, "longest between launches", told(idle.longest_between()), idle.names(), several);
+  if (std::any_of(processes.begin(), processes.end(),
+                  [](const auto& process) { return process.between.count() > 0; }))
+    page.paragraph(
+        "From a launch's return to the process's next launch, with no wait between them: what the "
+        "GPU did then is not known.",
+        2);
+  add_gaps(page, "longest from a launch to the next", unmeasured(idle.longest_between()),
+           idle.names(), several);
+  if (!gpus.measured()) add_gpu_notes(page, gpus);
 }
 
 }  // namespace cudabpf::analyze

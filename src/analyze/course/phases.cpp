@@ -39,8 +39,15 @@ class Division {
     apart_.waiting += spent.waiting;
     std::uint64_t length = to.ts - from_.ts;
     std::uint64_t out = spent.module + spent.to_device + spent.to_host + spent.waiting;
-    Phase phase{std::move(name), true, length - std::min(out, length), spent.calls, from_.ts, to.ts,
-                std::move(note)};
+    Phase phase;
+    phase.name = std::move(name);
+    phase.seen = true;
+    phase.time = length - std::min(out, length);
+    phase.calls = spent.calls;
+    phase.in_calls = std::min(spent.in_calls - std::min(out, spent.in_calls), phase.time);
+    phase.begin = from_.ts;
+    phase.end = to.ts;
+    phase.note = std::move(note);
     from_ = to;
     return phase;
   }
@@ -94,10 +101,12 @@ Phases find_phases(const ThreadWork& thread, const Iterations& iterations, std::
   Division division({found.begin, thread.at_from}, {found.end, thread.at_to});
   Phase before = division.window("before the first call", {thread.first_call, {}}, Takes::code);
   Phase initialisation = division.window("initialisation", set_up, Takes::code);
-  Phase loading = not_seen("weight loading", "no large copy to the GPU");
-  if (weights.ts)
-    loading = division.window("weight loading", weights, Takes::code,
-                              count_of(found.loading_calls, "call", "calls"));
+  Phase loading = not_seen("loading", "no large copy to the GPU");
+  if (weights.ts) {
+    loading = division.window("loading", weights, Takes::code);
+    loading.note = fmt::format("{} of it in {}", human_time(loading.in_calls),
+                               count_of(loading.calls, "CUDA call", "CUDA calls"));
+  }
   constexpr const char* NOTHING = "no sequence repeats";
   Phase warm_up = not_seen("warm-up", NOTHING), inference;
   if (repeats) {
@@ -111,6 +120,7 @@ Phases find_phases(const ThreadWork& thread, const Iterations& iterations, std::
   } else {
     inference = division.window("work", worked, Takes::all, NOTHING);
   }
+  inference.is_work = true;
   Phase clean_up = division.window("clean-up", {found.end, thread.at_to}, Takes::all);
   if (!set_up.spent.calls)
     initialisation = not_seen("initialisation", "not here: earlier, or elsewhere");
@@ -145,6 +155,7 @@ Json phases_json(const Phases& phases) {
       one["begin_us"] = microseconds(phase.begin);
       one["end_us"] = microseconds(phase.end);
       one["calls"] = phase.calls;
+      one["in_calls_us"] = microseconds(phase.in_calls);
     }
     if (!phase.note.empty()) one["note"] = phase.note;
     json.push_back(std::move(one));

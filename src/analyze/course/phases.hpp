@@ -1,5 +1,5 @@
 // Where a program's time went, from beginning to end, according to the calls of the thread that
-// launches most. Windows follow one another: before CUDA, initialisation, weight loading, warm-up,
+// launches most. Windows follow one another: before CUDA, initialisation, loading, warm-up,
 // inference, clean-up. Some calls are taken out of their window and are phases of their own:
 // loading code, anywhere; input, output and waiting, once the weights are loaded. So the times of
 // all phases add up to the whole time.
@@ -18,6 +18,8 @@ struct Phase {
   bool seen = false;
   std::uint64_t time = 0;            // ns
   std::uint64_t calls = 0;           // of a window: those that began in it
+  std::uint64_t in_calls = 0;        // likewise: the part of its time that was in CUDA calls
+  bool is_work = false;              // what the program is for: inference
   std::uint64_t begin = 0, end = 0;  // of a window; end 0: it is not a window
   std::string note;                  // a remark, or why it is not seen
 };

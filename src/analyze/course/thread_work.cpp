@@ -73,9 +73,11 @@ ThreadsAtWork::Open& ThreadsAtWork::thread(const Line& line) {
     work.tid = line.tid;
     work.first_call = line.ts;
     work.process_began = line.process->began;
-    ProcessWork& process = open_processes_[key.first];
+    ProcessWork& process = open_processes_[key.first].work;
+    process.number = key.first;
     process.pid = line.pid;
     process.comm = line.process->comm;
+    process.command = line.process->command;
   }
   last_key_ = key;
   return *(last_ = &at->second);
@@ -92,8 +94,10 @@ void ThreadsAtWork::line(const Line& line) {
 
 void ThreadsAtWork::process(const Line& line) {
   std::uint64_t number = line.process->number;
-  if (auto known = open_processes_.find(number); known != open_processes_.end())
-    known->second.comm = line.process->comm;
+  if (auto known = open_processes_.find(number); known != open_processes_.end()) {
+    known->second.work.comm = line.process->comm;
+    known->second.work.command = line.process->command;
+  }
   if (!line.new_program) return;
   for (auto at = open_.lower_bound({number, 0}); at != open_.end() && at->first.first == number;
        ++at) {
@@ -198,21 +202,38 @@ ThreadsAtWork::Threads::iterator ThreadsAtWork::close(Threads::iterator thread, 
   close_segment(open);
   ThreadWork& work = open.work;
   sequences_ -= open.keeps_launches;
+  OpenProcess& process = open_processes_[thread->first.first];
   Spent spent = work.in_part();
-  if (part_.is_whole() || spent.calls)
-    open_processes_[thread->first.first].add(
-        {work.pid, {}, 1, spent.calls, work.launches_in_part, spent.waiting});
-  std::optional<ThreadWork> left;
-  if (!wanted_.has(work.pid, work.tid))
-    left = std::move(work);
-  else
-    left = closed_.add(std::move(work));
-  if (left) {
-    segments_ -= left->segments.size();
-    copies_ -= left->large_copies.size();
+  if (part_.is_whole() || spent.calls) {
+    process.work.threads++;
+    process.work.calls += spent.calls;
+    process.work.launches += work.launches_in_part;
+    process.work.waiting += spent.waiting;
   }
+  keep_busiest(process.busiest, std::move(work));
   last_ = nullptr;
   return open_.erase(thread);
+}
+
+void ThreadsAtWork::keep_busiest(std::optional<ThreadWork>& busiest, ThreadWork work) {
+  if (!wanted_.has(work.pid, work.tid) || (busiest && !BusierThread()(work, *busiest)))
+    return give_up(work);
+  if (busiest) {
+    sequences_ -= !busiest->longest.empty();
+    give_up(*busiest);
+  }
+  sequences_ += !work.longest.empty();
+  busiest = std::move(work);
+}
+
+void ThreadsAtWork::keep(ThreadWork work) {
+  sequences_ -= !work.longest.empty();
+  if (auto left = closed_.add(std::move(work))) give_up(*left);
+}
+
+void ThreadsAtWork::give_up(const ThreadWork& work) {
+  segments_ -= work.segments.size();
+  copies_ -= work.large_copies.size();
 }
 
 // `end` 0: it is not known when, or whether, it ended.
@@ -222,8 +243,10 @@ void ThreadsAtWork::close_process(std::uint64_t number, std::uint64_t end) {
     at = close(at, end);
   }
   auto process = open_processes_.extract(number);
-  if (process.empty() || !process.mapped().threads) return;
-  if (auto left = closed_processes_.add(process.mapped())) {
+  if (process.empty()) return;
+  if (auto& busiest = process.mapped().busiest) keep(std::move(*busiest));
+  if (!process.mapped().work.threads) return;
+  if (auto left = closed_processes_.add(process.mapped().work)) {
     others_.add(*left);
     other_processes_++;
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -77,8 +78,9 @@ struct ThreadWork {
 };
 
 struct ProcessWork {
+  std::uint64_t number = 0;  // in the trace
   std::uint32_t pid = 0;
-  Name comm;  // if known
+  Name comm, command;  // if known
   std::uint64_t threads = 0, calls = 0, launches = 0, waiting = 0;
 
   void add(const ProcessWork& other);
@@ -102,8 +104,9 @@ class ThreadsAtWork : public Analysis {
   void outside(const Line& line) override { this->line(line); }
   void finish(const TraceFacts& facts) override;
 
-  const std::vector<ThreadWork>& threads() const { return threads_; }       // the busiest few first
-  const std::vector<ProcessWork>& processes() const { return processes_; }  // likewise
+  // Of each of the busiest processes the thread that launches most, the busiest first.
+  const std::vector<ThreadWork>& threads() const { return threads_; }
+  const std::vector<ProcessWork>& processes() const { return processes_; }  // the busiest first
   // All other processes, added up.
   const ProcessWork& others() const { return others_; }
   std::uint64_t other_processes() const { return other_processes_; }
@@ -111,11 +114,11 @@ class ThreadsAtWork : public Analysis {
   std::uint64_t launches() const { return launches_; }  // of all threads, in the whole trace
 
  private:
-  static constexpr std::size_t KEPT_THREADS = 8, KEPT_PROCESSES = 1024;
+  static constexpr std::size_t KEPT_THREADS = 16, KEPT_PROCESSES = 1024;
   static constexpr std::size_t MAX_COPIES = 1 << 12;      // of a thread
   static constexpr std::size_t MAX_ALL_COPIES = 1 << 17;  // of all of them
   static constexpr std::size_t MAX_LAUNCHES = 1 << 15;    // kept of a segment
-  static constexpr std::size_t MAX_SEQUENCES = 16;        // threads whose launches are kept
+  static constexpr std::size_t MAX_SEQUENCES = 16;        // whose launches are kept meanwhile
 
   struct Unfinished {
     std::uint64_t ts = 0;  // 0: there is none
@@ -129,6 +132,10 @@ class ThreadsAtWork : public Analysis {
     Unfinished unfinished;  // its last call
     std::vector<Launch> launches;
     Moment launches_end, launches_end_before;  // when the last of them returned, and the one before
+  };
+  struct OpenProcess {
+    ProcessWork work;
+    std::optional<ThreadWork> busiest;  // of its threads that are closed and wanted
   };
   using Key = std::pair<std::uint64_t, std::uint32_t>;  // process number, thread
   using Threads = std::map<Key, Open>;
@@ -153,13 +160,16 @@ class ThreadsAtWork : public Analysis {
   void settle(Open& open, std::uint64_t end) const;
   Threads::iterator close(Threads::iterator thread, std::uint64_t end);
   void close_process(std::uint64_t number, std::uint64_t end);
+  void keep_busiest(std::optional<ThreadWork>& busiest, ThreadWork work);
+  void keep(ThreadWork work);  // its process is gone
+  void give_up(const ThreadWork& work);
   void put_quiet_away();
 
   Wanted wanted_;
   const Idle& idle_;
   Part part_;
   Threads open_;
-  std::unordered_map<std::uint64_t, ProcessWork> open_processes_;  // by number
+  std::unordered_map<std::uint64_t, OpenProcess> open_processes_;  // by number
   Key last_key_;
   Open* last_ = nullptr;
   std::size_t segments_ = 0, sequences_ = 0, copies_ = 0;

@@ -66,10 +66,10 @@ void Energy::finish(const TraceFacts& facts) {
   for (const auto& [device, sampled] : sampled_)
     if (sampled.readings.any()) gpus_.push_back(figures_of(device, sampled, end));
   if (!gpus_.empty()) return;
-  why_not_ = sampled_.empty() ? "the trace has no samples of GPUs"
+  why_not_ = sampled_.empty() ? "this trace has no GPU samples"
                               : "no sample has a reading of an energy counter";
-  if (std::string why = sampling ? text_in(*sampling, "why") : ""; !why.empty())
-    why_not_ += ": " + why;
+  std::string why = sampling ? text_in(*sampling, "why") : "recorded before format 1.6";
+  if (!why.empty()) why_not_ += fmt::format(" ({})", why);
 }
 
 Energy::OfGpu Energy::figures_of(std::uint32_t device, const Sampled& sampled,

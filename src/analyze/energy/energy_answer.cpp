@@ -12,11 +12,24 @@ namespace cudabpf::analyze {
 
 namespace {
 
+std::uint64_t whole_joules(double joules) {
+  return static_cast<std::uint64_t>(std::llround(std::abs(joules)));
+}
+
 std::string joules_text(double joules) {
   constexpr double KILO = 1000;
   if (std::abs(joules) >= 10 * KILO) return fmt::format("{:.2f} kJ", joules / KILO);
-  return std::abs(joules) >= 100 ? fmt::format("{:.0f} J", joules)
-                                 : fmt::format("{:.3g} J", joules);
+  std::string text = std::abs(joules) >= 100 ? with_commas(whole_joules(joules))
+                                             : fmt::format("{:.3g}", std::abs(joules));
+  return (joules < 0 ? "-" : "") + text + " J";
+}
+
+// "3.60 J ± 0.08 J": no finer than the error is known.
+std::string with_error(double joules, double error) {
+  int decimals =
+      error > 0 ? std::clamp(1 - static_cast<int>(std::floor(std::log10(error))), 0, 6) : 2;
+  if (joules >= 100) return fmt::format("{} ± {}", joules_text(joules), joules_text(error));
+  return fmt::format("{:.{}f} J ± {:.{}f} J", joules, decimals, error, decimals);
 }
 
 // What an idle GPU would not have used; negative where it used less than when it was measured idle.
@@ -100,10 +113,10 @@ void add_energy_of_iterations(Page& page, const Energy::OfIterations& iterations
   if (!iterations.used.known()) return;
   double count = iterations.count;
   page.paragraph(
-      fmt::format("An iteration used {} ± {}, the mean of {:.1f} and of the pauses between them: "
-                  "joules per token, if each makes one.",
-                  joules_text(iterations.used.joules / count),
-                  joules_text(iterations.used.error / count), count),
+      fmt::format("An iteration used {}, averaged over {} iterations, pauses included; that is "
+                  "joules per token if an iteration makes one token.",
+                  with_error(iterations.used.joules / count, iterations.used.error / count),
+                  with_commas(static_cast<std::uint64_t>(std::llround(count)))),
       2);
 }
 
@@ -116,11 +129,10 @@ void add_not_told(Page& page, const std::vector<const Energy::Stretch*>& stretch
     if (seconds < EnergyReadings::SHORTEST_SECONDS)
       shorter += (shorter.empty() ? "" : ", ") + stretch->name;
     else
-      page.paragraph(fmt::format("{}: not told, since {}.", stretch->name, stretch->used.why_not),
-                     2);
+      page.paragraph(fmt::format("No figure for {}: {}.", stretch->name, stretch->used.why_not), 2);
   }
   if (!shorter.empty())
-    page.paragraph(fmt::format("Not told, since they took less than a second: {}.", shorter), 2);
+    page.paragraph(fmt::format("Shorter than 1 s, so no figure: {}.", shorter), 2);
 }
 
 void add_idle_power(Page& page, const Energy::OfGpu& gpu) {
@@ -136,9 +148,9 @@ void add_idle_power(Page& page, const Energy::OfGpu& gpu) {
 
 void add_sole_process(Page& page, const Energy::OfGpu& gpu) {
   if (!gpu.pid)
-    page.paragraph(fmt::format("Not told by process: {}.", gpu.no_pid), 2);
+    page.paragraph(fmt::format("No figure by process: {}.", gpu.no_pid), 2);
   else if (!gpu.process.used.known())
-    page.paragraph(fmt::format("Process {} alone had the GPU; its energy is not told: {}.",
+    page.paragraph(fmt::format("Process {} alone had the GPU, but there is no figure: {}.",
                                *gpu.pid, gpu.process.used.why_not),
                    2);
   else
@@ -151,7 +163,7 @@ void add_sole_process(Page& page, const Energy::OfGpu& gpu) {
 
 void add_classes(Page& page, const Energy::OfGpu& gpu) {
   if (!gpu.no_classes.empty())
-    page.paragraph(fmt::format("Not told by class of kernel: {}.", gpu.no_classes), 2);
+    page.paragraph(fmt::format("No figure by class of kernel: {}.", gpu.no_classes), 2);
   if (!gpu.classes) return;
   const ModelledEnergy& model = *gpu.classes;
   const double all = model.above_idle();
@@ -214,8 +226,7 @@ Json energy_json(const Energy& energy) {
 
 void add_energy(Page& page, const Energy& energy) {
   if (!energy.why_not().empty())
-    return page.paragraph(fmt::format("There is nothing to tell of energy: {}.", energy.why_not()),
-                          0);
+    return page.paragraph(fmt::format("No energy data: {}.", energy.why_not()), 0);
   for (const Energy::OfGpu& gpu : energy.gpus()) add_gpu_energy(page, gpu);
 }
 

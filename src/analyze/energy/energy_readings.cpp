@@ -42,7 +42,7 @@ EnergyUsed EnergyReadings::between(std::uint64_t from, std::uint64_t to) const {
   used.to = last.ts;
   if (used.seconds() < SHORTEST_SECONDS)
     return refused(
-        fmt::format("the counter's readings in it span {}, and it takes a second at least",
+        fmt::format("the energy counter's readings in it span {}, and it takes 1 s at least",
                     human_time(used.to - used.from)));
   auto fall = std::upper_bound(falls_.begin(), falls_.end(), used.from);
   if (falls_.size() == MOST_FALLS || (fall != falls_.end() && *fall <= used.to))

@@ -130,7 +130,7 @@ void add_peak(Page& page, const Memory& memory, const Memory::Holder& holder, st
   Table groups("  what held it", {{"blocks"}, {"bytes"}, {"share"}});
   add_groups(groups, memory, holders, peak.bytes());
   groups.add_to(page);
-  Table largest("  its largest blocks", {{"size"}, {"age then"}, {"call"}});
+  Table largest("  its largest blocks", {{"size"}, {"held for"}, {"call id"}});
   for (std::size_t i = 0; i < std::min(holders.largest.size(), LARGEST_SHOWN); i++) {
     const Memory::Block& block = holders.largest[i];
     largest.row(
@@ -141,15 +141,21 @@ void add_peak(Page& page, const Memory& memory, const Memory::Holder& holder, st
   largest.add_to(page);
 }
 
+std::string until_text(Memory::Fate how) {
+  if (how == Memory::Fate::still_held) return "the trace's end";
+  return fmt::format("the {}'s end", to_string(how));
+}
+
 void add_never_freed(Page& page, const Memory& memory, std::size_t at_most) {
   std::uint64_t blocks = memory.never_freed_blocks(), bytes = memory.never_freed_bytes();
   if (!blocks || memory.frees_left_out()) return;
-  Table table("never freed", {{"size"}, {"age"}, {"call"}, {"process", 1}, {"ended with"}});
+  Table table("never freed by the program",
+              {{"size"}, {"held for"}, {"call id"}, {"process", 1}, {"until", 0, true}});
   for (const auto& one : memory.never_freed()) {
     if (!at_most-- && blocks > 1) break;
     table.row(block_name(memory, one.block),
               {human_bytes(one.block.size), human_time(one.age), std::to_string(one.block.call),
-               std::to_string(one.block.pid), std::string(to_string(one.how))});
+               std::to_string(one.block.pid), until_text(one.how)});
     blocks--;
     bytes -= one.block.size;
   }
@@ -160,7 +166,7 @@ void add_never_freed(Page& page, const Memory& memory, std::size_t at_most) {
 void add_unknown_frees(Page& page, const Memory& memory) {
   std::uint64_t count = memory.unknown_free_count();
   if (!count) return;
-  Table table("frees without an allocation", {{"call"}, {"process"}});
+  Table table("frees without an allocation", {{"call id"}, {"process"}});
   for (std::size_t i = 0; i < std::min(memory.unknown_frees().size(), UNKNOWN_SHOWN); i++) {
     const auto& free = memory.unknown_frees()[i];
     table.row(fmt::format("{} {}", hexadecimal(free.address), memory.names().text(free.function)),
@@ -241,6 +247,8 @@ void add_memory(Page& page, const Memory& memory, std::size_t at_most) {
         0);
   }
   add_never_freed(page, memory, at_most);
+  if (!memory.processes().empty())
+    page.paragraph("call id: the trace's line with this id allocated it.", 2);
   add_unknown_frees(page, memory);
   add_churn(page, memory, at_most);
   if (memory.left_out().any()) {

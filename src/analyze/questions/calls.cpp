@@ -118,21 +118,22 @@ Calls::Key Calls::key_of(const Line& line) const {
 }
 
 std::string Calls::name_of(const Line& line) const {
+  std::string process = process_name(line.pid, names_.text(line.process->comm));
   switch (by_) {
     case By::function:
       return {};
     case By::pid:
-      return fmt::format("process {}", line.pid);
+      return process;
     case By::tid:
-      return fmt::format("thread {} of process {}", line.tid, line.pid);
+      return fmt::format("thread {} of {}", line.tid, process);
     case By::device:
       if (!line.has(Field::ordinal)) return "(no device told)";
-      return fmt::format("device {} of process {}", line.ordinal, line.pid);
+      return fmt::format("device {} of {}", line.ordinal, process);
     case By::stream: {
       if (!line.has(Field::stream)) return "(no stream)";
       StreamKey stream = stream_of(line);
       std::string thread = stream.tid ? fmt::format(" of thread {}", stream.tid) : "";
-      return fmt::format("stream {:#x}{} of process {}", stream.handle, thread, line.pid);
+      return fmt::format("stream {:#x}{} of {}", stream.handle, thread, process);
     }
     case By::kernel:
       return line.kernel ? std::string(names_.text(line.kernel)) : "(no kernel)";

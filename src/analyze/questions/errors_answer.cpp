@@ -109,11 +109,11 @@ std::vector<Errors::Failure> of_weight(const std::vector<Errors::Failure>& all, 
   return some;
 }
 
-// ", 16 of them as usual"
+// ", 16 of them expected"
 std::string usual_text(const Errors::Answer& answer) {
   if (!answer.usual_failures) return "";
-  if (answer.usual_failures == answer.failed_calls) return ", all as usual";
-  return fmt::format(", {} of them as usual", with_commas(answer.usual_failures));
+  if (answer.usual_failures == answer.failed_calls) return ", all expected";
+  return fmt::format(", {} of them expected", with_commas(answer.usual_failures));
 }
 
 // In a line a reason: they are no table of errors.

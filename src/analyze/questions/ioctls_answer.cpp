@@ -84,7 +84,8 @@ void add_not_kept_apart(Page& page, const Ioctls::NotKeptApart& not_kept) {
   add(not_kept.processes, "more processes");
   add(not_kept.functions, "more functions");
   if (!parts.empty())
-    page.paragraph(fmt::format("Too many to be kept apart, and told as (others): {}.", parts), 2);
+    page.paragraph(fmt::format("Too many to be kept apart, and counted as (others): {}.", parts),
+                   2);
 }
 
 bool has_operation(const Ioctls::Answer& answer, std::string_view prefix) {
@@ -119,8 +120,8 @@ Json ioctls_json(const Ioctls::Answer& answer) {
 void add_ioctls(Page& page, const Ioctls::Answer& answer, IoctlsBy by, std::size_t at_most) {
   if (answer.operations.empty()) {
     page.paragraph(answer.traced ? "Nothing was asked of the driver."
-                                 : "The trace has no requests to the driver: take one with "
-                                   "--kernel.",
+                                 : "No driver requests were recorded. Record with --kernel to "
+                                   "see them.",
                    0);
     return;
   }

@@ -94,7 +94,7 @@ void add_kernel_notes(Page& page, const Kernels& kernels) {
       "launch on the same stream.";
   // Where it was recorded with that, every answer says why there are none.
   if (!kernels.gpu().was_wanted())
-    text += " How long kernels ran on the GPU is in traces taken with --gpu.";
+    text += " To see how long kernels ran on the GPU, record with --gpu.";
   note(text);
 }
 

@@ -39,13 +39,12 @@ Found gpu_bound(const Judged& judged) {
       judged.finding("gpu_bound", "GPU-bound",
                      stretch.share(stretch.waiting()) >= MOSTLY_WAITS ? Sure::known : Sure::likely);
   std::string how =
-      by_waits
-          ? fmt::format(
-                "{} of it waiting for the GPU{}", stretch.part_text(stretch.waiting()),
-                stretch.spent.to_host > stretch.spent.waiting ? " in copies to the host" : "")
-          : fmt::format("{} of it launching, {} a launch, as usual when the GPU's queue is full",
-                        stretch.part_text(stretch.spent.launching),
-                        human_time(stretch.spent.launching / stretch.launches));
+      by_waits ? fmt::format(
+                     "{} of it waiting for the GPU{}", stretch.part_text(stretch.waiting()),
+                     stretch.spent.to_host > stretch.spent.waiting ? " in copies to the host" : "")
+               : fmt::format("{} of it launching, {} a launch, as when the GPU's queue is full",
+                             stretch.part_text(stretch.spent.launching),
+                             human_time(stretch.spent.launching / stretch.launches));
   one.text =
       fmt::format("{}, {}. Faster kernels or less work would help, fewer launches would not.",
                   stretch.round_text(), how);

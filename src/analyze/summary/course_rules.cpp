@@ -26,10 +26,10 @@ Found loading(const Judged& judged) {
   one.end = start.ts;
   std::uint64_t outside = time - std::min(time, start.spent.in_calls);
   bool of_thread = judged.course.others_launch();
-  one.text = fmt::format("{} of {} pass before the first {}{}, {} outside CUDA{}", human_time(time),
-                         human_time(all), repeats ? "iteration" : "launch",
-                         of_thread ? fmt::format(" of thread {}", thread->tid) : "",
-                         human_time(outside), of_thread ? " in that thread" : "");
+  one.text = fmt::format(
+      "the first {}{} starts {} into {}; {} of that was outside CUDA{}",
+      repeats ? "iteration" : "launch", of_thread ? fmt::format(" of thread {}", thread->tid) : "",
+      human_time(time), human_time(all), human_time(outside), of_thread ? " in that thread" : "");
   one.figures = {{"time_us", microseconds(time)},
                  {"outside_us", microseconds(outside)},
                  {"share", share(time, all)}};
@@ -37,7 +37,7 @@ Found loading(const Judged& judged) {
   for (const Gap& gap : judged.course.idle().longest_idle()) {
     if (gap.begin < one.begin || gap.end > one.end || share(gap.time(), time) < LATE) continue;
     one.text +=
-        fmt::format("; no work for the GPU for {} from {} on, after {}", human_time(gap.time()),
+        fmt::format("; the GPU had no work for {}, from {} (after {})", human_time(gap.time()),
                     judged.moments.at(gap.begin), judged.names.text(gap.after_name));
     break;
   }
@@ -81,8 +81,8 @@ Found memory_growth(const Judged& judged) {
   if (grown < GROWTH || grown < before / GROWTH_SHARE) return {};
   Finding one = judged.finding("memory_growth", "Memory");
   one.text = fmt::format(
-      "what is held grew from {} to {} while it worked, {} an iteration. `cudabpf memory` tells "
-      "what holds it.",
+      "the memory in use grew from {} to {} during the work, {} an iteration: see `cudabpf "
+      "memory`.",
       human_bytes(before), human_bytes(now),
       human_bytes(grown / std::max<std::uint64_t>(1, stretch.rounds)));
   one.figures = {{"before_bytes", static_cast<double>(before)},

@@ -22,6 +22,12 @@ void add_claimed(std::uint64_t& sum, std::uint64_t more) {
   if (__builtin_add_overflow(sum, more, &sum)) sum = std::numeric_limits<std::uint64_t>::max();
 }
 
+// Rounding makes nothing of a loss.
+std::string share_of_lost(std::uint64_t lost, std::uint64_t all) {
+  constexpr double LEAST_SHOWN = 0.05;
+  return share(lost, all) < LEAST_SHOWN ? "less than 0.1 %" : percent(lost, all);
+}
+
 bool is_out_of_memory(const Judged& judged, const Totals::Failure& failure) {
   return judged.names.text(failure.error) == "CUDA_ERROR_OUT_OF_MEMORY";
 }
@@ -42,10 +48,13 @@ Found incomplete(const Judged& judged) {
     std::uint64_t all = lost;
     add_claimed(all, facts.calls);
     add_claimed(all, facts.operations);
-    what.push_back(!lost ? std::string("an unknown number of events were lost")
-                   : uncounted
-                       ? fmt::format("more than {} of all events were lost", percent(lost, all))
-                       : fmt::format("{} of all events were lost", percent(lost, all)));
+    what.push_back(uncounted
+                       ? fmt::format("some events were lost ({})",
+                                     lost ? fmt::format("at least {}; the total is not known",
+                                                        with_commas(lost))
+                                          : "how many is not known")
+                       : fmt::format("{} of {} were lost ({})", with_commas(lost),
+                                     count_of(all, "event", "events"), share_of_lost(lost, all)));
   }
   if (!facts.cut_off.empty())
     what.push_back(fmt::format("the trace is cut off at {}", judged.moments.at(facts.last_ts)));
@@ -101,7 +110,7 @@ Found errors(const Judged& judged) {
     if (!worst) one.begin = death->ts;
   }
   one.end = judged.facts.duration();
-  one.text = fmt::format("{}. `cudabpf errors` tells more.", fmt::join(what, "; "));
+  one.text = fmt::format("{}. See `cudabpf errors`.", fmt::join(what, "; "));
   return one;
 }
 
@@ -117,8 +126,8 @@ Found out_of_memory(const Judged& judged) {
   Finding one = judged.finding("out_of_memory", "Memory");
   const MemoryPeak& peak = judged.memory.all().peaks[static_cast<std::size_t>(Memory::Side::gpu)];
   one.text = fmt::format(
-      "{} for want of memory, first {} at {}; these processes held {} at most. `cudabpf "
-      "memory` tells what held it.",
+      "{} because memory ran out, first {} at {}; at its peak {} was in use: see `cudabpf "
+      "memory`.",
       count_of(count, "call failed", "calls failed"), judged.names.text(first->name),
       judged.moments.at(first->first_ts), human_bytes(peak.bytes()));
   one.begin = first->first_ts;
@@ -126,6 +135,16 @@ Found out_of_memory(const Judged& judged) {
   one.calls = {first->first_id};
   one.figures = {{"failed", static_cast<double>(count)},
                  {"peak_bytes", static_cast<double>(peak.bytes())}};
+  return one;
+}
+
+// Though --gpu was given.
+Found no_gpu_times(const Judged& judged) {
+  std::string why = judged.facts.not_recorded.why_no_gpu_times(judged.facts.calls);
+  if (why.empty() || judged.course.gpus().measured()) return {};
+  Finding one = judged.finding("no_gpu_times", "No GPU times");
+  one.end = judged.facts.duration();
+  one.text = why + ".";
   return one;
 }
 
@@ -142,11 +161,13 @@ Found no_work(const Judged& judged) {
 }
 
 Found not_judged(const Judged& judged) {
-  if (judged.can_be_judged() || !judged.totals.launches) return {};
+  bool is_cut = judged.is_cut_before_work();
+  if ((judged.can_be_judged() && !is_cut) || !judged.totals.launches) return {};
   Finding one = judged.finding("not_judged", "Not judged");
-  one.text =
-      "what bounds the program is not known, since not all launches and waits are in "
-      "this trace with their durations. The default profile records them.";
+  one.text = is_cut ? "what bounds the program is not known, since the trace is cut off before "
+                      "anything repeats."
+                    : "what bounds the program is not known, since not all launches and waits are "
+                      "in this trace with their durations. The default profile records them.";
   return one;
 }
 

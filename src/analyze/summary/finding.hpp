@@ -13,6 +13,7 @@ namespace cudabpf::analyze {
 struct Finding {
   // Calls are known. What they say of the GPU, which a trace does not show, is likely.
   enum class Sure : std::uint8_t { known, likely };
+  static std::string_view text_of(Sure sure) { return sure == Sure::known ? "known" : "likely"; }
 
   std::string_view id;     // for programs: "host_bound"
   std::string_view title;  // for people: "Host-bound"
@@ -22,6 +23,10 @@ struct Finding {
   std::vector<std::uint64_t> calls;  // some that show it best: their ids
   std::vector<std::pair<std::string_view, double>> figures;
 
+  // "Host-bound, probably"
+  std::string heading() const {
+    return std::string(title) + (sure == Sure::likely ? ", probably" : "");
+  }
   void add_call(std::uint64_t call) {
     if (call && std::find(calls.begin(), calls.end(), call) == calls.end()) calls.push_back(call);
   }

@@ -19,7 +19,11 @@ bool Judged::can_be_judged() const {
          !facts.leaves_out("waits");
 }
 
+// Where a trace is cut off before anything repeats, what it has may be loading alone.
+bool Judged::is_cut_before_work() const { return !facts.cut_off.empty() && !has_iterations(); }
+
 bool Judged::is_worth_judging() const {
+  if (is_cut_before_work()) return false;
   if (!part.is_whole()) {
     // How long the GPU takes for what was asked for in a row, only the wait at its end tells.
     bool asked_in_a_row = course.iterations().found == Iterations::Found::within_a_wait;
@@ -40,11 +44,12 @@ std::string Judged::host_advice() const {
   if (for_launches < of_host / 2)
     return outside > of_host / 2
                ? fmt::format(
-                     "Fewer launches alone would not help: {} passes outside CUDA for each.",
+                     "Reducing launches alone will not help: the host spends {} per launch outside "
+                     "CUDA.",
                      human_time(each))
                : fmt::format(
-                     "Fewer launches alone would not help: launching takes {} of it. "
-                     "`cudabpf gaps` and `calls` tell what the host does.",
+                     "Reducing launches alone will not help: launching takes {} of it. "
+                     "`cudabpf gaps` and `calls` show what the host does.",
                      stretch.part_text(launching));
   return "Fewer launches would help (CUDA graphs, torch.compile).";
 }

@@ -35,7 +35,8 @@ struct Judged : Seen {
   MeasuredWork measured;
 
   bool has_iterations() const { return course.iterations().found != Iterations::Found::none; }
-  bool can_be_judged() const;     // launches and waits are there, with their durations
+  bool can_be_judged() const;  // launches and waits are there, with their durations
+  bool is_cut_before_work() const;
   bool is_worth_judging() const;  // there is enough work
 
   // What would help where the GPU waits for the host.

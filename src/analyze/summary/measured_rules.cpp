@@ -21,11 +21,22 @@ std::string busy_text(const Judged& judged) {
                      work.gpu->device, work.part_text(work.share.busy));
 }
 
-std::string idle_text(const Judged& judged, std::size_t causes) {
+// Where one cause is nearly all of it, the others are not worth their room.
+std::string why_idle(const Judged& judged) {
+  constexpr double NEARLY_ALL = 95;  // percent of the idle time
+  constexpr std::size_t CAUSES = 3;
   const MeasuredWork& work = judged.measured;
-  return fmt::format("{} and idle for {}, measured: {}", busy_text(judged),
-                     work.part_text(work.share.idle_time()),
-                     causes_text(work.share.idle, work.share.time, causes));
+  IdleTimes idle = work.share.idle;
+  std::size_t main = static_cast<std::size_t>(idle.main());
+  if (share(idle.of[main], work.share.idle_time()) >= NEARLY_ALL)
+    return fmt::format(", almost all of it: {}", IDLE_CAUSE_INFOS[main].text);
+  return ": " + causes_text(idle, work.share.time, CAUSES);
+}
+
+std::string idle_text(const Judged& judged) {
+  const MeasuredWork& work = judged.measured;
+  return fmt::format("{} and idle for {} (measured){}", busy_text(judged),
+                     work.part_text(work.share.idle_time()), why_idle(judged));
 }
 
 // A kernel may run half of the time and hold nothing up, where the host takes longer meanwhile.
@@ -66,11 +77,12 @@ Found late_host(const Judged& judged) {
   bool holds_up = waits_for_host(work.path) && work.percent_of(work.share.kernels) < KERNELS_ALWAYS;
   if (work.percent_of(work.share.idle.host()) < MEASURED_HOST_MUCH && !holds_up) return {};
   Finding one = judged.finding("host_bound", "Host-bound");
-  one.text = fmt::format("{}{}. {}", idle_text(judged, 3),
-                         holds_up ? fmt::format("; a typical one spends {} waiting for the host",
-                                                percent(work.path.host, work.path.time()))
-                                  : "",
-                         judged.host_advice());
+  one.text =
+      fmt::format("{}{}. {}", idle_text(judged),
+                  holds_up ? fmt::format("; a typical iteration spends {} waiting for the host",
+                                         percent(work.path.host, work.path.time()))
+                           : "",
+                  judged.host_advice());
   add_gaps(one, judged);
   return one;
 }
@@ -94,7 +106,7 @@ Found queued(const Judged& judged) {
   one.text = fmt::format(
       "{}. Fewer and larger kernels, CUDA graphs, or fewer dependencies between streams would "
       "help.",
-      idle_text(judged, 3));
+      idle_text(judged));
   add_gaps(one, judged);
   return one;
 }
@@ -110,7 +122,7 @@ std::vector<Finding> measured_bounds(const Judged& judged) {
 
 Finding measured_mixed(const Judged& judged) {
   Finding one = judged.finding("mixed", "Mixed");
-  one.text = idle_text(judged, 3) + ": no single thing bounds it.";
+  one.text = idle_text(judged) + ": no single thing bounds it.";
   add_gaps(one, judged);
   return one;
 }

@@ -16,6 +16,7 @@ using Found = std::optional<Finding>;
 Found incomplete(const Judged& judged);
 Found errors(const Judged& judged);
 Found out_of_memory(const Judged& judged);
+Found no_gpu_times(const Judged& judged);
 Found no_work(const Judged& judged);
 Found not_judged(const Judged& judged);
 

@@ -34,6 +34,7 @@ Stretch stretch_of(const Course& course) {
   if (iterations.found == Iterations::Found::within_a_wait)
     waited = end_of_wait(*thread, iterations);
   if (iterations.times.count() && !waited) {  // of the last it is not known when it was done
+    stretch.is_done = iterations.found == Iterations::Found::between_waits;
     stretch.rounds = iterations.times.count();
     stretch.time = iterations.times.total();
     stretch.spent = iterations.spent;

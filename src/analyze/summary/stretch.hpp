@@ -16,6 +16,7 @@ struct Stretch {
   std::uint64_t time = 0;  // less than from begin to end if there are pauses between iterations
   std::uint64_t rounds = 0;
   std::uint64_t launches = 0;  // in all rounds
+  bool is_done = true;         // its time ends when the GPU was done, as far as is known
   Spent spent;
 
   double share(std::uint64_t part) const { return analyze::share(part, time); }
@@ -28,6 +29,9 @@ struct Stretch {
     return spent.in_calls - std::min(spent.in_calls, told);
   }
 
+  double per_second() const {  // rounds; 0: there are none, or it is not known
+    return is_done && time ? static_cast<double>(rounds) * 1e9 / static_cast<double>(time) : 0;
+  }
   // "an iteration takes 5.18 ms"
   std::string round_text() const;
   std::string part_text(std::uint64_t part) const { return percent(part, time); }

@@ -29,10 +29,13 @@ void Summary::finish(const TraceFacts& facts) {
   totals_.finish(facts);
   course_.finish(facts);
   memory_.finish(facts);
-  measured_ = measured_of(course_, stretch_of(course_));
   header_ = Json::parse(facts.header, nullptr, false);
   duration_ = part_.clipped(facts.duration()) - part_.clipped(0);
-  verdict_ = find_verdict({names_, totals_, course_, memory_, facts, part_, moments_});
+  Seen seen{names_, totals_, course_, memory_, facts, part_, moments_};
+  judge_processes(seen);
+  stretch_ = stretch_of(course_);
+  measured_ = measured_of(course_, stretch_);
+  verdict_ = find_verdict(seen);
 }
 
 bool Summary::verdict_shows(std::string_view id) const {
@@ -40,13 +43,10 @@ bool Summary::verdict_shows(std::string_view id) const {
                      [&](const Finding& finding) { return finding.id == id; });
 }
 
-// From the first iteration after warm-up to the end of the last, like the phase.
 std::uint64_t Summary::inference_time() const {
-  return part_.clipped(course_.iterations().end) - part_.clipped(course_.iterations().warm);
+  return course_.inference().end - course_.inference().begin;
 }
 
-std::uint64_t Summary::inference_idle() const {
-  return (course_.iterations().at_end - course_.iterations().at_warm).idle;
-}
+std::uint64_t Summary::inference_idle() const { return course_.idle_in_inference(); }
 
 }  // namespace cudabpf::analyze

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analyze/course/course.hpp"
 #include "analyze/memory/memory.hpp"
 #include "analyze/summary/measured_work.hpp"
+#include "analyze/summary/stretch.hpp"
 #include "analyze/summary/totals.hpp"
 #include "analyze/summary/verdict.hpp"
 #include "util/text/moments.hpp"
@@ -33,17 +36,23 @@ class Summary : public Analysis {
   void add_to(Page& page, bool all) const;
 
  private:
-  static constexpr std::size_t GAPS = 3;     // how many of the longest are shown
-  static constexpr std::size_t SCREEN = 22;  // lines, of 24: one for the hint, one for the prompt
+  static constexpr std::size_t GAPS = 3;  // how many of the longest are shown
 
+  struct Answer;
+  static const Answer ANSWERS[];
+
+  void judge_processes(const Seen& seen);
   void add_head(Page& page) const;
-  void add_thread(Page& page, bool if_others) const;
-  void add_processes(Page& page) const;
+  std::string traced_text() const;
+  void add_shown(Page& page, bool always) const;
+  void add_processes(Page& page, std::size_t at_most) const;
   void add_devices(Page& page) const;
   void add_answers(Page& page, bool all) const;
+  void add_what_fits(Page& page, std::size_t lines) const;
   void add_slowest(Page& page) const;
   void add_errors(Page& page) const;
-  std::string loading_answer(const Page& page) const;
+  std::string kernels_answer(const Page& page) const;
+  std::string phases_answer(const Page& page) const;
   std::string iterations_answer(const Page& page) const;
   std::string compute_answer(const Page& page) const;
   std::string transfer_answer(const Page& page) const;
@@ -62,6 +71,13 @@ class Summary : public Analysis {
   std::uint64_t processes() const {
     return course_.threads().processes().size() + course_.threads().other_processes();
   }
+  std::string process_text(std::uint64_t number, std::uint32_t pid) const;  // "process 657 python3"
+  std::string command_of(const ProcessWork& process) const;
+  std::uint64_t other_launches() const;  // by threads that are not shown
+  std::optional<std::uint64_t> gpu_time_of(std::uint64_t process) const;
+  Json processes_json() const;
+  Json other_processes_json() const;
+  Json shown_json() const;
   bool verdict_shows(std::string_view id) const;
   std::uint64_t inference_time() const;
   std::uint64_t inference_idle() const;  // of its process
@@ -71,7 +87,9 @@ class Summary : public Analysis {
   Totals totals_;
   Course course_;
   Memory memory_;
+  Stretch stretch_;
   MeasuredWork measured_;
+  std::map<std::uint64_t, Finding> bounds_;  // what bounds each process, by its number
   Moments moments_;
   std::vector<Finding> verdict_;
   Json header_;

@@ -2,14 +2,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "analyze/summary/summary.hpp"
+#include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
 
 namespace {
+
+constexpr double MANY_UNTIMED = 5;  // percent of all calls: shares of time would be too low
 
 using ByName = std::map<std::string, Totals::Times>;
 
@@ -52,59 +56,65 @@ std::string op_text(std::string_view name, const Busy::OfOp& of) {
                      of.sum > time ? fmt::format(" ({} added up)", human_time(of.sum)) : "");
 }
 
-// "; the longest: 7.72 s at 2.897963 s, 99.7 % of it outside CUDA"
-std::string longest_text(const std::vector<Gap>& gaps, const Page& page) {
-  std::string text;
-  for (const Gap& gap : gaps)
-    text +=
-        fmt::format("{}{} at {}, {} of it outside CUDA", text.empty() ? "; the longest: " : "; ",
-                    human_time(gap.time()), page.at(gap.begin), outside_calls(gap));
+// "193": three figures that count.
+std::string figures(double number) {
+  return number >= 1000 ? with_commas(static_cast<std::uint64_t>(std::llround(number)))
+                        : fmt::format("{:.3g}", number);
+}
+
+// "35 iterations, 2 of warm-up and 33 of inference": as the phases count them, and how many of
+// these the times are of.
+std::string counted_text(const Iterations& iterations) {
+  std::uint64_t others = iterations.in_part - iterations.warm_up_in_part;
+  std::string text = count_of(iterations.in_part, "iteration", "iterations");
+  if (iterations.warm_up_in_part)
+    text += fmt::format(", {} of warm-up and {} of inference",
+                        with_commas(iterations.warm_up_in_part), with_commas(others));
+  if (iterations.found == Iterations::Found::within_a_wait) text += ", without a wait after each";
+  if (iterations.pauses)
+    text += ", with " + count_of(iterations.pauses, "pause", "pauses") + " between them";
+  // That the last one has no end goes without saying.
+  if (std::uint64_t timed = iterations.times.count(); timed + 1 + iterations.pauses < others)
+    text += fmt::format(" ({} timed)", with_commas(timed));
   return text;
+}
+
+// "; the longest: 7.72 s at 2.897963 s, 99.7 % of it outside CUDA"; `gaps` has the others.
+std::string longest_text(const std::vector<Gap>& gaps, const Page& page) {
+  if (gaps.empty()) return {};
+  const Gap& gap = gaps.front();
+  return fmt::format("; the longest: {} at {}, {} of it outside CUDA", human_time(gap.time()),
+                     page.at(gap.begin), outside_calls(gap));
 }
 
 }  // namespace
 
-// Those that fit, the most wanted first.
-void Summary::add_answers(Page& page, bool all) const {
-  struct Answer {
-    std::string_view word;
-    std::string (Summary::*text)(const Page&) const;
-    bool spare = false;  // only where there is room for all
-  };
-  constexpr Answer ANSWERS[] = {{"GPU busy", &Summary::busy_answer},
-                                {"each iteration", &Summary::iterations_answer},
-                                {"bound by", &Summary::path_answer},
-                                {"GPU idle", &Summary::idle_answer},
-                                {"transfer", &Summary::transfer_answer},
-                                {"memory", &Summary::memory_answer},
-                                {"compute", &Summary::compute_answer},
-                                {"blocked", &Summary::blocked_answer},
-                                {"launch gaps", &Summary::between_answer, true},
-                                {"loading", &Summary::loading_answer, true},
-                                {"driver", &Summary::driver_answer, true},
-                                {"scheduler", &Summary::scheduler_answer, true}};
-  std::size_t before = page.size();
-  page.blank();
-  page.heading("answers");
-  std::size_t heading = page.size();
-  bool left_out = false;
-  for (const Answer& answer : ANSWERS) {
-    std::size_t end = page.size();
-    std::string text = !answer.spare || all ? (this->*answer.text)(page) : "";
-    if (!text.empty()) page.term(answer.word, text);
-    if (all || (!answer.spare && page.lines() <= SCREEN)) continue;
-    page.cut(end);
-    left_out = true;
-  }
-  if (page.size() == heading) page.cut(before);
-  if (left_out) page.line("  --all shows the rest");
+// "gemm 86.2 % of 2.67 ms, softmax 10.8 %"
+std::string Summary::kernels_answer(const Page&) const {
+  constexpr std::size_t SHOWN = 3;
+  const auto& kernels = course_.gpus().kernels();
+  std::uint64_t all = 0;
+  for (const auto& [name, kernel] : kernels) all = saturating_sum(all, kernel.time);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(SHOWN, kernels.size()); i++)
+    text += fmt::format("{}{} {}{}", i ? ", " : "", course_.gpus().name_of(kernels[i].first),
+                        percent(kernels[i].second.time, all),
+                        i ? "" : " of the GPU's " + human_time(all));
+  return text;
 }
 
-std::string Summary::loading_answer(const Page&) const {
-  std::uint64_t calls = course_.phases().loading_calls;
-  return calls ? count_of(calls, "CUDA call", "CUDA calls") +
-                     " from the first allocation to the last of the weights"
-               : "no weights were seen to be loaded";
+// "inference 169 ms (1.0 %), loading 10.0 s (61.4 %)": in their order, those worth a word.
+std::string Summary::phases_answer(const Page&) const {
+  constexpr double WORTH_TELLING = 1;  // percent
+  const Phases& phases = course_.phases();
+  std::string text;
+  for (const Phase& phase : phases.phases) {
+    double part = share(phase.time, phases.end - phases.begin);
+    if (!phase.seen || (part < WORTH_TELLING && !phase.is_work)) continue;
+    text += fmt::format("{}{} {} ({:.1f} %)", text.empty() ? "" : ", ", phase.name,
+                        human_time(phase.time), part);
+  }
+  return text;
 }
 
 std::string Summary::iterations_answer(const Page&) const {
@@ -118,29 +128,26 @@ std::string Summary::iterations_answer(const Page&) const {
         fmt::format(" ({} to {})", with_commas(iterations.fewest), with_commas(iterations.most));
   if (iterations.kernels != iterations.launches && !totals_.graphs().unknown())
     text += " of " + count_of(iterations.kernels, "kernel", "kernels");
-  if (const Durations& times = iterations.times; times.count())
-    text += fmt::format(", {} (mean; p50 {}, p99 {})", human_time(times.mean()),
-                        human_time(iterations.time_at(0.5)), human_time(iterations.time_at(0.99)));
-  text += fmt::format("; {} found ", count_of(iterations.in_part, "iteration", "iterations"));
-  text += iterations.found == Iterations::Found::between_waits
-              ? "between waits for the GPU"
-              : "in a row, without a wait: times are those of enqueuing them";
-  // That warm-up, pauses and the last one are not, goes without saying.
-  if (iterations.times.count() + iterations.warm_up_in_part + iterations.pauses + 1 <
-      iterations.in_part)
-    text += fmt::format(" ({} timed)", with_commas(iterations.times.count()));
-  if (iterations.times.count())
-    text += fmt::format(", {} of the time in CUDA calls, {} waiting for the GPU",
-                        percent(iterations.spent.in_calls, iterations.times.total()),
-                        percent(iterations.spent.waiting, iterations.times.total()));
+  const Durations& times = iterations.times;
+  bool waits = iterations.found == Iterations::Found::between_waits;
+  if (times.count())
+    text += fmt::format(", {} {}(mean; p50 {}, p99 {})", human_time(times.mean()),
+                        waits ? "" : "to enqueue it ", human_time(iterations.time_at(0.5)),
+                        human_time(iterations.time_at(0.99)));
+  if (double rate = stretch_.per_second(); rate > 0)
+    text += fmt::format(", {} iterations/s", figures(rate));
+  text += "; " + counted_text(iterations);
+  bool timed = share(totals_.untimed, totals_.calls) < MANY_UNTIMED;
+  if (times.count() && timed)
+    text += fmt::format("; {} of the time in CUDA calls, {} waiting for the GPU",
+                        percent(iterations.spent.in_calls, times.total()),
+                        percent(iterations.spent.waiting, times.total()));
   if (!measured_.busy.empty())
     text += fmt::format("; GPU {} busy for {} of each (p50), measured", measured_.gpu->device,
                         human_time(quantile_of(measured_.busy, 0.5)));
   if (course_.thread()->segments_left_out)
     text += fmt::format("; only the first {} waits are looked at",
                         with_commas(ThreadsAtWork::MAX_SEGMENTS));
-  if (iterations.pauses)
-    text += fmt::format("; {} between them", count_of(iterations.pauses, "pause", "pauses"));
   return text;
 }
 
@@ -179,7 +186,7 @@ std::string Summary::of_processes(
   std::string text;
   for (std::size_t i = 0; i < std::min(TOLD, processes.size()); i++) {
     text += i ? "; " : "";
-    if (processes.size() > 1) text += fmt::format("process {}: ", processes[i].pid);
+    if (processes.size() > 1) text += process_text(processes[i].number, processes[i].pid) + ": ";
     text += text_of(processes[i]);
   }
   std::uint64_t all = processes.size() + course_.idle().other_processes();
@@ -195,7 +202,7 @@ std::string Summary::busy_answer(const Page&) const {
   for (std::size_t i = 0; i < std::min(TOLD, times.gpus().size()); i++) {
     const GpusAtWork::OfGpu& gpu = times.gpus()[i];
     text += i ? "; " : "";
-    if (processes() > 1) text += fmt::format("process {}, ", gpu.pid);
+    if (processes() > 1) text += process_text(gpu.process, gpu.pid) + ", ";
     text += fmt::format("GPU {}: ", gpu.device);
     if (!gpu.works) {
       text += "nothing ran, measured";
@@ -249,17 +256,17 @@ std::string Summary::measured_idle(const Page& page) const {
   for (std::size_t i = 0; i < std::min(TOLD, times.gpus().size()); i++) {
     const GpusAtWork::OfGpu& gpu = times.gpus()[i];
     text += i ? "; " : "";
-    if (processes() > 1) text += fmt::format("process {}, ", gpu.pid);
+    if (processes() > 1) text += process_text(gpu.process, gpu.pid) + ", ";
     text += fmt::format("GPU {}: {} in {}", gpu.device, human_time(gpu.idle_time()),
                         count_of(gpu.idle.count(), "gap", "gaps"));
     std::string why = causes_text(gpu.by_cause, gpu.idle_time(), 3);
     if (!why.empty()) text += ", " + why;
   }
-  const auto& longest = times.longest();
-  for (std::size_t i = 0; i < longest.size(); i++)
-    text +=
-        fmt::format("{}{} at {}, {}", i ? "; " : "; the longest: ", human_time(longest[i].time()),
-                    page.at(longest[i].begin), info_of(longest[i].times.main()).text);
+  if (!times.longest().empty()) {
+    const GpuGap& longest = times.longest().front();
+    text += fmt::format("; the longest: {} at {}, {}", human_time(longest.time()),
+                        page.at(longest.begin), info_of(longest.times.main()).text);
+  }
   return text;
 }
 
@@ -270,8 +277,9 @@ std::string Summary::idle_answer(const Page& page) const {
   if (std::uint64_t time = inference_time()) {
     text = fmt::format("at least {} of the {} of inference", percent(inference_idle(), time),
                        human_time(time));
-    text += verdict_shows("host_bound") ? ", surely more, since the GPU keeps up with the host; "
-                                        : "; ";
+    text += verdict_shows("host_bound")
+                ? " (a lower bound: the GPU probably idled between launches too); "
+                : "; ";
   }
   text += of_processes([](const Idle::OfProcess& process) {
     return fmt::format("at least {} of {} from first to last work, in {}",
@@ -329,7 +337,7 @@ std::string Summary::memory_answer(const Page& page) const {
   }
   const auto& processes = memory_.processes();  // the highest peak first
   if (processes.size() > 1 && processes.front().pid)
-    text += fmt::format("; most by process {}", processes.front().pid);
+    text += "; most by " + process_name(processes.front().pid, names_.text(processes.front().comm));
   if (text.empty() && memory_.not_returned())
     return count_of(memory_.not_returned(), "allocation was", "allocations were") +
            " not seen to return: what is held is not known";

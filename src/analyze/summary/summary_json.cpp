@@ -74,13 +74,6 @@ Json gpus_json(const GpusFigures& gpus) {
   return json;
 }
 
-Json process_json(const ProcessWork& process) {
-  return {{"threads", process.threads},
-          {"calls", process.calls},
-          {"launches", process.launches},
-          {"waiting_us", microseconds(process.waiting)}};
-}
-
 Json devices_json(const std::vector<Totals::Device>& devices) {
   Json json = Json::array();
   for (const Totals::Device& device : devices)
@@ -129,6 +122,7 @@ Json Summary::iterations_json() const {
                 {{"begin_us", microseconds(iterations.typical.begin)},
                  {"end_us", microseconds(iterations.typical.end)},
                  {"first_call", iterations.typical.first_call}}}};
+  if (double rate = stretch_.per_second(); rate > 0) json["per_second"] = rate;
   // Else there were more than are known.
   if (!totals_.graphs().unknown()) json["kernels"] = iterations.kernels;
   if (times.count()) {
@@ -142,17 +136,12 @@ Json Summary::iterations_json() const {
 }
 
 Json Summary::json() const {
-  Json processes = Json::array(), others = process_json(course_.threads().others());
-  others["count"] = course_.threads().other_processes();
-  for (const ProcessWork& process : course_.threads().processes()) {
-    processes.push_back({{"pid", process.pid}, {"comm", names_.text(process.comm)}});
-    processes.back().update(process_json(process));
-  }
   Json summary = {{"verdict", verdict_json(verdict_)},
                   {"calls", totals_.calls},
                   {"unfinished", totals_.unfinished},
-                  {"processes", processes},
-                  {"other_processes", others},
+                  {"shown", shown_json()},
+                  {"processes", processes_json()},
+                  {"other_processes", other_processes_json()},
                   {"devices", devices_json(totals_.devices)},
                   {"threads_put_away", course_.threads().put_away()},
                   {"duration_us", microseconds(duration_)},

@@ -10,9 +10,34 @@
 
 namespace cudabpf::analyze {
 
+// The most wanted first.
+struct Summary::Answer {
+  std::string_view word;
+  std::string (Summary::*text)(const Page&) const;
+  bool is_table = false;  // where there is room
+  bool spare = false;     // with --all only
+  bool last_before_tables = false;
+};
+constexpr Summary::Answer Summary::ANSWERS[] = {
+    {"each iteration", &Summary::iterations_answer},
+    {.word = "GPU idle", .text = &Summary::idle_answer, .last_before_tables = true},
+    {.word = "GPU kernels", .text = &Summary::kernels_answer, .is_table = true},
+    {.word = "phases", .text = &Summary::phases_answer, .is_table = true},
+    {"GPU busy", &Summary::busy_answer},
+    {"bound by", &Summary::path_answer},
+    {"memory", &Summary::memory_answer},
+    {"transfer", &Summary::transfer_answer},
+    {"compute", &Summary::compute_answer},
+    {"blocked", &Summary::blocked_answer},
+    {.word = "launch gaps", .text = &Summary::between_answer, .spare = true},
+    {.word = "driver", .text = &Summary::driver_answer, .spare = true},
+    {.word = "scheduler", .text = &Summary::scheduler_answer, .spare = true}};
+
 void Summary::add_to(Page& page, bool all) const {
   add_head(page);
-  add_thread(page, !all);
+  constexpr std::size_t SOME_PROCESSES = 4, MANY_PROCESSES = 64;
+  if (processes() > 1) add_processes(page, all ? MANY_PROCESSES : SOME_PROCESSES);
+  add_shown(page, all);
   if (!verdict_.empty()) page.blank();
   add_verdict(page, verdict_);
   constexpr std::size_t SOME_GPUS = 4, MANY_GPUS = 64;
@@ -20,19 +45,10 @@ void Summary::add_to(Page& page, bool all) const {
   auto sampling = header_.find("sampling");
   add_residence(page, totals_.gpus, all ? MANY_GPUS : SOME_GPUS,
                 sampling == header_.end() ? "" : text_in(*sampling, "switches_why"));
-  if (processes() > 1 && all) add_processes(page);
   if (totals_.devices.size() > 1 && all) add_devices(page);
-  if (!course_.thread()) {
-    add_errors(page);
-    return;
-  }
-  constexpr std::size_t SOME_KERNELS = 3, MANY_KERNELS = 10;
-  if (course_.gpus().measured())
-    add_gpu_kernels(page, course_.gpus(), all ? MANY_KERNELS : SOME_KERNELS);
-  add_phases(page, course_.phases(), all);
-  add_answers(page, all);
-  if (!all) return;
-  add_slowest(page);
+  if (course_.thread()) add_answers(page, all);
+  if (course_.thread() && !all) return;
+  if (all) add_slowest(page);
   add_errors(page);
 }
 
@@ -42,13 +58,7 @@ void Summary::add_head(Page& page) const {
                            totals_.unfinished
                                ? fmt::format("; {} did not return", with_commas(totals_.unfinished))
                                : ""));
-  std::string what = text_in(header_, "mode");
-  if (auto command = header_.find("command"); command != header_.end() && command->is_array()) {
-    what.clear();
-    for (const Json& word : *command)
-      if (word.is_string()) what += (what.empty() ? "" : " ") + word.get<std::string>();
-  }
-  page.line("  " + shortened(printable(what), page.width() - 2));
+  page.line("  " + shortened(printable(traced_text()), page.width() - 2));
   if (totals_.untimed > totals_.unfinished)
     page.paragraph(
         fmt::format("{} of the calls have no duration in this trace: the times and shares below "
@@ -57,44 +67,60 @@ void Summary::add_head(Page& page) const {
         2);
 }
 
-// Whose phases and iterations are shown. `if_others`: only if another thread launches, too.
-void Summary::add_thread(Page& page, bool if_others) const {
-  const ThreadWork* thread = course_.thread();
-  if (!thread) return;
-  std::uint64_t others = totals_.launched() - thread->launches_in_part;
-  if (if_others && !others && !course_.others_launch()) return;
-  std::string chosen = wanted_.pid ? ", with most of its kernels" : ", with most kernels";
-  if (!part_.is_whole()) chosen += " in the whole trace";
-  page.paragraph(fmt::format("Phases and iterations are of thread {} of process {}{}{}.",
-                             thread->tid, thread->pid, wanted_.tid ? "" : chosen,
-                             others ? fmt::format("; others launch {}", with_commas(others)) : ""),
-                 2);
+// The command that was run; or whatever else was traced.
+std::string Summary::traced_text() const {
+  std::string words;
+  if (auto command = header_.find("command"); command != header_.end() && command->is_array())
+    for (const Json& word : *command)
+      if (word.is_string()) words += (words.empty() ? "" : " ") + word.get<std::string>();
+  if (!words.empty()) return words;
+  const auto& known = course_.threads().processes();
+  bool one = processes() == 1 && known.size() == 1;
+  std::string_view command = one ? names_.text(known.front().command) : "";
+  if (one && !command.empty()) return fmt::format("{}  (pid {})", command, known.front().pid);
+  if (one) return process_text(known.front().number, known.front().pid);
+  std::string mode = text_in(header_, "mode");
+  if (auto pids = header_.find("pids"); mode == "attach" && pids != header_.end()) {
+    constexpr std::size_t SHOWN = 4;
+    std::string text = "attached to";
+    for (std::size_t i = 0; i < std::min(SHOWN, pids->size()); i++)
+      text += (i ? ", " : " ") + (*pids)[i].dump();
+    return text + (pids->size() > SHOWN ? ", …" : "");
+  }
+  return mode == "machine" ? "every process on the machine" : mode;
 }
 
-void Summary::add_processes(Page& page) const {
-  constexpr std::size_t SHOWN = 6;
-  Table table("processes", {{"threads", 1}, {"calls"}, {"launches"}, {"waiting"}});
-  auto row = [&](std::string name, const ProcessWork& process) {
-    table.row(std::move(name), {human_count(process.threads), human_count(process.calls),
-                                human_count(process.launches), human_time(process.waiting)});
-  };
-  const auto& processes = course_.threads().processes();
-  ProcessWork others = course_.threads().others();
-  for (std::size_t i = 0; i < processes.size(); i++)
-    if (i < SHOWN)
-      row(fmt::format("{} {}", processes[i].pid, names_.text(processes[i].comm)), processes[i]);
-    else
-      others.add(processes[i]);
-  if (this->processes() > SHOWN)
-    row(count_of(this->processes() - SHOWN, "other", "others"), others);
-  table.add_to(page);
-  if (course_.threads().put_away())
-    page.paragraph(
-        fmt::format(
-            "There were more than {} threads at once: {} that were quiet for longest were taken "
-            "to have ended, and count as others if they come again.",
-            with_commas(ThreadsAtWork::MAX_THREADS), with_commas(course_.threads().put_away())),
-        2);
+// What people want first comes first. On a terminal, as much of it as fits.
+void Summary::add_answers(Page& page, bool all) const {
+  constexpr std::size_t SOME_KERNELS = 3, MANY_KERNELS = 10;
+  std::size_t begin = page.size(), room = page.height() ? page.height() - 1 : 0;
+  page.blank();
+  for (const Answer& answer : ANSWERS) {
+    if (answer.is_table || (answer.spare && !all)) continue;
+    if (std::string text = (this->*answer.text)(page); !text.empty()) page.term(answer.word, text);
+    if (answer.last_before_tables) {
+      if (course_.gpus().measured())
+        add_gpu_kernels(page, course_.gpus(), all ? MANY_KERNELS : SOME_KERNELS);
+      add_phases(page, course_.phases(), all);
+      page.blank();
+    }
+  }
+  if (!all) page.line("  --all shows more");
+  if (all || !room || page.lines() <= room) return;
+  page.cut(begin);
+  add_what_fits(page, room);
+}
+
+// Tables as a line or two.
+void Summary::add_what_fits(Page& page, std::size_t lines) const {
+  page.blank();
+  for (const Answer& answer : ANSWERS) {
+    std::size_t end = page.size();
+    std::string text = answer.spare ? "" : (this->*answer.text)(page);
+    if (!text.empty()) page.term(answer.word, text);
+    if (page.lines() + 1 > lines) page.cut(end);
+  }
+  page.line("  --all shows the rest");
 }
 
 void Summary::add_devices(Page& page) const {
@@ -103,7 +129,7 @@ void Summary::add_devices(Page& page) const {
   for (std::size_t i = 0; i < std::min(SHOWN, totals_.devices.size()); i++) {
     const Totals::Device& device = totals_.devices[i];
     std::string name = fmt::format("GPU {}", device.ordinal);
-    if (processes() > 1) name += fmt::format(" of process {}", device.pid);
+    if (processes() > 1) name += " of " + process_text(device.process, device.pid);
     table.row(std::move(name), {human_count(device.launches), human_count(device.copies.count),
                                 human_bytes(device.copies.bytes), human_time(device.waits.time)});
   }

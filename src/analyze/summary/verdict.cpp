@@ -15,7 +15,8 @@ std::vector<Finding> find_verdict(const Seen& seen) {
   auto add = [&](Found one) {
     if (one) found.push_back(std::move(*one));
   };
-  for (auto rule : {incomplete, errors, out_of_memory, no_work, not_judged}) add(rule(judged));
+  for (auto rule : {incomplete, errors, out_of_memory, no_gpu_times, no_work, not_judged})
+    add(rule(judged));
   for (Finding& one : bounds(judged)) found.push_back(std::move(one));
   for (auto rule : {loading, memory_growth}) add(rule(judged));
   return found;
@@ -28,7 +29,7 @@ Json verdict_json(const std::vector<Finding>& findings) {
     for (auto [name, figure] : finding.figures) figures[std::string(name)] = figure;
     json.push_back({{"id", finding.id},
                     {"title", finding.title},
-                    {"sure", finding.sure == Finding::Sure::known ? "known" : "likely"},
+                    {"sure", Finding::text_of(finding.sure)},
                     {"text", finding.text},
                     {"begin_us", microseconds(finding.begin)},
                     {"end_us", microseconds(finding.end)},
@@ -42,9 +43,7 @@ void add_verdict(Page& page, const std::vector<Finding>& findings) {
   constexpr std::size_t SHOWN = 3;
   for (std::size_t i = 0; i < std::min(SHOWN, findings.size()); i++) {
     const Finding& finding = findings[i];
-    page.statement(fmt::format("{}{}", finding.title,
-                               finding.sure == Finding::Sure::likely ? ", probably" : ""),
-                   finding.text);
+    page.statement(finding.heading(), finding.text);
   }
 }
 

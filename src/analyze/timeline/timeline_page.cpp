@@ -251,13 +251,14 @@ void add_legend(Page& page, const std::set<Category>& seen, bool streams, bool q
   }
   page.painted(painter.take());
   std::string told =
-      "What took most of a column; small letters, · and -: calls took less than half of it. Blank: "
-      "no call. %: share of the time spent in calls. ≤: how many the tallest column stands for.";
-  if (streams) told += " A stream's row: the calls that put something on it, not when that ran.";
+      "Each letter is the kind of call that took most of its column (small, · or -: less than half "
+      "of it; blank: no call). %: share of the time spent in calls. ≤: how many the tallest column "
+      "stands for.";
+  if (streams) told += " Stream rows show when work was submitted, not when it ran.";
   if (queues)
     told +=
-        " A GPU's row: what it did, when it did it, as measured; below it the queue's stream, and "
-        "how busy the queue was, up to 100 %.";
+        " GPU rows show what ran when, as measured; below each the queue's stream, and how busy it "
+        "was, up to 100 %.";
   page.paragraph(told, 2);
 }
 
@@ -342,8 +343,7 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
   if (std::size_t more = timeline.gpu_queues() - queues)
     hidden.push_back(count_of(more, "queue of a GPU", "queues of GPUs"));
   if (!hidden.empty())
-    page.paragraph(
-        fmt::format("not shown, as there is nothing or no room: {}", fmt::join(hidden, ", ")), 2);
+    page.paragraph(fmt::format("{} not shown (empty, or no space)", fmt::join(hidden, ", ")), 2);
   seen.insert(lanes.seen().begin(), lanes.seen().end());
   // Where nothing is measured, the legend is always the same.
   add_legend(page, seen, streams || !timeline.gpu_queues(), queues);

@@ -76,11 +76,11 @@ class Gantt {
       svg_.text(x + 16, 44, look.name, 12);
       x += 30 + 7.5 * static_cast<double>(look.name.size());
     }
-    std::string note = timeline_.gpu_queues() ? "A GPU's row: what it did, when it did it, as "
-                                                "measured. Several as one bar are as high "
-                                                "as their share of its time."
-                                              : "A stream's row: the calls that put something on "
-                                                "it, when they did; not when that ran.";
+    std::string note = timeline_.gpu_queues() ? "GPU rows show what ran when, as measured. "
+                                                "Several as one bar are as high as their share "
+                                                "of its time."
+                                              : "Stream rows show when work was submitted, not "
+                                                "when it ran.";
     if (resolution_)
       note += fmt::format(" {} that lie within {} are one bar.",
                           timeline_.gpu_queues() ? "Those" : "Calls", human_time(resolution_));

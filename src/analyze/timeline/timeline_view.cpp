@@ -107,8 +107,8 @@ std::string told_of_view(const Timeline& timeline, const TimelineView& view,
                      moments.at(spans[i].end)));
   if (after > least) fold(human_time(after) + " after the last call");
   if (folds.empty() && view.whole.empty()) return {};
-  std::string_view why = timeline.gpu_queues() ? "Left out, as nobody called CUDA and no GPU worked"
-                                               : "Left out, as nobody called CUDA";
+  std::string_view why =
+      timeline.gpu_queues() ? "Skipped (no CUDA calls, no GPU work)" : "Skipped (no CUDA calls)";
   std::string told = folds.empty() ? "" : fmt::format("{}: {}. ", why, folds);
   return told + "--from 0 shows all, to scale.";
 }

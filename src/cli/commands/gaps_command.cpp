@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "analyze/course/course.hpp"
 #include "analyze/energy/gaps_answer.hpp"
 #include "cli/commands.hpp"
 #include "cli/reading_command.hpp"
@@ -18,18 +19,13 @@ struct GapsFlags : TraceFlags {
 
 Result<int> print_gaps(const GapsFlags& flags) {
   auto reader = TRY(open_trace(flags));
-  analyze::Idle idle(reader->names(), flags.top.rows, reader->facts().part);
-  analyze::GpusAtWork measured(reader->names(), flags.top.rows, reader->facts().part);
+  analyze::Course course(reader->names(), {}, flags.top.rows, reader->facts().part);
   analyze::SampledGpus gpus;
-  return answer(flags, *reader, {&idle, &measured, &gpus},
-                {.json = [&] { return gaps_json(idle, measured, gpus); },
+  return answer(flags, *reader, {&course, &gpus},
+                {.json = [&] { return gaps_json(course.idle(), course.gpus(), gpus); },
                  .page =
                      [&](Page& page) {
-                       if (measured.measured()) add_gpus_at_work(page, measured, flags.top.rows);
-                       analyze::add_idle(page, idle, flags.top.rows, [&](const auto& process) {
-                         return measured.is_measured(process.number);
-                       });
-                       if (!measured.measured()) add_gpu_notes(page, measured);
+                       add_idle_times(page, course, flags.top.rows);
                        gpus.add_to(page);
                      }});
 }

@@ -79,7 +79,7 @@ TEST_CASE("A host that asks late is measured, whether it waits or not") {
   CHECK(first["id"] == "host_bound");
   CHECK(first["sure"] == "known");
   CHECK_THAT(first["text"].get<std::string>(),
-             ContainsSubstring("measured: host between CUDA calls 7"));
+             ContainsSubstring("(measured): host between CUDA calls 7"));
   CHECK(first["figures"]["gpu_idle_by_host_share"].get<double>() > 50);
   CHECK(first["calls"].size() > 1);
 }
@@ -88,7 +88,7 @@ TEST_CASE("Fewer launches are not recommended where other calls take the host's 
   Json first = first_of({.kernel = 5 * US, .others = 300 * US});
   CHECK(first["id"] == "host_bound");
   CHECK_THAT(first["text"].get<std::string>(),
-             ContainsSubstring("Fewer launches alone would not help: launching takes 2."));
+             ContainsSubstring("Reducing launches alone will not help: launching takes 2."));
 }
 
 TEST_CASE("Copies bound a program in which nothing else runs meanwhile") {

@@ -3,6 +3,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <algorithm>
+
 #include "support/sample_program.hpp"
 #include "support/trace_text.hpp"
 
@@ -143,9 +145,91 @@ TEST_CASE("Of many processes the busiest are told, and the others together") {
   for (program.pid = 1; program.pid <= 9; program.pid++) program.launch("a");
   Summed summed(program);
   CHECK_THAT(summed.page, ContainsSubstring("9 calls of 9 processes"));
-  CHECK_THAT(summed.page, ContainsSubstring("\n  3 others"));
+  CHECK_THAT(summed.page, ContainsSubstring("\n  9  "));
   CHECK(summed.json["processes"].size() == 9);
   CHECK(summed.json["other_processes"]["count"] == 0);
+}
+
+TEST_CASE("A summary says whose verdict and phases it shows, and has a line for each process") {
+  SampleProgram program;
+  auto works = [&](std::uint32_t pid, std::uint64_t pause, std::uint64_t wait) {
+    program.pid = program.tid = pid;
+    program.process("start");
+    for (int i = 0; i < 10; i++) {
+      for (auto kernel : {"a", "b", "c"}) {
+        program.launch(kernel, 5'000);
+        program.pause(pause);
+      }
+      program.wait(wait);
+    }
+  };
+  works(7, 100'000, 1'000);
+  program.launch("d");  // so it launches most
+  works(8, 1'000, 1'000'000);
+  Summed summed(program);
+  CHECK(summed.json["shown"]["pid"] == 7);
+  CHECK(summed.json["shown"]["comm"] == "sample");
+  CHECK(summed.json["shown"]["other_launches"] == 30);
+  CHECK(summed.json["shown"]["processes"] == 2);
+  const Json& processes = summed.json["processes"];
+  REQUIRE(processes.size() == 2);
+  CHECK((processes[0]["pid"] == 7 && processes[0]["shown"] == true));
+  CHECK(processes[0]["verdict"]["id"] == "host_bound");
+  CHECK((processes[1]["pid"] == 8 && processes[1]["shown"] == false));
+  CHECK(processes[1]["verdict"]["id"] == "gpu_bound");
+  CHECK(summed.json["verdict"][0]["id"] == "host_bound");
+  CHECK_THAT(summed.page, ContainsSubstring("7 sample") &&
+                              ContainsSubstring("Host-bound (shown below)\n") &&
+                              ContainsSubstring("GPU-bound\n") &&
+                              ContainsSubstring("describe thread 7 of process 7 sample, which "
+                                                "launches most (other threads: 30 launches)."));
+}
+
+TEST_CASE("Who was attached to has its command where a run has the command that was given") {
+  SampleProgram program;
+  program.line(
+      R"({"type":"process","op":"start","ts":1,"pid":7,"comm":"python3","cmdline":"python3 decode.py"})");
+  program.launch("a");
+  TraceText trace(program.text(), R"(,"mode":"attach","pids":[7])");
+  Summary summary(trace.names(), {});
+  trace.show(summary);
+  Json json = summary.json()["summary"];
+  CHECK(json["shown"]["command"] == "python3 decode.py");
+  std::string page = page_text([&](Page& to) { summary.add_to(to, false); });
+  CHECK_THAT(page, ContainsSubstring("1 process in 9.00 ms\n  python3 decode.py  (pid 7)\n"));
+  TraceText nothing("", R"(,"mode":"attach","pids":[7])");
+  Summary of_nothing(nothing.names(), {});
+  nothing.show(of_nothing);
+  CHECK_THAT(page_text([&](Page& to) { of_nothing.add_to(to, false); }),
+             ContainsSubstring("  attached to 7\n"));
+}
+
+TEST_CASE("A summary is as high as the terminal, and has first what is wanted most") {
+  SampleProgram program;
+  for (int i = 0; i < 10; i++) {
+    for (auto kernel : {"a", "b", "c"}) program.launch(kernel, 5'000);
+    program.wait(1'000);
+  }
+  TraceText trace(program.text());
+  Summary summary(trace.names(), {});
+  trace.show(summary);
+  auto lines_at = [&](unsigned height, std::string& text) {
+    Page page({.width = 100, .height = height}, 160);
+    summary.add_to(page, false);
+    text = page.take();
+    return static_cast<unsigned>(std::count(text.begin(), text.end(), '\n'));
+  };
+  std::string whole, some;
+  unsigned all = lines_at(0, whole);
+  CHECK(lines_at(all + 1, some) == all);
+  CHECK(some == whole);
+  CHECK_THAT(whole, ContainsSubstring("\nphases ") && ContainsSubstring("iterations/s"));
+  CHECK(lines_at(all, some) < all);
+  // Tables became lines.
+  CHECK_THAT(some,
+             ContainsSubstring("\n  phases ") && ContainsSubstring("\n  --all shows the rest\n"));
+  CHECK(some.find("each iteration") < some.find("GPU idle"));
+  CHECK(some.find("GPU idle") < some.find("phases"));
 }
 
 TEST_CASE("What each process asked of each of its GPUs is told where there are several") {

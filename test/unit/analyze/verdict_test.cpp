@@ -87,9 +87,10 @@ TEST_CASE("Who waits for nothing but its own code is bound by the host") {
 TEST_CASE("Fewer launches are not recommended where other work lies between them") {
   Verdict verdict(repeating(5 * US, 200 * US, 1 * US));
   REQUIRE(verdict.ids() == "host_bound");
-  CHECK_THAT(verdict.text("host_bound"),
-             ContainsSubstring(
-                 "Fewer launches alone would not help: 200 µs passes outside CUDA for each."));
+  CHECK_THAT(
+      verdict.text("host_bound"),
+      ContainsSubstring("Reducing launches alone will not help: the host spends 200 µs per launch "
+                        "outside CUDA."));
 }
 
 TEST_CASE("Who launches graphs already is not told to use some") {
@@ -171,8 +172,8 @@ TEST_CASE("A long way to the first iteration is told, with its longest part") {
   Verdict verdict(repeating(5 * US, 20 * US, 1 * US, NOTHING, program));
   REQUIRE(verdict.ids() == "host_bound loading");
   CHECK(verdict.text("loading") ==
-        "920 ms of 921 ms pass before the first iteration, 900 ms outside CUDA; no work for the "
-        "GPU for 900 ms from 0.020011 s on, after cuStreamSynchronize.");
+        "the first iteration starts 920 ms into 921 ms; 900 ms of that was outside CUDA; the GPU "
+        "had no work for 900 ms, from 0.020011 s (after cuStreamSynchronize).");
   CHECK(verdict["loading"]["calls"][0] == 3);
 }
 
@@ -183,10 +184,9 @@ TEST_CASE("Where several threads launch, a finding says which one it is about") 
   program.tid = 7;
   program.pause(900 * MS);
   Verdict verdict(repeating(5 * US, 20 * US, 1 * US, NOTHING, program));
-  CHECK_THAT(
-      verdict.text("loading"),
-      ContainsSubstring("before the first iteration of thread 7, 900 ms outside CUDA in that "
-                        "thread"));
+  CHECK_THAT(verdict.text("loading"),
+             ContainsSubstring("the first iteration of thread 7 starts 900 ms into") &&
+                 ContainsSubstring("900 ms of that was outside CUDA in that thread"));
 }
 
 TEST_CASE("Failures are told but for the usual ones, the gravest first") {
@@ -267,7 +267,23 @@ TEST_CASE("What a trace has lost comes first") {
     Verdict verdict(program, R"({"type":"end","ts":9,"losses":{"ring_full_entry":10}})"
                              "\n");
     REQUIRE(verdict.ids() == "incomplete host_bound");
-    CHECK(verdict.text("incomplete") == "20.0 % of all events were lost. Figures may be too low.");
+    CHECK(verdict.text("incomplete") ==
+          "10 of 50 events were lost (20.0 %). Figures may be too low.");
+  }
+  SECTION("one event of many") {
+    for (int i = 0; i < 3000; i++) program.launch("d", 1);
+    Verdict verdict(program, R"({"type":"end","ts":9,"losses":{"ring_full_entry":1}})"
+                             "\n");
+    CHECK(verdict.text("incomplete") ==
+          "1 of 3,041 events were lost (less than 0.1 %). Figures may be too low.");
+  }
+  SECTION("an unknown number of events") {
+    program.line(R"({"type":"lost","ts":1,"reason":"late_library","severity":"lost"})");
+    CHECK(Verdict(program).text("incomplete") ==
+          "some events were lost (how many is not known). Figures may be too low.");
+    program.line(R"({"type":"lost","ts":2,"reason":"late_library","severity":"lost","count":3})");
+    CHECK(Verdict(program).text("incomplete") ==
+          "some events were lost (at least 3; the total is not known). Figures may be too low.");
   }
   SECTION("poorer events are no loss") {
     CHECK(Verdict(program, R"({"type":"end","ts":9,"losses":{"out_pointer":2}})"
@@ -277,6 +293,27 @@ TEST_CASE("What a trace has lost comes first") {
   SECTION("the end") {
     CHECK_THAT(Verdict(program, "").text("incomplete"), ContainsSubstring("cut off at 0.00"));
   }
+}
+
+TEST_CASE("Loading is not judged as the work where a trace is cut off before anything repeats") {
+  SampleProgram program;
+  for (const char* kernel : {"a", "b", "c"}) {
+    program.launch(kernel, 5 * US);
+    program.pause(1 * MS);
+  }
+  program.wait();
+  CHECK(Verdict(program).ids().find("host_bound") == 0);
+  Verdict cut(program, "");
+  CHECK(cut.ids() == "incomplete not_judged");
+  CHECK_THAT(cut.text("not_judged"), ContainsSubstring("cut off before anything repeats"));
+}
+
+TEST_CASE("That GPU times are missing though they were asked for is told, with what helps") {
+  SampleProgram program = repeating(5 * US, 20 * US, 1 * US);
+  program.line(R"({"type":"gpu","op":"times","ts":1,"pid":7,"why":"CUPTI_ERROR_UNKNOWN"})");
+  Verdict verdict(program);
+  CHECK(verdict.ids() == "no_gpu_times host_bound");
+  CHECK_THAT(verdict.text("no_gpu_times"), ContainsSubstring("CUPTI_ERROR_UNKNOWN."));
 }
 
 TEST_CASE("What was asked for in a row is not judged without the wait at its end") {
@@ -323,5 +360,8 @@ TEST_CASE("A trace may claim to have lost any number of events") {
                   R"({"type":"end","ts":9,"losses":{"ring_full_entry":18446744073709551615,)"
                   R"("ring_full_return":18446744073709551615}})"
                   "\n");
-  CHECK(verdict.text("incomplete") == "100.0 % of all events were lost. Figures may be too low.");
+  CHECK(verdict.text("incomplete") ==
+        "18,446,744,073,709,551,615 of 18,446,744,073,709,551,615 events were lost (100.0 %). "
+        "Figures "
+        "may be too low.");
 }

@@ -372,7 +372,7 @@ TEST_CASE("Absurd times do no harm") {
   Measured measured(program);
   CHECK(measured.times.gpus().size() == 3);
   CHECK(!gpus_at_work_json(measured.times).dump().empty());
-  CHECK(!page_text([&](Page& page) { add_gpus_at_work(page, measured.times, 5); }).empty());
+  CHECK(!page_text([&](Page& page) { add_gpus_at_work(page, measured.times, {}, 5); }).empty());
 }
 
 TEST_CASE("Of more than are kept the earlier half is settled; what is later still is counted") {

@@ -70,7 +70,7 @@ TEST_CASE("A phase that is not in the trace is refused, and those that are in it
   SampleCourse sample;
   CHECK_THAT(sample.phases_refused({"training"}),
              ContainsSubstring("no such phase; this trace has ") &&
-                 ContainsSubstring("initialisation, weight loading, warm-up, inference"));
+                 ContainsSubstring("initialisation, loading, warm-up, inference"));
   CHECK_THAT(sample.phases_refused({"in"}), ContainsSubstring("initialisation or input"));
   CHECK_THAT(sample.phases_refused({"-"}), ContainsSubstring("no such phase"));
   CHECK_THAT(sample.phases_refused({"output"}), ContainsSubstring("not in this trace"));

@@ -58,7 +58,7 @@ TEST_CASE("Phases follow one another, and their times are the whole time") {
   CHECK(phases.loading_calls == 3);
   CHECK(phase(phases, "before the first call").time == 500);
   CHECK(phase(phases, "initialisation").time == 1000);
-  CHECK(phase(phases, "weight loading").time == 1150);
+  CHECK(phase(phases, "loading").time == 1150);
   CHECK(phase(phases, "input transfer").time == 20);
   CHECK(phase(phases, "modules and compiling").time == 5000);
   CHECK(phase(phases, "warm-up").time == 150);
@@ -76,7 +76,7 @@ TEST_CASE("Where the trace does not show a phase, that is said") {
   for (int i = 0; i < 50; i++) program.launch("storm");
   auto threads = threads_of(program);
   Phases phases = find_phases(threads[0], find_iterations(threads[0]), program.now);
-  for (auto name : {"initialisation", "weight loading", "warm-up", "output transfer"}) {
+  for (auto name : {"initialisation", "loading", "warm-up", "output transfer"}) {
     CAPTURE(name);
     CHECK_FALSE(phase(phases, name).seen);
     CHECK_FALSE(phase(phases, name).note.empty());

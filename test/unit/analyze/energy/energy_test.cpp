@@ -76,7 +76,7 @@ TEST_CASE("A run's energy is told with its window, its error and what is above i
   CHECK(gpu["phases"].empty());
   CHECK(gpu["process"]["pid"] == 42);
   CHECK(gpu["process"]["energy_j"].get<double>() == Approx(5 * 700));
-  CHECK_THAT(run.page, ContainsSubstring("4008 J"));
+  CHECK_THAT(run.page, ContainsSubstring("4,008 J"));
   CHECK_THAT(run.page, ContainsSubstring("Idle, this GPU used 127 W"));
   CHECK_THAT(run.page, ContainsSubstring("Process 42 alone had the GPU"));
 }
@@ -167,7 +167,7 @@ TEST_CASE("Without an idle second only totals are told, and several processes ar
   CHECK_FALSE(gpu["all"].contains("above_idle_j"));
   CHECK_FALSE(gpu["process"].contains("energy_j"));
   CHECK_THAT(run.page, ContainsSubstring("is not known: energy is all that it used"));
-  CHECK_THAT(run.page, ContainsSubstring("Not told by process: several processes"));
+  CHECK_THAT(run.page, ContainsSubstring("No figure by process: several processes"));
 }
 
 TEST_CASE("A part of a trace has its own energy, and the idle power of all of it") {
@@ -179,10 +179,10 @@ TEST_CASE("A part of a trace has its own energy, and the idle power of all of it
   CHECK(gpu["idle"]["power_w"].get<double>() == Approx(127));
   gpu = run.json({.from = 5'500'000'000, .to = 6'400'000'000})["gpus"][0];
   CHECK_FALSE(gpu["all"].contains("energy_j"));
-  CHECK_THAT(run.page, ContainsSubstring("Not told, since they took less than a second: all."));
+  CHECK_THAT(run.page, ContainsSubstring("Shorter than 1 s, so no figure: all."));
   gpu = run.json({.from = 5'500'000'000, .to = 6'500'000'000})["gpus"][0];
   CHECK_FALSE(gpu["all"].contains("energy_j"));
-  CHECK_THAT(run.page, ContainsSubstring("not told, since the counter's readings in it span 0"));
+  CHECK_THAT(run.page, ContainsSubstring("the energy counter's readings in it span 0"));
 }
 
 TEST_CASE("Iterations share the energy between the readings that lie among them") {
@@ -214,7 +214,7 @@ TEST_CASE("A trace without the counter's readings says why there is nothing to t
   CHECK(
       none.json(
           {}, R"({"sampling":{"source":"none","why":"no NVIDIA driver is loaded"}})")["why_not"] ==
-      "the trace has no samples of GPUs: no NVIDIA driver is loaded");
+      "this trace has no GPU samples (no NVIDIA driver is loaded)");
   CHECK_THAT(none.page, ContainsSubstring("no NVIDIA driver is loaded"));
   Measured idle;
   idle.trace.line(R"({"type":"gpu","op":"sample","ts":1,"device":0,"power_w":1})");

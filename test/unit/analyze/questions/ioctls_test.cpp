@@ -171,7 +171,7 @@ TEST_CASE("A trace without the driver says how to have it") {
     CHECK(ioctls_json(answer)["operations"].empty());
     return page_text([&](Page& page) { add_ioctls(page, answer, IoctlsBy::everything, 9); });
   };
-  CHECK_THAT(page_of(R"(,"driver_traced":false)"), ContainsSubstring("take one with --kernel"));
+  CHECK_THAT(page_of(R"(,"driver_traced":false)"), ContainsSubstring("Record with --kernel"));
   CHECK_THAT(page_of(TRACED), ContainsSubstring("Nothing was asked"));
 }
 

@@ -1,0 +1,154 @@
+// Whose phases and verdict a summary shows, and what the other processes did.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analyze/summary/rules.hpp"
+#include "analyze/summary/summary.hpp"
+#include "util/page/table.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+Json figures_json(const ProcessWork& process) {
+  return {{"threads", process.threads},
+          {"calls", process.calls},
+          {"launches", process.launches},
+          {"waiting_us", microseconds(process.waiting)}};
+}
+
+}  // namespace
+
+std::string Summary::command_of(const ProcessWork& process) const {
+  constexpr std::size_t LONGEST = 400;
+  return shortened(std::string(names_.text(process.command)), LONGEST);
+}
+
+// By the rules of the verdict: whatever bounds the thread of each that launches most.
+void Summary::judge_processes(const Seen& seen) {
+  const auto& threads = course_.threads().threads();
+  // The busiest comes last: it is the one that everything else is about.
+  for (auto thread = threads.rbegin(); thread != threads.rend(); ++thread) {
+    if (threads.size() > 1) course_.look_at(*thread);
+    if (auto found = bounds(Judged(seen)); !found.empty())
+      bounds_.emplace(thread->process, std::move(found.front()));
+  }
+}
+
+std::string Summary::process_text(std::uint64_t number, std::uint32_t pid) const {
+  for (const ProcessWork& process : course_.threads().processes())
+    if (process.number == number) return process_name(pid, names_.text(process.comm));
+  return process_name(pid, {});
+}
+
+std::uint64_t Summary::other_launches() const {
+  std::uint64_t own = course_.thread() ? course_.thread()->launches_in_part : 0;
+  return totals_.launched() - std::min(totals_.launched(), own);
+}
+
+// None: nothing is measured for it.
+std::optional<std::uint64_t> Summary::gpu_time_of(std::uint64_t process) const {
+  std::optional<std::uint64_t> time;
+  for (const GpusAtWork::OfGpu& gpu : course_.gpus().gpus())
+    if (gpu.process == process) time = time.value_or(0) + gpu.busy_time();
+  return time;
+}
+
+void Summary::add_shown(Page& page, bool always) const {
+  const ThreadWork* thread = course_.thread();
+  if (!thread) return;
+  std::uint64_t others = other_launches();
+  if (!always && processes() == 1 && !others && !course_.others_launch()) return;
+  std::string why = wanted_.tid   ? ""
+                    : wanted_.pid ? ", which launches most of its threads"
+                                  : ", which launches most";
+  if (!why.empty() && !part_.is_whole()) why += " in the whole trace";
+  std::string rest =
+      others ? fmt::format(" (other threads: {})", count_of(others, "launch", "launches")) : "";
+  page.paragraph(fmt::format("The verdict, phases and iterations describe thread {} of {}{}{}.",
+                             thread->tid, process_text(thread->process, thread->pid), why, rest),
+                 2);
+}
+
+void Summary::add_processes(Page& page, std::size_t at_most) const {
+  Table table(
+      "processes",
+      {{"threads", 3}, {"calls"}, {"launches"}, {"waiting", 2}, {"GPU time", 1}, {"", 0, true}});
+  auto row = [&](std::string name, const ProcessWork& process, std::string bound) {
+    std::optional<std::uint64_t> gpu = gpu_time_of(process.number);
+    table.row(std::move(name), {human_count(process.threads), human_count(process.calls),
+                                human_count(process.launches), human_time(process.waiting),
+                                gpu ? human_time(*gpu) : "", std::move(bound)});
+  };
+  std::vector<ProcessWork> processes = course_.threads().processes();
+  std::uint64_t shown = course_.thread() ? course_.thread()->process : 0;
+  std::stable_partition(processes.begin(), processes.end(),
+                        [&](const ProcessWork& process) { return process.number == shown; });
+  ProcessWork others = course_.threads().others();
+  for (std::size_t i = 0; i < processes.size(); i++) {
+    const ProcessWork& process = processes[i];
+    if (i >= at_most) {
+      others.add(process);
+      continue;
+    }
+    auto bound = bounds_.find(process.number);
+    std::string text = bound == bounds_.end() ? "" : bound->second.heading();
+    if (process.number == shown) text += text.empty() ? "shown below" : " (shown below)";
+    row(fmt::format("{} {}", process.pid, names_.text(process.comm)), process, std::move(text));
+  }
+  if (this->processes() > at_most)
+    row(count_of(this->processes() - at_most, "other", "others"), others, "");
+  table.add_to(page);
+  if (course_.threads().put_away())
+    page.paragraph(
+        fmt::format(
+            "There were more than {} threads at once: {} that were quiet for longest were taken "
+            "to have ended, and count as others if they come again.",
+            with_commas(ThreadsAtWork::MAX_THREADS), with_commas(course_.threads().put_away())),
+        2);
+}
+
+Json Summary::processes_json() const {
+  Json json = Json::array();
+  std::uint64_t shown = course_.thread() ? course_.thread()->process : 0;
+  for (const ProcessWork& process : course_.threads().processes()) {
+    Json one = {{"pid", process.pid},
+                {"comm", names_.text(process.comm)},
+                {"command", command_of(process)},
+                {"shown", process.number == shown}};
+    one.update(figures_json(process));
+    if (auto gpu = gpu_time_of(process.number)) one["gpu_us"] = microseconds(*gpu);
+    auto bound = bounds_.find(process.number);
+    one["verdict"] = nullptr;
+    if (bound != bounds_.end())
+      one["verdict"] = {{"id", bound->second.id},
+                        {"title", bound->second.title},
+                        {"sure", Finding::text_of(bound->second.sure)}};
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+Json Summary::other_processes_json() const {
+  Json json = figures_json(course_.threads().others());
+  json["count"] = course_.threads().other_processes();
+  return json;
+}
+
+Json Summary::shown_json() const {
+  const ThreadWork* thread = course_.thread();
+  if (!thread) return nullptr;
+  Json json = {{"pid", thread->pid}, {"tid", thread->tid}};
+  for (const ProcessWork& process : course_.threads().processes())
+    if (process.number == thread->process)
+      json.update(Json{{"comm", names_.text(process.comm)}, {"command", command_of(process)}});
+  json["chosen"] = wanted_.any() ? "asked for" : "launches most";
+  json["launches"] = thread->launches_in_part;
+  json["other_launches"] = other_launches();
+  json["processes"] = processes();
+  return json;
+}
+
+}  // namespace cudabpf::analyze
