@@ -343,7 +343,7 @@ class Live(insiders.InsideTest):
         return client
 
     @staticmethod
-    def hello(version=2, reason=1, pid=0, tid=0, has_room=0):
+    def hello(version=insiders.VERSION, reason=1, pid=0, tid=0, has_room=0):
         return struct.pack("6I", version, reason, pid, tid, has_room, 0)
 
     def annoy(self, door, files):

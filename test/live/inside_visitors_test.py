@@ -4,6 +4,7 @@ These tests are run only this way (inside_tests.txt).
 """
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import time
@@ -15,7 +16,7 @@ from harness import INSIDE_LIBRARY, LIBRARY, PATIENCE, PYTHON, WORKLOADS, wait_f
 HONEST = 100  # launches of each honest program
 END_SECONDS = 2  # within which cudabpf ends when it is told to, whatever its visitors do
 # Speaks the protocol of include/cudabpf/inside.h.
-VISITOR = """
+VISITOR = f"VERSION = {insiders.VERSION}" + """
 import array, mmap, os, select, socket, struct, sys, threading, time
 LOADED, FORKED, LEAVING = 1, 2, 3
 def knock(path=None):
@@ -24,7 +25,7 @@ def knock(path=None):
     return s
 def hello(s, reason, fds=(), pid=None):
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-    s.sendmsg([struct.pack("<6I", 3, reason, pid or os.getpid(), os.getpid(), 0, 0)], rights)
+    s.sendmsg([struct.pack("<6I", VERSION, reason, pid or os.getpid(), os.getpid(), 0, 0)], rights)
 def answer(s):
     data, fds, _, _ = socket.recv_fds(s, 64, 4)
     return struct.unpack("<4IQ", data), fds
@@ -101,7 +102,7 @@ threading.stack_size(65536)
 for _ in range(300): threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 s = knock(); hello(s, FORKED, pid=1)
 _, (room,) = answer(s)
-s.send(struct.pack("<2I", 3, 0))
+s.send(struct.pack("<2I", VERSION, 0))
 shared = mmap.mmap(room, 50 * 4096 + (1 << 20))
 record = struct.pack("<2IQ4IHBBI", 32, 0, 1, 0, 0, 1, 0, 3, 1, 0, 0)
 count = (1 << 20) // len(record)
@@ -160,6 +161,8 @@ class Live(insiders.InsideTest):
             os.killpg(self.tracer.pid, signal.SIGKILL)
 
     def says(self, word):
+        ready, _, _ = select.select([self.tracer.process.stdout], [], [], PATIENCE)
+        self.assertTrue(ready, f"after {PATIENCE} s nobody has said {word}: {self.tracer.stderr()}")
         self.assertEqual(self.tracer.process.stdout.readline().decode().strip(), word)
 
     def end(self):

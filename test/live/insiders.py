@@ -1,4 +1,6 @@
 """What the tests of `run --inside` share: programs to trace, and how complete their traces have to be."""
+import pathlib
+import re
 import subprocess
 
 import harness
@@ -8,6 +10,8 @@ EVERYTHING = ("setup; query-device; memory-info; stream s; malloc a 4K; htod a h
               "function f m _Z3addPKfS0_Pfi; launch f 1 2 3 4 5 6 7 s; launch-ex f 1 2 3 4 5 6 7 s; sync s; query s; event e; "
               "record e s; malloc-async b 8K s; free-async b s; graph g; destroy-graph g; raw cuTexRefDestroy 1; free a")
 STORM = "cuCtxSynchronize"  # takes no argument, does nothing
+# Of the protocol that traced processes speak with cudabpf.
+VERSION = int(re.search(r"#define CI_VERSION (\d+)", (pathlib.Path(__file__).resolve().parent / "../../include/cudabpf/inside.h").read_text())[1])
 
 
 def odd(way, *arguments):
