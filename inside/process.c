@@ -179,7 +179,7 @@ static void ask(long fd, enum ci_reason reason, const struct ci_library* library
                            .has_room = ci_process->room != NULL};
   struct ci_answer answer;
   int fds[MOST_FDS];
-  if (!send_message(fd, &hello, sizeof(hello), file)) return;
+  if (!send_message(fd, &hello, sizeof(hello), file)) return give_up(fd);
   int count = receive_answer(fd, &answer, fds);
   if (count < 0) return give_up(fd);
   int next = 0;

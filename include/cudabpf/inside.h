@@ -29,9 +29,9 @@ namespace cudabpf::abi {
 #define CI_READY_FD 3
 
 /* ----- meeting. A connection (SOCK_SEQPACKET) for each libcuda of each process, and for each child
- * that makes its first call after a fork: one ci_hello, one ci_answer, one ci_done. Who has got no
- * answer, or cannot take it, says ci_given_up instead of ci_done, and is not recorded. Who leaves
- * says ci_hello alone; the connection is closed when its trace is whole. */
+ * that makes its first call after a fork: one ci_hello, one ci_answer, one ci_done. Who cannot ask,
+ * or has got no answer or cannot take it, says ci_given_up instead of ci_done, and is not recorded.
+ * Who leaves says ci_hello alone; the connection is closed when its trace is whole. */
 
 enum ci_reason {
   CI_LOADED = 1,  /* a libcuda has loaded the library; its file comes along */

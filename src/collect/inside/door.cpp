@@ -114,8 +114,9 @@ Door::~Door() {
   rmdir(folder_of(path_).c_str());
 }
 
-void Door::keep_spare() {
-  if (!spare_) spare_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+void Door::keep_spares() {
+  for (Fd& spare : spares_)
+    if (!spare) spare = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
 // accept() takes a descriptor before it looks whether anybody is there.
@@ -124,19 +125,19 @@ Fd Door::accept_one(bool& with_spare) {
     return Fd(accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   };
   Fd socket = accepted();
-  with_spare = !socket && (errno == EMFILE || errno == ENFILE) && spare_;
+  with_spare = !socket && (errno == EMFILE || errno == ENFILE) && spares_[0];
   if (!with_spare) return socket;
-  spare_.reset();
+  give_up_spares();
   socket = accepted();
   int reason = errno;
-  if (!socket) keep_spare();
+  if (!socket) keep_spares();
   errno = reason;
   return socket;
 }
 
 std::optional<Visitor> Door::next() {
   for (;;) {
-    keep_spare();
+    keep_spares();
     Visitor visitor;
     visitor.socket = accept_one(visitor.is_last);
     if (!visitor.socket) {

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -40,20 +41,22 @@ class Door {
   int fd() const { return socket_.get(); }  // readable when somebody has come
   // The next one; nothing if nobody is waiting.
   std::optional<Visitor> next();
-  // Leaves a descriptor to others until then.
-  void give_up_spare() { spare_.reset(); }
+  // Leaves some descriptors to others until then.
+  void give_up_spares() { spares_ = {}; }
 
  private:
   Fd accept_one(bool& with_spare);
-  void keep_spare();
+  void keep_spares();
 
   Door(Fd socket, std::string path, std::vector<uid_t> users)
       : socket_(std::move(socket)), path_(std::move(path)), users_(std::move(users)) {
-    keep_spare();
+    keep_spares();
   }
 
   Fd socket_;
-  Fd spare_;  // given up to let one in when there is no other descriptor
+  // Given up when there is no other descriptor: to let one in, to see who that is, and because
+  // another thread may just take one.
+  std::array<Fd, 3> spares_;
   std::string path_;
   std::vector<uid_t> users_;
 };

@@ -43,14 +43,15 @@ std::string_view why_not(std::uint8_t outcome) {
   }
 }
 
-// Without some, a process can neither be looked at nor get a room.
-bool has_descriptors_left() {
-  Fd some[4];
-  return std::all_of(std::begin(some), std::end(some), [](Fd& one) {
+bool has_descriptors(std::size_t count) {
+  std::vector<Fd> some(count);
+  return std::all_of(some.begin(), some.end(), [](Fd& one) {
     one = Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
     return bool(one) || errno == EBADF;
   });
 }
+// Without so many, a process can neither be looked at nor get a room.
+constexpr std::size_t NEEDED = 4;
 
 template <typename T>
 std::span<const std::byte> message_bytes(const T& message) {
@@ -64,6 +65,13 @@ std::optional<T> message_of(const Waiting& first, std::span<const std::byte> byt
   if (first.size != sizeof(message)) return std::nullopt;
   std::memcpy(&message, bytes.data(), sizeof(message));
   return message.version == CI_VERSION ? std::optional(message) : std::nullopt;
+}
+
+// The name of a process that says that it has given up.
+std::optional<std::string> given_up(const Waiting& first, std::span<const std::byte> bytes) {
+  auto said = message_of<abi::ci_given_up>(first, bytes);
+  if (!said || said->reason != abi::CI_GIVEN_UP || first.brings_descriptors) return std::nullopt;
+  return std::string(said->comm, strnlen(said->comm, sizeof(said->comm)));
 }
 
 }  // namespace
@@ -133,7 +141,7 @@ void Reception::welcome(std::uint64_t until, News& news) {
     if (!visitor) return;
     if (!visitor->is_let_in)
       parting_.with(std::move(visitor->socket));
-    else if (visitor->is_last || !has_descriptors_left())
+    else if (visitor->is_last || !has_descriptors(NEEDED))
       turn_away(std::move(*visitor), news);
     else
       greet(std::move(*visitor));
@@ -141,10 +149,21 @@ void Reception::welcome(std::uint64_t until, News& news) {
 }
 
 void Reception::turn_away(Visitor visitor, News& news) {
-  parting_.with(std::move(visitor.socket));
-  door_.give_up_spare();  // it takes some to see who that was
-  if (host_.kin(visitor.pid) == Host::Kin::ours)
-    leave_unrecorded(visitor.pid, {}, NO_DESCRIPTOR, news);
+  door_.give_up_spares();  // it takes some to see who that is,
+  Host::Kin kin = Host::Kin::stranger;
+  // and whoever cannot be seen looks like a stranger: another thread may have had the last one.
+  constexpr int TIMES = 3;
+  for (int i = 0; i < TIMES && kin == Host::Kin::stranger; i++) kin = host_.kin(visitor.pid);
+  bool may_be_ours = kin == Host::Kin::ours || (kin == Host::Kin::stranger && !has_descriptors(1));
+  alignas(8) std::byte buffer[sizeof(abi::ci_given_up)];
+  std::string name;
+  if (auto first = peek(visitor.socket.get(), buffer); first && kin == Host::Kin::gone)
+    if (auto said = given_up(*first, buffer)) {
+      may_be_ours = true;
+      name = std::move(*said);
+    }
+  parting_.with(std::move(visitor.socket));  // who runs on from here, and may soon have ended
+  if (may_be_ours) leave_unrecorded(visitor.pid, std::move(name), NO_DESCRIPTOR, news);
 }
 
 // Nothing that a stranger has sent is looked at.
@@ -192,17 +211,15 @@ Reception::Then Reception::hear(Visit& visit, News& news) {
     leave_unrecorded(visit, SILENT, news);
   if (!first) return late ? Then::part : Then::wait;
   if (first->is_none || first->size > sizeof(buffer)) return Then::part;
+  if (auto name = given_up(*first, buffer)) {
+    leave_unrecorded(visit.visitor.pid, std::move(*name), GAVE_UP, news);
+    return Then::part;
+  }
   if (!visit.hello) {
     auto hello = message_of<abi::ci_hello>(*first, buffer);
     return hello ? hear_hello(visit, *first, *hello, news) : Then::part;
   }
   if (first->brings_descriptors) return Then::part;
-  auto given_up = message_of<abi::ci_given_up>(*first, buffer);
-  if (given_up && given_up->reason == abi::CI_GIVEN_UP) {
-    std::string name(given_up->comm, strnlen(given_up->comm, sizeof(given_up->comm)));
-    leave_unrecorded(visit.visitor.pid, std::move(name), GAVE_UP, news);
-    return Then::part;
-  }
   abi::ci_done done{};
   constexpr std::size_t HEAD = offsetof(abi::ci_done, outcomes);
   if (!visit.answered || first->size < HEAD) return Then::part;
@@ -214,7 +231,7 @@ Reception::Then Reception::hear(Visit& visit, News& news) {
 Reception::Then Reception::hear_hello(Visit& visit, const Waiting& first,
                                       const abi::ci_hello& hello, News& news) {
   if (first.brings_descriptors != (hello.reason == abi::CI_LOADED)) return Then::part;
-  if (!has_descriptors_left()) {
+  if (!has_descriptors(NEEDED)) {
     leave_unrecorded(visit, NO_DESCRIPTOR, news);
     return Then::part;
   }
@@ -294,7 +311,10 @@ Reception::Then Reception::answer(Visit& visit, const PlannedLibrary* library, N
   }
   if (!of_use) say_of_no_use(*library);
   visit.answered = true;
-  return send_answer(visit, admission, library) ? Then::wait : Then::go_on;
+  if (send_answer(visit, admission, library)) return Then::wait;
+  if (errno == EPIPE || errno == ECONNRESET) return Then::go_on;  // it has given up, or is dead
+  if (admission.traced) leave_unrecorded(visit, errno_error("answering it").message, news);
+  return Then::part;
 }
 
 bool Reception::send_answer(Visit& visit, const Host::Admission& admission,
