@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -66,13 +67,14 @@ std::string_view inside_quotes(std::string_view token) {
   return quoted ? token.substr(1, token.size() - 2) : token.substr(0, 0);
 }
 
-// A hash of a few of its bytes: names often begin, or end, alike. As with a key, reading beyond it
-// is safe.
+// A hash of a few of its bytes: names often begin, or end, alike, and kernels' names in the middle,
+// too. As with a key, reading beyond it is safe.
 std::size_t slot_of(std::string_view raw) {
-  std::uint64_t first = 0, middle = 0;
+  std::uint64_t first = 0, middle = 0, last = 0;
   std::memcpy(&first, raw.data(), sizeof(first));
   std::memcpy(&middle, raw.data() + raw.size() / 2, sizeof(middle));
-  return (first * 0x9e3779b97f4a7c15 + middle * 0xff51afd7ed558ccd +
+  std::memcpy(&last, raw.data() + raw.size() - std::min(raw.size(), sizeof(last)), sizeof(last));
+  return (first * 0x9e3779b97f4a7c15 + middle * 0xff51afd7ed558ccd + last * 0xc4ceb9fe1a85ec53 +
           raw.size() * 0xc2b2ae3d27d4eb4f) >>
          48;
 }
