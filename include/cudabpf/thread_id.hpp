@@ -13,7 +13,8 @@ namespace cudabpf {
 struct ThreadId {
   std::uint32_t pid = 0, tid = 0;
 
-  auto operator<=>(const ThreadId&) const = default;
+  // clang-tidy takes what the compiler writes for it for a 0 that should be nullptr.
+  auto operator<=>(const ThreadId&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 inline ThreadId thread_of(const abi::cb_head& head) { return {head.pid, head.tid}; }

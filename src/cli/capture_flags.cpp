@@ -1,5 +1,7 @@
 #include "cli/capture_flags.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <utility>

@@ -76,7 +76,7 @@ class MergedSource final : public Source {
   struct LaneOf {
     ThreadId thread;
     From from = From::calls;
-    auto operator<=>(const LaneOf&) const = default;
+    auto operator<=>(const LaneOf&) const = default;  // NOLINT(modernize-use-nullptr): see ThreadId
   };
 
   // Records that wait for those of the other source take no more than this, beside what one poll

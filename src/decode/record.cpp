@@ -81,8 +81,7 @@ bool parse_gpu_batch(Record& record, Bytes all) {
 bool parse_process(Record& record, Bytes all) {
   if (all.size() < sizeof(abi::cb_process)) return false;
   record.process = reinterpret_cast<const abi::cb_process*>(all.data());
-  if (record.process->cmdline_size > CB_CMDLINE) return false;
-  return true;
+  return record.process->cmdline_size <= CB_CMDLINE;
 }
 
 bool is_driver_op(std::uint16_t op) { return op >= abi::CB_IOCTL && op <= abi::CB_FAULT; }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "analyze/analysis.hpp"
 #include "analyze/trace_reader.hpp"

@@ -12,7 +12,8 @@ namespace cudabpf {
 const std::array<std::uint64_t, 2>& hash_seed() {
   static const auto SEED = [] {
     std::array<std::uint64_t, 2> seed{};
-    if (const auto* random = reinterpret_cast<const void*>(getauxval(AT_RANDOM)))
+    auto at = getauxval(AT_RANDOM);
+    if (const auto* random = reinterpret_cast<const void*>(at))  // NOLINT: it is an address
       std::memcpy(seed.data(), random, sizeof(seed));
     return seed;
   }();
