@@ -87,7 +87,7 @@ class Live(harness.LiveTest):
         trace = Trace(text)
         self.check_whole(trace)
         self.assertEqual(len(trace.named("cuLaunchKernel")), 3000)
-        self.assertIn(f"zstd -dc {path} | jq", done.stderr.decode())
+        self.assertIn(f"cudabpf summary --all {path}", done.stderr.decode())
 
     def test_not_to_be_written(self):
         """Nothing is started, and whatever has the name stays as it is."""
