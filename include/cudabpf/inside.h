@@ -49,7 +49,7 @@ struct ci_hello {
   __u32 reserved;
 };
 
-/* Of a size that no ci_done with CI_GIVEN_UP sites has. */
+/* Its size is that of no ci_done with CI_GIVEN_UP sites. */
 struct ci_given_up {
   __u32 version;
   __u32 reason;  /* CI_GIVEN_UP */

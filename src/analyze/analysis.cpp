@@ -18,7 +18,6 @@ Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses)
 
 namespace {
 
-// "2 × NVIDIA H200, NVIDIA L4"
 std::string missing_in(const TraceFacts& facts) {
   std::string text;
   auto add = [&](const std::string& one) { text += (text.empty() ? "" : "; ") + one; };
@@ -59,6 +58,7 @@ void add_left_out(Page& page, const TraceFacts& facts) {
 
 }  // namespace
 
+// "2 × NVIDIA H200, NVIDIA L4"
 std::string gpus_in(const Json& header) {
   std::vector<std::pair<std::string, std::size_t>> kinds;
   auto gpus = header.find("gpus");

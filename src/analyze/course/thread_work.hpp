@@ -104,7 +104,7 @@ class ThreadsAtWork : public Analysis {
   void outside(const Line& line) override { this->line(line); }
   void finish(const TraceFacts& facts) override;
 
-  // Of each of the busiest processes the thread that launches most, the busiest first.
+  // The thread that launches most in each of the busiest processes, the busiest first.
   const std::vector<ThreadWork>& threads() const { return threads_; }
   const std::vector<ProcessWork>& processes() const { return processes_; }  // the busiest first
   // All other processes, added up.

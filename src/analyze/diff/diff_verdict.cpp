@@ -24,7 +24,7 @@ Beside judged(const Compared& row) {
   Judged verdict = row.judgement.verdict;
   if (verdict == Judged::slower || verdict == Judged::faster || row.noise == Noise::beyond)
     return changed;
-  // Of two single figures nothing tells what is chance.
+  // Two single figures do not show what is chance.
   bool single = verdict == Judged::not_timed && row.noise == Noise::unknown;
   return single && std::abs(row.change()) > Judgement::MIN_CHANGE * row.a.figure ? changed
                                                                                  : Beside::unclear;
