@@ -320,7 +320,7 @@ void CaptureSession::say_end(Totals totals, const TraceWritten& written) {
   end.libraries = capture_->source().libraries_attached();
   end.inside = inside_;
   end.written = written;
-  if (totals.counts.calls && written.complete) {
+  if (written.complete) {  // without a call, too: GPU errors and requests to the driver are there
     end.answer = summary_at_end(written, screen_->terminal());
     end.compresses = compresses_by(written);
   }

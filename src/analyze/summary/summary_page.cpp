@@ -162,7 +162,7 @@ void Summary::add_errors(Page& page) const {
   }
   if (totals_.xids) table.row("GPU", {"Xid", human_count(totals_.xids)});
   if (!table.empty()) table.add_to(page);
-  if (kinds > SHOWN || totals_.xids) page.line("  `cudabpf errors` tells more.");
+  if (kinds > SHOWN || totals_.xids) page.line("  `cudabpf errors` shows more.");
   auto sentences = usual_failures(failed);
   if (!sentences.empty()) page.blank();
   for (const std::string& sentence : sentences) page.paragraph(sentence, 0);
