@@ -1,4 +1,5 @@
 """Programs that are already running, and the whole machine."""
+import os
 import signal
 import subprocess
 
@@ -87,11 +88,12 @@ class Live(harness.LiveTest):
     def test_child_that_has_ended(self):
         """A child whose parent has not asked for its status yet will not be seen to end, and is not waited for."""
         script = "setup; print ready; read; sync"
-        target = self.start(["bash", "-c", f"true & exec {WORKLOADS}/fake_calls --library {LIBRARY} '{script}'"],
+        target = self.start(["bash", "-c", f"sleep 60 & exec {WORKLOADS}/fake_calls --library {LIBRARY} '{script}'"],
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.assertEqual(target.process.stdout.readline(), b"ready\n", target.stderr())
         with open(f"/proc/{target.pid}/task/{target.pid}/children", encoding="utf-8") as file:
             child, = file.read().split()
+        os.kill(int(child), signal.SIGKILL)  # bash, had it seen one end, would have taken its status
         wait_for(lambda: harness.ended(child), "ended")
         tracer = self.attach("--pid", target.pid)
         target.tell()
