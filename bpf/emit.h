@@ -79,6 +79,9 @@ static __noinline __u32 pid_here(struct task_struct* task) {
   struct pid* pid = BPF_CORE_READ(task, thread_pid);
   __u32 level = BPF_CORE_READ(pid, level);
   for (__u32 i = 0; i < PID_NAMESPACE_DEPTH && i <= level; i++) {
+    /* clang 19 would count down from the smaller of both bounds, a number that the verifier does
+     * not know. */
+    asm volatile("" : "+r"(i));
     struct upid number = {};
     bpf_core_read(&number, sizeof(number), &pid->numbers[i]);
     if (BPF_CORE_READ(number.ns, ns.inum) == pidns_ino) return number.nr;
