@@ -163,36 +163,43 @@ class LineScan {
 
   static bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '\\'; }
 
-  // A field that nobody reads, if it is a plain text or number.
+  // What nobody reads, if it is a plain text or number.
   bool other() {
-    if (take('"')) {
-      while (at_ < end_ && *at_ != '"' && is_plain(*at_)) at_++;
-      return take('"');
-    }
+    if (at_ < end_ && *at_ == '"') return text();
     std::uint64_t ignored = 0;
     take('-');
     if (!digits(ignored)) return false;
     if (take('.') && !digits(ignored)) return false;
     return ends();
   }
+  bool text() {
+    if (!take('"')) return false;
+    while (at_ < end_ && *at_ != '"' && is_plain(*at_)) at_++;
+    return take('"');
+  }
 
-  // Objects in it are told by their braces alone, as the other parser tells them.
+  // Plain values by their names, and objects of such.
   bool args() {
     const char* begin = at_;
-    if (at_ == end_ || *at_ != '{') return false;
-    std::size_t depth = 0;
-    bool quoted = false;
-    for (; at_ < end_ && is_plain(*at_); at_++) {
-      if (*at_ == '"') quoted = !quoted;
-      if (quoted) continue;
-      if (*at_ == '[' || *at_ == ']') return false;
-      depth += *at_ == '{';
-      if (*at_ != '}' || --depth) continue;
-      at_++;
-      line_.args = {begin, static_cast<std::size_t>(at_ - begin)};
-      return true;
+    if (!take('{')) return false;
+    for (std::size_t depth = 1;; at_++) {
+      bool is_empty = at_[-1] == '{' && at_ < end_ && *at_ == '}';
+      if (!is_empty) {
+        if (!text() || !take(':')) return false;
+        if (at_ < end_ && *at_ == '{') {
+          depth++;
+          continue;
+        }
+        bool ignored = false;
+        if (!flag(ignored) && !word("null") && !other()) return false;
+      }
+      while (take('}')) {
+        if (--depth) continue;
+        line_.args = {begin, static_cast<std::size_t>(at_ - begin)};
+        return true;
+      }
+      if (at_ == end_ || *at_ != ',') return false;
     }
-    return false;
   }
 
   const char* at_;
