@@ -91,6 +91,26 @@ std::vector<LibraryFile> find_on_paths(std::string_view library_path) {
   return files;
 }
 
+std::vector<LibraryFile> find_ahead(const Procfs& procfs, pid_t pid,
+                                    std::string_view library_path) {
+  // Whoever wrote the variable chose how many folders it has.
+  constexpr std::size_t MOST_FOLDERS = 64;
+  std::vector<LibraryFile> files;
+  std::vector<std::string> folders = folders_of(library_path);
+  if (folders.size() > MOST_FOLDERS) folders.resize(MOST_FOLDERS);
+  std::string root = procfs.path(pid, "root");
+  for (const std::string& folder : folders) {
+    if (!folder.starts_with('/')) continue;
+    for (const char* name : {"libcuda.so.1", "libcuda.so"}) {
+      Fd found = open_inside(root, folder + '/' + name);
+      std::error_code ignored;
+      fs::path real = fs::read_symlink(fmt::format("/proc/self/fd/{}", found.get()), ignored);
+      if (found) add_new(files, open_found(found, real.native()));
+    }
+  }
+  return files;
+}
+
 std::vector<MappedLibrary> mapped_libraries(const Procfs& procfs, const std::vector<pid_t>& pids) {
   std::vector<MappedLibrary> found;
   for (pid_t pid : pids)

@@ -47,13 +47,18 @@ void read_config(const std::string& file, const std::string& folder,
 
 }  // namespace
 
-std::vector<std::string> linker_folders(std::string_view library_path, const std::string& config) {
+std::vector<std::string> folders_of(std::string_view library_path) {
   std::vector<std::string> folders;
   while (!library_path.empty()) {
     std::size_t end = std::min(library_path.find_first_of(":;"), library_path.size());
     if (end > 0) folders.emplace_back(library_path.substr(0, end));
     library_path.remove_prefix(std::min(end + 1, library_path.size()));
   }
+  return folders;
+}
+
+std::vector<std::string> linker_folders(std::string_view library_path, const std::string& config) {
+  std::vector<std::string> folders = folders_of(library_path);
   read_config(config, config.substr(0, config.rfind('/') + 1), folders, 0);
   folders.insert(folders.end(), std::begin(DEFAULT_FOLDERS), std::end(DEFAULT_FOLDERS));
   return folders;

@@ -30,6 +30,12 @@ void copy(std::span<const std::byte> data, std::uint64_t from, std::span<std::by
   std::memcpy(to.data() + before_the_end, data.data(), to.size() - before_the_end);
 }
 
+// "libc.so.6", and "libc-2.31.so" of older ones.
+bool is_libc(std::string_view path) {
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.starts_with("libc.so") || (name.starts_with("libc-") && name.ends_with(".so"));
+}
+
 void read_record(std::span<const std::byte> record, MappingsRead& read) {
   if (record.size() <= sizeof(Mmap2Record) + sizeof(Time)) return;
   Mmap2Record mapped;
@@ -41,6 +47,7 @@ void read_record(std::span<const std::byte> record, MappingsRead& read) {
   if (path == "//toolong" || path == "//enomem") read.unnamed++;
   constexpr std::string_view DELETED = " (deleted)";
   if (path.ends_with(DELETED)) path.remove_suffix(DELETED.size());
+  if (is_libc(path)) read.begun.push_back(mapped.pid);
   if (!is_libcuda(path)) return;
   MappedLibrary library;
   library.pid = mapped.pid;

@@ -215,6 +215,22 @@ class Live(harness.LiveTest):
             self.assertEqual((trace.counts(), trace.end["losses"]), ({"cuInit": 20}, {}))
             self.check_library(self.libraries(trace)[0], path)
 
+    def test_wrapper_script(self):
+        """A script sets LD_LIBRARY_PATH: the copy that it leads to is probed before the program maps it."""
+        path = self.copy("lib/libcuda.so.1")
+        folders = f"relative:/nowhere::{self.folder}/lib"
+        command = caller("read", "libcuda.so.1", "cuInit=20")
+        tracer = self.start_cudabpf("run", "-o", self.path, "--profile", "full", "--", "sh", "-c",
+                                    f"export LD_LIBRARY_PATH={folders}; exec \"$@\"", "sh", *command,
+                                    env=self.environment(**self.QUIET), stdin=subprocess.PIPE)
+        wait_for(lambda: self.read(whole=False).libraries, "a library line")
+        trace = self.end(tracer, tracer)
+        self.check_law(trace)
+        self.assertEqual((trace.counts(), trace.end["losses"], trace.lost), ({"cuInit": 20}, {}, []))
+        self.assertEqual(self.libraries(trace), [])
+        self.assertEqual(len(trace.libraries), 1)
+        self.check_library(trace.libraries[0], path)
+
     def test_late(self):
         """A copy that was not there when tracing began: calls are seen from its `library` line on."""
         path = f"{self.folder}/lib/libcuda.so.1"

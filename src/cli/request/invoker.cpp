@@ -105,10 +105,4 @@ Result<User> find_user(const std::string& name) {
   return *user;
 }
 
-std::string value_in(const std::vector<std::string>& environment, const std::string& name) {
-  for (const std::string& variable : environment)
-    if (variable.starts_with(name + "=")) return variable.substr(name.size() + 1);
-  return {};
-}
-
 }  // namespace cudabpf::cli

@@ -29,7 +29,4 @@ std::vector<std::string> own_environment();
 // Finds a user by name or number, for --user.
 Result<User> find_user(const std::string& name);
 
-// The value of NAME in an environment; empty if it is not there.
-std::string value_in(const std::vector<std::string>& environment, const std::string& name);
-
 }  // namespace cudabpf::cli

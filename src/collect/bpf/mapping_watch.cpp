@@ -124,12 +124,11 @@ void MappingWatch::read_buffer(Buffer& buffer, MappingsRead& read) {
     read.unnamed += newly_lost(buffer);
 }
 
-std::vector<MappedLibrary> MappingWatch::read(std::uint64_t& overruns) {
+MappingsRead MappingWatch::read() {
   MappingsRead read;
   for (Buffer& buffer : buffers_)
     if (buffer.memory) read_buffer(buffer, read);
-  overruns += read.unnamed;
-  return std::move(read.libraries);
+  return read;
 }
 
 }  // namespace cudabpf

@@ -22,9 +22,8 @@ class MappingWatch {
   // many came: something may have been mapped on them unseen.
   std::size_t renew();
 
-  // Mappings of files named libcuda.so* since the last call. Adds to `overruns` those that the
-  // kernel could not queue or name.
-  std::vector<MappedLibrary> read(std::uint64_t& overruns);
+  // What was mapped since the last call; `unnamed` includes what the kernel could not queue.
+  MappingsRead read();
 
  private:
   struct Unmap {

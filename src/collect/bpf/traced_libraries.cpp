@@ -24,6 +24,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds AT_START = std::chrono::seconds(5), AT_ONCE{200};
 constexpr std::size_t MOST_PENDING = 4096;
 constexpr std::size_t MOST_REFUSED = 4096;
+constexpr std::size_t MOST_LOOKED_AHEAD = 256;
 constexpr std::uint64_t LOOK_THROUGH_EVERY_NS = 2'000'000'000;
 
 Error refusal_of_probes(int reason) {
@@ -77,9 +78,11 @@ Result<> TracedLibraries::attach_known() {
   }
   // Attaching takes long if each function has a link: more may have been mapped meanwhile than the
   // watch could keep.
-  std::uint64_t overruns = 0;
-  if (watch_) queue(watch_->read(overruns), early_);
-  missed_some_ = overruns;
+  if (watch_) {
+    MappingsRead read = watch_->read();
+    queue(std::move(read.libraries), early_);
+    missed_some_ = read.unnamed;
+  }
   // Files that are not a libcuda are skipped, but a kernel that refused every probe always will.
   if (int refused = probes_.refused(); refused && attached() == 0)
     return refusal_of_probes(refused);
@@ -164,23 +167,33 @@ News TracedLibraries::look() {
   withdraw_changed(news);
   attach_settled(news);
   if (!watch_) return news;
-  std::uint64_t overruns = 0;
-  queue(watch_->read(overruns), news);
-  if (overruns) news.losses.push_back({Loss::watch_overrun, overruns, 0, now(), {}});
+  read_watch(news);
   if (std::size_t came = watch_->renew()) {
     news.losses.push_back({Loss::watch_overrun, std::nullopt, 0, now(),
                            fmt::format("{} CPUs came online and were not watched at once", came)});
     missed_some_ = true;
   }
-  missed_some_ |= overruns != 0;
   std::uint64_t at = now_ns(CLOCK_MONOTONIC);
   if (missed_some_ && at - looked_through_at_ >= LOOK_THROUGH_EVERY_NS) {
     looked_through_at_ = at;
     missed_some_ = false;
     look_through_processes(news);
   }
-  attach_pending(news, AT_ONCE);
+  auto give_up = std::chrono::steady_clock::now() + AT_ONCE;
+  attach_pending(news, give_up);
+  attach_ahead(news, give_up);
   return news;
+}
+
+void TracedLibraries::read_watch(News& news) {
+  MappingsRead read = watch_->read();
+  queue(std::move(read.libraries), news);
+  if (read.unnamed) news.losses.push_back({Loss::watch_overrun, read.unnamed, 0, now(), {}});
+  missed_some_ |= read.unnamed != 0;
+  // Who is not looked at in time loses nothing that is not reported when it maps its copy.
+  for (std::uint32_t pid : read.begun)
+    if (begun_.size() < MOST_PENDING && (begun_.empty() || begun_.back() != pid))
+      begun_.push_back(pid);
 }
 
 void TracedLibraries::look_through_processes(News& news) {
@@ -204,8 +217,7 @@ void TracedLibraries::queue(std::vector<MappedLibrary> mapped, News& news) {
   news.losses.push_back({Loss::watch_overrun, mapped.size() - taken, 0, now(), {}});
 }
 
-void TracedLibraries::attach_pending(News& news, milliseconds at_most) {
-  auto give_up = std::chrono::steady_clock::now() + at_most;
+void TracedLibraries::attach_pending(News& news, std::chrono::steady_clock::time_point give_up) {
   while (!pending_.empty() && std::chrono::steady_clock::now() < give_up) {
     MappedLibrary mapped = std::move(pending_.front());
     pending_.pop_front();
@@ -232,10 +244,14 @@ void TracedLibraries::attach_mapped(const MappedLibrary& mapped, News& news) {
                                        mapped.path, mapped.pid)});
     return;
   }
-  if (is_known(*file, news)) return;
+  if (is_known(*file, news)) return note_if_ahead_was_late(*file, mapped, news);
   Library library = attach(std::move(*file), news);
-  if (!library.error.empty()) return;
-  news.losses.push_back({Loss::late_library, std::nullopt, since, library.ts,
+  if (library.error.empty()) came_late(mapped, library.ts, news);
+}
+
+void TracedLibraries::came_late(const MappedLibrary& mapped, std::uint64_t until, News& news) {
+  auto since = mapped.ts > begin_ns_ ? mapped.ts - begin_ns_ : 0;
+  news.losses.push_back({Loss::late_library, std::nullopt, since, until,
                          fmt::format("{} mapped by pid {}", mapped.path, mapped.pid)});
   log::hint(
       "{} was not known before pid {} loaded it: what it called until then is missing. "
@@ -243,18 +259,53 @@ void TracedLibraries::attach_mapped(const MappedLibrary& mapped, News& news) {
       mapped.path, mapped.pid, mapped.path);
 }
 
+// A script or an activated environment sets LD_LIBRARY_PATH after the trace has begun. The program
+// that it starts has its variables before it looks for a libcuda: a Python program some 20 ms.
+void TracedLibraries::attach_ahead(News& news, std::chrono::steady_clock::time_point give_up) {
+  Procfs procfs;
+  while (!begun_.empty() && std::chrono::steady_clock::now() < give_up) {
+    std::uint32_t pid = begun_.front();
+    begun_.pop_front();
+    if (!pid || !probes_.was_selected(pid)) continue;
+    auto process = static_cast<pid_t>(pid);
+    std::string value = value_in(procfs.environment(process), "LD_LIBRARY_PATH");
+    if (value.empty() || value == options_.library_path) continue;
+    std::string seen = procfs.mount_namespace(process) + value;
+    if (std::find(looked_ahead_.begin(), looked_ahead_.end(), seen) != looked_ahead_.end())
+      continue;
+    if (looked_ahead_.size() == MOST_LOOKED_AHEAD) looked_ahead_.erase(looked_ahead_.begin());
+    looked_ahead_.push_back(std::move(seen));
+    for (LibraryFile& file : find_ahead(procfs, process, value)) {
+      if (is_known(file, news)) continue;
+      if (attach(std::move(file), news).error.empty())
+        attached_.back().ahead_at = now_ns(CLOCK_MONOTONIC);
+    }
+  }
+}
+
+// A copy that was looked for ahead may have been mapped before its probes were in place.
+void TracedLibraries::note_if_ahead_was_late(const LibraryFile& file, const MappedLibrary& mapped,
+                                             News& news) {
+  for (Attached& known : attached_) {
+    if (!known.file.id.same_file(file.id) || mapped.ts >= known.ahead_at) continue;
+    came_late(mapped, known.ahead_at - begin_ns_, news);
+    known.ahead_at = 0;  // one loss for each copy, as for those that nobody looked for
+  }
+}
+
 News TracedLibraries::finish() {
   News news = std::exchange(early_, {});
   withdraw_changed(news);
   if (!watch_) return news;
-  std::uint64_t overruns = 0;
-  queue(watch_->read(overruns), news);
-  if (overruns) news.losses.push_back({Loss::watch_overrun, overruns, 0, now(), {}});
+  read_watch(news);
   std::set<std::pair<std::uint64_t, std::uint64_t>> told;
   for (const MappedLibrary& mapped : pending_) {
     if (!mapped.pid || !probes_.was_selected(mapped.pid)) continue;
     auto file = open(mapped);
-    if (file && is_known(*file, news)) continue;
+    if (file && is_known(*file, news)) {
+      note_if_ahead_was_late(*file, mapped, news);
+      continue;
+    }
     if (!told.insert({mapped.device, mapped.inode}).second) continue;
     auto since = mapped.ts > begin_ns_ ? mapped.ts - begin_ns_ : 0;
     news.losses.push_back(

@@ -50,12 +50,18 @@ class TracedLibraries {
     std::optional<FirstPage> page;  // if the numbers are not enough to tell files apart
     ProbeSet::Attachment attachment;
     bool copied = false;  // its name now leads to a copy, and no name leads to the file itself
+    std::uint64_t ahead_at = 0;  // CLOCK_MONOTONIC; found in a process's LD_LIBRARY_PATH, and
+                                 // probed by then
   };
 
   void attach_named_and_found(std::vector<LibraryFile> files);
   void attach_mapped(const MappedLibrary& mapped, News& news);
+  void attach_ahead(News& news, std::chrono::steady_clock::time_point give_up);
+  void came_late(const MappedLibrary& mapped, std::uint64_t until, News& news);
+  void note_if_ahead_was_late(const LibraryFile& file, const MappedLibrary& mapped, News& news);
   std::optional<LibraryFile> open(const MappedLibrary& mapped) const;
-  void attach_pending(News& news, std::chrono::milliseconds at_most);
+  void attach_pending(News& news, std::chrono::steady_clock::time_point give_up);
+  void read_watch(News& news);
   void queue(std::vector<MappedLibrary> mapped, News& news);
   void look_through_processes(News& news);
   void withdraw_changed(News& news);
@@ -71,6 +77,8 @@ class TracedLibraries {
   Options options_;
   std::optional<MappingWatch> watch_;
   std::deque<MappedLibrary> pending_;
+  std::deque<std::uint32_t> begun_;        // processes whose LD_LIBRARY_PATH is to be looked at
+  std::vector<std::string> looked_ahead_;  // values of it, with the processes' roots
   std::vector<Attached> attached_;
   struct Written {
     LibraryFile file;  // its id is as last seen

@@ -252,6 +252,14 @@ std::vector<std::string> Procfs::environment(pid_t pid) const {
   return split_strings(read_file(path(pid, "environ")));
 }
 
+std::string Procfs::mount_namespace(pid_t pid) const { return read_link(path(pid, "ns/mnt")); }
+
+std::string value_in(const std::vector<std::string>& environment, const std::string& name) {
+  for (const std::string& variable : environment)
+    if (variable.starts_with(name + "=")) return variable.substr(name.size() + 1);
+  return {};
+}
+
 std::vector<pid_t> Procfs::find_by_name(std::string_view name) const {
   std::vector<pid_t> found;
   if (name.empty()) return found;

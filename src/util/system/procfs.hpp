@@ -44,6 +44,9 @@ struct ProcessIdentity {
   std::string cmdline() const;  // args joined with spaces
 };
 
+// The value of NAME in an environment; empty if it is not there.
+std::string value_in(const std::vector<std::string>& environment, const std::string& name);
+
 // A /proc, or a folder of the same shape (for tests).
 class Procfs {
  public:
@@ -62,6 +65,7 @@ class Procfs {
   pid_t process_of(pid_t tid) const;
   pid_t tracer(pid_t pid) const;                          // the debugger attached to it; 0: none
   std::vector<std::string> environment(pid_t pid) const;  // "NAME=value" each
+  std::string mount_namespace(pid_t pid) const;           // "mnt:[4026531841]"
 
   // Processes with this name as their comm or as the last part of their exe or argv[0].
   std::vector<pid_t> find_by_name(std::string_view name) const;

@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 #include <string>
+#include <vector>
 
 using namespace cudabpf;
 
@@ -78,6 +79,15 @@ TEST_CASE("Mappings of libcuda are read, and those of other files passed over") 
   CHECK(read.libraries[1].path == "/lib/libcuda.so.580.159.04");
   CHECK(read.libraries[1].ts == 300);
   CHECK(read.unnamed == 0);
+}
+
+TEST_CASE("A process that maps a C library has begun its program") {
+  Buffer buffer;
+  buffer.put_mapping("/lib/x86_64-linux-gnu/libc.so.6", 5, 100);
+  buffer.put_mapping("/lib/libc-2.31.so", 6, 200);
+  buffer.put_mapping("/lib/libcap.so.2", 7, 300);
+  buffer.put_mapping("/lib/libc-client.so.2007e", 8, 300);
+  CHECK(buffer.read().begun == std::vector<std::uint32_t>{5, 6});
 }
 
 TEST_CASE("A record may wrap around at the buffer's end, anywhere") {

@@ -6,6 +6,7 @@
 #include "support/temporary_folder.hpp"
 
 using namespace cudabpf::cli;
+using cudabpf::value_in;
 using Strings = std::vector<std::string>;
 
 TEST_CASE("The library is beside the program, or where both are installed") {
