@@ -20,8 +20,9 @@ class Buffer {
   explicit Buffer(std::uint64_t at = 0) : tail_(at), head_(at) {}
 
   void put(const void* bytes, std::size_t size) {
-    for (std::size_t i = 0; i < size; i++)
-      data_[head_++ % SIZE] = static_cast<const std::byte*>(bytes)[i];
+    std::vector<std::byte> copy(size);
+    std::memcpy(copy.data(), bytes, size);
+    for (std::byte byte : copy) data_[head_++ % SIZE] = byte;
   }
 
   void put_mapping(const std::string& path, std::uint32_t pid, std::uint64_t ts,
