@@ -9,9 +9,8 @@
 namespace cudabpf::analyze {
 
 Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses) {
-  Line line;
-  while (TRY(reader.next(line)))
-    for (Analysis* analysis : analyses) show(line, reader.facts().part, *analysis);
+  while (const Line* line = TRY(reader.next()))
+    for (Analysis* analysis : analyses) show(*line, reader.facts().part, *analysis);
   for (Analysis* analysis : analyses) analysis->finish(reader.facts());
   return ok();
 }

@@ -72,21 +72,24 @@ void TraceReader::want(Part part, std::string name) {
 
 Result<> TraceReader::open_next() {
   const std::string& path = facts_.paths[file_++];
+  batch_ = {};
+  ahead_ = {};
   source_ = TRY(TraceSource::open(TRY(open_file_(path)), input_name(path)));
-  block_ = {};
   at_ = 0;
-  number_ = 0;
   ended_ = half_line_ = false;
   losses_here_.clear();
-  if (!source_->next(block_) || !block_.size)
+  TraceSource::Block block;
+  if (!source_->next(block) || !block.size)
     return Error{
         fmt::format("{} is not a cudabpf trace: {}", input_name(path),
                     source_->broken().empty() ? "there is nothing in it" : source_->broken()),
         {}};
-  std::string_view first(block_.bytes.get(), block_.size);
-  at_ = preamble(first);
-  number_ = static_cast<std::uint64_t>(std::count(first.begin(), first.begin() + at_, '\n'));
-  return take_header(first.substr(at_, first.find('\n', at_) - at_));
+  std::string_view first(block.bytes.get(), block.size);
+  std::size_t begin = preamble(first);
+  number_ = static_cast<std::uint64_t>(std::count(first.begin(), first.begin() + begin, '\n'));
+  TRY(take_header(first.substr(begin, first.find('\n', begin) - begin)));
+  ahead_ = std::make_unique<LinesAhead>(*source_, std::move(block), begin, number_, parser_);
+  return ok();
 }
 
 Result<> TraceReader::take_header(std::string_view text) {
@@ -138,36 +141,30 @@ Result<> TraceReader::take_header(std::string_view text) {
   return ok();
 }
 
-Result<bool> TraceReader::next(Line& line) {
+Result<const Line*> TraceReader::next() {
   for (;;) {
-    if (at_ >= block_.size) {
+    if (at_ == batch_.count) {
       if (progress_ && !progress_(source_->read(), source_->file_size()))
         return Error{input_name(facts_.paths[file_ - 1]) + ": reading it was given up", {}};
       at_ = 0;
-      if (source_->next(block_)) continue;
+      if (ahead_->next(batch_)) continue;
       end_file();
       if (file_ == facts_.paths.size()) {
         progress_ = {};
-        return false;
+        return nullptr;
       }
       TRY(open_next());
       continue;
     }
-    const char* begin = block_.bytes.get() + at_;
-    const void* newline = std::memchr(begin, '\n', block_.size - at_);
-    std::size_t size = newline ? static_cast<std::size_t>(static_cast<const char*>(newline) - begin)
-                               : block_.size - at_;
-    at_ += size + 1;
-    number_++;
-    if (!size) continue;
-    line.number = number_;
-    bool good = parser_.parse({begin, size}, line);
-    if (!newline && !good) {  // it was still being written
+    auto& [line, scanned, whole] = batch_.items[at_++];
+    number_ = line.number;
+    bool good = scanned || parser_.read_any(line.text, line);
+    if (!whole && !good) {  // it was still being written
       half_line_ = true;
       continue;
     }
     facts_.lines++;
-    facts_.bytes += size + 1;
+    facts_.bytes += line.text.size() + 1;
     if (!good) {
       malformed();
       continue;
@@ -175,7 +172,7 @@ Result<bool> TraceReader::next(Line& line) {
     note(line);
     circumstances_.fill_in(line);
     facts_.put_away = circumstances_.processes().put_away();
-    return true;
+    return &line;
   }
 }
 

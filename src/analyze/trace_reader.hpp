@@ -13,6 +13,7 @@
 #include "analyze/circumstances/circumstances.hpp"
 #include "analyze/not_recorded.hpp"
 #include "analyze/trace/line_parser.hpp"
+#include "analyze/trace/lines_ahead.hpp"
 #include "analyze/trace/part.hpp"
 #include "analyze/trace/trace_source.hpp"
 
@@ -72,8 +73,8 @@ class TraceReader {
                                                    Progress progress = {},
                                                    OpenFile open_file = open_trace_file);
 
-  // False: there are no more. Lines that cannot be read are counted and skipped.
-  Result<bool> next(Line& line);
+  // Null: there are no more. Lines that cannot be read are counted and skipped.
+  Result<const Line*> next();
 
   Names& names() { return parser_.names(); }
   const Names& names() const { return parser_.names(); }
@@ -104,7 +105,8 @@ class TraceReader {
   OpenFile open_file_;
   std::size_t file_ = 0;  // how many were opened
   std::unique_ptr<TraceSource> source_;
-  TraceSource::Block block_;
+  std::unique_ptr<LinesAhead> ahead_;
+  LinesAhead::Batch batch_;
   std::size_t at_ = 0;
   std::uint64_t number_ = 0;
   bool ended_ = false;                                   // this file's `end` line was read

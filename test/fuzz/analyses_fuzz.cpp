@@ -238,12 +238,11 @@ std::vector<Asked> all_analyses(Names& names) {
 // refused.
 bool show_all(TraceReader& reader, const Asked& asked) {
   reader.want(asked.part, "fuzzed");
-  Line line;
   for (;;) {
-    auto more = reader.next(line);
-    if (!more) return false;
-    if (!*more) break;
-    show(line, asked.part, *asked.analysis);
+    auto line = reader.next();
+    if (!line) return false;
+    if (!*line) break;
+    show(**line, asked.part, *asked.analysis);
   }
   asked.analysis->finish(reader.facts());
   return true;

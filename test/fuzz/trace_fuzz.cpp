@@ -115,21 +115,20 @@ struct Read {
 Read read(const std::vector<std::string>& paths) {
   Read read;
   auto reader = TraceReader::open(paths);
-  Line line;
   while (reader) {
-    auto more = (*reader)->next(line);
-    if (!more) {  // a later file is not a trace's
-      require(!more.error().message.empty() && paths.size() > 1);
+    auto line = (*reader)->next();
+    if (!line) {  // a later file is not a trace's
+      require(!line.error().message.empty() && paths.size() > 1);
       read.refused = true;
       break;
     }
-    if (!*more) break;
-    check(line, (*reader)->names());
+    if (!*line) break;
+    check(**line, (*reader)->names());
     // A trace begins with a header, which says who wrote its files.
-    if (read.numbers.empty()) require(line.kind == LineKind::header);
-    read.numbers.push_back(line.number);
-    read.ids.push_back(line.id);
-    read.texts.emplace_back(line.text);
+    if (read.numbers.empty()) require((*line)->kind == LineKind::header);
+    read.numbers.push_back((*line)->number);
+    read.ids.push_back((*line)->id);
+    read.texts.emplace_back((*line)->text);
   }
   if (!reader) {
     require(!reader.error().message.empty());

@@ -145,6 +145,13 @@ bool dimensions(Value& value, Dimensions& to) {
 
 }  // namespace read
 
+void reset(Line& line, std::string_view text) {
+  std::uint64_t number = line.number;
+  line = {};
+  line.number = number;
+  line.text = text;
+}
+
 // A kernel's name and a command line may be longer than any other.
 constexpr std::size_t longest_of(std::string_view key) {
   return key == "kernel" || key == "cmdline" ? Names::LONGEST : LineParser::LONGEST_NAME;
@@ -160,45 +167,40 @@ LineParser::LineParser() : json_(std::make_unique<Json>()) {
             names_.add("set"),     names_.add("graph"),     names_.add("times")};
 }
 LineParser::~LineParser() = default;
-LineParser::LineParser(LineParser&&) noexcept = default;
-LineParser& LineParser::operator=(LineParser&&) noexcept = default;
 
-bool LineParser::parse(std::string_view text, Line& line) {
-  auto begin = [&, number = line.number] {
-    line = {};
-    line.number = number;
-    line.text = text;
-  };
+bool LineParser::scan(std::string_view text, Line& line) const {
   auto known = [&](std::string_view key, std::string_view raw, Name& to) {
-    Name recent = recent_[slot_of(raw) % recent_.size()];
+    Name recent{recent_[slot_of(raw) % recent_.size()].load(std::memory_order_acquire)};
     if (raw.size() > longest_of(key) || names_.text(recent) != raw) return false;
     to = recent;
     return true;
   };
-  auto any_json = [&] {
-    ondemand::document document;
-    ondemand::object object;
-    if (json_->parser.iterate(text.data(), text.size(), text.size() + PADDING).get(document) ||
-        document.get_object().get(object))
+  reset(line, text);
+  return LineScan(text, line, known).object() && finish(line);
+}
+
+bool LineParser::read_any(std::string_view text, Line& line) {
+  reset(line, text);
+  ondemand::document document;
+  ondemand::object object;
+  if (json_->parser.iterate(text.data(), text.size(), text.size() + PADDING).get(document) ||
+      document.get_object().get(object))
+    return false;
+  for (auto result : object) {
+    if (result.error()) return false;
+    // Not copied: reading what was just written in other sizes would cost a third of the time.
+    ondemand::field& found = result.value_unsafe();
+    if (!field(key_at(found.key().raw(), text.data() + text.size()), &found.value(), line))
       return false;
-    for (auto result : object) {
-      if (result.error()) return false;
-      // Not copied: reading what was just written in other sizes would cost a third of the time.
-      ondemand::field& found = result.value_unsafe();
-      if (!field(key_at(found.key().raw(), text.data() + text.size()), &found.value(), line))
-        return false;
-    }
-    // An error says that nothing follows the object.
-    return document.current_location().error() != simdjson::SUCCESS;
-  };
-  begin();
-  if (!LineScan(text, line, known).object()) {
-    begin();
-    if (!any_json()) return false;
   }
+  // An error says that nothing follows the object.
+  return document.current_location().error() != simdjson::SUCCESS && finish(line);
+}
+
+bool LineParser::finish(Line& line) const {
   line.kind = kind_of(line);
   drop_others_fields(line);
-  if (!is_event(line.kind) && nests_too_deep(text)) return false;
+  if (!is_event(line.kind) && nests_too_deep(line.text)) return false;
   constexpr std::uint64_t LATEST = std::numeric_limits<std::int64_t>::max();
   return line.ts <= LATEST && line.duration <= LATEST - line.ts;  // end() does not wrap around
 }
@@ -207,14 +209,16 @@ bool LineParser::parse(std::string_view text, Line& line) {
 bool LineParser::name(void* of, std::size_t longest, Name& to) {
   Value& value = *static_cast<Value*>(of);
   std::string_view raw = inside_quotes(token_of(value)), text;
-  Name& recent = recent_[slot_of(raw) % recent_.size()];
-  if (!raw.empty() && raw.size() <= longest && names_.text(recent) == raw) {
-    to = recent;
+  std::atomic<std::uint32_t>& recent = recent_[slot_of(raw) % recent_.size()];
+  Name known{recent.load(std::memory_order_relaxed)};  // this thread's own
+  if (!raw.empty() && raw.size() <= longest && names_.text(known) == raw) {
+    to = known;
     return !value.get_raw_json_string().error();  // passed as if it had been read
   }
   if (value.get_string().get(text)) return is_nothing(value);
   to = text.size() <= longest ? names_.add(text) : Names::NOT_KEPT;
-  if (text == raw && to != Names::NOT_KEPT) recent = to;  // it has no escapes
+  if (text == raw && to != Names::NOT_KEPT)  // it has no escapes
+    recent.store(to.id, std::memory_order_release);
   return true;
 }
 

@@ -11,7 +11,8 @@ constexpr std::size_t CHUNK = std::size_t{1} << 18;
 constexpr std::string_view TOO_MANY = "(more names than are kept)";
 }  // namespace
 
-Names::Names() : slots_(1024), texts_(1) {
+Names::Names() : slots_(1024) {
+  next({});
   add(TOO_MANY);
   for (std::string_view type : TYPE_NAMES) add(type);
   for (std::string_view op : OP_NAMES) add(op);
@@ -19,16 +20,15 @@ Names::Names() : slots_(1024), texts_(1) {
 
 Name Names::add(std::string_view text) {
   if (text.empty()) return {};
-  if (texts_[last_.id] == text) return last_;  // lines come in runs
+  if (this->text(last_) == text) return last_;  // lines come in runs
   auto hash = static_cast<std::uint32_t>(hash_of(text));
   std::size_t slot = slot_of(text, hash);
   if (!slots_[slot].id) {
-    if (texts_.size() >= LIMIT || text.size() > LONGEST || kept_ + text.size() > TEXT_LIMIT)
+    if (size_ >= LIMIT || text.size() > LONGEST || kept_ + text.size() > TEXT_LIMIT)
       return NOT_KEPT;
-    slots_[slot] = {hash, static_cast<std::uint32_t>(texts_.size())};
-    texts_.push_back(keep(text));
-    last_ = {slots_[slot].id};
-    if (texts_.size() * 2 > slots_.size()) grow();
+    last_ = next(keep(text));
+    slots_[slot] = {hash, last_.id};
+    if (size_ * 2 > slots_.size()) grow();
     return last_;
   }
   return last_ = {slots_[slot].id};
@@ -37,7 +37,7 @@ Name Names::add(std::string_view text) {
 // Where the text is, or where it goes.
 std::size_t Names::slot_of(std::string_view text, std::uint32_t hash) const {
   std::size_t slot = hash & (slots_.size() - 1);
-  while (slots_[slot].id && (slots_[slot].hash != hash || texts_[slots_[slot].id] != text))
+  while (slots_[slot].id && (slots_[slot].hash != hash || this->text({slots_[slot].id}) != text))
     slot = (slot + 1) & (slots_.size() - 1);
   return slot;
 }
@@ -46,7 +46,14 @@ void Names::grow() {
   std::vector<Slot> old(slots_.size() * 2);
   old.swap(slots_);
   for (const Slot& known : old)
-    if (known.id) slots_[slot_of(texts_[known.id], known.hash)] = known;
+    if (known.id) slots_[slot_of(text({known.id}), known.hash)] = known;
+}
+
+Name Names::next(std::string_view kept) {
+  auto& page = texts_[size_ / PAGE];
+  if (!page) page = std::make_unique<std::string_view[]>(PAGE);
+  page[size_ % PAGE] = kept;
+  return {static_cast<std::uint32_t>(size_++)};
 }
 
 std::string_view Names::keep(std::string_view text) {

@@ -57,21 +57,26 @@ class Names {
   Names();
 
   Name add(std::string_view text);
-  std::string_view text(Name name) const { return texts_[name.id]; }
+  // Another thread may ask for the text of a name that it was given, while names are added.
+  std::string_view text(Name name) const { return texts_[name.id / PAGE][name.id % PAGE]; }
   // How many numbers there are: every name's is below this.
-  std::size_t size() const { return texts_.size(); }
+  std::size_t size() const { return size_; }
 
  private:
   std::size_t slot_of(std::string_view text, std::uint32_t hash) const;
   void grow();
   std::string_view keep(std::string_view text);
+  Name next(std::string_view kept);
 
   struct Slot {
     std::uint32_t hash = 0;
     std::uint32_t id = 0;
   };
+  static constexpr std::size_t PAGE = 1024;
   std::vector<Slot> slots_;
-  std::vector<std::string_view> texts_;
+  // By number, in pages that stay where they are.
+  std::array<std::unique_ptr<std::string_view[]>, LIMIT / PAGE> texts_;
+  std::size_t size_ = 0;
   std::vector<std::unique_ptr<char[]>> chunks_;
   std::size_t free_ = 0, kept_ = 0;
   Name last_;

@@ -115,12 +115,16 @@ TraceSource::TraceSource(Fd fd, std::uint64_t file_size, bool compressed)
     : fd_(std::move(fd)), file_size_(file_size), compressed_(compressed) {}
 
 TraceSource::~TraceSource() {
+  give_up();
+  if (thread_.joinable()) thread_.join();
+}
+
+void TraceSource::give_up() {
   {
     std::lock_guard lock(mutex_);
     unwanted_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
 }
 
 std::uint64_t TraceSource::read() const {
@@ -131,8 +135,8 @@ std::uint64_t TraceSource::read() const {
 bool TraceSource::next(Block& block) {
   std::unique_lock lock(mutex_);
   if (block.bytes) spare_.push_back(std::move(block));
-  changed_.wait(lock, [&] { return !ready_.empty() || done_; });
-  if (ready_.empty()) return false;
+  changed_.wait(lock, [&] { return !ready_.empty() || done_ || unwanted_; });
+  if (ready_.empty() || unwanted_) return false;
   block = std::move(ready_.front());
   ready_.pop_front();
   changed_.notify_all();

@@ -43,6 +43,8 @@ class TraceSource {
   // False: there are no more. Within a line that is too long, and while a compressed file has no
   // text, blocks come that are empty.
   bool next(Block& block);
+  // Nobody wants more: next() waits no longer.
+  void give_up();
 
   // Why data is missing at the end: a compressed file ended within a frame, or could not be read
   // further. Known once next() has returned false.

@@ -87,10 +87,9 @@ void notice_signals() {
 
 // Like analyze(), but a full disk or a signal ends it.
 Result<> read_all(analyze::TraceReader& reader, const Writers& writers, ExportFiles& files) {
-  analyze::Line line;
-  while (TRY(reader.next(line))) {
+  while (const analyze::Line* line = TRY(reader.next())) {
     for (const auto& analysis : writers.analyses)
-      analyze::show(line, reader.facts().part, *analysis);
+      analyze::show(*line, reader.facts().part, *analysis);
     if (auto why = files.failure()) return *why;
     if (g_signal)
       return Error{"interrupted", "what was written is removed", exit_code::SIGNAL_BASE + g_signal};

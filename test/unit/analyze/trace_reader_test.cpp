@@ -36,12 +36,11 @@ Read read(const std::vector<std::string>& paths, bool expects_more = false) {
   if (!reader) FAIL(reader.error().message);
   if (expects_more) (*reader)->expect_more([](const TraceFacts&) { return true; });
   Read read;
-  Line line;
   for (;;) {
-    auto more = (*reader)->next(line);
-    if (!more) FAIL(more.error().message);
-    if (!*more) break;
-    if (line.kind == LineKind::call) read.ids.push_back(line.id);
+    auto line = (*reader)->next();
+    if (!line) FAIL(line.error().message);
+    if (!*line) break;
+    if ((*line)->kind == LineKind::call) read.ids.push_back((*line)->id);
   }
   read.facts = (*reader)->facts();
   return read;
@@ -64,9 +63,8 @@ void check_given_up(const std::filesystem::path& path,
     return ++asked < 2;
   });
   REQUIRE(reader);
-  Line line;
-  auto more = (*reader)->next(line);
-  while (more && *more) more = (*reader)->next(line);
+  auto more = (*reader)->next();
+  while (more && *more) more = (*reader)->next();
   REQUIRE_FALSE(more);
   CHECK_THAT(more.error().message, ContainsSubstring("given up"));
   CHECK(asked == 2);
@@ -267,9 +265,8 @@ std::string part(int number, int realtime) {
 
 std::string refusal_of_all(const std::vector<std::string>& paths) {
   auto reader = TraceReader::open(paths);
-  Line line;
   for (;;) {
-    auto more = (*reader)->next(line);
+    auto more = (*reader)->next();
     if (!more) return more.error().message;
     if (!*more) return "none";
   }
