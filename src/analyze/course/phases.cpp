@@ -75,7 +75,7 @@ Phase of_calls(std::string name, std::uint64_t time) {
   return phase;
 }
 
-std::string times_text(const Iterations& iterations) {
+std::string iterations_text(const Iterations& iterations) {
   std::string text =
       count_of(iterations.in_part - iterations.warm_up_in_part, "iteration", "iterations");
   if (!iterations.times.count()) return text;
@@ -116,7 +116,7 @@ Phases find_phases(const ThreadWork& thread, const Iterations& iterations, std::
             ? count_of(iterations.warm_up_in_part, "slow iteration", "slow iterations")
             : std::string("no slow iteration"));
     inference = division.window("inference", {iterations.end, iterations.at_end}, Takes::all,
-                                times_text(iterations));
+                                iterations_text(iterations));
   } else {
     inference = division.window("work", worked, Takes::all, NOTHING);
   }

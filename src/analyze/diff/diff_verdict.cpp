@@ -30,26 +30,38 @@ Beside judged(const Compared& row) {
                                                                                  : Beside::unclear;
 }
 
-std::string title_of(Beside is, bool of_iterations) {
+// "Iterations take 2.7 × as long in B"
+std::string title_of(const Compared& row, Beside is, bool of_iterations) {
+  std::string what = of_iterations ? "Iterations take" : "B takes",
+              in = of_iterations ? " in B" : "";
+  double times = row.a.figure > 0 ? row.b.figure / row.a.figure : 0;
+  std::string percent = fmt::format("{:.1f} %", std::abs(100 * (times - 1)));
   switch (is) {
     case Beside::same:
-      return "No difference";
+      return what + " as long" + in + " as in A";
     case Beside::unclear:
-      return "No certain difference";
+      return of_iterations ? "No certain difference between iterations" : "No certain difference";
+    case Beside::apart:
+      return "Iterations cannot be compared";
     case Beside::faster:
-      return of_iterations ? "B is faster" : "B takes less time";
+      return fmt::format("{} {} less time{}", what, percent, in);
     case Beside::slower:
-      return of_iterations ? "B is slower" : "B takes more time";
+      return times > 2 || times == 0 ? fmt::format("{} {} as long{}", what, times_text(times), in)
+                                     : fmt::format("{} {} longer{}", what, percent, in);
   }
   return {};
 }
 
-// "18.7 ms in B, 5.12 ms in A (3.7 ×)"
+// "18.7 ms in B, 5.12 ms in A"
 std::string both(const Compared& row) {
-  std::string text = fmt::format("{} in B, {} in A", figure_text(row.unit(), row.b.figure),
-                                 figure_text(row.unit(), row.a.figure));
-  if (row.a.figure == 0 || row.a.figure == row.b.figure) return text;
-  return fmt::format("{} ({})", text, signed_percent(100 * (row.b.figure / row.a.figure - 1)));
+  return fmt::format("{} in B, {} in A", figure_text(row.unit(), row.b.figure),
+                     figure_text(row.unit(), row.a.figure));
+}
+
+// "18.7 ms in B, 5.12 ms in A (3.7 ×)"
+std::string with_change(const Compared& row) {
+  if (row.a.figure == 0 || row.a.figure == row.b.figure) return both(row);
+  return fmt::format("{} ({})", both(row), signed_percent(100 * (row.b.figure / row.a.figure - 1)));
 }
 
 // What went along with it: that more or less was asked for, or that it took longer.
@@ -57,7 +69,8 @@ std::string beside(const Difference& difference) {
   std::string text;
   auto add = [&](const char* what, const std::vector<Compared>& rows, std::string_view measure) {
     const Compared* row = row_of(rows, measure);
-    if (row && row->a.figure != row->b.figure) text += fmt::format("; {} {}", what, both(*row));
+    if (row && row->a.figure != row->b.figure)
+      text += fmt::format("; {} {}", what, with_change(*row));
   };
   add("launches of each", difference.iterations, "launches-per-iteration");
   add("GPU time of each", difference.iterations, "iteration-gpu-time");
@@ -71,18 +84,19 @@ DiffVerdict verdict_of(const Difference& difference) {
   DiffVerdict verdict;
   if (const Compared* row = row_of(difference.iterations, "iteration-time")) {
     verdict.by = row;
-    verdict.is = judged(*row);
-    verdict.title = title_of(verdict.is, true);
-    verdict.text = fmt::format("an iteration takes {}, p50{}.", both(*row), beside(difference));
+    // If one side waits after each and the other does not, the times are not those of the same.
+    verdict.is = difference.on_iterations.size() == 1 ? Beside::apart : judged(*row);
+    verdict.title = title_of(*row, verdict.is, true);
+    verdict.text = fmt::format("{}, p50{}.", both(*row), beside(difference));
     for (const std::string& note : difference.on_iterations) verdict.text += " " + note + ".";
   } else if (const Compared* whole = row_of(difference.totals, "duration");
              whole && judged(*whole) != Beside::same) {
     verdict.by = whole;
     verdict.is = judged(*whole);
-    verdict.title = title_of(verdict.is, false);
+    verdict.title = title_of(*whole, verdict.is, false);
     verdict.text = fmt::format(
-        "the whole trace takes {}. Iterations were not found in both, so how long the same work "
-        "takes cannot be compared.",
+        "the whole trace, {}. Iterations were not found in both, so how long the same work takes "
+        "cannot be compared.",
         both(*whole));
   }
   return verdict;

@@ -85,7 +85,8 @@ Difference difference(const DiffSide& a, const DiffSide& b, Kernels::By by);
 // What a person wants to know first: which side is faster, by the time of an iteration where both
 // have iterations, else by that of the whole trace.
 struct DiffVerdict {
-  enum class Is : std::uint8_t { same, unclear, faster, slower };  // B, beside A
+  // B, beside A. `apart`: their times are not those of the same.
+  enum class Is : std::uint8_t { same, unclear, apart, faster, slower };
   Is is = Is::same;
   const Compared* by = nullptr;  // null: nothing can be compared
   std::string title, text;

@@ -155,7 +155,7 @@ void add_failures(Page& page, const std::vector<Difference::Failure>& failures,
 
 Json verdict_json(const DiffVerdict& verdict) {
   if (!verdict.by) return nullptr;
-  constexpr std::string_view IDS[] = {"same", "not_certain", "faster", "slower"};
+  constexpr std::string_view IDS[] = {"same", "not_certain", "not_comparable", "faster", "slower"};
   const Compared& by = *verdict.by;
   Json json = {{"id", IDS[static_cast<std::size_t>(verdict.is)]},
                {"title", verdict.title},

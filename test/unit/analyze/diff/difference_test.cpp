@@ -271,9 +271,14 @@ TEST_CASE("First comes which side is faster, by an iteration where there are any
   CHECK(verdict["id"] == "slower");
   CHECK(verdict["measure"] == "iteration-time");
   CHECK(verdict["times"].get<double>() > 2);
-  CHECK_THAT(slower.page, ContainsSubstring("\nB is slower: an iteration takes "));
+  CHECK_THAT(
+      slower.page,
+      ContainsSubstring("\nIterations take 4.0 × as long in B: 400 µs in B, 100 µs in A, p50; "));
   CHECK(slower.json["iterations_begin"]["a_us"].is_number());
-  CHECK(answer_of(tokens(40, 400), tokens(40, 100)).json["verdict"]["id"] == "faster");
+  CHECK(verdict["title"] == "Iterations take 4.0 × as long in B");
+  Json faster = answer_of(tokens(40, 400), tokens(40, 100)).json["verdict"];
+  CHECK(faster["id"] == "faster");
+  CHECK(faster["title"] == "Iterations take 75.0 % less time in B");
   Answer other = answer_of(tokens(40, 100), timed("cuInit", 5));
   CHECK(other.json["verdict"].is_null());  // the traces are equally long
   CHECK(other.json["iterations_begin"]["b_us"].is_null());
