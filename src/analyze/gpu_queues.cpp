@@ -21,15 +21,22 @@ std::string gpu_name(const QueueKey& key) {
   return key.device < 0 ? "GPU not known" : fmt::format("GPU {}", key.device);
 }
 
-std::string queue_number(const QueueKey& key) {
-  return key.queue < 0 ? "" : fmt::format("queue {}", key.queue);
+std::string stream_number(const QueueKey& key) {
+  return key.queue < 0 ? "" : fmt::format("stream {}", key.queue);
 }
 
-std::string stream_name(const Line& work) {
+std::string handle_name(const Line& work) {
   if (!work.has(Field::stream)) return {};
   if (work.stream == DEFAULT_STREAM || work.stream == LEGACY_STREAM) return "default stream";
   if (work.stream == PER_THREAD_STREAM) return "a thread's default stream";
-  return fmt::format("stream {:#x}", work.stream);
+  return fmt::format("{:#x}", work.stream);
+}
+
+std::string stream_name(const QueueKey& key, const std::string& handle) {
+  std::string number = stream_number(key);
+  if (!number.empty()) return handle.empty() ? number : fmt::format("{} ({})", number, handle);
+  if (handle.empty()) return "stream not known";
+  return handle.starts_with("0x") ? "stream " + handle : handle;
 }
 
 std::string work_name(const Line& work, const Names& names) {

@@ -8,6 +8,8 @@ for (const name of COMPARED)
     const told = JSON.parse(await page.evaluate(() => JSON.stringify(window.cudabpfReport.told)));
     const { a, b, ...difference } = json(name);
     same(told.difference, difference, "difference");
+    if (difference.verdict)
+      assert.deepEqual(await page.locator(".finding.first > *").allTextContents(), [difference.verdict.title, difference.verdict.text]);
     same(told.a.trace, a, "a");
     same(told.b.trace, b, "b");
     const rowsOf = (caption) => page.getByRole("region", { name: caption, exact: true }).locator("tbody tr").count();
@@ -21,7 +23,7 @@ for (const name of COMPARED)
   }));
 
 test("what became slower is said first, with both figures", () => opened("vs-slower", async (page) => {
-  assert.equal(await page.locator(".finding.first h2").textContent(), "Iterations are 18.4 % slower in B");
+  assert.equal(await page.locator(".finding.first h2").textContent(), "Iterations take 18.4 % longer in B");
   const slower = await page.locator(".slower li").allTextContents();
   assert.ok(slower[0].includes("gemm") && slower[0].includes("+29.9 %") && slower[0].includes("40.4 µs in A, 52.5 µs in B"), slower[0]);
   assert.equal(await page.locator(".faster li").count(), 0);
@@ -31,7 +33,7 @@ test("what became slower is said first, with both figures", () => opened("vs-slo
 }));
 
 test("what is only asked for is no verdict on iterations", () => opened("vs-transformer", async (page) => {
-  assert.equal(await page.locator(".finding.first h2").textContent(), "An iteration: 5.12\u00a0ms in A, 1.93\u00a0ms in B");
+  assert.equal(await page.locator(".finding.first h2").textContent(), "Iterations cannot be compared");
   assert.ok((await page.locator(".finding.first").textContent()).includes("B does not synchronise after each iteration, so its times cover submission only."));
 }));
 
@@ -113,6 +115,19 @@ test("a range of two traces has the figures of --from and --to in both", () => o
   assert.ok((await page.locator("#panel").textContent()).startsWith("This table is of the whole traces"));
   await select(1, null);
   assert.ok(!(await page.locator("#panel").textContent()).startsWith("This table is"));
+}));
+
+test("what may be by chance is ~, as in the terminal, and says so", () => opened("vs-transformer", async (page) => {
+  const SHOWN = { same: "=", "not certain": "~", "too few": "too few" };
+  const { functions } = json("vs-transformer");
+  await page.locator("#tab-functions").click();
+  const more = page.locator("#panel").getByRole("button", { name: "Show all" });
+  if (await more.count() && await more.isVisible()) await more.click();
+  const shown = new Map((await rows(page)).map((row) => [row[0], row.at(-1)]));
+  const judged = functions.filter(({ p50 }) => SHOWN[p50]);
+  assert.ok(judged.some(({ p50 }) => p50 === "not certain") && judged.some(({ p50 }) => p50 === "too few"));
+  for (const { name, p50 } of judged) assert.equal(shown.get(name), SHOWN[p50], name);
+  assert.ok((await page.locator("#panel .note").first().textContent()).includes("~ no certain change"));
 }));
 
 test("more than twice is said in times", () => opened("vs-times", async (page) => {

@@ -66,22 +66,22 @@ test("each sample of both GPUs is in its curve", { skip: unbuilt }, () => opened
   }
 }));
 
-test("what the GPUs did is in their queues, when they did it", { skip: unbuilt }, () => opened("simulated", async (page) => {
+test("what the GPUs did is in their streams' rows, when they did it", { skip: unbuilt }, () => opened("simulated", async (page) => {
   const works = gpuLines.filter((line) => ["kernel", "copy", "set", "graph"].includes(line.op)).sort((a, b) => a.ts - b.ts || a.duration_us - b.duration_us);
   assert.ok(works.length > 1000);
   const told = await page.evaluate(() => {
     const { timeline } = window.cudabpfReport, all = [];
     for (const lane of timeline.lanes) {
       if (lane.kind !== "gpu") continue;
-      const { gpu, queue } = timeline.queues[lane.queue];
+      const { gpu, stream } = timeline.queues[lane.queue];
       for (let i = 0; i < lane.size; i++) {
         const { name, what } = timeline.kinds[lane.kinds[i]];
-        all.push({ op: name, what, queue: `${gpu} ${queue}`, ts: lane.begin[i], ns: lane.end[i] - lane.begin[i], call: lane.ids[i] });
+        all.push({ op: name, what, row: `${gpu} ${stream}`, ts: lane.begin[i], ns: lane.end[i] - lane.begin[i], call: lane.ids[i] });
       }
     }
     return all.sort((a, b) => a.ts - b.ts || a.ns - b.ns);
   });
-  assert.deepEqual(told, works.map((work) => ({ op: work.op, what: work.kernel ?? work.direction ?? "", queue: `GPU ${work.device} queue ${work.queue}`,
+  assert.deepEqual(told, works.map((work) => ({ op: work.op, what: work.kernel ?? work.direction ?? "", row: `GPU ${work.device} stream ${work.queue}`,
     ts: work.ts, ns: Math.round(work.duration_us * 1000), call: work.call })));
 }));
 

@@ -86,7 +86,7 @@ test("a launch knows what the GPU did, and that knows its launch", () => opened(
 }));
 
 for (const name of ["tracks", "measured"])
-  test(`${name}: a GPU's work has its colour in its queue's row, from when it began until it ended`, () => opened(name, async (page) => {
+  test(`${name}: a GPU's work has its colour in its stream's row, from when it began until it ended`, () => opened(name, async (page) => {
     const colors = await page.evaluate(async () => {
       const { timeline, view, canvas } = window.cudabpfReport, found = [];
       const { box } = canvas, context = canvas.canvas.getContext("2d", { willReadFrequently: true });
@@ -118,9 +118,9 @@ for (const name of ["tracks", "measured"])
     assert.ok(colors.some(({ before }) => before));
   }));
 
-test("queues of GPUs stand in the order of their numbers, and arrow keys follow it", () => opened("tracks", async (page) => {
+test("streams of GPUs stand in the order of their numbers, and arrow keys follow it", () => opened("tracks", async (page) => {
   const labels = await page.evaluate(() => window.cudabpfReport.canvas.layout.rows.filter((row) => row.lane?.kind === "gpu").map((row) => row.label));
-  assert.deepEqual(labels, ["GPU 0 queue 7", "GPU 0 queue 13", "GPU 0 queue 14"]);
+  assert.deepEqual(labels, ["GPU 0 stream 7", "GPU 0 stream 13", "GPU 0 stream 14"]);
   await focus(page);
   await page.keyboard.press("ArrowRight");
   const queues = [];
@@ -128,10 +128,10 @@ test("queues of GPUs stand in the order of their numbers, and arrow keys follow 
     await page.keyboard.press("ArrowDown");
     queues.push(await page.evaluate(() => {
       const { view, timeline } = window.cudabpfReport, { queue } = timeline.lanes[view.chosen.lane];
-      return queue < 0 ? "a thread" : timeline.queues[queue].queue;
+      return queue < 0 ? "a thread" : timeline.queues[queue].stream;
     }));
   }
-  assert.deepEqual(queues, ["a thread", "queue 7", "queue 13", "queue 14"]);
+  assert.deepEqual(queues, ["a thread", "stream 7", "stream 13", "stream 14"]);
 }));
 
 test("one touch pans, two zoom", async () => {

@@ -9,9 +9,7 @@ const AT_FIRST = 6;
 const nameOf = ({ pid, comm }: { pid: number; comm?: string }) => `${comm || "process"} ${pid}`;
 
 export function whoseOf({ answers }: Answers): Child {
-  const { thread, processes = [], launched = 0 } = answers.summary.summary;
-  const own = processes.find(({ pid }) => pid === thread?.pid);
-  const shown = answers.summary.summary.shown ?? (thread && { ...thread, comm: own?.comm, other_launches: launched - (own?.launches ?? launched) });
+  const { shown } = answers.summary.summary;
   if (!shown) return null;
   const others = shown.other_launches ? ` Other threads made ${count(shown.other_launches)} launches.` : "";
   return h("p", { class: "note whose" }, h("b", {}, `${nameOf(shown)}, thread ${shown.tid}`),

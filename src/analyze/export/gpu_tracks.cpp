@@ -10,12 +10,9 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// "stream 0x55d0, queue 7, overlapping 1"
-std::string name_of_lane(const QueueKey& key, const std::string& stream, std::size_t number) {
-  std::string name = stream, queue = queue_number(key);
-  if (!name.empty() && !queue.empty()) name += ", ";
-  name += queue;
-  if (name.empty()) name = "stream not known";
+// "stream 7 (0x55d0), overlapping 1"
+std::string name_of_lane(const QueueKey& key, const std::string& handle, std::size_t number) {
+  std::string name = stream_name(key, handle);
   return number == 1 ? name : fmt::format("{}, overlapping {}", name, number - 1);
 }
 
@@ -78,7 +75,7 @@ Tracks::Lane* Tracks::lane_for(const Line& work) {
     lane = queue.lanes.insert(lane, Lane{});
     lane->track.group = gpu.name;
     announce(lane->track, Track::Kind::queue, &of.process, &gpu,
-             name_of_lane(key, queue.stream, queue.lanes.size()));
+             name_of_lane(key, queue.handle, queue.lanes.size()));
     kept_++;
     of.kept++;
   }
@@ -88,11 +85,11 @@ Tracks::Lane* Tracks::lane_for(const Line& work) {
 
 // Not each line names its stream. Mostly another does before the first of them is drawn.
 void Tracks::learn_stream(Queue& queue, const QueueKey& key, const Line& work) {
-  if (!queue.stream.empty() || !work.has(Field::stream)) return;
-  queue.stream = stream_name(work);
+  if (!queue.handle.empty() || !work.has(Field::stream)) return;
+  queue.handle = handle_name(work);
   for (std::size_t i = 0; i < queue.lanes.size(); i++) {
     Track& track = queue.lanes[i].track;
-    track.name = name_of_lane(key, queue.stream, i + 1);
+    track.name = name_of_lane(key, queue.handle, i + 1);
     out_.track(track);
   }
 }

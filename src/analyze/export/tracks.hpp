@@ -77,7 +77,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
     std::uint64_t end = 0;  // of the last slice
   };
   struct Queue {
-    std::string stream;  // its name; empty: not known yet
+    std::string handle;  // by which calls name it; empty: not known yet
     std::vector<Lane> lanes;
   };
   // What a process did on GPUs. Lines of that may come when it is gone.

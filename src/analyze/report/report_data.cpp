@@ -136,8 +136,8 @@ Json owners_json(const ReportTimeline& timeline) {
   for (const auto& queue : timeline.queues())
     queues.push_back({{"process", queue.process},
                       {"gpu", gpu_name(queue.key)},
-                      {"queue", queue_number(queue.key)},
-                      {"stream", queue.stream}});
+                      {"stream", stream_number(queue.key)},
+                      {"name", stream_name(queue.key, queue.handle)}});
   for (const auto& stream : timeline.streams()) {
     streams.push_back({{"process", stream.process}, {"handle", hexadecimal(stream.handle)}});
     if (stream.tid) streams.back()["tid"] = stream.tid;

@@ -251,7 +251,7 @@ ReportTimeline::Queue* ReportTimeline::queue_of_work(const Line& line) {
   }
   if (is_new) queues_.push_back({process, at->first.second, {}, {}});
   Queue& queue = queues_[at->second];
-  if (queue.stream.empty()) queue.stream = stream_name(line);
+  if (queue.handle.empty()) queue.handle = handle_name(line);
   return &queue;
 }
 

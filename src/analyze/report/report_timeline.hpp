@@ -41,7 +41,7 @@ class ReportTimeline : public Analysis {
   struct Queue {
     std::size_t process = 0;
     QueueKey key;
-    std::string stream;
+    std::string handle;
     ReportLane works;
   };
   struct Stream {

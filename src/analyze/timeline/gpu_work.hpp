@@ -15,7 +15,7 @@ namespace cudabpf::analyze {
 struct GpuQueue {
   std::size_t process = 0;  // which of the timeline's
   QueueKey key;
-  std::string stream;  // "default stream", "stream 0x7f…"; empty: not known
+  std::string handle;  // "default stream", "0x7f…"; empty: not known
   std::uint64_t works = 0;
   std::uint64_t time = 0;  // in which it did something
   BarRow bars;             // by when the GPU did it
@@ -48,11 +48,8 @@ struct QueuedWork {
   }
 };
 
-Category category_of_work(const Line& work);  // as of the calls that ask for it
-// "GPU 0 queue 7, stream 0x7f…".
-std::string full_name(const GpuQueue& queue);
-// "GPU 0 queue 7", "default stream" or "0x7f…": in as little room as possible.
-std::string short_name(const GpuQueue& queue);
-std::string short_stream(const GpuQueue& queue);
+Category category_of_work(const Line& work);    // as of the calls that ask for it
+std::string full_name(const GpuQueue& queue);   // "GPU 0 stream 7 (0x7f…)"
+std::string short_name(const GpuQueue& queue);  // "GPU 0 stream 7"
 
 }  // namespace cudabpf::analyze

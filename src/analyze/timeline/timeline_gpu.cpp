@@ -76,12 +76,12 @@ std::size_t Timeline::gpu_queue_of(const Line& line) {
   QueueKey key = queue_of(line);
   for (std::size_t queue : process.queues)
     if (gpu_queues_[queue].key == key) {
-      if (gpu_queues_[queue].stream.empty()) gpu_queues_[queue].stream = stream_name(line);
+      if (gpu_queues_[queue].handle.empty()) gpu_queues_[queue].handle = handle_name(line);
       return queue;
     }
   if (gpu_queues_.size() == MAX_QUEUES) return MAX_QUEUES;
   process.queues.push_back(gpu_queues_.size());
-  gpu_queues_.push_back({known->second, key, stream_name(line), 0, 0, {}});
+  gpu_queues_.push_back({known->second, key, handle_name(line), 0, 0, {}});
   return gpu_queues_.size() - 1;
 }
 
@@ -119,17 +119,12 @@ std::string Timeline::name_of(const QueuedWork& work) const {
 }
 
 std::string full_name(const GpuQueue& queue) {
-  return short_name(queue) + (queue.stream.empty() ? "" : ", " + queue.stream);
+  return fmt::format("{} {}", gpu_name(queue.key), stream_name(queue.key, queue.handle));
 }
 
 std::string short_name(const GpuQueue& queue) {
-  std::string number = queue_number(queue.key);
+  std::string number = stream_number(queue.key);
   return gpu_name(queue.key) + (number.empty() ? "" : " " + number);
-}
-
-std::string short_stream(const GpuQueue& queue) {
-  constexpr std::string_view PREFIX = "stream 0x";
-  return queue.stream.substr(queue.stream.starts_with(PREFIX) ? PREFIX.size() - 2 : 0);
 }
 
 }  // namespace cudabpf::analyze

@@ -53,7 +53,7 @@ Json queues_json(const Timeline& timeline, const Timeline::Process& process,
     Json json = {{"works", queue.works},
                  {"busy_us", microseconds(queue.time)},
                  {"columns", {{"busy_us", busy_json(busy_columns(queue, scale))}}}};
-    if (!queue.stream.empty()) json["stream"] = queue.stream;
+    if (!queue.handle.empty()) json["stream"] = queue.handle;
     if (queue.key.device >= 0) json["device"] = queue.key.device;
     if (queue.key.queue >= 0) json["queue"] = queue.key.queue;
     queues.push_back(json);

@@ -105,7 +105,7 @@ class Lanes {
       for (std::size_t at = piece.at; at < piece.at + piece.width; at++)
         shares[at] = std::min(PERCENT, static_cast<std::uint64_t>(std::ceil(
                                            share(columns[at].total(), piece.time_of_column()))));
-    add_sparks("    " + short_stream(queue), shares, PERCENT);
+    add_sparks("    " + queue.handle, shares, PERCENT);
     return true;
   }
 
@@ -257,7 +257,8 @@ void add_legend(Page& page, const std::set<Category>& seen, bool streams, bool q
   if (streams) told += " Stream rows show when work was submitted, not when it ran.";
   if (queues)
     told +=
-        " GPU rows show what ran when, as measured; below each the queue's stream, and how busy it "
+        " GPU rows show what ran when, as measured; below each the stream's handle, and how busy "
+        "it "
         "was, up to 100 %.";
   page.paragraph(told, 2);
 }
@@ -341,7 +342,7 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
   if (std::size_t more = timeline.streams() - streams - replaced)
     hidden.push_back(count_of(more, "stream", "streams"));
   if (std::size_t more = timeline.gpu_queues() - queues)
-    hidden.push_back(count_of(more, "queue of a GPU", "queues of GPUs"));
+    hidden.push_back(count_of(more, "stream of a GPU", "streams of GPUs"));
   if (!hidden.empty())
     page.paragraph(fmt::format("{} not shown (empty, or no space)", fmt::join(hidden, ", ")), 2);
   seen.insert(lanes.seen().begin(), lanes.seen().end());
@@ -378,7 +379,7 @@ void add_timeline(Page& page, const Timeline& timeline) {
                     count_of(timeline.left_out_of_streams(), "call", "calls")),
         2);
   if (timeline.left_out_of_queues())
-    page.paragraph(fmt::format("{} in more queues than can be kept apart are left out",
+    page.paragraph(fmt::format("{} in more streams than can be kept apart are left out",
                                count_of(timeline.left_out_of_queues(), "piece of a GPU's work",
                                         "pieces of GPUs' work")),
                    2);

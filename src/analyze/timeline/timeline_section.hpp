@@ -99,9 +99,7 @@ class TimelineSection {
     std::array<double, 4> ends{};  // of what is drawn in each line
     std::size_t lines = 0;
     each_drawn(queue.bars, [&](const Bar& bar, const auto& piece) {
-      std::string stream = short_stream(queue);
-      std::string name = short_name(queue) + (stream.empty() ? "" : ", " + stream);
-      if (!lines) label(shortened(name, LETTERS), SMALL);
+      if (!lines) label(shortened(full_name(queue), LETTERS), SMALL);
       auto [x, width] = edges(bar, piece);
       std::size_t line = 0;
       while (line + 1 < ends.size() && ends[line] > x + VISIBLE) line++;

@@ -360,7 +360,7 @@ TEST_CASE("What a GPU did, for Chrome") {
              {"pid", 7},
              {"tid", tid},
              {"name", "thread_name"},
-             {"args", {{"name", "GPU 0, stream 0x5, queue 2"}}}}));
+             {"args", {{"name", "GPU 0, stream 2 (0x5)"}}}}));
   CHECK(has({{"ph", "X"},
              {"pid", 7},
              {"tid", tid},
@@ -396,7 +396,7 @@ TEST_CASE("What a GPU did, for Perfetto") {
   CHECK(text.find("\xf9\x02" + call) != std::string::npos);
   CHECK(text.find("\x81\x03" + call) != std::string::npos);
   CHECK(text.find("GPU 0") != std::string::npos);
-  CHECK(text.find("stream 0x5, queue 2") != std::string::npos);
+  CHECK(text.find("stream 2 (0x5)") != std::string::npos);
 }
 
 TEST_CASE("What a GPU did is a row of a table") {

@@ -89,7 +89,7 @@ TEST_CASE("A GPU's row shows what it did, when it did it") {
   CHECK(columns[5].total() == 80'000);
   CHECK(columns[5].most() == Category::kernel);
   std::string page = analyzed.page();
-  CHECK_THAT(page, ContainsSubstring("  GPU 0 queue 3  73 %") && ContainsSubstring("    0x7f10 "));
+  CHECK_THAT(page, ContainsSubstring("  GPU 0 stream 3  73 %") && ContainsSubstring("    0x7f10 "));
   CHECK_THAT(page, ContainsSubstring("as measured"));
   // The row of the stream would say less, so it is not there; nor does anything tell of it.
   CHECK_THAT(page, !ContainsSubstring("stream 0x7f10") && !ContainsSubstring("not when that ran") &&
@@ -98,7 +98,7 @@ TEST_CASE("A GPU's row shows what it did, when it did it") {
   const auto& told = json["processes"][0]["queues"][0];
   CHECK(told["device"] == 0);
   CHECK(told["queue"] == 3);
-  CHECK(told["stream"] == "stream 0x7f10");
+  CHECK(told["stream"] == "0x7f10");
   CHECK(told["works"] == 100);
   CHECK(told["busy_us"] == 800);
   CHECK(told["columns"]["busy_us"]["kernel"].size() == 256);
@@ -112,7 +112,7 @@ TEST_CASE("A window has what a GPU did in it, in part what reaches into it") {
   CHECK(queue.time == 4'000 + 8'000 + 8'000 + 6'000);
   // Few calls and few works: each has a line.
   std::string page = analyzed.page();
-  CHECK_THAT(page, ContainsSubstring("process 1, GPU 0 queue 3, stream 0x7f10\n"));
+  CHECK_THAT(page, ContainsSubstring("process 1, GPU 0 stream 3 (0x7f10)\n"));
   CHECK(count(page, "8.00 µs") == 4);
   AnalyzedWorks none(many_works(), 1100, Timeline::Window{1'090'000, 1'100'000});
   CHECK_THAT(none.page(), ContainsSubstring("No calls"));
@@ -121,7 +121,7 @@ TEST_CASE("A window has what a GPU did in it, in part what reaches into it") {
 TEST_CASE("In a picture the mouse tells of each kernel, and arrows lead there while they are few") {
   AnalyzedWorks analyzed(many_works(60), 700);
   std::string svg = analyzed.svg();
-  CHECK_THAT(svg, ContainsSubstring("GPU 0 queue 3, 0x7f10"));
+  CHECK_THAT(svg, ContainsSubstring("GPU 0 stream 3 (0x7f10)"));
   CHECK_THAT(svg, ContainsSubstring("f\n8.00 µs on the GPU, began at 0.000060 s\nqueued for "
                                     "50.0 µs\ngrid 4×2×1, block 32×1×1\ncall 1<"));
   CHECK(count(svg, "<polygon") == 60);
@@ -162,7 +162,7 @@ TEST_CASE("Work that is not joined, or of a process without calls, has rows as w
           work("set", 30, 5, R"("size":64,"call":77)", 3, 9),
       100);
   std::string page = analyzed.page();
-  CHECK_THAT(page, ContainsSubstring("process 9, GPU 0 queue 3, stream 0x7f10") &&
+  CHECK_THAT(page, ContainsSubstring("process 9, GPU 0 stream 3 (0x7f10)") &&
                        ContainsSubstring("copy HtoD 4.00 KiB") && ContainsSubstring("fill 64 B"));
   CHECK_THAT(analyzed.svg(),
              ContainsSubstring("no call known: no_call") && !ContainsSubstring("queued for"));
@@ -189,19 +189,19 @@ TEST_CASE("Absurd times of GPUs neither crash nor move anything else") {
   AnalyzedWorks analyzed(text, 1000);
   CHECK(analyzed.timeline.to() == 1'000'000);
   CHECK_THAT(analyzed.page(),
-             ContainsSubstring("GPU 0 queue 3") && ContainsSubstring("GPU not known"));
+             ContainsSubstring("GPU 0 stream 3") && ContainsSubstring("GPU not known"));
   CHECK(analyzed.svg().size() < 1'000'000);
   CHECK_THAT(timeline_json(analyzed.timeline).dump(), ContainsSubstring("\"works\":73"));
 }
 
-TEST_CASE("More queues than have rows are told") {
+TEST_CASE("More streams than have rows are told") {
   std::string text = many_works(70);
   for (int queue = 10; queue < 100; queue++) text += work("kernel", 100, 5, "", queue);
   AnalyzedWorks analyzed(text, 1000);
   CHECK(analyzed.timeline.gpu_queues() == 64);
   CHECK(analyzed.timeline.left_out_of_queues() == 27);
-  CHECK_THAT(analyzed.page(), ContainsSubstring("27 pieces of GPUs' work in more queues") &&
-                                  ContainsSubstring("48 queues of GPUs"));
+  CHECK_THAT(analyzed.page(), ContainsSubstring("27 pieces of GPUs' work in more streams") &&
+                                  ContainsSubstring("48 streams of GPUs"));
   CHECK(timeline_json(analyzed.timeline)["works_of_more_queues"] == 27);
 }
 
@@ -255,5 +255,5 @@ TEST_CASE("What overlaps counts once in all that is told of a queue, however man
     for (const Json& one : time) columns += one.get<double>();
   CHECK(columns > 0.999 * busy);
   CHECK(columns < 1.001 * busy);
-  CHECK_THAT(works.page(), ContainsSubstring("GPU 0 queue 3  40 %"));
+  CHECK_THAT(works.page(), ContainsSubstring("GPU 0 stream 3  40 %"));
 }

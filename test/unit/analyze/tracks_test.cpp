@@ -410,18 +410,18 @@ Lines only(const Lines& lines, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("What a GPU did is on a track of its queue, with an arrow from its call") {
+TEST_CASE("What a GPU did is on a track of its stream, with an arrow from its call") {
   DrawnTracks drawn =
       draw(MEASURED + copy_call(1, 10, 20) + copied(30, "0.030", in_queue(R"(,"call":1)")));
   CHECK(drawn.tracks == Lines{"1<0 7/0 as 7 ", "2<1 7/7 as 7 ", "3<1 7/0 as 7 GPU 0",
-                              "4<3 7/0 as 7 stream 0x5, queue 3"});
+                              "4<3 7/0 as 7 stream 3 (0x5)"});
   // No mark says when it was enqueued, as it is known when it was done.
   CHECK(drawn.events == Lines{"boottime 0", "2 begin c at 10 asks 1", "2 end c at 20",
                               "4 begin copy HtoD 4.00 KiB at 30 asked by 1 after 20",
                               "4 end  at 60"});
 }
 
-TEST_CASE("What overlaps in a queue is on another track, whatever the order of its lines") {
+TEST_CASE("What overlaps in a stream is on another track, whatever the order of its lines") {
   DrawnTracks drawn =
       draw(MEASURED + copied(40, "0.010", in_queue()) + copied(20, "0.015", in_queue()) +
            copied(10, "0.011", in_queue()) + copied(30, "0.010", in_queue()) +
@@ -430,16 +430,16 @@ TEST_CASE("What overlaps in a queue is on another track, whatever the order of i
         Lines{"3 begin copy HtoD 4.00 KiB at 7", "4 begin copy HtoD 4.00 KiB at 10",
               "5 begin copy HtoD 4.00 KiB at 20", "4 begin copy HtoD 4.00 KiB at 30",
               "5 begin copy HtoD 4.00 KiB at 35", "4 begin copy HtoD 4.00 KiB at 40"});
-  CHECK(only(drawn.tracks, "queue") == Lines{"3<2 7/0 as 7 stream 0x5, queue 4",
-                                             "4<2 7/0 as 7 stream 0x5, queue 3",
-                                             "5<2 7/0 as 7 stream 0x5, queue 3, overlapping 1"});
+  CHECK(only(drawn.tracks, "(0x5)") == Lines{"3<2 7/0 as 7 stream 4 (0x5)",
+                                             "4<2 7/0 as 7 stream 3 (0x5)",
+                                             "5<2 7/0 as 7 stream 3 (0x5), overlapping 1"});
 }
 
-TEST_CASE("More at once than a queue has tracks for is counted") {
+TEST_CASE("More at once than a stream has tracks for is counted") {
   std::string text = MEASURED;
   for (int i = 0; i < 70; i++) text += copied(10, "1.000", in_queue());
   DrawnTracks drawn = draw(text);
-  CHECK(only(drawn.tracks, "queue").size() == 64);
+  CHECK(only(drawn.tracks, "(0x5)").size() == 64);
   CHECK(only(drawn.events, "missing") ==
         Lines{"what is missing: what GPUs did at once in more ways than are kept apart at 0, "
               "count 6"});
@@ -478,9 +478,9 @@ TEST_CASE("What was done for a process that is gone is on its tracks") {
       draw(MEASURED + copy_call(1, 10, 20) + exit + copied(30, "0.001", in_queue(R"(,"call":1)")) +
            copy_call(2, 80, 81) + copied(90, "0.001", in_queue(R"(,"call":2)")));
   CHECK(drawn.tracks == Lines{"1<0 7/0 as 7 ", "2<1 7/7 as 7 ", "3<1 7/0 as 7 GPU 0",
-                              "4<3 7/0 as 7 stream 0x5, queue 3", "5<0 7/0 as 10000007 ",
+                              "4<3 7/0 as 7 stream 3 (0x5)", "5<0 7/0 as 10000007 ",
                               "6<5 7/7 as 10000007 ", "7<5 7/0 as 10000007 GPU 0",
-                              "8<7 7/0 as 10000007 stream 0x5, queue 3"});
+                              "8<7 7/0 as 10000007 stream 3 (0x5)"});
   CHECK(only(drawn.events, "asked") ==
         Lines{"4 begin copy HtoD 4.00 KiB at 30 asked by 1 after 20",
               "8 begin copy HtoD 4.00 KiB at 90 asked by 2 after 10"});

@@ -14,11 +14,16 @@ export function figureOf({ unit }: Change, value: number | null): string {
   return unit === "us" ? micro(value) : unit === "bytes" ? bytes(value) : unit === "percent" ? percent(value) : count(value);
 }
 
+// What is shown of a change that is none, or that may be by chance.
+export const judged: Record<string, string> = { same: "=", "not certain": "~", "too few": "too few" };
+export const JUDGED = "= is the same, ~ no certain change or one of less than 0.05 %, too few: not enough calls to judge.";
+
 const signed = (text: string, value: number) => (value > 0 ? `+${text}` : text.replace(/^-?/, "−"));
 
 // "+18.4 %"; more than twice as much is easier read as "3.7 ×".
-export function changeOf({ unit, a, b }: Change): string {
+export function changeOf({ unit, a, b, verdict }: Change): string {
   if (a === null || b === null) return "";
+  if (verdict && judged[verdict]) return judged[verdict];
   if (a === b) return "=";
   if (unit === "percent") return signed(`${Math.abs(b - a).toFixed(1)} points`, b - a);
   return percentOf(a, b);
@@ -29,35 +34,13 @@ export function percentOf(a: number, b: number): string {
   if (!b) return "gone";
   const change = (100 * (b - a)) / a, size = Math.abs(change);
   if (change > 100) return b / a > 1e6 ? "over 1,000,000 ×" : times(b / a); // more, as where times are absurd
-  return size < 0.05 ? "≈" : signed(`${size.toFixed(1)} %`, change);
+  return size < 0.05 ? "~" : signed(`${size.toFixed(1)} %`, change);
 }
 export const signedTime = (us: number) => (us ? signed(micro(Math.abs(us)), us) : "=");
 
-// How an iteration's time changed. Where one of the traces does not wait after each, the times are not of the same, and none is said to be faster.
-function titleOf(iteration: Change, comparable: boolean): string {
-  const { a, b, verdict } = iteration as Change & { a: number; b: number };
-  const whole = (value: number) => figureOf(iteration, value).replace(" ", "\u00a0");
-  if (!comparable) return `An iteration: ${whole(a)} in A, ${whole(b)} in B`;
-  if (verdict === "slower") return b > 2 * a ? `Iterations take ${times(b / a)} as long in B` : `Iterations are ${changeOf(iteration).replace(/^[+−]/, "")} slower in B`;
-  if (verdict === "faster") return a > 2 * b ? `Iterations are ${times(a / b)} as fast in B` : `Iterations are ${changeOf(iteration).replace(/^[+−]/, "")} faster in B`;
-  return "Iterations are as fast in B as in A";
-}
-
-// Of iterations first, which says most of how fast the program is; else of the whole traces.
-function verdict({ same, iterations, totals, on_iterations }: Difference): [string, string[]] {
-  if (same) return ["No difference", ["Settings, totals, iterations, phases, functions, kernels and failures are the same in both."]];
-  const find = (list: Change[], measure: string) => list.find((one) => one.measure === measure && one.a !== null && one.b !== null);
-  const both = (one: Change) => `${figureOf(one, one.a)} in A, ${figureOf(one, one.b)} in B (${changeOf(one)})`;
-  const iteration = find(iterations, "iteration-time"), duration = find(totals, "duration");
-  const gpu = find(totals, "gpu-time"), launches = find(totals, "launches");
-  const lines = [...(iteration ? [`An iteration takes ${both(iteration)} in the median.`] : []), ...on_iterations.map((note) => `${note}.`),
-    ...(gpu ? [`GPUs took ${both(gpu)} for kernels.`] : []), ...(launches ? [`Launches: ${both(launches)}.`] : []),
-    ...(duration ? [`The whole trace took ${both(duration)}.`] : [])];
-  if (iteration) return [titleOf(iteration, !on_iterations.length), lines];
-  if (!duration || duration.a === duration.b) return ["B took as long as A", lines];
-  const longer = duration.b! > duration.a!;
-  return [longer && duration.b! > 2 * duration.a! ? `B took ${times(duration.b! / duration.a!)} as long`
-    : `B took ${changeOf(duration).replace(/^[+−]/, "")} ${longer ? "longer" : "less time"}`, lines];
+// What diff says first; null: nothing can be compared as a whole.
+function verdictOf({ same, verdict }: Difference): { title: string; text: string } | null {
+  return same ? { title: "No difference", text: "Settings, totals, iterations, phases, functions, kernels and failures are the same in both." } : verdict;
 }
 
 // Those whose median changed by more than chance, by how much they changed the total.
@@ -99,7 +82,7 @@ function rest(share: number): Child {
 }
 
 export function headOf(told: Comparison, recolor: () => void): HTMLElement {
-  const { a, b, difference } = told, [title, lines] = verdict(difference);
+  const { a, b, difference } = told, verdict = verdictOf(difference);
   const side = (letter: string, of: Answers) => {
     const command = commandOf(of);
     return [h("p", { class: "side" }, h("b", {}, letter), ` ${of.title}`), command && h("p", { class: "command" }, h("code", {}, command)), h("p", { class: "where" }, of.heading)];
@@ -107,10 +90,10 @@ export function headOf(told: Comparison, recolor: () => void): HTMLElement {
   return h("header", {},
     h("div", { class: "title" }, h("h1", {}, "Two traces compared"), themeButton(recolor)),
     ...side("A", a), ...side("B", b), losses(a, "A"), losses(b, "B"),
-    h("section", { class: "verdict", "aria-label": "Verdict" },
-      h("article", { class: "finding first" }, h("h2", {}, title), ...lines.map((line) => h("p", {}, line)))),
+    verdict && h("section", { class: "verdict", "aria-label": "Verdict" },
+      h("article", { class: "finding first" }, h("h2", {}, verdict.title), h("p", {}, verdict.text))),
     !difference.same && h("section", { class: "changes", "aria-label": "What changed" }, changed(difference, "slower"), changed(difference, "faster")),
     h("p", { class: "note rule" }, ...prose("A median counts as changed if it differs by more than 5 %, and by more than chance between so many calls. " +
-      "To separate change from noise, compare several runs a side (`cudabpf diff`).")),
+      `${JUDGED} To separate change from noise, compare several runs a side (\`cudabpf diff\`).`)),
     phases(told));
 }

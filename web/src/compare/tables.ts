@@ -4,7 +4,7 @@ import { h } from "../dom";
 import { count, micro } from "../format";
 import { tableOf, type Column } from "../tables/table";
 import type { Tab } from "../tables/tabs";
-import { changeOf, figureOf, percentOf, signedTime } from "./head";
+import { changeOf, figureOf, JUDGED, judged, percentOf, signedTime } from "./head";
 import type { Ranges } from "./range";
 
 const more = (rows: number | undefined) => (rows ? `${count(rows)} more rows are not in this page.` : "");
@@ -15,7 +15,7 @@ const figure = <Row>(title: string, value: (row: Row) => number | null | undefin
 const medians: Column<TimedChange>[] = [
   figure("p50 A", (row) => row.a?.p50_us, micro), figure("p50 B", (row) => row.b?.p50_us, micro),
   { title: "Δ p50", value: (row) => row.p50_change_percent,
-    show: (row) => (row.p50 === "same" ? "=" : row.p50 === "slower" || row.p50 === "faster" ? percentOf(100, 100 + (row.p50_change_percent ?? 0)) : row.p50 === "too few" ? "too few" : ""),
+    show: (row) => judged[row.p50] ?? (row.p50_change_percent === undefined ? "" : percentOf(100, 100 + row.p50_change_percent)),
     tone: (row) => (row.p50 === "slower" ? "worse" : row.p50 === "faster" ? "better" : "") }];
 const changeOfMean = ({ a, b }: TimedChange) => (a?.mean_us && b?.mean_us ? b.mean_us / a.mean_us - 1 : undefined);
 const means: Column<TimedChange>[] = [
@@ -23,7 +23,7 @@ const means: Column<TimedChange>[] = [
   { title: "Δ mean", value: changeOfMean, show: (row) => (changeOfMean(row) === undefined ? "" : percentOf(row.a!.mean_us!, row.b!.mean_us!)) }];
 
 const timed = (caption: string, rows: TimedChange[], what: string, note = "", each = medians) => tableOf<TimedChange>({
-  caption, rows, note, sortBy: 5, sortValue: (row) => Math.abs(row.total_change_us),
+  caption, rows, note: [note, each === medians && rows.length ? JUDGED : ""].filter(Boolean).join(" "), sortBy: 5, sortValue: (row) => Math.abs(row.total_change_us),
   columns: [{ title: what, value: (row) => row.name, wide: true },
     figure("count A", (row) => row.a?.count, count), figure("count B", (row) => row.b?.count, count),
     figure("total A", (row) => row.a?.total_us, micro), figure("total B", (row) => row.b?.total_us, micro),
@@ -33,7 +33,7 @@ const timed = (caption: string, rows: TimedChange[], what: string, note = "", ea
 });
 
 const compared = (caption: string, rows: Change[], note = "") => tableOf<Change>({
-  caption, rows, note, sortBy: -1,
+  caption, rows, note: [note, rows.some(({ verdict }) => verdict && judged[verdict]) ? JUDGED : ""].filter(Boolean).join(" "), sortBy: -1,
   columns: [{ title: "figure", value: (row) => row.name }, { title: "A", value: (row) => row.a ?? undefined, show: (row) => figureOf(row, row.a) },
     { title: "B", value: (row) => row.b ?? undefined, show: (row) => figureOf(row, row.b) },
     { title: "change", value: (row) => (row.a ? ((row.b ?? 0) - row.a) / row.a : undefined), show: changeOf,

@@ -87,7 +87,7 @@ export interface Answers {
     summary: { summary: {
       verdict: Finding[]; calls: number; processes?: ProcessRow[]; duration_us: number; launched?: number;
       kernel_runs?: number; phases?: Phase[]; transfers?: Record<string, { count: number; bytes: number; time_us: number }>;
-      iterations?: IterationsAnswer | null; thread?: { pid: number; tid: number }; shown?: { pid: number; tid: number; comm?: string; command?: string; other_launches: number } | null; other_processes?: { count: number };
+      iterations?: IterationsAnswer | null; shown?: { pid: number; tid: number; comm?: string; command?: string; other_launches: number } | null; other_processes?: { count: number };
     } };
     calls: { calls: CallRow[]; calls_left_out?: number };
     kernels: { classes: ClassRow[]; kernels: KernelRow[]; graphs: GraphRow[]; kernels_left_out?: number };
@@ -116,7 +116,7 @@ export interface KernelChange {
   kernel: string | null; class: string; a: number; b: number; grid?: number[]; block?: number[]; shared?: number;
 }
 export interface Difference {
-  same: boolean; settings: { what: string; a: string; b: string; so: string }[];
+  same: boolean; verdict: { title: string; text: string } | null; settings: { what: string; a: string; b: string; so: string }[];
   totals: Change[]; iterations: Change[]; on_iterations: string[]; phases: Change[];
   functions: TimedChange[]; kernels: KernelChange[]; gpu_kernels?: TimedChange[]; ioctls: TimedChange[];
   failures: { name: string; error: string; a: number; b: number }[];

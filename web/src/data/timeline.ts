@@ -42,7 +42,7 @@ interface Meta {
   from: number; to: number; resolution_ns: number;
   processes: { pid: number; comm: string }[];
   threads: { process: number; tid: number }[];
-  queues: { process: number; gpu: string; queue: string; stream: string }[];
+  queues: { process: number; gpu: string; stream: string; name: string }[];
   streams: { process: number; handle: string; tid?: number }[];
   lanes: { kind: Lane["kind"]; thread?: number; queue?: number; depth: number; events: number }[];
   kinds: [number, number, number, number, number, number][];
@@ -159,8 +159,8 @@ export function nameOf({ processes }: Timeline, pid: number): string {
 
 export function laneName(timeline: Timeline, lane: Lane): string {
   if (lane.queue >= 0) {
-    const queue = timeline.queues[lane.queue]!;
-    return [queue.gpu, queue.queue, queue.stream].filter(Boolean).join(", ");
+    const { gpu, name } = timeline.queues[lane.queue]!;
+    return `${gpu}, ${name}`;
   }
   const tid = timeline.threads[lane.thread]!.tid;
   return lane.kind === "driver" ? `thread ${tid}, driver` : `thread ${tid}`;

@@ -258,11 +258,11 @@ export class TimelineCanvas {
   }
 }
 
-// A label in the room that it has; the number of a queue is what tells it from others.
+// A label in the room that it has; the number of a stream is what tells it from others.
 function fitted(context: CanvasRenderingContext2D, label: string, room: number): string {
   const fits = (text: string) => context.measureText(text).width <= room;
   if (fits(label)) return label;
-  let text = label.replace("queue ", "q");
+  let text = label.replace("stream ", "s");
   if (fits(text)) return text;
   while (text && !fits(`${text}…`)) text = text.slice(0, -1);
   return `${text}…`;

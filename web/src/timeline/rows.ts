@@ -39,11 +39,11 @@ function streamRows(timeline: Timeline, process: number): [string, Lane, Uint32A
 // As much as fits beside the row.
 function shortName(timeline: Timeline, lane: Lane): string {
   if (lane.queue < 0) return laneName(timeline, lane);
-  const { gpu, queue, stream } = timeline.queues[lane.queue]!;
-  return `${gpu} ${queue || stream}`;
+  const { gpu, stream, name } = timeline.queues[lane.queue]!;
+  return `${gpu} ${stream || name}`;
 }
 
-// A process's threads as they came, then the queues of GPUs by their numbers.
+// A process's threads as they came, then the streams of GPUs by their numbers.
 function lanesOf(timeline: Timeline, process: number): Lane[] {
   const own = timeline.lanes.filter((lane) => lane.process === process);
   const queues = own.filter((lane) => lane.queue >= 0).sort((a, b) =>

@@ -62,7 +62,7 @@ function notesOf(timeline: Timeline, hidden: number): string[] {
     notes.push(`This page cannot hold all events: those less than ${time(timeline.resolution_ns)} apart are merged (pale; the tip gives their number). Streams are not drawn.`);
   if (timeline.details_left_out) notes.push("The arguments of some calls are not in this page: there are too many different ones.");
   if (left_out.of_threads) notes.push(`${count(left_out.of_threads)} events of further threads are not drawn.`);
-  if (left_out.of_queues) notes.push(`${count(left_out.of_queues)} works of further GPU queues are not drawn.`);
+  if (left_out.of_queues) notes.push(`${count(left_out.of_queues)} operations of further GPU streams are not drawn.`);
   if (timeline.iterations?.left_out) notes.push(`${count(timeline.iterations.left_out)} further iterations are not drawn.`);
   if (left_out.too_late) notes.push(`${count(left_out.too_late)} events whose time is impossible are not drawn.`);
   if (hidden) notes.push(`${count(hidden)} further streams are not drawn.`);
