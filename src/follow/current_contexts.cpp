@@ -32,11 +32,9 @@ std::uint64_t CurrentContexts::destroyed_by(OfProcess& process, const ContextCal
       push(process, call.tid, call.context);
       return 0;
     case ContextEffect::create:
-      made(process, call.context);
-      push(process, call.tid, call.context);
-      return 0;
     case ContextEffect::of_green:
       made(process, call.context);
+      if (call.effect == ContextEffect::create) push(process, call.tid, call.context);
       return 0;
     case ContextEffect::push:
       push(process, call.tid, call.context);
