@@ -1,9 +1,13 @@
 """Where a trace goes, what it says, and how it ends."""
+import fcntl
 import json
 import os
 import re
 import shutil
 import signal
+import struct
+import subprocess
+import termios
 import time
 
 import hostile
@@ -32,11 +36,20 @@ for _ in range(forks):
 """
 
 
+def unread(pipe):
+    """How many bytes wait in a pipe."""
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+
 
 class Live(hostile.Attack):
     def start_storm(self, *flags, **options):
         command = [f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--rate", "2000", "--count", "20000"]
         return self.start([hostile.harness.CUDABPF, "run", *flags, "--library", LIBRARY, "--", *command], **options)
+
+    @staticmethod
+    def text_of(path):
+        with open(path, "rb") as file:
+            return file.read()
 
     def test_unread_pipe(self):
         """A trace into a pipe that nobody reads ends when asked to, by either signal."""
@@ -44,7 +57,8 @@ class Live(hostile.Attack):
             reading, writing = os.pipe()
             tracer = self.start_storm("-q", "-o", "-", "--profile", "full", stdout=writing)
             os.close(writing)
-            time.sleep(4)  # the pipe is full, and so are the blocks behind it
+            # The pipe is full: the next block waits for a reader.
+            wait_for(lambda end=reading: unread(end) > fcntl.fcntl(end, fcntl.F_GETPIPE_SZ) - 4096, "a full pipe")
             tracer.signal(number)
             try:
                 tracer.wait(hostile.END_SECONDS)
@@ -103,11 +117,10 @@ class Live(hostile.Attack):
                       "open('/proc/self/comm', 'w').write('\\u202ex\\u009b1m'); import time; time.sleep(1)"
             self.python_as_nobody(mapping, f"{folder}/libcuda.so.1")
             self.python_as_nobody(LOAD, f"{folder}/good/libcuda.so.1")
-            time.sleep(1)
+            wait_for(lambda: b"late_library" in self.text_of(said), "the other library")
             tracer.signal(signal.SIGTERM)
             tracer.process.wait(hostile.END_SECONDS)
-        with open(said, "rb") as file:
-            text = file.read().decode()  # and it is UTF-8
+        text = self.text_of(said).decode()  # and it is UTF-8
         self.assertIn("libcuda.so.1", text)
         self.assertEqual(OBEYED.findall(text), [], ascii(text))
 
@@ -132,15 +145,18 @@ class Live(hostile.Attack):
         driver = self.build("values/libcuda.so.1", "int cuInit(unsigned value) { return 100000 + value; }\n"
                             "int cuCtxSynchronize(void) { return 0; }\nint cuDeviceGetCount(int* n) { return *n = 0; }\n",
                             "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1")
-        program = self.build("values/program", "#include <unistd.h>\nint cuInit(unsigned);\nint main(void) {\n"
-                             "for (unsigned n = 0; n < 300000; n++) { if (n == 20000) sleep(3); cuInit(n); "
-                             "if (n % 1000 == 0) usleep(1000); }\nsleep(2); return 0; }\n", driver,
+        program = self.build("values/program", "#include <stdio.h>\n#include <unistd.h>\nint cuInit(unsigned);\nint main(void) {\n"
+                             "for (unsigned n = 0; n < 300000; n++) { if (n == 20000) getchar(); cuInit(n); "
+                             "if (n % 1000 == 0) usleep(1000); }\ngetchar(); return 0; }\n", driver,
                              f"-Wl,-rpath,{os.path.dirname(driver)}")
         tracer = self.start_cudabpf("-q", "-o", self.path, "--library", driver)
-        attacker = self.start([program], cwd=self.lair, **hostile.AS_NOBODY)
-        time.sleep(2)
+        attacker = self.start([program], cwd=self.lair, stdin=subprocess.PIPE, **hostile.AS_NOBODY)
+        wait_for(lambda: self.text_of(self.path).count(b"cuInit") >= 20000, "its first values in the trace")
         before = hostile.memory_of(tracer.pid)
-        self.assertEqual(attacker.wait(100), 0)
+        attacker.tell()
+        wait_for(lambda: self.text_of(self.path).count(b"cuInit") >= 300000, "all its values in the trace", 100)
+        attacker.tell()
+        self.assertEqual(attacker.wait(), 0)
         grown = hostile.memory_of(tracer.pid) - before
         self.assertLess(grown, 10 << 20, "bytes that the tracer took for 280,000 values")
         self.check_survived(tracer)

@@ -19,12 +19,13 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT / "test/scripts"))
 from became_root import sudo_by, who_became_root  # noqa: E402  pylint: disable=wrong-import-position
-from server import Server, figures_in, read_all  # noqa: E402  pylint: disable=wrong-import-position
+from server import PATIENCE, Server, figures_in, read_all, until  # noqa: E402  pylint: disable=wrong-import-position
 
 CUDABPF = pathlib.Path(os.environ.get("CUDABPF", ROOT / "build/cudabpf")).resolve()
 GPT2 = ROOT / "traces/h200-gpt2.jsonl.zst"
 LOSSY = ROOT / "test/golden/trace.jsonl"
 MOST = 128  # connections at once
+END_SECONDS = 20  # in which it ends when told to: at once, but a machine with other work may let it wait
 HEADER = json.dumps({"type": "trace", "format": "cudabpf-trace", "format_version": "1.1", "command": ["./app"]}) + "\n"
 END = '{"type":"end","ts":9000000,"duration_ns":9000000}\n'
 
@@ -52,6 +53,13 @@ class Serve(unittest.TestCase):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return path
+
+    @staticmethod
+    def begin_report(server, client, name):
+        """Asks for it, and returns once the server makes it, which shows in the time that it takes."""
+        before = server.spent()
+        client.sendall(f"GET /report/{name} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        until(lambda: server.spent() > before, lambda: f"it does not begin with the report of {name}")
 
     def serve(self, *arguments, **options):
         server = Server(CUDABPF, self.folder, *arguments, **options)
@@ -108,7 +116,7 @@ class Serve(unittest.TestCase):
         status, headers, body = server.ask("/report/t.jsonl", If_None_Match=tag)
         self.assertEqual((status, headers["ETag"], body), (304, tag, b""))
         path.write_text(HEADER + launches(1, 6) + END, encoding="utf-8")
-        time.sleep(0.2)
+        server.wait_for("t.jsonl", lambda one: one.get("summary", {}).get("launched") == 6)
         status, headers, body = server.ask("/report/t.jsonl", If_None_Match=tag)
         self.assertEqual(status, 200)
         self.assertNotEqual(headers["ETag"], tag)
@@ -146,7 +154,6 @@ class Serve(unittest.TestCase):
             file.write(launches(11, 25) + '{"id":26,"type":"ker')  # in the middle of a line
         second = server.wait_for("t.jsonl", lambda one: one["summary"]["launched"] != 10)
         self.assertEqual((second["state"], second["summary"]["launched"]), ("running", 25))
-        time.sleep(0.2)
         self.assertNotEqual(server.ask("/report/t.jsonl")[1]["ETag"], headers["ETag"])
         path.write_text(HEADER + launches(1, 30) + END, encoding="utf-8")
         last = server.wait_for("t.jsonl", lambda one: one["state"] == "ended")
@@ -167,8 +174,7 @@ class Serve(unittest.TestCase):
         status, _, body = server.ask("/report/t.jsonl")
         self.assertEqual((status, body), (422, b"t.jsonl is not a cudabpf trace: it looks like binary data\n"))
         path.unlink()
-        time.sleep(0.2)
-        self.assertEqual(server.list()["traces"], [])
+        until(lambda: not server.list()["traces"], lambda: f"there is {server.list()['traces']}")
         self.assertEqual(server.ask("/report/t.jsonl")[0], 404)
 
     def test_changes_while_reports_are_made(self):
@@ -275,7 +281,7 @@ class Serve(unittest.TestCase):
         self.assertEqual(server.ask("/report/t.jsonl", Cookie=cookie)[0], 200)
         self.assertEqual(self.serve().query, "")  # --no-token
         done = subprocess.run([CUDABPF, "serve", self.folder, "--no-token", "--listen", "0.0.0.0:0"], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=20, check=False)
+                              stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("--no-token is for an address that this machine alone reaches", done.stderr)
 
@@ -388,32 +394,33 @@ class Serve(unittest.TestCase):
             client.connect((server.host, server.port))
             client.sendall(b"GET /report/t.jsonl HTTP/1.1\r\nHost: localhost\r\n\r\n")
             clients.append(client)
-        began = time.monotonic()
         self.assertEqual(server.ask("/")[0], 200)
-        took = time.monotonic() - began
         self.assertLess(len(read_all(clients[0])), size)
-        self.assertLess(took, 20)
 
     def test_who_goes_away_is_not_waited_for(self):
-        self.write("t.jsonl", HEADER + launches(1, 300_000) + END)
+        """What 20 of them cost together is less than if it had been made for each, by the same machine."""
+        asks = 20
+        for name in ("t.jsonl", "whole.jsonl"):
+            self.write(name, HEADER + launches(1, 300_000) + END)
         self.write("u.jsonl", HEADER + launches(1, 3) + END)
         server = self.serve()
-        server.wait_for("t.jsonl", lambda one: "summary" in one, 120)
-
-        def spent():
-            with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as file:
-                fields = file.read().rsplit(")", 1)[1].split()
-            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        before = spent()
-        for _ in range(20):
+        for name in ("t.jsonl", "whole.jsonl"):
+            server.wait_for(name, lambda one: "summary" in one, 120)
+        before = server.spent()
+        self.assertEqual(server.ask("/report/whole.jsonl")[0], 200)
+        whole = server.spent() - before
+        before = server.spent()
+        for _ in range(asks):
             with socket.create_connection((server.host, server.port)) as client:
                 client.sendall(b"GET /report/t.jsonl HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                time.sleep(0.02)
-        time.sleep(1)
-        settled = spent()
-        time.sleep(2)
-        self.assertLess(spent() - settled, 0.5)  # it does nothing any more
-        self.assertLess(settled - before, 10)
+                time.sleep(0.02)  # so that it may have begun
+
+        def rests():
+            spent = server.spent()
+            time.sleep(1)
+            return server.spent() - spent < 0.25
+        until(rests, lambda: "it still makes what nobody waits for")
+        self.assertLess(server.spent() - before, asks / 2 * whole)
         self.assertEqual(server.ask("/report/u.jsonl")[0], 200)
 
     def test_ends_at_once(self):
@@ -421,12 +428,11 @@ class Serve(unittest.TestCase):
         for how in (signal.SIGINT, signal.SIGTERM):
             server = self.serve()
             with socket.create_connection((server.host, server.port)) as idle, socket.create_connection((server.host, server.port)) as busy:
-                busy.sendall(b"GET /report/t.jsonl HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                time.sleep(0.3)
+                self.begin_report(server, busy, "t.jsonl")
                 took, status, said = server.end(how)
                 read_all(idle), read_all(busy)
             self.assertEqual(status, 0, said)
-            self.assertLess(took, 3)
+            self.assertLess(took, END_SECONDS)
             self.assertNotIn("error", said)
 
     def test_endless_trace(self):
@@ -441,17 +447,16 @@ class Serve(unittest.TestCase):
         server = self.serve()
         for _ in range(3):  # more than are made at once
             with socket.create_connection((server.host, server.port)) as client:
-                client.sendall(b"GET /report/t.jsonl.zst HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                time.sleep(0.3)
-        self.assertEqual(server.ask("/report/u.jsonl", timeout=20)[0], 200)
+                self.begin_report(server, client, "t.jsonl.zst")
+        self.assertEqual(server.ask("/report/u.jsonl")[0], 200)
         took, status, said = server.end()
         self.assertEqual(status, 0, said)
-        self.assertLess(took, 3)
+        self.assertLess(took, END_SECONDS)
 
     def test_mistakes(self):
         def said(status, *arguments):
             done = subprocess.run([CUDABPF, "serve", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
-                                  timeout=20)
+                                  timeout=PATIENCE)
             self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
             return done.stderr
         self.assertIn("none: No such file or directory", said(125, self.folder / "none"))
@@ -465,7 +470,7 @@ class Serve(unittest.TestCase):
         said(2)
         with open("/dev/full", "w", encoding="ascii") as full:
             done = subprocess.run([CUDABPF, "serve", self.folder, "--listen", "127.0.0.1:0"], stdout=full, stderr=subprocess.PIPE,
-                                  timeout=20, check=False)
+                                  timeout=PATIENCE, check=False)
         self.assertEqual(done.returncode, 124)
 
     def test_through_sudo_it_reads_as_its_caller(self):

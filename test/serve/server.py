@@ -3,6 +3,7 @@ import base64
 import contextlib
 import http.client
 import json
+import os
 import re
 import signal
 import socket
@@ -10,6 +11,19 @@ import subprocess
 import time
 import urllib.parse
 import zlib
+
+
+PATIENCE = 60  # seconds for anything that must happen, on a machine that has other work
+
+
+def until(condition, what, seconds=PATIENCE):
+    """Returns the condition's value, as soon as it is true."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"after {seconds} s: {what()}")
 
 
 class Server:
@@ -24,7 +38,7 @@ class Server:
         told = urllib.parse.urlsplit(self.url)
         self.host, self.port, self.query = told.hostname, told.port, told.query
 
-    def ask(self, target, method="GET", timeout=60, **headers):
+    def ask(self, target, method="GET", timeout=PATIENCE, **headers):
         """Returns status, headers and body."""
         client = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         with contextlib.closing(client):
@@ -35,7 +49,7 @@ class Server:
             answer = client.getresponse()
             return answer.status, answer.headers, answer.read()
 
-    def raw(self, request, timeout=30):
+    def raw(self, request, timeout=PATIENCE):
         """What comes back for bytes as they are, until the server closes."""
         with socket.create_connection((self.host, self.port), timeout) as client:
             with contextlib.suppress(ConnectionError):
@@ -48,20 +62,21 @@ class Server:
     def trace(self, name):
         return next((one for one in self.list()["traces"] if one["name"] == name), None)
 
-    def wait_for(self, name, holds, seconds=30):
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            one = self.trace(name)
-            if one and holds(one):
-                return one
-            time.sleep(0.1)
-        raise AssertionError(f"{name} is {one}")
+    def wait_for(self, name, holds, seconds=PATIENCE):
+        """Returns the trace of this name, once that holds for it."""
+        return until(lambda: (one := self.trace(name)) and holds(one) and one, lambda: f"{name} is {self.trace(name)}", seconds)
+
+    def spent(self):
+        """How many seconds of a processor it has taken."""
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self, how=signal.SIGINT):
         """Returns how long it took to end, its status, and what it said."""
         began = time.monotonic()
         self.process.send_signal(how)
-        out, said = self.process.communicate(timeout=30)
+        out, said = self.process.communicate(timeout=PATIENCE)
         return time.monotonic() - began, self.process.returncode, out + said
 
 

@@ -52,9 +52,15 @@ struct Served {
     return site.answer(request);
   }
   analyze::Json list() { return analyze::Json::parse(*ask("/traces.json").body); }
+  // Once the folder was looked at again, which is some time after a change, this holds.
+  template <typename Holds>
+  void until(Holds holds) {
+    for (int i = 0; i < 3000 && !holds(); i++) std::this_thread::sleep_for(20ms);
+    CHECK(holds());
+  }
   // Once its figures were read.
   analyze::Json read(const std::string& name, const char* state) {
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 3000; i++) {
       analyze::Json all = list();
       for (const auto& trace : all["traces"])
         if (trace["name"] == name && trace["state"] == state) return trace;
@@ -103,8 +109,7 @@ TEST_CASE("The list tells what each trace holds, and what its state is") {
                                    std::filesystem::file_time_type::clock::now() - 1h);
   served.read("run/open.jsonl", "cut_off");
   std::filesystem::remove(served.folder.path() / "run/open.jsonl");
-  std::this_thread::sleep_for(150ms);
-  CHECK(served.list()["traces"].size() == 2);
+  served.until([&] { return served.list()["traces"].size() == 2; });
 }
 
 TEST_CASE("A trace that was cut off is so from the moment in which it is copied") {
@@ -177,17 +182,15 @@ TEST_CASE("A report is made of the trace as it is, and not twice of the same") {
   CHECK(known.body == nullptr);
   CHECK(header_of(known, "ETag") == tag);
   served.folder.write("t.jsonl", HEADER + CALL + CALL + END);
-  std::this_thread::sleep_for(150ms);
+  served.until([&] { return header_of(served.ask("/report/t.jsonl", tag), "ETag") != tag; });
   Answer other = served.ask("/report/t.jsonl", tag);
   CHECK(other.status == 200);
   CHECK(header_of(other, "ETag") != tag);
 
   served.folder.write("none.jsonl", "{\"a\":1}\n");
-  std::this_thread::sleep_for(150ms);
-  CHECK(served.ask("/report/none.jsonl").status == 422);
+  served.until([&] { return served.ask("/report/none.jsonl").status == 422; });
   std::filesystem::remove(served.folder.path() / "t.jsonl");
-  std::this_thread::sleep_for(150ms);
-  CHECK(served.ask("/report/t.jsonl", tag).status == 404);
+  served.until([&] { return served.ask("/report/t.jsonl", tag).status == 404; });
 }
 
 TEST_CASE("Reports that are still being sent are bounded in number") {

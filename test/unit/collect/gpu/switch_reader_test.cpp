@@ -16,6 +16,9 @@ using namespace samples;
 
 namespace {
 
+// Beside clocks that do not agree, which are hours apart: a machine with other work may take long.
+constexpr std::uint64_t SOON = 20 * SECOND;
+
 constexpr LoadedDriver TRIED{"580.159.04", true};
 constexpr const char* BUS_ID = "00000000:3b:00.0";
 
@@ -102,9 +105,9 @@ TEST_CASE("Who has a GPU is read from the ring, in the trace's clock") {
   CHECK(residents.processes[1].pid == 42);
   CHECK(residents.processes[1].ns == 2 * MS);
   CHECK(residents.from < monotonic);
-  CHECK(residents.unknown_ns < 100 * MS);  // between the opening and the first record
-  CHECK(residents.to < now - MS);          // what is newer may not be recorded yet
-  CHECK(residents.to > now - 100 * MS);
+  CHECK(residents.unknown_ns < SOON);  // between the opening and the first record
+  CHECK(residents.to < now - MS);      // what is newer may not be recorded yet
+  CHECK(residents.to > now - SOON);
   CHECK(told->missing == 0);
   REQUIRE(reader->follow(true));
   told = reader->take("00000000:3C:00.0");
