@@ -80,7 +80,8 @@ set(CPACK_PACKAGE_DESCRIPTION
     "cudabpf records the CUDA driver calls of a command, of running processes or
 of the whole machine as JSON lines. Programs are neither changed nor
 restarted: the probes are eBPF programs on the functions of libcuda.so. It
-needs Linux 5.15 or later with BTF, and root.")
+needs Linux 5.15 or later with BTF, and root. Without root, the calls of a
+command are recorded from inside it, by a library that libcuda loads.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
