@@ -182,7 +182,7 @@ void ci_time_gpus(enum cb_gpu_times_of of) {
   ci_cupti.GetVersion(&version);
   if (version < CUPTI_12_3)
     return say(version, 0,
-               "the libcupti found does not tell threads apart; that of CUDA 12.3 or later does "
+               "the libcupti found cannot distinguish threads; that of CUDA 12.3 or later can "
                "(`pip install nvidia-cuda-cupti`), and CUDABPF_CUPTI can name its path");
   begun = true;
   may_flush = version >= CUPTI_13_0_1;
@@ -195,7 +195,7 @@ void ci_time_gpus(enum cb_gpu_times_of of) {
   }
   if (!start_to_tell()) {
     stop();
-    return say(version, 0, "there can be no thread that tells what it records");
+    return say(version, 0, "the thread that collects what it records could not be started");
   }
   say(version, of, ci_cupti.path);
   atexit(tell_the_rest);

@@ -26,8 +26,8 @@ static void occupy_standard_descriptors() {
 static int run(int argc, char** argv) {
   CLI::App app{
       "cudabpf records CUDA driver calls on this machine, from the kernel: nothing is linked, "
-      "preloaded or restarted. With options alone, as --duration 30s or -o FILE, it traces the "
-      "whole machine until Ctrl-C."};
+      "preloaded or restarted. With options alone, such as --duration 30s or -o FILE, it "
+      "traces the whole machine until Ctrl-C."};
   app.name("cudabpf");
   app.failure_message([](const CLI::App* given, const CLI::Error& error) {
     return cli::usage_error(*given, error);

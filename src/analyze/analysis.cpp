@@ -33,9 +33,9 @@ struct LeftOut {
   std::string_view kind, consequence;
 };
 constexpr LeftOut LEFT_OUT[] = {
-    {"launches", "what is told of kernels, iterations and idle times is of the others alone"},
-    {"copies", "what is told of them is of the others alone"},
-    {"waits", "when the GPU was idle and what was waited for is not known"},
+    {"launches", "figures of kernels, iterations and idle times are those of the others alone"},
+    {"copies", "figures of copies are those of the others alone"},
+    {"waits", "when the GPU was idle, and what was waited for, is not known"},
     {"allocations", "how much memory was held is not known"},
     {"frees", "how long memory was held, and what was never freed, is not known"},
 };
@@ -97,7 +97,7 @@ void add_heading(Page& page, const TraceFacts& facts) {
     page.line(text);
   if (!missing.empty()) page.paragraph("missing: " + printable(missing), 2);
   if (std::uint64_t since = facts.part.recorded_from)
-    page.paragraph(fmt::format("begins at {}: what was before is not in it", page.at(since)), 2);
+    page.paragraph(fmt::format("begins at {}: anything earlier is not in it", page.at(since)), 2);
   if (facts.part.is_whole()) return;
   std::uint64_t from = facts.part.from, to = std::min(facts.part.to, facts.duration());
   std::string name = facts.part_name.empty() ? "" : facts.part_name + ", ";
@@ -148,7 +148,9 @@ void add_facts(Page& page, const TraceFacts& facts) {
     page.heading("lost");
   }
   for (const auto& [reason, loss] : facts.losses) {
-    page.paragraph(loss.text(reason) + (loss.degraded ? " (events are there, but poorer)" : ""), 2);
+    page.paragraph(
+        loss.text(reason) + (loss.degraded ? " (the events are there, but lack something)" : ""),
+        2);
     if (const LossInfo* known = find_loss(reason)) page.paragraph(known->advice, 4);
   }
   if (facts.cut_off.empty() && facts.missing.empty() && !facts.malformed && !facts.unknown &&
@@ -173,10 +175,9 @@ void add_facts(Page& page, const TraceFacts& facts) {
                    2);
   if (facts.put_away)
     page.paragraph(
-        fmt::format(
-            "There were more than {} processes at once: {} that were quiet for longest were "
-            "taken to be gone, and count as others if they come again.",
-            with_commas(Processes::MOST), with_commas(facts.put_away)),
+        fmt::format("There were more than {} processes at once: the {} that were quiet for longest "
+                    "were taken to have ended, and count as new ones if they call again.",
+                    with_commas(Processes::MOST), with_commas(facts.put_away)),
         2);
 }
 

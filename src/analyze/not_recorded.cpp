@@ -13,9 +13,8 @@ namespace cudabpf::analyze {
 namespace {
 
 constexpr std::string_view SILENT =
-    "no process has said who reports its GPU times: what does is loaded by libcuda in cuInit, by "
-    "an "
-    "environment variable";
+    "no process reported any: libcuda loads the library that does so in cuInit, if an environment "
+    "variable names it";
 
 }  // namespace
 
@@ -83,9 +82,9 @@ void NotRecorded::add_to(Page& page, std::uint64_t calls) const {
   if (is_silent(calls) || !no_gpu_times_.empty()) {
     if (!page.empty()) page.blank();
     page.heading("no GPU times");
-    if (is_silent(calls)) page.paragraph(fmt::format("Of all processes: {}.", SILENT), 2);
+    if (is_silent(calls)) page.paragraph(fmt::format("All processes: {}.", SILENT), 2);
     for (const auto& [why, processes] : no_gpu_times_)
-      page.paragraph(fmt::format("Of process {}{}: {}.", processes.first,
+      page.paragraph(fmt::format("Process {}{}: {}.", processes.first,
                                  processes.count > 1
                                      ? fmt::format(" and {} more", with_commas(processes.count - 1))
                                      : "",

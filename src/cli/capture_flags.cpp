@@ -54,9 +54,9 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
                "each with the CUDA call that made it");
   auto* sampled =
       app.add_flag("--sample", sample,
-                   "Sample the GPUs by NVML: activity, power, energy, clocks, memory; every MS "
-                   "milliseconds, 20 to 60000 [100; with more than two GPUs, 50 for each]. "
-                   "Without this option they are sampled where NVML shows any");
+                   "Sample the GPUs through NVML: activity, power, energy, clocks, memory; every "
+                   "MS milliseconds, 20 to 60000 [100; with more than two GPUs, 50 for each]. "
+                   "Without this option, they are sampled if NVML finds any");
   sampled->type_name("MS");
   auto* not_sampled = app.add_flag("--no-sample", no_sample, "Do not sample the GPUs");
   app.add_flag(
@@ -98,15 +98,13 @@ void CaptureFlags::add_profile_to(CLI::App& app) {
 }
 
 void CaptureFlags::add_library_to(CLI::App& app) {
-  app.add_option("--library", libraries, "Also trace this copy of libcuda, wherever it is")
-      ->type_name("FILE");
+  app.add_option("--library", libraries, "Also trace this copy of libcuda")->type_name("FILE");
 }
 
 void CaptureFlags::add_ring_size_to(CLI::App& app) {
-  app.add_option(
-         "--ring-size", ring_size,
-         "Buffer for what is recorded until cudabpf reads it, a power of two [32M; recorded "
-         "from inside, 4M for each thread]")
+  app.add_option("--ring-size", ring_size,
+                 "Buffer for records that cudabpf has not read yet, a power of two [32M; with "
+                 "--inside, 4M for each thread]")
       ->type_name("SIZE");
 }
 
@@ -118,12 +116,11 @@ void CaptureFlags::add_ends_and_files(CLI::App& app) {
   app.add_option("--rotate-size", rotate_size, "Begin a new file when this one reaches SIZE")
       ->type_name("SIZE");
   app.add_option("--rotate-time", rotate_time, "Begin a new file every TIME")->type_name("TIME");
-  app.add_option("--keep", keep, "Keep the N newest rotated files, and delete older ones [all]")
+  app.add_option("--keep", keep, "Keep the N newest rotated files; delete older ones [all]")
       ->type_name("N");
-  app.add_option(
-         "--keep-size", keep_size,
-         "Keep rotated files of SIZE in all, with the one being written; delete older ones. "
-         "Needs --rotate-size")
+  app.add_option("--keep-size", keep_size,
+                 "Keep at most SIZE of rotated files, including the one being written; delete "
+                 "older ones. Needs --rotate-size")
       ->type_name("SIZE");
   app.add_flag("--redact", redact,
                "Omit what identifies people, machines and paths: command lines, paths, users, "
@@ -142,9 +139,9 @@ Result<std::optional<std::uint64_t>> CaptureFlags::sample_period_ns() const {
 
 void CaptureFlags::add_gpu_to(CLI::App& app) {
   app.add_flag("--gpu", gpu,
-               "Also record when GPUs carried out each kernel, copy and fill, and for how long. "
-               "libcuda loads a library that asks NVIDIA's CUPTI. --gpu=graphs: each launch of a "
-               "graph as a whole, which costs less")
+               "Also record when each kernel, copy and fill ran on the GPU, and for how long. "
+               "libcuda loads a library that gets the times from NVIDIA's CUPTI. --gpu=graphs: "
+               "each launch of a graph as a whole, which costs less")
       ->type_name("graphs");
 }
 

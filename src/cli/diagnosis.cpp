@@ -157,7 +157,7 @@ std::string_view to_string(Verdict verdict) {
     case Verdict::no:
       return "no";
     case Verdict::unknown:
-      return "could not tell";
+      return "could not find out";
   }
   return "";
 }

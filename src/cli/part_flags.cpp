@@ -76,8 +76,9 @@ void add_whose_flags(CLI::App& sub, PartFlags& flags) {
      "Phases and iterations of this process, not of the one that launches most");
   id("--tid", flags.whose.tid, "TID",
      "Phases and iterations of this thread, not of the one that launches most");
-  sub.footer(sub.get_footer() + fmt::format("\nWith --pid or --tid: {} none such is in the trace.",
-                                            exit_code::NO_TARGET));
+  sub.footer(sub.get_footer() +
+             fmt::format("\nWith --pid or --tid: {} the trace has no such process or thread.",
+                         exit_code::NO_TARGET));
 }
 
 Result<> check_whose(const analyze::Wanted& whose, bool found) {

@@ -191,7 +191,7 @@ void CaptureSession::open_sampler(const CaptureFlags& flags,
   if (flags.switches && switches_why_not_.empty() && !sampling.switches)
     switches_why_not_ = "the GPUs are not sampled: " + sampling.why_not;
   if (!switches_why_not_.empty())
-    log::warning("who has the GPUs is not recorded: {}", switches_why_not_);
+    log::warning("which processes have the GPUs is not recorded: {}", switches_why_not_);
   if (!flags.sample.empty() && sampling.gpus.empty())
     log::warning("the GPUs are not sampled: {}", sampling.why_not);
 }
@@ -226,8 +226,7 @@ bool CaptureSession::disk_is_low() const {
   if (!trace_) return false;
   auto space = trace_->space();
   if (!space || space->available >= std::min(MOST, space->capacity / PART)) return false;
-  log::warning("the trace ends: {} are left on the disk that it is written to",
-               human_bytes(space->available));
+  log::warning("the trace ends: only {} are left on its disk", human_bytes(space->available));
   return true;
 }
 
@@ -245,7 +244,7 @@ void CaptureSession::write_what_is_kept() {
   if (recorder_)
     recorder_->write_soon();
   else
-    log::hint("w writes what --keep-last keeps; top was begun without it");
+    log::hint("w writes what --keep-last keeps; top was started without it");
 }
 
 CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {

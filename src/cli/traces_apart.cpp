@@ -26,7 +26,8 @@ Result<Identity> identity_of(const std::string& path) {
   std::error_code error;
   auto status = std::filesystem::status(path, error);
   if (path == "-" || (exists(status) && !is_regular_file(status)))
-    return Error{path + ": not a file", "of several, each must be one: some are read twice",
+    return Error{path + ": not a file",
+                 "of several traces, each must be a file, since some are read twice",
                  exit_code::USAGE};
   auto reader = TRY(open_trace({path}));
   auto header = analyze::Json::parse(reader->facts().header, nullptr, false);
@@ -49,7 +50,7 @@ Result<std::vector<Paths>> traces_of(const Paths& files, TracesAre are) {
       for (std::size_t i = 0; i < seen.size(); i++)
         if (seen[i].clocks == identity.clocks)
           return Error{file + " is of the same trace as " + files[i],
-                       "only other runs of the program tell how much runs differ",
+                       "give other runs of the program: only they show how much runs differ",
                        exit_code::USAGE};
     if (follows)
       traces.back().push_back(file);

@@ -20,30 +20,31 @@ constexpr ErrorMeaning STICKY = {
     Weight::grave,
     "a kernel that was launched before failed, not this call; every later call in its context "
     "fails with it"};
-constexpr ErrorMeaning NOT_CUDAS = {Weight::usual,
-                                    "usual: so programs find out that memory is not CUDA's",
-                                    "so programs find out that memory is not CUDA's"};
+constexpr ErrorMeaning NOT_CUDAS = {
+    Weight::usual, "expected: programs find out this way that memory is not CUDA's",
+    "programs find out this way that memory is not CUDA's"};
 constexpr std::array<Known, 23> KNOWN = {{
     {"CUDA_ERROR_DEINITIALIZED",
      "",
-     {Weight::usual, "the driver had shut down already: usual while a program ends",
+     {Weight::usual, "expected: the driver had shut down already, because the program was ending",
       "they were called at exit, after the driver had shut down"}},
     {"CUDA_ERROR_INVALID_VALUE", "cuPointerGetAttribute", NOT_CUDAS},
     {"CUDA_ERROR_INVALID_VALUE", "cuPointerGetAttributes", NOT_CUDAS},
     {"CUDA_ERROR_NOT_FOUND",
      "cuGetProcAddress",
-     {Weight::usual, "usual: a program asks for a function that this driver does not have",
+     {Weight::usual, "expected: a program asks for a function that this driver does not have",
       "programs ask for functions that a driver does not have"}},
     {"CUDA_ERROR_NO_BINARY_FOR_GPU",
      "cuLibraryGetKernel",
-     {Weight::usual, "usual: a library, such as NCCL, asks which of its kernels this GPU can run",
+     {Weight::usual,
+      "expected: a library, such as NCCL, asks which of its kernels this GPU can run",
       "libraries, such as NCCL, ask which of their kernels a GPU can run"}},
     {"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
      "",
-     {Weight::usual, "harmless: it was enabled before", "it was enabled before"}},
+     {Weight::usual, "expected: it was enabled before", "it was enabled before"}},
     {"CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
      "",
-     {Weight::usual, "harmless: it was registered before", "it was registered before"}},
+     {Weight::usual, "expected: it was registered before", "it was registered before"}},
     {"CUDA_ERROR_NO_DEVICE",
      "",
      {Weight::failure, "there is no GPU, or CUDA_VISIBLE_DEVICES hides it"}},
@@ -117,7 +118,7 @@ std::vector<std::string> usual_failures(const std::vector<FailedCalls>& failed) 
     for (std::size_t i = told; i < calls.size(); i++) others += calls[i].count;
     if (others) text += fmt::format(" and {} others", with_commas(others));
     sentences.push_back(
-        fmt::format("{} failed with {}. This is normal: {}.", text, calls.front().error, reason));
+        fmt::format("{} failed with {}. This is expected: {}.", text, calls.front().error, reason));
   }
   return sentences;
 }

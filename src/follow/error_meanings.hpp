@@ -32,7 +32,7 @@ struct FailedCalls {
   std::uint64_t count = 0;
 };
 // A sentence for each reason why it is normal that some of them failed: "16 cuLibraryUnload and 3
-// cuDevicePrimaryCtxRelease failed with CUDA_ERROR_DEINITIALIZED. This is normal: they …"
+// cuDevicePrimaryCtxRelease failed with CUDA_ERROR_DEINITIALIZED. This is expected: they …"
 std::vector<std::string> usual_failures(const std::vector<FailedCalls>& failed);
 
 }  // namespace cudabpf

@@ -114,13 +114,13 @@ std::string_view GpusFigures::name_of(std::uint32_t pid) const {
 
 void add_gpus(Page& page, const GpusFigures& figures, std::size_t at_most) {
   if (figures.gpus().empty()) return;
-  Table table("GPUs by NVML", {{"SM activity"},
-                               {"power"},
-                               {"at most", 1},
-                               {"energy"},
-                               {"memory", 2},
-                               {"hottest", 3},
-                               {"throttled", 4}});
+  Table table("GPUs (NVML)", {{"SM activity"},
+                              {"power"},
+                              {"at most", 1},
+                              {"energy"},
+                              {"memory", 2},
+                              {"hottest", 3},
+                              {"throttled", 4}});
   std::size_t shown = 0;
   for (const auto& [device, gpu] : figures.gpus())
     if (shown++ < at_most) table.row(fmt::format("GPU {}", device), cells_of(gpu));
@@ -138,7 +138,7 @@ void add_residence(Page& page, const GpusFigures& figures, std::size_t at_most,
   if (!table.empty()) table.add_to(page);
   if (why_not.empty()) return;
   page.blank();
-  page.paragraph("Who had the GPUs was not recorded: " + why_not + ".", 0);
+  page.paragraph("Which processes had the GPUs was not recorded: " + why_not + ".", 0);
 }
 
 }  // namespace cudabpf

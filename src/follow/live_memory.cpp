@@ -253,8 +253,8 @@ void LiveMemory::note_nested(const MemoryCall& call, std::uint64_t what) {
 
 std::string text_of(const LiveMemory::LeftOut& left_out) {
   std::string text = fmt::format(
-      "{} of {} in all were not followed, and are in none of these figures: no more than {} blocks "
-      "are, at once.",
+      "{} of {} in all were not followed, and are in none of these figures: at most {} blocks are "
+      "followed at once.",
       count_of(left_out.blocks, "allocation", "allocations"), human_bytes(left_out.bytes),
       with_commas(LiveMemory::MOST));
   if (left_out.mappings)

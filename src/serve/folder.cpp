@@ -164,7 +164,7 @@ Result<Folder> Folder::open(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd)
     return errno_error(path,
-                       errno == ENOTDIR ? "give the folder in which traces are" : std::string());
+                       errno == ENOTDIR ? "give the folder that holds the traces" : std::string());
   Folder folder(std::move(fd));
   // Whether the kernel has it, and lets this process have it, is found out by trying.
   if (!open_by_openat2(folder.fd_.get(), ".", READ_FOLDER) && (errno == ENOSYS || errno == EPERM))

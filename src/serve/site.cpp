@@ -138,7 +138,7 @@ Answer Site::report(const std::string& name, const Request& request) {
   Reports::Answer made = reports_.get(*trace, request.is_wanted);
   switch (made.outcome) {
     case Reports::Outcome::busy:
-      return busy("As many reports are being made as this server makes: try again in a moment.");
+      return busy("This server is making as many reports as it can: try again in a moment.");
     case Reports::Outcome::given_up:
       return busy("This report was given up: try again in a moment.");
     case Reports::Outcome::failed:

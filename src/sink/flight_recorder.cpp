@@ -198,7 +198,7 @@ Result<FlightRecorder::Dump> FlightRecorder::write(KeptTrace kept) const {
     ::unlink(path.c_str());
     errno = why;
     return errno_error("cannot write what is kept to " + path,
-                       "it is kept all the same: ask again once there is room",
+                       "it stays in memory: ask again once there is room",
                        exit_code::OUTPUT_FAILED);
   }
   return Dump{.path = path,

@@ -296,9 +296,9 @@ void Output::failed() {
   if (warned_) return;
   warned_ = true;
   if (gave_up)
-    log::warning("nobody reads the trace from standard output; the rest is lost");
+    log::warning("no program reads the trace from standard output; the rest is lost");
   else if (closed_)
-    log::warning("whoever read the trace from standard output has gone; the rest is lost");
+    log::warning("the program that read the trace from standard output has gone; the rest is lost");
   else
     log::warning("cannot write the trace to {}: {}. Calls are counted as lost until it works again",
                  path_ == "-" ? "standard output" : path_, std::generic_category().message(why));

@@ -52,8 +52,9 @@ void add_losses(Page& page, const Totals& totals, const TraceWritten& written) {
     if (!count) continue;
     if (!any) begin(page, "lost");
     any = true;
-    page.line(fmt::format("  {} {}{}", with_commas(count), info(reason).name,
-                          info(reason).degraded ? " (events are there, but poorer)" : ""));
+    page.line(
+        fmt::format("  {} {}{}", with_commas(count), info(reason).name,
+                    info(reason).degraded ? " (the events are there, but lack something)" : ""));
     page.paragraph(info(reason).advice, 4);
   }
 }
@@ -110,7 +111,7 @@ std::string render_summary(const RunEnd& end, const Terminal& terminal) {
   if (counts.read_faults) {
     begin(page, "not readable");
     page.paragraph(
-        fmt::format("{} with pointers to what could not be read: \"read_fault\" marks them",
+        fmt::format("{} with pointers to memory that could not be read: \"read_fault\" marks them",
                     count_of(counts.read_faults, "event", "events")),
         2);
   }

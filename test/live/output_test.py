@@ -211,7 +211,7 @@ class Live(harness.LiveTest):
         with open(f"{folder}/ballast", "wb") as file:
             file.write(bytes((1 << 20) - (1 << 20) // 25 - os.path.getsize(path)))
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
-        self.assertRegex(tracer.stderr(), r"the trace ends: [\d.]+ KiB are left on the disk that it is written to")
+        self.assertRegex(tracer.stderr(), r"the trace ends: only [\d.]+ KiB are left on its disk")
         trace = self.read(path)
         self.assertEqual((trace.end["reason"], trace.end["losses"]), ("disk low", {}))
         program.tell()

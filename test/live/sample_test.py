@@ -78,7 +78,7 @@ class Live(harness.LiveTest):
             self.assertEqual(named, [[{"pid": 4242, "memory": of}, {"pid": 7}] for of in memory])
             self.assertLessEqual(times[-1], trace.end["ts"])
         self.assertIn(("shutdown", 0), told)
-        self.assertRegex(self.stderr, r"GPUs by NVML(?s:.)*GPU 0 .* W(?s:.)*GPU 1 ")
+        self.assertRegex(self.stderr, r"GPUs \(NVML\)(?s:.)*GPU 0 .* W(?s:.)*GPU 1 ")
 
     def test_old_gpu(self):
         """One without GPM, the counter of energy and power at an instant: the header says what is told instead."""
@@ -159,10 +159,10 @@ class Live(harness.LiveTest):
         self.assertTrue(trace.of("gpu"))
         self.assertEqual([line for line in trace.of("gpu") if "residents" in line], [])
         self.assertEqual(trace.end["losses"], {})
-        self.assertRegex(self.stderr, "who has the GPUs is not recorded: no NVIDIA driver is loaded")
-        self.assertIn("Who had the GPUs was not recorded: no NVIDIA driver is loaded.", self.stderr)
+        self.assertRegex(self.stderr, "which processes have the GPUs is not recorded: no NVIDIA driver is loaded")
+        self.assertIn("Which processes had the GPUs was not recorded: no NVIDIA driver is loaded.", self.stderr)
         done = self.run_cudabpf("summary", self.path)
-        self.assertIn(b"Who had the GPUs was not recorded: no NVIDIA driver is loaded.", done.stdout)
+        self.assertIn(b"Which processes had the GPUs was not recorded: no NVIDIA driver is loaded.", done.stdout)
         done = self.run_cudabpf("run", "-o", self.path, "--no-sample", "--switches", "--", "true")
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"--switches", done.stderr)

@@ -191,7 +191,7 @@ class Live(harness.LiveTest):
         self.check_gone()
         target.tell()
         self.assertEqual(target.wait(), 0)
-        self.assertIn("nobody reads the trace", tracer.stderr())
+        self.assertIn("no program reads the trace", tracer.stderr())
         told, = re.findall(r"^  ([\d,]+) events that came after", tracer.stderr(), re.M)
         return tracer, int(told.replace(",", ""))
 

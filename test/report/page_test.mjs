@@ -104,7 +104,7 @@ test("the address keeps the view", async () => {
 });
 
 test("a trace whose beginning was not kept says when it begins", () => opened("kept", async (page) => {
-  assert.ok((await page.locator("header").textContent()).includes("Begins at 7.81 ms: what was before is not in it."));
+  assert.ok((await page.locator("header").textContent()).includes("Begins at 7.81 ms: anything earlier is not in it."));
 }));
 
 test("colours follow the system, and the button", () => opened("gpt2", async (page) => {

@@ -81,7 +81,7 @@ test("a launch knows what the GPU did, and that knows its launch", () => opened(
     return { lane: lane.index, event };
   });
   await page.locator(".related", { hasText: "What the GPU did for it" }).getByRole("button").first().click();
-  await page.locator(".related", { hasText: "Asked for by the call" }).getByRole("button").first().click();
+  await page.locator(".related", { hasText: "Requested by the call" }).getByRole("button").first().click();
   assert.deepEqual(await page.evaluate(() => window.cudabpfReport.view.chosen), launch);
 }));
 

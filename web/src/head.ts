@@ -100,7 +100,7 @@ export function headOf(answers: Answers, actions: HeadActions): HTMLElement {
     h("div", { class: "title" }, h("h1", {}, answers.title), themeButton(() => actions.recolor())),
     command && h("p", { class: "command" }, h("code", {}, command)),
     h("p", { class: "where" }, answers.heading),
-    since_us !== undefined && h("p", { class: "where" }, `Begins at ${micro(since_us)}: what was before is not in it.`),
+    since_us !== undefined && h("p", { class: "where" }, `Begins at ${micro(since_us)}: anything earlier is not in it.`),
     part && h("p", { class: "where" }, `This is a part of the trace${part.name ? `: ${part.name}` : ""}, from ${micro(part.from_us)} to ${micro(part.to_us)}.`),
     losses(answers), processesOf(answers, (pid) => actions.showProcess(pid)),
     h("section", { class: "verdict", "aria-label": "Verdict" }, whoseOf(answers),

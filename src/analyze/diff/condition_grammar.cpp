@@ -50,11 +50,11 @@ Error wrong(std::string_view text, const std::string& what, const std::string& h
 Error unknown_measure(std::string_view text, std::string_view name) {
   std::vector<std::string> names = measure_names();
   std::string meant = nearest(name, names);
-  return wrong(
-      text,
-      name.empty() ? "it begins with no measure" : fmt::format("no measure is called {}", name),
-      fmt::format("{}they are: {}", meant.empty() ? "" : "did you mean " + meant + "? ",
-                  fmt::join(names, ", ")));
+  return wrong(text,
+               name.empty() ? "it does not begin with a measure"
+                            : fmt::format("no measure is called {}", name),
+               fmt::format("{}they are: {}", meant.empty() ? "" : "did you mean " + meant + "? ",
+                           fmt::join(names, ", ")));
 }
 
 Result<MeasurePart> parse_measure(std::string_view text, std::string_view name) {
@@ -67,7 +67,7 @@ Result<MeasurePart> parse_measure(std::string_view text, std::string_view name) 
     return wrong(
         text,
         measure.part_is.empty() ? fmt::format("{} has no parts", measure.name)
-                                : fmt::format("after the colon comes a {}", measure.part_is),
+                                : fmt::format("a {} must follow the colon", measure.part_is),
         measure.part_is.empty() ? fmt::format("give it as {}", measure.name)
                                 : fmt::format("give it as {}:{}", measure.name, measure.part_is));
   if (asked.part.empty() && !measure.whole)
@@ -83,7 +83,7 @@ Result<Condition> parse_condition(std::string_view text) {
   if (sign == std::string_view::npos) {
     std::string_view name = without_blanks(text.substr(0, text.find_first_of(" \t:=")));
     if (!find_measure(name)) return unknown_measure(text, name);
-    return wrong(text, "neither > nor < is in it", "give it as 'launches > +5 %'");
+    return wrong(text, "it has neither > nor <", "give it as 'launches > +5 %'");
   }
   Condition condition;
   condition.asked = TRY(parse_measure(text, without_blanks(text.substr(0, sign))));
@@ -98,7 +98,7 @@ Result<Condition> parse_condition(std::string_view text) {
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number,
                                       std::chars_format::fixed);
   if (error != std::errc() || end != digits.data() + digits.size())
-    return wrong(text, fmt::format("after {} comes a number", text[sign]),
+    return wrong(text, fmt::format("a number must follow {}", text[sign]),
                  "give it as 'launches > +5 %'");
   std::string_view unit = without_blanks(rest.substr(digits.size()));
 
@@ -113,7 +113,7 @@ Result<Condition> parse_condition(std::string_view text) {
       return wrong(text,
                    unit.empty() ? fmt::format("{} needs a unit", measure.name)
                                 : fmt::format("{} is not measured in {}", measure.name, unit),
-                   "after the number comes one of: " + units_of(measure.unit));
+                   "write one of these after the number: " + units_of(measure.unit));
     factor = scale->factor;
   }
   condition.limit = (direction == '-' ? -number : number) * factor;

@@ -41,7 +41,7 @@ std::string obstacle(const Compared& compared, const DiffSide& a, const DiffSide
     return "not all traces wait after each iteration, so their times are not of one kind";
   for (const Setting& setting : settings_unlike(a, b))
     if (setting.incomparable.any_of(needs))
-      return fmt::format("they were not taken alike ({}): {}", setting.what, setting.so);
+      return fmt::format("they were recorded differently ({}): {}", setting.what, setting.so);
   return {};
 }
 

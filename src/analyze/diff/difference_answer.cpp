@@ -59,7 +59,7 @@ std::string told(const std::string& text, std::string_view other, std::size_t wi
 void add_settings(Page& page, const std::vector<Setting>& settings) {
   if (settings.empty()) return;
   constexpr std::size_t WIDEST = 48;
-  Table table("taken differently", {{"A", 0, true}, {"B", 0, true}});
+  Table table("recorded differently", {{"A", 0, true}, {"B", 0, true}});
   std::size_t each = std::min<std::size_t>(WIDEST, (page.width() - 24) / 2);
   for (const auto& setting : settings)
     table.row(std::string(setting.what),
@@ -200,11 +200,11 @@ void add_rules(Page& page, const Difference& difference) {
   page.blank();
   if (!difference.shown.empty()) {
     page.paragraph(
-        fmt::format("A and B are the medians of their traces, of errors the most; ± is how far a "
-                    "trace is from that. A change is beyond the noise if the traces of one side "
-                    "rank above those of the other as chance ranks them at most once in twenty "
-                    "times. Functions, kernels, failures and ioctls are those of {}, whose "
-                    "durations are the middle ones.",
+        fmt::format("A and B are the medians of each side's traces (of errors, the maximum); ± is "
+                    "how far a trace is from that. A change is beyond the noise if one side's "
+                    "traces rank above the other's in a way that chance would produce at most once "
+                    "in twenty times. Functions, kernels, failures and ioctls are those of {}, "
+                    "whose durations are the middle ones.",
                     difference.shown),
         2);
     page.blank();

@@ -81,13 +81,13 @@ std::vector<Doubt> doubts_of(const Measures& trace) {
   doubt(facts.put_away, Need::processes | Need::memory, "has too many processes at once");
   doubt(trace.memory_left_out().any(), Need::memory, "has too much memory to follow");
   doubt(trace.kernels().graph_launches().unknown(), Need::graphs,
-        "does not tell what all launched graphs ran");
-  doubt(lacks_gpu_works(facts), Need::gpu_times, "does not have all that GPUs did");
+        "does not say what every launched graph ran");
+  doubt(lacks_gpu_works(facts), Need::gpu_times, "lacks some of what GPUs did");
   const auto* process = trace.course().process();
   doubt(process && (process->lost_track || process->untimed_waits), Need::pending,
-        "does not tell when all waits ended");
+        "does not say when every wait ended");
   const auto* thread = trace.course().thread();
-  doubt(thread && thread->segments_left_out, Need::waits, "waits more often than is followed");
+  doubt(thread && thread->segments_left_out, Need::waits, "has more waits than are followed");
   return doubts;
 }
 

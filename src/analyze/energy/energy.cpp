@@ -100,9 +100,9 @@ Energy::OfGpu Energy::figures_of(std::uint32_t device, const Sampled& sampled,
 
 void Energy::share_among_classes(OfGpu& gpu, const Sampled& sampled) const {
   if (sampled_.size() > 1 || !model_.is_one_gpu())
-    gpu.no_classes = "there are several GPUs, and which is which to a process is not known";
+    gpu.no_classes = "there are several GPUs, and which of them a process means is not known";
   else if (sampled.sole.named() > model_.processes())
-    gpu.no_classes = "processes had the GPU, too, whose work was not measured";
+    gpu.no_classes = "other processes, whose work was not measured, had the GPU too";
   else if (!gpu.idle)
     gpu.no_classes = "what the GPU uses when it is idle is not known";
   else if (static_cast<double>(model_.time()) < EnergyReadings::SHORTEST_SECONDS * 1e9)
@@ -112,7 +112,7 @@ void Energy::share_among_classes(OfGpu& gpu, const Sampled& sampled) const {
   if (!classes)
     gpu.no_classes = "its power was not sampled twice";
   else if (!classes->any_shared())
-    gpu.no_classes = "nowhere between two samples did works take a twentieth of the time";
+    gpu.no_classes = "the GPU never worked for a twentieth of the time between two samples";
   else
     gpu.classes = classes;
 }

@@ -137,12 +137,11 @@ void add_not_told(Page& page, const std::vector<const Energy::Stretch*>& stretch
 
 void add_idle_power(Page& page, const Energy::OfGpu& gpu) {
   page.paragraph(
-      gpu.idle
-          ? fmt::format("Idle, this GPU used {:.0f} W: the least mean of a second without "
-                        "activity, at {}.",
-                        gpu.idle->watts, page.at(gpu.idle->from))
-          : "No second without activity was sampled, so what the GPU uses when it is idle is not "
-            "known: energy is all that it used.",
+      gpu.idle ? fmt::format("Idle, this GPU used {:.0f} W: the least mean of a second without "
+                             "activity, at {}.",
+                             gpu.idle->watts, page.at(gpu.idle->from))
+               : "No second without activity was sampled, so what the GPU uses when it is idle is "
+                 "not known; the energy shown includes it.",
       2);
 }
 
@@ -155,9 +154,9 @@ void add_sole_process(Page& page, const Energy::OfGpu& gpu) {
                    2);
   else
     page.paragraph(
-        fmt::format("Process {} alone had the GPU, as far as NVML named any: while it had it, {} "
-                    "were used.",
-                    *gpu.pid, joules_text(gpu.process.used.joules)),
+        fmt::format(
+            "As far as NVML shows, only process {} had the GPU; while it did, the GPU used {}.",
+            *gpu.pid, joules_text(gpu.process.used.joules)),
         2);
 }
 
@@ -189,10 +188,11 @@ void add_classes(Page& page, const Energy::OfGpu& gpu) {
             {joules_text(model.unshared), share(model.unshared), "", ""});
   table.add_to(page);
   page.paragraph(
-      fmt::format("It shares {} above idle, by samples of power over {}: what was used between two "
-                  "samples goes to what ran then, by how long each ran, if all of it together "
-                  "took at least a twentieth of that time. No counter tells one kernel's energy.",
-                  joules_text(all), human_time(model.to - model.from)),
+      fmt::format(
+          "The model divides {} above idle, from samples of power over {}: energy used between two "
+          "samples is divided among what ran then, by how long each ran, if together they took at "
+          "least a twentieth of that time. No counter measures one kernel's energy.",
+          joules_text(all), human_time(model.to - model.from)),
       2);
 }
 

@@ -42,7 +42,7 @@ EnergyUsed EnergyReadings::between(std::uint64_t from, std::uint64_t to) const {
   used.to = last.ts;
   if (used.seconds() < SHORTEST_SECONDS)
     return refused(
-        fmt::format("the energy counter's readings in it span {}, and it takes 1 s at least",
+        fmt::format("the energy counter's readings in it span {}, and at least 1 s is needed",
                     human_time(used.to - used.from)));
   auto fall = std::upper_bound(falls_.begin(), falls_.end(), used.from);
   if (falls_.size() == MOST_FALLS || (fall != falls_.end() && *fall <= used.to))
@@ -103,7 +103,7 @@ std::string SoleProcess::why_not() const {
   if (pids_.size() == 1) return {};
   std::string pids;
   for (std::uint32_t pid : pids_) pids += fmt::format("{}{}", pids.empty() ? "" : ", ", pid);
-  return fmt::format("several processes had the GPU, and nothing tells their parts apart: {}{}",
+  return fmt::format("several processes had the GPU, and nothing separates their shares: {}{}",
                      pids, pids_.size() == MOST ? ", …" : "");
 }
 

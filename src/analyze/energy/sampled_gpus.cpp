@@ -23,9 +23,7 @@ void SampledGpus::add_to(Page& page) const {
       told += fmt::format("{}GPU {}: {:.1f} %", told.empty() ? "" : ", ", device, *active);
   if (told.empty()) return;
   page.blank();
-  page.paragraph(fmt::format("By NVML's samples, which are of all processes, the SMs were active "
-                             "for so much of the time: "
-                             "{}{}.",
+  page.paragraph(fmt::format("SM activity in NVML's samples, which cover all processes: {}{}.",
                              told, count > MOST ? ", …" : ""),
                  0);
 }

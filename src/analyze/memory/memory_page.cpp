@@ -258,7 +258,7 @@ void add_memory(Page& page, const Memory& memory, std::size_t at_most) {
   if (!memory.not_returned()) return;
   page.blank();
   page.paragraph(count_of(memory.not_returned(), "allocation was", "allocations were") +
-                     " not seen to return, so that nothing is known of what came of them.",
+                     " not seen to return, so whether they succeeded is not known.",
                  0);
 }
 

@@ -127,7 +127,7 @@ std::string Calls::name_of(const Line& line) const {
     case By::tid:
       return fmt::format("thread {} of {}", line.tid, process);
     case By::device:
-      if (!line.has(Field::ordinal)) return "(no device told)";
+      if (!line.has(Field::ordinal)) return "(device not known)";
       return fmt::format("device {} of {}", line.ordinal, process);
     case By::stream: {
       if (!line.has(Field::stream)) return "(no stream)";

@@ -228,11 +228,10 @@ void add_errors(Page& page, const Errors::Answer& answer, const Names& names, st
                                count_of(told, "call", "calls"), usual_text(answer)),
                    0);
   if (unknown)
-    page.paragraph(
-        fmt::format(
-            "Whether {} failed is not known: the trace does not have what they returned.",
-            told ? count_of(unknown, "other", "others") : count_of(unknown, "call", "calls")),
-        0);
+    page.paragraph(fmt::format("Whether {} failed is not known: the trace lacks their results.",
+                               told ? count_of(unknown, "other", "others")
+                                    : count_of(unknown, "call", "calls")),
+                   0);
   // The gravest first.
   add_failures(page, "errors of GPUs", answer.gpu_errors, at_most);
   add_failures(page, "failures after which later calls fail",

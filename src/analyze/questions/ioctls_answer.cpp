@@ -119,7 +119,7 @@ Json ioctls_json(const Ioctls::Answer& answer) {
 
 void add_ioctls(Page& page, const Ioctls::Answer& answer, IoctlsBy by, std::size_t at_most) {
   if (answer.operations.empty()) {
-    page.paragraph(answer.traced ? "Nothing was asked of the driver."
+    page.paragraph(answer.traced ? "No requests were made to the driver."
                                  : "No driver requests were recorded. Record with --kernel to "
                                    "see them.",
                    0);
@@ -150,7 +150,7 @@ void add_ioctls(Page& page, const Ioctls::Answer& answer, IoctlsBy by, std::size
         "interrupts are not in the trace.",
         2);
   page.paragraph(
-      "A kernel launch asks for nothing unless it loads code first: it writes to memory that the "
+      "A kernel launch makes no request unless it loads code first: it writes to memory that the "
       "GPU reads.",
       2);
 }

@@ -94,7 +94,7 @@ constexpr Burden BURDENS[] = {
      "in calls that load and compile code, even after warm-up. Load it all before."},
     {"other_calls", OTHERS_MUCH, [](const Stretch& stretch) { return stretch.others(); },
      "Blocked on other calls",
-     "in calls that neither launch, copy, wait nor allocate. `cudabpf calls` tells which."},
+     "in calls that neither launch, copy, wait nor allocate. `cudabpf calls` lists them."},
 };
 
 Found burden(const Judged& judged, const Burden& burden) {

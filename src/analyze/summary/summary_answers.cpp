@@ -360,14 +360,14 @@ std::string Summary::driver_answer(const Page&) const {
   if (!totals_.driver_calls) {
     auto traced = header_.find("driver_traced");
     bool was = traced != header_.end() && *traced == true;
-    return was ? "nothing was asked of it" : "not traced; --kernel does";
+    return was ? "no requests were made to it" : "not traced (needs --kernel)";
   }
   return fmt::format("{}: {}", count_of(totals_.driver_calls, "operation", "operations"),
                      listed(totals_.groups, 6));
 }
 
 std::string Summary::scheduler_answer(const Page& page) const {
-  if (!totals_.driver_calls) return "seen with --kernel only";
+  if (!totals_.driver_calls) return "not traced (needs --kernel)";
   Totals::Times all = sum_of(totals_.scheduling);
   if (!all.count) return "no ioctl was about scheduling";
   std::string when = fmt::format("from {} to {}", page.at(totals_.first_scheduling),

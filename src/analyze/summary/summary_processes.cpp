@@ -103,10 +103,10 @@ void Summary::add_processes(Page& page, std::size_t at_most) const {
   table.add_to(page);
   if (course_.threads().put_away())
     page.paragraph(
-        fmt::format(
-            "There were more than {} threads at once: {} that were quiet for longest were taken "
-            "to have ended, and count as others if they come again.",
-            with_commas(ThreadsAtWork::MAX_THREADS), with_commas(course_.threads().put_away())),
+        fmt::format("There were more than {} threads at once: the {} that were quiet for longest "
+                    "were taken to have ended, and count as new ones if they call again.",
+                    with_commas(ThreadsAtWork::MAX_THREADS),
+                    with_commas(course_.threads().put_away())),
         2);
 }
 

@@ -304,7 +304,7 @@ void add_gpu_lanes(Page& page, const Timeline& timeline, Lanes& lanes) {
   std::size_t before = page.size();
   if (!timeline.gpus().empty()) {
     page.blank();
-    page.heading("GPUs by NVML, as all processes use them");
+    page.heading("GPUs, from NVML (all processes)");
   }
   bool any = false;
   for (const auto& [device, activity] : timeline.gpus()) any |= lanes.add_gpu(device, activity);

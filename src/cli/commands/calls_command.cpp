@@ -50,7 +50,7 @@ void add_calls(CLI::App& app, Action& action) {
        "calls --phase inference traces/h200-gpt2.jsonl.zst",
        "calls --json traces/h200-gpt2.jsonl.zst | jq '.calls[0]'"});
   add_time(*sub, *flags);
-  one_of(sub->add_option("--by", flags->by, "Group the calls by this"),
+  one_of(sub->add_option("--by", flags->by, "What to group the calls by"),
          {"function", "pid", "tid", "device", "stream", "kernel", "container"})
       ->capture_default_str();
   add_top(*sub, flags->top, "Show at most N functions per group");

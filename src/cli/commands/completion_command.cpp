@@ -23,11 +23,10 @@ constexpr std::pair<const char*, Script> SHELLS[] = {
 
 void add_completion(CLI::App& app, Action& action) {
   auto shell = std::make_shared<std::string>("bash");
-  CLI::App* sub = app.add_subcommand(
-      "completion", "Print a script by which a shell completes cudabpf's command line");
+  CLI::App* sub = app.add_subcommand("completion", "Print a shell's completion script for cudabpf");
   std::vector<std::string> shells;
   for (const auto& [name, script] : SHELLS) shells.emplace_back(name);
-  one_of(sub->add_option("shell", *shell, "The shell that it is for"), shells);
+  one_of(sub->add_option("shell", *shell, "The shell"), shells);
   add_footer(*sub,
              {"source <(cudabpf completion bash)",
               "cudabpf completion zsh > _cudabpf   for a folder in zsh's $fpath",

@@ -200,15 +200,13 @@ void add_diff(CLI::App& app, Action& action) {
                             "traces/h200-transformer.jsonl.zst   several runs a side"});
   sub->footer(sub->get_footer() + about_conditions());
   sub->add_option("traces", flags->traces,
-                  "Two traces, plain or .zst; or all of one side, and after -- those "
-                  "of the other: runs of one program, or files of a rotated trace; "
-                  "-: stdin")
+                  "Two traces, plain or .zst; or all of one side, then -- and all of the other: "
+                  "runs of one program, or files of a rotated trace; -: stdin")
       ->type_name("A B")
       ->required();
   sub->add_option("--to", flags->to, "The traces of the other side, as after --")->type_name("B");
   sub->add_option("--fail-if", flags->conditions,
-                  "Fail if this holds: 'launches > +5 %', for instance; may be given "
-                  "several times")
+                  "Fail if this condition holds, such as 'launches > +5 %'; may be repeated")
       ->type_name("CONDITION")
       ->allow_extra_args(false);
   sub->add_flag("--json", flags->json, "Print one JSON object, for programs");

@@ -195,8 +195,9 @@ void check_libraries(std::vector<Finding>& findings) {
 void check_driver(std::vector<Finding>& findings) {
   Driver driver = nvidia_driver();
   if (driver.version.empty())
-    findings.push_back({Need::target, "NVIDIA driver", Verdict::no, "not loaded",
-                        "`nvidia-smi` tells more; without it CUDA programs fail at cuInit"});
+    findings.push_back(
+        {Need::target, "NVIDIA driver", Verdict::no, "not loaded",
+         "`nvidia-smi` shows more; without the driver, CUDA programs fail at cuInit"});
   else
     findings.push_back({Need::target, "NVIDIA driver", Verdict::yes,
                         driver.version + " (" + driver.flavour + " kernel module)"});
@@ -205,7 +206,7 @@ void check_driver(std::vector<Finding>& findings) {
     findings.push_back({Need::target, "GPU " + std::to_string(gpu.index), Verdict::yes,
                         gpu.name + " " + gpu.bus_id});
   if (gpus.empty() && !driver.version.empty())
-    findings.push_back({Need::target, "GPU", Verdict::no, "the driver knows none",
+    findings.push_back({Need::target, "GPU", Verdict::no, "the driver found none",
                         "`dmesg | grep NVRM` may say why"});
 }
 
@@ -257,11 +258,11 @@ void add_doctor(CLI::App& app, Action& action) {
     std::vector<std::string> command;
   };
   auto flags = std::make_shared<Flags>();
-  CLI::App* sub =
-      app.add_subcommand("doctor", "What works on this machine, what does not, and what to do");
+  CLI::App* sub = app.add_subcommand(
+      "doctor", "Show what works on this machine, what does not, and what to do");
   sub->add_flag("--json", flags->json, "Print one JSON object per line");
   sub->add_option("command", flags->command,
-                  "Also say whether this command can be recorded inside its process")
+                  "Also show whether this command can be recorded inside its process")
       ->type_name("CMD");
   sub->positionals_at_end();
   add_footer(*sub,

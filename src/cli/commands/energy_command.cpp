@@ -29,7 +29,7 @@ Result<int> print_energy(const TraceFlags& flags) {
 void add_energy(CLI::App& app, Action& action) {
   auto flags = std::make_shared<TraceFlags>();
   CLI::App* sub = app.add_subcommand(
-      "energy", "Joules that each GPU used: in all, by phase, by iteration, by class of kernel");
+      "energy", "Joules that each GPU used: in total, by phase, iteration and class of kernel");
   add_trace_flags(*sub, *flags,
                   {"energy trace.jsonl   one that was recorded on a machine with a GPU",
                    "energy --phase inference --json trace.jsonl"});

@@ -42,8 +42,7 @@ void add_errors(CLI::App& app, Action& action) {
                   {"errors traces/h200-gpt2.jsonl.zst",
                    "errors --all traces/h200-gpt2.jsonl.zst   each of them, with its time"});
   add_time(*sub, *flags);
-  sub->add_flag("--all", flags->all,
-                "Also list every single one, in the order in which they began");
+  sub->add_flag("--all", flags->all, "Also list each one, in order of time");
   add_top(*sub, flags->top, "Show at most N rows of each table");
   sub->callback([flags, &action] { action = [flags] { return print_errors(*flags); }; });
 }

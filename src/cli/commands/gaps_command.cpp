@@ -34,10 +34,9 @@ Result<int> print_gaps(const GapsFlags& flags) {
 
 void add_gaps(CLI::App& app, Action& action) {
   auto flags = std::make_shared<GapsFlags>();
-  CLI::App* sub =
-      app.add_subcommand("gaps",
-                         "When the GPU had nothing to do, and why: measured with --gpu, "
-                         "else what is certain");
+  CLI::App* sub = app.add_subcommand(
+      "gaps",
+      "GPU idle time and its causes: measured (traces with --gpu), otherwise a lower bound");
   add_trace_flags(
       *sub, *flags,
       {"gaps traces/h200-gpt2.jsonl.zst", "gaps --top 30 traces/h200-two-gpus.jsonl.zst",

@@ -46,9 +46,10 @@ Result<int> print_ioctls(const IoctlsFlags& flags) {
 
 void add_ioctls(CLI::App& app, Action& action) {
   auto flags = std::make_shared<IoctlsFlags>();
-  CLI::App* sub = app.add_subcommand("ioctls", "What the NVIDIA driver was asked for");
+  CLI::App* sub =
+      app.add_subcommand("ioctls", "Requests to the NVIDIA driver, and the calls that made them");
   add_trace_flags(*sub, *flags,
-                  {"ioctls traces/h200-gpt2.jsonl.zst   a trace that was taken with --kernel",
+                  {"ioctls traces/h200-gpt2.jsonl.zst   a trace recorded with --kernel",
                    "ioctls --by call traces/h200-gpt2.jsonl.zst   which calls asked"});
   add_time(*sub, *flags);
   std::vector<std::string> by;

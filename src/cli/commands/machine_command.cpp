@@ -49,7 +49,7 @@ void add_machine(CLI::App& app, Action& action) {
              {"sudo cudabpf run -- python3 inference.py   a command and its children",
               "sudo cudabpf attach --pid 4242   a process that is already running",
               "sudo cudabpf --duration 30s   the whole machine",
-              "cudabpf summary traces/h200-gpt2.jsonl.zst   what a trace says"},
+              "cudabpf summary traces/h200-gpt2.jsonl.zst   answers from a trace"},
              capture_statuses());
   app.callback([flags, &app, &action] {
     refuse_misplaced(app);

@@ -49,7 +49,8 @@ void add_memory(CLI::App& app, Action& action) {
                   {"memory traces/h200-gpt2.jsonl.zst",
                    "memory --svg memory.svg traces/h200-gpt2.jsonl.zst   also as a picture"});
   add_time(*sub, *flags);
-  sub->add_option("--svg", flags->svg, "Also draw it into this file, for any browser; -: stdout")
+  sub->add_option("--svg", flags->svg,
+                  "Also draw it into this SVG file, for any browser; -: stdout")
       ->type_name("FILE");
   add_top(*sub, flags->top, "Show at most N blocks, and N block sizes");
   sub->callback([flags, &action] { action = [flags] { return print_memory(*flags); }; });

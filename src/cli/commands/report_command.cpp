@@ -177,8 +177,9 @@ Result<int> write_report(const ReportFlags& flags) {
 
 void add_report(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ReportFlags>();
-  CLI::App* sub = app.add_subcommand(
-      "report", "One HTML file for any browser: verdict, timeline, tables; of one trace or two");
+  CLI::App* sub = app.add_subcommand("report",
+                                     "Write one trace, or two compared, as an HTML file for any "
+                                     "browser: verdict, timeline, tables");
   add_trace_flags(
       *sub, *flags,
       {"report traces/h200-gpt2.jsonl.zst   writes h200-gpt2.html",

@@ -148,7 +148,7 @@ void add_run(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("run", "Trace a command and all its children");
   flags->capture.add_to(*sub, false);
   auto* user = sub->add_option("--user", flags->user,
-                               "Start the command as this user [whoever called sudo]");
+                               "Start the command as this user [the one who called sudo]");
   user->type_name("USER");
   sub->add_flag("--inside", flags->inside,
                 "Record inside the command's processes instead of with eBPF: without root, and at "
@@ -165,7 +165,7 @@ void add_run(CLI::App& app, Action& action) {
               "sudo cudabpf run --kernel -o trace.jsonl.zst -- ./app   the driver's ioctls, too",
               "sudo cudabpf run --no-returns -- ./app   at the least cost by eBPF",
               "cudabpf run --inside -- python3 inference.py   without root",
-              "sudo cudabpf run --gpu -- ./app   and when the GPU did what was asked"},
+              "sudo cudabpf run --gpu -- ./app   with GPU times, from CUPTI"},
              capture_statuses());
   sub->callback([flags, &action] { action = [flags] { return capture_command(*flags); }; });
 }

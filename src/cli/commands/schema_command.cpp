@@ -18,7 +18,7 @@ void add_schema(CLI::App& app, Action& action) {
   CLI::App* sub =
       app.add_subcommand("schema", "Print the trace format: every line's type and fields");
   add_footer(*sub,
-             {"cudabpf schema", "cudabpf schema | grep duration_us   what is said of a field"},
+             {"cudabpf schema", "cudabpf schema | grep duration_us   one field's description"},
              printing_statuses());
   sub->callback([&action] {
     action = [] {

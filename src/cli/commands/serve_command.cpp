@@ -41,10 +41,11 @@ Result<serve::Address> address_of(const ServeFlags& flags) {
   auto address = TRY(serve::Address::parse(flags.listen));
   for (const std::string& name : flags.names) TRY(address.add_name(name));
   if (flags.no_token && !address.is_loopback())
-    return Error{"--no-token is for an address that this machine alone reaches, and --listen " +
-                     flags.listen + " is not",
-                 "leave --no-token out, or listen at 127.0.0.1 behind a proxy that asks who comes",
-                 exit_code::USAGE};
+    return Error{
+        "--no-token needs an address that only this machine can reach, and --listen " +
+            flags.listen + " is not one",
+        "leave --no-token out, or listen at 127.0.0.1 behind a proxy that authenticates its users",
+        exit_code::USAGE};
   return address;
 }
 
@@ -80,28 +81,28 @@ Result<int> serve_folder(const ServeFlags& flags) {
 void add_serve(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App* sub = app.add_subcommand(
-      "serve", "The traces of a folder in a browser: a list, and a report of each");
+      "serve", "Show a folder's traces in a browser: a list, and a report of each");
   sub->group("Subcommands that read traces");
   sub->add_option("folder", flags->folder, "The folder; traces in its subfolders are shown, too")
       ->type_name("DIR")
       ->required();
   sub->add_option("--listen", flags->listen,
-                  "Where it can be reached: IP:PORT; port 0 is one that is free")
+                  "Address to listen at: IP:PORT; port 0 takes a free one")
       ->type_name("ADDRESS")
       ->capture_default_str();
   sub->add_option("--host-name", flags->names,
-                  "A name by which browsers call it: in DNS, or of a proxy; may be repeated")
+                  "A name under which browsers reach it (in DNS, or a proxy's); may be repeated")
       ->type_name("HOST");
   sub->add_flag("--no-token", flags->no_token,
-                "Let every user of this machine look, whoever owns the traces");
+                "Let every user of this machine read the traces, whoever owns them");
   using namespace exit_code;
-  add_footer(
-      *sub,
-      {"cudabpf serve traces   prints a link, with a token that opens it on this machine",
-       "cudabpf serve --listen 0.0.0.0:8077 --host-name gpu-17.example.com traces   for others"},
-      fmt::format("{} ended by Ctrl-C; {} wrong usage; {} the address could not be written; "
-                  "{} the folder could not be read, or the address is taken.",
-                  OK, USAGE, OUTPUT_FAILED, FAILED));
+  add_footer(*sub,
+             {"cudabpf serve traces   prints a link, with a token that opens it on this machine",
+              "cudabpf serve --listen 0.0.0.0:8077 --host-name gpu-17.example.com traces   for "
+              "other machines"},
+             fmt::format("{} ended by Ctrl-C; {} wrong usage; {} the address could not be written; "
+                         "{} the folder could not be read, or the address is taken.",
+                         OK, USAGE, OUTPUT_FAILED, FAILED));
   sub->callback([flags, &action] { action = [flags] { return serve_folder(*flags); }; });
 }
 

@@ -34,7 +34,7 @@ Result<int> print_summary(const SummaryFlags& flags) {
 void add_summary(CLI::App& app, Action& action) {
   auto flags = std::make_shared<SummaryFlags>();
   CLI::App* sub = app.add_subcommand("summary",
-                                     "On one screen: what bounds the program, its phases and "
+                                     "One screen: what bounds the program, its phases and "
                                      "iterations; --all: idle times, memory, the driver");
   add_trace_flags(
       *sub, *flags,

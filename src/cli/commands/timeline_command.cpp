@@ -45,13 +45,14 @@ void add_timeline(CLI::App& app, Action& action) {
   auto flags = std::make_shared<TimelineFlags>();
   CLI::App* sub = app.add_subcommand(
       "timeline",
-      "A picture of each thread's calls, of what they put on each stream, and of what GPUs did");
+      "A picture of each thread's calls, the work on each stream, and what the GPUs did");
   add_trace_flags(*sub, *flags,
                   {"timeline traces/h200-gpt2.jsonl.zst",
                    "timeline --from 15.15s --to 15.25s traces/h200-gpt2.jsonl.zst   a part of it",
                    "timeline --svg timeline.svg traces/h200-gpt2.jsonl.zst   also as a picture"});
   add_time(*sub, *flags);
-  sub->add_option("--svg", flags->svg, "Also draw it into this file, for any browser; -: stdout")
+  sub->add_option("--svg", flags->svg,
+                  "Also draw it into this SVG file, for any browser; -: stdout")
       ->type_name("FILE");
   sub->callback([flags, &action] { action = [flags] { return print_timeline(*flags); }; });
 }

@@ -60,7 +60,7 @@ Result<int> top(TopFlags flags) {
 void add_top(CLI::App& app, Action& action) {
   auto flags = std::make_shared<TopFlags>();
   CLI::App* sub = app.add_subcommand(
-      "top", "Show who uses CUDA, as it happens; write no trace, unless asked to keep one");
+      "top", "Show which processes use CUDA, live; a trace is written only on demand");
   auto* pids = sub->add_option("-p,--pid", flags->pids, "Only these processes")
                    ->type_name("PID")
                    ->delimiter(',');
@@ -77,7 +77,8 @@ void add_top(CLI::App& app, Action& action) {
       ->type_name("TIME")
       ->capture_default_str();
   auto* once = sub->add_flag("--once", flags->once, "Show one interval, and end");
-  sub->add_flag("--json", flags->capture.as_json, "One JSON object a line, an interval each");
+  sub->add_flag("--json", flags->capture.as_json,
+                "Print one JSON object per line, for each interval");
   sub->add_option("--duration", flags->capture.duration, "Stop after this long (30s, 15m, 2h)")
       ->type_name("TIME")
       ->excludes(once);

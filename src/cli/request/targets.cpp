@@ -90,7 +90,7 @@ Result<> add_by_cgroup(const std::string& given, const Procfs& procfs, Targets& 
   }
   if (targets.cgroup || !targets.pids.empty()) return ok();
   return Error{fmt::format("--container {}: there is no such cgroup", given),
-               "`cat /proc/PID/cgroup` tells a process's", exit_code::NO_TARGET};
+               "`cat /proc/PID/cgroup` shows a process's cgroup", exit_code::NO_TARGET};
 }
 
 Result<> add_by_container(const std::string& id, const Procfs& procfs, Targets& targets) {

@@ -62,7 +62,7 @@ void DriverProbes::set_version(const DriverVersion& version) {
 }
 
 Result<std::string> DriverProbes::attach(const Features& features) {
-  Error failure{"--kernel: this kernel has no way to see ioctls that cudabpf knows",
+  Error failure{"--kernel: this kernel offers no way to see ioctls that cudabpf can use",
                 "it needs CONFIG_FTRACE_SYSCALLS; `cudabpf doctor` says more",
                 exit_code::KERNEL_UNSUPPORTED};
   for (const char* way : feature::DRIVER_WAYS) {

@@ -76,12 +76,12 @@ Finding try_process_events() {
     return {State::no, fmt::format("raw tracepoints are refused: {}", std::strerror(errno))};
   Fd link(bpf_raw_tracepoint_open("sched_process_fork", program.get()));
   if (!link) return {State::no, fmt::format("sched_process_fork: {}", std::strerror(errno))};
-  return {State::yes, "fork, exec and exit by raw tracepoints"};
+  return {State::yes, "fork, exec and exit through raw tracepoints"};
 }
 
 Finding try_mapping_watch() {
   auto watch = MappingWatch::open();
-  if (watch) return {State::yes, "libraries mapped later are seen by perf mmap events"};
+  if (watch) return {State::yes, "libraries mapped later are seen through perf mmap events"};
   return {State::no, watch.error().message};
 }
 
@@ -148,7 +148,7 @@ Finding try_driver_kprobes() {
 // The last choice: its system calls.
 Finding try_syscall_tracepoints() {
   auto id = tracepoint_id("syscalls", "sys_enter_ioctl");
-  if (id) return {State::yes, "what is asked of the driver is seen as system calls"};
+  if (id) return {State::yes, "requests to the driver are seen as system calls"};
   return {State::no, id.error().message};
 }
 
@@ -233,12 +233,11 @@ Result<> check_kernel() {
   if (!program) {
     int reason = errno;
     return Error{fmt::format("the kernel refuses to load a BPF program: {}", std::strerror(reason)),
-                 reason == EPERM
-                     ? "a container, a lockdown or a seccomp filter forbids bpf(2); run "
-                       "cudabpf on the host, or give the container CAP_BPF, "
-                       "CAP_PERFMON and CAP_SYS_ADMIN"
-                     : "cudabpf needs Linux 5.15 or later with CONFIG_BPF_SYSCALL and "
-                       "CONFIG_UPROBE_EVENTS",
+                 reason == EPERM ? "a container, a lockdown or a seccomp filter forbids bpf(2): "
+                                   "run cudabpf on the host, or give the container CAP_BPF, "
+                                   "CAP_PERFMON and CAP_SYS_ADMIN"
+                                 : "cudabpf needs Linux 5.15 or later with CONFIG_BPF_SYSCALL and "
+                                   "CONFIG_UPROBE_EVENTS",
                  reason == EPERM ? exit_code::NOT_PERMITTED : exit_code::KERNEL_UNSUPPORTED};
   }
   int ring = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "cb_probe", 0, 0, 4096, nullptr);

@@ -16,7 +16,7 @@ Result<Fd> open_object(const std::string& module, std::uint32_t& id) {
   while (bpf_btf_get_next_id(id, &id) == 0) {
     Fd object(bpf_btf_get_fd_by_id(id));
     if (!object && errno == ENOENT) continue;  // it is gone
-    if (!object) return errno_error("the kernel does not hand out its modules' BTF");
+    if (!object) return errno_error("the kernel does not provide its modules' BTF");
     char name[64] = {};
     bpf_btf_info information{};
     information.name = reinterpret_cast<std::uintptr_t>(name);

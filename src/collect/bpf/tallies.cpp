@@ -60,7 +60,7 @@ std::vector<Tallies::Entry> Tallies::read() {
       continue;
     }
     if (error && error != -ENOENT) {
-      if (!failed_) log::warning("reading what was counted of calls: {}", std::strerror(-error));
+      if (!failed_) log::warning("reading the counts of calls: {}", std::strerror(-error));
       failed_ = true;
       return entries;
     }

@@ -30,10 +30,9 @@ constexpr std::uint64_t LOOK_THROUGH_EVERY_NS = 2'000'000'000;
 Error refusal_of_probes(int reason) {
   bool forbidden = reason == EPERM || reason == EACCES;
   return {fmt::format("the kernel refuses to attach uprobes: {}", std::strerror(reason)),
-          forbidden
-              ? "run it as root; of capabilities, CAP_SYS_ADMIN is needed besides CAP_BPF and "
-                "CAP_PERFMON on kernels before 6.6 and where kernel.perf_event_paranoid is 3"
-              : "`cudabpf doctor` tells what this kernel lacks",
+          forbidden ? "run it as root, or with CAP_SYS_ADMIN besides CAP_BPF and CAP_PERFMON: "
+                      "kernels before 6.6 need it, and those where kernel.perf_event_paranoid is 3"
+                    : "`cudabpf doctor` shows what this kernel lacks",
           forbidden ? exit_code::NOT_PERMITTED : exit_code::KERNEL_UNSUPPORTED};
 }
 
@@ -254,8 +253,8 @@ void TracedLibraries::came_late(const MappedLibrary& mapped, std::uint64_t until
   news.losses.push_back({Loss::late_library, std::nullopt, since, until,
                          fmt::format("{} mapped by pid {}", mapped.path, mapped.pid)});
   log::hint(
-      "{} was not known before pid {} loaded it: what it called until then is missing. "
-      "`--library {}` names it beforehand",
+      "{} was not known before pid {} loaded it: its calls until then are missing. Next time, name "
+      "it with `--library {}`",
       mapped.path, mapped.pid, mapped.path);
 }
 

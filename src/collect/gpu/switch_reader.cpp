@@ -136,7 +136,7 @@ Result<SwitchReader::Clock> SwitchReader::clock_of(const Gpu& gpu) {
   std::uint64_t raw = now_ns(CLOCK_MONOTONIC_RAW), monotonic = now_ns(CLOCK_MONOTONIC);
   std::uint64_t cpu = times.samples[0].cpu, time = times.samples[0].gpu;
   if (cpu < before || cpu > raw || time < gpu.clock.gpu)
-    return Error{"reading the GPU's clock failed (the driver's clocks are others)"};
+    return Error{"reading the GPU's clock failed (the driver has other clocks)"};
   return Clock{time, monotonic - (raw - cpu)};
 }
 

@@ -108,7 +108,7 @@ void InsideSource::describe(Session& session) const {
   session.driver_traced = options_.driver;
   if (!options_.driver) return;
   session.driver_way = "imports";
-  session.unseen.push_back("what is asked of the driver by other libraries than libcuda");
+  session.unseen.push_back("requests to the driver from libraries other than libcuda");
 }
 
 Result<> InsideSource::start(OnRecord on_record) {
@@ -253,7 +253,8 @@ void InsideSource::miss_who_never_came(News& news) {
   auto pid = static_cast<pid_t>(selected_);
   if (now_ns(CLOCK_MONOTONIC) - begin_ns_ < PATIENCE_NS && !has_ended(pid)) return;
   missed_ = true;
-  reception_->miss(pid, "it has not come to cudabpf; connect may be refused to it (seccomp)", news);
+  reception_->miss(pid, "it did not connect to cudabpf; a seccomp filter may refuse it connect",
+                   news);
 }
 
 void InsideSource::stop() {

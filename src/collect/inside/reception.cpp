@@ -27,19 +27,20 @@ constexpr std::size_t MOST_READINGS = 4;  // of files, at once; of one process o
 constexpr std::uint64_t WELCOME_NS = 2'000'000, LOOK_NS = 3'000'000;
 constexpr std::uint64_t CLOSE_NS = 500'000'000;
 constexpr const char* NO_DESCRIPTOR = "cudabpf may open no more files (ulimit -n)";
-constexpr const char* GAVE_UP = "it waited too long for cudabpf, or could not take its answer";
+constexpr const char* GAVE_UP = "it waited too long for cudabpf, or could not receive its answer";
 constexpr const char* SILENT =
-    "it came to cudabpf, and no message did; sendmsg or recvmsg may be refused to it (seccomp)";
+    "it connected to cudabpf but sent no message; a seccomp filter may refuse it sendmsg or "
+    "recvmsg";
 constexpr std::uint64_t PATIENCE_NS = 5'000'000'000;  // with one who says nothing
 
 std::string_view why_not(std::uint8_t outcome) {
   switch (outcome) {
     case abi::CI_DIFFERS:
-      return "it is not in memory as in the file";
+      return "its code in memory differs from the file";
     case abi::CI_TOO_FAR:
       return "there is no memory within reach of a jump";
     default:
-      return "its code may not be changed, or a debugger or strace is attached";
+      return "its code cannot be changed, or a debugger or strace is attached";
   }
 }
 

@@ -121,7 +121,7 @@ std::string encode(const Result<Contents>& contents) {
 }
 
 Result<Contents> decode(std::string_view answer, std::uint64_t file_size) {
-  Error nonsense{"the process that reads it answered nonsense"};
+  Error nonsense{"the process that reads it gave an invalid answer"};
   Decoder decoder(answer);
   std::uint64_t kind = decoder.number();
   if (kind == REFUSED) {

@@ -48,8 +48,8 @@ TEST_CASE("GPU times that nobody reports are missed where they were wanted") {
                                         told_times(10, R"("why":"it is old")"), CALL});
     CHECK(lacking_page(facts) ==
           "no GPU times\n"
-          "  Of process 10: it is old.\n"
-          "  Of process 7 and 1 more: no libcupti.\n");
+          "  Process 10: it is old.\n"
+          "  Process 7 and 1 more: no libcupti.\n");
     CHECK(facts_json(facts)["not_recorded"].dump() ==
           R"({"gpu_times":[{"why":"it is old","pid":10,"processes":1},)"
           R"({"why":"no libcupti","pid":7,"processes":2}],"functions":[]})");
@@ -57,9 +57,9 @@ TEST_CASE("GPU times that nobody reports are missed where they were wanted") {
   SECTION("also if no process says anything") {
     CHECK(lacking_page(facts_lacking(WANTED, {CALL})) ==
           "no GPU times\n"
-          "  Of all processes: no process has said who reports its GPU\n"
-          "  times: what does is loaded by libcuda in cuInit, by an\n"
-          "  environment variable.\n");
+          "  All processes: no process reported any: libcuda loads the\n"
+          "  library that does so in cuInit, if an environment variable\n"
+          "  names it.\n");
     CHECK(lacking_page(facts_lacking(WANTED, {})).empty());  // there was nothing to report
   }
   SECTION("and only there") {

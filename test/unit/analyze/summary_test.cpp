@@ -119,7 +119,7 @@ TEST_CASE("What samples of GPUs add up to is told, where there are any") {
   CHECK(gpu["energy_j"] == 49.5);
   CHECK(gpu["throttled"] == 1);
   CHECK_FALSE(gpu.contains("most_memory"));
-  CHECK_THAT(summed.page, ContainsSubstring("GPUs by NVML"));
+  CHECK_THAT(summed.page, ContainsSubstring("GPUs (NVML)"));
   CHECK_THAT(summed.page, ContainsSubstring("500 W"));
 }
 

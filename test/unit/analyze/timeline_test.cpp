@@ -534,7 +534,7 @@ TEST_CASE("Each GPU that was sampled has a row of its activity, in the terminal 
                  R"(,"device":)" + std::to_string(device) + "}");
   Analyzed analyzed(trace, 1'000'000);
   std::string page = analyzed.page();
-  CHECK_THAT(page, ContainsSubstring("GPUs by NVML, as all processes use them\n"));
+  CHECK_THAT(page, ContainsSubstring("GPUs, from NVML (all processes)\n"));
   CHECK_THAT(page, ContainsSubstring("GPU 15, SM activity"));
   CHECK_THAT(page, !ContainsSubstring("GPU 16"));
   std::string svg = analyzed.svg();

@@ -21,9 +21,9 @@ TEST_CASE("Failures that are usual are told in a sentence for each reason") {
   REQUIRE(told.size() == 2);
   CHECK(told[0] ==
         "16 cuLibraryUnload and 3 cuModuleUnload failed with CUDA_ERROR_DEINITIALIZED. This is "
-        "normal: they were called at exit, after the driver had shut down.");
+        "expected: they were called at exit, after the driver had shut down.");
   CHECK(told[1] ==
-        "2 cuGetProcAddress failed with CUDA_ERROR_NOT_FOUND. This is normal: programs ask for "
+        "2 cuGetProcAddress failed with CUDA_ERROR_NOT_FOUND. This is expected: programs ask for "
         "functions that a driver does not have.");
   CHECK(usual_failures({calls_failed(9, "cuMemAlloc", "CUDA_ERROR_OUT_OF_MEMORY")}).empty());
 }

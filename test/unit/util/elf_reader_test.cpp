@@ -29,7 +29,7 @@ namespace {
 
 constexpr elf::Wanted CU{.prefix = "cu"};
 constexpr const char* BROKEN = "reading it took too long, or broke the process that reads it";
-constexpr const char* NONSENSE = "the process that reads it answered nonsense";
+constexpr const char* NONSENSE = "the process that reads it gave an invalid answer";
 
 Fd file_of(const Bytes& bytes) {
   Fd fd(memfd_create("library", MFD_CLOEXEC));

@@ -52,7 +52,7 @@ function inRanges(id: string, all: () => HTMLElement[], ranges: Ranges): HTMLEle
 export function tabsOf(difference: Difference, ranges: Ranges): Tab[] {
   const { totals, iterations, on_iterations, phases, functions, kernels, gpu_kernels = [], ioctls, failures, settings } = difference;
   const figures = () => [
-    ...(settings.length ? [tableOf({ caption: "Taken differently", rows: settings, sortBy: -1,
+    ...(settings.length ? [tableOf({ caption: "Recorded differently", rows: settings, sortBy: -1,
       note: settings.filter((one) => one.so).map((one) => `${one.what}: ${one.so}.`).join(" "),
       columns: [{ title: "what", value: (row) => row.what }, { title: "A", value: (row) => row.a, wide: true }, { title: "B", value: (row) => row.b, wide: true }] })] : []),
     compared("Totals", totals), compared("Iterations", iterations, on_iterations.map((note) => `${note}.`).join(" ")), compared("Phases", phases)];

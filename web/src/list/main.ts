@@ -33,7 +33,7 @@ function show(list: Listed) {
     list.traces.length ? many(list.traces.length, "trace", "traces") : "There is no trace in this folder (*.jsonl, *.jsonl.zst).",
     running && `${running} running`, unread && `${unread} being read`].filter(Boolean).join(", "));
   const missing = [
-    list.left_out && `${many(list.left_out, "entry of the folder is", "entries of the folder are")} not shown: there are more than this list takes.`,
+    list.left_out && `${many(list.left_out, "entry of the folder is", "entries of the folder are")} not shown: this list is full.`,
     list.unread_folders.length && `Could not be read: ${list.unread_folders.join(", ")}.`].filter(Boolean).join(" ");
   trouble.hidden = !missing;
   say(trouble, missing);

@@ -109,7 +109,7 @@ function gaps({ answers }: Answers, places: Places): HTMLElement[] {
         { title: "GPU", value: (row) => row.device }, { title: "cause", value: (row) => CAUSES[row.cause] ?? row.cause },
         { title: "before it", value: (row) => row.before?.name, wide: true }, { title: "after it", value: (row) => row.after?.name, wide: true }],
     }));
-  for (const [caption, rows] of [["When the GPU had nothing to do, as is certain from waits", longest_idle],
+  for (const [caption, rows] of [["When the GPU certainly had nothing to do (after waits)", longest_idle],
     ["Between two launches", longest_between]] as const)
     tables.push(tableOf<Gap>({
       caption, rows, sortBy: 1, link: (row) => place(places, "show in the timeline", microSpan(row.begin_us, row.time_us)),
@@ -203,7 +203,7 @@ function inRange(tab: string, all: () => HTMLElement[], places: Places): HTMLEle
   const span = `${moment(range.from, 1)} to ${moment(range.to, 1)}`;
   if (!places.timeline.exact)
     return [h("p", { class: "note" }, `The timeline holds too many events for each to be in this page, so ${span} cannot be counted here. ` +
-      `This can: cudabpf calls --from ${range.from / 1e9}s --to ${range.to / 1e9}s, with the trace. Below is the whole report.`), ...all()];
+      `To count it, run: cudabpf calls --from ${range.from / 1e9}s --to ${range.to / 1e9}s, with the trace. Below is the whole report.`), ...all()];
   return ofRange(tab, tablesOf(places.timeline, range), places,
     `Counted in this page from the timeline, from ${span}: what began then. cudabpf --from and --to give the same figures.`);
 }

@@ -17,9 +17,9 @@ export function iterationOf(all: Iterations | null, number: number): Span | null
 }
 
 function noteOf({ answers }: Answers, places: Places, all: Iterations): string {
-  const told = answers.summary.summary.iterations, notes: string[] = [`Of ${nameOf(places.timeline, all.pid)}, thread ${all.tid}.`];
+  const told = answers.summary.summary.iterations, notes: string[] = [`${nameOf(places.timeline, all.pid)}, thread ${all.tid}.`];
   if (told?.p50_us) notes.push(`Without warm-up: ${micro(told.p50_us)} in the median, 99 % within ${micro(told.p99_us)}.`);
-  if (told?.found === "within_a_wait") notes.push("The program does not wait after each, so these are the times in which work was submitted.");
+  if (told?.found === "within_a_wait") notes.push("The program does not wait after each iteration, so these times cover submission only.");
   if (all.left_out) notes.push(`${count(all.left_out)} more are not in this page.`);
   return notes.join(" ");
 }

@@ -128,7 +128,7 @@ export class Details {
         h("button", { type: "button", onclick: () => this.go(chosen) }, "Zoom to it"),
         h("button", { type: "button", onclick: () => this.view.choose(null), "aria-label": "Close details" }, "Close")),
       h("dl", {}, ...facts(timeline, lane, i).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-      ...[this.links("Asked for by the call", behind ? [behind] : []), this.links("Calls made inside", children),
-        this.links("Asked of the driver", asked), this.links("What the GPU did for it", did)].filter((list) => list !== null));
+      ...[this.links("Requested by the call", behind ? [behind] : []), this.links("Calls made inside", children),
+        this.links("Requests to the driver", asked), this.links("What the GPU did for it", did)].filter((list) => list !== null));
   }
 }

@@ -191,7 +191,7 @@ TEST_CASE("What was not taken alike is said first") {
     told.push_back(std::string(setting.what) + ": " + setting.a + ", " + setting.b);
   CHECK(told == std::vector<std::string>{"profile: light, default", "driver traced: no, yes",
                                          "GPUs: H200, A100", "NVIDIA driver: , 580"});
-  CHECK(compared.page.starts_with("taken differently"));
+  CHECK(compared.page.starts_with("recorded differently"));
   CHECK_THAT(compared.page, ContainsSubstring("only one of the profiles traces"));
   CHECK(answer_of("", "").difference.settings.empty());
 }

@@ -115,7 +115,7 @@ TEST_CASE("What makes figures uncertain") {
     trace.call("graph", "launch", R"("name":"cuGraphLaunch","graph_unknown":"before")");
     TraceFigures of = figures(trace);
     for (const char* measure : {"kernel-runs", "kernels", "kernels-per-iteration"})
-      CHECK(doubt(of, measure) == "does not tell what all launched graphs ran");
+      CHECK(doubt(of, measure) == "does not say what every launched graph ran");
     for (const char* measure : {"launches", "graph-launches", "launches-per-iteration"})
       CHECK(doubt(of, measure).empty());
   }

@@ -78,7 +78,7 @@ TEST_CASE("A run's energy is told with its window, its error and what is above i
   CHECK(gpu["process"]["energy_j"].get<double>() == Approx(5 * 700));
   CHECK_THAT(run.page, ContainsSubstring("4,008 J"));
   CHECK_THAT(run.page, ContainsSubstring("Idle, this GPU used 127 W"));
-  CHECK_THAT(run.page, ContainsSubstring("Process 42 alone had the GPU"));
+  CHECK_THAT(run.page, ContainsSubstring("only process 42 had the GPU"));
 }
 
 constexpr const char* GEMM = R"("op":"kernel","kernel":"ampere_sgemm_128x64_tn")";
@@ -166,7 +166,7 @@ TEST_CASE("Without an idle second only totals are told, and several processes ar
   CHECK(gpu["idle"].is_null());
   CHECK_FALSE(gpu["all"].contains("above_idle_j"));
   CHECK_FALSE(gpu["process"].contains("energy_j"));
-  CHECK_THAT(run.page, ContainsSubstring("is not known: energy is all that it used"));
+  CHECK_THAT(run.page, ContainsSubstring("not known; the energy shown includes it"));
   CHECK_THAT(run.page, ContainsSubstring("No figure by process: several processes"));
 }
 

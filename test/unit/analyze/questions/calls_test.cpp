@@ -158,7 +158,7 @@ TEST_CASE("Each process numbers its own devices") {
             [&](const Line& line) { calls.line(line); });
   std::map<std::string, std::uint64_t> counts;
   for (const auto& group : calls.groups()) counts[group.name] = group.all.count;
-  CHECK(counts == std::map<std::string, std::uint64_t>{{"(no device told)", 1},
+  CHECK(counts == std::map<std::string, std::uint64_t>{{"(device not known)", 1},
                                                        {"device 0 of process 7", 1},
                                                        {"device 1 of process 7", 1},
                                                        {"device 0 of process 8", 2}});

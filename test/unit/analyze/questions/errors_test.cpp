@@ -151,7 +151,7 @@ TEST_CASE("What the driver refused, and errors of GPUs") {
 TEST_CASE("Where results are not recorded it is not said that nothing failed") {
   std::string open = call(1, "cuMemAlloc", 1, "");
   CHECK(told(open + open).page ==
-        "Whether 2 calls failed is not known: the trace does not have what they returned.\n");
+        "Whether 2 calls failed is not known: the trace lacks their results.\n");
   CHECK_THAT(told(open + call(2, "cuInit", 2, GOOD)).page,
              ContainsSubstring("None of 1 call failed.\nWhether 1 other failed is not known"));
 }
@@ -197,9 +197,9 @@ TEST_CASE("The gravest stands first, what is usual last") {
   CHECK(of.page.starts_with("6 of 6 calls failed, 3 of them expected.\n"));
   CHECK(of.page.find("ILLEGAL_ADDRESS") < of.page.find("OUT_OF_MEMORY"));
   CHECK(of.page.find("OUT_OF_MEMORY") < of.page.find("DEINITIALIZED"));
-  CHECK(
-      of.page.find("3 cuLibraryUnload failed with CUDA_ERROR_DEINITIALIZED. This is normal: they") >
-      of.page.find("OUT_OF_MEMORY"));
+  CHECK(of.page.find(
+            "3 cuLibraryUnload failed with CUDA_ERROR_DEINITIALIZED. This is expected: they") >
+        of.page.find("OUT_OF_MEMORY"));
   CHECK(of.json["failures"][0]["benign"] == false);
   CHECK(of.json["failures"][2]["benign"] == true);
 }

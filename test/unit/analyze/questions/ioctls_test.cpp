@@ -172,7 +172,7 @@ TEST_CASE("A trace without the driver says how to have it") {
     return page_text([&](Page& page) { add_ioctls(page, answer, IoctlsBy::everything, 9); });
   };
   CHECK_THAT(page_of(R"(,"driver_traced":false)"), ContainsSubstring("Record with --kernel"));
-  CHECK_THAT(page_of(TRACED), ContainsSubstring("Nothing was asked"));
+  CHECK_THAT(page_of(TRACED), ContainsSubstring("No requests were made"));
 }
 
 TEST_CASE("An interrupt is of no process, whatever its line says") {

@@ -160,7 +160,7 @@ TEST_CASE("Where switches cannot be recorded it is said at which step") {
   CHECK(why_not({.control_status = {{rm::Control::bind_switches, 0x1b}}}) ==
         "asking for context switches failed (NV status 0x1b)");
   CHECK(why_not({.cpu_wrong_ns = 1'000'000'000}) ==
-        "reading the GPU's clock failed (the driver's clocks are others)");
+        "reading the GPU's clock failed (the driver has other clocks)");
 }
 
 TEST_CASE("GPUs without a device of their own here are let be") {
