@@ -30,8 +30,8 @@ constexpr std::size_t KEPT = static_cast<std::size_t>(Kept::count_);
 
 constexpr std::string_view to_string(Kept what) {
   constexpr std::array<std::string_view, KEPT> NAMES = {
-      "memory",     "kernel handles",  "kernel names",   "kernel names", "contexts", "threads",
-      "open calls", "open operations", "driver objects", "graph nodes",  "GPU works"};
+      "memory",     "kernel handles",  "kernel names",   "kernel names", "contexts",      "threads",
+      "open calls", "open operations", "driver objects", "graph nodes",  "GPU operations"};
   return NAMES[static_cast<std::size_t>(what)];
 }
 
