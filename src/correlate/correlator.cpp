@@ -201,7 +201,8 @@ void Correlator::emit_top(CallStack& stack, ThreadId of, Ending ending, const Re
   if (ret) {
     call.has_return = true;
     call.result = ret->head->result;
-    call.duration = ret->head->ts - frame.ts;
+    // A process that records itself may tell any time.
+    call.duration = ret->head->ts > frame.ts ? ret->head->ts - frame.ts : 0;
     call.outs = ret->words;
     call.read_fault |= (ret->head->flags & abi::CB_READ_FAULT) != 0;
     describe_outs(*frame.function, call.words, call.outs, call.details);

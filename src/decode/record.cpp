@@ -1,12 +1,17 @@
 #include "cudabpf/record.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace cudabpf {
 
 namespace {
 
 using Bytes = std::span<const std::byte>;
+
+// No clock comes to it in 292 years, and two times that are no later have a sum.
+constexpr std::uint64_t LATEST = std::numeric_limits<std::int64_t>::max();
 
 // A string as bpf_probe_read_user_str leaves it: `bytes` counts its NUL.
 std::string_view text_of(Bytes bytes) {
@@ -69,7 +74,7 @@ bool parse_gpu_work(Record& record, Bytes all) {
   if (all.size() < sizeof(abi::cb_gpu_work) || op < abi::CB_GPU_KERNEL || op > abi::CB_GPU_GRAPH)
     return false;
   record.gpu_work = reinterpret_cast<const abi::cb_gpu_work*>(all.data());
-  return true;
+  return std::max(record.gpu_work->began, record.gpu_work->ended) <= LATEST;
 }
 
 bool parse_gpu_batch(Record& record, Bytes all) {
@@ -122,6 +127,7 @@ bool parse_xid_record(Record& record, Bytes all) {
 
 bool parse(Record& record, Bytes bytes) {
   record.head = reinterpret_cast<const abi::cb_head*>(bytes.data());
+  if (record.head->ts > LATEST) return false;
   Bytes rest = bytes.subspan(sizeof(abi::cb_head));
   switch (record.head->kind) {
     case abi::CB_ENTRY:

@@ -39,6 +39,15 @@ TEST_CASE("An entry and its return are one call") {
   CHECK(c.correlator.bad_records() == 0);
 }
 
+TEST_CASE("A call that is said to return before it began takes no time") {
+  Correlating c({.begin_ns = 1000});
+  c.feed(entry({.ts = 3000}, "cuCtxSynchronize"));
+  c.feed(returned({.ts = 2999}, "cuCtxSynchronize"));
+  CHECK(c.last().ts == 2000);
+  CHECK(c.last().has_return);
+  CHECK(c.last().duration == 0);
+}
+
 TEST_CASE("What faulted or was cut is told, at entry and at return") {
   Correlating c;
   c.feed(entry({.flags = abi::CB_READ_FAULT}, "cuModuleLoad", {1, 2}));

@@ -225,6 +225,24 @@ TEST_CASE("Bytes that are no record are refused") {
   }
 }
 
+TEST_CASE("A time that no clock comes to is refused, so that no sum of times wraps around") {
+  constexpr std::uint64_t LATEST = std::numeric_limits<std::int64_t>::max();
+  CHECK(returned({.ts = LATEST}, "cuInit").parse());
+  CHECK_FALSE(returned({.ts = LATEST + 1}, "cuInit").parse());
+  auto accepts = [](std::uint64_t began, std::uint64_t ended) {
+    RecordBytes work(sizeof(abi::cb_gpu_work));
+    work.head().kind = abi::CB_GPU_WORK;
+    work.head().function = abi::CB_GPU_COPY;
+    auto& told = *reinterpret_cast<abi::cb_gpu_work*>(work.raw());
+    told.began = began;
+    told.ended = ended;
+    return work.parse().has_value();
+  };
+  CHECK(accepts(LATEST, LATEST));
+  CHECK_FALSE(accepts(LATEST + 1, LATEST + 1));
+  CHECK_FALSE(accepts(1, LATEST + 1));
+}
+
 TEST_CASE("A fixed field ends at its first NUL or with the field; what follows is stale") {
   const char stale[8] = {'s', 'h', '\0', 'h', 'o', 'n', '3', '\0'};
   CHECK(fixed_text(stale) == "sh");
