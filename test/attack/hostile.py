@@ -28,10 +28,13 @@ END_SECONDS = 15  # within which a tracer must end when asked to
 MEMORY = 300 << 20  # no attack may make it take more than that
 
 
-def memory_of(pid):
-    """How many bytes a process has in memory."""
+def memory_of(pid, missing=None):
+    """How many bytes a process has in memory; `missing` if it has none any more."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return int(re.search(r"VmRSS:\s+(\d+) kB", file.read())[1]) << 10
+        found = re.search(r"VmRSS:\s+(\d+) kB", file.read())
+    if not found and missing is not None:
+        return missing
+    return int(found[1]) << 10
 
 
 class Attack(callers.CalledTest):

@@ -17,36 +17,8 @@ HONEST = 100  # launches of each honest program
 # In which cudabpf ends when it is told to, whatever its visitors do: at once, unless it waits for one
 # of them, and then for ever. So much, because a machine with other work may let it wait.
 END_SECONDS = 20
-# Speaks the protocol of include/cudabpf/inside.h.
-VISITOR = f"VERSION = {insiders.VERSION}" + """
-import array, mmap, os, select, socket, struct, sys, threading, time
-LOADED, FORKED, LEAVING = 1, 2, 3
-def knock(path=None):
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.connect(path or os.environ["CUDABPF_DOOR"])
-    return s
-def hello(s, reason, fds=(), pid=None):
-    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-    s.sendmsg([struct.pack("<6I", VERSION, reason, pid or os.getpid(), os.getpid(), 0, 0)], rights)
-def answer(s):
-    data, fds, _, _ = socket.recv_fds(s, 64, 4)
-    return struct.unpack("<4IQ", data), fds
-def say(text):
-    print(text, flush=True)
-def lingering():
-    listening = socket.create_server(("127.0.0.1", 0))
-    sending = socket.create_connection(listening.getsockname())
-    peer, _ = listening.accept()
-    sending.setblocking(False)
-    try:
-        while True: sending.send(b"x" * 65536)
-    except BlockingIOError: pass
-    sending.setblocking(True)
-    sending.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
-    return sending, (listening, peer)
-"""
 # Passes sockets that linger in each way in which cudabpf could come to be the one that closes them.
-LINGER = VISITOR + """
+LINGER = insiders.VISITOR + """
 kept = []
 for reasons in ([LOADED], [FORKED], [77], [FORKED, LOADED], [FORKED, 4, 4, LOADED]):
     sending, others = lingering()
@@ -64,7 +36,7 @@ sending.close()
 say("passed"); time.sleep(1000)
 """
 # Says over and over that it leaves, while its counters never come to rest.
-LEAVE = VISITOR + """
+LEAVE = insiders.VISITOR + """
 say("ready")
 while True:
     visits = []
@@ -86,7 +58,7 @@ while True:
             s.close()
 """
 # Brings one large library after the other.
-BRING = VISITOR + """
+BRING = insiders.VISITOR + """
 kept = []
 for number in range(int(sys.argv[2])):
     file = os.memfd_create("libcuda.so.1")
@@ -99,7 +71,7 @@ for number in range(int(sys.argv[2])):
 say("ready"); time.sleep(1000)
 """
 # Has a thread id that is never the same for long, and says that it is another process.
-TRANSLATED = VISITOR + """
+TRANSLATED = insiders.VISITOR + """
 threading.stack_size(65536)
 for _ in range(300): threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 s = knock(); hello(s, FORKED, pid=1)

@@ -13,6 +13,35 @@ STORM = "cuCtxSynchronize"  # takes no argument, does nothing
 # Of the protocol that traced processes speak with cudabpf.
 VERSION = int(re.search(r"#define CI_VERSION (\d+)", (pathlib.Path(__file__).resolve().parent / "../../include/cudabpf/inside.h").read_text())[1])
 
+# Speaks the protocol of include/cudabpf/inside.h.
+VISITOR = f"VERSION = {VERSION}" + """
+import array, mmap, os, select, socket, struct, sys, threading, time
+LOADED, FORKED, LEAVING = 1, 2, 3
+def knock(path=None):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.connect(path or os.environ["CUDABPF_DOOR"])
+    return s
+def hello(s, reason, fds=(), pid=None):
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    s.sendmsg([struct.pack("<6I", VERSION, reason, pid or os.getpid(), os.getpid(), 0, 0)], rights)
+def answer(s):
+    data, fds, _, _ = socket.recv_fds(s, 64, 4)
+    return struct.unpack("<4IQ", data), fds
+def say(text):
+    print(text, flush=True)
+def lingering():
+    listening = socket.create_server(("127.0.0.1", 0))
+    sending = socket.create_connection(listening.getsockname())
+    peer, _ = listening.accept()
+    sending.setblocking(False)
+    try:
+        while True: sending.send(b"x" * 65536)
+    except BlockingIOError: pass
+    sending.setblocking(True)
+    sending.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+    return sending, (listening, peer)
+"""
+
 
 def odd(way, *arguments):
     return [f"{WORKLOADS}/fake_odd", "--library", LIBRARY, *arguments, way]
