@@ -104,6 +104,9 @@ class Source {
   virtual Polled poll() = 0;
   // Time has run out: records that still wait count as lost.
   virtual void abandon() = 0;
+  // Losses of single processes that have come to light since the last call. `last`: nothing is
+  // polled any more, so the books of all processes are closed.
+  virtual std::vector<LossEvent> audit(bool last) = 0;
   // The function that a record names by this number; null if there is none.
   virtual const Function* function(std::uint16_t number) const = 0;
   virtual DriverDevice device(std::uint32_t number) const = 0;

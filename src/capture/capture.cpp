@@ -120,8 +120,14 @@ void Capture::deliver_notes() {
   }
 }
 
-void Capture::report_losses() {
+void Capture::report_losses(bool last) {
   std::uint64_t until = now();
+  for (LossEvent& loss : source_->audit(last)) {
+    loss.since = losses_read_at_;
+    loss.until = until;
+    losses_[static_cast<std::size_t>(loss.reason)] += loss.count.value_or(1);
+    sink_->lost(loss);
+  }
   Source::Losses counted = source_->losses();
   auto add = [&](Loss reason, std::uint64_t total) {
     counted[static_cast<std::size_t>(reason)] += total;
@@ -258,7 +264,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   drain_to_the_end();
   correlator_->finish();
   tell_tallies();
-  report_losses();
+  report_losses(true);
   deliver_notes();
   Totals totals;
   totals.duration_ns = duration_ns;

@@ -141,6 +141,13 @@ void MergedSource::abandon() {
   others_->abandon();
 }
 
+std::vector<LossEvent> MergedSource::audit(bool last) {
+  std::vector<LossEvent> found = calls_->audit(last), more = others_->audit(last);
+  found.insert(found.end(), std::make_move_iterator(more.begin()),
+               std::make_move_iterator(more.end()));
+  return found;
+}
+
 // ----- both
 
 Result<> MergedSource::start(OnRecord on_record) {

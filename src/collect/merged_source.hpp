@@ -43,6 +43,7 @@ class MergedSource final : public Source {
 
   Polled poll() override;
   void abandon() override;
+  std::vector<LossEvent> audit(bool last) override;
   const Function* function(std::uint16_t number) const override { return calls_->function(number); }
   DriverDevice device(std::uint32_t number) const override { return processes_.device(number); }
   std::vector<Tally> take_tallies() override { return calls_->take_tallies(); }

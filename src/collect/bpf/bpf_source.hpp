@@ -41,6 +41,7 @@ class BpfSource final : public Source {
 
   Polled poll() override;
   void abandon() override {}
+  std::vector<LossEvent> audit(bool) override { return {}; }
   const Function* function(std::uint16_t number) const override { return numbers_.find(number); }
   DriverDevice device(std::uint32_t number) const override;
   std::vector<Tally> take_tallies() override;

@@ -290,7 +290,7 @@ Source::Losses InsideSource::losses() const {
   InsideCounts counts = rooms_.counts();
   for (auto [counter, loss] : LOSSES)
     losses[static_cast<std::size_t>(loss)] = counts.dropped[counter];
-  losses[static_cast<std::size_t>(Loss::bad_record)] = rooms_.broken();
+  losses[static_cast<std::size_t>(Loss::unread)] = counts.unread;
   return losses;
 }
 
@@ -299,6 +299,7 @@ Accounts InsideSource::accounts() const {
   Accounts accounts;
   accounts.entered = counts.entered;
   accounts.emitted = counts.emitted;
+  accounts.dropped = counts.unread;
   for (auto [counter, loss] : LOSSES) accounts.dropped += counts.dropped[counter];
   return accounts;
 }

@@ -46,6 +46,7 @@ class InsideSource final : public Source, private Host {
 
   Polled poll() override;
   void abandon() override { rooms_.abandon(); }
+  std::vector<LossEvent> audit(bool last) override { return rooms_.audit(last); }
   const Function* function(std::uint16_t number) const override { return numbers_.find(number); }
   DriverDevice device(std::uint32_t number) const override;
   std::vector<Tally> take_tallies() override { return {}; }  // all calls are recorded

@@ -27,9 +27,11 @@ constexpr std::uint32_t LARGEST =
 // nanoseconds, or in ticks, which are shorter.
 constexpr std::uint64_t WRONG = 1'000'000'000;
 
-constexpr std::uint64_t SMALLEST = sizeof(abi::ci_slot) + sizeof(abi::cb_head);  // with its slot
+constexpr std::uint64_t padded(std::uint64_t size) { return (size + 7) & ~std::uint64_t{7}; }
 
-std::uint64_t padded(std::uint64_t size) { return (size + 7) & ~std::uint64_t{7}; }
+// What records take in a ring.
+constexpr std::uint64_t SMALLEST_RECORD = sizeof(abi::ci_slot) + sizeof(abi::cb_head);
+constexpr std::uint64_t LARGEST_RECORD = sizeof(abi::ci_slot) + padded(LARGEST);
 
 std::uint64_t relaxed(const __u64& number) { return __atomic_load_n(&number, __ATOMIC_RELAXED); }
 
@@ -40,26 +42,6 @@ InsideCounts read_counters(const __u64* counters) {
   for (std::size_t i = abi::CB_DROPPED_ENTRY; i <= abi::CB_DROPPED_GPU; i++)
     counts.dropped[i] = relaxed(counters[i]);
   return counts;
-}
-
-// What the library would have counted, had the ring been full.
-abi::cb_counter counter_of(std::uint8_t kind) {
-  switch (kind) {
-    case abi::CB_RETURN:
-      return abi::CB_DROPPED_RETURN;
-    case abi::CB_NAME:
-      return abi::CB_DROPPED_NAME;
-    case abi::CB_DRIVER:
-    case abi::CB_DRIVER_RETURN:
-      return abi::CB_DROPPED_DRIVER;
-    case abi::CB_GPU_TIMES:
-    case abi::CB_GPU_NAME:
-    case abi::CB_GPU_WORK:
-    case abi::CB_GPU_BATCH:
-      return abi::CB_DROPPED_GPU;
-    default:
-      return abi::CB_DROPPED_ENTRY;
-  }
 }
 
 std::uint64_t saturating_sum(std::uint64_t one, std::uint64_t other) {
@@ -73,15 +55,26 @@ InsideCounts without_unwritten(InsideCounts counts) {
   return counts;
 }
 
+std::uint64_t distance(std::uint64_t one, std::uint64_t other) {
+  return std::max(one, other) - std::min(one, other);
+}
+
+bool exceed(const InsideCounts& counts, std::uint64_t most_lost) {
+  return std::any_of(counts.dropped.begin(), counts.dropped.end(),
+                     [=](std::uint64_t lost) { return lost > most_lost; });
+}
+
 }  // namespace
 
 std::uint64_t InsideCounts::known() const {
-  return std::accumulate(dropped.begin(), dropped.end(), emitted, saturating_sum);
+  return std::accumulate(dropped.begin(), dropped.end(), saturating_sum(emitted, unread),
+                         saturating_sum);
 }
 
 InsideCounts& InsideCounts::operator+=(const InsideCounts& more) {
   entered = saturating_sum(entered, more.entered);
   emitted = saturating_sum(emitted, more.emitted);
+  unread = saturating_sum(unread, more.unread);
   for (std::size_t i = 0; i < dropped.size(); i++)
     dropped[i] = saturating_sum(dropped[i], more.dropped[i]);
   return *this;
@@ -123,8 +116,8 @@ Room::Room(Room&& other) noexcept
       ring_size_(other.ring_size_),
       made_ns_(other.made_ns_),
       rings_(std::move(other.rings_)),
-      abandoned_(other.abandoned_),
-      most_(other.most_) {}
+      most_(other.most_),
+      took_back_(other.took_back_) {}
 
 Room::~Room() {
   if (memory_) munmap(memory_, size(ring_size_));
@@ -160,36 +153,43 @@ bool Room::is_at_rest() const {
   return sum.entered <= sum.known();
 }
 
-InsideCounts Room::claimed(const __u64* counters, const Held& records) const {
+std::uint64_t Room::most_in_ring() const { return ring_size_ / SMALLEST_RECORD; }
+
+std::uint64_t Room::most_lost() const { return now_ns(CLOCK_MONOTONIC) - made_ns_; }
+
+InsideCounts Room::claimed(const __u64* counters) const {
   InsideCounts counts = read_counters(counters);
-  counts.emitted = std::clamp(counts.emitted, records.taken, records.taken + records.most_left);
-  // A thread loses less than one record a nanosecond.
-  std::uint64_t age = now_ns(CLOCK_MONOTONIC) - made_ns_;
-  for (std::uint64_t& lost : counts.dropped) lost = std::min(lost, age);
-  counts.entered = std::clamp(counts.entered, counts.known(),
-                              saturating_sum(counts.known(), ring_size_ / SMALLEST));
+  std::uint64_t most = most_lost();
+  for (std::uint64_t& lost : counts.dropped) lost = std::min(lost, most);
+  return counts;
+}
+
+InsideCounts Room::counts_of_ring(std::size_t number) const {
+  const ThreadRing* ring = number < rings_.size() ? &rings_[number] : nullptr;
+  std::uint64_t taken = ring ? ring->taken() : 0;
+  InsideCounts counts;
+  if (ring && ring->broken()) {
+    // What it says of itself is worth nothing; what was read of it is known.
+    counts.entered = counts.emitted = taken;
+    return counts;
+  }
+  counts = claimed(shared(number).counters);
+  std::uint64_t most_left = ring && ring->given_up() ? 0 : most_in_ring();
+  counts.emitted = std::clamp(counts.emitted, taken, taken + most_left);
+  if (ring) counts.unread = ring->unread();
+  counts.entered =
+      std::clamp(counts.entered, counts.known(), saturating_sum(counts.known(), most_in_ring()));
   return without_unwritten(counts);
 }
 
 InsideCounts Room::counts() {
-  InsideCounts sum = claimed(head().counters, {});
-  for (std::size_t i = 0; i < used(); i++) {
-    std::uint64_t known = i < rings_.size() ? rings_[i].taken() + rings_[i].abandoned() : 0;
-    if (i < rings_.size() && rings_[i].broken()) {
-      // What it says of itself is worth nothing; what was read of it is known.
-      sum.entered += known;
-      sum.emitted += known;
-    } else {
-      sum += claimed(shared(i).counters, {known, ring_size_ / SMALLEST});
-    }
-  }
-  // Who writes records without counting them has them counted here.
-  std::uint64_t counted = std::min(sum.emitted, abandoned_.emitted);
-  sum.emitted -= counted;
-  sum.entered += abandoned_.emitted - counted;
-  for (std::size_t i = 0; i < sum.dropped.size(); i++) sum.dropped[i] += abandoned_.dropped[i];
+  InsideCounts sum = claimed(head().counters);  // of threads without a ring
+  sum.emitted = 0;
+  sum.entered = sum.known();
+  for (std::size_t i = 0; i < used(); i++) sum += counts_of_ring(i);
   for (std::size_t i = 0; i < sum.dropped.size(); i++) {
     std::uint64_t less = most_.dropped[i] - std::min(most_.dropped[i], sum.dropped[i]);
+    took_back_ |= less > 0;
     sum.dropped[i] += less;
     sum.entered = saturating_sum(sum.entered, less);
   }
@@ -197,8 +197,33 @@ InsideCounts Room::counts() {
   return sum;
 }
 
+bool Room::fits(std::size_t number) const {
+  constexpr std::uint64_t UNDER_WAY = 1;
+  const ThreadRing& ring = rings_[number];
+  InsideCounts said = read_counters(shared(number).counters);
+  std::uint64_t written = ring.taken() + ring.unread();
+  return distance(said.emitted, written) <= UNDER_WAY && !exceed(said, most_lost()) &&
+         distance(said.entered, said.known()) <= UNDER_WAY;
+}
+
+Room::Books Room::close_books() {
+  Books books;
+  for (std::size_t i = 0; i < rings(); i++) rings_[i].end();
+  InsideCounts without_ring = read_counters(head().counters);
+  books.fit = without_ring.emitted == 0 && !exceed(without_ring, most_lost()) &&
+              distance(without_ring.entered, without_ring.known()) <= CI_RINGS;
+  for (std::size_t i = 0; i < rings_.size(); i++)
+    books.fit &= rings_[i].broken() || fits(i);  // of a broken one it is known that it is wrong
+  books.counts = counts();
+  books.fit &= !took_back_ || broken() > 0;
+  // It may have been killed between writing a record and counting it, or the other way round.
+  books.counts.emitted = taken();
+  books.counts.entered = books.counts.known();
+  return books;
+}
+
 void Room::abandon() {
-  for (std::size_t i = 0; i < rings(); i++) rings_[i].abandon(abandoned_);
+  for (std::size_t i = 0; i < rings(); i++) rings_[i].give_up();
 }
 
 std::uint64_t Room::taken() const {
@@ -214,7 +239,7 @@ std::uint64_t Room::broken() const {
 
 bool ThreadRing::look() {
   constexpr unsigned MUCH = 8;  // a part of so many
-  if (broken_) return false;
+  if (broken_ || given_up_) return false;
   std::uint64_t head = __atomic_load_n(&shared_->head, __ATOMIC_ACQUIRE);
   if (head % 8 || head < head_ || head - tail_ > size_) {
     break_off();
@@ -284,17 +309,17 @@ void ThreadRing::free() {
   __atomic_store_n(&shared_->state, __u32{abi::CI_FREE}, __ATOMIC_RELEASE);
 }
 
-void ThreadRing::abandon(InsideCounts& lost) {
-  constexpr auto EVER = std::numeric_limits<std::uint64_t>::max();
+void ThreadRing::give_up() {
+  if (given_up_) return;
   look();
-  while (next(EVER, EVER)) {
-    auto head = copied<abi::cb_head>(data_ + (tail_ & (size_ - 1)) + sizeof(abi::ci_slot));
-    lost.emitted++;
-    lost.dropped[counter_of(head.kind)]++;
-    abandoned_++;
-    tail_ += sizeof(abi::ci_slot) + padded(found_);
-  }
-  __atomic_store_n(&shared_->tail, tail_, __ATOMIC_RELEASE);
+  given_up_ = true;
+  std::uint64_t left = head_ - tail_;
+  if (broken_ || left == 0) return;
+  std::uint64_t written = relaxed(shared_->counters[abi::CB_EMITTED]);
+  std::uint64_t least = std::max<std::uint64_t>(left / LARGEST_RECORD, 1);
+  std::uint64_t most = std::max(left / SMALLEST_RECORD, least);
+  unread_ = std::clamp(written - std::min(written, taken_), least, most);
+  tail_ = head_;
 }
 
 void ThreadRing::end() {

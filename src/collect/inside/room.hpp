@@ -21,8 +21,9 @@ namespace cudabpf {
 struct InsideCounts {
   std::uint64_t entered = 0, emitted = 0;
   std::array<std::uint64_t, abi::CB_COUNTERS> dropped{};  // by cb_counter, from CB_DROPPED_ENTRY on
+  std::uint64_t unread = 0;                               // written, and given up by cudabpf
 
-  // Records that were emitted or dropped. A record that is still being written is neither.
+  // Records that were emitted, dropped or given up. One that is still being written is neither.
   std::uint64_t known() const;
   // Sums of what processes claim stay at their largest rather than begin anew.
   InsideCounts& operator+=(const InsideCounts& more);
@@ -45,7 +46,10 @@ class ThreadRing {
   std::span<const std::byte> take(std::span<std::byte> copy);
 
   std::uint32_t tid() const { return __atomic_load_n(&shared_->tid, __ATOMIC_ACQUIRE); }
-  std::uint32_t drops() const { return __atomic_load_n(&shared_->drops, __ATOMIC_RELAXED); }
+  // What its thread has lost, and what was given up of it.
+  std::uint32_t drops() const {
+    return __atomic_load_n(&shared_->drops, __ATOMIC_RELAXED) + static_cast<std::uint32_t>(unread_);
+  }
   // Its thread has gone and all of it was read.
   bool was_left();
   bool in_use() const;
@@ -55,11 +59,13 @@ class ThreadRing {
   void free();
   // Nobody writes to it any more, and all that makes sense was read.
   void end();
-  // Goes past all that it holds, and counts it as lost.
-  void abandon(InsideCounts& lost);
+  // Nothing of it is read from here on. How much is unread follows from one look at the head and
+  // at what the thread has counted: a ring may hold more than there is time or memory to touch.
+  void give_up();
 
   std::uint64_t taken() const { return taken_; }
-  std::uint64_t abandoned() const { return abandoned_; }
+  std::uint64_t unread() const { return unread_; }
+  bool given_up() const { return given_up_; }
   bool broken() const { return broken_; }
 
  private:
@@ -71,8 +77,8 @@ class ThreadRing {
   int file_;
   std::uint64_t offset_;
   std::uint64_t head_ = 0, tail_ = 0;
-  std::uint64_t taken_ = 0, abandoned_ = 0;  // records
-  bool broken_ = false;
+  std::uint64_t taken_ = 0, unread_ = 0;  // records
+  bool broken_ = false, given_up_ = false;
   std::uint32_t found_ = 0;  // size of the record that next() found
 };
 
@@ -99,7 +105,7 @@ class Room {
   // How many rings have ever been used. Rings never move.
   std::size_t rings();
   ThreadRing& ring(std::size_t number);
-  // What waits in all rings counts as lost.
+  // What waits in all rings counts as lost, and nothing is read from here on.
   void abandon();
 
   // What the process says, as far as it can be true. Losses that it has told stay told: the sum of
@@ -109,8 +115,16 @@ class Room {
   InsideCounts counts();
   // How many records have been read.
   std::uint64_t taken() const;
-  // Records that could not be read, each for what is left in its ring.
+  // Rings that could not be read to their end.
   std::uint64_t broken() const;
+
+  // What is known in the end, when nothing more is read; and whether the process has counted what
+  // it wrote, but for a record of each thread that may be under way for ever.
+  struct Books {
+    InsideCounts counts;
+    bool fit = true;
+  };
+  Books close_books();
 
  private:
   Room(Fd file, std::byte* memory, std::uint64_t ring_size)
@@ -118,19 +132,20 @@ class Room {
   abi::ci_room& head() const { return *reinterpret_cast<abi::ci_room*>(memory_); }
   abi::ci_ring& shared(std::size_t number) const;
   std::size_t used() const;
-  // Records of a ring: those that were read, and how many more can be in it.
-  struct Held {
-    std::uint64_t taken = 0, most_left = 0;
-  };
-  InsideCounts claimed(const __u64* counters, const Held& records) const;
+  std::uint64_t most_in_ring() const;
+  // A process loses less than one record a nanosecond.
+  std::uint64_t most_lost() const;
+  InsideCounts claimed(const __u64* counters) const;
+  InsideCounts counts_of_ring(std::size_t number) const;
+  bool fits(std::size_t number) const;
 
   Fd file_;
   std::byte* memory_ = nullptr;
   std::uint64_t ring_size_;
   std::uint64_t made_ns_ = 0;
   std::vector<ThreadRing> rings_;
-  InsideCounts abandoned_;  // as emitted, and as dropped
   InsideCounts most_;       // that was lost
+  bool took_back_ = false;  // some of what it had claimed to have lost
 };
 
 }  // namespace cudabpf

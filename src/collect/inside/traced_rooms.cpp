@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <queue>
+#include <utility>
 
 #include "collect/inside/process_records.hpp"
 #include "util/system/clock.hpp"
@@ -126,7 +127,7 @@ void TracedRooms::add(Newcomer newcomer, const OnRecord& on_record) {
     old = all_.erase(old);
   }
   tell(record_bytes(newcomer.record), on_record);
-  all_.push_back({std::move(newcomer), {}, {}, 0});
+  all_.emplace_back().is = std::move(newcomer);
 }
 
 // Returns its size.
@@ -220,13 +221,42 @@ void TracedRooms::close(Traced& process, const OnRecord& on_record) {
   Room& room = *process.is.room;
   // Others may have its memory, and go on writing.
   if (merge({&one, 1}, look({&one, 1}), AT_END, on_record)) room.abandon();
-  for (std::size_t i = 0; i < room.rings(); i++) room.ring(i).end();
-  InsideCounts counts = room.counts();
-  // It may have been killed between writing a record and counting it.
-  counts.emitted = room.taken();
-  closed_broken_ += room.broken() + (counts.entered > counts.known() ? 1 : 0);
-  counts.entered = counts.known();
-  closed_ += counts;
+  close_books(process);
+}
+
+void TracedRooms::close_books(Traced& process) {
+  Room::Books books = process.is.room->close_books();
+  note_broken_rings(process);
+  if (!books.fit) doubt(process, "what it has counted does not fit the records that it wrote");
+  closed_ += books.counts;
+}
+
+void TracedRooms::note_broken_rings(Traced& process) {
+  std::uint64_t broken = process.is.room->broken();
+  if (broken == process.broken_rings) return;
+  doubt(process, fmt::format("the records of {} of its threads made no sense from some point on",
+                             broken - process.broken_rings));
+  process.broken_rings = broken;
+}
+
+void TracedRooms::doubt(const Traced& process, std::string_view why) {
+  const char* comm = process.is.record.comm;
+  LossEvent loss;
+  loss.reason = Loss::process_inconsistent;
+  loss.detail = fmt::format("pid {} ({}): {}", process.pid(),
+                            std::string_view(comm, strnlen(comm, CB_COMM)), why);
+  doubts_.push_back(std::move(loss));
+}
+
+std::vector<LossEvent> TracedRooms::audit(bool last) {
+  for (Traced& process : all_) {
+    if (last)
+      close_books(process);
+    else
+      note_broken_rings(process);
+  }
+  if (last) all_.clear();
+  return std::exchange(doubts_, {});
 }
 
 void TracedRooms::look_for_ends(std::uint64_t began, const OnRecord& on_record) {
@@ -305,12 +335,6 @@ InsideCounts TracedRooms::counts() const {
   return sum;
 }
 
-std::uint64_t TracedRooms::broken() const {
-  std::uint64_t sum = closed_broken_;
-  for (const Traced& process : all_) sum += process.is.room->broken();
-  return sum;
-}
-
 std::uint32_t TracedRooms::drops(ThreadId thread) const {
   for (const Traced& process : all_) {
     if (process.pid() != thread.pid) continue;
@@ -320,11 +344,6 @@ std::uint32_t TracedRooms::drops(ThreadId thread) const {
     }
   }
   return 0;
-}
-
-bool TracedRooms::is_alive(std::uint32_t pid) const {
-  return std::any_of(all_.begin(), all_.end(),
-                     [pid](const Traced& process) { return process.pid() == pid; });
 }
 
 }  // namespace cudabpf

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -43,13 +44,14 @@ class TracedRooms {
   void leave(std::uint32_t pid, const OnRecord& on_record);
   // Hands over what is there, a part of it at a time if it is much.
   Source::Polled read(const OnRecord& on_record);
-  // What is there counts as lost.
+  // What is there counts as lost, and nothing more is read.
   void abandon();
+  // What makes no sense in the rooms of processes, and has not been told yet. `last`: nothing is
+  // read any more, so the books of those that are alive are closed, too.
+  std::vector<LossEvent> audit(bool last);
 
   InsideCounts counts() const;
-  std::uint64_t broken() const;
   std::uint32_t drops(ThreadId thread) const;
-  bool is_alive(std::uint32_t pid) const;
 
  private:
   struct Traced {
@@ -59,6 +61,7 @@ class TracedRooms {
     mutable std::unordered_map<std::size_t, std::uint32_t> threads;
     HashMap<std::uint32_t, std::uint32_t> lanes;  // likewise, by lane: see cb_gpu_batch
     std::uint64_t gone_since = 0;
+    std::uint64_t broken_rings = 0;  // of which has been told
 
     std::uint32_t outer(std::uint32_t lane, std::uint32_t inner);
     std::uint32_t known_as(std::uint32_t inner, std::size_t ring) const;
@@ -83,6 +86,9 @@ class TracedRooms {
   void release_rings(Traced& process, bool look_for_dead, const OnRecord& on_record);
   // Reads the rest of it; its books are closed.
   void close(Traced& process, const OnRecord& on_record);
+  void close_books(Traced& process);
+  void note_broken_rings(Traced& process);
+  void doubt(const Traced& process, std::string_view why);
   // `began`: of the pass that has just ended. Who had ended by then has left nothing unread.
   void look_for_ends(std::uint64_t began, const OnRecord& on_record);
   // Closes it, and tells its exit.
@@ -91,8 +97,8 @@ class TracedRooms {
   const bool tells_processes_;
   RecordClock clock_;
   All all_;
-  InsideCounts closed_;  // of processes that are gone, and of what is told of processes
-  std::uint64_t closed_broken_ = 0;
+  InsideCounts closed_;            // of processes that are gone, and of what is told of processes
+  std::vector<LossEvent> doubts_;  // not told yet
   std::uint64_t looked_for_dead_ = 0;
   std::optional<Pass> pass_;  // that has not come to its end
 };

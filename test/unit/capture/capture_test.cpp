@@ -229,6 +229,27 @@ TEST_CASE("Who is announced is told by what /proc says of him, and runs until he
   c.capture->stop("interrupted", std::nullopt);
 }
 
+TEST_CASE("What a source finds out about single processes is told as it comes, and at the end") {
+  Capturing c;
+  LossEvent loss;
+  loss.reason = Loss::process_inconsistent;
+  loss.detail = "pid 7 (a)";
+  c.source->found = {loss, loss};
+  c.start();
+  Totals totals = c.capture->stop("interrupted", std::nullopt);
+  CHECK(c.source->closed);
+  auto told = c.losses_of(Loss::process_inconsistent);
+  REQUIRE(told.size() == 2);
+  for (const LossEvent* one : told) {
+    CHECK(one->detail == "pid 7 (a)");
+    CHECK_FALSE(one->count);
+    CHECK(one->since <= one->until);
+    CHECK(one->until > 0);
+  }
+  CHECK(count(totals.losses, Loss::process_inconsistent) == 2);
+  CHECK(c.sink.losses.size() == 2);
+}
+
 TEST_CASE("Nobody waits for the end of a process that ended before it was selected") {
   Capturing c;
   auto end_within = [&c](std::chrono::milliseconds time) {

@@ -203,6 +203,14 @@ TEST_CASE("What is to be forgotten or given up is so by both sources") {
 
 TEST_CASE("Losses and books are those of both sources") {
   Merging m;
+  LossEvent loss;
+  loss.reason = Loss::process_inconsistent;
+  m.calls->found = {loss};
+  m.others->found = {loss, loss};
+  CHECK(m.merged->audit(false).size() == 3);
+  CHECK_FALSE((m.calls->closed || m.others->closed));
+  CHECK(m.merged->audit(true).empty());
+  CHECK((m.calls->closed && m.others->closed));
   m.calls->lost[static_cast<std::size_t>(Loss::ring_entry)] = 3;
   m.others->lost[static_cast<std::size_t>(Loss::ring_driver)] = 4;
   Source::Losses losses = m.merged->losses();

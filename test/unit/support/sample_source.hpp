@@ -49,6 +49,10 @@ struct SampleSource : Source {
     return {.much = false, .until = read_until.value_or(now), .unfinished = unfinished};
   }
   void abandon() override { abandoned++; }
+  std::vector<LossEvent> audit(bool last) override {
+    closed |= last;
+    return std::exchange(found, {});
+  }
   void forget_process(std::uint32_t pid) override { forgotten.push_back(pid); }
   const Function* function(std::uint16_t number) const override {
     auto table = cuda_functions();
@@ -84,6 +88,8 @@ struct SampleSource : Source {
   std::deque<RecordBytes> records;
   News news, last_news;
   Losses lost{};
+  std::vector<LossEvent> found;  // by the next audit
+  bool closed = false;
 };
 
 }  // namespace samples

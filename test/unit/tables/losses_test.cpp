@@ -16,14 +16,14 @@ TEST_CASE("Every loss has a name of its own and advice") {
     CHECK(loss.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string_view::npos);
     CHECK(loss.advice.ends_with('.'));
   }
-  CHECK(LOSS_COUNT == 23);
+  CHECK(LOSS_COUNT == 25);
 }
 
 TEST_CASE("Losses are graded, and the first stand in the kernel side's order") {
-  for (auto loss :
-       {Loss::ring_entry, Loss::ring_return, Loss::ring_process, Loss::ring_driver, Loss::ring_gpu,
-        Loss::late_library, Loss::late_driver, Loss::driver_skipped, Loss::log_overrun,
-        Loss::output, Loss::bad_record, Loss::watch_overrun, Loss::left_out, Loss::library_changed})
+  for (auto loss : {Loss::ring_entry, Loss::ring_return, Loss::ring_process, Loss::ring_driver,
+                    Loss::ring_gpu, Loss::late_library, Loss::late_driver, Loss::driver_skipped,
+                    Loss::log_overrun, Loss::output, Loss::bad_record, Loss::process_inconsistent,
+                    Loss::unread, Loss::watch_overrun, Loss::left_out, Loss::library_changed})
     CHECK_FALSE(info(loss).degraded);
   for (auto loss : {Loss::ring_name, Loss::out_pointer, Loss::driver_return, Loss::table_full})
     CHECK(info(loss).degraded);

@@ -161,6 +161,31 @@ TEST_CASE("A ring whose thread has gone is given back when all of it was read") 
   CHECK(read(inside) == std::vector<std::uint64_t>{2});
 }
 
+TEST_CASE("What is unread when time runs out is counted without reading it") {
+  constexpr std::uint64_t WRITTEN = 50'000;
+  Inside inside;
+  inside.take_ring(7);
+  inside.write(1);
+  CHECK(read(inside).size() == 1);
+  std::size_t before = resident(inside.room.fd());
+  // The ring is full, as far as its head says; its memory has never been touched.
+  abi::ci_ring& ring = inside.ring();
+  ring.head += CI_RING_SIZE;
+  ring.counters[abi::CB_EMITTED] += WRITTEN;
+  ring.counters[abi::CB_ENTERED] += WRITTEN;
+  inside.room.abandon();
+  InsideCounts counts = inside.room.counts();
+  CHECK(counts.known() - counts.emitted == WRITTEN);
+  CHECK(counts.emitted == 1);
+  CHECK(counts.entered == WRITTEN + 1);
+  CHECK(inside.room.broken() == 0);
+  CHECK(resident(inside.room.fd()) == before);
+  // Nothing is read from then on: its thread has lost records, of which nobody knows what they
+  // were.
+  inside.write(2);
+  CHECK(read(inside).empty());
+}
+
 TEST_CASE("The memory cannot be taken away, and recording ends for all") {
   Inside inside;
   CHECK(ftruncate(inside.room.fd(), 0) != 0);
