@@ -272,8 +272,8 @@ Source::Polled InsideSource::poll() {
     newcomers.swap(newcomers_);
     leaving.swap(leaving_);
   }
-  for (Newcomer& newcomer : newcomers) rooms_.add(std::move(newcomer), on_record_);
-  for (std::uint32_t pid : leaving) rooms_.leave(pid, on_record_);
+  for (Newcomer& newcomer : newcomers) rooms_.add(std::move(newcomer));
+  for (std::uint32_t pid : leaving) rooms_.leave(pid);
   return rooms_.read(on_record_);
 }
 

@@ -18,9 +18,9 @@ namespace cudabpf {
 
 namespace {
 
-// A process may keep gigabytes of records in its rings; so much is handed over at once, and when
-// it ends.
-constexpr std::size_t AT_ONCE = 4u << 20, AT_END = 128u << 20;
+// Processes may keep gigabytes of records in their rings; so much of all is handed over at once,
+// also of those that have ended.
+constexpr std::size_t AT_ONCE = 4u << 20;
 constexpr std::uint64_t LOOK_FOR_DEAD_EVERY_NS = 1'000'000'000;
 // The status of a process is known when its parent has waited for it.
 constexpr std::uint64_t WAIT_FOR_STATUS_NS = 300'000'000;
@@ -116,18 +116,22 @@ void TracedRooms::tell(std::span<const std::byte> record, const OnRecord& on_rec
   on_record(record);
 }
 
-void TracedRooms::add(Newcomer newcomer, const OnRecord& on_record) {
-  // A program that was replaced by exec has left its room behind.
-  for (auto old = all_.begin(); old != all_.end();) {
-    if (old->pid() != newcomer.record.head.pid) {
-      ++old;
+void TracedRooms::add(Newcomer newcomer) { waiting_.emplace_back().is = std::move(newcomer); }
+
+void TracedRooms::let_in(const OnRecord& on_record) {
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    auto newcomer = next++;
+    auto old = std::find_if(all_.begin(), all_.end(), [&](const Traced& process) {
+      return process.pid() == newcomer->pid();
+    });
+    if (old == all_.end()) {
+      tell(record_bytes(newcomer->is.record), on_record);
+      all_.splice(all_.end(), waiting_, newcomer);
       continue;
     }
-    close(*old, on_record);
-    old = all_.erase(old);
+    old->is_succeeded = true;
+    if (!old->gone_since) old->gone_since = now_ns(CLOCK_MONOTONIC);
   }
-  tell(record_bytes(newcomer.record), on_record);
-  all_.emplace_back().is = std::move(newcomer);
 }
 
 // Returns its size.
@@ -216,14 +220,6 @@ void TracedRooms::release_rings(Traced& process, bool look_for_dead, const OnRec
   }
 }
 
-void TracedRooms::close(Traced& process, const OnRecord& on_record) {
-  Traced* one = &process;
-  Room& room = *process.is.room;
-  // Others may have its memory, and go on writing.
-  if (merge({&one, 1}, look({&one, 1}), AT_END, on_record)) room.abandon();
-  close_books(process);
-}
-
 void TracedRooms::close_books(Traced& process) {
   Room::Books books = process.is.room->close_books();
   note_broken_rings(process);
@@ -249,6 +245,7 @@ void TracedRooms::doubt(const Traced& process, std::string_view why) {
 }
 
 std::vector<LossEvent> TracedRooms::audit(bool last) {
+  if (last) all_.splice(all_.end(), waiting_);
   for (Traced& process : all_) {
     if (last)
       close_books(process);
@@ -259,41 +256,44 @@ std::vector<LossEvent> TracedRooms::audit(bool last) {
   return std::exchange(doubts_, {});
 }
 
-void TracedRooms::look_for_ends(std::uint64_t began, const OnRecord& on_record) {
+bool TracedRooms::is_to_be_closed(Traced& process, std::uint64_t began,
+                                  std::optional<int>& status) const {
+  auto pid = static_cast<pid_t>(process.pid());
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+  if (!process.gone_since && has_ended(pid, process.is.pidfd)) process.gone_since = now;
+  // The next pass reads what it has left.
+  if (!process.gone_since || process.gone_since > began) return false;
+  if (process.has_left || process.is_succeeded) return true;
+  status = exit_status(pid, process.is.pidfd.get());
+  return status || now - process.gone_since >= WAIT_FOR_STATUS_NS;
+}
+
+void TracedRooms::close_gone(std::uint64_t began, const OnRecord& on_record) {
   for (auto process = all_.begin(); process != all_.end();) {
-    auto pid = static_cast<pid_t>(process->pid());
-    if (!process->gone_since && has_ended(pid, process->is.pidfd)) process->gone_since = now;
-    if (!process->gone_since) {
+    std::optional<int> status;
+    if (!is_to_be_closed(*process, began, status)) {
       ++process;
       continue;
     }
-    if (process->gone_since > began) {  // the next pass reads what it has left
-      ++process;
-      continue;
-    }
-    auto status = exit_status(pid, process->is.pidfd.get());
-    if (!status && now - process->gone_since < WAIT_FOR_STATUS_NS) {
-      ++process;
-      continue;
-    }
-    end(*process, status, on_record);
+    if (!process->is_succeeded) tell_exit(*process, status, on_record);
+    close_books(*process);
     process = all_.erase(process);
   }
 }
 
-void TracedRooms::leave(std::uint32_t pid, const OnRecord& on_record) {
-  std::erase_if(all_, [&](Traced& process) {
-    if (process.pid() != pid) return false;
-    end(process, std::nullopt, on_record);
-    return true;
-  });
+void TracedRooms::leave(std::uint32_t pid) {
+  for (All* processes : {&all_, &waiting_})
+    for (Traced& process : *processes) {
+      if (process.pid() != pid) continue;
+      process.has_left = true;
+      if (!process.gone_since) process.gone_since = now_ns(CLOCK_MONOTONIC);
+    }
 }
 
-void TracedRooms::end(Traced& process, std::optional<int> status, const OnRecord& on_record) {
+void TracedRooms::tell_exit(const Traced& process, std::optional<int> status,
+                            const OnRecord& on_record) {
   abi::cb_process exit = process.is.record;
   exit.head.drops = drops({process.pid(), process.pid()});
-  close(process, on_record);
   exit.head.kind = abi::CB_EXIT;
   exit.head.ts = now_ns(CLOCK_MONOTONIC);
   exit.head.result = status.value_or(0);
@@ -302,16 +302,19 @@ void TracedRooms::end(Traced& process, std::optional<int> status, const OnRecord
 }
 
 Source::Polled TracedRooms::read(const OnRecord& on_record) {
+  if (!pass_) let_in(on_record);
   std::vector<Traced*> processes;
   for (Traced& process : all_) processes.push_back(&process);
   if (!pass_) pass_ = look(processes);
   auto next = merge(processes, *pass_, AT_ONCE, on_record);
   Source::Polled polled{.much = pass_->much, .until = pass_->began};
-  if (next) {
-    polled.until = std::min(polled.until, clock_.ns(*next));
-    polled.unfinished = true;
-    return polled;
-  }
+  polled.unfinished = next || !waiting_.empty();
+  if (next) polled.until = std::min(polled.until, clock_.ns(*next));
+  // Of these nothing was handed over yet.
+  for (const Traced& newcomer : waiting_)
+    polled.until = std::min<std::uint64_t>(polled.until, newcomer.is.record.head.ts);
+  if (next) return polled;
+  std::uint64_t began = pass_->began;
   pass_.reset();
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   bool look_for_dead = now - looked_for_dead_ > LOOK_FOR_DEAD_EVERY_NS;
@@ -320,18 +323,21 @@ Source::Polled TracedRooms::read(const OnRecord& on_record) {
     look_for_dead = Procfs().is_ours();  // in that of another pid namespace nobody is found
   }
   for (Traced& process : all_) release_rings(process, look_for_dead, on_record);
-  look_for_ends(polled.until, on_record);
+  close_gone(began, on_record);
+  if (!waiting_.empty()) let_in(on_record);
   return polled;
 }
 
 void TracedRooms::abandon() {
-  for (Traced& process : all_) process.is.room->abandon();
+  for (All* processes : {&all_, &waiting_})
+    for (Traced& process : *processes) process.is.room->abandon();
   pass_.reset();
 }
 
 InsideCounts TracedRooms::counts() const {
   InsideCounts sum = closed_;
-  for (const Traced& process : all_) sum += process.is.room->counts();
+  for (const All* processes : {&all_, &waiting_})
+    for (const Traced& process : *processes) sum += process.is.room->counts();
   return sum;
 }
 

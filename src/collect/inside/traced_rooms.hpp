@@ -39,9 +39,11 @@ class TracedRooms {
   TracedRooms(bool tells_processes, abi::ci_clock clock)
       : tells_processes_(tells_processes), clock_(clock) {}
 
-  void add(Newcomer newcomer, const OnRecord& on_record);
+  // A program that another one has replaced by exec leaves its room behind: all of that is handed
+  // over before anything of the newcomer.
+  void add(Newcomer newcomer);
   // The process is about to end, and records nothing any more.
-  void leave(std::uint32_t pid, const OnRecord& on_record);
+  void leave(std::uint32_t pid);
   // Hands over what is there, a part of it at a time if it is much.
   Source::Polled read(const OnRecord& on_record);
   // What is there counts as lost, and nothing more is read.
@@ -60,7 +62,10 @@ class TracedRooms {
     // there later counts no more, so that it cannot have cudabpf look up more than that.
     mutable std::unordered_map<std::size_t, std::uint32_t> threads;
     HashMap<std::uint32_t, std::uint32_t> lanes;  // likewise, by lane: see cb_gpu_batch
+    // It writes nothing any more: it has ended or says that it will, or has been succeeded.
     std::uint64_t gone_since = 0;
+    bool has_left = false;
+    bool is_succeeded = false;       // by another program of the same process
     std::uint64_t broken_rings = 0;  // of which has been told
 
     std::uint32_t outer(std::uint32_t lane, std::uint32_t inner);
@@ -84,19 +89,20 @@ class TracedRooms {
                                      std::size_t most_bytes, const OnRecord& on_record);
   std::size_t hand_over(Traced& process, std::size_t ring, const OnRecord& on_record);
   void release_rings(Traced& process, bool look_for_dead, const OnRecord& on_record);
-  // Reads the rest of it; its books are closed.
-  void close(Traced& process, const OnRecord& on_record);
+  void let_in(const OnRecord& on_record);
   void close_books(Traced& process);
   void note_broken_rings(Traced& process);
   void doubt(const Traced& process, std::string_view why);
-  // `began`: of the pass that has just ended. Who had ended by then has left nothing unread.
-  void look_for_ends(std::uint64_t began, const OnRecord& on_record);
-  // Closes it, and tells its exit.
-  void end(Traced& process, std::optional<int> status, const OnRecord& on_record);
+  // `began`: of the pass that has just ended. Who was gone by then has left nothing unread; what
+  // others write, who may have its memory, is nothing of it.
+  void close_gone(std::uint64_t began, const OnRecord& on_record);
+  bool is_to_be_closed(Traced& process, std::uint64_t began, std::optional<int>& status) const;
+  void tell_exit(const Traced& process, std::optional<int> status, const OnRecord& on_record);
 
   const bool tells_processes_;
   RecordClock clock_;
   All all_;
+  All waiting_;                    // for the programs that they succeed
   InsideCounts closed_;            // of processes that are gone, and of what is told of processes
   std::vector<LossEvent> doubts_;  // not told yet
   std::uint64_t looked_for_dead_ = 0;
