@@ -6,7 +6,7 @@ usage() {
   cat <<'USAGE'
 usage: scripts/run_trace.sh [--kernel] COMMAND [ARGUMENT...]
 
-  --kernel   also trace what is asked of the driver
+  --kernel   also trace requests to the driver
 
 The trace goes to traces/trace_<timestamp>.jsonl below the current folder. Exits with the command's status.
 USAGE
