@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* When GPUs worked, as CUPTI tells. None of the program's calls is watched by CUPTI, so they stay
+/* GPU times from CUPTI's activity records. CUPTI's callbacks stay off, so the program's calls stay
  * as fast as they are. */
 #include "gpu.h"
 
@@ -19,17 +19,17 @@ OLD_VERSION(pthread_attr_setdetachstate);
 #define FLUSH_EVERY_NS 100000000
 
 struct cupti ci_cupti;
-/* Which thread of ours is in CUPTI. Once the process ends, nobody goes there any more. */
+/* Which thread of ours is in CUPTI. Once the process ends, none enters it any more. */
 enum { NOBODY, TELLER, ENDER };
 static int in_cupti;
-static bool ending;    /* who ends waits for who tells */
+static bool ending;    /* the ending thread waits for the reporting one */
 static bool may_flush; /* before 13.0.1, to flush while others ask for work could crash */
 
 static const int KINDS[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY, CUPTI_KIND_MEMCPY2,
                             CUPTI_KIND_MEMSET};
 #define KIND_COUNT (sizeof(KINDS) / sizeof(KINDS[0]))
 
-/* Says who tells of the process, or why nobody does. */
+/* Reports which CUPTI gives the process's GPU times, or why none does. */
 static void say(__u32 version, __u32 times_of, const char* text) {
   struct ci_thread* thread = ci_recording_thread(CI_RETURNS, CB_DROPPED_GPU);
   size_t length = strnlen(text, CB_LONG_STRING - 1);
@@ -77,8 +77,8 @@ static void tell_full_buffers(const bool* stop) {
   }
 }
 
-/* The buffers of a thread that asks rarely are not full for long, and CUPTI of itself tells only of
- * full ones. */
+/* A thread that rarely submits work takes long to fill its buffers, and CUPTI delivers only full
+ * ones unless it is flushed. */
 static void* tell(void* unused) {
   prctl(PR_SET_NAME, "cudabpf-gpu");
   __u64 flushed = ci_monotonic();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The buffers that CUPTI fills with works of GPUs. Whoever hands a full one out may hold what a
- * thread of the program waits for, so it is only put in line, and another thread tells what is in
- * it.
+/* The buffers that CUPTI fills with records of GPU operations. The thread that delivers a full one
+ * may hold a lock that a thread of the program waits for, so a full one is only queued, and another
+ * thread reports its contents.
  *
- * CUPTI gives each thread that asks for work buffers of its own, and a record its place in them
- * when the thread asks. So which call has asked for what follows from the order of both, thread by
- * thread, and no number of CUPTI's has to be known at a call.
+ * CUPTI gives each thread that submits work buffers of its own, and a record its place in them at
+ * submission. So the order of both, thread by thread, shows which call submitted what, and no
+ * number of CUPTI's has to be known at a call.
  */
 #include <linux/futex.h>
 #include <string.h>
@@ -14,14 +14,14 @@
 
 #include "gpu.h"
 
-/* Some 1,100 kernels: a thread that asks for few has them told by the flush, not by its end. */
+/* Some 1,100 kernels: those of a thread that submits few come by the flush, not by its end. */
 #define BUFFER (256u << 10)
 #define MOST_FULL 256 /* in line */
 #define MOST_FREE 32  /* the rest of the memory goes back */
 
 struct list {
   struct ci_gpu_buffer *first, *last;
-  __u32 count; /* a futex of who waits for the first */
+  __u32 count; /* a futex of the thread that waits for the first */
 };
 
 static int lists_taken; /* 1: a thread has them */
@@ -102,7 +102,7 @@ void ci_give_gpu_buffer(__u8** data, size_t* size, size_t* most) {
   buffer->batch = here.batches++;
 }
 
-/* Called by a thread of CUPTI's, or by whoever has it flush. */
+/* Called by a thread of CUPTI's, or by the thread that flushes it. */
 void ci_take_gpu_buffer(void* context, __u32 stream, __u8* data, size_t size, size_t filled) {
   if (!data) return;
   struct ci_gpu_buffer* buffer =

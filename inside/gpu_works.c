@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* CUPTI's records of what GPUs did become records in the ring of the thread that tells of them. */
+/* CUPTI's records of GPU operations become records in the ring of the reporting thread. */
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -88,7 +88,7 @@ static __u64 ahead_of_monotonic(__u64* error) {
   return ahead;
 }
 
-/* What is told of a buffer's records. */
+/* The state of reporting a buffer's records. */
 struct telling {
   struct ci_thread* thread;
   const struct ci_gpu_buffer* buffer;
@@ -152,7 +152,7 @@ static void tell(struct telling* telling, const void* activity) {
   struct cb_gpu_work work = {0};
   const char* name = NULL;
   if (!read_activity(activity, &work, &name)) return;
-  /* Without a valid time it is told all the same, for it has a place in the order. */
+  /* Report it even without a valid time: it still has a place in the order. */
   bool valid = work.began > telling->ahead && work.ended >= work.began;
   __u16 op = work.head.function;
   work.name = name_of(telling->thread, name, &telling->give_up);

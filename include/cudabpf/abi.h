@@ -31,10 +31,10 @@ enum cb_kind {
   CB_DRIVER_RETURN = 10, /* it ended: cb_driver_return */
   CB_INTERRUPT = 11,     /* the driver has done work for no process: cb_interrupt */
   CB_XID = 12,           /* the driver reports a GPU error: cb_xid */
-  CB_GPU_TIMES = 13,     /* who tells when GPUs worked for the process: cb_gpu_times */
+  CB_GPU_TIMES = 13,     /* whether CUPTI reports GPU times for the process: cb_gpu_times */
   CB_GPU_NAME = 14,      /* the name of a kernel in records that follow: cb_gpu_name */
   CB_GPU_WORK = 15,      /* a GPU has done something: cb_gpu_work */
-  CB_GPU_BATCH = 16,     /* so much of it came at once, and has been told: cb_gpu_batch */
+  CB_GPU_BATCH = 16,     /* the end of a batch of GPU operations: cb_gpu_batch */
 };
 
 enum cb_flag {
@@ -153,14 +153,14 @@ enum cb_gpu_op {
 };
 
 enum cb_gpu_times_of {
-  CB_GPU_NODES = 1,  /* each node of a graph is told of */
+  CB_GPU_NODES = 1,  /* each node of a graph is reported */
   CB_GPU_GRAPHS = 2, /* each launch of a graph */
 };
 
 struct cb_gpu_times {
-  struct cb_head head; /* string_size bytes follow: the library's path, or why nobody tells */
+  struct cb_head head; /* string_size bytes follow: CUPTI's path, or why there are no times */
   __u32 version;       /* as cuptiGetVersion says */
-  __u32 times_of;      /* enum cb_gpu_times_of; 0: nobody tells */
+  __u32 times_of;      /* enum cb_gpu_times_of; 0: no times */
 };
 
 struct cb_gpu_name {
@@ -168,15 +168,15 @@ struct cb_gpu_name {
   __u64 name;          /* stands for it in cb_gpu_work */
 };
 
-/* What a thread asks of GPUs is told in the order in which it asked, in batches that may come late
- * and in any order. A thread's id may be used again, its lane's number is not. */
+/* CUPTI reports a thread's GPU operations in the order of their submission, in batches that may
+ * come late and out of order. A thread's id may be reused, its lane's number is not. */
 struct cb_gpu_work {
-  struct cb_head head;           /* of the thread that tells */
+  struct cb_head head;           /* of the thread that reports */
   __u64 began, ended;            /* CLOCK_MONOTONIC; 0: CUPTI has no valid time */
   __u64 size;                    /* of a copy or a fill, in bytes */
   __u64 name;                    /* of a kernel */
   __u32 lane, batch;             /* see cb_gpu_batch */
-  __u32 correlation;             /* the same in all that one call has asked for */
+  __u32 correlation;             /* the same in all operations of one call */
   __u32 context, stream, device; /* by CUPTI's numbers */
   __u32 graph, node;             /* graph: 0 if it is not part of one */
   __u32 grid[3], block[3];
@@ -187,12 +187,12 @@ struct cb_gpu_work {
 struct cb_gpu_batch {
   struct cb_head head;
   __u64 since;       /* when the lane began, CLOCK_MONOTONIC */
-  __u64 lost;        /* works that CUPTI has lost */
+  __u64 lost;        /* operations that CUPTI has lost */
   __u64 clock_error; /* of the times, in ns */
-  __u32 thread;      /* that has asked for these works */
+  __u32 thread;      /* that submitted these operations */
   __u32 lane;        /* that thread, for ever */
   __u32 batch;       /* of the lane, from 0 */
-  __u32 works;       /* of it, whether or not there was room to tell of them */
+  __u32 works;       /* operations in the batch, including those that the ring had no room for */
 };
 
 CB_STATIC_ASSERT(sizeof(struct cb_gpu_times) == 40, "cb_gpu_times");

@@ -238,7 +238,7 @@ inline constexpr std::array THROTTLES{ThrottleName{Throttle::power_cap, "power_c
                                       ThrottleName{Throttle::hardware_thermal, "hardware_thermal"},
                                       ThrottleName{Throttle::power_brake, "power_brake"}};
 
-// A process that computes on a GPU, as NVML tells.
+// A process that computes on a GPU, as NVML reports it.
 struct GpuProcess {
   std::uint32_t pid = 0;
   std::optional<std::uint64_t> memory;  // bytes that it holds
@@ -250,15 +250,15 @@ struct GpuResident {
   std::uint64_t ns = 0;
 };
 
-// Who had a GPU in a stretch of time, as the driver's records of context switches tell. In the rest
-// of it nobody had it.
+// Which processes had a GPU in a stretch of time, from the driver's records of context switches. In
+// the rest of it no process had it.
 struct GpuResidents {
   std::uint64_t from = 0, to = 0;
   std::vector<GpuResident> processes;
   std::uint64_t unknown_ns = 0;
 };
 
-// What a GPU did, as NVML tells it. What was not read this time is absent.
+// A GPU's activity, as NVML reports it. What was not read this time is absent.
 struct GpuSample {
   std::uint64_t ts = 0;                    // when it was read
   std::uint32_t device = 0;                // NVML's index, which need not be CUDA's ordinal
@@ -271,14 +271,14 @@ struct GpuSample {
   std::optional<GpuResidents> residents;
 };
 
-// Why work of a GPU and a call were not joined.
+// Why a GPU operation and a call were not matched.
 enum class Unjoined : std::uint8_t {
   none,
-  no_call,       // of work: no call that is in the trace asked for it
+  no_call,       // of an operation: no call in the trace submitted it
   no_work,       // of a call: the GPU reports later work of the same stream, but none of this call
   not_reported,  // of a call: neither it nor anything later in its stream was reported
-  lost,          // of work: what its thread asked for before is not all known
-  gpu_launched,  // of work: the GPU itself started it, in the body of a graph's conditional node
+  lost,          // of an operation: not all that its thread submitted before is known
+  gpu_launched,  // of an operation: started by the GPU itself, in a graph's conditional node
   count_
 };
 constexpr std::size_t UNJOINED = static_cast<std::size_t>(Unjoined::count_);
@@ -293,7 +293,7 @@ constexpr std::string_view to_string(Unjoined why) {
 struct GpuWork {
   enum class Op : std::uint8_t { kernel, copy, set, graph };
   Op op = Op::kernel;
-  std::uint64_t call = 0;      // id of the call that asked for it; 0: not found
+  std::uint64_t call = 0;      // id of the call that submitted it; 0: not found
   Unjoined why_not = {};       // why it was not found
   std::uint64_t ts = 0;        // when it began on the GPU, ns since the trace began
   std::uint64_t duration = 0;  // there
@@ -314,14 +314,14 @@ constexpr std::string_view to_string(GpuWork::Op op) {
   return NAMES[static_cast<std::size_t>(op)];
 }
 
-// Who tells of a process when its GPUs worked, or why nobody does.
+// Whether CUPTI reports GPU times for a process, and if not, why.
 struct GpuTimes {
   std::uint64_t ts = 0;
   std::uint32_t pid = 0;
   std::string version;  // of CUPTI: "13.0.1"
   std::string library;  // its path
   bool whole_graphs = false;
-  std::string why_not;  // empty: it does
+  std::string why_not;  // empty: it reports them
 };
 
 struct Process {

@@ -158,7 +158,7 @@ class Sink {
   virtual void process(const Process& process) = 0;
   virtual void library(const Library& library) = 0;  // one that appeared after begin()
   virtual void lost(const LossEvent& loss) = 0;
-  // Called each 0.1 s, so that buffered lines reach the file even while nothing happens.
+  // Called every 0.1 s, so that buffered lines reach the file even while nothing happens.
   virtual void flush() = 0;
   virtual void end(const Totals& totals) = 0;
 };

@@ -19,7 +19,7 @@
 
 namespace cudabpf {
 
-// What is recorded of the times in which GPUs worked, as CUPTI tells.
+// Which GPU times are recorded, from CUPTI.
 enum class GpuTiming : std::uint8_t {
   none,
   nodes,   // of each kernel, copy and fill, of those in graphs, too
@@ -120,7 +120,7 @@ class Source {
 
   // ----- called by either
 
-  // How many processes may yet be traced, though no record has told of them.
+  // How many selected processes have produced no record yet.
   virtual std::size_t awaited() const = 0;
   // The process has ended: a later one with its pid is another, and not selected.
   virtual void forget_process(std::uint32_t pid) = 0;

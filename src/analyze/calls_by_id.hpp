@@ -1,5 +1,5 @@
-// Calls by their numbers in the trace, the latest so many. Lines of what a GPU did come a tenth of
-// a second after the calls that asked for it, or later, and name them by these numbers alone.
+// The most recent calls, by id. Lines of GPU operations come a tenth of a second or more after the
+// calls that submitted them, and name these only by id.
 #pragma once
 
 #include <algorithm>

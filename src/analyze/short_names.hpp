@@ -22,8 +22,8 @@ class ShortNames {
   void settle();
   // One that was not learned has its function's name.
   std::string of(Name kernel) const;
-  // For who cannot wait for the last line: a kernel that comes after settle() is told apart from
-  // some that came before.
+  // For streaming use: a kernel learned after settle() is distinguished only from some earlier
+  // ones.
   std::string_view learned(Name kernel) {
     learn(kernel);
     return short_[places_[kernel.id]];

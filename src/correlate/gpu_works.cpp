@@ -14,11 +14,11 @@ namespace {
 
 // A record may become readable a little later than its time says.
 constexpr std::uint64_t SETTLED_NS = 50'000'000;
-// For longer nobody waits for a call to return: it may have been left by longjmp.
+// How long to wait for a call to return: it may have been left by longjmp.
 constexpr std::uint64_t LONGEST_CALL_NS = 10'000'000'000;
-// By how much a GPU's time and a call's may differ that are the same.
+// The largest difference at which a GPU's time and a call's still count as equal.
 constexpr std::uint64_t CLOCKS_DIFFER_NS = 2'000;
-// Calls that are looked through for one that fits. Each but the first is one that no work came of.
+// How many calls to search for a match. Every call skipped led to no operation.
 constexpr std::size_t MOST_LOOKED_AT = 1 << 12;
 
 Op direction_of(std::uint32_t kind) {

@@ -1,7 +1,7 @@
-// Which call asked for what a GPU did. CUPTI reports what each thread asked for in the order in
-// which it asked, without saying by which call; so a thread's calls and its works are gone through
-// side by side. Where either may have gaps, works are told without a call: none is better than the
-// wrong one.
+// Finds the call behind each GPU operation. CUPTI reports each thread's operations in the order of
+// their submission, without naming the call; so a thread's calls and its operations are matched in
+// order. Where either may have gaps, operations are reported without a call: none is better than
+// the wrong one.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class GpuWorks {
   // A record about what GPUs did; what began after `until` is not in the trace. Times here are
   // CLOCK_MONOTONIC.
   void on_record(const Record& record, std::uint64_t until);
-  // Whether somebody tells what GPUs do for the process.
+  // Whether CUPTI reports GPU times for the process.
   bool follows(std::uint32_t pid) const {
     if (processes_.empty()) return false;
     auto process = processes_.find(pid);
@@ -45,8 +45,8 @@ class GpuWorks {
   void calls_lost(std::uint32_t pid, std::uint32_t tid);
   // When a thread's oldest open call that makes a GPU work began; the end of time if it has none.
   using AskingSince = std::function<std::uint64_t(std::uint32_t pid, std::uint32_t tid)>;
-  // Joins what was told long enough before `read_until`, up to which all records were read, unless
-  // its thread is still in a call that may have asked for it.
+  // Matches operations reported long enough before `read_until`, up to which all records were read,
+  // unless their thread is still in a call that may have submitted them.
   void settle(std::uint64_t read_until, const AskingSince& asking_since);
   void thread_gone(std::uint32_t pid, std::uint32_t tid);
   void process_gone(std::uint32_t pid);
@@ -57,7 +57,7 @@ class GpuWorks {
   const GpuWorkCounts& counts() const { return counts_; }
 
  private:
-  // A call that asked a GPU to work.
+  // A call that submitted work to a GPU.
   struct Asked {
     std::uint64_t id = 0, ts = 0;
     const Function* function = nullptr;
@@ -68,7 +68,7 @@ class GpuWorks {
     bool graph = false;
     NodeWork what = NodeWork::none;
   };
-  // A thread that asked.
+  // A thread that submitted work.
   struct Asker {
     std::uint32_t tid = 0;
     std::uint64_t since = 0;
@@ -78,21 +78,21 @@ class GpuWorks {
   using Askers = std::list<Asker>;
   struct Batch {
     std::vector<abi::cb_gpu_work> works;
-    std::optional<abi::cb_gpu_batch> end;  // all of it was told
-    std::uint64_t last_began = 0;          // of its works; if one has no time, the end of time
+    std::optional<abi::cb_gpu_batch> end;  // all of it was reported
+    std::uint64_t last_began = 0;          // of its operations; if one has no time, the end of time
   };
   // CUPTI's view of a thread.
   struct Lane {
     std::map<std::uint32_t, Batch> batches;
     std::uint32_t next = 0;  // the batch that comes next
-    bool whole = true;       // no work of it was lost
-    // The call that asked for the last work: there may be more of it.
+    bool whole = true;       // no operation of it was lost
+    // The call behind the last operation: there may be more of it.
     std::uint32_t correlation = 0;
     std::optional<Asked> last;
     Unjoined why_not = Unjoined::none;
   };
   struct OfProcess {
-    bool timed = false;  // CUPTI tells of it
+    bool timed = false;  // CUPTI reports times for it
     Askers askers;
     HashMap<std::uint32_t, Askers::iterator> by_tid;
     std::map<std::uint32_t, Lane> lanes;

@@ -16,8 +16,7 @@ std::uint64_t first_of(std::span<const std::uint64_t> values) {
   return values.empty() ? 0 : values[0];
 }
 
-// What a block is told apart by, where others have a function: its device, from 1; 0: not known.
-// Calls may claim any number.
+// `function` of a block's key is its device + 1 here; 0: not known. Calls may claim any number.
 constexpr std::int32_t MOST_DEVICES = 256;
 std::uint32_t device_tag(const Details& details) {
   if (!details.device || *details.device < 0 || *details.device >= MOST_DEVICES) return 0;

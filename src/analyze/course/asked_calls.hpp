@@ -38,8 +38,8 @@ struct ThreadTime {
   };
   std::vector<InFunction> functions;  // the longest first
   std::uint64_t in_calls = 0;
-  std::uint64_t others = 0;   // it was in none, and another thread was: not to wait, nor to copy
-                              // to the host, which waits for the GPU more often than not
+  std::uint64_t others = 0;   // it was in no call, and another thread was in one that is neither a
+                              // wait nor a copy to the host (which mostly waits)
   std::uint64_t begun = 0;    // calls that began in it
   std::uint64_t untimed = 0;  // of these: it is not known how long they took
   bool known = false;         // all of its calls in that time are kept
@@ -62,7 +62,7 @@ class AskedCalls {
   // number is counted.
   void look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t begin, std::uint64_t end,
                std::uint64_t asked, ThreadTime& told) const;
-  // It returned only once its work was done, though by what it is it need not have. False: that is
+  // Notes that it waited for its work, although this kind of call is asynchronous. False: that is
   // known already, or it is no longer kept.
   bool waited(const AskedCall& asked);
   // The thread's waits for the GPU that ended between the two.

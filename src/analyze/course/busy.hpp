@@ -52,7 +52,7 @@ class Busy {
     if (op != GpuOp::set) kernels_or_copies_.add(begin, end);
     all_.add(begin, end);
   }
-  // Something of which only how long it took can be counted.
+  // An operation that came too late for the union; only its duration is added.
   void count(GpuOp op, std::uint64_t time) {
     OfOp& of = of_[static_cast<std::size_t>(op)];
     of.count++;

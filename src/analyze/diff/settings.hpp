@@ -1,4 +1,4 @@
-// How, and of what, traces were taken.
+// What was traced, and with which options.
 #pragma once
 
 #include <string>

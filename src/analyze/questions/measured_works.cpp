@@ -106,7 +106,7 @@ void MeasuredWorks::finish(const TraceFacts&) {
   calls_.each([this](const RememberedCall& call) { settle(call); });
 }
 
-// No more is told of what the call launched.
+// All GPU operations of this call have been read.
 void MeasuredWorks::settle(const RememberedCall& call) {
   if (!call.id || !call.graph || !call.wanted || call.begin > call.end) return;
   add_graph(call.place, call.end - call.begin);

@@ -90,8 +90,8 @@ class TimelineSection {
     y_ += ROW + LANE_GAP;
   }
 
-  // What several did that are one bar is as high as the share of the time that they took. What can
-  // be seen to overlap is drawn below.
+  // A bar that stands for several operations is as high as the share of its width in which they
+  // ran. Operations that visibly overlap are drawn below.
   void queue(std::size_t index) {
     constexpr std::size_t LETTERS = 33;
     constexpr double SMALL = 10, VISIBLE = 1;

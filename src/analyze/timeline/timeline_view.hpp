@@ -1,5 +1,5 @@
-// What of a trace is drawn, if nobody said which part: from the first call to the last, without the
-// long times in which nobody called CUDA. Where inference is less than half of that, it is drawn by
+// The part of a trace that is drawn if none was given: from the first call to the last, without
+// long times without calls of CUDA. Where inference is less than half of that, it is drawn by
 // itself, below a line that shows the whole.
 #pragma once
 
@@ -23,7 +23,7 @@ inline constexpr std::size_t MOST_FOLDS = 8;
 std::vector<TimeSpan> folded(TimeSpan all, std::vector<TimeSpan> blanks,
                              std::size_t most = MOST_FOLDS);
 
-// "Left out, as nobody called CUDA: 9.95 s at 4.926760 s, ..."; how to see everything. Where it is
+// "Skipped (no CUDA calls): 9.95 s at 4.926760 s, ..."; how to see everything. Where it is
 // known what GPUs did, none of them worked then.
 std::string told_of_view(const Timeline& timeline, const TimelineView& view,
                          const Moments& moments);

@@ -95,7 +95,7 @@ class Room {
   int fd() const { return file_.get(); }
   static std::uint64_t size(std::uint64_t ring_size = CI_RING_SIZE);
 
-  // From here on no call is recorded that begins, or nothing, but for calls that are just writing.
+  // From now on no new calls are recorded (or nothing at all); calls that are writing finish.
   void record(abi::ci_on what);
   // No call is writing any more, as far as the process says.
   bool is_at_rest() const;
