@@ -50,7 +50,7 @@ void add_ioctls(CLI::App& app, Action& action) {
       app.add_subcommand("ioctls", "Requests to the NVIDIA driver, and the calls that made them");
   add_trace_flags(*sub, *flags,
                   {"ioctls traces/h200-gpt2.jsonl.zst   a trace recorded with --kernel",
-                   "ioctls --by call traces/h200-gpt2.jsonl.zst   which calls asked"});
+                   "ioctls --by call traces/h200-gpt2.jsonl.zst   the calls that made them"});
   add_time(*sub, *flags);
   std::vector<std::string> by;
   by.reserve(BY.size());
