@@ -182,7 +182,8 @@ std::string capture_statuses() {
   using namespace exit_code;
   return fmt::format(
       "for `run`, its command's ({} + N if signal N ended it). Otherwise {} done, {} wrong usage, "
-      "{} not permitted, {} kernel not supported, {} no such target, {} the trace is incomplete, "
+      "{} not permitted, {} kernel not supported, {} no such target, {} the trace is incomplete or "
+      "could not be created, "
       "{} other failure, {} command cannot be executed, {} command not found.",
       SIGNAL_BASE, OK, USAGE, NOT_PERMITTED, KERNEL_UNSUPPORTED, NO_TARGET, OUTPUT_FAILED, FAILED,
       CANNOT_EXECUTE, NOT_FOUND);
