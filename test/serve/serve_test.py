@@ -283,7 +283,7 @@ class Serve(unittest.TestCase):
         done = subprocess.run([CUDABPF, "serve", self.folder, "--no-token", "--listen", "0.0.0.0:0"], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("--no-token is for an address that this machine alone reaches", done.stderr)
+        self.assertIn("--no-token needs an address that only this machine can reach", done.stderr)
 
     def test_host_names(self):
         """In DNS, or of a proxy: with them the server is meant, and with no other."""
