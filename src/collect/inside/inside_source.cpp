@@ -291,6 +291,7 @@ Source::Losses InsideSource::losses() const {
   for (auto [counter, loss] : LOSSES)
     losses[static_cast<std::size_t>(loss)] = counts.dropped[counter];
   losses[static_cast<std::size_t>(Loss::unread)] = counts.unread;
+  losses[static_cast<std::size_t>(Loss::thread_unknown)] = rooms_.threads_not_looked_up();
   return losses;
 }
 

@@ -42,29 +42,6 @@ bool is_gone(std::uint32_t pid, std::uint32_t tid) {
   return access(path.c_str(), F_OK) != 0 && errno == ENOENT;
 }
 
-// The process says that this is one of its threads. It may have ended by now, which is why an id
-// that nobody has is believed; but not another process's.
-bool is_somebody_elses(std::uint32_t pid, std::uint32_t tid) {
-  if (tid == pid) return false;
-  Procfs procfs;
-  std::string path = procfs.path(static_cast<pid_t>(pid), fmt::format("task/{}", tid));
-  if (access(path.c_str(), F_OK) == 0 || !procfs.is_ours()) return false;
-  pid_t owner = procfs.process_of(static_cast<pid_t>(tid));
-  return owner > 0 && static_cast<std::uint32_t>(owner) != pid;
-}
-
-// The thread that calls itself `inner` in its pid namespace. One that cannot be found must not be
-// taken for another.
-std::uint32_t outer_tid(std::uint32_t pid, std::uint32_t inner) {
-  Procfs procfs;
-  for (pid_t tid : procfs.threads(static_cast<pid_t>(pid))) {
-    ProcessIdentity thread = procfs.process(tid);
-    if (!thread.ns_pids.empty() && static_cast<std::uint32_t>(thread.ns_pids.back()) == inner)
-      return static_cast<std::uint32_t>(tid);
-  }
-  return inner | NO_THREAD_OF_OURS;
-}
-
 bool may_come_from_inside(const abi::cb_head& head) {
   switch (head.kind) {
     case abi::CB_ENTRY:
@@ -88,24 +65,18 @@ std::uint32_t TracedRooms::Traced::tid(std::size_t ring) const {
   if (auto known = threads.find(ring); known != threads.end()) return known->second;
   std::uint32_t inner = is.room->ring(ring).tid();
   if (!inner) return nobody(ring);  // it is only just being taken
-  return threads[ring] = known_as(inner, ring);
+  auto found = inner < NO_THREAD_OF_OURS ? ids.find(inner, now_ns(CLOCK_MONOTONIC)) : std::nullopt;
+  return threads[ring] = found.value_or(nobody(ring));
 }
 
-std::uint32_t TracedRooms::Traced::known_as(std::uint32_t inner, std::size_t ring) const {
-  if (inner >= NO_THREAD_OF_OURS) return nobody(ring);
-  if (inner == is.inner_pid) return pid();
-  if (is.inner_pid == pid()) return is_somebody_elses(pid(), inner) ? nobody(ring) : inner;
-  std::uint32_t outer = outer_tid(pid(), inner);
-  return outer & NO_THREAD_OF_OURS ? nobody(ring) : outer;
-}
-
+// One that cannot be found must not be taken for another.
 std::uint32_t TracedRooms::Traced::outer(std::uint32_t lane, std::uint32_t inner) {
   if (is.inner_pid == pid()) return inner;
-  if (inner == is.inner_pid) return pid();
   constexpr std::size_t MOST = 1 << 12;
   if (lanes.size() >= MOST) lanes.clear();
   auto [known, is_new] = lanes.try_emplace(lane, 0);
-  if (is_new) known->second = outer_tid(pid(), inner);
+  if (is_new)
+    known->second = ids.find(inner, now_ns(CLOCK_MONOTONIC)).value_or(inner | NO_THREAD_OF_OURS);
   return known->second;
 }
 
@@ -116,7 +87,7 @@ void TracedRooms::tell(std::span<const std::byte> record, const OnRecord& on_rec
   on_record(record);
 }
 
-void TracedRooms::add(Newcomer newcomer) { waiting_.emplace_back().is = std::move(newcomer); }
+void TracedRooms::add(Newcomer newcomer) { waiting_.emplace_back(std::move(newcomer)); }
 
 void TracedRooms::let_in(const OnRecord& on_record) {
   for (auto next = waiting_.begin(); next != waiting_.end();) {
@@ -225,6 +196,7 @@ void TracedRooms::close_books(Traced& process) {
   note_broken_rings(process);
   if (!books.fit) doubt(process, "what it has counted does not fit the records that it wrote");
   closed_ += books.counts;
+  closed_not_looked_up_ += process.ids.not_looked_up();
 }
 
 void TracedRooms::note_broken_rings(Traced& process) {
@@ -338,6 +310,12 @@ InsideCounts TracedRooms::counts() const {
   InsideCounts sum = closed_;
   for (const All* processes : {&all_, &waiting_})
     for (const Traced& process : *processes) sum += process.is.room->counts();
+  return sum;
+}
+
+std::uint64_t TracedRooms::threads_not_looked_up() const {
+  std::uint64_t sum = closed_not_looked_up_;
+  for (const Traced& process : all_) sum += process.ids.not_looked_up();
   return sum;
 }
 

@@ -10,10 +10,12 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collect/inside/record_clock.hpp"
 #include "collect/inside/room.hpp"
+#include "collect/inside/thread_ids.hpp"
 #include "cudabpf/abi.h"
 #include "cudabpf/source.hpp"
 #include "cudabpf/thread_id.hpp"
@@ -53,13 +55,19 @@ class TracedRooms {
   std::vector<LossEvent> audit(bool last);
 
   InsideCounts counts() const;
+  // Threads that nobody looked up, because there was too much to look up in their process.
+  std::uint64_t threads_not_looked_up() const;
   std::uint32_t drops(ThreadId thread) const;
 
  private:
   struct Traced {
+    explicit Traced(Newcomer newcomer)
+        : is(std::move(newcomer)), ids(is.record.head.pid, is.inner_pid) {}
+
     Newcomer is;
+    mutable ThreadIds ids;
     // Threads' ids as cudabpf sees them, by ring, until it is given back. What the process writes
-    // there later counts no more, so that it cannot have cudabpf look up more than that.
+    // there later counts no more: a thread is one and the same until then.
     mutable std::unordered_map<std::size_t, std::uint32_t> threads;
     HashMap<std::uint32_t, std::uint32_t> lanes;  // likewise, by lane: see cb_gpu_batch
     // It writes nothing any more: it has ended or says that it will, or has been succeeded.
@@ -69,7 +77,6 @@ class TracedRooms {
     std::uint64_t broken_rings = 0;  // of which has been told
 
     std::uint32_t outer(std::uint32_t lane, std::uint32_t inner);
-    std::uint32_t known_as(std::uint32_t inner, std::size_t ring) const;
     std::uint32_t pid() const { return is.record.head.pid; }
     std::uint32_t tid(std::size_t ring) const;
   };
@@ -102,8 +109,9 @@ class TracedRooms {
   const bool tells_processes_;
   RecordClock clock_;
   All all_;
-  All waiting_;                    // for the programs that they succeed
-  InsideCounts closed_;            // of processes that are gone, and of what is told of processes
+  All waiting_;          // for the programs that they succeed
+  InsideCounts closed_;  // of processes that are gone, and of what is told of processes
+  std::uint64_t closed_not_looked_up_ = 0;
   std::vector<LossEvent> doubts_;  // not told yet
   std::uint64_t looked_for_dead_ = 0;
   std::optional<Pass> pass_;  // that has not come to its end

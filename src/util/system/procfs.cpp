@@ -123,6 +123,15 @@ void strip_deleted(std::string_view& path) {
   if (path.ends_with(DELETED)) path.remove_suffix(DELETED.size());
 }
 
+std::vector<pid_t> ns_ids(std::string_view status) {
+  std::vector<pid_t> ids;
+  for (std::string_view field = status_field(status, "NSpid"); !field.empty();) {
+    pid_t id = 0;
+    if (parse_number(take(field, '\t'), id)) ids.push_back(id);
+  }
+  return ids;
+}
+
 }  // namespace
 
 std::optional<Mapping> parse_mapping(std::string_view line) {
@@ -183,10 +192,7 @@ ProcessIdentity Procfs::process(pid_t pid) const {
   std::string_view uids = status_field(status, "Uid");
   uid_t uid = 0;
   if (parse_number(take(uids, '\t'), uid)) process.uid = uid;
-  for (std::string_view pids = status_field(status, "NSpid"); !pids.empty();) {
-    pid_t inner = 0;
-    if (parse_number(take(pids, '\t'), inner)) process.ns_pids.push_back(inner);
-  }
+  process.ns_pids = ns_ids(status);
 
   process.cgroup = read_file(path(pid, "cgroup"), MAX_CGROUP);
   return process;
@@ -208,6 +214,10 @@ bool Procfs::is_exiting(pid_t pid) const {
 std::vector<pid_t> Procfs::pids() const { return numbered_entries(root_); }
 
 std::vector<pid_t> Procfs::threads(pid_t pid) const { return numbered_entries(path(pid, "task")); }
+
+std::vector<pid_t> Procfs::ns_tids(pid_t pid, pid_t tid) const {
+  return ns_ids(read_file(path(pid, fmt::format("task/{}/status", tid))));
+}
 
 std::vector<std::pair<pid_t, pid_t>> Procfs::parents() const {
   // task/TID/children is faster, but not every kernel has it, and it lists one thread's children.

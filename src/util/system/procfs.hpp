@@ -61,6 +61,8 @@ class Procfs {
   std::vector<pid_t> ancestors(pid_t pid) const;  // the parent first, then its parent, up to init
   std::vector<pid_t> threads(pid_t pid) const;
   std::vector<Mapping> maps(pid_t pid) const;  // even if its main thread has ended
+  // A thread's ids in its pid namespaces, the outermost first; none: there is no such thread.
+  std::vector<pid_t> ns_tids(pid_t pid, pid_t tid) const;
   // The process that a thread belongs to, or a process itself; 0: there is none.
   pid_t process_of(pid_t tid) const;
   pid_t tracer(pid_t pid) const;                          // the debugger attached to it; 0: none

@@ -16,7 +16,7 @@ TEST_CASE("Every loss has a name of its own and advice") {
     CHECK(loss.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string_view::npos);
     CHECK(loss.advice.ends_with('.'));
   }
-  CHECK(LOSS_COUNT == 25);
+  CHECK(LOSS_COUNT == 26);
 }
 
 TEST_CASE("Losses are graded, and the first stand in the kernel side's order") {
@@ -25,7 +25,8 @@ TEST_CASE("Losses are graded, and the first stand in the kernel side's order") {
                     Loss::log_overrun, Loss::output, Loss::bad_record, Loss::process_inconsistent,
                     Loss::unread, Loss::watch_overrun, Loss::left_out, Loss::library_changed})
     CHECK_FALSE(info(loss).degraded);
-  for (auto loss : {Loss::ring_name, Loss::out_pointer, Loss::driver_return, Loss::table_full})
+  for (auto loss : {Loss::ring_name, Loss::out_pointer, Loss::driver_return, Loss::table_full,
+                    Loss::thread_unknown})
     CHECK(info(loss).degraded);
   auto counter = [](Loss loss) { return static_cast<int>(loss) + abi::CB_DROPPED_ENTRY; };
   CHECK(counter(Loss::ring_entry) == abi::CB_DROPPED_ENTRY);

@@ -166,6 +166,27 @@ TEST_CASE("A ring is one thread's until it is given back") {
   CHECK(process.tid_of_next() == process.pid + 1'000'000'000);
 }
 
+TEST_CASE("A process that takes and leaves rings all the time is not looked up each time") {
+  Living process;
+  constexpr std::uint64_t LOOKS = ThreadIds::MOST_WORK / ThreadIds::LOOK;
+  constexpr std::uint64_t TIMES = 2 * LOOKS / CI_RINGS;
+  std::uint64_t begun = now_ns(CLOCK_MONOTONIC), nobodys = 0;
+  for (std::uint64_t time = 0; time < TIMES; time++) {
+    for (std::size_t ring = 0; ring < CI_RINGS; ring++) {
+      process.inside.take_ring(1 << 29, ring);  // there is no such thread
+      process.inside.write(now_ns(CLOCK_MONOTONIC), sizeof(abi::cb_head), ring);
+      process.inside.ring(ring).state = abi::CI_LEFT;
+    }
+    std::vector<abi::cb_head> heads;
+    process.read(&heads);
+    REQUIRE(heads.size() == CI_RINGS);
+    for (const abi::cb_head& head : heads) nobodys += head.tid != 1 << 29;
+  }
+  std::uint64_t seconds = (now_ns(CLOCK_MONOTONIC) - begun) / 1'000'000'000 + 1;
+  CHECK(process.rooms.threads_not_looked_up() == nobodys);
+  CHECK(TIMES * CI_RINGS - nobodys <= (seconds + 1) * LOOKS);
+}
+
 TEST_CASE("What processes keep in their rings is handed over a part at a time, in its order") {
   Living process;
   constexpr std::uint64_t EACH = 20'000;
