@@ -68,7 +68,9 @@ void Page::statement(std::string_view title, std::string_view text) {
   std::size_t begin = text_.size();
   std::string name = printable(title);
   paragraph(fmt::format("{}: {}", name, text), 0);
-  if (color_) text_.replace(begin, name.size(), fmt::format("\033[1m{}\033[0m", name));
+  // As it stands there: on a narrow terminal it may go on in the next line.
+  std::string shown = text_.substr(begin, name.size());
+  if (color_) text_.replace(begin, name.size(), fmt::format("\033[1m{}\033[0m", shown));
 }
 
 void Page::paragraph(std::string_view text, std::size_t indent) {

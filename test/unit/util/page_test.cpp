@@ -60,3 +60,14 @@ TEST_CASE("Where there is no room beside a term's word, its text stands below it
   Page narrower(wide(1));
   CHECK(narrower.width() == 40);
 }
+
+TEST_CASE("A statement's title is bold, also where it takes more than a line") {
+  Terminal terminal = wide(40);
+  terminal.color = true;
+  Page page(terminal);
+  page.statement("Short", "and its text.");
+  CHECK(page.take() == "\033[1mShort\033[0m: and its text.\n");
+  page.statement("No certain difference between the iterations", "905 us in B.");
+  CHECK(page.take() ==
+        "\033[1mNo certain difference between the\niterations\033[0m: 905 us in B.\n");
+}
