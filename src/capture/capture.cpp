@@ -114,10 +114,12 @@ void Capture::deliver_notes() {
   for (std::uint32_t pid : announced) correlator_->processes().announce(pid, now());
   selected_.insert(selected_.end(), announced.begin(), announced.end());
   for (const Library& library : news.libraries) sink_->library(library);
-  for (const LossEvent& loss : news.losses) {
-    losses_[static_cast<std::size_t>(loss.reason)] += loss.count.value_or(1);
-    sink_->lost(loss);
-  }
+  for (const LossEvent& loss : news.losses) lose(loss);
+}
+
+void Capture::lose(const LossEvent& loss) {
+  losses_[static_cast<std::size_t>(loss.reason)] += loss.count.value_or(1);
+  sink_->lost(loss);
 }
 
 void Capture::report_losses(bool last) {
@@ -125,8 +127,7 @@ void Capture::report_losses(bool last) {
   for (LossEvent& loss : source_->audit(last)) {
     loss.since = losses_read_at_;
     loss.until = until;
-    losses_[static_cast<std::size_t>(loss.reason)] += loss.count.value_or(1);
-    sink_->lost(loss);
+    lose(loss);
   }
   Source::Losses counted = source_->losses();
   auto add = [&](Loss reason, std::uint64_t total) {

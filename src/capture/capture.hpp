@@ -64,6 +64,7 @@ class Capture {
   void drain_to_the_end();
   void pause(std::chrono::milliseconds time);
   void wake_reader() const;
+  void lose(const LossEvent& loss);
   void report_losses(bool last = false);
   void tell_tallies();
   void forget_processes();

@@ -16,7 +16,7 @@ class LogSink : public Sink {
  public:
   using Write = std::function<void(std::string line)>;
   using Written = std::function<TraceWritten()>;
-  // Of losses that go on, it says every minute how many there were since.
+  // While losses go on, a line every minute says how many have been added.
   static constexpr std::uint64_t LOSSES_EVERY_NS = 60'000'000'000;
 
   // It comes behind the sink that writes the trace, so that `written` is true at the end.

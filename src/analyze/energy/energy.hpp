@@ -44,7 +44,7 @@ class Energy : public Analysis {
         own_course_(std::make_unique<Course>(names, wanted, 0, part)),
         course_(*own_course_),
         model_(names) {}
-  // Of a course that others follow, and finish first.
+  // With a course that others follow, and that they finish first.
   Energy(Names& names, const Course& course, Part part)
       : part_(part), course_(course), model_(names) {}
 

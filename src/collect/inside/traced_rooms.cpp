@@ -282,7 +282,7 @@ Source::Polled TracedRooms::read(const OnRecord& on_record) {
   Source::Polled polled{.much = pass_->much, .until = pass_->began};
   polled.unfinished = next || !waiting_.empty();
   if (next) polled.until = std::min(polled.until, clock_.ns(*next));
-  // Of these nothing was handed over yet.
+  // No record of these newcomers has been handed over yet.
   for (const Traced& newcomer : waiting_)
     polled.until = std::min<std::uint64_t>(polled.until, newcomer.is.record.head.ts);
   if (next) return polled;
