@@ -390,6 +390,12 @@ def differences(line, call, expectation, pid, clock):
     return [f"{call['symbol']}: {text}" for text in wrong]
 
 
+def takes_effect(call):
+    """When other threads can see what a call did. As soon as one thread's free has begun, another may get its
+    memory, and return with it before the free returns."""
+    return call["begin_ns"] if FUNCTIONS[call["symbol"]].op == "free" else call["end_ns"]
+
+
 def check_calls(test, trace, symbols=None):
     """Compares every line of every thread, in order, with the driver's record."""
     for pid, record in test.records().items():
@@ -401,12 +407,11 @@ def check_calls(test, trace, symbols=None):
             by_thread[call["tid"]][0].append(call)
         for line in lines:
             by_thread[line["tid"]][1].append(line)
-        wrong = []
+        wrong, pairs = [], []
         for of_thread, told in by_thread.values():
             test.assertEqual([c["symbol"] for c in of_thread], [l.get("symbol", l["name"]) for l in told])
-        # In the record's order: one thread may free memory that another allocated.
-        places = {tid: iter(told) for tid, (_, told) in by_thread.items()}
+            pairs += zip(of_thread, told)
         clock = trace.header["clocks"]["monotonic_ns"]
-        for call in calls:
-            wrong += differences(next(places[call["tid"]]), call, expectation, pid, clock)
+        for call, line in sorted(pairs, key=lambda pair: takes_effect(pair[0])):
+            wrong += differences(line, call, expectation, pid, clock)
         test.assertEqual(brief(wrong), [])
