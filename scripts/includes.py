@@ -1,7 +1,8 @@
-"""Which sources are affected by a change: those that changed, and those that include what changed.
+"""Which sources a change concerns: those that changed, those that name a changed header, and, for a header that
+nothing of these names, the source that stands for it.
 
-usage: includes.py PATH... <SOURCES    prints those of the sources, one a line, that are affected; all of them if
-                                       one of the paths, or what is below it, changed"""
+usage: includes.py PATH... <SOURCES    prints those of the sources, one a line, that changed or name a changed header;
+                                       all of them if one of the paths, or what is below it, changed"""
 import os
 import pathlib
 import re
@@ -33,20 +34,34 @@ def includers():
     return found
 
 
-def affected(sources, everything_if):
-    """Those of the sources that a change can have affected. A change to one of `everything_if` affects all."""
-    changed = changed_files()
-    if changed is None or any(path.is_relative_to(ROOT / name) for path in changed for name in everything_if):
+def changed(sources, everything_if):
+    """Those of the sources that changed. A change to one of `everything_if` counts as one of all."""
+    found = changed_files()
+    if found is None or any(path.is_relative_to(ROOT / name) for path in found for name in everything_if):
         return list(sources)
-    by, reached, left = includers(), set(), list(changed)
+    return [path for path in sources if path in found]
+
+
+def with_includers(files):
+    """The files, and whatever includes one of them, however many headers lie between."""
+    by, reached, left = includers(), set(), list(files)
     while left:
         path = left.pop()
         if path not in reached:
             reached.add(path)
             left += by.get(path, [])
-    return [path for path in sources if path in reached]
+    return reached
+
+
+def concerned(sources, everything_if):
+    """Those of the sources that changed, or include a changed header themselves."""
+    if (found := changed_files()) is None or changed(sources, everything_if) == sources:
+        return list(sources)
+    by = includers()
+    near = found.union(*(by.get(path, []) for path in found))
+    return [path for path in sources if path in near]
 
 
 if __name__ == "__main__":
-    for source in affected([(ROOT / line.rstrip("\n")).resolve() for line in sys.stdin], sys.argv[1:]):
+    for source in concerned([(ROOT / line.rstrip("\n")).resolve() for line in sys.stdin], sys.argv[1:]):
         print(source.relative_to(ROOT))

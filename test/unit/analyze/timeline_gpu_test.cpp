@@ -10,6 +10,7 @@
 #include "analyze/timeline/timeline_view.hpp"
 
 #include "support/analyzing.hpp"
+#include "support/fewer.hpp"
 #include "support/gpu_work_lines.hpp"
 
 using namespace cudabpf;
@@ -206,7 +207,7 @@ TEST_CASE("More streams than have rows are told") {
 }
 
 TEST_CASE("A quarter of a million kernels make a small picture that leaves none out") {
-  constexpr int MANY = 250'000;
+  constexpr int MANY = 250'000 / FEWER;
   std::string text = MEASURED + launch_at(1, 1);
   for (int i = 0; i < MANY; i++)
     text += work("kernel", 10 + static_cast<std::uint64_t>(i) * 10, 5, R"("kernel":"f")", i % 3);

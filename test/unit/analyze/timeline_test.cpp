@@ -9,6 +9,7 @@
 #include "analyze/timeline/timeline_view.hpp"
 
 #include "support/analyzing.hpp"
+#include "support/fewer.hpp"
 #include "support/graph_lines.hpp"
 
 using namespace cudabpf;
@@ -383,7 +384,7 @@ TEST_CASE("Several calls as one bar say how many, from when to when, and mostly 
 }
 
 TEST_CASE("A picture of a quarter of a million calls is small, and leaves none out") {
-  constexpr int MANY = 120'000;
+  constexpr int MANY = 120'000 / FEWER;
   LineParser parser;
   Timeline timeline(parser.names(), ALL);
   Drawn trace;
