@@ -54,12 +54,12 @@ def with_includers(files):
 
 
 def concerned(sources, everything_if):
-    """Those of the sources that changed, or include a changed header themselves."""
+    """Those of the sources that changed or include a changed header, or whose own header does."""
     if (found := changed_files()) is None or changed(sources, everything_if) == sources:
         return list(sources)
     by = includers()
     near = found.union(*(by.get(path, []) for path in found))
-    return [path for path in sources if path in near]
+    return [path for path in sources if path in near or path.with_suffix(".hpp") in near]
 
 
 if __name__ == "__main__":

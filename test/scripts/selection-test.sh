@@ -69,7 +69,7 @@ affected() {
 }
 echo src/capture/capture.hpp >"$work/changed"
 expect "$(affected)" "src/capture/capture.cpp "
-echo include/cudabpf/event.hpp >"$work/changed" # which that header includes
+echo include/cudabpf/source.hpp >"$work/changed" # which that header includes
 expect "$(affected)" "src/capture/capture.cpp "
 echo cmake/bpf.cmake >"$work/changed"
 expect "$(affected)" "src/capture/capture.cpp src/util/text/printable.cpp src/main.cpp "
