@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Turns include/cudabpf/cuda_api.tsv into C++: the table that src/tables/cuda_api.cpp includes, and
-the enums of calls' types and ops that include/cudabpf/cuda_api.hpp includes.
+"""Turns include/cudabpf/cuda_api.tsv and meanings.tsv into C++: the tables that src/tables/cuda_api.cpp
+includes, and the enums of calls' types and ops that include/cudabpf/cuda_api.hpp includes.
+
+usage: gen-cuda-api.py CUDA_API_TSV MEANINGS_TSV TABLES_OUT WORDS_OUT
 
 A mistake in the table is an error here, with its line, and not a wrong trace later."""
 import re
@@ -23,9 +25,26 @@ MORE_TYPES, MORE_OPS = {"other"}, {"other", "HtoH"}
 # Words of the table that are C++ keywords.
 KEYWORDS = {"register", "struct"}
 CONTEXT_EFFECTS = {"none", "create", "create_green", "of_green", "attach", "detach", "destroy", "set_current", "push", "pop",
-                   "retain_primary", "release_primary", "reset_primary"}
+                   "retain_primary", "release_primary", "reset_primary", "green_stream"}
+GRAPH_ACTIONS = {"create", "clone", "destroy", "add_node", "remove_node", "set_node", "find_in_clone", "get_child", "instantiate",
+                 "update", "set_exec_node", "enable_exec_node", "destroy_exec", "launch", "begin_capture", "end_capture"}
+NODE_ACTIONS = {"add_node", "set_node", "set_exec_node"}
 KINDS = {"device", "async", "managed", "host", "vmm"}
 COLUMNS = ["symbol", "name", "type", "op", "profile", "args", "attrs"]
+# What a row of meanings.tsv may say, and of which enum it is a value in include/cudabpf/meaning.hpp.
+WORK = {"launch", "set", "to_device", "to_host", "copy", "wait", "memory", "module", "setup", "other"}
+FACTS = {
+    "counted": ("CountedAs", {"launches", "copies", "waits", "allocations", "frees"}),
+    "node": ("NodeWork", {"kernel", "copy", "set", "alloc", "free", "host", "graph", "other"}),
+    "memory": ("MemoryEffect", {"alloc", "free", "map", "unmap", "register", "unregister"}),
+    "event": ("EventEffect", {"record", "wait", "destroy", "query"}),
+    "stream": ("StreamEffect", {"create", "destroy", "query"}),
+    "entry": ("EntryIsEnough", {"async", "always"}),
+}
+YES_OR_NO = ("measured", "one_device", "tally")
+MEANING_COLUMNS = ["type", "op", "work", "facts"]
+# Effects that only a function's own row has.
+MEMORY_EFFECTS = FACTS["memory"][1] | {"import", "retain"}
 
 
 def identifier(word):
@@ -78,13 +97,67 @@ def parse_size(expression, names):
     return f"{{SizeRule::Kind::product, {index(factors[0])}, {second}, {unit}}}"
 
 
+class Meanings:
+    """The rows of meanings.tsv, in order; what a call means whose type and op have no row comes before them."""
+
+    def __init__(self, source):
+        self.rows, self.used, self.source = {}, set(), source
+        for key, cpp in read_rows(source, MEANING_COLUMNS, self.parse):
+            self.rows[key] = cpp
+
+    def parse(self, cells, _):
+        if not 3 <= len(cells) <= len(MEANING_COLUMNS) or not all(cells[:3]):
+            raise TableError("a row has type, op and work, and maybe facts")
+        key, work = (cells[0], cells[1]), cells[2]
+        if key in self.used:
+            raise TableError(f"'{cells[0]} {cells[1]}' stands twice")
+        self.used.add(key)
+        facts = dict(part.partition("=")[::2] for part in "".join(cells[3:]).split())
+        if work not in WORK:
+            raise TableError(f"unknown work '{work}'")
+        for fact, value in facts.items():
+            if value not in FACTS[fact][1] if fact in FACTS else fact not in YES_OR_NO or value:
+                raise TableError(f"unknown fact '{fact}={value}'")
+        cpp = [f".work = Work::{work}"]
+        cpp += [f".{fact} = {enum}::{identifier(facts[fact])}" for fact, (enum, _) in FACTS.items() if fact in facts]
+        cpp += [f".{fact} = true" for fact in YES_OR_NO if fact in facts]
+        return key, "{" + ", ".join(cpp) + "}"
+
+    def index(self, call_type, op):
+        """Of its row among those that are written; 0: it has none."""
+        for key in ((call_type, op), (call_type, "*")):
+            if key in self.rows:
+                return 1 + list(self.rows).index(key)
+        return 0
+
+    def check(self, pairs):
+        """Each type and op of a function has a row, and each row a function."""
+        for call_type, op in pairs:
+            if not self.index(call_type, op):
+                sys.exit(f"{self.source}: no row for {call_type} {op}")
+        for call_type, op in self.rows:
+            if (call_type, op) not in pairs and not (op == "*" and any(call_type == one for one, _ in pairs)):
+                sys.exit(f"{self.source}: no function is of {call_type} {op}")
+
+    def write(self, out, types, ops):
+        out.write("constexpr Meaning MEANINGS[] = {\n    {},\n")
+        out.writelines(f"    {cpp},\n" for cpp in self.rows.values())
+        out.write(f"}};\n\n// By type and op.\nconstexpr std::uint8_t MEANING_AT[{1 + len(types)}][{1 + len(ops)}] = {{\n    {{}},\n")
+        for call_type in types:
+            out.write("    {0, " + ", ".join(str(self.index(call_type, op)) for op in ops) + "},\n")
+        out.write("};\n\n")
+
+
 def parse_row(row):
     attrs = dict(part.partition("=")[::2] for part in row["attrs"].split())
-    unknown = set(attrs) - {"kind", "async", "size", "names", "ctx"}
+    unknown = set(attrs) - {"kind", "async", "size", "names", "ctx", "graph", "node", "memory"}
     if unknown:
         raise TableError(f"unknown attribute '{sorted(unknown)[0]}'")
-    if "kind" in attrs and attrs["kind"] not in KINDS:
-        raise TableError(f"unknown kind '{attrs['kind']}'")
+    for attr, known in (("kind", KINDS), ("graph", GRAPH_ACTIONS), ("node", FACTS["node"][1]), ("memory", MEMORY_EFFECTS)):
+        if attr in attrs and attrs[attr] not in known:
+            raise TableError(f"unknown {attr} '{attrs[attr]}'")
+    if "node" in attrs and "graph" not in attrs:
+        raise TableError("node: the function does nothing with graphs")
     kind = f"MemoryKind::{attrs['kind']}" if "kind" in attrs else "std::nullopt"
     if row["profile"] not in PROFILES:
         raise TableError(f"unknown profile '{row['profile']}'")
@@ -106,10 +179,13 @@ def parse_row(row):
         arguments.append(f'{{"{name}", Role::{cpp_role}, {str(out).lower()}, Struct::{struct}, '
                          f'WORD({place["x86"]}, {place["arm64"]})}}')
     size = parse_size(attrs["size"], names) if "size" in attrs else "{}"
+    node = attrs.get("node", "other" if attrs.get("graph") in NODE_ACTIONS else "none")
     return arguments, (
         f'"{row["symbol"]}", "{row["name"]}", Type::{identifier(row["type"])}, Op::{identifier(row["op"])}, {kind}, '
         f'Profile::{PROFILES[row["profile"]]}, {str("async" in attrs).lower()}, '
-        f'NamesEffect::{attrs.get("names", "none")}, ContextEffect::{attrs.get("ctx", "none")}, {size}')
+        f'NamesEffect::{attrs.get("names", "none")}, ContextEffect::{attrs.get("ctx", "none")}, '
+        f'GraphAction::{attrs.get("graph", "none")}, NodeWork::{node}, '
+        f'MemoryEffect::{identifier(attrs.get("memory", "none"))}, {size}')
 
 
 def parse_cells(cells, seen):
@@ -126,20 +202,24 @@ def parse_cells(cells, seen):
 
 
 def main():
-    source, table, words = sys.argv[1:]
-    arguments, functions, seen, types, ops = [], [], set(), set(MORE_TYPES), set(MORE_OPS)
+    source, meanings_source, table, words = sys.argv[1:]
+    meanings = Meanings(meanings_source)
+    arguments, functions, seen, pairs = [], [], set(), {("other", "other")}
     for symbol, call_type, op, own, rest in read_rows(source, COLUMNS, lambda cells, _: parse_cells(cells, seen)):
         span = f"{{ARGUMENTS + {len(arguments)}, {len(own)}}}" if own else "{}"
-        functions.append((symbol, f"    {{{rest}, {span}}},"))
+        functions.append((symbol, f"    {{{rest}, MEANINGS[{meanings.index(call_type, op)}], {span}}},"))
         arguments += own
-        types.add(call_type)
-        ops.add(op)
+        pairs.add((call_type, op))
+    meanings.check(pairs)
+    types = sorted({call_type for call_type, _ in pairs} | MORE_TYPES)
+    ops = sorted({op for _, op in pairs} | MORE_OPS)
     functions.sort()  # find_function() searches by bisection
-    generated = "// Generated by scripts/gen-cuda-api.py from include/cudabpf/cuda_api.tsv.\n"
+    generated = "// Generated by scripts/gen-cuda-api.py from include/cudabpf/cuda_api.tsv and meanings.tsv.\n"
     with open(words, "w", encoding="utf-8") as out:
-        out.write(generated + enum("Type", sorted(types)) + "\n" + enum("Op", sorted(ops)))
+        out.write(generated + enum("Type", types) + "\n" + enum("Op", ops))
     with open(table, "w", encoding="utf-8") as out:
         out.write(generated)
+        meanings.write(out, types, ops)
         out.write("constexpr Argument ARGUMENTS[] = {\n")
         out.writelines(f"    {argument},\n" for argument in arguments)
         out.write("};\n\nconstexpr Function FUNCTIONS[] = {\n")

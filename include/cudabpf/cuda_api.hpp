@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "cudabpf/meaning.hpp"
 #include "cudabpf/memory_kind.hpp"
 
 namespace cudabpf {
@@ -113,6 +114,7 @@ enum class ContextEffect : std::uint8_t {
   retain_primary,
   release_primary,
   reset_primary,
+  green_stream,  // makes a stream of a part of a device
 };
 
 // What a call is about and what it does: `Type` and `Op`, both with a `none`.
@@ -131,16 +133,28 @@ struct Function {
   bool async;
   NamesEffect names;
   ContextEffect context;
+  GraphAction graph;
+  NodeWork node;        // what the node does that it adds or changes
+  MemoryEffect memory;  // besides its meaning's
   SizeRule size;
+  Meaning meaning;
   std::span<const Argument> arguments;
 
-  bool is_launch() const { return type == Type::kernel && op == Op::launch; }
+  bool launches_kernel() const { return meaning.node == NodeWork::kernel; }
+  bool launches_graph() const { return meaning.node == NodeWork::graph; }
+  bool copies() const { return meaning.counted == CountedAs::copies; }
+  MemoryEffect memory_effect() const {
+    return memory != MemoryEffect::none ? memory : meaning.memory;
+  }
   // Its return tells nothing new, so `light` records only its entry.
   bool entry_is_enough() const;
   // How often it is called, how long that takes and how often it fails is all that most want to
   // know of it: what follows from its arguments concerns no later call.
   bool tally_is_enough() const;
 };
+
+// Of calls with this type and op. It lives as long as the program.
+const Meaning& meaning_of_call(Type type, Op op);
 
 std::span<const Function> cuda_functions();
 const Function* find_function(std::string_view symbol);

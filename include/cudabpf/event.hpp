@@ -45,26 +45,6 @@ struct KernelName {
   bool from_handle = false;  // read from the handle, not learned from a call
 };
 
-// What a graph's node does.
-enum class NodeWork : std::uint8_t {
-  none,
-  kernel,
-  copy,
-  set,
-  alloc,
-  free,
-  host,
-  graph,        // what another graph holds
-  conditional,  // what a graph holds, any number of times
-  other,        // events, semaphores, nothing
-};
-
-constexpr std::string_view to_string(NodeWork work) {
-  constexpr std::string_view NAMES[] = {"",     "kernel", "copy",  "set",         "alloc",
-                                        "free", "host",   "graph", "conditional", "other"};
-  return NAMES[static_cast<std::size_t>(work)];
-}
-
 // What a call's arguments say, in the terms of the trace. A field is absent if the call does not
 // have it or it could not be read.
 struct Details {

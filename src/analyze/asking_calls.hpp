@@ -20,7 +20,7 @@ struct AskingCall {
 };
 
 // Only these are known to AskingCalls. A call that failed has made nothing work.
-inline bool asks_gpu(const Line& call) { return gives_work(work_of(call)) && !call.failed(); }
+inline bool asks_gpu(const Line& call) { return gives_work(call.work) && !call.failed(); }
 
 inline AskingCall asking_call(const Line& call) {
   return {call.id, call.ts, call.graph, call.tid, call.has(Field::duration)};

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyze/trace/json_text.hpp"
-#include "cudabpf/counted_as.hpp"
+#include "cudabpf/cuda_api.hpp"
 
 namespace cudabpf::analyze {
 
@@ -36,7 +36,7 @@ void NotRecorded::library(const Line& line) {
     else
       functions_.push_back(text);
     const Function* known = find_function(std::string_view(text).substr(0, text.find(' ')));
-    std::string_view kind = known ? counted_as(*known) : "";
+    std::string_view kind = known ? to_string(known->meaning.counted) : "";
     if (!kind.empty() && std::find(kinds_.begin(), kinds_.end(), kind) == kinds_.end())
       kinds_.push_back(kind);
   }

@@ -24,7 +24,7 @@ class NotRecorded {
   void library(const Line& line);
   void gpu_times(const Line& line);
 
-  // What the functions do that were not recorded: "launches", as counted_as() has it.
+  // What the functions do that were not recorded: "launches", as CountedAs has it.
   std::span<const std::string_view> kinds() const { return kinds_; }
 
   // These take how many calls the trace has.

@@ -12,9 +12,7 @@ void ShortNames::line(const Line& line) {
   if (line.kind == LineKind::graph && line.content)
     for (const NodesAlike& nodes : line.content->list)
       if (nodes.kernel) learn(nodes.kernel);
-  if (line.kind == LineKind::call && line.kernel && line.op == Op::launch &&
-      line.type == Type::kernel && is_counted(line))
-    learn(line.kernel);
+  if (line.meaning->node == NodeWork::kernel && line.kernel && is_counted(line)) learn(line.kernel);
   if (line.kind == LineKind::gpu_work && line.kernel) learn(line.kernel);
 }
 

@@ -41,8 +41,7 @@ bool FunctionFilter::entry_only(const Function& function) const {
 }
 
 Recorded FunctionFilter::records(const Function& function) const {
-  bool launches =
-      function.is_launch() || (function.type == Type::graph && function.op == Op::launch);
+  bool launches = function.meaning.work == Work::launch;
   bool only_counted = tally && function.tally_is_enough() && !(single_launches && launches);
   if (selects(function) && only_counted) return Recorded::tallied;
   if (selects(function)) return entry_only(function) ? Recorded::entry : Recorded::whole;

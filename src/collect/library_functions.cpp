@@ -95,7 +95,7 @@ std::vector<PlannedProbe> plan_probes(const elf::Contents& contents, bool named,
     library.functions += recorded != Recorded::silently;
     PlannedProbe probe{offset,
                        known ? plan_for(function, numbered.id) : plan_for_unknown(numbered.id),
-                       function.is_launch(), recorded == Recorded::tallied};
+                       function.launches_kernel(), recorded == Recorded::tallied};
     probe.plan.entry_only = recorded != Recorded::whole && !probe.tallied;
     probes.push_back(probe);
   }

@@ -18,7 +18,7 @@ static_assert(CB_MAX_ARGS <= ARGS && CB_NO_ARG <= ARGS && CB_MAX_STRUCT / 8 <= W
 // The argument that says alone how many bytes a copy copies.
 void name_size(const Function& function, abi::cb_plan& plan) {
   const SizeRule& rule = function.size;
-  if (function.type != Type::transfer || rule.kind != SizeRule::Kind::product || rule.times >= 0 ||
+  if (!function.copies() || rule.kind != SizeRule::Kind::product || rule.times >= 0 ||
       rule.unit != 1)
     return;
   const Argument& size = function.arguments[static_cast<std::size_t>(rule.argument)];
@@ -54,7 +54,7 @@ abi::cb_plan plan_for(const Function& function, std::uint16_t id) {
       plan.struct_arg = word & ARGS;
       plan.struct_words = struct_words(argument.layout) & WORDS;
       plan.makes_body = argument.layout == Struct::graph_node && plan.out0 != CB_NO_ARG;
-    } else if (argument.role == Role::function && function.is_launch()) {
+    } else if (argument.role == Role::function && function.launches_kernel()) {
       plan.handle_arg = word & ARGS;
     }
   }

@@ -8,11 +8,15 @@ namespace cudabpf {
 namespace {
 
 bool adds(const Function& function) {
-  return function.op == Op::alloc || function.op == Op::map || function.op == Op::register_;
+  MemoryEffect effect = function.meaning.memory;
+  return effect == MemoryEffect::alloc || effect == MemoryEffect::map ||
+         effect == MemoryEffect::register_;
 }
 
 bool removes(const Function& function) {
-  return function.op == Op::free || function.op == Op::unmap || function.op == Op::unregister;
+  MemoryEffect effect = function.meaning.memory;
+  return effect == MemoryEffect::free || effect == MemoryEffect::unmap ||
+         effect == MemoryEffect::unregister;
 }
 
 bool returns_handle(const Function& function) {
@@ -50,7 +54,7 @@ bool Allocations::follows(const Function& function) {
 }
 
 bool Allocations::frees(const Function& function) {
-  return (function.type == Type::memory && removes(function)) || destroys_context(function);
+  return removes(function) || destroys_context(function);
 }
 
 // Whatever was here before is gone, even if its free was not seen.

@@ -26,14 +26,8 @@ bool has_role(const Function& function, Role role) {
 // Pinned and physical memory belongs to no context; memory that is freed, taken from a pool or
 // copied between peers, and an event that is waited for, may belong to another one.
 bool works_on_one_device(const Function& function) {
-  if (function.type == Type::transfer) return function.op != Op::peer;
-  if (function.type == Type::sync) return function.op != Op::event;
-  if (function.type == Type::kernel || function.type == Type::graph)
-    return function.op == Op::launch;
-  if (function.type != Type::memory || has_role(function, Role::pool)) return false;
-  return function.op == Op::set ||
-         (function.op == Op::alloc &&
-          is_any_of(function.kind, MemoryKind::device, MemoryKind::async, MemoryKind::managed));
+  return function.meaning.one_device && !has_role(function, Role::pool) &&
+         !is_any_of(function.kind, MemoryKind::host, MemoryKind::vmm);
 }
 
 // A function of a newer driver that the table does not have.
@@ -44,7 +38,7 @@ bool may_change_contexts(const Function& function) {
 }
 
 bool makes_stream(const Function& function) {
-  return function.type == Type::stream && function.op == Op::create;
+  return function.meaning.stream == StreamEffect::create;
 }
 
 }  // namespace
@@ -132,7 +126,8 @@ void CallDevices::change(OfProcess& process, const Call& call) {
   auto of_green = [&] { return known(process, call.words.size() > 1 ? call.words[1] : 0); };
 
   if (makes_stream(*call.function))
-    return learn(call.function->name == "cuGreenCtxStreamCreate" ? of_green() : current_device);
+    return learn(call.function->context == ContextEffect::green_stream ? of_green()
+                                                                       : current_device);
   switch (call.function->context) {
     case ContextEffect::create:
       learn(call.details.device);

@@ -176,7 +176,7 @@ void Correlator::emit_orphan(const Record& record, const Function& function) {
   describe_outs(function, {}, call.outs, call.details);
   calls_lost(head.pid);
   if (call.result == 0) {
-    if (graph_action(function) == GraphAction::launch) call.graph_unknown = GraphUnknown::lost;
+    if (function.graph == GraphAction::launch) call.graph_unknown = GraphUnknown::lost;
     if (function.type == Type::memory) allocations_.follow(head.pid, function, {}, call.details);
     if (function.names == NamesEffect::learn && !call.outs.empty())
       names_.forget_handle(head.pid, call.outs[0]);

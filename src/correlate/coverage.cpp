@@ -4,7 +4,6 @@
 
 #include "correlate/call_devices.hpp"
 #include "correlate/graphs/graph_calls.hpp"
-#include "cudabpf/counted_as.hpp"
 
 namespace cudabpf {
 
@@ -17,11 +16,10 @@ bool all_are(const RecordedOf& recorded, Recorded at_least, bool (*concerned)(co
   });
 }
 
-bool launches(const Function& function) { return counted_as(function) == "launches"; }
-bool copies(const Function& function) { return counted_as(function) == "copies"; }
-bool waits(const Function& function) { return counted_as(function) == "waits"; }
-bool allocates(const Function& function) { return counted_as(function) == "allocations"; }
-bool frees(const Function& function) { return counted_as(function) == "frees"; }
+template <CountedAs what>
+bool counts_as(const Function& function) {
+  return function.meaning.counted == what;
+}
 // Physical memory, which is freed by other functions than addresses are.
 bool has_handle(const Function& function) { return function.kind == MemoryKind::vmm; }
 
@@ -31,11 +29,11 @@ bool all_frees_are_whole(const RecordedOf& recorded) {
   auto any = [&](auto is) { return std::any_of(functions.begin(), functions.end(), is); };
   for (bool handle : {false, true}) {
     bool allocated = any([&](const Function& function) {
-      return allocates(function) && has_handle(function) == handle &&
+      return counts_as<CountedAs::allocations>(function) && has_handle(function) == handle &&
              recorded(function) == Recorded::whole;
     });
     bool not_seen_freed = any([&](const Function& function) {
-      return frees(function) && has_handle(function) == handle &&
+      return counts_as<CountedAs::frees>(function) && has_handle(function) == handle &&
              recorded(function) != Recorded::whole;
     });
     if (allocated && not_seen_freed) return false;
@@ -61,10 +59,10 @@ std::vector<std::string> kinds_left_out(const RecordedOf& recorded) {
   auto add_unless = [&](bool all, const char* kind) {
     if (!all) kinds.emplace_back(kind);
   };
-  add_unless(all_are(recorded, Recorded::entry, launches), "launches");
-  add_unless(all_are(recorded, Recorded::entry, copies), "copies");
-  add_unless(all_are(recorded, Recorded::whole, waits), "waits");
-  add_unless(all_are(recorded, Recorded::whole, allocates), "allocations");
+  add_unless(all_are(recorded, Recorded::entry, counts_as<CountedAs::launches>), "launches");
+  add_unless(all_are(recorded, Recorded::entry, counts_as<CountedAs::copies>), "copies");
+  add_unless(all_are(recorded, Recorded::whole, counts_as<CountedAs::waits>), "waits");
+  add_unless(all_are(recorded, Recorded::whole, counts_as<CountedAs::allocations>), "allocations");
   add_unless(all_frees_are_whole(recorded), "frees");
   return kinds;
 }

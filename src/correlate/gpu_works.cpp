@@ -62,19 +62,7 @@ bool copies_several(const Function& function) {
 
 }  // namespace
 
-bool asks_gpu(const Function& function) {
-  switch (function.type) {
-    case Type::kernel:
-    case Type::graph:
-      return function.op == Op::launch;
-    case Type::memory:
-      return function.op == Op::set;
-    case Type::transfer:
-      return function.op != Op::decompress;
-    default:
-      return false;
-  }
-}
+bool asks_gpu(const Function& function) { return function.meaning.measured; }
 
 void GpuWorks::on_record(const Record& record, std::uint64_t until) {
   until_ = until;
@@ -157,7 +145,7 @@ void GpuWorks::called(const Call& call, std::uint64_t ts) {
   const Function& function = *call.function;
   if (!asks_gpu(function)) return;
   Asked asked;
-  asked.graph = function.type == Type::graph;
+  asked.graph = function.launches_graph();
   GraphWork work = asked.graph ? GraphWork() : work_of_call(call);
   Asker& asker = asker_of(processes_[call.pid], call.tid, ts);
   if (!bounds_.has_room(Kept::gpu_works, waiting_calls_)) {

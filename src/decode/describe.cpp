@@ -83,7 +83,7 @@ void describe_copy(Bytes bytes, std::size_t source_type_at, std::size_t destinat
   details.dst = destination.address;
   details.size = size;
   // A graph node only says what the graph will copy; a peer copy stays one whatever its types.
-  if (function.type != Type::transfer || function.op == Op::peer) return;
+  if (!function.copies() || function.op == Op::peer) return;
   Op op = direction(source.type, destination.type);
   if (op != Op::none) details.op = op;
 }
@@ -244,7 +244,7 @@ void describe_addresses(const Function& function, Words words, Details& details)
       details.device = static_cast<std::int32_t>(*value);
     if (argument.role == Role::mem_handle) details.handle = value;
     if (!is_address(argument.role)) continue;
-    if (function.type != Type::transfer) {
+    if (!function.copies()) {
       if (!details.ptr) details.ptr = value;
     } else if (argument.name.starts_with("src")) {
       details.src = value;
@@ -275,7 +275,7 @@ std::uint64_t value_of(Role role, std::uint64_t word) {
 Details describe_entry(const Function& function, Words words, Bytes structure) {
   Details details;
   details.op = function.op;
-  if (function.is_launch()) {
+  if (function.launches_kernel()) {
     const auto& arguments = function.arguments;
     for (const Argument& argument : arguments) {
       if (argument.role == Role::function) details.handle = word_of(argument, words);

@@ -26,17 +26,19 @@ void LiveMemory::call(const MemoryCall& call) {
   OfProcess& process = processes_[call.process];
   process.pid = call.pid;
   switch (call.does) {
-    case MemoryCall::Does::alloc:
-    case MemoryCall::Does::free:
+    case MemoryEffect::alloc:
+    case MemoryEffect::free:
       return allocated_or_freed(process, call);
-    case MemoryCall::Does::map:
+    case MemoryEffect::map:
       return mapped(process, call);
-    case MemoryCall::Does::unmap:
+    case MemoryEffect::unmap:
       return unmapped(process, call);
-    case MemoryCall::Does::import:
+    case MemoryEffect::import:
       return imported(process, call);
-    case MemoryCall::Does::retain:
+    case MemoryEffect::retain:
       return retained(process, call);
+    default:
+      return;
   }
 }
 
@@ -48,7 +50,7 @@ void LiveMemory::allocated_or_freed(OfProcess& process, const MemoryCall& call) 
   if (!what) return;  // freeing null is legal
   if (was_done_inside(call, what)) return;
   if (call.parent) note_nested(call, what);
-  if (call.does == MemoryCall::Does::alloc)
+  if (call.does == MemoryEffect::alloc)
     allocated(process, call);
   else
     freed(process, call);

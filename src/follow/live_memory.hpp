@@ -10,16 +10,31 @@
 #include <utility>
 #include <vector>
 
+#include "cudabpf/meaning.hpp"
 #include "cudabpf/memory_kind.hpp"
 #include "follow/block_table.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf {
 
+// Whether LiveMemory needs calls that do this: mappings only of memory that has a handle.
+constexpr bool concerns_live_memory(MemoryEffect effect, MemoryKind kind) {
+  switch (effect) {
+    case MemoryEffect::none:
+    case MemoryEffect::register_:
+    case MemoryEffect::unregister:
+      return false;
+    case MemoryEffect::map:
+    case MemoryEffect::unmap:
+      return kind == MemoryKind::vmm;
+    default:
+      return true;
+  }
+}
+
 // A call about memory that succeeded.
 struct MemoryCall {
-  enum class Does : std::uint8_t { alloc, free, map, unmap, import, retain };
-  Does does = Does::alloc;
+  MemoryEffect does = MemoryEffect::alloc;
   MemoryKind kind = MemoryKind::device;  // VMM memory is known by its handle, other by its address
   bool entry_lost = false;               // it is not known when it began
   std::uint64_t process = 0;             // its number

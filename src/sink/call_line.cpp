@@ -168,7 +168,7 @@ std::uint8_t detail_filled_by(const Function& function, std::size_t index) {
   if (size.kind == SizeRule::Kind::product && size.times < 0 &&
       size.argument == static_cast<int>(index))
     return DETAIL_SIZE;
-  if (function.is_launch()) {
+  if (function.launches_kernel()) {
     if (is_dimension(argument.name)) return DETAIL_DIMS;
     if (argument.role == Role::function || argument.role == Role::kernel) return DETAIL_HANDLE;
   }
@@ -179,7 +179,7 @@ std::uint8_t detail_filled_by(const Function& function, std::size_t index) {
   if (place_of(function, false, is_input_of(Role::device)) == index) return DETAIL_DEVICE;
   auto is_memory_handle = [](Role role) { return role == Role::mem_handle; };
   if (memory_told_by(function, true, is_memory_handle) == index) return DETAIL_HANDLE;
-  if (function.type != Type::transfer) {
+  if (!function.copies()) {
     if (memory_told_by(function, false, is_address) == index) return DETAIL_PTR;
   } else if (!argument.out && is_address(argument.role)) {
     return argument.name.starts_with("src") ? DETAIL_SRC : DETAIL_DST;

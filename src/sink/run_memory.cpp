@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "follow/memory_effect.hpp"
-
 namespace cudabpf {
 
 namespace {
@@ -11,6 +9,8 @@ namespace {
 bool succeeded(const Call& call) {
   return (call.has_return || call.entry_lost) && !is_cuda_failure(call.result);
 }
+
+MemoryKind kind_of(const Function& function) { return function.kind.value_or(MemoryKind::device); }
 
 std::uint64_t first_of(std::span<const std::uint64_t> values) {
   return values.empty() ? 0 : values[0];
@@ -28,22 +28,25 @@ std::uint32_t device_of(const LiveMemory::Block& block) {
 
 }  // namespace
 
-RunMemory::Role::Role(const Function& function)
-    : does(memory_effect(function, function.name == IMPORTS_MEMORY, function.name == RETAINS_MEMORY,
-                         [&] { return function.kind == MemoryKind::vmm; })) {}
+bool RunMemory::concerns(const Function& function) {
+  return function.context != ContextEffect::none ||
+         concerns_live_memory(function.memory_effect(), kind_of(function));
+}
 
-void RunMemory::call(const Call& call, const Role& role) {
+void RunMemory::call(const Call& call) {
+  const Function& function = *call.function;
   if (succeeded(call)) {
-    if (role.does && !call.captured) memory(call, role);
+    if (!call.captured && concerns_live_memory(function.memory_effect(), kind_of(function)))
+      memory(call);
     if (call.function->context != ContextEffect::none) context(call);
   }
   if (!call.parent) live_.outermost_returned(call.pid, call.tid);
 }
 
-void RunMemory::memory(const Call& call, const Role& role) {
+void RunMemory::memory(const Call& call) {
   MemoryCall about;
-  about.does = *role.does;
-  about.kind = call.function->kind.value_or(MemoryKind::device);
+  about.does = call.function->memory_effect();
+  about.kind = kind_of(*call.function);
   about.entry_lost = call.entry_lost;
   about.process = call.pid;
   about.pid = call.pid;
@@ -57,7 +60,7 @@ void RunMemory::memory(const Call& call, const Role& role) {
   about.ptr = call.details.ptr;
   about.handle = call.details.handle;
   about.size = call.details.size;
-  if (about.does == MemoryCall::Does::import) about.handle = first_of(call.outs);
+  if (about.does == MemoryEffect::import) about.handle = first_of(call.outs);
   live_.call(about);
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 
 #include "cudabpf/sink.hpp"
 #include "follow/current_contexts.hpp"
@@ -14,17 +13,14 @@ namespace cudabpf {
 
 class RunMemory : private LiveMemory::Listener {
  public:
-  // What a function's calls have to do with memory.
-  struct Role {
-    explicit Role(const Function& function);
-    std::optional<MemoryCall::Does> does;
-  };
+  // Whether the function's calls may change what a process holds.
+  static bool concerns(const Function& function);
 
   // All calls of all processes were seen: they began while tracing.
   void all_seen() { all_seen_ = true; }
   // All calls of this one were, so it holds nothing else.
   bool sees_all(std::uint32_t pid) const { return all_seen_ || begun_.contains(pid); }
-  void call(const Call& call, const Role& role);
+  void call(const Call& call);
   void process(const Process& process);
 
   const MemoryByKind& figures() const { return figures_; }
@@ -41,7 +37,7 @@ class RunMemory : private LiveMemory::Listener {
   void ended(const LiveMemory::Block& block, std::uint64_t ts, LiveMemory::Ended how) override;
   void freed_unknown(const MemoryCall&) override {}
 
-  void memory(const Call& call, const Role& role);
+  void memory(const Call& call);
   void context(const Call& call);
 
   LiveMemory live_{*this};

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cudabpf/counted_as.hpp"
+#include "cudabpf/cuda_api.hpp"
 #include "util/console/log.hpp"
 
 namespace cudabpf {
@@ -24,7 +24,7 @@ void Warnings::library(const Library& library) {
   std::string text;
   for (const std::string& one : library.unpatched) {
     const Function* function = find_function(std::string_view(one).substr(0, one.find(' ')));
-    if (function && !counted_as(*function).empty() && counted++ < SHOWN)
+    if (function && function->meaning.counted != CountedAs::none && counted++ < SHOWN)
       text += (text.empty() ? "" : ", ") + one;
   }
   if (counted > SHOWN) text += fmt::format(" and {} more", counted - SHOWN);

@@ -59,28 +59,15 @@ unsigned struct_words(Struct layout) {
 std::string_view to_string(Role role) { return ROLE_NAMES[static_cast<int>(role)]; }
 
 bool Function::entry_is_enough() const {
-  return is_launch() || (type == Type::transfer && async) || (op == Op::set && async) ||
-         (type == Type::graph && op == Op::launch);
+  return meaning.entry == EntryIsEnough::always || (meaning.entry == EntryIsEnough::async && async);
 }
 
 bool Function::tally_is_enough() const {
-  if (kind || names != NamesEffect::none) return false;
-  switch (type) {
-    case Type::context:
-    case Type::module:
-    case Type::graphics:  // may make contexts
-    case Type::ipc:       // brings in memory
-    case Type::other:     // nobody knows what it does
-      return false;
-    case Type::stream:  // belongs to a device
-      return op != Op::create;
-    case Type::graph:  // the rest is captures, contents and what is made of them
-      return op == Op::launch || op == Op::upload;
-    case Type::memory:  // what is there, and what pools hold
-      return op == Op::set || op == Op::prefetch || op == Op::advise;
-    default:
-      return true;
-  }
+  return meaning.tally && !kind && names == NamesEffect::none;
+}
+
+const Meaning& meaning_of_call(Type type, Op op) {
+  return MEANINGS[MEANING_AT[static_cast<std::size_t>(type)][static_cast<std::size_t>(op)]];
 }
 
 std::span<const Function> cuda_functions() { return FUNCTIONS; }
@@ -102,6 +89,7 @@ Function unknown_function(std::string_view symbol) {
   function.symbol = function.name = symbol;
   function.type = Type::other;
   function.op = Op::other;
+  function.meaning = meaning_of_call(function.type, function.op);
   function.profile = Profile::default_;
   function.arguments = RAW;
   return function;

@@ -14,33 +14,39 @@ void Captures::follow(Line& line) {
   erase_emptied(line, streams_, [](const auto& stream) { return stream.first.process; });
   erase_emptied(line, events_, [](const auto& event) { return event.first.first; });
   if (line.kind != LineKind::call) return;
-  line.recorded = line.captured;
+  line.recorded = line.captured || joins(line);
+  if (line.recorded && gives_work(line.work)) line.work = Work::recorded;
+}
+
+bool Captures::joins(const Line& line) {
   if (line.op == Op::stream_capture) {
     if (line.name == begin_ || line.name == begin_to_graph_)
       begin(line);
     else if (line.name == end_)
       end(line);
-    return;
+    return false;
   }
-  if (streams_.empty() || !line.process) return;
-  bool about_event = line.type == Type::event && (line.op == Op::record || line.op == Op::destroy);
-  if (!line.has(Field::stream) && !about_event) return;
+  if (streams_.empty() || !line.process) return false;
+  EventEffect event_effect = line.meaning->event;
+  bool waits_for_event = event_effect == EventEffect::wait;
+  bool about_event = event_effect == EventEffect::record || event_effect == EventEffect::destroy;
+  if (!line.has(Field::stream) && !about_event) return false;
   auto captured = streams_.find(stream_of(line));
   bool joined = line.has(Field::stream) && captured != streams_.end();
-  line.recorded |= joined;
-  bool waits_for_event = line.op == Op::wait_event;
-  if ((!about_event && !waits_for_event) || line.failed()) return;
+  if ((!about_event && !waits_for_event) || line.failed()) return joined;
   Event event(line.process->number, handle_in(line.args, "hEvent"));
   if (waits_for_event) {
     auto recorded = events_.find(event);
-    if (recorded == events_.end() || joined || streams_.size() >= MOST) return;
+    if (recorded == events_.end() || joined || streams_.size() >= MOST) return joined;
     streams_[stream_of(line)] = recorded->second;
-    line.recorded = true;
-  } else if (joined && (events_.size() < MOST || events_.contains(event))) {
+    return true;
+  }
+  if (joined && (events_.size() < MOST || events_.contains(event))) {
     events_[event] = captured->second;
   } else {
     events_.erase(event);
   }
+  return joined;
 }
 
 void Captures::begin(const Line& call) {

@@ -20,6 +20,8 @@ class Captures {
   void follow(Line& line);
 
  private:
+  bool joins(const Line& line);
+
   static constexpr std::size_t MOST = 1024;  // streams and events; no real program has more
 
   void begin(const Line& call);

@@ -88,7 +88,7 @@ void add_up(LaunchedGraph& graph) {
 }  // namespace
 
 void GraphContents::follow(Line& line) {
-  bool launches = line.kind == LineKind::call && line.type == Type::graph && line.op == Op::launch;
+  bool launches = line.meaning->node == NodeWork::graph;
   if ((!launches && line.kind != LineKind::graph) || !line.has(Field::graph)) return;
   if (line.kind == LineKind::graph && !find(line.graph)) add(line);
   line.content = find(line.graph);

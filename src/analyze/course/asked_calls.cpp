@@ -19,7 +19,7 @@ void AskedCalls::call(const Line& line) {
     last_pid_ = line.pid;
     last_process_ = number;
   }
-  bool gives = gives_work(work_of(line));
+  bool gives = gives_work(line.work);
   if (gives) {
     AskedCall asked{line.id,   number,    line.ts, saturating_sum(line.ts, line.duration),
                     line.tid,  line.name, false,   0,
@@ -43,7 +43,7 @@ void AskedCalls::follow_streams(const Line& line, bool gives) {
     last_work_[stream] = line.id;
     return;
   }
-  bool records = line.type == Type::event && line.op == Op::record;
+  bool records = line.meaning->event == EventEffect::record;
   bool waits =
       line.type == Type::stream && (line.op == Op::wait_event || line.op == Op::host_func ||
                                     line.op == Op::memop || line.op == Op::stream_callback);
@@ -69,7 +69,7 @@ void AskedCalls::keep(const Line& line) {
     at->second.kept_since = dropped_until_;
   }
   Thread& thread = at->second;
-  Work work = work_of(line);
+  Work work = line.work;
   Span span{line.ts, saturating_sum(line.ts, line.duration), line.name, !line.has(Field::duration),
             waits(work, line)};
   // A thread makes one call after the other; a trace that says otherwise is cut to that.

@@ -69,7 +69,7 @@ Idle::Followed& Idle::followed(const Line& line) {
 }
 
 void Idle::call(const Line& line, Followed& process) {
-  Work kind = work_of(line);
+  Work kind = line.work;
   if (gives_work(kind) && !line.failed()) return work(line, kind, process);
   if (process.is_idle) {
     if (std::uint64_t time = process.gap.spend(line, part_))
@@ -77,18 +77,19 @@ void Idle::call(const Line& line, Followed& process) {
   } else if (process.launched) {
     process.between.spend(line, part_);
   }
-  bool about_event = line.type == Type::event, about_stream = line.type == Type::stream;
-  if (about_event && line.op == Op::record) {
+  EventEffect event = line.meaning->event;
+  StreamEffect stream = line.meaning->stream;
+  if (event == EventEffect::record) {
     if (!line.failed()) recorded(line, process);
-  } else if (about_event && line.op == Op::destroy) {
+  } else if (event == EventEffect::destroy) {
     events_ -= process.events.erase(event_of(line));
   } else if (kind == Work::wait) {
     process.launched = false;
     if (!line.has(Field::duration)) process.figures.untimed_waits += part_.has(line.ts);
     if (line.has(Field::duration) && !line.failed()) done(line, process);
-  } else if ((about_event || about_stream) && line.op == Op::query) {
+  } else if (event == EventEffect::query || stream == StreamEffect::query) {
     if (line.has(Field::ret) && line.ret == 0) done(line, process);
-  } else if (line.context_gone || (about_stream && line.op == Op::destroy && !line.failed())) {
+  } else if (line.context_gone || (stream == StreamEffect::destroy && !line.failed())) {
     destroyed(line, process);
   }
 }

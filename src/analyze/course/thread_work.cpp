@@ -112,7 +112,7 @@ void ThreadsAtWork::call(const Line& line) {
   work.first_call = std::min(work.first_call, line.ts);
   work.last_end = std::max(work.last_end, line.end());
   if (!is_counted(line)) return;
-  Work kind = work_of(line);
+  Work kind = line.work;
   Spent& all = work.all;
   all.idle = idle_.idle_until_now();
   if (!work.set_up.ts && kind != Work::setup && kind != Work::other) work.set_up = {line.ts, all};

@@ -31,15 +31,15 @@ void Measures::line(const Line& line) {
   asked_gpu_time_.line(line);
   memory_.line(line);
   if (line.kind != LineKind::call || !is_counted(line)) return;
-  if (line.type == Type::transfer) transfer(line);
+  if (line.meaning->counted == CountedAs::copies) transfer(line);
   if (!line.has(Field::duration)) return;
   auto add = [&](Timed& timed) {
     timed.calls++;
     timed.time += line.duration;
   };
   add(in_calls_);
-  if (waits(work_of(line), line)) add(waiting_);
-  if (line.type == Type::kernel && line.op == Op::launch) add(launching_);
+  if (waits(line.work, line)) add(waiting_);
+  if (line.meaning->node == NodeWork::kernel) add(launching_);
 }
 
 void Measures::transfer(const Line& line) {

@@ -89,7 +89,7 @@ void details_of(const Line& line, const Names& names, std::string_view kernels,
 #undef IS_TOLD_unusual
 
   if (auto state = line.state(); !state.empty()) out.text(Detail::state, state);
-  if (work_of(line) == Work::recorded) out.text(Detail::captured, "into a graph");
+  if (line.work == Work::recorded) out.text(Detail::captured, "into a graph");
   if (!kernels.empty()) out.text(Detail::kernel_names, kernels);
   if (line.has(Field::id)) out.number(Detail::id, line.id);
   if (is_named_by_kernel(line) && line.name) out.name(Detail::function, line.name);

@@ -136,7 +136,8 @@ void Tracks::call(const Line& line) {
   }
   if (!counts) return;
   if (enqueues) enqueued(process, line, flow);
-  if (line.type == Type::kernel && work_of(line) == Work::launch) launched(process, line.end());
+  if (line.meaning->node == NodeWork::kernel && line.work == Work::launch)
+    launched(process, line.end());
 }
 
 void Tracks::give_nested(Thread& thread) {

@@ -41,7 +41,7 @@ Memory::Memory(Names& names, Part part)
 void Memory::line(const Line& line) {
   process_ = line.process;
   memory_.line(line);
-  if (line.type == Type::memory && line.op == Op::alloc && !line.has(Field::ret))
+  if (line.meaning->memory == MemoryEffect::alloc && !line.has(Field::ret))
     not_returned_ += part_.has(line.ts);
   for (const Process* gone : line.gone) holder_by_process_.erase(gone->number);
   if (line.kind != LineKind::process || !line.process) return;

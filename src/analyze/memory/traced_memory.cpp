@@ -4,16 +4,16 @@
 
 #include "analyze/circumstances/processes.hpp"
 #include "analyze/trace/handles.hpp"
-#include "follow/memory_effect.hpp"
 
 namespace cudabpf::analyze {
 
 static_assert(Names::LIMIT <= BlockTable::MOST_FUNCTIONS);
 
 TracedMemory::TracedMemory(Names& names, LiveMemory::Listener& listener, std::size_t most)
-    : import_(names.add(IMPORTS_MEMORY)),
-      retain_(names.add(RETAINS_MEMORY)),
-      live_(listener, most) {
+    : live_(listener, most) {
+  for (const Function& function : cuda_functions())
+    if (function.memory != MemoryEffect::none)
+      by_name_.emplace_back(names.add(function.name), function.memory);
   for (std::size_t i = 0; i < MEMORY_KINDS; i++) kinds_[i] = names.add(MEMORY_KIND_NAMES[i]);
 }
 
@@ -26,13 +26,20 @@ void TracedMemory::line(const Line& line) {
   if (!line.has(Field::parent)) live_.outermost_returned(process, line.tid);
 }
 
+MemoryEffect TracedMemory::effect_of(const Line& line) const {
+  for (auto [name, effect] : by_name_)
+    if (line.name == name) return effect;
+  return line.meaning->memory;
+}
+
 void TracedMemory::call(const Line& line) {
-  auto does = memory_effect(line, line.name == import_, line.name == retain_,
-                            [&] { return kind_of(line) == MemoryKind::vmm; });
-  if (!does) return;
+  MemoryEffect effect = effect_of(line);
+  if (effect == MemoryEffect::none) return;
+  MemoryKind kind = kind_of(line);
+  if (!concerns_live_memory(effect, kind)) return;
   MemoryCall call;
-  call.does = *does;
-  call.kind = kind_of(line);
+  call.does = effect;
+  call.kind = kind;
   call.entry_lost = line.entry_lost;
   call.process = line.process->number;
   call.pid = line.pid;
@@ -45,7 +52,7 @@ void TracedMemory::call(const Line& line) {
   call.context = line.context;
   if (line.has(Field::ptr)) call.ptr = line.ptr;
   if (line.has(Field::handle)) call.handle = line.handle;
-  if (*does == MemoryCall::Does::import) call.handle = handle_in(line.args, "handle");
+  if (effect == MemoryEffect::import) call.handle = handle_in(line.args, "handle");
   if (line.has(Field::size)) call.size = line.size;
   live_.call(call);
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "analyze/trace/line.hpp"
 #include "follow/live_memory.hpp"
@@ -18,9 +20,11 @@ class TracedMemory {
 
  private:
   void call(const Line& line);
+  MemoryEffect effect_of(const Line& line) const;
   MemoryKind kind_of(const Line& line) const;
 
-  Name import_, retain_;
+  // Functions with an effect that their meaning does not have.
+  std::vector<std::pair<Name, MemoryEffect>> by_name_;
   std::array<Name, MEMORY_KINDS> kinds_;
   LiveMemory live_;
 };

@@ -30,7 +30,7 @@ void AskedGpuTime::line(const Line& line) {
 }
 
 void AskedGpuTime::asked(const Line& line) {
-  if (!gives_work(work_of(line)) || line.failed()) return;
+  if (!gives_work(line.work) || line.failed()) return;
   std::uint64_t key = key_of(line.process->number, line.tid);
   auto thread = threads_.find(key);
   if (thread == threads_.end()) {

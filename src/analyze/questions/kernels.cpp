@@ -53,20 +53,20 @@ void Kernels::line(const Line& line) {
   if (line.kind == LineKind::graph) short_names_.line(line);
   gpu_.line(line);
   if (line.kind == LineKind::gpu_work && line.op == Type::kernel) return measured(line);
-  if (line.kind != LineKind::call || line.op != Op::launch) return;
+  if (line.meaning->work != Work::launch) return;
   if (!is_counted(line)) {
     totals_.nested++;
     return;
   }
   short_names_.line(line);
-  if (line.type == Type::kernel) launch(line);
-  if (line.type == Type::graph && !line.recorded) launch_graph(line);
+  if (line.meaning->node == NodeWork::kernel) launch(line);
+  if (line.meaning->node == NodeWork::graph && !line.recorded) launch_graph(line);
 }
 
 // A stream that reuses the handle of a destroyed one has nothing to do with it.
 void Kernels::forget_streams(const Line& line) {
   erase_emptied(line, streams_, [](const auto& stream) { return stream.first.process; });
-  if (line.type == Type::stream && line.op == Op::destroy && !line.failed())
+  if (line.meaning->stream == StreamEffect::destroy && !line.failed())
     streams_.erase(stream_of(line));
   if (line.context_gone)
     std::erase_if(streams_, [&](const auto& stream) {

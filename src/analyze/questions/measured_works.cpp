@@ -35,13 +35,13 @@ void MeasuredWorks::line_of(const Line& line, bool wanted) {
 }
 
 void MeasuredWorks::asked(const Line& line, bool wanted) {
-  Work work = work_of(line);
+  Work work = line.work;
   if (!gives_work(work) || line.failed()) return;
   RememberedCall call;
   call.id = line.id;
   call.ts = line.ts;
   call.wanted = wanted;
-  call.graph = line.type == Type::graph;
+  call.graph = line.meaning->node == NodeWork::graph;
   if (call.graph) call.place = place_of_graph(line.content);
   settle(calls_.add(call));
 }

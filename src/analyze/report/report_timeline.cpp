@@ -125,7 +125,7 @@ void ReportTimeline::call(const Line& line) {
                  .ending = line.state().empty() ? Name{} : names_.add(line.state()),
                  .category = categories_.of(line),
                  .failed = line.failed(),
-                 .launch = is_counted(line) && work_of(line) == Work::launch,
+                 .launch = is_counted(line) && line.work == Work::launch,
                  .ioctl = false,
                  .timed = line.has(Field::duration),
                  .is_kernel = static_cast<bool>(line.kernel)};
@@ -174,7 +174,7 @@ void ReportTimeline::gpu_work(const Line& line) {
 
 void ReportTimeline::count(const Line& call) {
   if (call.ts > LATEST || !is_counted(call) || call.failed()) return;
-  Work work = work_of(call);
+  Work work = call.work;
   if (work == Work::launch) activity_.at(call.ts).launches++;
   if (!call.has(Field::size)) return;
   if (work == Work::to_device || work == Work::to_host || work == Work::copy) {

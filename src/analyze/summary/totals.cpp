@@ -60,18 +60,18 @@ void Totals::call(const Line& line) {
     Failure& failure = failures_[key()];
     if (!failure.count++) failure = {name, error, 1, line.ts, line.id};
   }
-  bool is_launch = line.type == Type::kernel && line.op == Op::launch;
+  bool is_launch = line.meaning->node == NodeWork::kernel;
   launches += is_launch;
   bool is_nested = !is_counted(line);
   nested_launches += is_launch && is_nested;
-  if (line.type == Type::memory && line.op == Op::alloc) {
+  if (line.meaning->memory == MemoryEffect::alloc) {
     allocations.count++;
     allocations.failed += line.failed();
     if (line.size <= std::numeric_limits<std::uint64_t>::max() - allocations.bytes)
       allocations.bytes += line.size;  // a call may claim any size
   }
   if (is_nested) return;
-  Work work = work_of(line);
+  Work work = line.work;
   if (line.has(Field::ordinal)) device(line, work);
   switch (work) {
     case Work::recorded:

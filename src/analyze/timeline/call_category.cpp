@@ -28,8 +28,9 @@ CallCategories::CallCategories(Names& names) {
 
 Category CallCategories::of(const Line& call) const {
   if (call.unfinished) return Category::unfinished;
-  if (work_of(call) == Work::recorded) return Category::captured;
-  if (call.type == Type::transfer && waits(work_of(call), call)) return Category::waiting_copy;
+  if (call.work == Work::recorded) return Category::captured;
+  if (call.meaning->counted == CountedAs::copies && waits(call.work, call))
+    return Category::waiting_copy;
   return call.type.id < by_type_.size() ? by_type_[call.type.id] : Category::other;
 }
 

@@ -15,7 +15,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-bool is_launch(const Line& line) { return work_of(line) == Work::launch; }
+bool is_launch(const Line& line) { return line.work == Work::launch; }
 
 }  // namespace
 

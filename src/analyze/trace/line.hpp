@@ -13,6 +13,7 @@ namespace cudabpf::analyze {
 
 struct Process;
 struct LaunchedGraph;
+inline constexpr Meaning MEANS_NOTHING;
 
 enum class LineKind : std::uint8_t {
   other,  // of a type that a newer version has
@@ -56,6 +57,10 @@ struct Line {
 #include "analyze/trace/line_fields.def"
 
   std::string_view args;  // as written in the line: an object, or empty
+
+  // What the type and op of a call mean.
+  const Meaning* meaning = &MEANS_NOTHING;
+  Work work = Work::other;  // its meaning's, but `recorded` where its stream is captured
 
   // What follows from the lines before it: see Circumstances.
   const Process* process = nullptr;      // of a call, of an operation, of a process

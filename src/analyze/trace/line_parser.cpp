@@ -200,6 +200,10 @@ bool LineParser::read_any(std::string_view text, Line& line) {
 bool LineParser::finish(Line& line) const {
   line.kind = kind_of(line);
   drop_others_fields(line);
+  if (line.kind == LineKind::call) {
+    line.meaning = &meaning_of_call(line.type, line.op);
+    line.work = line.meaning->work;
+  }
   if (!is_event(line.kind) && nests_too_deep(line.text)) return false;
   constexpr std::uint64_t LATEST = std::numeric_limits<std::int64_t>::max();
   return line.ts <= LATEST && line.duration <= LATEST - line.ts;  // end() does not wrap around

@@ -7,6 +7,33 @@
 namespace cudabpf::analyze {
 
 namespace {
+
+// The table's words by their names' numbers; 0: it is none.
+struct WordsByName {
+  static constexpr std::size_t SIZE =
+      TableWords::FIRST + std::size(TYPE_NAMES) + std::size(OP_NAMES);
+  std::array<std::uint8_t, SIZE> types{}, ops{};
+};
+constexpr WordsByName BY_NAME = [] {
+  WordsByName words;
+  for (std::size_t i = 1; i < TABLE_WORDS.types.size(); i++)
+    words.types[TABLE_WORDS.types[i]] = static_cast<std::uint8_t>(i);
+  for (std::size_t i = 1; i < TABLE_WORDS.ops.size(); i++)
+    words.ops[TABLE_WORDS.ops[i]] = static_cast<std::uint8_t>(i);
+  return words;
+}();
+
+}  // namespace
+
+const Meaning& meaning_of_call(Name type, Name op) {
+  auto word = [](const auto& words, Name name) {
+    return name.id < words.size() ? words[name.id] : std::uint8_t{0};
+  };
+  return meaning_of_call(static_cast<Type>(word(BY_NAME.types, type)),
+                         static_cast<Op>(word(BY_NAME.ops, op)));
+}
+
+namespace {
 constexpr std::size_t CHUNK = std::size_t{1} << 18;
 constexpr std::string_view TOO_MANY = "(more names than are kept)";
 }  // namespace

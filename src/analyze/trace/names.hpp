@@ -44,6 +44,9 @@ constexpr bool operator==(Name name, Op op) {
   return name.id == TABLE_WORDS.ops[static_cast<std::size_t>(op)];
 }
 
+// A call's meaning, by these words; a type or an op that is not the table's means nothing.
+const Meaning& meaning_of_call(Name type, Name op);
+
 class Names {
  public:
   // More than any real trace has: further names all become the same one, so that a trace made of

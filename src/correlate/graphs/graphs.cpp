@@ -16,7 +16,7 @@ bool is_nothing(const GraphWork& work) {
 }  // namespace
 
 void Graphs::follow(Call& call, bool is_part) {
-  GraphAction action = graph_action(*call.function);
+  GraphAction action = call.function->graph;
   bool launches = action == GraphAction::launch;
   if (!all_recorded_) {
     if (launches) call.graph_unknown = GraphUnknown::not_recorded;
@@ -35,7 +35,7 @@ void Graphs::follow_capture(OfProcess& process, Call& call, bool is_part) {
   const Function& function = *call.function;
   bool succeeded = call.has_return && call.result == 0;
   GraphHolding* into = process.captures.into(call);
-  if (function.type == Type::event || function.op == Op::wait_event) {
+  if (function.meaning.event != EventEffect::none) {
     if (!succeeded || !process.captures.follow_event(call)) return;
     call.captured = true;
     GraphWork event;
@@ -43,12 +43,12 @@ void Graphs::follow_capture(OfProcess& process, Call& call, bool is_part) {
     if (!is_part) into->add_captured(event);
     return;
   }
-  if (function.type == Type::stream && function.op == Op::destroy && succeeded)
+  if (function.meaning.stream == StreamEffect::destroy && succeeded)
     return process.captures.stream_destroyed(call);
   if (!into || !may_be_captured(function)) return;
   call.captured = true;
   if (!succeeded || is_part) return;
-  if (graph_action(function) != GraphAction::launch) {
+  if (function.graph != GraphAction::launch) {
     if (GraphWork work = work_of_call(call); !is_nothing(work)) into->add_captured(work);
     return;
   }

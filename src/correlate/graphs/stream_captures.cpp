@@ -41,15 +41,16 @@ GraphHolding* StreamCaptures::into(const Call& call) const {
 bool StreamCaptures::follow_event(const Call& call) {
   constexpr std::uint64_t EXTERNAL = 1;  // CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL
   auto event = argument_of(call, Role::event);
-  if (!event) return false;
-  if (call.function->op == Op::destroy) {
+  EventEffect effect = call.function->meaning.event;
+  if (!event || effect == EventEffect::query) return false;
+  if (effect == EventEffect::destroy) {
     events_.erase(*event);
     return false;
   }
   auto captured = streams_.find(stream_of(call));
   bool is_captured = captured != streams_.end();
   if (argument_of(call, Role::u32).value_or(0) & EXTERNAL) return is_captured;
-  if (call.function->op == Op::record) {
+  if (effect == EventEffect::record) {
     if (is_captured && events_.size() < MOST)
       events_[*event] = captured->second.into;
     else

@@ -9,10 +9,7 @@ namespace cudabpf {
 
 namespace {
 
-bool launches_work(const Function& function) {
-  return function.op == Op::launch &&
-         (function.type == Type::kernel || function.type == Type::graph);
-}
+bool launches_work(const Function& function) { return function.meaning.work == Work::launch; }
 
 std::string error_text(const Function& function, int result) {
   std::string_view error = cuda_error_name(result);
@@ -29,7 +26,7 @@ void add_to(TopModel::Calls& sum, const TopModel::Calls& calls) {
 // A kernel's name may be of any length.
 std::string_view kernel_name_of(const Call& call) {
   constexpr std::size_t LONGEST = 200;
-  if (call.function->type == Type::graph) return "(graph)";
+  if (call.function->launches_graph()) return "(graph)";
   if (!call.kernel) return "(unknown)";
   return std::string_view(call.kernel->short_name).substr(0, LONGEST);
 }
@@ -138,12 +135,6 @@ TopModel::Of& TopModel::of(std::uint32_t pid) {
   return *of;
 }
 
-const RunMemory::Role& TopModel::role(const Function& function) {
-  constexpr std::size_t MOST_ROLES = 1 << 14;  // libraries may export any number
-  if (roles_.size() >= MOST_ROLES && !roles_.contains(&function)) roles_.clear();
-  return roles_.try_emplace(&function, function).first->second;
-}
-
 void TopModel::add(Of& of, const Function& function, Op op, const Calls& calls) {
   bool has_room = of.functions.size() < MOST_FUNCTIONS || of.functions.contains(&function);
   add_to(of.functions[has_room ? &function : nullptr], calls);
@@ -153,7 +144,7 @@ void TopModel::add(Of& of, const Function& function, Op op, const Calls& calls) 
   if (launches_work(function)) figures.launches += calls.count;
   figures.failed += calls.failed;
   figures.time_ns += calls.time_ns;
-  if (function.type == Type::sync) figures.waiting_ns += calls.time_ns;
+  if (function.meaning.work == Work::wait) figures.waiting_ns += calls.time_ns;
   if (!calls.copies) return;
   TopFigures::Copies& copies = figures.copies[op];
   copies.count += calls.copies;
@@ -166,16 +157,15 @@ void TopModel::call(const Call& call) {
   bool failed = ended && is_cuda_failure(call.result);
   Calls calls{.count = 1, .failed = failed};
   if (call.has_return && !call.parent) calls.time_ns = call.duration;
-  if (function.type == Type::transfer && !failed && !call.captured) {
+  if (function.copies() && !failed && !call.captured) {
     calls.copies = 1;
     calls.bytes = call.details.size.value_or(0);
   }
   Of& of = this->of(call.pid);
   add(of, function, call.details.op == Op::none ? function.op : call.details.op, calls);
   if (launches_work(function)) of.note_launch(call, calls);
-  const RunMemory::Role& role = this->role(function);
-  of.memory.call(call, role);
-  if (role.does || call.function->context != ContextEffect::none) of.note_held();
+  of.memory.call(call);
+  if (RunMemory::concerns(function)) of.note_held();
   if (!failed) return;
   remember({call.pid, &function, call.result},
            {call.ts, call.pid, error_text(function, call.result)});
@@ -199,7 +189,7 @@ void TopModel::tallied(const Tally& now, Tally& before) {
   Calls calls{.count = grown(now.calls, before.calls),
               .time_ns = grown(now.time_ns, before.time_ns),
               .failed = grown(now.failed, before.failed)};
-  if (function.type == Type::transfer) {
+  if (function.copies()) {
     calls.copies = calls.count;
     calls.bytes = grown(now.bytes, before.bytes);
   }

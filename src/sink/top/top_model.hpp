@@ -143,7 +143,6 @@ class TopModel {
   };
   void add(Of& of, const Function& function, Op op, const Calls& calls);
   Of& of(std::uint32_t pid);
-  const RunMemory::Role& role(const Function& function);
   // What makes errors the same: the process, the function, and the result, if it is known of each.
   struct ErrorKey {
     std::uint32_t pid = 0;
@@ -158,7 +157,6 @@ class TopModel {
   std::uint64_t monotonic_ns_ = 0;  // when the trace began
   std::uint64_t begin_ns_ = 0;
   HashMap<std::uint32_t, std::unique_ptr<Of>> processes_;
-  std::unordered_map<const Function*, RunMemory::Role> roles_;
   // The sums that came last, of processes that live. The source bounds how many there are.
   std::map<std::pair<std::uint32_t, const Function*>, Tally> tallies_;
   GpusFigures gpus_;

@@ -21,6 +21,7 @@ Line launch_of(Names& names, Name kernel) {
   line.type = names.add("kernel");
   line.op = names.add("launch");
   line.kernel = kernel;
+  line.meaning = &meaning_of_call(line.type, line.op);
   return line;
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("Calls nest, also in themselves, and in each thread apart") {
 }
 
 TEST_CASE("Functions recorded at entry alone have neither result nor duration") {
-  Correlating c({.entry_only = [](const Function& f) { return f.is_launch(); }});
+  Correlating c({.entry_only = [](const Function& f) { return f.launches_kernel(); }});
   c.feed(entry({.ts = 10, .sp = 0x1000}, "cuCtxSynchronize"));
   c.feed(entry({.ts = 20, .sp = 0xf00}, "cuLaunchKernel", {1, 2, 3, 4, 5, 6, 7, 8, 9}));
   c.feed(entry({.ts = 30, .sp = 0xf00}, "cuLaunchKernel", {1, 2, 3, 4, 5, 6, 7, 8, 9}));
@@ -165,7 +165,7 @@ TEST_CASE("A call whose return would kill has none, and the call that it interru
 }
 
 TEST_CASE("A return that nobody wanted is not said to be lost where it would kill") {
-  Correlating c({.entry_only = [](const Function& f) { return f.is_launch(); }});
+  Correlating c({.entry_only = [](const Function& f) { return f.launches_kernel(); }});
   c.feed(entry({.sp = 0x9000, .flags = abi::CB_RETURN_UNSEEN}, "cuLaunchKernel", {0}));
   REQUIRE(c.sink.calls.size() == 1);
   CHECK_FALSE(c.last().return_lost);

@@ -20,14 +20,11 @@ namespace {
 // Follows memory as a sink does.
 struct Follower {
   RunMemory memory;
-  std::map<const Function*, RunMemory::Role> roles;
 
   void begin(const Session& session) {
     if (session.mode == "run") memory.all_seen();
   }
-  void call(const Call& call) {
-    memory.call(call, roles.try_emplace(call.function, *call.function).first->second);
-  }
+  void call(const Call& call) { memory.call(call); }
   void process(const Process& process) { memory.process(process); }
 };
 

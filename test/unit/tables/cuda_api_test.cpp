@@ -161,7 +161,7 @@ TEST_CASE("Every plan stays inside its function") {
     if (plan.count_arg != CB_NO_ARG) CHECK(at(plan.count_arg).role == Role::u64);
     // The launch programs look at the first two words, and keep no out-pointers.
     if (plan.handle_arg != CB_NO_ARG) {
-      CHECK(f.is_launch());
+      CHECK(f.launches_kernel());
       CHECK(plan.handle_arg < 2);
       CHECK(at(plan.handle_arg).role == Role::function);
       CHECK(plan.out0 == CB_NO_ARG);
@@ -212,7 +212,7 @@ TEST_CASE("Functions whose arguments concern later calls are not merely counted"
   for (const Function& f : cuda_functions()) {
     CAPTURE(f.symbol);
     if (f.kind || f.names != NamesEffect::none) CHECK_FALSE(f.tally_is_enough());
-    if (f.is_launch()) CHECK(f.tally_is_enough());
+    if (f.launches_kernel()) CHECK(f.tally_is_enough());
   }
 }
 
@@ -285,7 +285,7 @@ TEST_CASE("A function that is not known shows its raw arguments") {
     CHECK(argument.word == i);
     CHECK_FALSE(argument.out);
   }
-  CHECK_FALSE(unknown.is_launch());
+  CHECK_FALSE(unknown.launches_kernel());
   CHECK_FALSE(unknown.entry_is_enough());
 }
 
@@ -311,6 +311,7 @@ namespace {
 
 struct Table {
   std::string rows, header = "symbol\tname\ttype\top\tprofile\targs\tattrs\n";
+  std::string meanings = "init\t*\tsetup\nother\t*\tother\n";
 };
 
 // What scripts/gen-cuda-api.py says about a table, and what it makes of it.
@@ -327,7 +328,8 @@ std::vector<Generated> generate(const std::vector<Table>& tables) {
   std::vector<std::vector<std::string>> runs;
   for (std::size_t i = 0; i < tables.size(); i++) {
     folder.write("in" + std::to_string(i), "# a comment\n" + tables[i].header + tables[i].rows);
-    runs.push_back({path("in", i), path("table", i), path("words", i)});
+    folder.write("meanings" + std::to_string(i), "type\top\twork\tfacts\n" + tables[i].meanings);
+    runs.push_back({path("in", i), path("meanings", i), path("table", i), path("words", i)});
   }
   std::vector<Generated> generated;
   for (const auto& [status, message] : run_generator("gen-cuda-api.py", runs)) {
@@ -344,9 +346,17 @@ TEST_CASE("The generator turns rows into a table, sorted") {
   const std::string rows =
       "cuB\tcuB\tmemory\talloc\tlight\tp:out.ptr, f:f32, w:u64, h:u64\tkind=host size=w*h*4 async\n"
       "cuA\tcuA\tinit\tinit\tfull\n";
-  auto made = generate({Table{rows}}).front();
+  Table table{rows};
+  table.meanings =
+      "memory\talloc\tmemory\tcounted=allocations memory=alloc one_device\n"
+      "memory\t*\tmemory\ninit\t*\tsetup\ttally\nother\t*\tother\n";
+  auto made = generate({table}).front();
   CHECK(made.message.empty());
   REQUIRE(made.status == 0);
+  CHECK(made.table.find("{.work = Work::memory, .counted = CountedAs::allocations, "
+                        ".memory = MemoryEffect::alloc, .one_device = true},") !=
+        std::string::npos);
+  CHECK(made.table.find("{}, MEANINGS[3], {}}") != std::string::npos);  // cuInit's
   CHECK(made.table.find("\"cuA\"") < made.table.find("\"cuB\""));
   CHECK(made.table.find("{SizeRule::Kind::product, 2, 3, 4}") != std::string::npos);
   CHECK(made.table.find("Type::memory, Op::alloc, MemoryKind::host") != std::string::npos);
@@ -378,6 +388,10 @@ TEST_CASE("The generator refuses a wrong table and says where it is wrong") {
       Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=x*999\n", ":4: size: cannot read 'x*999'"},
       Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tcolour=red\n", ":4: unknown attribute 'colour'"},
       Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tnames=guess\n", ":4: unknown names 'guess'"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tgraph=cut\n", ":4: unknown graph 'cut'"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tmemory=eat\n", ":4: unknown memory 'eat'"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tnode=set\n", ":4: node: the function does nothing"},
+      Case{"cuB\tcuB\tinit\tquit\tfull\ncuC\tcuC\tmind\tmind\tfull\n", ": no row for mind mind"},
       Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32, x:u32\n", ":4: two arguments 'x'"},
       Case{"cuB\tcuB\tinit\n", ":4: too few columns"},
       Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\t\tmore\n", ":4: too many columns"},
@@ -398,4 +412,55 @@ TEST_CASE("The generator refuses a wrong table and says where it is wrong") {
   const Generated& headless = generated.back();
   CHECK(headless.status == 1);
   CHECK(headless.message.find(":2: columns must be") != std::string::npos);
+}
+
+TEST_CASE("The generator refuses meanings that are wrong, missing or of no function") {
+  struct Case {
+    const char* rows;
+    const char* message;
+  };
+  const std::vector<Case> cases = {
+      Case{"init\t*\tsetup\n", ": no row for other other"},
+      Case{"init\t*\tsetup\nother\t*\tother\ninit\tquit\tsetup\n", ": no function is of init quit"},
+      Case{"init\t*\tsetup\nother\t*\tother\nmind\t*\tsetup\n", ": no function is of mind *"},
+      Case{"init\t*\tsetup\ninit\t*\tsetup\n", ":3: 'init *' stands twice"},
+      Case{"init\t*\tplay\n", ":2: unknown work 'play'"},
+      Case{"init\t*\tsetup\tquickly\n", ":2: unknown fact 'quickly='"},
+      Case{"init\t*\tsetup\tcounted=sheep\n", ":2: unknown fact 'counted=sheep'"},
+      Case{"init\t*\tsetup\ttally=yes\n", ":2: unknown fact 'tally=yes'"},
+      Case{"init\t*\n", ":2: a row has type, op and work"},
+  };
+  std::vector<Table> tables;
+  for (const Case& wrong : cases)
+    tables.push_back({.rows = "cuA\tcuA\tinit\tinit\tfull\n", .meanings = wrong.rows});
+  auto generated = generate(tables);
+  for (std::size_t i = 0; i < cases.size(); i++) {
+    CAPTURE(cases[i].rows, generated[i].message);
+    CHECK(generated[i].status == 1);
+    CHECK(generated[i].message.find(cases[i].message) != std::string::npos);
+    CHECK(generated[i].table.empty());
+  }
+}
+
+TEST_CASE("What a call means follows from its type and op, and from its own row") {
+  auto of = [](const char* symbol) -> const Function& { return *find_function(symbol); };
+  CHECK(of("cuLaunchKernelEx").launches_kernel());
+  CHECK(of("cuGraphLaunch").launches_graph());
+  CHECK(of("cuGraphLaunch").meaning.work == Work::launch);
+  CHECK_FALSE(of("cuGraphUpload").launches_graph());
+  CHECK(of("cuMemcpyHtoD_v2").meaning.work == Work::to_device);
+  CHECK(of("cuMemcpyPeer").copies());
+  CHECK_FALSE(of("cuMemcpyPeer").meaning.one_device);
+  CHECK(of("cuMemBatchDecompressAsync").copies());
+  CHECK_FALSE(of("cuMemBatchDecompressAsync").meaning.measured);
+  CHECK(of("cuMemImportFromShareableHandle").memory_effect() == MemoryEffect::import);
+  CHECK(of("cuMemFree_v2").memory_effect() == MemoryEffect::free);
+  CHECK(of("cuGraphAddMemcpyNode").graph == GraphAction::add_node);
+  CHECK(of("cuGraphAddMemcpyNode").node == NodeWork::copy);
+  CHECK(of("cuGraphAddMemcpyNode").meaning.node == NodeWork::none);  // nothing is captured
+  CHECK(of("cuStreamWaitEvent").meaning.event == EventEffect::wait);
+  CHECK(unknown_function("cuNew").meaning.work == Work::other);
+  CHECK_FALSE(unknown_function("cuNew").meaning.tally);
+  CHECK(meaning_of_call(Type::none, Op::none).work == Work::other);
+  CHECK(meaning_of_call(Type::transfer, Op::HtoH).work == Work::copy);  // only arguments say that
 }
