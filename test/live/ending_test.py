@@ -162,11 +162,14 @@ class Live(harness.LiveTest):
         """kill -9: nothing stays in the kernel, the command ends by itself, the trace consists of whole lines."""
         tracer = self.start_run()
         wait_for(lambda: os.path.getsize(self.path) > 20000, "a longer trace")
+        command = self.record().pid
+        os.kill(command, signal.SIGSTOP)  # it makes no calls while it is looked what is left in the kernel
         tracer.signal(signal.SIGKILL)
         tracer.wait()
         self.check_gone()
         before = self.record().counts["cuLaunchKernel"]
         self.assertLess(before, 4000)
+        os.kill(command, signal.SIGCONT)
         wait_for(lambda: self.record().counts["cuLaunchKernel"] == 4000, "finished")
         self.assertEqual([call for call in self.record().calls if call["ret"]], [])
         trace = self.read(whole=False)
