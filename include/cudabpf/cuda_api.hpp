@@ -1,4 +1,4 @@
-// The table of CUDA driver functions (cuda_api.tsv) as C++: what each exported function does and
+// The tables of functions (apis/*.tsv) as C++: what each exported function does and
 // what each of its arguments means.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "cudabpf/api.hpp"
 #include "cudabpf/meaning.hpp"
 #include "cudabpf/memory_kind.hpp"
 
@@ -137,6 +138,7 @@ struct Function {
   NodeWork node;        // what the node does that it adds or changes
   MemoryEffect memory;  // besides its meaning's
   SizeRule size;
+  ApiId api;  // whose function it is
   Meaning meaning;
   std::span<const Argument> arguments;
 
@@ -156,11 +158,12 @@ struct Function {
 // Of calls with this type and op. It lives as long as the program.
 const Meaning& meaning_of_call(Type type, Op op);
 
+// Of all libraries, by symbol.
 std::span<const Function> cuda_functions();
 const Function* find_function(std::string_view symbol);
 
 // Describes a symbol that is not in the table; `symbol` must outlive the description.
-Function unknown_function(std::string_view symbol);
+Function unknown_function(ApiId api, std::string_view symbol);
 
 // "CUDA_ERROR_OUT_OF_MEMORY"; empty for an unknown number.
 std::string_view cuda_error_name(int result);

@@ -2,7 +2,8 @@
 
 namespace cudabpf {
 
-std::optional<FunctionNumbers::Numbered> FunctionNumbers::number(std::string_view symbol) {
+std::optional<FunctionNumbers::Numbered> FunctionNumbers::number(ApiId api,
+                                                                 std::string_view symbol) {
   constexpr std::size_t NUMBERS = 1 << 16;
   auto table = cuda_functions();
   if (const Function* known = find_function(symbol))
@@ -15,7 +16,7 @@ std::optional<FunctionNumbers::Numbered> FunctionNumbers::number(std::string_vie
   if (id >= NUMBERS) return std::nullopt;
   Unknown& added = unknown_.emplace_back();
   added.symbol = symbol;
-  added.function = unknown_function(added.symbol);
+  added.function = unknown_function(api, added.symbol);
   by_symbol_.emplace(added.symbol, static_cast<std::uint16_t>(id));
   return Numbered{static_cast<std::uint16_t>(id), &added.function};
 }

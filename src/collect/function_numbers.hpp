@@ -22,7 +22,8 @@ class FunctionNumbers {
     std::uint16_t id;
     const Function* function;
   };
-  std::optional<Numbered> number(std::string_view symbol);  // nothing if all numbers are taken
+  std::optional<Numbered> number(ApiId api,
+                                 std::string_view symbol);  // nothing if all numbers are taken
   const Function* find(std::uint16_t id) const;
 
  private:

@@ -25,13 +25,14 @@ void add_new(std::vector<LibraryFile>& files, std::optional<LibraryFile> file) {
 }
 
 // `found` is O_PATH, since opening a pipe may block and opening a device may have effects.
-std::optional<LibraryFile> open_found(const Fd& found, const std::string& shown_as) {
+std::optional<LibraryFile> open_found(const Fd& found, const std::string& shown_as,
+                                      const Api& api) {
   auto id = FileId::of(found.get());
   if (!id) return std::nullopt;
   Fd fd(open(fmt::format("/proc/self/fd/{}", found.get()).c_str(),
              O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return std::nullopt;
-  return LibraryFile{.fd = std::move(fd), .id = *id, .path = shown_as};
+  return LibraryFile{.fd = std::move(fd), .id = *id, .path = shown_as, .api = &api};
 }
 
 // Opens a path as a process with this root would; links cannot lead out of it.
@@ -45,15 +46,17 @@ Fd open_inside(const std::string& root, const std::string& path) {
 
 }  // namespace
 
-bool is_libcuda(std::string_view path) {
-  std::string_view name = path.substr(path.rfind('/') + 1);
-  constexpr std::string_view STEM = "libcuda.so";
-  return name.starts_with(STEM) && (name.size() == STEM.size() || name[STEM.size()] == '.');
+std::optional<LibraryFile> open_library(const std::string& path, const std::string& shown_as,
+                                        const Api& api) {
+  // Not O_NOFOLLOW: libcuda.so.1 is usually a link.
+  return open_found(Fd(open(path.c_str(), O_PATH | O_CLOEXEC)), shown_as, api);
 }
 
-std::optional<LibraryFile> open_library(const std::string& path, const std::string& shown_as) {
-  // Not O_NOFOLLOW: libcuda.so.1 is usually a link.
-  return open_found(Fd(open(path.c_str(), O_PATH | O_CLOEXEC)), shown_as);
+std::optional<LibraryFile> open_named(const std::string& path) {
+  const Api* by_name = api_of_file(path);
+  auto file = open_library(path, path, by_name ? *by_name : api(ApiId::cuda));
+  if (file) file->named = true;
+  return file;
 }
 
 std::optional<LibraryFile> open_mapped(const Procfs& procfs, const MappedLibrary& mapped) {
@@ -65,9 +68,10 @@ std::optional<LibraryFile> open_mapped(const Procfs& procfs, const MappedLibrary
   std::string range =
       fmt::format("map_files/{:x}-{:x}", mapped.address, mapped.address + mapped.length);
   for (pid_t tid : tids)
-    if (auto file = open_library(procfs.path(tid, range), mapped.path)) return file;
+    if (auto file = open_library(procfs.path(tid, range), mapped.path, *mapped.api)) return file;
   for (pid_t tid : tids) {
-    auto file = open_found(open_inside(procfs.path(tid, "root"), mapped.path), mapped.path);
+    auto file =
+        open_found(open_inside(procfs.path(tid, "root"), mapped.path), mapped.path, *mapped.api);
     // By now the name may belong to another file.
     if (file && file->id.is_mapped_as(mapped.device, mapped.inode)) return file;
   }
@@ -80,12 +84,12 @@ std::vector<LibraryFile> find_on_paths(std::string_view library_path) {
     std::error_code ignored;
     std::vector<std::string> paths;
     for (const auto& entry : fs::directory_iterator(folder, ignored))
-      if (is_libcuda(entry.path().filename().native())) paths.push_back(entry.path());
+      if (api_of_file(entry.path().native())) paths.push_back(entry.path());
     std::sort(paths.begin(), paths.end());
     for (const std::string& path : paths) {
       // Shows the file's real name, which contains the driver's version.
       fs::path real = fs::canonical(path, ignored);
-      add_new(files, open_library(path, real.empty() ? path : real.native()));
+      add_new(files, open_library(path, real.empty() ? path : real.native(), *api_of_file(path)));
     }
   }
   return files;
@@ -101,12 +105,13 @@ std::vector<LibraryFile> find_ahead(const Procfs& procfs, pid_t pid,
   std::string root = procfs.path(pid, "root");
   for (const std::string& folder : folders) {
     if (!folder.starts_with('/')) continue;
-    for (const char* name : {"libcuda.so.1", "libcuda.so"}) {
-      Fd found = open_inside(root, folder + '/' + name);
-      std::error_code ignored;
-      fs::path real = fs::read_symlink(fmt::format("/proc/self/fd/{}", found.get()), ignored);
-      if (found) add_new(files, open_found(found, real.native()));
-    }
+    for (const Api& api : APIS)
+      for (std::string_view version : {api.version, std::string_view()}) {
+        Fd found = open_inside(root, fmt::format("{}/{}{}", folder, api.file, version));
+        std::error_code ignored;
+        fs::path real = fs::read_symlink(fmt::format("/proc/self/fd/{}", found.get()), ignored);
+        if (found) add_new(files, open_found(found, real.native(), api));
+      }
   }
   return files;
 }
@@ -115,13 +120,14 @@ std::vector<MappedLibrary> mapped_libraries(const Procfs& procfs, const std::vec
   std::vector<MappedLibrary> found;
   for (pid_t pid : pids)
     for (const Mapping& mapping : procfs.maps(pid))
-      if (mapping.executable() && is_libcuda(mapping.path))
+      if (const Api* api = api_of_file(mapping.path); api && mapping.executable())
         found.push_back({.pid = static_cast<std::uint32_t>(pid),
                          .address = mapping.start,
                          .length = mapping.end - mapping.start,
                          .device = makedev(mapping.major, mapping.minor),
                          .inode = mapping.inode,
-                         .path = mapping.path});
+                         .path = mapping.path,
+                         .api = api});
   return found;
 }
 

@@ -1,5 +1,5 @@
-// Finds copies of libcuda: on the linker's paths, in LD_LIBRARY_PATH, and mapped by processes, each
-// in its own mount namespace.
+// Finds copies of the libraries whose functions are traced: on the linker's paths, in
+// LD_LIBRARY_PATH, and mapped by processes, each in its own mount namespace.
 #pragma once
 
 #include <sys/types.h>
@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cudabpf/api.hpp"
 #include "util/result.hpp"
 #include "util/system/fd.hpp"
 #include "util/system/file_id.hpp"
@@ -17,15 +18,13 @@
 
 namespace cudabpf {
 
-// "libcuda.so", "libcuda.so.1", "libcuda.so.580.159.04", with or without a folder.
-bool is_libcuda(std::string_view path);
-
 // An open library and the name to show for it.
 struct LibraryFile {
   Fd fd;
   FileId id;
   std::string path;
-  bool named = false;  // by the user, so it is a libcuda whatever its name
+  const Api* api;      // whose library it is, if it is one
+  bool named = false;  // by the user, so it is one whatever its name
 };
 
 // A library as a process has mapped it.
@@ -36,16 +35,20 @@ struct MappedLibrary {
   std::uint64_t length = 0;
   std::uint64_t device = 0;  // as the kernel reports it for mappings: see FileId
   std::uint64_t inode = 0;
-  std::string path;  // as the process's own mount namespace names it
+  std::string path;          // as the process's own mount namespace names it
+  const Api* api = nullptr;  // whose library it is, by its name
 };
 
 // Opens a path as this process sees it.
-std::optional<LibraryFile> open_library(const std::string& path, const std::string& shown_as);
+std::optional<LibraryFile> open_library(const std::string& path, const std::string& shown_as,
+                                        const Api& api);
+// A file that the user named: the library that it is by its name, else the driver's.
+std::optional<LibraryFile> open_named(const std::string& path);
 
 // Opens the very file that a process has mapped, whatever became of its name.
 std::optional<LibraryFile> open_mapped(const Procfs& procfs, const MappedLibrary& mapped);
 
-// Copies of libcuda in the linker's configured folders and those of `library_path` (the value of
+// Copies in the linker's configured folders and those of `library_path` (the value of
 // LD_LIBRARY_PATH), each file once.
 std::vector<LibraryFile> find_on_paths(std::string_view library_path);
 

@@ -11,35 +11,42 @@
 
 namespace cudabpf {
 
-namespace {
-
-// A driver newer than the table has a few dozen more functions. Without a limit, a crafted file
-// could take all numbers, and endless time.
-constexpr std::uint32_t MOST_UNKNOWN = 1024;
-
-}  // namespace
-
-bool is_driver_function(std::string_view name) {
-  bool named_so = name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z';
-  return named_so || find_function(name);
+elf::Wanted contents_wanted(const Api& api) {
+  elf::Wanted wanted;
+  api.prefix.copy(wanted.prefix, sizeof(wanted.prefix) - 1);
+  return wanted;
 }
 
-std::string why_no_libcuda(const elf::Contents& contents, bool named) {
+bool belongs_to(const Api& api, std::string_view name) {
+  std::size_t begins = api.prefix.size();
+  if (name.size() > begins && name.starts_with(api.prefix) && name[begins] >= 'A' &&
+      name[begins] <= 'Z')
+    return true;
+  const Function* known = find_function(name);
+  return known && known->api == api.id;
+}
+
+std::string why_refused(const Api& api, const elf::Contents& contents, bool named) {
   const auto& functions = contents.functions;
   auto exports = [&](auto condition) {
     return std::any_of(functions.begin(), functions.end(),
                        [&](const elf::Function& f) { return condition(f.name); });
   };
-  if (functions.empty()) return "it exports no function whose name begins with cu";
+  if (functions.empty())
+    return fmt::format("it exports no function whose name begins with {}", api.prefix);
   if (named) {
-    bool any = exports([](std::string_view name) { return find_function(name) != nullptr; });
-    return any ? "" : "it exports no function of the driver API";
+    bool any = exports([&](std::string_view name) {
+      const Function* known = find_function(name);
+      return known && known->api == api.id;
+    });
+    return any ? "" : fmt::format("it exports no known function of {}", api.library());
   }
-  constexpr const char* NAME_IT = " (name it with --library to trace it)";
-  if (!exports([](std::string_view name) { return name == "cuInit"; }))
-    return std::string("it is not a libcuda: it does not export cuInit") + NAME_IT;
-  if (!is_libcuda(contents.soname))
-    return std::string("it is not a libcuda: its SONAME is not libcuda's") + NAME_IT;
+  constexpr std::string_view NAME_IT = " (name it with --library to trace it)";
+  if (!exports([&](std::string_view name) { return name == api.proof; }))
+    return fmt::format("it is not a {}: it does not export {}{}", api.library(), api.proof,
+                       NAME_IT);
+  if (api_of_file(contents.soname) != &api)
+    return fmt::format("it is not a {0}: its SONAME is not {0}'s{1}", api.library(), NAME_IT);
   return {};
 }
 
@@ -56,15 +63,15 @@ Error nothing_selected(const FunctionFilter& filter) {
           exit_code::USAGE};
 }
 
-std::vector<PlannedProbe> plan_probes(const elf::Contents& contents, bool named,
+std::vector<PlannedProbe> plan_probes(const Api& api, const elf::Contents& contents, bool named,
                                       const FunctionFilter& filter, FunctionNumbers& numbers,
                                       Library& library) {
   library.build_id = contents.build_id;
-  library.error = why_no_libcuda(contents, named);
+  library.error = why_refused(api, contents, named);
   if (!library.error.empty()) return {};
   library.left_out = static_cast<std::uint32_t>(contents.left_out);
   auto functions = contents.functions;
-  std::erase_if(functions, [](const auto& f) { return !is_driver_function(f.name); });
+  std::erase_if(functions, [&](const auto& f) { return !belongs_to(api, f.name); });
   // By name, so that if two names share an address, the newest ABI's (cuMemAlloc_v2) is last and
   // wins.
   std::sort(functions.begin(), functions.end(),
@@ -73,11 +80,12 @@ std::vector<PlannedProbe> plan_probes(const elf::Contents& contents, bool named,
   std::uint32_t unknown = 0;
   for (const elf::Function& exported : functions) {
     const Function* known = find_function(exported.name);
-    Recorded recorded = filter.records(known ? *known : unknown_function(exported.name));
+    Recorded recorded = filter.records(known ? *known : unknown_function(api.id, exported.name));
     if (recorded == Recorded::no || recorded == Recorded::silently) library.skipped++;
     if (recorded == Recorded::no) continue;
     std::optional<FunctionNumbers::Numbered> numbered;
-    if (known || unknown++ < MOST_UNKNOWN) numbered = numbers.number(exported.name);
+    // Without a limit, a crafted file could take all numbers, and endless time.
+    if (known || unknown++ < api.most_unknown) numbered = numbers.number(api.id, exported.name);
     if (!numbered) {
       library.left_out++;
       continue;

@@ -1,4 +1,5 @@
-// Whether a file is a libcuda, which of its functions are probed, and by which plans.
+// Whether a file is the library that its name says, which of its functions are probed, and by which
+// plans.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +17,15 @@
 namespace cudabpf {
 
 // What is read from a library's file.
-inline constexpr elf::Wanted LIBRARY_CONTENTS{.prefix = "cu"};
+elf::Wanted contents_wanted(const Api& api);
 
-// Whether a function of this name belongs to the driver API: cuInit does, curl_easy_init does not.
-bool is_driver_function(std::string_view name);
+// Whether a function of this name belongs to the API: cuInit does, curl_easy_init does not.
+bool belongs_to(const Api& api, std::string_view name);
 
-// Why a file is not accepted as a libcuda; empty if it is. Any process may give any library the
-// name libcuda.so.1, by a mount that only it sees, but probes affect everyone who uses the file. So
-// a file that was found must itself say that it is a libcuda; one that the user named need not.
-std::string why_no_libcuda(const elf::Contents& contents, bool named);
+// Why a file is not accepted as the API's library; empty if it is. Any process may give any library
+// the name libcuda.so.1, by a mount that only it sees, but probes affect everyone who uses the
+// file. So a file that was found must itself say that it is one; one that the user named need not.
+std::string why_refused(const Api& api, const elf::Contents& contents, bool named);
 
 // A place in a library's file, and what is recorded there.
 struct PlannedProbe {
@@ -44,7 +45,7 @@ Error nothing_selected(const FunctionFilter& filter);
 
 // One probe for each address of the functions that `filter` selects. Notes in `library` how many
 // there are, or why there are none.
-std::vector<PlannedProbe> plan_probes(const elf::Contents& contents, bool named,
+std::vector<PlannedProbe> plan_probes(const Api& api, const elf::Contents& contents, bool named,
                                       const FunctionFilter& filter, FunctionNumbers& numbers,
                                       Library& library);
 

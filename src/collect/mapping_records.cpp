@@ -48,8 +48,10 @@ void read_record(std::span<const std::byte> record, MappingsRead& read) {
   constexpr std::string_view DELETED = " (deleted)";
   if (path.ends_with(DELETED)) path.remove_suffix(DELETED.size());
   if (is_libc(path)) read.begun.push_back(mapped.pid);
-  if (!is_libcuda(path)) return;
+  const Api* api = api_of_file(path);
+  if (!api) return;
   MappedLibrary library;
+  library.api = api;
   library.pid = mapped.pid;
   library.address = mapped.address;
   library.length = mapped.length;

@@ -13,7 +13,7 @@ namespace cudabpf {
 
 // What was read from a perf buffer.
 struct MappingsRead {
-  std::vector<MappedLibrary> libraries;  // mapped files named libcuda.so*
+  std::vector<MappedLibrary> libraries;  // mapped files that are named as libraries that are traced
   std::vector<std::uint32_t> begun;      // processes whose program is being loaded: they map a libc
   std::uint64_t unnamed = 0;             // records that do not tell what they map
 };

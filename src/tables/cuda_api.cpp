@@ -78,7 +78,7 @@ const Function* find_function(std::string_view symbol) {
   return at != std::end(FUNCTIONS) && at->symbol == symbol ? at : nullptr;
 }
 
-Function unknown_function(std::string_view symbol) {
+Function unknown_function(ApiId api, std::string_view symbol) {
   static constexpr std::array<Argument, 6> RAW = {{{"arg0", Role::u64, false, Struct::none, 0},
                                                    {"arg1", Role::u64, false, Struct::none, 1},
                                                    {"arg2", Role::u64, false, Struct::none, 2},
@@ -87,6 +87,7 @@ Function unknown_function(std::string_view symbol) {
                                                    {"arg5", Role::u64, false, Struct::none, 5}}};
   Function function{};
   function.symbol = function.name = symbol;
+  function.api = api;
   function.type = Type::other;
   function.op = Op::other;
   function.meaning = meaning_of_call(function.type, function.op);

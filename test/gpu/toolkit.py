@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TABLE = os.path.join(HERE, "../../include/cudabpf/cuda_api.tsv")
+TABLE = os.path.join(HERE, "../../include/cudabpf/apis/cuda.tsv")
 FRAMEWORKS = {  # what frameworks.py takes, and the modules that it imports then
     "cupy": "cupy",
     "jax": "jax",

@@ -8,7 +8,7 @@ import re
 import struct
 import subprocess
 
-TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/cudabpf/cuda_api.tsv")
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/cudabpf/apis/cuda.tsv")
 RECORDED_WORDS = 11
 RECORDED_OUTS = 2
 STRING_LIMIT = 4095

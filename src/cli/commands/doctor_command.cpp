@@ -134,18 +134,18 @@ void check_features(std::vector<Finding>& findings) {
 }
 
 Finding check_library(const LibraryFile& file, const elf::Reader& reader) {
-  elf::Wanted wanted = LIBRARY_CONTENTS;
+  elf::Wanted wanted = contents_wanted(*file.api);
   wanted.prologues = true;
   auto contents = reader.read(file.fd, wanted);
   if (!contents)
     return {Need::target, LIBCUDA, Verdict::no, file.path + ": " + contents.error().message,
             "it is left out; reinstall the driver if programs should use this copy"};
-  if (std::string why = why_no_libcuda(*contents, file.named); !why.empty())
+  if (std::string why = why_refused(*file.api, *contents, file.named); !why.empty())
     return {Need::target, LIBCUDA, Verdict::no, file.path + ": " + why,
             "it is a stub or another library; nothing of it is traced"};
   std::size_t counts[3] = {0, 0, 0}, unknown = 0, functions = 0;
   for (const auto& exported : contents->functions) {
-    if (!is_driver_function(exported.name)) continue;
+    if (!belongs_to(*file.api, exported.name)) continue;
     const Function* known = find_function(exported.name);
     functions++;
     if (!known) unknown++;

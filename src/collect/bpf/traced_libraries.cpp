@@ -58,9 +58,8 @@ Result<> TracedLibraries::attach_known() {
   Procfs procfs;
   std::vector<LibraryFile> files;
   for (const std::string& path : options_.named) {
-    auto file = open_library(path, path);
+    auto file = open_named(path);
     if (!file) return no_such_library(path);
-    file->named = true;
     files.push_back(std::move(*file));
   }
   for (auto& file : find_on_paths(options_.library_path)) files.push_back(std::move(file));
@@ -127,9 +126,9 @@ Library TracedLibraries::attach(LibraryFile file, News& news) {
   library.inode = file.id.inode;
   std::uint64_t begin = now_ns(CLOCK_MONOTONIC);
   std::vector<PlannedProbe> planned;
-  auto contents = reader_.read(file.fd, LIBRARY_CONTENTS);
+  auto contents = reader_.read(file.fd, contents_wanted(*file.api));
   if (contents)
-    planned = plan_probes(*contents, file.named, options_.filter, numbers_, library);
+    planned = plan_probes(*file.api, *contents, file.named, options_.filter, numbers_, library);
   else
     library.error = contents.error().message;
   ProbeSet::Attachment attachment{};
@@ -227,7 +226,7 @@ void TracedLibraries::attach_pending(News& news, std::chrono::steady_clock::time
 std::optional<LibraryFile> TracedLibraries::open(const MappedLibrary& mapped) const {
   if (auto file = open_mapped(Procfs(), mapped)) return file;
   // The process is gone or has unmapped it. Here the same name may belong to another file.
-  auto file = open_library(mapped.path, mapped.path);
+  auto file = open_library(mapped.path, mapped.path, *mapped.api);
   if (file && !file->id.is_mapped_as(mapped.device, mapped.inode)) file.reset();
   return file;
 }

@@ -76,7 +76,7 @@ InsideSource::~InsideSource() = default;
 
 Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place place) {
   for (const std::string& path : options.libraries)
-    if (!open_library(path, path)) return no_such_library(path);
+    if (!open_named(path)) return no_such_library(path);
   // Libraries come later, but what the user has got wrong shows up now.
   const auto& functions = cuda_functions();
   if (options.calls &&

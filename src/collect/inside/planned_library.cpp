@@ -22,6 +22,8 @@ static_assert(detour::CODE == CI_MAX_CODE && detour::JUMP == CI_JUMP && detour::
               detour::LINE == CI_STORE_LINE && detour::COPIED == CI_MAX_CODE &&
               detour::FIXED == CI_MAX_FIXED);
 
+// What the library inside a process patches.
+constexpr const Api& API = api(ApiId::cuda);
 // A program may bring library after library.
 constexpr std::size_t MOST_PLANNED = 64;
 
@@ -63,6 +65,12 @@ const PlannedLibrary* PlannedLibraries::find(const elf::Reading::Taken& file) co
   return nullptr;
 }
 
+elf::Wanted PlannedLibraries::contents_wanted() {
+  elf::Wanted wanted = cudabpf::contents_wanted(API);
+  wanted.code = CI_MAX_CODE;
+  return wanted;
+}
+
 Result<const PlannedLibrary*> PlannedLibraries::plan(const elf::Reading::Taken& file,
                                                      const Result<elf::Contents>& contents,
                                                      bool named) {
@@ -92,7 +100,7 @@ PlannedLibrary PlannedLibraries::planned_from(const elf::Reading::Taken& file,
   std::map<std::uint64_t, std::span<const std::byte>> code;  // by offset
   for (const elf::Function& function : contents->functions)
     code.try_emplace(function.offset, function.code);
-  for (const PlannedProbe& probe : plan_probes(*contents, named, filter_, numbers_, library)) {
+  for (const PlannedProbe& probe : plan_probes(API, *contents, named, filter_, numbers_, library)) {
     const Function* function = numbers_.find(probe.plan.function);
     std::string name = function ? std::string(function->symbol) : std::string();
     auto [place, refusal] = detour::find_place(code[probe.offset], probe.offset);

@@ -33,7 +33,7 @@ class PlannedLibraries {
       : numbers_(numbers), filter_(std::move(filter)) {}
 
   // What is read of a library's file.
-  static constexpr elf::Wanted CONTENTS{.prefix = "cu", .code = CI_MAX_CODE};
+  static elf::Wanted contents_wanted();
 
   // Null: it has not been planned. Both answers stay valid until the next library is planned.
   const PlannedLibrary* find(const elf::Reading::Taken& file) const;

@@ -86,7 +86,7 @@ Reception::Reception(Door door, const elf::Reader& reader, PlannedLibraries& lib
       host_(host),
       wanted_(wanted) {
   for (const std::string& path : named)
-    if (auto file = open_library(path, path)) named_.push_back(file->id);
+    if (auto file = open_named(path)) named_.push_back(file->id);
 }
 
 Reception::~Reception() {
@@ -255,7 +255,7 @@ Reception::Then Reception::begin_to_read(Visit& visit, const abi::ci_hello& hell
     of_one += other.reading && other.visitor.pid == visit.visitor.pid;
   }
   if (all < MOST_READINGS && of_one == 0)
-    visit.reading = reader_.take(visit.visitor.socket.get(), PlannedLibraries::CONTENTS);
+    visit.reading = reader_.take(visit.visitor.socket.get(), PlannedLibraries::contents_wanted());
   visit.waits_for_reading = !visit.reading;
   if (visit.reading) {
     visit.hello = hello;

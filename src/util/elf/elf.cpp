@@ -128,7 +128,7 @@ class Parser {
       return sections + ", and its dynamic section names no symbols either";
     }
     if (symbols_.size / sizeof(Elf64_Sym) > MAX_SYMBOLS || strings_.size > MAX_STRINGS)
-      return "it has more symbols than any libcuda";
+      return "it has more symbols than are read";
     image_.symbols_ = image_.read_text(symbols_.offset, symbols_.size);
     image_.strings_ = image_.read_text(strings_.offset, strings_.size);
     if (image_.symbols_.size() != symbols_.size || image_.strings_.size() != strings_.size)

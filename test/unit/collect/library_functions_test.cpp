@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr const Api& CUDA = api(ApiId::cuda);
+
 elf::Contents library_of(std::vector<std::string> names, std::string soname = "libcuda.so.1") {
   elf::Contents contents;
   contents.soname = std::move(soname);
@@ -33,7 +35,7 @@ elf::Contents library_of(std::vector<std::string> names, std::string soname = "l
 
 TEST_CASE("A file that is found has to say itself that it is a libcuda") {
   auto why = [](const elf::Contents& contents, bool named = false) {
-    return why_no_libcuda(contents, named);
+    return why_refused(CUDA, contents, named);
   };
   CHECK(why(library_of({"cuInit", "cuMemAlloc_v2"})).empty());
   CHECK(why(library_of({"cuInit"}, "libcuda.so")).empty());
@@ -45,15 +47,28 @@ TEST_CASE("A file that is found has to say itself that it is a libcuda") {
   // A library that the user names may have another SONAME.
   CHECK(why(library_of({"cuInit"}, "libmine.so"), true).empty());
   CHECK(why(library_of({"cuMemAlloc_v2"}, ""), true).empty());
-  CHECK(why(library_of({"curl_easy_init"}), true) == "it exports no function of the driver API");
+  CHECK(why(library_of({"curl_easy_init"}), true) == "it exports no known function of libcuda");
+}
+
+TEST_CASE("Libraries are known by their files' names") {
+  for (const char* name : {"libcuda.so", "libcuda.so.1", "/usr/lib/libcuda.so.580.159.04"})
+    CHECK(api_of_file(name) == &CUDA);
+  for (const char* name : {"libcudart.so", "libcuda.so1", "libcuda", "libcuda.so/x", "", "/"})
+    CHECK_FALSE(api_of_file(name));
+  CHECK(CUDA.library() == "libcuda");
+  CHECK(CUDA.layer == 0);
+  for (const Function& function : cuda_functions()) {
+    CAPTURE(function.symbol);
+    CHECK(belongs_to(api(function.api), function.symbol));
+  }
 }
 
 TEST_CASE("Of other functions whose names begin with cu none is probed") {
   FunctionNumbers numbers;
   Library library;
   auto probes = plan_probes(
-      library_of({"cuInit", "curl_easy_init", "cudaMalloc", "cuFutureThing", "cudbgMain"}), false,
-      {.profile = Profile::full, .only = {}, .exclude = {}}, numbers, library);
+      CUDA, library_of({"cuInit", "curl_easy_init", "cudaMalloc", "cuFutureThing", "cudbgMain"}),
+      false, {.profile = Profile::full, .only = {}, .exclude = {}}, numbers, library);
   CHECK(library.error.empty());
   std::set<std::string_view> names;
   for (const PlannedProbe& probe : probes)
@@ -69,7 +84,7 @@ TEST_CASE("Calls are counted rather than recorded where that is enough, if it is
     Library library;
     std::map<std::string, PlannedProbe> by_symbol;
     auto contents = library_of({"cuInit", "cuLaunchKernel", "cuMemAlloc_v2", "cuFutureThing"});
-    for (const PlannedProbe& probe : plan_probes(contents, false, filter, numbers, library))
+    for (const PlannedProbe& probe : plan_probes(CUDA, contents, false, filter, numbers, library))
       by_symbol.emplace(numbers.find(static_cast<std::uint16_t>(probe.plan.function))->symbol,
                         probe);
     CHECK(library.functions == by_symbol.size());
@@ -109,14 +124,14 @@ TEST_CASE("However many functions a library has, none gets another one's name") 
   std::vector<std::string> names{"cuInit", "cuMemAlloc_v2"};
   for (int i = 0; i < 66'000; i++) names.push_back("cuA" + std::to_string(i));
   Library library;
-  auto probes = plan_probes(library_of(names), false, all, numbers, library);
+  auto probes = plan_probes(CUDA, library_of(names), false, all, numbers, library);
   CHECK(library.unknown == 1024);
   CHECK(library.left_out == 66'000 - 1024);
   CHECK(probes.size() == 1026);
   std::set<std::uint64_t> ids;
   for (const PlannedProbe& probe : probes) ids.insert(probe.plan.function);
   CHECK(ids.size() == probes.size());
-  CHECK(ids.contains(numbers.number("cuInit")->id));
+  CHECK(ids.contains(numbers.number(ApiId::cuda, "cuInit")->id));
 
   // Also over all libraries together: what has no number is left out.
   std::size_t unknown = 1024;
@@ -128,7 +143,7 @@ TEST_CASE("However many functions a library has, none gets another one's name") 
     names.resize(1026);
     Library more;
     std::clock_t begin = std::clock();
-    auto planned = plan_probes(library_of(names), false, all, numbers, more);
+    auto planned = plan_probes(CUDA, library_of(names), false, all, numbers, more);
     spent.push_back(std::clock() - begin);
     unknown += more.unknown;
     left_out += more.left_out;
@@ -136,8 +151,8 @@ TEST_CASE("However many functions a library has, none gets another one's name") 
   }
   CHECK(unknown == 65'536 - cuda_functions().size());
   CHECK(left_out == 1024 * 81 - unknown);
-  CHECK_FALSE(numbers.number("cuOneMore"));
-  CHECK(numbers.number("cuA1")->function->symbol == "cuA1");
+  CHECK_FALSE(numbers.number(ApiId::cuda, "cuOneMore"));
+  CHECK(numbers.number(ApiId::cuda, "cuA1")->function->symbol == "cuA1");
   CHECK(numbers.find(65'535)->symbol.starts_with("cuB"));
   // A name is not searched for among all: what comes when 60,000 are known takes about as long as
   // what came when 5,000 were.
@@ -155,7 +170,7 @@ TEST_CASE("What a process names is opened within its own root, and only if it is
   auto mapped = [&](const char* name, const fs::path& file) {
     struct stat status {};
     stat(file.c_str(), &status);
-    MappedLibrary library{.pid = 42, .path = name};
+    MappedLibrary library{.pid = 42, .path = name, .api = &CUDA};
     library.device = status.st_dev;
     library.inode = status.st_ino;
     return library;
@@ -174,5 +189,5 @@ TEST_CASE("What a process names is opened within its own root, and only if it is
   // Opening it would wait for a writer.
   REQUIRE(mkfifo((root / "lib/libcuda.so.4").c_str(), 0600) == 0);
   CHECK_FALSE(open_mapped(procfs, mapped("/lib/libcuda.so.4", root / "lib/libcuda.so.4")));
-  CHECK_FALSE(open_library("/dev/zero", "zero"));
+  CHECK_FALSE(open_named("/dev/zero"));
 }

@@ -260,7 +260,7 @@ TEST_CASE("Everything else: streams and devices") {
         "prefetch size=100 ptr=50 stream=4 device=-1");
   // An address that a query returns is not memory of this call's.
   CHECK(text(call_of("cuModuleGetGlobal_v2", {1, 2, 3, 4}, {500, 8})) == "get_global");
-  Function unknown = unknown_function("cuNew");
+  Function unknown = unknown_function(ApiId::cuda, "cuNew");
   std::vector<std::uint64_t> words = {1, 2, 3, 4, 5, 6};
   CHECK(text(describe_entry(unknown, words, {})) == "other");
 }

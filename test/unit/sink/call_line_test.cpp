@@ -173,7 +173,7 @@ TEST_CASE("Every flag of a call") {
 }
 
 TEST_CASE("A function that the table does not know shows its raw registers") {
-  Function function = unknown_function("cuNew\"Thing");
+  Function function = unknown_function(ApiId::cuda, "cuNew\"Thing");
   std::uint64_t words[] = {1, 2, 3, 4, 5, 6};
   Call call;
   call.id = 9;

@@ -272,7 +272,7 @@ TEST_CASE("Plans, exactly") {
 #endif
 
 TEST_CASE("A function that is not known shows its raw arguments") {
-  Function unknown = unknown_function("cuFromTheFuture_v9");
+  Function unknown = unknown_function(ApiId::cuda, "cuFromTheFuture_v9");
   CHECK(unknown.symbol == "cuFromTheFuture_v9");
   CHECK(unknown.name == "cuFromTheFuture_v9");
   CHECK(unknown.type == Type::other);
@@ -327,9 +327,11 @@ std::vector<Generated> generate(const std::vector<Table>& tables) {
   };
   std::vector<std::vector<std::string>> runs;
   for (std::size_t i = 0; i < tables.size(); i++) {
-    folder.write("in" + std::to_string(i), "# a comment\n" + tables[i].header + tables[i].rows);
+    folder.write("in" + std::to_string(i) + ".tsv",
+                 "# a comment\n" + tables[i].header + tables[i].rows);
     folder.write("meanings" + std::to_string(i), "type\top\twork\tfacts\n" + tables[i].meanings);
-    runs.push_back({path("in", i), path("meanings", i), path("table", i), path("words", i)});
+    runs.push_back(
+        {path("meanings", i), path("table", i), path("words", i), path("in", i) + ".tsv"});
   }
   std::vector<Generated> generated;
   for (const auto& [status, message] : run_generator("gen-cuda-api.py", runs)) {
@@ -356,7 +358,7 @@ TEST_CASE("The generator turns rows into a table, sorted") {
   CHECK(made.table.find("{.work = Work::memory, .counted = CountedAs::allocations, "
                         ".memory = MemoryEffect::alloc, .one_device = true},") !=
         std::string::npos);
-  CHECK(made.table.find("{}, MEANINGS[3], {}}") != std::string::npos);  // cuInit's
+  CHECK(made.table.find("{}, ApiId::in0, MEANINGS[3], {}}") != std::string::npos);  // cuInit's
   CHECK(made.table.find("\"cuA\"") < made.table.find("\"cuB\""));
   CHECK(made.table.find("{SizeRule::Kind::product, 2, 3, 4}") != std::string::npos);
   CHECK(made.table.find("Type::memory, Op::alloc, MemoryKind::host") != std::string::npos);
@@ -459,8 +461,8 @@ TEST_CASE("What a call means follows from its type and op, and from its own row"
   CHECK(of("cuGraphAddMemcpyNode").node == NodeWork::copy);
   CHECK(of("cuGraphAddMemcpyNode").meaning.node == NodeWork::none);  // nothing is captured
   CHECK(of("cuStreamWaitEvent").meaning.event == EventEffect::wait);
-  CHECK(unknown_function("cuNew").meaning.work == Work::other);
-  CHECK_FALSE(unknown_function("cuNew").meaning.tally);
+  CHECK(unknown_function(ApiId::cuda, "cuNew").meaning.work == Work::other);
+  CHECK_FALSE(unknown_function(ApiId::cuda, "cuNew").meaning.tally);
   CHECK(meaning_of_call(Type::none, Op::none).work == Work::other);
   CHECK(meaning_of_call(Type::transfer, Op::HtoH).work == Work::copy);  // only arguments say that
 }

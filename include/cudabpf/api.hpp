@@ -1,0 +1,49 @@
+// The libraries whose functions are traced (libraries.def) as C++.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace cudabpf {
+
+enum class ApiId : std::uint8_t {
+#define LIBRARY(api, name, version, prefix, proof, layer, most_unknown) api,
+#include "cudabpf/libraries.def"
+#undef LIBRARY
+};
+
+struct Api {
+  ApiId id;
+  std::string_view key;      // "cuda"
+  std::string_view file;     // "libcuda.so": its names begin with that
+  std::string_view version;  // of the name that programs load: ".1"
+  std::string_view prefix;   // of its functions' names, before an upper-case letter
+  std::string_view proof;    // a function that the library exports
+  std::uint8_t layer;        // 0: the driver's; higher ones call those of lower layers
+  std::uint32_t most_unknown;
+
+  std::string_view library() const { return file.substr(0, file.find('.')); }  // "libcuda"
+};
+
+inline constexpr Api APIS[] = {
+#define LIBRARY(api, name, version, prefix, proof, layer, most_unknown) \
+  {ApiId::api, #api, name, version, prefix, proof, layer, most_unknown},
+#include "cudabpf/libraries.def"
+#undef LIBRARY
+};
+
+constexpr const Api& api(ApiId id) { return APIS[static_cast<std::size_t>(id)]; }
+
+// Whose library a file of this name is: "libcuda.so", "libcuda.so.1", "libcuda.so.580.159.04", with
+// or without a folder. Null: none of them.
+constexpr const Api* api_of_file(std::string_view path) {
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  for (const Api& one : APIS)
+    if (name.starts_with(one.file) &&
+        (name.size() == one.file.size() || name[one.file.size()] == '.'))
+      return &one;
+  return nullptr;
+}
+
+}  // namespace cudabpf
