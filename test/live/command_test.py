@@ -198,7 +198,7 @@ class Live(callers.CalledTest):
 
     def test_killed_before_it_begins(self):
         """Killed while its probes are put in place: its status is the signal's, and the trace is in order."""
-        tracer = self.start([CUDABPF, "run", "-o", self.path, "--profile", "full", "--library", LIBRARY,
+        tracer = self.start([CUDABPF, "run", "-o", self.path, "--profile", "light", "--library", LIBRARY,
                              "--no-feature", "uprobe_multi", "--", "touch", f"{self.folder}/ran"])
         children = f"/proc/{tracer.pid}/task/{tracer.pid}/children"
 
