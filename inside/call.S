@@ -3,9 +3,8 @@
  * (struct ci_entry) in r11 and everything else as the caller left it.
  *
  * The function is called, not jumped to, so that its return is seen and the stack stays one that
- * unwinders understand: this frame has a frame pointer and CFI. The 14 words above the return
- * address are handed on for the arguments that are not in registers: a struct of 13 is the most. At
- * the top of a stack there may be fewer.
+ * unwinders understand: this frame has a frame pointer and CFI. The words above the return address
+ * are handed on for the arguments that are not in registers: as many as ci_enter says.
  */
 #define FRAME 224 /* struct ci_frame, and the vector registers that arguments may be in */
 #define ENTRY 48
@@ -13,7 +12,7 @@
 #define RESULT 64
 #define ABOVE 88
 #define VECTORS 96
-#define MOST_ABOVE 14
+#define USUAL_ABOVE 14 /* CI_USUAL_ABOVE: nearly every function's */
 
   .text
   .p2align 4
@@ -64,7 +63,7 @@ ci_call:
   movups VECTORS+112(%rsp), %xmm7
   test %al, %al
   jz 1f
-  cmpl $MOST_ABOVE, ABOVE(%rsp)
+  cmpl $USUAL_ABOVE, ABOVE(%rsp)
   jne 2f
   pushq 120(%rbp)
   pushq 112(%rbp)
@@ -93,8 +92,11 @@ ci_call:
   ret
   .cfi_restore_state
 2: /* nobody needs rax and r10 */
-  sub $(8 * MOST_ABOVE), %rsp
   mov ABOVE-FRAME(%rbp), %eax
+  lea 1(%rax), %r10
+  and $-2, %r10 /* the stack stays aligned */
+  shl $3, %r10
+  sub %r10, %rsp
 4:
   sub $1, %eax
   js 3b

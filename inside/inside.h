@@ -28,6 +28,7 @@ struct ci_entry {
   void* common; /* ci_call */
   struct cb_plan plan;
   bool launch;
+  __u8 above; /* how many words above the return address its arguments may need */
 };
 
 /* What ci_call keeps of a call on the stack; call.S knows the offsets. */
@@ -40,7 +41,6 @@ struct ci_frame {
   __u64 outs[CB_MAX_OUTS];
   __u64 above; /* how many words above the return address are handed on */
 };
-#define CI_MOST_ABOVE 14
 CB_STATIC_ASSERT(offsetof(struct ci_frame, entry) == 48 && offsetof(struct ci_frame, sp) == 56 &&
                      offsetof(struct ci_frame, result) == 64 &&
                      offsetof(struct ci_frame, above) == 88,

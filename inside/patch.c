@@ -65,7 +65,8 @@ static bool is_sound(const struct ci_site* site, __u64 code) {
   return site->kept && site->moved >= site->kept + CI_JUMP &&
          site->kept + CI_STORE <= CI_MAX_CODE && site->moved <= CI_MAX_CODE &&
          site->copied >= site->kept && site->copied <= CI_MAX_CODE && fixes_are_sound(site) &&
-         store_is_sound(site, code) && site->pushed >= 0 && site->plan.nargs <= CB_MAX_ARGS;
+         store_is_sound(site, code) && site->pushed >= 0 && site->plan.nargs <= CB_MAX_ARGS &&
+         site->above >= CI_USUAL_ABOVE && site->above <= CI_MOST_ABOVE;
 }
 
 /* Does memory hold what the file holds? A uprobe may be on the first byte. */
@@ -99,7 +100,8 @@ static bool fill_block(__u8* block, struct ci_entry* entry, const struct ci_site
   if (!fits32(back)) return false;
   *at++ = 0xe9;
   put32(at, back);
-  *entry = (struct ci_entry){copy, (void*)ci_call, site->plan, site->launch != 0};
+  *entry =
+      (struct ci_entry){copy, (void*)ci_call, site->plan, site->launch != 0, (__u8)site->above};
   return fits32(block - (code + site->kept + CI_JUMP));
 }
 

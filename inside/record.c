@@ -74,7 +74,7 @@ bool ci_enter(struct ci_frame* frame) {
     __atomic_fetch_add(&ci_process->names_epoch, 1, __ATOMIC_RELAXED);
   if (!thread) return false;
   /* What is on the stack is arguments, or nothing: where the memory ends, so do they. */
-  frame->above = ci_words_at(frame->sp + 8, CI_MOST_ABOVE, frame->sp);
+  frame->above = ci_words_at(frame->sp + 8, entry->above, frame->sp);
   if (entry->launch && plan.handle_arg < CB_MAX_ARGS)
     send_name(thread, argument(frame, plan.handle_arg), frame->sp);
   for (unsigned i = 0; i < CB_MAX_OUTS; i++) frame->outs[i] = 0;

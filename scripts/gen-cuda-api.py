@@ -25,6 +25,7 @@ NAMES_EFFECTS = {"none", "learn", "forget"}
 MORE_TYPES, MORE_OPS = {"other"}, {"other", "HtoH"}
 # Words of the table that are C++ keywords.
 KEYWORDS = {"register", "struct"}
+REGISTER_WORDS = 6  # on x86-64; other arguments lie on the stack
 CONTEXT_EFFECTS = {"none", "create", "create_green", "of_green", "attach", "detach", "destroy", "set_current", "push", "pop",
                    "retain_primary", "release_primary", "reset_primary", "green_stream"}
 GRAPH_ACTIONS = {"create", "clone", "destroy", "add_node", "remove_node", "set_node", "find_in_clone", "get_child", "instantiate",
@@ -166,7 +167,7 @@ def parse_row(row):
         raise TableError(f"unknown names '{attrs['names']}'")
     if attrs.get("ctx", "none") not in CONTEXT_EFFECTS:
         raise TableError(f"unknown ctx '{attrs['ctx']}'")
-    arguments, names = [], []
+    arguments, names, by_value = [], [], 0
     words = {"x86": 0, "arm64": 0}
     for part in filter(None, (p.strip() for p in row["args"].split(","))):
         name, _, role = part.partition(":")
@@ -177,20 +178,23 @@ def parse_row(row):
         words["x86"] += x86
         words["arm64"] += arm64
         names.append(name)
+        if structure := re.fullmatch(r"mem(\d+)", role):
+            by_value += -(-int(structure[1]) // 8)
         arguments.append(f'{{"{name}", Role::{cpp_role}, {str(out).lower()}, Struct::{struct}, '
                          f'WORD({place["x86"]}, {place["arm64"]})}}')
     size = parse_size(attrs["size"], names) if "size" in attrs else "{}"
+    stack_words = max(0, words["x86"] - REGISTER_WORDS) + by_value
     node = attrs.get("node", "other" if attrs.get("graph") in NODE_ACTIONS else "none")
     return arguments, (
         f'"{row["symbol"]}", "{row["name"]}", Type::{identifier(row["type"])}, Op::{identifier(row["op"])}, {kind}, '
         f'Profile::{PROFILES[row["profile"]]}, {str("async" in attrs).lower()}, '
         f'NamesEffect::{attrs.get("names", "none")}, ContextEffect::{attrs.get("ctx", "none")}, '
         f'GraphAction::{attrs.get("graph", "none")}, NodeWork::{node}, '
-        f'MemoryEffect::{identifier(attrs.get("memory", "none"))}, {size}')
+        f'MemoryEffect::{identifier(attrs.get("memory", "none"))}, {size}'), stack_words
 
 
 def parse_cells(cells, seen):
-    """-> (symbol, type, op, the C++ of its arguments, that of the rest); `seen`: earlier symbols"""
+    """-> (symbol, type, op, the C++ of its arguments, that of the rest, its words on the stack); `seen`: earlier symbols"""
     if len(cells) > len(COLUMNS):
         raise TableError("too many columns")
     if len(cells) < 5 or not all(cells[:5]):
@@ -208,9 +212,9 @@ def main():
     arguments, functions, seen, pairs = [], [], set(), {("other", "other")}
     for source in sources:
         api = pathlib.Path(source).stem
-        for symbol, call_type, op, own, rest in read_rows(source, COLUMNS, lambda cells, _: parse_cells(cells, seen)):
+        for symbol, call_type, op, own, rest, on_stack in read_rows(source, COLUMNS, lambda cells, _: parse_cells(cells, seen)):
             span = f"{{ARGUMENTS + {len(arguments)}, {len(own)}}}" if own else "{}"
-            functions.append((symbol, f"    {{{rest}, ApiId::{api}, MEANINGS[{meanings.index(call_type, op)}], {span}}},"))
+            functions.append((symbol, f"    {{{rest}, ApiId::{api}, {on_stack}, MEANINGS[{meanings.index(call_type, op)}], {span}}},"))
             arguments += own
             pairs.add((call_type, op))
     meanings.check(pairs)

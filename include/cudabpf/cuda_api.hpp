@@ -138,7 +138,8 @@ struct Function {
   NodeWork node;        // what the node does that it adds or changes
   MemoryEffect memory;  // besides its meaning's
   SizeRule size;
-  ApiId api;  // whose function it is
+  ApiId api;                 // whose function it is
+  std::uint8_t stack_words;  // of its arguments, that lie on the stack on x86-64
   Meaning meaning;
   std::span<const Argument> arguments;
 
@@ -161,6 +162,9 @@ const Meaning& meaning_of_call(Type type, Op op);
 // Of all libraries, by symbol.
 std::span<const Function> cuda_functions();
 const Function* find_function(std::string_view symbol);
+
+// As many as any function is expected to have: cublasGemmStridedBatchedEx has 17.
+inline constexpr std::uint8_t UNKNOWN_STACK_WORDS = 24;
 
 // Describes a symbol that is not in the table; `symbol` must outlive the description.
 Function unknown_function(ApiId api, std::string_view symbol);

@@ -16,7 +16,7 @@
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 4
+#define CI_VERSION 5
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
@@ -85,6 +85,8 @@ struct ci_done {
  * has made up to where it will lie. */
 #define CI_MAX_CODE 32
 #define CI_MAX_FIXED 3
+#define CI_USUAL_ABOVE 14
+#define CI_MOST_ABOVE 64
 struct ci_site {
   __u64 offset; /* in the library's file */
   struct cb_plan plan;
@@ -97,7 +99,7 @@ struct ci_site {
    * as if the copy lay at the function's entry: by how much it lies before that is to be added. */
   __u8 fix_at[CI_MAX_FIXED];
   __s32 pushed; /* by how much the first instruction lowers the stack pointer */
-  __u32 reserved;
+  __u32 above;  /* how many words above the return address are handed on: at least CI_USUAL_ABOVE */
   __u8 code[CI_MAX_CODE]; /* the bytes from the function's entry on; `moved` of them are valid */
   __u8 copy[CI_MAX_CODE]; /* `copied` of them are valid */
 };

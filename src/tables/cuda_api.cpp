@@ -88,6 +88,7 @@ Function unknown_function(ApiId api, std::string_view symbol) {
   Function function{};
   function.symbol = function.name = symbol;
   function.api = api;
+  function.stack_words = UNKNOWN_STACK_WORDS;
   function.type = Type::other;
   function.op = Op::other;
   function.meaning = meaning_of_call(function.type, function.op);

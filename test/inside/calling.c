@@ -24,7 +24,7 @@ void calling_as_a_child(void) { memset(ci_process, 0, sizeof(*ci_process)); }
 
 bool calling(const void* plan, bool launch, const uint64_t arguments[CALLING_WORDS],
              int32_t result) {
-  struct ci_entry entry = {.launch = launch};
+  struct ci_entry entry = {.launch = launch, .above = CALLING_WORDS - CI_REGISTER_ARGS};
   memcpy(&entry.plan, plan, sizeof(entry.plan));
   /* The return address, and what lies above it. */
   __u64 stack[1 + CALLING_WORDS - CI_REGISTER_ARGS] = {0};

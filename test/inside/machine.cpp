@@ -30,9 +30,9 @@ static_assert(BEHIND_AT + 8 <= Code::APART);
 constexpr std::uint64_t ARGUMENTS_AT = 0x200000000000, ARGUMENTS_APART = 1 << 20;
 
 constexpr std::size_t STACK = 64 << 10, ABOVE = 1024;
-constexpr std::size_t LOOKED_BELOW = 4096, HANDED_ON = 14 * 8;
+constexpr std::size_t LOOKED_BELOW = 4096, MOST_HANDED_ON = 24 * 8;
 alignas(64) std::uint8_t stack[STACK];
-std::array<std::uint8_t, LOOKED_BELOW + 8 + HANDED_ON> stack_seen;
+std::array<std::uint8_t, LOOKED_BELOW + 8 + MOST_HANDED_ON> stack_seen;
 
 // ----- memory that comes into being where it is touched
 
@@ -130,7 +130,7 @@ void fill_registers(Noise noise) {
 void fill_stack(std::uint64_t sp, Noise noise) {
   auto* entry = reinterpret_cast<std::uint8_t*>(sp);
   std::fill(stack, entry, static_cast<std::uint8_t>(noise));
-  for (std::uint64_t i = 0; i < HANDED_ON / 8; i++) {
+  for (std::uint64_t i = 0; i < MOST_HANDED_ON / 8; i++) {
     std::uint64_t word = 0x5000000000000000 + i;
     std::memcpy(entry + 8 + 8 * i, &word, sizeof(word));
   }
@@ -183,7 +183,8 @@ Outcome run(void* function, Noise noise, std::span<const Word> words, std::uint6
   return outcome;
 }
 
-std::string difference(const Outcome& one, const Outcome& other, const Outcome& patched) {
+std::string difference(const Outcome& one, const Outcome& other, const Outcome& patched,
+                       std::size_t handed_on) {
   if (!one.ran || !other.ran || !patched.ran) return "it touches memory of nobody\n";
   std::string text;
   compare(text, "the way out", one.way, other.way, patched.way);
@@ -198,7 +199,7 @@ std::string difference(const Outcome& one, const Outcome& other, const Outcome& 
     if (bit & ARITHMETIC_FLAGS)
       compare(text, fmt::format("flag {:#x}", bit), one.reached.flags & bit,
               other.reached.flags & bit, patched.reached.flags & bit);
-  for (std::size_t i = 0; i < one.stack.size(); i++)
+  for (std::size_t i = 0; i < LOOKED_BELOW + 8 + handed_on * 8; i++)
     if (patched.stack[i] != one.stack[i] &&
         (i < LOOKED_BELOW || i >= LOOKED_BELOW + 8))  // not the return address
       compare(text,

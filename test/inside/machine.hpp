@@ -64,5 +64,7 @@ Outcome run(void* function, Noise noise, std::span<const Word> words, std::uint6
 // The stack pointer at the entry of a function that is called with `lower` 0.
 std::uint64_t entry_sp();
 
-// What of `patched` differs from what is the same in both others; empty: nothing.
-std::string difference(const Outcome& one, const Outcome& other, const Outcome& patched);
+// What of `patched` differs from what is the same in both others; empty: nothing. So many words
+// above the return address must be the same.
+std::string difference(const Outcome& one, const Outcome& other, const Outcome& patched,
+                       std::size_t handed_on);

@@ -7,7 +7,7 @@
 
 /* Between the frame and the function's entry, as call.S has it. */
 #define FRAME 224
-#define HANDED_ON (CI_MOST_ABOVE * 8)
+#define HANDED_ON ((passing.above + 1) / 2 * 16)
 
 struct passing passing;
 __u64 cpu_entry_sp, cpu_entry_bp;
@@ -30,7 +30,7 @@ static void spoil(void) {
 bool ci_enter(struct ci_frame* frame) {
   passing.entered++;
   passing.sp = frame->sp;
-  frame->above = CI_MOST_ABOVE;
+  frame->above = passing.above;
   for (int i = 0; i < CI_REGISTER_ARGS; i++) passing.args[i] = frame->args[i];
   __u64 at = (__u64)frame, saved_bp = at + FRAME;
   cpu_entry_sp = passing.return_wanted ? at - HANDED_ON - 8 : saved_bp + 8;

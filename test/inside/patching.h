@@ -14,6 +14,7 @@ extern "C" {
 /* How a call has passed by. */
 struct passing {
   bool return_wanted; /* by the test: what ci_enter() answers */
+  unsigned above;     /* and how many words above the return address are handed on */
   unsigned entered, left;
   uint64_t sp, args[6], result;
 };

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +25,16 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
+// How many words above the return address are handed on: as to nearly every function, as to one
+// that is not known, an odd number.
+constexpr std::array HANDED_ON = {14u, 24u, 9u};
+
 // By how much ci_call's frame lowers the stack pointer that the function gets, and where its frame
 // pointer is below the one that ci_call got.
-constexpr std::uint64_t LOWERED = 8 + 224 + 14 * 8 + 8, FRAME_POINTER = 8;
+constexpr std::uint64_t lowered(unsigned handed_on) {
+  return 8 + 224 + (handed_on + 1) / 2 * 16 + 8;
+}
+constexpr std::uint64_t FRAME_POINTER = 8;
 
 struct Beginning {
   std::string name;
@@ -43,6 +52,7 @@ abi::ci_site site_of(const Beginning& one, std::size_t number) {
   site.copied = one.place.copied;
   site.stored = one.place.stored;
   site.pushed = one.place.pushed;
+  site.above = CI_USUAL_ABOVE;
   std::memcpy(site.fix_at, one.place.fix_at.data(), sizeof(site.fix_at));
   std::memcpy(site.copy, one.place.copy.data(), sizeof(site.copy));
   std::memcpy(site.code, one.code.data(), one.code.size());
@@ -50,9 +60,12 @@ abi::ci_site site_of(const Beginning& one, std::size_t number) {
 }
 
 struct Unpatched {
-  std::vector<Word> words;       // that it finds in memory
-  Outcome one, other;            // as its caller calls it
-  Outcome one_deep, other_deep;  // as ci_call does
+  std::vector<Word> words;  // that it finds in memory
+  Outcome one, other;       // as its caller calls it
+  struct Deep {
+    Outcome one, other;
+  };
+  std::array<Deep, HANDED_ON.size()> deep;  // as ci_call does
 };
 
 Unpatched run_unpatched(void* function, std::vector<Word> words) {
@@ -60,8 +73,9 @@ Unpatched run_unpatched(void* function, std::vector<Word> words) {
   Unpatched outcome;
   outcome.one = run(function, Noise::one, words);
   outcome.other = run(function, Noise::other, words);
-  outcome.one_deep = run(function, Noise::one, words, LOWERED, frame);
-  outcome.other_deep = run(function, Noise::other, words, LOWERED, frame);
+  for (std::size_t i = 0; i < HANDED_ON.size(); i++)
+    outcome.deep[i] = {run(function, Noise::one, words, lowered(HANDED_ON[i]), frame),
+                       run(function, Noise::other, words, lowered(HANDED_ON[i]), frame)};
   outcome.words = std::move(words);
   return outcome;
 }
@@ -98,14 +112,18 @@ std::vector<Unpatched> put_and_run(Code& code, std::size_t number, const Beginni
   return runs;
 }
 
-// What goes wrong when it is called; empty: nothing.
-std::string check_call(void* function, bool return_wanted, const Unpatched& as_it_was) {
-  const Outcome& one = return_wanted ? as_it_was.one_deep : as_it_was.one;
-  const Outcome& other = return_wanted ? as_it_was.other_deep : as_it_was.other;
+// What goes wrong when it is called, as one of those in HANDED_ON or, without that, as one whose
+// return is not wanted; empty: nothing.
+std::string check_call(void* function, std::optional<std::size_t> which,
+                       const Unpatched& as_it_was) {
+  bool return_wanted = which.has_value();
+  const Outcome& one = which ? as_it_was.deep[*which].one : as_it_was.one;
+  const Outcome& other = which ? as_it_was.deep[*which].other : as_it_was.other;
   passing = {};
   passing.return_wanted = return_wanted;
+  passing.above = which ? HANDED_ON[*which] : HANDED_ON[0];
   Outcome patched = run(function, Noise::one, as_it_was.words);
-  std::string wrong = difference(one, other, patched);
+  std::string wrong = difference(one, other, patched, passing.above);
   if (!patched.ran) return wrong;
   if (passing.entered != 1 || passing.left != (return_wanted ? 1u : 0u))
     wrong += fmt::format("entered {}, left {}\n", passing.entered, passing.left);
@@ -142,8 +160,11 @@ std::string patch_and_call(std::span<const Beginning> all) {
     if (outcomes[i] != abi::CI_PATCHED)
       said = fmt::format("not patched: {}", outcomes[i]);
     else
-      for (const Unpatched& as_it_was : unpatched[i])
-        said += check_call(function, false, as_it_was) + check_call(function, true, as_it_was);
+      for (const Unpatched& as_it_was : unpatched[i]) {
+        said += check_call(function, std::nullopt, as_it_was);
+        for (std::size_t which = 0; which < HANDED_ON.size(); which++)
+          said += check_call(function, which, as_it_was);
+      }
     if (!said.empty()) wrong += fmt::format("{}:\n{}\n", all[i].name, said);
   }
   return wrong;
@@ -295,6 +316,8 @@ TEST_CASE("A site that makes no sense is left alone") {
       [](abi::ci_site& one) { one.fix_at[1] = 4; },
       [](abi::ci_site& one) { one.fix_at[1] = 0; },
       [](abi::ci_site& one) { one.pushed = -8; },
+      [](abi::ci_site& one) { one.above = CI_USUAL_ABOVE - 1; },
+      [](abi::ci_site& one) { one.above = CI_MOST_ABOVE + 1; },
       [](abi::ci_site& one) { one.plan.nargs = CB_MAX_ARGS + 1; },
       [](abi::ci_site& one) { one.code[5] ^= 1; },
       [](abi::ci_site& one) { one.offset = 1 << 20; },

@@ -27,9 +27,13 @@ constexpr const Api& API = api(ApiId::cuda);
 // A program may bring library after library.
 constexpr std::size_t MOST_PLANNED = 64;
 
-abi::ci_site site_of(const PlannedProbe& probe, const detour::Place& place,
-                     std::span<const std::byte> code) {
+abi::ci_site site_of(const PlannedProbe& probe, const Function* function,
+                     const detour::Place& place, std::span<const std::byte> code) {
   abi::ci_site site{};
+  // A program whose function got fewer words than it has arguments would compute something else, so
+  // a table that is wrong by a few must not suffice for that.
+  site.above =
+      function && function->stack_words > CI_USUAL_ABOVE ? function->stack_words : CI_USUAL_ABOVE;
   site.offset = probe.offset;
   site.plan = probe.plan;
   site.launch = probe.launch;
@@ -105,7 +109,7 @@ PlannedLibrary PlannedLibraries::planned_from(const elf::Reading::Taken& file,
     std::string name = function ? std::string(function->symbol) : std::string();
     auto [place, refusal] = detour::find_place(code[probe.offset], probe.offset);
     if (refusal == detour::Refusal::none && planned.listed.size() < CI_MAX_SITES) {
-      planned.listed.push_back(site_of(probe, place, code[probe.offset]));
+      planned.listed.push_back(site_of(probe, function, place, code[probe.offset]));
       planned.names.push_back(std::move(name));
     } else {
       planned.refused.push_back(fmt::format("{} ({})", name, to_string(refusal)));

@@ -358,7 +358,7 @@ TEST_CASE("The generator turns rows into a table, sorted") {
   CHECK(made.table.find("{.work = Work::memory, .counted = CountedAs::allocations, "
                         ".memory = MemoryEffect::alloc, .one_device = true},") !=
         std::string::npos);
-  CHECK(made.table.find("{}, ApiId::in0, MEANINGS[3], {}}") != std::string::npos);  // cuInit's
+  CHECK(made.table.find("{}, ApiId::in0, 0, MEANINGS[3], {}}") != std::string::npos);  // cuInit's
   CHECK(made.table.find("\"cuA\"") < made.table.find("\"cuB\""));
   CHECK(made.table.find("{SizeRule::Kind::product, 2, 3, 4}") != std::string::npos);
   CHECK(made.table.find("Type::memory, Op::alloc, MemoryKind::host") != std::string::npos);
@@ -461,6 +461,11 @@ TEST_CASE("What a call means follows from its type and op, and from its own row"
   CHECK(of("cuGraphAddMemcpyNode").node == NodeWork::copy);
   CHECK(of("cuGraphAddMemcpyNode").meaning.node == NodeWork::none);  // nothing is captured
   CHECK(of("cuStreamWaitEvent").meaning.event == EventEffect::wait);
+  CHECK(of("cuMemAlloc_v2").stack_words == 0);
+  CHECK(of("cuLaunchKernel").stack_words == 5);
+  CHECK(of("cuMemcpyBatchAsync").stack_words == 3);
+  CHECK(of("cuGraphAddMemsetNode").stack_words == 0);
+  CHECK(unknown_function(ApiId::cuda, "cuNew").stack_words >= 24);
   CHECK(unknown_function(ApiId::cuda, "cuNew").meaning.work == Work::other);
   CHECK_FALSE(unknown_function(ApiId::cuda, "cuNew").meaning.tally);
   CHECK(meaning_of_call(Type::none, Op::none).work == Work::other);
