@@ -1,28 +1,9 @@
 # `cmake --install` and the .deb: the program, its library, manual, completion, unit and documents.
 include(GNUInstallDirs)
 
-# The program generates the completion from its own options, so it must run here.
-set(COMPLETIONS "")
-if(NOT CMAKE_CROSSCOMPILING)
-  function(add_completion shell name)
-    set(script ${GENERATED}/completion/${name})
-    add_custom_command(
-      OUTPUT ${script}
-      COMMAND ${CMAKE_COMMAND} -E make_directory ${GENERATED}/completion
-      COMMAND cudabpf completion ${shell} > ${script}
-      DEPENDS cudabpf
-      VERBATIM)
-    set(COMPLETIONS ${COMPLETIONS} ${script} PARENT_SCOPE)
-  endfunction()
-  add_completion(bash cudabpf)
-  add_completion(fish cudabpf.fish)
-  add_completion(zsh _cudabpf)
-  add_custom_target(completion ALL DEPENDS ${COMPLETIONS})
-endif()
-
 # Builds what is installed, and nothing else. `test/scripts/installed.py` holds it against what is installed.
-add_custom_target(installed DEPENDS cudabpf ${COMPLETIONS})
-set(BUILT $<TARGET_FILE:cudabpf> ${COMPLETIONS})
+add_custom_target(installed DEPENDS cudabpf)
+set(BUILT $<TARGET_FILE:cudabpf>)
 if(TARGET cudabpf-inside)
   add_dependencies(cudabpf cudabpf-inside) # which looks for it at its side
   list(APPEND BUILT $<TARGET_FILE:cudabpf-inside>)
@@ -56,21 +37,19 @@ install(CODE "
     file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/../etc/default\" TYPE FILE RENAME cudabpf
          FILES \"${CMAKE_SOURCE_DIR}/packaging/cudabpf.default\")
   endif()")
-if(COMPLETIONS)
-  install(FILES ${GENERATED}/completion/cudabpf
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-  install(FILES ${GENERATED}/completion/cudabpf.fish
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-  # Below /usr zsh looks in another folder than below /usr/local, and which it is, is known when it is
-  # installed: a package is made by installing below FOLDER/usr.
-  install(CODE "
-    set(folder site-functions)
-    if(CMAKE_INSTALL_PREFIX MATCHES /usr/?$)
-      set(folder vendor-completions)
-    endif()
-    file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/zsh/\${folder}\"
-         TYPE FILE FILES \"${GENERATED}/completion/_cudabpf\")")
-endif()
+set(COMPLETION ${CMAKE_SOURCE_DIR}/packaging/completion)
+install(FILES ${COMPLETION}/cudabpf.bash RENAME cudabpf
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${COMPLETION}/cudabpf.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+# Below /usr zsh looks in another folder than below /usr/local, and which it is, is known when it is
+# installed: a package is made by installing below FOLDER/usr.
+install(CODE "
+  set(folder site-functions)
+  if(CMAKE_INSTALL_PREFIX MATCHES /usr/?$)
+    set(folder vendor-completions)
+  endif()
+  file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/zsh/\${folder}\"
+       TYPE FILE RENAME _cudabpf FILES \"${COMPLETION}/cudabpf.zsh\")")
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME cudabpf)

@@ -45,6 +45,11 @@ static int run(int argc, char** argv) {
   try {
     if (cli::is_inside_reader(argc, argv))
       action = [argv] { return cli::read_inside(argv[2]); };
+    else if (cli::is_completion(argc, argv))
+      action = [&app, argc, argv] {
+        cli::complete(app, argc, argv);
+        return exit_code::OK;
+      };
     else
       app.parse(cli::arguments_of(argc, argv));
   } catch (const CLI::CallForHelp&) {

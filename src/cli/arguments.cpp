@@ -5,8 +5,6 @@
 
 namespace cudabpf::cli {
 
-namespace {
-
 bool is_value_of(const std::string& option, const std::string& word) {
   if (option == "--sample") {
     std::size_t number = word.find_first_not_of("0123456789");
@@ -15,8 +13,6 @@ bool is_value_of(const std::string& option, const std::string& word) {
   }
   return option == "--gpu" && (word == "graphs" || word == "nodes");
 }
-
-}  // namespace
 
 void join_optional_values(std::vector<std::string>& arguments) {
   auto end = std::find(arguments.begin(), arguments.end(), "--");

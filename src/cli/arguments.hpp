@@ -10,6 +10,9 @@ namespace cudabpf::cli {
 // matters: there it separates the traces of the two sides, and becomes --to.
 std::vector<std::string> arguments_of(int argc, const char* const* argv);
 
+// Whether this word is the value of an option that can also stand alone: --sample 50, --gpu graphs.
+bool is_value_of(const std::string& option, const std::string& word);
+
 // "--sample 50" becomes "--sample=50", which is how the parser takes a value that may be left out;
 // so does "--gpu graphs". Where a command may follow without "--", only the first of its words
 // count.

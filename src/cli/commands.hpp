@@ -25,6 +25,12 @@ void add_machine(CLI::App& app, Action& action);  // what is done without a subc
 bool is_inside_reader(int argc, const char* const* argv);
 Result<int> read_inside(const char* pid);
 
+// What the shells' completion asks, `cudabpf __complete WORDS…`: prints what may stand for the last
+// of the words, which the cursor is in. The first line is KIND AT WHAT, and each other one a word
+// with, after a tab, what it means.
+bool is_completion(int argc, const char* const* argv);
+void complete(const CLI::App& app, int argc, const char* const* argv);
+
 // Throws if an option of what is done without a subcommand stands before one.
 void refuse_misplaced(const CLI::App& app);
 // Why the command line was refused, and what may have been meant.

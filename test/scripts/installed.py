@@ -49,7 +49,7 @@ def main():
         return 77
     listed = re.search(r"^targets=\((.*)\)$", text_of(os.path.join(ROOT, "scripts/quickstart")), re.MULTILINE)
     wanted = installed_from(build)
-    assert {"cudabpf", "generated/completion/_cudabpf"} <= wanted, wanted
+    assert "cudabpf" in wanted, wanted
     made = made_by(build, listed[1].split())
     assert wanted <= made, f"scripts/quickstart does not build {sorted(wanted - made)}"
     run_there = set(re.findall(r"build/(test/\S+/\w+)", text_of(os.path.join(ROOT, "scripts/quickstart"))))

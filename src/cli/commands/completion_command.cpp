@@ -1,4 +1,4 @@
-// cudabpf completion: shell completion, made from the parser itself, so that it is never outdated.
+// cudabpf completion: a shell's script, which asks `cudabpf __complete` what to offer.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "cli/commands.hpp"
-#include "cli/commands/command_line.hpp"
 #include "cli/help.hpp"
 #include "cli/one_of.hpp"
 
@@ -15,9 +14,17 @@ namespace cudabpf::cli {
 
 namespace {
 
-using Script = std::string (*)(const CommandLine&);
-constexpr std::pair<const char*, Script> SHELLS[] = {
-    {"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}};
+constexpr char BASH[] =
+#include "bash_completion.inc"
+    ;
+constexpr char ZSH[] =
+#include "zsh_completion.inc"
+    ;
+constexpr char FISH[] =
+#include "fish_completion.inc"
+    ;
+constexpr std::pair<const char*, const char*> SHELLS[] = {
+    {"bash", BASH}, {"zsh", ZSH}, {"fish", FISH}};
 
 }  // namespace
 
@@ -32,10 +39,10 @@ void add_completion(CLI::App& app, Action& action) {
               "cudabpf completion zsh > _cudabpf   for a folder in zsh's $fpath",
               "cudabpf completion fish > cudabpf.fish   for ~/.config/fish/completions"},
              printing_statuses());
-  sub->callback([shell, &app, &action] {
-    action = [shell, &app] {
+  sub->callback([shell, &action] {
+    action = [shell] {
       for (const auto& [name, script] : SHELLS)
-        if (*shell == name) fmt::print("{}", script(command_line_of(app)));
+        if (*shell == name) fmt::print("{}", script);
       return 0;
     };
   });
