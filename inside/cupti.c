@@ -17,6 +17,8 @@ __asm__(".symver dlinfo,dlinfo@GLIBC_2.3.3"); /* its first, and newer than the o
 #define CUPTI "CUDABPF_CUPTI" /* its path, if it is not where it is looked for */
 #define MOST_PATH 4096
 
+struct cupti ci_cupti;
+
 static const char* const FILES[] = {"libcupti.so.13", "libcupti.so.12"};
 
 /* Seen from a folder with libraries of CUDA: in the toolkit, and in the wheels that Python has. */
@@ -115,20 +117,20 @@ static void* open_cupti(const char** why) {
   return library;
 }
 
-bool ci_load_cupti(struct cupti* cupti, const char** why) {
+bool ci_load_cupti(const char** why) {
   void* library = open_cupti(why);
   if (!library) return false;
-#define FIND(name, parameters) *(void**)&cupti->name = dlsym(library, "cupti" #name);
+#define FIND(name, parameters) *(void**)&ci_cupti.name = dlsym(library, "cupti" #name);
   CUPTI_FUNCTIONS(FIND)
 #undef FIND
   bool whole = true;
-#define IS_THERE(name, parameters) whole &= cupti->name != NULL;
+#define IS_THERE(name, parameters) whole &= ci_cupti.name != NULL;
   CUPTI_FUNCTIONS(IS_THERE)
 #undef IS_THERE
   struct link_map* map = NULL;
   if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map &&
-      strlen(map->l_name) < sizeof(cupti->path))
-    strcpy(cupti->path, map->l_name);
+      strlen(map->l_name) < sizeof(ci_cupti.path))
+    strcpy(ci_cupti.path, map->l_name);
   if (whole) return true;
   *why = "this libcupti lacks some of its functions";
   dlclose(library);

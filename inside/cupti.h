@@ -139,7 +139,9 @@ struct cupti {
   char path[4096];
 };
 
+extern HIDDEN struct cupti ci_cupti; /* the one that ci_load_cupti() has found */
+
 /* Finds one and fills in its functions. False: there is none; `why` says so. */
-HIDDEN bool ci_load_cupti(struct cupti* cupti, const char** why);
+HIDDEN bool ci_load_cupti(const char** why);
 
 #endif

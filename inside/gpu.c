@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* GPU times from CUPTI's activity records. CUPTI's callbacks stay off, so the program's calls stay
  * as fast as they are. */
-#include "gpu.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "cupti.h"
+#include "gpu_buffers.h"
+#include "gpu_works.h"
 #include "recording.h"
 
 OLD_VERSION(pthread_create);
@@ -18,7 +19,6 @@ OLD_VERSION(pthread_attr_setdetachstate);
 
 #define FLUSH_EVERY_NS 100000000
 
-struct cupti ci_cupti;
 /* Which thread of ours is in CUPTI. Once the process ends, none enters it any more. */
 enum { NOBODY, TELLER, ENDER };
 static int in_cupti;
@@ -157,6 +157,17 @@ static const char* with_advice(const char* refusal) {
   return text;
 }
 
+/* Called with a buffer that CUPTI has filled, by a thread of CUPTI's or by the one that flushes. */
+static void take(void* context, __u32 stream, __u8* data, size_t size, size_t filled) {
+  if (!data) return;
+  size_t lost = 0;
+  if (ci_cupti.ActivityGetNumDroppedRecords(context, stream, &lost) != CUPTI_SUCCESS) lost = 0;
+  struct ci_gpu_buffer* buffer = ci_queue_gpu_buffer(data, size, filled, lost);
+  if (!buffer) return;
+  ci_tell_gpu_works(buffer);
+  ci_reuse_gpu_buffer(buffer);
+}
+
 static int set_attribute(enum cupti_attribute attribute, void* value, size_t size) {
   return ci_cupti.ActivitySetAttribute((int)attribute, &size, value);
 }
@@ -167,7 +178,7 @@ static int enable(enum cb_gpu_times_of of) {
   set_attribute(CUPTI_ZEROED_OUT_BUFFER, &yes, sizeof(yes));
   set_attribute(CUPTI_DEVICE_BUFFER_POOL_LIMIT, &device_buffers, sizeof(device_buffers));
   int result = set_attribute(CUPTI_PER_THREAD_BUFFER, &yes, sizeof(yes));
-  if (!result) result = ci_cupti.ActivityRegisterCallbacks(ci_give_gpu_buffer, ci_take_gpu_buffer);
+  if (!result) result = ci_cupti.ActivityRegisterCallbacks(ci_give_gpu_buffer, take);
   for (size_t i = 0; !result && i < KIND_COUNT; i++) result = ci_cupti.ActivityEnable(KINDS[i]);
   if (!result && of == CB_GPU_GRAPHS) result = ci_cupti.ActivityEnable(CUPTI_KIND_GRAPH_TRACE);
   return result;
@@ -178,7 +189,7 @@ void ci_time_gpus(enum cb_gpu_times_of of) {
   const char* why = NULL;
   __u32 version = 0;
   if (begun) return; /* for another libcuda of the process */
-  if (!ci_load_cupti(&ci_cupti, &why)) return say(0, 0, why);
+  if (!ci_load_cupti(&why)) return say(0, 0, why);
   ci_cupti.GetVersion(&version);
   if (version < CUPTI_12_3)
     return say(version, 0,

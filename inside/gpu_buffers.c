@@ -7,12 +7,14 @@
  * submission. So the order of both, thread by thread, shows which call submitted what, and no
  * number of CUPTI's has to be known at a call.
  */
+#include "gpu_buffers.h"
+
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "gpu.h"
+#include "recording.h"
 
 /* Some 1,100 kernels: those of a thread that submits few come by the flush, not by its end. */
 #define BUFFER (256u << 10)
@@ -102,23 +104,18 @@ void ci_give_gpu_buffer(__u8** data, size_t* size, size_t* most) {
   buffer->batch = here.batches++;
 }
 
-/* Called by a thread of CUPTI's, or by the thread that flushes it. */
-void ci_take_gpu_buffer(void* context, __u32 stream, __u8* data, size_t size, size_t filled) {
-  if (!data) return;
+struct ci_gpu_buffer* ci_queue_gpu_buffer(__u8* data, size_t size, size_t filled, __u64 lost) {
   struct ci_gpu_buffer* buffer =
       (struct ci_gpu_buffer*)(data - offsetof(struct ci_gpu_buffer, data));
-  size_t lost = 0;
-  int known = ci_cupti.ActivityGetNumDroppedRecords(context, stream, &lost);
-  buffer->lost = known == CUPTI_SUCCESS ? lost : 0;
+  buffer->lost = lost;
   buffer->filled = filled < size ? filled : size;
-  if (!ci_owns_gpu_buffers() || __atomic_load_n(&refused, __ATOMIC_RELAXED))
-    return ci_reuse_gpu_buffer(buffer);
-  if (append(&full, buffer, MOST_FULL)) {
-    ci_system(SYS_futex, (long)&full.count, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
-    return;
+  if (!ci_owns_gpu_buffers() || __atomic_load_n(&refused, __ATOMIC_RELAXED)) {
+    ci_reuse_gpu_buffer(buffer);
+    return NULL;
   }
-  ci_tell_gpu_works(buffer);
-  ci_reuse_gpu_buffer(buffer);
+  if (!append(&full, buffer, MOST_FULL)) return buffer;
+  ci_system(SYS_futex, (long)&full.count, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+  return NULL;
 }
 
 struct ci_gpu_buffer* ci_full_gpu_buffer(void) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* CUPTI's records of GPU operations become records in the ring of the reporting thread. */
+#include "gpu_works.h"
+
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "gpu.h"
+#include "cupti.h"
 #include "recording.h"
 
 #define PATIENCE_NS 300000000ULL /* with a cudabpf that does not read, for each buffer */

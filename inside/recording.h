@@ -7,13 +7,17 @@
 
 #include "ring.h"
 
+static inline __u64 ci_monotonic(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (__u64)time.tv_sec * 1000000000ULL + (__u64)time.tv_nsec;
+}
+
 /* The time by the room's clock. Nothing waits here until what came before is done, which would cost
  * more than the counter does: a time may be some 10 ns early. */
 static inline __u64 ci_now(void) {
   if (ci_process->room->clock == CI_TICKS) return __builtin_ia32_rdtsc();
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (__u64)time.tv_sec * 1000000000ULL + (__u64)time.tv_nsec;
+  return ci_monotonic();
 }
 
 /* The thread, if what begins (`least`: CI_ALL) or ends (CI_RETURNS) is recorded. */
