@@ -20,12 +20,12 @@ std::optional<std::uint64_t> kernel_gpu_time(const Measures& of) {
   return times.mean();
 }
 
-std::vector<Measure::Part> gpu_time_of_kernels(const Measures& of) {
+std::vector<PartFigure> gpu_time_of_kernels(const Measures& of) {
   std::map<std::string, Durations> by_function;
   for (const Kernels::Figures& kernel : of.kernels().figures(Kernels::By::name))
     if (kernel.gpu.times.count() && !kernel.full.empty())
       by_function[telling_names({kernel.full}).front()].add(kernel.gpu.times);
-  std::vector<Measure::Part> parts;
+  std::vector<PartFigure> parts;
   parts.reserve(by_function.size());
   for (const auto& [function, times] : by_function) parts.push_back({function, times.mean()});
   return parts;
@@ -44,8 +44,8 @@ std::optional<std::uint64_t> transfer_gpu_time(const Measures& of) {
   return sum;
 }
 
-std::vector<Measure::Part> gpu_time_of_directions(const Measures& of) {
-  std::vector<Measure::Part> parts;
+std::vector<PartFigure> gpu_time_of_directions(const Measures& of) {
+  std::vector<PartFigure> parts;
   for (const MeasuredWorks::OfDirection& one : of.kernels().gpu().copies())
     if (!one.fills) parts.push_back({one.name, one.figures.times.total()});
   std::sort(parts.begin(), parts.end(),

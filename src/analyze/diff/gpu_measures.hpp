@@ -6,7 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "analyze/diff/measure.hpp"
+#include "analyze/diff/measures.hpp"
+#include "analyze/diff/noise.hpp"
 
 namespace cudabpf::analyze {
 
@@ -18,8 +19,8 @@ std::optional<std::uint64_t> transfer_gpu_time(const Measures& of);
 std::optional<std::uint64_t> iteration_gpu_time(const Measures& of);  // the median
 
 // By the kernel's function, without template arguments: a condition has < and > of its own.
-std::vector<Measure::Part> gpu_time_of_kernels(const Measures& of);  // means
-std::vector<Measure::Part> gpu_time_of_directions(const Measures& of);
+std::vector<PartFigure> gpu_time_of_kernels(const Measures& of);  // means
+std::vector<PartFigure> gpu_time_of_directions(const Measures& of);
 
 Median iteration_gpu_median(const Measures& of);
 

@@ -12,7 +12,7 @@ namespace {
 using Place = Measure::Place;
 using Counts = Measure::Counts;
 using Figure = std::optional<std::uint64_t>;
-using Parts = std::vector<Measure::Part>;
+using Parts = std::vector<PartFigure>;
 using Of = const Measures&;
 
 constexpr Needs ITERATIONS = Need::launches | Need::waits | Need::names | Need::processes;

@@ -62,12 +62,8 @@ struct Measure {
   enum class Place : std::uint8_t { totals, iterations, phases };  // the table that has its rows
   // What counts of the traces of one side: what is usual, or what should never be.
   enum class Counts : std::uint8_t { median, most };
-  struct Part {
-    std::string name;
-    std::uint64_t value = 0;
-  };
   using Whole = std::optional<std::uint64_t> (*)(const Measures&);
-  using Parts = std::vector<Part> (*)(const Measures&);
+  using Parts = std::vector<PartFigure> (*)(const Measures&);
 
   std::string_view name = {};    // as --fail-if takes it
   std::string_view title = {};   // as the page has it

@@ -19,6 +19,12 @@
 
 namespace cudabpf::analyze {
 
+// A part of a measure: of one function, kernel or direction, say.
+struct PartFigure {
+  std::string name;
+  std::uint64_t value = 0;
+};
+
 class Measures : public Analysis, private LiveMemory::Listener {
  public:
   struct Transfers {

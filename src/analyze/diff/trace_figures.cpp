@@ -92,7 +92,7 @@ std::vector<Doubt> doubts_of(const Measures& trace) {
 }
 
 void add_parts(TraceFigures& figures, const Measure& measure, const Measures& trace) {
-  for (Measure::Part& part : measure.parts(trace))
+  for (PartFigure& part : measure.parts(trace))
     figures.figures.push_back({{&measure, std::move(part.name)}, part.value, {}});
 }
 
@@ -127,7 +127,7 @@ TraceFigures figures_of(const Measures& trace, const std::vector<MeasurePart>& a
     }
     for (const MeasurePart& one : asked) {
       if (one.measure != &measure || one.part.empty() || figures.find(one)) continue;
-      for (const Measure::Part& part : measure.parts(trace))
+      for (const PartFigure& part : measure.parts(trace))
         if (part.name == one.part) figures.figures.push_back({one, part.value, {}});
     }
   }

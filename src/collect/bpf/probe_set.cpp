@@ -110,6 +110,55 @@ bpf_program* ProbeSet::return_program(const PlannedProbe& probe) const {
   return probe.plan.out0 != CB_NO_ARG ? programs.call_out_return : programs.call_return;
 }
 
+void ProbeSet::choose_programs(const Features& features, const Options& options) {
+  const auto& programs = skeleton_->progs;
+  auto of_calls =
+      way_ == Way::session
+          ? std::vector{programs.call_session, programs.call_rich_session,
+                        programs.call_launch_session}
+          : std::vector{programs.call_entry, programs.call_rich_entry, programs.call_launch_entry,
+                        programs.call_return, programs.call_out_return};
+  std::vector<bpf_program*> of_tallies;  // they read no memory
+  if (options.most_tallies && way_ == Way::session) of_tallies = {programs.tally_session};
+  if (options.most_tallies && way_ != Way::session)
+    of_tallies = {programs.tally_entry, programs.tally_return};
+  for (bpf_program* program : of_calls)
+    if (features.has(feature::SLEEPABLE))
+      bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
+  of_calls.insert(of_calls.end(), of_tallies.begin(), of_tallies.end());
+  for (bpf_program* program : of_calls) {
+    bpf_program__set_autoload(program, true);
+    if (way_ != Way::single_links)
+      bpf_program__set_expected_attach_type(
+          program, attach_type_of(way_ == Way::session ? UprobeEnd::both : UprobeEnd::entry));
+  }
+  if (options.driver) {
+    DriverProbes::choose_programs(*skeleton_, features);
+    driver_.emplace(*skeleton_);
+  }
+  if (features.has(feature::PROCESS_EVENTS))
+    for (bpf_program* program :
+         {programs.process_fork, programs.process_exec, programs.process_exit})
+      bpf_program__set_autoload(program, true);
+}
+
+void ProbeSet::set_sizes_and_constants(const Features& features, const Options& options) {
+  bpf_map__set_max_entries(skeleton_->maps.ring, static_cast<std::uint32_t>(options.ring_size));
+  if (options.most_tallies) bpf_map__set_max_entries(skeleton_->maps.tallies, options.most_tallies);
+  skeleton_->rodata->follow_children = options.follow_children;
+  skeleton_->rodata->driver_traced = options.driver;
+  skeleton_->rodata->own_pid = static_cast<std::uint32_t>(getpid());
+  skeleton_->rodata->can_sleep = features.has(feature::SLEEPABLE);
+  // In the initial pid namespace, whose inode number is fixed, the plain helper is enough.
+  constexpr ino_t INITIAL_PID_NAMESPACE = 0xeffffffc;
+  struct stat pid_namespace {};
+  if (stat("/proc/self/ns/pid", &pid_namespace) == 0 &&
+      pid_namespace.st_ino != INITIAL_PID_NAMESPACE) {
+    skeleton_->rodata->pidns_dev = pid_namespace.st_dev;
+    skeleton_->rodata->pidns_ino = pid_namespace.st_ino;
+  }
+}
+
 Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const Options& options) {
   libbpf_set_print(keep_message);
   raise_file_limit();
@@ -122,52 +171,8 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const
   std::unique_ptr<ProbeSet> set(new ProbeSet(
       std::move(opened), way,
       features.has(feature::UPROBE_PROCESS) ? options.only_in : std::vector<std::uint32_t>{}));
-
-  const auto& programs = skeleton->progs;
-  auto of_calls =
-      way == Way::session
-          ? std::vector{programs.call_session, programs.call_rich_session,
-                        programs.call_launch_session}
-          : std::vector{programs.call_entry, programs.call_rich_entry, programs.call_launch_entry,
-                        programs.call_return, programs.call_out_return};
-  std::vector<bpf_program*> of_tallies;  // they read no memory
-  if (options.most_tallies && way == Way::session) of_tallies = {programs.tally_session};
-  if (options.most_tallies && way != Way::session)
-    of_tallies = {programs.tally_entry, programs.tally_return};
-  for (bpf_program* program : of_calls)
-    if (features.has(feature::SLEEPABLE))
-      bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
-  of_calls.insert(of_calls.end(), of_tallies.begin(), of_tallies.end());
-  for (bpf_program* program : of_calls) {
-    bpf_program__set_autoload(program, true);
-    if (way != Way::single_links)
-      bpf_program__set_expected_attach_type(
-          program, attach_type_of(way == Way::session ? UprobeEnd::both : UprobeEnd::entry));
-  }
-  if (options.driver) {
-    DriverProbes::choose_programs(*skeleton, features);
-    set->driver_.emplace(*skeleton);
-  }
-  if (features.has(feature::PROCESS_EVENTS))
-    for (bpf_program* program :
-         {programs.process_fork, programs.process_exec, programs.process_exit})
-      bpf_program__set_autoload(program, true);
-
-  bpf_map__set_max_entries(skeleton->maps.ring, static_cast<std::uint32_t>(options.ring_size));
-  if (options.most_tallies) bpf_map__set_max_entries(skeleton->maps.tallies, options.most_tallies);
-  skeleton->rodata->follow_children = options.follow_children;
-  skeleton->rodata->driver_traced = options.driver;
-  skeleton->rodata->own_pid = static_cast<std::uint32_t>(getpid());
-  skeleton->rodata->can_sleep = features.has(feature::SLEEPABLE);
-  // In the initial pid namespace, whose inode number is fixed, the plain helper is enough.
-  constexpr ino_t INITIAL_PID_NAMESPACE = 0xeffffffc;
-  struct stat pid_namespace {};
-  if (stat("/proc/self/ns/pid", &pid_namespace) == 0 &&
-      pid_namespace.st_ino != INITIAL_PID_NAMESPACE) {
-    skeleton->rodata->pidns_dev = pid_namespace.st_dev;
-    skeleton->rodata->pidns_ino = pid_namespace.st_ino;
-  }
-
+  set->choose_programs(features, options);
+  set->set_sizes_and_constants(features, options);
   if (int error = cudabpf_bpf__load(skeleton)) {
     std::string hint = error == -EPERM ? "run it with sudo, outside a container that forbids bpf(2)"
                                        : "what the kernel said:\n" + g_libbpf_messages;

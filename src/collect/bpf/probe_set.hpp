@@ -84,6 +84,8 @@ class ProbeSet {
 
   ProbeSet(Skeleton skeleton, Way way, std::vector<std::uint32_t> only_in)
       : skeleton_(std::move(skeleton)), way_(way), only_in_(std::move(only_in)) {}
+  void choose_programs(const Features& features, const Options& options);
+  void set_sizes_and_constants(const Features& features, const Options& options);
   bpf_program* entry_program(const PlannedProbe& probe) const;
   bpf_program* return_program(const PlannedProbe& probe) const;  // null: there is none
   std::string refusal();                                         // remembers errno

@@ -5,13 +5,12 @@
 #include <atomic>
 #include <string>
 
-#include "util/console/screen.hpp"
 #include "util/text/printable.hpp"
 
 namespace cudabpf::log {
 
 namespace {
-std::atomic<Screen*> g_screen{nullptr};
+std::atomic<Outlet*> g_outlet{nullptr};
 std::atomic<bool> g_quiet{false};
 
 constexpr std::string_view prefix(Level level) {
@@ -29,12 +28,12 @@ constexpr std::string_view prefix(Level level) {
 }
 }  // namespace
 
-void set_screen(Screen* screen) { g_screen = screen; }
+void set_outlet(Outlet* outlet) { g_outlet = outlet; }
 void set_quiet(bool quiet) { g_quiet = quiet; }
 
 static void put(Level level, std::string_view message) {
   std::string line = fmt::format("cudabpf: {}{}\n", prefix(level), printable(message));
-  if (Screen* screen = g_screen) return screen->tell(line);
+  if (Outlet* outlet = g_outlet) return outlet->tell(line);
   // One write, so that threads' lines do not mix. If stderr is gone, nothing can be done.
   [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }

@@ -12,16 +12,19 @@
 
 #include "util/result.hpp"
 
-namespace cudabpf {
-class Screen;
-}
-
 namespace cudabpf::log {
 
 enum class Level { note, hint, warning, error };
 
-// While a screen is set, messages go there instead of straight to stderr.
-void set_screen(Screen* screen);
+// While an outlet is set, messages go there instead of straight to stderr.
+class Outlet {
+ public:
+  virtual void tell(std::string_view lines) = 0;  // any thread may call it; it must not wait
+
+ protected:
+  ~Outlet() = default;
+};
+void set_outlet(Outlet* outlet);
 void set_quiet(bool quiet);                         // drops hints
 void write(Level level, std::string_view message);  // makes it printable, on one line
 

@@ -12,7 +12,6 @@
 #include <mutex>
 #include <utility>
 
-#include "util/console/log.hpp"
 #include "util/system/privileges.hpp"
 #include "util/system/threads.hpp"
 #include "util/text/printable.hpp"
@@ -61,11 +60,11 @@ Screen::Screen(int fd, int hurry_fd)
     : terminal_(terminal_of(fd)), hurry_fd_(hurry_fd), shared_(std::make_shared<Shared>()) {
   shared_->fd = fd;
   writer_ = thread_without_signals([shared = shared_] { write_for(shared); });
-  log::set_screen(this);
+  log::set_outlet(this);
 }
 
 Screen::~Screen() {
-  log::set_screen(nullptr);
+  log::set_outlet(nullptr);
   {
     std::lock_guard lock(shared_->mutex);
     shared_->held = false;

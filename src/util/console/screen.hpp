@@ -10,11 +10,12 @@
 #include <string_view>
 #include <thread>
 
+#include "util/console/log.hpp"
 #include "util/console/terminal.hpp"
 
 namespace cudabpf {
 
-class Screen {
+class Screen : public log::Outlet {
  public:
   // While it lives, messages of log:: go here, so there is only one at a time. `hurry_fd` becomes
   // readable once a signal has come and waiting should stop.
@@ -26,8 +27,8 @@ class Screen {
 
   // Any thread may call these; none of them waits.
   bool offer(std::string_view lines);  // false: too much is waiting, so they will not be shown
-  void tell(std::string_view lines);   // has more room; counts what it leaves out
-  void set_status(std::string line);   // empty: none. It is cut to the terminal's width
+  void tell(std::string_view lines) override;  // has more room; counts what it leaves out
+  void set_status(std::string line);           // empty: none. It is cut to the terminal's width
 
   // From here to release() nothing is written on a terminal: another draws there. `told` gets what
   // tell() is given, on the thread that tells it; it must not wait, nor use this.

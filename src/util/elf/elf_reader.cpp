@@ -14,7 +14,6 @@
 #include <new>
 #include <utility>
 
-#include "util/elf/reading_server.hpp"
 #include "util/system/clock.hpp"
 
 namespace cudabpf::elf {

@@ -17,9 +17,9 @@
 #include <utility>
 
 #include "util/elf/elf_contents.hpp"
+#include "util/elf/reading_server.hpp"
 #include "util/result.hpp"
 #include "util/system/fd.hpp"
-#include "util/system/file_id.hpp"
 #include "util/system/sandbox.hpp"
 
 namespace cudabpf::elf {
@@ -27,11 +27,7 @@ namespace cudabpf::elf {
 // A file that is being read. Nobody has to wait for it.
 class Reading {
  public:
-  // Which file came with a message.
-  struct Taken {
-    FileId id;
-    std::string path;  // as this program would see it, which may be below another root
-  };
+  using Taken = server::Taken;
 
   int fd() const { return talk_.get(); }  // readable when there is something to look at
   void look();
@@ -56,8 +52,7 @@ class Reading {
 
 class Reader {
  public:
-  // What the child runs; returns the encoded answer. (Tests pass others.)
-  using Work = std::string (*)(int file, std::uint64_t size, const Wanted& wanted);
+  using Work = server::Work;
 
   static Result<Reader> start(const sandbox::Limits& limits = {}, Work work = read_contents);
   Reader(Reader&&) = default;

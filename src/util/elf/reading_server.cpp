@@ -101,7 +101,7 @@ Fd take_file(const Fd& socket, const Fd& answer) {
 }
 
 // In the child.
-[[noreturn]] void carry_out(Reader::Work work, const sandbox::Limits& limits, Fd received_all) {
+[[noreturn]] void carry_out(Work work, const sandbox::Limits& limits, Fd received_all) {
   Request request;
   Received received = receive(SOCKET, &request, sizeof request);
   received_all.reset();
@@ -135,7 +135,7 @@ bool wait_for_room(int& children) {
 
 // The child receives the request, so the server never has what comes with it; it goes on when the
 // child has it.
-void start_child(Reader::Work work, const sandbox::Limits& limits, int& children) {
+void start_child(Work work, const sandbox::Limits& limits, int& children) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) _exit(1);
   Fd to_read(ends[0]), to_write(ends[1]);
@@ -171,16 +171,16 @@ bool send_request(int server, const Request& request, std::span<const int> descr
          static_cast<ssize_t>(sizeof request);
 }
 
-std::optional<Reading::Taken> take_identity(std::string& answer) {
+std::optional<Taken> take_identity(std::string& answer) {
   Identity identity;
   if (answer.size() < sizeof identity) return std::nullopt;
   std::memcpy(&identity, answer.data(), sizeof identity);
   answer.erase(0, sizeof identity);
   identity.path[sizeof identity.path - 1] = '\0';
-  return Reading::Taken{identity.id, identity.path};
+  return Taken{identity.id, identity.path};
 }
 
-void serve(int socket, pid_t parent, Reader::Work work, const sandbox::Limits& limits) {
+void serve(int socket, pid_t parent, Work work, const sandbox::Limits& limits) {
   // It ends with its parent: by a signal, or because the socket's other end is closed.
   sigset_t all;
   sigfillset(&all);
