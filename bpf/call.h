@@ -16,10 +16,6 @@
 #define RETURN_POPS 0
 #endif
 
-/* Where a CUfunction and a CUkernel keep the pointer to their name. Userspace checks what it finds
- * there before it trusts it. */
-const volatile __u32 handle_name_offset = 8;
-
 /* Keeps out-pointers between entry and return; launches have none. A small set-associative table: a
  * hash map's update and delete would cost more than the records. A call claims a slot with its key,
  * so it can never get another's pointers. If all ways are taken (threads killed in mid-call leave
@@ -32,7 +28,6 @@ struct out_slot {
 };
 static struct out_slot pending_outs[OUT_SETS][OUT_WAYS];
 
-/* The handles whose names have been sent: a direct-mapped cache. A collision sends a name again. */
 static __u64 names_sent[CB_NAME_SLOTS];
 /* Incremented when a process's handles may be reused, which invalidates its cached names. Processes
  * whose pids collide here share an epoch, harmlessly. */
@@ -45,7 +40,7 @@ static __always_inline __u32* names_epoch(__u32 pid) {
 static __always_inline __u64 call_key(__u32 tid, __u32 sp) { return (__u64)tid << 32 | sp; }
 
 static __always_inline struct out_slot* out_set(__u64 key) {
-  return pending_outs[index_of(key * 0x9e3779b97f4a7c15ULL >> 52, OUT_SETS)];
+  return pending_outs[index_of(key * CB_HASH_FACTOR >> 52, OUT_SETS)];
 }
 
 static __always_inline void keep_outs(__u64 key, __u64 out0, __u64 out1) {
@@ -178,14 +173,13 @@ static __always_inline bool was_cut(long size, const char* string) {
 /* Sends the kernel's name once per handle: a launch whose handle has been named costs one load and
  * one compare. */
 static __always_inline void send_name(struct ids ids, __u64 handle) {
-  __u64 key = (handle * 0x9e3779b97f4a7c15ULL) ^
-              ((((__u64)ids.pid << 32) | *names_epoch(ids.pid)) * 0xc2b2ae3d27d4eb4fULL);
-  __u64* slot = &names_sent[index_of(key >> 51, CB_NAME_SLOTS)];
+  __u64 key = cb_name_key(handle, ids.pid, *names_epoch(ids.pid));
+  __u64* slot = &names_sent[index_of(CB_NAME_SLOT(key), CB_NAME_SLOTS)];
   if (*slot == key) return;
 
   const char* at = 0;
   char first; /* faulted in before the ring's space is held */
-  bool readable = !read_user(&at, sizeof(at), (void*)(handle + handle_name_offset)) &&
+  bool readable = !read_user(&at, sizeof(at), (void*)(handle + CB_HANDLE_NAME_AT)) &&
                   !read_user(&first, sizeof(first), at);
   struct {
     struct cb_name name;

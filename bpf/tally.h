@@ -33,7 +33,7 @@ static __always_inline void count_tally(enum cb_tally_counter counter) {
 }
 
 static __always_inline struct counted_call* counted_set(__u64 key) {
-  return counted_calls[index_of(key * 0x9e3779b97f4a7c15ULL >> 52, OUT_SETS)];
+  return counted_calls[index_of(key * CB_HASH_FACTOR >> 52, OUT_SETS)];
 }
 
 /* False: there is no room. */

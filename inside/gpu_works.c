@@ -38,7 +38,7 @@ void ci_fill_gpu_head(struct cb_head* head, struct ci_thread* thread, __u8 kind)
 }
 
 static __u64 hash_of(const char* text, size_t length) {
-  __u64 hash = length * 0x9e3779b97f4a7c15ULL;
+  __u64 hash = length * CB_HASH_FACTOR;
   for (size_t i = 0; i < length; i += 8) {
     __u64 word = 0;
     memcpy(&word, text + i, length - i < 8 ? length - i : 8);

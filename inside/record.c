@@ -2,18 +2,13 @@
 /* A call's two records, made as bpf/call.h makes them in the kernel. */
 #include "recording.h"
 
-/* Where a CUfunction and a CUkernel keep the pointer to their name; see bpf/call.h. */
-#define HANDLE_NAME_OFFSET 8
-
-/* The handles whose names have been sent: a direct-mapped cache. A collision sends a name again. */
 static __u64 names_sent[CB_NAME_SLOTS];
 
 /* Sends the kernel's name once per handle. */
 static void send_name(struct ci_thread* thread, __u64 handle, __u64 sp) {
   __u32 epoch = __atomic_load_n(&ci_process->names_epoch, __ATOMIC_RELAXED);
-  __u64 key = (handle * 0x9e3779b97f4a7c15ULL) ^
-              ((((__u64)ci_process->generation << 32) | epoch) * 0xc2b2ae3d27d4eb4fULL);
-  __u64* slot = &names_sent[key >> 51];
+  __u64 key = cb_name_key(handle, ci_process->generation, epoch);
+  __u64* slot = &names_sent[CB_NAME_SLOT(key)];
   if (__builtin_expect(__atomic_load_n(slot, __ATOMIC_RELAXED) == key, 1)) return;
   struct cb_name* name =
       ci_reserve(thread, sizeof(struct cb_name) + CB_LONG_STRING, CB_DROPPED_NAME);
@@ -25,7 +20,7 @@ static void send_name(struct ci_thread* thread, __u64 handle, __u64 sp) {
   __u64 at = 0;
   char* string = (char*)(name + 1);
   __u32 size = 0;
-  if (ci_read(&at, handle + HANDLE_NAME_OFFSET, sizeof(at), sp))
+  if (ci_read(&at, handle + CB_HANDLE_NAME_AT, sizeof(at), sp))
     size = ci_read_string(string, at, CB_LONG_STRING);
   if (size == CB_LONG_STRING && string[size - 1]) {
     string[size - 1] = 0;

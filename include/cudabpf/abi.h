@@ -320,8 +320,24 @@ enum cb_tally_counter {
 #define CB_MAX_CPUS 1024 /* CPUs beyond share a block, harmlessly */
 #define CB_PID_LIMIT 4194304
 #define CB_DROP_SLOTS 4096
+
+/* 2^64 divided by the golden ratio: a product's high bits depend on all bits of the other factor.
+ */
+#define CB_HASH_FACTOR 0x9e3779b97f4a7c15ULL
+
+/* Where a CUfunction and a CUkernel keep the pointer to their name. Userspace checks what it finds
+ * there before it trusts it. */
+#define CB_HANDLE_NAME_AT 8
+/* The handles whose names have been sent are kept in a direct-mapped cache, in the kernel and in
+ * the library inside a process. A collision sends a name again. */
 #define CB_NAME_SLOTS 8192
 #define CB_NAME_EPOCHS 8192
+#define CB_NAME_SLOT(key) ((key) >> 51)
+/* `epoch` is incremented when the handles of `whose` process may be reused. */
+static inline __attribute__((always_inline)) __u64 cb_name_key(__u64 handle, __u32 whose,
+                                                               __u32 epoch) {
+  return (handle * CB_HASH_FACTOR) ^ ((((__u64)whose << 32) | epoch) * 0xc2b2ae3d27d4eb4fULL);
+}
 
 #ifdef __cplusplus
 }  // namespace cudabpf::abi
