@@ -22,8 +22,6 @@ KNOWN = {
         "test/live/top_screen_test.py": 490,
         "test/scripts/reading.py": 498,
         "test/serve/serve_test.py": 505,
-        "test/unit/analyze/timeline_test.cpp": 548,
-        "test/unit/analyze/tracks_test.cpp": 522,
         "test/workloads/test_fake.py": 473,
     },
     "function": {

@@ -3,13 +3,10 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <nlohmann/json.hpp>
-#include <utility>
 
-#include "analyze/timeline/timeline_tooltips.hpp"
 #include "analyze/timeline/timeline_view.hpp"
 
-#include "support/analyzing.hpp"
-#include "support/fewer.hpp"
+#include "support/drawn_timeline.hpp"
 #include "support/graph_lines.hpp"
 
 using namespace cudabpf;
@@ -18,70 +15,9 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-// Writes calls and operations at any time, in µs.
-struct Drawn {
-  std::string text;
-  int ids = 0;
-  int pid = 1, tid = 1;
-
-  Drawn& call(const std::string& type, std::int64_t ts, int duration,
-              const std::string& rest = "") {
-    text += R"({"id":)" + std::to_string(++ids) + R"(,"type":")" + type +
-            R"(","op":"launch","name":"cu_)" + type + R"(","ts":)" + std::to_string(ts * 1000);
-    if (duration >= 0) text += R"(,"duration_us":)" + std::to_string(duration) + ".000";
-    text += R"(,"pid":)" + std::to_string(pid) + R"(,"tid":)" + std::to_string(tid) + rest + "}\n";
-    return *this;
-  }
-  Drawn& ioctl(std::int64_t ts, int duration, int call) {
-    text += R"({"type":"kernel","op":"ioctl","name":"NV_ESC","ts":)" + std::to_string(ts * 1000) +
-            R"(,"duration_us":)" + std::to_string(duration) + R"(.000,"pid":)" +
-            std::to_string(pid) + R"(,"tid":)" + std::to_string(tid) + R"(,"call":)" +
-            std::to_string(call) + R"(,"control":"CTRL"})" + "\n";
-    return *this;
-  }
-  Drawn& line(const std::string& json) {
-    text += json + "\n";
-    return *this;
-  }
-};
-
-constexpr Timeline::Window ALL;
-
-struct Analyzed {
-  // Of a window, unless it is to choose one.
-  explicit Analyzed(const Drawn& trace, std::uint64_t duration,
-                    std::optional<Timeline::Window> window = ALL)
-      : timeline(parser.names(), window) {
-    auto seen = each_line(parser, trace.text, [&](const Line& line) { timeline.line(line); });
-    TraceFacts facts;
-    facts.last_ts = duration * 1000;
-    timeline.finish(facts);
-  }
-  std::vector<Timeline::Busy> columns(std::size_t thread, std::size_t count) const {
-    TimeScale scale({{timeline.from(), timeline.to()}}, count, 0);
-    return busy_columns(timeline.thread(thread), scale);
-  }
-  std::string svg() const { return timeline_svg(timeline, "t"); }
-  std::string page(unsigned width = 80) const {
-    Page page({.width = width}, 160);
-    add_timeline(page, timeline);
-    return page.take();
-  }
-
-  LineParser parser;
-  Timeline timeline;
-};
-
 constexpr auto KERNEL = static_cast<std::size_t>(Category::kernel);
 constexpr auto SYNC = static_cast<std::size_t>(Category::sync);
 constexpr auto UNFINISHED = static_cast<std::size_t>(Category::unfinished);
-
-// More calls than are drawn one by one.
-Drawn many() {
-  Drawn trace;
-  for (int i = 0; i < 100; i++) trace.call("kernel", i * 10, 10, R"(,"stream":"0x1")");
-  return trace.call("sync", 1000, 800).call("memory", 1900, 20);
-}
 
 }  // namespace
 
@@ -315,22 +251,6 @@ TEST_CASE("Launches are named by their kernel's short name") {
                                                "0.000000 s</title>"));
 }
 
-namespace {
-
-// The tooltips of a picture that are of several calls.
-std::vector<std::string> told_of_several(const std::string& svg) {
-  std::vector<std::string> told;
-  constexpr std::string_view BEGIN = "<title>", END = "</title>";
-  for (std::size_t at = svg.find(BEGIN); at != std::string::npos; at = svg.find(BEGIN, at)) {
-    at += BEGIN.size();
-    std::string one = svg.substr(at, svg.find(END, at) - at);
-    if (one.find(" calls, ") != std::string::npos) told.push_back(one);
-  }
-  return told;
-}
-
-}  // namespace
-
 TEST_CASE("Launches of graphs say which graph, and what is captured is no launch") {
   Drawn trace;
   trace.text = content_line(3, 21, 20, kernel_nodes("k", "20"));
@@ -348,180 +268,6 @@ TEST_CASE("Launches of graphs say which graph, and what is captured is no launch
   CHECK_THAT(analyzed.svg(), ContainsSubstring(">captured<"));
   CHECK_THAT(Analyzed(many(), 2000).svg(), !ContainsSubstring(">captured<"));
   CHECK_THAT(analyzed.svg(), ContainsSubstring("graph 3, 20 kernels\ncu_graph, 5.00 µs at"));
-}
-
-TEST_CASE("Bars of a picture: all of a few, with what each stands for") {
-  Drawn trace;
-  trace.call("kernel", 0, 10, R"(,"kernel":"a&b")").call("sync", 20, 10);
-  trace.call("memory", 45, 2, R"(,"parent":5)").call("memory", 44, 4, R"(,"parent":5)");
-  trace.call("memory", 40, 10);
-  Analyzed few(trace, 100);
-  CHECK(few.timeline.thread(0).bars[Timeline::CALLS].size() == 3);
-  CHECK(few.timeline.thread(0).bars[Timeline::NESTED].size() == 1);
-  CHECK(few.timeline.resolution() == 0);
-  std::string svg = few.svg();
-  CHECK(told_of_several(svg).empty());
-  CHECK_THAT(svg,
-             ContainsSubstring("<title>a&amp;b\ncu_kernel, 10.0 µs at 0.000000 s<") &&
-                 ContainsSubstring("<title>cu_sync\n10.0 µs at 0.000020 s\nwaits for the GPU<") &&
-                 ContainsSubstring("<title>cu_memory\n4.00 µs at 0.000044 s\n1 call inside it<"));
-}
-
-TEST_CASE("Several calls as one bar say how many, from when to when, and mostly what") {
-  Drawn trace;
-  Analyzed analyzed(trace.call("kernel", 0, 1).call("memory", 1, 1).call("sync", 2, 1), 100);
-  const auto& row = analyzed.timeline.thread(0).bars[Timeline::CALLS];
-  Bar bar(row[0]);
-  bar.absorb(row[1]);
-  bar.absorb(row[1]);
-  bar.absorb(row[2]);
-  CHECK(bar.total().count == 4);
-  CHECK(bar.total().time == 4'000);
-  CHECK(bar.total().category == Category::memory);
-  CHECK(tooltip(analyzed.timeline, bar, BarsOf::thread) ==
-        "4 calls, 0.000000 s to 0.000003 s\n4.00 µs in them, 133.3 % of that\n"
-        "cu_memory: 2, 2.00 µs; cu_kernel: 1, 1.00 µs; cu_sync: 1, 1.00 µs");
-}
-
-TEST_CASE("A picture of a quarter of a million calls is small, and leaves none out") {
-  constexpr int MANY = 120'000 / FEWER;
-  LineParser parser;
-  Timeline timeline(parser.names(), ALL);
-  Drawn trace;
-  auto show = [&] {
-    each_line(parser, std::exchange(trace.text, {}),
-              [&](const Line& line) { timeline.line(line); });
-  };
-  for (int i = 0; i < MANY; i++) {
-    trace.tid = i % 7;
-    trace.call("kernel", 4 * i, 1,
-               R"(,"stream":"0x1","kernel":"k)" + std::to_string(i % 50) + "\"");
-    trace.call("memory", 4 * i + 2, 1);
-    if (i % 1000 == 0) show();
-  }
-  show();
-  TraceFacts facts;
-  facts.last_ts = std::uint64_t{4} * MANY * 1000;
-  timeline.finish(facts);
-  std::uint64_t calls = 0, bars = 0;
-  for (std::size_t i = 0; i < timeline.threads(); i++)
-    for (const Bar& bar : timeline.thread(i).bars[Timeline::CALLS]) {
-      calls += bar.total().count;
-      bars++;
-    }
-  CHECK(calls == 2 * MANY);
-  CHECK(bars <= 2 * TimelineBars::MOST);
-  std::string svg = timeline_svg(timeline, "t");
-  CHECK(svg.size() < 1'000'000);
-  CHECK(svg.size() > 100'000);
-  // Each call is in one tooltip of its thread's row.
-  std::uint64_t told = 0;
-  for (std::string one : told_of_several(svg)) {
-    one.resize(one.find(' '));
-    std::erase(one, ',');
-    told += std::stoull(one);
-  }
-  CHECK(told <= 2 * MANY);
-  CHECK(told > 2 * MANY - 100);  // but for bars of one call
-}
-
-TEST_CASE("No trace is too long for its bars") {
-  Drawn trace;
-  trace.call("kernel", 0, 10);
-  trace.line(R"({"id":9,"type":"sync","name":"cuX","ts":9223372036853000000,)"
-             R"("duration_us":1000.000,"pid":1,"tid":1})");
-  for (auto window : {std::optional(ALL), std::optional<Timeline::Window>()}) {
-    Analyzed analyzed(trace, 1000, window);
-    CHECK(analyzed.timeline.thread(0).all.calls == 2);
-    CHECK_FALSE(analyzed.page().empty());
-    CHECK_FALSE(analyzed.svg().empty());
-  }
-}
-
-TEST_CASE("A call that did not return is drawn as long as it is counted") {
-  Drawn trace;
-  trace.call("memory", 300, 100).call("sync", 100, -1, R"(,"unfinished":true)");
-  Analyzed whole(trace, 1000);
-  const auto& pieces = whole.timeline.pieces();
-  REQUIRE(pieces.size() == 2);
-  CHECK(pieces[1].category == Category::unfinished);
-  CHECK(pieces[1].end == 300'000);
-  // It was over before this window began.
-  CHECK(Analyzed(trace, 1000, Timeline::Window{350'000, 1'000'000}).timeline.pieces().size() == 1);
-}
-
-TEST_CASE("An operation whose return was lost leaves the later ones where they are") {
-  Drawn trace;
-  trace.call("context", 0, 900);
-  for (int i = 0; i < 100; i++) trace.ioctl(100 + 5 * i, 2, 1);
-  trace.line(R"({"type":"kernel","op":"ioctl","name":"NV_ESC","ts":90000,"pid":1,"tid":1,)"
-             R"("call":1,"unfinished":true})");
-  Analyzed analyzed(trace, 1000);
-  const BarRow& row = analyzed.timeline.thread(0).bars[Timeline::DRIVER];
-  REQUIRE(row.size() == 101);
-  CHECK(row.front().begin == 90'000);
-  CHECK(row.front().end == 100'000);
-  CHECK(row.front().inside == 0);
-}
-
-TEST_CASE("What lies inside an operation is counted with it") {
-  Drawn trace;
-  trace.call("context", 0, 900).ioctl(120, 2, 1).ioctl(130, 2, 1).ioctl(100, 50, 1);
-  Analyzed analyzed(trace, 1000);
-  const BarRow& row = analyzed.timeline.thread(0).bars[Timeline::DRIVER];
-  REQUIRE(row.size() == 1);
-  CHECK(row.front().inside == 2);
-  CHECK(row.front().total().launches == 3);
-}
-
-TEST_CASE("A pid that is used again has a picture of its own") {
-  Drawn trace;
-  trace.call("sync", 0, 10);
-  trace.line(R"({"type":"process","op":"exit","ts":40000,"pid":1,"comm":"one"})");
-  trace.line(R"({"type":"process","op":"fork","ts":50000,"pid":1,"comm":"two"})");
-  trace.call("memory", 60, 10);
-  std::string page = Analyzed(trace, 100).page();
-  std::size_t second = page.find("process 1 two,");
-  CAPTURE(page);
-  REQUIRE(second != std::string::npos);
-  CHECK(page.find("cu_sync") < second);
-  CHECK(page.find("cu_memory") > second);
-}
-
-TEST_CASE("Only calls are counted as calls of more threads") {
-  Drawn trace;
-  for (int i = 0; i < 258; i++) {
-    trace.tid = i + 1;
-    trace.call("sync", 10 * i, 5);
-  }
-  trace.ioctl(3000, 5, 258);
-  Analyzed analyzed(trace, 4000);
-  CHECK(analyzed.timeline.left_out_of_threads() == 2);
-}
-
-TEST_CASE("Moments are told as the page tells them") {
-  Drawn trace = many();
-  trace.call("sync", 10'000'000, 10);
-  Analyzed analyzed(trace, 10'000'020, {});
-  TimelineView view = view_of(analyzed.timeline);
-  CHECK_THAT(told_of_view(analyzed.timeline, view, {}), ContainsSubstring(" at 0.001920 s"));
-  Moments utc(1'700'000'000'000'000'000, Moments::Zone::utc);
-  CHECK_THAT(told_of_view(analyzed.timeline, view, utc), ContainsSubstring(" at 22:13:20.0019"));
-}
-
-TEST_CASE("Bars that are far apart become few, too") {
-  TimelineBars bars;
-  std::vector<BarRow> rows(3);
-  auto each_row = [&](auto&& each) {
-    for (BarRow& row : rows) each(row);
-  };
-  constexpr std::uint64_t END = ~std::uint64_t{0};
-  for (std::uint64_t i = 0; i < 3 * TimelineBars::MOST; i++) {
-    bars.add(rows[i % 3], {{i, END}, {}});
-    if (bars.too_many()) bars.merge(each_row);
-  }
-  CHECK_FALSE(bars.too_many());
-  for (const BarRow& row : rows) CHECK(row.size() <= TimelineBars::MOST);
 }
 
 TEST_CASE("Each GPU that was sampled has a row of its activity, in the terminal and in a picture") {

@@ -7,94 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "support/analyzing.hpp"
-#include "support/gpu_work_lines.hpp"
+#include "support/drawn_tracks.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
 
 namespace {
-
-// Writes down what it is told, one line each.
-class Notes : public TrackWriter {
- public:
-  explicit Notes(const Names& names) : names_(names) {}
-
-  void start(const TraceClocks& clocks) override { add("boottime {}", clocks.boottime); }
-  void track(const Track& track) override {
-    bool course = track.kind == Track::Kind::phases || track.kind == Track::Kind::iterations;
-    (course ? course_tracks : tracks)
-        .push_back(fmt::format("{}<{} {}/{} as {} {}", track.id, track.parent, track.pid, track.tid,
-                               track.process, track.name));
-  }
-  void begin(const Track& track, const Line& line, const Label& label, Shape shape,
-             const Flows& flows) override {
-    std::string arrows;
-    for (std::uint64_t flow : flows.begin) arrows += fmt::format(" >{}", flow);
-    if (flows.enqueues) arrows += fmt::format(" >>{}", flows.enqueues);
-    if (flows.end) arrows += fmt::format(" {}>{}", flows.caller->id, flows.end);
-    if (flows.asks) arrows += fmt::format(" asks {}", flows.asks);
-    if (flows.asked) arrows += fmt::format(" asked by {}", flows.asked);
-    if (flows.queued) arrows += fmt::format(" after {}", *flows.queued);
-    add("{} {} {} at {}{}", track.id,
-        shape == Shape::slice     ? "begin"
-        : shape == Shape::endless ? "endless"
-                                  : "point",
-        label.name, line.ts, arrows);
-  }
-  void end(const Track& track, const Line& line) override {
-    add("{} end {} at {}", track.id, names_.text(line.name), line.end());
-  }
-  void enqueued(const Track& stream, const Line& call, std::string_view,
-                std::uint64_t flow) override {
-    add("{} enqueued at {}{}", stream.id, call.ts, flow ? fmt::format(" >>{}", flow) : "");
-  }
-  void counter(const Track& counter, std::uint64_t ts, std::uint64_t value) override {
-    add("{} is {} at {}", counter.name, value, ts);
-  }
-  void note(const Track& track, std::uint64_t ts, std::string_view name,
-            const Facts& facts) override {
-    std::string told;
-    for (const auto& [fact, what] : facts) told += fmt::format(", {} {}", fact, what);
-    add("{}: {} at {}{}", track.name, name, ts, told);
-  }
-  void span(const Track& track, const TimeSpan& when, std::string_view name,
-            const Facts& facts) override {
-    std::string told;
-    for (const auto& [fact, what] : facts)
-      if (!what.empty()) told += fmt::format(", {} {}", fact, what);
-    spans.push_back(
-        fmt::format("{} {} from {} to {}{}", track.id, name, when.begin, when.end, told));
-  }
-  void finish(const TraceFacts&) override { add("the end"); }
-
-  // Those of phases and iterations, which any trace with a call has, are apart.
-  std::vector<std::string> tracks, events, course_tracks, spans;
-
- private:
-  template <typename... T>
-  void add(fmt::format_string<T...> format, T&&... args) {
-    events.push_back(fmt::format(format, std::forward<T>(args)...));
-  }
-
-  const Names& names_;
-};
-
-struct DrawnTracks {
-  std::vector<std::string> tracks, events, course_tracks, spans;
-};
-
-DrawnTracks draw(const std::string& text, const TraceFacts& facts = {}) {
-  LineParser parser;
-  Notes notes(parser.names());
-  Tracks tracks(parser.names(), {&notes});
-  auto seen = each_line(parser, text, [&](const Line& line) { tracks.line(line); });
-  tracks.finish(facts);
-  REQUIRE(!notes.events.empty());
-  CHECK(notes.events.back() == "the end");
-  notes.events.pop_back();
-  return {notes.tracks, notes.events, notes.course_tracks, notes.spans};
-}
 
 // A call of process 7, with more fields.
 std::string call(int id, const std::string& name, const std::string& more, int tid = 7,
@@ -102,9 +20,6 @@ std::string call(int id, const std::string& name, const std::string& more, int t
   return fmt::format(R"({{"id":{},"type":"init","name":"{}","pid":{},"tid":{},{}}})", id, name, pid,
                      tid, more) +
          "\n";
-}
-std::string took(int from, int to) {
-  return fmt::format(R"("ts":{},"duration_us":0.{:03})", from, to - from);
 }
 std::string inside(int parent, int from, int to) {
   return fmt::format(R"({},"parent":{})", took(from, to), parent);
@@ -116,8 +31,6 @@ std::string launch(int id, long ts, int pid = 7) {
              id, ts, pid, pid) +
          "\n";
 }
-
-using Lines = std::vector<std::string>;
 
 }  // namespace
 
@@ -379,144 +292,4 @@ TEST_CASE("What is missing is in the picture") {
               "what is missing: lost: late_library at 5, count not known",
               "GPU errors: Xid 13 at 6, meaning , device 0:1, process ",
               "what is missing: the trace was cut off at 99, why t: it has no end"});
-}
-
-namespace {
-
-std::string copy_call(int id, int from, int to, int pid = 7) {
-  return fmt::format(R"({{"id":{},"type":"transfer","op":"HtoD","name":"c","pid":{},"tid":{},)"
-                     R"("stream":"0x5","async":true,{}}})",
-                     id, pid, pid, took(from, to)) +
-         "\n";
-}
-// `rest`: "call":1,…
-std::string copied(std::uint64_t ts, const std::string& duration_us, const std::string& rest,
-                   int pid = 7) {
-  return fmt::format(R"({{"type":"gpu","op":"copy","ts":{},{}"pid":{},"size":4096,)"
-                     R"("direction":"HtoD",{}}})",
-                     ts, duration_us.empty() ? "" : "\"duration_us\":" + duration_us + ",", pid,
-                     rest) +
-         "\n";
-}
-std::string in_queue(const std::string& rest = {}, int queue = 3) {
-  return fmt::format(R"("stream":"0x5","queue":{},"device":0{})", queue, rest);
-}
-Lines only(const Lines& lines, const std::string& text) {
-  Lines some;
-  for (const std::string& line : lines)
-    if (line.find(text) != std::string::npos) some.push_back(line);
-  return some;
-}
-
-}  // namespace
-
-TEST_CASE("What a GPU did is on a track of its stream, with an arrow from its call") {
-  DrawnTracks drawn =
-      draw(MEASURED + copy_call(1, 10, 20) + copied(30, "0.030", in_queue(R"(,"call":1)")));
-  CHECK(drawn.tracks == Lines{"1<0 7/0 as 7 ", "2<1 7/7 as 7 ", "3<1 7/0 as 7 GPU 0",
-                              "4<3 7/0 as 7 stream 3 (0x5)"});
-  // No mark says when it was enqueued, as it is known when it was done.
-  CHECK(drawn.events == Lines{"boottime 0", "2 begin c at 10 asks 1", "2 end c at 20",
-                              "4 begin copy HtoD 4.00 KiB at 30 asked by 1 after 20",
-                              "4 end  at 60"});
-}
-
-TEST_CASE("What overlaps in a stream is on another track, whatever the order of its lines") {
-  DrawnTracks drawn =
-      draw(MEASURED + copied(40, "0.010", in_queue()) + copied(20, "0.015", in_queue()) +
-           copied(10, "0.011", in_queue()) + copied(30, "0.010", in_queue()) +
-           copied(35, "0.000", in_queue()) + copied(7, "0.001", in_queue("", 4)));
-  CHECK(only(drawn.events, "begin") ==
-        Lines{"3 begin copy HtoD 4.00 KiB at 7", "4 begin copy HtoD 4.00 KiB at 10",
-              "5 begin copy HtoD 4.00 KiB at 20", "4 begin copy HtoD 4.00 KiB at 30",
-              "5 begin copy HtoD 4.00 KiB at 35", "4 begin copy HtoD 4.00 KiB at 40"});
-  CHECK(only(drawn.tracks, "(0x5)") == Lines{"3<2 7/0 as 7 stream 4 (0x5)",
-                                             "4<2 7/0 as 7 stream 3 (0x5)",
-                                             "5<2 7/0 as 7 stream 3 (0x5), overlapping 1"});
-}
-
-TEST_CASE("More at once than a stream has tracks for is counted") {
-  std::string text = MEASURED;
-  for (int i = 0; i < 70; i++) text += copied(10, "1.000", in_queue());
-  DrawnTracks drawn = draw(text);
-  CHECK(only(drawn.tracks, "(0x5)").size() == 64);
-  CHECK(only(drawn.events, "missing") ==
-        Lines{"what is missing: what GPUs did at once in more ways than are kept apart at 0, "
-              "count 6"});
-}
-
-TEST_CASE("An arrow leads to the first node of a graph, and to nothing from a call not shown") {
-  std::string nodes;
-  for (int i = 0; i < 3; i++)
-    nodes += copied(30 + 10 * static_cast<std::uint64_t>(i), "0.005",
-                    in_queue(R"(,"call":1,"node":)" + std::to_string(i)));
-  DrawnTracks drawn = draw(MEASURED + copy_call(1, 10, 20) + nodes +
-                           copied(90, "0.001", in_queue(R"(,"call":77)")) +
-                           copied(95, "0.001", in_queue(R"(,"unjoined":"late")")));
-  CHECK(only(drawn.events, "4 begin") ==
-        Lines{"4 begin copy HtoD 4.00 KiB at 30 asked by 1 after 20",
-              "4 begin copy HtoD 4.00 KiB at 40 after 30",
-              "4 begin copy HtoD 4.00 KiB at 50 after 40", "4 begin copy HtoD 4.00 KiB at 90",
-              "4 begin copy HtoD 4.00 KiB at 95"});
-}
-
-TEST_CASE("A whole graph has the number that its call says") {
-  DrawnTracks drawn =
-      draw(MEASURED +
-           R"({"id":4,"type":"graph","op":"launch","name":"g","ts":5,"duration_us":0.001,"pid":7,)"
-           R"("tid":7,"ret":0,"stream":"0x5","graph":12,"nodes":3,"kernels":3})"
-           "\n"
-           R"({"type":"gpu","op":"graph","ts":9,"duration_us":0.010,"pid":7,"call":4,"queue":1})");
-  CHECK(only(drawn.events, "after") == Lines{"4 begin graph 12 at 9 asked by 4 after 4"});
-  CHECK(only(drawn.tracks, "GPU") == Lines{"3<1 7/0 as 7 GPU not known"});
-}
-
-TEST_CASE("What was done for a process that is gone is on its tracks") {
-  const std::string exit = R"({"type":"process","op":"exit","ts":70,"pid":7})"
-                           "\n";
-  DrawnTracks drawn =
-      draw(MEASURED + copy_call(1, 10, 20) + exit + copied(30, "0.001", in_queue(R"(,"call":1)")) +
-           copy_call(2, 80, 81) + copied(90, "0.001", in_queue(R"(,"call":2)")));
-  CHECK(drawn.tracks == Lines{"1<0 7/0 as 7 ", "2<1 7/7 as 7 ", "3<1 7/0 as 7 GPU 0",
-                              "4<3 7/0 as 7 stream 3 (0x5)", "5<0 7/0 as 10000007 ",
-                              "6<5 7/7 as 10000007 ", "7<5 7/0 as 10000007 GPU 0",
-                              "8<7 7/0 as 10000007 stream 3 (0x5)"});
-  CHECK(only(drawn.events, "asked") ==
-        Lines{"4 begin copy HtoD 4.00 KiB at 30 asked by 1 after 20",
-              "8 begin copy HtoD 4.00 KiB at 90 asked by 2 after 10"});
-}
-
-TEST_CASE("A process of which nobody tells when its GPUs worked has marks in its streams") {
-  DrawnTracks drawn = draw(MEASURED +
-                           R"({"type":"gpu","op":"times","ts":1,"pid":8,"why":"no CUPTI"})"
-                           "\n" +
-                           copy_call(1, 10, 20, 8) + copy_call(2, 10, 20, 7));
-  CHECK(only(drawn.events, "enqueued") == Lines{"3 enqueued at 10 >>1"});
-}
-
-TEST_CASE("Lines of GPUs that make no sense are drawn as far as they do") {
-  const std::string latest = "9223372036854775807";  // of a trace
-  DrawnTracks drawn =
-      draw(MEASURED + R"({"type":"gpu","op":"copy","ts":)" + latest +
-           R"(,"duration_us":0.000,"pid":7})"
-           "\n" +
-           copied(5, "9000000000000000.000", R"("queue":1,"device":-4)") +
-           copied(9, "", R"("queue":1,"device":-4)") + copied(9, "0.001", R"("queue":1,"call":0)") +
-           R"({"type":"gpu","op":"kernel","ts":3,"call":5})");
-  CHECK(only(drawn.tracks, "known").size() == 4);  // two GPUs, and a queue of each
-  CHECK(only(drawn.events, "begin") == Lines{"6 begin copy HtoD 4.00 KiB at 5",
-                                             "7 begin copy HtoD 4.00 KiB at 9",
-                                             "8 begin copy at " + latest});
-  CHECK(only(drawn.events, "6 end") == Lines{"6 end  at 9000000000000000005"});
-  CHECK(only(drawn.events, "8 end") == Lines{"8 end  at " + latest});
-  CHECK(only(drawn.events, "point") ==
-        Lines{"4 point kernel at 3", "6 point copy HtoD 4.00 KiB at 9"});
-}
-
-TEST_CASE("Processes that come and go with GPU work do not take all memory") {
-  std::string text = MEASURED;
-  for (int pid = 1; pid <= 30'000; pid++) text += copied(5, "0.001", in_queue(), pid);
-  DrawnTracks drawn = draw(text);
-  CHECK(only(drawn.events, "begin copy").size() == 30'000);
-  CHECK(only(drawn.events, "more tracks than are kept apart").size() == 1);
 }
