@@ -162,6 +162,30 @@ TEST_CASE("Interrupts and errors of GPUs have records of their own") {
     CHECK_FALSE(parse_record(told.bytes().first(size)));
 }
 
+TEST_CASE("An entry has no more words, struct or string than it may, or than it says") {
+  auto bytes = entry({}, 0, {1, 2}, StructBytes(8), "abc");
+  REQUIRE(bytes.parse());
+  for (std::size_t size = sizeof(abi::cb_head); size < bytes.bytes().size(); size++)
+    CHECK_FALSE(parse_record(bytes.bytes().first(size)));
+
+  auto words = entry({}, 0, std::vector<std::uint64_t>(CB_MAX_ARGS + 1));
+  CHECK_FALSE(words.parse());
+  words.head().nargs = CB_MAX_ARGS;
+  CHECK(words.parse());
+
+  auto structure = entry({}, 0, {}, StructBytes(CB_MAX_STRUCT));
+  CHECK(structure.parse());
+  structure.resize(structure.bytes().size() + 8);
+  structure.head().struct_size = CB_MAX_STRUCT + 1;
+  CHECK_FALSE(structure.parse());
+
+  auto string = entry({}, 0, {}, {}, "abc");
+  string.head().string_size = 5;
+  CHECK_FALSE(string.parse());
+  string.head().string_size = 0xffff;
+  CHECK_FALSE(string.parse());
+}
+
 TEST_CASE("Bytes that are no record are refused") {
   SECTION("too short for a head") {
     auto bytes = entry({}, 0);
@@ -178,29 +202,6 @@ TEST_CASE("Bytes that are no record are refused") {
                                           kind != abi::CB_INTERRUPT &&  // no such operation
                                           kind != abi::CB_RETURN));  // this one has too many words
     }
-  }
-  SECTION("more words, struct or string than a record may hold, or than this one does") {
-    auto bytes = entry({}, 0, {1, 2}, StructBytes(8), "abc");
-    REQUIRE(bytes.parse());
-    for (std::size_t size = sizeof(abi::cb_head); size < bytes.bytes().size(); size++)
-      CHECK_FALSE(parse_record(bytes.bytes().first(size)));
-
-    auto words = entry({}, 0, std::vector<std::uint64_t>(CB_MAX_ARGS + 1));
-    CHECK_FALSE(words.parse());
-    words.head().nargs = CB_MAX_ARGS;
-    CHECK(words.parse());
-
-    auto structure = entry({}, 0, {}, StructBytes(CB_MAX_STRUCT));
-    CHECK(structure.parse());
-    structure.resize(structure.bytes().size() + 8);
-    structure.head().struct_size = CB_MAX_STRUCT + 1;
-    CHECK_FALSE(structure.parse());
-
-    auto string = entry({}, 0, {}, {}, "abc");
-    string.head().string_size = 5;
-    CHECK_FALSE(string.parse());
-    string.head().string_size = 0xffff;
-    CHECK_FALSE(string.parse());
   }
   SECTION("returns of odd sizes, or with more words than a plan has out-pointers") {
     auto bytes = returned({}, std::uint16_t{0}, 0, {1, 2, 3});
