@@ -1,7 +1,6 @@
 #include "correlate/correlator.hpp"
 
-#include <algorithm>
-#include <limits>
+#include <utility>
 
 #include "cudabpf/describe.hpp"
 #include "cudabpf/xid.hpp"
@@ -10,47 +9,37 @@ namespace cudabpf {
 
 Correlator::Correlator(Sink& sink, FunctionOf function_of, TracedProcesses::Lookup lookup,
                        Options options)
-    : sink_(sink),
-      function_of_(std::move(function_of)),
-      options_(std::move(options)),
-      bounds_(options_.limits),
+    : function_of_(std::move(function_of)),
+      begin_boottime_ns_(options.begin_boottime_ns),
+      bounds_(options.limits),
+      trace_(sink, options.begin_ns),
       processes_(sink, std::move(lookup)),
-      names_(bounds_),
-      allocations_(options_.coverage.memory, bounds_),
-      call_devices_(bounds_),
-      graphs_(options_.coverage.graphs, {options_.limits.of(Kept::graph_nodes),
-                                         [this] { bounds_.left_out(Kept::graph_nodes); }}),
-      driver_calls_(options_.driver_device, options_.driver_version, bounds_,
-                    [this](const DriverCall& call) { emit_driver(call); }),
-      gpu_errors_([this](const GpuError& error) { sink_.gpu_error(error); }),
-      gpu_works_(sink_, names_, bounds_, options_.begin_ns) {}
-
-std::uint64_t Correlator::since_begin(std::uint64_t ts) const {
-  return ts > options_.begin_ns ? ts - options_.begin_ns : 0;
-}
+      open_calls_(bounds_),
+      learners_(trace_, open_calls_, bounds_, options.coverage, std::move(options.driver_device),
+                options.driver_version),
+      pairing_(trace_, processes_, open_calls_, learners_, bounds_,
+               {std::move(options.entry_only), std::move(options.coverage.silent),
+                std::move(options.drops_of)}),
+      gpu_errors_([this](const GpuError& error) { trace_.sink().gpu_error(error); }) {}
 
 void Correlator::on_record(const Record& record) {
-  switch (record.head->kind) {
+  const abi::cb_head& head = *record.head;
+  switch (head.kind) {
     case abi::CB_ENTRY:
-      on_entry(record);
+      if (trace_.is_over_at(head.ts)) break;
+      if (const Function* function = function_of(record)) pairing_.entered(record, *function);
       break;
     case abi::CB_RETURN:
-      on_return(record);
+      if (const Function* function = function_of(record)) pairing_.returned(record, *function);
       break;
     case abi::CB_NAME:
-      make_room_for_names();
-      names_.read_from_handle(record.head->pid, record.handle,
-                              {record.text, (record.head->flags & abi::CB_STRING_CUT) != 0},
-                              record.head->ts);
+      learners_.make_room_for_names();
+      learners_.names.on_record(record);
       break;
     case abi::CB_DRIVER:
     case abi::CB_DRIVER_RETURN:
-      on_driver(record);
-      break;
     case abi::CB_INTERRUPT:
-      if (record.head->ts <= stopped_ns_)
-        driver_calls_.interrupted(record, since_begin(record.interrupt->began),
-                                  since_begin(record.head->ts));
+      on_driver(record);
       break;
     case abi::CB_XID:
       on_xid(record);
@@ -59,12 +48,12 @@ void Correlator::on_record(const Record& record) {
     case abi::CB_GPU_NAME:
     case abi::CB_GPU_WORK:
     case abi::CB_GPU_BATCH:
-      make_room_for_names();
-      gpu_works_.on_record(record, stopped_ns_);
+      learners_.make_room_for_names();
+      learners_.gpu_works.on_record(record);
       break;
     case abi::CB_THREAD_EXIT:
-      if (record.head->ts <= stopped_ns_) driver_calls_.thread_ended(*record.head);
-      on_thread_exit(*record.head);
+      if (!trace_.is_over_at(head.ts)) learners_.driver_calls.thread_exited(head);
+      pairing_.thread_exited(head);
       break;
     default:
       on_process(record);
@@ -72,148 +61,53 @@ void Correlator::on_record(const Record& record) {
   }
 }
 
-CallStack& Correlator::stack_of(ThreadId thread, std::uint64_t ts) {
-  if (last_stack_ && last_thread_ == thread) return *last_stack_;
-  if (!bounds_.has_room(Kept::threads, threads_.size()) && !threads_.contains(thread))
-    make_room_for_threads();
-  auto [at, is_new] = threads_.try_emplace(thread);
-  if (is_new && !processes_.known(thread.pid)) processes_.announce(thread.pid, since_begin(ts));
-  last_thread_ = thread;
-  last_stack_ = &at->second;
-  return at->second;
+const Function* Correlator::function_of(const Record& record) {
+  const Function* function = function_of_(record.head->function);
+  bad_records_ += !function;
+  return function;
 }
 
-// An operation belongs to the call that its thread is making.
+// An operation that began is seen to its end.
 void Correlator::on_driver(const Record& record) {
   const abi::cb_head& head = *record.head;
-  std::uint64_t ts = since_begin(head.ts);
-  if (head.kind == abi::CB_DRIVER_RETURN) return driver_calls_.ends(record, ts);
-  if (head.ts > stopped_ns_) return;
-  auto stack = threads_.find(thread_of(head));
-  const Frame* call = stack != threads_.end() ? stack->second.innermost() : nullptr;
-  if (!processes_.known(head.pid)) processes_.announce(head.pid, ts);
-  driver_calls_.begins(record, ts, call ? call->id : 0);
+  if (head.kind != abi::CB_DRIVER_RETURN && trace_.is_over_at(head.ts)) return;
+  if (head.kind == abi::CB_DRIVER) processes_.announce(head.pid, trace_.ts_of(head.ts));
+  learners_.driver_calls.on_record(record);
 }
 
 void Correlator::on_xid(const Record& record) {
-  if (record.head->ts > stopped_ns_) return;
+  if (trace_.is_over_at(record.head->ts)) return;
   GpuError error = describe_xid(record.xid->number, fixed_text(record.xid->device),
                                 fixed_text(record.xid->message));
-  error.ts = since_begin(record.head->ts);
+  error.ts = trace_.ts_of(record.head->ts);
   error.message_cut = record.head->flags & abi::CB_STRING_CUT;
   gpu_errors_.traced(std::move(error));
 }
 
-void Correlator::emit_driver(const DriverCall& call) {
-  if (call.op == DriverCall::Op::ioctl && call.call)
-    if (auto stack = threads_.find({call.pid, call.tid}); stack != threads_.end())
-      stack->second.ioctl_made(call.call, call.duration);
-  counts_.add(call);
-  sink_.driver_call(call);
-}
-
-// The thread or the trace has ended. Calls still open never returned or, if any record of the
-// thread has been lost since they began, perhaps returned unseen.
-void Correlator::end_thread(ThreadId thread, std::optional<std::uint32_t> drops) {
-  driver_calls_.thread_gone(thread);
-  auto at = threads_.find(thread);
-  if (at == threads_.end()) return;
-  CallStack& stack = at->second;
-  if (!drops && options_.drops_of && stack.depth()) drops = options_.drops_of(thread);
-  while (stack.depth()) {
-    const Frame& frame = stack.top();
-    bool seen = nothing_lost_between(frame.drops, drops.value_or(frame.drops)) && !frame.passed;
-    emit_top(stack, thread, seen ? Ending::unfinished : Ending::return_lost);
-  }
-  call_devices_.thread_gone(thread.pid, thread.tid);
-  if (last_stack_ == &stack) last_stack_ = nullptr;
-  threads_.erase(at);
-}
-
-void Correlator::on_thread_exit(const abi::cb_head& head) {
-  auto stack = threads_.find(thread_of(head));
-  if (stack != threads_.end() && !stack->second.same_drops(head.drops)) calls_lost(head.pid);
-  call_devices_.thread_gone(head.pid, head.tid);
-  end_thread(thread_of(head), head.drops);
-  gpu_works_.thread_gone(head.pid, head.tid);
-}
-
-// Threads outside any call need no stack. If too many are inside one, their stacks go, too.
-void Correlator::make_room_for_threads() {
-  last_stack_ = nullptr;
-  auto is_idle = [](const auto& item) { return item.second.depth() == 0; };
-  std::erase_if(threads_, is_idle);
-  if (bounds_.has_room(Kept::threads, 2 * threads_.size())) return;
-  for (auto& [thread, stack] : threads_) {
-    bounds_.left_out(Kept::threads);
-    end_calls(stack, thread);
-  }
-  threads_.clear();
-}
-
-void Correlator::make_room_for_names() {
-  if (!names_.want_room()) return;
-  std::unordered_set<const KernelName*> used;
-  for (const auto& [thread, stack] : threads_)
-    stack.each([&](const Frame& frame) { used.insert(frame.kernel); });
-  graphs_.add_names(used);
-  gpu_works_.add_names(used);
-  names_.forget_unused(used);
-}
-
-// Ends a process's calls and forgets what was known about it.
-void Correlator::end_process(std::uint32_t pid, LastThread last) {
-  auto of_process = [&] { return threads_.lower_bound({pid, 0}); };
-  for (auto at = of_process(); at != threads_.end() && at->first.pid == pid; at = of_process())
-    end_thread(at->first, last.tid == at->first.tid ? std::optional(last.drops) : std::nullopt);
-  driver_calls_.process_gone(pid);
-  names_.process_gone(pid);
-  allocations_.process_gone(pid);
-  call_devices_.process_gone(pid);
-  graphs_.process_gone(pid);
-  gpu_works_.process_gone(pid);
-}
-
 void Correlator::on_process(const Record& record) {
   const abi::cb_head& head = *record.head;
-  if (head.ts > stopped_ns_) return;
+  if (trace_.is_over_at(head.ts)) return;
   if (processes_.is_repeated(record)) return;
-  if (head.kind == abi::CB_EXIT) driver_calls_.thread_ended(head);
+  bool exits = head.kind == abi::CB_EXIT;
+  if (exits) learners_.driver_calls.thread_exited(head);
   // An exec ends every other thread and leaves the old program's calls and handles behind. The pid
   // of a fork or a start may have had an earlier owner whose exit was lost.
-  end_process(head.pid,
-              head.kind == abi::CB_EXIT ? LastThread{head.tid, head.drops} : LastThread{});
+  using Last = CallPairing::LastThread;
+  pairing_.end_process(head.pid, exits ? Last{head.tid, head.drops} : Last{});
   bool from_its_beginning = head.kind == abi::CB_FORK || head.kind == abi::CB_EXEC ||
-                            record.process->start_time >= options_.begin_boottime_ns;
-  if (head.kind != abi::CB_EXIT && from_its_beginning) {
-    allocations_.process_began(head.pid);
-    graphs_.process_began(head.pid);
-  }
-  processes_.on_record(record, since_begin(head.ts));
-}
-
-void Correlator::settle_gpu_works(std::uint64_t read_until) {
-  gpu_works_.settle(read_until, [this](std::uint32_t pid, std::uint32_t tid) {
-    auto since = std::numeric_limits<std::uint64_t>::max();
-    auto at = threads_.find({pid, tid});
-    if (at == threads_.end()) return since;
-    at->second.each([&](const Frame& frame) {
-      if (!frame.passed && asks_gpu(*frame.function)) since = std::min(since, frame.ts);
-    });
-    return since;
-  });
+                            record.process->start_time >= begin_boottime_ns_;
+  if (!exits && from_its_beginning) learners_.process_began(head.pid);
+  processes_.on_record(record, trace_.ts_of(head.ts));
 }
 
 void Correlator::forget_process(std::uint32_t pid) {
-  end_process(pid, {});
+  pairing_.end_process(pid, {});
   processes_.forget(pid);
 }
 
 void Correlator::finish() {
   gpu_errors_.settle();
-  while (!threads_.empty()) end_thread(threads_.begin()->first);
-  gpu_works_.finish();
-  driver_calls_.all_gone();
+  pairing_.finish();
 }
 
 }  // namespace cudabpf

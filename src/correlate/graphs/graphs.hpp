@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "correlate/calls/learner.hpp"
 #include "correlate/graphs/graph_calls.hpp"
 #include "correlate/graphs/graph_holding.hpp"
 #include "correlate/graphs/launched_contents.hpp"
@@ -14,23 +15,23 @@
 
 namespace cudabpf {
 
-class Graphs {
+class Graphs : public Learner {
  public:
   // `all_recorded`: every call that concerns graphs. `kept`: the room that there is.
   Graphs(bool all_recorded, KeptNodes kept) : all_recorded_(all_recorded), kept_(std::move(kept)) {}
 
-  // Whether a call to the function may have something to do with graphs at the moment.
-  bool follows(const Function& function) const {
-    return function.type == Type::graph || !capturing_.empty();
+  // Fills in what the graph that the call launches holds, and whether the call is captured.
+  void ended(const CallStack& stack, Call& call) {
+    bool concerns = call.function->type == Type::graph || !capturing_.empty();
+    if (concerns) follow(call, stack.top_is_inside(concerns_graphs));
   }
-  // Such a call has ended. Fills in what the graph that it launches holds, and whether it is
-  // captured. `is_part`: it is made inside another that does the same.
-  void follow(Call& call, bool is_part);
-  // Nothing was missed of this process so far.
+  void orphaned(Call& call) {
+    if (graph_action(*call.function) == GraphAction::launch)
+      call.graph_unknown = GraphUnknown::lost;
+  }
   void process_began(std::uint32_t pid) { of(pid).whole = true; }
   void calls_lost(std::uint32_t pid);
   void process_gone(std::uint32_t pid);
-  // The names that are in use.
   void add_names(std::unordered_set<const KernelName*>& to) const;
 
  private:
@@ -61,6 +62,8 @@ class Graphs {
     LaunchedContents contents;
   };
 
+  // `is_part`: the call is made inside another that does the same.
+  void follow(Call& call, bool is_part);
   OfProcess& of(std::uint32_t pid) { return processes_.try_emplace(pid, kept_).first->second; }
   void follow_graph(OfProcess& process, const Call& call, GraphAction action);
   void follow_capture(OfProcess& process, Call& call, bool is_part);

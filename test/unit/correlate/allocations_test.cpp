@@ -1,4 +1,4 @@
-#include "correlate/allocations.hpp"
+#include "correlate/learners/allocations.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

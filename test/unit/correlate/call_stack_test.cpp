@@ -1,4 +1,4 @@
-#include "correlate/call_stack.hpp"
+#include "correlate/calls/call_stack.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,4 +1,4 @@
-#include "correlate/coverage.hpp"
+#include "correlate/learners/coverage.hpp"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

@@ -1,4 +1,4 @@
-#include "correlate/driver_calls.hpp"
+#include "correlate/learners/driver_calls.hpp"
 
 #include <fmt/format.h>
 

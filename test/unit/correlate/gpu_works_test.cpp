@@ -1,4 +1,4 @@
-#include "correlate/gpu_works.hpp"
+#include "correlate/learners/gpu_works.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <functional>

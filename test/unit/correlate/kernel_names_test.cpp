@@ -1,4 +1,4 @@
-#include "correlate/kernel_names.hpp"
+#include "correlate/learners/kernel_names.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>

@@ -46,9 +46,8 @@ class Bounds {
  public:
   explicit Bounds(const Limits& limits) : limits_(limits) {}
 
-  bool has_room(Kept what, std::size_t used) const {
-    return used < limits_.most[static_cast<std::size_t>(what)];
-  }
+  bool has_room(Kept what, std::size_t used) const { return used < limit(what); }
+  std::size_t limit(Kept what) const { return limits_.most[static_cast<std::size_t>(what)]; }
   void left_out(Kept what, std::uint64_t count = 1) {
     left_out_[static_cast<std::size_t>(what)] += count;
   }

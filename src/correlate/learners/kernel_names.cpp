@@ -1,4 +1,4 @@
-#include "correlate/kernel_names.hpp"
+#include "correlate/learners/kernel_names.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -29,6 +29,36 @@ std::size_t bytes_of(const KernelName& name) {
          name.short_name.capacity() + name.json.capacity();
 }
 }  // namespace
+
+// If it is not known whether the call succeeded, names are forgotten as if it had: the next launch
+// reads them again.
+void KernelNames::follow(const Call& call, const Frame& frame) {
+  const Function& function = *call.function;
+  auto word = [&](std::size_t i) { return i < frame.nwords ? frame.words[i] : 0; };
+  if (function.names == NamesEffect::forget) {
+    if (function.type == Type::module)
+      owner_unloaded(call.pid, word(0), frame.ts);
+    else
+      context_destroyed(call.pid, frame.ts);
+    return;
+  }
+  if (call.outs.empty()) return;
+  // (out handle, module or library, name) or (out function, kernel)
+  std::uint64_t ts = frame.ts + call.duration;
+  if (function.arguments.size() < 3)
+    learned_alias(call.pid, call.outs[0], word(1), ts);
+  else if (!frame.has_text)
+    forget_handle(call.pid, call.outs[0]);
+  else
+    learned(call.pid, call.outs[0], {word(1), function.arguments[0].role == Role::function},
+            {frame.text, frame.string_cut}, ts);
+}
+
+void KernelNames::orphaned(Call& call) {
+  if (call.function->names == NamesEffect::learn && !call.outs.empty())
+    forget_handle(call.pid, call.outs[0]);
+  if (call.function->names == NamesEffect::forget) forget_handles(call.pid);
+}
 
 bool KernelNames::want_room() const {
   return refused_ % REFUSED_AT_ONCE == 0 &&

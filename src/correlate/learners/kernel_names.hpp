@@ -12,14 +12,16 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "correlate/bounds.hpp"
+#include "correlate/calls/bounds.hpp"
+#include "correlate/calls/learner.hpp"
 #include "cudabpf/event.hpp"
+#include "cudabpf/record.hpp"
 #include "cudabpf/sink.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf {
 
-class KernelNames {
+class KernelNames : public Learner {
  public:
   explicit KernelNames(Bounds& bounds) : bounds_(bounds) {}
 
@@ -36,6 +38,27 @@ class KernelNames {
     bool cut = false;
   };
 
+  void began(ThreadId thread, Frame& frame) {
+    Type type = frame.function->type;
+    // The others are memory handles.
+    if (frame.details.handle && (type == Type::kernel || type == Type::graph))
+      frame.kernel = find(thread.pid, *frame.details.handle);
+  }
+  void ended(const CallStack& stack, Call& call) {
+    if (call.function->names != NamesEffect::none && call.result == 0) follow(call, stack.top());
+  }
+  void orphaned(Call& call);
+  void process_gone(std::uint32_t pid);
+  // The call gives a handle a name.
+  static bool learns_from(const Call& call) {
+    return call.function->names == NamesEffect::learn && call.result == 0 && !call.outs.empty();
+  }
+  // The kernel side has read a name from a handle.
+  void on_record(const Record& record) {
+    ReadName name = {record.text, (record.head->flags & abi::CB_STRING_CUT) != 0};
+    read_from_handle(record.head->pid, record.handle, name, record.head->ts);
+  }
+
   // A call resolved `name` to `handle` at `ts` (like all times here, a record's).
   void learned(std::uint32_t pid, std::uint64_t handle, Owner owner, ReadName name,
                std::uint64_t ts);
@@ -51,7 +74,6 @@ class KernelNames {
   void owner_unloaded(std::uint32_t pid, std::uint64_t owner, std::uint64_t began);
   void context_destroyed(std::uint32_t pid, std::uint64_t began);
   void forget_handles(std::uint32_t pid);  // one of the two happened, but not known which
-  void process_gone(std::uint32_t pid);
 
   // A kernel of this name, whatever its handle. Null: there is no room for it.
   const KernelName* named(ReadName name) { return intern(name, false); }
@@ -79,6 +101,7 @@ class KernelNames {
     std::size_t size() const { return handles.size(); }
   };
 
+  void follow(const Call& call, const Frame& frame);
   const KernelName* intern(ReadName name, bool from_handle);
   void keep(ProcessNames& process, std::uint64_t handle, const Entry& entry);
   void forget(ProcessNames& process, std::uint64_t handle);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "correlate/allocations.hpp"
+#include "correlate/learners/allocations.hpp"
 #include "cudabpf/function_filter.hpp"
 
 namespace cudabpf {

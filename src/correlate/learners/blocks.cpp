@@ -1,4 +1,4 @@
-#include "correlate/blocks.hpp"
+#include "correlate/learners/blocks.hpp"
 
 #include <algorithm>
 

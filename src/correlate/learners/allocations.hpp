@@ -7,14 +7,15 @@
 #include <optional>
 #include <span>
 
-#include "correlate/blocks.hpp"
-#include "correlate/bounds.hpp"
+#include "correlate/calls/bounds.hpp"
+#include "correlate/calls/learner.hpp"
+#include "correlate/learners/blocks.hpp"
 #include "cudabpf/event.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf {
 
-class Allocations {
+class Allocations : public Learner {
  public:
   // The functions whose calls must be seen for the conclusions drawn here.
   static bool follows(const Function& function);  // with results: for all conclusions
@@ -23,15 +24,54 @@ class Allocations {
     bool all = true, frees = true;
   };
 
-  Allocations(Seen seen, Bounds& bounds) : seen_(seen), bounds_(bounds) {}
+  // `finds_ends`: the GPUs of a copy's ends can be known.
+  Allocations(Seen seen, bool finds_ends, Bounds& bounds)
+      : seen_(seen), finds_ends_(finds_ends), bounds_(bounds) {}
+
+  // Most calls concern no memory.
+  void began(ThreadId thread, Frame& frame) {
+    Type type = frame.function->type;
+    if (type == Type::memory) frame.freed = freeing(thread.pid, *frame.function, frame.details);
+    if (frame.details.op == Op::unified) infer_direction(thread.pid, frame.details);
+    if (type == Type::transfer && finds_ends_)
+      find_devices(thread.pid, *frame.function, frame.details);
+  }
+  void ended(const CallStack& stack, Call& call) {
+    const Function& function = *call.function;
+    if (function.type == Type::memory)
+      follow_memory(stack.top(), call);
+    else if (!call.outs.empty() && call.has_return && call.result == 0)
+      follow_addresses(call.pid, function, call.outs);
+    if (function.names == NamesEffect::forget && function.type != Type::module && call.result == 0)
+      context_destroyed(call.pid);
+  }
+  void orphaned(Call& call);
+  // The trace saw the process begin, so memory that it never saw allocated is ordinary memory.
+  void process_began(std::uint32_t pid) { processes_[pid].all_seen = seen_.all; }
+  // Some call of the process is missing from the trace, so allocations may be missing too.
+  void calls_lost(std::uint32_t pid);
+  void process_gone(std::uint32_t pid);
+
+ private:
+  struct OfProcess {
+    Blocks blocks;   // by address
+    Blocks handles;  // of physical memory, which cuMemMap maps at an address: by handle
+    std::uint32_t losses = 0;
+    bool all_seen = false;
+    std::size_t size() const { return blocks.size() + handles.size(); }
+  };
 
   // A memory call begins: what it frees, if anything. Another thread may get the same address
   // before it returns.
-  std::optional<Block> freeing(std::uint32_t pid, const Function& function, const Details& details);
+  std::optional<Freed> freeing(std::uint32_t pid, const Function& function, const Details& details);
   // The call that frees it failed.
   void stays(std::uint32_t pid, const Function& function, const Details& details);
+  // Blocks may be gone: a context was destroyed, or a free was not seen to return.
+  void context_destroyed(std::uint32_t pid);
+  void perhaps_freed(std::uint32_t pid, const Function& function, const Details& details);
+  void follow_memory(const Frame& frame, Call& call);
   // Follows a memory call that succeeded and completes its details (the size of a free).
-  void follow(std::uint32_t pid, const Function& function, const std::optional<Block>& freed,
+  void follow(std::uint32_t pid, const Function& function, const std::optional<Freed>& freed,
               Details& details);
   // Follows any other call that succeeded and returned addresses (cuModuleGetGlobal).
   void follow_addresses(std::uint32_t pid, const Function& function,
@@ -43,24 +83,6 @@ class Allocations {
   // Finds the GPUs of both ends if a copy is between two GPUs or names two contexts. Not for a copy
   // whose rows a struct describes: it may span more than its bytes.
   void find_devices(std::uint32_t pid, const Function& function, Details& details) const;
-
-  // The trace saw the process begin, so memory that it never saw allocated is ordinary memory.
-  void process_began(std::uint32_t pid) { processes_[pid].all_seen = seen_.all; }
-  // Some call of the process is missing from the trace, so allocations may be missing too.
-  void calls_lost(std::uint32_t pid);
-  // Blocks may be gone: a context was destroyed, or a free was not seen to return.
-  void context_destroyed(std::uint32_t pid);
-  void perhaps_freed(std::uint32_t pid, const Function& function, const Details& details);
-  void process_gone(std::uint32_t pid);
-
- private:
-  struct OfProcess {
-    Blocks blocks;   // by address
-    Blocks handles;  // of physical memory, which cuMemMap maps at an address: by handle
-    std::uint32_t losses = 0;
-    bool all_seen = false;
-    std::size_t size() const { return blocks.size() + handles.size(); }
-  };
 
   Block block_of(OfProcess& process, const Function& function, const Details& details);
   void keep(OfProcess& process, Blocks& blocks, const Block& block);
@@ -79,6 +101,7 @@ class Allocations {
   static std::optional<Block::Side> side_of(const OfProcess& process, std::uint64_t address);
 
   const Seen seen_;
+  const bool finds_ends_;
   Bounds& bounds_;
   HashMap<std::uint32_t, OfProcess> processes_;
   std::size_t kept_ = 0;  // blocks, of all processes

@@ -1,8 +1,9 @@
-#include "correlate/gpu_works.hpp"
+#include "correlate/learners/gpu_works.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "correlate/graphs/graph_calls.hpp"  // what a call asks for
@@ -12,6 +13,7 @@ namespace cudabpf {
 
 namespace {
 
+constexpr std::uint64_t NEVER = std::numeric_limits<std::uint64_t>::max();
 // A record may become readable a little later than its time says.
 constexpr std::uint64_t SETTLED_NS = 50'000'000;
 // How long to wait for a call to return: it may have been left by longjmp.
@@ -64,20 +66,19 @@ bool copies_several(const Function& function) {
 
 bool asks_gpu(const Function& function) { return function.meaning.measured; }
 
-void GpuWorks::on_record(const Record& record, std::uint64_t until) {
-  until_ = until;
+void GpuWorks::on_record(const Record& record) {
   const abi::cb_head& head = *record.head;
   OfProcess& process = processes_[head.pid];
   switch (head.kind) {
     case abi::CB_GPU_TIMES: {
       process.timed |= record.gpu_times->times_of != 0;
       GpuTimes times;
-      times.ts = head.ts > begin_ns_ ? head.ts - begin_ns_ : 0;
+      times.ts = trace_.ts_of(head.ts);
       times.pid = head.pid;
       times.version = version_text(record.gpu_times->version);
       times.whole_graphs = record.gpu_times->times_of == abi::CB_GPU_GRAPHS;
       (process.timed ? times.library : times.why_not) = std::string(record.text);
-      sink_.gpu_times(times);
+      trace_.sink().gpu_times(times);
       break;
     }
     case abi::CB_GPU_NAME:
@@ -108,7 +109,7 @@ void GpuWorks::told(const Record& record) {
   } else {
     const abi::cb_gpu_work& work = *record.gpu_work;
     at->second.works.push_back(work);
-    std::uint64_t began = work.began ? work.began : std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t began = work.began ? work.began : NEVER;
     at->second.last_began = std::max(at->second.last_began, began);
     waiting_works_++;
   }
@@ -143,7 +144,6 @@ GpuWorks::Asker* GpuWorks::asker_of(OfProcess& process, const abi::cb_gpu_batch&
 
 void GpuWorks::called(const Call& call, std::uint64_t ts) {
   const Function& function = *call.function;
-  if (!asks_gpu(function)) return;
   Asked asked;
   asked.graph = function.launches_graph();
   GraphWork work = asked.graph ? GraphWork() : work_of_call(call);
@@ -171,20 +171,29 @@ void GpuWorks::called(const Call& call, std::uint64_t ts) {
   waiting_calls_++;
 }
 
-void GpuWorks::calls_lost(std::uint32_t pid, std::uint32_t tid) {
-  auto process = processes_.find(pid);
+void GpuWorks::records_lost(ThreadId thread) {
+  auto process = processes_.find(thread.pid);
   if (process == processes_.end()) return;
-  auto asker = process->second.by_tid.find(tid);
+  auto asker = process->second.by_tid.find(thread.tid);
   if (asker != process->second.by_tid.end()) asker->second->whole = false;
 }
 
-void GpuWorks::settle(std::uint64_t read_until, const AskingSince& asking_since) {
-  std::uint64_t before = read_until > SETTLED_NS ? read_until - SETTLED_NS : 0;
-  for (auto& [pid, process] : processes_) settle(pid, process, before, asking_since);
+std::uint64_t GpuWorks::asking_since(ThreadId thread) const {
+  std::uint64_t since = NEVER;
+  const CallStack* stack = open_.find(thread);
+  if (!stack) return since;
+  stack->each([&](const Frame& frame) {
+    if (!frame.passed && asks_gpu(*frame.function)) since = std::min(since, frame.ts);
+  });
+  return since;
 }
 
-void GpuWorks::settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_before,
-                      const AskingSince& asking_since) {
+void GpuWorks::settle(std::uint64_t read_until) {
+  std::uint64_t before = read_until > SETTLED_NS ? read_until - SETTLED_NS : 0;
+  for (auto& [pid, process] : processes_) settle(pid, process, before);
+}
+
+void GpuWorks::settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_before) {
   for (auto& [number, lane] : process.lanes) {
     while (!lane.batches.empty()) {
       auto first = lane.batches.begin();
@@ -192,7 +201,7 @@ void GpuWorks::settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_
       const Batch& batch = first->second;
       std::uint64_t told = batch.end->head.ts;
       if (told > told_before) break;
-      std::uint64_t since = asking_since(pid, batch.end->thread);
+      std::uint64_t since = asking_since({pid, batch.end->thread});
       bool may_have_asked =
           since < told && since <= saturating_sum(batch.last_began, CLOCKS_DIFFER_NS);
       if (may_have_asked && told_before - told < LONGEST_CALL_NS) break;
@@ -214,7 +223,7 @@ void GpuWorks::join(std::uint32_t pid, OfProcess& process, Lane& lane, const Bat
     if (batch.end->lost || batch.end->works != batch.works.size()) lane.whole = false;
   }
   for (const abi::cb_gpu_work& work : batch.works) {
-    if (work.began > until_) continue;
+    if (trace_.is_over_at(work.began)) continue;
     if (!work.correlation || work.correlation != lane.correlation) {
       find_call(process, lane, asker, work);
       lane.correlation = work.correlation;
@@ -277,7 +286,7 @@ void GpuWorks::emit(std::uint32_t pid, const OfProcess& process, const Lane& lan
                     const abi::cb_gpu_work& work) {
   GpuWork out;
   out.op = op_of(work.head.function);
-  out.ts = work.began > begin_ns_ ? work.began - begin_ns_ : 0;
+  out.ts = trace_.ts_of(work.began);
   out.duration = work.ended > work.began ? work.ended - work.began : 0;
   out.pid = pid;
   out.device = work.device;
@@ -299,7 +308,7 @@ void GpuWorks::emit(std::uint32_t pid, const OfProcess& process, const Lane& lan
     out.direction = direction_of(work.direction);
   }
   if (work.graph && out.op != GpuWork::Op::graph) out.node = work.node;
-  sink_.gpu_work(out);
+  trace_.sink().gpu_work(out);
 }
 
 // The first so many calls.
@@ -309,10 +318,10 @@ void GpuWorks::give_up(Asker& asker, Unjoined why, std::size_t count) {
   asker.asked.erase(asker.asked.begin(), asker.asked.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-void GpuWorks::thread_gone(std::uint32_t pid, std::uint32_t tid) {
-  auto process = processes_.find(pid);
+void GpuWorks::thread_gone(ThreadId thread) {
+  auto process = processes_.find(thread.pid);
   if (process == processes_.end()) return;
-  process->second.by_tid.erase(tid);
+  process->second.by_tid.erase(thread.tid);
   // A thread of whose calls nothing is left needs no place.
   constexpr std::size_t MANY = 256;
   if (process->second.askers.size() < MANY) return;
@@ -322,8 +331,7 @@ void GpuWorks::thread_gone(std::uint32_t pid, std::uint32_t tid) {
 }
 
 void GpuWorks::end(std::uint32_t pid, OfProcess& process) {
-  constexpr auto NEVER = std::numeric_limits<std::uint64_t>::max();
-  settle(pid, process, NEVER, [](std::uint32_t, std::uint32_t) { return NEVER; });
+  settle(pid, process, NEVER);
   // Batches that were lost, or never told to their end, stand before what is left.
   for (auto& [number, lane] : process.lanes) {
     lane.whole = false;
@@ -342,7 +350,7 @@ void GpuWorks::process_gone(std::uint32_t pid) {
   processes_.erase(process);
 }
 
-void GpuWorks::finish() {
+void GpuWorks::finished() {
   for (auto& [pid, process] : processes_) end(pid, process);
   processes_.clear();
 }

@@ -8,29 +8,29 @@
 #include <span>
 #include <vector>
 
-#include "correlate/bounds.hpp"
+#include "correlate/calls/bounds.hpp"
+#include "correlate/calls/learner.hpp"
 #include "cudabpf/event.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf {
 
-class CallDevices {
+class CallDevices : public Learner {
  public:
   using Device = std::optional<std::int32_t>;
 
-  explicit CallDevices(Bounds& bounds) : bounds_(bounds) {}
+  // `all_seen`: all calls that must be seen for any device to be known.
+  CallDevices(bool all_seen, Bounds& bounds) : all_seen_(all_seen), bounds_(bounds) {}
 
   // Must this function's calls be seen, with their results, for any device to be known?
   static bool follows(const Function& function);
-  // The device of a call that begins.
-  Device device_of(std::uint32_t pid, std::uint32_t tid, const Function& function,
-                   std::span<const std::uint64_t> words, const Details& details);
-  // Follows a call that has ended.
-  void follow(const Call& call);
 
-  // Some call of the process is missing from the trace.
+  void began(ThreadId thread, Frame& frame) {
+    if (!frame.details.device && all_seen_) frame.details.device = device_of(thread, frame);
+  }
+  void ended(const CallStack& stack, Call& call);
   void calls_lost(std::uint32_t pid) { process_gone(pid); }
-  void thread_gone(std::uint32_t pid, std::uint32_t tid);
+  void thread_gone(ThreadId thread);
   void process_gone(std::uint32_t pid);
 
  private:
@@ -42,16 +42,17 @@ class CallDevices {
     std::size_t size() const { return devices.size() + current.size(); }
   };
 
-  Device current(std::uint32_t pid, std::uint32_t tid);
+  Device device_of(ThreadId thread, const Frame& frame);
+  Device current(ThreadId thread);
   void change(OfProcess& process, const Call& call);
   void make_room();
   static Device known(const OfProcess& process, std::uint64_t context);
 
+  const bool all_seen_;
   Bounds& bounds_;
   HashMap<std::uint32_t, OfProcess> processes_;
-  std::size_t kept_ = 0;        // devices and threads, of all processes
-  std::uint32_t last_pid_ = 0;  // most calls come in runs of one thread
-  std::uint32_t last_tid_ = 0;
+  std::size_t kept_ = 0;  // devices and threads, of all processes
+  ThreadId last_thread_;  // most calls come in runs of one thread; no process: none
   Device last_device_;
 };
 

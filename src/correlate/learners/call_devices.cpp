@@ -1,4 +1,4 @@
-#include "correlate/call_devices.hpp"
+#include "correlate/learners/call_devices.hpp"
 
 namespace cudabpf {
 
@@ -61,39 +61,37 @@ CallDevices::Device CallDevices::known(const OfProcess& process, std::uint64_t c
   return device == process.devices.end() ? Device() : Device(device->second);
 }
 
-CallDevices::Device CallDevices::current(std::uint32_t pid, std::uint32_t tid) {
-  if (pid == last_pid_ && tid == last_tid_) return last_device_;
-  last_pid_ = pid;
-  last_tid_ = tid;
+CallDevices::Device CallDevices::current(ThreadId thread) {
+  if (thread == last_thread_) return last_device_;
+  last_thread_ = thread;
   last_device_.reset();
-  auto process = processes_.find(pid);
+  auto process = processes_.find(thread.pid);
   if (process == processes_.end()) return last_device_;
-  auto stack = process->second.current.find(tid);
+  auto stack = process->second.current.find(thread.tid);
   if (stack == process->second.current.end() || stack->second.empty()) return last_device_;
   last_device_ = known(process->second, stack->second.back());
   return last_device_;
 }
 
-CallDevices::Device CallDevices::device_of(std::uint32_t pid, std::uint32_t tid,
-                                           const Function& function,
-                                           std::span<const std::uint64_t> words,
-                                           const Details& details) {
+CallDevices::Device CallDevices::device_of(ThreadId thread, const Frame& frame) {
+  const Function& function = *frame.function;
   if (!works_on_one_device(function)) return {};
   auto of = [&](std::uint64_t handle) {
-    auto process = processes_.find(pid);
+    auto process = processes_.find(thread.pid);
     return process == processes_.end() ? Device() : known(process->second, handle);
   };
   constexpr std::uint64_t LAST_DEFAULT_STREAM = 2;
-  if (details.stream && *details.stream > LAST_DEFAULT_STREAM) return of(*details.stream);
-  if (has_role(function, Role::context)) return words.empty() ? Device() : of(words[0]);
-  return current(pid, tid);
+  const auto& stream = frame.details.stream;
+  if (stream && *stream > LAST_DEFAULT_STREAM) return of(*stream);
+  if (has_role(function, Role::context)) return frame.nwords ? of(frame.words[0]) : Device();
+  return current(thread);
 }
 
-void CallDevices::follow(const Call& call) {
+void CallDevices::ended(const CallStack&, Call& call) {
   const Function& function = *call.function;
   if (may_change_contexts(function)) return process_gone(call.pid);
   if (!follows(function)) return;
-  last_pid_ = 0;
+  last_thread_ = {};
   make_room();
   OfProcess& process = processes_[call.pid];
   std::size_t before = process.size();
@@ -117,7 +115,7 @@ void CallDevices::make_room() {
 void CallDevices::change(OfProcess& process, const Call& call) {
   std::uint64_t given = call.words.empty() ? 0 : call.words[0];
   std::uint64_t made = call.outs.empty() ? 0 : call.outs[0];
-  Device current_device = makes_stream(*call.function) ? current(call.pid, call.tid) : Device();
+  Device current_device = makes_stream(*call.function) ? current({call.pid, call.tid}) : Device();
   auto& stack = process.current[call.tid];
   auto learn = [&](Device device) {
     process.devices.erase(made);  // an earlier one may have had the same address
@@ -158,14 +156,14 @@ void CallDevices::change(OfProcess& process, const Call& call) {
   }
 }
 
-void CallDevices::thread_gone(std::uint32_t pid, std::uint32_t tid) {
-  last_pid_ = 0;
-  auto process = processes_.find(pid);
-  if (process != processes_.end()) kept_ -= process->second.current.erase(tid);
+void CallDevices::thread_gone(ThreadId thread) {
+  last_thread_ = {};
+  auto process = processes_.find(thread.pid);
+  if (process != processes_.end()) kept_ -= process->second.current.erase(thread.tid);
 }
 
 void CallDevices::process_gone(std::uint32_t pid) {
-  last_pid_ = 0;
+  last_thread_ = {};
   auto process = processes_.find(pid);
   if (process == processes_.end()) return;
   kept_ -= process->second.size();

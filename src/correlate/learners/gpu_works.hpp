@@ -6,18 +6,18 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
-#include <limits>
 #include <list>
 #include <map>
 #include <optional>
 #include <unordered_set>
 #include <vector>
 
-#include "correlate/bounds.hpp"
-#include "correlate/kernel_names.hpp"
+#include "correlate/calls/bounds.hpp"
+#include "correlate/calls/learner.hpp"
+#include "correlate/calls/open_calls.hpp"
+#include "correlate/calls/open_trace.hpp"
+#include "correlate/learners/kernel_names.hpp"
 #include "cudabpf/record.hpp"
-#include "cudabpf/sink.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf {
@@ -25,33 +25,27 @@ namespace cudabpf {
 // Whether a call to the function makes a GPU work.
 bool asks_gpu(const Function& function);
 
-class GpuWorks {
+class GpuWorks : public Learner {
  public:
-  GpuWorks(Sink& sink, KernelNames& names, Bounds& bounds, std::uint64_t begin_ns)
-      : sink_(sink), names_(names), bounds_(bounds), begin_ns_(begin_ns) {}
+  GpuWorks(OpenTrace& trace, const OpenCalls& open, KernelNames& names, Bounds& bounds)
+      : trace_(trace), open_(open), names_(names), bounds_(bounds) {}
 
-  // A record about what GPUs did; what began after `until` is not in the trace. Times here are
-  // CLOCK_MONOTONIC.
-  void on_record(const Record& record, std::uint64_t until);
-  // Whether CUPTI reports GPU times for the process.
-  bool follows(std::uint32_t pid) const {
-    if (processes_.empty()) return false;
-    auto process = processes_.find(pid);
-    return process != processes_.end() && process->second.timed;
-  }
-  // A call of such a process has ended that began at `ts`. Only those that make a GPU work count.
-  void called(const Call& call, std::uint64_t ts);
-  // Records of calls of the thread are missing.
-  void calls_lost(std::uint32_t pid, std::uint32_t tid);
-  // When a thread's oldest open call that makes a GPU work began; the end of time if it has none.
-  using AskingSince = std::function<std::uint64_t(std::uint32_t pid, std::uint32_t tid)>;
+  // A record about what GPUs did. Times here are CLOCK_MONOTONIC.
+  void on_record(const Record& record);
   // Matches operations reported long enough before `read_until`, up to which all records were read,
   // unless their thread is still in a call that may have submitted them.
-  void settle(std::uint64_t read_until, const AskingSince& asking_since);
-  void thread_gone(std::uint32_t pid, std::uint32_t tid);
+  void settle(std::uint64_t read_until);
+
+  // The graphs have learned of the call already, so it is known whether it was captured.
+  void ended(const CallStack& stack, Call& call) {
+    if (is_timed(call.pid) && !call.captured && call.result == 0 && asks_gpu(*call.function) &&
+        !stack.top_is_inside(asks_gpu))
+      called(call, stack.top().ts);
+  }
+  void records_lost(ThreadId thread);
+  void thread_gone(ThreadId thread);
   void process_gone(std::uint32_t pid);
-  void finish();
-  // The names that are in use.
+  void finished();
   void add_names(std::unordered_set<const KernelName*>& to) const;
 
   const GpuWorkCounts& counts() const { return counts_; }
@@ -99,12 +93,21 @@ class GpuWorks {
     HashMap<std::uint64_t, const KernelName*> names;
   };
 
+  // Whether CUPTI reports GPU times for the process.
+  bool is_timed(std::uint32_t pid) const {
+    if (processes_.empty()) return false;
+    auto process = processes_.find(pid);
+    return process != processes_.end() && process->second.timed;
+  }
+  // A call that makes a GPU work, and that began at `ts`.
+  void called(const Call& call, std::uint64_t ts);
+  // When the thread's oldest open call that makes a GPU work began; the end of time if it has none.
+  std::uint64_t asking_since(ThreadId thread) const;
   void told(const Record& record);
   Lane* lane_of(OfProcess& process, std::uint32_t number);
   Asker& asker_of(OfProcess& process, std::uint32_t tid, std::uint64_t ts);
   Asker* asker_of(OfProcess& process, const abi::cb_gpu_batch& batch);
-  void settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_before,
-              const AskingSince& asking_since);
+  void settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_before);
   void join(std::uint32_t pid, OfProcess& process, Lane& lane, const Batch& batch);
   void find_call(const OfProcess& process, Lane& lane, Asker* asker, const abi::cb_gpu_work& work);
   bool fits(const OfProcess& process, const Asked& asked, const abi::cb_gpu_work& work) const;
@@ -113,11 +116,10 @@ class GpuWorks {
   void give_up(Asker& asker, Unjoined why, std::size_t count);
   void end(std::uint32_t pid, OfProcess& process);
 
-  Sink& sink_;
+  OpenTrace& trace_;
+  const OpenCalls& open_;
   KernelNames& names_;
   Bounds& bounds_;
-  std::uint64_t begin_ns_;
-  std::uint64_t until_ = std::numeric_limits<std::uint64_t>::max();
   std::map<std::uint32_t, OfProcess> processes_;
   std::size_t waiting_calls_ = 0, waiting_works_ = 0;  // of all processes
   GpuWorkCounts counts_;

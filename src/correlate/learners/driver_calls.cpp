@@ -1,4 +1,4 @@
-#include "correlate/driver_calls.hpp"
+#include "correlate/learners/driver_calls.hpp"
 
 namespace cudabpf {
 
@@ -19,7 +19,26 @@ const DriverDevice& DriverCalls::device(std::uint32_t number) {
   return known;
 }
 
-void DriverCalls::begins(const Record& record, std::uint64_t ts, std::uint64_t call) {
+void DriverCalls::on_record(const Record& record) {
+  switch (record.head->kind) {
+    case abi::CB_DRIVER:
+      return begins(record);
+    case abi::CB_DRIVER_RETURN:
+      return ends(record);
+    default:
+      return interrupted(record);
+  }
+}
+
+// An ioctl belongs to the call that its thread is making.
+void DriverCalls::emit(const DriverCall& call) {
+  if (call.op == DriverCall::Op::ioctl && call.call)
+    if (CallStack* stack = open_calls_.find({call.pid, call.tid}))
+      stack->ioctl_made(call.call, call.duration);
+  trace_.add(call);
+}
+
+void DriverCalls::begins(const Record& record) {
   const abi::cb_head& head = *record.head;
   // If nothing was lost in between, the kernel never reported the previous one's end.
   Key key = key_of(head);
@@ -30,8 +49,10 @@ void DriverCalls::begins(const Record& record, std::uint64_t ts, std::uint64_t c
   open.drops = head.drops;
   DriverCall& event = open.call;
   event.op = static_cast<DriverCall::Op>(head.function);
-  event.call = call;
-  event.ts = ts;
+  const CallStack* stack = open_calls_.find(thread_of(head));
+  const Frame* call = stack ? stack->innermost() : nullptr;
+  event.call = call ? call->id : 0;
+  event.ts = trace_.ts_of(head.ts);
   event.pid = head.pid;
   event.tid = head.tid;
   event.read_fault = head.flags & abi::CB_READ_FAULT;
@@ -62,7 +83,7 @@ void DriverCalls::begins(const Record& record, std::uint64_t ts, std::uint64_t c
   }
 }
 
-void DriverCalls::ends(const Record& record, std::uint64_t ts) {
+void DriverCalls::ends(const Record& record) {
   const abi::cb_head& head = *record.head;
   auto at = open_.find(key_of(head));
   if (at == open_.end()) return;  // its begin was lost, and counted as such
@@ -71,6 +92,7 @@ void DriverCalls::ends(const Record& record, std::uint64_t ts) {
   bool same = static_cast<std::uint16_t>(event.op) == head.function;
   if (!same || open.drops != head.drops) return give_up(at->first, false);
   event.has_return = true;
+  std::uint64_t ts = trace_.ts_of(head.ts);
   event.duration = ts > event.ts ? ts - event.ts : 0;
   event.result = record.driver_return->result;
   event.read_fault |= (head.flags & abi::CB_READ_FAULT) != 0;
@@ -79,18 +101,20 @@ void DriverCalls::ends(const Record& record, std::uint64_t ts) {
     if (head.flags & abi::CB_STATUS_READ) event.status = record.driver_return->status;
     if (event.status == 0u) objects_.follow(event.pid, event.details);
   }
-  emit_(event);
+  emit(event);
   open_.erase(at);
 }
 
-void DriverCalls::interrupted(const Record& record, std::uint64_t began, std::uint64_t ended) {
+void DriverCalls::interrupted(const Record& record) {
+  std::uint64_t began = trace_.ts_of(record.interrupt->began);
+  std::uint64_t ended = trace_.ts_of(record.head->ts);
   DriverCall event;
   event.op = static_cast<DriverCall::Op>(record.head->function);
   event.ts = began;
   event.duration = ended > began ? ended - began : 0;
   event.has_return = true;
   event.cpu = record.head->tid;
-  emit_(event);
+  emit(event);
 }
 
 // An operation that is still open must have ended. Dropped records are counted elsewhere.
@@ -105,7 +129,7 @@ void DriverCalls::give_up(Key key, bool unfinished) {
   if (at == open_.end()) return;
   at->second.call.unfinished = unfinished;
   at->second.call.return_lost = !unfinished;
-  emit_(at->second.call);
+  emit(at->second.call);
   open_.erase(at);
 }
 
@@ -117,23 +141,23 @@ void DriverCalls::make_room() {
 }
 
 // Threads leave the driver before they end, even if they are killed inside it.
-void DriverCalls::thread_ended(const abi::cb_head& head) {
+void DriverCalls::thread_exited(const abi::cb_head& head) {
   for (bool fault : {true, false}) miss_end({thread_of(head), fault}, head.drops);
 }
 
-void DriverCalls::thread_gone(ThreadId thread) {
+void DriverCalls::thread_ends(ThreadId thread) {
   for (bool fault : {true, false}) give_up({thread, fault}, true);
 }
 
 void DriverCalls::process_gone(std::uint32_t pid) {
   for (auto at = open_.lower_bound({{pid, 0}, false});
        at != open_.end() && at->first.first.pid == pid; at = open_.lower_bound({{pid, 0}, false}))
-    thread_gone(at->first.first);
+    thread_ends(at->first.first);
   objects_.process_gone(pid);
 }
 
-void DriverCalls::all_gone() {
-  while (!open_.empty()) thread_gone(open_.begin()->first.first);
+void DriverCalls::finished() {
+  while (!open_.empty()) thread_ends(open_.begin()->first.first);
 }
 
 }  // namespace cudabpf

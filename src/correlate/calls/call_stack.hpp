@@ -17,11 +17,16 @@
 #include <optional>
 #include <string>
 
-#include "correlate/blocks.hpp"
 #include "cudabpf/abi.h"
 #include "cudabpf/event.hpp"
 
 namespace cudabpf {
+
+// Memory that a call frees, if it succeeds.
+struct Freed {
+  std::uint64_t size = 0;
+  std::uint32_t losses = 0;  // of the process, when it was allocated
+};
 
 struct Frame {
   std::uint64_t id = 0;
@@ -39,7 +44,7 @@ struct Frame {
   std::array<std::uint64_t, CB_MAX_ARGS> words{};
   std::string text;
   Details details;
-  std::optional<Block> freed;  // by this call, if it succeeds
+  std::optional<Freed> freed;
   const KernelName* kernel = nullptr;
   std::uint32_t ioctls = 0;
   std::uint64_t ioctl_time = 0;
@@ -106,6 +111,8 @@ class CallStack {
     frame.passed = false;
     frame.jumped = parent && parent->sp == sp;
     if (frame.jumped) parent->jumped = true;
+    frame.freed.reset();
+    frame.kernel = nullptr;
     frame.ioctls = 0;
     frame.ioctl_time = 0;
     return frame;

@@ -1,4 +1,4 @@
-#include "correlate/driver_objects.hpp"
+#include "correlate/learners/driver_objects.hpp"
 
 #include <limits>
 

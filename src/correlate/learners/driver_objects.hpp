@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "correlate/bounds.hpp"
+#include "correlate/calls/bounds.hpp"
 #include "cudabpf/driver.hpp"
 
 namespace cudabpf {

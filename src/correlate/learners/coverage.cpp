@@ -1,9 +1,9 @@
-#include "correlate/coverage.hpp"
+#include "correlate/learners/coverage.hpp"
 
 #include <algorithm>
 
-#include "correlate/call_devices.hpp"
 #include "correlate/graphs/graph_calls.hpp"
+#include "correlate/learners/call_devices.hpp"
 
 namespace cudabpf {
 

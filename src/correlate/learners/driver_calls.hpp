@@ -11,8 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "correlate/bounds.hpp"
-#include "correlate/driver_objects.hpp"
+#include "correlate/calls/bounds.hpp"
+#include "correlate/calls/learner.hpp"
+#include "correlate/calls/open_calls.hpp"
+#include "correlate/calls/open_trace.hpp"
+#include "correlate/learners/driver_objects.hpp"
 #include "cudabpf/event.hpp"
 #include "cudabpf/ioctl.hpp"
 #include "cudabpf/record.hpp"
@@ -21,34 +24,30 @@
 
 namespace cudabpf {
 
-class DriverCalls {
+class DriverCalls : public Learner {
  public:
   using DeviceOf = std::function<DriverDevice(std::uint32_t number)>;
-  using Emit = std::function<void(const DriverCall&)>;
 
-  DriverCalls(DeviceOf device_of, DriverVersion version, Bounds& bounds, Emit emit)
+  DriverCalls(DeviceOf device_of, DriverVersion version, Bounds& bounds, OpenCalls& open_calls,
+              OpenTrace& trace)
       : device_of_(std::move(device_of)),
         version_(version),
-        emit_(std::move(emit)),
+        open_calls_(open_calls),
+        trace_(trace),
         bounds_(bounds),
         objects_(bounds) {}
 
-  // `ts` is the record's time since the trace began, `call` the CUDA call open on its thread.
-  void begins(const Record& record, std::uint64_t ts, std::uint64_t call);
-  void ends(const Record& record, std::uint64_t ts);
-  // An interrupt, which has one record.
-  void interrupted(const Record& record, std::uint64_t began, std::uint64_t ended);
+  void on_record(const Record& record);
   void driver_is(const DriverVersion& version) {
     version_ = version;
     devices_.clear();  // its numbers are assigned anew
   }
   // A thread has ended, as its last record says.
-  void thread_ended(const abi::cb_head& head);
-  // Nothing more will come from this thread.
-  void thread_gone(ThreadId thread);
+  void thread_exited(const abi::cb_head& head);
+
+  void thread_ends(ThreadId thread);
   void process_gone(std::uint32_t pid);
-  // Nothing more will come from any.
-  void all_gone();
+  void finished();
   // Operations whose end the kernel never reported to the kernel side.
   std::uint64_t returns_missed() const { return returns_missed_; }
 
@@ -64,6 +63,11 @@ class DriverCalls {
     std::vector<std::byte> structure, parameters;  // what `words` points into
     std::uint32_t drops = 0;
   };
+  void begins(const Record& record);
+  void ends(const Record& record);
+  // An interrupt, which has one record.
+  void interrupted(const Record& record);
+  void emit(const DriverCall& call);
   void miss_end(Key key, std::uint32_t drops);
   void give_up(Key key, bool unfinished);
   void make_room();
@@ -71,7 +75,8 @@ class DriverCalls {
 
   DeviceOf device_of_;
   DriverVersion version_;
-  Emit emit_;
+  OpenCalls& open_calls_;
+  OpenTrace& trace_;
   HashMap<std::uint32_t, DriverDevice> devices_;
   std::map<Key, Open> open_;
   std::uint64_t returns_missed_ = 0;

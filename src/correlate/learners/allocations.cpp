@@ -1,4 +1,4 @@
-#include "correlate/allocations.hpp"
+#include "correlate/learners/allocations.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -57,6 +57,22 @@ bool Allocations::frees(const Function& function) {
   return removes(function) || destroys_context(function);
 }
 
+void Allocations::follow_memory(const Frame& frame, Call& call) {
+  const Function& function = *call.function;
+  if (!call.has_return)
+    perhaps_freed(call.pid, function, call.details);
+  else if (call.result == 0)
+    follow(call.pid, function, frame.freed, call.details);
+  else if (frame.freed)
+    stays(call.pid, function, call.details);
+}
+
+void Allocations::orphaned(Call& call) {
+  const Function& function = *call.function;
+  if (function.type == Type::memory) follow(call.pid, function, {}, call.details);
+  if (function.names == NamesEffect::forget) context_destroyed(call.pid);
+}
+
 // Whatever was here before is gone, even if its free was not seen.
 void Allocations::forget(Blocks& blocks, std::uint64_t address, std::uint64_t size) {
   blocks.erase_overlapping(address, size, [this](const Block&) { kept_--; });
@@ -106,12 +122,12 @@ Block* Allocations::freed_by(std::uint32_t pid, const Function& function, const 
   return details.handle ? process->second.handles.at(*details.handle) : nullptr;
 }
 
-std::optional<Block> Allocations::freeing(std::uint32_t pid, const Function& function,
+std::optional<Freed> Allocations::freeing(std::uint32_t pid, const Function& function,
                                           const Details& details) {
   Block* block = freed_by(pid, function, details);
   if (!block) return std::nullopt;
   block->going = true;
-  return *block;
+  return Freed{block->size, block->losses};
 }
 
 void Allocations::stays(std::uint32_t pid, const Function& function, const Details& details) {
@@ -146,7 +162,7 @@ void Allocations::follow_handle(OfProcess& process, const Function& function,
 }
 
 void Allocations::follow(std::uint32_t pid, const Function& function,
-                         const std::optional<Block>& freed, Details& details) {
+                         const std::optional<Freed>& freed, Details& details) {
   if (!details.ptr) {
     if (details.handle) follow_handle(processes_[pid], function, details);
     return;
