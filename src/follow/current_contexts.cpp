@@ -4,17 +4,23 @@
 
 namespace cudabpf {
 
-namespace {
-
-// No program nests contexts this deep; one that only pushes must not take all memory.
-constexpr std::size_t MAX_DEPTH = 64;
-
-}  // namespace
-
 const Argument* context_argument(const Function& function) {
   auto at = std::find_if(function.arguments.begin(), function.arguments.end(),
                          [](const Argument& one) { return one.role == Role::context; });
   return at == function.arguments.end() ? nullptr : &*at;
+}
+
+ContextCall context_call(const Call& call) {
+  ContextCall change;
+  change.effect = call.function->context;
+  change.process = call.pid;
+  change.tid = call.tid;
+  if (const Argument* argument = context_argument(*call.function)) {
+    auto words = argument->out ? call.outs : call.words;
+    if (!words.empty()) change.context = words[0];
+  }
+  if (call.details.device) change.device = *call.details.device;
+  return change;
 }
 
 std::uint64_t CurrentContexts::change(const ContextCall& call) {
@@ -127,12 +133,18 @@ void CurrentContexts::push(OfProcess& process, std::uint32_t tid, std::uint64_t 
   if (!context) return;
   destroyed_ -= process.destroyed.erase(context);  // a new context by that handle
   Stack& stack = this->stack(process, tid);
-  if (stack.size() == MAX_DEPTH) stack.erase(stack.begin());
+  if (stack.size() == max_depth_) stack.erase(stack.begin());
   stack.push_back(context);
 }
 
 void CurrentContexts::pop(OfProcess& process, std::uint32_t tid) {
   if (Stack& stack = this->stack(process, tid); !stack.empty()) stack.pop_back();
+}
+
+void CurrentContexts::forget_thread(std::uint64_t number, std::uint32_t tid) {
+  last_process_ = 0;
+  auto process = processes_.find(number);
+  if (process != processes_.end()) stacks_ -= process->second.stacks.erase(tid);
 }
 
 void CurrentContexts::process_gone(std::uint64_t process) {

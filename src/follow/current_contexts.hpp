@@ -1,11 +1,13 @@
 // Which context is current on each thread, and which ones calls destroy, as far as calls tell.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "cudabpf/cuda_api.hpp"
+#include "cudabpf/event.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf {
@@ -23,13 +25,23 @@ struct ContextCall {
 // The argument of such a function that has the context; null: none has.
 const Argument* context_argument(const Function& function);
 
+// What a call did, for a process whose number is its pid.
+ContextCall context_call(const Call& call);
+
 class CurrentContexts {
  public:
+  // How many contexts of one thread are kept; beyond, only the last are known.
+  explicit CurrentContexts(std::size_t max_depth = 64) : max_depth_(max_depth) {}
+
   // 0: not known.
   std::uint64_t current(std::uint64_t process, std::uint32_t tid);
   // The context that the call destroys; 0: none.
   std::uint64_t change(const ContextCall& call);
+  // The thread has ended, or it is not known which contexts it has.
+  void forget_thread(std::uint64_t process, std::uint32_t tid);
   void process_gone(std::uint64_t process);
+  // How much is kept of all processes.
+  std::size_t size() const { return stacks_ + destroyed_ + primaries_ + attached_; }
 
  private:
   static constexpr std::size_t MOST_THREADS = 1 << 15;    // of all processes
@@ -60,6 +72,8 @@ class CurrentContexts {
   void push(OfProcess& process, std::uint32_t tid, std::uint64_t context);
   void pop(OfProcess& process, std::uint32_t tid);
 
+  // No program nests contexts deep; one that only pushes must not take all memory.
+  std::size_t max_depth_;
   HashMap<std::uint64_t, OfProcess> processes_;                            // by number
   std::size_t stacks_ = 0, destroyed_ = 0, primaries_ = 0, attached_ = 0;  // of all processes
   std::uint64_t last_process_ = 0;

@@ -65,14 +65,8 @@ void RunMemory::memory(const Call& call) {
 }
 
 void RunMemory::context(const Call& call) {
-  ContextCall change;
-  change.effect = call.function->context;
-  change.process = call.pid;
-  change.tid = call.tid;
+  ContextCall change = context_call(call);
   change.seen_begin = sees_all(call.pid);
-  if (const Argument* argument = context_argument(*call.function))
-    change.context = first_of(argument->out ? call.outs : call.words);
-  if (call.details.device) change.device = *call.details.device;
   if (std::uint64_t gone = contexts_.change(change))
     live_.context_gone(call.pid, gone, call.ts + call.duration);
 }

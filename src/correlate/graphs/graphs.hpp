@@ -26,8 +26,7 @@ class Graphs : public Learner {
     if (concerns) follow(call, stack.top_is_inside(concerns_graphs));
   }
   void orphaned(Call& call) {
-    if (graph_action(*call.function) == GraphAction::launch)
-      call.graph_unknown = GraphUnknown::lost;
+    if (call.function->graph == GraphAction::launch) call.graph_unknown = GraphUnknown::lost;
   }
   void process_began(std::uint32_t pid) { of(pid).whole = true; }
   void calls_lost(std::uint32_t pid);

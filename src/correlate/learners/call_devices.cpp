@@ -4,17 +4,6 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t MAX_CONTEXTS = 16;  // of a thread; beyond, only the last are known
-
-void push(std::vector<std::uint64_t>& stack, std::uint64_t context) {
-  if (stack.size() == MAX_CONTEXTS) stack.erase(stack.begin());
-  stack.push_back(context);
-}
-
-void pop(std::vector<std::uint64_t>& stack) {
-  if (!stack.empty()) stack.pop_back();
-}
-
 bool is_any_of(const auto& what, auto... others) { return ((what == others) || ...); }
 
 bool has_role(const Function& function, Role role) {
@@ -67,9 +56,8 @@ CallDevices::Device CallDevices::current(ThreadId thread) {
   last_device_.reset();
   auto process = processes_.find(thread.pid);
   if (process == processes_.end()) return last_device_;
-  auto stack = process->second.current.find(thread.tid);
-  if (stack == process->second.current.end() || stack->second.empty()) return last_device_;
-  last_device_ = known(process->second, stack->second.back());
+  if (std::uint64_t context = process->second.contexts.current(thread.pid, thread.tid))
+    last_device_ = known(process->second, context);
   return last_device_;
 }
 
@@ -90,17 +78,17 @@ CallDevices::Device CallDevices::device_of(ThreadId thread, const Frame& frame) 
 void CallDevices::ended(const CallStack&, Call& call) {
   const Function& function = *call.function;
   if (may_change_contexts(function)) return process_gone(call.pid);
-  if (!follows(function)) return;
+  if (function.context == ContextEffect::none && !makes_stream(function)) return;
   last_thread_ = {};
   make_room();
   OfProcess& process = processes_[call.pid];
   std::size_t before = process.size();
   bool may_have_failed_before =
       is_any_of(function.context, ContextEffect::destroy, ContextEffect::detach);
-  if (!call.has_return || (call.result != 0 && may_have_failed_before))
-    process.current.erase(call.tid);  // it is not known whether it changed something
-  else if (call.result == 0)
+  if (call.has_return && call.result == 0)
     change(process, call);
+  else if (follows(function) && (!call.has_return || may_have_failed_before))
+    process.contexts.forget_thread(call.pid, call.tid);  // it may have changed its contexts
   kept_ += process.size() - before;
 }
 
@@ -113,53 +101,41 @@ void CallDevices::make_room() {
 }
 
 void CallDevices::change(OfProcess& process, const Call& call) {
-  std::uint64_t given = call.words.empty() ? 0 : call.words[0];
-  std::uint64_t made = call.outs.empty() ? 0 : call.outs[0];
-  Device current_device = makes_stream(*call.function) ? current({call.pid, call.tid}) : Device();
-  auto& stack = process.current[call.tid];
-  auto learn = [&](Device device) {
-    process.devices.erase(made);  // an earlier one may have had the same address
-    if (made && device) process.devices[made] = *device;
-  };
-  auto of_green = [&] { return known(process, call.words.size() > 1 ? call.words[1] : 0); };
+  ContextEffect effect = call.function->context;
+  learn(process, call, makes_stream(*call.function) ? current({call.pid, call.tid}) : Device());
+  last_thread_ = {};
+  if (effect == ContextEffect::none) return;
+  ContextCall change = context_call(call);
+  change.seen_begin = process.seen_begin;
+  if (std::uint64_t gone = process.contexts.change(change)) process.devices.erase(gone);
+}
 
-  if (makes_stream(*call.function))
-    return learn(call.function->context == ContextEffect::green_stream ? of_green()
-                                                                       : current_device);
-  switch (call.function->context) {
-    case ContextEffect::create:
-      learn(call.details.device);
-      return push(stack, made);
-    case ContextEffect::retain_primary:
-    case ContextEffect::create_green:
-      return learn(call.details.device);
-    case ContextEffect::of_green:
-      return learn(of_green());
-    case ContextEffect::set_current:
-      pop(stack);
-      if (given) push(stack, given);
-      return;
-    case ContextEffect::push:
-      return push(stack, given);
-    case ContextEffect::pop:
-      return pop(stack);
-    case ContextEffect::destroy:
-      if (!stack.empty() && stack.back() == given) pop(stack);
-      process.devices.erase(given);
-      return;
-    case ContextEffect::detach:  // destroys it if nobody else is attached to it
-      stack.clear();
-      process.devices.erase(given);
-      return;
-    default:
-      return;
-  }
+// The device of what the call made: a stream, a context, or what becomes one.
+void CallDevices::learn(OfProcess& process, const Call& call, Device current) {
+  const Function& function = *call.function;
+  auto of_green = [&] { return known(process, call.words.size() > 1 ? call.words[1] : 0); };
+  Device device;
+  if (is_any_of(function.context, ContextEffect::of_green, ContextEffect::green_stream))
+    device = of_green();
+  else if (makes_stream(function))
+    device = current;
+  else if (is_any_of(function.context, ContextEffect::create, ContextEffect::retain_primary,
+                     ContextEffect::create_green))
+    device = call.details.device;
+  else
+    return;
+  std::uint64_t made = call.outs.empty() ? 0 : call.outs[0];
+  process.devices.erase(made);  // an earlier one may have had the same address
+  if (made && device) process.devices[made] = *device;
 }
 
 void CallDevices::thread_gone(ThreadId thread) {
   last_thread_ = {};
   auto process = processes_.find(thread.pid);
-  if (process != processes_.end()) kept_ -= process->second.current.erase(thread.tid);
+  if (process == processes_.end()) return;
+  kept_ -= process->second.contexts.size();
+  process->second.contexts.forget_thread(thread.pid, thread.tid);
+  kept_ += process->second.contexts.size();
 }
 
 void CallDevices::process_gone(std::uint32_t pid) {

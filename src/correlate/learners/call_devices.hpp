@@ -5,12 +5,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
-#include <vector>
 
 #include "correlate/calls/bounds.hpp"
 #include "correlate/calls/learner.hpp"
 #include "cudabpf/event.hpp"
+#include "follow/current_contexts.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf {
@@ -30,28 +29,31 @@ class CallDevices : public Learner {
   }
   void ended(const CallStack& stack, Call& call);
   void calls_lost(std::uint32_t pid) { process_gone(pid); }
+  void process_began(std::uint32_t pid) { processes_[pid].seen_begin = true; }
   void thread_gone(ThreadId thread);
   void process_gone(std::uint32_t pid);
 
  private:
+  static constexpr std::size_t MAX_CONTEXTS = 16;  // of a thread
   struct OfProcess {
     HashMap<std::uint64_t, std::int32_t> devices;  // by context, or by stream
-    // Each thread's stack of contexts; the last is current. The runtime makes a context current
-    // before the trace learns its device.
-    HashMap<std::uint32_t, std::vector<std::uint64_t>> current;
-    std::size_t size() const { return devices.size() + current.size(); }
+    // The runtime makes a context current before the trace learns its device.
+    CurrentContexts contexts{MAX_CONTEXTS};
+    bool seen_begin = false;  // all calls of the process were seen
+    std::size_t size() const { return devices.size() + contexts.size(); }
   };
 
   Device device_of(ThreadId thread, const Frame& frame);
   Device current(ThreadId thread);
   void change(OfProcess& process, const Call& call);
+  void learn(OfProcess& process, const Call& call, Device current);
   void make_room();
   static Device known(const OfProcess& process, std::uint64_t context);
 
   const bool all_seen_;
   Bounds& bounds_;
   HashMap<std::uint32_t, OfProcess> processes_;
-  std::size_t kept_ = 0;  // devices and threads, of all processes
+  std::size_t kept_ = 0;  // of all processes
   ThreadId last_thread_;  // most calls come in runs of one thread; no process: none
   Device last_device_;
 };

@@ -1,5 +1,6 @@
 // The device of a call that does not name one.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include "correlating.hpp"
 
@@ -69,6 +70,33 @@ TEST_CASE("Contexts are pushed and popped, made and destroyed") {
   CHECK(c.of_launch() == -1);
   c.call({}, "cuCtxDestroy_v2", {A});
   CHECK(c.of_launch() == -1);
+}
+
+TEST_CASE("A context outlives a detachment while somebody else is attached to it") {
+  Devices c;
+  c.call({}, "cuCtxCreate_v2", {0x1, 0, 1}, {A});
+  c.call({}, "cuCtxAttach", {0x1, 0}, {A});
+  c.call({}, "cuCtxDetach", {A});
+  CHECK(c.of_launch() == 1);
+  c.call({}, "cuCtxDetach", {A});
+  CHECK(c.of_launch() == -1);
+}
+
+TEST_CASE("A primary context is gone when its last user releases it") {
+  Devices c;
+  bool seen_begin = GENERATE(true, false);
+  c.feed(process({}, seen_begin ? abi::CB_FORK : abi::CB_START));
+  c.retain(1, A);
+  c.retain(1, A);
+  c.make_current(A);
+  c.call({}, "cuDevicePrimaryCtxRelease_v2", {1});
+  CHECK(c.of_launch() == 1);
+  c.call({}, "cuDevicePrimaryCtxRelease_v2", {1});
+  CHECK(c.of_launch() == (seen_begin ? -1 : 1));  // earlier users, whom the trace has not seen
+  c.call({}, "cuDevicePrimaryCtxReset_v2", {1});
+  CHECK(c.of_launch() == -1);
+  c.retain(1, A);
+  CHECK(c.of_launch() == 1);
 }
 
 TEST_CASE("A green context has the device that it was made for") {
