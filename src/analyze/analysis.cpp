@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analyze/trace/json_text.hpp"
+#include "trace/read/json_text.hpp"
 
 namespace cudabpf::analyze {
 

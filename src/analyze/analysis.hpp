@@ -6,9 +6,9 @@
 
 #include <initializer_list>
 
-#include "analyze/trace/line.hpp"
 #include "analyze/trace_reader.hpp"
 #include "cudabpf/event.hpp"
+#include "trace/read/line.hpp"
 #include "util/page/page.hpp"
 
 namespace cudabpf::analyze {

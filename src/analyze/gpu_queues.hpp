@@ -6,7 +6,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "analyze/trace/line.hpp"
+#include "trace/read/line.hpp"
 
 namespace cudabpf::analyze {
 

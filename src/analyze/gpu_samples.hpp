@@ -1,8 +1,8 @@
 // Samples of GPUs, as lines of a trace have them.
 #pragma once
 
-#include "analyze/trace/line.hpp"
 #include "cudabpf/event.hpp"
+#include "trace/read/line.hpp"
 
 namespace cudabpf::analyze {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analyze/trace/json_text.hpp"
 #include "cudabpf/cuda_api.hpp"
+#include "trace/read/json_text.hpp"
 
 namespace cudabpf::analyze {
 

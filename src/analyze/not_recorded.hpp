@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyze/trace/line.hpp"
+#include "trace/read/line.hpp"
 #include "util/page/page.hpp"
 
 namespace cudabpf::analyze {

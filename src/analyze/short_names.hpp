@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyze/trace/line.hpp"
+#include "trace/read/line.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "analyze/trace/json_text.hpp"
 #include "cudabpf/event.hpp"
+#include "trace/read/json_text.hpp"
 #include "util/exit_codes.hpp"
 #include "util/saturating.hpp"
 

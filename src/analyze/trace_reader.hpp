@@ -12,10 +12,10 @@
 
 #include "analyze/circumstances/circumstances.hpp"
 #include "analyze/not_recorded.hpp"
-#include "analyze/trace/line_parser.hpp"
-#include "analyze/trace/lines_ahead.hpp"
-#include "analyze/trace/part.hpp"
-#include "analyze/trace/trace_source.hpp"
+#include "trace/read/line_parser.hpp"
+#include "trace/read/lines_ahead.hpp"
+#include "trace/read/part.hpp"
+#include "trace/read/trace_source.hpp"
 
 namespace cudabpf::analyze {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "analyze/trace/line.hpp"
+#include "trace/read/line.hpp"
 
 namespace cudabpf::analyze {
 

@@ -8,8 +8,8 @@
 
 #include "cudabpf/source.hpp"
 #include "sink/flight_recorder.hpp"
-#include "sink/jsonl.hpp"
 #include "sink/top/top_sink.hpp"
+#include "trace/files/jsonl.hpp"
 
 namespace CLI {
 class App;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analyze/export/byte_stream.hpp"
-#include "sink/trace_file.hpp"
+#include "trace/files/trace_file.hpp"
 #include "util/result.hpp"
 
 namespace cudabpf::cli {

@@ -6,7 +6,7 @@
 
 #include "analyze/summary/summary.hpp"
 #include "cli/reading_command.hpp"
-#include "sink/frames.hpp"
+#include "trace/files/frames.hpp"
 
 namespace cudabpf::cli {
 

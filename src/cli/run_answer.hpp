@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sink/jsonl.hpp"
+#include "trace/files/jsonl.hpp"
 #include "util/console/terminal.hpp"
 
 namespace cudabpf::cli {

@@ -16,15 +16,15 @@
 #include "cli/top_screen.hpp"
 #include "collect/gpu/gpu_sampler.hpp"
 #include "sink/flight_recorder.hpp"
-#include "sink/jsonl.hpp"
 #include "sink/live.hpp"
 #include "sink/log_sink.hpp"
-#include "sink/redacted.hpp"
 #include "sink/run_summary.hpp"
 #include "sink/status.hpp"
 #include "sink/tee.hpp"
 #include "sink/top/top_sink.hpp"
 #include "sink/warnings.hpp"
+#include "trace/files/jsonl.hpp"
+#include "trace/write/redacted.hpp"
 
 namespace cudabpf::cli {
 

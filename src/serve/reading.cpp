@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "analyze/summary/summary.hpp"
-#include "analyze/trace/json_text.hpp"
+#include "trace/read/json_text.hpp"
 #include "util/saturating.hpp"
 #include "util/text/moments.hpp"
 #include "util/text/printable.hpp"

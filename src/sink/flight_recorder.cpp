@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "follow/error_meanings.hpp"
-#include "sink/trace_file.hpp"
+#include "trace/files/trace_file.hpp"
 #include "util/system/clock.hpp"
 #include "util/system/privileges.hpp"
 #include "util/system/threads.hpp"

@@ -13,8 +13,8 @@
 #include <string>
 #include <thread>
 
-#include "sink/jsonl.hpp"
-#include "sink/kept_parts.hpp"
+#include "trace/files/jsonl.hpp"
+#include "trace/files/kept_parts.hpp"
 #include "util/result.hpp"
 
 namespace cudabpf {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "sink/event_lines.hpp"
+#include "trace/write/event_lines.hpp"
 #include "util/console/terminal.hpp"
 #include "util/text/printable.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cudabpf/sink.hpp"
-#include "sink/jsonl.hpp"
+#include "trace/files/jsonl.hpp"
 
 namespace cudabpf {
 

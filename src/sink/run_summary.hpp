@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cudabpf/sink.hpp"
-#include "sink/jsonl.hpp"
+#include "trace/files/jsonl.hpp"
 #include "util/console/terminal.hpp"
 
 namespace cudabpf {

@@ -17,7 +17,7 @@ KILLS = int(os.environ.get("ATTACK_KILLS", "8"))
 AT_ONCE = 8
 SETTLED = 15  # seconds after which a tracer's memory no longer grows
 FLAT = 1 << 20
-# What a trace's writer takes one by one while the disk is behind, and keeps (src/sink/output.cpp).
+# What a trace's writer takes one by one while the disk is behind, and keeps (src/trace/files/output.cpp).
 BLOCK, MOST_BLOCKS = 1 << 20, 16
 LAUNCHES = 4000
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "correlate/correlator.hpp"
-#include "sink/call_line.hpp"
 #include "support/sample_records.hpp"
+#include "trace/write/call_line.hpp"
 
 using namespace cudabpf;
 

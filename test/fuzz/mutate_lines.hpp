@@ -78,7 +78,7 @@ class LineMutator {
 #define NUMBER(key, member, type, read, shown) #key,
 #define NUMBER_OR_NAME(key, number, type, name, shown) #key,
 #define FLAG(key, member, shown) #key,
-#include "analyze/trace/line_fields.def"
+#include "trace/read/line_fields.def"
       // Those that only one part of the analyses reads.
       "args", "kernel_from", "format", "format_version", "clocks", "losses"};
   static constexpr std::string_view VALUES[] = {

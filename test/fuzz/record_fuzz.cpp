@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "correlate/correlator.hpp"
-#include "sink/call_line.hpp"
-#include "sink/event_lines.hpp"
-#include "sink/gpu_lines.hpp"
+#include "trace/write/call_line.hpp"
+#include "trace/write/event_lines.hpp"
+#include "trace/write/gpu_lines.hpp"
 
 using namespace cudabpf;
 

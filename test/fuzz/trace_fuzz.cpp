@@ -13,11 +13,11 @@
 #include <string_view>
 #include <vector>
 
-#include "analyze/trace/line_parser.hpp"
 #include "analyze/trace_reader.hpp"
 #include "memory_file.hpp"
 #include "mutate_lines.hpp"
-#include "sink/frames.hpp"
+#include "trace/files/frames.hpp"
+#include "trace/read/line_parser.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;

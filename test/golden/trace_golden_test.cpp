@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "golden.hpp"
-#include "sink/jsonl.hpp"
 #include "support/sample_calls.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/trace_reading.hpp"
+#include "trace/files/jsonl.hpp"
 
 using namespace cudabpf;
 

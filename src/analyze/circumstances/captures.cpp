@@ -1,7 +1,7 @@
 #include "analyze/circumstances/captures.hpp"
 
 #include "analyze/circumstances/processes.hpp"
-#include "analyze/trace/handles.hpp"
+#include "trace/read/handles.hpp"
 
 namespace cudabpf::analyze {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "analyze/circumstances/streams.hpp"
-#include "analyze/trace/line.hpp"
+#include "trace/read/line.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {

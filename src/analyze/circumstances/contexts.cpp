@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "analyze/circumstances/processes.hpp"
-#include "analyze/trace/handles.hpp"
+#include "trace/read/handles.hpp"
 
 namespace cudabpf::analyze {
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "analyze/trace/line.hpp"
 #include "follow/current_contexts.hpp"
+#include "trace/read/line.hpp"
 
 namespace cudabpf::analyze {
 

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "analyze/trace/json_text.hpp"
+#include "trace/read/json_text.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {

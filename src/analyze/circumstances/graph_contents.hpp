@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "analyze/trace/line.hpp"
 #include "cudabpf/event.hpp"
+#include "trace/read/line.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analyze/trace/json_text.hpp"
+#include "trace/read/json_text.hpp"
 
 namespace cudabpf::analyze {
 

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "analyze/trace/line.hpp"
+#include "trace/read/line.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {

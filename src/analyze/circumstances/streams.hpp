@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "analyze/trace/line.hpp"
+#include "trace/read/line.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "analyze/circumstances/processes.hpp"
-#include "analyze/trace/handles.hpp"
 #include "analyze/work.hpp"
+#include "trace/read/handles.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {

@@ -11,7 +11,7 @@
 #include "analyze/circumstances/streams.hpp"
 #include "analyze/course/critical_path.hpp"
 #include "analyze/course/in_calls.hpp"
-#include "analyze/trace/line.hpp"
+#include "trace/read/line.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {

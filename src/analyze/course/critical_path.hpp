@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "analyze/trace/line.hpp"
+#include "trace/read/line.hpp"
 
 namespace cudabpf::analyze {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "analyze/trace/part.hpp"
+#include "trace/read/part.hpp"
 #include "util/largest.hpp"
 
 namespace cudabpf::analyze {

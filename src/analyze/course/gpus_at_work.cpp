@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analyze/trace/json_text.hpp"
+#include "trace/read/json_text.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {

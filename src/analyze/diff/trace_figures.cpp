@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analyze/trace/json_text.hpp"
+#include "trace/read/json_text.hpp"
 #include "util/text/printable.hpp"
 
 namespace cudabpf::analyze {

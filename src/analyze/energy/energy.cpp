@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyze/gpu_samples.hpp"
-#include "analyze/trace/json_text.hpp"
+#include "trace/read/json_text.hpp"
 
 namespace cudabpf::analyze {
 

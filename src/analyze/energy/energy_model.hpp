@@ -11,8 +11,8 @@
 
 #include "analyze/questions/kernel_classes.hpp"
 #include "analyze/time_buckets.hpp"
-#include "analyze/trace/line.hpp"
-#include "analyze/trace/names.hpp"
+#include "trace/read/line.hpp"
+#include "trace/read/names.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {

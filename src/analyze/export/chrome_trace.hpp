@@ -6,7 +6,7 @@
 
 #include "analyze/export/byte_stream.hpp"
 #include "analyze/export/track_writer.hpp"
-#include "analyze/trace/names.hpp"
+#include "trace/read/names.hpp"
 
 namespace cudabpf::analyze {
 

@@ -43,7 +43,7 @@ CsvTable::CsvTable(const Names& names, ByteStream& out) : names_(names), out_(ou
 #define NAME(key, member, shown) COLUMN_##shown(out_.text(#key), next();)
 #define FLAG(key, member, shown) COLUMN_##shown(out_.text(#key), next();)
 #define DERIVED(key, member, shown) COLUMN_##shown(out_.text(#key), next();)
-#include "analyze/trace/line_fields.def"
+#include "trace/read/line_fields.def"
   out_.text("args\n");
 }
 
@@ -67,7 +67,7 @@ void CsvTable::row(const Line& line) {
 #define NAME(key, member, shown) COLUMN_##shown(name(line.member); next();)
 #define FLAG(key, member, shown) COLUMN_##shown(if (line.member) out_.text("true"); next();)
 #define DERIVED(key, member, shown) COLUMN_##shown(text(line.member()); next();)
-#include "analyze/trace/line_fields.def"
+#include "trace/read/line_fields.def"
   text(line.args);
   out_.text("\n");
 }

@@ -8,9 +8,9 @@
 #include <type_traits>
 
 #include "analyze/export/track_writer.hpp"
-#include "analyze/trace/line.hpp"
-#include "analyze/trace/names.hpp"
 #include "analyze/work.hpp"
+#include "trace/read/line.hpp"
+#include "trace/read/names.hpp"
 
 namespace cudabpf::analyze {
 
@@ -27,7 +27,7 @@ enum class Detail : std::uint8_t {
 #define NUMBER(key, member, type, read, shown) DETAIL_##shown(member, )
 #define NUMBER_OR_NAME(key, number, type, name, shown) DETAIL_##shown(number, )
 #define NAME(key, member, shown) DETAIL_##shown(member, )
-#include "analyze/trace/line_fields.def"
+#include "trace/read/line_fields.def"
   state,
   captured,
   kernel_names,
@@ -44,7 +44,7 @@ constexpr std::string_view DETAILS[] = {"error",    "ret",
 #define NUMBER(key, member, type, read, shown) DETAIL_##shown(#key, )
 #define NUMBER_OR_NAME(key, number, type, name, shown) DETAIL_##shown(#key, )
 #define NAME(key, member, shown) DETAIL_##shown(#key, )
-#include "analyze/trace/line_fields.def"
+#include "trace/read/line_fields.def"
                                         "state",    "captured", "kernel_names", "id",
                                         "function", "call",     "queue",        "node",
                                         "unjoined", "queued_ns"};
@@ -81,7 +81,7 @@ void details_of(const Line& line, const Names& names, std::string_view kernels,
 #define NAME(key, member, shown)                                \
   DETAIL_##shown(if (IS_TOLD_##shown(line.member, line.member)) \
                      out.name(Detail::member, line.member);)
-#include "analyze/trace/line_fields.def"
+#include "trace/read/line_fields.def"
 #undef TOLD_whole
 #undef TOLD_address
 #undef TOLD_dimensions

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "analyze/trace/line.hpp"
+#include "trace/read/line.hpp"
 
 namespace cudabpf::analyze {
 

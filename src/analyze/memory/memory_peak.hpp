@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "analyze/trace/names.hpp"
 #include "follow/live_memory.hpp"
+#include "trace/read/names.hpp"
 
 namespace cudabpf::analyze {
 

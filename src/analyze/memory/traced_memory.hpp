@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "analyze/trace/line.hpp"
 #include "follow/live_memory.hpp"
+#include "trace/read/line.hpp"
 
 namespace cudabpf::analyze {
 

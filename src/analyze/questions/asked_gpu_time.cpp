@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "analyze/circumstances/processes.hpp"
-#include "analyze/trace/json_text.hpp"
 #include "analyze/work.hpp"
+#include "trace/read/json_text.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {

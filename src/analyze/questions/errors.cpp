@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "analyze/circumstances/processes.hpp"
-#include "analyze/trace/json_text.hpp"
+#include "trace/read/json_text.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "analyze/trace/names.hpp"
+#include "trace/read/names.hpp"
 
 namespace cudabpf::analyze {
 

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "analyze/trace/json_text.hpp"
 #include "analyze/work.hpp"
+#include "trace/read/json_text.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analyze/timeline/timeline_bars.hpp"
-#include "analyze/trace/line.hpp"
+#include "trace/read/line.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {

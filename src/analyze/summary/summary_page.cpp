@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "analyze/summary/summary.hpp"
-#include "analyze/trace/json_text.hpp"
 #include "follow/error_meanings.hpp"
+#include "trace/read/json_text.hpp"
 #include "util/page/table.hpp"
 
 namespace cudabpf::analyze {

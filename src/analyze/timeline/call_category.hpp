@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "analyze/timeline/timeline_bars.hpp"
-#include "analyze/trace/line.hpp"
+#include "trace/read/line.hpp"
 
 namespace cudabpf::analyze {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyze/trace/names.hpp"
+#include "trace/read/names.hpp"
 #include "util/page/time_scale.hpp"
 
 namespace cudabpf::analyze {

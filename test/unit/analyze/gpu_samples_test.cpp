@@ -2,8 +2,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "sink/gpu_lines.hpp"
 #include "support/analyzing.hpp"
+#include "trace/write/gpu_lines.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;

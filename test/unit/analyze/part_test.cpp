@@ -1,5 +1,5 @@
 // Answers about a part of a trace: what is in it, and what is only known from the rest.
-#include "analyze/trace/part.hpp"
+#include "trace/read/part.hpp"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <functional>
 
-#include "sink/frames.hpp"
 #include "support/temporary_folder.hpp"
+#include "trace/files/frames.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "correlating.hpp"
-#include "sink/event_lines.hpp"
+#include "trace/write/event_lines.hpp"
 
 using namespace cudabpf;
 using namespace samples;

@@ -2,7 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "sink/event_lines.hpp"
+#include "trace/write/event_lines.hpp"
 
 using namespace cudabpf;
 

@@ -14,7 +14,7 @@
 
 #include "support/temporary_folder.hpp"
 #include "support/trace_reading.hpp"
-#include "writing.hpp"
+#include "support/writing.hpp"
 
 using namespace cudabpf;
 namespace fs = std::filesystem;

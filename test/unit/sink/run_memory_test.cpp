@@ -11,7 +11,7 @@
 #include "support/analyzing.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/trace_reading.hpp"
-#include "writing.hpp"
+#include "support/writing.hpp"
 
 using namespace cudabpf;
 

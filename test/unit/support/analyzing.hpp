@@ -7,7 +7,7 @@
 
 #include "analyze/analysis.hpp"
 #include "analyze/circumstances/circumstances.hpp"
-#include "analyze/trace/line_parser.hpp"
+#include "trace/read/line_parser.hpp"
 
 namespace cudabpf::analyze {
 

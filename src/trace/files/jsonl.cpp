@@ -1,0 +1,224 @@
+#include "trace/files/jsonl.hpp"
+
+#include "trace/write/gpu_lines.hpp"
+#include "util/system/clock.hpp"
+
+namespace cudabpf {
+
+namespace {
+// Lines reach the file at least this often, for people who watch it grow.
+constexpr std::uint64_t HAND_OVER_NS = 100'000'000;
+// The most bytes that a file's last line can take.
+constexpr std::uint64_t END_SIZE = 2048;
+}  // namespace
+
+JsonlSink::JsonlSink(JsonlOptions options, std::unique_ptr<Output> file)
+    : options_(std::move(options)),
+      file_(std::move(file)),
+      output_(*file_),
+      block_(output_.take()) {}
+
+JsonlSink::JsonlSink(JsonlOptions options, TraceOutput& output)
+    : options_(std::move(options)), output_(output), block_(output_.take()) {}
+
+Result<std::unique_ptr<JsonlSink>> JsonlSink::open(JsonlOptions options) {
+  if (options.rotate_size && options.rotate_size < MIN_ROTATE_SIZE)
+    return Error{"--rotate-size is too small: a file of a trace takes at least 16 KiB",
+                 {},
+                 exit_code::USAGE};
+  options.output.rotates = options.rotate_size || options.rotate_ns;
+  options.output.file_bytes = options.rotate_size;
+  auto output = TRY(Output::open(options.output));
+  return std::unique_ptr<JsonlSink>(new JsonlSink(std::move(options), std::move(output)));
+}
+
+void JsonlSink::begin(const Session& session) {
+  session_ = session;
+  part_.number = options_.output.rotates ? 1 : 0;
+  std::string header = beginning();
+  bytes_in_part_ = header.size();
+  output_.start(std::move(header), part_, session.monotonic_ns);
+}
+
+void JsonlSink::call(const Call& call) {
+  if (call.graph) graph_launch(call);
+  char* at = room(call_line_.bound(call));
+  added(call_line_.write(at, call));
+  in_part_.counts.add(call);
+}
+
+// A file says what each graph holds that is launched in it, before the first launch.
+void JsonlSink::graph_launch(const Call& call) {
+  constexpr std::size_t MOST_REMEMBERED = 1 << 16;
+  if (graphs_in_part_.size() >= MOST_REMEMBERED) graphs_in_part_.clear();
+  std::size_t size = call_line_.bound(call);
+  if (graphs_in_part_.contains(call.graph->number) && !is_full(size)) return;
+  std::string content = graph_line(*call.graph, call.ts);
+  if (lines_in_part_ > 0 && is_full(content.size() + size)) end_part({});
+  if (graphs_in_part_.insert(call.graph->number).second) add(content);
+}
+
+void JsonlSink::gpu_error(const GpuError& error) { add(error_line(error)); }
+
+void JsonlSink::gpu_sample(const GpuSample& sample) { add(sample_line(sample)); }
+
+void JsonlSink::gpu_work(const GpuWork& work) {
+  char* at = room(work_bound(work));
+  added(put_work(at, work));
+}
+
+void JsonlSink::gpu_times(const GpuTimes& times) { add(times_line(times)); }
+
+void JsonlSink::driver_call(const DriverCall& call) {
+  add(driver_line(call));
+  in_part_.counts.add(call);
+}
+
+void JsonlSink::process(const Process& process) {
+  add(process_line(process));
+  if (!file_) remember(process);
+}
+
+void JsonlSink::remember(const Process& process) {
+  constexpr std::size_t MOST = 4096, LONGEST = 8192;  // lines hold less of a text than that
+  if (process.op == Process::Op::exit) {
+    running_.erase(process.pid);
+    more_running_ &= !running_.empty();
+    return;
+  }
+  if (running_.size() >= MOST && !running_.contains(process.pid)) {
+    more_running_ = true;
+    return;
+  }
+  Process& known = running_[process.pid] = process;
+  known.op = Process::Op::start;
+  for (std::string* text : {&known.cmdline, &known.exe, &known.cgroup})
+    if (text->size() > LONGEST) text->resize(LONGEST);
+}
+
+// What a part begins with.
+std::string JsonlSink::beginning() const {
+  std::string lines = header_line(session_, part_);
+  for (const auto& [pid, process] : running_) {
+    Process there_before = process;
+    there_before.ts = part_.since;
+    lines += process_line(there_before);
+  }
+  if (more_running_)
+    lines += lost_line(
+        {Loss::table_full, std::nullopt, 0, part_.since, "processes that run when a part begins"});
+  return lines;
+}
+
+void JsonlSink::library(const Library& library) {
+  add(library_line(library));
+  session_.libraries.push_back(library);
+}
+
+void JsonlSink::lost(const LossEvent& loss) {
+  add(lost_line(loss));
+  if (loss.count) in_part_.losses[static_cast<std::size_t>(loss.reason)] += *loss.count;
+}
+
+// Makes room at the end of the block for a line of at most `size` bytes.
+char* JsonlSink::room(std::size_t size) {
+  if (block_.capacity - block_.size < size) {
+    hand_over();
+    if (block_.capacity < size) {  // a line that is larger than a block gets one of its own
+      block_.bytes = std::make_unique_for_overwrite<char[]>(size);
+      block_.capacity = size;
+    }
+  }
+  return block_.bytes.get() + block_.size;
+}
+
+// A line has been written where room() said; it ends at `end`.
+void JsonlSink::added(const char* end) {
+  const char* begin = block_.bytes.get() + block_.size;
+  auto size = static_cast<std::size_t>(end - begin);
+  if (lines_in_part_ > 0 && is_full(size)) {
+    std::string line(begin, size);
+    return end_part(line);
+  }
+  block_.size += size;
+  block_.lines++;
+  lines_in_part_++;
+  bytes_in_part_ += size;
+}
+
+// Whether so many bytes more do not fit into this file.
+bool JsonlSink::is_full(std::size_t more) const {
+  if (!options_.rotate_size) return false;
+  double stored = static_cast<double>(bytes_in_part_ + more) * output_.compression();
+  return stored + END_SIZE > static_cast<double>(options_.rotate_size);
+}
+
+void JsonlSink::add(const std::string& line) {
+  char* at = room(line.size());
+  added(json::put(at, line));
+}
+
+void JsonlSink::hand_over() {
+  output_.put(std::move(block_));
+  block_ = output_.take();
+  handed_over_ns_ = now_ns(CLOCK_MONOTONIC);
+}
+
+void JsonlSink::turn_over(std::string write_because) { end_part({}, std::move(write_because)); }
+
+// Ends this part, and begins another with the given line.
+void JsonlSink::end_part(std::string_view first_of_next, std::string write_because) {
+  std::uint64_t now = since_start();
+  in_part_.duration_ns = now - part_.since;
+  auto turn = std::make_unique<LineBlock::FileEndsHere>();
+  turn->end.part = part_;
+  turn->end.last = false;
+  turn->end.totals = in_part_;
+  part_ = {part_.number ? part_.number + 1 : 0, now};
+  turn->next = part_;
+  turn->next_header = beginning();
+  turn->write_because = std::move(write_because);
+  in_part_ = {};
+  graphs_in_part_.clear();
+  bytes_in_part_ = turn->next_header.size();
+  lines_in_part_ = 0;
+  block_.file_end = std::move(turn);
+  hand_over();
+  if (first_of_next.empty()) return;
+  json::put(room(first_of_next.size()), first_of_next);
+  block_.size += first_of_next.size();
+  block_.lines++;
+  lines_in_part_++;
+  bytes_in_part_ += first_of_next.size();
+}
+
+void JsonlSink::flush() {
+  if (options_.rotate_ns && since_start() - part_.since >= options_.rotate_ns) end_part({});
+  if (block_.lines && now_ns(CLOCK_MONOTONIC) - handed_over_ns_ >= HAND_OVER_NS) hand_over();
+}
+
+void JsonlSink::end(const Totals& totals) {
+  auto turn = std::make_unique<LineBlock::FileEndsHere>();
+  turn->end.part = part_;
+  turn->end.totals = totals;
+  if (part_.since) {
+    in_part_.duration_ns = totals.duration_ns > part_.since ? totals.duration_ns - part_.since : 0;
+    turn->end.totals = in_part_;
+    turn->end.whole = totals;
+  }
+  block_.file_end = std::move(turn);
+  output_.put(std::move(block_));
+  output_.stop();
+}
+
+TraceWritten JsonlSink::written() const {
+  return {file_->path(), file_->files(), file_->lines(),      file_->bytes(),
+          file_->lost(), file_->ended(), file_->reader_gone()};
+}
+
+std::uint64_t JsonlSink::since_start() const {
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+  return now > session_.monotonic_ns ? now - session_.monotonic_ns : 0;
+}
+
+}  // namespace cudabpf

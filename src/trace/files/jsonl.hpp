@@ -1,0 +1,99 @@
+// The trace: one JSON object per line (docs/trace-format.md).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_set>
+
+#include "cudabpf/sink.hpp"
+#include "trace/files/output.hpp"
+#include "trace/write/call_line.hpp"
+#include "util/result.hpp"
+#include "util/text/json.hpp"
+
+namespace cudabpf {
+
+struct JsonlOptions {
+  OutputOptions output;           // `rotates` is set from the fields below
+  std::uint64_t rotate_size = 0;  // bytes; 0: never
+  std::uint64_t rotate_ns = 0;    // of time; 0: never
+};
+
+// What became of a trace.
+struct TraceWritten {
+  std::string path;  // of its last file; "-": stdout
+  unsigned files = 0;
+  std::uint64_t lines = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t lost = 0;    // events that could not be written
+  bool complete = false;     // its last line was written
+  bool reader_gone = false;  // of standard output, before that
+};
+
+class JsonlSink : public Sink {
+ public:
+  static constexpr std::uint64_t MIN_ROTATE_SIZE = 16 << 10;
+
+  // Opens the file, so that mistakes of the user's show up here.
+  static Result<std::unique_ptr<JsonlSink>> open(JsonlOptions options);
+  // Its parts go where each can be the first that anybody reads, as in memory. Of `options` only
+  // those about rotation count.
+  JsonlSink(JsonlOptions options, TraceOutput& output);
+
+  void begin(const Session& session) override;
+  void call(const Call& call) override;
+  void driver_call(const DriverCall& call) override;
+  void gpu_error(const GpuError& error) override;
+  void gpu_sample(const GpuSample& sample) override;
+  void gpu_work(const GpuWork& work) override;
+  void gpu_times(const GpuTimes& times) override;
+  void tallied(std::span<const Tally>) override {}  // a trace has calls
+  void process(const Process& process) override;
+  void library(const Library& library) override;
+  void lost(const LossEvent& loss) override;
+  void flush() override;
+  void end(const Totals& totals) override;
+
+  // Ends this part. `write_because`: what is kept up to here is to be written.
+  void turn_over(std::string write_because);
+
+  // These are for a sink that open() made. True: standard output was a pipe, and its reader has
+  // gone, so everything from now on is lost.
+  bool reader_gone() const { return file_->reader_gone(); }
+  std::uint64_t bytes() const { return file_->bytes(); }  // written so far
+  std::optional<std::filesystem::space_info> space() const { return file_->space(); }
+  TraceWritten written() const;  // after end(); before begin(), its path is that of the first file
+
+ private:
+  JsonlSink(JsonlOptions options, std::unique_ptr<Output> file);
+
+  void graph_launch(const Call& call);
+  char* room(std::size_t size);
+  void added(const char* end);
+  bool is_full(std::size_t more) const;
+  void add(const std::string& line);
+  void hand_over();
+  void end_part(std::string_view first_of_next, std::string write_because = {});
+  std::string beginning() const;
+  void remember(const Process& process);
+  std::uint64_t since_start() const;
+
+  const JsonlOptions options_;
+  std::unique_ptr<Output> file_;  // null: it goes elsewhere
+  TraceOutput& output_;
+  CallLine call_line_;
+  Session session_;  // with libraries that were found later: a new file's header lists them
+  LineBlock block_;
+  std::uint64_t handed_over_ns_ = 0;
+  Part part_;
+  Totals in_part_;
+  std::uint64_t lines_in_part_ = 0, bytes_in_part_ = 0;  // the header counts only in bytes
+  std::unordered_set<std::uint64_t> graphs_in_part_;     // whose contents it says
+  // Who runs, where a part can be read without those before it; and whether that is not all.
+  std::map<std::uint32_t, Process> running_;
+  bool more_running_ = false;
+};
+
+}  // namespace cudabpf

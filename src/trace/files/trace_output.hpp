@@ -1,0 +1,42 @@
+// Where the lines of a trace go, whether files or memory: in blocks, which end with a file of it,
+// or with a part.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "trace/write/event_lines.hpp"
+
+namespace cudabpf {
+
+// Whole lines on their way.
+struct LineBlock {
+  std::unique_ptr<char[]> bytes;
+  std::size_t capacity = 0;
+  std::size_t size = 0;
+  std::uint64_t lines = 0;
+  struct FileEndsHere {
+    FileEnd end;              // without what only the writer knows: lines, output losses
+    std::string next_header;  // of the next file; empty: the trace ends
+    Part next;
+    // Why what is kept in memory up to here is to be written; empty: it is not.
+    std::string write_because = {};
+  };
+  std::unique_ptr<FileEndsHere> file_end;
+};
+
+class TraceOutput {
+ public:
+  virtual ~TraceOutput() = default;
+  // Begins to take care of blocks. `trace_start_ns` is ts 0 on CLOCK_MONOTONIC.
+  virtual void start(std::string header, const Part& part, std::uint64_t trace_start_ns) = 0;
+  virtual LineBlock take() = 0;  // an empty block; waits while too many are on their way
+  virtual void put(LineBlock block) = 0;
+  virtual void stop() = 0;  // returns when all that was put has been taken care of
+  // Size of what is stored divided by the size of the lines; 1 if they are not compressed.
+  virtual double compression() const = 0;
+};
+
+}  // namespace cudabpf

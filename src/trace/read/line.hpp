@@ -1,0 +1,108 @@
+// One line of a trace, as analyses see it. docs/trace-format.md says what the fields mean.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "cudabpf/cuda_api.hpp"
+#include "trace/read/names.hpp"
+
+namespace cudabpf::analyze {
+
+struct Process;
+struct LaunchedGraph;
+inline constexpr Meaning MEANS_NOTHING;
+
+enum class LineKind : std::uint8_t {
+  other,  // of a type that a newer version has
+  header,
+  end,
+  call,       // of a CUDA function
+  driver,     // an operation on one of the driver's devices
+  interrupt,  // what the driver did for no process
+  gpu_error,
+  graph,  // what a graph holds that is launched
+  gpu_sample,
+  gpu_work,   // a kernel, a copy or a fill on a GPU, or a whole launch of a graph
+  host_copy,  // from the host's memory to the host's: CUPTI tells of it, but no GPU has copied
+  gpu_times,  // who tells of a process when its GPUs worked
+  process,
+  library,
+  lost,
+};
+
+using Dimensions = std::array<std::uint32_t, 3>;
+
+// The numbers that a line may have. Names and flags say whether they are there themselves.
+enum class Field : std::uint8_t {
+#define NUMBER(key, member, type, read, shown) member,
+#include "trace/read/line_fields.def"
+};
+
+struct Line {
+  std::uint64_t number = 0;  // in the file, from 1
+  std::string_view text;     // all of it; it and `args` are valid until the next line is read
+  LineKind kind = LineKind::other;
+
+#define NAME(key, member, shown) Name member;
+#include "trace/read/line_fields.def"
+
+  std::uint64_t present = 0;  // a bit a Field
+#define NUMBER(key, member, type, read, shown) type member{};
+#include "trace/read/line_fields.def"
+
+#define FLAG(key, member, shown) bool member = false;
+#include "trace/read/line_fields.def"
+
+  std::string_view args;  // as written in the line: an object, or empty
+
+  // What the type and op of a call mean.
+  const Meaning* meaning = &MEANS_NOTHING;
+  Work work = Work::other;  // its meaning's, but `recorded` where its stream is captured
+
+  // What follows from the lines before it: see Circumstances.
+  const Process* process = nullptr;      // of a call, of an operation, of a process
+  std::span<const Process* const> gone;  // processes that end with this line
+  bool new_program = false;              // its process runs another program from here on
+  bool default_is_threads = false;       // its default stream is its thread's own
+  bool recorded = false;                 // its stream is captured: it goes into a graph
+  // What the launched graph holds, or the one that the line tells of. Null: it is not known.
+  const LaunchedGraph* content = nullptr;
+  std::uint64_t context = 0;       // current on its thread; 0: not known
+  std::uint64_t context_gone = 0;  // the one that it destroyed; 0: none
+
+  bool has(Field field) const { return present & bit(field); }
+  void set(Field field) { present |= bit(field); }
+  void unset(Field field) { present &= ~bit(field); }
+  std::uint64_t end() const { return ts + duration; }
+  // How it ended, where that is not known; empty: it is.
+  std::string_view state() const {
+    if (unfinished) return "unfinished";
+    if (return_lost) return "return_lost";
+    return entry_lost ? "entry_lost" : "";
+  }
+  // It returned, and with an error.
+  bool failed() const {
+    return kind == LineKind::call ? is_cuda_failure(ret) : error || (ret < 0 && !was_restarted());
+  }
+
+ private:
+  static constexpr std::uint64_t bit(Field field) {
+    return std::uint64_t{1} << static_cast<unsigned>(field);
+  }
+  // A signal came, and the kernel makes the system call again: these never reach a program.
+  bool was_restarted() const {
+    constexpr int ERESTARTSYS = 512, ERESTART_RESTARTBLOCK = 516;
+    return ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK;
+  }
+};
+
+// An operation on the driver's devices was refused: by the kernel, or by the driver, whose own
+// status is apart from the system call's result.
+inline bool refused(const Line& line, Name nv_ok) {
+  return line.failed() || (line.status && line.status != nv_ok);
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,309 @@
+#include "trace/read/line_parser.hpp"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "trace/read/json_text.hpp"
+#include "trace/read/line_scan.hpp"
+
+namespace cudabpf::analyze {
+
+namespace ondemand = simdjson::ondemand;
+
+struct LineParser::Json {
+  ondemand::parser parser;
+};
+
+namespace {
+
+static_assert(LineParser::PADDING >= simdjson::SIMDJSON_PADDING);
+
+using Value = ondemand::value;
+
+// A key's first eight bytes as a number, which a switch can tell apart.
+constexpr std::uint64_t packed(std::string_view key) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < key.size() && i < 8; i++)
+    bytes |= std::uint64_t{static_cast<unsigned char>(key[i])} << (8 * i);
+  return bytes;
+}
+
+// The text before the next quote: keys with escapes are none of ours. Eight bytes can be read
+// anywhere, since a line is followed by PADDING.
+std::string_view key_at(const char* raw, const char* end) {
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, raw, sizeof(bytes));
+  std::uint64_t others = bytes ^ 0x2222222222222222;  // a quote is a zero byte
+  std::uint64_t quotes = (others - 0x0101010101010101) & ~others & 0x8080808080808080;
+  if (quotes) return {raw, static_cast<std::size_t>(std::countr_zero(quotes)) / 8};
+  std::string_view rest(raw, static_cast<std::size_t>(end - raw));
+  return rest.substr(0, rest.find('"'));
+}
+
+// packed(), in a few instructions.
+static_assert(std::endian::native == std::endian::little);
+std::uint64_t packed_at(std::string_view key) {
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, key.data(), sizeof(bytes));
+  return key.size() < 8 ? bytes & ((std::uint64_t{1} << 8 * key.size()) - 1) : bytes;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
+  return text;
+}
+
+std::string_view token_of(Value& value) { return trimmed(value.raw_json_token()); }
+
+std::string_view inside_quotes(std::string_view token) {
+  bool quoted = token.size() >= 2 && token.front() == '"' && token.back() == '"';
+  return quoted ? token.substr(1, token.size() - 2) : token.substr(0, 0);
+}
+
+// A hash of a few of its bytes: names often begin, or end, alike, and kernels' names in the middle,
+// too. As with a key, reading beyond it is safe.
+std::size_t slot_of(std::string_view raw) {
+  std::uint64_t first = 0, middle = 0, last = 0;
+  std::memcpy(&first, raw.data(), sizeof(first));
+  std::memcpy(&middle, raw.data() + raw.size() / 2, sizeof(middle));
+  std::memcpy(&last, raw.data() + raw.size() - std::min(raw.size(), sizeof(last)), sizeof(last));
+  return (first * 0x9e3779b97f4a7c15 + middle * 0xff51afd7ed558ccd + last * 0xc4ceb9fe1a85ec53 +
+          raw.size() * 0xc2b2ae3d27d4eb4f) >>
+         48;
+}
+
+// The frequent kinds. The text of any other is parsed again, by whoever needs what else is in it.
+bool is_event(LineKind kind) {
+  return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt ||
+         kind == LineKind::gpu_work || kind == LineKind::host_copy;
+}
+
+bool is_nothing(Value& value) { return token_of(value) == "null"; }
+
+// True if all of the text is a number.
+template <typename Number>
+bool read_number(std::string_view text, Number& number, int base = 10) {
+  auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return bad == std::errc() && end == text.data() + text.size();
+}
+
+// How line_fields.def says that a number is read.
+namespace read {
+
+template <typename Number>
+bool whole(Value& value, Number& number) {
+  return read_number(token_of(value), number);
+}
+
+bool nanoseconds(Value& value, std::uint64_t& ns) { return whole(value, ns); }
+
+// Microseconds with three decimals are nanoseconds: no floating point comes between.
+bool microseconds(Value& value, std::uint64_t& ns) {
+  std::string_view token = token_of(value);
+  std::size_t point = token.find('.');
+  std::uint64_t whole = 0, part = 0;
+  if (point != std::string_view::npos && token.size() == point + 4 &&
+      read_number(token.substr(0, point), whole) && read_number(token.substr(point + 1), part) &&
+      whole < std::numeric_limits<std::uint64_t>::max() / 2000) {
+    ns = whole * 1000 + part;
+    return true;
+  }
+  double other = 0;  // written by another program
+  if (value.get_double().get(other) || !(other >= 0) || other > 9e15) return false;
+  ns = static_cast<std::uint64_t>(std::llround(other * 1000));
+  return true;
+}
+
+// An address is a hexadecimal string; a plain number is accepted, too.
+bool address(Value& value, std::uint64_t& number) {
+  std::string_view token = token_of(value);
+  if (token.size() > 4 && token.starts_with("\"0x") && token.back() == '"')
+    return read_number(token.substr(3, token.size() - 4), number, 16);
+  return whole(value, number);
+}
+
+bool dimensions(Value& value, Dimensions& to) {
+  ondemand::array array;
+  if (value.get_array().get(array)) return false;
+  std::size_t count = 0;
+  for (auto element : array) {
+    std::uint64_t number = 0;
+    if (count == 3 || element.get_uint64().get(number) ||
+        number > std::numeric_limits<std::uint32_t>::max())
+      return false;
+    to[count++] = static_cast<std::uint32_t>(number);
+  }
+  return count == 3;
+}
+
+}  // namespace read
+
+void reset(Line& line, std::string_view text) {
+  std::uint64_t number = line.number;
+  line = {};
+  line.number = number;
+  line.text = text;
+}
+
+// A kernel's name and a command line may be longer than any other.
+constexpr std::size_t longest_of(std::string_view key) {
+  return key == "kernel" || key == "cmdline" ? Names::LONGEST : LineParser::LONGEST_NAME;
+}
+
+}  // namespace
+
+LineParser::LineParser() : json_(std::make_unique<Json>()) {
+  words_ = {names_.add("trace"),   names_.add("end"),       names_.add("process"),
+            names_.add("library"), names_.add("lost"),      names_.add("error"),
+            names_.add("kernel"),  names_.add("interrupt"), names_.add("content"),
+            names_.add("gpu"),     names_.add("sample"),    names_.add("copy"),
+            names_.add("set"),     names_.add("graph"),     names_.add("times")};
+}
+LineParser::~LineParser() = default;
+
+bool LineParser::scan(std::string_view text, Line& line) const {
+  auto known = [&](std::string_view key, std::string_view raw, Name& to) {
+    Name recent{recent_[slot_of(raw) % recent_.size()].load(std::memory_order_acquire)};
+    if (raw.size() > longest_of(key) || names_.text(recent) != raw) return false;
+    to = recent;
+    return true;
+  };
+  reset(line, text);
+  return LineScan(text, line, known).object() && finish(line);
+}
+
+bool LineParser::read_any(std::string_view text, Line& line) {
+  reset(line, text);
+  ondemand::document document;
+  ondemand::object object;
+  if (json_->parser.iterate(text.data(), text.size(), text.size() + PADDING).get(document) ||
+      document.get_object().get(object))
+    return false;
+  for (auto result : object) {
+    if (result.error()) return false;
+    // Not copied: reading what was just written in other sizes would cost a third of the time.
+    ondemand::field& found = result.value_unsafe();
+    if (!field(key_at(found.key().raw(), text.data() + text.size()), &found.value(), line))
+      return false;
+  }
+  // An error says that nothing follows the object.
+  return document.current_location().error() != simdjson::SUCCESS && finish(line);
+}
+
+bool LineParser::finish(Line& line) const {
+  line.kind = kind_of(line);
+  drop_others_fields(line);
+  if (line.kind == LineKind::call) {
+    line.meaning = &meaning_of_call(line.type, line.op);
+    line.work = line.meaning->work;
+  }
+  if (!is_event(line.kind) && nests_too_deep(line.text)) return false;
+  constexpr std::uint64_t LATEST = std::numeric_limits<std::int64_t>::max();
+  return line.ts <= LATEST && line.duration <= LATEST - line.ts;  // end() does not wrap around
+}
+
+// What lines repeat is known by its raw text: it is neither unescaped nor hashed as a whole.
+bool LineParser::name(void* of, std::size_t longest, Name& to) {
+  Value& value = *static_cast<Value*>(of);
+  std::string_view raw = inside_quotes(token_of(value)), text;
+  std::atomic<std::uint32_t>& recent = recent_[slot_of(raw) % recent_.size()];
+  Name known{recent.load(std::memory_order_relaxed)};  // this thread's own
+  if (!raw.empty() && raw.size() <= longest && names_.text(known) == raw) {
+    to = known;
+    return !value.get_raw_json_string().error();  // passed as if it had been read
+  }
+  if (value.get_string().get(text)) return is_nothing(value);
+  to = text.size() <= longest ? names_.add(text) : Names::NOT_KEPT;
+  if (text == raw && to != Names::NOT_KEPT)  // it has no escapes
+    recent.store(to.id, std::memory_order_release);
+  return true;
+}
+
+// A field of a type that it should not have makes the line a bad one; null stands for nothing, and
+// fields that are not known are passed over.
+bool LineParser::field(std::string_view key, void* of, Line& line) {
+  Value& value = *static_cast<Value*>(of);
+  auto number = [&](auto read, Field present, auto& to) {
+    if (!read(value, to)) return is_nothing(value);
+    line.set(present);
+    return true;
+  };
+
+  // The switch compares the first eight bytes of a key; each case compares the rest.
+  switch (packed_at(key)) {
+#define NUMBER(name, member, type, how, shown)                             \
+  case packed(#name): {                                                    \
+    auto read = [](Value& from, auto& to) { return read::how(from, to); }; \
+    return key != #name || number(read, Field::member, line.member);       \
+  }
+#define NAME(key_, member, shown) \
+  case packed(#key_):             \
+    return key != #key_ || name(of, longest_of(#key_), line.member);
+#define NUMBER_OR_NAME(key_, member, type, name_, shown)                             \
+  case packed(#key_):                                                                \
+    if (key != #key_) return true;                                                   \
+    if (token_of(value).starts_with('"')) return name(of, LONGEST_NAME, line.name_); \
+    return number(read::whole<type>, Field::member, line.member);
+// The end has numbers by the names of flags.
+#define FLAG(key_, member, shown)                              \
+  case packed(#key_):                                          \
+    if (key == #key_) line.member = token_of(value) == "true"; \
+    return true;
+#include "trace/read/line_fields.def"
+    case packed("args"): {
+      ondemand::object object;
+      if (key != "args") return true;
+      if (value.get_object().get(object)) return is_nothing(value);
+      if (object.raw_json().get(line.args)) return false;
+      line.args = trimmed(line.args);
+      return line.args.ends_with('}');  // simdjson takes {9 for an object
+    }
+    default:
+      return true;
+  }
+}
+
+LineKind LineParser::kind_of(const Line& line) const {
+  if (line.has(Field::id)) return LineKind::call;
+  if (line.type == words_.kernel)
+    return line.op == words_.interrupt ? LineKind::interrupt : LineKind::driver;
+  if (line.type == Type::graph && line.op == words_.content) return LineKind::graph;
+  if (line.type == words_.trace) return LineKind::header;
+  if (line.type == words_.end) return LineKind::end;
+  if (line.type == words_.process) return LineKind::process;
+  if (line.type == words_.library) return LineKind::library;
+  if (line.type == words_.lost) return LineKind::lost;
+  if (line.type == words_.error) return LineKind::gpu_error;
+  if (line.type == words_.gpu) {
+    if (line.op == words_.sample) return LineKind::gpu_sample;
+    if (line.op == words_.times) return LineKind::gpu_times;
+    if (line.op == words_.copy && line.direction == Op::HtoH) return LineKind::host_copy;
+    if (line.op == words_.kernel || line.op == words_.copy || line.op == words_.set ||
+        line.op == words_.graph)
+      return LineKind::gpu_work;
+  }
+  return LineKind::other;
+}
+
+// Drops fields that lines of this kind do not have, as if they were unknown, so that no analysis
+// need ask whether an interrupt has a process.
+void LineParser::drop_others_fields(Line& line) {
+  if (line.kind == LineKind::interrupt) {
+    for (Field field : {Field::pid, Field::tid, Field::call}) line.unset(field);
+    line.pid = line.tid = 0;
+    line.call = 0;
+  }
+  bool has_op = is_event(line.kind) || line.kind == LineKind::process ||
+                line.kind == LineKind::gpu_error || line.kind == LineKind::graph ||
+                line.kind == LineKind::gpu_sample || line.kind == LineKind::gpu_times;
+  if (!has_op) line.op = {};
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,57 @@
+// Parses the text of a line into its fields.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "trace/read/line.hpp"
+
+namespace cudabpf::analyze {
+
+class LineParser {
+ public:
+  // After a line's end, this much memory must be readable; it begins with a newline.
+  static constexpr std::size_t PADDING = 64;
+  // For all names but kernels': answers have copies of them, up to a hundred thousand.
+  static constexpr std::size_t LONGEST_NAME = 1024;
+
+  LineParser();
+  ~LineParser();
+  LineParser(const LineParser&) = delete;
+  LineParser& operator=(const LineParser&) = delete;
+
+  // False: it is not a JSON object, or some fields do not have the types they should.
+  bool parse(std::string_view text, Line& line) { return scan(text, line) || read_any(text, line); }
+  // In a third of the time, if the line is as cudabpf writes it and all its names have been read
+  // before: else false, and it is to be read. Both fill in the same. One thread may scan lines
+  // while another reads some.
+  bool scan(std::string_view text, Line& line) const;
+  bool read_any(std::string_view text, Line& line);
+
+  Names& names() { return names_; }
+  const Names& names() const { return names_; }
+
+ private:
+  struct Json;
+  struct Words {  // names that tell a line's kind
+    Name trace, end, process, library, lost, error, kernel, interrupt, content, gpu, sample, copy,
+        set, graph, times;
+  };
+
+  bool finish(Line& line) const;
+  bool field(std::string_view key, void* value, Line& line);
+  bool name(void* value, std::size_t longest, Name& to);
+  LineKind kind_of(const Line& line) const;
+  static void drop_others_fields(Line& line);
+
+  Names names_;
+  Words words_;
+  // Names' numbers, by a hash of their raw text. Whoever finds one here can have its text.
+  std::array<std::atomic<std::uint32_t>, 1024> recent_{};
+  std::unique_ptr<Json> json_;
+};
+
+}  // namespace cudabpf::analyze
