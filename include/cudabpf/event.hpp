@@ -338,6 +338,7 @@ struct Library {
   std::uint64_t attach_ns = 0;         // how long it took to attach its probes
   std::string error;                   // why it is not traced; empty if it is
   std::uint64_t ts = 0;                // when its probes were in place, if after the trace began
+  bool operator==(const Library&) const = default;
 };
 
 struct LossEvent {

@@ -18,6 +18,7 @@ struct Feature {
   State state = State::unknown;
   std::string why;
   bool disabled = false;  // by --no-feature
+  bool operator==(const Feature&) const = default;
 };
 
 struct Gpu {
@@ -25,6 +26,7 @@ struct Gpu {
   std::string name;
   std::string uuid;
   std::string bus_id;
+  bool operator==(const Gpu&) const = default;
 };
 
 // A GPU that is sampled, and how.
@@ -39,6 +41,7 @@ struct SampledGpu {
   std::vector<std::string> lacks;  // fields that the GPU or its driver does not tell
   double memory = 0;               // all of it, in bytes; 0: not known
   double power_limit = 0;          // in watts; 0: not known
+  bool operator==(const SampledGpu&) const = default;
 };
 
 // How GPUs are sampled.
@@ -51,6 +54,7 @@ struct Sampling {
   std::string why_not;    // no GPU is sampled
   bool switches = false;  // the driver's records of context switches are read
   std::string switches_why_not;  // they were asked for
+  bool operator==(const Sampling&) const = default;
 };
 
 // What is known when the trace begins.
@@ -91,6 +95,7 @@ struct Accounts {
   std::uint64_t emitted = 0;
   std::uint64_t dropped = 0;
   std::uint64_t received = 0;
+  bool operator==(const Accounts&) const = default;
 };
 
 // How many there are of each kind.
@@ -116,6 +121,7 @@ struct EventCounts {
 struct KernelNameCounts {
   std::uint64_t confirmed = 0;
   std::uint64_t contradicted = 0;
+  bool operator==(const KernelNameCounts&) const = default;
 };
 
 // How what the GPUs did was joined with the calls that asked for it.
@@ -127,6 +133,7 @@ struct GpuWorkCounts {
   std::uint64_t answered = 0;
   std::array<std::uint64_t, UNJOINED> unjoined{};  // by Unjoined
   std::uint64_t clock_error_ns = 0;                // of the conversion to the trace's clock
+  bool operator==(const GpuWorkCounts&) const = default;
 };
 
 // What is known when the trace ends.

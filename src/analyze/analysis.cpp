@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "trace/read/json_text.hpp"
-
 namespace cudabpf::analyze {
 
 Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses) {
@@ -58,13 +56,10 @@ void add_left_out(Page& page, const TraceFacts& facts) {
 }  // namespace
 
 // "2 × NVIDIA H200, NVIDIA L4"
-std::string gpus_in(const Json& header) {
+std::string gpus_in(const TraceHeader& header) {
   std::vector<std::pair<std::string, std::size_t>> kinds;
-  auto gpus = header.find("gpus");
-  if (gpus == header.end() || !gpus->is_array()) return {};
-  for (const Json& gpu : *gpus) {
-    std::string name = text_in(gpu, "name");
-    if (kinds.empty() || kinds.back().first != name) kinds.emplace_back(name, 0);
+  for (const Gpu& gpu : header.gpus) {
+    if (kinds.empty() || kinds.back().first != gpu.name) kinds.emplace_back(gpu.name, 0);
     kinds.back().second++;
   }
   std::string text;
@@ -75,15 +70,15 @@ std::string gpus_in(const Json& header) {
 }
 
 std::string heading_of(const TraceFacts& facts, const Moments& moments) {
-  Json header = Json::parse(facts.header, nullptr, false);
-  std::string text = moments.beginning(), host = text_in(header, "host");
-  if (!host.empty()) text += (text.empty() ? "" : " on ") + host;
+  const TraceHeader& header = facts.header;
+  std::string text = moments.beginning();
+  if (!header.host.empty()) text += (text.empty() ? "" : " on ") + header.host;
   auto add = [&](const std::string& before, const std::string& what) {
     if (!what.empty()) text += (text.empty() ? "" : ", ") + before + what;
   };
-  if (header.is_object()) add("", gpus_in(header));
-  add("driver ", text_in(header, "driver"));
-  add("profile ", text_in(header, "profile"));
+  add("", gpus_in(header));
+  add("driver ", header.driver);
+  add("profile ", header.profile);
   if (missing_in(facts).empty()) return text;
   return "INCOMPLETE" + (text.empty() ? text : ": " + text);
 }
@@ -113,7 +108,7 @@ Json facts_json(const TraceFacts& facts) {
     if (loss.uncounted) losses[reason]["uncounted"] = true;
   }
   Json json = {{"files", facts.paths}};
-  if (std::uint64_t began = clocks_in(facts.header).realtime) json["started"] = iso_time(began);
+  if (std::uint64_t began = facts.header.began()) json["started"] = iso_time(began);
   if (facts.part.recorded_from) json["since_us"] = microseconds(facts.part.recorded_from);
   if (!facts.part.is_whole()) {
     json["part"] = {{"from_us", microseconds(facts.part.from)},
@@ -179,17 +174,6 @@ void add_facts(Page& page, const TraceFacts& facts) {
                     "were taken to have ended, and count as new ones if they call again.",
                     with_commas(Processes::MOST), with_commas(facts.put_away)),
         2);
-}
-
-TraceClocks clocks_in(std::string_view header) {
-  Json json = Json::parse(header, nullptr, false);
-  Json clocks = json.is_object() ? json.value("clocks", Json()) : Json();
-  auto clock = [&](const char* name) {
-    auto at = clocks.find(name);
-    bool known = at != clocks.end() && at->is_number_unsigned();
-    return known ? at->get<std::uint64_t>() : 0;
-  };
-  return {clock("realtime_ns"), clock("monotonic_ns"), clock("boottime_ns")};
 }
 
 std::string process_name(std::uint32_t pid, std::string_view comm) {

@@ -37,17 +37,11 @@ Result<> analyze(TraceReader& reader, std::initializer_list<Analysis*> analyses)
 Json facts_json(const TraceFacts& facts);
 // "2026-11-21 14:03:22 UTC on HOST, NVIDIA H200, driver 580.159.04"; after INCOMPLETE, if it is.
 // "2 × NVIDIA H200"; empty: the header names none.
-std::string gpus_in(const Json& header);
+std::string gpus_in(const TraceHeader& header);
 std::string heading_of(const TraceFacts& facts, const Moments& moments);
 // That, and below it the part and what is missing in short.
 void add_heading(Page& page, const TraceFacts& facts);
 void add_facts(Page& page, const TraceFacts& facts);
-
-// In ns, at ts 0; 0 where the header does not say.
-struct TraceClocks {
-  std::uint64_t realtime = 0, monotonic = 0, boottime = 0;
-};
-TraceClocks clocks_in(std::string_view header);
 
 // "process 657 python3"; without its name where that is not known.
 std::string process_name(std::uint32_t pid, std::string_view comm);

@@ -5,7 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "trace/read/json_text.hpp"
+#include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
 

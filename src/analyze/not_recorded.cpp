@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cudabpf/cuda_api.hpp"
-#include "trace/read/json_text.hpp"
+#include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
 
@@ -18,9 +18,7 @@ constexpr std::string_view SILENT =
 
 }  // namespace
 
-void NotRecorded::header(const nlohmann::json& header) {
-  gpu_times_wanted_ = !text_in(header, "gpu_works").empty();
-}
+void NotRecorded::header(const TraceHeader& header) { gpu_times_wanted_ = header.measures_gpus(); }
 
 void NotRecorded::library(const Line& line) {
   if (line.text.find("\"unpatched\"") == std::string_view::npos) return;

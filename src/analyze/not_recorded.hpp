@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trace/header.hpp"
 #include "trace/read/line.hpp"
 #include "util/page/page.hpp"
 
@@ -20,7 +21,7 @@ class NotRecorded {
   // The trace may be anybody's: more are only counted, and longer texts are cut.
   static constexpr std::size_t MOST_REASONS = 8, MOST_FUNCTIONS = 64, LONGEST_TEXT = 400;
 
-  void header(const nlohmann::json& header);  // of the first file
+  void header(const TraceHeader& header);  // of the first file
   void library(const Line& line);
   void gpu_times(const Line& line);
 

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "cudabpf/event.hpp"
-#include "trace/read/json_text.hpp"
 #include "util/exit_codes.hpp"
 #include "util/saturating.hpp"
 
@@ -20,21 +18,13 @@ constexpr std::size_t MALFORMED_TOLD = 5;
 constexpr std::size_t MAX_REASONS = 100;
 constexpr const char* OTHER_REASONS = "(other reasons)";
 
-std::uint64_t number_in(const nlohmann::json& object, const char* key) {
-  auto at = object.find(key);
-  return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
-}
-
-// The texts in a list that somebody else may have written, limited in number and length.
-std::vector<std::string> texts_in(const nlohmann::json& object, const char* key) {
+// Of a list that somebody else may have written.
+std::vector<std::string> shortened_list(const std::vector<std::string>& texts) {
   constexpr std::size_t MOST = 16, LONGEST = 64;
-  std::vector<std::string> texts;
-  auto at = object.find(key);
-  if (at == object.end() || !at->is_array()) return texts;
-  for (const auto& text : *at)
-    if (text.is_string() && texts.size() < MOST)
-      texts.push_back(text.get_ref<const std::string&>().substr(0, LONGEST));
-  return texts;
+  std::vector<std::string> list;
+  for (std::size_t i = 0; i < std::min(MOST, texts.size()); i++)
+    list.push_back(texts[i].substr(0, LONGEST));
+  return list;
 }
 
 bool is_degraded(std::string_view reason) {
@@ -94,43 +84,35 @@ Result<> TraceReader::open_next() {
 
 Result<> TraceReader::take_header(std::string_view text) {
   std::string path = input_name(facts_.paths[file_ - 1]);
-  nlohmann::json header;
-  if (!nests_too_deep(text)) header = nlohmann::json::parse(text, nullptr, false);
   // Parsed as analyses will see it: a file that does not begin with a header is refused.
   Line line;
   bool is_header = parser_.parse(text, line) && line.kind == LineKind::header;
-  if (!is_header || !header.is_object() ||
-      header.value("format", nlohmann::json()) != "cudabpf-trace") {
-    bool ours = header.is_object() && header.contains("type") && header.contains("ts");
-    return Error{fmt::format("{} is not a cudabpf trace: {}", path,
-                             ours                 ? "its first line, the header, is missing"
-                             : header.is_object() ? "it looks like other JSON"
-                                                  : "its first line is not a header"),
+  if (!is_header || line.header->format != "cudabpf-trace")
+    return Error{fmt::format("{} is not a cudabpf trace: {}", path, why_no_header(text)),
                  "a trace is what `cudabpf run`, `attach` or `cudabpf` writes"};
-  }
-  auto told = header.value("format_version", nlohmann::json());
-  std::string version = told.is_string() ? told.get<std::string>() : "";
+  const TraceHeader& header = *line.header;
+  const std::string& version = header.format_version;
   if (!version.starts_with("1."))
     return Error{fmt::format("{} is a trace of format {}; this cudabpf reads 1.x", path,
                              version.empty() ? "without a version" : version),
                  "a newer cudabpf reads it"};
-  std::uint64_t part = number_in(header, "part");
-  std::string clocks = header.value("clocks", nlohmann::json()).dump();
-  if (file_ > 1 && (clocks != clocks_ || part <= part_)) {
+  unsigned part = header.part.number;
+  if (file_ > 1 && (header.clocks != clocks_ || part <= part_)) {
     std::string before = input_name(facts_.paths[file_ - 2]);
-    return Error{clocks != clocks_ ? fmt::format("{} is of another trace than {}", path, before)
+    return Error{header.clocks != clocks_
+                     ? fmt::format("{} is of another trace than {}", path, before)
                  : part && part_ && part != part_
                      ? fmt::format("{} is part {} of the trace, and {} is part {}", path, part,
                                    before, part_)
                      : fmt::format("{} is the same part of the trace as {}", path, before),
                  "give the files of one trace, in their order", exit_code::USAGE};
   }
-  clocks_ = clocks;
-  since_ = number_in(header, "since");
+  clocks_ = header.clocks;
+  since_ = header.part.since;
   if (file_ == 1) {
     facts_.part.recorded_from = since_;
-    facts_.header = text;
-    facts_.left_out = texts_in(header, "left_out");
+    facts_.header = header;
+    facts_.left_out = shortened_list(header.left_out);
     facts_.not_recorded.header(header);
   }
   if (part > 1 && part_ + 1 != part)
@@ -201,17 +183,13 @@ void TraceReader::note(const Line& line) {
       break;
     }
     case LineKind::end: {
-      auto end = nlohmann::json::parse(line.text, nullptr, false);
-      if (!end.is_object()) break;
+      const TraceEnd& end = *line.ending;
       ended_ = true;
-      note_losses(end);
-      auto last = end.find("last");
-      if (last != end.end() && *last != true) break;
-      facts_.end = line.text;
-      auto whole = end.find("whole");
-      facts_.told_duration = whole != end.end() && whole->is_object()
-                                 ? number_in(*whole, "duration_ns")
-                                 : saturating_sum(since_, number_in(end, "duration_ns"));
+      note_losses(end.totals);
+      if (!end.last) break;
+      facts_.end = end;
+      facts_.told_duration = end.whole ? end.whole->duration_ns.value_or(0)
+                                       : saturating_sum(since_, end.totals.duration_ns.value_or(0));
       break;
     }
     case LineKind::library:
@@ -239,16 +217,13 @@ TraceFacts::Loss* TraceReader::loss_of(std::string_view reason) {
 
 // A file's lines report losses, and its end sums them up: the sum is larger if one of the lines is
 // missing.
-void TraceReader::note_losses(const nlohmann::json& end) {
-  auto losses = end.find("losses");
-  if (losses == end.end() || !losses->is_object()) return;
+void TraceReader::note_losses(const TraceTotals& totals) {
   std::uint64_t others = 0;
-  for (const auto& [reason, count] : losses->items()) {
-    if (!count.is_number_unsigned() || !count.get<std::uint64_t>()) continue;
+  for (const auto& [reason, count] : totals.losses) {
     if (TraceFacts::Loss* loss = loss_of(reason))
-      loss->count = std::max(loss->count, count.get<std::uint64_t>());
+      loss->count = std::max(loss->count, count);
     else
-      others += count.get<std::uint64_t>();
+      others += count;
   }
   if (!others) return;
   TraceFacts::Loss& loss = losses_here_[OTHER_REASONS];
@@ -272,7 +247,7 @@ void TraceReader::end_file() {
     facts_.cut_off.push_back(fmt::format("{}: it ends within line {}", path, number_));
   else if (!ended_)
     facts_.cut_off.push_back(path + ": it has no end");
-  if (part_ && file_ == facts_.paths.size() && ended_ && facts_.end.empty())
+  if (part_ && file_ == facts_.paths.size() && ended_ && !facts_.end)
     facts_.missing.push_back(fmt::format("what comes after part {}", part_));
 }
 

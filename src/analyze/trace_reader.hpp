@@ -6,12 +6,14 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analyze/circumstances/circumstances.hpp"
 #include "analyze/not_recorded.hpp"
+#include "trace/end.hpp"
+#include "trace/header.hpp"
 #include "trace/read/line_parser.hpp"
 #include "trace/read/lines_ahead.hpp"
 #include "trace/read/part.hpp"
@@ -33,8 +35,8 @@ struct TraceFacts {
   std::vector<std::string> paths;
   Part part;                          // that is wanted, and since when there is anything
   std::string part_name;              // "inference"; empty: it has none
-  std::string header;                 // the line, of the first file
-  std::string end;                    // the line, of the last; empty: it was cut off
+  TraceHeader header;                 // of the first file
+  std::optional<TraceEnd> end;        // of the last; nothing: it was cut off
   std::vector<std::string> left_out;  // kinds of calls of which some are missing
   NotRecorded not_recorded;           // what could not be recorded, though it was asked for
   std::uint64_t told_duration = 0;    // ns, according to `end`
@@ -95,7 +97,7 @@ class TraceReader {
   void end_file();
   void note(const Line& line);
   TraceFacts::Loss* loss_of(std::string_view reason);  // in this file; null: there are too many
-  void note_losses(const nlohmann::json& end);
+  void note_losses(const TraceTotals& totals);
   void malformed();
 
   LineParser parser_;
@@ -112,9 +114,9 @@ class TraceReader {
   bool ended_ = false;                                   // this file's `end` line was read
   bool half_line_ = false;                               // this file ends within a line
   std::function<bool(const TraceFacts&)> expects_more_;  // after the last file's end
-  std::string clocks_;                                   // of the first file
+  std::optional<TraceClocks> clocks_;                    // of the first file
   std::uint64_t since_ = 0;                              // when this file begins
-  std::uint64_t part_ = 0;                               // of the file read last; 0: not rotated
+  unsigned part_ = 0;                                    // of the file read last; 0: not rotated
   std::map<std::string, TraceFacts::Loss> losses_here_;  // of this file, according to its lines
 };
 

@@ -80,7 +80,7 @@ void add_written(Page& page, const std::string& path, std::uint64_t bytes) {
 Moments moments_of(const TraceFlags& flags, const analyze::TraceFacts& facts) {
   using Zone = Moments::Zone;
   Zone zone = flags.time == "utc" ? Zone::utc : flags.time == "local" ? Zone::local : Zone::none;
-  return {analyze::clocks_in(facts.header).realtime, zone};
+  return {facts.header.began(), zone};
 }
 
 void print_json(const analyze::Json& answer, std::FILE* to, bool on_one_line) {

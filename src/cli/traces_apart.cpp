@@ -2,9 +2,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/reading_command.hpp"
+#include "trace/header.hpp"
 #include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
@@ -13,12 +14,11 @@ namespace {
 
 // What tells the files of a rotated trace from other traces.
 struct Identity {
-  analyze::Json clocks;
-  std::uint64_t part = 0;  // 0: the trace was not rotated
+  std::optional<TraceClocks> clocks;
+  unsigned part = 0;  // 0: the trace was not rotated
 
   bool follows(const Identity& last) const {
-    return part && last.part && clocks == last.clocks &&
-           (!clocks.is_null() || part == last.part + 1);
+    return part && last.part && clocks == last.clocks && (clocks || part == last.part + 1);
   }
 };
 
@@ -30,11 +30,8 @@ Result<Identity> identity_of(const std::string& path) {
                  "of several traces, each must be a file, since some are read twice",
                  exit_code::USAGE};
   auto reader = TRY(open_trace({path}));
-  auto header = analyze::Json::parse(reader->facts().header, nullptr, false);
-  Identity identity{header.value("clocks", analyze::Json()), 0};
-  auto part = header.value("part", analyze::Json());
-  if (part.is_number_unsigned()) identity.part = part.get<std::uint64_t>();
-  return identity;
+  const TraceHeader& header = reader->facts().header;
+  return Identity{header.clocks, header.part.number};
 }
 
 }  // namespace
@@ -46,7 +43,7 @@ Result<std::vector<Paths>> traces_of(const Paths& files, TracesAre are) {
   for (const std::string& file : files) {
     Identity identity = TRY(identity_of(file));
     bool follows = !seen.empty() && identity.follows(seen.back());
-    if (are == TracesAre::runs_of_one && !follows && !identity.clocks.is_null())
+    if (are == TracesAre::runs_of_one && !follows && identity.clocks)
       for (std::size_t i = 0; i < seen.size(); i++)
         if (seen[i].clocks == identity.clocks)
           return Error{file + " is of the same trace as " + files[i],

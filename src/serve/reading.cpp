@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "analyze/summary/summary.hpp"
-#include "trace/read/json_text.hpp"
 #include "util/saturating.hpp"
+#include "util/text/json_text.hpp"
 #include "util/text/moments.hpp"
 #include "util/text/printable.hpp"
 
@@ -27,20 +27,19 @@ Json picked(const Json& all, std::initializer_list<const char*> names) {
 }
 
 // The command that was traced; empty: none was started.
-std::string program_in(const Json& header) {
+std::string program_in(const TraceHeader& header) {
   std::string program;
-  if (auto command = header.find("command"); command != header.end() && command->is_array())
-    for (const Json& word : *command)
-      if (word.is_string() && program.size() < LONGEST_TEXT)
-        program += (program.empty() ? "" : " ") + word.get<std::string>();
+  if (header.command)
+    for (const std::string& word : *header.command)
+      if (program.size() < LONGEST_TEXT) program += (program.empty() ? "" : " ") + word;
   return shortened(printable(program), LONGEST_TEXT);
 }
 
 // Without a command, the process that did most.
 std::string program_of(const analyze::TraceFacts& facts, const Json& summary) {
-  std::string program = program_in(Json::parse(facts.header, nullptr, false));
+  std::string program = program_in(facts.header);
   if (program.empty() && !summary["processes"].empty())
-    program = analyze::text_in(summary["processes"].front(), "comm");
+    program = text_in(summary["processes"].front(), "comm");
   return shortened(printable(program), LONGEST_TEXT);
 }
 
@@ -55,7 +54,7 @@ Result<Json> read_figures(const Folder& folder, const FoundTrace& trace, IsWante
   auto& verdict = all["verdict"].get_ref<Json::array_t&>();
   verdict.resize(std::min(FINDINGS, verdict.size()));
   return Json{{"program", program_of(facts, all)},
-              {"ended", !facts.end.empty()},
+              {"ended", facts.end.has_value()},
               {"live", was_written_live(trace, facts)},
               {"trace", picked(analyze::facts_json(facts),
                                {"started", "since_us", "duration_us", "calls", "complete", "losses",
@@ -76,31 +75,29 @@ Result<std::unique_ptr<analyze::TraceReader>> open_trace(const Folder& folder,
 
 bool was_written_live(const FoundTrace& trace, const analyze::TraceFacts& facts) {
   constexpr std::uint64_t MINUTE = 60'000'000'000;
-  std::uint64_t began = analyze::clocks_in(facts.header).realtime;
+  std::uint64_t began = facts.header.began();
   return !began || trace.modified() <= saturating_sum(began, saturating_sum(facts.last_ts, MINUTE));
 }
 
 Result<Head> head_of(const Folder& folder, const std::string& file) {
   auto reader = TRY(analyze::TraceReader::open(
       {file}, {}, [&folder](const std::string& path) { return folder.open_file(path); }));
-  const std::string& text = reader->facts().header;
-  Json header = Json::parse(text, nullptr, false);
+  const TraceHeader& header = reader->facts().header;
   Head head;
   auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) head.shown[name] = shortened(printable(value), LONGEST_TEXT);
   };
-  add("host", analyze::text_in(header, "host"));
+  add("host", header.host);
   add("gpus", analyze::gpus_in(header));
   add("program", program_in(header));
-  if (std::uint64_t began = analyze::clocks_in(text).realtime) add("started", iso_time(began));
-  head.clocks = header.value("clocks", Json()).dump();
-  if (auto part = analyze::integer_in(header, "part"); part && *part > 0)
-    head.part = static_cast<std::uint64_t>(*part);
+  if (std::uint64_t began = header.began()) add("started", iso_time(began));
+  head.clocks = header.clocks;
+  head.part = header.part.number;
   return head;
 }
 
 Moments moments_of(const analyze::TraceFacts& facts) {
-  return {analyze::clocks_in(facts.header).realtime, Moments::Zone::none};
+  return {facts.header.began(), Moments::Zone::none};
 }
 
 Json figures_of(const Folder& folder, const FoundTrace& trace, IsWanted is_wanted) {

@@ -4,10 +4,12 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "analyze/analysis.hpp"
 #include "analyze/trace_reader.hpp"
 #include "serve/folder.hpp"
+#include "trace/header.hpp"
 
 namespace cudabpf::serve {
 
@@ -27,9 +29,9 @@ bool was_written_live(const FoundTrace& trace, const analyze::TraceFacts& facts)
 // What a file's header says of it: where it was taken, and of which trace it is which part.
 struct Head {
   analyze::Json shown =
-      analyze::Json::object();  // as the list has it: host, gpus, started, program
-  std::string clocks;           // those of the same trace have the same
-  std::uint64_t part = 0;       // 0: it is all of a trace
+      analyze::Json::object();        // as the list has it: host, gpus, started, program
+  std::optional<TraceClocks> clocks;  // those of the same trace have the same
+  unsigned part = 0;                  // 0: it is all of a trace
 };
 Result<Head> head_of(const Folder& folder, const std::string& file);
 

@@ -37,7 +37,7 @@ Result<MadePage> page_of(const Folder& folder, const FoundTrace& trace, IsWanted
   const analyze::TraceFacts& facts = reader->facts();
   report.write(out, facts, trace.name, analyze::Report::Served{may_run(facts)});
   out.flush();
-  page.says_running = facts.end.empty() && may_run(facts);
+  page.says_running = !facts.end && may_run(facts);
   return page;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "follow/error_meanings.hpp"
+#include "trace/end.hpp"
 #include "trace/files/trace_file.hpp"
 #include "util/system/clock.hpp"
 #include "util/system/privileges.hpp"

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "trace/read/json_text.hpp"
 #include "util/saturating.hpp"
+#include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "trace/read/json_text.hpp"
+#include "trace/header.hpp"
+#include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
 
@@ -22,10 +23,9 @@ void Processes::follow(Line& line) {
   }
   bool of_process = line.kind == LineKind::process;
   if (line.kind == LineKind::header) {
-    auto header = nlohmann::json::parse(line.text, nullptr, false);
     // If the trace begins later, as one that was kept in memory does, its processes began before
     // it.
-    all_seen_begin_ |= text_in(header, "mode") == "run" && !integer_in(header, "since").value_or(0);
+    all_seen_begin_ |= line.header->mode == "run" && !line.header->part.since;
   }
   if (!of_process && line.kind != LineKind::call && line.kind != LineKind::driver) return;
   // A process that begins may have the pid of another, whose exit was not seen.

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "trace/read/json_text.hpp"
+#include "trace/header.hpp"
 #include "util/saturating.hpp"
+#include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
 
@@ -26,8 +27,7 @@ GpusAtWork::GpusAtWork(Names& names, std::size_t gaps, Part part, std::size_t mo
       longest_gaps_(gaps) {}
 
 void GpusAtWork::line(const Line& line) {
-  if (line.kind == LineKind::header)
-    takes_calls_ |= line.text.find("\"gpu_works\"") != std::string_view::npos;
+  if (line.kind == LineKind::header) takes_calls_ |= line.header->measures_gpus();
   bool is_work = line.kind == LineKind::gpu_work, to_host = line.direction == Op::DtoH;
   if (is_work || takes_calls_) short_names_.line(line);
   if (is_work || line.kind == LineKind::host_copy) {
@@ -276,19 +276,13 @@ void GpusAtWork::close(Followed& gpu) {
 
 // What is missing cannot be seen to have kept a GPU busy.
 void GpusAtWork::take_facts(const TraceFacts& facts) {
-  auto header = nlohmann::json::parse(facts.header, nullptr, false);
-  whole_graphs_ = text_in(header, "gpu_works") == "graphs";
-  auto end = nlohmann::json::parse(facts.end, nullptr, false);
-  if (!end.is_object() || !end.contains("gpu_works")) return;
-  const auto& told = end["gpu_works"];
-  auto number = [](const auto& object, const char* key) {
-    auto value = integer_in(object, key).value_or(0);
-    return static_cast<double>(std::max<std::int64_t>(0, value));
-  };
-  double invalid = number(told, "invalid"), works = number(told, "works");
-  double calls = number(told, "calls"), missing = 0;
-  if (told.is_object() && told.contains("unjoined"))
-    missing = number(told["unjoined"], "not_reported");
+  whole_graphs_ = facts.header.measures_whole_graphs();
+  if (!facts.end || !facts.end->gpu_works) return;
+  const GpuWorkCounts& counts = *facts.end->gpu_works;
+  auto invalid = static_cast<double>(counts.invalid), works = static_cast<double>(counts.works),
+       calls = static_cast<double>(counts.calls),
+       missing =
+           static_cast<double>(counts.unjoined[static_cast<std::size_t>(Unjoined::not_reported)]);
   double of_calls = calls > 0 ? missing / calls : 0;
   double of_works = invalid > 0 ? invalid / (works + invalid) : 0;
   missing_share_ = std::min(100.0, 100 * std::max(of_calls, of_works));

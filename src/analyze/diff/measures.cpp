@@ -1,7 +1,6 @@
 #include "analyze/diff/measures.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "analyze/memory/memory.hpp"
 #include "analyze/work.hpp"
@@ -62,7 +61,6 @@ void Measures::finish(const TraceFacts& facts) {
   time_iterations();
   found_errors_ = errors_.answer();
   facts_ = facts;
-  header_ = Json::parse(facts.header, nullptr, false);
 }
 
 void Measures::time_iterations() {

@@ -46,7 +46,6 @@ class Measures : public Analysis, private LiveMemory::Listener {
   void finish(const TraceFacts& facts) override;
 
   const TraceFacts& facts() const { return facts_; }
-  const Json& header() const { return header_; }
   std::vector<Calls::Figures> functions() const;
   const Kernels& kernels() const { return kernels_; }
   const Course& course() const { return course_; }
@@ -89,7 +88,6 @@ class Measures : public Analysis, private LiveMemory::Listener {
   Errors::Answer found_errors_;
   std::vector<std::uint64_t> gpu_of_iterations_;
   TraceFacts facts_;
-  Json header_;
 };
 
 }  // namespace cudabpf::analyze

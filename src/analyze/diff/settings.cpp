@@ -1,61 +1,77 @@
 #include "analyze/diff/settings.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <optional>
 
-#include "trace/read/json_text.hpp"
+#include "trace/header.hpp"
 
 namespace cudabpf::analyze {
 
 namespace {
 
+std::string text_of(const std::string& text) { return text; }
+
+std::string text_of(std::optional<bool> flag) {
+  if (!flag) return "";
+  return *flag ? "yes" : "no";
+}
+
+std::string text_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+std::string text_of(const std::optional<std::vector<std::string>>& words) {
+  return words ? text_of(*words) : "";
+}
+
+std::string text_of(const std::vector<Gpu>& gpus) {
+  std::string text;
+  for (const Gpu& gpu : gpus) text += (text.empty() ? "" : " ") + gpu.name;
+  return text;
+}
+
+template <auto Field>
+std::string text_in_header(const TraceHeader& header) {
+  return text_of(header.*Field);
+}
+
 struct InHeader {
-  const char* key;
+  std::string (*text)(const TraceHeader&);
   std::string_view what, so;
   Needs incomparable = {};
 };
+using Header = TraceHeader;
 constexpr Needs OF_FUNCTIONS = Need::calls;
 constexpr InHeader IN_HEADERS[] = {
-    {"profile", "profile", "functions that only one of the profiles traces seem new or missing",
-     OF_FUNCTIONS},
-    {"only", "only", "functions that only one of the traces has seem new or missing", OF_FUNCTIONS},
-    {"exclude", "exclude", "functions that only one of the traces has seem new or missing",
-     OF_FUNCTIONS},
-    {"returns", "returns recorded", "one of the traces has neither durations nor results",
-     Need::times | Need::results},
-    {"driver_traced", "driver traced",
+    {text_in_header<&Header::profile>, "profile",
+     "functions that only one of the profiles traces seem new or missing", OF_FUNCTIONS},
+    {text_in_header<&Header::only>, "only",
+     "functions that only one of the traces has seem new or missing", OF_FUNCTIONS},
+    {text_in_header<&Header::exclude>, "exclude",
+     "functions that only one of the traces has seem new or missing", OF_FUNCTIONS},
+    {text_in_header<&Header::returns>, "returns recorded",
+     "one of the traces has neither durations nor results", Need::times | Need::results},
+    {text_in_header<&Header::driver_traced>, "driver traced",
      "one of the traces has no ioctls, and tracing them takes time", Need::driver | Need::times},
-    {"driver_way", "by", "what is traced of the driver, and what that costs, is not the same",
+    {text_in_header<&Header::driver_way>, "by",
+     "what is traced of the driver, and what that costs, is not the same",
      Need::driver | Need::times},
-    {"gpu_works", "GPUs measured",
+    {text_in_header<&Header::gpu_works>, "GPUs measured",
      "measuring GPUs takes time, and of graphs either the nodes are measured or the whole",
      Need::gpu_times | Need::times},
-    {"mode", "mode", "they may be of different processes"},
-    {"follow", "children traced", "one of the traces has no processes that were started",
-     Needs::all()},
-    {"version", "cudabpf", ""},
-    {"host", "host", ""},
-    {"arch", "architecture", ""},
-    {"gpus", "GPUs", ""},
-    {"driver", "NVIDIA driver", ""},
-    {"kernel", "Linux", ""},
-    {"command", "command", ""},
+    {text_in_header<&Header::mode>, "mode", "they may be of different processes"},
+    {text_in_header<&Header::follow>, "children traced",
+     "one of the traces has no processes that were started", Needs::all()},
+    {text_in_header<&Header::version>, "cudabpf", ""},
+    {text_in_header<&Header::host>, "host", ""},
+    {text_in_header<&Header::arch>, "architecture", ""},
+    {text_in_header<&Header::gpus>, "GPUs", ""},
+    {text_in_header<&Header::driver>, "NVIDIA driver", ""},
+    {text_in_header<&Header::kernel>, "Linux", ""},
+    {text_in_header<&Header::command>, "command", ""},
 };
-
-std::string text_of(const Json& header, const char* key) {
-  auto at = header.is_object() ? header.find(key) : header.end();
-  if (at == header.end() || at->is_null()) return "";
-  if (at->is_string()) return at->get<std::string>();
-  if (at->is_boolean()) return at->get<bool>() ? "yes" : "no";
-  std::string text;
-  if (!at->is_array()) return text;
-  for (const Json& element : *at) {
-    std::string one = text_in(element, "name");
-    if (element.is_string()) one = element.get<std::string>();
-    text += (text.empty() ? "" : " ") + one;
-  }
-  return text;
-}
 
 // Each text once, in the order of the traces.
 std::vector<std::string> different(const std::vector<const Settings*>& traces,
@@ -76,9 +92,9 @@ std::string joined(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-Settings settings_in(const Json& header) {
+Settings settings_in(const TraceHeader& header) {
   Settings settings;
-  for (const InHeader& one : IN_HEADERS) settings.push_back(text_of(header, one.key));
+  for (const InHeader& one : IN_HEADERS) settings.push_back(one.text(header));
   return settings;
 }
 

@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "analyze/diff/measure.hpp"
+#include "trace/header.hpp"
 
 namespace cudabpf::analyze {
 
 // What a trace's header says, one text each, in the order of a table.
 using Settings = std::vector<std::string>;
-Settings settings_in(const Json& header);
+Settings settings_in(const TraceHeader& header);
 
 struct Setting {
   std::string_view what;

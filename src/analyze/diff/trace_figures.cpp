@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "trace/read/json_text.hpp"
 #include "util/text/printable.hpp"
 
 namespace cudabpf::analyze {
@@ -49,16 +47,10 @@ Needs spoilt_by(std::string_view what, const Spoils (&known)[Size]) {
 
 // GPUs did, or may have done, what the trace does not have: see the end's `gpu_works`.
 bool lacks_gpu_works(const TraceFacts& facts) {
-  Json end = Json::parse(facts.end, nullptr, false);
-  auto works = end.is_object() ? end.find("gpu_works") : end.end();
-  if (works == end.end() || !works->is_object()) return false;
-  auto is_some = [](const Json& of, const char* key) {
-    return integer_in(of, key).value_or(0) > 0;
-  };
-  auto unjoined = works->find("unjoined");
-  return is_some(*works, "invalid") ||
-         (unjoined != works->end() &&
-          (is_some(*unjoined, "not_reported") || is_some(*unjoined, "lost")));
+  if (!facts.end || !facts.end->gpu_works) return false;
+  const GpuWorkCounts& works = *facts.end->gpu_works;
+  auto unjoined = [&](Unjoined why) { return works.unjoined[static_cast<std::size_t>(why)]; };
+  return works.invalid || unjoined(Unjoined::not_reported) || unjoined(Unjoined::lost);
 }
 
 std::vector<Doubt> doubts_of(const Measures& trace) {
@@ -75,9 +67,7 @@ std::vector<Doubt> doubts_of(const Measures& trace) {
     doubt(true, spoilt_by(reason, SPOILT_BY_LOSS), "has losses: " + printable(reason));
   for (const std::string& kind : facts.left_out)
     doubt(true, spoilt_by(kind, SPOILT_BY_LEAVING_OUT), "does not have all " + printable(kind));
-  const Json& header = trace.header();
-  doubt(header.is_object() && header.value("returns", Json()) == false, Need::times | Need::results,
-        "was taken without returns");
+  doubt(facts.header.returns == false, Need::times | Need::results, "was taken without returns");
   doubt(facts.put_away, Need::processes | Need::memory, "has too many processes at once");
   doubt(trace.memory_left_out().any(), Need::memory, "has too much memory to follow");
   doubt(trace.kernels().graph_launches().unknown(), Need::graphs,
@@ -113,7 +103,7 @@ const TraceFigures::Doubt* TraceFigures::doubt(Needs about) const {
 TraceFigures figures_of(const Measures& trace, const std::vector<MeasurePart>& asked) {
   TraceFigures figures;
   figures.facts = trace.facts();
-  figures.settings = settings_in(trace.header());
+  figures.settings = settings_in(trace.facts().header);
   figures.doubts = doubts_of(trace);
   figures.asked_alone = trace.course().iterations().found == Iterations::Found::within_a_wait;
   for (const Measure& measure : all_measures()) {

@@ -3,31 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "analyze/gpu_samples.hpp"
-#include "trace/read/json_text.hpp"
 
 namespace cudabpf::analyze {
 
 namespace {
 
-const nlohmann::json* sampling_in(const nlohmann::json& header) {
-  if (!header.is_object()) return nullptr;
-  auto sampling = header.find("sampling");
-  return sampling != header.end() && sampling->is_object() ? &*sampling : nullptr;
-}
-
-std::map<std::uint32_t, std::string> gpu_names_in(const nlohmann::json* sampling) {
+std::map<std::uint32_t, std::string> gpu_names_in(const std::optional<Sampling>& sampling) {
   std::map<std::uint32_t, std::string> names;
-  if (!sampling) return names;
-  auto gpus = sampling->find("gpus");
-  if (gpus == sampling->end() || !gpus->is_array()) return names;
-  for (const auto& gpu : *gpus) {
-    auto device = integer_in(gpu, "device");
-    if (device && *device >= 0 && *device < 1 << 16)
-      names[static_cast<std::uint32_t>(*device)] = text_in(gpu, "name");
-  }
+  if (sampling)
+    for (const SampledGpu& gpu : sampling->gpus) names[gpu.device] = gpu.name;
   return names;
 }
 
@@ -59,8 +45,7 @@ void Energy::take_sample(const Line& line, bool in_part) {
 
 void Energy::finish(const TraceFacts& facts) {
   if (own_course_) own_course_->finish(facts);
-  auto header = nlohmann::json::parse(facts.header, nullptr, false);
-  const nlohmann::json* sampling = sampling_in(header);
+  const std::optional<Sampling>& sampling = facts.header.sampling;
   gpu_names_ = gpu_names_in(sampling);
   std::uint64_t end = std::min(part_.to, facts.duration());
   for (const auto& [device, sampled] : sampled_)
@@ -68,7 +53,7 @@ void Energy::finish(const TraceFacts& facts) {
   if (!gpus_.empty()) return;
   why_not_ = sampled_.empty() ? "this trace has no GPU samples"
                               : "no sample has a reading of an energy counter";
-  std::string why = sampling ? text_in(*sampling, "why") : "recorded before format 1.6";
+  std::string why = sampling ? sampling->why_not : "recorded before format 1.6";
   if (!why.empty()) why_not_ += fmt::format(" ({})", why);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trace/header.hpp"
+
 namespace cudabpf::analyze {
 
 namespace {
@@ -25,7 +27,7 @@ AlnairLogs::AlnairLogs(Names& names, ByteStream& metrics, ByteStream& timeline, 
 
 void AlnairLogs::line(const Line& line) {
   memory_.line(line);
-  if (line.kind == LineKind::header && !realtime_) realtime_ = clocks_in(line.text).realtime;
+  if (line.kind == LineKind::header && !realtime_) realtime_ = line.header->began();
   if (line.kind != LineKind::call) return;
   if (line.name.id >= functions_.size()) functions_.resize(names_.size());
   Function& function = functions_[line.name.id];

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyze/work.hpp"
+#include "trace/header.hpp"
 
 namespace cudabpf::analyze {
 
@@ -38,8 +39,7 @@ Tracks::Tracks(Names& names, std::vector<TrackWriter*> writers, Part part)
 // What follows from a line wherever it lies.
 void Tracks::follow(const Line& line) {
   of_line_ = line.process;
-  if (line.kind == LineKind::header)
-    gpu_works_ |= line.text.find("\"gpu_works\":") != std::string_view::npos;
+  if (line.kind == LineKind::header) gpu_works_ |= line.header->measures_gpus();
   if (line.kind == LineKind::gpu_times) gpu_times(line);
   if (gpu_works_ && line.kind == LineKind::call && asks_gpu(line)) asking_.add(asking_call(line));
   if (!in_part_ && part_.has(line.ts) && line.kind != LineKind::header) begin_part();
@@ -63,7 +63,7 @@ void Tracks::begin_part() {
 
 void Tracks::line(const Line& line) {
   if (line.kind == LineKind::header) {
-    if (!begun_) out_.start(clocks_in(line.text));
+    if (!begun_) out_.start(line.header->clocks.value_or(TraceClocks{}));
     begun_ = true;
   }
   if (kept_ >= MAX_TRACKS) begin_anew(line.ts);

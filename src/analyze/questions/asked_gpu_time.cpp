@@ -1,13 +1,12 @@
 #include "analyze/questions/asked_gpu_time.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
 
 #include "analyze/circumstances/processes.hpp"
 #include "analyze/work.hpp"
-#include "trace/read/json_text.hpp"
+#include "trace/header.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
@@ -24,8 +23,7 @@ void AskedGpuTime::line(const Line& line) {
   } else if (line.kind == LineKind::gpu_work) {
     did(line);
   } else if (line.kind == LineKind::header) {
-    auto header = nlohmann::json::parse(line.text, nullptr, false);
-    told_ |= !text_in(header, "gpu_works").empty();
+    told_ |= line.header->measures_gpus();
   }
 }
 

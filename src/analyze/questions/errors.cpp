@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "analyze/circumstances/processes.hpp"
-#include "trace/read/json_text.hpp"
 #include "util/hash.hpp"
+#include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "analyze/circumstances/processes.hpp"
@@ -124,10 +123,8 @@ void Ioctls::close_calls() {
 
 void Ioctls::finish(const TraceFacts& facts) {
   close_calls();
-  auto header = nlohmann::json::parse(facts.header, nullptr, false);
-  if (!header.is_object()) return;
-  traced_ = header.value("driver_traced", Json()) == true;
-  if (auto way = header.find("driver_way"); way != header.end() && way->is_string()) way_ = *way;
+  traced_ = facts.header.driver_traced.value_or(false);
+  way_ = facts.header.driver_way;
 }
 
 // Adds up those with the same name; an empty name is left out.

@@ -1,11 +1,10 @@
 #include "analyze/questions/measured_works.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "analyze/work.hpp"
-#include "trace/read/json_text.hpp"
+#include "trace/header.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
@@ -27,10 +26,8 @@ void MeasuredWorks::line_of(const Line& line, bool wanted) {
   } else if (line.kind == LineKind::gpu_times) {
     told_ = true;
   } else if (line.kind == LineKind::header) {
-    auto header = nlohmann::json::parse(line.text, nullptr, false);
-    std::string graphs = text_in(header, "gpu_works");
-    told_ |= !graphs.empty();
-    whole_graphs_ |= graphs == "graphs";
+    told_ |= line.header->measures_gpus();
+    whole_graphs_ |= line.header->measures_whole_graphs();
   }
 }
 

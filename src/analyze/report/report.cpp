@@ -46,12 +46,10 @@ void make_fit(Json& json) {
 }
 
 // Word by word; null: none was started, or none may be named.
-Json command_in(const std::string& header) {
-  Json json = Json::parse(header, nullptr, false);
-  if (!json.is_object() || !json.contains("command")) return nullptr;
-  Json words = Json::array();
-  for (const Json& word : json["command"])
-    if (word.is_string() && words.size() < MOST_ROWS) words.push_back(word);
+Json command_in(const TraceHeader& header) {
+  if (!header.command) return nullptr;
+  Json words = *header.command;
+  if (words.size() > MOST_ROWS) words.erase(words.begin() + MOST_ROWS, words.end());
   return words;
 }
 
@@ -167,7 +165,7 @@ Json Report::told(const TraceFacts& facts, const std::string& title) const {
 void Report::write(ByteStream& out, const TraceFacts& facts, const std::string& title,
                    std::optional<Served> served) const {
   Json all = told(facts, title);
-  bool ended = !facts.end.empty();
+  bool ended = facts.end.has_value();
   if (served) all["served"] = {{"ended", ended}, {"running", !ended && served->may_run}};
   put_page(out, title, all, {all_->timeline_data()});
 }

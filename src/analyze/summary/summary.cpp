@@ -29,7 +29,7 @@ void Summary::finish(const TraceFacts& facts) {
   totals_.finish(facts);
   course_.finish(facts);
   memory_.finish(facts);
-  header_ = Json::parse(facts.header, nullptr, false);
+  header_ = facts.header;
   duration_ = part_.clipped(facts.duration()) - part_.clipped(0);
   Seen seen{names_, totals_, course_, memory_, facts, part_, moments_};
   judge_processes(seen);

@@ -92,7 +92,7 @@ class Summary : public Analysis {
   std::map<std::uint64_t, Finding> bounds_;  // what bounds each process, by its number
   Moments moments_;
   std::vector<Finding> verdict_;
-  Json header_;
+  TraceHeader header_;
   Wanted wanted_;
   std::uint64_t duration_ = 0;  // of the part
 };

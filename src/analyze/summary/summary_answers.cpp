@@ -357,11 +357,9 @@ std::string Summary::memory_answer(const Page& page) const {
 }
 
 std::string Summary::driver_answer(const Page&) const {
-  if (!totals_.driver_calls) {
-    auto traced = header_.find("driver_traced");
-    bool was = traced != header_.end() && *traced == true;
-    return was ? "no requests were made to it" : "not traced (needs --kernel)";
-  }
+  if (!totals_.driver_calls)
+    return header_.driver_traced.value_or(false) ? "no requests were made to it"
+                                                 : "not traced (needs --kernel)";
   return fmt::format("{}: {}", count_of(totals_.driver_calls, "operation", "operations"),
                      listed(totals_.groups, 6));
 }

@@ -1,11 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "analyze/summary/summary.hpp"
 #include "follow/error_meanings.hpp"
-#include "trace/read/json_text.hpp"
 #include "util/page/table.hpp"
 
 namespace cudabpf::analyze {
@@ -42,9 +40,8 @@ void Summary::add_to(Page& page, bool all) const {
   add_verdict(page, verdict_);
   constexpr std::size_t SOME_GPUS = 4, MANY_GPUS = 64;
   add_gpus(page, totals_.gpus, all ? MANY_GPUS : SOME_GPUS);
-  auto sampling = header_.find("sampling");
   add_residence(page, totals_.gpus, all ? MANY_GPUS : SOME_GPUS,
-                sampling == header_.end() ? "" : text_in(*sampling, "switches_why"));
+                header_.sampling ? header_.sampling->switches_why_not : "");
   if (totals_.devices.size() > 1 && all) add_devices(page);
   if (course_.thread()) add_answers(page, all);
   if (course_.thread() && !all) return;
@@ -70,24 +67,23 @@ void Summary::add_head(Page& page) const {
 // The command that was run; or whatever else was traced.
 std::string Summary::traced_text() const {
   std::string words;
-  if (auto command = header_.find("command"); command != header_.end() && command->is_array())
-    for (const Json& word : *command)
-      if (word.is_string()) words += (words.empty() ? "" : " ") + word.get<std::string>();
+  if (header_.command)
+    for (const std::string& word : *header_.command) words += (words.empty() ? "" : " ") + word;
   if (!words.empty()) return words;
   const auto& known = course_.threads().processes();
   bool one = processes() == 1 && known.size() == 1;
   std::string_view command = one ? names_.text(known.front().command) : "";
   if (one && !command.empty()) return fmt::format("{}  (pid {})", command, known.front().pid);
   if (one) return process_text(known.front().number, known.front().pid);
-  std::string mode = text_in(header_, "mode");
-  if (auto pids = header_.find("pids"); mode == "attach" && pids != header_.end()) {
+  const auto& pids = header_.pids;
+  if (header_.mode == "attach" && !pids.empty()) {
     constexpr std::size_t SHOWN = 4;
     std::string text = "attached to";
-    for (std::size_t i = 0; i < std::min(SHOWN, pids->size()); i++)
-      text += (i ? ", " : " ") + (*pids)[i].dump();
-    return text + (pids->size() > SHOWN ? ", …" : "");
+    for (std::size_t i = 0; i < std::min(SHOWN, pids.size()); i++)
+      text += fmt::format("{} {}", i ? "," : "", pids[i]);
+    return text + (pids.size() > SHOWN ? ", …" : "");
   }
-  return mode == "machine" ? "every process on the machine" : mode;
+  return header_.mode == "machine" ? "every process on the machine" : header_.mode;
 }
 
 // What people want first comes first. On a terminal, as much of it as fits.

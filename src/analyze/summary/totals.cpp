@@ -6,7 +6,7 @@
 
 #include "analyze/circumstances/processes.hpp"
 #include "analyze/gpu_samples.hpp"
-#include "trace/read/json_text.hpp"
+#include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
 

@@ -9,6 +9,7 @@
 #include "analyze/circumstances/processes.hpp"
 #include "analyze/gpu_samples.hpp"
 #include "analyze/work.hpp"
+#include "trace/header.hpp"
 #include "util/console/terminal.hpp"
 
 namespace cudabpf::analyze {
@@ -56,7 +57,7 @@ void Timeline::line(const Line& line) {
       gpu_work(line);
       break;
     case LineKind::header:
-      measured_ |= line.text.find("\"gpu_works\":") != std::string_view::npos;
+      measured_ |= line.header->measures_gpus();
       break;
     default:
       break;

@@ -71,7 +71,7 @@ Result<Measured> measure(const Paths& paths) {
 
 // When and where it was taken.
 void add_taken(Page& page, const analyze::TraceFacts& facts) {
-  Moments moments(analyze::clocks_in(facts.header).realtime, Moments::Zone::none);
+  Moments moments(facts.header.began(), Moments::Zone::none);
   std::string taken = analyze::heading_of(facts, moments);
   if (!taken.empty()) page.line("   " + shortened(printable(taken), page.width() - 3));
 }

@@ -1,5 +1,7 @@
 #include "trace/files/jsonl.hpp"
 
+#include "trace/header.hpp"
+#include "trace/write/event_lines.hpp"
 #include "trace/write/gpu_lines.hpp"
 #include "util/system/clock.hpp"
 

@@ -87,7 +87,7 @@ class JsonlSink : public Sink {
   Session session_;  // with libraries that were found later: a new file's header lists them
   LineBlock block_;
   std::uint64_t handed_over_ns_ = 0;
-  Part part_;
+  FilePart part_;
   Totals in_part_;
   std::uint64_t lines_in_part_ = 0, bytes_in_part_ = 0;  // the header counts only in bytes
   std::unordered_set<std::uint64_t> graphs_in_part_;     // whose contents it says

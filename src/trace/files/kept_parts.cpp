@@ -27,7 +27,7 @@ std::shared_ptr<const std::string> to_keep(std::string bytes) {
 
 }  // namespace
 
-void KeptParts::start(std::string header, const Part& part, std::uint64_t) {
+void KeptParts::start(std::string header, const FilePart& part, std::uint64_t) {
   begin_part(header, part.since);
   thread_ = thread_without_signals([this] { run(); });
 }

@@ -43,7 +43,7 @@ class KeptParts : public TraceOutput {
       : options_(options), wanted_(std::move(wanted)), frames_(FASTEST) {}
   ~KeptParts() override { KeptParts::stop(); }
 
-  void start(std::string header, const Part& part, std::uint64_t trace_start_ns) override;
+  void start(std::string header, const FilePart& part, std::uint64_t trace_start_ns) override;
   LineBlock take() override { return blocks_.take(); }
   void put(LineBlock block) override { blocks_.put(std::move(block)); }
   void stop() override;

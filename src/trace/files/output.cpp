@@ -10,6 +10,8 @@
 #include <system_error>
 #include <tuple>
 
+#include "trace/end.hpp"
+#include "trace/write/event_lines.hpp"
 #include "util/console/log.hpp"
 #include "util/console/terminal.hpp"
 #include "util/system/clock.hpp"
@@ -177,7 +179,7 @@ std::optional<std::filesystem::space_info> Output::space() const {
   return error ? std::nullopt : std::optional(space);
 }
 
-void Output::start(std::string header, const Part& part, std::uint64_t trace_start_ns) {
+void Output::start(std::string header, const FilePart& part, std::uint64_t trace_start_ns) {
   header_ = std::move(header);
   part_ = part;
   trace_start_ns_ = trace_start_ns;

@@ -41,7 +41,7 @@ class Output : public TraceOutput {
   static Result<std::unique_ptr<Output>> open(OutputOptions options);
   ~Output() override;
 
-  void start(std::string header, const Part& part, std::uint64_t trace_start_ns) override;
+  void start(std::string header, const FilePart& part, std::uint64_t trace_start_ns) override;
   LineBlock take() override { return blocks_.take(); }
   void put(LineBlock block) override { blocks_.put(std::move(block)); }
   void stop() override;
@@ -99,7 +99,7 @@ class Output : public TraceOutput {
   Frames frames_;
   std::string path_;
   unsigned taken_ = 0;  // how many names that the trace's files would have had were taken
-  Part part_;
+  FilePart part_;
   std::string header_;  // of this file; empty once written
   Gap gap_;
   std::uint64_t retry_at_ns_ = 0;  // 0: nothing is wrong

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "trace/write/event_lines.hpp"
+#include "trace/end.hpp"
 
 namespace cudabpf {
 
@@ -20,7 +20,7 @@ struct LineBlock {
   struct FileEndsHere {
     FileEnd end;              // without what only the writer knows: lines, output losses
     std::string next_header;  // of the next file; empty: the trace ends
-    Part next;
+    FilePart next;
     // Why what is kept in memory up to here is to be written; empty: it is not.
     std::string write_because = {};
   };
@@ -31,7 +31,7 @@ class TraceOutput {
  public:
   virtual ~TraceOutput() = default;
   // Begins to take care of blocks. `trace_start_ns` is ts 0 on CLOCK_MONOTONIC.
-  virtual void start(std::string header, const Part& part, std::uint64_t trace_start_ns) = 0;
+  virtual void start(std::string header, const FilePart& part, std::uint64_t trace_start_ns) = 0;
   virtual LineBlock take() = 0;  // an empty block; waits while too many are on their way
   virtual void put(LineBlock block) = 0;
   virtual void stop() = 0;  // returns when all that was put has been taken care of

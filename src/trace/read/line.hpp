@@ -9,6 +9,11 @@
 #include "cudabpf/cuda_api.hpp"
 #include "trace/read/names.hpp"
 
+namespace cudabpf {
+struct TraceHeader;
+struct TraceEnd;
+}  // namespace cudabpf
+
 namespace cudabpf::analyze {
 
 struct Process;
@@ -57,6 +62,11 @@ struct Line {
 #include "trace/read/line_fields.def"
 
   std::string_view args;  // as written in the line: an object, or empty
+
+  // What is in it, if it is of that kind; null: it is not. Valid until the next of its kind is
+  // read.
+  const TraceHeader* header = nullptr;
+  const TraceEnd* ending = nullptr;
 
   // What the type and op of a call mean.
   const Meaning* meaning = &MEANS_NOTHING;

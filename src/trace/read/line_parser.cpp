@@ -10,8 +10,8 @@
 #include <limits>
 #include <optional>
 
-#include "trace/read/json_text.hpp"
 #include "trace/read/line_scan.hpp"
+#include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
 
@@ -176,7 +176,8 @@ bool LineParser::scan(std::string_view text, Line& line) const {
     return true;
   };
   reset(line, text);
-  return LineScan(text, line, known).object() && finish(line);
+  return LineScan(text, line, known).object() && finish(line) && line.kind != LineKind::header &&
+         line.kind != LineKind::end;
 }
 
 bool LineParser::read_any(std::string_view text, Line& line) {
@@ -194,7 +195,20 @@ bool LineParser::read_any(std::string_view text, Line& line) {
       return false;
   }
   // An error says that nothing follows the object.
-  return document.current_location().error() != simdjson::SUCCESS && finish(line);
+  return document.current_location().error() != simdjson::SUCCESS && finish(line) &&
+         read_ends_of_file(line);
+}
+
+bool LineParser::read_ends_of_file(Line& line) {
+  if (line.kind == LineKind::header) {
+    header_ = header_in(line.text);
+    line.header = header_ ? &*header_ : nullptr;
+    return header_.has_value();
+  }
+  if (line.kind != LineKind::end) return true;
+  end_ = end_in(line.text);
+  line.ending = end_ ? &*end_ : nullptr;
+  return end_.has_value();
 }
 
 bool LineParser::finish(Line& line) const {

@@ -5,8 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
+#include "trace/end.hpp"
+#include "trace/header.hpp"
 #include "trace/read/line.hpp"
 
 namespace cudabpf::analyze {
@@ -25,9 +28,9 @@ class LineParser {
 
   // False: it is not a JSON object, or some fields do not have the types they should.
   bool parse(std::string_view text, Line& line) { return scan(text, line) || read_any(text, line); }
-  // In a third of the time, if the line is as cudabpf writes it and all its names have been read
-  // before: else false, and it is to be read. Both fill in the same. One thread may scan lines
-  // while another reads some.
+  // In a third of the time, if the line is as cudabpf writes it, all its names have been read
+  // before, and it is neither header nor end: else false, and it is to be read. Both fill in the
+  // same. One thread may scan lines while another reads some.
   bool scan(std::string_view text, Line& line) const;
   bool read_any(std::string_view text, Line& line);
 
@@ -42,6 +45,7 @@ class LineParser {
   };
 
   bool finish(Line& line) const;
+  bool read_ends_of_file(Line& line);
   bool field(std::string_view key, void* value, Line& line);
   bool name(void* value, std::size_t longest, Name& to);
   LineKind kind_of(const Line& line) const;
@@ -52,6 +56,8 @@ class LineParser {
   // Names' numbers, by a hash of their raw text. Whoever finds one here can have its text.
   std::array<std::atomic<std::uint32_t>, 1024> recent_{};
   std::unique_ptr<Json> json_;
+  std::optional<TraceHeader> header_;  // the one read last
+  std::optional<TraceEnd> end_;
 };
 
 }  // namespace cudabpf::analyze

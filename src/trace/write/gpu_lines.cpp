@@ -53,30 +53,6 @@ void add_residents(std::string& line, const GpuResidents& residents) {
                       residents.from, residents.to, milliseconds(residents.unknown_ns));
 }
 
-Json gpu_fields(const SampledGpu& gpu) {
-  Json out = {{"device", gpu.device},
-              {"name", gpu.name},
-              {"uuid", gpu.uuid},
-              {"bus_id", gpu.bus_id},
-              {"activity", gpu.activity}};
-  if (!gpu.why.empty()) out["why"] = gpu.why;
-  if (!gpu.power.empty()) out["power"] = gpu.power;
-  if (!gpu.lacks.empty()) out["lacks"] = gpu.lacks;
-  return out;
-}
-
-Json nvml_fields(const Sampling& sampling) {
-  Json out = {{"source", "nvml"},
-              {"period_ms", sampling.period_ns / NS_IN_MS},
-              {"window_ms", sampling.window_ns / NS_IN_MS},
-              {"slow_ms", sampling.slow_ns / NS_IN_MS}};
-  if (sampling.own_pids) out["own_pids"] = true;
-  if (!sampling.why_not.empty()) out["why"] = sampling.why_not;
-  out["gpus"] = Json::array();
-  for (const SampledGpu& gpu : sampling.gpus) out["gpus"].push_back(gpu_fields(gpu));
-  return out;
-}
-
 char* put_field(char* at, std::string_view key, std::uint64_t value) {
   return json::put_number(json::put(at, key), value);
 }
@@ -149,29 +125,6 @@ std::string sample_line(const GpuSample& sample) {
   if (sample.processes) add_processes(line, *sample.processes);
   if (sample.residents) add_residents(line, *sample.residents);
   return line + "}\n";
-}
-
-Json sampling_fields(const Sampling& sampling) {
-  Json out = sampling.gpus.empty() ? Json{{"source", "none"}, {"why", sampling.why_not}}
-                                   : nvml_fields(sampling);
-  if (sampling.switches) out["switches"] = "fecs";
-  if (!sampling.switches_why_not.empty()) out["switches_why"] = sampling.switches_why_not;
-  return out;
-}
-
-Json work_counts_fields(const GpuWorkCounts& counts) {
-  Json unjoined = Json::object();
-  for (std::size_t i = 0; i < UNJOINED; i++)
-    if (counts.unjoined[i])
-      unjoined[std::string(to_string(static_cast<Unjoined>(i)))] = counts.unjoined[i];
-  Json out = {{"works", counts.works},
-              {"joined", counts.joined},
-              {"calls", counts.calls},
-              {"answered", counts.answered},
-              {"invalid", counts.invalid},
-              {"unjoined", unjoined},
-              {"clock_error_ns", counts.clock_error_ns}};
-  return out;
 }
 
 }  // namespace cudabpf

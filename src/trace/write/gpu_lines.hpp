@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "cudabpf/sink.hpp"
@@ -11,14 +10,10 @@
 namespace cudabpf {
 
 std::string sample_line(const GpuSample& sample);  // newline included
-// For the header: how GPUs are sampled.
-nlohmann::ordered_json sampling_fields(const Sampling& sampling);
 
 // Writes the line at `at` and returns its end. It takes at most as many bytes as work_bound() says.
 char* put_work(char* at, const GpuWork& work);
 std::size_t work_bound(const GpuWork& work);
 std::string times_line(const GpuTimes& times);  // newline included
-// For the end.
-nlohmann::ordered_json work_counts_fields(const GpuWorkCounts& counts);
 
 }  // namespace cudabpf

@@ -83,10 +83,10 @@ TEST_CASE("A whole trace, plain and compressed") {
     CHECK(whole.ids == Ids{1, 2});
     CHECK(whole.facts.lines == 4);
     CHECK(whole.facts.bytes == text.size());
-    CHECK(whole.facts.end + "\n" == END);
+    CHECK(whole.facts.end == end_in(END));
     CHECK(whole.facts.cut_off.empty());
     CHECK(whole.facts.duration() == 900);
-    CHECK(whole.facts.header + "\n" == HEADER);
+    CHECK(whole.facts.header == header_in(HEADER));
   }
 }
 
@@ -340,7 +340,7 @@ TEST_CASE("What an editor puts before the first line is passed over") {
     Read all = read({folder.write("t.jsonl", before + HEADER + call(1) + "bad\n" + END)});
     CHECK(all.ids == Ids{1});
     CHECK(all.facts.malformed == 1);
-    CHECK(all.facts.header == HEADER.substr(0, HEADER.size() - 1));
+    CHECK(all.facts.header == header_in(HEADER));
     auto line = std::count(before.begin(), before.end(), '\n') + 3;
     CHECK(all.facts.first_malformed.front().ends_with(":" + std::to_string(line)));
     CHECK(read({folder.write("t.zst", Frames::frame_of(before + HEADER + call(1) + END))}).ids ==

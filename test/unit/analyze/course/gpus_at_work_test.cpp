@@ -420,9 +420,9 @@ TEST_CASE("What is missing is told") {
   program.launch("a");
   ran(program, 1, 10, 5);
   TraceFacts facts;
-  facts.header = R"({"type":"trace","gpu_works":"graphs"})";
-  facts.end =
-      R"({"type":"end","gpu_works":{"works":90,"calls":100,"invalid":10,"unjoined":{"not_reported":8}}})";
+  facts.header = *header_in(R"({"type":"trace","gpu_works":"graphs"})");
+  facts.end = end_in(
+      R"({"type":"end","gpu_works":{"works":90,"calls":100,"invalid":10,"unjoined":{"not_reported":8}}})");
   Measured measured(program, {}, GpusAtWork::MOST_KEPT, facts);
   CHECK(measured.times.missing_share() == 10);
   CHECK(measured.times.is_whole_graphs());

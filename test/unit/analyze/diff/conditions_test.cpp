@@ -33,7 +33,7 @@ std::string said(const std::string& text) {
 TraceFigures trace(std::vector<std::pair<std::string, std::uint64_t>> figures) {
   TraceFigures trace;
   trace.facts.calls = 1;
-  trace.settings = settings_in(Json::object());
+  trace.settings = settings_in({});
   for (auto& [name, value] : figures) {
     std::size_t colon = std::min(name.find(':'), name.size());
     std::string part = colon < name.size() ? name.substr(colon + 1) : "";
@@ -210,9 +210,9 @@ TEST_CASE("What cannot be judged is said, and fails") {
   }
   SECTION("traces that were not taken alike") {
     auto calls = side("calls", {5}), other = calls;
-    other.traces[0].settings = settings_in(Json{{"profile", "light"}});
+    other.traces[0].settings = settings_in(*header_in(R"({"profile":"light"})"));
     CHECK_THAT(why("calls > +5 %", calls, other), ContainsSubstring("(profile)"));
-    other.traces[0].settings = settings_in(Json{{"host", "another"}});
+    other.traces[0].settings = settings_in(*header_in(R"({"host":"another"})"));
     CHECK(judged("calls > +5 %", calls, other) == Is::does_not_hold);
   }
 }

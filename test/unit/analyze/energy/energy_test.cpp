@@ -45,7 +45,7 @@ struct Measured {
     Energy energy(parser.names(), {}, part);
     each_line(parser, trace.text, [&](const Line& line) { show(line, part, energy); });
     TraceFacts facts;
-    facts.header = header;
+    facts.header = header_in(header).value();
     facts.last_ts = 60'000'000'000;
     energy.finish(facts);
     Page to({.width = 160}, 160);
@@ -220,7 +220,7 @@ TEST_CASE("A trace without the counter's readings says why there is nothing to t
   idle.trace.line(R"({"type":"gpu","op":"sample","ts":1,"device":0,"power_w":1})");
   CHECK(idle.json({}, R"({"sampling":{"gpus":[1,{"device":-1},{"device":1e300}]}})")["why_not"] ==
         "no sample has a reading of an energy counter");
-  CHECK(idle.json({}, "[")["gpus"].empty());
+  CHECK(idle.json({}, "{}")["gpus"].empty());
 }
 
 TEST_CASE("A trace may name any number of GPUs, each with its own counter") {

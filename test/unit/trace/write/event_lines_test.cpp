@@ -1,5 +1,7 @@
 #include "trace/write/event_lines.hpp"
 
+#include "trace/header.hpp"
+
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 #include <string>

@@ -3,7 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 
-#include "trace/write/event_lines.hpp"
+#include "trace/header.hpp"
 
 using namespace cudabpf;
 

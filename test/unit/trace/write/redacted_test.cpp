@@ -4,6 +4,7 @@
 
 #include "support/capture_sink.hpp"
 #include "support/sample_calls.hpp"
+#include "trace/header.hpp"
 #include "trace/write/event_lines.hpp"
 
 using namespace cudabpf;

@@ -1,0 +1,71 @@
+// The first line of each file of a trace, written and read: what was known when the trace began
+// (docs/trace-format.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cudabpf/sink.hpp"
+
+namespace cudabpf {
+
+constexpr const char* FORMAT_VERSION = "1.8";
+
+// A part of a trace, with a header and an end of its own: one file of several, or what of it was
+// kept in memory.
+struct FilePart {
+  unsigned number = 0;      // of the file, from 1; 0: there is one
+  std::uint64_t since = 0;  // when it begins, ns since the trace began
+  bool operator==(const FilePart&) const = default;
+};
+
+std::string header_line(const Session& session, const FilePart& part);
+
+// Three clocks at ts 0, in ns. 0: not known.
+struct TraceClocks {
+  std::uint64_t realtime = 0, monotonic = 0, boottime = 0;
+  bool operator==(const TraceClocks&) const = default;
+};
+
+// A header as it was read. Anybody may have written it: what it lacks, and what has another type or
+// is out of range, is empty, 0 or nothing.
+struct TraceHeader {
+  std::string format, format_version;
+  std::string version;  // of cudabpf
+  FilePart part;
+  std::string host, kernel, arch;
+  std::string driver;     // the NVIDIA kernel driver's version
+  std::vector<Gpu> gpus;  // index -1: not known
+  std::optional<Sampling> sampling;
+  std::string mode, source;
+  std::vector<std::string> unseen;
+  std::optional<std::vector<std::string>> command;  // empty: none was started
+  std::vector<std::uint32_t> pids;
+  std::string profile;
+  std::vector<std::string> only, exclude, left_out;
+  std::optional<bool> returns, follow, driver_traced;
+  std::string driver_way, gpu_works;
+  bool redacted = false;
+  std::uint64_t ring_size = 0;
+  std::optional<TraceClocks> clocks;
+  std::vector<Library> libraries;
+  std::vector<Feature> features;
+
+  // The real time at ts 0, in ns since 1970. 0: not known.
+  std::uint64_t began() const { return clocks ? clocks->realtime : 0; }
+  // GPUs' times were to be recorded; of a graph's launch, as a whole.
+  bool measures_gpus() const { return !gpu_works.empty(); }
+  bool measures_whole_graphs() const { return gpu_works == "graphs"; }
+
+  bool operator==(const TraceHeader&) const = default;
+};
+
+// Nothing: the line is no JSON object. Whether it is a header is not asked.
+std::optional<TraceHeader> header_in(std::string_view line);
+// What a line that should be a header is instead: "it looks like other JSON".
+std::string_view why_no_header(std::string_view line);
+
+}  // namespace cudabpf

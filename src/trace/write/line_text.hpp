@@ -1,0 +1,22 @@
+// Makes a line's text of its fields.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cudabpf/event.hpp"
+
+namespace cudabpf {
+
+using LineFields = nlohmann::ordered_json;
+
+// Newline included. Longer texts and lists than readers take are cut, and it says so.
+std::string line_of(LineFields fields);
+// The same, with all of every text.
+std::string uncut_line_of(const LineFields& fields);
+
+void set_unless_empty(LineFields& object, const char* key, const std::string& text);
+// What a line of its own, and the header, say of a library.
+LineFields library_fields(const Library& library);
+
+}  // namespace cudabpf
