@@ -66,7 +66,7 @@ struct CheckedLines : Sink {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const Function unknown = unknown_function("cuFromTheFuture");
+  static const Function unknown = unknown_function(ApiId::cuda, "cuFromTheFuture");
   CheckedLines sink;
   auto table = cuda_functions();
   auto function_of = [&](std::uint16_t id) {
