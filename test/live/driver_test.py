@@ -9,7 +9,7 @@ import harness
 from expected import TABLE
 from harness import BUILD, LIBRARY, WORKLOADS
 
-TABLES = os.path.join(os.path.dirname(TABLE), "driver")
+TABLES = os.path.join(os.path.dirname(TABLE), "../driver")
 
 DEVICES = "1:3=nvidiactl,1:5=nvidia-uvm,1:7=nvidia0"  # /dev/null, zero and full, where an ioctl fails with ENOTTY
 FAKE_DRIVER = "nvidiactl=/dev/null,nvidia-uvm=/dev/zero,nvidia0=/dev/full"
