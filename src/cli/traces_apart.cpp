@@ -53,7 +53,7 @@ Result<std::vector<Paths>> traces_of(const Paths& files, TracesAre are) {
       traces.back().push_back(file);
     else
       traces.push_back({file});
-    seen.push_back(std::move(identity));
+    seen.push_back(identity);
   }
   return traces;
 }
