@@ -15,7 +15,7 @@
 
 namespace cudabpf {
 
-class Screen : public log::Outlet {
+class Screen final : public log::Outlet {
  public:
   // While it lives, messages of log:: go here, so there is only one at a time. `hurry_fd` becomes
   // readable once a signal has come and waiting should stop.
