@@ -1,8 +1,8 @@
-"""Which sources a change concerns: those that changed, those that name a changed header, and, for a header that
-nothing of these names, the source that stands for it.
+"""Which sources a change concerns: those that changed or include a changed header, or whose own header does.
 
-usage: includes.py PATH... <SOURCES    prints those of the sources, one a line, that changed or name a changed header;
-                                       all of them if one of the paths, or what is below it, changed"""
+usage: includes.py PATH... <SOURCES    prints those of the sources, one a line, that a change concerns; all of them if
+                                       one of the paths, or what is below it, changed"""
+import functools
 import os
 import pathlib
 import re
@@ -22,6 +22,7 @@ def changed_files():
     return {ROOT / line for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()}
 
 
+@functools.cache  # it reads every source
 def includers():
     """-> {file: the files that include it}"""
     found = {}

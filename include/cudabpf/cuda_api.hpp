@@ -156,10 +156,10 @@ struct Function {
   bool tally_is_enough() const;
 };
 
-// Of calls with this type and op. It lives as long as the program.
+// What calls with this type and op mean. The reference stays valid.
 const Meaning& meaning_of_call(Type type, Op op);
 
-// Of all libraries, by symbol.
+// The functions of all libraries, sorted by symbol.
 std::span<const Function> cuda_functions();
 const Function* find_function(std::string_view symbol);
 

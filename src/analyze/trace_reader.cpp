@@ -18,7 +18,7 @@ constexpr std::size_t MALFORMED_TOLD = 5;
 constexpr std::size_t MAX_REASONS = 100;
 constexpr const char* OTHER_REASONS = "(other reasons)";
 
-// Of a list that somebody else may have written.
+// The list may come from a hostile trace: keeps the first few texts, and the beginning of each.
 std::vector<std::string> shortened_list(const std::vector<std::string>& texts) {
   constexpr std::size_t MOST = 16, LONGEST = 64;
   std::vector<std::string> list;

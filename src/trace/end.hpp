@@ -23,7 +23,7 @@ struct FileEnd {
 
 std::string end_line(const FileEnd& end);
 
-// Of a file, or of a trace.
+// What an end line adds up, for its file or for the whole trace.
 struct TraceTotals {
   std::optional<std::uint64_t> duration_ns, calls, unfinished, driver_calls, read_faults;
   std::map<std::string, std::uint64_t> losses;  // by reason, also those of a newer version
