@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Turns include/cudabpf/apis/*.tsv and meanings.tsv into C++: the tables that src/tables/cuda_api.cpp
+"""Turns include/cudabpf/apis/*.tsv, results/*.tsv and meanings.tsv into C++: the tables that src/tables/cuda_api.cpp
 includes, and the enums of calls' types and ops that include/cudabpf/cuda_api.hpp includes.
 
-usage: gen-cuda-api.py MEANINGS_TSV TABLES_OUT WORDS_OUT API_TSV...    each is named as its row of libraries.def
+usage: gen-cuda-api.py MEANINGS_TSV TABLES_OUT WORDS_OUT RESULTS_FOLDER API_TSV...    each is named as its row of
+libraries.def, and so is the list in the folder of what its functions return
 
 A mistake in the table is an error here, with its line, and not a wrong trace later."""
 import pathlib
@@ -11,10 +12,10 @@ import sys
 
 from tables import TableError, read_rows
 
-SCALARS = {"u8", "u16", "u32", "u64", "i32", "f32", "location"}
+SCALARS = {"u8", "u16", "u32", "u64", "i32", "f32", "location", "nccl_type", "nccl_op"}
 ADDRESSES = {"ptr", "ptr32", "hptr"}
 HANDLES = {"stream", "context", "module", "library", "function", "kernel", "event", "graph", "graph_exec",
-           "node", "array", "pool", "mem_handle", "handle", "device"}
+           "node", "array", "pool", "mem_handle", "comm", "window", "handle", "device"}
 STRUCTS = {"memcpy2d", "memcpy3d", "memcpy3d_peer", "launch_config", "launch_params", "alloc_prop",
            "pool_props", "kernel_node", "kernel_node_v1", "memset_node", "alloc_node", "graph_node", "sizes"}
 VALUES = SCALARS | ADDRESSES | HANDLES
@@ -152,7 +153,7 @@ class Meanings:
 
 def parse_row(row):
     attrs = dict(part.partition("=")[::2] for part in row["attrs"].split())
-    unknown = set(attrs) - {"kind", "async", "size", "names", "ctx", "graph", "node", "memory"}
+    unknown = set(attrs) - {"kind", "async", "size", "names", "ctx", "graph", "node", "memory", "no_result"}
     if unknown:
         raise TableError(f"unknown attribute '{sorted(unknown)[0]}'")
     for attr, known in (("kind", KINDS), ("graph", GRAPH_ACTIONS), ("node", FACTS["node"][1]), ("memory", MEMORY_EFFECTS)):
@@ -190,11 +191,11 @@ def parse_row(row):
         f'Profile::{PROFILES[row["profile"]]}, {str("async" in attrs).lower()}, '
         f'NamesEffect::{attrs.get("names", "none")}, ContextEffect::{attrs.get("ctx", "none")}, '
         f'GraphAction::{attrs.get("graph", "none")}, NodeWork::{node}, '
-        f'MemoryEffect::{identifier(attrs.get("memory", "none"))}, {size}'), stack_words
+        f'MemoryEffect::{identifier(attrs.get("memory", "none"))}, {size}'), stack_words, str("no_result" not in attrs).lower()
 
 
 def parse_cells(cells, seen):
-    """-> (symbol, type, op, the C++ of its arguments, that of the rest, its words on the stack); `seen`: earlier symbols"""
+    """-> (symbol, type, op, the C++ of its arguments, that of the rest, its words on the stack, whether it returns a result); `seen`: earlier symbols"""
     if len(cells) > len(COLUMNS):
         raise TableError("too many columns")
     if len(cells) < 5 or not all(cells[:5]):
@@ -206,15 +207,38 @@ def parse_cells(cells, seen):
     return row["symbol"], row["type"], row["op"], *parse_row(row)
 
 
+def results_of(source):
+    """What a library's functions return: (number, name), sorted by number."""
+    seen = set()
+
+    def parse(cells, _):
+        if len(cells) != 2 or not re.fullmatch(r"-?\d+", cells[0]) or not re.fullmatch(r"\w+", cells[1]):
+            raise TableError("a row has a number and a name")
+        if cells[0] in seen:
+            raise TableError(f"'{cells[0]}' stands twice")
+        seen.add(cells[0])
+        return int(cells[0]), cells[1]
+
+    return sorted(read_rows(source, ["number", "name"], parse))
+
+
+def write_results(out, folder, sources):
+    """By the api's key, since libraries.def alone knows their order."""
+    for source in sources:
+        out.write(f"constexpr NamedResult RESULTS_{source.stem}[] = {{\n")
+        out.writelines(f'    {{{number}, "{name}"}},\n' for number, name in results_of(folder / source.name))
+        out.write("};\n\n")
+
+
 def main():
-    meanings_source, table, words, *sources = sys.argv[1:]
+    meanings_source, table, words, results, *sources = sys.argv[1:]
     meanings = Meanings(meanings_source)
     arguments, functions, seen, pairs = [], [], set(), {("other", "other")}
     for source in sources:
         api = pathlib.Path(source).stem
-        for symbol, call_type, op, own, rest, on_stack in read_rows(source, COLUMNS, lambda cells, _: parse_cells(cells, seen)):
+        for symbol, call_type, op, own, rest, on_stack, has_result in read_rows(source, COLUMNS, lambda cells, _: parse_cells(cells, seen)):
             span = f"{{ARGUMENTS + {len(arguments)}, {len(own)}}}" if own else "{}"
-            functions.append((symbol, f"    {{{rest}, ApiId::{api}, {on_stack}, MEANINGS[{meanings.index(call_type, op)}], {span}}},"))
+            functions.append((symbol, f"    {{{rest}, ApiId::{api}, {on_stack}, {has_result}, MEANINGS[{meanings.index(call_type, op)}], {span}}},"))
             arguments += own
             pairs.add((call_type, op))
     meanings.check(pairs)
@@ -229,7 +253,9 @@ def main():
         meanings.write(out, types, ops)
         out.write("constexpr Argument ARGUMENTS[] = {\n")
         out.writelines(f"    {argument},\n" for argument in arguments)
-        out.write("};\n\nconstexpr Function FUNCTIONS[] = {\n")
+        out.write("};\n\n")
+        write_results(out, pathlib.Path(results), [pathlib.Path(source) for source in sources])
+        out.write("constexpr Function FUNCTIONS[] = {\n")
         out.writelines(line + "\n" for _, line in functions)
         out.write("};\n")
 

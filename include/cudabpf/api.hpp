@@ -8,7 +8,7 @@
 namespace cudabpf {
 
 enum class ApiId : std::uint8_t {
-#define LIBRARY(api, name, version, prefix, proof, layer, most_unknown) api,
+#define LIBRARY(api, ...) api,
 #include "cudabpf/libraries.def"
 #undef LIBRARY
 };
@@ -18,22 +18,32 @@ struct Api {
   std::string_view key;      // "cuda"
   std::string_view file;     // "libcuda.so": its names begin with that
   std::string_view version;  // of the name that programs load: ".1"
+  std::string_view package;  // "nvidia/nccl/lib": below Python's packages
   std::string_view prefix;   // of its functions' names, before an upper-case letter
   std::string_view proof;    // a function that the library exports
   std::uint8_t layer;        // 0: the driver's; higher ones call those of lower layers
+  std::int32_t pending;      // the result, besides 0, that is no failure
   std::uint32_t most_unknown;
 
   std::string_view library() const { return file.substr(0, file.find('.')); }  // "libcuda"
+  // A query that answers "still busy" has not failed.
+  constexpr bool is_failure(std::int64_t result) const { return result != 0 && result != pending; }
 };
 
 inline constexpr Api APIS[] = {
-#define LIBRARY(api, name, version, prefix, proof, layer, most_unknown) \
-  {ApiId::api, #api, name, version, prefix, proof, layer, most_unknown},
+#define LIBRARY(api, ...) {ApiId::api, #api, __VA_ARGS__},
 #include "cudabpf/libraries.def"
 #undef LIBRARY
 };
 
 constexpr const Api& api(ApiId id) { return APIS[static_cast<std::size_t>(id)]; }
+
+// By its name in libraries.def and in traces; null: this version does not know it.
+constexpr const Api* api_of_key(std::string_view key) {
+  for (const Api& one : APIS)
+    if (one.key == key) return &one;
+  return nullptr;
+}
 
 // Whose library a file of this name is: "libcuda.so", "libcuda.so.1", "libcuda.so.580.159.04", with
 // or without a folder. Null: none of them.

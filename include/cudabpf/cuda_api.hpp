@@ -26,6 +26,8 @@ enum class Role : std::uint8_t {
   i32,
   f32,
   location,
+  nccl_type,  // of elements
+  nccl_op,    // a reduction; one that the program made is a handle
   // addresses
   ptr,
   ptr32,
@@ -44,6 +46,8 @@ enum class Role : std::uint8_t {
   array,
   pool,
   mem_handle,
+  comm,
+  window,
   handle,
   device,
   // memory that is read
@@ -56,6 +60,11 @@ enum class Role : std::uint8_t {
 
 constexpr bool is_address(Role role) {
   return role == Role::ptr || role == Role::ptr32 || role == Role::hptr;
+}
+// In four bytes, of which an argument's word has more.
+constexpr bool is_narrow(Role role) {
+  return role == Role::u32 || role == Role::i32 || role == Role::f32 || role == Role::device ||
+         role == Role::ptr32 || role == Role::nccl_type || role == Role::nccl_op;
 }
 constexpr bool is_text(Role role) { return role == Role::str || role == Role::path; }
 std::string_view to_string(Role role);  // as the table spells it
@@ -78,6 +87,11 @@ enum class Struct : std::uint8_t {
   sizes,
 };
 
+// NCCL's types of elements and its reductions: "bfloat16", "sum". Empty: not known.
+std::string_view nccl_type_name(std::uint32_t type);
+std::string_view nccl_op_name(std::uint32_t op);
+std::uint8_t nccl_type_bytes(std::uint32_t type);  // 0: not known
+
 // How many words of 8 bytes are read of one; for `sizes`, an array, the maximum.
 unsigned struct_words(Struct layout);
 
@@ -93,7 +107,7 @@ struct Argument {
 struct SizeRule {
   enum class Kind : std::uint8_t { none, product, sum_of_array } kind = Kind::none;
   std::int8_t argument = -1;
-  std::int8_t times = -1;  // a second argument, or -1
+  std::int8_t times = -1;  // a second argument, or -1; of a type of elements, their bytes count
   std::uint8_t unit = 1;
 };
 
@@ -124,6 +138,9 @@ enum class ContextEffect : std::uint8_t {
 constexpr std::string_view to_string(Type type) { return TYPE_NAMES[static_cast<int>(type)]; }
 constexpr std::string_view to_string(Op op) { return OP_NAMES[static_cast<int>(op)]; }
 
+// "CUDA_ERROR_OUT_OF_MEMORY"; empty for an unknown number.
+std::string_view result_name(ApiId api, int result);
+
 struct Function {
   std::string_view symbol;
   std::string_view name;
@@ -140,9 +157,13 @@ struct Function {
   SizeRule size;
   ApiId api;                 // whose function it is
   std::uint8_t stack_words;  // of its arguments, that lie on the stack on x86-64
+  bool has_result;           // it returns one of its library's results
   Meaning meaning;
   std::span<const Argument> arguments;
 
+  std::uint8_t layer() const { return cudabpf::api(api).layer; }
+  bool is_failure(int result) const { return has_result && cudabpf::api(api).is_failure(result); }
+  std::string_view result_name(int result) const { return cudabpf::result_name(api, result); }
   bool launches_kernel() const { return meaning.node == NodeWork::kernel; }
   bool launches_graph() const { return meaning.node == NodeWork::graph; }
   bool copies() const { return meaning.counted == CountedAs::copies; }
@@ -168,13 +189,5 @@ inline constexpr std::uint8_t UNKNOWN_STACK_WORDS = 24;
 
 // Describes a symbol that is not in the table; `symbol` must outlive the description.
 Function unknown_function(ApiId api, std::string_view symbol);
-
-// "CUDA_ERROR_OUT_OF_MEMORY"; empty for an unknown number.
-std::string_view cuda_error_name(int result);
-// A query that answers "still busy" has not failed.
-constexpr bool is_cuda_failure(std::int64_t result) {
-  constexpr std::int64_t NOT_READY = 600;
-  return result != 0 && result != NOT_READY;
-}
 
 }  // namespace cudabpf

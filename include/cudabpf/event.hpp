@@ -111,8 +111,11 @@ constexpr std::string_view to_string(GraphUnknown why) {
 
 struct Call {
   std::uint64_t id = 0;
-  std::uint64_t parent = 0;  // id of the call that made this one; 0: none
-  std::uint64_t ts = 0;      // ns since the trace began
+  // Ids of the calls that made this one, the innermost of its own layer and of a higher one; 0:
+  // none
+  std::uint64_t parent = 0;
+  std::uint64_t within = 0;
+  std::uint64_t ts = 0;  // ns since the trace began
   std::uint64_t duration = 0;
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
@@ -326,6 +329,7 @@ struct Process {
 
 // A libcuda, and what became of it.
 struct Library {
+  std::string_view api;  // its key in libraries.def; empty: not known
   std::string path;
   std::string build_id;
   std::uint64_t device = 0;

@@ -24,12 +24,14 @@ struct FunctionFilter {
   Profile profile = Profile::default_;
   std::vector<std::string> only;  // glob patterns of API or symbol names; empty: all
   std::vector<std::string> exclude;
+  std::vector<ApiId> libraries{};  // whose functions alone are traced; empty: all
   bool returns = true;
   // Only count the calls of functions for which that is enough. From inside, all are recorded.
   bool tally = false;
   // But record launches, for the names of kernels.
   bool single_launches = false;
 
+  bool selects(ApiId library) const;
   bool selects(const Function& function) const;
   // A function of the table that `only` names if the case of letters does not matter.
   const Function* meant() const;

@@ -74,7 +74,8 @@ struct Session {
   std::string profile;
   std::vector<std::string> only;  // patterns of functions; empty: the profile decides
   std::vector<std::string> exclude;
-  std::vector<std::string> left_out;  // kinds of calls that are not all recorded
+  std::vector<std::string> only_libraries;  // by their keys in libraries.def; empty: all
+  std::vector<std::string> left_out;        // kinds of calls that are not all recorded
   bool returns = true;
   bool follow = true;
   bool driver_traced = false;  // --kernel

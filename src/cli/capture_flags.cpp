@@ -49,6 +49,14 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
       ->type_name("PATTERN");
   app.add_option("--exclude", exclude, "Do not trace functions whose names match such patterns")
       ->type_name("PATTERN");
+  std::vector<std::string> keys;
+  for (const Api& api : APIS) keys.emplace_back(api.key);
+  one_of(app.add_option("--libraries", only_libraries,
+                        "Trace the functions of these libraries only, comma-separated [all]"),
+         keys)
+      ->delimiter(',')
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--kernel", kernel,
                "Also trace requests to the NVIDIA driver: its ioctls, decoded, "
                "each with the CUDA call that made it");
@@ -158,6 +166,8 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.filter.profile = *parse_profile(profile);
   options.filter.only = split_patterns(only);
   options.filter.exclude = split_patterns(exclude);
+  for (const std::string& key : only_libraries)
+    options.filter.libraries.push_back(api_of_key(key)->id);
   options.filter.returns = !no_returns;
   options.filter.tally = watch && !recorder;
   options.filter.single_launches = single_launches;

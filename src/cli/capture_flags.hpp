@@ -25,8 +25,9 @@ struct CaptureFlags {
   std::string profile = "default";
   std::string only;
   std::string exclude;
-  std::string ring_size;       // empty: not said
-  bool whole_machine = false;  // not a flag: what is traced
+  std::vector<std::string> only_libraries;  // whose functions alone are traced
+  std::string ring_size;                    // empty: not said
+  bool whole_machine = false;               // not a flag: what is traced
   // Nor this: what happens is shown on stdout, and no trace is written.
   std::optional<TopSink::Options> watch;
   bool as_json = false;          // what is shown

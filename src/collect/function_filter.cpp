@@ -17,7 +17,13 @@ std::string in_lower_case(std::string_view name) {
 
 }  // namespace
 
+bool FunctionFilter::selects(ApiId library) const {
+  return libraries.empty() ||
+         std::find(libraries.begin(), libraries.end(), library) != libraries.end();
+}
+
 bool FunctionFilter::selects(const Function& function) const {
+  if (!selects(function.api)) return false;
   auto matches = [&](const std::vector<std::string>& patterns) {
     return glob_match_any(patterns, function.name) || glob_match_any(patterns, function.symbol);
   };

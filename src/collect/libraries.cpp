@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "collect/linker_folders.hpp"
+#include "collect/package_folders.hpp"
 
 namespace cudabpf {
 
@@ -95,12 +96,20 @@ std::vector<LibraryFile> find_on_paths(std::string_view library_path) {
   return files;
 }
 
-std::vector<LibraryFile> find_ahead(const Procfs& procfs, pid_t pid,
-                                    std::string_view library_path) {
+std::string folders_ahead(const Procfs& procfs, pid_t pid, std::string_view known) {
+  std::vector<std::string> environment = procfs.environment(pid);
+  std::string folders = value_in(environment, "LD_LIBRARY_PATH");
+  if (folders == known) folders.clear();
+  for (const std::string& folder : package_folders(procfs.process(pid), environment))
+    folders += (folders.empty() ? "" : ":") + folder;
+  return folders;
+}
+
+std::vector<LibraryFile> find_ahead(const Procfs& procfs, pid_t pid, std::string_view wanted) {
   // Whoever wrote the variable chose how many folders it has.
   constexpr std::size_t MOST_FOLDERS = 64;
   std::vector<LibraryFile> files;
-  std::vector<std::string> folders = folders_of(library_path);
+  std::vector<std::string> folders = folders_of(wanted);
   if (folders.size() > MOST_FOLDERS) folders.resize(MOST_FOLDERS);
   std::string root = procfs.path(pid, "root");
   for (const std::string& folder : folders) {

@@ -52,8 +52,12 @@ std::optional<LibraryFile> open_mapped(const Procfs& procfs, const MappedLibrary
 // LD_LIBRARY_PATH), each file once.
 std::vector<LibraryFile> find_on_paths(std::string_view library_path);
 
-// Those that a process's linker would find by its own LD_LIBRARY_PATH, before it looks for them.
-std::vector<LibraryFile> find_ahead(const Procfs& procfs, pid_t pid, std::string_view library_path);
+// Where a process will look for libraries besides the linker's folders: those of its own
+// LD_LIBRARY_PATH, unless that is `known`, and of its Python's packages. As LD_LIBRARY_PATH has
+// them; empty: nowhere.
+std::string folders_ahead(const Procfs& procfs, pid_t pid, std::string_view known);
+// Those that are there, before the process looks for them.
+std::vector<LibraryFile> find_ahead(const Procfs& procfs, pid_t pid, std::string_view wanted);
 
 // Copies mapped by any of `pids`: each mapping, and each file once.
 std::vector<MappedLibrary> mapped_libraries(const Procfs& procfs, const std::vector<pid_t>& pids);

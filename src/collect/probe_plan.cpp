@@ -4,11 +4,6 @@ namespace cudabpf {
 
 namespace {
 
-bool narrow(Role role) {
-  return role == Role::u32 || role == Role::i32 || role == Role::f32 || role == Role::device ||
-         role == Role::ptr32;
-}
-
 // What fits into a plan's fields: an argument's number, or how many there are, and a struct's
 // words.
 constexpr unsigned ARGS = 15, WORDS = 31;
@@ -24,7 +19,7 @@ void name_size(const Function& function, abi::cb_plan& plan) {
   const Argument& size = function.arguments[static_cast<std::size_t>(rule.argument)];
   if (size.word < 0 || size.word >= REGISTER_WORDS) return;
   plan.size_arg = static_cast<std::uint8_t>(size.word) & ARGS;
-  plan.size_narrow = narrow(size.role);
+  plan.size_narrow = is_narrow(size.role);
 }
 
 }  // namespace
@@ -43,10 +38,10 @@ abi::cb_plan plan_for(const Function& function, std::uint16_t id) {
     if (argument.out) {
       if (plan.out0 == CB_NO_ARG) {
         plan.out0 = word & ARGS;
-        plan.out0_narrow = narrow(argument.role);
+        plan.out0_narrow = is_narrow(argument.role);
       } else if (plan.out1 == CB_NO_ARG) {
         plan.out1 = word & ARGS;
-        plan.out1_narrow = narrow(argument.role);
+        plan.out1_narrow = is_narrow(argument.role);
       }
     } else if (is_text(argument.role) && plan.string_arg == CB_NO_ARG) {
       plan.string_arg = word & ARGS;

@@ -26,7 +26,6 @@ void CallPairing::fill_frame(Frame& frame, const Record& record, const Function&
   const abi::cb_head& head = *record.head;
   frame.id = next_id_++;
   frame.ts = head.ts;
-  frame.function = &function;
   frame.read_fault = head.flags & abi::CB_READ_FAULT;
   frame.string_cut = head.flags & abi::CB_STRING_CUT;
   frame.nwords = static_cast<std::uint8_t>(record.words.size());
@@ -51,7 +50,7 @@ void CallPairing::entered(const Record& record, const Function& function) {
   // The calls that it passes may never be seen to return, and their results stay unknown.
   if (stack.pass(head.sp)) learners_.calls_lost(head.pid);
   open_calls_++;
-  Frame& frame = stack.push(head.sp, head.drops);
+  Frame& frame = stack.push(head.sp, head.drops, function);
   fill_frame(frame, record, function);
   learners_.began(thread, frame);
   if (is_silent(function))
@@ -91,6 +90,7 @@ void CallPairing::end_top(CallStack& stack, ThreadId of, Ending ending, const Re
   Call call;
   call.id = frame.id;
   call.parent = frame.parent;
+  call.within = frame.within;
   call.ts = trace_.ts_of(frame.ts);
   call.pid = of.pid;
   call.tid = of.tid;

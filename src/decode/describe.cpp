@@ -219,8 +219,14 @@ std::optional<std::uint64_t> size_of(const Function& function, Words words, Byte
   if (first.out) return std::nullopt;  // known at return
   auto size = word_of(first, words);
   std::optional<std::uint64_t> times = 1;
-  if (rule.times >= 0)
-    times = word_of(function.arguments[static_cast<std::size_t>(rule.times)], words);
+  if (rule.times >= 0) {
+    const Argument& second = function.arguments[static_cast<std::size_t>(rule.times)];
+    times = word_of(second, words);
+    if (times && second.role == Role::nccl_type) {
+      times = nccl_type_bytes(static_cast<std::uint32_t>(*times));
+      if (!*times) return std::nullopt;  // newer than this table
+    }
+  }
   return size && times ? product({*size, *times, rule.unit}) : std::nullopt;
 }
 
@@ -262,13 +268,8 @@ std::uint64_t value_of(Role role, std::uint64_t word) {
       return static_cast<std::uint8_t>(word);
     case Role::u16:
       return static_cast<std::uint16_t>(word);
-    case Role::u32:
-    case Role::ptr32:
-    case Role::i32:
-    case Role::device:
-      return static_cast<std::uint32_t>(word);
     default:
-      return word;
+      return is_narrow(role) ? static_cast<std::uint32_t>(word) : word;
   }
 }
 

@@ -33,8 +33,9 @@ JsonlOptions in_parts(const FlightRecorder::Options& options) {
 }
 
 bool is_failure(const Call& call) {
-  if (!(call.has_return || call.entry_lost) || !is_cuda_failure(call.result)) return false;
-  return !is_usual(call.function->name, cuda_error_name(call.result));
+  if (!(call.has_return || call.entry_lost) || !call.function->is_failure(call.result))
+    return false;
+  return !is_usual(call.function->name, call.function->result_name(call.result));
 }
 
 // Whoever ends a process by these wants just that.

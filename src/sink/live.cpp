@@ -59,7 +59,7 @@ void LiveSink::call(const Call& call) {
     what += fmt::format(", {} ioctl{} {}", call.ioctls, call.ioctls == 1 ? "" : "s",
                         human_time(call.ioctl_time));
   if (call.has_return && call.result != 0) {
-    std::string_view error = cuda_error_name(call.result);
+    std::string_view error = call.function->result_name(call.result);
     what += "  ";
     what += error.empty() ? fmt::to_string(call.result) : std::string(error);
   }

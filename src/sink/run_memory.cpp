@@ -7,7 +7,7 @@ namespace cudabpf {
 namespace {
 
 bool succeeded(const Call& call) {
-  return (call.has_return || call.entry_lost) && !is_cuda_failure(call.result);
+  return (call.has_return || call.entry_lost) && !call.function->is_failure(call.result);
 }
 
 MemoryKind kind_of(const Function& function) { return function.kind.value_or(MemoryKind::device); }
@@ -40,7 +40,7 @@ void RunMemory::call(const Call& call) {
       memory(call);
     if (call.function->context != ContextEffect::none) context(call);
   }
-  if (!call.parent) live_.outermost_returned(call.pid, call.tid);
+  if (!call.parent && function.layer() == 0) live_.outermost_returned(call.pid, call.tid);
 }
 
 void RunMemory::memory(const Call& call) {

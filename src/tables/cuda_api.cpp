@@ -12,8 +12,17 @@ namespace {
 #else
 #define WORD(x86, arm64) x86
 #endif
+struct NamedResult {
+  int number;
+  std::string_view name;
+};
 #include "cuda_api_table.inc"
 #undef WORD
+constexpr std::span<const NamedResult> RESULTS[] = {
+#define LIBRARY(api, ...) RESULTS_##api,
+#include "cudabpf/libraries.def"
+#undef LIBRARY
+};
 
 struct StructSize {
   Struct layout;
@@ -30,11 +39,23 @@ constexpr StructSize STRUCT_SIZES[] = {
     {Struct::sizes, 200 / 8},
 };
 
+// ncclDataType_t and ncclRedOp_t, in order.
+struct ElementType {
+  std::string_view name;
+  std::uint8_t bytes;
+};
+constexpr ElementType NCCL_TYPES[] = {{"int8", 1},     {"uint8", 1},       {"int32", 4},
+                                      {"uint32", 4},   {"int64", 8},       {"uint64", 8},
+                                      {"float16", 2},  {"float32", 4},     {"float64", 8},
+                                      {"bfloat16", 2}, {"float8_e4m3", 1}, {"float8_e5m2", 1}};
+constexpr std::string_view NCCL_OPS[] = {"sum", "prod", "max", "min", "avg"};
+
 constexpr std::string_view ROLE_NAMES[] = {
-    "u8",     "u16",   "u32",        "u64",     "i32",    "f32",     "location",   "ptr",
-    "ptr32",  "hptr",  "stream",     "context", "module", "library", "function",   "kernel",
-    "event",  "graph", "graph_exec", "node",    "array",  "pool",    "mem_handle", "handle",
-    "device", "str",   "path",       "struct",  "hidden"};
+    "u8",        "u16",     "u32",      "u64",        "i32",   "f32",    "location",
+    "nccl_type", "nccl_op", "ptr",      "ptr32",      "hptr",  "stream", "context",
+    "module",    "library", "function", "kernel",     "event", "graph",  "graph_exec",
+    "node",      "array",   "pool",     "mem_handle", "comm",  "window", "handle",
+    "device",    "str",     "path",     "struct",     "hidden"};
 
 }  // namespace
 
@@ -48,6 +69,16 @@ std::optional<Profile> parse_profile(std::string_view name) {
 std::string_view to_string(Profile profile) {
   constexpr std::string_view NAMES[] = {"light", "default", "full"};
   return NAMES[static_cast<int>(profile)];
+}
+
+std::string_view nccl_type_name(std::uint32_t type) {
+  return type < std::size(NCCL_TYPES) ? NCCL_TYPES[type].name : std::string_view();
+}
+std::uint8_t nccl_type_bytes(std::uint32_t type) {
+  return type < std::size(NCCL_TYPES) ? NCCL_TYPES[type].bytes : 0;
+}
+std::string_view nccl_op_name(std::uint32_t op) {
+  return op < std::size(NCCL_OPS) ? NCCL_OPS[op] : std::string_view();
 }
 
 unsigned struct_words(Struct layout) {
@@ -89,6 +120,7 @@ Function unknown_function(ApiId api, std::string_view symbol) {
   function.symbol = function.name = symbol;
   function.api = api;
   function.stack_words = UNKNOWN_STACK_WORDS;
+  function.has_result = function.layer() == 0;  // others' functions return texts and structs, too
   function.type = Type::other;
   function.op = Op::other;
   function.meaning = meaning_of_call(function.type, function.op);
@@ -97,16 +129,11 @@ Function unknown_function(ApiId api, std::string_view symbol) {
   return function;
 }
 
-std::string_view cuda_error_name(int result) {
-  switch (result) {
-#define CUDA_RESULT(number, name) \
-  case number:                    \
-    return #name;
-#include "cudabpf/cuda_results.def"
-#undef CUDA_RESULT
-    default:
-      return {};
-  }
+std::string_view result_name(ApiId api, int result) {
+  std::span<const NamedResult> results = RESULTS[static_cast<std::size_t>(api)];
+  auto at = std::lower_bound(results.begin(), results.end(), result,
+                             [](const NamedResult& r, int number) { return r.number < number; });
+  return at != results.end() && at->number == result ? at->name : std::string_view();
 }
 
 }  // namespace cudabpf

@@ -108,6 +108,7 @@ std::optional<Sampling> sampling_in(const ReadJson& header) {
 std::optional<Library> library_in(const ReadJson& json) {
   auto count = [&](const char* key) { return number_in<std::uint32_t>(json, key).value_or(0); };
   Library library;
+  if (const Api* known = api_of_key(text_in(json, "library"))) library.api = known->key;
   library.path = text_in(json, "path");
   library.build_id = text_in(json, "build_id");
   library.device = number_in<std::uint64_t>(json, "device").value_or(0);
@@ -182,6 +183,7 @@ std::string header_line(const Session& session, const FilePart& part) {
   out["profile"] = session.profile;
   if (!session.only.empty()) out["only"] = session.only;
   if (!session.exclude.empty()) out["exclude"] = session.exclude;
+  if (!session.only_libraries.empty()) out["only_libraries"] = session.only_libraries;
   out["left_out"] = session.left_out;
   out["returns"] = session.returns;
   out["follow"] = session.follow;
@@ -234,6 +236,7 @@ std::optional<TraceHeader> header_in(std::string_view line) {
   header.profile = text("profile");
   header.only = texts("only");
   header.exclude = texts("exclude");
+  header.only_libraries = texts("only_libraries");
   header.left_out = texts("left_out");
   header.returns = flag_in(json, "returns");
   header.follow = flag_in(json, "follow");

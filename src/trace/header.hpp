@@ -45,7 +45,7 @@ struct TraceHeader {
   std::optional<std::vector<std::string>> command;  // empty: none was started
   std::vector<std::uint32_t> pids;
   std::string profile;
-  std::vector<std::string> only, exclude, left_out;
+  std::vector<std::string> only, exclude, only_libraries, left_out;
   std::optional<bool> returns, follow, driver_traced;
   std::string driver_way, gpu_works;
   bool redacted = false;

@@ -11,9 +11,9 @@ import re
 import sys
 
 HANDLES = {"stream", "context", "module", "library", "function", "kernel", "event", "graph",
-           "graph_exec", "node", "array", "pool", "mem_handle", "handle"}
+           "graph_exec", "node", "array", "pool", "mem_handle", "comm", "window", "handle"}
 SCALARS = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
-           "i32": "int32_t", "device": "int32_t", "f32": "float", "location": "uint64_t",
+           "i32": "int32_t", "device": "int32_t", "f32": "float", "location": "uint64_t", "nccl_type": "uint32_t", "nccl_op": "uint32_t",
            "ptr": "DevicePtr", "ptr32": "uint32_t", "hptr": "void*", "str": "const char*", "path": "const char*",
            "addr": "void*", "outbuf": "void*"}
 STRUCT_BYTES = {"memcpy2d": 128, "memcpy3d": 200, "memcpy3d_peer": 200, "launch_config": 56,
@@ -217,4 +217,5 @@ def main():
         file.write("\n".join(out))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "analyze/work.hpp"
 #include "trace/read/line.hpp"
 
 namespace cudabpf::analyze {
@@ -23,7 +24,7 @@ class NestedCalls {
 
   void hold(const Line& call, std::vector<std::uint64_t> flows, std::uint64_t enqueues) {
     std::size_t first = held_.size();
-    while (!outermost_.empty() && held_[outermost_.back()].line.parent == call.id) {
+    while (!outermost_.empty() && enclosing(held_[outermost_.back()].line) == call.id) {
       first = held_[outermost_.back()].first;
       outermost_.pop_back();
     }

@@ -118,7 +118,7 @@ void Tracks::call(const Line& line) {
   flows_kept_ -= thread.flows.size();
   for (; !thread.flows.empty() && thread.flows.back().call >= line.id; thread.flows.pop_back())
     if (thread.flows.back().call == line.id) flows.push_back(thread.flows.back().id);
-  bool outermost = !line.has(Field::parent);
+  bool outermost = is_outermost(line);
   if (outermost) thread.flows.clear();  // the rest are of calls whose lines are missing
   flows_kept_ += thread.flows.size() + flows.size();
   bool counts = !line.failed() && is_counted(line);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analyze/circumstances/processes.hpp"
+#include "analyze/work.hpp"
 #include "trace/read/handles.hpp"
 
 namespace cudabpf::analyze {
@@ -23,7 +24,7 @@ void TracedMemory::line(const Line& line) {
   std::uint64_t process = line.process->number;
   if (line.has(Field::ret) && !line.failed() && !line.recorded) call(line);
   if (line.context_gone) live_.context_gone(process, line.context_gone, line.end());
-  if (!line.has(Field::parent)) live_.outermost_returned(process, line.tid);
+  if (is_counted(line)) live_.outermost_returned(process, line.tid);
 }
 
 MemoryEffect TracedMemory::effect_of(const Line& line) const {

@@ -131,7 +131,7 @@ void ReportTimeline::call(const Line& line) {
                  .is_kernel = static_cast<bool>(line.kernel)};
   std::uint32_t stream =
       line.has(Field::stream) ? stream_number(line, thread->process) : std::uint32_t{0};
-  add(is_counted(line) ? thread->calls : thread->nested, line, kind, line.id, stream);
+  add(is_outermost(line) ? thread->calls : thread->nested, line, kind, line.id, stream);
 }
 
 void ReportTimeline::driver(const Line& line) {

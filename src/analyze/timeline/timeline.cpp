@@ -102,7 +102,7 @@ void Timeline::call(const Line& line) {
   auto here = clipped(span);
   if (!here) return;
   Category category = categories_.of(line);
-  bool nested = !is_counted(line), timed = line.unfinished || line.has(Field::duration);
+  bool nested = !is_outermost(line), timed = line.unfinished || line.has(Field::duration);
   Thread* thread = thread_of(line);
   if (thread && line.unfinished && !nested) {
     span.end = end_before_next(thread->bars[CALLS], span);

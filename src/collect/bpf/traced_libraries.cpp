@@ -97,6 +97,7 @@ void TracedLibraries::attach_named_and_found(std::vector<LibraryFile> files) {
 }
 
 bool TracedLibraries::is_known(const LibraryFile& file, News& news) {
+  if (!options_.filter.selects(file.api->id)) return true;  // and of no concern
   for (std::size_t i = 0; i < attached_.size(); i++) {
     Attached& known = attached_[i];
     if (!known.file.id.same_file(file.id)) continue;
@@ -121,6 +122,7 @@ bool TracedLibraries::is_known(const LibraryFile& file, News& news) {
 
 Library TracedLibraries::attach(LibraryFile file, News& news) {
   Library library;
+  library.api = file.api->key;
   library.path = file.path;
   library.device = file.id.device;
   library.inode = file.id.inode;
@@ -151,7 +153,9 @@ Library TracedLibraries::attach(LibraryFile file, News& news) {
     attached_.push_back({std::move(file), std::move(page), attachment});
   } else {
     library.functions = 0;
-    log::warning("{} is not traced: {}", library.path, library.error);
+    // The driver's library is what most ask for; of others, a pattern may well select nothing.
+    if (file.api->layer == 0 || library.error != SELECTS_NOTHING)
+      log::warning("{} is not traced: {}", library.path, library.error);
     if (refused_.size() == MOST_REFUSED) refused_.erase(refused_.begin());
     refused_.push_back(file.id);
   }
@@ -257,8 +261,9 @@ void TracedLibraries::came_late(const MappedLibrary& mapped, std::uint64_t until
       mapped.path, mapped.pid, mapped.path);
 }
 
-// A script or an activated environment sets LD_LIBRARY_PATH after the trace has begun. The program
-// that it starts has its variables before it looks for a libcuda: a Python program some 20 ms.
+// A script or an activated environment sets LD_LIBRARY_PATH after the trace has begun, and a Python
+// program has libraries among its packages. The program that was started has its variables before
+// it looks for a libcuda: a Python program some 20 ms.
 void TracedLibraries::attach_ahead(News& news, std::chrono::steady_clock::time_point give_up) {
   Procfs procfs;
   while (!begun_.empty() && std::chrono::steady_clock::now() < give_up) {
@@ -266,14 +271,14 @@ void TracedLibraries::attach_ahead(News& news, std::chrono::steady_clock::time_p
     begun_.pop_front();
     if (!pid || !probes_.was_selected(pid)) continue;
     auto process = static_cast<pid_t>(pid);
-    std::string value = value_in(procfs.environment(process), "LD_LIBRARY_PATH");
-    if (value.empty() || value == options_.library_path) continue;
-    std::string seen = procfs.mount_namespace(process) + value;
+    std::string folders = folders_ahead(procfs, process, options_.library_path);
+    if (folders.empty()) continue;
+    std::string seen = procfs.mount_namespace(process) + folders;
     if (std::find(looked_ahead_.begin(), looked_ahead_.end(), seen) != looked_ahead_.end())
       continue;
     if (looked_ahead_.size() == MOST_LOOKED_AHEAD) looked_ahead_.erase(looked_ahead_.begin());
     looked_ahead_.push_back(std::move(seen));
-    for (LibraryFile& file : find_ahead(procfs, process, value)) {
+    for (LibraryFile& file : find_ahead(procfs, process, folders)) {
       if (is_known(file, news)) continue;
       if (attach(std::move(file), news).error.empty())
         attached_.back().ahead_at = now_ns(CLOCK_MONOTONIC);

@@ -80,8 +80,9 @@ Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place 
   // Libraries come later, but what the user has got wrong shows up now.
   const auto& functions = cuda_functions();
   if (options.calls &&
-      std::none_of(functions.begin(), functions.end(),
-                   [&](const Function& function) { return options.filter.selects(function); }))
+      std::none_of(functions.begin(), functions.end(), [&](const Function& function) {
+        return function.api == ApiId::cuda && options.filter.selects(function);
+      }))
     return nothing_selected(options.filter);
   options.filter.tally = false;
   if (!options.ring_size) options.ring_size = CI_RING_SIZE;
@@ -102,6 +103,7 @@ void InsideSource::describe(Session& session) const {
   session.source = "inside";
   session.unseen = {"calls before cuInit had loaded the library, and that cuInit",
                     "processes that do not call cuInit",
+                    "functions of other libraries than libcuda",
                     "functions that could not be patched: `left_out` of a library"};
   session.follow = options_.follow_children;
   session.ring_size = options_.ring_size;

@@ -9,6 +9,9 @@
 // handler makes it on a stack of its own. If a call begins above an open one, either that has
 // happened or longjmp has left the open one. The open one may still return, so it is kept, but it
 // is no parent until it is seen to be live.
+//
+// A call's parent is of its own layer: the driver's calls that a collective makes are nobody's part
+// in the driver, and name the collective as the call that they are within.
 #pragma once
 
 #include <array>
@@ -30,7 +33,9 @@ struct Freed {
 
 struct Frame {
   std::uint64_t id = 0;
-  std::uint64_t parent = 0;
+  std::uint64_t enclosing = 0;  // the open call that made it, of whatever layer; 0: none
+  std::uint64_t parent = 0;     // the innermost of those around it that are of its layer
+  std::uint64_t within = 0;     // the innermost of those that are of a higher layer
   std::uint64_t ts = 0;
   std::uint32_t sp = 0;
   std::uint32_t drops = 0;
@@ -98,19 +103,21 @@ class CallStack {
     return any;
   }
   // Pushes a frame. Frames are recycled, so a short text keeps its memory.
-  Frame& push(std::uint32_t sp, std::uint32_t drops) {
-    Frame* parent = nullptr;
-    for (std::size_t i = 0; i < depth_ && !parent; i++)
-      if (!from_top(i).passed) parent = &from_top(i);
+  Frame& push(std::uint32_t sp, std::uint32_t drops, const Function& function) {
+    Frame* around = nullptr;
+    for (std::size_t i = 0; i < depth_ && !around; i++)
+      if (!from_top(i).passed) around = &from_top(i);
     if (depth_ == frames_.size()) frames_.emplace_back();
     Frame& frame = frames_[depth_++];
     frame.sp = sp;
     frame.drops = drops;
-    // After a loss nobody knows whether the frame below is still live.
-    frame.parent = parent && nothing_lost_between(parent->drops, drops) ? parent->id : 0;
+    frame.function = &function;
     frame.passed = false;
-    frame.jumped = parent && parent->sp == sp;
-    if (frame.jumped) parent->jumped = true;
+    frame.jumped = around && around->sp == sp;
+    if (frame.jumped) around->jumped = true;
+    // After a loss nobody knows whether the frame below is still live.
+    if (around && !nothing_lost_between(around->drops, drops)) around = nullptr;
+    enclose(frame, around);
     frame.freed.reset();
     frame.kernel = nullptr;
     frame.ioctls = 0;
@@ -121,16 +128,16 @@ class CallStack {
   void pop() {
     Frame& gone = frames_[--depth_];
     if (gone.text.capacity() > KEPT_TEXT) gone.text = std::string();
-    Frame* parent = gone.parent ? find(gone.parent) : nullptr;
-    if (parent) {
-      parent->ioctls += gone.ioctls;
-      parent->ioctl_time += gone.ioctl_time;
+    if (Frame* around = gone.enclosing ? find(gone.enclosing) : nullptr) {
+      around->ioctls += gone.ioctls;
+      around->ioctl_time += gone.ioctl_time;
     }
     while (frames_.size() > depth_ + KEPT_FRAMES) frames_.pop_back();
   }
   // The top frame has returned, so it was live, and so were the calls that enclose it.
   void top_returned() {
-    for (Frame* frame = find(top().parent); frame && frame->passed; frame = find(frame->parent))
+    for (Frame* frame = find(top().enclosing); frame && frame->passed;
+         frame = find(frame->enclosing))
       frame->passed = false;
   }
   // The innermost call known to be open; null if there is none.
@@ -139,7 +146,7 @@ class CallStack {
       if (!from_top(i).passed) return &from_top(i);
     return nullptr;
   }
-  // Whether the top call was made inside of one to such a function.
+  // Whether the top call was made inside of one to such a function, of its own layer.
   template <typename Is>
   bool top_is_inside(Is&& is) const {
     for (std::uint64_t parent = top().parent, i = 1; parent && i < depth_; i++) {
@@ -173,6 +180,18 @@ class CallStack {
 
  private:
   static constexpr std::size_t KEPT_FRAMES = 2, KEPT_TEXT = 256;
+
+  // Finds what is around a frame that was just pushed, from the innermost open call outwards.
+  void enclose(Frame& frame, const Frame* around) {
+    frame.enclosing = around ? around->id : 0;
+    frame.parent = frame.within = 0;
+    auto layer = frame.function->layer();
+    for (; around; around = around->enclosing ? find(around->enclosing) : nullptr) {
+      auto its = around->function->layer();
+      if (!frame.parent && its == layer) frame.parent = around->id;
+      if (!frame.within && its > layer) frame.within = around->id;
+    }
+  }
 
   Frame& from_top(std::size_t i) { return frames_[depth_ - 1 - i]; }
   const Frame& from_top(std::size_t i) const { return frames_[depth_ - 1 - i]; }

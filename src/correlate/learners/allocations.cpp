@@ -27,7 +27,9 @@ bool returns_handle(const Function& function) {
 
 bool returns_address(const Argument& argument) { return argument.out && is_address(argument.role); }
 
+// Other libraries have theirs from calls of the driver.
 bool returns_addresses(const Function& function) {
+  if (function.layer() != 0) return false;
   const auto& arguments = function.arguments;
   return std::any_of(arguments.begin(), arguments.end(), returns_address);
 }

@@ -12,7 +12,7 @@ namespace {
 bool launches_work(const Function& function) { return function.meaning.work == Work::launch; }
 
 std::string error_text(const Function& function, int result) {
-  std::string_view error = cuda_error_name(result);
+  std::string_view error = function.result_name(result);
   return fmt::format("{}: {}", function.name,
                      error.empty() ? fmt::format("error {}", result) : error);
 }
@@ -154,7 +154,7 @@ void TopModel::add(Of& of, const Function& function, Op op, const Calls& calls) 
 void TopModel::call(const Call& call) {
   const Function& function = *call.function;
   bool ended = call.has_return || call.entry_lost;
-  bool failed = ended && is_cuda_failure(call.result);
+  bool failed = ended && call.function->is_failure(call.result);
   Calls calls{.count = 1, .failed = failed};
   if (call.has_return && !call.parent) calls.time_ns = call.duration;
   if (function.copies() && !failed && !call.captured) {

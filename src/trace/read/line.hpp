@@ -70,7 +70,8 @@ struct Line {
 
   // What the type and op of a call mean.
   const Meaning* meaning = &MEANS_NOTHING;
-  Work work = Work::other;  // its meaning's, but `recorded` where its stream is captured
+  const Api* api = &APIS[0];  // whose function is called; null: a library that is not known
+  Work work = Work::other;    // its meaning's, but `recorded` where its stream is captured
 
   // What follows from the lines before it: see Circumstances.
   const Process* process = nullptr;      // of a call, of an operation, of a process
@@ -95,13 +96,14 @@ struct Line {
   }
   // It returned, and with an error.
   bool failed() const {
-    return kind == LineKind::call ? is_cuda_failure(ret) : error || (ret < 0 && !was_restarted());
+    return kind == LineKind::call ? call_failed() : error || (ret < 0 && !was_restarted());
   }
 
  private:
   static constexpr std::uint64_t bit(Field field) {
     return std::uint64_t{1} << static_cast<unsigned>(field);
   }
+  bool call_failed() const { return api ? api->is_failure(ret) : ret != 0; }
   // A signal came, and the kernel makes the system call again: these never reach a program.
   bool was_restarted() const {
     constexpr int ERESTARTSYS = 512, ERESTART_RESTARTBLOCK = 516;

@@ -217,6 +217,7 @@ bool LineParser::finish(Line& line) const {
   if (line.kind == LineKind::call) {
     line.meaning = &meaning_of_call(line.type, line.op);
     line.work = line.meaning->work;
+    if (line.library) line.api = api_of_key(names_.text(line.library));
   }
   if (!is_event(line.kind) && nests_too_deep(line.text)) return false;
   constexpr std::uint64_t LATEST = std::numeric_limits<std::int64_t>::max();

@@ -1,5 +1,7 @@
 #include "trace/write/call_line.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "cudabpf/abi.h"
@@ -78,6 +80,15 @@ char* put_float(char* at, std::uint64_t value) {
   return std::to_chars(at, at + json::MAX_NUMBER, number).ptr;
 }
 
+// A number that has a name, or the number.
+char* put_named(char* at, std::string_view name, std::uint64_t number) {
+  if (name.empty()) return put_number(at, number);
+  *at++ = '"';
+  at = put(at, name);
+  *at++ = '"';
+  return at;
+}
+
 constexpr std::size_t MAX_VALUE = 64;  // the longest of any argument but a string
 
 char* put_value(char* at, Role role, std::uint64_t value) {
@@ -97,6 +108,10 @@ char* put_value(char* at, Role role, std::uint64_t value) {
       return put_float(at, value);
     case Role::location:
       return put_location(at, value);
+    case Role::nccl_type:
+      return put_named(at, nccl_type_name(static_cast<std::uint32_t>(value)), value & 0xffffffff);
+    case Role::nccl_op:
+      return put_named(at, nccl_op_name(static_cast<std::uint32_t>(value)), value & 0xffffffff);
     case Role::ptr32:
       return put_address(at, value & 0xffffffff);
     default:
@@ -115,9 +130,9 @@ char* put_dim(char* at, std::string_view key, const Dim3& dim) {
   return at;
 }
 
-char* put_error(char* at, std::int32_t result) {
+char* put_error(char* at, const Function& function, std::int32_t result) {
   at = put(at, ",\"error\":\"");
-  if (auto name = cuda_error_name(result); !name.empty()) {
+  if (auto name = function.result_name(result); !name.empty()) {
     at = put(at, name);
   } else {  // one that a newer driver added
     at = put(at, "unknown (");
@@ -214,6 +229,10 @@ CallLine::FunctionText::FunctionText(const Function& function)
     : op(function.op), async(function.async) {
   before_op = ",\"type\":" + json::quoted(to_string(function.type)) + ",\"op\":\"";
   after_op = "\",\"name\":" + json::quoted(function.name);
+  if (function.api != ApiId::cuda) {
+    const Api& of = api(function.api);
+    after_op += fmt::format(",\"library\":\"{}\",\"layer\":{}", of.key, of.layer);
+  }
   if (function.symbol != function.name) after_op += ",\"symbol\":" + json::quoted(function.symbol);
   after_op += ",\"ts\":";
   with_op = before_op + std::string(to_string(op)) + after_op;
@@ -278,15 +297,18 @@ char* CallLine::write(char* at, const Call& call) {
   at = put_number(at, call.pid);
   at = put(at, ",\"tid\":");
   at = put_number(at, call.tid);
-  if (call.has_return || call.entry_lost) {
+  if ((call.has_return || call.entry_lost) && call.function->has_result) {
     at = put(at, ",\"ret\":");
     at = put_signed(at, call.result);
-    if (call.result != 0) at = put_error(at, call.result);
+    if (call.result != 0) at = put_error(at, *call.function, call.result);
   }
-  if (call.parent) {
-    at = put(at, ",\"parent\":");
-    at = put_number(at, call.parent);
-  }
+  auto around = [&](std::string_view key, std::uint64_t id) {
+    if (!id) return;
+    at = put(at, key);
+    at = put_number(at, id);
+  };
+  around(",\"parent\":", call.parent);
+  around(",\"within\":", call.within);
   at = write_details(at, call, text);
   at = put_graph(at, call);
   at = write_arguments(at, call, text);

@@ -62,6 +62,7 @@ void set_unless_empty(LineFields& object, const char* key, const std::string& te
 
 LineFields library_fields(const Library& library) {
   LineFields fields = LineFields::object();
+  if (!library.api.empty()) fields["library"] = library.api;
   fields["path"] = library.path;
   set_unless_empty(fields, "build_id", library.build_id);
   fields["device"] = library.device;

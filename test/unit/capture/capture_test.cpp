@@ -59,8 +59,12 @@ std::uint64_t& count(Source::Losses& losses, Loss reason) {
 }  // namespace
 
 TEST_CASE("A capture's header tells what is traced, and when it began by three clocks") {
-  Capturing c(
-      {.profile = Profile::light, .only = {"cu*"}, .exclude = {"cuInit"}, .returns = false});
+  Capturing c({.profile = Profile::light,
+               .only = {"cu*"},
+               .exclude = {"cuInit"},
+               .libraries = {ApiId::cuda},
+               .returns = false});
+  CHECK(c.session.only_libraries == std::vector<std::string>{"cuda"});
   CHECK(c.session.profile == "light");
   CHECK(c.session.only == std::vector<std::string>{"cu*"});
   CHECK(c.session.exclude == std::vector<std::string>{"cuInit"});

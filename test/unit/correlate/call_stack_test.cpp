@@ -10,9 +10,8 @@ const Function* some(const char* symbol) { return find_function(symbol); }
 
 Frame& push(CallStack& stack, std::uint64_t id, std::uint32_t sp, std::uint32_t drops = 0,
             const char* symbol = "cuInit") {
-  Frame& frame = stack.push(sp, drops);
+  Frame& frame = stack.push(sp, drops, *some(symbol));
   frame.id = id;
-  frame.function = some(symbol);
   return frame;
 }
 
@@ -123,4 +122,46 @@ TEST_CASE("A call from the place of one that was passed shows that it has been l
   stack.pop();
   CHECK(stack.over_at_entry(0x1000, 0) == 1);
   CHECK(stack.over_at_entry(0x2000, 0) == 2);
+}
+
+TEST_CASE("A call's parent is of its own layer, and what it is within of a higher one") {
+  CallStack stack;
+  push(stack, 1, 0x1000, 0, "ncclBcast");
+  CHECK(stack.top().parent == 0);
+  push(stack, 2, 0xf00, 0, "ncclBroadcast");
+  CHECK(stack.top().parent == 1);
+  CHECK(stack.top().within == 0);
+  push(stack, 3, 0xe00, 0, "cuLaunchKernel");
+  CHECK(stack.top().parent == 0);
+  CHECK(stack.top().within == 2);
+  CHECK_FALSE(stack.top_is_inside([](const Function&) { return true; }));
+  push(stack, 4, 0xd00, 0, "cuMemAlloc_v2");
+  CHECK(stack.top().parent == 3);
+  CHECK(stack.top().within == 2);
+  CHECK(stack.top_is_inside([](const Function& f) { return f.launches_kernel(); }));
+  // A function of the host that the driver calls may make a collective.
+  push(stack, 5, 0xc00, 0, "ncclAllReduce");
+  CHECK(stack.top().parent == 2);
+  CHECK(stack.top().within == 0);
+  push(stack, 6, 0xb00, 0, "cuLaunchKernel");
+  CHECK(stack.top().parent == 4);
+  CHECK(stack.top().within == 5);
+}
+
+TEST_CASE("After a loss, nobody knows what a call is within") {
+  CallStack stack;
+  push(stack, 1, 0x1000, 0, "ncclAllReduce");
+  CHECK(push(stack, 2, 0xf00, 1, "cuLaunchKernel").within == 0);
+  CHECK(push(stack, 3, 0xe00, 1, "cuMemAlloc_v2").parent == 2);
+  CHECK(stack.top().within == 0);
+}
+
+TEST_CASE("Ioctls were made in all calls that enclose one, of whatever layer") {
+  CallStack stack;
+  push(stack, 1, 0x1000, 0, "ncclAllReduce");
+  push(stack, 2, 0xf00, 0, "cuLaunchKernel");
+  stack.ioctl_made(2, 700);
+  stack.pop();
+  CHECK(stack.top().ioctls == 1);
+  CHECK(stack.top().ioctl_time == 700);
 }

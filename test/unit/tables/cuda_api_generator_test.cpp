@@ -12,6 +12,7 @@ namespace {
 struct Table {
   std::string rows, header = "symbol\tname\ttype\top\tprofile\targs\tattrs\n";
   std::string meanings = "init\t*\tsetup\nother\t*\tother\n";
+  std::string results = "0\tSUCCESS\n";
 };
 
 // What scripts/gen-cuda-api.py says about a table, and what it makes of it.
@@ -30,8 +31,11 @@ std::vector<Generated> generate(const std::vector<Table>& tables) {
     folder.write("in" + std::to_string(i) + ".tsv",
                  "# a comment\n" + tables[i].header + tables[i].rows);
     folder.write("meanings" + std::to_string(i), "type\top\twork\tfacts\n" + tables[i].meanings);
-    runs.push_back(
-        {path("meanings", i), path("table", i), path("words", i), path("in", i) + ".tsv"});
+    std::filesystem::create_directory(path("results", i));
+    folder.write("results" + std::to_string(i) + "/in" + std::to_string(i) + ".tsv",
+                 "number\tname\n" + tables[i].results);
+    runs.push_back({path("meanings", i), path("table", i), path("words", i), path("results", i),
+                    path("in", i) + ".tsv"});
   }
   std::vector<Generated> generated;
   for (const auto& [status, message] : run_generator("gen-cuda-api.py", runs)) {
@@ -58,7 +62,9 @@ TEST_CASE("The generator turns rows into a table, sorted") {
   CHECK(made.table.find("{.work = Work::memory, .counted = CountedAs::allocations, "
                         ".memory = MemoryEffect::alloc, .one_device = true},") !=
         std::string::npos);
-  CHECK(made.table.find("{}, ApiId::in0, 0, MEANINGS[3], {}}") != std::string::npos);  // cuInit's
+  CHECK(made.table.find("{}, ApiId::in0, 0, true, MEANINGS[3], {}}") !=
+        std::string::npos);  // cuInit's
+  CHECK(made.table.find("RESULTS_in0[] = {\n    {0, \"SUCCESS\"},\n};") != std::string::npos);
   CHECK(made.table.find("\"cuA\"") < made.table.find("\"cuB\""));
   CHECK(made.table.find("{SizeRule::Kind::product, 2, 3, 4}") != std::string::npos);
   CHECK(made.table.find("Type::memory, Op::alloc, MemoryKind::host") != std::string::npos);

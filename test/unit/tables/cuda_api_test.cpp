@@ -41,7 +41,7 @@ std::map<std::string, unsigned> plan_of(std::string_view symbol) {
   return fields(plan_for(function(symbol), 1));
 }
 
-bool is_narrow(Role role) {
+bool takes_four_bytes(Role role) {
   return role == Role::u32 || role == Role::i32 || role == Role::f32 || role == Role::device ||
          role == Role::ptr32;
 }
@@ -50,12 +50,13 @@ bool is_narrow(Role role) {
 
 TEST_CASE("The table holds every function once, in the order that the search needs") {
   auto table = cuda_functions();
-  CHECK(table.size() == 682);
+  CHECK(std::count_if(table.begin(), table.end(),
+                      [](const Function& f) { return f.api == ApiId::cuda; }) == 682);
   for (std::size_t i = 0; i < table.size(); i++) {
     CAPTURE(table[i].symbol);
     if (i > 0) CHECK(table[i - 1].symbol < table[i].symbol);
     CHECK(find_function(table[i].symbol) == &table[i]);
-    CHECK(table[i].symbol.starts_with("cu"));
+    CHECK(table[i].symbol.starts_with(api(table[i].api).prefix));
     CHECK(table[i].type != Type::none);
     CHECK(table[i].op != Op::none);
   }
@@ -134,13 +135,13 @@ TEST_CASE("Every plan stays inside its function") {
     if (plan.out0 != CB_NO_ARG) {
       CHECK(plan.out0 < plan.nargs);
       CHECK(at(plan.out0).out);
-      CHECK(plan.out0_narrow == is_narrow(at(plan.out0).role));
+      CHECK(plan.out0_narrow == takes_four_bytes(at(plan.out0).role));
     }
     if (plan.out1 != CB_NO_ARG) {
       CHECK(plan.out1 > plan.out0);
       CHECK(plan.out1 < plan.nargs);
       CHECK(at(plan.out1).out);
-      CHECK(plan.out1_narrow == is_narrow(at(plan.out1).role));
+      CHECK(plan.out1_narrow == takes_four_bytes(at(plan.out1).role));
     } else {
       CHECK_FALSE(plan.out1_narrow);
     }
@@ -294,12 +295,20 @@ TEST_CASE("An entry is enough where the return tells nothing that is asked for")
 }
 
 TEST_CASE("Results have names") {
-  CHECK(cuda_error_name(0) == "CUDA_SUCCESS");
-  CHECK(cuda_error_name(2) == "CUDA_ERROR_OUT_OF_MEMORY");
-  CHECK(cuda_error_name(700) == "CUDA_ERROR_ILLEGAL_ADDRESS");
-  CHECK(cuda_error_name(999) == "CUDA_ERROR_UNKNOWN");
-  CHECK(cuda_error_name(-1).empty());
-  CHECK(cuda_error_name(12345).empty());
+  CHECK(result_name(ApiId::cuda, 0) == "CUDA_SUCCESS");
+  CHECK(result_name(ApiId::cuda, 2) == "CUDA_ERROR_OUT_OF_MEMORY");
+  CHECK(result_name(ApiId::cuda, 700) == "CUDA_ERROR_ILLEGAL_ADDRESS");
+  CHECK(result_name(ApiId::cuda, 999) == "CUDA_ERROR_UNKNOWN");
+  CHECK(result_name(ApiId::cuda, -1).empty());
+  CHECK(result_name(ApiId::cuda, 12345).empty());
+  CHECK(result_name(ApiId::nccl, 0) == "ncclSuccess");
+  CHECK(result_name(ApiId::nccl, 4) == "ncclInvalidArgument");
+  CHECK(result_name(ApiId::nccl, 700).empty());
+  // What is still under way has not failed.
+  CHECK_FALSE(api(ApiId::cuda).is_failure(600));
+  CHECK(api(ApiId::cuda).is_failure(7));
+  CHECK_FALSE(api(ApiId::nccl).is_failure(7));
+  CHECK(api(ApiId::nccl).is_failure(600));
 }
 
 TEST_CASE("What a call means follows from its type and op, and from its own row") {

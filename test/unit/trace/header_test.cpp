@@ -51,6 +51,7 @@ Session full_session() {
   session.profile = "light";
   session.only = {"cuMem*"};
   session.exclude = {"cuCtx*", "cuLaunch*"};
+  session.only_libraries = {"cuda", "nccl"};
   session.left_out = {"launches"};
   session.returns = false;
   session.follow = false;
@@ -62,7 +63,8 @@ Session full_session() {
   session.realtime_ns = 1'760'000'000'000'000'000;
   session.monotonic_ns = 5;
   session.boottime_ns = 7;
-  session.libraries = {{"/usr/lib/libcuda.so.1",
+  session.libraries = {{"nccl",
+                        "/usr/lib/libcuda.so.1",
                         "abc",
                         66305,
                         12,
@@ -91,9 +93,9 @@ TraceHeader read_again(const Session& session, const FilePart& part = {}) {
 void check_same(const Session& session, const TraceHeader& header) {
   // All fields of a Session, so that a new one does not go unchecked.
   const auto& [version, host, kernel, arch, driver, gpus, sampling, mode, source, unseen, command,
-               pids, profile, only, exclude, left_out, returns, follow, driver_traced, driver_way,
-               gpu_works, redacted, ring_size, realtime, monotonic, boottime, libraries, features] =
-      session;
+               pids, profile, only, exclude, only_libraries, left_out, returns, follow,
+               driver_traced, driver_way, gpu_works, redacted, ring_size, realtime, monotonic,
+               boottime, libraries, features] = session;
   CHECK(header.format == "cudabpf-trace");
   CHECK(header.format_version == FORMAT_VERSION);
   CHECK(header.version == version);
@@ -111,6 +113,7 @@ void check_same(const Session& session, const TraceHeader& header) {
   CHECK(header.profile == profile);
   CHECK(header.only == only);
   CHECK(header.exclude == exclude);
+  CHECK(header.only_libraries == only_libraries);
   CHECK(header.left_out == left_out);
   CHECK(header.returns == returns);
   CHECK(header.follow == follow);
