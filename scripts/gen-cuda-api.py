@@ -194,8 +194,9 @@ def parse_row(row):
         f'MemoryEffect::{identifier(attrs.get("memory", "none"))}, {size}'), stack_words, str("no_result" not in attrs).lower()
 
 
-def parse_cells(cells, seen):
-    """-> (symbol, type, op, the C++ of its arguments, that of the rest, its words on the stack, whether it returns a result); `seen`: earlier symbols"""
+def parse_cells(cells, seen, spelling):
+    """-> (symbol, type, op, the C++ of its arguments, that of the rest, its words on the stack, whether it returns a result); `seen`: earlier
+    symbols; `spelling`: of earlier arguments, by their names in lower case"""
     if len(cells) > len(COLUMNS):
         raise TableError("too many columns")
     if len(cells) < 5 or not all(cells[:5]):
@@ -204,6 +205,9 @@ def parse_cells(cells, seen):
     if row["symbol"] in seen:
         raise TableError(f"'{row['symbol']}' stands twice")
     seen.add(row["symbol"])
+    for name in re.findall(r"(\w+):", row["args"]):
+        if spelling.setdefault(name.lower(), name) != name:
+            raise TableError(f"argument '{name}' is '{spelling[name.lower()]}' elsewhere: not all that reads a trace tells these apart")
     return row["symbol"], row["type"], row["op"], *parse_row(row)
 
 
@@ -233,10 +237,10 @@ def write_results(out, folder, sources):
 def main():
     meanings_source, table, words, results, *sources = sys.argv[1:]
     meanings = Meanings(meanings_source)
-    arguments, functions, seen, pairs = [], [], set(), {("other", "other")}
+    arguments, functions, seen, spelling, pairs = [], [], set(), {}, {("other", "other")}
     for source in sources:
         api = pathlib.Path(source).stem
-        for symbol, call_type, op, own, rest, on_stack, has_result in read_rows(source, COLUMNS, lambda cells, _: parse_cells(cells, seen)):
+        for symbol, call_type, op, own, rest, on_stack, has_result in read_rows(source, COLUMNS, lambda cells, _: parse_cells(cells, seen, spelling)):
             span = f"{{ARGUMENTS + {len(arguments)}, {len(own)}}}" if own else "{}"
             functions.append((symbol, f"    {{{rest}, ApiId::{api}, {on_stack}, {has_result}, MEANINGS[{meanings.index(call_type, op)}], {span}}},"))
             arguments += own

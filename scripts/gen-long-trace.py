@@ -113,7 +113,7 @@ def main():
             output.write(lines_now)
             written += min(each, options.calls - written)
             ts += length
-        end = {"type": "end", "ts": ts, "lines": written + 3, "duration_ns": ts, "calls": written, "unfinished": 0, "losses": {}}
+        end = {"type": "end", "ts": ts, "lines": written + 3, "duration_ns": ts, "calls": written, "unfinished_calls": 0, "losses": {}}
         output.write(json.dumps(end, separators=(",", ":")) + "\n")
 
 

@@ -12,6 +12,7 @@
 
 #include "cudabpf/cuda_api.hpp"
 #include "cudabpf/driver.hpp"
+#include "util/system/rank_variables.hpp"
 
 namespace cudabpf {
 
@@ -323,6 +324,7 @@ struct Process {
   std::string container_id;
   std::string pod;               // the uid of the Kubernetes pod
   std::string unit;              // outside containers: the systemd service or scope
+  RankVariables rank;            // what its launcher says of it
   std::optional<int> exit_code;  // for exit
   std::optional<int> signal;
 };

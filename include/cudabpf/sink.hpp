@@ -9,6 +9,7 @@
 
 #include "cudabpf/event.hpp"
 #include "cudabpf/tally.hpp"
+#include "util/system/clock.hpp"
 
 namespace cudabpf {
 
@@ -61,7 +62,9 @@ struct Sampling {
 struct Session {
   std::string version;
   std::string host;
-  std::string kernel;
+  std::string linux_release;
+  std::string boot_id;
+  RankVariables rank;  // of the command, or of whoever traces
   std::string arch;
   std::string driver;  // the NVIDIA kernel driver's version; empty: none loaded
   std::vector<Gpu> gpus;
@@ -80,12 +83,14 @@ struct Session {
   bool follow = true;
   bool driver_traced = false;  // --kernel
   std::string driver_way;      // the feature that does it
-  std::string gpu_works;       // --gpu: "nodes", or "graphs" as wholes; empty: no
+  std::string gpu_timing;      // --gpu: "nodes", or "graphs" as wholes; empty: no
   bool redacted = false;       // what tells of people and places is left out
   std::uint64_t ring_size = 0;
   std::uint64_t realtime_ns = 0;  // three clocks at ts 0
   std::uint64_t monotonic_ns = 0;
   std::uint64_t boottime_ns = 0;
+  TimeOffsets namespace_offsets;
+  std::optional<ClockError> clock_error;  // when the trace began
   std::vector<Library> libraries;
   std::vector<Feature> features;
 };
@@ -147,6 +152,7 @@ struct Totals {
   std::array<std::uint64_t, LOSS_COUNT> losses{};
   KernelNameCounts kernel_names;
   std::optional<GpuWorkCounts> gpu_works;  // with --gpu
+  std::optional<ClockError> clock_error;   // when it ended
   std::optional<int> command_status;       // as a shell would give it
   std::string reason;  // why it ended: command exited, interrupted, duration, targets gone
 };

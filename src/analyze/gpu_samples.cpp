@@ -86,7 +86,7 @@ GpuSample sample_in(const Line& line) {
   sample.ts = line.ts;
   auto json = Plain::parse(line.text, nullptr, false);
   if (!json.is_object()) return sample;
-  if (auto device = number_in(json, "device", std::numeric_limits<std::uint32_t>::max()))
+  if (auto device = number_in(json, "gpu", std::numeric_limits<std::uint32_t>::max()))
     sample.device = static_cast<std::uint32_t>(*device);
   if (auto window = number_in(json, "window_ms", LONGEST_MS))
     sample.window_ns = nanoseconds(*window);

@@ -92,8 +92,8 @@ Result<> TraceReader::take_header(std::string_view text) {
                  "a trace is what `cudabpf run`, `attach` or `cudabpf` writes"};
   const TraceHeader& header = *line.header;
   const std::string& version = header.format_version;
-  if (!version.starts_with("1."))
-    return Error{fmt::format("{} is a trace of format {}; this cudabpf reads 1.x", path,
+  if (!version.starts_with("2."))
+    return Error{fmt::format("{} is a trace of format {}; this cudabpf reads 2.x", path,
                              version.empty() ? "without a version" : version),
                  "a newer cudabpf reads it"};
   unsigned part = header.part.number;

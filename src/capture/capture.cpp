@@ -39,7 +39,7 @@ void Capture::describe(Session& session) {
   session.left_out = kinds_left_out([this](const Function& f) { return filter_.records(f); });
   session.returns = filter_.returns;
   source_->describe(session);
-  times_gpus_ = !session.gpu_works.empty();
+  times_gpus_ = !session.gpu_timing.empty();
   begin_ns_ = session.monotonic_ns = now_ns(CLOCK_MONOTONIC);
   source_->begin(begin_ns_);
   session.realtime_ns = now_ns(CLOCK_REALTIME);
@@ -64,7 +64,10 @@ Result<> Capture::start(Sink& sink, const Session& session) {
       sink, [this](std::uint16_t number) { return source_->function(number); },
       [](std::uint32_t pid) {
         privileges::Raised looking({CAP_SYS_PTRACE});
-        return Procfs().process(static_cast<pid_t>(pid));
+        Procfs procfs;
+        ProcessIdentity identity = procfs.process(static_cast<pid_t>(pid));
+        identity.rank = rank_variables(procfs.environment(static_cast<pid_t>(pid)));
+        return identity;
       },
       correlator_options(session));
   TRY(source_->start([this](std::span<const std::byte> record) { take(record); }));
@@ -278,6 +281,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   totals.losses = losses_;
   totals.kernel_names = correlator_->kernel_names().counts();
   if (times_gpus_) totals.gpu_works = correlator_->gpu_work_counts();
+  totals.clock_error = clock_error();
   totals.command_status = command_status;
   totals.reason = std::move(reason);
   sink_->end(totals);

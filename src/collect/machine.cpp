@@ -8,9 +8,18 @@
 #include <fstream>
 #include <regex>
 
+#include "util/system/clock.hpp"
+
 namespace cudabpf {
 
 namespace {
+
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
 
 // "Model: \t\t NVIDIA H200" -> "NVIDIA H200"
 std::string value_of_line(const std::string& line) {
@@ -61,7 +70,10 @@ void describe_machine(Session& session) {
   uname(&name);
   session.version = CUDABPF_VERSION;
   session.host = name.nodename;
-  session.kernel = name.release;
+  session.linux_release = name.release;
+  session.boot_id = boot_id();
+  session.namespace_offsets = time_offsets();
+  session.clock_error = clock_error();
   session.arch = name.machine;
   session.driver = nvidia_driver().version;
   session.gpus = nvidia_gpus();

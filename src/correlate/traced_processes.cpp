@@ -43,6 +43,7 @@ void fill_from_proc(const ProcessIdentity& identity, Process& process) {
     if (process.cmdline.empty() || process.cmdline.size() + 1 >= CB_CMDLINE)
       process.cmdline = identity.cmdline();
     process.exe = identity.exe;
+    process.rank = identity.rank;
   }
   if (identity.uid && !process.uid.value_or(0)) process.uid = *identity.uid;
   if (identity.ns_pids.size() > 1)

@@ -20,7 +20,7 @@ void set_totals(LineFields& object, const Totals& totals) {
   object["duration_ns"] = totals.duration_ns;
   const EventCounts& counts = totals.counts;
   object["calls"] = counts.calls;
-  object["unfinished"] = counts.unfinished;
+  object["unfinished_calls"] = counts.unfinished;
   if (counts.driver_calls) object["driver_calls"] = counts.driver_calls;
   if (counts.read_faults) object["read_faults"] = counts.read_faults;
   object["losses"] = losses_by_name(totals);
@@ -38,7 +38,7 @@ LineFields work_counts_fields(const GpuWorkCounts& counts) {
   for (std::size_t i = 0; i < UNJOINED; i++)
     if (counts.unjoined[i])
       unjoined[std::string(to_string(static_cast<Unjoined>(i)))] = counts.unjoined[i];
-  LineFields out = {{"works", counts.works},
+  LineFields out = {{"operations", counts.works},
                     {"joined", counts.joined},
                     {"calls", counts.calls},
                     {"answered", counts.answered},
@@ -60,7 +60,7 @@ TraceTotals totals_in(const Read& object) {
   if (auto duration = number_in<std::int64_t>(object, "duration_ns"); duration && *duration >= 0)
     totals.duration_ns = static_cast<std::uint64_t>(*duration);
   totals.calls = count_in(object, "calls");
-  totals.unfinished = count_in(object, "unfinished");
+  totals.unfinished = count_in(object, "unfinished_calls");
   totals.driver_calls = count_in(object, "driver_calls");
   totals.read_faults = count_in(object, "read_faults");
   const Read* losses = member_of(object, "losses");
@@ -81,7 +81,7 @@ std::optional<Accounts> accounts_in(const Read& object) {
 GpuWorkCounts work_counts_in(const Read& object) {
   auto count = [&](const char* key) { return count_in(object, key).value_or(0); };
   GpuWorkCounts counts;
-  counts.works = count("works");
+  counts.works = count("operations");
   counts.joined = count("joined");
   counts.invalid = count("invalid");
   counts.calls = count("calls");
@@ -115,7 +115,8 @@ std::string end_line(const FileEnd& end) {
     const KernelNameCounts& names = whole.kernel_names;
     if (names.confirmed || names.contradicted)
       out["kernel_names"] = {{"confirmed", names.confirmed}, {"contradicted", names.contradicted}};
-    if (whole.gpu_works) out["gpu_works"] = work_counts_fields(*whole.gpu_works);
+    if (whole.gpu_works) out["gpu_operations"] = work_counts_fields(*whole.gpu_works);
+    if (whole.clock_error) out["clock_error"] = clock_error_fields(*whole.clock_error);
     if (whole.command_status) out["command_status"] = *whole.command_status;
     out["reason"] = whole.reason;
   } else {
@@ -140,9 +141,10 @@ std::optional<TraceEnd> end_in(std::string_view line) {
     end.kernel_names.confirmed = count_in(*names, "confirmed").value_or(0);
     end.kernel_names.contradicted = count_in(*names, "contradicted").value_or(0);
   }
-  if (const Read* works = member_of(json, "gpu_works"); works && works->is_object())
+  if (const Read* works = member_of(json, "gpu_operations"); works && works->is_object())
     end.gpu_works = work_counts_in(*works);
   end.command_status = number_in<int>(json, "command_status");
+  end.clock_error = clock_error_in(json);
   end.reason = text_in(json, "reason");
   return end;
 }

@@ -16,7 +16,7 @@ constexpr std::uint64_t NS_IN_MILLISECOND = 1'000'000;
 constexpr std::string_view FEATURE_STATES[] = {"no", "yes", "unknown"};
 
 LineFields gpu_fields(const SampledGpu& gpu) {
-  LineFields out = {{"device", gpu.device},
+  LineFields out = {{"gpu", gpu.device},
                     {"name", gpu.name},
                     {"uuid", gpu.uuid},
                     {"bus_id", gpu.bus_id},
@@ -76,7 +76,7 @@ std::optional<Gpu> gpu_in(const ReadJson& json) {
 }
 
 std::optional<SampledGpu> sampled_gpu_in(const ReadJson& json) {
-  auto device = number_in<std::uint16_t>(json, "device");
+  auto device = number_in<std::uint16_t>(json, "gpu");
   if (!device) return std::nullopt;
   SampledGpu gpu;
   gpu.device = *device;
@@ -111,7 +111,7 @@ std::optional<Library> library_in(const ReadJson& json) {
   if (const Api* known = api_of_key(text_in(json, "library"))) library.api = known->key;
   library.path = text_in(json, "path");
   library.build_id = text_in(json, "build_id");
-  library.device = number_in<std::uint64_t>(json, "device").value_or(0);
+  library.device = number_in<std::uint64_t>(json, "fs_device").value_or(0);
   library.inode = number_in<std::uint64_t>(json, "inode").value_or(0);
   library.functions = count("functions");
   library.skipped = count("skipped");
@@ -138,8 +138,21 @@ std::optional<Feature> feature_in(const ReadJson& json) {
 std::optional<TraceClocks> clocks_in(const ReadJson& header) {
   const ReadJson* json = member_of(header, "clocks");
   if (!json || !json->is_object()) return std::nullopt;
-  return TraceClocks{time_in(*json, "realtime_ns"), time_in(*json, "monotonic_ns"),
-                     time_in(*json, "boottime_ns")};
+  auto offset = [&](const char* key) { return number_in<std::int64_t>(*json, key).value_or(0); };
+  return TraceClocks{time_in(*json, "realtime_ns"),
+                     time_in(*json, "monotonic_ns"),
+                     time_in(*json, "boottime_ns"),
+                     {offset("namespace_monotonic_ns"), offset("namespace_boottime_ns")}};
+}
+
+RankVariables rank_in(const ReadJson& header) {
+  RankVariables rank;
+  const ReadJson* json = member_of(header, "rank");
+  if (!json || !json->is_object()) return rank;
+  for (std::string_view name : RANK_VARIABLES)
+    if (auto value = number_in<std::uint32_t>(*json, std::string(name).c_str()))
+      rank.emplace_back(name, *value);
+  return rank;
 }
 
 std::vector<std::uint32_t> pids_in(const ReadJson& header) {
@@ -165,7 +178,9 @@ std::string header_line(const Session& session, const FilePart& part) {
   if (part.number) out["part"] = part.number;
   if (part.number || part.since) out["since"] = part.since;
   out["host"] = session.host;
-  out["kernel"] = session.kernel;
+  out["linux"] = session.linux_release;
+  out["boot_id"] = session.boot_id;
+  if (!session.rank.empty()) out["rank"] = rank_fields(session.rank);
   out["arch"] = session.arch;
   out["driver"] = session.driver.empty() ? LineFields(nullptr) : LineFields(session.driver);
   out["gpus"] = LineFields::array();
@@ -189,12 +204,15 @@ std::string header_line(const Session& session, const FilePart& part) {
   out["follow"] = session.follow;
   out["driver_traced"] = session.driver_traced;
   set_unless_empty(out, "driver_way", session.driver_way);
-  set_unless_empty(out, "gpu_works", session.gpu_works);
+  set_unless_empty(out, "gpu_timing", session.gpu_timing);
   if (session.redacted) out["redacted"] = true;
   out["ring_size"] = session.ring_size;
   out["clocks"] = {{"realtime_ns", session.realtime_ns},
                    {"monotonic_ns", session.monotonic_ns},
-                   {"boottime_ns", session.boottime_ns}};
+                   {"boottime_ns", session.boottime_ns},
+                   {"namespace_monotonic_ns", session.namespace_offsets.monotonic_ns},
+                   {"namespace_boottime_ns", session.namespace_offsets.boottime_ns}};
+  if (session.clock_error) out["clock_error"] = clock_error_fields(*session.clock_error);
   out["libraries"] = LineFields::array();
   for (const Library& library : session.libraries) {
     LineFields fields = library_fields(library);
@@ -212,6 +230,15 @@ std::string header_line(const Session& session, const FilePart& part) {
   return line_of(std::move(out));
 }
 
+std::optional<ClockError> clock_error_in(const nlohmann::json& json) {
+  const nlohmann::json* error = member_of(json, "clock_error");
+  if (!error || !error->is_object()) return std::nullopt;
+  auto number = [&](const char* key) { return number_in<std::uint64_t>(*error, key).value_or(0); };
+  return ClockError{number_in<std::int64_t>(*error, "offset_ns").value_or(0),
+                    number("max_error_us"), number("estimated_error_us"),
+                    number_in<std::uint32_t>(*error, "status").value_or(0)};
+}
+
 std::optional<TraceHeader> header_in(std::string_view line) {
   ReadJson json = object_in(line);
   if (!json.is_object()) return std::nullopt;
@@ -223,7 +250,9 @@ std::optional<TraceHeader> header_in(std::string_view line) {
   header.version = text("version");
   header.part = {number_in<unsigned>(json, "part").value_or(0), time_in(json, "since")};
   header.host = text("host");
-  header.kernel = text("kernel");
+  header.linux_release = text("linux");
+  header.boot_id = text("boot_id");
+  header.rank = rank_in(json);
   header.arch = text("arch");
   header.driver = text("driver");
   header.gpus = things_in<Gpu>(json, "gpus", gpu_in);
@@ -242,10 +271,11 @@ std::optional<TraceHeader> header_in(std::string_view line) {
   header.follow = flag_in(json, "follow");
   header.driver_traced = flag_in(json, "driver_traced");
   header.driver_way = text("driver_way");
-  header.gpu_works = text("gpu_works");
+  header.gpu_timing = text("gpu_timing");
   header.redacted = flag_in(json, "redacted").value_or(false);
   header.ring_size = number_in<std::uint64_t>(json, "ring_size").value_or(0);
   header.clocks = clocks_in(json);
+  header.clock_error = clock_error_in(json);
   header.libraries = things_in<Library>(json, "libraries", library_in);
   header.features = things_in<Feature>(json, "features", feature_in);
   return header;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +13,7 @@
 
 namespace cudabpf {
 
-constexpr const char* FORMAT_VERSION = "1.8";
+constexpr const char* FORMAT_VERSION = "2.0";
 
 // A part of a trace, with a header and an end of its own: one file of several, or what of it was
 // kept in memory.
@@ -27,6 +28,7 @@ std::string header_line(const Session& session, const FilePart& part);
 // Three clocks at ts 0, in ns. 0: not known.
 struct TraceClocks {
   std::uint64_t realtime = 0, monotonic = 0, boottime = 0;
+  TimeOffsets offsets;
   bool operator==(const TraceClocks&) const = default;
 };
 
@@ -36,7 +38,8 @@ struct TraceHeader {
   std::string format, format_version;
   std::string version;  // of cudabpf
   FilePart part;
-  std::string host, kernel, arch;
+  std::string host, linux_release, boot_id, arch;
+  RankVariables rank;
   std::string driver;     // the NVIDIA kernel driver's version
   std::vector<Gpu> gpus;  // index -1: not known
   std::optional<Sampling> sampling;
@@ -47,21 +50,25 @@ struct TraceHeader {
   std::string profile;
   std::vector<std::string> only, exclude, only_libraries, left_out;
   std::optional<bool> returns, follow, driver_traced;
-  std::string driver_way, gpu_works;
+  std::string driver_way, gpu_timing;
   bool redacted = false;
   std::uint64_t ring_size = 0;
   std::optional<TraceClocks> clocks;
+  std::optional<ClockError> clock_error;
   std::vector<Library> libraries;
   std::vector<Feature> features;
 
   // The real time at ts 0, in ns since 1970. 0: not known.
   std::uint64_t began() const { return clocks ? clocks->realtime : 0; }
   // GPUs' times were to be recorded; of a graph's launch, as a whole.
-  bool measures_gpus() const { return !gpu_works.empty(); }
-  bool measures_whole_graphs() const { return gpu_works == "graphs"; }
+  bool measures_gpus() const { return !gpu_timing.empty(); }
+  bool measures_whole_graphs() const { return gpu_timing == "graphs"; }
 
   bool operator==(const TraceHeader&) const = default;
 };
+
+// What a header or an end says of the clock; nothing: it does not.
+std::optional<ClockError> clock_error_in(const nlohmann::json& json);
 
 // Nothing: the line is no JSON object. Whether it is a header is not asked.
 std::optional<TraceHeader> header_in(std::string_view line);

@@ -110,7 +110,7 @@ class Export(unittest.TestCase):
     def check_driver(self, picture, lines, zero):
         wanted = collections.Counter(
             (line["name"], line["pid"], zero + line["ts"], zero + line["ts"] + duration(line), line.get("call"),
-             line.get("control"), line.get("class"), line.get("device"))
+             line.get("control"), line.get("class"), line.get("device_file"))
             for line in lines if is_driver(line))
         callers = {flow: slice.details["id"] for slice in picture.slices for flow in slice.flows_out}
         drawn = collections.Counter()
@@ -119,7 +119,7 @@ class Export(unittest.TestCase):
                 self.assertIsNone(slice.parent)
                 caller = callers[slice.flows_in[0]] if slice.flows_in else None
                 drawn[slice.name, slice.track.pid, slice.begin, slice.end, caller, slice.details.get("control"),
-                      slice.details.get("class"), slice.details.get("device")] += 1
+                      slice.details.get("class"), slice.details.get("device_file")] += 1
         self.assertEqual(drawn, wanted)
 
     def check_enqueued(self, picture, lines, zero):
@@ -316,7 +316,7 @@ class Export(unittest.TestCase):
     def check_row(self, row, line):
         self.assertNotIn(None, row)
         same = ("id", "type", "op", "symbol", "pid", "tid", "ret", "error", "parent", "call", "size", "kind", "ptr",
-                "dst", "src", "stream", "shared", "handle", "device", "src_device", "dst_device", "control", "class", "group", "status", "ioctls",
+                "dst", "src", "stream", "shared", "handle", "device", "device_file", "src_device", "dst_device", "control", "class", "group", "status", "ioctls",
                 "count", "queue", "node", "direction", "unjoined")
         for field in same:
             self.assertEqual(row[field], str(line.get(field, "")), field)

@@ -175,7 +175,7 @@ void check_complete(const Read& read, std::string_view text) {
 }
 
 void read_alike(std::string_view bytes, bool across) {
-  const std::string header = R"({"type":"trace","format":"cudabpf-trace","format_version":"1.1"})"
+  const std::string header = R"({"type":"trace","format":"cudabpf-trace","format_version":"2.0"})"
                              "\n";
   std::string text = std::string(header).append(bytes);
   Read plain = read({MemoryFile(text).path()});

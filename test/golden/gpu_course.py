@@ -76,15 +76,15 @@ def bunch():
     late.clear()
 
 
-emit({"type": "trace", "format": "cudabpf-trace", "format_version": "1.7", "version": "0.1.0", "host": "gpu-1",
-      "kernel": "6.12.9-amd64", "arch": "x86_64", "driver": "580.159.04",
+emit({"type": "trace", "format": "cudabpf-trace", "format_version": "2.0", "version": "0.1.0", "host": "gpu-1",
+      "linux": "6.12.9-amd64", "arch": "x86_64", "driver": "580.159.04",
       "gpus": [{"index": 0, "name": "NVIDIA H200", "uuid": "GPU-6a0d", "bus_id": "0000:19:00.0"}], "mode": "run", "source": "ebpf",
       "command": ["./decode"], "pids": [], "profile": "default", "left_out": [], "returns": True, "follow": True,
-      "driver_traced": False, "ring_size": 33554432, "gpu_works": "nodes",
+      "driver_traced": False, "ring_size": 33554432, "gpu_timing": "nodes",
       "clocks": {"realtime_ns": 1795000000000000001, "monotonic_ns": 5000000000, "boottime_ns": 6000000000}, "libraries": [],
       "features": []})
 now = us(100)
-call("init", "init", "cuInit", us(3000), args={"Flags": 0})
+call("init", "init", "cuInit", us(3000), args={"flags": 0})
 call("context", "create", "cuCtxCreate", us(2000), device=0)
 emit({"type": "gpu", "op": "times", "ts": now, "pid": PID, "cupti": "13.0.1", "path": "/usr/lib/libcupti.so.13", "graphs": "nodes"})
 call("memory", "alloc", "cuMemAlloc", us(120), size=4194304, ptr="0x7f2a40000000", kind="device", device=0)
@@ -113,9 +113,9 @@ for token in range(16):
 pause(200)
 bunch()
 now += us(500)
-emit({"type": "end", "ts": now, "lines": len(lines) + 1, "duration_ns": now, "calls": ids, "unfinished": 0, "losses": {},
+emit({"type": "end", "ts": now, "lines": len(lines) + 1, "duration_ns": now, "calls": ids, "unfinished_calls": 0, "losses": {},
       "accounts": {"entered": 2 * ids, "emitted": 2 * ids, "dropped": 0, "received": 2 * ids},
-      "gpu_works": {"works": works, "joined": works, "calls": works, "answered": works, "ambiguous": 0, "invalid": 0,
+      "gpu_operations": {"operations": works, "joined": works, "calls": works, "answered": works, "ambiguous": 0, "invalid": 0,
                     "unjoined": {}, "clock_error_ns": 800},
       "command_status": 0, "reason": "command ended"})
 print("\n".join(lines))

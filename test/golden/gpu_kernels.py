@@ -20,10 +20,10 @@ def line(**fields):
 class Trace:
     def __init__(self, graphs, gemm_us):
         self.whole, self.gemm_us = graphs == "graphs", gemm_us
-        self.lines = [line(type="trace", format="cudabpf-trace", format_version="1.7", version="0.1.0", host="gpu-1",
-                           kernel="6.12.9-amd64", arch="x86_64", driver="580.159.04", gpus=[GPU_0], mode="run",
+        self.lines = [line(type="trace", format="cudabpf-trace", format_version="2.0", version="0.1.0", host="gpu-1",
+                           linux="6.12.9-amd64", arch="x86_64", driver="580.159.04", gpus=[GPU_0], mode="run",
                            source="ebpf", command=["./decode"], pids=[], profile="default", left_out=[], returns=True,
-                           follow=True, driver_traced=False, gpu_works=graphs, ring_size=33554432,
+                           follow=True, driver_traced=False, gpu_timing=graphs, ring_size=33554432,
                            clocks={"realtime_ns": 1795000000000000001, "monotonic_ns": 5000000000,
                                    "boottime_ns": 6000000000}, libraries=[], features=[]),
                       line(type="process", op="start", ts=1000, pid=70, ppid=1, comm="decode", cmdline="./decode")]
@@ -80,7 +80,7 @@ class Trace:
         return end + 40000
 
     def text(self):
-        self.call(10000, 30000.0, "init", "init", "cuInit", args={"Flags": 0})
+        self.call(10000, 30000.0, "init", "init", "cuInit", args={"flags": 0})
         self.call(31000000, 20000.0, "context", "create", "cuCtxCreate", device=0)
         self.lines.append(line(type="gpu", op="times", ts=51100000, pid=70, cupti="13.0.1",
                                path="/usr/local/cuda/lib64/libcupti.so.13", graphs="whole" if self.whole else "nodes"))
@@ -104,9 +104,9 @@ class Trace:
         self.lines.append(line(type="process", op="exit", ts=59900000, pid=70, ppid=1, comm="decode", exit_code=0))
         asked = self.works - 1
         self.lines.append(line(type="end", ts=60000000, lines=len(self.lines) + 1, duration_ns=60000000, calls=self.calls,
-                               unfinished=0, losses={}, accounts={"entered": 2 * self.calls, "emitted": 2 * self.calls,
+                               unfinished_calls=0, losses={}, accounts={"entered": 2 * self.calls, "emitted": 2 * self.calls,
                                                                   "dropped": 0, "received": 2 * self.calls},
-                               gpu_works={"works": self.works, "joined": asked, "calls": asked, "answered": asked,
+                               gpu_operations={"operations": self.works, "joined": asked, "calls": asked, "answered": asked,
                                           "invalid": 0, "unjoined": {"no_call": 1}, "clock_error_ns": 180},
                                command_status=0, reason="command ended"))
         return "\n".join(self.lines) + "\n"

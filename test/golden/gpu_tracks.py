@@ -132,7 +132,7 @@ class Program:
 
     def set_up(self, graphs):
         self.lines.append((50_000, {"type": "process", "op": "start", "ts": 50_000, "pid": PID, "ppid": 1, "comm": "train"}))
-        self.call(MAIN, 30_000_000, type="init", op="init", name="cuInit", args={"Flags": 0})
+        self.call(MAIN, 30_000_000, type="init", op="init", name="cuInit", args={"flags": 0})
         self.lines.append((31_100_000, {"type": "gpu", "op": "times", "ts": 31_100_000, "pid": PID, "cupti": "13.0.1",
                                         "path": "/usr/local/cuda/lib64/libcupti.so.13", "graphs": graphs}))
         self.call(MAIN, 20_000_000, type="context", op="create", name="cuCtxCreate", device=0)
@@ -186,15 +186,15 @@ def main():
     program.lines.sort(key=lambda entry: entry[0])
     lines = [line for _, line in program.lines]
     finish = max(at for at, _ in program.lines)
-    header = {"type": "trace", "format": "cudabpf-trace", "format_version": "1.7", "version": "0.1.0", "host": "gpu-1",
-              "kernel": "6.12.9-amd64", "arch": "x86_64", "driver": "580.159.04",
+    header = {"type": "trace", "format": "cudabpf-trace", "format_version": "2.0", "version": "0.1.0", "host": "gpu-1",
+              "linux": "6.12.9-amd64", "arch": "x86_64", "driver": "580.159.04",
               "gpus": [{"index": 0, "name": "NVIDIA H200", "uuid": "GPU-6a0d", "bus_id": "0000:19:00.0"}], "mode": "run",
               "source": "inside", "command": ["./train"], "profile": "default", "left_out": [], "returns": True, "follow": True,
-              "gpu_works": "graphs" if arguments.whole_graphs else "nodes",
+              "gpu_timing": "graphs" if arguments.whole_graphs else "nodes",
               "clocks": {"realtime_ns": 1795000000000000001, "monotonic_ns": 5000000000, "boottime_ns": 6000000000},
               "libraries": [], "features": []}
     trailer = {"type": "end", "ts": finish, "lines": len(lines) + 2, "duration_ns": finish, "calls": program.calls, "unfinished": 0,
-               "losses": {}, "gpu_works": {"works": program.works + 2, "joined": program.works, "calls": program.asked,
+               "losses": {}, "gpu_operations": {"operations": program.works + 2, "joined": program.works, "calls": program.asked,
                                            "answered": program.asked, "unjoined": {"no_call": 1, "late": 1}, "ambiguous": 0,
                                            "invalid": 0, "clock_error_ns": 240},
                "command_status": 0, "reason": "command ended"}

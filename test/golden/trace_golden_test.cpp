@@ -17,7 +17,9 @@ Session a_session() {
   Session session;
   session.version = "0.1.0";
   session.host = "gpu-1";
-  session.kernel = "6.12.9-amd64";
+  session.linux_release = "6.12.9-amd64";
+  session.boot_id = "0c9b2f4e-5d1a-4a57-9b0e-6f1f1c0b7d21";
+  session.rank = {{"RANK", 3}, {"LOCAL_RANK", 3}, {"WORLD_SIZE", 8}};
   session.arch = "x86_64";
   session.driver = "580.159.04";
   session.gpus = {{0, "NVIDIA H200", "GPU-6a0d", "0000:19:00.0"}};
@@ -33,7 +35,9 @@ Session a_session() {
   session.realtime_ns = 1'795'000'000'000'000'001;
   session.monotonic_ns = 5'000'000'000;
   session.boottime_ns = 6'000'000'000;
+  session.clock_error = ClockError{-1500, 4000, 12, 0x2001};
   Library found;
+  found.api = "cuda";
   found.path = "/usr/lib/libcuda.so.580.159.04";
   found.build_id = "7c1f";
   found.device = 66306;
@@ -58,6 +62,7 @@ Process a_process(Process::Op op, std::uint64_t ts) {
   process.ppid = 4100;
   process.uid = 1000;
   process.comm = "python";
+  process.rank = {{"RANK", 3}};
   return process;
 }
 

@@ -49,7 +49,7 @@ def run(cudabpf, path, workload, *flags, program=()):
 def of(lines, device, begin, end):
     """A device's samples that lie between two times on CLOCK_MONOTONIC, with their windows."""
     shift = lines[0]["clocks"]["monotonic_ns"]
-    return [line for line in lines if line["type"] == "gpu" and line["device"] == device and
+    return [line for line in lines if line["type"] == "gpu" and line["gpu"] == device and
             begin <= line["ts"] + shift - line.get("window_ms", 0) * 1e6 and line["ts"] + shift <= end]
 
 

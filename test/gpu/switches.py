@@ -46,7 +46,7 @@ class Switches:
         """-> ms by pid, unknown and in all, of a GPU's windows that lie between two times in the trace"""
         by_pid, unknown, all_of_it = {}, 0, 0
         for line in lines:
-            if "residents" not in line or line["device"] != device or line["resident_from"] < begin or line["resident_to"] > end:
+            if "residents" not in line or line["gpu"] != device or line["resident_from"] < begin or line["resident_to"] > end:
                 continue
             all_of_it += (line["resident_to"] - line["resident_from"]) / 1e6
             unknown += line["resident_unknown_ms"]
@@ -59,7 +59,7 @@ class Switches:
         windows = [line for line in lines if "residents" in line]
         self.check_lost(name, lines, windows)
         self.check(f"{name}: windows follow on each other", windows and all(
-            a["resident_to"] == b["resident_from"] for a, b in zip(windows, windows[1:]) if a["device"] == b["device"]), len(windows))
+            a["resident_to"] == b["resident_from"] for a, b in zip(windows, windows[1:]) if a["gpu"] == b["gpu"]), len(windows))
         over = [line for line in windows if sum(one["ms"] for one in line["residents"]) + line["resident_unknown_ms"] >
                 (line["resident_to"] - line["resident_from"]) / 1e6 + 0.5]
         self.check(f"{name}: no window has more than its time", not over, over[:2])

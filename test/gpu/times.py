@@ -82,7 +82,7 @@ class Times:
     def exact(self, name, command, flags, without=0):
         """Every kernel, copy and fill has its call; `without`: so many of none of the calls."""
         lines = self.traced(name, command, flags)
-        counts, works = lines[-1]["gpu_works"], works_of(lines)
+        counts, works = lines[-1]["gpu_operations"], works_of(lines)
         self.check(f"{name}: {counts['works']} works, each with its call",
                    counts["works"] > 0 and counts["works"] - counts["joined"] == without and counts["invalid"] == 0, counts)
         wrong = [entry for entry in joined_wrongly(lines) if "call" in entry[0]]
@@ -227,7 +227,7 @@ class Times:
         newest = max(glob.glob(f"{self.machine.folder}/*.jsonl"), key=os.path.getmtime)
         with open(newest, encoding="utf-8") as file:
             end = json.loads(collections.deque(file, 1)[0])
-        counts, accounts = end["gpu_works"], end["accounts"]
+        counts, accounts = end["gpu_operations"], end["accounts"]
         self.check(f"long run: {accounts['received']} records, nothing lost", end["losses"] == {} and accounts["dropped"] == 0 and
                    accounts["received"] >= 2 * replays * nodes, end)
         self.check("long run: all works have times and calls", counts["works"] == counts["joined"] == counts["calls"] == 2 * replays + 2 and
@@ -255,7 +255,7 @@ class Times:
         alone = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         for flags in (["--gpu"], ["--inside", "--gpu"]):
             told, lines = self.told(command, flags)
-            counts = lines[-1]["gpu_works"]
+            counts = lines[-1]["gpu_operations"]
             name = f"torch.profiler {' '.join(flags)}"
             self.check(f"{name}: its output is the program's own", told == alone, (told, alone))
             self.check(f"{name}: {counts['joined']} of {counts['calls']} calls have their works, the others are said not to be reported",

@@ -71,9 +71,9 @@ class Live(harness.LiveTest):
         # The interpreter's own start opens neither device; what it does with its standard input does not count.
         first = next(i for i, line in enumerate(asked) if line["op"] == "ioctl" and line["name"].startswith("NV_ESC"))
         opens = [line for line in asked[:first] if line["op"] == "open"]
-        self.assertEqual([line["device"] for line in opens[-2:]], ["nvidiactl", "nvidia-uvm"])
+        self.assertEqual([line["device_file"] for line in opens[-2:]], ["nvidiactl", "nvidia-uvm"])
         ioctls = [line for line in asked[first:] if line["op"] == "ioctl"]
-        told = [(line["name"], line.get("control"), line["device"], line.get("error")) for line in ioctls]
+        told = [(line["name"], line.get("control"), line["device_file"], line.get("error")) for line in ioctls]
         self.assertEqual(told, [
             ("NV_ESC_RM_CONTROL", "NVA06C_CTRL_CMD_GPFIFO_SCHEDULE", "nvidiactl", "ENOTTY"),
             ("0xee", None, "nvidiactl", "ENOTTY"),
@@ -108,9 +108,9 @@ class Live(harness.LiveTest):
                         symbol = None
                     name = line["op"]
                     if name == "ioctl":
-                        name = names["uvm" if line["device"] == "nvidia-uvm" else "nr"][line["nr"]]
+                        name = names["uvm" if line["device_file"] == "nvidia-uvm" else "nr"][line["nr"]]
                     result = line["result"] if line["op"] in ("ioctl", "poll") or line["result"] < 0 else 0
-                    wanted[(line["tid"], line["device"], line["op"], name, names["control"].get(line.get("control")),
+                    wanted[(line["tid"], line["device_file"], line["op"], name, names["control"].get(line.get("control")),
                             names["class"].get(line.get("class")), result, symbol)] += 1
         pids = {record.pid for record in told_of}
         for line in trace.lines:
@@ -122,7 +122,7 @@ class Live(harness.LiveTest):
                 self.assertLessEqual(call["ts"], line["ts"])
                 self.assertLessEqual(line["ts"] + line["duration_us"] * 1000, call["ts"] + call["duration_us"] * 1000 + 1)
             made = line.get("class") if line["name"] != "NV_ESC_RM_FREE" else None  # there, it is an object made before
-            told[(line["tid"], line["device"], line["op"], line["name"], line.get("control"), made, line["ret"],
+            told[(line["tid"], line["device_file"], line["op"], line["name"], line.get("control"), made, line["ret"],
                   call and harness.symbol_of(call))] += 1
         # What the program opens for itself (its output) is not the driver's device.
         self.assertEqual(wanted - told, collections.Counter())
@@ -195,7 +195,7 @@ class Live(harness.LiveTest):
         trace = self.read()
         self.check_law(trace)
         errors = [line for line in trace.lines if line["type"] == "error"]
-        self.assertEqual([(e["op"], e["xid"], e["pid"], e["comm"], e["device"]) for e in errors],
+        self.assertEqual([(e["op"], e["xid"], e["pid"], e["comm"], e["bus_id"]) for e in errors],
                          [("xid", number, 4321, "python3", "0000:3b:00") for number in (31, 79)])
         self.assertTrue(all(0 < e["ts"] < trace.end["ts"] and e["meaning"] for e in errors), errors)
         self.assertRegex(tracer.stderr(), r"Errors: the GPU reported 2 errors \(Xid\)\. See `cudabpf errors`\.")

@@ -67,7 +67,7 @@ class Live(harness.LiveTest):
 
     def check_line(self, line, work, trace):
         began = work["begin_ns"] - trace.header["clocks"]["monotonic_ns"]
-        self.assertLess(abs(line["ts"] - began), 2000 + trace.end["gpu_works"]["clock_error_ns"], (line, work))
+        self.assertLess(abs(line["ts"] - began), 2000 + trace.end["gpu_operations"]["clock_error_ns"], (line, work))
         self.assertEqual(round(line["duration_us"] * 1000), work["end_ns"] - work["begin_ns"])
         self.assertEqual((line["op"], line.get("size", 0)), (work["op"], work.get("size", 0)))
         if line["op"] == "kernel":
@@ -101,7 +101,7 @@ class Live(harness.LiveTest):
                     self.assertEqual(line["stream"], call.get("stream", "0x0"))
                     self.assertEqual(line["pid"], call["pid"])
         self.assertEqual(lines, {})
-        counts = trace.end["gpu_works"]
+        counts = trace.end["gpu_operations"]
         self.assertEqual((counts["works"], counts["joined"], counts["calls"], counts["answered"], counts["invalid"], counts["unjoined"]),
                          (count, count, count, count, 0, {}))
         self.assertLess(counts["clock_error_ns"], 50_000_000)  # however late threads got a processor
@@ -119,7 +119,7 @@ class Live(harness.LiveTest):
             dtoh-async host a 4K t; copy2d htod a host 300 7; copy2d-async dtoh host a 20 3 s; copy3d htod a host 2 3 4
             set8 a 1 1000; set16 a 1 1000; set32-async a 1 1000 t; launch l 1 1 1 1 1 1 0""")
         self.assertEqual(self.check_exact(trace), 3 + 4 + 2 + 3 + 3 + 1)
-        self.assertEqual(trace.header["gpu_works"], "nodes")
+        self.assertEqual(trace.header["gpu_timing"], "nodes")
         line = self.times_line(trace)
         self.assertEqual((line["cupti"], line["path"], line["graphs"]), ("13.0.1", f"{BUILD}/test/fake_cupti/libcupti.so.13", "nodes"))
 
@@ -129,7 +129,7 @@ class Live(harness.LiveTest):
             capture s; launch k 1 1 1 1 1 1 0 s; launch k 1 1 1 1 1 1 0 s; end-capture g s; launch k 1 1 1 1 1 1 0 s
             set8 a 1 0; instantiate x g; launch k 1 1 1 1 1 1 0 s"""
         trace = self.script_timed(script)
-        counts = trace.end["gpu_works"]
+        counts = trace.end["gpu_operations"]
         # A copy and a fill of nothing were asked for, as far as anybody can tell.
         self.assertEqual((counts["works"], counts["joined"], counts["calls"], counts["unjoined"]), (6, 6, 8, {"no_work": 2}))
         asked = self.asking(trace, self.handed_out().popitem()[0])
@@ -156,7 +156,7 @@ class Live(harness.LiveTest):
         trace = self.script_timed(script, gpu="--gpu=graphs")
         self.assertEqual(self.check_exact(trace), 7)
         self.assertEqual([line["op"] for line in self.works(trace)].count("graph"), 3)
-        self.assertEqual((trace.header["gpu_works"], self.times_line(trace)["graphs"]), ("graphs", "whole"))
+        self.assertEqual((trace.header["gpu_timing"], self.times_line(trace)["graphs"]), ("graphs", "whole"))
 
     def test_waits_for_nobody(self):
         """CUPTI can hand out its buffers though cudabpf does not read: threads of the program may wait for that."""
@@ -188,14 +188,14 @@ class Live(harness.LiveTest):
         asked = self.asking(trace, told[0]["tid"])
         wanted = [call["id"] for call, work in zip(asked, told) if not work["zero"]]
         self.assertEqual([line["call"] for line in self.works(trace)], wanted)
-        counts = trace.end["gpu_works"]
+        counts = trace.end["gpu_operations"]
         self.assertEqual((counts["works"], counts["invalid"], counts["answered"]), (12, 2, 12))
 
     def test_dropped(self):
         """What CUPTI has lost: no work gets a wrong call."""
         trace = self.script_timed("; ".join([SOME] * 4), env=self.with_cupti(DROP=5))
         told, = self.handed_out().values()
-        counts = trace.end["gpu_works"]
+        counts = trace.end["gpu_operations"]
         self.assertEqual((counts["invalid"], counts["unjoined"]["lost"] + counts["joined"]), (2, 10))
         asked = self.asking(trace, told[0]["tid"])
         kept = [call for i, call in enumerate(asked, 1) if i % 5]
@@ -237,7 +237,7 @@ class Live(harness.LiveTest):
         os.kill(pid, signal.SIGKILL)
         self.assertEqual(program.wait(), 128 + signal.SIGKILL, program.stderr())
         trace = self.read()
-        counts = trace.end["gpu_works"]
+        counts = trace.end["gpu_operations"]
         told, = self.handed_out().values()
         asked = [call["id"] for call in self.asking(trace, told[0]["tid"])]
         found = [line["call"] for line in self.works(trace)]

@@ -94,7 +94,7 @@ class Live(harness.LiveTest):
 
     def check_library(self, library, path, unknown=0):
         status = os.stat(path)
-        self.assertEqual((library["path"], library["device"], library["inode"]), (path, status.st_dev, status.st_ino))
+        self.assertEqual((library["path"], library["fs_device"], library["inode"]), (path, status.st_dev, status.st_ino))
         self.assertEqual((library["functions"], library["skipped"], library["unknown"]),
                          (len(FUNCTIONS) + unknown, 0, unknown))
         self.assertNotIn("error", library)

@@ -66,7 +66,7 @@ class Live(harness.LiveTest):
         trace = self.storm("cuCtxSynchronize", count=2000, threads=40, ring="8K")
         kinds, losses = self.check_reconciles(trace, "cuCtxSynchronize")
         self.assertGreater(losses["ring_full_return"], 0)
-        self.assertEqual((kinds["unfinished"], trace.end["unfinished"]), (0, 0))
+        self.assertEqual((kinds["unfinished"], trace.end["unfinished_calls"]), (0, 0))
 
     def test_dropped_launches(self):
         """No launch is paired with another's return: all of them are alike except for their time."""
@@ -114,7 +114,7 @@ class Live(harness.LiveTest):
         trace = self.read()
         self.check_accounts(trace)
         self.check_counts(trace)
-        self.assertEqual((trace.end["losses"], trace.end["unfinished"], trace.end["reason"]), ({}, 1, "duration"))
+        self.assertEqual((trace.end["losses"], trace.end["unfinished_calls"], trace.end["reason"]), ({}, 1, "duration"))
         hung = trace.named("cuStreamSynchronize")[0]
         self.assertIs(hung["unfinished"], True)
         self.assertFalse({"ret", "duration_us", "error"} & set(hung))
@@ -135,7 +135,7 @@ class Live(harness.LiveTest):
         trace = self.read()
         self.check_accounts(trace)
         self.check_counts(trace)
-        self.assertEqual((trace.end["losses"], trace.end["unfinished"]), ({}, 3))
+        self.assertEqual((trace.end["losses"], trace.end["unfinished_calls"]), ({}, 3))
         names = {call["name"]: call for call in trace.calls if call.get("unfinished")}
         self.assertEqual(set(names), {"cuStreamSynchronize", "cuMemAlloc", "cuCtxCreate"})
         self.assertEqual(names["cuMemAlloc"]["parent"], names["cuCtxCreate"]["id"])
@@ -147,7 +147,7 @@ class Live(harness.LiveTest):
                             status=4)
         self.check_accounts(trace)
         self.check_counts(trace)
-        self.assertEqual((trace.end["losses"], trace.end["unfinished"]), ({}, 1))
+        self.assertEqual((trace.end["losses"], trace.end["unfinished_calls"]), ({}, 1))
 
     def test_unreadable_pointers(self):
         """Pointers to nowhere: the call is there, what it points to is not, and it says so."""
@@ -167,7 +167,7 @@ class Live(harness.LiveTest):
         self.check_whole(trace)
         address = trace.named("cuMemAlloc_v2")[0]["ptr"]
         self.assertEqual([call.get("args") for call in trace.named("cuMemGetAddressRange_v2")],
-                         [{"psize": 4096}, {"pbase": address}, None])
+                         [{"pSize": 4096}, {"pbase": address}, None])
 
 
 if __name__ == "__main__":

@@ -344,7 +344,7 @@ class Live(harness.LiveTest):
             ids += [call["id"] for call in trace.calls]
         self.assertEqual(len(ids), len(set(ids)))
         whole = parts[-1][1].end["whole"]
-        self.assertEqual((whole["calls"], whole["unfinished"], whole["losses"]), (self.total(), 0, {}))
+        self.assertEqual((whole["calls"], whole["unfinished_calls"], whole["losses"]), (self.total(), 0, {}))
         accounts = parts[-1][1].end["accounts"]
         self.assertEqual((accounts["dropped"], accounts["received"]), (0, accounts["entered"]))
 

@@ -42,7 +42,7 @@ class Live(harness.LiveTest):
         return told
 
     def check_device(self, trace, device, told):
-        samples = [line for line in trace.of("gpu") if line["device"] == device]
+        samples = [line for line in trace.of("gpu") if line["gpu"] == device]
         for field, what, scale, decimals in FIGURES:
             # What was told first, before the trace began, was asked for to see whether it is told at all.
             wanted = [round(value / scale, decimals) for value in told[what, device][1:]]
@@ -59,7 +59,7 @@ class Live(harness.LiveTest):
         self.assertEqual((sampling["source"], sampling["period_ms"], sampling["window_ms"], sampling["slow_ms"]),
                          ("nvml", 50, 100, 1000))
         for index, gpu in enumerate(sampling["gpus"]):
-            self.assertEqual(gpu, {"device": index, "name": "Simulated H100", "uuid": f"GPU-5a1e0000-{index}",
+            self.assertEqual(gpu, {"gpu": index, "name": "Simulated H100", "uuid": f"GPU-5a1e0000-{index}",
                                    "bus_id": f"00000000:{0x3b + index:02X}:00.0", "activity": "gpm", "power": "instant",
                                    "lacks": ["nvlink_rx", "nvlink_tx"]})
         self.assertEqual(len(sampling["gpus"]), 2)
@@ -105,7 +105,7 @@ class Live(harness.LiveTest):
         trace = self.sampled(GPUS=2, LOST=80)
         self.assertEqual(trace.end["losses"], {"gpu_sample": 1})
         self.assertEqual(trace.lost[0]["detail"], "GPU 0 is lost")
-        ends = {device: max(line["ts"] for line in trace.of("gpu") if line["device"] == device) for device in range(2)}
+        ends = {device: max(line["ts"] for line in trace.of("gpu") if line["gpu"] == device) for device in range(2)}
         self.assertLess(ends[0], ends[1])
 
     def test_odd_figures(self):

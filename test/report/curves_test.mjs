@@ -48,7 +48,7 @@ const unbuilt = gpuLines ? false : "the simulated driver, CUPTI and NVML are not
 
 test("each sample of both GPUs is in its curve", { skip: unbuilt }, () => opened("simulated", async (page) => {
   for (const [device, field, title] of [[0, "power_w", "power"], [1, "power_w", "power"], [0, "sm_active", "activity"], [1, "sm_active", "activity"]]) {
-    const samples = gpuLines.filter((line) => line.op === "sample" && line.device === device && field in line);
+    const samples = gpuLines.filter((line) => line.op === "sample" && line.gpu === device && field in line);
     assert.ok(samples.length > 5);
     const told = await page.evaluate((title) => {
       const { curves } = window.cudabpfReport, curve = curves.curves.find((one) => one.title === title);

@@ -33,7 +33,7 @@ def skip(reason):
 
 def hostile_lines():
     """A trace whose every text is markup, too long, or no UTF-8, and whose times are absurd."""
-    yield {"type": "trace", "format": "cudabpf-trace", "format_version": "1.7", "host": MARKUP, "command": [MARKUP]}
+    yield {"type": "trace", "format": "cudabpf-trace", "format_version": "2.0", "host": MARKUP, "command": [MARKUP]}
     yield {"type": "process", "op": "start", "ts": 1, "pid": 7, "comm": MARKUP, "cmdline": MARKUP}
     names = (MARKUP, "k" * 10_000, "javascript:alert(1)", "bad\udcff\udc80bytes", "\u202egnp.exe", "a\x1eb\x1fc", "${hacked}", "__proto__")
     for number, name in enumerate(names, 1):
@@ -72,7 +72,7 @@ def write_machine(path):
     with open(path, "w", encoding="utf-8") as file:
         def write(**line):
             file.write(json.dumps(line) + "\n")
-        write(type="trace", format="cudabpf-trace", format_version="1.8", host="node-7", mode="machine")
+        write(type="trace", format="cudabpf-trace", format_version="2.0", host="node-7", mode="machine")
         number = 0
 
         def call(pid, kind, op, name, ts, **rest):
@@ -94,7 +94,7 @@ def write_machine(path):
 def write_steps(path, step_us):
     """Forty iterations of four launches and a wait, as long as this each."""
     with open(path, "w", encoding="utf-8") as file:
-        file.write(json.dumps({"type": "trace", "format": "cudabpf-trace", "format_version": "1.8"}) + "\n")
+        file.write(json.dumps({"type": "trace", "format": "cudabpf-trace", "format_version": "2.0"}) + "\n")
         number = 0
         for step in range(40):
             for call in range(5):

@@ -17,7 +17,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TRACE = ROOT / "test/export/trace.jsonl"
 READERS = ("summary", "calls", "kernels", "gaps", "ioctls", "memory", "timeline", "errors", "energy")
-HEADER = '{"type":"trace","format":"cudabpf-trace","format_version":"1.1"}\n'
+HEADER = '{"type":"trace","format":"cudabpf-trace","format_version":"2.0"}\n'
 cudabpf = ""  # pylint: disable=invalid-name
 
 
@@ -171,8 +171,8 @@ class Reading(unittest.TestCase):
         lines = (ROOT / "test/golden/trace.jsonl").read_text(encoding="utf-8").splitlines()
         lines[-1:-1] = (
             '{"type":"kernel","op":"ioctl","name":"NV_ESC","ts":300,"duration_us":1.000,"pid":4242,"tid":4242,"ret":-1,'
-            '"error":"EINVAL","device":"nvidia0","control":"NV_CTRL","status":"NV_ERR"}',
-            '{"type":"error","op":"xid","name":"Xid 79","ts":400,"xid":79,"meaning":"off","device":"0","comm":"a","message":"b"}',
+            '"error":"EINVAL","device_file":"nvidia0","control":"NV_CTRL","status":"NV_ERR"}',
+            '{"type":"error","op":"xid","name":"Xid 79","ts":400,"xid":79,"meaning":"off","bus_id":"0","comm":"a","message":"b"}',
             '{"type":"lost","ts":500,"reason":"another","severity":"lost","count":1,"since":0,"until":2}')
         with open(self.folder / "h.jsonl", "w", encoding="utf-8") as file:
             for line in lines:

@@ -26,7 +26,7 @@ GPT2 = ROOT / "traces/h200-gpt2.jsonl.zst"
 LOSSY = ROOT / "test/golden/trace.jsonl"
 MOST = 128  # connections at once
 END_SECONDS = 20  # in which it ends when told to: at once, but a machine with other work may let it wait
-HEADER = json.dumps({"type": "trace", "format": "cudabpf-trace", "format_version": "1.1", "command": ["./app"]}) + "\n"
+HEADER = json.dumps({"type": "trace", "format": "cudabpf-trace", "format_version": "2.0", "command": ["./app"]}) + "\n"
 END = '{"type":"end","ts":9000000,"duration_ns":9000000}\n'
 
 

@@ -58,7 +58,7 @@ nothing_lost() { # TRACE
 # What the trace has for a device is what its module counted, each operation with its end.
 same_as_counted() { # TRACE DEVICE
   awk "$FIELDS"'
-    field("device") == "'"$2"'" && field("duration_us") != "" && field("ret") == 0 {count[field("op")]++}
+    field("device_file") == "'"$2"'" && field("duration_us") != "" && field("ret") == 0 {count[field("op")]++}
     END {for (op in count) print op "\t" count[op]}' "$1" | sort >/tmp/traced
   awk '$1 == "'"$2"'" {count[$2] += $5} END {for (op in count) print op "\t" count[op]}' $STAND_IN/counts | sort >/tmp/got
   test -s /tmp/got && diff /tmp/got /tmp/traced

@@ -22,7 +22,7 @@ run() { # PROGRAM ARGUMENT...
 counts_of() { # RECORD...
   awk "$FIELDS"'
     {
-      key = field("device") "\t" field("op")
+      key = field("device_file") "\t" field("op")
       if (field("op") == "ioctl") {
         subject = field("control") field("class")
         key = key "\t" hex(field("nr")) "\t" hex(subject)
@@ -97,9 +97,9 @@ operations_of_trace() { # TRACE
       if (field("id") != "") calls[field("id")] = field("symbol") != "" ? field("symbol") : field("name")
       next
     }
-    field("device") == "nvidia-modeset" {next} # the library does not use it
+    field("device_file") == "nvidia-modeset" {next} # the library does not use it
     field("type") == "kernel" && field("op") ~ /^(ioctl|open|mmap|poll|close)$/ {
-      print field("device") "\t" field("op") "\t" field("ret") "\t" field("status") "\t" calls[field("call")]
+      print field("device_file") "\t" field("op") "\t" field("ret") "\t" field("status") "\t" calls[field("call")]
     }' "$1" "$1" | sort
 }
 
@@ -111,7 +111,7 @@ operations_of_record() { # RECORD...
       op = field("op"); result = field("result"); status = field("status")
       if ((op == "open" || op == "mmap") && result >= 0) result = 0
       status = status == "" || result != 0 ? "" : name[status + 0]
-      print field("device") "\t" op "\t" result "\t" status "\t" field("symbol")
+      print field("device_file") "\t" op "\t" result "\t" status "\t" field("symbol")
     }' "$@" | sort
 }
 
@@ -138,7 +138,7 @@ same_faults() { # TRACE
   grep '"op":"fault"' "$1" >/tmp/lines
   test "$(grep -c '^nvidia.*	fault	' $STAND_IN/counts)" -gt 0 || return 1
   counted=$(awk '$2 == "fault" {sum += $5} END {print sum + 0}' $STAND_IN/counts)
-  uvm=$(grep -c '"device":"nvidia-uvm"' /tmp/lines)
+  uvm=$(grep -c '"device_file":"nvidia-uvm"' /tmp/lines)
   [ "$uvm" = "$counted" ] || { echo "$uvm faults of nvidia-uvm traced, $counted made"; return 1; }
   if grep -v '"duration_us":[0-9.]*,"pid":[0-9]*,"tid":[0-9]*,"ret":0,"call":[0-9]*,.*"address":"0x[0-9a-f]*000","access":"write"' /tmp/lines; then return 1; fi
 }
@@ -169,7 +169,7 @@ crowd="open d /dev/nvidiactl; $(for _ in $(seq 16); do echo 'thread { ioctl d 0x
 # Every operation of the crowd is in the trace once. Its end is its own, or is lost, and then counted.
 same_crowd() { # TRACE
   awk "$FIELDS"'
-    field("op") != "ioctl" || field("device") != "nvidiactl" {next}
+    field("op") != "ioctl" || field("device_file") != "nvidiactl" {next}
     {
       nth = ++ioctls[field("tid")]
       first = nth == 1
@@ -312,7 +312,7 @@ for kind; do
     # shellcheck disable=SC2086 # words
     check "$way: the whole machine" trace_machine interrupts_and_xid $flags
     [ $way = syscall_tracepoints ] || check "$way: interrupts, at once and later" same_interrupts $trace 3
-    check "$way: an Xid, by the tracepoint and the log" has_line $trace '"type":"error"' '"xid":79,"meaning":"' '"device":"0000:0a:00.0"' \
+    check "$way: an Xid, by the tracepoint and the log" has_line $trace '"type":"error"' '"xid":79,"meaning":"' '"bus_id":"0000:0a:00.0"' \
       '"pid":4242,"comm":"python"' '"message":"GPU has fallen off the bus."'
     check "$way: told once" test "$(grep -c '"type":"error"' $trace)" = 1
   done
@@ -321,7 +321,7 @@ for kind; do
   # By the way that is quickest to load: for the log it makes no difference.
   check 'the whole machine, without the tracepoint' \
     trace_machine interrupts_and_xid --no-feature driver_fentry --no-feature driver_kprobes --no-feature xid_tracepoint
-  check 'an Xid, by the log' has_line $trace '"type":"error"' '"xid":79' '"device":"0000:0a:00",' '"pid":4242'
+  check 'an Xid, by the log' has_line $trace '"type":"error"' '"xid":79' '"bus_id":"0000:0a:00",' '"pid":4242'
 
   # --- answers as told
   tell 'answer nr 0x2b class 0x40 status 0x51 times 1' 'answer uvm 33 delay 20000' \

@@ -51,6 +51,8 @@ constexpr InHeader IN_HEADERS[] = {
      "functions that only one of the traces has seem new or missing", OF_FUNCTIONS},
     {text_in_header<&Header::exclude>, "exclude",
      "functions that only one of the traces has seem new or missing", OF_FUNCTIONS},
+    {text_in_header<&Header::only_libraries>, "libraries",
+     "functions that only one of the traces has seem new or missing", OF_FUNCTIONS},
     {text_in_header<&Header::returns>, "returns recorded",
      "one of the traces has neither durations nor results", Need::times | Need::results},
     {text_in_header<&Header::driver_traced>, "driver traced",
@@ -58,7 +60,7 @@ constexpr InHeader IN_HEADERS[] = {
     {text_in_header<&Header::driver_way>, "by",
      "what is traced of the driver, and what that costs, is not the same",
      Need::driver | Need::times},
-    {text_in_header<&Header::gpu_works>, "GPUs measured",
+    {text_in_header<&Header::gpu_timing>, "GPUs measured",
      "measuring GPUs takes time, and of graphs either the nodes are measured or the whole",
      Need::gpu_times | Need::times},
     {text_in_header<&Header::mode>, "mode", "they may be of different processes"},
@@ -69,7 +71,7 @@ constexpr InHeader IN_HEADERS[] = {
     {text_in_header<&Header::arch>, "architecture", ""},
     {text_in_header<&Header::gpus>, "GPUs", ""},
     {text_in_header<&Header::driver>, "NVIDIA driver", ""},
-    {text_in_header<&Header::kernel>, "Linux", ""},
+    {text_in_header<&Header::linux_release>, "Linux", ""},
     {text_in_header<&Header::command>, "command", ""},
 };
 

@@ -39,7 +39,6 @@ bool is_row(LineKind kind) {
 CsvTable::CsvTable(const Names& names, ByteStream& out) : names_(names), out_(out) {
 #define NUMBER(key, member, type, read, shown) \
   COLUMN_##shown(out_.text(column::read(#key)), next();)
-#define NUMBER_OR_NAME(key, number, type, name, shown) COLUMN_##shown(out_.text(#key), next();)
 #define NAME(key, member, shown) COLUMN_##shown(out_.text(#key), next();)
 #define FLAG(key, member, shown) COLUMN_##shown(out_.text(#key), next();)
 #define DERIVED(key, member, shown) COLUMN_##shown(out_.text(#key), next();)
@@ -61,9 +60,6 @@ void CsvTable::line(const Line& line) {
 void CsvTable::row(const Line& line) {
 #define NUMBER(key, member, type, read, shown) \
   COLUMN_##shown(if (line.has(Field::member)) read(line.member); next();)
-#define NUMBER_OR_NAME(key, number, type, name_, shown) \
-  COLUMN_##shown(if (line.name_) name(line.name_);      \
-                 else if (line.has(Field::number)) whole(line.number); next();)
 #define NAME(key, member, shown) COLUMN_##shown(name(line.member); next();)
 #define FLAG(key, member, shown) COLUMN_##shown(if (line.member) out_.text("true"); next();)
 #define DERIVED(key, member, shown) COLUMN_##shown(text(line.member()); next();)

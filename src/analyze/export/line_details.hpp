@@ -25,7 +25,6 @@ enum class Detail : std::uint8_t {
   error,
   ret,
 #define NUMBER(key, member, type, read, shown) DETAIL_##shown(member, )
-#define NUMBER_OR_NAME(key, number, type, name, shown) DETAIL_##shown(number, )
 #define NAME(key, member, shown) DETAIL_##shown(member, )
 #include "trace/read/line_fields.def"
   state,
@@ -42,7 +41,6 @@ enum class Detail : std::uint8_t {
 // By which name: as in the trace.
 constexpr std::string_view DETAILS[] = {"error",    "ret",
 #define NUMBER(key, member, type, read, shown) DETAIL_##shown(#key, )
-#define NUMBER_OR_NAME(key, number, type, name, shown) DETAIL_##shown(#key, )
 #define NAME(key, member, shown) DETAIL_##shown(#key, )
 #include "trace/read/line_fields.def"
                                         "state",    "captured", "kernel_names", "id",
@@ -75,9 +73,6 @@ void details_of(const Line& line, const Names& names, std::string_view kernels,
 #define NUMBER(key, member, type, read, shown)                              \
   DETAIL_##shown(if (IS_TOLD_##shown(line.has(Field::member), line.member)) \
                      out.TOLD_##read(Detail::member, line.member);)
-#define NUMBER_OR_NAME(key, number_, type, name_, shown) \
-  NUMBER(key, number_, type, whole, shown)               \
-  DETAIL_##shown(if (line.name_) out.name(Detail::number_, line.name_);)
 #define NAME(key, member, shown)                                \
   DETAIL_##shown(if (IS_TOLD_##shown(line.member, line.member)) \
                      out.name(Detail::member, line.member);)

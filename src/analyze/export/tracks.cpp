@@ -205,7 +205,7 @@ void Tracks::gpu_error(const Line& line) {
   };
   out_.note(machine_track("GPU errors"), line.ts, names_.text(line.name),
             {{"meaning", told("meaning")},
-             {"device", told("device")},
+             {"bus_id", told("bus_id")},
              {"process", line.has(Field::pid) ? fmt::format("{}", line.pid) : ""}});
 }
 

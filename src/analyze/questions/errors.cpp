@@ -94,7 +94,7 @@ void Errors::operation(const Line& line) {
 }
 
 void Errors::gpu_error(const Line& line) {
-  Kind kind{line.name, line.device, {}};
+  Kind kind{line.name, line.bus_id, {}};
   bool is_new = !gpu_errors_.contains(kind);
   note(gpu_errors_, kind, line);
   auto error = nlohmann::json::parse(line.text, nullptr, false);

@@ -67,7 +67,7 @@ void Ioctls::operation(const Line& line) {
 
 Ioctls::Figures& Ioctls::of_kind(const Line& line) {
   Name detail = line.control ? line.control : line.object_class;
-  Kind kind{line.op, line.name, detail, line.group, line.device, line.pid != 0};
+  Kind kind{line.op, line.name, detail, line.group, line.device_file, line.pid != 0};
   if (kinds_.size() >= MAX_KINDS && !kinds_.contains(kind)) {
     not_kept_apart_.kinds++;
     // Replaces the names that it has, so that no list leaves it out; ioctls have their own lists.

@@ -50,11 +50,11 @@ void check_system(std::vector<Finding>& findings) {
                       "/sys/kernel/btf/vmlinux",
                       btf ? "" : "use a kernel built with CONFIG_DEBUG_INFO_BTF=y"});
   if (permitted)
-    findings.push_back(
-        from_result("kernel", check_kernel(), "Linux " + machine.kernel + " " + machine.arch));
+    findings.push_back(from_result("kernel", check_kernel(),
+                                   "Linux " + machine.linux_release + " " + machine.arch));
   else
-    findings.push_back({Need::required, "kernel", Verdict::unknown, "Linux " + machine.kernel,
-                        "run `sudo cudabpf doctor` to try it"});
+    findings.push_back({Need::required, "kernel", Verdict::unknown,
+                        "Linux " + machine.linux_release, "run `sudo cudabpf doctor` to try it"});
   findings.push_back({Need::required, "libbpf", Verdict::yes, libbpf_version_string()});
 }
 

@@ -98,7 +98,7 @@ Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place 
 
 void InsideSource::describe(Session& session) const {
   if (options_.gpu != GpuTiming::none)
-    session.gpu_works = options_.gpu == GpuTiming::graphs ? "graphs" : "nodes";
+    session.gpu_timing = options_.gpu == GpuTiming::graphs ? "graphs" : "nodes";
   if (!options_.calls) return;
   session.source = "inside";
   session.unseen = {"calls before cuInit had loaded the library, and that cuInit",

@@ -261,12 +261,6 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
 #define NAME(key_, member, shown) \
   case packed(#key_):             \
     return key != #key_ || name(of, longest_of(#key_), line.member);
-#define NUMBER_OR_NAME(key_, member, type, name_, shown)                             \
-  case packed(#key_):                                                                \
-    if (key != #key_) return true;                                                   \
-    if (token_of(value).starts_with('"')) return name(of, LONGEST_NAME, line.name_); \
-    return number(read::whole<type>, Field::member, line.member);
-// The end has numbers by the names of flags.
 #define FLAG(key_, member, shown)                              \
   case packed(#key_):                                          \
     if (key == #key_) line.member = token_of(value) == "true"; \

@@ -64,13 +64,6 @@ class LineScan {
 #define NAME(key_, member, shown) \
   case packed(#key_):             \
     return key == #key_ ? name(key, line_.member) : other();
-#define NUMBER_OR_NAME(key_, member, type, name_, shown)          \
-  case packed(#key_):                                             \
-    if (key != #key_) return other();                             \
-    if (at_ < end_ && *at_ == '"') return name(key, line_.name_); \
-    if (!whole(line_.member)) return false;                       \
-    line_.set(Field::member);                                     \
-    return true;
 #define FLAG(key_, member, shown) \
   case packed(#key_):             \
     return key == #key_ ? flag(line_.member) : other();

@@ -133,7 +133,7 @@ std::string driver_line(const DriverCall& call) {
     if (!error.empty()) out.text("error", error);
   }
   if (call.call) out.number("call", call.call);
-  out.text("device", call.device);
+  out.text("device_file", call.device);
   if (is_ioctl) set_ioctl(out, call.details);
   if (is_fault) {
     out.hex("address", call.address);
@@ -174,7 +174,7 @@ std::string error_line(const GpuError& error) {
                     {"ts", error.ts},
                     {"xid", error.xid}};
   set_unless_empty(out, "meaning", std::string(error.meaning));
-  out["device"] = error.device;
+  out["bus_id"] = error.device;
   if (error.pid) out["pid"] = *error.pid;
   set_unless_empty(out, "comm", error.comm);
   out["message"] = error.message;
@@ -199,6 +199,7 @@ std::string process_line(const Process& process) {
     set_unless_empty(out["container"], "pod", process.pod);
   }
   set_unless_empty(out, "unit", process.unit);
+  if (!process.rank.empty()) out["rank"] = rank_fields(process.rank);
   if (process.exit_code) out["exit_code"] = *process.exit_code;
   if (process.signal) out["signal"] = *process.signal;
   return line_of(std::move(out));

@@ -114,7 +114,7 @@ std::string times_line(const GpuTimes& times) {
 
 std::string sample_line(const GpuSample& sample) {
   std::string line =
-      fmt::format(R"({{"type":"gpu","op":"sample","ts":{},"device":{})", sample.ts, sample.device);
+      fmt::format(R"({{"type":"gpu","op":"sample","ts":{},"gpu":{})", sample.ts, sample.device);
   if (sample.window_ns)
     line += fmt::format(",\"window_ms\":{:.1f}", static_cast<double>(*sample.window_ns) / NS_IN_MS);
 #define GPU_FIGURE(key, unit, decimals, most, title) \

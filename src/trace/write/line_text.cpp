@@ -65,7 +65,7 @@ LineFields library_fields(const Library& library) {
   if (!library.api.empty()) fields["library"] = library.api;
   fields["path"] = library.path;
   set_unless_empty(fields, "build_id", library.build_id);
-  fields["device"] = library.device;
+  fields["fs_device"] = library.device;
   fields["inode"] = library.inode;
   fields["functions"] = library.functions;
   fields["skipped"] = library.skipped;
@@ -74,6 +74,19 @@ LineFields library_fields(const Library& library) {
   if (!library.unpatched.empty()) fields["unpatched"] = library.unpatched;
   if (library.attach_ns) fields["attach_us"] = library.attach_ns / 1000;
   set_unless_empty(fields, "error", library.error);
+  return fields;
+}
+
+LineFields clock_error_fields(const ClockError& error) {
+  return {{"offset_ns", error.offset_ns},
+          {"max_error_us", error.max_error_us},
+          {"estimated_error_us", error.estimated_error_us},
+          {"status", error.status}};
+}
+
+LineFields rank_fields(const RankVariables& rank) {
+  LineFields fields = LineFields::object();
+  for (const auto& [name, value] : rank) fields[std::string(name)] = value;
   return fields;
 }
 

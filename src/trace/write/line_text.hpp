@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cudabpf/event.hpp"
+#include "util/system/clock.hpp"
 
 namespace cudabpf {
 
@@ -18,5 +19,7 @@ std::string uncut_line_of(const LineFields& fields);
 void set_unless_empty(LineFields& object, const char* key, const std::string& text);
 // What a line of its own, and the header, say of a library.
 LineFields library_fields(const Library& library);
+LineFields clock_error_fields(const ClockError& error);
+LineFields rank_fields(const RankVariables& rank);
 
 }  // namespace cudabpf

@@ -1,6 +1,10 @@
 #include "util/system/clock.hpp"
 
 #include <fmt/format.h>
+#include <sys/timex.h>
+
+#include <algorithm>
+#include <fstream>
 
 namespace cudabpf {
 
@@ -22,6 +26,27 @@ std::string file_timestamp(std::uint64_t realtime_ns) {
   std::tm t = local_time(realtime_ns);
   return fmt::format("{:04}{:02}{:02}T{:02}{:02}{:02}", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday,
                      t.tm_hour, t.tm_min, t.tm_sec);
+}
+
+std::optional<ClockError> clock_error() {
+  timex state{};  // no modes: nothing is changed
+  if (adjtimex(&state) < 0) return std::nullopt;
+  std::int64_t unit = state.status & STA_NANO ? 1 : 1000;
+  auto whole = [](long number) { return static_cast<std::uint64_t>(std::max(number, 0L)); };
+  return ClockError{state.offset * unit, whole(state.maxerror), whole(state.esterror),
+                    static_cast<std::uint32_t>(state.status)};
+}
+
+TimeOffsets time_offsets(const std::string& path) {
+  TimeOffsets offsets;
+  std::ifstream file(path);  // "monotonic  86400  0": seconds and nanoseconds
+  std::string clock;
+  for (std::int64_t seconds = 0, ns = 0; file >> clock >> seconds >> ns;) {
+    std::int64_t offset = seconds * 1'000'000'000 + ns;
+    if (clock == "monotonic") offsets.monotonic_ns = offset;
+    if (clock == "boottime") offsets.boottime_ns = offset;
+  }
+  return offsets;
 }
 
 }  // namespace cudabpf

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace cudabpf {
@@ -15,6 +16,22 @@ inline std::uint64_t now_ns(clockid_t clock) {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
          static_cast<std::uint64_t>(t.tv_nsec);
 }
+
+// How far CLOCK_REALTIME may be from the time of day, as adjtimex(2) says.
+struct ClockError {
+  std::int64_t offset_ns = 0;  // still to be corrected
+  std::uint64_t max_error_us = 0, estimated_error_us = 0;
+  std::uint32_t status = 0;  // STA_ flags; 0x40: it is not synchronised
+  bool operator==(const ClockError&) const = default;
+};
+std::optional<ClockError> clock_error();  // nothing: the kernel does not say
+
+// What this process's time namespace adds to the machine's clocks.
+struct TimeOffsets {
+  std::int64_t monotonic_ns = 0, boottime_ns = 0;
+  bool operator==(const TimeOffsets&) const = default;
+};
+TimeOffsets time_offsets(const std::string& path = "/proc/self/timens_offsets");
 
 // A CLOCK_REALTIME value in local time.
 std::string file_timestamp(std::uint64_t realtime_ns);  // "20261121T101500"

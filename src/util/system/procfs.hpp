@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "util/system/rank_variables.hpp"
+
 namespace cudabpf {
 
 // One line of /proc/PID/maps.
@@ -40,6 +42,7 @@ struct ProcessIdentity {
   std::uint64_t start_ns =
       0;               // on CLOCK_BOOTTIME, to the clock tick (10 ms); tells reused pids apart
   std::string cgroup;  // the text of /proc/PID/cgroup; see util/system/container.hpp
+  RankVariables rank;  // of its environment; process() does not look there
 
   std::string cmdline() const;  // args joined with spaces
 };

@@ -156,16 +156,16 @@ TEST_CASE("Rows of a table") {
   CHECK(columns.starts_with("id,type,op,name,library,layer,symbol,ts_ns,duration_ns,pid,tid,ret,"));
   CHECK(text.substr(columns.size() + 1) ==
         "1,kernel,launch,cuLaunchKernel,,,,1234567,3007,7,8,0,,,,,,,,,,,0x0,true,,"
-        "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,,,,,,,,,,,"
+        "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,,,,,,,,,,,,"
         "\"{\"\"x\"\":\"\"y,\\\"\"z\\\"\"\"\"}\"\n");
   CHECK(csv(R"({"type":"process","op":"exit","pid":7,"ts":1})") == columns + "\n");
   // A sample's figures are in one column, as they stand in the line.
-  const std::string sample = R"({"type":"gpu","op":"sample","ts":5,"device":3,"power_w":704.1})";
+  const std::string sample = R"({"type":"gpu","op":"sample","ts":5,"gpu":3,"power_w":704.1})";
   text = csv(sample).substr(columns.size() + 1);
   CHECK(text.starts_with(",gpu,sample,,,,,5,"));
   CHECK(
       text.ends_with(",\"{\"\"type\"\":\"\"gpu\"\",\"\"op\"\":\"\"sample\"\",\"\"ts\"\":5,"
-                     "\"\"device\"\":3,\"\"power_w\"\":704.1}\"\n"));
+                     "\"\"gpu\"\":3,\"\"power_w\"\":704.1}\"\n"));
   // U+009B begins an escape on some terminals; other letters stay.
   text = csv(R"({"type":"lost","reason":"a\u009b31m \u00e9","ts":1,"count":2})");
   CHECK(text.substr(columns.size() + 1).starts_with(",lost,,\"a?31m \xc3\xa9\",,,,1,"));
@@ -219,9 +219,9 @@ TEST_CASE("A call for Perfetto") {
                R"("pid":7,"tid":7,"ret":0})",
                PerfettoTrace::Packets::plain);
   // timestamp 150, NEEDS_STATE, a slice that begins on track 2 with name 1, category 1 and the
-  // annotation 28 (id) 9, sequence 1; interned in the same packet.
+  // annotation 29 (id) 9, sequence 1; interned in the same packet.
   std::string begin =
-      "\x40\x96\x01\x68\x02\x5a\x0e\x48\x01\x58\x02\x50\x01\x18\x01\x22\x04\x08\x1c\x18\x09\x50\x01"
+      "\x40\x96\x01\x68\x02\x5a\x0e\x48\x01\x58\x02\x50\x01\x18\x01\x22\x04\x08\x1d\x18\x09\x50\x01"
       "\x62\x16\x12\x0a\x08\x01\x12\x06"
       "cuInit\x0a\x08\x08\x01\x12\x04"
       "init";
@@ -336,7 +336,7 @@ TEST_CASE("A stream whose writing failed takes all, and keeps nothing") {
 namespace {
 
 const std::string ASKED =
-    R"({"type":"trace","gpu_works":"nodes"})"
+    R"({"type":"trace","gpu_timing":"nodes"})"
     "\n"
     R"({"id":3,"type":"kernel","op":"launch","name":"cuLaunchKernel","ts":1000,"duration_us":2.000,)"
     R"~("pid":7,"tid":8,"ret":0,"stream":"0x5","async":true,"kernel":"void f<int>(int*)"})~"

@@ -48,7 +48,7 @@ TEST_CASE("A sample is read as it was written") {
 
 TEST_CASE("What no GPU can tell is left out of a sample that somebody else has written") {
   GpuSample sample = read_back(
-      R"({"type":"gpu","op":"sample","ts":5,"device":-1,"window_ms":1e300,"sm_active":-1,)"
+      R"({"type":"gpu","op":"sample","ts":5,"gpu":-1,"window_ms":1e300,"sm_active":-1,)"
       R"("sm_occupancy":1e308,"power_w":"700","energy_j":null,"temperature_c":[61],"memory_used":1e16,)"
       R"("sm_clock_mhz":1755,"throttle":["none",4,"thermal"],)"
       R"("processes":[1,{"pid":"x"},{"pid":-4},{"pid":1e300},{"pid":9,"memory":-1}]})");
@@ -77,7 +77,7 @@ TEST_CASE("Other lines about GPUs are no samples") {
 
 TEST_CASE("Nobody has a GPU for longer than the time that is told of") {
   auto residents_of = [](std::string_view rest) {
-    return read_back(R"({"type":"gpu","op":"sample","ts":5,"device":0,)" + std::string(rest) + "}")
+    return read_back(R"({"type":"gpu","op":"sample","ts":5,"gpu":0,)" + std::string(rest) + "}")
         .residents;
   };
   for (const char* impossible :

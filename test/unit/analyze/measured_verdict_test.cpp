@@ -54,7 +54,7 @@ std::string text_of(const Course& course) {
 }
 
 Json summary_of(const Course& course, const std::string& counts = "") {
-  TraceText trace(text_of(course), R"(,"gpu_works":"nodes")",
+  TraceText trace(text_of(course), R"(,"gpu_timing":"nodes")",
                   R"({"type":"end","ts":9000000,"duration_ns":9000000)" + counts + "}\n");
   Summary summary(trace.names(), {});
   trace.show(summary);
@@ -107,7 +107,7 @@ TEST_CASE("A GPU may be idle though it was asked in time") {
 TEST_CASE("If much of what GPUs did is missing, waits are judged by as before") {
   Json summary = summary_of(
       {.kernel = 50 * US},
-      R"(,"gpu_works":{"works":20,"joined":20,"calls":40,"answered":20,"unjoined":{"not_reported":20}})");
+      R"(,"gpu_operations":{"operations":20,"joined":20,"calls":40,"answered":20,"unjoined":{"not_reported":20}})");
   CHECK_FALSE(summary["verdict"][0]["figures"].contains("gpu_busy_share"));
   CHECK(summary["measured"]["work"]["judged"] == false);
 }

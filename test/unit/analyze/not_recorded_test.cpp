@@ -16,7 +16,7 @@ constexpr const char* CALL =
 
 TraceFacts facts_lacking(std::string header_fields, std::initializer_list<std::string> lines) {
   TemporaryFolder folder;
-  std::string text = R"({"type":"trace","format":"cudabpf-trace","format_version":"1.8")" +
+  std::string text = R"({"type":"trace","format":"cudabpf-trace","format_version":"2.0")" +
                      std::move(header_fields) + "}\n";
   for (const std::string& line : lines) text += line + "\n";
   text += R"({"type":"end","ts":900,"duration_ns":900,"calls":1})"
@@ -40,7 +40,7 @@ std::string told_times(int pid, const char* rest) {
 }  // namespace
 
 TEST_CASE("GPU times that nobody reports are missed where they were wanted") {
-  constexpr const char* WANTED = R"(,"gpu_works":"nodes")";
+  constexpr const char* WANTED = R"(,"gpu_timing":"nodes")";
   SECTION("with the reason, and for whom") {
     auto facts = facts_lacking(WANTED, {told_times(7, R"("why":"no libcupti")"),
                                         told_times(8, R"("cupti":"13.0.1","graphs":"nodes")"),

@@ -108,7 +108,7 @@ TEST_CASE("What samples of GPUs add up to is told, where there are any") {
   for (const char* more :
        {R"("ts":10,"energy_j":100.5,"throttle":["thermal"])",
         R"("ts":30,"energy_j":150,"window_ms":100,"sm_active":80,"power_w":500)"})
-    program.line(std::string(R"({"type":"gpu","op":"sample","device":2,)") + more + "}");
+    program.line(std::string(R"({"type":"gpu","op":"sample","gpu":2,)") + more + "}");
   Summed summed(program);
   REQUIRE(summed.json["gpus"].size() == 1);
   const Json& gpu = summed.json["gpus"][0];

@@ -278,7 +278,7 @@ TEST_CASE("Each GPU that was sampled has a row of its activity, in the terminal 
     for (int device = 0; device < 20; device++)
       trace.line(R"({"type":"gpu","op":"sample","ts":)" + std::to_string(i) +
                  R"(00000000,"window_ms":100.0,"sm_active":)" + (i > 5 ? "80" : "0") +
-                 R"(,"device":)" + std::to_string(device) + "}");
+                 R"(,"gpu":)" + std::to_string(device) + "}");
   Analyzed analyzed(trace, 1'000'000);
   std::string page = analyzed.page();
   CHECK_THAT(page, ContainsSubstring("GPUs, from NVML (all processes)\n"));

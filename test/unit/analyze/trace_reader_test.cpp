@@ -16,7 +16,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-const std::string HEADER = R"({"type":"trace","format":"cudabpf-trace","format_version":"1.1"})"
+const std::string HEADER = R"({"type":"trace","format":"cudabpf-trace","format_version":"2.0"})"
                            "\n";
 const std::string END = R"({"type":"end","ts":900,"duration_ns":900,"calls":2})"
                         "\n";
@@ -220,16 +220,16 @@ TEST_CASE("What is no trace is refused, with what it seems to be") {
   CHECK_THAT(refused("\x28\xb5\x2f\xfdx"), ContainsSubstring("is not a cudabpf trace"));
   CHECK_THAT(refusal(folder.path()), ContainsSubstring("is a folder"));
   CHECK_THAT(refusal(folder.path() / "none"), ContainsSubstring("No such file"));
-  CHECK_THAT(refused(R"({"type":"trace","format":"cudabpf-trace","format_version":"2.0"})"),
-             ContainsSubstring("format 2.0; this cudabpf reads 1.x"));
-  CHECK(refused(R"({"type":"trace","format":"cudabpf-trace","format_version":"1.99"})") == "none");
+  CHECK_THAT(refused(R"({"type":"trace","format":"cudabpf-trace","format_version":"3.0"})"),
+             ContainsSubstring("format 3.0; this cudabpf reads 2.x"));
+  CHECK(refused(R"({"type":"trace","format":"cudabpf-trace","format_version":"2.99"})") == "none");
 }
 
 TEST_CASE("The files of a rotated trace are one") {
   TemporaryFolder folder;
   auto part = [&](int number, const std::string& calls, bool last) {
     std::string text =
-        R"({"type":"trace","format":"cudabpf-trace","format_version":"1.1","part":)" +
+        R"({"type":"trace","format":"cudabpf-trace","format_version":"2.0","part":)" +
         std::to_string(number) + "}\n" + calls + R"({"type":"end","part":)" +
         std::to_string(number) + R"(,"last":)" + (last ? "true" : "false") +
         R"(,"duration_ns":30,"whole":{"duration_ns":70}})" + "\n";
@@ -258,7 +258,7 @@ TEST_CASE("The files of a rotated trace are one") {
 namespace {
 
 std::string part(int number, int realtime) {
-  return R"({"type":"trace","format":"cudabpf-trace","format_version":"1.1","part":)" +
+  return R"({"type":"trace","format":"cudabpf-trace","format_version":"2.0","part":)" +
          std::to_string(number) + R"(,"clocks":{"realtime_ns":)" + std::to_string(realtime) +
          "}}\n" + call(number) + END;
 }
@@ -363,7 +363,7 @@ TEST_CASE("How many calls and operations there are") {
 TEST_CASE(
     "A file whose first line is a header for one reader of JSON and not for another is refused") {
   TemporaryFolder folder;
-  const std::string format = R"("format":"cudabpf-trace","format_version":"1.1")";
+  const std::string format = R"("format":"cudabpf-trace","format_version":"2.0")";
   for (const std::string& first :
        {R"({"type":"end",)" + format + "}", "{" + format + "}", R"({"type":null,)" + format + "}",
         R"({"type":"trace","type":"end",)" + format + "}",

@@ -216,9 +216,8 @@ TEST_CASE("Memory goes away with its context, by whatever call that was made and
   for (const char* create : {"cuCtxCreate", "cuGLCtxCreate", "cuVDPAUCtxCreate"}) {
     CAPTURE(create);
     Trace trace;
-    trace.context(create, R"("device":0,"args":{")" +
-                              std::string(create[2] == 'C' ? "pctx" : "pCtx") +
-                              R"(":"0x77","flags":0})");
+    trace.context(create,
+                  R"("device":0,"args":{")" + std::string("pctx") + R"(":"0x77","flags":0})");
     trace.alloc(1, "0xa0");
     trace.context("cuCtxAttach", R"("args":{"pctx":"0x77","flags":0})");
     trace.context("cuCtxDetach", R"("args":{"ctx":"0x77"})");  // as often as it was attached to

@@ -162,9 +162,9 @@ TEST_CASE("Launches a second, of each process") {
 
 TEST_CASE("Samples of GPUs are counters of the machine, rounded; the energy counter is none") {
   DrawnTracks drawn = draw(
-      R"({"type":"gpu","op":"sample","ts":5,"device":3,"sm_active":96.4,"power_w":704.6,"energy_j":9.5})"
+      R"({"type":"gpu","op":"sample","ts":5,"gpu":3,"sm_active":96.4,"power_w":704.6,"energy_j":9.5})"
       "\n"
-      R"({"type":"gpu","op":"sample","ts":9,"device":3,"power_w":-1,"memory_used":1024})"
+      R"({"type":"gpu","op":"sample","ts":9,"gpu":3,"power_w":-1,"memory_used":1024})"
       "\n");
   CHECK(drawn.events == Lines{"GPU 3: SM activity, % is 96 at 5", "GPU 3: power, W is 705 at 5",
                               "GPU 3: memory used is 1024 at 9"});
@@ -174,13 +174,13 @@ TEST_CASE("Samples of GPUs are counters of the machine, rounded; the energy coun
 
 TEST_CASE("Who had a GPU is a counter of each process, until another has it") {
   DrawnTracks drawn = draw(
-      R"({"type":"gpu","op":"sample","ts":5,"device":3,"residents":[{"pid":7,"ms":0.75},{"ms":0.1}],)"
+      R"({"type":"gpu","op":"sample","ts":5,"gpu":3,"residents":[{"pid":7,"ms":0.75},{"ms":0.1}],)"
       R"("resident_from":0,"resident_to":1000000,"resident_unknown_ms":0})"
       "\n"
-      R"({"type":"gpu","op":"sample","ts":9,"device":3,"residents":[{"pid":8,"ms":1}],)"
+      R"({"type":"gpu","op":"sample","ts":9,"gpu":3,"residents":[{"pid":8,"ms":1}],)"
       R"("resident_from":1000000,"resident_to":2000000,"resident_unknown_ms":0})"
       "\n"
-      R"({"type":"gpu","op":"sample","ts":12,"device":3,"residents":[],)"
+      R"({"type":"gpu","op":"sample","ts":12,"gpu":3,"residents":[],)"
       R"("resident_from":2000000,"resident_to":3000000,"resident_unknown_ms":1})"
       "\n");
   CHECK(drawn.events == Lines{"GPU 3: had by a process without a pid, % is 10 at 5",
@@ -285,11 +285,11 @@ TEST_CASE("What is missing is in the picture") {
            "\n"
            R"({"type":"lost","ts":5,"reason":"late_library","severity":"lost","count":null})"
            "\n"
-           R"({"type":"error","op":"xid","name":"Xid 13","ts":6,"xid":13,"device":"0:1"})",
+           R"({"type":"error","op":"xid","name":"Xid 13","ts":6,"xid":13,"bus_id":"0:1"})",
            facts);
   CHECK(drawn.events ==
         Lines{"boottime 5", "what is missing: degraded: ring_full_name at 4, count 3",
               "what is missing: lost: late_library at 5, count not known",
-              "GPU errors: Xid 13 at 6, meaning , device 0:1, process ",
+              "GPU errors: Xid 13 at 6, meaning , bus_id 0:1, process ",
               "what is missing: the trace was cut off at 99, why t: it has no end"});
 }

@@ -220,7 +220,7 @@ TEST_CASE("Lines of what the driver was asked") {
   call.status = 0x56;
   CHECK(driver_line(call) ==
         R"({"type":"kernel","op":"ioctl","name":"NV_ESC_RM_CONTROL","ts":1000,"duration_us":2.345,)"
-        R"("pid":7,"tid":7,"ret":0,"call":3,"device":"nvidiactl",)"
+        R"("pid":7,"tid":7,"ret":0,"call":3,"device_file":"nvidiactl",)"
         R"("control":"NV2080_CTRL_CMD_GPU_GET_INFO","group":"query","client":"0xc1d00001",)"
         R"("status":"NV_ERR_NOT_SUPPORTED"})"
         "\n");
@@ -241,7 +241,7 @@ TEST_CASE("Lines of what the driver was asked") {
   call.length = 4096;
   call.unfinished = true;
   CHECK(driver_line(call) == R"({"type":"kernel","op":"mmap","name":"mmap","ts":0,"pid":0,"tid":0,)"
-                             R"("device":"nvidia0","size":4096,"unfinished":true})"
+                             R"("device_file":"nvidia0","size":4096,"unfinished":true})"
                              "\n");
 }
 
@@ -264,7 +264,7 @@ TEST_CASE("A thread may fault inside an operation") {
   CHECK(
       driver_line(made[0]) ==
       R"({"type":"kernel","op":"fault","name":"fault","ts":30,"duration_us":0.005,"pid":100,"tid":100,)"
-      R"("ret":256,"call":1,"device":"nvidia-uvm","address":"0x7f0000001000","access":"write"})"
+      R"("ret":256,"call":1,"device_file":"nvidia-uvm","address":"0x7f0000001000","access":"write"})"
       "\n");
   CHECK(made[1].op == DriverCall::Op::ioctl);
   CHECK(made[1].duration == 30);

@@ -57,10 +57,10 @@ TEST_CASE("A GPU's error has a line that says what is known") {
   CHECK(error_line(error) ==
         R"({"type":"error","op":"xid","name":"Xid 79","ts":7,"xid":79,"meaning":")" +
             std::string(error.meaning) +
-            R"(","device":"0000:0a:00.0","pid":1,"comm":"\"x\"","message":"off the bus"})"
+            R"(","bus_id":"0000:0a:00.0","pid":1,"comm":"\"x\"","message":"off the bus"})"
             "\n");
   CHECK(
       error_line(describe_xid(4000, "d", "m")) ==
-      R"({"type":"error","op":"xid","name":"Xid 4000","ts":0,"xid":4000,"device":"d","message":"m"})"
+      R"({"type":"error","op":"xid","name":"Xid 4000","ts":0,"xid":4000,"bus_id":"d","message":"m"})"
       "\n");
 }

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 namespace {
 
 const std::string HEADER =
-    R"({"type":"trace","format":"cudabpf-trace","format_version":"1.1","command":["python3","a b"],)"
+    R"({"type":"trace","format":"cudabpf-trace","format_version":"2.0","command":["python3","a b"],)"
     R"("clocks":{"realtime_ns":1795312154132456711}})"
     "\n";
 const std::string CALL =
@@ -31,7 +31,7 @@ const std::string END = R"({"type":"end","ts":9000,"duration_ns":9000,"calls":1}
 
 // Of a trace that began just now, so that its last line is as old as its file.
 std::string header_now(const std::string& rest = {}) {
-  return fmt::format(R"({{"type":"trace","format":"cudabpf-trace","format_version":"1.8",)"
+  return fmt::format(R"({{"type":"trace","format":"cudabpf-trace","format_version":"2.0",)"
                      R"("clocks":{{"realtime_ns":{}}}{}}})"
                      "\n",
                      now_ns(CLOCK_REALTIME), rest);

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-constexpr const char* GPUS_MEASURED = R"(,"gpu_works":"nodes")";  // in the header
+constexpr const char* GPUS_MEASURED = R"(,"gpu_timing":"nodes")";  // in the header
 // A header with nothing else.
 inline const std::string MEASURED = std::string(R"({"type":"trace")") + GPUS_MEASURED + "}\n";
 

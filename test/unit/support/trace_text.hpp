@@ -14,7 +14,7 @@ class TraceText {
   explicit TraceText(const std::string& lines, const std::string& header_fields = "",
                      const std::string& end = R"({"type":"end","ts":9000000,"duration_ns":9000000})"
                                               "\n") {
-    std::string header = R"({"type":"trace","format":"cudabpf-trace","format_version":"1.1")" +
+    std::string header = R"({"type":"trace","format":"cudabpf-trace","format_version":"2.0")" +
                          header_fields + "}\n";
     auto reader =
         cudabpf::analyze::TraceReader::open({folder_.write("t.jsonl", header + lines + end)});

@@ -43,7 +43,7 @@ std::map<std::string, unsigned> plan_of(std::string_view symbol) {
 
 bool takes_four_bytes(Role role) {
   return role == Role::u32 || role == Role::i32 || role == Role::f32 || role == Role::device ||
-         role == Role::ptr32;
+         role == Role::ptr32 || role == Role::nccl_type || role == Role::nccl_op;
 }
 
 }  // namespace

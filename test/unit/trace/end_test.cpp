@@ -126,8 +126,8 @@ TEST_CASE("What an end has out of range, it does not have") {
   CHECK_FALSE(read(R"({"accounts":{"entered":1,"emitted":1,"dropped":0}})").accounts);
   CHECK(read(R"({"losses":{"a":5,"b":0,"c":-1,"d":"6","e":1.5}})").totals.losses ==
         std::map<std::string, std::uint64_t>{{"a", 5}});
-  CHECK_FALSE(read(R"({"gpu_works":5})").gpu_works);
-  CHECK(read(R"({"gpu_works":{"works":-5,"unjoined":7}})").gpu_works == GpuWorkCounts{});
+  CHECK_FALSE(read(R"({"gpu_operations":5})").gpu_works);
+  CHECK(read(R"({"gpu_operations":{"operations":-5,"unjoined":7}})").gpu_works == GpuWorkCounts{});
 }
 
 TEST_CASE("An end is a trace's last unless it says otherwise") {

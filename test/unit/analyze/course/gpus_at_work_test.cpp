@@ -37,7 +37,7 @@ struct Measured {
   explicit Measured(const SampleProgram& program, Part part = {},
                     std::size_t kept = GpusAtWork::MOST_KEPT, const TraceFacts& facts = {})
       : times(parser.names(), 3, part, kept) {
-    std::string header = R"({"type":"trace","format":"cudabpf-trace","gpu_works":"nodes"})"
+    std::string header = R"({"type":"trace","format":"cudabpf-trace","gpu_timing":"nodes"})"
                          "\n";
     auto seen =
         each_line(parser, header + program.text(), [&](const Line& line) { times.line(line); });
@@ -420,9 +420,9 @@ TEST_CASE("What is missing is told") {
   program.launch("a");
   ran(program, 1, 10, 5);
   TraceFacts facts;
-  facts.header = *header_in(R"({"type":"trace","gpu_works":"graphs"})");
+  facts.header = *header_in(R"({"type":"trace","gpu_timing":"graphs"})");
   facts.end = end_in(
-      R"({"type":"end","gpu_works":{"works":90,"calls":100,"invalid":10,"unjoined":{"not_reported":8}}})");
+      R"({"type":"end","gpu_operations":{"operations":90,"calls":100,"invalid":10,"unjoined":{"not_reported":8}}})");
   Measured measured(program, {}, GpusAtWork::MOST_KEPT, facts);
   CHECK(measured.times.missing_share() == 10);
   CHECK(measured.times.is_whole_graphs());

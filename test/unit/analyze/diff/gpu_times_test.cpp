@@ -123,7 +123,7 @@ TEST_CASE("What one trace lacks of GPUs is neither shown nor taken for zero") {
 TEST_CASE(
     "Graphs that were measured otherwise cannot be compared, nor times beside a measurement") {
   Traces of(measured_tokens(20, 10'000), measured_tokens(20, 10'000), GPUS_MEASURED,
-            R"(,"gpu_works":"graphs")");
+            R"(,"gpu_timing":"graphs")");
   CHECK_THAT(of.judged("gpu-time > +0 ns").why, ContainsSubstring("GPUs measured"));
   CHECK_THAT(of.judged("iteration-time > +5 %").why,
              ContainsSubstring("measuring GPUs takes time"));
@@ -141,10 +141,10 @@ TEST_CASE("GPUs' work that is missing makes their times uncertain") {
     CHECK_FALSE(figures.doubt(Need::launches));
     return figures.doubt(Need::gpu_times) != nullptr;
   };
-  CHECK_FALSE(doubt(R"({"works":8,"invalid":0,"unjoined":{"no_call":3,"no_work":2}})"));
-  CHECK(doubt(R"({"works":8,"invalid":1,"unjoined":{}})"));
-  CHECK(doubt(R"({"works":8,"unjoined":{"not_reported":1}})"));
-  CHECK(doubt(R"({"works":8,"unjoined":{"lost":1}})"));
+  CHECK_FALSE(doubt(R"({"operations":8,"invalid":0,"unjoined":{"no_call":3,"no_work":2}})"));
+  CHECK(doubt(R"({"operations":8,"invalid":1,"unjoined":{}})"));
+  CHECK(doubt(R"({"operations":8,"unjoined":{"not_reported":1}})"));
+  CHECK(doubt(R"({"operations":8,"unjoined":{"lost":1}})"));
   CHECK_FALSE(doubt("7"));
   CHECK_FALSE(doubt(R"({"unjoined":[1,2]})"));
 }

@@ -18,7 +18,7 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 constexpr const char* HEADER =
-    R"({"type":"trace","sampling":{"source":"nvml","gpus":[{"device":0,"name":"NVIDIA H200"}]}})";
+    R"({"type":"trace","sampling":{"source":"nvml","gpus":[{"gpu":0,"name":"NVIDIA H200"}]}})";
 
 struct Measured {
   Trace trace;
@@ -26,7 +26,7 @@ struct Measured {
   Measured& gpu(int from, int to, double sm_active, double watts, const std::string& rest = "") {
     for (int tenth = from * 10; tenth < to * 10; tenth++) {
       std::string energy = tenth % 10 ? "" : fmt::format(R"(,"energy_j":{:.3f})", joules);
-      trace.line(fmt::format(R"({{"type":"gpu","op":"sample","ts":{},"device":0,"window_ms":100.0,)"
+      trace.line(fmt::format(R"({{"type":"gpu","op":"sample","ts":{},"gpu":0,"window_ms":100.0,)"
                              R"("sm_active":{:.1f},"power_w":{:.1f}{}{}}})",
                              tenth * 100'000'000L, sm_active, watts, energy, rest));
       joules += watts / 10;
@@ -124,7 +124,7 @@ TEST_CASE("Without what it takes, energy is not shared among classes") {
              ContainsSubstring("whose work was not measured"));
   others.work(0, 4, 20, 20, GEMM, 43);
   CHECK(others.json()["gpus"][0]["kernel_classes"].contains("classes"));
-  others.trace.line(R"({"type":"gpu","op":"sample","ts":1,"device":1,"power_w":100})");
+  others.trace.line(R"({"type":"gpu","op":"sample","ts":1,"gpu":1,"power_w":100})");
   CHECK_THAT(others.json()["gpus"][0]["kernel_classes"]["why_not"].get<std::string>(),
              ContainsSubstring("several GPUs"));
 }
@@ -155,7 +155,7 @@ TEST_CASE("Times that no GPU can have do not break the model") {
   odd.trace.line(
       R"({"type":"gpu","op":"kernel","ts":9000000000000000000,"duration_us":9000000.0,"pid":42})");
   odd.trace.line(
-      R"({"type":"gpu","op":"sample","ts":9000000000000000000,"device":0,"power_w":1e300})");
+      R"({"type":"gpu","op":"sample","ts":9000000000000000000,"gpu":0,"power_w":1e300})");
   CHECK(odd.json()["gpus"].size() == 1);
 }
 
@@ -217,7 +217,7 @@ TEST_CASE("A trace without the counter's readings says why there is nothing to t
       "this trace has no GPU samples (no NVIDIA driver is loaded)");
   CHECK_THAT(none.page, ContainsSubstring("no NVIDIA driver is loaded"));
   Measured idle;
-  idle.trace.line(R"({"type":"gpu","op":"sample","ts":1,"device":0,"power_w":1})");
+  idle.trace.line(R"({"type":"gpu","op":"sample","ts":1,"gpu":0,"power_w":1})");
   CHECK(idle.json({}, R"({"sampling":{"gpus":[1,{"device":-1},{"device":1e300}]}})")["why_not"] ==
         "no sample has a reading of an energy counter");
   CHECK(idle.json({}, "{}")["gpus"].empty());
@@ -228,7 +228,7 @@ TEST_CASE("A trace may name any number of GPUs, each with its own counter") {
   for (int device = 0; device < 5000; device++)
     for (int s = 0; s < 3; s++)
       many.trace.line(
-          fmt::format(R"({{"type":"gpu","op":"sample","ts":{},"device":{},"energy_j":{}}})",
+          fmt::format(R"({{"type":"gpu","op":"sample","ts":{},"gpu":{},"energy_j":{}}})",
                       s * 1'000'000'000L, device, s * 100));
   Json report = many.json();
   CHECK(report["gpus"].size() == 64);

@@ -129,7 +129,7 @@ TEST_CASE("What the driver refused, and errors of GPUs") {
            more + "}\n";
   };
   std::string xid = R"({"type":"error","op":"xid","name":"Xid 79","ts":60,"xid":79,)"
-                    R"("meaning":"the GPU has fallen off the bus","device":"0000:3b:00.0",)"
+                    R"("meaning":"the GPU has fallen off the bus","bus_id":"0000:3b:00.0",)"
                     R"("pid":7,"message":"GPU has fallen\u001b[2J off"})"
                     "\n";
   Told of =
@@ -206,7 +206,7 @@ TEST_CASE("The gravest stands first, what is usual last") {
 
 TEST_CASE("Errors of GPUs stand before all, one by one too") {
   auto xid = [](const std::string& more) {
-    return R"({"type":"error","op":"xid","name":"Xid 79","ts":60,"xid":79,"device":"0000:3b")" +
+    return R"({"type":"error","op":"xid","name":"Xid 79","ts":60,"xid":79,"bus_id":"0000:3b")" +
            more + "}\n";
   };
   Told of = told(call(1, "cuMemAlloc", 1, NO_MEMORY) + xid(R"(,"meaning":"it is gone")") +

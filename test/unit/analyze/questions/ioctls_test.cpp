@@ -22,7 +22,7 @@ std::string operation(const std::string& op, const std::string& name, int us,
 }
 std::string control(int us, const std::string& more) {
   return operation("ioctl", "NV_ESC_RM_CONTROL", us,
-                   R"("device":"nvidiactl","control":"NVA06C_CTRL_CMD_GPFIFO_SCHEDULE",)"
+                   R"("device_file":"nvidiactl","control":"NVA06C_CTRL_CMD_GPFIFO_SCHEDULE",)"
                    R"("group":"scheduling",)" +
                        more);
 }
@@ -57,16 +57,17 @@ TEST_CASE("What the driver was asked for, by command, group, call, device and pr
   Ioctls::Answer answer = answer_of(
       R"({"type":"process","op":"start","ts":1,"pid":7,"comm":"python"})"
       "\n" +
-      operation("open", "open", 3, R"("ret":0,"call":1,"device":"nvidia0")") +
+      operation("open", "open", 3, R"("ret":0,"call":1,"device_file":"nvidia0")") +
       control(40, R"("ret":0,"call":1,"status":"NV_OK")") +
       control(60, R"("ret":0,"call":1,"status":"NV_ERR_NO_MEMORY")") + call(1, "cuInit", 200) +
       call(2, "cuInit", 1) +
-      operation("ioctl", "NV_ESC_RM_ALLOC", 500,
-                R"("ret":0,"call":3,"device":"nvidiactl","class":"NV01_ROOT","group":"channel",)"
-                R"("status":"NV_OK")") +
+      operation(
+          "ioctl", "NV_ESC_RM_ALLOC", 500,
+          R"("ret":0,"call":3,"device_file":"nvidiactl","class":"NV01_ROOT","group":"channel",)"
+          R"("status":"NV_OK")") +
       call(3, "cuCtxCreate", 900) +
       operation("ioctl", "UVM_FREE", 7,
-                R"("ret":-22,"error":"EINVAL","device":"nvidia-uvm","group":"memory")"));
+                R"("ret":-22,"error":"EINVAL","device_file":"nvidia-uvm","group":"memory")"));
   CHECK(answer.traced);
   CHECK(answer.way == "driver_fentry");
   CHECK(told(answer.operations) == Rows{"ioctl 4 4 2 607", "open 1 0 0 3"});
@@ -86,10 +87,11 @@ TEST_CASE("What the driver was asked for, by command, group, call, device and pr
 
 TEST_CASE("What is no failure, and what has no duration") {
   Ioctls::Answer answer = answer_of(
-      operation("poll", "poll", 9, R"("ret":-516,"device":"nvidia0")") +
-      operation("poll", "poll", 9, R"("ret":-4,"error":"EINTR","device":"nvidia0")") +
-      operation("fault", "fault", 9, R"("ret":256,"device":"nvidia-uvm")") +
-      operation("fault", "fault", 9, R"("ret":2,"error":"VM_FAULT_SIGBUS","device":"nvidia-uvm")") +
+      operation("poll", "poll", 9, R"("ret":-516,"device_file":"nvidia0")") +
+      operation("poll", "poll", 9, R"("ret":-4,"error":"EINTR","device_file":"nvidia0")") +
+      operation("fault", "fault", 9, R"("ret":256,"device_file":"nvidia-uvm")") +
+      operation("fault", "fault", 9,
+                R"("ret":2,"error":"VM_FAULT_SIGBUS","device_file":"nvidia-uvm")") +
       R"({"type":"kernel","op":"mmap","name":"mmap","ts":1,"pid":7,"unfinished":true})" + "\n" +
       R"({"type":"kernel","op":"interrupt","name":"isr","ts":1,"duration_us":5.000})" + "\n");
   CHECK(told(answer.operations) ==
@@ -111,7 +113,7 @@ TEST_CASE("A process that has a pid anew is another one") {
   auto process = [](const std::string& op, const std::string& comm) {
     return R"({"type":"process","op":")" + op + R"(","ts":1,"pid":7,"comm":")" + comm + "\"}\n";
   };
-  std::string open = operation("open", "open", 1, R"("ret":0,"device":"nvidia0")");
+  std::string open = operation("open", "open", 1, R"("ret":0,"device_file":"nvidia0")");
   CHECK(told(answer_of(process("start", "a") + open + process("exit", "a") + process("fork", "b") +
                        open + open)
                  .processes) == Rows{"b (7) 2 0 0 2", "a (7) 1 0 0 1"});
@@ -126,7 +128,7 @@ TEST_CASE(
     lines += R"({"type":"kernel","op":"ioctl","name":"c)" + n + R"(","ts":1,"duration_us":1.000,)" +
              R"("pid":)" + n + R"(,"tid":1,"ret":0,"call":)" + n + R"(,"group":"g)" + n + "\"}\n" +
              R"({"type":"kernel","op":"poll","name":"poll","ts":1,"duration_us":1.000,"pid":)" + n +
-             R"(,"tid":1,"ret":0,"device":"d)" + n + "\"}\n" + R"({"id":)" + n +
+             R"(,"tid":1,"ret":0,"device_file":"d)" + n + "\"}\n" + R"({"id":)" + n +
              R"(,"type":"init","name":"f)" + n + R"(","ts":1,"pid":1,"tid":1,"ret":0})" + "\n";
   }
   Ioctls::Answer answer = answer_of(lines);

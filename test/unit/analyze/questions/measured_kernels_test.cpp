@@ -120,7 +120,7 @@ TEST_CASE("Kernels in graphs are measured node by node, and their launch from fi
 }
 
 TEST_CASE("Where graphs are measured as a whole, their kernels have no times") {
-  std::string header = R"(,"gpu_works":"graphs")";
+  std::string header = R"(,"gpu_timing":"graphs")";
   Measured of(graph_of_two() + graph_launch(1, 1000, of_graph(1, 2, 2)) +
                   graph_launch(2, 2000, R"(,"graph_unknown":"changed")") +
                   kernel_launch(3, 3000, "relu(int)") + gpu_work("graph", 5000, 7000, of_call(1)) +
@@ -232,7 +232,7 @@ TEST_CASE("Any number of directions and of calls take bounded memory") {
 TEST_CASE("Kernels that ran in graphs without a measure of their own did run") {
   const std::string launched = graph_of_two() + graph_launch(1, 1000, of_graph(1, 2, 2)) +
                                gpu_work("graph", 2000, 500, of_call(1));
-  Measured whole(launched, {}, R"(,"gpu_works":"graphs")");
+  Measured whole(launched, {}, R"(,"gpu_timing":"graphs")");
   CHECK_THAT(whole.page(), ContainsSubstring("No run of a kernel was measured.") &&
                                !ContainsSubstring("No kernel ran."));
 }

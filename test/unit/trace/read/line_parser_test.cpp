@@ -151,14 +151,14 @@ TEST_CASE("Which kind of line it is") {
     return p.line.kind;
   };
   CHECK(kind(R"({"type":"trace","format":"cudabpf-trace"})") == LineKind::header);
-  CHECK(kind(R"({"type":"end","unfinished":3,"losses":{}})") == LineKind::end);
+  CHECK(kind(R"({"type":"end","unfinished_calls":3,"losses":{}})") == LineKind::end);
   CHECK(kind(R"({"type":"process","op":"exit","pid":1})") == LineKind::process);
   CHECK(kind(R"({"type":"library","device":18446744073709551,"error":"gone"})") ==
         LineKind::library);
   CHECK(kind(R"({"type":"lost","reason":"ring_full_entry","count":null})") == LineKind::lost);
-  CHECK(kind(R"({"type":"error","op":"xid","xid":79,"device":"0000:3b:00.0"})") ==
+  CHECK(kind(R"({"type":"error","op":"xid","xid":79,"bus_id":"0000:3b:00.0"})") ==
         LineKind::gpu_error);
-  CHECK(kind(R"({"type":"kernel","op":"ioctl","ret":-22,"device":"nvidiactl"})") ==
+  CHECK(kind(R"({"type":"kernel","op":"ioctl","ret":-22,"device_file":"nvidiactl"})") ==
         LineKind::driver);
   CHECK(p.line.failed());
   CHECK(kind(R"({"type":"kernel","op":"interrupt","name":"isr","cpu":3})") == LineKind::interrupt);
@@ -299,7 +299,7 @@ TEST_CASE("A line as cudabpf writes it is read like the same JSON written in ano
       R"({"id":1,"type":"init","name":"n","ts":1,"ptr":"0x","dst":5})",
       R"({"id":1,"type":"init","name":"n","ts":1,"grid":[1,2],"block":[1,2,3,4]})",
       R"({"id":1,"type":"init","name":"n","ts":1,"grid":[1,2,4294967296]})",
-      R"({"id":1,"type":"init","name":"","ts":null,"async":false,"device":"nvidiactl","unknown":1.5,"other":"x\ty"})",
+      R"({"id":1,"type":"init","name":"","ts":null,"async":false,"device_file":"nvidiactl","unknown":1.5,"other":"x\ty"})",
       R"({"type":"kernel","op":"interrupt","name":"isr","ts":1,"pid":7,"tid":8,"call":9,"device":-1})",
       R"({"id":1,"name":"n","ts":1,"args":{"a":[1,2]},"args_too":{"b":1}})",
       R"({"id":1,"name":"n","ts":1,"args":{}})",

@@ -10,7 +10,7 @@ using namespace cudabpf;
 TEST_CASE("A sample's line has what was read, and nothing else") {
   GpuSample sample;
   sample.ts = 1234;
-  CHECK(sample_line(sample) == R"({"type":"gpu","op":"sample","ts":1234,"device":0})"
+  CHECK(sample_line(sample) == R"({"type":"gpu","op":"sample","ts":1234,"gpu":0})"
                                "\n");
   sample.device = 7;
   sample.window_ns = 100'460'000;
@@ -25,7 +25,7 @@ TEST_CASE("A sample's line has what was read, and nothing else") {
   sample.processes = {{4242, 1 << 20}, {7, std::nullopt}};
   CHECK(
       sample_line(sample) ==
-      R"({"type":"gpu","op":"sample","ts":1234,"device":7,"window_ms":100.5,"sm_active":96.4,)"
+      R"({"type":"gpu","op":"sample","ts":1234,"gpu":7,"window_ms":100.5,"sm_active":96.4,)"
       R"("sm_occupancy":0.0,"pcie_rx":1048576,"power_w":704.1,"energy_j":9000000012.345,)"
       R"("sm_clock_mhz":1755,"memory_used":85899345920,"throttle":["power_cap","hardware_thermal"],)"
       R"("processes":[{"pid":4242,"memory":1048576},{"pid":7}]})"
@@ -34,12 +34,12 @@ TEST_CASE("A sample's line has what was read, and nothing else") {
   sample.throttle = 0;
   sample.processes.emplace();
   CHECK(sample_line(sample) ==
-        R"({"type":"gpu","op":"sample","ts":0,"device":0,"throttle":[],"processes":[]})"
+        R"({"type":"gpu","op":"sample","ts":0,"gpu":0,"throttle":[],"processes":[]})"
         "\n");
   sample = {};
   sample.residents = {10, 100'000'010, {{4242, 60'000'500}, {0, 1'000}}, 2'000'000};
   CHECK(sample_line(sample) ==
-        R"({"type":"gpu","op":"sample","ts":0,"device":0,"residents":[{"pid":4242,"ms":60.001},)"
+        R"({"type":"gpu","op":"sample","ts":0,"gpu":0,"residents":[{"pid":4242,"ms":60.001},)"
         R"({"ms":0.001}],"resident_from":10,"resident_to":100000010,"resident_unknown_ms":2.000})"
         "\n");
 }
@@ -74,9 +74,9 @@ TEST_CASE("The header says how GPUs are sampled, or why they are not") {
   CHECK(header()["sampling"] == nlohmann::json::parse(R"({
     "source": "nvml", "period_ms": 20, "window_ms": 100, "slow_ms": 1000, "own_pids": true,
     "gpus": [
-      {"device": 0, "name": "NVIDIA H200", "uuid": "GPU-1", "bus_id": "00000000:3B:00.0",
+      {"gpu": 0, "name": "NVIDIA H200", "uuid": "GPU-1", "bus_id": "00000000:3B:00.0",
        "activity": "gpm", "power": "instant"},
-      {"device": 1, "name": "NVIDIA H200", "uuid": "GPU-1", "bus_id": "00000000:3B:00.0",
+      {"gpu": 1, "name": "NVIDIA H200", "uuid": "GPU-1", "bus_id": "00000000:3B:00.0",
        "activity": "utilization", "why": "this GPU has no GPM", "lacks": ["power", "energy"]}]})"));
   sampling.switches = true;
   CHECK(header()["sampling"]["switches"] == "fecs");
