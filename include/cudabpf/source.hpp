@@ -41,6 +41,9 @@ struct SourceOptions {
   std::string library_path;            // the traced program's LD_LIBRARY_PATH
   // Only these processes are traced, so no other should pay; empty: not known yet.
   std::vector<std::uint32_t> only_in;
+  // Whether there is no use in placing more probes: a signal has come, or the command has ended. On
+  // kernels that take one probe at a time, and slowly, all of them take up to a minute.
+  std::function<bool()> give_up = [] { return false; };
 };
 
 // A folder of the unified (v2) cgroup hierarchy.

@@ -91,6 +91,9 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   session->duration_ns_ = duration;
   session->most_bytes_ = most_bytes;
   session->quiet_ = flags.quiet || flags.log;
+  options.give_up = [fd = session->signals_.fd(), ended = std::move(options.give_up)] {
+    return is_readable(fd) || ended();
+  };
   FunctionFilter filter = options.filter;
   auto source = TRY(open_source(std::move(options)));
   session->capture_ = std::make_unique<Capture>(std::move(source), std::move(filter));
@@ -202,6 +205,7 @@ Result<> CaptureSession::begin(Session session, const std::function<void(Capture
               trace_->written().path,
               duration_ns_ ? fmt::format("for {}, or ", human_time(duration_ns_)) : "");
   describe_machine(session);
+  session.rank = rank_variables(caller().environment);
   if (sampler_)
     session.sampling = sampler_->sampling();
   else

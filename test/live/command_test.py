@@ -196,21 +196,40 @@ class Live(callers.CalledTest):
             self.assertIn("sudo", done.stderr.decode())
         self.assertEqual(sorted(os.listdir(self.folder)), ["for-all", "record"])
 
-    def test_killed_before_it_begins(self):
-        """Killed while its probes are put in place: its status is the signal's, and the trace is in order."""
-        tracer = self.start([CUDABPF, "run", "-o", self.path, "--profile", "light", "--library", LIBRARY,
+    def start_one_probe_at_a_time(self):
+        """The tracer, which is about to put its probes in place one by one, and its command, which waits meanwhile."""
+        tracer = self.start([CUDABPF, "run", "-o", self.path, "--profile", "full", "--library", LIBRARY,
                              "--no-feature", "uprobe_multi", "--", "touch", f"{self.folder}/ran"])
         children = f"/proc/{tracer.pid}/task/{tracer.pid}/children"
 
         def child():
             with open(children, encoding="utf-8") as file:
                 return file.read().split()
-        os.kill(int(wait_for(child, "a child")[0]), signal.SIGKILL)
-        self.assertEqual(tracer.wait(60), 128 + signal.SIGKILL, tracer.stderr())
-        self.assertFalse(os.path.exists(f"{self.folder}/ran"))
+        return tracer, int(wait_for(child, "a child")[0])
+
+    def check_given_up(self, reason):
         trace = self.read()
         self.check_law(trace)
-        self.assertEqual((trace.end["reason"], trace.end["command_status"]), ("command ended", 128 + signal.SIGKILL))
+        self.assertEqual(trace.end["reason"], reason)
+        given_up = {library.get("error") for library in trace.header["libraries"] if library["path"] == LIBRARY}
+        self.assertEqual(given_up, {"the trace ended before its probes were in place"})
+        return trace
+
+    def test_killed_before_it_begins(self):
+        """Killed while its probes are put in place: its status is the signal's, and the trace is in order."""
+        tracer, command = self.start_one_probe_at_a_time()
+        os.kill(command, signal.SIGKILL)
+        self.assertEqual(tracer.wait(60), 128 + signal.SIGKILL, tracer.stderr())
+        self.assertFalse(os.path.exists(f"{self.folder}/ran"))
+        trace = self.check_given_up("command ended")
+        self.assertEqual(trace.end["command_status"], 128 + signal.SIGKILL)
+
+    def test_ended_before_it_begins(self):
+        """A signal does not wait for the probes of all functions."""
+        tracer, _ = self.start_one_probe_at_a_time()
+        tracer.signal(signal.SIGTERM)
+        tracer.wait(60)
+        self.check_given_up("interrupted")
 
     def test_waits_for_nobody(self):
         """A command that leaves its streams open in the background does not keep cudabpf from ending."""

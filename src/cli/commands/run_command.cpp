@@ -20,6 +20,7 @@
 #include "collect/inside/inside_source.hpp"
 #include "collect/merged_source.hpp"
 #include "util/console/log.hpp"
+#include "util/system/pidfd.hpp"
 
 namespace cudabpf::cli {
 
@@ -133,6 +134,7 @@ Result<int> capture_command(const RunFlags& flags) {
   auto child = TRY(StartedCommand::prepare(command));
   auto pid = static_cast<std::uint32_t>(child.pid());
   if (!options.follow_children) options.only_in = {pid};
+  options.give_up = [ended = child.pidfd()] { return is_readable(ended); };
   auto session = TRY(CaptureSession::open(flags.capture, options, open_source));
   Session header;
   header.mode = "run";

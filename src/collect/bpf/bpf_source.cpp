@@ -58,9 +58,9 @@ Result<std::unique_ptr<Source>> BpfSource::open(SourceOptions options) {
 
 Result<> BpfSource::attach(std::optional<elf::Reader> reader) {
   bool tallies = options_.calls && options_.filter.tally;
-  probes_ =
-      TRY(ProbeSet::load(features_, {options_.ring_size, options_.follow_children, options_.driver,
-                                     tallies ? options_.most_tallies : 0, options_.only_in}));
+  probes_ = TRY(ProbeSet::load(
+      features_, {options_.ring_size, options_.follow_children, options_.driver,
+                  tallies ? options_.most_tallies : 0, options_.only_in, options_.give_up}));
   if (tallies) tallies_.emplace(probes_->tallies(), numbers_);
   if (features_.has(feature::PROCESS_EVENTS)) TRY(probes_->attach_process_events());
   if (options_.driver) {

@@ -170,7 +170,8 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const
                                                     : Way::multi;
   std::unique_ptr<ProbeSet> set(new ProbeSet(
       std::move(opened), way,
-      features.has(feature::UPROBE_PROCESS) ? options.only_in : std::vector<std::uint32_t>{}));
+      features.has(feature::UPROBE_PROCESS) ? options.only_in : std::vector<std::uint32_t>{},
+      options.give_up));
   set->choose_programs(features, options);
   set->set_sizes_and_constants(features, options);
   if (int error = cudabpf_bpf__load(skeleton)) {
@@ -198,6 +199,7 @@ std::string ProbeSet::hang_program(const LibraryFile& file, bpf_program* program
   g_libbpf_messages.clear();
   if (way_ == Way::single_links) {
     for (std::size_t i = 0; i < places.offsets.size(); i++) {
+      if (give_up_()) return "the trace ended before its probes were in place";
       LIBBPF_OPTS(bpf_uprobe_opts, options);
       options.bpf_cookie = places.cookies[i];
       options.retprobe = end == UprobeEnd::at_return;
@@ -256,7 +258,8 @@ Result<ProbeSet::Attachment> ProbeSet::attach(const LibraryFile& file,
 void ProbeSet::withdraw(Attachment attachment) {
   Attached& library = attached_[attachment];
   std::optional<SlowClosing> slow_closing;
-  if (way_ == Way::single_links && !library.entries.empty()) slow_closing.emplace();
+  bool any = !library.entries.empty() || !library.returns.empty();
+  if (way_ == Way::single_links && any) slow_closing.emplace();
   library.entries.clear();
   library.returns.clear();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,7 @@ class ProbeSet {
     std::uint32_t most_tallies = 0;  // kept at once; 0: no calls are only counted
     // Probes only in these processes; empty: in every process that uses the library.
     std::vector<std::uint32_t> only_in;
+    std::function<bool()> give_up = [] { return false; };  // asked between single probes
   };
   static Result<std::unique_ptr<ProbeSet>> load(const Features& features, const Options& options);
   ~ProbeSet();
@@ -82,8 +84,12 @@ class ProbeSet {
   // returns; or one for both.
   enum class Way : std::uint8_t { single_links, multi, session };
 
-  ProbeSet(Skeleton skeleton, Way way, std::vector<std::uint32_t> only_in)
-      : skeleton_(std::move(skeleton)), way_(way), only_in_(std::move(only_in)) {}
+  ProbeSet(Skeleton skeleton, Way way, std::vector<std::uint32_t> only_in,
+           std::function<bool()> give_up)
+      : skeleton_(std::move(skeleton)),
+        way_(way),
+        only_in_(std::move(only_in)),
+        give_up_(std::move(give_up)) {}
   void choose_programs(const Features& features, const Options& options);
   void set_sizes_and_constants(const Features& features, const Options& options);
   bpf_program* entry_program(const PlannedProbe& probe) const;
@@ -97,6 +103,7 @@ class ProbeSet {
   Skeleton skeleton_;  // first, so that what uses its programs is destroyed before it
   const Way way_;
   const std::vector<std::uint32_t> only_in_;
+  const std::function<bool()> give_up_;
   int refused_ = 0;
   std::string cgroup_path_;  // of the selected one
   std::vector<Attached> attached_;
