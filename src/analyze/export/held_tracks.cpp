@@ -18,6 +18,7 @@ Line kept(const Line& line) {
   Line kept = line;
   kept.text = kept.args = {};
   kept.process = nullptr;
+  kept.issuer = nullptr;
   kept.gone = {};
   return kept;
 }

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "analyze/circumstances/issuing_calls.hpp"
 #include "trace/read/line.hpp"
 
 namespace cudabpf::analyze {
@@ -25,8 +26,8 @@ class WorksInOrder {
       at = free_.back();
       free_.pop_back();
     }
-    works_[at] = work;
-    works_[at].text = works_[at].args = {};
+    works_[at] = {work, work.issuer ? *work.issuer : IssuingCall{}};
+    works_[at].line.text = works_[at].line.args = {};
     order_.push({work.ts, ++count_, at});
   }
   template <typename Give>
@@ -43,11 +44,16 @@ class WorksInOrder {
     std::size_t at = std::get<2>(order_.top());
     order_.pop();
     free_.push_back(at);
-    Line work = works_[at];
+    auto [work, issuer] = works_[at];
+    if (work.issuer) work.issuer = &issuer;
     give(work);
   }
 
-  std::vector<Line> works_;
+  struct Held {
+    Line line;
+    IssuingCall issuer;
+  };
+  std::vector<Held> works_;
   std::vector<std::size_t> free_;  // places in it
   std::priority_queue<Key, std::vector<Key>, std::greater<>> order_;
   std::uint64_t count_ = 0;

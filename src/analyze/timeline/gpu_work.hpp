@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "analyze/asking_calls.hpp"
+#include "analyze/circumstances/issuing_calls.hpp"
 #include "analyze/gpu_queues.hpp"
 #include "analyze/timeline/timeline_bars.hpp"
 
@@ -38,14 +38,9 @@ struct GpuQueue {
 struct QueuedWork {
   std::size_t queue = 0;  // which of the timeline's
   TimeSpan span;
-  Line line;                       // without its text
-  std::optional<AskingCall> call;  // that asked for it
-  bool is_first = false;           // of those with this call
-  // Nothing if the call is not known.
-  std::optional<std::uint64_t> queued() const {
-    if (!call) return {};
-    return span.begin > call->ts ? span.begin - call->ts : 0;
-  }
+  Line line;                          // without its text
+  std::optional<IssuingCall> issuer;  // if known
+  bool is_first = false;              // of those with this call
 };
 
 Category category_of_work(const Line& work);    // as of the calls that ask for it

@@ -9,7 +9,6 @@
 #include "analyze/circumstances/processes.hpp"
 #include "analyze/gpu_samples.hpp"
 #include "analyze/work.hpp"
-#include "trace/header.hpp"
 #include "util/console/terminal.hpp"
 
 namespace cudabpf::analyze {
@@ -56,9 +55,6 @@ void Timeline::line(const Line& line) {
     case LineKind::gpu_work:
       gpu_work(line);
       break;
-    case LineKind::header:
-      measured_ |= line.header->measures_gpus();
-      break;
     default:
       break;
   }
@@ -97,7 +93,6 @@ void Timeline::gpu_sample(const GpuSample& sample) {
 }
 
 void Timeline::call(const Line& line) {
-  if (measured_ && asks_gpu(line)) asking_.add(asking_call(line));
   TimeSpan span = span_of(line);
   auto here = clipped(span);
   if (!here) return;

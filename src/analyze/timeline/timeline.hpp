@@ -145,7 +145,7 @@ class Timeline : public Analysis {
   void gpu_sample(const GpuSample& sample);
   void gpu_work(const Line& line);
   std::size_t gpu_queue_of(const Line& line);  // MAX_QUEUES: there are too many
-  void keep_work(QueuedWork work);
+  void keep_work(std::size_t queue, const TimeSpan& span, const Line& line);
   void sort_works();
   void sum_up(GpuQueue& queue) const;
   Name name_of_graph(std::uint64_t number);
@@ -177,10 +177,9 @@ class Timeline : public Analysis {
   std::vector<Thread> threads_;
   std::vector<Stream> streams_;
   BarRow more_calls_;
-  AskingCalls asking_;
   std::vector<GpuQueue> gpu_queues_;
   std::vector<QueuedWork> gpu_works_;
-  bool measured_ = false, many_works_ = false;  // the trace has what GPUs did; more than are kept
+  bool many_works_ = false;  // more than are kept
   std::uint64_t left_out_of_queues_ = 0;
   HashMap<std::uint32_t, std::size_t> process_by_pid_;  // the last of each
   HashMap<std::uint64_t, Name> names_of_graphs_;

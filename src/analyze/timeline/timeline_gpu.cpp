@@ -32,12 +32,12 @@ void Timeline::gpu_work(const Line& line) {
     left_out_of_queues_++;
     return;
   }
-  const AskingCall* call = line.has(Field::call) ? asking_.find(line.call) : nullptr;
   GpuQueue& queue = gpu_queues_[index];
   queue.works++;
-  keep_work({index, span, line, call ? std::optional(*call) : std::nullopt});
+  keep_work(index, span, line);
   Name what = line.kernel ? line.kernel : line.direction;
-  if (line.op == Type::graph && call && call->graph) what = name_of_graph(call->graph);
+  if (line.op == Type::graph && line.issuer && line.issuer->graph)
+    what = name_of_graph(line.issuer->graph);
   add(queue.bars,
       {span,
        {line.op, what, category_of_work(line), 1, 0, !line.has(Field::duration), span.time()}},
@@ -53,15 +53,17 @@ Name Timeline::name_of_graph(std::uint64_t number) {
   return name;
 }
 
-void Timeline::keep_work(QueuedWork work) {
+void Timeline::keep_work(std::size_t queue, const TimeSpan& span, const Line& line) {
   if (many_works_) return;
   if (gpu_works_.size() == MOST_WORKS) {
     many_works_ = true;
     gpu_works_ = {};
     return;
   }
+  QueuedWork& work = gpu_works_.emplace_back(QueuedWork{queue, span, line, {}});
+  if (line.issuer) work.issuer = *line.issuer;
   work.line.text = work.line.args = {};
-  gpu_works_.push_back(work);
+  work.line.issuer = nullptr;
 }
 
 // Its process may have called nothing that the trace has, or be gone already.
@@ -97,7 +99,7 @@ void Timeline::sort_works() {
       [](const QueuedWork& a, const QueuedWork& b) { return a.span.begin < b.span.begin; });
   HashSet<std::uint64_t> calls;
   for (QueuedWork& work : gpu_works_)
-    work.is_first = work.call && calls.insert(work.call->id).second;
+    work.is_first = work.issuer && calls.insert(work.issuer->id).second;
   std::stable_sort(
       gpu_works_.begin(), gpu_works_.end(),
       [](const QueuedWork& a, const QueuedWork& b) { return place_of(a) < place_of(b); });

@@ -116,8 +116,8 @@ class TimelineSection {
     std::vector<std::array<double, 4>> lines;
     for (const auto& [work, y] : tops_of_works_) {
       if (!work->is_first || lines.size() > ARROWS_DRAWN) continue;
-      auto from = rows_of_threads_.find(work->call->tid);
-      auto begin = x_at(work->call->ts), end = x_at(work->span.begin);
+      auto from = rows_of_threads_.find(work->issuer->tid);
+      auto begin = x_at(work->issuer->ts), end = x_at(work->span.begin);
       if (from != rows_of_threads_.end() && begin && end)
         lines.push_back({*begin, from->second + BAR, *end, y});
     }
