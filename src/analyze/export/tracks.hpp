@@ -23,7 +23,7 @@
 #include "analyze/export/nested_calls.hpp"
 #include "analyze/export/track_writer.hpp"
 #include "analyze/export/works_in_order.hpp"
-#include "analyze/gpu_queues.hpp"
+#include "analyze/lanes/gpu_queues.hpp"
 #include "analyze/memory/traced_memory.hpp"
 #include "util/hash.hpp"
 

@@ -61,7 +61,7 @@ class TimelineSection {
       std::string what(LABELS[row]);
       label(drawn ? what : what.empty() ? name : fmt::format("{}, {}", name, what));
       rows_of_threads_.try_emplace(thread.tid, y_);
-      BarsOf of = row == Timeline::DRIVER ? BarsOf::driver : BarsOf::thread;
+      BarsOf of = row == DRIVER ? BarsOf::driver : BarsOf::thread;
       each_drawn(thread.bars[row],
                  [&](const Bar& bar, const auto& piece) { draw(bar, piece, of); });
       y_ += ROW;
@@ -95,7 +95,7 @@ class TimelineSection {
   void queue(std::size_t index) {
     constexpr std::size_t LETTERS = 33;
     constexpr double SMALL = 10, VISIBLE = 1;
-    const GpuQueue& queue = timeline_.gpu_queue(index);
+    const Timeline::Queue& queue = timeline_.gpu_queue(index);
     std::array<double, 4> ends{};  // of what is drawn in each line
     std::size_t lines = 0;
     each_drawn(queue.bars, [&](const Bar& bar, const auto& piece) {
