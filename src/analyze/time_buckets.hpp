@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "analyze/merging.hpp"
+
 namespace cudabpf::analyze {
 
 // A Bucket has merge(const Bucket& next), which adds the bucket that follows it.
@@ -16,7 +18,7 @@ class TimeBuckets {
   static constexpr std::size_t MOST = 2048;
 
   Bucket& at(std::uint64_t ns) {
-    while (ns >> shift_ >= MOST) halve();
+    for (; ns >> shift_ >= MOST; shift_++) merge_pairs(buckets_);
     std::size_t index = ns >> shift_;
     if (index >= buckets_.size()) buckets_.resize(index + 1);
     return buckets_[index];
@@ -27,17 +29,6 @@ class TimeBuckets {
   std::uint64_t width() const { return std::uint64_t{1} << shift_; }  // ns per bucket
 
  private:
-  void halve() {
-    for (std::size_t i = 0; i < buckets_.size(); i++) {
-      if (i % 2)
-        buckets_[i / 2].merge(buckets_[i]);
-      else if (i)
-        buckets_[i / 2] = buckets_[i];
-    }
-    buckets_.resize((buckets_.size() + 1) / 2);
-    shift_++;
-  }
-
   unsigned shift_ = 0;
   std::vector<Bucket> buckets_;
 };

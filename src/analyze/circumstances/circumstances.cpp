@@ -9,6 +9,7 @@ void Circumstances::fill_in(Line& line) {
   contexts_.follow(line);
   captures_.follow(line);
   graphs_.follow(line);
+  issuers_.follow(line);
 }
 
 // A program may be compiled to use a default stream per thread: it then calls functions with these

@@ -1,6 +1,7 @@
 // What a line does not say because it follows from earlier lines: which process it belongs to,
 // which context is current on its thread, whether its stream is being captured, what the graph that
-// it launches holds. Every line goes through here before analyses see it.
+// it launches holds, which call had a GPU do what it tells of. Every line goes through here before
+// analyses see it.
 #pragma once
 
 #include <vector>
@@ -8,6 +9,7 @@
 #include "analyze/circumstances/captures.hpp"
 #include "analyze/circumstances/contexts.hpp"
 #include "analyze/circumstances/graph_contents.hpp"
+#include "analyze/circumstances/issuing_calls.hpp"
 #include "analyze/circumstances/processes.hpp"
 
 namespace cudabpf::analyze {
@@ -28,6 +30,7 @@ class Circumstances {
   Contexts contexts_;
   Captures captures_;
   GraphContents graphs_;
+  IssuingCalls issuers_;
   enum class Symbol : char { not_looked_at, plain, for_threads };
   std::vector<Symbol> symbols_;  // by the name's number
 };

@@ -28,41 +28,21 @@ void GpuCurve::Share::add(const Share& other) {
   idle.add(other.idle);
 }
 
-GpuCurve::Piece GpuCurve::joined(const Piece& a, const Piece& b) {
-  Piece both = a;
-  both.busy_until = both.end = b.end;
-  both.busy += b.busy;
-  both.kernels += b.kernels;
-  both.idle.add(b.idle);
-  return both;
-}
-
-void GpuCurve::halve() {
-  for (std::size_t i = 0; i < pieces_.size() / 2; i++)
-    pieces_[i] = joined(pieces_[2 * i], pieces_[2 * i + 1]);
-  pieces_.resize(pieces_.size() / 2);
-  times_ *= 2;
-  in_last_ = times_;
-}
-
-void GpuCurve::add(const Piece& piece) {
-  if (in_last_ < times_ && !pieces_.empty()) {
-    pieces_.back() = joined(pieces_.back(), piece);
-    in_last_++;
-    return;
-  }
-  if (pieces_.size() >= most_ && pieces_.size() % 2 == 0) halve();
-  pieces_.push_back(piece);
-  in_last_ = 1;
+void GpuCurve::Piece::merge(const Piece& next) {
+  busy_until = end = next.end;
+  busy += next.busy;
+  kernels += next.kernels;
+  idle.add(next.idle);
 }
 
 GpuCurve::Share GpuCurve::between(std::uint64_t from, std::uint64_t to) const {
   Share share;
   if (to <= from) return share;
   share.time = to - from;
-  auto at = std::lower_bound(pieces_.begin(), pieces_.end(), from,
+  const auto& all = pieces_.items();
+  auto at = std::lower_bound(all.begin(), all.end(), from,
                              [](const Piece& piece, std::uint64_t ts) { return piece.end <= ts; });
-  for (; at != pieces_.end() && at->begin < to; ++at) {
+  for (; at != all.end() && at->begin < to; ++at) {
     std::uint64_t working = at->busy_until - at->begin;
     std::uint64_t of_work = overlap(at->begin, at->busy_until, from, to);
     share.busy += in_proportion(at->busy, of_work, working);

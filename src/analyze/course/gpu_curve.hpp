@@ -4,9 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
-
 #include "analyze/course/idle_cause.hpp"
+#include "analyze/merging.hpp"
 
 namespace cudabpf::analyze {
 
@@ -17,6 +16,8 @@ class GpuCurve {
     std::uint64_t kernels = 0;  // ns in which a kernel ran
     IdleTimes idle;
     std::uint64_t busy = 0;  // less than up to `busy_until` in a piece of several
+
+    void merge(const Piece& next);
   };
   struct Share {
     std::uint64_t time = 0;  // of the stretch
@@ -27,21 +28,16 @@ class GpuCurve {
     void add(const Share& other);
   };
 
-  explicit GpuCurve(std::size_t most = MOST) : most_(most) {}
+  explicit GpuCurve(std::size_t most = MOST) : pieces_(most) {}
 
   // In the order of time.
-  void add(const Piece& piece);
+  void add(const Piece& piece) { pieces_.add(piece); }
   Share between(std::uint64_t from, std::uint64_t to) const;
-  bool is_coarse() const { return times_ > 1; }
 
  private:
   static constexpr std::size_t MOST = 1 << 16;
-  static Piece joined(const Piece& a, const Piece& b);
-  void halve();
 
-  std::size_t most_;
-  std::vector<Piece> pieces_;
-  std::size_t times_ = 1, in_last_ = 0;  // how many become one; how many did in the last
+  MergedSeries<Piece> pieces_;
 };
 
 }  // namespace cudabpf::analyze

@@ -31,9 +31,8 @@ void GpusAtWork::line(const Line& line) {
   bool is_work = line.kind == LineKind::gpu_work, to_host = line.direction == Op::DtoH;
   if (is_work || takes_calls_) short_names_.line(line);
   if (is_work || line.kind == LineKind::host_copy) {
-    const AskedCall* asked = line.has(Field::call) ? calls_.find(line.call) : nullptr;
-    if (asked && (to_host || !is_work)) copied_to_host(line, *asked);
-    if (is_work) work(line, asked);
+    if (line.issuer && (to_host || !is_work)) copied_to_host(line);
+    if (is_work) work(line);
     return;
   }
   if (!takes_calls_) return;
@@ -46,17 +45,18 @@ void GpusAtWork::line(const Line& line) {
 
 // A call that copies to the host may wait, also one that is called asynchronous: to memory that is
 // not pinned, say. Nodes of a graph that is launched may just be done early.
-void GpusAtWork::copied_to_host(const Line& line, const AskedCall& asked) {
-  if (line.has(Field::node) || saturating_sum(line.ts, line.duration) > asked.end) return;
-  if (!calls_.waited(asked) || !asked.is_async || !part_.has(asked.ts)) return;
+void GpusAtWork::copied_to_host(const Line& line) {
+  const IssuingCall& call = *line.issuer;
+  if (line.has(Field::node) || saturating_sum(line.ts, line.duration) > call.end) return;
+  if (!calls_.waited(call) || !call.is_async || !part_.has(call.ts)) return;
   waited_.calls++;
-  waited_.time = saturating_sum(waited_.time, asked.end - asked.ts);
+  waited_.time = saturating_sum(waited_.time, call.end - call.ts);
 }
 
-void GpusAtWork::work(const Line& line, const AskedCall* asked) {
+void GpusAtWork::work(const Line& line) {
   Ran ran;
   seen_ = true;
-  Followed* gpu = followed(line, asked, ran.gpu);
+  Followed* gpu = followed(line, ran.gpu);
   if (!gpu) {
     left_out_++;
     return;
@@ -72,17 +72,17 @@ void GpusAtWork::work(const Line& line, const AskedCall* asked) {
   ran.is_node = line.has(Field::node);
   ran.queue = line.queue;
   if (line.has(Field::call)) ran.call = line.call;
-  if (asked) {
+  if (const IssuingCall* call = line.issuer) {
     ran.joined = true;
-    ran.asked = asked->ts;
-    ran.returned = asked->end;
-    ran.tid = asked->tid;
-    ran.has_to_wait = asked->has_to_wait;
-    ran.depends = asked->depends;
+    ran.asked = call->ts;
+    ran.returned = call->end;
+    ran.tid = call->tid;
+    ran.has_to_wait = call->has_to_wait;
+    ran.depends = call->depends;
   }
   bool counts = part_.touches(ran.begin, ran.end);
   gpu->figures.works += counts;
-  gpu->figures.unjoined += counts && !asked;
+  gpu->figures.unjoined += counts && !line.issuer;
   gpu->figures.graphs += counts && line.op == Type::graph;
   if (gpu->any && ran.begin < gpu->settled) {
     if (!counts) return;
@@ -97,9 +97,8 @@ void GpusAtWork::work(const Line& line, const AskedCall* asked) {
   if (kept_.size() >= most_kept_) settle_half();
 }
 
-GpusAtWork::Followed* GpusAtWork::followed(const Line& line, const AskedCall* asked,
-                                           std::uint32_t& index) {
-  std::uint64_t process = asked ? asked->process : calls_.process_of(line.pid);
+GpusAtWork::Followed* GpusAtWork::followed(const Line& line, std::uint32_t& index) {
+  std::uint64_t process = line.issuer ? line.issuer->process : calls_.process_of(line.pid);
   std::int64_t device = line.has(Field::ordinal) ? line.ordinal : 0;
   std::tuple key(process, line.pid, device);
   auto at = by_key_.find(key);

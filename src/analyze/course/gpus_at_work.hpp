@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/course/asked_calls.hpp"
 #include "analyze/course/busy.hpp"
 #include "analyze/course/critical_path.hpp"
 #include "analyze/course/gpu_curve.hpp"
 #include "analyze/course/idle_cause.hpp"
+#include "analyze/course/thread_calls.hpp"
 #include "analyze/short_names.hpp"
 #include "util/durations.hpp"
 #include "util/hash.hpp"
@@ -143,9 +143,9 @@ class GpusAtWork : public Analysis {
     HashSet<std::uint64_t> started;                    // launches of graphs
   };
 
-  void copied_to_host(const Line& line, const AskedCall& asked);
-  void work(const Line& line, const AskedCall* asked);
-  Followed* followed(const Line& line, const AskedCall* asked, std::uint32_t& index);
+  void copied_to_host(const Line& line);
+  void work(const Line& line);
+  Followed* followed(const Line& line, std::uint32_t& index);
   void sort_kept();
   void settle_half();
   void settle(const Ran& ran);
@@ -163,7 +163,7 @@ class GpusAtWork : public Analysis {
   std::size_t most_kept_;
   ShortNames short_names_;
   Name copy_, fill_, others_;
-  AskedCalls calls_;
+  ThreadCalls calls_;
   std::vector<Ran> kept_;  // after the end: the latest, in order
   std::uint64_t settled_until_ = 0;
   std::vector<std::uint64_t> process_of_gpu_;

@@ -42,8 +42,8 @@ void Tracks::draw_work(Line& work) {
     return;
   }
   TrackWriter::Flows flows;
-  if (const AskingCall* call = work.has(Field::call) ? asking_.find(work.call) : nullptr) {
-    flows.queued = work.ts > call->ts ? work.ts - call->ts : 0;
+  if (const IssuingCall* call = work.issuer) {
+    flows.queued = call->queued_until(work.ts);
     if (call->timed && part_.has(call->ts) && timed && is_first_of(call->id))
       flows.asked = call->id;
     if (call->graph && work.op == Type::graph) {

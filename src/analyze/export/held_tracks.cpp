@@ -5,7 +5,7 @@
 #include <string>
 
 #include "analyze/circumstances/graph_contents.hpp"
-#include "analyze/gpu_queues.hpp"
+#include "analyze/lanes/gpu_queues.hpp"
 #include "util/console/terminal.hpp"
 #include "util/saturating.hpp"
 
@@ -18,6 +18,7 @@ Line kept(const Line& line) {
   Line kept = line;
   kept.text = kept.args = {};
   kept.process = nullptr;
+  kept.issuer = nullptr;
   kept.gone = {};
   return kept;
 }

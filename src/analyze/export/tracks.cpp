@@ -41,7 +41,6 @@ void Tracks::follow(const Line& line) {
   of_line_ = line.process;
   if (line.kind == LineKind::header) gpu_works_ |= line.header->measures_gpus();
   if (line.kind == LineKind::gpu_times) gpu_times(line);
-  if (gpu_works_ && line.kind == LineKind::call && asks_gpu(line)) asking_.add(asking_call(line));
   if (!in_part_ && part_.has(line.ts) && line.kind != LineKind::header) begin_part();
   at_work_.line(line);
   memory_.line(line);
@@ -158,7 +157,8 @@ void Tracks::begin(Thread& thread, const Line& line, const TrackWriter::Flows& f
   flows_kept_ -= flows.begin.size();
   TrackWriter::Flows all = flows;
   Shape shape = shape_of(line);
-  if (gpu_works_ && shape == Shape::slice && asks_gpu(line)) all.asks = line.id;
+  if (gpu_works_ && shape == Shape::slice && gives_work(line.work) && !line.failed())
+    all.asks = line.id;
   out_.begin(thread.track, line, shape, all);
 }
 

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/asking_calls.hpp"
 #include "analyze/circumstances/processes.hpp"
 #include "analyze/circumstances/streams.hpp"
 #include "analyze/course/idle.hpp"
@@ -24,7 +23,7 @@
 #include "analyze/export/nested_calls.hpp"
 #include "analyze/export/track_writer.hpp"
 #include "analyze/export/works_in_order.hpp"
-#include "analyze/gpu_queues.hpp"
+#include "analyze/lanes/gpu_queues.hpp"
 #include "analyze/memory/traced_memory.hpp"
 #include "util/hash.hpp"
 
@@ -158,7 +157,6 @@ class Tracks : public Analysis, private LiveMemory::Listener {
 
   bool gpu_works_ = false;             // the trace has what GPUs did
   HashSet<std::uint32_t> unmeasured_;  // pids of which nobody tells that
-  AskingCalls asking_;
   WorksInOrder works_;
   std::map<std::uint32_t, OnGpus> on_gpus_;  // by pid
   HashSet<std::uint64_t> answered_;

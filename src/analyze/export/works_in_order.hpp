@@ -3,11 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <queue>
-#include <tuple>
-#include <vector>
+#include <map>
 
+#include "analyze/circumstances/issuing_calls.hpp"
 #include "trace/read/line.hpp"
 
 namespace cudabpf::analyze {
@@ -17,40 +15,32 @@ class WorksInOrder {
   // Keeps it, and gives back the earliest, if it keeps too many.
   template <typename Give>
   void add(const Line& work, Give&& give) {
-    if (order_.size() == MOST) give_first(give);
-    std::size_t at = works_.size();
-    if (free_.empty()) {
-      works_.emplace_back();
-    } else {
-      at = free_.back();
-      free_.pop_back();
-    }
-    works_[at] = work;
-    works_[at].text = works_[at].args = {};
-    order_.push({work.ts, ++count_, at});
+    if (works_.size() == MOST) give_first(give);
+    Held held{work, work.issuer ? *work.issuer : IssuingCall{}};
+    held.line.text = held.line.args = {};
+    works_.emplace(work.ts, held);
   }
   template <typename Give>
   void give_all(Give&& give) {
-    while (!order_.empty()) give_first(give);
+    while (!works_.empty()) give_first(give);
   }
 
  private:
   static constexpr std::size_t MOST = 1 << 14;
-  using Key = std::tuple<std::uint64_t, std::uint64_t, std::size_t>;  // ts, its line, in works_
+  struct Held {
+    Line line;
+    IssuingCall issuer;
+  };
 
   template <typename Give>
   void give_first(Give&& give) {
-    std::size_t at = std::get<2>(order_.top());
-    order_.pop();
-    free_.push_back(at);
-    Line work = works_[at];
+    auto first = works_.extract(works_.begin());
+    auto& [work, issuer] = first.mapped();
+    if (work.issuer) work.issuer = &issuer;
     give(work);
   }
 
-  std::vector<Line> works_;
-  std::vector<std::size_t> free_;  // places in it
-  std::priority_queue<Key, std::vector<Key>, std::greater<>> order_;
-  std::uint64_t count_ = 0;
+  std::multimap<std::uint64_t, Held> works_;  // by ts; those of one in the order of their lines
 };
 
 }  // namespace cudabpf::analyze

@@ -4,9 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "analyze/circumstances/processes.hpp"
-#include "analyze/work.hpp"
-#include "trace/header.hpp"
+#include "analyze/circumstances/issuing_calls.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
@@ -18,34 +16,12 @@ std::uint64_t key_of(std::uint64_t process, std::uint32_t tid) { return process 
 }  // namespace
 
 void AskedGpuTime::line(const Line& line) {
-  if (line.kind == LineKind::call) {
-    if (told_) asked(line);
-  } else if (line.kind == LineKind::gpu_work) {
-    did(line);
-  } else if (line.kind == LineKind::header) {
-    told_ |= line.header->measures_gpus();
-  }
-}
-
-void AskedGpuTime::asked(const Line& line) {
-  if (!gives_work(line.work) || line.failed()) return;
-  std::uint64_t key = key_of(line.process->number, line.tid);
-  auto thread = threads_.find(key);
-  if (thread == threads_.end()) {
-    if (threads_.size() >= MAX_THREADS) return;
-    thread = threads_.emplace(key, static_cast<std::uint32_t>(threads_.size())).first;
-  }
-  RememberedCall call;
-  call.id = line.id;
-  call.ts = line.ts;
-  call.place = thread->second;
-  calls_.add(call);  // they are kept when their work has come: a graph's has many lines
-}
-
-void AskedGpuTime::did(const Line& line) {
-  const RememberedCall* call = calls_.find(line.call);
-  if (!call || !line.has(Field::duration)) return;
-  works_.push_back({call->ts, line.duration, call->place});
+  const IssuingCall* call = line.issuer;
+  if (line.kind != LineKind::gpu_work || !call || !line.has(Field::duration)) return;
+  std::uint64_t key = key_of(call->process, call->tid);
+  if (threads_.size() >= MAX_THREADS && !threads_.contains(key)) return;
+  auto thread = threads_.emplace(key, static_cast<std::uint32_t>(threads_.size())).first;
+  works_.push_back({call->ts, line.duration, thread->second});
   if (works_.size() >= most_) merge();
 }
 

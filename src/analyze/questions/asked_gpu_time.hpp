@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/questions/remembered_calls.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {
@@ -35,14 +34,10 @@ class AskedGpuTime : public Analysis {
     std::uint32_t thread = 0;  // as threads_ counts them
   };
 
-  void asked(const Line& call);
-  void did(const Line& line);
   void sort();
   void merge();
 
   std::size_t most_;
-  bool told_ = false;
-  RememberedCalls calls_;                          // their places are threads
   HashMap<std::uint64_t, std::uint32_t> threads_;  // by process and thread
   std::vector<Work> works_;
 };

@@ -9,6 +9,16 @@
 
 namespace cudabpf::analyze {
 
+namespace {
+
+// `Call`: its line, or what is known of it later.
+template <typename Call>
+Kernels::Launch launch_of(const Call& call) {
+  return {call.kernel, call.kernel ? 0 : call.handle, call.grid, call.block, call.shared};
+}
+
+}  // namespace
+
 Kernels::Kernels(Names& names)
     : names_(names), lost_(names.add("lost")), graphs_(names), gpu_(names), short_names_(names) {}
 
@@ -80,14 +90,12 @@ void Kernels::launch(const Line& line) {
   if (!line.kernel) totals_.unnamed++;
   if (!line.has(Field::duration)) totals_.without_return++;
   if (line.recorded) totals_.captured++;
-  std::size_t place =
-      place_of({line.kernel, line.kernel ? 0 : line.handle, line.grid, line.block, line.shared}, 1);
+  std::size_t place = place_of(launch_of(line), 1);
   Figures& figures = figures_[place];
   figures.count++;
   figures.first = std::min(figures.first, line.ts);
   figures.last = std::max(figures.last, line.ts);
   if (line.has(Field::duration)) figures.calls.add(line.duration);
-  gpu_.launched(line, place);
   if (line.failed()) {
     figures.failed++;
     totals_.failed++;
@@ -109,11 +117,11 @@ void Kernels::launch_graph(const Line& line) {
 // A run belongs to its launch, whatever else its line says; in a graph, it has none of its own.
 void Kernels::measured(const Line& line) {
   if (!line.has(Field::duration)) return;
-  std::size_t place = gpu_.place_of(line);
-  if (place == RememberedCall::NO_PLACE) {
-    short_names_.line(line);
-    place = place_of({line.kernel, 0, line.grid, line.block, line.shared}, 0);
-  }
+  const IssuingCall* call = line.issuer;
+  bool launched = call && call->node == NodeWork::kernel && !call->nested;
+  if (!launched) short_names_.line(line);
+  std::size_t place = launched ? place_of(launch_of(*call), 0)
+                               : place_of({line.kernel, 0, line.grid, line.block, line.shared}, 0);
   gpu_.kernel(line, figures_[place].gpu);
 }
 

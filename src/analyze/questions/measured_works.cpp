@@ -20,7 +20,10 @@ MeasuredWorks::MeasuredWorks(Names& names)
 
 void MeasuredWorks::line_of(const Line& line, bool wanted) {
   if (line.kind == LineKind::call) {
-    if (told_) asked(line, wanted);
+    bool launches_graph = line.meaning->node == NodeWork::graph && gives_work(line.work);
+    if (told_ && launches_graph && !line.failed())
+      settle(runs_.add(
+          {.id = line.id, .ts = line.ts, .place = place_of_graph(line.content), .wanted = wanted}));
   } else if (line.kind == LineKind::gpu_work) {
     did(line, wanted);
   } else if (line.kind == LineKind::gpu_times) {
@@ -31,51 +34,27 @@ void MeasuredWorks::line_of(const Line& line, bool wanted) {
   }
 }
 
-void MeasuredWorks::asked(const Line& line, bool wanted) {
-  Work work = line.work;
-  if (!gives_work(work) || line.failed()) return;
-  RememberedCall call;
-  call.id = line.id;
-  call.ts = line.ts;
-  call.wanted = wanted;
-  call.graph = line.meaning->node == NodeWork::graph;
-  if (call.graph) call.place = place_of_graph(line.content);
-  settle(calls_.add(call));
-}
-
-void MeasuredWorks::launched(const Line& line, std::size_t place) {
-  if (RememberedCall* call = calls_.find(line.id); call && !call->graph)
-    call->place = static_cast<std::uint32_t>(place);
-}
-
-std::uint32_t MeasuredWorks::place_of(const Line& line) {
-  const RememberedCall* call = calls_.find(line.call);
-  return call && !call->graph ? call->place : RememberedCall::NO_PLACE;
-}
-
 void MeasuredWorks::did(const Line& line, bool wanted) {
   told_ = true;
   if (!line.has(Field::duration)) return;
   measured_ = true;
   bool whole_graph = line.op == Type::graph;
   whole_graphs_ |= whole_graph;
-  RememberedCall* call = calls_.find(line.call);
   // Nodes are not told in the order in which they began, so a launch ends with the last of them.
-  if (call && call->graph) {
-    call->begin = std::min(call->begin, line.ts);
-    call->end = std::max(call->end, line.end());
+  if (GraphRun* run = runs_.find(line.call)) {
+    run->begin = std::min(run->begin, line.ts);
+    run->end = std::max(run->end, line.end());
   } else if (whole_graph && wanted) {
     add_graph(place_of_graph(nullptr), line.duration);
   }
-  bool copies = line.op != Type::kernel && !whole_graph;
-  if (copies && wanted) copied(line);
-  if (copies && call && !call->graph) *call = {};
+  if (line.op != Type::kernel && !whole_graph && wanted) copied(line);
 }
 
 namespace {
-// Both clocks have their error, so work may seem to begin before it was asked for.
-std::uint64_t queued(const RememberedCall& call, std::uint64_t begin) {
-  return begin > call.ts ? begin - call.ts : 0;
+// Nodes of a graph wait for each other, too. Null: it is not known.
+const IssuingCall* waited_since(const Line& work) {
+  bool alone = work.issuer && work.issuer->node != NodeWork::graph;
+  return alone ? work.issuer : nullptr;
 }
 }  // namespace
 
@@ -85,30 +64,29 @@ void MeasuredWorks::copied(const Line& line) {
   WorkFigures& figures = copies_[direction.id];
   figures.times.add(line.duration);
   figures.bytes = saturating_sum(figures.bytes, line.size);
-  const RememberedCall* call = calls_.find(line.call);
-  if (call && !call->graph) figures.queued.add(queued(*call, line.ts));
+  if (const IssuingCall* call = waited_since(line)) figures.queued.add(call->queued_until(line.ts));
 }
 
 void MeasuredWorks::kernel(const Line& line, WorkFigures& figures) {
   figures.times.add(line.duration);
   kernels_.times.add(line.duration);
-  RememberedCall* call = calls_.find(line.call);
-  if (!call || call->graph) return;
-  figures.queued.add(queued(*call, line.ts));
-  kernels_.queued.add(queued(*call, line.ts));
-  *call = {};  // it has asked for nothing else
+  const IssuingCall* call = waited_since(line);
+  if (!call) return;
+  figures.queued.add(call->queued_until(line.ts));
+  kernels_.queued.add(call->queued_until(line.ts));
 }
 
 void MeasuredWorks::finish(const TraceFacts&) {
-  calls_.each([this](const RememberedCall& call) { settle(call); });
+  runs_.each([this](const GraphRun& run) { settle(run); });
 }
 
-// All GPU operations of this call have been read.
-void MeasuredWorks::settle(const RememberedCall& call) {
-  if (!call.id || !call.graph || !call.wanted || call.begin > call.end) return;
-  add_graph(call.place, call.end - call.begin);
-  graphs_[call.place].queued.add(queued(call, call.begin));
-  all_graphs_.queued.add(queued(call, call.begin));
+// All GPU operations of this launch have been read.
+void MeasuredWorks::settle(const GraphRun& run) {
+  if (!run.id || !run.wanted || run.begin > run.end) return;
+  add_graph(run.place, run.end - run.begin);
+  std::uint64_t queued = run.begin > run.ts ? run.begin - run.ts : 0;
+  graphs_[run.place].queued.add(queued);
+  all_graphs_.queued.add(queued);
 }
 
 void MeasuredWorks::add_graph(std::uint32_t place, std::uint64_t time) {

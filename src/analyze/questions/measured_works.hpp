@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/questions/remembered_calls.hpp"
+#include "analyze/circumstances/issuing_calls.hpp"
 #include "util/durations.hpp"
 
 namespace cudabpf::analyze {
@@ -39,10 +40,6 @@ class MeasuredWorks : public Analysis {
   void outside(const Line& line) override { line_of(line, false); }
   void finish(const TraceFacts&) override;
 
-  // A call that launches a kernel is of this place.
-  void launched(const Line& call, std::size_t place);
-  // The place of the call that a kernel's line names; NO_PLACE: it is not known.
-  std::uint32_t place_of(const Line& line);
   // Adds a kernel's line, whose figures these are.
   void kernel(const Line& line, WorkFigures& figures);
 
@@ -59,11 +56,21 @@ class MeasuredWorks : public Analysis {
   // At most this many directions are kept apart; later ones are counted as one.
   static constexpr std::size_t MAX_DIRECTIONS = 64;
 
+  // A launch of a graph, until all that it did is known.
+  struct GraphRun {
+    static constexpr std::size_t MOST = IssuingCall::MOST;
+
+    std::uint64_t id = 0, ts = 0;  // the call's
+    // What its work did on the GPU so far; `begin` > `end`: nothing.
+    std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0;
+    std::uint32_t place = 0;
+    bool wanted = true;  // it lies in the part of the trace that is wanted
+  };
+
   void line_of(const Line& line, bool wanted);
-  void asked(const Line& call, bool wanted);
   void did(const Line& line, bool wanted);
   void copied(const Line& line);
-  void settle(const RememberedCall& call);
+  void settle(const GraphRun& run);
   void add_graph(std::uint32_t place, std::uint64_t time);
   std::uint32_t place_of_graph(const LaunchedGraph* graph);
 
@@ -71,7 +78,7 @@ class MeasuredWorks : public Analysis {
   Name fills_, others_;
   bool told_ = false;  // the trace has, or may have, lines of what GPUs did
   bool measured_ = false, whole_graphs_ = false;
-  RememberedCalls calls_;
+  CallsById<GraphRun> runs_;
   WorkFigures kernels_, all_graphs_;
   std::vector<WorkFigures> graphs_;
   std::unordered_map<const LaunchedGraph*, std::uint32_t> places_of_graphs_;

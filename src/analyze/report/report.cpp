@@ -93,15 +93,14 @@ struct Report::Analyses {
         ioctls(all_names),
         idle(all_names, MOST_GAPS, part),
         at_work(all_names, MOST_GAPS, part),
-        memory(all_names, part),
         energy(all_names, summary.course(), part),
         errors(all_names, false),
         timeline(all_names, most_events) {}
 
   // The course that `energy` shares is finished with `summary`, so that comes first.
-  std::array<Analysis*, 11> each() {
-    return {&summary, &calls,  &kernels, &ioctls, &idle,    &at_work,
-            &gpus,    &memory, &energy,  &errors, &timeline};
+  std::array<Analysis*, 10> each() {
+    return {&summary, &calls, &kernels, &ioctls, &idle,
+            &at_work, &gpus,  &energy,  &errors, &timeline};
   }
   std::string timeline_data() const { return analyze::timeline_data(timeline, &summary.course()); }
 
@@ -113,7 +112,6 @@ struct Report::Analyses {
   Idle idle;
   GpusAtWork at_work;
   SampledGpus gpus;
-  Memory memory;
   Energy energy;
   Errors errors;
   ReportTimeline timeline;
@@ -143,7 +141,7 @@ Json Report::answers() const {
                   {"kernels", kernels_json(all_->kernels, Kernels::By::configuration)},
                   {"ioctls", ioctls_json(all_->ioctls.answer())},
                   {"gaps", gaps_json(all_->idle, all_->at_work, all_->gpus)},
-                  {"memory", {{"memory", memory_json(all_->memory)}}},
+                  {"memory", {{"memory", memory_json(all_->summary.memory())}}},
                   {"energy", energy_json(all_->energy)},
                   {"errors", errors_json(all_->errors.answer(), all_->names)}};
   make_fit(answers);

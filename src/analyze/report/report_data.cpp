@@ -53,11 +53,11 @@ struct Columns {
 };
 
 // A thread's calls by how deep they are nested. Where calls were merged, that is about right.
-std::vector<Lane> nested_lanes(const ReportTimeline::Thread& thread) {
+std::vector<Lane> nested_lanes(const ReportTimeline::OfThread& thread) {
   constexpr std::size_t DEEPEST = 8;
   std::vector<Lane> lanes(1);
   std::vector<std::uint64_t> ends;  // of the calls that are open, the innermost last
-  const auto& inner = thread.nested.events();
+  const ReportRow& inner = thread.rows[NESTED];
   std::size_t next = 0;
   auto add_inner_before = [&](std::uint64_t limit) {
     for (; next < inner.size() && inner[next].begin < limit; next++) {
@@ -68,7 +68,7 @@ std::vector<Lane> nested_lanes(const ReportTimeline::Thread& thread) {
       if (ends.size() < DEEPEST) ends.push_back(inner[next].end);
     }
   };
-  for (const ReportEvent& event : thread.calls.events()) {
+  for (const ReportEvent& event : thread.rows[CALLS]) {
     add_inner_before(event.begin);
     ends.assign(1, event.end);
     lanes.front().push_back(&event);
@@ -77,10 +77,10 @@ std::vector<Lane> nested_lanes(const ReportTimeline::Thread& thread) {
   return lanes;
 }
 
-Lane lane_of(const ReportLane& lane) {
+Lane lane_of(const ReportRow& row) {
   Lane events;
-  events.reserve(lane.events().size());
-  for (const ReportEvent& event : lane.events()) events.push_back(&event);
+  events.reserve(row.size());
+  for (const ReportEvent& event : row) events.push_back(&event);
   return events;
 }
 
@@ -112,7 +112,7 @@ class Texts {
 void add_kinds(Json& meta, const ReportTimeline& timeline, Texts& texts) {
   constexpr std::size_t LONGEST = 256;
   Json kinds = Json::array(), names = Json::object();
-  for (const EventKind& kind : timeline.kinds().all()) {
+  for (const LaneEvent& kind : timeline.kinds().all()) {
     std::size_t what = texts.of(kind.what);
     kinds.push_back({texts.of(kind.name), what, texts.of(kind.error), texts.of(kind.ending),
                      static_cast<unsigned>(kind.category), kind.flags()});
@@ -187,10 +187,10 @@ Json lanes_json(const ReportTimeline& timeline, Columns& columns) {
     std::vector<Lane> nested = nested_lanes(thread);
     for (std::size_t depth = 0; depth < nested.size(); depth++)
       add(nested[depth], "calls", "thread", i, depth);
-    add(lane_of(thread.driver), "driver", "thread", i, 0);
+    add(lane_of(thread.rows[DRIVER]), "driver", "thread", i, 0);
   }
   for (std::size_t i = 0; i < timeline.queues().size(); i++)
-    add(lane_of(timeline.queues()[i].works), "gpu", "queue", i, 0);
+    add(lane_of(timeline.queues()[i].row), "gpu", "queue", i, 0);
   return lanes;
 }
 

@@ -5,36 +5,16 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
-#include "analyze/timeline/timeline_bars.hpp"
+#include "analyze/lanes/lane_events.hpp"
 #include "trace/read/line.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
-struct EventKind {
-  Name name, what;  // what: the kernel, the graph, the control command or the class
-  Name error;
-  Name ending;  // how it ended, where that is not known: "unfinished", …
-  Category category = Category::other;
-  bool failed = false, launch = false, ioctl = false, timed = false;
-  bool is_kernel = false;  // `what` is the name of a kernel
-
-  // A bit each, as web/src/data/timeline.ts has them.
-  unsigned flags() const {
-    return unsigned{failed} | unsigned{launch} << 1U | unsigned{ioctl} << 2U |
-           unsigned{timed} << 3U | unsigned{is_kernel} << 4U;
-  }
-  auto as_tuple() const {
-    return std::tuple(name.id, what.id, error.id, ending.id, category, flags());
-  }
-  bool operator==(const EventKind& other) const { return as_tuple() == other.as_tuple(); }
-};
-
-struct EventKindHash {
-  std::size_t operator()(const EventKind& kind) const {
+struct LaneEventHash {
+  std::size_t operator()(const LaneEvent& kind) const {
     std::uint64_t looks = static_cast<std::uint64_t>(kind.category) << 5 | kind.flags();
     return hash_of(std::uint64_t{kind.name.id} << 32 | kind.what.id,
                    std::uint64_t{kind.ending.id} << 32 | kind.error.id, looks);
@@ -44,7 +24,7 @@ struct EventKindHash {
 class EventKinds {
  public:
   // A kind is found by its number; 0 stands for those beyond the most that are kept apart.
-  std::uint32_t add(const EventKind& kind) {
+  std::uint32_t add(const LaneEvent& kind) {
     if (!kinds_.empty() && kind == last_) return last_number_;
     last_ = kind;
     auto known = numbers_.find(kind);
@@ -56,14 +36,14 @@ class EventKinds {
     numbers_.emplace(kind, last_number_);
     return last_number_;
   }
-  const std::vector<EventKind>& all() const { return kinds_; }
+  const std::vector<LaneEvent>& all() const { return kinds_; }
 
  private:
   static constexpr std::size_t MOST = 1 << 16;
 
-  std::vector<EventKind> kinds_;
-  HashMap<EventKind, std::uint32_t, EventKindHash> numbers_;
-  EventKind last_;
+  std::vector<LaneEvent> kinds_;
+  HashMap<LaneEvent, std::uint32_t, LaneEventHash> numbers_;
+  LaneEvent last_;
   std::uint32_t last_number_ = 0;
 };
 

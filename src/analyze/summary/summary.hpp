@@ -30,6 +30,7 @@ class Summary : public Analysis {
 
   // Whether there are phases and iterations to report.
   const Course& course() const { return course_; }
+  const Memory& memory() const { return memory_; }
   bool found_thread() const { return course_.thread() != nullptr; }
   Json json() const;
   // The verdict, the phases, and as many answers as fit on a screen; all of them if that is wanted.

@@ -9,36 +9,24 @@ void GpuActivity::add(const GpuSample& sample) {
   if (!sample.sm_active || !sample.window_ns || *sample.window_ns > sample.ts) return;
   Stretch stretch{{sample.ts - *sample.window_ns, sample.ts}, *sample.sm_active};
   // A window's length is rounded in the trace: it may reach a little into the one before.
-  if (!stretches_.empty()) stretch.begin = std::max(stretch.begin, stretches_.back().end);
-  if (stretch.begin >= stretch.end) return;
-  if (in_last_ && in_last_ < windows_) {
-    stretches_.back() = merged(stretches_.back(), stretch);
-    in_last_++;
-    return;
-  }
-  if (stretches_.size() == MOST) merge_pairs();
-  stretches_.push_back(stretch);
-  in_last_ = 1;
+  const auto& before = stretches_.items();
+  if (!before.empty()) stretch.begin = std::max(stretch.begin, before.back().end);
+  if (stretch.begin < stretch.end) stretches_.add(stretch);
 }
 
-GpuActivity::Stretch GpuActivity::merged(const Stretch& a, const Stretch& b) {
-  auto first = static_cast<double>(a.time()), second = static_cast<double>(b.time());
-  return {{a.begin, b.end}, (a.active * first + b.active * second) / (first + second)};
-}
-
-void GpuActivity::merge_pairs() {
-  for (std::size_t i = 0; i < stretches_.size() / 2; i++)
-    stretches_[i] = merged(stretches_[2 * i], stretches_[2 * i + 1]);
-  stretches_.resize(stretches_.size() / 2);
-  windows_ *= 2;
+void GpuActivity::Stretch::merge(const Stretch& next) {
+  auto first = static_cast<double>(time()), second = static_cast<double>(next.time());
+  active = (active * first + next.active * second) / (first + second);
+  end = next.end;
 }
 
 std::vector<std::uint64_t> GpuActivity::columns(const TimeScale& scale) const {
   std::vector<double> sums(scale.width()), covered(scale.width());
   for (const TimeScale::Piece& piece : scale.pieces()) {
-    auto first = std::partition_point(stretches_.begin(), stretches_.end(),
+    const auto& all = stretches_.items();
+    auto first = std::partition_point(all.begin(), all.end(),
                                       [&](const Stretch& one) { return one.end <= piece.begin; });
-    for (; first != stretches_.end() && first->begin < piece.end; ++first) {
+    for (; first != all.end() && first->begin < piece.end; ++first) {
       double from = piece.position(std::max(first->begin, piece.begin));
       double to = piece.position(std::min(first->end, piece.end));
       for (auto at = static_cast<std::size_t>(from); at < scale.width(); at++) {

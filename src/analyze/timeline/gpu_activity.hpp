@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "analyze/merging.hpp"
 #include "cudabpf/event.hpp"
 #include "util/page/time_scale.hpp"
 
@@ -19,14 +20,11 @@ class GpuActivity {
  private:
   struct Stretch : TimeSpan {
     double active = 0;  // percent, the mean
+    void merge(const Stretch& next);
   };
-  static constexpr std::size_t MOST = 1 << 14;  // beyond that, each two become one
+  static constexpr std::size_t MOST = 1 << 14;
 
-  static Stretch merged(const Stretch& a, const Stretch& b);
-  void merge_pairs();
-
-  std::vector<Stretch> stretches_;         // in order of time
-  std::size_t windows_ = 1, in_last_ = 0;  // in a stretch; in the last one so far
+  MergedSeries<Stretch> stretches_{MOST};
 };
 
 }  // namespace cudabpf::analyze

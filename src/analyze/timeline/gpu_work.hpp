@@ -4,18 +4,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <string>
 
-#include "analyze/asking_calls.hpp"
-#include "analyze/gpu_queues.hpp"
+#include "analyze/circumstances/issuing_calls.hpp"
 #include "analyze/timeline/timeline_bars.hpp"
 
 namespace cudabpf::analyze {
 
-struct GpuQueue {
-  std::size_t process = 0;  // which of the timeline's
-  QueueKey key;
-  std::string handle;  // "default stream", "0x7f…"; empty: not known
+struct QueueBars {
   std::uint64_t works = 0;
   std::uint64_t time = 0;  // in which it did something
   BarRow bars;             // by when the GPU did it
@@ -38,18 +33,9 @@ struct GpuQueue {
 struct QueuedWork {
   std::size_t queue = 0;  // which of the timeline's
   TimeSpan span;
-  Line line;                       // without its text
-  std::optional<AskingCall> call;  // that asked for it
-  bool is_first = false;           // of those with this call
-  // Nothing if the call is not known.
-  std::optional<std::uint64_t> queued() const {
-    if (!call) return {};
-    return span.begin > call->ts ? span.begin - call->ts : 0;
-  }
+  Line line;                          // without its text
+  std::optional<IssuingCall> issuer;  // if known
+  bool is_first = false;              // of those with this call
 };
-
-Category category_of_work(const Line& work);    // as of the calls that ask for it
-std::string full_name(const GpuQueue& queue);   // "GPU 0 stream 7 (0x7f…)"
-std::string short_name(const GpuQueue& queue);  // "GPU 0 stream 7"
 
 }  // namespace cudabpf::analyze

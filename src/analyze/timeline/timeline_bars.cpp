@@ -5,25 +5,6 @@
 
 namespace cudabpf::analyze {
 
-const CategoryLook& look_of(Category category) {
-  static constexpr std::array<CategoryLook, CATEGORIES + 1> LOOKS = {{
-      {"init", "I", "i", "35", "#7b5fa8"},
-      {"context", "C", "c", "95", "#b58fd8"},
-      {"module", "L", "l", "33", "#c8963c"},
-      {"memory", "M", "m", "34", "#2f6fb8"},
-      {"transfer", "T", "t", "36", "#1f93a2"},
-      {"kernel", "K", "k", "32", "#3f9b45"},
-      {"graph", "G", "g", "92", "#6fae35"},
-      {"wait", "░", "·", "31", "#f4c9c5", true},
-      {"waiting copy", "▒", "-", "36", "#b5e3ea", true},
-      {"captured", "P", "p", "93", "#a9a25a"},
-      {"other", "O", "o", "37", "#8c8c8c"},
-      {"unfinished", "U", "u", "91", "#ff2020"},
-      {"driver", "D", "d", "90", "#555555"},
-  }};
-  return LOOKS[static_cast<std::size_t>(category)];
-}
-
 void Alike::add(const Alike& more) {
   count += more.count;
   launches += more.launches;
@@ -90,37 +71,6 @@ void Bar::take_in(const Bar& within) {
   Alike total = within.total();
   inside += within.inside + total.count;
   first_.launches += total.launches;
-}
-
-void TimelineBars::add_around(BarRow& row, Bar bar) {
-  auto has = [&](const Bar& other) {
-    return other.begin >= bar.begin && other.end > bar.begin && other.end <= bar.end;
-  };
-  while (!row.empty() && has(row.back())) {
-    bar.take_in(row.back());
-    row.pop_back();
-    count_--;
-  }
-  add(row, std::move(bar));
-}
-
-std::size_t TimelineBars::merge_row(BarRow& row) const {
-  sort_bars(row);
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < row.size(); i++) {
-    if (kept && std::max(row[kept - 1].end, row[i].end) - row[kept - 1].begin <= resolution_)
-      row[kept - 1].absorb(row[i]);
-    else if (kept++ != i)
-      row[kept - 1] = std::move(row[i]);
-  }
-  row.erase(row.begin() + static_cast<std::ptrdiff_t>(kept), row.end());
-  return kept;
-}
-
-void sort_bars(BarRow& row) {
-  auto earlier = [](const Bar& a, const Bar& b) { return a.begin < b.begin; };
-  if (!std::is_sorted(row.begin(), row.end(), earlier))
-    std::stable_sort(row.begin(), row.end(), earlier);
 }
 
 }  // namespace cudabpf::analyze

@@ -9,41 +9,14 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
+#include "analyze/lanes/call_category.hpp"
+#include "analyze/lanes/merged_rows.hpp"
 #include "trace/read/names.hpp"
 #include "util/page/time_scale.hpp"
 
 namespace cudabpf::analyze {
-
-// What a call is about, according to its type, and whether it waits for the GPU.
-enum class Category : std::uint8_t {
-  init,
-  context,
-  module,
-  memory,
-  transfer,
-  kernel,
-  graph,
-  sync,
-  waiting_copy,  // to the host, returning when it is done
-  captured,      // into a graph, instead of being done
-  other,
-  unfinished,  // it never returned
-  driver,      // not a call, but an operation on the driver's devices
-};
-constexpr std::size_t CATEGORIES = 12;  // those of calls
-
-// How a category is drawn. Waiting is lighter than work.
-struct CategoryLook {
-  std::string_view name;
-  std::string_view full, part;  // a column of which such calls took half or more, or less
-  std::string_view escape;      // the terminal's code for the colour
-  std::string_view svg;
-  bool waits = false;
-};
-const CategoryLook& look_of(Category category);
 
 // Calls of one function, for one kernel (or what else they are about).
 struct Alike {
@@ -59,6 +32,9 @@ struct Alike {
 
 class Bar : public TimeSpan {
  public:
+  static constexpr unsigned FINEST = 4, COARSEST = 64;
+  static constexpr bool MERGES_AT_ONCE = false;
+
   std::uint64_t inside = 0;  // calls that were made inside of these, and are no bars
 
   Bar(const TimeSpan& when, const Alike& one) : TimeSpan(when), first_(one) {}
@@ -67,6 +43,15 @@ class Bar : public TimeSpan {
   Bar& operator=(Bar&&) = default;
   Bar& operator=(const Bar&) = delete;
 
+  // ns; 0: no two are one.
+  static constexpr std::uint64_t time_of(unsigned resolution) {
+    if (resolution == COARSEST) return std::numeric_limits<std::uint64_t>::max();
+    return resolution ? std::uint64_t{1} << resolution : 0;
+  }
+  static bool comes_before(const Bar& a, const Bar& b) { return a.begin < b.begin; }
+  static bool are_one(const Bar& a, const Bar& b, unsigned resolution) {
+    return std::max(a.end, b.end) - a.begin <= time_of(resolution);
+  }
   // Takes what another one stands for, which did not begin before this one.
   void absorb(const Bar& other);
   // Counts what another one stands for as made inside of it; this one is a single call.
@@ -124,46 +109,5 @@ void each_bar(const BarRow& row, std::uint64_t begin, std::uint64_t end, std::ui
     each(whole);
   });
 }
-
-// Keeps the number of bars of all rows within bounds.
-class TimelineBars {
- public:
-  static constexpr std::size_t MOST = 1 << 16;  // after a merge; at most twice as many before
-
-  void add(BarRow& row, Bar bar) {
-    row.push_back(std::move(bar));
-    count_++;
-  }
-  // The same, but takes out what lies inside of it: lines come in the order in which calls ended.
-  void add_around(BarRow& row, Bar bar);
-
-  bool too_many() const { return count_ > 2 * MOST; }
-  // Merges those within more and more time, until there are not too many.
-  // each_row(f) calls f with every row.
-  template <typename EachRow>
-  void merge(EachRow&& each_row) {
-    constexpr std::uint64_t LEAST = 16, MOST_TIME = std::numeric_limits<std::uint64_t>::max();
-    auto merge_all = [&] {
-      count_ = 0;
-      each_row([&](BarRow& row) { count_ += merge_row(row); });
-    };
-    resolution_ = std::max(resolution_, LEAST);
-    merge_all();
-    while (count_ > MOST && resolution_ < MOST_TIME) {
-      resolution_ = resolution_ > MOST_TIME / 2 ? MOST_TIME : 2 * resolution_;
-      merge_all();
-    }
-  }
-  // Those within this time are one; 0: no two are.
-  std::uint64_t resolution() const { return resolution_; }
-
- private:
-  std::size_t merge_row(BarRow& row) const;
-
-  std::size_t count_ = 0;
-  std::uint64_t resolution_ = 0;
-};
-
-void sort_bars(BarRow& row);
 
 }  // namespace cudabpf::analyze

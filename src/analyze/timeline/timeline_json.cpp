@@ -49,7 +49,7 @@ Json queues_json(const Timeline& timeline, const Timeline::Process& process,
                  const TimeScale& scale) {
   Json queues = Json::array();
   for (std::size_t index : process.queues) {
-    const GpuQueue& queue = timeline.gpu_queue(index);
+    const Timeline::Queue& queue = timeline.gpu_queue(index);
     Json json = {{"works", queue.works},
                  {"busy_us", microseconds(queue.time)},
                  {"columns", {{"busy_us", busy_json(busy_columns(queue, scale))}}}};

@@ -89,7 +89,7 @@ class Lanes {
   }
 
   // False: the GPU did nothing of it here.
-  bool add_queue(const GpuQueue& queue) {
+  bool add_queue(const Timeline::Queue& queue) {
     constexpr std::uint64_t PERCENT = 100;
     Columns columns = busy_columns(queue, scale_);
     std::uint64_t busy = 0;

@@ -61,7 +61,7 @@ class TimelineSection {
       std::string what(LABELS[row]);
       label(drawn ? what : what.empty() ? name : fmt::format("{}, {}", name, what));
       rows_of_threads_.try_emplace(thread.tid, y_);
-      BarsOf of = row == Timeline::DRIVER ? BarsOf::driver : BarsOf::thread;
+      BarsOf of = row == DRIVER ? BarsOf::driver : BarsOf::thread;
       each_drawn(thread.bars[row],
                  [&](const Bar& bar, const auto& piece) { draw(bar, piece, of); });
       y_ += ROW;
@@ -95,7 +95,7 @@ class TimelineSection {
   void queue(std::size_t index) {
     constexpr std::size_t LETTERS = 33;
     constexpr double SMALL = 10, VISIBLE = 1;
-    const GpuQueue& queue = timeline_.gpu_queue(index);
+    const Timeline::Queue& queue = timeline_.gpu_queue(index);
     std::array<double, 4> ends{};  // of what is drawn in each line
     std::size_t lines = 0;
     each_drawn(queue.bars, [&](const Bar& bar, const auto& piece) {
@@ -116,8 +116,8 @@ class TimelineSection {
     std::vector<std::array<double, 4>> lines;
     for (const auto& [work, y] : tops_of_works_) {
       if (!work->is_first || lines.size() > ARROWS_DRAWN) continue;
-      auto from = rows_of_threads_.find(work->call->tid);
-      auto begin = x_at(work->call->ts), end = x_at(work->span.begin);
+      auto from = rows_of_threads_.find(work->issuer->tid);
+      auto begin = x_at(work->issuer->ts), end = x_at(work->span.begin);
       if (from != rows_of_threads_.end() && begin && end)
         lines.push_back({*begin, from->second + BAR, *end, y});
     }

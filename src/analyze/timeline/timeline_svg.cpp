@@ -37,8 +37,7 @@ class Gantt {
       if (process.empty()) continue;
       section.begin(process);
       section.course_of(process, true);
-      for (std::size_t index : process.threads)
-        section.thread(timeline_.thread(index), Timeline::ROWS);
+      for (std::size_t index : process.threads) section.thread(timeline_.thread(index), LANE_ROWS);
       for (std::size_t index : process.queues) section.queue(index);
       section.arrows();
       if (!process.queues.empty()) continue;

@@ -110,7 +110,7 @@ std::string of_work(const Timeline& timeline, const QueuedWork& work) {
   std::string told = shortened(printable(timeline.name_of(work)), NAME_WIDTH);
   told += "\n" + (timed ? human_time(work.span.time()) + " on the GPU" : "duration not known");
   told += ", began at " + seconds(work.span.begin);
-  if (work.queued()) told += "\nqueued for " + human_time(*work.queued());
+  if (work.issuer) told += "\nqueued for " + human_time(work.issuer->queued_until(work.span.begin));
   if (line.has(Field::grid) && line.has(Field::block))
     told += fmt::format("\ngrid {}, block {}", sizes(line.grid), sizes(line.block));
   if (line.has(Field::call)) told += fmt::format("\ncall {}", line.call);

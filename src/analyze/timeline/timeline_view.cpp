@@ -21,9 +21,9 @@ std::vector<TimeSpan> all_spans(const Timeline& timeline) {
     // A call without a duration is more than nothing, or there would be spans without time.
     for (const Bar& bar : row) spans.push_back({bar.begin, std::max(bar.end, bar.begin + 1)});
   };
-  for (Timeline::Row row : {Timeline::CALLS, Timeline::NESTED, Timeline::DRIVER}) {
+  for (LaneRow row : {CALLS, NESTED, DRIVER}) {
     for (std::size_t i = 0; i < timeline.threads(); i++) add(timeline.thread(i).bars[row]);
-    if (row == Timeline::CALLS) add(timeline.more_calls());
+    if (row == CALLS) add(timeline.more_calls());
     if (!spans.empty()) break;
   }
   for (std::size_t i = 0; i < timeline.gpu_queues(); i++) add(timeline.gpu_queue(i).bars);
@@ -184,7 +184,7 @@ void add_bar(Columns& columns, const Bar& bar, const TimeSpan& where, std::uint6
 
 }  // namespace
 
-std::vector<Timeline::Busy> busy_columns(const GpuQueue& queue, const TimeScale& scale) {
+std::vector<Timeline::Busy> busy_columns(const QueueBars& queue, const TimeScale& scale) {
   Columns columns(scale.width());
   queue.each_time([&](const Bar& bar, const TimeSpan& where, std::uint64_t time) {
     add_bar(columns, bar, where, time, scale);
@@ -192,11 +192,10 @@ std::vector<Timeline::Busy> busy_columns(const GpuQueue& queue, const TimeScale&
   return columns;
 }
 
-std::vector<Timeline::Busy> busy_columns(const Timeline::Thread& thread, const TimeScale& scale) {
+std::vector<Timeline::Busy> busy_columns(const Timeline::OfThread& thread, const TimeScale& scale) {
   Columns columns(scale.width());
-  for (const Bar& bar : thread.bars[Timeline::CALLS])
-    add_bar(columns, bar, bar, bar.total().time, scale);
-  for (const Bar& bar : thread.bars[Timeline::DRIVER])
+  for (const Bar& bar : thread.bars[CALLS]) add_bar(columns, bar, bar, bar.total().time, scale);
+  for (const Bar& bar : thread.bars[DRIVER])
     count_in(bar, scale,
              [&](std::size_t column) { columns[column].ioctls += bar.total().launches; });
   return columns;

@@ -33,8 +33,8 @@ std::vector<const Phase*> windows(const Phases& phases);
 
 // --- what lies in each column of a picture
 
-std::vector<Timeline::Busy> busy_columns(const Timeline::Thread& thread, const TimeScale& scale);
-std::vector<Timeline::Busy> busy_columns(const GpuQueue& queue, const TimeScale& scale);
+std::vector<Timeline::Busy> busy_columns(const Timeline::OfThread& thread, const TimeScale& scale);
+std::vector<Timeline::Busy> busy_columns(const QueueBars& queue, const TimeScale& scale);
 // How many calls there are in each.
 std::vector<std::uint64_t> count_columns(const BarRow& row, const TimeScale& scale);
 

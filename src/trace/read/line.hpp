@@ -18,6 +18,7 @@ namespace cudabpf::analyze {
 
 struct Process;
 struct LaunchedGraph;
+struct IssuingCall;
 inline constexpr Meaning MEANS_NOTHING;
 
 enum class LineKind : std::uint8_t {
@@ -81,6 +82,9 @@ struct Line {
   bool recorded = false;                 // its stream is captured: it goes into a graph
   // What the launched graph holds, or the one that the line tells of. Null: it is not known.
   const LaunchedGraph* content = nullptr;
+  // The call that had a GPU do this, or that copied. Null: it is not known. Valid until the next
+  // line is read.
+  const IssuingCall* issuer = nullptr;
   std::uint64_t context = 0;       // current on its thread; 0: not known
   std::uint64_t context_gone = 0;  // the one that it destroyed; 0: none
 

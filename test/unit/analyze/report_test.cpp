@@ -21,7 +21,7 @@ struct DrawnReport {
   LineParser parser;
   std::unique_ptr<ReportTimeline> timeline;
 
-  explicit DrawnReport(const std::string& text, std::size_t most = ReportEvents::MOST) {
+  explicit DrawnReport(const std::string& text, std::size_t most = ReportEvent::MOST) {
     timeline = std::make_unique<ReportTimeline>(parser.names(), most);
     auto circumstances =
         each_line(parser, text, [this](const Line& line) { timeline->line(line); });
@@ -37,7 +37,7 @@ TEST_CASE("Report: each call is an event, while there are few") {
   for (int i = 0; i < 10; i++) trace.call("sync", "stream", R"("name":"cuStreamSynchronize")");
   DrawnReport drawn(trace.text);
   REQUIRE(drawn.timeline->threads().size() == 1);
-  const auto& events = drawn.timeline->threads()[0].calls.events();
+  const auto& events = drawn.timeline->threads()[0].rows[CALLS];
   REQUIRE(events.size() == 10);
   CHECK(events[3].begin == 6000);
   CHECK(events[3].end == 7000);
@@ -52,7 +52,7 @@ TEST_CASE("Report: of too many events, those close together become one, and none
   Trace trace;
   for (int i = 0; i < 5000; i++) trace.call("sync", "stream", R"("name":"cuStreamSynchronize")");
   DrawnReport drawn(trace.text, 100);
-  const auto& events = drawn.timeline->threads()[0].calls.events();
+  const auto& events = drawn.timeline->threads()[0].rows[CALLS];
   CHECK(events.size() <= 100);
   CHECK(events.size() > 20);
   std::uint64_t count = 0, busy = 0;
@@ -85,7 +85,7 @@ TEST_CASE("Report: what is beyond a browser's numbers is counted, not drawn") {
 {"id":2,"type":"sync","op":"x","name":"a","ts":5,"duration_us":9000000000000000.000,"pid":1,"tid":1,"ret":0}
 )");
   CHECK(drawn.timeline->left_out().too_late == 1);
-  const auto& events = drawn.timeline->threads()[0].calls.events();
+  const auto& events = drawn.timeline->threads()[0].rows[CALLS];
   REQUIRE(events.size() == 1);
   CHECK(events[0].end <= ReportTimeline::LATEST);
 }

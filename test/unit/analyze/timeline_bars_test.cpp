@@ -36,8 +36,8 @@ TEST_CASE("Bars of a picture: all of a few, with what each stands for") {
   trace.call("memory", 45, 2, R"(,"parent":5)").call("memory", 44, 4, R"(,"parent":5)");
   trace.call("memory", 40, 10);
   Analyzed few(trace, 100);
-  CHECK(few.timeline.thread(0).bars[Timeline::CALLS].size() == 3);
-  CHECK(few.timeline.thread(0).bars[Timeline::NESTED].size() == 1);
+  CHECK(few.timeline.thread(0).bars[CALLS].size() == 3);
+  CHECK(few.timeline.thread(0).bars[NESTED].size() == 1);
   CHECK(few.timeline.resolution() == 0);
   std::string svg = few.svg();
   CHECK(told_of_several(svg).empty());
@@ -50,7 +50,7 @@ TEST_CASE("Bars of a picture: all of a few, with what each stands for") {
 TEST_CASE("Several calls as one bar say how many, from when to when, and mostly what") {
   Drawn trace;
   Analyzed analyzed(trace.call("kernel", 0, 1).call("memory", 1, 1).call("sync", 2, 1), 100);
-  const auto& row = analyzed.timeline.thread(0).bars[Timeline::CALLS];
+  const auto& row = analyzed.timeline.thread(0).bars[CALLS];
   Bar bar(row[0]);
   bar.absorb(row[1]);
   bar.absorb(row[1]);
@@ -85,12 +85,12 @@ TEST_CASE("A picture of a quarter of a million calls is small, and leaves none o
   timeline.finish(facts);
   std::uint64_t calls = 0, bars = 0;
   for (std::size_t i = 0; i < timeline.threads(); i++)
-    for (const Bar& bar : timeline.thread(i).bars[Timeline::CALLS]) {
+    for (const Bar& bar : timeline.thread(i).bars[CALLS]) {
       calls += bar.total().count;
       bars++;
     }
   CHECK(calls == 2 * MANY);
-  CHECK(bars <= 2 * TimelineBars::MOST);
+  CHECK(bars <= 2 * Timeline::MOST_BARS);
   std::string svg = timeline_svg(timeline, "t");
   CHECK(svg.size() < 1'000'000);
   CHECK(svg.size() > 100'000);
@@ -137,7 +137,7 @@ TEST_CASE("An operation whose return was lost leaves the later ones where they a
   trace.line(R"({"type":"kernel","op":"ioctl","name":"NV_ESC","ts":90000,"pid":1,"tid":1,)"
              R"("call":1,"unfinished":true})");
   Analyzed analyzed(trace, 1000);
-  const BarRow& row = analyzed.timeline.thread(0).bars[Timeline::DRIVER];
+  const BarRow& row = analyzed.timeline.thread(0).bars[DRIVER];
   REQUIRE(row.size() == 101);
   CHECK(row.front().begin == 90'000);
   CHECK(row.front().end == 100'000);
@@ -148,7 +148,7 @@ TEST_CASE("What lies inside an operation is counted with it") {
   Drawn trace;
   trace.call("context", 0, 900).ioctl(120, 2, 1).ioctl(130, 2, 1).ioctl(100, 50, 1);
   Analyzed analyzed(trace, 1000);
-  const BarRow& row = analyzed.timeline.thread(0).bars[Timeline::DRIVER];
+  const BarRow& row = analyzed.timeline.thread(0).bars[DRIVER];
   REQUIRE(row.size() == 1);
   CHECK(row.front().inside == 2);
   CHECK(row.front().total().launches == 3);
@@ -187,19 +187,4 @@ TEST_CASE("Moments are told as the page tells them") {
   CHECK_THAT(told_of_view(analyzed.timeline, view, {}), ContainsSubstring(" at 0.001920 s"));
   Moments utc(1'700'000'000'000'000'000, Moments::Zone::utc);
   CHECK_THAT(told_of_view(analyzed.timeline, view, utc), ContainsSubstring(" at 22:13:20.0019"));
-}
-
-TEST_CASE("Bars that are far apart become few, too") {
-  TimelineBars bars;
-  std::vector<BarRow> rows(3);
-  auto each_row = [&](auto&& each) {
-    for (BarRow& row : rows) each(row);
-  };
-  constexpr std::uint64_t END = ~std::uint64_t{0};
-  for (std::uint64_t i = 0; i < 3 * TimelineBars::MOST; i++) {
-    bars.add(rows[i % 3], {{i, END}, {}});
-    if (bars.too_many()) bars.merge(each_row);
-  }
-  CHECK_FALSE(bars.too_many());
-  for (const BarRow& row : rows) CHECK(row.size() <= TimelineBars::MOST);
 }

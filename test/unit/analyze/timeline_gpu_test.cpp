@@ -81,7 +81,7 @@ std::string many_works(int calls = 100) {
 TEST_CASE("A GPU's row shows what it did, when it did it") {
   AnalyzedWorks analyzed(many_works(), 1100);
   REQUIRE(analyzed.timeline.gpu_queues() == 1);
-  const GpuQueue& queue = analyzed.timeline.gpu_queue(0);
+  const Timeline::Queue& queue = analyzed.timeline.gpu_queue(0);
   CHECK(queue.works == 100);
   CHECK(queue.time == 800'000);
   TimeScale scale({{0, 1'100'000}}, 11, 0);
@@ -108,7 +108,7 @@ TEST_CASE("A GPU's row shows what it did, when it did it") {
 
 TEST_CASE("A window has what a GPU did in it, in part what reaches into it") {
   AnalyzedWorks analyzed(many_works(), 1100, Timeline::Window{104'000, 136'000});
-  const GpuQueue& queue = analyzed.timeline.gpu_queue(0);
+  const Timeline::Queue& queue = analyzed.timeline.gpu_queue(0);
   CHECK(queue.works == 4);
   CHECK(queue.time == 4'000 + 8'000 + 8'000 + 6'000);
   // Few calls and few works: each has a line.

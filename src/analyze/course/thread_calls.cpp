@@ -1,4 +1,4 @@
-#include "analyze/course/asked_calls.hpp"
+#include "analyze/course/thread_calls.hpp"
 
 #include <algorithm>
 #include <unordered_set>
@@ -6,12 +6,11 @@
 
 #include "analyze/circumstances/processes.hpp"
 #include "analyze/work.hpp"
-#include "trace/read/handles.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
 
-void AskedCalls::call(const Line& line) {
+void ThreadCalls::call(const Line& line) {
   std::uint64_t number = line.process->number;
   if (line.pid != last_pid_ || number != last_process_) {
     if (processes_.size() < MOST_PIDS || processes_.contains(line.pid))
@@ -19,48 +18,10 @@ void AskedCalls::call(const Line& line) {
     last_pid_ = line.pid;
     last_process_ = number;
   }
-  bool gives = gives_work(line.work);
-  if (gives) {
-    AskedCall asked{line.id,   number,    line.ts, saturating_sum(line.ts, line.duration),
-                    line.tid,  line.name, false,   0,
-                    line.async};
-    if (auto wait = waiting_.find(stream_of(line)); wait != waiting_.end()) {
-      asked.has_to_wait = true;
-      asked.depends = wait->second;
-    }
-    asked_.add(asked);
-  }
-  follow_streams(line, gives);
   if (is_counted(line)) keep(line);
 }
 
-void AskedCalls::follow_streams(const Line& line, bool gives) {
-  if (line.failed() || line.recorded) return;
-  if (gives) {
-    StreamKey stream = stream_of(line);
-    if (!waiting_.empty()) waiting_.erase(stream);
-    if (last_work_.size() >= MOST_STREAMS) last_work_.clear();
-    last_work_[stream] = line.id;
-    return;
-  }
-  bool records = line.meaning->event == EventEffect::record;
-  bool waits =
-      line.type == Type::stream && (line.op == Op::wait_event || line.op == Op::host_func ||
-                                    line.op == Op::memop || line.op == Op::stream_callback);
-  if (!records && !waits) return;
-  Event event{line.process->number, handle_in(line.args, "hEvent")};
-  if (records) {
-    auto last = last_work_.find(stream_of(line));
-    if (events_.size() >= MOST_EVENTS) events_.clear();
-    events_[event] = last == last_work_.end() ? 0 : last->second;
-    return;
-  }
-  auto recorded = events_.find(event);
-  if (waiting_.size() >= MOST_STREAMS) waiting_.clear();
-  waiting_[stream_of(line)] = recorded == events_.end() ? 0 : recorded->second;
-}
-
-void AskedCalls::keep(const Line& line) {
+void ThreadCalls::keep(const Line& line) {
   Key key{line.process->number, line.tid};
   auto at = threads_.find(key);
   if (at == threads_.end()) {
@@ -84,7 +45,7 @@ void AskedCalls::keep(const Line& line) {
   if (order_.size() > most_) drop_oldest();
 }
 
-void AskedCalls::drop_oldest() {
+void ThreadCalls::drop_oldest() {
   auto [key, ts] = order_.front();
   order_.pop_front();
   if (auto at = together_.find(key.process); at != together_.end())
@@ -96,7 +57,7 @@ void AskedCalls::drop_oldest() {
 }
 
 // Half of them, so that this is not done often.
-void AskedCalls::drop_quiet_threads() {
+void ThreadCalls::drop_quiet_threads() {
   auto last_of = [](const Thread& thread) {
     return thread.calls.empty() ? thread.kept_since : thread.calls.back().end;
   };
@@ -112,18 +73,18 @@ void AskedCalls::drop_quiet_threads() {
   std::erase_if(together_, [&](const auto& one) { return !left.contains(one.first); });
 }
 
-bool AskedCalls::waited(const AskedCall& asked) {
-  auto thread = threads_.find({asked.process, asked.tid});
+bool ThreadCalls::waited(const IssuingCall& issuer) {
+  auto thread = threads_.find({issuer.process, issuer.tid});
   if (thread == threads_.end()) return false;
   auto& calls = thread->second.calls;
-  auto at = std::lower_bound(calls.begin(), calls.end(), asked.end,
+  auto at = std::lower_bound(calls.begin(), calls.end(), issuer.end,
                              [](const Span& call, std::uint64_t ts) { return call.end < ts; });
-  bool kept = at != calls.end() && at->end == asked.end && at->begin >= asked.ts;
+  bool kept = at != calls.end() && at->end == issuer.end && at->begin >= issuer.ts;
   return kept && !std::exchange(at->waits, true);
 }
 
-std::vector<PathWait> AskedCalls::waits_of(std::uint64_t process, std::uint32_t tid,
-                                           std::uint64_t begin, std::uint64_t end) const {
+std::vector<PathWait> ThreadCalls::waits_of(std::uint64_t process, std::uint32_t tid,
+                                            std::uint64_t begin, std::uint64_t end) const {
   std::vector<PathWait> waits;
   auto thread = threads_.find({process, tid});
   if (thread == threads_.end()) return waits;
@@ -133,13 +94,13 @@ std::vector<PathWait> AskedCalls::waits_of(std::uint64_t process, std::uint32_t 
   return waits;
 }
 
-std::uint64_t AskedCalls::process_of(std::uint32_t pid) const {
+std::uint64_t ThreadCalls::process_of(std::uint32_t pid) const {
   auto at = processes_.find(pid);
   return at == processes_.end() ? 0 : at->second;
 }
 
-void AskedCalls::look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t begin,
-                         std::uint64_t end, std::uint64_t asked, ThreadTime& told) const {
+void ThreadCalls::look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t begin,
+                          std::uint64_t end, std::uint64_t issued, ThreadTime& told) const {
   constexpr std::size_t FUNCTIONS = 64;  // kept apart; how long all took is exact
   told.functions.clear();
   told.in_calls = told.others = told.begun = told.untimed = 0;
@@ -159,7 +120,7 @@ void AskedCalls::look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t
                              [](const Span& call, std::uint64_t ts) { return call.end < ts; });
   for (; at != calls.end() && at->begin < end; ++at) {
     if (at->begin >= begin) {
-      told.begun += at->begin < asked;
+      told.begun += at->begin < issued;
       told.untimed += at->untimed;
     }
     std::uint64_t since = std::max(at->begin, begin), until = std::min(at->end, end);

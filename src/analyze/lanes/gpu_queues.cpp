@@ -1,4 +1,4 @@
-#include "analyze/gpu_queues.hpp"
+#include "analyze/lanes/gpu_queues.hpp"
 
 #include <fmt/format.h>
 
