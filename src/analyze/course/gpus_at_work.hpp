@@ -185,6 +185,7 @@ class GpusAtWork : public Analysis {
 
 // Only if anything is measured.
 Json gpus_at_work_json(const GpusAtWork& times);
+Json gpu_gaps_columns();  // of idle times, for the page of `report`
 // The same for people, with the longest gaps. First what the process's busiest GPU did in
 // [begin, end), the inference, unless that is empty.
 struct InferenceTime {

@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "analyze/columns.hpp"
 #include "analyze/course/gpus_at_work.hpp"
 #include "analyze/course/idle.hpp"
-#include "util/page/table.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
@@ -52,12 +51,12 @@ Json gpu_json(const OfGpu& gpu, const Names& names) {
           {"copies", op_json(gpu.busy.of(GpuOp::copy))},
           {"fills", op_json(gpu.busy.of(GpuOp::set))},
           {"kernels_and_copies_at_once_us", microseconds(gpu.busy.overlap())},
-          {"idle", durations_json(gpu.idle)},
+          {"idle", times_json(gpu.idle, Means::mean)},
           {"idle_by_cause_us", causes_json(gpu.by_cause)},
           {"gaps_by_main_cause", gaps},
           {"idle_in_calls_us", functions_json(functions_of(gpu), names)},
-          {"call_to_start", durations_json(gpu.to_start)},
-          {"call_to_start_on_idle_gpu", durations_json(gpu.to_idle_start)},
+          {"call_to_start", times_json(gpu.to_start, Means::mean)},
+          {"call_to_start_on_idle_gpu", times_json(gpu.to_idle_start, Means::mean)},
           {"works", gpu.works},
           {"unjoined", gpu.unjoined},
           {"whole_graphs", gpu.graphs},
@@ -67,20 +66,6 @@ Json gpu_json(const OfGpu& gpu, const Names& names) {
 Json side_json(Name name, std::uint64_t call, const Names& names) {
   Json json = {{"name", names.text(name)}};
   if (call) json["call"] = call;
-  return json;
-}
-
-Json gap_json(const GpuGap& gap, const Names& names) {
-  Json json = {{"begin_us", microseconds(gap.begin)},
-               {"time_us", microseconds(gap.time())},
-               {"pid", gap.pid},
-               {"device", gap.device},
-               {"cause", info_of(gap.times.main()).id},
-               {"by_cause_us", causes_json(gap.times)},
-               {"before", side_json(gap.before, gap.before_call, names)},
-               {"after", side_json(gap.after, gap.after_call, names)},
-               {"in_calls_us", functions_json(gap.meanwhile.functions, names)}};
-  if (gap.tid) json["tid"] = gap.tid;
   return json;
 }
 
@@ -162,24 +147,52 @@ void add_causes(Page& page, const GpusAtWork& times, std::size_t at_most) {
   }
 }
 
+struct GpuGapsShown {
+  const GpusAtWork& times;
+  bool several_processes = false;
+
+  Json side(Name name, std::uint64_t call) const { return side_json(name, call, times.names()); }
+  bool several_gpus() const { return times.gpus().size() > 1; }
+};
+// Where the host was for longest meanwhile, if in any call.
+constexpr auto longest_call = [](const GpuGap& of) {
+  const auto& functions = of.meanwhile.functions;
+  return functions.empty() ? ThreadTime::InFunction() : functions.front();
+};
+
+constexpr Column<GpuGap, GpuGapsShown> GPU_GAP_COLUMNS[] = {
+    {{"begin_us", "at"}, As::begin, its<&GpuGap::begin>, {1, "from"}},
+    {{"time_us", "time"}, As::time, its<&GpuGap::time>, {2, "idle", BAR}},
+    {{"pid", "process", 3},
+     As::number,
+     [](auto& of, auto& in) { return shown_if(in.several_processes, of.pid); }},
+    {{"device", "GPU", 3},
+     As::number,
+     [](auto& of, auto& in) { return shown_if(in.several_gpus(), of.device); },
+     {3, "GPU"}},
+    {{"cause"}, As::text, [](auto& of) { return info_of(of.times.main()).id; }, {4, "cause"}},
+    {{nullptr, "why"}, As::text, [](auto& of) { return info_of(of.times.main()).text; }},
+    {{"by_cause_us"}, As::object, its<&GpuGap::times, causes_json>},
+    {{"before"}, As::object, [](auto& of, auto& in) { return in.side(of.before, of.before_call); }},
+    {{"before.name"}, As::text, {5, "before it", WIDE}},
+    {{"after"}, As::object, [](auto& of, auto& in) { return in.side(of.after, of.after_call); }},
+    {{"after.name"}, As::text, {6, "after it", WIDE}},
+    {{"in_calls_us"},
+     As::object,
+     [](auto& of, auto& in) { return functions_json(of.meanwhile.functions, in.times.names()); }},
+    {{nullptr, "longest call", 2},
+     As::text,
+     [](auto& of, auto& in) { return in.times.names().text(longest_call(of).name); }},
+    {{nullptr, "", 2}, As::time, its<longest_call, &ThreadTime::InFunction::time, shown_if_any>},
+    {{"tid"}, As::number, its<&GpuGap::tid, if_any>},
+};
+
 void add_longest(Page& page, const GpusAtWork& times) {
-  bool several = several_processes(times);
-  Table table("longest idle", {{"at"},
-                               {"time"},
-                               {"process", 3},
-                               {"GPU", 3},
-                               {"why", 0, true},
-                               {"longest call", 2, true},
-                               {"", 2}});
-  for (const GpuGap& gap : times.longest()) {
-    const auto& functions = gap.meanwhile.functions;
+  Table table = table_of("longest idle", GPU_GAP_COLUMNS);
+  auto cells = cells_in(GPU_GAP_COLUMNS, page, {times, several_processes(times)});
+  for (const GpuGap& gap : times.longest())
     table.row(fmt::format("{} to {}", times.name_of(gap.before), times.name_of(gap.after)),
-              {page.at(gap.begin), human_time(gap.time()), several ? std::to_string(gap.pid) : "",
-               times.gpus().size() > 1 ? std::to_string(gap.device) : "",
-               std::string(info_of(gap.times.main()).text),
-               functions.empty() ? "" : std::string(times.names().text(functions.front().name)),
-               functions.empty() ? "" : human_time(functions.front().time)});
-  }
+              cells(gap));
   if (!table.empty()) table.add_to(page);
 }
 
@@ -206,10 +219,8 @@ std::string causes_text(const IdleTimes& times, std::uint64_t whole, std::size_t
 }
 
 Json gpus_at_work_json(const GpusAtWork& times) {
-  Json gpus = Json::array(), longest = Json::array(), kernels = Json::array(),
-       not_reported = Json::array();
+  Json gpus = Json::array(), kernels = Json::array(), not_reported = Json::array();
   for (const OfGpu& gpu : times.gpus()) gpus.push_back(gpu_json(gpu, times.names()));
-  for (const GpuGap& gap : times.longest()) longest.push_back(gap_json(gap, times.names()));
   for (const auto& [name, kernel] : times.kernels())
     kernels.push_back({{"name", times.names().text(name)},
                        {"count", kernel.count},
@@ -218,7 +229,7 @@ Json gpus_at_work_json(const GpusAtWork& times) {
   for (const auto& one : times.not_reported())
     not_reported.push_back({{"pid", one.pid}, {"why", one.why}});
   return {{"gpus", gpus},
-          {"longest_idle", longest},
+          {"longest_idle", list_of(times.longest(), GPU_GAP_COLUMNS, GpuGapsShown{times})},
           {"kernels", kernels},
           {"not_reported", not_reported},
           {"copies_that_waited",
@@ -226,6 +237,8 @@ Json gpus_at_work_json(const GpusAtWork& times) {
           {"missing_share", times.missing_share()},
           {"left_out", times.left_out()}};
 }
+
+Json gpu_gaps_columns() { return page_columns(GPU_GAP_COLUMNS); }
 
 void add_gpu_kernels(Page& page, const GpusAtWork& times, std::size_t at_most) {
   std::uint64_t all = 0;

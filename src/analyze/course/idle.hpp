@@ -115,8 +115,7 @@ class Idle : public Analysis {
   std::vector<Gap> idle_, between_;
 };
 
-// How often, how long in all, and how that is spread.
-Json durations_json(const Durations& times);
 Json idle_json(const Idle& idle);
+Json gaps_columns();  // of idle times, for the page of `report`
 
 }  // namespace cudabpf::analyze

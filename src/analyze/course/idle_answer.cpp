@@ -2,23 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "analyze/columns.hpp"
 #include "analyze/course/course.hpp"
 #include "util/hash.hpp"
-#include "util/page/table.hpp"
 
 namespace cudabpf::analyze {
-
-Json durations_json(const Durations& times) {
-  Json json = {{"count", times.count()}, {"total_us", microseconds(times.total())}};
-  if (!times.count()) return json;
-  json["mean_us"] = microseconds(times.mean());
-  json["p50_us"] = microseconds(times.quantile(0.5));
-  json["p99_us"] = microseconds(times.quantile(0.99));
-  json["max_us"] = microseconds(times.max());
-  return json;
-}
 
 namespace {
 
@@ -26,32 +15,46 @@ std::string name_of(const Idle::OfProcess& process, const Names& names) {
   return process_name(process.pid, names.text(process.comm));
 }
 
-Json gap_json(const Gap& gap, const Names& names) {
-  Json json = {{"begin_us", microseconds(gap.begin)},
-               {"time_us", microseconds(gap.time())},
-               {"pid", gap.pid},
-               {"tid", gap.tid},
-               {"after", {{"id", gap.after}, {"name", names.text(gap.after_name)}}},
-               {"until", {{"id", gap.until}, {"name", names.text(gap.until_name)}}},
-               {"in_calls_us", microseconds(gap.in_calls)},
-               {"untimed_calls", gap.untimed}};
-  if (gap.longest_call)
-    json["longest_call"] = {{"name", names.text(gap.longest_call)},
-                            {"time_us", microseconds(gap.longest)}};
-  return json;
-}
+struct GapsShown {
+  const Names& names;
+  bool several_processes = false;
+
+  Json call(std::uint64_t id, Name name) const { return {{"id", id}, {"name", names.text(name)}}; }
+  Value longest(const Gap& of) const {
+    Json json = {{"name", names.text(of.longest_call)}, {"time_us", microseconds(of.longest)}};
+    return known_if(bool(of.longest_call), std::move(json));
+  }
+  Value process(const Gap& of) const { return shown_if(several_processes, of.pid); }
+};
+
+constexpr Column<Gap, GapsShown> GAP_COLUMNS[] = {
+    {{"begin_us", "at"}, As::begin, its<&Gap::begin>, {1, "from"}},
+    {{"time_us", "time"}, As::time, its<&Gap::time>, {2, "length", BAR}},
+    {{"pid"}, As::number, its<&Gap::pid>, {7, "process"}},
+    {{"tid"}, As::number, its<&Gap::tid>},
+    {{"after"}, As::object, [](auto& of, auto& in) { return in.call(of.after, of.after_name); }},
+    {{"after.name"}, As::text, {5, "after"}},
+    {{"until"}, As::object, [](auto& of, auto& in) { return in.call(of.until, of.until_name); }},
+    {{"until.name"}, As::text, {6, "until"}},
+    {{"in_calls_us"}, As::time, its<&Gap::in_calls>, {3, "in CUDA calls"}},
+    {{nullptr, "outside CUDA"}, As::word, [](auto& of) { return outside_calls(of); }},
+    {{nullptr, "process"}, As::number, [](auto& of, auto& in) { return in.process(of); }},
+    {{"untimed_calls"}, As::count, its<&Gap::untimed>},
+    {{"longest_call"}, As::object, [](auto& of, auto& in) { return in.longest(of); }},
+    {{"longest_call.name", "longest call", 2},
+     As::text,
+     [](auto& of, auto& in) { return in.names.text(of.longest_call); },
+     {4, "longest call in it"}},
+    {{nullptr, "", 2}, As::time, its<&Gap::longest, shown_if_any>},
+};
 
 void add_gaps(Page& page, std::string title, const std::vector<Gap>& gaps, const Names& names,
               bool several_processes) {
-  Table table(
-      std::move(title),
-      {{"at"}, {"time"}, {"outside CUDA"}, {"process"}, {"longest call", 2, true}, {"", 2}});
+  Table table = table_of(std::move(title), GAP_COLUMNS);
+  auto cells = cells_in(GAP_COLUMNS, page, {names, several_processes});
   for (const Gap& gap : gaps)
-    table.row(
-        fmt::format("{} to {}", names.text(gap.after_name), names.text(gap.until_name)),
-        {page.at(gap.begin), human_time(gap.time()), outside_calls(gap),
-         several_processes ? std::to_string(gap.pid) : "",
-         std::string(names.text(gap.longest_call)), gap.longest ? human_time(gap.longest) : ""});
+    table.row(fmt::format("{} to {}", names.text(gap.after_name), names.text(gap.until_name)),
+              cells(gap));
   if (!table.empty()) table.add_to(page);
 }
 
@@ -120,11 +123,11 @@ Json process_json(const Idle::OfProcess& process, const Names& names) {
   for (auto [name, time] : process.meanwhile)
     meanwhile[std::string(names.text({name}))] = microseconds(time);
   return {{"working_time_us", microseconds(process.working_time)},
-          {"idle", durations_json(process.idle)},
+          {"idle", times_json(process.idle, Means::mean)},
           {"idle_in_calls_us", microseconds(process.in_calls)},
           {"idle_in_calls", meanwhile},
           {"idle_untimed_calls", process.untimed},
-          {"between_launches", durations_json(process.between)},
+          {"between_launches", times_json(process.between, Means::mean)},
           {"untimed_waits", process.untimed_waits},
           {"lost_track", process.lost_track}};
 }
@@ -133,7 +136,7 @@ Json process_json(const Idle::OfProcess& process, const Names& names) {
 
 Json idle_json(const Idle& idle) {
   const Names& names = idle.names();
-  Json processes = Json::array(), longest = Json::array(), between = Json::array();
+  Json processes = Json::array();
   for (const auto& process : idle.processes()) {
     Json one = {{"pid", process.pid},
                 {"comm", names.text(process.comm)},
@@ -142,15 +145,17 @@ Json idle_json(const Idle& idle) {
     one.update(process_json(process, names));
     processes.push_back(std::move(one));
   }
-  for (const Gap& gap : idle.longest_idle()) longest.push_back(gap_json(gap, names));
-  for (const Gap& gap : idle.longest_between()) between.push_back(gap_json(gap, names));
-  Json json = {{"processes", processes}, {"longest_idle", longest}, {"longest_between", between}};
+  Json json = {{"processes", processes},
+               {"longest_idle", list_of(idle.longest_idle(), GAP_COLUMNS, GapsShown{names})},
+               {"longest_between", list_of(idle.longest_between(), GAP_COLUMNS, GapsShown{names})}};
   if (std::uint64_t count = idle.other_processes()) {
     json["other_processes"] = {{"count", count}};
     json["other_processes"].update(process_json(idle.others(), names));
   }
   return json;
 }
+
+Json gaps_columns() { return page_columns(GAP_COLUMNS); }
 
 void add_idle_times(Page& page, const Course& course, std::size_t at_most) {
   const Idle& idle = course.idle();

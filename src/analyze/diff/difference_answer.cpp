@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
+#include "analyze/columns.hpp"
 #include "analyze/diff/difference.hpp"
-#include "util/page/table.hpp"
 
 namespace cudabpf::analyze {
 
@@ -39,9 +38,46 @@ std::string signed_time(std::int64_t ns) {
   return (ns < 0 ? "-" : "+") + human_time(static_cast<std::uint64_t>(std::llabs(ns)));
 }
 
-std::string time_or_blank(const Durations& times, std::uint64_t ns) {
-  return times.count() ? human_time(ns) : "";
+Json side_json(std::uint64_t count, const Durations& times) {
+  if (!count) return nullptr;
+  Json json = {
+      {"count", count}, {"timed", times.count()}, {"total_us", microseconds(times.total())}};
+  if (times.count()) {
+    json["mean_us"] = microseconds(times.mean());
+    json["p50_us"] = microseconds(times.quantile(0.5));
+  }
+  return json;
 }
+
+// Both sides' times, or those of one if the other has none. Where there is no room for all, means
+// are left out first; in the table's other form, medians are.
+constexpr unsigned MEANS = 5, MEDIANS = 3;
+constexpr Column<Timed> TIMED_COLUMNS[] = {
+    {{"name"}, As::text, [](auto& of) { return of.full.empty() ? of.name : of.full; }},
+    {{"a"}, As::object, [](auto& of) { return side_json(of.count_a, of.a); }},
+    {{"b"}, As::object, [](auto& of) { return side_json(of.count_b, of.b); }},
+    {{"a.count", "count A", 2}, As::figure, its<&Timed::count_a>},
+    {{"b.count", "count B", 2}, As::figure, its<&Timed::count_b>},
+    {{"a.total_us", "total A", 4}, As::time, its<&Timed::a, total_of>},
+    {{"b.total_us", "total B", 4}, As::time, its<&Timed::b, total_of>},
+    {{"total_change_us"},
+     As::object,
+     [](auto& of) { return static_cast<double>(of.change()) / 1000; }},
+    {{nullptr, "Δ total"},
+     As::word,
+     [](auto& of) { return of.a.count() && of.b.count() ? signed_time(of.change()) : ""; }},
+    {{"a.mean_us", "mean A", MEANS, MEDIANS}, As::time, its<&Timed::a, mean_of>},
+    {{"b.mean_us", "mean B", MEANS, MEDIANS}, As::time, its<&Timed::b, mean_of>},
+    {{"a.p50_us", "p50 A", MEDIANS, MEANS}, As::time, its<&Timed::a, p50_of>},
+    {{"b.p50_us", "p50 B", MEDIANS, MEANS}, As::time, its<&Timed::b, p50_of>},
+    {{"p50"}, As::text, [](auto& of) { return to_string(of.judgement.verdict); }},
+    {{"p50_change_percent"},
+     As::percent,
+     [](auto& of) {
+       return known_if(of.judgement.verdict != Verdict::not_timed, of.judgement.change);
+     }},
+    {{nullptr, "Δ p50"}, As::word, [](auto& of) { return change_text(of.judgement); }},
+};
 
 // If long texts begin alike, shows what comes after that.
 std::string told(const std::string& text, std::string_view other, std::size_t width) {
@@ -69,35 +105,11 @@ void add_settings(Page& page, const std::vector<Setting>& settings) {
     if (!setting.so.empty()) page.paragraph(fmt::format("{}: {}.", setting.what, setting.so), 4);
 }
 
-// The times of both traces, or of one if the other has none. Where there is no room for all, means
-// are left out, or medians.
 void add_timed(Page& page, std::string title, const std::vector<Timed>& all, std::size_t at_most,
                std::string_view plural, bool rather_means = false) {
   if (all.empty()) return;
-  const unsigned means = rather_means ? 3 : 5, medians = rather_means ? 5 : 3;
-  Table table(std::move(title), {{"count A", 2},
-                                 {"count B", 2},
-                                 {"total A", 4},
-                                 {"total B", 4},
-                                 {"Δ total"},
-                                 {"mean A", means},
-                                 {"mean B", means},
-                                 {"p50 A", medians},
-                                 {"p50 B", medians},
-                                 {"Δ p50"}});
-  add_rows(table, all, at_most, plural, [](const Timed& of) -> std::vector<std::string> {
-    bool timed = of.a.count() && of.b.count();
-    return {figure_or_blank(of.count_a),
-            figure_or_blank(of.count_b),
-            time_or_blank(of.a, of.a.total()),
-            time_or_blank(of.b, of.b.total()),
-            timed ? signed_time(of.change()) : "",
-            time_or_blank(of.a, of.a.mean()),
-            time_or_blank(of.b, of.b.mean()),
-            time_or_blank(of.a, of.a.quantile(0.5)),
-            time_or_blank(of.b, of.b.quantile(0.5)),
-            change_text(of.judgement)};
-  });
+  Table table = table_of(std::move(title), TIMED_COLUMNS, 26, rather_means);
+  add_rows(table, all, at_most, plural, cells_in(TIMED_COLUMNS, page));
   table.add_to(page);
 }
 
@@ -113,6 +125,29 @@ std::string dimensions(const std::array<std::uint32_t, 3>& of) {
   return of[0] ? fmt::format("{}×{}×{}", of[0], of[1], of[2]) : "";
 }
 
+using ChangedKernel = Difference::Kernel;
+constexpr auto change_of_runs = [](auto& of) {
+  return of.a && of.b ? change_text(static_cast<double>(of.a), static_cast<double>(of.b)) : "";
+};
+template <auto Member>
+constexpr auto if_configured =
+    [](const ChangedKernel& of) { return known_if(of.launch.grid[0], of.launch.*Member); };
+
+constexpr Column<ChangedKernel> CHANGED_KERNEL_COLUMNS[] = {
+    {{"kernel"}, As::text, [](auto& of) { return of.full.empty() ? Json() : Json(of.full); }},
+    {{"class", "class", 3},
+     As::text,
+     [](auto& of) { return shown_if(!of.full.empty(), to_string(of.kernel_class)); }},
+    {{nullptr, "grid", 1}, As::word, [](auto& of) { return dimensions(of.launch.grid); }},
+    {{nullptr, "block", 1}, As::word, [](auto& of) { return dimensions(of.launch.block); }},
+    {{"a", "A"}, As::figure, its<&ChangedKernel::a>},
+    {{"b", "B"}, As::figure, its<&ChangedKernel::b>},
+    {{nullptr, "change", 2}, As::word, change_of_runs},
+    {{"grid"}, As::dimensions, if_configured<&Kernels::Launch::grid>},
+    {{"block"}, As::dimensions, if_configured<&Kernels::Launch::block>},
+    {{"shared"}, As::bytes, if_configured<&Kernels::Launch::shared>},
+};
+
 void add_kernels(Page& page, const Difference& difference, std::size_t at_most) {
   constexpr std::size_t NAME_ROOM = 36;
   auto add = [&](std::string title, auto part) {
@@ -120,20 +155,9 @@ void add_kernels(Page& page, const Difference& difference, std::size_t at_most) 
     for (const auto& kernel : difference.kernels)
       if (part(kernel)) some.push_back(kernel);
     if (some.empty()) return;
-    Table table(std::move(title),
-                {{"class", 3, true}, {"grid", 1}, {"block", 1}, {"A"}, {"B"}, {"change", 2}},
-                NAME_ROOM);
+    Table table = table_of(std::move(title), CHANGED_KERNEL_COLUMNS, NAME_ROOM);
     add_rows(table, some, at_most, difference.by_configuration ? "configurations" : "kernels",
-             [&](const Difference::Kernel& of) -> std::vector<std::string> {
-               bool both = of.a && of.b;
-               return {
-                   of.full.empty() ? "" : std::string(to_string(of.kernel_class)),
-                   dimensions(of.launch.grid),
-                   dimensions(of.launch.block),
-                   figure_or_blank(of.a),
-                   figure_or_blank(of.b),
-                   both ? change_text(static_cast<double>(of.a), static_cast<double>(of.b)) : ""};
-             });
+             cells_in(CHANGED_KERNEL_COLUMNS, page));
     table.add_to(page);
   };
   add("kernels only in A", [](const auto& of) { return !of.b; });
@@ -169,31 +193,6 @@ Json verdict_json(const DiffVerdict& verdict) {
 
 Json begin_json(const std::optional<std::uint64_t>& begin) {
   return begin ? Json(microseconds(*begin)) : Json();
-}
-
-Json durations_json(std::uint64_t count, const Durations& times) {
-  if (!count) return nullptr;
-  Json json = {
-      {"count", count}, {"timed", times.count()}, {"total_us", microseconds(times.total())}};
-  if (times.count()) {
-    json["mean_us"] = microseconds(times.mean());
-    json["p50_us"] = microseconds(times.quantile(0.5));
-  }
-  return json;
-}
-
-Json timed_json(const std::vector<Timed>& all) {
-  Json json = Json::array();
-  for (const Timed& of : all) {
-    Json one = {{"name", of.full.empty() ? of.name : of.full},
-                {"a", durations_json(of.count_a, of.a)},
-                {"b", durations_json(of.count_b, of.b)},
-                {"total_change_us", static_cast<double>(of.change()) / 1000},
-                {"p50", to_string(of.judgement.verdict)}};
-    if (of.judgement.verdict != Verdict::not_timed) one["p50_change_percent"] = of.judgement.change;
-    json.push_back(std::move(one));
-  }
-  return json;
 }
 
 void add_rules(Page& page, const Difference& difference) {
@@ -235,22 +234,11 @@ Json difference_json(const Difference& difference) {
   json["iterations"] = compared_json(difference.iterations);
   json["on_iterations"] = difference.on_iterations;
   json["phases"] = compared_json(difference.phases);
-  json["functions"] = timed_json(difference.functions);
-  json["kernels"] = Json::array();
-  for (const auto& of : difference.kernels) {
-    Json one = {{"kernel", of.full.empty() ? Json(nullptr) : Json(of.full)},
-                {"class", to_string(of.kernel_class)},
-                {"a", of.a},
-                {"b", of.b}};
-    if (of.launch.grid[0]) {
-      one["grid"] = of.launch.grid;
-      one["block"] = of.launch.block;
-      one["shared"] = of.launch.shared;
-    }
-    json["kernels"].push_back(std::move(one));
-  }
-  if (!difference.gpu_kernels.empty()) json["gpu_kernels"] = timed_json(difference.gpu_kernels);
-  json["ioctls"] = timed_json(difference.ioctls);
+  json["functions"] = list_of(difference.functions, TIMED_COLUMNS);
+  json["kernels"] = list_of(difference.kernels, CHANGED_KERNEL_COLUMNS);
+  if (!difference.gpu_kernels.empty())
+    json["gpu_kernels"] = list_of(difference.gpu_kernels, TIMED_COLUMNS);
+  json["ioctls"] = list_of(difference.ioctls, TIMED_COLUMNS);
   json["failures"] = Json::array();
   for (const auto& of : difference.failures)
     json["failures"].push_back({{"name", of.name}, {"error", of.error}, {"a", of.a}, {"b", of.b}});

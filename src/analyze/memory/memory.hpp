@@ -154,6 +154,7 @@ std::string_view to_string(Memory::Fate fate);
 // "4242 python"; printable.
 std::string name_of(const Memory& memory, const Memory::Holder& holder);
 Json memory_json(const Memory& memory);
+Json memory_columns();  // of blocks, for the page of `report`
 void add_memory(Page& page, const Memory& memory, std::size_t at_most);
 // The curve as a picture, by kind, for all processes and for each.
 std::string memory_svg(const Memory& memory, std::string_view title);

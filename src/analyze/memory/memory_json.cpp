@@ -1,23 +1,10 @@
-#include "analyze/memory/memory.hpp"
-
-#include <nlohmann/json.hpp>
+#include "analyze/memory/memory_columns.hpp"
 
 namespace cudabpf::analyze {
 
 namespace {
 
 constexpr std::size_t CURVE_POINTS = 256;  // of a curve
-
-Json block_json(const Memory& memory, const Memory::Block& block) {
-  return {{"pid", block.pid},
-          {"tid", block.tid},
-          {"kind", to_string(block.kind)},
-          {"function", memory.names().text({block.function})},
-          {block.kind == MemoryKind::vmm ? "handle" : "ptr", hexadecimal(block.address)},
-          {"size", block.size},
-          {"since", block.since},
-          {"call", block.call}};
-}
 
 Json peak_json(const Memory& memory, const Memory::Holder& holder, Memory::Side of) {
   auto side = static_cast<std::size_t>(of);
@@ -32,11 +19,8 @@ Json peak_json(const Memory& memory, const Memory::Holder& holder, Memory::Side 
                               {"bytes", group.bytes},
                               {"blocks", group.blocks}});
   json["largest"] = Json::array();
-  for (const auto& block : holders.largest) {
-    Json one = block_json(memory, block);
-    one["age_us"] = microseconds(peak.ts() > block.since ? peak.ts() - block.since : 0);
-    json["largest"].push_back(std::move(one));
-  }
+  for (const auto& block : holders.largest)
+    json["largest"].push_back(json_of(HeldBlock::at_peak(block, peak), BLOCK_COLUMNS, &memory));
   return json;
 }
 
@@ -71,28 +55,18 @@ Json holder_json(const Memory& memory, const Memory::Holder& holder) {
 
 }  // namespace
 
+Json memory_columns() { return page_columns(BLOCK_COLUMNS); }
+
 Json memory_json(const Memory& memory) {
-  Json never_freed = Json::array(), unknown = Json::array(), churn = Json::array();
-  for (const auto& one : memory.never_freed()) {
-    Json json = block_json(memory, one.block);
-    json["age_us"] = microseconds(one.age);
-    json["ended_with"] = to_string(one.how);
-    never_freed.push_back(std::move(json));
-  }
+  Json never_freed = Json::array(), unknown = Json::array();
+  for (const auto& one : memory.never_freed())
+    never_freed.push_back(json_of(HeldBlock{one.block, one.age, one.how}, BLOCK_COLUMNS, &memory));
   for (const auto& free : memory.unknown_frees())
     unknown.push_back({{"pid", free.pid},
                        {"function", memory.names().text(free.function)},
                        {"address", hexadecimal(free.address)},
                        {"ts", free.ts},
                        {"call", free.call}});
-  for (const auto& size : memory.churn()) {
-    churn.push_back({{"size", size.size ? Json(size.size) : Json()},
-                     {"allocations", size.allocations},
-                     {"frees", size.frees},
-                     {"again_soon", size.size ? Json(size.again) : Json()},
-                     {"lifetime_p50_us", microseconds(size.lifetimes.quantile(0.5))},
-                     {"lifetime_max_us", microseconds(size.lifetimes.max())}});
-  }
   Json processes = Json::array();
   for (const auto& holder : memory.processes()) processes.push_back(holder_json(memory, holder));
   return {
@@ -103,7 +77,7 @@ Json memory_json(const Memory& memory) {
                                                      {"bytes", memory.never_freed_bytes()},
                                                      {"largest", never_freed}}},
       {"frees_without_allocation", {{"count", memory.unknown_free_count()}, {"first", unknown}}},
-      {"churn", churn},
+      {"churn", list_of(memory.churn(), CHURN_COLUMNS)},
       {"not_followed",
        {{"allocations", memory.left_out().blocks},
         {"bytes", memory.left_out().bytes},

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyze/memory/memory.hpp"
+#include "analyze/memory/memory_columns.hpp"
 #include "util/console/terminal.hpp"
 #include "util/page/chart.hpp"
-#include "util/page/table.hpp"
 
 namespace cudabpf::analyze {
 
@@ -130,32 +129,22 @@ void add_peak(Page& page, const Memory& memory, const Memory::Holder& holder, st
   Table groups("  what held it", {{"blocks"}, {"bytes"}, {"share"}});
   add_groups(groups, memory, holders, peak.bytes());
   groups.add_to(page);
-  Table largest("  its largest blocks", {{"size"}, {"held for"}, {"call id"}});
-  for (std::size_t i = 0; i < std::min(holders.largest.size(), LARGEST_SHOWN); i++) {
-    const Memory::Block& block = holders.largest[i];
-    largest.row(
-        block_name(memory, block),
-        {human_bytes(block.size), human_time(peak.ts() > block.since ? peak.ts() - block.since : 0),
-         std::to_string(block.call)});
-  }
+  Table largest = table_of("  its largest blocks", BLOCK_COLUMNS);
+  auto cells = cells_in(BLOCK_COLUMNS, page, &memory);
+  for (std::size_t i = 0; i < std::min(holders.largest.size(), LARGEST_SHOWN); i++)
+    largest.row(block_name(memory, holders.largest[i]),
+                cells(HeldBlock::at_peak(holders.largest[i], peak)));
   largest.add_to(page);
-}
-
-std::string until_text(Memory::Fate how) {
-  if (how == Memory::Fate::still_held) return "the trace's end";
-  return fmt::format("the {}'s end", to_string(how));
 }
 
 void add_never_freed(Page& page, const Memory& memory, std::size_t at_most) {
   std::uint64_t blocks = memory.never_freed_blocks(), bytes = memory.never_freed_bytes();
   if (!blocks || memory.frees_left_out()) return;
-  Table table("never freed by the program",
-              {{"size"}, {"held for"}, {"call id"}, {"process", 1}, {"until", 0, true}});
+  Table table = table_of("never freed by the program", BLOCK_COLUMNS);
+  auto cells = cells_in(BLOCK_COLUMNS, page, &memory);
   for (const auto& one : memory.never_freed()) {
     if (!at_most-- && blocks > 1) break;
-    table.row(block_name(memory, one.block),
-              {human_bytes(one.block.size), human_time(one.age), std::to_string(one.block.call),
-               std::to_string(one.block.pid), until_text(one.how)});
+    table.row(block_name(memory, one.block), cells(HeldBlock{one.block, one.age, one.how}));
     blocks--;
     bytes -= one.block.size;
   }
@@ -198,15 +187,10 @@ std::string rate_of(const Memory& memory) {
 void add_churn(Page& page, const Memory& memory, std::size_t at_most) {
   auto sizes = memory.churn();
   if (sizes.empty()) return;
-  Table table("churn: " + rate_of(memory),
-              {{"allocations"}, {"frees", 1}, {"again soon"}, {"life p50"}, {"life max", 1}});
-  for (std::size_t i = 0; i < std::min(sizes.size(), at_most); i++) {
-    const Memory::Churn& churn = sizes[i];
-    table.row(
-        churn.size ? with_commas(churn.size) + " B" : "other sizes",
-        {human_count(churn.allocations), human_count(churn.frees), figure_or_blank(churn.again),
-         human_time(churn.lifetimes.quantile(0.5)), human_time(churn.lifetimes.max())});
-  }
+  Table table = table_of("churn: " + rate_of(memory), CHURN_COLUMNS);
+  auto cells = cells_in(CHURN_COLUMNS, page);
+  for (std::size_t i = 0; i < std::min(sizes.size(), at_most); i++)
+    table.row(sizes[i].size ? with_commas(sizes[i].size) + " B" : "other sizes", cells(sizes[i]));
   if (sizes.size() > at_most)
     table.row(fmt::format("{} more sizes", with_commas(sizes.size() - at_most)), {});
   table.add_to(page);

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "analyze/circumstances/processes.hpp"
-#include "util/page/table.hpp"
+#include "analyze/columns.hpp"
 
 namespace cudabpf::analyze {
 
@@ -29,30 +28,23 @@ bool longer(const Calls::Figures& a, const Calls::Figures& b) {
          std::tuple(a.durations.total(), a.count, std::string_view(b.name));
 }
 
-Json figures_json(const Calls::Figures& figures) {
-  const Durations& times = figures.durations;
-  Json json = {{"count", figures.count},
-               {"errors", figures.errors},
-               {"timed", times.count()},
-               {"total_us", microseconds(times.total())}};
-  if (times.count()) {
-    json["mean_us"] = microseconds(times.mean());
-    for (auto [name, part] : {std::pair{"p50_us", 0.5}, {"p95_us", 0.95}, {"p99_us", 0.99}})
-      json[name] = microseconds(times.quantile(part));
-    json["max_us"] = microseconds(times.max());
-  }
-  if (figures.ioctls) json["ioctls"] = figures.ioctls;
-  return json;
-}
+using Counted = Calls::Figures;
+constexpr auto TIMES = &Counted::durations;
 
-std::vector<std::string> cells_of(const Calls::Figures& figures) {
-  const Durations& times = figures.durations;
-  auto time = [&](std::uint64_t ns) { return times.count() ? human_time(ns) : std::string("-"); };
-  return {human_count(figures.count), time(times.total()),
-          time(times.mean()),         time(times.quantile(0.5)),
-          time(times.quantile(0.95)), time(times.quantile(0.99)),
-          time(times.max()),          figure_or_blank(figures.errors)};
-}
+constexpr Column<Counted> CALL_COLUMNS[] = {
+    {{"name"}, As::text, its<&Counted::name>, {1, "function", WIDE}},
+    {{"count", "count"}, As::count, its<&Counted::count>, {2, "calls"}},
+    {{"errors"}, As::figure, its<&Counted::errors>, {8, "errors"}},
+    {{"timed"}, As::count, its<TIMES, number_of>},
+    {{"total_us", "total"}, As::timed, its<TIMES, total_of>, {3, "total", BAR}},
+    {{"mean_us", "mean", 3}, As::timed, its<TIMES, mean_of>, {4, "mean"}},
+    {{"p50_us", "p50", 1}, As::timed, its<TIMES, p50_of>, {5, "p50", IF_KNOWN}},
+    {{"p95_us", "p95", 5}, As::timed, its<TIMES, p95_of>},
+    {{"p99_us", "p99", 4}, As::timed, its<TIMES, p99_of>, {6, "p99", IF_KNOWN}},
+    {{"max_us", "max", 2}, As::timed, its<TIMES, max_of>, {7, "longest"}},
+    {{nullptr, "errors"}, As::figure, its<&Counted::errors>},
+    {{"ioctls"}, As::count, its<&Counted::ioctls, if_any>},
+};
 
 }  // namespace
 
@@ -165,42 +157,31 @@ std::vector<Calls::Group> Calls::groups() const {
 
 Json calls_json(const std::vector<Calls::Group>& groups, Calls::By by) {
   auto functions_of = [](const Calls::Group& group) {
-    Json functions = Json::array();
-    for (const Calls::Figures& figures : group.functions) {
-      Json json = {{"name", figures.name}};
-      json.update(figures_json(figures));
-      functions.push_back(std::move(json));
-    }
-    return functions;
+    return list_of(group.functions, CALL_COLUMNS);
   };
   if (by == Calls::By::function)
     return groups.empty() ? Json::array() : functions_of(groups.front());
   Json json = Json::array();
   for (const Calls::Group& group : groups) {
     Json one = {{"group", group.name}};
-    one.update(figures_json(group.all));
+    one.update(json_of(group.all, std::span(CALL_COLUMNS).subspan(1)));
     one["functions"] = functions_of(group);
     json.push_back(std::move(one));
   }
   return json;
 }
 
+Json calls_columns() { return page_columns(CALL_COLUMNS); }
+
 void add_calls(Page& page, const std::vector<Calls::Group>& groups, std::size_t at_most) {
   constexpr std::size_t NAME_ROOM = 26;   // of functions
   constexpr std::size_t TITLE_ROOM = 48;  // of kernels, whose names differ at their end
   for (const Calls::Group& group : groups) {
-    Table table(group.shown.empty() ? "calls" : printable(group.shown),
-                {{"count"},
-                 {"total"},
-                 {"mean", 3},
-                 {"p50", 1},
-                 {"p95", 5},
-                 {"p99", 4},
-                 {"max", 2},
-                 {"errors"}},
-                group.shown == group.name ? NAME_ROOM : TITLE_ROOM);
-    add_rows(table, group.functions, at_most, "functions", cells_of);
-    if (group.functions.size() > 1) table.row("all", cells_of(group.all));
+    Table table = table_of(group.shown.empty() ? "calls" : printable(group.shown), CALL_COLUMNS,
+                           group.shown == group.name ? NAME_ROOM : TITLE_ROOM);
+    auto cells = cells_in(CALL_COLUMNS, page);
+    add_rows(table, group.functions, at_most, "functions", cells);
+    if (group.functions.size() > 1) table.row("all", cells(group.all));
     table.add_to(page);
   }
 }

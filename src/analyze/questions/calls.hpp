@@ -99,6 +99,7 @@ class Calls : public Analysis {
 };
 
 Json calls_json(const std::vector<Calls::Group>& groups, Calls::By by);
+Json calls_columns();  // of functions, for the page of `report`
 void add_calls(Page& page, const std::vector<Calls::Group>& groups, std::size_t at_most);
 
 }  // namespace cudabpf::analyze

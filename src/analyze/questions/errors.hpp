@@ -129,6 +129,7 @@ class Errors : public Analysis {
 };
 
 Json errors_json(const Errors::Answer& answer, const Names& names);
+Json errors_columns();  // for the page of `report`
 void add_errors(Page& page, const Errors::Answer& answer, const Names& names, std::size_t at_most);
 
 }  // namespace cudabpf::analyze

@@ -1,13 +1,11 @@
 // The answer about what went wrong.
 #include <fmt/format.h>
 
-#include <array>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "analyze/columns.hpp"
 #include "analyze/questions/errors.hpp"
-#include "util/page/table.hpp"
 
 namespace cudabpf::analyze {
 
@@ -17,12 +15,12 @@ std::string who(std::uint32_t pid, std::uint32_t tid) {
   return pid == tid || !tid ? fmt::format("{}", pid) : fmt::format("{}/{}", pid, tid);
 }
 
-std::string how_it_ended(const Errors::Exit& exit) {
+constexpr auto how_it_ended = [](const Errors::Exit& exit) {
   if (!exit.signal) return fmt::format("exit status {}", exit.code);
   const char* name = ::sigabbrev_np(static_cast<int>(exit.signal));
   return name ? fmt::format("signal {} (SIG{})", exit.signal, name)
               : fmt::format("signal {}", exit.signal);
-}
+};
 
 std::string call_text(const std::optional<Errors::LastCall>& call, const Names& names) {
   if (!call) return "";
@@ -32,68 +30,110 @@ std::string call_text(const std::optional<Errors::LastCall>& call, const Names& 
   return text;
 }
 
-Json failure_json(const Errors::Failure& failure) {
-  Json example = {{"ts", failure.example.ts}};
-  if (failure.example.id) example["id"] = failure.example.id;
-  if (failure.example.pid) example["pid"] = failure.example.pid;
-  if (failure.example.tid) example["tid"] = failure.example.tid;
-  if (!failure.example.text.empty()) example["text"] = failure.example.text;
-  Json json = {{"what", failure.name},      {"error", failure.error},  {"count", failure.count},
-               {"first_ts", failure.first}, {"last_ts", failure.last}, {"example", example}};
-  if (auto meaning = meaning_of(failure.name, failure.error).text; !meaning.empty())
-    json["meaning"] = meaning;
+Json example_json(const Errors::Failure& failure) {
+  const Errors::Example& example = failure.example;
+  Json json = {{"ts", example.ts}};
+  if (example.id) json["id"] = example.id;
+  if (example.pid) json["pid"] = example.pid;
+  if (example.tid) json["tid"] = example.tid;
+  if (!example.text.empty()) json["text"] = example.text;
   return json;
 }
 
-Json open_json(const Errors::Open& open) {
-  Json json = {{"what", open.what}, {"ts", open.ts},   {"open_us", microseconds(open.open_for)},
-               {"pid", open.pid},   {"tid", open.tid}, {"process_ended", open.process_ended}};
-  if (open.id) json["id"] = open.id;
-  if (open.parent) json[open.id ? "parent" : "call"] = open.parent;
-  if (!open.args.empty()) json["args"] = open.args;
-  return json;
-}
-
-Json exit_json(const Errors::Exit& exit, const Names& names) {
-  auto call = [&](const std::optional<Errors::LastCall>& of) {
-    if (!of) return Json();
-    Json json = {{"id", of->id}, {"name", names.text(of->name)}, {"ts", of->ts}};
-    if (of->error) json["error"] = names.text(of->error);
-    if (of->unfinished) json["unfinished"] = true;
-    return json;
-  };
-  Json json = {{"pid", exit.pid}, {"comm", exit.comm}, {"ts", exit.ts}};
-  if (exit.signal)
-    json["signal"] = exit.signal;
-  else
-    json["exit_code"] = exit.code;
-  json["last_call"] = call(exit.last_call);
-  json["last_failure"] = call(exit.last_failure);
+Json last_call_json(const std::optional<Errors::LastCall>& call, const Names& names) {
+  if (!call) return nullptr;
+  Json json = {{"id", call->id}, {"name", names.text(call->name)}, {"ts", call->ts}};
+  if (call->error) json["error"] = names.text(call->error);
+  if (call->unfinished) json["unfinished"] = true;
   return json;
 }
 
 constexpr std::size_t EXAMPLE_WIDTH = 44;
 
+constexpr auto by_whom = [](auto& of) { return of.pid ? who(of.pid, of.tid) : ""; };
+
+constexpr Column<Errors::Failure> FAILURE_COLUMNS[] = {
+    {{"what"}, As::text, its<&Errors::Failure::name>, {1, "what", WIDE}},
+    {{"error", "error"}, As::text, its<&Errors::Failure::error>, {2, "error"}},
+    {{"count", "count"}, As::count, its<&Errors::Failure::count>, {3, "times"}},
+    {{"first_ts", "first", 2}, As::moment, its<&Errors::Failure::first>, {4, "first"}},
+    {{"last_ts", "last", 3}, As::moment, [](auto& of) { return shown_if(of.count > 1, of.last); }},
+    {{nullptr, "by", 4}, As::text, [](auto& of) { return by_whom(of.example); }},
+    {{"example"}, As::object, its<example_json>},
+    {{nullptr, "example", 5},
+     As::text,
+     [](auto& of) {
+       std::string id = of.example.id ? fmt::format("id {} ", of.example.id) : "";
+       return shortened(id + of.example.text, EXAMPLE_WIDTH);
+     }},
+    {{"meaning"},
+     As::text,
+     [](auto& of) {
+       auto meaning = meaning_of(of.name, of.error).text;
+       return known_if(!meaning.empty(), meaning);
+     },
+     {5, "meaning", WIDE}},
+};
+
+constexpr Column<Errors::Open> OPEN_COLUMNS[] = {
+    {{"what"}, As::text, its<&Errors::Open::what>, {1, "what"}},
+    {{"ts"}, As::moment, its<&Errors::Open::ts>, {3, "began"}},
+    {{"open_us", "open for"}, As::time, its<&Errors::Open::open_for>, {2, "open for"}},
+    {{nullptr, "since"}, As::moment, its<&Errors::Open::ts>},
+    {{"pid"}, As::number, its<&Errors::Open::pid>, {4, "process"}},
+    {{"tid"}, As::number, its<&Errors::Open::tid>, {5, "thread"}},
+    {{nullptr, "by"}, As::text, [](auto& of) { return who(of.pid, of.tid); }},
+    {{"process_ended"}, As::object, its<&Errors::Open::process_ended>},
+    {{nullptr, "until", 1},
+     As::text,
+     [](auto& of) { return of.process_ended ? "its process ended" : "the trace ended"; }},
+    {{"id"}, As::number, its<&Errors::Open::id, if_any>},
+    {{"parent"}, As::number, [](auto& of) { return known_if(of.id && of.parent, of.parent); }},
+    {{"call"}, As::number, [](auto& of) { return known_if(!of.id && of.parent, of.parent); }},
+    {{nullptr, "inside", 2},
+     As::text,
+     [](auto& of) { return of.parent ? fmt::format("call {}", of.parent) : ""; }},
+    {{"args"}, As::text, its<&Errors::Open::args, if_any>},
+    {{nullptr, "arguments", 3},
+     As::text,
+     [](auto& of) { return shortened(of.args, EXAMPLE_WIDTH); }},
+};
+
+template <auto Call>
+constexpr auto call_in_json =
+    [](const Errors::Exit& of, const Names* names) { return last_call_json(of.*Call, *names); };
+template <auto Call>
+constexpr auto call_in_table =
+    [](const Errors::Exit& of, const Names* names) { return call_text(of.*Call, *names); };
+
+constexpr Column<Errors::Exit, const Names*> EXIT_COLUMNS[] = {
+    {{"pid"}, As::number, its<&Errors::Exit::pid>, {1, "process"}},
+    {{"comm"}, As::text, its<&Errors::Exit::comm>, {2, "name"}},
+    {{nullptr, "how"}, As::text, how_it_ended},
+    {{"ts", "when"}, As::moment, its<&Errors::Exit::ts>, {4, "when"}},
+    {{"signal"}, As::number, its<&Errors::Exit::signal, if_any>},
+    {{"exit_code"}, As::number, [](auto& of) { return known_if(!of.signal, of.code); }, {3, "how"}},
+    {{"last_call"}, As::object, call_in_json<&Errors::Exit::last_call>},
+    {{nullptr, "last call", 1}, As::text, call_in_table<&Errors::Exit::last_call>},
+    {{"last_failure"}, As::object, call_in_json<&Errors::Exit::last_failure>},
+    {{nullptr, "last failure", 2}, As::text, call_in_table<&Errors::Exit::last_failure>},
+};
+
+constexpr Column<Errors::Event> EVENT_COLUMNS[] = {
+    {{"ts", "at"}, As::moment, its<&Errors::Event::ts>},
+    {{"what"}, As::text, its<&Errors::Event::what>},
+    {{"error", "error"}, As::text, its<&Errors::Event::error>},
+    {{"pid"}, As::number, its<&Errors::Event::pid>},
+    {{"tid"}, As::number, its<&Errors::Event::tid>},
+    {{nullptr, "by", 2}, As::text, by_whom},
+    {{"id", "id", 1}, As::number, its<&Errors::Event::id, shown_if_any>},
+};
+
 void add_failures(Page& page, std::string title, const std::vector<Errors::Failure>& failures,
                   std::size_t at_most) {
   if (failures.empty()) return;
-  Table table(std::move(title), {{"error", 0, true},
-                                 {"count"},
-                                 {"first", 2},
-                                 {"last", 3},
-                                 {"by", 4, true},
-                                 {"example", 5, true}});
-  add_rows(table, failures, at_most, "kinds",
-           [&](const Errors::Failure& failure) -> std::vector<std::string> {
-             const Errors::Example& example = failure.example;
-             std::string id = example.id ? fmt::format("id {} ", example.id) : "";
-             return {failure.error,
-                     human_count(failure.count),
-                     page.at(failure.first),
-                     failure.count > 1 ? page.at(failure.last) : "",
-                     example.pid ? who(example.pid, example.tid) : "",
-                     shortened(id + example.text, EXAMPLE_WIDTH)};
-           });
+  Table table = table_of(std::move(title), FAILURE_COLUMNS);
+  add_rows(table, failures, at_most, "kinds", cells_in(FAILURE_COLUMNS, page));
   table.add_to(page);
   std::set<std::string_view> told;
   for (const Errors::Failure& failure : failures)
@@ -126,51 +166,22 @@ void add_usual(Page& page, const Errors::Answer& answer) {
   for (const std::string& sentence : sentences) page.paragraph(sentence, 0);
 }
 
-void add_open(Page& page, const Errors::Answer& answer, std::size_t at_most) {
-  if (answer.open.empty()) return;
-  Table table("did not return", {{"open for"},
-                                 {"since"},
-                                 {"by", 0, true},
-                                 {"until", 1, true},
-                                 {"inside", 2, true},
-                                 {"arguments", 3, true}});
-  std::size_t shown = std::min(answer.open.size(), at_most);
-  for (std::size_t i = 0; i < shown; i++) {
-    const Errors::Open& open = answer.open[i];
-    table.row(open.what, {human_time(open.open_for), page.at(open.ts), who(open.pid, open.tid),
-                          open.process_ended ? "its process ended" : "the trace ended",
-                          open.parent ? fmt::format("call {}", open.parent) : "",
-                          shortened(open.args, EXAMPLE_WIDTH)});
-  }
-  if (shown < answer.all_open)
-    table.row(fmt::format("{} more", with_commas(answer.all_open - shown)), {});
-  table.add_to(page);
-}
-
-void add_exits(Page& page, const Errors::Answer& answer, const Names& names, std::size_t at_most) {
-  const auto& exits = answer.exits;
-  if (exits.empty()) return;
-  Table table("processes that ended badly",
-              {{"how", 0, true}, {"when"}, {"last call", 1, true}, {"last failure", 2, true}});
-  std::size_t shown = std::min(exits.size(), at_most);
-  for (std::size_t i = 0; i < shown; i++) {
-    const Errors::Exit& exit = exits[i];
-    table.row(fmt::format("{} ({})", exit.comm, exit.pid),
-              {how_it_ended(exit), page.at(exit.ts), call_text(exit.last_call, names),
-               call_text(exit.last_failure, names)});
-  }
-  if (shown < answer.bad_exits)
-    table.row(fmt::format("{} more", with_commas(answer.bad_exits - shown)), {});
+// As many as are wanted, and how many more there are.
+template <typename Rows, typename Name, typename Cells>
+void add_some(Page& page, Table table, const Rows& rows, std::uint64_t all, std::size_t at_most,
+              Name name_of, Cells cells) {
+  if (rows.empty()) return;
+  std::size_t shown = std::min(rows.size(), at_most);
+  for (std::size_t i = 0; i < shown; i++) table.row(name_of(rows[i]), cells(rows[i]));
+  if (shown < all) table.row(fmt::format("{} more", with_commas(all - shown)), {});
   table.add_to(page);
 }
 
 void add_events(Page& page, const Errors::Answer& answer) {
   if (answer.events.empty()) return;
-  Table table("one by one", {{"at"}, {"error", 0, true}, {"by", 2, true}, {"id", 1}});
-  for (const Errors::Event& event : answer.events)
-    table.row(event.what,
-              {page.at(event.ts), event.error, event.pid ? who(event.pid, event.tid) : "",
-               event.id ? std::to_string(event.id) : ""});
+  Table table = table_of("one by one", EVENT_COLUMNS);
+  auto cells = cells_in(EVENT_COLUMNS, page);
+  for (const Errors::Event& event : answer.events) table.row(event.what, cells(event));
   table.add_to(page);
   if (answer.events_left_out)
     page.line(fmt::format("  {} more", with_commas(answer.events_left_out)));
@@ -179,43 +190,38 @@ void add_events(Page& page, const Errors::Answer& answer) {
 }  // namespace
 
 Json errors_json(const Errors::Answer& answer, const Names& names) {
-  auto list = [](const auto& all, auto to_json) {
-    Json json = Json::array();
-    for (const auto& one : all) json.push_back(to_json(one));
-    return json;
-  };
+  Json failures = list_of(answer.failures, FAILURE_COLUMNS);
+  for (std::size_t i = 0; i < failures.size(); i++) {
+    failures[i]["weight"] = to_string(answer.failures[i].weight);
+    failures[i]["benign"] = answer.failures[i].weight == Weight::usual;
+  }
   Json json = {{"calls", answer.calls},
                {"failed_calls", answer.failed_calls},
                {"usual_failures", answer.usual_failures},
                {"without_result", answer.without_result},
                {"failed_operations", answer.failed_operations},
                {"unfinished_calls", answer.calls_open},
-               {"failures", list(answer.failures,
-                                 [](const Errors::Failure& failure) {
-                                   Json one = failure_json(failure);
-                                   one["weight"] = to_string(failure.weight);
-                                   one["benign"] = failure.weight == Weight::usual;
-                                   return one;
-                                 })},
-               {"operations", list(answer.refusals, failure_json)},
-               {"gpu_errors", list(answer.gpu_errors, failure_json)},
-               {"unfinished", list(answer.open, open_json)},
-               {"read_faults", list(answer.read_faults, failure_json)},
-               {"processes", list(answer.exits, [&](const Errors::Exit& exit) {
-                  return exit_json(exit, names);
-                })}};
+               {"failures", std::move(failures)},
+               {"operations", list_of(answer.refusals, FAILURE_COLUMNS)},
+               {"gpu_errors", list_of(answer.gpu_errors, FAILURE_COLUMNS)},
+               {"unfinished", list_of(answer.open, OPEN_COLUMNS)},
+               {"read_faults", list_of(answer.read_faults, FAILURE_COLUMNS)},
+               {"processes", list_of(answer.exits, EXIT_COLUMNS, &names)}};
   if (answer.all_open > answer.open.size())
     json["unfinished_left_out"] = answer.all_open - answer.open.size();
   if (answer.bad_exits > answer.exits.size())
     json["processes_left_out"] = answer.bad_exits - answer.exits.size();
   if (!answer.events.empty()) {
-    json["events"] = list(answer.events, [](const Errors::Event& event) {
-      return Json{{"ts", event.ts},   {"what", event.what}, {"error", event.error},
-                  {"pid", event.pid}, {"tid", event.tid},   {"id", event.id}};
-    });
+    json["events"] = list_of(answer.events, EVENT_COLUMNS);
     json["events_left_out"] = answer.events_left_out;
   }
   return json;
+}
+
+Json errors_columns() {
+  return {{"failures", page_columns(FAILURE_COLUMNS)},
+          {"unfinished", page_columns(OPEN_COLUMNS)},
+          {"exits", page_columns(EXIT_COLUMNS)}};
 }
 
 void add_errors(Page& page, const Errors::Answer& answer, const Names& names, std::size_t at_most) {
@@ -237,8 +243,12 @@ void add_errors(Page& page, const Errors::Answer& answer, const Names& names, st
   add_failures(page, "failures after which later calls fail",
                of_weight(answer.failures, Weight::grave), at_most);
   add_failures(page, "calls that failed", of_weight(answer.failures, Weight::failure), at_most);
-  add_open(page, answer, at_most);
-  add_exits(page, answer, names, at_most);
+  add_some(page, table_of("did not return", OPEN_COLUMNS), answer.open, answer.all_open, at_most,
+           its<&Errors::Open::what>, cells_in(OPEN_COLUMNS, page));
+  add_some(
+      page, table_of("processes that ended badly", EXIT_COLUMNS), answer.exits, answer.bad_exits,
+      at_most, [](auto& of) { return fmt::format("{} ({})", of.comm, of.pid); },
+      cells_in(EXIT_COLUMNS, page, &names));
   add_failures(page, "refused by the driver", answer.refusals, at_most);
   add_failures(page, "arguments that could not be read", answer.read_faults, at_most);
   add_usual(page, answer);

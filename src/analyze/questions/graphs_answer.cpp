@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "analyze/columns.hpp"
 #include "analyze/questions/kernels.hpp"
-#include "util/page/table.hpp"
 
 namespace cudabpf::analyze {
 
@@ -45,35 +44,67 @@ std::vector<Name> conditional_kernels(const Kernels& kernels) {
   return all;
 }
 
+constexpr auto most_frequent = [](const Kernels::OfGraph& of, const Kernels* kernels) {
+  Json json = Json::array();
+  for (std::size_t i = 0; i < std::min(of.kernels.size(), JSON_KERNELS); i++)
+    json.push_back(
+        {{"kernel", name_json(*kernels, of.kernels[i].first)}, {"count", of.kernels[i].second}});
+  return json;
+};
+
+constexpr auto in_conditional = [](const Kernels::OfGraph& of, const Kernels* kernels) {
+  Json json = Json::array();
+  for (std::size_t i = 0; i < std::min(of.conditional.size(), JSON_KERNELS); i++)
+    json.push_back(name_json(*kernels, of.conditional[i]));
+  bool any = !json.empty();
+  return known_if(any, std::move(json));
+};
+
+// Several graphs in one row have none.
+template <auto... Steps>
+constexpr auto each_has = [](const Kernels::OfGraph& of) {
+  return of.launched.graph ? value_of(its<Steps...>(*of.launched.graph)) : known_if(false, 0);
+};
+
+template <auto Times>
+constexpr auto measured_times = [](const Kernels::OfGraph& of, const Kernels* kernels) {
+  return known_if(kernels->gpu().measured(), times_json(of.gpu.*Times, Means::mean_and_min));
+};
+
+using Graph = Kernels::OfGraph;
+constexpr auto GRAPH_GPU = &WorkFigures::times;
+
+constexpr Column<Graph, const Kernels*> GRAPH_COLUMNS[] = {
+    {{"graph"}, As::number, each_has<&LaunchedGraph::number>, {1, "graph"}},
+    {{"launches", "launches"}, As::count, its<&Graph::launches>, {2, "launches"}},
+    {{"nodes", "nodes", 3}, As::count, each_has<&LaunchedGraph::nodes>, {3, "nodes"}},
+    {{"kernels", "kernels"}, As::count, each_has<&LaunchedGraph::kernels>, {4, "kernels"}},
+    {{"runs"}, As::count, its<&Graph::runs>, {5, "kernel runs"}},
+    {{"bytes_copied", "copied", 2},
+     As::bytes,
+     each_has<&LaunchedGraph::bytes_copied, shown_if_any>},
+    {{"first_ts", "first", 4},
+     As::moment,
+     [](auto& of) { return shown_if(of.launched.graph, of.launched.first); }},
+    {{"last_ts"}, As::moment, [](auto& of) { return of.launched.last; }},
+    {{"different_kernels"}, As::count, [](auto& of) { return of.kernels.size(); }},
+    {{"most_frequent"}, As::object, most_frequent, {6, "most frequent", WIDE}},
+    {{nullptr, "runs", 1}, As::count, its<&Graph::runs>},
+    {{"gpu"}, As::object, measured_times<GRAPH_GPU>},
+    {{"gpu.total_us", "GPU time"}, As::time, its<&Graph::gpu, GRAPH_GPU, total_of>},
+    {{"gpu.mean_us", "mean"}, As::time, its<&Graph::gpu, GRAPH_GPU, mean_of>},
+    {{"gpu.max_us", "max", 5}, As::time, its<&Graph::gpu, GRAPH_GPU, max_of>},
+    {{"queue"}, As::object, measured_times<&WorkFigures::queued>},
+    {{"conditional"}, As::object, in_conditional},
+};
+
 }  // namespace
 
 Json graphs_json(const Kernels& kernels) {
-  Json json = Json::array();
-  for (const Kernels::OfGraph& of : kernels.graphs()) {
-    const LaunchedGraph& graph = *of.launched.graph;
-    Json one = {{"graph", graph.number},
-                {"launches", of.launches},
-                {"nodes", graph.nodes},
-                {"kernels", graph.kernels},
-                {"runs", of.runs},
-                {"bytes_copied", graph.bytes_copied},
-                {"first_ts", of.launched.first},
-                {"last_ts", of.launched.last},
-                {"different_kernels", of.kernels.size()},
-                {"most_frequent", Json::array()}};
-    if (kernels.gpu().measured()) {
-      one["gpu"] = gpu_times_json(of.gpu.times);
-      one["queue"] = gpu_times_json(of.gpu.queued);
-    }
-    for (std::size_t i = 0; i < std::min(of.kernels.size(), JSON_KERNELS); i++)
-      one["most_frequent"].push_back(
-          {{"kernel", name_json(kernels, of.kernels[i].first)}, {"count", of.kernels[i].second}});
-    for (std::size_t i = 0; i < std::min(of.conditional.size(), JSON_KERNELS); i++)
-      one["conditional"].push_back(name_json(kernels, of.conditional[i]));
-    json.push_back(std::move(one));
-  }
-  return json;
+  return list_of(kernels.graphs(), GRAPH_COLUMNS, &kernels);
 }
+
+Json graphs_columns() { return page_columns(GRAPH_COLUMNS); }
 
 void add_graphs(Page& page, const Kernels& kernels, std::size_t at_most) {
   std::vector<Kernels::OfGraph> graphs = kernels.graphs();
@@ -81,32 +112,8 @@ void add_graphs(Page& page, const Kernels& kernels, std::size_t at_most) {
   for (std::size_t i = 0; i < std::min(graphs.size(), at_most + 1); i++)
     graphs[i].name = name_of(kernels, graphs[i]);
   constexpr std::size_t NAME_ROOM = 36;
-  Table table("graphs",
-              {{"launches"},
-               {"nodes", 3},
-               {"kernels"},
-               {"copied", 2},
-               {"first", 4},
-               {"runs", 1},
-               {"GPU time"},
-               {"mean"},
-               {"max", 5}},
-              NAME_ROOM);
-  add_rows(table, graphs, at_most, "graphs",
-           [&](const Kernels::OfGraph& of) -> std::vector<std::string> {
-             const LaunchedGraph* graph = of.launched.graph;  // null: several
-             const Durations& times = of.gpu.times;
-             bool timed = times.count();
-             return {human_count(of.launches),
-                     graph ? human_count(graph->nodes) : "",
-                     graph ? human_count(graph->kernels) : "",
-                     graph && graph->bytes_copied ? human_bytes(graph->bytes_copied) : "",
-                     graph ? page.at(of.launched.first) : "",
-                     human_count(of.runs),
-                     timed ? human_time(times.total()) : "",
-                     timed ? human_time(times.mean()) : "",
-                     timed ? human_time(times.max()) : ""};
-           });
+  Table table = table_of("graphs", GRAPH_COLUMNS, NAME_ROOM);
+  add_rows(table, graphs, at_most, "graphs", cells_in(GRAPH_COLUMNS, page, &kernels));
   table.add_to(page);
   page.paragraph("A graph's contents are per launch; runs count its kernels over all launches.", 2);
   if (kernels.gpu().graph_launches().times.count())

@@ -111,6 +111,7 @@ class Ioctls : public Analysis {
 enum class IoctlsBy : std::uint8_t { everything, command, group, call, device, process };
 
 Json ioctls_json(const Ioctls::Answer& answer);
+Json ioctls_columns();  // for the page of `report`
 void add_ioctls(Page& page, const Ioctls::Answer& answer, IoctlsBy by, std::size_t at_most);
 
 }  // namespace cudabpf::analyze

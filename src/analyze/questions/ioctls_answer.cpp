@@ -1,9 +1,8 @@
 // The answer about what a trace's programs asked the driver for.
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "analyze/columns.hpp"
 #include "analyze/questions/ioctls.hpp"
-#include "util/page/table.hpp"
 
 namespace cudabpf::analyze {
 
@@ -11,65 +10,50 @@ namespace {
 
 using Figures = Ioctls::Figures;
 
-Json figures_json(const Figures& figures) {
-  const Durations& times = figures.durations;
-  Json json = {{"name", figures.name},     {"count", figures.count},
-               {"ioctls", figures.ioctls}, {"failed", figures.failed},
-               {"timed", times.count()},   {"total_us", microseconds(times.total())}};
-  if (times.count()) {
-    json["mean_us"] = microseconds(times.mean());
-    json["p50_us"] = microseconds(times.quantile(0.5));
-    json["p99_us"] = microseconds(times.quantile(0.99));
-    json["max_us"] = microseconds(times.max());
-  }
-  return json;
-}
+constexpr auto DURATIONS = &Figures::durations;
 
-std::vector<std::string> ioctl_cells(const Figures& figures) {
-  const Durations& times = figures.durations;
-  auto time = [&](std::uint64_t ns) { return times.count() ? human_time(ns) : std::string("-"); };
-  return {human_count(figures.count),     time(times.total()),        time(times.mean()),
-          time(times.quantile(0.5)),      time(times.quantile(0.99)), time(times.max()),
-          figure_or_blank(figures.failed)};
+constexpr Column<Figures> IOCTL_COLUMNS[] = {
+    {{"name"}, As::text, its<&Figures::name>, {1, "name", WIDE}},
+    {{"count", "count"}, As::count, its<&Figures::count>, {2, "operations"}},
+    {{"ioctls"}, As::count, its<&Figures::ioctls>, {3, "ioctls"}},
+    {{"failed"}, As::figure, its<&Figures::failed>, {7, "failed"}},
+    {{"timed"}, As::count, its<DURATIONS, number_of>},
+    {{"total_us", "total"}, As::timed, its<DURATIONS, total_of>, {4, "total", BAR}},
+    {{"mean_us", "mean", 4}, As::timed, its<DURATIONS, mean_of>},
+    {{"p50_us", "p50", 1}, As::timed, its<DURATIONS, p50_of>, {5, "p50"}},
+    {{"p99_us", "p99", 3}, As::timed, its<DURATIONS, p99_of>},
+    {{"max_us", "max", 2}, As::timed, its<DURATIONS, max_of>, {6, "longest"}},
+    {{nullptr, "failed"}, As::figure, its<&Figures::failed>},
+};
+
+// By the function that asked. JSON has them after the others.
+constexpr Column<Figures> ASKING_COLUMNS[] = {
+    {{"calls", "calls"}, As::figure, its<&Figures::of_calls>},
+    {{"calls_that_asked", "that asked"}, As::figure, its<&Figures::calls>},
+    {{"call_time_us", "call time", 2}, As::time, its<&Figures::call_time, shown_if_any>},
+    {{nullptr, "ioctls"}, As::count, its<&Figures::ioctls>},
+    {{nullptr, "other", 4}, As::figure, [](auto& of) { return of.count - of.ioctls; }},
+    {{nullptr, "in driver"}, As::time, its<DURATIONS, &Durations::total>},
+    {{nullptr, "p50", 3}, As::time, its<DURATIONS, p50_of>},
+    {{nullptr, "p99", 5}, As::time, its<DURATIONS, p99_of>},
+    {{nullptr, "max", 1}, As::time, its<DURATIONS, max_of>},
+    {{nullptr, "failed"}, As::figure, its<&Figures::failed>},
+};
+
+template <typename Columns>
+void add_section(Page& page, std::string title, const std::vector<Figures>& all,
+                 std::size_t at_most, std::string_view plural, const Columns& columns,
+                 std::size_t name_room = 26) {
+  if (all.empty()) return;
+  Table table = table_of(std::move(title), columns, name_room);
+  add_rows(table, all, at_most, plural, cells_in(columns, page));
+  table.add_to(page);
 }
 
 void add_section(Page& page, std::string title, const std::vector<Figures>& all,
                  std::size_t at_most, std::string_view plural) {
-  if (all.empty()) return;
   constexpr std::size_t NAME_ROOM = 36;  // commands have long names
-  Table table(std::move(title),
-              {{"count"}, {"total"}, {"mean", 4}, {"p50", 1}, {"p99", 3}, {"max", 2}, {"failed"}},
-              NAME_ROOM);
-  add_rows(table, all, at_most, plural, ioctl_cells);
-  table.add_to(page);
-}
-
-void add_calls(Page& page, const std::vector<Figures>& all, std::size_t at_most) {
-  if (all.empty()) return;
-  Table table("for CUDA calls", {{"calls"},
-                                 {"that asked"},
-                                 {"call time", 2},
-                                 {"ioctls"},
-                                 {"other", 4},
-                                 {"in driver"},
-                                 {"p50", 3},
-                                 {"p99", 5},
-                                 {"max", 1},
-                                 {"failed"}});
-  add_rows(table, all, at_most, "functions", [](const Figures& of) -> std::vector<std::string> {
-    const Durations& times = of.durations;
-    return {figure_or_blank(of.of_calls),
-            figure_or_blank(of.calls),
-            of.call_time ? human_time(of.call_time) : "",
-            human_count(of.ioctls),
-            figure_or_blank(of.count - of.ioctls),
-            human_time(times.total()),
-            human_time(times.quantile(0.5)),
-            human_time(times.quantile(0.99)),
-            human_time(times.max()),
-            figure_or_blank(of.failed)};
-  });
-  table.add_to(page);
+  add_section(page, std::move(title), all, at_most, plural, IOCTL_COLUMNS, NAME_ROOM);
 }
 
 // What is counted in a row of others, and in no other row.
@@ -97,11 +81,7 @@ bool has_operation(const Ioctls::Answer& answer, std::string_view prefix) {
 }  // namespace
 
 Json ioctls_json(const Ioctls::Answer& answer) {
-  auto list = [](const std::vector<Figures>& all) {
-    Json json = Json::array();
-    for (const Figures& figures : all) json.push_back(figures_json(figures));
-    return json;
-  };
+  auto list = [](const std::vector<Figures>& all) { return list_of(all, IOCTL_COLUMNS); };
   Json json = {{"driver_traced", answer.traced},  {"operations", list(answer.operations)},
                {"groups", list(answer.groups)},   {"commands", list(answer.commands)},
                {"calls", list(answer.calls)},     {"outside_of_calls", list(answer.outside)},
@@ -109,13 +89,12 @@ Json ioctls_json(const Ioctls::Answer& answer) {
   json["not_kept_apart"] = {{"of_kinds", answer.not_kept_apart.kinds},
                             {"of_processes", answer.not_kept_apart.processes},
                             {"of_functions", answer.not_kept_apart.functions}};
-  for (std::size_t i = 0; i < answer.calls.size(); i++) {
-    json["calls"][i]["calls"] = answer.calls[i].of_calls;
-    json["calls"][i]["calls_that_asked"] = answer.calls[i].calls;
-    json["calls"][i]["call_time_us"] = microseconds(answer.calls[i].call_time);
-  }
+  for (std::size_t i = 0; i < answer.calls.size(); i++)
+    json["calls"][i].update(json_of(answer.calls[i], ASKING_COLUMNS));
   return json;
 }
+
+Json ioctls_columns() { return page_columns(IOCTL_COLUMNS); }
 
 void add_ioctls(Page& page, const Ioctls::Answer& answer, IoctlsBy by, std::size_t at_most) {
   if (answer.operations.empty()) {
@@ -133,7 +112,7 @@ void add_ioctls(Page& page, const Ioctls::Answer& answer, IoctlsBy by, std::size
   if (wanted(IoctlsBy::command))
     add_section(page, "ioctls by command", answer.commands, at_most, "commands");
   if (wanted(IoctlsBy::call)) {
-    add_calls(page, answer.calls, at_most);
+    add_section(page, "for CUDA calls", answer.calls, at_most, "functions", ASKING_COLUMNS);
     add_section(page, "outside of any CUDA call", answer.outside, at_most, "processes");
   }
   if (by == IoctlsBy::device) add_section(page, "by device", answer.devices, at_most, "devices");

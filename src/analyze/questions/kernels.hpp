@@ -145,16 +145,15 @@ class Kernels : public Analysis {
 
 Json kernel_json(const Kernels::Figures& figures, const Kernels& kernels);
 Json kernels_json(const Kernels& kernels, Kernels::By by);
+Json kernels_columns();  // of kernels, classes and graphs, for the page of `report`
 void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most);
 // The same where GPUs' work was measured.
 void add_measured_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most);
+void add_kernel_tables(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most);
 void add_kernel_notes(Page& page, const Kernels& kernels);
-// "64×2", "48.0 KiB": cells of both.
-std::string dimensions_text(const Dimensions& of);
-std::string shared_memory_text(const Kernels::Launch& launch);
-std::string time_or_blank(const Durations& times, std::uint64_t ns);
 // The part of these answers that is about graphs.
 Json graphs_json(const Kernels& kernels);
+Json graphs_columns();
 void add_graphs(Page& page, const Kernels& kernels, std::size_t at_most);
 void add_graph_notes(Page& page, const Kernels& kernels);
 

@@ -1,46 +1,158 @@
 // The answer about a trace's kernels.
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "analyze/columns.hpp"
 #include "analyze/questions/kernels.hpp"
-#include "util/page/table.hpp"
 
 namespace cudabpf::analyze {
 
-std::string dimensions_text(const Dimensions& of) {
-  if (!of[0]) return "";
-  std::string text = std::to_string(of[0]);
-  if (of[1] != 1 || of[2] != 1) text += fmt::format("×{}", of[1]);
-  if (of[2] != 1) text += fmt::format("×{}", of[2]);
-  return text;
-}
-
-std::string shared_memory_text(const Kernels::Launch& launch) {
-  if (!launch.grid[0]) return "";
-  return launch.shared ? human_bytes(launch.shared) : "0";
-}
-
-std::string time_or_blank(const Durations& times, std::uint64_t ns) {
-  return times.count() ? human_time(ns) : "";
-}
-
 namespace {
 
-Json times_json(const Durations& times) {
-  Json json = {{"count", times.count()}, {"total_us", microseconds(times.total())}};
-  if (!times.count()) return json;
-  json["p50_us"] = microseconds(times.quantile(0.5));
-  json["p99_us"] = microseconds(times.quantile(0.99));
-  json["max_us"] = microseconds(times.max());
-  return json;
-}
+struct KernelsShown {
+  const Kernels& kernels;
+  bool folded = false;  // by name
 
-// What was measured of them on the GPU, if anything was.
-void add_gpu(Json& json, const WorkFigures& figures, const Kernels& kernels) {
-  if (!kernels.gpu().measured()) return;
-  json["gpu"] = gpu_times_json(figures.times);
-  json["gpu_share"] = share(figures.times.total(), kernels.gpu().kernels().times.total());
-  json["queue"] = gpu_times_json(figures.queued);
+  bool measured() const { return kernels.gpu().measured(); }
+  bool has_runs() const {  // not every launch was one run
+    const Kernels::Totals& totals = kernels.totals();
+    return totals.in_graphs || totals.ran != totals.launches;
+  }
+};
+
+// What both classes and kernels have. The tables' other form is where GPUs' work was measured: the
+// figures that are the CPU's are not in it.
+constexpr auto of_cpu = [](const KernelsShown& shown, auto&& of) {
+  Value value = value_of(of);
+  value.in_table &= !shown.measured();
+  return value;
+};
+template <auto... Steps>
+constexpr auto its_of_cpu =
+    [](auto& of, auto& shown) { return of_cpu(shown, step_by_step<Steps...>(of)); };
+constexpr auto runs_shown = [](auto& of, auto& shown) {
+  return of_cpu(shown, shown_if(shown.has_runs(), of.runs()));
+};
+constexpr auto share_of_runs = [](auto& of, auto& shown) {
+  return of_cpu(shown, share(of.runs(), shown.kernels.totals().runs()));
+};
+constexpr auto gpu_share = [](auto& of, auto& shown) {
+  double part = share(of.gpu.times.total(), shown.kernels.gpu().kernels().times.total());
+  return Value{part, shown.measured(), of.gpu.times.count() > 0};
+};
+template <auto Times>
+constexpr auto if_measured = [](auto& of, auto& shown) {
+  return known_if(shown.measured(), times_json(of.gpu.*Times, Means::mean_and_min));
+};
+constexpr auto on_gpu = &WorkFigures::times;
+
+using Class = Kernels::OfClass;
+constexpr Column<Class, KernelsShown> CLASS_COLUMNS[] = {
+    {{"class"}, As::text, its<&Class::name>, {1, "class"}},
+    {{"kernels", "kernels"}, As::count, its<&Class::kernels>, {4, "kernels"}},
+    {{"configurations", "configurations", 2, 4}, As::count, its<&Class::configurations>},
+    {{"count", "launches", 0, 3}, As::count, its<&Class::count>},
+    {{"in_graphs", "in graphs", 3}, As::figure, its<&Class::in_graphs>},
+    {{"runs", "runs"}, As::count, runs_shown, {2, "runs"}},
+    {{"share", "share"}, As::percent, share_of_runs, {3, "share"}},
+    {{"call"}, As::object, [](auto& of) { return times_json(of.calls); }},
+    {{"call.total_us", "CPU time"},
+     As::time,
+     its_of_cpu<&Class::calls, total_of>,
+     {6, "launching"}},
+    {{"call.p50_us", "p50", 1}, As::time, its_of_cpu<&Class::calls, p50_of>},
+    {{"gpu"}, As::object, if_measured<on_gpu>},
+    {{"gpu.count", "runs"}, As::figure, its<&Class::gpu, on_gpu, number_of>},
+    {{"gpu.total_us", "GPU time"}, As::time, its<&Class::gpu, on_gpu, total_of>, {5, "on the GPU"}},
+    {{"gpu_share", "share"}, As::percent, gpu_share},
+    {{"gpu.mean_us", "mean", 1}, As::time, its<&Class::gpu, on_gpu, mean_of>},
+    {{"gpu.p50_us", "p50", 2}, As::time, its<&Class::gpu, on_gpu, p50_of>},
+    {{"gpu.p99_us", "p99", 2}, As::time, its<&Class::gpu, on_gpu, p99_of>},
+    {{"gpu.max_us", "max", 3}, As::time, its<&Class::gpu, on_gpu, max_of>},
+    {{"queue"}, As::object, if_measured<&WorkFigures::queued>},
+};
+
+// Of a launch whose configuration is known.
+template <auto Member>
+constexpr auto configured =
+    [](const Kernels::Figures& of) { return known_if(of.launch.grid[0], of.launch.*Member); };
+// Of one that a call made, or a graph's launch.
+template <auto Member>
+constexpr auto launched_at =
+    [](const Kernels::Figures& of) { return of.launched() ? Json(of.*Member) : Json(); };
+
+using Kernel = Kernels::Figures;
+constexpr Column<Kernel, KernelsShown> KERNEL_COLUMNS[] = {
+    {{"kernel"},
+     As::text,
+     [](auto& of) { return of.launch.kernel ? Json(of.full) : Json(); },
+     {1, "kernel", WIDE}},
+    {{"handle"},
+     As::text,
+     [](auto& of) { return known_if(of.launch.handle, hexadecimal(of.launch.handle)); }},
+    {{"class", "class", 3},
+     As::text,
+     [](auto& of) { return shown_if(!of.full.empty(), to_string(of.kernel_class)); },
+     {3, "class"}},
+    {{nullptr, "configurations", 1, 5},
+     As::count,
+     [](auto& of, auto& shown) { return shown_if(shown.folded, of.configurations); }},
+    {{"grid", "grid", 1, 2}, As::dimensions, configured<&Kernels::Launch::grid>, {6, "grid"}},
+    {{"block", "block", 1, 2}, As::dimensions, configured<&Kernels::Launch::block>, {7, "block"}},
+    {{"shared"}, As::bytes, configured<&Kernels::Launch::shared>},
+    {{nullptr, "shared", 4, 6},
+     As::word,
+     [](const Kernel& of) {
+       const Kernels::Launch& launch = of.launch;
+       return shown_if(launch.grid[0], launch.shared ? human_bytes(launch.shared) : "0");
+     }},
+    {{"configurations"},
+     As::count,
+     [](auto& of) { return known_if(!of.launch.grid[0], of.configurations); }},
+    {{"count"}, As::count, its<&Kernel::count>},
+    {{nullptr, "count"}, As::count, its_of_cpu<&Kernel::count>},
+    {{nullptr, "launches", 5},
+     As::count,
+     [](auto& of, auto& shown) { return shown_if(shown.measured(), of.count); }},
+    {{"in_graphs", "in graphs", 4, 6}, As::figure, its<&Kernel::in_graphs>, {8, "in graphs"}},
+    {{"runs", "runs"}, As::count, runs_shown, {2, "runs"}},
+    {{"share", "share"}, As::percent, share_of_runs},
+    {{"failed", "failed", 0, 6}, As::figure, its<&Kernel::failed>},
+    {{"first_ts", "first", 6, 8}, As::moment, launched_at<&Kernel::first>},
+    {{"last_ts", "last", 6, 8}, As::moment, launched_at<&Kernel::last>},
+    {{"call"}, As::object, [](auto& of) { return times_json(of.calls); }},
+    {{"gap_after"}, As::object, [](auto& of) { return times_json(of.gaps); }},
+    {{"gpu"}, As::object, if_measured<on_gpu>},
+    {{"gpu.count", "runs"}, As::figure, its<&Kernel::gpu, on_gpu, number_of>},
+    {{"gpu.total_us", "GPU time"},
+     As::time,
+     its<&Kernel::gpu, on_gpu, total_of>,
+     {4, "on the GPU", BAR | IF_KNOWN}},
+    {{"gpu_share", "share"}, As::percent, gpu_share},
+    {{"gpu.mean_us", "mean"}, As::time, its<&Kernel::gpu, on_gpu, mean_of>},
+    {{"gpu.p50_us", "p50", 1},
+     As::time,
+     its<&Kernel::gpu, on_gpu, p50_of>,
+     {5, "p50 on the GPU", IF_KNOWN}},
+    {{"gpu.p99_us", "p99", 1}, As::time, its<&Kernel::gpu, on_gpu, p99_of>},
+    {{"gpu.min_us", "min", 4}, As::time, its<&Kernel::gpu, on_gpu, min_of>},
+    {{"gpu.max_us", "max", 4}, As::time, its<&Kernel::gpu, on_gpu, max_of>},
+    {{"call.total_us"}, As::time, {9, "launching"}},
+    {{"call.p50_us", "CPU p50", 5, 7}, As::time, its<&Kernel::calls, p50_of>},
+    {{"gap_after.p50_us", "gap p50", 2}, As::time, its_of_cpu<&Kernel::gaps, p50_of>},
+    {{"queue"}, As::object, if_measured<&WorkFigures::queued>},
+};
+
+void add_classes(Page& page, const KernelsShown& shown) {
+  Table table = table_of("classes", CLASS_COLUMNS, 26, shown.measured());
+  auto cells = cells_in(CLASS_COLUMNS, page, shown);
+  Kernels::OfClass all;
+  auto classes = shown.kernels.classes();
+  for (const Kernels::OfClass& of : classes) {
+    table.row(of.name, cells(of));
+    all.add(of);
+  }
+  if (classes.size() > 1) table.row("all", cells(all));
+  if (!table.empty()) table.add_to(page);
 }
 
 Json totals_json(const Kernels& kernels) {
@@ -98,92 +210,34 @@ void add_kernel_notes(Page& page, const Kernels& kernels) {
   note(text);
 }
 
-namespace {
-
-// Whether not every launch was one run.
-bool shows_runs(const Kernels::Totals& totals) {
-  return totals.in_graphs || totals.ran != totals.launches;
+void add_kernel_tables(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most) {
+  KernelsShown shown{kernels, by == Kernels::By::name};
+  add_classes(page, shown);
+  const std::size_t name_room = shown.measured() ? 24 : 36;
+  Table table = table_of("kernels", KERNEL_COLUMNS, name_room, shown.measured());
+  add_rows(table, kernels.figures(by), at_most, shown.folded ? "kernels" : "configurations",
+           cells_in(KERNEL_COLUMNS, page, shown));
+  if (!table.empty()) table.add_to(page);
 }
-
-void add_classes(Page& page, const Kernels& kernels) {
-  const Kernels::Totals& totals = kernels.totals();
-  Table table("classes", {{"kernels"},
-                          {"configurations", 2},
-                          {"launches"},
-                          {"in graphs", 3},
-                          {"runs"},
-                          {"share"},
-                          {"CPU time"},
-                          {"p50", 1}});
-  auto cells = [&](const Kernels::OfClass& of) -> std::vector<std::string> {
-    return {human_count(of.kernels),
-            human_count(of.configurations),
-            human_count(of.count),
-            figure_or_blank(of.in_graphs),
-            shows_runs(totals) ? human_count(of.runs()) : "",
-            percent(of.runs(), totals.runs()),
-            time_or_blank(of.calls, of.calls.total()),
-            time_or_blank(of.calls, of.calls.quantile(0.5))};
-  };
-  Kernels::OfClass all;
-  auto classes = kernels.classes();
-  for (const Kernels::OfClass& of : classes) {
-    table.row(of.name, cells(of));
-    all.add(of);
-  }
-  if (classes.size() > 1) table.row("all", cells(all));
-  table.add_to(page);
-}
-
-}  // namespace
 
 Json kernel_json(const Kernels::Figures& figures, const Kernels& kernels) {
-  const Kernels::Launch& launch = figures.launch;
-  Json json = {{"kernel", launch.kernel ? Json(figures.full) : Json(nullptr)}};
-  if (launch.handle) json["handle"] = hexadecimal(launch.handle);
-  json["class"] = to_string(figures.kernel_class);
-  if (launch.grid[0]) {
-    json["grid"] = launch.grid;
-    json["block"] = launch.block;
-    json["shared"] = launch.shared;
-  } else {
-    json["configurations"] = figures.configurations;
-  }
-  json["count"] = figures.count;
-  json["in_graphs"] = figures.in_graphs;
-  json["runs"] = figures.runs();
-  json["share"] = share(figures.runs(), kernels.totals().runs());
-  json["failed"] = figures.failed;
-  json["first_ts"] = figures.launched() ? Json(figures.first) : Json();
-  json["last_ts"] = figures.launched() ? Json(figures.last) : Json();
-  json["call"] = times_json(figures.calls);
-  json["gap_after"] = times_json(figures.gaps);
-  add_gpu(json, figures.gpu, kernels);
-  return json;
+  return json_of(figures, KERNEL_COLUMNS, KernelsShown{kernels});
 }
 
 Json kernels_json(const Kernels& kernels, Kernels::By by) {
-  std::uint64_t runs = kernels.totals().runs();
+  KernelsShown shown{kernels};
   Json json = {{"launches", totals_json(kernels)},
-               {"classes", Json::array()},
-               {"kernels", Json::array()},
+               {"classes", list_of(kernels.classes(), CLASS_COLUMNS, shown)},
+               {"kernels", list_of(kernels.figures(by), KERNEL_COLUMNS, shown)},
                {"graphs", graphs_json(kernels)}};
   if (kernels.gpu().measured()) json["gpu"] = measured_works_json(kernels.gpu());
-  for (const Kernels::OfClass& of : kernels.classes()) {
-    Json one = {{"class", of.name},
-                {"kernels", of.kernels},
-                {"configurations", of.configurations},
-                {"count", of.count},
-                {"in_graphs", of.in_graphs},
-                {"runs", of.runs()},
-                {"share", share(of.runs(), runs)},
-                {"call", times_json(of.calls)}};
-    add_gpu(one, of.gpu, kernels);
-    json["classes"].push_back(std::move(one));
-  }
-  for (const Kernels::Figures& figures : kernels.figures(by))
-    json["kernels"].push_back(kernel_json(figures, kernels));
   return json;
+}
+
+Json kernels_columns() {
+  return {{"kernels", page_columns(KERNEL_COLUMNS)},
+          {"classes", page_columns(CLASS_COLUMNS)},
+          {"graphs", graphs_columns()}};
 }
 
 void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most) {
@@ -194,43 +248,7 @@ void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t
     if (totals.graphs) add_kernel_notes(page, kernels);
     return;
   }
-  add_classes(page, kernels);
-  bool folded = by == Kernels::By::name;
-  constexpr std::size_t NAME_ROOM = 36;
-  Table table("kernels",
-              {{"class", 3, true},
-               {"configurations", 1},
-               {"grid", 1},
-               {"block", 1},
-               {"shared", 4},
-               {"count"},
-               {"in graphs", 4},
-               {"runs"},
-               {"share"},
-               {"failed"},
-               {"first", 6},
-               {"last", 6},
-               {"CPU p50", 5},
-               {"gap p50", 2}},
-              NAME_ROOM);
-  add_rows(table, kernels.figures(by), at_most, folded ? "kernels" : "configurations",
-           [&](const Kernels::Figures& of) -> std::vector<std::string> {
-             return {of.full.empty() ? "" : std::string(to_string(of.kernel_class)),
-                     folded ? human_count(of.configurations) : "",
-                     dimensions_text(of.launch.grid),
-                     dimensions_text(of.launch.block),
-                     shared_memory_text(of.launch),
-                     human_count(of.count),
-                     figure_or_blank(of.in_graphs),
-                     shows_runs(totals) ? human_count(of.runs()) : "",
-                     percent(of.runs(), totals.runs()),
-                     figure_or_blank(of.failed),
-                     page.at(of.first),
-                     page.at(of.last),
-                     time_or_blank(of.calls, of.calls.quantile(0.5)),
-                     time_or_blank(of.gaps, of.gaps.quantile(0.5))};
-           });
-  table.add_to(page);
+  add_kernel_tables(page, kernels, by, at_most);
   add_graphs(page, kernels, at_most);
   add_kernel_notes(page, kernels);
 }

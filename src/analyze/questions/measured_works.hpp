@@ -85,7 +85,6 @@ class MeasuredWorks : public Analysis {
   std::unordered_map<std::uint32_t, WorkFigures> copies_;  // by the name of the direction
 };
 
-Json gpu_times_json(const Durations& times);
 Json measured_works_json(const MeasuredWorks& works);
 void add_copies(Page& page, const MeasuredWorks& works);
 void add_queue_note(Page& page, const MeasuredWorks& works);

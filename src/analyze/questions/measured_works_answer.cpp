@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "analyze/columns.hpp"
 #include "analyze/questions/measured_works.hpp"
-#include "util/page/table.hpp"
 
 namespace cudabpf::analyze {
 
@@ -20,25 +19,37 @@ double bandwidth(const WorkFigures& figures) {
          static_cast<double>(figures.times.total());
 }
 
-std::string bandwidth_text(const WorkFigures& figures) {
+constexpr auto bandwidth_text = [](const MeasuredWorks::OfDirection& of) {
   constexpr double LIMIT = 1e18;  // a trace may claim anything
-  double rate = bandwidth(figures);
-  if (!(rate > 0)) return "";
+  double rate = bandwidth(of.figures);
+  if (!(rate > 0)) return std::string();
   return human_bytes(static_cast<std::uint64_t>(std::min(rate, LIMIT))) + "/s";
-}
+};
+
+Json gpu_times_json(const Durations& times) { return times_json(times, Means::mean_and_min); }
+
+using Moved = MeasuredWorks::OfDirection;
+constexpr auto FIGURES = &Moved::figures;
+constexpr auto MOVING = &WorkFigures::times;
+
+constexpr Column<Moved> COPY_COLUMNS[] = {
+    {{"direction"}, As::text, its<&Moved::name>},
+    {{nullptr, "count"}, As::count, its<FIGURES, MOVING, number_of>},
+    {{"bytes", "bytes"}, As::bytes, its<FIGURES, &WorkFigures::bytes>},
+    {{"bytes_per_second"},
+     As::object,
+     [](auto& of) { return of.figures.times.total() ? Json(bandwidth(of.figures)) : Json(); }},
+    {{"gpu"}, As::object, its<FIGURES, MOVING, gpu_times_json>},
+    {{"gpu.total_us", "GPU time"}, As::time, its<FIGURES, MOVING, &Durations::total>},
+    {{nullptr, "bandwidth"}, As::word, bandwidth_text},
+    {{"gpu.mean_us", "mean", 1}, As::time, its<FIGURES, MOVING, mean_of>},
+    {{"gpu.p50_us", "p50", 2}, As::time, its<FIGURES, MOVING, p50_of>},
+    {{"gpu.p99_us", "p99", 2}, As::time, its<FIGURES, MOVING, p99_of>},
+    {{"gpu.max_us", "max", 3}, As::time, its<FIGURES, MOVING, max_of>},
+    {{"queue"}, As::object, its<FIGURES, &WorkFigures::queued, gpu_times_json>},
+};
 
 }  // namespace
-
-Json gpu_times_json(const Durations& times) {
-  Json json = {{"count", times.count()}, {"total_us", microseconds(times.total())}};
-  if (!times.count()) return json;
-  json["mean_us"] = microseconds(times.mean());
-  json["min_us"] = microseconds(times.min());
-  json["p50_us"] = microseconds(times.quantile(0.5));
-  json["p99_us"] = microseconds(times.quantile(0.99));
-  json["max_us"] = microseconds(times.max());
-  return json;
-}
 
 Json measured_works_json(const MeasuredWorks& works) {
   Json json = {{"graphs", works.whole_graphs() ? "whole" : "nodes"},
@@ -46,37 +57,18 @@ Json measured_works_json(const MeasuredWorks& works) {
                {"kernels_queue", gpu_times_json(works.kernels().queued)},
                {"graph_launches", gpu_times_json(works.graph_launches().times)},
                {"graph_launches_queue", gpu_times_json(works.graph_launches().queued)},
-               {"copies", Json::array()}};
+               {"copies", list_of(works.copies(), COPY_COLUMNS)}};
   if (const WorkFigures* unknown = works.graph(nullptr))
     json["unknown_graph_launches"] = gpu_times_json(unknown->times);
-  for (const MeasuredWorks::OfDirection& of : works.copies())
-    json["copies"].push_back(
-        {{"direction", of.name},
-         {"bytes", of.figures.bytes},
-         {"bytes_per_second", of.figures.times.total() ? Json(bandwidth(of.figures)) : Json()},
-         {"gpu", gpu_times_json(of.figures.times)},
-         {"queue", gpu_times_json(of.figures.queued)}});
   return json;
 }
 
 void add_copies(Page& page, const MeasuredWorks& works) {
   std::vector<MeasuredWorks::OfDirection> all = works.copies();
   if (all.empty()) return;
-  Table table("copies and fills", {{"count"},
-                                   {"bytes"},
-                                   {"GPU time"},
-                                   {"bandwidth"},
-                                   {"mean", 1},
-                                   {"p50", 2},
-                                   {"p99", 2},
-                                   {"max", 3}});
-  for (const MeasuredWorks::OfDirection& of : all) {
-    const Durations& times = of.figures.times;
-    table.row(of.name, {human_count(times.count()), human_bytes(of.figures.bytes),
-                        human_time(times.total()), bandwidth_text(of.figures),
-                        human_time(times.mean()), human_time(times.quantile(0.5)),
-                        human_time(times.quantile(0.99)), human_time(times.max())});
-  }
+  Table table = table_of("copies and fills", COPY_COLUMNS);
+  auto cells = cells_in(COPY_COLUMNS, page);
+  for (const Moved& of : all) table.row(of.name, cells(of));
   table.add_to(page);
 }
 

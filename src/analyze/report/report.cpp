@@ -61,6 +61,18 @@ std::string missing_text(const TraceFacts& facts) {
   return page.take();
 }
 
+// How the page draws the rows of these answers.
+Json columns_json() {
+  Json all = {{"functions", calls_columns()},
+              {"ioctls", ioctls_columns()},
+              {"idle", gaps_columns()},
+              {"gpu_idle", gpu_gaps_columns()},
+              {"blocks", memory_columns()}};
+  all.update(kernels_columns());
+  all.update(errors_columns());
+  return all;
+}
+
 void put_page(ByteStream& out, std::string_view title, const Json& told,
               std::initializer_list<std::string> timelines) {
   std::string_view rest = PAGE;
@@ -157,6 +169,7 @@ Json Report::told(const TraceFacts& facts, const std::string& title) const {
   make_fit(told);
   told["missing"] = missing_text(facts);  // is printable, and has lines
   told["answers"] = answers();
+  told["columns"] = columns_json();
   return told;
 }
 

@@ -1,6 +1,10 @@
 // What the subcommands answer with --json, as far as the page shows it. docs/analysis.md says what
 // the figures mean. Anything may be absent.
 
+// A column of a page's table, as cudabpf describes it: "gpu.total_us" is within an object.
+export interface Described { key: string; title: string; as: string; wide?: boolean; bar?: boolean; if_known?: boolean }
+export type Columns = Record<
+  "functions" | "kernels" | "classes" | "graphs" | "ioctls" | "idle" | "gpu_idle" | "blocks" | "failures" | "unfinished" | "exits", Described[]>;
 export interface Loss { severity: string; count: number; uncounted?: boolean }
 export interface Finding {
   id: string; title: string; sure: string; text: string; begin_us?: number; end_us?: number;
@@ -79,7 +83,7 @@ export interface EnergyAnswer { why_not?: string; gpus: GpuEnergy[] }
 
 export interface Answers {
   version: string; title: string; heading: string; missing: string;
-  command: string[] | null;
+  command: string[] | null; columns: Columns;
   served?: { ended: boolean; running: boolean }; // by `serve`, and not a file by itself
   trace: { calls: number; duration_us: number; complete: boolean; losses: Record<string, Loss>; missing: unknown[]; malformed: number; started?: string; since_us?: number;
     part?: { from_us: number; to_us: number; name?: string } };

@@ -4,9 +4,10 @@ import type {
 } from "../data/answers";
 import type { Timeline } from "../data/timeline";
 import { h } from "../dom";
-import { bytes, count, micro, moment, percent } from "../format";
-import { columnsOf } from "../processes";
+import { bytes, count, micro, moment } from "../format";
+import { columnsOf as columnsOfProcesses } from "../processes";
 import type { Span, View } from "../view";
+import { columnsOf } from "./columns";
 import { energy } from "./energy";
 import { iterations } from "./iterations";
 import { tablesOf, type RangeRow, type RangeTables } from "./range";
@@ -19,76 +20,48 @@ export interface Places {
   search(text: string): void;
 }
 
-const named = <Row extends { name: string }>(title: string): Column<Row> => ({ title, value: (row) => row.name, wide: true });
 const number = <Row>(title: string, value: (row: Row) => number | undefined, show = count): Column<Row> => ({
   title, value, show: (row) => { const at = value(row); return at === undefined ? "" : show(at); },
 });
 const length = <Row>(title: string, value: (row: Row) => number | undefined): Column<Row> => number(title, value, (us) => micro(us));
-const longest = <Row>(title: string, value: (row: Row) => number | undefined): Column<Row> => ({ ...length(title, value), kind: "bar" });
-const failures = <Row extends { errors: number }>(): Column<Row> =>
-  ({ title: "errors", value: (row) => row.errors, show: (row) => (row.errors ? count(row.errors) : "") });
 const leftOut = (rows: number | undefined) => (rows ? `${count(rows)} more rows are not in this page.` : "");
 
 const microSpan = (begin_us: number, time_us: number): Span => ({ from: begin_us * 1000, to: (begin_us + time_us) * 1000 });
 const place = (places: Places, label: string, span: Span): Link => ({ label, go: () => places.show(span) });
 const searchFor = (places: Places, text: string): Link => ({ label: "find in the timeline", go: () => places.search(text) });
 
-function functions(rows: CallRow[], places: Places, caption: string, note: string): HTMLElement {
-  const whole = rows.some((row) => row.p50_us !== undefined);
-  return tableOf<CallRow>({
-    caption, rows, note, sortBy: 2, link: (row) => searchFor(places, row.name),
-    columns: [named("function"), number("calls", (row) => row.count), longest("total", (row) => (row.timed ? row.total_us : undefined)),
-      length("mean", (row) => row.mean_us),
-      ...(whole ? [length<CallRow>("p50", (row) => row.p50_us), length<CallRow>("p99", (row) => row.p99_us)] : []),
-      length("longest", (row) => row.max_us), failures()],
-  });
+function functions(rows: CallRow[], { columns }: Answers, places: Places, caption: string, note: string): HTMLElement {
+  return tableOf<CallRow>({ caption, rows, note, sortBy: 2, link: (row) => searchFor(places, row.name), columns: columnsOf(columns.functions, rows) });
 }
 
-function kernels({ answers }: Answers, places: Places): HTMLElement[] {
+const launchedAt = (places: Places) => ({ first_ts, last_ts }: { first_ts?: number | null; last_ts?: number | null }) =>
+  (first_ts === undefined || first_ts === null ? null : place(places, "show when it was launched", { from: first_ts, to: (last_ts ?? first_ts) + 1 }));
+
+function kernels({ answers, columns }: Answers, places: Places): HTMLElement[] {
   const { kernels: rows, classes, graphs, kernels_left_out } = answers.kernels;
   const isMeasured = rows.some((row) => row.gpu?.count);
-  const shape = (of?: number[]) => (of ? of.join("×") : "");
   return [
     tableOf<KernelRow>({
-      caption: "Kernels by configuration", rows, sortBy: isMeasured ? 3 : 1, note: leftOut(kernels_left_out),
-      link: (row) => (row.first_ts === undefined ? null
-        : place(places, "show when it was launched", { from: row.first_ts, to: (row.last_ts ?? row.first_ts) + 1 })),
-      columns: [{ title: "kernel", value: (row) => row.kernel ?? "(unnamed)", wide: true }, number("runs", (row) => row.runs),
-        { title: "class", value: (row) => row.class },
-        ...(isMeasured ? [longest<KernelRow>("on the GPU", (row) => row.gpu?.total_us), length<KernelRow>("p50 on the GPU", (row) => row.gpu?.p50_us)] : []),
-        { title: "grid", value: (row) => shape(row.grid) }, { title: "block", value: (row) => shape(row.block) },
-        number("in graphs", (row) => row.in_graphs || undefined), length("launching", (row) => row.call?.total_us)],
+      caption: "Kernels by configuration", rows, sortBy: isMeasured ? 3 : 1, note: leftOut(kernels_left_out), link: launchedAt(places),
+      columns: columnsOf(columns.kernels, rows, { kernel: (row) => row.kernel ?? "(unnamed)" }),
     }),
-    tableOf<ClassRow>({
-      caption: "Classes of kernels", rows: classes, sortBy: 1,
-      columns: [{ title: "class", value: (row) => row.class }, number("runs", (row) => row.runs),
-        number("share", (row) => row.share, percent), number("kernels", (row) => row.kernels),
-        length("on the GPU", (row) => row.gpu?.total_us), length("launching", (row) => row.call?.total_us)],
-    }),
+    tableOf<ClassRow>({ caption: "Classes of kernels", rows: classes, sortBy: 1, columns: columnsOf(columns.classes, classes) }),
     ...(graphs.length ? [tableOf<GraphRow>({
-      caption: "CUDA graphs", rows: graphs, sortBy: 1,
-      link: (row) => (row.first_ts === undefined ? null
-        : place(places, "show when it was launched", { from: row.first_ts, to: (row.last_ts ?? row.first_ts) + 1 })),
-      columns: [{ title: "graph", value: (row) => `graph ${row.graph ?? ""}` }, number("launches", (row) => row.launches),
-        number("nodes", (row) => row.nodes), number("kernels", (row) => row.kernels), number("kernel runs", (row) => row.runs),
-        { title: "most frequent", value: (row) => row.most_frequent?.map((one) => `${one.count} × ${one.kernel}`).join(", "), wide: true }],
+      caption: "CUDA graphs", rows: graphs, sortBy: 1, link: launchedAt(places),
+      columns: columnsOf(columns.graphs, graphs, { graph: (row) => `graph ${row.graph ?? ""}`,
+        most_frequent: (row) => row.most_frequent?.map((one) => `${one.count} × ${one.kernel}`).join(", ") }),
     })] : []),
   ];
 }
 
-const ioctlTable = (caption: string, rows: IoctlRow[], places: Places | null) => tableOf<IoctlRow>({
-  caption, rows, sortBy: 3, link: places ? (row) => searchFor(places, row.name) : undefined,
-  columns: [named("name"), number("operations", (row) => row.count), number("ioctls", (row) => row.ioctls),
-    longest("total", (row) => row.total_us), length("p50", (row) => row.p50_us), length("longest", (row) => row.max_us),
-    number("failed", (row) => row.failed || undefined)],
-});
-
-function ioctls({ answers }: Answers, places: Places): HTMLElement[] {
+function ioctls({ answers, columns }: Answers, places: Places): HTMLElement[] {
   const { driver_traced, calls, commands, outside_of_calls } = answers.ioctls;
   if (!driver_traced && !commands.length)
     return [tableOf({ caption: "Ioctls", rows: [], columns: [], sortBy: 0, note: "Driver requests were not recorded (needs --kernel)." })];
-  return [ioctlTable("By the call behind them", calls, places), ioctlTable("Outside of calls, by process", outside_of_calls, null),
-    ioctlTable("By command", commands, places)];
+  const table = (caption: string, rows: IoctlRow[], link?: (row: IoctlRow) => Link) =>
+    tableOf<IoctlRow>({ caption, rows, sortBy: 3, link, columns: columnsOf(columns.ioctls, rows) });
+  const link = (row: IoctlRow) => searchFor(places, row.name);
+  return [table("By the call behind them", calls, link), table("Outside of calls, by process", outside_of_calls), table("By command", commands, link)];
 }
 
 const CAUSES: Record<string, string> = {
@@ -97,38 +70,24 @@ const CAUSES: Record<string, string> = {
   launch_latency: "launch latency of the GPU", dependency: "waited for other work", queued: "queued", not_known: "not known",
 };
 
-function gaps({ answers }: Answers, places: Places): HTMLElement[] {
+function gaps({ answers, columns }: Answers, places: Places): HTMLElement[] {
   const { measured, longest_idle = [], longest_between = [] } = answers.gaps;
-  const at = (begin_us: number) => moment(begin_us * 1000);
-  const tables: HTMLElement[] = [];
-  if (measured?.longest_idle?.length)
-    tables.push(tableOf<MeasuredGap>({
-      caption: "When a GPU was idle, measured", rows: measured.longest_idle, sortBy: 1,
-      link: (row) => place(places, "show in the timeline", microSpan(row.begin_us, row.time_us)),
-      columns: [{ title: "from", value: (row) => row.begin_us, show: (row) => at(row.begin_us) }, longest("idle", (row) => row.time_us),
-        { title: "GPU", value: (row) => row.device }, { title: "cause", value: (row) => CAUSES[row.cause] ?? row.cause },
-        { title: "before it", value: (row) => row.before?.name, wide: true }, { title: "after it", value: (row) => row.after?.name, wide: true }],
-    }));
-  for (const [caption, rows] of [["When the GPU certainly had nothing to do (after waits)", longest_idle],
-    ["Between two launches", longest_between]] as const)
-    tables.push(tableOf<Gap>({
-      caption, rows, sortBy: 1, link: (row) => place(places, "show in the timeline", microSpan(row.begin_us, row.time_us)),
-      columns: [{ title: "from", value: (row) => row.begin_us, show: (row) => at(row.begin_us) }, longest("length", (row) => row.time_us),
-        length("in CUDA calls", (row) => row.in_calls_us), { title: "longest call in it", value: (row) => row.longest_call?.name },
-        { title: "after", value: (row) => row.after?.name }, { title: "until", value: (row) => row.until?.name },
-        { title: "process", value: (row) => row.pid }],
-    }));
-  return tables;
+  const link = (row: Gap | MeasuredGap) => place(places, "show in the timeline", microSpan(row.begin_us, row.time_us));
+  const ofGpus = measured?.longest_idle ?? [];
+  return [...(ofGpus.length ? [tableOf<MeasuredGap>({
+    caption: "When a GPU was idle, measured", rows: ofGpus, sortBy: 1, link,
+    columns: columnsOf(columns.gpu_idle, ofGpus, { cause: (row) => CAUSES[row.cause] ?? row.cause }),
+  })] : []),
+  ...([["When the GPU certainly had nothing to do (after waits)", longest_idle], ["Between two launches", longest_between]] as const)
+    .map(([caption, rows]) => tableOf<Gap>({ caption, rows, sortBy: 1, link, columns: columnsOf(columns.idle, rows) }))];
 }
 
-function memory({ answers, trace }: Answers, places: Places): HTMLElement[] {
+function memory({ answers, trace, columns }: Answers, places: Places): HTMLElement[] {
   const { peak } = answers.memory.memory.all, never = answers.memory.memory.never_freed?.largest ?? [];
   const end = trace.duration_us * 1000;
   const blocks = (caption: string, rows: Block[], until: number, note = "") => tableOf<Block>({
     caption, rows, note, sortBy: 1, link: (row) => place(places, "show from its allocation on", { from: row.since, to: Math.max(until, row.since + 1) }),
-    columns: [{ title: "address", value: (row) => row.ptr }, { ...number("size", (row: Block) => row.size, bytes), kind: "bar" },
-      { title: "kind", value: (row) => row.kind }, { title: "allocated by", value: (row) => row.function },
-      { title: "since", value: (row) => row.since, show: (row) => moment(row.since) }, { title: "process", value: (row) => row.pid }],
+    columns: columnsOf(columns.blocks, rows),
   });
   return [
     blocks(`What held GPU memory at its peak: ${bytes(peak.gpu.bytes)} at ${moment(peak.gpu.ts)}`, peak.gpu.largest ?? [], peak.gpu.ts,
@@ -138,30 +97,23 @@ function memory({ answers, trace }: Answers, places: Places): HTMLElement[] {
   ];
 }
 
-function errors({ answers, trace }: Answers, places: Places): HTMLElement[] {
+function errors({ answers, trace, columns }: Answers, places: Places): HTMLElement[] {
   const { failures, operations, gpu_errors, unfinished, processes } = answers.errors;
   const failed = (caption: string, rows: FailureRow[]) => tableOf<FailureRow>({
     caption, rows, sortBy: 2, link: (row) => place(places, "show when it failed", { from: row.first_ts, to: row.last_ts + 1 }),
-    columns: [{ title: "what", value: (row) => row.what, wide: true }, { title: "error", value: (row) => row.error }, number("times", (row) => row.count),
-      { title: "first", value: (row) => row.first_ts, show: (row) => moment(row.first_ts) },
-      { title: "meaning", value: (row) => row.meaning ?? (row.benign ? "expected" : ""), wide: true }],
+    columns: columnsOf(columns.failures, rows, { meaning: (row) => row.meaning ?? (row.benign ? "expected" : "") }),
   });
   return [failed("Calls that failed", failures),
     ...(gpu_errors.length ? [failed("Errors of GPUs", gpu_errors)] : []),
     ...(operations.length ? [failed("Operations on the driver that failed", operations)] : []),
     ...(unfinished.length ? [tableOf<OpenRow>({
-      caption: "Calls that did not return", rows: unfinished, sortBy: 1,
+      caption: "Calls that did not return", rows: unfinished, sortBy: 1, columns: columnsOf(columns.unfinished, unfinished),
       link: (row) => place(places, "show in the timeline", { from: row.ts, to: trace.duration_us * 1000 }),
-      columns: [{ title: "what", value: (row) => row.what }, length("open for", (row) => row.open_us),
-        { title: "began", value: (row) => row.ts, show: (row) => moment(row.ts) }, { title: "process", value: (row) => row.pid },
-        { title: "thread", value: (row) => row.tid }],
     })] : []),
     ...(processes.length ? [tableOf<ExitRow>({
       caption: "Processes that ended badly", rows: processes, sortBy: 0,
       link: (row) => place(places, "show its end", { from: row.ts - 1e6, to: row.ts + 1e6 }),
-      columns: [{ title: "process", value: (row) => row.pid }, { title: "name", value: (row) => row.comm },
-        { title: "how", value: (row) => (row.signal ? `signal ${row.signal}` : `exit status ${row.exit_code ?? "?"}`) },
-        { title: "when", value: (row) => row.ts, show: (row) => moment(row.ts) }],
+      columns: columnsOf(columns.exits, processes, { exit_code: (row) => (row.signal ? `signal ${row.signal}` : `exit status ${row.exit_code ?? "?"}`) }),
     })] : [])];
 }
 
@@ -178,24 +130,24 @@ function processes({ answers }: Answers, places: Places): HTMLElement[] {
       const span = spanOfProcess(places.timeline, row.pid);
       return span && place(places, "show in the timeline", span);
     },
-    columns: columnsOf(answers.summary.summary.processes ?? []),
+    columns: columnsOfProcesses(answers.summary.summary.processes ?? []),
   })];
 }
 
-function ofRange(tab: string, range: RangeTables, places: Places, note: string): HTMLElement[] {
-  if (tab === "functions") return [functions(range.functions, places, "Functions in the selected range", note)];
-  if (tab === "ioctls") return [functions(range.ioctls, places, "Operations on the driver in the selected range, by the call behind them", note)];
+function ofRange(tab: string, range: RangeTables, answers: Answers, places: Places, note: string): HTMLElement[] {
+  if (tab === "functions") return [functions(range.functions, answers, places, "Functions in the selected range", note)];
+  if (tab === "ioctls") return [functions(range.ioctls, answers, places, "Operations on the driver in the selected range, by the call behind them", note)];
   const rows = range.kernels, isMeasured = rows.some((row) => row.gpu_count);
   return [tableOf<RangeRow>({
     caption: "Kernels in the selected range", rows, note, sortBy: isMeasured ? 3 : 1, link: (row) => searchFor(places, row.name),
-    columns: [named("kernel"), number("launches", (row) => row.count), length("launching", (row) => row.total_us),
-      ...(isMeasured ? [longest<RangeRow>("on the GPU", (row) => row.gpu_us), number<RangeRow>("runs on the GPU", (row) => row.gpu_count)] : []),
+    columns: [{ title: "kernel", value: (row) => row.name, wide: true }, number("launches", (row) => row.count), length("launching", (row) => row.total_us),
+      ...(isMeasured ? [{ ...length<RangeRow>("on the GPU", (row) => row.gpu_us), kind: "bar" as const }, number<RangeRow>("runs on the GPU", (row) => row.gpu_count)] : []),
       length("longest launch", (row) => row.max_us)],
   })];
 }
 
 // With a range selected, those that can be counted again are; others say that they are not of it.
-function inRange(tab: string, all: () => HTMLElement[], places: Places): HTMLElement[] {
+function inRange(tab: string, all: () => HTMLElement[], answers: Answers, places: Places): HTMLElement[] {
   const { range } = places.view;
   if (!range) return all();
   if (!["functions", "kernels", "ioctls"].includes(tab))
@@ -204,14 +156,14 @@ function inRange(tab: string, all: () => HTMLElement[], places: Places): HTMLEle
   if (!places.timeline.exact)
     return [h("p", { class: "note" }, `The timeline holds too many events for each to be in this page, so ${span} cannot be counted here. ` +
       `To count it, run: cudabpf calls --from ${range.from / 1e9}s --to ${range.to / 1e9}s, with the trace. Below is the whole report.`), ...all()];
-  return ofRange(tab, tablesOf(places.timeline, range), places,
+  return ofRange(tab, tablesOf(places.timeline, range), answers, places,
     `Counted in this page from the timeline, from ${span}: what began then. cudabpf --from and --to give the same figures.`);
 }
 
 export function tabsOf(answers: Answers, places: Places): Tab[] {
   const { calls: { calls, calls_left_out }, errors: found } = answers.answers;
   const all: [string, string, () => HTMLElement[], number?][] = [
-    ["functions", "Functions", () => [functions(calls, places, "Functions", leftOut(calls_left_out))]],
+    ["functions", "Functions", () => [functions(calls, answers, places, "Functions", leftOut(calls_left_out))]],
     ["kernels", "Kernels", () => kernels(answers, places)],
     ["iterations", "Iterations", () => iterations(answers, places)],
     ["ioctls", "Ioctls", () => ioctls(answers, places)],
@@ -223,6 +175,6 @@ export function tabsOf(answers: Answers, places: Places): Tab[] {
   ];
   return all.map(([id, name, draw, badge]) => {
     let whole: HTMLElement[] | undefined; // as it was sorted and filtered
-    return { id, name, badge, draw: () => inRange(id, () => (whole ??= draw()), places) };
+    return { id, name, badge, draw: () => inRange(id, () => (whole ??= draw()), answers, places) };
   });
 }
