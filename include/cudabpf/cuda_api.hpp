@@ -156,6 +156,9 @@ struct Function {
   bool tally_is_enough() const;
 };
 
+// Where an argument's struct stands among those that are read of a call, one behind the other.
+unsigned struct_words_before(const Function& function, const Argument& argument);
+
 // What calls with this type and op mean. The reference stays valid.
 const Meaning& meaning_of_call(Type type, Op op);
 

@@ -9,7 +9,7 @@ import struct
 import subprocess
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/cudabpf/apis/cuda.tsv")
-RECORDED_WORDS = 11
+RECORDED_WORDS = 24
 RECORDED_OUTS = 2
 STRING_LIMIT = 4095
 STRUCT_LIMIT = 200
