@@ -87,6 +87,9 @@ struct Argument {
   bool out;          // a pointer that the call writes through
   Struct layout;     // for in_struct
   std::int8_t word;  // the call's integer word that holds it on this architecture; -1: none
+  // A struct may lie behind a pointer in that of an earlier argument: so many bytes from its start.
+  std::int8_t holder = -1;
+  std::uint8_t pointer_at = 0;
 };
 
 // How many bytes a call moves or reserves: a product of arguments, or the sum of an array.

@@ -57,6 +57,10 @@ class Reads {
     unsigned before = struct_words_before(function_, argument);
     abi::cb_read read{abi::CB_READ_STRUCT, byte(argument.word), byte(words_ + before), 0, 0, 0};
     read.size = static_cast<std::uint16_t>(struct_words(argument.layout) * 8);
+    if (argument.holder >= 0) {
+      const Argument& holder = function_.arguments[static_cast<std::size_t>(argument.holder)];
+      read.base = byte(words_ + struct_words_before(function_, holder) + argument.pointer_at / 8U);
+    }
     const SizeRule& rule = function_.size;
     if (rule.kind == SizeRule::Kind::sum_of_array) {
       read.kind = abi::CB_READ_ARRAY;

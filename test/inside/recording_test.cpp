@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "collect/probe_plan.hpp"
+#include "support/wide_function.hpp"
 #include "traced_process.hpp"
 #include "util/system/clock.hpp"
 
@@ -150,6 +151,34 @@ TEST_CASE("What a call writes is recorded if it succeeds") {
   CHECK(records_of(plan, {address_of(&wide), address_of(&narrow)}, false, 1)[1].words.empty());
   // A null pointer asks for nothing.
   CHECK(records_of(plan, {0, address_of(&narrow)})[1].words == Words{0, 0xddeeff00});
+}
+
+TEST_CASE("Structs and arguments of any number are recorded, and what a struct points to") {
+  WideInner inner{51, 52, 53, 54, 55};
+  WideOuter outer{{41, 42, 43}, inner.data()};
+  WideConfig config{61, 62, 63, 64, 65, 66, 67};
+  std::uint64_t made = 77;
+  Arguments arguments{address_of(&made), address_of(&outer)};
+  for (std::size_t i = 2; i < WIDE_WORDS; i++) arguments[i] = 100 + i;
+  arguments[WIDE_WORDS - 1] = address_of(config.data());
+  Plan plan = plan_for(wide_function(), 1);
+  auto records = records_of(plan, arguments);
+  Words all(arguments.begin(), arguments.begin() + WIDE_WORDS);
+  all.insert(all.end(), {41, 42, 43, address_of(inner.data()), 51, 52, 53, 54, 55});
+  all.insert(all.end(), config.begin(), config.end());
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].head.flags == 0);
+  CHECK(records[0].head.nargs == WIDE_WORDS);
+  CHECK(records[0].head.struct_size == 128);
+  CHECK(records[0].words == all);
+  CHECK(records[1].words == Words{77});
+
+  // Reading ends at the first that fails, and the call's return is not concerned.
+  outer.inner = nullptr;
+  records = records_of(plan, arguments);
+  CHECK(records[0].head.flags == abi::CB_READ_FAULT);
+  CHECK(records[0].head.struct_size == 32);
+  CHECK(records[1].words == Words{77});
 }
 
 TEST_CASE("What follows a condition is read at return only if it is met") {

@@ -10,6 +10,7 @@
 
 #include "collect/probe_plan.hpp"
 #include "follow/current_contexts.hpp"
+#include "support/wide_function.hpp"
 
 using namespace cudabpf;
 
@@ -310,6 +311,13 @@ TEST_CASE("Plans, exactly") {
   CHECK(plan_for_unknown(700).plan.function == 700);
 }
 #endif
+
+TEST_CASE(
+    "Many words, two structs and one behind a pointer in another are read one after the other") {
+  CHECK(lines(plan_for(wide_function(), 1)) == Lines{"20 words", "r0: 8 bytes at 0",
+                                                     "20: 32 bytes at 1", "24: 40 bytes at 23",
+                                                     "29: 56 bytes at 19"});
+}
 
 TEST_CASE("Only calls of which a few words are recorded are plain") {
   for (const char* symbol : {"cuInit", "cuCtxSynchronize", "cuEventRecord"})
