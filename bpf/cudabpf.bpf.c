@@ -22,7 +22,7 @@ SEC("?uprobe") int call_session(struct pt_regs* ctx) {
 }
 SEC("?uprobe") int call_rich_session(struct pt_regs* ctx) {
   if (!at_return(ctx)) return !rich_entry(ctx, true);
-  return plan_of(ctx).out0 < CB_MAX_ARGS ? out_return(ctx) : plain_return(ctx);
+  return plan_of(ctx).returns ? out_return(ctx) : plain_return(ctx);
 }
 SEC("?uprobe") int call_launch_session(struct pt_regs* ctx) {
   return at_return(ctx) ? plain_return(ctx) : !launch_entry(ctx, true);

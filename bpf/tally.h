@@ -89,9 +89,9 @@ static __always_inline struct cb_tally* tally_of(const struct cb_tally_key* key)
 }
 
 static __always_inline __u64 size_argument(struct pt_regs* ctx, struct cb_plan plan) {
-  __u64 args[CB_MAX_ARGS] = {};
-  read_args(ctx, args, REGISTER_ARGS);
-  __u64 size = args[at_most(plan.size_arg, CB_MAX_ARGS - 1)];
+  __u64 args[CB_PLAIN_ARGS] = {};
+  read_plain_args(ctx, args, REGISTER_ARGS);
+  __u64 size = args[at_most(plan.size_arg, CB_PLAIN_ARGS - 1)];
   return plan.size_narrow ? (__u32)size : size;
 }
 

@@ -6,12 +6,12 @@
  * unwinders understand: this frame has a frame pointer and CFI. The words above the return address
  * are handed on for the arguments that are not in registers: as many as ci_enter says.
  */
-#define FRAME 224 /* struct ci_frame, and the vector registers that arguments may be in */
+#define FRAME 240 /* struct ci_frame, and the vector registers that arguments may be in */
 #define ENTRY 48
 #define SP 56
 #define RESULT 64
-#define ABOVE 88
-#define VECTORS 96
+#define ABOVE 104
+#define VECTORS 112
 #define USUAL_ABOVE 14 /* CI_USUAL_ABOVE: nearly every function's */
 
   .text

@@ -27,6 +27,7 @@ struct ci_entry {
   void* copy;   /* the function's first instructions, then a jump to the rest of it */
   void* common; /* ci_call */
   struct cb_plan plan;
+  struct cb_read reads[CB_MAX_READS];
   bool launch;
   __u8 above; /* how many words above the return address its arguments may need */
 };
@@ -38,12 +39,12 @@ struct ci_frame {
   const struct ci_entry* entry;
   __u64 sp;     /* the stack pointer at the function's entry: the return address lies there */
   __u64 result; /* rax */
-  __u64 outs[CB_MAX_OUTS];
-  __u64 above; /* how many words above the return address are handed on */
+  __u64 outs[CB_MAX_RETURNED]; /* where the words of the return's record are read */
+  __u64 above;                 /* how many words above the return address are handed on */
 };
 CB_STATIC_ASSERT(offsetof(struct ci_frame, entry) == 48 && offsetof(struct ci_frame, sp) == 56 &&
                      offsetof(struct ci_frame, result) == 64 &&
-                     offsetof(struct ci_frame, above) == 88,
+                     offsetof(struct ci_frame, above) == 104,
                  "call.S has these offsets");
 
 /* The call begins. False: its return is not wanted. */

@@ -61,12 +61,26 @@ static bool store_is_sound(const struct ci_site* site, __u64 code) {
          ((code + site->stored) & (CI_STORE_LINE - 1)) + CI_STORE <= CI_STORE_LINE;
 }
 
+/* A row writes into its record, whatever it reads. */
+static bool reads_are_sound(const struct ci_site* site) {
+  for (int i = 0; i < CB_MAX_READS; i++) {
+    const struct cb_read* read = &site->reads[i];
+    bool at_return = read->kind == CB_READ_RETURN || read->kind == CB_READ_ONLY;
+    bool by_returned = read->base >= CB_RETURNED && read->base < CB_RETURNED + CB_MAX_RETURNED;
+    if (!cb_read_fits(read) || read->count >= CB_ENTRY_WORDS) return false;
+    if (read->base >= CB_ENTRY_WORDS && !(at_return && by_returned)) return false;
+    if (read->kind == CB_READ_RETURN && read->size > 8) return false;
+    if (read->kind && !at_return && read->to < site->plan.nargs) return false;
+  }
+  return true;
+}
+
 static bool is_sound(const struct ci_site* site, __u64 code) {
   return site->kept && site->moved >= site->kept + CI_JUMP &&
          site->kept + CI_STORE <= CI_MAX_CODE && site->moved <= CI_MAX_CODE &&
          site->copied >= site->kept && site->copied <= CI_MAX_CODE && fixes_are_sound(site) &&
          store_is_sound(site, code) && site->pushed >= 0 && site->plan.nargs <= CB_MAX_ARGS &&
-         site->above >= CI_USUAL_ABOVE && site->above <= CI_MOST_ABOVE;
+         reads_are_sound(site) && site->above >= CI_USUAL_ABOVE && site->above <= CI_MOST_ABOVE;
 }
 
 /* Does memory hold what the file holds? A uprobe may be on the first byte. */
@@ -100,8 +114,12 @@ static bool fill_block(__u8* block, struct ci_entry* entry, const struct ci_site
   if (!fits32(back)) return false;
   *at++ = 0xe9;
   put32(at, back);
-  *entry =
-      (struct ci_entry){copy, (void*)ci_call, site->plan, site->launch != 0, (__u8)site->above};
+  *entry = (struct ci_entry){.copy = copy,
+                             .common = (void*)ci_call,
+                             .plan = site->plan,
+                             .launch = site->launch != 0,
+                             .above = (__u8)site->above};
+  __builtin_memcpy(entry->reads, site->reads, sizeof(entry->reads));
   return fits32(block - (code + site->kept + CI_JUMP));
 }
 

@@ -37,27 +37,54 @@ static inline __u64 argument(const struct ci_frame* frame, unsigned word) {
   return ((const __u64*)frame->sp)[1 + word - CI_REGISTER_ARGS];
 }
 
-/* Reads the struct or array that the plan names; the number of its bytes. */
-static __u32 read_struct(const struct ci_frame* frame, struct cb_plan plan, void* to, __u8* flags) {
-  __u64 size = plan.struct_words * 8ULL;
-  if (plan.count_arg < CB_MAX_ARGS) {
-    __u64 words = argument(frame, plan.count_arg);
-    if (words < size / 8) size = words * 8;
-  }
-  if (size > CB_MAX_STRUCT) size = CB_MAX_STRUCT;
-  if (ci_read(to, argument(frame, plan.struct_arg), size, frame->sp)) return (__u32)size;
-  *flags |= CB_READ_FAULT;
-  return 0;
+/* The next row, until there is none. */
+static inline const struct cb_read* row(const struct ci_entry* entry, unsigned i) {
+  const struct cb_read* read = &entry->reads[i];
+  return i < CB_MAX_READS && read->kind != CB_READ_NOTHING ? read : NULL;
 }
 
-static __u32 read_string(const struct ci_frame* frame, struct cb_plan plan, char* to, __u8* flags) {
-  __u32 size = ci_read_string(to, argument(frame, plan.string_arg), CB_LONG_STRING);
-  if (!size) *flags |= CB_READ_FAULT;
-  if (size == CB_LONG_STRING && to[size - 1]) {
-    to[size - 1] = 0;
-    *flags |= CB_STRING_CUT;
+static inline __u64 pointed_to(const struct cb_read* read, __u64 pointer) {
+  return pointer ? pointer + read->offset : 0;
+}
+
+static void keep_returned(struct ci_frame* frame) {
+  const struct cb_read* read;
+  for (unsigned i = 0; i < CB_MAX_RETURNED; i++) frame->outs[i] = 0;
+  for (unsigned i = 0; (read = row(frame->entry, i)); i++)
+    if (read->kind == CB_READ_RETURN && read->base < CB_MAX_ARGS)
+      frame->outs[read->to] = pointed_to(read, argument(frame, read->base));
+}
+
+struct extra { /* of a record, behind its argument words */
+  __u32 struct_size, string_size;
+  __u8 flags;
+};
+
+static struct extra read_string(char* to, __u64 from) {
+  struct extra extra = {.string_size = ci_read_string(to, from, CB_LONG_STRING)};
+  if (!extra.string_size) extra.flags = CB_READ_FAULT;
+  if (extra.string_size == CB_LONG_STRING && to[CB_LONG_STRING - 1]) {
+    to[CB_LONG_STRING - 1] = 0;
+    extra.flags = CB_STRING_CUT;
   }
-  return size;
+  return extra;
+}
+
+static struct extra read_rows(const struct ci_frame* frame, __u64* words, unsigned nargs) {
+  struct extra extra = {0};
+  const struct cb_read* read;
+  for (unsigned i = 0; (read = row(frame->entry, i)); i++) {
+    if (read->kind >= CB_READ_RETURN) continue;
+    __u64 from = pointed_to(read, words[read->base]), size = read->size;
+    if (read->kind == CB_READ_STRING) return read_string((char*)(words + nargs), from);
+    if (read->kind == CB_READ_ARRAY && words[read->count] < size / 8) size = words[read->count] * 8;
+    if (!ci_read(words + read->to, from, size, frame->sp)) {
+      extra.flags = CB_READ_FAULT;
+      break;
+    }
+    extra.struct_size = (__u32)((read->to - nargs) * 8 + size);
+  }
+  return extra;
 }
 
 bool ci_enter(struct ci_frame* frame) {
@@ -72,53 +99,43 @@ bool ci_enter(struct ci_frame* frame) {
   frame->above = ci_words_at(frame->sp + 8, entry->above, frame->sp);
   if (entry->launch && plan.handle_arg < CB_MAX_ARGS)
     send_name(thread, argument(frame, plan.handle_arg), frame->sp);
-  for (unsigned i = 0; i < CB_MAX_OUTS; i++) frame->outs[i] = 0;
-  if (plan.out0 < CB_MAX_ARGS) frame->outs[0] = argument(frame, plan.out0);
-  if (plan.out1 < CB_MAX_ARGS) frame->outs[1] = argument(frame, plan.out1);
-  if (plan.makes_body) frame->outs[1] = argument(frame, plan.struct_arg);
+  if (plan.returns) keep_returned(frame);
 
-  __u32 most = sizeof(struct cb_head) + CB_MAX_ARGS * 8;
-  if (plan.struct_arg < CB_MAX_ARGS)
-    most += CB_MAX_STRUCT;
-  else if (plan.string_arg < CB_MAX_ARGS)
-    most += CB_LONG_STRING;
+  __u32 most = sizeof(struct cb_head) + CB_ENTRY_WORDS * 8;
+  if (entry->reads[0].kind != CB_READ_NOTHING) most += CB_LONG_STRING;
   struct cb_head* head = ci_reserve(thread, most, CB_DROPPED_ENTRY);
   if (!head) return !plan.entry_only;
   __u64* args = (__u64*)(head + 1);
   for (unsigned i = 0; i < plan.nargs; i++) args[i] = argument(frame, i);
-  __u8 flags = 0;
-  __u32 struct_size = 0, string_size = 0;
-  if (plan.struct_arg < CB_MAX_ARGS)
-    struct_size = read_struct(frame, plan, args + plan.nargs, &flags);
-  else if (plan.string_arg < CB_MAX_ARGS)
-    string_size = read_string(frame, plan, (char*)(args + plan.nargs), &flags);
+  struct extra extra = read_rows(frame, args, plan.nargs);
   ci_fill_head(head, thread, CB_ENTRY, ci_now());
   head->sp = (__u32)frame->sp;
   head->function = plan.function;
-  head->flags = flags;
+  head->flags = extra.flags;
   head->nargs = plan.nargs;
-  head->struct_size = (__u8)struct_size;
-  head->string_size = (__u16)string_size;
-  ci_commit(thread, (__u32)sizeof(*head) + plan.nargs * 8u + struct_size + string_size);
+  head->struct_size = (__u8)extra.struct_size;
+  head->string_size = (__u16)extra.string_size;
+  ci_commit(thread, (__u32)sizeof(*head) + plan.nargs * 8u + extra.struct_size + extra.string_size);
   return !plan.entry_only;
 }
 
-/* A null pointer asks for nothing, so it is not a fault. */
-static bool read_out(__u64* to, __u64 address, bool narrow, __u64 sp) {
-  *to = 0;
-  return !address || ci_read(to, address, narrow ? 4 : 8, sp);
-}
-
-/* The first body of a conditional node, which the call has made; false: the node is none. */
-static bool read_body(__u64* to, __u64 parameters, __u8* flags, __u64 sp) {
-  __u32 type = 0;
-  __u64 bodies = 0;
-  if (!ci_read(&type, parameters, sizeof(type), sp) || type != CB_NODE_CONDITIONAL) return false;
-  if (ci_read(&bodies, parameters + CB_NODE_BODIES_AT, sizeof(bodies), sp) &&
-      ci_read(to, bodies, sizeof(*to), sp))
-    return true;
-  *flags |= CB_READ_FAULT;
-  return false;
+/* Reads what rows say at return, as far as it can be read. Returns how many words. */
+static __u32 read_returned(const struct ci_frame* frame, __u64* words, __u8* flags) {
+  __u32 count = 0;
+  const struct cb_read* read;
+  for (unsigned i = 0; (read = row(frame->entry, i)); i++) {
+    __u64 base = read->base < CB_RETURNED ? 0 : words[read->base - CB_RETURNED];
+    if (read->kind == CB_READ_ONLY && (__u32)base != read->size) break;
+    if (read->kind != CB_READ_RETURN) continue;
+    __u64 from = read->base < CB_RETURNED ? frame->outs[read->to] : pointed_to(read, base);
+    words[read->to] = 0;
+    if (from && !ci_read(&words[read->to], from, read->size, frame->sp)) {
+      *flags |= CB_READ_FAULT;
+      break;
+    }
+    count = read->to + 1u;
+  }
+  return count;
 }
 
 void ci_leave(struct ci_frame* frame) {
@@ -127,25 +144,14 @@ void ci_leave(struct ci_frame* frame) {
   if (!thread) return;
   __u64 ended = ci_now(); /* reading what it wrote takes time, too */
   struct cb_head* head =
-      ci_reserve(thread, sizeof(struct cb_head) + CB_MAX_OUTS * 8, CB_DROPPED_RETURN);
+      ci_reserve(thread, sizeof(struct cb_head) + CB_MAX_RETURNED * 8, CB_DROPPED_RETURN);
   if (!head) return;
   ci_fill_head(head, thread, CB_RETURN, ended);
   head->sp = (__u32)frame->sp;
   head->function = plan.function;
   head->result = (__s32)frame->result;
-  __u32 outs = 0;
-  if (plan.out0 < CB_MAX_ARGS && head->result == 0) {
-    __u64* out = (__u64*)(head + 1);
-    if (!read_out(&out[0], frame->outs[0], plan.out0_narrow, frame->sp)) {
-      head->flags |= CB_READ_FAULT;
-    } else if (outs = 1, plan.makes_body) {
-      outs += read_body(&out[1], frame->outs[1], &head->flags, frame->sp);
-    } else if (plan.out1 < CB_MAX_ARGS) {
-      if (!read_out(&out[1], frame->outs[1], plan.out1_narrow, frame->sp))
-        head->flags |= CB_READ_FAULT;
-      else
-        outs = 2;
-    }
-  }
-  ci_commit(thread, (__u32)sizeof(*head) + outs * 8);
+  __u32 words = 0;
+  if (plan.returns && head->result == 0)
+    words = read_returned(frame, (__u64*)(head + 1), &head->flags);
+  ci_commit(thread, (__u32)sizeof(*head) + words * 8);
 }

@@ -77,9 +77,25 @@ def parse_role(role):
         return role[4:], True, "none", 1, 1
     if role.startswith("in.") and role[3:] in STRUCTS:
         return "in_struct", False, role[3:], 1, 1
+    if inner := re.fullmatch(r"in\.(\w+)@\w+\+\d+", role):
+        if inner[1] in STRUCTS:
+            return "in_struct", False, inner[1], 0, 0  # the pointer to it is in another struct
     if role in VALUES:
         return role, False, "none", 1, 1
     raise TableError(f"unknown role '{role}'")
+
+
+def parse_holder(role, names, structs):
+    """Of a struct behind a pointer in another argument's: which argument, and where the pointer is in its struct"""
+    _, at, place = role.partition("@")
+    if not at:
+        return ""
+    holder, _, offset = place.partition("+")
+    if holder not in names[:-1] or not structs[names.index(holder)]:
+        raise TableError(f"'{role}': no struct of an earlier argument '{holder}'")
+    if int(offset) % 8:
+        raise TableError(f"'{role}': a pointer is at a multiple of 8")
+    return f", {names.index(holder)}, {offset}"
 
 
 def parse_size(expression, names):
@@ -168,7 +184,7 @@ def parse_row(row):
         raise TableError(f"unknown names '{attrs['names']}'")
     if attrs.get("ctx", "none") not in CONTEXT_EFFECTS:
         raise TableError(f"unknown ctx '{attrs['ctx']}'")
-    arguments, names, by_value = [], [], 0
+    arguments, names, structs, by_value = [], [], [], 0
     words = {"x86": 0, "arm64": 0}
     for part in filter(None, (p.strip() for p in row["args"].split(","))):
         name, _, role = part.partition(":")
@@ -179,10 +195,11 @@ def parse_row(row):
         words["x86"] += x86
         words["arm64"] += arm64
         names.append(name)
+        structs.append(cpp_role == "in_struct")
         if structure := re.fullmatch(r"mem(\d+)", role):
             by_value += -(-int(structure[1]) // 8)
         arguments.append(f'{{"{name}", Role::{cpp_role}, {str(out).lower()}, Struct::{struct}, '
-                         f'WORD({place["x86"]}, {place["arm64"]})}}')
+                         f'WORD({place["x86"]}, {place["arm64"]}){parse_holder(role, names, structs)}}}')
     size = parse_size(attrs["size"], names) if "size" in attrs else "{}"
     stack_words = max(0, words["x86"] - REGISTER_WORDS) + by_value
     node = attrs.get("node", "other" if attrs.get("graph") in NODE_ACTIONS else "none")

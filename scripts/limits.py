@@ -37,7 +37,6 @@ KNOWN = {
         "test/unit/sink/run_memory_test.cpp: Memory: what was allocated, freed and is held": 109,
         "test/unit/sink/run_memory_test.cpp: step": 62,
         "test/unit/trace/files/trace_file_test.cpp: Where a trace may be written": 65,
-        "test/unit/tables/cuda_api_test.cpp: Every plan stays inside its function": 73,
         "test/unit/tables/driver_generator_test.cpp: The generator refuses a wrong table of the driver's and says where it is wrong": 69,
         "test/unit/util/demangle_test.cpp: A table shows the function's own name": 128,
         "test/unit/util/elf_reader_test.cpp: A file that comes with a message is read without being received here": 64,

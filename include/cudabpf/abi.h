@@ -19,15 +19,15 @@ namespace cudabpf::abi {
 #endif
 
 enum cb_kind {
-  CB_ENTRY = 1,       /* a call began: cb_head, args, struct bytes, string bytes */
-  CB_RETURN = 2,      /* a call ended: cb_head, then the words it wrote through its out-pointers */
-  CB_NAME = 3,        /* a kernel's name, read from its handle: cb_name */
-  CB_START = 4,       /* the first CUDA call of an unknown process: cb_process */
-  CB_FORK = 5,        /* cb_process of the child; ppid is the parent */
-  CB_EXEC = 6,        /* cb_process */
-  CB_EXIT = 7,        /* the last thread of a process has gone: cb_process */
-  CB_THREAD_EXIT = 8, /* only cb_head */
-  CB_DRIVER = 9,      /* an operation on one of the NVIDIA driver's devices began: cb_driver */
+  CB_ENTRY = 1,          /* a call began: cb_head, args, bytes of structs, string bytes */
+  CB_RETURN = 2,         /* a call ended: cb_head, then the words that were read at return */
+  CB_NAME = 3,           /* a kernel's name, read from its handle: cb_name */
+  CB_START = 4,          /* the first CUDA call of an unknown process: cb_process */
+  CB_FORK = 5,           /* cb_process of the child; ppid is the parent */
+  CB_EXEC = 6,           /* cb_process */
+  CB_EXIT = 7,           /* the last thread of a process has gone: cb_process */
+  CB_THREAD_EXIT = 8,    /* only cb_head */
+  CB_DRIVER = 9,         /* an operation on one of the NVIDIA driver's devices began: cb_driver */
   CB_DRIVER_RETURN = 10, /* it ended: cb_driver_return */
   CB_INTERRUPT = 11,     /* the driver has done work for no process: cb_interrupt */
   CB_XID = 12,           /* the driver reports a GPU error: cb_xid */
@@ -69,9 +69,12 @@ struct cb_head {
   };
 };
 
-#define CB_MAX_ARGS 11 /* what cuLaunchKernel has */
-#define CB_MAX_OUTS 2
-#define CB_MAX_STRUCT 232
+#define CB_MAX_ARGS 24
+#define CB_PLAIN_ARGS 11 /* of a call of which nothing else is read: what cuLaunchKernel has */
+#define CB_MAX_OUTS 2    /* a function's out-pointers that are followed */
+#define CB_MAX_RETURNED 4
+#define CB_MAX_STRUCT 232                                  /* all structs together */
+#define CB_ENTRY_WORDS (CB_PLAIN_ARGS + CB_MAX_STRUCT / 8) /* arguments and structs */
 #define CB_SHORT_STRING 232 /* tried first; nearly all fit. The BPF stack is small */
 #define CB_LONG_STRING 4096
 
@@ -240,30 +243,63 @@ CB_STATIC_ASSERT(sizeof(struct cb_head) == 32, "cb_head");
 CB_STATIC_ASSERT(sizeof(struct cb_name) == 40, "cb_name");
 CB_STATIC_ASSERT(sizeof(struct cb_process) == 720, "cb_process");
 
-/* A function's plan: what the programs on it read. It travels as the probe's cookie, so the hot
- * path looks nothing up. Arguments are numbered by integer word: registers first, then the stack.
+/* What is read of a call beyond its argument words: rows, followed in order. Each reads memory that
+ * a word of the record points to, and puts it into the record; that may be the word by which a
+ * later row reads. At the first that fails, reading ends.
  */
-#define CB_NO_ARG 15
-/* In a CUgraphNodeParams: its type, and where a conditional node's has the address of its bodies'
- * handles, which the call fills in. */
+enum cb_read_kind {
+  CB_READ_NOTHING, /* the row behind the last */
+  CB_READ_STRUCT,  /* at entry */
+  CB_READ_ARRAY,   /* the same, but only as many words as the word `count` says */
+  CB_READ_STRING,  /* at entry; the last row */
+  CB_READ_RETURN,  /* at return, if the call succeeded; a null pointer asks for nothing */
+  CB_READ_ONLY,    /* at return: the rest is read only if the low half of `base` is `size` */
+};
+struct cb_read {
+  __u8 kind; /* enum cb_read_kind */
+  __u8 base; /* the word with the pointer: an argument's or, in what follows the arguments, one that
+                was read at entry; from CB_RETURNED on: one that was read at return */
+  __u8 to;   /* the word of its record, of the entry or the return, where it goes to */
+  __u8 count;
+  __u16 offset; /* from where the pointer points to */
+  __u16 size;   /* in bytes; of a string: 0 */
+};
+#define CB_RETURNED 64
+#define CB_MAX_READS 8
+#define CB_READS 1024 /* rows of all functions; equal ones share them */
+CB_STATIC_ASSERT(sizeof(struct cb_read) == 8, "cb_read");
+
+/* BPF's verifier bounds a read's place and its size apart. So beyond the words that a plain call
+ * may have, only small structs can be read. */
+#define CB_SMALL_STRUCT 64
+static inline __attribute__((always_inline)) int cb_read_fits(const struct cb_read* read) {
+  if (read->kind >= CB_READ_RETURN) return read->to < CB_MAX_RETURNED;
+  if (read->to <= CB_PLAIN_ARGS) return read->size <= CB_MAX_STRUCT;
+  return read->kind != CB_READ_STRING && read->size <= CB_SMALL_STRUCT &&
+         read->to <= CB_ENTRY_WORDS - CB_SMALL_STRUCT / 8;
+}
+
+/* In a CUgraphNodeParams: where a conditional node's has the address of its bodies' handles, which
+ * the call fills in. At return its type is read and, if it is conditional, the first body: the
+ * fourth word of the record. */
 #define CB_NODE_CONDITIONAL 13
 #define CB_NODE_BODIES_AT 32
+#define CB_NODE_BODY 3
+
+/* A function's plan: what the programs on it read. It travels as the probe's cookie, so plain calls
+ * and launches look nothing up. Arguments are numbered by integer word: registers first, then the
+ * stack. */
+#define CB_NO_ARG 15
 struct cb_plan {
   __u64 function : 16;
-  __u64 nargs : 4;        /* words to record, at most CB_MAX_ARGS */
-  __u64 string_arg : 4;   /* a C string to read at entry */
-  __u64 struct_arg : 4;   /* a struct (or an array of words) to read at entry */
-  __u64 struct_words : 5; /* its size in words, at most CB_MAX_STRUCT / 8 */
-  __u64 count_arg : 4;    /* for an array: the argument that counts its words */
-  __u64 out0 : 4;         /* out-pointers to follow at return, if the call succeeded */
-  __u64 out1 : 4;
-  __u64 out0_narrow : 1; /* it points to 4 bytes, not 8 */
-  __u64 out1_narrow : 1;
+  __u64 nargs : 5;         /* words to record, at most CB_MAX_ARGS */
+  __u64 reads : 10;        /* in the kernel: its first row; 0: it has none */
+  __u64 returns : 1;       /* some of them are read at return */
   __u64 handle_arg : 4;    /* the kernel that a launch launches */
+  __u64 config_arg : 4;    /* a launch's struct, which has a row as well, */
+  __u64 config_words : 4;  /* and its size */
   __u64 forgets_names : 1; /* handles may be reused after this call */
   __u64 entry_only : 1;    /* its return is not recorded */
-  __u64 makes_body : 1;    /* its struct is a CUgraphNodeParams, in which a conditional node's body
-                              is returned: the second word of the return */
   __u64 size_arg : 4;      /* of a call that is only counted: how many bytes it copies */
   __u64 size_narrow : 1;   /* that argument has 4 bytes, not 8 */
 };

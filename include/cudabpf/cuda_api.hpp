@@ -101,6 +101,9 @@ struct Argument {
   bool out;          // a pointer that the call writes through
   Struct layout;     // for in_struct
   std::int8_t word;  // the call's integer word that holds it on this architecture; -1: none
+  // A struct may lie behind a pointer in that of an earlier argument: so many bytes from its start.
+  std::int8_t holder = -1;
+  std::uint8_t pointer_at = 0;
 };
 
 // How many bytes a call moves or reserves: a product of arguments, or the sum of an array.
@@ -176,6 +179,9 @@ struct Function {
   // know of it: what follows from its arguments concerns no later call.
   bool tally_is_enough() const;
 };
+
+// Where an argument's struct stands among those that are read of a call, one behind the other.
+unsigned struct_words_before(const Function& function, const Argument& argument);
 
 // What calls with this type and op mean. The reference stays valid.
 const Meaning& meaning_of_call(Type type, Op op);

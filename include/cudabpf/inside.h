@@ -16,7 +16,7 @@
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 5
+#define CI_VERSION 6
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
@@ -90,8 +90,9 @@ struct ci_done {
 struct ci_site {
   __u64 offset; /* in the library's file */
   struct cb_plan plan;
-  __u8 launch; /* it launches a kernel, whose name is read if it is new */
-  __u8 kept;   /* length of the first instruction */
+  struct cb_read reads[CB_MAX_READS]; /* until CB_READ_NOTHING */
+  __u8 launch;                        /* it launches a kernel, whose name is read if it is new */
+  __u8 kept;                          /* length of the first instruction */
   __u8 moved;  /* length of the whole instructions as far as the jump reaches */
   __u8 copied; /* length of their copy, which may be longer */
   __u8 stored; /* where the store begins that writes the jump: behind the function's first byte */
@@ -110,7 +111,7 @@ struct ci_site {
 CB_STATIC_ASSERT(sizeof(struct ci_hello) == 24, "ci_hello");
 CB_STATIC_ASSERT(sizeof(struct ci_given_up) == 24, "ci_given_up");
 CB_STATIC_ASSERT(sizeof(struct ci_answer) == 24, "ci_answer");
-CB_STATIC_ASSERT(sizeof(struct ci_site) == 96, "ci_site");
+CB_STATIC_ASSERT(sizeof(struct ci_site) == 160, "ci_site");
 
 /* ----- the room: a sealed memfd for each process, mapped by both.
  *   struct ci_room; struct ci_ring[CI_RINGS]; struct ci_driver at CI_DRIVER_AT;

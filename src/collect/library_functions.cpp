@@ -101,11 +101,10 @@ std::vector<PlannedProbe> plan_probes(const Api& api, const elf::Contents& conte
     if (!known) library.unknown++;
     Recorded recorded = filter.records(function);
     library.functions += recorded != Recorded::silently;
-    PlannedProbe probe{offset,
-                       known ? plan_for(function, numbered.id) : plan_for_unknown(numbered.id),
-                       function.launches_kernel(), recorded == Recorded::tallied};
+    PlannedProbe probe{known ? plan_for(function, numbered.id) : plan_for_unknown(numbered.id),
+                       offset, function.launches_kernel(), recorded == Recorded::tallied};
     probe.plan.entry_only = recorded != Recorded::whole && !probe.tallied;
-    probes.push_back(probe);
+    probes.push_back(std::move(probe));
   }
   if (!library.functions) library.error = SELECTS_NOTHING;
   return probes;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collect/function_numbers.hpp"
-#include "cudabpf/abi.h"
+#include "collect/probe_plan.hpp"
 #include "cudabpf/event.hpp"
 #include "cudabpf/function_filter.hpp"
 #include "util/elf/elf_contents.hpp"
@@ -28,9 +28,8 @@ bool belongs_to(const Api& api, std::string_view name);
 std::string why_refused(const Api& api, const elf::Contents& contents, bool named);
 
 // A place in a library's file, and what is recorded there.
-struct PlannedProbe {
+struct PlannedProbe : Plan {
   std::uint64_t offset;
-  abi::cb_plan plan;
   bool launch;   // it launches a kernel, whose name is read if it is new
   bool tallied;  // its calls are only counted
 };

@@ -290,9 +290,12 @@ Details describe_entry(const Function& function, Words words, Bytes structure) {
     describe_addresses(function, words, details);
     details.size = size_of(function, words, structure);
   }
-  for (const Argument& argument : function.arguments)
-    if (argument.role == Role::in_struct)
-      describe_struct(function, argument.layout, structure, details);
+  for (const Argument& argument : function.arguments) {
+    if (argument.role != Role::in_struct) continue;
+    std::size_t at = struct_words_before(function, argument) * sizeof(std::uint64_t);
+    if (at < structure.size())
+      describe_struct(function, argument.layout, structure.subspan(at), details);
+  }
   return details;
 }
 

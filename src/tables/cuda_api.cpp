@@ -87,6 +87,15 @@ unsigned struct_words(Struct layout) {
   return 0;
 }
 
+unsigned struct_words_before(const Function& function, const Argument& argument) {
+  unsigned words = 0;
+  for (const Argument& other : function.arguments) {
+    if (&other == &argument) break;
+    words += struct_words(other.layout);
+  }
+  return words;
+}
+
 std::string_view to_string(Role role) { return ROLE_NAMES[static_cast<int>(role)]; }
 
 bool Function::entry_is_enough() const {

@@ -86,7 +86,8 @@ def read_table(path):
     for line in lines[1:]:
         columns = line.split("\t")
         arguments = columns[5] if len(columns) > 5 else ""
-        pairs = [tuple(part.strip().split(":")) for part in arguments.split(",") if part.strip()]
+        pairs = [tuple(part.strip().split(":")) for part in arguments.split(",")
+                 if part.strip() and "@" not in part]  # a struct that another points to is no argument
         rows.append((columns[0], columns[1], pairs))
     return rows
 

@@ -22,10 +22,11 @@ void calling_unread_for(unsigned seconds) { ci_process->reads_at -= seconds; }
 
 void calling_as_a_child(void) { memset(ci_process, 0, sizeof(*ci_process)); }
 
-bool calling(const void* plan, bool launch, const uint64_t arguments[CALLING_WORDS],
-             int32_t result) {
+bool calling(const void* plan, const void* reads, bool launch,
+             const uint64_t arguments[CALLING_WORDS], int32_t result) {
   struct ci_entry entry = {.launch = launch, .above = CALLING_WORDS - CI_REGISTER_ARGS};
   memcpy(&entry.plan, plan, sizeof(entry.plan));
+  if (reads) memcpy(entry.reads, reads, sizeof(entry.reads));
   /* The return address, and what lies above it. */
   __u64 stack[1 + CALLING_WORDS - CI_REGISTER_ARGS] = {0};
   memcpy(stack + 1, arguments + CI_REGISTER_ARGS, sizeof(stack) - sizeof(*stack));

@@ -21,10 +21,11 @@ void calling_unread_for(unsigned seconds);
 /* What a child finds: it does not know yet whether it is traced. */
 void calling_as_a_child(void);
 
-/* What ci_call does with a call. `plan`: struct cb_plan. False: its return is not wanted. */
-#define CALLING_WORDS 14
-bool calling(const void* plan, bool launch, const uint64_t arguments[CALLING_WORDS],
-             int32_t result);
+/* What ci_call does with a call. `plan`: struct cb_plan; `reads`: struct cb_read[CB_MAX_READS], or
+ * null. False: its return is not wanted. */
+#define CALLING_WORDS 24
+bool calling(const void* plan, const void* reads, bool launch,
+             const uint64_t arguments[CALLING_WORDS], int32_t result);
 
 /* Puts the library between the library at this address and the functions that it imports. */
 void calling_watches_imports(const void* address);

@@ -32,7 +32,7 @@ constexpr std::array HANDED_ON = {14u, 24u, 9u};
 // By how much ci_call's frame lowers the stack pointer that the function gets, and where its frame
 // pointer is below the one that ci_call got.
 constexpr std::uint64_t lowered(unsigned handed_on) {
-  return 8 + 224 + (handed_on + 1) / 2 * 16 + 8;
+  return 8 + 240 + (handed_on + 1) / 2 * 16 + 8;
 }
 constexpr std::uint64_t FRAME_POINTER = 8;
 
@@ -319,6 +319,17 @@ TEST_CASE("A site that makes no sense is left alone") {
       [](abi::ci_site& one) { one.above = CI_USUAL_ABOVE - 1; },
       [](abi::ci_site& one) { one.above = CI_MOST_ABOVE + 1; },
       [](abi::ci_site& one) { one.plan.nargs = CB_MAX_ARGS + 1; },
+      // Rows that would write beyond their record, or before its structs, or look outside of it.
+      [](abi::ci_site& one) { one.reads[7] = {abi::CB_READ_STRUCT, 0, 6, 0, 0, 240}; },
+      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_STRUCT, 0, 12, 0, 0, 72}; },
+      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_STRUCT, 0, 33, 0, 0, 64}; },
+      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_STRUCT, 0, 5, 0, 0, 8}; },
+      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_STRUCT, CB_ENTRY_WORDS, 6, 0, 0, 8}; },
+      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_ARRAY, 0, 6, CB_ENTRY_WORDS, 0, 8}; },
+      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_STRING, 0, 12, 0, 0, 0}; },
+      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_RETURN, 0, 4, 0, 0, 8}; },
+      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_RETURN, 0, 0, 0, 0, 16}; },
+      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_RETURN, 68, 0, 0, 0, 8}; },
       [](abi::ci_site& one) { one.code[5] ^= 1; },
       [](abi::ci_site& one) { one.offset = 1 << 20; },
   };

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <cerrno>
@@ -16,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "collect/probe_plan.hpp"
+#include "support/wide_function.hpp"
 #include "traced_process.hpp"
 #include "util/system/clock.hpp"
 
@@ -47,11 +51,21 @@ class EdgeOfMemory {
 };
 
 // The records of one call, without what says when and where it was made.
-std::vector<Record> records_of(abi::cb_plan plan, const Arguments& arguments, bool launch = false,
+std::vector<Record> records_of(const Plan& made, const Arguments& arguments, bool launch = false,
                                std::int32_t result = 0) {
   TracedProcess process;
-  calling(&plan, launch, arguments.data(), result);
+  std::array<abi::cb_read, CB_MAX_READS> reads{};
+  std::ranges::copy(made.reads, reads.begin());
+  calling(&made.plan, reads.data(), launch, arguments.data(), result);
   return process.read_all();
+}
+
+// A plan that reads so many words, and by this row or two.
+Plan plan_with(unsigned words, std::vector<abi::cb_read> reads) {
+  Plan made{plan_of(words), std::move(reads)};
+  for (const abi::cb_read& read : made.reads)
+    made.plan.returns = made.plan.returns || read.kind == abi::CB_READ_RETURN;
+  return made;
 }
 
 using Words = std::vector<std::uint64_t>;
@@ -61,7 +75,7 @@ using Words = std::vector<std::uint64_t>;
 TEST_CASE("A call's words are recorded from registers and from the stack") {
   Arguments arguments{};
   for (std::size_t i = 0; i < arguments.size(); i++) arguments[i] = 100 + i;
-  auto records = records_of(plan_of(CB_MAX_ARGS), arguments, false, 700);
+  auto records = records_of({plan_of(CB_MAX_ARGS), {}}, arguments, false, 700);
   REQUIRE(records.size() == 2);
   CHECK(records[0].head.kind == abi::CB_ENTRY);
   CHECK(records[0].head.nargs == CB_MAX_ARGS);
@@ -83,7 +97,7 @@ TEST_CASE("Records say when the call began and ended, by either clock") {
   std::uint64_t last = 0;
   for (int i = 0; i < 1'000; i++) {
     std::uint64_t began = now_ns(CLOCK_MONOTONIC);
-    calling(&plan, false, arguments.data(), 0);
+    calling(&plan, nullptr, false, arguments.data(), 0);
     std::uint64_t ended = now_ns(CLOCK_MONOTONIC);
     auto records = process.read_all();
     REQUIRE(records.size() == 2);
@@ -97,10 +111,7 @@ TEST_CASE("Records say when the call began and ended, by either clock") {
 
 TEST_CASE("An array of as many words as an argument says is recorded, up to the edge of memory") {
   EdgeOfMemory edge;
-  abi::cb_plan plan = plan_of(2);
-  plan.struct_arg = 1;
-  plan.count_arg = 0;
-  plan.struct_words = 25;
+  Plan plan = plan_with(2, {{abi::CB_READ_ARRAY, 1, 2, 0, 0, 25 * 8}});
   char* array = edge.before(3 * 8);
   Words values{7, 8, 9};
   std::memcpy(array, values.data(), 3 * 8);
@@ -118,8 +129,7 @@ TEST_CASE("An array of as many words as an argument says is recorded, up to the 
 
 TEST_CASE("A string is recorded up to its end, or the edge of memory, or 4,096 bytes") {
   EdgeOfMemory edge;
-  abi::cb_plan plan = plan_of(1);
-  plan.string_arg = 0;
+  Plan plan = plan_with(1, {{abi::CB_READ_STRING, 0, 1, 0, 0, 0}});
   std::memcpy(edge.before(4), "abc", 4);
   auto records = records_of(plan, {address_of(edge.before(4))});
   CHECK(records[0].head.string_size == 4);
@@ -133,10 +143,8 @@ TEST_CASE("A string is recorded up to its end, or the edge of memory, or 4,096 b
 }
 
 TEST_CASE("What a call writes is recorded if it succeeds") {
-  abi::cb_plan plan = plan_of(2);
-  plan.out0 = 0;
-  plan.out1 = 1;
-  plan.out1_narrow = 1;
+  Plan plan =
+      plan_with(2, {{abi::CB_READ_RETURN, 0, 0, 0, 0, 8}, {abi::CB_READ_RETURN, 1, 1, 0, 0, 4}});
   std::uint64_t wide = 0x1122334455667788, narrow = 0x99aabbccddeeff00;
   auto records = records_of(plan, {address_of(&wide), address_of(&narrow)});
   CHECK(records[1].words == Words{wide, 0xddeeff00});
@@ -145,11 +153,56 @@ TEST_CASE("What a call writes is recorded if it succeeds") {
   CHECK(records_of(plan, {0, address_of(&narrow)})[1].words == Words{0, 0xddeeff00});
 }
 
+TEST_CASE("Structs and arguments of any number are recorded, and what a struct points to") {
+  WideInner inner{51, 52, 53, 54, 55};
+  WideOuter outer{{41, 42, 43}, inner.data()};
+  WideConfig config{61, 62, 63, 64, 65, 66, 67};
+  std::uint64_t made = 77;
+  Arguments arguments{address_of(&made), address_of(&outer)};
+  for (std::size_t i = 2; i < WIDE_WORDS; i++) arguments[i] = 100 + i;
+  arguments[WIDE_WORDS - 1] = address_of(config.data());
+  Plan plan = plan_for(wide_function(), 1);
+  auto records = records_of(plan, arguments);
+  Words all(arguments.begin(), arguments.begin() + WIDE_WORDS);
+  all.insert(all.end(), {41, 42, 43, address_of(inner.data()), 51, 52, 53, 54, 55});
+  all.insert(all.end(), config.begin(), config.end());
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].head.flags == 0);
+  CHECK(records[0].head.nargs == WIDE_WORDS);
+  CHECK(records[0].head.struct_size == 128);
+  CHECK(records[0].words == all);
+  CHECK(records[1].words == Words{77});
+
+  // Reading ends at the first that fails, and the call's return is not concerned.
+  outer.inner = nullptr;
+  records = records_of(plan, arguments);
+  CHECK(records[0].head.flags == abi::CB_READ_FAULT);
+  CHECK(records[0].head.struct_size == 32);
+  CHECK(records[1].words == Words{77});
+}
+
+TEST_CASE("What follows a condition is read at return only if it is met") {
+  std::uint64_t handle = 5, body = 99;
+  Plan plan = plan_for(*find_function("cuGraphAddNode"), 1);
+  Words parameters(CB_MAX_STRUCT / 8);
+  std::uint64_t& bodies = parameters[CB_NODE_BODIES_AT / 8];
+  bodies = address_of(&body);
+  Arguments arguments{address_of(&handle), 0, 0, 0, address_of(parameters.data())};
+  CHECK(records_of(plan, arguments)[1].words == Words{5, 0});
+  parameters[0] = CB_NODE_CONDITIONAL;
+  auto returned = records_of(plan, arguments)[1];
+  CHECK(returned.head.flags == 0);
+  CHECK(returned.words == Words{5, CB_NODE_CONDITIONAL, bodies, 99});
+  bodies = 8;
+  returned = records_of(plan, arguments)[1];
+  CHECK(returned.head.flags == abi::CB_READ_FAULT);
+  CHECK(returned.words == Words{5, CB_NODE_CONDITIONAL, 8});
+}
+
 TEST_CASE("Pointers to nowhere are faults, and nothing else") {
   EdgeOfMemory edge;
-  abi::cb_plan plan = plan_of(3);
-  plan.string_arg = 1;
-  plan.out0 = 0;
+  Plan plan =
+      plan_with(3, {{abi::CB_READ_RETURN, 0, 0, 0, 0, 8}, {abi::CB_READ_STRING, 1, 3, 0, 0, 0}});
   for (std::uint64_t nowhere : {std::uint64_t{8}, address_of(edge.before(0)), ~std::uint64_t{7},
                                 address_of(edge.before(4)), std::uint64_t{1} << 63}) {
     auto records = records_of(plan, {nowhere, nowhere});
@@ -173,11 +226,11 @@ TEST_CASE("A kernel's name is recorded at its first launch, and again when handl
     return count;
   };
   for (std::size_t wanted : {1u, 0u}) {
-    calling(&plan, true, arguments.data(), 0);
+    calling(&plan, nullptr, true, arguments.data(), 0);
     CHECK(names() == wanted);
   }
-  calling(&unload, false, arguments.data(), 0);
-  calling(&plan, true, arguments.data(), 0);
+  calling(&unload, nullptr, false, arguments.data(), 0);
+  calling(&plan, nullptr, true, arguments.data(), 0);
   CHECK(names() == 1);
 }
 

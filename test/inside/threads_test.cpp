@@ -50,7 +50,7 @@ void make_calls(std::uint64_t thread, std::uint64_t from, std::uint64_t to) {
   abi::cb_plan plan = plan_of(3);
   for (std::uint64_t call = from; call < to; call++) {
     Arguments arguments{thread * CALLS + call};
-    calling(&plan, false, arguments.data(), 0);
+    calling(&plan, nullptr, false, arguments.data(), 0);
   }
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("A signal's handler makes calls at any moment") {
   action.sa_handler = [](int) {
     abi::cb_plan plan = plan_of(3);
     Arguments arguments{THREADS * CALLS + handled++};
-    calling(&plan, false, arguments.data(), 0);
+    calling(&plan, nullptr, false, arguments.data(), 0);
   };
   TracedProcess process;
   sigaction(SIGALRM, &action, &before);

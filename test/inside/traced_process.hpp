@@ -106,9 +106,8 @@ class TracedProcess {
 // A plan that records so many words and nothing else.
 inline cudabpf::abi::cb_plan plan_of(unsigned words) {
   cudabpf::abi::cb_plan plan{};
-  plan.nargs = words & 0xf;
-  plan.string_arg = plan.struct_arg = plan.count_arg = CB_NO_ARG;
-  plan.out0 = plan.out1 = plan.handle_arg = CB_NO_ARG;
+  plan.nargs = words & 0x1f;
+  plan.handle_arg = CB_NO_ARG;
   return plan;
 }
 

@@ -9,7 +9,7 @@ import struct
 import subprocess
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/cudabpf/apis/cuda.tsv")
-RECORDED_WORDS = 11
+RECORDED_WORDS = 24
 RECORDED_OUTS = 2
 STRING_LIMIT = 4095
 STRUCT_LIMIT = 200
@@ -38,7 +38,8 @@ def read_table():
         rows = [line.rstrip("\n").split("\t") for line in file if line.strip() and not line.startswith("#")]
     for row in rows[1:]:
         symbol, name, kind, operation, profile, arguments, attrs = row + [""] * (7 - len(row))
-        pairs = [tuple(part.strip().split(":")) for part in arguments.split(",") if part.strip()]
+        pairs = [tuple(part.strip().split(":")) for part in arguments.split(",")
+                 if part.strip() and "@" not in part]  # a struct that another points to is no argument
         attributes = dict(part.partition("=")[::2] for part in attrs.split())
         functions[symbol] = Function(symbol, name, kind, operation, profile, pairs, attributes)
     return functions

@@ -46,7 +46,7 @@ constexpr std::uint64_t MAX_RING = 1ULL << 30;
 std::uint64_t min_ring() {
   constexpr std::uint64_t RING_HEAD = 8, WORD = 8;
   constexpr std::uint64_t LARGEST =
-      RING_HEAD + sizeof(abi::cb_head) + CB_MAX_ARGS * WORD + CB_LONG_STRING;
+      RING_HEAD + sizeof(abi::cb_head) + CB_PLAIN_ARGS * WORD + CB_LONG_STRING;
   return std::max(std::bit_ceil(LARGEST), static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
 }
 

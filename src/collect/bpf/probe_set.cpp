@@ -46,11 +46,6 @@ int keep_message(libbpf_print_level level, const char* format, va_list arguments
   return 0;
 }
 
-bool plan_reads_memory(const abi::cb_plan& plan) {
-  return plan.string_arg != CB_NO_ARG || plan.struct_arg != CB_NO_ARG || plan.out0 != CB_NO_ARG ||
-         plan.forgets_names;
-}
-
 // The last close of a single link waits for grace periods, one link after the other: a thousand
 // take a minute or two. So a child keeps every descriptor until this process has closed its own,
 // and then closes them while nobody waits. The child holds none of our terminals or pipes.
@@ -98,16 +93,15 @@ bpf_program* ProbeSet::entry_program(const PlannedProbe& probe) const {
   bool session = way_ == Way::session;
   if (probe.tallied) return session ? programs.tally_session : programs.tally_entry;
   if (probe.launch) return session ? programs.call_launch_session : programs.call_launch_entry;
-  if (plan_reads_memory(probe.plan))
-    return session ? programs.call_rich_session : programs.call_rich_entry;
-  return session ? programs.call_session : programs.call_entry;
+  if (is_plain(probe)) return session ? programs.call_session : programs.call_entry;
+  return session ? programs.call_rich_session : programs.call_rich_entry;
 }
 
 bpf_program* ProbeSet::return_program(const PlannedProbe& probe) const {
   if (way_ == Way::session || probe.plan.entry_only) return nullptr;
   const auto& programs = skeleton_->progs;
   if (probe.tallied) return programs.tally_return;
-  return probe.plan.out0 != CB_NO_ARG ? programs.call_out_return : programs.call_return;
+  return probe.plan.returns ? programs.call_out_return : programs.call_return;
 }
 
 void ProbeSet::choose_programs(const Features& features, const Options& options) {
@@ -180,6 +174,7 @@ Result<std::unique_ptr<ProbeSet>> ProbeSet::load(const Features& features, const
     return Error{std::string("loading the BPF programs: ") + std::strerror(-error), hint,
                  error == -EPERM ? exit_code::NOT_PERMITTED : exit_code::KERNEL_UNSUPPORTED};
   }
+  set->reads_.emplace(skeleton->bss->reads);
   return set;
 }
 
@@ -224,14 +219,18 @@ std::string ProbeSet::hang(const LibraryFile& file, const std::vector<PlannedPro
                            Attached& attached) {
   std::map<bpf_program*, UprobePlaces> entries, returns;
   auto add = [](std::map<bpf_program*, UprobePlaces>& programs, bpf_program* program,
-                const PlannedProbe& probe) {
+                std::uint64_t offset, abi::cb_plan plan) {
     if (!program) return;
-    programs[program].offsets.push_back(probe.offset);
-    programs[program].cookies.push_back(std::bit_cast<std::uint64_t>(probe.plan));
+    programs[program].offsets.push_back(offset);
+    programs[program].cookies.push_back(std::bit_cast<std::uint64_t>(plan));
   };
   for (const PlannedProbe& probe : probes) {
-    add(entries, entry_program(probe), probe);
-    add(returns, return_program(probe), probe);
+    auto reads = reads_->place(probe.reads);
+    if (!reads) return "the table of what is read is full";
+    abi::cb_plan plan = probe.plan;
+    plan.reads = *reads & (CB_READS - 1U);
+    add(entries, entry_program(probe), probe.offset, plan);
+    add(returns, return_program(probe), probe.offset, plan);
   }
   std::string error;
   // Returns first, so that a call that begins in between is at least seen to return.

@@ -100,7 +100,8 @@ class ProbeSet {
   std::string hang_program(const LibraryFile& file, bpf_program* program, UprobeEnd end,
                            const UprobePlaces& places, std::vector<Link>& links);
 
-  Skeleton skeleton_;  // first, so that what uses its programs is destroyed before it
+  Skeleton skeleton_;               // first, so that what uses its programs is destroyed before it
+  std::optional<ReadTable> reads_;  // once they are loaded
   const Way way_;
   const std::vector<std::uint32_t> only_in_;
   const std::function<bool()> give_up_;

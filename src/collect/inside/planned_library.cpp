@@ -36,6 +36,7 @@ abi::ci_site site_of(const PlannedProbe& probe, const Function* function,
       function && function->stack_words > CI_USUAL_ABOVE ? function->stack_words : CI_USUAL_ABOVE;
   site.offset = probe.offset;
   site.plan = probe.plan;
+  std::ranges::copy(probe.reads, site.reads);
   site.launch = probe.launch;
   site.kept = place.kept;
   site.moved = place.moved;

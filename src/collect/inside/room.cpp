@@ -22,7 +22,7 @@ namespace {
 
 // The largest record that the library makes: a kernel's name, or a call with a long string.
 constexpr std::uint32_t LARGEST =
-    sizeof(abi::cb_head) + CB_MAX_ARGS * sizeof(std::uint64_t) + CB_LONG_STRING;
+    sizeof(abi::cb_head) + CB_PLAIN_ARGS * sizeof(std::uint64_t) + CB_LONG_STRING;
 // A record that was made so long after somebody has looked at it says a wrong time: in
 // nanoseconds, or in ticks, which are shorter.
 constexpr std::uint64_t WRONG = 1'000'000'000;

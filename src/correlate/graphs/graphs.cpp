@@ -189,9 +189,9 @@ void Graphs::add_node(OfProcess& process, const Call& call) {
     bool named = call.details.node == NodeWork::none && call.words.size() > CHILD_AT;
     node.graph = copy_of(process, named ? call.words[CHILD_AT] : call.details.child, Nodes::own);
   }
-  if (node.work.what == NodeWork::conditional && call.outs.size() > 1) {
+  if (node.work.what == NodeWork::conditional && call.outs.size() > CB_NODE_BODY) {
     node.graph = std::make_shared<GraphHolding>(kept_);
-    name_graph(process, call.outs[1], node.graph);
+    name_graph(process, call.outs[CB_NODE_BODY], node.graph);
   }
   NodeId id = kept_.new_id();
   process.full |= !process.nodes.set(call.outs[0], {graph, id});

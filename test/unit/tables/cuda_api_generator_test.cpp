@@ -51,7 +51,8 @@ std::vector<Generated> generate(const std::vector<Table>& tables) {
 TEST_CASE("The generator turns rows into a table, sorted") {
   const std::string rows =
       "cuB\tcuB\tmemory\talloc\tlight\tp:out.ptr, f:f32, w:u64, h:u64\tkind=host size=w*h*4 async\n"
-      "cuA\tcuA\tinit\tinit\tfull\n";
+      "cuA\tcuA\tinit\tinit\tfull\n"
+      "cuC\tcuC\tinit\tinit\tfull\tx:in.sizes, y:in.kernel_node@x+16, z:u32\n";
   Table table{rows};
   table.meanings =
       "memory\talloc\tmemory\tcounted=allocations memory=alloc one_device\n"
@@ -73,6 +74,11 @@ TEST_CASE("The generator turns rows into a table, sorted") {
         std::string::npos);
   CHECK(made.table.find("{\"f\", Role::f32, false, Struct::none, WORD(-1, -1)}") !=
         std::string::npos);
+  CHECK(made.table.find(
+            "{\"y\", Role::in_struct, false, Struct::kernel_node, WORD(-1, -1), 0, 16}") !=
+        std::string::npos);
+  CHECK(made.table.find("{\"z\", Role::u32, false, Struct::none, WORD(1, 1)}") !=
+        std::string::npos);
   CHECK(made.table.find("{\"w\", Role::u64, false, Struct::none, WORD(1, 1)}") !=
         std::string::npos);
 }
@@ -89,6 +95,10 @@ TEST_CASE("The generator refuses a wrong table and says where it is wrong") {
       Case{"cuB\tcuB\tinit\tinit\tfull\tx\n", ":4: unknown role ''"},
       Case{"cuB\tcuB\tinit\tinit\tfull\tx:out.str\n", ":4: unknown role 'out.str'"},
       Case{"cuB\tcuB\tinit\tinit\tfull\tx:in.nothing\n", ":4: unknown role 'in.nothing'"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\ta:in.sizes@b+8, b:in.sizes\n",
+           ":4: 'in.sizes@b+8': no str"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tb:u64, a:in.sizes@b+8\n", ":4: 'in.sizes@b+8': no str"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tb:in.sizes, a:in.sizes@b+4\n", "at a multiple of 8"},
       Case{"cuB\tcuB\tinit\tinit\tsome\n", ":4: unknown profile 'some'"},
       Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=y\n", ":4: size: no argument 'y'"},
       Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=x*x*x*2\n", ":4: size: cannot read"},

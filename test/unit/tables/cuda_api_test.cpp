@@ -1,12 +1,16 @@
 #include "cudabpf/cuda_api.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "collect/probe_plan.hpp"
 #include "follow/current_contexts.hpp"
+#include "support/wide_function.hpp"
 
 using namespace cudabpf;
 
@@ -18,32 +22,54 @@ const Function& function(std::string_view symbol) {
   return *found;
 }
 
-// A plan's fields by name; absent ones are left out.
-std::map<std::string, unsigned> fields(const abi::cb_plan& plan) {
-  std::map<std::string, unsigned> all{{"nargs", plan.nargs}};
-  auto word = [&](const char* name, unsigned value) {
-    if (value != CB_NO_ARG) all[name] = value;
-  };
-  word("string", plan.string_arg);
-  word("struct", plan.struct_arg);
-  word("count", plan.count_arg);
-  word("out0", plan.out0);
-  word("out1", plan.out1);
-  word("handle", plan.handle_arg);
-  if (plan.struct_words) all["struct_words"] = plan.struct_words;
-  if (plan.out0_narrow) all["out0_narrow"] = 1;
-  if (plan.out1_narrow) all["out1_narrow"] = 1;
-  if (plan.forgets_names) all["forgets"] = 1;
+std::string text(const abi::cb_read& read) {
+  unsigned base = read.base, to = read.to, offset = read.offset, size = read.size,
+           count = read.count;
+  std::string from =
+      base >= CB_RETURNED ? fmt::format("r{}", base - CB_RETURNED) : fmt::format("{}", base);
+  if (offset) from += fmt::format("+{}", offset);
+  switch (read.kind) {
+    case abi::CB_READ_STRUCT:
+      return fmt::format("{}: {} bytes at {}", to, size, from);
+    case abi::CB_READ_ARRAY:
+      return fmt::format("{}: {} bytes at {}, as many words as {}", to, size, from, count);
+    case abi::CB_READ_STRING:
+      return fmt::format("{}: string at {}", to, from);
+    case abi::CB_READ_RETURN:
+      return fmt::format("r{}: {} bytes at {}", to, size, from);
+    case abi::CB_READ_ONLY:
+      return fmt::format("only if {} is {}", from, size);
+    default:
+      return "?";
+  }
+}
+
+using Lines = std::vector<std::string>;
+
+// What a plan records, a line each; what it does not is left out.
+Lines lines(const Plan& made) {
+  unsigned words = made.plan.nargs, kernel = made.plan.handle_arg, config = made.plan.config_arg,
+           config_words = made.plan.config_words;
+  Lines all{fmt::format("{} words", words)};
+  if (kernel != CB_NO_ARG) all.push_back(fmt::format("kernel {}", kernel));
+  if (config != CB_NO_ARG) all.push_back(fmt::format("config {}, {} words", config, config_words));
+  if (made.plan.forgets_names) all.emplace_back("forgets");
+  for (const abi::cb_read& read : made.reads) all.push_back(text(read));
   return all;
 }
 
-std::map<std::string, unsigned> plan_of(std::string_view symbol) {
-  return fields(plan_for(function(symbol), 1));
-}
+Lines plan_of(std::string_view symbol) { return lines(plan_for(function(symbol), 1)); }
 
 bool takes_four_bytes(Role role) {
   return role == Role::u32 || role == Role::i32 || role == Role::f32 || role == Role::device ||
          role == Role::ptr32 || role == Role::nccl_type || role == Role::nccl_op;
+}
+
+const Argument& argument_at(const Function& f, unsigned word) {
+  auto found = std::find_if(f.arguments.begin(), f.arguments.end(),
+                            [&](const Argument& a) { return a.word == static_cast<int>(word); });
+  REQUIRE(found != f.arguments.end());
+  return *found;
 }
 
 }  // namespace
@@ -105,10 +131,10 @@ TEST_CASE("Every plan stays inside its function") {
   std::uint16_t id = 0;
   for (const Function& f : cuda_functions()) {
     CAPTURE(f.symbol);
-    abi::cb_plan plan = plan_for(f, ++id);
+    Plan made = plan_for(f, ++id);
+    const abi::cb_plan& plan = made.plan;
     CHECK(plan.function == id);
     CHECK(plan.nargs <= CB_MAX_ARGS);
-    CHECK(plan.struct_words * 8 <= CB_MAX_STRUCT);
     CHECK(plan.forgets_names == (f.names == NamesEffect::forget));
 
     // Words are numbered in order, so that each is one place of the call.
@@ -121,48 +147,18 @@ TEST_CASE("Every plan stays inside its function") {
     }
     CHECK(static_cast<int>(plan.nargs) <= last + 1);
 
-    auto at = [&](unsigned word) {
-      auto found = std::find_if(f.arguments.begin(), f.arguments.end(), [&](const Argument& a) {
-        return a.word == static_cast<int>(word);
-      });
-      REQUIRE(found != f.arguments.end());
-      return *found;
-    };
-    auto outs = std::count_if(f.arguments.begin(), f.arguments.end(),
-                              [](const Argument& a) { return a.out; });
-    CHECK((plan.out0 != CB_NO_ARG) == (outs > 0));
-    CHECK((plan.out1 != CB_NO_ARG) == (outs > 1));
-    if (plan.out0 != CB_NO_ARG) {
-      CHECK(plan.out0 < plan.nargs);
-      CHECK(at(plan.out0).out);
-      CHECK(plan.out0_narrow == takes_four_bytes(at(plan.out0).role));
-    }
-    if (plan.out1 != CB_NO_ARG) {
-      CHECK(plan.out1 > plan.out0);
-      CHECK(plan.out1 < plan.nargs);
-      CHECK(at(plan.out1).out);
-      CHECK(plan.out1_narrow == takes_four_bytes(at(plan.out1).role));
-    } else {
-      CHECK_FALSE(plan.out1_narrow);
-    }
-    if (plan.string_arg != CB_NO_ARG) CHECK(is_text(at(plan.string_arg).role));
-    // Either a struct or a string is read.
-    CHECK((plan.string_arg == CB_NO_ARG || plan.struct_arg == CB_NO_ARG));
-    CHECK((plan.struct_arg != CB_NO_ARG) == (plan.struct_words > 0));
-    if (plan.struct_arg != CB_NO_ARG) {
-      CHECK(at(plan.struct_arg).role == Role::in_struct);
-      CHECK(plan.struct_words == struct_words(at(plan.struct_arg).layout));
-    }
-    CHECK((plan.count_arg != CB_NO_ARG) == (f.size.kind == SizeRule::Kind::sum_of_array));
-    if (plan.count_arg != CB_NO_ARG) CHECK(at(plan.count_arg).role == Role::u64);
-    // The launch programs look at the first two words, and keep no out-pointers.
-    if (plan.handle_arg != CB_NO_ARG) {
-      CHECK(f.launches_kernel());
+    // The launch programs look at the first two words, and follow no rows.
+    if (f.launches_kernel() && plan.handle_arg != CB_NO_ARG) {
+      CHECK(plan.nargs <= CB_PLAIN_ARGS);
       CHECK(plan.handle_arg < 2);
-      CHECK(at(plan.handle_arg).role == Role::function);
-      CHECK(plan.out0 == CB_NO_ARG);
-      CHECK(plan.string_arg == CB_NO_ARG);
-      CHECK(plan.struct_words * 8 <= 64);
+      CHECK(argument_at(f, plan.handle_arg).role == Role::function);
+      CHECK_FALSE(plan.returns);
+    }
+    if (plan.config_arg != CB_NO_ARG) {
+      CHECK(plan.config_arg < 2);
+      CHECK(plan.config_words <= 8);
+      REQUIRE(made.reads.size() == 1);
+      CHECK(made.reads[0].base == plan.config_arg);
     }
     // A size rule refers to arguments that are recorded.
     if (f.size.kind != SizeRule::Kind::none) {
@@ -172,6 +168,53 @@ TEST_CASE("Every plan stays inside its function") {
       if (f.size.times >= 0)
         CHECK(f.arguments[static_cast<std::size_t>(f.size.times)].word < CB_MAX_ARGS);
     }
+  }
+}
+
+TEST_CASE("Everything that the table says is read has a place of its own") {
+  for (const Function& f : cuda_functions()) {
+    CAPTURE(f.symbol);
+    Plan made = plan_for(f, 1);
+    const abi::cb_plan& plan = made.plan;
+    auto outs = std::count_if(f.arguments.begin(), f.arguments.end(),
+                              [](const Argument& a) { return a.out; });
+    auto structs = std::count_if(f.arguments.begin(), f.arguments.end(),
+                                 [](const Argument& a) { return a.role == Role::in_struct; });
+    CHECK(plan.returns == (outs > 0));
+    CHECK(made.reads.size() <= CB_MAX_READS);
+    unsigned end = plan.nargs, returned = 0, outs_read = 0;
+    for (const abi::cb_read& read : made.reads) {
+      CAPTURE(text(read));
+      CHECK(abi::cb_read_fits(&read));
+      if (read.kind == abi::CB_READ_RETURN) {
+        CHECK(read.to == returned++);
+        if (read.base >= CB_RETURNED) {
+          CHECK(read.base < CB_RETURNED + returned - 1);
+          continue;
+        }
+        CHECK(read.base < plan.nargs);
+        if (!argument_at(f, read.base).out) continue;  // a conditional node's type and bodies
+        outs_read++;
+        CHECK(read.size == (is_narrow(argument_at(f, read.base).role) ? 4 : 8));
+      } else if (read.kind != abi::CB_READ_ONLY) {
+        CHECK(read.to == end);
+        CHECK(read.base < end);
+        end += read.size / 8U;
+        if (read.kind == abi::CB_READ_STRING) {
+          CHECK(is_text(argument_at(f, read.base).role));
+          CHECK(&read == &made.reads.back());
+        } else {
+          structs--;
+          if (read.base < plan.nargs)
+            CHECK(read.size == struct_words(argument_at(f, read.base).layout) * 8);
+        }
+        CHECK((read.kind == abi::CB_READ_ARRAY) == (f.size.kind == SizeRule::Kind::sum_of_array));
+        if (read.kind == abi::CB_READ_ARRAY) CHECK(argument_at(f, read.count).role == Role::u64);
+      }
+    }
+    CHECK(structs == 0);
+    CHECK(outs_read == std::min<long>(outs, CB_MAX_OUTS));
+    CHECK((end - plan.nargs) * 8 <= CB_MAX_STRUCT);
   }
 }
 
@@ -214,7 +257,7 @@ TEST_CASE("Functions whose arguments concern later calls are not merely counted"
 
 TEST_CASE("Only of copies whose size is one argument the bytes are counted") {
   auto size_of = [](std::string_view symbol) {
-    abi::cb_plan plan = plan_for(function(symbol), 1);
+    abi::cb_plan plan = plan_for(function(symbol), 1).plan;
     unsigned word = plan.size_arg;
     bool narrow = plan.size_narrow;
     return std::pair(word, narrow);
@@ -225,10 +268,10 @@ TEST_CASE("Only of copies whose size is one argument the bytes are counted") {
   for (const char* symbol : {"cuMemcpy2D_v2", "cuMemcpyBatchAsync_v2", "cuMemsetD32_v2",
                              "cuMemAlloc_v2", "cuLaunchKernel"})
     CHECK(size_of(symbol).first == CB_NO_ARG);
-  CHECK(plan_for_unknown(700).size_arg == CB_NO_ARG);
+  CHECK(plan_for_unknown(700).plan.size_arg == CB_NO_ARG);
   std::size_t counted = 0;
   for (const Function& f : cuda_functions()) {
-    abi::cb_plan plan = plan_for(f, 1);
+    abi::cb_plan plan = plan_for(f, 1).plan;
     if (plan.size_arg == CB_NO_ARG) continue;
     CAPTURE(f.symbol);
     counted++;
@@ -241,31 +284,69 @@ TEST_CASE("Only of copies whose size is one argument the bytes are counted") {
 
 #if defined(__x86_64__)
 TEST_CASE("Plans, exactly") {
-  using Fields = std::map<std::string, unsigned>;
-  CHECK(plan_of("cuLaunchKernel") == Fields{{"nargs", 9}, {"handle", 0}});
+  CHECK(plan_of("cuLaunchKernel") == Lines{"9 words", "kernel 0"});
   CHECK(plan_of("cuLaunchKernelEx") ==
-        Fields{{"nargs", 2}, {"struct", 0}, {"struct_words", 7}, {"handle", 1}});
+        Lines{"2 words", "kernel 1", "config 0, 7 words", "2: 56 bytes at 0"});
   CHECK(plan_of("cuLaunchCooperativeKernelMultiDevice") ==
-        Fields{{"nargs", 3}, {"struct", 0}, {"struct_words", 7}});
-  CHECK(plan_of("cuMemAlloc_v2") == Fields{{"nargs", 2}, {"out0", 0}});
-  CHECK(plan_of("cuMemAlloc") == Fields{{"nargs", 2}, {"out0", 0}, {"out0_narrow", 1}});
-  CHECK(plan_of("cuMemAllocPitch_v2") == Fields{{"nargs", 5}, {"out0", 0}, {"out1", 1}});
-  CHECK(plan_of("cuMemcpy2D_v2") == Fields{{"nargs", 1}, {"struct", 0}, {"struct_words", 16}});
-  CHECK(plan_of("cuModuleGetFunction") == Fields{{"nargs", 3}, {"out0", 0}, {"string", 2}});
+        Lines{"3 words", "config 0, 7 words", "3: 56 bytes at 0"});
+  CHECK(plan_of("cuMemAlloc_v2") == Lines{"2 words", "r0: 8 bytes at 0"});
+  CHECK(plan_of("cuMemAlloc") == Lines{"2 words", "r0: 4 bytes at 0"});
+  CHECK(plan_of("cuMemAllocPitch_v2") == Lines{"5 words", "r0: 8 bytes at 0", "r1: 8 bytes at 1"});
+  CHECK(plan_of("cuMemcpy2D_v2") == Lines{"1 words", "1: 128 bytes at 0"});
+  CHECK(plan_of("cuModuleGetFunction") == Lines{"3 words", "r0: 8 bytes at 0", "3: string at 2"});
   CHECK(plan_of("cuMemcpyBatchAsync_v2") ==
-        Fields{{"nargs", 8}, {"struct", 2}, {"struct_words", 25}, {"count", 3}});
+        Lines{"8 words", "8: 200 bytes at 2, as many words as 3"});
+  CHECK(plan_of("cuGraphAddNode") == Lines{"5 words", "r0: 8 bytes at 0", "5: 232 bytes at 4",
+                                           "r1: 4 bytes at 4", "only if r1 is 13",
+                                           "r2: 8 bytes at 4+32", "r3: 8 bytes at r2"});
   // The 64-byte handle travels on the stack by value and is no word.
-  CHECK(plan_of("cuIpcOpenMemHandle") == Fields{{"nargs", 2}, {"out0", 0}});
+  CHECK(plan_of("cuIpcOpenMemHandle") == Lines{"2 words", "r0: 8 bytes at 0"});
   CHECK(function("cuIpcOpenMemHandle").arguments[1].word == -1);
   CHECK(function("cuIpcOpenMemHandle").arguments[2].word == 1);
-  CHECK(plan_of("cuModuleUnload") == Fields{{"nargs", 1}, {"forgets", 1}});
-  CHECK(plan_of("cuEventElapsedTime") == Fields{{"nargs", 3}, {"out0", 0}, {"out0_narrow", 1}});
-  CHECK(plan_of("cuInit") == Fields{{"nargs", 1}});
-  CHECK(plan_of("cuCtxSynchronize") == Fields{{"nargs", 0}});
-  CHECK(fields(plan_for_unknown(700)) == Fields{{"nargs", 6}});
-  CHECK(plan_for_unknown(700).function == 700);
+  CHECK(plan_of("cuModuleUnload") == Lines{"1 words", "forgets"});
+  CHECK(plan_of("cuEventElapsedTime") == Lines{"3 words", "r0: 4 bytes at 0"});
+  CHECK(plan_of("cuTensorMapEncodeIm2colWide") == Lines{"16 words"});
+  CHECK(plan_of("cuInit") == Lines{"1 words"});
+  CHECK(plan_of("cuCtxSynchronize") == Lines{"0 words"});
+  CHECK(lines(plan_for_unknown(700)) == Lines{"6 words"});
+  CHECK(plan_for_unknown(700).plan.function == 700);
 }
 #endif
+
+TEST_CASE(
+    "Many words, two structs and one behind a pointer in another are read one after the other") {
+  CHECK(lines(plan_for(wide_function(), 1)) == Lines{"20 words", "r0: 8 bytes at 0",
+                                                     "20: 32 bytes at 1", "24: 40 bytes at 23",
+                                                     "29: 56 bytes at 19"});
+}
+
+TEST_CASE("Only calls of which a few words are recorded are plain") {
+  for (const char* symbol : {"cuInit", "cuCtxSynchronize", "cuEventRecord"})
+    CHECK(is_plain(plan_for(function(symbol), 1)));
+  for (const char* symbol :
+       {"cuMemAlloc_v2", "cuMemcpy2D_v2", "cuModuleUnload", "cuTensorMapEncodeIm2colWide"})
+    CHECK_FALSE(is_plain(plan_for(function(symbol), 1)));
+}
+
+TEST_CASE("Functions with the same rows share them, and all have room") {
+  std::vector<abi::cb_read> rows(CB_READS);
+  ReadTable table(rows);
+  std::map<std::vector<std::string>, unsigned> placed;
+  for (const Function& f : cuda_functions()) {
+    CAPTURE(f.symbol);
+    Plan made = plan_for(f, 1);
+    auto at = table.place(made.reads);
+    REQUIRE(at);
+    CHECK((*at == 0) == made.reads.empty());
+    std::vector<std::string> read;
+    for (const abi::cb_read& one : made.reads) read.push_back(text(one));
+    CHECK(placed.try_emplace(read, *at).first->second == *at);
+    for (std::size_t i = 0; i < read.size(); i++) CHECK(text(rows[*at + i]) == read[i]);
+    CHECK(rows[*at + read.size()].kind == abi::CB_READ_NOTHING);
+  }
+  ReadTable small{std::span<abi::cb_read>(rows).first(2)};
+  CHECK(small.place(std::vector<abi::cb_read>(2)) == std::nullopt);
+}
 
 TEST_CASE("A function that is not known shows its raw arguments") {
   Function unknown = unknown_function(ApiId::cuda, "cuFromTheFuture_v9");

@@ -188,7 +188,8 @@ TEST_CASE("Two copies of a graph in one have nodes of their own") {
 
 TEST_CASE("Bodies of conditional nodes are done any number of times") {
   Two c;
-  c.call_with("cuGraphAddNode_v2", {0x1, GRAPH, 0, 0, 0, 0x2}, node_params(13), {NODE_3, OTHER});
+  c.call_with("cuGraphAddNode_v2", {0x1, GRAPH, 0, 0, 0, 0x2}, node_params(CB_NODE_CONDITIONAL),
+              {NODE_3, CB_NODE_CONDITIONAL, 0x3, OTHER});
   c.add_kernel(OTHER, 0x804, GEMM, 77);
   CHECK(c.launched_from(EXEC, GRAPH) == "3/2 gemm:8*1 relu:8*1 conditional*1? gemm:77*1");
 }

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What is read of a call beyond its argument words, as the rows of its plan say. */
+#ifndef CUDABPF_READS_H
+#define CUDABPF_READS_H
+
+#include "emit.h"
+
+/* Userspace writes a function's rows before it puts probes on it. */
+struct cb_read reads[CB_READS];
+
+/* Reads the traced program's memory. Pages that were never touched (a name in a library's read-only
+ * data) are not resident: the quick read fails there, and only a sleepable program may fault them
+ * in. The size must be a constant or come from at_most(): if the compiler spills half a register
+ * for the second read, the verifier forgets its bound. */
+static __always_inline long read_user(void* to, __u64 size, const void* from) {
+  long error = bpf_probe_read_user(to, size, from);
+  if (error && can_sleep) error = bpf_copy_from_user(to, size, from);
+  return error;
+}
+
+static __always_inline long read_user_string(void* to, __u64 size, const char* from) {
+  long length = bpf_probe_read_user_str(to, size, from);
+  char touched;
+  if (length < 0 && can_sleep && !bpf_copy_from_user(&touched, 1, from))
+    length = bpf_probe_read_user_str(to, size, from);
+  return length;
+}
+
+/* Keeps out-pointers between entry and return; launches have none. A small set-associative table: a
+ * hash map's update and delete would cost more than the records. A call claims a slot with its key,
+ * so it can never get another's pointers. If all ways are taken (threads killed in mid-call leave
+ * theirs behind), the call goes without, and its return record says so. */
+#define OUT_SETS 4096
+#define OUT_WAYS 4
+struct out_slot {
+  __u64 key;                      /* 0: free */
+  __u64 address[CB_MAX_RETURNED]; /* what is read for each word of the return's record */
+};
+static struct out_slot pending_outs[OUT_SETS][OUT_WAYS];
+
+static __always_inline __u64 call_key(__u32 tid, __u32 sp) { return (__u64)tid << 32 | sp; }
+
+static __always_inline struct out_slot* out_set(__u64 key) {
+  return pending_outs[index_of(key * CB_HASH_FACTOR >> 52, OUT_SETS)];
+}
+
+static __always_inline struct out_slot* claim_outs(__u64 key) {
+  struct out_slot* set = out_set(key);
+  for (int way = 0; way < OUT_WAYS; way++) {
+    struct out_slot* slot = &set[way];
+    __u64 owner = slot->key;
+    if (owner == key || (!owner && !__sync_val_compare_and_swap(&slot->key, 0, key))) return slot;
+  }
+  return 0;
+}
+
+static __always_inline struct out_slot* kept_outs(__u64 key) {
+  struct out_slot* set = out_set(key);
+  for (int way = 0; way < OUT_WAYS; way++)
+    if (set[way].key == key) return &set[way];
+  return 0;
+}
+
+struct rich_record {
+  struct cb_head head;
+  __u64 words[CB_ENTRY_WORDS]; /* arguments, then structs or a string */
+};
+CB_STATIC_ASSERT(CB_SHORT_STRING <= CB_MAX_STRUCT, "a string has a struct's place");
+
+static __always_inline const struct cb_read* read_of(struct cb_plan plan, __u64 row) {
+  return &reads[index_of(plan.reads + row, CB_READS)];
+}
+
+static __always_inline __u64 pointed_to(const struct cb_read* read, __u64 pointer) {
+  return pointer ? pointer + read->offset : 0;
+}
+
+/* Of what a row reads at entry. */
+static __always_inline __u64 address_of(const struct rich_record* record,
+                                        const struct cb_read* read) {
+  return pointed_to(read, record->words[at_most(read->base, CB_ENTRY_WORDS - 1)]);
+}
+
+/* Where the return's program finds what its rows read. */
+static __always_inline void keep_returned(struct cb_plan plan, const struct rich_record* record,
+                                          __u64 key) {
+  struct out_slot* slot = claim_outs(key);
+  for (__u64 i = 0; slot && i < CB_MAX_READS; i++) {
+    const struct cb_read* read = read_of(plan, i);
+    if (read->kind == CB_READ_NOTHING) break;
+    if (read->kind == CB_READ_RETURN)
+      slot->address[index_of(read->to, CB_MAX_RETURNED)] = address_of(record, read);
+  }
+}
+
+/* Reads a struct or an array to where its row says; cb_read_fits() bounds it. Returns its size if
+ * it could not be read, else 0. Not static, so that the verifier looks at it once, and not in each
+ * turn of a loop; then it may not sleep. */
+__noinline __u32 read_struct(struct rich_record* record, __u64 row) {
+  if (!record) return 0;
+  const struct cb_read* read = &reads[index_of(row, CB_READS)];
+  __u64 size = read->size, to = read->to;
+  if (read->kind == CB_READ_ARRAY) {
+    __u64 words = record->words[at_most(read->count, CB_ENTRY_WORDS - 1)];
+    if (words < size / 8) size = words * 8;
+  }
+  const void* from = (const void*)address_of(record, read);
+  long error =
+      to <= CB_PLAIN_ARGS
+          ? bpf_probe_read_user(record->words + at_most(to, CB_PLAIN_ARGS),
+                                at_most(size, CB_MAX_STRUCT), from)
+          : bpf_probe_read_user(record->words + at_most(to, CB_ENTRY_WORDS - CB_SMALL_STRUCT / 8),
+                                at_most(size, CB_SMALL_STRUCT), from);
+  if (error) return size;
+  record->head.struct_size = (to - record->head.nargs) * 8 + size;
+  return 0;
+}
+
+/* Makes memory resident that is at most a page long. False: it cannot be, or there is none. */
+static __always_inline bool fault_in(__u64 from, __u64 size) {
+  char touched;
+  return can_sleep && !bpf_copy_from_user(&touched, 1, (const void*)from) &&
+         !bpf_copy_from_user(&touched, 1, (const void*)(from + size - 1));
+}
+
+/* Reads what rows say at return, as far as it can be read. Returns how many words. */
+static __always_inline __u64 read_returned(struct cb_plan plan, const struct out_slot* kept,
+                                           __u64* words, __u8* flags) {
+  __u64 count = 0;
+  for (__u64 i = 0; i < CB_MAX_READS; i++) {
+    const struct cb_read* read = read_of(plan, i);
+    if (read->kind == CB_READ_NOTHING) break;
+    __u64 base = words[index_of(read->base, CB_MAX_RETURNED)];
+    if (read->kind == CB_READ_ONLY && (__u32)base != read->size) break;
+    if (read->kind != CB_READ_RETURN) continue;
+    __u64 to = index_of(read->to, CB_MAX_RETURNED);
+    __u64 from = read->base < CB_RETURNED ? kept->address[to] : pointed_to(read, base);
+    if (from && read_user(&words[to], at_most(read->size, sizeof(__u64)), (const void*)from)) {
+      *flags |= CB_READ_FAULT;
+      break;
+    }
+    count = to + 1;
+  }
+  return at_most(count, CB_MAX_RETURNED);
+}
+
+#endif
