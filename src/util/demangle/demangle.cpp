@@ -340,7 +340,7 @@ std::string demangle(std::string_view mangled) {
   if (may_grow_beyond_bounds(name)) return name;
   int status = 0;
   std::unique_ptr<char, decltype(&std::free)> full(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+      ::abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
   return full && std::strlen(full.get()) <= MAX_FULL ? std::string(full.get()) : name;
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("A call that failed has issued nothing, nor has one where nothing is m
 
 TEST_CASE("A call whose stream waits for an event depends on what came before that") {
   SampleProgram program;
-  program.line(R"({"type":"trace","gpu_works":"nodes"})");
+  program.line(R"({"type":"trace","gpu_timing":"nodes"})");
   auto event = [&](std::string_view type, std::string_view op, std::string_view stream) {
     program.call(type, op, "cu", 10,
                  fmt::format(R"(,"stream":"{}","args":{{"hEvent":"0x5"}})", stream));

@@ -195,7 +195,7 @@ TEST_CASE("Everything that the table says is read has a place of its own") {
         CHECK(read.base < plan.nargs);
         if (!argument_at(f, read.base).out) continue;  // a conditional node's type and bodies
         outs_read++;
-        CHECK(read.size == (is_narrow(argument_at(f, read.base).role) ? 4 : 8));
+        CHECK(read.size == (takes_four_bytes(argument_at(f, read.base).role) ? 4 : 8));
       } else if (read.kind != abi::CB_READ_ONLY) {
         CHECK(read.to == end);
         CHECK(read.base < end);

@@ -134,7 +134,7 @@ TEST_CASE("GPUs' work that is missing makes their times uncertain") {
   auto doubt = [](const std::string& works) {
     TraceText text(
         measured_tokens(4, 10), GPUS_MEASURED,
-        R"({"type":"end","ts":9000000,"duration_ns":9000000,"gpu_works":)" + works + "}\n");
+        R"({"type":"end","ts":9000000,"duration_ns":9000000,"gpu_operations":)" + works + "}\n");
     Measures measures(text.names());
     text.show(measures);
     TraceFigures figures = figures_of(measures, {});
