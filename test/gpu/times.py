@@ -84,7 +84,7 @@ class Times:
         lines = self.traced(name, command, flags)
         counts, works = lines[-1]["gpu_operations"], works_of(lines)
         self.check(f"{name}: {counts['works']} works, each with its call",
-                   counts["works"] > 0 and counts["works"] - counts["joined"] == without and counts["invalid"] == 0, counts)
+                   counts["operations"] > 0 and counts["operations"] - counts["joined"] == without and counts["invalid"] == 0, counts)
         wrong = [entry for entry in joined_wrongly(lines) if "call" in entry[0]]
         self.check(f"{name}: {len(works)} lines, each of a call that fits and began before", not wrong, wrong[:3])
         return lines
@@ -230,7 +230,7 @@ class Times:
         counts, accounts = end["gpu_operations"], end["accounts"]
         self.check(f"long run: {accounts['received']} records, nothing lost", end["losses"] == {} and accounts["dropped"] == 0 and
                    accounts["received"] >= 2 * replays * nodes, end)
-        self.check("long run: all works have times and calls", counts["works"] == counts["joined"] == counts["calls"] == 2 * replays + 2 and
+        self.check("long run: all works have times and calls", counts["operations"] == counts["joined"] == counts["calls"] == 2 * replays + 2 and
                    counts["invalid"] == 0, counts)
         for name, sizes in zip(("cudabpf", "the program"), zip(*held[10:-2])):
             self.check(f"long run: {name} holds {sizes[0]} MiB after 10 s, {max(sizes)} at most", max(sizes) <= sizes[0] + 48)

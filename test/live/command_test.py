@@ -229,7 +229,7 @@ class Live(callers.CalledTest):
         tracer, _ = self.start_one_probe_at_a_time()
         tracer.signal(signal.SIGTERM)
         tracer.wait(60)
-        self.check_given_up("interrupted")
+        self.check_given_up("terminated")
 
     def test_waits_for_nobody(self):
         """A command that leaves its streams open in the background does not keep cudabpf from ending."""

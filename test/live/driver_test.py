@@ -108,9 +108,9 @@ class Live(harness.LiveTest):
                         symbol = None
                     name = line["op"]
                     if name == "ioctl":
-                        name = names["uvm" if line["device_file"] == "nvidia-uvm" else "nr"][line["nr"]]
+                        name = names["uvm" if line["device"] == "nvidia-uvm" else "nr"][line["nr"]]
                     result = line["result"] if line["op"] in ("ioctl", "poll") or line["result"] < 0 else 0
-                    wanted[(line["tid"], line["device_file"], line["op"], name, names["control"].get(line.get("control")),
+                    wanted[(line["tid"], line["device"], line["op"], name, names["control"].get(line.get("control")),
                             names["class"].get(line.get("class")), result, symbol)] += 1
         pids = {record.pid for record in told_of}
         for line in trace.lines:

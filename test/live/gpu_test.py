@@ -102,7 +102,7 @@ class Live(harness.LiveTest):
                     self.assertEqual(line["pid"], call["pid"])
         self.assertEqual(lines, {})
         counts = trace.end["gpu_operations"]
-        self.assertEqual((counts["works"], counts["joined"], counts["calls"], counts["answered"], counts["invalid"], counts["unjoined"]),
+        self.assertEqual((counts["operations"], counts["joined"], counts["calls"], counts["answered"], counts["invalid"], counts["unjoined"]),
                          (count, count, count, count, 0, {}))
         self.assertLess(counts["clock_error_ns"], 50_000_000)  # however late threads got a processor
         return count
@@ -131,7 +131,7 @@ class Live(harness.LiveTest):
         trace = self.script_timed(script)
         counts = trace.end["gpu_operations"]
         # A copy and a fill of nothing were asked for, as far as anybody can tell.
-        self.assertEqual((counts["works"], counts["joined"], counts["calls"], counts["unjoined"]), (6, 6, 8, {"no_work": 2}))
+        self.assertEqual((counts["operations"], counts["joined"], counts["calls"], counts["unjoined"]), (6, 6, 8, {"no_work": 2}))
         asked = self.asking(trace, self.handed_out().popitem()[0])
         self.assertEqual([line["call"] for line in self.works(trace)], [call["id"] for call in asked])
 
@@ -189,7 +189,7 @@ class Live(harness.LiveTest):
         wanted = [call["id"] for call, work in zip(asked, told) if not work["zero"]]
         self.assertEqual([line["call"] for line in self.works(trace)], wanted)
         counts = trace.end["gpu_operations"]
-        self.assertEqual((counts["works"], counts["invalid"], counts["answered"]), (12, 2, 12))
+        self.assertEqual((counts["operations"], counts["invalid"], counts["answered"]), (12, 2, 12))
 
     def test_dropped(self):
         """What CUPTI has lost: no work gets a wrong call."""

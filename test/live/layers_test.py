@@ -110,7 +110,7 @@ class Live(harness.LiveTest):
         self.assertEqual(self.answer("errors")["failed_calls"], 1)
         device = self.answer("memory")["memory"]["all"]["kinds"]["device"]
         self.assertEqual((device["allocations"], device["held"]), (1, 0))
-        self.assertEqual(self.answer("summary")["totals"]["launches"], 7)
+        self.assertEqual(self.answer("summary")["summary"]["launches"], 7)
 
     def test_chosen(self):
         """--libraries leaves out the others."""
