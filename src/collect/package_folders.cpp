@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "collect/linker_folders.hpp"
 #include "cudabpf/api.hpp"
 
 namespace cudabpf {
@@ -37,8 +38,12 @@ std::vector<std::string> package_folders(const ProcessIdentity& process,
         std::find(prefixes.begin(), prefixes.end(), prefix) == prefixes.end())
       prefixes.push_back(std::move(prefix));
   };
-  // An environment's Python is a link to another's, and its packages are beside the link.
+  // An environment's Python is a link to another's, and its packages are beside the link, which may
+  // have been found by PATH.
   if (!process.args.empty()) add(prefix_of(process.args[0]));
+  constexpr std::size_t MOST_PREFIXES = 16;  // whoever set PATH chose how many it has
+  for (const std::string& folder : folders_of(value_in(environment, "PATH")))
+    if (folder.ends_with("/bin") && prefixes.size() < MOST_PREFIXES) add(prefix_of(folder + "/"));
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) add(value_in(environment, name));
   add(prefix_of(process.exe));
   add("/usr/local");
