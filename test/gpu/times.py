@@ -83,7 +83,7 @@ class Times:
         """Every kernel, copy and fill has its call; `without`: so many of none of the calls."""
         lines = self.traced(name, command, flags)
         counts, works = lines[-1]["gpu_operations"], works_of(lines)
-        self.check(f"{name}: {counts['works']} works, each with its call",
+        self.check(f"{name}: {counts['operations']} works, each with its call",
                    counts["operations"] > 0 and counts["operations"] - counts["joined"] == without and counts["invalid"] == 0, counts)
         wrong = [entry for entry in joined_wrongly(lines) if "call" in entry[0]]
         self.check(f"{name}: {len(works)} lines, each of a call that fits and began before", not wrong, wrong[:3])
