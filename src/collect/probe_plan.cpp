@@ -11,7 +11,10 @@ namespace {
 constexpr unsigned ARGS = 15;      // what fits into a plan's field for an argument
 constexpr int REGISTER_WORDS = 6;  // words that every architecture has in registers
 
-std::uint8_t byte(std::size_t value) { return static_cast<std::uint8_t>(value); }
+template <typename Number>
+std::uint8_t byte(Number value) {
+  return static_cast<std::uint8_t>(value);
+}
 
 bool is_recorded(const Argument& argument) {
   return argument.word >= 0 && argument.word < CB_MAX_ARGS;

@@ -28,12 +28,18 @@ using Words = std::vector<std::uint64_t>;
 
 }  // namespace
 
-extern "C" [[gnu::noipa]] int wide(std::uint64_t* made, const WideOuter*, std::uint64_t,
-                                   std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
-                                   std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
-                                   std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
-                                   std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
-                                   const WideConfig*) {
+// It takes its arguments as the ABI has them, whatever the compiler sees of its callers.
+#ifdef __clang__
+#define BY_ABI __attribute__((noinline, optnone))
+#else
+#define BY_ABI __attribute__((noipa))
+#endif
+
+extern "C" BY_ABI int wide(std::uint64_t* made, const WideOuter*, std::uint64_t, std::uint64_t,
+                           std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                           std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                           std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                           std::uint64_t, std::uint64_t, std::uint64_t, const WideConfig*) {
   *made = MADE;
   asm volatile("" ::: "memory");
   return 0;

@@ -59,7 +59,7 @@ void check(const Line& line, const Names& names) {
     require(line.args.front() == '{' && line.args.back() == '}');
   }
   for (Name name : {line.type, line.op, line.name, line.symbol, line.error, line.memory,
-                    line.kernel, line.device, line.control, line.object_class, line.group,
+                    line.kernel, line.device_file, line.control, line.object_class, line.group,
                     line.status, line.comm, line.reason, line.severity})
     require(name.id < names.size());
   require((line.kind == LineKind::call) == line.has(Field::id));

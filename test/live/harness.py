@@ -73,10 +73,11 @@ PROFILES = ("light", "default", "full")
 
 
 def profile_symbols(profile):
-    """What a profile traces, according to the program itself."""
+    """What a profile traces of the driver, according to the program itself."""
     command = [CUDABPF, "functions", "--profile", profile, "--json"]
     lines = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.splitlines()
-    return {json.loads(line)["symbol"] for line in lines}
+    functions = map(json.loads, lines)
+    return {function["symbol"] for function in functions if function["library"] == "cuda"}
 
 
 def wait_for(condition, what, seconds=PATIENCE):

@@ -22,7 +22,7 @@ run() { # PROGRAM ARGUMENT...
 counts_of() { # RECORD...
   awk "$FIELDS"'
     {
-      key = field("device_file") "\t" field("op")
+      key = field("device") "\t" field("op")
       if (field("op") == "ioctl") {
         subject = field("control") field("class")
         key = key "\t" hex(field("nr")) "\t" hex(subject)
@@ -111,7 +111,7 @@ operations_of_record() { # RECORD...
       op = field("op"); result = field("result"); status = field("status")
       if ((op == "open" || op == "mmap") && result >= 0) result = 0
       status = status == "" || result != 0 ? "" : name[status + 0]
-      print field("device_file") "\t" op "\t" result "\t" status "\t" field("symbol")
+      print field("device") "\t" op "\t" result "\t" status "\t" field("symbol")
     }' "$@" | sort
 }
 

@@ -38,11 +38,9 @@ std::string signature(const Function& function) {
 }
 
 nlohmann::ordered_json as_json(const Function& function) {
-  return {{"symbol", function.symbol},
-          {"name", function.name},
-          {"type", to_string(function.type)},
-          {"op", to_string(function.op)},
-          {"profile", to_string(function.profile)},
+  return {{"symbol", function.symbol},        {"name", function.name},
+          {"library", api(function.api).key}, {"type", to_string(function.type)},
+          {"op", to_string(function.op)},     {"profile", to_string(function.profile)},
           {"arguments", signature(function)}};
 }
 
