@@ -76,7 +76,7 @@ static __always_inline __u64 read_args(struct pt_regs* ctx, __u64* args, __u64 n
   return nargs;
 }
 
-/* Of a call that has CB_PLAIN_ARGS at most. */
+/* Reads the arguments of a call that has at most CB_PLAIN_ARGS. */
 static __always_inline __u64 read_plain_args(struct pt_regs* ctx, __u64* args, __u64 nargs) {
   nargs = read_args(ctx, args, nargs, (CB_PLAIN_ARGS - REGISTER_ARGS) * sizeof(__u64));
   return at_most(nargs, CB_PLAIN_ARGS);

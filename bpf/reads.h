@@ -75,7 +75,7 @@ static __always_inline __u64 pointed_to(const struct cb_read* read, __u64 pointe
   return pointer ? pointer + read->offset : 0;
 }
 
-/* Of what a row reads at entry. */
+/* Where a row that is read at entry finds its memory. */
 static __always_inline __u64 address_of(const struct rich_record* record,
                                         const struct cb_read* read) {
   return pointed_to(read, record->words[at_most(read->base, CB_ENTRY_WORDS - 1)]);

@@ -19,7 +19,7 @@ void merge_pairs(std::vector<Item>& items) {
   items.resize((items.size() + 1) / 2);
 }
 
-// Of all that were added, each item stands for equally many, but the last.
+// Each item stands for the same number of added ones, except the last, which may stand for fewer.
 template <typename Item>
 class MergedSeries {
  public:

@@ -40,7 +40,8 @@ const CategoryLook& look_of(Category category);
 class CallCategories {
  public:
   explicit CallCategories(Names& names);
-  // Of a call, or an operation; what a GPU did has that of the calls that issue it.
+  // A call's or an operation's category. What a GPU did has the category of the calls that issue
+  // it.
   Category of(const Line& line) const;
 
  private:

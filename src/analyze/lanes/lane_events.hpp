@@ -41,7 +41,7 @@ class LaneEvents {
   void learn(const Line& line) { short_names_.line(line); }
   void settle() { short_names_.settle(); }
 
-  // Of a call, an operation on the driver's devices, or what a GPU did.
+  // The line is a call, an operation on the driver's devices, or what a GPU did.
   LaneEvent of(const Line& line);
   // "graph 3". Null: there are more than have names.
   Name name_of_graph(std::uint64_t number);

@@ -55,19 +55,22 @@ std::uint8_t fields_of(const Details& details) {
   return static_cast<std::uint8_t>(fields);
 }
 
+// A number that has a name, or the number.
+char* put_named(char* at, std::string_view name, std::uint64_t number) {
+  if (name.empty()) return put_number(at, number);
+  *at++ = '"';
+  at = put(at, name);
+  *at++ = '"';
+  return at;
+}
+
 // CUmemLocation: its type in the low half, its id in the high one.
 char* put_location(char* at, std::uint64_t value) {
   constexpr std::string_view TYPES[] = {"invalid", "device", "host", "host_numa",
                                         "host_numa_current"};
   auto type = static_cast<std::uint32_t>(value);
   at = put(at, "{\"type\":");
-  if (type < std::size(TYPES)) {
-    *at++ = '"';
-    at = put(at, TYPES[type]);
-    *at++ = '"';
-  } else {
-    at = put_number(at, type);
-  }
+  at = put_named(at, type < std::size(TYPES) ? TYPES[type] : std::string_view(), type);
   at = put(at, ",\"id\":");
   at = put_signed(at, static_cast<std::int32_t>(value >> 32));
   *at++ = '}';
@@ -78,15 +81,6 @@ char* put_float(char* at, std::uint64_t value) {
   auto number = std::bit_cast<float>(static_cast<std::uint32_t>(value));
   if (!std::isfinite(number)) return put(at, "null");
   return std::to_chars(at, at + json::MAX_NUMBER, number).ptr;
-}
-
-// A number that has a name, or the number.
-char* put_named(char* at, std::string_view name, std::uint64_t number) {
-  if (name.empty()) return put_number(at, number);
-  *at++ = '"';
-  at = put(at, name);
-  *at++ = '"';
-  return at;
 }
 
 constexpr std::size_t MAX_VALUE = 64;  // the longest of any argument but a string
