@@ -380,7 +380,7 @@ class Live(harness.LiveTest):
         self.assertGreaterEqual(len(parts), 3)
         self.assertGreaterEqual(min(times[:-1]), 200_000_000)
         self.assertLessEqual(sum(times), parts[-1][1].end["whole"]["duration_ns"])  # none begins after the end
-        self.assertGreater(min(len(trace.calls) for _, trace in parts[:-1]), 0)
+        self.assertTrue(any(trace.calls for _, trace in parts[:-1]))
 
     def test_keep(self):
         """The newest files stay. A later trace continues their numbers, and these are then the old ones."""
@@ -418,8 +418,8 @@ class Live(harness.LiveTest):
 
     def test_log(self):
         """What a service says in its journal: the start, each file, and the end, and nothing else."""
-        done = self.run_cudabpf("run", "--log", "-o", self.path, "--rotate-size", "32K", "--keep", "2", "--library", LIBRARY, "--",
-                                *launches(500, 0))
+        done = self.run_cudabpf("run", "--log", "-o", self.path, "--rotate-size", "32K", "--keep", "2", "--library", LIBRARY,
+                                "--libraries", "cuda", "--", *launches(500, 0))
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = done.stderr.decode().splitlines()
         base = re.escape(self.path.removesuffix(".jsonl"))
