@@ -33,6 +33,7 @@ struct FunctionFilter {
 
   bool selects(ApiId library) const;
   bool selects(const Function& function) const;
+  bool selects_some_of(ApiId library) const;  // of the functions that are known
   // A function of the table that `only` names if the case of letters does not matter.
   const Function* meant() const;
   bool entry_only(const Function& function) const;

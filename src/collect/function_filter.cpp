@@ -33,6 +33,13 @@ bool FunctionFilter::selects(const Function& function) const {
   return function.profile <= profile;
 }
 
+bool FunctionFilter::selects_some_of(ApiId library) const {
+  const auto& functions = cuda_functions();
+  return std::any_of(functions.begin(), functions.end(), [&](const Function& function) {
+    return function.api == library && selects(function);
+  });
+}
+
 const Function* FunctionFilter::meant() const {
   std::vector<std::string> patterns;
   for (const std::string& pattern : only) patterns.push_back(in_lower_case(pattern));

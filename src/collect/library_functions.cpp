@@ -57,7 +57,7 @@ Error no_such_library(const std::string& path) {
 
 Error nothing_selected(const FunctionFilter& filter) {
   const Function* meant = filter.meant();
-  return {"the profile and patterns select no function of any libcuda",
+  return {"the profile and patterns select no function of any library",
           meant ? fmt::format("the case of letters matters: there is {}", meant->name)
                 : "`cudabpf functions` lists their names; patterns match whole names",
           exit_code::USAGE};

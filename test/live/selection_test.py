@@ -4,7 +4,7 @@ import os
 
 import harness
 from expected import FUNCTIONS, check_calls
-from harness import LIBRARY, NEWER, WORKLOADS
+from harness import LIBRARY, NCCL, NEWER, WORKLOADS
 
 SCRIPT = ("setup; query-device; memory-info; stream s; malloc a 4K; htod a host 4K; htod-async a host 64 s; "
           "module m; function f m add; launch f 1 2 3 4 5 6 7 s; sync s; query s; event e; record e s; free a")
@@ -112,9 +112,16 @@ class Live(harness.LiveTest):
             done = self.run_cudabpf("run", "-o", self.path, "--library", LIBRARY, "--only", pattern, "--",
                                     "touch", f"{self.folder}/ran")
             self.assertEqual(done.returncode, 2)
-            self.assertIn("select no function of any libcuda", done.stderr.decode())
+            self.assertIn("select no function of any library", done.stderr.decode())
             self.assertIn(hint, done.stderr.decode())
         self.assertEqual(os.listdir(self.folder), ["record"])
+
+    def test_nothing_selected_yet(self):
+        """A library that is there has none of the functions, but one that may come has."""
+        done = self.run_cudabpf("run", "-o", self.path, "--library", NCCL, "--only", "cuInit", "--", "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_cudabpf("run", "-o", self.path, "--library", NCCL, "--only", "ncclNone", "--", "true")
+        self.assertEqual(done.returncode, 2)
 
     def test_no_returns(self):
         trace = self.script(SCRIPT, "--profile", "full", "--no-returns")

@@ -84,11 +84,23 @@ Result<> TracedLibraries::attach_known() {
   // Files that are not a libcuda are skipped, but a kernel that refused every probe always will.
   if (int refused = probes_.refused(); refused && attached() == 0)
     return refusal_of_probes(refused);
-  auto selects_nothing = [](const Library& library) { return library.error == SELECTS_NOTHING; };
-  if (attached() == 0 && std::any_of(libraries_.begin(), libraries_.end(), selects_nothing))
-    return nothing_selected(options_.filter);
+  if (attached() == 0 && selects_nothing()) return nothing_selected(options_.filter);
   early_.libraries.clear();  // the header has them
   return ok();
+}
+
+// Libraries are there, and none that may come could have a function that is selected.
+bool TracedLibraries::selects_nothing() const {
+  auto of_api = [&](auto condition) {
+    return std::any_of(libraries_.begin(), libraries_.end(), [&](const Library& library) {
+      return library.error == SELECTS_NOTHING && condition(library);
+    });
+  };
+  return of_api([](const Library&) { return true; }) &&
+         std::ranges::all_of(APIS, [&](const Api& api) {
+           return !options_.filter.selects_some_of(api.id) ||
+                  of_api([&](const Library& library) { return library.api == api.key; });
+         });
 }
 
 void TracedLibraries::attach_named_and_found(std::vector<LibraryFile> files) {

@@ -68,6 +68,7 @@ class TracedLibraries {
   void attach_settled(News& news);
   void withdraw(std::size_t index, News& news);
   bool is_known(const LibraryFile& file, News& news);
+  bool selects_nothing() const;
   Library attach(LibraryFile file, News& news);
   std::uint64_t now() const;  // ns since the trace began
 

@@ -78,11 +78,7 @@ Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place 
   for (const std::string& path : options.libraries)
     if (!open_named(path)) return no_such_library(path);
   // Libraries come later, but what the user has got wrong shows up now.
-  const auto& functions = cuda_functions();
-  if (options.calls &&
-      std::none_of(functions.begin(), functions.end(), [&](const Function& function) {
-        return function.api == ApiId::cuda && options.filter.selects(function);
-      }))
+  if (options.calls && !options.filter.selects_some_of(ApiId::cuda))
     return nothing_selected(options.filter);
   options.filter.tally = false;
   if (!options.ring_size) options.ring_size = CI_RING_SIZE;
