@@ -15,7 +15,7 @@ OLD_VERSION(dlclose);
 __asm__(".symver dlinfo,dlinfo@GLIBC_2.3.3"); /* its first, and newer than the others' */
 
 #define CUPTI "CUDABPF_CUPTI" /* its path, if it is not where it is looked for */
-#define MOST_PATH 4096
+#define MAX_PATH 4096
 
 struct cupti ci_cupti;
 
@@ -30,10 +30,10 @@ static const char* const FOLDERS[] = {"/usr/local/cuda/lib64/",
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* False: the whole is too long. */
-static bool join(char to[MOST_PATH], const char* folder, size_t length, const char* more,
+static bool join(char to[MAX_PATH], const char* folder, size_t length, const char* more,
                  const char* file) {
   size_t parts[] = {length, strlen(more), strlen(file)};
-  if (parts[0] + parts[1] + parts[2] >= MOST_PATH) return false;
+  if (parts[0] + parts[1] + parts[2] >= MAX_PATH) return false;
   const char* texts[] = {folder, more, file};
   char* at = to;
   for (int i = 0; i < 3; i++) {
@@ -45,7 +45,7 @@ static bool join(char to[MOST_PATH], const char* folder, size_t length, const ch
 }
 
 static void* open_in(const char* folder, size_t length, const char* more) {
-  char path[MOST_PATH];
+  char path[MAX_PATH];
   for (size_t i = 0; i < COUNT(FILES); i++) {
     void* library = join(path, folder, length, more, FILES[i]) ? dlopen(path, RTLD_NOW) : NULL;
     if (library) return library;
@@ -68,7 +68,7 @@ static int is_cupti(struct dl_phdr_info* info, size_t size, void* of) {
 /* Folders with libraries of CUDA's that the process has loaded. They are only noted meanwhile:
  * nothing may be loaded while the linker goes through its list. */
 struct folders {
-  char paths[4][MOST_PATH];
+  char paths[4][MAX_PATH];
   size_t count;
 };
 
@@ -81,7 +81,7 @@ static int note_folder(struct dl_phdr_info* info, size_t size, void* of) {
   size_t length = (size_t)(name - path);
   for (size_t i = 0; i < COUNT(LIBRARIES); i++) {
     if (strncmp(name, LIBRARIES[i], strlen(LIBRARIES[i])) != 0) continue;
-    if (folders->count < COUNT(folders->paths) && length < MOST_PATH) {
+    if (folders->count < COUNT(folders->paths) && length < MAX_PATH) {
       memcpy(folders->paths[folders->count], path, length);
       folders->paths[folders->count++][length] = 0;
     }

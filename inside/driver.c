@@ -20,12 +20,12 @@
 #define PAGE 4096ULL
 
 static const struct ci_driver* driver(void) {
-  return (const struct ci_driver*)((const __u8*)ci_process->room + CI_DRIVER_AT);
+  return (const struct ci_driver*)((const __u8*)ci_process->shared + CI_DRIVER_AT);
 }
 
 /* True if operations are recorded; otherwise, nothing may be looked at. */
 static bool is_recorded(void) {
-  return ci_state() == CI_TRACED && __atomic_load_n(&ci_process->room->on, __ATOMIC_RELAXED) &&
+  return ci_state() == CI_TRACED && __atomic_load_n(&ci_process->shared->on, __ATOMIC_RELAXED) &&
          driver()->recorded;
 }
 

@@ -9,7 +9,7 @@
 
 #include "cupti.h"
 #include "gpu_buffers.h"
-#include "gpu_works.h"
+#include "gpu_operations.h"
 #include "recording.h"
 
 OLD_VERSION(pthread_create);
@@ -49,11 +49,11 @@ static void say(__u32 version, __u32 times_of, const char* text) {
 static bool is_wanted(void) {
   static __u32 reads, same; /* the last count of its readings, and for how many looks */
   const __u32 LONG = 100;
-  const struct ci_room* room = ci_process->room;
-  __u32 now = __atomic_load_n(&room->reads, __ATOMIC_RELAXED);
+  const struct ci_shared* shared = ci_process->shared;
+  __u32 now = __atomic_load_n(&shared->reads, __ATOMIC_RELAXED);
   same = now == reads ? same + 1 : 0;
   reads = now;
-  return same < LONG && __atomic_load_n(&room->on, __ATOMIC_RELAXED) != CI_NOTHING;
+  return same < LONG && __atomic_load_n(&shared->on, __ATOMIC_RELAXED) != CI_NOTHING;
 }
 
 static bool changes(int from, int to) {
@@ -72,7 +72,7 @@ static void stop(void) {
 static void tell_full_buffers(const bool* stop) {
   struct ci_gpu_buffer* buffer;
   while (!__atomic_load_n(stop, __ATOMIC_ACQUIRE) && (buffer = ci_full_gpu_buffer())) {
-    ci_tell_gpu_works(buffer);
+    ci_report_gpu_operations(buffer);
     ci_reuse_gpu_buffer(buffer);
   }
 }
@@ -164,7 +164,7 @@ static void take(void* context, __u32 stream, __u8* data, size_t size, size_t fi
   if (ci_cupti.ActivityGetNumDroppedRecords(context, stream, &lost) != CUPTI_SUCCESS) lost = 0;
   struct ci_gpu_buffer* buffer = ci_queue_gpu_buffer(data, size, filled, lost);
   if (!buffer) return;
-  ci_tell_gpu_works(buffer);
+  ci_report_gpu_operations(buffer);
   ci_reuse_gpu_buffer(buffer);
 }
 

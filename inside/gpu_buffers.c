@@ -18,8 +18,8 @@
 
 /* Some 1,100 kernels: those of a thread that submits few come by the flush, not by its end. */
 #define BUFFER (256u << 10)
-#define MOST_FULL 256 /* in line */
-#define MOST_FREE 32  /* the rest of the memory goes back */
+#define MAX_FULL 256 /* in line */
+#define MAX_FREE 32  /* the rest of the memory goes back */
 
 struct list {
   struct ci_gpu_buffer *first, *last;
@@ -113,7 +113,7 @@ struct ci_gpu_buffer* ci_queue_gpu_buffer(__u8* data, size_t size, size_t filled
     ci_reuse_gpu_buffer(buffer);
     return NULL;
   }
-  if (!append(&full, buffer, MOST_FULL)) return buffer;
+  if (!append(&full, buffer, MAX_FULL)) return buffer;
   ci_system(SYS_futex, (long)&full.count, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
   return NULL;
 }
@@ -129,7 +129,7 @@ void ci_wait_for_gpu_buffer(__u64 ns) {
 
 void ci_reuse_gpu_buffer(struct ci_gpu_buffer* buffer) {
   memset(buffer->data, 0, buffer->filled); /* CUPTI wants it so */
-  if (!append(&empty, buffer, MOST_FREE)) munmap(buffer, sizeof(*buffer) + BUFFER);
+  if (!append(&empty, buffer, MAX_FREE)) munmap(buffer, sizeof(*buffer) + BUFFER);
 }
 
 void ci_refuse_gpu_buffers(void) { __atomic_store_n(&refused, true, __ATOMIC_RELAXED); }

@@ -66,8 +66,8 @@ struct ci_process {
   __u32 lock;  /* the thread that is looking for cudabpf */
   __u32 pid;
   __u32 generation; /* what threads keep of an earlier process, a parent, has an earlier one */
-  struct ci_room* room;
-  __u64 ring_size;   /* in the room */
+  struct ci_shared* shared;
+  __u64 ring_size;   /* in the shared memory */
   __u32 names_epoch; /* counts the calls after which handles may be reused */
   __u32 rings;       /* so many, from the first, can be accessed */
   /* How often cudabpf had read when that was last looked at, and when that was news. */
@@ -87,9 +87,9 @@ HIDDEN bool ci_process_is_traced(void);
 
 /* ----- the cudabpf that reads, where nobody has started one (reader.c) */
 
-/* Starts it, and waits until it is ready. `library` is the path of this library; `door` becomes the
- * path of its socket. False: it could not be started, which has been said. */
-HIDDEN bool ci_start_reader(const char* library, char* door, size_t size);
+/* Starts it, and waits until it is ready. `library` is the path of this library; `listener` becomes
+ * the path of its socket. False: it could not be started, which has been said. */
+HIDDEN bool ci_start_reader(const char* library, char* listener, size_t size);
 /* Whether whatever ends this process may end the one that it has started, too. */
 HIDDEN bool ci_takes_reader_along(void);
 /* Makes libcuda load this library, which has been loaded from the given path, by the program's

@@ -80,7 +80,7 @@ static bool is_sound(const struct ci_site* site, __u64 code) {
          site->kept + CI_STORE <= CI_MAX_CODE && site->moved <= CI_MAX_CODE &&
          site->copied >= site->kept && site->copied <= CI_MAX_CODE && fixes_are_sound(site) &&
          store_is_sound(site, code) && site->pushed >= 0 && site->plan.nargs <= CB_MAX_ARGS &&
-         reads_are_sound(site) && site->above >= CI_USUAL_ABOVE && site->above <= CI_MOST_ABOVE;
+         reads_are_sound(site) && site->above >= CI_USUAL_ABOVE && site->above <= CI_MAX_ABOVE;
 }
 
 /* Does memory hold what the file holds? A uprobe may be on the first byte. */

@@ -29,10 +29,10 @@ OLD_VERSION(dlsym);
 static struct ci_process nobody = {.state = CI_OFF}; /* until there is memory of our own */
 struct ci_process* ci_process = &nobody;
 
-static __u32 generations; /* a child goes on counting where its parent was */
-static char door[108];    /* the environment may have changed when a child asks */
-static __u32 times_of;    /* enum cb_gpu_times_of; 0: what GPUs do is not wanted */
-static __u32 starter;     /* the process that has started the cudabpf behind the door, or 0 */
+static __u32 generations;  /* a child goes on counting where its parent was */
+static char listener[108]; /* the environment may have changed when a child asks */
+static __u32 times_of;     /* enum cb_gpu_times_of; 0: what GPUs do is not wanted */
+static __u32 starter;      /* the process that has started the cudabpf behind the listener, or 0 */
 
 static __u32 own(long number) { return (__u32)ci_system(number, 0, 0, 0, 0, 0, 0); }
 
@@ -55,9 +55,9 @@ static void unlock(void) { __atomic_store_n(&ci_process->lock, 0, __ATOMIC_RELEA
 
 /* ----- the talk with cudabpf */
 
-static long connect_to_door(void) {
+static long connect_to_listener(void) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  for (size_t i = 0; i < sizeof(door); i++) address.sun_path[i] = door[i];
+  for (size_t i = 0; i < sizeof(listener); i++) address.sun_path[i] = listener[i];
   long fd = ci_system(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, 0, 0, 0);
   if (fd < 0) return fd;
   struct timeval patience = {.tv_sec = PATIENCE_S};
@@ -86,14 +86,14 @@ static bool send_message(long fd, const void* data, size_t size, long file) {
   return ci_system(SYS_sendmsg, fd, (long)&message, MSG_NOSIGNAL, 0, 0, 0) == (long)size;
 }
 
-#define MOST_FDS 2
+#define MAX_FDS 2
 
 /* How many descriptors came with the answer; -1: no answer came. */
-static int receive_answer(long fd, struct ci_answer* answer, int fds[MOST_FDS]) {
+static int receive_answer(long fd, struct ci_answer* answer, int fds[MAX_FDS]) {
   struct iovec part = {answer, sizeof(*answer)};
   union {
     struct cmsghdr header;
-    char space[CMSG_SPACE(MOST_FDS * sizeof(int))];
+    char space[CMSG_SPACE(MAX_FDS * sizeof(int))];
   } control = {0};
   struct msghdr message = {.msg_iov = &part,
                            .msg_iovlen = 1,
@@ -105,7 +105,7 @@ static int receive_answer(long fd, struct ci_answer* answer, int fds[MOST_FDS]) 
        one = CMSG_NXTHDR(&message, one)) {
     if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
     size_t here = (one->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < here && count < MOST_FDS; i++) fds[count++] = ((int*)CMSG_DATA(one))[i];
+    for (size_t i = 0; i < here && count < MAX_FDS; i++) fds[count++] = ((int*)CMSG_DATA(one))[i];
   }
   bool whole = got == sizeof(*answer) && answer->version == CI_VERSION;
   if (whole && !(message.msg_flags & MSG_CTRUNC)) return count;
@@ -113,9 +113,10 @@ static int receive_answer(long fd, struct ci_answer* answer, int fds[MOST_FDS]) 
   return -1;
 }
 
-/* Maps the room in such a way that a child does not have it. Rings become accessible when they are
- * taken: a program that has all its memory locked, now or later, would have all of the room. */
-static struct ci_room* map_room(int fd, __u64 size) {
+/* Maps the shared memory in such a way that a child does not have it. Rings become accessible when
+ * they are taken: a program that has all its memory locked, now or later, would have all of the
+ * shared memory. */
+static struct ci_shared* map_shared(int fd, __u64 size) {
   __u64 ring = size > CI_RINGS_AT ? (size - CI_RINGS_AT) / CI_RINGS : 0;
   if (ring < CI_LEAST_RING || (ring & (ring - 1))) return NULL;
   long at = ci_system(SYS_mmap, 0, (long)size, PROT_NONE, MAP_SHARED, fd, 0);
@@ -127,7 +128,7 @@ static struct ci_room* map_room(int fd, __u64 size) {
     return NULL;
   }
   ci_system(SYS_madvise, at, (long)size, MADV_DONTDUMP, 0, 0, 0);
-  return (struct ci_room*)at;
+  return (struct ci_shared*)at;
 }
 
 static void become(enum ci_state state) {
@@ -139,8 +140,8 @@ static void settle(void) {
   if (ci_state() == CI_UNKNOWN) become(CI_OFF);
 }
 
-static void enter_room(struct ci_room* room, __u64 size) {
-  ci_process->room = room;
+static void enter_shared(struct ci_shared* shared, __u64 size) {
+  ci_process->shared = shared;
   ci_process->ring_size = (size - CI_RINGS_AT) / CI_RINGS;
   ci_process->pid = own(SYS_getpid);
   ci_process->generation = ++generations;
@@ -176,20 +177,21 @@ static void ask(long fd, enum ci_reason reason, const struct ci_library* library
                            .reason = reason,
                            .pid = own(SYS_getpid),
                            .tid = own(SYS_gettid),
-                           .has_room = ci_process->room != NULL};
+                           .has_memory = ci_process->shared != NULL};
   struct ci_answer answer;
-  int fds[MOST_FDS];
+  int fds[MAX_FDS];
   if (!send_message(fd, &hello, sizeof(hello), file)) return give_up(fd);
   int count = receive_answer(fd, &answer, fds);
   if (count < 0) return give_up(fd);
   int next = 0;
-  if (answer.traced && answer.room_size && next < count && !ci_process->room) {
-    struct ci_room* room = map_room(fds[next++], answer.room_size);
-    if (room) enter_room(room, answer.room_size);
-    if (room) times_of = answer.gpu;
+  if (answer.traced && answer.memory_size && next < count && !ci_process->shared) {
+    struct ci_shared* shared = map_shared(fds[next++], answer.memory_size);
+    if (shared) enter_shared(shared, answer.memory_size);
+    if (shared) times_of = answer.gpu;
   }
   struct wanted wanted = {NULL, 0};
-  if (ci_process->room && answer.sites && next < count) wanted = map_sites(fds[next], answer.sites);
+  if (ci_process->shared && answer.sites && next < count)
+    wanted = map_sites(fds[next], answer.sites);
   struct ci_done done = {.version = CI_VERSION, .sites = wanted.count};
   if (library && wanted.count) {
     ci_patch(library, wanted.sites, wanted.count, done.outcomes);
@@ -209,7 +211,7 @@ static void meet(enum ci_reason reason, const struct ci_library* library) {
     if (file < 0) return;
   }
   __u64 signals = ci_block_signals();
-  long fd = connect_to_door();
+  long fd = connect_to_listener();
   if (fd >= 0) {
     ask(fd, reason, library, file);
     ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
@@ -292,18 +294,18 @@ static bool find_library(__u64 address, struct ci_library* library) {
 }
 
 /* The cudabpf that has started the program, or one that is started for it. */
-static bool find_door(void) {
-  const char* path = getenv(CI_DOOR);
+static bool find_listener(void) {
+  const char* path = getenv(CI_LISTENER);
   if (path) {
     size_t length = 0;
     while (path[length]) length++;
-    if (length >= sizeof(door)) return false;
-    for (size_t i = 0; i <= length; i++) door[i] = path[i];
+    if (length >= sizeof(listener)) return false;
+    for (size_t i = 0; i <= length; i++) listener[i] = path[i];
     return true;
   }
   struct ci_library library;
-  if (!find_library((__u64)&find_door, &library) ||
-      !ci_start_reader(library.path, door, sizeof(door)))
+  if (!find_library((__u64)&find_listener, &library) ||
+      !ci_start_reader(library.path, listener, sizeof(listener)))
     return false;
   starter = own(SYS_getpid);
   return true;
@@ -314,8 +316,8 @@ static void begin(__u64 caller) {
   if (getauxval(AT_SECURE) || !own_memory() || !find_library(caller, &library) || !lock()) return;
   /* A process that cudabpf does not want, or that has come too late, is left alone. */
   if (ci_state() != CI_OFF) {
-    bool first = !door[0];
-    if (!first || find_door()) {
+    bool first = !listener[0];
+    if (!first || find_listener()) {
       if (first) ci_watch_threads();
       meet(CI_LOADED, &library);
     }
@@ -338,15 +340,15 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
  * cudabpf that it has started finishes the trace behind its back, but for where it cannot outlive
  * the program. */
 __attribute__((destructor)) static void leave(void) {
-  if (!starter || starter != own(SYS_getpid) || !ci_process->room || !ci_takes_reader_along())
+  if (!starter || starter != own(SYS_getpid) || !ci_process->shared || !ci_takes_reader_along())
     return;
   __u64 signals = ci_block_signals();
-  long fd = connect_to_door();
+  long fd = connect_to_listener();
   struct ci_hello hello = {.version = CI_VERSION,
                            .reason = CI_LEAVING,
                            .pid = starter,
                            .tid = own(SYS_gettid),
-                           .has_room = true};
+                           .has_memory = true};
   char nothing;
   if (fd >= 0 && send_message(fd, &hello, sizeof(hello), -1))
     ci_system(SYS_recvfrom, fd, (long)&nothing, sizeof(nothing), 0, 0, 0); /* until it is closed */
@@ -361,7 +363,7 @@ __attribute__((constructor)) static void be_preloaded(int count, char** argument
   (void)count, (void)arguments;
   struct ci_library own;
   const char* preloaded = getenv("LD_PRELOAD");
-  if (!preloaded || getenv(CI_DOOR) || getauxval(AT_SECURE)) return;
+  if (!preloaded || getenv(CI_LISTENER) || getauxval(AT_SECURE)) return;
   if (!find_library((__u64)&be_preloaded, &own)) return;
   const char* folder_ends = strrchr(own.path, '/');
   if (strstr(preloaded, folder_ends ? folder_ends : own.path))

@@ -22,8 +22,8 @@
 #include "inside.h"
 
 #define PATIENCE_MS 10000 /* until cudabpf is ready */
-#define MOST_PATH 4096
-#define MOST_VARIABLES 4096
+#define MAX_PATH 4096
+#define MAX_VARIABLES 4096
 #define STACK (32 * 1024)
 
 /* Where cudabpf is, seen from the library's folder: in a build, and where both are installed. */
@@ -31,11 +31,11 @@ static const char* const PLACES[] = {"/cudabpf", "/../../bin/cudabpf"};
 #define PLACE_COUNT 2
 
 struct reader {
-  char programs[PLACE_COUNT][MOST_PATH];
+  char programs[PLACE_COUNT][MAX_PATH];
   char pid[16];
   char* arguments[4];
-  char* environment[MOST_VARIABLES + 1];
-  int ready;         /* cudabpf writes the door's path into this */
+  char* environment[MAX_VARIABLES + 1];
+  int ready;         /* cudabpf writes the listener's path into this */
   bool helper_stays; /* as long as cudabpf does, whose parent it is */
   __u8 helper_stack[STACK] __attribute__((aligned(16)));
   __u8 stack[STACK] __attribute__((aligned(16)));
@@ -67,7 +67,7 @@ static const char* value_of(char** environment, const char* name) {
 
 static bool append(char* to, size_t* at, const char* text) {
   size_t length = length_of(text);
-  if (*at + length >= MOST_PATH) return false;
+  if (*at + length >= MAX_PATH) return false;
   for (size_t i = 0; i <= length; i++) to[*at + i] = text[i];
   *at += length;
   return true;
@@ -83,12 +83,12 @@ static void write_number(char* to, __u32 value) {
 }
 
 /* The real path of this library's file: the program may have given another. */
-static bool own_path(const char* given, char path[MOST_PATH]) {
+static bool own_path(const char* given, char path[MAX_PATH]) {
   long fd = ci_system(SYS_openat, AT_FDCWD, (long)given, O_PATH | O_CLOEXEC, 0, 0, 0);
   if (fd < 0) return false;
   char link[32] = "/proc/self/fd/";
   write_number(link + length_of(link), (__u32)fd);
-  long length = ci_system(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, MOST_PATH - 1, 0, 0);
+  long length = ci_system(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, MAX_PATH - 1, 0, 0);
   ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
   if (length <= 0) return false;
   path[length] = 0;
@@ -96,7 +96,7 @@ static bool own_path(const char* given, char path[MOST_PATH]) {
 }
 
 static bool find_programs(struct reader* reader, const char* library) {
-  char path[MOST_PATH];
+  char path[MAX_PATH];
   if (!own_path(library, path)) return false;
   size_t folder = length_of(path);
   while (folder && path[folder] != '/') folder--;
@@ -113,7 +113,7 @@ static bool find_programs(struct reader* reader, const char* library) {
  * libraries may be others than cudabpf's. Who called sudo has called the program, not cudabpf. */
 static void choose_environment(struct reader* reader) {
   int count = 0;
-  for (char** one = environ; one && *one && count < MOST_VARIABLES; one++)
+  for (char** one = environ; one && *one && count < MAX_VARIABLES; one++)
     if (!begins_with(*one, "LD_") && !begins_with(*one, "SUDO_"))
       reader->environment[count++] = *one;
   reader->environment[count] = NULL;
@@ -230,7 +230,7 @@ static bool start(struct reader* reader) {
 }
 
 /* False: cudabpf has ended, and said why. */
-static bool wait_until_ready(int fd, char* door, size_t size) {
+static bool wait_until_ready(int fd, char* listener, size_t size) {
   struct pollfd polled = {.fd = fd, .events = POLLIN};
   struct timespec patience = {.tv_sec = PATIENCE_MS / 1000};
   long ready;
@@ -238,12 +238,12 @@ static bool wait_until_ready(int fd, char* door, size_t size) {
   while (ready == -EINTR);
   if (ready == 0) complain("cudabpf was not ready within 10 s", "");
   if (ready <= 0) return false;
-  long got = ci_system(SYS_read, fd, (long)door, (long)size - 1, 0, 0, 0);
-  if (got > 0) door[got] = 0;
+  long got = ci_system(SYS_read, fd, (long)listener, (long)size - 1, 0, 0, 0);
+  if (got > 0) listener[got] = 0;
   return got > 0;
 }
 
-bool ci_start_reader(const char* library, char* door, size_t size) {
+bool ci_start_reader(const char* library, char* listener, size_t size) {
   const size_t space = sizeof(struct reader);
   struct reader* reader =
       mmap(NULL, space, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -262,7 +262,7 @@ bool ci_start_reader(const char* library, char* door, size_t size) {
     bool started = start(reader);
     ci_system(SYS_close, ends[1], 0, 0, 0, 0, 0);
     if (!started) complain("no process can be started", "");
-    ready = started && wait_until_ready(ends[0], door, size);
+    ready = started && wait_until_ready(ends[0], listener, size);
     ci_system(SYS_close, ends[0], 0, 0, 0, 0, 0);
   }
   if (!reader->helper_stays) munmap(reader, space); /* its stack is in there */
@@ -297,7 +297,7 @@ static char* variable(char** free, const char* name, const char* value) {
 
 /* By a new array: shells have functions of their own by the names of setenv and malloc. */
 void ci_ask_to_be_injected(char** environment, const char* given) {
-  char library[MOST_PATH];
+  char library[MAX_PATH];
   if (!own_path(given, library)) return;
   const char* before = value_of(environment, CI_INJECTION);
   if (before && is(before, library)) return;

@@ -13,10 +13,10 @@ static inline __u64 ci_monotonic(void) {
   return (__u64)time.tv_sec * 1000000000ULL + (__u64)time.tv_nsec;
 }
 
-/* The time by the room's clock. Nothing waits here until what came before is done, which would cost
- * more than the counter does: a time may be some 10 ns early. */
+/* The time by the shared memory's clock. Nothing waits here until what came before is done, which
+ * would cost more than the counter does: a time may be some 10 ns early. */
 static inline __u64 ci_now(void) {
-  if (ci_process->room->clock == CI_TICKS) return __builtin_ia32_rdtsc();
+  if (ci_process->shared->clock == CI_TICKS) return __builtin_ia32_rdtsc();
   return ci_monotonic();
 }
 
@@ -24,7 +24,7 @@ static inline __u64 ci_now(void) {
 static inline struct ci_thread* ci_recording_thread(enum ci_on least, enum cb_counter lost) {
   struct ci_process* process = ci_process;
   if (unlikely(ci_state() != CI_TRACED) && !ci_process_is_traced()) return NULL;
-  if (unlikely(__atomic_load_n(&process->room->on, __ATOMIC_RELAXED) < least)) return NULL;
+  if (unlikely(__atomic_load_n(&process->shared->on, __ATOMIC_RELAXED) < least)) return NULL;
   struct ci_thread* thread = &ci_thread;
   if (unlikely(!thread->ring || thread->generation != process->generation) &&
       !ci_take_ring(thread, lost))

@@ -22,7 +22,7 @@ static void thread_ends(void* of) {
   struct ci_thread* thread = of;
   struct ci_ring* ring = thread->ring;
   thread->ring = NULL;
-  if (ring && ci_process->room && thread->generation == ci_process->generation)
+  if (ring && ci_process->shared && thread->generation == ci_process->generation)
     __atomic_store_n(&ring->state, CI_LEFT, __ATOMIC_RELEASE);
 }
 
@@ -31,25 +31,25 @@ void ci_watch_threads(void) {
 }
 
 static void lose_without_ring(enum cb_counter lost) {
-  struct ci_room* room = ci_process->room;
-  __atomic_fetch_add(&room->counters[CB_ENTERED], 1, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&room->counters[lost], 1, __ATOMIC_RELAXED);
+  struct ci_shared* shared = ci_process->shared;
+  __atomic_fetch_add(&shared->counters[CB_ENTERED], 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&shared->counters[lost], 1, __ATOMIC_RELAXED);
 }
 
 /* Rings before this one may hold records. */
-static void note_used(struct ci_room* room, __u32 rings) {
-  __u32 used = __atomic_load_n(&room->used, __ATOMIC_RELAXED);
-  while (used < rings && !__atomic_compare_exchange_n(&room->used, &used, rings, false,
+static void note_used(struct ci_shared* shared, __u32 rings) {
+  __u32 used = __atomic_load_n(&shared->used, __ATOMIC_RELAXED);
+  while (used < rings && !__atomic_compare_exchange_n(&shared->used, &used, rings, false,
                                                       __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
   }
 }
 
 /* Nobody has read for long: there is no cudabpf any more, to give back what threads leave. */
-static bool is_unread(const struct ci_room* room) {
+static bool is_unread(const struct ci_shared* shared) {
   const __u64 long_ago = 30; /* seconds */
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  __u32 reads = __atomic_load_n(&room->reads, __ATOMIC_RELAXED);
+  __u32 reads = __atomic_load_n(&shared->reads, __ATOMIC_RELAXED);
   __u64 at = __atomic_load_n(&ci_process->reads_at, __ATOMIC_RELAXED);
   if (!at || reads != __atomic_load_n(&ci_process->reads, __ATOMIC_RELAXED)) {
     at = (__u64)now.tv_sec;
@@ -74,8 +74,8 @@ static bool make_accessible(__u8* data, __u32 number) {
 }
 
 bool ci_take_ring(struct ci_thread* thread, enum cb_counter lost) {
-  struct ci_room* room = ci_process->room;
-  struct ci_ring* rings = (struct ci_ring*)(room + 1);
+  struct ci_shared* shared = ci_process->shared;
+  struct ci_ring* rings = (struct ci_ring*)(shared + 1);
   /* Busy without a ring: a signal's handler came while this thread was taking one. */
   if (thread->busy && thread->generation == ci_process->generation) {
     lose_without_ring(lost);
@@ -84,7 +84,7 @@ bool ci_take_ring(struct ci_thread* thread, enum cb_counter lost) {
   thread->generation = ci_process->generation;
   thread->ring = NULL;
   ci_set_busy(thread, true);
-  __u32 count = is_unread(room) ? 0 : CI_RINGS;
+  __u32 count = is_unread(shared) ? 0 : CI_RINGS;
   for (__u32 number = 0; number < count; number++) {
     struct ci_ring* ring = &rings[number];
     __u32 free = CI_FREE;
@@ -93,7 +93,7 @@ bool ci_take_ring(struct ci_thread* thread, enum cb_counter lost) {
                                      __ATOMIC_RELAXED))
       continue;
     thread->size = ci_process->ring_size;
-    thread->data = (__u8*)room + CI_RINGS_AT + (size_t)number * thread->size;
+    thread->data = (__u8*)shared + CI_RINGS_AT + (size_t)number * thread->size;
     if (!make_accessible(thread->data, number)) {
       __atomic_store_n(&ring->state, CI_FREE, __ATOMIC_RELEASE);
       break;
@@ -104,7 +104,7 @@ bool ci_take_ring(struct ci_thread* thread, enum cb_counter lost) {
     thread->tail = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
     thread->stack_from = thread->stack_to = 0;
     thread->now = 0;
-    note_used(room, number + 1);
+    note_used(shared, number + 1);
     int kept = errno;
     if (watched) pthread_setspecific(ending, thread);
     errno = kept;

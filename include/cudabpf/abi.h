@@ -33,7 +33,7 @@ enum cb_kind {
   CB_XID = 12,           /* the driver reports a GPU error: cb_xid */
   CB_GPU_TIMES = 13,     /* whether CUPTI reports GPU times for the process: cb_gpu_times */
   CB_GPU_NAME = 14,      /* the name of a kernel in records that follow: cb_gpu_name */
-  CB_GPU_WORK = 15,      /* a GPU has done something: cb_gpu_work */
+  CB_GPU_WORK = 15,      /* a GPU has done something: cb_gpu_operation */
   CB_GPU_BATCH = 16,     /* the end of a batch of GPU operations: cb_gpu_batch */
 };
 
@@ -168,12 +168,12 @@ struct cb_gpu_times {
 
 struct cb_gpu_name {
   struct cb_head head; /* string_size bytes follow */
-  __u64 name;          /* stands for it in cb_gpu_work */
+  __u64 name;          /* stands for it in cb_gpu_operation */
 };
 
 /* CUPTI reports a thread's GPU operations in the order of their submission, in batches that may
  * come late and out of order. A thread's id may be reused, its lane's number is not. */
-struct cb_gpu_work {
+struct cb_gpu_operation {
   struct cb_head head;           /* of the thread that reports */
   __u64 began, ended;            /* CLOCK_MONOTONIC; 0: CUPTI has no valid time */
   __u64 size;                    /* of a copy or a fill, in bytes */
@@ -195,12 +195,12 @@ struct cb_gpu_batch {
   __u32 thread;      /* that submitted these operations */
   __u32 lane;        /* that thread, for ever */
   __u32 batch;       /* of the lane, from 0 */
-  __u32 works;       /* operations in the batch, including those that the ring had no room for */
+  __u32 operations;  /* operations in the batch, including those that the ring had no room for */
 };
 
 CB_STATIC_ASSERT(sizeof(struct cb_gpu_times) == 40, "cb_gpu_times");
 CB_STATIC_ASSERT(sizeof(struct cb_gpu_name) == 40, "cb_gpu_name");
-CB_STATIC_ASSERT(sizeof(struct cb_gpu_work) == 128, "cb_gpu_work");
+CB_STATIC_ASSERT(sizeof(struct cb_gpu_operation) == 128, "cb_gpu_operation");
 CB_STATIC_ASSERT(sizeof(struct cb_gpu_batch) == 72, "cb_gpu_batch");
 CB_STATIC_ASSERT(sizeof(struct cb_interrupt) == 40, "cb_interrupt");
 CB_STATIC_ASSERT(sizeof(struct cb_xid) == 320, "cb_xid");

@@ -70,7 +70,7 @@ struct Details {
 };
 
 // What some nodes of a graph do.
-struct GraphWork {
+struct GraphOperation {
   NodeWork what = NodeWork::none;
   const KernelName* kernel = nullptr;
   std::uint64_t handle = 0;  // of a kernel whose name is not known
@@ -80,7 +80,7 @@ struct GraphWork {
   std::optional<std::uint64_t> size;  // of a copy, a fill or an allocation
   bool conditional = false;           // it is done any number of times
 
-  bool operator==(const GraphWork&) const = default;
+  bool operator==(const GraphOperation&) const = default;
 };
 
 // What a launched graph holds. Two graphs of a process that hold the same have the same number.
@@ -90,8 +90,8 @@ struct GraphContent {
   // What is done once a launch.
   std::uint64_t nodes = 0;
   std::uint64_t kernels = 0;
-  std::vector<std::pair<GraphWork, std::uint64_t>> works;  // and how many nodes do it
-  std::uint64_t more = 0;                                  // nodes that are not listed
+  std::vector<std::pair<GraphOperation, std::uint64_t>> operations;  // and how many nodes do it
+  std::uint64_t more = 0;                                            // nodes that are not listed
 };
 
 // Why it is not known what a launched graph holds.
@@ -274,7 +274,7 @@ constexpr std::string_view to_string(Unjoined why) {
 }
 
 // What a GPU did for a call, and when: a kernel, a copy or a fill, or a whole launch of a graph.
-struct GpuWork {
+struct GpuOperation {
   enum class Op : std::uint8_t { kernel, copy, set, graph };
   Op op = Op::kernel;
   std::uint64_t call = 0;      // id of the call that submitted it; 0: not found
@@ -293,7 +293,7 @@ struct GpuWork {
   std::optional<std::uint32_t> node;  // which node of the graph did it
 };
 
-constexpr std::string_view to_string(GpuWork::Op op) {
+constexpr std::string_view to_string(GpuOperation::Op op) {
   constexpr std::string_view NAMES[] = {"kernel", "copy", "set", "graph"};
   return NAMES[static_cast<std::size_t>(op)];
 }

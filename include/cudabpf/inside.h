@@ -20,11 +20,11 @@ namespace cudabpf::abi {
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
-#define CI_DOOR "CUDABPF_DOOR"               /* the path of cudabpf's socket */
+#define CI_LISTENER "CUDABPF_LISTENER"       /* the path of cudabpf's socket */
 #define CI_NEXT "CUDABPF_NEXT_INJECTION"     /* what CUDA_INJECTION64_PATH was: loaded after ours */
 
-/* Where there is no CUDABPF_DOOR, the library starts `cudabpf CI_READER PID`, which writes the path
- * of its socket to this descriptor when it is ready. */
+/* Where there is no CUDABPF_LISTENER, the library starts `cudabpf CI_READER PID`, which writes the
+ * path of its socket to this descriptor when it is ready. */
 #define CI_READER "inside-reader"
 #define CI_READY_FD 3
 
@@ -45,7 +45,7 @@ struct ci_hello {
   __u32 reason; /* enum ci_reason */
   __u32 pid;    /* as the process itself knows them */
   __u32 tid;
-  __u32 has_room; /* the process has got a room by an earlier hello */
+  __u32 has_memory; /* the process has got shared memory by an earlier hello */
   __u32 reserved;
 };
 
@@ -58,11 +58,13 @@ struct ci_given_up {
 
 struct ci_answer {
   __u32 version;
-  __u32 traced;    /* 0: record nothing, and do not ask again */
-  __u32 sites;     /* how many there are in the file that comes with this */
-  __u32 gpu;       /* enum cb_gpu_times_of; 0: what GPUs do is not recorded */
-  __u64 room_size; /* of the room that comes with this, which tells its rings'; 0: none does */
-  /* Descriptors, in this order: the room, if room_size; the sites (struct ci_site[]), if any. */
+  __u32 traced;      /* 0: record nothing, and do not ask again */
+  __u32 sites;       /* how many there are in the file that comes with this */
+  __u32 gpu;         /* enum cb_gpu_times_of; 0: what GPUs do is not recorded */
+  __u64 memory_size; /* of the shared memory that comes with this, which tells its rings'; 0: none
+                        does */
+  /* Descriptors, in this order: the shared memory, if memory_size; the sites (struct ci_site[]), if
+   * any. */
 };
 
 /* What became of a site. */
@@ -86,7 +88,7 @@ struct ci_done {
 #define CI_MAX_CODE 32
 #define CI_MAX_FIXED 3
 #define CI_USUAL_ABOVE 14
-#define CI_MOST_ABOVE 64
+#define CI_MAX_ABOVE 64
 struct ci_site {
   __u64 offset; /* in the library's file */
   struct cb_plan plan;
@@ -113,8 +115,8 @@ CB_STATIC_ASSERT(sizeof(struct ci_given_up) == 24, "ci_given_up");
 CB_STATIC_ASSERT(sizeof(struct ci_answer) == 24, "ci_answer");
 CB_STATIC_ASSERT(sizeof(struct ci_site) == 160, "ci_site");
 
-/* ----- the room: a sealed memfd for each process, mapped by both.
- *   struct ci_room; struct ci_ring[CI_RINGS]; struct ci_driver at CI_DRIVER_AT;
+/* ----- the shared memory: a sealed memfd for each process, mapped by both.
+ *   struct ci_shared; struct ci_ring[CI_RINGS]; struct ci_driver at CI_DRIVER_AT;
  *   CI_RINGS times the size of a ring from CI_RINGS_AT on. */
 
 /* A ring's size is a power of two. By default it holds what a thread that makes 1.4 million calls a
@@ -160,11 +162,11 @@ enum ci_clock {
   CI_TICKS = 1,     /* the processor's time stamp counter, of which cudabpf makes the former */
 };
 
-struct ci_room {
+struct ci_shared {
   /* by cudabpf */
   __u32 version;
   __u32 on;    /* enum ci_on */
-  __u32 clock; /* enum ci_clock; before the process has the room */
+  __u32 clock; /* enum ci_clock; before the process has the shared memory */
   __u32 reads; /* how often the rings have been read */
   /* by the library: how many rings, from the first, have ever been used */
   __u32 used;
@@ -175,7 +177,7 @@ struct ci_room {
 };
 
 /* What is recorded of the operations on the driver's devices that libcuda asks for. By cudabpf,
- * before the process has the room. */
+ * before the process has the shared memory. */
 struct ci_driver {
   __u32 recorded; /* 0: nothing */
   __u32 reserved;
@@ -191,9 +193,9 @@ struct ci_slot {
 };
 
 CB_STATIC_ASSERT(sizeof(struct ci_ring) == 192, "ci_ring");
-CB_STATIC_ASSERT(sizeof(struct ci_room) == 128, "ci_room");
+CB_STATIC_ASSERT(sizeof(struct ci_shared) == 128, "ci_shared");
 CB_STATIC_ASSERT(sizeof(struct ci_driver) == 4296, "ci_driver");
-CB_STATIC_ASSERT(CI_DRIVER_AT + sizeof(struct ci_driver) <= CI_RINGS_AT, "the room");
+CB_STATIC_ASSERT(CI_DRIVER_AT + sizeof(struct ci_driver) <= CI_RINGS_AT, "the shared");
 CB_STATIC_ASSERT(sizeof(struct ci_slot) == 8, "ci_slot");
 
 #ifdef __cplusplus

@@ -7,7 +7,7 @@
 
 namespace cudabpf {
 
-// The few kinds of work that analyses of a program's course distinguish.
+// The few kinds of work that analyses of a program's execution distinguish.
 enum class Work : std::uint8_t {
   other,      // queries, events, streams
   recorded,   // work that is added to a graph for later, while its stream is captured

@@ -25,7 +25,7 @@ struct Record {
   const abi::cb_interrupt* interrupt = nullptr;
   const abi::cb_xid* xid = nullptr;
   const abi::cb_gpu_times* gpu_times = nullptr;
-  const abi::cb_gpu_work* gpu_work = nullptr;
+  const abi::cb_gpu_operation* gpu_operation = nullptr;
   const abi::cb_gpu_batch* gpu_batch = nullptr;
   std::span<const std::byte> parameters;  // driver: what `structure` points to
 };

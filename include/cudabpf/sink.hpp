@@ -131,15 +131,15 @@ struct KernelNameCounts {
 };
 
 // How what the GPUs did was joined with the calls that asked for it.
-struct GpuWorkCounts {
-  std::uint64_t works = 0;  // a launch of a graph counts as one
+struct GpuOperationCounts {
+  std::uint64_t operations = 0;  // a launch of a graph counts as one
   std::uint64_t joined = 0;
-  std::uint64_t invalid = 0;  // works without a valid time: they have no line
+  std::uint64_t invalid = 0;  // operations without a valid time: they have no line
   std::uint64_t calls = 0;    // that should have made a GPU work
   std::uint64_t answered = 0;
   std::array<std::uint64_t, UNJOINED> unjoined{};  // by Unjoined
   std::uint64_t clock_error_ns = 0;                // of the conversion to the trace's clock
-  bool operator==(const GpuWorkCounts&) const = default;
+  bool operator==(const GpuOperationCounts&) const = default;
 };
 
 // What is known when the trace ends.
@@ -151,9 +151,9 @@ struct Totals {
   TallyAccounts tallied;  // calls that were only counted
   std::array<std::uint64_t, LOSS_COUNT> losses{};
   KernelNameCounts kernel_names;
-  std::optional<GpuWorkCounts> gpu_works;  // with --gpu
-  std::optional<ClockError> clock_error;   // when it ended
-  std::optional<int> command_status;       // as a shell would give it
+  std::optional<GpuOperationCounts> gpu_operations;  // with --gpu
+  std::optional<ClockError> clock_error;             // when it ended
+  std::optional<int> command_status;                 // as a shell would give it
   std::string reason;  // why it ended: command exited, interrupted, duration, targets gone
 };
 
@@ -165,7 +165,7 @@ class Sink {
   virtual void driver_call(const DriverCall& call) = 0;
   virtual void gpu_error(const GpuError& error) = 0;
   virtual void gpu_sample(const GpuSample& sample) = 0;
-  virtual void gpu_work(const GpuWork& work) = 0;
+  virtual void gpu_operation(const GpuOperation& work) = 0;
   virtual void gpu_times(const GpuTimes& times) = 0;
   // Each 0.1 s and at the end, if there are any: as Source::take_tallies() gives them.
   virtual void tallied(std::span<const Tally> tallies) = 0;

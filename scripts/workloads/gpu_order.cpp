@@ -8,7 +8,7 @@
 
 namespace {
 
-constexpr unsigned MOST_SHARED = 40000;
+constexpr unsigned MAX_SHARED = 40000;
 constexpr long BEFORE_WAITING = 200;
 
 void work(const Device& device, CUfunction nothing, CUdeviceptr memory,
@@ -24,7 +24,7 @@ void work(const Device& device, CUfunction nothing, CUdeviceptr memory,
       CHECK(cuMemcpyHtoDAsync(memory, host, 1 + unlike % sizeof(host), stream));
     else
       CHECK(cuLaunchKernel(nothing, 1 + static_cast<unsigned>(i % 3), 1, 1, 32, 1, 1,
-                           unlike % MOST_SHARED, stream, nullptr, nullptr));
+                           unlike % MAX_SHARED, stream, nullptr, nullptr));
     if (i % BEFORE_WAITING == BEFORE_WAITING - 1) CHECK(cuStreamSynchronize(stream));
   }
 }

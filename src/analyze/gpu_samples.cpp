@@ -15,8 +15,8 @@ using Plain = nlohmann::json;
 
 constexpr double NS_IN_MS = 1e6;
 // No window that cudabpf takes is longer.
-constexpr double LONGEST_MS = 24 * 3600 * 1e3;
-constexpr std::size_t MOST_PROCESSES = 1024;
+constexpr double MAX_MS = 24 * 3600 * 1e3;
+constexpr std::size_t MAX_PROCESSES = 1024;
 
 std::optional<double> number_in(const Plain& object, const char* key, double most) {
   auto at = object.find(key);
@@ -38,7 +38,7 @@ std::uint64_t throttle_in(const Plain& reasons) {
 std::vector<GpuProcess> processes_in(const Plain& list) {
   std::vector<GpuProcess> processes;
   for (const Plain& one : list) {
-    if (processes.size() == MOST_PROCESSES) break;
+    if (processes.size() == MAX_PROCESSES) break;
     if (!one.is_object()) continue;
     auto pid = number_in(one, "pid", std::numeric_limits<std::uint32_t>::max());
     if (!pid) continue;
@@ -58,20 +58,20 @@ std::uint64_t nanoseconds(double milliseconds) {
 std::optional<GpuResidents> residents_in(const Plain& json, const Plain& list) {
   auto time_in = [&](const char* key) { return integer_in(json, key).value_or(-1); };
   std::int64_t from = time_in("resident_from"), to = time_in("resident_to");
-  if (from < 0 || to <= from || static_cast<double>(to - from) > LONGEST_MS * NS_IN_MS)
+  if (from < 0 || to <= from || static_cast<double>(to - from) > MAX_MS * NS_IN_MS)
     return std::nullopt;
   GpuResidents residents;
   residents.from = static_cast<std::uint64_t>(from);
   residents.to = static_cast<std::uint64_t>(to);
   std::uint64_t rest = residents.to - residents.from;
   auto taken = [&](const Plain& object, const char* key) {
-    std::uint64_t ns = nanoseconds(number_in(object, key, LONGEST_MS).value_or(0));
+    std::uint64_t ns = nanoseconds(number_in(object, key, MAX_MS).value_or(0));
     rest -= ns = std::min(ns, rest);
     return ns;
   };
   residents.unknown_ns = taken(json, "resident_unknown_ms");
   for (const Plain& one : list) {
-    if (residents.processes.size() == MOST_PROCESSES) break;
+    if (residents.processes.size() == MAX_PROCESSES) break;
     if (!one.is_object()) continue;
     auto pid = number_in(one, "pid", std::numeric_limits<std::uint32_t>::max());
     residents.processes.push_back({static_cast<std::uint32_t>(pid.value_or(0)), taken(one, "ms")});
@@ -88,8 +88,7 @@ GpuSample sample_in(const Line& line) {
   if (!json.is_object()) return sample;
   if (auto device = number_in(json, "gpu", std::numeric_limits<std::uint32_t>::max()))
     sample.device = static_cast<std::uint32_t>(*device);
-  if (auto window = number_in(json, "window_ms", LONGEST_MS))
-    sample.window_ns = nanoseconds(*window);
+  if (auto window = number_in(json, "window_ms", MAX_MS)) sample.window_ns = nanoseconds(*window);
 #define GPU_FIGURE(key, unit, decimals, most, title) sample.key = number_in(json, #key, most);
 #include "cudabpf/gpu_figures.def"
 #undef GPU_FIGURE

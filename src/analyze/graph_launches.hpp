@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/circumstances/graph_contents.hpp"
+#include "analyze/derived/graph_contents.hpp"
 
 namespace cudabpf::analyze {
 

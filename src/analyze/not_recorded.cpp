@@ -27,9 +27,9 @@ void NotRecorded::library(const Line& line) {
   if (listed == told.end() || !listed->is_array()) return;
   for (const auto& one : *listed) {
     if (!one.is_string()) continue;
-    std::string text = one.get_ref<const std::string&>().substr(0, LONGEST_TEXT);
+    std::string text = one.get_ref<const std::string&>().substr(0, MAX_TEXT);
     if (std::find(functions_.begin(), functions_.end(), text) != functions_.end()) continue;
-    if (functions_.size() == MOST_FUNCTIONS)
+    if (functions_.size() == MAX_FUNCTIONS)
       more_functions_++;
     else
       functions_.push_back(text);
@@ -44,11 +44,11 @@ void NotRecorded::gpu_times(const Line& line) {
   told_of_gpus_ = true;
   std::string why = text_in(nlohmann::json::parse(line.text, nullptr, false), "why");
   if (why.empty()) return;
-  why.resize(std::min(why.size(), LONGEST_TEXT));
+  why.resize(std::min(why.size(), MAX_TEXT));
   auto known = no_gpu_times_.find(why);
   if (known == no_gpu_times_.end())
-    known = no_gpu_times_.size() < MOST_REASONS ? no_gpu_times_.try_emplace(why).first
-                                                : no_gpu_times_.begin();
+    known = no_gpu_times_.size() < MAX_REASONS ? no_gpu_times_.try_emplace(why).first
+                                               : no_gpu_times_.begin();
   if (!known->second.count++) known->second.first = line.pid;
 }
 

@@ -19,7 +19,7 @@ namespace cudabpf::analyze {
 class NotRecorded {
  public:
   // The trace may be anybody's: more are only counted, and longer texts are cut.
-  static constexpr std::size_t MOST_REASONS = 8, MOST_FUNCTIONS = 64, LONGEST_TEXT = 400;
+  static constexpr std::size_t MAX_REASONS = 8, MAX_FUNCTIONS = 64, MAX_TEXT = 400;
 
   void header(const TraceHeader& header);  // of the first file
   void library(const Line& line);

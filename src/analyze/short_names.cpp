@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analyze/circumstances/graph_contents.hpp"
+#include "analyze/derived/graph_contents.hpp"
 #include "analyze/telling_names.hpp"
 #include "analyze/work.hpp"
 
@@ -13,7 +13,7 @@ void ShortNames::line(const Line& line) {
     for (const NodesAlike& nodes : line.content->list)
       if (nodes.kernel) learn(nodes.kernel);
   if (line.meaning->node == NodeWork::kernel && line.kernel && is_counted(line)) learn(line.kernel);
-  if (line.kind == LineKind::gpu_work && line.kernel) learn(line.kernel);
+  if (line.kind == LineKind::gpu_operation && line.kernel) learn(line.kernel);
 }
 
 void ShortNames::settle() {

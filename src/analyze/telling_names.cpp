@@ -9,16 +9,16 @@ namespace cudabpf::analyze {
 
 namespace {
 
-constexpr int DEEPEST = 4;                     // arguments of arguments
-constexpr std::size_t LONGEST_READ = 1 << 13;  // of a made-up name; real ones reach 5,000
-constexpr std::size_t MOST_ARGUMENTS = 64;     // looked at; real ones have fewer
+constexpr int DEEPEST = 4;                 // arguments of arguments
+constexpr std::size_t MAX_READ = 1 << 13;  // of a made-up name; real ones reach 5,000
+constexpr std::size_t MAX_ARGUMENTS = 64;  // looked at; real ones have fewer
 
 using Texts = std::vector<std::string_view>;
 
 // Whole characters of it.
 std::string_view readable(std::string_view name) {
-  if (name.size() <= LONGEST_READ) return name;
-  std::size_t end = LONGEST_READ;
+  if (name.size() <= MAX_READ) return name;
+  std::size_t end = MAX_READ;
   while (end && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) end--;
   return name.substr(0, end);
 }
@@ -85,7 +85,7 @@ std::vector<std::string> differences(const Texts& texts, int depth) {
   for (std::string_view text : texts) {
     Texts all = template_arguments(text);
     arguments.emplace_back(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(
-                                                          std::min(all.size(), MOST_ARGUMENTS)));
+                                                          std::min(all.size(), MAX_ARGUMENTS)));
     most = std::max(most, arguments.back().size());
   }
   std::vector<std::string> told(texts.size());

@@ -152,8 +152,8 @@ Result<const Line*> TraceReader::next() {
       continue;
     }
     note(line);
-    circumstances_.fill_in(line);
-    facts_.put_away = circumstances_.processes().put_away();
+    derived_.fill_in(line);
+    facts_.put_away = derived_.processes().put_away();
     return &line;
   }
 }
@@ -208,8 +208,7 @@ void TraceReader::note(const Line& line) {
 TraceFacts::Loss* TraceReader::loss_of(std::string_view reason) {
   auto known = losses_here_.find(std::string(reason));
   if (known != losses_here_.end()) return &known->second;
-  if (losses_here_.size() >= MAX_REASONS || reason.size() > LineParser::LONGEST_NAME)
-    return nullptr;
+  if (losses_here_.size() >= MAX_REASONS || reason.size() > LineParser::MAX_NAME) return nullptr;
   auto& loss = losses_here_[std::string(reason)];
   loss.degraded = is_degraded(reason);
   return &loss;

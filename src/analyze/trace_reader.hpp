@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/circumstances/circumstances.hpp"
+#include "analyze/derived/derived_fields.hpp"
 #include "analyze/not_recorded.hpp"
 #include "trace/end.hpp"
 #include "trace/header.hpp"
@@ -101,7 +101,7 @@ class TraceReader {
   void malformed();
 
   LineParser parser_;
-  Circumstances circumstances_{parser_.names()};
+  DerivedFields derived_{parser_.names()};
   TraceFacts facts_;
   Progress progress_;
   OpenFile open_file_;

@@ -1,6 +1,6 @@
 #include "analyze/work.hpp"
 
-#include "analyze/circumstances/graph_contents.hpp"
+#include "analyze/derived/graph_contents.hpp"
 #include "cudabpf/between_gpus.hpp"
 
 namespace cudabpf::analyze {

@@ -93,10 +93,9 @@ void Capture::announce(std::uint32_t pid) {
 }
 
 void Capture::note(News news) {
-  constexpr std::size_t MOST_SAMPLES = 1 << 14;  // the reader may wait for a slow disk
+  constexpr std::size_t MAX_SAMPLES = 1 << 14;  // the reader may wait for a slow disk
   std::lock_guard lock(notes_mutex_);
-  if (std::size_t more = news.gpu_samples.size();
-      more && news_.gpu_samples.size() >= MOST_SAMPLES) {
+  if (std::size_t more = news.gpu_samples.size(); more && news_.gpu_samples.size() >= MAX_SAMPLES) {
     std::uint64_t ts = news.gpu_samples.front().ts;
     news.gpu_samples.clear();
     news.losses.push_back({Loss::gpu_sample, more, ts, ts, "cudabpf's queue of samples was full"});
@@ -231,7 +230,7 @@ void Capture::read_loop() {
       tell_tallies();
       forget_processes();
       correlator_->settle_gpu_errors(now());
-      correlator_->settle_gpu_works(read_until_);
+      correlator_->settle_gpu_operations(read_until_);
       // A trace that is ending may not begin another file, though its last records still come.
       if (!ending_) sink_->flush();
     }
@@ -280,7 +279,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   totals.tallied = source_->tally_accounts();
   totals.losses = losses_;
   totals.kernel_names = correlator_->kernel_names().counts();
-  if (times_gpus_) totals.gpu_works = correlator_->gpu_work_counts();
+  if (times_gpus_) totals.gpu_operations = correlator_->gpu_operation_counts();
   totals.clock_error = clock_error();
   totals.command_status = command_status;
   totals.reason = std::move(reason);

@@ -81,7 +81,7 @@ void add_whose_flags(CLI::App& sub, PartFlags& flags) {
                          exit_code::NO_TARGET));
 }
 
-Result<> check_whose(const analyze::Wanted& whose, bool found) {
+Result<> check_whose(const analyze::ThreadFilter& whose, bool found) {
   if (!whose.any() || found) return ok();
   std::string process = fmt::format("process {}", whose.pid),
               thread = fmt::format("thread {}", whose.tid);
@@ -95,13 +95,13 @@ Result<> check_whose(const analyze::Wanted& whose, bool found) {
 
 Result<analyze::NamedPart> find_part(const PartFlags& flags, const Moments& moments,
                                      analyze::TraceReader& reader) {
-  if (!flags.is_of_course()) return between(flags, moments);
+  if (!flags.is_of_execution()) return between(flags, moments);
   TRY(can_be_read_twice(reader.facts().paths));
-  analyze::Course course(reader.names(), flags.whose, 0);
-  TRY(analyze::analyze(reader, {&course}));
-  TRY(check_whose(flags.whose, course.thread() != nullptr));
-  return flags.iteration.empty() ? analyze::part_of_phases(course, flags.phases)
-                                 : analyze::part_of_iterations(course, flags.iteration);
+  analyze::Execution execution(reader.names(), flags.whose, 0);
+  TRY(analyze::analyze(reader, {&execution}));
+  TRY(check_whose(flags.whose, execution.thread() != nullptr));
+  return flags.iteration.empty() ? analyze::part_of_phases(execution, flags.phases)
+                                 : analyze::part_of_iterations(execution, flags.iteration);
 }
 
 }  // namespace cudabpf::cli

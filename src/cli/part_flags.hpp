@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/course/named_parts.hpp"
+#include "analyze/iterations/named_parts.hpp"
 #include "util/text/moments.hpp"
 
 namespace CLI {
@@ -18,17 +18,17 @@ struct PartFlags {
   std::string from, to;
   std::vector<std::string> phases;
   std::string iteration;
-  analyze::Wanted whose;  // phases and iterations: of the thread that launches most of these
+  analyze::ThreadFilter whose;  // phases and iterations: of the thread that launches most of these
 
-  bool any() const { return !from.empty() || !to.empty() || is_of_course(); }
+  bool any() const { return !from.empty() || !to.empty() || is_of_execution(); }
   // It is known only once the whole trace was read.
-  bool is_of_course() const { return !phases.empty() || !iteration.empty(); }
+  bool is_of_execution() const { return !phases.empty() || !iteration.empty(); }
 };
 void add_part_flags(CLI::App& sub, PartFlags& flags);
 // --pid and --tid.
 void add_whose_flags(CLI::App& sub, PartFlags& flags);
 // `found`: whether any of these threads made a call; an error if one is wanted and none did.
-Result<> check_whose(const analyze::Wanted& whose, bool found);
+Result<> check_whose(const analyze::ThreadFilter& whose, bool found);
 
 // Reads all of the trace if the part is a phase or an iteration. `moments` are in the zone of times
 // of day that name none.

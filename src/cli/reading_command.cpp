@@ -146,7 +146,7 @@ Result<std::unique_ptr<analyze::TraceReader>> open_trace(const TraceFlags& flags
                  "leave --time out: times are since then", exit_code::USAGE};
   if (!flags.part.any()) return reader;
   auto wanted = TRY(find_part(flags.part, moments, *reader));
-  if (flags.part.is_of_course()) reader = TRY(open_trace(flags.paths));
+  if (flags.part.is_of_execution()) reader = TRY(open_trace(flags.paths));
   reader->want(wanted.part, wanted.name);
   return reader;
 }

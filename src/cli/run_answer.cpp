@@ -12,7 +12,7 @@ namespace cudabpf::cli {
 
 namespace {
 
-constexpr std::uint64_t MOST_LINES = 1'000'000;  // a third of a second to read
+constexpr std::uint64_t MAX_LINES = 1'000'000;  // a third of a second to read
 constexpr std::uint64_t LARGE = std::uint64_t{8} << 20;
 constexpr std::size_t SAMPLE = std::size_t{1} << 20;
 
@@ -26,7 +26,7 @@ bool is_file(const std::string& path) {
 std::string summary_at_end(const TraceWritten& written, const Terminal& terminal) {
   // What else the end says: where the trace is, what to type next.
   constexpr unsigned SCREEN = 24, OTHER_LINES = 8;
-  if (written.files != 1 || written.lines > MOST_LINES || !is_file(written.path)) return {};
+  if (written.files != 1 || written.lines > MAX_LINES || !is_file(written.path)) return {};
   // Nobody waits for a bar here, and whoever cannot read it again gets no answer.
   if (!become_reader()) return {};
   auto reader = analyze::TraceReader::open({written.path});

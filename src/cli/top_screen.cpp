@@ -24,7 +24,7 @@ namespace cudabpf::cli {
 
 namespace {
 
-constexpr std::size_t MOST_WAITING = 8;  // intervals
+constexpr std::size_t MAX_WAITING = 8;  // intervals
 constexpr auto TO_END = std::chrono::milliseconds(500);
 
 void note(const Fd& event) { ::eventfd_write(event.get(), 1); }
@@ -69,7 +69,7 @@ class TopScreen::Drawing {
   bool take_news();
   void read_keys();
   void press(const std::vector<Key>& keys);
-  void ask(TopAsked asked);
+  void ask(TopRequest asked);
   void draw();
   TopScene scene() const { return {shown_, shown_history_, history_.lost(), message_}; }
   void wait();
@@ -149,16 +149,16 @@ void TopScreen::Drawing::read_keys() {
       (errno == EINTR || errno == EAGAIN || (errno == EIO && !shared_.full.is_in_foreground())))
     return;
   input_gone_ = true;
-  ask(TopAsked::end);
+  ask(TopRequest::end);
 }
 
 void TopScreen::Drawing::press(const std::vector<Key>& keys) {
   for (const Key& key : keys) {
     bool was_paused = view_.paused();
-    TopAsked asked = view_.press(key, shown_, top_page_rows(scene(), view_, shared_.full.size()));
-    if (asked == TopAsked::redraw)
+    TopRequest asked = view_.press(key, shown_, top_page_rows(scene(), view_, shared_.full.size()));
+    if (asked == TopRequest::redraw)
       drawn_.reset();
-    else if (asked != TopAsked::nothing)
+    else if (asked != TopRequest::nothing)
       ask(asked);
     if (!was_paused || view_.paused()) continue;
     shown_ = newest_;
@@ -166,11 +166,11 @@ void TopScreen::Drawing::press(const std::vector<Key>& keys) {
   }
 }
 
-void TopScreen::Drawing::ask(TopAsked asked) {
+void TopScreen::Drawing::ask(TopRequest asked) {
   {
     std::lock_guard lock(shared_.mutex);
-    shared_.asks.end |= asked == TopAsked::end;
-    shared_.asks.write |= asked == TopAsked::write;
+    shared_.asks.end |= asked == TopRequest::end;
+    shared_.asks.write |= asked == TopRequest::write;
   }
   note(shared_.asked);
 }
@@ -200,7 +200,7 @@ void TopScreen::start() {
 bool TopScreen::take(const TopInterval& interval, bool last) {
   {
     std::lock_guard lock(shared_->mutex);
-    if (!last && shared_->waiting.size() >= MOST_WAITING) return false;
+    if (!last && shared_->waiting.size() >= MAX_WAITING) return false;
     shared_->lost.add(interval.lost);
     if (last)
       shared_->last = interval;

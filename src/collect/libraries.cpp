@@ -107,10 +107,10 @@ std::string folders_ahead(const Procfs& procfs, pid_t pid, std::string_view know
 
 std::vector<LibraryFile> find_ahead(const Procfs& procfs, pid_t pid, std::string_view wanted) {
   // Whoever wrote the variable chose how many folders it has.
-  constexpr std::size_t MOST_FOLDERS = 128;
+  constexpr std::size_t MAX_FOLDERS = 128;
   std::vector<LibraryFile> files;
   std::vector<std::string> folders = folders_of(wanted);
-  if (folders.size() > MOST_FOLDERS) folders.resize(MOST_FOLDERS);
+  if (folders.size() > MAX_FOLDERS) folders.resize(MAX_FOLDERS);
   std::string root = procfs.path(pid, "root");
   for (const std::string& folder : folders) {
     if (!folder.starts_with('/')) continue;

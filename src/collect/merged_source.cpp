@@ -62,7 +62,7 @@ std::uint32_t MergedSource::drops_of_both(ThreadId thread, From from, std::uint3
   auto known = drops_.find(thread);
   if (known == drops_.end()) {
     if (!drops) return 0;
-    if (drops_.size() == MOST_DROPS) make_room_for_drops();
+    if (drops_.size() == MAX_DROPS) make_room_for_drops();
     known = drops_.try_emplace(thread).first;
   }
   known->second[static_cast<std::size_t>(from)] = drops;
@@ -126,7 +126,7 @@ void MergedSource::hand_over_until(std::uint64_t until) {
 // there without those that came before it at the other source, so it waits.
 Source::Polled MergedSource::poll() {
   constexpr auto FOREVER = std::numeric_limits<std::uint64_t>::max();
-  bool full = kept_ >= MOST_KEPT, calls_behind = calls_polled_.until <= others_polled_.until;
+  bool full = kept_ >= MAX_KEPT, calls_behind = calls_polled_.until <= others_polled_.until;
   if (!full || calls_behind) calls_polled_ = calls_->poll();
   if (!full || !calls_behind) others_polled_ = others_->poll();
   Polled both{.much = full || calls_polled_.much || others_polled_.much,

@@ -82,9 +82,9 @@ class MergedSource final : public Source {
 
   // Records that wait for those of the other source take no more than this, beside what one poll
   // brings: then only the source is asked that is behind.
-  static constexpr std::size_t MOST_KEPT = std::size_t{64} << 20;
+  static constexpr std::size_t MAX_KEPT = std::size_t{64} << 20;
   // Threads that have lost some, of which it is kept how many.
-  static constexpr std::size_t MOST_DROPS = 1 << 16;
+  static constexpr std::size_t MAX_DROPS = 1 << 16;
 
   void keep(From from, std::span<const std::byte> record);
   std::uint32_t drops_of_both(ThreadId thread, From from, std::uint32_t drops);

@@ -41,9 +41,9 @@ std::vector<std::string> package_folders(const ProcessIdentity& process,
   // An environment's Python is a link to another's, and its packages are beside the link, which may
   // have been found by PATH.
   if (!process.args.empty()) add(prefix_of(process.args[0]));
-  constexpr std::size_t MOST_PREFIXES = 16;  // whoever set PATH chose how many it has
+  constexpr std::size_t MAX_PREFIXES = 16;  // whoever set PATH chose how many it has
   for (const std::string& folder : folders_of(value_in(environment, "PATH")))
-    if (folder.ends_with("/bin") && prefixes.size() < MOST_PREFIXES) add(prefix_of(folder + "/"));
+    if (folder.ends_with("/bin") && prefixes.size() < MAX_PREFIXES) add(prefix_of(folder + "/"));
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) add(value_in(environment, name));
   add(prefix_of(process.exe));
   add("/usr/local");

@@ -11,7 +11,7 @@ CallStack& CallPairing::stack_for(const abi::cb_head& head) {
   ThreadId thread = thread_of(head);
   CallStack* stack = open_.find(thread);
   if (!stack) {
-    if (!open_.has_room()) make_room_for_threads();
+    if (!open_.has_memory()) make_room_for_threads();
     if (!processes_.known(thread.pid)) processes_.announce(thread.pid, trace_.ts_of(head.ts));
     stack = &open_.add(thread);
   }
@@ -43,7 +43,7 @@ void CallPairing::entered(const Record& record, const Function& function) {
     end_top(stack, thread, Ending::return_lost);
   constexpr std::size_t MAX_DEPTH = 64;
   if (stack.depth() &&
-      (stack.depth() == MAX_DEPTH || !bounds_.has_room(Kept::open_calls, open_calls_))) {
+      (stack.depth() == MAX_DEPTH || !bounds_.has_memory(Kept::open_calls, open_calls_))) {
     bounds_.left_out(Kept::open_calls, stack.depth());
     give_up(stack, thread);
   }

@@ -49,7 +49,7 @@ void Correlator::on_record(const Record& record) {
     case abi::CB_GPU_WORK:
     case abi::CB_GPU_BATCH:
       learners_.make_room_for_names();
-      learners_.gpu_works.on_record(record);
+      learners_.gpu_operations.on_record(record);
       break;
     case abi::CB_THREAD_EXIT:
       if (!trace_.is_over_at(head.ts)) learners_.driver_calls.thread_exited(head);

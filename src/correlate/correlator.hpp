@@ -50,7 +50,9 @@ class Correlator {
   void stop_at(std::uint64_t monotonic_ns) { trace_.stop_at(monotonic_ns); }
   // Joins what GPUs did with the calls that asked for it. All records that were made before this
   // time on CLOCK_MONOTONIC have been handed over.
-  void settle_gpu_works(std::uint64_t read_until) { learners_.gpu_works.settle(read_until); }
+  void settle_gpu_operations(std::uint64_t read_until) {
+    learners_.gpu_operations.settle(read_until);
+  }
   // Ends every call that is still open, as unfinished.
   void finish();
   // The kernel's log has reported a GPU error.
@@ -62,7 +64,9 @@ class Correlator {
   TracedProcesses& processes() { return processes_; }
   const KernelNames& kernel_names() const { return learners_.names; }
   const EventCounts& counts() const { return trace_.counts(); }
-  const GpuWorkCounts& gpu_work_counts() const { return learners_.gpu_works.counts(); }
+  const GpuOperationCounts& gpu_operation_counts() const {
+    return learners_.gpu_operations.counts();
+  }
   std::uint64_t bad_records() const { return bad_records_; }
   // Calls whose entry was seen, but not what they returned through pointers.
   std::uint64_t outs_missed() const { return pairing_.outs_missed(); }

@@ -69,12 +69,13 @@ bool parse_gpu_name(Record& record, Bytes all) {
   return true;
 }
 
-bool parse_gpu_work(Record& record, Bytes all) {
+bool parse_gpu_operation(Record& record, Bytes all) {
   std::uint16_t op = record.head->function;
-  if (all.size() < sizeof(abi::cb_gpu_work) || op < abi::CB_GPU_KERNEL || op > abi::CB_GPU_GRAPH)
+  if (all.size() < sizeof(abi::cb_gpu_operation) || op < abi::CB_GPU_KERNEL ||
+      op > abi::CB_GPU_GRAPH)
     return false;
-  record.gpu_work = reinterpret_cast<const abi::cb_gpu_work*>(all.data());
-  return std::max(record.gpu_work->began, record.gpu_work->ended) <= LATEST;
+  record.gpu_operation = reinterpret_cast<const abi::cb_gpu_operation*>(all.data());
+  return std::max(record.gpu_operation->began, record.gpu_operation->ended) <= LATEST;
 }
 
 bool parse_gpu_batch(Record& record, Bytes all) {
@@ -156,7 +157,7 @@ bool parse(Record& record, Bytes bytes) {
     case abi::CB_GPU_NAME:
       return parse_gpu_name(record, bytes);
     case abi::CB_GPU_WORK:
-      return parse_gpu_work(record, bytes);
+      return parse_gpu_operation(record, bytes);
     case abi::CB_GPU_BATCH:
       return parse_gpu_batch(record, bytes);
     default:

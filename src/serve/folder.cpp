@@ -92,7 +92,7 @@ std::vector<Entry> entries_of(Fd folder, std::size_t& seen, std::uint64_t& left_
   while (const dirent* entry = ::readdir(open.get())) {
     std::string name = entry->d_name;
     if (name.starts_with('.')) continue;
-    if (seen >= Folder::MOST_ENTRIES) {
+    if (seen >= Folder::MAX_ENTRIES) {
       left_out++;
       break;
     }
@@ -117,7 +117,7 @@ void add_traces(Contents& contents, const std::string& below, const std::vector<
     if (known != rotated.end()) {
       contents.traces[known->second].files.push_back(file);
       contents.traces[known->second].stamps.push_back(entry.stamp);
-    } else if (contents.traces.size() >= Folder::MOST_TRACES) {
+    } else if (contents.traces.size() >= Folder::MAX_TRACES) {
       contents.left_out++;
     } else {
       if (is_part) rotated[entry.all_parts] = contents.traces.size();
@@ -186,7 +186,7 @@ Result<Contents> Folder::contents() const {
   add_traces(contents, "", entries);
   for (const Entry& entry : entries) {
     if (!entry.is_folder) continue;
-    if (seen >= MOST_ENTRIES) {
+    if (seen >= MAX_ENTRIES) {
       contents.left_out++;
       continue;
     }

@@ -45,7 +45,7 @@ class Folder {
   // How a file is kept within the folder. Kernels before 5.6 have no openat2, and some containers
   // refuse it: then each part of a path is opened by itself, and no part may be a link.
   enum class By : std::uint8_t { openat2, parts };
-  static constexpr std::size_t MOST_ENTRIES = 20'000, MOST_TRACES = 2'000;
+  static constexpr std::size_t MAX_ENTRIES = 20'000, MAX_TRACES = 2'000;
 
   static Result<Folder> open(const std::string& path);
   // Only for tests: the other way than the one that works.

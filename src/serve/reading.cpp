@@ -17,7 +17,7 @@ namespace {
 
 using analyze::Json;
 
-constexpr std::size_t LONGEST_TEXT = 400;
+constexpr std::size_t MAX_TEXT = 400;
 
 Json picked(const Json& all, std::initializer_list<const char*> names) {
   Json some = Json::object();
@@ -31,8 +31,8 @@ std::string program_in(const TraceHeader& header) {
   std::string program;
   if (header.command)
     for (const std::string& word : *header.command)
-      if (program.size() < LONGEST_TEXT) program += (program.empty() ? "" : " ") + word;
-  return shortened(printable(program), LONGEST_TEXT);
+      if (program.size() < MAX_TEXT) program += (program.empty() ? "" : " ") + word;
+  return shortened(printable(program), MAX_TEXT);
 }
 
 // Without a command, the process that did most.
@@ -40,7 +40,7 @@ std::string program_of(const analyze::TraceFacts& facts, const Json& summary) {
   std::string program = program_in(facts.header);
   if (program.empty() && !summary["processes"].empty())
     program = text_in(summary["processes"].front(), "comm");
-  return shortened(printable(program), LONGEST_TEXT);
+  return shortened(printable(program), MAX_TEXT);
 }
 
 Result<Json> read_figures(const Folder& folder, const FoundTrace& trace, IsWanted is_wanted) {
@@ -85,7 +85,7 @@ Result<Head> head_of(const Folder& folder, const std::string& file) {
   const TraceHeader& header = reader->facts().header;
   Head head;
   auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) head.shown[name] = shortened(printable(value), LONGEST_TEXT);
+    if (!value.empty()) head.shown[name] = shortened(printable(value), MAX_TEXT);
   };
   add("host", header.host);
   add("gpus", analyze::gpus_in(header));
@@ -108,7 +108,7 @@ Json figures_of(const Folder& folder, const FoundTrace& trace, IsWanted is_wante
     why = figures.error().message;
   } catch (const std::exception&) {  // no memory, or no thread
   }
-  return {{"error", shortened(printable(why), LONGEST_TEXT)}};
+  return {{"error", shortened(printable(why), MAX_TEXT)}};
 }
 
 }  // namespace cudabpf::serve

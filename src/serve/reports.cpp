@@ -84,7 +84,7 @@ Reports::JobPointer Reports::job_of(const FoundTrace& trace) {
           (may_run || !job->done || !job->answer.says_running))
         return job;
   std::erase_if(made_, [](const auto& page) { return page.expired(); });
-  if (made_.size() + under_way_.size() + queue_.size() >= MOST_PAGES) return nullptr;
+  if (made_.size() + under_way_.size() + queue_.size() >= MAX_PAGES) return nullptr;
   auto job = std::make_shared<Job>(Job{trace, tag, 0, false, {}});
   queue_.push_back(job);
   changed_.notify_all();
@@ -97,7 +97,7 @@ Reports::Answer Reports::get(const FoundTrace& trace, const IsWanted& is_wanted)
   // It may have been given up just when this client came.
   while (answer.outcome == Outcome::given_up && !ending_ && is_wanted()) {
     JobPointer job = job_of(trace);
-    if (!job || (!job->done && clients_ >= MOST_WAITING_CLIENTS))
+    if (!job || (!job->done && clients_ >= MAX_WAITING_CLIENTS))
       return {Outcome::busy, nullptr, {}};
     job->waiting++;
     clients_++;

@@ -21,9 +21,9 @@ std::string tag_of(const FoundTrace& trace, bool says_running);
 
 class Reports {
  public:
-  static constexpr std::size_t AT_ONCE = 2, MOST_WAITING_CLIENTS = 64;
+  static constexpr std::size_t AT_ONCE = 2, MAX_WAITING_CLIENTS = 64;
   // Each may take 30 MB, from when somebody asks for it until the slowest client has it.
-  static constexpr std::size_t MOST_PAGES = 20;
+  static constexpr std::size_t MAX_PAGES = 20;
 
   enum class Outcome : std::uint8_t { made, busy, given_up, failed };
   struct Answer {

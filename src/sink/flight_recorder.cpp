@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "follow/error_meanings.hpp"
+#include "state/error_meanings.hpp"
 #include "trace/end.hpp"
 #include "trace/files/trace_file.hpp"
 #include "util/system/clock.hpp"

@@ -57,7 +57,7 @@ class FlightRecorder : public Sink {
   void driver_call(const DriverCall& call) override { lines_.driver_call(call); }
   void gpu_error(const GpuError& error) override;
   void gpu_sample(const GpuSample& sample) override { lines_.gpu_sample(sample); }
-  void gpu_work(const GpuWork& work) override { lines_.gpu_work(work); }
+  void gpu_operation(const GpuOperation& work) override { lines_.gpu_operation(work); }
   void gpu_times(const GpuTimes& times) override { lines_.gpu_times(times); }
   void tallied(std::span<const Tally>) override {}
   void process(const Process& process) override;

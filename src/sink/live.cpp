@@ -92,8 +92,8 @@ void LiveSink::gpu_error(const GpuError& error) {
 }
 
 void LiveSink::process(const Process& process) {
-  constexpr std::size_t MOST_NAMES = 1 << 16;  // reached only if many exits were lost
-  if (names_.size() >= MOST_NAMES) names_.clear();
+  constexpr std::size_t MAX_NAMES = 1 << 16;  // reached only if many exits were lost
+  if (names_.size() >= MAX_NAMES) names_.clear();
   names_[process.pid] = process.comm;
   std::string program = (process.cmdline.empty() ? process.comm : process.cmdline).substr(0, 80);
   std::string what = process.op == Process::Op::start  ? "is traced: " + program

@@ -22,8 +22,8 @@ class LiveSink : public Sink {
   void call(const Call& call) override;
   void driver_call(const DriverCall& call) override;
   void gpu_error(const GpuError& error) override;
-  void gpu_sample(const GpuSample&) override {}  // ten a second would hide the rest
-  void gpu_work(const GpuWork&) override {}      // it comes long after its call
+  void gpu_sample(const GpuSample&) override {}        // ten a second would hide the rest
+  void gpu_operation(const GpuOperation&) override {}  // it comes long after its call
   void gpu_times(const GpuTimes&) override {}
   void tallied(std::span<const Tally>) override {}
   void process(const Process& process) override;

@@ -27,7 +27,7 @@ class LogSink : public Sink {
   void driver_call(const DriverCall&) override {}
   void gpu_error(const GpuError& error) override;
   void gpu_sample(const GpuSample&) override {}
-  void gpu_work(const GpuWork&) override {}
+  void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
   void tallied(std::span<const Tally>) override {}
   void process(const Process&) override {}

@@ -17,9 +17,9 @@ std::uint64_t first_of(std::span<const std::uint64_t> values) {
 }
 
 // `function` of a block's key is its device + 1 here; 0: not known. Calls may claim any number.
-constexpr std::int32_t MOST_DEVICES = 256;
+constexpr std::int32_t MAX_DEVICES = 256;
 std::uint32_t device_tag(const Details& details) {
-  if (!details.device || *details.device < 0 || *details.device >= MOST_DEVICES) return 0;
+  if (!details.device || *details.device < 0 || *details.device >= MAX_DEVICES) return 0;
   return static_cast<std::uint32_t>(*details.device) + 1;
 }
 std::uint32_t device_of(const LiveMemory::Block& block) {

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "cudabpf/sink.hpp"
-#include "follow/current_contexts.hpp"
-#include "follow/memory_figures.hpp"
+#include "state/current_contexts.hpp"
+#include "state/memory_figures.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf {

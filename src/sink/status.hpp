@@ -21,7 +21,7 @@ class StatusSink : public Sink {
   void driver_call(const DriverCall&) override { calls_++; }
   void gpu_error(const GpuError&) override {}
   void gpu_sample(const GpuSample&) override {}
-  void gpu_work(const GpuWork&) override {}
+  void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
   void tallied(std::span<const Tally>) override {}
   void process(const Process& process) override;

@@ -27,8 +27,8 @@ class TeeSink : public Sink {
   void gpu_sample(const GpuSample& sample) override {
     for (Sink* sink : sinks_) sink->gpu_sample(sample);
   }
-  void gpu_work(const GpuWork& work) override {
-    for (Sink* sink : sinks_) sink->gpu_work(work);
+  void gpu_operation(const GpuOperation& work) override {
+    for (Sink* sink : sinks_) sink->gpu_operation(work);
   }
   void gpu_times(const GpuTimes& times) override {
     for (Sink* sink : sinks_) sink->gpu_times(times);

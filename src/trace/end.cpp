@@ -33,12 +33,12 @@ LineFields accounts_of(const Totals& totals) {
           {"received", totals.accounts.received}};
 }
 
-LineFields work_counts_fields(const GpuWorkCounts& counts) {
+LineFields work_counts_fields(const GpuOperationCounts& counts) {
   LineFields unjoined = LineFields::object();
   for (std::size_t i = 0; i < UNJOINED; i++)
     if (counts.unjoined[i])
       unjoined[std::string(to_string(static_cast<Unjoined>(i)))] = counts.unjoined[i];
-  LineFields out = {{"operations", counts.works},
+  LineFields out = {{"operations", counts.operations},
                     {"joined", counts.joined},
                     {"calls", counts.calls},
                     {"answered", counts.answered},
@@ -78,10 +78,10 @@ std::optional<Accounts> accounts_in(const Read& object) {
   return Accounts{*entered, *emitted, *dropped, *received};
 }
 
-GpuWorkCounts work_counts_in(const Read& object) {
+GpuOperationCounts work_counts_in(const Read& object) {
   auto count = [&](const char* key) { return count_in(object, key).value_or(0); };
-  GpuWorkCounts counts;
-  counts.works = count("operations");
+  GpuOperationCounts counts;
+  counts.operations = count("operations");
   counts.joined = count("joined");
   counts.invalid = count("invalid");
   counts.calls = count("calls");
@@ -115,7 +115,7 @@ std::string end_line(const FileEnd& end) {
     const KernelNameCounts& names = whole.kernel_names;
     if (names.confirmed || names.contradicted)
       out["kernel_names"] = {{"confirmed", names.confirmed}, {"contradicted", names.contradicted}};
-    if (whole.gpu_works) out["gpu_operations"] = work_counts_fields(*whole.gpu_works);
+    if (whole.gpu_operations) out["gpu_operations"] = work_counts_fields(*whole.gpu_operations);
     if (whole.clock_error) out["clock_error"] = clock_error_fields(*whole.clock_error);
     if (whole.command_status) out["command_status"] = *whole.command_status;
     out["reason"] = whole.reason;
@@ -141,8 +141,9 @@ std::optional<TraceEnd> end_in(std::string_view line) {
     end.kernel_names.confirmed = count_in(*names, "confirmed").value_or(0);
     end.kernel_names.contradicted = count_in(*names, "contradicted").value_or(0);
   }
-  if (const Read* works = member_of(json, "gpu_operations"); works && works->is_object())
-    end.gpu_works = work_counts_in(*works);
+  if (const Read* operations = member_of(json, "gpu_operations");
+      operations && operations->is_object())
+    end.gpu_operations = work_counts_in(*operations);
   end.command_status = number_in<int>(json, "command_status");
   end.clock_error = clock_error_in(json);
   end.reason = text_in(json, "reason");

@@ -40,7 +40,7 @@ struct TraceEnd {
   std::optional<TraceTotals> whole;
   std::optional<Accounts> accounts;  // all four
   KernelNameCounts kernel_names;
-  std::optional<GpuWorkCounts> gpu_works;
+  std::optional<GpuOperationCounts> gpu_operations;
   std::optional<ClockError> clock_error;
   std::optional<int> command_status;
   std::string reason;

@@ -50,7 +50,7 @@ LineFields sampling_fields(const Sampling& sampling) {
 using ReadJson = nlohmann::json;
 
 // More than a machine has, and little memory: a list of nothings is short as text.
-constexpr std::size_t MOST_THINGS = 4096, MOST_TEXTS = (64 << 10) + 1;
+constexpr std::size_t MAX_THINGS = 4096, MAX_TEXTS = (64 << 10) + 1;
 
 // ns that may be added to others; 0: not known.
 std::uint64_t time_in(const ReadJson& object, const char* key, std::int64_t unit = 1) {
@@ -65,7 +65,7 @@ std::vector<Thing> things_in(const ReadJson& object, const char* key, ReadOne re
   std::vector<Thing> things;
   if (const ReadJson* list = list_in(object, key))
     for (const ReadJson& one : *list)
-      if (std::optional<Thing> thing; things.size() < MOST_THINGS && one.is_object())
+      if (std::optional<Thing> thing; things.size() < MAX_THINGS && one.is_object())
         if ((thing = read(one))) things.push_back(std::move(*thing));
   return things;
 }
@@ -86,7 +86,7 @@ std::optional<SampledGpu> sampled_gpu_in(const ReadJson& json) {
   gpu.activity = text_in(json, "activity");
   gpu.why = text_in(json, "why");
   gpu.power = text_in(json, "power");
-  gpu.lacks = texts_in(json, "lacks", MOST_THINGS);
+  gpu.lacks = texts_in(json, "lacks", MAX_THINGS);
   return gpu;
 }
 
@@ -117,7 +117,7 @@ std::optional<Library> library_in(const ReadJson& json) {
   library.skipped = count("skipped");
   library.unknown = count("unknown");
   library.left_out = count("left_out");
-  library.unpatched = texts_in(json, "unpatched", MOST_THINGS);
+  library.unpatched = texts_in(json, "unpatched", MAX_THINGS);
   library.attach_ns = time_in(json, "attach_us", 1000);
   library.error = text_in(json, "error");
   library.ts = time_in(json, "ts");
@@ -244,7 +244,7 @@ std::optional<TraceHeader> header_in(std::string_view line) {
   if (!json.is_object()) return std::nullopt;
   TraceHeader header;
   auto text = [&](const char* key) { return text_in(json, key); };
-  auto texts = [&](const char* key) { return texts_in(json, key, MOST_TEXTS); };
+  auto texts = [&](const char* key) { return texts_in(json, key, MAX_TEXTS); };
   header.format = text("format");
   header.format_version = text("format_version");
   header.version = text("version");

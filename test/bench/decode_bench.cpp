@@ -23,7 +23,7 @@ struct LineSink : Sink {
   }
   void gpu_error(const GpuError&) override {}
   void gpu_sample(const GpuSample&) override {}
-  void gpu_work(const GpuWork&) override {}
+  void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
   void tallied(std::span<const Tally>) override {}
   void driver_call(const DriverCall&) override {}

@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CUDABPF = os.path.join(os.path.abspath(os.environ.get("CUDABPF_BUILD", "build")), "cudabpf")
 SCHEMA = f"{HERE}/perfetto.proto"
 HANDMADE = f"{HERE}/trace.jsonl"
-GPU_WORKS = f"{HERE}/../golden/gpu_tracks.jsonl.zst"
+GPU_OPERATIONS = f"{HERE}/../golden/gpu_tracks.jsonl.zst"
 # Those without GPU times, where the picture has what was enqueued.
 RECORDED = sorted(set(glob.glob(f"{HERE}/../../traces/*.jsonl.zst")) - set(glob.glob(f"{HERE}/../../traces/*-gpu.jsonl.zst")))
 BOOTTIME = 50309459874  # at ts 0 of the hand-made trace
@@ -150,10 +150,10 @@ class Export(unittest.TestCase):
     def check_gpu(self, picture, lines, zero):
         """What GPUs did is on tracks of their queues, and each call's arrow leads to what was done first for it."""
         calls = {line["id"]: line for line in lines if "id" in line}
-        works = [line for line in lines if line["type"] == "gpu" and line["op"] != "times"]
-        self.assertGreater(len(works), 5000)
+        operations = [line for line in lines if line["type"] == "gpu" and line["op"] != "times"]
+        self.assertGreater(len(operations), 5000)
         wanted, firsts = collections.Counter(), {}
-        for line in works:
+        for line in operations:
             queued = line["ts"] - calls[line["call"]]["ts"] if "call" in line else None
             wanted[line["op"], line["pid"], zero + line["ts"], zero + line["ts"] + duration(line), line.get("call"), queued, line["queue"],
                    line.get("node"), line.get("kernel"), str(line.get("grid")), line.get("size"), line.get("direction"),
@@ -286,12 +286,12 @@ class Export(unittest.TestCase):
             self.check_names(picture)
             self.check_course(picture, trace, lines[0]["clocks"]["boottime_ns"])
 
-    def test_gpu_works(self):
-        lines = lines_of(GPU_WORKS)
-        picture, _ = self.chrome(GPU_WORKS)
+    def test_gpu_operations(self):
+        lines = lines_of(GPU_OPERATIONS)
+        picture, _ = self.chrome(GPU_OPERATIONS)
         self.check_gpu(picture, lines, 0)
         self.assertIn("copy HtoD 4.00 MiB", {slice.name for slice in picture.slices})
-        picture, _ = self.perfetto(GPU_WORKS)
+        picture, _ = self.perfetto(GPU_OPERATIONS)
         self.check_gpu(picture, lines, lines[0]["clocks"]["boottime_ns"])
         self.assertIn("fill 1.00 MiB", {slice.name for slice in picture.slices})
 
@@ -303,7 +303,7 @@ class Export(unittest.TestCase):
             self.assertLess(os.path.getsize(f"{self.folder}/t.perfetto-trace"), size / 5)
 
     def test_csv(self):
-        for trace in (HANDMADE, GPU_WORKS, *RECORDED):
+        for trace in (HANDMADE, GPU_OPERATIONS, *RECORDED):
             self.export(trace, "--format", "csv", "-o", "t.csv")
             with open(f"{self.folder}/t.csv", encoding="utf-8", newline="") as file:
                 rows = list(csv.DictReader(file, strict=True))

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpu_work.h"
+#include "gpu_operation.h"
 #include "records.hpp"
 
 namespace fake {
@@ -92,11 +92,11 @@ class Cupti {
   size_t dropped = 0;
 
   // In the thread that asks. Not a lock of the library's is held while it is asked for a buffer.
-  void did(const GpuWork* works, uint32_t count, bool in_graph) {
-    if (!give || !wants(works[0], in_graph)) return;
+  void did(const GpuOperation* operations, uint32_t count, bool in_graph) {
+    if (!give || !wants(operations[0], in_graph)) return;
     const uint32_t correlation = next_correlation();
-    if (in_graph && kinds.contains(GRAPH_TRACE)) return whole_graph(works, count, correlation);
-    for (uint32_t i = 0; i < count; ++i) one(works[i], in_graph ? i + 1 : 0, correlation);
+    if (in_graph && kinds.contains(GRAPH_TRACE)) return whole_graph(operations, count, correlation);
+    for (uint32_t i = 0; i < count; ++i) one(operations[i], in_graph ? i + 1 : 0, correlation);
   }
 
   void flush(bool forced) {
@@ -140,7 +140,7 @@ class Cupti {
   }
 
  private:
-  bool wants(const GpuWork& work, bool in_graph) const {
+  bool wants(const GpuOperation& work, bool in_graph) const {
     if (in_graph) return !kinds.empty();
     return kinds.contains(work.op == GpuOp::kernel ? CONCURRENT_KERNEL
                           : work.op == GpuOp::copy ? MEMCPY
@@ -201,7 +201,7 @@ class Cupti {
     record.end = zero ? 0 : when.second + by;
   }
 
-  void one(const GpuWork& work, uint32_t node, uint32_t correlation) {
+  void one(const GpuOperation& work, uint32_t node, uint32_t correlation) {
     const uint64_t us = work.op == GpuOp::kernel ? work.grid[0] : 1 + work.size / 4096;
     const auto when = times(work.stream, us * 1000);
     const uint64_t count = ++records_;
@@ -262,17 +262,18 @@ class Cupti {
     put_bytes(&record, sizeof record, line);
   }
 
-  void whole_graph(const GpuWork* works, uint32_t count, uint32_t correlation) {
-    const auto when = times(works[0].stream, uint64_t{count} * 1000);
+  void whole_graph(const GpuOperation* operations, uint32_t count, uint32_t correlation) {
+    const auto when = times(operations[0].stream, uint64_t{count} * 1000);
     GraphRecord record{};
-    fill(record, GRAPH_TRACE, works[0].stream, correlation, when, false);
+    fill(record, GRAPH_TRACE, operations[0].stream, correlation, when, false);
     record.graphId = 2;
     char line[512];
     std::snprintf(
         line, sizeof line,
         R"({"op":"graph","tid":%ld,"correlation":%u,"stream":%llu,"begin_ns":%llu,"end_ns":%llu,"zero":false})"
         "\n",
-        syscall(SYS_gettid), correlation, reinterpret_cast<unsigned long long>(works[0].stream),
+        syscall(SYS_gettid), correlation,
+        reinterpret_cast<unsigned long long>(operations[0].stream),
         static_cast<unsigned long long>(when.first), static_cast<unsigned long long>(when.second));
     put_bytes(&record, sizeof record, line);
   }
@@ -357,8 +358,8 @@ using namespace fake;
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-EXPORTED void fake_cupti_did(const GpuWork* works, uint32_t count, bool in_graph) {
-  cupti().did(works, count, in_graph);
+EXPORTED void fake_cupti_did(const GpuOperation* operations, uint32_t count, bool in_graph) {
+  cupti().did(operations, count, in_graph);
 }
 
 EXPORTED int cuptiGetVersion(uint32_t* version) {

@@ -127,10 +127,11 @@ void append_work(std::string& line, const Work& work) {
   line += '}';
 }
 
-void append_works(std::string& line, const char* key, const std::vector<const Work*>& works) {
+void append_operations(std::string& line, const char* key,
+                       const std::vector<const Work*>& operations) {
   line += std::string(",\"") + key + "\":[";
-  for (const Work* work : works) {
-    if (work != works.front()) line += ',';
+  for (const Work* work : operations) {
+    if (work != operations.front()) line += ',';
     append_work(line, *work);
   }
   line += ']';
@@ -207,8 +208,8 @@ std::string line_of(const FinishedCall& call) {
 std::string text_of_ran(const std::vector<const Work*>& once,
                         const std::vector<const Work*>& in_bodies) {
   std::string fields;
-  append_works(fields, "ran", once);
-  if (!in_bodies.empty()) append_works(fields, "bodies", in_bodies);
+  append_operations(fields, "ran", once);
+  if (!in_bodies.empty()) append_operations(fields, "bodies", in_bodies);
   return fields;
 }
 

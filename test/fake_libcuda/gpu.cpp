@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "../fake_cupti/gpu_work.h"
+#include "../fake_cupti/gpu_operation.h"
 
 namespace fake {
 
@@ -13,13 +13,13 @@ namespace {
 Did did = nullptr;
 
 // Copies and fills of no bytes are not done, and what else a node does is not the GPU's.
-bool is_gpu_work(const Work& work) {
+bool is_gpu_operation(const Work& work) {
   if (work.does == Does::kernel) return true;
   return (work.does == Does::copy || work.does == Does::set) && work.size != 0;
 }
 
-GpuWork told(const Work& work, Handle stream) {
-  GpuWork out{};
+GpuOperation told(const Work& work, Handle stream) {
+  GpuOperation out{};
   out.op = work.does == Does::kernel ? GpuOp::kernel
            : work.does == Does::copy ? GpuOp::copy
                                      : GpuOp::set;
@@ -43,15 +43,15 @@ void look_for_cupti() {
 }
 
 void gpu_does(const Work& work, Handle stream) {
-  if (!is_gpu_work(work)) return;
-  const GpuWork one = told(work, stream);
+  if (!is_gpu_operation(work)) return;
+  const GpuOperation one = told(work, stream);
   did(&one, 1, false);
 }
 
-void gpu_does_graph(const std::vector<const Work*>& works, Handle stream) {
-  std::vector<GpuWork> all;
-  for (const Work* work : works)
-    if (is_gpu_work(*work)) all.push_back(told(*work, stream));
+void gpu_does_graph(const std::vector<const Work*>& operations, Handle stream) {
+  std::vector<GpuOperation> all;
+  for (const Work* work : operations)
+    if (is_gpu_operation(*work)) all.push_back(told(*work, stream));
   if (!all.empty()) did(all.data(), static_cast<uint32_t>(all.size()), true);
 }
 

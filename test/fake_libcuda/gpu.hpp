@@ -15,7 +15,7 @@ extern std::atomic<bool> gpu_is_watched;
 void look_for_cupti();
 void gpu_does(const Work& work, Handle stream);
 // Hold state_mutex.
-void gpu_does_graph(const std::vector<const Work*>& works, Handle stream);
+void gpu_does_graph(const std::vector<const Work*>& operations, Handle stream);
 
 // What a call returns that has the GPU do something at once.
 template <typename Make>

@@ -16,8 +16,6 @@
 #include <string_view>
 #include <vector>
 
-#include "analyze/course/gpus_at_work.hpp"
-#include "analyze/course/idle.hpp"
 #include "analyze/diff/difference.hpp"
 #include "analyze/energy/energy.hpp"
 #include "analyze/export/alnair_logs.hpp"
@@ -25,6 +23,8 @@
 #include "analyze/export/csv_table.hpp"
 #include "analyze/export/perfetto_trace.hpp"
 #include "analyze/export/tracks.hpp"
+#include "analyze/gaps/gpus_at_work.hpp"
+#include "analyze/gaps/idle.hpp"
 #include "analyze/memory/memory.hpp"
 #include "analyze/questions/calls.hpp"
 #include "analyze/questions/errors.hpp"
@@ -123,7 +123,7 @@ void add_parts(std::vector<Asked>& all, Names& names) {
   constexpr Part PART{100'000, 300'000};
   std::size_t first = all.size();
   all.push_back(asked(
-      std::make_unique<Summary>(names, Wanted{}, PART),
+      std::make_unique<Summary>(names, ThreadFilter{}, PART),
       [](const Summary& summary) { return summary.json(); },
       [](Page& page, const Summary& summary) { summary.add_to(page, true); }));
   all.push_back(asked(
@@ -160,13 +160,13 @@ std::vector<Asked> all_analyses(Names& names) {
         [by](const Calls& calls) { return calls_json(calls.groups(), by); },
         [](Page& page, const Calls& calls) { add_calls(page, calls.groups(), 9); }));
   all.push_back(asked(
-      std::make_unique<Summary>(names, Wanted{}),
+      std::make_unique<Summary>(names, ThreadFilter{}),
       [](const Summary& summary) { return summary.json(); },
       [](Page& page, const Summary& summary) { summary.add_to(page, true); }));
   all.push_back(asked(
-      std::make_unique<Course>(names, Wanted{}, 9),
-      [](const Course& course) { return idle_json(course.idle()); },
-      [](Page& page, const Course& course) { add_idle_times(page, course, 9); }));
+      std::make_unique<Execution>(names, ThreadFilter{}, 9),
+      [](const Execution& execution) { return idle_json(execution.idle()); },
+      [](Page& page, const Execution& execution) { add_idle_times(page, execution, 9); }));
   all.push_back(asked(
       std::make_unique<Ioctls>(names),
       [](const Ioctls& ioctls) { return ioctls_json(ioctls.answer()); },
@@ -215,7 +215,7 @@ std::vector<Asked> all_analyses(Names& names) {
       },
       [](Page& page, const Memory& memory) { add_memory(page, memory, 9); }));
   add_parts(all, names);
-  all.push_back(asked(std::make_unique<Energy>(names, Wanted{}), energy_json, add_energy));
+  all.push_back(asked(std::make_unique<Energy>(names, ThreadFilter{}), energy_json, add_energy));
   all.push_back(asked(std::make_unique<GpusAtWork>(names, 9), gpus_at_work_json,
                       [](Page& page, const GpusAtWork& gpus) {
                         add_gpus_at_work(page, gpus, {}, 9);
@@ -229,7 +229,7 @@ std::vector<Asked> all_analyses(Names& names) {
       },
       [](Page&, const ReportTimeline&) {}));
   all.push_back(asked(
-      std::make_unique<Report>(names, Wanted{}, Part{}, Moments{}),
+      std::make_unique<Report>(names, ThreadFilter{}, Part{}, Moments{}),
       [](const Report& report) { return report.answers(); }, [](Page&, const Report&) {}));
   return all;
 }

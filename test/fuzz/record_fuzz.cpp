@@ -35,7 +35,7 @@ struct CheckedLines : Sink {
   }
   void gpu_error(const GpuError&) override {}
   void gpu_sample(const GpuSample&) override {}
-  void gpu_work(const GpuWork& work) override {
+  void gpu_operation(const GpuOperation& work) override {
     line.resize(work_bound(work));
     auto size = static_cast<std::size_t>(put_work(line.data(), work) - line.data());
     if (size > line.size()) abort();
@@ -102,7 +102,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       asked += record->head->kind == abi::CB_DRIVER;
     }
   }
-  correlator.settle_gpu_works(~std::uint64_t{0});
+  correlator.settle_gpu_operations(~std::uint64_t{0});
   correlator.finish();
   // Every entry is in the trace, and no call without an entry or a return.
   if (correlator.counts().calls < entries || correlator.counts().calls > entries + returns) abort();

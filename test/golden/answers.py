@@ -15,7 +15,7 @@ GPT2, SIMPLE, TRANSFORMER, TWO_GPUS, VECTOR_ADD = (
     f"traces/h200-{name}.jsonl.zst" for name in ("gpt2", "simple-inference", "transformer", "two-gpus", "vector-add"))
 SAMPLED = "test/golden/sampled/inference.jsonl.zst"
 # A program that keeps a GPU busy, with what the GPU did: gpu_tracks.py makes it.
-GPU_WORKS = "test/golden/gpu_tracks.jsonl.zst"
+GPU_OPERATIONS = "test/golden/gpu_tracks.jsonl.zst"
 ANSWERS = {
     "summary-gpt2": ["summary", GPT2],
     "summary-gpt2-all": ["summary", "--all", GPT2],
@@ -41,8 +41,8 @@ ANSWERS = {
     "energy-sampled": ["energy", SAMPLED],
     "summary-sampled": ["summary", SAMPLED],
     "timeline-sampled": ["timeline", SAMPLED],
-    "timeline-gpu-works": ["timeline", GPU_WORKS],
-    "timeline-gpu-works-few": ["timeline", GPU_WORKS, "--from", "53.5ms", "--to", "53.88ms"],
+    "timeline-gpu-operations": ["timeline", GPU_OPERATIONS],
+    "timeline-gpu-operations-few": ["timeline", GPU_OPERATIONS, "--from", "53.5ms", "--to", "53.88ms"],
     "gaps-sampled": ["gaps", "--top", "1", SAMPLED],
     "diff": ["diff", VECTOR_ADD, TRANSFORMER],
     "diff-conditions": ["diff", TRANSFORMER, GPT2, "--top", "0", "--fail-if", "launches-per-iteration > +5 %",
@@ -64,12 +64,12 @@ ANSWERS["kernels-whole-graphs"] = ["kernels", WHOLE_GRAPHS]
 ANSWERS["diff-measured"] = ["diff", MEASURED, SLOWER, "--fail-if", "kernel-gpu-time:gemm > +5 %", "--fail-if",
                             "transfer-gpu-time:DtoH > +5 %", "--fail-if", "iteration-gpu-time > +100 us"]
 ANSWERS["diff-measured-otherwise"] = ["diff", MEASURED, WHOLE_GRAPHS, "--top", "1", "--fail-if", "gpu-time > +5 %"]
-# A program with the GPU's own times, as gpu_course.py makes it.
-GPU_COURSE = "test/golden/gpu_course.jsonl"
-ANSWERS["gaps-measured"] = ["gaps", "--top", "5", GPU_COURSE]
-ANSWERS["gaps-measured-part"] = ["gaps", "--iteration", "9-11", "--top", "2", GPU_COURSE]
-ANSWERS["summary-measured"] = ["summary", GPU_COURSE]
-ANSWERS["summary-measured-all"] = ["summary", "--all", GPU_COURSE]
+# A program with the GPU's own times, as gpu_execution.py makes it.
+GPU_EXECUTION = "test/golden/gpu_execution.jsonl"
+ANSWERS["gaps-measured"] = ["gaps", "--top", "5", GPU_EXECUTION]
+ANSWERS["gaps-measured-part"] = ["gaps", "--iteration", "9-11", "--top", "2", GPU_EXECUTION]
+ANSWERS["summary-measured"] = ["summary", GPU_EXECUTION]
+ANSWERS["summary-measured-all"] = ["summary", "--all", GPU_EXECUTION]
 # Programs that one thing bounds each, as scripts/workloads/bounded.py makes them.
 for bound in ("gpu", "queue", "host", "copies", "memory", "exhausted", "fault"):
     ANSWERS[f"bound-{bound}"] = ["summary", f"test/golden/bounds/{bound}.jsonl.zst"]
@@ -116,7 +116,7 @@ class Answers(unittest.TestCase):
 
     def test_pictures(self):
         """A timeline's picture of any trace is small, and XML."""
-        for trace in (GPT2, SIMPLE, TRANSFORMER, TWO_GPUS, VECTOR_ADD, GPU_WORKS):
+        for trace in (GPT2, SIMPLE, TRANSFORMER, TWO_GPUS, VECTOR_ADD, GPU_OPERATIONS):
             for part in ((), ("--from", "0")):
                 with self.subTest(trace, part=part), tempfile.TemporaryDirectory() as folder:
                     picture = pathlib.Path(folder, "t.svg")

@@ -28,7 +28,7 @@ class Trace:
                                    "boottime_ns": 6000000000}, libraries=[], features=[]),
                       line(type="process", op="start", ts=1000, pid=70, ppid=1, comm="decode", cmdline="./decode")]
         self.late = []  # what the GPU did is told in bunches
-        self.calls = self.works = 0
+        self.calls = self.operations = 0
 
     def call(self, ts, us, type_, op, name, **fields):
         self.calls += 1
@@ -56,9 +56,9 @@ class Trace:
         """What the graph's launch did on the GPU -> when it ended"""
         begin, of = ts, {"call": call, "stream": "0x7f10"}
         if self.whole:
-            self.works += 1
+            self.operations += 1
             return self.did("graph", begin, 3 * self.gemm_us + jitter + 19.5, 1, **of)
-        self.works += 1
+        self.operations += 1
         for node in range(3):
             ts = 400 + self.ran(ts, self.gemm_us + jitter / 3, 1, GEMM, 64, node=node, **of)
         ts = 300 + self.ran(ts, 6.016, 1, SOFTMAX, 8, node=3, **of)
@@ -76,7 +76,7 @@ class Trace:
         copy = self.call(ts + 24000, round((end - ts - 24000) / 1000 + 6, 3), "transfer", "DtoH", "cuMemcpyDtoH", size=4,
                          src="0x7f2a40000000", device=0)
         self.did("copy", end + 1500, 1.248, 0, call=copy, stream="0x0", size=4, direction="DtoH")
-        self.works += 3
+        self.operations += 3
         return end + 40000
 
     def text(self):
@@ -88,7 +88,7 @@ class Trace:
         self.ran(52500000, 2.4, 0, "warm_up()", 1, unjoined="no_call")
         copy = self.call(53000000, 900.0, "transfer", "HtoD", "cuMemcpyHtoD", size=16777216, dst="0x7f2a40000000", device=0)
         self.did("copy", 53140000, 700.16, 0, call=copy, stream="0x0", size=16777216, direction="HtoD")
-        self.works += 2
+        self.operations += 2
         alike = {"block": [256, 1, 1], "shared": 0}
         self.lines.append(line(type="graph", op="content", ts=55000000, pid=70, graph=1, nodes=6, kernels=4, content=[
             {"op": "kernel", "kernel": GEMM, "grid": [64, 1, 1], **alike, "count": 3},
@@ -102,11 +102,11 @@ class Trace:
         self.call(59000000, 40.0, "memory", "free", "cuMemFree", ptr="0x7f2a40000000", kind="device")
         self.tell()
         self.lines.append(line(type="process", op="exit", ts=59900000, pid=70, ppid=1, comm="decode", exit_code=0))
-        asked = self.works - 1
+        asked = self.operations - 1
         self.lines.append(line(type="end", ts=60000000, lines=len(self.lines) + 1, duration_ns=60000000, calls=self.calls,
                                unfinished_calls=0, losses={}, accounts={"entered": 2 * self.calls, "emitted": 2 * self.calls,
                                                                   "dropped": 0, "received": 2 * self.calls},
-                               gpu_operations={"operations": self.works, "joined": asked, "calls": asked, "answered": asked,
+                               gpu_operations={"operations": self.operations, "joined": asked, "calls": asked, "answered": asked,
                                           "invalid": 0, "unjoined": {"no_call": 1}, "clock_error_ns": 180},
                                command_status=0, reason="command ended"))
         return "\n".join(self.lines) + "\n"

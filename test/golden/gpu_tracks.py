@@ -34,8 +34,8 @@ class Program:
         self.lines = []  # (when it is written, line)
         self.now = {MAIN: 1_000_000, LOADER: 1_000_000}
         self.free = {}  # by queue: when the GPU is done with it
-        self.calls = self.works = self.asked = 0
-        self.told = []  # works that are not told yet: (end, line)
+        self.calls = self.operations = self.asked = 0
+        self.told = []  # operations that are not told yet: (end, line)
 
     def call(self, tid, took, **fields):
         self.calls += 1
@@ -62,7 +62,7 @@ class Program:
                     device=0, **fields)
         self.free[queue] = max(self.free.get(queue, 0), begin + took)
         self.told.append((begin + took, line))
-        self.works += 1
+        self.operations += 1
         return begin + took
 
     def launch(self, tid, stream, kernel):
@@ -109,7 +109,7 @@ class Program:
             else:
                 name, grid, block, shared, took = KERNELS[1 + node % 3]
                 self.work("kernel", call, took, kernel=name, grid=grid, block=block, shared=shared, node=node)
-        self.works -= 19  # counted as one
+        self.operations -= 19  # counted as one
 
     def tell(self, at):
         """Tells what is done by then: queue by queue, as CUPTI's buffers come, not in order."""
@@ -194,7 +194,7 @@ def main():
               "clocks": {"realtime_ns": 1795000000000000001, "monotonic_ns": 5000000000, "boottime_ns": 6000000000},
               "libraries": [], "features": []}
     trailer = {"type": "end", "ts": finish, "lines": len(lines) + 2, "duration_ns": finish, "calls": program.calls, "unfinished": 0,
-               "losses": {}, "gpu_operations": {"operations": program.works + 2, "joined": program.works, "calls": program.asked,
+               "losses": {}, "gpu_operations": {"operations": program.operations + 2, "joined": program.operations, "calls": program.asked,
                                            "answered": program.asked, "unjoined": {"no_call": 1, "late": 1}, "ambiguous": 0,
                                            "invalid": 0, "clock_error_ns": 240},
                "command_status": 0, "reason": "command ended"}

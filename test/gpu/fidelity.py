@@ -31,7 +31,7 @@ def symbol(call):
     return call.get("symbol", call["name"])
 
 
-def works(content, conditional):
+def operations(content, conditional):
     """The kernels, copies and fills among a graph's nodes, and how many of each."""
     found = collections.Counter()
     for work in content:
@@ -179,7 +179,7 @@ class Comparison:
                     self.wrong.append(f"it is not known what graph launch {call['id']} ran: {call['graph_unknown']}")
                     continue
                 content = contents[call["graph"]]["content"] if "graph" in call else []
-                surely, perhaps = works(content, False), works(content, True)
+                surely, perhaps = operations(content, False), operations(content, True)
                 left, missing = ran[number] - surely, surely - ran[number]
                 if self.copies_changed and {work[0] for work in left | missing} == {"copy"} and left.total() == missing.total():
                     self.causes["launches of a graph whose copy was changed: CUPTI goes on to tell the size that it had"] += 1

@@ -16,7 +16,7 @@ import turns
 WORKS = ("kernel", "copy", "set", "graph")
 
 
-def works_of(lines):
+def operations_of(lines):
     return [line for line in lines if line["type"] == "gpu" and line["op"] in WORKS]
 
 
@@ -24,7 +24,7 @@ def joined_wrongly(lines):
     """Works whose call does not fit them: kernels are told from their like by their shared memory, copies by their size."""
     calls = {line["id"]: line for line in lines if "id" in line}
     wrong = []
-    for work in works_of(lines):
+    for work in operations_of(lines):
         call = calls.get(work.get("call"))
         if not call:
             wrong.append((work, "no call"))
@@ -37,22 +37,22 @@ def joined_wrongly(lines):
     return wrong
 
 
-def union_of(works):
+def union_of(operations):
     """How long any of them ran, in ns."""
     total, until = 0, 0
-    for begin, end in sorted((work["ts"], work["ts"] + round(work["duration_us"] * 1000)) for work in works):
+    for begin, end in sorted((work["ts"], work["ts"] + round(work["duration_us"] * 1000)) for work in operations):
         total += max(0, end - max(begin, until))
         until = max(until, end)
     return total
 
 
-def course_of(works):
+def course_of(operations):
     """-> the us in which any of them ran, and those from the first one's beginning to the last one's end"""
-    window = max(work["ts"] + work["duration_us"] * 1000 for work in works) - min(work["ts"] for work in works)
-    return union_of(works) / 1000, window / 1000
+    window = max(work["ts"] + work["duration_us"] * 1000 for work in operations) - min(work["ts"] for work in operations)
+    return union_of(operations) / 1000, window / 1000
 
 
-Part = collections.namedtuple("Part", "works busy window")  # the last two in us: those of course_of()
+Part = collections.namedtuple("Part", "operations busy window")  # the last two in us: those of course_of()
 
 
 def listed(numbers):
@@ -82,11 +82,11 @@ class Times:
     def exact(self, name, command, flags, without=0):
         """Every kernel, copy and fill has its call; `without`: so many of none of the calls."""
         lines = self.traced(name, command, flags)
-        counts, works = lines[-1]["gpu_operations"], works_of(lines)
-        self.check(f"{name}: {counts['operations']} works, each with its call",
+        counts, operations = lines[-1]["gpu_operations"], operations_of(lines)
+        self.check(f"{name}: {counts['operations']} operations, each with its call",
                    counts["operations"] > 0 and counts["operations"] - counts["joined"] == without and counts["invalid"] == 0, counts)
         wrong = [entry for entry in joined_wrongly(lines) if "call" in entry[0]]
-        self.check(f"{name}: {len(works)} lines, each of a call that fits and began before", not wrong, wrong[:3])
+        self.check(f"{name}: {len(operations)} lines, each of a call that fits and began before", not wrong, wrong[:3])
         return lines
 
     def second_run(self, command, **variables):
@@ -101,24 +101,24 @@ class Times:
         with open(path, encoding="utf-8") as file:
             rows = [line.rstrip("\n").split("\t") for line in file]
         began = {int(row[1]): int(row[2]) for row in rows if row[0] == "call"}
-        works = sorted((int(row[1]), row[0], int(row[3]), int(row[4]), row[5], row[6]) for row in rows if row[0] != "call")
-        early = [work for work in works if work[0] in began and work[2] < began[work[0]]]
-        return works, early
+        operations = sorted((int(row[1]), row[0], int(row[3]), int(row[4]), row[5], row[6]) for row in rows if row[0] != "call")
+        early = [work for work in operations if work[0] in began and work[2] < began[work[0]]]
+        return operations, early
 
     def like_cupti(self, name, command, flags):
-        """The same works in the same order, and as long, as CUPTI tells with records of calls."""
+        """The same operations in the same order, and as long, as CUPTI tells with records of calls."""
         lines = self.exact(f"{name}, {' '.join(flags)}", command, flags)
-        works, _ = self.second_run(command)
-        ours = sorted(works_of(lines), key=lambda line: (line["call"], line.get("node", 0), line["ts"]))
+        operations, _ = self.second_run(command)
+        ours = sorted(operations_of(lines), key=lambda line: (line["call"], line.get("node", 0), line["ts"]))
         shape = [(line["op"], ",".join(map(str, line["grid"])) if line["op"] == "kernel" else str(line["size"])) for line in ours]
-        theirs = [(op, what) for _, op, _, _, what, _ in works]
-        self.check(f"{name}: {len(ours)} works, as CUPTI's second run has them, in order",
+        theirs = [(op, what) for _, op, _, _, what, _ in operations]
+        self.check(f"{name}: {len(ours)} operations, as CUPTI's second run has them, in order",
                    collections.Counter(shape) == collections.Counter(theirs) and (len(set(line["tid"] for line in lines if "id" in line)) > 1 or
                                                                                 shape == theirs), (len(shape), len(theirs)))
-        if not ours or not works:
+        if not ours or not operations:
             return
         mine, other = (statistics.median(values) for values in ([line["duration_us"] * 1000 for line in ours],
-                                                                [end - start for _, _, start, end, _, _ in works]))
+                                                                [end - start for _, _, start, end, _, _ in operations]))
         self.check(f"{name}: a work takes {mine:.0f} ns in the median, by CUPTI's second run {other:.0f}", abs(mine - other) <= 0.1 * other + 64)
 
     def clock(self, program, flags):
@@ -127,7 +127,7 @@ class Times:
         told, lines = self.told([program], flags)
         rounds = [tuple(map(int, line.split("\t"))) for line in told.splitlines()]
         zero = lines[0]["clocks"]["monotonic_ns"]
-        kernels = sorted((line for line in works_of(lines) if line["op"] == "kernel"), key=lambda line: line["ts"])
+        kernels = sorted((line for line in operations_of(lines) if line["op"] == "kernel"), key=lambda line: line["ts"])
         self.check(f"{name}: {len(kernels)} kernels", len(kernels) == len(rounds), len(rounds))
         bounds = {"launched before it began": [], "seen after it began": [], "let end before it ended": [], "waited until it had ended": []}
         for (launched, seen, ends, waited), kernel in zip(rounds, kernels):
@@ -143,9 +143,9 @@ class Times:
     def known_times(self, program, flags):
         """Busy and idle times that a program makes for certain."""
         told, lines = self.told([program], flags)
-        known, works = json.loads(told), works_of(lines)
-        (busy, window), wanted = course_of(works), known["busy_us"]
-        total = sum(work["duration_us"] for work in works)
+        known, operations = json.loads(told), operations_of(lines)
+        (busy, window), wanted = course_of(operations), known["busy_us"]
+        total = sum(work["duration_us"] for work in operations)
         self.check(f"spins {' '.join(flags)}: busy for {busy:.0f} us, which takes {wanted}", abs(busy - wanted) < 0.02 * wanted)
         self.check(f"spins {' '.join(flags)}: the kernels' sum is {total:.0f} us, one and a half times as much", abs(total - 1.5 * wanted) < 0.02 * total)
         self.check(f"spins {' '.join(flags)}: idle for {window - busy:.0f} us, of pauses of {known['rest_us']} and their overhead",
@@ -156,17 +156,17 @@ class Times:
         for the host differs from run to run by more than a tool costs; so the time in which it is busy is what must agree."""
         name = f"GPT-2 {' '.join(flags)}"
         command = [sys.executable, script, "--random-weights", "--tokens", "300"]
-        ours = sorted(works_of(self.traced(name, command, flags)), key=lambda work: work["ts"])
-        count = len(ours) * 7 // 10  # of the last works; what comes before is loading and the prompt
+        ours = sorted(operations_of(self.traced(name, command, flags)), key=lambda work: work["ts"])
+        count = len(ours) * 7 // 10  # of the last operations; what comes before is loading and the prompt
         theirs = sorted(({"ts": start, "duration_us": (end - start) / 1000} for _, _, start, end, _, _ in
                          self.second_run(command, CUPTI_ACTIVITY_KERNELS="1")[0]), key=lambda work: work["ts"])
         told = subprocess.run([self.machine.cudabpf, "gaps", "--json", "--from", f"{ours[-count]['ts'] / 1e9:.9f}", self.machine.path],
                               check=True, stdout=subprocess.PIPE, text=True)
         gpu, = json.loads(told.stdout)["measured"]["gpus"]
         said = 100 * gpu["idle_us"] / gpu["window_us"]
-        (mine, window), (busy, other_window) = (course_of(works[-count:]) for works in (ours, theirs))
+        (mine, window), (busy, other_window) = (course_of(operations[-count:]) for operations in (ours, theirs))
         idle, alone = 100 * (1 - mine / window), 100 * (1 - busy / other_window)
-        self.check(f"{name}: gaps says idle {said:.2f} %, as the union of all works has it; by CUPTI alone, in another run, {alone:.2f}",
+        self.check(f"{name}: gaps says idle {said:.2f} %, as the union of all operations has it; by CUPTI alone, in another run, {alone:.2f}",
                    abs(said - idle) <= 0.05, idle)
         self.check(f"{name}: busy for {mine / 1000:.1f} ms, by CUPTI alone {busy / 1000:.1f}", abs(mine - busy) <= 0.03 * busy)
 
@@ -180,20 +180,20 @@ class Times:
                 "CUDA_INJECTION64_PATH": self.activity, "CUPTI_ACTIVITY_KERNELS": "1", "CUPTI_ACTIVITY_FILE": f"{folder}/idle-{number}.activity"}))
             commands.append((f"{folder}/idle-{number}.jsonl", [
                 self.machine.cudabpf, "run", "-q", "-o", f"{folder}/idle-{number}.jsonl", "--inside", "--gpu", "--", *program], {}))
-        shares, works, busy = ({True: [], False: []} for _ in range(3))  # by whether it is ours
+        shares, operations, busy = ({True: [], False: []} for _ in range(3))  # by whether it is ours
         for path, (seen,) in turns.side_by_side(commands, folder, cycles=12, turn=0.5).items():
             times = [(int(turn.begin * 1e9) + 50000000, int(turn.end * 1e9) - 10000000) for turn in seen]
             ours = path.endswith(".jsonl")
             parts = list((self.parts_of_trace if ours else self.parts_by_cupti)(path, times))
             shares[ours].append(statistics.median(100 * (1 - part.busy / part.window) for part in parts))
-            works[ours].append(sum(part.works for part in parts) / sum(part.window for part in parts) * 1000)
-            busy[ours].append(sum(part.busy for part in parts) / sum(part.works for part in parts))
+            operations[ours].append(sum(part.operations for part in parts) / sum(part.window for part in parts) * 1000)
+            busy[ours].append(sum(part.busy for part in parts) / sum(part.operations for part in parts))
         mine, alone = (statistics.mean(shares[whose]) for whose in (True, False))
         error = math.sqrt(sum(statistics.variance(idle) / len(idle) for idle in shares.values()))
         self.check(f"GPT-2 side by side: gaps has the GPU idle for {mine:.2f} %, CUPTI alone for {alone:.2f} %, standard error {error:.2f} points",
                    abs(mine - alone) <= max(1, 3 * error), shares)
         for whose, name in ((True, "cudabpf"), (False, "CUPTI alone")):
-            print(f"        {name}, by process: idle for {listed(shares[whose])} %; works a millisecond: {listed(works[whose])}; "
+            print(f"        {name}, by process: idle for {listed(shares[whose])} %; operations a millisecond: {listed(operations[whose])}; "
                   f"us of each: {listed(busy[whose])}")
         each, other = (statistics.mean(busy[whose]) for whose in (True, False))
         self.check(f"GPT-2 side by side: a work keeps the GPU busy for {each:.3f} us, by CUPTI alone {other:.3f}", abs(each - other) <= 0.02 * other, busy)
@@ -206,12 +206,12 @@ class Times:
             told = subprocess.run([self.machine.cudabpf, "gaps", "--json", "--from", f"{(begin - zero) / 1e9:.9f}", "--to",
                                    f"{(end - zero) / 1e9:.9f}", path], check=True, stdout=subprocess.PIPE, text=True)
             gpu, = json.loads(told.stdout)["measured"]["gpus"]
-            yield Part(gpu["works"], gpu["busy_us"], gpu["window_us"])
+            yield Part(gpu["operations"], gpu["busy_us"], gpu["window_us"])
 
     def parts_by_cupti(self, path, times):
-        works = [{"ts": start, "duration_us": (end - start) / 1000} for _, _, start, end, _, _ in self.told_by_cupti(path)[0]]
+        operations = [{"ts": start, "duration_us": (end - start) / 1000} for _, _, start, end, _, _ in self.told_by_cupti(path)[0]]
         for begin, end in times:
-            inside = [work for work in works if begin <= work["ts"] < end]
+            inside = [work for work in operations if begin <= work["ts"] < end]
             yield Part(len(inside), *course_of(inside))
 
     def long_run(self, programs):
@@ -230,7 +230,7 @@ class Times:
         counts, accounts = end["gpu_operations"], end["accounts"]
         self.check(f"long run: {accounts['received']} records, nothing lost", end["losses"] == {} and accounts["dropped"] == 0 and
                    accounts["received"] >= 2 * replays * nodes, end)
-        self.check("long run: all works have times and calls", counts["operations"] == counts["joined"] == counts["calls"] == 2 * replays + 2 and
+        self.check("long run: all operations have times and calls", counts["operations"] == counts["joined"] == counts["calls"] == 2 * replays + 2 and
                    counts["invalid"] == 0, counts)
         for name, sizes in zip(("cudabpf", "the program"), zip(*held[10:-2])):
             self.check(f"long run: {name} holds {sizes[0]} MiB after 10 s, {max(sizes)} at most", max(sizes) <= sizes[0] + 48)
@@ -258,7 +258,7 @@ class Times:
             counts = lines[-1]["gpu_operations"]
             name = f"torch.profiler {' '.join(flags)}"
             self.check(f"{name}: its output is the program's own", told == alone, (told, alone))
-            self.check(f"{name}: {counts['joined']} of {counts['calls']} calls have their works, the others are said not to be reported",
+            self.check(f"{name}: {counts['joined']} of {counts['calls']} calls have their operations, the others are said not to be reported",
                        counts["joined"] == counts["answered"] > 0 and
                        counts["calls"] == counts["answered"] + counts["unjoined"]["not_reported"], counts)
 
@@ -273,7 +273,7 @@ class Times:
             self.clock(f"{programs}/gpu_clock", flags)
             self.known_times(f"{programs}/spins", flags)
         lines = self.traced("--gpu=graphs", [f"{programs}/graphs", "--replays", "100"], ["--gpu=graphs"])
-        whole = [line for line in works_of(lines) if line["op"] == "graph"]
+        whole = [line for line in operations_of(lines) if line["op"] == "graph"]
         self.check(f"--gpu=graphs: {len(whole)} launches of graphs, each with its call", len(whole) == 200 and all("call" in line for line in whole))
         if toolkit.sees_gpu("torch"):
             has_transformers = toolkit.sees_gpu("torch, transformers")

@@ -59,7 +59,7 @@ def rooms_below(pid):
 
 
 def switch(rooms, recording):
-    """By the word `on` (include/cudabpf/inside.h: struct ci_room, enum ci_on)."""
+    """By the word `on` (include/cudabpf/inside.h: struct ci_shared, enum ci_on)."""
     for room in rooms:
         os.pwrite(room, struct.pack("I", 2 if recording else 0), 4)
 

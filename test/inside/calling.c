@@ -7,14 +7,14 @@
 
 #include "inside.h"
 
-void calling_into(void* room) {
+void calling_into(void* shared) {
   static __u32 generation;
   ci_watch_threads();
   ci_thread = (struct ci_thread){0}; /* nor is anything known of its stack */
   *ci_process = (struct ci_process){.state = CI_TRACED,
                                     .pid = (__u32)getpid(),
                                     .generation = ++generation,
-                                    .room = room,
+                                    .shared = shared,
                                     .ring_size = CALLING_RING_SIZE};
 }
 

@@ -14,8 +14,8 @@ extern "C" {
 /* Of a thread, in bytes: a power of two, and small enough to be filled soon. */
 #define CALLING_RING_SIZE (1ul << 20)
 
-/* From here on the process is traced, into this room. */
-void calling_into(void* room);
+/* From here on the process is traced, into this shared memory. */
+void calling_into(void* shared);
 /* As if nobody had read for so much longer. */
 void calling_unread_for(unsigned seconds);
 /* What a child finds: it does not know yet whether it is traced. */

@@ -30,14 +30,14 @@ static_assert(BEHIND_AT + 8 <= Code::APART);
 constexpr std::uint64_t ARGUMENTS_AT = 0x200000000000, ARGUMENTS_APART = 1 << 20;
 
 constexpr std::size_t STACK = 64 << 10, ABOVE = 1024;
-constexpr std::size_t LOOKED_BELOW = 4096, MOST_HANDED_ON = 24 * 8;
+constexpr std::size_t LOOKED_BELOW = 4096, MAX_HANDED_ON = 24 * 8;
 alignas(64) std::uint8_t stack[STACK];
-std::array<std::uint8_t, LOOKED_BELOW + 8 + MOST_HANDED_ON> stack_seen;
+std::array<std::uint8_t, LOOKED_BELOW + 8 + MAX_HANDED_ON> stack_seen;
 
 // ----- memory that comes into being where it is touched
 
-constexpr std::size_t MOST_PAGES = 64;
-std::array<std::uint64_t, MOST_PAGES> touched;
+constexpr std::size_t MAX_PAGES = 64;
+std::array<std::uint64_t, MAX_PAGES> touched;
 std::size_t touched_count;
 std::span<const Word> words_there;
 sigjmp_buf given_up;
@@ -59,7 +59,7 @@ void put_words(std::uint64_t page) {
 void on_fault(int, siginfo_t* info, void*) {
   std::uint64_t page = reinterpret_cast<std::uint64_t>(info->si_addr) & ~(PAGE - 1);
   bool ours = page - (CODE_AT - NEAR) < 2 * NEAR || page - ARGUMENTS_AT < CODE_AT - ARGUMENTS_AT;
-  if (!ours || touched_count == MOST_PAGES || map(page, PAGE, PROT_READ | PROT_WRITE) == MAP_FAILED)
+  if (!ours || touched_count == MAX_PAGES || map(page, PAGE, PROT_READ | PROT_WRITE) == MAP_FAILED)
     siglongjmp(given_up, 1);
   for (std::uint64_t at = page; at < page + PAGE; at += 8)
     *reinterpret_cast<std::uint64_t*>(at) = at + 8;
@@ -130,7 +130,7 @@ void fill_registers(Noise noise) {
 void fill_stack(std::uint64_t sp, Noise noise) {
   auto* entry = reinterpret_cast<std::uint8_t*>(sp);
   std::fill(stack, entry, static_cast<std::uint8_t>(noise));
-  for (std::uint64_t i = 0; i < MOST_HANDED_ON / 8; i++) {
+  for (std::uint64_t i = 0; i < MAX_HANDED_ON / 8; i++) {
     std::uint64_t word = 0x5000000000000000 + i;
     std::memcpy(entry + 8 + 8 * i, &word, sizeof(word));
   }

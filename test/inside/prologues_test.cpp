@@ -317,7 +317,7 @@ TEST_CASE("A site that makes no sense is left alone") {
       [](abi::ci_site& one) { one.fix_at[1] = 0; },
       [](abi::ci_site& one) { one.pushed = -8; },
       [](abi::ci_site& one) { one.above = CI_USUAL_ABOVE - 1; },
-      [](abi::ci_site& one) { one.above = CI_MOST_ABOVE + 1; },
+      [](abi::ci_site& one) { one.above = CI_MAX_ABOVE + 1; },
       [](abi::ci_site& one) { one.plan.nargs = CB_MAX_ARGS + 1; },
       // Rows that would write beyond their record, or before its structs, or look outside of it.
       [](abi::ci_site& one) { one.reads[7] = {abi::CB_READ_STRUCT, 0, 6, 0, 0, 240}; },

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "collect/inside/door.hpp"
+#include "collect/inside/listener.hpp"
 #include "support/temporary_folder.hpp"
 #include "traced_process.hpp"
 
@@ -64,55 +64,56 @@ void check_books(TracedProcess& process, const Seen& seen) {
   CHECK(process.broken() == 0);
 }
 
-// cudabpf's door, where each who comes gets a room of its own, and nothing to patch.
-class OpenDoor {
+// cudabpf's listener, where each process gets shared memory of its own, and nothing to patch.
+class OpenListener {
  public:
-  OpenDoor() : path_(folder_.path() / "in" / "door") {
-    auto door = Door::open(path_, {getuid()});
-    REQUIRE(door);
-    door_.emplace(std::move(*door));
-    setenv(CI_DOOR, path_.c_str(), 1);
+  OpenListener() : path_(folder_.path() / "in" / "listener") {
+    auto listener = Listener::open(path_, {getuid()});
+    REQUIRE(listener);
+    listener_.emplace(std::move(*listener));
+    setenv(CI_LISTENER, path_.c_str(), 1);
     host_ = std::thread([this] { serve(); });
   }
-  ~OpenDoor() {
+  ~OpenListener() {
     if (host_.joinable()) close();
-    unsetenv(CI_DOOR);
+    unsetenv(CI_LISTENER);
   }
-  OpenDoor(const OpenDoor&) = delete;
-  OpenDoor& operator=(const OpenDoor&) = delete;
+  OpenListener(const OpenListener&) = delete;
+  OpenListener& operator=(const OpenListener&) = delete;
 
-  // Nobody is let in any more; the rooms of those who have come.
-  std::list<Room>& close() {
+  // Nobody is let in any more; the traced of those who have come.
+  std::list<SharedRings>& close() {
     closed_ = true;
     host_.join();
-    return rooms_;
+    return rings_;
   }
 
  private:
   void serve() {
-    std::vector<Visitor> visitors;
+    std::vector<Connection> connections;
     while (!closed_) {
-      pollfd polled{door_->fd(), POLLIN, 0};
+      pollfd polled{listener_->fd(), POLLIN, 0};
       poll(&polled, 1, 1);
-      while (auto visitor = door_->next()) visitors.push_back(std::move(*visitor));
-      for (const Visitor& visitor : visitors) answer(visitor);
+      while (auto connection = listener_->next()) connections.push_back(std::move(*connection));
+      for (const Connection& connection : connections) answer(connection);
     }
   }
-  void answer(const Visitor& visitor) {
+  void answer(const Connection& connection) {
     alignas(8) std::byte buffer[sizeof(abi::ci_done)];
     // What is not of use of a message, such as descriptors, the kernel closes.
-    if (recv(visitor.socket.get(), buffer, sizeof(buffer), MSG_DONTWAIT) != sizeof(abi::ci_hello))
+    if (recv(connection.socket.get(), buffer, sizeof(buffer), MSG_DONTWAIT) !=
+        sizeof(abi::ci_hello))
       return;
-    rooms_.push_back(std::move(*Room::make({}, abi::CI_MONOTONIC)));
-    abi::ci_answer answer{CI_VERSION, 1, 0, 0, Room::size()};
-    int room = rooms_.back().fd();
-    send(visitor.socket.get(), std::as_bytes(std::span(&answer, 1)), std::span(&room, 1));
+    rings_.push_back(std::move(*SharedRings::make({}, abi::CI_MONOTONIC)));
+    abi::ci_answer answer{CI_VERSION, 1, 0, 0, SharedRings::size()};
+    int shared = rings_.back().fd();
+    send(connection.socket.get(), std::as_bytes(std::span(&answer, 1)), std::span(&shared, 1));
   }
 
   TemporaryFolder folder_;
   std::string path_;
-  std::optional<Door> door_;
-  std::list<Room> rooms_;
+  std::optional<Listener> listener_;
+  std::list<SharedRings> rings_;
   std::atomic<bool> closed_ = false;
   std::thread host_;
 };
@@ -206,8 +207,8 @@ TEST_CASE("A signal's handler makes calls at any moment") {
   CHECK(process.counted(abi::CB_ENTERED) <= 2 * (made + handled));
 }
 
-TEST_CASE("A child's threads that call at once get one room, by the first of them") {
-  OpenDoor door;
+TEST_CASE("A child's threads that call at once get one shared, by the first of them") {
+  OpenListener listener;
   load();
   constexpr int CHILDREN = 20;
   for (int child = 0; child < CHILDREN; child++) {
@@ -217,8 +218,8 @@ TEST_CASE("A child's threads that call at once get one room, by the first of the
       threads.emplace_back(make_calls, thread, 0, 100);
     for (std::thread& thread : threads) thread.join();
   }
-  std::list<Room>& rooms = door.close();
-  REQUIRE(rooms.size() == 1 + CHILDREN);
-  rooms.pop_front();  // of the process itself, which has made no call
-  for (Room& room : rooms) CHECK(room.counts().entered == 2 * THREADS * 100);
+  std::list<SharedRings>& traced = listener.close();
+  REQUIRE(traced.size() == 1 + CHILDREN);
+  traced.pop_front();  // of the process itself, which has made no call
+  for (SharedRings& shared : traced) CHECK(shared.counts().entered == 2 * THREADS * 100);
 }

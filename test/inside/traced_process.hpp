@@ -15,7 +15,7 @@
 
 #include "calling.h"
 #include "collect/inside/record_clock.hpp"
-#include "collect/inside/room.hpp"
+#include "collect/inside/shared_rings.hpp"
 #include "cudabpf/inside.h"
 
 struct Record {
@@ -27,14 +27,14 @@ class TracedProcess {
  public:
   explicit TracedProcess(const cudabpf::abi::ci_driver& driver = {},
                          cudabpf::abi::ci_clock clock = cudabpf::RecordClock::best())
-      : file_(memfd_create("room", MFD_CLOEXEC)), clock_(clock) {
+      : file_(memfd_create("shared", MFD_CLOEXEC)), clock_(clock) {
     REQUIRE(ftruncate(file_.get(), static_cast<off_t>(SIZE)) == 0);
     void* memory =
         mmap(nullptr, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_.get(), 0);
     REQUIRE(memory != MAP_FAILED);
     memory_ = static_cast<std::byte*>(memory);
-    room().on = cudabpf::abi::CI_ALL;
-    room().clock = clock;
+    shared().on = cudabpf::abi::CI_ALL;
+    shared().clock = clock;
     std::memcpy(memory_ + CI_DRIVER_AT, &driver, sizeof(driver));
     calling_into(memory_);
   }
@@ -42,20 +42,21 @@ class TracedProcess {
   TracedProcess(const TracedProcess&) = delete;
   TracedProcess& operator=(const TracedProcess&) = delete;
 
-  cudabpf::abi::ci_room& room() { return *reinterpret_cast<cudabpf::abi::ci_room*>(memory_); }
-  cudabpf::abi::ci_ring& shared(std::size_t number) {
+  cudabpf::abi::ci_shared& shared() { return *reinterpret_cast<cudabpf::abi::ci_shared*>(memory_); }
+  cudabpf::abi::ci_ring& ring_header(std::size_t number) {
     return reinterpret_cast<cudabpf::abi::ci_ring*>(memory_ +
-                                                    sizeof(cudabpf::abi::ci_room))[number];
+                                                    sizeof(cudabpf::abi::ci_shared))[number];
   }
 
   // Calls `each` with each record that can be read now, and the number of its ring. Rings that
   // their threads have left are free afterwards.
   template <typename Each>
   void read(Each&& each) {
-    __atomic_fetch_add(&room().reads, 1, __ATOMIC_RELAXED);
-    for (std::size_t i = rings_.size(); i < __atomic_load_n(&room().used, __ATOMIC_ACQUIRE); i++) {
+    __atomic_fetch_add(&shared().reads, 1, __ATOMIC_RELAXED);
+    for (std::size_t i = rings_.size(); i < __atomic_load_n(&shared().used, __ATOMIC_ACQUIRE);
+         i++) {
       std::uint64_t offset = CI_RINGS_AT + i * CALLING_RING_SIZE;
-      rings_.emplace_back(shared(i), memory_ + offset, CALLING_RING_SIZE, file_.get(), offset);
+      rings_.emplace_back(ring_header(i), memory_ + offset, CALLING_RING_SIZE, file_.get(), offset);
     }
     for (std::size_t i = 0; i < rings_.size(); i++) {
       cudabpf::ThreadRing& ring = rings_[i];
@@ -72,8 +73,8 @@ class TracedProcess {
 
   // Of all rings, and of threads that found none.
   std::uint64_t counted(cudabpf::abi::cb_counter counter) {
-    std::uint64_t sum = __atomic_load_n(&room().counters[counter], __ATOMIC_RELAXED);
-    for (std::size_t i = 0; i < room().used; i++) sum += shared(i).counters[counter];
+    std::uint64_t sum = __atomic_load_n(&shared().counters[counter], __ATOMIC_RELAXED);
+    for (std::size_t i = 0; i < shared().used; i++) sum += ring_header(i).counters[counter];
     return sum;
   }
   std::uint64_t broken() const {

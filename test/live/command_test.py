@@ -100,7 +100,7 @@ class Live(callers.CalledTest):
         told, wanted = json.loads(traced.stdout), json.loads(plain.stdout)
         if harness.INSIDE:  # by which libcuda, and then the library, find their way
             self.assertEqual(told["environment"].pop("CUDA_INJECTION64_PATH"), harness.INSIDE_LIBRARY)
-            del told["environment"]["CUDABPF_DOOR"]
+            del told["environment"]["CUDABPF_LISTENER"]
         for key, value in wanted.items():
             self.assertEqual(told[key], value, key)
 

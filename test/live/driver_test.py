@@ -163,16 +163,16 @@ class Live(harness.LiveTest):
         env = dict(self.environment(), CUDABPF_DEVICES="1:9=nvidiactl", LD_LIBRARY_PATH=self.simulated_nvml(),
                    FAKE_NVML_ASKS="/dev/urandom", FAKE_NVML_RECORD=told)
         tracer = self.start_cudabpf("--kernel", "-o", self.path, env=env)
-        asker = self.start([os.path.realpath(sys.executable), "-c", ASK])
-        self.assertEqual(asker.wait(), 0, asker.stderr())
+        thread = self.start([os.path.realpath(sys.executable), "-c", ASK])
+        self.assertEqual(thread.wait(), 0, thread.stderr())
         self.run_cudabpf("doctor")
         tracer.signal(2)
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         trace = self.read()
         self.check_law(trace)
-        asked = [line for line in trace.lines if line["type"] == "kernel" and line["pid"] == asker.pid]
+        asked = [line for line in trace.lines if line["type"] == "kernel" and line["pid"] == thread.pid]
         self.assertEqual([line["op"] for line in asked], ["open", "ioctl", "close"])
-        self.assertEqual([p["op"] for p in trace.processes if p["pid"] == asker.pid], ["start", "exit"])
+        self.assertEqual([p["op"] for p in trace.processes if p["pid"] == thread.pid], ["start", "exit"])
         # cudabpf itself asks the driver, too, for samples of the GPUs.
         self.assertGreater(os.path.getsize(told), 0)
         self.assertFalse([line for line in trace.lines if line.get("pid") == tracer.pid])

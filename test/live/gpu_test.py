@@ -39,7 +39,7 @@ class Live(harness.LiveTest):
     def script_timed(self, script, *flags, **options):
         return self.timed(calls(f"{BEGIN}; {script}"), *flags, **options)
 
-    def has_works(self):
+    def has_operations(self):
         if not os.path.exists(self.path):
             return False
         with open(self.path, "rb") as file:
@@ -53,10 +53,10 @@ class Live(harness.LiveTest):
         with open(self.told, encoding="utf-8") as file:
             for line in map(json.loads, file):
                 found[line["tid"]].append(line)
-        return {tid: sorted(works, key=lambda work: (work["correlation"], work.get("node", 0))) for tid, works in found.items()}
+        return {tid: sorted(operations, key=lambda work: (work["correlation"], work.get("node", 0))) for tid, operations in found.items()}
 
     @staticmethod
-    def works(trace):
+    def operations(trace):
         return [line for line in trace.of("gpu") if line["op"] in ("kernel", "copy", "set", "graph")]
 
     @staticmethod
@@ -81,7 +81,7 @@ class Live(harness.LiveTest):
             self.check_accounts(trace)
         self.assertEqual(trace.end["losses"], {})
         lines = collections.defaultdict(list)
-        for line in self.works(trace):
+        for line in self.operations(trace):
             self.assertIn("call", line)
             lines[line["call"]].append(line)
         count = 0
@@ -91,11 +91,11 @@ class Live(harness.LiveTest):
                 by_call[work["correlation"]].append(work)
             asked = self.asking(trace, tid)
             self.assertEqual(len(asked), len(by_call))
-            for call, works in zip(asked, by_call.values()):
+            for call, operations in zip(asked, by_call.values()):
                 count += 1
                 found = sorted(lines.pop(call["id"]), key=lambda line: line.get("node", 0))
-                self.assertEqual(len(found), len(works))
-                for line, work in zip(found, works):
+                self.assertEqual(len(found), len(operations))
+                for line, work in zip(found, operations):
                     self.check_line(line, work, trace)
                     self.assertGreaterEqual(line["ts"], call["ts"])
                     self.assertEqual(line["stream"], call.get("stream", "0x0"))
@@ -113,7 +113,7 @@ class Live(harness.LiveTest):
 
     # --- tests
 
-    def test_works(self):
+    def test_operations(self):
         """Launches, copies and fills of every kind, at once and in streams."""
         trace = self.script_timed(f"""{SOME}; htod a host 4K; dtoh host a 100; dtod a b 8; copy a b 12; htod-async a host 9999 s
             dtoh-async host a 4K t; copy2d htod a host 300 7; copy2d-async dtoh host a 20 3 s; copy3d htod a host 2 3 4
@@ -133,7 +133,7 @@ class Live(harness.LiveTest):
         # A copy and a fill of nothing were asked for, as far as anybody can tell.
         self.assertEqual((counts["operations"], counts["joined"], counts["calls"], counts["unjoined"]), (6, 6, 8, {"no_work": 2}))
         asked = self.asking(trace, self.handed_out().popitem()[0])
-        self.assertEqual([line["call"] for line in self.works(trace)], [call["id"] for call in asked])
+        self.assertEqual([line["call"] for line in self.operations(trace)], [call["id"] for call in asked])
 
     def test_threads(self):
         """Threads that launch into one stream at the same time, and into their own."""
@@ -151,11 +151,11 @@ class Live(harness.LiveTest):
             instantiate x g; launch-graph x s; launch l 1 1 1 1 1 1 0 s; launch-graph x s; launch-graph x t"""
         trace = self.script_timed(script)
         self.assertEqual(self.check_exact(trace), 7)
-        self.assertEqual(len([line for line in self.works(trace) if "node" in line]), 12)
+        self.assertEqual(len([line for line in self.operations(trace) if "node" in line]), 12)
         os.unlink(self.told)
         trace = self.script_timed(script, gpu="--gpu=graphs")
         self.assertEqual(self.check_exact(trace), 7)
-        self.assertEqual([line["op"] for line in self.works(trace)].count("graph"), 3)
+        self.assertEqual([line["op"] for line in self.operations(trace)].count("graph"), 3)
         self.assertEqual((trace.header["gpu_timing"], self.times_line(trace)["graphs"]), ("graphs", "whole"))
 
     def test_waits_for_nobody(self):
@@ -165,7 +165,7 @@ class Live(harness.LiveTest):
         command = calls(f"{BEGIN}; {graph} instantiate x g; {'launch-graph x s; ' * 500}")
         program = self.start_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--gpu", "--", *command,
                                      env=self.with_cupti(WORKER=1, LONGEST=longest))
-        wait_for(lambda: os.path.exists(longest), "told works")
+        wait_for(lambda: os.path.exists(longest), "told operations")
         program.signal(signal.SIGSTOP)
         stopped = time.monotonic_ns()
         time.sleep(0.2)
@@ -187,7 +187,7 @@ class Live(harness.LiveTest):
         self.assertEqual(len(told), 12)
         asked = self.asking(trace, told[0]["tid"])
         wanted = [call["id"] for call, work in zip(asked, told) if not work["zero"]]
-        self.assertEqual([line["call"] for line in self.works(trace)], wanted)
+        self.assertEqual([line["call"] for line in self.operations(trace)], wanted)
         counts = trace.end["gpu_operations"]
         self.assertEqual((counts["operations"], counts["invalid"], counts["answered"]), (12, 2, 12))
 
@@ -201,7 +201,7 @@ class Live(harness.LiveTest):
         kept = [call for i, call in enumerate(asked, 1) if i % 5]
         right = {work["begin_ns"]: call["id"] for call, work in zip(kept, told)}
         begin = trace.header["clocks"]["monotonic_ns"]
-        for line in self.works(trace):
+        for line in self.operations(trace):
             if "call" in line:
                 began = min(right, key=lambda ns, ts=line["ts"]: abs(ns - begin - ts))
                 self.assertEqual(line["call"], right[began])
@@ -215,7 +215,7 @@ class Live(harness.LiveTest):
             with self.subTest(cupti):
                 trace = self.script_timed(SOME, env=self.with_cupti(**cupti))
                 self.assertIn(why, self.times_line(trace)["why"])
-                self.assertEqual(len(self.works(trace)), 0)
+                self.assertEqual(len(self.operations(trace)), 0)
                 self.assertEqual(trace.counts()["cuLaunchKernel"], 1)
                 self.assertEqual(trace.end["losses"], {})
                 # It was said at once, and every answer says it.
@@ -232,7 +232,7 @@ class Live(harness.LiveTest):
         """What was told before the end is there, with its calls."""
         program = self.start_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--gpu", "--", f"{WORKLOADS}/fake_storm",
                                      "--library", LIBRARY, "--count", "1000000", "--rate", "5000", env=self.with_cupti())
-        wait_for(self.has_works, "works in the trace")  # CUPTI hands them out before the process tells of them
+        wait_for(self.has_operations, "operations in the trace")  # CUPTI hands them out before the process tells of them
         pid, = self.records()
         os.kill(pid, signal.SIGKILL)
         self.assertEqual(program.wait(), 128 + signal.SIGKILL, program.stderr())
@@ -240,7 +240,7 @@ class Live(harness.LiveTest):
         counts = trace.end["gpu_operations"]
         told, = self.handed_out().values()
         asked = [call["id"] for call in self.asking(trace, told[0]["tid"])]
-        found = [line["call"] for line in self.works(trace)]
+        found = [line["call"] for line in self.operations(trace)]
         self.assertGreater(len(found), 0)
         self.assertEqual(found, asked[:len(found)])
         # The last call may be under way.
@@ -254,7 +254,7 @@ class Live(harness.LiveTest):
         """The program goes on as if nothing were."""
         program = self.start_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--gpu", "--", f"{WORKLOADS}/fake_storm",
                                      "--library", LIBRARY, "--count", "6000", "--rate", "3000", env=self.with_cupti())
-        wait_for(lambda: os.path.exists(self.told), "told works")
+        wait_for(lambda: os.path.exists(self.told), "told operations")
         pid, = self.records()
         program.signal(signal.SIGKILL)
         wait_for(lambda: harness.ended(pid), "a program that has ended")

@@ -11,29 +11,29 @@ def work(told, name):
     return (told["op"], name, tuple(told.get("grid", ())), tuple(told.get("block", ())), told.get("shared"), told.get("size"))
 
 
-def works_that_ran(call):
+def operations_that_ran(call):
     """{(work, in a body): nodes}, according to the driver."""
     ran = [(one, False) for one in call["ran"]] + [(one, True) for one in call.get("bodies", [])]
     return collections.Counter((work(one, "kernel" in one and demangle(one["kernel"])), in_body) for one, in_body in ran)
 
 
-def works_told(content):
+def operations_reported(content):
     found = collections.Counter()
     for one in content["content"]:
         found[work(one, one.get("kernel", False)), one.get("conditional", False)] += one["count"]
     return found
 
 
-def without_names(works):
+def without_names(operations):
     found = collections.Counter()
-    for (one, in_body), count in works.items():
+    for (one, in_body), count in operations.items():
         found[(one[0], None, *one[2:]), in_body] += count
     return found
 
 
-def nodes(works, kind=None):
+def nodes(operations, kind=None):
     """How many of them are not in a body."""
-    return sum(count for (one, in_body), count in works.items() if not in_body and kind in (None, one[0]))
+    return sum(count for (one, in_body), count in operations.items() if not in_body and kind in (None, one[0]))
 
 
 def pairs(lines, calls, clock):
@@ -100,7 +100,7 @@ def check_launch(test, line, call, contents):
         test.assertFalse({"graph", "nodes", "kernels"} & set(line), line)
         return
     content = contents[line["graph"]]
-    ran, told = works_that_ran(call), works_told(content)
+    ran, told = operations_that_ran(call), operations_reported(content)
     if any("handle" in one for one in content["content"]):  # a kernel's name is not known
         ran, told = without_names(ran), without_names(told)
     if "more" in content:

@@ -1,5 +1,5 @@
 """`run --inside` when something is in its way: cudabpf killed or stopped, uprobes on the same functions, limits, and
-whoever else knocks at its door.
+whoever else knocks at its listener.
 
 These tests are run only this way (inside_tests.txt); as root, eBPF looks on in some of them.
 """
@@ -324,43 +324,43 @@ class Live(insiders.InsideTest):
 
     # --- whoever else knocks
 
-    def door(self):
+    def listener(self):
         pid = self.pid_of_program()
         with open(f"/proc/{pid}/environ", "rb") as file:
             variables = dict(entry.split(b"=", 1) for entry in file.read().split(b"\0") if b"=" in entry)
         self.assertEqual(variables[b"CUDA_INJECTION64_PATH"].decode(), INSIDE_LIBRARY)
-        return variables[b"CUDABPF_DOOR"]
+        return variables[b"CUDABPF_LISTENER"]
 
     @staticmethod
-    def knock(door):
+    def knock(listener):
         """A connection; None: refused."""
         client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         client.settimeout(PATIENCE)
         try:
-            client.connect(door)
+            client.connect(listener)
         except OSError:
             return None
         return client
 
     @staticmethod
-    def hello(version=insiders.VERSION, reason=1, pid=0, tid=0, has_room=0):
-        return struct.pack("6I", version, reason, pid, tid, has_room, 0)
+    def hello(version=insiders.VERSION, reason=1, pid=0, tid=0, has_memory=0):
+        return struct.pack("6I", version, reason, pid, tid, has_memory, 0)
 
-    def annoy(self, door, files):
+    def annoy(self, listener, files):
         """All that a program of the same user can say, and a thousand connections, of which most stay."""
         nothing, library, half = files
         mine = os.getpid()
         messages = [(b"", []), (b"\0" * 4096, []), (b"\xff" * 24, [nothing]), (b"x" * 60000, []), (self.hello(1), [library]),
                     (self.hello(reason=77), [library]), (self.hello(pid=1, tid=1), [library]), (self.hello(pid=mine, tid=mine), [nothing]),
                     (self.hello(pid=mine, tid=mine), [half]), (self.hello(pid=mine, tid=mine), [library] * 20),
-                    (self.hello(reason=2, pid=mine, tid=mine), []), (self.hello(reason=2, pid=mine, has_room=1), [library]),
+                    (self.hello(reason=2, pid=mine, tid=mine), []), (self.hello(reason=2, pid=mine, has_memory=1), [library]),
                     (self.hello(pid=0xffffffff, tid=0xffffffff), []), (self.hello()[:23], [library])]
         for message, fds in messages:
-            client = self.knock(door)
+            client = self.knock(listener)
             if client:
                 with contextlib.suppress(OSError):
                     socket.send_fds(client, [message], fds)
-        silent = [self.knock(door) for _ in range(1000)]
+        silent = [self.knock(listener) for _ in range(1000)]
         for client in silent[::3]:
             if client:
                 client.close()
@@ -370,7 +370,7 @@ class Live(insiders.InsideTest):
         """Nonsense, silence, lies and a thousand connections: the program's own trace is whole."""
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
         tracer = self.start_inside(*calls("setup; sync; read; loop 1000 { sync }; fork { setup; sync }; wait; query"), stdin=subprocess.PIPE)
-        door = self.door()
+        listener = self.listener()
         nothing, library = os.open("/dev/null", os.O_RDONLY), os.open(LIBRARY, os.O_RDONLY)
         cut = f"{self.folder}/cut"
         with open(LIBRARY, "rb") as whole, open(cut, "wb") as file:
@@ -381,14 +381,14 @@ class Live(insiders.InsideTest):
         if pid == 0:  # a process that ends, since whoever says hello is traced until then
             with contextlib.suppress(BaseException):
                 harness.become_user()
-                kept = self.annoy(door, (nothing, library, half))
+                kept = self.annoy(listener, (nothing, library, half))
                 os.write(done, b"%d" % sum(client is not None for client in kept))
                 time.sleep(3)
             os._exit(0)
         for fd in (nothing, library, half, done):
             os.close(fd)
         self.addCleanup(os.close, ready)
-        self.assertGreater(int(os.read(ready, 10) or 0), 0, "the door was open")
+        self.assertGreater(int(os.read(ready, 10) or 0), 0, "the listener was open")
         self.assertIsNone(tracer.process.poll(), tracer.stderr())
         tracer.tell()
         self.assertEqual(tracer.wait(60), 0, tracer.stderr())
@@ -401,18 +401,18 @@ class Live(insiders.InsideTest):
     def test_other_users(self):
         """The socket is for the user whose program is traced, and it is gone with the trace."""
         tracer = self.start_inside(*calls("setup; sync; read"), stdin=subprocess.PIPE)
-        door = self.door()
+        listener = self.listener()
         if os.geteuid() == 0:
             stranger = NOBODY.pw_uid - 1
             code = ("import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(sys.argv[1]); "
                     "print(s.recv(10), end='')")
-            done = subprocess.run([PYTHON, "-c", code, door], check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE,
+            done = subprocess.run([PYTHON, "-c", code, listener], check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE,
                                   user=stranger, group=stranger, extra_groups=[])
             self.assertTrue(done.stdout == b"b''" or done.stderr.endswith((b"Permission denied\n", b"Connection reset by peer\n")), done)
         tracer.tell()
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         self.check_whole(self.read())
-        self.assertFalse(os.path.exists(door))
+        self.assertFalse(os.path.exists(listener))
 
     def test_usage(self):
         """What eBPF alone can do is refused."""

@@ -1,4 +1,4 @@
-"""`run --inside` when traced processes, and others of the same user, do at its door what no honest program does.
+"""`run --inside` when traced processes, and others of the same user, do at its listener what no honest program does.
 
 These tests are run only this way (inside_tests.txt).
 """
@@ -14,7 +14,7 @@ import insiders
 from harness import INSIDE_LIBRARY, LIBRARY, PATIENCE, PYTHON, WORKLOADS, wait_for
 
 HONEST = 100  # launches of each honest program
-# In which cudabpf ends when it is told to, whatever its visitors do: at once, unless it waits for one
+# In which cudabpf ends when it is told to, whatever its connections do: at once, unless it waits for one
 # of them, and then for ever. So much, because a machine with other work may let it wait.
 END_SECONDS = 20
 # Passes sockets that linger in each way in which cudabpf could come to be the one that closes them.
@@ -39,17 +39,17 @@ say("passed"); time.sleep(1000)
 LEAVE = insiders.VISITOR + """
 say("ready")
 while True:
-    visits = []
+    handshakes = []
     for number in range(200):
         s = knock()
         try: hello(s, LEAVING if number % 2 else FORKED)
         except OSError: pass
-        if not number % 2: visits.append(s)
+        if not number % 2: handshakes.append(s)
         else: s.close()
     end = time.monotonic() + 1
-    while visits and time.monotonic() < end:
-        for s in select.select(visits, [], [], 0.1)[0]:
-            visits.remove(s)
+    while handshakes and time.monotonic() < end:
+        for s in select.select(handshakes, [], [], 0.1)[0]:
+            handshakes.remove(s)
             try:
                 said, fds = answer(s)
                 if fds: os.pwrite(fds[0], struct.pack("<Q", 1000), 24)
@@ -75,9 +75,9 @@ TRANSLATED = insiders.VISITOR + """
 threading.stack_size(65536)
 for _ in range(300): threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 s = knock(); hello(s, FORKED, pid=1)
-_, (room,) = answer(s)
+_, (fd,) = answer(s)
 s.send(struct.pack("<2I", VERSION, 0))
-shared = mmap.mmap(room, 50 * 4096 + (1 << 20))
+shared = mmap.mmap(fd, 50 * 4096 + (1 << 20))
 record = struct.pack("<2IQ4IHBBI", 32, 0, 1, 0, 0, 1, 0, 3, 1, 0, 0)
 count = (1 << 20) // len(record)
 shared[50 * 4096:50 * 4096 + len(record) * count] = record * count
@@ -109,13 +109,13 @@ STORM = [f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--count", str(HONEST)
 class Live(insiders.InsideTest):
     # --- what is started, and what must hold
 
-    def begin(self, visitor, *arguments, honest=1):
-        """Traces a visitor, then honest programs; returns when those are over."""
-        script = ('visitor=$1; times=$2; shift 2; echo begun; read -r go; $visitor & read -r go; '
+    def begin(self, connection, *arguments, honest=1):
+        """Traces a connection, then honest programs; returns when those are over."""
+        script = ('connection=$1; times=$2; shift 2; echo begun; read -r go; $connection & read -r go; '
                   'for number in $(seq "$times"); do "$@" >/dev/null; done; echo over; wait')
-        program = f"{self.folder}/visitor"
+        program = f"{self.folder}/connection"
         with open(program, "w", encoding="utf-8") as file:
-            file.write(f"#!{PYTHON}\n{visitor}")
+            file.write(f"#!{PYTHON}\n{connection}")
         os.chmod(program, 0o755)
         self.tracer = self.start_inside("sh", "-c", script, "sh", " ".join([program, *map(str, arguments)]), honest, *STORM,
                                         env=self.unlogged(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
@@ -154,9 +154,9 @@ class Live(insiders.InsideTest):
     # --- descriptors
 
     def test_lingering_sockets(self):
-        """Closing what a visitor has sent may take an hour: cudabpf never does."""
+        """Closing what a connection has sent may take an hour: cudabpf never does."""
         self.begin(LINGER)
-        self.tracer.signal(signal.SIGSTOP)  # so that the visitor's own copies are closed first
+        self.tracer.signal(signal.SIGSTOP)  # so that the connection's own copies are closed first
         self.tracer.tell()
         self.says("passed")
         self.tracer.signal(signal.SIGCONT)
@@ -169,9 +169,9 @@ class Live(insiders.InsideTest):
         self.begin("print('ready', flush=True)")
         self.tracer.tell()
         self.says("ready")
-        door = self.door_of(self.tracer.pid)
+        listener = self.listener_of(self.tracer.pid)
         self.tracer.signal(signal.SIGSTOP)
-        stranger = self.start([PYTHON, "-c", LINGER, door], stdout=subprocess.PIPE)
+        stranger = self.start([PYTHON, "-c", LINGER, listener], stdout=subprocess.PIPE)
         self.assertEqual(stranger.process.stdout.readline(), b"passed\n")
         self.tracer.signal(signal.SIGCONT)
         self.tracer.tell()
@@ -180,17 +180,17 @@ class Live(insiders.InsideTest):
         self.check_honest(trace)
         self.assertEqual(trace.end["losses"], {})
 
-    def door_of(self, tracer):
-        """The door's path, as the command has it in its environment."""
+    def listener_of(self, tracer):
+        """The listener's path, as the command has it in its environment."""
         def found():
             with open(f"/proc/{tracer}/task/{tracer}/children", encoding="utf-8") as file:
                 for child in file.read().split():
                     with open(f"/proc/{child}/environ", "rb") as environment:
                         for variable in environment.read().split(b"\0"):
-                            if variable.startswith(b"CUDABPF_DOOR="):
+                            if variable.startswith(b"CUDABPF_LISTENER="):
                                 return variable.partition(b"=")[2].decode()
             return None
-        return wait_for(found, "a command that knows the door")
+        return wait_for(found, "a command that knows the listener")
 
     # --- work
 

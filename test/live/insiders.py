@@ -19,7 +19,7 @@ import array, mmap, os, select, socket, struct, sys, threading, time
 LOADED, FORKED, LEAVING = 1, 2, 3
 def knock(path=None):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.connect(path or os.environ["CUDABPF_DOOR"])
+    s.connect(path or os.environ["CUDABPF_LISTENER"])
     return s
 def hello(s, reason, fds=(), pid=None):
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []

@@ -40,7 +40,7 @@ class Sums final : public Sink {
   void driver_call(const DriverCall&) override {}
   void gpu_error(const GpuError&) override {}
   void gpu_sample(const GpuSample&) override {}
-  void gpu_work(const GpuWork&) override {}
+  void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
   void process(const Process& process) override {
     constexpr const char* OPS[] = {"start", "fork", "exec", "exit"};

@@ -253,9 +253,9 @@ class Fake(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         calls = only(records)[1]
 
-        def short(works):
+        def short(operations):
             return " ".join(work.get("kernel", work["op"]) + "".join(f":{v}" for v in (*work.get("grid", [])[:1], work.get("size")) if v)
-                            for work in works)
+                            for work in operations)
         launches = [call for call in of(calls, "cuGraphLaunch") if "ran" in call]
         self.assertEqual(len(launches), len([c for c in of(calls, "cuGraphLaunch") if c["ret"] == 0 and "captured" not in c]))
         return ([short(call["ran"]) + "".join(f" ({short(call['bodies'])})" for _ in range("bodies" in call)) for call in launches],

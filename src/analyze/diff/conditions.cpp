@@ -34,7 +34,7 @@ std::string obstacle(const Compared& compared, const DiffSide& a, const DiffSide
       std::string name = name_of(letter, *side, i);
       if (const auto* doubt = trace.doubt(needs)) return name + " " + doubt->why;
       if (!spread->of_each[i]) return name + " " + absent(asked);
-      (trace.asked_alone ? alone : after_waits) = true;
+      (trace.issued_alone ? alone : after_waits) = true;
     }
   bool is_timed = asked.measure->place == Measure::Place::iterations && needs.any_of(Need::times);
   if (alone && after_waits && is_timed)

@@ -76,7 +76,7 @@ std::vector<std::string> on_iterations(const DiffSide& a, const DiffSide& b) {
   std::vector<std::string> notes;
   for (auto [name, side] : {std::pair{"A", &a}, {"B", &b}})
     if (std::any_of(side->traces.begin(), side->traces.end(),
-                    [](const TraceFigures& trace) { return trace.asked_alone; }))
+                    [](const TraceFigures& trace) { return trace.issued_alone; }))
       notes.push_back(std::string(name) +
                       " does not synchronise after each iteration, so its times cover submission "
                       "only");
@@ -191,7 +191,7 @@ std::vector<Difference::Failure> failures(const Measures& a, const Measures& b) 
 }
 
 std::optional<std::uint64_t> begin_of_iterations(const Measures& of) {
-  const Iterations& iterations = of.course().iterations();
+  const Iterations& iterations = of.execution().iterations();
   if (iterations.found == Iterations::Found::none) return std::nullopt;
   return iterations.begin;
 }

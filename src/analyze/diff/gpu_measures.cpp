@@ -39,14 +39,14 @@ std::optional<std::uint64_t> graph_gpu_time(const Measures& of) {
 std::optional<std::uint64_t> transfer_gpu_time(const Measures& of) {
   if (!of.gpus_measured()) return std::nullopt;
   std::uint64_t sum = 0;
-  for (const MeasuredWorks::OfDirection& one : of.kernels().gpu().copies())
+  for (const MeasuredOperations::OfDirection& one : of.kernels().gpu().copies())
     if (!one.fills) sum = saturating_sum(sum, one.figures.times.total());
   return sum;
 }
 
 std::vector<PartFigure> gpu_time_of_directions(const Measures& of) {
   std::vector<PartFigure> parts;
-  for (const MeasuredWorks::OfDirection& one : of.kernels().gpu().copies())
+  for (const MeasuredOperations::OfDirection& one : of.kernels().gpu().copies())
     if (!one.fills) parts.push_back({one.name, one.figures.times.total()});
   std::sort(parts.begin(), parts.end(),
             [](const auto& one, const auto& other) { return one.name < other.name; });

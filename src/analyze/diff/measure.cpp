@@ -62,20 +62,20 @@ Figure operations(Of of) {
 }
 
 Figure idle(Of of) {
-  const Idle::OfProcess* process = of.course().process();
+  const Idle::OfProcess* process = of.execution().process();
   if (!process || !process->working_time) return std::nullopt;
   return millionths(process->idle.total(), process->working_time);
 }
 
 // Null: none was timed.
 const Iterations* timed(Of of) {
-  const Iterations& iterations = of.course().iterations();
+  const Iterations& iterations = of.execution().iterations();
   return iterations.sorted_times.empty() ? nullptr : &iterations;
 }
 
 template <auto Member>
 Figure if_found(Of of) {
-  const Iterations& iterations = of.course().iterations();
+  const Iterations& iterations = of.execution().iterations();
   if (iterations.found == Iterations::Found::none) return std::nullopt;
   return iterations.*Member;
 }
@@ -100,7 +100,7 @@ Figure iteration_quantile(Of of) {
   return quantile_of(iterations->sorted_times, Percent / 100.0);
 }
 
-Median iteration_median(Of of) { return median_of(of.course().iterations().sorted_times); }
+Median iteration_median(Of of) { return median_of(of.execution().iterations().sorted_times); }
 
 template <typename Value>
 Parts of_functions(Of of, Value value) {
@@ -149,7 +149,7 @@ Parts of_kinds(Of of) {
 
 Parts of_phases(Of of) {
   Parts parts;
-  for (const Phase& phase : of.course().phases().phases)
+  for (const Phase& phase : of.execution().phases().phases)
     if (phase.seen) parts.push_back({phase.name, phase.time});
   return parts;
 }

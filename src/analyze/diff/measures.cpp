@@ -17,7 +17,7 @@ Measures::Measures(Names& names)
       kernels_(names),
       ioctls_(names),
       errors_(names, false),
-      course_(names, {}, 0),
+      execution_(names, {}, 0),
       memory_(names, *this),
       others_(names.add("(others)")) {}
 
@@ -26,8 +26,8 @@ void Measures::line(const Line& line) {
   kernels_.line(line);
   ioctls_.line(line);
   errors_.line(line);
-  course_.line(line);
-  asked_gpu_time_.line(line);
+  execution_.line(line);
+  issued_gpu_time_.line(line);
   memory_.line(line);
   if (line.kind != LineKind::call || !is_counted(line)) return;
   if (line.meaning->counted == CountedAs::copies) transfer(line);
@@ -56,21 +56,21 @@ void Measures::finish(const TraceFacts& facts) {
   kernels_.finish(facts);
   ioctls_.finish(facts);
   errors_.finish(facts);
-  course_.finish(facts);
-  asked_gpu_time_.finish(facts);
+  execution_.finish(facts);
+  issued_gpu_time_.finish(facts);
   time_iterations();
   found_errors_ = errors_.answer();
   facts_ = facts;
 }
 
 void Measures::time_iterations() {
-  const ThreadWork* thread = course_.thread();
-  if (!thread || !asked_gpu_time_.measured()) return;
-  const Iterations& iterations = course_.iterations();
+  const ThreadWork* thread = execution_.thread();
+  if (!thread || !issued_gpu_time_.measured()) return;
+  const Iterations& iterations = execution_.iterations();
   for (std::size_t i = iterations.warm_up; i < iterations.each.size(); i++) {
     const Iteration& one = iterations.each[i];
     gpu_of_iterations_.push_back(
-        asked_gpu_time_.between(thread->process, thread->tid, one.begin, one.end));
+        issued_gpu_time_.between(thread->process, thread->tid, one.begin, one.end));
   }
   std::sort(gpu_of_iterations_.begin(), gpu_of_iterations_.end());
 }

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "analyze/course/course.hpp"
+#include "analyze/iterations/execution.hpp"
 #include "analyze/memory/traced_memory.hpp"
-#include "analyze/questions/asked_gpu_time.hpp"
 #include "analyze/questions/calls.hpp"
 #include "analyze/questions/errors.hpp"
 #include "analyze/questions/ioctls.hpp"
+#include "analyze/questions/issued_gpu_time.hpp"
 #include "analyze/questions/kernels.hpp"
-#include "follow/memory_figures.hpp"
+#include "state/memory_figures.hpp"
 
 namespace cudabpf::analyze {
 
@@ -48,7 +48,7 @@ class Measures : public Analysis, private LiveMemory::Listener {
   const TraceFacts& facts() const { return facts_; }
   std::vector<Calls::Figures> functions() const;
   const Kernels& kernels() const { return kernels_; }
-  const Course& course() const { return course_; }
+  const Execution& execution() const { return execution_; }
   Ioctls::Answer ioctls() const { return ioctls_.answer(); }
   const Errors::Answer& errors() const { return found_errors_; }
   const Timed& in_calls() const { return in_calls_; }    // all of them
@@ -77,8 +77,8 @@ class Measures : public Analysis, private LiveMemory::Listener {
   Kernels kernels_;
   Ioctls ioctls_;
   Errors errors_;
-  Course course_;
-  AskedGpuTime asked_gpu_time_;
+  Execution execution_;
+  IssuedGpuTime issued_gpu_time_;
   TracedMemory memory_;
   std::map<std::uint32_t, Transfers> transfers_;  // by direction
   Name others_;

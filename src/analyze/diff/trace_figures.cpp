@@ -45,12 +45,12 @@ Needs spoilt_by(std::string_view what, const Spoils (&known)[Size]) {
   return at == std::end(known) ? Needs::all() : at->about;
 }
 
-// GPUs did, or may have done, what the trace does not have: see the end's `gpu_works`.
-bool lacks_gpu_works(const TraceFacts& facts) {
-  if (!facts.end || !facts.end->gpu_works) return false;
-  const GpuWorkCounts& works = *facts.end->gpu_works;
-  auto unjoined = [&](Unjoined why) { return works.unjoined[static_cast<std::size_t>(why)]; };
-  return works.invalid || unjoined(Unjoined::not_reported) || unjoined(Unjoined::lost);
+// GPUs did, or may have done, what the trace does not have: see the end's `gpu_operations`.
+bool lacks_gpu_operations(const TraceFacts& facts) {
+  if (!facts.end || !facts.end->gpu_operations) return false;
+  const GpuOperationCounts& operations = *facts.end->gpu_operations;
+  auto unjoined = [&](Unjoined why) { return operations.unjoined[static_cast<std::size_t>(why)]; };
+  return operations.invalid || unjoined(Unjoined::not_reported) || unjoined(Unjoined::lost);
 }
 
 std::vector<Doubt> doubts_of(const Measures& trace) {
@@ -72,11 +72,11 @@ std::vector<Doubt> doubts_of(const Measures& trace) {
   doubt(trace.memory_left_out().any(), Need::memory, "has too much memory to follow");
   doubt(trace.kernels().graph_launches().unknown(), Need::graphs,
         "does not say what every launched graph ran");
-  doubt(lacks_gpu_works(facts), Need::gpu_times, "lacks some of what GPUs did");
-  const auto* process = trace.course().process();
+  doubt(lacks_gpu_operations(facts), Need::gpu_times, "lacks some of what GPUs did");
+  const auto* process = trace.execution().process();
   doubt(process && (process->lost_track || process->untimed_waits), Need::pending,
         "does not say when every wait ended");
-  const auto* thread = trace.course().thread();
+  const auto* thread = trace.execution().thread();
   doubt(thread && thread->segments_left_out, Need::waits, "has more waits than are followed");
   return doubts;
 }
@@ -105,7 +105,7 @@ TraceFigures figures_of(const Measures& trace, const std::vector<MeasurePart>& a
   figures.facts = trace.facts();
   figures.settings = settings_in(trace.facts().header);
   figures.doubts = doubts_of(trace);
-  figures.asked_alone = trace.course().iterations().found == Iterations::Found::within_a_wait;
+  figures.issued_alone = trace.execution().iterations().found == Iterations::Found::within_a_wait;
   for (const Measure& measure : all_measures()) {
     if (measure.whole)
       if (auto value = measure.whole(trace))

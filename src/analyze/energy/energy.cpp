@@ -21,20 +21,20 @@ std::map<std::uint32_t, std::string> gpu_names_in(const std::optional<Sampling>&
 
 void Energy::line(const Line& line) {
   take_sample(line, true);
-  if (line.kind == LineKind::gpu_work) model_.worked(line, part_.to);
-  if (own_course_) own_course_->line(line);
+  if (line.kind == LineKind::gpu_operation) model_.worked(line, part_.to);
+  if (own_execution_) own_execution_->line(line);
 }
 
 void Energy::outside(const Line& line) {
   take_sample(line, false);
-  if (own_course_) own_course_->outside(line);
+  if (own_execution_) own_execution_->outside(line);
 }
 
 // How much an idle GPU needs may be measured anywhere in the trace.
 void Energy::take_sample(const Line& line, bool in_part) {
   if (line.kind != LineKind::gpu_sample) return;
   GpuSample sample = sample_in(line);
-  if (sampled_.size() >= MOST_GPUS && !sampled_.contains(sample.device)) return;
+  if (sampled_.size() >= MAX_GPUS && !sampled_.contains(sample.device)) return;
   Sampled& gpu = sampled_[sample.device];
   gpu.idle.add(sample);
   if (!in_part) return;
@@ -44,7 +44,7 @@ void Energy::take_sample(const Line& line, bool in_part) {
 }
 
 void Energy::finish(const TraceFacts& facts) {
-  if (own_course_) own_course_->finish(facts);
+  if (own_execution_) own_execution_->finish(facts);
   const std::optional<Sampling>& sampling = facts.header.sampling;
   gpu_names_ = gpu_names_in(sampling);
   std::uint64_t end = std::min(part_.to, facts.duration());
@@ -67,8 +67,8 @@ Energy::OfGpu Energy::figures_of(std::uint32_t device, const Sampled& sampled,
     return Stretch{std::move(name), from, to, readings.between(from, to)};
   };
   gpu.whole = stretch("all", part_.clipped(0), end);
-  if (course_.thread()) {
-    for (const Phase& phase : course_.phases().phases)
+  if (execution_.thread()) {
+    for (const Phase& phase : execution_.phases().phases)
       if (phase.seen && phase.end > phase.begin)
         gpu.phases.push_back(stretch(phase.name, phase.begin, phase.end));
     gpu.iterations = of_iterations(readings);
@@ -105,7 +105,7 @@ void Energy::share_among_classes(OfGpu& gpu, const Sampled& sampled) const {
 // Those after warm-up. The counter's readings do not meet their beginnings: the first and the last
 // count by as much of them as lies in the window.
 std::optional<Energy::OfIterations> Energy::of_iterations(const EnergyReadings& readings) const {
-  const Iterations& iterations = course_.iterations();
+  const Iterations& iterations = execution_.iterations();
   std::uint64_t begin = part_.clipped(iterations.warm), end = part_.clipped(iterations.end);
   if (iterations.found == Iterations::Found::none || begin >= end) return std::nullopt;
   OfIterations found;

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "analyze/course/course.hpp"
 #include "analyze/energy/energy_model.hpp"
 #include "analyze/energy/energy_readings.hpp"
+#include "analyze/iterations/execution.hpp"
 
 namespace cudabpf::analyze {
 
@@ -39,26 +39,26 @@ class Energy : public Analysis {
   };
 
   // Phases and iterations are those of the thread that launches most of those wanted.
-  Energy(Names& names, Wanted wanted, Part part = {})
+  Energy(Names& names, ThreadFilter wanted, Part part = {})
       : part_(part),
-        own_course_(std::make_unique<Course>(names, wanted, 0, part)),
-        course_(*own_course_),
+        own_execution_(std::make_unique<Execution>(names, wanted, 0, part)),
+        execution_(*own_execution_),
         model_(names) {}
-  // With a course that others follow, and that they finish first.
-  Energy(Names& names, const Course& course, Part part)
-      : part_(part), course_(course), model_(names) {}
+  // With an execution that others feed, and that they finish first.
+  Energy(Names& names, const Execution& execution, Part part)
+      : part_(part), execution_(execution), model_(names) {}
 
   void line(const Line& line) override;
   void outside(const Line& line) override;
   void finish(const TraceFacts& facts) override;
 
-  bool found_thread() const { return course_.thread(); }
+  bool found_thread() const { return execution_.thread(); }
   const std::vector<OfGpu>& gpus() const { return gpus_; }
   // Why there are no figures; empty: there are.
   const std::string& why_not() const { return why_not_; }
 
  private:
-  static constexpr std::size_t MOST_GPUS = 64;  // a trace may name any number
+  static constexpr std::size_t MAX_GPUS = 64;  // a trace may name any number
   struct Sampled {
     EnergyReadings readings;
     IdlePower idle;
@@ -71,8 +71,8 @@ class Energy : public Analysis {
   std::optional<OfIterations> of_iterations(const EnergyReadings& readings) const;
 
   Part part_;
-  std::unique_ptr<Course> own_course_;  // null: others follow it
-  const Course& course_;
+  std::unique_ptr<Execution> own_execution_;  // null: others feed it
+  const Execution& execution_;
   EnergyModel model_;
   std::map<std::uint32_t, Sampled> sampled_;
   std::map<std::uint32_t, std::string> gpu_names_;

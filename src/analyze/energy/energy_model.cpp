@@ -9,7 +9,7 @@ namespace cudabpf::analyze {
 namespace {
 
 // Works that take less than a twentieth of the time between two samples are not told from noise.
-constexpr std::uint64_t MOST_TIMES_LONGER = 20;
+constexpr std::uint64_t MAX_TIMES_LONGER = 20;
 
 }  // namespace
 
@@ -92,7 +92,7 @@ std::optional<ModelledEnergy> EnergyModel::share(double idle_watts) const {
       std::uint64_t window = bucket.last - before->last;
       double watts = bucket.watts / static_cast<double>(bucket.samples) - idle_watts;
       double joules = watts * static_cast<double>(window) / 1e9;
-      bool shared = sum > 0 && sum >= window / MOST_TIMES_LONGER;
+      bool shared = sum > 0 && sum >= window / MAX_TIMES_LONGER;
       for (std::size_t sharer = 0; sharer < ENERGY_SHARERS; sharer++) {
         ModelledEnergy::Share& share = all.shares[sharer];
         share.time = saturating_sum(share.time, times[sharer]);

@@ -24,7 +24,7 @@ std::string_view name_of_sharer(std::size_t sharer);  // "matrix multiply", "cop
 
 struct ModelledEnergy {
   struct Share {
-    std::uint64_t time = 0;         // its works, added up
+    std::uint64_t time = 0;         // its operations, added up
     std::uint64_t shared_time = 0;  // of that, where they were long enough to get a share
     double joules = 0;
   };
@@ -47,7 +47,7 @@ class EnergyModel {
   // All that worked has the same number in its process.
   bool is_one_gpu() const { return ordinals_.size() <= 1; }
   std::size_t processes() const { return pids_.size(); }
-  std::uint64_t time() const { return time_; }  // of all works, added up
+  std::uint64_t time() const { return time_; }  // of all operations, added up
   // Nothing: there are no two samples.
   std::optional<ModelledEnergy> share(double idle_watts) const;
 

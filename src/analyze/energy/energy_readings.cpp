@@ -10,7 +10,7 @@ namespace cudabpf::analyze {
 
 void EnergyReadings::add(std::uint64_t ts, double joules) {
   if (last_ && ts <= last_->ts) return;  // no trace of cudabpf's has that
-  if (last_ && joules < last_->joules && falls_.size() < MOST_FALLS) falls_.push_back(ts);
+  if (last_ && joules < last_->joules && falls_.size() < MAX_FALLS) falls_.push_back(ts);
   last_ = {ts, joules};
   if (seen_++ % every_) return;
   readings_.push_back(*last_);
@@ -24,7 +24,7 @@ void EnergyReadings::thin_out() {
 }
 
 EnergyUsed EnergyReadings::between(std::uint64_t from, std::uint64_t to) const {
-  constexpr double MOST_WATTS = 1e5;
+  constexpr double MAX_WATTS = 1e5;
   EnergyUsed used;
   auto refused = [&](std::string why) {
     used.why_not = std::move(why);
@@ -45,11 +45,11 @@ EnergyUsed EnergyReadings::between(std::uint64_t from, std::uint64_t to) const {
         fmt::format("the energy counter's readings in it span {}, and at least 1 s is needed",
                     human_time(used.to - used.from)));
   auto fall = std::upper_bound(falls_.begin(), falls_.end(), used.from);
-  if (falls_.size() == MOST_FALLS || (fall != falls_.end() && *fall <= used.to))
+  if (falls_.size() == MAX_FALLS || (fall != falls_.end() && *fall <= used.to))
     return refused("the counter went back in it: the GPU was reset");
   used.joules = last.joules - first->joules;
   used.error = 2 * STEP_SECONDS * used.watts();
-  if (used.watts() > MOST_WATTS) return refused("the counter rose faster than any GPU uses energy");
+  if (used.watts() > MAX_WATTS) return refused("the counter rose faster than any GPU uses energy");
   return used;
 }
 

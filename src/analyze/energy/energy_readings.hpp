@@ -38,7 +38,7 @@ class EnergyReadings {
     double joules;
   };
   // When there are as many, every second reading is dropped.
-  static constexpr std::size_t MOST = 1 << 16, MOST_FALLS = 1 << 10;
+  static constexpr std::size_t MOST = 1 << 16, MAX_FALLS = 1 << 10;
 
   void thin_out();
 

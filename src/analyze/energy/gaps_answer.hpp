@@ -1,9 +1,9 @@
 // What `gaps` answers: when GPUs were idle as is concluded, as was measured, and as was sampled.
 #pragma once
 
-#include "analyze/course/gpus_at_work.hpp"
-#include "analyze/course/idle.hpp"
 #include "analyze/energy/sampled_gpus.hpp"
+#include "analyze/gaps/gpus_at_work.hpp"
+#include "analyze/gaps/idle.hpp"
 
 namespace cudabpf::analyze {
 

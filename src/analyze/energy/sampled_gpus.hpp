@@ -3,7 +3,7 @@
 
 #include "analyze/analysis.hpp"
 #include "analyze/gpu_samples.hpp"
-#include "follow/gpu_figures.hpp"
+#include "state/gpu_figures.hpp"
 
 namespace cudabpf::analyze {
 

@@ -126,8 +126,8 @@ void ChromeTrace::begin(const Track& track, const Line& line, const Label& label
   details_of(line, names_, label.kernels, flows.queued, Members(out_, names_));
   out_.text("}}");
   if (flows.end) flow(flows, track, line.ts);
-  if (flows.asks) asks_gpu(true, flows.asks, track, line.ts);
-  if (flows.asked) asks_gpu(false, flows.asked, track, line.ts);
+  if (flows.asks) issues_gpu_operation(true, flows.asks, track, line.ts);
+  if (flows.asked) issues_gpu_operation(false, flows.asked, track, line.ts);
 }
 
 // An end of an arrow, on the slice that is being written. A slice can have only one such.
@@ -152,7 +152,8 @@ void ChromeTrace::flow(const Flows& flows, const Track& track, std::uint64_t ts)
 }
 
 // An end of an arrow from a call to what a GPU did: each is written with its slice.
-void ChromeTrace::asks_gpu(bool begins, std::uint64_t call, const Track& track, std::uint64_t ts) {
+void ChromeTrace::issues_gpu_operation(bool begins, std::uint64_t call, const Track& track,
+                                       std::uint64_t ts) {
   event(begins ? "s" : "f", track, ts);
   if (!begins) out_.text(",\"bp\":\"e\"");
   out_.text(R"(,"name":"asks the GPU","cat":"gpu","id":)");
@@ -197,7 +198,7 @@ void ChromeTrace::span(const Track& track, const TimeSpan& when, std::string_vie
   event("X", track, when.begin);
   key("dur");
   time(when.time());
-  out_.text(R"(,"cat":"course")");
+  out_.text(R"(,"cat":"execution")");
   key("name");
   string(name);
   put(facts);

@@ -32,7 +32,7 @@ class ChromeTrace : public TrackWriter {
   void event(std::string_view phase, const Track& track);
   void event(std::string_view phase, const Track& track, std::uint64_t ts);
   void flow(const Flows& flows, const Track& track, std::uint64_t ts);
-  void asks_gpu(bool begins, std::uint64_t call, const Track& track, std::uint64_t ts);
+  void issues_gpu_operation(bool begins, std::uint64_t call, const Track& track, std::uint64_t ts);
   void sort(const Track& track, int index);
   void binds(std::uint64_t flow, const char* direction);
   void put(const Facts& facts);

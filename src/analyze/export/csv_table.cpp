@@ -31,7 +31,7 @@ std::string microseconds(std::string_view key) {
 bool is_row(LineKind kind) {
   return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt ||
          kind == LineKind::gpu_error || kind == LineKind::gpu_sample ||
-         kind == LineKind::gpu_work || kind == LineKind::host_copy || kind == LineKind::lost;
+         kind == LineKind::gpu_operation || kind == LineKind::host_copy || kind == LineKind::lost;
 }
 
 }  // namespace

@@ -24,21 +24,21 @@ void Tracks::gpu_times(const Line& line) {
   if (times.contains("why") && unmeasured_.size() < MAX_TRACKS) unmeasured_.insert(line.pid);
 }
 
-void Tracks::gpu_work(const Line& line) {
+void Tracks::gpu_operation(const Line& line) {
   QueueKey key = queue_of(line);
   learn_stream(on_gpus(line.pid).queues[key], key, line);
-  works_.add(line, [&](Line& work) { draw_work(work); });
+  operations_.add(line, [&](Line& work) { draw_work(work); });
 }
 
-void Tracks::draw_works() {
-  works_.give_all([&](Line& work) { draw_work(work); });
+void Tracks::draw_operations() {
+  operations_.give_all([&](Line& work) { draw_work(work); });
 }
 
 void Tracks::draw_work(Line& work) {
   bool timed = work.has(Field::duration);
   Lane* lane = lane_for(work);
   if (!lane) {
-    works_left_out_++;
+    operations_left_out_++;
     return;
   }
   TrackWriter::Flows flows;
@@ -97,11 +97,11 @@ void Tracks::learn_stream(Queue& queue, const QueueKey& key, const Line& work) {
 Tracks::OnGpus& Tracks::on_gpus(std::uint32_t pid) {
   auto known = on_gpus_.find(pid);
   if (known != on_gpus_.end()) return known->second;
-  keep_for_works(pid, process(pid).track);
+  keep_for_operations(pid, process(pid).track);
   return on_gpus_[pid];
 }
 
-void Tracks::keep_for_works(std::uint32_t pid, const Track& process) {
+void Tracks::keep_for_operations(std::uint32_t pid, const Track& process) {
   auto [at, is_new] = on_gpus_.try_emplace(pid);
   if (!is_new) return;
   at->second.process = process;
@@ -109,9 +109,9 @@ void Tracks::keep_for_works(std::uint32_t pid, const Track& process) {
 }
 
 // Another process has its pid from here on: what comes now is that one's.
-void Tracks::forget_works(std::uint32_t pid) {
+void Tracks::forget_operations(std::uint32_t pid) {
   if (!on_gpus_.contains(pid)) return;
-  draw_works();
+  draw_operations();
   kept_ -= on_gpus_[pid].kept;
   on_gpus_.erase(pid);
 }

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analyze/circumstances/graph_contents.hpp"
+#include "analyze/derived/graph_contents.hpp"
 #include "analyze/lanes/gpu_queues.hpp"
 #include "util/console/terminal.hpp"
 #include "util/saturating.hpp"
@@ -40,7 +40,7 @@ void HeldTracks::release() {
 // A launch is named by its kernel.
 std::string_view HeldTracks::name_of(const Line& line) {
   if (is_named_by_kernel(line)) return kernels_.learned(line.kernel);
-  if (line.kind != LineKind::gpu_work) return names_.text(line.name);
+  if (line.kind != LineKind::gpu_operation) return names_.text(line.name);
   return work_name_ = work_name(line, names_);
 }
 
@@ -51,7 +51,7 @@ TrackWriter::Label HeldTracks::label_of(const Line& line) {
 
 std::string_view HeldTracks::kernels_of(const LaunchedGraph& graph) {
   constexpr std::size_t NAMED = 10, NAME_WIDTH = 100;
-  if (graphs_.size() >= MOST_GRAPHS) graphs_.clear();  // no label is in use
+  if (graphs_.size() >= MAX_GRAPHS) graphs_.clear();  // no label is in use
   auto [at, is_new] = graphs_.try_emplace(&graph);
   std::string& text = at->second;
   if (!is_new) return text;

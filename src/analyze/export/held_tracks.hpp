@@ -42,7 +42,7 @@ class HeldTracks {
   // Programs launch most of their kernels for the first time early on.
   static constexpr std::size_t HELD = 1 << 15;
 
-  static constexpr std::size_t MOST_GRAPHS = 1 << 12;  // whose kernels are told again at once
+  static constexpr std::size_t MAX_GRAPHS = 1 << 12;  // whose kernels are told again at once
 
   using Event = std::function<void(TrackWriter&)>;
   void hold(Event event);

@@ -88,7 +88,7 @@ void details_of(const Line& line, const Names& names, std::string_view kernels,
   if (!kernels.empty()) out.text(Detail::kernel_names, kernels);
   if (line.has(Field::id)) out.number(Detail::id, line.id);
   if (is_named_by_kernel(line) && line.name) out.name(Detail::function, line.name);
-  if (line.kind != LineKind::gpu_work) return;
+  if (line.kind != LineKind::gpu_operation) return;
   if (line.has(Field::call)) out.number(Detail::call, line.call);
   if (line.has(Field::queue)) out.number(Detail::queue, line.queue);
   if (line.has(Field::node)) out.number(Detail::node, line.node);

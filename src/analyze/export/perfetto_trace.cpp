@@ -195,11 +195,11 @@ void PerfettoTrace::track(const Track& track) {
 void PerfettoTrace::begin(const Track& track, const Line& line, const Label& label, Shape shape,
                           const Flows& flows) {
   start_event(shape == Shape::instant ? track_event::INSTANT : track_event::SLICE_BEGIN, track);
-  if (line.kind == LineKind::gpu_work && !line.kernel)  // as many names as sizes of copies
+  if (line.kind == LineKind::gpu_operation && !line.kernel)  // as many names as sizes of copies
     event_.text(track_event::NAME, label.name);
   else
     event_.number(track_event::NAME_IID, intern_event(line, label.name));
-  if (line.kind == LineKind::call || line.kind == LineKind::gpu_work)
+  if (line.kind == LineKind::call || line.kind == LineKind::gpu_operation)
     event_.number(track_event::CATEGORY_IIDS,
                   intern(categories_, line.kind == LineKind::call ? line.type : line.op));
   details_of(line, names_, label.kernels, flows.queued, Annotations(*this));

@@ -84,7 +84,7 @@ class TrackWriter {
 // A launch has its kernel's name, if that is known; so has what a GPU did.
 inline bool is_named_by_kernel(const Line& line) {
   bool launches = line.meaning->work == Work::launch;
-  return line.kernel && (launches || line.kind == LineKind::gpu_work);
+  return line.kernel && (launches || line.kind == LineKind::gpu_operation);
 }
 
 }  // namespace cudabpf::analyze

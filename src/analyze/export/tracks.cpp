@@ -39,7 +39,7 @@ Tracks::Tracks(Names& names, std::vector<TrackWriter*> writers, Part part)
 // What follows from a line wherever it lies.
 void Tracks::follow(const Line& line) {
   of_line_ = line.process;
-  if (line.kind == LineKind::header) gpu_works_ |= line.header->measures_gpus();
+  if (line.kind == LineKind::header) gpu_operations_ |= line.header->measures_gpus();
   if (line.kind == LineKind::gpu_times) gpu_times(line);
   if (!in_part_ && part_.has(line.ts) && line.kind != LineKind::header) begin_part();
   at_work_.line(line);
@@ -78,8 +78,8 @@ void Tracks::line(const Line& line) {
       return gpu_error(line);
     case LineKind::gpu_sample:
       return gpu_sample(line);
-    case LineKind::gpu_work:
-      return gpu_work(line);
+    case LineKind::gpu_operation:
+      return gpu_operation(line);
     case LineKind::lost:
       return lost(line);
     case LineKind::process:
@@ -92,17 +92,17 @@ void Tracks::line(const Line& line) {
 }
 
 void Tracks::finish(const TraceFacts& facts) {
-  draw_works();
+  draw_operations();
   for (auto& [pid, process] : processes_) close(process);
-  draw_course(facts);
+  draw_execution(facts);
   for (const std::string& why : facts.cut_off)
     missing(facts.last_ts, "the trace was cut off", "why", why);
   if (flows_left_out_)
     missing(facts.last_ts, "arrows that were too many at once", "count",
             fmt::format("{}", flows_left_out_));
-  if (works_left_out_)
+  if (operations_left_out_)
     missing(facts.last_ts, "what GPUs did at once in more ways than are kept apart", "count",
-            fmt::format("{}", works_left_out_));
+            fmt::format("{}", operations_left_out_));
   if (memory_.live().left_out().any())
     missing(facts.last_ts, "memory that was too much to be followed", "so",
             text_of(memory_.live().left_out()));
@@ -122,7 +122,7 @@ void Tracks::call(const Line& line) {
   flows_kept_ += thread.flows.size() + flows.size();
   bool counts = !line.failed() && is_counted(line);
   // Where it is measured when the work was done, a mark when it was enqueued would say less.
-  bool measured = gpu_works_ && !unmeasured_.contains(line.pid);
+  bool measured = gpu_operations_ && !unmeasured_.contains(line.pid);
   bool enqueues = counts && line.async && line.has(Field::stream) && !line.recorded && !measured;
   std::uint64_t flow = enqueues && shape_of(line) == Shape::slice ? ++flows_ : 0;
   if (outermost && !thread.nested.size()) {  // most calls: nothing was made inside
@@ -157,7 +157,7 @@ void Tracks::begin(Thread& thread, const Line& line, const TrackWriter::Flows& f
   flows_kept_ -= flows.begin.size();
   TrackWriter::Flows all = flows;
   Shape shape = shape_of(line);
-  if (gpu_works_ && shape == Shape::slice && gives_work(line.work) && !line.failed())
+  if (gpu_operations_ && shape == Shape::slice && gives_work(line.work) && !line.failed())
     all.asks = line.id;
   out_.begin(thread.track, line, shape, all);
 }
@@ -246,7 +246,7 @@ Tracks::Process& Tracks::process(std::uint32_t pid) {
   if (last_process_ && last_process_->track.pid == pid) return *last_process_;
   auto at = processes_.find(pid);
   if (at == processes_.end()) {
-    forget_works(pid);
+    forget_operations(pid);
     at = processes_.try_emplace(pid).first;
     kept_++;
     Track& track = at->second.track;
@@ -297,14 +297,14 @@ void Tracks::forget(std::uint32_t pid) {
   close(at->second);
   last_process_ = nullptr;
   kept_ -= 1 + at->second.threads.size() + at->second.streams.size();
-  if (gpu_works_) keep_for_works(pid, at->second.track);
+  if (gpu_operations_) keep_for_operations(pid, at->second.track);
   processes_.erase(at);
 }
 
 void Tracks::begin_anew(std::uint64_t ts) {
-  draw_works();
+  draw_operations();
   while (!processes_.empty()) forget(processes_.begin()->first);
-  while (!on_gpus_.empty()) forget_works(on_gpus_.begin()->first);
+  while (!on_gpus_.empty()) forget_operations(on_gpus_.begin()->first);
   missing(ts, "more tracks than are kept apart", "so", "all of them begin anew, counters from 0");
 }
 

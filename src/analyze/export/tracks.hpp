@@ -15,14 +15,14 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/circumstances/processes.hpp"
-#include "analyze/circumstances/streams.hpp"
-#include "analyze/course/idle.hpp"
-#include "analyze/course/thread_work.hpp"
+#include "analyze/derived/processes.hpp"
+#include "analyze/derived/streams.hpp"
 #include "analyze/export/held_tracks.hpp"
 #include "analyze/export/nested_calls.hpp"
+#include "analyze/export/operations_in_order.hpp"
 #include "analyze/export/track_writer.hpp"
-#include "analyze/export/works_in_order.hpp"
+#include "analyze/gaps/idle.hpp"
+#include "analyze/iterations/thread_work.hpp"
 #include "analyze/lanes/gpu_queues.hpp"
 #include "analyze/memory/traced_memory.hpp"
 #include "util/hash.hpp"
@@ -97,14 +97,14 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void draw_residents(const GpuSample& sample);
   void lost(const Line& line);
   void gpu_times(const Line& line);
-  void gpu_work(const Line& line);
-  void draw_works();
+  void gpu_operation(const Line& line);
+  void draw_operations();
   void draw_work(Line& work);
   Lane* lane_for(const Line& work);
   void learn_stream(Queue& queue, const QueueKey& key, const Line& work);
   OnGpus& on_gpus(std::uint32_t pid);
-  void keep_for_works(std::uint32_t pid, const Track& process);
-  void forget_works(std::uint32_t pid);
+  void keep_for_operations(std::uint32_t pid, const Track& process);
+  void forget_operations(std::uint32_t pid);
   bool is_first_of(std::uint64_t call);
   void named(std::uint32_t pid);
 
@@ -112,7 +112,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void begin(Thread& thread, const Line& line, const TrackWriter::Flows& flows);
   void end(Thread& thread, const Line& line);
   void enqueued(Process& process, const Line& call, std::uint64_t flow);
-  void draw_course(const TraceFacts& facts);
+  void draw_execution(const TraceFacts& facts);
   void launched(Process& process, std::uint64_t ts);
   void count_launches(Process& process, std::uint64_t now);
 
@@ -155,13 +155,13 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   std::size_t flows_kept_ = 0;  // of all threads
   std::size_t held_ = 0;        // nested calls, of all threads
 
-  bool gpu_works_ = false;             // the trace has what GPUs did
+  bool gpu_operations_ = false;        // the trace has what GPUs did
   HashSet<std::uint32_t> unmeasured_;  // pids of which nobody tells that
-  WorksInOrder works_;
+  OperationsInOrder operations_;
   std::map<std::uint32_t, OnGpus> on_gpus_;  // by pid
   HashSet<std::uint64_t> answered_;
   std::deque<std::uint64_t> answered_order_;
-  std::uint64_t works_left_out_ = 0;
+  std::uint64_t operations_left_out_ = 0;
 
   bool begun_ = false;
 };

@@ -47,7 +47,7 @@ CallCategories::CallCategories(Names& names) {
 }
 
 Category CallCategories::of(const Line& line) const {
-  if (line.kind == LineKind::gpu_work) return category_of_work(line);
+  if (line.kind == LineKind::gpu_operation) return category_of_work(line);
   if (line.unfinished) return Category::unfinished;
   if (line.kind == LineKind::driver) return Category::driver;
   if (line.work == Work::recorded) return Category::captured;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "analyze/circumstances/streams.hpp"
+#include "analyze/derived/streams.hpp"
 #include "util/console/terminal.hpp"
 
 namespace cudabpf::analyze {

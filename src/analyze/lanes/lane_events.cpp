@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "analyze/circumstances/graph_contents.hpp"
+#include "analyze/derived/graph_contents.hpp"
 #include "analyze/work.hpp"
 #include "util/console/terminal.hpp"
 
@@ -17,7 +17,7 @@ LaneEvents::LaneEvents(Names& names)
 
 LaneEvent LaneEvents::of(const Line& line) {
   bool is_call = line.kind == LineKind::call, is_driver = line.kind == LineKind::driver,
-       is_work = line.kind == LineKind::gpu_work;
+       is_work = line.kind == LineKind::gpu_operation;
   LaneEvent event;
   event.name = is_work ? line.op : line.name;
   event.what = about(line);
@@ -52,7 +52,7 @@ Name LaneEvents::launched_by(const Line& call) {
 }
 
 Name LaneEvents::name_of_graph(std::uint64_t number) {
-  if (!graphs_.contains(number) && graphs_.size() == MOST_GRAPHS) return {};
+  if (!graphs_.contains(number) && graphs_.size() == MAX_GRAPHS) return {};
   Name& name = graphs_[number];
   if (!name) graph_names_.insert((name = names_.add(fmt::format("graph {}", number))).id);
   return name;

@@ -50,7 +50,7 @@ class LaneEvents {
   const Names& names() const { return names_; }
 
  private:
-  static constexpr std::size_t MOST_GRAPHS = 1 << 12;
+  static constexpr std::size_t MAX_GRAPHS = 1 << 12;
 
   Name launched_by(const Line& call);
   Name about(const Line& line);

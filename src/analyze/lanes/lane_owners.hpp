@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "analyze/circumstances/processes.hpp"
-#include "analyze/circumstances/streams.hpp"
+#include "analyze/derived/processes.hpp"
+#include "analyze/derived/streams.hpp"
 #include "analyze/lanes/gpu_queues.hpp"
 #include "analyze/work.hpp"
 #include "util/hash.hpp"
@@ -133,7 +133,7 @@ class LaneOwners {
   // Takes in that a line was read, whatever it tells.
   void seen(const Line& line) {
     // A GPU may have worked longer than a call that did not return.
-    bool counts = line.kind != LineKind::end && line.kind != LineKind::gpu_work;
+    bool counts = line.kind != LineKind::end && line.kind != LineKind::gpu_operation;
     if (counts) last_seen_ = std::max(last_seen_, line.end());
     if (!line.gone.empty()) last_thread_ = nullptr;
     for (const analyze::Process* gone : line.gone) {

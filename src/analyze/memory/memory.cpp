@@ -4,7 +4,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "analyze/circumstances/processes.hpp"
+#include "analyze/derived/processes.hpp"
 
 namespace cudabpf::analyze {
 

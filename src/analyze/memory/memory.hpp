@@ -13,7 +13,7 @@
 #include "analyze/memory/memory_peak.hpp"
 #include "analyze/memory/traced_memory.hpp"
 #include "analyze/time_buckets.hpp"
-#include "follow/memory_figures.hpp"
+#include "state/memory_figures.hpp"
 #include "util/durations.hpp"
 #include "util/hash.hpp"
 #include "util/largest.hpp"

@@ -12,7 +12,7 @@ namespace cudabpf::analyze {
 namespace {
 
 constexpr std::size_t CURVE_ROWS = 8;
-constexpr std::size_t PROCESSES_SHOWN = 4, GROUPS_SHOWN = 6, LARGEST_SHOWN = 5, UNKNOWN_SHOWN = 5;
+constexpr std::size_t PROCESSES_SHOWN = 4, GROUPS_SHOWN = 6, MAX_SHOWN = 5, UNKNOWN_SHOWN = 5;
 
 constexpr std::size_t index(Memory::Side side) { return static_cast<std::size_t>(side); }
 constexpr auto GPU = index(Memory::Side::gpu), HOST = index(Memory::Side::host);
@@ -131,7 +131,7 @@ void add_peak(Page& page, const Memory& memory, const Memory::Holder& holder, st
   groups.add_to(page);
   Table largest = table_of("  its largest blocks", BLOCK_COLUMNS);
   auto cells = cells_in(BLOCK_COLUMNS, page, &memory);
-  for (std::size_t i = 0; i < std::min(holders.largest.size(), LARGEST_SHOWN); i++)
+  for (std::size_t i = 0; i < std::min(holders.largest.size(), MAX_SHOWN); i++)
     largest.row(block_name(memory, holders.largest[i]),
                 cells(HeldBlock::at_peak(holders.largest[i], peak)));
   largest.add_to(page);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "follow/live_memory.hpp"
+#include "state/live_memory.hpp"
 #include "trace/read/names.hpp"
 
 namespace cudabpf::analyze {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "analyze/circumstances/processes.hpp"
+#include "analyze/derived/processes.hpp"
 #include "analyze/work.hpp"
 #include "trace/read/handles.hpp"
 
 namespace cudabpf::analyze {
 
-static_assert(Names::LIMIT <= BlockTable::MOST_FUNCTIONS);
+static_assert(Names::LIMIT <= BlockTable::MAX_FUNCTIONS);
 
 TracedMemory::TracedMemory(Names& names, LiveMemory::Listener& listener, std::size_t most)
     : live_(listener, most) {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "follow/live_memory.hpp"
+#include "state/live_memory.hpp"
 #include "trace/read/line.hpp"
 
 namespace cudabpf::analyze {

@@ -6,8 +6,8 @@
 #include <array>
 #include <tuple>
 
-#include "analyze/circumstances/processes.hpp"
 #include "analyze/columns.hpp"
+#include "analyze/derived/processes.hpp"
 
 namespace cudabpf::analyze {
 

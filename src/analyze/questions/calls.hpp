@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/circumstances/streams.hpp"
+#include "analyze/derived/streams.hpp"
 #include "analyze/short_names.hpp"
 #include "util/durations.hpp"
 #include "util/hash.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "analyze/circumstances/processes.hpp"
+#include "analyze/derived/processes.hpp"
 #include "util/hash.hpp"
 #include "util/text/json_text.hpp"
 

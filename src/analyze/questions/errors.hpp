@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "follow/error_meanings.hpp"
+#include "state/error_meanings.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {

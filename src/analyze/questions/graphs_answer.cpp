@@ -72,7 +72,7 @@ constexpr auto measured_times = [](const Kernels::OfGraph& of, const Kernels* ke
 };
 
 using Graph = Kernels::OfGraph;
-constexpr auto GRAPH_GPU = &WorkFigures::times;
+constexpr auto GRAPH_GPU = &OperationFigures::times;
 
 constexpr Column<Graph, const Kernels*> GRAPH_COLUMNS[] = {
     {{"graph"}, As::number, each_has<&LaunchedGraph::number>, {1, "graph"}},
@@ -94,7 +94,7 @@ constexpr Column<Graph, const Kernels*> GRAPH_COLUMNS[] = {
     {{"gpu.total_us", "GPU time"}, As::time, its<&Graph::gpu, GRAPH_GPU, total_of>},
     {{"gpu.mean_us", "mean"}, As::time, its<&Graph::gpu, GRAPH_GPU, mean_of>},
     {{"gpu.max_us", "max", 5}, As::time, its<&Graph::gpu, GRAPH_GPU, max_of>},
-    {{"queue"}, As::object, measured_times<&WorkFigures::queued>},
+    {{"queue"}, As::object, measured_times<&OperationFigures::queued>},
     {{"conditional"}, As::object, in_conditional},
 };
 
@@ -131,7 +131,7 @@ void add_graph_notes(Page& page, const Kernels& kernels) {
     note(fmt::format("What {} ran is not known, and not counted: {}.",
                      count_of(graphs.unknown(), "launch of a graph", "launches of graphs"),
                      why_unknown(graphs)));
-  if (const WorkFigures* unknown = kernels.gpu().graph(nullptr))
+  if (const OperationFigures* unknown = kernels.gpu().graph(nullptr))
     note(fmt::format("On the GPU, {} whose contents are not known took {}.",
                      count_of(unknown->times.count(), "launch of a graph", "launches of graphs"),
                      human_time(unknown->times.total())));

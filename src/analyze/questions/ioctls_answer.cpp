@@ -29,7 +29,7 @@ constexpr Column<Figures> IOCTL_COLUMNS[] = {
 // By the function that asked. JSON has them after the others.
 constexpr Column<Figures> ASKING_COLUMNS[] = {
     {{"calls", "calls"}, As::figure, its<&Figures::of_calls>},
-    {{"calls_that_asked", "that asked"}, As::figure, its<&Figures::calls>},
+    {{"issuing_calls", "that asked"}, As::figure, its<&Figures::calls>},
     {{"call_time_us", "call time", 2}, As::time, its<&Figures::call_time, shown_if_any>},
     {{nullptr, "ioctls"}, As::count, its<&Figures::ioctls>},
     {{nullptr, "other", 4}, As::figure, [](auto& of) { return of.count - of.ioctls; }},

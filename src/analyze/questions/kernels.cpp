@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "analyze/circumstances/processes.hpp"
+#include "analyze/derived/processes.hpp"
 #include "analyze/work.hpp"
 #include "util/hash.hpp"
 
@@ -62,7 +62,7 @@ void Kernels::line(const Line& line) {
   if (!streams_.empty()) forget_streams(line);
   if (line.kind == LineKind::graph) short_names_.line(line);
   gpu_.line(line);
-  if (line.kind == LineKind::gpu_work && line.op == Type::kernel) return measured(line);
+  if (line.kind == LineKind::gpu_operation && line.op == Type::kernel) return measured(line);
   if (line.meaning->work != Work::launch) return;
   if (!is_counted(line)) {
     totals_.nested++;
@@ -256,7 +256,7 @@ std::vector<Kernels::OfGraph> Kernels::graphs() const {
     of.launched = launched;
     of.launches = launched.launches;
     of.runs = launched.runs();
-    if (const WorkFigures* gpu = gpu_.graph(launched.graph)) of.gpu = *gpu;
+    if (const OperationFigures* gpu = gpu_.graph(launched.graph)) of.gpu = *gpu;
     std::unordered_map<std::uint32_t, std::size_t> places;  // by name
     for (const NodesAlike& nodes : launched.graph->list) {
       if (nodes.what != NodeWork::kernel) continue;

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/circumstances/streams.hpp"
+#include "analyze/derived/streams.hpp"
 #include "analyze/graph_launches.hpp"
 #include "analyze/questions/kernel_classes.hpp"
-#include "analyze/questions/measured_works.hpp"
+#include "analyze/questions/measured_operations.hpp"
 #include "analyze/short_names.hpp"
 #include "util/durations.hpp"
 #include "util/hash.hpp"
@@ -45,7 +45,7 @@ class Kernels : public Analysis {
     Durations calls;                                    // of the launching calls, on the CPU
     // From a launch's return to the beginning of the next one on its stream.
     Durations gaps;
-    WorkFigures gpu;  // of the runs that were measured; in graphs too, if their nodes were
+    OperationFigures gpu;  // of the runs that were measured; in graphs too, if their nodes were
 
     bool launched() const { return first <= last; }  // a call did, or a graph's launch
     std::uint64_t runs() const { return saturating_sum(ran, in_graphs); }
@@ -56,7 +56,7 @@ class Kernels : public Analysis {
     std::string name;
     std::uint64_t kernels = 0, configurations = 0, count = 0, ran = 0, in_graphs = 0;
     Durations calls;
-    WorkFigures gpu;
+    OperationFigures gpu;
     std::uint64_t runs() const { return saturating_sum(ran, in_graphs); }
     void add(const OfClass& other);
   };
@@ -80,7 +80,7 @@ class Kernels : public Analysis {
     std::string name;  // "graph 3"; empty: several
     GraphLaunches::OfGraph launched;
     std::uint64_t launches = 0, runs = 0;
-    WorkFigures gpu;  // of the launches that were measured, each as a whole
+    OperationFigures gpu;  // of the launches that were measured, each as a whole
     std::vector<std::pair<Name, std::uint64_t>> kernels;  // of a launch, the most frequent first
     std::vector<Name> conditional;                        // those that run any number of times
     void add(const OfGraph& other);
@@ -103,7 +103,7 @@ class Kernels : public Analysis {
   std::vector<OfClass> classes() const;  // likewise; only those that occurred
   const Totals& totals() const { return totals_; }
   const GraphLaunches& graph_launches() const { return graphs_; }
-  const MeasuredWorks& gpu() const { return gpu_; }
+  const MeasuredOperations& gpu() const { return gpu_; }
   std::vector<OfGraph> graphs() const;  // the most kernels first
   std::string short_name(Name kernel) const { return short_names_.of(kernel); }
   std::string_view full_name(Name kernel) const { return names_.text(kernel); }
@@ -139,7 +139,7 @@ class Kernels : public Analysis {
   HashMap<StreamKey, Last, StreamHash> streams_;
   Totals totals_;
   GraphLaunches graphs_;
-  MeasuredWorks gpu_;
+  MeasuredOperations gpu_;
   ShortNames short_names_;
 };
 

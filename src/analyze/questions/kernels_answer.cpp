@@ -43,7 +43,7 @@ template <auto Times>
 constexpr auto if_measured = [](auto& of, auto& shown) {
   return known_if(shown.measured(), times_json(of.gpu.*Times, Means::mean_and_min));
 };
-constexpr auto on_gpu = &WorkFigures::times;
+constexpr auto on_gpu = &OperationFigures::times;
 
 using Class = Kernels::OfClass;
 constexpr Column<Class, KernelsShown> CLASS_COLUMNS[] = {
@@ -68,7 +68,7 @@ constexpr Column<Class, KernelsShown> CLASS_COLUMNS[] = {
     {{"gpu.p50_us", "p50", 2}, As::time, its<&Class::gpu, on_gpu, p50_of>},
     {{"gpu.p99_us", "p99", 2}, As::time, its<&Class::gpu, on_gpu, p99_of>},
     {{"gpu.max_us", "max", 3}, As::time, its<&Class::gpu, on_gpu, max_of>},
-    {{"queue"}, As::object, if_measured<&WorkFigures::queued>},
+    {{"queue"}, As::object, if_measured<&OperationFigures::queued>},
 };
 
 // Of a launch whose configuration is known.
@@ -139,7 +139,7 @@ constexpr Column<Kernel, KernelsShown> KERNEL_COLUMNS[] = {
     {{"call.total_us"}, As::time, {9, "launching"}},
     {{"call.p50_us", "CPU p50", 5, 7}, As::time, its<&Kernel::calls, p50_of>},
     {{"gap_after.p50_us", "gap p50", 2}, As::time, its_of_cpu<&Kernel::gaps, p50_of>},
-    {{"queue"}, As::object, if_measured<&WorkFigures::queued>},
+    {{"queue"}, As::object, if_measured<&OperationFigures::queued>},
 };
 
 void add_classes(Page& page, const KernelsShown& shown) {
@@ -230,7 +230,7 @@ Json kernels_json(const Kernels& kernels, Kernels::By by) {
                {"classes", list_of(kernels.classes(), CLASS_COLUMNS, shown)},
                {"kernels", list_of(kernels.figures(by), KERNEL_COLUMNS, shown)},
                {"graphs", graphs_json(kernels)}};
-  if (kernels.gpu().measured()) json["gpu"] = measured_works_json(kernels.gpu());
+  if (kernels.gpu().measured()) json["gpu"] = measured_operations_json(kernels.gpu());
   return json;
 }
 

@@ -24,23 +24,23 @@ namespace {
 constexpr std::string_view PAGE =
 #include "report_page.inc"
     ;
-constexpr std::size_t LONGEST_TEXT = 4096, MOST_ROWS = 2000, MOST_GAPS = 200;
+constexpr std::size_t MAX_TEXT = 4096, MAX_ROWS = 2000, MAX_GAPS = 200;
 
 // What the page shows of other people's text is short and printable; what it says of long lists is
 // how much of them is missing.
 void make_fit(Json& json) {
   if (json.is_string()) {
     auto& text = json.get_ref<std::string&>();
-    text = short_text(text, LONGEST_TEXT);
+    text = short_text(text, MAX_TEXT);
   }
   if (json.is_array() || json.is_object())
     for (Json& part : json) make_fit(part);
   if (!json.is_object()) return;
   Json left_out = Json::object();
   for (auto& [name, part] : json.items())
-    if (part.is_array() && part.size() > MOST_ROWS && part.front().is_object()) {
-      left_out[name + "_left_out"] = part.size() - MOST_ROWS;
-      part.erase(part.begin() + MOST_ROWS, part.end());
+    if (part.is_array() && part.size() > MAX_ROWS && part.front().is_object()) {
+      left_out[name + "_left_out"] = part.size() - MAX_ROWS;
+      part.erase(part.begin() + MAX_ROWS, part.end());
     }
   json.update(left_out);
 }
@@ -49,7 +49,7 @@ void make_fit(Json& json) {
 Json command_in(const TraceHeader& header) {
   if (!header.command) return nullptr;
   Json words = *header.command;
-  if (words.size() > MOST_ROWS) words.erase(words.begin() + MOST_ROWS, words.end());
+  if (words.size() > MAX_ROWS) words.erase(words.begin() + MAX_ROWS, words.end());
   return words;
 }
 
@@ -82,7 +82,7 @@ void put_page(ByteStream& out, std::string_view title, const Json& told,
     rest.remove_prefix(at + mark.size());
   };
   put_until("@TITLE@");
-  out.text(as_markup(short_text(title, LONGEST_TEXT)));
+  out.text(as_markup(short_text(title, MAX_TEXT)));
   put_until("@ANSWERS@");
   put_packed(out, told.dump(-1, ' ', false, Json::error_handler_t::replace));
   const auto* next = timelines.begin();
@@ -96,25 +96,27 @@ void put_page(ByteStream& out, std::string_view title, const Json& told,
 }  // namespace
 
 struct Report::Analyses {
-  Analyses(Names& all_names, Wanted wanted, const Part& part, const Moments& moments,
+  Analyses(Names& all_names, ThreadFilter wanted, const Part& part, const Moments& moments,
            std::size_t most_events)
       : names(all_names),
         summary(all_names, wanted, part, moments),
         calls(all_names, Calls::By::function),
         kernels(all_names),
         ioctls(all_names),
-        idle(all_names, MOST_GAPS, part),
-        at_work(all_names, MOST_GAPS, part),
-        energy(all_names, summary.course(), part),
+        idle(all_names, MAX_GAPS, part),
+        at_work(all_names, MAX_GAPS, part),
+        energy(all_names, summary.execution(), part),
         errors(all_names, false),
         timeline(all_names, most_events) {}
 
-  // The course that `energy` shares is finished with `summary`, so that comes first.
+  // The execution that `energy` shares is finished with `summary`, so that comes first.
   std::array<Analysis*, 10> each() {
     return {&summary, &calls, &kernels, &ioctls, &idle,
             &at_work, &gpus,  &energy,  &errors, &timeline};
   }
-  std::string timeline_data() const { return analyze::timeline_data(timeline, &summary.course()); }
+  std::string timeline_data() const {
+    return analyze::timeline_data(timeline, &summary.execution());
+  }
 
   const Names& names;
   Summary summary;
@@ -129,7 +131,7 @@ struct Report::Analyses {
   ReportTimeline timeline;
 };
 
-Report::Report(Names& names, Wanted wanted, const Part& part, const Moments& moments,
+Report::Report(Names& names, ThreadFilter wanted, const Part& part, const Moments& moments,
                std::size_t most_events)
     : all_(std::make_unique<Analyses>(names, wanted, part, moments, most_events)),
       moments_(moments) {}

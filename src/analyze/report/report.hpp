@@ -13,13 +13,13 @@
 #include "analyze/analysis.hpp"
 #include "analyze/export/byte_stream.hpp"
 #include "analyze/report/report_events.hpp"
-#include "analyze/wanted.hpp"
+#include "analyze/thread_filter.hpp"
 
 namespace cudabpf::analyze {
 
 class Report : public Analysis {
  public:
-  Report(Names& names, Wanted wanted, const Part& part, const Moments& moments,
+  Report(Names& names, ThreadFilter wanted, const Part& part, const Moments& moments,
          std::size_t most_events = ReportEvent::MOST);
   ~Report() override;
 
@@ -52,7 +52,7 @@ class Report : public Analysis {
 class ReportOfTwo {
  public:
   // Each of the two: a page holds no more than that of one trace.
-  static constexpr std::size_t MOST_EVENTS = ReportEvent::MOST / 2;
+  static constexpr std::size_t MAX_EVENTS = ReportEvent::MOST / 2;
 
   struct Side {
     const Report& report;

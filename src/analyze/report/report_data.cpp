@@ -93,9 +93,9 @@ class Texts {
     if (!name) return 0;
     auto [at, is_new] = numbers_.try_emplace(name.id, texts_.size());
     if (!is_new) return at->second;
-    constexpr std::size_t LONGEST = 4096, MOST_BYTES = std::size_t{16} << 20;
+    constexpr std::size_t LONGEST = 4096, MAX_BYTES = std::size_t{16} << 20;
     std::string text = short_text(names_.text(name), LONGEST);
-    if (bytes_ + text.size() > MOST_BYTES) text = "(not kept)";
+    if (bytes_ + text.size() > MAX_BYTES) text = "(not kept)";
     bytes_ += text.size();
     texts_.push_back(std::move(text));
     return at->second;
@@ -195,10 +195,10 @@ Json lanes_json(const ReportTimeline& timeline, Columns& columns) {
 }
 
 // Those that begin in the part that is shown.
-Json iterations_json(const ReportTimeline& timeline, const Course& course, Columns& columns) {
+Json iterations_json(const ReportTimeline& timeline, const Execution& execution, Columns& columns) {
   constexpr std::size_t MOST = 1 << 17;
-  const auto& each = course.iterations().each;
-  if (each.empty() || !course.thread()) return nullptr;
+  const auto& each = execution.iterations().each;
+  if (each.empty() || !execution.thread()) return nullptr;
   std::size_t first = 0, count = 0;
   std::uint64_t left_out = 0, before = 0;
   for (std::size_t i = 0; i < each.size(); i++) {
@@ -215,15 +215,15 @@ Json iterations_json(const ReportTimeline& timeline, const Course& course, Colum
     columns.iteration_launches.add(one.launches);
     before = one.begin;
   }
-  const ThreadWork& thread = *course.thread();
+  const ThreadWork& thread = *execution.thread();
   return {{"pid", thread.pid},  {"tid", thread.tid},
-          {"first", first + 1}, {"warm_up", course.iterations().warm_up},
+          {"first", first + 1}, {"warm_up", execution.iterations().warm_up},
           {"count", count},     {"left_out", left_out}};
 }
 
 }  // namespace
 
-std::string timeline_data(const ReportTimeline& timeline, const Course* course) {
+std::string timeline_data(const ReportTimeline& timeline, const Execution* execution) {
   Json meta = {
       {"from", timeline.from()},
       {"to", timeline.to()},
@@ -231,7 +231,7 @@ std::string timeline_data(const ReportTimeline& timeline, const Course* course) 
   meta.update(owners_json(timeline));
   Columns columns;
   meta["lanes"] = lanes_json(timeline, columns);
-  meta["iterations"] = course ? iterations_json(timeline, *course, columns) : nullptr;
+  meta["iterations"] = execution ? iterations_json(timeline, *execution, columns) : nullptr;
   Texts texts(timeline.names());
   add_kinds(meta, timeline, texts);
   meta["texts"] = texts.all();

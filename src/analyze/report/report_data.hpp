@@ -5,12 +5,12 @@
 
 #include <string>
 
-#include "analyze/course/course.hpp"
+#include "analyze/iterations/execution.hpp"
 #include "analyze/report/report_timeline.hpp"
 
 namespace cudabpf::analyze {
 
-// `course`: whose iterations the timeline has; null: it has none.
-std::string timeline_data(const ReportTimeline& timeline, const Course* course = nullptr);
+// `execution`: whose iterations the timeline has; null: it has none.
+std::string timeline_data(const ReportTimeline& timeline, const Execution* execution = nullptr);
 
 }  // namespace cudabpf::analyze

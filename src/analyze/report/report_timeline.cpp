@@ -41,7 +41,7 @@ void ReportTimeline::line(const Line& line) {
   events_.learn(line);
   if (line.kind == LineKind::call) count(line);
   if (line.kind == LineKind::call || line.kind == LineKind::driver) on_thread(line);
-  if (line.kind == LineKind::gpu_work) gpu_work(line);
+  if (line.kind == LineKind::gpu_operation) gpu_operation(line);
   if (line.kind == LineKind::gpu_sample) gpu_sample(line);
   owners_.seen(line);
 }
@@ -77,7 +77,7 @@ void ReportTimeline::on_thread(const Line& line) {
   add(thread->rows[row], line, owners_.span_of(line).end, number);
 }
 
-void ReportTimeline::gpu_work(const Line& line) {
+void ReportTimeline::gpu_operation(const Line& line) {
   if (Owners::Queue* queue = owners_.queue_of(line))
     add(queue->row, line, line.end(), 0);
   else

@@ -74,7 +74,7 @@ class ReportTimeline : public Analysis {
   static constexpr std::size_t MAX_GPUS = 16;
 
   void on_thread(const Line& line);
-  void gpu_work(const Line& line);
+  void gpu_operation(const Line& line);
   void gpu_sample(const Line& line);
   void count(const Line& call);
   void add(ReportRow& row, const Line& line, std::uint64_t end, std::uint32_t stream);

@@ -11,7 +11,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-constexpr std::size_t LONGEST_VALUE = 1024;
+constexpr std::size_t MAX_VALUE = 1024;
 
 // Appends names and values to a text.
 class DetailText {
@@ -25,7 +25,7 @@ class DetailText {
   }
   void text(std::string_view key, std::string_view value) {
     begin(key);
-    text_ += short_text(value, LONGEST_VALUE);
+    text_ += short_text(value, MAX_VALUE);
   }
   template <typename Integer>
   void number(Detail detail, Integer value) {
@@ -73,7 +73,7 @@ std::uint32_t EventDetails::of(const Line& line, const Names& names) {
   if (text_.empty()) return NONE;
   auto known = numbers_.find(text_);
   if (known != numbers_.end()) return known->second;
-  if (texts_.size() == MOST || bytes_ + text_.size() > MOST_BYTES) {
+  if (texts_.size() == MOST || bytes_ + text_.size() > MAX_BYTES) {
     full_ = true;
     return NOT_KEPT;
   }

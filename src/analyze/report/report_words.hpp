@@ -60,7 +60,7 @@ class EventDetails {
   bool is_full() const { return full_; }
 
  private:
-  static constexpr std::size_t MOST = 1 << 17, MOST_BYTES = std::size_t{12} << 20;
+  static constexpr std::size_t MOST = 1 << 17, MAX_BYTES = std::size_t{12} << 20;
 
   HashMap<std::string, std::uint32_t> numbers_;
   std::vector<std::string_view> texts_;  // of `numbers_`

@@ -70,7 +70,7 @@ Found host_bound(const Judged& judged) {
                                       stretch.launches_text());
   one.text = fmt::format("{}, {}; copies from the GPU and waits take {}. {}", stretch.round_text(),
                          how, stretch.part_text(stretch.waiting()), judged.host_advice());
-  Judged::add_gaps(one, judged.course.idle().longest_between());
+  Judged::add_gaps(one, judged.execution.idle().longest_between());
   return one;
 }
 
@@ -111,7 +111,7 @@ Found burden(const Judged& judged, const Burden& burden) {
 // Where GPUs' own times are known: what the host does while they are busy delays nothing, and
 // copies are judged by when they ran.
 bool is_felt(const Judged& judged, const Burden& burden) {
-  const MeasuredWork& work = judged.measured;
+  const MeasuredExecution& work = judged.measured;
   return burden.id != "copies" && work.percent_of(work.share.idle.host()) >= burden.at_least;
 }
 
@@ -147,7 +147,7 @@ std::vector<Finding> bounds(const Judged& judged) {
     if (!measured || is_felt(judged, one)) add(burden(judged, one));
   if (found.empty()) found.push_back(measured ? measured_mixed(judged) : mixed(judged));
   for (Finding& one : found) {
-    one.add_call(judged.course.iterations().typical.first_call);
+    one.add_call(judged.execution.iterations().typical.first_call);
     one.figures = {{"time_us", microseconds(stretch.time)},
                    {"rounds", static_cast<double>(stretch.rounds)},
                    {"launches", static_cast<double>(stretch.launches)},

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "analyze/summary/rules.hpp"
-#include "follow/error_meanings.hpp"
+#include "state/error_meanings.hpp"
 
 namespace cudabpf::analyze {
 
@@ -141,7 +141,7 @@ Found out_of_memory(const Judged& judged) {
 // Though --gpu was given.
 Found no_gpu_times(const Judged& judged) {
   std::string why = judged.facts.not_recorded.why_no_gpu_times(judged.facts.calls);
-  if (why.empty() || judged.course.gpus().measured()) return {};
+  if (why.empty() || judged.execution.gpus().measured()) return {};
   Finding one = judged.finding("no_gpu_times", "No GPU times");
   one.end = judged.facts.duration();
   one.text = why + ".";

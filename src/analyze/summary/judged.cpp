@@ -26,12 +26,12 @@ bool Judged::is_worth_judging() const {
   if (is_cut_before_work()) return false;
   if (!part.is_whole()) {
     // How long the GPU takes for what was asked for in a row, only the wait at its end tells.
-    bool asked_in_a_row = course.iterations().found == Iterations::Found::within_a_wait;
-    if (asked_in_a_row && (stretch.begin < part.from || stretch.end > part.to)) return false;
-    return course.iterations().times.count();
+    bool issued_in_a_row = execution.iterations().found == Iterations::Found::within_a_wait;
+    if (issued_in_a_row && (stretch.begin < part.from || stretch.end > part.to)) return false;
+    return execution.iterations().times.count();
   }
   if (!stretch.time || has_iterations()) return stretch.time;
-  return share(stretch.time, course.phases().end - course.phases().begin) >= WORK_AT_LEAST;
+  return share(stretch.time, execution.phases().end - execution.phases().begin) >= WORK_AT_LEAST;
 }
 
 std::string Judged::host_advice() const {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "analyze/course/course.hpp"
+#include "analyze/iterations/execution.hpp"
 #include "analyze/memory/memory.hpp"
 #include "analyze/summary/finding.hpp"
-#include "analyze/summary/measured_work.hpp"
+#include "analyze/summary/measured_execution.hpp"
 #include "analyze/summary/stretch.hpp"
 #include "analyze/summary/totals.hpp"
 #include "util/text/moments.hpp"
@@ -20,7 +20,7 @@ namespace cudabpf::analyze {
 struct Seen {
   const Names& names;
   const Totals& totals;
-  const Course& course;
+  const Execution& execution;
   const Memory& memory;
   const TraceFacts& facts;
   Part part;
@@ -29,12 +29,12 @@ struct Seen {
 
 struct Judged : Seen {
   explicit Judged(const Seen& seen)
-      : Seen(seen), stretch(stretch_of(course)), measured(measured_of(course, stretch)) {}
+      : Seen(seen), stretch(stretch_of(execution)), measured(measured_of(execution, stretch)) {}
 
   Stretch stretch;
-  MeasuredWork measured;
+  MeasuredExecution measured;
 
-  bool has_iterations() const { return course.iterations().found != Iterations::Found::none; }
+  bool has_iterations() const { return execution.iterations().found != Iterations::Found::none; }
   bool can_be_judged() const;  // launches and waits are there, with their durations
   bool is_cut_before_work() const;
   bool is_worth_judging() const;  // there is enough work

@@ -16,7 +16,7 @@ constexpr double MEASURED_COPIES_MUCH = 20;  // only copies and fills run
 constexpr double QUEUED_MUCH = 25;           // the GPU is idle though it was asked
 
 std::string busy_text(const Judged& judged) {
-  const MeasuredWork& work = judged.measured;
+  const MeasuredExecution& work = judged.measured;
   return fmt::format("{}; GPU {} was busy for {} of it", judged.stretch.round_text(),
                      work.gpu->device, work.part_text(work.share.busy));
 }
@@ -25,7 +25,7 @@ std::string busy_text(const Judged& judged) {
 std::string why_idle(const Judged& judged) {
   constexpr double NEARLY_ALL = 95;  // percent of the idle time
   constexpr std::size_t CAUSES = 3;
-  const MeasuredWork& work = judged.measured;
+  const MeasuredExecution& work = judged.measured;
   IdleTimes idle = work.share.idle;
   std::size_t main = static_cast<std::size_t>(idle.main());
   if (share(idle.of[main], work.share.idle_time()) >= NEARLY_ALL)
@@ -34,7 +34,7 @@ std::string why_idle(const Judged& judged) {
 }
 
 std::string idle_text(const Judged& judged) {
-  const MeasuredWork& work = judged.measured;
+  const MeasuredExecution& work = judged.measured;
   return fmt::format("{} and idle for {} (measured){}", busy_text(judged),
                      work.part_text(work.share.idle_time()), why_idle(judged));
 }
@@ -48,7 +48,7 @@ bool waits_for_host(const CriticalPath& path) {
 }
 
 void add_gaps(Finding& finding, const Judged& judged) {
-  for (const GpuGap& gap : judged.course.gpus().longest()) {
+  for (const GpuGap& gap : judged.execution.gpus().longest()) {
     if (gap.begin < finding.begin || gap.end > finding.end) continue;
     finding.add_call(gap.before_call);
     finding.add_call(gap.after_call);
@@ -56,16 +56,16 @@ void add_gaps(Finding& finding, const Judged& judged) {
 }
 
 Found kernels(const Judged& judged) {
-  const MeasuredWork& work = judged.measured;
+  const MeasuredExecution& work = judged.measured;
   double running = work.percent_of(work.share.kernels);
   if (running < KERNELS_MUCH || (running < KERNELS_ALWAYS && !waits_for_work(work.path))) return {};
   Finding one = judged.finding("gpu_bound", "GPU-bound");
   one.text = busy_text(judged) + ", measured";
-  if (const auto& kernels = judged.course.gpus().kernels(); !kernels.empty()) {
+  if (const auto& kernels = judged.execution.gpus().kernels(); !kernels.empty()) {
     std::uint64_t all = 0;
     for (const auto& [name, kernel] : kernels) all += kernel.time;
     one.text += fmt::format("; {} took most, {} of all kernels' time",
-                            judged.course.gpus().name_of(kernels.front().first),
+                            judged.execution.gpus().name_of(kernels.front().first),
                             percent(kernels.front().second.time, all));
   }
   one.text += ". Faster kernels or less work would help, fewer launches would not.";
@@ -73,7 +73,7 @@ Found kernels(const Judged& judged) {
 }
 
 Found late_host(const Judged& judged) {
-  const MeasuredWork& work = judged.measured;
+  const MeasuredExecution& work = judged.measured;
   bool holds_up = waits_for_host(work.path) && work.percent_of(work.share.kernels) < KERNELS_ALWAYS;
   if (work.percent_of(work.share.idle.host()) < MEASURED_HOST_MUCH && !holds_up) return {};
   Finding one = judged.finding("host_bound", "Host-bound");
@@ -88,7 +88,7 @@ Found late_host(const Judged& judged) {
 }
 
 Found copies(const Judged& judged) {
-  const MeasuredWork& work = judged.measured;
+  const MeasuredExecution& work = judged.measured;
   if (work.percent_of(work.only_copies()) < MEASURED_COPIES_MUCH) return {};
   Finding one = judged.finding("copies", "Copies");
   one.text = fmt::format(
@@ -100,7 +100,7 @@ Found copies(const Judged& judged) {
 }
 
 Found queued(const Judged& judged) {
-  const MeasuredWork& work = judged.measured;
+  const MeasuredExecution& work = judged.measured;
   if (work.percent_of(work.share.idle.queue()) < QUEUED_MUCH) return {};
   Finding one = judged.finding("gpu_waits", "GPU idle between queued work");
   one.text = fmt::format(
@@ -128,7 +128,7 @@ Finding measured_mixed(const Judged& judged) {
 }
 
 void add_measured_figures(Finding& finding, const Judged& judged) {
-  const MeasuredWork& work = judged.measured;
+  const MeasuredExecution& work = judged.measured;
   auto add = [&](std::string_view name, std::uint64_t time) {
     finding.figures.emplace_back(name, work.percent_of(time));
   };
@@ -137,7 +137,7 @@ void add_measured_figures(Finding& finding, const Judged& judged) {
   add("gpu_only_copies_share", work.only_copies());
   add("gpu_idle_share", work.share.idle_time());
   add("gpu_idle_by_host_share", work.share.idle.host());
-  add("gpu_idle_though_asked_share", work.share.idle.queue());
+  add("gpu_idle_though_issued_share", work.share.idle.queue());
 }
 
 }  // namespace cudabpf::analyze

@@ -22,11 +22,11 @@ std::optional<Moment> end_of_wait(const ThreadWork& thread, const Iterations& it
 
 }  // namespace
 
-Stretch stretch_of(const Course& course) {
+Stretch stretch_of(const Execution& execution) {
   Stretch stretch;
-  const ThreadWork* thread = course.thread();
+  const ThreadWork* thread = execution.thread();
   if (!thread || thread->segments.empty()) return stretch;
-  const Iterations& iterations = course.iterations();
+  const Iterations& iterations = execution.iterations();
   stretch.begin = iterations.warm;
   stretch.end = iterations.end;
   stretch.rounds = iterations.count - iterations.warm_up;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "analyze/analysis.hpp"
-#include "analyze/course/course.hpp"
+#include "analyze/iterations/execution.hpp"
 
 namespace cudabpf::analyze {
 
@@ -38,6 +38,6 @@ struct Stretch {
   std::string launches_text() const;  // in a round: "248 launches"
 };
 
-Stretch stretch_of(const Course& course);
+Stretch stretch_of(const Execution& execution);
 
 }  // namespace cudabpf::analyze

@@ -4,37 +4,37 @@
 
 namespace cudabpf::analyze {
 
-Summary::Summary(Names& names, Wanted wanted, Part part, Moments moments)
+Summary::Summary(Names& names, ThreadFilter wanted, Part part, Moments moments)
     : names_(names),
       part_(part),
       totals_(names),
-      course_(names, wanted, GAPS, part),
+      execution_(names, wanted, GAPS, part),
       memory_(names, part),
       moments_(moments),
       wanted_(wanted) {}
 
 void Summary::line(const Line& line) {
   totals_.line(line);
-  course_.line(line);
+  execution_.line(line);
   memory_.line(line);
 }
 
 void Summary::outside(const Line& line) {
   totals_.outside(line);
-  course_.outside(line);
+  execution_.outside(line);
   memory_.outside(line);
 }
 
 void Summary::finish(const TraceFacts& facts) {
   totals_.finish(facts);
-  course_.finish(facts);
+  execution_.finish(facts);
   memory_.finish(facts);
   header_ = facts.header;
   duration_ = part_.clipped(facts.duration()) - part_.clipped(0);
-  Seen seen{names_, totals_, course_, memory_, facts, part_, moments_};
+  Seen seen{names_, totals_, execution_, memory_, facts, part_, moments_};
   judge_processes(seen);
-  stretch_ = stretch_of(course_);
-  measured_ = measured_of(course_, stretch_);
+  stretch_ = stretch_of(execution_);
+  measured_ = measured_of(execution_, stretch_);
   verdict_ = find_verdict(seen);
 }
 
@@ -44,9 +44,9 @@ bool Summary::verdict_shows(std::string_view id) const {
 }
 
 std::uint64_t Summary::inference_time() const {
-  return course_.inference().end - course_.inference().begin;
+  return execution_.inference().end - execution_.inference().begin;
 }
 
-std::uint64_t Summary::inference_idle() const { return course_.idle_in_inference(); }
+std::uint64_t Summary::inference_idle() const { return execution_.idle_in_inference(); }
 
 }  // namespace cudabpf::analyze

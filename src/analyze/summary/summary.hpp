@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "analyze/course/course.hpp"
+#include "analyze/iterations/execution.hpp"
 #include "analyze/memory/memory.hpp"
-#include "analyze/summary/measured_work.hpp"
+#include "analyze/summary/measured_execution.hpp"
 #include "analyze/summary/stretch.hpp"
 #include "analyze/summary/totals.hpp"
 #include "analyze/summary/verdict.hpp"
@@ -22,16 +22,16 @@ class Summary : public Analysis {
  public:
   // Phases and iterations are those of the thread that launches most of those wanted.
   // `moments`: how the verdict tells times.
-  Summary(Names& names, Wanted wanted, Part part = {}, Moments moments = {});
+  Summary(Names& names, ThreadFilter wanted, Part part = {}, Moments moments = {});
 
   void line(const Line& line) override;
   void outside(const Line& line) override;
   void finish(const TraceFacts& facts) override;
 
   // Whether there are phases and iterations to report.
-  const Course& course() const { return course_; }
+  const Execution& execution() const { return execution_; }
   const Memory& memory() const { return memory_; }
-  bool found_thread() const { return course_.thread() != nullptr; }
+  bool found_thread() const { return execution_.thread() != nullptr; }
   Json json() const;
   // The verdict, the phases, and as many answers as fit on a screen; all of them if that is wanted.
   void add_to(Page& page, bool all) const;
@@ -70,7 +70,7 @@ class Summary : public Analysis {
   std::string scheduler_answer(const Page& page) const;
   Json iterations_json() const;
   std::uint64_t processes() const {
-    return course_.threads().processes().size() + course_.threads().other_processes();
+    return execution_.threads().processes().size() + execution_.threads().other_processes();
   }
   std::string process_text(std::uint64_t number, std::uint32_t pid) const;  // "process 657 python3"
   std::string command_of(const ProcessWork& process) const;
@@ -86,15 +86,15 @@ class Summary : public Analysis {
   Names& names_;
   Part part_;
   Totals totals_;
-  Course course_;
+  Execution execution_;
   Memory memory_;
   Stretch stretch_;
-  MeasuredWork measured_;
+  MeasuredExecution measured_;
   std::map<std::uint64_t, Finding> bounds_;  // what bounds each process, by its number
   Moments moments_;
   std::vector<Finding> verdict_;
   TraceHeader header_;
-  Wanted wanted_;
+  ThreadFilter wanted_;
   std::uint64_t duration_ = 0;  // of the part
 };
 

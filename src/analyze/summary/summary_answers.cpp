@@ -92,12 +92,12 @@ std::string longest_text(const std::vector<Gap>& gaps, const Page& page) {
 // "gemm 86.2 % of 2.67 ms, softmax 10.8 %"
 std::string Summary::kernels_answer(const Page&) const {
   constexpr std::size_t SHOWN = 3;
-  const auto& kernels = course_.gpus().kernels();
+  const auto& kernels = execution_.gpus().kernels();
   std::uint64_t all = 0;
   for (const auto& [name, kernel] : kernels) all = saturating_sum(all, kernel.time);
   std::string text;
   for (std::size_t i = 0; i < std::min(SHOWN, kernels.size()); i++)
-    text += fmt::format("{}{} {}{}", i ? ", " : "", course_.gpus().name_of(kernels[i].first),
+    text += fmt::format("{}{} {}{}", i ? ", " : "", execution_.gpus().name_of(kernels[i].first),
                         percent(kernels[i].second.time, all),
                         i ? "" : " of the GPU's " + human_time(all));
   return text;
@@ -106,7 +106,7 @@ std::string Summary::kernels_answer(const Page&) const {
 // "inference 169 ms (1.0 %), loading 10.0 s (61.4 %)": in their order, those worth a word.
 std::string Summary::phases_answer(const Page&) const {
   constexpr double WORTH_TELLING = 1;  // percent
-  const Phases& phases = course_.phases();
+  const Phases& phases = execution_.phases();
   std::string text;
   for (const Phase& phase : phases.phases) {
     double part = share(phase.time, phases.end - phases.begin);
@@ -118,7 +118,7 @@ std::string Summary::phases_answer(const Page&) const {
 }
 
 std::string Summary::iterations_answer(const Page&) const {
-  const Iterations& iterations = course_.iterations();
+  const Iterations& iterations = execution_.iterations();
   if (iterations.found == Iterations::Found::none)
     return "no sequence of different kernels repeats at least three times";
   if (!iterations.in_part) return "none lies whole in this part";
@@ -145,7 +145,7 @@ std::string Summary::iterations_answer(const Page&) const {
   if (!measured_.busy.empty())
     text += fmt::format("; GPU {} busy for {} of each (p50), measured", measured_.gpu->device,
                         human_time(quantile_of(measured_.busy, 0.5)));
-  if (course_.thread()->segments_left_out)
+  if (execution_.thread()->segments_left_out)
     text += fmt::format("; only the first {} waits are looked at",
                         with_commas(ThreadsAtWork::MAX_SEGMENTS));
   return text;
@@ -182,21 +182,21 @@ std::string Summary::transfer_answer(const Page&) const {
 std::string Summary::of_processes(
     const std::function<std::string(const Idle::OfProcess&)>& text_of) const {
   constexpr std::size_t TOLD = 3;
-  const auto& processes = course_.idle().processes();
+  const auto& processes = execution_.idle().processes();
   std::string text;
   for (std::size_t i = 0; i < std::min(TOLD, processes.size()); i++) {
     text += i ? "; " : "";
     if (processes.size() > 1) text += process_text(processes[i].number, processes[i].pid) + ": ";
     text += text_of(processes[i]);
   }
-  std::uint64_t all = processes.size() + course_.idle().other_processes();
+  std::uint64_t all = processes.size() + execution_.idle().other_processes();
   if (all > TOLD) text += "; " + count_of(all - TOLD, "other process", "other processes");
   return text.empty() ? "nothing was launched or copied" : text;
 }
 
 // Empty: nothing is measured.
 std::string Summary::busy_answer(const Page&) const {
-  const GpusAtWork& times = course_.gpus();
+  const GpusAtWork& times = execution_.gpus();
   constexpr std::size_t TOLD = 4;
   std::string text;
   for (std::size_t i = 0; i < std::min(TOLD, times.gpus().size()); i++) {
@@ -204,7 +204,7 @@ std::string Summary::busy_answer(const Page&) const {
     text += i ? "; " : "";
     if (processes() > 1) text += process_text(gpu.process, gpu.pid) + ", ";
     text += fmt::format("GPU {}: ", gpu.device);
-    if (!gpu.works) {
+    if (!gpu.operations) {
       text += "nothing ran, measured";
       continue;
     }
@@ -234,22 +234,22 @@ std::string Summary::path_answer(const Page&) const {
       "its work",
       human_time(path.time()), percent(path.host, path.time()), percent(path.latency, path.time()),
       percent(path.working, path.time()));
-  for (std::size_t i = 0; i < std::min(TOLD, path.works.size()); i++)
-    text +=
-        fmt::format("{}{} {} in {}", i ? ", " : ": ", course_.gpus().name_of(path.works[i].name),
-                    percent(path.works[i].time, path.time()), with_commas(path.works[i].count));
-  if (path.works.size() > TOLD)
-    text += ", and " + count_of(path.works.size() - TOLD, "other", "others");
+  for (std::size_t i = 0; i < std::min(TOLD, path.operations.size()); i++)
+    text += fmt::format(
+        "{}{} {} in {}", i ? ", " : ": ", execution_.gpus().name_of(path.operations[i].name),
+        percent(path.operations[i].time, path.time()), with_commas(path.operations[i].count));
+  if (path.operations.size() > TOLD)
+    text += ", and " + count_of(path.operations.size() - TOLD, "other", "others");
   return text;
 }
 
 std::string Summary::measured_idle(const Page& page) const {
-  const GpusAtWork& times = course_.gpus();
+  const GpusAtWork& times = execution_.gpus();
   constexpr std::size_t TOLD = 3;
   std::string text;
   if (std::uint64_t time = inference_time(); time && measured_.gpu) {
-    GpuCurve::Share share = measured_.gpu->curve.between(part_.clipped(course_.iterations().warm),
-                                                         part_.clipped(course_.iterations().end));
+    GpuCurve::Share share = measured_.gpu->curve.between(
+        part_.clipped(execution_.iterations().warm), part_.clipped(execution_.iterations().end));
     text = fmt::format("{} of the {} of inference; ", percent(share.idle_time(), share.time),
                        human_time(time));
   }
@@ -271,7 +271,7 @@ std::string Summary::measured_idle(const Page& page) const {
 }
 
 std::string Summary::idle_answer(const Page& page) const {
-  if (!course_.gpus().gpus().empty()) return measured_idle(page);
+  if (!execution_.gpus().gpus().empty()) return measured_idle(page);
   std::string text;
   // Only what a wait has seen the end of is known to be done.
   if (std::uint64_t time = inference_time()) {
@@ -287,7 +287,7 @@ std::string Summary::idle_answer(const Page& page) const {
                        human_time(process.working_time),
                        count_of(process.idle.count(), "gap", "gaps"));
   });
-  return text + longest_text(course_.idle().longest_idle(), page);
+  return text + longest_text(execution_.idle().longest_idle(), page);
 }
 
 std::string Summary::between_answer(const Page& page) const {
@@ -296,12 +296,12 @@ std::string Summary::between_answer(const Page& page) const {
                               human_time(process.between.total()),
                               human_time(process.between.quantile(0.5)));
          }) +
-         longest_text(course_.idle().longest_between(), page);
+         longest_text(execution_.idle().longest_between(), page);
 }
 
 std::string Summary::blocked_answer(const Page&) const {
   Totals::Times all = sum_of(totals_.waits);
-  const GpusAtWork::Waited& copies = course_.gpus().waited();
+  const GpusAtWork::Waited& copies = execution_.gpus().waited();
   std::string text;
   if (all.count)
     text = fmt::format("{} in calls that wait for the GPU: {}", time_text(all),

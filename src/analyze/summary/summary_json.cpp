@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyze/summary/summary.hpp"
-#include "follow/error_meanings.hpp"
+#include "state/error_meanings.hpp"
 
 namespace cudabpf::analyze {
 
@@ -102,7 +102,7 @@ Json errors_json(const std::vector<Totals::Failure>& failures, const Names& name
 }  // namespace
 
 Json Summary::iterations_json() const {
-  const Iterations& iterations = course_.iterations();
+  const Iterations& iterations = execution_.iterations();
   if (iterations.found == Iterations::Found::none) return nullptr;
   const Durations& times = iterations.times;
   Json json = {{"found", iterations.found == Iterations::Found::between_waits ? "between_waits"
@@ -143,7 +143,7 @@ Json Summary::json() const {
                   {"processes", processes_json()},
                   {"other_processes", other_processes_json()},
                   {"devices", devices_json(totals_.devices)},
-                  {"threads_put_away", course_.threads().put_away()},
+                  {"threads_put_away", execution_.threads().put_away()},
                   {"duration_us", microseconds(duration_)},
                   {"lines_by_type", totals_.lines_by_type},
                   {"lines_by_name", totals_.lines_by_name},
@@ -162,10 +162,10 @@ Json Summary::json() const {
                     {"failed", totals_.allocations.failed}}},
                   {"transfers", by_name_json(totals_.transfers)},
                   {"waits", by_name_json(totals_.waits)},
-                  {"loading_calls", course_.phases().loading_calls},
+                  {"loading_calls", execution_.phases().loading_calls},
                   {"iterations", iterations_json()},
-                  {"phases", phases_json(course_.phases())},
-                  {"gaps", idle_json(course_.idle())},
+                  {"phases", phases_json(execution_.phases())},
+                  {"gaps", idle_json(execution_.idle())},
                   {"inference_idle",
                    {{"time_us", microseconds(inference_time())},
                     {"idle_us", microseconds(inference_idle())},
@@ -179,12 +179,12 @@ Json Summary::json() const {
                   {"slowest_of_driver", slowest_json(totals_.slowest_of_driver, names_)},
                   {"errors", errors_json(totals_.failures, names_)},
                   {"gpu_errors", totals_.xids}};
-  if (course_.gpus().told()) {
-    summary["measured"] = gpus_at_work_json(course_.gpus());
-    summary["measured"]["work"] = measured_work_json(measured_, names_);
+  if (execution_.gpus().told()) {
+    summary["measured"] = gpus_at_work_json(execution_.gpus());
+    summary["measured"]["work"] = measured_execution_json(measured_, names_);
   }
-  if (course_.thread())
-    summary["thread"] = {{"pid", course_.thread()->pid}, {"tid", course_.thread()->tid}};
+  if (execution_.thread())
+    summary["thread"] = {{"pid", execution_.thread()->pid}, {"tid", execution_.thread()->tid}};
   if (!totals_.gpus.gpus().empty()) summary["gpus"] = gpus_json(totals_.gpus);
   return {{"summary", summary}};
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "analyze/summary/summary.hpp"
-#include "follow/error_meanings.hpp"
+#include "state/error_meanings.hpp"
 #include "util/page/table.hpp"
 
 namespace cudabpf::analyze {
@@ -43,8 +43,8 @@ void Summary::add_to(Page& page, bool all) const {
   add_residence(page, totals_.gpus, all ? MANY_GPUS : SOME_GPUS,
                 header_.sampling ? header_.sampling->switches_why_not : "");
   if (totals_.devices.size() > 1 && all) add_devices(page);
-  if (course_.thread()) add_answers(page, all);
-  if (course_.thread() && !all) return;
+  if (execution_.thread()) add_answers(page, all);
+  if (execution_.thread() && !all) return;
   if (all) add_slowest(page);
   add_errors(page);
 }
@@ -70,7 +70,7 @@ std::string Summary::traced_text() const {
   if (header_.command)
     for (const std::string& word : *header_.command) words += (words.empty() ? "" : " ") + word;
   if (!words.empty()) return words;
-  const auto& known = course_.threads().processes();
+  const auto& known = execution_.threads().processes();
   bool one = processes() == 1 && known.size() == 1;
   std::string_view command = one ? names_.text(known.front().command) : "";
   if (one && !command.empty()) return fmt::format("{}  (pid {})", command, known.front().pid);
@@ -95,9 +95,9 @@ void Summary::add_answers(Page& page, bool all) const {
     if (answer.is_table || (answer.spare && !all)) continue;
     if (std::string text = (this->*answer.text)(page); !text.empty()) page.term(answer.word, text);
     if (answer.last_before_tables) {
-      if (course_.gpus().measured())
-        add_gpu_kernels(page, course_.gpus(), all ? MANY_KERNELS : SOME_KERNELS);
-      add_phases(page, course_.phases(), all);
+      if (execution_.gpus().measured())
+        add_gpu_kernels(page, execution_.gpus(), all ? MANY_KERNELS : SOME_KERNELS);
+      add_phases(page, execution_.phases(), all);
       page.blank();
     }
   }

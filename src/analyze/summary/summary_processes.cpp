@@ -28,39 +28,39 @@ std::string Summary::command_of(const ProcessWork& process) const {
 
 // By the rules of the verdict: whatever bounds the thread of each that launches most.
 void Summary::judge_processes(const Seen& seen) {
-  const auto& threads = course_.threads().threads();
+  const auto& threads = execution_.threads().threads();
   // The busiest comes last: it is the one that everything else is about.
   for (auto thread = threads.rbegin(); thread != threads.rend(); ++thread) {
-    if (threads.size() > 1) course_.look_at(*thread);
+    if (threads.size() > 1) execution_.look_at(*thread);
     if (auto found = bounds(Judged(seen)); !found.empty())
       bounds_.emplace(thread->process, std::move(found.front()));
   }
 }
 
 std::string Summary::process_text(std::uint64_t number, std::uint32_t pid) const {
-  for (const ProcessWork& process : course_.threads().processes())
+  for (const ProcessWork& process : execution_.threads().processes())
     if (process.number == number) return process_name(pid, names_.text(process.comm));
   return process_name(pid, {});
 }
 
 std::uint64_t Summary::other_launches() const {
-  std::uint64_t own = course_.thread() ? course_.thread()->launches_in_part : 0;
+  std::uint64_t own = execution_.thread() ? execution_.thread()->launches_in_part : 0;
   return totals_.launched() - std::min(totals_.launched(), own);
 }
 
 // None: nothing is measured for it.
 std::optional<std::uint64_t> Summary::gpu_time_of(std::uint64_t process) const {
   std::optional<std::uint64_t> time;
-  for (const GpusAtWork::OfGpu& gpu : course_.gpus().gpus())
+  for (const GpusAtWork::OfGpu& gpu : execution_.gpus().gpus())
     if (gpu.process == process) time = time.value_or(0) + gpu.busy_time();
   return time;
 }
 
 void Summary::add_shown(Page& page, bool always) const {
-  const ThreadWork* thread = course_.thread();
+  const ThreadWork* thread = execution_.thread();
   if (!thread) return;
   std::uint64_t others = other_launches();
-  if (!always && processes() == 1 && !others && !course_.others_launch()) return;
+  if (!always && processes() == 1 && !others && !execution_.others_launch()) return;
   std::string why = wanted_.tid   ? ""
                     : wanted_.pid ? ", which launches most of its threads"
                                   : ", which launches most";
@@ -82,11 +82,11 @@ void Summary::add_processes(Page& page, std::size_t at_most) const {
                                 human_count(process.launches), human_time(process.waiting),
                                 gpu ? human_time(*gpu) : "", std::move(bound)});
   };
-  std::vector<ProcessWork> processes = course_.threads().processes();
-  std::uint64_t shown = course_.thread() ? course_.thread()->process : 0;
+  std::vector<ProcessWork> processes = execution_.threads().processes();
+  std::uint64_t shown = execution_.thread() ? execution_.thread()->process : 0;
   std::stable_partition(processes.begin(), processes.end(),
                         [&](const ProcessWork& process) { return process.number == shown; });
-  ProcessWork others = course_.threads().others();
+  ProcessWork others = execution_.threads().others();
   for (std::size_t i = 0; i < processes.size(); i++) {
     const ProcessWork& process = processes[i];
     if (i >= at_most) {
@@ -101,19 +101,19 @@ void Summary::add_processes(Page& page, std::size_t at_most) const {
   if (this->processes() > at_most)
     row(count_of(this->processes() - at_most, "other", "others"), others, "");
   table.add_to(page);
-  if (course_.threads().put_away())
+  if (execution_.threads().put_away())
     page.paragraph(
         fmt::format("There were more than {} threads at once: the {} that were quiet for longest "
                     "were taken to have ended, and count as new ones if they call again.",
                     with_commas(ThreadsAtWork::MAX_THREADS),
-                    with_commas(course_.threads().put_away())),
+                    with_commas(execution_.threads().put_away())),
         2);
 }
 
 Json Summary::processes_json() const {
   Json json = Json::array();
-  std::uint64_t shown = course_.thread() ? course_.thread()->process : 0;
-  for (const ProcessWork& process : course_.threads().processes()) {
+  std::uint64_t shown = execution_.thread() ? execution_.thread()->process : 0;
+  for (const ProcessWork& process : execution_.threads().processes()) {
     Json one = {{"pid", process.pid},
                 {"comm", names_.text(process.comm)},
                 {"command", command_of(process)},
@@ -132,16 +132,16 @@ Json Summary::processes_json() const {
 }
 
 Json Summary::other_processes_json() const {
-  Json json = figures_json(course_.threads().others());
-  json["count"] = course_.threads().other_processes();
+  Json json = figures_json(execution_.threads().others());
+  json["count"] = execution_.threads().other_processes();
   return json;
 }
 
 Json Summary::shown_json() const {
-  const ThreadWork* thread = course_.thread();
+  const ThreadWork* thread = execution_.thread();
   if (!thread) return nullptr;
   Json json = {{"pid", thread->pid}, {"tid", thread->tid}};
-  for (const ProcessWork& process : course_.threads().processes())
+  for (const ProcessWork& process : execution_.threads().processes())
     if (process.number == thread->process)
       json.update(Json{{"comm", names_.text(process.comm)}, {"command", command_of(process)}});
   json["chosen"] = wanted_.any() ? "asked for" : "launches most";

@@ -4,7 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "analyze/circumstances/processes.hpp"
+#include "analyze/derived/processes.hpp"
 #include "analyze/gpu_samples.hpp"
 #include "util/text/json_text.hpp"
 

@@ -15,7 +15,7 @@
 #include "analyze/graph_launches.hpp"
 #include "analyze/short_names.hpp"
 #include "analyze/work.hpp"
-#include "follow/gpu_figures.hpp"
+#include "state/gpu_figures.hpp"
 #include "util/durations.hpp"
 #include "util/hash.hpp"
 #include "util/largest.hpp"

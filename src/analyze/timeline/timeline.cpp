@@ -29,7 +29,7 @@ Category Timeline::Busy::most() const {
 }
 
 Timeline::Timeline(Names& names, std::optional<Window> window, std::uint64_t recorded_from)
-    : course_(names, {}, 0),
+    : execution_(names, {}, 0),
       window_(window.value_or(Window{})),
       exact_(window.has_value()),
       events_(names) {
@@ -37,20 +37,20 @@ Timeline::Timeline(Names& names, std::optional<Window> window, std::uint64_t rec
 }
 
 void Timeline::line(const Line& line) {
-  course_.line(line);
+  execution_.line(line);
   events_.learn(line);
   if (line.kind == LineKind::call || line.kind == LineKind::driver) on_thread(line);
   if (line.kind == LineKind::gpu_sample) gpu_sample(sample_in(line));
-  if (line.kind == LineKind::gpu_work) gpu_work(line);
+  if (line.kind == LineKind::gpu_operation) gpu_operation(line);
   owners_.seen(line);
 }
 
 void Timeline::finish(const TraceFacts& facts) {
-  course_.finish(facts);
+  execution_.finish(facts);
   duration_ = facts.duration();
   window_.to = std::max(std::min(window_.to, duration_), window_.from + 1);
   each_row(sort_row<Bar>);
-  sort_works();
+  sort_operations();
   for (Queue& queue : owners_.queues()) sum_up(queue);
   events_.settle();
 }

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/course/course.hpp"
+#include "analyze/iterations/execution.hpp"
 #include "analyze/lanes/lane_events.hpp"
 #include "analyze/lanes/lane_owners.hpp"
 #include "analyze/lanes/merged_rows.hpp"
 #include "analyze/timeline/gpu_activity.hpp"
-#include "analyze/timeline/gpu_work.hpp"
+#include "analyze/timeline/gpu_queue.hpp"
 #include "analyze/timeline/timeline_bars.hpp"
 
 namespace cudabpf::analyze {
@@ -68,7 +68,7 @@ class Timeline : public Analysis {
     bool is_launched = false;  // `what` is a kernel or a graph
   };
   static constexpr std::size_t FEW = 60;
-  static constexpr std::size_t MOST_BARS = 1 << 16;  // after a merge
+  static constexpr std::size_t MAX_BARS = 1 << 16;  // after a merge
 
   // Without a window it takes in the whole trace, which is there since `recorded_from`.
   Timeline(Names& names, std::optional<Window> window, std::uint64_t recorded_from = 0);
@@ -79,7 +79,7 @@ class Timeline : public Analysis {
   void finish(const TraceFacts& facts) override;
 
   const Names& names() const { return events_.names(); }
-  const Course& course() const { return course_; }
+  const Execution& execution() const { return execution_; }
   std::uint64_t trace_duration() const { return duration_; }
   bool is_exact() const { return exact_; }  // it was given its window
   std::uint64_t from() const { return window_.from; }
@@ -94,12 +94,12 @@ class Timeline : public Analysis {
   const Queue& gpu_queue(std::size_t index) const { return owners_.queues()[index]; }
   std::size_t gpu_queues() const { return owners_.queues().size(); }
   std::uint64_t left_out_of_queues() const { return left_out_of_queues_; }
-  // Ordered by queue and time; empty if there are more than MOST_WORKS.
-  const std::vector<QueuedWork>& gpu_works() const { return gpu_works_; }
-  bool has_few_works() const { return !many_works_ && gpu_works_.size() <= FEW; }
+  // Ordered by queue and time; empty if there are more than MAX_OPERATIONS.
+  const std::vector<QueuedOperation>& gpu_operations() const { return gpu_operations_; }
+  bool has_few_operations() const { return !many_operations_ && gpu_operations_.size() <= FEW; }
   // The one that took this time; null: it is not kept.
-  const QueuedWork* work_at(std::size_t queue, const TimeSpan& span) const;
-  std::string name_of(const QueuedWork& work) const;
+  const QueuedOperation* work_at(std::size_t queue, const TimeSpan& span) const;
+  std::string name_of(const QueuedOperation& work) const;
   // Those of threads beyond the most that are kept apart, and how many they and those of streams
   // are.
   const BarRow& more_calls() const { return more_calls_; }
@@ -118,14 +118,14 @@ class Timeline : public Analysis {
   static constexpr std::size_t MAX_GPUS = 16;  // that have a row
   // At most this many are kept apart; the calls of later ones are only counted.
   static constexpr std::size_t MAX_THREADS = 256, MAX_STREAMS = 64, MAX_QUEUES = 64;
-  static constexpr std::size_t MOST_WORKS = 1 << 13;  // of GPUs, of which all is kept
+  static constexpr std::size_t MAX_OPERATIONS = 1 << 13;  // of GPUs, of which all is kept
 
   void on_thread(const Line& line);
   void enqueue(const Line& line, Alike one);
   void gpu_sample(const GpuSample& sample);
-  void gpu_work(const Line& line);
+  void gpu_operation(const Line& line);
   void keep_work(std::size_t queue, const TimeSpan& span, const Line& line);
-  void sort_works();
+  void sort_operations();
   void sum_up(QueueBars& queue) const;
   std::optional<TimeSpan> clipped(const TimeSpan& span) const;
   void count(OfThread& thread, const Line& line, Category category, const TimeSpan& here);
@@ -135,18 +135,18 @@ class Timeline : public Analysis {
   template <typename Each>
   void each_row(Each&& each);
 
-  Course course_;
+  Execution execution_;
   Window window_;
   bool exact_;
   LaneEvents events_;
   Owners owners_{{.threads = MAX_THREADS, .streams = MAX_STREAMS, .queues = MAX_QUEUES}};
-  MergedRows<Bar> bars_{2 * MOST_BARS, MOST_BARS};
+  MergedRows<Bar> bars_{2 * MAX_BARS, MAX_BARS};
   std::uint64_t duration_ = 0;
 
   std::map<std::uint32_t, GpuActivity> gpus_;
   BarRow more_calls_;
-  std::vector<QueuedWork> gpu_works_;
-  bool many_works_ = false;  // more than are kept
+  std::vector<QueuedOperation> gpu_operations_;
+  bool many_operations_ = false;  // more than are kept
   std::uint64_t left_out_of_queues_ = 0, left_out_of_threads_ = 0, left_out_of_streams_ = 0;
 
   std::vector<Piece> pieces_;

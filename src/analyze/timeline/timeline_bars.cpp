@@ -40,7 +40,7 @@ void Bar::take(const Alike& part) {
   });
   if (same != parts.end())
     same->add(part);
-  else if (parts.size() < MOST_PARTS)
+  else if (parts.size() < MAX_PARTS)
     parts.push_back(part);
   else
     several_->others.add(part);

@@ -66,7 +66,7 @@ class Bar : public TimeSpan {
   std::uint64_t covered() const { return several_ ? several_->covered : first_.time; }
 
  private:
-  static constexpr std::size_t MOST_PARTS = 64;
+  static constexpr std::size_t MAX_PARTS = 64;
   struct Several {
     std::vector<Alike> parts;
     Alike others;

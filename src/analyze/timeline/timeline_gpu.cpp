@@ -11,13 +11,13 @@ namespace cudabpf::analyze {
 
 namespace {
 
-auto place_of(const QueuedWork& work) {
+auto place_of(const QueuedOperation& work) {
   return std::tuple(work.queue, work.span.begin, work.span.end);
 }
 
 }  // namespace
 
-void Timeline::gpu_work(const Line& line) {
+void Timeline::gpu_operation(const Line& line) {
   TimeSpan span{line.ts, line.end()};
   auto here = clipped(span);
   if (!here) return;
@@ -26,7 +26,7 @@ void Timeline::gpu_work(const Line& line) {
     left_out_of_queues_++;
     return;
   }
-  queue->works++;
+  queue->operations++;
   keep_work(static_cast<std::size_t>(queue - owners_.queues().data()), span, line);
   LaneEvent event = events_.of(line);
   if (line.op == Type::graph && line.issuer && line.issuer->graph)
@@ -36,13 +36,13 @@ void Timeline::gpu_work(const Line& line) {
 }
 
 void Timeline::keep_work(std::size_t queue, const TimeSpan& span, const Line& line) {
-  if (many_works_) return;
-  if (gpu_works_.size() == MOST_WORKS) {
-    many_works_ = true;
-    gpu_works_ = {};
+  if (many_operations_) return;
+  if (gpu_operations_.size() == MAX_OPERATIONS) {
+    many_operations_ = true;
+    gpu_operations_ = {};
     return;
   }
-  QueuedWork& work = gpu_works_.emplace_back(QueuedWork{queue, span, line, {}});
+  QueuedOperation& work = gpu_operations_.emplace_back(QueuedOperation{queue, span, line, {}});
   if (line.issuer) work.issuer = *line.issuer;
   work.line.text = work.line.args = {};
   work.line.issuer = nullptr;
@@ -54,26 +54,27 @@ void Timeline::sum_up(QueueBars& queue) const {
   });
 }
 
-void Timeline::sort_works() {
-  std::stable_sort(
-      gpu_works_.begin(), gpu_works_.end(),
-      [](const QueuedWork& a, const QueuedWork& b) { return a.span.begin < b.span.begin; });
+void Timeline::sort_operations() {
+  std::stable_sort(gpu_operations_.begin(), gpu_operations_.end(),
+                   [](const QueuedOperation& a, const QueuedOperation& b) {
+                     return a.span.begin < b.span.begin;
+                   });
   HashSet<std::uint64_t> calls;
-  for (QueuedWork& work : gpu_works_)
+  for (QueuedOperation& work : gpu_operations_)
     work.is_first = work.issuer && calls.insert(work.issuer->id).second;
   std::stable_sort(
-      gpu_works_.begin(), gpu_works_.end(),
-      [](const QueuedWork& a, const QueuedWork& b) { return place_of(a) < place_of(b); });
+      gpu_operations_.begin(), gpu_operations_.end(),
+      [](const QueuedOperation& a, const QueuedOperation& b) { return place_of(a) < place_of(b); });
 }
 
-const QueuedWork* Timeline::work_at(std::size_t queue, const TimeSpan& span) const {
+const QueuedOperation* Timeline::work_at(std::size_t queue, const TimeSpan& span) const {
   auto place = std::tuple(queue, span.begin, span.end);
-  auto at = std::partition_point(gpu_works_.begin(), gpu_works_.end(),
-                                 [&](const QueuedWork& one) { return place_of(one) < place; });
-  return at != gpu_works_.end() && place_of(*at) == place ? &*at : nullptr;
+  auto at = std::partition_point(gpu_operations_.begin(), gpu_operations_.end(),
+                                 [&](const QueuedOperation& one) { return place_of(one) < place; });
+  return at != gpu_operations_.end() && place_of(*at) == place ? &*at : nullptr;
 }
 
-std::string Timeline::name_of(const QueuedWork& work) const {
+std::string Timeline::name_of(const QueuedOperation& work) const {
   return work.line.kernel ? short_name(work.line.kernel) : work_name(work.line, names());
 }
 

@@ -50,7 +50,7 @@ Json queues_json(const Timeline& timeline, const Timeline::Process& process,
   Json queues = Json::array();
   for (std::size_t index : process.queues) {
     const Timeline::Queue& queue = timeline.gpu_queue(index);
-    Json json = {{"works", queue.works},
+    Json json = {{"operations", queue.operations},
                  {"busy_us", microseconds(queue.time)},
                  {"columns", {{"busy_us", busy_json(busy_columns(queue, scale))}}}};
     if (!queue.handle.empty()) json["stream"] = queue.handle;
@@ -64,7 +64,7 @@ Json queues_json(const Timeline& timeline, const Timeline::Process& process,
 // How many iterations begin in each column.
 Json iterations_json(const Timeline& timeline, const TimeScale& scale) {
   std::vector<std::uint64_t> begun(JSON_COLUMNS);
-  for (const Iteration& one : timeline.course().iterations().each)
+  for (const Iteration& one : timeline.execution().iterations().each)
     if (one.begin >= timeline.from() && one.begin < timeline.to())
       begun[std::min(static_cast<std::size_t>(scale.position(one.begin)), JSON_COLUMNS - 1)]++;
   return begun;
@@ -93,11 +93,11 @@ Json timeline_json(const Timeline& timeline) {
                          {"threads", threads},
                          {"streams", streams}});
     if (!process.queues.empty()) processes.back()["queues"] = queues_json(timeline, process, scale);
-    if (const ThreadWork* busiest = timeline.course().thread();
+    if (const ThreadWork* busiest = timeline.execution().thread();
         busiest && busiest->process == process.number)
-      processes.back()["course"] = {{"tid", busiest->tid},
-                                    {"phases", phases_json(timeline.course().phases())},
-                                    {"iterations", iterations_json(timeline, scale)}};
+      processes.back()["execution"] = {{"tid", busiest->tid},
+                                       {"phases", phases_json(timeline.execution().phases())},
+                                       {"iterations", iterations_json(timeline, scale)}};
   }
   Json json = {{"from_us", microseconds(timeline.from())},
                {"to_us", microseconds(timeline.to())},
@@ -105,7 +105,8 @@ Json timeline_json(const Timeline& timeline) {
                {"processes", processes},
                {"calls_of_more_threads", timeline.left_out_of_threads()},
                {"calls_of_more_streams", timeline.left_out_of_streams()}};
-  if (timeline.left_out_of_queues()) json["works_of_more_queues"] = timeline.left_out_of_queues();
+  if (timeline.left_out_of_queues())
+    json["operations_of_more_queues"] = timeline.left_out_of_queues();
   return json;
 }
 

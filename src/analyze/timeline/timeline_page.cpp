@@ -32,11 +32,11 @@ class Lanes {
 
   // The phases of the thread that launches most, if it is this process's.
   void add_phases(const Timeline::Process& process) {
-    const Course& course = timeline_.course();
-    if (!course.thread() || course.thread()->process != process.number) return;
+    const Execution& execution = timeline_.execution();
+    if (!execution.thread() || execution.thread()->process != process.number) return;
     std::vector<std::string> cells(scale_.width(), " ");
     bool any = false;
-    for (const Phase* phase : windows(course.phases())) {
+    for (const Phase* phase : windows(execution.phases())) {
       if (phase->end <= scale_.begin() || phase->begin >= scale_.end()) continue;
       any = true;
       write_span(cells, phase->begin, phase->end, phase->name);
@@ -46,9 +46,10 @@ class Lanes {
 
   // A mark where each iteration begins, with its number where there is room.
   void add_iterations(const Timeline::Process& process) {
-    const Course& course = timeline_.course();
-    const auto& each = course.iterations().each;
-    if (!course.thread() || course.thread()->process != process.number || each.empty()) return;
+    const Execution& execution = timeline_.execution();
+    const auto& each = execution.iterations().each;
+    if (!execution.thread() || execution.thread()->process != process.number || each.empty())
+      return;
     std::vector<std::string> cells(scale_.width(), " ");
     std::size_t shown = 0;
     for (std::size_t i = 0; i < each.size(); i++) {
@@ -284,7 +285,7 @@ void add_gaps(Page& page, const Timeline& timeline) {
 // The whole run: its phases, and what the thread did that has them. Returns which colours it has.
 std::set<Category> add_overview(Page& page, const Timeline& timeline, const TimelineView& view) {
   Lanes lanes(page, timeline, view.whole);
-  const ThreadWork& busiest = *timeline.course().thread();
+  const ThreadWork& busiest = *timeline.execution().thread();
   for (const auto& process : timeline.processes()) {
     if (process.number != busiest.process) continue;
     lanes.begin(process);
@@ -365,7 +366,7 @@ void add_timeline(Page& page, const Timeline& timeline) {
   else if (!timeline.threads() && !timeline.gpu_queues())
     page.line(fmt::format("No calls between {} and {}.", page.at(timeline.from()),
                           page.at(timeline.to())));
-  else if ((timeline.threads() && timeline.pieces().empty()) || !timeline.has_few_works())
+  else if ((timeline.threads() && timeline.pieces().empty()) || !timeline.has_few_operations())
     add_lanes(page, timeline, view_of(timeline, page.width() - LABEL_WIDTH));
   else
     add_pieces(page, timeline);

@@ -86,8 +86,8 @@ void add_piece(Page& page, const Timeline& timeline, const TimeScale& scale, con
           look_of(piece.category));
 }
 
-void add_work(Page& page, const Timeline& timeline, const TimeScale& scale, const QueuedWork& work,
-              std::size_t label) {
+void add_work(Page& page, const Timeline& timeline, const TimeScale& scale,
+              const QueuedOperation& work, std::size_t label) {
   std::string name = shortened("  " + printable(timeline.name_of(work)), label - 2);
   TimeSpan shown{std::max(work.span.begin, timeline.from()),
                  std::min(work.span.end, timeline.to())};
@@ -97,13 +97,14 @@ void add_work(Page& page, const Timeline& timeline, const TimeScale& scale, cons
 }
 
 // Each thing that the GPUs did, as measured.
-void add_works(Page& page, const Timeline& timeline, const TimeScale& scale, std::size_t label) {
+void add_operations(Page& page, const Timeline& timeline, const TimeScale& scale,
+                    std::size_t label) {
   for (const auto& process : timeline.processes())
     for (std::size_t index : process.queues) {
       if (!page.empty()) page.blank();
       page.heading(
           fmt::format("{}, {}", name_of(timeline, process), full_name(timeline.gpu_queue(index))));
-      for (const QueuedWork& work : timeline.gpu_works())
+      for (const QueuedOperation& work : timeline.gpu_operations())
         if (work.queue == index) add_work(page, timeline, scale, work, label);
     }
 }
@@ -139,7 +140,7 @@ void add_pieces(Page& page, const Timeline& timeline) {
     page.heading(fmt::format("{}, thread {}", name_of(timeline, *process), thread.second));
     for (const Placed& one : placed(pieces)) add_piece(page, timeline, scale, one, label);
   }
-  add_works(page, timeline, scale, label);
+  add_operations(page, timeline, scale, label);
   TextAxis axis = time_axis(scale, page.moments());
   page.line(std::string(label, ' ') + axis.line);
   page.line(std::string(label, ' ') + axis.labels);

@@ -42,11 +42,12 @@ class TimelineSection {
     rows_of_threads_ = {};
   }
 
-  void course_of(const Timeline::Process& process, bool with_iterations) {
-    const Course& course = timeline_.course();
-    if (!course.thread() || course.thread()->process != process.number) return;
-    draw_phases(course.phases());
-    if (with_iterations && !course.iterations().each.empty()) draw_iterations(course.iterations());
+  void execution_of(const Timeline::Process& process, bool with_iterations) {
+    const Execution& execution = timeline_.execution();
+    if (!execution.thread() || execution.thread()->process != process.number) return;
+    draw_phases(execution.phases());
+    if (with_iterations && !execution.iterations().each.empty())
+      draw_iterations(execution.iterations());
   }
 
   void thread(const Timeline::Thread& thread, std::size_t rows) {
@@ -114,14 +115,14 @@ class TimelineSection {
   // did first.
   void arrows() {
     std::vector<std::array<double, 4>> lines;
-    for (const auto& [work, y] : tops_of_works_) {
+    for (const auto& [work, y] : tops_of_operations_) {
       if (!work->is_first || lines.size() > ARROWS_DRAWN) continue;
       auto from = rows_of_threads_.find(work->issuer->tid);
       auto begin = x_at(work->issuer->ts), end = x_at(work->span.begin);
       if (from != rows_of_threads_.end() && begin && end)
         lines.push_back({*begin, from->second + BAR, *end, y});
     }
-    tops_of_works_ = {};
+    tops_of_operations_ = {};
     if (lines.size() > ARROWS_DRAWN) return;
     for (auto [x1, y1, x2, y2] : lines) {
       svg_.line(x1, y1, x2, y2, "#777777", 0.5);
@@ -179,7 +180,7 @@ class TimelineSection {
   static constexpr double LETTER = 6;  // the width of a letter in bars
   static constexpr std::size_t ITERATIONS_DRAWN = 300;
   static constexpr std::size_t ARROWS_DRAWN = 60;  // if there are more, none is
-  static constexpr std::size_t LONGEST_NAME = 60;  // of a process; letters
+  static constexpr std::size_t MAX_NAME = 60;      // of a process; letters
 
   static double x_of(std::size_t pixel) { return LEFT + static_cast<double>(pixel); }
   // Nothing: that time is not shown.
@@ -192,7 +193,7 @@ class TimelineSection {
   void label(const std::string& text, double size = 11) {
     if (process_) {
       y_ += HEADING;
-      svg_.text(10, y_ - 6, shortened(name_of(timeline_, *process_), LONGEST_NAME), 13);
+      svg_.text(10, y_ - 6, shortened(name_of(timeline_, *process_), MAX_NAME), 13);
       process_ = nullptr;
     }
     svg_.text(LEFT - 8, y_ + 12, text, size, Svg::Anchor::end);
@@ -235,9 +236,9 @@ class TimelineSection {
     double height = BAR * std::clamp(busy, 0.1, 1.0);
     svg_.rect(x, top + BAR - height, width, height, look_of(total.category).svg,
               gpu_tooltip(timeline_, bar, queue));
-    const QueuedWork* work = bar.is_one() ? timeline_.work_at(queue, bar) : nullptr;
+    const QueuedOperation* work = bar.is_one() ? timeline_.work_at(queue, bar) : nullptr;
     if (!work) return;
-    tops_of_works_.try_emplace(work, top);
+    tops_of_operations_.try_emplace(work, top);
     auto letters = static_cast<std::size_t>(width / LETTER);
     if (letters >= 5)
       svg_.text(x + 2, top + 11, shortened(timeline_.name_of(*work), letters), 10,
@@ -290,7 +291,7 @@ class TimelineSection {
       time += one.end - one.begin;
       launches += one.launches;
     }
-    bool warm_up = number < timeline_.course().iterations().warm_up;
+    bool warm_up = number < timeline_.execution().iterations().warm_up;
     TimeSpan span{some.front().begin, some.back().end};
     std::string told = some.size() == 1
                            ? fmt::format("iteration {}: {}", number + 1, human_time(time))
@@ -318,7 +319,7 @@ class TimelineSection {
   double top_, y_;
   // Where this process's rows of threads are, by tid, and the bars of what GPUs did.
   std::map<std::uint32_t, double> rows_of_threads_;
-  std::map<const QueuedWork*, double> tops_of_works_;
+  std::map<const QueuedOperation*, double> tops_of_operations_;
 };
 
 }  // namespace cudabpf::analyze

@@ -15,8 +15,8 @@ namespace {
 
 constexpr double LEFT = TimelineSection::LEFT, TOP = 96;
 constexpr std::size_t WIDTH = TimelineSection::WIDTH;
-constexpr std::size_t MOST_BYTES = 1'000'000, LEAST_BYTES = 120;  // of a picture; of a bar
-constexpr std::size_t LONGEST_NOTE = 230;                         // above all; letters
+constexpr std::size_t MAX_BYTES = 1'000'000, LEAST_BYTES = 120;  // of a picture; of a bar
+constexpr std::size_t MAX_NOTE = 230;                            // above all; letters
 
 class Gantt {
  public:
@@ -36,7 +36,7 @@ class Gantt {
     for (const auto& process : timeline_.processes()) {
       if (process.empty()) continue;
       section.begin(process);
-      section.course_of(process, true);
+      section.execution_of(process, true);
       for (std::size_t index : process.threads) section.thread(timeline_.thread(index), LANE_ROWS);
       for (std::size_t index : process.queues) section.queue(index);
       section.arrows();
@@ -53,11 +53,11 @@ class Gantt {
   void draw_overview() {
     std::uint64_t pixel = time_of(view_.whole) / WIDTH;
     TimelineSection section(svg_, timeline_, view_.whole, std::max(resolution_, pixel), y_);
-    const ThreadWork& busiest = *timeline_.course().thread();
+    const ThreadWork& busiest = *timeline_.execution().thread();
     for (const auto& process : timeline_.processes()) {
       if (process.number != busiest.process) continue;
       section.begin(process);
-      section.course_of(process, false);
+      section.execution_of(process, false);
       for (std::size_t index : process.threads)
         if (timeline_.thread(index).tid == busiest.tid) section.thread(timeline_.thread(index), 1);
     }
@@ -84,7 +84,7 @@ class Gantt {
       note += fmt::format(" {} that lie within {} are one bar.",
                           timeline_.gpu_queues() ? "Those" : "Calls", human_time(resolution_));
     svg_.text(LEFT, 64, note, 11);
-    svg_.text(LEFT, 80, shortened(told_of_view(timeline_, view_, {}), LONGEST_NOTE), 11);
+    svg_.text(LEFT, 80, shortened(told_of_view(timeline_, view_, {}), MAX_NOTE), 11);
   }
 
   // Most programs capture nothing.
@@ -130,11 +130,11 @@ std::string timeline_svg(const Timeline& timeline, std::string_view title) {
   // A row of bars can become no less than one for each time that is shown.
   std::uint64_t resolution = timeline.resolution(), coarsest = timeline.to() - timeline.from();
   auto coarser = [&] { resolution = std::max(finest, resolution + resolution / 4); };
-  while (resolution < coarsest && bars_drawn(timeline, view, resolution) * LEAST_BYTES > MOST_BYTES)
+  while (resolution < coarsest && bars_drawn(timeline, view, resolution) * LEAST_BYTES > MAX_BYTES)
     coarser();
   for (;; coarser()) {
     std::string svg = Gantt(timeline, view, title, resolution).draw();
-    if (svg.size() <= MOST_BYTES || resolution >= coarsest) return svg;
+    if (svg.size() <= MAX_BYTES || resolution >= coarsest) return svg;
   }
 }
 

@@ -104,7 +104,7 @@ std::string sizes(const Dimensions& sizes) {
 }
 
 // All that is known of one thing that a GPU did.
-std::string of_work(const Timeline& timeline, const QueuedWork& work) {
+std::string of_work(const Timeline& timeline, const QueuedOperation& work) {
   const Line& line = work.line;
   bool timed = line.has(Field::duration);
   std::string told = shortened(printable(timeline.name_of(work)), NAME_WIDTH);
@@ -123,7 +123,7 @@ std::string of_work(const Timeline& timeline, const QueuedWork& work) {
 
 std::string gpu_tooltip(const Timeline& timeline, const Bar& bar, std::size_t queue) {
   if (!bar.is_one()) return of_several(timeline, bar, BarsOf::gpu);
-  if (const QueuedWork* work = timeline.work_at(queue, bar)) return of_work(timeline, *work);
+  if (const QueuedOperation* work = timeline.work_at(queue, bar)) return of_work(timeline, *work);
   const Alike& one = bar.parts().front();
   std::string told = one.what ? kernel_name(timeline, one.what) : text(timeline, one.name);
   told += "\n" + (one.untimed ? "duration not known" : human_time(one.time) + " on the GPU");

@@ -71,7 +71,7 @@ std::vector<TimeSpan> folded(TimeSpan all, std::vector<TimeSpan> blanks, std::si
 }
 
 TimelineView view_of(const Timeline& timeline, std::size_t width) {
-  std::size_t most = std::min(MOST_FOLDS, width / ROOM_OF_FOLD);
+  std::size_t most = std::min(MAX_FOLDS, width / ROOM_OF_FOLD);
   TimelineView view{{{timeline.from(), timeline.to()}}, {}};
   std::vector<TimeSpan> spans = all_spans(timeline);
   if (timeline.is_exact() || spans.empty()) return view;
@@ -80,7 +80,7 @@ TimelineView view_of(const Timeline& timeline, std::size_t width) {
   for (const TimeSpan& span : spans) all.end = std::max(all.end, span.end);
   all.end = std::max(all.end, all.begin + 1);
   view.shown = folded(all, blanks, most);
-  const Iterations& iterations = timeline.course().iterations();
+  const Iterations& iterations = timeline.execution().iterations();
   TimeSpan inference{std::max(iterations.warm, all.begin), std::min(iterations.end, all.end)};
   if (iterations.found == Iterations::Found::none || inference.begin >= inference.end ||
       !timeline.pieces().empty())

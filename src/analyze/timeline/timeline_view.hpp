@@ -19,9 +19,9 @@ TimelineView view_of(const Timeline& timeline, std::size_t width = 160);
 
 // `all` without the longest of `blanks` inside of it: each is longer than a twentieth of what is
 // shown up to then.
-inline constexpr std::size_t MOST_FOLDS = 8;
+inline constexpr std::size_t MAX_FOLDS = 8;
 std::vector<TimeSpan> folded(TimeSpan all, std::vector<TimeSpan> blanks,
-                             std::size_t most = MOST_FOLDS);
+                             std::size_t most = MAX_FOLDS);
 
 // "Skipped (no CUDA calls): 9.95 s at 4.926760 s, ..."; how to see everything. Where it is
 // known what GPUs did, none of them worked then.

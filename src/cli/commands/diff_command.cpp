@@ -19,7 +19,7 @@ namespace cudabpf::cli {
 namespace {
 
 // Each trace is read alone, but its figures are kept: there is a limit.
-constexpr std::size_t MOST_TRACES = 32;
+constexpr std::size_t MAX_TRACES = 32;
 
 struct DiffFlags {
   std::vector<std::string> traces, to, conditions;
@@ -48,8 +48,8 @@ Result<Sides> sides_of(const DiffFlags& flags) {
   auto of_a = TRY(traces_of(a, TracesAre::runs_of_one));
   auto of_b = TRY(traces_of(b, TracesAre::runs_of_one));
   for (const auto& side : {of_a, of_b})
-    if (side.size() > MOST_TRACES)
-      return Error{fmt::format("{} traces on one side: at most {}", side.size(), MOST_TRACES),
+    if (side.size() > MAX_TRACES)
+      return Error{fmt::format("{} traces on one side: at most {}", side.size(), MAX_TRACES),
                    {},
                    exit_code::USAGE};
   return Sides{std::move(of_a), std::move(of_b)};

@@ -4,8 +4,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "analyze/course/course.hpp"
 #include "analyze/energy/gaps_answer.hpp"
+#include "analyze/iterations/execution.hpp"
 #include "cli/commands.hpp"
 #include "cli/reading_command.hpp"
 
@@ -19,13 +19,13 @@ struct GapsFlags : TraceFlags {
 
 Result<int> print_gaps(const GapsFlags& flags) {
   auto reader = TRY(open_trace(flags));
-  analyze::Course course(reader->names(), {}, flags.top.rows, reader->facts().part);
+  analyze::Execution execution(reader->names(), {}, flags.top.rows, reader->facts().part);
   analyze::SampledGpus gpus;
-  return answer(flags, *reader, {&course, &gpus},
-                {.json = [&] { return gaps_json(course.idle(), course.gpus(), gpus); },
+  return answer(flags, *reader, {&execution, &gpus},
+                {.json = [&] { return gaps_json(execution.idle(), execution.gpus(), gpus); },
                  .page =
                      [&](Page& page) {
-                       add_idle_times(page, course, flags.top.rows);
+                       add_idle_times(page, execution, flags.top.rows);
                        gpus.add_to(page);
                      }});
 }

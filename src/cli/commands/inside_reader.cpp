@@ -128,9 +128,10 @@ class OwnMessages {
 };
 
 // The library waits for this.
-Result<> tell(const std::string& door) {
+Result<> tell(const std::string& listener) {
   Fd ready(CI_READY_FD);
-  if (::write(ready.get(), door.data(), door.size()) != static_cast<ssize_t>(door.size()))
+  if (::write(ready.get(), listener.data(), listener.size()) !=
+      static_cast<ssize_t>(listener.size()))
     return errno_error("the traced program no longer waits");
   return ok();
 }
@@ -161,18 +162,18 @@ Result<int> read_inside(const char* text) {
                                  file_timestamp(now_ns(CLOCK_REALTIME))));
   TRY(check_output(flags.output));
   auto options = TRY(flags.source_options());
-  std::string door = TRY(Door::choose_path(value_in(environment, "TMPDIR")));
+  std::string listener = TRY(Listener::choose_path(value_in(environment, "TMPDIR")));
   auto devices = options.driver ? nvidia_devices() : DriverDevices();
   std::optional<OwnMessages> beside;  // until the session has said its last
   auto session = TRY(CaptureSession::open(flags, options, [&](SourceOptions chosen) {
-    return InsideSource::open(std::move(chosen), {door, geteuid(), devices, true});
+    return InsideSource::open(std::move(chosen), {listener, geteuid(), devices, true});
   }));
   header.mode = "run";
   header.command = Procfs().process(static_cast<pid_t>(pid)).args;
   std::string messages = session->trace_path() + ".log";
   TRY(session->begin(std::move(header),
                      [pid](Capture& capture) { capture.source().select_process(pid); }));
-  TRY(tell(door));
+  TRY(tell(listener));
   beside.emplace(messages);
   return session->run_until({.command = nullptr, .pids = {pid}});
 }

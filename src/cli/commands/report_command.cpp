@@ -35,8 +35,8 @@ struct ReportFlags : TraceFlags {
 // Whether xdg-open is still there after a moment, or has found a browser. Some browsers stay in its
 // place, so it is not waited for any longer.
 bool found_browser(pid_t pid) {
-  constexpr int LONGEST_MS = 3000, STEP_MS = 50;
-  for (int waited = 0; waited < LONGEST_MS; waited += STEP_MS) {
+  constexpr int MAX_MS = 3000, STEP_MS = 50;
+  for (int waited = 0; waited < MAX_MS; waited += STEP_MS) {
     int status = 0;
     if (::waitpid(pid, &status, WNOHANG) == pid) return WIFEXITED(status) && !WEXITSTATUS(status);
     std::this_thread::sleep_for(std::chrono::milliseconds(STEP_MS));
@@ -86,9 +86,9 @@ Result<ReadTrace> read_alone(const ReportFlags& flags) {
 Result<ReadTrace> read_one_of_two(const ReportFlags& flags, const Paths& paths) {
   ReadTrace read{TRY(open_trace(paths)), nullptr, nullptr};
   const analyze::TraceFacts& facts = read.reader->facts();
-  read.report = std::make_unique<analyze::Report>(read.reader->names(), analyze::Wanted(),
-                                                  facts.part, moments_of(flags, facts),
-                                                  analyze::ReportOfTwo::MOST_EVENTS);
+  read.report =
+      std::make_unique<analyze::Report>(read.reader->names(), analyze::ThreadFilter(), facts.part,
+                                        moments_of(flags, facts), analyze::ReportOfTwo::MAX_EVENTS);
   read.measures = std::make_unique<analyze::Measures>(read.reader->names());
   TRY(read_trace(*read.reader, {read.report.get(), read.measures.get()}));
   return read;

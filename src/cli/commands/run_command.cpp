@@ -113,8 +113,8 @@ Result<int> capture_command(const RunFlags& flags) {
   options.filter.tally &= by_ebpf;  // from inside, all calls are recorded
   if (by_ebpf && options.gpu != GpuTiming::none) library = TRY(inside_library());
   if (!library.empty()) {
-    std::string door = TRY(Door::choose_path(value_in(command.environment, "TMPDIR")));
-    command.environment = environment_inside(std::move(command.environment), library, door);
+    std::string listener = TRY(Listener::choose_path(value_in(command.environment, "TMPDIR")));
+    command.environment = environment_inside(std::move(command.environment), library, listener);
     uid_t user = command.user ? command.user->uid : geteuid();
     std::string program = find_program(flags.command[launched.program], launched.environment);
     if (std::string why = why_not_recordable(program, launched.environment, user); !why.empty())
@@ -123,8 +123,8 @@ Result<int> capture_command(const RunFlags& flags) {
                            : "the command itself cannot be recorded",
                    why);
     auto devices = options.driver ? nvidia_devices() : DriverDevices();
-    open_source = [door, user, devices, by_ebpf](SourceOptions chosen) {
-      InsideSource::Place place{door, user, devices};
+    open_source = [listener, user, devices, by_ebpf](SourceOptions chosen) {
+      InsideSource::Place place{listener, user, devices};
       return by_ebpf ? open_beside_ebpf(std::move(chosen), std::move(place))
                      : open_inside(std::move(chosen), std::move(place));
     };

@@ -17,7 +17,7 @@ struct SummaryFlags : TraceFlags {
 
 Result<int> print_summary(const SummaryFlags& flags) {
   auto reader = TRY(open_trace(flags));
-  analyze::Wanted whose = flags.part.whose;
+  analyze::ThreadFilter whose = flags.part.whose;
   analyze::Summary summary(reader->names(), whose, reader->facts().part,
                            moments_of(flags, reader->facts()));
   TRY(read_trace(*reader, {&summary}));

@@ -81,12 +81,13 @@ Result<std::string> inside_library() {
 }
 
 std::vector<std::string> environment_inside(std::vector<std::string> environment,
-                                            const std::string& library, const std::string& door) {
+                                            const std::string& library,
+                                            const std::string& listener) {
   std::string before = value_in(environment, CI_INJECTION);
   // A cudabpf that runs below another has its own library there.
   if (!before.empty() && before != library) set(environment, CI_NEXT, before);
   set(environment, CI_INJECTION, library);
-  set(environment, CI_DOOR, door);
+  set(environment, CI_LISTENER, listener);
   return environment;
 }
 

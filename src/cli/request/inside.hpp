@@ -18,6 +18,7 @@ std::vector<std::string> inside_library_paths(const std::string& program);
 // The environment plus the variables for our library and for the injection library that it
 // replaces.
 std::vector<std::string> environment_inside(std::vector<std::string> environment,
-                                            const std::string& library, const std::string& door);
+                                            const std::string& library,
+                                            const std::string& listener);
 
 }  // namespace cudabpf::cli

@@ -74,8 +74,8 @@ std::string interpreter(std::string_view line, const std::vector<std::string>& e
 
 std::string why_not_recordable(std::string program, const std::vector<std::string>& environment,
                                uid_t user) {
-  constexpr int MOST_INTERPRETERS = 5;  // as many as the kernel follows
-  for (int i = 0; i < MOST_INTERPRETERS; i++) {
+  constexpr int MAX_INTERPRETERS = 5;  // as many as the kernel follows
+  for (int i = 0; i < MAX_INTERPRETERS; i++) {
     Fd file(open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
     if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};

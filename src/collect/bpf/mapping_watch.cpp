@@ -21,8 +21,8 @@ namespace cudabpf {
 namespace {
 
 constexpr std::size_t PAGE = 4096;
-constexpr std::size_t DATA_SIZE = 64 * PAGE;      // a power of two, as perf wants
-constexpr std::size_t LONGEST_RECORD = 2 * PAGE;  // with a path of PATH_MAX
+constexpr std::size_t DATA_SIZE = 64 * PAGE;  // a power of two, as perf wants
+constexpr std::size_t MAX_RECORD = 2 * PAGE;  // with a path of PATH_MAX
 
 int open_event(int cpu, std::uint64_t read_format) {
   perf_event_attr attributes{};
@@ -120,7 +120,7 @@ void MappingWatch::read_buffer(Buffer& buffer, MappingsRead& read) {
   read_mapping_records(data, tail, head, read);
   std::atomic_ref(page->data_tail).store(head, std::memory_order_release);
   // A record of the loss would come only with the next mapping on this CPU, which may never happen.
-  if (data_head.load(std::memory_order_acquire) - tail > DATA_SIZE - LONGEST_RECORD)
+  if (data_head.load(std::memory_order_acquire) - tail > DATA_SIZE - MAX_RECORD)
     read.unnamed += newly_lost(buffer);
 }
 

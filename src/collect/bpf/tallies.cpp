@@ -14,7 +14,7 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t BATCH = 512, LARGEST_BATCH = 1 << 20;
+constexpr std::size_t BATCH = 512, MAX_BATCH = 1 << 20;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ std::vector<Tallies::Entry> Tallies::read() {
     auto count = static_cast<std::uint32_t>(keys_.size());
     int error = bpf_map_lookup_batch(map_, first ? nullptr : &position, &next, keys_.data(),
                                      values_.data(), &count, nullptr);
-    if (error == -ENOSPC && keys_.size() < LARGEST_BATCH) {  // what has one hash is read at once
+    if (error == -ENOSPC && keys_.size() < MAX_BATCH) {  // what has one hash is read at once
       keys_.resize(keys_.size() * 2);
       values_.resize(keys_.size() * cpus_);
       continue;

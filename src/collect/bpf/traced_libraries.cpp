@@ -22,9 +22,9 @@ using std::chrono::milliseconds;
 
 // A process that maps library after library must not keep this program from its other work.
 constexpr milliseconds AT_START = std::chrono::seconds(5), AT_ONCE{200};
-constexpr std::size_t MOST_PENDING = 4096;
-constexpr std::size_t MOST_REFUSED = 4096;
-constexpr std::size_t MOST_LOOKED_AHEAD = 256;
+constexpr std::size_t MAX_PENDING = 4096;
+constexpr std::size_t MAX_REFUSED = 4096;
+constexpr std::size_t MAX_LOOKED_AHEAD = 256;
 constexpr std::uint64_t LOOK_THROUGH_EVERY_NS = 2'000'000'000;
 
 Error refusal_of_probes(int reason) {
@@ -168,7 +168,7 @@ Library TracedLibraries::attach(LibraryFile file, News& news) {
     // The driver's library is what most ask for; of others, a pattern may well select nothing.
     if (file.api->layer == 0 || library.error != SELECTS_NOTHING)
       log::warning("{} is not traced: {}", library.path, library.error);
-    if (refused_.size() == MOST_REFUSED) refused_.erase(refused_.begin());
+    if (refused_.size() == MAX_REFUSED) refused_.erase(refused_.begin());
     refused_.push_back(file.id);
   }
   libraries_.push_back(library);
@@ -206,7 +206,7 @@ void TracedLibraries::read_watch(News& news) {
   missed_some_ |= read.unnamed != 0;
   // Who is not looked at in time loses nothing that is not reported when it maps its copy.
   for (std::uint32_t pid : read.begun)
-    if (begun_.size() < MOST_PENDING && (begun_.empty() || begun_.back() != pid))
+    if (begun_.size() < MAX_PENDING && (begun_.empty() || begun_.back() != pid))
       begun_.push_back(pid);
 }
 
@@ -223,7 +223,7 @@ void TracedLibraries::look_through_processes(News& news) {
 }
 
 void TracedLibraries::queue(std::vector<MappedLibrary> mapped, News& news) {
-  std::size_t room = MOST_PENDING - pending_.size(), taken = std::min(room, mapped.size());
+  std::size_t room = MAX_PENDING - pending_.size(), taken = std::min(room, mapped.size());
   std::move(mapped.begin(), mapped.begin() + static_cast<long>(taken),
             std::back_inserter(pending_));
   if (taken == mapped.size()) return;
@@ -288,7 +288,7 @@ void TracedLibraries::attach_ahead(News& news, std::chrono::steady_clock::time_p
     std::string seen = procfs.mount_namespace(process) + folders;
     if (std::find(looked_ahead_.begin(), looked_ahead_.end(), seen) != looked_ahead_.end())
       continue;
-    if (looked_ahead_.size() == MOST_LOOKED_AHEAD) looked_ahead_.erase(looked_ahead_.begin());
+    if (looked_ahead_.size() == MAX_LOOKED_AHEAD) looked_ahead_.erase(looked_ahead_.begin());
     looked_ahead_.push_back(std::move(seen));
     for (LibraryFile& file : find_ahead(procfs, process, folders)) {
       if (is_known(file, news)) continue;

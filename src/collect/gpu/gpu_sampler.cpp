@@ -22,7 +22,7 @@ namespace {
 using nvml::Return;
 
 constexpr auto NVML_PATIENCE = std::chrono::seconds(3);
-constexpr unsigned MOST_GPUS = 64;
+constexpr unsigned MAX_GPUS = 64;
 // A read of the energy counter may keep a CPU busy for milliseconds: it is read so rarely that this
 // takes a thousandth of one.
 constexpr std::uint64_t ENERGY_SHARE = 1000, ENERGY_LATEST_NS = 10'000 * GpuSampler::MS;
@@ -120,8 +120,8 @@ class Gpus {
     unsigned count = 0;
     Return result = nvml_.count(&count);
     if (result != Return::success || !count) sampling.why_not = "NVML shows no GPU";
-    if (count > MOST_GPUS) sampling.why_not = fmt::format("only {} GPUs are sampled", MOST_GPUS);
-    for (unsigned i = 0; i < std::min(count, MOST_GPUS); i++) {
+    if (count > MAX_GPUS) sampling.why_not = fmt::format("only {} GPUs are sampled", MAX_GPUS);
+    for (unsigned i = 0; i < std::min(count, MAX_GPUS); i++) {
       auto reader = GpuReader::open(nvml_, i);
       if (!reader) {
         sampling.why_not = reader.error().message;

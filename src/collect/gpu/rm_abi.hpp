@@ -90,7 +90,7 @@ struct Card {
 };
 static_assert(sizeof(Card) == 72 && offsetof(Card, domain) == 4 && offsetof(Card, gpu_id) == 16 &&
               offsetof(Card, minor) == 56);
-constexpr std::size_t MOST_CARDS = 32;
+constexpr std::size_t MAX_CARDS = 32;
 
 // ----- parameters of new objects
 

@@ -70,7 +70,7 @@ Client::~Client() {
 
 // In a container, some GPUs may have no device.
 Result<> Client::open_cards() {
-  std::array<Card, MOST_CARDS> cards{};
+  std::array<Card, MAX_CARDS> cards{};
   if (!ask(control_.get(), Escape::card_info, cards)) return errno_error("listing the GPUs");
   Error last{"the driver lists no GPU"};
   for (const Card& card : cards) {

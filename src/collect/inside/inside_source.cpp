@@ -34,20 +34,20 @@ constexpr std::pair<abi::cb_counter, Loss> LOSSES[] = {
     {abi::CB_DROPPED_DRIVER, Loss::ring_driver},   {abi::CB_DROPPED_GPU, Loss::ring_gpu},
 };
 
-constexpr std::uint64_t MOST_RING = 256 << 20;  // a room has 1,024
+constexpr std::uint64_t MAX_RING = 256 << 20;  // a process has 1,024
 
-// From here on nothing is recorded in these rooms.
-void silence(const std::vector<std::shared_ptr<Room>>& rooms) {
+// From here on nothing is recorded in these traced.
+void silence(const std::vector<std::shared_ptr<SharedRings>>& traced) {
   // Most calls that are under way return within this time.
   constexpr auto UNDER_WAY = std::chrono::milliseconds(5);
-  for (const auto& room : rooms) room->record(abi::CI_RETURNS);
+  for (const auto& shared : traced) shared->record(abi::CI_RETURNS);
   std::this_thread::sleep_for(UNDER_WAY);
-  for (const auto& room : rooms) room->record(abi::CI_NOTHING);
+  for (const auto& shared : traced) shared->record(abi::CI_NOTHING);
   // Calls that are just writing take less than a microsecond, unless their thread has to wait.
   constexpr auto PATIENCE = std::chrono::milliseconds(100), STEP = std::chrono::milliseconds(1);
   auto give_up = std::chrono::steady_clock::now() + PATIENCE;
-  for (const auto& room : rooms)
-    while (!room->is_at_rest() && std::chrono::steady_clock::now() < give_up)
+  for (const auto& shared : traced)
+    while (!shared->is_at_rest() && std::chrono::steady_clock::now() < give_up)
       std::this_thread::sleep_for(STEP);
 }
 
@@ -70,7 +70,7 @@ InsideSource::InsideSource(SourceOptions options, Place place, elf::Reader reade
       reader_(std::move(reader)),
       libraries_(numbers_, options_.filter),
       clock_(RecordClock::best()),
-      rooms_(options_.processes, clock_) {}
+      rings_(options_.processes, clock_) {}
 
 InsideSource::~InsideSource() = default;
 
@@ -82,7 +82,7 @@ Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place 
     return nothing_selected(options.filter);
   options.filter.tally = false;
   if (!options.ring_size) options.ring_size = CI_RING_SIZE;
-  if (options.ring_size < CI_LEAST_RING || options.ring_size > MOST_RING)
+  if (options.ring_size < CI_LEAST_RING || options.ring_size > MAX_RING)
     return Error{fmt::format("--ring-size {}: the buffer of a thread that is recorded from inside "
                              "is not of this size",
                              human_bytes(options.ring_size)),
@@ -112,18 +112,18 @@ void InsideSource::describe(Session& session) const {
 Result<> InsideSource::start(OnRecord on_record) {
   on_record_ = std::move(on_record);
   raise_file_limit();  // each process takes two
-  auto door = TRY(Door::open(place_.door, {geteuid(), 0, place_.user}));
+  auto listener = TRY(Listener::open(place_.listener, {geteuid(), 0, place_.user}));
   Host& host = *this;
-  reception_.emplace(std::move(door), reader_, libraries_, options_.libraries, host,
-                     Reception::Wanted{options_.calls, times_wanted(options_.gpu),
-                                       Room::size(options_.ring_size)});
+  handshakes_.emplace(std::move(listener), reader_, libraries_, options_.libraries, host,
+                      Handshakes::Wanted{options_.calls, times_wanted(options_.gpu),
+                                         SharedRings::size(options_.ring_size)});
   return ok();
 }
 
-bool InsideSource::knows_the_door(pid_t pid) const {
+bool InsideSource::knows_the_listener(pid_t pid) const {
   // Beside eBPF, this process has put its rights aside, and its equals hide from it.
   privileges::Raised looking({CAP_SYS_PTRACE});
-  const std::string variable = std::string(CI_DOOR "=") + place_.door;
+  const std::string variable = std::string(CI_LISTENER "=") + place_.listener;
   for (const std::string& one : Procfs().environment(pid))
     if (one == variable) return true;
   return false;
@@ -132,7 +132,7 @@ bool InsideSource::knows_the_door(pid_t pid) const {
 // A program may have written over its environment, and an orphan's parents are gone.
 bool InsideSource::belongs(pid_t pid) const {
   auto command = static_cast<pid_t>(selected_);
-  if (place_.is_secret || pid == command || knows_the_door(pid)) return true;
+  if (place_.is_secret || pid == command || knows_the_listener(pid)) return true;
   auto ancestors = Procfs().ancestors(pid);
   return std::find(ancestors.begin(), ancestors.end(), command) != ancestors.end();
 }
@@ -140,8 +140,8 @@ bool InsideSource::belongs(pid_t pid) const {
 std::size_t InsideSource::count_awaited() const {
   std::size_t count = 0;
   for (pid_t pid : Procfs().pids())
-    count +=
-        pid != getpid() && !known_.contains(static_cast<std::uint32_t>(pid)) && knows_the_door(pid);
+    count += pid != getpid() && !known_.contains(static_cast<std::uint32_t>(pid)) &&
+             knows_the_listener(pid);
   return count;
 }
 
@@ -182,11 +182,11 @@ Host::Kin InsideSource::kin(pid_t pid) {
 Host::Admission InsideSource::admit(const Arrival& arrival) {
   auto pid = static_cast<std::uint32_t>(arrival.pid);
   auto known = known_.find(pid);
-  if (arrival.hello.has_room) return {known != known_.end() && !known->second.expired(), -1, {}};
+  if (arrival.hello.has_memory) return {known != known_.end() && !known->second.expired(), -1, {}};
   Newcomer newcomer;
   newcomer.pidfd = open_pidfd(arrival.pid);
   if (has_ended(arrival.pid, newcomer.pidfd)) return {};
-  auto made = Room::make(driver_plan(), clock_, options_.ring_size);
+  auto made = SharedRings::make(driver_plan(), clock_, options_.ring_size);
   if (!made) return {.failed = made.error().message};
   // Its cuInit is under way, so from here on all is seen of what the program does, as after an
   // exec.
@@ -195,34 +195,34 @@ Host::Admission InsideSource::admit(const Arrival& arrival) {
       process_record(forked ? abi::CB_FORK : abi::CB_EXEC, arrival.pid, now_ns(CLOCK_MONOTONIC));
   // In the /proc of another pid namespace, this is somebody else.
   newcomer.inner_pid = Procfs().is_ours() ? newcomer.record.ns_pid : pid;
-  newcomer.room = std::make_shared<Room>(std::move(*made));
-  int room = newcomer.room->fd();
+  newcomer.shared = std::make_shared<SharedRings>(std::move(*made));
+  int shared = newcomer.shared->fd();
   std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
-  known_[pid] = newcomer.room;
+  known_[pid] = newcomer.shared;
   std::lock_guard lock(comings_and_goings_);
   newcomers_.push_back(std::move(newcomer));
-  return {true, room, {}};
+  return {true, shared, {}};
 }
 
 // The process that has started this cudabpf says so, once, when it takes it along.
 void InsideSource::depart(pid_t pid) {
   auto known = known_.find(static_cast<std::uint32_t>(pid));
-  auto room = known == known_.end() ? nullptr : known->second.lock();
-  if (!place_.is_secret || pid != static_cast<pid_t>(selected_) || departed_ || !room) return;
-  silence({room});
+  auto shared = known == known_.end() ? nullptr : known->second.lock();
+  if (!place_.is_secret || pid != static_cast<pid_t>(selected_) || departed_ || !shared) return;
+  silence({shared});
   departed_ = true;
   std::lock_guard lock(comings_and_goings_);
   leaving_.push_back(selected_);
 }
 
 std::vector<int> InsideSource::watch_fds() const {
-  return reception_ ? reception_->watch_fds() : std::vector<int>{};
+  return handshakes_ ? handshakes_->watch_fds() : std::vector<int>{};
 }
 
 News InsideSource::look() {
   News news;
-  if (!reception_) return news;
-  reception_->look(news);
+  if (!handshakes_) return news;
+  handshakes_->look(news);
   miss_who_never_came(news);
   date(news);
   return news;
@@ -230,8 +230,8 @@ News InsideSource::look() {
 
 News InsideSource::last_look() {
   News news;
-  if (!reception_) return news;
-  reception_->close(news);
+  if (!handshakes_) return news;
+  handshakes_->close(news);
   miss_who_never_came(news);
   date(news);
   return news;
@@ -251,15 +251,15 @@ void InsideSource::miss_who_never_came(News& news) {
   auto pid = static_cast<pid_t>(selected_);
   if (now_ns(CLOCK_MONOTONIC) - begin_ns_ < PATIENCE_NS && !has_ended(pid)) return;
   missed_ = true;
-  reception_->miss(pid, "it did not connect to cudabpf; a seccomp filter may refuse it connect",
-                   news);
+  handshakes_->miss(pid, "it did not connect to cudabpf; a seccomp filter may refuse it connect",
+                    news);
 }
 
 void InsideSource::stop() {
-  std::vector<std::shared_ptr<Room>> rooms;
+  std::vector<std::shared_ptr<SharedRings>> traced;
   for (auto& [pid, weak] : known_)
-    if (auto room = weak.lock()) rooms.push_back(std::move(room));
-  silence(rooms);
+    if (auto shared = weak.lock()) traced.push_back(std::move(shared));
+  silence(traced);
 }
 
 Source::Polled InsideSource::poll() {
@@ -270,9 +270,9 @@ Source::Polled InsideSource::poll() {
     newcomers.swap(newcomers_);
     leaving.swap(leaving_);
   }
-  for (Newcomer& newcomer : newcomers) rooms_.add(std::move(newcomer));
-  for (std::uint32_t pid : leaving) rooms_.leave(pid);
-  return rooms_.read(on_record_);
+  for (Newcomer& newcomer : newcomers) rings_.add(std::move(newcomer));
+  for (std::uint32_t pid : leaving) rings_.leave(pid);
+  return rings_.read(on_record_);
 }
 
 DriverDevice InsideSource::device(std::uint32_t number) const {
@@ -285,16 +285,16 @@ bool InsideSource::is_alive(std::uint32_t pid) const {
 
 Source::Losses InsideSource::losses() const {
   Losses losses{};
-  InsideCounts counts = rooms_.counts();
+  InsideCounts counts = rings_.counts();
   for (auto [counter, loss] : LOSSES)
     losses[static_cast<std::size_t>(loss)] = counts.dropped[counter];
   losses[static_cast<std::size_t>(Loss::unread)] = counts.unread;
-  losses[static_cast<std::size_t>(Loss::thread_unknown)] = rooms_.threads_not_looked_up();
+  losses[static_cast<std::size_t>(Loss::thread_unknown)] = rings_.threads_not_looked_up();
   return losses;
 }
 
 Accounts InsideSource::accounts() const {
-  InsideCounts counts = rooms_.counts();
+  InsideCounts counts = rings_.counts();
   Accounts accounts;
   accounts.entered = counts.entered;
   accounts.emitted = counts.emitted;

@@ -12,9 +12,9 @@
 
 #include "collect/driver_devices.hpp"
 #include "collect/function_numbers.hpp"
+#include "collect/inside/handshakes.hpp"
 #include "collect/inside/planned_library.hpp"
-#include "collect/inside/reception.hpp"
-#include "collect/inside/traced_rooms.hpp"
+#include "collect/inside/traced_rings.hpp"
 #include "cudabpf/source.hpp"
 
 namespace cudabpf {
@@ -22,10 +22,11 @@ namespace cudabpf {
 class InsideSource final : public Source, private Host {
  public:
   struct Place {
-    std::string door;        // the path of the socket: see Door::choose_path
-    uid_t user = 0;          // as whom the command runs
-    DriverDevices devices;   // of the NVIDIA driver, if what is asked of it is recorded
-    bool is_secret = false;  // only the process to be traced, and its children, learn of the door
+    std::string listener;   // the path of the socket: see Listener::choose_path
+    uid_t user = 0;         // as whom the command runs
+    DriverDevices devices;  // of the NVIDIA driver, if what is asked of it is recorded
+    bool is_secret =
+        false;  // only the process to be traced, and its children, learn of the listener
   };
   static Result<std::unique_ptr<Source>> open(SourceOptions options, Place place);
   ~InsideSource() override;
@@ -45,16 +46,16 @@ class InsideSource final : public Source, private Host {
   Capabilities needs() const override { return {}; }
 
   Polled poll() override;
-  void abandon() override { rooms_.abandon(); }
-  std::vector<LossEvent> audit(bool last) override { return rooms_.audit(last); }
+  void abandon() override { rings_.abandon(); }
+  std::vector<LossEvent> audit(bool last) override { return rings_.audit(last); }
   const Function* function(std::uint16_t number) const override { return numbers_.find(number); }
   DriverDevice device(std::uint32_t number) const override;
   std::vector<Tally> take_tallies() override { return {}; }  // all calls are recorded
-  std::uint32_t drops(ThreadId thread) const override { return rooms_.drops(thread); }
+  std::uint32_t drops(ThreadId thread) const override { return rings_.drops(thread); }
   bool may_miss_exits() const override { return false; }
 
   std::size_t awaited() const override;
-  void forget_process(std::uint32_t) override {}  // it has a room, or none
+  void forget_process(std::uint32_t) override {}  // it has shared memory, or none
   bool is_alive(std::uint32_t pid) const override;
   Losses losses() const override;
   Accounts accounts() const override;
@@ -70,7 +71,7 @@ class InsideSource final : public Source, private Host {
   abi::ci_driver driver_plan() const;
   // The process has been started by the command, or by one that was.
   bool belongs(pid_t pid) const;
-  bool knows_the_door(pid_t pid) const;
+  bool knows_the_listener(pid_t pid) const;
   std::size_t count_awaited() const;
 
   const SourceOptions options_;
@@ -78,12 +79,12 @@ class InsideSource final : public Source, private Host {
   FunctionNumbers numbers_;
   const elf::Reader reader_;
   PlannedLibraries libraries_;
-  std::optional<Reception> reception_;
+  std::optional<Handshakes> handshakes_;
   std::uint64_t begin_ns_ = 0;
   std::uint32_t selected_ = 0;
   std::size_t libraries_attached_ = 0;
-  // By process; whoever reads may have let go of a room, but not the other way round.
-  std::map<std::uint32_t, std::weak_ptr<Room>> known_;
+  // By process; the reading thread may have let go of one, but not the other way round.
+  std::map<std::uint32_t, std::weak_ptr<SharedRings>> known_;
 
   // The one process that this cudabpf was started for, by itself: whether it has come, and whether
   // it has gone. It may live on for a moment then, but is no longer recorded.
@@ -95,8 +96,8 @@ class InsideSource final : public Source, private Host {
   std::vector<std::uint32_t> leaving_;
 
   OnRecord on_record_;
-  const abi::ci_clock clock_;  // of all rooms
-  TracedRooms rooms_;
+  const abi::ci_clock clock_;  // of all traced
+  TracedRings rings_;
 };
 
 }  // namespace cudabpf

@@ -4,19 +4,19 @@
 
 #include <utility>
 
-#include "collect/inside/door.hpp"
+#include "collect/inside/listener.hpp"
 
 namespace cudabpf {
 
 namespace {
 
 // The kernel keeps some ten messages; who has made it keep more is left to the other process.
-constexpr std::size_t MOST_MESSAGES = 16;
-constexpr std::size_t MOST_LEFT = 64;
+constexpr std::size_t MAX_MESSAGES = 16;
+constexpr std::size_t MAX_LEFT = 64;
 
 // No message that is left on the connection, on which nobody can send any more, brings anything.
 bool is_harmless(int socket) {
-  for (std::size_t i = 0; i < MOST_MESSAGES; i++) {
+  for (std::size_t i = 0; i < MAX_MESSAGES; i++) {
     auto first = peek(socket, {});
     if (!first || first->brings_descriptors) return false;
     if (first->is_none) return true;
@@ -46,6 +46,6 @@ void Parting::go_on() {
   while (!left_.empty() && reader_.discard(left_.front())) left_.pop_front();
 }
 
-bool Parting::is_behind() const { return left_.size() >= MOST_LEFT; }
+bool Parting::is_behind() const { return left_.size() >= MAX_LEFT; }
 
 }  // namespace cudabpf

@@ -25,7 +25,7 @@ static_assert(detour::CODE == CI_MAX_CODE && detour::JUMP == CI_JUMP && detour::
 // What the library inside a process patches.
 constexpr const Api& API = api(ApiId::cuda);
 // A program may bring library after library.
-constexpr std::size_t MOST_PLANNED = 64;
+constexpr std::size_t MAX_PLANNED = 64;
 
 abi::ci_site site_of(const PlannedProbe& probe, const Function* function,
                      const detour::Place& place, std::span<const std::byte> code) {
@@ -85,7 +85,7 @@ Result<const PlannedLibrary*> PlannedLibraries::plan(const elf::Reading::Taken& 
     planned.count = static_cast<std::uint32_t>(planned.listed.size());
     planned.listed.clear();
   }
-  if (planned_.size() == MOST_PLANNED) planned_.pop_front();
+  if (planned_.size() == MAX_PLANNED) planned_.pop_front();
   planned_.push_back(std::move(planned));
   return &planned_.back();
 }

@@ -10,7 +10,7 @@ namespace cudabpf {
 bool ThreadIds::may_look(std::uint64_t now_ns) {
   constexpr std::uint64_t SECOND = 1'000'000'000;
   std::uint64_t passed = filled_up_at_ ? std::min(now_ns - filled_up_at_, 8 * SECOND) : SECOND;
-  left_ = std::min(left_ + static_cast<std::int64_t>(passed * MOST_WORK / SECOND), MOST_WORK);
+  left_ = std::min(left_ + static_cast<std::int64_t>(passed * MAX_WORK / SECOND), MAX_WORK);
   filled_up_at_ = now_ns;
   return left_ > 0;
 }

@@ -17,7 +17,7 @@ class ThreadIds {
   static constexpr std::int64_t LOOK = 8;
   // A second, and at once where less was done before. An honest process of 350 threads that begin
   // one by one within a second takes so much, if it has a pid namespace of its own.
-  static constexpr std::int64_t MOST_WORK = 1 << 16;
+  static constexpr std::int64_t MAX_WORK = 1 << 16;
 
   // `inner_pid`: the process's id as itself knows it.
   ThreadIds(std::uint32_t pid, std::uint32_t inner_pid, Procfs procfs = Procfs())
@@ -37,7 +37,7 @@ class ThreadIds {
 
   std::uint32_t pid_, inner_pid_;
   Procfs procfs_;
-  std::int64_t left_ = MOST_WORK;  // less than none: it is owed
+  std::int64_t left_ = MAX_WORK;  // less than none: it is owed
   std::uint64_t filled_up_at_ = 0;
   std::uint64_t not_looked_up_ = 0;
   // The threads that were there at the last look, by what they call themselves, and what they do.

@@ -22,8 +22,8 @@ enum class Kept : std::uint8_t {
   open_calls,
   open_operations,  // on the driver's devices
   driver_objects,
-  graph_nodes,  // and graphs, and what is instantiated of them
-  gpu_works,    // that wait for the calls that asked for them, and the other way round
+  graph_nodes,     // and graphs, and what is instantiated of them
+  gpu_operations,  // that wait for the calls that asked for them, and the other way round
   count_
 };
 constexpr std::size_t KEPT = static_cast<std::size_t>(Kept::count_);
@@ -46,7 +46,7 @@ class Bounds {
  public:
   explicit Bounds(const Limits& limits) : limits_(limits) {}
 
-  bool has_room(Kept what, std::size_t used) const { return used < limit(what); }
+  bool has_memory(Kept what, std::size_t used) const { return used < limit(what); }
   std::size_t limit(Kept what) const { return limits_.most[static_cast<std::size_t>(what)]; }
   void left_out(Kept what, std::uint64_t count = 1) {
     left_out_[static_cast<std::size_t>(what)] += count;

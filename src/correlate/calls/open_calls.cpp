@@ -29,7 +29,7 @@ void OpenCalls::forget(ThreadId thread) {
 bool OpenCalls::forget_idle() {
   last_stack_ = nullptr;
   std::erase_if(threads_, [](const auto& item) { return item.second.depth() == 0; });
-  return bounds_.has_room(Kept::threads, 2 * threads_.size());
+  return bounds_.has_memory(Kept::threads, 2 * threads_.size());
 }
 
 void OpenCalls::forget_all() {

@@ -21,7 +21,7 @@ class OpenCalls {
   CallStack* find(ThreadId thread);
   const CallStack* find(ThreadId thread) const;
   // Is there room for another thread?
-  bool has_room() const { return bounds_.has_room(Kept::threads, threads_.size()); }
+  bool has_memory() const { return bounds_.has_memory(Kept::threads, threads_.size()); }
   CallStack& add(ThreadId thread);
   void forget(ThreadId thread);
   // Forgets threads outside any call, which need no stack. True: at most half of the room is taken.
@@ -30,8 +30,8 @@ class OpenCalls {
 
   // The first thread at or after this one.
   std::optional<ThreadId> first(ThreadId from = {}) const;
-  template <typename Visit>
-  void each_thread(Visit&& visit) {
+  template <typename Handshake>
+  void each_thread(Handshake&& visit) {
     for (auto& [thread, stack] : threads_) visit(thread, stack);
   }
   // The names of kernels that are being launched.

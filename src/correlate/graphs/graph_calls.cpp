@@ -24,10 +24,10 @@ bool concerns_graphs(const Function& function) {
   return function.graph != GraphAction::none || may_be_captured(function) || joins;
 }
 
-GraphWork work_of_call(const Call& call) {
+GraphOperation work_of_call(const Call& call) {
   const Function& function = *call.function;
   const Details& details = call.details;
-  GraphWork work;
+  GraphOperation work;
   work.what = details.node;
   if (work.what == NodeWork::none) work.what = function.node;
   if (work.what == NodeWork::none) work.what = function.meaning.node;

@@ -14,7 +14,7 @@ bool may_be_captured(const Function& function);
 bool concerns_graphs(const Function& function);
 
 // What the call would have the GPU do, or the node that it adds or changes.
-GraphWork work_of_call(const Call& call);
+GraphOperation work_of_call(const Call& call);
 
 // The first argument of this kind that was given to the call; nothing if it has none or it was not
 // recorded.

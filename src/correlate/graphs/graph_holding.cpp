@@ -15,7 +15,7 @@ std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) {
 
 }  // namespace
 
-std::size_t GraphWorkHash::operator()(const GraphWork& work) const {
+std::size_t GraphOperationHash::operator()(const GraphOperation& work) const {
   return hash_of(static_cast<std::uint64_t>(work.what) << 1 | work.conditional,
                  reinterpret_cast<std::uintptr_t>(work.kernel), work.handle,
                  work.size.value_or(~std::uint64_t{0}), pair_of(work.grid.x, work.grid.y),
@@ -50,7 +50,7 @@ void GraphHolding::add(NodeId id, Node node) {
   if (take_room()) named_.emplace(id, std::move(node));  // ids are given out once
 }
 
-void GraphHolding::add_captured(const GraphWork& work) {
+void GraphHolding::add_captured(const GraphOperation& work) {
   if (auto known = captured_.find(work); known != captured_.end())
     known->second++;
   else if (take_room())
@@ -79,7 +79,7 @@ GraphHolding::Ptr GraphHolding::copy(Nodes nodes) const {
 
 GraphHolding::Ptr GraphHolding::copy(Nodes nodes, int depth) const {
   auto copy = std::make_shared<GraphHolding>(kept_, unknown_);
-  if (depth == MOST_NESTED) copy->forget(GraphUnknown::too_many);
+  if (depth == MAX_NESTED) copy->forget(GraphUnknown::too_many);
   auto of = [&](const Ptr& graph) { return graph ? graph->copy(nodes, depth + 1) : nullptr; };
   for (const auto& [id, node] : named_) {
     if (copy->unknown_ != GraphUnknown::none) return copy;
@@ -114,7 +114,7 @@ bool GraphHolding::disable_as_in(const GraphHolding& other) {
 }
 
 GraphHolding::Node* GraphHolding::find(NodeId id, int depth) {
-  if (depth > MOST_NESTED) return nullptr;
+  if (depth > MAX_NESTED) return nullptr;
   if (auto at = named_.find(id); at != named_.end()) return &at->second;
   for (auto& [other, node] : named_)
     if (Node* inner = node.graph ? node.graph->find(id, depth + 1) : nullptr) return inner;
@@ -123,7 +123,7 @@ GraphHolding::Node* GraphHolding::find(NodeId id, int depth) {
 
 GraphUnknown GraphHolding::unknown(int depth) const {
   if (unknown_ != GraphUnknown::none) return unknown_;
-  if (depth > MOST_NESTED) return GraphUnknown::too_many;
+  if (depth > MAX_NESTED) return GraphUnknown::too_many;
   auto of = [&](const Ptr& graph) {
     return graph ? graph->unknown(depth + 1) : GraphUnknown::none;
   };
@@ -141,10 +141,10 @@ GraphHolding::Summary GraphHolding::summary() const {
 }
 
 void GraphHolding::add_to(Summary& summary, bool conditional) const {
-  auto count = [&](GraphWork work, std::uint64_t times) {
+  auto count = [&](GraphOperation work, std::uint64_t times) {
     if (work.what == NodeWork::graph) return;  // what that holds is counted instead
     work.conditional = conditional;
-    std::uint64_t& known = summary.works[work];
+    std::uint64_t& known = summary.operations[work];
     known = saturating_sum(known, times);
     if (conditional) return;
     summary.nodes = saturating_sum(summary.nodes, times);

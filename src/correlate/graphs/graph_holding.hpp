@@ -13,10 +13,10 @@
 
 namespace cudabpf {
 
-struct GraphWorkHash {
-  std::size_t operator()(const GraphWork& work) const;
+struct GraphOperationHash {
+  std::size_t operator()(const GraphOperation& work) const;
 };
-using GraphWorks = HashMap<GraphWork, std::uint64_t, GraphWorkHash>;
+using GraphOperations = HashMap<GraphOperation, std::uint64_t, GraphOperationHash>;
 
 class GraphHolding {
  public:
@@ -25,7 +25,7 @@ class GraphHolding {
   using NodeId = std::uint64_t;
 
   struct Node {
-    GraphWork work;
+    GraphOperation work;
     bool enabled = true;
     Ptr graph;            // what a child graph or a conditional node's first body holds
     NodeId original = 0;  // the node that it is a copy of
@@ -34,7 +34,7 @@ class GraphHolding {
   // What is done once a launch, and apart from it what is done any number of times.
   struct Summary {
     std::uint64_t nodes = 0, kernels = 0;
-    GraphWorks works;
+    GraphOperations operations;
   };
 
   explicit GraphHolding(KeptNodes& kept, GraphUnknown unknown = GraphUnknown::none)
@@ -47,7 +47,7 @@ class GraphHolding {
   // A copy, of the graphs in it, too.
   Ptr copy(Nodes nodes) const;
   void add(NodeId id, Node node);
-  void add_captured(const GraphWork& work);
+  void add_captured(const GraphOperation& work);
   void add_captured(Ptr launched);  // a launch of it
   void remove(NodeId id);
   // Also in the graphs that it holds; null: it has no such node.
@@ -64,8 +64,8 @@ class GraphHolding {
   GraphUnknown unknown() const { return unknown(0); }
   Summary summary() const;
 
-  template <typename Visit>
-  void each_work(Visit&& visit) const {
+  template <typename Handshake>
+  void each_work(Handshake&& visit) const {
     for (const auto& [id, node] : named_) {
       visit(node.work);
       if (node.graph) node.graph->each_work(visit);
@@ -76,7 +76,7 @@ class GraphHolding {
 
  private:
   // Deeper than that, nobody nests graphs.
-  static constexpr int MOST_NESTED = 16;
+  static constexpr int MAX_NESTED = 16;
 
   Ptr copy(Nodes nodes, int depth) const;
   Node* find(NodeId id, int depth);
@@ -89,7 +89,7 @@ class GraphHolding {
   GraphUnknown unknown_;
   std::size_t size_ = 0;  // how much of `kept_` is its
   std::unordered_map<NodeId, Node> named_;
-  GraphWorks captured_;
+  GraphOperations captured_;
   std::vector<Ptr> launched_;
 };
 

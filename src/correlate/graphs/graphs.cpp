@@ -9,7 +9,7 @@ namespace {
 using Nodes = GraphHolding::Nodes;
 
 // The driver makes no nodes of captured copies and fills of nothing.
-bool is_nothing(const GraphWork& work) {
+bool is_nothing(const GraphOperation& work) {
   return (work.what == NodeWork::copy || work.what == NodeWork::set) && work.size == 0;
 }
 
@@ -38,7 +38,7 @@ void Graphs::follow_capture(OfProcess& process, Call& call, bool is_part) {
   if (function.meaning.event != EventEffect::none) {
     if (!succeeded || !process.captures.follow_event(call)) return;
     call.captured = true;
-    GraphWork event;
+    GraphOperation event;
     event.what = NodeWork::other;
     if (!is_part) into->add_captured(event);
     return;
@@ -49,7 +49,7 @@ void Graphs::follow_capture(OfProcess& process, Call& call, bool is_part) {
   call.captured = true;
   if (!succeeded || is_part) return;
   if (function.graph != GraphAction::launch) {
-    if (GraphWork work = work_of_call(call); !is_nothing(work)) into->add_captured(work);
+    if (GraphOperation work = work_of_call(call); !is_nothing(work)) into->add_captured(work);
     return;
   }
   Executable* launched = process.executables.find(argument_of(call, Role::graph_exec).value_or(0));
@@ -199,7 +199,7 @@ void Graphs::add_node(OfProcess& process, const Call& call) {
 }
 
 void Graphs::set_node(OfProcess& process, const Call& call, GraphHolding::Node& node) {
-  GraphWork work = work_of_call(call);
+  GraphOperation work = work_of_call(call);
   if (work.what != node.work.what) return;  // what is set is nothing that is told of the node
   node.work = work;
   if (work.what != NodeWork::graph) return;
@@ -223,7 +223,7 @@ void Graphs::set_exec_node(OfProcess& process, const Call& call) {
     executable->content = nullptr;
     return executable->holding->forget(node ? GraphUnknown::lost : why_changed(process));
   }
-  GraphWork before = node->work;
+  GraphOperation before = node->work;
   set_node(process, call, *node);
   // Most often only what the kernel is given has changed.
   if (node->work != before || before.what == NodeWork::graph) executable->content = nullptr;
@@ -294,7 +294,7 @@ void Graphs::process_gone(std::uint32_t pid) {
 }
 
 void Graphs::add_names(std::unordered_set<const KernelName*>& to) const {
-  auto add = [&](const GraphWork& work) {
+  auto add = [&](const GraphOperation& work) {
     if (work.kernel) to.insert(work.kernel);
   };
   for (const auto& [pid, process] : processes_) {

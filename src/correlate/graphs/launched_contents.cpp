@@ -11,32 +11,33 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t MOST_LISTED = 1000;  // works of a content
+constexpr std::size_t MAX_LISTED = 1000;  // operations of a content
 
 std::uint64_t hash_of_summary(const GraphHolding::Summary& summary) {
   std::uint64_t sum = 0;  // they are in no particular order
-  for (const auto& [work, count] : summary.works) sum += hash_of(GraphWorkHash()(work), count);
+  for (const auto& [work, count] : summary.operations)
+    sum += hash_of(GraphOperationHash()(work), count);
   return hash_of(summary.nodes, summary.kernels, sum);
 }
 
 bool says(const GraphContent& content, const GraphHolding::Summary& summary) {
   auto same = [&](const auto& work) {
-    auto known = summary.works.find(work.first);
-    return known != summary.works.end() && known->second == work.second;
+    auto known = summary.operations.find(work.first);
+    return known != summary.operations.end() && known->second == work.second;
   };
   return content.nodes == summary.nodes && content.kernels == summary.kernels &&
-         std::min(summary.works.size(), MOST_LISTED) == content.works.size() &&
-         std::all_of(content.works.begin(), content.works.end(), same);
+         std::min(summary.operations.size(), MAX_LISTED) == content.operations.size() &&
+         std::all_of(content.operations.begin(), content.operations.end(), same);
 }
 
 // Kernels first, the most frequent first, and always in the same order.
-bool comes_before(const std::pair<GraphWork, std::uint64_t>& a,
-                  const std::pair<GraphWork, std::uint64_t>& b) {
-  auto name = [](const GraphWork& work) {
+bool comes_before(const std::pair<GraphOperation, std::uint64_t>& a,
+                  const std::pair<GraphOperation, std::uint64_t>& b) {
+  auto name = [](const GraphOperation& work) {
     return work.kernel ? std::string_view(work.kernel->mangled) : std::string_view();
   };
   auto key = [&](const auto& of) {
-    const GraphWork& work = of.first;
+    const GraphOperation& work = of.first;
     return std::tuple(work.conditional, work.what, ~of.second, name(work), work.handle, work.grid.x,
                       work.grid.y, work.grid.z, work.block.x, work.block.y, work.block.z,
                       work.shared, work.size);
@@ -55,27 +56,27 @@ const GraphContent* LaunchedContents::find(const GraphHolding::Summary& summary)
 
 const GraphContent* LaunchedContents::add(const GraphHolding::Summary& summary,
                                           std::uint64_t number, const Call& launch) {
-  std::size_t listed = std::min(summary.works.size(), MOST_LISTED);
+  std::size_t listed = std::min(summary.operations.size(), MAX_LISTED);
   if (contents_.size() >= MOST || !kept_.take_if_there_is(listed)) return nullptr;
-  works_ += listed;
+  operations_ += listed;
   auto made = std::make_unique<GraphContent>();
   made->number = number;
   made->pid = launch.pid;
   made->nodes = summary.nodes;
   made->kernels = summary.kernels;
-  made->works.assign(summary.works.begin(), summary.works.end());
-  std::sort(made->works.begin(), made->works.end(), comes_before);
-  for (std::size_t i = listed; i < made->works.size(); i++)
-    made->more += made->works[i].first.conditional ? 0 : made->works[i].second;
-  made->works.resize(listed);
-  made->works.shrink_to_fit();
+  made->operations.assign(summary.operations.begin(), summary.operations.end());
+  std::sort(made->operations.begin(), made->operations.end(), comes_before);
+  for (std::size_t i = listed; i < made->operations.size(); i++)
+    made->more += made->operations[i].first.conditional ? 0 : made->operations[i].second;
+  made->operations.resize(listed);
+  made->operations.shrink_to_fit();
   return contents_.emplace(hash_of_summary(summary), std::move(made))->second.get();
 }
 
 void LaunchedContents::clear() {
   contents_.clear();
-  kept_.give_back(works_);
-  works_ = 0;
+  kept_.give_back(operations_);
+  operations_ = 0;
 }
 
 }  // namespace cudabpf

@@ -24,17 +24,17 @@ class LaunchedContents {
                           const Call& launch);
   void clear();
 
-  template <typename Visit>
-  void each_work(Visit&& visit) const {
+  template <typename Handshake>
+  void each_work(Handshake&& visit) const {
     for (const auto& [hash, content] : contents_)
-      for (const auto& [work, count] : content->works) visit(work);
+      for (const auto& [work, count] : content->operations) visit(work);
   }
 
  private:
   static constexpr std::size_t MOST = 4096;
 
   KeptNodes& kept_;
-  std::size_t works_ = 0;                                                           // of all
+  std::size_t operations_ = 0;                                                      // of all
   std::unordered_multimap<std::uint64_t, std::unique_ptr<GraphContent>> contents_;  // by hash
 };
 

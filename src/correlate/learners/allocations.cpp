@@ -83,7 +83,7 @@ void Allocations::forget(Blocks& blocks, std::uint64_t address, std::uint64_t si
 // If there is no room for another block, the process with the most blocks gives up all of them or,
 // if it is this process, goes without the new one.
 bool Allocations::make_room(OfProcess& process) {
-  if (bounds_.has_room(Kept::memory, kept_)) return true;
+  if (bounds_.has_memory(Kept::memory, kept_)) return true;
   OfProcess& most = largest_of(processes_);
   process.all_seen = most.all_seen = false;
   bounds_.left_out(Kept::memory, &most == &process ? 1 : most.size());

@@ -93,7 +93,7 @@ void CallDevices::ended(const CallStack&, Call& call) {
 }
 
 void CallDevices::make_room() {
-  if (bounds_.has_room(Kept::contexts, kept_)) return;
+  if (bounds_.has_memory(Kept::contexts, kept_)) return;
   OfProcess& most = largest_of(processes_);
   bounds_.left_out(Kept::contexts, most.size());
   kept_ -= most.size();

@@ -9,7 +9,7 @@
 #include "correlate/calls/bounds.hpp"
 #include "correlate/calls/learner.hpp"
 #include "cudabpf/event.hpp"
-#include "follow/current_contexts.hpp"
+#include "state/current_contexts.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf {

@@ -135,7 +135,7 @@ void DriverCalls::give_up(Key key, bool unfinished) {
 
 // Gives up on all open operations; their ends stay unknown.
 void DriverCalls::make_room() {
-  if (bounds_.has_room(Kept::open_operations, open_.size())) return;
+  if (bounds_.has_memory(Kept::open_operations, open_.size())) return;
   bounds_.left_out(Kept::open_operations, open_.size());
   while (!open_.empty()) give_up(open_.begin()->first, false);
 }

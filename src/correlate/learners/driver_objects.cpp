@@ -25,7 +25,7 @@ void DriverObjects::follow(std::uint32_t pid, const IoctlDetails& done) {
     constexpr auto LAST = std::numeric_limits<std::uint32_t>::max();
     objects_.erase(objects_.lower_bound({key.first, 0}), objects_.upper_bound({key.first, LAST}));
   } else if (done.klass) {
-    if (!objects_.contains(key) && !bounds_.has_room(Kept::driver_objects, objects_.size()))
+    if (!objects_.contains(key) && !bounds_.has_memory(Kept::driver_objects, objects_.size()))
       return bounds_.left_out(Kept::driver_objects);
     objects_[key] = {pid, *done.klass, done.class_name, done.group};
   }

@@ -62,8 +62,8 @@ void KernelNames::orphaned(Call& call) {
 
 bool KernelNames::want_room() const {
   return refused_ % REFUSED_AT_ONCE == 0 &&
-         !(bounds_.has_room(Kept::kernel_names, names_[0].size() + names_[1].size()) &&
-           bounds_.has_room(Kept::name_bytes, name_bytes_));
+         !(bounds_.has_memory(Kept::kernel_names, names_[0].size() + names_[1].size()) &&
+           bounds_.has_memory(Kept::name_bytes, name_bytes_));
 }
 
 void KernelNames::forget_unused(const std::unordered_set<const KernelName*>& used) {
@@ -77,8 +77,9 @@ void KernelNames::forget_unused(const std::unordered_set<const KernelName*>& use
       return true;
     });
   // If few could go, the next search would again find few.
-  bool emptier = bounds_.has_room(Kept::kernel_names, 2 * (names_[0].size() + names_[1].size())) &&
-                 bounds_.has_room(Kept::name_bytes, 2 * name_bytes_);
+  bool emptier =
+      bounds_.has_memory(Kept::kernel_names, 2 * (names_[0].size() + names_[1].size())) &&
+      bounds_.has_memory(Kept::name_bytes, 2 * name_bytes_);
   refused_ = emptier ? 0 : 1;
 }
 
@@ -89,7 +90,7 @@ const KernelName* KernelNames::intern(ReadName name, bool from_handle) {
   if (auto known = names.find(mangled); known != names.end()) return known->second.get();
   for (auto [table, used] : {std::pair(Kept::kernel_names, names_[0].size() + names_[1].size()),
                              {Kept::name_bytes, name_bytes_}}) {
-    if (bounds_.has_room(table, used)) continue;
+    if (bounds_.has_memory(table, used)) continue;
     refused_++;
     bounds_.left_out(table);
     return nullptr;
@@ -109,7 +110,7 @@ const KernelName* KernelNames::intern(ReadName name, bool from_handle) {
 void KernelNames::keep(ProcessNames& process, std::uint64_t handle, const Entry& entry) {
   forget(process, handle);
   if (!entry.name) return;
-  if (!bounds_.has_room(Kept::kernel_handles, handles_)) {
+  if (!bounds_.has_memory(Kept::kernel_handles, handles_)) {
     ProcessNames& most = largest_of(processes_);
     bounds_.left_out(Kept::kernel_handles, &most == &process ? 1 : most.size());
     if (&most == &process) return;

@@ -11,7 +11,7 @@
 #include "correlate/learners/call_devices.hpp"
 #include "correlate/learners/coverage.hpp"
 #include "correlate/learners/driver_calls.hpp"
-#include "correlate/learners/gpu_works.hpp"
+#include "correlate/learners/gpu_operations.hpp"
 #include "correlate/learners/kernel_names.hpp"
 
 namespace cudabpf {
@@ -26,7 +26,7 @@ class Learners {
         names(bounds),
         graphs(coverage.graphs, {bounds.limit(Kept::graph_nodes),
                                  [&bounds] { bounds.left_out(Kept::graph_nodes); }}),
-        gpu_works(trace, open, names, bounds),
+        gpu_operations(trace, open, names, bounds),
         open_(open) {}
 
   void began(ThreadId thread, Frame& frame) {
@@ -76,12 +76,12 @@ class Learners {
   Allocations allocations;
   KernelNames names;
   Graphs graphs;
-  GpuWorks gpu_works;
+  GpuOperations gpu_operations;
 
  private:
   template <typename Feed>
   void each(Feed&& feed) {
-    auto in_order = std::tie(driver_calls, devices, allocations, names, graphs, gpu_works);
+    auto in_order = std::tie(driver_calls, devices, allocations, names, graphs, gpu_operations);
     std::apply([&](auto&... learner) { (feed(learner), ...); }, in_order);
   }
 

@@ -34,8 +34,8 @@ std::string rate_text(std::uint64_t count, double seconds) {
 }
 
 std::string brief_count(std::uint64_t count) {
-  constexpr std::uint64_t MOST_DIGITS = 999'999;
-  if (count <= MOST_DIGITS) return with_commas(count);
+  constexpr std::uint64_t MAX_DIGITS = 999'999;
+  if (count <= MAX_DIGITS) return with_commas(count);
   constexpr const char* UNITS[] = {"M", "G", "T", "P", "E"};
   double value = static_cast<double>(count) / 1e6;
   std::size_t unit = 0;

@@ -11,7 +11,7 @@ namespace cudabpf {
 namespace {
 
 // A line must fit where it is handed over, and processes, functions and kernels may be any number.
-constexpr std::size_t MOST_IN_JSON = 64, ROOM_FOR_PARTS = 16 << 10;
+constexpr std::size_t MAX_IN_JSON = 64, ROOM_FOR_PARTS = 16 << 10;
 
 std::string json_figures(const TopFigures& figures) {
   std::string copies;
@@ -111,7 +111,7 @@ std::string json_books(const TopInterval::Books& books) {
 std::string top_json(const TopInterval& interval) {
   std::size_t room = ROOM_FOR_PARTS;
   std::string processes;
-  std::size_t shown = std::min(interval.processes.size(), MOST_IN_JSON);
+  std::size_t shown = std::min(interval.processes.size(), MAX_IN_JSON);
   for (std::size_t i = 0; i < shown; i++)
     processes += (i ? "," : "") + json_process(interval.processes[i], room);
   std::string errors;

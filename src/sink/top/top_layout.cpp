@@ -47,7 +47,7 @@ TopLayout top_layout(const TopScene& scene, const TopView& view, std::size_t lin
     layout.gpus = from_top(is_medium ? std::min(wanted, rows / 7) : 0);
   }
   layout.message = from_bottom(is_medium && !scene.message.empty() ? 1 : 0);
-  std::size_t most_errors = is_tall ? TopModel::MOST_ERRORS : is_medium ? 2 : 1;
+  std::size_t most_errors = is_tall ? TopModel::MAX_ERRORS : is_medium ? 2 : 1;
   layout.errors = from_bottom(std::min(scene.interval.errors.size(), most_errors));
   std::size_t left = bottom - at;
   std::size_t parts = left >= LEAST_TABLE + LEAST_PARTS ? std::max(LEAST_PARTS, left / 3) : 0;

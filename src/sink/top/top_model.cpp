@@ -91,7 +91,7 @@ void TopModel::Of::note_launch(const Call& call, const Calls& calls) {
   std::string_view name = kernel_name_of(call);
   auto at = kernels.find(name);
   if (at == kernels.end()) {
-    if (kernels.size() >= MOST_KERNELS) name = TOP_OTHERS;
+    if (kernels.size() >= MAX_KERNELS) name = TOP_OTHERS;
     at = kernels.try_emplace(std::string(name)).first;
   }
   add_to(at->second, calls);
@@ -124,7 +124,7 @@ void TopModel::begin(const Session& session) {
 
 TopModel::Of& TopModel::of(std::uint32_t pid) {
   auto at = processes_.find(pid);
-  if (at == processes_.end() && processes_.size() >= MOST_PROCESSES) pid = 0;
+  if (at == processes_.end() && processes_.size() >= MAX_PROCESSES) pid = 0;
   auto& of = processes_[pid];
   if (!of) {
     of = std::make_unique<Of>();
@@ -136,8 +136,8 @@ TopModel::Of& TopModel::of(std::uint32_t pid) {
 }
 
 void TopModel::add(Of& of, const Function& function, Op op, const Calls& calls) {
-  bool has_room = of.functions.size() < MOST_FUNCTIONS || of.functions.contains(&function);
-  add_to(of.functions[has_room ? &function : nullptr], calls);
+  bool has_memory = of.functions.size() < MAX_FUNCTIONS || of.functions.contains(&function);
+  add_to(of.functions[has_memory ? &function : nullptr], calls);
   TopFigures& figures = of.process.figures;
   figures.calls += calls.count;
   of.process.calls_in_all += calls.count;
@@ -245,7 +245,7 @@ void TopModel::remember(const ErrorKey& key, TopError error) {
     errors_.erase(same);
   }
   errors_.push_back({key, std::move(error)});
-  if (errors_.size() > MOST_ERRORS) errors_.pop_front();
+  if (errors_.size() > MAX_ERRORS) errors_.pop_front();
 }
 
 TopInterval TopModel::interval(std::uint64_t now_ns) const {

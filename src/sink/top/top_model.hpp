@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "cudabpf/sink.hpp"
-#include "follow/gpu_figures.hpp"
 #include "sink/run_memory.hpp"
+#include "state/gpu_figures.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf {
@@ -105,8 +105,8 @@ struct TopInterval {
 
 class TopModel {
  public:
-  static constexpr std::size_t MOST_PROCESSES = 1024, MOST_ERRORS = 5;
-  static constexpr std::size_t MOST_FUNCTIONS = 128, MOST_KERNELS = 128;  // of a process
+  static constexpr std::size_t MAX_PROCESSES = 1024, MAX_ERRORS = 5;
+  static constexpr std::size_t MAX_FUNCTIONS = 128, MAX_KERNELS = 128;  // of a process
 
   void begin(const Session& session);
   // The one way for calls, whether they come one by one or added up. `op` is the function's unless

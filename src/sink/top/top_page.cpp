@@ -163,7 +163,7 @@ struct Place {
 // The name takes what the gauges leave; the last gauges are left out first.
 void draw_gpu(ScreenFrame& frame, Place place, std::uint32_t device, const GpuFigures& figures,
               const TopGpu& gpu) {
-  constexpr std::size_t NAME = 6, GAP = 2, LEAST_BAR = 4, MOST_BAR = 20, AROUND = 3;  // " [", "]"
+  constexpr std::size_t NAME = 6, GAP = 2, LEAST_BAR = 4, MAX_BAR = 20, AROUND = 3;  // " [", "]"
   auto gauges = gauges_of(figures, gpu);
   auto taken = [&](std::size_t bar) {
     std::size_t sum = NAME;
@@ -181,7 +181,7 @@ void draw_gpu(ScreenFrame& frame, Place place, std::uint32_t device, const GpuFi
   }
   auto bars = static_cast<std::size_t>(std::count_if(
       gauges.begin(), gauges.end(), [](const Gauge& gauge) { return gauge.part.has_value(); }));
-  std::size_t bar_width = bars ? std::min(MOST_BAR, LEAST_BAR + left / bars) : 0;
+  std::size_t bar_width = bars ? std::min(MAX_BAR, LEAST_BAR + left / bars) : 0;
   frame.write(place.row, place.column, name, {Colour::none, true}, name_room);
   std::size_t at = place.column + name_room;
   for (const Gauge& gauge : gauges) {

@@ -25,7 +25,7 @@ class TopSink : public Sink {
   void driver_call(const DriverCall& call) override { model_.driver_call(call); }
   void gpu_error(const GpuError& error) override { model_.gpu_error(error); }
   void gpu_sample(const GpuSample& sample) override { model_.gpu_sample(sample); }
-  void gpu_work(const GpuWork&) override {}
+  void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
   void tallied(std::span<const Tally> tallies) override { model_.tallied(tallies); }
   void process(const Process& process) override { model_.process(process); }

@@ -13,7 +13,7 @@ namespace cudabpf {
 namespace {
 
 // A machine may run any number of processes.
-constexpr std::size_t MOST_ROWS = 20;
+constexpr std::size_t MAX_ROWS = 20;
 constexpr unsigned WIDEST = 160;
 
 std::string rate(std::uint64_t count, double over) {
@@ -74,7 +74,7 @@ void add_process_rows(Page& page, const TopInterval& interval) {
                           {"ioctls/s", 4},
                           {"errors", 1},
                           {"where", 5, true}});
-  std::size_t shown = std::min(interval.processes.size(), MOST_ROWS);
+  std::size_t shown = std::min(interval.processes.size(), MAX_ROWS);
   for (std::size_t i = 0; i < shown; i++) {
     const TopProcess& process = interval.processes[i];
     std::string name = process.pid ? fmt::format("{} {}", process.pid, process.name) : process.name;
@@ -124,7 +124,7 @@ std::string TopText::text(const TopInterval& interval, const Terminal& terminal)
   add_advice(page, interval.lost.why & ~advised_);
   advised_ |= interval.lost.why;
   add_process_rows(page, interval);
-  add_gpus(page, interval.gpus, MOST_ROWS);
+  add_gpus(page, interval.gpus, MAX_ROWS);
   if (!interval.errors.empty()) page.line("last errors");
   for (const TopError& error : interval.errors) page.line("  " + error_text(error));
   add_books(page, interval);

@@ -14,7 +14,7 @@ namespace {
 
 using Code = Key::Code;
 using Shown = std::vector<const TopProcess*>;
-constexpr std::size_t LONGEST_PROMPT = 64;  // characters
+constexpr std::size_t MAX_PROMPT = 64;  // characters
 
 bool is_function(const Key& key, char32_t number) {
   return key.code == Code::function && key.character == number;
@@ -63,9 +63,9 @@ std::size_t TopView::selected(const Shown& shown) const {
   return shown.empty() ? 0 : std::min(at_, shown.size() - 1);
 }
 
-TopAsked TopView::press(const Key& key, const TopInterval& interval, std::size_t rows) {
-  if (is_function(key, 10)) return TopAsked::end;
-  if (key == Key{Code::control, 'l'}) return TopAsked::redraw;
+TopRequest TopView::press(const Key& key, const TopInterval& interval, std::size_t rows) {
+  if (is_function(key, 10)) return TopRequest::end;
+  if (key == Key{Code::control, 'l'}) return TopRequest::redraw;
   switch (mode_) {
     case Mode::table:
       return press_in_table(key, interval, rows);
@@ -81,10 +81,10 @@ TopAsked TopView::press(const Key& key, const TopInterval& interval, std::size_t
       press_in_prompt(key, interval);
       break;
   }
-  return TopAsked::nothing;
+  return TopRequest::nothing;
 }
 
-TopAsked TopView::press_in_table(const Key& key, const TopInterval& interval, std::size_t rows) {
+TopRequest TopView::press_in_table(const Key& key, const TopInterval& interval, std::size_t rows) {
   switch (key.code) {
     case Code::character:
       return press_letter(key.character, interval);
@@ -106,22 +106,22 @@ TopAsked TopView::press_in_table(const Key& key, const TopInterval& interval, st
           choose(Mode::sort);
           break;
       }
-      return TopAsked::nothing;
+      return TopRequest::nothing;
     case Code::enter:
       expand(interval);
-      return TopAsked::nothing;
+      return TopRequest::nothing;
     default:
       move(key, interval, rows);
-      return TopAsked::nothing;
+      return TopRequest::nothing;
   }
 }
 
-TopAsked TopView::press_letter(char32_t letter, const TopInterval& interval) {
+TopRequest TopView::press_letter(char32_t letter, const TopInterval& interval) {
   switch (letter) {
     case 'q':
-      return TopAsked::end;
+      return TopRequest::end;
     case 'w':
-      return TopAsked::write;
+      return TopRequest::write;
     case '?':
     case 'h':
       mode_ = Mode::help;
@@ -164,7 +164,7 @@ TopAsked TopView::press_letter(char32_t letter, const TopInterval& interval) {
     default:
       break;
   }
-  return TopAsked::nothing;
+  return TopRequest::nothing;
 }
 
 void TopView::move(const Key& key, const TopInterval& interval, std::size_t rows) {
@@ -245,7 +245,7 @@ void TopView::press_in_prompt(const Key& key, const TopInterval& interval) {
     mode_ = Mode::table;
   } else if (key.code == Code::backspace) {
     drop_last_character(text);
-  } else if (key.code == Code::character && width_of(text) < LONGEST_PROMPT) {
+  } else if (key.code == Code::character && width_of(text) < MAX_PROMPT) {
     text += utf8_of(key.character);
     if (searching) select_next_found(interval, selected(processes(interval)));
   }

@@ -17,7 +17,7 @@
 namespace cudabpf {
 
 // What a key asks of whoever shows the page.
-enum class TopAsked : std::uint8_t {
+enum class TopRequest : std::uint8_t {
   nothing,
   end,
   write,   // what happened last, into a file
@@ -29,7 +29,7 @@ class TopView {
   enum class Mode : std::uint8_t { table, help, sort, columns, filter, search };
 
   // `rows`: of processes, on the page.
-  TopAsked press(const Key& key, const TopInterval& interval, std::size_t rows);
+  TopRequest press(const Key& key, const TopInterval& interval, std::size_t rows);
 
   // The processes that are shown, in their order; those that ended are the last.
   std::vector<const TopProcess*> processes(const TopInterval& interval) const;
@@ -48,8 +48,8 @@ class TopView {
   std::size_t chosen() const { return chosen_; }  // in the list of columns
 
  private:
-  TopAsked press_in_table(const Key& key, const TopInterval& interval, std::size_t rows);
-  TopAsked press_letter(char32_t letter, const TopInterval& interval);
+  TopRequest press_in_table(const Key& key, const TopInterval& interval, std::size_t rows);
+  TopRequest press_letter(char32_t letter, const TopInterval& interval);
   void press_in_list(const Key& key);
   void press_in_prompt(const Key& key, const TopInterval& interval);
   void move(const Key& key, const TopInterval& interval, std::size_t rows);

@@ -51,8 +51,8 @@ void JsonlSink::call(const Call& call) {
 
 // A file says what each graph holds that is launched in it, before the first launch.
 void JsonlSink::graph_launch(const Call& call) {
-  constexpr std::size_t MOST_REMEMBERED = 1 << 16;
-  if (graphs_in_part_.size() >= MOST_REMEMBERED) graphs_in_part_.clear();
+  constexpr std::size_t MAX_REMEMBERED = 1 << 16;
+  if (graphs_in_part_.size() >= MAX_REMEMBERED) graphs_in_part_.clear();
   std::size_t size = call_line_.bound(call);
   if (graphs_in_part_.contains(call.graph->number) && !is_full(size)) return;
   std::string content = graph_line(*call.graph, call.ts);
@@ -64,7 +64,7 @@ void JsonlSink::gpu_error(const GpuError& error) { add(error_line(error)); }
 
 void JsonlSink::gpu_sample(const GpuSample& sample) { add(sample_line(sample)); }
 
-void JsonlSink::gpu_work(const GpuWork& work) {
+void JsonlSink::gpu_operation(const GpuOperation& work) {
   char* at = room(work_bound(work));
   added(put_work(at, work));
 }

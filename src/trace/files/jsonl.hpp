@@ -47,7 +47,7 @@ class JsonlSink : public Sink {
   void driver_call(const DriverCall& call) override;
   void gpu_error(const GpuError& error) override;
   void gpu_sample(const GpuSample& sample) override;
-  void gpu_work(const GpuWork& work) override;
+  void gpu_operation(const GpuOperation& work) override;
   void gpu_times(const GpuTimes& times) override;
   void tallied(std::span<const Tally>) override {}  // a trace has calls
   void process(const Process& process) override;

@@ -31,9 +31,9 @@ enum class LineKind : std::uint8_t {
   gpu_error,
   graph,  // what a graph holds that is launched
   gpu_sample,
-  gpu_work,   // a kernel, a copy or a fill on a GPU, or a whole launch of a graph
-  host_copy,  // from the host's memory to the host's: CUPTI tells of it, but no GPU has copied
-  gpu_times,  // who tells of a process when its GPUs worked
+  gpu_operation,  // a kernel, a copy or a fill on a GPU, or a whole launch of a graph
+  host_copy,      // from the host's memory to the host's: CUPTI tells of it, but no GPU has copied
+  gpu_times,      // who tells of a process when its GPUs worked
   process,
   library,
   lost,
@@ -74,7 +74,7 @@ struct Line {
   const Api* api = &APIS[0];  // whose function is called; null: a library that is not known
   Work work = Work::other;    // its meaning's, but `recorded` where its stream is captured
 
-  // What follows from the lines before it: see Circumstances.
+  // What follows from the lines before it: see DerivedFields.
   const Process* process = nullptr;      // of a call, of an operation, of a process
   std::span<const Process* const> gone;  // processes that end with this line
   bool new_program = false;              // its process runs another program from here on

@@ -82,7 +82,7 @@ std::size_t slot_of(std::string_view raw) {
 // The frequent kinds. The text of any other is parsed again, by whoever needs what else is in it.
 bool is_event(LineKind kind) {
   return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt ||
-         kind == LineKind::gpu_work || kind == LineKind::host_copy;
+         kind == LineKind::gpu_operation || kind == LineKind::host_copy;
 }
 
 bool is_nothing(Value& value) { return token_of(value) == "null"; }
@@ -154,7 +154,7 @@ void reset(Line& line, std::string_view text) {
 
 // A kernel's name and a command line may be longer than any other.
 constexpr std::size_t longest_of(std::string_view key) {
-  return key == "kernel" || key == "cmdline" ? Names::LONGEST : LineParser::LONGEST_NAME;
+  return key == "kernel" || key == "cmdline" ? Names::LONGEST : LineParser::MAX_NAME;
 }
 
 }  // namespace
@@ -296,7 +296,7 @@ LineKind LineParser::kind_of(const Line& line) const {
     if (line.op == words_.copy && line.direction == Op::HtoH) return LineKind::host_copy;
     if (line.op == words_.kernel || line.op == words_.copy || line.op == words_.set ||
         line.op == words_.graph)
-      return LineKind::gpu_work;
+      return LineKind::gpu_operation;
   }
   return LineKind::other;
 }

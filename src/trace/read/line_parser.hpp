@@ -19,7 +19,7 @@ class LineParser {
   // After a line's end, this much memory must be readable; it begins with a newline.
   static constexpr std::size_t PADDING = 64;
   // For all names but kernels': answers have copies of them, up to a hundred thousand.
-  static constexpr std::size_t LONGEST_NAME = 1024;
+  static constexpr std::size_t MAX_NAME = 1024;
 
   LineParser();
   ~LineParser();

@@ -13,12 +13,12 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t MOST_TEXT_OF_GRAPH = 1 << 20;
+constexpr std::size_t MAX_TEXT_OF_GRAPH = 1 << 20;
 
 LineFields dimensions(const Dim3& of) { return {of.x, of.y, of.z}; }
 
 // Some nodes of a graph.
-LineFields work_fields(const GraphWork& work, std::uint64_t count) {
+LineFields work_fields(const GraphOperation& work, std::uint64_t count) {
   LineFields out = {{"op", to_string(work.what)}};
   if (work.kernel) out["kernel"] = work.kernel->full;
   if (work.kernel && work.kernel->from_handle) out["kernel_from"] = "handle";
@@ -156,9 +156,9 @@ std::string graph_line(const GraphContent& content, std::uint64_t ts) {
   out["content"] = LineFields::array();
   std::uint64_t more = content.more;
   std::size_t text = 0;  // no reader takes a line of any length
-  for (const auto& [work, count] : content.works) {
+  for (const auto& [work, count] : content.operations) {
     if (work.kernel) text += work.kernel->full.size();
-    if (text < MOST_TEXT_OF_GRAPH)
+    if (text < MAX_TEXT_OF_GRAPH)
       out["content"].push_back(work_fields(work, count));
     else if (!work.conditional)
       more += count;

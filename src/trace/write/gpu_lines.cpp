@@ -67,12 +67,12 @@ char* put_dimensions(char* at, std::string_view key, const Dim3& dim) {
 
 }  // namespace
 
-std::size_t work_bound(const GpuWork& work) {
+std::size_t work_bound(const GpuOperation& work) {
   constexpr std::size_t ALL_BUT_THE_NAME = 640;
   return ALL_BUT_THE_NAME + (work.kernel ? work.kernel->json.size() : 0);
 }
 
-char* put_work(char* at, const GpuWork& work) {
+char* put_work(char* at, const GpuOperation& work) {
   at = json::put(at, R"({"type":"gpu","op":")");
   at = json::put(at, to_string(work.op));
   at = put_field(at, R"(","ts":)", work.ts);
@@ -87,7 +87,7 @@ char* put_work(char* at, const GpuWork& work) {
   if (work.stream) at = json::put_address(json::put(at, R"(,"stream":)"), *work.stream);
   at = put_field(at, R"(,"queue":)", work.queue);
   if (work.kernel) at = json::put(json::put(at, R"(,"kernel":)"), work.kernel->json);
-  if (work.op == GpuWork::Op::kernel) {
+  if (work.op == GpuOperation::Op::kernel) {
     at = put_dimensions(at, R"(,"grid":[)", work.grid);
     at = put_dimensions(at, R"(,"block":[)", work.block);
     at = put_field(at, R"(,"shared":)", work.shared);

@@ -12,8 +12,8 @@ namespace cudabpf {
 std::string sample_line(const GpuSample& sample);  // newline included
 
 // Writes the line at `at` and returns its end. It takes at most as many bytes as work_bound() says.
-char* put_work(char* at, const GpuWork& work);
-std::size_t work_bound(const GpuWork& work);
+char* put_work(char* at, const GpuOperation& work);
+std::size_t work_bound(const GpuOperation& work);
 std::string times_line(const GpuTimes& times);  // newline included
 
 }  // namespace cudabpf

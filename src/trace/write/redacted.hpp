@@ -20,7 +20,7 @@ class RedactedSink : public Sink {
   void driver_call(const DriverCall& call) override { sink_.driver_call(call); }
   void gpu_error(const GpuError& error) override { sink_.gpu_error(error); }
   void gpu_sample(const GpuSample& sample) override { sink_.gpu_sample(sample); }
-  void gpu_work(const GpuWork& work) override { sink_.gpu_work(work); }
+  void gpu_operation(const GpuOperation& work) override { sink_.gpu_operation(work); }
   void tallied(std::span<const Tally> tallies) override { sink_.tallied(tallies); }
   void flush() override { sink_.flush(); }
   void end(const Totals& totals) override { sink_.end(totals); }

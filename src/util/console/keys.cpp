@@ -12,7 +12,7 @@ namespace {
 
 using Code = Key::Code;
 constexpr char ESCAPE = '\033';
-constexpr std::size_t LONGEST_SEQUENCE = 32;  // longer ones are of no key
+constexpr std::size_t MAX_SEQUENCE = 32;  // longer ones are of no key
 
 struct Letter {
   char letter;
@@ -122,7 +122,7 @@ bool KeyReader::take_escape(std::vector<Key>& keys) {
     begun_.erase(0, begun_.size() - 1);
     return true;
   }
-  if (begun_.size() < LONGEST_SEQUENCE && !is_last_of_sequence(last)) return false;
+  if (begun_.size() < MAX_SEQUENCE && !is_last_of_sequence(last)) return false;
   if (is_console && last >= 'A' && last <= 'E')
     keys.push_back({Code::function, static_cast<char32_t>(last - 'A' + 1)});
   else if (auto key = key_of(std::string_view(begun_).substr(2), last); key && !is_console)

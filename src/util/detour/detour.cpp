@@ -102,7 +102,7 @@ bool only_compares(const Instruction& one) {
       });
 }
 
-constexpr std::int64_t MOST_PUSHED = 1 << 20;
+constexpr std::int64_t MAX_PUSHED = 1 << 20;
 
 // By how much a first instruction lowers the stack pointer; nothing if it cannot run twice.
 std::optional<std::int32_t> pushed_by(const Instruction& one) {
@@ -120,7 +120,7 @@ std::optional<std::int32_t> pushed_by(const Instruction& one) {
       if (is_register(first) && first.reg.value == ZYDIS_REGISTER_RSP &&
           one.operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
         std::int64_t size = one.operands[1].imm.value.s;
-        if (size <= 0 || size > MOST_PUSHED) return std::nullopt;
+        if (size <= 0 || size > MAX_PUSHED) return std::nullopt;
         return static_cast<std::int32_t>(size);
       }
       break;

@@ -36,9 +36,9 @@ bool wait_to_send(int socket, std::uint64_t give_up_ns) {
 // ----- a file that is being read
 
 void Reading::look() {
-  constexpr std::size_t MOST_AT_ONCE = 1 << 20;  // whoever looks has other things to do
+  constexpr std::size_t MAX_AT_ONCE = 1 << 20;  // whoever looks has other things to do
   char buffer[65536];
-  for (std::size_t count = 0; !ended_ && count < MOST_AT_ONCE;) {
+  for (std::size_t count = 0; !ended_ && count < MAX_AT_ONCE;) {
     ssize_t got = recv(talk_.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) break;
     if (got > 0) answer_.append(buffer, static_cast<std::size_t>(got));

@@ -22,8 +22,8 @@ namespace {
 
 constexpr int SOCKET = 0;  // the server's only descriptor
 // Some may never end: closing a stranger's file may take as long as the stranger likes.
-constexpr int MOST_CHILDREN = 32;
-constexpr std::size_t MOST_DESCRIPTORS = 2;
+constexpr int MAX_CHILDREN = 32;
+constexpr std::size_t MAX_DESCRIPTORS = 2;
 
 // What a child says of a file that it has taken, ahead of its answer.
 struct Identity {
@@ -35,12 +35,12 @@ struct Identity {
 // where the socket's owner wants to know.
 union Control {
   cmsghdr alignment;
-  char bytes[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(MOST_DESCRIPTORS * sizeof(int))];
+  char bytes[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(MAX_DESCRIPTORS * sizeof(int))];
 };
 
 struct Received {
   ssize_t size = -1;
-  std::array<Fd, MOST_DESCRIPTORS> descriptors;
+  std::array<Fd, MAX_DESCRIPTORS> descriptors;
   bool whole = false;  // no descriptor was left out
 };
 
@@ -59,8 +59,8 @@ Received receive(int socket, void* to, std::size_t most) {
   std::size_t count = 0;
   for (cmsghdr* one = CMSG_FIRSTHDR(&message); one; one = CMSG_NXTHDR(&message, one)) {
     if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t at = CMSG_LEN(0);
-         at + sizeof(int) <= one->cmsg_len && count < MOST_DESCRIPTORS; at += sizeof(int)) {
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= one->cmsg_len && count < MAX_DESCRIPTORS;
+         at += sizeof(int)) {
       int fd = -1;
       std::memcpy(&fd, reinterpret_cast<const char*>(one) + at, sizeof fd);
       received.descriptors[count++] = Fd(fd);
@@ -125,7 +125,7 @@ bool wait_for_room(int& children) {
       children--;
       continue;
     }
-    if (children < MOST_CHILDREN) break;
+    if (children < MAX_CHILDREN) break;
     constexpr int TICK_MS = 20;
     pollfd gone{SOCKET, 0, 0};
     if (poll(&gone, 1, TICK_MS) > 0) return false;

@@ -11,7 +11,7 @@ namespace cudabpf {
 namespace {
 constexpr std::size_t TERM = 18;       // where the text after a term's word begins
 constexpr unsigned ROOM_FOR_TWO = 60;  // columns that a word and a text beside it take
-constexpr std::size_t MOST_HEADING_LINES = 3;
+constexpr std::size_t MAX_HEADING_LINES = 3;
 }  // namespace
 
 std::string figure_or_blank(std::uint64_t count) { return count ? human_count(count) : ""; }
@@ -46,7 +46,7 @@ bool Page::say_left_out(bool has_json) {
 }
 
 void Page::heading(std::string_view name) {
-  std::string text = shortened(printable(name), MOST_HEADING_LINES * std::size_t{width_});
+  std::string text = shortened(printable(name), MAX_HEADING_LINES * std::size_t{width_});
   for (std::string_view line_text : wrapped(text, width_))
     painted(color_ ? fmt::format("\033[1m{}\033[0m", line_text) : std::string(line_text));
 }

@@ -15,7 +15,7 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t MOST_MOMENTS = 256;
+constexpr std::size_t MAX_MOMENTS = 256;
 
 std::uint64_t counter() {
 #if defined(__x86_64__)
@@ -76,14 +76,14 @@ void TickClock::add(Moment moment) {
     }
   }
   moments_.push_back(moment);
-  if (moments_.size() > MOST_MOMENTS) thin_out();
+  if (moments_.size() > MAX_MOMENTS) thin_out();
 }
 
 // The older, the fewer: what lies long ago is seldom asked for.
 void TickClock::thin_out() {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < moments_.size(); i++)
-    if (i % 2 == 0 || i > MOST_MOMENTS / 2) moments_[kept++] = moments_[i];
+    if (i % 2 == 0 || i > MAX_MOMENTS / 2) moments_[kept++] = moments_[i];
   moments_.resize(kept);
 }
 

@@ -1,4 +1,4 @@
-#include "analyze/circumstances/circumstances.hpp"
+#include "analyze/derived/derived_fields.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>

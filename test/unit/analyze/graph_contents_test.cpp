@@ -1,7 +1,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
-#include "analyze/circumstances/graph_contents.hpp"
+#include "analyze/derived/graph_contents.hpp"
 #include "support/analyzing.hpp"
 #include "support/graph_lines.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 struct Launched {
   LineParser parser;
   std::vector<const LaunchedGraph*> graphs;
-  std::unique_ptr<Circumstances> seen;
+  std::unique_ptr<DerivedFields> seen;
 
   explicit Launched(const std::string& text)
       : seen(each_line(parser, text, [this](const Line& line) {

@@ -1,11 +1,11 @@
-#include "analyze/circumstances/issuing_calls.hpp"
+#include "analyze/derived/issuing_calls.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "support/gpu_work_lines.hpp"
+#include "support/gpu_operation_lines.hpp"
 #include "support/graph_lines.hpp"
 #include "support/sample_program.hpp"
 
@@ -19,7 +19,7 @@ std::vector<IssuingCall> issuers(const std::string& text) {
   std::vector<IssuingCall> issuers;
   LineParser parser;
   auto seen = each_line(parser, text, [&](const Line& line) {
-    if (line.kind == LineKind::gpu_work)
+    if (line.kind == LineKind::gpu_operation)
       issuers.push_back(line.issuer ? *line.issuer : IssuingCall{});
     else
       CHECK_FALSE(line.issuer);

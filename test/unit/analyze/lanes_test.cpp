@@ -50,7 +50,7 @@ struct Found {
         no_thread += !owners.thread_of(line);
         no_stream += !owners.stream_of(line, stream_of(line));
       }
-      if (line.kind == LineKind::gpu_work) no_queue += !owners.queue_of(line);
+      if (line.kind == LineKind::gpu_operation) no_queue += !owners.queue_of(line);
       owners.seen(line);
     });
   }

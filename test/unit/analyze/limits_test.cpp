@@ -3,7 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 
-#include "analyze/course/idle.hpp"
+#include "analyze/gaps/idle.hpp"
 #include "analyze/questions/errors.hpp"
 #include "analyze/summary/totals.hpp"
 #include "support/analyzing.hpp"

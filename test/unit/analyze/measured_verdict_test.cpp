@@ -14,7 +14,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-struct Course {
+struct Execution {
   std::uint64_t pause = 0;    // between launches
   std::uint64_t kernel = 0;   // on the GPU
   std::uint64_t copy = 0;     // on the GPU, after the kernels
@@ -23,14 +23,14 @@ struct Course {
 };
 
 // Ten iterations of four kernels and a wait, on a GPU that does one thing after the other.
-std::string text_of(const Course& course) {
-  SampleProgram program, works;
+std::string text_of(const Execution& execution) {
+  SampleProgram program, operations;
   std::uint64_t free = 0;
   auto ran = [&](std::string_view op, std::string_view more, std::uint64_t asked,
                  std::uint64_t ns) {
-    std::uint64_t begin = std::max(asked + 3 * US, free + course.spacing);
+    std::uint64_t begin = std::max(asked + 3 * US, free + execution.spacing);
     free = begin + ns;
-    works.line(fmt::format(
+    operations.line(fmt::format(
         R"({{"type":"gpu","op":"{}","ts":{},"duration_us":{}.000,"pid":7,"call":{},"stream":"0x0","queue":1,"device":0,{}}})",
         op, begin, ns / 1000, program.calls(), more));
   };
@@ -38,30 +38,30 @@ std::string text_of(const Course& course) {
     for (auto kernel : {"a", "b", "c", "d"}) {
       std::uint64_t asked = program.now;
       program.launch(kernel, 2 * US);
-      ran("kernel", fmt::format(R"("kernel":"{}")", kernel), asked, course.kernel);
-      program.pause(course.pause);
+      ran("kernel", fmt::format(R"("kernel":"{}")", kernel), asked, execution.kernel);
+      program.pause(execution.pause);
     }
-    if (course.others) program.call("event", "record", "cuEventRecord", course.others);
-    if (course.copy) {
+    if (execution.others) program.call("event", "record", "cuEventRecord", execution.others);
+    if (execution.copy) {
       std::uint64_t asked = program.now;
       program.call("transfer", "HtoD", "cuMemcpyHtoDAsync", 2 * US,
                    R"(,"size":4096,"async":true,"stream":"0x0")");
-      ran("copy", R"("direction":"HtoD")", asked, course.copy);
+      ran("copy", R"("direction":"HtoD")", asked, execution.copy);
     }
     program.wait(std::max(2 * US, free + 2 * US - std::min(free, program.now)));
   }
-  return program.text() + works.text();
+  return program.text() + operations.text();
 }
 
-Json summary_of(const Course& course, const std::string& counts = "") {
-  TraceText trace(text_of(course), R"(,"gpu_timing":"nodes")",
+Json summary_of(const Execution& execution, const std::string& counts = "") {
+  TraceText trace(text_of(execution), R"(,"gpu_timing":"nodes")",
                   R"({"type":"end","ts":9000000,"duration_ns":9000000)" + counts + "}\n");
   Summary summary(trace.names(), {});
   trace.show(summary);
   return summary.json()["summary"];
 }
 
-Json first_of(const Course& course) { return summary_of(course)["verdict"][0]; }
+Json first_of(const Execution& execution) { return summary_of(execution)["verdict"][0]; }
 
 }  // namespace
 

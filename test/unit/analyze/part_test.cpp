@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "analyze/course/course.hpp"
+#include "analyze/iterations/execution.hpp"
 #include "analyze/memory/memory.hpp"
 #include "analyze/questions/errors.hpp"
 #include "support/sample_program.hpp"
@@ -178,7 +178,7 @@ TEST_CASE("Phases of a part are as long as it is, and those of all parts as the 
   }
   program.process("exit");
   LineParser parser;
-  analyze::Course whole(parser.names(), {}, 0);
+  analyze::Execution whole(parser.names(), {}, 0);
   show_part(parser, program.text(), {}, whole, program.now);
   REQUIRE(whole.iterations().count == 8);
   std::map<std::string, std::uint64_t> sums;
@@ -193,18 +193,18 @@ TEST_CASE("Phases of a part are as long as it is, and those of all parts as the 
   parts.push_back({until, Part::OPEN});
   for (const Part& part : parts) {
     LineParser names;
-    analyze::Course course(names.names(), {}, 0, part);
-    show_part(names, program.text(), part, course, program.now);
+    analyze::Execution execution(names.names(), {}, 0, part);
+    show_part(names, program.text(), part, execution, program.now);
     std::uint64_t sum = 0;
-    for (const Phase& phase : course.phases().phases) {
+    for (const Phase& phase : execution.phases().phases) {
       sums[phase.name] += phase.time;
       sum += phase.time;
       calls += phase.calls;
     }
-    CHECK(sum == course.phases().end - course.phases().begin);
-    CHECK(course.iterations().count == 8);
-    iterations += course.iterations().in_part;
-    launches += course.thread()->launches_in_part;
+    CHECK(sum == execution.phases().end - execution.phases().begin);
+    CHECK(execution.iterations().count == 8);
+    iterations += execution.iterations().in_part;
+    launches += execution.thread()->launches_in_part;
   }
   for (const Phase& phase : whole.phases().phases) {
     INFO(phase.name);

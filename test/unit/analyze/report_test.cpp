@@ -121,17 +121,17 @@ TEST_CASE("Report: iterations that begin in the part are columns, numbered in th
   }
   LineParser parser;
   ReportTimeline timeline(parser.names());
-  Course course(parser.names(), {}, 0);
+  Execution execution(parser.names(), {}, 0);
   auto circumstances = each_line(parser, text, [&](const Line& line) {
     timeline.line(line);
-    course.line(line);
+    execution.line(line);
   });
   TraceFacts facts;
   facts.last_ts = 600'000;
   facts.part.from = 150'000;
-  course.finish(facts);
+  execution.finish(facts);
   timeline.finish(facts);
-  Json meta = meta_in(timeline_data(timeline, &course));
+  Json meta = meta_in(timeline_data(timeline, &execution));
   CHECK(meta["iterations"] == Json::parse(R"({"pid":7,"tid":8,"first":3,"warm_up":0,"count":4,)"
                                           R"("left_out":0})"));
   CHECK(meta["columns"][8] == Json::parse(R"({"name":"iteration_begin","bytes":12})"));

@@ -152,7 +152,7 @@ TEST_CASE("Of many processes the busiest are told, and the others together") {
 
 TEST_CASE("A summary says whose verdict and phases it shows, and has a line for each process") {
   SampleProgram program;
-  auto works = [&](std::uint32_t pid, std::uint64_t pause, std::uint64_t wait) {
+  auto operations = [&](std::uint32_t pid, std::uint64_t pause, std::uint64_t wait) {
     program.pid = program.tid = pid;
     program.process("start");
     for (int i = 0; i < 10; i++) {
@@ -163,9 +163,9 @@ TEST_CASE("A summary says whose verdict and phases it shows, and has a line for 
       program.wait(wait);
     }
   };
-  works(7, 100'000, 1'000);
+  operations(7, 100'000, 1'000);
   program.launch("d");  // so it launches most
-  works(8, 1'000, 1'000'000);
+  operations(8, 1'000, 1'000'000);
   Summed summed(program);
   CHECK(summed.json["shown"]["pid"] == 7);
   CHECK(summed.json["shown"]["comm"] == "sample");

@@ -90,7 +90,7 @@ TEST_CASE("A picture of a quarter of a million calls is small, and leaves none o
       bars++;
     }
   CHECK(calls == 2 * MANY);
-  CHECK(bars <= 2 * Timeline::MOST_BARS);
+  CHECK(bars <= 2 * Timeline::MAX_BARS);
   std::string svg = timeline_svg(timeline, "t");
   CHECK(svg.size() < 1'000'000);
   CHECK(svg.size() > 100'000);

@@ -11,7 +11,7 @@
 
 #include "support/analyzing.hpp"
 #include "support/fewer.hpp"
-#include "support/gpu_work_lines.hpp"
+#include "support/gpu_operation_lines.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
@@ -40,9 +40,9 @@ std::string kernel(int call) {
   return fmt::format(R"("call":{},"kernel":"f","grid":[4,2,1],"block":[32,1,1])", call);
 }
 
-struct AnalyzedWorks {
-  explicit AnalyzedWorks(const std::string& text, std::uint64_t duration,
-                         std::optional<Timeline::Window> window = Timeline::Window{})
+struct AnalyzedOperations {
+  explicit AnalyzedOperations(const std::string& text, std::uint64_t duration,
+                              std::optional<Timeline::Window> window = Timeline::Window{})
       : timeline(parser.names(), window) {
     auto seen = each_line(parser, text, [&](const Line& line) { timeline.line(line); });
     TraceFacts facts;
@@ -68,7 +68,7 @@ std::size_t count(const std::string& text, const std::string& what) {
 }
 
 // Launches of 10 µs each, with a kernel of 8 µs, 50 µs later.
-std::string many_works(int calls = 100) {
+std::string many_operations(int calls = 100) {
   std::string text = MEASURED;
   for (int i = 1; i <= calls; i++) text += launch_at(i, i * 10);
   for (int i = 1; i <= calls; i++)
@@ -79,10 +79,10 @@ std::string many_works(int calls = 100) {
 }  // namespace
 
 TEST_CASE("A GPU's row shows what it did, when it did it") {
-  AnalyzedWorks analyzed(many_works(), 1100);
+  AnalyzedOperations analyzed(many_operations(), 1100);
   REQUIRE(analyzed.timeline.gpu_queues() == 1);
   const Timeline::Queue& queue = analyzed.timeline.gpu_queue(0);
-  CHECK(queue.works == 100);
+  CHECK(queue.operations == 100);
   CHECK(queue.time == 800'000);
   TimeScale scale({{0, 1'100'000}}, 11, 0);
   auto columns = busy_columns(queue, scale);
@@ -100,34 +100,34 @@ TEST_CASE("A GPU's row shows what it did, when it did it") {
   CHECK(told["device"] == 0);
   CHECK(told["queue"] == 3);
   CHECK(told["stream"] == "0x7f10");
-  CHECK(told["works"] == 100);
+  CHECK(told["operations"] == 100);
   CHECK(told["busy_us"] == 800);
   CHECK(told["columns"]["busy_us"]["kernel"].size() == 256);
   CHECK(json["processes"][0]["streams"].size() == 1);
 }
 
 TEST_CASE("A window has what a GPU did in it, in part what reaches into it") {
-  AnalyzedWorks analyzed(many_works(), 1100, Timeline::Window{104'000, 136'000});
+  AnalyzedOperations analyzed(many_operations(), 1100, Timeline::Window{104'000, 136'000});
   const Timeline::Queue& queue = analyzed.timeline.gpu_queue(0);
-  CHECK(queue.works == 4);
+  CHECK(queue.operations == 4);
   CHECK(queue.time == 4'000 + 8'000 + 8'000 + 6'000);
-  // Few calls and few works: each has a line.
+  // Few calls and few operations: each has a line.
   std::string page = analyzed.page();
   CHECK_THAT(page, ContainsSubstring("process 1, GPU 0 stream 3 (0x7f10)\n"));
   CHECK(count(page, "8.00 µs") == 4);
-  AnalyzedWorks none(many_works(), 1100, Timeline::Window{1'090'000, 1'100'000});
+  AnalyzedOperations none(many_operations(), 1100, Timeline::Window{1'090'000, 1'100'000});
   CHECK_THAT(none.page(), ContainsSubstring("No calls"));
 }
 
 TEST_CASE("In a picture the mouse tells of each kernel, and arrows lead there while they are few") {
-  AnalyzedWorks analyzed(many_works(60), 700);
+  AnalyzedOperations analyzed(many_operations(60), 700);
   std::string svg = analyzed.svg();
   CHECK_THAT(svg, ContainsSubstring("GPU 0 stream 3 (0x7f10)"));
   CHECK_THAT(svg, ContainsSubstring("f\n8.00 µs on the GPU, began at 0.000060 s\nqueued for "
                                     "50.0 µs\ngrid 4×2×1, block 32×1×1\ncall 1<"));
   CHECK(count(svg, "<polygon") == 60);
   CHECK_THAT(svg, !ContainsSubstring("enqueued"));
-  CHECK(count(AnalyzedWorks(many_works(61), 700).svg(), "<polygon") == 0);
+  CHECK(count(AnalyzedOperations(many_operations(61), 700).svg(), "<polygon") == 0);
 }
 
 TEST_CASE("An arrow leads to what a graph did first") {
@@ -136,11 +136,11 @@ TEST_CASE("An arrow leads to what a graph did first") {
   for (int node = 9; node >= 0; node--)
     text += work("kernel", 800 + static_cast<std::uint64_t>(node) * 10, 5,
                  kernel(1) + R"(,"node":)" + std::to_string(node));
-  AnalyzedWorks analyzed(text, 1000);
+  AnalyzedOperations analyzed(text, 1000);
   CHECK(count(analyzed.svg(), "<polygon") == 1);
   CHECK_THAT(analyzed.svg(), ContainsSubstring("call 1, node 9 of its graph"));
   std::size_t first = 0;
-  for (const QueuedWork& one : analyzed.timeline.gpu_works())
+  for (const QueuedOperation& one : analyzed.timeline.gpu_operations())
     first += one.is_first ? one.line.node + 1 : 0;
   CHECK(first == 1);
 }
@@ -149,7 +149,7 @@ TEST_CASE("What a GPU does while nobody calls is not folded away") {
   std::string text = MEASURED + launch_at(1, 10);
   for (int i = 2; i < 80; i++) text += launch_at(i, 10 + i);
   text += launch_at(80, 100'000) + work("kernel", 20, 60'000, kernel(1));
-  AnalyzedWorks analyzed(text, 100'010, std::nullopt);
+  AnalyzedOperations analyzed(text, 100'010, std::nullopt);
   TimelineView view = view_of(analyzed.timeline);
   CHECK(view.shown == std::vector<TimeSpan>{{10'000, 60'020'000}, {100'000'000, 100'002'000}});
   CHECK_THAT(told_of_view(analyzed.timeline, view, {}),
@@ -157,7 +157,7 @@ TEST_CASE("What a GPU does while nobody calls is not folded away") {
 }
 
 TEST_CASE("Work that is not joined, or of a process without calls, has rows as well") {
-  AnalyzedWorks analyzed(
+  AnalyzedOperations analyzed(
       MEASURED +
           work("copy", 10, 5, R"("size":4096,"direction":"HtoD","unjoined":"no_call")", 3, 9) +
           work("set", 30, 5, R"("size":64,"call":77)", 3, 9),
@@ -168,7 +168,7 @@ TEST_CASE("Work that is not joined, or of a process without calls, has rows as w
   CHECK_THAT(analyzed.svg(),
              ContainsSubstring("no call known: no_call") && !ContainsSubstring("queued for"));
   // The process is the same when its first call comes.
-  AnalyzedWorks later(MEASURED + work("set", 30, 5, R"("size":64)") + launch_at(1, 50), 100);
+  AnalyzedOperations later(MEASURED + work("set", 30, 5, R"("size":64)") + launch_at(1, 50), 100);
   REQUIRE(later.timeline.processes().size() == 1);
   CHECK(later.timeline.processes()[0].number == 1);
   CHECK(later.timeline.processes()[0].threads.size() == 1);
@@ -176,7 +176,7 @@ TEST_CASE("Work that is not joined, or of a process without calls, has rows as w
 }
 
 TEST_CASE("Absurd times of GPUs neither crash nor move anything else") {
-  std::string text = MEASURED + many_works(70).substr(MEASURED.size());
+  std::string text = MEASURED + many_operations(70).substr(MEASURED.size());
   text += R"({"type":"gpu","op":"kernel","ts":9223372036854775807,"duration_us":0.000,"pid":1})"
           "\n";
   text += R"({"type":"gpu","op":"kernel","ts":200000,"duration_us":9000000000000000.000,"pid":1})"
@@ -187,23 +187,23 @@ TEST_CASE("Absurd times of GPUs neither crash nor move anything else") {
           "\n";
   for (int i = 0; i < 3; i++)  // one in the other
     text += work("kernel", 400 + static_cast<std::uint64_t>(i), 100 - 10 * i, R"("kernel":"h")");
-  AnalyzedWorks analyzed(text, 1000);
+  AnalyzedOperations analyzed(text, 1000);
   CHECK(analyzed.timeline.to() == 1'000'000);
   CHECK_THAT(analyzed.page(),
              ContainsSubstring("GPU 0 stream 3") && ContainsSubstring("GPU not known"));
   CHECK(analyzed.svg().size() < 1'000'000);
-  CHECK_THAT(timeline_json(analyzed.timeline).dump(), ContainsSubstring("\"works\":73"));
+  CHECK_THAT(timeline_json(analyzed.timeline).dump(), ContainsSubstring("\"operations\":73"));
 }
 
 TEST_CASE("More streams than have rows are told") {
-  std::string text = many_works(70);
+  std::string text = many_operations(70);
   for (int queue = 10; queue < 100; queue++) text += work("kernel", 100, 5, "", queue);
-  AnalyzedWorks analyzed(text, 1000);
+  AnalyzedOperations analyzed(text, 1000);
   CHECK(analyzed.timeline.gpu_queues() == 64);
   CHECK(analyzed.timeline.left_out_of_queues() == 27);
   CHECK_THAT(analyzed.page(), ContainsSubstring("27 pieces of GPUs' work in more streams") &&
                                   ContainsSubstring("48 streams of GPUs"));
-  CHECK(timeline_json(analyzed.timeline)["works_of_more_queues"] == 27);
+  CHECK(timeline_json(analyzed.timeline)["operations_of_more_queues"] == 27);
 }
 
 TEST_CASE("A quarter of a million kernels make a small picture that leaves none out") {
@@ -211,26 +211,26 @@ TEST_CASE("A quarter of a million kernels make a small picture that leaves none 
   std::string text = MEASURED + launch_at(1, 1);
   for (int i = 0; i < MANY; i++)
     text += work("kernel", 10 + static_cast<std::uint64_t>(i) * 10, 5, R"("kernel":"f")", i % 3);
-  AnalyzedWorks analyzed(text, 10 + MANY * 10);
+  AnalyzedOperations analyzed(text, 10 + MANY * 10);
   std::string svg = analyzed.svg();
   CHECK(svg.size() < 1'000'000);
-  CHECK(analyzed.timeline.gpu_works().empty());
+  CHECK(analyzed.timeline.gpu_operations().empty());
   std::uint64_t all = 0;
   for (std::size_t i = 0; i < 3; i++)
     for (const Bar& bar : analyzed.timeline.gpu_queue(i).bars) all += bar.total().count;
   CHECK(all == MANY);
   CHECK_THAT(svg, ContainsSubstring("kernels, copies and fills, "));
   // Looked at closely, all is told of each.
-  AnalyzedWorks closer(text, 10 + MANY * 10, Timeline::Window{1'000'000, 1'050'000});
-  CHECK(closer.timeline.gpu_works().size() == 5);
+  AnalyzedOperations closer(text, 10 + MANY * 10, Timeline::Window{1'000'000, 1'050'000});
+  CHECK(closer.timeline.gpu_operations().size() == 5);
 }
 
 TEST_CASE("What overlaps in a queue counts once in the time that it was busy") {
-  AnalyzedWorks works(launch_at(1, 10) + work("kernel", 100, 40, kernel(1)) +
-                          work("kernel", 120, 40, kernel(1)) + work("kernel", 110, 5, kernel(1)) +
-                          work("kernel", 190, 20, kernel(1)),
-                      200);
-  Json queue = timeline_json(works.timeline)["processes"][0]["queues"][0];
+  AnalyzedOperations operations(
+      launch_at(1, 10) + work("kernel", 100, 40, kernel(1)) + work("kernel", 120, 40, kernel(1)) +
+          work("kernel", 110, 5, kernel(1)) + work("kernel", 190, 20, kernel(1)),
+      200);
+  Json queue = timeline_json(operations.timeline)["processes"][0]["queues"][0];
   CHECK(queue["busy_us"] == 70.0);  // 60, and 10 until the end
   double columns = 0;
   for (const Json& time : queue["columns"]["busy_us"])
@@ -248,13 +248,13 @@ TEST_CASE("What overlaps counts once in all that is told of a queue, however man
   for (int i = 0; i < pairs; i++)
     for (int both = 0; both < 2; both++)
       text += work("kernel", 10 + static_cast<std::uint64_t>(i) * 10, 4, R"("kernel":"f")");
-  AnalyzedWorks works(text, 10 + static_cast<std::uint64_t>(pairs) * 10);
-  Json queue = timeline_json(works.timeline)["processes"][0]["queues"][0];
+  AnalyzedOperations operations(text, 10 + static_cast<std::uint64_t>(pairs) * 10);
+  Json queue = timeline_json(operations.timeline)["processes"][0]["queues"][0];
   double busy = 4.0 * pairs, columns = 0;
   CHECK(queue["busy_us"] == busy);
   for (const Json& time : queue["columns"]["busy_us"])
     for (const Json& one : time) columns += one.get<double>();
   CHECK(columns > 0.999 * busy);
   CHECK(columns < 1.001 * busy);
-  CHECK_THAT(works.page(), ContainsSubstring("GPU 0 stream 3  40 %"));
+  CHECK_THAT(operations.page(), ContainsSubstring("GPU 0 stream 3  40 %"));
 }

@@ -196,7 +196,7 @@ TEST_CASE("A narrow picture has fewer folds than a wide one") {
   Drawn trace;
   for (int i = 0; i < 9; i++) trace.call("kernel", i * 100'000, 10);
   Analyzed analyzed(trace, 1'000'000, std::nullopt);
-  CHECK(view_of(analyzed.timeline).shown.size() == 1 + MOST_FOLDS);
+  CHECK(view_of(analyzed.timeline).shown.size() == 1 + MAX_FOLDS);
   CHECK(view_of(analyzed.timeline, 15).shown.size() == 2);
   CHECK(view_of(analyzed.timeline, 7).shown.size() == 1);
   for (unsigned width : {40, 60, 80}) {
@@ -221,7 +221,7 @@ TEST_CASE("Inference that is a small part of a run is drawn by itself, below the
   };
   for (int i = 0; i < 20; i++) token(20'000 + i * 100);
   Analyzed analyzed(trace, 30'000, std::nullopt);
-  REQUIRE(analyzed.timeline.course().iterations().each.size() == 20);
+  REQUIRE(analyzed.timeline.execution().iterations().each.size() == 20);
   TimelineView view = view_of(analyzed.timeline);
   CHECK(view.whole == std::vector<TimeSpan>{{0, 21'980'000}});
   CHECK(view.shown == std::vector<TimeSpan>{{20'000'000, 21'980'000}});
@@ -234,10 +234,10 @@ TEST_CASE("Inference that is a small part of a run is drawn by itself, below the
                       ContainsSubstring("inference\n1.98 ms, 0.020000 s to 0.021980 s"));
   Json json = timeline_json(analyzed.timeline);
   CHECK(json["from_us"] == 0);
-  const Json& course = json["processes"][0]["course"];
-  CHECK(course["tid"] == 1);
+  const Json& execution = json["processes"][0]["execution"];
+  CHECK(execution["tid"] == 1);
   std::uint64_t begun = 0;
-  for (const Json& column : course["iterations"]) begun += column.get<std::uint64_t>();
+  for (const Json& column : execution["iterations"]) begun += column.get<std::uint64_t>();
   CHECK(begun == 20);
 }
 

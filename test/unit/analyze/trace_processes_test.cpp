@@ -1,4 +1,4 @@
-#include "analyze/circumstances/processes.hpp"
+#include "analyze/derived/processes.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "support/drawn_tracks.hpp"
-#include "support/gpu_work_lines.hpp"
+#include "support/gpu_operation_lines.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;

@@ -246,7 +246,7 @@ TEST_CASE("Phases and iterations are on tracks of the process that they are of")
   }
   std::string exit = R"({"type":"process","op":"exit","ts":200,"pid":7})";
   DrawnTracks drawn = draw(text + exit);
-  CHECK(drawn.course_tracks ==
+  CHECK(drawn.execution_tracks ==
         Lines{"4<1 7/0 as 7 phases of thread 7", "5<1 7/0 as 7 iterations of thread 7"});
   CHECK(drawn.spans == Lines{"4 before the first call from 0 to 100",
                              "4 inference from 100 to 136, note 4 iterations, p50 10 ns",

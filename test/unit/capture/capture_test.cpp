@@ -332,9 +332,9 @@ TEST_CASE("What GPUs did waits for calls that a slow look at the records had pas
   c.start();
   while (c.source->polls < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   c.capture->stop("interrupted", std::nullopt);
-  REQUIRE(c.sink.gpu_works.size() == 1);
-  CHECK(c.sink.gpu_works[0].call == 1);
-  CHECK(c.sink.gpu_works[0].why_not == Unjoined::none);
+  REQUIRE(c.sink.gpu_operations.size() == 1);
+  CHECK(c.sink.gpu_operations[0].call == 1);
+  CHECK(c.sink.gpu_operations[0].why_not == Unjoined::none);
 }
 
 TEST_CASE("A source that cannot start leaves no header") {

@@ -231,10 +231,10 @@ TEST_CASE("A time that no clock comes to is refused, so that no sum of times wra
   CHECK(returned({.ts = LATEST}, "cuInit").parse());
   CHECK_FALSE(returned({.ts = LATEST + 1}, "cuInit").parse());
   auto accepts = [](std::uint64_t began, std::uint64_t ended) {
-    RecordBytes work(sizeof(abi::cb_gpu_work));
+    RecordBytes work(sizeof(abi::cb_gpu_operation));
     work.head().kind = abi::CB_GPU_WORK;
     work.head().function = abi::CB_GPU_COPY;
-    auto& told = *reinterpret_cast<abi::cb_gpu_work*>(work.raw());
+    auto& told = *reinterpret_cast<abi::cb_gpu_operation*>(work.raw());
     told.began = began;
     told.ended = ended;
     return work.parse().has_value();
@@ -264,13 +264,13 @@ TEST_CASE("What GPUs did comes with its text, and whole") {
   times.head().string_size = 6;
   CHECK_FALSE(times.parse());
 
-  RecordBytes work(sizeof(abi::cb_gpu_work));
+  RecordBytes work(sizeof(abi::cb_gpu_operation));
   work.head().kind = abi::CB_GPU_WORK;
   CHECK_FALSE(work.parse());  // of no kind
   work.head().function = abi::CB_GPU_GRAPH;
   REQUIRE(work.parse());
-  CHECK(work.parse()->gpu_work);
-  work.resize(sizeof(abi::cb_gpu_work) - 1);
+  CHECK(work.parse()->gpu_operation);
+  work.resize(sizeof(abi::cb_gpu_operation) - 1);
   CHECK_FALSE(work.parse());
 
   RecordBytes batch(sizeof(abi::cb_gpu_batch));

@@ -128,11 +128,11 @@ TEST_CASE("A file that changes has another stamp") {
 
 TEST_CASE("More traces than are shown are counted") {
   TemporaryFolder folder;
-  for (std::size_t i = 0; i < Folder::MOST_TRACES + 3; i++)
+  for (std::size_t i = 0; i < Folder::MAX_TRACES + 3; i++)
     folder.write(std::to_string(i) + ".jsonl", "");
   auto contents = opened(folder, Folder::By::openat2).contents();
   REQUIRE(contents);
-  CHECK(contents->traces.size() == Folder::MOST_TRACES);
+  CHECK(contents->traces.size() == Folder::MAX_TRACES);
   CHECK(contents->left_out == 3);
 }
 

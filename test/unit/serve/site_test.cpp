@@ -198,16 +198,16 @@ TEST_CASE("Reports that are still being sent are bounded in number") {
   auto name = [](std::size_t i) { return "t" + std::to_string(i) + ".jsonl"; };
   auto ask = [&](std::size_t i) { return served.ask("/report/" + name(i)); };
   const std::string trace = HEADER + CALL + END;
-  for (std::size_t i = 0; i <= Reports::MOST_PAGES; i++) served.folder.write(name(i), trace);
+  for (std::size_t i = 0; i <= Reports::MAX_PAGES; i++) served.folder.write(name(i), trace);
   std::vector<Answer> sending;
-  for (std::size_t i = 0; i < Reports::MOST_PAGES; i++) {
+  for (std::size_t i = 0; i < Reports::MAX_PAGES; i++) {
     sending.push_back(ask(i));
     REQUIRE(sending.back().status == 200);
   }
-  CHECK(ask(Reports::MOST_PAGES).status == 503);
-  CHECK(ask(Reports::MOST_PAGES - 1).status == 200);  // is made already
+  CHECK(ask(Reports::MAX_PAGES).status == 503);
+  CHECK(ask(Reports::MAX_PAGES - 1).status == 200);  // is made already
   sending.front() = {};
-  CHECK(ask(Reports::MOST_PAGES).status == 200);
+  CHECK(ask(Reports::MAX_PAGES).status == 200);
 }
 
 TEST_CASE("Nobody who has gone away, or who comes at the end, waits for a report") {

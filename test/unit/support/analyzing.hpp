@@ -6,7 +6,7 @@
 #include <string>
 
 #include "analyze/analysis.hpp"
-#include "analyze/circumstances/circumstances.hpp"
+#include "analyze/derived/derived_fields.hpp"
 #include "trace/read/line_parser.hpp"
 
 namespace cudabpf::analyze {
@@ -14,9 +14,9 @@ namespace cudabpf::analyze {
 // Reads the lines of `text`, JSON objects without the header, and gives them to `each`. What lines
 // point to, such as a graph's content, lives as long as what is returned.
 template <typename Each>
-std::unique_ptr<Circumstances> each_line(LineParser& parser, const std::string& text, Each&& each) {
+std::unique_ptr<DerivedFields> each_line(LineParser& parser, const std::string& text, Each&& each) {
   Line line;
-  auto circumstances = std::make_unique<Circumstances>(parser.names());
+  auto circumstances = std::make_unique<DerivedFields>(parser.names());
   std::uint64_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = std::min(text.find('\n', at), text.size());

@@ -38,9 +38,9 @@ struct CaptureSink : Sink {
   void driver_call(const DriverCall& call) override { driver_calls.push_back(call); }
   void gpu_error(const GpuError& error) override { gpu_errors.push_back(error); }
   void gpu_sample(const GpuSample& sample) override { gpu_samples.push_back(sample); }
-  void gpu_work(const GpuWork& work) override {
-    gpu_works.push_back(work);
-    if (work.kernel) gpu_works.back().kernel = &own_kernels.emplace_back(*work.kernel);
+  void gpu_operation(const GpuOperation& work) override {
+    gpu_operations.push_back(work);
+    if (work.kernel) gpu_operations.back().kernel = &own_kernels.emplace_back(*work.kernel);
   }
   void gpu_times(const GpuTimes& times) override { gpu_times_of.push_back(times); }
   void tallied(std::span<const Tally> told) override {
@@ -57,7 +57,7 @@ struct CaptureSink : Sink {
   std::vector<DriverCall> driver_calls;
   std::vector<GpuError> gpu_errors;
   std::vector<GpuSample> gpu_samples;
-  std::vector<GpuWork> gpu_works;
+  std::vector<GpuOperation> gpu_operations;
   std::deque<KernelName> own_kernels;
   std::vector<GpuTimes> gpu_times_of;
   std::vector<std::vector<Tally>> tallies;  // each time

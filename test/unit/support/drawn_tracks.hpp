@@ -19,8 +19,8 @@ class Notes : public TrackWriter {
 
   void start(const TraceClocks& clocks) override { add("boottime {}", clocks.boottime); }
   void track(const Track& track) override {
-    bool course = track.kind == Track::Kind::phases || track.kind == Track::Kind::iterations;
-    (course ? course_tracks : tracks)
+    bool execution = track.kind == Track::Kind::phases || track.kind == Track::Kind::iterations;
+    (execution ? execution_tracks : tracks)
         .push_back(fmt::format("{}<{} {}/{} as {} {}", track.id, track.parent, track.pid, track.tid,
                                track.process, track.name));
   }
@@ -66,7 +66,7 @@ class Notes : public TrackWriter {
   void finish(const TraceFacts&) override { add("the end"); }
 
   // Those of phases and iterations, which any trace with a call has, are apart.
-  std::vector<std::string> tracks, events, course_tracks, spans;
+  std::vector<std::string> tracks, events, execution_tracks, spans;
 
  private:
   template <typename... T>
@@ -78,7 +78,7 @@ class Notes : public TrackWriter {
 };
 
 struct DrawnTracks {
-  std::vector<std::string> tracks, events, course_tracks, spans;
+  std::vector<std::string> tracks, events, execution_tracks, spans;
 };
 
 inline DrawnTracks draw(const std::string& text, const TraceFacts& facts = {}) {
@@ -90,7 +90,7 @@ inline DrawnTracks draw(const std::string& text, const TraceFacts& facts = {}) {
   REQUIRE(!notes.events.empty());
   CHECK(notes.events.back() == "the end");
   notes.events.pop_back();
-  return {notes.tracks, notes.events, notes.course_tracks, notes.spans};
+  return {notes.tracks, notes.events, notes.execution_tracks, notes.spans};
 }
 
 using Lines = std::vector<std::string>;

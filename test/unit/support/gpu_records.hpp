@@ -35,8 +35,8 @@ struct GpuPlace {
 
 inline RecordBytes gpu_copy(const Head& head, GpuPlace place, std::uint32_t correlation,
                             std::uint64_t began, std::uint64_t size) {
-  auto bytes = gpu_record<cudabpf::abi::cb_gpu_work>(cudabpf::abi::CB_GPU_WORK, head);
-  auto& work = bytes.as<cudabpf::abi::cb_gpu_work>();
+  auto bytes = gpu_record<cudabpf::abi::cb_gpu_operation>(cudabpf::abi::CB_GPU_WORK, head);
+  auto& work = bytes.as<cudabpf::abi::cb_gpu_operation>();
   work.head.function = cudabpf::abi::CB_GPU_COPY;
   work.began = began;
   work.ended = began ? began + 10 : 0;
@@ -49,7 +49,7 @@ inline RecordBytes gpu_copy(const Head& head, GpuPlace place, std::uint32_t corr
   return bytes;
 }
 
-inline RecordBytes gpu_batch(const Head& head, GpuPlace place, std::uint32_t works,
+inline RecordBytes gpu_batch(const Head& head, GpuPlace place, std::uint32_t operations,
                              std::uint64_t since = 10, std::uint64_t lost = 0) {
   auto bytes = gpu_record<cudabpf::abi::cb_gpu_batch>(cudabpf::abi::CB_GPU_BATCH, head);
   auto& batch = bytes.as<cudabpf::abi::cb_gpu_batch>();
@@ -59,7 +59,7 @@ inline RecordBytes gpu_batch(const Head& head, GpuPlace place, std::uint32_t wor
   batch.batch = place.batch;
   batch.lost = lost;
   batch.clock_error = 40;
-  batch.works = works;
+  batch.operations = operations;
   return bytes;
 }
 

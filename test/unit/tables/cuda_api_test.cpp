@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "collect/probe_plan.hpp"
-#include "follow/current_contexts.hpp"
+#include "state/current_contexts.hpp"
 #include "support/wide_function.hpp"
 
 using namespace cudabpf;

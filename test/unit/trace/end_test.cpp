@@ -19,15 +19,15 @@ Totals full_totals() {
   totals.losses[static_cast<std::size_t>(Loss::ring_entry)] = 7;
   totals.losses[static_cast<std::size_t>(Loss::table_full)] = 9;
   totals.kernel_names = {5, 6};
-  GpuWorkCounts works;
-  works.works = 30;
-  works.joined = 29;
-  works.invalid = 1;
-  works.calls = 31;
-  works.answered = 28;
-  for (std::size_t i = 1; i < UNJOINED; i++) works.unjoined[i] = 100 + i;
-  works.clock_error_ns = 450;
-  totals.gpu_works = works;
+  GpuOperationCounts operations;
+  operations.operations = 30;
+  operations.joined = 29;
+  operations.invalid = 1;
+  operations.calls = 31;
+  operations.answered = 28;
+  for (std::size_t i = 1; i < UNJOINED; i++) operations.unjoined[i] = 100 + i;
+  operations.clock_error_ns = 450;
+  totals.gpu_operations = operations;
   totals.command_status = 139;
   totals.reason = "command exited";
   return totals;
@@ -65,7 +65,7 @@ TEST_CASE("What the writer says at the end, the reader reads back") {
   CHECK_FALSE(read.whole);
   CHECK(read.accounts == end.totals.accounts);
   CHECK(read.kernel_names == end.totals.kernel_names);
-  CHECK(read.gpu_works == end.totals.gpu_works);
+  CHECK(read.gpu_operations == end.totals.gpu_operations);
   CHECK(read.command_status == 139);
   CHECK(read.reason == "command exited");
 
@@ -93,7 +93,7 @@ TEST_CASE("What the writer says at the end, the reader reads back") {
   read = read_again({});
   check_same({}, read.totals);
   CHECK(read.lines == 0);
-  CHECK_FALSE(read.gpu_works);
+  CHECK_FALSE(read.gpu_operations);
   CHECK_FALSE(read.command_status);
 }
 
@@ -126,8 +126,9 @@ TEST_CASE("What an end has out of range, it does not have") {
   CHECK_FALSE(read(R"({"accounts":{"entered":1,"emitted":1,"dropped":0}})").accounts);
   CHECK(read(R"({"losses":{"a":5,"b":0,"c":-1,"d":"6","e":1.5}})").totals.losses ==
         std::map<std::string, std::uint64_t>{{"a", 5}});
-  CHECK_FALSE(read(R"({"gpu_operations":5})").gpu_works);
-  CHECK(read(R"({"gpu_operations":{"operations":-5,"unjoined":7}})").gpu_works == GpuWorkCounts{});
+  CHECK_FALSE(read(R"({"gpu_operations":5})").gpu_operations);
+  CHECK(read(R"({"gpu_operations":{"operations":-5,"unjoined":7}})").gpu_operations ==
+        GpuOperationCounts{});
 }
 
 TEST_CASE("An end is a trace's last unless it says otherwise") {

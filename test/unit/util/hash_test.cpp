@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/circumstances/streams.hpp"
+#include "analyze/derived/streams.hpp"
 
 using namespace cudabpf;
 

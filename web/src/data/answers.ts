@@ -31,7 +31,7 @@ export interface ClassRow {
 }
 export interface IoctlRow {
   name: string; count: number; ioctls: number; failed: number; timed: number; total_us: number; mean_us?: number;
-  p50_us?: number; p99_us?: number; max_us?: number; calls?: number; calls_that_asked?: number; call_time_us?: number;
+  p50_us?: number; p99_us?: number; max_us?: number; calls?: number; issuing_calls?: number; call_time_us?: number;
 }
 export interface NamedCall { id?: number; name: string }
 export interface Gap {

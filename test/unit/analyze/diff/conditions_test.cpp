@@ -203,7 +203,7 @@ TEST_CASE("What cannot be judged is said, and fails") {
   }
   SECTION("iterations that are timed in different ways") {
     auto waits = side("iteration-time", {5}), asks = waits;
-    asks.traces[0].asked_alone = true;
+    asks.traces[0].issued_alone = true;
     CHECK_THAT(why("iteration-time > +5 %", waits, asks), ContainsSubstring("not of one kind"));
     CHECK(judged("iteration-time > +5 %", asks, asks) == Is::does_not_hold);
     CHECK(judged("launches > +5 %", a, b) == Is::does_not_hold);

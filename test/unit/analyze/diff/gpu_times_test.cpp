@@ -5,8 +5,8 @@
 
 #include "analyze/diff/conditions.hpp"
 #include "analyze/diff/difference.hpp"
-#include "analyze/questions/asked_gpu_time.hpp"
-#include "support/gpu_work_lines.hpp"
+#include "analyze/questions/issued_gpu_time.hpp"
+#include "support/gpu_operation_lines.hpp"
 #include "support/graph_lines.hpp"
 #include "support/trace_text.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 // Tokens of two launches and a wait, each 100 µs after the one before; its kernel takes `ns`.
 std::string measured_tokens(int count, std::uint64_t ns, bool measured = true) {
-  std::string lines, works;
+  std::string lines, operations;
   for (int i = 0; i < count; i++) {
     int id = 3 * i + 1, ts = 100'000 * (i + 1);
     lines += kernel_launch(id, ts, "void gemm<float>(int)");
@@ -28,11 +28,12 @@ std::string measured_tokens(int count, std::uint64_t ns, bool measured = true) {
         "\n",
         id + 2, ts + 4000);
     auto begin = static_cast<std::uint64_t>(ts) + 5000;
-    works +=
+    operations +=
         gpu_kernel(begin, ns, "void gemm<float>(int)", of_call(static_cast<std::uint64_t>(id)));
-    works += gpu_kernel(begin + ns, 500, "relu(int)", of_call(static_cast<std::uint64_t>(id) + 1));
+    operations +=
+        gpu_kernel(begin + ns, 500, "relu(int)", of_call(static_cast<std::uint64_t>(id) + 1));
   }
-  return lines + (measured ? works : "");
+  return lines + (measured ? operations : "");
 }
 
 struct Traces {
@@ -112,7 +113,7 @@ TEST_CASE("What one trace lacks of GPUs is neither shown nor taken for zero") {
   CHECK(of.judged("iteration-gpu-time > +0 ns").why ==
         "B has no iterations that were measured on a GPU");
   std::string copies =
-      measured_tokens(4, 10) + gpu_work("copy", 5, 70, R"(,"size":1,"direction":"HtoD")");
+      measured_tokens(4, 10) + gpu_operation("copy", 5, 70, R"(,"size":1,"direction":"HtoD")");
   CHECK(Traces(copies, measured_tokens(4, 10, false), GPUS_MEASURED, "")
             .judged("transfer-gpu-time:HtoD < -1 ns")
             .why == "B has no direction HtoD");
@@ -131,10 +132,10 @@ TEST_CASE(
 }
 
 TEST_CASE("GPUs' work that is missing makes their times uncertain") {
-  auto doubt = [](const std::string& works) {
-    TraceText text(
-        measured_tokens(4, 10), GPUS_MEASURED,
-        R"({"type":"end","ts":9000000,"duration_ns":9000000,"gpu_operations":)" + works + "}\n");
+  auto doubt = [](const std::string& operations) {
+    TraceText text(measured_tokens(4, 10), GPUS_MEASURED,
+                   R"({"type":"end","ts":9000000,"duration_ns":9000000,"gpu_operations":)" +
+                       operations + "}\n");
     Measures measures(text.names());
     text.show(measures);
     TraceFigures figures = figures_of(measures, {});
@@ -157,7 +158,7 @@ TEST_CASE("What a thread asked of GPUs, by when it asked") {
   lines += gpu_kernel(5, 100'000, "k(int)", of_call(90)) + gpu_kernel(5, 7, "k(int)", "");
   auto sums = [&](std::size_t most) {
     TraceText text(lines, GPUS_MEASURED);
-    AskedGpuTime times(most);
+    IssuedGpuTime times(most);
     text.show(times);
     return std::tuple(times.between(1, 1, 0, 40'000), times.between(1, 1, 2000, 4000),
                       times.between(1, 1, 4000, 2000), times.between(1, 9, 0, 40'000),
@@ -171,9 +172,10 @@ TEST_CASE("What a thread asked of GPUs, by when it asked") {
 
 TEST_CASE("Absurd times of GPUs add up to the most there is") {
   constexpr std::uint64_t LONG = std::numeric_limits<std::int64_t>::max() / 1000 / 1000 * 1000;
-  std::string works;
-  for (std::uint64_t id : {1, 4, 7, 10}) works += gpu_kernel(1, LONG * 900, "k(int)", of_call(id));
-  Traces of(measured_tokens(4, 10) + works + works + works, measured_tokens(4, 10));
+  std::string operations;
+  for (std::uint64_t id : {1, 4, 7, 10})
+    operations += gpu_kernel(1, LONG * 900, "k(int)", of_call(id));
+  Traces of(measured_tokens(4, 10) + operations + operations + operations, measured_tokens(4, 10));
   Difference difference = of.difference();
   CHECK_FALSE(page_text([&](Page& page) { add_difference(page, difference, 10); }).empty());
   CHECK_FALSE(difference_json(difference).empty());

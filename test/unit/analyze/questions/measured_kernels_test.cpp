@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyze/questions/kernels.hpp"
-#include "support/gpu_work_lines.hpp"
+#include "support/gpu_operation_lines.hpp"
 #include "support/graph_lines.hpp"
 #include "support/trace_text.hpp"
 
@@ -92,7 +92,7 @@ TEST_CASE("Kernels in graphs are measured node by node, and their launch from fi
       gpu_kernel(8000, 4000, "relu(int)", of_call(1) + R"(,"node":1)") +
       gpu_kernel(3000, 4500, "gemm(int)", of_call(1) + R"(,"node":0)") +
       gpu_kernel(60000, 1000, "gemm(int)", of_call(2) + R"(,"node":0)") +
-      gpu_work("copy", 61000, 500, of_call(2) + R"(,"node":2,"size":64,"direction":"DtoD")");
+      gpu_operation("copy", 61000, 500, of_call(2) + R"(,"node":2,"size":64,"direction":"DtoD")");
   Measured of(lines);
   auto all = of.kernels.figures(By::configuration);
   REQUIRE(all.size() == 2);
@@ -123,9 +123,10 @@ TEST_CASE("Where graphs are measured as a whole, their kernels have no times") {
   std::string header = R"(,"gpu_timing":"graphs")";
   Measured of(graph_of_two() + graph_launch(1, 1000, of_graph(1, 2, 2)) +
                   graph_launch(2, 2000, R"(,"graph_unknown":"changed")") +
-                  kernel_launch(3, 3000, "relu(int)") + gpu_work("graph", 5000, 7000, of_call(1)) +
-                  gpu_work("graph", 13000, 100, of_call(2)) +
-                  gpu_work("graph", 500, 30, R"(,"unjoined":"no_call")") +
+                  kernel_launch(3, 3000, "relu(int)") +
+                  gpu_operation("graph", 5000, 7000, of_call(1)) +
+                  gpu_operation("graph", 13000, 100, of_call(2)) +
+                  gpu_operation("graph", 500, 30, R"(,"unjoined":"no_call")") +
                   gpu_kernel(15000, 20, "relu(int)", of_call(3)),
               {}, header);
   CHECK(of.kernels.graphs().at(0).gpu.times.total() == 7000);
@@ -145,9 +146,9 @@ TEST_CASE("Where graphs are measured as a whole, their kernels have no times") {
 
 TEST_CASE("Copies and fills, by direction, with their bandwidth") {
   Measured of(copy_call(1, 1000) +
-              gpu_work("copy", 3000, 2000, of_call(1) + R"(,"size":4000,"direction":"HtoD")") +
-              gpu_work("copy", 6000, 2000, R"(,"size":4000,"direction":"HtoD")") +
-              gpu_work("set", 9000, 0, R"(,"size":64)") + gpu_work("copy", 9500, 10, ""));
+              gpu_operation("copy", 3000, 2000, of_call(1) + R"(,"size":4000,"direction":"HtoD")") +
+              gpu_operation("copy", 6000, 2000, R"(,"size":4000,"direction":"HtoD")") +
+              gpu_operation("set", 9000, 0, R"(,"size":64)") + gpu_operation("copy", 9500, 10, ""));
   auto copies = of.kernels.gpu().copies();
   REQUIRE(copies.size() == 3);
   CHECK(copies[0].name == "HtoD");
@@ -183,9 +184,9 @@ TEST_CASE("Absurd lines of GPUs' work neither wrap around nor are believed of ca
               gpu_kernel(LONG, LONG, "a(int)", of_call(1)) +  // once more of the same call
               gpu_kernel(0, LONG, "a(int)", of_call(0)) + gpu_kernel(0, LONG, "a(int)", "") +
               gpu_kernel(9, LONG, "a(int)", "") +
-              gpu_work("copy", 1, LONG, R"(,"size":18446744073709551615,"direction":"peer")") +
-              gpu_work("copy", 1, 1, R"(,"size":18446744073709551615,"direction":"peer")") +
-              gpu_work("graph", 7, 1, of_call(1)) +
+              gpu_operation("copy", 1, LONG, R"(,"size":18446744073709551615,"direction":"peer")") +
+              gpu_operation("copy", 1, 1, R"(,"size":18446744073709551615,"direction":"peer")") +
+              gpu_operation("graph", 7, 1, of_call(1)) +
               R"x({"type":"gpu","op":"kernel","ts":1,"pid":1,"kernel":"a(int)"})x"
               "\n");
   auto all = of.kernels.figures(By::configuration);
@@ -202,7 +203,7 @@ TEST_CASE("Absurd lines of GPUs' work neither wrap around nor are believed of ca
 TEST_CASE("Any number of directions takes bounded memory") {
   std::string lines;
   for (int i = 0; i < 200; i++)
-    lines += gpu_work("copy", 5, 1, fmt::format(R"(,"size":1,"direction":"d{}")", i));
+    lines += gpu_operation("copy", 5, 1, fmt::format(R"(,"size":1,"direction":"d{}")", i));
   Measured of(lines);
   CHECK(of.kernels.gpu().copies().size() == 65);
   CHECK(of.kernels.gpu().copies().at(0).name == "(others)");
@@ -210,7 +211,7 @@ TEST_CASE("Any number of directions takes bounded memory") {
 
 TEST_CASE("Kernels that ran in graphs without a measure of their own did run") {
   const std::string launched = graph_of_two() + graph_launch(1, 1000, of_graph(1, 2, 2)) +
-                               gpu_work("graph", 2000, 500, of_call(1));
+                               gpu_operation("graph", 2000, 500, of_call(1));
   Measured whole(launched, {}, R"(,"gpu_timing":"graphs")");
   CHECK_THAT(whole.page(), ContainsSubstring("No run of a kernel was measured.") &&
                                !ContainsSubstring("No kernel ran."));

@@ -25,13 +25,14 @@ TEST_CASE("A library that is missing is built, or installed") {
 }
 
 TEST_CASE("Whoever had the library's place is loaded after it") {
-  Strings plain = environment_inside({"A=b"}, "/ours.so", "/tmp/door");
-  CHECK(plain == Strings{"A=b", "CUDA_INJECTION64_PATH=/ours.so", "CUDABPF_DOOR=/tmp/door"});
+  Strings plain = environment_inside({"A=b"}, "/ours.so", "/tmp/listener");
+  CHECK(plain ==
+        Strings{"A=b", "CUDA_INJECTION64_PATH=/ours.so", "CUDABPF_LISTENER=/tmp/listener"});
   Strings with = environment_inside({"CUDA_INJECTION64_PATH=/theirs.so", "A=b"}, "/ours.so", "/d");
   CHECK(value_in(with, "CUDA_INJECTION64_PATH") == "/ours.so");
   CHECK(value_in(with, "CUDABPF_NEXT_INJECTION") == "/theirs.so");
   // Below another cudabpf the library has the place already.
   Strings again = environment_inside(with, "/ours.so", "/e");
   CHECK(value_in(again, "CUDABPF_NEXT_INJECTION") == "/theirs.so");
-  CHECK(value_in(again, "CUDABPF_DOOR") == "/e");
+  CHECK(value_in(again, "CUDABPF_LISTENER") == "/e");
 }

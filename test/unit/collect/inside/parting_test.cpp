@@ -13,18 +13,18 @@
 #include <cstring>
 #include <vector>
 
-#include "collect/inside/door.hpp"
+#include "collect/inside/listener.hpp"
 
 using namespace cudabpf;
 using namespace std::chrono_literals;
 
 namespace {
 
-struct Connection {
+struct Pair {
   Fd ours, theirs;
 };
 
-Connection connection() {
+Pair connection() {
   int ends[2], on = 1;
   REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
   REQUIRE(setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0);
@@ -66,7 +66,7 @@ bool is_over(const Fd& theirs) {
 }  // namespace
 
 TEST_CASE("A message is seen where it is, and whether it brings descriptors") {
-  Connection one = connection();
+  Pair one = connection();
   std::array<std::byte, 8> buffer;
   auto seen = [&] { return peek(one.ours.get(), buffer); };
   CHECK_FALSE(seen());
@@ -91,7 +91,7 @@ TEST_CASE("A message is seen where it is, and whether it brings descriptors") {
   CHECK(seen()->is_none);
 
   // It has left something of ours unread, of which the kernel tells first.
-  Connection other = connection();
+  Pair other = connection();
   say(other.ours, "unread");
   say(other.theirs, "left", {file});
   other.theirs.reset();
@@ -108,7 +108,7 @@ TEST_CASE("Parting takes no time, whatever was left on the connection") {
   auto begin = std::chrono::steady_clock::now();
   {
     Parting parting(*reader);
-    Connection one = connection();
+    Pair one = connection();
     SECTION("nothing") {}
     SECTION("messages") {
       for (int i = 0; i < 5; i++) say(one.theirs, i % 2 ? "text" : "");
@@ -124,13 +124,13 @@ TEST_CASE("Parting takes no time, whatever was left on the connection") {
       say(one.theirs, "", {lingering(peer).get()});
     }
     SECTION("a connection on which a socket that lingers was left") {
-      Connection inner = connection();
+      Pair inner = connection();
       say(inner.theirs, "text", {lingering(peer).get()});
       say(one.theirs, "text", {inner.ours.get()});
     }
     SECTION("more of them than the other process takes at once") {
       for (int i = 0; i < 30; i++) {
-        Connection more = connection();
+        Pair more = connection();
         say(more.theirs, "text", {STDIN_FILENO});
         parting.with(std::move(more.ours));
       }

@@ -66,7 +66,7 @@ TEST_CASE("Who changes thread ids over and over has only so many looked up a sec
   for (std::uint32_t i = 0; i < THREADS; i++) container.thread(100 + i, 2 + i);
   // At first each thread is looked at; from then on each walk takes the list alone.
   constexpr std::int64_t WALK = THREADS + 1, FIRST = WALK + THREADS * ThreadIds::LOOK;
-  constexpr std::uint64_t MOST = 1 + (ThreadIds::MOST_WORK - FIRST + WALK - 1) / WALK, MORE = 50;
+  constexpr std::uint64_t MOST = 1 + (ThreadIds::MAX_WORK - FIRST + WALK - 1) / WALK, MORE = 50;
   auto look_up = [&](std::uint64_t times, std::uint64_t now) {
     for (std::uint64_t i = 0; i < times; i++) CHECK_FALSE(container.ids.find(5000, now));
   };
@@ -79,7 +79,7 @@ TEST_CASE("Who changes thread ids over and over has only so many looked up a sec
   CHECK(container.ids.not_looked_up() == MORE + 1);
   // After a second it is the same again, however much was asked for meanwhile.
   CHECK(container.ids.find(2, BEGUN_AT + SECOND) == Tid(100));
-  look_up(ThreadIds::MOST_WORK / WALK + MORE, BEGUN_AT + SECOND);
+  look_up(ThreadIds::MAX_WORK / WALK + MORE, BEGUN_AT + SECOND);
   CHECK(container.ids.not_looked_up() >= 2 * MORE + 1);
   CHECK(container.ids.not_looked_up() <= 2 * MORE + 3);
 }
@@ -87,7 +87,7 @@ TEST_CASE("Who changes thread ids over and over has only so many looked up a sec
 TEST_CASE("Where there is one pid namespace, looks are bounded, too") {
   auto pid = static_cast<std::uint32_t>(getpid());
   ThreadIds ids(pid, pid);
-  constexpr std::uint64_t MOST = ThreadIds::MOST_WORK / ThreadIds::LOOK;
+  constexpr std::uint64_t MOST = ThreadIds::MAX_WORK / ThreadIds::LOOK;
   for (std::uint64_t i = 0; i < MOST; i++) REQUIRE(ids.find(1 << 29, BEGUN_AT) == Tid(1 << 29));
   CHECK_FALSE(ids.find(1 << 29, BEGUN_AT));
   CHECK(ids.find(pid, BEGUN_AT) == Tid(pid));

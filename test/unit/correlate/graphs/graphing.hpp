@@ -82,7 +82,7 @@ struct Graphing : Correlating {
     if (!call.graph) return std::string(to_string(call.graph_unknown));
     std::string text =
         std::to_string(call.graph->nodes) + "/" + std::to_string(call.graph->kernels);
-    for (const auto& [work, count] : call.graph->works) {
+    for (const auto& [work, count] : call.graph->operations) {
       text += work.conditional ? "? " : " ";
       text += work.kernel ? work.kernel->full : std::string(to_string(work.what));
       if (work.has_dims) text += ":" + std::to_string(work.grid.x);

@@ -337,7 +337,7 @@ TEST_CASE("A long list ends, and says how many nodes are not in it") {
   c.launched(EXEC);
   REQUIRE(c.last().graph);
   CHECK(c.last().graph->nodes == 1005);
-  CHECK(c.last().graph->works.size() == 1000);
+  CHECK(c.last().graph->operations.size() == 1000);
   CHECK(c.last().graph->more == 5);
   std::uint64_t number = c.last().graph->number;
   c.launched_from(0x911, GRAPH);

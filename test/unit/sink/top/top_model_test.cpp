@@ -175,10 +175,10 @@ TEST_CASE("top keeps a bounded number of processes and errors, and adds up the r
     model.call(call);
   }
   TopInterval interval = model.interval(SECOND);
-  CHECK(interval.processes.size() == TopModel::MOST_PROCESSES + 1);
+  CHECK(interval.processes.size() == TopModel::MAX_PROCESSES + 1);
   CHECK(interval.all.calls == MANY);
   CHECK(interval.all.failed == MANY);
-  CHECK(interval.errors.size() == TopModel::MOST_ERRORS);
+  CHECK(interval.errors.size() == TopModel::MAX_ERRORS);
   CHECK(interval.errors.back().what == "cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS");
   CHECK(interval.errors.back().pid == MANY);
 }
@@ -242,7 +242,7 @@ TEST_CASE("top tells a process's functions, and what there is no room for as oth
     sum += 3;
   }
   process = model.interval(2 * SECOND).processes.at(0);
-  CHECK(process.functions.size() <= TopModel::MOST_FUNCTIONS + 1);
+  CHECK(process.functions.size() <= TopModel::MAX_FUNCTIONS + 1);
   CHECK(process.functions.back().name == TOP_OTHERS);
   for (const TopPart& part : process.functions) sum -= part.calls;
   CHECK(sum == 0);
@@ -271,14 +271,14 @@ TEST_CASE("top tells kernels by their names where launches are recorded one by o
   CHECK(process.kernels[2].name == "(graph)");
   CHECK(process.kernels[3].name == "(unknown)");
 
-  for (std::size_t i = 0; i < 2 * TopModel::MOST_KERNELS; i++) {
+  for (std::size_t i = 0; i < 2 * TopModel::MAX_KERNELS; i++) {
     KernelName name = kernel_named("", std::string(1000, 'k') + std::to_string(i));
     launches("cuLaunchKernel", 11, &name);
     KernelName other = kernel_named("", std::to_string(i));
     launches("cuLaunchKernel", 11, &other);
   }
   process = model.interval(SECOND).processes.at(0);
-  CHECK(process.kernels.size() <= TopModel::MOST_KERNELS + 1);
+  CHECK(process.kernels.size() <= TopModel::MAX_KERNELS + 1);
   CHECK(process.kernels.back().name == TOP_OTHERS);
   std::uint64_t sum = 0;
   for (const TopPart& part : process.kernels) {

@@ -26,11 +26,11 @@ struct Watched {
   TopInterval interval = five();
   TopView view;
 
-  TopAsked press(const Key& key) { return view.press(key, interval, PAGE); }
+  TopRequest press(const Key& key) { return view.press(key, interval, PAGE); }
   void type(std::string_view letters) {
     for (char letter : letters) press({Code::character, static_cast<char32_t>(letter)});
   }
-  TopAsked press_function(char32_t number) { return press({Code::function, number}); }
+  TopRequest press_function(char32_t number) { return press({Code::function, number}); }
   Pids pids() const {
     Pids pids;
     for (const TopProcess* process : view.processes(interval)) pids.push_back(process->pid);
@@ -201,16 +201,16 @@ TEST_CASE("keys pause, expand and choose columns") {
 
 TEST_CASE("keys ask for the end, for help, for drawing again and for a file") {
   Watched top;
-  CHECK(top.press({Code::character, 'q'}) == TopAsked::end);
-  CHECK(top.press_function(10) == TopAsked::end);
-  CHECK(top.press({Code::control, 'l'}) == TopAsked::redraw);
-  CHECK(top.press({Code::character, 'w'}) == TopAsked::write);
-  CHECK(top.press({Code::character, 'x'}) == TopAsked::nothing);
+  CHECK(top.press({Code::character, 'q'}) == TopRequest::end);
+  CHECK(top.press_function(10) == TopRequest::end);
+  CHECK(top.press({Code::control, 'l'}) == TopRequest::redraw);
+  CHECK(top.press({Code::character, 'w'}) == TopRequest::write);
+  CHECK(top.press({Code::character, 'x'}) == TopRequest::nothing);
   for (const Key& key :
        {Key{Code::function, 1}, Key{Code::character, '?'}, Key{Code::character, 'h'}}) {
     top.press(key);
     CHECK(top.view.mode() == Mode::help);
-    CHECK(top.press({Code::character, 'q'}) == TopAsked::nothing);
+    CHECK(top.press({Code::character, 'q'}) == TopRequest::nothing);
     CHECK(top.view.mode() == Mode::table);
   }
 }

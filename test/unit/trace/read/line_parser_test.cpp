@@ -253,12 +253,12 @@ TEST_CASE("A name that is too long is not kept; those of kernels are longer than
   auto parse = [&](const std::string& key, std::size_t size) {
     return p.parse(R"({"id":1,")" + key + R"(":")" + std::string(size, 'n') + R"("})");
   };
-  REQUIRE(parse("kernel", LineParser::LONGEST_NAME + 1));
-  CHECK(p.text(p.line.kernel).size() == LineParser::LONGEST_NAME + 1);
-  REQUIRE(parse("name", LineParser::LONGEST_NAME + 1));  // though it is known from that kernel
+  REQUIRE(parse("kernel", LineParser::MAX_NAME + 1));
+  CHECK(p.text(p.line.kernel).size() == LineParser::MAX_NAME + 1);
+  REQUIRE(parse("name", LineParser::MAX_NAME + 1));  // though it is known from that kernel
   CHECK(p.line.name == Names::NOT_KEPT);
-  REQUIRE(parse("name", LineParser::LONGEST_NAME));
-  CHECK(p.text(p.line.name).size() == LineParser::LONGEST_NAME);
+  REQUIRE(parse("name", LineParser::MAX_NAME));
+  CHECK(p.text(p.line.name).size() == LineParser::MAX_NAME);
   REQUIRE(parse("kernel", Names::LONGEST));
   CHECK(p.text(p.line.kernel).size() == Names::LONGEST);
   REQUIRE(parse("kernel", Names::LONGEST + 1));

@@ -84,7 +84,7 @@ TEST_CASE("The header says how GPUs are sampled, or why they are not") {
 }
 
 namespace {
-std::string line_of(const GpuWork& work) {
+std::string line_of(const GpuOperation& work) {
   std::string line(work_bound(work), 'x');
   line.resize(static_cast<std::size_t>(put_work(line.data(), work) - line.data()));
   return line;
@@ -92,7 +92,7 @@ std::string line_of(const GpuWork& work) {
 }  // namespace
 
 TEST_CASE("What a GPU did") {
-  GpuWork work;
+  GpuOperation work;
   work.ts = 41006201;
   work.duration = 12416;
   work.pid = 4242;
@@ -113,7 +113,7 @@ TEST_CASE("What a GPU did") {
         "\n");
 
   work = {};
-  work.op = GpuWork::Op::copy;
+  work.op = GpuOperation::Op::copy;
   work.why_not = Unjoined::no_call;
   work.size = 4096;
   work.direction = Op::DtoH;
@@ -126,7 +126,7 @@ TEST_CASE("What a GPU did") {
 TEST_CASE("The longest that a line about a GPU's work can be") {
   constexpr auto MOST32 = ~std::uint32_t{0};
   constexpr auto MOST64 = ~std::uint64_t{0};
-  GpuWork work;
+  GpuOperation work;
   work.ts = work.duration = work.call = MOST64;
   work.why_not = Unjoined::no_call;
   work.pid = work.queue = work.shared = MOST32;

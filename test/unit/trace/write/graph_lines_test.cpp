@@ -23,7 +23,7 @@ struct Content : GraphContent {
     pid = 4242;
     nodes = 5;
     kernels = 4;
-    GraphWork work, unnamed, copy;
+    GraphOperation work, unnamed, copy;
     work.what = unnamed.what = NodeWork::kernel;
     copy.what = NodeWork::copy;
     copy.size = 4096;
@@ -33,11 +33,11 @@ struct Content : GraphContent {
     work.block = {32, 1, 1};
     work.shared = 64;
     work.kernel = &gemm;
-    works.emplace_back(work, 3);
+    operations.emplace_back(work, 3);
     work.conditional = true;
-    works.emplace_back(work, 1);
-    works.emplace_back(unnamed, 1);
-    works.emplace_back(copy, 1);
+    operations.emplace_back(work, 1);
+    operations.emplace_back(unnamed, 1);
+    operations.emplace_back(copy, 1);
   }
   KernelName gemm = kernel_named("gemm<float>(int)", "gemm");
 };
@@ -77,14 +77,14 @@ TEST_CASE("A line says what a graph holds") {
 TEST_CASE("A line of a graph stays short enough to be read, and says what it leaves out") {
   Content content;
   content.gemm.full = std::string(100'000, 'k');
-  for (int i = 0; i < 100; i++) content.works.push_back(content.works[0]);
+  for (int i = 0; i < 100; i++) content.operations.push_back(content.operations[0]);
   std::string line = graph_line(content, 900);
   CHECK(line.size() < 2'000'000);
   Json json = Json::parse(line);
   std::uint64_t listed = 0, all = 0;
   for (const auto& work : json["content"])
     listed += work.value("conditional", false) ? 0 : std::uint64_t{work["count"]};
-  for (const auto& [work, count] : content.works) all += work.conditional ? 0 : count;
+  for (const auto& [work, count] : content.operations) all += work.conditional ? 0 : count;
   CHECK(listed + std::uint64_t{json["more"]} == all);
 }
 

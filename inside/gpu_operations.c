@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* CUPTI's records of GPU operations become records in the ring of the reporting thread. */
+#include "gpu_operations.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "cupti.h"
+#include "recording.h"
+
+#define PATIENCE_NS 300000000ULL /* with a cudabpf that does not read, for each buffer */
+
+static bool unread; /* a ring was full for long: cudabpf does not read any more */
+
+/* The place of a record. This may wait until cudabpf has read what is in the ring, but not for one
+ * that does not read. */
+static void* place_for(struct ci_thread* thread, __u32 size, __u64* give_up) {
+  const struct timespec moment = {.tv_nsec = 1000000};
+  for (;;) {
+    __u64 at = thread->head & (thread->size - 1), left = thread->size - at;
+    __u64 needed = sizeof(struct ci_slot) + ci_padded(size);
+    if (needed > left) needed += left;
+    __u64 tail = __atomic_load_n(&thread->ring->tail, __ATOMIC_ACQUIRE);
+    bool fits = thread->head + needed - tail <= thread->size;
+    if (fits) __atomic_store_n(&unread, false, __ATOMIC_RELAXED);
+    if (!fits && ci_monotonic() > *give_up) __atomic_store_n(&unread, true, __ATOMIC_RELAXED);
+    if (fits || __atomic_load_n(&unread, __ATOMIC_RELAXED) ||
+        __atomic_load_n(&ci_process->shared->on, __ATOMIC_RELAXED) < CI_RETURNS)
+      return ci_reserve(thread, size, CB_DROPPED_GPU);
+    ci_system(SYS_nanosleep, (long)&moment, 0, 0, 0, 0, 0);
+  }
+}
+
+void ci_fill_gpu_head(struct cb_head* head, struct ci_thread* thread, __u8 kind) {
+  ci_fill_head(head, thread, kind, ci_now());
+  head->sp = 0;
+  head->function = 0;
+}
+
+static __u64 hash_of(const char* text, size_t length) {
+  __u64 hash = length * CB_HASH_FACTOR;
+  for (size_t i = 0; i < length; i += 8) {
+    __u64 word = 0;
+    memcpy(&word, text + i, length - i < 8 ? length - i : 8);
+    hash = (hash ^ word) * 0xff51afd7ed558ccdULL;
+    hash ^= hash >> 32;
+  }
+  return hash | 1; /* 0: no name */
+}
+
+/* What stands for the kernel's name, which is sent if it has not been lately. The text is CUPTI's,
+ * and may be another's tomorrow, so what it says counts, not where it is. */
+static __u64 name_of(struct ci_thread* thread, const char* text, __u64* give_up) {
+  static __u64 sent[CB_NAME_SLOTS];
+  if (!text) return 0;
+  size_t length = strnlen(text, CB_LONG_STRING - 1);
+  __u64 name = hash_of(text, length);
+  __u64* slot = &sent[name % CB_NAME_SLOTS];
+  /* Another cudabpf has not heard it. */
+  __u64 key = name ^ ((__u64)ci_process->generation << 32);
+  if (__atomic_load_n(slot, __ATOMIC_RELAXED) == key) return name;
+  __u32 size = (__u32)sizeof(struct cb_gpu_name) + (__u32)length + 1;
+  struct cb_gpu_name* record = place_for(thread, size, give_up);
+  if (!record) return name;
+  ci_fill_gpu_head(&record->head, thread, CB_GPU_NAME);
+  record->name = name;
+  memcpy(record + 1, text, length);
+  ((char*)(record + 1))[length] = 0;
+  if (text[length]) record->head.flags = CB_STRING_CUT;
+  record->head.string_size = (__u16)(length + 1);
+  ci_commit(thread, size);
+  __atomic_store_n(slot, key, __ATOMIC_RELAXED);
+  return name;
+}
+
+/* CUPTI's clock is CLOCK_REALTIME once CUDA runs, and something else before. The best of several
+ * readings says by how much it is ahead of the trace's, and the time that it took, how exactly. */
+static __u64 ahead_of_monotonic(__u64* error) {
+  const int READINGS = 16;
+  __u64 best = ~0ULL, ahead = 0;
+  for (int i = 0; i < READINGS; i++) {
+    __u64 now = 0, before = ci_monotonic();
+    if (ci_cupti.GetTimestamp(&now) != CUPTI_SUCCESS) continue;
+    __u64 took = ci_monotonic() - before;
+    if (took >= best) continue;
+    best = took;
+    ahead = now - before - took / 2;
+  }
+  *error = best / 2 + 1;
+  return ahead;
+}
+
+/* The state of reporting a buffer's records. */
+struct telling {
+  struct ci_thread* thread;
+  const struct ci_gpu_buffer* buffer;
+  __u64 ahead;
+  __u64 give_up;
+  __u32 operations;
+};
+
+static void set_node(struct cb_gpu_operation* work, __u32 graph, __u64 node) {
+  work->graph = graph;
+  work->node = (__u32)node; /* the graph's number is above it */
+}
+
+/* False: the record is of another kind. */
+static bool read_activity(const void* record, struct cb_gpu_operation* work, const char** name) {
+  __u32 kind = *(const __u32*)record;
+#define TAKE(activity)                                                    \
+  work->began = (activity)->start, work->ended = (activity)->end,         \
+  work->device = (activity)->device, work->context = (activity)->context, \
+  work->stream = (activity)->stream, work->correlation = (activity)->correlation
+  if (kind == CUPTI_KIND_CONCURRENT_KERNEL) {
+    const struct cupti_kernel* kernel = record;
+    TAKE(kernel);
+    work->head.function = CB_GPU_KERNEL;
+    memcpy(work->grid, kernel->grid, sizeof(work->grid));
+    memcpy(work->block, kernel->block, sizeof(work->block));
+    work->shared = kernel->dynamic_shared;
+    set_node(work, kernel->graph, kernel->graph_node);
+    *name = kernel->name;
+  } else if (kind == CUPTI_KIND_MEMCPY) {
+    const struct cupti_copy* copy = record;
+    TAKE(copy);
+    work->head.function = CB_GPU_COPY;
+    work->size = copy->bytes;
+    work->direction = copy->direction;
+    set_node(work, copy->graph, copy->graph_node);
+  } else if (kind == CUPTI_KIND_MEMCPY2) {
+    const struct cupti_peer_copy* copy = record;
+    TAKE(copy);
+    work->head.function = CB_GPU_COPY;
+    work->size = copy->bytes;
+    work->direction = copy->direction;
+    set_node(work, copy->graph, copy->graph_node);
+  } else if (kind == CUPTI_KIND_MEMSET) {
+    const struct cupti_fill* fill = record;
+    TAKE(fill);
+    work->head.function = CB_GPU_SET;
+    work->size = fill->bytes;
+    set_node(work, fill->graph, fill->graph_node);
+  } else if (kind == CUPTI_KIND_GRAPH_TRACE) {
+    const struct cupti_graph* graph = record;
+    TAKE(graph);
+    work->head.function = CB_GPU_GRAPH;
+    set_node(work, graph->graph, 0);
+  }
+#undef TAKE
+  return work->head.function != 0;
+}
+
+static void tell(struct telling* telling, const void* activity) {
+  struct cb_gpu_operation work = {0};
+  const char* name = NULL;
+  if (!read_activity(activity, &work, &name)) return;
+  /* Report it even without a valid time: it still has a place in the order. */
+  bool valid = work.began > telling->ahead && work.ended >= work.began;
+  __u16 op = work.head.function;
+  work.name = name_of(telling->thread, name, &telling->give_up);
+  struct cb_gpu_operation* record = place_for(telling->thread, sizeof(work), &telling->give_up);
+  telling->operations++;
+  if (!record) return;
+  ci_fill_gpu_head(&work.head, telling->thread, CB_GPU_WORK);
+  work.head.function = op;
+  work.began = valid ? work.began - telling->ahead : 0;
+  work.ended = valid ? work.ended - telling->ahead : 0;
+  work.lane = telling->buffer->lane;
+  work.batch = telling->buffer->batch;
+  *record = work;
+  ci_commit(telling->thread, sizeof(work));
+}
+
+static void tell_batch(struct telling* telling, __u64 clock_error) {
+  struct cb_gpu_batch* batch = place_for(telling->thread, sizeof(*batch), &telling->give_up);
+  if (!batch) return;
+  ci_fill_gpu_head(&batch->head, telling->thread, CB_GPU_BATCH);
+  batch->since = telling->buffer->since;
+  batch->lost = telling->buffer->lost;
+  batch->clock_error = clock_error;
+  batch->thread = telling->buffer->thread;
+  batch->lane = telling->buffer->lane;
+  batch->batch = telling->buffer->batch;
+  batch->operations = telling->operations;
+  ci_commit(telling->thread, sizeof(*batch));
+}
+
+void ci_report_gpu_operations(const struct ci_gpu_buffer* buffer) {
+  struct telling telling = {.thread = ci_recording_thread(CI_RETURNS, CB_DROPPED_GPU),
+                            .buffer = buffer,
+                            .give_up = ci_monotonic() + PATIENCE_NS};
+  if (!telling.thread) return;
+  __u64 clock_error = 0;
+  telling.ahead = ahead_of_monotonic(&clock_error);
+  for (void* record = NULL; ci_cupti.ActivityGetNextRecord((__u8*)buffer->data, buffer->filled,
+                                                           &record) == CUPTI_SUCCESS;)
+    tell(&telling, record);
+  tell_batch(&telling, clock_error);
+}

@@ -1,0 +1,28 @@
+#include "analyze/derived/derived_fields.hpp"
+
+namespace cudabpf::analyze {
+
+void DerivedFields::fill_in(Line& line) {
+  processes_.follow(line);
+  if (line.kind == LineKind::call)
+    line.default_is_threads = line.symbol && is_for_threads(line.symbol);
+  contexts_.follow(line);
+  captures_.follow(line);
+  graphs_.follow(line);
+  issuers_.follow(line);
+}
+
+// A program may be compiled to use a default stream per thread: it then calls functions with these
+// names.
+bool DerivedFields::is_for_threads(Name symbol) {
+  if (symbol.id >= symbols_.size()) symbols_.resize(names_.size());
+  Symbol& known = symbols_[symbol.id];
+  if (known == Symbol::not_looked_at) {
+    std::string_view text = names_.text(symbol);
+    bool for_threads = text.ends_with("_ptsz") || text.ends_with("_ptds");
+    known = for_threads ? Symbol::for_threads : Symbol::plain;
+  }
+  return known == Symbol::for_threads;
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,38 @@
+// What a line does not say because it follows from earlier lines: which process it belongs to,
+// which context is current on its thread, whether its stream is being captured, what the graph that
+// it launches holds, which call had a GPU do what it tells of. Every line goes through here before
+// analyses see it.
+#pragma once
+
+#include <vector>
+
+#include "analyze/derived/captures.hpp"
+#include "analyze/derived/contexts.hpp"
+#include "analyze/derived/graph_contents.hpp"
+#include "analyze/derived/issuing_calls.hpp"
+#include "analyze/derived/processes.hpp"
+
+namespace cudabpf::analyze {
+
+class DerivedFields {
+ public:
+  explicit DerivedFields(Names& names)
+      : names_(names), processes_(names), contexts_(names), captures_(names), graphs_(names) {}
+
+  void fill_in(Line& line);
+  const Processes& processes() const { return processes_; }
+
+ private:
+  bool is_for_threads(Name symbol);
+
+  Names& names_;
+  Processes processes_;
+  Contexts contexts_;
+  Captures captures_;
+  GraphContents graphs_;
+  IssuingCalls issuers_;
+  enum class Symbol : char { not_looked_at, plain, for_threads };
+  std::vector<Symbol> symbols_;  // by the name's number
+};
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,120 @@
+#include "analyze/derived/graph_contents.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "util/saturating.hpp"
+#include "util/text/json_text.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+using Parsed = nlohmann::json;
+
+std::uint64_t figure_in(const Parsed& node, const char* key) {
+  auto at = node.find(key);
+  return at != node.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
+}
+
+NodeWork work_in(const Parsed& node) {
+  std::string op = text_in(node, "op");
+  for (NodeWork work : {NodeWork::kernel, NodeWork::copy, NodeWork::set, NodeWork::alloc,
+                        NodeWork::free, NodeWork::host})
+    if (op == to_string(work)) return work;
+  return NodeWork::other;
+}
+
+std::uint64_t handle_of(const Parsed& node) {
+  std::string text = text_in(node, "handle");
+  std::uint64_t handle = 0;
+  if (!text.starts_with("0x")) return 0;
+  auto [end, bad] = std::from_chars(text.data() + 2, text.data() + text.size(), handle, 16);
+  return bad == std::errc() && end == text.data() + text.size() ? handle : 0;
+}
+
+std::uint32_t narrow(std::uint64_t number) {
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(number, std::numeric_limits<std::uint32_t>::max()));
+}
+
+Dimensions sizes_in(const Parsed& node, const char* key) {
+  auto at = node.find(key);
+  if (at == node.end() || !at->is_array() || at->size() != 3) return {};
+  Dimensions sizes{};
+  for (std::size_t i = 0; i < sizes.size(); i++) {
+    const Parsed& size = (*at)[i];
+    if (!size.is_number_unsigned()) return {};
+    sizes[i] = narrow(size.get<std::uint64_t>());
+  }
+  return sizes;
+}
+
+NodesAlike nodes_in(const Parsed& node, Names& names) {
+  NodesAlike nodes;
+  nodes.what = work_in(node);
+  nodes.size = figure_in(node, "size");
+  nodes.count = figure_in(node, "count");
+  auto conditional = node.find("conditional");
+  nodes.conditional = conditional != node.end() && *conditional == true;
+  if (nodes.what != NodeWork::kernel) return nodes;
+  nodes.kernel = names.add(text_in(node, "kernel"));
+  if (!nodes.kernel) nodes.handle = handle_of(node);
+  nodes.grid = sizes_in(node, "grid");
+  nodes.block = sizes_in(node, "block");
+  nodes.shared = narrow(figure_in(node, "shared"));
+  return nodes;
+}
+
+// The list says what the kernels are, and the line how many: of more nodes than were listed, only
+// that is known.
+void add_up(LaunchedGraph& graph) {
+  std::uint64_t nodes = 0, kernels = 0;
+  for (const NodesAlike& one : graph.list) {
+    bool is_kernel = one.what == NodeWork::kernel;
+    if (one.conditional) continue;
+    nodes = saturating_sum(nodes, one.count);
+    if (is_kernel) kernels = saturating_sum(kernels, one.count);
+    if (one.what == NodeWork::copy)
+      graph.bytes_copied =
+          saturating_sum(graph.bytes_copied, saturating_product(one.size, one.count));
+  }
+  graph.nodes = std::max(graph.nodes, nodes);
+  graph.kernels = std::max(graph.kernels, kernels);
+  graph.unlisted_kernels = graph.kernels - kernels;
+}
+
+}  // namespace
+
+void GraphContents::follow(Line& line) {
+  bool launches = line.meaning->node == NodeWork::graph;
+  if ((!launches && line.kind != LineKind::graph) || !line.has(Field::graph)) return;
+  if (line.kind == LineKind::graph && !find(line.graph)) add(line);
+  line.content = find(line.graph);
+}
+
+const LaunchedGraph* GraphContents::find(std::uint64_t number) {
+  if (last_ && last_->number == number) return last_;
+  auto at = graphs_.find(number);
+  return at == graphs_.end() ? nullptr : last_ = at->second.get();
+}
+
+void GraphContents::add(const Line& line) {
+  auto parsed = Parsed::parse(line.text, nullptr, false);
+  auto content = parsed.find("content");
+  if (content == parsed.end() || !content->is_array()) return;
+  std::size_t listed = std::min(content->size(), MAX_LISTED);
+  if (graphs_.size() >= MAX_GRAPHS || nodes_ + listed > MAX_NODES) return;
+  auto graph = std::make_unique<LaunchedGraph>();
+  graph->number = line.graph;
+  graph->nodes = line.nodes;
+  graph->kernels = line.kernels;
+  for (std::size_t i = 0; i < listed; i++)
+    if ((*content)[i].is_object()) graph->list.push_back(nodes_in((*content)[i], names_));
+  add_up(*graph);
+  nodes_ += listed;
+  graphs_[line.graph] = std::move(graph);
+}
+
+}  // namespace cudabpf::analyze

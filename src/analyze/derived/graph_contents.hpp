@@ -1,0 +1,56 @@
+// What graphs hold that a trace's calls launch: a trace tells it once, before the first launch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cudabpf/event.hpp"
+#include "trace/read/line.hpp"
+#include "util/hash.hpp"
+
+namespace cudabpf::analyze {
+
+// Nodes of a graph that do the same.
+struct NodesAlike {
+  NodeWork what = NodeWork::other;
+  Name kernel;               // none: its name is not known
+  std::uint64_t handle = 0;  // if it has no name
+  Dimensions grid{}, block{};
+  std::uint32_t shared = 0;
+  std::uint64_t size = 0;
+  std::uint64_t count = 0;
+  bool conditional = false;  // they run any number of times
+};
+
+// It lives as long as the reader of the trace.
+struct LaunchedGraph {
+  std::uint64_t number = 0;
+  // What a launch does once.
+  std::uint64_t nodes = 0, kernels = 0, bytes_copied = 0;
+  std::uint64_t unlisted_kernels = 0;  // those of them that are not in the list
+  std::vector<NodesAlike> list;
+};
+
+class GraphContents {
+ public:
+  explicit GraphContents(Names& names) : names_(names) {}
+
+  // Fills in what the graph holds that the line launches, or tells of.
+  void follow(Line& line);
+
+ private:
+  // cudabpf writes at most MAX_LISTED of one; no real trace has as many graphs, or as much in
+  // them.
+  static constexpr std::size_t MAX_LISTED = 1000, MAX_GRAPHS = 1 << 16, MAX_NODES = 1 << 19;
+
+  const LaunchedGraph* find(std::uint64_t number);
+  void add(const Line& line);
+
+  Names& names_;
+  HashMap<std::uint64_t, std::unique_ptr<const LaunchedGraph>> graphs_;  // by number
+  std::size_t nodes_ = 0;                                                // in the lists of all
+  const LaunchedGraph* last_ = nullptr;
+};
+
+}  // namespace cudabpf::analyze

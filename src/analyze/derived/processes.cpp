@@ -1,0 +1,97 @@
+#include "analyze/derived/processes.hpp"
+
+#include <algorithm>
+
+#include "trace/header.hpp"
+#include "util/text/json_text.hpp"
+
+namespace cudabpf::analyze {
+
+Processes::Processes(Names& names, std::size_t most)
+    : names_(names),
+      start_(names.add("start")),
+      fork_(names.add("fork")),
+      exec_(names.add("exec")),
+      exit_(names.add("exit")),
+      most_(most) {}
+
+void Processes::follow(Line& line) {
+  lines_++;
+  if (!left_.empty()) {
+    left_.clear();
+    gone_.clear();
+  }
+  bool of_process = line.kind == LineKind::process;
+  if (line.kind == LineKind::header) {
+    // If the trace begins later, as one that was kept in memory does, its processes began before
+    // it.
+    all_seen_begin_ |= line.header->mode == "run" && !line.header->part.since;
+  }
+  if (!of_process && line.kind != LineKind::call && line.kind != LineKind::driver) return;
+  // A process that begins may have the pid of another, whose exit was not seen.
+  if (of_process && (line.op == start_ || line.op == fork_)) leave(line.pid);
+  Process& process = this->process(line.pid);
+  process.last_line = lines_;
+  line.process = &process;
+  if (of_process) {
+    tell(line, process);
+    line.new_program = line.op == exec_;
+    if (line.op == exit_) leave(line.pid);
+  }
+  line.gone = gone_;
+}
+
+Process& Processes::process(std::uint32_t pid) {
+  if (last_ && last_->pid == pid) return *last_;
+  auto at = live_.find(pid);
+  if (at == live_.end()) {
+    if (live_.size() >= most_) put_quiet_away();
+    Process process;
+    process.number = ++numbers_;
+    process.pid = pid;
+    process.seen_begin = all_seen_begin_;
+    at = live_.emplace(pid, process).first;
+  }
+  last_ = &at->second;
+  return *last_;
+}
+
+void Processes::tell(const Line& line, Process& process) {
+  if (line.has(Field::ppid)) process.ppid = line.ppid;
+  if (line.comm) process.comm = line.comm;
+  if (line.command) process.command = line.command;
+  if (line.op == exit_) return;  // it may already have left its container
+  process.told = true;
+  process.container = container_in(line);
+  if (line.op == fork_ || line.op == exec_) process.seen_begin = true;
+  if (line.op != exec_) process.began = line.ts;
+}
+
+Name Processes::container_in(const Line& line) {
+  if (line.text.find("\"container\"") == std::string_view::npos) return {};
+  auto process = nlohmann::json::parse(line.text, nullptr, false);
+  auto container = process.find("container");
+  if (container == process.end() || !container->is_object()) return {};
+  return names_.add(text_in(*container, "runtime") + " " + text_in(*container, "id").substr(0, 12));
+}
+
+void Processes::leave(std::uint32_t pid) {
+  auto at = live_.find(pid);
+  if (at == live_.end()) return;
+  left_.push_back(live_.extract(at));
+  gone_.push_back(&left_.back().mapped());
+  last_ = nullptr;
+}
+
+// Puts away half of them, so that this is not done often.
+void Processes::put_quiet_away() {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> by_line;
+  for (const auto& [pid, process] : live_) by_line.emplace_back(process.last_line, pid);
+  auto middle = by_line.begin() + static_cast<std::ptrdiff_t>((by_line.size() + 1) / 2);
+  std::nth_element(by_line.begin(), middle - 1, by_line.end());
+  std::sort(by_line.begin(), middle);
+  for (auto one = by_line.begin(); one != middle; ++one) leave(one->second);
+  put_away_ += static_cast<std::uint64_t>(middle - by_line.begin());
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,121 @@
+// Answers traced processes that come to the listener: what to record, and into which memory.
+// Nothing here waits for them: a look takes a few milliseconds, whatever they do.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collect/inside/listener.hpp"
+#include "collect/inside/parting.hpp"
+#include "collect/inside/planned_library.hpp"
+#include "cudabpf/event.hpp"
+#include "cudabpf/inside.h"
+#include "cudabpf/source.hpp"
+#include "util/elf/elf_reader.hpp"
+
+namespace cudabpf {
+
+// A process that has said hello.
+struct Arrival {
+  pid_t pid = 0;
+  abi::ci_hello hello{};
+};
+
+// Who knows which processes are to be recorded.
+class Host {
+ public:
+  enum class Kin : std::uint8_t {
+    ours,  // one that is to be recorded
+    stranger,
+    gone,  // nobody can tell any more
+  };
+  // Whether the process is traced, and the descriptor of its shared memory if it needs one (else
+  // -1).
+  struct Admission {
+    bool traced = false;
+    int shared = -1;
+    std::string failed;  // why not, if it was to be
+  };
+
+  virtual ~Host() = default;
+  virtual Kin kin(pid_t pid) = 0;
+  virtual Admission admit(const Arrival& arrival) = 0;
+  virtual void depart(pid_t pid) = 0;
+};
+
+class Handshakes {
+ public:
+  struct Wanted {
+    bool calls = true;
+    std::uint32_t gpu = 0;  // abi::cb_gpu_times_of
+    std::uint64_t memory_size = 0;
+  };
+
+  Handshakes(Listener listener, const elf::Reader& reader, PlannedLibraries& libraries,
+             const std::vector<std::string>& named, Host& host, Wanted wanted);
+  Handshakes(const Handshakes&) = delete;
+  Handshakes& operator=(const Handshakes&) = delete;
+  ~Handshakes();
+
+  std::vector<int> watch_fds() const;  // readable when there is something to do
+  // Does it. There is news of libraries whose functions have been patched for the first time, and
+  // of processes that came to be recorded and are not.
+  void look(News& news);
+  // Nobody is let in any more; what those who have come already have to say is heard.
+  void close(News& news);
+  // A process was to be recorded, and is not.
+  void miss(pid_t pid, const std::string& why, News& news) { leave_unrecorded(pid, {}, why, news); }
+
+ private:
+  struct Handshake {
+    Connection connection;
+    std::uint64_t give_up_ns = 0;
+    bool is_ours = false;  // it was there to say whether it is to be recorded
+    std::optional<abi::ci_hello> hello;
+    std::optional<elf::Reading> reading;
+    bool waits_for_reading = false;  // others are being read
+    bool answered = false;
+    pid_t tracer = 0;                       // a process that debugs it; 0: none
+    std::optional<PlannedLibrary> library;  // without its descriptor
+  };
+  enum class Then : std::uint8_t { wait, go_on, part };
+
+  void welcome(std::uint64_t until, News& news);
+  void turn_away(Connection connection, News& news);
+  void greet(Connection connection);
+  void part(Handshake& handshake);
+
+  bool is_over(Handshake& handshake, News& news);
+  Then hear(Handshake& handshake, News& news);
+  Then hear_hello(Handshake& handshake, const Waiting& first, const abi::ci_hello& hello,
+                  News& news);
+  Then begin_to_read(Handshake& handshake, const abi::ci_hello& hello, News& news);
+  Then read(Handshake& handshake, News& news);
+  Then answer(Handshake& handshake, const PlannedLibrary* library, News& news);
+  bool send_answer(Handshake& handshake, const Host::Admission& admission,
+                   const PlannedLibrary* library);
+  void say_of_no_use(const PlannedLibrary& library);
+  void note(const Handshake& handshake, const abi::ci_done& done, News& news);
+  void leave_unrecorded(const Handshake& handshake, const std::string& why, News& news);
+  // `name`: of one that may have ended.
+  void leave_unrecorded(pid_t pid, std::string name, const std::string& why, News& news);
+
+  Listener listener_;
+  const elf::Reader& reader_;
+  Parting parting_;
+  PlannedLibraries& libraries_;
+  std::vector<FileId> named_;  // files that the user says are libcuda
+  Host& host_;
+  const Wanted wanted_;
+  bool closed_ = false;
+  std::list<Handshake> handshakes_;
+  std::map<pid_t, std::uint64_t> unrecorded_at_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> told_;  // devices and inodes of libraries
+};
+
+}  // namespace cudabpf

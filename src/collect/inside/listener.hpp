@@ -1,0 +1,77 @@
+// The socket by which traced processes find cudabpf, and the messages on it. Whoever comes is taken
+// for hostile.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "util/result.hpp"
+#include "util/system/fd.hpp"
+
+namespace cudabpf {
+
+// Who has connected, according to the kernel.
+struct Connection {
+  Fd socket;               // whoever closes it may have to wait: see parting.hpp
+  pid_t pid = 0;           // as this process sees it; 0: it cannot
+  bool is_let_in = false;  // of a user for whom the listener is open
+  bool is_last = false;    // this process has no descriptor left
+};
+
+class Listener {
+ public:
+  // A path that nobody can guess, in `temporary` (TMPDIR) if it can be used, else in /tmp. It is
+  // needed before the listener can be opened.
+  static Result<std::string> choose_path(const std::string& temporary);
+
+  // Opens it to these users. The folder of the path is made, and removed with the listener. What
+  // others have left beside it, who were killed, is removed, too.
+  static Result<Listener> open(std::string path, std::vector<uid_t> users);
+  Listener(Listener&&) = default;
+  Listener& operator=(Listener&&) = delete;
+  ~Listener();
+
+  int fd() const { return socket_.get(); }  // readable when somebody has come
+  // The next one; nothing if nobody is waiting.
+  std::optional<Connection> next();
+  // Leaves some descriptors to others until then.
+  void give_up_spares() { spares_ = {}; }
+
+ private:
+  Fd accept_one(bool& with_spare);
+  void keep_spares();
+
+  Listener(Fd socket, std::string path, std::vector<uid_t> users)
+      : socket_(std::move(socket)), path_(std::move(path)), users_(std::move(users)) {
+    keep_spares();
+  }
+
+  Fd socket_;
+  // Given up when there is no other descriptor: to let one in, to see who that is, and because
+  // another thread may just take one.
+  std::array<Fd, 3> spares_;
+  std::string path_;
+  std::vector<uid_t> users_;
+};
+
+// The first message that waits on a connection, which stays where it is.
+struct Waiting {
+  std::size_t size = 0;
+  bool brings_descriptors = false;  // or may do so
+  bool is_none = false;             // there is no message, and none will come; or none can be seen
+};
+// As much of it as there is room for. Nothing if there is none yet.
+std::optional<Waiting> peek(int socket, std::span<std::byte> buffer);
+// Takes away the first message, which must bring no descriptors: closing those may take as long as
+// whoever has sent them likes.
+void take_away(int socket);
+bool send(int socket, std::span<const std::byte> bytes, std::span<const int> fds);
+
+}  // namespace cudabpf
