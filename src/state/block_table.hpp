@@ -47,8 +47,8 @@ class BlockTable {
   // In no particular order.
   std::vector<Place> of_context(std::uint64_t process, std::uint64_t context) const;
   std::vector<Place> of_process(std::uint64_t process) const;
-  template <typename Connection>
-  void each(Connection&& visit) const {
+  template <typename Visit>
+  void each(Visit&& visit) const {
     for (const auto& [key, group] : group_of_)
       for (Place at = groups_[group].first; at != NONE; at = held_[at].next_in_group)
         visit(held_[at]);

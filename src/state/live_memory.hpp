@@ -100,8 +100,8 @@ class LiveMemory {
   void process_gone(std::uint64_t process, std::uint64_t ts);
 
   // What is live now, in no particular order.
-  template <typename Connection>
-  void each(Connection&& visit) const {
+  template <typename Visit>
+  void each(Visit&& visit) const {
     blocks_.each([&](const BlockTable::Held& held) { visit(block_of(held)); });
   }
   const LeftOut& left_out() const { return left_out_; }

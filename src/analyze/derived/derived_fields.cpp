@@ -7,7 +7,7 @@ void DerivedFields::fill_in(Line& line) {
   if (line.kind == LineKind::call)
     line.default_is_threads = line.symbol && is_for_threads(line.symbol);
   contexts_.follow(line);
-  captures_.follow(line);
+  if (line.captured && gives_work(line.work)) line.work = Work::recorded;
   graphs_.follow(line);
   issuers_.follow(line);
 }

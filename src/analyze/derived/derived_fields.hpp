@@ -6,7 +6,6 @@
 
 #include <vector>
 
-#include "analyze/derived/captures.hpp"
 #include "analyze/derived/contexts.hpp"
 #include "analyze/derived/graph_contents.hpp"
 #include "analyze/derived/issuing_calls.hpp"
@@ -17,7 +16,7 @@ namespace cudabpf::analyze {
 class DerivedFields {
  public:
   explicit DerivedFields(Names& names)
-      : names_(names), processes_(names), contexts_(names), captures_(names), graphs_(names) {}
+      : names_(names), processes_(names), contexts_(names), graphs_(names) {}
 
   void fill_in(Line& line);
   const Processes& processes() const { return processes_; }
@@ -28,7 +27,6 @@ class DerivedFields {
   Names& names_;
   Processes processes_;
   Contexts contexts_;
-  Captures captures_;
   GraphContents graphs_;
   IssuingCalls issuers_;
   enum class Symbol : char { not_looked_at, plain, for_threads };

@@ -58,7 +58,7 @@ void IssuingCalls::call(const Line& line) {
 }
 
 void IssuingCalls::follow_stream(const Line& line) {
-  if (line.recorded) return;
+  if (line.captured) return;
   bool records = line.meaning->event == EventEffect::record;
   bool waits =
       line.type == Type::stream && (line.op == Op::wait_event || line.op == Op::host_func ||

@@ -42,7 +42,7 @@ void Measures::line(const Line& line) {
 }
 
 void Measures::transfer(const Line& line) {
-  if (line.failed() || line.recorded) return;
+  if (line.failed() || line.captured) return;
   std::uint32_t direction = direction_of(line, names_).id;
   if (transfers_.size() >= MAX_DIRECTIONS && !transfers_.contains(direction))
     direction = others_.id;

@@ -123,7 +123,7 @@ void Tracks::call(const Line& line) {
   bool counts = !line.failed() && is_counted(line);
   // Where it is measured when the work was done, a mark when it was enqueued would say less.
   bool measured = gpu_operations_ && !unmeasured_.contains(line.pid);
-  bool enqueues = counts && line.async && line.has(Field::stream) && !line.recorded && !measured;
+  bool enqueues = counts && line.async && line.has(Field::stream) && !line.captured && !measured;
   std::uint64_t flow = enqueues && shape_of(line) == Shape::slice ? ++flows_ : 0;
   if (outermost && !thread.nested.size()) {  // most calls: nothing was made inside
     begin(thread, line, {.begin = flows, .enqueues = flow});

@@ -22,7 +22,7 @@ void TracedMemory::line(const Line& line) {
   each_emptied(line, [&](std::uint64_t process) { live_.process_gone(process, line.ts); });
   if (line.kind != LineKind::call) return;
   std::uint64_t process = line.process->number;
-  if (line.has(Field::ret) && !line.failed() && !line.recorded) call(line);
+  if (line.has(Field::ret) && !line.failed() && !line.captured) call(line);
   if (line.context_gone) live_.context_gone(process, line.context_gone, line.end());
   if (is_counted(line)) live_.outermost_returned(process, line.tid);
 }

@@ -70,7 +70,7 @@ void Kernels::line(const Line& line) {
   }
   short_names_.line(line);
   if (line.meaning->node == NodeWork::kernel) launch(line);
-  if (line.meaning->node == NodeWork::graph && !line.recorded) launch_graph(line);
+  if (line.meaning->node == NodeWork::graph && !line.captured) launch_graph(line);
 }
 
 // A stream that reuses the handle of a destroyed one has nothing to do with it.
@@ -89,7 +89,7 @@ void Kernels::launch(const Line& line) {
   totals_.launches++;
   if (!line.kernel) totals_.unnamed++;
   if (!line.has(Field::duration)) totals_.without_return++;
-  if (line.recorded) totals_.captured++;
+  if (line.captured) totals_.captured++;
   std::size_t place = place_of(launch_of(line), 1);
   Figures& figures = figures_[place];
   figures.count++;
@@ -99,7 +99,7 @@ void Kernels::launch(const Line& line) {
   if (line.failed()) {
     figures.failed++;
     totals_.failed++;
-  } else if (!line.recorded) {
+  } else if (!line.captured) {
     figures.ran++;
     totals_.ran++;
     if (line.has(Field::stream)) gap(line, place);

@@ -165,8 +165,8 @@ class CallStack {
     call->ioctls++;
     call->ioctl_time += time;
   }
-  template <typename Handshake>
-  void each(Handshake&& visit) const {
+  template <typename Visit>
+  void each(Visit&& visit) const {
     for (std::size_t i = 0; i < depth_; i++) visit(frames_[i]);
   }
 

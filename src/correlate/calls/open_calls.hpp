@@ -30,8 +30,8 @@ class OpenCalls {
 
   // The first thread at or after this one.
   std::optional<ThreadId> first(ThreadId from = {}) const;
-  template <typename Handshake>
-  void each_thread(Handshake&& visit) {
+  template <typename Visit>
+  void each_thread(Visit&& visit) {
     for (auto& [thread, stack] : threads_) visit(thread, stack);
   }
   // The names of kernels that are being launched.

@@ -18,6 +18,10 @@ bool may_be_captured(const Function& function) {
   return function.meaning.node != NodeWork::none && has_stream(function);
 }
 
+bool is_about_captures(const Function& function) {
+  return function.graph == GraphAction::begin_capture || function.graph == GraphAction::end_capture;
+}
+
 bool concerns_graphs(const Function& function) {
   EventEffect event = function.meaning.event;
   bool joins = event == EventEffect::wait || event == EventEffect::record;

@@ -10,6 +10,8 @@ namespace cudabpf {
 
 // Whether work given to a stream by such a call goes into a graph, while the stream is captured.
 bool may_be_captured(const Function& function);
+// Whether such a call begins or ends captures.
+bool is_about_captures(const Function& function);
 // Whether it is needed to know what graphs hold.
 bool concerns_graphs(const Function& function);
 

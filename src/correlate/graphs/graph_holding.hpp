@@ -64,8 +64,8 @@ class GraphHolding {
   GraphUnknown unknown() const { return unknown(0); }
   Summary summary() const;
 
-  template <typename Handshake>
-  void each_work(Handshake&& visit) const {
+  template <typename Visit>
+  void each_work(Visit&& visit) const {
     for (const auto& [id, node] : named_) {
       visit(node.work);
       if (node.graph) node.graph->each_work(visit);

@@ -18,13 +18,12 @@ bool is_nothing(const GraphOperation& work) {
 void Graphs::follow(Call& call, bool is_part) {
   GraphAction action = call.function->graph;
   bool launches = action == GraphAction::launch;
-  if (!all_recorded_) {
-    if (launches) call.graph_unknown = GraphUnknown::not_recorded;
-    return;
-  }
+  if (recorded_ != Recorded::all && launches) call.graph_unknown = GraphUnknown::not_recorded;
+  if (recorded_ == Recorded::not_all) return;
   if (action == GraphAction::none && !capturing_.contains(call.pid)) return;
   OfProcess& process = of(call.pid);
   if (action == GraphAction::none || launches) follow_capture(process, call, is_part);
+  if (recorded_ != Recorded::all && !is_about_captures(*call.function)) return;
   if (launches && !call.captured) launch(process, call);
   if (launches || action == GraphAction::none || is_part || !call.has_return) return;
   // A capture that has failed has ended, too.
@@ -173,7 +172,7 @@ void Graphs::update(OfProcess& process, std::uint64_t executable,
 void Graphs::end_capture(OfProcess& process, const Call& call) {
   GraphHolding::Ptr made = process.captures.end(call);
   if (process.captures.empty()) capturing_.erase(call.pid);
-  if (call.result == 0 && !call.outs.empty())
+  if (recorded_ == Recorded::all && call.result == 0 && !call.outs.empty())
     name_graph(process, call.outs[0], made ? made : unknown_graph(process));
 }
 
@@ -279,7 +278,7 @@ const GraphContent* Graphs::content_of(OfProcess& process, const GraphHolding& h
 
 // From now on it is not known what any of the process's graphs holds.
 void Graphs::calls_lost(std::uint32_t pid) {
-  if (!all_recorded_) return;
+  if (recorded_ == Recorded::not_all) return;
   OfProcess& process = of(pid);
   process.missed = true;
   process.graphs.clear();

@@ -17,8 +17,10 @@ namespace cudabpf {
 
 class Graphs : public Learner {
  public:
-  // `all_recorded`: every call that concerns graphs. `kept`: the room that there is.
-  Graphs(bool all_recorded, KeptNodes kept) : all_recorded_(all_recorded), kept_(std::move(kept)) {}
+  // Which calls are recorded: those that begin and end captures, or all that concern graphs.
+  enum class Recorded : std::uint8_t { not_all, captures, all };
+  // `kept`: the room that there is.
+  Graphs(Recorded recorded, KeptNodes kept) : recorded_(recorded), kept_(std::move(kept)) {}
 
   // Fills in what the graph that the call launches holds, and whether the call is captured.
   void ended(const CallStack& stack, Call& call) {
@@ -97,7 +99,7 @@ class Graphs : public Learner {
   };
   Changed changed_by(OfProcess& process, const Call& call);
 
-  bool all_recorded_;
+  Recorded recorded_;
   KeptNodes kept_;
   HashSet<std::uint32_t> capturing_;  // processes with a stream that is captured
   HashMap<std::uint32_t, OfProcess> processes_;

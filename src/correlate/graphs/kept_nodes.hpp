@@ -66,12 +66,12 @@ class HandleTable {
     kept_->give_back(values_.size());
     values_.clear();
   }
-  template <typename Handshake>
-  void each(Handshake&& visit) {
+  template <typename Visit>
+  void each(Visit&& visit) {
     for (auto& [handle, value] : values_) visit(value);
   }
-  template <typename Handshake>
-  void each(Handshake&& visit) const {
+  template <typename Visit>
+  void each(Visit&& visit) const {
     for (const auto& [handle, value] : values_) visit(value);
   }
 

@@ -24,8 +24,8 @@ class LaunchedContents {
                           const Call& launch);
   void clear();
 
-  template <typename Handshake>
-  void each_work(Handshake&& visit) const {
+  template <typename Visit>
+  void each_work(Visit&& visit) const {
     for (const auto& [hash, content] : contents_)
       for (const auto& [work, count] : content->operations) visit(work);
   }

@@ -33,8 +33,8 @@ class StreamCaptures {
   void forget(GraphUnknown why) {
     for (auto& [stream, captured] : streams_) captured.into->forget(why);
   }
-  template <typename Handshake>
-  void each_work(Handshake&& visit) const {
+  template <typename Visit>
+  void each_work(Visit&& visit) const {
     for (const auto& [stream, captured] : streams_) captured.into->each_work(visit);
   }
 

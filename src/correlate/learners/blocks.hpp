@@ -43,8 +43,8 @@ class Blocks {
       erase(block->address);
     }
   }
-  template <typename Handshake>
-  void each(Handshake&& visit) {
+  template <typename Visit>
+  void each(Visit&& visit) {
     for (auto& chunk : chunks_)
       for (Block& block : chunk) visit(block);
   }

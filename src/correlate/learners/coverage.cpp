@@ -46,7 +46,10 @@ bool all_frees_are_whole(const RecordedOf& recorded) {
 Coverage Coverage::of(const RecordedOf& recorded) {
   Coverage coverage;
   coverage.devices = all_are(recorded, Recorded::whole, CallDevices::follows);
-  coverage.graphs = all_are(recorded, Recorded::whole, concerns_graphs);
+  coverage.graphs = all_are(recorded, Recorded::whole, concerns_graphs) ? Graphs::Recorded::all
+                    : all_are(recorded, Recorded::whole, is_about_captures)
+                        ? Graphs::Recorded::captures
+                        : Graphs::Recorded::not_all;
   coverage.memory.all = all_are(recorded, Recorded::whole, Allocations::follows);
   coverage.memory.frees = all_are(recorded, Recorded::silently, Allocations::frees);
   for (const Function& function : cuda_functions())

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "correlate/graphs/graphs.hpp"
 #include "correlate/learners/allocations.hpp"
 #include "cudabpf/function_filter.hpp"
 
@@ -12,7 +13,7 @@ namespace cudabpf {
 
 struct Coverage {
   bool devices = true;  // which context is current, and on which device
-  bool graphs = true;   // what graphs hold
+  Graphs::Recorded graphs = Graphs::Recorded::all;
   Allocations::Seen memory = {};
   std::vector<const Function*> silent = {};
 

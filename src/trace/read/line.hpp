@@ -79,7 +79,6 @@ struct Line {
   std::span<const Process* const> gone;  // processes that end with this line
   bool new_program = false;              // its process runs another program from here on
   bool default_is_threads = false;       // its default stream is its thread's own
-  bool recorded = false;                 // its stream is captured: it goes into a graph
   // What the launched graph holds, or the one that the line tells of. Null: it is not known.
   const LaunchedGraph* content = nullptr;
   // The call that had a GPU do this, or that copied. Null: it is not known. Valid until the next

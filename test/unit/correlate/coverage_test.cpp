@@ -66,17 +66,20 @@ TEST_CASE("A trace says of what kinds it has not all calls") {
 TEST_CASE("What is concluded from calls is told where all of them are traced") {
   Coverage whole = Coverage::of(profile(Profile::default_));
   CHECK(whole.devices);
-  CHECK(whole.graphs);
+  CHECK(whole.graphs == Graphs::Recorded::all);
   CHECK(whole.memory.all);
   CHECK(whole.memory.frees);
   CHECK(whole.ends());
   Coverage light = Coverage::of(profile(Profile::light));
   CHECK_FALSE(light.memory.all);  // what another process opens is not seen
-  CHECK_FALSE(light.graphs);
+  CHECK(light.graphs == Graphs::Recorded::not_all);
   for (auto name : {"cuGraphAddNode", "cuGraphExecUpdate", "cuStreamEndCapture", "cuLaunchKernelEx",
                     "cuEventRecord", "cuMemcpyAsync"})
-    CHECK_FALSE(Coverage::of(all_but({name})).graphs);
-  CHECK(Coverage::of(all_but({"cuGraphGetNodes", "cuMemAlloc", "cuCtxSetCurrent"})).graphs);
+    CHECK(Coverage::of(all_but({name})).graphs != Graphs::Recorded::all);
+  CHECK(Coverage::of(all_but({"cuGraphGetNodes", "cuMemAlloc", "cuCtxSetCurrent"})).graphs ==
+        Graphs::Recorded::all);
+  CHECK(Coverage::of(all_but({"cuGraphAddNode"})).graphs == Graphs::Recorded::captures);
+  CHECK(Coverage::of(all_but({"cuStreamEndCapture"})).graphs == Graphs::Recorded::not_all);
   Coverage without_allocations = Coverage::of(all_but({"cuMemAllocAsync"}));
   CHECK_FALSE(without_allocations.memory.all);
   CHECK(without_allocations.memory.frees);

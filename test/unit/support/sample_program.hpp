@@ -15,6 +15,7 @@ class SampleProgram {
  public:
   std::uint32_t pid = 7, tid = 7;
   std::uint64_t now = 1000;  // ns
+  bool capturing = false;    // what is launched goes into a graph
 
   void pause(std::uint64_t ns) { now += ns; }
 
@@ -32,7 +33,8 @@ class SampleProgram {
   }
   void launch(std::string_view kernel, std::uint64_t ns = 10, std::string_view stream = "0x0") {
     call("kernel", "launch", "cuLaunchKernel", ns,
-         fmt::format(R"(,"stream":"{}","async":true,"kernel":"{}")", stream, kernel));
+         fmt::format(R"(,"stream":"{}","async":true{},"kernel":"{}")", stream,
+                     capturing ? R"(,"captured":true)" : "", kernel));
   }
   void wait(std::uint64_t ns = 10, std::string_view stream = "0x0") {
     call("sync", "stream", "cuStreamSynchronize", ns, fmt::format(R"(,"stream":"{}")", stream));

@@ -183,14 +183,11 @@ TEST_CASE("What launches do not tell is said") {
   std::string graph = R"({"id":900,"type":"graph","op":"launch","name":"cuGraphLaunch","ts":5,)"
                       R"("duration_us":1.000,"pid":1,"tid":1,"ret":0,"stream":"0x0"})"
                       "\n";
-  auto capture = [](const std::string& name) {
-    return R"({"id":901,"type":"graph","op":"stream_capture","name":")" + name +
-           R"(","ts":5,"duration_us":1.000,"pid":1,"tid":1,"ret":0,"stream":"0x7"})" + "\n";
-  };
   TraceText trace(
-      graph + capture("cuStreamBeginCapture") +
-      lines_of({{.ts = 10, .stream = "0x7"}, {.ts = 11, .stream = "0x8"}}) +
-      capture("cuStreamEndCapture") + lines_of({{.ts = 12, .stream = "0x7"}}) +
+      graph +
+      lines_of({{.ts = 10, .stream = "0x7", .more = R"(,"captured":true)"},
+                {.ts = 11, .stream = "0x8"},
+                {.ts = 12, .stream = "0x7"}}) +
       lines_of({{.ts = 20, .name = "", .more = R"(,"handle":"0xabc")"},
                 {.ts = 30, .name = "", .duration = "", .more = R"(,"handle":"0xdef")"}}));
   Kernels kernels(trace.names());
