@@ -26,7 +26,7 @@ ANSWERS = {
     "timeline-gpt2": ["timeline", GPT2],
     "timeline-gpt2-all": ["timeline", GPT2, "--from", "0"],
     "timeline-two-gpus": ["timeline", TWO_GPUS],
-    "timeline-closer": ["timeline", GPT2, "--from", "15.15s", "--to", "15.25s"],
+    "timeline-closer": ["timeline", GPT2, "--from", "14.5s", "--to", "14.6s"],
     "kernels": ["kernels", TRANSFORMER],
     "kernels-by-name": ["kernels", "--by", "name", TWO_GPUS],
     "memory": ["memory", GPT2],

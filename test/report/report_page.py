@@ -13,6 +13,7 @@ ROOT = HERE.parent.parent
 WEB = ROOT / "web"
 TRACES = {
     "gpt2": ROOT / "traces/h200-gpt2.jsonl.zst",
+    "kernel-only": ROOT / "traces/h200-vector-add.jsonl.zst",
     "two-gpus": ROOT / "traces/h200-two-gpus.jsonl.zst",
     "measured": ROOT / "test/golden/gpu_execution.jsonl",
     "graphs": ROOT / "test/golden/graphs.jsonl",
@@ -163,12 +164,12 @@ def make_reports(cudabpf, folder):
         ask("report", ROOT / a, ROOT / b, "-o", folder / f"{title}.html")
         (folder / f"{title}.json").write_bytes(ask("diff", "--json", ROOT / a, ROOT / b))
     for subcommand in ("calls", "ioctls", "summary"):  # of the ranges that the page is asked for
-        for title, begin, end in (("gpt2", 14_950_000_000, 15_200_000_000), ("gpt2", 4_000_000_000, 5_200_000_000),
+        for title, begin, end in (("gpt2", 14_250_000_000, 14_500_000_000), ("gpt2", 2_500_000_000, 3_200_000_000),
                                   ("measured", 7_810_000, 9_000_000)):
             told = ask(subcommand, "--json", "--from", f"{begin}ns", "--to", f"{end}ns", TRACES[title])
             (folder / f"{title}-{subcommand}-{begin}-{end}.json").write_bytes(told)
     for side, trace in zip("ab", COMPARED["vs-transformer"]):
-        (folder / f"vs-transformer-{side}-calls.json").write_bytes(ask("calls", "--json", "--from", "2500ms", "--to", "5200ms", ROOT / trace))
+        (folder / f"vs-transformer-{side}-calls.json").write_bytes(ask("calls", "--json", "--from", "2500ms", "--to", "6500ms", ROOT / trace))
 
 
 def run_tests(chromium, folder, tests):

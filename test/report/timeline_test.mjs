@@ -216,7 +216,7 @@ test("a tap leaves no tip over the lanes, and the help is for fingers", async ()
   const page = await context.newPage();
   await page.goto(`file://${REPORTS}/gpt2.html`);
   await page.waitForSelector("html[data-drawn]");
-  await page.evaluate(() => window.cudabpfReport.view.show({ from: 4.6e9, to: 4.9e9 }));
+  await page.evaluate(() => window.cudabpfReport.view.show({ from: 2.8e9, to: 3.0e9 }));
   await page.locator(".tracks").tap({ position: { x: 200, y: 93 } });
   await page.waitForFunction(() => window.cudabpfReport.view.chosen);
   assert.ok(await page.locator(".details").isVisible());

@@ -259,10 +259,10 @@ class Reading(unittest.TestCase):
         trace = ROOT / "traces/h200-gpt2.jsonl.zst"
         for subcommand in READERS:
             lines = self.ask(subcommand, "--phase", "warm", trace)[0].splitlines()
-            self.assertEqual(lines[0], "2026-11-22 01:49:14 UTC on vm, NVIDIA H200, driver 580.159.04, profile default")
-            self.assertRegex(lines[1], r"^  part: warm-up, from 1\d\.\d{6} s to 15\.\d{6} s, [\d.]+ ms$", subcommand)
+            self.assertEqual(lines[0], "2026-11-28 06:05:53 UTC on vm, NVIDIA H200, driver 580.159.04, profile default")
+            self.assertRegex(lines[1], r"^  part: warm-up, from 1\d\.\d{6} s to 14\.\d{6} s, [\d.]+ ms$", subcommand)
             self.assertIn("  part: iterations 34 to 35 of 35, from", self.ask(subcommand, "--iteration", "34-last", trace)[0])
-            self.assertIn("  part: from 15.000000 s to 16", self.ask(subcommand, "--from", "15s", trace)[0])
+            self.assertIn("  part: from 14.000000 s to 15", self.ask(subcommand, "--from", "14s", trace)[0])
             self.assertIn("  part: warm-up, inference, from", self.ask(subcommand, "--phase", "Warm up,infer", trace)[0])
         self.assertIn("  part: iteration 1 of 35, from", self.ask("export", "--iteration", "1", trace)[0])
 
@@ -276,7 +276,7 @@ class Reading(unittest.TestCase):
                            (["--iteration", "0"], "the first is 1"), (["--iteration", "9-3"], "the first is 1"),
                            (["--iteration", "-"], "the first is 1"), (["--iteration", "2-"], "the first is 1"),
                            (["--iteration", "99999999999999999999"], "the first is 1"),
-                           (["--from", "1h"], "it ends at 16."), (["--from", "2s", "--to", "1s"], "--to is not after --from"),
+                           (["--from", "1h"], "it ends at 15."), (["--from", "2s", "--to", "1s"], "--to is not after --from"),
                            (["--phase", "inference", "--from", "1s"], "--phase"), (["--iteration", "1", "--to", "9s"], "--iteration"),
                            (["--phase", "inference", "--iteration", "1"], "--iteration")):
             for subcommand in ("calls", "timeline"):
@@ -322,30 +322,30 @@ class Reading(unittest.TestCase):
             return done.stdout + done.stderr
         (self.folder / "none.jsonl").write_text(HEADER, encoding="utf-8")
         relative = told("UTC")
-        gap = json.loads(told("UTC", "--json"))["longest_idle"][0]["begin_us"]
+        gap = json.loads(told("UTC", "--json"))["measured"]["longest_idle"][0]["begin_us"]
         self.assertIn(f" {gap // 1 / 1e6:.6f} s ", relative)
-        # The trace began at 01:49:14.132456711 UTC.
-        seconds = f"{(14_132_456_711 + round(gap * 1000)) // 1000 / 1e6:.6f}"
-        for zone, flags, date, hour in (("UTC", ["--time", "utc"], "2026-11-22 01:49:14 UTC", "01"),
-                                        ("EST5", ["--time", "utc"], "2026-11-22 01:49:14 UTC", "01"),
-                                        ("EST5", ["--time", "local"], "2026-11-21 20:49:14 EST", "20"),
-                                        ("CET-1", ["--time", "local"], "2026-11-22 02:49:14 CET", "02")):
+        # The trace began at 06:05:53.529986408 UTC.
+        seconds = f"{(53_529_986_408 + round(gap * 1000)) // 1000 / 1e6:.6f}"
+        for zone, flags, date, hour in (("UTC", ["--time", "utc"], "2026-11-28 06:05:53 UTC", "06"),
+                                        ("EST5", ["--time", "utc"], "2026-11-28 06:05:53 UTC", "06"),
+                                        ("EST5", ["--time", "local"], "2026-11-28 01:05:53 EST", "01"),
+                                        ("CET-1", ["--time", "local"], "2026-11-28 07:05:53 CET", "07")):
             text = told(zone, *flags)
             self.assertTrue(text.startswith(date), text)
-            self.assertIn(f" {hour}:49:{seconds} ", text)
-        for zone, flags in (("UTC", ["--time", "utc", "--from", "01:49:29"]), ("EST5", ["--from", "01:49:29Z"]),
-                            ("EST5", ["--time", "local", "--from", "20:49:29"]), ("EST5", ["--from", "2026-11-21T20:49:29-05:00"]),
-                            ("EST5", ["--time", "local", "--from", "2026-11-22 01:49:29Z"])):
+            self.assertIn(f" {hour}:05:{seconds} ", text)
+        for zone, flags in (("UTC", ["--time", "utc", "--from", "06:06:08"]), ("EST5", ["--from", "06:06:08Z"]),
+                            ("EST5", ["--time", "local", "--from", "01:06:08"]), ("EST5", ["--from", "2026-11-28T01:06:08-05:00"]),
+                            ("EST5", ["--time", "local", "--from", "2026-11-28 06:06:08Z"])):
             text = told(zone, *flags)
-            self.assertIn("part: from " + ("14.867543 s" if "--time" not in flags else "01:49:29" if zone == "UTC" else "20:49:29"), text)
+            self.assertIn("part: from " + ("14.470013 s" if "--time" not in flags else "06:06:08" if zone == "UTC" else "01:06:08"), text)
         verdict = self.ask("summary", "--time", "utc", ROOT / "traces/h200-gpt2.jsonl.zst")[0].split("\nphases")[0]
-        self.assertRegex(verdict, r"from\s+01:49:19\.059217\s+\(after\s+cuCtxSynchronize\)")
-        self.assertIn("says no time zone", told("UTC", "--from", "01:49:29", status=2))
-        self.assertIn("is not in the trace", told("UTC", "--from", "01:49:13Z", status=2))
-        self.assertIn("it ends at", told("UTC", "--from", "01:59:13Z", status=2))
+        self.assertRegex(verdict, r"from\s+06:05:56\.659295\s+\(after\s+cuCtxSynchronize\)")
+        self.assertIn("says no time zone", told("UTC", "--from", "06:06:08", status=2))
+        self.assertIn("is not in the trace", told("UTC", "--from", "06:05:52Z", status=2))
+        self.assertIn("it ends at", told("UTC", "--from", "06:15:13Z", status=2))
         self.assertIn("--json", told("UTC", "--time", "utc", "--json", status=2))
         self.assertIn("does not say when it began", self.ask("calls", "--time", "utc", "none.jsonl", status=2)[1])
-        self.assertEqual(json.loads(told("EST5", "--json"))["trace"]["started"], "2026-11-22T01:49:14.132456711Z")
+        self.assertEqual(json.loads(told("EST5", "--json"))["trace"]["started"], "2026-11-28T06:05:53.529986408Z")
 
     def test_top_of_json(self):
         text = HEADER + "".join(call(i, f"cuFunction{i}", ',"error":"E"') for i in range(1, 6))

@@ -130,7 +130,7 @@ void add_causes(Page& page, const GpusAtWork& times, std::size_t at_most) {
     constexpr std::size_t TOLD = 4;
     auto functions = functions_of(gpu);
     for (std::size_t f = 0; f < std::min(TOLD, functions.size()); f++)
-      text += fmt::format("{}{} {}", f ? ", " : "Idle while the asking thread was in ",
+      text += fmt::format("{}{} {}", f ? ", " : "Idle while the issuing thread was in ",
                           times.names().text(functions[f].name), human_time(functions[f].time));
     if (functions.size() > TOLD)
       text += ", and " + count_of(functions.size() - TOLD, "other", "others");

@@ -39,7 +39,7 @@ void add_summary(CLI::App& app, Action& action) {
   add_trace_flags(
       *sub, *flags,
       {"summary traces/h200-gpt2.jsonl.zst", "summary --iteration 10-20 traces/h200-gpt2.jsonl.zst",
-       "summary --pid 658 traces/h200-two-gpus.jsonl.zst   one of several processes",
+       "summary --pid 698 traces/h200-two-gpus.jsonl.zst   one of several processes",
        "summary --json traces/h200-gpt2.jsonl.zst | jq .summary.phases"});
   add_time(*sub, *flags);
   add_whose_flags(*sub, flags->part);

@@ -48,7 +48,7 @@ void add_timeline(CLI::App& app, Action& action) {
       "A picture of each thread's calls, the work on each stream, and what the GPUs did");
   add_trace_flags(*sub, *flags,
                   {"timeline traces/h200-gpt2.jsonl.zst",
-                   "timeline --from 15.15s --to 15.25s traces/h200-gpt2.jsonl.zst   a part of it",
+                   "timeline --from 14.5s --to 14.6s traces/h200-gpt2.jsonl.zst   a part of it",
                    "timeline --svg timeline.svg traces/h200-gpt2.jsonl.zst   also as a picture"});
   add_time(*sub, *flags);
   sub->add_option("--svg", flags->svg,

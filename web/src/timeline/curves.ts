@@ -92,8 +92,10 @@ function together({ rate_ns, times, lines }: Curve, ns_per_pixel: number): { buc
   const few = rate_ns ? Math.log2((LEAST_PIXELS * ns_per_pixel) / rate_ns) : 0;
   const buckets = 2 ** Math.max(0, Math.ceil(few));
   if (buckets === 1) return { buckets, data: [times, ...lines.map(({ values }) => values)] };
-  const meanFrom = (values: (number | null)[], from: number) =>
-    values.slice(from, from + buckets).reduce<number>((sum, value) => sum + (value ?? 0), 0) / buckets;
+  const meanFrom = (values: (number | null)[], from: number) => { // the last step may be of fewer
+    const of = values.slice(from, from + buckets);
+    return of.reduce<number>((sum, value) => sum + (value ?? 0), 0) / of.length;
+  };
   const starts = Array.from({ length: Math.ceil(times.length / buckets) }, (_, i) => i * buckets);
   return { buckets, data: [[...starts.map((i) => times[i]!), times.at(-1)! + rate_ns!],
     ...lines.map(({ values }) => [...starts.map((i) => meanFrom(values, i)), 0])] };

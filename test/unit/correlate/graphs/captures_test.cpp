@@ -175,3 +175,19 @@ TEST_CASE("A stream that is destroyed and made again is not captured") {
   c.call_with("cuStreamDestroy_v2", {STREAM});
   CHECK_FALSE(c.launch(GEMM).captured);
 }
+
+TEST_CASE("What is captured is known although functions of graphs are left out") {
+  Correlator::Options options;
+  options.coverage.graphs = Graphs::Recorded::captures;
+  Graphing c(options);
+  c.begin_capture();
+  CHECK(c.launch(GEMM).captured);
+  CHECK_FALSE(c.launch(GEMM, OTHER_STREAM).captured);
+  c.call_with("cuEventRecord", {EVENT, STREAM});
+  c.call_with("cuStreamWaitEvent", {OTHER_STREAM, EVENT, 0});
+  CHECK(c.launch(GEMM, OTHER_STREAM).captured);
+  c.end_capture(0x900, STREAM, FAILED);
+  CHECK_FALSE(c.launch(GEMM).captured);
+  CHECK_FALSE(c.launch(GEMM, OTHER_STREAM).captured);
+  CHECK(c.launched_from(0x910, 0x900) == "not_recorded");
+}

@@ -255,22 +255,6 @@ TEST_CASE("Why it is not known what a graph holds") {
     c.begin_capture();
     CHECK_FALSE(c.launch(GEMM).captured);
   }
-  SECTION("functions are left out, but captures are known") {
-    Correlator::Options options;
-    options.coverage.graphs = Graphs::Recorded::captures;
-    Two c(options);
-    CHECK(c.launched_from(EXEC, GRAPH) == "not_recorded");
-    c.begin_capture();
-    CHECK(c.launch(GEMM).captured);
-    CHECK_FALSE(c.launch(GEMM, OTHER_STREAM).captured);
-    c.call_with("cuEventRecord", {EVENT, STREAM});
-    c.call_with("cuStreamWaitEvent", {OTHER_STREAM, EVENT, 0});
-    CHECK(c.launch(GEMM, OTHER_STREAM).captured);
-    c.end_capture(0x900, STREAM, FAILED);
-    CHECK_FALSE(c.launch(GEMM).captured);
-    CHECK_FALSE(c.launch(GEMM, OTHER_STREAM).captured);
-    CHECK(c.launched_from(EXEC, 0x900) == "not_recorded");
-  }
   SECTION("a node was changed that nobody knows") {
     Two c;
     c.instantiate(EXEC, GRAPH);
